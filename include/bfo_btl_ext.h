@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The interface between the PML bfo and a failover-capable BTL, beyond BTL 3.1.0. A BTL that offers it puts
+ * one bfo_btl_ext_t directly behind its mca_btl_base_module_t; the PML finds it by component name and magic.
+ * See DESIGN.txt, "BTL contract".
+ */
+#ifndef BFO_BTL_EXT_H
+#define BFO_BTL_EXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "opal_config.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/util/proc.h"
+
+/* "BFOBTLX1", first character in the lowest byte. */
+#define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
+#define BFO_BTL_EXT_VERSION 1u
+#define BFO_BTL_EXT_COMPONENT "openib"
+
+/* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only UP carries data now;
+ * CLOSED and CONNECTING accept posts, which wait in the BTL until the connection stands. */
+typedef enum {
+    BFO_RAIL_CLOSED = 0,
+    BFO_RAIL_CONNECTING,
+    BFO_RAIL_UP,
+    BFO_RAIL_DOWN_LOCAL,  /* own fence running, or waiting for the peer's acknowledgement */
+    BFO_RAIL_DOWN_BOTH,   /* own fence done and the peer's acknowledgement received */
+    BFO_RAIL_REQUESTING,  /* rejoin, active side */
+    BFO_RAIL_READY,       /* rejoin, passive side */
+    BFO_RAIL_UNUSABLE     /* this module is no rail to that process */
+} bfo_rail_state_t;
+
+typedef struct {
+    bfo_rail_state_t state;
+    uint8_t name;         /* rail name, alike on both sides, 0..7 */
+    uint16_t generation;  /* of the current or last set of queue pairs */
+} bfo_rail_info_t;
+
+/* ---- called by the BTL, set by the PML (NULL until then) ---------------------------------------- */
+
+/* A fragment posted by btl_sendi failed: it is lost or delivered. `data` (header and payload, `length`
+ * bytes) is valid during the call only. `status` is OPAL_ERROR or OPAL_ERR_FATAL.
+ * Context: progress; never from within a post. */
+typedef void (*bfo_btl_failed_frag_fn_t)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                                         mca_btl_base_tag_t tag, const void *data, size_t length, int status);
+
+/* Every descriptor and every receive of generation `generation` of the rail to `proc` has been handed up;
+ * nothing of it touches memory any more. `lossy`: receives may have been lost with the device.
+ * Context: progress. */
+typedef void (*bfo_btl_fence_done_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
+                                        uint16_t generation, bool lossy);
+
+/* The rail to `proc` is up again with a new generation. Context: progress. */
+typedef void (*bfo_btl_rail_restored_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
+                                           uint16_t generation);
+
+/* ---- called by the PML, set by the BTL ---------------------------------------------------------- */
+
+/* True when no descriptor of this module to `proc` is outstanding, pending lists and flow control included. */
+typedef bool (*bfo_btl_flush_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc);
+
+/* The peer reports generation `generation` of the rail as dead: bring ours down, then call fence_done.
+ * Asynchronous; idempotent; a generation that is fenced already calls fence_done again from progress.
+ * Returns OPAL_SUCCESS, or OPAL_ERR_BAD_PARAM for a rail that does not exist. */
+typedef int (*bfo_btl_fence_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
+                                  uint16_t generation);
+
+/* The process that sent a received descriptor (the endpoint's, never a field of the message). Only valid
+ * during the receive callback that handed `des` up. */
+typedef struct opal_proc_t *(*bfo_btl_des_peer_fn_t)(struct mca_btl_base_module_t *btl,
+                                                     const struct mca_btl_base_descriptor_t *des);
+
+/* Fills *info for the rail of this module to `proc`. Returns OPAL_SUCCESS or OPAL_ERR_NOT_FOUND. */
+typedef int (*bfo_btl_rail_state_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc,
+                                       bfo_rail_info_t *info);
+
+typedef struct {
+    uint64_t magic;   /* BFO_BTL_EXT_MAGIC */
+    uint32_t version; /* BFO_BTL_EXT_VERSION */
+    uint32_t size;    /* sizeof(bfo_btl_ext_t) of the BTL's build */
+    /* set by the PML */
+    bfo_btl_failed_frag_fn_t failed_frag;
+    bfo_btl_fence_done_fn_t fence_done;
+    bfo_btl_rail_restored_fn_t rail_restored;
+    /* set by the BTL */
+    bfo_btl_flush_fn_t flush;
+    bfo_btl_fence_fn_t fence;
+    bfo_btl_des_peer_fn_t des_peer;
+    bfo_btl_rail_state_fn_t rail_state;
+} bfo_btl_ext_t;
+
+/* Why a module has no usable extension. */
+typedef enum {
+    BFO_BTL_EXT_OK = 0,
+    BFO_BTL_EXT_OTHER_COMPONENT, /* not the component that can have it */
+    BFO_BTL_EXT_NO_MAGIC,        /* stock openib, or failover compiled out */
+    BFO_BTL_EXT_WRONG_VERSION
+} bfo_btl_ext_verdict_t;
+
+/* Where the extension of `btl` would be; valid only if bfo_btl_ext_check() says OK. */
+static inline bfo_btl_ext_t *bfo_btl_ext(struct mca_btl_base_module_t *btl)
+{
+    return (bfo_btl_ext_t *) (btl + 1);
+}
+
+/* Every openib module, stock or ours, is longer than the header read here. */
+static inline bfo_btl_ext_verdict_t bfo_btl_ext_check(struct mca_btl_base_module_t *btl)
+{
+    if (0 != strcmp(btl->btl_component->btl_version.mca_component_name, BFO_BTL_EXT_COMPONENT)) {
+        return BFO_BTL_EXT_OTHER_COMPONENT;
+    }
+    if (BFO_BTL_EXT_MAGIC != bfo_btl_ext(btl)->magic) {
+        return BFO_BTL_EXT_NO_MAGIC;
+    }
+    if (BFO_BTL_EXT_VERSION != bfo_btl_ext(btl)->version || sizeof(bfo_btl_ext_t) != bfo_btl_ext(btl)->size) {
+        return BFO_BTL_EXT_WRONG_VERSION;
+    }
+    return BFO_BTL_EXT_OK;
+}
+
+#endif /* BFO_BTL_EXT_H */

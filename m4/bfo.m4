@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The checks of configure. Each one that fails adds a line to bfo_missing that names the package which
+# brings what is missing; all of them are reported together, so that one install command repairs it.
+
+AC_DEFUN([BFO_INIT_MISSING], [bfo_missing=; bfo_packages=])
+
+# BFO_MISSING(what, Debian package)
+AC_DEFUN([BFO_MISSING], [
+    bfo_missing="$bfo_missing
+    $1 (Debian package: $2)"
+    AS_CASE([" $bfo_packages "], [*" $2 "*], [], [bfo_packages="$bfo_packages $2"])
+])
+
+# The installed Open MPI: programs, version, directories, development headers.
+AC_DEFUN([BFO_CHECK_OPENMPI], [
+    bfo_ompi_path=$PATH
+    AS_IF([test -n "$with_openmpi" && test "x$with_openmpi" != xyes], [bfo_ompi_path=$with_openmpi/bin])
+    AC_PATH_PROG([OMPI_INFO], [ompi_info], [], [$bfo_ompi_path])
+    AC_PATH_PROG([MPICC], [mpicc], [], [$bfo_ompi_path])
+    AC_PATH_PROG([MPIRUN], [mpirun], [], [$bfo_ompi_path])
+    OMPI_VERSION=none
+    AS_IF([test -z "$OMPI_INFO" || test -z "$MPIRUN"],
+          [BFO_MISSING([ompi_info and mpirun of an installed Open MPI, sought in $bfo_ompi_path], [openmpi-bin])])
+    AS_IF([test -z "$MPICC"], [BFO_MISSING([mpicc of an installed Open MPI, sought in $bfo_ompi_path], [libopenmpi-dev])])
+    AS_IF([test -n "$OMPI_INFO" && test -n "$MPICC"], [
+        AC_MSG_CHECKING([for the version of Open MPI])
+        bfo_info=`"$OMPI_INFO" --parsable 2>/dev/null; "$OMPI_INFO" --parsable --path all 2>/dev/null`
+        OMPI_VERSION=`echo "$bfo_info" | sed -n 's/^ompi:version:full://p' | tail -n 1`
+        ompi_incdir=`echo "$bfo_info" | sed -n 's/^path:incdir://p' | tail -n 1`
+        ompi_libdir=`echo "$bfo_info" | sed -n 's/^path:libdir://p' | tail -n 1`
+        ompi_componentdir=`echo "$bfo_info" | sed -n 's/^path:pkglibdir://p' | tail -n 1`
+        AC_MSG_RESULT([$OMPI_VERSION])
+        AS_CASE([$OMPI_VERSION],
+            [4.1.*], [],
+            [AC_MSG_ERROR([Open MPI $OMPI_VERSION is not supported: bfo needs Open MPI 4.1; name another one with --with-openmpi=DIR])])
+        OMPI_CPPFLAGS="-isystem $ompi_incdir -isystem $ompi_incdir/openmpi"
+        AC_MSG_CHECKING([for the development headers of Open MPI])
+        bfo_headers=yes
+        for bfo_h in opal/mca/btl/btl.h ompi/mca/pml/pml.h ompi/mca/bml/bml.h opal/mca/rcache/rcache.h; do
+            AS_IF([test -f "$ompi_incdir/openmpi/$bfo_h"], [], [bfo_headers="no ($ompi_incdir/openmpi/$bfo_h)"])
+        done
+        AC_MSG_RESULT([$bfo_headers])
+        AS_IF([test "x$bfo_headers" != xyes],
+              [BFO_MISSING([the component headers of Open MPI: configure it --with-devel-headers], [libopenmpi-dev])])
+    ])
+    OMPI_LDFLAGS="-L$ompi_libdir"
+    OMPI_LIBS="-lmpi -lopen-rte -lopen-pal"
+    AC_SUBST([OMPI_VERSION])
+    AC_SUBST([OMPI_CPPFLAGS])
+    AC_SUBST([OMPI_LDFLAGS])
+    AC_SUBST([OMPI_LIBS])
+    AC_SUBST([ompi_componentdir])
+])
+
+# BFO_PKG(variable prefix, pkg-config module, Debian package)
+AC_DEFUN([BFO_PKG], [
+    PKG_CHECK_MODULES([$1], [$2], [bfo_have_$1=yes],
+                      [bfo_have_$1=no; BFO_MISSING([$2], [$3])])
+])
+
+AC_DEFUN([BFO_CHECK_LIBRARIES], [
+    BFO_PKG([IBVERBS], [libibverbs], [libibverbs-dev])
+    BFO_PKG([RDMACM], [librdmacm], [librdmacm-dev])
+    BFO_PKG([HWLOC], [hwloc], [libhwloc-dev])
+    BFO_PKG([JANSSON], [jansson], [libjansson-dev])
+    AC_CHECK_HEADER([event2/event.h], [], [BFO_MISSING([event2/event.h, which the headers of Open MPI include], [libevent-dev])])
+    PKG_CHECK_MODULES([CMOCKA], [cmocka], [have_cmocka=yes], [have_cmocka=no])
+    AM_CONDITIONAL([HAVE_CMOCKA], [test yes = "$have_cmocka"])
+])
+
+# BFO_CFLAG(variable, flag): add the flag to the variable if the compiler knows it.
+AC_DEFUN([BFO_CFLAG], [
+    AC_MSG_CHECKING([whether $CC takes $2])
+    bfo_save=$CFLAGS
+    CFLAGS="-Werror $2"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM()], [AC_MSG_RESULT([yes]); $1="$$1 $2"], [AC_MSG_RESULT([no])])
+    CFLAGS=$bfo_save
+])
+
+AC_DEFUN([BFO_CHECK_COMPILER], [
+    BFO_CFLAGS="-std=gnu11 -fvisibility=hidden -fno-strict-aliasing"
+    for bfo_flag in -Wall -Wextra -Wno-unused-parameter -Wmissing-prototypes -Wpointer-arith -Wwrite-strings; do
+        BFO_CFLAG([BFO_CFLAGS], [$bfo_flag])
+    done
+    # Open MPI's headers decide by configuration that 16-byte compare-and-swap exists; without this flag
+    # a component loads and dies later under MPI_THREAD_MULTIPLE.
+    OMPI_CFLAGS=
+    AS_CASE([$host_cpu], [x86_64], [BFO_CFLAG([OMPI_CFLAGS], [-mcx16])])
+    AS_IF([test "x$enable_werror" = xyes], [BFO_CFLAGS="$BFO_CFLAGS -Werror"])
+    AS_IF([test "x$enable_sanitizers" = xyes], [
+        BFO_CFLAG([BFO_CFLAGS], [-fsanitize=address,undefined])
+        BFO_CFLAGS="$BFO_CFLAGS -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
+    ])
+    bfo_plugin_ldflags="-module -avoid-version -shared"
+    # An undefined symbol in a plug-in is an error of the link, not of the user's job; a sanitizer's run-time
+    # symbols come with the program that loads it.
+    AS_IF([test "x$enable_sanitizers" = xyes], [], [bfo_plugin_ldflags="$bfo_plugin_ldflags -Wl,-z,defs"])
+    AC_SUBST([BFO_CFLAGS])
+    AC_SUBST([OMPI_CFLAGS])
+    AC_SUBST([bfo_plugin_ldflags])
+])
+
+AC_DEFUN([BFO_REPORT_MISSING], [
+    AS_IF([test -n "$bfo_missing"], [
+        AC_MSG_ERROR([these are missing:$bfo_missing
+  On Debian: apt-get install$bfo_packages])
+    ])
+])
+
+AC_DEFUN([BFO_SUMMARY], [
+    eval bfo_cd=\"$with_componentdir\"; eval bfo_cd=\"$bfo_cd\"; eval bfo_cd=\"$bfo_cd\"
+    AS_IF([test "x$prefix" = xNONE], [bfo_cd=`echo "$bfo_cd" | sed "s,^NONE,$ac_default_prefix,"`])
+    AS_IF([test yes = "$have_cmocka"], [bfo_unit=yes], [bfo_unit="no (cmocka is missing: apt-get install libcmocka-dev)"])
+    AS_ECHO(["
+bfo $PACKAGE_VERSION
+  Open MPI                      $OMPI_VERSION ($OMPI_INFO)
+  its components                $ompi_componentdir
+  our components go to          $bfo_cd
+  PML bfo                       yes, failover: $enable_pml_failover
+  BTL openib                    yes, failover: $enable_btl_openib_failover
+  software rails (softrail)     yes
+  unit tests                    $bfo_unit
+  sanitizers                    $enable_sanitizers
+  compiler                      $CC $CFLAGS $BFO_CFLAGS
+"])
+])

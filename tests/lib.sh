@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Helpers of the test scripts. Source it first:  . "$BFO_SRCDIR/tests/lib.sh"
+# A test ends with 0 (passed), 77 (skipped: says what is missing; a failure when CI=true) or anything else.
+
+set -u
+: "${BFO_BUILDDIR:?run this under make check, or source tests/env.sh of the build directory first}"
+
+# Scratch directory of this test, removed at its end.
+TEST_NAME=$(basename "$0" .sh)
+TEST_TMP=$(mktemp -d "${TMPDIR:-/tmp}/bfo-$TEST_NAME.XXXXXX")
+trap 'rm -rf "$TEST_TMP"' EXIT
+
+fail() { echo "FAIL $TEST_NAME: $*"; exit 1; }
+note() { echo "  $TEST_NAME: $*"; }
+
+# skip_missing WHAT PACKAGE: this test cannot run here. In CI that is a failure.
+skip_missing() {
+    echo "SKIP $TEST_NAME: $1 is missing (Debian package: $2)"
+    [ "${CI:-}" = true ] && exit 1
+    exit 77
+}
+need() { command -v "$1" >/dev/null 2>&1 || skip_missing "$1" "$2"; }
+
+# mpirun refuses root unless told otherwise; more ranks than cores are welcome in tests.
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+MPI_TIMEOUT=${MPI_TIMEOUT:-60}
+
+# Component path of this build, in front of the stock one. use_components pml btl | pml | btl | none
+use_components() {
+    local path= part
+    for part in "$@"; do
+        case $part in
+        pml) path=$path$BFO_BUILDDIR/pml_bfo/.libs: ;;
+        btl) path=$path$BFO_BUILDDIR/btl_openib_failover/.libs: ;;
+        none) ;;
+        *) fail "use_components: unknown part $part" ;;
+        esac
+    done
+    export OMPI_MCA_mca_base_component_path=$path$BFO_OMPI_COMPONENTDIR
+}
+
+# mpi N ARGUMENTS...: mpirun with a time limit and without binding.
+mpi() {
+    local n=$1
+    shift
+    timeout -k 5 "$MPI_TIMEOUT" "$MPIRUN" --oversubscribe --bind-to none -np "$n" "$@"
+}
+
+SOFTRAIL=$BFO_BUILDDIR/softrail/softrail
