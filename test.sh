@@ -1,2 +1,87 @@
 #!/bin/bash
-exit 1
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# ./test.sh [STEP...]   installs what is missing, builds, and runs all tests; or only the steps named:
+#   build        gcc, warnings are errors          unit   the machines and tables alone
+#   sim          software rails under others' programs    mpi    MPI programs
+#   docs         documents, installation, tarball  clang  builds with clang, warnings are errors
+#   combinations builds with failover off on either side  sanitizers  unit and softrail tests under ASan and UBSan
+#   model        the protocol under Spin           vm     kernel rails in virtual machines
+# With CI=true a skipped test is a failure. Ends with "N passed, N failed, N skipped".
+set -u
+top=$(cd "$(dirname "$0")" && pwd)
+cd "$top" || exit 1
+all_steps="build unit sim mpi docs clang combinations sanitizers model vm"
+steps=${*:-$all_steps}
+passed=0 failed=0 skipped=0 failures=
+
+for step in $steps; do
+    case " $all_steps " in
+    *" $step "*) ;;
+    *) echo "test.sh: no step '$step'; steps: $all_steps" >&2; exit 2 ;;
+    esac
+done
+wanted() { [[ " $steps " == *" $1 "* ]]; }
+
+# count NAME STATUS: one thing that is no test of the harness (a build).
+count() {
+    if [ "$2" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); failures="$failures $1"; fi
+}
+
+# suite NAME BUILD FOLDER [TARGET [JOBS]]: run the tests of one folder and count their results.
+suite() {
+    local name=$1 dir=$2/$3 target=${4:-check} jobs=${5:-1} start=$SECONDS result trs
+    find "$dir" -name '*.trs' -delete 2>/dev/null
+    make -k -s -j"$jobs" -C "$dir" "$target" >"$dir/$name.log" 2>&1 </dev/null
+    local status=$? found=0
+    while read -r trs; do
+        found=$((found + 1))
+        result=$(sed -n 's/^:test-result: \([A-Z]*\).*/\1/p' "$trs" | head -n 1)
+        case $result in
+        PASS) passed=$((passed + 1)) ;;
+        SKIP) skipped=$((skipped + 1)); echo "SKIP ${trs%.trs}"; tail -n 3 "${trs%.trs}.log" ;;
+        *) failed=$((failed + 1)); failures="$failures ${trs%.trs}"; echo "FAIL ${trs%.trs}"; tail -n 40 "${trs%.trs}.log" ;;
+        esac
+    done < <(find "$dir" -name '*.trs')
+    if [ "$found" = 0 ] || { [ "$status" != 0 ] && [ "$failed" = 0 ]; }; then
+        tail -n 30 "$dir/$name.log"
+        count "$name" 1
+    fi
+    echo "== $name: $found tests, $((SECONDS - start)) s"
+}
+
+build() {
+    local name=$1 start=$SECONDS
+    shift
+    bash contrib/build.sh "$@"
+    local status=$?
+    count "build:$name" $status
+    echo "== build $name: $((SECONDS - start)) s"
+    return $status
+}
+
+groups="build test"
+if wanted model; then groups="$groups model"; fi
+if wanted vm; then groups="$groups vm"; fi
+bash contrib/packages.sh $groups || exit $?
+
+build gcc build --prefix="$top/build/install" --enable-werror || { echo "$passed passed, $failed failed, 0 skipped"; exit 1; }
+if wanted unit; then suite unit build tests/unit check 2; fi
+if wanted sim; then suite sim build tests/sim; fi
+if wanted mpi; then suite mpi build tests/mpi; fi
+if wanted docs; then suite docs build tests/docs; fi
+if wanted clang; then build clang build/clang CC=clang --enable-werror; fi
+if wanted combinations; then
+    build without-failover build/plain --disable-btl-openib-failover --disable-pml-failover --enable-werror
+fi
+if wanted sanitizers && build sanitizers build/sanitizers --enable-sanitizers --enable-werror; then
+    suite unit build/sanitizers tests/unit check 2
+    suite sim build/sanitizers tests/sim
+fi
+if wanted model; then suite model build tests/model check-model; fi
+if wanted vm; then suite vm build tests/vm check-vm; fi
+
+[ "$failed" = 0 ] || echo "failed:$failures"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] && { [ "${CI:-}" != true ] || [ "$skipped" = 0 ]; }

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# packages.sh GROUP...   installs what is missing of the Debian packages of these groups, and says so first.
+# packages.sh --list GROUP...   prints the package names only.
+# Without root it prints the command and ends with status 3. Groups: see the table below.
+set -u
+
+packages_of() {
+    case $1 in
+    build) echo gcc libc6-dev make autoconf automake libtool pkg-config openmpi-bin libopenmpi-dev libibverbs-dev \
+                librdmacm-dev libhwloc-dev libevent-dev libjansson-dev ;;
+    test)  echo clang libclang-rt-14-dev libcmocka-dev ibverbs-utils perftest netpipe-openmpi hpcc scalapack-mpi-test \
+                ucx-utils perl man-db ;;
+    model) echo spin ;;
+    vm)    ;;
+    perf)  echo gnuplot-nox valgrind ;;
+    *)     echo "packages.sh: unknown group '$1'; groups: build test model vm perf" >&2; exit 2 ;;
+    esac
+}
+
+list=
+if [ "${1:-}" = --list ]; then
+    list=yes
+    shift
+fi
+[ $# -gt 0 ] || { echo "usage: packages.sh [--list] GROUP..." >&2; exit 2; }
+all=
+for group in "$@"; do
+    all="$all $(packages_of "$group")" || exit 2
+done
+if [ -n "$list" ]; then
+    echo $all
+    exit 0
+fi
+
+command -v dpkg-query >/dev/null || {
+    echo "packages.sh: this is not a Debian system; install the equivalents of:$all" >&2
+    exit 3
+}
+missing=
+for package in $all; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+    echo "These packages are missing and installing them needs root. Run this, then start again:"
+    echo "  apt-get update && apt-get install -y --no-install-recommends$missing"
+    exit 3
+fi
+echo "Installing these Debian packages:$missing"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+if ! { apt-get update && apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1 </dev/null; then
+    tail -n 15 "$log" >&2
+    echo "packages.sh: apt-get failed (above: the end of its output)" >&2
+    rm -f "$log"
+    exit 1
+fi
+rm -f "$log"

@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Every source has its licence line; no unfinished business is left in the code; the section of DESIGN.txt that a
+# file names exists; every script parses.
+. "$BFO_SRCDIR/tests/lib.sh"
+cd "$BFO_SRCDIR" || exit 1
+bad=0
+say() { echo "  $*"; bad=$((bad + 1)); }
+
+files=$(find include softrail pml_bfo btl_openib_failover contrib tests m4 demo.sh test.sh autogen.sh configure.ac -type f \
+    \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.am' -o -name '*.pl' -o -name '*.pml' -o -name bfo.m4 \
+    -o -name configure.ac \))
+[ "$(wc -w <<<"$files")" -gt 20 ] || fail "found no sources in $BFO_SRCDIR"
+for file in $files; do
+    head -n 5 "$file" | grep -q 'SPDX-License-Identifier: BSD-3-Clause' || say "$file: no SPDX line"
+done
+for file in $(grep -l . $(find . -name '*.sh' -not -path './build*')); do
+    bash -n "$file" || say "$file: does not parse"
+done
+unfinished=$(grep -nE '#if 0|\b(TODO|FIXME|HACK)\b' $files | grep -v 'sources_keep_the_house_rules')
+[ -z "$unfinished" ] || say "unfinished business: $unfinished"
+[ "$bad" = 0 ] || fail "$bad complaints"
