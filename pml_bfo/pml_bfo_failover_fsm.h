@@ -1,84 +1,109 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The machines of send and receive requests: states, the state word `se`, tables, and the engine that walks them.
+ * The engine that walks the machines of send and receive requests.
  * In: events. Out: calls of the owner's actions. No Open MPI header; it knows no message, rail or request.
  * DESIGN.txt section 7; the tables are pml_bfo_failover_send.def and pml_bfo_failover_recv.def. */
 #ifndef PML_BFO_FAILOVER_FSM_H
 #define PML_BFO_FAILOVER_FSM_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "pml_bfo_failover_se.h"
 
-/* ---- names, generated from the tables ------------------------------------------------------------- */
-/* An event's kind: CALL, MESSAGE and COMPLETION look themselves up anew when another thread changed the state first;
- * a GUARD that lost does nothing. COMPLETION releases one of `events` behind its action. */
-enum { BFO_KIND_CALL, BFO_KIND_MESSAGE, BFO_KIND_COMPLETION, BFO_KIND_GUARD };
-
-#define STATE(name, text, is_err) BFO_SEND_##name,
-enum bfo_send_state {
-#include "pml_bfo_failover_send.def"
-    BFO_SEND_STATES
-};
-#define EVENT(name, kind, text) BFO_SEV_##name,
-enum bfo_send_event {
-    BFO_SEV_NOTHING,
-#include "pml_bfo_failover_send.def"
-    BFO_SEND_EVENTS
-};
-#define ACTION(name) BFO_SACT_##name,
-enum bfo_send_action {
-#include "pml_bfo_failover_send.def"
-    BFO_SEND_ACTIONS
-};
-#define STATE(name, text, is_err) BFO_RECV_##name,
-enum bfo_recv_state {
-#include "pml_bfo_failover_recv.def"
-    BFO_RECV_STATES
-};
-#define EVENT(name, kind, text) BFO_REV_##name,
-enum bfo_recv_event {
-    BFO_REV_NOTHING,
-#include "pml_bfo_failover_recv.def"
-    BFO_RECV_EVENTS
-};
-#define ACTION(name) BFO_RACT_##name,
-enum bfo_recv_action {
-#include "pml_bfo_failover_recv.def"
-    BFO_RECV_ACTIONS
-};
-
-/* ---- the state word: state << 16 | epoch ------------------------------------------------------------ */
-#define BFO_SE(state, epoch) ((uint32_t) (state) << 16 | (uint16_t) (epoch))
-#define BFO_EPOCH_LAST 65535u   /* a restart beyond it declares the peer */
-
-/* Part of every request. A request object is zero when first made; `events` is never stored again, it balances. */
+/* ---- the engine ------------------------------------------------------------------------------------ */
+/* What the guards ask. `events`, the epoch and threads are read by the engine itself. */
 typedef struct {
-    uint32_t se;      /* state and epoch; written by bfo_se_move() only. Threads: compare-and-swap */
-    int32_t events;   /* descriptors posted and items listed whose callback or discard has not run. Threads: atomic */
-} bfo_machine_t;
+    bool rts_done, resp, all_bytes, revoked, got_ack, got_nack;
+    bool peer_fenced;   /* every rail of the peer is fenced; asked in DEAD only */
+} bfo_send_facts_t;
 
-static inline unsigned bfo_se_state(uint32_t se) { return se >> 16; }
-static inline uint16_t bfo_se_epoch(uint32_t se) { return (uint16_t) se; }
-/* Epochs are compared by equality only, and 65535 has no successor. */
-static inline bool bfo_se_is_epoch(uint32_t se, uint16_t epoch) { return epoch == (uint16_t) se; }
-static inline bool bfo_se_is_next_epoch(uint32_t se, uint16_t epoch) { return epoch == (se & 0xffffu) + 1u; }
+typedef struct {
+    bool all_bytes, fail;
+    bool fences_done;   /* fence_set is done and no own fence towards the peer runs; asked in QUIESCE and SEALED only */
+    bool peer_fenced;   /* as above */
+} bfo_recv_facts_t;
 
-/* ERR-class: completions drain, nothing of the attempt is posted any more. */
-#define STATE(name, text, is_err) | (uint32_t) (is_err) << BFO_SEND_##name
-enum { BFO_SEND_ERR_MASK = 0
-#include "pml_bfo_failover_send.def"
-};
-#define STATE(name, text, is_err) | (uint32_t) (is_err) << BFO_RECV_##name
-enum { BFO_RECV_ERR_MASK = 0
-#include "pml_bfo_failover_recv.def"
-};
-static inline bool bfo_send_state_is_err(unsigned state) { return 0 != (BFO_SEND_ERR_MASK >> state & 1); }
-static inline bool bfo_recv_state_is_err(unsigned state) { return 0 != (BFO_RECV_ERR_MASK >> state & 1); }
-static inline bool bfo_send_state_is_open(unsigned state) { return BFO_SEND_IDLE != state && BFO_SEND_DONE != state; }
-static inline bool bfo_recv_state_is_open(unsigned state) { return BFO_RECV_NONE != state && BFO_RECV_DONE != state; }
-/* May a listed FRAG or WRITE, an ACK, PUT or READ be posted? Only in the epoch of the item (DESIGN.txt 9 rule 2). */
-static inline bool bfo_send_may_stream(uint32_t se, uint16_t epoch) { return BFO_SE(BFO_SEND_STREAM, epoch) == se; }
-static inline bool bfo_recv_may_respond(uint32_t se, uint16_t epoch) { return BFO_SE(BFO_RECV_ACTIVE, epoch) == se; }
+/* An action never waits. It may raise events on the same machine; it does not touch a request it has completed. */
+typedef void (*bfo_action_fn_t)(void *request, void *arg);
+
+/* Supplied once per process by the owner of the requests. */
+typedef struct {
+    const bfo_action_fn_t *actions;  /* by BFO_SACT_* or BFO_RACT_*; NULL: nothing to do */
+    void (*reject)(void *request, uint32_t se, unsigned event);                                      /* trace, count */
+    void (*trace)(void *request, const char *row, uint32_t from, uint32_t to, unsigned event);       /* or NULL */
+    bool threads;                    /* opal_using_threads() */
+} bfo_fsm_ops_t;
+
+typedef struct {
+    bfo_fsm_ops_t fsm;
+    void (*facts)(void *request, unsigned state, bfo_send_facts_t *facts);   /* facts is zeroed */
+} bfo_send_ops_t;
+
+typedef struct {
+    bfo_fsm_ops_t fsm;
+    void (*facts)(void *request, unsigned state, bfo_recv_facts_t *facts);   /* facts is zeroed */
+} bfo_recv_ops_t;
+
+typedef enum { BFO_STEP_TAKEN, BFO_STEP_REJECTED, BFO_STEP_LOST } bfo_step_t;
+
+/* Raise one event: row, action, ev- for a completion, then every guard that holds. The request may be complete and
+ * taken again when this returns. LOST: only with threads, a guard that another thread was first to claim.
+ * Locks: none; with threads a MESSAGE is raised between hold and release. Context: progress, or an MPI call. */
+bfo_step_t bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
+bfo_step_t bfo_recv_step(bfo_machine_t *m, unsigned event, const bfo_recv_ops_t *ops, void *request, void *arg);
+
+/* Test the guards: at fence_done, and where a hot row or a hold was the last to release an event. */
+void bfo_send_settle(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request);
+void bfo_recv_settle(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request);
+
+/* A message handler's event, with threads only: hold, look up the id generation again, then raise; release settles. */
+static inline void bfo_send_hold(bfo_machine_t *m, const bfo_send_ops_t *ops)
+{
+    if (ops->fsm.threads) {
+        bfo_events_up(m, true);
+    }
+}
+
+static inline void bfo_send_release(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request)
+{
+    if (ops->fsm.threads && 0 == bfo_events_down(m, true)) {
+        bfo_send_settle(m, ops, request);
+    }
+}
+
+static inline void bfo_recv_hold(bfo_machine_t *m, const bfo_recv_ops_t *ops)
+{
+    if (ops->fsm.threads) {
+        bfo_events_up(m, true);
+    }
+}
+
+static inline void bfo_recv_release(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request)
+{
+    if (ops->fsm.threads && 0 == bfo_events_down(m, true)) {
+        bfo_recv_settle(m, ops, request);
+    }
+}
+
+/* The event of the first guard that holds, or BFO_SEV_NOTHING / BFO_REV_NOTHING. Pure. */
+unsigned bfo_send_guard(uint32_t se, int32_t events, const bfo_send_facts_t *facts);
+unsigned bfo_recv_guard(uint32_t se, int32_t events, const bfo_recv_facts_t *facts, bool threads);
+
+/* One cell of a table, for tests and traces. Pure; next is the state word that follows se. */
+typedef struct {
+    bool listed;
+    uint32_t next;
+    unsigned action;
+    unsigned kind;
+    const char *row;
+} bfo_cell_t;
+bfo_cell_t bfo_send_cell(uint32_t se, unsigned event);
+bfo_cell_t bfo_recv_cell(uint32_t se, unsigned event);
+
+const char *bfo_send_state_name(unsigned state);
+const char *bfo_send_event_name(unsigned event);
+const char *bfo_send_action_name(unsigned action);
+const char *bfo_recv_state_name(unsigned state);
+const char *bfo_recv_event_name(unsigned event);
+const char *bfo_recv_action_name(unsigned action);
 
 #endif /* PML_BFO_FAILOVER_FSM_H */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What a request carries of its state machine: the state word `se`, the event counter, the names generated from the
+ * tables, and the rows of the failure-free path, done in place. Includes no other header of the project.
+ * DESIGN.txt section 7; the tables are pml_bfo_failover_send.def and pml_bfo_failover_recv.def. */
+#ifndef PML_BFO_FAILOVER_SE_H
+#define PML_BFO_FAILOVER_SE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- names, generated from the tables ------------------------------------------------------------- */
+/* An event's kind: CALL, MESSAGE and COMPLETION look themselves up anew when another thread changed the state first;
+ * a GUARD that lost does nothing. COMPLETION releases one of `events` behind its action. */
+enum { BFO_KIND_CALL, BFO_KIND_MESSAGE, BFO_KIND_COMPLETION, BFO_KIND_GUARD };
+
+#define STATE(name, text, is_err) BFO_SEND_##name,
+enum bfo_send_state {
+#include "pml_bfo_failover_send.def"
+    BFO_SEND_STATES
+};
+#define EVENT(name, kind, text) BFO_SEV_##name,
+enum bfo_send_event {
+    BFO_SEV_NOTHING,
+#include "pml_bfo_failover_send.def"
+    BFO_SEND_EVENTS
+};
+#define ACTION(name) BFO_SACT_##name,
+enum bfo_send_action {
+#include "pml_bfo_failover_send.def"
+    BFO_SEND_ACTIONS
+};
+#define STATE(name, text, is_err) BFO_RECV_##name,
+enum bfo_recv_state {
+#include "pml_bfo_failover_recv.def"
+    BFO_RECV_STATES
+};
+#define EVENT(name, kind, text) BFO_REV_##name,
+enum bfo_recv_event {
+    BFO_REV_NOTHING,
+#include "pml_bfo_failover_recv.def"
+    BFO_RECV_EVENTS
+};
+#define ACTION(name) BFO_RACT_##name,
+enum bfo_recv_action {
+#include "pml_bfo_failover_recv.def"
+    BFO_RECV_ACTIONS
+};
+
+/* ---- the state word: state << 16 | epoch ------------------------------------------------------------ */
+#define BFO_SE(state, epoch) ((uint32_t) (state) << 16 | (uint16_t) (epoch))
+#define BFO_EPOCH_LAST 65535u   /* a restart beyond it declares the peer */
+
+/* Part of every request. A request object is zero when first made; `events` is never stored again, it balances. */
+typedef struct {
+    uint32_t se;      /* state and epoch; written by bfo_se_move() only. Threads: compare-and-swap */
+    int32_t events;   /* descriptors posted and items listed whose callback or discard has not run. Threads: atomic */
+} bfo_machine_t;
+
+static inline unsigned bfo_se_state(uint32_t se) { return se >> 16; }
+static inline uint16_t bfo_se_epoch(uint32_t se) { return (uint16_t) se; }
+/* Epochs are compared by equality only, and 65535 has no successor. */
+static inline bool bfo_se_is_epoch(uint32_t se, uint16_t epoch) { return epoch == (uint16_t) se; }
+static inline bool bfo_se_is_next_epoch(uint32_t se, uint16_t epoch) { return epoch == (se & 0xffffu) + 1u; }
+
+/* ERR-class: completions drain, nothing of the attempt is posted any more. */
+#define STATE(name, text, is_err) | (uint32_t) (is_err) << BFO_SEND_##name
+enum { BFO_SEND_ERR_MASK = 0
+#include "pml_bfo_failover_send.def"
+};
+#define STATE(name, text, is_err) | (uint32_t) (is_err) << BFO_RECV_##name
+enum { BFO_RECV_ERR_MASK = 0
+#include "pml_bfo_failover_recv.def"
+};
+static inline bool bfo_send_state_is_err(unsigned state) { return 0 != (BFO_SEND_ERR_MASK >> state & 1); }
+static inline bool bfo_recv_state_is_err(unsigned state) { return 0 != (BFO_RECV_ERR_MASK >> state & 1); }
+static inline bool bfo_send_state_is_open(unsigned state) { return BFO_SEND_IDLE != state && BFO_SEND_DONE != state; }
+static inline bool bfo_recv_state_is_open(unsigned state) { return BFO_RECV_NONE != state && BFO_RECV_DONE != state; }
+/* May a listed FRAG or WRITE, an ACK, PUT or READ be posted? Only in the epoch of the item (DESIGN.txt 9 rule 2). */
+static inline bool bfo_send_may_stream(uint32_t se, uint16_t epoch) { return BFO_SE(BFO_SEND_STREAM, epoch) == se; }
+static inline bool bfo_recv_may_respond(uint32_t se, uint16_t epoch) { return BFO_SE(BFO_RECV_ACTIVE, epoch) == se; }
+
+/* The only writer of `se`. With threads it claims: false if another thread changed the word first. */
+static inline bool bfo_se_move(bfo_machine_t *m, uint32_t from, uint32_t to, bool threads)
+{
+    if (!threads) {
+        m->se = to;
+        return true;
+    }
+    return __atomic_compare_exchange_n(&m->se, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* ---- the event counter: raised before the post or insertion, released by a completion ----------------- */
+static inline uint32_t bfo_se_load(const bfo_machine_t *m) { return __atomic_load_n(&m->se, __ATOMIC_SEQ_CST); }
+static inline int32_t bfo_events_load(const bfo_machine_t *m) { return __atomic_load_n(&m->events, __ATOMIC_SEQ_CST); }
+
+static inline void bfo_events_up(bfo_machine_t *m, bool threads)
+{
+    if (threads) {
+        (void) __atomic_add_fetch(&m->events, 1, __ATOMIC_SEQ_CST);
+    } else {
+        m->events++;
+    }
+}
+
+static inline int32_t bfo_events_down(bfo_machine_t *m, bool threads)
+{
+    return threads ? __atomic_sub_fetch(&m->events, 1, __ATOMIC_SEQ_CST) : --m->events;
+}
+
+/* ---- hot rows, done in place; test_bfo_failover_fsm.c proves each equal to its row of the table -------- */
+/* S1, M1. The request is the caller's alone. */
+static inline void bfo_send_start(bfo_machine_t *m, bool eager)
+{
+    (void) bfo_se_move(m, m->se, BFO_SE(eager ? BFO_SEND_EAGER : BFO_SEND_RTS, 0), false);
+}
+
+/* S5, S6: an ACK or PUT of `epoch` came for a living id. True: the state is STREAM(epoch), take it. False: raise the
+ * event, the table knows. */
+static inline bool bfo_send_take_response(bfo_machine_t *m, uint16_t epoch, bool threads)
+{
+    uint32_t se = bfo_se_load(m);
+
+    if (BFO_SE(BFO_SEND_RTS, epoch) == se && bfo_se_move(m, se, BFO_SE(BFO_SEND_STREAM, epoch), threads)) {
+        return true;
+    }
+    return BFO_SE(BFO_SEND_STREAM, epoch) == bfo_se_load(m);
+}
+
+/* S2, S7, S8: a successful completion changes no state in these. False: raise the event. */
+static inline bool bfo_send_is_flowing(uint32_t se)
+{
+    return BFO_SEND_RTS == bfo_se_state(se) || BFO_SEND_STREAM == bfo_se_state(se);
+}
+
+/* S12, M4 without threads; the caller has seen resp=1 and all bytes (M4: rts_done), and completes on true. */
+static inline bool bfo_send_finish(bfo_machine_t *m)
+{
+    unsigned state = bfo_se_state(m->se);
+
+    if (0 != m->events || state < BFO_SEND_EAGER || state > BFO_SEND_STREAM) {
+        return false;
+    }
+    return bfo_se_move(m, m->se, BFO_SE(BFO_SEND_DONE, m->se), false);
+}
+
+/* R0. The request is the caller's alone. */
+static inline void bfo_recv_post(bfo_machine_t *m)
+{
+    (void) bfo_se_move(m, m->se, BFO_SE(BFO_RECV_UNMATCHED, 0), false);
+}
+
+/* R2, R2m under the matching lock; false: cancelled or dead, not to be matched. */
+static inline bool bfo_recv_match(bfo_machine_t *m, bool eager, bool threads)
+{
+    uint32_t to = eager ? BFO_SE(BFO_RECV_DONE, 0) : BFO_SE(BFO_RECV_ACTIVE, 0);
+
+    return BFO_SE(BFO_RECV_UNMATCHED, 0) == bfo_se_load(m)
+           && bfo_se_move(m, BFO_SE(BFO_RECV_UNMATCHED, 0), to, threads);
+}
+
+/* R3, R4, R5: is data of `epoch` admissible? With threads the caller holds an event over test and count. */
+static inline bool bfo_recv_takes_data(uint32_t se, uint16_t epoch)
+{
+    const uint32_t taking = 1u << BFO_RECV_ACTIVE | 1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE;
+
+    return BFO_SE(BFO_RECV_ACTIVE, epoch) == se || (bfo_se_is_epoch(se, epoch) && 0 != (taking >> bfo_se_state(se) & 1));
+}
+
+/* R10 without threads, from ACTIVE; the caller has seen all bytes, and completes on true. */
+static inline bool bfo_recv_finish(bfo_machine_t *m)
+{
+    if (0 != m->events || BFO_RECV_ACTIVE != bfo_se_state(m->se)) {
+        return false;
+    }
+    return bfo_se_move(m, m->se, BFO_SE(BFO_RECV_DONE, m->se), false);
+}
+
+#endif /* PML_BFO_FAILOVER_SE_H */

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The request machines: every cell of both tables is walked with actions of our own, scripted messages are led through
+ * whole dances, the hot rows are compared with the table, and threads fight for the claim. DESIGN.txt section 7. */
+#include "pml_bfo_failover_fsm.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fsm_request.h"
+
+/* ---- every cell -------------------------------------------------------------------------------------- */
+/* The rows as the file states them, walked as a list: what the tables must hold, and nothing else. */
+typedef struct {
+    const char *id;
+    unsigned state, event, next, action;
+    int epoch;   /* of a machine that was at 7 */
+} expected_t;
+
+#define ROW(id, state, event, next, act) {#id, BFO_SEND_##state, BFO_SEV_##event, BFO_SEND_##next, BFO_SACT_##act, 7},
+#define ROW_ZERO(id, state, event, next, act) {#id, BFO_SEND_##state, BFO_SEV_##event, BFO_SEND_##next, BFO_SACT_##act, 0},
+#define ROW_NEXT(id, state, event, next, act) {#id, BFO_SEND_##state, BFO_SEV_##event, BFO_SEND_##next, BFO_SACT_##act, 8},
+static const expected_t send_list[] = {
+#include "pml_bfo_failover_send.def"
+};
+#define ROW(id, state, event, next, act) {#id, BFO_RECV_##state, BFO_REV_##event, BFO_RECV_##next, BFO_RACT_##act, 7},
+#define ROW_ZERO(id, state, event, next, act) {#id, BFO_RECV_##state, BFO_REV_##event, BFO_RECV_##next, BFO_RACT_##act, 0},
+#define ROW_NEXT(id, state, event, next, act) {#id, BFO_RECV_##state, BFO_REV_##event, BFO_RECV_##next, BFO_RACT_##act, 8},
+static const expected_t recv_list[] = {
+#include "pml_bfo_failover_recv.def"
+};
+
+typedef struct {
+    const expected_t *list;
+    size_t rows;
+    unsigned states, events;
+    bool sender;
+} side_t;
+
+static const side_t sides[] = {
+    {send_list, sizeof(send_list) / sizeof(send_list[0]), BFO_SEND_STATES, BFO_SEND_EVENTS, true},
+    {recv_list, sizeof(recv_list) / sizeof(recv_list[0]), BFO_RECV_STATES, BFO_RECV_EVENTS, false},
+};
+
+static const expected_t *find(const side_t *side, unsigned state, unsigned event)
+{
+    for (size_t i = 0; i < side->rows; i++) {
+        if (state == side->list[i].state && event == side->list[i].event) {
+            return &side->list[i];
+        }
+    }
+    return NULL;
+}
+
+/* Two outstanding events keep every guard from acting, so that exactly one row is seen. */
+static void walk_cell(const side_t *side, unsigned state, unsigned event, size_t *hit)
+{
+    const expected_t *want = find(side, state, event);
+    request_t r = {.m = {.se = BFO_SE(state, 7), .events = 2}, .last = ACTIONS_MAX};
+    bfo_cell_t cell = side->sender ? bfo_send_cell(r.m.se, event) : bfo_recv_cell(r.m.se, event);
+    bfo_step_t step = side->sender ? bfo_send_step(&r.m, event, &send_ops, &r, NULL)
+                                   : bfo_recv_step(&r.m, event, &recv_ops, &r, NULL);
+    bool completion = BFO_KIND_COMPLETION == cell.kind;
+    bool open = side->sender ? bfo_send_state_is_open(state) : bfo_recv_state_is_open(state);
+
+    if (NULL == want) {
+        assert_int_equal(BFO_STEP_REJECTED, step);
+        assert_false(cell.listed);
+        assert_int_equal(BFO_SE(state, 7), r.m.se);
+        assert_int_equal(ACTIONS_MAX, r.last);
+        assert_int_equal(1, r.rejected);
+        assert_int_equal(completion && (open || 0 == state) ? 1 : 2, r.m.events);
+        return;
+    }
+    assert_int_equal(BFO_STEP_TAKEN, step);
+    assert_true(cell.listed);
+    assert_int_equal(BFO_SE(want->next, want->epoch), r.m.se);
+    assert_int_equal(want->action, r.last);
+    assert_int_equal(1, r.ran[want->action]);
+    assert_int_equal(0, r.rejected);
+    assert_string_equal(want->id, r.row);
+    assert_int_equal(completion ? 1 : 2, r.m.events);
+    (*hit)++;
+}
+
+static void machine_every_cell_does_its_row_or_is_rejected(void **unused)
+{
+    (void) unused;
+    for (int i = 0; i < 2; i++) {
+        size_t hit = 0;
+
+        for (unsigned state = 0; state < sides[i].states; state++) {
+            for (unsigned event = 0; event < sides[i].events; event++) {
+                walk_cell(&sides[i], state, event, &hit);
+            }
+        }
+        assert_int_equal(sides[i].rows, hit);   /* every row was hit, and none twice */
+        print_message("%s: %u cells, %zu rows hit\n", sides[i].sender ? "sender" : "receiver",
+                      sides[i].states * sides[i].events, hit);
+    }
+}
+
+static void machine_garbage_states_and_events_are_rejected(void **unused)
+{
+    request_t r = {.m = {.se = 0xffff0007u, .events = 1}};
+
+    (void) unused;
+    assert_int_equal(BFO_STEP_REJECTED, bfo_send_step(&r.m, BFO_SEV_ACK, &send_ops, &r, NULL));
+    assert_int_equal(BFO_STEP_REJECTED, bfo_recv_step(&r.m, 9999, &recv_ops, &r, NULL));
+    assert_int_equal(2, r.rejected);
+    assert_int_equal(0xffff0007u, r.m.se);
+    assert_string_equal("?", bfo_send_state_name(77));
+    assert_string_equal("?", bfo_recv_event_name(9999));
+}
+
+/* ---- shape of the tables ------------------------------------------------------------------------------ */
+static unsigned kind_of(bool sender, unsigned event)
+{
+    return sender ? bfo_send_cell(0, event).kind : bfo_recv_cell(0, event).kind;
+}
+
+static void machine_tables_keep_their_promises(void **unused)
+{
+    (void) unused;
+    for (int i = 0; i < 2; i++) {
+        const side_t *side = &sides[i];
+        unsigned done = side->sender ? BFO_SEND_DONE : BFO_RECV_DONE;
+        unsigned dead = side->sender ? BFO_SEND_DEAD : BFO_RECV_DEAD;
+        unsigned declared = side->sender ? BFO_SEV_PEER_DECLARED : BFO_REV_PEER_DECLARED;
+
+        for (size_t k = 0; k < side->rows; k++) {
+            const expected_t *e = &side->list[k];
+            unsigned kind = kind_of(side->sender, e->event);
+
+            /* a request is not complete while the completion that runs still holds an event */
+            assert_false(BFO_KIND_COMPLETION == kind && done == e->next);
+            /* a guard that changed nothing would be raised for ever */
+            assert_false(BFO_KIND_GUARD == kind && e->next == e->state && 7 == e->epoch);
+            /* DEAD is left by completion only */
+            assert_false(dead == e->state && dead != e->next && done != e->next);
+        }
+        for (unsigned state = 0; state < side->states; state++) {
+            bool open = side->sender ? bfo_send_state_is_open(state) : bfo_recv_state_is_open(state);
+            const expected_t *e = find(side, state, declared);
+
+            assert_true(open == (NULL != e));
+            assert_true(NULL == e || dead == e->next);
+        }
+        for (unsigned event = 1; event < side->events; event++) {   /* in DEAD every completion drains */
+            assert_true(BFO_KIND_COMPLETION != kind_of(side->sender, event) || NULL != find(side, dead, event));
+        }
+    }
+    assert_true(bfo_send_state_is_err(BFO_SEND_ERRD) && bfo_send_state_is_err(BFO_SEND_NOTIFIED)
+                && bfo_send_state_is_err(BFO_SEND_DEAD));
+    assert_false(bfo_send_state_is_err(BFO_SEND_RTS) || bfo_send_state_is_err(BFO_SEND_STREAM)
+                 || bfo_send_state_is_err(BFO_SEND_DONE) || bfo_send_state_is_err(BFO_SEND_EAGER));
+    assert_false(bfo_recv_state_is_err(BFO_RECV_UNMATCHED) || bfo_recv_state_is_err(BFO_RECV_ACTIVE)
+                 || bfo_recv_state_is_err(BFO_RECV_DONE));
+    assert_true(bfo_recv_state_is_err(BFO_RECV_ERRL) && bfo_recv_state_is_err(BFO_RECV_QUIESCE)
+                && bfo_recv_state_is_err(BFO_RECV_SEALED) && bfo_recv_state_is_err(BFO_RECV_WAITRTS)
+                && bfo_recv_state_is_err(BFO_RECV_DEAD));
+}
+
+/* ---- guards: written out anew, over every combination of facts ---------------------------------------- */
+static unsigned send_guard_by_hand(unsigned state, unsigned epoch, int events, const bfo_send_facts_t *f)
+{
+    if (0 != events) {
+        return BFO_SEV_NOTHING;
+    }
+    switch (state) {
+    case BFO_SEND_EAGER:
+        return f->rts_done ? BFO_SEV_ALL_DELIVERED : BFO_SEV_NOTHING;
+    case BFO_SEND_RTS:
+        if (f->revoked) {
+            return BFO_SEV_DRAINED_REVOKED;
+        }
+        return f->resp && f->all_bytes ? BFO_SEV_ALL_DELIVERED : BFO_SEV_NOTHING;
+    case BFO_SEND_STREAM:
+        return f->resp && f->all_bytes && !f->revoked ? BFO_SEV_ALL_DELIVERED : BFO_SEV_NOTHING;
+    case BFO_SEND_ERRD:
+        return epoch < 65535 ? BFO_SEV_DRAINED : BFO_SEV_EPOCH_SPENT;
+    case BFO_SEND_NOTIFIED:
+        if (f->got_nack) {
+            return BFO_SEV_DRAINED_NACKED;
+        }
+        return f->got_ack ? BFO_SEV_DRAINED_ACKED : BFO_SEV_NOTHING;
+    case BFO_SEND_DEAD:
+        return f->peer_fenced ? BFO_SEV_DEAD_DRAINED : BFO_SEV_NOTHING;
+    default:
+        return BFO_SEV_NOTHING;
+    }
+}
+
+static unsigned recv_guard_by_hand(unsigned state, int events, const bfo_recv_facts_t *f, bool threads)
+{
+    if (0 != events) {
+        return BFO_REV_NOTHING;
+    }
+    switch (state) {
+    case BFO_RECV_ACTIVE:
+    case BFO_RECV_ERRL:
+        return f->all_bytes ? BFO_REV_ALL_PLACED : BFO_REV_NOTHING;
+    case BFO_RECV_QUIESCE:
+    case BFO_RECV_SEALED:
+        if (f->all_bytes) {
+            return BFO_REV_ALL_PLACED;
+        }
+        if (!f->fences_done) {
+            return BFO_REV_NOTHING;
+        }
+        if (threads && BFO_RECV_QUIESCE == state) {
+            return BFO_REV_QUIET_SHARED;
+        }
+        return f->fail ? BFO_REV_QUIET_FAILED : BFO_REV_QUIET;
+    case BFO_RECV_DEAD:
+        return f->peer_fenced ? BFO_REV_DEAD_DRAINED : BFO_REV_NOTHING;
+    default:
+        return BFO_REV_NOTHING;
+    }
+}
+
+static void guard_every_combination_of_facts_raises_the_right_event(void **unused)
+{
+    (void) unused;
+    for (unsigned bits = 0; bits < 256; bits++) {
+        bfo_send_facts_t sf = {bits & 1, bits & 2, bits & 4, bits & 8, bits & 16, bits & 32, bits & 64};
+        bfo_recv_facts_t rf = {bits & 1, bits & 2, bits & 4, bits & 8};
+        int events = bits & 128 ? 1 : 0;
+
+        for (unsigned state = 0; state < BFO_SEND_STATES; state++) {
+            for (unsigned epoch = 0; epoch <= 65535; epoch += 13107) {
+                unsigned event = bfo_send_guard(BFO_SE(state, epoch), events, &sf);
+
+                assert_int_equal(send_guard_by_hand(state, epoch, events, &sf), event);
+                assert_true(BFO_SEV_NOTHING == event || NULL != find(&sides[0], state, event));
+            }
+        }
+        for (unsigned state = 0; state < BFO_RECV_STATES; state++) {
+            bool threads = bits & 64;
+            unsigned event = bfo_recv_guard(BFO_SE(state, 3), events, &rf, threads);
+
+            assert_int_equal(recv_guard_by_hand(state, events, &rf, threads), event);
+            assert_true(BFO_REV_NOTHING == event || NULL != find(&sides[1], state, event));
+        }
+    }
+}
+
+/* ---- hot rows equal their rows in the table ------------------------------------------------------------ */
+static void hot_rows_equal_the_table(void **unused)
+{
+    static const unsigned epochs[] = {0, 1, 7, 65535};
+
+    (void) unused;
+    for (int t = 0; t < 2; t++) {
+        for (size_t i = 0; i < 4; i++) {
+            for (unsigned state = 0; state < BFO_SEND_STATES; state++) {
+                bfo_machine_t m = {.se = BFO_SE(state, epochs[i])};
+                bfo_cell_t ack = bfo_send_cell(m.se, BFO_SEV_ACK), put = bfo_send_cell(m.se, BFO_SEV_PUT);
+                bool taken = bfo_send_take_response(&m, (uint16_t) epochs[i], 1 == t);
+
+                assert_true(taken == ack.listed && taken == put.listed);
+                assert_int_equal(taken ? ack.next : BFO_SE(state, epochs[i]), m.se);
+                m.se = BFO_SE(state, epochs[i]);
+                assert_false(bfo_send_take_response(&m, (uint16_t) (epochs[i] + 1), 1 == t));
+                assert_int_equal(BFO_SE(state, epochs[i]), m.se);
+            }
+        }
+    }
+    for (unsigned state = 0; state < BFO_SEND_STATES; state++) {
+        bfo_machine_t m = {.se = BFO_SE(state, 7)};
+        bfo_cell_t all = bfo_send_cell(m.se, BFO_SEV_ALL_DELIVERED);
+
+        if (bfo_send_is_flowing(m.se)) {
+            assert_true(bfo_send_cell(m.se, BFO_SEV_RTS_OK).next == m.se);
+        }
+        assert_int_equal(BFO_SEND_STREAM == state, bfo_send_cell(m.se, BFO_SEV_WRITE_OK).action == BFO_SACT_count_write_post_fin);
+        m.events = 1;
+        assert_false(bfo_send_finish(&m));
+        m.events = 0;
+        assert_int_equal(all.listed, bfo_send_finish(&m));
+        assert_int_equal(all.next, m.se);
+    }
+    for (unsigned state = 0; state < BFO_RECV_STATES; state++) {
+        bfo_machine_t m = {.se = BFO_SE(state, 7)};
+        bfo_cell_t frag = bfo_recv_cell(m.se, BFO_REV_FRAG), all = bfo_recv_cell(m.se, BFO_REV_ALL_PLACED);
+
+        assert_int_equal(frag.listed, bfo_recv_takes_data(m.se, 7));
+        assert_false(bfo_recv_takes_data(m.se, 8));
+        assert_int_equal(bfo_recv_cell(m.se, BFO_REV_FIN).listed, bfo_recv_takes_data(m.se, 7));
+        if (BFO_RECV_ACTIVE == state) {
+            assert_true(bfo_recv_finish(&m));
+            assert_int_equal(all.next, m.se);
+        } else {
+            assert_false(bfo_recv_finish(&m));
+        }
+        for (int eager = 0; eager < 2; eager++) {
+            bfo_cell_t match = bfo_recv_cell(BFO_SE(state, 0), eager ? BFO_REV_MATCHED_EAGER : BFO_REV_MATCHED);
+
+            m.se = BFO_SE(state, 0);
+            assert_int_equal(match.listed, bfo_recv_match(&m, 1 == eager, false));
+            assert_int_equal(match.next, m.se);
+        }
+    }
+    bfo_machine_t start = {.se = BFO_SE(BFO_SEND_DONE, 9)};
+    bfo_send_start(&start, false);
+    assert_int_equal(bfo_send_cell(BFO_SE(BFO_SEND_DONE, 9), BFO_SEV_START).next, start.se);
+    bfo_send_start(&start, true);
+    assert_int_equal(bfo_send_cell(BFO_SE(BFO_SEND_DONE, 9), BFO_SEV_START_EAGER).next, start.se);
+    bfo_recv_post(&start);
+    assert_int_equal(bfo_recv_cell(BFO_SE(BFO_RECV_DONE, 9), BFO_REV_POST).next, start.se);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(machine_every_cell_does_its_row_or_is_rejected),
+        cmocka_unit_test(machine_garbage_states_and_events_are_rejected),
+        cmocka_unit_test(machine_tables_keep_their_promises),
+        cmocka_unit_test(guard_every_combination_of_facts_raises_the_right_event),
+        cmocka_unit_test(hot_rows_equal_the_table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
