@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The command `softrail`: what its subcommands share. Each subcommand returns the exit status of the program.
+ * DESIGN.txt 16.
+ */
+#ifndef SR_COMMAND_H
+#define SR_COMMAND_H
+
+#include <jansson.h>
+
+#include "sr_fabric.h"
+
+#define SR_EXIT_USAGE 2
+#define SR_EXIT_TROUBLE 3
+
+int sr_cmd_run(int argc, char **argv);
+int sr_cmd_status(int argc, char **argv);
+int sr_cmd_rail(int argc, char **argv); /* down and up */
+
+/* Open the fabric of that name, or the one of the environment, or the only one that runs. Returns 0, or an exit
+ * status after saying what is wrong. */
+int sr_find_fabric(struct sr_fabric *fabric, const char *name);
+
+/* Everything `status` shows, as JSON. Owned by the caller. */
+json_t *sr_status_json(const struct sr_fabric *fabric);
+
+/* "0", "sr0" or "rail 0" of this fabric. Returns the rail or -1. */
+int sr_parse_rail(const struct sr_fabric *fabric, const char *text);
+
+/* A number with a unit: "10G" bit/s, "250us" or "1.5ms" in ns. Returns false if it is none. */
+bool sr_parse_rate(const char *text, uint64_t *bits_per_second);
+bool sr_parse_time(const char *text, uint64_t *ns);
+
+#endif /* SR_COMMAND_H */

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Devices: one single-port HCA per rail. Every process is a host of its own on each rail, with its own LID or
+ * GID there; what the attributes promise is what the other rooms keep. DESIGN.txt 16.
+ */
+#include "sr_rooms.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sr_device {
+    struct ibv_device ibv;
+    char room[1024];        /* direct-verbs probes of providers read behind struct ibv_device */
+    unsigned rail;
+};
+
+static pthread_once_t devices_once = PTHREAD_ONCE_INIT;
+static struct sr_device devices[SR_MAX_RAILS];
+
+static bool is_ethernet(void)
+{
+    return IBV_LINK_LAYER_ETHERNET == sr.fabric.shm->link_layer;
+}
+
+/* ---- addresses ---------------------------------------------------------------------------------- */
+
+uint16_t sr_lid(unsigned slot)
+{
+    return (uint16_t) (slot + 1);
+}
+
+void sr_gid(unsigned rail, unsigned slot, union ibv_gid *gid)
+{
+    const struct sr_rail *r = &sr.fabric.shm->rail[rail];
+
+    gid->global.subnet_prefix = htobe64(r->gid_prefix);
+    gid->global.interface_id = htobe64(r->guid | (uint64_t) (atomic_load(&r->gid_serial) & 0xff) << 32 | (slot + 1));
+}
+
+int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_address *address)
+{
+    union ibv_gid gid;
+
+    *address = (struct sr_address) { .dlid = attr->dlid, .sl = attr->sl, .src_path_bits = attr->src_path_bits,
+                                     .is_global = attr->is_global };
+    if (is_ethernet()) {
+        unsigned slot = (unsigned) (be64toh(attr->grh.dgid.global.interface_id) & 0xffff) - 1;
+        if (!attr->is_global || 0 != attr->grh.sgid_index) {
+            return EINVAL;
+        }
+        address->slot = slot < SR_MAX_PROCS ? slot : 0;
+        sr_gid(rail, address->slot, &gid);
+        address->valid = slot < SR_MAX_PROCS && 0 == memcmp(&gid, &attr->grh.dgid, sizeof(gid));
+    } else {
+        address->valid = 0 < attr->dlid && attr->dlid <= SR_MAX_PROCS;
+        address->slot = address->valid ? attr->dlid - 1u : 0;
+    }
+    return 0;
+}
+
+/* ---- list --------------------------------------------------------------------------------------- */
+
+static void devices_init(void)
+{
+    for (unsigned rail = 0; rail < sr.fabric.shm->rails; ++rail) {
+        struct ibv_device *dev = &devices[rail].ibv;
+        dev->node_type = IBV_NODE_CA;
+        dev->transport_type = IBV_TRANSPORT_IB;
+        snprintf(dev->name, sizeof(dev->name), "sr%u", rail);
+        snprintf(dev->dev_name, sizeof(dev->dev_name), "uverbs%u", rail);
+        snprintf(dev->dev_path, sizeof(dev->dev_path), "%.180s/sysfs/class/infiniband_verbs/uverbs%u", sr.fabric.path,
+                 rail);
+        snprintf(dev->ibdev_path, sizeof(dev->ibdev_path), "%.180s/sysfs/class/infiniband/sr%u", sr.fabric.path, rail);
+        devices[rail].rail = rail;
+    }
+}
+
+struct ibv_device **sr_device_list(int *count)
+{
+    struct ibv_device **list;
+    unsigned n = 0;
+
+    if (0 == sr_attach()) {
+        pthread_once(&devices_once, devices_init);
+        n = sr.fabric.shm->rails;
+    }
+    list = calloc(n + 1, sizeof(*list));
+    for (unsigned i = 0; NULL != list && i < n; ++i) {
+        list[i] = &devices[i].ibv;
+    }
+    if (NULL != count) {
+        *count = NULL == list ? 0 : (int) n;
+    }
+    return list;
+}
+
+void sr_device_list_free(struct ibv_device **list)
+{
+    free(list);
+}
+
+/* ---- open and close ----------------------------------------------------------------------------- */
+
+int sr_device_check(const struct ibv_context *context)
+{
+    if (!sr.joined) {
+        return EINVAL; /* a forked child must open the device itself */
+    }
+    return atomic_load(&sr.fabric.shm->rail[sr_context(context)->rail].gone) ? EIO : 0;
+}
+
+static int claim_entry(struct sr_context *context)
+{
+    for (unsigned i = 0; i < SR_MAX_CONTEXTS; ++i) {
+        uint32_t expected = 0;
+        struct sr_context_entry *entry = &sr.proc->contexts[i];
+        if (atomic_compare_exchange_strong(&entry->fifo, &expected, UINT32_MAX)) {
+            entry->rail = context->rail;
+            context->entry = i;
+            atomic_store(&entry->fifo, context->fifo);
+            return 0;
+        }
+    }
+    return EMFILE;
+}
+
+
+struct ibv_context *sr_device_open(struct ibv_device *device)
+{
+    struct sr_context *context;
+    int rc = sr_join();
+
+    if (0 == rc && atomic_load(&sr.fabric.shm->rail[((struct sr_device *) device)->rail].gone)) {
+        rc = EIO;
+    }
+    if (0 != rc || NULL == (context = calloc(1, sizeof(*context)))) {
+        errno = 0 != rc ? rc : ENOMEM;
+        return NULL;
+    }
+    context->rail = ((struct sr_device *) device)->rail;
+    context->fifo = sr_fifo_open(&context->ibv.async_fd);
+    rc = 0 == context->fifo ? errno : claim_entry(context);
+    if (0 != rc) {
+        if (0 != context->fifo) {
+            sr_fifo_close(context->fifo, context->ibv.async_fd);
+        }
+        free(context);
+        errno = rc;
+        return NULL;
+    }
+    context->ibv.device = device;
+    context->ibv.cmd_fd = context->ibv.async_fd;
+    context->ibv.num_comp_vectors = 4;
+    pthread_mutex_init(&context->ibv.mutex, NULL);
+    context->ibv.ops.poll_cq = sr_poll_cq;
+    context->ibv.ops.req_notify_cq = sr_cq_arm;
+    context->ibv.ops.post_send = sr_post_send;
+    context->ibv.ops.post_recv = sr_qp_post_recv;
+    context->ibv.ops.post_srq_recv = sr_srq_post;
+    return &context->ibv;
+}
+
+int sr_device_close(struct ibv_context *ibv)
+{
+    struct sr_context *context = sr_context(ibv);
+
+    if (sr.joined) {
+        atomic_store(&sr.proc->contexts[context->entry].fifo, 0);
+        sr_fifo_close(context->fifo, ibv->async_fd);
+    }
+    free(context);
+    return 0;
+}
+
+/* ---- attributes --------------------------------------------------------------------------------- */
+
+int sr_device_query(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    const struct sr_rail *rail = &sr.fabric.shm->rail[sr_context(context)->rail];
+
+    if (atomic_load(&rail->gone)) {
+        return EIO;
+    }
+    memset(attr, 0, sizeof(*attr));
+    snprintf(attr->fw_ver, sizeof(attr->fw_ver), "softrail");
+    attr->node_guid = htobe64(rail->guid);
+    attr->sys_image_guid = htobe64(rail->guid);
+    attr->max_mr_size = UINT64_C(1) << 46;
+    attr->page_size_cap = 0xfffff000;
+    attr->vendor_id = 0x5352;
+    attr->vendor_part_id = 1;
+    attr->hw_ver = 1;
+    attr->max_qp = 16384;
+    attr->max_qp_wr = SR_MAX_WR;
+    attr->device_cap_flags = IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+    attr->max_sge = SR_MAX_SGE;
+    attr->max_sge_rd = SR_MAX_SGE;
+    attr->max_cq = 65536;
+    attr->max_cqe = SR_MAX_CQE;
+    attr->max_mr = SR_MR_CHUNK * SR_MR_CHUNKS;
+    attr->max_pd = 65536;
+    attr->max_qp_rd_atom = 128;
+    attr->max_res_rd_atom = 128 * 16384;
+    attr->max_qp_init_rd_atom = 128;
+    attr->atomic_cap = IBV_ATOMIC_HCA;
+    attr->max_ah = 1 << 20;
+    attr->max_srq = 16384;
+    attr->max_srq_wr = SR_MAX_WR;
+    attr->max_srq_sge = SR_MAX_SGE;
+    attr->max_pkeys = 1;
+    attr->local_ca_ack_delay = 15;
+    attr->phys_port_cnt = 1;
+    return 0;
+}
+
+int sr_port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+    unsigned rail = sr_context(context)->rail;
+    bool up = sr_rail_is_up(sr.fabric.shm, rail, sr.slot);
+
+    if (1 != port) {
+        return EINVAL;
+    }
+    if (atomic_load(&sr.fabric.shm->rail[rail].gone)) {
+        return EIO;
+    }
+    memset(attr, 0, sizeof(*attr));
+    attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    attr->phys_state = up ? 5 : 3; /* LinkUp, Disabled */
+    attr->max_mtu = attr->active_mtu = IBV_MTU_4096;
+    attr->gid_tbl_len = 1;
+    attr->port_cap_flags = is_ethernet() ? IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS : IBV_PORT_CM_SUP;
+    attr->max_msg_sz = SR_MAX_MSG;
+    attr->pkey_tbl_len = 1;
+    attr->lid = is_ethernet() ? 0 : sr_lid(sr.slot);
+    attr->sm_lid = is_ethernet() ? 0 : 0xbffe;
+    attr->max_vl_num = 1;
+    attr->subnet_timeout = 18;
+    attr->active_width = 2;  /* 4X */
+    attr->active_speed = 32; /* EDR: 100 Gb/s */
+    attr->link_layer = (uint8_t) sr.fabric.shm->link_layer;
+    return 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Queue pairs whose send queue has to wait. Polling tries them; a thread that exists only once something waited
+ * tries them too while the program does something else, and sleeps otherwise. DESIGN.txt 16.
+ */
+#include "sr_rooms.h"
+
+#include <signal.h>
+#include <time.h>
+
+#define SR_RETRY_NS UINT64_C(1000000)   /* how often the thread looks at what waits for the other side */
+#define SR_SHORTEST_NS UINT64_C(50000)
+
+_Atomic uint32_t sr_pending_count;
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    struct sr_qp *first;
+    pid_t thread_of; /* process that has the thread; a forked child has none */
+} pending = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* Locks: pending.mutex */
+static void unlink_qp(struct sr_qp *qp)
+{
+    if (NULL != qp->pending_prev) {
+        qp->pending_prev->pending_next = qp->pending_next;
+    } else {
+        pending.first = qp->pending_next;
+    }
+    if (NULL != qp->pending_next) {
+        qp->pending_next->pending_prev = qp->pending_prev;
+    }
+    qp->pending_next = qp->pending_prev = NULL;
+    qp->on_pending_list = false;
+    atomic_fetch_sub(&sr_pending_count, 1);
+}
+
+/* Locks: pending.mutex. Returns when to look again, ns; 0 = nothing waits. */
+static uint64_t try_all(void)
+{
+    uint64_t soonest = 0, now = sr_now();
+    struct sr_qp *next;
+
+    for (struct sr_qp *qp = pending.first; NULL != qp; qp = next) {
+        uint64_t when = now + SR_RETRY_NS;
+        next = qp->pending_next;
+        if (0 != pthread_mutex_trylock(&qp->sq_lock)) {
+            soonest = 0 == soonest || when < soonest ? when : soonest;
+            continue;
+        }
+        sr_requester_run(qp);
+        if (NULL == qp->wait_first) {
+            unlink_qp(qp);
+        } else {
+            if (qp->wait_first->ready > now) {
+                when = qp->wait_first->ready;
+            }
+            soonest = 0 == soonest || when < soonest ? when : soonest;
+        }
+        pthread_mutex_unlock(&qp->sq_lock);
+    }
+    return soonest;
+}
+
+static void *pending_thread(void *arg)
+{
+    (void) arg;
+    pthread_mutex_lock(&pending.mutex);
+    for (;;) {
+        uint64_t when = try_all(), now = sr_now();
+        struct timespec until;
+        if (0 == when) {
+            pthread_cond_wait(&pending.cond, &pending.mutex);
+            continue;
+        }
+        when = when < now + SR_SHORTEST_NS ? now + SR_SHORTEST_NS : when;
+        until.tv_sec = (time_t) (when / UINT64_C(1000000000));
+        until.tv_nsec = (long) (when % UINT64_C(1000000000));
+        pthread_cond_timedwait(&pending.cond, &pending.mutex, &until);
+    }
+    return NULL;
+}
+
+/* Locks: pending.mutex */
+static void start_thread(void)
+{
+    pthread_condattr_t cond_attr;
+    pthread_attr_t attr;
+    sigset_t all, before;
+    pthread_t thread;
+
+    pthread_condattr_init(&cond_attr);
+    pthread_condattr_setclock(&cond_attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&pending.cond, &cond_attr);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    if (0 == pthread_create(&thread, &attr, pending_thread, NULL)) {
+        pending.thread_of = sr.pid;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+/* Called with sq_lock held; try_all only tries that lock, so the two orders do not block each other. */
+void sr_pending_add(struct sr_qp *qp)
+{
+    if (__atomic_load_n(&qp->on_pending_list, __ATOMIC_ACQUIRE)) {
+        return;
+    }
+    pthread_mutex_lock(&pending.mutex);
+    if (!qp->on_pending_list) {
+        qp->pending_prev = NULL;
+        qp->pending_next = pending.first;
+        if (NULL != pending.first) {
+            pending.first->pending_prev = qp;
+        }
+        pending.first = qp;
+        qp->on_pending_list = true;
+        atomic_fetch_add(&sr_pending_count, 1);
+    }
+    if (sr.pid != pending.thread_of) {
+        start_thread();
+    }
+    pthread_cond_signal(&pending.cond);
+    pthread_mutex_unlock(&pending.mutex);
+}
+
+void sr_pending_remove(struct sr_qp *qp)
+{
+    pthread_mutex_lock(&pending.mutex);
+    if (qp->on_pending_list) {
+        unlink_qp(qp);
+    }
+    pthread_mutex_unlock(&pending.mutex);
+}
+
+void sr_pending_progress(void)
+{
+    if (0 == pthread_mutex_trylock(&pending.mutex)) {
+        try_all();
+        pthread_mutex_unlock(&pending.mutex);
+    }
+}
