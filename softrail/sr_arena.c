@@ -156,3 +156,9 @@ void sr_stable_free(enum sr_stable_kind kind, uint64_t offset)
     }
     pthread_mutex_unlock(&arena.mutex);
 }
+
+void sr_arena_reset(void)
+{
+    memset(&arena, 0, sizeof(arena)); /* what the lists held belongs to the parent's file */
+    pthread_mutex_init(&arena.mutex, NULL);
+}

@@ -129,11 +129,26 @@ static int claim_entry(struct sr_context *context)
 }
 
 
+static void forked_child(void)
+{
+    sr_event_reset();
+    sr_mr_reset();
+    sr_qp_reset();
+    sr_pending_reset();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forked_child);
+}
+
 struct ibv_context *sr_device_open(struct ibv_device *device)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct sr_context *context;
     int rc = sr_join();
 
+    pthread_once(&once, watch_forks);
     if (0 == rc && atomic_load(&sr.fabric.shm->rail[((struct sr_device *) device)->rail].gone)) {
         rc = EIO;
     }

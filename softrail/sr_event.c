@@ -318,3 +318,9 @@ void sr_channel_ack(struct ibv_cq *cq, unsigned count)
 {
     acks_add(&sr_cq(cq)->comp_acks, count);
 }
+
+void sr_event_reset(void)
+{
+    pthread_mutex_init(&handles.mutex, NULL);
+    pthread_mutex_init(&cache.mutex, NULL);
+}

@@ -178,3 +178,10 @@ int sr_mr_dereg(struct ibv_mr *ibv)
     free(mr);
     return 0;
 }
+
+void sr_mr_reset(void)
+{
+    pthread_mutex_init(&table.mutex, NULL);
+    table.fresh = table.free_count = 0;
+    table.bytes = 0;
+}

@@ -145,3 +145,11 @@ void sr_pending_progress(void)
         pthread_mutex_unlock(&pending.mutex);
     }
 }
+
+void sr_pending_reset(void)
+{
+    pthread_mutex_init(&pending.mutex, NULL);
+    pending.first = NULL;
+    pending.thread_of = 0;
+    atomic_store(&sr_pending_count, 0);
+}

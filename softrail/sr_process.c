@@ -115,6 +115,7 @@ static void leave(void)
 static void forked_child(void)
 {
     sr.joined = false;
+    sr_arena_reset();
     sr.word = 0;
     pthread_mutex_init(&sr.mutex, NULL);
     pthread_mutex_init(&sr.peer_mutex, NULL);

@@ -72,6 +72,9 @@ void sr_arena_free(uint64_t offset, size_t size);
 /* Memory that is only ever used for the same kind of object again: a late peer that still holds a pointer
  * finds a valid lock and a number that does not match. Not zeroed when used again. */
 enum sr_stable_kind { SR_STABLE_QP, SR_STABLE_CQ, SR_STABLE_RQ, SR_STABLE_KINDS };
+/* A forked child starts with an arena of its own. */
+void sr_arena_reset(void);
+
 uint64_t sr_stable_alloc(enum sr_stable_kind kind);
 void sr_stable_free(enum sr_stable_kind kind, uint64_t offset);
 

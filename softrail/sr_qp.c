@@ -551,3 +551,14 @@ int sr_qp_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
     pthread_mutex_unlock(&qp->own_rq.lock);
     return rc;
 }
+
+void sr_qp_reset(void)
+{
+    pthread_mutex_init(&qps.mutex, NULL);
+    qps.first = NULL;
+    for (unsigned i = 0; i < SR_MAX_QPS; ++i) {
+        if (NULL != atomic_load_explicit(&qps.by_index[i], memory_order_relaxed)) {
+            atomic_store(&qps.by_index[i], NULL);
+        }
+    }
+}

@@ -9,6 +9,12 @@
 
 #include "sr_objects.h"
 
+/* ---- after fork: the child forgets its parent's objects, each room its own ------------------------ */
+void sr_mr_reset(void);
+void sr_qp_reset(void);
+void sr_pending_reset(void);
+void sr_event_reset(void);
+
 /* ---- sr_device.c -------------------------------------------------------------------------------- */
 /* Address of (rail, slot), and back; link layer decides between LID and GID. */
 uint16_t sr_lid(unsigned slot);

@@ -51,3 +51,23 @@ mpi() {
 }
 
 SOFTRAIL=$BFO_BUILDDIR/softrail/softrail
+
+# rail_counter FILE RAIL KEY: a number out of "softrail run --report FILE" (or status --json), such as
+# rail_counter "$TEST_TMP/report" 0 tx_bytes
+rail_counter() {
+    awk -v rail="$2" -v key="\"$3\":" '
+        /{/ { found = 0; value = "" }
+        $1 == "\"rail\":" { found = ($2 + 0 == rail) }
+        $1 == key { value = $2 + 0 }
+        /}/ { if (found && value != "") { print value; exit } }' "$1"
+}
+
+# rails_moved FILE RAIL...: each of these rails carried payload both ways.
+rails_moved() {
+    local file=$1 rail
+    shift
+    for rail in "$@"; do
+        [ "$(rail_counter "$file" "$rail" tx_bytes)" -gt 0 ] && [ "$(rail_counter "$file" "$rail" rx_messages)" -gt 0 ] ||
+            fail "rail $rail carried nothing: $(cat "$file")"
+    done
+}

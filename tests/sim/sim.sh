@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Helpers of the softrail tests; source it after tests/lib.sh.
+
+REPORT=$TEST_TMP/report.json
+
+# rails ARGUMENTS... -- PROGRAM...: softrail run with a time limit and a report.
+rails() { timeout -k 5 "${SIM_TIMEOUT:-60}" "$SOFTRAIL" run --report "$REPORT" "$@"; }
+
+# in_fabric: body of a pair, run below softrail run. Server first; the client retries until it listens.
+cat > "$TEST_TMP/pair.sh" <<'PAIR'
+log=$1; shift
+port=$((20000 + $$ % 20000))
+"$@" -p $port > "$log.server" 2>&1 & server=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    grep -q " $(printf %04X $port | sed 's/^/.*:/') " /proc/net/tcp /proc/net/tcp6 && break
+    sleep 0.1
+done
+"$@" -p $port localhost > "$log.client" 2>&1; client=$?
+wait $server; server=$?
+[ $client = 0 ] && [ $server = 0 ]
+PAIR
+
+# pair RAIL TOOL ARGUMENTS...: server and client of a verbs tool on one rail; the rail must have carried it.
+pair() {
+    local rail=$1 log=$TEST_TMP/pair
+    shift
+    rails -n 2 ${SIM_OPTIONS:-} -- bash "$TEST_TMP/pair.sh" "$log" "$@" -d "sr$rail" || {
+        cat "$log".*
+        fail "$* on sr$rail ended with an error"
+    }
+    [ "$(rail_counter "$REPORT" "$rail" tx_messages)" -gt 0 ] || fail "$*: sr$rail carried nothing"
+    [ "$(rail_counter "$REPORT" $((1 - rail)) tx_messages)" = 0 ] || fail "$*: the other rail moved"
+    note "$* ${SIM_OPTIONS:-}: $(rail_counter "$REPORT" "$rail" tx_messages) messages on sr$rail"
+}

@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Runs sr_check, which walks the verbs that tools do not show, in either link layer and with either way to copy.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/sim/sim.sh"
+
+export SOFTRAIL
+for layer in ib eth; do
+    rails -n 2 --retry-time 60ms --link-layer $layer -- ./sr_check > "$TEST_TMP/out" 2>&1 ||
+        fail "sr_check over $layer: $(cat "$TEST_TMP/out")"
+    note "$layer: $(grep -c ' OK ' "$TEST_TMP/out") cases"
+done
