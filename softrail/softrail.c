@@ -19,8 +19,14 @@ static const struct {
 } commands[] = {
     { "run", sr_cmd_run, "start a program on virtual rails" },
     { "status", sr_cmd_status, "show rails, processes and counters of a running fabric" },
+    { "top", sr_cmd_top, "the same, anew every second" },
     { "down", sr_cmd_rail, "pull the cable of a rail" },
     { "up", sr_cmd_rail, "plug it in again" },
+    { "port-error", sr_cmd_rail, "report a port error while the rail goes on working" },
+    { "gone", sr_cmd_rail, "take the device of a rail away" },
+    { "gid", sr_cmd_rail, "change the GIDs of a rail" },
+    { "set", sr_cmd_rail, "change rate or latency of a rail" },
+    { "fault", sr_cmd_fault, "add fault rules, or show what they did" },
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -29,7 +35,7 @@ static void usage(FILE *out)
     fputs("Usage: softrail COMMAND [OPTIONS]\n\nRDMA rails in user space, between the processes of one machine.\n\n",
           out);
     for (int i = 0; i < COMMANDS; ++i) {
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
+        fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].help);
     }
     fputs("\n'softrail COMMAND --help' tells more; see also softrail(1).\n", out);
 }

@@ -20,12 +20,15 @@
 
 #include "bfo_config.h"
 
-enum { KEY_NAME = 300, KEY_LINK, KEY_RETRY, KEY_COPY, KEY_RATE, KEY_LATENCY, KEY_REPORT, KEY_MEMLOCK, KEY_ONE_PIECE };
+enum { KEY_NAME = 300, KEY_LINK, KEY_RETRY, KEY_COPY, KEY_RATE, KEY_LATENCY, KEY_REPORT, KEY_MEMLOCK, KEY_ONE_PIECE, KEY_PLAN,
+       KEY_SEED };
 
 struct run {
     struct sr_fabric_options options;
     const char *name;
     const char *report;
+    const char *plan;
+    const char *seed;
     char **program;
     char own_name[32];
 };
@@ -42,6 +45,8 @@ static const struct argp_option options[] = {
     { "report", KEY_REPORT, "FILE", 0,
       "write the final counters of every rail to FILE when the program has ended, as 'softrail status --json' "
       "shows them", 0 },
+    { "plan", KEY_PLAN, "FILE", 0, "faults to inject, see softrail-plan(5)", 0 },
+    { "seed", KEY_SEED, "N", 0, "seed of the plan, instead of the one in the file", 0 },
     { "copy-max", KEY_COPY, "BYTES", 0, "largest message that is copied through shared memory (default 2048)", 0 },
     { "memlock", KEY_MEMLOCK, NULL, 0, "registered memory counts against RLIMIT_MEMLOCK, as with a real HCA", 0 },
     { "one-piece", KEY_ONE_PIECE, NULL, 0, "write the last bytes of an RDMA write together with the others", 0 },
@@ -96,6 +101,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_NAME: run->name = arg; return 0;
     case KEY_REPORT: run->report = arg; return 0;
+    case KEY_PLAN: run->plan = arg; return 0;
+    case KEY_SEED: run->seed = arg; return 0;
     case KEY_MEMLOCK: run->options.flags |= SR_FABRIC_MEMLOCK; return 0;
     case KEY_ONE_PIECE: run->options.flags &= ~(unsigned) SR_FABRIC_SPLIT_TAIL; return 0;
     case KEY_LINK:
@@ -201,22 +208,24 @@ static int set_environment(const struct sr_fabric *fabric)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
-static int wait_for(pid_t child, const sigset_t *signals)
+static int wait_for(pid_t child, const sigset_t *signals, struct sr_fabric *fabric)
 {
-    int status, signal;
-
     for (;;) {
-        pid_t pid = waitpid(child, &status, WNOHANG);
-        if (child == pid) {
+        bool planned = 0 != atomic_load(&fabric->shm->plan.count);
+        const struct timespec soon = { .tv_nsec = planned ? 5000000 : 100000000 };
+        int status, signal;
+        if (child == waitpid(child, &status, WNOHANG)) {
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         }
-        if (0 == sigwait(signals, &signal) && SIGCHLD != signal) {
+        signal = sigtimedwait(signals, NULL, &soon);
+        if (0 < signal && SIGCHLD != signal) {
             kill(child, signal); /* ends cleanly: the program first, then the fabric */
         }
+        sr_fabric_plug_in(fabric);
     }
 }
 
-static int run_program(char **program, const struct sr_fabric *fabric)
+static int run_program(char **program, struct sr_fabric *fabric)
 {
     sigset_t signals, before;
     pid_t child;
@@ -240,7 +249,7 @@ static int run_program(char **program, const struct sr_fabric *fabric)
         fprintf(stderr, "softrail: cannot fork: %s\n", strerror(errno));
         return SR_EXIT_TROUBLE;
     }
-    return wait_for(child, &signals);
+    return wait_for(child, &signals, fabric);
 }
 
 /* Members that the program left behind get two seconds to end. */
@@ -286,6 +295,18 @@ static int finish(struct run *run, struct sr_fabric *fabric, int status)
     return status;
 }
 
+static int add_plan(const struct run *run, struct sr_fabric *fabric)
+{
+    char line[64];
+    int rc = NULL == run->plan ? 0 : sr_plan_add_file(fabric, run->plan);
+
+    if (0 == rc && NULL != run->seed) {
+        snprintf(line, sizeof(line), "seed %.40s", run->seed);
+        rc = sr_plan_add_line(fabric, line, "--seed");
+    }
+    return rc;
+}
+
 int sr_cmd_run(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -307,6 +328,10 @@ int sr_cmd_run(int argc, char **argv)
     sr_fabric_sweep();
     if (0 != sr_fabric_create(&fabric, run.name, &run.options)) {
         return SR_EXIT_TROUBLE;
+    }
+    if (0 != add_plan(&run, &fabric)) {
+        sr_fabric_remove(fabric.path);
+        return SR_EXIT_USAGE;
     }
     return finish(&run, &fabric, run_program(run.program, &fabric));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * softrail status, down, up: look at a running fabric and act on it. Reads counters without locks; what is shown
- * is a moment's view. DESIGN.txt 16.
+ * softrail status and top: what a running fabric does. Reads counters without locks; what is shown is a moment's
+ * view. DESIGN.txt 16.
  */
 #include "sr_command.h"
 
@@ -11,17 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bfo_config.h"
 
-struct choice {
-    const char *fabric;
-    const char *rail;
-    int process;
-    bool json;
+struct sample {
+    uint64_t time;
+    struct sr_totals rail[SR_MAX_RAILS];
 };
-
-enum { KEY_JSON = 300, KEY_FABRIC, KEY_PROCESS };
 
 static const char *rail_state(const struct sr_fabric *fabric, unsigned rail)
 {
@@ -36,6 +33,14 @@ static uint64_t now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t) ts.tv_sec * UINT64_C(1000000000) + (uint64_t) ts.tv_nsec;
+}
+
+static void take_sample(const struct sr_fabric *fabric, struct sample *sample)
+{
+    sample->time = now_ns();
+    for (unsigned rail = 0; rail < fabric->shm->rails; ++rail) {
+        sr_fabric_totals(fabric, rail, &sample->rail[rail]);
+    }
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------- */
@@ -68,8 +73,21 @@ static json_t *process_json(const struct sr_proc *proc, unsigned slot)
             json_array_append_new(down, json_integer(rail));
         }
     }
-    return json_pack("{s:i, s:i, s:s*, s:o}", "slot", (int) slot, "pid", (int) atomic_load(&proc->pid), "command",
+    return json_pack("{s:i, s:i, s:s*, s:o}", "process", (int) slot, "pid", (int) atomic_load(&proc->pid), "command",
                      command, "rails_down", down);
+}
+
+static json_t *rules_json(const struct sr_plan *plan)
+{
+    json_t *rules = json_array();
+    uint32_t count = atomic_load(&plan->count);
+
+    for (uint32_t i = 0; i < count && i < SR_MAX_RULES; ++i) {
+        json_array_append_new(rules, json_pack("{s:s*, s:I, s:I}", "rule", plan->rule[i].text, "matched",
+                                               (json_int_t) atomic_load(&plan->rule[i].seen), "done",
+                                               (json_int_t) atomic_load(&plan->rule[i].hits)));
+    }
+    return rules;
 }
 
 json_t *sr_status_json(const struct sr_fabric *fabric)
@@ -85,30 +103,46 @@ json_t *sr_status_json(const struct sr_fabric *fabric)
             json_array_append_new(processes, process_json(&shm->proc[slot], slot));
         }
     }
-    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:o, s:o}", "version", BFO_VERSION, "fabric",
+    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o}", "version", BFO_VERSION, "fabric",
                      strrchr(fabric->path, '/') + 1, "owner_pid", (json_int_t) shm->owner_pid, "link_layer",
                      IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "ethernet" : "infiniband", "time_ns",
-                     (json_int_t) now_ns(), "rails", rails, "processes", processes);
+                     (json_int_t) now_ns(), "seed", (json_int_t) atomic_load(&shm->plan.seed), "rails", rails,
+                     "processes", processes, "faults", rules_json(&shm->plan));
 }
 
 /* ---- table -------------------------------------------------------------------------------------- */
 
-static void print_table(const struct sr_fabric *fabric)
+/* MB/s over the time between two samples. */
+static double rate(uint64_t before, uint64_t after, uint64_t ns)
+{
+    return 0 == ns ? 0 : (double) (after - before) * 1000.0 / (double) ns;
+}
+
+static void print_rails(const struct sr_fabric *fabric, const struct sample *before, const struct sample *after)
+{
+    uint64_t ns = after->time - before->time;
+
+    printf("%-5s %-7s %6s %10s %10s %12s %16s %12s %16s %7s %7s %7s\n", "rail", "state", "QPs", "tx MB/s", "rx MB/s",
+           "tx messages", "tx bytes", "rx messages", "rx bytes", "errors", "retries", "faults");
+    for (unsigned rail = 0; rail < fabric->shm->rails; ++rail) {
+        const struct sr_totals *t = &after->rail[rail], *b = &before->rail[rail];
+        printf("sr%-3u %-7s %6llu %10.1f %10.1f %12llu %16llu %12llu %16llu %7llu %7llu %7llu\n", rail,
+               rail_state(fabric, rail), (unsigned long long) t->qps, rate(b->tx_bytes, t->tx_bytes, ns),
+               rate(b->rx_bytes, t->rx_bytes, ns), (unsigned long long) t->tx_messages,
+               (unsigned long long) t->tx_bytes, (unsigned long long) t->rx_messages,
+               (unsigned long long) t->rx_bytes, (unsigned long long) t->errors, (unsigned long long) t->retries,
+               (unsigned long long) t->faults);
+    }
+}
+
+static void print_table(const struct sr_fabric *fabric, const struct sample *before, const struct sample *after)
 {
     const struct sr_fabric_shm *shm = fabric->shm;
+    uint32_t rules = atomic_load(&shm->plan.count);
 
     printf("fabric %s, %s, %u rails\n", strrchr(fabric->path, '/') + 1,
            IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "ethernet" : "infiniband", shm->rails);
-    printf("%-5s %-7s %6s %14s %16s %14s %16s %8s %8s %8s\n", "rail", "state", "QPs", "tx messages", "tx bytes",
-           "rx messages", "rx bytes", "errors", "retries", "faults");
-    for (unsigned rail = 0; rail < shm->rails; ++rail) {
-        struct sr_totals t;
-        sr_fabric_totals(fabric, rail, &t);
-        printf("sr%-3u %-7s %6llu %14llu %16llu %14llu %16llu %8llu %8llu %8llu\n", rail, rail_state(fabric, rail),
-               (unsigned long long) t.qps, (unsigned long long) t.tx_messages, (unsigned long long) t.tx_bytes,
-               (unsigned long long) t.rx_messages, (unsigned long long) t.rx_bytes, (unsigned long long) t.errors,
-               (unsigned long long) t.retries, (unsigned long long) t.faults);
-    }
+    print_rails(fabric, before, after);
     for (unsigned slot = 0; slot < SR_MAX_PROCS; ++slot) {
         const struct sr_proc *proc = &shm->proc[slot];
         if (0 != atomic_load(&proc->incarnation)) {
@@ -121,44 +155,52 @@ static void print_table(const struct sr_fabric *fabric)
             putchar('\n');
         }
     }
+    for (uint32_t i = 0; i < rules && i < SR_MAX_RULES; ++i) {
+        printf("fault: %.*s: matched %u, done %u\n", SR_RULE_TEXT, shm->plan.rule[i].text,
+               atomic_load(&shm->plan.rule[i].seen), atomic_load(&shm->plan.rule[i].hits));
+    }
 }
 
 /* ---- commands ----------------------------------------------------------------------------------- */
 
+struct choice {
+    const char *fabric;
+    bool json;
+    unsigned count;
+};
+
+enum { KEY_JSON = 300, KEY_FABRIC, KEY_COUNT };
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct choice *choice = state->input;
-    char *end;
 
     switch (key) {
     case KEY_JSON: choice->json = true; return 0;
     case KEY_FABRIC: choice->fabric = arg; return 0;
-    case KEY_PROCESS:
-        choice->process = (int) strtol(arg, &end, 10);
-        if (end == arg || '\0' != *end || 0 > choice->process || SR_MAX_PROCS <= choice->process) {
-            argp_error(state, "--process wants the number that 'softrail status' shows, not '%s'", arg);
-        }
-        return 0;
-    case ARGP_KEY_ARG:
-        if (NULL != choice->rail) {
-            argp_error(state, "one rail at a time");
-        }
-        choice->rail = arg;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    case KEY_COUNT: choice->count = (unsigned) strtoul(arg, NULL, 10); return 0;
+    case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-#define FABRIC_OPTION { "fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0 }
+static void pause_ms(unsigned ms)
+{
+    struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = (long) (ms % 1000) * 1000000 };
+
+    nanosleep(&pause, NULL);
+}
 
 int sr_cmd_status(int argc, char **argv)
 {
-    static const struct argp_option options[] = { { "json", KEY_JSON, NULL, 0, "for programs", 0 }, FABRIC_OPTION,
-                                                  { NULL, 0, NULL, 0, NULL, 0 } };
+    static const struct argp_option options[] = {
+        { "json", KEY_JSON, NULL, 0, "for programs: counters, without rates; time_ns is the monotonic clock", 0 },
+        { "fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0 },
+        { NULL, 0, NULL, 0, NULL, 0 } };
     static const struct argp argp = { .options = options, .parser = parse,
-                                      .doc = "Show rails, processes and counters of a running fabric." };
-    struct choice choice = { .process = -1 };
+                                      .doc = "Show rails, processes, counters and faults of a running fabric." };
+    struct choice choice = { .fabric = NULL };
+    struct sample before, after;
     struct sr_fabric fabric;
     int rc;
 
@@ -174,45 +216,45 @@ int sr_cmd_status(int argc, char **argv)
         putchar('\n');
         json_decref(json);
     } else {
-        print_table(&fabric);
+        take_sample(&fabric, &before);
+        pause_ms(100);
+        take_sample(&fabric, &after);
+        print_table(&fabric, &before, &after);
     }
     sr_fabric_close(&fabric);
     return 0;
 }
 
-int sr_cmd_rail(int argc, char **argv)
+int sr_cmd_top(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        FABRIC_OPTION,
-        { "process", KEY_PROCESS, "N", 0, "only the port of this process (see 'softrail status')", 0 },
+        { "count", KEY_COUNT, "N", 0, "end after N pictures (default: when the fabric ends)", 0 },
+        { "fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0 },
         { NULL, 0, NULL, 0, NULL, 0 } };
-    static const struct argp argp = {
-        .options = options, .parser = parse, .args_doc = "RAIL",
-        .doc = "Pull (down) or plug in (up) the cable of a rail, such as sr1. Processes get PORT_ERR or PORT_ACTIVE; "
-               "messages on their way are retried, then end in RETRY_EXC_ERR." };
-    struct choice choice = { .process = -1 };
-    bool down = 0 == strcmp(argv[0], "down");
+    static const struct argp argp = { .options = options, .parser = parse,
+                                      .doc = "Show what 'softrail status' shows, anew every second." };
+    struct choice choice = { .count = 0 };
+    struct sample samples[2];
     struct sr_fabric fabric;
-    int rc, rail;
+    int rc;
 
-    argv[0] = (char *) (down ? "softrail down" : "softrail up");
+    argv[0] = (char *) "softrail top";
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
-    if (NULL == choice.rail) {
-        fprintf(stderr, "%s: which rail?\n", argv[0]);
-        return SR_EXIT_USAGE;
-    }
     rc = sr_find_fabric(&fabric, choice.fabric);
     if (0 != rc) {
         return rc;
     }
-    rail = sr_parse_rail(&fabric, choice.rail);
-    if (0 <= rail && 0 <= choice.process && 0 == atomic_load(&fabric.shm->proc[choice.process].incarnation)) {
-        fprintf(stderr, "%s: there is no process %d; see 'softrail status'\n", argv[0], choice.process);
-        rail = -1;
-    }
-    if (0 <= rail) {
-        sr_fabric_set_rail(&fabric, (unsigned) rail, choice.process, down);
+    take_sample(&fabric, &samples[0]);
+    for (unsigned n = 1; sr_fabric_is_alive(&fabric); ++n) {
+        pause_ms(1000);
+        take_sample(&fabric, &samples[n % 2]);
+        fputs(isatty(STDOUT_FILENO) ? "\033[H\033[J" : "", stdout);
+        print_table(&fabric, &samples[(n + 1) % 2], &samples[n % 2]);
+        fflush(stdout);
+        if (n == choice.count) {
+            break;
+        }
     }
     sr_fabric_close(&fabric);
-    return 0 > rail ? SR_EXIT_USAGE : 0;
+    return 0;
 }

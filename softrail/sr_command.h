@@ -16,7 +16,14 @@
 
 int sr_cmd_run(int argc, char **argv);
 int sr_cmd_status(int argc, char **argv);
-int sr_cmd_rail(int argc, char **argv); /* down and up */
+int sr_cmd_top(int argc, char **argv);
+int sr_cmd_fault(int argc, char **argv);
+int sr_cmd_rail(int argc, char **argv); /* down, up, port-error, gone, gid, set */
+
+/* Add the rules of a line or a file to the plan; `where` names the line in messages. Returns 0 or errno after
+ * saying what is wrong. Locks: the fabric lock, or nobody else knows the fabric yet. */
+int sr_plan_add_line(struct sr_fabric *fabric, const char *line, const char *where);
+int sr_plan_add_file(struct sr_fabric *fabric, const char *path);
 
 /* Open the fabric of that name, or the one of the environment, or the only one that runs. Returns 0, or an exit
  * status after saying what is wrong. */

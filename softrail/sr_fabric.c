@@ -490,3 +490,18 @@ void sr_fabric_set_rail(struct sr_fabric *fabric, unsigned rail, int slot, bool 
     }
     sr_fabric_unlock(fabric);
 }
+
+void sr_fabric_plug_in(struct sr_fabric *fabric)
+{
+    struct timespec ts;
+    uint64_t now;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    now = (uint64_t) ts.tv_sec * UINT64_C(1000000000) + (uint64_t) ts.tv_nsec;
+    for (unsigned rail = 0; rail < fabric->shm->rails; ++rail) {
+        uint64_t at = atomic_load(&fabric->shm->rail[rail].up_at);
+        if (0 != at && at <= now && atomic_compare_exchange_strong(&fabric->shm->rail[rail].up_at, &at, 0)) {
+            sr_fabric_set_rail(fabric, rail, -1, false);
+        }
+    }
+}

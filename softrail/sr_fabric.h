@@ -97,6 +97,9 @@ void sr_fabric_rail_event(const struct sr_fabric *fabric, unsigned rail, int slo
 /* Pull or plug the cable of a rail, for one member or for all (slot -1). Sends PORT_ERR or PORT_ACTIVE. */
 void sr_fabric_set_rail(struct sr_fabric *fabric, unsigned rail, int slot, bool down);
 
+/* A plan may say that a cable it pulled is plugged in again after a time: do so if the time has come. */
+void sr_fabric_plug_in(struct sr_fabric *fabric);
+
 /* Can (rail, slot) send and receive? */
 static inline bool sr_rail_is_up(const struct sr_fabric_shm *shm, unsigned rail, unsigned slot)
 {

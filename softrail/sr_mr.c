@@ -107,6 +107,9 @@ static int check_request(struct ibv_pd *pd, void *addr, size_t length, unsigned 
 {
     struct rlimit limit;
 
+    if (sr_unlikely(sr_faults_planned()) && sr_faults_refuse(sr_context(pd->context)->rail, SR_CALL_REG_MR)) {
+        return ENOMEM;
+    }
     if (0 != (access & ~(unsigned) SR_ACCESS_KNOWN)) {
         return EOPNOTSUPP;
     }

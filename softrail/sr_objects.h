@@ -135,10 +135,11 @@ struct sr_wqe {
     uint32_t position;      /* in the send queue */
     uint32_t flags;         /* IBV_SEND_* */
     uint8_t opcode;         /* enum ibv_wr_opcode */
-    uint8_t fate;           /* what the fault plan decided: enum sr_fate */
-    uint8_t forced_status;
-    uint8_t admitted;       /* rate, latency and faults have been decided */
-    uint32_t corrupt_at;    /* payload offset + 1; 0 = leave it alone */
+    uint8_t fate;           /* enum sr_fate */
+    uint8_t forced_status;  /* ERROR */
+    uint8_t delivered;      /* UNACKED, SILENT: the peer has it already */
+    uint32_t corrupt_at;    /* CORRUPT: payload offset */
+    uint64_t fate_time;     /* ns; what it means depends on the fate */
     struct sr_address address;
     struct iovec iov[SR_MAX_SGE]; /* resolved local memory, filled by the requester */
 };
@@ -163,6 +164,7 @@ struct sr_qp {
     uint32_t sq_posted;
     _Atomic uint32_t sq_retired;
     struct sr_wqe *wait_first, *wait_last;
+    struct sr_wqe *ghosts;  /* copies that arrive after their request has failed */
     bool on_pending_list;   /* pending list mutex */
     struct sr_qp *pending_next, *pending_prev;
     struct sr_peer *peer;   /* of the connection, with a reference */

@@ -51,10 +51,10 @@ static uint64_t try_all(void)
             continue;
         }
         sr_requester_run(qp);
-        if (NULL == qp->wait_first) {
+        if (NULL == qp->wait_first && NULL == qp->ghosts) {
             unlink_qp(qp);
         } else {
-            if (qp->wait_first->ready > now) {
+            if (NULL != qp->wait_first && qp->wait_first->ready > now) {
                 when = qp->wait_first->ready;
             }
             soonest = 0 == soonest || when < soonest ? when : soonest;

@@ -54,6 +54,9 @@ static int check_init(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
     if (0 != rc) {
         return rc;
     }
+    if (sr_unlikely(sr_faults_planned()) && sr_faults_refuse(sr_context(pd->context)->rail, SR_CALL_CREATE_QP)) {
+        return ENOMEM;
+    }
     if (IBV_QPT_RC != init->qp_type && IBV_QPT_UC != init->qp_type && IBV_QPT_UD != init->qp_type) {
         return EOPNOTSUPP;
     }
@@ -247,6 +250,12 @@ static void unlink_qp(struct sr_qp *qp)
 
 static void drop_waiting(struct sr_qp *qp)
 {
+    while (NULL != qp->ghosts) {
+        struct sr_wqe *ghost = qp->ghosts;
+        qp->ghosts = ghost->next;
+        free(ghost->inline_copy);
+        free(ghost);
+    }
     while (NULL != qp->wait_first) {
         struct sr_wqe *wqe = qp->wait_first;
         qp->wait_first = wqe->next;

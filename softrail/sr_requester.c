@@ -100,6 +100,7 @@ static int deliver(struct sr_qp *qp, struct sr_wqe *wqe)
     int answer;
 
     if (sr_unlikely(!sr_rail_is_up(shm, qp->rail, sr.slot))) {
+        sr_fabric_plug_in(&sr.fabric);
         return SR_ANSWER_LOST;
     }
     if (IBV_QPT_UD == qp->init.qp_type) {
@@ -150,7 +151,7 @@ static enum progress not_ready(struct sr_qp *qp, struct sr_wqe *wqe)
     if (7 == qp->attr.rnr_retry) {
         return WAIT;
     }
-    allowed = (uint64_t) qp->attr.rnr_retry * rnr_time[qp->remote->rnr_timer & 31] * 10000;
+    allowed = (uint64_t) qp->attr.rnr_retry * rnr_time[NULL == qp->remote ? 12 : qp->remote->rnr_timer & 31] * 10000;
     if (now - wqe->rnr_since < allowed) {
         return WAIT;
     }
@@ -173,22 +174,88 @@ static enum progress unanswered(struct sr_qp *qp, struct sr_wqe *wqe)
     return DONE;
 }
 
+static void count_sent(struct sr_qp *qp, const struct sr_wqe *wqe)
+{
+    sr_count(&qp->shm->tx_messages, 1);
+    sr_count(&qp->shm->tx_bytes, wqe->length);
+}
+
+/* A read that is to be corrupted has its data already. */
+static void corrupt_local(struct sr_wqe *wqe)
+{
+    uint32_t at = wqe->corrupt_at;
+
+    for (uint32_t i = 0; i < wqe->num_sge; at -= (uint32_t) wqe->iov[i++].iov_len) {
+        if (at < wqe->iov[i].iov_len) {
+            ((uint8_t *) wqe->iov[i].iov_base)[at] ^= 0xff;
+            return;
+        }
+    }
+}
+
+/* What the fault plan wants of this request. Sets *answer, or returns true with the outcome in *progress. */
+static bool injected(struct sr_qp *qp, struct sr_wqe *wqe, int *answer, enum progress *progress)
+{
+    bool before = 0 == wqe->fate_time || sr_now() < wqe->fate_time;
+
+    *progress = WAIT;
+    switch (wqe->fate) {
+    case SR_FATE_LOSE:
+        *answer = SR_ANSWER_LOST;
+        return false;
+    case SR_FATE_ERROR:
+        *answer = wqe->forced_status;
+        return false;
+    case SR_FATE_RNR:
+        *answer = before ? SR_ANSWER_RNR : deliver(qp, wqe);
+        return false;
+    case SR_FATE_UNACKED:
+    case SR_FATE_SILENT:
+        if (!wqe->delivered) {
+            *answer = deliver(qp, wqe);
+            if (SR_ANSWER_OK != *answer) {
+                return false;
+            }
+            wqe->delivered = 1;
+            count_sent(qp, wqe);
+        }
+        *answer = SR_ANSWER_LOST;
+        if (SR_FATE_SILENT == wqe->fate && !before) {
+            sr_complete_send(qp, wqe, IBV_WC_SUCCESS);
+            *progress = DONE;
+        }
+        return SR_FATE_SILENT == wqe->fate;
+    default:
+        *answer = deliver(qp, wqe);
+        if (SR_FATE_CORRUPT == wqe->fate && SR_ANSWER_OK == *answer && NULL == wqe->inline_copy && 0 < wqe->length) {
+            corrupt_local(wqe);
+        }
+        return false;
+    }
+}
+
 static enum progress attempt(struct sr_qp *qp, struct sr_wqe *wqe)
 {
+    enum progress progress;
     int answer;
 
     if (sr_unlikely(!resolve_local(qp, wqe))) {
         fail_send_queue(qp, wqe, IBV_WC_LOC_PROT_ERR);
         return DONE;
     }
-    answer = deliver(qp, wqe);
-    if (sr_unlikely(IBV_QPT_RC != qp->init.qp_type && SR_ANSWER_OK != answer && IBV_WC_LOC_PROT_ERR != answer)) {
+    if (sr_unlikely(SR_FATE_NONE != wqe->fate)) {
+        if (injected(qp, wqe, &answer, &progress)) {
+            return progress;
+        }
+    } else {
+        answer = deliver(qp, wqe);
+    }
+    if (sr_unlikely(IBV_QPT_RC != qp->init.qp_type && 0 > answer)) {
         answer = SR_ANSWER_OK; /* nobody tells an unreliable sender */
     }
     switch (answer) {
     case SR_ANSWER_OK:
-        sr_count(&qp->shm->tx_messages, 1);
-        sr_count(&qp->shm->tx_bytes, wqe->length);
+        count_sent(qp, wqe);
         sr_complete_send(qp, wqe, IBV_WC_SUCCESS);
         return DONE;
     case SR_ANSWER_BUSY:
@@ -211,7 +278,6 @@ static void admit(struct sr_qp *qp, struct sr_wqe *wqe)
     uint64_t rate = atomic_load_explicit(&rail->rate, memory_order_relaxed);
     uint64_t latency = atomic_load_explicit(&rail->latency, memory_order_relaxed);
 
-    wqe->admitted = 1;
     if (sr_unlikely(0 != (rate | latency))) {
         uint64_t now = sr_now(), begin = now, end = now;
         if (0 != rate) {
@@ -230,7 +296,7 @@ static void admit(struct sr_qp *qp, struct sr_wqe *wqe)
 
 static int wait_in_line(struct sr_qp *qp, const struct sr_wqe *wqe)
 {
-    size_t sge_bytes = wqe->num_sge * sizeof(struct ibv_sge);
+    size_t sge_bytes = (NULL != wqe->inline_copy ? 0 : wqe->num_sge) * sizeof(struct ibv_sge);
     struct sr_wqe *kept = malloc(sizeof(*kept) + sge_bytes);
 
     if (NULL == kept) {
@@ -240,7 +306,7 @@ static int wait_in_line(struct sr_qp *qp, const struct sr_wqe *wqe)
     memcpy(kept + 1, wqe->sge, sge_bytes);
     kept->sge = (struct ibv_sge *) (kept + 1);
     kept->next = NULL;
-    if (0 != (wqe->flags & IBV_SEND_INLINE)) {
+    if (0 != (wqe->flags & IBV_SEND_INLINE) && NULL == wqe->inline_copy) {
         char *to = kept->inline_copy = malloc(0 == wqe->length ? 1 : wqe->length);
         if (NULL == to) {
             free(kept);
@@ -266,8 +332,39 @@ static bool may_send(const struct sr_qp *qp)
     return IBV_QPS_RTS == atomic_load_explicit(&qp->shm->state, memory_order_relaxed);
 }
 
+/* Messages whose request failed long ago arrive now, if the other end still listens. */
+static void run_ghosts(struct sr_qp *qp)
+{
+    struct sr_wqe **at = &qp->ghosts;
+
+    while (NULL != *at) {
+        struct sr_wqe *ghost = *at;
+        if (sr_now() < ghost->ready) {
+            at = &ghost->next;
+            continue;
+        }
+        *at = ghost->next;
+        deliver(qp, ghost);
+        free(ghost->inline_copy);
+        free(ghost);
+    }
+}
+
+/* Acknowledgements that get lost do not keep later messages from arriving. */
+static void deliver_behind(struct sr_qp *qp, struct sr_wqe *wqe)
+{
+    if (SR_FATE_UNACKED == wqe->fate && !wqe->delivered && resolve_local(qp, wqe)
+        && SR_ANSWER_OK == deliver(qp, wqe)) {
+        wqe->delivered = 1;
+        count_sent(qp, wqe);
+    }
+}
+
 void sr_requester_run(struct sr_qp *qp)
 {
+    if (sr_unlikely(NULL != qp->ghosts)) {
+        run_ghosts(qp);
+    }
     if (sr_unlikely(IBV_QPS_ERR == atomic_load(&qp->shm->state) && !qp->in_error)) {
         sr_qp_fail(qp);
     }
@@ -327,8 +424,7 @@ static void fill(struct sr_wqe *wqe, const struct sr_qp *qp, const struct ibv_se
     wqe->imm = wr->imm_data;
     wqe->flags = wr->send_flags;
     wqe->opcode = (uint8_t) wr->opcode;
-    wqe->fate = wqe->forced_status = wqe->admitted = 0;
-    wqe->corrupt_at = 0;
+    wqe->fate = wqe->forced_status = wqe->delivered = 0;
     if (IBV_QPT_UD == qp->init.qp_type) {
         wqe->address = sr_ah(wr->wr.ud.ah)->address;
         wqe->remote_qpn = wr->wr.ud.remote_qpn;
@@ -373,11 +469,24 @@ static int post_one(struct sr_qp *qp, const struct ibv_send_wr *wr)
         return 0;
     }
     admit(qp, &wqe);
-    if (NULL == qp->wait_first && 0 == wqe.ready && IBV_QPS_RTS == state && DONE == attempt(qp, &wqe)) {
-        return 0;
+    if (sr_unlikely(sr_faults_planned()) && resolve_local(qp, &wqe)) {
+        rc = sr_faults_decide(qp, &wqe);
+        if (0 != rc) {
+            --qp->sq_posted;
+            return rc;
+        }
+    }
+    if (NULL == qp->wait_first && 0 == wqe.ready && IBV_QPS_RTS == state) {
+        if (DONE == attempt(qp, &wqe)) {
+            free(wqe.inline_copy);
+            return 0;
+        }
+    } else if (sr_unlikely(SR_FATE_UNACKED == wqe.fate && NULL != qp->wait_last && qp->wait_last->delivered)) {
+        deliver_behind(qp, &wqe);
     }
     rc = wait_in_line(qp, &wqe);
     if (0 != rc) {
+        free(wqe.inline_copy);
         --qp->sq_posted;
     }
     return rc;

@@ -127,6 +127,17 @@ void sr_requester_run(struct sr_qp *qp);
 /* Drop the connection's cached remote end. Locks: sq_lock is held. */
 void sr_requester_forget(struct sr_qp *qp);
 
+/* ---- sr_injector.c ------------------------------------------------------------------------------ */
+/* Is a fault plan in force? */
+static inline bool sr_faults_planned(void)
+{
+    return 0 != atomic_load_explicit(&sr.fabric.shm->plan.count, memory_order_relaxed);
+}
+/* Decide what the plan does to this request; local memory is resolved. Returns 0, or ENOMEM for the post. */
+int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe);
+/* Does the plan refuse this call (SR_CALL_*)? */
+bool sr_faults_refuse(unsigned rail, uint32_t call);
+
 /* ---- sr_responder.c ----------------------------------------------------------------------------- */
 /* Answers below zero mean: not now, or nothing came back; above zero: the wc status the requester gets. */
 enum { SR_ANSWER_OK = 0, SR_ANSWER_RNR = -1, SR_ANSWER_BUSY = -2, SR_ANSWER_LOST = -3 };

@@ -12,8 +12,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "sr_faultplan.h"
+
 #define SR_MAGIC UINT64_C(0x314c494152544653)
-#define SR_LAYOUT 3u
+#define SR_LAYOUT 4u
 
 #define SR_MAX_RAILS 8
 #define SR_MAX_PROCS 250
@@ -46,6 +48,7 @@ struct sr_rail {
     _Atomic uint32_t gone;              /* device gone */
     _Atomic uint32_t gid_serial;        /* raised by each GID change */
     uint32_t reserved;
+    _Atomic uint64_t up_at;             /* ns: the plan plugs the cable in again; 0 = it does not */
     uint64_t guid;                      /* host order */
     uint64_t gid_prefix;                /* host order */
     _Atomic uint64_t rate;              /* bit/s, 0 = unlimited */
@@ -88,9 +91,9 @@ struct sr_fabric_shm {
     uint32_t owner_pid;          /* of softrail run */
     uint32_t flags;              /* SR_FABRIC_* */
     _Atomic uint32_t next_incarnation;
-    _Atomic uint32_t plan_serial;/* raised when the fault plan changes; 0 = none */
     struct sr_rail rail[SR_MAX_RAILS];
     struct sr_proc proc[SR_MAX_PROCS];
+    struct sr_plan plan;
     struct sr_qp_entry qp[SR_MAX_QPS];
 };
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Fault plans: rules that say which messages fail and how. The text form is parsed here and nowhere else; the
+ * table of rules is shared by all processes of a fabric, so that "the third match" is counted once. The format
+ * is softrail-plan(5). DESIGN.txt 16.
+ */
+#ifndef SR_FAULTPLAN_H
+#define SR_FAULTPLAN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SR_MAX_RULES 32
+#define SR_RULE_TEXT 160
+#define SR_ANY UINT32_MAX
+
+/* Calls that can be refused with ENOMEM, as bits beside those of the opcodes. */
+#define SR_CALL_REG_MR 30u
+#define SR_CALL_CREATE_QP 31u
+
+/* What happens to a message. */
+enum sr_fate {
+    SR_FATE_NONE = 0,
+    SR_FATE_LOSE,       /* the peer never sees it; the sender ends in RETRY_EXC_ERR */
+    SR_FATE_UNACKED,    /* the peer has it, exactly once; the sender ends in RETRY_EXC_ERR */
+    SR_FATE_DELAY,      /* it arrives `time` later */
+    SR_FATE_SILENT,     /* it arrives; its completion comes `time` later */
+    SR_FATE_CORRUPT,    /* payload byte `at` is inverted */
+    SR_FATE_ERROR,      /* the sender gets `status`; the peer sees nothing */
+    SR_FATE_ENOMEM,     /* posting returns ENOMEM */
+    SR_FATE_RNR,        /* the peer answers: receiver not ready */
+    SR_FATE_LATE,       /* the sender ends in RETRY_EXC_ERR; the message arrives `time` later all the same */
+    SR_FATE_DOWN,       /* the rail goes down before the message, for everybody or one process */
+    SR_FATES
+};
+
+/* All but `hits` and `seen` is constant while the plan is in force. */
+struct sr_rule {
+    uint32_t fate;       /* enum sr_fate */
+    uint32_t rail;       /* SR_ANY = every one; the same below */
+    uint32_t process;    /* slot of the sender */
+    uint32_t qpn;
+    uint32_t opcodes;    /* bit per enum ibv_wr_opcode, 0 = all */
+    uint32_t pattern_offset, pattern_length; /* length 0 = no pattern */
+    uint8_t pattern_value[8], pattern_mask[8];
+    uint32_t first;      /* from this match on, counted from 1 */
+    uint32_t count;      /* this many of them; SR_ANY = all */
+    uint32_t permille;   /* of those; 1000 = always */
+    uint32_t status;     /* enum ibv_wc_status, for ERROR */
+    uint32_t at;         /* byte to corrupt */
+    uint32_t local;      /* DOWN: only the port of the sender; `time` then up again, 0 = stays down */
+    uint64_t time;       /* ns */
+    _Atomic uint32_t seen; /* messages that matched */
+    _Atomic uint32_t hits; /* faults done */
+    char text[SR_RULE_TEXT];
+};
+
+struct sr_plan {
+    _Atomic uint32_t count;
+    _Atomic uint64_t seed;
+    struct sr_rule rule[SR_MAX_RULES];
+};
+
+/* Parse one line into *rule. Returns 1 for a rule, 0 for an empty line or a comment, 2 for "seed N" (in *seed),
+ * -1 for a mistake: `why` then says which word and what was expected. */
+int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, char *why, size_t size);
+
+/* A message, as the rules see it. */
+struct sr_message {
+    uint32_t rail, process, qpn, opcode;
+    const uint8_t *head; /* first bytes of the payload */
+    uint32_t head_length;
+};
+
+/* Does the rule speak of this message at all (without counting it)? */
+bool sr_rule_matches(const struct sr_rule *rule, const struct sr_message *message);
+
+/* Count a match; true if the fault is to happen now. Same seed, same order of matches: same answers. */
+bool sr_rule_fires(struct sr_rule *rule, uint64_t seed, unsigned index);
+
+const char *sr_fate_name(enum sr_fate fate);
+
+#endif /* SR_FAULTPLAN_H */

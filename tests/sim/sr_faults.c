@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Every fault of softrail-plan(5): what either end of a connection sees of it. Run below softrail run with two
+ * rails and --retry-time 60ms.
+ */
+#include "sr_pair.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct pair_options rc = { .type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12 };
+
+static int no_rules(void **state)
+{
+    softrail("fault --clear");
+    return 0;
+}
+
+/* One send of 100 bytes with a receive for it. */
+static void send_one(struct pair *p, uint64_t id)
+{
+    fill(p->a.memory, 100, (unsigned) id);
+    assert_int_equal(0, post_recv(&p->b, 1000 + id, (uint32_t) id * 200, 200));
+    assert_int_equal(0, post_send(&p->a, IBV_WR_SEND, id, 0, 100, 0, NULL, 0));
+}
+
+static void lost_message_ends_in_retry_exceeded(void **state)
+{
+    struct pair p;
+    uint64_t begin;
+
+    pair_open(&p, rc);
+    softrail("fault lose rail=sr0 op=send nth=2");
+    send_one(&p, 1);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    begin = now_ms();
+    send_one(&p, 2);
+    send_one(&p, 3);
+    expect_wc(p.a.send_cq, 2, IBV_WC_RETRY_EXC_ERR);
+    assert_true(now_ms() - begin >= 55);
+    expect_wc(p.a.send_cq, 3, IBV_WC_WR_FLUSH_ERR);
+    expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+    expect_nothing(p.b.recv_cq);
+    pair_close(&p);
+}
+
+static void unacknowledged_messages_arrive_exactly_once(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault unacked op=send nth=2-3");
+    for (uint64_t i = 1; i <= 4; ++i) {
+        send_one(&p, i);
+    }
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    expect_wc(p.a.send_cq, 2, IBV_WC_RETRY_EXC_ERR);
+    expect_wc(p.a.send_cq, 3, IBV_WC_WR_FLUSH_ERR);
+    expect_wc(p.a.send_cq, 4, IBV_WC_WR_FLUSH_ERR);
+    for (uint64_t i = 1; i <= 3; ++i) { /* the second and third arrived although the sender got errors */
+        expect_wc(p.b.recv_cq, 1000 + i, IBV_WC_SUCCESS);
+    }
+    usleep(100000);
+    expect_nothing(p.b.recv_cq);
+    pair_close(&p);
+}
+
+static void silent_and_delayed_messages_take_their_time(void **state)
+{
+    struct pair p;
+    uint64_t begin;
+
+    pair_open(&p, rc);
+    softrail("fault silent op=send nth=1 time=80ms");
+    softrail("fault delay op=write time=80ms");
+    begin = now_ms();
+    send_one(&p, 1);
+    expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+    assert_true(now_ms() - begin < 70);
+    expect_nothing(p.a.send_cq);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    assert_true(now_ms() - begin >= 79);
+    memset(p.b.memory, 0, 100);
+    begin = now_ms();
+    fill(p.a.memory, 100, 7);
+    assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, 2, 0, 100, 0, &p.b, 0));
+    expect_nothing(p.a.send_cq);
+    assert_int_equal(0, p.b.memory[50]);
+    expect_wc(p.a.send_cq, 2, IBV_WC_SUCCESS);
+    assert_true(now_ms() - begin >= 79);
+    verify(p.b.memory, 100, 7);
+    pair_close(&p);
+}
+
+static void one_payload_byte_is_inverted(void **state)
+{
+    static const uint32_t sizes[] = { 10, 1000, 100000 };
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault corrupt at=7");
+    for (unsigned i = 0; i < 3; ++i) {
+        fill(p.a.memory, sizes[i], i);
+        assert_int_equal(0, post_recv(&p.b, i, 0, PAIR_BYTES));
+        assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, i, 0, sizes[i], 0, NULL, 0));
+        expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
+        expect_wc(p.b.recv_cq, i, IBV_WC_SUCCESS);
+        verify(p.a.memory, sizes[i], i); /* not in the sender's memory */
+        p.b.memory[7] ^= 0xff;
+        verify(p.b.memory, sizes[i], i);
+    }
+    fill(p.b.memory, 100, 3);
+    assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_READ, 9, 500, 100, 0, &p.b, 0));
+    expect_wc(p.a.send_cq, 9, IBV_WC_SUCCESS);
+    p.a.memory[507] ^= 0xff;
+    verify(p.a.memory + 500, 100, 3);
+    pair_close(&p);
+}
+
+static void error_reaches_one_side_only(void **state)
+{
+    struct pair p;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    pair_open(&p, rc);
+    softrail("fault error status=general nth=1");
+    send_one(&p, 1);
+    expect_wc(p.a.send_cq, 1, IBV_WC_GENERAL_ERR);
+    expect_nothing(p.b.recv_cq);
+    assert_int_equal(0, ibv_query_qp(p.b.qp, &attr, IBV_QP_STATE, &init));
+    assert_int_equal(IBV_QPS_RTS, attr.qp_state);
+    pair_close(&p);
+}
+
+static void payload_pattern_names_one_kind_of_message(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault error payload=2:41b0/fff0");
+    p.a.memory[2] = 0x41;
+    p.a.memory[3] = 0xc7; /* masked value differs */
+    assert_int_equal(0, post_recv(&p.b, 1, 0, 100));
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 50, 0, NULL, 0));
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    p.a.memory[3] = 0xb9;
+    assert_int_equal(0, post_recv(&p.b, 2, 0, 100));
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 2, 0, 3, 0, NULL, 0)); /* too short to match */
+    expect_wc(p.a.send_cq, 2, IBV_WC_SUCCESS);
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 3, 0, 4, 0, NULL, 0));
+    expect_wc(p.a.send_cq, 3, IBV_WC_RETRY_EXC_ERR);
+    pair_close(&p);
+}
+
+static void exhaustion_is_reported_as_such(void **state)
+{
+    struct pair p;
+    struct ibv_qp_init_attr init;
+
+    pair_open(&p, rc);
+    softrail("fault enomem op=reg_mr nth=1");
+    softrail("fault enomem op=create_qp nth=1");
+    softrail("fault enomem op=send nth=1-2");
+    softrail("fault rnr op=send nth=1 time=50ms");
+    assert_null(ibv_reg_mr(p.pd, p.a.memory, 100, 0));
+    assert_int_equal(ENOMEM, errno);
+    memset(&init, 0, sizeof(init));
+    init.send_cq = init.recv_cq = p.a.send_cq;
+    init.qp_type = IBV_QPT_RC;
+    assert_null(ibv_create_qp(p.pd, &init));
+    assert_int_equal(ENOMEM, errno);
+    assert_int_equal(0, post_recv(&p.b, 1, 0, 100));
+    assert_int_equal(ENOMEM, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
+    assert_int_equal(ENOMEM, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0)); /* meets receiver not ready */
+    expect_nothing(p.a.send_cq);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    expect_wc(p.b.recv_cq, 1, IBV_WC_SUCCESS);
+    pair_close(&p);
+}
+
+static void late_write_lands_after_its_error(void **state)
+{
+    struct pair p;
+    uint64_t end;
+
+    pair_open(&p, rc);
+    softrail("fault late op=write time=150ms");
+    fill(p.a.memory, 5000, 4);
+    assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, 1, 0, 5000, 0, &p.b, 0));
+    expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+    assert_int_equal(0, p.b.memory[3]);
+    memset(p.a.memory, 0, 5000); /* what arrives is what was posted */
+    for (end = now_ms() + 2000; 0 == *(volatile unsigned char *) &p.b.memory[4999] && now_ms() < end;) {
+        usleep(1000);
+    }
+    verify(p.b.memory, 5000, 4);
+    pair_close(&p);
+}
+
+static void late_write_is_fenced_by_the_error_state(void **state)
+{
+    struct pair p;
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+    pair_open(&p, rc);
+    softrail("fault late op=write time=100ms");
+    fill(p.a.memory, 100, 4);
+    assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, 1, 0, 100, 0, &p.b, 0));
+    assert_int_equal(0, ibv_modify_qp(p.b.qp, &attr, IBV_QP_STATE));
+    usleep(200000);
+    assert_int_equal(0, p.b.memory[3]);
+    pair_close(&p);
+}
+
+static void cable_goes_at_the_message_named(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault down rail=sr0 nth=2 time=20ms"); /* a flap, shorter than the retry time */
+    send_one(&p, 1);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    expect_no_event(p.context);
+    send_one(&p, 2);
+    expect_event(p.context, IBV_EVENT_PORT_ERR);
+    expect_event(p.context, IBV_EVENT_PORT_ACTIVE);
+    expect_wc(p.a.send_cq, 2, IBV_WC_SUCCESS);
+    pair_close(&p);
+}
+
+static void device_that_is_gone_refuses_everything(void **state)
+{
+    struct pair p;
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    struct ibv_port_attr port;
+
+    pair_open(&p, (struct pair_options) { .type = IBV_QPT_RC, .rail = 1 });
+    softrail("gone sr1");
+    expect_event(p.context, IBV_EVENT_DEVICE_FATAL);
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
+    expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+    assert_int_equal(EIO, ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE));
+    assert_int_equal(EIO, ibv_query_port(p.context, 1, &port));
+    assert_null(ibv_alloc_pd(p.context));
+    assert_int_equal(EIO, errno);
+    pair_close(&p); /* what is left can be destroyed */
+}
+
+static void gid_changes_with_an_event(void **state)
+{
+    struct pair p;
+    union ibv_gid before, after;
+
+    pair_open(&p, rc);
+    assert_int_equal(0, ibv_query_gid(p.context, 1, 0, &before));
+    softrail("gid sr0");
+    expect_event(p.context, IBV_EVENT_GID_CHANGE);
+    assert_int_equal(0, ibv_query_gid(p.context, 1, 0, &after));
+    assert_memory_not_equal(&before, &after, sizeof(before));
+    pair_close(&p);
+}
+
+static void limited_rail_carries_what_it_may(void **state)
+{
+    struct pair p;
+    uint64_t begin, took;
+
+    pair_open(&p, rc);
+    softrail("set sr0 --rate 800M"); /* 100 MB/s: 20 x 1 MiB take 0.21 s */
+    begin = now_ms();
+    for (uint64_t i = 0; i < 20; ++i) {
+        assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, i, 0, PAIR_BYTES, 0, &p.b, 0));
+    }
+    for (uint64_t i = 0; i < 20; ++i) {
+        expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
+    }
+    took = now_ms() - begin;
+    softrail("set sr0 --rate 0 --latency 30ms");
+    assert_in_range(took, 207, 400);
+    begin = now_ms();
+    for (uint64_t i = 0; i < 20; ++i) { /* latency is not added up */
+        assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, i, 0, 10, 0, &p.b, 0));
+    }
+    for (uint64_t i = 0; i < 20; ++i) {
+        expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
+    }
+    took = now_ms() - begin;
+    softrail("set sr0 --latency 0us");
+    assert_in_range(took, 29, 200);
+    pair_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(lost_message_ends_in_retry_exceeded, no_rules),
+        cmocka_unit_test_teardown(unacknowledged_messages_arrive_exactly_once, no_rules),
+        cmocka_unit_test_teardown(silent_and_delayed_messages_take_their_time, no_rules),
+        cmocka_unit_test_teardown(one_payload_byte_is_inverted, no_rules),
+        cmocka_unit_test_teardown(error_reaches_one_side_only, no_rules),
+        cmocka_unit_test_teardown(payload_pattern_names_one_kind_of_message, no_rules),
+        cmocka_unit_test_teardown(exhaustion_is_reported_as_such, no_rules),
+        cmocka_unit_test_teardown(late_write_lands_after_its_error, no_rules),
+        cmocka_unit_test_teardown(late_write_is_fenced_by_the_error_state, no_rules),
+        cmocka_unit_test_teardown(cable_goes_at_the_message_named, no_rules),
+        cmocka_unit_test_teardown(gid_changes_with_an_event, no_rules),
+        cmocka_unit_test_teardown(limited_rail_carries_what_it_may, no_rules),
+        cmocka_unit_test_teardown(device_that_is_gone_refuses_everything, no_rules),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
