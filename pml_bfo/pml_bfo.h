@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The one instance of the PML: what all rooms share. DESIGN.txt section 14.1.
+ */
+#ifndef PML_BFO_H
+#define PML_BFO_H
+
+#include "pml_bfo_types.h"
+
+/* Version of the wire formats and rules; peers must agree. Travels in the modex. */
+#define BFO_PROTOCOL_VERSION 2u
+
+typedef struct {
+    uint32_t version;     /* BFO_PROTOCOL_VERSION */
+    uint32_t incarnation; /* random, not 0 */
+} bfo_modex_t;
+
+typedef struct {
+    bfo_ids_t sends; /* bfo_send_t.name */
+    bfo_ids_t recvs; /* bfo_recv_t.name */
+    bfo_ids_t frags; /* bfo_frag_t.name */
+
+    opal_free_list_t frag_list; /* bfo_frag_t */
+    opal_free_list_t regs_list; /* bfo_regs_t */
+    opal_free_list_t got_list;  /* bfo_got_frag_t */
+    opal_free_list_t ctl_list;  /* bfo_ctl_t */
+
+    bfo_send_t *cached_send; /* of blocking calls; atomic exchange */
+    bfo_recv_t *cached_recv;
+
+    opal_mutex_t lock;   /* of orphans, of lane creation and of every peer's set-up and kept counters */
+    bfo_link_t orphans;  /* bfo_got_frag_t for communicators that do not exist here yet */
+
+    opal_mutex_t pending_lock;
+    bfo_link_t pending;  /* bfo_work_t */
+    uint32_t n_pending;  /* changed under pending_lock, read without */
+    bool progress_registered;
+
+    opal_mutex_t unpack_lock[16]; /* of the convertor of receive request slot % 16 */
+
+    uint32_t n_failover_btls; /* modules with the extension: 0 spares the process check */
+    mca_btl_base_component_t *failover_component;
+    bool enabled;
+    bfo_modex_t modex;
+} bfo_t;
+
+extern bfo_t bfo;
+
+static inline bfo_comm_t *bfo_comm_of(const ompi_communicator_t *comm)
+{
+    return (bfo_comm_t *) comm->c_pml_comm;
+}
+
+/* ---- pml_bfo_module.c ---------------------------------------------------------------------------- */
+extern mca_pml_base_module_t bfo_module;
+/* Puts our modex record out, before the modex of MPI_Init. */
+int bfo_module_publish(void);
+void bfo_module_finalize(void);
+int bfo_add_comm(ompi_communicator_t *comm);
+int bfo_del_comm(ompi_communicator_t *comm);
+
+#endif /* PML_BFO_H */

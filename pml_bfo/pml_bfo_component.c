@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * MCA entry: Open MPI looks up mca_pml_bfo_component, asks for the priority and gets the module.
+ * bfo is chosen only when asked for (--mca pml bfo). DESIGN.txt section 14.1.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_component.h"
+#include "pml_bfo_params.h"
+#include "pml_bfo_stats.h"
+
+#include "ompi/mca/bml/base/base.h"
+#include "ompi/mca/pml/base/base.h"
+#include "opal/util/show_help.h"
+
+#include <stdlib.h>
+
+static int bfo_component_register(void)
+{
+    const char *uninstalled = getenv("BFO_HELP_DIR");
+
+    opal_show_help_add_dir(BFO_HELP_DIR);
+    if (NULL != uninstalled) { /* a build that is not installed explains itself too */
+        opal_show_help_add_dir(uninstalled);
+    }
+    bfo_stats_register();
+    return bfo_params_register();
+}
+
+static int bfo_component_open(void)
+{
+    return mca_base_framework_open(&ompi_bml_base_framework, 0);
+}
+
+static int bfo_component_close(void)
+{
+    return mca_base_framework_close(&ompi_bml_base_framework);
+}
+
+static mca_pml_base_module_t *bfo_component_init(int *priority, bool progress_threads, bool mpi_threads)
+{
+    if (!bfo_params_are_sound()) {
+        return NULL;
+    }
+    *priority = bfo_params.priority;
+    if (OMPI_SUCCESS != mca_bml_base_init(progress_threads, mpi_threads)) {
+        return NULL;
+    }
+    return OMPI_SUCCESS == bfo_module_publish() ? &bfo_module : NULL;
+}
+
+static int bfo_component_finalize(void)
+{
+    bfo_module_finalize();
+    return mca_bml.bml_finalize();
+}
+
+mca_pml_base_component_2_0_0_t mca_pml_bfo_component = {
+    .pmlm_version = {
+        MCA_PML_BASE_VERSION_2_0_0,
+        .mca_component_name = "bfo",
+        MCA_BASE_MAKE_VERSION(component, BFO_VERSION_MAJOR, BFO_VERSION_MINOR, BFO_VERSION_RELEASE),
+        .mca_open_component = bfo_component_open,
+        .mca_close_component = bfo_component_close,
+        .mca_register_component_params = bfo_component_register,
+    },
+    .pmlm_data = {
+        MCA_BASE_METADATA_PARAM_NONE,
+    },
+    .pmlm_init = bfo_component_init,
+    .pmlm_finalize = bfo_component_finalize,
+};

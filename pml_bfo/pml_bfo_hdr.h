@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The wire: every header the PML sends, with fixed offsets. Data comes in as bytes of unknown quality and
+ * goes out as a checked header; nothing here looks at requests. DESIGN.txt section 6.
+ * Byte order: the sender's. Open MPI 4.1 as built does not join unlike machines; NBO set means drop.
+ */
+#ifndef PML_BFO_HDR_H
+#define PML_BFO_HDR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Identifier of an object of the receiver of a message; opaque to its sender. 0 = none. */
+typedef uint64_t bfo_id_t;
+
+/* Message types; the BTL tag is BFO_TAG_BASE + type. */
+enum {
+    BFO_MSG_MATCH = 1,
+    BFO_MSG_RNDV = 2,
+    BFO_MSG_RGET = 3,
+    BFO_MSG_ACK = 4,
+    BFO_MSG_FRAG = 6,
+    BFO_MSG_PUT = 8,
+    BFO_MSG_FIN = 9,
+    BFO_MSG_NOTIFY = 11,
+    BFO_MSG_RACK = 12,
+    BFO_MSG_NACK = 13,
+    BFO_MSG_RERR = 14,
+    BFO_MSG_MAX = 15
+};
+#define BFO_TAG_BASE 0x40
+#define BFO_TAG(type) ((uint8_t) (BFO_TAG_BASE + (type)))
+
+/* flags1 of every message */
+#define BFO_FLAG_ACK 1u     /* the sender wants an ACK however short the message is */
+#define BFO_FLAG_NBO 2u     /* network byte order: never sent, never accepted */
+#define BFO_FLAG_PIN 4u     /* the sender's buffer is registered with every RDMA rail */
+#define BFO_FLAG_CONTIG 8u  /* the sender's buffer is contiguous */
+#define BFO_FLAG_NORDMA 16u /* no RDMA for this message */
+#define BFO_FLAG_SIGNAL 32u
+#define BFO_FLAG_RESTART 64u
+#define BFO_FLAG_FAILED 1u /* in the NOTIFY family */
+
+typedef struct {
+    uint8_t type;
+    uint8_t flags;
+    uint16_t ctx; /* context id */
+    int32_t src;  /* rank of the sender in the communicator */
+    int32_t tag;
+    uint32_t seq; /* per (ctx, pair of processes) */
+} bfo_match_hdr_t;
+
+typedef struct {
+    bfo_match_hdr_t match;
+    uint64_t msg_length; /* bytes of the whole packed message */
+    bfo_id_t src_id;     /* send request */
+} bfo_rndv_hdr_t;
+
+typedef struct {
+    bfo_rndv_hdr_t rndv;
+    bfo_id_t frag_id; /* rdma fragment of the sender, named by FIN */
+    uint64_t src_ptr; /* sender's address, used by btl_get only */
+    /* then the registration handle, h bytes */
+} bfo_rget_hdr_t;
+
+typedef struct {
+    bfo_id_t dst_id;
+    uint16_t epoch;
+    uint8_t pad[6];
+} bfo_restart_hdr_t;
+
+typedef struct {
+    uint8_t type;
+    uint8_t flags;
+    uint16_t epoch;
+    uint8_t pad[4];
+    bfo_id_t src_id;
+    bfo_id_t dst_id;
+    uint64_t send_offset; /* first byte the sender is to send by FRAG */
+    uint64_t send_size;   /* and how many */
+} bfo_ack_hdr_t;
+
+typedef struct {
+    uint8_t type;
+    uint8_t flags;
+    uint16_t epoch;
+    uint8_t pad[4];
+    uint64_t frag_offset; /* of the payload in the packed message */
+    bfo_id_t src_id;
+    bfo_id_t dst_id;
+} bfo_frag_hdr_t;
+
+typedef struct {
+    uint8_t type;
+    uint8_t flags;
+    uint16_t epoch;
+    uint8_t pad[4];
+    bfo_id_t src_id;
+    bfo_id_t frag_id; /* rdma fragment of the receiver, named by FIN */
+    bfo_id_t dst_id;
+    uint64_t rdma_offset; /* in the packed message */
+    uint64_t dst_ptr;     /* receiver's address, used by btl_put only */
+    uint64_t dst_size;
+    /* then the registration handle, h bytes */
+} bfo_put_hdr_t;
+
+#define BFO_FIN_RESENT 1u
+#define BFO_FIN_WRITE 2u /* ends a WRITE of the PUT protocol; else a READ of RGET */
+typedef struct {
+    uint8_t type;
+    uint8_t flags;
+    uint16_t epoch;
+    uint8_t wrail;  /* rail that carried the WRITE */
+    uint8_t fflags; /* BFO_FIN_* */
+    uint16_t wgen;  /* and its generation */
+    uint64_t size;
+    bfo_id_t frag_id;
+    bfo_match_hdr_t match; /* type and flags zero */
+} bfo_fin_hdr_t;
+
+#define BFO_MAX_RAILS 8
+typedef struct {
+    bfo_match_hdr_t match;
+    bfo_id_t src_id;
+    bfo_id_t dst_id;
+    uint16_t epoch;
+    uint8_t nrails;
+    uint8_t dead_mask;
+    uint8_t pad[4];
+    uint16_t rail_gen[BFO_MAX_RAILS];
+    uint32_t jobid; /* of the sender, a cross-check */
+    uint32_t vpid;
+} bfo_dance_hdr_t; /* NOTIFY, RACK, NACK, RERR */
+
+typedef union {
+    struct {
+        uint8_t type;
+        uint8_t flags;
+    } common;
+    bfo_match_hdr_t match;
+    bfo_rndv_hdr_t rndv;
+    bfo_rget_hdr_t rget;
+    bfo_ack_hdr_t ack;
+    bfo_frag_hdr_t frag;
+    bfo_put_hdr_t put;
+    bfo_fin_hdr_t fin;
+    bfo_dance_hdr_t dance;
+} bfo_hdr_t;
+
+#define BFO_AT(type, field, at) _Static_assert((at) == offsetof(type, field), #type "." #field)
+#define BFO_SIZE(type, size) _Static_assert((size) == sizeof(type), #type)
+BFO_SIZE(bfo_match_hdr_t, 16);
+BFO_AT(bfo_match_hdr_t, ctx, 2);
+BFO_AT(bfo_match_hdr_t, src, 4);
+BFO_AT(bfo_match_hdr_t, tag, 8);
+BFO_AT(bfo_match_hdr_t, seq, 12);
+BFO_SIZE(bfo_rndv_hdr_t, 32);
+BFO_AT(bfo_rndv_hdr_t, msg_length, 16);
+BFO_AT(bfo_rndv_hdr_t, src_id, 24);
+BFO_SIZE(bfo_rget_hdr_t, 48);
+BFO_AT(bfo_rget_hdr_t, frag_id, 32);
+BFO_AT(bfo_rget_hdr_t, src_ptr, 40);
+BFO_SIZE(bfo_restart_hdr_t, 16);
+BFO_AT(bfo_restart_hdr_t, epoch, 8);
+BFO_SIZE(bfo_ack_hdr_t, 40);
+BFO_AT(bfo_ack_hdr_t, epoch, 2);
+BFO_AT(bfo_ack_hdr_t, src_id, 8);
+BFO_AT(bfo_ack_hdr_t, dst_id, 16);
+BFO_AT(bfo_ack_hdr_t, send_offset, 24);
+BFO_AT(bfo_ack_hdr_t, send_size, 32);
+BFO_SIZE(bfo_frag_hdr_t, 32);
+BFO_AT(bfo_frag_hdr_t, epoch, 2);
+BFO_AT(bfo_frag_hdr_t, frag_offset, 8);
+BFO_AT(bfo_frag_hdr_t, src_id, 16);
+BFO_AT(bfo_frag_hdr_t, dst_id, 24);
+BFO_SIZE(bfo_put_hdr_t, 56);
+BFO_AT(bfo_put_hdr_t, epoch, 2);
+BFO_AT(bfo_put_hdr_t, src_id, 8);
+BFO_AT(bfo_put_hdr_t, frag_id, 16);
+BFO_AT(bfo_put_hdr_t, dst_id, 24);
+BFO_AT(bfo_put_hdr_t, rdma_offset, 32);
+BFO_AT(bfo_put_hdr_t, dst_ptr, 40);
+BFO_AT(bfo_put_hdr_t, dst_size, 48);
+BFO_SIZE(bfo_fin_hdr_t, 40);
+BFO_AT(bfo_fin_hdr_t, epoch, 2);
+BFO_AT(bfo_fin_hdr_t, wrail, 4);
+BFO_AT(bfo_fin_hdr_t, fflags, 5);
+BFO_AT(bfo_fin_hdr_t, wgen, 6);
+BFO_AT(bfo_fin_hdr_t, size, 8);
+BFO_AT(bfo_fin_hdr_t, frag_id, 16);
+BFO_AT(bfo_fin_hdr_t, match, 24);
+BFO_SIZE(bfo_dance_hdr_t, 64);
+BFO_AT(bfo_dance_hdr_t, src_id, 16);
+BFO_AT(bfo_dance_hdr_t, dst_id, 24);
+BFO_AT(bfo_dance_hdr_t, epoch, 32);
+BFO_AT(bfo_dance_hdr_t, nrails, 34);
+BFO_AT(bfo_dance_hdr_t, dead_mask, 35);
+BFO_AT(bfo_dance_hdr_t, rail_gen, 40);
+BFO_AT(bfo_dance_hdr_t, jobid, 56);
+BFO_AT(bfo_dance_hdr_t, vpid, 60);
+
+/* The largest header: PUT or RGET with a handle and the restart part. */
+#define BFO_HANDLE_MAX 256
+#define BFO_HDR_MAX (56 + BFO_HANDLE_MAX + 16)
+
+/* Where the restart part of an RGET header begins, and where its payload would. */
+static inline size_t bfo_rget_hdr_size(size_t handle_size, bool restart)
+{
+    return restart ? ((sizeof(bfo_rget_hdr_t) + handle_size + 7) & ~(size_t) 7) + sizeof(bfo_restart_hdr_t)
+                   : sizeof(bfo_rget_hdr_t) + handle_size;
+}
+
+/* Bytes of header in front of the payload of a valid message of `type`, for handles of `handle_size`. */
+size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handle_size);
+
+/* True if `length` bytes in the first segment of a message that arrived under the tag of `type` begin with
+ * a header of that type whose own fields do not contradict each other; `total` is the length of all
+ * segments. Says nothing of identifiers: those are looked up. */
+bool bfo_hdr_is_valid(uint8_t type, const void *data, size_t length, size_t total, size_t handle_size);
+
+/* The same for MATCH, which is checked on the hot path. */
+static inline bool bfo_hdr_match_is_valid(const bfo_match_hdr_t *h, size_t length)
+{
+    return length >= sizeof(*h) && BFO_MSG_MATCH == h->type && 0 == (h->flags & BFO_FLAG_NBO) && h->src >= 0;
+}
+
+/* Fill a header; reserved bytes become zero. */
+void bfo_hdr_pack_match(bfo_match_hdr_t *h, uint8_t type, uint8_t flags, uint16_t ctx, int32_t src, int32_t tag,
+                        uint32_t seq);
+void bfo_hdr_pack_ack(bfo_ack_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id, uint64_t offset,
+                      uint64_t size);
+void bfo_hdr_pack_frag(bfo_frag_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id, uint64_t offset);
+void bfo_hdr_pack_fin(bfo_fin_hdr_t *h, uint16_t epoch, uint8_t fflags, bfo_id_t frag_id, uint64_t size,
+                      const bfo_match_hdr_t *message);
+
+const char *bfo_hdr_name(uint8_t type);
+
+#endif /* PML_BFO_HDR_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Identifier tables: growth. DESIGN.txt section 5.
+ */
+#include "bfo_config.h"
+
+#include "pml_bfo_ids.h"
+
+#include <stdlib.h>
+
+int bfo_ids_add(bfo_ids_t *t, bfo_name_t *name)
+{
+    uint32_t slot;
+    int rc = -1;
+
+    name->slot = 0;
+    name->gen = 0;
+    pthread_mutex_lock(&t->lock);
+    slot = t->size;
+    if (slot < BFO_IDS_CHUNKS * BFO_IDS_CHUNK) {
+        bfo_name_t ***chunk = &t->chunks[slot >> BFO_IDS_CHUNK_BITS];
+
+        if (NULL == *chunk) {
+            *chunk = calloc(BFO_IDS_CHUNK, sizeof(**chunk));
+        }
+        if (NULL != *chunk) {
+            name->slot = slot;
+            name->gen = 1;
+            (*chunk)[slot & (BFO_IDS_CHUNK - 1)] = name;
+            __atomic_store_n(&t->size, slot + 1, __ATOMIC_RELEASE);
+            rc = 0;
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    return rc;
+}
+
+void bfo_ids_free(bfo_ids_t *t)
+{
+    for (uint32_t i = 0; i < BFO_IDS_CHUNKS && NULL != t->chunks[i]; ++i) {
+        free(t->chunks[i]);
+        t->chunks[i] = NULL;
+    }
+    t->size = 0;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The module: life of the PML, of processes and of communicators; the function table Open MPI calls.
+ * DESIGN.txt section 14.1.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_component.h"
+#include "pml_bfo_failover.h"
+#include "pml_bfo_params.h"
+#include "pml_bfo_pending.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_recv.h"
+#include "pml_bfo_send.h"
+#include "pml_bfo_show.h"
+
+#include "ompi/mca/pml/base/base.h"
+#include "opal/class/opal_bitmap.h"
+#include "opal/mca/pmix/pmix.h"
+#include "opal/runtime/opal_progress.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+bfo_t bfo = {
+    .sends = BFO_IDS_INITIALIZER,
+    .recvs = BFO_IDS_INITIALIZER,
+    .frags = BFO_IDS_INITIALIZER,
+};
+
+static void frag_construct(bfo_frag_t *frag)
+{
+    frag->kind = BFO_FRAG_NONE;
+    (void) bfo_ids_add(&bfo.frags, &frag->name);
+}
+
+OBJ_CLASS_INSTANCE(bfo_frag_t, opal_free_list_item_t, frag_construct, NULL);
+OBJ_CLASS_INSTANCE(bfo_regs_t, opal_free_list_item_t, NULL, NULL);
+OBJ_CLASS_INSTANCE(bfo_got_frag_t, opal_free_list_item_t, NULL, NULL);
+OBJ_CLASS_INSTANCE(bfo_ctl_t, opal_free_list_item_t, NULL, NULL);
+
+/* ---- life ------------------------------------------------------------------------------------------ */
+
+static int list_init(opal_free_list_t *list, size_t size, opal_class_t *class)
+{
+    return opal_free_list_init(list, size, opal_cache_line_size, class, 0, 0, bfo_params.free_list_num,
+                               bfo_params.free_list_max, bfo_params.free_list_inc, NULL, 0, NULL, NULL, NULL);
+}
+
+static int bfo_enable(bool enable)
+{
+    int rc;
+
+    if (!enable || bfo.enabled) {
+        return OMPI_SUCCESS;
+    }
+    OBJ_CONSTRUCT(&bfo.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&bfo.pending_lock, opal_mutex_t);
+    for (size_t i = 0; i < sizeof(bfo.unpack_lock) / sizeof(bfo.unpack_lock[0]); ++i) {
+        OBJ_CONSTRUCT(&bfo.unpack_lock[i], opal_mutex_t);
+    }
+    bfo_link_init(&bfo.orphans);
+    bfo_link_init(&bfo.pending);
+    OBJ_CONSTRUCT(&bfo.frag_list, opal_free_list_t);
+    OBJ_CONSTRUCT(&bfo.regs_list, opal_free_list_t);
+    OBJ_CONSTRUCT(&bfo.got_list, opal_free_list_t);
+    OBJ_CONSTRUCT(&bfo.ctl_list, opal_free_list_t);
+    rc = list_init(&mca_pml_base_send_requests, sizeof(bfo_send_t), OBJ_CLASS(bfo_send_t));
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&mca_pml_base_recv_requests, sizeof(bfo_recv_t), OBJ_CLASS(bfo_recv_t));
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&bfo.frag_list, sizeof(bfo_frag_t), OBJ_CLASS(bfo_frag_t));
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&bfo.regs_list, sizeof(bfo_regs_t), OBJ_CLASS(bfo_regs_t));
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&bfo.got_list, sizeof(bfo_got_frag_t) + BFO_GOT_ROOM, OBJ_CLASS(bfo_got_frag_t));
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&bfo.ctl_list, sizeof(bfo_ctl_t), OBJ_CLASS(bfo_ctl_t));
+    }
+    bfo.enabled = OMPI_SUCCESS == rc;
+    return rc;
+}
+
+static uint32_t random_incarnation(void)
+{
+    struct timespec now;
+    uint32_t value = 0;
+    const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        if ((ssize_t) sizeof(value) != read(fd, &value, sizeof(value))) {
+            value = 0;
+        }
+        close(fd);
+    }
+    if (0 == value) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        value = (uint32_t) now.tv_nsec ^ (uint32_t) getpid() << 16;
+    }
+    return 0 == value ? 1 : value;
+}
+
+int bfo_module_publish(void)
+{
+    int rc;
+
+    bfo.modex = (bfo_modex_t){.version = bfo_params.protocol_version, .incarnation = random_incarnation()};
+    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_pml_bfo_component.pmlm_version, &bfo.modex, sizeof(bfo.modex));
+    return rc;
+}
+
+static void list_release(opal_free_list_t *list)
+{
+    OBJ_DESTRUCT(list);
+}
+
+void bfo_module_finalize(void)
+{
+    if (!bfo.enabled) {
+        return;
+    }
+    bfo.enabled = false;
+    if (bfo.progress_registered) {
+        opal_progress_unregister(bfo_progress);
+    }
+    if (NULL != bfo.cached_send) {
+        opal_free_list_return(&mca_pml_base_send_requests, &bfo.cached_send->req_send.req_base.req_ompi.super);
+        bfo.cached_send = NULL;
+    }
+    if (NULL != bfo.cached_recv) {
+        opal_free_list_return(&mca_pml_base_recv_requests, &bfo.cached_recv->req_recv.req_base.req_ompi.super);
+        bfo.cached_recv = NULL;
+    }
+    while (!bfo_link_is_empty(&bfo.orphans)) {
+        bfo_got_frag_t *g = bfo_container(bfo.orphans.next, bfo_got_frag_t, link);
+
+        bfo_link_remove(&g->link);
+        bfo_got_free(g);
+    }
+    list_release(&bfo.frag_list);
+    list_release(&bfo.regs_list);
+    list_release(&bfo.got_list);
+    list_release(&bfo.ctl_list);
+}
+
+/* ---- processes -------------------------------------------------------------------------------------- */
+
+static int bfo_add_procs(ompi_proc_t **procs, size_t nprocs)
+{
+    opal_bitmap_t reachable;
+    int rc;
+
+    if (0 == nprocs) {
+        return OMPI_SUCCESS;
+    }
+    rc = mca_pml_base_pml_check_selected("bfo", procs, nprocs);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
+    rc = opal_bitmap_init(&reachable, (int) nprocs);
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_bml.bml_add_procs(nprocs, procs, &reachable);
+    }
+    OBJ_DESTRUCT(&reachable);
+    if (OMPI_SUCCESS == rc) {
+        rc = bfo_dispatch_register();
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_bml.bml_register_error(bfo_failover_btl_error);
+    }
+    return rc;
+}
+
+static int bfo_del_procs(ompi_proc_t **procs, size_t nprocs)
+{
+    for (size_t i = 0; i < nprocs; ++i) {
+        bfo_peer_free(procs[i]);
+    }
+    return mca_bml.bml_del_procs(nprocs, procs);
+}
+
+/* ---- communicators ---------------------------------------------------------------------------------- */
+
+int bfo_add_comm(ompi_communicator_t *comm)
+{
+    bfo_comm_t *bc;
+
+    if (comm->c_contextid > UINT16_MAX) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    bc = calloc(1, sizeof(*bc));
+    if (NULL == bc) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    bc->comm = comm;
+    bc->size = (uint32_t) comm->c_remote_group->grp_proc_count;
+    bc->lanes = calloc(bc->size > 0 ? bc->size : 1, sizeof(*bc->lanes));
+    if (NULL == bc->lanes || 0 != bfo_match_init(&bc->match)) {
+        free(bc->lanes);
+        free(bc);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    OBJ_CONSTRUCT(&bc->lock, opal_mutex_t);
+    BFO_LOCK(&bfo.lock);
+    comm->c_pml_comm = (struct mca_pml_comm_t *) bc;
+    BFO_UNLOCK(&bfo.lock);
+    bfo_dispatch_adopt_orphans(bc);
+    return OMPI_SUCCESS;
+}
+
+static void lane_free(bfo_lane_t *lane, uint32_t ctx)
+{
+    while (!bfo_link_is_empty(&lane->match.early)) {
+        bfo_got_t *got = bfo_container(lane->match.early.next, bfo_got_t, by_lane);
+
+        bfo_link_remove(&got->by_lane);
+        bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
+    }
+    BFO_LOCK(&bfo.lock);
+    (void) bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv);
+    BFO_UNLOCK(&bfo.lock);
+    free(lane);
+}
+
+int bfo_del_comm(ompi_communicator_t *comm)
+{
+    bfo_comm_t *bc = bfo_comm_of(comm);
+
+    if (NULL == bc) {
+        return OMPI_SUCCESS;
+    }
+    BFO_LOCK(&bfo.lock);
+    comm->c_pml_comm = NULL;
+    BFO_UNLOCK(&bfo.lock);
+    while (!bfo_link_is_empty(&bc->match.gots)) {
+        bfo_got_t *got = bfo_container(bc->match.gots.next, bfo_got_t, by_comm);
+
+        bfo_match_take(&bc->match, got);
+        bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
+    }
+    for (uint32_t rank = 0; rank < bc->size; ++rank) {
+        if (NULL != bc->lanes[rank]) {
+            lane_free(bc->lanes[rank], comm->c_contextid);
+        }
+    }
+    bfo_match_free(&bc->match);
+    OBJ_DESTRUCT(&bc->lock);
+    free(bc->lanes);
+    free(bc);
+    return OMPI_SUCCESS;
+}
+
+/* ---- persistent requests ---------------------------------------------------------------------------- */
+
+static int bfo_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        const mca_pml_base_request_t *base = (mca_pml_base_request_t *) requests[i];
+        int rc = OMPI_SUCCESS;
+
+        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
+            continue;
+        }
+        switch (base->req_type) {
+        case MCA_PML_REQUEST_SEND:
+            rc = bfo_send_restart(&requests[i]);
+            break;
+        case MCA_PML_REQUEST_RECV:
+            rc = bfo_recv_restart(requests[i]);
+            break;
+        default:
+            rc = OMPI_ERR_REQUEST;
+            break;
+        }
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OMPI_SUCCESS;
+}
+
+/* Checkpoint and restart of processes is not supported. */
+static int bfo_ft_event(int state)
+{
+    return OMPI_ERR_NOT_SUPPORTED;
+}
+
+mca_pml_base_module_t bfo_module = {
+    .pml_add_procs = bfo_add_procs,
+    .pml_del_procs = bfo_del_procs,
+    .pml_enable = bfo_enable,
+    .pml_progress = NULL, /* bfo_progress is registered when there is something to do */
+    .pml_add_comm = bfo_add_comm,
+    .pml_del_comm = bfo_del_comm,
+    .pml_irecv_init = bfo_irecv_init,
+    .pml_irecv = bfo_irecv,
+    .pml_recv = bfo_recv,
+    .pml_isend_init = bfo_isend_init,
+    .pml_isend = bfo_isend,
+    .pml_send = bfo_send,
+    .pml_iprobe = bfo_iprobe,
+    .pml_probe = bfo_probe,
+    .pml_start = bfo_start,
+    .pml_improbe = bfo_improbe,
+    .pml_mprobe = bfo_mprobe,
+    .pml_imrecv = bfo_imrecv,
+    .pml_mrecv = bfo_mrecv,
+    .pml_dump = bfo_dump,
+    .pml_ft_event = bfo_ft_event,
+    .pml_max_contextid = UINT16_MAX,
+    .pml_max_tag = INT_MAX,
+    .pml_flags = 0,
+};

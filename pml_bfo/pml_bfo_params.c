@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * MCA parameters: one table, registered once; contradictions are refused with a help text.
+ * DESIGN.txt section 14.8 has the same table for people.
+ */
+#include "bfo_config.h"
+
+#include "pml_bfo_params.h"
+
+#include "pml_bfo_component.h"
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/runtime/opal_params.h"
+#include "opal/util/show_help.h"
+
+#include <stdio.h>
+
+bfo_params_t bfo_params = {
+    .priority = 1,
+    .warn_no_failover = true,
+    .send_pipeline_depth = 3,
+    .recv_pipeline_depth = 4,
+    .use_put = true,
+    .use_get = true,
+    .max_rails = 8,
+    .protocol_version = 2,
+    .free_list_num = 16,
+    .free_list_max = -1,
+    .free_list_inc = 64,
+};
+
+static const struct {
+    const char *name, *text;
+    mca_base_var_type_t type;
+    void *value;
+    mca_base_var_info_lvl_t level;
+} table[] = {
+    {"priority", "Priority of this PML among those asked for", MCA_BASE_VAR_TYPE_INT, &bfo_params.priority,
+     OPAL_INFO_LVL_9},
+    {"verbose", "What is told on stderr: 0 errors and lost rails, 1 rails of each peer, 2 every recovery step",
+     MCA_BASE_VAR_TYPE_INT, &bfo_params.verbose, OPAL_INFO_LVL_5},
+    {"warn_no_failover", "Say once per node, at the first contact, if a lost rail would not be survived, and why",
+     MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
+    {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
+     "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
+     OPAL_INFO_LVL_4},
+    {"rdma_min", "Shortest message for which memory is registered for RDMA, in bytes (0: the BTLs' choice)",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.rdma_min, OPAL_INFO_LVL_4},
+    {"send_pipeline_depth", "Fragments of one message under way at a time, per rail", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+     &bfo_params.send_pipeline_depth, OPAL_INFO_LVL_4},
+    {"recv_pipeline_depth", "RDMA transfers of one message under way at a time, per rail",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.recv_pipeline_depth, OPAL_INFO_LVL_4},
+    {"frag_size", "Longest RDMA transfer in bytes (0: the BTLs' pipeline fragment size)",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.frag_size, OPAL_INFO_LVL_5},
+    {"use_put", "Use RDMA write where the rails have it", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_put,
+     OPAL_INFO_LVL_5},
+    {"use_get", "Use RDMA read where there is one rail and it has it", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_get,
+     OPAL_INFO_LVL_5},
+    {"max_rails", "Rails used to one peer at most, 1 to 8", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rails,
+     OPAL_INFO_LVL_4},
+    {"protocol_version", "Protocol version announced to the peers; any other than the default is refused by them",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.protocol_version, OPAL_INFO_LVL_9},
+    {"free_list_num", "Requests and fragments of each kind allocated at start", MCA_BASE_VAR_TYPE_INT,
+     &bfo_params.free_list_num, OPAL_INFO_LVL_9},
+    {"free_list_max", "Requests and fragments of each kind at most (-1: no limit)", MCA_BASE_VAR_TYPE_INT,
+     &bfo_params.free_list_max, OPAL_INFO_LVL_9},
+    {"free_list_inc", "Requests and fragments of each kind allocated at a time", MCA_BASE_VAR_TYPE_INT,
+     &bfo_params.free_list_inc, OPAL_INFO_LVL_9},
+};
+
+int bfo_params_register(void)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); ++i) {
+        const int rc = mca_base_component_var_register(&mca_pml_bfo_component.pmlm_version, table[i].name,
+                                                       table[i].text, table[i].type, NULL, 0, 0, table[i].level,
+                                                       MCA_BASE_VAR_SCOPE_READONLY, table[i].value);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return OPAL_SUCCESS;
+}
+
+static bool refuse(const char *name, const char *value, const char *why)
+{
+    opal_show_help("help-pml-bfo.txt", "bad-parameter", true, name, value, why);
+    return false;
+}
+
+static const char *text_of(char *room, size_t size, long value)
+{
+    snprintf(room, size, "%ld", value);
+    return room;
+}
+
+bool bfo_params_are_sound(void)
+{
+    const bfo_params_t *p = &bfo_params;
+    char v[32];
+
+    if (p->max_rails < 1 || p->max_rails > 8) {
+        return refuse("max_rails", text_of(v, sizeof(v), (int) p->max_rails), "it must be 1 to 8");
+    }
+    if (p->send_pipeline_depth < 1 || p->send_pipeline_depth > 1000) {
+        return refuse("send_pipeline_depth", text_of(v, sizeof(v), (int) p->send_pipeline_depth),
+                      "it must be 1 to 1000");
+    }
+    if (p->recv_pipeline_depth < 1 || p->recv_pipeline_depth > 1000) {
+        return refuse("recv_pipeline_depth", text_of(v, sizeof(v), (int) p->recv_pipeline_depth),
+                      "it must be 1 to 1000");
+    }
+    if (0 != p->eager_limit && p->eager_limit < 128) {
+        return refuse("eager_limit", text_of(v, sizeof(v), (int) p->eager_limit),
+                      "it must be 0 (the BTLs' limit) or at least 128 bytes");
+    }
+    if (0 != p->frag_size && p->frag_size < 1024) {
+        return refuse("frag_size", text_of(v, sizeof(v), (int) p->frag_size),
+                      "it must be 0 (the BTLs' size) or at least 1024 bytes");
+    }
+    if (p->free_list_inc < 1 || p->free_list_num < 0 || (p->free_list_max >= 0 && p->free_list_max < p->free_list_num)) {
+        return refuse("free_list_max", text_of(v, sizeof(v), p->free_list_max),
+                      "it must be -1 or at least free_list_num, and free_list_inc at least 1");
+    }
+    return true;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The list of work that waits for resources, and the sending of control messages.
+ * DESIGN.txt sections 9 and 14.4.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_pending.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_stats.h"
+
+#include "opal/runtime/opal_progress.h"
+
+#include <string.h>
+
+/* Failures after which a progress call stops trying. */
+#define MAX_FAILURES 16u
+
+void bfo_work_queue(bfo_work_t *work)
+{
+    bool first;
+
+    BFO_LOCK(&bfo.pending_lock);
+    bfo_link_append(&bfo.pending, &work->link);
+    work->queued = true;
+    ++bfo.n_pending;
+    first = !bfo.progress_registered;
+    bfo.progress_registered = true;
+    BFO_UNLOCK(&bfo.pending_lock);
+    bfo_stat_add(BFO_STAT_PENDED, 1);
+    if (first) {
+        opal_progress_register(bfo_progress);
+    }
+}
+
+static bfo_work_t *work_pop(void)
+{
+    bfo_work_t *work = NULL;
+
+    BFO_LOCK(&bfo.pending_lock);
+    if (!bfo_link_is_empty(&bfo.pending)) {
+        work = bfo_container(bfo.pending.next, bfo_work_t, link);
+        bfo_link_remove(&work->link);
+        work->queued = false;
+        --bfo.n_pending;
+    }
+    BFO_UNLOCK(&bfo.pending_lock);
+    return work;
+}
+
+int bfo_progress(void)
+{
+    uint32_t n = bfo.n_pending;
+    unsigned failures = 0;
+    int done = 0;
+
+    for (; bfo_unlikely(0 < n) && failures < MAX_FAILURES; --n) {
+        bfo_work_t *work = work_pop();
+
+        if (NULL == work) {
+            break;
+        }
+        if (OMPI_ERR_OUT_OF_RESOURCE == work->retry(work)) {
+            BFO_LOCK(&bfo.pending_lock);
+            bfo_link_append(&bfo.pending, &work->link);
+            work->queued = true;
+            ++bfo.n_pending;
+            BFO_UNLOCK(&bfo.pending_lock);
+            ++failures;
+        } else {
+            ++done;
+        }
+    }
+    return done;
+}
+
+/* ---- control messages ---------------------------------------------------------------------------- */
+
+static void ctl_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                          mca_btl_base_descriptor_t *des, int status)
+{
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        bfo_peer_t *peer = des->des_context;
+
+        bfo_failover_ctl_failed(peer, bfo_rail_index(peer, btl), des->des_segments[0].seg_addr.pval,
+                                des->des_segments[0].seg_len, status);
+    }
+}
+
+static uint8_t rail_for(const bfo_path_t *path, bfo_peer_t *peer)
+{
+    if (path->rail < BFO_MAX_RAILS && (peer->send_mask >> path->rail & 1)) {
+        return path->rail;
+    }
+    return path->bound ? BFO_MAX_RAILS : bfo_rail_for_first(peer);
+}
+
+static int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                    mca_btl_base_completion_fn_t done, void *context)
+{
+    const uint8_t type = *(const uint8_t *) header;
+    mca_btl_base_descriptor_t *des;
+    const bfo_rail_t *rail;
+    uint8_t r;
+    int rc;
+
+    if (!bfo_peer_is_ready(peer)) {
+        return OMPI_ERR_UNREACH;
+    }
+    r = rail_for(&path, peer);
+    if (BFO_MAX_RAILS == r) {
+        return OMPI_ERR_UNREACH;
+    }
+    rail = &peer->rails[r];
+    des = rail->btl->btl_alloc(rail->btl, rail->endpoint, path.order, length, BFO_DES_FLAGS);
+    if (NULL == des) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    memcpy(des->des_segments[0].seg_addr.pval, header, length);
+    des->des_segments[0].seg_len = length;
+    des->des_cbfunc = NULL != done ? done : ctl_completed;
+    des->des_cbdata = context;
+    des->des_context = peer;
+    rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(type));
+    if (rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc) {
+        return OMPI_SUCCESS;
+    }
+    rail->btl->btl_free(rail->btl, des);
+    if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
+        bfo_failover_rail_lost(peer, r, "a control message was refused");
+        rc = OMPI_ERR_UNREACH;
+    }
+    return rc;
+}
+
+static int ctl_retry(bfo_work_t *work)
+{
+    bfo_ctl_t *ctl = bfo_container(work, bfo_ctl_t, work);
+    const bfo_path_t path = {ctl->rail, ctl->bound, ctl->order};
+    const int rc = ctl_post(ctl->peer, path, ctl->data, ctl->length, ctl->done, ctl->context);
+
+    if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
+        return rc;
+    }
+    if (OMPI_SUCCESS != rc && NULL != ctl->done) {
+        /* whoever waits for the callback gets it, as from a rail that died with the message in it */
+        mca_btl_base_segment_t seg = {.seg_addr.pval = ctl->data, .seg_len = ctl->length};
+        mca_btl_base_descriptor_t des = {.des_segments = &seg, .des_segment_count = 1, .des_cbdata = ctl->context,
+                                         .des_context = ctl->peer};
+
+        ctl->done(NULL, NULL, &des, OPAL_ERROR);
+    }
+    opal_free_list_return(&bfo.ctl_list, &ctl->super);
+    return OMPI_SUCCESS;
+}
+
+int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                 mca_btl_base_completion_fn_t done, void *context)
+{
+    const int rc = ctl_post(peer, path, header, length, done, context);
+    bfo_ctl_t *ctl;
+
+    if (bfo_likely(OMPI_ERR_OUT_OF_RESOURCE != rc)) {
+        return rc;
+    }
+    ctl = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
+    if (NULL == ctl) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    ctl->work.retry = ctl_retry;
+    ctl->peer = peer;
+    ctl->rail = path.rail;
+    ctl->bound = path.bound;
+    ctl->order = path.order;
+    ctl->length = (uint16_t) length;
+    ctl->done = done;
+    ctl->context = context;
+    memcpy(ctl->data, header, length);
+    bfo_work_queue(&ctl->work);
+    return OMPI_SUCCESS;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Work that waits for resources of a BTL, and control messages, which are the most common such work.
+ * Nothing aborts for lack of resources: it waits here. DESIGN.txt sections 9 and 14.4.
+ */
+#ifndef PML_BFO_PENDING_H
+#define PML_BFO_PENDING_H
+
+#include "pml_bfo.h"
+
+/* Appends work to be tried again from progress. The caller has counted it in the events of its request. */
+void bfo_work_queue(bfo_work_t *work);
+
+/* Progress function; tries a bounded number of elements. Returns how many got done. */
+int bfo_progress(void);
+
+/* Flags of every descriptor the PML allocates: one callback, then the BTL frees it. */
+#define BFO_DES_FLAGS (MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
+
+/* Where a control message may go. */
+typedef struct {
+    uint8_t rail;  /* BFO_MAX_RAILS: any */
+    bool bound;    /* only this rail */
+    uint8_t order; /* BTL order tag, MCA_BTL_NO_ORDER */
+} bfo_path_t;
+#define BFO_ANY_PATH ((bfo_path_t){BFO_MAX_RAILS, false, MCA_BTL_NO_ORDER})
+
+/* Sends a header of `length` bytes, or queues a copy. `done` is called exactly once if OMPI_SUCCESS is
+ * returned, possibly inside this call; with NULL the message is self-contained: sent again until one copy
+ * succeeds. des_cbdata is `context`, des_context the peer.
+ * Errors: OMPI_ERR_UNREACH (no rail, or the bound rail is down), OMPI_ERR_OUT_OF_RESOURCE (no memory). */
+int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                 mca_btl_base_completion_fn_t done, void *context);
+
+#endif /* PML_BFO_PENDING_H */

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Peers and their rails. In comes a process; out go the BTL modules that reach it, with masks of what each
+ * can do, and limits frozen over all of them. DESIGN.txt sections 10 and 14.5.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_component.h"
+#include "pml_bfo_params.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_failover.h"
+
+#include "opal/mca/pmix/pmix.h"
+#include "opal/runtime/opal_params.h"
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+#include <stdlib.h>
+
+bfo_peer_t *bfo_peer_get(ompi_proc_t *proc)
+{
+    void **place = &proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+    bfo_peer_t *peer = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+    if (NULL == peer) {
+        BFO_LOCK(&bfo.lock);
+        peer = *place;
+        if (NULL == peer) {
+            peer = calloc(1, sizeof(*peer));
+            if (NULL != peer) {
+                peer->proc = proc;
+                OBJ_RETAIN(proc);
+                __atomic_store_n(place, peer, __ATOMIC_RELEASE);
+            }
+        }
+        BFO_UNLOCK(&bfo.lock);
+    }
+    return peer;
+}
+
+void bfo_peer_free(ompi_proc_t *proc)
+{
+    bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+
+    if (NULL != peer) {
+        proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = NULL;
+        bfo_seqmap_free(&peer->kept);
+        free(peer);
+        OBJ_RELEASE(proc);
+    }
+}
+
+uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (peer->rails[r].btl == btl) {
+            return r;
+        }
+    }
+    return BFO_MAX_RAILS;
+}
+
+/* ---- connecting ---------------------------------------------------------------------------------- */
+
+/* Both sides must speak the same protocol; a peer without a record runs another PML, which
+ * mca_pml_base_pml_check_selected() has reported. */
+static bool speaks_our_protocol(const bfo_peer_t *peer)
+{
+    bfo_modex_t *theirs = NULL;
+    size_t size = 0;
+    int rc;
+
+    OPAL_MODEX_RECV(rc, &mca_pml_bfo_component.pmlm_version, &peer->proc->super.proc_name, (void **) &theirs, &size);
+    if (OPAL_SUCCESS != rc || size < sizeof(*theirs)) {
+        const uint32_t none = 0;
+
+        opal_show_help("help-pml-bfo.txt", "wrong-protocol", true, BFO_PROTOCOL_VERSION,
+                       OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, none,
+                       OPAL_NAME_PRINT(peer->proc->super.proc_name));
+        free(theirs);
+        return false;
+    }
+    rc = theirs->version == bfo.modex.version;
+    if (!rc) {
+        opal_show_help("help-pml-bfo.txt", "wrong-protocol", true, bfo.modex.version,
+                       OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, theirs->version,
+                       OPAL_NAME_PRINT(peer->proc->super.proc_name));
+    }
+    free(theirs);
+    return rc;
+}
+
+static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
+{
+    mca_btl_base_module_t *btl = bml_btl->btl;
+    bfo_rail_t *rail = &peer->rails[peer->n_rails];
+    const size_t most = btl->btl_max_send_size;
+
+    rail->btl = btl;
+    rail->endpoint = bml_btl->btl_endpoint;
+    rail->ext = bfo_failover_adopt(btl);
+    rail->flags = btl->btl_flags;
+    rail->frag_limit = most > sizeof(bfo_frag_hdr_t) + 64 ? most : btl->btl_eager_limit;
+    if (NULL == btl->btl_put || !bfo_params.use_put) {
+        rail->flags &= ~(uint32_t) MCA_BTL_FLAGS_PUT;
+    }
+    if (NULL == btl->btl_get || !bfo_params.use_get) {
+        rail->flags &= ~(uint32_t) MCA_BTL_FLAGS_GET;
+    }
+    peer->weight[peer->n_rails] = 0 != btl->btl_bandwidth ? btl->btl_bandwidth : 1;
+    ++peer->n_rails;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Limits over all configured rails: a first fragment must be sendable again on any of them. */
+static void set_limits(bfo_peer_t *peer)
+{
+    size_t eager = SIZE_MAX, rndv = SIZE_MAX, rdma = 0;
+    const size_t head = sizeof(bfo_rndv_hdr_t) + sizeof(bfo_restart_hdr_t);
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const mca_btl_base_module_t *btl = peer->rails[r].btl;
+
+        eager = smaller(eager, btl->btl_eager_limit);
+        rndv = smaller(rndv, 0 != btl->btl_rndv_eager_limit ? btl->btl_rndv_eager_limit : btl->btl_eager_limit);
+        rndv = smaller(rndv, peer->rails[r].frag_limit);
+        if (NULL != btl->btl_register_mem && !opal_leave_pinned && btl->btl_min_rdma_pipeline_size > rdma) {
+            rdma = btl->btl_min_rdma_pipeline_size;
+        }
+    }
+    if (0 != bfo_params.eager_limit) {
+        eager = smaller(eager, bfo_params.eager_limit);
+        rndv = smaller(rndv, bfo_params.eager_limit);
+    }
+    peer->match_limit = eager > sizeof(bfo_match_hdr_t) ? eager - sizeof(bfo_match_hdr_t) : 0;
+    peer->rndv_limit = rndv > head ? rndv - head : 0;
+    peer->rdma_min = 0 != bfo_params.rdma_min ? bfo_params.rdma_min : rdma;
+}
+
+/* First fragments go by the rails of the lowest latency. */
+static void set_masks(bfo_peer_t *peer, uint8_t up)
+{
+    uint32_t lowest = UINT32_MAX;
+    uint8_t eager = 0, put = 0, get = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if ((up >> r & 1) && peer->rails[r].btl->btl_latency < lowest) {
+            lowest = peer->rails[r].btl->btl_latency;
+        }
+    }
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (up >> r & 1) {
+            eager |= peer->rails[r].btl->btl_latency == lowest ? 1u << r : 0;
+            put |= (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? 1u << r : 0;
+            get |= (peer->rails[r].flags & MCA_BTL_FLAGS_GET) ? 1u << r : 0;
+        }
+    }
+    peer->send_mask = up;
+    peer->eager_mask = eager;
+    peer->put_mask = put;
+    peer->get_mask = get;
+}
+
+static void set_handle_size(bfo_peer_t *peer)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        bfo_rail_t *rail = &peer->rails[r];
+        const size_t h = NULL == rail->btl->btl_register_mem ? 0 : rail->btl->btl_registration_handle_size;
+
+        if (0 == (rail->flags & MCA_BTL_FLAGS_RDMA)) {
+            continue;
+        }
+        if (h > BFO_HANDLE_MAX || (0 != peer->handle_size && 0 != h && h != peer->handle_size)) {
+            opal_show_help("help-pml-bfo.txt", "handle-size", true, OPAL_PROC_MY_HOSTNAME,
+                           OPAL_NAME_PRINT(peer->proc->super.proc_name));
+            for (uint8_t q = 0; q < peer->n_rails; ++q) {
+                peer->rails[q].flags &= ~(uint32_t) MCA_BTL_FLAGS_RDMA;
+            }
+            peer->handle_size = 0;
+            return;
+        }
+        peer->handle_size = h > peer->handle_size ? h : peer->handle_size;
+    }
+}
+
+int bfo_peer_connect(bfo_peer_t *peer)
+{
+    mca_bml_base_endpoint_t *endpoint;
+
+    if (peer->declared) {
+        return OMPI_ERR_UNREACH;
+    }
+    if (peer->ready) {
+        return 0 != peer->send_mask ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+    }
+    endpoint = mca_bml_base_get_endpoint(peer->proc);
+    if (NULL == endpoint || !speaks_our_protocol(peer)) {
+        return OMPI_ERR_UNREACH;
+    }
+    BFO_LOCK(&bfo.lock);
+    if (!peer->ready) {
+        for (size_t i = 0; i < endpoint->btl_send.arr_size && peer->n_rails < bfo_params.max_rails; ++i) {
+            rail_add(peer, &endpoint->btl_send.bml_btls[i]);
+        }
+        if (0 == peer->n_rails) {
+            BFO_UNLOCK(&bfo.lock);
+            return OMPI_ERR_UNREACH;
+        }
+        set_handle_size(peer);
+        set_limits(peer);
+        set_masks(peer, (uint8_t) ((1u << peer->n_rails) - 1));
+        bfo_failover_announce(peer);
+        __atomic_store_n(&peer->ready, true, __ATOMIC_RELEASE);
+    }
+    BFO_UNLOCK(&bfo.lock);
+    return OMPI_SUCCESS;
+}
+
+bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail)
+{
+    bool was_up;
+
+    BFO_LOCK(&bfo.lock);
+    was_up = peer->send_mask >> rail & 1;
+    if (was_up) {
+        set_masks(peer, (uint8_t) (peer->send_mask & ~(1u << rail)));
+    }
+    BFO_UNLOCK(&bfo.lock);
+    return was_up;
+}
+
+/* ---- lanes --------------------------------------------------------------------------------------- */
+
+bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
+{
+    ompi_proc_t *proc = ompi_comm_peer_lookup(bc->comm, (int) rank);
+    bfo_peer_t *peer = NULL == proc ? NULL : bfo_peer_get(proc);
+    bfo_lane_t *lane, *made;
+    const bfo_seqs_t *kept;
+
+    if (NULL == peer) {
+        return NULL;
+    }
+    made = calloc(1, sizeof(*made));
+    if (NULL == made) {
+        return NULL;
+    }
+    made->peer = peer;
+    BFO_LOCK(&bfo.lock);
+    lane = bc->lanes[rank];
+    if (NULL == lane) {
+        kept = bfo_seqmap_find(&peer->kept, bc->comm->c_contextid);
+        bfo_lane_match_init(&made->match, NULL == kept ? 0 : kept->next_recv);
+        made->next_send = NULL == kept ? 0 : kept->next_send;
+        lane = made;
+        made = NULL;
+        __atomic_store_n(&bc->lanes[rank], lane, __ATOMIC_RELEASE);
+    }
+    BFO_UNLOCK(&bfo.lock);
+    free(made);
+    return lane;
+}
+
+/* ---- registrations ------------------------------------------------------------------------------- */
+
+uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **out)
+{
+    bfo_regs_t *regs;
+
+    *out = NULL;
+    if (0 == mask) {
+        return 0;
+    }
+    regs = (bfo_regs_t *) opal_free_list_get(&bfo.regs_list);
+    if (NULL == regs) {
+        return 0;
+    }
+    regs->peer = peer;
+    regs->mask = 0;
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        bfo_rail_t *rail = &peer->rails[r];
+
+        regs->handle[r] = NULL;
+        if (mask >> r & 1) {
+            if (NULL != rail->btl->btl_register_mem) {
+                regs->handle[r] = rail->btl->btl_register_mem(rail->btl, rail->endpoint, base, size, access);
+                if (NULL == regs->handle[r]) {
+                    continue;
+                }
+            }
+            regs->mask |= (uint8_t) (1u << r);
+        }
+    }
+    if (0 == regs->mask) {
+        opal_free_list_return(&bfo.regs_list, &regs->super);
+        return 0;
+    }
+    *out = regs;
+    return regs->mask;
+}
+
+void bfo_regs_drop(bfo_regs_t *regs)
+{
+    for (uint8_t r = 0; r < regs->peer->n_rails; ++r) {
+        if ((regs->mask >> r & 1) && NULL != regs->handle[r]) {
+            mca_btl_base_module_t *btl = regs->peer->rails[r].btl;
+
+            btl->btl_deregister_mem(btl, regs->handle[r]);
+        }
+    }
+    opal_free_list_return(&bfo.regs_list, &regs->super);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Rails and peers: which BTL modules reach a process, what they can do, which one is next.
+ * DESIGN.txt sections 10 and 14.5.
+ */
+#ifndef PML_BFO_RAILS_H
+#define PML_BFO_RAILS_H
+
+#include "pml_bfo.h"
+
+/* The peer structure of a process, made at the first call. NULL without memory. Context: any. */
+bfo_peer_t *bfo_peer_get(ompi_proc_t *proc);
+
+/* Finds the rails of the peer. OMPI_SUCCESS (with at least one rail), OMPI_ERR_UNREACH. Locks: none held. */
+int bfo_peer_connect(bfo_peer_t *peer);
+
+/* The peer's process goes: frees what was kept for it. */
+void bfo_peer_free(ompi_proc_t *proc);
+
+/* Makes the lane to `rank` of `bc`; taken up where the last communicator of this context id stopped.
+ * NULL if the process cannot be found. Locks: none of ours held. */
+bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank);
+
+/* Index of the rail of `btl`, or BFO_MAX_RAILS if the peer has none. */
+uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl);
+
+/* No new use of the rail. Returns false if it was down already. */
+bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
+
+/* Bitmask of the rails with which all of [base, base+size) is registered; the registrations in *regs, or
+ * NULL with 0 (refused, or no RDMA). `access` is MCA_BTL_REG_FLAG_*. */
+uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs);
+void bfo_regs_drop(bfo_regs_t *regs);
+
+static inline bfo_lane_t *bfo_lane(bfo_comm_t *bc, uint32_t rank)
+{
+    bfo_lane_t *lane = __atomic_load_n(&bc->lanes[rank], __ATOMIC_ACQUIRE);
+
+    return bfo_likely(NULL != lane) ? lane : bfo_lane_create(bc, rank);
+}
+
+/* True if the peer can be sent to: its rails are known and one is up. */
+static inline bool bfo_peer_is_ready(bfo_peer_t *peer)
+{
+    return bfo_likely(__atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE)) || OMPI_SUCCESS == bfo_peer_connect(peer);
+}
+
+/* Next rail for a first fragment or a control message; BFO_MAX_RAILS if none is up. */
+static inline uint8_t bfo_rail_for_first(bfo_peer_t *peer)
+{
+    const uint8_t mask = peer->eager_mask;
+    uint8_t above;
+
+    if (bfo_likely(0 == (mask & (mask - 1)))) {
+        return 0 != mask ? (uint8_t) __builtin_ctz(mask) : BFO_MAX_RAILS;
+    }
+    above = (uint8_t) (mask & (0xff << peer->next_eager));
+    above = (uint8_t) __builtin_ctz(0 != above ? above : mask);
+    peer->next_eager = (uint8_t) ((above + 1) & (BFO_MAX_RAILS - 1));
+    return above;
+}
+
+#endif /* PML_BFO_RAILS_H */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Receiving: from MPI_Recv or the first fragment, whichever comes first, to the last byte in place.
+ * DESIGN.txt sections 7 and 14.3.
+ */
+#ifndef PML_BFO_RECV_H
+#define PML_BFO_RECV_H
+
+#include "pml_bfo.h"
+
+OBJ_CLASS_DECLARATION(bfo_recv_t);
+
+/* A fragment as it came: header in the first segment. */
+typedef struct {
+    mca_btl_base_module_t *btl;
+    const mca_btl_base_segment_t *segments;
+    size_t n_segments;
+    size_t length; /* of all segments */
+} bfo_in_t;
+
+/* ---- pml_bfo_recv_api.c --------------------------------------------------------------------------- */
+int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
+                   ompi_request_t **request);
+int bfo_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
+              ompi_request_t **request);
+int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
+             ompi_status_public_t *status);
+int bfo_recv_restart(ompi_request_t *request);
+/* ---- pml_bfo_recv_probe.c ------------------------------------------------------------------------- */
+int bfo_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_status_public_t *status);
+int bfo_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status);
+int bfo_improbe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message,
+                ompi_status_public_t *status);
+int bfo_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message, ompi_status_public_t *status);
+int bfo_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
+               ompi_request_t **request);
+int bfo_mrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
+              ompi_status_public_t *status);
+/* helpers of the two files above, in pml_bfo_recv_api.c */
+bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                         ompi_communicator_t *comm, bool persistent);
+/* Makes the request active and unmatched. */
+void bfo_recv_activate(bfo_recv_t *req);
+
+/* ---- pml_bfo_recv_dispatch.c ---------------------------------------------------------------------- */
+/* Registers the handler of every tag with the BTLs. */
+int bfo_dispatch_register(void);
+/* Matches the fragments that came before their communicator. */
+void bfo_dispatch_adopt_orphans(bfo_comm_t *bc);
+void bfo_got_free(bfo_got_frag_t *g);
+
+/* ---- pml_bfo_recv_place.c ------------------------------------------------------------------------- */
+/* The request has found its message: take the payload, answer. The request must be active. */
+void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in);
+/* Payload behind `skip` bytes of header goes to `offset` of the message. */
+void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip);
+/* Starts PUTs or READs as the pipeline allows. The caller holds an event. */
+void bfo_recv_schedule(bfo_recv_t *req);
+void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h);
+void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
+
+/* ---- pml_bfo_recv_complete.c ---------------------------------------------------------------------- */
+void bfo_recv_guard(bfo_recv_t *req);
+/* All of the message is there, in state DONE: tell MPI. */
+void bfo_recv_finish(bfo_recv_t *req, int error);
+void bfo_recv_recycle(bfo_recv_t *req);
+void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
+
+static inline void bfo_recv_hold(bfo_recv_t *req)
+{
+    (void) bfo_add32(&req->events, 1);
+}
+static inline void bfo_recv_release(bfo_recv_t *req)
+{
+    if (0 == bfo_add32(&req->events, -1)) {
+        bfo_recv_guard(req);
+    }
+}
+static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)
+{
+    return (datatype->super.flags & OPAL_DATATYPE_FLAG_NO_GAPS)
+           || (1 >= count && (datatype->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS));
+}
+
+#endif /* PML_BFO_RECV_H */

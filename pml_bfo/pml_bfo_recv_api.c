@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The receiving functions of the PML interface: a receive looks for its message among those that wait, or
+ * waits itself. DESIGN.txt section 14.3.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_rails.h"
+#include "pml_bfo_recv.h"
+
+#include "ompi/message/message.h"
+
+#include <sched.h>
+
+_Static_assert(BFO_ANY_SOURCE == MPI_ANY_SOURCE && BFO_ANY_TAG == MPI_ANY_TAG, "wildcards of the matching room");
+
+static inline void recv_init(bfo_recv_t *req, void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                             ompi_communicator_t *comm, bool persistent)
+{
+    MCA_PML_BASE_RECV_REQUEST_INIT(&req->req_recv, buf, count, datatype, src, tag, comm, persistent);
+    req->req_recv.req_base.req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
+    req->life = BFO_LIFE_PML_DONE;
+}
+
+bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                         ompi_communicator_t *comm, bool persistent)
+{
+    bfo_recv_t *req = (bfo_recv_t *) opal_free_list_get(&mca_pml_base_recv_requests);
+
+    if (NULL != req) {
+        recv_init(req, buf, count, datatype, src, tag, comm, persistent);
+    }
+    return req;
+}
+
+void bfo_recv_activate(bfo_recv_t *req)
+{
+    const ompi_datatype_t *datatype = req->req_recv.req_base.req_datatype;
+    const size_t count = req->req_recv.req_base.req_count;
+
+    MCA_PML_BASE_RECV_START(&req->req_recv);
+    req->life = 0;
+    req->prepared = false;
+    req->error = MPI_SUCCESS;
+    req->lane = NULL;
+    req->open = 0;
+    req->bytes = req->next = req->end = 0;
+    req->regs = NULL;
+    req->rget = NULL;
+    req->capacity = count * datatype->super.size;
+    req->flat = bfo_datatype_is_flat(datatype, count);
+    req->base = (char *) req->req_recv.req_base.req_addr + datatype->super.true_lb;
+    __atomic_store_n(&req->se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
+}
+
+/* The message was here before the receive. */
+static void recv_begin_got(bfo_recv_t *req, bfo_comm_t *bc, bfo_got_t *got)
+{
+    bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
+    const mca_btl_base_segment_t segment = {.seg_addr.pval = g->data, .seg_len = g->length};
+    const bfo_in_t in = {g->btl, &segment, 1, g->length};
+
+    bfo_recv_begin(req, bc->lanes[got->src], &in);
+    bfo_got_free(g);
+}
+
+static int recv_start(bfo_recv_t *req)
+{
+    const mca_pml_base_request_t *base = &req->req_recv.req_base;
+    bfo_comm_t *bc = bfo_comm_of(base->req_comm);
+    bfo_lane_t *lane = NULL;
+    bfo_got_t *got;
+
+    bfo_recv_activate(req);
+    if (BFO_ANY_SOURCE != base->req_peer) {
+        lane = bfo_lane(bc, (uint32_t) base->req_peer);
+        if (bfo_unlikely(NULL == lane)) {
+            req->se = BFO_SE(BFO_RECV_DONE, 0);
+            return OMPI_ERR_UNREACH;
+        }
+        req->lane = lane;
+    }
+    req->want.src = base->req_peer;
+    req->want.tag = base->req_tag;
+    BFO_LOCK(&bc->lock);
+    got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, base->req_peer, base->req_tag);
+    if (NULL != got) {
+        bfo_match_take(&bc->match, got);
+    } else {
+        bfo_match_post(&bc->match, NULL == lane ? NULL : &lane->match, &req->want);
+    }
+    BFO_UNLOCK(&bc->lock);
+    if (NULL != got) {
+        recv_begin_got(req, bc, got);
+    } else if (bfo_unlikely(NULL != lane && lane->peer->declared)) {
+        bfo_recv_fail(req, MPI_ERR_OTHER);
+    }
+    return OMPI_SUCCESS;
+}
+
+int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
+                   ompi_request_t **request)
+{
+    bfo_recv_t *req = bfo_recv_new(buf, count, datatype, src, tag, comm, true);
+
+    if (NULL == req) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    *request = &req->req_recv.req_base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+int bfo_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
+              ompi_request_t **request)
+{
+    bfo_recv_t *req = bfo_recv_new(buf, count, datatype, src, tag, comm, false);
+    int rc;
+
+    if (bfo_unlikely(NULL == req)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    rc = recv_start(req);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        bfo_recv_recycle(req);
+        return rc;
+    }
+    *request = &req->req_recv.req_base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+/* A request for a blocking call: the kept one, or a fresh one. */
+static bfo_recv_t *recv_borrow(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                               ompi_communicator_t *comm)
+{
+    bfo_recv_t *req;
+
+    if (bfo_unlikely(opal_uses_threads)) {
+        req = __atomic_exchange_n(&bfo.cached_recv, NULL, __ATOMIC_SEQ_CST);
+    } else {
+        req = bfo.cached_recv;
+        bfo.cached_recv = NULL;
+    }
+    if (bfo_unlikely(NULL == req)) {
+        return bfo_recv_new(buf, count, datatype, src, tag, comm, false);
+    }
+    recv_init(req, buf, count, datatype, src, tag, comm, false);
+    return req;
+}
+
+/* Waits for the request of a blocking call and gives it back. */
+static int recv_wait(bfo_recv_t *req, ompi_status_public_t *status)
+{
+    ompi_request_t *ompi = &req->req_recv.req_base.req_ompi;
+    int rc;
+
+    ompi_request_wait_completion(ompi);
+    if (MPI_STATUS_IGNORE != status) {
+        OMPI_COPY_STATUS(status, ompi->req_status, false);
+    }
+    rc = ompi->req_status.MPI_ERROR;
+    if (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE) {
+        bfo_recv_recycle(req);
+    }
+    return rc;
+}
+
+int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
+             ompi_status_public_t *status)
+{
+    bfo_recv_t *req = recv_borrow(buf, count, datatype, src, tag, comm);
+    int rc;
+
+    if (bfo_unlikely(NULL == req)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    rc = recv_start(req);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        bfo_recv_recycle(req);
+        return rc;
+    }
+    return recv_wait(req, status);
+}
+
+int bfo_recv_restart(ompi_request_t *request)
+{
+    bfo_recv_t *req = (bfo_recv_t *) request;
+
+    /* another thread completed the last round and is about to let go of it: a matter of instructions */
+    while (0 == (__atomic_load_n(&req->life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
+        sched_yield();
+    }
+    return recv_start(req);
+}
+
+/* ---- matched receives ------------------------------------------------------------------------------ */
+
+static int mrecv_start(bfo_recv_t *req, ompi_message_t **message)
+{
+    bfo_got_frag_t *g = (*message)->req_ptr;
+    bfo_comm_t *bc = bfo_comm_of((*message)->comm);
+
+    bfo_recv_activate(req);
+    req->req_recv.req_base.req_peer = g->got.src;
+    req->req_recv.req_base.req_tag = g->got.tag;
+    req->want.src = g->got.src;
+    req->want.tag = g->got.tag;
+    bfo_link_init(&req->want.link);
+    ompi_message_return(*message);
+    *message = MPI_MESSAGE_NULL;
+    recv_begin_got(req, bc, &g->got);
+    return OMPI_SUCCESS;
+}
+
+int bfo_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message, ompi_request_t **request)
+{
+    bfo_recv_t *req = bfo_recv_new(buf, count, datatype, (*message)->peer, BFO_ANY_TAG, (*message)->comm, false);
+
+    if (NULL == req) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    *request = &req->req_recv.req_base.req_ompi;
+    return mrecv_start(req, message);
+}
+
+int bfo_mrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
+              ompi_status_public_t *status)
+{
+    bfo_recv_t *req = bfo_recv_new(buf, count, datatype, (*message)->peer, BFO_ANY_TAG, (*message)->comm, false);
+
+    if (NULL == req) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    mrecv_start(req, message);
+    return recv_wait(req, status);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The end of a receive request: the one place that writes its state DONE, and what MPI is told; cancel.
+ * DESIGN.txt section 7 (rows R10, R18) and 14.3.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_rails.h"
+#include "pml_bfo_recv.h"
+
+static int recv_free(ompi_request_t **request)
+{
+    bfo_recv_t *req = (bfo_recv_t *) *request;
+
+    req->req_recv.req_base.req_free_called = true;
+    *request = MPI_REQUEST_NULL;
+    if (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE) {
+        bfo_recv_recycle(req);
+    }
+    return OMPI_SUCCESS;
+}
+
+/* Takes an unmatched request out of matching; false if its message has come. */
+static bool recv_withdraw(bfo_recv_t *req)
+{
+    bfo_comm_t *bc = bfo_comm_of(req->req_recv.req_base.req_comm);
+    bool mine;
+
+    BFO_LOCK(&bc->lock);
+    mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->se && !bfo_link_is_empty(&req->want.link);
+    if (mine) {
+        bfo_match_withdraw(&bc->match, &req->want);
+        req->se = BFO_SE(BFO_RECV_DONE, 0);
+    }
+    BFO_UNLOCK(&bc->lock);
+    return mine;
+}
+
+static int recv_cancel(ompi_request_t *request, int complete)
+{
+    bfo_recv_t *req = (bfo_recv_t *) request;
+
+    if (recv_withdraw(req)) {
+        request->req_status._cancelled = true;
+        req->length = 0;
+        bfo_recv_finish(req, MPI_SUCCESS);
+    }
+    return OMPI_SUCCESS;
+}
+
+static void recv_construct(bfo_recv_t *req)
+{
+    req->req_recv.req_base.req_type = MCA_PML_REQUEST_RECV;
+    req->req_recv.req_base.req_ompi.req_free = recv_free;
+    req->req_recv.req_base.req_ompi.req_cancel = recv_cancel;
+    req->req_recv.req_base.req_ompi.req_start = bfo_module.pml_start;
+    req->se = BFO_SE(BFO_RECV_DONE, 0);
+    req->events = 0;
+    req->scheduling = 0;
+    bfo_link_init(&req->want.link);
+    (void) bfo_ids_add(&bfo.recvs, &req->name);
+}
+
+OBJ_CLASS_INSTANCE(bfo_recv_t, mca_pml_base_recv_request_t, recv_construct, NULL);
+
+void bfo_recv_recycle(bfo_recv_t *req)
+{
+    MCA_PML_BASE_RECV_REQUEST_FINI(&req->req_recv);
+    if (NULL == bfo.cached_recv) {
+        bfo_recv_t *none = NULL;
+
+        if (!opal_uses_threads) {
+            bfo.cached_recv = req;
+            return;
+        }
+        if (__atomic_compare_exchange_n(&bfo.cached_recv, &none, req, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            return;
+        }
+    }
+    opal_free_list_return(&mca_pml_base_recv_requests, &req->req_recv.req_base.req_ompi.super);
+}
+
+void bfo_recv_finish(bfo_recv_t *req, int error)
+{
+    mca_pml_base_request_t *base = &req->req_recv.req_base;
+    ompi_status_public_t *status = &base->req_ompi.req_status;
+
+    bfo_name_retire(&req->name);
+    if (bfo_unlikely(NULL != req->regs)) {
+        bfo_regs_drop(req->regs);
+        req->regs = NULL;
+    }
+    if (bfo_unlikely(NULL != req->rget)) {
+        opal_free_list_return(&bfo.frag_list, &req->rget->super);
+        req->rget = NULL;
+    }
+    status->_ucount = req->length;
+    if (bfo_unlikely(req->length > req->capacity)) {
+        error = MPI_SUCCESS == error ? MPI_ERR_TRUNCATE : error;
+    }
+    status->MPI_ERROR = error;
+    base->req_pml_complete = true;
+    ompi_request_complete(&base->req_ompi, true);
+    if (bfo_set_bits(&req->life, BFO_LIFE_PML_DONE) & BFO_LIFE_FREED) {
+        bfo_recv_recycle(req);
+    }
+}
+
+void bfo_recv_guard(bfo_recv_t *req)
+{
+    const uint32_t se = bfo_load(&req->se);
+    const uint32_t state = BFO_SE_STATE(se);
+
+    if ((BFO_RECV_ACTIVE == state && req->bytes >= req->length) || BFO_RECV_DEAD == state) {
+        if (bfo_claim(&req->se, se, BFO_SE(BFO_RECV_DONE, 0))) {
+            bfo_recv_finish(req, req->error);
+        }
+    }
+}
+
+void bfo_recv_fail(bfo_recv_t *req, int error)
+{
+    if (recv_withdraw(req)) {
+        req->length = 0;
+        bfo_recv_finish(req, error);
+        return;
+    }
+    bfo_recv_hold(req);
+    for (;;) {
+        const uint32_t se = bfo_load(&req->se);
+
+        if (BFO_SE_STATE(se) < BFO_RECV_ACTIVE || BFO_RECV_DEAD == BFO_SE_STATE(se)) {
+            break;
+        }
+        req->error = error;
+        if (bfo_claim(&req->se, se, BFO_SE(BFO_RECV_DEAD, BFO_SE_EPOCH(se)))) {
+            break;
+        }
+    }
+    bfo_recv_release(req);
+}

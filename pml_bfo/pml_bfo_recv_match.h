@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Matching: which receive takes which message. In come messages in any order with their numbers, and posted
+ * receives; out go pairs, in the order MPI demands. Plain C: no Open MPI type appears here.
+ * Cost does not grow with the number of posted receives or waiting messages. DESIGN.txt section 14.2.
+ * Locks: the caller holds the communicator's lock around every call.
+ */
+#ifndef PML_BFO_RECV_MATCH_H
+#define PML_BFO_RECV_MATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BFO_ANY_SOURCE (-1)
+#define BFO_ANY_TAG (-1)
+
+typedef struct bfo_link {
+    struct bfo_link *next, *prev; /* a ring; an unlinked element points to itself or is not looked at */
+} bfo_link_t;
+
+/* A posted receive. Negative tags are Open MPI's own; BFO_ANY_TAG does not match them. */
+typedef struct {
+    bfo_link_t link;
+    uint64_t order; /* of posting, within the communicator */
+    int32_t src;    /* rank or BFO_ANY_SOURCE */
+    int32_t tag;    /* or BFO_ANY_TAG */
+} bfo_want_t;
+
+/* A message without a receive, or one that came too early. */
+typedef struct {
+    bfo_link_t by_key;  /* bin of (src, tag) */
+    bfo_link_t by_tag;  /* bin of tag */
+    bfo_link_t by_lane; /* arrival order from its source; or the early list, by seq */
+    bfo_link_t by_comm; /* arrival order in the communicator */
+    int32_t src;
+    int32_t tag;
+    uint32_t seq;
+} bfo_got_t;
+
+/* Chained bins of power-of-two number. */
+typedef struct {
+    bfo_link_t *heads;
+    uint32_t mask;
+    uint32_t count;
+} bfo_bins_t;
+
+/* The matching state of one source rank. */
+typedef struct {
+    uint32_t next_recv;       /* number of the next message to be matched */
+    uint32_t n_early;
+    bfo_link_t any_tag_wants; /* receives from this rank with BFO_ANY_TAG */
+    bfo_link_t gots;          /* its messages without a receive */
+    bfo_link_t early;         /* its messages ahead of next_recv, by seq */
+} bfo_lane_match_t;
+
+/* The matching state of one communicator. */
+typedef struct {
+    bfo_bins_t wants;      /* receives with a tag, under (src or any, tag) */
+    bfo_bins_t gots_key;   /* messages under (src, tag) */
+    bfo_bins_t gots_tag;   /* messages under tag */
+    bfo_link_t any_wants;  /* receives with any source and any tag */
+    bfo_link_t gots;       /* messages in arrival order */
+    uint64_t next_order;
+    uint32_t n_wild;       /* posted receives with a wildcard */
+    uint32_t n_gots;
+} bfo_match_t;
+
+/* Returns 0, or -1 without memory. */
+int bfo_match_init(bfo_match_t *m);
+void bfo_match_free(bfo_match_t *m);
+void bfo_lane_match_init(bfo_lane_match_t *lane, uint32_t next_recv);
+
+typedef enum { BFO_SEQ_NEXT, BFO_SEQ_EARLY, BFO_SEQ_DUPLICATE } bfo_seq_verdict_t;
+
+/* Is message number `seq` the next one? NEXT counts it as delivered. */
+static inline bfo_seq_verdict_t bfo_lane_admit(bfo_lane_match_t *lane, uint32_t seq)
+{
+    const int32_t ahead = (int32_t) (seq - lane->next_recv);
+
+    if (__builtin_expect(0 == ahead, 1)) {
+        ++lane->next_recv;
+        return BFO_SEQ_NEXT;
+    }
+    return ahead < 0 ? BFO_SEQ_DUPLICATE : BFO_SEQ_EARLY;
+}
+
+/* True if the early message `seq` is held already. */
+bool bfo_lane_is_held(const bfo_lane_match_t *lane, uint32_t seq);
+/* Holds an early message (not held yet) until its turn comes. */
+void bfo_lane_hold(bfo_lane_match_t *lane, bfo_got_t *got);
+/* The held message whose turn it is now, counted as delivered and no longer held; or NULL. */
+bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane);
+
+/* The receive that takes the message (src, tag), no longer posted; or NULL. */
+bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag);
+/* Keeps a message that no receive wanted. */
+void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got);
+/* The message for (src, tag), which stays; or NULL. `lane` is that of src, NULL for any source. */
+bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag);
+/* Takes out a message found by peek. */
+void bfo_match_take(bfo_match_t *m, bfo_got_t *got);
+/* Posts a receive for which peek found nothing. */
+void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want);
+/* Takes back a posted receive. */
+void bfo_match_withdraw(bfo_match_t *m, bfo_want_t *want);
+
+static inline void bfo_link_init(bfo_link_t *l)
+{
+    l->next = l->prev = l;
+}
+static inline bool bfo_link_is_empty(const bfo_link_t *l)
+{
+    return l->next == l;
+}
+static inline void bfo_link_append(bfo_link_t *head, bfo_link_t *l)
+{
+    l->next = head;
+    l->prev = head->prev;
+    head->prev->next = l;
+    head->prev = l;
+}
+static inline void bfo_link_remove(bfo_link_t *l)
+{
+    l->prev->next = l->next;
+    l->next->prev = l->prev;
+    l->next = l->prev = l;
+}
+#define bfo_container(ptr, type, member) ((type *) (void *) ((char *) (ptr) -offsetof(type, member)))
+
+#endif /* PML_BFO_RECV_MATCH_H */

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The body of a received message: payload into the buffer, never past its end; the answer to a rendezvous
+ * (ACK, PUTs or READs); FRAG and FIN. DESIGN.txt sections 7 (rows R2-R6) and 14.3.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_params.h"
+#include "pml_bfo_pending.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_recv.h"
+#include "pml_bfo_stats.h"
+
+#include <string.h>
+
+/* ---- payload -------------------------------------------------------------------------------------- */
+
+static BFO_COLD void place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
+{
+    mca_pml_base_request_t *base = &req->req_recv.req_base;
+    opal_mutex_t *lock = &bfo.unpack_lock[req->name.slot % 16];
+    size_t room = offset < req->capacity ? req->capacity - offset : 0;
+
+    BFO_LOCK(lock);
+    if (!req->prepared) {
+        opal_convertor_copy_and_prepare_for_recv(req->lane->peer->proc->super.proc_convertor,
+                                                 &base->req_datatype->super, base->req_count, base->req_addr, 0,
+                                                 &base->req_convertor);
+        req->prepared = true;
+    }
+    opal_convertor_set_position(&base->req_convertor, &offset);
+    for (size_t i = 0; i < in->n_segments && room > 0; ++i) {
+        const mca_btl_base_segment_t *s = &in->segments[i];
+        struct iovec iov;
+        uint32_t n = 1;
+        size_t got;
+
+        if (s->seg_len <= skip) {
+            skip -= s->seg_len;
+            continue;
+        }
+        iov.iov_base = (char *) s->seg_addr.pval + skip;
+        iov.iov_len = s->seg_len - skip < room ? s->seg_len - skip : room;
+        skip = 0;
+        got = iov.iov_len;
+        room -= iov.iov_len;
+        opal_convertor_unpack(&base->req_convertor, &iov, &n, &got);
+    }
+    BFO_UNLOCK(lock);
+}
+
+void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
+{
+    if (bfo_unlikely(!req->flat)) {
+        if (0 != req->capacity) {
+            place_strided(req, offset, in, skip);
+        }
+        return;
+    }
+    for (size_t i = 0; i < in->n_segments && offset < req->capacity; ++i) {
+        const mca_btl_base_segment_t *s = &in->segments[i];
+        size_t size;
+
+        if (bfo_unlikely(s->seg_len < skip)) {
+            skip -= s->seg_len;
+            continue;
+        }
+        size = s->seg_len - skip;
+        size = size < req->capacity - offset ? size : req->capacity - offset;
+        memcpy(req->base + offset, (char *) s->seg_addr.pval + skip, size);
+        offset += size;
+        skip = 0;
+    }
+}
+
+/* ---- answers -------------------------------------------------------------------------------------- */
+
+/* ACK or PUT has left, or failed. */
+static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                             mca_btl_base_descriptor_t *des, int status)
+{
+    bfo_recv_t *req = des->des_cbdata;
+
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        bfo_failover_answer_failed(req, bfo_rail_index(req->lane->peer, btl), status);
+    }
+    bfo_recv_release(req);
+}
+
+/* Sends an answer of the request; takes an event if that works. */
+static int answer_send(bfo_recv_t *req, bfo_path_t path, const void *header, size_t length)
+{
+    int rc;
+
+    bfo_recv_hold(req);
+    rc = bfo_ctl_send(req->lane->peer, path, header, length, answer_completed, req);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        (void) bfo_add32(&req->events, -1);
+    }
+    return rc;
+}
+
+static void ack_send(bfo_recv_t *req, size_t offset, size_t size)
+{
+    bfo_ack_hdr_t ack;
+
+    bfo_hdr_pack_ack(&ack, BFO_SE_EPOCH(req->se), req->src_id, bfo_name_id(&req->name), offset, size);
+    if (OMPI_SUCCESS != answer_send(req, BFO_ANY_PATH, &ack, sizeof(ack))) {
+        bfo_recv_fail(req, MPI_ERR_OTHER);
+    }
+}
+
+/* ---- PUT: ask the sender to write ------------------------------------------------------------------ */
+
+static size_t transfer_size(const mca_btl_base_module_t *btl, size_t limit, size_t left)
+{
+    size_t size = 0 != bfo_params.frag_size ? bfo_params.frag_size : btl->btl_rdma_pipeline_frag_size;
+
+    if (0 == size || size > limit) {
+        size = limit;
+    }
+    return size < left ? size : left;
+}
+
+static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
+{
+    union {
+        bfo_put_hdr_t h;
+        char room[BFO_HDR_MAX];
+    } u;
+    const size_t left = req->end - req->next;
+    const uint8_t mask = req->regs->mask & peer->put_mask;
+    bfo_frag_t *frag;
+    uint8_t r;
+    int rc;
+
+    if (0 == mask) {
+        return OMPI_ERR_UNREACH;
+    }
+    frag = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+    if (NULL == frag) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    r = (uint8_t) bfo_stripe_next(&peer->stripe, mask, peer->weight, left < 65536 ? left : 65536);
+    frag->kind = BFO_FRAG_PUT;
+    frag->send = NULL;
+    frag->recv = req;
+    frag->peer = peer;
+    frag->rail = r;
+    frag->epoch = BFO_SE_EPOCH(req->se);
+    frag->offset = req->next;
+    frag->length = transfer_size(peer->rails[r].btl,
+                                 0 != peer->rails[r].btl->btl_put_limit ? peer->rails[r].btl->btl_put_limit : SIZE_MAX,
+                                 left);
+    u.h = (bfo_put_hdr_t){.type = BFO_MSG_PUT, .epoch = frag->epoch, .src_id = req->src_id,
+                          .frag_id = bfo_name_id(&frag->name), .dst_id = bfo_name_id(&req->name),
+                          .rdma_offset = frag->offset, .dst_ptr = (uint64_t) (uintptr_t) (req->base + frag->offset),
+                          .dst_size = frag->length};
+    if (NULL != req->regs->handle[r]) {
+        memcpy(&u.h + 1, req->regs->handle[r], peer->handle_size);
+    } else {
+        memset(&u.h + 1, 0, peer->handle_size);
+    }
+    req->next += frag->length;
+    (void) bfo_add32(&req->open, 1);
+    rc = answer_send(req, (bfo_path_t){r, true, MCA_BTL_NO_ORDER}, &u, sizeof(u.h) + peer->handle_size);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        req->next -= frag->length;
+        (void) bfo_add32(&req->open, -1);
+        bfo_name_retire(&frag->name);
+        opal_free_list_return(&bfo.frag_list, &frag->super);
+    }
+    return rc;
+}
+
+void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
+{
+    bfo_recv_t *req = frag->recv;
+    uint32_t se;
+
+    bfo_recv_hold(req);
+    se = bfo_load(&req->se);
+    if (bfo_name_id(&frag->name) != fin->frag_id || BFO_RECV_ACTIVE != BFO_SE_STATE(se)
+        || frag->epoch != BFO_SE_EPOCH(se) || req->match_seq != fin->match.seq || fin->size != frag->length) {
+        bfo_stat_drop(BFO_STAT_STALE);
+    } else {
+        bfo_name_retire(&frag->name);
+        (void) bfo_add32(&req->open, -1);
+        (void) bfo_add_size(&req->bytes, frag->length);
+        opal_free_list_return(&bfo.frag_list, &frag->super);
+        bfo_recv_schedule(req);
+    }
+    bfo_recv_release(req);
+}
+
+/* ---- RGET: read ------------------------------------------------------------------------------------ */
+
+static void read_finish(bfo_recv_t *req)
+{
+    const mca_pml_base_request_t *base = &req->req_recv.req_base;
+    bfo_match_hdr_t message;
+    bfo_fin_hdr_t fin;
+
+    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_ompi.req_status.MPI_SOURCE,
+                       base->req_ompi.req_status.MPI_TAG, req->match_seq);
+    bfo_hdr_pack_fin(&fin, BFO_SE_EPOCH(req->se), 0, req->rget->peer_frag, req->length, &message);
+    if (OMPI_SUCCESS != bfo_ctl_send(req->lane->peer, BFO_ANY_PATH, &fin, sizeof(fin), NULL, NULL)) {
+        bfo_failover_ctl_failed(req->lane->peer, req->rail, &fin, sizeof(fin), OPAL_ERROR);
+    }
+}
+
+static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
+                           struct mca_btl_base_registration_handle_t *handle, void *context, void *cbdata, int status)
+{
+    bfo_frag_t *frag = cbdata;
+    bfo_recv_t *req = frag->recv;
+    const size_t length = frag->length;
+
+    opal_free_list_return(&bfo.frag_list, &frag->super);
+    (void) bfo_add32(&req->open, -1);
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        bfo_failover_answer_failed(req, req->rail, status);
+    } else {
+        bfo_stat_add(BFO_STAT_GET_BYTES, length);
+        if (req->length == bfo_add_size(&req->bytes, length)) {
+            read_finish(req);
+        } else {
+            bfo_recv_schedule(req);
+        }
+    }
+    bfo_recv_release(req);
+}
+
+/* Owns the event of the READ until the callback. */
+static int read_try(bfo_work_t *work)
+{
+    bfo_frag_t *frag = bfo_container(work, bfo_frag_t, work);
+    const bfo_rail_t *rail = &frag->peer->rails[frag->rail];
+    bfo_recv_t *req = frag->recv;
+    int rc = OMPI_ERR_UNREACH;
+
+    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_load(&req->se) && (frag->peer->send_mask >> frag->rail & 1)) {
+        rc = rail->btl->btl_get(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote,
+                                req->regs->handle[frag->rail],
+                                (mca_btl_base_registration_handle_t *) req->rget->handle, frag->length, 0,
+                                MCA_BTL_NO_ORDER, read_completed, NULL, frag);
+    }
+    if (bfo_likely(OMPI_SUCCESS == rc) || OMPI_ERR_OUT_OF_RESOURCE == rc) {
+        return rc;
+    }
+    read_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, rc > 0 ? OPAL_SUCCESS : OPAL_ERROR);
+    return OMPI_SUCCESS;
+}
+
+static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
+{
+    mca_btl_base_module_t *btl = peer->rails[req->rail].btl;
+    bfo_frag_t *frag = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+
+    if (NULL == frag) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    frag->kind = BFO_FRAG_READ;
+    frag->send = NULL;
+    frag->recv = req;
+    frag->peer = peer;
+    frag->rail = req->rail;
+    frag->epoch = BFO_SE_EPOCH(req->se);
+    frag->offset = req->next;
+    frag->length = transfer_size(btl, 0 != btl->btl_get_limit ? btl->btl_get_limit : SIZE_MAX, req->end - req->next);
+    frag->remote = req->rget->remote + frag->offset;
+    frag->work.retry = read_try;
+    req->next += frag->length;
+    (void) bfo_add32(&req->open, 1);
+    bfo_recv_hold(req);
+    if (OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work)) {
+        bfo_work_queue(&frag->work);
+    }
+    return OMPI_SUCCESS;
+}
+
+/* ---- the pipeline ---------------------------------------------------------------------------------- */
+
+static int schedule_retry(bfo_work_t *work)
+{
+    bfo_recv_t *req = bfo_container(work, bfo_recv_t, work);
+
+    bfo_recv_schedule(req);
+    bfo_recv_release(req);
+    return OMPI_SUCCESS;
+}
+
+void bfo_recv_schedule(bfo_recv_t *req)
+{
+    bfo_peer_t *peer = req->lane->peer;
+    int rc = OMPI_SUCCESS;
+    int32_t depth;
+
+    if (1 != bfo_add32(&req->scheduling, 1)) {
+        return;
+    }
+    do {
+        depth = (int32_t) bfo_params.recv_pipeline_depth
+                * (NULL != req->rget ? 1 : __builtin_popcount(peer->put_mask));
+        while (req->next < req->end && (req->open < depth || 0 == depth)
+               && BFO_RECV_ACTIVE == BFO_SE_STATE(bfo_load(&req->se))) {
+            rc = NULL != req->rget ? read_start(req, peer) : put_ask(req, peer);
+            if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+                break;
+            }
+        }
+    } while (0 != bfo_add32(&req->scheduling, -1) && OMPI_SUCCESS == rc);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
+        if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
+            bfo_recv_fail(req, MPI_ERR_OTHER);
+        } else if (0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST) && !req->work.queued) {
+            bfo_recv_hold(req);
+            req->work.retry = schedule_retry;
+            bfo_work_queue(&req->work);
+        }
+    }
+}
+
+/* ---- the message has found its request ------------------------------------------------------------- */
+
+static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rndv_hdr_t *h)
+{
+    const size_t head = bfo_hdr_size(BFO_MSG_RNDV, h->match.flags, peer->handle_size);
+    const size_t payload = in->length - head;
+    const uint8_t both = BFO_FLAG_PIN | BFO_FLAG_CONTIG;
+
+    bfo_recv_place(req, 0, in, head);
+    req->bytes = payload;
+    if (both == (h->match.flags & both) && req->flat && req->length <= req->capacity && payload < req->length
+        && 0 != bfo_regs_make(peer, peer->put_mask, req->base, req->length,
+                              MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs)) {
+        req->next = payload;
+        req->end = req->length;
+        bfo_recv_schedule(req);
+        return;
+    }
+    ack_send(req, payload, req->length - payload);
+}
+
+static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h)
+{
+    const mca_btl_base_module_t *btl;
+    size_t align;
+
+    req->rail = bfo_rail_index(peer, in->btl);
+    btl = BFO_MAX_RAILS == req->rail ? NULL : peer->rails[req->rail].btl;
+    align = NULL == btl || 0 == btl->btl_get_alignment ? 1 : btl->btl_get_alignment;
+    if (NULL != btl && (peer->get_mask >> req->rail & 1) && req->flat && req->length <= req->capacity
+        && 0 == ((h->src_ptr | (uintptr_t) req->base | req->length) & (align - 1))
+        && 0 != bfo_regs_make(peer, (uint8_t) (1u << req->rail), req->base, req->length,
+                              MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs)) {
+        req->rget = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+    }
+    if (NULL == req->rget) {
+        ack_send(req, 0, req->length); /* copy instead: the sender falls back to FRAG */
+        return;
+    }
+    req->rget->kind = BFO_FRAG_NONE;
+    req->rget->remote = h->src_ptr;
+    req->rget->peer_frag = h->frag_id;
+    memcpy(req->rget->handle, h + 1, peer->handle_size);
+    req->next = 0;
+    req->end = req->length;
+    bfo_recv_schedule(req);
+}
+
+static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_hdr_t *h)
+{
+    req->src_id = h->rndv.src_id;
+    req->length = h->rndv.msg_length;
+    bfo_recv_hold(req);
+    __atomic_store_n(&req->se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
+    if (!bfo_peer_is_ready(peer)) {
+        bfo_recv_fail(req, MPI_ERR_OTHER);
+    } else if (BFO_MSG_RNDV == h->common.type) {
+        begin_rndv(req, peer, in, &h->rndv);
+    } else {
+        begin_rget(req, peer, in, &h->rget);
+    }
+    bfo_recv_release(req);
+}
+
+void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
+{
+    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
+    ompi_status_public_t *status = &req->req_recv.req_base.req_ompi.req_status;
+
+    req->lane = lane;
+    req->match_seq = h->match.seq;
+    status->MPI_SOURCE = h->match.src;
+    status->MPI_TAG = h->match.tag;
+    if (bfo_unlikely(BFO_MSG_MATCH != h->common.type)) {
+        begin_rendezvous(req, lane->peer, in, h);
+        return;
+    }
+    req->length = in->length - sizeof(bfo_match_hdr_t);
+    bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
+    __atomic_store_n(&req->se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
+    bfo_recv_finish(req, MPI_SUCCESS);
+}
+
+void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
+{
+    bfo_name_t *name = bfo_ids_find(&bfo.recvs, h->dst_id);
+    const size_t payload = in->length - sizeof(*h);
+    bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
+    uint32_t se;
+
+    if (NULL == req) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    bfo_recv_hold(req);
+    se = bfo_load(&req->se);
+    if (bfo_name_id(name) != h->dst_id || BFO_RECV_ACTIVE != BFO_SE_STATE(se) || h->epoch != BFO_SE_EPOCH(se)
+        || h->src_id != req->src_id) {
+        bfo_stat_drop(BFO_STAT_STALE);
+    } else if (h->frag_offset + payload > req->length) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else {
+        bfo_recv_place(req, h->frag_offset, in, sizeof(*h));
+        (void) bfo_add_size(&req->bytes, payload);
+    }
+    bfo_recv_release(req);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Sending: from MPI_Send to the last completion. DESIGN.txt sections 7 and 14.3.
+ */
+#ifndef PML_BFO_SEND_H
+#define PML_BFO_SEND_H
+
+#include "pml_bfo.h"
+
+OBJ_CLASS_DECLARATION(bfo_send_t);
+
+/* ---- pml_bfo_send_api.c: the functions of the PML interface --------------------------------------- */
+int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+                   mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request);
+int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+              mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request);
+int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
+/* Starts a persistent send; *request may be replaced. */
+int bfo_send_restart(ompi_request_t **request);
+
+/* ---- pml_bfo_send_start.c ------------------------------------------------------------------------ */
+/* Begins the transfer of a request whose base, lane and match_seq are set. An error code means that nothing
+ * was sent and the request is not active. */
+int bfo_send_start(bfo_send_t *req);
+/* Sends the RTS or MATCH of the request (again); its event is taken here. */
+int bfo_send_post_first(bfo_send_t *req);
+
+/* ---- pml_bfo_send_schedule.c ---------------------------------------------------------------------- */
+/* Posts FRAGs of [next, end) as the pipeline allows. The caller holds an event. */
+void bfo_send_schedule(bfo_send_t *req);
+/* ACK, PUT and FIN of RGET, as they come from the dispatch. */
+void bfo_send_on_ack(const bfo_ack_hdr_t *ack);
+void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put);
+void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
+
+/* ---- pml_bfo_send_complete.c ---------------------------------------------------------------------- */
+/* Tests whether the request can move on now that its last event is gone. */
+void bfo_send_guard(bfo_send_t *req);
+/* Gives the request back to its list. */
+void bfo_send_recycle(bfo_send_t *req);
+/* The request ends with `error` as soon as nothing refers to it any more. The caller holds an event. */
+void bfo_send_fail(bfo_send_t *req, int error) BFO_COLD;
+
+static inline void bfo_send_hold(bfo_send_t *req)
+{
+    (void) bfo_add32(&req->events, 1);
+}
+static inline void bfo_send_release(bfo_send_t *req)
+{
+    if (0 == bfo_add32(&req->events, -1)) {
+        bfo_send_guard(req);
+    }
+}
+static inline size_t bfo_send_length(const bfo_send_t *req)
+{
+    return req->req_send.req_bytes_packed;
+}
+
+#endif /* PML_BFO_SEND_H */

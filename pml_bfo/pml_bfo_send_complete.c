@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The end of a send request: the one place that writes its state DONE, and what MPI is told.
+ * DESIGN.txt section 7 (rows S12, S19) and 14.3.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_rails.h"
+#include "pml_bfo_send.h"
+
+static int send_free(ompi_request_t **request)
+{
+    bfo_send_t *req = (bfo_send_t *) *request;
+
+    req->req_send.req_base.req_free_called = true;
+    *request = MPI_REQUEST_NULL;
+    if (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE) {
+        bfo_send_recycle(req);
+    }
+    return OMPI_SUCCESS;
+}
+
+/* Sends cannot be cancelled: the message may be with the receiver. As with ob1 the call has no effect. */
+static int send_cancel(ompi_request_t *request, int complete)
+{
+    return OMPI_SUCCESS;
+}
+
+static void send_construct(bfo_send_t *req)
+{
+    req->req_send.req_base.req_type = MCA_PML_REQUEST_SEND;
+    req->req_send.req_base.req_ompi.req_free = send_free;
+    req->req_send.req_base.req_ompi.req_cancel = send_cancel;
+    req->req_send.req_base.req_ompi.req_start = bfo_module.pml_start;
+    req->se = BFO_SE(BFO_SEND_DONE, 0);
+    req->events = 0;
+    req->scheduling = 0;
+    (void) bfo_ids_add(&bfo.sends, &req->name);
+}
+
+OBJ_CLASS_INSTANCE(bfo_send_t, mca_pml_base_send_request_t, send_construct, NULL);
+
+void bfo_send_recycle(bfo_send_t *req)
+{
+    MCA_PML_BASE_SEND_REQUEST_FINI(&req->req_send);
+    if (NULL == bfo.cached_send) {
+        bfo_send_t *none = NULL;
+
+        if (__atomic_compare_exchange_n(&bfo.cached_send, &none, req, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            return;
+        }
+    }
+    opal_free_list_return(&mca_pml_base_send_requests, &req->req_send.req_base.req_ompi.super);
+}
+
+/* In state DONE, claimed by the caller. */
+static void send_finish(bfo_send_t *req)
+{
+    mca_pml_base_request_t *base = &req->req_send.req_base;
+    ompi_status_public_t *status = &base->req_ompi.req_status;
+
+    bfo_name_retire(&req->name);
+    if (NULL != req->rget) {
+        bfo_name_retire(&req->rget->name);
+        opal_free_list_return(&bfo.frag_list, &req->rget->super);
+        req->rget = NULL;
+    }
+    if (NULL != req->regs) {
+        bfo_regs_drop(req->regs);
+        req->regs = NULL;
+    }
+    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode && req->req_send.req_addr != base->req_addr) {
+        mca_pml_base_bsend_request_fini(&base->req_ompi);
+    }
+    status->MPI_SOURCE = base->req_comm->c_my_rank;
+    status->MPI_TAG = base->req_tag;
+    status->_ucount = bfo_send_length(req);
+    if (bfo_unlikely(MPI_SUCCESS != req->error)) {
+        status->MPI_ERROR = req->error;
+    }
+    base->req_pml_complete = true;
+    if (!REQUEST_COMPLETE(&base->req_ompi)) {
+        ompi_request_complete(&base->req_ompi, true);
+    }
+    if (bfo_set_bits(&req->life, BFO_LIFE_PML_DONE) & BFO_LIFE_FREED) {
+        bfo_send_recycle(req);
+    }
+}
+
+void bfo_send_guard(bfo_send_t *req)
+{
+    const uint32_t se = bfo_load(&req->se);
+    bool may_end;
+
+    switch (BFO_SE_STATE(se)) {
+    case BFO_SEND_EAGER:
+        may_end = req->rts_done;
+        break;
+    case BFO_SEND_RTS:
+    case BFO_SEND_STREAM:
+        may_end = req->resp && req->rts_done && req->bytes == bfo_send_length(req);
+        break;
+    case BFO_SEND_DEAD:
+        may_end = true;
+        break;
+    default:
+        may_end = false;
+        break;
+    }
+    if (may_end && bfo_claim(&req->se, se, BFO_SE(BFO_SEND_DONE, 0))) {
+        send_finish(req);
+    }
+}
+
+void bfo_send_fail(bfo_send_t *req, int error)
+{
+    for (;;) {
+        const uint32_t se = bfo_load(&req->se);
+
+        if (BFO_SEND_DONE == BFO_SE_STATE(se) || BFO_SEND_DEAD == BFO_SE_STATE(se)) {
+            return;
+        }
+        req->error = error;
+        if (bfo_claim(&req->se, se, BFO_SE(BFO_SEND_DEAD, BFO_SE_EPOCH(se)))) {
+            return;
+        }
+    }
+}

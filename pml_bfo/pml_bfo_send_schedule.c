@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The body of a long message: FRAGs striped over the rails after an ACK, WRITEs after a PUT, and the FIN
+ * that ends each of them. DESIGN.txt sections 7 (rows S5-S10) and 14.5.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_params.h"
+#include "pml_bfo_pending.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_send.h"
+#include "pml_bfo_stats.h"
+
+#include <string.h>
+
+/* ---- FRAG ----------------------------------------------------------------------------------------- */
+
+static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                           mca_btl_base_descriptor_t *des, int status)
+{
+    bfo_send_t *req = des->des_cbdata;
+    size_t length = 0;
+
+    (void) bfo_add32(&req->in_flight, -1);
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        bfo_failover_data_failed(req, bfo_rail_index(req->lane->peer, btl), status);
+        bfo_send_release(req);
+        return;
+    }
+    for (size_t i = 0; i < des->des_segment_count; ++i) {
+        length += des->des_segments[i].seg_len;
+    }
+    (void) bfo_add_size(&req->bytes, length - sizeof(bfo_frag_hdr_t));
+    bfo_send_schedule(req);
+    bfo_send_release(req);
+}
+
+/* Posts the next FRAG. OMPI_SUCCESS: went out; OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH. */
+static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
+{
+    opal_convertor_t *convertor = &req->req_send.req_base.req_convertor;
+    const size_t left = req->end - req->next;
+    mca_btl_base_descriptor_t *des;
+    const bfo_rail_t *rail;
+    size_t size, position = req->next;
+    uint8_t r;
+    int rc;
+
+    if (0 == peer->send_mask) {
+        return OMPI_ERR_UNREACH;
+    }
+    r = (uint8_t) bfo_stripe_next(&peer->stripe, peer->send_mask, peer->weight, left < 65536 ? left : 65536);
+    rail = &peer->rails[r];
+    size = rail->frag_limit - sizeof(bfo_frag_hdr_t);
+    size = size < left ? size : left;
+    opal_convertor_set_position(convertor, &position);
+    des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, sizeof(bfo_frag_hdr_t),
+                                     &size, BFO_DES_FLAGS);
+    if (NULL == des) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (bfo_unlikely(0 == size)) {
+        rail->btl->btl_free(rail->btl, des);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    bfo_hdr_pack_frag(des->des_segments[0].seg_addr.pval, BFO_SE_EPOCH(req->se), bfo_name_id(&req->name), req->dst_id,
+                      req->next);
+    des->des_cbfunc = frag_completed;
+    des->des_cbdata = req;
+    des->des_context = peer;
+    bfo_send_hold(req);
+    (void) bfo_add32(&req->in_flight, 1);
+    req->next += size;
+    rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(BFO_MSG_FRAG));
+    if (bfo_likely(rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc)) {
+        bfo_stat_add(BFO_STAT_FRAG_BYTES, size);
+        return OMPI_SUCCESS;
+    }
+    rail->btl->btl_free(rail->btl, des);
+    req->next -= size;
+    (void) bfo_add32(&req->in_flight, -1);
+    (void) bfo_add32(&req->events, -1);
+    if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
+        bfo_failover_rail_lost(peer, r, "a fragment was refused");
+        rc = OMPI_ERR_UNREACH;
+    }
+    return rc;
+}
+
+static int schedule_retry(bfo_work_t *work)
+{
+    bfo_send_t *req = bfo_container(work, bfo_send_t, work);
+
+    bfo_send_schedule(req);
+    bfo_send_release(req);
+    return OMPI_SUCCESS;
+}
+
+/* With nothing in flight no completion will come back to continue: progress has to. */
+static void schedule_later(bfo_send_t *req)
+{
+    if (0 == __atomic_load_n(&req->in_flight, __ATOMIC_SEQ_CST) && !req->work.queued) {
+        bfo_send_hold(req);
+        req->work.retry = schedule_retry;
+        bfo_work_queue(&req->work);
+    }
+}
+
+void bfo_send_schedule(bfo_send_t *req)
+{
+    bfo_peer_t *peer = req->lane->peer;
+    int32_t depth;
+    int rc = OMPI_SUCCESS;
+
+    if (1 != bfo_add32(&req->scheduling, 1)) {
+        return; /* another thread, or a caller further up the stack, is at it and will look again */
+    }
+    do {
+        depth = (int32_t) bfo_params.send_pipeline_depth * __builtin_popcount(peer->send_mask);
+        while (req->next < req->end && (req->in_flight < depth || 0 == depth)
+               && BFO_SEND_STREAM == BFO_SE_STATE(bfo_load(&req->se))) {
+            rc = frag_post(req, peer);
+            if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+                break;
+            }
+        }
+    } while (0 != bfo_add32(&req->scheduling, -1) && OMPI_SUCCESS == rc);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
+        if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
+            schedule_later(req);
+        } else {
+            bfo_send_fail(req, MPI_ERR_OTHER);
+        }
+    }
+}
+
+/* ---- answers of the receiver ---------------------------------------------------------------------- */
+
+/* The request an answer names, held; or NULL: stale, counted. */
+static bfo_send_t *send_hold_by_id(bfo_id_t id, uint16_t epoch)
+{
+    bfo_name_t *name = bfo_ids_find(&bfo.sends, id);
+    bfo_send_t *req = NULL == name ? NULL : bfo_container(name, bfo_send_t, name);
+    uint32_t se;
+
+    if (NULL != req) {
+        bfo_send_hold(req);
+        se = bfo_load(&req->se);
+        if (bfo_name_id(name) == id && BFO_SE_EPOCH(se) == epoch
+            && (BFO_SEND_RTS == BFO_SE_STATE(se) || BFO_SEND_STREAM == BFO_SE_STATE(se))) {
+            return req;
+        }
+        bfo_send_release(req);
+    }
+    bfo_stat_drop(BFO_STAT_STALE);
+    return NULL;
+}
+
+static void send_answered(bfo_send_t *req, bfo_id_t dst_id)
+{
+    const uint32_t se = bfo_load(&req->se);
+
+    req->dst_id = dst_id;
+    req->resp = true;
+    if (BFO_SEND_RTS == BFO_SE_STATE(se)) {
+        (void) bfo_claim(&req->se, se, BFO_SE(BFO_SEND_STREAM, BFO_SE_EPOCH(se)));
+    }
+}
+
+void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
+{
+    bfo_send_t *req = send_hold_by_id(ack->src_id, ack->epoch);
+
+    if (NULL == req) {
+        return;
+    }
+    if (req->acked || 0 == ack->dst_id || ack->send_offset + ack->send_size > bfo_send_length(req)) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else {
+        req->acked = true;
+        req->next = ack->send_offset;
+        req->end = ack->send_offset + ack->send_size;
+        send_answered(req, ack->dst_id);
+        bfo_send_schedule(req);
+    }
+    bfo_send_release(req);
+}
+
+void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
+{
+    bfo_send_t *req = frag->send;
+    const uint32_t seq = fin->match.seq;
+
+    bfo_send_hold(req);
+    if (bfo_name_id(&frag->name) != fin->frag_id || req->rget != frag || req->match_seq != seq
+        || fin->size > bfo_send_length(req)) {
+        bfo_stat_drop(BFO_STAT_STALE);
+    } else {
+        bfo_name_retire(&frag->name);
+        req->resp = true;
+        (void) bfo_add_size(&req->bytes, fin->size);
+    }
+    bfo_send_release(req);
+}
+
+/* ---- PUT: write, then FIN ------------------------------------------------------------------------- */
+
+static void write_finish(bfo_frag_t *frag)
+{
+    const bfo_send_t *req = frag->send;
+    const mca_pml_base_request_t *base = &req->req_send.req_base;
+    bfo_match_hdr_t message;
+    bfo_fin_hdr_t fin;
+
+    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_comm->c_my_rank,
+                       base->req_tag, req->match_seq);
+    bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE, frag->peer_frag, frag->length, &message);
+    fin.wrail = frag->rail;
+    if (OMPI_SUCCESS
+        != bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false, bfo_failover_write_order(frag->peer, frag->rail)},
+                        &fin, sizeof(fin), NULL, NULL)) {
+        bfo_failover_ctl_failed(frag->peer, frag->rail, &fin, sizeof(fin), OPAL_ERROR);
+    }
+}
+
+static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
+                            struct mca_btl_base_registration_handle_t *handle, void *context, void *cbdata, int status)
+{
+    bfo_frag_t *frag = cbdata;
+    bfo_send_t *req = frag->send;
+
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        bfo_failover_data_failed(req, frag->rail, status);
+    } else {
+        bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
+        if (BFO_SEND_STREAM == BFO_SE_STATE(bfo_load(&req->se))) {
+            (void) bfo_add_size(&req->bytes, frag->length);
+            write_finish(frag);
+        }
+    }
+    opal_free_list_return(&bfo.frag_list, &frag->super);
+    bfo_send_release(req);
+}
+
+/* Owns the event of the WRITE until the callback. */
+static int write_try(bfo_work_t *work)
+{
+    bfo_frag_t *frag = bfo_container(work, bfo_frag_t, work);
+    const bfo_rail_t *rail = &frag->peer->rails[frag->rail];
+    bfo_send_t *req = frag->send;
+    int rc = OMPI_ERR_UNREACH;
+
+    if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_load(&req->se)) {
+        rc = OMPI_ERR_NOT_FOUND; /* void: the attempt is over */
+    } else if (frag->peer->send_mask >> frag->rail & 1) {
+        rc = rail->btl->btl_put(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, frag->local,
+                                (mca_btl_base_registration_handle_t *) frag->handle, frag->length, 0,
+                                bfo_failover_write_order(frag->peer, frag->rail), write_completed, NULL, frag);
+    }
+    if (bfo_likely(OMPI_SUCCESS == rc) || OMPI_ERR_OUT_OF_RESOURCE == rc) {
+        return rc;
+    }
+    if (rc > 0) {
+        write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS);
+    } else if (OMPI_ERR_NOT_FOUND == rc) {
+        opal_free_list_return(&bfo.frag_list, &frag->super);
+        bfo_send_release(req);
+    } else {
+        write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_ERROR);
+    }
+    return OMPI_SUCCESS;
+}
+
+static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
+{
+    bfo_peer_t *peer = req->lane->peer;
+    bfo_frag_t *frag = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+
+    if (NULL == frag) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    frag->kind = BFO_FRAG_WRITE;
+    frag->send = req;
+    frag->recv = NULL;
+    frag->peer = peer;
+    frag->rail = rail;
+    frag->epoch = put->epoch;
+    frag->offset = put->rdma_offset;
+    frag->length = put->dst_size;
+    frag->remote = put->dst_ptr;
+    frag->peer_frag = put->frag_id;
+    frag->local = req->regs->handle[rail];
+    frag->work.retry = write_try;
+    memcpy(frag->handle, put + 1, peer->handle_size);
+    bfo_send_hold(req);
+    if (OMPI_ERR_OUT_OF_RESOURCE == write_try(&frag->work)) {
+        bfo_work_queue(&frag->work);
+    }
+    return OMPI_SUCCESS;
+}
+
+void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
+{
+    bfo_send_t *req = send_hold_by_id(put->src_id, put->epoch);
+    uint8_t rail;
+
+    if (NULL == req) {
+        return;
+    }
+    rail = bfo_rail_index(req->lane->peer, btl);
+    if (NULL == req->regs || BFO_MAX_RAILS == rail || 0 == (req->regs->mask >> rail & 1) || 0 == put->dst_id
+        || put->rdma_offset + put->dst_size > bfo_send_length(req)) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else {
+        send_answered(req, put->dst_id);
+        if (OMPI_SUCCESS != write_start(req, rail, put)) {
+            bfo_send_fail(req, MPI_ERR_OTHER);
+        }
+    }
+    bfo_send_release(req);
+}

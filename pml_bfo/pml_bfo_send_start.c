@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The start of a send request: choose the protocol, once and for all, and post the first fragment (MATCH,
+ * RNDV or RGET). What follows comes as an answer of the receiver. DESIGN.txt sections 9 and 14.3.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_pending.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_send.h"
+#include "pml_bfo_stats.h"
+
+#include <string.h>
+
+/* From this payload on a BTL that can send from the user's buffer is allowed to. */
+#define INPLACE_MIN 2048u
+
+/* ---- completion of a first fragment --------------------------------------------------------------- */
+
+static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                            mca_btl_base_descriptor_t *des, int status)
+{
+    bfo_send_t *req = des->des_cbdata;
+
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);
+    } else if (!req->rts_done) {
+        req->rts_done = true;
+        (void) bfo_add_size(&req->bytes, req->rts_length);
+    }
+    bfo_send_release(req);
+}
+
+/* ---- building a first fragment -------------------------------------------------------------------- */
+
+/* Descriptor with `head` bytes of room and the first `size` bytes of the message; NULL: try again later. */
+static mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t *rail, size_t head, size_t size)
+{
+    opal_convertor_t *convertor = &req->req_send.req_base.req_convertor;
+    mca_btl_base_descriptor_t *des = NULL;
+    size_t got = size, zero = 0;
+    struct iovec iov;
+    uint32_t n = 1;
+
+    if (size > 0 && !req->flat) {
+        opal_convertor_set_position(convertor, &zero);
+    }
+    if (size >= INPLACE_MIN && req->flat && (rail->flags & MCA_BTL_FLAGS_SEND_INPLACE)) {
+        opal_convertor_set_position(convertor, &zero);
+        des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, head, &got,
+                                         BFO_DES_FLAGS);
+        if (NULL == des || got == size) {
+            return des;
+        }
+        rail->btl->btl_free(rail->btl, des);
+        opal_convertor_set_position(convertor, &zero);
+    }
+    des = rail->btl->btl_alloc(rail->btl, rail->endpoint, MCA_BTL_NO_ORDER, head + size, BFO_DES_FLAGS);
+    if (NULL == des || 0 == size) {
+        return des;
+    }
+    iov.iov_base = (char *) des->des_segments[0].seg_addr.pval + head;
+    iov.iov_len = size;
+    if (req->flat) {
+        memcpy(iov.iov_base, req->base, size);
+    } else {
+        opal_convertor_pack(convertor, &iov, &n, &got);
+        /* a strided type may pack a little less than asked for: RNDV sends the rest by FRAG */
+    }
+    des->des_segments[0].seg_len = head + got;
+    return des;
+}
+
+static size_t first_header(bfo_send_t *req, uint8_t rail, bfo_hdr_t *h)
+{
+    const mca_pml_base_request_t *base = &req->req_send.req_base;
+    const bfo_peer_t *peer = req->lane->peer;
+    uint8_t flags = 0;
+
+    if (BFO_MSG_MATCH != req->rts_type) {
+        flags = (req->flat ? BFO_FLAG_CONTIG : 0)
+                | (MCA_PML_BASE_SEND_SYNCHRONOUS == req->req_send.req_send_mode ? BFO_FLAG_ACK : 0)
+                | (NULL != req->regs ? BFO_FLAG_PIN : 0);
+    }
+    bfo_hdr_pack_match(&h->match, req->rts_type, flags, (uint16_t) base->req_comm->c_contextid,
+                       base->req_comm->c_my_rank, base->req_tag, req->match_seq);
+    if (BFO_MSG_MATCH == req->rts_type) {
+        return sizeof(bfo_match_hdr_t);
+    }
+    h->rndv.msg_length = bfo_send_length(req);
+    h->rndv.src_id = bfo_name_id(&req->name);
+    if (BFO_MSG_RNDV == req->rts_type) {
+        return sizeof(bfo_rndv_hdr_t);
+    }
+    h->rget.frag_id = bfo_name_id(&req->rget->name);
+    h->rget.src_ptr = (uint64_t) (uintptr_t) req->base;
+    if (0 != peer->handle_size && NULL != req->regs->handle[rail]) {
+        memcpy((char *) h + sizeof(bfo_rget_hdr_t), req->regs->handle[rail], peer->handle_size);
+    }
+    return sizeof(bfo_rget_hdr_t) + peer->handle_size;
+}
+
+/* One try. Takes an event if it returns OMPI_SUCCESS. */
+static int first_try(bfo_send_t *req)
+{
+    union {
+        bfo_hdr_t h;
+        char room[BFO_HDR_MAX];
+    } u;
+    bfo_peer_t *peer = req->lane->peer;
+    mca_btl_base_descriptor_t *des;
+    const bfo_rail_t *rail;
+    size_t head;
+    uint8_t r;
+    int rc;
+
+    r = BFO_MSG_RGET == req->rts_type ? (uint8_t) __builtin_ctz(req->regs->mask) : bfo_rail_for_first(peer);
+    if (BFO_MAX_RAILS == r || 0 == (peer->send_mask >> r & 1)) {
+        return OMPI_ERR_UNREACH;
+    }
+    rail = &peer->rails[r];
+    head = first_header(req, r, &u.h);
+    des = first_alloc(req, rail, head, req->rts_length);
+    if (NULL == des) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    memcpy(des->des_segments[0].seg_addr.pval, &u, head);
+    if (1 == des->des_segment_count) {
+        req->rts_length = des->des_segments[0].seg_len - head;
+    }
+    des->des_cbfunc = first_completed;
+    des->des_cbdata = req;
+    des->des_context = peer;
+    bfo_send_hold(req);
+    rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(req->rts_type));
+    if (rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc) {
+        return OMPI_SUCCESS;
+    }
+    rail->btl->btl_free(rail->btl, des);
+    (void) bfo_add32(&req->events, -1);
+    if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
+        bfo_failover_rail_lost(peer, r, "a first fragment was refused");
+        rc = OMPI_ERR_UNREACH;
+    }
+    return rc;
+}
+
+static int first_retry(bfo_work_t *work)
+{
+    bfo_send_t *req = bfo_container(work, bfo_send_t, work);
+    const uint32_t state = BFO_SE_STATE(bfo_load(&req->se));
+    int rc = OMPI_SUCCESS;
+
+    if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
+        rc = first_try(req);
+        if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
+            return rc;
+        }
+    }
+    if (OMPI_SUCCESS != rc) {
+        bfo_send_fail(req, MPI_ERR_OTHER);
+    }
+    bfo_send_release(req);
+    return OMPI_SUCCESS;
+}
+
+int bfo_send_post_first(bfo_send_t *req)
+{
+    int rc = first_try(req);
+
+    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
+        bfo_send_hold(req);
+        req->work.retry = first_retry;
+        bfo_work_queue(&req->work);
+        rc = OMPI_SUCCESS;
+    }
+    return rc;
+}
+
+/* ---- the choice ----------------------------------------------------------------------------------- */
+
+/* RDMA needs memory as it is, long enough, and a registration with every rail that may be used. */
+static void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
+{
+    const size_t size = bfo_send_length(req);
+    uint8_t mask = peer->get_mask;
+
+    if (!req->flat || size < peer->rdma_min) {
+        return;
+    }
+    if (0 != mask && (0 == (peer->send_mask & (peer->send_mask - 1)) || 0 == peer->put_mask)) {
+        mask &= (uint8_t) -mask;
+        if (0 != bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
+            req->rget = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+            if (NULL != req->rget) {
+                req->rget->kind = BFO_FRAG_RGET;
+                req->rget->send = req;
+                req->rget->recv = NULL;
+                req->rget->peer = peer;
+                req->rget->length = size;
+                req->rts_type = BFO_MSG_RGET;
+                req->rts_length = 0;
+                return;
+            }
+            bfo_regs_drop(req->regs);
+            req->regs = NULL;
+        }
+        return;
+    }
+    mask = peer->put_mask;
+    if (0 != mask && mask != bfo_regs_make(peer, mask, req->base, size, 0, &req->regs) && NULL != req->regs) {
+        bfo_regs_drop(req->regs); /* a rail without registration could not answer a PUT: copy instead */
+        req->regs = NULL;
+    }
+    if (NULL != req->regs) {
+        req->rts_length = 0;
+    }
+}
+
+int bfo_send_start(bfo_send_t *req)
+{
+    opal_convertor_t *convertor = &req->req_send.req_base.req_convertor;
+    const size_t size = bfo_send_length(req);
+    bfo_peer_t *peer = req->lane->peer;
+    const bool buffered = MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode;
+    int rc;
+
+    req->flat = 0 == size || !opal_convertor_need_buffers(convertor);
+    if (0 != size && req->flat) {
+        opal_convertor_get_offset_pointer(convertor, 0, (void **) &req->base);
+    }
+    req->resp = req->acked = req->rts_done = false;
+    req->error = MPI_SUCCESS;
+    req->in_flight = 0;
+    req->dst_id = 0;
+    req->bytes = req->next = req->end = 0;
+    req->regs = NULL;
+    req->rget = NULL;
+    req->req_send.req_base.req_ompi.req_state = OMPI_REQUEST_ACTIVE;
+    bfo_send_hold(req);
+    if (!bfo_peer_is_ready(peer)) {
+        __atomic_store_n(&req->se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
+        rc = OMPI_ERR_UNREACH;
+    } else if (size <= peer->match_limit && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {
+        req->rts_type = BFO_MSG_MATCH;
+        req->rts_length = size;
+        __atomic_store_n(&req->se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
+        bfo_stat_add(BFO_STAT_EAGER, 1);
+        rc = bfo_send_post_first(req);
+    } else {
+        req->rts_type = BFO_MSG_RNDV;
+        req->rts_length = size < peer->rndv_limit ? size : peer->rndv_limit;
+        if (size > peer->match_limit) {
+            choose_rdma(req, peer);
+        }
+        __atomic_store_n(&req->se, BFO_SE(BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
+        bfo_stat_add(BFO_MSG_RGET == req->rts_type ? BFO_STAT_RGET : BFO_STAT_RENDEZVOUS, 1);
+        rc = bfo_send_post_first(req);
+    }
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        bfo_send_fail(req, MPI_ERR_OTHER);
+    }
+    if (buffered) {
+        ompi_request_complete(&req->req_send.req_base.req_ompi, true);
+    }
+    bfo_send_release(req);
+    return OMPI_SUCCESS;
+}

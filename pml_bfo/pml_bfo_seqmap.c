@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Kept counters per (context id, peer process). DESIGN.txt section 8.
+ */
+#include "bfo_config.h"
+
+#include "pml_bfo_seqmap.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+static bfo_seqs_t *place_of(const bfo_seqmap_t *m, uint32_t key)
+{
+    uint32_t i = (key * UINT32_C(0x9e3779b1)) & (m->size - 1);
+
+    while (0 != m->slots[i].key && key != m->slots[i].key) {
+        i = (i + 1) & (m->size - 1);
+    }
+    return &m->slots[i];
+}
+
+static int grow(bfo_seqmap_t *m)
+{
+    bfo_seqmap_t bigger = {.size = 0 == m->size ? 8 : 2 * m->size, .used = m->used};
+
+    bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
+    if (NULL == bigger.slots) {
+        return -1;
+    }
+    for (uint32_t i = 0; i < m->size; ++i) {
+        if (0 != m->slots[i].key) {
+            *place_of(&bigger, m->slots[i].key) = m->slots[i];
+        }
+    }
+    free(m->slots);
+    *m = bigger;
+    return 0;
+}
+
+const bfo_seqs_t *bfo_seqmap_find(const bfo_seqmap_t *m, uint32_t ctx)
+{
+    const bfo_seqs_t *s = 0 == m->size ? NULL : place_of(m, ctx + 1);
+
+    return NULL != s && 0 != s->key ? s : NULL;
+}
+
+int bfo_seqmap_store(bfo_seqmap_t *m, uint32_t ctx, uint32_t next_send, uint32_t next_recv)
+{
+    bfo_seqs_t *s;
+
+    if (2 * (m->used + 1) > m->size && 0 != grow(m)) {
+        return -1;
+    }
+    s = place_of(m, ctx + 1);
+    m->used += 0 == s->key;
+    *s = (bfo_seqs_t){.key = ctx + 1, .next_send = next_send, .next_recv = next_recv};
+    return 0;
+}
+
+void bfo_seqmap_free(bfo_seqmap_t *m)
+{
+    free(m->slots);
+    *m = (bfo_seqmap_t){0};
+}

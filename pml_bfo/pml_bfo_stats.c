@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Counters as MPI_T performance variables, named pml_bfo_*. DESIGN.txt section 14.9.
+ */
+#include "pml_bfo_stats.h"
+
+#include "pml_bfo_component.h"
+
+#include "opal/mca/base/mca_base_pvar.h"
+
+uint64_t bfo_stats[BFO_STAT_COUNT];
+
+static const struct {
+    const char *name, *text;
+} table[BFO_STAT_COUNT] = {
+    [BFO_STAT_DROPPED] = {"dropped", "messages dropped for any of the reasons counted apart"},
+    [BFO_STAT_BAD_HEADER] = {"bad_header", "messages dropped: unknown type, bad length or contradictory fields"},
+    [BFO_STAT_STALE] = {"stale", "messages dropped: identifier or epoch out of date"},
+    [BFO_STAT_DUPLICATE] = {"duplicate", "first fragments dropped: message number already seen"},
+    [BFO_STAT_WRONG_SOURCE] = {"wrong_source", "first fragments dropped: not a rank, or not the process it came from"},
+    [BFO_STAT_EARLY] = {"early", "messages that overtook another one of their source on another rail"},
+    [BFO_STAT_UNEXPECTED] = {"unexpected", "messages that came before their receive was posted"},
+    [BFO_STAT_ORPHAN] = {"orphan", "messages that came before their communicator existed here"},
+    [BFO_STAT_EAGER] = {"eager", "messages sent in one fragment"},
+    [BFO_STAT_RENDEZVOUS] = {"rendezvous", "messages sent by rendezvous (FRAG or PUT)"},
+    [BFO_STAT_RGET] = {"rget", "messages offered for reading (RGET)"},
+    [BFO_STAT_FRAG_BYTES] = {"frag_bytes", "bytes sent by FRAG"},
+    [BFO_STAT_PUT_BYTES] = {"put_bytes", "bytes written into the peer's memory"},
+    [BFO_STAT_GET_BYTES] = {"get_bytes", "bytes read from the peer's memory"},
+    [BFO_STAT_PENDED] = {"pended", "posts that had to wait for resources of a BTL"},
+    [BFO_STAT_ERRORS] = {"errors", "fragments that completed with an error"},
+    [BFO_STAT_RESENDS] = {"resends", "fragments sent again after an error"},
+    [BFO_STAT_RESTARTS] = {"restarts", "messages restarted after an error"},
+    [BFO_STAT_RAILS_LOST] = {"rails_lost", "rails taken out of use after an error"},
+    [BFO_STAT_PEERS_LOST] = {"peers_lost", "peers declared unreachable"},
+};
+
+void bfo_stats_register(void)
+{
+    for (int i = 0; i < BFO_STAT_COUNT; ++i) {
+        (void) mca_base_component_pvar_register(&mca_pml_bfo_component.pmlm_version, table[i].name, table[i].text,
+                                                OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
+                                                MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+                                                MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL,
+                                                NULL, NULL, &bfo_stats[i]);
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Counters, readable through MPI_T. DESIGN.txt section 14.9.
+ */
+#ifndef PML_BFO_STATS_H
+#define PML_BFO_STATS_H
+
+#include <stdint.h>
+
+typedef enum {
+    BFO_STAT_DROPPED,        /* sum of the next ones that say so */
+    BFO_STAT_BAD_HEADER,     /* dropped: unknown type, bad length, contradictory fields */
+    BFO_STAT_STALE,          /* dropped: identifier or epoch out of date */
+    BFO_STAT_DUPLICATE,      /* dropped: message number already seen */
+    BFO_STAT_WRONG_SOURCE,   /* dropped: rank out of range or not the process it came from */
+    BFO_STAT_EARLY,          /* overtook another message of its source on another rail */
+    BFO_STAT_UNEXPECTED,     /* came before its receive was posted */
+    BFO_STAT_ORPHAN,         /* came before its communicator existed */
+    BFO_STAT_EAGER,          /* messages sent as MATCH */
+    BFO_STAT_RENDEZVOUS,     /* messages sent as RNDV */
+    BFO_STAT_RGET,           /* messages sent as RGET */
+    BFO_STAT_FRAG_BYTES,     /* bytes sent by FRAG */
+    BFO_STAT_PUT_BYTES,      /* bytes written to the peer */
+    BFO_STAT_GET_BYTES,      /* bytes read from the peer */
+    BFO_STAT_PENDED,         /* posts that had to wait for resources */
+    BFO_STAT_ERRORS,         /* fragments that completed with an error */
+    BFO_STAT_RESENDS,
+    BFO_STAT_RESTARTS,
+    BFO_STAT_RAILS_LOST,
+    BFO_STAT_PEERS_LOST,
+    BFO_STAT_COUNT
+} bfo_stat_t;
+
+extern uint64_t bfo_stats[BFO_STAT_COUNT];
+
+/* Lost updates under threads are accepted: these are for reading by people. */
+static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)
+{
+    __atomic_store_n(&bfo_stats[s], __atomic_load_n(&bfo_stats[s], __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+static inline void bfo_stat_drop(bfo_stat_t why)
+{
+    bfo_stat_add(why, 1);
+    bfo_stat_add(BFO_STAT_DROPPED, 1);
+}
+
+/* Registers one MPI_T performance variable per counter. */
+void bfo_stats_register(void);
+
+#endif /* PML_BFO_STATS_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Counters and one-word states that cost plain instructions in a process without MPI_THREAD_MULTIPLE and are
+ * sequentially consistent with it. DESIGN.txt section 14.7.
+ */
+#ifndef PML_BFO_SYNC_H
+#define PML_BFO_SYNC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "opal_config.h"
+#include "opal/threads/mutex.h"
+#include "opal/threads/thread_usage.h"
+
+#define bfo_likely(x) __builtin_expect(!!(x), 1)
+#define bfo_unlikely(x) __builtin_expect(!!(x), 0)
+#define BFO_COLD __attribute__((noinline, cold))
+
+#define BFO_LOCK(m)                        \
+    do {                                   \
+        if (bfo_unlikely(opal_uses_threads)) { \
+            opal_mutex_lock(m);            \
+        }                                  \
+    } while (0)
+#define BFO_UNLOCK(m)                      \
+    do {                                   \
+        if (bfo_unlikely(opal_uses_threads)) { \
+            opal_mutex_unlock(m);          \
+        }                                  \
+    } while (0)
+
+/* Each returns the new value. */
+static inline int32_t bfo_add32(int32_t *p, int32_t by)
+{
+    return bfo_unlikely(opal_uses_threads) ? __atomic_add_fetch(p, by, __ATOMIC_SEQ_CST) : (*p += by);
+}
+static inline size_t bfo_add_size(size_t *p, size_t by)
+{
+    return bfo_unlikely(opal_uses_threads) ? __atomic_add_fetch(p, by, __ATOMIC_SEQ_CST) : (*p += by);
+}
+/* Returns the old value. */
+static inline uint32_t bfo_fetch_next(uint32_t *p)
+{
+    return bfo_unlikely(opal_uses_threads) ? __atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST) : (*p)++;
+}
+/* Sets bits; returns the old value. */
+static inline uint8_t bfo_set_bits(uint8_t *p, uint8_t bits)
+{
+    uint8_t old;
+
+    if (bfo_unlikely(opal_uses_threads)) {
+        return __atomic_fetch_or(p, bits, __ATOMIC_SEQ_CST);
+    }
+    old = *p;
+    *p = old | bits;
+    return old;
+}
+static inline uint32_t bfo_load(const uint32_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+}
+/* True if *p was `from` and is `to` now. */
+static inline bool bfo_claim(uint32_t *p, uint32_t from, uint32_t to)
+{
+    if (bfo_unlikely(opal_uses_threads)) {
+        return __atomic_compare_exchange_n(p, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
+    if (*p != from) {
+        return false;
+    }
+    *p = to;
+    return true;
+}
+
+#endif /* PML_BFO_SYNC_H */

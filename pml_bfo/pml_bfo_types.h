@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The shared structures of the PML, and nothing else. DESIGN.txt section 14.1.
+ */
+#ifndef PML_BFO_TYPES_H
+#define PML_BFO_TYPES_H
+
+#include "bfo_config.h"
+
+#include "pml_bfo_hdr.h"
+#include "pml_bfo_ids.h"
+#include "pml_bfo_recv_match.h"
+#include "pml_bfo_seqmap.h"
+#include "pml_bfo_stripe.h"
+#include "pml_bfo_sync.h"
+
+#include "ompi_config.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/message/message.h"
+#include "ompi/mca/bml/base/base.h"
+#include "ompi/mca/bml/bml.h"
+#include "ompi/mca/pml/base/pml_base_bsend.h"
+#include "ompi/mca/pml/base/pml_base_recvreq.h"
+#include "ompi/mca/pml/base/pml_base_sendreq.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/proc/proc.h"
+#include "opal/class/opal_free_list.h"
+#include "opal/mca/btl/btl.h"
+
+#include "bfo_btl_ext.h"
+
+struct bfo_lane_t;
+struct bfo_frag_t;
+
+/* ---- who we talk to ------------------------------------------------------------------------------ */
+
+/* One local BTL module and its endpoint to one peer. */
+typedef struct {
+    mca_btl_base_module_t *btl;
+    struct mca_btl_base_endpoint_t *endpoint;
+    bfo_btl_ext_t *ext; /* NULL: this rail has no failover */
+    uint32_t flags;     /* MCA_BTL_FLAGS_* that can be used with this peer */
+    size_t frag_limit;  /* most bytes of one FRAG, header included */
+} bfo_rail_t;
+
+/* One process. Lives from the first contact to del_procs. */
+typedef struct bfo_peer_t {
+    ompi_proc_t *proc;
+    uint8_t n_rails;    /* 0: bfo_peer_connect() was not called, or found no rail */
+    uint8_t eager_mask; /* rails for first fragments: UP and of the lowest latency */
+    uint8_t send_mask;  /* rails for FRAG: all that are UP */
+    uint8_t put_mask;   /* rails that can PUT, of those */
+    uint8_t get_mask;   /* rails that can GET, of those */
+    uint8_t next_eager; /* round robin; benign race */
+    bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
+    bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_rails */
+    size_t match_limit; /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
+    size_t rndv_limit;  /* payload of a RNDV at most, likewise */
+    size_t rdma_min;    /* from this many bytes on RDMA pays */
+    size_t handle_size; /* of a registration, equal on all rails */
+    uint32_t weight[BFO_MAX_RAILS];
+    bfo_stripe_t stripe;
+    bfo_rail_t rails[BFO_MAX_RAILS];
+    bfo_seqmap_t kept; /* counters of context ids not active now. Lock: bfo.lock */
+} bfo_peer_t;
+
+/* What passes between us and one rank of one communicator. Created at the first contact. */
+typedef struct bfo_lane_t {
+    bfo_lane_match_t match; /* Lock: the communicator's */
+    uint32_t next_send;     /* number of the next message to it; atomic */
+    bfo_peer_t *peer;
+} bfo_lane_t;
+
+/* One communicator (c_pml_comm). */
+typedef struct bfo_comm_t {
+    opal_mutex_t lock; /* of match and of every lane's match */
+    bfo_match_t match;
+    uint32_t size;      /* ranks that can send to us: the remote group */
+    bfo_lane_t **lanes; /* [rank], NULL before the first contact. release: bfo_lane_create */
+    ompi_communicator_t *comm;
+} bfo_comm_t;
+
+/* A first fragment that waits: for a receive, for its turn, or for its communicator. */
+typedef struct bfo_got_frag_t {
+    opal_free_list_item_t super;
+    bfo_got_t got;
+    bfo_link_t link;            /* in bfo.orphans */
+    mca_btl_base_module_t *btl; /* it came by */
+    bfo_peer_t *peer;           /* process it came from as the BTL says, or NULL */
+    size_t length;              /* header and payload */
+    char *data;                 /* room, or malloc */
+    char room[];                /* BFO_GOT_ROOM bytes */
+} bfo_got_frag_t;
+#define BFO_GOT_ROOM 512
+
+/* ---- work that waits for resources --------------------------------------------------------------- */
+
+/* An element of bfo.pending; it counts 1 in the events of the request it belongs to. */
+typedef struct bfo_work_t {
+    bfo_link_t link;
+    /* Tries again. OMPI_SUCCESS: done or discarded; OMPI_ERR_OUT_OF_RESOURCE: stays. */
+    int (*retry)(struct bfo_work_t *work);
+    bool queued; /* Lock: bfo.pending_lock */
+} bfo_work_t;
+
+/* A control message that could not be sent yet. */
+typedef struct bfo_ctl_t {
+    opal_free_list_item_t super;
+    bfo_work_t work;
+    bfo_peer_t *peer;
+    uint8_t rail;  /* preferred; BFO_MAX_RAILS: any */
+    bool bound;    /* only the preferred rail will do */
+    uint8_t order; /* BTL order tag */
+    uint8_t type;
+    uint16_t length;
+    mca_btl_base_completion_fn_t done; /* NULL: nobody waits */
+    void *context;
+    char data[BFO_HDR_MAX];
+} bfo_ctl_t;
+
+/* ---- requests ------------------------------------------------------------------------------------ */
+
+/* se = state << 16 | epoch, written by compare-and-swap only (DESIGN.txt section 7). */
+#define BFO_SE(state, epoch) ((uint32_t) (state) << 16 | (uint16_t) (epoch))
+#define BFO_SE_STATE(se) ((se) >> 16)
+#define BFO_SE_EPOCH(se) ((uint16_t) (se))
+
+enum bfo_send_state {
+    BFO_SEND_DONE = 0, /* also: never started */
+    BFO_SEND_EAGER,    /* one MATCH, no answer expected: not part of the machine */
+    BFO_SEND_RTS,
+    BFO_SEND_STREAM,
+    BFO_SEND_ERRD,
+    BFO_SEND_NOTIFIED,
+    BFO_SEND_DEAD
+};
+
+enum bfo_recv_state {
+    BFO_RECV_DONE = 0, /* also: never started */
+    BFO_RECV_UNMATCHED,
+    BFO_RECV_ACTIVE,
+    BFO_RECV_ERRL,
+    BFO_RECV_QUIESCE,
+    BFO_RECV_SEALED,
+    BFO_RECV_WAITRTS,
+    BFO_RECV_DEAD
+};
+
+/* life: whoever sets the second of PML_DONE and FREED recycles the request */
+#define BFO_LIFE_PML_DONE 1u /* the PML will not touch it any more */
+#define BFO_LIFE_FREED 2u    /* the user has given it back */
+
+/* A buffer's registrations with the rails of one peer. */
+typedef struct {
+    opal_free_list_item_t super;
+    bfo_peer_t *peer;
+    uint8_t mask; /* rails registered (or that need none) */
+    mca_btl_base_registration_handle_t *handle[BFO_MAX_RAILS];
+} bfo_regs_t;
+
+typedef struct bfo_send_t {
+    mca_pml_base_send_request_t req_send;
+    bfo_name_t name;
+    uint32_t se;
+    int32_t events;     /* atomic; 0 by balance between two lives, never stored */
+    uint8_t life;       /* BFO_LIFE_*; atomic */
+    bool resp;          /* a response of this epoch was accepted */
+    bool acked;
+    bool rts_done;
+    bool flat;          /* the packed message lies in memory as it is, at `base` */
+    uint8_t rts_type;   /* frozen: MATCH, RNDV or RGET */
+    int32_t error;      /* to complete with, MPI_SUCCESS or a class */
+    bfo_lane_t *lane;
+    uint32_t match_seq;
+    int32_t scheduling; /* atomic: threads inside bfo_send_schedule; the first one works */
+    int32_t in_flight;  /* FRAGs posted and not completed; atomic */
+    bfo_id_t dst_id;    /* receive request */
+    size_t bytes;       /* delivered in this attempt; atomic */
+    size_t rts_length;  /* payload of the RTS */
+    size_t next;        /* next byte to be sent by FRAG; Owner: the scheduling thread */
+    size_t end;         /* of the range to be sent by FRAG */
+    char *base;
+    bfo_regs_t *regs;
+    struct bfo_frag_t *rget;
+    bfo_work_t work;    /* RTS or FRAGs to be sent */
+} bfo_send_t;
+
+typedef struct bfo_recv_t {
+    mca_pml_base_recv_request_t req_recv;
+    bfo_name_t name;
+    uint32_t se;
+    int32_t events;     /* as in bfo_send_t */
+    uint8_t life;
+    bool flat;          /* the buffer takes the packed message as it is, at `base` */
+    bool prepared;      /* the convertor is */
+    int32_t error;      /* to complete with */
+    bfo_want_t want;    /* Lock: the communicator's */
+    bfo_lane_t *lane;   /* of the source; NULL while that is unknown */
+    bfo_id_t src_id;    /* send request */
+    uint32_t match_seq;
+    uint8_t rail;       /* RGET: the rail it arrived by */
+    int32_t scheduling; /* atomic: as in bfo_send_t */
+    int32_t open;       /* PUTs without FIN, or READs without completion; atomic */
+    size_t capacity;    /* bytes the buffer takes */
+    size_t length;      /* of the message */
+    size_t bytes;       /* received in this attempt; atomic */
+    size_t next;        /* next byte to be asked for by PUT or READ; Owner: the scheduling thread */
+    size_t end;
+    char *base;
+    bfo_regs_t *regs;
+    struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handle */
+    bfo_work_t work;    /* PUTs or READs to be started */
+} bfo_recv_t;
+
+enum { BFO_FRAG_NONE = 0, BFO_FRAG_PUT, BFO_FRAG_WRITE, BFO_FRAG_RGET, BFO_FRAG_READ };
+
+/* One RDMA transfer: a PUT asked for (receiver), a WRITE (sender), an RGET offered (sender), a READ (receiver). */
+typedef struct bfo_frag_t {
+    opal_free_list_item_t super;
+    bfo_name_t name;    /* for PUT and RGET: FIN names it */
+    bfo_send_t *send;   /* one of the two is set */
+    bfo_recv_t *recv;
+    bfo_peer_t *peer;
+    uint8_t kind;       /* BFO_FRAG_* */
+    uint8_t rail;
+    uint16_t epoch;
+    uint64_t offset;    /* in the packed message */
+    uint64_t length;
+    uint64_t remote;    /* address at the peer */
+    bfo_id_t peer_frag; /* to be named in our FIN */
+    mca_btl_base_registration_handle_t *local;
+    bfo_work_t work;
+    char handle[BFO_HANDLE_MAX]; /* the peer's */
+} bfo_frag_t;
+
+#endif /* PML_BFO_TYPES_H */

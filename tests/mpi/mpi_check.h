@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What every MPI test program of ours needs: a pattern whose every byte is checked, and a failure that ends
+ * the job with the place where it happened. DESIGN.txt section 18.
+ */
+#ifndef MPI_CHECK_H
+#define MPI_CHECK_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, ranks;
+static unsigned long checks;
+
+#define CHECK(what)                                                                                    \
+    do {                                                                                               \
+        ++checks;                                                                                      \
+        if (!(what)) {                                                                                 \
+            fprintf(stderr, "%s:%d: rank %d: %s is false\n", __FILE__, __LINE__, rank, #what);         \
+            MPI_Abort(MPI_COMM_WORLD, 3);                                                              \
+            abort();                                                                                   \
+        }                                                                                              \
+    } while (0)
+#define MPI(call) CHECK(MPI_SUCCESS == (call))
+
+/* Byte i of the message named by seed. */
+static inline uint8_t pattern(uint32_t seed, size_t i)
+{
+    return (uint8_t) ((i * 31 + (i >> 8) * 7 + (i >> 16) * 13 + seed * 101) ^ (seed >> 3));
+}
+static inline void fill(void *buf, size_t n, uint32_t seed)
+{
+    for (size_t i = 0; i < n; ++i) {
+        ((uint8_t *) buf)[i] = pattern(seed, i);
+    }
+}
+static inline bool is_filled(const void *buf, size_t n, uint32_t seed)
+{
+    for (size_t i = 0; i < n; ++i) {
+        if (((const uint8_t *) buf)[i] != pattern(seed, i)) {
+            fprintf(stderr, "rank %d: byte %zu of %zu is 0x%02x, not 0x%02x\n", rank, i, n, ((const uint8_t *) buf)[i],
+                    pattern(seed, i));
+            return false;
+        }
+    }
+    return true;
+}
+static inline bool is_only(const void *buf, size_t n, uint8_t value)
+{
+    for (size_t i = 0; i < n; ++i) {
+        if (((const uint8_t *) buf)[i] != value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Ends the program; rank 0 says how much was checked, so that an empty run cannot pass unnoticed. */
+static inline int finish(void)
+{
+    unsigned long all = 0;
+
+    MPI_Reduce(&checks, &all, 1, MPI_UNSIGNED_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (0 == rank) {
+        printf("PASSED %lu checks on %d ranks\n", all, ranks);
+        fflush(stdout);
+    }
+    MPI_Finalize();
+    return 0;
+}
+static inline void start(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+}
+
+#endif /* MPI_CHECK_H */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Striping: shares follow the weights, whatever the sizes. DESIGN.txt section 14.5.
+ */
+#include "bfo_config.h"
+
+#include "pml_bfo_stripe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void shares(const uint32_t *weight, unsigned mask, double *share)
+{
+    bfo_stripe_t s = {{0}};
+    double bytes[BFO_STRIPE_MAX] = {0}, all = 0;
+    unsigned seed = 4711;
+
+    for (int i = 0; i < 100000; ++i) {
+        const size_t n = 1 + (size_t) rand_r(&seed) % 65536;
+        const unsigned r = bfo_stripe_next(&s, mask, weight, n);
+
+        assert_true(mask >> r & 1);
+        bytes[r] += (double) n;
+        all += (double) n;
+    }
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        share[r] = bytes[r] / all;
+    }
+}
+
+static void equal_rails_get_equal_shares(void **state)
+{
+    const uint32_t weight[BFO_STRIPE_MAX] = {100, 100, 100, 100};
+    double share[BFO_STRIPE_MAX];
+
+    shares(weight, 0xf, share);
+    for (unsigned r = 0; r < 4; ++r) {
+        assert_true(share[r] > 0.245 && share[r] < 0.255);
+    }
+}
+
+static void shares_follow_the_weights(void **state)
+{
+    const uint32_t weight[BFO_STRIPE_MAX] = {10000, 40000};
+    double share[BFO_STRIPE_MAX];
+
+    shares(weight, 3, share);
+    assert_true(share[0] > 0.19 && share[0] < 0.21);
+    assert_true(share[1] > 0.79 && share[1] < 0.81);
+}
+
+static void rail_out_of_the_mask_gets_nothing(void **state)
+{
+    const uint32_t weight[BFO_STRIPE_MAX] = {1, 1, 1};
+    double share[BFO_STRIPE_MAX];
+
+    shares(weight, 5, share);
+    assert_true(0 == share[1] && share[0] > 0.4 && share[2] > 0.4);
+}
+
+static void rail_that_joins_does_not_get_everything(void **state)
+{
+    const uint32_t weight[BFO_STRIPE_MAX] = {1, 1};
+    unsigned count[2] = {0, 0};
+    bfo_stripe_t s = {{0}};
+
+    for (int i = 0; i < 1000; ++i) {
+        (void) bfo_stripe_next(&s, 1, weight, 1000);
+    }
+    bfo_stripe_join(&s, 3, 1);
+    for (int i = 0; i < 100; ++i) {
+        ++count[bfo_stripe_next(&s, 3, weight, 1000)];
+    }
+    assert_int_equal(50, count[0]);
+    assert_int_equal(50, count[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_rails_get_equal_shares),
+        cmocka_unit_test(shares_follow_the_weights),
+        cmocka_unit_test(rail_out_of_the_mask_gets_nothing),
+        cmocka_unit_test(rail_that_joins_does_not_get_everything),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
