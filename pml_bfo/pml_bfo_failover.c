@@ -14,10 +14,10 @@
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
+#include "pml_bfo_show.h"
 #include "pml_bfo_stats.h"
 
 #include "orte/util/name_fns.h"
-#include "orte/util/proc_info.h"
 #include "opal/util/output.h"
 #include "opal/util/show_help.h"
 
@@ -91,7 +91,7 @@ void bfo_failover_announce(const bfo_peer_t *peer)
         return;
     }
     said = true;
-    if (0 == orte_process_info.my_local_rank) {
+    if (bfo_is_first_on_node("no-failover")) {
         opal_show_help("help-pml-bfo.txt", "no-failover", true, OPAL_PROC_MY_HOSTNAME, reason, remedy);
     }
 }
@@ -160,20 +160,20 @@ void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause)
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
 
-        bfo_send_hold(req);
-        if (BFO_SEND_DONE != BFO_SE_STATE(bfo_load(&req->se)) && req->lane->peer == peer) {
+        bfo_send_get(req);
+        if (bfo_send_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
             bfo_send_fail(req, MPI_ERR_OTHER);
         }
-        bfo_send_release(req);
+        bfo_send_put(req);
     }
     for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
         bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
 
-        bfo_recv_hold(req);
-        if (BFO_RECV_DONE != BFO_SE_STATE(bfo_load(&req->se)) && NULL != req->lane && req->lane->peer == peer) {
+        bfo_recv_get(req);
+        if (bfo_recv_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane && req->lane->peer == peer) {
             bfo_recv_fail(req, MPI_ERR_OTHER);
         }
-        bfo_recv_release(req);
+        bfo_recv_put(req);
     }
 }
 

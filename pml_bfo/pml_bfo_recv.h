@@ -61,20 +61,20 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h);
 void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
 
 /* ---- pml_bfo_recv_complete.c ---------------------------------------------------------------------- */
-void bfo_recv_guard(bfo_recv_t *req);
+void bfo_recv_check(bfo_recv_t *req);
 /* All of the message is there, in state DONE: tell MPI. */
-void bfo_recv_finish(bfo_recv_t *req, int error);
+void bfo_recv_complete(bfo_recv_t *req, int error);
 void bfo_recv_recycle(bfo_recv_t *req);
 void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
 
-static inline void bfo_recv_hold(bfo_recv_t *req)
+static inline void bfo_recv_get(bfo_recv_t *req)
 {
-    (void) bfo_add32(&req->events, 1);
+    (void) bfo_add32(&req->m.events, 1);
 }
-static inline void bfo_recv_release(bfo_recv_t *req)
+static inline void bfo_recv_put(bfo_recv_t *req)
 {
-    if (0 == bfo_add32(&req->events, -1)) {
-        bfo_recv_guard(req);
+    if (0 == bfo_add32(&req->m.events, -1)) {
+        bfo_recv_check(req);
     }
 }
 static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)

@@ -51,7 +51,7 @@ void bfo_recv_activate(bfo_recv_t *req)
     req->capacity = count * datatype->super.size;
     req->flat = bfo_datatype_is_flat(datatype, count);
     req->base = (char *) req->req_recv.req_base.req_addr + datatype->super.true_lb;
-    __atomic_store_n(&req->se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
+    __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
 }
 
 /* The message was here before the receive. */
@@ -76,7 +76,7 @@ static int recv_start(bfo_recv_t *req)
     if (BFO_ANY_SOURCE != base->req_peer) {
         lane = bfo_lane(bc, (uint32_t) base->req_peer);
         if (bfo_unlikely(NULL == lane)) {
-            req->se = BFO_SE(BFO_RECV_DONE, 0);
+            req->m.se = BFO_SE(BFO_RECV_DONE, 0);
             return OMPI_ERR_UNREACH;
         }
         req->lane = lane;

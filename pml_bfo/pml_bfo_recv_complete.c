@@ -28,10 +28,10 @@ static bool recv_withdraw(bfo_recv_t *req)
     bool mine;
 
     BFO_LOCK(&bc->lock);
-    mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->se && !bfo_link_is_empty(&req->want.link);
+    mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && !bfo_link_is_empty(&req->want.link);
     if (mine) {
         bfo_match_withdraw(&bc->match, &req->want);
-        req->se = BFO_SE(BFO_RECV_DONE, 0);
+        req->m.se = BFO_SE(BFO_RECV_DONE, 0);
     }
     BFO_UNLOCK(&bc->lock);
     return mine;
@@ -44,7 +44,7 @@ static int recv_cancel(ompi_request_t *request, int complete)
     if (recv_withdraw(req)) {
         request->req_status._cancelled = true;
         req->length = 0;
-        bfo_recv_finish(req, MPI_SUCCESS);
+        bfo_recv_complete(req, MPI_SUCCESS);
     }
     return OMPI_SUCCESS;
 }
@@ -55,8 +55,8 @@ static void recv_construct(bfo_recv_t *req)
     req->req_recv.req_base.req_ompi.req_free = recv_free;
     req->req_recv.req_base.req_ompi.req_cancel = recv_cancel;
     req->req_recv.req_base.req_ompi.req_start = bfo_module.pml_start;
-    req->se = BFO_SE(BFO_RECV_DONE, 0);
-    req->events = 0;
+    req->m.se = BFO_SE(BFO_RECV_NONE, 0);
+    req->m.events = 0;
     req->scheduling = 0;
     bfo_link_init(&req->want.link);
     (void) bfo_ids_add(&bfo.recvs, &req->name);
@@ -81,7 +81,7 @@ void bfo_recv_recycle(bfo_recv_t *req)
     opal_free_list_return(&mca_pml_base_recv_requests, &req->req_recv.req_base.req_ompi.super);
 }
 
-void bfo_recv_finish(bfo_recv_t *req, int error)
+void bfo_recv_complete(bfo_recv_t *req, int error)
 {
     mca_pml_base_request_t *base = &req->req_recv.req_base;
     ompi_status_public_t *status = &base->req_ompi.req_status;
@@ -107,14 +107,14 @@ void bfo_recv_finish(bfo_recv_t *req, int error)
     }
 }
 
-void bfo_recv_guard(bfo_recv_t *req)
+void bfo_recv_check(bfo_recv_t *req)
 {
-    const uint32_t se = bfo_load(&req->se);
-    const uint32_t state = BFO_SE_STATE(se);
+    const uint32_t se = bfo_se_load(&req->m);
+    const uint32_t state = bfo_se_state(se);
 
     if ((BFO_RECV_ACTIVE == state && req->bytes >= req->length) || BFO_RECV_DEAD == state) {
-        if (bfo_claim(&req->se, se, BFO_SE(BFO_RECV_DONE, 0))) {
-            bfo_recv_finish(req, req->error);
+        if (bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DONE, 0), opal_uses_threads)) {
+            bfo_recv_complete(req, req->error);
         }
     }
 }
@@ -123,20 +123,21 @@ void bfo_recv_fail(bfo_recv_t *req, int error)
 {
     if (recv_withdraw(req)) {
         req->length = 0;
-        bfo_recv_finish(req, error);
+        bfo_recv_complete(req, error);
         return;
     }
-    bfo_recv_hold(req);
+    bfo_recv_get(req);
     for (;;) {
-        const uint32_t se = bfo_load(&req->se);
+        const uint32_t se = bfo_se_load(&req->m);
 
-        if (BFO_SE_STATE(se) < BFO_RECV_ACTIVE || BFO_RECV_DEAD == BFO_SE_STATE(se)) {
+        if (!bfo_recv_state_is_open(bfo_se_state(se)) || BFO_RECV_UNMATCHED == bfo_se_state(se)
+            || BFO_RECV_DEAD == bfo_se_state(se)) {
             break;
         }
         req->error = error;
-        if (bfo_claim(&req->se, se, BFO_SE(BFO_RECV_DEAD, BFO_SE_EPOCH(se)))) {
+        if (bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DEAD, bfo_se_epoch(se)), opal_uses_threads)) {
             break;
         }
     }
-    bfo_recv_release(req);
+    bfo_recv_put(req);
 }

@@ -86,7 +86,7 @@ static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_answer_failed(req, bfo_rail_index(req->lane->peer, btl), status);
     }
-    bfo_recv_release(req);
+    bfo_recv_put(req);
 }
 
 /* Sends an answer of the request; takes an event if that works. */
@@ -94,10 +94,10 @@ static int answer_send(bfo_recv_t *req, bfo_path_t path, const void *header, siz
 {
     int rc;
 
-    bfo_recv_hold(req);
+    bfo_recv_get(req);
     rc = bfo_ctl_send(req->lane->peer, path, header, length, answer_completed, req);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
-        (void) bfo_add32(&req->events, -1);
+        (void) bfo_add32(&req->m.events, -1);
     }
     return rc;
 }
@@ -106,7 +106,7 @@ static void ack_send(bfo_recv_t *req, size_t offset, size_t size)
 {
     bfo_ack_hdr_t ack;
 
-    bfo_hdr_pack_ack(&ack, BFO_SE_EPOCH(req->se), req->src_id, bfo_name_id(&req->name), offset, size);
+    bfo_hdr_pack_ack(&ack, bfo_se_epoch(req->m.se), req->src_id, bfo_name_id(&req->name), offset, size);
     if (OMPI_SUCCESS != answer_send(req, BFO_ANY_PATH, &ack, sizeof(ack))) {
         bfo_recv_fail(req, MPI_ERR_OTHER);
     }
@@ -149,7 +149,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     frag->recv = req;
     frag->peer = peer;
     frag->rail = r;
-    frag->epoch = BFO_SE_EPOCH(req->se);
+    frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
     frag->length = transfer_size(peer->rails[r].btl,
                                  0 != peer->rails[r].btl->btl_put_limit ? peer->rails[r].btl->btl_put_limit : SIZE_MAX,
@@ -180,10 +180,10 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
     bfo_recv_t *req = frag->recv;
     uint32_t se;
 
-    bfo_recv_hold(req);
-    se = bfo_load(&req->se);
-    if (bfo_name_id(&frag->name) != fin->frag_id || BFO_RECV_ACTIVE != BFO_SE_STATE(se)
-        || frag->epoch != BFO_SE_EPOCH(se) || req->match_seq != fin->match.seq || fin->size != frag->length) {
+    bfo_recv_get(req);
+    se = bfo_se_load(&req->m);
+    if (bfo_name_id(&frag->name) != fin->frag_id || BFO_RECV_ACTIVE != bfo_se_state(se)
+        || frag->epoch != bfo_se_epoch(se) || req->match_seq != fin->match.seq || fin->size != frag->length) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         bfo_name_retire(&frag->name);
@@ -192,7 +192,7 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         opal_free_list_return(&bfo.frag_list, &frag->super);
         bfo_recv_schedule(req);
     }
-    bfo_recv_release(req);
+    bfo_recv_put(req);
 }
 
 /* ---- RGET: read ------------------------------------------------------------------------------------ */
@@ -205,7 +205,7 @@ static void read_finish(bfo_recv_t *req)
 
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_ompi.req_status.MPI_SOURCE,
                        base->req_ompi.req_status.MPI_TAG, req->match_seq);
-    bfo_hdr_pack_fin(&fin, BFO_SE_EPOCH(req->se), 0, req->rget->peer_frag, req->length, &message);
+    bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
     if (OMPI_SUCCESS != bfo_ctl_send(req->lane->peer, BFO_ANY_PATH, &fin, sizeof(fin), NULL, NULL)) {
         bfo_failover_ctl_failed(req->lane->peer, req->rail, &fin, sizeof(fin), OPAL_ERROR);
     }
@@ -230,7 +230,7 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
             bfo_recv_schedule(req);
         }
     }
-    bfo_recv_release(req);
+    bfo_recv_put(req);
 }
 
 /* Owns the event of the READ until the callback. */
@@ -241,7 +241,7 @@ static int read_try(bfo_work_t *work)
     bfo_recv_t *req = frag->recv;
     int rc = OMPI_ERR_UNREACH;
 
-    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_load(&req->se) && (frag->peer->send_mask >> frag->rail & 1)) {
+    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m) && (frag->peer->send_mask >> frag->rail & 1)) {
         rc = rail->btl->btl_get(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote,
                                 req->regs->handle[frag->rail],
                                 (mca_btl_base_registration_handle_t *) req->rget->handle, frag->length, 0,
@@ -267,14 +267,14 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
     frag->recv = req;
     frag->peer = peer;
     frag->rail = req->rail;
-    frag->epoch = BFO_SE_EPOCH(req->se);
+    frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
     frag->length = transfer_size(btl, 0 != btl->btl_get_limit ? btl->btl_get_limit : SIZE_MAX, req->end - req->next);
     frag->remote = req->rget->remote + frag->offset;
     frag->work.retry = read_try;
     req->next += frag->length;
     (void) bfo_add32(&req->open, 1);
-    bfo_recv_hold(req);
+    bfo_recv_get(req);
     if (OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work)) {
         bfo_work_queue(&frag->work);
     }
@@ -288,7 +288,7 @@ static int schedule_retry(bfo_work_t *work)
     bfo_recv_t *req = bfo_container(work, bfo_recv_t, work);
 
     bfo_recv_schedule(req);
-    bfo_recv_release(req);
+    bfo_recv_put(req);
     return OMPI_SUCCESS;
 }
 
@@ -305,7 +305,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
         depth = (int32_t) bfo_params.recv_pipeline_depth
                 * (NULL != req->rget ? 1 : __builtin_popcount(peer->put_mask));
         while (req->next < req->end && (req->open < depth || 0 == depth)
-               && BFO_RECV_ACTIVE == BFO_SE_STATE(bfo_load(&req->se))) {
+               && BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m))) {
             rc = NULL != req->rget ? read_start(req, peer) : put_ask(req, peer);
             if (bfo_unlikely(OMPI_SUCCESS != rc)) {
                 break;
@@ -317,7 +317,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
         if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
             bfo_recv_fail(req, MPI_ERR_OTHER);
         } else if (0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST) && !req->work.queued) {
-            bfo_recv_hold(req);
+            bfo_recv_get(req);
             req->work.retry = schedule_retry;
             bfo_work_queue(&req->work);
         }
@@ -376,8 +376,8 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
 {
     req->src_id = h->rndv.src_id;
     req->length = h->rndv.msg_length;
-    bfo_recv_hold(req);
-    __atomic_store_n(&req->se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
+    bfo_recv_get(req);
+    __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
     if (!bfo_peer_is_ready(peer)) {
         bfo_recv_fail(req, MPI_ERR_OTHER);
     } else if (BFO_MSG_RNDV == h->common.type) {
@@ -385,7 +385,7 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
     } else {
         begin_rget(req, peer, in, &h->rget);
     }
-    bfo_recv_release(req);
+    bfo_recv_put(req);
 }
 
 void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
@@ -403,8 +403,8 @@ void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
     }
     req->length = in->length - sizeof(bfo_match_hdr_t);
     bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
-    __atomic_store_n(&req->se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
-    bfo_recv_finish(req, MPI_SUCCESS);
+    __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
+    bfo_recv_complete(req, MPI_SUCCESS);
 }
 
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
@@ -418,9 +418,9 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
         bfo_stat_drop(BFO_STAT_STALE);
         return;
     }
-    bfo_recv_hold(req);
-    se = bfo_load(&req->se);
-    if (bfo_name_id(name) != h->dst_id || BFO_RECV_ACTIVE != BFO_SE_STATE(se) || h->epoch != BFO_SE_EPOCH(se)
+    bfo_recv_get(req);
+    se = bfo_se_load(&req->m);
+    if (bfo_name_id(name) != h->dst_id || BFO_RECV_ACTIVE != bfo_se_state(se) || h->epoch != bfo_se_epoch(se)
         || h->src_id != req->src_id) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else if (h->frag_offset + payload > req->length) {
@@ -429,5 +429,5 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
         bfo_recv_place(req, h->frag_offset, in, sizeof(*h));
         (void) bfo_add_size(&req->bytes, payload);
     }
-    bfo_recv_release(req);
+    bfo_recv_put(req);
 }

@@ -23,7 +23,7 @@ int bfo_send_restart(ompi_request_t **request);
 /* ---- pml_bfo_send_start.c ------------------------------------------------------------------------ */
 /* Begins the transfer of a request whose base, lane and match_seq are set. An error code means that nothing
  * was sent and the request is not active. */
-int bfo_send_start(bfo_send_t *req);
+int bfo_send_begin(bfo_send_t *req);
 /* Sends the RTS or MATCH of the request (again); its event is taken here. */
 int bfo_send_post_first(bfo_send_t *req);
 
@@ -37,20 +37,20 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
 
 /* ---- pml_bfo_send_complete.c ---------------------------------------------------------------------- */
 /* Tests whether the request can move on now that its last event is gone. */
-void bfo_send_guard(bfo_send_t *req);
+void bfo_send_check(bfo_send_t *req);
 /* Gives the request back to its list. */
 void bfo_send_recycle(bfo_send_t *req);
 /* The request ends with `error` as soon as nothing refers to it any more. The caller holds an event. */
 void bfo_send_fail(bfo_send_t *req, int error) BFO_COLD;
 
-static inline void bfo_send_hold(bfo_send_t *req)
+static inline void bfo_send_get(bfo_send_t *req)
 {
-    (void) bfo_add32(&req->events, 1);
+    (void) bfo_add32(&req->m.events, 1);
 }
-static inline void bfo_send_release(bfo_send_t *req)
+static inline void bfo_send_put(bfo_send_t *req)
 {
-    if (0 == bfo_add32(&req->events, -1)) {
-        bfo_send_guard(req);
+    if (0 == bfo_add32(&req->m.events, -1)) {
+        bfo_send_check(req);
     }
 }
 static inline size_t bfo_send_length(const bfo_send_t *req)

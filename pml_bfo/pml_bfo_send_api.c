@@ -114,7 +114,7 @@ static int send_start_numbered(bfo_send_t *req, bfo_lane_t *lane, bool numbered,
         }
     }
     req->match_seq = numbered ? seq : bfo_fetch_next(&lane->next_send);
-    return bfo_send_start(req);
+    return bfo_send_begin(req);
 }
 
 int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,

@@ -33,8 +33,8 @@ static void send_construct(bfo_send_t *req)
     req->req_send.req_base.req_ompi.req_free = send_free;
     req->req_send.req_base.req_ompi.req_cancel = send_cancel;
     req->req_send.req_base.req_ompi.req_start = bfo_module.pml_start;
-    req->se = BFO_SE(BFO_SEND_DONE, 0);
-    req->events = 0;
+    req->m.se = BFO_SE(BFO_SEND_IDLE, 0);
+    req->m.events = 0;
     req->scheduling = 0;
     (void) bfo_ids_add(&bfo.sends, &req->name);
 }
@@ -88,12 +88,12 @@ static void send_finish(bfo_send_t *req)
     }
 }
 
-void bfo_send_guard(bfo_send_t *req)
+void bfo_send_check(bfo_send_t *req)
 {
-    const uint32_t se = bfo_load(&req->se);
+    const uint32_t se = bfo_se_load(&req->m);
     bool may_end;
 
-    switch (BFO_SE_STATE(se)) {
+    switch (bfo_se_state(se)) {
     case BFO_SEND_EAGER:
         may_end = req->rts_done;
         break;
@@ -108,7 +108,7 @@ void bfo_send_guard(bfo_send_t *req)
         may_end = false;
         break;
     }
-    if (may_end && bfo_claim(&req->se, se, BFO_SE(BFO_SEND_DONE, 0))) {
+    if (may_end && bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
         send_finish(req);
     }
 }
@@ -116,13 +116,13 @@ void bfo_send_guard(bfo_send_t *req)
 void bfo_send_fail(bfo_send_t *req, int error)
 {
     for (;;) {
-        const uint32_t se = bfo_load(&req->se);
+        const uint32_t se = bfo_se_load(&req->m);
 
-        if (BFO_SEND_DONE == BFO_SE_STATE(se) || BFO_SEND_DEAD == BFO_SE_STATE(se)) {
+        if (!bfo_send_state_is_open(bfo_se_state(se)) || BFO_SEND_DEAD == bfo_se_state(se)) {
             return;
         }
         req->error = error;
-        if (bfo_claim(&req->se, se, BFO_SE(BFO_SEND_DEAD, BFO_SE_EPOCH(se)))) {
+        if (bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DEAD, bfo_se_epoch(se)), opal_uses_threads)) {
             return;
         }
     }

@@ -26,7 +26,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     (void) bfo_add32(&req->in_flight, -1);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_data_failed(req, bfo_rail_index(req->lane->peer, btl), status);
-        bfo_send_release(req);
+        bfo_send_put(req);
         return;
     }
     for (size_t i = 0; i < des->des_segment_count; ++i) {
@@ -34,7 +34,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     }
     (void) bfo_add_size(&req->bytes, length - sizeof(bfo_frag_hdr_t));
     bfo_send_schedule(req);
-    bfo_send_release(req);
+    bfo_send_put(req);
 }
 
 /* Posts the next FRAG. OMPI_SUCCESS: went out; OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH. */
@@ -65,12 +65,12 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
         rail->btl->btl_free(rail->btl, des);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    bfo_hdr_pack_frag(des->des_segments[0].seg_addr.pval, BFO_SE_EPOCH(req->se), bfo_name_id(&req->name), req->dst_id,
+    bfo_hdr_pack_frag(des->des_segments[0].seg_addr.pval, bfo_se_epoch(req->m.se), bfo_name_id(&req->name), req->dst_id,
                       req->next);
     des->des_cbfunc = frag_completed;
     des->des_cbdata = req;
     des->des_context = peer;
-    bfo_send_hold(req);
+    bfo_send_get(req);
     (void) bfo_add32(&req->in_flight, 1);
     req->next += size;
     rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(BFO_MSG_FRAG));
@@ -81,7 +81,7 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
     rail->btl->btl_free(rail->btl, des);
     req->next -= size;
     (void) bfo_add32(&req->in_flight, -1);
-    (void) bfo_add32(&req->events, -1);
+    (void) bfo_add32(&req->m.events, -1);
     if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
         bfo_failover_rail_lost(peer, r, "a fragment was refused");
         rc = OMPI_ERR_UNREACH;
@@ -94,7 +94,7 @@ static int schedule_retry(bfo_work_t *work)
     bfo_send_t *req = bfo_container(work, bfo_send_t, work);
 
     bfo_send_schedule(req);
-    bfo_send_release(req);
+    bfo_send_put(req);
     return OMPI_SUCCESS;
 }
 
@@ -102,7 +102,7 @@ static int schedule_retry(bfo_work_t *work)
 static void schedule_later(bfo_send_t *req)
 {
     if (0 == __atomic_load_n(&req->in_flight, __ATOMIC_SEQ_CST) && !req->work.queued) {
-        bfo_send_hold(req);
+        bfo_send_get(req);
         req->work.retry = schedule_retry;
         bfo_work_queue(&req->work);
     }
@@ -120,7 +120,7 @@ void bfo_send_schedule(bfo_send_t *req)
     do {
         depth = (int32_t) bfo_params.send_pipeline_depth * __builtin_popcount(peer->send_mask);
         while (req->next < req->end && (req->in_flight < depth || 0 == depth)
-               && BFO_SEND_STREAM == BFO_SE_STATE(bfo_load(&req->se))) {
+               && BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
             rc = frag_post(req, peer);
             if (bfo_unlikely(OMPI_SUCCESS != rc)) {
                 break;
@@ -140,20 +140,20 @@ void bfo_send_schedule(bfo_send_t *req)
 /* ---- answers of the receiver ---------------------------------------------------------------------- */
 
 /* The request an answer names, held; or NULL: stale, counted. */
-static bfo_send_t *send_hold_by_id(bfo_id_t id, uint16_t epoch)
+static bfo_send_t *send_get_by_id(bfo_id_t id, uint16_t epoch)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.sends, id);
     bfo_send_t *req = NULL == name ? NULL : bfo_container(name, bfo_send_t, name);
     uint32_t se;
 
     if (NULL != req) {
-        bfo_send_hold(req);
-        se = bfo_load(&req->se);
-        if (bfo_name_id(name) == id && BFO_SE_EPOCH(se) == epoch
-            && (BFO_SEND_RTS == BFO_SE_STATE(se) || BFO_SEND_STREAM == BFO_SE_STATE(se))) {
+        bfo_send_get(req);
+        se = bfo_se_load(&req->m);
+        if (bfo_name_id(name) == id && bfo_se_epoch(se) == epoch
+            && (BFO_SEND_RTS == bfo_se_state(se) || BFO_SEND_STREAM == bfo_se_state(se))) {
             return req;
         }
-        bfo_send_release(req);
+        bfo_send_put(req);
     }
     bfo_stat_drop(BFO_STAT_STALE);
     return NULL;
@@ -161,18 +161,18 @@ static bfo_send_t *send_hold_by_id(bfo_id_t id, uint16_t epoch)
 
 static void send_answered(bfo_send_t *req, bfo_id_t dst_id)
 {
-    const uint32_t se = bfo_load(&req->se);
+    const uint32_t se = bfo_se_load(&req->m);
 
     req->dst_id = dst_id;
     req->resp = true;
-    if (BFO_SEND_RTS == BFO_SE_STATE(se)) {
-        (void) bfo_claim(&req->se, se, BFO_SE(BFO_SEND_STREAM, BFO_SE_EPOCH(se)));
+    if (BFO_SEND_RTS == bfo_se_state(se)) {
+        (void) bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_STREAM, bfo_se_epoch(se)), opal_uses_threads);
     }
 }
 
 void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
 {
-    bfo_send_t *req = send_hold_by_id(ack->src_id, ack->epoch);
+    bfo_send_t *req = send_get_by_id(ack->src_id, ack->epoch);
 
     if (NULL == req) {
         return;
@@ -186,7 +186,7 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
         send_answered(req, ack->dst_id);
         bfo_send_schedule(req);
     }
-    bfo_send_release(req);
+    bfo_send_put(req);
 }
 
 void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
@@ -194,7 +194,7 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
     bfo_send_t *req = frag->send;
     const uint32_t seq = fin->match.seq;
 
-    bfo_send_hold(req);
+    bfo_send_get(req);
     if (bfo_name_id(&frag->name) != fin->frag_id || req->rget != frag || req->match_seq != seq
         || fin->size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_STALE);
@@ -203,7 +203,7 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         req->resp = true;
         (void) bfo_add_size(&req->bytes, fin->size);
     }
-    bfo_send_release(req);
+    bfo_send_put(req);
 }
 
 /* ---- PUT: write, then FIN ------------------------------------------------------------------------- */
@@ -236,13 +236,13 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         bfo_failover_data_failed(req, frag->rail, status);
     } else {
         bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
-        if (BFO_SEND_STREAM == BFO_SE_STATE(bfo_load(&req->se))) {
+        if (BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
             (void) bfo_add_size(&req->bytes, frag->length);
             write_finish(frag);
         }
     }
     opal_free_list_return(&bfo.frag_list, &frag->super);
-    bfo_send_release(req);
+    bfo_send_put(req);
 }
 
 /* Owns the event of the WRITE until the callback. */
@@ -253,7 +253,7 @@ static int write_try(bfo_work_t *work)
     bfo_send_t *req = frag->send;
     int rc = OMPI_ERR_UNREACH;
 
-    if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_load(&req->se)) {
+    if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_se_load(&req->m)) {
         rc = OMPI_ERR_NOT_FOUND; /* void: the attempt is over */
     } else if (frag->peer->send_mask >> frag->rail & 1) {
         rc = rail->btl->btl_put(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, frag->local,
@@ -267,7 +267,7 @@ static int write_try(bfo_work_t *work)
         write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS);
     } else if (OMPI_ERR_NOT_FOUND == rc) {
         opal_free_list_return(&bfo.frag_list, &frag->super);
-        bfo_send_release(req);
+        bfo_send_put(req);
     } else {
         write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_ERROR);
     }
@@ -295,7 +295,7 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     frag->local = req->regs->handle[rail];
     frag->work.retry = write_try;
     memcpy(frag->handle, put + 1, peer->handle_size);
-    bfo_send_hold(req);
+    bfo_send_get(req);
     if (OMPI_ERR_OUT_OF_RESOURCE == write_try(&frag->work)) {
         bfo_work_queue(&frag->work);
     }
@@ -304,7 +304,7 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
 
 void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
 {
-    bfo_send_t *req = send_hold_by_id(put->src_id, put->epoch);
+    bfo_send_t *req = send_get_by_id(put->src_id, put->epoch);
     uint8_t rail;
 
     if (NULL == req) {
@@ -320,5 +320,5 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
             bfo_send_fail(req, MPI_ERR_OTHER);
         }
     }
-    bfo_send_release(req);
+    bfo_send_put(req);
 }

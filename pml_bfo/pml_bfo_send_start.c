@@ -30,7 +30,7 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         req->rts_done = true;
         (void) bfo_add_size(&req->bytes, req->rts_length);
     }
-    bfo_send_release(req);
+    bfo_send_put(req);
 }
 
 /* ---- building a first fragment -------------------------------------------------------------------- */
@@ -133,13 +133,13 @@ static int first_try(bfo_send_t *req)
     des->des_cbfunc = first_completed;
     des->des_cbdata = req;
     des->des_context = peer;
-    bfo_send_hold(req);
+    bfo_send_get(req);
     rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(req->rts_type));
     if (rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc) {
         return OMPI_SUCCESS;
     }
     rail->btl->btl_free(rail->btl, des);
-    (void) bfo_add32(&req->events, -1);
+    (void) bfo_add32(&req->m.events, -1);
     if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
         bfo_failover_rail_lost(peer, r, "a first fragment was refused");
         rc = OMPI_ERR_UNREACH;
@@ -150,7 +150,7 @@ static int first_try(bfo_send_t *req)
 static int first_retry(bfo_work_t *work)
 {
     bfo_send_t *req = bfo_container(work, bfo_send_t, work);
-    const uint32_t state = BFO_SE_STATE(bfo_load(&req->se));
+    const uint32_t state = bfo_se_state(bfo_se_load(&req->m));
     int rc = OMPI_SUCCESS;
 
     if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
@@ -162,7 +162,7 @@ static int first_retry(bfo_work_t *work)
     if (OMPI_SUCCESS != rc) {
         bfo_send_fail(req, MPI_ERR_OTHER);
     }
-    bfo_send_release(req);
+    bfo_send_put(req);
     return OMPI_SUCCESS;
 }
 
@@ -171,7 +171,7 @@ int bfo_send_post_first(bfo_send_t *req)
     int rc = first_try(req);
 
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
-        bfo_send_hold(req);
+        bfo_send_get(req);
         req->work.retry = first_retry;
         bfo_work_queue(&req->work);
         rc = OMPI_SUCCESS;
@@ -219,7 +219,7 @@ static void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
     }
 }
 
-int bfo_send_start(bfo_send_t *req)
+int bfo_send_begin(bfo_send_t *req)
 {
     opal_convertor_t *convertor = &req->req_send.req_base.req_convertor;
     const size_t size = bfo_send_length(req);
@@ -239,14 +239,14 @@ int bfo_send_start(bfo_send_t *req)
     req->regs = NULL;
     req->rget = NULL;
     req->req_send.req_base.req_ompi.req_state = OMPI_REQUEST_ACTIVE;
-    bfo_send_hold(req);
+    bfo_send_get(req);
     if (!bfo_peer_is_ready(peer)) {
-        __atomic_store_n(&req->se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
+        __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
         rc = OMPI_ERR_UNREACH;
     } else if (size <= peer->match_limit && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {
         req->rts_type = BFO_MSG_MATCH;
         req->rts_length = size;
-        __atomic_store_n(&req->se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
+        __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
         bfo_stat_add(BFO_STAT_EAGER, 1);
         rc = bfo_send_post_first(req);
     } else {
@@ -255,7 +255,7 @@ int bfo_send_start(bfo_send_t *req)
         if (size > peer->match_limit) {
             choose_rdma(req, peer);
         }
-        __atomic_store_n(&req->se, BFO_SE(BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
+        __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
         bfo_stat_add(BFO_MSG_RGET == req->rts_type ? BFO_STAT_RGET : BFO_STAT_RENDEZVOUS, 1);
         rc = bfo_send_post_first(req);
     }
@@ -265,6 +265,6 @@ int bfo_send_start(bfo_send_t *req)
     if (buffered) {
         ompi_request_complete(&req->req_send.req_base.req_ompi, true);
     }
-    bfo_send_release(req);
+    bfo_send_put(req);
     return OMPI_SUCCESS;
 }

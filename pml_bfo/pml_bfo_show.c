@@ -6,14 +6,17 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_show.h"
 #include "pml_bfo_stats.h"
 
 #include "opal/util/output.h"
+#include "opal/util/proc.h"
 
-static const char *const send_states[] = {"done", "eager", "rts", "stream", "errd", "notified", "dead"};
-static const char *const recv_states[] = {"done",    "unmatched", "active",  "errl",
-                                          "quiesce", "sealed",    "waitrts", "dead"};
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
 
 static void dump_sends(const ompi_communicator_t *comm)
 {
@@ -21,11 +24,11 @@ static void dump_sends(const ompi_communicator_t *comm)
         const bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
         const mca_pml_base_request_t *base = &req->req_send.req_base;
 
-        if (BFO_SEND_DONE != BFO_SE_STATE(req->se) && base->req_comm == comm) {
+        if (bfo_send_state_is_open(bfo_se_state(req->m.se)) && base->req_comm == comm) {
             opal_output(0, "bfo: ctx %u send req 0x%x.%x to %d tag %d seq %u: %s epoch %u, %s, %zu of %zu bytes "
                         "delivered, %d events%s", comm->c_contextid, req->name.gen, req->name.slot, base->req_peer,
-                        base->req_tag, req->match_seq, send_states[BFO_SE_STATE(req->se)], BFO_SE_EPOCH(req->se),
-                        bfo_hdr_name(req->rts_type), req->bytes, req->req_send.req_bytes_packed, req->events,
+                        base->req_tag, req->match_seq, bfo_send_state_name(bfo_se_state(req->m.se)), bfo_se_epoch(req->m.se),
+                        bfo_hdr_name(req->rts_type), req->bytes, req->req_send.req_bytes_packed, req->m.events,
                         req->work.queued ? ", waits for resources" : "");
         }
     }
@@ -37,10 +40,10 @@ static void dump_recvs(const ompi_communicator_t *comm)
         const bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
         const mca_pml_base_request_t *base = &req->req_recv.req_base;
 
-        if (BFO_RECV_DONE == BFO_SE_STATE(req->se) || base->req_comm != comm) {
+        if (!bfo_recv_state_is_open(bfo_se_state(req->m.se)) || base->req_comm != comm) {
             continue;
         }
-        if (BFO_RECV_UNMATCHED == BFO_SE_STATE(req->se)) {
+        if (BFO_RECV_UNMATCHED == bfo_se_state(req->m.se)) {
             opal_output(0, "bfo: ctx %u recv req 0x%x.%x from %d tag %d: unmatched, buffer of %zu bytes",
                         comm->c_contextid, req->name.gen, req->name.slot, base->req_peer, base->req_tag,
                         req->capacity);
@@ -48,8 +51,8 @@ static void dump_recvs(const ompi_communicator_t *comm)
             opal_output(0, "bfo: ctx %u recv req 0x%x.%x from %d tag %d seq %u: %s epoch %u, %zu of %zu bytes here, "
                         "%d transfers open, %d events", comm->c_contextid, req->name.gen, req->name.slot,
                         base->req_ompi.req_status.MPI_SOURCE, base->req_ompi.req_status.MPI_TAG, req->match_seq,
-                        recv_states[BFO_SE_STATE(req->se)], BFO_SE_EPOCH(req->se), req->bytes, req->length, req->open,
-                        req->events);
+                        bfo_recv_state_name(bfo_se_state(req->m.se)), bfo_se_epoch(req->m.se), req->bytes, req->length, req->open,
+                        req->m.events);
         }
     }
 }
@@ -92,4 +95,21 @@ int bfo_dump(ompi_communicator_t *comm, int verbose)
     opal_output(0, "bfo: %u pieces of work wait for resources, %llu messages dropped so far", bfo.n_pending,
                 (unsigned long long) bfo_stats[BFO_STAT_DROPPED]);
     return OMPI_SUCCESS;
+}
+
+bool bfo_is_first_on_node(const char *topic)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    if (NULL == opal_process_info.job_session_dir
+        || (int) sizeof(path) <= snprintf(path, sizeof(path), "%s/bfo-said-%s", opal_process_info.job_session_dir, topic)) {
+        return true;
+    }
+    fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return EEXIST != errno;
+    }
+    close(fd);
+    return true;
 }

@@ -62,17 +62,4 @@ static inline uint32_t bfo_load(const uint32_t *p)
 {
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);
 }
-/* True if *p was `from` and is `to` now. */
-static inline bool bfo_claim(uint32_t *p, uint32_t from, uint32_t to)
-{
-    if (bfo_unlikely(opal_uses_threads)) {
-        return __atomic_compare_exchange_n(p, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    }
-    if (*p != from) {
-        return false;
-    }
-    *p = to;
-    return true;
-}
-
 #endif /* PML_BFO_SYNC_H */

@@ -8,6 +8,7 @@
 
 #include "bfo_config.h"
 
+#include "pml_bfo_failover_se.h"
 #include "pml_bfo_hdr.h"
 #include "pml_bfo_ids.h"
 #include "pml_bfo_recv_match.h"
@@ -122,31 +123,6 @@ typedef struct bfo_ctl_t {
 
 /* ---- requests ------------------------------------------------------------------------------------ */
 
-/* se = state << 16 | epoch, written by compare-and-swap only (DESIGN.txt section 7). */
-#define BFO_SE(state, epoch) ((uint32_t) (state) << 16 | (uint16_t) (epoch))
-#define BFO_SE_STATE(se) ((se) >> 16)
-#define BFO_SE_EPOCH(se) ((uint16_t) (se))
-
-enum bfo_send_state {
-    BFO_SEND_DONE = 0, /* also: never started */
-    BFO_SEND_EAGER,    /* one MATCH, no answer expected: not part of the machine */
-    BFO_SEND_RTS,
-    BFO_SEND_STREAM,
-    BFO_SEND_ERRD,
-    BFO_SEND_NOTIFIED,
-    BFO_SEND_DEAD
-};
-
-enum bfo_recv_state {
-    BFO_RECV_DONE = 0, /* also: never started */
-    BFO_RECV_UNMATCHED,
-    BFO_RECV_ACTIVE,
-    BFO_RECV_ERRL,
-    BFO_RECV_QUIESCE,
-    BFO_RECV_SEALED,
-    BFO_RECV_WAITRTS,
-    BFO_RECV_DEAD
-};
 
 /* life: whoever sets the second of PML_DONE and FREED recycles the request */
 #define BFO_LIFE_PML_DONE 1u /* the PML will not touch it any more */
@@ -163,8 +139,7 @@ typedef struct {
 typedef struct bfo_send_t {
     mca_pml_base_send_request_t req_send;
     bfo_name_t name;
-    uint32_t se;
-    int32_t events;     /* atomic; 0 by balance between two lives, never stored */
+    bfo_machine_t m;    /* state, epoch and events (DESIGN.txt section 7) */
     uint8_t life;       /* BFO_LIFE_*; atomic */
     bool resp;          /* a response of this epoch was accepted */
     bool acked;
@@ -190,8 +165,7 @@ typedef struct bfo_send_t {
 typedef struct bfo_recv_t {
     mca_pml_base_recv_request_t req_recv;
     bfo_name_t name;
-    uint32_t se;
-    int32_t events;     /* as in bfo_send_t */
+    bfo_machine_t m;
     uint8_t life;
     bool flat;          /* the buffer takes the packed message as it is, at `base` */
     bool prepared;      /* the convertor is */

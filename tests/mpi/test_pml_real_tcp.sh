@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Programs nobody here wrote, over bfo with tcp,self.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/real.sh"
+use_components pml
+ARGS=(--mca pml bfo --mca btl tcp,self --mca pml_bfo_warn_no_failover 0)
+
+run_netpipe "${ARGS[@]}"
+for n in 2 4; do
+    run_hpcc $n "${ARGS[@]}"
+    run_scalapack $n "${ARGS[@]}"
+done
+exit 0

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# What cannot work is refused with one message that names the remedy, and never by a hang.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/pml.sh"
+use_components pml
+LOG=$TEST_TMP/log
+PROGRAM=$PML_DIR/mpi_match
+
+# refused TEXT COUNT MPIRUN-ARGUMENTS...: ends with an error and says TEXT, COUNT times
+refused() {
+    local text=$1 count=$2 rc=0 said
+    shift 2
+    timeout -k 5 30 "$MPIRUN" --oversubscribe --bind-to none "$@" >"$LOG" 2>&1 </dev/null || rc=$?
+    [ $rc != 0 ] || { tail -n 20 "$LOG"; fail "not refused: $*"; }
+    [ $rc -lt 124 ] || { tail -n 20 "$LOG"; fail "hung: $*"; }
+    said=$(grep -c -- "$text" "$LOG")
+    [ "$said" = "$count" ] || { tail -n 40 "$LOG"; fail "'$text' was said $said times, not $count: $*"; }
+    note "refused: $*"
+}
+BFO=(--mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0)
+
+refused 'pml_bfo_max_rails cannot be 0' 1 -np 2 "${BFO[@]}" --mca pml_bfo_max_rails 0 "$PROGRAM"
+refused 'pml_bfo_max_rails cannot be 9' 1 -np 2 "${BFO[@]}" --mca pml_bfo_max_rails 9 "$PROGRAM"
+refused 'pml_bfo_send_pipeline_depth cannot be 0' 1 -np 2 "${BFO[@]}" --mca pml_bfo_send_pipeline_depth 0 "$PROGRAM"
+refused 'pml_bfo_eager_limit cannot be 3' 1 -np 2 "${BFO[@]}" --mca pml_bfo_eager_limit 3 "$PROGRAM"
+refused 'pml_bfo_free_list_max cannot be 1' 1 -np 2 "${BFO[@]}" --mca pml_bfo_free_list_max 1 "$PROGRAM"
+# rank 0 runs another protocol, or another PML, than rank 1
+odd() { printf %s "[ \$OMPI_COMM_WORLD_RANK = 0 ] && export $1; exec $PROGRAM"; }
+refused "do not$" 1 -np 2 "${BFO[@]}" bash -c "$(odd OMPI_MCA_pml_bfo_protocol_version=1)"
+grep -q "Install the same version of bfo" "$LOG" || fail "no remedy for another protocol version"
+refused "selected pml" 1 -np 2 "${BFO[@]}" bash -c "$(odd OMPI_MCA_pml=ob1)"
+exit 0
