@@ -51,6 +51,17 @@ suite() {
     echo "== $name: $found tests, $((SECONDS - start)) s"
 }
 
+# script NAME SCRIPT ARGUMENTS: a test script that needs more than one build.
+script() {
+    local name=$1 start=$SECONDS
+    shift
+    (. build/tests/env.sh && bash "$@") >"build/$name.log" 2>&1 </dev/null
+    local status=$?
+    [ $status = 0 ] || tail -n 40 "build/$name.log"
+    count "$name" $status
+    echo "== $name: $((SECONDS - start)) s"
+}
+
 build() {
     local name=$1 start=$SECONDS
     shift
@@ -73,7 +84,8 @@ if wanted mpi; then suite mpi build tests/mpi; fi
 if wanted docs; then suite docs build tests/docs; fi
 if wanted clang; then build clang build/clang CC=clang --enable-werror; fi
 if wanted combinations; then
-    build without-failover build/plain --disable-btl-openib-failover --disable-pml-failover --enable-werror
+    build without-failover build/plain --disable-btl-openib-failover --disable-pml-failover --enable-werror &&
+        script combinations tests/mpi/combinations.sh "$top/build/plain"
 fi
 if wanted sanitizers && build sanitizers build/sanitizers --enable-sanitizers --enable-werror; then
     suite unit build/sanitizers tests/unit check 2

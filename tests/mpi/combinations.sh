@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# combinations.sh PLAIN: every combination of our PML, stock ob1, our BTL and stock BTLs runs, with failover compiled in
+# and out on either side (PLAIN is a build directory configured with --disable-pml-failover
+# --disable-btl-openib-failover). Where failover is not in force the PML bfo says so once, with the reason. Two builds
+# are needed, so test.sh runs it and make check does not.
+. "$BFO_SRCDIR/tests/lib.sh"
+plain=${1:?usage: combinations.sh BUILD-DIRECTORY-WITHOUT-FAILOVER}
+
+# try PML-DIRECTORY BTL-DIRECTORY PML BTL WANTED: WANTED is "in force", "none" (ob1: nothing is said) or a part of the
+# reason why failover is not in force. A directory "-" stands for Open MPI's own components.
+try() {
+    local pml_dir=$1 btl_dir=$2 pml=$3 btl=$4 wanted=$5 path='' log=$TEST_TMP/log report=$TEST_TMP/report.json
+    [ "$pml_dir" = - ] || path=$path$pml_dir/pml_bfo/.libs:
+    [ "$btl_dir" = - ] || path=$path$btl_dir/btl_openib_failover/.libs:
+    local name="pml $pml ($(basename "$pml_dir")), btl $btl ($(basename "$btl_dir"))"
+    OMPI_MCA_mca_base_component_path=$path$BFO_OMPI_COMPONENTDIR timeout -k 5 "$MPI_TIMEOUT" \
+        "$SOFTRAIL" run -n 2 --report "$report" -- "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca pml "$pml" \
+        --mca btl "$btl" --mca mpi_leave_pinned 0 --mca btl_openib_allow_ib 1 \
+        --mca btl_openib_warn_no_device_params_found 0 \
+        "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 -m 262144 >"$log" 2>&1 </dev/null ||
+        { tail -n 20 "$log"; fail "$name: the job failed"; }
+    grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { tail -n 20 "$log"; fail "$name: nothing verified"; }
+    local moved said
+    moved=$(awk -F'[:,]' '/"tx_bytes"/ && $2 > 1000000 { n++ } END { print n + 0 }' "$report")
+    case $btl in
+    openib*) [ "$moved" = 2 ] || fail "$name: $moved of 2 rails carried the data" ;;
+    esac
+    said=$(grep -c 'a rail that fails will not be survived' "$log")
+    case $wanted in
+    'in force' | none) [ "$said" = 0 ] || { cat "$log"; fail "$name: says that failover is not in force"; } ;;
+    *)
+        [ "$said" = 1 ] || { cat "$log"; fail "$name: says $said times, not once, that failover is not in force"; }
+        grep -qi -- "$wanted" "$log" || { cat "$log"; fail "$name: the reason does not hold '$wanted'"; } ;;
+    esac
+    note "$name: runs ($wanted)"
+}
+
+full=$BFO_BUILDDIR
+try "$full" "$full" bfo openib,self 'in force'
+try "$full" "$plain" bfo openib,self 'failover'
+try "$plain" "$full" bfo openib,self 'compiled'
+try "$plain" "$plain" bfo openib,self 'compiled'
+try "$full" - bfo openib,self 'failover'
+try "$full" - bfo vader,self 'failover'
+try "$full" - bfo tcp,self 'failover'
+try "$plain" - bfo vader,self 'compiled'
+try - "$full" ob1 openib,self none
+try - "$plain" ob1 openib,self none
