@@ -10,20 +10,14 @@
 #include "pml_bfo_params.h"
 #include "pml_bfo_stats.h"
 
+#include "bfo_help.h"
+
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/pml/base/base.h"
-#include "opal/util/show_help.h"
-
-#include <stdlib.h>
 
 static int bfo_component_register(void)
 {
-    const char *uninstalled = getenv("BFO_HELP_DIR");
-
-    opal_show_help_add_dir(BFO_HELP_DIR);
-    if (NULL != uninstalled) { /* a build that is not installed explains itself too */
-        opal_show_help_add_dir(uninstalled);
-    }
+    bfo_help_add_dir_of(&mca_pml_bfo_component);
     bfo_stats_register();
     return bfo_params_register();
 }
