@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The BTL's functions, grouped by the file that defines them. See DESIGN.txt 15.
+ */
+#ifndef BTL_OPENIB_H
+#define BTL_OPENIB_H
+
+#include "btl_openib_types.h"
+
+/* btl_openib_params.c: registers the table of parameters. */
+int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *defaults);
+/* After registration: reads receive_queues and checks what contradicts; says what is wrong. */
+int ofo_params_check(void);
+
+/* btl_openib_device.c */
+/* Opens the device, its PD and registration cache; NULL and *why (constant text) on failure. */
+ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why);
+void ofo_device_close(ofo_device_t *device);
+mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base,
+                                                     size_t size, uint32_t flags);
+int ofo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+
+/* btl_openib_port.c */
+/* Opens devices and creates one module per usable port and lane in OFO. Returns the number of modules. */
+int ofo_ports_open(mca_btl_base_module_t *defaults);
+/* Finds the GID of a module's port anew, by value; false if it is gone. Context: service. */
+bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid);
+
+/* btl_openib_module.c */
+int ofo_module_init(ofo_module_t *module);
+void ofo_module_destroy(ofo_module_t *module);
+void ofo_module_set_functions(ofo_module_t *module);
+ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload);
+
+/* btl_openib_peer.c */
+/* The peer of that name, created if need be. NULL: it has no rail to us. Locks: peers_lock.
+ * Context: progress, or service if progress does not run. */
+ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc);
+/* The peer if it is known already. Any thread. */
+ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid);
+ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module);
+void ofo_peers_free(void);
+
+/* btl_openib_send.c */
+int ofo_send(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descriptor_t *des, mca_btl_base_tag_t tag);
+int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header,
+              size_t header_size, size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+              mca_btl_base_descriptor_t **descriptor);
+/* Runs the callback or the PML's hook and gives the fragment back. Context: progress, ep->lock not held. */
+void ofo_send_complete(ofo_frag_t *frag, int status);
+/* Posts what waits on the endpoint, as far as slots and credits go. Context: progress or a post. */
+void ofo_pending_flush(ofo_endpoint_t *ep);
+/* True if a post may proceed; else *rc says why not, or the caller queues. Locks: ep->lock held. */
+bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc);
+/* Tells the peer about posted receive buffers if it is due. Locks: takes ep->lock. */
+void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index);
+
+/* btl_openib_rdma.c */
+int ofo_put(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *local_address, uint64_t remote_address,
+            mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
+            size_t size, int flags, int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+            void *cbdata);
+int ofo_get(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *local_address, uint64_t remote_address,
+            mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
+            size_t size, int flags, int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+            void *cbdata);
+/* Posts parts while there are slots; true when all parts are posted. Locks: ep->lock held. */
+bool ofo_rdma_post(ofo_rdma_t *rdma, ofo_qpset_t *qps);
+/* One part completed; runs the callback after the last. Context: progress. */
+void ofo_rdma_part_done(ofo_rdma_t *rdma, int status);
+/* Ends an operation of which nothing more will be posted. Context: progress. */
+void ofo_rdma_abandon(ofo_rdma_t *rdma);
+
+/* btl_openib_recv.c */
+void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length);
+int ofo_recv_post(ofo_qpset_t *qps, ofo_recv_t *recv);
+
+/* btl_openib_poll.c */
+int ofo_component_progress(void);
+int ofo_module_progress(ofo_module_t *module);
+/* Takes completions from the CQs on behalf of a set that proves itself: its zero-byte WRITEs are counted, all
+ * else is kept for progress in order. Context: service. */
+void ofo_poll_for_proof(ofo_module_t *module);
+
+/* btl_openib_wc_error.c */
+/* OPAL_ERROR: rail failure; OPAL_ERR_FATAL: the work request itself is bad (first failed one of its QP only). */
+int ofo_status_class(enum ibv_wc_status status, bool is_first, bool port_is_up);
+void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
+
+/* btl_openib_failover.c */
+/* The rail's current set failed: refuse posts, tell PML and service. Context: progress, no lock held. */
+void ofo_rail_failed(ofo_qpset_t *qps, const char *why);
+void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen);
+void ofo_drain_check(ofo_qpset_t *qps);
+void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps);
+void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen);
+void ofo_port_down(ofo_module_t *module);
+void ofo_port_returned(ofo_module_t *module);
+void ofo_ext_fill(ofo_module_t *module);
+
+/* btl_openib_qpset.c. Context: service. */
+ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen);
+int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote);
+int ofo_qpset_prove(ofo_qpset_t *qps);
+void ofo_qpset_error(ofo_qpset_t *qps);
+void ofo_qpset_destroy(ofo_qpset_t *qps);
+
+/* btl_openib_service.c */
+int ofo_service_start(ofo_module_t *module);
+void ofo_service_stop(ofo_module_t *module);
+uint64_t ofo_now_ms(void);
+void ofo_mailbox_init(ofo_mailbox_t *box);
+void ofo_mailbox_free(ofo_mailbox_t *box);
+ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box); /* the whole list, or NULL */
+/* Queue a letter; the caller's thread never waits. ctl may be NULL. */
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps);
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen,
+                       const ofo_ctl_t *ctl, ofo_qpset_t *qps);
+void ofo_timers_add(ofo_endpoint_t *ep);
+
+/* btl_openib_connect_ud.c */
+int ofo_ud_create(ofo_module_t *module);
+void ofo_ud_destroy(ofo_module_t *module);
+/* Fills the common header and sends by this module's UD queue pair to the rail's remote port; lost if no slot
+ * is free. Context: service of the module. */
+void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
+/* Reads and dispatches what came in. Context: service. */
+void ofo_ud_receive(ofo_module_t *module);
+/* A valid control message for a known peer. Context: service of the module that received it. */
+void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl);
+
+/* btl_openib_rail.c: the machine's owner. Context: service of the endpoint's module. */
+void ofo_rail_init(ofo_endpoint_t *ep);
+void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl);
+void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl);
+void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now);
+void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps, const ofo_counts_t *counts);
+
+/* btl_openib_async.c */
+void ofo_async_read(ofo_module_t *module);
+
+/* ---- small helpers ------------------------------------------------------------------------------ */
+
+#define OFO_LOAD(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define OFO_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
+
+/* One line for the user who asked for it: -mca btl_openib_verbose N. */
+void ofo_log(unsigned level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static inline bool ofo_poll_try_lock(ofo_module_t *module)
+{
+    return 0 == __atomic_load_n(&module->poll_lock, __ATOMIC_RELAXED)
+           && 0 == __atomic_exchange_n(&module->poll_lock, 1, __ATOMIC_ACQUIRE);
+}
+
+static inline void ofo_poll_unlock(ofo_module_t *module)
+{
+    __atomic_store_n(&module->poll_lock, 0, __ATOMIC_RELEASE);
+}
+
+#endif /* BTL_OPENIB_H */

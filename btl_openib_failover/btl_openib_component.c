@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The component: what Open MPI looks up, opens, asks for parameters and for modules. Its version is the
+ * project's, so that ompi_info tells it from the stock component of the same name. See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include "opal/mca/pmix/pmix.h"
+#include "opal/memoryhooks/memory.h"
+#include "opal/runtime/opal_params.h"
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define MODEX_KEY "bfo.btl.openib"
+
+static mca_btl_base_module_t defaults;
+
+void ofo_log(unsigned level, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+
+    if (level > OFO.params.verbose) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    opal_output(0, "%s", text);
+}
+
+static int component_register(void)
+{
+    defaults = (mca_btl_base_module_t){
+        .btl_eager_limit = 12 * 1024,
+        .btl_rndv_eager_limit = 12 * 1024,
+        .btl_max_send_size = 64 * 1024,
+        .btl_rdma_pipeline_send_length = 1024 * 1024,
+        .btl_rdma_pipeline_frag_size = 1024 * 1024,
+        .btl_min_rdma_pipeline_size = 256 * 1024,
+        .btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT,
+        .btl_latency = 4,
+        .btl_bandwidth = 0, /* of the port */
+        .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET,
+        .btl_put_limit = SIZE_MAX,
+        .btl_get_limit = SIZE_MAX,
+    };
+    return ofo_params_register(&mca_btl_openib_component.super.btl_version, &defaults);
+}
+
+static int component_open(void)
+{
+    pthread_mutex_init(&OFO.peers_lock, NULL);
+    OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
+    opal_hash_table_init(&OFO.peers, 64);
+    opal_show_help_add_dir(BFO_HELP_DIR);
+    return OPAL_SUCCESS;
+}
+
+static int component_close(void)
+{
+    OBJ_DESTRUCT(&OFO.peers);
+    pthread_mutex_destroy(&OFO.peers_lock);
+    return OPAL_SUCCESS;
+}
+
+/* A first fragment, header included, must fit into the largest receive buffer. */
+static void clamp_to_buffers(void)
+{
+    size_t most = OFO.queues.queue[OFO.queues.count - 1].size - sizeof(ofo_data_hdr_t);
+
+    if (defaults.btl_max_send_size > most) {
+        defaults.btl_max_send_size = most;
+    }
+    if (defaults.btl_eager_limit > most) {
+        defaults.btl_eager_limit = most;
+    }
+    if (defaults.btl_rndv_eager_limit > most) {
+        defaults.btl_rndv_eager_limit = most;
+    }
+}
+
+static int prepare_fork(void)
+{
+    if (0 == OFO.params.want_fork_support) {
+        return OPAL_SUCCESS;
+    }
+    if (0 != ibv_fork_init() && 2 == OFO.params.want_fork_support) {
+        opal_show_help(OFO_HELP_FILE, "no fork support", true);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    return OPAL_SUCCESS;
+}
+
+/* Registrations may outlive the call that made them if freed memory is noticed. */
+static void choose_leave_pinned(void)
+{
+    const int needed = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;
+
+    if (-1 == opal_leave_pinned && !opal_leave_pinned_pipeline && needed == (needed & opal_mem_hooks_support_level())) {
+        opal_leave_pinned = 1;
+    }
+}
+
+static int publish_record(void)
+{
+    uint8_t *bytes = malloc(OFO_RECORD_MAX_SIZE);
+    size_t length;
+    int rc = OPAL_ERR_OUT_OF_RESOURCE;
+
+    if (NULL != bytes) {
+        OFO.record.version = (uint8_t) OFO.params.test_record_version;
+        length = ofo_record_pack(&OFO.record, bytes, OFO_RECORD_MAX_SIZE);
+        OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, (char *) MODEX_KEY, bytes, length);
+        free(bytes);
+    }
+    return rc;
+}
+
+static bool start_services(void)
+{
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        if (OPAL_SUCCESS != ofo_service_start(OFO.module[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static mca_btl_base_module_t **component_init(int *count, bool enable_progress_threads, bool enable_mpi_threads)
+{
+    mca_btl_base_module_t **modules;
+
+    *count = 0;
+    memset(&OFO.record, 0, sizeof(OFO.record));
+    if (OPAL_SUCCESS != ofo_params_check() || OPAL_SUCCESS != prepare_fork()) {
+        return NULL;
+    }
+    OFO.self = OPAL_PROC_MY_NAME;
+    while (0 == OFO.record.incarnation
+           && (ssize_t) sizeof(OFO.record.incarnation)
+                  == getrandom(&OFO.record.incarnation, sizeof(OFO.record.incarnation), 0)) {
+    }
+    ofo_queues_publish(&OFO.queues, &OFO.record);
+    clamp_to_buffers();
+    ofo_ports_open(&defaults);
+    if (OPAL_SUCCESS != publish_record() || 0 == OFO.module_count || !start_services()) {
+        return NULL;
+    }
+    choose_leave_pinned();
+    modules = calloc(OFO.module_count, sizeof(*modules));
+    if (NULL == modules) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        modules[i] = &OFO.module[i]->super;
+    }
+    *count = (int) OFO.module_count;
+    return modules;
+}
+
+__attribute__((visibility("default"))) ofo_component_t mca_btl_openib_component = {
+    .super = {
+        .btl_version = {
+            MCA_BTL_BASE_VERSION_3_1_0,
+            .mca_component_name = BFO_BTL_EXT_COMPONENT,
+            .mca_component_major_version = BFO_VERSION_MAJOR,
+            .mca_component_minor_version = BFO_VERSION_MINOR,
+            .mca_component_release_version = BFO_VERSION_RELEASE,
+            .mca_open_component = component_open,
+            .mca_close_component = component_close,
+            .mca_register_component_params = component_register,
+        },
+        .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_CHECKPOINT},
+        .btl_init = component_init,
+        .btl_progress = ofo_component_progress,
+    },
+};

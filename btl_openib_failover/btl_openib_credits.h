@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Flow control of one per-peer receive queue, both directions. `have`: receive buffers of the peer that wait for
+ * us; `owed`: buffers we posted again and have not told the peer about. The last credit is kept for a message
+ * that only returns credits; such a message is sent only for at least `window` of them, so both sides can always
+ * return what they owe and never answer each other for ever. See DESIGN.txt 15. No Open MPI header.
+ */
+#ifndef BTL_OPENIB_CREDITS_H
+#define BTL_OPENIB_CREDITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    int32_t have;
+    int32_t owed;
+    int32_t count;  /* buffers of either side's queue */
+    int32_t window; /* tell the peer when this many are owed; 1 <= window < count */
+} ofo_credits_t;
+
+static inline void ofo_credits_init(ofo_credits_t *credits, int32_t count, int32_t window)
+{
+    credits->have = credits->count = count;
+    credits->owed = 0;
+    credits->window = window < 1 ? 1 : window >= count ? count - 1 : window;
+}
+
+static inline bool ofo_credits_may_send(const ofo_credits_t *credits)
+{
+    return 1 < credits->have;
+}
+
+static inline bool ofo_credits_must_return(const ofo_credits_t *credits)
+{
+    return credits->owed >= credits->window && 0 < credits->have;
+}
+
+static inline void ofo_credits_use(ofo_credits_t *credits)
+{
+    --credits->have;
+}
+
+/* One message was received and its buffer posted again. */
+static inline void ofo_credits_owe(ofo_credits_t *credits)
+{
+    ++credits->owed;
+}
+
+/* What the next message tells the peer. */
+static inline uint16_t ofo_credits_take_owed(ofo_credits_t *credits)
+{
+    uint16_t owed = (uint16_t) credits->owed;
+
+    credits->owed = 0;
+    return owed;
+}
+
+/* The peer returns credits. False: more than it can owe; the message is not to be trusted, nothing is taken. */
+static inline bool ofo_credits_gain(ofo_credits_t *credits, uint16_t returned)
+{
+    if (credits->have + (int32_t) returned > credits->count) {
+        return false;
+    }
+    credits->have += returned;
+    return true;
+}
+
+#endif /* BTL_OPENIB_CREDITS_H */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A verbs device: context, protection domain, registration cache. Registration for puts, gets and fragments
+ * goes through the cache (grdma). See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include "opal/util/show_help.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Called by the cache for a miss. An access flag of the cache is one of verbs. */
+static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_base_registration_t *reg)
+{
+    ofo_device_t *device = reg_data;
+    ofo_reg_t *own = (ofo_reg_t *) reg;
+    int access = 0;
+
+    if (reg->access_flags & (MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_WRITE)) {
+        access |= IBV_ACCESS_LOCAL_WRITE;
+    }
+    if (reg->access_flags & MCA_RCACHE_ACCESS_REMOTE_WRITE) {
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    }
+    if (reg->access_flags & MCA_RCACHE_ACCESS_REMOTE_READ) {
+        access |= IBV_ACCESS_REMOTE_READ;
+    }
+    own->mr = ibv_reg_mr(device->pd, base, size, access);
+    if (NULL == own->mr) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    own->handle.lkey = own->mr->lkey;
+    own->handle.rkey = own->mr->rkey;
+    return OPAL_SUCCESS;
+}
+
+static int cache_deregister(void *reg_data, mca_rcache_base_registration_t *reg)
+{
+    ofo_reg_t *own = (ofo_reg_t *) reg;
+
+    if (NULL != own->mr && 0 != ibv_dereg_mr(own->mr)) {
+        return OPAL_ERROR;
+    }
+    own->mr = NULL;
+    return OPAL_SUCCESS;
+}
+
+/* Registers one page: the cheapest way to see whether memory can be locked at all. */
+static bool memory_can_be_locked(ofo_device_t *device)
+{
+    enum { PROBE = 256 * 1024 };
+    void *memory = NULL;
+    struct ibv_mr *mr;
+
+    if (0 != posix_memalign(&memory, 4096, PROBE)) {
+        return false;
+    }
+    mr = ibv_reg_mr(device->pd, memory, PROBE, IBV_ACCESS_LOCAL_WRITE);
+    if (NULL != mr) {
+        ibv_dereg_mr(mr);
+    }
+    free(memory);
+    return NULL != mr;
+}
+
+static void say_locked_memory(const ofo_device_t *device)
+{
+    struct rlimit limit;
+    char text[32] = "unlimited";
+
+    if (0 == getrlimit(RLIMIT_MEMLOCK, &limit) && RLIM_INFINITY != limit.rlim_cur) {
+        snprintf(text, sizeof(text), "%llu KiB", (unsigned long long) limit.rlim_cur / 1024);
+    }
+    opal_show_help(OFO_HELP_FILE, "no locked memory", true, device->name, text);
+}
+
+static mca_rcache_base_module_t *create_cache(ofo_device_t *device)
+{
+    mca_rcache_base_resources_t resources = {
+        .cache_name = device->name,
+        .reg_data = device,
+        .sizeof_reg = sizeof(ofo_reg_t),
+        .register_mem = cache_register,
+        .deregister_mem = cache_deregister,
+    };
+
+    return mca_rcache_base_module_create("grdma", device, &resources);
+}
+
+ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
+{
+    ofo_device_t *device = calloc(1, sizeof(*device));
+
+    *why = "out of memory";
+    if (NULL == device) {
+        return NULL;
+    }
+    snprintf(device->name, sizeof(device->name), "%s", ibv_get_device_name(verbs));
+    *why = "the device cannot be opened";
+    device->context = ibv_open_device(verbs);
+    if (NULL == device->context) {
+        goto err_free;
+    }
+    *why = "the device does not answer a query";
+    if (0 != ibv_query_device(device->context, &device->attr)) {
+        goto err_close;
+    }
+    *why = "no protection domain";
+    device->pd = ibv_alloc_pd(device->context);
+    if (NULL == device->pd) {
+        goto err_close;
+    }
+    *why = "memory cannot be registered";
+    if (!memory_can_be_locked(device)) {
+        say_locked_memory(device);
+        goto err_pd;
+    }
+    *why = "no registration cache";
+    device->rcache = create_cache(device);
+    if (NULL == device->rcache) {
+        goto err_pd;
+    }
+    /* Events are read by a thread that also waits for other things. */
+    fcntl(device->context->async_fd, F_SETFL, fcntl(device->context->async_fd, F_GETFL) | O_NONBLOCK);
+    *why = NULL;
+    return device;
+
+err_pd:
+    ibv_dealloc_pd(device->pd);
+err_close:
+    ibv_close_device(device->context);
+err_free:
+    free(device);
+    return NULL;
+}
+
+void ofo_device_close(ofo_device_t *device)
+{
+    mca_rcache_base_module_destroy(device->rcache);
+    ibv_dealloc_pd(device->pd);
+    ibv_close_device(device->context);
+    free(device);
+}
+
+mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base,
+                                                     size_t size, uint32_t flags)
+{
+    mca_rcache_base_module_t *rcache = ((ofo_module_t *) btl)->device->rcache;
+    mca_rcache_base_registration_t *reg = NULL;
+
+    if (OPAL_SUCCESS
+        != rcache->rcache_register(rcache, base, size, 0, (int32_t) (flags & MCA_BTL_REG_FLAG_ACCESS_ANY), &reg)) {
+        return NULL;
+    }
+    return &((ofo_reg_t *) reg)->handle;
+}
+
+int ofo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+{
+    mca_rcache_base_module_t *rcache = ((ofo_module_t *) btl)->device->rcache;
+    ofo_reg_t *reg = (ofo_reg_t *) ((uint8_t *) handle - offsetof(ofo_reg_t, handle));
+
+    rcache->rcache_deregister(rcache, &reg->base);
+    return OPAL_SUCCESS;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What becomes of a rail's work when the rail dies: posts are refused, the PML is told once, the queue pairs are
+ * drained, what waits in lists comes back with an error, and only then the fence is done. Also the extension the
+ * PML bfo uses. Context: progress, inside the poll lock. See DESIGN.txt 4 (B3, B4) and 10.
+ */
+#include "btl_openib.h"
+
+#include "opal/util/show_help.h"
+
+#include <string.h>
+
+static void tell_pml(ofo_module_t *module, opal_proc_t *proc, const char *why)
+{
+    char text[96];
+
+    if (OFO.closing || NULL == module->error_cb) {
+        return;
+    }
+    snprintf(text, sizeof(text), "%s: %s", module->name, why);
+    module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_NONFATAL, proc, text);
+}
+
+void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
+{
+    ofo_endpoint_t *ep = qps->ep;
+
+    if (qps->error_told) {
+        return;
+    }
+    qps->error_told = true;
+    OPAL_THREAD_LOCK(&ep->lock);
+    qps->failed = true;
+    ep->gate = OFO_GATE_REFUSING;
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    tell_pml(ep->module, ep->peer->proc, why);
+    ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+}
+
+void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+{
+    OPAL_THREAD_LOCK(&ep->lock);
+    ep->qps = qps;
+    ep->up_gen = qps->gen;
+    if (!qps->failed) {
+        ep->gate = OFO_GATE_UP;
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    ofo_pending_flush(ep);
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        ofo_credits_return(ep, qps, i);
+    }
+    if (0 < qps->gen && NULL != ep->module->ext.rail_restored) {
+        ep->module->ext.rail_restored(&ep->module->super, ep->peer->proc, ep->rail, qps->gen);
+    }
+}
+
+/* ---- draining ----------------------------------------------------------------------------------- */
+
+/* One more work request behind all others: when it comes back, nothing before it is still to come. */
+static void post_marker(ofo_qp_t *qp)
+{
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker,
+                             .opcode = IBV_WR_RDMA_WRITE,
+                             .send_flags = IBV_SEND_SIGNALED},
+                       *wrong;
+
+    qp->marker_pending = 0 == ibv_post_send(qp->qp, &wr, &wrong);
+}
+
+static bool is_drained(const ofo_qpset_t *qps)
+{
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        const ofo_qp_t *qp = &qps->qp[i];
+        if (qp->marker_pending || 0 < qp->recv_posted || qp->is_returning || qp->sq_free < qp->sq_slots) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes all lists under the lock, then calls back without it. */
+static void return_pending(ofo_endpoint_t *ep)
+{
+    opal_list_t messages, rdma;
+    opal_list_item_t *item;
+
+    OBJ_CONSTRUCT(&messages, opal_list_t);
+    OBJ_CONSTRUCT(&rdma, opal_list_t);
+    OPAL_THREAD_LOCK(&ep->lock);
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        opal_list_join(&messages, opal_list_get_end(&messages), &ep->pending[i]);
+    }
+    opal_list_join(&rdma, opal_list_get_end(&rdma), &ep->pending_rdma);
+    ep->pending_count = 0;
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    while (NULL != (item = opal_list_remove_first(&messages))) {
+        ofo_send_complete((ofo_frag_t *) item, OPAL_ERROR);
+    }
+    while (NULL != (item = opal_list_remove_first(&rdma))) {
+        ofo_rdma_abandon((ofo_rdma_t *) item);
+    }
+    OBJ_DESTRUCT(&messages);
+    OBJ_DESTRUCT(&rdma);
+}
+
+void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (NULL != ep->module->ext.fence_done) {
+        ep->module->ext.fence_done(&ep->module->super, ep->peer->proc, ep->rail, gen, false);
+    }
+}
+
+static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
+{
+    ofo_ctl_t ctl = {.gen = gen};
+
+    return_pending(ep);
+    if (NULL != qps) {
+        ctl.counts.n_ok = qps->n_ok;
+        for (unsigned i = 0; i < qps->nqp; ++i) {
+            ctl.counts.n_send[i] = qps->qp[i].n_send;
+        }
+        qps->fencing = false;
+    }
+    OPAL_THREAD_LOCK(&ep->lock);
+    ep->qps = NULL;
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    ofo_fence_done_again(ep, gen);
+    ofo_tell_service(ep, OFO_MAIL_FENCE_DONE, gen, &ctl, qps);
+}
+
+void ofo_drain_check(ofo_qpset_t *qps)
+{
+    if (qps->fencing && is_drained(qps)) {
+        drain_end(qps->ep, qps, qps->gen);
+    }
+}
+
+void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
+{
+    OPAL_THREAD_LOCK(&ep->lock);
+    ep->gate = OFO_GATE_REFUSING;
+    if (NULL != qps) {
+        qps->failed = true;
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (NULL == qps) {
+        tell_pml(ep->module, ep->peer->proc, "the rail does not connect");
+        drain_end(ep, NULL, gen);
+        return;
+    }
+    if (!qps->error_told) {
+        qps->error_told = true;
+        tell_pml(ep->module, ep->peer->proc, "the rail was brought down");
+    }
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        post_marker(&qps->qp[i]);
+    }
+    qps->fencing = true;
+    ofo_drain_check(qps);
+}
+
+/* ---- ports -------------------------------------------------------------------------------------- */
+
+static void fail_endpoint(ofo_endpoint_t *ep)
+{
+    if (NULL != ep->qps) {
+        ep->qps->error_told = true; /* the port's message speaks for all its rails */
+        ep->qps->failed = true;
+        ofo_tell_service(ep, OFO_MAIL_ERROR, ep->qps->gen, NULL, NULL);
+    } else if (OFO_GATE_CLOSED == ep->gate) {
+        ep->dead_port = true;
+    } else if (OFO_GATE_WAITING == ep->gate) {
+        ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) OFO_LOAD(ep->published), NULL, NULL);
+    }
+    ep->gate = OFO_GATE_REFUSING;
+}
+
+static void for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *))
+{
+    void *peer;
+    uint64_t key;
+
+    pthread_mutex_lock(&OFO.peers_lock);
+    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, &OFO.peers)
+    {
+        ofo_endpoint_t *ep = ofo_peer_endpoint(peer, module);
+        if (NULL != ep) {
+            OPAL_THREAD_LOCK(&ep->lock);
+            visit(ep);
+            OPAL_THREAD_UNLOCK(&ep->lock);
+        }
+    }
+    pthread_mutex_unlock(&OFO.peers_lock);
+}
+
+void ofo_port_down(ofo_module_t *module)
+{
+    ofo_log(1, "%s: the port is down", module->name);
+    for_each_endpoint(module, fail_endpoint);
+    tell_pml(module, NULL, "the port is down");
+}
+
+static void revive_endpoint(ofo_endpoint_t *ep)
+{
+    if (ep->dead_port) {
+        ep->dead_port = false;
+        ep->gate = OFO_GATE_CLOSED;
+    }
+}
+
+void ofo_port_returned(ofo_module_t *module)
+{
+    ofo_log(1, "%s: the port is back", module->name);
+    for_each_endpoint(module, revive_endpoint);
+}
+
+/* ---- the extension ------------------------------------------------------------------------------ */
+
+#if BFO_BTL_FAILOVER
+static ofo_endpoint_t *endpoint_of(mca_btl_base_module_t *btl, const opal_proc_t *proc)
+{
+    ofo_peer_t *peer = ofo_peer_find(proc->proc_name.jobid, proc->proc_name.vpid);
+
+    return NULL != peer ? ofo_peer_endpoint(peer, (ofo_module_t *) btl) : NULL;
+}
+
+static bool ext_flush(mca_btl_base_module_t *btl, opal_proc_t *proc)
+{
+    ofo_endpoint_t *ep = endpoint_of(btl, proc);
+
+    return NULL == ep || (0 == ep->sends_out && 0 == ep->rdma_out && 0 == ep->pending_count);
+}
+
+static int ext_fence(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t rail, uint16_t generation)
+{
+    ofo_endpoint_t *ep = endpoint_of(btl, proc);
+    ofo_ctl_t ctl = {.type = OFO_CTL_DOWN, .rail = rail, .gen = generation};
+
+    if (NULL == ep || ep->rail != rail) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    ofo_tell_service(ep, OFO_MAIL_FENCE, generation, &ctl, NULL);
+    return OPAL_SUCCESS;
+}
+
+static opal_proc_t *ext_des_peer(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
+{
+    return ((const ofo_recv_t *) des)->from->peer->proc;
+}
+
+static bfo_rail_state_t rail_state_of(ofo_fsm_state_t state, uint16_t gen)
+{
+    switch (state) {
+    case OFO_ST_CLOSED:
+        return BFO_RAIL_CLOSED;
+    case OFO_ST_REQUESTED:
+    case OFO_ST_PROVING:
+        return 0 == gen ? BFO_RAIL_CONNECTING : BFO_RAIL_REQUESTING;
+    case OFO_ST_READY:
+    case OFO_ST_CHECKING:
+        return 0 == gen ? BFO_RAIL_CONNECTING : BFO_RAIL_READY;
+    case OFO_ST_UP:
+        return BFO_RAIL_UP;
+    case OFO_ST_DOWN:
+        return BFO_RAIL_DOWN_BOTH;
+    default:
+        return BFO_RAIL_DOWN_LOCAL;
+    }
+}
+
+/* The gate speaks first: what refuses posts is down, however service calls it at this moment. */
+static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rail_info_t *info)
+{
+    ofo_endpoint_t *ep = endpoint_of(btl, proc);
+    uint32_t published;
+
+    if (NULL == ep) {
+        return OPAL_ERR_NOT_FOUND;
+    }
+    published = (uint32_t) OFO_LOAD(ep->published);
+    info->name = ep->rail;
+    info->generation = (uint16_t) published;
+    info->state = rail_state_of((ofo_fsm_state_t) (published >> 16), info->generation);
+    if (OFO_GATE_REFUSING == ep->gate && BFO_RAIL_DOWN_BOTH != info->state) {
+        info->state = BFO_RAIL_DOWN_LOCAL;
+    } else if (OFO_GATE_UP == ep->gate) {
+        info->state = BFO_RAIL_UP;
+        info->generation = ep->up_gen;
+    } else if (BFO_RAIL_UP == info->state) {
+        info->state = BFO_RAIL_CONNECTING; /* progress has not read the letter yet */
+    }
+    return OPAL_SUCCESS;
+}
+#endif
+
+void ofo_ext_fill(ofo_module_t *module)
+{
+    memset(&module->ext, 0, sizeof(module->ext));
+#if BFO_BTL_FAILOVER
+    module->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC,
+                                  .version = BFO_BTL_EXT_VERSION,
+                                  .size = sizeof(bfo_btl_ext_t),
+                                  .flush = ext_flush,
+                                  .fence = ext_fence,
+                                  .des_peer = ext_des_peer,
+                                  .rail_state = ext_rail_state};
+    module->super.btl_flags |= MCA_BTL_FLAGS_FAILOVER_SUPPORT;
+#endif
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A module: one port (and lane) as Open MPI sees it. Its set-up and end, processes, descriptors, dump. The data
+ * path is in _send.c, _rdma.c, _recv.c. See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include "opal/class/opal_bitmap.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/mca/mpool/base/base.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAG_ALIGN = 64, FRAGS_FIRST = 8, FRAGS_MORE = 32 };
+
+OBJ_CLASS_INSTANCE(ofo_frag_t, mca_btl_base_descriptor_t, NULL, NULL);
+OBJ_CLASS_INSTANCE(ofo_rdma_t, opal_free_list_item_t, NULL, NULL);
+
+/* ---- descriptors -------------------------------------------------------------------------------- */
+
+static int frag_init(opal_free_list_item_t *item, void *context)
+{
+    ofo_frag_t *frag = (ofo_frag_t *) item;
+
+    frag->hdr = item->ptr;
+    frag->lkey = ((ofo_reg_t *) item->registration)->handle.lkey;
+    frag->list = *(uint8_t *) context;
+    frag->segment.seg_addr.pval = frag->hdr + 1;
+    frag->base.des_segments = &frag->segment;
+    frag->base.des_segment_count = 1;
+    frag->work.kind = OFO_WORK_SEND;
+    return OPAL_SUCCESS;
+}
+
+static int rdma_init(opal_free_list_item_t *item, void *context)
+{
+    ((ofo_rdma_t *) item)->work.kind = OFO_WORK_RDMA;
+    return OPAL_SUCCESS;
+}
+
+ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload)
+{
+    int list = ofo_queues_find(&OFO.queues, (uint32_t) (payload + sizeof(ofo_data_hdr_t)));
+    ofo_frag_t *frag;
+
+    if (OPAL_UNLIKELY(0 > list)) {
+        return NULL;
+    }
+    frag = (ofo_frag_t *) opal_free_list_get(&module->frags[list]);
+    if (OPAL_LIKELY(NULL != frag)) {
+        frag->segment.seg_len = payload;
+        frag->is_sendi = false;
+        frag->base.des_cbfunc = NULL;
+    }
+    return frag;
+}
+
+static mca_btl_base_descriptor_t *module_alloc(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, uint8_t order, size_t size,
+                                               uint32_t flags)
+{
+    ofo_frag_t *frag = size <= btl->btl_max_send_size ? ofo_frag_alloc((ofo_module_t *) btl, size) : NULL;
+
+    if (OPAL_UNLIKELY(NULL == frag)) {
+        return NULL;
+    }
+    frag->base.order = order;
+    frag->base.des_flags = flags;
+    return &frag->base;
+}
+
+static int module_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *des)
+{
+    ofo_frag_t *frag = (ofo_frag_t *) des;
+
+    opal_free_list_return(&((ofo_module_t *) btl)->frags[frag->list], &des->super);
+    return OPAL_SUCCESS;
+}
+
+static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl, ofo_endpoint_t *ep,
+                                                     struct opal_convertor_t *convertor, uint8_t order, size_t reserve,
+                                                     size_t *size, uint32_t flags)
+{
+    size_t most = btl->btl_max_send_size;
+    struct iovec iov;
+    uint32_t iov_count = 1;
+    ofo_frag_t *frag;
+
+    if (reserve + *size > most) {
+        *size = most - reserve;
+    }
+    frag = ofo_frag_alloc((ofo_module_t *) btl, reserve + *size);
+    if (OPAL_UNLIKELY(NULL == frag)) {
+        return NULL;
+    }
+    iov.iov_base = (uint8_t *) frag->segment.seg_addr.pval + reserve;
+    iov.iov_len = *size;
+    if (0 > opal_convertor_pack(convertor, &iov, &iov_count, size)) {
+        module_free(btl, &frag->base);
+        return NULL;
+    }
+    frag->segment.seg_len = reserve + *size;
+    frag->base.order = order;
+    frag->base.des_flags = flags;
+    return &frag->base;
+}
+
+/* ---- processes ---------------------------------------------------------------------------------- */
+
+static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs, ofo_endpoint_t **endpoints,
+                            opal_bitmap_t *reachable)
+{
+    for (size_t i = 0; i < nprocs; ++i) {
+        ofo_peer_t *peer = ofo_peer_get(&procs[i]->proc_name, procs[i]);
+        ofo_endpoint_t *ep = NULL != peer ? ofo_peer_endpoint(peer, (ofo_module_t *) btl) : NULL;
+        endpoints[i] = ep;
+        if (NULL != ep && NULL != reachable) {
+            opal_bitmap_set_bit(reachable, (int) i);
+        }
+    }
+    return OPAL_SUCCESS;
+}
+
+/* What is in flight ends on its own; the endpoint's memory stays until the component ends. */
+static int module_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs, ofo_endpoint_t **endpoints)
+{
+    OFO.closing = true;
+    for (size_t i = 0; i < nprocs; ++i) {
+        if (NULL != endpoints && NULL != endpoints[i]) {
+            OFO_STORE(endpoints[i]->peer->closing, true);
+        }
+    }
+    return OPAL_SUCCESS;
+}
+
+static int module_register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_cb_fn_t cbfunc)
+{
+    ((ofo_module_t *) btl)->error_cb = cbfunc;
+    return OPAL_SUCCESS;
+}
+
+/* ---- flush and dump ----------------------------------------------------------------------------- */
+
+static bool rdma_is_out(ofo_module_t *module, ofo_endpoint_t *only)
+{
+    void *peer;
+    uint64_t key;
+    bool out = false;
+
+    if (NULL != only) {
+        return 0 != only->rdma_out;
+    }
+    pthread_mutex_lock(&OFO.peers_lock);
+    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, &OFO.peers)
+    {
+        ofo_endpoint_t *ep = ofo_peer_endpoint(peer, module);
+        out |= NULL != ep && 0 != ep->rdma_out;
+    }
+    pthread_mutex_unlock(&OFO.peers_lock);
+    return out;
+}
+
+static int module_flush(mca_btl_base_module_t *btl, ofo_endpoint_t *ep)
+{
+    while (rdma_is_out((ofo_module_t *) btl, ep)) {
+        opal_progress();
+    }
+    return OPAL_SUCCESS;
+}
+
+static void dump_endpoint(const ofo_endpoint_t *ep)
+{
+    uint32_t published = (uint32_t) OFO_LOAD(ep->published);
+
+    opal_output(0, "  %s rail %u to %u (%s): %s gen %u, gate %d, sends out %u, rdma out %u, pending %u", ep->module->name,
+                ep->rail, ep->peer->name.vpid, ep->remote.name, ofo_fsm_state_name((ofo_fsm_state_t) (published >> 16)),
+                published & 0xffff, (int) ep->gate, ep->sends_out, ep->rdma_out, ep->pending_count);
+    for (unsigned i = 0; NULL != ep->qps && i < ep->qps->nqp; ++i) {
+        const ofo_qp_t *qp = &ep->qps->qp[i];
+        opal_output(0, "    queue pair %u: slots %d, credits %d, owed %d, receives posted %d", i, qp->sq_free,
+                    qp->credits.have, qp->credits.owed, qp->recv_posted);
+    }
+}
+
+static void dump_counters(const ofo_module_t *module)
+{
+    const ofo_counters_t *c = &module->count;
+
+    opal_output(0,
+                "bfo: %s: sends %llu, immediate %llu, puts %llu (%llu bytes), gets %llu (%llu bytes), receives %llu, "
+                "queued %llu + %llu, credit messages %llu, bad %llu, connects %llu, errors %llu, "
+                "control in %llu out %llu dropped %llu refused %llu",
+                module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
+                (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes,
+                (unsigned long long) c->receives, (unsigned long long) c->queued_sends,
+                (unsigned long long) c->queued_rdma, (unsigned long long) c->credit_messages,
+                (unsigned long long) c->bad_messages, (unsigned long long) c->connects, (unsigned long long) c->errors,
+                (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out, (unsigned long long) c->ctl_dropped,
+                (unsigned long long) c->ctl_refused);
+}
+
+static void module_dump(mca_btl_base_module_t *btl, ofo_endpoint_t *only, int verbose)
+{
+    void *peer;
+    uint64_t key;
+
+    dump_counters((ofo_module_t *) btl);
+    if (NULL != only) {
+        dump_endpoint(only);
+        return;
+    }
+    pthread_mutex_lock(&OFO.peers_lock);
+    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, &OFO.peers)
+    {
+        ofo_endpoint_t *ep = ofo_peer_endpoint(peer, (ofo_module_t *) btl);
+        if (NULL != ep) {
+            dump_endpoint(ep);
+        }
+    }
+    pthread_mutex_unlock(&OFO.peers_lock);
+}
+
+/* ---- beginning and end -------------------------------------------------------------------------- */
+
+static void free_sets(ofo_module_t *module)
+{
+    while (NULL != module->graveyard) {
+        ofo_qpset_t *qps = module->graveyard;
+        module->graveyard = qps->next;
+        ofo_qpset_destroy(qps);
+    }
+}
+
+/* Also after an init that stopped half way. */
+void ofo_module_destroy(ofo_module_t *module)
+{
+    ofo_service_stop(module);
+    free_sets(module);
+    ofo_ud_destroy(module);
+    for (int i = 0; i < module->cq_count; ++i) {
+        ibv_destroy_cq(module->cq[i]);
+    }
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        OBJ_DESTRUCT(&module->frags[i]);
+    }
+    OBJ_DESTRUCT(&module->rdmas);
+    ofo_mailbox_free(&module->inbox);
+    ofo_mailbox_free(&module->service_inbox);
+    free(module->stash);
+    free(module);
+}
+
+/* Modules share peers and write to each other's service: the first to end stops all threads, the last frees. */
+static int module_finalize(mca_btl_base_module_t *btl)
+{
+    static unsigned ended;
+
+    OFO.closing = true;
+    for (unsigned i = 0; 0 == ended && i < OFO.module_count; ++i) {
+        if (0 < OFO.params.verbose) {
+            dump_counters(OFO.module[i]);
+        }
+        ofo_service_stop(OFO.module[i]);
+    }
+    if (++ended < OFO.module_count) {
+        return OPAL_SUCCESS;
+    }
+    ofo_peers_free();
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        ofo_module_destroy(OFO.module[i]);
+    }
+    for (unsigned i = 0; i < OFO.device_count; ++i) {
+        ofo_device_close(OFO.device[i]);
+    }
+    OFO.module_count = OFO.device_count = 0;
+    ended = 0;
+    return OPAL_SUCCESS;
+}
+
+static int init_lists(ofo_module_t *module)
+{
+    mca_mpool_base_module_t *mpool = mca_mpool_base_module_lookup(NULL);
+    static uint8_t index[OFO_MAX_QPS] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        if (OPAL_SUCCESS
+            != opal_free_list_init(&module->frags[i], sizeof(ofo_frag_t), FRAG_ALIGN, OBJ_CLASS(ofo_frag_t),
+                                   OFO.queues.queue[i].size, FRAG_ALIGN, FRAGS_FIRST, -1, FRAGS_MORE, mpool,
+                                   MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, &index[i])) {
+            return OPAL_ERR_OUT_OF_RESOURCE;
+        }
+    }
+    return opal_free_list_init(&module->rdmas, sizeof(ofo_rdma_t), FRAG_ALIGN, OBJ_CLASS(ofo_rdma_t), 0, 0, FRAGS_FIRST,
+                               -1, FRAGS_MORE, NULL, 0, NULL, rdma_init, NULL);
+}
+
+void ofo_module_set_functions(ofo_module_t *module)
+{
+    mca_btl_base_module_t *super = &module->super;
+
+    super->btl_component = &mca_btl_openib_component.super;
+    super->btl_add_procs = module_add_procs;
+    super->btl_del_procs = module_del_procs;
+    super->btl_finalize = module_finalize;
+    super->btl_alloc = module_alloc;
+    super->btl_free = module_free;
+    super->btl_prepare_src = module_prepare_src;
+    super->btl_send = ofo_send;
+    super->btl_sendi = ofo_sendi;
+    super->btl_put = ofo_put;
+    super->btl_get = ofo_get;
+    super->btl_dump = module_dump;
+    super->btl_register_mem = ofo_register_mem;
+    super->btl_deregister_mem = ofo_deregister_mem;
+    super->btl_register_error = module_register_error;
+    super->btl_flush = module_flush;
+    super->btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t);
+    super->btl_put_limit = super->btl_get_limit = SIZE_MAX; /* longer than a port's message: in parts */
+    super->btl_put_alignment = super->btl_get_alignment = 0;
+    super->btl_put_local_registration_threshold = super->btl_get_local_registration_threshold = 0;
+}
+
+/* Prepares everything but the service thread, which starts when all modules stand. */
+int ofo_module_init(ofo_module_t *module)
+{
+    ofo_mailbox_init(&module->inbox);
+    ofo_mailbox_init(&module->service_inbox);
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        OBJ_CONSTRUCT(&module->frags[i], opal_free_list_t);
+    }
+    OBJ_CONSTRUCT(&module->rdmas, opal_free_list_t);
+    module->random = OFO.record.incarnation ^ (uint32_t) (module->port_index * 64 + module->lane);
+    ofo_module_set_functions(module);
+    ofo_ext_fill(module);
+    if (OPAL_SUCCESS != init_lists(module)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    return ofo_ud_create(module);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The one table of parameters, and the checks of what the user gave. A parameter that users of other versions
+ * know and that has no meaning here is accepted with a notice. See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_QUEUES "P,2048,64,32,16:P,12544,16,8,4:P,65792,8,4,2"
+
+typedef struct {
+    const char *name;
+    const char *help;
+    mca_base_var_type_t type; /* STRING, INT, UNSIGNED_INT, BOOL */
+    void *storage;
+    long initial;
+    const char *initial_text;
+    int level;
+} param_t;
+
+#define TEXT(name, field, text, level, help) \
+    {name, help, MCA_BASE_VAR_TYPE_STRING, &OFO.params.field, 0, text, OPAL_INFO_LVL_##level}
+#define NUMBER(name, field, value, level, help) \
+    {name, help, MCA_BASE_VAR_TYPE_UNSIGNED_INT, &OFO.params.field, value, NULL, OPAL_INFO_LVL_##level}
+#define SIGNED(name, field, value, level, help) \
+    {name, help, MCA_BASE_VAR_TYPE_INT, &OFO.params.field, value, NULL, OPAL_INFO_LVL_##level}
+#define TRUTH(name, field, value, level, help) \
+    {name, help, MCA_BASE_VAR_TYPE_BOOL, &OFO.params.field, value, NULL, OPAL_INFO_LVL_##level}
+
+static const param_t table[] = {
+    TEXT("if_include", if_include, NULL, 1,
+         "Devices and ports to use, as a comma-separated list of device or device:port; excludes btl_openib_if_exclude"),
+    TEXT("if_exclude", if_exclude, NULL, 1, "Devices and ports not to use; excludes btl_openib_if_include"),
+    NUMBER("max_btls", max_btls, 0, 2, "Use at most this many ports (0: all)"),
+    NUMBER("lanes", lanes, 1, 5, "Rails over each pair of ports (1 to 4)"),
+    TEXT("rail_map", rail_map, NULL, 5,
+         "Pairs of ports that form rails, instead of pairing by subnet: device:port-device:port,..."),
+    SIGNED("gid_index", gid_index, -1, 2, "Index of the GID to use on every port (-1: the RoCE v2 GID is found)"),
+    NUMBER("gid_prefix_len", gid_prefix_len, 0, 6,
+           "Length of the IP network prefix of RoCE GIDs (0: that of the interface, else 24 for IPv4 and 64 for IPv6)"),
+    TEXT("receive_queues", receive_queues, DEFAULT_QUEUES, 3,
+         "Receive queues: P (per peer) or S (shared) with P,size,count[,low[,window]], queues separated by colons"),
+    NUMBER("ib_timeout", ib_timeout, 16, 4,
+           "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31)"),
+    NUMBER("ib_retry_count", ib_retry_count, 6, 4,
+           "Transmissions of a packet before the rail is given up (1 to 7; 7 means for ever on soft-RoCE)"),
+    NUMBER("ib_rnr_retry", ib_rnr_retry, 7, 6, "Receiver-not-ready retries (0 to 7; 7 means for ever)"),
+    NUMBER("ib_min_rnr_timer", ib_min_rnr_timer, 12, 6, "Receiver-not-ready timer code (0 to 31)"),
+    NUMBER("ib_service_level", ib_service_level, 0, 6, "Service level of all queue pairs (0 to 15)"),
+    NUMBER("ib_traffic_class", ib_traffic_class, 0, 6, "Traffic class of RoCE packets (0 to 255)"),
+    NUMBER("ib_pkey_index", ib_pkey_index, 0, 6, "Index into the port's partition table"),
+    NUMBER("ib_mtu", ib_mtu, 0, 6, "Largest path MTU as code 1 (256) to 5 (4096); 0: that of the ports"),
+    NUMBER("ib_max_inline_data", ib_max_inline_data, 128, 6, "Messages up to this many bytes are sent inline"),
+    NUMBER("ib_max_rdma_dst_ops", max_rd_atomic, 16, 6, "RDMA reads in flight on one queue pair"),
+    NUMBER("rd_num", send_queue_depth, 64, 6, "Send queue slots for puts and gets of one rail, beside those for messages"),
+    NUMBER("cq_size", cq_size, 4096, 6, "Entries of a completion queue; another one is made when it is full"),
+    NUMBER("connect_timeout", connect_timeout, 5, 6, "Seconds until a rail that does not connect is given up"),
+    NUMBER("time_wait", time_wait, 5, 7, "Seconds a dead queue pair keeps its number"),
+    SIGNED("want_fork_support", want_fork_support, 1, 4,
+           "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
+    TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device"),
+    TRUTH("allow_ib", allow_ib, 1, 6, "Use ports whose link layer is InfiniBand"),
+    NUMBER("verbose", verbose, 0, 7, "1: rails and connections, 2: also each control message"),
+    NUMBER("test_record_version", test_record_version, OFO_RECORD_VERSION, 9,
+           "For tests: the version this process claims in the modex"),
+};
+
+/* Known elsewhere, without a meaning here. */
+static const struct {
+    const char *name, *why;
+} ignored[] = {
+    {"btls_per_lid", "see btl_openib_lanes"},
+    {"ib_qp_ous_rd_atom", "see btl_openib_ib_max_rdma_dst_ops"},
+    {"ib_max_mtu", "see btl_openib_ib_mtu"},
+    {"device_param_files", "there are no device parameter files"},
+    {"mtu", "see btl_openib_ib_mtu"},
+    {"connect_udcm_timeout", "see btl_openib_connect_timeout"},
+    {"connect_udcm_max_retry", "see btl_openib_connect_timeout"},
+    {"memalign", "memory is not aligned for the application"},
+    {"use_message_coalescing", "messages are not coalesced"},
+    {"apm_over_lids", "path migration is not used: rails fail over"},
+    {"apm_over_ports", "path migration is not used: rails fail over"},
+};
+static char *ignored_value[sizeof(ignored) / sizeof(ignored[0])];
+
+static void set_initial(const param_t *param)
+{
+    switch (param->type) {
+    case MCA_BASE_VAR_TYPE_STRING:
+        *(char **) param->storage = (char *) param->initial_text;
+        break;
+    case MCA_BASE_VAR_TYPE_BOOL:
+        *(bool *) param->storage = 0 != param->initial;
+        break;
+    default:
+        *(int *) param->storage = (int) param->initial;
+    }
+}
+
+int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *defaults)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); ++i) {
+        set_initial(&table[i]);
+        if (0 > mca_base_component_var_register(component, table[i].name, table[i].help, table[i].type, NULL, 0, 0,
+                                                (mca_base_var_info_lvl_t) table[i].level, MCA_BASE_VAR_SCOPE_READONLY,
+                                                table[i].storage)) {
+            return OPAL_ERROR;
+        }
+    }
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); ++i) {
+        (void) mca_base_component_var_register(component, ignored[i].name, "Accepted and not used", MCA_BASE_VAR_TYPE_STRING,
+                                               NULL, 0, 0, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY,
+                                               &ignored_value[i]);
+    }
+    return mca_btl_base_param_register(component, defaults);
+}
+
+static int bad(const char *name, const char *value, const char *rule)
+{
+    opal_show_help(OFO_HELP_FILE, "bad parameter", true, name, value, rule);
+    return OPAL_ERR_BAD_PARAM;
+}
+
+static int check_range(const char *name, unsigned value, unsigned low, unsigned high)
+{
+    char text[16], rule[48];
+
+    if (value >= low && value <= high) {
+        return OPAL_SUCCESS;
+    }
+    snprintf(text, sizeof(text), "%u", value);
+    snprintf(rule, sizeof(rule), "it must be from %u to %u", low, high);
+    return bad(name, text, rule);
+}
+
+static int check_numbers(void)
+{
+    const ofo_params_t *p = &OFO.params;
+    const struct {
+        const char *name;
+        unsigned value, low, high;
+    } range[] = {
+        {"lanes", p->lanes, 1, OFO_MAX_LANES},
+        {"ib_timeout", p->ib_timeout, 1, 31},
+        {"ib_retry_count", p->ib_retry_count, 1, 7},
+        {"ib_rnr_retry", p->ib_rnr_retry, 0, 7},
+        {"ib_min_rnr_timer", p->ib_min_rnr_timer, 0, 31},
+        {"ib_service_level", p->ib_service_level, 0, 15},
+        {"ib_traffic_class", p->ib_traffic_class, 0, 255},
+        {"ib_mtu", p->ib_mtu, 0, 5},
+        {"rd_num", p->send_queue_depth, 4, 8192},
+        {"ib_max_rdma_dst_ops", p->max_rd_atomic, 1, 255},
+        {"cq_size", p->cq_size, 64, 1u << 22},
+        {"connect_timeout", p->connect_timeout, 1, 3600},
+        {"time_wait", p->time_wait, 0, 3600},
+        {"gid_prefix_len", p->gid_prefix_len, 0, 127},
+    };
+
+    for (size_t i = 0; i < sizeof(range) / sizeof(range[0]); ++i) {
+        if (OPAL_SUCCESS != check_range(range[i].name, range[i].value, range[i].low, range[i].high)) {
+            return OPAL_ERR_BAD_PARAM;
+        }
+    }
+    return OPAL_SUCCESS;
+}
+
+int ofo_params_check(void)
+{
+    const ofo_params_t *p = &OFO.params;
+    const char *wrong = ofo_queues_parse(p->receive_queues, &OFO.queues);
+
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); ++i) {
+        if (NULL != ignored_value[i]) {
+            opal_show_help(OFO_HELP_FILE, "ignored parameter", true, ignored[i].name, ignored[i].why);
+        }
+    }
+    if (NULL != wrong) {
+        return bad("receive_queues", p->receive_queues, wrong);
+    }
+    if (NULL != p->if_include && '\0' != *p->if_include && NULL != p->if_exclude && '\0' != *p->if_exclude) {
+        return bad("if_exclude", p->if_exclude, "btl_openib_if_include and btl_openib_if_exclude cannot be given together");
+    }
+    return check_numbers();
+}

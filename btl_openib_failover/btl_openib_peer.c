@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Peers: made on first contact from the modex record, with one endpoint per rail. A process that cannot be
+ * reached is remembered too, so that it is said once. See DESIGN.txt 10 and 15.
+ */
+#include "btl_openib.h"
+
+#include "opal/mca/pmix/pmix.h"
+#include "opal/util/show_help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MODEX_KEY "bfo.btl.openib"
+
+static uint64_t key_of(uint32_t jobid, uint32_t vpid)
+{
+    return (uint64_t) jobid << 32 | vpid;
+}
+
+static bool own_name_is_higher(const opal_process_name_t *other)
+{
+    return key_of(OFO.self.jobid, OFO.self.vpid) > key_of(other->jobid, other->vpid);
+}
+
+static ofo_module_t *module_of(const ofo_pair_t *pair)
+{
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        if (OFO.module[i]->port_index == pair->local && OFO.module[i]->lane == pair->lane) {
+            return OFO.module[i];
+        }
+    }
+    return NULL;
+}
+
+static ofo_endpoint_t *endpoint_new(ofo_peer_t *peer, unsigned rail, const ofo_pair_t *pair, const ofo_port_t *remote)
+{
+    ofo_endpoint_t *ep = calloc(1, sizeof(*ep));
+
+    if (NULL == ep) {
+        return NULL;
+    }
+    ep->module = module_of(pair);
+    ep->peer = peer;
+    ep->rail = (uint8_t) rail;
+    ep->remote = *remote;
+    ep->remote_ud_qpn = remote->ud_qpn[pair->lane];
+    ep->gate = OFO_LOAD(ep->module->port_up) ? OFO_GATE_CLOSED : OFO_GATE_REFUSING;
+    ep->dead_port = OFO_GATE_REFUSING == ep->gate;
+    OBJ_CONSTRUCT(&ep->lock, opal_mutex_t);
+    for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {
+        OBJ_CONSTRUCT(&ep->pending[i], opal_list_t);
+    }
+    OBJ_CONSTRUCT(&ep->pending_rdma, opal_list_t);
+    ofo_rail_init(ep);
+    return ep;
+}
+
+static void endpoint_free(ofo_endpoint_t *ep)
+{
+    if (NULL != ep->building) {
+        ofo_qpset_destroy(ep->building);
+    }
+    if (NULL != ep->ah) {
+        ibv_destroy_ah(ep->ah);
+    }
+    for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {
+        while (NULL != opal_list_remove_first(&ep->pending[i])) {
+        }
+        OBJ_DESTRUCT(&ep->pending[i]);
+    }
+    while (NULL != opal_list_remove_first(&ep->pending_rdma)) {
+    }
+    OBJ_DESTRUCT(&ep->pending_rdma);
+    OBJ_DESTRUCT(&ep->lock);
+    free(ep);
+}
+
+/* The peer's record from the modex; false if there is none we understand. */
+static bool fetch_record(const opal_process_name_t *name, ofo_record_t *record)
+{
+    opal_process_name_t wanted = *name;
+    void *bytes = NULL;
+    size_t length = 0;
+    ofo_wire_result_t result;
+    int rc;
+
+    OPAL_MODEX_RECV_STRING(rc, MODEX_KEY, &wanted, &bytes, &length);
+    if (OPAL_SUCCESS != rc || NULL == bytes) {
+        ofo_log(1, "process %u has no openib BTL of bfo", name->vpid);
+        return false;
+    }
+    result = ofo_record_unpack(bytes, length, record);
+    if (OFO_WIRE_VERSION == result) {
+        opal_show_help(OFO_HELP_FILE, "other version", true, OFO.self.vpid, name->vpid, BFO_VERSION,
+                       (unsigned) OFO_RECORD_VERSION, (unsigned) record->version);
+    } else if (OFO_WIRE_OK != result) {
+        opal_show_help(OFO_HELP_FILE, "bad record", true, OFO.self.vpid, name->vpid);
+    }
+    free(bytes);
+    return OFO_WIRE_OK == result;
+}
+
+/* One notice per process about ports that stay without a partner. */
+static void say_fewer_rails(const ofo_peer_t *peer, const ofo_record_t *record, const ofo_rails_t *rails)
+{
+    static bool said;
+
+    if (said || 0 == OFO.record.nports || (0 == rails->unused_local && 0 == rails->unused_remote)) {
+        return;
+    }
+    said = true;
+    opal_show_help(OFO_HELP_FILE, 0 < record->nports ? "fewer rails" : "peer without ports", true, OFO.self.vpid,
+                   OFO.record.nports, peer->name.vpid, record->nports, rails->count);
+}
+
+static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
+{
+    ofo_rails_t rails;
+
+    if (!ofo_queues_match(&OFO.queues, record)) {
+        opal_show_help(OFO_HELP_FILE, "queues differ", true, OFO.self.vpid, peer->name.vpid, OFO.params.receive_queues);
+        return;
+    }
+    if (0 != ofo_rails_pair(&OFO.record, record, !peer->own_is_higher, OFO.params.rail_map, &rails)) {
+        opal_show_help(OFO_HELP_FILE, "bad parameter", true, "rail_map", OFO.params.rail_map,
+                       "it must be a list of device:port-device:port, separated by commas");
+        return;
+    }
+    say_fewer_rails(peer, record, &rails);
+    peer->incarnation = record->incarnation;
+    peer->rail_hash = rails.hash;
+    for (unsigned i = 0; i < rails.count; ++i) {
+        peer->rail[i] = endpoint_new(peer, i, &rails.pair[i], &record->port[rails.pair[i].remote]);
+        if (NULL == peer->rail[i]) {
+            return;
+        }
+        peer->rail_count = i + 1;
+        ofo_log(1, "bfo: %u->%u rail %u: %s - %s", OFO.self.vpid, peer->name.vpid, i, peer->rail[i]->module->name,
+                peer->rail[i]->remote.name);
+    }
+}
+
+static ofo_peer_t *peer_new(const opal_process_name_t *name, opal_proc_t *proc)
+{
+    ofo_peer_t *peer = calloc(1, sizeof(*peer));
+    ofo_record_t *record = malloc(sizeof(*record));
+
+    if (NULL == peer || NULL == record) {
+        free(peer);
+        free(record);
+        return NULL;
+    }
+    peer->name = *name;
+    peer->proc = NULL != proc ? proc : opal_proc_for_name(*name);
+    peer->own_is_higher = own_name_is_higher(name);
+    if (NULL != peer->proc && fetch_record(name, record)) {
+        make_rails(peer, record);
+    }
+    free(record);
+    return peer;
+}
+
+static ofo_peer_t *lookup(uint32_t jobid, uint32_t vpid)
+{
+    void *peer = NULL;
+
+    return OPAL_SUCCESS == opal_hash_table_get_value_uint64(&OFO.peers, key_of(jobid, vpid), &peer) ? peer : NULL;
+}
+
+ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid)
+{
+    ofo_peer_t *peer;
+
+    pthread_mutex_lock(&OFO.peers_lock);
+    peer = lookup(jobid, vpid);
+    pthread_mutex_unlock(&OFO.peers_lock);
+    return peer;
+}
+
+ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
+{
+    ofo_peer_t *peer;
+
+    if (key_of(name->jobid, name->vpid) == key_of(OFO.self.jobid, OFO.self.vpid)) {
+        return NULL; /* BTL self */
+    }
+    pthread_mutex_lock(&OFO.peers_lock);
+    peer = lookup(name->jobid, name->vpid);
+    if (NULL == peer) {
+        peer = peer_new(name, proc);
+        if (NULL != peer) {
+            opal_hash_table_set_value_uint64(&OFO.peers, key_of(name->jobid, name->vpid), peer);
+        }
+    }
+    pthread_mutex_unlock(&OFO.peers_lock);
+    return NULL != peer && 0 < peer->rail_count ? peer : NULL;
+}
+
+ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module)
+{
+    for (unsigned i = 0; i < peer->rail_count; ++i) {
+        if (peer->rail[i]->module == module) {
+            return peer->rail[i];
+        }
+    }
+    return NULL;
+}
+
+/* Service threads are stopped, nothing is in flight. */
+void ofo_peers_free(void)
+{
+    void *entry;
+    uint64_t key;
+
+    OPAL_HASH_TABLE_FOREACH(key, uint64, entry, &OFO.peers)
+    {
+        ofo_peer_t *peer = entry;
+        for (unsigned i = 0; i < peer->rail_count; ++i) {
+            endpoint_free(peer->rail[i]);
+        }
+        free(peer);
+    }
+    opal_hash_table_remove_all(&OFO.peers);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Completions and mail, turned into calls of the room they belong to. One thread at a time polls a module and
+ * runs its callbacks; callbacks never nest. A good completion stays here, a bad one goes to _wc_error.c.
+ * See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 16, IDLE_AFTER = 4096, IDLE_SKIP = 7 };
+
+/* A zero-byte WRITE of the handshake: service counts them, whoever reaps. */
+static void proof_completed(ofo_qpset_t *qps)
+{
+    if (0 == __atomic_sub_fetch(&qps->proving, 1, __ATOMIC_SEQ_CST)) {
+        ofo_tell_service(qps->ep, OFO_MAIL_PROVED, qps->gen, NULL, NULL);
+    }
+}
+
+static void send_completed(ofo_work_t *work)
+{
+    ofo_frag_t *frag = (ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work));
+    ofo_endpoint_t *ep = frag->ep;
+    ofo_qpset_t *qps = work->qps;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    ++qps->qp[work->qp].sq_free;
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    ++qps->qp[work->qp].n_send;
+    ++qps->n_ok;
+    ofo_send_complete(frag, OPAL_SUCCESS);
+    ofo_pending_flush(ep);
+}
+
+static void rdma_completed(ofo_work_t *work)
+{
+    ofo_rdma_t *rdma = (ofo_rdma_t *) ((uint8_t *) work - offsetof(ofo_rdma_t, work));
+    ofo_endpoint_t *ep = rdma->ep;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    ++work->qps->qp[work->qp].sq_free;
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    ofo_rdma_part_done(rdma, OPAL_SUCCESS);
+    ofo_pending_flush(ep);
+}
+
+static void return_completed(ofo_work_t *work)
+{
+    ofo_qpset_t *qps = work->qps;
+
+    qps->qp[work->qp].is_returning = false;
+    ++qps->qp[work->qp].n_send;
+    ++qps->n_ok;
+    if (ofo_credits_must_return(&qps->qp[work->qp].credits)) {
+        ofo_credits_return(qps->ep, qps, work->qp);
+    }
+}
+
+static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
+{
+    ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc->wr_id;
+
+    switch (work->kind) {
+    case OFO_WORK_RECV:
+        ofo_recv_handle(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc->byte_len);
+        break;
+    case OFO_WORK_SEND:
+        send_completed(work);
+        break;
+    case OFO_WORK_RDMA:
+        rdma_completed(work);
+        break;
+    case OFO_WORK_RETURN:
+        return_completed(work);
+        break;
+    case OFO_WORK_PROVE:
+        proof_completed(work->qps);
+        break;
+    case OFO_WORK_MARKER:
+        work->qps->qp[work->qp].marker_pending = false;
+        ofo_drain_check(work->qps);
+        break;
+    default:
+        break;
+    }
+}
+
+static void handle(ofo_module_t *module, const struct ibv_wc *wc)
+{
+    if (OPAL_LIKELY(IBV_WC_SUCCESS == wc->status)) {
+        handle_good(module, wc);
+    } else {
+        ofo_wc_error(module, wc);
+    }
+}
+
+static void handle_unknown(ofo_module_t *module, const ofo_ctl_t *ctl)
+{
+    opal_process_name_t name = {.jobid = ctl->jobid, .vpid = ctl->vpid};
+    ofo_peer_t *peer = ofo_peer_get(&name, NULL);
+    ofo_endpoint_t *ep = NULL != peer ? ofo_peer_endpoint(peer, module) : NULL;
+
+    if (NULL != ep && ctl->src_inc == peer->incarnation && ctl->rail == ep->rail) {
+        ofo_tell_service(ep, OFO_MAIL_CTL, ctl->gen, ctl, NULL);
+    }
+}
+
+static void handle_mail(ofo_module_t *module)
+{
+    ofo_mail_t *mail = ofo_mailbox_take(&module->inbox);
+
+    while (NULL != mail) {
+        ofo_mail_t *next = mail->next;
+        switch (mail->kind) {
+        case OFO_MAIL_UP:
+            ofo_rail_up(mail->ep, mail->qps);
+            break;
+        case OFO_MAIL_DRAIN:
+            ofo_drain_start(mail->ep, mail->qps, mail->gen);
+            break;
+        case OFO_MAIL_FENCED:
+            ofo_fence_done_again(mail->ep, mail->gen);
+            break;
+        case OFO_MAIL_UNKNOWN:
+            handle_unknown(module, &mail->ctl);
+            break;
+        case OFO_MAIL_PORT_DOWN:
+            ofo_port_down(module);
+            break;
+        case OFO_MAIL_PORT_UP:
+            ofo_port_returned(module);
+            break;
+        default:
+            break;
+        }
+        free(mail);
+        mail = next;
+    }
+}
+
+/* What service took from the CQ comes first: it is older. */
+static int handle_stash(ofo_module_t *module)
+{
+    int count = (int) module->stash_count;
+
+    module->stash_count = 0;
+    for (int i = 0; i < count; ++i) {
+        handle(module, &module->stash[i]);
+    }
+    return count;
+}
+
+static int poll_cqs(ofo_module_t *module)
+{
+    struct ibv_wc wc[BATCH];
+    int cqs = OFO_LOAD(module->cq_count), total = 0;
+
+    for (int c = 0; c < cqs; ++c) {
+        int n = ibv_poll_cq(module->cq[c], BATCH, wc);
+        for (int i = 0; i < n; ++i) {
+            handle(module, &wc[i]);
+        }
+        total += n > 0 ? n : 0;
+    }
+    return total;
+}
+
+int ofo_module_progress(ofo_module_t *module)
+{
+    int count = 0;
+
+    if (!ofo_poll_try_lock(module)) {
+        return 0;
+    }
+    if (OPAL_UNLIKELY(0 != __atomic_load_n(&module->inbox.count, __ATOMIC_RELAXED))) {
+        handle_mail(module);
+    }
+    if (OPAL_UNLIKELY(0 != module->stash_count)) {
+        count = handle_stash(module);
+    }
+    count += poll_cqs(module);
+    ofo_poll_unlock(module);
+    return count;
+}
+
+int ofo_component_progress(void)
+{
+    int count = 0;
+
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        ofo_module_t *module = OFO.module[i];
+        /* A rail where nothing happened for long is looked at every eighth time. */
+        if (IDLE_AFTER < module->idle_polls && 0 != (++module->idle_polls & IDLE_SKIP)) {
+            continue;
+        }
+        int n = ofo_module_progress(module);
+        module->idle_polls = 0 < n ? 0 : module->idle_polls + 1;
+        count += n;
+    }
+    return count;
+}
+
+static bool stash(ofo_module_t *module, const struct ibv_wc *wc)
+{
+    if (module->stash_count == module->stash_size) {
+        unsigned size = 0 == module->stash_size ? 64 : 2 * module->stash_size;
+        struct ibv_wc *grown = realloc(module->stash, size * sizeof(*grown));
+        if (NULL == grown) {
+            return false;
+        }
+        module->stash = grown;
+        module->stash_size = size;
+    }
+    module->stash[module->stash_count++] = *wc;
+    return true;
+}
+
+void ofo_poll_for_proof(ofo_module_t *module)
+{
+    struct ibv_wc wc;
+
+    if (!ofo_poll_try_lock(module)) {
+        return; /* progress is at it */
+    }
+    for (int c = 0; c < module->cq_count; ++c) {
+        while (0 < ibv_poll_cq(module->cq[c], 1, &wc)) {
+            ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc.wr_id;
+            if (IBV_WC_SUCCESS == wc.status && OFO_WORK_PROVE == work->kind) {
+                proof_completed(work->qps);
+            } else if (!stash(module, &wc)) {
+                abort(); /* out of memory with a completion in hand: nothing can be told to anybody */
+            }
+        }
+    }
+    ofo_poll_unlock(module);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Which ports are used, and what the modex says about each: link layer, GID, subnet, rate. RoCE GIDs are found
+ * by value and type, since their index moves when an address comes or goes. See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/util/show_help.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+typedef struct {
+    unsigned devices;  /* seen */
+    unsigned usable;   /* opened */
+    unsigned matched;  /* ports that passed if_include and if_exclude */
+    unsigned active;   /* of those, active ones */
+} survey_t;
+
+/* ---- selection ---------------------------------------------------------------------------------- */
+
+/* Is "device" or "device:port" an entry of the list? */
+static bool list_names(const char *list, const char *device, unsigned port)
+{
+    char with_port[IBV_SYSFS_NAME_MAX + 8];
+    size_t length;
+
+    snprintf(with_port, sizeof(with_port), "%s:%u", device, port);
+    for (; '\0' != *list; list += length + (',' == list[length])) {
+        length = strcspn(list, ",");
+        if ((strlen(device) == length && 0 == strncmp(list, device, length))
+            || (strlen(with_port) == length && 0 == strncmp(list, with_port, length))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_given(const char *list)
+{
+    return NULL != list && '\0' != *list;
+}
+
+static bool is_wanted(const char *device, unsigned port)
+{
+    if (is_given(OFO.params.if_include)) {
+        return list_names(OFO.params.if_include, device, port);
+    }
+    return !is_given(OFO.params.if_exclude) || !list_names(OFO.params.if_exclude, device, port);
+}
+
+/* ---- GIDs and subnets --------------------------------------------------------------------------- */
+
+static bool is_zero(const uint8_t *gid)
+{
+    static const uint8_t zero[16];
+
+    return 0 == memcmp(gid, zero, sizeof(zero));
+}
+
+/* RoCE: the higher the better; 0 is unusable. */
+static int gid_rank(const struct ibv_gid_entry *entry)
+{
+    if (IBV_GID_TYPE_ROCE_V2 != entry->gid_type || is_zero(entry->gid.raw)) {
+        return 0;
+    }
+    if (0 == memcmp(entry->gid.raw, v4_mapped, sizeof(v4_mapped))) {
+        return 3;
+    }
+    return 0xfe == entry->gid.raw[0] ? 1 : 2; /* link-local last */
+}
+
+static bool choose_gid(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best)
+{
+    int best_rank = 0;
+
+    if (0 <= OFO.params.gid_index) {
+        return 0 == ibv_query_gid_ex(context, port, (uint32_t) OFO.params.gid_index, best, 0) && !is_zero(best->gid.raw);
+    }
+    for (int i = 0; i < table_len; ++i) {
+        struct ibv_gid_entry entry;
+        if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0) && gid_rank(&entry) > best_rank) {
+            best_rank = gid_rank(&entry);
+            *best = entry;
+        }
+    }
+    return 0 < best_rank;
+}
+
+bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
+{
+    for (int i = 0; i < module->port_attr.gid_tbl_len; ++i) {
+        struct ibv_gid_entry entry;
+        if (0 == ibv_query_gid_ex(module->device->context, module->port_num, (uint32_t) i, &entry, 0)
+            && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))
+            && (!module->use_grh || IBV_LINK_LAYER_ETHERNET != module->port_attr.link_layer
+                || IBV_GID_TYPE_ROCE_V2 == entry.gid_type)) {
+            module->gid_index = (uint8_t) i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static unsigned mask_length(const uint8_t *mask, unsigned bytes)
+{
+    unsigned length = 0;
+
+    while (length < 8 * bytes && (mask[length / 8] & (0x80 >> length % 8))) {
+        ++length;
+    }
+    return length;
+}
+
+/* Prefix length of the interface that has the address; 0 if there is none. */
+static unsigned interface_prefix(const uint8_t *gid, bool v4)
+{
+    struct ifaddrs *all, *i;
+    unsigned length = 0;
+
+    if (0 != getifaddrs(&all)) {
+        return 0;
+    }
+    for (i = all; NULL != i && 0 == length; i = i->ifa_next) {
+        if (NULL == i->ifa_addr || NULL == i->ifa_netmask) {
+            continue;
+        }
+        if (v4 && AF_INET == i->ifa_addr->sa_family
+            && 0 == memcmp(&((struct sockaddr_in *) i->ifa_addr)->sin_addr, gid + 12, 4)) {
+            length = mask_length((uint8_t *) &((struct sockaddr_in *) i->ifa_netmask)->sin_addr, 4);
+        } else if (!v4 && AF_INET6 == i->ifa_addr->sa_family
+                   && 0 == memcmp(&((struct sockaddr_in6 *) i->ifa_addr)->sin6_addr, gid, 16)) {
+            length = mask_length((uint8_t *) &((struct sockaddr_in6 *) i->ifa_netmask)->sin6_addr, 16);
+        }
+    }
+    freeifaddrs(all);
+    return length;
+}
+
+static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
+{
+    bool v4 = 0 == memcmp(gid, v4_mapped, sizeof(v4_mapped));
+    unsigned length = OFO.params.gid_prefix_len, bytes = v4 ? 4 : 16;
+
+    if (0 == length) {
+        length = interface_prefix(gid, v4);
+    }
+    if (0 == length || 8 * bytes < length) {
+        length = v4 ? 24 : 64;
+    }
+    subnet->type = v4 ? OFO_NET_IPV4 : OFO_NET_IPV6;
+    subnet->prefix_len = (uint8_t) length;
+    memcpy(subnet->key, v4 ? gid + 12 : gid, bytes);
+    for (unsigned bit = length; bit < 8 * bytes; ++bit) {
+        subnet->key[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
+    }
+}
+
+static bool describe_address(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr,
+                             ofo_port_t *port, ofo_module_t *module)
+{
+    struct ibv_gid_entry entry = {.gid_index = 0};
+
+    module->use_grh = true;
+    if (IBV_LINK_LAYER_ETHERNET == attr->link_layer) {
+        if (!choose_gid(device->context, number, attr->gid_tbl_len, &entry)) {
+            opal_show_help(OFO_HELP_FILE, "no gid", true, module->name, OFO.params.gid_index);
+            return false;
+        }
+        set_ip_subnet(entry.gid.raw, &port->subnet);
+        memcpy(port->guid, entry.gid.raw, sizeof(port->guid));
+    } else {
+        unsigned index = 0 <= OFO.params.gid_index ? (unsigned) OFO.params.gid_index : 0;
+        if (0 != ibv_query_gid(device->context, (uint8_t) number, (int) index, &entry.gid)) {
+            return false;
+        }
+        entry.gid_index = index;
+        module->use_grh = 0 == attr->lid;
+        port->subnet.type = OFO_NET_IB;
+        port->subnet.prefix_len = 64;
+        memcpy(port->subnet.key, entry.gid.raw, 8);
+        memcpy(port->guid, entry.gid.raw + 8, 8);
+    }
+    memcpy(port->gid, entry.gid.raw, sizeof(port->gid));
+    module->gid_index = (uint8_t) entry.gid_index;
+    return true;
+}
+
+/* Mbit/s of data on the wire. */
+static uint32_t port_rate(const struct ibv_port_attr *attr)
+{
+    static const uint32_t speed[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
+    static const uint32_t width[] = {1, 4, 8, 12, 2};
+    unsigned s = 0, w = 0;
+
+    while (s < 7 && attr->active_speed >> (s + 1)) {
+        ++s;
+    }
+    while (w < 4 && attr->active_width >> (w + 1)) {
+        ++w;
+    }
+    return speed[s] * width[w];
+}
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t *port, unsigned lane)
+{
+    ofo_module_t *module = malloc(sizeof(*module));
+
+    if (NULL == module) {
+        return false;
+    }
+    *module = *model;
+    module->lane = (uint8_t) lane;
+    module->owns_async = 0 == device->users;
+    if (OPAL_SUCCESS != ofo_module_init(module)) {
+        opal_show_help(OFO_HELP_FILE, "no resources", true, module->name);
+        ofo_module_destroy(module);
+        return false;
+    }
+    ++device->users;
+    port->ud_qpn[lane] = module->ud.qp->qp_num;
+    port->qkey = module->ud.qkey;
+    port->lanes = (uint8_t) (lane + 1);
+    OFO.module[OFO.module_count++] = module;
+    return true;
+}
+
+static void add_port(ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr,
+                     const mca_btl_base_module_t *defaults)
+{
+    ofo_port_t *port = &OFO.record.port[OFO.record.nports];
+    ofo_module_t model = {.super = *defaults, .device = device, .port_num = (uint8_t) number, .port_attr = *attr};
+
+    memset(port, 0, sizeof(*port));
+    snprintf(model.name, sizeof(model.name), "%.16s:%u", device->name, number);
+    if (!describe_address(device, number, attr, port, &model)) {
+        return;
+    }
+    memcpy(port->name, model.name, sizeof(port->name));
+    port->lid = attr->lid;
+    port->mtu = (uint8_t) attr->active_mtu;
+    port->rate = port_rate(attr);
+    model.port_up = true;
+    model.wake_fd = -1;
+    model.port_index = OFO.record.nports;
+    model.max_message = 0 < attr->max_msg_sz ? attr->max_msg_sz : 1u << 20;
+    if (0 == model.super.btl_bandwidth) {
+        model.super.btl_bandwidth = port->rate / OFO.params.lanes;
+    }
+    for (unsigned lane = 0; lane < OFO.params.lanes; ++lane) {
+        if (!add_lane(device, &model, port, lane)) {
+            break;
+        }
+    }
+    if (0 < port->lanes) {
+        ++OFO.record.nports;
+    }
+}
+
+static bool there_is_room(void)
+{
+    return OFO_MAX_PORTS > OFO.record.nports && (0 == OFO.params.max_btls || OFO.params.max_btls > OFO.record.nports);
+}
+
+static void look_at_port(ofo_device_t *device, unsigned number, const mca_btl_base_module_t *defaults, survey_t *survey)
+{
+    struct ibv_port_attr attr;
+
+    if (!there_is_room() || !is_wanted(device->name, number)
+        || 0 != ibv_query_port(device->context, (uint8_t) number, &attr)
+        || (IBV_LINK_LAYER_ETHERNET != attr.link_layer && !OFO.params.allow_ib)) {
+        return;
+    }
+    ++survey->matched;
+    if (IBV_PORT_ACTIVE == attr.state) {
+        ++survey->active;
+        add_port(device, number, &attr, defaults);
+    }
+}
+
+static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t *defaults, survey_t *survey)
+{
+    const char *why;
+    ofo_device_t *device;
+
+    ++survey->devices;
+    if (!there_is_room()) {
+        return;
+    }
+    device = ofo_device_open(verbs, &why);
+    if (NULL == device) {
+        ofo_log(1, "%s: %s", ibv_get_device_name(verbs), why);
+        return;
+    }
+    ++survey->usable;
+    for (unsigned port = 1; port <= device->attr.phys_port_cnt; ++port) {
+        look_at_port(device, port, defaults, survey);
+    }
+    if (0 == device->users) {
+        ofo_device_close(device);
+    } else {
+        OFO.device[OFO.device_count++] = device;
+    }
+}
+
+/* Names of the interface lists that fit no device at all. */
+static void warn_about_names(struct ibv_device **list, int count, const char *parameter, const char *names)
+{
+    while (OFO.params.warn_no_device && NULL != names && '\0' != *names) {
+        size_t length = strcspn(names, ","), name = strcspn(names, ",:");
+        bool found = false;
+        for (int i = 0; i < count && !found; ++i) {
+            const char *device = ibv_get_device_name(list[i]);
+            found = strlen(device) == name && 0 == strncmp(device, names, name);
+        }
+        if (!found) {
+            char text[64];
+            snprintf(text, sizeof(text), "%.*s", (int) length, names);
+            opal_show_help(OFO_HELP_FILE, "no such device", true, parameter, text);
+        }
+        names += length + (',' == names[length]);
+    }
+}
+
+/* Did the user ask for this BTL by name? Only then its absence is news. */
+static bool was_asked_for(void)
+{
+    int index = mca_base_var_find("opal", "btl", NULL, NULL);
+    const char **value = NULL;
+
+    return 0 <= index && OPAL_SUCCESS == mca_base_var_get_value(index, (void *) &value, NULL, NULL) && NULL != value
+           && NULL != *value && '^' != **value && NULL != strstr(*value, "openib");
+}
+
+static void say_why_none(const survey_t *survey)
+{
+    const char *include = is_given(OFO.params.if_include) ? OFO.params.if_include : "(not given)";
+    const char *exclude = is_given(OFO.params.if_exclude) ? OFO.params.if_exclude : "(not given)";
+
+    if (0 == survey->devices || 0 == survey->usable) {
+        if (was_asked_for()) {
+            opal_show_help(OFO_HELP_FILE, "no device", true, survey->devices);
+        }
+    } else if (0 == survey->matched) {
+        opal_show_help(OFO_HELP_FILE, "no matching port", true, include, exclude);
+    } else if (0 == survey->active) {
+        opal_show_help(OFO_HELP_FILE, "no active port", true, survey->matched);
+    }
+}
+
+int ofo_ports_open(mca_btl_base_module_t *defaults)
+{
+    survey_t survey = {.devices = 0};
+    int count = 0;
+    struct ibv_device **list = ibv_get_device_list(&count);
+
+    for (int i = 0; NULL != list && i < count; ++i) {
+        look_at_device(list[i], defaults, &survey);
+    }
+    if (NULL != list) {
+        warn_about_names(list, count, "btl_openib_if_include", OFO.params.if_include);
+        warn_about_names(list, count, "btl_openib_if_exclude", OFO.params.if_exclude);
+        ibv_free_device_list(list);
+    }
+    if (0 == OFO.module_count) {
+        say_why_none(&survey);
+    }
+    return (int) OFO.module_count;
+}

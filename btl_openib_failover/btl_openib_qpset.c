@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The queue pairs of one generation of one rail: made, connected, proved, put into error, destroyed. A set is
+ * never used twice: a rejoin makes a new one. Context: service. See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OWN_WORK = 3 /* slots for returns, proof and marker */, RETURN_SLOT = 64, PAGE = 4096 };
+
+static uint32_t message_slots(unsigned index)
+{
+    const ofo_queue_t *queue = &OFO.queues.queue[index];
+
+    return 'P' == queue->type ? queue->count : queue->window;
+}
+
+static uint32_t send_slots(unsigned index)
+{
+    return message_slots(index) + (0 == index ? OFO.params.send_queue_depth : 0);
+}
+
+static uint32_t recv_slots(unsigned index)
+{
+    const ofo_queue_t *queue = &OFO.queues.queue[index];
+
+    return 'P' == queue->type ? queue->count : 0;
+}
+
+/* A CQ with room for every work request of the set; a new one, twice as large, when the last one is full. */
+static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
+{
+    int count = module->cq_count, size = 0 == count ? (int) OFO.params.cq_size : 2 * module->cq_size;
+    struct ibv_cq *cq;
+
+    if (0 < count && need <= module->cq_room) {
+        module->cq_room -= need;
+        return module->cq[count - 1];
+    }
+    if (OFO_MAX_CQS == count) {
+        return NULL;
+    }
+    if (size < need) {
+        size = need;
+    }
+    if (size > module->device->attr.max_cqe) {
+        size = module->device->attr.max_cqe;
+    }
+    cq = need <= size ? ibv_create_cq(module->device->context, size, NULL, NULL, 0) : NULL;
+    if (NULL != cq) {
+        module->cq[count] = cq;
+        module->cq_size = size;
+        module->cq_room = size - need;
+        OFO_STORE(module->cq_count, count + 1);
+    }
+    return cq;
+}
+
+static int allocate_buffers(ofo_qpset_t *qps, struct ibv_pd *pd)
+{
+    size_t size = (size_t) RETURN_SLOT * qps->nqp, recvs = 0;
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        size += (size_t) recv_slots(i) * OFO.queues.queue[i].size;
+        recvs += recv_slots(i);
+    }
+    qps->memory_size = (size + PAGE - 1) / PAGE * PAGE;
+    if (0 != posix_memalign((void **) &qps->memory, PAGE, qps->memory_size)) {
+        qps->memory = NULL;
+        return -1;
+    }
+    memset(qps->memory, 0, RETURN_SLOT * qps->nqp);
+    qps->recvs = calloc(0 == recvs ? 1 : recvs, sizeof(*qps->recvs));
+    qps->mr = ibv_reg_mr(pd, qps->memory, qps->memory_size, IBV_ACCESS_LOCAL_WRITE);
+    return NULL != qps->recvs && NULL != qps->mr ? 0 : -1;
+}
+
+static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
+{
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_RC,
+        .send_cq = qps->cq,
+        .recv_cq = qps->cq,
+        .cap = {.max_send_wr = send_slots(index) + OWN_WORK,
+                .max_recv_wr = recv_slots(index) + 1,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
+                .max_inline_data = OFO.params.ib_max_inline_data},
+    };
+    struct ibv_qp *qp = ibv_create_qp(module->device->pd, &init);
+
+    if (NULL == qp && 0 < OFO.params.ib_max_inline_data) {
+        init.cap.max_inline_data = 0;
+        qp = ibv_create_qp(module->device->pd, &init);
+    }
+    if (NULL != qp) {
+        uint32_t inline_max = init.cap.max_inline_data;
+        qps->qp[index].inline_max
+            = inline_max < OFO.params.ib_max_inline_data ? inline_max : OFO.params.ib_max_inline_data;
+    }
+    return qp;
+}
+
+static int move_to_init(ofo_module_t *module, struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+                               .pkey_index = (uint16_t) OFO.params.ib_pkey_index,
+                               .port_num = module->port_num,
+                               .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
+                                                  | IBV_ACCESS_REMOTE_READ};
+
+    return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static int create_one(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
+{
+    const ofo_queue_t *queue = &OFO.queues.queue[index];
+    ofo_qp_t *qp = &qps->qp[index];
+
+    qp->qp = create_qp(module, qps, index);
+    if (NULL == qp->qp || 0 != move_to_init(module, qp->qp)) {
+        return -1;
+    }
+    module->random = module->random * 1664525u + 1013904223u;
+    qp->psn = module->random >> 8;
+    qp->shared = 'S' == queue->type;
+    qp->sq_free = qp->sq_slots = (int32_t) send_slots(index);
+    ofo_credits_init(&qp->credits, (int32_t) queue->count, (int32_t) queue->window);
+    qp->returns = (ofo_work_t){.kind = OFO_WORK_RETURN, .qp = (uint8_t) index, .qps = qps};
+    qp->prove = (ofo_work_t){.kind = OFO_WORK_PROVE, .qp = (uint8_t) index, .qps = qps};
+    qp->marker = (ofo_work_t){.kind = OFO_WORK_MARKER, .qp = (uint8_t) index, .qps = qps};
+    qp->returns_hdr = (ofo_data_hdr_t *) (qps->memory + RETURN_SLOT * index);
+    return 0;
+}
+
+static int post_all_recvs(ofo_qpset_t *qps)
+{
+    uint8_t *at = qps->memory + RETURN_SLOT * qps->nqp;
+    ofo_recv_t *recv = qps->recvs;
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        for (uint32_t k = 0; k < recv_slots(i); ++k, ++recv, at += OFO.queues.queue[i].size) {
+            recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = (uint8_t) i, .qps = qps};
+            recv->sge = (struct ibv_sge){.addr = (uintptr_t) at,
+                                         .length = OFO.queues.queue[i].size,
+                                         .lkey = qps->mr->lkey};
+            recv->from = qps->ep;
+            recv->base.des_segments = &recv->segment;
+            recv->base.des_segment_count = 1;
+            recv->base.order = (uint8_t) i;
+            if (0 != ofo_recv_post(qps, recv)) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
+{
+    ofo_qpset_t *qps = calloc(1, sizeof(*qps));
+    int need = 0;
+
+    if (NULL == qps) {
+        return NULL;
+    }
+    qps->ep = ep;
+    qps->gen = gen;
+    qps->nqp = OFO.queues.count;
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        need += (int) (send_slots(i) + recv_slots(i) + OWN_WORK + 1);
+    }
+    qps->cq = reserve_cq(ep->module, need);
+    if (NULL == qps->cq || 0 != allocate_buffers(qps, ep->module->device->pd)) {
+        goto err_destroy;
+    }
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        if (0 != create_one(ep->module, qps, i)) {
+            goto err_destroy;
+        }
+    }
+    if (0 != post_all_recvs(qps)) {
+        goto err_destroy;
+    }
+    return qps;
+
+err_destroy:
+    ofo_log(1, "%s: no queue pairs for rail %u to %u: %s", ep->module->name, ep->rail, ep->peer->name.vpid,
+            strerror(errno));
+    ofo_qpset_destroy(qps);
+    return NULL;
+}
+
+static uint8_t negotiated_mtu(const ofo_module_t *module, uint8_t theirs)
+{
+    uint8_t mtu = (uint8_t) module->port_attr.active_mtu;
+
+    if (0 < OFO.params.ib_mtu && OFO.params.ib_mtu < mtu) {
+        mtu = (uint8_t) OFO.params.ib_mtu;
+    }
+    return theirs < mtu ? theirs : mtu;
+}
+
+static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remote, unsigned index)
+{
+    int reads = module->device->attr.max_qp_rd_atom;
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = (enum ibv_mtu) negotiated_mtu(module, remote->mtu),
+        .dest_qp_num = remote->qp[index].qpn,
+        .rq_psn = remote->qp[index].psn,
+        .max_dest_rd_atomic = (uint8_t) ((unsigned) reads < OFO.params.max_rd_atomic ? (unsigned) reads
+                                                                                      : OFO.params.max_rd_atomic),
+        .min_rnr_timer = (uint8_t) OFO.params.ib_min_rnr_timer,
+        .ah_attr = {.dlid = remote->lid, .sl = (uint8_t) OFO.params.ib_service_level, .port_num = module->port_num},
+    };
+
+    if (module->use_grh) {
+        attr.ah_attr.is_global = 1;
+        attr.ah_attr.grh.sgid_index = module->gid_index;
+        attr.ah_attr.grh.hop_limit = 64;
+        attr.ah_attr.grh.traffic_class = (uint8_t) OFO.params.ib_traffic_class;
+        memcpy(&attr.ah_attr.grh.dgid, remote->gid, sizeof(attr.ah_attr.grh.dgid));
+    }
+    return ibv_modify_qp(qp->qp, &attr,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN
+                             | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+static int move_to_rts(ofo_module_t *module, ofo_qp_t *qp)
+{
+    int reads = module->device->attr.max_qp_init_rd_atom;
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTS,
+        .timeout = (uint8_t) OFO.params.ib_timeout,
+        .retry_cnt = (uint8_t) OFO.params.ib_retry_count,
+        .rnr_retry = (uint8_t) (qp->shared ? 7 : OFO.params.ib_rnr_retry),
+        .sq_psn = qp->psn,
+        .max_rd_atomic = (uint8_t) ((unsigned) reads < OFO.params.max_rd_atomic ? (unsigned) reads
+                                                                                 : OFO.params.max_rd_atomic),
+    };
+
+    return ibv_modify_qp(qp->qp, &attr,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN
+                             | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
+{
+    ofo_module_t *module = qps->ep->module;
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        if (0 != move_to_rtr(module, &qps->qp[i], remote, i) || 0 != move_to_rts(module, &qps->qp[i])) {
+            ofo_log(1, "%s: rail %u to %u does not connect: %s", module->name, qps->ep->rail,
+                    qps->ep->peer->name.vpid, strerror(errno));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int ofo_qpset_prove(ofo_qpset_t *qps)
+{
+    __atomic_store_n(&qps->proving, (int32_t) qps->nqp, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->qp[i].prove,
+                                 .opcode = IBV_WR_RDMA_WRITE,
+                                 .send_flags = IBV_SEND_SIGNALED},
+                           *wrong;
+        if (0 != ibv_post_send(qps->qp[i].qp, &wr, &wrong)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void ofo_qpset_error(ofo_qpset_t *qps)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        if (NULL != qps->qp[i].qp) {
+            (void) ibv_modify_qp(qps->qp[i].qp, &attr, IBV_QP_STATE); /* a failure is the fence's to bound */
+        }
+    }
+}
+
+/* Also for a set whose creation stopped half way. */
+void ofo_qpset_destroy(ofo_qpset_t *qps)
+{
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        if (NULL != qps->qp[i].qp) {
+            ibv_destroy_qp(qps->qp[i].qp);
+        }
+    }
+    if (NULL != qps->mr) {
+        ibv_dereg_mr(qps->mr);
+    }
+    free(qps->recvs);
+    free(qps->memory);
+    free(qps);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Receive queue specifications: read, compared, published.
+ */
+#include "btl_openib_queues.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE_MIN = 256, SIZE_MAX_BYTES = 16 << 20, COUNT_MIN = 2, COUNT_MAX = 16384, FIELDS_MAX = 5 };
+
+/* Reads ",number" up to FIELDS_MAX times; returns how many, or -1. */
+static int read_numbers(const char *text, size_t length, unsigned long *number)
+{
+    const char *end = text + length;
+    int count = 0;
+
+    while (text < end) {
+        char *next;
+        if (',' != *text || FIELDS_MAX == count || '0' > text[1] || '9' < text[1]) {
+            return -1;
+        }
+        number[count++] = strtoul(text + 1, &next, 10);
+        text = next;
+    }
+    return text == end ? count : -1;
+}
+
+static const char *read_queue(const char *text, size_t length, ofo_queue_t *queue)
+{
+    unsigned long number[FIELDS_MAX] = {0};
+    int count;
+
+    if (0 == length || ('P' != *text && 'S' != *text)) {
+        return 0 < length && 'X' == *text ? "XRC queues (X) are not supported" : "a queue must begin with P or S";
+    }
+    count = read_numbers(text + 1, length - 1, number);
+    if (2 > count) {
+        return "a queue needs at least a buffer size and a number of buffers";
+    }
+    if (SIZE_MIN > number[0] || SIZE_MAX_BYTES < number[0]) {
+        return "a buffer must have 256 bytes to 16 MiB";
+    }
+    if (COUNT_MIN > number[1] || COUNT_MAX < number[1]) {
+        return "a queue must have 2 to 16384 buffers";
+    }
+    queue->type = *text;
+    queue->size = (uint32_t) number[0];
+    queue->count = (uint32_t) number[1];
+    queue->low = 2 < count && number[2] <= number[1] ? (uint32_t) number[2] : queue->count / 2;
+    if (3 < count && 0 < number[3] && COUNT_MAX >= number[3]) {
+        queue->window = (uint32_t) number[3];
+    } else {
+        queue->window = 'P' == queue->type ? queue->count / 4 : queue->count / 2;
+    }
+    if (0 == queue->window) {
+        queue->window = 1;
+    }
+    return NULL;
+}
+
+const char *ofo_queues_parse(const char *text, ofo_queues_t *queues)
+{
+    memset(queues, 0, sizeof(*queues));
+    for (;;) {
+        size_t length = strcspn(text, ":");
+        const char *wrong;
+        if (OFO_MAX_QPS == queues->count) {
+            return "at most 8 queues";
+        }
+        wrong = read_queue(text, length, &queues->queue[queues->count]);
+        if (NULL != wrong) {
+            return wrong;
+        }
+        if (0 < queues->count && queues->queue[queues->count].size <= queues->queue[queues->count - 1].size) {
+            return "buffer sizes must rise from queue to queue";
+        }
+        ++queues->count;
+        if ('\0' == text[length]) {
+            return NULL;
+        }
+        text += length + 1;
+    }
+}
+
+int ofo_queues_find(const ofo_queues_t *queues, uint32_t length)
+{
+    for (unsigned i = 0; i < queues->count; ++i) {
+        if (length <= queues->queue[i].size) {
+            return (int) i;
+        }
+    }
+    return -1;
+}
+
+int ofo_queues_match(const ofo_queues_t *own, const ofo_record_t *peer)
+{
+    if (own->count != peer->nqp) {
+        return 0;
+    }
+    for (unsigned i = 0; i < own->count; ++i) {
+        const ofo_queue_shape_t *theirs = &peer->queue[i];
+        if (own->queue[i].type != theirs->type || own->queue[i].size != theirs->size
+            || own->queue[i].count != theirs->count) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+void ofo_queues_publish(const ofo_queues_t *queues, ofo_record_t *record)
+{
+    record->nqp = (uint8_t) queues->count;
+    for (unsigned i = 0; i < queues->count; ++i) {
+        record->queue[i].type = queues->queue[i].type;
+        record->queue[i].size = queues->queue[i].size;
+        record->queue[i].count = queues->queue[i].count;
+    }
+}

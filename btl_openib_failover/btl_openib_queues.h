@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The receive queues of a rail, as the user writes them in btl_openib_receive_queues. No Open MPI header.
+ */
+#ifndef BTL_OPENIB_QUEUES_H
+#define BTL_OPENIB_QUEUES_H
+
+#include "btl_openib_wire.h"
+
+typedef struct {
+    char type;       /* 'P' or 'S' */
+    uint32_t size;   /* bytes of one buffer, our header included */
+    uint32_t count;  /* buffers */
+    uint32_t low;    /* 'S': refill when fewer are posted */
+    uint32_t window; /* 'P': credits owed before a message of their own; 'S': sends in flight to one peer */
+} ofo_queue_t;
+
+typedef struct {
+    unsigned count;
+    ofo_queue_t queue[OFO_MAX_QPS]; /* ascending size */
+} ofo_queues_t;
+
+/* Reads "P,size,count[,low[,window[,reserve]]]:S,size,count[,low[,sends]]:...". Returns NULL, or what is wrong
+ * with the text (a constant string). */
+const char *ofo_queues_parse(const char *text, ofo_queues_t *queues);
+
+/* Index of the first queue whose buffers hold `length` bytes (header included), or -1. */
+int ofo_queues_find(const ofo_queues_t *queues, uint32_t length);
+
+/* Does the peer have the same queues? Both sides must, since buffers are chosen by the sender. */
+int ofo_queues_match(const ofo_queues_t *own, const ofo_record_t *peer);
+
+void ofo_queues_publish(const ofo_queues_t *queues, ofo_record_t *record);
+
+#endif /* BTL_OPENIB_QUEUES_H */

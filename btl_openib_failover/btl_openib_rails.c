@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Pairing of ports into rails. Per subnet the ports of each side are sorted by GUID and paired i-th with i-th;
+ * the pairs, times lanes, are sorted by (subnet, GUID of the lower process, of the higher, lane). A rail map
+ * replaces the pairing, not the order. See DESIGN.txt 10.
+ */
+#include "btl_openib_rails.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One pair seen as both sides see it: "low" is the process with the lower name. */
+typedef struct {
+    uint8_t low, high, lane;
+} link_t;
+
+typedef struct {
+    const ofo_record_t *low, *high;
+    link_t link[OFO_MAX_PORTS * OFO_MAX_LANES];
+    unsigned count;
+    uint8_t low_used[OFO_MAX_PORTS], high_used[OFO_MAX_PORTS];
+} links_t;
+
+uint64_t ofo_fnv1a(uint64_t hash, const void *data, size_t length)
+{
+    const uint8_t *byte = data;
+
+    for (size_t i = 0; i < length; ++i) {
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static int subnet_compare(const ofo_subnet_t *a, const ofo_subnet_t *b)
+{
+    if (a->type != b->type) {
+        return a->type < b->type ? -1 : 1;
+    }
+    if (a->prefix_len != b->prefix_len) {
+        return a->prefix_len < b->prefix_len ? -1 : 1;
+    }
+    return memcmp(a->key, b->key, sizeof(a->key));
+}
+
+static int port_compare(const ofo_port_t *a, const ofo_port_t *b)
+{
+    int order = subnet_compare(&a->subnet, &b->subnet);
+
+    return 0 != order ? order : memcmp(a->guid, b->guid, sizeof(a->guid));
+}
+
+/* Indices of the record's ports, sorted by (subnet, GUID); insertion sort keeps equal ports in their order. */
+static void sort_ports(const ofo_record_t *record, uint8_t *index)
+{
+    for (unsigned i = 0; i < record->nports; ++i) {
+        unsigned at = i;
+        for (; 0 < at && 0 > port_compare(&record->port[i], &record->port[index[at - 1]]); --at) {
+            index[at] = index[at - 1];
+        }
+        index[at] = (uint8_t) i;
+    }
+}
+
+static int link_compare(const links_t *links, const link_t *a, const link_t *b)
+{
+    int order = port_compare(&links->low->port[a->low], &links->low->port[b->low]);
+
+    if (0 == order) {
+        order = port_compare(&links->high->port[a->high], &links->high->port[b->high]);
+    }
+    return 0 != order ? order : (int) a->lane - (int) b->lane;
+}
+
+/* Adds the pair with all its lanes, at its place in the order. */
+static void add_links(links_t *links, unsigned low, unsigned high)
+{
+    unsigned lanes = links->low->port[low].lanes;
+
+    if (lanes > links->high->port[high].lanes) {
+        lanes = links->high->port[high].lanes;
+    }
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+        link_t link = {(uint8_t) low, (uint8_t) high, (uint8_t) lane};
+        unsigned at = links->count++;
+        for (; 0 < at && 0 > link_compare(links, &link, &links->link[at - 1]); --at) {
+            links->link[at] = links->link[at - 1];
+        }
+        links->link[at] = link;
+    }
+    links->low_used[low] = links->high_used[high] = 1;
+}
+
+static void pair_by_subnet(links_t *links)
+{
+    uint8_t low[OFO_MAX_PORTS], high[OFO_MAX_PORTS];
+    unsigned l = 0, h = 0;
+
+    sort_ports(links->low, low);
+    sort_ports(links->high, high);
+    while (l < links->low->nports && h < links->high->nports) {
+        int order = subnet_compare(&links->low->port[low[l]].subnet, &links->high->port[high[h]].subnet);
+        if (0 == order) {
+            add_links(links, low[l++], high[h++]);
+        } else if (0 > order) {
+            ++l;
+        } else {
+            ++h;
+        }
+    }
+}
+
+static int find_port(const ofo_record_t *record, const char *name, size_t length)
+{
+    for (unsigned i = 0; i < record->nports; ++i) {
+        if (strlen(record->port[i].name) == length && 0 == memcmp(record->port[i].name, name, length)) {
+            return (int) i;
+        }
+    }
+    return -1;
+}
+
+static void map_entry(links_t *links, const char *first, size_t first_len, const char *second, size_t second_len)
+{
+    int low = find_port(links->low, first, first_len), high = find_port(links->high, second, second_len);
+
+    if (0 <= low && 0 <= high && !links->low_used[low] && !links->high_used[high]) {
+        add_links(links, (unsigned) low, (unsigned) high);
+    }
+}
+
+/* Each entry "A-B" joins A of one process with B of the other, whichever has them: no side is "local" here,
+ * so that both sides read the same list out of one parameter. */
+static int pair_by_map(links_t *links, const char *map)
+{
+    while ('\0' != *map) {
+        size_t length = strcspn(map, ",");
+        const char *dash = memchr(map, '-', length);
+        if (NULL == dash || dash == map || dash == map + length - 1) {
+            return -1;
+        }
+        size_t first = (size_t) (dash - map), second = length - first - 1;
+        map_entry(links, map, first, dash + 1, second);
+        map_entry(links, dash + 1, second, map, first);
+        map += length + (',' == map[length]);
+    }
+    return 0;
+}
+
+static uint64_t hash_links(const links_t *links, unsigned count)
+{
+    uint64_t hash = OFO_FNV_START;
+
+    for (unsigned i = 0; i < count; ++i) {
+        const ofo_port_t *low = &links->low->port[links->link[i].low];
+        const ofo_port_t *high = &links->high->port[links->link[i].high];
+        uint8_t net[2] = {low->subnet.type, low->subnet.prefix_len};
+        hash = ofo_fnv1a(hash, net, sizeof(net));
+        hash = ofo_fnv1a(hash, low->subnet.key, sizeof(low->subnet.key));
+        hash = ofo_fnv1a(hash, low->guid, sizeof(low->guid));
+        hash = ofo_fnv1a(hash, high->guid, sizeof(high->guid));
+        hash = ofo_fnv1a(hash, &links->link[i].lane, 1);
+    }
+    return hash;
+}
+
+static unsigned count_unused(const uint8_t *used, unsigned count)
+{
+    unsigned unused = 0;
+
+    for (unsigned i = 0; i < count; ++i) {
+        unused += !used[i];
+    }
+    return unused;
+}
+
+int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
+                   ofo_rails_t *rails)
+{
+    links_t links = {.low = own_is_lower ? own : peer, .high = own_is_lower ? peer : own};
+
+    memset(rails, 0, sizeof(*rails));
+    if (NULL == map || '\0' == *map) {
+        pair_by_subnet(&links);
+    } else if (0 != pair_by_map(&links, map)) {
+        return -1;
+    }
+    rails->count = links.count < OFO_MAX_RAILS ? links.count : OFO_MAX_RAILS;
+    for (unsigned i = 0; i < rails->count; ++i) {
+        rails->pair[i].local = own_is_lower ? links.link[i].low : links.link[i].high;
+        rails->pair[i].remote = own_is_lower ? links.link[i].high : links.link[i].low;
+        rails->pair[i].lane = links.link[i].lane;
+    }
+    rails->hash = hash_links(&links, rails->count);
+    rails->unused_local = count_unused(own_is_lower ? links.low_used : links.high_used, own->nports);
+    rails->unused_remote = count_unused(own_is_lower ? links.high_used : links.low_used, peer->nports);
+    return 0;
+}

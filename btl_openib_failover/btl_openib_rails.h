@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Which port of ours and which port of a peer form a rail, and the rail's name. Both sides compute the same
+ * list from the two modex records. No Open MPI header. See DESIGN.txt 10.
+ */
+#ifndef BTL_OPENIB_RAILS_H
+#define BTL_OPENIB_RAILS_H
+
+#include "btl_openib_wire.h"
+
+#include <stdbool.h>
+
+typedef struct {
+    uint8_t local;  /* index into the own record's ports */
+    uint8_t remote; /* index into the peer's record's ports */
+    uint8_t lane;
+} ofo_pair_t;
+
+typedef struct {
+    unsigned count; /* the rail's name is its index */
+    ofo_pair_t pair[OFO_MAX_RAILS];
+    uint64_t hash;          /* FNV-1a over the list, equal on both sides */
+    unsigned unused_local;  /* own ports without a partner */
+    unsigned unused_remote; /* ports of the peer without a partner */
+} ofo_rails_t;
+
+/* Fills *rails. `own_is_lower`: our process name is the lower of the two. `map` is NULL or the list
+ * "portA-portB,..." (btl_openib_rail_map), read the same way on both sides. Returns 0, or -1 if `map` cannot be
+ * read (rails->count is 0 then). */
+int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
+                   ofo_rails_t *rails);
+
+/* FNV-1a, 64 bits; start with OFO_FNV_START. */
+#define OFO_FNV_START UINT64_C(0xcbf29ce484222325)
+uint64_t ofo_fnv1a(uint64_t hash, const void *data, size_t length);
+
+#endif /* BTL_OPENIB_RAILS_H */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The record a process publishes once in the modex: its ports and the shape of its receive queues. Nothing in
+ * it is per pair of processes. Network byte order; the first byte is the version. See DESIGN.txt 15.
+ */
+#include "btl_openib_bytes.h"
+#include "btl_openib_wire.h"
+
+#include <string.h>
+
+/* version0:1 nqp1:1 nports2:1 pad3:1 incarnation4:4, then nqp x {type0:1 pad1:3 size4:4 count8:4}, then ports:
+ * name0:24 net24:1 prefix25:1 key26:16 guid42:16 gid58:16 lid74:2 mtu76:1 lanes77:1 pad78:2 ud_qpn80:4x4 qkey96:4
+ * rate100:4 */
+enum { HEAD_SIZE = 8, QUEUE_SIZE = 12, PORT_SIZE = 104 };
+
+static void pack_port(const ofo_port_t *port, uint8_t *at)
+{
+    memset(at, 0, PORT_SIZE);
+    memcpy(at, port->name, OFO_PORT_NAME_LEN - 1);
+    at[24] = port->subnet.type;
+    at[25] = port->subnet.prefix_len;
+    memcpy(at + 26, port->subnet.key, 16);
+    memcpy(at + 42, port->guid, 16);
+    memcpy(at + 58, port->gid, 16);
+    ofo_put16(at + 74, port->lid);
+    at[76] = port->mtu;
+    at[77] = port->lanes;
+    for (unsigned i = 0; i < OFO_MAX_LANES; ++i) {
+        ofo_put32(at + 80 + 4 * i, port->ud_qpn[i]);
+    }
+    ofo_put32(at + 96, port->qkey);
+    ofo_put32(at + 100, port->rate);
+}
+
+static ofo_wire_result_t unpack_port(const uint8_t *at, ofo_port_t *port)
+{
+    memcpy(port->name, at, OFO_PORT_NAME_LEN - 1);
+    port->subnet.type = at[24];
+    port->subnet.prefix_len = at[25];
+    memcpy(port->subnet.key, at + 26, 16);
+    memcpy(port->guid, at + 42, 16);
+    memcpy(port->gid, at + 58, 16);
+    port->lid = ofo_get16(at + 74);
+    port->mtu = at[76];
+    port->lanes = at[77];
+    for (unsigned i = 0; i < OFO_MAX_LANES; ++i) {
+        port->ud_qpn[i] = ofo_get32(at + 80 + 4 * i);
+    }
+    port->qkey = ofo_get32(at + 96);
+    port->rate = ofo_get32(at + 100);
+    if (1 > port->mtu || 5 < port->mtu || 1 > port->lanes || OFO_MAX_LANES < port->lanes || 0 == port->rate) {
+        return OFO_WIRE_FIELD;
+    }
+    return OFO_WIRE_OK;
+}
+
+static int head_is_valid(const ofo_record_t *record)
+{
+    return 1 <= record->nqp && OFO_MAX_QPS >= record->nqp && OFO_MAX_PORTS >= record->nports
+           && 0 != record->incarnation;
+}
+
+static size_t record_size(const ofo_record_t *record)
+{
+    return HEAD_SIZE + (size_t) QUEUE_SIZE * record->nqp + (size_t) PORT_SIZE * record->nports;
+}
+
+size_t ofo_record_pack(const ofo_record_t *record, uint8_t *buffer, size_t size)
+{
+    uint8_t *at = buffer + HEAD_SIZE;
+
+    if (!head_is_valid(record) || size < record_size(record)) {
+        return 0;
+    }
+    memset(buffer, 0, record_size(record));
+    buffer[0] = record->version;
+    buffer[1] = record->nqp;
+    buffer[2] = record->nports;
+    ofo_put32(buffer + 4, record->incarnation);
+    for (unsigned i = 0; i < record->nqp; ++i, at += QUEUE_SIZE) {
+        at[0] = (uint8_t) record->queue[i].type;
+        ofo_put32(at + 4, record->queue[i].size);
+        ofo_put32(at + 8, record->queue[i].count);
+    }
+    for (unsigned i = 0; i < record->nports; ++i, at += PORT_SIZE) {
+        pack_port(&record->port[i], at);
+    }
+    return record_size(record);
+}
+
+ofo_wire_result_t ofo_record_unpack(const uint8_t *buffer, size_t length, ofo_record_t *record)
+{
+    const uint8_t *at = buffer + HEAD_SIZE;
+
+    memset(record, 0, sizeof(*record));
+    if (HEAD_SIZE > length) {
+        return OFO_WIRE_SHORT;
+    }
+    record->version = buffer[0];
+    if (OFO_RECORD_VERSION != record->version) {
+        return OFO_WIRE_VERSION;
+    }
+    record->nqp = buffer[1];
+    record->nports = buffer[2];
+    record->incarnation = ofo_get32(buffer + 4);
+    if (!head_is_valid(record)) {
+        return OFO_WIRE_FIELD;
+    }
+    if (length < record_size(record)) {
+        return OFO_WIRE_SHORT;
+    }
+    for (unsigned i = 0; i < record->nqp; ++i, at += QUEUE_SIZE) {
+        record->queue[i].type = (char) at[0];
+        record->queue[i].size = ofo_get32(at + 4);
+        record->queue[i].count = ofo_get32(at + 8);
+    }
+    for (unsigned i = 0; i < record->nports; ++i, at += PORT_SIZE) {
+        if (OFO_WIRE_OK != unpack_port(at, &record->port[i])) {
+            return OFO_WIRE_FIELD;
+        }
+    }
+    return OFO_WIRE_OK;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Received messages: credits to the flow control, payload to the PML's callback, buffer back to the queue pair.
+ * Nothing in the header is believed before it was checked. Context: progress. See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include <arpa/inet.h>
+
+int ofo_recv_post(ofo_qpset_t *qps, ofo_recv_t *recv)
+{
+    struct ibv_recv_wr wr = {.wr_id = (uintptr_t) &recv->work, .sg_list = &recv->sge, .num_sge = 1}, *wrong;
+    ofo_qp_t *qp = &qps->qp[recv->work.qp];
+    int rc = ibv_post_recv(qp->qp, &wr, &wrong);
+
+    if (0 == rc) {
+        ++qp->recv_posted;
+    }
+    return rc;
+}
+
+/* True if the message gave credits. */
+static bool take_credits(ofo_endpoint_t *ep, ofo_qpset_t *qps, const ofo_data_hdr_t *hdr)
+{
+    bool valid = false;
+
+    if (0 == hdr->credits) {
+        return false;
+    }
+    OPAL_THREAD_LOCK(&ep->lock);
+    if (hdr->credit_qp < qps->nqp && !qps->qp[hdr->credit_qp].shared) {
+        valid = ofo_credits_gain(&qps->qp[hdr->credit_qp].credits, ntohs(hdr->credits));
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (!valid) {
+        ++ep->module->count.bad_messages;
+    }
+    return valid;
+}
+
+static void hand_up(ofo_module_t *module, ofo_recv_t *recv, ofo_data_hdr_t *hdr, uint32_t length)
+{
+    mca_btl_active_message_callback_t *callback;
+
+    if (OFO_TAG_RETURN == hdr->tag) {
+        return;
+    }
+    callback = MCA_BTL_TAG_MAX > hdr->tag ? &mca_btl_base_active_message_trigger[hdr->tag] : NULL;
+    if (OPAL_UNLIKELY(NULL == callback || NULL == callback->cbfunc)) {
+        ++module->count.bad_messages;
+        return;
+    }
+    recv->segment.seg_addr.pval = hdr + 1;
+    recv->segment.seg_len = length - sizeof(*hdr);
+    callback->cbfunc(&module->super, hdr->tag, &recv->base, callback->cbdata);
+}
+
+/* The buffer goes back at once: its payload was consumed in the callback. */
+static void post_again(ofo_endpoint_t *ep, ofo_qpset_t *qps, ofo_recv_t *recv)
+{
+    ofo_qp_t *qp = &qps->qp[recv->work.qp];
+
+    if (qps->failed || 0 != ofo_recv_post(qps, recv)) {
+        return; /* a failed set only drains */
+    }
+    OPAL_THREAD_LOCK(&ep->lock);
+    ofo_credits_owe(&qp->credits);
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (OPAL_UNLIKELY(ofo_credits_must_return(&qp->credits))) {
+        ofo_credits_return(ep, qps, recv->work.qp);
+    }
+}
+
+void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length)
+{
+    ofo_qpset_t *qps = recv->work.qps;
+    ofo_endpoint_t *ep = qps->ep;
+    ofo_data_hdr_t *hdr = (ofo_data_hdr_t *) (uintptr_t) recv->sge.addr;
+    bool gained = false;
+
+    --qps->qp[recv->work.qp].recv_posted;
+    ++qps->qp[recv->work.qp].n_recv;
+    ++qps->n_received;
+    if (OPAL_UNLIKELY(sizeof(*hdr) > length || recv->sge.length < length)) {
+        ++module->count.bad_messages;
+    } else {
+        ++module->count.receives;
+        gained = take_credits(ep, qps, hdr);
+        hand_up(module, recv, hdr, length);
+    }
+    if (OPAL_UNLIKELY(ep->qps != qps) && !qps->told_first_recv) {
+        qps->told_first_recv = true;
+        ofo_tell_service(ep, OFO_MAIL_FIRST_RECV, qps->gen, NULL, NULL);
+    }
+    post_again(ep, qps, recv);
+    if (gained) {
+        ofo_pending_flush(ep);
+    }
+    if (OPAL_UNLIKELY(qps->fencing)) {
+        ofo_drain_check(qps);
+    }
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Messages: from a descriptor or a convertor to a work request, or to the rail's pending list when slots or
+ * credits are short or the rail is not connected yet. Every accepted descriptor comes back exactly once, by
+ * ofo_send_complete(). See DESIGN.txt 15, "The life of a work request".
+ */
+#include "btl_openib.h"
+
+#include "opal/datatype/opal_convertor.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc)
+{
+    *start = false;
+    *rc = OPAL_SUCCESS;
+    if (OFO_GATE_REFUSING == ep->gate) {
+        *rc = OPAL_ERR_UNREACH;
+        return false;
+    }
+    if (OFO_GATE_CLOSED == ep->gate) {
+        ep->gate = OFO_GATE_WAITING;
+        *start = true;
+    }
+    return OFO_GATE_UP == ep->gate && !ep->qps->failed;
+}
+
+static bool may_post(const ofo_qp_t *qp)
+{
+    return 0 < qp->sq_free && (qp->shared || ofo_credits_may_send(&qp->credits));
+}
+
+/* Credits for this queue pair, or for another one that owes some: whatever travels takes them along. */
+static void piggyback(ofo_qpset_t *qps, unsigned index, ofo_data_hdr_t *hdr)
+{
+    hdr->credit_qp = (uint8_t) index;
+    for (unsigned i = 0; i < qps->nqp && 0 == qps->qp[hdr->credit_qp].credits.owed; ++i) {
+        hdr->credit_qp = (uint8_t) i;
+    }
+    hdr->credits = htons(ofo_credits_take_owed(&qps->qp[hdr->credit_qp].credits));
+}
+
+/* Posts; the caller has checked slots and credits. Locks: ep->lock held. */
+static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
+{
+    ofo_qp_t *qp = &qps->qp[index];
+    struct ibv_sge sge = {.addr = (uintptr_t) frag->hdr,
+                          .length = (uint32_t) (sizeof(ofo_data_hdr_t) + frag->segment.seg_len),
+                          .lkey = frag->lkey};
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &frag->work,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_SIGNALED},
+                       *wrong;
+
+    frag->work.qp = (uint8_t) index;
+    frag->work.qps = qps;
+    frag->hdr->flags = frag->hdr->pad = 0;
+    frag->hdr->pad2 = 0;
+    piggyback(qps, index, frag->hdr);
+    if (sge.length <= qp->inline_max) {
+        wr.send_flags |= IBV_SEND_INLINE;
+    }
+    if (OPAL_UNLIKELY(0 != ibv_post_send(qp->qp, &wr, &wrong))) {
+        return OPAL_ERROR;
+    }
+    --qp->sq_free;
+    if (!qp->shared) {
+        ofo_credits_use(&qp->credits);
+    }
+    return OPAL_SUCCESS;
+}
+
+/* A post that verbs refused although slots were free: the queue pair is broken. The fragment stays queued and
+ * comes back with the others when the rail is drained. */
+static void post_refused(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+{
+    qps->failed = true;
+    ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+}
+
+static unsigned choose_qp(const ofo_frag_t *frag)
+{
+    return MCA_BTL_NO_ORDER != frag->base.order && frag->base.order >= frag->list && frag->base.order < OFO.queues.count
+               ? frag->base.order
+               : frag->list;
+}
+
+static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
+{
+    unsigned index = choose_qp(frag);
+    bool start;
+    int rc;
+
+    frag->ep = ep;
+    OPAL_THREAD_LOCK(&ep->lock);
+    if (OPAL_LIKELY(ofo_gate_admits(ep, &start, &rc)) && opal_list_is_empty(&ep->pending[index])
+        && may_post(&ep->qps->qp[index])) {
+        if (OPAL_LIKELY(OPAL_SUCCESS == post_message(ep->qps, index, frag))) {
+            ++ep->sends_out;
+            OPAL_THREAD_UNLOCK(&ep->lock);
+            return OPAL_SUCCESS;
+        }
+        post_refused(ep, ep->qps);
+    }
+    if (OPAL_SUCCESS == rc) {
+        opal_list_append(&ep->pending[index], &frag->base.super.super);
+        ++ep->pending_count;
+        ++ep->sends_out;
+        ++ep->module->count.queued_sends;
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (start) {
+        ofo_tell_service(ep, OFO_MAIL_POST, 0, NULL, NULL);
+    }
+    return rc;
+}
+
+int ofo_send(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descriptor_t *des, mca_btl_base_tag_t tag)
+{
+    ofo_frag_t *frag = (ofo_frag_t *) des;
+
+    frag->hdr->tag = tag;
+    ++ep->module->count.sends;
+    return submit(ep, frag);
+}
+
+int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header,
+              size_t header_size, size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+              mca_btl_base_descriptor_t **descriptor)
+{
+    ofo_module_t *module = ep->module;
+    ofo_frag_t *frag = NULL;
+    int rc = OPAL_ERR_RESOURCE_BUSY;
+
+    if (NULL != descriptor) {
+        *descriptor = NULL;
+    }
+    if (header_size + payload_size <= module->super.btl_eager_limit) {
+        frag = ofo_frag_alloc(module, header_size + payload_size);
+    }
+    if (OPAL_UNLIKELY(NULL == frag)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    memcpy(frag->segment.seg_addr.pval, header, header_size);
+    if (0 < payload_size) {
+        struct iovec iov = {.iov_base = (uint8_t *) frag->segment.seg_addr.pval + header_size, .iov_len = payload_size};
+        uint32_t iov_count = 1;
+        size_t packed = payload_size;
+        (void) opal_convertor_pack(convertor, &iov, &iov_count, &packed);
+    }
+    frag->segment.seg_len = header_size + payload_size;
+    frag->base.des_flags = flags | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    frag->base.des_cbfunc = NULL;
+    frag->base.order = order;
+    frag->is_sendi = true;
+    frag->hdr->tag = tag;
+    rc = submit(ep, frag);
+    if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
+        opal_free_list_return(&module->frags[frag->list], &frag->base.super);
+        return rc;
+    }
+    ++module->count.sendis;
+    return OPAL_SUCCESS;
+}
+
+void ofo_send_complete(ofo_frag_t *frag, int status)
+{
+    ofo_endpoint_t *ep = frag->ep;
+    ofo_module_t *module = ep->module;
+    uint32_t flags = frag->base.des_flags;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    --ep->sends_out;
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (frag->is_sendi) {
+        if (OPAL_UNLIKELY(OPAL_SUCCESS != status) && NULL != module->ext.failed_frag) {
+            module->ext.failed_frag(&module->super, ep, frag->hdr->tag, frag->segment.seg_addr.pval,
+                                    frag->segment.seg_len, status);
+        }
+    } else if (NULL != frag->base.des_cbfunc) {
+        frag->base.order = frag->work.qp;
+        frag->base.des_cbfunc(&module->super, ep, &frag->base, status);
+    }
+    if (flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) {
+        opal_free_list_return(&module->frags[frag->list], &frag->base.super);
+    }
+}
+
+static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+{
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        while (!qps->failed && !opal_list_is_empty(&ep->pending[i]) && may_post(&qps->qp[i])) {
+            ofo_frag_t *frag = (ofo_frag_t *) opal_list_get_first(&ep->pending[i]);
+            if (OPAL_SUCCESS != post_message(qps, i, frag)) {
+                post_refused(ep, qps);
+                return;
+            }
+            opal_list_remove_item(&ep->pending[i], &frag->base.super.super);
+            --ep->pending_count;
+        }
+    }
+}
+
+void ofo_pending_flush(ofo_endpoint_t *ep)
+{
+    if (OPAL_LIKELY(0 == ep->pending_count)) {
+        return;
+    }
+    OPAL_THREAD_LOCK(&ep->lock);
+    if (OFO_GATE_UP == ep->gate && !ep->qps->failed) {
+        flush_messages(ep, ep->qps);
+        while (!ep->qps->failed && !opal_list_is_empty(&ep->pending_rdma)) {
+            ofo_rdma_t *rdma = (ofo_rdma_t *) opal_list_get_first(&ep->pending_rdma);
+            if (!ofo_rdma_post(rdma, ep->qps)) {
+                break;
+            }
+            opal_list_remove_item(&ep->pending_rdma, &rdma->super.super);
+            --ep->pending_count;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+}
+
+void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
+{
+    ofo_qp_t *qp = &qps->qp[index];
+    struct ibv_sge sge = {.addr = (uintptr_t) qp->returns_hdr, .length = sizeof(ofo_data_hdr_t), .lkey = qps->mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->returns,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_SIGNALED},
+                       *wrong;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    if (OFO_GATE_UP == ep->gate && ep->qps == qps && !qps->failed && !qp->is_returning
+        && ofo_credits_must_return(&qp->credits)) {
+        *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN,
+                                            .credit_qp = (uint8_t) index,
+                                            .credits = htons(ofo_credits_take_owed(&qp->credits))};
+        if (0 == ibv_post_send(qp->qp, &wr, &wrong)) {
+            qp->is_returning = true;
+            ofo_credits_use(&qp->credits);
+            ++ep->module->count.credit_messages;
+        } else {
+            post_refused(ep, qps);
+        }
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+}

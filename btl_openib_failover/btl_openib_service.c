@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The service thread of a module: sleeps until mail, a control message, a device event or a timer is due. All
+ * verbs that can block run here, so a port that does not answer delays only its own rails. Also the mail between
+ * service and progress. See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { UNKNOWN_GRACE_MS = 200, PROOF_POLL_MS = 2 };
+
+uint64_t ofo_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+/* ---- mail --------------------------------------------------------------------------------------- */
+
+void ofo_mailbox_init(ofo_mailbox_t *box)
+{
+    pthread_mutex_init(&box->lock, NULL);
+    box->first = NULL;
+    box->last = &box->first;
+    box->count = 0;
+}
+
+void ofo_mailbox_free(ofo_mailbox_t *box)
+{
+    ofo_mail_t *mail = ofo_mailbox_take(box);
+
+    while (NULL != mail) {
+        ofo_mail_t *next = mail->next;
+        if (NULL != mail->qps && (OFO_MAIL_DRAIN == mail->kind || OFO_MAIL_FENCE_DONE == mail->kind)) {
+            ofo_qpset_destroy(mail->qps); /* nobody else knows it any more */
+        }
+        free(mail);
+        mail = next;
+    }
+    pthread_mutex_destroy(&box->lock);
+}
+
+ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box)
+{
+    ofo_mail_t *first;
+
+    pthread_mutex_lock(&box->lock);
+    first = box->first;
+    box->first = NULL;
+    box->last = &box->first;
+    OFO_STORE(box->count, 0);
+    pthread_mutex_unlock(&box->lock);
+    return first;
+}
+
+static void mailbox_put(ofo_mailbox_t *box, ofo_mail_t *mail)
+{
+    mail->next = NULL;
+    mail->posted_at = ofo_now_ms();
+    pthread_mutex_lock(&box->lock);
+    *box->last = mail;
+    box->last = &mail->next;
+    OFO_STORE(box->count, box->count + 1);
+    pthread_mutex_unlock(&box->lock);
+}
+
+static ofo_mail_t *mail_new(ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
+                            ofo_qpset_t *qps)
+{
+    ofo_mail_t *mail = calloc(1, sizeof(*mail));
+
+    if (NULL == mail) {
+        return NULL; /* the timers repeat what matters; a lost DRAIN leaves the rail refusing */
+    }
+    mail->kind = kind;
+    mail->ep = ep;
+    mail->gen = gen;
+    mail->qps = qps;
+    if (NULL != ctl) {
+        mail->ctl = *ctl;
+    }
+    return mail;
+}
+
+static void wake(ofo_module_t *module)
+{
+    uint64_t one = 1;
+    ssize_t rc = write(module->wake_fd, &one, sizeof(one));
+
+    (void) rc; /* a full counter wakes as well */
+}
+
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
+
+    if (NULL != mail) {
+        mailbox_put(&ep->module->service_inbox, mail);
+        wake(ep->module);
+    }
+}
+
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen,
+                       const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
+
+    if (NULL != mail) {
+        mailbox_put(&module->inbox, mail);
+    }
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------- */
+
+static void handle_mail(ofo_mail_t *mail)
+{
+    ofo_endpoint_t *ep = mail->ep;
+    bool current = mail->gen == ep->fsm.gen;
+
+    switch (mail->kind) {
+    case OFO_MAIL_POST:
+        ofo_rail_event(ep, OFO_EV_POST, NULL);
+        break;
+    case OFO_MAIL_ERROR:
+        if (current) {
+            ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, NULL);
+        }
+        break;
+    case OFO_MAIL_FENCE:
+        ofo_rail_message(ep, &mail->ctl);
+        if (mail->gen < ep->fsm.gen || OFO_ST_ASKING == ep->fsm.state || OFO_ST_DOWN == ep->fsm.state) {
+            ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, mail->gen, NULL, NULL);
+        }
+        break;
+    case OFO_MAIL_PROVED:
+        if (current) {
+            ofo_rail_event(ep, OFO_EV_PROVED, NULL);
+        }
+        break;
+    case OFO_MAIL_FIRST_RECV:
+        if (current) {
+            ofo_rail_event(ep, OFO_EV_PEER_PROVED, NULL);
+        }
+        break;
+    case OFO_MAIL_FENCE_DONE:
+        ofo_rail_fence_done(ep, mail->gen, mail->qps, &mail->ctl.counts);
+        break;
+    case OFO_MAIL_CTL:
+        ofo_rail_message(ep, &mail->ctl);
+        break;
+    case OFO_MAIL_SEND:
+        ofo_ud_send(ep, &mail->ctl);
+        break;
+    default:
+        break;
+    }
+}
+
+static void handle_inbox(ofo_module_t *module)
+{
+    ofo_mail_t *mail = ofo_mailbox_take(&module->service_inbox);
+
+    while (NULL != mail) {
+        ofo_mail_t *next = mail->next;
+        handle_mail(mail);
+        free(mail);
+        mail = next;
+    }
+}
+
+/* A process that computes does not look at its mail: then service itself finds the unknown peer. */
+static void adopt_unknown(ofo_module_t *module, uint64_t now)
+{
+    ofo_mail_t **at, *found = NULL, **tail = &found;
+
+    if (0 == OFO_LOAD(module->inbox.count)) {
+        return;
+    }
+    pthread_mutex_lock(&module->inbox.lock);
+    for (at = &module->inbox.first; NULL != *at;) {
+        ofo_mail_t *mail = *at;
+        if (OFO_MAIL_UNKNOWN == mail->kind && now >= mail->posted_at + UNKNOWN_GRACE_MS) {
+            *at = mail->next;
+            mail->next = NULL;
+            *tail = mail;
+            tail = &mail->next;
+            OFO_STORE(module->inbox.count, module->inbox.count - 1);
+        } else {
+            at = &mail->next;
+        }
+    }
+    module->inbox.last = at;
+    pthread_mutex_unlock(&module->inbox.lock);
+    while (NULL != found) {
+        ofo_mail_t *next = found->next;
+        opal_process_name_t name = {.jobid = found->ctl.jobid, .vpid = found->ctl.vpid};
+        if (NULL != ofo_peer_get(&name, NULL)) {
+            ofo_ctl_dispatch(module, &found->ctl);
+        }
+        free(found);
+        found = next;
+    }
+}
+
+void ofo_timers_add(ofo_endpoint_t *ep)
+{
+    if (!ep->is_active) {
+        ep->is_active = true;
+        ep->next_active = ep->module->active;
+        ep->module->active = ep;
+    }
+}
+
+/* Runs what is due; an endpoint without timers leaves the list. */
+static void run_timers(ofo_module_t *module, uint64_t now)
+{
+    ofo_endpoint_t *list = module->active, *next;
+
+    module->active = NULL; /* an event may add endpoints */
+    for (; NULL != list; list = next) {
+        next = list->next_active;
+        list->is_active = false;
+        ofo_rail_timers(list, now);
+        if (0 != list->retransmit_at || 0 != list->give_up_at) {
+            ofo_timers_add(list);
+        }
+    }
+}
+
+static void empty_graveyard(ofo_module_t *module, uint64_t now)
+{
+    ofo_qpset_t **at = &module->graveyard;
+
+    while (NULL != *at) {
+        ofo_qpset_t *qps = *at;
+        if (now >= qps->destroy_at) {
+            *at = qps->next;
+            ofo_qpset_destroy(qps);
+        } else {
+            at = &qps->next;
+        }
+    }
+}
+
+static void earlier(uint64_t *due, uint64_t at)
+{
+    if (0 != at && at < *due) {
+        *due = at;
+    }
+}
+
+/* Milliseconds to sleep at most; -1: until something happens. */
+static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
+{
+    uint64_t due = UINT64_MAX;
+
+    *proving = false;
+    for (ofo_endpoint_t *ep = module->active; NULL != ep; ep = ep->next_active) {
+        earlier(&due, ep->retransmit_at);
+        earlier(&due, ep->give_up_at);
+        *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state;
+    }
+    for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {
+        earlier(&due, qps->destroy_at);
+    }
+    if (*proving) {
+        earlier(&due, now + PROOF_POLL_MS);
+    }
+    if (0 != OFO_LOAD(module->inbox.count)) {
+        earlier(&due, now + UNKNOWN_GRACE_MS);
+    }
+    if (UINT64_MAX == due) {
+        return -1;
+    }
+    return due <= now ? 0 : (int) (due - now > 60000 ? 60000 : due - now);
+}
+
+static void *service_main(void *argument)
+{
+    ofo_module_t *module = argument;
+    struct pollfd fds[3] = {
+        {.fd = module->wake_fd, .events = POLLIN},
+        {.fd = module->ud.channel->fd, .events = POLLIN},
+        {.fd = module->owns_async ? module->device->context->async_fd : -1, .events = POLLIN},
+    };
+    bool proving = false;
+
+    while (!OFO_LOAD(module->stop)) {
+        uint64_t now = ofo_now_ms(), counter;
+        if (0 > poll(fds, 3, time_to_sleep(module, now, &proving)) && EINTR != errno) {
+            break;
+        }
+        if (fds[0].revents & POLLIN) {
+            ssize_t rc = read(module->wake_fd, &counter, sizeof(counter));
+            (void) rc;
+        }
+        if (fds[2].revents & POLLIN) {
+            ofo_async_read(module);
+        }
+        ofo_ud_receive(module);
+        handle_inbox(module);
+        if (proving) {
+            ofo_poll_for_proof(module);
+        }
+        now = ofo_now_ms();
+        run_timers(module, now);
+        adopt_unknown(module, now);
+        empty_graveyard(module, now);
+    }
+    return NULL;
+}
+
+int ofo_service_start(ofo_module_t *module)
+{
+    sigset_t all, old;
+    int rc;
+
+    module->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (0 > module->wake_fd) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the application's */
+    rc = pthread_create(&module->thread, NULL, service_main, module);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    module->has_thread = 0 == rc;
+    return 0 == rc ? OPAL_SUCCESS : OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+void ofo_service_stop(ofo_module_t *module)
+{
+    if (module->has_thread) {
+        OFO_STORE(module->stop, true);
+        wake(module);
+        pthread_join(module->thread, NULL);
+        module->has_thread = false;
+    }
+    if (0 <= module->wake_fd) {
+        close(module->wake_fd);
+        module->wake_fd = -1;
+    }
+}

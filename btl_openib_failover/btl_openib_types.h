@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The shared structs of the BTL, nothing else. Two kinds of threads touch them. "Progress": the threads of the
+ * application inside MPI; they own the data path. "Service": one sleeping thread per module; it owns the
+ * connection machine, queue pair creation and every verb that can block. They talk by mail. DESIGN.txt 15.
+ */
+#ifndef BTL_OPENIB_TYPES_H
+#define BTL_OPENIB_TYPES_H
+
+#include "bfo_config.h"
+
+#include "btl_openib_connect_fsm.h"
+#include "btl_openib_credits.h"
+#include "btl_openib_queues.h"
+#include "btl_openib_rails.h"
+
+#include "bfo_btl_ext.h"
+
+#include "opal_config.h"
+#include "opal/class/opal_free_list.h"
+#include "opal/class/opal_hash_table.h"
+#include "opal/class/opal_list.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/mca/rcache/base/base.h"
+#include "opal/mca/rcache/rcache.h"
+#include "opal/threads/mutex.h"
+#include "opal/util/proc.h"
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+
+#define OFO_HELP_FILE "help-btl-openib-bfo.txt"
+#define OFO_MAX_MODULES (OFO_MAX_PORTS * OFO_MAX_LANES)
+#define OFO_MAX_CQS 16
+
+typedef struct ofo_module ofo_module_t;
+typedef struct ofo_peer ofo_peer_t;
+typedef struct ofo_qpset ofo_qpset_t;
+typedef struct mca_btl_base_endpoint_t ofo_endpoint_t;
+
+/* ---- work requests ------------------------------------------------------------------------------ */
+
+typedef enum {
+    OFO_WORK_SEND,   /* ofo_frag_t */
+    OFO_WORK_RECV,   /* ofo_recv_t */
+    OFO_WORK_RDMA,   /* ofo_rdma_t; several parts share one */
+    OFO_WORK_RETURN, /* ofo_qp_t.returns: a message that only returns credits */
+    OFO_WORK_PROVE,  /* ofo_qp_t.prove: zero-byte WRITE of the handshake */
+    OFO_WORK_MARKER  /* ofo_qp_t.marker: last work request of a fenced send queue */
+} ofo_work_kind_t;
+
+/* wr_id is a pointer to one of these; it lives until its completion was reaped. */
+typedef struct {
+    uint8_t kind;       /* ofo_work_kind_t */
+    uint8_t qp;         /* index of the queue pair it was posted on */
+    ofo_qpset_t *qps;   /* set it was posted on; NULL for a receive on a shared queue */
+} ofo_work_t;
+
+/* In front of every message on a queue pair. */
+typedef struct {
+    uint8_t tag;       /* BTL tag; OFO_TAG_RETURN carries nothing else */
+    uint8_t flags;     /* zero */
+    uint8_t credit_qp; /* queue pair index the credits belong to */
+    uint8_t pad;
+    uint16_t credits;  /* returned receive buffers, network byte order */
+    uint16_t pad2;
+} ofo_data_hdr_t;
+
+#define OFO_TAG_RETURN MCA_BTL_TAG_BTL
+
+/* A message to send. Descriptor first: the PML holds it as such. On a pending list through base.super. */
+typedef struct {
+    mca_btl_base_descriptor_t base;
+    mca_btl_base_segment_t segment; /* behind the header */
+    ofo_work_t work;
+    ofo_data_hdr_t *hdr; /* start of the registered buffer */
+    uint32_t lkey;
+    uint8_t list;        /* free list and queue index by size */
+    bool is_sendi;       /* the PML has no descriptor; errors go to failed_frag */
+    ofo_endpoint_t *ep;
+} ofo_frag_t;
+OBJ_CLASS_DECLARATION(ofo_frag_t);
+
+/* A posted receive buffer. */
+typedef struct {
+    mca_btl_base_descriptor_t base;
+    mca_btl_base_segment_t segment;
+    ofo_work_t work;
+    ofo_endpoint_t *from; /* sender, during the receive callback */
+    struct ibv_sge sge;   /* whole buffer */
+} ofo_recv_t;
+
+/* A put or a get, posted in as many parts as the port's largest message asks for. */
+typedef struct {
+    opal_free_list_item_t super;
+    ofo_work_t work;
+    ofo_endpoint_t *ep;
+    enum ibv_wr_opcode opcode;
+    uint8_t *local;
+    uint64_t remote;
+    uint32_t lkey, rkey;
+    size_t size;
+    size_t posted;     /* bytes handed to the queue pair */
+    uint32_t inflight; /* parts not completed */
+    bool started;      /* at least one part was posted (a zero-byte put has one) */
+    int status;        /* of the first failed part */
+    mca_btl_base_registration_handle_t *local_handle;
+    mca_btl_base_rdma_completion_fn_t cbfunc;
+    void *cbcontext;
+    void *cbdata;
+} ofo_rdma_t;
+OBJ_CLASS_DECLARATION(ofo_rdma_t);
+
+/* ---- registration ------------------------------------------------------------------------------- */
+
+struct mca_btl_base_registration_handle_t {
+    uint32_t lkey;
+    uint32_t rkey;
+};
+
+typedef struct {
+    mca_rcache_base_registration_t base;
+    struct ibv_mr *mr;
+    mca_btl_base_registration_handle_t handle;
+} ofo_reg_t;
+
+/* ---- queue pairs -------------------------------------------------------------------------------- */
+
+typedef struct {
+    struct ibv_qp *qp;
+    uint32_t psn;          /* of our first packet */
+    uint32_t inline_max;
+    bool shared;           /* receives come from a shared queue */
+    bool is_failed;        /* its first error completion was seen */
+    bool is_returning;     /* `returns` is in flight */
+    bool marker_pending;
+    bool last_wqe_pending; /* shared queue: LAST_WQE_REACHED not yet seen */
+    int32_t sq_free;       /* slots for messages and RDMA; lock: ep->lock */
+    int32_t sq_slots;      /* all of them */
+    ofo_credits_t credits; /* lock: ep->lock */
+    int32_t recv_posted;   /* own receive buffers posted; context: progress */
+    uint16_t n_send, n_recv; /* completed SENDs, received messages; context: progress */
+    ofo_work_t returns, prove, marker;
+    ofo_data_hdr_t *returns_hdr; /* registered with the receive buffers */
+} ofo_qp_t;
+
+/* The queue pairs of one generation of one rail. Built by service, handed to progress by OFO_MAIL_UP. */
+struct ofo_qpset {
+    ofo_endpoint_t *ep;
+    uint16_t gen;
+    unsigned nqp;
+    ofo_qp_t qp[OFO_MAX_QPS];
+    struct ibv_cq *cq;
+    uint8_t *memory;     /* receive buffers and credit messages */
+    size_t memory_size;
+    struct ibv_mr *mr;
+    ofo_recv_t *recvs;
+    int32_t proving;     /* zero-byte WRITEs not completed; atomic */
+    bool failed;         /* no new posts; context: progress */
+    bool error_told;     /* error_cb was called for it */
+    bool fencing;        /* the fence waits for the last completions */
+    bool told_first_recv;
+    int poison_status;   /* unused unless the first error was a poison */
+    uint64_t n_ok;       /* completed SENDs */
+    uint64_t n_received;
+    uint64_t destroy_at; /* ms; end of the time-wait */
+    ofo_qpset_t *next;   /* module's graveyard */
+};
+
+/* ---- mail --------------------------------------------------------------------------------------- */
+
+typedef enum {
+    /* to service */
+    OFO_MAIL_POST,       /* a post wants the rail connected */
+    OFO_MAIL_ERROR,      /* generation `gen` failed */
+    OFO_MAIL_PROVED,     /* zero-byte WRITEs of `gen` completed */
+    OFO_MAIL_FIRST_RECV, /* first message of `gen` */
+    OFO_MAIL_FENCE_DONE, /* `qps` is silent; `ctl.counts` are its counts */
+    OFO_MAIL_FENCE,      /* the PML learnt that `gen` is dead at the peer */
+    OFO_MAIL_CTL,        /* control message for this endpoint that came by another way */
+    OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module's UD queue pair */
+    /* to progress */
+    OFO_MAIL_UP,         /* `qps` carries data */
+    OFO_MAIL_FENCED,     /* `gen` was fenced before: tell the PML again */
+    OFO_MAIL_DRAIN,      /* queue pairs of `qps` are in ERR (or there are none): drain */
+    OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
+    OFO_MAIL_PORT_DOWN,
+    OFO_MAIL_PORT_UP
+} ofo_mail_kind_t;
+
+typedef struct ofo_mail {
+    struct ofo_mail *next;
+    ofo_mail_kind_t kind;
+    ofo_endpoint_t *ep;
+    ofo_qpset_t *qps;
+    uint16_t gen;
+    uint64_t posted_at; /* ms */
+    ofo_ctl_t ctl;
+} ofo_mail_t;
+
+typedef struct {
+    pthread_mutex_t lock;
+    ofo_mail_t *first, **last;
+    int32_t count; /* atomic; written under the lock */
+} ofo_mailbox_t;
+
+/* ---- rails, peers, modules ---------------------------------------------------------------------- */
+
+/* Whether a rail takes posts. Context: progress; lock: ep->lock. */
+typedef enum {
+    OFO_GATE_CLOSED,  /* the first post starts the connection */
+    OFO_GATE_WAITING, /* posts wait for the connection */
+    OFO_GATE_UP,
+    OFO_GATE_REFUSING /* OPAL_ERR_UNREACH */
+} ofo_gate_t;
+
+/* One rail to one peer. */
+struct mca_btl_base_endpoint_t {
+    ofo_module_t *module;
+    ofo_peer_t *peer;
+    uint8_t rail; /* name */
+    ofo_port_t remote;
+    uint32_t remote_ud_qpn;
+
+    /* progress; lock: `lock` */
+    opal_mutex_t lock;
+    ofo_gate_t gate;
+    ofo_qpset_t *qps;       /* current set; NULL unless UP or draining */
+    uint16_t up_gen;
+    bool dead_port;
+    uint32_t pending_count; /* entries of all pending lists */
+    opal_list_t pending[OFO_MAX_QPS];
+    opal_list_t pending_rdma;
+    uint32_t sends_out;     /* accepted, callback not run */
+    uint32_t rdma_out;
+
+    /* service */
+    ofo_fsm_t fsm;
+    int32_t published; /* fsm.state << 16 | gen, atomic, for rail_state() */
+    ofo_qpset_t *building;
+    struct ibv_ah *ah;
+    ofo_ctl_t remote_ctl;   /* addresses of the peer's queue pairs */
+    ofo_counts_t own_counts[2];  /* of generations gen and gen-1 */
+    int32_t own_counts_gen[2];
+    unsigned backoff_ms;
+    uint64_t retransmit_at; /* ms, 0: no timer */
+    uint64_t give_up_at;    /* ms, 0: no timer */
+    bool is_active;         /* on the module's list of endpoints with timers */
+    ofo_endpoint_t *next_active;
+};
+
+struct ofo_peer {
+    opal_process_name_t name;
+    opal_proc_t *proc;
+    uint32_t incarnation;
+    bool own_is_higher;
+    bool closing;       /* del_procs was called; atomic */
+    uint64_t rail_hash;
+    unsigned rail_count;
+    ofo_endpoint_t *rail[OFO_MAX_RAILS];
+};
+
+typedef struct {
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_device_attr attr;
+    char name[IBV_SYSFS_NAME_MAX];
+    mca_rcache_base_module_t *rcache;
+    unsigned users; /* modules */
+} ofo_device_t;
+
+/* UD queue pair for control messages. Context: service, after its creation. */
+typedef struct {
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *recv_cq, *send_cq;
+    struct ibv_qp *qp;
+    uint8_t *memory;
+    struct ibv_mr *mr;
+    unsigned sent, reaped; /* of the send slots, a ring */
+    uint32_t qkey;
+} ofo_ud_t;
+
+/* Counters of one module; written by one thread each, read by dump. */
+typedef struct {
+    uint64_t sends, sendis, puts, gets, receives;
+    uint64_t put_bytes, get_bytes;
+    uint64_t queued_sends, queued_rdma, credit_messages;
+    uint64_t bad_messages; /* data messages refused */
+    uint64_t ctl_in, ctl_out, ctl_dropped, ctl_refused;
+    uint64_t connects, errors;
+} ofo_counters_t;
+
+struct ofo_module {
+    mca_btl_base_module_t super;
+    bfo_btl_ext_t ext; /* must follow super directly; all zero without failover */
+    ofo_device_t *device;
+    char name[OFO_PORT_NAME_LEN];
+    uint8_t port_num;
+    uint8_t port_index; /* in the own record */
+    uint8_t lane;
+    uint8_t gid_index;
+    struct ibv_port_attr port_attr;
+    bool use_grh;
+    bool port_up;    /* atomic */
+    bool owns_async; /* its service thread reads the device's asynchronous events */
+    mca_btl_base_module_error_cb_fn_t error_cb;
+
+    /* progress */
+    int32_t poll_lock; /* atomic: 1 while a thread polls or delivers */
+    struct ibv_cq *cq[OFO_MAX_CQS];
+    int32_t cq_count; /* atomic; release: new cq; acquire: poll */
+    int cq_room;      /* free entries of the last one; context: service */
+    int cq_size;      /* of the last one */
+    struct ibv_wc *stash; /* completions that service took from a CQ; lock: poll_lock */
+    unsigned stash_count, stash_size;
+    opal_free_list_t frags[OFO_MAX_QPS];
+    opal_free_list_t rdmas;
+    uint32_t max_message; /* bytes of one RDMA part */
+    unsigned idle_polls;
+    ofo_mailbox_t inbox;
+    ofo_counters_t count;
+
+    /* service */
+    pthread_t thread;
+    bool has_thread;
+    bool stop; /* atomic */
+    int wake_fd;
+    ofo_mailbox_t service_inbox;
+    ofo_ud_t ud;
+    ofo_endpoint_t *active;
+    ofo_qpset_t *graveyard;
+    uint32_t random;
+};
+
+_Static_assert(offsetof(ofo_module_t, ext) == sizeof(mca_btl_base_module_t), "the PML finds ext behind super");
+
+typedef struct {
+    char *if_include, *if_exclude;
+    char *receive_queues;
+    char *rail_map;
+    int gid_index; /* -1: chosen */
+    unsigned max_btls;
+    unsigned lanes;
+    unsigned ib_timeout, ib_retry_count, ib_rnr_retry, ib_min_rnr_timer;
+    unsigned ib_service_level, ib_traffic_class, ib_pkey_index, ib_mtu;
+    unsigned ib_max_inline_data;
+    unsigned max_rd_atomic;
+    unsigned send_queue_depth; /* rdma slots of the first queue pair */
+    unsigned cq_size;
+    unsigned connect_timeout; /* s */
+    unsigned time_wait;       /* s */
+    unsigned gid_prefix_len;
+    int want_fork_support;
+    bool warn_no_device;
+    bool allow_ib;
+    unsigned verbose;
+    unsigned test_record_version; /* tests: publish another version */
+} ofo_params_t;
+
+typedef struct {
+    mca_btl_base_component_3_0_0_t super;
+    ofo_params_t params;
+    ofo_queues_t queues;
+    ofo_record_t record;   /* ours */
+    unsigned device_count;
+    ofo_device_t *device[OFO_MAX_PORTS];
+    unsigned module_count;
+    ofo_module_t *module[OFO_MAX_MODULES];
+    pthread_mutex_t peers_lock;
+    opal_hash_table_t peers; /* process name -> ofo_peer_t; lock: peers_lock */
+    bool peers_ready;
+    bool closing; /* finalize or del_procs began: late errors of peers that left earlier are no news */
+    opal_process_name_t self;
+} ofo_component_t;
+
+extern ofo_component_t mca_btl_openib_component;
+#define OFO mca_btl_openib_component
+
+#endif /* BTL_OPENIB_TYPES_H */

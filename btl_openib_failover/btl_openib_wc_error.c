@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Bad completions: what the status means, and every descriptor back to its owner with it. Only wr_id, status,
+ * qp_num and vendor_err of a bad completion are read. Context: progress. See DESIGN.txt 4 (B5, B10).
+ */
+#include "btl_openib.h"
+
+int ofo_status_class(enum ibv_wc_status status, bool is_first, bool port_is_up)
+{
+    switch (status) {
+    case IBV_WC_SUCCESS:
+        return OPAL_SUCCESS;
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+    case IBV_WC_WR_FLUSH_ERR:
+    case IBV_WC_RESP_TIMEOUT_ERR:
+    case IBV_WC_FATAL_ERR:
+    case IBV_WC_GENERAL_ERR:
+        return OPAL_ERROR;
+    case IBV_WC_LOC_QP_OP_ERR:
+        return !port_is_up || !is_first ? OPAL_ERROR : OPAL_ERR_FATAL;
+    default:
+        return is_first ? OPAL_ERR_FATAL : OPAL_ERROR;
+    }
+}
+
+static void send_failed(ofo_work_t *work, int status)
+{
+    ofo_frag_t *frag = (ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work));
+
+    ++work->qps->qp[work->qp].sq_free; /* nobody posts on a failed set */
+    ofo_send_complete(frag, status);
+}
+
+static void work_failed(ofo_work_t *work, int status)
+{
+    ofo_qpset_t *qps = work->qps;
+
+    switch (work->kind) {
+    case OFO_WORK_SEND:
+        send_failed(work, status);
+        break;
+    case OFO_WORK_RDMA:
+        ++qps->qp[work->qp].sq_free;
+        ofo_rdma_part_done((ofo_rdma_t *) ((uint8_t *) work - offsetof(ofo_rdma_t, work)), status);
+        break;
+    case OFO_WORK_RECV:
+        --qps->qp[work->qp].recv_posted;
+        break;
+    case OFO_WORK_RETURN:
+        qps->qp[work->qp].is_returning = false;
+        break;
+    case OFO_WORK_MARKER:
+        qps->qp[work->qp].marker_pending = false;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Does the port still stand? The event that tells may come after the completion. */
+static bool port_is_up(ofo_module_t *module)
+{
+    struct ibv_port_attr attr;
+
+    return OFO_LOAD(module->port_up) && 0 == ibv_query_port(module->device->context, module->port_num, &attr)
+           && IBV_PORT_ACTIVE == attr.state;
+}
+
+void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
+{
+    ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc->wr_id;
+    ofo_qpset_t *qps = work->qps;
+    ofo_qp_t *qp = &qps->qp[work->qp];
+    bool is_first = !qp->is_failed && !qps->fencing;
+    bool up = IBV_WC_LOC_QP_OP_ERR != wc->status || port_is_up(module);
+    int status = ofo_status_class(wc->status, is_first, up);
+
+    qp->is_failed = true;
+    ++module->count.errors;
+    if (!qps->failed) {
+        ofo_log(1, "%s: rail %u to %u: %s (vendor error 0x%x)", module->name, qps->ep->rail, qps->ep->peer->name.vpid,
+                ibv_wc_status_str(wc->status), wc->vendor_err);
+    }
+    ofo_rail_failed(qps, ibv_wc_status_str(wc->status));
+    work_failed(work, status);
+    if (qps->fencing) {
+        ofo_drain_check(qps);
+    }
+}

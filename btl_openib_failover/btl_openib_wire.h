@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Control messages between two BTLs, and the record each process publishes in the modex. In: untrusted bytes;
+ * out: structs in host order, or the reason of a refusal. No Open MPI header. See DESIGN.txt 6 and 15.
+ */
+#ifndef BTL_OPENIB_WIRE_H
+#define BTL_OPENIB_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define OFO_CTL_VERSION 2    /* version byte of every control message */
+#define OFO_RECORD_VERSION 3 /* version byte of the modex record; raised when its layout or meaning changes */
+#define OFO_MAX_RAILS 8      /* rails to one peer */
+#define OFO_MAX_QPS 8        /* queue pairs of one rail */
+#define OFO_MAX_PORTS 16     /* ports one process publishes */
+#define OFO_RAIL_NONE 255    /* rail field of messages that concern the peer, not a rail */
+
+typedef enum {
+    OFO_CTL_DOWN = 0x30,
+    OFO_CTL_DACK = 0x31,
+    OFO_CTL_REQ = 0x32,
+    OFO_CTL_REP = 0x33,
+    OFO_CTL_RTU = 0x34,
+    OFO_CTL_REJ = 0x35,
+    OFO_CTL_PEERDEAD = 0x36
+} ofo_ctl_type_t;
+
+typedef enum {
+    OFO_REJ_PORT_DOWN = 1,
+    OFO_REJ_RAIL_HASH = 2,
+    OFO_REJ_RESOURCES = 3,
+    OFO_REJ_DISABLED = 4
+} ofo_rej_reason_t;
+
+#define OFO_DACK_VALID 0x01 /* flag of DACK: the counts are known */
+
+/* One queue pair as its owner announces it. */
+typedef struct {
+    uint32_t qpn; /* 24 bits */
+    uint32_t psn; /* 24 bits */
+} ofo_qp_addr_t;
+
+/* What a DACK tells: completions of one generation of a rail at the sender of the DACK. */
+typedef struct {
+    uint64_t n_ok;                /* SENDs and eager WRITEs completed with success */
+    uint16_t n_send[OFO_MAX_QPS]; /* SENDs of each queue pair, modulo 2^16 */
+    uint16_t n_eager;             /* eager WRITEs, modulo 2^16 */
+} ofo_counts_t;
+
+/* A control message in host byte order. Which part behind `dst_inc` is used depends on the type. */
+typedef struct {
+    uint8_t type; /* ofo_ctl_type_t */
+    uint8_t flags;
+    uint8_t rail;
+    uint16_t gen;
+    uint32_t jobid, vpid; /* of the sender */
+    uint32_t src_inc, dst_inc;
+    /* REQ, REP */
+    uint16_t lid;
+    uint8_t mtu; /* enum ibv_mtu */
+    uint8_t nqp;
+    uint8_t qp_index;
+    uint64_t rail_hash;
+    uint8_t gid[16];
+    ofo_qp_addr_t qp[OFO_MAX_QPS];
+    /* DACK */
+    ofo_counts_t counts;
+    /* REJ */
+    uint8_t reason;
+} ofo_ctl_t;
+
+#define OFO_CTL_MAX_SIZE (56 + 8 * OFO_MAX_QPS)
+
+/* Why bytes were refused; 0 is success. */
+typedef enum {
+    OFO_WIRE_OK = 0,
+    OFO_WIRE_SHORT,   /* fewer bytes than the type needs */
+    OFO_WIRE_VERSION, /* another protocol version */
+    OFO_WIRE_TYPE,    /* unknown type */
+    OFO_WIRE_FIELD    /* a field outside its range */
+} ofo_wire_result_t;
+
+/* Writes the message; returns its length, or 0 if `size` is too small or a field is out of range. */
+size_t ofo_ctl_pack(const ofo_ctl_t *ctl, uint8_t *buffer, size_t size);
+
+/* Reads a message of `length` bytes; *ctl is valid only on OFO_WIRE_OK. Bytes behind the message are ignored. */
+ofo_wire_result_t ofo_ctl_unpack(const uint8_t *buffer, size_t length, ofo_ctl_t *ctl);
+
+/* "DOWN", "REQ", ... or "unknown". */
+const char *ofo_ctl_name(uint8_t type);
+
+/* ---- modex record ------------------------------------------------------------------------------- */
+
+typedef enum {
+    OFO_NET_IB = 1,   /* key: 8 bytes of subnet prefix */
+    OFO_NET_IPV4 = 4, /* key: network address of an IPv4-mapped GID */
+    OFO_NET_IPV6 = 6
+} ofo_net_type_t;
+
+/* Ports with equal subnets can talk to each other. */
+typedef struct {
+    uint8_t type;       /* ofo_net_type_t */
+    uint8_t prefix_len; /* of the IP network; 64 for InfiniBand */
+    uint8_t key[16];    /* network part, zero behind it */
+} ofo_subnet_t;
+
+#define OFO_PORT_NAME_LEN 24
+
+typedef struct {
+    char name[OFO_PORT_NAME_LEN]; /* "device:port", for messages and rail maps */
+    ofo_subnet_t subnet;
+    uint8_t guid[16]; /* what ports are sorted by: port GUID (IB) or GID (RoCE) */
+    uint8_t gid[16];
+    uint16_t lid;
+    uint8_t mtu;        /* active MTU, enum ibv_mtu */
+    uint8_t lanes;      /* rails this port offers to one peer */
+    uint32_t ud_qpn[4]; /* connection queue pair of each lane */
+    uint32_t qkey;
+    uint32_t rate; /* Mbit/s */
+} ofo_port_t;
+
+#define OFO_MAX_LANES 4
+
+/* Receive queues of one queue pair index; both sides must have the same. */
+typedef struct {
+    char type; /* 'P' per peer, 'S' shared */
+    uint32_t size;
+    uint32_t count;
+} ofo_queue_shape_t;
+
+typedef struct {
+    uint8_t version;      /* OFO_RECORD_VERSION */
+    uint32_t incarnation; /* random, never 0 */
+    uint8_t nqp;
+    ofo_queue_shape_t queue[OFO_MAX_QPS];
+    uint8_t nports;
+    ofo_port_t port[OFO_MAX_PORTS];
+} ofo_record_t;
+
+#define OFO_RECORD_MAX_SIZE (16 + 12 * OFO_MAX_QPS + 112 * OFO_MAX_PORTS)
+
+size_t ofo_record_pack(const ofo_record_t *record, uint8_t *buffer, size_t size);
+
+/* On OFO_WIRE_VERSION only record->version is valid. */
+ofo_wire_result_t ofo_record_unpack(const uint8_t *buffer, size_t length, ofo_record_t *record);
+
+#endif /* BTL_OPENIB_WIRE_H */
