@@ -56,10 +56,15 @@ static int component_register(void)
 
 static int component_open(void)
 {
+    const char *uninstalled = getenv("BFO_HELP_DIR"); /* texts of a build that is not installed */
+
     pthread_mutex_init(&OFO.peers_lock, NULL);
     OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
     opal_hash_table_init(&OFO.peers, 64);
     opal_show_help_add_dir(BFO_HELP_DIR);
+    if (NULL != uninstalled) {
+        opal_show_help_add_dir(uninstalled);
+    }
     return OPAL_SUCCESS;
 }
 

@@ -101,7 +101,7 @@ static void move_generation(ofo_fsm_t *fsm, ofo_fsm_event_t event, const ofo_ctl
             ++fsm->gen;
         }
     } else if (OFO_EV_DOWN_NEWER == event || OFO_EV_DACK_NEWER == event) {
-        if (OFO_ST_ASKING == fsm->state) {
+        if (OFO_ST_ASKING == fsm->state && OFO_GEN_NONE == fsm->check_gen) {
             fsm->check_gen = fsm->gen;
         }
         fsm->gen = message->gen;

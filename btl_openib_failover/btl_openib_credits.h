@@ -12,18 +12,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define OFO_WINDOW_MIN 2  /* a message that returns credits costs one itself: returning single ones never ends */
+#define OFO_CREDITS_MIN 4 /* buffers of a queue */
+
 typedef struct {
     int32_t have;
     int32_t owed;
     int32_t count;  /* buffers of either side's queue */
-    int32_t window; /* tell the peer when this many are owed; 1 <= window < count */
+    int32_t window; /* tell the peer when this many are owed; OFO_WINDOW_MIN <= window < count */
 } ofo_credits_t;
 
 static inline void ofo_credits_init(ofo_credits_t *credits, int32_t count, int32_t window)
 {
     credits->have = credits->count = count;
     credits->owed = 0;
-    credits->window = window < 1 ? 1 : window >= count ? count - 1 : window;
+    credits->window = window < OFO_WINDOW_MIN ? OFO_WINDOW_MIN : window >= count ? count - 1 : window;
 }
 
 static inline bool ofo_credits_may_send(const ofo_credits_t *credits)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE_MIN = 256, SIZE_MAX_BYTES = 16 << 20, COUNT_MIN = 2, COUNT_MAX = 16384, FIELDS_MAX = 5 };
+enum { SIZE_MIN = 256, SIZE_MAX_BYTES = 16 << 20, COUNT_MIN = 4, COUNT_MAX = 16384, FIELDS_MAX = 5 };
 
 /* Reads ",number" up to FIELDS_MAX times; returns how many, or -1. */
 static int read_numbers(const char *text, size_t length, unsigned long *number)
@@ -43,7 +43,7 @@ static const char *read_queue(const char *text, size_t length, ofo_queue_t *queu
         return "a buffer must have 256 bytes to 16 MiB";
     }
     if (COUNT_MIN > number[1] || COUNT_MAX < number[1]) {
-        return "a queue must have 2 to 16384 buffers";
+        return "a queue must have 4 to 16384 buffers";
     }
     queue->type = *text;
     queue->size = (uint32_t) number[0];

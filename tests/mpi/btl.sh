@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Helpers of the BTL's scripts. Source after lib.sh.
+
+STREAM=$BFO_BUILDDIR/contrib/bfo_stream
+REPORT=$TEST_TMP/report.json
+BTL_ARGS=(--mca pml "${BTL_PML:-ob1}" --mca btl openib,self)
+
+# on_rails "softrail options" RANKS mpirun-arguments...: output in $TEST_TMP/log, counters in $REPORT.
+on_rails() {
+    local options=$1 n=$2
+    shift 2
+    # shellcheck disable=SC2086
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run $options --report="$REPORT" -- \
+        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$TEST_TMP/log" 2>&1 </dev/null
+}
+
+show_log() { tail -n 30 "$TEST_TMP/log"; }
+
+# Every one of the first N rails moved at least that many bytes: nothing else carried them.
+rails_carried() {
+    local least=$1 rails=$2 rail bytes
+    for ((rail = 0; rail < rails; ++rail)); do
+        bytes=$(rail_counter "$REPORT" $rail tx_bytes)
+        [ "${bytes:-0}" -ge "$least" ] || { show_log; fail "rail $rail moved ${bytes:-no} bytes, expected $least"; }
+    done
+}
+
+# run_stream RAILS "more softrail options" RANKS SECONDS mpirun-arguments...: the verified stream.
+run_stream() {
+    local rails=$1 options="-n $1 $2" n=$3 seconds=$4
+    shift 4
+    on_rails "$options" "$n" "$@" "$STREAM" -s "$seconds" || { show_log; fail "the stream on $n ranks ended with an error: $options $*"; }
+    grep -qE 'messages.* 0 wrong' "$TEST_TMP/log" || { show_log; fail "the stream on $n ranks did not verify: $options $*"; }
+    rails_carried 1000000 "$rails"
+    note "$n ranks, $options $*: $(tail -n 1 "$TEST_TMP/log")"
+}

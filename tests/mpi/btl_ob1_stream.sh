@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The verified stream over our BTL and stock ob1: ranks, rails, link layers, receive queues. Counters must move.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components btl
+
+listed=$("$OMPI_INFO" | grep 'MCA btl: openib') || fail "ompi_info does not list our openib"
+grep -q "Component v$BFO_VERSION)" <<<"$listed" || fail "ompi_info lists another openib: $listed"
+
+run_stream 2 "" 2 2
+run_stream 2 "--link-layer=eth" 4 2
+run_stream 1 "" 2 1
+run_stream 4 "" 2 1
+run_stream 2 "" 2 1 --mca btl_openib_receive_queues P,65792,4
+run_stream 1 "" 2 1 --mca btl_openib_lanes 2 --mca btl_openib_ib_max_inline_data 0

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Pairing of ports into rails (DESIGN.txt 10): both sides compute the same list, whatever the order of ports,
+ * missing ports, subnets and maps. Receive queue texts and credits too.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "btl_openib_credits.h"
+#include "btl_openib_queues.h"
+#include "btl_openib_rails.h"
+
+static void add(ofo_record_t *record, unsigned net, unsigned guid, unsigned lanes)
+{
+    ofo_port_t *port = &record->port[record->nports++];
+
+    snprintf(port->name, sizeof(port->name), "hca%u:%u", net, guid);
+    port->subnet = (ofo_subnet_t){OFO_NET_IB, 64, {0xfe, 0x80, 0, 0, 0, 0, 0, (uint8_t) net}};
+    port->guid[7] = (uint8_t) guid;
+    port->lanes = (uint8_t) lanes;
+}
+
+/* Pairs from both sides and checks that they see the same rails, mirrored. */
+static ofo_rails_t pair(const ofo_record_t *low, const ofo_record_t *high, const char *map)
+{
+    ofo_rails_t a, b;
+
+    assert_int_equal(ofo_rails_pair(low, high, true, map, &a), 0);
+    assert_int_equal(ofo_rails_pair(high, low, false, map, &b), 0);
+    assert_int_equal(a.count, b.count);
+    assert_int_equal(a.hash, b.hash);
+    for (unsigned i = 0; i < a.count; ++i) {
+        assert_int_equal(a.pair[i].local, b.pair[i].remote);
+        assert_int_equal(a.pair[i].remote, b.pair[i].local);
+        assert_int_equal(a.pair[i].lane, b.pair[i].lane);
+    }
+    assert_int_equal(a.unused_local, b.unused_remote);
+    assert_int_equal(a.unused_remote, b.unused_local);
+    return a;
+}
+
+static void rails_same_subnets_pair_by_guid(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    add(&a, 1, 9, 1);
+    add(&a, 1, 3, 1);
+    add(&b, 1, 5, 1);
+    add(&b, 1, 8, 1);
+    rails = pair(&a, &b, NULL);
+    assert_int_equal(rails.count, 2);
+    assert_int_equal(rails.pair[0].local, 1); /* guid 3 */
+    assert_int_equal(rails.pair[0].remote, 0); /* guid 5 */
+    assert_int_equal(rails.pair[1].local, 0);
+    assert_int_equal(rails.pair[1].remote, 1);
+}
+
+static void rails_subnets_do_not_mix(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    add(&a, 2, 1, 1);
+    add(&a, 1, 2, 1);
+    add(&a, 4, 3, 1);
+    add(&b, 1, 7, 1);
+    add(&b, 2, 8, 1);
+    add(&b, 3, 9, 1);
+    rails = pair(&a, &b, "");
+    assert_int_equal(rails.count, 2);
+    assert_int_equal(rails.pair[0].local, 1); /* subnet 1 first */
+    assert_int_equal(rails.pair[0].remote, 0);
+    assert_int_equal(rails.unused_local, 1);
+    assert_int_equal(rails.unused_remote, 1);
+    assert_int_equal(pair(&a, &(ofo_record_t){.nports = 0}, NULL).count, 0);
+}
+
+static void rails_lanes_multiply_to_the_smaller(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    add(&a, 1, 1, 3);
+    add(&b, 1, 1, 2);
+    rails = pair(&a, &b, NULL);
+    assert_int_equal(rails.count, 2);
+    assert_int_equal(rails.pair[1].lane, 1);
+}
+
+static void rails_are_at_most_eight(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+
+    for (unsigned i = 0; i < OFO_MAX_PORTS; ++i) {
+        add(&a, i, i, OFO_MAX_LANES);
+        add(&b, i, i, OFO_MAX_LANES);
+    }
+    assert_int_equal(pair(&a, &b, NULL).count, OFO_MAX_RAILS);
+}
+
+static void rails_map_overrides_and_mirrors(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    add(&a, 1, 1, 1);
+    add(&a, 2, 2, 1);
+    add(&b, 1, 1, 1);
+    add(&b, 2, 2, 1);
+    rails = pair(&a, &b, "hca1:1-hca2:2");
+    assert_int_equal(rails.count, 2);
+    assert_int_equal(rails.pair[0].local, 0);
+    assert_int_equal(rails.pair[0].remote, 1);
+    assert_int_not_equal(rails.hash, pair(&a, &b, NULL).hash);
+    assert_int_equal(pair(&a, &b, "hca1:1-hca1:1").count, 1);
+    assert_int_equal(pair(&a, &b, "none:1-hca1:1").count, 0);
+    assert_int_equal(ofo_rails_pair(&a, &b, true, "hca1:1", &rails), -1);
+    assert_int_equal(ofo_rails_pair(&a, &b, true, "-hca1:1", &rails), -1);
+    assert_int_equal(ofo_rails_pair(&a, &b, true, "hca1:1-,x", &rails), -1);
+}
+
+static void rails_hash_is_fnv1a(void **state)
+{
+    assert_true(UINT64_C(0xaf63dc4c8601ec8c) == ofo_fnv1a(OFO_FNV_START, "a", 1));
+    assert_true(UINT64_C(0x85944171f73967e8) == ofo_fnv1a(OFO_FNV_START, "foobar", 6));
+}
+
+/* Random records: symmetry, every port used at most once per lane, order of ports without influence. */
+static void rails_random_records_agree(void **state)
+{
+    unsigned seed = NULL != getenv("OFO_TEST_SEED") ? (unsigned) atoi(getenv("OFO_TEST_SEED")) : 1;
+
+    print_message("OFO_TEST_SEED=%u\n", seed);
+    srand(seed);
+    for (int round = 0; round < 5000; ++round) {
+        ofo_record_t a = {.nports = 0}, b = {.nports = 0}, mixed;
+        unsigned na = (unsigned) rand() % 9, nb = (unsigned) rand() % 9, used = 0;
+        for (unsigned i = 0; i < na; ++i) {
+            add(&a, (unsigned) rand() % 3, i, 1);
+        }
+        for (unsigned i = 0; i < nb; ++i) {
+            add(&b, (unsigned) rand() % 3, 100 + i, 1);
+        }
+        ofo_rails_t rails = pair(&a, &b, NULL);
+        for (unsigned i = 0; i < rails.count; ++i) {
+            assert_false(used & 1u << rails.pair[i].local);
+            used |= 1u << rails.pair[i].local;
+            assert_memory_equal(&a.port[rails.pair[i].local].subnet, &b.port[rails.pair[i].remote].subnet,
+                                sizeof(ofo_subnet_t));
+        }
+        mixed = a;
+        for (unsigned i = 0; i < na; ++i) {
+            mixed.port[i] = a.port[na - 1 - i];
+        }
+        assert_int_equal(pair(&mixed, &b, NULL).hash, rails.hash);
+    }
+}
+
+static void queues_are_read(void **state)
+{
+    ofo_queues_t q;
+    ofo_record_t peer = {.nports = 0};
+
+    assert_null(ofo_queues_parse("P,2048,64,32,16:S,65792,8", &q));
+    assert_int_equal(q.count, 2);
+    assert_int_equal(q.queue[0].window, 16);
+    assert_int_equal(q.queue[1].type, 'S');
+    assert_int_equal(q.queue[1].low, 4);
+    assert_int_equal(ofo_queues_find(&q, 2048), 0);
+    assert_int_equal(ofo_queues_find(&q, 2049), 1);
+    assert_int_equal(ofo_queues_find(&q, 70000), -1);
+    ofo_queues_publish(&q, &peer);
+    assert_true(ofo_queues_match(&q, &peer));
+    peer.queue[1].count = 9;
+    assert_false(ofo_queues_match(&q, &peer));
+}
+
+static void queues_bad_texts_are_refused(void **state)
+{
+    static const char *const bad[] = {"", "P", "P,2048", "Q,2048,64", "X,2048,64", "P,10,64", "P,2048,3", "P,2048,64:",
+                                      "P,2048,64:P,2048,64", "P,2048,64x", "P,2048,-1", "P,,64", "P,2048,64,1,1,1,1",
+                                      "P,99999999999,8",
+                                      "P,256,4:P,257,4:P,258,4:P,259,4:P,260,4:P,261,4:P,262,4:P,263,4:P,264,4"};
+    ofo_queues_t q;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); ++i) {
+        if (NULL == ofo_queues_parse(bad[i], &q)) {
+            fail_msg("accepted: %s", bad[i]);
+        }
+    }
+}
+
+typedef struct {
+    ofo_credits_t credits[2];
+    unsigned flying[2]; /* messages towards side i */
+    unsigned carried[2][512], first[2];
+} link_t;
+
+static void transmit(link_t *l, int from)
+{
+    int to = 1 - from;
+
+    ofo_credits_use(&l->credits[from]);
+    assert_true(0 <= l->credits[from].have);
+    l->carried[to][(l->first[to] + l->flying[to]++) % 512] = ofo_credits_take_owed(&l->credits[from]);
+}
+
+static void deliver(link_t *l, int at)
+{
+    unsigned carried = l->carried[at][l->first[at]++ % 512];
+
+    --l->flying[at];
+    assert_true(ofo_credits_gain(&l->credits[at], (uint16_t) carried));
+    ofo_credits_owe(&l->credits[at]);
+    if (ofo_credits_must_return(&l->credits[at])) {
+        transmit(l, at);
+    }
+}
+
+/* Both sides send as fast as credits allow, messages in random interleaving: neither ever starves, no receive
+ * buffer is overrun, and when the data ends the credit messages end too. */
+static void credits_never_starve_and_never_chatter(void **state)
+{
+    srand(7);
+    for (int count = OFO_CREDITS_MIN; count <= 64; count *= 2) {
+        for (int window = 1; window <= count; window += 1 + window / 4) {
+            link_t l = {.flying = {0}};
+            unsigned left[2] = {2000, (unsigned) rand() % 2000}, idle = 0, steps = 0;
+            ofo_credits_init(&l.credits[0], count, window);
+            ofo_credits_init(&l.credits[1], count, window);
+            while (0 < left[0] + left[1] + l.flying[0] + l.flying[1]) {
+                int side = rand() & 1;
+                assert_true((unsigned) count >= l.flying[0] && (unsigned) count >= l.flying[1]);
+                if (rand() & 1 && 0 < l.flying[side]) {
+                    deliver(&l, side);
+                    idle = 0;
+                } else if (0 < left[side] && ofo_credits_may_send(&l.credits[side])) {
+                    transmit(&l, side);
+                    --left[side];
+                    idle = 0;
+                }
+                assert_true(++idle < 200);
+                assert_true(++steps < 200000);
+            }
+        }
+    }
+}
+
+static void credits_beyond_the_queue_are_refused(void **state)
+{
+    ofo_credits_t c;
+
+    ofo_credits_init(&c, 8, 4);
+    assert_false(ofo_credits_gain(&c, 1));
+    ofo_credits_use(&c);
+    assert_false(ofo_credits_gain(&c, 2));
+    assert_int_equal(c.have, 7);
+    assert_true(ofo_credits_gain(&c, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rails_same_subnets_pair_by_guid),
+        cmocka_unit_test(rails_subnets_do_not_mix),
+        cmocka_unit_test(rails_lanes_multiply_to_the_smaller),
+        cmocka_unit_test(rails_are_at_most_eight),
+        cmocka_unit_test(rails_map_overrides_and_mirrors),
+        cmocka_unit_test(rails_hash_is_fnv1a),
+        cmocka_unit_test(rails_random_records_agree),
+        cmocka_unit_test(queues_are_read),
+        cmocka_unit_test(queues_bad_texts_are_refused),
+        cmocka_unit_test(credits_never_starve_and_never_chatter),
+        cmocka_unit_test(credits_beyond_the_queue_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
