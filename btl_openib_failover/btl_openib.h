@@ -30,7 +30,7 @@ bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid);
 /* btl_openib_module.c */
 int ofo_module_init(ofo_module_t *module);
 void ofo_module_destroy(ofo_module_t *module);
-void ofo_module_set_functions(ofo_module_t *module);
+void ofo_module_set_functions(mca_btl_base_module_t *super);
 ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload);
 
 /* btl_openib_peer.c */

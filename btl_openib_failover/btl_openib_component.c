@@ -48,9 +48,8 @@ static int component_register(void)
         .btl_latency = 4,
         .btl_bandwidth = 0, /* of the port */
         .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET,
-        .btl_put_limit = SIZE_MAX,
-        .btl_get_limit = SIZE_MAX,
     };
+    ofo_module_set_functions(&defaults); /* flags without their function are taken back by the base */
     return ofo_params_register(&mca_btl_openib_component.super.btl_version, &defaults);
 }
 

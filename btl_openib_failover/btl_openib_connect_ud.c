@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { RECVS = 256, SENDS = 64, GRH = 40, SLOT = 192, BATCH = 16 };
 
@@ -88,10 +87,8 @@ int ofo_ud_create(ofo_module_t *module)
     ofo_ud_t *ud = &module->ud;
     size_t size = (size_t) SLOT * (RECVS + SENDS);
 
-    if ((ssize_t) sizeof(ud->qkey) != getrandom(&ud->qkey, sizeof(ud->qkey), 0)) {
-        ud->qkey = 0x1f0;
-    }
-    ud->qkey &= 0x7fffffff; /* the upper half is for privileged users */
+    /* One key for all ports of the process; the upper half of keys is for privileged users. */
+    ud->qkey = OFO.record.incarnation & 0x7fffffff;
     if (0 != posix_memalign((void **) &ud->memory, 4096, size)) {
         ud->memory = NULL;
         return OPAL_ERR_OUT_OF_RESOURCE;

@@ -297,10 +297,8 @@ static int init_lists(ofo_module_t *module)
                                -1, FRAGS_MORE, NULL, 0, NULL, rdma_init, NULL);
 }
 
-void ofo_module_set_functions(ofo_module_t *module)
+void ofo_module_set_functions(mca_btl_base_module_t *super)
 {
-    mca_btl_base_module_t *super = &module->super;
-
     super->btl_component = &mca_btl_openib_component.super;
     super->btl_add_procs = module_add_procs;
     super->btl_del_procs = module_del_procs;
@@ -333,7 +331,7 @@ int ofo_module_init(ofo_module_t *module)
     }
     OBJ_CONSTRUCT(&module->rdmas, opal_free_list_t);
     module->random = OFO.record.incarnation ^ (uint32_t) (module->port_index * 64 + module->lane);
-    ofo_module_set_functions(module);
+    ofo_module_set_functions(&module->super);
     ofo_ext_fill(module);
     if (OPAL_SUCCESS != init_lists(module)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
