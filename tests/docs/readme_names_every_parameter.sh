@@ -2,16 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Every parameter that the components register stands in README.md, and README.md names none that does not exist.
+# The parameter tables of README.md are what the components register: names, defaults, meanings.
 . "$BFO_SRCDIR/tests/lib.sh"
+need perl perl
 use_components pml btl
-registered=$(
-    for pair in "pml bfo" "btl openib"; do
-        "$OMPI_INFO" --parsable --param $pair --level 9
-    done | sed -n 's/^mca:[a-z]*:[a-z]*:param:\([a-z0-9_]*\):value:.*/\1/p' | sort -u)
-[ -n "$registered" ] || fail "ompi_info lists no parameter of ours"
-documented=$(grep -oE '`(pml_bfo|btl_openib)_[a-z0-9_]+`' "$BFO_SRCDIR/README.md" | tr -d '`' | sort -u)
-missing=$(comm -23 <(echo "$registered") <(echo "$documented"))
-unknown=$(comm -13 <(echo "$registered") <(echo "$documented"))
-[ -z "$missing" ] || fail "README.md does not name: $(echo $missing)"
-[ -z "$unknown" ] || fail "README.md names what does not exist: $(echo $unknown)"
+perl "$BFO_SRCDIR/contrib/readme-parameters.pl" "$BFO_SRCDIR/README.md" ||
+    fail "README.md differs from the components: perl contrib/readme-parameters.pl --update README.md"
