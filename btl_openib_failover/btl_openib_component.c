@@ -6,11 +6,12 @@
  */
 #include "btl_openib.h"
 
+#include "bfo_help.h"
+
 #include "opal/mca/pmix/pmix.h"
 #include "opal/memoryhooks/memory.h"
 #include "opal/runtime/opal_params.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -55,15 +56,10 @@ static int component_register(void)
 
 static int component_open(void)
 {
-    const char *uninstalled = getenv("BFO_HELP_DIR"); /* texts of a build that is not installed */
-
     pthread_mutex_init(&OFO.peers_lock, NULL);
     OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
     opal_hash_table_init(&OFO.peers, 64);
-    opal_show_help_add_dir(BFO_HELP_DIR);
-    if (NULL != uninstalled) {
-        opal_show_help_add_dir(uninstalled);
-    }
+    bfo_help_add_dir_of(&mca_btl_openib_component);
     return OPAL_SUCCESS;
 }
 

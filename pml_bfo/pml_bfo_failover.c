@@ -70,7 +70,9 @@ void bfo_failover_announce(const bfo_peer_t *peer)
     static bool said;
     const char *reason = "the PML was built without failover (configure --disable-pml-failover)";
     const char *remedy = "Build bfo with --enable-pml-failover to have it.";
+#if PML_BFO
     char room[128];
+#endif
 
     if (said || !bfo_params.warn_no_failover || cannot_fail(peer->rails[0].btl)) {
         return;

@@ -9,7 +9,6 @@
 use_components btl
 MPI_TIMEOUT=40
 # The texts lie in the source tree as long as nothing is installed.
-export BFO_HELP_DIR=$BFO_SRCDIR/btl_openib_failover
 
 crashed() { grep -E 'signal 1?1|Segmentation|Aborted|core dumped' "$TEST_TMP/log"; }
 
