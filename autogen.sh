@@ -11,4 +11,4 @@ for tool in autoreconf automake libtoolize pkg-config; do
     }
 done
 mkdir -p build-aux
-autoreconf -fi
+autoreconf -fi || { rm -f configure; exit 1; }
