@@ -92,7 +92,7 @@ static int prepare_fork(void)
         return OPAL_SUCCESS;
     }
     if (0 != ibv_fork_init() && 2 == OFO.params.want_fork_support) {
-        opal_show_help(OFO_HELP_FILE, "no fork support", true);
+        ofo_show_help(OFO_HELP_FILE, "no fork support");
         return OPAL_ERR_NOT_AVAILABLE;
     }
     return OPAL_SUCCESS;

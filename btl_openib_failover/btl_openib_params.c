@@ -124,7 +124,7 @@ int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *
 
 static int bad(const char *name, const char *value, const char *rule)
 {
-    opal_show_help(OFO_HELP_FILE, "bad parameter", true, name, value, rule);
+    ofo_show_help(OFO_HELP_FILE, "bad parameter", name, value, rule);
     return OPAL_ERR_BAD_PARAM;
 }
 
@@ -178,7 +178,7 @@ int ofo_params_check(void)
 
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); ++i) {
         if (NULL != ignored_value[i]) {
-            opal_show_help(OFO_HELP_FILE, "ignored parameter", true, ignored[i].name, ignored[i].why);
+            ofo_show_help(OFO_HELP_FILE, "ignored parameter", ignored[i].name, ignored[i].why);
         }
     }
     if (NULL != wrong) {

@@ -93,10 +93,10 @@ static bool fetch_record(const opal_process_name_t *name, ofo_record_t *record)
     }
     result = ofo_record_unpack(bytes, length, record);
     if (OFO_WIRE_VERSION == result) {
-        opal_show_help(OFO_HELP_FILE, "other version", true, OFO.self.vpid, name->vpid, BFO_VERSION,
+        ofo_show_help(OFO_HELP_FILE, "other version", OFO.self.vpid, name->vpid, BFO_VERSION,
                        (unsigned) OFO_RECORD_VERSION, (unsigned) record->version);
     } else if (OFO_WIRE_OK != result) {
-        opal_show_help(OFO_HELP_FILE, "bad record", true, OFO.self.vpid, name->vpid);
+        ofo_show_help(OFO_HELP_FILE, "bad record", OFO.self.vpid, name->vpid);
     }
     free(bytes);
     return OFO_WIRE_OK == result;
@@ -111,7 +111,7 @@ static void say_fewer_rails(const ofo_peer_t *peer, const ofo_record_t *record, 
         return;
     }
     said = true;
-    opal_show_help(OFO_HELP_FILE, 0 < record->nports ? "fewer rails" : "peer without ports", true, OFO.self.vpid,
+    ofo_show_help(OFO_HELP_FILE, 0 < record->nports ? "fewer rails" : "peer without ports", OFO.self.vpid,
                    OFO.record.nports, peer->name.vpid, record->nports, rails->count);
 }
 
@@ -120,11 +120,11 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     ofo_rails_t rails;
 
     if (!ofo_queues_match(&OFO.queues, record)) {
-        opal_show_help(OFO_HELP_FILE, "queues differ", true, OFO.self.vpid, peer->name.vpid, OFO.params.receive_queues);
+        ofo_show_help(OFO_HELP_FILE, "queues differ", OFO.self.vpid, peer->name.vpid, OFO.params.receive_queues);
         return;
     }
     if (0 != ofo_rails_pair(&OFO.record, record, !peer->own_is_higher, OFO.params.rail_map, &rails)) {
-        opal_show_help(OFO_HELP_FILE, "bad parameter", true, "rail_map", OFO.params.rail_map,
+        ofo_show_help(OFO_HELP_FILE, "bad parameter", "rail_map", OFO.params.rail_map,
                        "it must be a list of device:port-device:port, separated by commas");
         return;
     }

@@ -124,8 +124,12 @@ static int ofo_do_send_rej(void *owner, const ofo_ctl_t *ctl)
     ofo_ctl_t rej = message(ep, OFO_CTL_REJ, ctl->gen);
 
     if (ctl->rail_hash != ep->peer->rail_hash) {
+        static bool said;
         rej.reason = OFO_REJ_RAIL_HASH;
-        opal_show_help(OFO_HELP_FILE, "rails differ", true, OFO.self.vpid, ep->peer->name.vpid);
+        if (!said) {
+            said = true;
+            ofo_show_help(OFO_HELP_FILE, "rails differ", OFO.self.vpid, ep->peer->name.vpid);
+        }
     } else {
         rej.reason = OFO_LOAD(ep->module->port_up) ? OFO_REJ_DISABLED : OFO_REJ_PORT_DOWN;
     }
