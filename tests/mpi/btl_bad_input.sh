@@ -8,7 +8,6 @@
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components btl
 MPI_TIMEOUT=40
-# The texts lie in the source tree as long as nothing is installed.
 
 # 124 and 137: it hung. ob1 ends a job with 255 when it loses its transport.
 in_time() { [ "$1" != 124 ] && [ "$1" != 137 ]; }
