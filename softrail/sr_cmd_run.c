@@ -14,6 +14,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -225,6 +227,41 @@ static int wait_for(pid_t child, const sigset_t *signals, struct sr_fabric *fabr
     }
 }
 
+/* May processes of this machine copy to each other? Tried on a child, as the members will do it. */
+static bool cma_is_refused(void)
+{
+    char here = 1, there = 0;
+    struct iovec local = { &there, 1 }, remote = { &here, 1 };
+    int ready[2], end[2];
+    bool refused = false;
+    pid_t child;
+
+    if (NULL != getenv("SOFTRAIL_TEST_NO_CMA") || NULL != getenv("SOFTRAIL_NO_CMA")) {
+        return true;
+    }
+    if (0 != pipe(ready) || 0 != pipe(end)) {
+        return false;
+    }
+    child = fork();
+    if (0 == child) {
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+        close(end[1]);
+        _exit(1 == write(ready[1], &here, 1) && 0 == read(end[0], &here, 1) ? 0 : 1);
+    }
+    if (0 < child && 1 == read(ready[0], &there, 1)) {
+        /* ENOSYS, EPERM: refused. The direction does not matter to the kernel. */
+        refused = 1 != process_vm_readv(child, &local, 1, &remote, 1, 0);
+    }
+    close(end[1]);
+    close(end[0]);
+    close(ready[0]);
+    close(ready[1]);
+    if (0 < child) {
+        waitpid(child, NULL, 0);
+    }
+    return refused;
+}
+
 static int run_program(char **program, struct sr_fabric *fabric)
 {
     sigset_t signals, before;
@@ -324,6 +361,11 @@ int sr_cmd_run(int argc, char **argv)
     if (NULL == run.name) {
         snprintf(run.own_name, sizeof(run.own_name), "run-%d", (int) getpid());
         run.name = run.own_name;
+    }
+    if (cma_is_refused()) {
+        run.options.flags |= SR_FABRIC_NO_CMA;
+        fputs("softrail: process_vm_readv and process_vm_writev are refused here; copying through shared memory, "
+              "which is slower\n", stderr);
     }
     sr_fabric_sweep();
     if (0 != sr_fabric_create(&fabric, run.name, &run.options)) {

@@ -8,8 +8,11 @@
 #include "sr_rooms.h"
 
 #include <arpa/inet.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SR_IDLE_POLLS 2000 /* some 20 us */
 
 /* ---- send side ---------------------------------------------------------------------------------- */
 
@@ -248,6 +251,7 @@ int sr_poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 {
     struct sr_cq *cq = sr_cq(ibv);
     uint32_t kick = atomic_load_explicit(&cq->shm->kick, memory_order_relaxed);
+    uint32_t idle;
     int n;
 
     if (sr_unlikely(0 != atomic_load_explicit(&sr_pending_count, memory_order_relaxed))) {
@@ -266,6 +270,10 @@ int sr_poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
         n += poll_local(cq, count - n, wc + n);
     }
     cq->local_first = !cq->local_first;
+    idle = 0 == n ? ++cq->idle : (cq->idle = 0);
     pthread_mutex_unlock(&cq->lock);
+    if (sr_unlikely(SR_IDLE_POLLS < idle) && 0 == idle % 64) {
+        sched_yield(); /* the peer may wait for this core */
+    }
     return n;
 }

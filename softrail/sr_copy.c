@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Moves bytes between this process and a peer: process_vm_readv/writev. A peer is only touched after its
- * membership was confirmed, so a process id that was given to somebody else is never written to. DESIGN.txt 16.
+ * Moves bytes between this process and a peer: process_vm_readv/writev, or, where the kernel refuses those, by
+ * asking the peer's copy service (sr_service.c). A peer is only touched after its membership was confirmed, so a
+ * process id that was given to somebody else is never written to. DESIGN.txt 16.
  */
 #include "sr_rooms.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static size_t total(const struct iovec *iov, unsigned count)
@@ -50,25 +52,30 @@ static unsigned split_tail(struct iovec *iov, unsigned count)
     return count + 1;
 }
 
-static int transfer(struct sr_peer *peer, struct iovec *local, unsigned locals, struct iovec *remote, unsigned remotes,
-                    bool write)
+/* One step: as much as goes in one call. Returns the number of bytes, or -1 (errno). */
+static ssize_t step(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
+                    unsigned remotes, bool write)
 {
-    while (0 < locals && 0 < remotes) {
-        ssize_t n = write ? process_vm_writev(peer->pid, local, locals, remote, remotes, 0)
-                          : process_vm_readv(peer->pid, local, locals, remote, remotes, 0);
-        if (0 >= n) {
-            return 0 == n ? EFAULT : errno;
-        }
-        advance(&local, &locals, (size_t) n);
-        advance(&remote, &remotes, (size_t) n);
+    size_t n;
+    int rc;
+
+    if (0 == (sr.fabric.shm->flags & SR_FABRIC_NO_CMA)) {
+        return write ? process_vm_writev(peer->pid, local, locals, remote, remotes, 0)
+                     : process_vm_readv(peer->pid, local, locals, remote, remotes, 0);
     }
-    return 0;
+    n = local->iov_len < remote->iov_len ? local->iov_len : remote->iov_len;
+    if (SR_SERVICE_BYTES < n) {
+        n = SR_SERVICE_BYTES;
+    }
+    rc = sr_service_ask(peer, local->iov_base, (uintptr_t) remote->iov_base, n, write);
+    errno = rc;
+    return 0 == rc ? (ssize_t) n : -1;
 }
 
 static int copy(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
                 unsigned remotes, bool write)
 {
-    struct iovec mine[SR_MAX_SGE + 1], theirs[SR_MAX_SGE + 1];
+    struct iovec mine[SR_MAX_SGE + 1], theirs[SR_MAX_SGE + 1], *from = mine, *to = theirs;
 
     if (0 == locals || 0 == remotes || 0 == total(local, locals)) {
         return 0;
@@ -81,33 +88,57 @@ static int copy(struct sr_peer *peer, const struct iovec *local, unsigned locals
     if (write) {
         remotes = split_tail(theirs, remotes);
     }
-    return transfer(peer, mine, locals, theirs, remotes, write);
+    while (0 < locals && 0 < remotes) {
+        ssize_t n = 0 == from->iov_len || 0 == to->iov_len ? 0 : step(peer, from, locals, to, remotes, write);
+        if (0 > n) {
+            return errno;
+        }
+        if (0 == n && 0 != from->iov_len && 0 != to->iov_len) {
+            return EFAULT;
+        }
+        advance(&from, &locals, (size_t) n);
+        advance(&to, &remotes, (size_t) n);
+    }
+    return 0;
+}
+
+static int explain(int rc)
+{
+    static _Atomic bool said;
+
+    if (EPERM == rc || ENOSYS == rc) {
+        sr_say_once(&said, "the kernel refuses to copy between processes (%s); start with SOFTRAIL_NO_CMA=1",
+                    strerror(rc));
+        return ESRCH;
+    }
+    return rc;
 }
 
 int sr_copy_to(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
                unsigned remotes)
 {
-    return copy(peer, local, locals, remote, remotes, true);
+    return explain(copy(peer, local, locals, remote, remotes, true));
 }
 
 int sr_copy_from(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
                  unsigned remotes)
 {
-    return copy(peer, local, locals, remote, remotes, false);
+    return explain(copy(peer, local, locals, remote, remotes, false));
 }
 
-bool sr_copy_is_local_fault(const struct iovec *local, unsigned locals, bool writing)
+/* msync says ENOMEM for pages that are not mapped, and needs no permission. */
+bool sr_copy_is_mapped(const void *addr, size_t length)
 {
-    char byte;
+    uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE), begin = (uintptr_t) addr & ~(page - 1);
 
-    (void) writing;
+    return 0 == length || 0 == msync((void *) begin, (uintptr_t) addr + length - begin, MS_ASYNC) || ENOMEM != errno;
+}
+
+bool sr_copy_is_local_fault(const struct iovec *local, unsigned locals)
+{
     for (unsigned i = 0; i < locals; ++i) {
-        char *at = local[i].iov_base;
-        for (size_t done = 0; done < local[i].iov_len; done += 4096) {
-            struct iovec from = { .iov_base = at + done, .iov_len = 1 }, to = { .iov_base = &byte, .iov_len = 1 };
-            if (1 != process_vm_readv(getpid(), &to, 1, &from, 1, 0) && EFAULT == errno) {
-                return true;
-            }
+        if (!sr_copy_is_mapped(local[i].iov_base, local[i].iov_len)) {
+            return true;
         }
     }
     return false;

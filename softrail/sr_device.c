@@ -137,6 +137,25 @@ static void forked_child(void)
     sr_pending_reset();
 }
 
+/* Once per process, where process_vm_* is refused. */
+static int start_service(void)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static pid_t started;
+    int rc = 0;
+
+    if (0 == (sr.fabric.shm->flags & SR_FABRIC_NO_CMA)) {
+        return 0;
+    }
+    pthread_mutex_lock(&mutex);
+    if (sr.pid != started) {
+        rc = sr_service_start();
+        started = 0 == rc ? sr.pid : started;
+    }
+    pthread_mutex_unlock(&mutex);
+    return rc;
+}
+
 static void watch_forks(void)
 {
     pthread_atfork(NULL, NULL, forked_child);
@@ -151,6 +170,9 @@ struct ibv_context *sr_device_open(struct ibv_device *device)
     pthread_once(&once, watch_forks);
     if (0 == rc && atomic_load(&sr.fabric.shm->rail[((struct sr_device *) device)->rail].gone)) {
         rc = EIO;
+    }
+    if (0 == rc) {
+        rc = start_service();
     }
     if (0 != rc || NULL == (context = calloc(1, sizeof(*context)))) {
         errno = 0 != rc ? rc : ENOMEM;

@@ -89,20 +89,6 @@ static void give_index(uint32_t index)
     table.free_list[table.free_count++] = index;
 }
 
-/* Memory that is not there cannot be registered. */
-static bool is_mapped(void *addr, size_t length)
-{
-    char *ends[2] = { addr, (char *) addr + (0 == length ? 0 : length - 1) };
-
-    for (unsigned i = 0; 0 != length && i < 2; ++i) {
-        struct iovec iov = { .iov_base = ends[i], .iov_len = 1 };
-        if (sr_copy_is_local_fault(&iov, 1, false)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static int check_request(struct ibv_pd *pd, void *addr, size_t length, unsigned access)
 {
     struct rlimit limit;
@@ -123,7 +109,21 @@ static int check_request(struct ibv_pd *pd, void *addr, size_t length, unsigned 
         && table.bytes + length > limit.rlim_cur) {
         return ENOMEM;
     }
-    return is_mapped(addr, length) ? sr_device_check(pd->context) : EFAULT;
+    /* memory that is not there cannot be registered */
+    return sr_copy_is_mapped(addr, length) ? sr_device_check(pd->context) : EFAULT;
+}
+
+bool sr_mr_covers(uint64_t addr, uint64_t length, bool write)
+{
+    for (uint32_t i = 0; i < __atomic_load_n(&table.fresh, __ATOMIC_ACQUIRE); ++i) {
+        const struct sr_mr_entry *entry = entry_of(sr.self, i);
+        if (0 != atomic_load(&entry->key) && addr >= entry->addr && length <= entry->length
+            && addr - entry->addr <= entry->length - length
+            && (!write || 0 != (entry->access & IBV_ACCESS_LOCAL_WRITE))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct ibv_mr *sr_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)

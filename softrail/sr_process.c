@@ -162,7 +162,6 @@ static int become_member(unsigned slot)
     sr.peers[slot] = sr.self;
     sr.arena = (struct sr_arena_head *) base;
     proc->pid = (uint32_t) sr.pid;
-    proc->no_cma = NULL != getenv("SOFTRAIL_TEST_NO_CMA");
     set_command(proc);
     atomic_store(&proc->incarnation, incarnation);
     sr.joined = true;

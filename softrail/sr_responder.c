@@ -200,7 +200,7 @@ static int place(const struct target *t, const struct receive *r, struct sr_wqe 
         rc = sr_copy_to(t->peer, wqe->iov, wqe->num_sge, iov, (unsigned) count);
         if (0 != rc) {
             return ESRCH == rc ? SR_ANSWER_LOST
-                   : sr_copy_is_local_fault(wqe->iov, wqe->num_sge, false) ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR;
+                   : sr_copy_is_local_fault(wqe->iov, wqe->num_sge) ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR;
         }
     }
     return SR_ANSWER_OK;
@@ -342,7 +342,7 @@ static int write_memory(const struct target *t, struct sr_wqe *wqe)
         return SR_ANSWER_LOST;
     }
     if (0 != rc) {
-        return sr_copy_is_local_fault(wqe->iov, wqe->num_sge, false) ? (int) IBV_WC_LOC_PROT_ERR : access_error(t);
+        return sr_copy_is_local_fault(wqe->iov, wqe->num_sge) ? (int) IBV_WC_LOC_PROT_ERR : access_error(t);
     }
     return SR_ANSWER_OK;
 }
@@ -398,7 +398,7 @@ static int respond_read(const struct target *t, struct sr_wqe *wqe)
         return SR_ANSWER_LOST;
     }
     if (0 != rc) {
-        return sr_copy_is_local_fault(wqe->iov, wqe->num_sge, true) ? (int) IBV_WC_LOC_PROT_ERR : access_error(t);
+        return sr_copy_is_local_fault(wqe->iov, wqe->num_sge) ? (int) IBV_WC_LOC_PROT_ERR : access_error(t);
     }
     count_received(t->qp, 0);
     return SR_ANSWER_OK;

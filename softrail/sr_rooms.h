@@ -62,6 +62,9 @@ int sr_mr_dereg(struct ibv_mr *mr);
 bool sr_mr_resolve(struct sr_peer *peer, uint32_t pd, uint32_t key, uint64_t addr, uint64_t length, unsigned access,
                    uint64_t *where);
 
+/* Is all of this memory registered (for writing)? */
+bool sr_mr_covers(uint64_t addr, uint64_t length, bool write);
+
 /* ---- sr_copy.c ---------------------------------------------------------------------------------- */
 /* Copy between local memory and a peer's. Returns 0; ESRCH: the peer is gone; EFAULT: memory is gone (ask
  * sr_copy_is_local_fault whose); EINTR never. */
@@ -69,9 +72,14 @@ int sr_copy_to(struct sr_peer *peer, const struct iovec *local, unsigned locals,
                unsigned remotes);
 int sr_copy_from(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
                  unsigned remotes);
-bool sr_copy_is_local_fault(const struct iovec *local, unsigned locals, bool writing);
+bool sr_copy_is_local_fault(const struct iovec *local, unsigned locals);
+bool sr_copy_is_mapped(const void *addr, size_t length);
+
+/* ---- sr_service.c ------------------------------------------------------------------------------- */
 /* Start to serve peers that cannot reach this process's memory. */
-int sr_copy_serve(void);
+int sr_service_start(void);
+/* Have the peer copy `length` bytes (at most SR_SERVICE_BYTES). Returns 0, ESRCH, EFAULT, or EPERM without service. */
+int sr_service_ask(struct sr_peer *peer, void *local, uint64_t remote, size_t length, bool write);
 
 /* ---- sr_cq.c ------------------------------------------------------------------------------------ */
 struct ibv_cq *sr_cq_create(struct ibv_context *context, int entries, void *cq_context,

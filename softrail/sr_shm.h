@@ -66,7 +66,6 @@ struct sr_proc {
     alignas(64) _Atomic uint32_t incarnation; /* 24 bits, 0 = slot never used or clean */
     _Atomic uint32_t pid;
     _Atomic uint32_t down_rails;  /* bit per rail: cable pulled for this process only */
-    _Atomic uint32_t no_cma;      /* process_vm_* does not reach this process */
     char command[48];
     struct sr_context_entry contexts[SR_MAX_CONTEXTS];
     struct sr_counters done[SR_MAX_RAILS]; /* of queue pairs destroyed, and of work done outside any */
@@ -99,6 +98,7 @@ struct sr_fabric_shm {
 
 enum {
     SR_FABRIC_SPLIT_TAIL = 1, /* the last 8 bytes of a remote write are written as a piece of their own */
+    SR_FABRIC_NO_CMA = 4,        /* process_vm_* is refused here: copy services */
     SR_FABRIC_MEMLOCK = 2     /* registered memory counts against RLIMIT_MEMLOCK */
 };
 

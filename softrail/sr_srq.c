@@ -85,6 +85,18 @@ static void fill_wqe(struct sr_wqe_shm *wqe, const struct ibv_recv_wr *wr)
     atomic_store_explicit(&wqe->taker, 0, memory_order_relaxed);
 }
 
+/* Entries whose consumer died before its message was complete. Locks: rq->lock. */
+static void reclaim(struct sr_rq *rq)
+{
+    for (uint32_t i = 0; i <= rq->mask; ++i) {
+        uint32_t taker = atomic_load(&sr_rq_wqe(rq, i)->taker);
+        if (0 != taker && sr.word != taker && !sr_fabric_word_is_alive(&sr.fabric, taker)
+            && atomic_compare_exchange_strong(&sr_rq_wqe(rq, i)->taker, &taker, 0)) {
+            rq->free_list[rq->free_count++] = i;
+        }
+    }
+}
+
 int sr_rq_post(struct sr_rq *rq, struct ibv_recv_wr *wr)
 {
     struct sr_rq_shm *shm = rq->shm;
@@ -95,6 +107,9 @@ int sr_rq_post(struct sr_rq *rq, struct ibv_recv_wr *wr)
     }
     head = atomic_load_explicit(&shm->head, memory_order_relaxed);
     if (NULL != rq->order) {
+        if (0 == rq->free_count) {
+            reclaim(rq);
+        }
         if (0 == rq->free_count) {
             return ENOMEM;
         }
