@@ -40,7 +40,7 @@ host_request() {
         answer=$(vm_request "$@")
     else
         for path in /sys/class/virtio-ports/*; do
-            [ "$(cat "$path/name")" = bfo.ctl ] && break
+            read -r answer <"$path/name"; [ "$answer" = bfo.ctl ] && break
         done
         exec 7>>/run/bfo-ctl.lock
         flock 7
@@ -108,12 +108,14 @@ egress() {
 }
 
 loss_in() {
+    local share="numgen random mod 100 < $3"
+    [ "$3" = 100 ] && share= # nft wants less than the whole here
     node_run "$1" "nft delete table ip bfo_in_$2 2>/dev/null; [ $3 = 0 ] && exit 0
         nft -f - <<END
 table ip bfo_in_$2 {
     chain c {
         type filter hook input priority 0; policy accept;
-        iifname eth$2 numgen random mod 100 < $3 counter drop
+        iifname eth$2 $share counter drop
     }
 }
 END"

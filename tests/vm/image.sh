@@ -7,7 +7,7 @@
 
 VM_CACHE=${BFO_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bfo-vm}
 VM_MODULES="virtio_pci virtio_net virtio_console 9pnet_virtio 9p overlay crc32_generic crc32c_generic
-    ib_uverbs rdma_ucm ib_umad rdma_rxe sch_netem nf_tables nft_numgen"
+    ib_uverbs rdma_ucm ib_umad rdma_rxe macvlan sch_netem nf_tables nft_numgen"
 
 # vm_need: every command the machines want, each with the package that brings it; one line for all that lack.
 vm_need() {
@@ -39,7 +39,7 @@ vm_unpack_kernel() (
     mkdir -p "$work" && cd "$work" || exit 1
     apt-get -q download "$1" >apt.log 2>&1 || exit 1
     for folder in crypto lib net fs/9p fs/netfs fs/fscache fs/overlayfs fs/configfs drivers/infiniband drivers/net/virtio_net.ko \
-        drivers/net/net_failover.ko drivers/virtio drivers/char; do
+        drivers/net/net_failover.ko drivers/net/macvlan.ko drivers/virtio drivers/char; do
         keep="$keep ./lib/modules/$VM_RELEASE/kernel/$folder"
     done
     set -o pipefail

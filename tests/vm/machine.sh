@@ -4,23 +4,19 @@
 # The machines as seen from the host: their command lines, the pipes that lead to them, and what they ask for.
 # VM_DIR is the folder of this run. Sourced by run.sh. DESIGN.txt 17.
 
-# Networks: two machines are tied directly; of three, node1's QEMU is the hub.
+# Networks: two machines are tied directly; of three, node1's QEMU is the hub. "@NET.NODE@": see boot.pl.
 vm_net() {
     local node=$1 net=$2 mac=$3 peer
-    if [ "$BFO_VM_NODES" = 2 ]; then
-        if [ "$node" = 1 ]; then
-            echo "-netdev stream,id=$net,server=on,addr.type=unix,addr.path=$VM_DIR/$net.2"
-        else
-            echo "-netdev stream,id=$net,server=off,addr.type=unix,addr.path=$VM_DIR/$net.2"
-        fi
-    elif [ "$node" = 1 ]; then
+    if [ "$BFO_VM_NODES" = 3 ] && [ "$node" = 1 ]; then
         echo "-netdev hubport,id=$net,hubid=${net#n}"
         for peer in 2 3; do
-            echo "-netdev stream,id=$net-$peer,server=on,addr.type=unix,addr.path=$VM_DIR/$net.$peer"
+            echo "-netdev stream,id=$net-$peer,server=off,addr.type=fd,addr.str=@$net.$peer@"
             echo "-netdev hubport,id=$net-hub$peer,hubid=${net#n},netdev=$net-$peer"
         done
     else
-        echo "-netdev stream,id=$net,server=off,addr.type=unix,addr.path=$VM_DIR/$net.$node"
+        peer=$node
+        [ "$node" = 1 ] && peer=2
+        echo "-netdev stream,id=$net,server=off,addr.type=fd,addr.str=@$net.$peer@"
     fi
     echo "-device virtio-net-pci,id=nic-$net,netdev=$net,mac=$mac,romfile="
 }
@@ -55,18 +51,34 @@ vm_command() {
     done
 }
 
-# vm_start NODE: QEMU dies with this script, however that ends. Its pid goes to VM_PID[NODE].
+# vm_start: all machines, their pids in VM_PID. They die with this script, however that ends.
 vm_start() {
-    local node=$1 append="console=ttyS0 quiet loglevel=3 no_timer_check panic=-1 random.trust_cpu=on bfo.node=$1"
-    local path
-    for path in cmd ctl qmp; do
-        rm -f "$VM_DIR/$path.$node".{in,out}
-        mkfifo -m 600 "$VM_DIR/$path.$node".{in,out}
+    local node rail port links=
+    for ((node = 1; node <= BFO_VM_NODES; node++)); do
+        for port in cmd ctl qmp; do
+            rm -f "$VM_DIR/$port.$node".{in,out}
+            mkfifo -m 600 "$VM_DIR/$port.$node".{in,out}
+        done
+        {
+            vm_find qemu-system-x86_64
+            vm_command "$node" | tr ' ' '\n'
+            echo "-append"
+            echo "console=ttyS0 quiet loglevel=3 no_timer_check panic=-1 random.trust_cpu=on bfo.node=$node"
+        } >"$VM_DIR/command.$node"
+        [ "$node" = 1 ] && continue
+        for ((rail = 0; rail < BFO_VM_RAILS; rail++)); do
+            links="$links n$rail.$node"
+        done
+        links="$links n9.$node"
     done
-    # shellcheck disable=SC2046 # the words are meant to be split; mktemp's path has no blanks (run.sh checks)
-    setpriv --pdeathsig KILL "$(vm_find qemu-system-x86_64)" $(vm_command "$node") -append "$append" \
-        <&"$VM_STDIN" 2>>"$VM_DIR/qemu.log" &
-    VM_PID[node]=$!
+    rm -f "$VM_DIR"/pid.*
+    # shellcheck disable=SC2086 # the names of the links are words
+    setpriv --pdeathsig KILL perl "$here/boot.pl" "$VM_DIR" "$BFO_VM_NODES" $links <&"$VM_STDIN" 2>>"$VM_DIR/qemu.log" &
+    helpers+=($!)
+    for ((node = 1; node <= BFO_VM_NODES; node++)); do
+        timeout 10 sh -c "until [ -s '$VM_DIR/pid.$node' ]; do sleep 0.05; done" || return 1
+        VM_PID[node]=$(cat "$VM_DIR/pid.$node")
+    done
 }
 
 # vm_qmp NODE JSON: one command of the machine monitor; prints the answer, returns 1 if it is an error.

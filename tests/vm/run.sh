@@ -136,11 +136,10 @@ next_event() {
 
 boot() {
     local n ready=0 deadline=$((SECONDS + boot_timeout))
-    rm -f "$VM_DIR"/n[0-9]*.[23] "$VM_DIR"/*.lock
+    rm -f "$VM_DIR"/*.lock
     : >"$VM_DIR/qemu.log"
+    vm_start || return 1
     for ((n = 1; n <= BFO_VM_NODES; n++)); do
-        vm_start "$n"
-        if [ "$n" = 1 ]; then wait_sockets || return 1; fi
         vm_broker "$n" &
         helpers+=($!)
     done
@@ -150,26 +149,15 @@ boot() {
     done
 }
 
-# node1 listens, the others connect.
-wait_sockets() {
-    local i
-    for ((i = 0; i < 100; i++)); do
-        [ -S "$VM_DIR/n9.$BFO_VM_NODES" ] && [ -S "$VM_DIR/n$((BFO_VM_RAILS - 1)).$BFO_VM_NODES" ] && return 0
-        kill -0 "${VM_PID[1]}" 2>/dev/null || return 1
-        sleep 0.1
-    done
-    return 1
-}
-
 halt() {
     local pid
     for pid in "${VM_PID[@]}" "${helpers[@]}"; do
         kill "$pid" 2>/dev/null
     done
     for pid in "${VM_PID[@]}"; do
-        timeout 5 tail --pid="$pid" -f /dev/null 2>/dev/null || kill -KILL "$pid" 2>/dev/null
+        timeout 5 tail -s 0.1 --pid="$pid" -f /dev/null 2>/dev/null || kill -KILL "$pid" 2>/dev/null
     done
-    wait "${VM_PID[@]}" "${helpers[@]}" 2>/dev/null
+    wait "${helpers[@]}" 2>/dev/null
     VM_PID=() helpers=()
 }
 
@@ -182,7 +170,7 @@ cleanup() {
         mkdir -p "$out" && cp -a "$VM_DIR/share/out/." "$out/" || status=125
     fi
     if [ "$keep" = yes ]; then
-        rm -rf "$VM_DIR"/share/keys "$VM_DIR"/*.lock "$VM_DIR"/n[0-9]*.[23]
+        rm -rf "$VM_DIR"/share/keys "$VM_DIR"/*.lock
         find "$VM_DIR" -type p -delete
         echo "run.sh: consoles, logs and results are in $VM_DIR" >&2
     else
@@ -226,7 +214,7 @@ run_job() {
         (
             export VM_DIR BFO_VM_NODES BFO_VM_RAILS
             . "$here/faults.sh"
-            . "$host_script"
+            . "$here/machine.sh"; . "$host_script"
         ) &
         helpers+=($!)
     fi
@@ -255,7 +243,7 @@ drain() {
         kill "$pid" 2>/dev/null
     done
     for pid in "${streams[@]}"; do
-        timeout 20 tail --pid="$pid" -f /dev/null
+        timeout 20 tail -s 0.1 --pid="$pid" -f /dev/null
     done
 }
 

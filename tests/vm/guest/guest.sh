@@ -22,9 +22,10 @@ file_systems() {
 
 # link_of MAC NAME: the network interface with this address gets this name.
 link_of() {
-    local path
+    local path address
     for path in /sys/class/net/*; do
-        [ "$(cat "$path/address")" = "$1" ] || continue
+        read -r address <"$path/address"
+        [ "$address" = "$1" ] || continue
         [ "${path##*/}" = "$2" ] || ip link set "${path##*/}" name "$2"
         return 0
     done
@@ -47,7 +48,11 @@ networks() {
     ip addr add "10.77.100.$node/24" dev mgmt
     ip link set mgmt up
     for ((rail = 0; rail < BFO_VM_RAILS; rail++)); do
-        link_of "52:54:00:77:0$rail:0$node" "eth$rail" || say "no interface for rail $rail"
+        # The rail is a layer above the card: the card goes on taking packets in when the rail is set down (else
+        # QEMU would hold them back, and with them the sender's queue pairs).
+        link_of "52:54:00:77:0$rail:0$node" "card$rail" || say "no interface for rail $rail"
+        ip link set "card$rail" up
+        ip link add link "card$rail" name "eth$rail" type macvlan mode passthru
         ip addr add "10.77.$rail.$node/24" dev "eth$rail"
         ip link set "eth$rail" up
         rdma link add "rxe$rail" type rxe netdev "eth$rail" || say "cannot make rxe$rail"
@@ -73,15 +78,21 @@ END
 
 # port NAME: the virtio console with this name.
 port() {
-    local path
+    local path name
     for path in /sys/class/virtio-ports/*; do
-        [ "$(cat "$path/name")" = "$1" ] && { echo "/dev/${path##*/}"; return 0; }
+        read -r name <"$path/name"
+        [ "$name" = "$1" ] && { echo "/dev/${path##*/}"; return 0; }
     done
     return 1
 }
 
 start_job() {
     local status
+    local n
+    for ((n = 1; n <= BFO_VM_NODES; n++)); do # one connection per machine, before anybody wants it
+        [ "$n" = "$node" ] || ssh -fNT "node$n" &
+    done
+    wait
     (
         cd / || exit 1
         exec 3>&- </dev/null >"$(port bfo.out)" 2>"$(port bfo.err)"

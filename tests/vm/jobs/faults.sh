@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Runs on node1: each fault under a stream of sends (vm_stream, retry count 3: 7 means for ever on rxe), what the
+# sender gets to see, that the other rail does not notice, and that all is well afterwards.
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/rails.sh"
+port=18700
+
+# start_traffic RAIL: a stream from node1 to node2, seen to flow before this returns; its log is $log.
+start_traffic() {
+    port=$((port + 1))
+    log=$BFO_VM_OUT/traffic-$port.log
+    ssh node2 "timeout 40 $VM_STREAM -d rxe$1 -p $port -s 30" >"$log.server" 2>&1 </dev/null &
+    timeout 40 "$VM_STREAM" -d "rxe$1" -p $port -s 30 node2 >"$log" 2>&1 </dev/null &
+    client=$!
+    wait_for 15 grep -q flowing "$log"
+}
+
+# breaks STATUS FAULT...: the stream on rail 1 ends with this completion status within 5 s of the fault.
+breaks() {
+    local want=$1 begin
+    shift
+    start_traffic 1 || { fail "no traffic before $*: $(cat "$log" "$log.server")"; kill $client; return; }
+    check "$*" "$@"
+    begin=$SECONDS
+    if wait_for 5 grep -Eq "^status ($want) " "$log"; then
+        pass "sender sees $(grep ^status "$log") at most $((SECONDS - begin)) s later"
+    else
+        fail "sender does not see status $want: $(tail -n 3 "$log" | tr '\n' '|')"
+        kill $client
+    fi
+    wait
+    note=$(grep ^sent "$log")
+}
+
+# works RAIL: a verified exchange over it.
+works() {
+    port=$((port + 1))
+    ssh node2 "timeout 40 $VM_STREAM -d rxe$1 -p $port -s 30" >/dev/null 2>&1 </dev/null &
+    check "rail $1 works" quiet timeout 30 "$VM_STREAM" -d "rxe$1" -p $port -n 200 -r 6 -s 20 node2
+    wait
+}
+
+speed() { # speed RAIL: MB/s of a short ib_write_bw
+    local p=$((++port))
+    ssh node2 "timeout 60 ib_write_bw -d rxe$1 -x $(gid_index node2 "$1") -p $p -n $2 -s 65536 -t 8" >/dev/null 2>&1 </dev/null &
+    wait_for 10 node_run node2 "ss -Hltn 'sport = $p' | grep -q ."
+    timeout 60 ib_write_bw -d "rxe$1" -x "$(gid_index node1 "$1")" -p $p -n "$2" -s 65536 -t 8 --report_gbits -F node2 2>&1 |
+        awk '$1 == 65536 { print int($4 * 1000) }'
+    wait $!
+}
+
+quiet() { "$@" >/dev/null 2>&1; }
+refuses() { ! quiet "$@"; }
+
+links() {
+    breaks '2|5' rail_down node1 1
+    works 0
+    check "rail_up" rail_up node1 1
+    breaks 12 rail_down node2 1
+    check "rail_up" rail_up node2 1
+    breaks 12 carrier_pull node2 1
+    check "carrier_push" carrier_push node2 1
+    works 1
+}
+
+packets_lost() {
+    local sent acknowledged received x
+    breaks 12 loss node2 1 in 100
+    check "loss ends" loss node2 1 in 0
+    breaks 12 loss node1 1 out 100
+    check "loss ends" loss node1 1 out 0
+    check "loss of a share" loss node2 1 both 10
+    works 1
+    check "loss ends" loss node2 1 both 0
+    breaks 12 drop_acks node1 1
+    read -r x sent x acknowledged x received x <<<"$note"
+    check "delivered, but unacknowledged: $note" [ "${received:-0}" -gt "${acknowledged:-0}" ]
+    check "pass_acks" pass_acks node1 1
+}
+
+slow() {
+    local mbit
+    check "rate 20" rate 1 20
+    mbit=$(speed 1 40)
+    check "a rail of 20 Mbit/s carries ${mbit:-nothing}" [ "${mbit:-0}" -ge 10 -a "${mbit:-99}" -le 22 ]
+    check "rate 0" rate 1 0
+}
+
+rest() {
+    local begin
+    check "address_del" address_del node2 1
+    check "no GID there now" refuses gid_index node2 1
+    check "address_add" address_add node2 1
+    works 1
+    begin=$SECONDS
+    pause node2 3 &
+    sleep 0.5
+    check "a paused machine does not answer" refuses busybox ping -q -c 1 -W 1 node2
+    wait $! && pass "pause" || fail "pause"
+    check "and answers afterwards, $((SECONDS - begin)) s later" wait_for 5 quiet busybox ping -q -c 1 -W 1 node2
+    check "unknown machine refused" refuses rail_down node9 0
+    check "unknown rail refused" refuses rail_down node1 7
+    check "absurd loss refused" refuses loss node1 0 in 101
+    check "absent rank refused" refuses kill_rank 5
+    rail_down node1 0
+    carrier_pull node2 0
+    loss node1 1 out 100
+    check "heal" heal
+    works 0
+    works 1
+}
+
+links
+packets_lost
+slow
+rest
+finish

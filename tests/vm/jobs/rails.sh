@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# What the job scripts share: reports, GIDs by value, packet counters, waiting. Sourced inside a machine.
+. "$BFO_VM_FAULTS"
+bad=0
+pass() { echo "  ok: $*"; }
+fail() { echo "  FAIL: $*"; bad=$((bad + 1)); }
+check() { local what=$1; shift; if "$@"; then pass "$what"; else fail "$what ($*)"; fi; }
+finish() { [ "$bad" = 0 ] || echo "$bad failed"; [ "$bad" = 0 ]; exit; }
+
+# gid_index NODE RAIL: where the GID made of the rail's IPv4 address sits at present.
+gid_index() {
+    node_run "$1" "cd /sys/class/infiniband/rxe$2/ports/1/gids && for g in *; do
+        read -r v <\$g; case \$v in *:ffff:0a4d:*) [ \"\$(cat ../gid_attrs/types/\$g)\" = 'RoCE v2' ] && echo \$g && exit 0;; esac; done; exit 1"
+}
+
+# packets NODE RAIL: how many the rail has sent so far.
+packets() { node_run "$1" "cat /sys/class/infiniband/rxe$2/ports/1/hw_counters/sent_pkts"; }
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    while ! "$@"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
+}

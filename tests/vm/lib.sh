@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# What the tests here share, on top of tests/lib.sh. Sourced by test_*.sh.
+. "$BFO_SRCDIR/tests/lib.sh"
+RUN=$BFO_SRCDIR/tests/vm/run.sh
+export VM_STREAM=$BFO_BUILDDIR/tests/vm/vm_stream VM_RING=$BFO_BUILDDIR/tests/vm/vm_ring
+
+# vm_job JOB [OPTION...]: the job script in two machines; its status is the test's, its logs are shown if it fails.
+vm_job() {
+    local job=$BFO_SRCDIR/tests/vm/$1 begin=$SECONDS status log
+    shift
+    "$RUN" --out "$TEST_TMP/out" "$@" -- "$job" </dev/null
+    status=$?
+    note "$((SECONDS - begin)) s"
+    if [ $status != 0 ] && [ $status != 77 ]; then
+        for log in "$TEST_TMP"/out/*; do
+            [ -s "$log" ] && echo "--- ${log##*/}" && tail -n 15 "$log"
+        done
+    fi
+    exit $status
+}

@@ -1,0 +1,10 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# In virtual machines: the programs of ibverbs-utils, perftest and librdmacm pass on every rail of the machines.
+. "$BFO_SRCDIR/tests/vm/lib.sh"
+need ibv_rc_pingpong ibverbs-utils
+need ib_send_bw perftest
+need rping rdmacm-utils
+vm_job jobs/conformance.sh

@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# In virtual machines: stock Open MPI over tcp between the machines; a killed rank and a machine that stands still.
+. "$BFO_SRCDIR/tests/vm/lib.sh"
+vm_job jobs/mpi_tcp.sh
