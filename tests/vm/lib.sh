@@ -2,7 +2,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # What the tests here share, on top of tests/lib.sh. Sourced by test_*.sh.
-. "$BFO_SRCDIR/tests/lib.sh"
+. "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh" || exit 1
+: "${TEST_TMP:?tests/lib.sh did not make a scratch directory}"
 RUN=$BFO_SRCDIR/tests/vm/run.sh
 export VM_STREAM=$BFO_BUILDDIR/tests/vm/vm_stream VM_RING=$BFO_BUILDDIR/tests/vm/vm_ring
 

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # In virtual machines: the programs of ibverbs-utils, perftest and librdmacm pass on every rail of the machines.
-. "$BFO_SRCDIR/tests/vm/lib.sh"
+. "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/vm/lib.sh" || exit 1
 need ibv_rc_pingpong ibverbs-utils
 need ib_send_bw perftest
 need rping rdmacm-utils

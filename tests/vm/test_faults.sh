@@ -3,6 +3,6 @@
 # Copyright (c) 2026 The bfo authors
 #
 # In virtual machines: every fault that can be injected does to real queue pairs what it says.
-. "$BFO_SRCDIR/tests/vm/lib.sh"
+. "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/vm/lib.sh" || exit 1
 need ib_write_bw perftest
 vm_job jobs/faults.sh

@@ -3,5 +3,5 @@
 # Copyright (c) 2026 The bfo authors
 #
 # In virtual machines: stock Open MPI over tcp between the machines; a killed rank and a machine that stands still.
-. "$BFO_SRCDIR/tests/vm/lib.sh"
+. "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/vm/lib.sh" || exit 1
 vm_job jobs/mpi_tcp.sh

@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# run.sh itself: always ends, passes the status on, boots once more if a boot fails, leaves nothing behind, says
+# in one line what is missing.
+. "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/vm/lib.sh" || exit 1
+export TMPDIR=$TEST_TMP/tmp
+mkdir "$TMPDIR" "$TEST_TMP/few" "$TEST_TMP/fake"
+
+# run WANTED-STATUS ARGUMENTS...: output in $TEST_TMP/{out,err}; nothing may be left afterwards.
+run() {
+    local want=$1 status begin=$SECONDS
+    shift
+    "$RUN" "$@" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
+    status=$?
+    [ $status = "$want" ] || fail "run.sh $*: status $status, not $want: $(cat "$TEST_TMP/out" "$TEST_TMP/err")"
+    nothing_left "run.sh $*"
+    note "run.sh $* -> $status after $((SECONDS - begin)) s"
+}
+
+nothing_left() {
+    ! pgrep -f "$TMPDIR/bfo-vm" >/dev/null || fail "$1 leaves processes: $(pgrep -af "$TMPDIR/bfo-vm" | cut -c1-100)"
+    [ -z "$(ls -A "$TMPDIR")" ] || fail "$1 leaves files: $(ls -A "$TMPDIR")"
+}
+
+said() { grep -q "$2" "$TEST_TMP/$1" || fail "no '$2' in $1: $(cat "$TEST_TMP/$1")"; }
+
+bad_usage() {
+    run 2 --nodes 4 -- true
+    run 2 --rails 0 -- true
+    run 2 --frob -- true
+    run 2
+    [ "$(wc -l <"$TEST_TMP/err")" = 1 ] || fail "more than one line: $(cat "$TEST_TMP/err")"
+    run 0 --list
+    for verb in rail_down rail_up carrier_pull carrier_push loss drop_acks rate address_del address_add pause kill_rank; do
+        said out "^$verb "
+    done
+    BFO_VM_ACCEL=warp run 2 -- true
+}
+
+# A PATH with everything but QEMU.
+missing_package() {
+    local dir tool
+    for dir in /usr/local/bin /usr/bin /bin; do
+        for tool in "$dir"/*; do
+            case ${tool##*/} in qemu* | dropbearkey) ;; *) ln -s "$tool" "$TEST_TMP/few/" 2>/dev/null ;; esac
+        done
+    done
+    CI= PATH=$TEST_TMP/few run 77 -- true
+    said err 'qemu-system-x86'
+    said err 'apt-get install'
+    [ "$(wc -l <"$TEST_TMP/err")" = 1 ] || fail "more than one line: $(cat "$TEST_TMP/err")"
+    CI=true PATH=$TEST_TMP/few run 1 -- true
+}
+
+# Three machines, three rails: streams kept apart, files brought back, all reach all, the host's faults work.
+job_and_status() {
+    cat >"$TEST_TMP/host" <<'END'
+carrier_pull node3 2 || echo "carrier_pull failed on the host" >&2
+loss node2 1 in 100 || echo "loss failed on the host" >&2
+touch "$VM_DIR/share/out/pulled"
+END
+    cat >"$TEST_TMP/job" <<'END'
+until [ -e "$BFO_VM_OUT/pulled" ]; do sleep 0.1; done
+for peer in node2 node3; do
+    for rail in 0 1 2; do
+        busybox ping -q -c 1 -W 1 10.77.$rail.${peer#node} >/dev/null && echo "$peer $rail"
+    done
+done
+ssh node3 'hostname; busybox ping -q -c 1 -W 1 10.77.2.2 >/dev/null || echo "node3 cannot reach node2 on rail 2"'
+touch /usr/written-in-the-machine && echo "cover works"
+echo "to stderr" >&2
+echo brought >"$BFO_VM_OUT/result"
+exit 7
+END
+    run 7 --nodes 3 --rails 3 --out "$TEST_TMP/results" --host-script "$TEST_TMP/host" -- bash "$TEST_TMP/job"
+    printf '%s\n' 'node2 0' 'node2 2' 'node3 0' 'node3 1' node3 'node3 cannot reach node2 on rail 2' 'cover works' |
+        diff - "$TEST_TMP/out" || fail "not what was expected: $(cat "$TEST_TMP/err")"
+    said err '^to stderr$'
+    [ "$(wc -l <"$TEST_TMP/err")" = 1 ] || fail "more than the job's stderr: $(cat "$TEST_TMP/err")"
+    [ "$(cat "$TEST_TMP/results/result")" = brought ] || fail "the result was not brought back"
+    [ ! -e /usr/written-in-the-machine ] || fail "a machine wrote to the host"
+}
+
+# A QEMU that dies at first, then does not; and one that never gets its machine up.
+boots_again() {
+    local real
+    real=$(PATH=$PATH:/usr/sbin command -v qemu-system-x86_64)
+    cat >"$TEST_TMP/fake/qemu-system-x86_64" <<END
+#!/bin/bash
+case "\$*" in
+*bfo.node=2*) [ -e "$TEST_TMP/second" ] || { touch "$TEST_TMP/second"; exit 1; } ;;
+esac
+exec "$real" "\$@"
+END
+    chmod +x "$TEST_TMP/fake/qemu-system-x86_64"
+    BFO_VM_ACCEL=tcg PATH=$TEST_TMP/fake:$PATH run 3 -- sh -c 'exit 3'
+    said err 'trying once more'
+    printf '#!/bin/bash\nexec sleep 1000\n' >"$TEST_TMP/fake/qemu-system-x86_64"
+    BFO_VM_ACCEL=tcg BFO_VM_BOOT_TIMEOUT=2 PATH=$TEST_TMP/fake:$PATH run 125 -- true
+}
+
+# One run: killed outright in mid-job. The next sweeps its folder and runs out of time.
+ends_anyhow() {
+    local pid
+    "$RUN" -- bash -c 'echo up; sleep 1000' >"$TEST_TMP/out" 2>&1 </dev/null &
+    pid=$!
+    timeout 120 sh -c "until grep -q up '$TEST_TMP/out'; do sleep 0.2; done" || fail "the job does not start: $(cat "$TEST_TMP/out")"
+    kill -KILL $pid
+    wait $pid 2>/dev/null
+    timeout 20 sh -c "while pgrep -f 'qemu.*$TMPDIR/bfo-vm' >/dev/null; do sleep 0.2; done" || fail "QEMU outlives a killed run.sh"
+    timeout 20 sh -c "while pgrep -f '$TMPDIR/bfo-vm|$RUN' >/dev/null; do sleep 0.2; done" || fail "helpers outlive a killed run.sh: $(pgrep -af run.sh)"
+    run 124 --timeout 2 -- bash -c 'trap "" TERM; sleep 1000'
+    said err 'ended after 2 s'
+}
+
+machine_dies() {
+    run 125 -- bash -c 'ssh node2 "sleep 1; echo c >/proc/sysrq-trigger" & sleep 1000'
+    said err 'node2 died'
+}
+
+shell() {
+    command -v script >/dev/null || skip_missing script bsdutils
+    # What is typed before the shell is there is lost: type until it ends.
+    (for ((i = 0; i < 60; i++)); do sleep 1; echo 'hostname; exit 9'; done) |
+        timeout 120 script -qec "$RUN --shell" "$TEST_TMP/typescript" >"$TEST_TMP/out" 2>&1
+    [ $? = 9 ] || fail "run.sh --shell did not end with the shell's status: $(cat "$TEST_TMP/out")"
+    grep -q '^node1' "$TEST_TMP/out" || fail "no shell on node1: $(cat "$TEST_TMP/out")"
+    nothing_left "run.sh --shell"
+    note "a shell"
+}
+
+bad_usage
+missing_package
+job_and_status
+boots_again
+ends_anyhow
+machine_dies
+shell
