@@ -14,7 +14,8 @@ packages_of() {
     test)  echo clang libclang-rt-14-dev libcmocka-dev ibverbs-utils perftest netpipe-openmpi hpcc scalapack-mpi-test \
                 ucx-utils perl man-db ;;
     model) echo spin ;;
-    vm)    ;;
+    vm)    echo qemu-system-x86 busybox-static kmod cpio nftables iproute2 dropbear-bin openssh-client procps \
+                ibverbs-utils perftest rdmacm-utils openmpi-bin ;;
     perf)  echo gnuplot-nox valgrind ;;
     *)     echo "packages.sh: unknown group '$1'; groups: build test model vm perf" >&2; exit 2 ;;
     esac

@@ -101,6 +101,15 @@ END
     BFO_VM_ACCEL=tcg BFO_VM_BOOT_TIMEOUT=2 PATH=$TEST_TMP/fake:$PATH run 125 -- true
 }
 
+wait_gone() {
+    local i
+    for ((i = 0; i < 100; i++)); do
+        pgrep -f "$1" >/dev/null || return 0
+        sleep 0.2
+    done
+    return 1
+}
+
 # One run: killed outright in mid-job. The next sweeps its folder and runs out of time.
 ends_anyhow() {
     local pid
@@ -109,8 +118,8 @@ ends_anyhow() {
     timeout 120 sh -c "until grep -q up '$TEST_TMP/out'; do sleep 0.2; done" || fail "the job does not start: $(cat "$TEST_TMP/out")"
     kill -KILL $pid
     wait $pid 2>/dev/null
-    timeout 20 sh -c "while pgrep -f 'qemu.*$TMPDIR/bfo-vm' >/dev/null; do sleep 0.2; done" || fail "QEMU outlives a killed run.sh"
-    timeout 20 sh -c "while pgrep -f '$TMPDIR/bfo-vm|$RUN' >/dev/null; do sleep 0.2; done" || fail "helpers outlive a killed run.sh: $(pgrep -af run.sh)"
+    wait_gone "qemu.*$TMPDIR/bfo-vm" || fail "QEMU outlives a killed run.sh"
+    wait_gone "$TMPDIR/bfo-vm|$RUN" || fail "helpers outlive a killed run.sh: $(pgrep -af "$RUN")"
     run 124 --timeout 2 -- bash -c 'trap "" TERM; sleep 1000'
     said err 'ended after 2 s'
 }

@@ -105,11 +105,13 @@ start_job() {
 }
 
 start_shell() {
+    local status
     (
         exec 3>&-
         setsid -c bash $share/job.sh </dev/hvc0 >/dev/hvc0 2>&1
+        status=$?
         . $share/faults.sh
-        host_request done $?
+        host_request done $status
     ) &
 }
 
@@ -135,7 +137,7 @@ secure_shell
 export BFO_VM_NODE=$node
 exec 3<>"$(port bfo.cmd)"
 . $share/faults.sh
-host_request ready $?
+host_request ready
 while :; do
     serve
     sleep 1
