@@ -21,3 +21,12 @@ vm_job() {
     fi
     exit $status
 }
+
+# vm_components: where the jobs find our components.
+vm_components() {
+    local part
+    for part in pml_bfo/.libs/mca_pml_bfo.so btl_openib_failover/.libs/mca_btl_openib.so; do
+        [ -e "$BFO_BUILDDIR/$part" ] || fail "$BFO_BUILDDIR/$part is not built"
+    done
+    export VM_COMPONENTS=$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs
+}

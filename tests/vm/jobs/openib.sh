@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Runs on node1: our openib BTL over RoCE v2 rails to node2, first under stock ob1, then under pml bfo. The packet
+# counters of both rails must move: otherwise something else carried the data, or one rail all of it.
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/rails.sh"
+log=$BFO_VM_OUT/openib.log
+
+# job PML ROUNDS BYTES: a verified ring between the machines.
+job() {
+    local pml=$1
+    shift
+    timeout 120 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml "$pml" --mca btl openib,self \
+        --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" "$@" >"$log" 2>&1 </dev/null
+}
+
+# rails_carry PML: small and large messages; at least so many packets as the bytes need, on each rail its part.
+rails_carry() {
+    local before0 before1
+    before0=$(packets node1 0) before1=$(packets node1 1)
+    check "$1: a verified ring of 8 bytes" job "$1" 200 8 || tail -n 12 "$log"
+    check "$1: a verified ring of 1,000,000 bytes" job "$1" 10 1000000 || tail -n 12 "$log"
+    [ "$bad" = 0 ] || tail -n 12 "$log"
+    note0=$(($(packets node1 0) - before0)) note1=$(($(packets node1 1) - before1))
+    check "$1: rail 0 carried it ($note0 packets)" [ $note0 -gt 500 ]
+    check "$1: rail 1 carried it ($note1 packets)" [ $note1 -gt 500 ]
+}
+
+rails_carry ob1
+[ "$bad" != 0 ] || rails_carry bfo
+finish
