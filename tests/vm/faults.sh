@@ -29,7 +29,7 @@ node_run() {
     elif [ "$1" = "node$BFO_VM_NODE" ]; then
         bash -c "$2" </dev/null
     else
-        ssh "$1" "bash -s" <<<"$2"
+        timeout 60 ssh "$1" "bash -s" <<<"$2"
     fi
 }
 

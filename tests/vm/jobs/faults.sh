@@ -12,7 +12,7 @@ port=18700
 start_traffic() {
     port=$((port + 1))
     log=$BFO_VM_OUT/traffic-$port.log
-    ssh node2 "timeout 40 $VM_STREAM -d rxe$1 -p $port -s 30" >"$log.server" 2>&1 </dev/null &
+    start_on node2 "$log.server" "timeout 40 $VM_STREAM -d rxe$1 -p $port -s 30"
     timeout 40 "$VM_STREAM" -d "rxe$1" -p $port -s 30 node2 >"$log" 2>&1 </dev/null &
     client=$!
     wait_for 15 grep -q flowing "$log"
@@ -31,25 +31,23 @@ breaks() {
         fail "sender does not see status $want: $(tail -n 3 "$log" | tr '\n' '|')"
         kill $client
     fi
-    wait
+    wait $client
     note=$(grep ^sent "$log")
 }
 
 # works RAIL: a verified exchange over it.
 works() {
     port=$((port + 1))
-    ssh node2 "timeout 40 $VM_STREAM -d rxe$1 -p $port -s 30" >/dev/null 2>&1 </dev/null &
+    start_on node2 /dev/null "timeout 40 $VM_STREAM -d rxe$1 -p $port -s 30"
     check "rail $1 works" quiet timeout 30 "$VM_STREAM" -d "rxe$1" -p $port -n 200 -r 6 -s 20 node2
-    wait
 }
 
 speed() { # speed RAIL: MB/s of a short ib_write_bw
     local p=$((++port))
-    ssh node2 "timeout 60 ib_write_bw -d rxe$1 -x $(gid_index node2 "$1") -p $p -n $2 -s 65536 -t 8" >/dev/null 2>&1 </dev/null &
+    start_on node2 /dev/null "timeout 60 ib_write_bw -d rxe$1 -x $(gid_index node2 "$1") -p $p -n $2 -s 65536 -t 8"
     wait_for 10 node_run node2 "ss -Hltn 'sport = $p' | grep -q ."
     timeout 60 ib_write_bw -d "rxe$1" -x "$(gid_index node1 "$1")" -p $p -n "$2" -s 65536 -t 8 --report_gbits -F node2 2>&1 |
         awk '$1 == 65536 { print int($4 * 1000) }'
-    wait $!
 }
 
 quiet() { "$@" >/dev/null 2>&1; }

@@ -27,3 +27,6 @@ wait_for() {
         sleep 0.1
     done
 }
+
+# start_on NODE LOG COMMAND: leaves the command running there and returns; its output goes to LOG, best in $BFO_VM_OUT.
+start_on() { node_run "$1" "ulimit -l unlimited; nohup $3 >$2 2>&1 </dev/null & exit 0"; }
