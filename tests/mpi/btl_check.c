@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * MPI programs for what the stream does not show, by name: "late" (a peer that computes while others connect),
+ * "threads" (MPI_THREAD_MULTIPLE), "everybody" (first contact of all pairs at once), "onesided" (windows),
+ * "fork" (a child in mid-traffic). Every byte is checked; exit 0 only if all is right.
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { THREADS = 4, ROUNDS = 60, LARGEST = 300000, COMPUTE_SECONDS = 6 };
+
+static int rank, size;
+static int wrong;
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+static void fill(uint8_t *bytes, size_t length, unsigned seed)
+{
+    for (size_t i = 0; i < length; ++i) {
+        bytes[i] = (uint8_t) (seed * 131u + i * 7u + (i >> 8));
+    }
+}
+
+static void check(const uint8_t *bytes, size_t length, unsigned seed)
+{
+    for (size_t i = 0; i < length; ++i) {
+        if (bytes[i] != (uint8_t) (seed * 131u + i * 7u + (i >> 8))) {
+            fprintf(stderr, "rank %d: byte %zu of %zu (seed %u) is wrong\n", rank, i, length, seed);
+            __atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
+            return;
+        }
+    }
+}
+
+/* One exchange with a peer, both directions at once. */
+static void exchange(int peer, int tag, size_t length, unsigned seed, uint8_t *out, uint8_t *in)
+{
+    fill(out, length, seed + (unsigned) rank);
+    memset(in, 0, length);
+    MPI_Sendrecv(out, (int) length, MPI_BYTE, peer, tag, in, (int) length, MPI_BYTE, peer, tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    check(in, length, seed + (unsigned) peer);
+}
+
+static void late(void)
+{
+    static uint8_t out[LARGEST], in[LARGEST];
+
+    if (1 == rank) {
+        double end = now() + COMPUTE_SECONDS;
+        volatile double x = 1;
+        while (now() < end) {
+            struct timespec nap = {.tv_nsec = 1000000};
+            x *= 1.0000001;
+            nanosleep(&nap, NULL); /* leaves the core to rank 0; never inside MPI */
+        }
+    }
+    if (2 > rank) {
+        exchange(1 - rank, 0, 8, 1, out, in);
+        exchange(1 - rank, 0, LARGEST, 2, out, in);
+    }
+}
+
+static void *thread_main(void *argument)
+{
+    int id = (int) (intptr_t) argument, peer = rank ^ 1;
+    uint8_t *out = malloc(LARGEST), *in = malloc(LARGEST);
+
+    for (int round = 0; round < ROUNDS; ++round) {
+        static const size_t lengths[] = {1, 100, 3000, 13000, 70000, LARGEST};
+        exchange(peer, id, lengths[(round + id) % 6], (unsigned) (round * THREADS + id), out, in);
+    }
+    free(out);
+    free(in);
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t thread[THREADS];
+
+    for (intptr_t i = 0; i < THREADS; ++i) {
+        pthread_create(&thread[i], NULL, thread_main, (void *) i);
+    }
+    for (int i = 0; i < THREADS; ++i) {
+        pthread_join(thread[i], NULL);
+    }
+}
+
+/* All pairs at once: both sides of every connection begin it. */
+static void everybody(void)
+{
+    enum { LENGTH = 20000 };
+    uint8_t *buffers = malloc((size_t) 2 * LENGTH * (size_t) size);
+    MPI_Request *requests = malloc(sizeof(*requests) * 2 * (size_t) size);
+
+    for (int p = 0; p < size; ++p) {
+        uint8_t *in = buffers + (size_t) 2 * LENGTH * (size_t) p, *out = in + LENGTH;
+        memset(in, 0, LENGTH);
+        fill(out, LENGTH, (unsigned) (rank * 1000 + p));
+        MPI_Irecv(in, LENGTH, MPI_BYTE, p, 0, MPI_COMM_WORLD, &requests[2 * p]);
+        MPI_Isend(out, LENGTH, MPI_BYTE, p, 0, MPI_COMM_WORLD, &requests[2 * p + 1]);
+    }
+    MPI_Waitall(2 * size, requests, MPI_STATUSES_IGNORE);
+    for (int p = 0; p < size; ++p) {
+        check(buffers + (size_t) 2 * LENGTH * (size_t) p, LENGTH, (unsigned) (p * 1000 + rank));
+    }
+    free(requests);
+    free(buffers);
+}
+
+static void onesided(void)
+{
+    static uint8_t window[LARGEST], out[LARGEST], in[LARGEST];
+    MPI_Win win;
+    int peer = rank ^ 1;
+
+    fill(out, LARGEST, (unsigned) rank);
+    MPI_Win_create(window, LARGEST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_fence(0, win);
+    MPI_Put(out, LARGEST, MPI_BYTE, peer, 0, LARGEST, MPI_BYTE, win);
+    MPI_Win_fence(0, win);
+    check(window, LARGEST, (unsigned) peer);
+    MPI_Get(in, LARGEST, MPI_BYTE, peer, 0, LARGEST, MPI_BYTE, win);
+    MPI_Win_fence(0, win);
+    check(in, LARGEST, (unsigned) rank);
+    MPI_Win_free(&win);
+}
+
+static void fork_in_traffic(void)
+{
+    static uint8_t out[LARGEST], in[LARGEST];
+
+    for (int round = 0; round < 20; ++round) {
+        pid_t child;
+        exchange(rank ^ 1, 0, LARGEST, (unsigned) round, out, in);
+        child = fork();
+        if (0 == child) {
+            memset(in, 0xff, LARGEST); /* the child's copy, never the parent's */
+            _exit(0);
+        }
+        exchange(rank ^ 1, 1, LARGEST, (unsigned) (100 + round), out, in);
+        waitpid(child, NULL, 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } programs[] = {{"late", late}, {"threads", threads}, {"everybody", everybody}, {"onesided", onesided},
+                    {"fork", fork_in_traffic}};
+    const char *wanted = 1 < argc ? argv[1] : "";
+    int level, all = 0, found = 0;
+    double begin;
+
+    MPI_Init_thread(&argc, &argv, 0 == strcmp(wanted, "threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    begin = now();
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); ++i) {
+        if (0 == strcmp(programs[i].name, wanted)) {
+            found = 1;
+            programs[i].run();
+        }
+    }
+    MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (0 == rank) {
+        printf("%s: %s on %d ranks in %.2f s\n", wanted, found && 0 == all ? "all right" : "WRONG", size, now() - begin);
+    }
+    MPI_Finalize();
+    return found && 0 == all ? 0 : 1;
+}

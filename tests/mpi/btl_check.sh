@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Our BTL under stock ob1: a peer that computes while others connect, threads, first contact of all pairs at once,
+# windows, fork.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components btl
+PROGRAM=$BFO_BUILDDIR/tests/mpi/btl_check
+
+# check NAME "softrail options" RANKS mpirun-arguments...
+check() {
+    local name=$1 options=$2 n=$3
+    shift 3
+    on_rails "$options" "$n" "$@" "$PROGRAM" "$name" || { show_log; fail "$name on $n ranks ended with an error: $options $*"; }
+    grep -q 'all right' "$TEST_TMP/log" || { show_log; fail "$name on $n ranks: $options $*"; }
+    rails_carried 100 1
+    note "$options $*: $(grep 'all right' "$TEST_TMP/log")"
+}
+
+# The peer answers although its program is not inside MPI: three times the time-out goes by.
+check late "-n 2" 2 --mca btl_openib_connect_timeout 2
+check threads "-n 2" 2
+check threads "-n 2" 4 --mca btl_openib_receive_queues P,65792,4
+check everybody "-n 2" 2
+check everybody "-n 2" 8
+check onesided "-n 2" 2 --mca osc pt2pt
+check fork "-n 2" 2
