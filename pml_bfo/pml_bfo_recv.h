@@ -48,6 +48,8 @@ void bfo_recv_activate(bfo_recv_t *req);
 int bfo_dispatch_register(void);
 /* Matches the fragments that came before their communicator. */
 void bfo_dispatch_adopt_orphans(bfo_comm_t *bc);
+/* A copy of a fragment, or NULL without memory. */
+bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer) BFO_COLD;
 void bfo_got_free(bfo_got_frag_t *g);
 
 /* ---- pml_bfo_recv_place.c ------------------------------------------------------------------------- */
@@ -55,6 +57,8 @@ void bfo_got_free(bfo_got_frag_t *g);
 void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in);
 /* Payload behind `skip` bytes of header goes to `offset` of the message. */
 void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip);
+/* Throws away parts that came ahead of their turn. */
+void bfo_recv_forget_ahead(bfo_recv_t *req);
 /* Starts PUTs or READs as the pipeline allows. The caller holds an event. */
 void bfo_recv_schedule(bfo_recv_t *req);
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h);

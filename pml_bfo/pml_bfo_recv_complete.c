@@ -95,6 +95,9 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
         opal_free_list_return(&bfo.frag_list, &req->rget->super);
         req->rget = NULL;
     }
+    if (bfo_unlikely(req->prepared)) {
+        bfo_recv_forget_ahead(req);
+    }
     status->_ucount = req->length;
     if (bfo_unlikely(req->length > req->capacity)) {
         error = MPI_SUCCESS == error ? MPI_ERR_TRUNCATE : error;

@@ -17,7 +17,7 @@
 
 /* ---- keeping a fragment ---------------------------------------------------------------------------- */
 
-static BFO_COLD bfo_got_frag_t *got_keep(const bfo_in_t *in, bfo_peer_t *peer)
+bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
 {
     bfo_got_frag_t *g = (bfo_got_frag_t *) opal_free_list_get(&bfo.got_list);
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
@@ -105,7 +105,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
     bool is_held = bfo_lane_is_held(&lane->match, seq);
 
     if (!is_held) {
-        g = got_keep(in, lane->peer);
+        g = bfo_got_keep(in, lane->peer);
         if (NULL != g) {
             bfo_lane_hold(&lane->match, &g->got);
         }
@@ -152,7 +152,7 @@ static inline void first_arrived(bfo_comm_t *bc, const bfo_in_t *in, const bfo_p
         BFO_UNLOCK(&bc->lock);
         bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, in);
     } else {
-        g = got_keep(in, lane->peer);
+        g = bfo_got_keep(in, lane->peer);
         if (NULL != g) {
             bfo_match_store(&bc->match, &lane->match, &g->got);
         }
@@ -188,7 +188,7 @@ static BFO_COLD void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
         bfo_stat_drop(BFO_STAT_DUPLICATE);
         return;
     }
-    g = got_keep(in, from);
+    g = bfo_got_keep(in, from);
     if (NULL != g) {
         bfo_link_append(&bfo.orphans, &g->link);
     }

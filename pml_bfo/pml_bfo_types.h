@@ -91,6 +91,7 @@ typedef struct bfo_got_frag_t {
     mca_btl_base_module_t *btl; /* it came by */
     bfo_peer_t *peer;           /* process it came from as the BTL says, or NULL */
     size_t length;              /* header and payload */
+    size_t offset;              /* in the message, of a part that came ahead of its turn (bfo_recv_t.ahead) */
     char *data;                 /* room, or malloc */
     char room[];                /* BFO_GOT_ROOM bytes */
 } bfo_got_frag_t;
@@ -168,7 +169,7 @@ typedef struct bfo_recv_t {
     bfo_machine_t m;
     uint8_t life;
     bool flat;          /* the buffer takes the packed message as it is, at `base` */
-    bool prepared;      /* the convertor is */
+    bool prepared;      /* the convertor is, and `ahead` */
     int32_t error;      /* to complete with */
     bfo_want_t want;    /* Lock: the communicator's */
     bfo_lane_t *lane;   /* of the source; NULL while that is unknown */
@@ -184,6 +185,8 @@ typedef struct bfo_recv_t {
     size_t end;
     char *base;
     bfo_regs_t *regs;
+    size_t unpacked;    /* strided buffer: bytes unpacked so far, in order. Lock: unpack_lock */
+    bfo_link_t ahead;   /* strided buffer: bfo_got_frag_t behind `unpacked`, by offset. Lock: unpack_lock */
     struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handle */
     bfo_work_t work;    /* PUTs or READs to be started */
 } bfo_recv_t;
