@@ -46,6 +46,7 @@ void bfo_peer_free(ompi_proc_t *proc)
     if (NULL != peer) {
         proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = NULL;
         bfo_seqmap_free(&peer->kept);
+        free(peer->no_regs);
         free(peer);
         OBJ_RELEASE(proc);
     }
@@ -188,6 +189,20 @@ static void set_handle_size(bfo_peer_t *peer)
     }
 }
 
+static void set_no_regs(bfo_peer_t *peer)
+{
+    uint8_t mask = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        mask |= NULL == peer->rails[r].btl->btl_register_mem ? (uint8_t) (1u << r) : 0;
+    }
+    peer->no_regs = 0 == mask ? NULL : calloc(1, sizeof(*peer->no_regs));
+    if (NULL != peer->no_regs) {
+        peer->no_regs->peer = peer;
+        peer->no_regs->mask = mask;
+    }
+}
+
 int bfo_peer_connect(bfo_peer_t *peer)
 {
     mca_bml_base_endpoint_t *endpoint;
@@ -212,6 +227,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
             return OMPI_ERR_UNREACH;
         }
         set_handle_size(peer);
+        set_no_regs(peer);
         set_limits(peer);
         set_masks(peer, (uint8_t) ((1u << peer->n_rails) - 1));
         bfo_failover_announce(peer);
@@ -276,6 +292,10 @@ uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, u
     if (0 == mask) {
         return 0;
     }
+    if (NULL != peer->no_regs && 0 == (mask & ~peer->no_regs->mask)) {
+        *out = peer->no_regs;
+        return mask;
+    }
     regs = (bfo_regs_t *) opal_free_list_get(&bfo.regs_list);
     if (NULL == regs) {
         return 0;
@@ -306,6 +326,9 @@ uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, u
 
 void bfo_regs_drop(bfo_regs_t *regs)
 {
+    if (regs == regs->peer->no_regs) {
+        return;
+    }
     for (uint8_t r = 0; r < regs->peer->n_rails; ++r) {
         if ((regs->mask >> r & 1) && NULL != regs->handle[r]) {
             mca_btl_base_module_t *btl = regs->peer->rails[r].btl;

@@ -49,7 +49,7 @@ int bfo_dispatch_register(void);
 /* Matches the fragments that came before their communicator. */
 void bfo_dispatch_adopt_orphans(bfo_comm_t *bc);
 /* A copy of a fragment, or NULL without memory. */
-bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer) BFO_COLD;
+bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer);
 void bfo_got_free(bfo_got_frag_t *g);
 
 /* ---- pml_bfo_recv_place.c ------------------------------------------------------------------------- */

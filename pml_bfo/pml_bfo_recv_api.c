@@ -39,15 +39,20 @@ void bfo_recv_activate(bfo_recv_t *req)
     const ompi_datatype_t *datatype = req->req_recv.req_base.req_datatype;
     const size_t count = req->req_recv.req_base.req_count;
 
-    MCA_PML_BASE_RECV_START(&req->req_recv);
+    ompi_request_t *ompi = &req->req_recv.req_base.req_ompi;
+
+    ompi->req_status.MPI_SOURCE = MPI_ANY_SOURCE;
+    ompi->req_status.MPI_TAG = MPI_ANY_TAG;
+    ompi->req_status.MPI_ERROR = MPI_SUCCESS;
+    ompi->req_status._ucount = 0;
+    ompi->req_status._cancelled = 0;
+    ompi->req_complete = REQUEST_PENDING;
+    ompi->req_state = OMPI_REQUEST_ACTIVE;
+    req->req_recv.req_base.req_pml_complete = false;
     req->life = 0;
+    req->extras = false;
     req->prepared = false;
-    req->error = MPI_SUCCESS;
     req->lane = NULL;
-    req->open = 0;
-    req->bytes = req->next = req->end = 0;
-    req->regs = NULL;
-    req->rget = NULL;
     req->capacity = count * datatype->super.size;
     req->flat = bfo_datatype_is_flat(datatype, count);
     req->base = (char *) req->req_recv.req_base.req_addr + datatype->super.true_lb;

@@ -66,7 +66,11 @@ OBJ_CLASS_INSTANCE(bfo_recv_t, mca_pml_base_recv_request_t, recv_construct, NULL
 
 void bfo_recv_recycle(bfo_recv_t *req)
 {
-    MCA_PML_BASE_RECV_REQUEST_FINI(&req->req_recv);
+    mca_pml_base_request_t *base = &req->req_recv.req_base;
+
+    OMPI_REQUEST_FINI(&base->req_ompi);
+    OBJ_RELEASE(base->req_comm);
+    OMPI_DATATYPE_RELEASE(base->req_datatype);
     if (NULL == bfo.cached_recv) {
         bfo_recv_t *none = NULL;
 
@@ -81,22 +85,32 @@ void bfo_recv_recycle(bfo_recv_t *req)
     opal_free_list_return(&mca_pml_base_recv_requests, &req->req_recv.req_base.req_ompi.super);
 }
 
+/* What a rendezvous or a strided buffer holds. */
+static __attribute__((noinline)) void recv_drop_extras(bfo_recv_t *req)
+{
+    if (NULL != req->regs) {
+        bfo_regs_drop(req->regs);
+        req->regs = NULL;
+    }
+    if (NULL != req->rget) {
+        opal_free_list_return(&bfo.frag_list, &req->rget->super);
+        req->rget = NULL;
+    }
+    bfo_recv_forget_ahead(req);
+    if (req->prepared) {
+        opal_convertor_cleanup(&req->req_recv.req_base.req_convertor);
+        req->prepared = false;
+    }
+}
+
 void bfo_recv_complete(bfo_recv_t *req, int error)
 {
     mca_pml_base_request_t *base = &req->req_recv.req_base;
     ompi_status_public_t *status = &base->req_ompi.req_status;
 
     bfo_name_retire(&req->name);
-    if (bfo_unlikely(NULL != req->regs)) {
-        bfo_regs_drop(req->regs);
-        req->regs = NULL;
-    }
-    if (bfo_unlikely(NULL != req->rget)) {
-        opal_free_list_return(&bfo.frag_list, &req->rget->super);
-        req->rget = NULL;
-    }
-    if (bfo_unlikely(req->prepared)) {
-        bfo_recv_forget_ahead(req);
+    if (bfo_unlikely(req->extras)) {
+        recv_drop_extras(req);
     }
     status->_ucount = req->length;
     if (bfo_unlikely(req->length > req->capacity)) {

@@ -21,7 +21,6 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
 {
     bfo_got_frag_t *g = (bfo_got_frag_t *) opal_free_list_get(&bfo.got_list);
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
-    char *to;
 
     if (NULL == g) {
         return NULL;
@@ -31,10 +30,15 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
         opal_free_list_return(&bfo.got_list, &g->super);
         return NULL;
     }
-    to = g->data;
-    for (size_t i = 0; i < in->n_segments; ++i) {
-        memcpy(to, in->segments[i].seg_addr.pval, in->segments[i].seg_len);
-        to += in->segments[i].seg_len;
+    if (bfo_likely(1 == in->n_segments)) {
+        memcpy(g->data, h, in->length);
+    } else {
+        char *to = g->data;
+
+        for (size_t i = 0; i < in->n_segments; ++i) {
+            memcpy(to, in->segments[i].seg_addr.pval, in->segments[i].seg_len);
+            to += in->segments[i].seg_len;
+        }
     }
     g->length = in->length;
     g->btl = in->btl;
@@ -121,7 +125,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
 }
 
 /* The complete rule for a first fragment of an active communicator. */
-static inline void first_arrived(bfo_comm_t *bc, const bfo_in_t *in, const bfo_peer_t *from)
+static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *bc, const bfo_in_t *in, const bfo_peer_t *from)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
     bfo_got_frag_t *g;
@@ -165,6 +169,12 @@ static inline void first_arrived(bfo_comm_t *bc, const bfo_in_t *in, const bfo_p
     if (bfo_unlikely(more)) {
         deliver_held(bc, lane);
     }
+}
+
+/* For all but the hottest caller. */
+static __attribute__((noinline)) void first_arrived(bfo_comm_t *bc, const bfo_in_t *in, const bfo_peer_t *from)
+{
+    first_arrived_now(bc, in, from);
 }
 
 /* No communicator of this context id here, not yet or not any more (DESIGN.txt section 8). */
@@ -270,7 +280,7 @@ static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
         orphan_arrived(&in, from);
         return;
     }
-    first_arrived(bfo_comm_of(comm), &in, from);
+    first_arrived_now(bfo_comm_of(comm), &in, from);
 }
 
 /* RNDV and RGET need the handle size of the peer to be checked, hence its lane first. */

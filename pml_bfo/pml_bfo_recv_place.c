@@ -78,6 +78,7 @@ static BFO_COLD void place_strided(bfo_recv_t *req, size_t offset, const bfo_in_
         req->unpacked = 0;
         bfo_link_init(&req->ahead);
         req->prepared = true;
+        req->extras = true;
     }
     if (offset == req->unpacked) {
         strided_unpack(req, in, skip);
@@ -434,6 +435,12 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
 {
     req->src_id = h->rndv.src_id;
     req->length = h->rndv.msg_length;
+    req->error = MPI_SUCCESS;
+    req->open = 0;
+    req->bytes = req->next = req->end = 0;
+    req->regs = NULL;
+    req->rget = NULL;
+    req->extras = true;
     bfo_recv_get(req);
     __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
     if (!bfo_peer_is_ready(peer)) {
@@ -460,7 +467,13 @@ void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
         return;
     }
     req->length = in->length - sizeof(bfo_match_hdr_t);
-    bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
+    if (bfo_likely(req->flat && 1 == in->n_segments)) {
+        memcpy(req->base, (const char *) h + sizeof(bfo_match_hdr_t), req->length < req->capacity ? req->length : req->capacity);
+    } else {
+        req->regs = NULL;
+        req->rget = NULL;
+        bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
+    }
     __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
     bfo_recv_complete(req, MPI_SUCCESS);
 }

@@ -116,7 +116,7 @@ static int first_try(bfo_send_t *req)
     uint8_t r;
     int rc;
 
-    r = BFO_MSG_RGET == req->rts_type ? (uint8_t) __builtin_ctz(req->regs->mask) : bfo_rail_for_first(peer);
+    r = BFO_MSG_RGET == req->rts_type ? req->rail : bfo_rail_for_first(peer);
     if (BFO_MAX_RAILS == r || 0 == (peer->send_mask >> r & 1)) {
         return OMPI_ERR_UNREACH;
     }
@@ -192,6 +192,7 @@ static void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
     }
     if (0 != mask && (0 == (peer->send_mask & (peer->send_mask - 1)) || 0 == peer->put_mask)) {
         mask &= (uint8_t) -mask;
+        req->rail = (uint8_t) __builtin_ctz(mask);
         if (0 != bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
             req->rget = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
             if (NULL != req->rget) {

@@ -32,8 +32,9 @@
 
 #include "bfo_btl_ext.h"
 
-struct bfo_lane_t;
 struct bfo_frag_t;
+struct bfo_lane_t;
+struct bfo_regs_t;
 
 /* ---- who we talk to ------------------------------------------------------------------------------ */
 
@@ -60,6 +61,7 @@ typedef struct bfo_peer_t {
     size_t match_limit; /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
     size_t rndv_limit;  /* payload of a RNDV at most, likewise */
     size_t rdma_min;    /* from this many bytes on RDMA pays */
+    struct bfo_regs_t *no_regs; /* for the rails that need no registration, shared by all requests; or NULL */
     size_t handle_size; /* of a registration, equal on all rails */
     uint32_t weight[BFO_MAX_RAILS];
     bfo_stripe_t stripe;
@@ -130,7 +132,7 @@ typedef struct bfo_ctl_t {
 #define BFO_LIFE_FREED 2u    /* the user has given it back */
 
 /* A buffer's registrations with the rails of one peer. */
-typedef struct {
+typedef struct bfo_regs_t {
     opal_free_list_item_t super;
     bfo_peer_t *peer;
     uint8_t mask; /* rails registered (or that need none) */
@@ -146,6 +148,7 @@ typedef struct bfo_send_t {
     bool acked;
     bool rts_done;
     bool flat;          /* the packed message lies in memory as it is, at `base` */
+    uint8_t rail;       /* RGET: the one whose registration is offered */
     uint8_t rts_type;   /* frozen: MATCH, RNDV or RGET */
     int32_t error;      /* to complete with, MPI_SUCCESS or a class */
     bfo_lane_t *lane;
@@ -169,6 +172,7 @@ typedef struct bfo_recv_t {
     bfo_machine_t m;
     uint8_t life;
     bool flat;          /* the buffer takes the packed message as it is, at `base` */
+    bool extras;        /* something is to be given back at the end: see recv_drop_extras() */
     bool prepared;      /* the convertor is, and `ahead` */
     int32_t error;      /* to complete with */
     bfo_want_t want;    /* Lock: the communicator's */
