@@ -1,4 +1,4 @@
-[ "$bfo" -le "$ob1" ] || [ $bytes = 1024 ] || bad=1#!/bin/bash
+#!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
