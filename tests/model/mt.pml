@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The engine of pml_bfo_failover_fsm.c under threads, DESIGN.txt section 7.3: every load, store and decrement is a step
+ * of its own; sequential consistency is assumed. One of
+ *  -DDRAIN     the last completions of ERRD come on two threads: NOTIFY is posted exactly once
+ *  -DRESTART   the last event and a late handler's go in NOTIFIED; one thread restarts and resets the bits: the request must not be
+ *              completed with the bits of the attempt before
+ *  -DFINISH    the last WRITE completes while another thread tests the guards: complete exactly once, and behind the FIN
+ *  -DHANDLER   receiver: FRAG handlers count while the restart is claimed; nothing is counted into the next attempt
+ * Mutants: LOADFIRST (state loaded before the decrement), NOCAS, NOACTHOLD (no event held over the action of a claim),
+ *  NOLOSTTEST (the loser of a claim does not test again), ONEREAD (events read only before the facts), LATEREAD (only
+ *  behind them), NOHOLD and NOSEAL (HANDLER: no event over test and count, no SEALED). */
+mtype = { STREAM, ERRD, NOTIFIED, RTS1, QUIESCE, SEALED, WAITRTS, DONE };
+mtype se; byte ev; bit resp, all, fin; byte notified, granted, completed, over; bit posted;
+
+inline UP() { ev++ }
+/* v: the value the decrement returned */
+inline DOWN() { atomic { ev--; v=ev } }
+inline CAS(from, to) {
+#ifdef NOCAS
+  if :: se==from -> won=1 :: else -> won=0 fi;
+  if :: won -> se=to :: else fi
+#else
+  atomic { if :: se==from -> se=to; won=1 :: else -> won=0 fi }
+#endif
+}
+/* one claim: target state, then its action; again=1: test the guards once more */
+inline CLAIM(from, to) {
+#ifndef NOACTHOLD
+  if :: to!=DONE -> UP() :: else fi;
+#endif
+  CAS(from,to);
+  if
+  :: won && to==NOTIFIED -> notified++; UP(); posted=1                       /* NOTIFY is out */
+  :: won && to==RTS1 -> resp=0; all=0; UP(); posted=1                        /* bits of the attempt; RTS is out */
+  :: won && to==WAITRTS -> granted++
+  :: won && to==DONE -> assert(fin); completed++
+  :: else
+  fi;
+#ifdef NOACTHOLD
+  again=(won && to!=DONE)
+#else
+  if
+#ifdef NOLOSTTEST
+  :: to!=DONE -> DOWN(); again=(v==0 && won)
+#else
+  :: to!=DONE -> DOWN(); again=(v==0)
+#endif
+  :: else -> again=0
+  fi
+#endif
+}
+inline SETTLE() {
+  again=1;
+  do
+  :: again -> again=0; s=se;
+#ifndef LATEREAD
+     if :: ev!=0 || s==DONE -> break :: else fi;
+#endif
+     fr=resp; fa=all;                                                          /* facts */
+#ifndef ONEREAD
+     if :: ev!=0 || s==DONE -> break :: else fi;
+#endif
+     if
+     :: s==ERRD -> CLAIM(ERRD,NOTIFIED)
+     :: s==NOTIFIED && granted -> CLAIM(NOTIFIED,RTS1)
+     :: (s==STREAM || s==RTS1) && fr && fa -> CLAIM(s,DONE)
+#ifdef NOSEAL
+     :: s==QUIESCE -> CLAIM(QUIESCE,WAITRTS)
+#else
+     :: s==QUIESCE -> CLAIM(QUIESCE,SEALED)
+#endif
+     :: s==SEALED -> CLAIM(SEALED,WAITRTS)
+     :: else
+     fi
+  :: else -> break
+  od;
+  again=0; won=0; fr=0; fa=0; s=0
+}
+#define LOCALS bit again, won, fr, fa; byte v; mtype s
+
+#ifdef DRAIN
+#define NT 2
+/* a completion in error: ERRD is claimed or found, the event let go, the guards tested */
+proctype Completion() { LOCALS;
+#ifdef LOADFIRST
+  mtype old = se; CAS(STREAM,ERRD); DOWN();
+  if :: old==ERRD && v==0 -> SETTLE() :: else fi;
+#else
+  CAS(STREAM,ERRD); DOWN(); SETTLE();
+#endif
+  over++ }
+init { atomic { se=STREAM; ev=2; fin=1; run Completion(); run Completion() } over==NT; assert(notified==1 && ev==1 && se==NOTIFIED) }
+#endif
+#ifdef RESTART
+#define NT 3
+proctype Release() { LOCALS; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
+proctype RtsCompletes() { LOCALS; posted; DOWN(); SETTLE(); over++ }
+proctype Late() { LOCALS; UP(); DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
+init { atomic { se=NOTIFIED; ev=1; granted=1; resp=1; all=1; run Release(); run Late(); run RtsCompletes() }
+  over==NT; assert(se==RTS1 && completed==0 && ev==0) }
+#endif
+#ifdef FINISH
+#define NT 3
+/* a PUT handler posts the last WRITE and lets its own event go; the WRITE completes: bytes, FIN, then the event */
+proctype Handler() { LOCALS; UP(); UP(); posted=1; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
+proctype WriteCompletes() { LOCALS; posted; all=1; fin=1; DOWN(); SETTLE(); over++ }
+proctype Late() { LOCALS; UP(); DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
+init { atomic { se=STREAM; resp=1; run Handler(); run WriteCompletes(); run Late() }
+  over==NT; assert(completed==1 && se==DONE && ev==0) }
+#endif
+#ifdef HANDLER
+#define NT 3
+bit counting;
+/* a FRAG handler: hold, test, count, release */
+proctype Frag() { LOCALS; bit ok;
+#ifndef NOHOLD
+  UP();
+#endif
+  ok=(se==QUIESCE);
+  if :: ok -> assert(se==QUIESCE || se==SEALED) :: else fi;                   /* counted into the attempt that was tested */
+#ifndef NOHOLD
+  DOWN(); if :: v==0 -> SETTLE() :: else fi;
+#endif
+  over++ }
+proctype Last() { LOCALS; DOWN(); SETTLE(); over++ }
+init { atomic { se=QUIESCE; ev=1; fin=1; run Frag(); run Frag(); run Last() } over==NT; assert(granted==1 && se==WAITRTS && ev==0) }
+#endif
