@@ -145,9 +145,6 @@ void ofo_async_read(ofo_module_t *module);
 #define OFO_LOAD(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define OFO_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
 
-/* btl_openib_help.c: the text of that topic, once per node and job. Any thread. */
-void ofo_show_help(const char *file, const char *topic, ...);
-
 /* One line for the user who asked for it: -mca btl_openib_verbose N. */
 void ofo_log(unsigned level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

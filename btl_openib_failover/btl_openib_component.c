@@ -8,6 +8,7 @@
 
 #include "bfo_help.h"
 
+
 #include "opal/mca/pmix/pmix.h"
 #include "opal/memoryhooks/memory.h"
 #include "opal/runtime/opal_params.h"
@@ -92,7 +93,7 @@ static int prepare_fork(void)
         return OPAL_SUCCESS;
     }
     if (0 != ibv_fork_init() && 2 == OFO.params.want_fork_support) {
-        ofo_show_help(OFO_HELP_FILE, "no fork support");
+        bfo_help_say(OFO_HELP_FILE, "no fork support");
         return OPAL_ERR_NOT_AVAILABLE;
     }
     return OPAL_SUCCESS;

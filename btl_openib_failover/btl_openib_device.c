@@ -6,7 +6,8 @@
  */
 #include "btl_openib.h"
 
-#include "opal/util/show_help.h"
+#include "bfo_help.h"
+
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +77,7 @@ static void say_locked_memory(const ofo_device_t *device)
     if (0 == getrlimit(RLIMIT_MEMLOCK, &limit) && RLIM_INFINITY != limit.rlim_cur) {
         snprintf(text, sizeof(text), "%llu KiB", (unsigned long long) limit.rlim_cur / 1024);
     }
-    ofo_show_help(OFO_HELP_FILE, "no locked memory", device->name, text);
+    bfo_help_say(OFO_HELP_FILE, "no locked memory", device->name, text);
 }
 
 static mca_rcache_base_module_t *create_cache(ofo_device_t *device)

@@ -7,7 +7,8 @@
  */
 #include "btl_openib.h"
 
-#include "opal/util/show_help.h"
+#include "bfo_help.h"
+
 
 #include <string.h>
 

@@ -6,9 +6,10 @@
  */
 #include "btl_openib.h"
 
+#include "bfo_help.h"
+
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +125,7 @@ int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *
 
 static int bad(const char *name, const char *value, const char *rule)
 {
-    ofo_show_help(OFO_HELP_FILE, "bad parameter", name, value, rule);
+    bfo_help_say(OFO_HELP_FILE, "bad parameter", name, value, rule);
     return OPAL_ERR_BAD_PARAM;
 }
 
@@ -178,7 +179,7 @@ int ofo_params_check(void)
 
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); ++i) {
         if (NULL != ignored_value[i]) {
-            ofo_show_help(OFO_HELP_FILE, "ignored parameter", ignored[i].name, ignored[i].why);
+            bfo_help_say(OFO_HELP_FILE, "ignored parameter", ignored[i].name, ignored[i].why);
         }
     }
     if (NULL != wrong) {

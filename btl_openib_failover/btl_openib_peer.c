@@ -6,8 +6,9 @@
  */
 #include "btl_openib.h"
 
+#include "bfo_help.h"
+
 #include "opal/mca/pmix/pmix.h"
-#include "opal/util/show_help.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +94,10 @@ static bool fetch_record(const opal_process_name_t *name, ofo_record_t *record)
     }
     result = ofo_record_unpack(bytes, length, record);
     if (OFO_WIRE_VERSION == result) {
-        ofo_show_help(OFO_HELP_FILE, "other version", OFO.self.vpid, name->vpid, BFO_VERSION,
+        bfo_help_say(OFO_HELP_FILE, "other version", OFO.self.vpid, name->vpid, BFO_VERSION,
                        (unsigned) OFO_RECORD_VERSION, (unsigned) record->version);
     } else if (OFO_WIRE_OK != result) {
-        ofo_show_help(OFO_HELP_FILE, "bad record", OFO.self.vpid, name->vpid);
+        bfo_help_say(OFO_HELP_FILE, "bad record", OFO.self.vpid, name->vpid);
     }
     free(bytes);
     return OFO_WIRE_OK == result;
@@ -111,7 +112,7 @@ static void say_fewer_rails(const ofo_peer_t *peer, const ofo_record_t *record, 
         return;
     }
     said = true;
-    ofo_show_help(OFO_HELP_FILE, 0 < record->nports ? "fewer rails" : "peer without ports", OFO.self.vpid,
+    bfo_help_say(OFO_HELP_FILE, 0 < record->nports ? "fewer rails" : "peer without ports", OFO.self.vpid,
                    OFO.record.nports, peer->name.vpid, record->nports, rails->count);
 }
 
@@ -120,11 +121,11 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     ofo_rails_t rails;
 
     if (!ofo_queues_match(&OFO.queues, record)) {
-        ofo_show_help(OFO_HELP_FILE, "queues differ", OFO.self.vpid, peer->name.vpid, OFO.params.receive_queues);
+        bfo_help_say(OFO_HELP_FILE, "queues differ", OFO.self.vpid, peer->name.vpid, OFO.params.receive_queues);
         return;
     }
     if (0 != ofo_rails_pair(&OFO.record, record, !peer->own_is_higher, OFO.params.rail_map, &rails)) {
-        ofo_show_help(OFO_HELP_FILE, "bad parameter", "rail_map", OFO.params.rail_map,
+        bfo_help_say(OFO_HELP_FILE, "bad parameter", "rail_map", OFO.params.rail_map,
                        "it must be a list of device:port-device:port, separated by commas");
         return;
     }

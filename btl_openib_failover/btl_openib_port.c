@@ -6,8 +6,9 @@
  */
 #include "btl_openib.h"
 
+#include "bfo_help.h"
+
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/util/show_help.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -172,7 +173,7 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
     module->use_grh = true;
     if (IBV_LINK_LAYER_ETHERNET == attr->link_layer) {
         if (!choose_gid(device->context, number, attr->gid_tbl_len, &entry)) {
-            ofo_show_help(OFO_HELP_FILE, "no gid", module->name, OFO.params.gid_index);
+            bfo_help_say(OFO_HELP_FILE, "no gid", module->name, OFO.params.gid_index);
             return false;
         }
         set_ip_subnet(entry.gid.raw, &port->subnet);
@@ -223,7 +224,7 @@ static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t
     module->lane = (uint8_t) lane;
     module->owns_async = 0 == device->users;
     if (OPAL_SUCCESS != ofo_module_init(module)) {
-        ofo_show_help(OFO_HELP_FILE, "no resources", module->name);
+        bfo_help_say(OFO_HELP_FILE, "no resources", module->name);
         ofo_module_destroy(module);
         return false;
     }
@@ -326,7 +327,7 @@ static void warn_about_names(struct ibv_device **list, int count, const char *pa
         if (!found) {
             char text[64];
             snprintf(text, sizeof(text), "%.*s", (int) length, names);
-            ofo_show_help(OFO_HELP_FILE, "no such device", parameter, text);
+            bfo_help_say(OFO_HELP_FILE, "no such device", parameter, text);
         }
         names += length + (',' == names[length]);
     }
@@ -349,12 +350,12 @@ static void say_why_none(const survey_t *survey)
 
     if (0 == survey->devices || 0 == survey->usable) {
         if (was_asked_for()) {
-            ofo_show_help(OFO_HELP_FILE, "no device", survey->devices);
+            bfo_help_say(OFO_HELP_FILE, "no device", survey->devices);
         }
     } else if (0 == survey->matched) {
-        ofo_show_help(OFO_HELP_FILE, "no matching port", include, exclude);
+        bfo_help_say(OFO_HELP_FILE, "no matching port", include, exclude);
     } else if (0 == survey->active) {
-        ofo_show_help(OFO_HELP_FILE, "no active port", survey->matched);
+        bfo_help_say(OFO_HELP_FILE, "no active port", survey->matched);
     }
 }
 

@@ -6,7 +6,8 @@
  */
 #include "btl_openib.h"
 
-#include "opal/util/show_help.h"
+#include "bfo_help.h"
+
 
 #include <string.h>
 
@@ -128,7 +129,7 @@ static int ofo_do_send_rej(void *owner, const ofo_ctl_t *ctl)
         rej.reason = OFO_REJ_RAIL_HASH;
         if (!said) {
             said = true;
-            ofo_show_help(OFO_HELP_FILE, "rails differ", OFO.self.vpid, ep->peer->name.vpid);
+            bfo_help_say(OFO_HELP_FILE, "rails differ", OFO.self.vpid, ep->peer->name.vpid);
         }
     } else {
         rej.reason = OFO_LOAD(ep->module->port_up) ? OFO_REJ_DISABLED : OFO_REJ_PORT_DOWN;

@@ -1,21 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Where a component's help texts are: in the folder help/ beside the component itself, wherever that was installed or
- * moved to. (In a build tree help/ is a link to the sources.)
+ * Messages for the user: the texts lie in help/ beside the component, wherever that was installed or moved to (in a
+ * build tree help/ is a link to the sources). Open MPI 4.1 sends such texts to mpirun and can lose one on the way, so
+ * they are written here, to stderr, and once per node: the processes of a job share a directory on a node, and the
+ * first that leaves a mark there speaks. Texts that differ in numbers only count as one. DESIGN.txt section 18.
  */
 #ifndef BFO_HELP_H
 #define BFO_HELP_H
 
+#include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opal_config.h"
+#include "opal/util/proc.h"
 #include "opal/util/show_help.h"
 
-/* Make opal_show_help() find the texts of the component that `symbol` belongs to. Without effect if the component's
+/* Make bfo_help_say() find the texts of the component that `symbol` belongs to. Without effect if the component's
  * file cannot be found. */
 static inline void bfo_help_add_dir_of(const void *symbol)
 {
@@ -29,6 +41,52 @@ static inline void bfo_help_add_dir_of(const void *symbol)
     if ((int) sizeof(dir) > snprintf(dir, sizeof(dir), "%.*s/help", length, info.dli_fname)) {
         opal_show_help_add_dir(dir);
     }
+}
+
+/* FNV-1a of the text without its digits. */
+static inline uint64_t bfo_help_mark(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; '\0' != *text; ++text) {
+        if (!isdigit((unsigned char) *text)) {
+            hash = (hash ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
+        }
+    }
+    return hash;
+}
+
+/* Also true if the mark cannot be left: better twice than not at all. */
+static inline bool bfo_help_is_first_on_node(const char *text)
+{
+    char path[PATH_MAX];
+
+    if (NULL == opal_process_info.job_session_dir
+        || (int) sizeof(path) <= snprintf(path, sizeof(path), "%s/bfo-said-%016" PRIx64,
+                                          opal_process_info.job_session_dir, bfo_help_mark(text))) {
+        return true;
+    }
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (0 > fd) {
+        return EEXIST != errno;
+    }
+    close(fd);
+    return true;
+}
+
+/* Say the text of `topic` in `file` (a help text of our own) with its arguments, once per node. */
+static inline void bfo_help_say(const char *file, const char *topic, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, topic);
+    char *text = opal_show_help_vstring(file, topic, true, arguments);
+    va_end(arguments);
+    if (NULL != text && bfo_help_is_first_on_node(text)) {
+        ssize_t written = write(STDERR_FILENO, text, strlen(text));
+        (void) written;
+    }
+    free(text);
 }
 
 #endif /* BFO_HELP_H */

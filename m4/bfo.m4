@@ -81,7 +81,7 @@ AC_DEFUN([BFO_CFLAG], [
 
 AC_DEFUN([BFO_CHECK_COMPILER], [
     BFO_CFLAGS="-std=gnu11 -fvisibility=hidden -fno-strict-aliasing"
-    for bfo_flag in -Wall -Wextra -Wno-unused-parameter -Wmissing-prototypes -Wpointer-arith -Wwrite-strings; do
+    for bfo_flag in -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wmissing-prototypes -Wpointer-arith -Wwrite-strings; do
         BFO_CFLAG([BFO_CFLAGS], [$bfo_flag])
     done
     # Open MPI's headers decide by configuration that 16-byte compare-and-swap exists; without this flag

@@ -7,6 +7,7 @@
  */
 #include "pml_bfo.h"
 
+#include "bfo_help.h"
 #include "pml_bfo_component.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_params.h"
@@ -19,7 +20,6 @@
 
 #include "orte/util/name_fns.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
 
 /* ---- is failover in force? ------------------------------------------------------------------------- */
 
@@ -93,9 +93,7 @@ void bfo_failover_announce(const bfo_peer_t *peer)
         return;
     }
     said = true;
-    if (bfo_is_first_on_node("no-failover")) {
-        opal_show_help("help-pml-bfo.txt", "no-failover", true, OPAL_PROC_MY_HOSTNAME, reason, remedy);
-    }
+    bfo_help_say("help-pml-bfo.txt", "no-failover", OPAL_PROC_MY_HOSTNAME, reason, remedy);
 }
 
 uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail)
@@ -154,7 +152,7 @@ void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause)
         snprintf(name, sizeof(name), "%d (%s)", rail,
                  peer->rails[rail].btl->btl_component->btl_version.mca_component_name);
     }
-    opal_show_help("help-pml-bfo.txt", "peer-lost", true, OPAL_PROC_MY_HOSTNAME,
+    bfo_help_say("help-pml-bfo.txt", "peer-lost", OPAL_PROC_MY_HOSTNAME,
                    OPAL_NAME_PRINT(peer->proc->super.proc_name), name, cause);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         (void) bfo_rail_take_down(peer, r);

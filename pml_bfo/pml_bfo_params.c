@@ -8,12 +8,13 @@
 
 #include "pml_bfo_params.h"
 
+#include "bfo_help.h"
+
 #include "pml_bfo_component.h"
 #include "pml_bfo_show.h"
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_params.h"
-#include "opal/util/show_help.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,13 +87,7 @@ int bfo_params_register(void)
 
 static bool refuse(const char *name, const char *value, const char *why)
 {
-    /* straight to stderr: a second help message follows from Open MPI, and two at once may garble each other */
-    if (bfo_is_first_on_node("bad-parameter")) {
-        char *text = opal_show_help_string("help-pml-bfo.txt", "bad-parameter", true, name, value, why);
-
-        fputs(NULL == text ? "bfo: a parameter is wrong\n" : text, stderr);
-        free(text);
-    }
+    bfo_help_say("help-pml-bfo.txt", "bad-parameter", name, value, why);
     return false;
 }
 

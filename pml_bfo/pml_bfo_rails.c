@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "bfo_help.h"
 #include "pml_bfo_component.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_rails.h"
@@ -14,7 +15,6 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_params.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
 
 #include <stdlib.h>
 
@@ -76,7 +76,7 @@ static bool speaks_our_protocol(const bfo_peer_t *peer)
     if (OPAL_SUCCESS != rc || size < sizeof(*theirs)) {
         const uint32_t none = 0;
 
-        opal_show_help("help-pml-bfo.txt", "wrong-protocol", true, BFO_PROTOCOL_VERSION,
+        bfo_help_say("help-pml-bfo.txt", "wrong-protocol", BFO_PROTOCOL_VERSION,
                        OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, none,
                        OPAL_NAME_PRINT(peer->proc->super.proc_name));
         free(theirs);
@@ -84,7 +84,7 @@ static bool speaks_our_protocol(const bfo_peer_t *peer)
     }
     rc = theirs->version == bfo.modex.version;
     if (!rc) {
-        opal_show_help("help-pml-bfo.txt", "wrong-protocol", true, bfo.modex.version,
+        bfo_help_say("help-pml-bfo.txt", "wrong-protocol", bfo.modex.version,
                        OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, theirs->version,
                        OPAL_NAME_PRINT(peer->proc->super.proc_name));
     }
@@ -177,7 +177,7 @@ static void set_handle_size(bfo_peer_t *peer)
             continue;
         }
         if (h > BFO_HANDLE_MAX || (0 != peer->handle_size && 0 != h && h != peer->handle_size)) {
-            opal_show_help("help-pml-bfo.txt", "handle-size", true, OPAL_PROC_MY_HOSTNAME,
+            bfo_help_say("help-pml-bfo.txt", "handle-size", OPAL_PROC_MY_HOSTNAME,
                            OPAL_NAME_PRINT(peer->proc->super.proc_name));
             for (uint8_t q = 0; q < peer->n_rails; ++q) {
                 peer->rails[q].flags &= ~(uint32_t) MCA_BTL_FLAGS_RDMA;

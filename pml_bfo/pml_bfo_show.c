@@ -13,10 +13,6 @@
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <unistd.h>
 
 static void dump_sends(const ompi_communicator_t *comm)
 {
@@ -97,19 +93,3 @@ int bfo_dump(ompi_communicator_t *comm, int verbose)
     return OMPI_SUCCESS;
 }
 
-bool bfo_is_first_on_node(const char *topic)
-{
-    char path[PATH_MAX];
-    int fd;
-
-    if (NULL == opal_process_info.job_session_dir
-        || (int) sizeof(path) <= snprintf(path, sizeof(path), "%s/bfo-said-%s", opal_process_info.job_session_dir, topic)) {
-        return true;
-    }
-    fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return EEXIST != errno;
-    }
-    close(fd);
-    return true;
-}

@@ -11,8 +11,5 @@
 /* Prints on stderr what is under way on the communicator; verbose > 0: also every waiting message. */
 int bfo_dump(ompi_communicator_t *comm, int verbose);
 
-/* True for the first process of this job on this node that asks about `topic`: so that a message which concerns
- * all of them is said once, whichever process is first, and even if it is about to be ended. */
-bool bfo_is_first_on_node(const char *topic);
 
 #endif /* PML_BFO_SHOW_H */

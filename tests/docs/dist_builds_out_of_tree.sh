@@ -7,10 +7,9 @@
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 cd "$TEST_TMP" || exit 1
-make -s -C "$BFO_BUILDDIR" dist distdir="$TEST_TMP/bfo-$BFO_VERSION" >dist.log 2>&1 </dev/null || true
-tarball=$TEST_TMP/bfo-$BFO_VERSION.tar.gz
-[ -f "$tarball" ] || { tail -n 20 dist.log; fail "make dist wrote no tarball"; }
-tar -xzf "$tarball" --no-same-owner || fail "the tarball does not unpack"
+make -s -C "$BFO_BUILDDIR" dist >dist.log 2>&1 </dev/null || { tail -n 20 dist.log; fail "make dist"; }
+mv "$BFO_BUILDDIR/bfo-$BFO_VERSION.tar.gz" . || fail "make dist wrote no tarball"
+tar -xzf "bfo-$BFO_VERSION.tar.gz" --no-same-owner || fail "the tarball does not unpack"
 source=$(find "$TEST_TMP" -name configure -printf '%h\n' | head -n 1)
 [ -n "$source" ] || fail "the tarball has no configure"
 chmod -R a-w "$source"

@@ -25,8 +25,8 @@ done
 sed "s,^mca_base_component_path = .*,mca_base_component_path = $components:SYS_DEFAULT:USER_DEFAULT," "$params" \
     >"$TEST_TMP/params.conf"
 info=$(OMPI_MCA_mca_base_component_path=$components:$BFO_OMPI_COMPONENTDIR "$OMPI_INFO" --parsable)
-grep -q "^mca:pml:bfo:version:.*component:$BFO_VERSION\$" <<<"$info" || fail "ompi_info does not list pml bfo $BFO_VERSION"
-grep -q "^mca:btl:openib:version:.*component:$BFO_VERSION\$" <<<"$info" || fail "ompi_info does not list btl openib $BFO_VERSION"
+grep -qx "mca:pml:bfo:version:\"component:$BFO_VERSION\"" <<<"$info" || fail "ompi_info does not list pml bfo $BFO_VERSION"
+grep -qx "mca:btl:openib:version:\"component:$BFO_VERSION\"" <<<"$info" || fail "ompi_info does not list btl openib $BFO_VERSION"
 mpi 2 --mca mca_base_param_files "$TEST_TMP/params.conf" --mca pml bfo --mca btl vader,self \
     "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 -m 65536 >"$TEST_TMP/run.log" 2>&1 ||
     { cat "$TEST_TMP/run.log"; fail "a job with the parameter file alone"; }
