@@ -21,6 +21,11 @@
 #include "orte/util/name_fns.h"
 #include "opal/util/output.h"
 
+#if PML_BFO
+static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
+                         const void *data, size_t length, int status);
+#endif
+
 /* ---- is failover in force? ------------------------------------------------------------------------- */
 
 bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
@@ -29,6 +34,7 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
     if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl)) {
         bfo.failover_component = btl->btl_component;
         ++bfo.n_failover_btls;
+        bfo_btl_ext(btl)->failed_frag = sendi_failed;
         return bfo_btl_ext(btl);
     }
 #endif
@@ -121,6 +127,7 @@ void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause)
 void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
     const char *cause = NULL == info ? "the BTL reports an error" : info;
+    ompi_proc_t *each;
 
     if (NULL != proc) {
         bfo_peer_t *peer = bfo_peer_get((ompi_proc_t *) proc);
@@ -130,9 +137,8 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         }
         return;
     }
-    for (opal_list_item_t *i = opal_list_get_first(&ompi_proc_list); i != opal_list_get_end(&ompi_proc_list);
-         i = opal_list_get_next(i)) {
-        bfo_peer_t *peer = ((ompi_proc_t *) i)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+    OPAL_LIST_FOREACH(each, &ompi_proc_list, ompi_proc_t) {
+        bfo_peer_t *peer = each->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 
         if (NULL != peer && peer->ready) {
             bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), cause);
@@ -217,23 +223,43 @@ void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
     bfo_failover_declare(peer, rail, "a message was torn and cannot be restarted yet");
 }
 
+/* What can be sent again without knowing its request. A second MATCH is dropped by its number, a second FIN by the
+ * generation of its fragment. The FIN of a WRITE must not pass the fence of the rail that carried the WRITE. */
+static bool is_resendable(const bfo_hdr_t *h)
+{
+    return BFO_MSG_MATCH == h->common.type
+           || (BFO_MSG_FIN == h->common.type && 0 == (h->fin.fflags & BFO_FIN_WRITE));
+}
+
 void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header, size_t length, int status)
 {
-    const bfo_hdr_t *h = header;
-    bfo_fin_hdr_t fin;
-
-    bfo_failover_rail_lost(peer, rail, "a control message came back with an error");
+    bfo_failover_rail_lost(peer, rail, "a message came back with an error");
     if (peer->declared) {
         return;
     }
-    if (OPAL_ERR_FATAL != status && sizeof(fin) == length && BFO_MSG_FIN == h->common.type
-        && 0 == (h->fin.fflags & BFO_FIN_WRITE)) {
-        fin = h->fin;
-        if (OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, &fin, sizeof(fin), NULL, NULL)) {
-            bfo_stat_add(BFO_STAT_RESENDS, 1);
+    if (OPAL_ERR_FATAL != status && is_resendable(header)
+        && OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL)) {
+        bfo_stat_add(BFO_STAT_RESENDS, 1);
+        return;
+    }
+    bfo_failover_declare(peer, rail, "a message could not be sent again");
+}
+
+#if PML_BFO
+/* A fragment of btl_sendi failed: the BTL hands back its bytes. */
+static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
+                         const void *data, size_t length, int status)
+{
+    ompi_proc_t *proc;
+
+    OPAL_LIST_FOREACH(proc, &ompi_proc_list, ompi_proc_t) {
+        bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+        const uint8_t rail = NULL == peer || !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
+
+        if (BFO_MAX_RAILS != rail && peer->rails[rail].endpoint == endpoint) {
+            bfo_failover_ctl_failed(peer, rail, data, length, status);
             return;
         }
     }
-    /* the FIN of a WRITE may only overtake its rail's fence once fences exist */
-    bfo_failover_declare(peer, rail, "a control message could not be sent again");
 }
+#endif

@@ -13,6 +13,7 @@
 
 #include "opal/runtime/opal_progress.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Failures after which a progress call stops trying. */
@@ -100,7 +101,7 @@ static uint8_t rail_for(const bfo_path_t *path, bfo_peer_t *peer)
 static int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
                     mca_btl_base_completion_fn_t done, void *context)
 {
-    const uint8_t type = *(const uint8_t *) header;
+    const uint8_t type = ((const bfo_hdr_t *) header)->common.type;
     mca_btl_base_descriptor_t *des;
     const bfo_rail_t *rail;
     uint8_t r;
@@ -135,24 +136,32 @@ static int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_
     return rc;
 }
 
+static void ctl_free(bfo_ctl_t *ctl)
+{
+    if (ctl->text != ctl->room) {
+        free(ctl->text);
+    }
+    opal_free_list_return(&bfo.ctl_list, &ctl->super);
+}
+
 static int ctl_retry(bfo_work_t *work)
 {
     bfo_ctl_t *ctl = bfo_container(work, bfo_ctl_t, work);
     const bfo_path_t path = {ctl->rail, ctl->bound, ctl->order};
-    const int rc = ctl_post(ctl->peer, path, ctl->data, ctl->length, ctl->done, ctl->context);
+    const int rc = ctl_post(ctl->peer, path, ctl->text, ctl->length, ctl->done, ctl->context);
 
     if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
         return rc;
     }
     if (OMPI_SUCCESS != rc && NULL != ctl->done) {
         /* whoever waits for the callback gets it, as from a rail that died with the message in it */
-        mca_btl_base_segment_t seg = {.seg_addr.pval = ctl->data, .seg_len = ctl->length};
+        mca_btl_base_segment_t seg = {.seg_addr.pval = ctl->text, .seg_len = ctl->length};
         mca_btl_base_descriptor_t des = {.des_segments = &seg, .des_segment_count = 1, .des_cbdata = ctl->context,
                                          .des_context = ctl->peer};
 
         ctl->done(NULL, NULL, &des, OPAL_ERROR);
     }
-    opal_free_list_return(&bfo.ctl_list, &ctl->super);
+    ctl_free(ctl);
     return OMPI_SUCCESS;
 }
 
@@ -169,15 +178,20 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
     if (NULL == ctl) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    ctl->text = length <= sizeof(ctl->room) ? ctl->room : malloc(length);
+    if (NULL == ctl->text) {
+        opal_free_list_return(&bfo.ctl_list, &ctl->super);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
     ctl->work.retry = ctl_retry;
     ctl->peer = peer;
     ctl->rail = path.rail;
     ctl->bound = path.bound;
     ctl->order = path.order;
-    ctl->length = (uint16_t) length;
+    ctl->length = (uint32_t) length;
     ctl->done = done;
     ctl->context = context;
-    memcpy(ctl->data, header, length);
+    memcpy(ctl->text, header, length);
     bfo_work_queue(&ctl->work);
     return OMPI_SUCCESS;
 }

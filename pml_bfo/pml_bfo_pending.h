@@ -26,7 +26,7 @@ typedef struct {
 } bfo_path_t;
 #define BFO_ANY_PATH ((bfo_path_t){BFO_MAX_RAILS, false, MCA_BTL_NO_ORDER})
 
-/* Sends a header of `length` bytes, or queues a copy. `done` is called exactly once if OMPI_SUCCESS is
+/* Sends a header, or for a re-send a whole first fragment, of `length` bytes, or queues a copy. `done` is called exactly once if OMPI_SUCCESS is
  * returned, possibly inside this call; with NULL the message is self-contained: sent again until one copy
  * succeeds. des_cbdata is `context`, des_context the peer.
  * Errors: OMPI_ERR_UNREACH (no rail, or the bound rail is down), OMPI_ERR_OUT_OF_RESOURCE (no memory). */

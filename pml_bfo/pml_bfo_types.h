@@ -118,10 +118,11 @@ typedef struct bfo_ctl_t {
     bool bound;    /* only the preferred rail will do */
     uint8_t order; /* BTL order tag */
     uint8_t type;
-    uint16_t length;
+    uint32_t length;
+    char *text;    /* the message: room, or malloc */
     mca_btl_base_completion_fn_t done; /* NULL: nobody waits */
     void *context;
-    char data[BFO_HDR_MAX];
+    char room[BFO_HDR_MAX];
 } bfo_ctl_t;
 
 /* ---- requests ------------------------------------------------------------------------------------ */
