@@ -40,7 +40,7 @@ host_request() {
         answer=$(vm_request "$@")
     else
         for path in /sys/class/virtio-ports/*; do
-            read -r answer <"$path/name"; [ "$answer" = bfo.ctl ] && break
+            [ -e "$path/name" ] && read -r answer <"$path/name" && [ "$answer" = bfo.ctl ] && break
         done
         exec 7>>/run/bfo-ctl.lock
         flock 7

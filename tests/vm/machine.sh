@@ -147,10 +147,12 @@ vm_request_pause() {
 
 # vm_broker NODE: serves the requests of one machine; ready and done become events of run.sh.
 vm_broker() {
-    local node=$1 line
+    local node=$1 line= begun=
     exec 4<>"$VM_DIR/ctl.$node.in" 5<>"$VM_DIR/ctl.$node.out"
     while kill -0 "$VM_OWNER" 2>/dev/null; do
-        read -r -t 5 line <&5 || continue
+        # A read that times out may hold the beginning of a line.
+        read -r -t 5 line <&5 || { begun=$begun$line; continue; }
+        line=$begun$line begun=
         case $line in
         ready* | done*) echo "$line node$node" >>"$VM_DIR/events"; echo ok >&4 ;;
         *) vm_request $line >&4 ;;

@@ -125,10 +125,16 @@ alive() {
 }
 
 # next_event DEADLINE: the next line of the brokers in $event; 1 if the time is over or a machine has died ($dead).
+# A read that times out may hold the beginning of a line: it is kept.
 next_event() {
+    local part= begun=
     dead=
     while [ "$SECONDS" -lt "$1" ]; do
-        read -r -t 1 event <&"$events" && return 0
+        if read -r -t 1 part <&"$events"; then
+            event=$begun$part
+            return 0
+        fi
+        begun=$begun$part
         alive || return 1
     done
     return 1
@@ -138,6 +144,7 @@ boot() {
     local n ready=0 deadline=$((SECONDS + boot_timeout))
     rm -f "$VM_DIR"/*.lock
     : >"$VM_DIR/qemu.log"
+    came=
     vm_start || return 1
     for ((n = 1; n <= BFO_VM_NODES; n++)); do
         vm_broker "$n" &
@@ -145,7 +152,7 @@ boot() {
     done
     while [ "$ready" -lt "$BFO_VM_NODES" ]; do
         next_event "$deadline" || return 1
-        case $event in ready*) ready=$((ready + 1)) ;; esac
+        case $event in ready*) ready=$((ready + 1)) came="$came${event#ready}" ;; esac
     done
 }
 
@@ -197,7 +204,7 @@ boot_twice() {
             helpers+=("${streams[@]}")
         fi
         boot && return 0
-        echo "run.sh: the machines did not come up (${dead:-no answer after $boot_timeout s}${dead:+ died})" >&2
+        echo "run.sh: the machines did not come up (${dead:-no answer after $boot_timeout s but from:${came:- none}}${dead:+ died})" >&2
         show_consoles
         halt
         while read -r -t 0.1 event <&"$events"; do :; done

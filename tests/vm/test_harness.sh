@@ -132,8 +132,8 @@ machine_dies() {
 shell() {
     command -v script >/dev/null || skip_missing script bsdutils
     # What is typed before the shell is there is lost: type until it ends.
-    (for ((i = 0; i < 60; i++)); do sleep 1; echo 'hostname; exit 9'; done) |
-        timeout 120 script -qec "$RUN --shell" "$TEST_TMP/typescript" >"$TEST_TMP/out" 2>&1
+    (for ((i = 0; i < 120; i++)); do sleep 2; echo 'hostname; exit 9'; done) |
+        timeout 250 script -qec "$RUN --shell" "$TEST_TMP/typescript" >"$TEST_TMP/out" 2>&1
     [ $? = 9 ] || fail "run.sh --shell did not end with the shell's status: $(cat "$TEST_TMP/out")"
     grep -q '^node1' "$TEST_TMP/out" || fail "no shell on node1: $(cat "$TEST_TMP/out")"
     nothing_left "run.sh --shell"

@@ -80,7 +80,7 @@ END
 port() {
     local path name
     for path in /sys/class/virtio-ports/*; do
-        read -r name <"$path/name"
+        [ -e "$path/name" ] && read -r name <"$path/name" || continue
         [ "$name" = "$1" ] && { echo "/dev/${path##*/}"; return 0; }
     done
     return 1

@@ -12,8 +12,8 @@ mpirun=("${MPIRUN:-mpirun}" --bind-to none -np 2 -H node1,node2 --mca btl_tcp_if
 # stack NAME: its arguments of mpirun in $args; 1 if there is no such stack here.
 stack() {
     case $1 in
-    'pml ucx') args=(--mca pml ucx -x UCX_TLS=rc_verbs,self -x UCX_NET_DEVICES=rxe0:1,rxe1:1) ;;
-    'pml ucx, retry count 6') args=(--mca pml ucx -x UCX_TLS=rc_verbs,self -x UCX_NET_DEVICES=rxe0:1,rxe1:1 -x UCX_RC_RETRY_COUNT=6) ;;
+    'pml ucx') args=(--mca pml ucx -x UCX_TLS=rc_verbs,ud_verbs:aux,self -x UCX_IB_ROCE_LOCAL_SUBNET=y -x UCX_NET_DEVICES=rxe0:1,rxe1:1) ;;
+    'pml ucx, retry count 6') args=(--mca pml ucx -x UCX_TLS=rc_verbs,ud_verbs:aux,self -x UCX_IB_ROCE_LOCAL_SUBNET=y -x UCX_NET_DEVICES=rxe0:1,rxe1:1 -x UCX_RC_RETRY_COUNT=6) ;;
     'ob1, btl tcp') args=(--mca pml ob1 --mca btl tcp,self) ;;
     'cm, mtl ofi verbs;ofi_rxm') args=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm') ;;
     'cm, mtl ofi tcp;ofi_rxm') args=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm' -x FI_TCP_IFACE=eth0) ;;
@@ -101,9 +101,9 @@ row() {
 }
 
 printf '%-28s| %-22s| %-9s| %4s | %s\n' stack fault outcome s 'what it says'
-for s in 'pml ucx' 'pml ucx, retry count 6' 'ob1, btl tcp' 'cm, mtl ofi verbs;ofi_rxm' 'cm, mtl ofi tcp;ofi_rxm' \
-    'ob1, our btl openib' 'pml bfo, our btl openib'; do
-    for f in 'link down' 'loss of 100 %' 'flap of 3 s'; do
+for f in 'link down' 'loss of 100 %' 'flap of 3 s'; do
+    for s in 'pml ucx' 'pml ucx, retry count 6' 'ob1, btl tcp' 'cm, mtl ofi verbs;ofi_rxm' 'cm, mtl ofi tcp;ofi_rxm' \
+        'ob1, our btl openib' 'pml bfo, our btl openib'; do
         row "$s" "$f"
     done
 done
