@@ -20,6 +20,7 @@ for program in mpi_sizes mpi_match mpi_types mpi_comms mpi_threads; do
 done
 run_program mpi_match 4 "${ARGS[@]}"
 run_program mpi_comms 4 "${ARGS[@]}"
+run_program mpi_spawn 2 "${ARGS[@]}"
 run_program mpi_sizes 2 "${ARGS[@]}" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 rails_moved "$REPORT" 0 1
 # a long message is shared evenly
