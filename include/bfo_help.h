@@ -3,8 +3,8 @@
  *
  * Messages for the user: the texts lie in help/ beside the component, wherever that was installed or moved to (in a
  * build tree help/ is a link to the sources). Open MPI 4.1 sends such texts to mpirun and can lose one on the way, so
- * they are written here, to stderr, and once per node: the processes of a job share a directory on a node, and the
- * first that leaves a mark there speaks. Texts that differ in numbers only count as one. DESIGN.txt section 18.
+ * they are written here, to stderr, and once per node: the processes of a job share directories on a node, and the
+ * first that leaves a mark speaks. Texts that differ in numbers only count as one. DESIGN.txt section 18.
  */
 #ifndef BFO_HELP_H
 #define BFO_HELP_H
@@ -56,14 +56,17 @@ static inline uint64_t bfo_help_mark(const char *text)
     return hash;
 }
 
-/* Also true if the mark cannot be left: better twice than not at all. */
+/* Also true if the mark cannot be left: better twice than not at all. The mark lies beside the job's directory, not in
+ * it: that one is removed by the first process that gives up. */
 static inline bool bfo_help_is_first_on_node(const char *text)
 {
+    const char *job = opal_process_info.job_session_dir;
+    const char *name = NULL == job ? NULL : strrchr(job, '/');
     char path[PATH_MAX];
 
-    if (NULL == opal_process_info.job_session_dir
-        || (int) sizeof(path) <= snprintf(path, sizeof(path), "%s/bfo-said-%016" PRIx64,
-                                          opal_process_info.job_session_dir, bfo_help_mark(text))) {
+    if (NULL == name
+        || (int) sizeof(path) <= snprintf(path, sizeof(path), "%.*s/bfo-said-%s-%016" PRIx64, (int) (name - job), job,
+                                          name + 1, bfo_help_mark(text))) {
         return true;
     }
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
