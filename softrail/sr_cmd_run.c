@@ -215,12 +215,13 @@ static int wait_for(pid_t child, const sigset_t *signals, struct sr_fabric *fabr
     for (;;) {
         bool planned = 0 != atomic_load(&fabric->shm->plan.count);
         const struct timespec soon = { .tv_nsec = planned ? 5000000 : 100000000 };
+        siginfo_t info = { .si_code = SI_USER };
         int status, signal;
         if (child == waitpid(child, &status, WNOHANG)) {
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         }
-        signal = sigtimedwait(signals, NULL, &soon);
-        if (0 < signal && SIGCHLD != signal) {
+        signal = sigtimedwait(signals, &info, &soon);
+        if (0 < signal && SIGCHLD != signal && SI_KERNEL != info.si_code) { /* a terminal tells the program itself */
             kill(child, signal); /* ends cleanly: the program first, then the fabric */
         }
         sr_fabric_plug_in(fabric);

@@ -14,7 +14,7 @@
 static const char *const fate_names[SR_FATES] = {
     [SR_FATE_NONE] = "none", [SR_FATE_LOSE] = "lose", [SR_FATE_UNACKED] = "unacked", [SR_FATE_DELAY] = "delay",
     [SR_FATE_SILENT] = "silent", [SR_FATE_CORRUPT] = "corrupt", [SR_FATE_ERROR] = "error",
-    [SR_FATE_ENOMEM] = "enomem", [SR_FATE_RNR] = "rnr", [SR_FATE_LATE] = "late", [SR_FATE_DOWN] = "down"
+    [SR_FATE_ENOMEM] = "enomem", [SR_FATE_RNR] = "rnr", [SR_FATE_LATE] = "late", [SR_FATE_FATAL] = "fatal", [SR_FATE_DOWN] = "down"
 };
 
 static const struct { const char *name; uint32_t bits; } opcode_names[] = {
@@ -265,7 +265,7 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
     set_defaults(rule, line);
     if (0 != parse_fate(word, rule)) {
         snprintf(why, size, "'%.40s' is no fault; there are lose, unacked, delay, silent, corrupt, error, enomem, rnr, "
-                 "late, down", word);
+                 "late, fatal, down", word);
         return -1;
     }
     while (NULL != (word = strtok_r(NULL, " \t", &save))) {

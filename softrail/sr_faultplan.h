@@ -33,6 +33,7 @@ enum sr_fate {
     SR_FATE_ENOMEM,     /* posting returns ENOMEM */
     SR_FATE_RNR,        /* the peer answers: receiver not ready */
     SR_FATE_LATE,       /* the sender ends in RETRY_EXC_ERR; the message arrives `time` later all the same */
+    SR_FATE_FATAL,      /* the queue pair breaks: QP_FATAL, LOC_QP_OP_ERR, flush */
     SR_FATE_DOWN,       /* the rail goes down before the message, for everybody or one process */
     SR_FATES
 };

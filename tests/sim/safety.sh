@@ -65,6 +65,10 @@ status=$?
 [ $status != 0 ] && [ $status -lt 128 ] || fail "a full /dev/shm ended in status $status: $(cat "$TEST_TMP/err")"
 grep -q 'is full' "$TEST_TMP/err" || fail "small: $(cat "$TEST_TMP/err")"
 
+# Locked memory counts when it is asked for.
+(ulimit -l 64 && rails -n 1 --memlock -- ibv_rc_pingpong -s 1000000 > "$TEST_TMP/err" 2>&1) && fail "--memlock lets everything pass"
+grep -q "register MR" "$TEST_TMP/err" || fail "--memlock: $(cat "$TEST_TMP/err")"
+
 # Without process_vm_*: everything works, and it is said once.
 export SOFTRAIL_TEST_NO_CMA=1
 rails -n 2 --retry-time 60ms -- ./sr_check > "$TEST_TMP/out" 2>&1 || fail "sr_check without CMA: $(cat "$TEST_TMP/out")"

@@ -659,8 +659,70 @@ static void killed_peer_is_a_dead_remote_end(void **state)
     assert_int_equal(0, ibv_close_device(p.context));
 }
 
-int main(void)
+/* ---- states and times --------------------------------------------------------------------------- */
+
+static void drained_send_queue_keeps_what_is_posted(void **state)
 {
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+    struct pair p;
+
+    pair_open(&p, rc);
+    assert_int_equal(0, ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+    expect_event(p.context, IBV_EVENT_SQ_DRAINED);
+    assert_int_equal(0, post_recv(&p.b, 2, 0, 100));
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
+    expect_nothing(p.b.recv_cq);
+    attr.qp_state = IBV_QPS_RTS;
+    assert_int_equal(0, ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE));
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    expect_wc(p.b.recv_cq, 2, IBV_WC_SUCCESS);
+    pair_close(&p);
+}
+
+static void unreliable_sender_stops_at_its_own_error_only(void **state)
+{
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+    struct ibv_sge sge = { 4096, 10, 1 };
+    struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+                              .send_flags = IBV_SEND_SIGNALED };
+    struct pair p;
+
+    pair_open(&p, (struct pair_options) { .type = IBV_QPT_UC });
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 9, 0, 10, 0, NULL, 0)); /* no receive: dropped */
+    expect_wc(p.a.send_cq, 9, IBV_WC_SUCCESS);
+    assert_int_equal(0, post_wr(&p.a, &wr));
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 2, 0, 10, 0, NULL, 0));
+    expect_wc(p.a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
+    expect_wc(p.a.send_cq, 2, IBV_WC_WR_FLUSH_ERR);
+    assert_int_equal(0, ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE));
+    assert_int_equal(0, post_recv(&p.b, 4, 0, 100));
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 3, 0, 10, 0, NULL, 0));
+    expect_wc(p.a.send_cq, 3, IBV_WC_SUCCESS);
+    expect_wc(p.b.recv_cq, 4, IBV_WC_SUCCESS);
+    assert_int_equal(EINVAL, post_send(&p.a, IBV_WR_RDMA_READ, 5, 0, 10, 0, &p.b, 0));
+    pair_close(&p);
+}
+
+/* Without --retry-time: 4.096 us x 2^14 x 8 = 0.537 s. */
+static void retry_time_is_that_of_the_attributes(void **state)
+{
+    struct pair p;
+    uint64_t begin, took;
+
+    pair_open(&p, rc);
+    softrail("down sr0");
+    begin = now_ms();
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
+    expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+    took = now_ms() - begin;
+    softrail("up sr0");
+    assert_in_range(took, 536, 900);
+    pair_close(&p);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest timing[] = { cmocka_unit_test(retry_time_is_that_of_the_attributes) };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(send_of_every_size_arrives_whole),
         cmocka_unit_test(scattered_send_lands_in_scattered_receive),
@@ -684,8 +746,13 @@ int main(void)
         cmocka_unit_test(short_outage_is_survived),
         cmocka_unit_test(long_outage_ends_in_retry_exceeded),
         cmocka_unit_test(sleeping_program_is_woken_when_retries_end),
+        cmocka_unit_test(drained_send_queue_keeps_what_is_posted),
+        cmocka_unit_test(unreliable_sender_stops_at_its_own_error_only),
         cmocka_unit_test(killed_peer_is_a_dead_remote_end),
     };
 
+    if (1 < argc && 0 == strcmp(argv[1], "timing")) {
+        return cmocka_run_group_tests(timing, NULL, NULL);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

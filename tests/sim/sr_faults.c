@@ -135,6 +135,22 @@ static void error_reaches_one_side_only(void **state)
     pair_close(&p);
 }
 
+static void fatal_breaks_one_queue_pair(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault fatal op=send nth=2");
+    send_one(&p, 1);
+    send_one(&p, 2);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    assert_ptr_equal(p.a.qp, expect_event(p.context, IBV_EVENT_QP_FATAL).element.qp);
+    expect_wc(p.a.send_cq, 2, IBV_WC_LOC_QP_OP_ERR);
+    send_one(&p, 3);
+    expect_wc(p.a.send_cq, 3, IBV_WC_WR_FLUSH_ERR);
+    pair_close(&p);
+}
+
 static void payload_pattern_names_one_kind_of_message(void **state)
 {
     struct pair p;
@@ -302,6 +318,7 @@ int main(void)
         cmocka_unit_test_teardown(silent_and_delayed_messages_take_their_time, no_rules),
         cmocka_unit_test_teardown(one_payload_byte_is_inverted, no_rules),
         cmocka_unit_test_teardown(error_reaches_one_side_only, no_rules),
+        cmocka_unit_test_teardown(fatal_breaks_one_queue_pair, no_rules),
         cmocka_unit_test_teardown(payload_pattern_names_one_kind_of_message, no_rules),
         cmocka_unit_test_teardown(exhaustion_is_reported_as_such, no_rules),
         cmocka_unit_test_teardown(late_write_lands_after_its_error, no_rules),

@@ -12,3 +12,4 @@ for layer in ib eth; do
         fail "sr_check over $layer: $(cat "$TEST_TMP/out")"
     note "$layer: $(grep -c ' OK ' "$TEST_TMP/out") cases"
 done
+rails -n 1 -- ./sr_check timing > "$TEST_TMP/out" 2>&1 || fail "sr_check timing: $(cat "$TEST_TMP/out")"
