@@ -213,13 +213,18 @@ static void peer_free(struct sr_peer *peer)
 
 static struct sr_peer *peer_map(uint32_t word)
 {
+    static _Atomic bool said;
+    int rc;
     struct sr_peer *peer;
 
     if (!sr_fabric_word_is_alive(&sr.fabric, word)) {
         return NULL;
     }
     peer = calloc(1, sizeof(*peer));
-    if (NULL == peer || 0 != map_arena(word, 0, &peer->base, &peer->size)) {
+    rc = NULL == peer ? ENOMEM : map_arena(word, 0, &peer->base, &peer->size);
+    if (0 != rc) {
+        sr_say_once(&said, "cannot map the memory of process %u: %s; is 'ulimit -v' below %u GiB per process?",
+                    sr.fabric.shm->proc[sr_word_slot(word)].pid, strerror(rc), (unsigned) (SR_ARENA_MAX >> 30));
         free(peer);
         return NULL;
     }

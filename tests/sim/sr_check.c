@@ -7,6 +7,7 @@
 #include "sr_pair.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -659,6 +660,72 @@ static void killed_peer_is_a_dead_remote_end(void **state)
     assert_int_equal(0, ibv_close_device(p.context));
 }
 
+/* ---- threads ------------------------------------------------------------------------------------ */
+
+#define PER_THREAD 3000
+
+struct sender {
+    struct side *side;
+    uint64_t base;
+};
+
+/* Posts to a queue pair that others post to as well. */
+static void *send_many(void *arg)
+{
+    struct sender *s = arg;
+
+    for (uint64_t i = 0; i < PER_THREAD;) {
+        int rc = post_send(s->side, IBV_WR_SEND, s->base + i, 0, i % 2 ? 8 : 200, 0, NULL, 0);
+        i += 0 == rc;
+        if (0 != rc && ENOMEM != rc) {
+            return arg;
+        }
+    }
+    return NULL;
+}
+
+static void threads_may_share_a_queue_pair(void **state)
+{
+    struct pair p;
+    pthread_t threads[3];
+    struct sender senders[3];
+    uint64_t next[3] = { 0, 0, 0 };
+    unsigned sent = 0, received = 0;
+    uint64_t end = now_ms() + 30000;
+
+    pair_open(&p, rc);
+    for (uint64_t i = 0; i < PAIR_DEPTH; ++i) {
+        assert_int_equal(0, post_recv(&p.b, i, 0, 300));
+    }
+    for (unsigned t = 0; t < 3; ++t) {
+        senders[t] = (struct sender) { &p.a, (uint64_t) t << 32 };
+        assert_int_equal(0, pthread_create(&threads[t], NULL, send_many, &senders[t]));
+    }
+    while ((sent < 3 * PER_THREAD || received < 3 * PER_THREAD) && now_ms() < end) {
+        struct ibv_wc wc[8];
+        int n = ibv_poll_cq(p.a.send_cq, 8, wc);
+        for (int i = 0; i < n; ++i) { /* each once, and those of one thread in order */
+            assert_int_equal(IBV_WC_SUCCESS, wc[i].status);
+            assert_int_equal(next[wc[i].wr_id >> 32]++, wc[i].wr_id & 0xffffffff);
+        }
+        sent += (unsigned) n;
+        n = ibv_poll_cq(p.b.recv_cq, 8, wc);
+        for (int i = 0; i < n; ++i) {
+            assert_int_equal(IBV_WC_SUCCESS, wc[i].status);
+            assert_int_equal(0, post_recv(&p.b, wc[i].wr_id, 0, 300));
+        }
+        received += (unsigned) n;
+    }
+    assert_int_equal(3 * PER_THREAD, sent);
+    assert_int_equal(3 * PER_THREAD, received);
+    for (unsigned t = 0; t < 3; ++t) {
+        void *result;
+        assert_int_equal(0, pthread_join(threads[t], &result));
+        assert_null(result);
+    }
+    pair_close(&p);
+}
+
 /* ---- states and times --------------------------------------------------------------------------- */
 
 static void drained_send_queue_keeps_what_is_posted(void **state)
@@ -746,6 +813,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(short_outage_is_survived),
         cmocka_unit_test(long_outage_ends_in_retry_exceeded),
         cmocka_unit_test(sleeping_program_is_woken_when_retries_end),
+        cmocka_unit_test(threads_may_share_a_queue_pair),
         cmocka_unit_test(drained_send_queue_keeps_what_is_posted),
         cmocka_unit_test(unreliable_sender_stops_at_its_own_error_only),
         cmocka_unit_test(killed_peer_is_a_dead_remote_end),
