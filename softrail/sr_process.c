@@ -100,12 +100,27 @@ static int map_arena(uint32_t word, int flags, char **base, size_t *size)
     return rc;
 }
 
+/* Peers that still hold a pointer find that nobody answers: success is only told for what arrived. */
+static void close_queue_pairs(void)
+{
+    for (unsigned i = 0; i < SR_MAX_QPS; ++i) {
+        struct sr_qp_entry *entry = &sr.fabric.shm->qp[i];
+        struct sr_qp_shm *qp;
+        if (sr.word == atomic_load_explicit(&entry->owner, memory_order_relaxed)
+            && NULL != (qp = sr_peer_at(sr.self, atomic_load(&entry->offset), sizeof(*qp)))) {
+            atomic_store(&qp->state, 0 /* RESET */);
+            atomic_store(&qp->qpn, 0);
+        }
+    }
+}
+
 static void leave(void)
 {
     if (!sr.joined || getpid() != sr.pid) {
         return;
     }
     sr.joined = false;
+    close_queue_pairs();
     sr_fabric_lock(&sr.fabric);
     sr_fabric_reap(&sr.fabric, sr.slot);
     sr_fabric_unlock(&sr.fabric);
