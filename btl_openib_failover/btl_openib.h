@@ -51,6 +51,8 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
 void ofo_send_complete(ofo_frag_t *frag, int status);
 /* Posts what waits on the endpoint, as far as slots and credits go. Context: progress or a post. */
 void ofo_pending_flush(ofo_endpoint_t *ep);
+/* The same for a set the gate is not open to yet. Locks: ep->gate_lock and ep->lock held. */
+void ofo_pending_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* True if a post may proceed; else *rc says why not, or the caller queues. Locks: ep->lock held. */
 bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc);
 /* Tells the peer about posted receive buffers if it is due. Locks: takes ep->lock. */
@@ -89,11 +91,12 @@ int ofo_status_class(enum ibv_wc_status status, bool is_first, bool port_is_up);
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
 
 /* btl_openib_failover.c */
+/* Opens the gate. Locks: the poll lock held, by progress or by service in its place. */
+void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* The rail's current set failed: refuse posts, tell PML and service. Context: progress, no lock held. */
 void ofo_rail_failed(ofo_qpset_t *qps, const char *why);
 void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen);
 void ofo_drain_check(ofo_qpset_t *qps);
-void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_port_down(ofo_module_t *module);
 void ofo_port_returned(ofo_module_t *module);
@@ -147,6 +150,26 @@ void ofo_async_read(ofo_module_t *module);
 
 /* One line for the user who asked for it: -mca btl_openib_verbose N. */
 void ofo_log(unsigned level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Locks an endpoint for a post. With an open gate that is the lock of MPI threads alone, else the gate's too. */
+static inline bool ofo_post_lock(ofo_endpoint_t *ep)
+{
+    bool gate = OFO_GATE_UP != OFO_LOAD(ep->gate);
+
+    if (OPAL_UNLIKELY(gate)) {
+        pthread_mutex_lock(&ep->gate_lock);
+    }
+    OPAL_THREAD_LOCK(&ep->lock);
+    return gate;
+}
+
+static inline void ofo_post_unlock(ofo_endpoint_t *ep, bool gate)
+{
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (OPAL_UNLIKELY(gate)) {
+        pthread_mutex_unlock(&ep->gate_lock);
+    }
+}
 
 static inline bool ofo_poll_try_lock(ofo_module_t *module)
 {

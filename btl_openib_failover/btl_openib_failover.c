@@ -12,11 +12,12 @@
 
 #include <string.h>
 
-static void tell_pml(ofo_module_t *module, opal_proc_t *proc, const char *why)
+static void tell_pml(ofo_module_t *module, const ofo_peer_t *peer, const char *why)
 {
+    opal_proc_t *proc = NULL != peer ? peer->proc : NULL;
     char text[96];
 
-    if (OFO.closing || NULL == module->error_cb) {
+    if (OFO.closing || NULL == module->error_cb || (NULL != peer && OFO_LOAD(peer->closing))) {
         return;
     }
     snprintf(text, sizeof(text), "%s: %s", module->name, why);
@@ -35,20 +36,23 @@ void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
     qps->failed = true;
     ep->gate = OFO_GATE_REFUSING;
     OPAL_THREAD_UNLOCK(&ep->lock);
-    tell_pml(ep->module, ep->peer->proc, why);
+    tell_pml(ep->module, ep->peer, why);
     ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
 }
 
+/* What waited is posted before the gate opens: nobody can overtake it. */
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
+    pthread_mutex_lock(&ep->gate_lock);
     OPAL_THREAD_LOCK(&ep->lock);
     ep->qps = qps;
     ep->up_gen = qps->gen;
     if (!qps->failed) {
-        ep->gate = OFO_GATE_UP;
+        ofo_pending_post(ep, qps);
+        OFO_STORE(ep->gate, OFO_GATE_UP);
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
-    ofo_pending_flush(ep);
+    pthread_mutex_unlock(&ep->gate_lock);
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_credits_return(ep, qps, i);
     }
@@ -148,13 +152,13 @@ void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (NULL == qps) {
-        tell_pml(ep->module, ep->peer->proc, "the rail does not connect");
+        tell_pml(ep->module, ep->peer, "the rail does not connect");
         drain_end(ep, NULL, gen);
         return;
     }
     if (!qps->error_told) {
         qps->error_told = true;
-        tell_pml(ep->module, ep->peer->proc, "the rail was brought down");
+        tell_pml(ep->module, ep->peer, "the rail was brought down");
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         post_marker(&qps->qp[i]);

@@ -127,7 +127,6 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
 /* What is in flight ends on its own; the endpoint's memory stays until the component ends. */
 static int module_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs, ofo_endpoint_t **endpoints)
 {
-    OFO.closing = true;
     for (size_t i = 0; i < nprocs; ++i) {
         if (NULL != endpoints && NULL != endpoints[i]) {
             OFO_STORE(endpoints[i]->peer->closing, true);

@@ -49,6 +49,7 @@ static ofo_endpoint_t *endpoint_new(ofo_peer_t *peer, unsigned rail, const ofo_p
     ep->remote_ud_qpn = remote->ud_qpn[pair->lane];
     ep->gate = OFO_LOAD(ep->module->port_up) ? OFO_GATE_CLOSED : OFO_GATE_REFUSING;
     ep->dead_port = OFO_GATE_REFUSING == ep->gate;
+    pthread_mutex_init(&ep->gate_lock, NULL);
     OBJ_CONSTRUCT(&ep->lock, opal_mutex_t);
     for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {
         OBJ_CONSTRUCT(&ep->pending[i], opal_list_t);
@@ -75,6 +76,7 @@ static void endpoint_free(ofo_endpoint_t *ep)
     }
     OBJ_DESTRUCT(&ep->pending_rdma);
     OBJ_DESTRUCT(&ep->lock);
+    pthread_mutex_destroy(&ep->gate_lock);
     free(ep);
 }
 
@@ -189,6 +191,10 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
     }
     pthread_mutex_lock(&OFO.peers_lock);
     peer = lookup(name->jobid, name->vpid);
+    if (NULL != peer && NULL != proc) {
+        peer->proc = proc; /* a process that was given up and is met again */
+        OFO_STORE(peer->closing, false);
+    }
     if (NULL == peer) {
         peer = peer_new(name, proc);
         if (NULL != peer) {

@@ -91,10 +91,9 @@ void ofo_rdma_abandon(ofo_rdma_t *rdma)
 
 static int submit(ofo_endpoint_t *ep, ofo_rdma_t *rdma)
 {
-    bool start, admitted;
+    bool start, admitted, gate = ofo_post_lock(ep);
     int rc;
 
-    OPAL_THREAD_LOCK(&ep->lock);
     admitted = ofo_gate_admits(ep, &start, &rc) && opal_list_is_empty(&ep->pending_rdma);
     if (OPAL_SUCCESS == rc) {
         ++ep->rdma_out;
@@ -104,7 +103,7 @@ static int submit(ofo_endpoint_t *ep, ofo_rdma_t *rdma)
             ++ep->module->count.queued_rdma;
         }
     }
-    OPAL_THREAD_UNLOCK(&ep->lock);
+    ofo_post_unlock(ep, gate);
     if (start) {
         ofo_tell_service(ep, OFO_MAIL_POST, 0, NULL, NULL);
     }

@@ -92,16 +92,16 @@ static unsigned choose_qp(const ofo_frag_t *frag)
 static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
 {
     unsigned index = choose_qp(frag);
-    bool start;
+    bool start, gate;
     int rc;
 
     frag->ep = ep;
-    OPAL_THREAD_LOCK(&ep->lock);
+    gate = ofo_post_lock(ep);
     if (OPAL_LIKELY(ofo_gate_admits(ep, &start, &rc)) && opal_list_is_empty(&ep->pending[index])
         && may_post(&ep->qps->qp[index])) {
         if (OPAL_LIKELY(OPAL_SUCCESS == post_message(ep->qps, index, frag))) {
             ++ep->sends_out;
-            OPAL_THREAD_UNLOCK(&ep->lock);
+            ofo_post_unlock(ep, gate);
             return OPAL_SUCCESS;
         }
         post_refused(ep, ep->qps);
@@ -112,7 +112,7 @@ static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
         ++ep->sends_out;
         ++ep->module->count.queued_sends;
     }
-    OPAL_THREAD_UNLOCK(&ep->lock);
+    ofo_post_unlock(ep, gate);
     if (start) {
         ofo_tell_service(ep, OFO_MAIL_POST, 0, NULL, NULL);
     }
@@ -205,6 +205,19 @@ static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)
     }
 }
 
+void ofo_pending_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+{
+    flush_messages(ep, qps);
+    while (!qps->failed && !opal_list_is_empty(&ep->pending_rdma)) {
+        ofo_rdma_t *rdma = (ofo_rdma_t *) opal_list_get_first(&ep->pending_rdma);
+        if (!ofo_rdma_post(rdma, qps)) {
+            break;
+        }
+        opal_list_remove_item(&ep->pending_rdma, &rdma->super.super);
+        --ep->pending_count;
+    }
+}
+
 void ofo_pending_flush(ofo_endpoint_t *ep)
 {
     if (OPAL_LIKELY(0 == ep->pending_count)) {
@@ -212,15 +225,7 @@ void ofo_pending_flush(ofo_endpoint_t *ep)
     }
     OPAL_THREAD_LOCK(&ep->lock);
     if (OFO_GATE_UP == ep->gate && !ep->qps->failed) {
-        flush_messages(ep, ep->qps);
-        while (!ep->qps->failed && !opal_list_is_empty(&ep->pending_rdma)) {
-            ofo_rdma_t *rdma = (ofo_rdma_t *) opal_list_get_first(&ep->pending_rdma);
-            if (!ofo_rdma_post(rdma, ep->qps)) {
-                break;
-            }
-            opal_list_remove_item(&ep->pending_rdma, &rdma->super.super);
-            --ep->pending_count;
-        }
+        ofo_pending_post(ep, ep->qps);
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
 }

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { UNKNOWN_GRACE_MS = 200, PROOF_POLL_MS = 2 };
+enum { UNKNOWN_GRACE_MS = 200, UP_GRACE_MS = 3, MAIL_POLL_MS = 5, MAIL_POLLS = 40, PROOF_POLL_MS = 2 };
 
 uint64_t ofo_now_ms(void)
 {
@@ -179,37 +179,69 @@ static void handle_inbox(ofo_module_t *module)
     }
 }
 
-/* A process that computes does not look at its mail: then service itself finds the unknown peer. */
-static void adopt_unknown(ofo_module_t *module, uint64_t now)
+/* Letters to progress of one kind that nobody has read since `before`. */
+static ofo_mail_t *take_unread(ofo_mailbox_t *box, ofo_mail_kind_t kind, uint64_t before)
 {
     ofo_mail_t **at, *found = NULL, **tail = &found;
 
-    if (0 == OFO_LOAD(module->inbox.count)) {
-        return;
-    }
-    pthread_mutex_lock(&module->inbox.lock);
-    for (at = &module->inbox.first; NULL != *at;) {
+    pthread_mutex_lock(&box->lock);
+    for (at = &box->first; NULL != *at;) {
         ofo_mail_t *mail = *at;
-        if (OFO_MAIL_UNKNOWN == mail->kind && now >= mail->posted_at + UNKNOWN_GRACE_MS) {
+        if (kind == mail->kind && 0 == mail->gen && before >= mail->posted_at) {
             *at = mail->next;
             mail->next = NULL;
             *tail = mail;
             tail = &mail->next;
-            OFO_STORE(module->inbox.count, module->inbox.count - 1);
+            OFO_STORE(box->count, box->count - 1);
         } else {
             at = &mail->next;
         }
     }
-    module->inbox.last = at;
-    pthread_mutex_unlock(&module->inbox.lock);
-    while (NULL != found) {
-        ofo_mail_t *next = found->next;
-        opal_process_name_t name = {.jobid = found->ctl.jobid, .vpid = found->ctl.vpid};
+    box->last = at;
+    pthread_mutex_unlock(&box->lock);
+    return found;
+}
+
+/* A process that computes does not look at its mail: then service itself finds the unknown peer. */
+static void adopt_unknown(ofo_module_t *module, uint64_t now)
+{
+    ofo_mail_t *mail = take_unread(&module->inbox, OFO_MAIL_UNKNOWN, now - UNKNOWN_GRACE_MS);
+
+    while (NULL != mail) {
+        ofo_mail_t *next = mail->next;
+        opal_process_name_t name = {.jobid = mail->ctl.jobid, .vpid = mail->ctl.vpid};
         if (NULL != ofo_peer_get(&name, NULL)) {
-            ofo_ctl_dispatch(module, &found->ctl);
+            ofo_ctl_dispatch(module, &mail->ctl);
         }
-        free(found);
-        found = next;
+        free(mail);
+        mail = next;
+    }
+}
+
+/* Nor does one that waits for its runtime, and a peer may need what it left behind before that wait can end: what
+ * was sent while the first connection was made goes out without it. */
+static void adopt_up(ofo_module_t *module, uint64_t now)
+{
+    ofo_mail_t *mail;
+
+    if (!ofo_poll_try_lock(module)) {
+        return; /* progress runs */
+    }
+    mail = take_unread(&module->inbox, OFO_MAIL_UP, now - UP_GRACE_MS);
+    while (NULL != mail) {
+        ofo_mail_t *next = mail->next;
+        ofo_rail_up(mail->ep, mail->qps);
+        free(mail);
+        mail = next;
+    }
+    ofo_poll_unlock(module);
+}
+
+static void adopt(ofo_module_t *module, uint64_t now)
+{
+    if (0 != OFO_LOAD(module->inbox.count)) {
+        adopt_up(module, now);
+        adopt_unknown(module, now);
     }
 }
 
@@ -278,7 +310,9 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
         earlier(&due, now + PROOF_POLL_MS);
     }
     if (0 != OFO_LOAD(module->inbox.count)) {
-        earlier(&due, now + UNKNOWN_GRACE_MS);
+        earlier(&due, now + (module->mail_polls++ < MAIL_POLLS ? MAIL_POLL_MS : UNKNOWN_GRACE_MS));
+    } else {
+        module->mail_polls = 0;
     }
     if (UINT64_MAX == due) {
         return -1;
@@ -315,7 +349,7 @@ static void *service_main(void *argument)
         }
         now = ofo_now_ms();
         run_timers(module, now);
-        adopt_unknown(module, now);
+        adopt(module, now);
         empty_graveyard(module, now);
     }
     return NULL;

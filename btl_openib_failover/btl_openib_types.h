@@ -224,9 +224,10 @@ struct mca_btl_base_endpoint_t {
     ofo_port_t remote;
     uint32_t remote_ud_qpn;
 
-    /* progress; lock: `lock` */
+    /* progress; lock: `lock`, and `gate_lock` in front of it unless the gate is UP */
+    pthread_mutex_t gate_lock; /* service opens the gate of a process that does not come by: a real lock always */
     opal_mutex_t lock;
-    ofo_gate_t gate;
+    ofo_gate_t gate; /* release: ofo_rail_up; acquire: posts */
     ofo_qpset_t *qps;       /* current set; NULL unless UP or draining */
     uint16_t up_gen;
     bool dead_port;
@@ -328,6 +329,7 @@ struct ofo_module {
     bool stop; /* atomic */
     int wake_fd;
     ofo_mailbox_t service_inbox;
+    unsigned mail_polls; /* times service has found progress's mail unread */
     ofo_ud_t ud;
     ofo_endpoint_t *active;
     ofo_qpset_t *graveyard;
@@ -371,7 +373,7 @@ typedef struct {
     pthread_mutex_t peers_lock;
     opal_hash_table_t peers; /* process name -> ofo_peer_t; lock: peers_lock */
     bool peers_ready;
-    bool closing; /* finalize or del_procs began: late errors of peers that left earlier are no news */
+    bool closing; /* finalize began: late errors of peers that left earlier are no news */
     opal_process_name_t self;
 } ofo_component_t;
 

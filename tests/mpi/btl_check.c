@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * MPI programs for what the stream does not show, by name: "late" (a peer that computes while others connect),
+ * "leaves" (a sender that computes after its first message),
  * "threads" (MPI_THREAD_MULTIPLE), "everybody" (first contact of all pairs at once), "onesided" (windows),
  * "fork" (a child in mid-traffic). Every byte is checked; exit 0 only if all is right.
  */
@@ -15,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, ROUNDS = 60, LARGEST = 300000, COMPUTE_SECONDS = 6 };
+enum { THREADS = 4, ROUNDS = 60, LARGEST = 300000, COMPUTE_SECONDS = 4 };
 
 static int rank, size;
 static int wrong;
@@ -56,18 +57,42 @@ static void exchange(int peer, int tag, size_t length, unsigned seed, uint8_t *o
     check(in, length, seed + (unsigned) peer);
 }
 
+/* Outside MPI; leaves the core to the other rank. */
+static void compute(double seconds)
+{
+    double end = now() + seconds;
+
+    while (now() < end) {
+        struct timespec nap = {.tv_nsec = 1000000};
+        nanosleep(&nap, NULL);
+    }
+}
+
+/* The message that opened the connection arrives although its sender does not call MPI any more. */
+static void leaves(void)
+{
+    uint8_t byte = 42;
+    double begin = now();
+
+    if (0 == rank) {
+        MPI_Send(&byte, 1, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+        compute(COMPUTE_SECONDS);
+    } else if (1 == rank) {
+        byte = 0;
+        MPI_Recv(&byte, 1, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (42 != byte || now() - begin > COMPUTE_SECONDS / 2.0) {
+            fprintf(stderr, "the message took %.2f s\n", now() - begin);
+            wrong = 1;
+        }
+    }
+}
+
 static void late(void)
 {
     static uint8_t out[LARGEST], in[LARGEST];
 
     if (1 == rank) {
-        double end = now() + COMPUTE_SECONDS;
-        volatile double x = 1;
-        while (now() < end) {
-            struct timespec nap = {.tv_nsec = 1000000};
-            x *= 1.0000001;
-            nanosleep(&nap, NULL); /* leaves the core to rank 0; never inside MPI */
-        }
+        compute(COMPUTE_SECONDS);
     }
     if (2 > rank) {
         exchange(1 - rank, 0, 8, 1, out, in);
@@ -163,7 +188,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } programs[] = {{"late", late}, {"threads", threads}, {"everybody", everybody}, {"onesided", onesided},
+    } programs[] = {{"late", late}, {"leaves", leaves}, {"threads", threads}, {"everybody", everybody}, {"onesided", onesided},
                     {"fork", fork_in_traffic}};
     const char *wanted = 1 < argc ? argv[1] : "";
     int level, all = 0, found = 0;

@@ -19,11 +19,16 @@ check() {
     note "$options $*: $(grep 'all right' "$TEST_TMP/log")"
 }
 
-# The peer answers although its program is not inside MPI: three times the time-out goes by.
+# The peer answers although its program is not inside MPI: twice the time-out goes by.
 check late "-n 2" 2 --mca btl_openib_connect_timeout 2
+check leaves "-n 2" 2
 check threads "-n 2" 2
 check threads "-n 2" 4 --mca btl_openib_receive_queues P,65792,4
 check everybody "-n 2" 2
 check everybody "-n 2" 8
 check onesided "-n 2" 2 --mca osc pt2pt
 check fork "-n 2" 2
+
+# Processes that come later, whose start waits for messages sent before the sender left MPI.
+on_rails "-n 2" 2 "$BFO_BUILDDIR/tests/mpi/mpi_spawn" || { show_log; fail "spawn ended with an error"; }
+note "spawn: $(tail -n 1 "$TEST_TMP/log")"
