@@ -31,7 +31,11 @@
 #define CAP 7
 #endif
 #define NX 2              /* ranges per message */
-#define EPOCHS 6          /* more restarts than rails can fail: endless */
+#ifndef REJOIN                          /* a generation of a rail can cost two restarts, one for the error of each side */
+#define EPOCHS 6                        /* more than that: endless */
+#else
+#define EPOCHS (6 + 2*REJOIN)
+#endif
 #define S 0
 #define R 1
 #define Q(s,r) ((s)*NR+(r))
@@ -257,7 +261,7 @@ inline S_LOOKUP() {
 #define ROW_ZERO(id, state, event, next, act) :: ss==S_##state && ev==SE_##event KEPT(0) -> ss=S_##next; sep=0; ac=SA_##act
 #define ROW_NEXT(id, state, event, next, act) :: ss==S_##state && ev==SE_##event KEPT(0) -> ss=S_##next; sep++; ac=SA_##act
 #include "pml_bfo_failover_send.def"
-  :: else -> ac=0; assert(!done)                       /* a message is dropped; no completion may be without a row */
+  :: else -> ac=0; assert(!done && ev!=SE_START)       /* a message is dropped; no completion may be without a row */
   fi }
 }
 #define events sev
@@ -503,7 +507,7 @@ inline R_LOOKUP() {
 #define ROW_ZERO(id, state, event, next, act) :: rs==R_##state && ev==RE_##event KEPT(1) -> rs=R_##next; rep=0; ac=RA_##act
 #define ROW_NEXT(id, state, event, next, act) :: rs==R_##state && ev==RE_##event KEPT(1) -> rs=R_##next; rep++; ac=RA_##act
 #include "pml_bfo_failover_recv.def"
-  :: else -> ac=0; assert(!done)
+  :: else -> ac=0; assert(!done && ev!=RE_POST && ev!=RE_MATCHED)
   fi }
 }
 #define events rev

@@ -23,15 +23,16 @@ bfo_runs='-DP_FRAG -DNMSG=1 -DQUEUE -DTWOQP
 -DP_FRAG -DNMSG=1 -DQUEUE -DDECLARE
 -DP_PUT -DNMSG=1 -DDECLARE
 -DP_GET -DNMSG=2 -DDECLARE
--DP_FRAG -DNMSG=1 -DPOISON -DDECLARE
--DP_FRAG -DNMSG=1 -DNR=3 -DCAP=6'
+-DP_FRAG -DNMSG=1 -DPOISON -DDECLARE'
 rail_runs='-DNF=1
 -DNF=1 -DLOSS=1 -DLIVE
 -DNF=0 -DDEADPEER
 -DNF=1 -DLAZY -DNODUP
 -DNF=1 -DREFUSE=1 -DNODUP
 -DNF=3 -DGIVER -DNODUP'
-left_out='\((M[1-4]|S5a|S12a|S13e|S18p|R1|R2m|R15|R16p|R17|C1|L1b|L1c|L23|D1|LX),|CONTROL_POISON|DONE, *(START|POST)'
+# NOTIFIED is entered with nothing outstanding, so those rows are for a BTL that breaks its contract; RTS_ERR_UNANSWERED outside RTS
+# needs two threads.
+left_out='NOTIFIED, *(RTS|FRAG|WRITE|DATA)|(STREAM|ERRD|NOTIFIED), *RTS_ERR_UNANSWERED|\((M[1-4]|S5a|S12a|S13e|S18p|R1|R2m|R15|R16p|R17|C1|L1b|L1c|L23|D1|LX),|CONTROL_POISON|DONE, *(START|POST)'
 
 mkdir -p run/rows
 cd run/rows || exit 1
@@ -45,7 +46,7 @@ build() {
     case $3 in *-DLIVE*) cc=-DNP ;; esac
     # shellcheck disable=SC2086
     timeout 60 spin -DSWEEP $3 -a "$1.pml" > spin.log 2>&1 && ! grep -q Error spin.log || { cat spin.log; exit 1; }
-    timeout 120 gcc -O1 -w "-DMEMLIM=$MEM" -DCOLLAPSE -DVECTORSZ=4096 $cc -o "pan-$1-$2" pan.c || exit 1
+    timeout 300 gcc -O0 -w "-DMEMLIM=$MEM" -DCOLLAPSE -DVECTORSZ=4096 $cc -o "pan-$1-$2" pan.c || exit 1
 }
 # sweep MODEL TABLE FILE RUNS
 sweep() {
@@ -54,7 +55,7 @@ sweep() {
         by="not noticed" n=0
         while read -r flags; do
             n=$((n + 1)) pan=-n
-            case $flags in *-DLIVE*) pan="-n -l" ;; *NR=3*) case $row in *S3*|*R13*|*R8*|*S14*|*GUARD*) ;; *) continue ;; esac ;; esac
+            case $flags in *-DLIVE*) pan="-n -l" ;; esac
             # shellcheck disable=SC2086
             SWEEP=$(($2 * 1000 + number)) timeout 60 ./pan-$1-$n -m400000 $pan < /dev/null > pan.log 2>&1
             grep -q 'errors: 1' pan.log && { by=$flags; break; }

@@ -34,7 +34,7 @@ one() {
     ulimit -v $((MEM * 1024 + 500000))
     # shellcheck disable=SC2086
     timeout 60 spin $flags -a "$model.pml" > spin.log 2>&1 || { echo "[UNEXPECTED] $tag: spin: $(head -1 spin.log)"; return 1; }
-    timeout 120 gcc $opt -w "-DMEMLIM=$MEM" -DCOLLAPSE -DVECTORSZ=4096 $cc -o pan pan.c 2> gcc.log || { echo "[UNEXPECTED] $tag: gcc: $(head -1 gcc.log)"; return 1; }
+    timeout 300 gcc $opt -w "-DMEMLIM=$MEM" -DCOLLAPSE -DVECTORSZ=4096 $cc -o pan pan.c 2> gcc.log || { echo "[UNEXPECTED] $tag: gcc: $(head -1 gcc.log)"; return 1; }
     # shellcheck disable=SC2086
     timeout -s INT "$TMO" ./pan -m"$DEPTH" $pan > pan.log 2>&1
     rc=$?
