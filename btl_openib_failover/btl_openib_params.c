@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_QUEUES "P,2048,64,32,16:P,12544,16,8,4:P,65792,8,4,2"
+#define DEFAULT_QUEUES "P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2"
 
 typedef struct {
     const char *name;
