@@ -5,14 +5,15 @@
 # ./test.sh [STEP...]   installs what is missing, builds, and runs all tests; or only the steps named:
 #   build        gcc, warnings are errors          unit   the machines and tables alone
 #   sim          software rails under others' programs    mpi    MPI programs
-#   docs         documents, installation, tarball  clang  builds with clang, warnings are errors
+#   perf         instructions beside ob1           docs   documents, installation, tarball
+#   clang        builds with clang, warnings are errors
 #   combinations builds with failover off on either side  sanitizers  unit and softrail tests under ASan and UBSan
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
 # With CI=true a skipped test is a failure. Ends with "N passed, N failed, N skipped".
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
-all_steps="build unit sim mpi docs clang combinations sanitizers model vm"
+all_steps="build unit sim mpi perf docs clang combinations sanitizers model vm"
 steps=${*:-$all_steps}
 passed=0 failed=0 skipped=0 failures=
 
@@ -51,6 +52,16 @@ suite() {
     echo "== $name: $found tests, $((SECONDS - start)) s"
 }
 
+# target NAME BUILD FOLDER: a make target that is one test.
+target() {
+    local name=$1 start=$SECONDS log=$2/$3/$1.log
+    make -s -C "$2/$3" "$name" >"$log" 2>&1 </dev/null
+    local status=$?
+    [ $status = 0 ] || tail -n 40 "$log"
+    count "$name" $status
+    echo "== $name: $((SECONDS - start)) s"
+}
+
 # script NAME SCRIPT ARGUMENTS: a test script that needs more than one build.
 script() {
     local name=$1 start=$SECONDS
@@ -81,6 +92,7 @@ build gcc build --prefix="$top/build/install" --enable-werror || { echo "$passed
 if wanted unit; then suite unit build tests/unit check 2; fi
 if wanted sim; then suite sim build tests/sim; fi
 if wanted mpi; then suite mpi build tests/mpi; fi
+if wanted perf; then suite perf build tests/perf; fi
 if wanted docs; then suite docs build tests/docs; fi
 if wanted clang; then build clang build/clang CC=clang --enable-werror; fi
 if wanted combinations; then
@@ -91,7 +103,10 @@ if wanted sanitizers && build sanitizers build/sanitizers --enable-sanitizers --
     suite unit build/sanitizers tests/unit check 2
     suite sim build/sanitizers tests/sim
 fi
-if wanted model; then suite model build tests/model check-model; fi
+if wanted model; then
+    suite model build tests/model
+    target check-model build tests/model
+fi
 if wanted vm; then suite vm build tests/vm check-vm; fi
 
 [ "$failed" = 0 ] || echo "failed:$failures"

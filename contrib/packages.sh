@@ -12,11 +12,11 @@ packages_of() {
     build) echo gcc libc6-dev make autoconf automake libtool pkg-config openmpi-bin libopenmpi-dev libibverbs-dev \
                 librdmacm-dev libhwloc-dev libevent-dev libjansson-dev ;;
     test)  echo clang libclang-rt-14-dev libcmocka-dev ibverbs-utils perftest netpipe-openmpi hpcc scalapack-mpi-test \
-                ucx-utils perl man-db ;;
+                ucx-utils perl man-db valgrind ;;
     model) echo spin ;;
     vm)    echo qemu-system-x86 busybox-static kmod cpio nftables iproute2 dropbear-bin openssh-client procps \
                 ibverbs-utils perftest rdmacm-utils openmpi-bin ;;
-    perf)  echo gnuplot-nox valgrind ;;
+    perf)  echo gnuplot-nox ;;
     *)     echo "packages.sh: unknown group '$1'; groups: build test model vm perf" >&2; exit 2 ;;
     esac
 }
