@@ -203,18 +203,21 @@ int ofo_component_progress(void)
     return count;
 }
 
-static bool stash(ofo_module_t *module, const struct ibv_wc *wc)
+/* Room for one more completion, before it is taken. */
+static bool stash_has_room(ofo_module_t *module)
 {
-    if (module->stash_count == module->stash_size) {
-        unsigned size = 0 == module->stash_size ? 64 : 2 * module->stash_size;
-        struct ibv_wc *grown = realloc(module->stash, size * sizeof(*grown));
-        if (NULL == grown) {
-            return false;
-        }
-        module->stash = grown;
-        module->stash_size = size;
+    unsigned size = 0 == module->stash_size ? 64 : 2 * module->stash_size;
+    struct ibv_wc *grown;
+
+    if (module->stash_count < module->stash_size) {
+        return true;
     }
-    module->stash[module->stash_count++] = *wc;
+    grown = realloc(module->stash, size * sizeof(*grown));
+    if (NULL == grown) {
+        return false;
+    }
+    module->stash = grown;
+    module->stash_size = size;
     return true;
 }
 
@@ -226,12 +229,12 @@ void ofo_poll_for_proof(ofo_module_t *module)
         return; /* progress is at it */
     }
     for (int c = 0; c < module->cq_count; ++c) {
-        while (0 < ibv_poll_cq(module->cq[c], 1, &wc)) {
+        while (stash_has_room(module) && 0 < ibv_poll_cq(module->cq[c], 1, &wc)) {
             ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc.wr_id;
             if (IBV_WC_SUCCESS == wc.status && OFO_WORK_PROVE == work->kind) {
                 proof_completed(work->qps);
-            } else if (!stash(module, &wc)) {
-                abort(); /* out of memory with a completion in hand: nothing can be told to anybody */
+            } else {
+                module->stash[module->stash_count++] = wc;
             }
         }
     }
