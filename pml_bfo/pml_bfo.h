@@ -30,6 +30,7 @@ typedef struct {
     bfo_recv_t *cached_recv;
 
     opal_mutex_t lock;   /* of orphans, of lane creation and of every peer's set-up and kept counters */
+    bfo_link_t held_fins; /* bfo_ctl_t.work.link: FINs that wait for a fence. Lock: lock */
     bfo_link_t orphans;  /* bfo_got_frag_t for communicators that do not exist here yet */
 
     opal_mutex_t pending_lock;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Symptoms of failure. In this stage of the product a lost rail is taken out of use, what needs no request
- * is sent again on another one, and a peer whose transfer was torn is declared unreachable: its requests
- * end with MPI_ERR_OTHER and the job goes on. DESIGN.txt sections 11 and 14.6.
+ * Symptoms of failure: a rail that is lost, a fence that is done, a peer that cannot be reached, a message
+ * without request that came back. What a request does about it is in pml_bfo_failover_actions.c.
+ * DESIGN.txt sections 10, 11 and 14.6.
  */
 #include "pml_bfo.h"
 
@@ -24,6 +24,7 @@
 #if PML_BFO
 static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
                          const void *data, size_t length, int status);
+static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy);
 #endif
 
 /* ---- is failover in force? ------------------------------------------------------------------------- */
@@ -35,6 +36,7 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
         bfo.failover_component = btl->btl_component;
         ++bfo.n_failover_btls;
         bfo_btl_ext(btl)->failed_frag = sendi_failed;
+        bfo_btl_ext(btl)->fence_done = fence_done;
         return bfo_btl_ext(btl);
     }
 #endif
@@ -104,10 +106,40 @@ void bfo_failover_announce(const bfo_peer_t *peer)
 
 uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail)
 {
-    return MCA_BTL_NO_ORDER;
+    return MCA_BTL_NO_ORDER; /* our BTL puts every WRITE and every short message on the same queue pair */
 }
 
-/* ---- rails and peers ------------------------------------------------------------------------------- */
+void bfo_failover_name_rails(bfo_peer_t *peer)
+{
+    bfo_rail_info_t info;
+
+    peer->failover = 0 != peer->n_rails;
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        bfo_rail_t *rail = &peer->rails[r];
+
+        if (NULL == rail->ext) {
+            peer->failover = false;
+        } else if (OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
+                   && info.name < BFO_MAX_RAILS) {
+            rail->name = info.name;
+            rail->gen = info.generation;
+        }
+    }
+}
+
+/* ---- rails ------------------------------------------------------------------------------------------ */
+
+/* Our side of the rail is being fenced from now on; fence_done() ends that. */
+static void fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+{
+    bfo_rail_t *rail = &peer->rails[r];
+
+    if (NULL != rail->ext && rail->fenced < gen) {
+        BFO_LOCK(&bfo.lock);
+        peer->fencing |= (uint8_t) (1u << r);
+        BFO_UNLOCK(&bfo.lock);
+    }
+}
 
 void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause)
 {
@@ -116,13 +148,161 @@ void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause)
         return;
     }
     bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
-    opal_output(0, "bfo: rail %d (%s) to %s lost: %s, %d left", rail,
+    fence_begins(peer, rail, peer->rails[rail].gen);
+    opal_output(0, "bfo: rail %d (%s) to %s lost: %s, %d left", peer->rails[rail].name,
                 peer->rails[rail].btl->btl_component->btl_version.mca_component_name,
                 OPAL_NAME_PRINT(peer->proc->super.proc_name), cause, __builtin_popcount(peer->send_mask));
-    if (0 == peer->send_mask) {
+    if (0 == peer->send_mask || NULL == peer->rails[rail].ext) {
         bfo_failover_declare(peer, rail, cause);
     }
 }
+
+static uint8_t rail_by_name(const bfo_peer_t *peer, uint8_t name)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (peer->rails[r].name == name) {
+            return r;
+        }
+    }
+    return BFO_MAX_RAILS;
+}
+
+/* The peer says that a generation of a rail is dead: ours has to follow. */
+static void rail_is_dead(bfo_peer_t *peer, uint8_t name, uint16_t gen)
+{
+    const uint8_t r = rail_by_name(peer, name);
+    bfo_rail_t *rail = &peer->rails[r < BFO_MAX_RAILS ? r : 0];
+
+    if (BFO_MAX_RAILS == r || NULL == rail->ext || rail->fenced >= gen || rail->gen > gen) {
+        return;
+    }
+    bfo_failover_rail_lost(peer, r, "the peer lost it");
+    fence_begins(peer, r, gen);
+    (void) rail->ext->fence(rail->btl, &peer->proc->super, name, gen);
+}
+
+void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen)
+{
+    for (uint8_t name = 0; name < BFO_MAX_RAILS; ++name) {
+        if (mask >> name & 1) {
+            rail_is_dead(peer, name, gen[name]);
+        }
+    }
+}
+
+void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h)
+{
+    h->nrails = peer->n_rails;
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const bfo_rail_t *rail = &peer->rails[r];
+
+        if (0 == (peer->send_mask >> r & 1)) {
+            h->dead_mask |= (uint8_t) (1u << rail->name);
+            h->rail_gen[rail->name] = rail->gen;
+        }
+    }
+}
+
+/* Every request of the peer looks at its guards again. */
+static void settle_all(bfo_peer_t *peer)
+{
+    for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
+        bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
+
+        if (bfo_send_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
+            bfo_send_get(req);
+            bfo_send_put(req);
+        }
+    }
+    for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
+        bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
+
+        if (bfo_recv_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane
+            && req->lane->peer == peer) {
+            bfo_recv_get(req);
+            bfo_recv_put(req);
+        }
+    }
+}
+
+/* ---- FINs that came by another way than their data --------------------------------------------------- */
+
+static bool fin_fence_is_done(const bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+{
+    const uint8_t r = rail_by_name(peer, fin->wrail);
+
+    return BFO_MAX_RAILS == r || peer->rails[r].fenced >= fin->wgen || peer->rails[r].gen > fin->wgen;
+}
+
+bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
+{
+    bfo_ctl_t *held;
+
+    if (NULL == from || 0 == (fin->fflags & BFO_FIN_WRITE) || fin_fence_is_done(from, fin)) {
+        return true;
+    }
+    held = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
+    if (NULL == held) {
+        bfo_failover_declare(from, BFO_MAX_RAILS, "no memory");
+        return false;
+    }
+    held->peer = from;
+    held->text = held->room;
+    held->length = sizeof(*fin);
+    memcpy(held->room, fin, sizeof(*fin));
+    BFO_LOCK(&bfo.lock);
+    bfo_link_append(&bfo.held_fins, &held->work.link);
+    BFO_UNLOCK(&bfo.lock);
+    rail_is_dead(from, fin->wrail, fin->wgen);
+    return false;
+}
+
+static void held_fins_release(const bfo_peer_t *peer)
+{
+    bfo_link_t ready, *next;
+
+    bfo_link_init(&ready);
+    BFO_LOCK(&bfo.lock);
+    for (bfo_link_t *l = bfo.held_fins.next; l != &bfo.held_fins; l = next) {
+        const bfo_ctl_t *held = bfo_container(l, bfo_ctl_t, work.link);
+
+        next = l->next;
+        if (held->peer == peer && fin_fence_is_done(peer, (const bfo_fin_hdr_t *) held->room)) {
+            bfo_link_remove(l);
+            bfo_link_append(&ready, l);
+        }
+    }
+    BFO_UNLOCK(&bfo.lock);
+    while (!bfo_link_is_empty(&ready)) {
+        bfo_ctl_t *held = bfo_container(ready.next, bfo_ctl_t, work.link);
+
+        bfo_link_remove(&held->work.link);
+        bfo_dispatch_fin((const bfo_fin_hdr_t *) held->room);
+        opal_free_list_return(&bfo.ctl_list, &held->super);
+    }
+}
+
+#if PML_BFO
+static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy)
+{
+    bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+    const uint8_t r = NULL == peer || !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
+
+    if (BFO_MAX_RAILS == r) {
+        return;
+    }
+    BFO_LOCK(&bfo.lock);
+    if (peer->rails[r].fenced < generation) {
+        peer->rails[r].fenced = generation;
+    }
+    peer->fencing &= (uint8_t) ~(1u << r);
+    BFO_UNLOCK(&bfo.lock);
+    held_fins_release(peer);
+    settle_all(peer);
+}
+#endif
+
+/* ---- peers ------------------------------------------------------------------------------------------ */
 
 void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
@@ -161,7 +341,12 @@ void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause)
     bfo_help_say("help-pml-bfo.txt", "peer-lost", OPAL_PROC_MY_HOSTNAME,
                    OPAL_NAME_PRINT(peer->proc->super.proc_name), name, cause);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        (void) bfo_rail_take_down(peer, r);
+        const bfo_rail_t *its = &peer->rails[r];
+
+        if (bfo_rail_take_down(peer, r) && NULL != its->ext) {
+            fence_begins(peer, r, its->gen);
+            (void) its->ext->fence(its->btl, &peer->proc->super, its->name, its->gen);
+        }
     }
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
@@ -183,61 +368,31 @@ void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause)
     }
 }
 
-/* ---- error completions ----------------------------------------------------------------------------- */
-
-void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
-{
-    bfo_peer_t *peer = req->lane->peer;
-
-    bfo_failover_rail_lost(peer, rail, "a first fragment came back with an error");
-    /* lost or delivered: the receiver drops a second copy by its number */
-    if (!peer->declared && OPAL_ERR_FATAL != status && !req->resp && BFO_MSG_RGET != req->rts_type
-        && OMPI_SUCCESS == bfo_send_post_first(req)) {
-        bfo_stat_add(BFO_STAT_RESENDS, 1);
-        return;
-    }
-    if (req->resp) {
-        req->rts_done = true;
-        (void) bfo_add_size(&req->bytes, req->rts_length);
-        return;
-    }
-    bfo_send_fail(req, MPI_ERR_OTHER);
-    bfo_failover_declare(peer, rail, "a first fragment could not be sent again");
-}
-
-void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
-{
-    bfo_peer_t *peer = req->lane->peer;
-
-    bfo_failover_rail_lost(peer, rail, "a data fragment came back with an error");
-    bfo_send_fail(req, MPI_ERR_OTHER);
-    bfo_failover_declare(peer, rail, "a message was torn and cannot be restarted yet");
-}
-
-void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
-{
-    bfo_peer_t *peer = req->lane->peer;
-
-    bfo_failover_rail_lost(peer, rail, "an answer came back with an error");
-    bfo_recv_fail(req, MPI_ERR_OTHER);
-    bfo_failover_declare(peer, rail, "a message was torn and cannot be restarted yet");
-}
+/* ---- messages without request ------------------------------------------------------------------------ */
 
 /* What can be sent again without knowing its request. A second MATCH is dropped by its number, a second FIN by the
- * generation of its fragment. The FIN of a WRITE must not pass the fence of the rail that carried the WRITE. */
-static bool is_resendable(const bfo_hdr_t *h)
+ * generation of its fragment; the FIN of a WRITE that travels anew waits for the fence of the rail of the WRITE. */
+static bool is_resendable(const bfo_peer_t *peer, const bfo_hdr_t *h)
 {
-    return BFO_MSG_MATCH == h->common.type
-           || (BFO_MSG_FIN == h->common.type && 0 == (h->fin.fflags & BFO_FIN_WRITE));
+    return BFO_MSG_MATCH == h->common.type || BFO_MSG_NACK == h->common.type
+           || (BFO_MSG_FIN == h->common.type && (peer->failover || 0 == (h->fin.fflags & BFO_FIN_WRITE)));
 }
 
 void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header, size_t length, int status)
 {
+    const bfo_hdr_t *h = header;
+    bfo_fin_hdr_t fin;
+
     bfo_failover_rail_lost(peer, rail, "a message came back with an error");
     if (peer->declared) {
         return;
     }
-    if (OPAL_ERR_FATAL != status && is_resendable(header)
+    if (sizeof(fin) == length && BFO_MSG_FIN == h->common.type) {
+        fin = h->fin;
+        fin.fflags |= 0 != (fin.fflags & BFO_FIN_WRITE) ? BFO_FIN_RESENT : 0;
+        header = &fin;
+    }
+    if (OPAL_ERR_FATAL != status && is_resendable(peer, header)
         && OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL)) {
         bfo_stat_add(BFO_STAT_RESENDS, 1);
         return;

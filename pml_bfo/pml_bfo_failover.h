@@ -28,7 +28,30 @@ void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause) BFO
 /* BTL order tag that binds a WRITE on the rail and its FIN to one queue pair. */
 uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail);
 
-/* ---- error completions; the event of the descriptor is still held by the caller ------------------- */
+/* Once, at start. */
+void bfo_failover_init(void);
+/* Names and generations of the peer's rails, and whether torn transfers can be restarted. Locks: bfo.lock held. */
+void bfo_failover_name_rails(bfo_peer_t *peer);
+/* Fills in which rails are dead here, for NOTIFY. */
+void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h);
+/* Handles what a NOTIFY says of dead rails: each of ours that still lives is fenced. */
+void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
+/* May the FIN be taken now? False: it waits for the fence of the rail that carried its data. */
+bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin) BFO_COLD;
+
+/* ---- pml_bfo_failover_actions.c -------------------------------------------------------------------- */
+/* The request, in an ERR-class state, looks at its guards. */
+void bfo_failover_send_settle(bfo_send_t *req) BFO_COLD;
+void bfo_failover_recv_settle(bfo_recv_t *req) BFO_COLD;
+/* A message of the NOTIFY family came from `from` (NULL: its BTL cannot say, it is dropped). */
+void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h) BFO_COLD;
+/* RNDV or RGET with RESTART; its header was checked. */
+struct bfo_in_t;
+void bfo_failover_on_restart(const struct bfo_in_t *in, size_t handle_size) BFO_COLD;
+void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id) BFO_COLD;
+void bfo_failover_rget_on_dead_rail(bfo_recv_t *req) BFO_COLD;
+
+/* ---- error completions; each takes over and gives back the event of the descriptor ------------------ */
 
 /* MATCH, RNDV or RGET of a request. */
 void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status) BFO_COLD;

@@ -64,6 +64,8 @@ static int bfo_enable(bool enable)
         OBJ_CONSTRUCT(&bfo.unpack_lock[i], opal_mutex_t);
     }
     bfo_link_init(&bfo.orphans);
+    bfo_link_init(&bfo.held_fins);
+    bfo_failover_init();
     bfo_link_init(&bfo.pending);
     OBJ_CONSTRUCT(&bfo.frag_list, opal_free_list_t);
     OBJ_CONSTRUCT(&bfo.regs_list, opal_free_list_t);

@@ -120,6 +120,11 @@ static int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     memcpy(des->des_segments[0].seg_addr.pval, header, length);
+    if (bfo_unlikely(r != path.rail && BFO_MSG_FIN == type)) {
+        bfo_fin_hdr_t *fin = des->des_segments[0].seg_addr.pval;
+
+        fin->fflags |= 0 != (fin->fflags & BFO_FIN_WRITE) ? BFO_FIN_RESENT : 0; /* it may overtake its data */
+    }
     des->des_segments[0].seg_len = length;
     des->des_cbfunc = NULL != done ? done : ctl_completed;
     des->des_cbdata = context;

@@ -101,6 +101,8 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     rail->btl = btl;
     rail->endpoint = bml_btl->btl_endpoint;
     rail->ext = bfo_failover_adopt(btl);
+    rail->name = peer->n_rails;
+    rail->fenced = -1;
     rail->flags = btl->btl_flags;
     rail->frag_limit = most > sizeof(bfo_frag_hdr_t) + 64 ? most : btl->btl_eager_limit;
     if (NULL == btl->btl_put || !bfo_params.use_put) {
@@ -230,6 +232,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         set_no_regs(peer);
         set_limits(peer);
         set_masks(peer, (uint8_t) ((1u << peer->n_rails) - 1));
+        bfo_failover_name_rails(peer);
         bfo_failover_announce(peer);
         __atomic_store_n(&peer->ready, true, __ATOMIC_RELEASE);
     }

@@ -12,7 +12,7 @@
 OBJ_CLASS_DECLARATION(bfo_recv_t);
 
 /* A fragment as it came: header in the first segment. */
-typedef struct {
+typedef struct bfo_in_t {
     mca_btl_base_module_t *btl;
     const mca_btl_base_segment_t *segments;
     size_t n_segments;
@@ -46,6 +46,8 @@ void bfo_recv_activate(bfo_recv_t *req);
 /* ---- pml_bfo_recv_dispatch.c ---------------------------------------------------------------------- */
 /* Registers the handler of every tag with the BTLs. */
 int bfo_dispatch_register(void);
+/* FIN whose data is visible. */
+void bfo_dispatch_fin(const bfo_fin_hdr_t *fin);
 /* Matches the fragments that came before their communicator. */
 void bfo_dispatch_adopt_orphans(bfo_comm_t *bc);
 /* A copy of a fragment, or NULL without memory. */
@@ -57,6 +59,8 @@ void bfo_got_free(bfo_got_frag_t *g);
 void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in);
 /* Payload behind `skip` bytes of header goes to `offset` of the message. */
 void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip);
+/* The RTS of the next attempt has come, in state ACTIVE(e), bytes and buffers reset. The caller holds an event. */
+void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h) BFO_COLD;
 /* Throws away parts that came ahead of their turn. */
 void bfo_recv_forget_ahead(bfo_recv_t *req);
 /* Starts PUTs or READs as the pipeline allows. The caller holds an event. */
@@ -68,6 +72,8 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
 void bfo_recv_check(bfo_recv_t *req);
 /* All of the message is there, in state DONE: tell MPI. */
 void bfo_recv_complete(bfo_recv_t *req, int error);
+/* Gives back what a rendezvous or a strided buffer holds. */
+void bfo_recv_drop_extras(bfo_recv_t *req);
 void bfo_recv_recycle(bfo_recv_t *req);
 void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
 

@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_failover.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 
@@ -86,7 +87,7 @@ void bfo_recv_recycle(bfo_recv_t *req)
 }
 
 /* What a rendezvous or a strided buffer holds. */
-static __attribute__((noinline)) void recv_drop_extras(bfo_recv_t *req)
+void bfo_recv_drop_extras(bfo_recv_t *req)
 {
     if (NULL != req->regs) {
         bfo_regs_drop(req->regs);
@@ -110,7 +111,7 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
 
     bfo_name_retire(&req->name);
     if (bfo_unlikely(req->extras)) {
-        recv_drop_extras(req);
+        bfo_recv_drop_extras(req);
     }
     status->_ucount = req->length;
     if (bfo_unlikely(req->length > req->capacity)) {
@@ -129,10 +130,12 @@ void bfo_recv_check(bfo_recv_t *req)
     const uint32_t se = bfo_se_load(&req->m);
     const uint32_t state = bfo_se_state(se);
 
-    if ((BFO_RECV_ACTIVE == state && req->bytes >= req->length) || BFO_RECV_DEAD == state) {
-        if (bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DONE, 0), opal_uses_threads)) {
+    if (bfo_likely(BFO_RECV_ACTIVE == state)) {
+        if (req->bytes >= req->length && bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DONE, 0), opal_uses_threads)) {
             bfo_recv_complete(req, req->error);
         }
+    } else if (bfo_recv_state_is_open(state) && BFO_RECV_UNMATCHED != state) {
+        bfo_failover_recv_settle(req);
     }
 }
 

@@ -293,13 +293,16 @@ static void on_rendezvous(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mc
     ompi_communicator_t *comm;
     bfo_peer_t *from = NULL;
 
-    if (!bfo_hdr_is_valid((uint8_t) (tag - BFO_TAG_BASE), h, des->des_segments[0].seg_len, in.length, handle)
-        || (h->flags & BFO_FLAG_RESTART)) { /* restarts are not spoken yet: nothing here asks for one */
+    if (!bfo_hdr_is_valid((uint8_t) (tag - BFO_TAG_BASE), h, des->des_segments[0].seg_len, in.length, handle)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }
     if (bfo_unlikely(0 != bfo.n_failover_btls)) {
         from = source_of(btl, des);
+    }
+    if (bfo_unlikely(h->flags & BFO_FLAG_RESTART)) {
+        bfo_failover_on_restart(&in, handle);
+        return;
     }
     comm = ompi_comm_lookup(h->ctx);
     if (bfo_unlikely(NULL == comm || NULL == comm->c_pml_comm)) {
@@ -309,7 +312,7 @@ static void on_rendezvous(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mc
     first_arrived(bfo_comm_of(comm), &in, from);
 }
 
-static void on_fin(const bfo_fin_hdr_t *fin)
+void bfo_dispatch_fin(const bfo_fin_hdr_t *fin)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.frags, fin->frag_id);
     bfo_frag_t *frag = NULL == name ? NULL : bfo_container(name, bfo_frag_t, name);
@@ -346,10 +349,13 @@ static void on_other(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
         bfo_send_on_put(btl, &h->put);
         break;
     case BFO_MSG_FIN:
-        on_fin(&h->fin);
+        if (bfo_likely(0 == (h->fin.fflags & BFO_FIN_RESENT))
+            || bfo_failover_fin_is_visible(source_of(btl, des), &h->fin)) {
+            bfo_dispatch_fin(&h->fin);
+        }
         break;
     default:
-        bfo_stat_drop(BFO_STAT_STALE); /* the dance: no request of ours is in a state that waits for it */
+        bfo_failover_on_dance(source_of(btl, des), &h->dance);
         break;
     }
 }

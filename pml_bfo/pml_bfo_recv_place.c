@@ -144,6 +144,7 @@ static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
 
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_answer_failed(req, bfo_rail_index(req->lane->peer, btl), status);
+        return;
     }
     bfo_recv_put(req);
 }
@@ -155,8 +156,10 @@ static int answer_send(bfo_recv_t *req, bfo_path_t path, const void *header, siz
 
     bfo_recv_get(req);
     rc = bfo_ctl_send(req->lane->peer, path, header, length, answer_completed, req);
-    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
         (void) bfo_add32(&req->m.events, -1);
+    } else if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR); /* takes the event */
     }
     return rc;
 }
@@ -166,7 +169,7 @@ static void ack_send(bfo_recv_t *req, size_t offset, size_t size)
     bfo_ack_hdr_t ack;
 
     bfo_hdr_pack_ack(&ack, bfo_se_epoch(req->m.se), req->src_id, bfo_name_id(&req->name), offset, size);
-    if (OMPI_SUCCESS != answer_send(req, BFO_ANY_PATH, &ack, sizeof(ack))) {
+    if (OMPI_ERR_OUT_OF_RESOURCE == answer_send(req, BFO_ANY_PATH, &ack, sizeof(ack))) {
         bfo_recv_fail(req, MPI_ERR_OTHER);
     }
 }
@@ -196,6 +199,8 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     int rc;
 
     if (0 == mask) {
+        bfo_recv_get(req);
+        bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
         return OMPI_ERR_UNREACH;
     }
     frag = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
@@ -241,11 +246,11 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 
     bfo_recv_get(req);
     se = bfo_se_load(&req->m);
-    if (bfo_name_id(&frag->name) != fin->frag_id || BFO_RECV_ACTIVE != bfo_se_state(se)
-        || frag->epoch != bfo_se_epoch(se) || req->match_seq != fin->match.seq || fin->size != frag->length) {
+    if (bfo_name_id(&frag->name) != fin->frag_id || !bfo_recv_takes_data(se, frag->epoch) || req->match_seq != fin->match.seq || fin->size != frag->length) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         bfo_name_retire(&frag->name);
+        frag->kind = BFO_FRAG_NONE;
         (void) bfo_add32(&req->open, -1);
         (void) bfo_add_size(&req->bytes, frag->length);
         opal_free_list_return(&bfo.frag_list, &frag->super);
@@ -281,13 +286,13 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     (void) bfo_add32(&req->open, -1);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_answer_failed(req, req->rail, status);
+        return;
+    }
+    bfo_stat_add(BFO_STAT_GET_BYTES, length);
+    if (req->length == bfo_add_size(&req->bytes, length)) {
+        read_finish(req);
     } else {
-        bfo_stat_add(BFO_STAT_GET_BYTES, length);
-        if (req->length == bfo_add_size(&req->bytes, length)) {
-            read_finish(req);
-        } else {
-            bfo_recv_schedule(req);
-        }
+        bfo_recv_schedule(req);
     }
     bfo_recv_put(req);
 }
@@ -373,9 +378,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
     } while (0 != bfo_add32(&req->scheduling, -1) && OMPI_SUCCESS == rc);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
-        if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
-            bfo_recv_fail(req, MPI_ERR_OTHER);
-        } else if (0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST) && !req->work.queued) {
+        if (OMPI_ERR_OUT_OF_RESOURCE == rc && 0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST) && !req->work.queued) {
             bfo_recv_get(req);
             req->work.retry = schedule_retry;
             bfo_work_queue(&req->work);
@@ -411,6 +414,10 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
 
     req->rail = bfo_rail_index(peer, in->btl);
     btl = BFO_MAX_RAILS == req->rail ? NULL : peer->rails[req->rail].btl;
+    if (NULL != btl && NULL != peer->rails[req->rail].ext && 0 == (peer->send_mask >> req->rail & 1)) {
+        bfo_failover_rget_on_dead_rail(req);
+        return;
+    }
     align = NULL == btl || 0 == btl->btl_get_alignment ? 1 : btl->btl_get_alignment;
     if (NULL != btl && (peer->get_mask >> req->rail & 1) && req->flat && req->length <= req->capacity
         && 0 == ((h->src_ptr | (uintptr_t) req->base | req->length) & (align - 1))
@@ -429,6 +436,15 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     req->next = 0;
     req->end = req->length;
     bfo_recv_schedule(req);
+}
+
+void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h)
+{
+    if (BFO_MSG_RNDV == h->common.type) {
+        begin_rndv(req, req->lane->peer, in, &h->rndv);
+    } else {
+        begin_rget(req, req->lane->peer, in, &h->rget);
+    }
 }
 
 static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_hdr_t *h)
@@ -491,7 +507,7 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
     }
     bfo_recv_get(req);
     se = bfo_se_load(&req->m);
-    if (bfo_name_id(name) != h->dst_id || BFO_RECV_ACTIVE != bfo_se_state(se) || h->epoch != bfo_se_epoch(se)
+    if (bfo_name_id(name) != h->dst_id || !bfo_recv_takes_data(se, h->epoch)
         || h->src_id != req->src_id) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else if (h->frag_offset + payload > req->length) {

@@ -24,6 +24,8 @@ int bfo_send_restart(ompi_request_t **request);
 /* Begins the transfer of a request whose base, lane and match_seq are set. An error code means that nothing
  * was sent and the request is not active. */
 int bfo_send_begin(bfo_send_t *req);
+/* The first fragment of the next attempt, in state RTS(e), bits and bytes reset: RNDV or RGET, never MATCH. */
+int bfo_send_begin_again(bfo_send_t *req) BFO_COLD;
 /* Sends the RTS or MATCH of the request (again); its event is taken here. */
 int bfo_send_post_first(bfo_send_t *req);
 
@@ -38,6 +40,8 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
 /* ---- pml_bfo_send_complete.c ---------------------------------------------------------------------- */
 /* Tests whether the request can move on now that its last event is gone. */
 void bfo_send_check(bfo_send_t *req);
+/* In state DONE, claimed by the caller: tells MPI. */
+void bfo_send_complete(bfo_send_t *req);
 /* Gives the request back to its list. */
 void bfo_send_recycle(bfo_send_t *req);
 /* The request ends with `error` as soon as nothing refers to it any more. The caller holds an event. */

@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_failover.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send.h"
 
@@ -55,7 +56,7 @@ void bfo_send_recycle(bfo_send_t *req)
 }
 
 /* In state DONE, claimed by the caller. */
-static void send_finish(bfo_send_t *req)
+void bfo_send_complete(bfo_send_t *req)
 {
     mca_pml_base_request_t *base = &req->req_send.req_base;
     ompi_status_public_t *status = &base->req_ompi.req_status;
@@ -101,15 +102,16 @@ void bfo_send_check(bfo_send_t *req)
     case BFO_SEND_STREAM:
         may_end = req->resp && req->rts_done && req->bytes == bfo_send_length(req);
         break;
-    case BFO_SEND_DEAD:
-        may_end = true;
-        break;
-    default:
+    case BFO_SEND_IDLE:
+    case BFO_SEND_DONE:
         may_end = false;
         break;
+    default:
+        bfo_failover_send_settle(req);
+        return;
     }
     if (may_end && bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
-        send_finish(req);
+        bfo_send_complete(req);
     }
 }
 

@@ -26,7 +26,6 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     (void) bfo_add32(&req->in_flight, -1);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_data_failed(req, bfo_rail_index(req->lane->peer, btl), status);
-        bfo_send_put(req);
         return;
     }
     for (size_t i = 0; i < des->des_segment_count; ++i) {
@@ -49,6 +48,8 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
     int rc;
 
     if (0 == peer->send_mask) {
+        bfo_send_get(req);
+        bfo_failover_data_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
         return OMPI_ERR_UNREACH;
     }
     r = (uint8_t) bfo_stripe_next(&peer->stripe, peer->send_mask, peer->weight, left < 65536 ? left : 65536);
@@ -81,11 +82,11 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
     rail->btl->btl_free(rail->btl, des);
     req->next -= size;
     (void) bfo_add32(&req->in_flight, -1);
-    (void) bfo_add32(&req->m.events, -1);
     if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
-        bfo_failover_rail_lost(peer, r, "a fragment was refused");
-        rc = OMPI_ERR_UNREACH;
+        bfo_failover_data_failed(req, r, OPAL_ERROR); /* takes the event */
+        return OMPI_ERR_UNREACH;
     }
+    (void) bfo_add32(&req->m.events, -1);
     return rc;
 }
 
@@ -131,8 +132,6 @@ void bfo_send_schedule(bfo_send_t *req)
         __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
             schedule_later(req);
-        } else {
-            bfo_send_fail(req, MPI_ERR_OTHER);
         }
     }
 }
@@ -218,7 +217,8 @@ static void write_finish(bfo_frag_t *frag)
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_comm->c_my_rank,
                        base->req_tag, req->match_seq);
     bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE, frag->peer_frag, frag->length, &message);
-    fin.wrail = frag->rail;
+    fin.wrail = frag->peer->rails[frag->rail].name;
+    fin.wgen = frag->peer->rails[frag->rail].gen;
     if (OMPI_SUCCESS
         != bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false, bfo_failover_write_order(frag->peer, frag->rail)},
                         &fin, sizeof(fin), NULL, NULL)) {
@@ -233,13 +233,16 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
     bfo_send_t *req = frag->send;
 
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
-        bfo_failover_data_failed(req, frag->rail, status);
-    } else {
-        bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
-        if (BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
-            (void) bfo_add_size(&req->bytes, frag->length);
-            write_finish(frag);
-        }
+        const uint8_t rail = frag->rail;
+
+        opal_free_list_return(&bfo.frag_list, &frag->super);
+        bfo_failover_data_failed(req, rail, status);
+        return;
+    }
+    bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
+    if (BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
+        (void) bfo_add_size(&req->bytes, frag->length);
+        write_finish(frag);
     }
     opal_free_list_return(&bfo.frag_list, &frag->super);
     bfo_send_put(req);
@@ -314,6 +317,8 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
     if (NULL == req->regs || BFO_MAX_RAILS == rail || 0 == (req->regs->mask >> rail & 1) || 0 == put->dst_id
         || put->rdma_offset + put->dst_size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else if (0 == (req->lane->peer->send_mask >> rail & 1)) {
+        bfo_failover_put_on_dead_rail(req, put->dst_id);
     } else {
         send_answered(req, put->dst_id);
         if (OMPI_SUCCESS != write_start(req, rail, put)) {

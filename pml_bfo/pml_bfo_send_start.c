@@ -26,7 +26,9 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
 
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);
-    } else if (!req->rts_done) {
+        return;
+    }
+    if (!req->rts_done) {
         req->rts_done = true;
         (void) bfo_add_size(&req->bytes, req->rts_length);
     }
@@ -73,16 +75,27 @@ static mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t 
     return des;
 }
 
+/* Adds the part that names the receive request; returns the length of the whole header. */
+static BFO_COLD size_t restart_header(const bfo_send_t *req, uint16_t epoch, bfo_hdr_t *h, size_t at)
+{
+    const bfo_restart_hdr_t restart = {.dst_id = req->dst_id, .epoch = epoch};
+
+    memcpy((char *) h + at, &restart, sizeof(restart));
+    return at + sizeof(restart);
+}
+
 static size_t first_header(bfo_send_t *req, uint8_t rail, bfo_hdr_t *h)
 {
     const mca_pml_base_request_t *base = &req->req_send.req_base;
     const bfo_peer_t *peer = req->lane->peer;
+    const uint16_t epoch = bfo_se_epoch(req->m.se);
     uint8_t flags = 0;
+    size_t size;
 
     if (BFO_MSG_MATCH != req->rts_type) {
         flags = (req->flat ? BFO_FLAG_CONTIG : 0)
                 | (MCA_PML_BASE_SEND_SYNCHRONOUS == req->req_send.req_send_mode ? BFO_FLAG_ACK : 0)
-                | (NULL != req->regs ? BFO_FLAG_PIN : 0);
+                | (NULL != req->regs ? BFO_FLAG_PIN : 0) | (0 != epoch ? BFO_FLAG_RESTART : 0);
     }
     bfo_hdr_pack_match(&h->match, req->rts_type, flags, (uint16_t) base->req_comm->c_contextid,
                        base->req_comm->c_my_rank, base->req_tag, req->match_seq);
@@ -92,14 +105,27 @@ static size_t first_header(bfo_send_t *req, uint8_t rail, bfo_hdr_t *h)
     h->rndv.msg_length = bfo_send_length(req);
     h->rndv.src_id = bfo_name_id(&req->name);
     if (BFO_MSG_RNDV == req->rts_type) {
-        return sizeof(bfo_rndv_hdr_t);
+        size = sizeof(bfo_rndv_hdr_t);
+        return 0 == epoch ? size : restart_header(req, epoch, h, size);
     }
     h->rget.frag_id = bfo_name_id(&req->rget->name);
     h->rget.src_ptr = (uint64_t) (uintptr_t) req->base;
     if (0 != peer->handle_size && NULL != req->regs->handle[rail]) {
         memcpy((char *) h + sizeof(bfo_rget_hdr_t), req->regs->handle[rail], peer->handle_size);
     }
-    return sizeof(bfo_rget_hdr_t) + peer->handle_size;
+    size = bfo_rget_hdr_size(peer->handle_size, 0 != epoch);
+    return 0 == epoch ? size : restart_header(req, epoch, h, size - sizeof(bfo_restart_hdr_t));
+}
+
+/* RGET goes by a rail with which the buffer is registered: another one if the first choice has died. */
+static uint8_t rail_for_rget(bfo_send_t *req, const bfo_peer_t *peer)
+{
+    const uint8_t mask = req->regs->mask & peer->get_mask;
+
+    if (bfo_unlikely(0 == (mask >> req->rail & 1))) {
+        req->rail = 0 == mask ? BFO_MAX_RAILS : (uint8_t) __builtin_ctz(mask);
+    }
+    return req->rail;
 }
 
 /* One try. Takes an event if it returns OMPI_SUCCESS. */
@@ -116,7 +142,7 @@ static int first_try(bfo_send_t *req)
     uint8_t r;
     int rc;
 
-    r = BFO_MSG_RGET == req->rts_type ? req->rail : bfo_rail_for_first(peer);
+    r = BFO_MSG_RGET == req->rts_type ? rail_for_rget(req, peer) : bfo_rail_for_first(peer);
     if (BFO_MAX_RAILS == r || 0 == (peer->send_mask >> r & 1)) {
         return OMPI_ERR_UNREACH;
     }
@@ -191,8 +217,7 @@ static void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
         return;
     }
     if (0 != mask && (0 == (peer->send_mask & (peer->send_mask - 1)) || 0 == peer->put_mask)) {
-        mask &= (uint8_t) -mask;
-        req->rail = (uint8_t) __builtin_ctz(mask);
+        req->rail = (uint8_t) bfo_stripe_next(&peer->stripe, mask, peer->weight, size);
         if (0 != bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
             req->rget = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
             if (NULL != req->rget) {
@@ -218,6 +243,19 @@ static void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
     if (NULL != req->regs) {
         req->rts_length = 0;
     }
+}
+
+int bfo_send_begin_again(bfo_send_t *req)
+{
+    bfo_peer_t *peer = req->lane->peer;
+    const size_t size = bfo_send_length(req);
+
+    req->rts_type = BFO_MSG_RNDV;
+    req->rts_length = size < peer->rndv_limit ? size : peer->rndv_limit;
+    if (size > peer->match_limit) {
+        choose_rdma(req, peer);
+    }
+    return bfo_send_post_first(req);
 }
 
 int bfo_send_begin(bfo_send_t *req)

@@ -43,6 +43,9 @@ typedef struct {
     mca_btl_base_module_t *btl;
     struct mca_btl_base_endpoint_t *endpoint;
     bfo_btl_ext_t *ext; /* NULL: this rail has no failover */
+    uint8_t name;       /* of the rail, alike on both sides (DESIGN.txt section 10); its index without failover */
+    uint16_t gen;       /* generation in use, or the last one */
+    int32_t fenced;     /* highest generation our side has fenced, -1: none. Lock: bfo.lock */
     uint32_t flags;     /* MCA_BTL_FLAGS_* that can be used with this peer */
     size_t frag_limit;  /* most bytes of one FRAG, header included */
 } bfo_rail_t;
@@ -56,6 +59,8 @@ typedef struct bfo_peer_t {
     uint8_t put_mask;   /* rails that can PUT, of those */
     uint8_t get_mask;   /* rails that can GET, of those */
     uint8_t next_eager; /* round robin; benign race */
+    bool failover;      /* every rail has the extension: torn transfers are restarted */
+    uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
     bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_rails */
     size_t match_limit; /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
@@ -148,6 +153,8 @@ typedef struct bfo_send_t {
     bool resp;          /* a response of this epoch was accepted */
     bool acked;
     bool rts_done;
+    bool got_ack;       /* RACK of the next epoch came */
+    bool got_nack;      /* NACK of the next epoch came */
     bool flat;          /* the packed message lies in memory as it is, at `base` */
     uint8_t rail;       /* RGET: the one whose registration is offered */
     uint8_t rts_type;   /* frozen: MATCH, RNDV or RGET */
@@ -173,9 +180,11 @@ typedef struct bfo_recv_t {
     bfo_machine_t m;
     uint8_t life;
     bool flat;          /* the buffer takes the packed message as it is, at `base` */
-    bool extras;        /* something is to be given back at the end: see recv_drop_extras() */
+    bool extras;        /* something is to be given back at the end: see bfo_recv_drop_extras() */
     bool prepared;      /* the convertor is, and `ahead` */
     int32_t error;      /* to complete with */
+    uint8_t fence_mask; /* rails NOTIFY named dead, by name; with fence_gen written before state QUIESCE */
+    uint16_t fence_gen[BFO_MAX_RAILS];
     bfo_want_t want;    /* Lock: the communicator's */
     bfo_lane_t *lane;   /* of the source; NULL while that is unknown */
     bfo_id_t src_id;    /* send request */

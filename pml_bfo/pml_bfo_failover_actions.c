@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The restart dance: what the rows of the two request machines do, and the four messages of the dance as they
+ * come and go. The machines themselves are tables (pml_bfo_failover_*.def); nothing here decides a state.
+ * DESIGN.txt sections 7 and 14.6.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_failover_fsm.h"
+#include "pml_bfo_pending.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_recv.h"
+#include "pml_bfo_send.h"
+#include "pml_bfo_stats.h"
+
+#include "opal/util/output.h"
+
+static bfo_send_ops_t send_ops;
+static bfo_recv_ops_t recv_ops;
+
+static void send_raise(bfo_send_t *req, unsigned event, void *arg)
+{
+    (void) bfo_send_step(&req->m, event, &send_ops, req, arg);
+}
+
+static void recv_raise(bfo_recv_t *req, unsigned event, void *arg)
+{
+    (void) bfo_recv_step(&req->m, event, &recv_ops, req, arg);
+}
+
+/* ---- messages of the dance ------------------------------------------------------------------------- */
+
+static void dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id)
+{
+    const opal_process_name_t me = OPAL_PROC_MY_NAME;
+
+    *h = (bfo_dance_hdr_t){.match = {.type = type, .flags = failed ? BFO_FLAG_FAILED : 0}, .src_id = src_id,
+                           .dst_id = dst_id, .epoch = epoch, .jobid = me.jobid, .vpid = me.vpid};
+}
+
+/* Sends a message of a request's dance; the callback gets an event of the request. */
+static bool dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_completion_fn_t done, void *req)
+{
+    return OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, h, sizeof(*h), done, req);
+}
+
+/* ---- actions of the sender ------------------------------------------------------------------------- */
+
+static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                             mca_btl_base_descriptor_t *des, int status)
+{
+    bfo_send_t *req = des->des_cbdata;
+    bfo_peer_t *peer = req->lane->peer;
+
+    if (OPAL_SUCCESS == status) {
+        send_raise(req, BFO_SEV_NOTIFY_OK, NULL);
+        return;
+    }
+    bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), "a restart message came back with an error");
+    if (OPAL_ERR_FATAL == status) {
+        send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
+    } else {
+        send_raise(req, req->got_ack || req->got_nack ? BFO_SEV_NOTIFY_ERR_ANSWERED : BFO_SEV_NOTIFY_ERR_UNANSWERED,
+                   NULL);
+    }
+}
+
+static void send_notify(bfo_send_t *req)
+{
+    const mca_pml_base_request_t *base = &req->req_send.req_base;
+    bfo_peer_t *peer = req->lane->peer;
+    bfo_dance_hdr_t h;
+
+    dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error,
+               bfo_name_id(&req->name), req->dst_id);
+    h.match.ctx = (uint16_t) base->req_comm->c_contextid;
+    h.match.src = base->req_comm->c_my_rank;
+    h.match.tag = base->req_tag;
+    h.match.seq = req->match_seq;
+    bfo_failover_dead_set(peer, &h);
+    bfo_send_get(req);
+    if (!dance_send(peer, &h, notify_completed, req)) {
+        (void) bfo_add32(&req->m.events, -1);
+        bfo_failover_declare(peer, BFO_MAX_RAILS, "no rail is left for a restart");
+    }
+}
+
+static void send_act_post_notify(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    req->got_ack = req->got_nack = false;
+    send_notify(req);
+}
+
+static void send_act_resend_notify(void *request, void *arg)
+{
+    bfo_stat_add(BFO_STAT_RESENDS, 1);
+    send_notify(request);
+}
+
+/* resend_match, resend_rts */
+static void send_act_resend_first(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    bfo_stat_add(BFO_STAT_RESENDS, 1);
+    if (OMPI_SUCCESS != bfo_send_post_first(req)) {
+        bfo_failover_declare(req->lane->peer, BFO_MAX_RAILS, "a first fragment could not be sent again");
+    }
+}
+
+static void send_act_count_first(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    if (!req->rts_done) {
+        req->rts_done = true;
+        (void) bfo_add_size(&req->bytes, req->rts_length);
+    }
+}
+
+static void send_act_set_fail(void *request, void *arg)
+{
+    ((bfo_send_t *) request)->error = MPI_ERR_OTHER;
+}
+
+static void send_act_take_dst(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    req->dst_id = *(const bfo_id_t *) arg;
+    req->resp = true;
+}
+
+static void send_act_take_rerr(void *request, void *arg)
+{
+    const bfo_dance_hdr_t *h = arg;
+    bfo_send_t *req = request;
+
+    req->dst_id = h->dst_id;
+    req->resp = true;
+    if (h->match.flags & BFO_FLAG_FAILED) {
+        req->error = MPI_ERR_OTHER;
+    }
+}
+
+static void send_act_note_rack(void *request, void *arg)
+{
+    ((bfo_send_t *) request)->got_ack = true;
+}
+
+static void send_act_note_nack(void *request, void *arg)
+{
+    const bfo_dance_hdr_t *h = arg;
+    bfo_send_t *req = request;
+
+    req->got_nack = true;
+    if (h->match.flags & BFO_FLAG_FAILED) {
+        req->error = MPI_ERR_OTHER;
+    }
+}
+
+static void send_act_restart(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    if (NULL != req->rget) {
+        bfo_name_retire(&req->rget->name);
+        req->rget->kind = BFO_FRAG_NONE;
+        opal_free_list_return(&bfo.frag_list, &req->rget->super);
+        req->rget = NULL;
+    }
+    if (NULL != req->regs) {
+        bfo_regs_drop(req->regs);
+        req->regs = NULL;
+    }
+    req->resp = req->acked = req->rts_done = false;
+    req->bytes = req->next = req->end = 0;
+    bfo_stat_add(BFO_STAT_RESTARTS, 1);
+    if (OMPI_SUCCESS != bfo_send_begin_again(req)) {
+        bfo_failover_declare(req->lane->peer, BFO_MAX_RAILS, "a message could not be started again");
+    }
+}
+
+static void send_act_declare(void *request, void *arg)
+{
+    bfo_failover_declare(((bfo_send_t *) request)->lane->peer, BFO_MAX_RAILS, "a message can never be delivered");
+}
+
+static void send_act_complete(void *request, void *arg)
+{
+    bfo_send_complete(request);
+}
+
+static void send_act_complete_dead(void *request, void *arg)
+{
+    ((bfo_send_t *) request)->error = MPI_ERR_OTHER;
+    bfo_send_complete(request);
+}
+
+static void act_drop_stale(void *request, void *arg)
+{
+    bfo_stat_drop(BFO_STAT_STALE);
+}
+
+static const bfo_action_fn_t send_actions[BFO_SEND_ACTIONS] = {
+    [BFO_SACT_count_match] = send_act_count_first,
+    [BFO_SACT_resend_match] = send_act_resend_first,
+    [BFO_SACT_count_rts] = send_act_count_first,
+    [BFO_SACT_resend_rts] = send_act_resend_first,
+    [BFO_SACT_take_dst] = send_act_take_dst,
+    [BFO_SACT_set_fail] = send_act_set_fail,
+    [BFO_SACT_take_rerr] = send_act_take_rerr,
+    [BFO_SACT_post_notify] = send_act_post_notify,
+    [BFO_SACT_resend_notify] = send_act_resend_notify,
+    [BFO_SACT_note_rack] = send_act_note_rack,
+    [BFO_SACT_note_nack] = send_act_note_nack,
+    [BFO_SACT_restart] = send_act_restart,
+    [BFO_SACT_drop_stale] = act_drop_stale,
+    [BFO_SACT_declare_peer] = send_act_declare,
+    [BFO_SACT_complete] = send_act_complete,
+    [BFO_SACT_complete_dead] = send_act_complete_dead,
+    /* the rest is done in place by the sending rooms, before the machine is asked */
+};
+
+static void send_facts(void *request, unsigned state, bfo_send_facts_t *facts)
+{
+    const bfo_send_t *req = request;
+
+    facts->rts_done = req->rts_done;
+    facts->resp = req->resp;
+    facts->all_bytes = req->rts_done && req->bytes == bfo_send_length(req);
+    facts->got_ack = req->got_ack;
+    facts->got_nack = req->got_nack;
+    facts->peer_fenced = 0 == req->lane->peer->fencing;
+}
+
+/* ---- actions of the receiver ----------------------------------------------------------------------- */
+
+/* One message of a request's dance came back. */
+static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, int status, unsigned ok, unsigned err)
+{
+    bfo_peer_t *peer = req->lane->peer;
+
+    if (OPAL_SUCCESS == status) {
+        recv_raise(req, ok, NULL);
+        return;
+    }
+    bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), "a restart message came back with an error");
+    recv_raise(req, OPAL_ERR_FATAL == status ? BFO_REV_CONTROL_POISON : err, NULL);
+}
+
+static void rerr_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                           mca_btl_base_descriptor_t *des, int status)
+{
+    recv_dance_completed(btl, des->des_cbdata, status, BFO_REV_RERR_OK, BFO_REV_RERR_ERR);
+}
+
+static void rack_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                           mca_btl_base_descriptor_t *des, int status)
+{
+    recv_dance_completed(btl, des->des_cbdata, status, BFO_REV_RACK_OK, BFO_REV_RACK_ERR);
+}
+
+static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool failed, mca_btl_base_completion_fn_t done)
+{
+    const mca_pml_base_request_t *base = &req->req_recv.req_base;
+    bfo_peer_t *peer = req->lane->peer;
+    bfo_dance_hdr_t h;
+
+    dance_pack(&h, type, epoch, failed, req->src_id, bfo_name_id(&req->name));
+    h.match.ctx = (uint16_t) base->req_comm->c_contextid;
+    h.match.src = base->req_ompi.req_status.MPI_SOURCE;
+    h.match.tag = base->req_ompi.req_status.MPI_TAG;
+    h.match.seq = req->match_seq;
+    if (NULL != done) {
+        bfo_recv_get(req);
+    }
+    if (!dance_send(peer, &h, done, req)) {
+        if (NULL != done) {
+            (void) bfo_add32(&req->m.events, -1);
+        }
+        bfo_failover_declare(peer, BFO_MAX_RAILS, "no rail is left for a restart");
+    }
+}
+
+static void recv_act_post_rerr(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    recv_answer(req, BFO_MSG_RERR, bfo_se_epoch(req->m.se), MPI_SUCCESS != req->error, rerr_completed);
+}
+
+static void recv_act_fail_post_rerr(void *request, void *arg)
+{
+    ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
+    recv_act_post_rerr(request, arg);
+}
+
+static void recv_act_set_fail(void *request, void *arg)
+{
+    ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
+}
+
+/* enter_quiesce, repeat_down; arg is NOTIFY */
+static void recv_act_take_notify(void *request, void *arg)
+{
+    const bfo_dance_hdr_t *h = arg;
+    bfo_recv_t *req = request;
+
+    if (h->match.flags & BFO_FLAG_FAILED) {
+        req->error = MPI_ERR_OTHER;
+    }
+    bfo_failover_rails_down(req->lane->peer, h->dead_mask, h->rail_gen);
+}
+
+/* Nothing of the old attempt can reach the buffer any more: forget all of it. */
+static void recv_act_grant_restart(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    for (uint32_t i = 0; i < bfo_load(&bfo.frags.size); ++i) {
+        bfo_frag_t *frag = bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name);
+
+        if (BFO_FRAG_PUT == frag->kind && frag->recv == req) {
+            bfo_name_retire(&frag->name);
+            frag->kind = BFO_FRAG_NONE;
+            opal_free_list_return(&bfo.frag_list, &frag->super);
+        }
+    }
+    bfo_recv_drop_extras(req);
+    req->open = 0;
+    req->bytes = req->next = req->end = 0;
+    recv_answer(req, BFO_MSG_RACK, bfo_se_epoch(req->m.se), false, rack_completed);
+}
+
+static void recv_act_resend_rack(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    bfo_stat_add(BFO_STAT_RESENDS, 1);
+    recv_answer(req, BFO_MSG_RACK, bfo_se_epoch(req->m.se), false, rack_completed);
+}
+
+static void recv_act_post_nack_complete(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    recv_answer(req, BFO_MSG_NACK, (uint16_t) (bfo_se_epoch(req->m.se) + 1), false, NULL);
+    bfo_recv_complete(req, req->error);
+}
+
+static void recv_act_post_nack_failed(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    recv_answer(req, BFO_MSG_NACK, (uint16_t) (bfo_se_epoch(req->m.se) + 1), true, NULL);
+    bfo_recv_complete(req, MPI_ERR_OTHER);
+}
+
+static void recv_act_declare(void *request, void *arg)
+{
+    bfo_failover_declare(((bfo_recv_t *) request)->lane->peer, BFO_MAX_RAILS, "a message can never be received");
+}
+
+static void recv_act_complete(void *request, void *arg)
+{
+    bfo_recv_complete(request, ((bfo_recv_t *) request)->error);
+}
+
+static void recv_act_complete_dead(void *request, void *arg)
+{
+    bfo_recv_complete(request, MPI_ERR_OTHER);
+}
+
+static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
+    [BFO_RACT_post_rerr] = recv_act_post_rerr,
+    [BFO_RACT_fail_post_rerr] = recv_act_fail_post_rerr,
+    [BFO_RACT_set_fail] = recv_act_set_fail,
+    [BFO_RACT_resend_rerr] = recv_act_post_rerr,
+    [BFO_RACT_enter_quiesce] = recv_act_take_notify,
+    [BFO_RACT_repeat_down] = recv_act_take_notify,
+    [BFO_RACT_complete] = recv_act_complete,
+    [BFO_RACT_post_nack_complete] = recv_act_post_nack_complete,
+    [BFO_RACT_grant_restart] = recv_act_grant_restart,
+    [BFO_RACT_post_nack_failed] = recv_act_post_nack_failed,
+    [BFO_RACT_resend_rack] = recv_act_resend_rack,
+    [BFO_RACT_drop_stale] = act_drop_stale,
+    [BFO_RACT_declare_peer] = recv_act_declare,
+    [BFO_RACT_complete_dead] = recv_act_complete_dead,
+    /* the rest is done in place by the receiving rooms, before the machine is asked */
+};
+
+static bool fences_are_done(const bfo_recv_t *req)
+{
+    const bfo_peer_t *peer = req->lane->peer;
+
+    if (0 != peer->fencing) {
+        return false;
+    }
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const bfo_rail_t *rail = &peer->rails[r];
+
+        if ((req->fence_mask >> rail->name & 1) && rail->fenced < req->fence_gen[rail->name]
+            && rail->gen <= req->fence_gen[rail->name]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void recv_facts(void *request, unsigned state, bfo_recv_facts_t *facts)
+{
+    const bfo_recv_t *req = request;
+
+    facts->all_bytes = req->bytes >= req->length && BFO_RECV_WAITRTS != state;
+    facts->fail = MPI_SUCCESS != req->error;
+    facts->fences_done = fences_are_done(req);
+    facts->peer_fenced = NULL == req->lane || 0 == req->lane->peer->fencing;
+}
+
+/* An event where the table has no row: impossible by the protocol, so count it and go on. */
+static void reject(void *request, uint32_t se, unsigned event)
+{
+    bfo_stat_drop(BFO_STAT_STALE);
+}
+
+void bfo_failover_init(void)
+{
+    send_ops = (bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .threads = opal_uses_threads},
+                                .facts = send_facts};
+    recv_ops = (bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .threads = opal_uses_threads},
+                                .facts = recv_facts};
+}
+
+/* ---- symptoms become events ------------------------------------------------------------------------ */
+
+void bfo_failover_send_settle(bfo_send_t *req)
+{
+    bfo_send_settle(&req->m, &send_ops, req);
+}
+
+void bfo_failover_recv_settle(bfo_recv_t *req)
+{
+    bfo_recv_settle(&req->m, &recv_ops, req);
+}
+
+void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
+{
+    bfo_failover_rail_lost(req->lane->peer, rail, "a first fragment came back with an error");
+    if (OPAL_ERR_FATAL == status) {
+        send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
+    } else if (BFO_MSG_MATCH == req->rts_type) {
+        send_raise(req, BFO_SEV_MATCH_ERR, NULL);
+    } else {
+        send_raise(req, req->resp ? BFO_SEV_RTS_ERR_ANSWERED : BFO_SEV_RTS_ERR_UNANSWERED, NULL);
+    }
+}
+
+void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
+{
+    bfo_peer_t *peer = req->lane->peer;
+
+    bfo_failover_rail_lost(peer, rail, "a data fragment came back with an error");
+    if (!peer->failover) {
+        bfo_failover_declare(peer, rail, "a message was torn, and this BTL cannot say what arrived of it");
+    }
+    send_raise(req, OPAL_ERR_FATAL == status ? BFO_SEV_DATA_POISON : BFO_SEV_DATA_ERR, NULL);
+}
+
+void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
+{
+    bfo_peer_t *peer = req->lane->peer;
+
+    bfo_failover_rail_lost(peer, rail, "an answer came back with an error");
+    if (!peer->failover) {
+        bfo_failover_declare(peer, rail, "a message was torn, and this BTL cannot say what arrived of it");
+    }
+    recv_raise(req, OPAL_ERR_FATAL == status ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR, NULL);
+}
+
+void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id)
+{
+    send_raise(req, BFO_SEV_PUT_RAIL_DOWN, &dst_id);
+}
+
+void bfo_failover_rget_on_dead_rail(bfo_recv_t *req)
+{
+    recv_raise(req, BFO_REV_RAIL_DOWN, NULL);
+}
+
+/* ---- messages of the dance arrive ------------------------------------------------------------------ */
+
+static void to_sender(const bfo_dance_hdr_t *h)
+{
+    bfo_name_t *name = bfo_ids_find(&bfo.sends, h->src_id);
+    bfo_send_t *req = NULL == name ? NULL : bfo_container(name, bfo_send_t, name);
+    unsigned event = BFO_SEV_STALE;
+    uint32_t se;
+
+    if (NULL == req) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    bfo_send_get(req);
+    se = bfo_se_load(&req->m);
+    if (bfo_name_id(name) == h->src_id && h->match.seq == req->match_seq) {
+        if (BFO_MSG_RERR == h->match.type && bfo_se_is_epoch(se, h->epoch) && bfo_send_is_flowing(se)) {
+            event = BFO_SEV_RERR;
+        } else if (BFO_SEND_NOTIFIED == bfo_se_state(se) && bfo_se_is_next_epoch(se, h->epoch)) {
+            event = BFO_MSG_RACK == h->match.type ? BFO_SEV_RACK : BFO_MSG_NACK == h->match.type ? BFO_SEV_NACK : event;
+        }
+    }
+    send_raise(req, event, (void *) h);
+    bfo_send_put(req);
+}
+
+/* NOTIFY for a receive that is complete: say so. */
+static void answer_gone(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+{
+    bfo_dance_hdr_t nack;
+
+    if (NULL == from || from->declared) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    dance_pack(&nack, BFO_MSG_NACK, h->epoch, false, h->src_id, h->dst_id);
+    nack.match.ctx = h->match.ctx;
+    nack.match.src = h->match.src;
+    nack.match.tag = h->match.tag;
+    nack.match.seq = h->match.seq;
+    bfo_failover_rails_down(from, h->dead_mask, h->rail_gen);
+    if (!dance_send(from, &nack, NULL, NULL)) {
+        bfo_failover_declare(from, BFO_MAX_RAILS, "no rail is left for a restart");
+    }
+}
+
+static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+{
+    bfo_name_t *name = bfo_ids_find(&bfo.recvs, h->dst_id);
+    bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
+    unsigned event = BFO_REV_STALE;
+    uint32_t se;
+
+    if (NULL == req) {
+        answer_gone(from, h);
+        return;
+    }
+    bfo_recv_get(req);
+    se = bfo_se_load(&req->m);
+    if (bfo_name_id(name) != h->dst_id || !bfo_recv_state_is_open(bfo_se_state(se))) {
+        answer_gone(from, h);
+        bfo_recv_put(req);
+        return;
+    }
+    if (bfo_se_is_next_epoch(se, h->epoch)) {
+        event = BFO_REV_NOTIFY;
+        if (BFO_RECV_ACTIVE == bfo_se_state(se) || BFO_RECV_ERRL == bfo_se_state(se)) {
+            req->fence_mask = h->dead_mask;
+            memcpy(req->fence_gen, h->rail_gen, sizeof(req->fence_gen));
+        }
+    } else if (bfo_se_is_epoch(se, h->epoch) && BFO_RECV_WAITRTS == bfo_se_state(se)) {
+        event = BFO_REV_NOTIFY_COPY;
+    }
+    recv_raise(req, event, (void *) h);
+    bfo_recv_put(req);
+}
+
+void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+{
+    const opal_process_name_t *name = NULL == from ? NULL : &from->proc->super.proc_name;
+
+    if (NULL == name || h->jobid != name->jobid || h->vpid != name->vpid) {
+        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+    } else if (BFO_MSG_NOTIFY == h->match.type) {
+        to_receiver(from, h);
+    } else {
+        to_sender(h);
+    }
+}
+
+/* R14: the sender begins again with a request that waits for it. */
+void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
+{
+    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
+    bfo_restart_hdr_t restart;
+    bfo_name_t *name;
+    bfo_recv_t *req;
+
+    memcpy(&restart, (const char *) h + bfo_hdr_size(h->common.type, h->common.flags, handle_size) - sizeof(restart),
+           sizeof(restart));
+    name = bfo_ids_find(&bfo.recvs, restart.dst_id);
+    if (NULL == name) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    req = bfo_container(name, bfo_recv_t, name);
+    bfo_recv_get(req);
+    if (bfo_name_id(name) != restart.dst_id || req->src_id != h->rndv.src_id || req->match_seq != h->match.seq
+        || req->length != h->rndv.msg_length
+        || BFO_SE(BFO_RECV_WAITRTS, restart.epoch) != bfo_se_load(&req->m)
+        || !bfo_se_move(&req->m, BFO_SE(BFO_RECV_WAITRTS, restart.epoch), BFO_SE(BFO_RECV_ACTIVE, restart.epoch),
+                        opal_uses_threads)) {
+        bfo_stat_drop(BFO_STAT_STALE);
+    } else {
+        req->extras = true;
+        bfo_recv_begin_again(req, in, h);
+    }
+    bfo_recv_put(req);
+}
