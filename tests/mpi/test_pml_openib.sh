@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Our PML over our BTL on two software rails: both must carry data. Then a rail is cut under load: short messages
-# are all delivered, once each and in order, by the other rail.
+# Our PML over our BTL on two software rails: both must carry data. Then rails are cut under load: every message is
+# delivered, once, in order and byte for byte, by what is left, with each of the protocols.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 . "$BFO_SRCDIR/tests/mpi/real.sh"
@@ -28,22 +28,35 @@ for n in 2 4; do
 done
 run_scalapack 2 "${ARGS[@]}"
 
-# cut_under_load RAIL: a stream of short messages outlives the rail
+# cut_under_load "RAILS TO CUT" RAILS MAX MPIRUN-ARGUMENTS...: a verified stream outlives them
 cut_under_load() {
-    local rail=$1 fabric=bfo-cut-$$ log=$TEST_TMP/cut.log job
-    timeout -k 5 60 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms --report "$REPORT" -- "$MPIRUN" --oversubscribe \
-        --bind-to none -np 2 "${ARGS[@]}" "$BFO_BUILDDIR/contrib/bfo_stream" -s 4 -m 1500 >"$log" 2>&1 </dev/null &
+    local cut=$1 rails=$2 max=$3 fabric=bfo-cut-$$ log=$TEST_TMP/cut.log rail job
+    shift 3
+    timeout -k 5 60 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=300ms --report "$REPORT" -- "$MPIRUN" \
+        --oversubscribe --bind-to none -np 2 "${ARGS[@]}" "$@" "$BFO_BUILDDIR/contrib/bfo_stream" -s 3 -m "$max" \
+        >"$log" 2>&1 </dev/null &
     job=$!
-    for _ in $(seq 100); do # the stream runs when it reports its first second
+    for _ in $(seq 200); do # the stream runs when it reports its first second
         grep -q 'messages verified' "$log" && break
         sleep 0.1
     done
-    "$SOFTRAIL" down --fabric "$fabric" "$rail" || fail "rail $rail could not be cut"
-    wait $job || { cat "$log"; fail "the job did not survive the cut of rail $rail"; }
-    grep -q "rail $rail (openib) to .* lost" "$log" || { cat "$log"; fail "nothing was lost: the cut came too late"; }
+    for rail in $cut; do
+        "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$log"; fail "rail $rail could not be cut"; }
+        sleep 0.2
+    done
+    wait $job || { cat "$log"; fail "the job did not survive the cut of rail $cut: $max $*"; }
+    for rail in $cut; do
+        grep -q "rail $rail (openib) to .* lost" "$log" || { cat "$log"; fail "rail $rail was not lost: cut too late"; }
+    done
     grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { cat "$log"; fail "the stream did not verify"; }
-    note "rail $rail cut under load: $(tail -n 1 "$log")"
+    note "rail $cut of $rails cut under load, messages to $max bytes $*: $(tail -n 1 "$log")"
 }
-cut_under_load 0
-cut_under_load 1
+cut_under_load 0 2 1500
+cut_under_load 1 2 1500
+for rail in 0 1; do
+    cut_under_load $rail 2 1000000                                                 # PUT, then RGET on the last rail
+    cut_under_load $rail 2 1000000 --mca pml_bfo_use_put 0                         # RGET
+    cut_under_load $rail 2 1000000 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0 # FRAG
+done
+cut_under_load "0 2 3" 4 4000000
 exit 0
