@@ -51,6 +51,7 @@ networks() {
         # The rail is a layer above the card: the card goes on taking packets in when the rail is set down (else
         # QEMU would hold them back, and with them the sender's queue pairs).
         link_of "52:54:00:77:0$rail:0$node" "card$rail" || say "no interface for rail $rail"
+        echo 1 >"/proc/sys/net/ipv6/conf/card$rail/disable_ipv6" # the rail has the same address
         ip link set "card$rail" up
         ip link add link "card$rail" name "eth$rail" type macvlan mode passthru
         ip addr add "10.77.$rail.$node/24" dev "eth$rail"

@@ -101,9 +101,9 @@ row() {
 }
 
 printf '%-28s| %-22s| %-9s| %4s | %s\n' stack fault outcome s 'what it says'
-for f in 'link down' 'loss of 100 %' 'flap of 3 s'; do
-    for s in 'pml ucx' 'pml ucx, retry count 6' 'ob1, btl tcp' 'cm, mtl ofi verbs;ofi_rxm' 'cm, mtl ofi tcp;ofi_rxm' \
-        'ob1, our btl openib' 'pml bfo, our btl openib'; do
+for f in 'link down' 'flap of 3 s' 'loss of 100 %'; do
+    for s in 'ob1, btl tcp' 'ob1, our btl openib' 'pml bfo, our btl openib' 'cm, mtl ofi tcp;ofi_rxm' 'cm, mtl ofi verbs;ofi_rxm' \
+        'pml ucx' 'pml ucx, retry count 6'; do
         row "$s" "$f"
     done
 done

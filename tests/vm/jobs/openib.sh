@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: our openib BTL over RoCE v2 rails to node2, first under stock ob1, then under pml bfo. The packet
-# counters of both rails must move: otherwise something else carried the data, or one rail all of it.
+# Runs on node1: our openib BTL over RoCE v2 rails to node2, first under stock ob1, then under pml bfo; then a rail
+# is lost. The packet counters of both rails must move: otherwise something else carried the data, or one rail all of it.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/openib.log
@@ -28,6 +28,23 @@ rails_carry() {
     check "$1: rail 1 carried it ($note1 packets)" [ $note1 -gt 500 ]
 }
 
+# rail_lost: small messages go on when the peer's port of one rail goes down in mid-job, and the rail is named.
+rail_lost() {
+    local rounds mpirun
+    timeout 100 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
+        --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
+    mpirun=$!
+    wait_for 60 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
+    check "rail_down node2 1" rail_down node2 1
+    rounds=$(grep -c ^round "$log")
+    check "pml bfo goes on over the other rail" wait_for 20 eval '[ "$(grep -c ^round "$log")" -gt '$((rounds + 8))' ]'
+    check "and says which rail is lost" grep -q "rxe1" "$log"
+    [ "$bad" = 0 ] || grep -v ^round "$log" | tail -n 12
+    kill $mpirun
+    wait $mpirun 2>/dev/null
+}
+
 rails_carry ob1
 [ "$bad" != 0 ] || rails_carry bfo
+[ "$bad" != 0 ] || rail_lost
 finish
