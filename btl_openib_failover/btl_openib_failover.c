@@ -212,7 +212,7 @@ static void revive_endpoint(ofo_endpoint_t *ep)
 {
     if (ep->dead_port) {
         ep->dead_port = false;
-        ep->gate = OFO_GATE_CLOSED;
+        ep->gate = NULL == ep->qps ? OFO_GATE_CLOSED : ep->gate; /* service may have opened it before us */
     }
 }
 

@@ -109,9 +109,10 @@ uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail)
     return MCA_BTL_NO_ORDER; /* our BTL puts every WRITE and every short message on the same queue pair */
 }
 
-void bfo_failover_name_rails(bfo_peer_t *peer)
+uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 {
     bfo_rail_info_t info;
+    uint8_t down = 0;
 
     peer->failover = 0 != peer->n_rails;
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
@@ -123,8 +124,14 @@ void bfo_failover_name_rails(bfo_peer_t *peer)
                    && info.name < BFO_MAX_RAILS) {
             rail->name = info.name;
             rail->gen = info.generation;
+            if (BFO_RAIL_DOWN_LOCAL == info.state || BFO_RAIL_DOWN_BOTH == info.state) {
+                /* lost before the first contact: nothing of ours was ever on it, so there is nothing to fence */
+                rail->fenced = info.generation;
+                down |= (uint8_t) (1u << r);
+            }
         }
     }
+    return down;
 }
 
 /* ---- rails ------------------------------------------------------------------------------------------ */

@@ -30,8 +30,9 @@ uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail);
 
 /* Once, at start. */
 void bfo_failover_init(void);
-/* Names and generations of the peer's rails, and whether torn transfers can be restarted. Locks: bfo.lock held. */
-void bfo_failover_name_rails(bfo_peer_t *peer);
+/* Names and generations of the peer's rails, and whether torn transfers can be restarted. Returns the mask of those
+ * that are down already. Locks: bfo.lock held. */
+uint8_t bfo_failover_name_rails(bfo_peer_t *peer);
 /* Fills in which rails are dead here, for NOTIFY. */
 void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h);
 /* Handles what a NOTIFY says of dead rails: each of ours that still lives is fenced. */

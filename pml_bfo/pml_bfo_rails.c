@@ -208,6 +208,7 @@ static void set_no_regs(bfo_peer_t *peer)
 int bfo_peer_connect(bfo_peer_t *peer)
 {
     mca_bml_base_endpoint_t *endpoint;
+    uint8_t all, down;
 
     if (peer->declared) {
         return OMPI_ERR_UNREACH;
@@ -231,8 +232,9 @@ int bfo_peer_connect(bfo_peer_t *peer)
         set_handle_size(peer);
         set_no_regs(peer);
         set_limits(peer);
-        set_masks(peer, (uint8_t) ((1u << peer->n_rails) - 1));
-        bfo_failover_name_rails(peer);
+        all = (uint8_t) ((1u << peer->n_rails) - 1);
+        down = bfo_failover_name_rails(peer);
+        set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* none left: the first use says so */
         bfo_failover_announce(peer);
         __atomic_store_n(&peer->ready, true, __ATOMIC_RELEASE);
     }

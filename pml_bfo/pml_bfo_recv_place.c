@@ -234,6 +234,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         req->next -= frag->length;
         (void) bfo_add32(&req->open, -1);
         bfo_name_retire(&frag->name);
+        frag->kind = BFO_FRAG_NONE; /* a restart looks for the PUTs of its request */
         opal_free_list_return(&bfo.frag_list, &frag->super);
     }
     return rc;
