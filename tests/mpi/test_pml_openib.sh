@@ -18,6 +18,7 @@ for program in mpi_sizes mpi_match mpi_types mpi_comms mpi_threads; do
 done
 run_program mpi_match 4 "${ARGS[@]}"
 run_program mpi_comms 4 "${ARGS[@]}"
+run_program mpi_spawn 2 "${ARGS[@]}"
 
 REAL_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
 run_netpipe "${ARGS[@]}"
