@@ -176,12 +176,13 @@ static void ack_send(bfo_recv_t *req, size_t offset, size_t size)
 
 /* ---- PUT: ask the sender to write ------------------------------------------------------------------ */
 
-static size_t transfer_size(const mca_btl_base_module_t *btl, size_t limit, size_t left)
+/* A READ has its rail for itself and goes in one piece; PUTs are shared out over the rails. */
+static size_t transfer_size(size_t pipeline, size_t limit, size_t left)
 {
-    size_t size = 0 != bfo_params.frag_size ? bfo_params.frag_size : btl->btl_rdma_pipeline_frag_size;
+    size_t size = 0 != bfo_params.frag_size ? bfo_params.frag_size : pipeline;
 
-    if (0 == size || size > limit) {
-        size = limit;
+    if (0 == size || (0 != limit && size > limit)) {
+        size = 0 != limit ? limit : left;
     }
     return size < left ? size : left;
 }
@@ -215,8 +216,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     frag->rail = r;
     frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
-    frag->length = transfer_size(peer->rails[r].btl,
-                                 0 != peer->rails[r].btl->btl_put_limit ? peer->rails[r].btl->btl_put_limit : SIZE_MAX,
+    frag->length = transfer_size(peer->rails[r].btl->btl_rdma_pipeline_frag_size, peer->rails[r].btl->btl_put_limit,
                                  left);
     u.h = (bfo_put_hdr_t){.type = BFO_MSG_PUT, .epoch = frag->epoch, .src_id = req->src_id,
                           .frag_id = bfo_name_id(&frag->name), .dst_id = bfo_name_id(&req->name),
@@ -334,7 +334,7 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
     frag->rail = req->rail;
     frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
-    frag->length = transfer_size(btl, 0 != btl->btl_get_limit ? btl->btl_get_limit : SIZE_MAX, req->end - req->next);
+    frag->length = transfer_size(0, btl->btl_get_limit, req->end - req->next);
     frag->remote = req->rget->remote + frag->offset;
     frag->work.retry = read_try;
     req->next += frag->length;
