@@ -261,7 +261,7 @@ inline S_LOOKUP() {
 #define ROW_ZERO(id, state, event, next, act) :: ss==S_##state && ev==SE_##event KEPT(0) -> ss=S_##next; sep=0; ac=SA_##act
 #define ROW_NEXT(id, state, event, next, act) :: ss==S_##state && ev==SE_##event KEPT(0) -> ss=S_##next; sep++; ac=SA_##act
 #include "pml_bfo_failover_send.def"
-  :: else -> ac=0; assert(!done && ev!=SE_START)       /* a message is dropped; no completion may be without a row */
+  :: else -> ac=0; assert(!done && !gd && ev!=SE_START)       /* a message is dropped; completions and guards have rows */
   fi }
 }
 #define events sev
@@ -282,7 +282,7 @@ inline S_GUARDS() {
 #define GUARD(id, state, event, condition) :: ss==S_##state && (condition) KEPT(0) -> ev=SE_##event
 #include "pml_bfo_failover_send.def"
   :: else -> ev=0
-  fi }
+  fi; gd=(ev!=0) }
 }
 #undef events
 #undef rts_done
@@ -457,13 +457,13 @@ inline S_COMPLETION() {
      fi
   fi
 }
-inline CLEAR() { t=0; m=0; g=0; h=0; e=0; x=0; y=0; ok=0; rr=0; ev=0; ac=0; done=0; pr=0 }
+inline CLEAR() { t=0; m=0; g=0; h=0; e=0; x=0; y=0; ok=0; rr=0; ev=0; ac=0; done=0; gd=0; pr=0 }
 #define S_IN(r) \
     :: nempty(rx[Q(S,r)]) -> rx[Q(S,r)]?t,m,g,h,e,x,y; rr=r; S_MESSAGE() \
     :: nempty(cq[Q(S,r)]) -> cq[Q(S,r)]?t,m,g,h,e,x,y,ok; rr=r; S_COMPLETION()
 
 active proctype Sender() {
-  mtype t, ev, ac; byte m, g, h, e, x, y, ok, rr; bit done;
+  mtype t, ev, ac; byte m, g, h, e, x, y, ok, rr; bit done, gd;    /* completion; raised by a guard */
   do
   :: atomic {
     if
@@ -507,7 +507,7 @@ inline R_LOOKUP() {
 #define ROW_ZERO(id, state, event, next, act) :: rs==R_##state && ev==RE_##event KEPT(1) -> rs=R_##next; rep=0; ac=RA_##act
 #define ROW_NEXT(id, state, event, next, act) :: rs==R_##state && ev==RE_##event KEPT(1) -> rs=R_##next; rep++; ac=RA_##act
 #include "pml_bfo_failover_recv.def"
-  :: else -> ac=0; assert(!done && ev!=RE_POST && ev!=RE_MATCHED)
+  :: else -> ac=0; assert(!done && !gd && ev!=RE_POST && ev!=RE_MATCHED)
   fi }
 }
 #define events rev
@@ -535,7 +535,7 @@ inline R_GUARDS() {
 #define GUARD(id, state, event, condition) :: rs==R_##state && (condition) KEPT(1) -> ev=RE_##event
 #include "pml_bfo_failover_recv.def"
   :: else -> ev=0
-  fi }
+  fi; gd=(ev!=0) }
 }
 #undef events
 #undef all_bytes
@@ -726,7 +726,7 @@ inline R_COMPLETION() {
 #define KNOWN(i) (!sok[i] || nr>i || decl[R])                  /* I3 */
 #endif
 active proctype Receiver() {
-  mtype t, ev, nev, ac; byte m, g, h, e, x, y, ok, rr; bit done;
+  mtype t, ev, nev, ac; byte m, g, h, e, x, y, ok, rr; bit done, gd;
   do
   :: atomic {
     if
@@ -774,7 +774,7 @@ active proctype Receiver() {
     fi;
     do
     :: ev!=0 -> R_LOOKUP(); nev=0; R_ACT(); if :: done -> rev--; done=0 :: else fi;
-       if :: nev!=0 -> ev=nev :: else -> R_GUARDS() fi
+       if :: nev!=0 -> ev=nev; gd=0 :: else -> R_GUARDS() fi
     :: else -> break
     od;
     nev=0; CLEAR() }

@@ -96,7 +96,7 @@ inline LOOKUP() {
   d_step { eff=0; act=0; if
 #define ROW(id, state, event, next, effect, action) :: st[me]==L_##state && ev==LE_##event KEPT -> st[me]=L_##next; eff=LF_##effect; act=LA_##action
 #include "btl_openib_rail.def"
-  :: else
+  :: else -> assert(ev==0 || t!=0)                            /* a message is dropped; what happens here has rows */
   fi;
   if
   :: eff==LF_FENCE -> fz[me]=1; da[me]=0
