@@ -26,8 +26,9 @@ rails_moved "$REPORT" 0 1
 for n in 2 4; do
     run_hpcc $n "${ARGS[@]}"
     rails_moved "$REPORT" 0 1
+    run_scalapack $n "${ARGS[@]}"
+    rails_moved "$REPORT" 0 1
 done
-run_scalapack 2 "${ARGS[@]}"
 
 # cut_under_load "RAILS TO CUT" RAILS MAX MPIRUN-ARGUMENTS...: a verified stream outlives them
 cut_under_load() {
