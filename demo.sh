@@ -28,7 +28,7 @@ job=
 trap '[ -z "$job" ] || kill "$job" 2>/dev/null; rm -rf "$out"' EXIT
 
 # Bytes each rail has carried so far, one line a rail: NAME BYTES.
-rail_bytes() { $softrail status --fabric="demo-$$" 2>/dev/null | awk '$1 ~ /^sr[0-9]+$/ { print $1, $5 + $7 }'; }
+rail_bytes() { $softrail status --fabric="demo-$$" 2>/dev/null | awk '$1 ~ /^sr[0-9]+$/ { printf "%s %.0f\n", $1, $5 + $7 }'; }
 
 echo "== 3. run: two ranks exchange a verified stream over two software rails"
 command="mpirun -np 2 --mca pml bfo --mca btl openib,self build/contrib/bfo_stream -s $seconds"

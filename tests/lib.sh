@@ -58,7 +58,7 @@ rail_counter() {
     awk -v rail="$2" -v key="\"$3\":" '
         /{/ { found = 0; value = "" }
         $1 == "\"rail\":" { found = ($2 + 0 == rail) }
-        $1 == key { value = $2 + 0 }
+        $1 == key { value = $2; sub(/,/, "", value) } # kept as text: awk would round a large number
         /}/ { if (found && value != "") { print value; exit } }' "$1"
 }
 
