@@ -55,6 +55,8 @@ void ofo_pending_flush(ofo_endpoint_t *ep);
 void ofo_pending_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* True if a post may proceed; else *rc says why not, or the caller queues. Locks: ep->lock held. */
 bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc);
+/* Credits due on any queue pair of a set the gate is not open to yet. Locks: ep->gate_lock and ep->lock held. */
+void ofo_credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* Tells the peer about posted receive buffers if it is due. Locks: takes ep->lock. */
 void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index);
 

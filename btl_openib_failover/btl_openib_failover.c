@@ -40,7 +40,8 @@ void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
     ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
 }
 
-/* What waited is posted before the gate opens: nobody can overtake it. */
+/* What waited and what is owed is posted before the gate opens: nobody can overtake it, and service, should it be the
+ * one that opens, touches the queue pairs only while posts still take gate_lock. */
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
     pthread_mutex_lock(&ep->gate_lock);
@@ -49,13 +50,11 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
     ep->up_gen = qps->gen;
     if (!qps->failed) {
         ofo_pending_post(ep, qps);
+        ofo_credits_post(ep, qps);
         OFO_STORE(ep->gate, OFO_GATE_UP);
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
     pthread_mutex_unlock(&ep->gate_lock);
-    for (unsigned i = 0; i < qps->nqp; ++i) {
-        ofo_credits_return(ep, qps, i);
-    }
     if (0 < qps->gen && NULL != ep->module->ext.rail_restored) {
         ep->module->ext.rail_restored(&ep->module->super, ep->peer->proc, ep->rail, qps->gen);
     }

@@ -230,7 +230,8 @@ void ofo_pending_flush(ofo_endpoint_t *ep)
     OPAL_THREAD_UNLOCK(&ep->lock);
 }
 
-void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
+/* Locks: ep->lock held. */
+static void credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
 {
     ofo_qp_t *qp = &qps->qp[index];
     struct ibv_sge sge = {.addr = (uintptr_t) qp->returns_hdr, .length = sizeof(ofo_data_hdr_t), .lkey = qps->mr->lkey};
@@ -241,9 +242,7 @@ void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
                              .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
 
-    OPAL_THREAD_LOCK(&ep->lock);
-    if (OFO_GATE_UP == ep->gate && ep->qps == qps && !qps->failed && !qp->is_returning
-        && ofo_credits_must_return(&qp->credits)) {
+    if (!qps->failed && !qp->is_returning && ofo_credits_must_return(&qp->credits)) {
         *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN,
                                             .credit_qp = (uint8_t) index,
                                             .credits = htons(ofo_credits_take_owed(&qp->credits))};
@@ -254,6 +253,21 @@ void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
         } else {
             post_refused(ep, qps);
         }
+    }
+}
+
+void ofo_credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+{
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        credits_post(ep, qps, i);
+    }
+}
+
+void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
+{
+    OPAL_THREAD_LOCK(&ep->lock);
+    if (OFO_GATE_UP == ep->gate && ep->qps == qps) {
+        credits_post(ep, qps, index);
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
 }
