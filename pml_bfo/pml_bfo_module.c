@@ -45,10 +45,36 @@ OBJ_CLASS_INSTANCE(bfo_ctl_t, opal_free_list_item_t, NULL, NULL);
 
 /* ---- life ------------------------------------------------------------------------------------------ */
 
-static int list_init(opal_free_list_t *list, size_t size, opal_class_t *class)
+static int list_init(opal_free_list_t *list, size_t size, opal_class_t *class, int most)
 {
-    return opal_free_list_init(list, size, opal_cache_line_size, class, 0, 0, bfo_params.free_list_num,
-                               bfo_params.free_list_max, bfo_params.free_list_inc, NULL, 0, NULL, NULL, NULL);
+    return opal_free_list_init(list, size, opal_cache_line_size, class, 0, 0, bfo_params.free_list_num, most,
+                               bfo_params.free_list_inc, NULL, 0, NULL, NULL, NULL);
+}
+
+/* Requests are limited as the user says: a call of MPI fails. What a message under way needs is not: without it the
+ * message, and with a first fragment that cannot be kept the whole peer, would be lost. */
+static int lists_init(void)
+{
+    int rc = list_init(&mca_pml_base_send_requests, sizeof(bfo_send_t), OBJ_CLASS(bfo_send_t),
+                       bfo_params.free_list_max);
+
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&mca_pml_base_recv_requests, sizeof(bfo_recv_t), OBJ_CLASS(bfo_recv_t),
+                       bfo_params.free_list_max);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&bfo.frag_list, sizeof(bfo_frag_t), OBJ_CLASS(bfo_frag_t), -1);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&bfo.regs_list, sizeof(bfo_regs_t), OBJ_CLASS(bfo_regs_t), -1);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&bfo.got_list, sizeof(bfo_got_frag_t) + BFO_GOT_ROOM, OBJ_CLASS(bfo_got_frag_t), -1);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = list_init(&bfo.ctl_list, sizeof(bfo_ctl_t), OBJ_CLASS(bfo_ctl_t), -1);
+    }
+    return rc;
 }
 
 static int bfo_enable(bool enable)
@@ -71,22 +97,7 @@ static int bfo_enable(bool enable)
     OBJ_CONSTRUCT(&bfo.regs_list, opal_free_list_t);
     OBJ_CONSTRUCT(&bfo.got_list, opal_free_list_t);
     OBJ_CONSTRUCT(&bfo.ctl_list, opal_free_list_t);
-    rc = list_init(&mca_pml_base_send_requests, sizeof(bfo_send_t), OBJ_CLASS(bfo_send_t));
-    if (OMPI_SUCCESS == rc) {
-        rc = list_init(&mca_pml_base_recv_requests, sizeof(bfo_recv_t), OBJ_CLASS(bfo_recv_t));
-    }
-    if (OMPI_SUCCESS == rc) {
-        rc = list_init(&bfo.frag_list, sizeof(bfo_frag_t), OBJ_CLASS(bfo_frag_t));
-    }
-    if (OMPI_SUCCESS == rc) {
-        rc = list_init(&bfo.regs_list, sizeof(bfo_regs_t), OBJ_CLASS(bfo_regs_t));
-    }
-    if (OMPI_SUCCESS == rc) {
-        rc = list_init(&bfo.got_list, sizeof(bfo_got_frag_t) + BFO_GOT_ROOM, OBJ_CLASS(bfo_got_frag_t));
-    }
-    if (OMPI_SUCCESS == rc) {
-        rc = list_init(&bfo.ctl_list, sizeof(bfo_ctl_t), OBJ_CLASS(bfo_ctl_t));
-    }
+    rc = lists_init();
     bfo.enabled = OMPI_SUCCESS == rc;
     return rc;
 }

@@ -66,7 +66,7 @@ static const struct {
      MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.protocol_version, OPAL_INFO_LVL_9},
     {"free_list_num", "Requests and fragments of each kind allocated at start", MCA_BASE_VAR_TYPE_INT,
      &bfo_params.free_list_num, OPAL_INFO_LVL_9},
-    {"free_list_max", "Requests and fragments of each kind at most (-1: no limit)", MCA_BASE_VAR_TYPE_INT,
+    {"free_list_max", "Send requests, and receive requests, at most (-1: no limit)", MCA_BASE_VAR_TYPE_INT,
      &bfo_params.free_list_max, OPAL_INFO_LVL_9},
     {"free_list_inc", "Requests and fragments of each kind allocated at a time", MCA_BASE_VAR_TYPE_INT,
      &bfo_params.free_list_inc, OPAL_INFO_LVL_9},

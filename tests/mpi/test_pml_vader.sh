@@ -20,4 +20,6 @@ run_program mpi_types 2 "${ARGS[@]}" --mca pml_bfo_use_get 0 --mca pml_bfo_use_p
 # RDMA write in small pieces; many transfers of one message at a time
 run_program mpi_sizes 2 "${ARGS[@]}" --mca pml_bfo_use_get 0 --mca pml_bfo_frag_size 5000 \
     --mca pml_bfo_recv_pipeline_depth 7
+# few requests, and more messages than that which wait for their receive
+run_program mpi_match 2 "${ARGS[@]}" --mca pml_bfo_free_list_max 64
 exit 0
