@@ -174,6 +174,26 @@ static uint8_t rail_by_name(const bfo_peer_t *peer, uint8_t name)
     return BFO_MAX_RAILS;
 }
 
+/* LX: a generation beyond ours exists only once ours is fenced, and then it is the next one. Any other is a bad message,
+ * and its fence would never be done: the BTL refuses it. */
+static bool generation_is_possible(const bfo_peer_t *peer, uint8_t name, uint16_t gen)
+{
+    const uint8_t r = rail_by_name(peer, name);
+    const bfo_rail_t *rail = &peer->rails[r < BFO_MAX_RAILS ? r : 0];
+
+    return BFO_MAX_RAILS == r || gen <= rail->gen || (gen == rail->gen + 1 && rail->fenced >= rail->gen);
+}
+
+bool bfo_failover_rails_are_possible(const bfo_peer_t *peer, uint8_t mask, const uint16_t *gen)
+{
+    for (uint8_t name = 0; name < BFO_MAX_RAILS; ++name) {
+        if ((mask >> name & 1) && !generation_is_possible(peer, name, gen[name])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The peer says that a generation of a rail is dead: ours has to follow. */
 static void rail_is_dead(bfo_peer_t *peer, uint8_t name, uint16_t gen)
 {
@@ -247,6 +267,10 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
 
     if (NULL == from || 0 == (fin->fflags & BFO_FIN_WRITE) || fin_fence_is_done(from, fin)) {
         return true;
+    }
+    if (!generation_is_possible(from, fin->wrail, fin->wgen)) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+        return false;
     }
     held = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
     if (NULL == held) {

@@ -35,6 +35,8 @@ void bfo_failover_init(void);
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer);
 /* Fills in which rails are dead here, for NOTIFY. */
 void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h);
+/* False: NOTIFY names a generation that cannot exist; it is to be dropped. */
+bool bfo_failover_rails_are_possible(const bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 /* Handles what a NOTIFY says of dead rails: each of ours that still lives is fenced. */
 void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 /* May the FIN be taken now? False: it waits for the fence of the rail that carried its data. */

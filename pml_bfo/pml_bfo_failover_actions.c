@@ -575,10 +575,12 @@ void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h)
 
     if (NULL == name || h->jobid != name->jobid || h->vpid != name->vpid) {
         bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
-    } else if (BFO_MSG_NOTIFY == h->match.type) {
-        to_receiver(from, h);
-    } else {
+    } else if (BFO_MSG_NOTIFY != h->match.type) {
         to_sender(h);
+    } else if (!bfo_failover_rails_are_possible(from, h->dead_mask, h->rail_gen)) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else {
+        to_receiver(from, h);
     }
 }
 
