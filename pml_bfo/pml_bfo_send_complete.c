@@ -89,11 +89,15 @@ void bfo_send_complete(bfo_send_t *req)
     }
 }
 
+/* `events` is read before and behind the facts, as in the engine: who holds an event then tests them when it lets go. */
 void bfo_send_check(bfo_send_t *req)
 {
     const uint32_t se = bfo_se_load(&req->m);
     bool may_end;
 
+    if (bfo_is_held(&req->m.events)) {
+        return;
+    }
     switch (bfo_se_state(se)) {
     case BFO_SEND_EAGER:
         may_end = req->rts_done;
@@ -110,7 +114,8 @@ void bfo_send_check(bfo_send_t *req)
         bfo_failover_send_settle(req);
         return;
     }
-    if (may_end && bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
+    if (may_end && !bfo_is_held(&req->m.events)
+        && bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
         bfo_send_complete(req);
     }
 }

@@ -62,4 +62,9 @@ static inline uint32_t bfo_load(const uint32_t *p)
 {
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);
 }
+/* With threads: has another one raised the event counter meanwhile? (DESIGN.txt section 7.3 rule 3) */
+static inline bool bfo_is_held(const int32_t *events)
+{
+    return bfo_unlikely(opal_uses_threads) && 0 != __atomic_load_n(events, __ATOMIC_SEQ_CST);
+}
 #endif /* PML_BFO_SYNC_H */
