@@ -98,8 +98,8 @@ static uint8_t rail_for(const bfo_path_t *path, bfo_peer_t *peer)
     return path->bound ? BFO_MAX_RAILS : bfo_rail_for_first(peer);
 }
 
-static int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
-                    mca_btl_base_completion_fn_t done, void *context)
+static int ctl_try(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                   mca_btl_base_completion_fn_t done, void *context)
 {
     const uint8_t type = ((const bfo_hdr_t *) header)->common.type;
     mca_btl_base_descriptor_t *des;
@@ -137,6 +137,19 @@ static int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_
     if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
         bfo_failover_rail_lost(peer, r, "a control message was refused");
         rc = OMPI_ERR_UNREACH;
+    }
+    return rc;
+}
+
+/* A rail that refuses has been taken out: on to the next one, unless only that one will do. */
+static int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                    mca_btl_base_completion_fn_t done, void *context)
+{
+    int rc = ctl_try(peer, path, header, length, done, context);
+
+    for (unsigned n = 1; bfo_unlikely(OMPI_ERR_UNREACH == rc) && !path.bound && n < BFO_MAX_RAILS
+                         && 0 != peer->send_mask; ++n) {
+        rc = ctl_try(peer, path, header, length, done, context);
     }
     return rc;
 }

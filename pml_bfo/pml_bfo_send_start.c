@@ -173,6 +173,19 @@ static int first_try(bfo_send_t *req)
     return rc;
 }
 
+/* A rail that refuses has been taken out: on to the next one. Another thread may post between the BTL's refusal of a
+ * dead rail and its message about it. */
+static int first_post(bfo_send_t *req)
+{
+    const bfo_peer_t *peer = req->lane->peer;
+    int rc = first_try(req);
+
+    for (unsigned n = 1; bfo_unlikely(OMPI_ERR_UNREACH == rc) && n < BFO_MAX_RAILS && 0 != peer->send_mask; ++n) {
+        rc = first_try(req);
+    }
+    return rc;
+}
+
 static int first_retry(bfo_work_t *work)
 {
     bfo_send_t *req = bfo_container(work, bfo_send_t, work);
@@ -180,7 +193,7 @@ static int first_retry(bfo_work_t *work)
     int rc = OMPI_SUCCESS;
 
     if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
-        rc = first_try(req);
+        rc = first_post(req);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
             return rc;
         }
@@ -194,7 +207,7 @@ static int first_retry(bfo_work_t *work)
 
 int bfo_send_post_first(bfo_send_t *req)
 {
-    int rc = first_try(req);
+    int rc = first_post(req);
 
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
         bfo_send_get(req);
