@@ -35,6 +35,7 @@ bfo_t bfo = {
 static void frag_construct(bfo_frag_t *frag)
 {
     frag->kind = BFO_FRAG_NONE;
+    frag->work.queued = false;
     (void) bfo_ids_add(&bfo.frags, &frag->name);
 }
 

@@ -19,11 +19,16 @@
 /* Failures after which a progress call stops trying. */
 #define MAX_FAILURES 16u
 
-void bfo_work_queue(bfo_work_t *work)
+bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work))
 {
     bool first;
 
     BFO_LOCK(&bfo.pending_lock);
+    if (work->queued) {
+        BFO_UNLOCK(&bfo.pending_lock);
+        return false;
+    }
+    work->retry = retry;
     bfo_link_append(&bfo.pending, &work->link);
     work->queued = true;
     ++bfo.n_pending;
@@ -34,6 +39,7 @@ void bfo_work_queue(bfo_work_t *work)
     if (first) {
         opal_progress_register(bfo_progress);
     }
+    return true;
 }
 
 static bfo_work_t *work_pop(void)
@@ -201,7 +207,7 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
         opal_free_list_return(&bfo.ctl_list, &ctl->super);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    ctl->work.retry = ctl_retry;
+    ctl->work.queued = false;
     ctl->peer = peer;
     ctl->rail = path.rail;
     ctl->bound = path.bound;
@@ -210,6 +216,6 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
     ctl->done = done;
     ctl->context = context;
     memcpy(ctl->text, header, length);
-    bfo_work_queue(&ctl->work);
+    (void) bfo_work_queue(&ctl->work, ctl_retry);
     return OMPI_SUCCESS;
 }

@@ -9,8 +9,9 @@
 
 #include "pml_bfo.h"
 
-/* Appends work to be tried again from progress. The caller has counted it in the events of its request. */
-void bfo_work_queue(bfo_work_t *work);
+/* Appends work to be tried again from progress with `retry`. The caller has counted it in the events of its request.
+ * False: it waits already, nothing was changed; the caller takes its event back. */
+bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work));
 
 /* Progress function; tries a bounded number of elements. Returns how many got done. */
 int bfo_progress(void);

@@ -59,6 +59,7 @@ static void recv_construct(bfo_recv_t *req)
     req->m.se = BFO_SE(BFO_RECV_NONE, 0);
     req->m.events = 0;
     req->scheduling = 0;
+    req->work.queued = false;
     bfo_link_init(&req->want.link);
     (void) bfo_ids_add(&bfo.recvs, &req->name);
 }

@@ -336,12 +336,11 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
     frag->offset = req->next;
     frag->length = transfer_size(0, btl->btl_get_limit, req->end - req->next);
     frag->remote = req->rget->remote + frag->offset;
-    frag->work.retry = read_try;
     req->next += frag->length;
     (void) bfo_add32(&req->open, 1);
     bfo_recv_get(req);
     if (OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work)) {
-        bfo_work_queue(&frag->work);
+        (void) bfo_work_queue(&frag->work, read_try);
     }
     return OMPI_SUCCESS;
 }
@@ -376,13 +375,14 @@ void bfo_recv_schedule(bfo_recv_t *req)
                 break;
             }
         }
-    } while (0 != bfo_add32(&req->scheduling, -1) && OMPI_SUCCESS == rc);
+    } while (OMPI_SUCCESS == rc && 0 != bfo_add32(&req->scheduling, -1));
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
-        if (OMPI_ERR_OUT_OF_RESOURCE == rc && 0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST) && !req->work.queued) {
+        if (OMPI_ERR_OUT_OF_RESOURCE == rc && 0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST)) {
             bfo_recv_get(req);
-            req->work.retry = schedule_retry;
-            bfo_work_queue(&req->work);
+            if (!bfo_work_queue(&req->work, schedule_retry)) {
+                (void) bfo_add32(&req->m.events, -1); /* the caller holds another */
+            }
         }
     }
 }

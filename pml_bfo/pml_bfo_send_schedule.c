@@ -102,10 +102,12 @@ static int schedule_retry(bfo_work_t *work)
 /* With nothing in flight no completion will come back to continue: progress has to. */
 static void schedule_later(bfo_send_t *req)
 {
-    if (0 == __atomic_load_n(&req->in_flight, __ATOMIC_SEQ_CST) && !req->work.queued) {
-        bfo_send_get(req);
-        req->work.retry = schedule_retry;
-        bfo_work_queue(&req->work);
+    if (0 != __atomic_load_n(&req->in_flight, __ATOMIC_SEQ_CST)) {
+        return;
+    }
+    bfo_send_get(req);
+    if (!bfo_work_queue(&req->work, schedule_retry)) {
+        (void) bfo_add32(&req->m.events, -1); /* the caller holds another */
     }
 }
 
@@ -127,7 +129,7 @@ void bfo_send_schedule(bfo_send_t *req)
                 break;
             }
         }
-    } while (0 != bfo_add32(&req->scheduling, -1) && OMPI_SUCCESS == rc);
+    } while (OMPI_SUCCESS == rc && 0 != bfo_add32(&req->scheduling, -1));
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
@@ -296,11 +298,10 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     frag->remote = put->dst_ptr;
     frag->peer_frag = put->frag_id;
     frag->local = req->regs->handle[rail];
-    frag->work.retry = write_try;
     memcpy(frag->handle, put + 1, peer->handle_size);
     bfo_send_get(req);
     if (OMPI_ERR_OUT_OF_RESOURCE == write_try(&frag->work)) {
-        bfo_work_queue(&frag->work);
+        (void) bfo_work_queue(&frag->work, write_try);
     }
     return OMPI_SUCCESS;
 }

@@ -211,8 +211,9 @@ int bfo_send_post_first(bfo_send_t *req)
 
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
         bfo_send_get(req);
-        req->work.retry = first_retry;
-        bfo_work_queue(&req->work);
+        if (!bfo_work_queue(&req->work, first_retry)) {
+            (void) bfo_add32(&req->m.events, -1);
+        }
         rc = OMPI_SUCCESS;
     }
     return rc;
