@@ -37,7 +37,7 @@ static void send_construct(bfo_send_t *req)
     req->m.se = BFO_SE(BFO_SEND_IDLE, 0);
     req->m.events = 0;
     req->scheduling = 0;
-    req->work.queued = false;
+    req->first.queued = req->work.queued = false;
     (void) bfo_ids_add(&bfo.sends, &req->name);
 }
 

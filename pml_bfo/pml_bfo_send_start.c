@@ -19,6 +19,14 @@
 
 /* ---- completion of a first fragment --------------------------------------------------------------- */
 
+static void first_is_delivered(bfo_send_t *req)
+{
+    if (!req->rts_done) {
+        req->rts_done = true;
+        (void) bfo_add_size(&req->bytes, req->rts_length);
+    }
+}
+
 static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                             mca_btl_base_descriptor_t *des, int status)
 {
@@ -28,10 +36,7 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);
         return;
     }
-    if (!req->rts_done) {
-        req->rts_done = true;
-        (void) bfo_add_size(&req->bytes, req->rts_length);
-    }
+    first_is_delivered(req);
     bfo_send_put(req);
 }
 
@@ -188,11 +193,14 @@ static int first_post(bfo_send_t *req)
 
 static int first_retry(bfo_work_t *work)
 {
-    bfo_send_t *req = bfo_container(work, bfo_send_t, work);
+    bfo_send_t *req = bfo_container(work, bfo_send_t, first);
     const uint32_t state = bfo_se_state(bfo_se_load(&req->m));
     int rc = OMPI_SUCCESS;
 
-    if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
+    if (BFO_SEND_STREAM == state || (BFO_SEND_RTS == state && req->resp)) {
+        first_is_delivered(req); /* S4: the receiver has answered a copy that came back with an error */
+        bfo_send_schedule(req);
+    } else if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
         rc = first_post(req);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
             return rc;
@@ -211,9 +219,7 @@ int bfo_send_post_first(bfo_send_t *req)
 
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
         bfo_send_get(req);
-        if (!bfo_work_queue(&req->work, first_retry)) {
-            (void) bfo_add32(&req->m.events, -1);
-        }
+        (void) bfo_work_queue(&req->first, first_retry);
         rc = OMPI_SUCCESS;
     }
     return rc;

@@ -25,7 +25,7 @@ static void dump_sends(const ompi_communicator_t *comm)
                         "delivered, %d events%s", comm->c_contextid, req->name.gen, req->name.slot, base->req_peer,
                         base->req_tag, req->match_seq, bfo_send_state_name(bfo_se_state(req->m.se)), bfo_se_epoch(req->m.se),
                         bfo_hdr_name(req->rts_type), req->bytes, req->req_send.req_bytes_packed, req->m.events,
-                        req->work.queued ? ", waits for resources" : "");
+                        req->first.queued || req->work.queued ? ", waits for resources" : "");
         }
     }
 }

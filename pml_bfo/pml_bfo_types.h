@@ -171,7 +171,8 @@ typedef struct bfo_send_t {
     char *base;
     bfo_regs_t *regs;
     struct bfo_frag_t *rget;
-    bfo_work_t work;    /* RTS or FRAGs to be sent */
+    bfo_work_t first;   /* the RTS or MATCH to be sent; queued only while no copy of it is posted */
+    bfo_work_t work;    /* FRAGs to be sent */
 } bfo_send_t;
 
 typedef struct bfo_recv_t {
