@@ -230,6 +230,7 @@ void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h)
     }
 }
 
+#if PML_BFO
 /* Every request of the peer looks at its guards again. */
 static void settle_all(bfo_peer_t *peer)
 {
@@ -251,6 +252,8 @@ static void settle_all(bfo_peer_t *peer)
         }
     }
 }
+
+#endif
 
 /* ---- FINs that came by another way than their data --------------------------------------------------- */
 
@@ -288,6 +291,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
     return false;
 }
 
+#if PML_BFO
 static void held_fins_release(const bfo_peer_t *peer)
 {
     bfo_link_t ready, *next;
@@ -313,7 +317,6 @@ static void held_fins_release(const bfo_peer_t *peer)
     }
 }
 
-#if PML_BFO
 static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy)
 {
     bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
