@@ -34,6 +34,7 @@ done
 cut_under_load() {
     local cut=$1 rails=$2 max=$3 fabric=bfo-cut-$$ log=$TEST_TMP/cut.log rail job
     shift 3
+    : >"$log" # else the loop below may see the lines of the run before
     timeout -k 5 60 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=300ms --report "$REPORT" -- "$MPIRUN" \
         --oversubscribe --bind-to none -np 2 "${ARGS[@]}" "$@" "$BFO_BUILDDIR/contrib/bfo_stream" -s 3 -m "$max" \
         >"$log" 2>&1 </dev/null &
