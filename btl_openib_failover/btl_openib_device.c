@@ -69,7 +69,7 @@ static bool memory_can_be_locked(ofo_device_t *device)
     return NULL != mr;
 }
 
-static void say_locked_memory(const ofo_device_t *device)
+void ofo_device_say_locked_memory(const ofo_device_t *device)
 {
     struct rlimit limit;
     char text[32] = "unlimited";
@@ -118,7 +118,7 @@ ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
     }
     *why = "memory cannot be registered";
     if (!memory_can_be_locked(device)) {
-        say_locked_memory(device);
+        ofo_device_say_locked_memory(device);
         goto err_pd;
     }
     *why = "no registration cache";

@@ -60,7 +60,7 @@ static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
     return cq;
 }
 
-static int allocate_buffers(ofo_qpset_t *qps, struct ibv_pd *pd)
+static int allocate_buffers(ofo_qpset_t *qps, const ofo_device_t *device)
 {
     size_t size = (size_t) RETURN_SLOT * qps->nqp, recvs = 0;
 
@@ -75,7 +75,10 @@ static int allocate_buffers(ofo_qpset_t *qps, struct ibv_pd *pd)
     }
     memset(qps->memory, 0, RETURN_SLOT * qps->nqp);
     qps->recvs = calloc(0 == recvs ? 1 : recvs, sizeof(*qps->recvs));
-    qps->mr = ibv_reg_mr(pd, qps->memory, qps->memory_size, IBV_ACCESS_LOCAL_WRITE);
+    qps->mr = ibv_reg_mr(device->pd, qps->memory, qps->memory_size, IBV_ACCESS_LOCAL_WRITE);
+    if (NULL == qps->mr && (ENOMEM == errno || EAGAIN == errno)) {
+        ofo_device_say_locked_memory(device);
+    }
     return NULL != qps->recvs && NULL != qps->mr ? 0 : -1;
 }
 
@@ -175,7 +178,7 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
         need += (int) (send_slots(i) + recv_slots(i) + OWN_WORK + 1);
     }
     qps->cq = reserve_cq(ep->module, need);
-    if (NULL == qps->cq || 0 != allocate_buffers(qps, ep->module->device->pd)) {
+    if (NULL == qps->cq || 0 != allocate_buffers(qps, ep->module->device)) {
         goto err_destroy;
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {

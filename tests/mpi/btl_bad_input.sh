@@ -70,6 +70,9 @@ told 'computed different lists of rails'
 # Too little memory that can be locked.
 (ulimit -l 64 && says 'cannot lock memory' "-n 2 --memlock")
 [ $? = 1 ] || fail "no locked memory: not told, or the job ran"
+# Enough for the ports, too little for the queues of a connection.
+(ulimit -l 2000 && says 'cannot lock memory' "-n 2 --memlock")
+[ $? = 255 ] || fail "locked memory for ports only: not told, or the job ran"
 
 # All ports down before the start.
 timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 -- bash -c '"$0" down sr0 && "$0" down sr1 && exec "$@"' "$SOFTRAIL" \
