@@ -15,3 +15,20 @@ run_program() {
     grep -q '^PASSED [1-9][0-9]* checks' "$log" || { tail -n 30 "$log"; fail "$program, $n ranks, $*: no result"; }
     note "$program, $n ranks: $(grep '^PASSED' "$log")"
 }
+
+# All of point-to-point on 2 and 4 ranks, with the BTL's limits and with small and odd ones.
+run_point_to_point() {
+    local program
+    for program in mpi_sizes mpi_match mpi_types mpi_comms mpi_threads; do
+        run_program $program 2 "$@"
+    done
+    for program in mpi_match mpi_comms mpi_threads; do
+        run_program $program 4 "$@"
+    done
+    # copies only, with a short eager limit
+    run_program mpi_sizes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0 --mca pml_bfo_eager_limit 256
+    run_program mpi_types 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0 --mca pml_bfo_eager_limit 1000
+    # RDMA write in small pieces; many transfers of one message at a time
+    run_program mpi_sizes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_frag_size 5000 \
+        --mca pml_bfo_recv_pipeline_depth 7
+}

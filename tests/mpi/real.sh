@@ -76,3 +76,13 @@ run_scalapack() {
         note "ScaLAPACK $program $n ranks $*: $passed residual checks passed"
     done
 }
+
+# All of them, on 2 ranks and on 4.
+run_real_programs() {
+    local n
+    run_netpipe "$@"
+    for n in 2 4; do
+        run_hpcc $n "$@"
+        run_scalapack $n "$@"
+    done
+}

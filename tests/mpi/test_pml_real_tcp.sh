@@ -6,11 +6,5 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/real.sh"
 use_components pml
-ARGS=(--mca pml bfo --mca btl tcp,self --mca pml_bfo_warn_no_failover 0)
-
-run_netpipe "${ARGS[@]}"
-for n in 2 4; do
-    run_hpcc $n "${ARGS[@]}"
-    run_scalapack $n "${ARGS[@]}"
-done
+run_real_programs --mca pml bfo --mca btl tcp,self --mca pml_bfo_warn_no_failover 0
 exit 0
