@@ -14,7 +14,8 @@
 static const char *const fate_names[SR_FATES] = {
     [SR_FATE_NONE] = "none", [SR_FATE_LOSE] = "lose", [SR_FATE_UNACKED] = "unacked", [SR_FATE_DELAY] = "delay",
     [SR_FATE_SILENT] = "silent", [SR_FATE_CORRUPT] = "corrupt", [SR_FATE_ERROR] = "error",
-    [SR_FATE_ENOMEM] = "enomem", [SR_FATE_RNR] = "rnr", [SR_FATE_LATE] = "late", [SR_FATE_FATAL] = "fatal", [SR_FATE_DOWN] = "down"
+    [SR_FATE_ENOMEM] = "enomem", [SR_FATE_RNR] = "rnr", [SR_FATE_LATE] = "late", [SR_FATE_FATAL] = "fatal", [SR_FATE_DOWN] = "down",
+    [SR_FATE_SWALLOW] = "swallow"
 };
 
 static const struct { const char *name; uint32_t bits; } opcode_names[] = {
@@ -25,6 +26,7 @@ static const struct { const char *name; uint32_t bits; } opcode_names[] = {
     { "imm", 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_RDMA_WRITE_WITH_IMM },
     { "reg_mr", 1u << SR_CALL_REG_MR },
     { "create_qp", 1u << SR_CALL_CREATE_QP },
+    { "qp_error", 1u << SR_CALL_QP_ERROR },
 };
 
 static const struct { const char *name; uint32_t status; } status_names[] = {
@@ -299,7 +301,7 @@ bool sr_rule_matches(const struct sr_rule *rule, const struct sr_message *m)
 {
     if ((SR_ANY != rule->rail && rule->rail != m->rail) || (SR_ANY != rule->process && rule->process != m->process)
         || (SR_ANY != rule->qpn && rule->qpn != m->qpn)
-        || (0 != rule->opcodes ? 0 == (rule->opcodes >> m->opcode & 1) : SR_CALL_REG_MR <= m->opcode)) {
+        || (0 != rule->opcodes ? 0 == (rule->opcodes >> m->opcode & 1) : SR_CALL_QP_ERROR <= m->opcode)) {
         return false;
     }
     if (0 == rule->pattern_length) {

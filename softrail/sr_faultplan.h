@@ -18,6 +18,7 @@
 #define SR_ANY UINT32_MAX
 
 /* Calls that can be refused with ENOMEM, as bits beside those of the opcodes. */
+#define SR_CALL_QP_ERROR 29u
 #define SR_CALL_REG_MR 30u
 #define SR_CALL_CREATE_QP 31u
 
@@ -35,6 +36,7 @@ enum sr_fate {
     SR_FATE_LATE,       /* the sender ends in RETRY_EXC_ERR; the message arrives `time` later all the same */
     SR_FATE_FATAL,      /* the queue pair breaks: QP_FATAL, LOC_QP_OP_ERR, flush */
     SR_FATE_DOWN,       /* the rail goes down before the message, for everybody or one process */
+    SR_FATE_SWALLOW,    /* the sender gets a success; the peer never sees it (its HCA died between acknowledgement and completion) */
     SR_FATES
 };
 

@@ -508,6 +508,10 @@ int sr_qp_modify(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     if (0 != rc) {
         return rc;
     }
+    if (sr_unlikely(sr_faults_planned()) && 0 != (mask & IBV_QP_STATE) && IBV_QPS_ERR == attr->qp_state
+        && sr_faults_refuse(qp->rail, SR_CALL_QP_ERROR)) {
+        return ENOMEM;
+    }
     if (0 != (mask & IBV_QP_STATE) && IBV_QPS_RESET == attr->qp_state) {
         sr_pending_remove(qp);
     }

@@ -206,6 +206,10 @@ static bool injected(struct sr_qp *qp, struct sr_wqe *wqe, int *answer, enum pro
     case SR_FATE_ERROR:
         *answer = wqe->forced_status;
         return false;
+    case SR_FATE_SWALLOW:
+        sr_complete_send(qp, wqe, IBV_WC_SUCCESS);
+        *progress = DONE;
+        return true;
     case SR_FATE_RNR:
         *answer = before ? SR_ANSWER_RNR : deliver(qp, wqe);
         return false;

@@ -67,6 +67,22 @@ static void unacknowledged_messages_arrive_exactly_once(void **state)
     pair_close(&p);
 }
 
+static void swallowed_message_is_a_success_for_its_sender_only(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault swallow op=send nth=2");
+    for (uint64_t i = 1; i <= 3; ++i) {
+        send_one(&p, i);
+        expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
+    }
+    expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+    expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS); /* by the third message */
+    expect_nothing(p.b.recv_cq);
+    pair_close(&p);
+}
+
 static void silent_and_delayed_messages_take_their_time(void **state)
 {
     struct pair p;
@@ -174,11 +190,13 @@ static void payload_pattern_names_one_kind_of_message(void **state)
 static void exhaustion_is_reported_as_such(void **state)
 {
     struct pair p;
+    struct ibv_qp_attr broken = { .qp_state = IBV_QPS_ERR };
     struct ibv_qp_init_attr init;
 
     pair_open(&p, rc);
     softrail("fault enomem op=reg_mr nth=1");
     softrail("fault enomem op=create_qp nth=1");
+    softrail("fault enomem op=qp_error nth=1");
     softrail("fault enomem op=send nth=1-2");
     softrail("fault rnr op=send nth=1 time=50ms");
     assert_null(ibv_reg_mr(p.pd, p.a.memory, 100, 0));
@@ -188,6 +206,7 @@ static void exhaustion_is_reported_as_such(void **state)
     init.qp_type = IBV_QPT_RC;
     assert_null(ibv_create_qp(p.pd, &init));
     assert_int_equal(ENOMEM, errno);
+    assert_int_equal(ENOMEM, ibv_modify_qp(p.b.qp, &broken, IBV_QP_STATE)); /* it stays as it was */
     assert_int_equal(0, post_recv(&p.b, 1, 0, 100));
     assert_int_equal(ENOMEM, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
     assert_int_equal(ENOMEM, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
@@ -315,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lost_message_ends_in_retry_exceeded, no_rules),
         cmocka_unit_test_teardown(unacknowledged_messages_arrive_exactly_once, no_rules),
+        cmocka_unit_test_teardown(swallowed_message_is_a_success_for_its_sender_only, no_rules),
         cmocka_unit_test_teardown(silent_and_delayed_messages_take_their_time, no_rules),
         cmocka_unit_test_teardown(one_payload_byte_is_inverted, no_rules),
         cmocka_unit_test_teardown(error_reaches_one_side_only, no_rules),
