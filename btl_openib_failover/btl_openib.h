@@ -79,8 +79,21 @@ void ofo_rdma_part_done(ofo_rdma_t *rdma, int status);
 void ofo_rdma_abandon(ofo_rdma_t *rdma);
 
 /* btl_openib_recv.c */
-void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length);
+/* `qpn`: of the queue pair, as the completion names it; tells the sender on a shared queue. */
+void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn);
+/* The queue pair a receive came by; NULL: none we know. */
+ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn);
 int ofo_recv_post(ofo_qpset_t *qps, ofo_recv_t *recv);
+
+/* btl_openib_srq.c */
+int ofo_srqs_create(ofo_module_t *module);
+void ofo_srqs_destroy(ofo_module_t *module);
+/* Receives of shared queues that can be completed at once. */
+unsigned ofo_srqs_buffers_max(const ofo_module_t *module);
+/* A received buffer goes back. Context: progress. */
+void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv);
+/* More buffers, up to what was asked for. Context: service of the device's first module. */
+void ofo_srq_limit_reached(ofo_srq_t *srq);
 
 /* btl_openib_poll.c */
 int ofo_component_progress(void);
@@ -101,6 +114,8 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 void ofo_rail_failed(ofo_qpset_t *qps, const char *why);
 void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen);
 void ofo_drain_check(ofo_qpset_t *qps);
+/* A shared queue gives nothing more to a queue pair of the draining set; or so we assume. */
+void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_port_down(ofo_module_t *module);
 void ofo_port_returned(ofo_module_t *module);
@@ -111,6 +126,7 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen);
 int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote);
 int ofo_qpset_prove(ofo_qpset_t *qps);
 void ofo_qpset_error(ofo_qpset_t *qps);
+bool ofo_qpset_is_shared(const ofo_qpset_t *qps); /* has it a shared queue? NULL: no */
 void ofo_qpset_destroy(ofo_qpset_t *qps);
 
 /* btl_openib_service.c */

@@ -39,6 +39,15 @@ static void find_gids(const ofo_device_t *device, int port)
     }
 }
 
+/* Latched from the queue pair's creation on: it may come before its fence begins. */
+static void last_wqe(ofo_qp_t *qp)
+{
+    ofo_qpset_t *qps = qp->returns.qps;
+
+    OFO_STORE(qp->last_wqe_seen, true);
+    ofo_tell_progress(qps->ep->module, OFO_MAIL_LAST_WQE, qps->ep, qps->gen, NULL, NULL);
+}
+
 static void handle(const ofo_device_t *device, const struct ibv_async_event *event)
 {
     ofo_log(1, "%s: %s", device->name, ibv_event_type_str(event->event_type));
@@ -54,6 +63,12 @@ static void handle(const ofo_device_t *device, const struct ibv_async_event *eve
         break;
     case IBV_EVENT_GID_CHANGE:
         find_gids(device, event->element.port_num);
+        break;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        last_wqe(event->element.qp->qp_context);
+        break;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        ofo_srq_limit_reached(event->element.srq->srq_context);
         break;
     default: /* queue pair events have their error completions */
         break;

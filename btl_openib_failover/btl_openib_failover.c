@@ -70,14 +70,26 @@ static void post_marker(ofo_qp_t *qp)
                              .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
 
+    qp->marker_posted = true;
     qp->marker_pending = 0 == ibv_post_send(qp->qp, &wr, &wrong);
+}
+
+/* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. */
+static void post_markers(ofo_qpset_t *qps)
+{
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        ofo_qp_t *qp = &qps->qp[i];
+        if (!qp->marker_posted && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
+            post_marker(qp);
+        }
+    }
 }
 
 static bool is_drained(const ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
         const ofo_qp_t *qp = &qps->qp[i];
-        if (qp->marker_pending || 0 < qp->recv_posted || qp->is_returning || qp->sq_free < qp->sq_slots) {
+        if (!qp->marker_posted || qp->marker_pending || 0 < qp->recv_posted || qp->is_returning || qp->sq_free < qp->sq_slots) {
             return false;
         }
     }
@@ -129,7 +141,7 @@ static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
         qps->fencing = false;
     }
     OPAL_THREAD_LOCK(&ep->lock);
-    ep->qps = NULL;
+    ep->qps = ep->draining = NULL;
     OPAL_THREAD_UNLOCK(&ep->lock);
     ofo_fence_done_again(ep, gen);
     ofo_tell_service(ep, OFO_MAIL_FENCE_DONE, gen, &ctl, qps);
@@ -159,11 +171,18 @@ void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
         qps->error_told = true;
         tell_pml(ep->module, ep->peer, "the rail was brought down");
     }
-    for (unsigned i = 0; i < qps->nqp; ++i) {
-        post_marker(&qps->qp[i]);
-    }
+    ep->draining = qps;
+    post_markers(qps);
     qps->fencing = true;
     ofo_drain_check(qps);
+}
+
+void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (NULL != ep->draining && gen == ep->draining->gen) {
+        post_markers(ep->draining);
+        ofo_drain_check(ep->draining);
+    }
 }
 
 /* ---- ports -------------------------------------------------------------------------------------- */

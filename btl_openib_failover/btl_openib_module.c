@@ -239,6 +239,8 @@ void ofo_module_destroy(ofo_module_t *module)
     ofo_service_stop(module);
     free_sets(module);
     ofo_ud_destroy(module);
+    ofo_srqs_destroy(module);
+    ofo_qpmap_free(&module->qpmap);
     for (int i = 0; i < module->cq_count; ++i) {
         ibv_destroy_cq(module->cq[i]);
     }
@@ -332,7 +334,7 @@ int ofo_module_init(ofo_module_t *module)
     module->random = OFO.record.incarnation ^ (uint32_t) (module->port_index * 64 + module->lane);
     ofo_module_set_functions(&module->super);
     ofo_ext_fill(module);
-    if (OPAL_SUCCESS != init_lists(module)) {
+    if (OPAL_SUCCESS != init_lists(module) || OPAL_SUCCESS != ofo_srqs_create(module)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     return ofo_ud_create(module);

@@ -47,7 +47,8 @@ static const param_t table[] = {
     NUMBER("gid_prefix_len", gid_prefix_len, 0, 6,
            "Length of the IP network prefix of RoCE GIDs (0: that of the interface, else 24 for IPv4 and 64 for IPv6)"),
     TEXT("receive_queues", receive_queues, DEFAULT_QUEUES, 3,
-         "Receive queues of each rail, per peer: P,size,count[,low[,window]], separated by colons, sizes rising"),
+         "Receive queues of each rail, separated by colons, sizes rising; per peer: P,size,count[,low[,window]]; shared by the "
+         "peers of a port: S,size,count[,low[,sends[,start[,limit]]]]"),
     NUMBER("ib_timeout", ib_timeout, 16, 4,
            "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31)"),
     NUMBER("ib_retry_count", ib_retry_count, 6, 4,
@@ -180,11 +181,6 @@ int ofo_params_check(void)
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); ++i) {
         if (NULL != ignored_value[i]) {
             bfo_help_say(OFO_HELP_FILE, "ignored parameter", ignored[i].name, ignored[i].why);
-        }
-    }
-    for (unsigned i = 0; NULL == wrong && i < OFO.queues.count; ++i) {
-        if ('S' == OFO.queues.queue[i].type) {
-            wrong = "shared queues (S) are not built yet, use per-peer queues (P)";
         }
     }
     if (NULL != wrong) {

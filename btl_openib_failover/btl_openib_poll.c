@@ -65,7 +65,8 @@ static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
 
     switch (work->kind) {
     case OFO_WORK_RECV:
-        ofo_recv_handle(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc->byte_len);
+        ofo_recv_handle(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc->byte_len,
+                        wc->qp_num);
         break;
     case OFO_WORK_SEND:
         send_completed(work);
@@ -120,6 +121,9 @@ static void handle_mail(ofo_module_t *module)
             break;
         case OFO_MAIL_DRAIN:
             ofo_drain_start(mail->ep, mail->qps, mail->gen);
+            break;
+        case OFO_MAIL_LAST_WQE:
+            ofo_drain_last_wqe(mail->ep, mail->gen);
             break;
         case OFO_MAIL_FENCED:
             ofo_fence_done_again(mail->ep, mail->gen);

@@ -31,9 +31,11 @@ static uint32_t recv_slots(unsigned index)
     return 'P' == queue->type ? queue->count : 0;
 }
 
-/* A CQ with room for every work request of the set; a new one, twice as large, when the last one is full. */
+/* A CQ with room for every work request of the set, and of the shared queues; a new one, twice as large, when the last
+ * one is full. */
 static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
 {
+    int shared = (int) ofo_srqs_buffers_max(module); /* all of them may complete on one */
     int count = module->cq_count, size = 0 == count ? (int) OFO.params.cq_size : 2 * module->cq_size;
     struct ibv_cq *cq;
 
@@ -44,6 +46,7 @@ static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
     if (OFO_MAX_CQS == count) {
         return NULL;
     }
+    need += shared;
     if (size < need) {
         size = need;
     }
@@ -85,11 +88,13 @@ static int allocate_buffers(ofo_qpset_t *qps, const ofo_device_t *device)
 static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
 {
     struct ibv_qp_init_attr init = {
+        .qp_context = &qps->qp[index],
         .qp_type = IBV_QPT_RC,
+        .srq = NULL != module->srq[index] ? module->srq[index]->srq : NULL,
         .send_cq = qps->cq,
         .recv_cq = qps->cq,
         .cap = {.max_send_wr = send_slots(index) + OWN_WORK,
-                .max_recv_wr = recv_slots(index) + 1,
+                .max_recv_wr = NULL != module->srq[index] ? 0 : recv_slots(index) + 1,
                 .max_send_sge = 1,
                 .max_recv_sge = 1,
                 .max_inline_data = OFO.params.ib_max_inline_data},
@@ -124,18 +129,21 @@ static int create_one(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
     const ofo_queue_t *queue = &OFO.queues.queue[index];
     ofo_qp_t *qp = &qps->qp[index];
 
+    qp->returns = (ofo_work_t){.kind = OFO_WORK_RETURN, .qp = (uint8_t) index, .qps = qps};
+    qp->prove = (ofo_work_t){.kind = OFO_WORK_PROVE, .qp = (uint8_t) index, .qps = qps};
+    qp->marker = (ofo_work_t){.kind = OFO_WORK_MARKER, .qp = (uint8_t) index, .qps = qps};
+    qp->shared = 'S' == queue->type;
     qp->qp = create_qp(module, qps, index);
     if (NULL == qp->qp || 0 != move_to_init(module, qp->qp)) {
         return -1;
     }
     module->random = module->random * 1664525u + 1013904223u;
     qp->psn = module->random >> 8;
-    qp->shared = 'S' == queue->type;
     qp->sq_free = qp->sq_slots = (int32_t) send_slots(index);
     ofo_credits_init(&qp->credits, (int32_t) queue->count, (int32_t) queue->window);
-    qp->returns = (ofo_work_t){.kind = OFO_WORK_RETURN, .qp = (uint8_t) index, .qps = qps};
-    qp->prove = (ofo_work_t){.kind = OFO_WORK_PROVE, .qp = (uint8_t) index, .qps = qps};
-    qp->marker = (ofo_work_t){.kind = OFO_WORK_MARKER, .qp = (uint8_t) index, .qps = qps};
+    if (qp->shared && !ofo_qpmap_add(&module->qpmap, qp->qp->qp_num, qp)) {
+        return -1;
+    }
     qp->returns_hdr = (ofo_data_hdr_t *) (qps->memory + RETURN_SLOT * index);
     return 0;
 }
@@ -171,6 +179,7 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
     if (NULL == qps) {
         return NULL;
     }
+    qps->module = ep->module;
     qps->ep = ep;
     qps->gen = gen;
     qps->nqp = OFO.queues.count;
@@ -292,11 +301,24 @@ void ofo_qpset_error(ofo_qpset_t *qps)
     }
 }
 
+bool ofo_qpset_is_shared(const ofo_qpset_t *qps)
+{
+    bool shared = false;
+
+    for (unsigned i = 0; NULL != qps && i < qps->nqp; ++i) {
+        shared |= qps->qp[i].shared;
+    }
+    return shared;
+}
+
 /* Also for a set whose creation stopped half way. */
 void ofo_qpset_destroy(ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
         if (NULL != qps->qp[i].qp) {
+            if (qps->qp[i].shared) {
+                ofo_qpmap_remove(&qps->module->qpmap, qps->qp[i].qp->qp_num);
+            }
             ibv_destroy_qp(qps->qp[i].qp);
         }
     }

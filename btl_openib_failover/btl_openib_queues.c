@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE_MIN = 256, SIZE_MAX_BYTES = 16 << 20, COUNT_MIN = 4, COUNT_MAX = 16384, FIELDS_MAX = 5 };
+enum { SIZE_MIN = 256, SIZE_MAX_BYTES = 16 << 20, COUNT_MIN = 4, COUNT_MAX = 16384, FIELDS_MAX = 6, SENDS_MIN = 4, START_MIN = 4 };
 
 /* Reads ",number" up to FIELDS_MAX times; returns how many, or -1. */
 static int read_numbers(const char *text, size_t length, unsigned long *number)
@@ -27,6 +27,25 @@ static int read_numbers(const char *text, size_t length, unsigned long *number)
     return text == end ? count : -1;
 }
 
+static uint32_t or_default(int given, unsigned long number, uint32_t most, uint32_t otherwise)
+{
+    return given && 0 < number && number <= most ? (uint32_t) number : otherwise;
+}
+
+/* Fields that were left out, or make no sense beside the others, get the defaults users know. */
+static void complete_queue(ofo_queue_t *queue, int count, const unsigned long *number)
+{
+    queue->low = or_default(2 < count, number[2], queue->count, queue->count / 2);
+    if ('P' == queue->type) {
+        queue->window = or_default(3 < count, number[3], COUNT_MAX, queue->count / 4);
+        queue->window = 0 == queue->window ? 1 : queue->window;
+        return;
+    }
+    queue->window = or_default(3 < count, number[3], COUNT_MAX, queue->low / 4 < SENDS_MIN ? SENDS_MIN : queue->low / 4);
+    queue->start = or_default(4 < count, number[4], queue->count, queue->count / 4 < START_MIN ? START_MIN : queue->count / 4);
+    queue->limit = or_default(5 < count, number[5], queue->start, 1 + queue->start * 3 / 16);
+}
+
 static const char *read_queue(const char *text, size_t length, ofo_queue_t *queue)
 {
     unsigned long number[FIELDS_MAX] = {0};
@@ -39,6 +58,9 @@ static const char *read_queue(const char *text, size_t length, ofo_queue_t *queu
     if (2 > count) {
         return "a queue needs at least a buffer size and a number of buffers";
     }
+    if ('P' == *text && FIELDS_MAX == count) {
+        return "a queue per peer (P) has at most five numbers";
+    }
     if (SIZE_MIN > number[0] || SIZE_MAX_BYTES < number[0]) {
         return "a buffer must have 256 bytes to 16 MiB";
     }
@@ -48,15 +70,7 @@ static const char *read_queue(const char *text, size_t length, ofo_queue_t *queu
     queue->type = *text;
     queue->size = (uint32_t) number[0];
     queue->count = (uint32_t) number[1];
-    queue->low = 2 < count && number[2] <= number[1] ? (uint32_t) number[2] : queue->count / 2;
-    if (3 < count && 0 < number[3] && COUNT_MAX >= number[3]) {
-        queue->window = (uint32_t) number[3];
-    } else {
-        queue->window = 'P' == queue->type ? queue->count / 4 : queue->count / 2;
-    }
-    if (0 == queue->window) {
-        queue->window = 1;
-    }
+    complete_queue(queue, count, number);
     return NULL;
 }
 

@@ -12,8 +12,10 @@ typedef struct {
     char type;       /* 'P' or 'S' */
     uint32_t size;   /* bytes of one buffer, our header included */
     uint32_t count;  /* buffers */
-    uint32_t low;    /* 'S': refill when fewer are posted */
-    uint32_t window; /* 'P': credits owed before a message of their own; 'S': sends in flight to one peer */
+    uint32_t low;    /* S: buffers are posted again when fewer than this part of them are posted */
+    uint32_t window; /* P: credits owed before a message of their own; S: sends in flight to one peer */
+    uint32_t start;  /* S: buffers posted at first; doubled at each limit event up to count */
+    uint32_t limit;  /* S: buffers left when the limit event comes */
 } ofo_queue_t;
 
 typedef struct {
@@ -21,8 +23,8 @@ typedef struct {
     ofo_queue_t queue[OFO_MAX_QPS]; /* ascending size */
 } ofo_queues_t;
 
-/* Reads "P,size,count[,low[,window[,reserve]]]:S,size,count[,low[,sends]]:...". Returns NULL, or what is wrong
- * with the text (a constant string). */
+/* Reads "P,size,count[,low[,window[,reserve]]]:S,size,count[,low[,sends[,start[,limit]]]]:...". `reserve` is read
+ * and has no use: one credit is always kept. Returns NULL, or what is wrong with the text (a constant string). */
 const char *ofo_queues_parse(const char *text, ofo_queues_t *queues);
 
 /* Index of the first queue whose buffers hold `length` bytes (header included), or -1. */

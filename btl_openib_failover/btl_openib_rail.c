@@ -247,6 +247,11 @@ static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
     if (NULL != ep->building) {
         ofo_qpset_error(ep->building);
     }
+    ep->fenced_set = ofo_qpset_is_shared(ep->building) ? ep->building : NULL;
+    if (NULL != ep->fenced_set) {
+        ep->last_wqe_at = ofo_now_ms() + OFO_LAST_WQE_MS;
+        ofo_timers_add(ep);
+    }
     ofo_tell_progress(ep->module, OFO_MAIL_DRAIN, ep, ep->fsm.gen, NULL, ep->building);
     ep->building = NULL;
     return 0;
@@ -353,8 +358,22 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     ofo_rail_event(ep, event, ctl);
 }
 
+/* The driver does not raise LAST_WQE_REACHED, or it was lost: what was received is in the completion queue by now, and
+ * the counts of both sides are compared. */
+static void last_wqe_late(ofo_endpoint_t *ep)
+{
+    ep->last_wqe_at = 0;
+    for (unsigned i = 0; NULL != ep->fenced_set && i < ep->fenced_set->nqp; ++i) {
+        OFO_STORE(ep->fenced_set->qp[i].last_wqe_seen, true);
+    }
+    ofo_tell_progress(ep->module, OFO_MAIL_LAST_WQE, ep, ep->fsm.gen, NULL, NULL);
+}
+
 void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
 {
+    if (0 != ep->last_wqe_at && now >= ep->last_wqe_at) {
+        last_wqe_late(ep);
+    }
     if (0 != ep->give_up_at && now >= ep->give_up_at) {
         ep->give_up_at = 0;
         if (ofo_fsm_state_is_connecting(ep->fsm.state)) {
@@ -377,6 +396,8 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
 void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps, const ofo_counts_t *counts)
 {
     if (NULL != qps) {
+        ep->fenced_set = NULL;
+        ep->last_wqe_at = 0;
         qps->destroy_at = ofo_now_ms() + 1000u * OFO.params.time_wait;
         qps->next = ep->module->graveyard;
         ep->module->graveyard = qps;

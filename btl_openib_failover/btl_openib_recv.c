@@ -57,10 +57,14 @@ static void hand_up(ofo_module_t *module, ofo_recv_t *recv, ofo_data_hdr_t *hdr,
 }
 
 /* The buffer goes back at once: its payload was consumed in the callback. */
-static void post_again(ofo_endpoint_t *ep, ofo_qpset_t *qps, ofo_recv_t *recv)
+static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qps, ofo_recv_t *recv)
 {
     ofo_qp_t *qp = &qps->qp[recv->work.qp];
 
+    if (NULL == recv->work.qps) {
+        ofo_srq_return(module->srq[recv->work.qp], recv);
+        return;
+    }
     if (qps->failed || 0 != ofo_recv_post(qps, recv)) {
         return; /* a failed set only drains */
     }
@@ -72,15 +76,32 @@ static void post_again(ofo_endpoint_t *ep, ofo_qpset_t *qps, ofo_recv_t *recv)
     }
 }
 
-void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length)
+ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
 {
-    ofo_qpset_t *qps = recv->work.qps;
-    ofo_endpoint_t *ep = qps->ep;
+    return NULL != recv->work.qps ? &recv->work.qps->qp[recv->work.qp] : ofo_qpmap_find(&module->qpmap, qpn);
+}
+
+void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn)
+{
+    ofo_qp_t *qp = ofo_recv_qp(module, recv, qpn);
     ofo_data_hdr_t *hdr = (ofo_data_hdr_t *) (uintptr_t) recv->sge.addr;
+    ofo_endpoint_t *ep;
+    ofo_qpset_t *qps;
     bool gained = false;
 
-    --qps->qp[recv->work.qp].recv_posted;
-    ++qps->qp[recv->work.qp].n_recv;
+    if (OPAL_UNLIKELY(NULL == qp)) {
+        ++module->count.bad_messages;
+        ofo_srq_return(module->srq[recv->work.qp], recv);
+        return;
+    }
+    qps = qp->returns.qps;
+    ep = qps->ep;
+    if (NULL != recv->work.qps) {
+        --qp->recv_posted;
+    } else {
+        recv->from = ep;
+    }
+    ++qp->n_recv;
     ++qps->n_received;
     if (OPAL_UNLIKELY(sizeof(*hdr) > length || recv->sge.length < length)) {
         ++module->count.bad_messages;
@@ -93,7 +114,7 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length)
         qps->told_first_recv = true;
         ofo_tell_service(ep, OFO_MAIL_FIRST_RECV, qps->gen, NULL, NULL);
     }
-    post_again(ep, qps, recv);
+    post_again(module, ep, qps, recv);
     if (gained) {
         ofo_pending_flush(ep);
     }

@@ -264,7 +264,7 @@ static void run_timers(ofo_module_t *module, uint64_t now)
         next = list->next_active;
         list->is_active = false;
         ofo_rail_timers(list, now);
-        if (0 != list->retransmit_at || 0 != list->give_up_at) {
+        if (0 != list->retransmit_at || 0 != list->give_up_at || 0 != list->last_wqe_at) {
             ofo_timers_add(list);
         }
     }
@@ -301,6 +301,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
     for (ofo_endpoint_t *ep = module->active; NULL != ep; ep = ep->next_active) {
         earlier(&due, ep->retransmit_at);
         earlier(&due, ep->give_up_at);
+        earlier(&due, ep->last_wqe_at);
         *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state;
     }
     for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {

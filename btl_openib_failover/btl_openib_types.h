@@ -12,6 +12,7 @@
 
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_credits.h"
+#include "btl_openib_qpmap.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rails.h"
 
@@ -135,8 +136,9 @@ typedef struct {
     bool shared;           /* receives come from a shared queue */
     bool is_failed;        /* its first error completion was seen */
     bool is_returning;     /* `returns` is in flight */
+    bool marker_posted;
     bool marker_pending;
-    bool last_wqe_pending; /* shared queue: LAST_WQE_REACHED not yet seen */
+    bool last_wqe_seen;    /* shared queue: LAST_WQE_REACHED came, or did not in time; atomic, set by service */
     int32_t sq_free;       /* slots for messages and RDMA; lock: ep->lock */
     int32_t sq_slots;      /* all of them */
     ofo_credits_t credits; /* lock: ep->lock */
@@ -148,7 +150,8 @@ typedef struct {
 
 /* The queue pairs of one generation of one rail. Built by service, handed to progress by OFO_MAIL_UP. */
 struct ofo_qpset {
-    ofo_endpoint_t *ep;
+    ofo_module_t *module;
+    ofo_endpoint_t *ep; /* not after the peers' end */
     uint16_t gen;
     unsigned nqp;
     ofo_qp_t qp[OFO_MAX_QPS];
@@ -169,6 +172,28 @@ struct ofo_qpset {
     ofo_qpset_t *next;   /* module's graveyard */
 };
 
+/* ---- shared receive queues ---------------------------------------------------------------------- */
+
+#define OFO_SRQ_BATCH 16
+#define OFO_LAST_WQE_MS 1000 /* not every driver raises LAST_WQE_REACHED */
+
+typedef struct ofo_chunk ofo_chunk_t;
+
+/* One shared receive queue of a module. */
+typedef struct {
+    struct ibv_srq *srq;
+    ofo_module_t *module;
+    uint8_t index;
+    uint32_t size;    /* bytes of a buffer */
+    uint32_t most;    /* buffers at most */
+    uint32_t slack;   /* of `most` buffers, so many may be missing before they are posted again */
+    uint32_t limit;   /* event when fewer are left */
+    uint32_t buffers; /* made; atomic, grows in service */
+    ofo_chunk_t *chunks;
+    struct ibv_recv_wr waiting[OFO_SRQ_BATCH]; /* received, to be posted together; context: progress */
+    uint32_t waiting_count;
+} ofo_srq_t;
+
 /* ---- mail --------------------------------------------------------------------------------------- */
 
 typedef enum {
@@ -185,6 +210,7 @@ typedef enum {
     OFO_MAIL_UP,         /* `qps` carries data */
     OFO_MAIL_FENCED,     /* `gen` was fenced before: tell the PML again */
     OFO_MAIL_DRAIN,      /* queue pairs of `qps` are in ERR (or there are none): drain */
+    OFO_MAIL_LAST_WQE,   /* a shared queue gives nothing more to a queue pair of `gen` */
     OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
@@ -229,6 +255,7 @@ struct mca_btl_base_endpoint_t {
     opal_mutex_t lock;
     ofo_gate_t gate; /* release: ofo_rail_up; acquire: posts */
     ofo_qpset_t *qps;       /* current set; NULL unless UP or draining */
+    ofo_qpset_t *draining;  /* set whose fence runs, UP before or not; context: progress */
     uint16_t up_gen;
     bool dead_port;
     uint32_t pending_count; /* entries of all pending lists */
@@ -248,6 +275,8 @@ struct mca_btl_base_endpoint_t {
     unsigned backoff_ms;
     uint64_t retransmit_at; /* ms, 0: no timer */
     uint64_t give_up_at;    /* ms, 0: no timer */
+    uint64_t last_wqe_at;   /* ms, 0: no timer; LAST_WQE_REACHED is not waited for any longer */
+    ofo_qpset_t *fenced_set; /* the set `last_wqe_at` is about */
     bool is_active;         /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
 };
@@ -291,6 +320,7 @@ typedef struct {
     uint64_t bad_messages; /* data messages refused */
     uint64_t ctl_in, ctl_out, ctl_dropped, ctl_refused;
     uint64_t connects, errors;
+    uint64_t srq_growths;
 } ofo_counters_t;
 
 struct ofo_module {
@@ -318,6 +348,8 @@ struct ofo_module {
     unsigned stash_count, stash_size;
     opal_free_list_t frags[OFO_MAX_QPS];
     opal_free_list_t rdmas;
+    ofo_srq_t *srq[OFO_MAX_QPS]; /* NULL: a queue per peer */
+    ofo_qpmap_t qpmap;           /* number -> ofo_qp_t, of queue pairs with a shared queue */
     uint32_t max_message; /* bytes of one RDMA part */
     unsigned idle_polls;
     ofo_mailbox_t inbox;

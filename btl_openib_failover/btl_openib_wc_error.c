@@ -33,9 +33,8 @@ static void send_failed(ofo_work_t *work, int status)
     ofo_send_complete(frag, status);
 }
 
-static void work_failed(ofo_work_t *work, int status)
+static void work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
 {
-    ofo_qpset_t *qps = work->qps;
 
     switch (work->kind) {
     case OFO_WORK_SEND:
@@ -46,7 +45,11 @@ static void work_failed(ofo_work_t *work, int status)
         ofo_rdma_part_done((ofo_rdma_t *) ((uint8_t *) work - offsetof(ofo_rdma_t, work)), status);
         break;
     case OFO_WORK_RECV:
-        --qps->qp[work->qp].recv_posted;
+        if (NULL != work->qps) {
+            --qps->qp[work->qp].recv_posted;
+        } else { /* the buffer belongs to the module */
+            ofo_srq_return(qps->ep->module->srq[work->qp], (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)));
+        }
         break;
     case OFO_WORK_RETURN:
         qps->qp[work->qp].is_returning = false;
@@ -68,15 +71,28 @@ static bool port_is_up(ofo_module_t *module)
            && IBV_PORT_ACTIVE == attr.state;
 }
 
+static ofo_qp_t *qp_of(ofo_module_t *module, ofo_work_t *work, uint32_t qpn)
+{
+    return OFO_WORK_RECV == work->kind
+               ? ofo_recv_qp(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), qpn)
+               : &work->qps->qp[work->qp];
+}
+
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
 {
     ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc->wr_id;
-    ofo_qpset_t *qps = work->qps;
-    ofo_qp_t *qp = &qps->qp[work->qp];
-    bool is_first = !qp->is_failed && !qps->fencing;
+    ofo_qp_t *qp = qp_of(module, work, wc->qp_num);
     bool up = IBV_WC_LOC_QP_OP_ERR != wc->status || port_is_up(module);
-    int status = ofo_status_class(wc->status, is_first, up);
+    ofo_qpset_t *qps;
+    int status;
 
+    if (OPAL_UNLIKELY(NULL == qp)) { /* a shared receive of nobody we know */
+        ++module->count.bad_messages;
+        ofo_srq_return(module->srq[work->qp], (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)));
+        return;
+    }
+    qps = qp->returns.qps;
+    status = ofo_status_class(wc->status, !qp->is_failed && !qps->fencing, up);
     qp->is_failed = true;
     ++module->count.errors;
     if (!qps->failed) {
@@ -84,7 +100,7 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
                 ibv_wc_status_str(wc->status), wc->vendor_err);
     }
     ofo_rail_failed(qps, ibv_wc_status_str(wc->status));
-    work_failed(work, status);
+    work_failed(qps, work, status);
     if (qps->fencing) {
         ofo_drain_check(qps);
     }

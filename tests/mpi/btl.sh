@@ -36,3 +36,30 @@ run_stream() {
     rails_carried 1000000 "$rails"
     note "$n ranks, $options $*: $(tail -n 1 "$TEST_TMP/log")"
 }
+
+# cut_stream "RAILS TO CUT" RAILS RANKS MAX mpirun-arguments...: under pml bfo a verified stream outlives rails that are
+# cut while it runs.
+cut_stream() {
+    local cut=$1 rails=$2 n=$3 max=$4 fabric=bfo-btl-$$ log=$TEST_TMP/log rail job
+    shift 4
+    : >"$log"
+    timeout -k 5 60 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=200ms --report "$REPORT" -- "$MPIRUN" \
+        --oversubscribe --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$STREAM" -s 2 -m "$max" \
+        >"$log" 2>&1 </dev/null &
+    job=$!
+    for _ in $(seq 200); do # the stream runs when it reports its first second
+        grep -q 'messages verified' "$log" && break
+        sleep 0.1
+    done
+    for rail in $cut; do
+        "$SOFTRAIL" down --fabric "$fabric" "$rail" || { show_log; fail "rail $rail could not be cut"; }
+        sleep 0.1
+    done
+    wait $job || { show_log; fail "$n ranks did not survive the cut of rail $cut: $max $*"; }
+    for rail in $cut; do
+        grep -q "rail $rail (openib) to .* lost" "$log" || { show_log; fail "rail $rail was not lost: cut too late"; }
+    done
+    grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { show_log; fail "the stream did not verify"; }
+    rails_carried 100000 "$rails"
+    note "rail $cut of $rails cut, $n ranks, to $max bytes $*: $(tail -n 1 "$log")"
+}

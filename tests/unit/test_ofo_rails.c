@@ -175,6 +175,14 @@ static void queues_are_read(void **state)
     assert_int_equal(q.queue[0].window, 16);
     assert_int_equal(q.queue[1].type, 'S');
     assert_int_equal(q.queue[1].low, 4);
+    assert_int_equal(q.queue[1].window, 4); /* low / 4, at least 4 */
+    assert_int_equal(q.queue[1].start, 4);
+    assert_int_equal(q.queue[1].limit, 1);
+    assert_null(ofo_queues_parse("P,256,256,192,128,8:S,65536,1024,1008,64,32,16", &q));
+    assert_int_equal(q.queue[0].window, 128);
+    assert_int_equal(q.queue[1].start, 32);
+    assert_int_equal(q.queue[1].limit, 16);
+    assert_null(ofo_queues_parse("P,2048,64,32,16:S,65792,8", &q));
     assert_int_equal(ofo_queues_find(&q, 2048), 0);
     assert_int_equal(ofo_queues_find(&q, 2049), 1);
     assert_int_equal(ofo_queues_find(&q, 70000), -1);

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Shared receive queues of a module (S in btl_openib_receive_queues): buffers for all its peers. A received buffer
+ * goes back in batches; at a limit event the number of buffers doubles up to the count that was asked for. A rail that
+ * fails leaves the buffers posted: they belong to the module. See DESIGN.txt 15.
+ */
+#include "btl_openib.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Buffers made together. */
+struct ofo_chunk {
+    ofo_chunk_t *next;
+    uint8_t *memory;
+    struct ibv_mr *mr;
+    uint32_t count;
+    ofo_recv_t recv[];
+};
+
+static void free_chunk(ofo_chunk_t *chunk)
+{
+    if (NULL != chunk->mr) {
+        ibv_dereg_mr(chunk->mr);
+    }
+    free(chunk->memory);
+    free(chunk);
+}
+
+static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq, uint32_t count)
+{
+    ofo_chunk_t *chunk = calloc(1, sizeof(*chunk) + count * sizeof(chunk->recv[0]));
+    size_t size = (size_t) count * srq->size;
+
+    if (NULL == chunk) {
+        return NULL;
+    }
+    chunk->count = count;
+    if (0 != posix_memalign((void **) &chunk->memory, 4096, size)) {
+        chunk->memory = NULL;
+        free_chunk(chunk);
+        return NULL;
+    }
+    chunk->mr = ibv_reg_mr(module->device->pd, chunk->memory, size, IBV_ACCESS_LOCAL_WRITE);
+    if (NULL == chunk->mr) {
+        if (ENOMEM == errno || EAGAIN == errno) {
+            ofo_device_say_locked_memory(module->device);
+        }
+        free_chunk(chunk);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        ofo_recv_t *recv = &chunk->recv[i];
+        recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = srq->index};
+        recv->sge = (struct ibv_sge){.addr = (uintptr_t) chunk->memory + (size_t) i * srq->size,
+                                     .length = srq->size,
+                                     .lkey = chunk->mr->lkey};
+        recv->base.des_segments = &recv->segment;
+        recv->base.des_segment_count = 1;
+        recv->base.order = srq->index;
+    }
+    return chunk;
+}
+
+/* Makes `count` more buffers and posts them. What the queue does not take stays unused. */
+static bool add_buffers(ofo_module_t *module, ofo_srq_t *srq, uint32_t count)
+{
+    ofo_chunk_t *chunk = make_chunk(module, srq, count);
+    uint32_t posted = 0;
+
+    if (NULL == chunk) {
+        return false;
+    }
+    chunk->next = srq->chunks;
+    srq->chunks = chunk;
+    while (posted < count) {
+        ofo_recv_t *recv = &chunk->recv[posted];
+        struct ibv_recv_wr wr = {.wr_id = (uintptr_t) &recv->work, .sg_list = &recv->sge, .num_sge = 1}, *wrong;
+        if (0 != ibv_post_srq_recv(srq->srq, &wr, &wrong)) {
+            break;
+        }
+        ++posted;
+    }
+    OFO_STORE(srq->buffers, srq->buffers + posted);
+    return posted == count;
+}
+
+static void arm_limit(ofo_srq_t *srq)
+{
+    struct ibv_srq_attr attr = {.srq_limit = srq->limit};
+
+    (void) ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT); /* without events the queue keeps its size */
+}
+
+void ofo_srq_limit_reached(ofo_srq_t *srq)
+{
+    uint32_t more = srq->buffers < srq->most - srq->buffers ? srq->buffers : srq->most - srq->buffers;
+
+    if (0 < more && add_buffers(srq->module, srq, more)) {
+        ++srq->module->count.srq_growths;
+        ofo_log(1, "%s: shared queue %u grows to %u buffers", srq->module->name, srq->index, srq->buffers);
+    }
+    if (srq->buffers < srq->most) {
+        arm_limit(srq);
+    }
+}
+
+/* Buffers that are collected before they are posted: never more than may be missing by the user's `low`. */
+static uint32_t batch_of(const ofo_srq_t *srq)
+{
+    uint32_t buffers = OFO_LOAD(srq->buffers), batch = (uint32_t) ((uint64_t) buffers * srq->slack / srq->most);
+
+    return batch < 1 ? 1 : batch < OFO_SRQ_BATCH ? batch : OFO_SRQ_BATCH;
+}
+
+/* Those the queue does not take now stay collected. */
+static void post_waiting(ofo_srq_t *srq)
+{
+    struct ibv_recv_wr *wrong = NULL;
+    uint32_t count = srq->waiting_count, first = count;
+
+    srq->waiting[count - 1].next = NULL;
+    if (0 != ibv_post_srq_recv(srq->srq, srq->waiting, &wrong)) {
+        first = NULL != wrong ? (uint32_t) (wrong - srq->waiting) : 0;
+    }
+    srq->waiting_count = count - first;
+    memmove(srq->waiting, srq->waiting + first, (count - first) * sizeof(srq->waiting[0]));
+    for (uint32_t i = 0; i + 1 < OFO_SRQ_BATCH; ++i) {
+        srq->waiting[i].next = &srq->waiting[i + 1];
+    }
+}
+
+void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv)
+{
+    struct ibv_recv_wr *wr;
+
+    if (OPAL_UNLIKELY(OFO_SRQ_BATCH == srq->waiting_count)) {
+        post_waiting(srq);
+        if (OFO_SRQ_BATCH == srq->waiting_count) {
+            return; /* a queue that takes nothing is of no use to anybody */
+        }
+    }
+    wr = &srq->waiting[srq->waiting_count++];
+    wr->wr_id = (uintptr_t) &recv->work;
+    wr->sg_list = &recv->sge;
+    wr->num_sge = 1;
+    if (srq->waiting_count >= batch_of(srq)) {
+        post_waiting(srq);
+    }
+}
+
+static int create(ofo_module_t *module, unsigned index)
+{
+    const ofo_queue_t *queue = &OFO.queues.queue[index];
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = queue->count, .max_sge = 1}};
+    ofo_srq_t *srq = calloc(1, sizeof(*srq));
+
+    if (NULL == srq) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    module->srq[index] = srq;
+    srq->module = module;
+    srq->index = (uint8_t) index;
+    srq->size = queue->size;
+    srq->most = queue->count;
+    srq->slack = queue->count - queue->low;
+    srq->limit = queue->limit;
+    for (uint32_t i = 0; i + 1 < OFO_SRQ_BATCH; ++i) {
+        srq->waiting[i].next = &srq->waiting[i + 1];
+    }
+    if (0 < module->device->attr.max_srq_wr && (int) srq->most > module->device->attr.max_srq_wr) {
+        srq->most = init.attr.max_wr = (uint32_t) module->device->attr.max_srq_wr;
+    }
+    init.srq_context = srq;
+    srq->srq = ibv_create_srq(module->device->pd, &init);
+    if (NULL == srq->srq || !add_buffers(module, srq, queue->start < srq->most ? queue->start : srq->most)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    if (srq->buffers < srq->most) {
+        arm_limit(srq);
+    }
+    return OPAL_SUCCESS;
+}
+
+int ofo_srqs_create(ofo_module_t *module)
+{
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        if ('S' == OFO.queues.queue[i].type && OPAL_SUCCESS != create(module, i)) {
+            return OPAL_ERR_OUT_OF_RESOURCE;
+        }
+    }
+    return OPAL_SUCCESS;
+}
+
+unsigned ofo_srqs_buffers_max(const ofo_module_t *module)
+{
+    unsigned sum = 0;
+
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        sum += NULL != module->srq[i] ? module->srq[i]->most : 0;
+    }
+    return sum;
+}
+
+void ofo_srqs_destroy(ofo_module_t *module)
+{
+    for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {
+        ofo_srq_t *srq = module->srq[i];
+        if (NULL == srq || (NULL != srq->srq && 0 != ibv_destroy_srq(srq->srq))) {
+            continue; /* a queue pair still uses it: its memory stays */
+        }
+        while (NULL != srq->chunks) {
+            ofo_chunk_t *chunk = srq->chunks;
+            srq->chunks = chunk->next;
+            free_chunk(chunk);
+        }
+        free(srq);
+        module->srq[i] = NULL;
+    }
+}
