@@ -34,6 +34,7 @@ int ofo_module_init(ofo_module_t *module);
 void ofo_module_destroy(ofo_module_t *module);
 void ofo_module_set_functions(mca_btl_base_module_t *super);
 ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload);
+ofo_frag_t *ofo_frag_alloc_from(ofo_module_t *module, unsigned list);
 
 /* btl_openib_peer.c */
 /* The peer of that name, created if need be. NULL: it has no rail to us. Locks: peers_lock.
@@ -62,6 +63,32 @@ void ofo_credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* Tells the peer about posted receive buffers if it is due. Locks: takes ep->lock. */
 void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index);
 
+/* A message of the BTL itself; it has no callback. */
+int ofo_send_own(ofo_endpoint_t *ep, ofo_frag_t *frag, uint8_t tag);
+
+/* btl_openib_coalesce.c */
+/* Replaces what waits at the head of a list by a carrier, if two or more fit. Locks: ep->lock held. */
+void ofo_coalesce(ofo_endpoint_t *ep, unsigned index);
+/* Completes each part, and gives the carrier back. Context: as ofo_send_complete. */
+void ofo_parts_complete(ofo_frag_t *carrier, int status);
+void ofo_parts_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t *bytes, size_t length);
+
+/* btl_openib_ring.c */
+uint32_t ofo_ring_slot_size(void);
+/* Memory of the ring the peer writes into. Context: service. */
+int ofo_ring_create(ofo_qpset_t *qps);
+void ofo_ring_destroy(ofo_qpset_t *qps);
+/* Context of the next four: progress. */
+void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps);
+void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen);
+int ofo_rings_poll(ofo_module_t *module);
+/* Hands up what is complete and stops polling. The queue pairs are drained. */
+void ofo_ring_drain(ofo_qpset_t *qps);
+/* The peer's ring. */
+void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length);
+void ofo_ring_prepare(ofo_qpset_t *qps, ofo_frag_t *frag, struct ibv_sge *sge, struct ibv_send_wr *wr);
+void ofo_ring_posted(ofo_qpset_t *qps);
+
 /* btl_openib_rdma.c */
 int ofo_put(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *local_address, uint64_t remote_address,
             mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
@@ -81,6 +108,10 @@ void ofo_rdma_abandon(ofo_rdma_t *rdma);
 /* btl_openib_recv.c */
 /* `qpn`: of the queue pair, as the completion names it; tells the sender on a shared queue. */
 void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn);
+/* A message that arrived, checked for length: its credits and its payload. `length` with the header. */
+void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, ofo_data_hdr_t *hdr, uint32_t length);
+/* Payload to the callback of its tag. */
+void ofo_recv_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t tag, void *bytes, size_t length);
 /* The queue pair a receive came by; NULL: none we know. */
 ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn);
 int ofo_recv_post(ofo_qpset_t *qps, ofo_recv_t *recv);
@@ -189,6 +220,14 @@ static inline void ofo_post_unlock(ofo_endpoint_t *ep, bool gate)
     if (OPAL_UNLIKELY(gate)) {
         pthread_mutex_unlock(&ep->gate_lock);
     }
+}
+
+/* Slots of the eager ring go back with any message; in one of their own never for the last credit, which is for
+ * credits. Locks: ep->lock held. */
+static inline bool ofo_ring_must_return(const ofo_qpset_t *qps)
+{
+    return qps->ring_in.is_open && 2 * qps->ring_in.owed >= qps->ring_in.slots
+           && (qps->qp[0].shared || ofo_credits_may_send(&qps->qp[0].credits));
 }
 
 static inline bool ofo_poll_try_lock(ofo_module_t *module)

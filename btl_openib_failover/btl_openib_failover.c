@@ -138,6 +138,7 @@ static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
         for (unsigned i = 0; i < qps->nqp; ++i) {
             ctl.counts.n_send[i] = qps->qp[i].n_send;
         }
+        ctl.counts.n_eager = qps->n_eager;
         qps->fencing = false;
     }
     OPAL_THREAD_LOCK(&ep->lock);
@@ -150,6 +151,7 @@ static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 void ofo_drain_check(ofo_qpset_t *qps)
 {
     if (qps->fencing && is_drained(qps)) {
+        ofo_ring_drain(qps); /* nothing more comes in (A4) */
         drain_end(qps->ep, qps, qps->gen);
     }
 }

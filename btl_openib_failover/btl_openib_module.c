@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAG_ALIGN = 64, FRAGS_FIRST = 8, FRAGS_MORE = 32 };
+enum { FRAG_ALIGN = 64, FRAGS_FIRST = 8, FRAGS_MORE = 32, RING_ROOM = 16 /* the footer of an eager ring */ };
 
 OBJ_CLASS_INSTANCE(ofo_frag_t, mca_btl_base_descriptor_t, NULL, NULL);
 OBJ_CLASS_INSTANCE(ofo_rdma_t, opal_free_list_item_t, NULL, NULL);
@@ -42,19 +42,25 @@ static int rdma_init(opal_free_list_item_t *item, void *context)
     return OPAL_SUCCESS;
 }
 
+ofo_frag_t *ofo_frag_alloc_from(ofo_module_t *module, unsigned list)
+{
+    ofo_frag_t *frag = (ofo_frag_t *) opal_free_list_get(&module->frags[list]);
+
+    if (OPAL_LIKELY(NULL != frag)) {
+        frag->is_sendi = false;
+        frag->parts = NULL;
+        frag->base.des_cbfunc = NULL;
+    }
+    return frag;
+}
+
 ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload)
 {
     int list = ofo_queues_find(&OFO.queues, (uint32_t) (payload + sizeof(ofo_data_hdr_t)));
-    ofo_frag_t *frag;
+    ofo_frag_t *frag = OPAL_LIKELY(0 <= list) ? ofo_frag_alloc_from(module, (unsigned) list) : NULL;
 
-    if (OPAL_UNLIKELY(0 > list)) {
-        return NULL;
-    }
-    frag = (ofo_frag_t *) opal_free_list_get(&module->frags[list]);
     if (OPAL_LIKELY(NULL != frag)) {
         frag->segment.seg_len = payload;
-        frag->is_sendi = false;
-        frag->base.des_cbfunc = NULL;
     }
     return frag;
 }
@@ -191,12 +197,15 @@ static void dump_counters(const ofo_module_t *module)
     opal_output(0,
                 "bfo: %s: sends %llu, immediate %llu, puts %llu (%llu bytes), gets %llu (%llu bytes), receives %llu, "
                 "queued %llu + %llu, credit messages %llu, bad %llu, connects %llu, errors %llu, "
+                "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, "
                 "control in %llu out %llu dropped %llu refused %llu",
                 module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
                 (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes,
                 (unsigned long long) c->receives, (unsigned long long) c->queued_sends,
                 (unsigned long long) c->queued_rdma, (unsigned long long) c->credit_messages,
                 (unsigned long long) c->bad_messages, (unsigned long long) c->connects, (unsigned long long) c->errors,
+                (unsigned long long) c->srq_growths, (unsigned long long) c->coalesced, (unsigned long long) c->carriers,
+                (unsigned long long) c->ring_sends, (unsigned long long) c->ring_receives,
                 (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out, (unsigned long long) c->ctl_dropped,
                 (unsigned long long) c->ctl_refused);
 }
@@ -240,6 +249,7 @@ void ofo_module_destroy(ofo_module_t *module)
     free_sets(module);
     ofo_ud_destroy(module);
     ofo_srqs_destroy(module);
+    free(module->ring);
     ofo_qpmap_free(&module->qpmap);
     for (int i = 0; i < module->cq_count; ++i) {
         ibv_destroy_cq(module->cq[i]);
@@ -289,7 +299,7 @@ static int init_lists(ofo_module_t *module)
     for (unsigned i = 0; i < OFO.queues.count; ++i) {
         if (OPAL_SUCCESS
             != opal_free_list_init(&module->frags[i], sizeof(ofo_frag_t), FRAG_ALIGN, OBJ_CLASS(ofo_frag_t),
-                                   OFO.queues.queue[i].size, FRAG_ALIGN, FRAGS_FIRST, -1, FRAGS_MORE, mpool,
+                                   OFO.queues.queue[i].size + RING_ROOM, FRAG_ALIGN, FRAGS_FIRST, -1, FRAGS_MORE, mpool,
                                    MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, &index[i])) {
             return OPAL_ERR_OUT_OF_RESOURCE;
         }
@@ -331,6 +341,11 @@ int ofo_module_init(ofo_module_t *module)
         OBJ_CONSTRUCT(&module->frags[i], opal_free_list_t);
     }
     OBJ_CONSTRUCT(&module->rdmas, opal_free_list_t);
+    module->use_eager_rdma = 1 == OFO.params.use_eager_rdma;
+    module->ring = calloc(OFO.params.max_eager_rdma + 1, sizeof(*module->ring));
+    if (NULL == module->ring) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
     module->random = OFO.record.incarnation ^ (uint32_t) (module->port_index * 64 + module->lane);
     ofo_module_set_functions(&module->super);
     ofo_ext_fill(module);

@@ -65,6 +65,12 @@ static const param_t table[] = {
     NUMBER("cq_size", cq_size, 4096, 6, "Entries of a completion queue; another one is made when it is full"),
     NUMBER("connect_timeout", connect_timeout, 5, 6, "Seconds until a rail that does not connect is given up"),
     NUMBER("time_wait", time_wait, 5, 7, "Seconds a dead queue pair keeps its number"),
+    SIGNED("use_eager_rdma", use_eager_rdma, -1, 4,
+           "Write small messages into a ring that the peer polls: 0 no, 1 yes, -1 as the device is faster"),
+    NUMBER("eager_rdma_num", eager_rdma_num, 16, 6, "Slots of an eager RDMA ring; one holds a message of the first receive queue"),
+    NUMBER("eager_rdma_threshold", eager_rdma_threshold, 16, 6, "Messages from a peer until a ring is made for it"),
+    NUMBER("max_eager_rdma", max_eager_rdma, 16, 6, "Peers that get a ring, for each port"),
+    TRUTH("use_message_coalescing", use_message_coalescing, 1, 4, "Small messages that have to wait travel together"),
     SIGNED("want_fork_support", want_fork_support, 1, 4,
            "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
     TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device"),
@@ -86,7 +92,6 @@ static const struct {
     {"connect_udcm_timeout", "see btl_openib_connect_timeout"},
     {"connect_udcm_max_retry", "see btl_openib_connect_timeout"},
     {"memalign", "memory is not aligned for the application"},
-    {"use_message_coalescing", "messages are not coalesced"},
     {"apm_over_lids", "path migration is not used: rails fail over"},
     {"apm_over_ports", "path migration is not used: rails fail over"},
 };
@@ -162,6 +167,9 @@ static int check_numbers(void)
         {"cq_size", p->cq_size, 64, 1u << 22},
         {"connect_timeout", p->connect_timeout, 1, 3600},
         {"time_wait", p->time_wait, 0, 3600},
+        {"eager_rdma_num", p->eager_rdma_num, 2, OFO_RING_SLOTS_MAX},
+        {"eager_rdma_threshold", p->eager_rdma_threshold, 1, 1u << 30},
+        {"max_eager_rdma", p->max_eager_rdma, 0, 65536},
         {"gid_prefix_len", p->gid_prefix_len, 0, 127},
     };
 

@@ -20,6 +20,16 @@ static void proof_completed(ofo_qpset_t *qps)
     }
 }
 
+static void count_sent(ofo_qpset_t *qps, const ofo_frag_t *frag)
+{
+    if (frag->in_ring) {
+        ++qps->n_eager;
+    } else {
+        ++qps->qp[frag->work.qp].n_send;
+    }
+    ++qps->n_ok;
+}
+
 static void send_completed(ofo_work_t *work)
 {
     ofo_frag_t *frag = (ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work));
@@ -29,8 +39,7 @@ static void send_completed(ofo_work_t *work)
     OPAL_THREAD_LOCK(&ep->lock);
     ++qps->qp[work->qp].sq_free;
     OPAL_THREAD_UNLOCK(&ep->lock);
-    ++qps->qp[work->qp].n_send;
-    ++qps->n_ok;
+    count_sent(qps, frag);
     ofo_send_complete(frag, OPAL_SUCCESS);
     ofo_pending_flush(ep);
 }
@@ -54,7 +63,7 @@ static void return_completed(ofo_work_t *work)
     qps->qp[work->qp].is_returning = false;
     ++qps->qp[work->qp].n_send;
     ++qps->n_ok;
-    if (ofo_credits_must_return(&qps->qp[work->qp].credits)) {
+    if (ofo_credits_must_return(&qps->qp[work->qp].credits) || ofo_ring_must_return(qps)) {
         ofo_credits_return(qps->ep, qps, work->qp);
     }
 }
@@ -125,6 +134,9 @@ static void handle_mail(ofo_module_t *module)
         case OFO_MAIL_LAST_WQE:
             ofo_drain_last_wqe(mail->ep, mail->gen);
             break;
+        case OFO_MAIL_RING:
+            ofo_ring_open(module, mail->ep, mail->gen);
+            break;
         case OFO_MAIL_FENCED:
             ofo_fence_done_again(mail->ep, mail->gen);
             break;
@@ -184,6 +196,9 @@ int ofo_module_progress(ofo_module_t *module)
     }
     if (OPAL_UNLIKELY(0 != module->stash_count)) {
         count = handle_stash(module);
+    }
+    if (0 != module->ring_count) {
+        count += ofo_rings_poll(module);
     }
     count += poll_cqs(module);
     ofo_poll_unlock(module);

@@ -322,6 +322,7 @@ void ofo_qpset_destroy(ofo_qpset_t *qps)
             ibv_destroy_qp(qps->qp[i].qp);
         }
     }
+    ofo_ring_destroy(qps);
     if (NULL != qps->mr) {
         ibv_dereg_mr(qps->mr);
     }

@@ -58,7 +58,9 @@ static void finish(ofo_rdma_t *rdma)
     --ep->rdma_out;
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (NULL != rdma->cbfunc) {
+        ep->behind_put = IBV_WR_RDMA_WRITE == rdma->opcode;
         rdma->cbfunc(&module->super, ep, rdma->local, rdma->local_handle, rdma->cbcontext, rdma->cbdata, rdma->status);
+        ep->behind_put = false;
     }
     opal_free_list_return(&module->rdmas, &rdma->super);
 }

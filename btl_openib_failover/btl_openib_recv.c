@@ -20,18 +20,30 @@ int ofo_recv_post(ofo_qpset_t *qps, ofo_recv_t *recv)
     return rc;
 }
 
-/* True if the message gave credits. */
+/* Locks: ep->lock held. */
+static bool gain_slots(ofo_ring_out_t *out, int32_t slots)
+{
+    if (out->free + slots > out->slots) {
+        return false;
+    }
+    out->free += slots;
+    return true;
+}
+
+/* True if the message gave credits or slots. */
 static bool take_credits(ofo_endpoint_t *ep, ofo_qpset_t *qps, const ofo_data_hdr_t *hdr)
 {
-    bool valid = false;
+    bool valid = true;
 
-    if (0 == hdr->credits) {
+    if (0 == hdr->credits && 0 == hdr->slots) {
         return false;
     }
     OPAL_THREAD_LOCK(&ep->lock);
-    if (hdr->credit_qp < qps->nqp && !qps->qp[hdr->credit_qp].shared) {
-        valid = ofo_credits_gain(&qps->qp[hdr->credit_qp].credits, ntohs(hdr->credits));
+    if (0 != hdr->credits) {
+        valid = hdr->credit_qp < qps->nqp && !qps->qp[hdr->credit_qp].shared
+                && ofo_credits_gain(&qps->qp[hdr->credit_qp].credits, ntohs(hdr->credits));
     }
+    valid = valid && gain_slots(&qps->ring_out, ntohs(hdr->slots));
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (!valid) {
         ++ep->module->count.bad_messages;
@@ -39,21 +51,52 @@ static bool take_credits(ofo_endpoint_t *ep, ofo_qpset_t *qps, const ofo_data_hd
     return valid;
 }
 
-static void hand_up(ofo_module_t *module, ofo_recv_t *recv, ofo_data_hdr_t *hdr, uint32_t length)
+void ofo_recv_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t tag, void *bytes, size_t length)
 {
-    mca_btl_active_message_callback_t *callback;
+    mca_btl_active_message_callback_t *callback
+        = MCA_BTL_TAG_MAX > tag ? &mca_btl_base_active_message_trigger[tag] : NULL;
 
-    if (OFO_TAG_RETURN == hdr->tag) {
-        return;
-    }
-    callback = MCA_BTL_TAG_MAX > hdr->tag ? &mca_btl_base_active_message_trigger[hdr->tag] : NULL;
     if (OPAL_UNLIKELY(NULL == callback || NULL == callback->cbfunc)) {
         ++module->count.bad_messages;
         return;
     }
-    recv->segment.seg_addr.pval = hdr + 1;
-    recv->segment.seg_len = length - sizeof(*hdr);
-    callback->cbfunc(&module->super, hdr->tag, &recv->base, callback->cbdata);
+    recv->segment.seg_addr.pval = bytes;
+    recv->segment.seg_len = length;
+    callback->cbfunc(&module->super, tag, &recv->base, callback->cbdata);
+}
+
+static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, ofo_data_hdr_t *hdr, size_t length)
+{
+    switch (hdr->tag) {
+    case OFO_TAG_RETURN:
+        break;
+    case OFO_TAG_RING:
+        ofo_ring_announced(qps, hdr + 1, length);
+        break;
+    case OFO_TAG_MANY:
+        ofo_parts_deliver(module, recv, (uint8_t *) (hdr + 1), length);
+        break;
+    default:
+        ofo_recv_deliver(module, recv, hdr->tag, hdr + 1, length);
+    }
+}
+
+void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, ofo_data_hdr_t *hdr, uint32_t length)
+{
+    ofo_endpoint_t *ep = qps->ep;
+    bool gained = take_credits(ep, qps, hdr);
+
+    hand_up(module, qps, recv, hdr, length - sizeof(*hdr));
+    if (OPAL_UNLIKELY(ep->qps != qps) && !qps->told_first_recv) {
+        qps->told_first_recv = true;
+        ofo_tell_service(ep, OFO_MAIL_FIRST_RECV, qps->gen, NULL, NULL);
+    }
+    if (gained) {
+        ofo_pending_flush(ep);
+        if (OPAL_UNLIKELY(ofo_ring_must_return(qps))) {
+            ofo_credits_return(ep, qps, 0);
+        }
+    }
 }
 
 /* The buffer goes back at once: its payload was consumed in the callback. */
@@ -87,7 +130,6 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
     ofo_data_hdr_t *hdr = (ofo_data_hdr_t *) (uintptr_t) recv->sge.addr;
     ofo_endpoint_t *ep;
     ofo_qpset_t *qps;
-    bool gained = false;
 
     if (OPAL_UNLIKELY(NULL == qp)) {
         ++module->count.bad_messages;
@@ -107,16 +149,11 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
         ++module->count.bad_messages;
     } else {
         ++module->count.receives;
-        gained = take_credits(ep, qps, hdr);
-        hand_up(module, recv, hdr, length);
-    }
-    if (OPAL_UNLIKELY(ep->qps != qps) && !qps->told_first_recv) {
-        qps->told_first_recv = true;
-        ofo_tell_service(ep, OFO_MAIL_FIRST_RECV, qps->gen, NULL, NULL);
+        ofo_recv_message(module, qps, recv, hdr, length);
     }
     post_again(module, ep, qps, recv);
-    if (gained) {
-        ofo_pending_flush(ep);
+    if (OPAL_UNLIKELY(module->use_eager_rdma && qps->n_received == OFO.params.eager_rdma_threshold)) {
+        ofo_ring_ask(module, qps);
     }
     if (OPAL_UNLIKELY(qps->fencing)) {
         ofo_drain_check(qps);

@@ -27,9 +27,18 @@ bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc)
     return OFO_GATE_UP == ep->gate && !ep->qps->failed;
 }
 
-static bool may_post(const ofo_qp_t *qp)
+/* Through the eager ring of the rail's first queue pair? */
+static bool may_use_ring(const ofo_qpset_t *qps, unsigned index, const ofo_frag_t *frag)
 {
-    return 0 < qp->sq_free && (qp->shared || ofo_credits_may_send(&qp->credits));
+    return 0 == index && 0 < qps->ring_out.free && !frag->by_send;
+}
+
+static bool may_post(const ofo_qpset_t *qps, unsigned index, const ofo_frag_t *frag)
+{
+    const ofo_qp_t *qp = &qps->qp[index];
+
+    return 0 < qp->sq_free
+           && (qp->shared || ofo_credits_may_send(&qp->credits) || may_use_ring(qps, index, frag));
 }
 
 /* Credits for this queue pair, or for another one that owes some: whatever travels takes them along. */
@@ -40,6 +49,8 @@ static void piggyback(ofo_qpset_t *qps, unsigned index, ofo_data_hdr_t *hdr)
         hdr->credit_qp = (uint8_t) i;
     }
     hdr->credits = htons(ofo_credits_take_owed(&qps->qp[hdr->credit_qp].credits));
+    hdr->slots = htons((uint16_t) qps->ring_in.owed);
+    qps->ring_in.owed = 0;
 }
 
 /* Posts; the caller has checked slots and credits. Locks: ep->lock held. */
@@ -59,8 +70,11 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
     frag->work.qp = (uint8_t) index;
     frag->work.qps = qps;
     frag->hdr->flags = frag->hdr->pad = 0;
-    frag->hdr->pad2 = 0;
     piggyback(qps, index, frag->hdr);
+    frag->in_ring = may_use_ring(qps, index, frag);
+    if (frag->in_ring) {
+        ofo_ring_prepare(qps, frag, &sge, &wr);
+    }
     if (sge.length <= qp->inline_max) {
         wr.send_flags |= IBV_SEND_INLINE;
     }
@@ -68,7 +82,10 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
         return OPAL_ERROR;
     }
     --qp->sq_free;
-    if (!qp->shared) {
+    if (frag->in_ring) {
+        ofo_ring_posted(qps);
+        ++qps->module->count.ring_sends;
+    } else if (!qp->shared) {
         ofo_credits_use(&qp->credits);
     }
     return OPAL_SUCCESS;
@@ -96,9 +113,10 @@ static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
     int rc;
 
     frag->ep = ep;
+    frag->by_send = ep->behind_put;
     gate = ofo_post_lock(ep);
     if (OPAL_LIKELY(ofo_gate_admits(ep, &start, &rc)) && opal_list_is_empty(&ep->pending[index])
-        && may_post(&ep->qps->qp[index])) {
+        && may_post(ep->qps, index, frag)) {
         if (OPAL_LIKELY(OPAL_SUCCESS == post_message(ep->qps, index, frag))) {
             ++ep->sends_out;
             ofo_post_unlock(ep, gate);
@@ -125,6 +143,12 @@ int ofo_send(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descri
 
     frag->hdr->tag = tag;
     ++ep->module->count.sends;
+    return submit(ep, frag);
+}
+
+int ofo_send_own(ofo_endpoint_t *ep, ofo_frag_t *frag, uint8_t tag)
+{
+    frag->hdr->tag = tag;
     return submit(ep, frag);
 }
 
@@ -173,6 +197,10 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
     ofo_module_t *module = ep->module;
     uint32_t flags = frag->base.des_flags;
 
+    if (NULL != frag->parts) {
+        ofo_parts_complete(frag, status);
+        return;
+    }
     OPAL_THREAD_LOCK(&ep->lock);
     --ep->sends_out;
     OPAL_THREAD_UNLOCK(&ep->lock);
@@ -193,8 +221,14 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
 static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        while (!qps->failed && !opal_list_is_empty(&ep->pending[i]) && may_post(&qps->qp[i])) {
-            ofo_frag_t *frag = (ofo_frag_t *) opal_list_get_first(&ep->pending[i]);
+        while (!qps->failed && !opal_list_is_empty(&ep->pending[i])
+               && may_post(qps, i, (ofo_frag_t *) opal_list_get_first(&ep->pending[i]))) {
+            ofo_frag_t *frag;
+            ofo_coalesce(ep, i);
+            frag = (ofo_frag_t *) opal_list_get_first(&ep->pending[i]);
+            if (OPAL_UNLIKELY(!may_post(qps, i, frag))) {
+                break; /* a part that must go as a send binds all of them */
+            }
             if (OPAL_SUCCESS != post_message(qps, i, frag)) {
                 post_refused(ep, qps);
                 return;
@@ -242,13 +276,15 @@ static void credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
                              .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
 
-    if (!qps->failed && !qp->is_returning && ofo_credits_must_return(&qp->credits)) {
-        *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN,
-                                            .credit_qp = (uint8_t) index,
-                                            .credits = htons(ofo_credits_take_owed(&qp->credits))};
+    if (!qps->failed && !qp->is_returning
+        && ((!qp->shared && ofo_credits_must_return(&qp->credits)) || (0 == index && ofo_ring_must_return(qps)))) {
+        *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN};
+        piggyback(qps, index, qp->returns_hdr);
         if (0 == ibv_post_send(qp->qp, &wr, &wrong)) {
             qp->is_returning = true;
-            ofo_credits_use(&qp->credits);
+            if (!qp->shared) {
+                ofo_credits_use(&qp->credits);
+            }
             ++ep->module->count.credit_messages;
         } else {
             post_refused(ep, qps);

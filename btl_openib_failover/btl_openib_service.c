@@ -159,6 +159,12 @@ static void handle_mail(ofo_mail_t *mail)
     case OFO_MAIL_CTL:
         ofo_rail_message(ep, &mail->ctl);
         break;
+    case OFO_MAIL_RING:
+        if (current && OFO_ST_UP == ep->fsm.state && NULL != ep->building) {
+            (void) ofo_ring_create(ep->building);
+        }
+        ofo_tell_progress(ep->module, OFO_MAIL_RING, ep, mail->gen, NULL, NULL);
+        break;
     case OFO_MAIL_SEND:
         ofo_ud_send(ep, &mail->ctl);
         break;

@@ -66,13 +66,18 @@ typedef struct {
     uint8_t credit_qp; /* queue pair index the credits belong to */
     uint8_t pad;
     uint16_t credits;  /* returned receive buffers, network byte order */
-    uint16_t pad2;
+    uint16_t slots;    /* returned slots of the eager ring, network byte order */
 } ofo_data_hdr_t;
 
-#define OFO_TAG_RETURN MCA_BTL_TAG_BTL
+/* Messages of our own; no callback is ever registered for them. */
+enum {
+    OFO_TAG_RETURN = MCA_BTL_TAG_BTL, /* nothing but the header */
+    OFO_TAG_RING,                     /* where an eager ring is */
+    OFO_TAG_MANY                      /* coalesced messages */
+};
 
 /* A message to send. Descriptor first: the PML holds it as such. On a pending list through base.super. */
-typedef struct {
+typedef struct ofo_frag {
     mca_btl_base_descriptor_t base;
     mca_btl_base_segment_t segment; /* behind the header */
     ofo_work_t work;
@@ -80,7 +85,11 @@ typedef struct {
     uint32_t lkey;
     uint8_t list;        /* free list and queue index by size */
     bool is_sendi;       /* the PML has no descriptor; errors go to failed_frag */
+    bool by_send;        /* never through the eager ring */
+    bool in_ring;        /* posted as a write into the eager ring */
     ofo_endpoint_t *ep;
+    struct ofo_frag *parts;     /* of a carrier: the messages it holds; else NULL */
+    struct ofo_frag *next_part; /* in its carrier */
 } ofo_frag_t;
 OBJ_CLASS_DECLARATION(ofo_frag_t);
 
@@ -148,6 +157,28 @@ typedef struct {
     ofo_data_hdr_t *returns_hdr; /* registered with the receive buffers */
 } ofo_qp_t;
 
+#define OFO_RING_SLOTS_MAX 4096
+
+/* The eager ring the peer writes into. */
+typedef struct {
+    uint8_t *memory; /* made by service; NULL: none */
+    struct ibv_mr *mr;
+    uint32_t slots, head;
+    uint8_t turn;    /* of the next message */
+    bool is_open;    /* polled; context: progress */
+    uint32_t owed;   /* slots consumed and not told; lock: ep->lock */
+    ofo_recv_t recv; /* what callbacks get */
+} ofo_ring_in_t;
+
+/* The one of the peer we write into; lock: ep->lock. */
+typedef struct {
+    uint64_t address;
+    uint32_t rkey;
+    uint32_t next;
+    int32_t slots, free; /* 0 slots: none */
+    uint8_t turn;
+} ofo_ring_out_t;
+
 /* The queue pairs of one generation of one rail. Built by service, handed to progress by OFO_MAIL_UP. */
 struct ofo_qpset {
     ofo_module_t *module;
@@ -166,8 +197,12 @@ struct ofo_qpset {
     bool fencing;        /* the fence waits for the last completions */
     bool told_first_recv;
     int poison_status;   /* unused unless the first error was a poison */
-    uint64_t n_ok;       /* completed SENDs */
+    uint64_t n_ok;       /* completed SENDs and eager WRITEs */
     uint64_t n_received;
+    uint16_t n_eager, n_eager_recv; /* completed eager WRITEs, slots consumed */
+    bool ring_asked;
+    ofo_ring_in_t ring_in;
+    ofo_ring_out_t ring_out;
     uint64_t destroy_at; /* ms; end of the time-wait */
     ofo_qpset_t *next;   /* module's graveyard */
 };
@@ -205,6 +240,7 @@ typedef enum {
     OFO_MAIL_FENCE_DONE, /* `qps` is silent; `ctl.counts` are its counts */
     OFO_MAIL_FENCE,      /* the PML learnt that `gen` is dead at the peer */
     OFO_MAIL_CTL,        /* control message for this endpoint that came by another way */
+    OFO_MAIL_RING,       /* make an eager ring; and back: it is made, or cannot be */
     OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module's UD queue pair */
     /* to progress */
     OFO_MAIL_UP,         /* `qps` carries data */
@@ -263,6 +299,7 @@ struct mca_btl_base_endpoint_t {
     opal_list_t pending_rdma;
     uint32_t sends_out;     /* accepted, callback not run */
     uint32_t rdma_out;
+    bool behind_put;        /* the callback of a put runs: its FIN goes as a send */
 
     /* service */
     ofo_fsm_t fsm;
@@ -321,6 +358,8 @@ typedef struct {
     uint64_t ctl_in, ctl_out, ctl_dropped, ctl_refused;
     uint64_t connects, errors;
     uint64_t srq_growths;
+    uint64_t coalesced, carriers; /* messages that travelled with others, and what they travelled in */
+    uint64_t ring_sends, ring_receives;
 } ofo_counters_t;
 
 struct ofo_module {
@@ -351,6 +390,9 @@ struct ofo_module {
     ofo_srq_t *srq[OFO_MAX_QPS]; /* NULL: a queue per peer */
     ofo_qpmap_t qpmap;           /* number -> ofo_qp_t, of queue pairs with a shared queue */
     uint32_t max_message; /* bytes of one RDMA part */
+    bool use_eager_rdma;
+    ofo_qpset_t **ring;   /* sets whose eager rings are polled; max_eager_rdma places */
+    unsigned ring_count, rings_asked;
     unsigned idle_polls;
     ofo_mailbox_t inbox;
     ofo_counters_t count;
@@ -387,6 +429,9 @@ typedef struct {
     unsigned time_wait;       /* s */
     unsigned gid_prefix_len;
     int want_fork_support;
+    int use_eager_rdma; /* -1: as measured on the device */
+    unsigned eager_rdma_num, eager_rdma_threshold, max_eager_rdma;
+    bool use_message_coalescing;
     bool warn_no_device;
     bool allow_ib;
     unsigned verbose;

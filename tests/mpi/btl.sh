@@ -63,3 +63,18 @@ cut_stream() {
     rails_carried 100000 "$rails"
     note "rail $cut of $rails cut, $n ranks, to $max bytes $*: $(tail -n 1 "$log")"
 }
+
+# fault_stream RULE MAX mpirun-arguments...: under pml bfo on two rails a verified stream outlives one fault of softrail.
+fault_stream() {
+    local rule=$1 max=$2
+    shift 2
+    echo "$rule" >"$TEST_TMP/plan"
+    BTL_ARGS=(--mca pml bfo --mca btl openib,self)
+    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 "$@" "$STREAM" -s 1 -m "$max" || { show_log; fail "$rule, to $max bytes, $*"; }
+    grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$rule: the stream did not verify"; }
+    grep -q ' (openib) to .* lost' "$TEST_TMP/log" || { show_log; fail "$rule: no rail was lost, so nothing was tested"; }
+    note "$rule, to $max bytes $*: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+}
+
+# counted "PATTERN": a counter line of the BTL (btl_openib_verbose 1) has it, in some rank on some rail.
+counted() { grep -qE "bfo: sr[0-9]+:1: .*$1" "$TEST_TMP/log" || { show_log; fail "no rank counted '$1'"; }; }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Small messages that wait for a slot or a credit travel together: copied one behind the other into a carrier, a
+ * fragment of our own. Its completion, good or bad, is that of each of its parts; the parts come back one by one,
+ * exactly once. See DESIGN.txt 4 (B1) and 15.
+ */
+#include "btl_openib.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+/* In front of each part; the next one begins at the next multiple of 8. */
+typedef struct {
+    uint8_t tag;
+    uint8_t pad[3];
+    uint32_t length; /* network byte order */
+} part_hdr_t;
+
+static size_t part_size(size_t length)
+{
+    return sizeof(part_hdr_t) + (length + 7) / 8 * 8;
+}
+
+/* How many messages at the head of the list one carrier holds. */
+static unsigned count_parts(ofo_endpoint_t *ep, unsigned index)
+{
+    size_t room = OFO.queues.queue[index].size - sizeof(ofo_data_hdr_t), used = 0;
+    unsigned count = 0;
+    ofo_frag_t *frag;
+
+    OPAL_LIST_FOREACH(frag, &ep->pending[index], ofo_frag_t)
+    {
+        used += part_size(frag->segment.seg_len);
+        if (used > room || NULL != frag->parts) {
+            break;
+        }
+        ++count;
+    }
+    return count;
+}
+
+static void add_part(ofo_frag_t *carrier, ofo_frag_t *frag)
+{
+    uint8_t *at = (uint8_t *) carrier->segment.seg_addr.pval + carrier->segment.seg_len;
+
+    *(part_hdr_t *) at = (part_hdr_t){.tag = frag->hdr->tag, .length = htonl((uint32_t) frag->segment.seg_len)};
+    memcpy(at + sizeof(part_hdr_t), frag->segment.seg_addr.pval, frag->segment.seg_len);
+    carrier->segment.seg_len += part_size(frag->segment.seg_len);
+    carrier->by_send |= frag->by_send;
+}
+
+void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
+{
+    unsigned count = OFO.params.use_message_coalescing ? count_parts(ep, index) : 0;
+    ofo_frag_t *carrier, **tail;
+
+    if (2 > count) {
+        return;
+    }
+    carrier = ofo_frag_alloc_from(ep->module, index);
+    if (NULL == carrier) {
+        return; /* out of memory: one by one */
+    }
+    carrier->ep = ep;
+    carrier->hdr->tag = OFO_TAG_MANY;
+    carrier->base.order = (uint8_t) index;
+    carrier->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    carrier->by_send = false;
+    carrier->segment.seg_len = 0;
+    tail = &carrier->parts;
+    for (unsigned i = 0; i < count; ++i) {
+        ofo_frag_t *frag = (ofo_frag_t *) opal_list_remove_first(&ep->pending[index]);
+        add_part(carrier, frag);
+        frag->next_part = NULL;
+        *tail = frag;
+        tail = &frag->next_part;
+    }
+    opal_list_prepend(&ep->pending[index], &carrier->base.super.super);
+    ep->pending_count -= count - 1;
+    ep->module->count.coalesced += count;
+    ++ep->module->count.carriers;
+}
+
+/* A poison is one descriptor's: the first part's, for the carrier itself is nobody's; the others are recoverable. */
+void ofo_parts_complete(ofo_frag_t *carrier, int status)
+{
+    ofo_module_t *module = carrier->ep->module;
+    ofo_frag_t *frag = carrier->parts;
+
+    carrier->parts = NULL;
+    while (NULL != frag) {
+        ofo_frag_t *next = frag->next_part;
+        frag->work.qp = carrier->work.qp;
+        ofo_send_complete(frag, status);
+        status = OPAL_SUCCESS == status ? OPAL_SUCCESS : OPAL_ERROR;
+        frag = next;
+    }
+    opal_free_list_return(&module->frags[carrier->list], &carrier->base.super);
+}
+
+/* Lengths come from the wire: a part that does not fit ends the message. */
+void ofo_parts_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t *bytes, size_t length)
+{
+    size_t at = 0;
+
+    while (at < length) {
+        const part_hdr_t *part = (const part_hdr_t *) (bytes + at);
+        size_t size = sizeof(*part) <= length - at ? ntohl(part->length) : SIZE_MAX;
+        if (size > length - at - sizeof(*part)) {
+            ++module->count.bad_messages;
+            return;
+        }
+        ofo_recv_deliver(module, recv, part->tag, bytes + at + sizeof(*part), size);
+        at += part_size(size);
+    }
+}

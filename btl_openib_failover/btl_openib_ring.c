@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Eager RDMA: small messages written straight into a ring of slots in the receiver's memory, which it polls. A ring
+ * belongs to one queue pair, the first of its rail; a slot is taken when a work request is in hand, so what arrived is
+ * always a prefix. A message ends at the end of its slot; the last byte tells that it is there and of which turn of the
+ * ring. See DESIGN.txt 4 (B4, B9) and 15.
+ */
+#include "btl_openib.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RING_QP = 0, TURNS = 255, POLL_BATCH = 16 };
+
+/* Last 8 bytes of a slot. */
+typedef struct {
+    uint32_t length; /* header and payload, network byte order */
+    uint8_t pad[3];
+    uint8_t turn; /* 1 to TURNS: written last */
+} footer_t;
+
+/* OFO_TAG_RING: where the ring is. Network byte order. */
+typedef struct {
+    uint32_t address_high, address_low;
+    uint32_t rkey;
+    uint32_t slots;
+} ring_msg_t;
+
+static uint32_t round_up(uint32_t length)
+{
+    return (length + 7) / 8 * 8;
+}
+
+uint32_t ofo_ring_slot_size(void)
+{
+    return round_up(OFO.queues.queue[RING_QP].size) + (uint32_t) sizeof(footer_t);
+}
+
+/* ---- receiver ----------------------------------------------------------------------------------- */
+
+int ofo_ring_create(ofo_qpset_t *qps)
+{
+    ofo_ring_in_t *in = &qps->ring_in;
+    size_t size = (size_t) OFO.params.eager_rdma_num * ofo_ring_slot_size();
+
+    if (0 != posix_memalign((void **) &in->memory, 4096, size)) {
+        in->memory = NULL;
+        return -1;
+    }
+    memset(in->memory, 0, size);
+    in->mr = ibv_reg_mr(qps->module->device->pd, in->memory, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    if (NULL == in->mr) {
+        free(in->memory);
+        in->memory = NULL;
+        return -1; /* no ring: messages go on as sends */
+    }
+    in->slots = OFO.params.eager_rdma_num;
+    in->head = 0;
+    in->turn = 1;
+    in->recv.work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = RING_QP, .qps = qps};
+    in->recv.from = qps->ep;
+    in->recv.base.des_segments = &in->recv.segment;
+    in->recv.base.des_segment_count = 1;
+    in->recv.base.order = RING_QP;
+    return 0;
+}
+
+void ofo_ring_destroy(ofo_qpset_t *qps)
+{
+    if (NULL != qps->ring_in.mr) {
+        ibv_dereg_mr(qps->ring_in.mr);
+    }
+    free(qps->ring_in.memory);
+}
+
+/* A message from a peer that sends often: service makes a ring for it. */
+void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps)
+{
+    if (!qps->ring_asked && module->ring_count + module->rings_asked < OFO.params.max_eager_rdma && !qps->failed) {
+        qps->ring_asked = true;
+        ++module->rings_asked;
+        ofo_tell_service(qps->ep, OFO_MAIL_RING, qps->gen, NULL, NULL);
+    }
+}
+
+void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
+{
+    ofo_qpset_t *qps = ep->qps;
+    ofo_frag_t *frag;
+    ring_msg_t *msg;
+    uint64_t address;
+
+    --module->rings_asked;
+    if (NULL == qps || gen != qps->gen || qps->failed || NULL == qps->ring_in.memory) {
+        return;
+    }
+    frag = ofo_frag_alloc_from(module, RING_QP);
+    if (NULL == frag) {
+        return;
+    }
+    address = (uintptr_t) qps->ring_in.memory;
+    msg = frag->segment.seg_addr.pval;
+    *msg = (ring_msg_t){.address_high = htonl((uint32_t) (address >> 32)),
+                        .address_low = htonl((uint32_t) address),
+                        .rkey = htonl(qps->ring_in.mr->rkey),
+                        .slots = htonl(qps->ring_in.slots)};
+    frag->segment.seg_len = sizeof(*msg);
+    frag->base.order = RING_QP;
+    frag->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    qps->ring_in.is_open = true;
+    module->ring[module->ring_count++] = qps;
+    if (OPAL_SUCCESS != ofo_send_own(ep, frag, OFO_TAG_RING)) {
+        opal_free_list_return(&module->frags[frag->list], &frag->base.super);
+    }
+}
+
+/* The slot is free again: the peer learns it with a message, or when half of the ring is. */
+static void slot_done(ofo_qpset_t *qps)
+{
+    ofo_endpoint_t *ep = qps->ep;
+    bool due;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    ++qps->ring_in.owed;
+    due = ofo_ring_must_return(qps);
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (OPAL_UNLIKELY(due)) {
+        ofo_credits_return(ep, qps, RING_QP);
+    }
+}
+
+static void take(ofo_module_t *module, ofo_qpset_t *qps, footer_t *footer)
+{
+    ofo_ring_in_t *in = &qps->ring_in;
+    uint32_t length = ntohl(footer->length);
+
+    if (++in->head == in->slots) {
+        in->head = 0;
+        in->turn = (uint8_t) (in->turn % TURNS + 1);
+    }
+    ++qps->n_eager_recv;
+    ++qps->n_received;
+    if (OPAL_UNLIKELY(sizeof(ofo_data_hdr_t) > length || ofo_ring_slot_size() - sizeof(*footer) < length)) {
+        ++module->count.bad_messages;
+    } else {
+        ofo_data_hdr_t *hdr = (ofo_data_hdr_t *) ((uint8_t *) footer - round_up(length));
+        ++module->count.ring_receives;
+        ofo_recv_message(module, qps, &in->recv, hdr, length);
+    }
+    if (OPAL_LIKELY(!qps->failed)) {
+        slot_done(qps);
+    }
+}
+
+static int poll_ring(ofo_module_t *module, ofo_qpset_t *qps)
+{
+    ofo_ring_in_t *in = &qps->ring_in;
+    uint32_t size = ofo_ring_slot_size();
+    int count = 0;
+
+    for (; count < POLL_BATCH; ++count) {
+        footer_t *footer = (footer_t *) (in->memory + (size_t) (in->head + 1) * size - sizeof(*footer));
+        if (in->turn != __atomic_load_n(&footer->turn, __ATOMIC_ACQUIRE)) {
+            break;
+        }
+        take(module, qps, footer);
+    }
+    return count;
+}
+
+int ofo_rings_poll(ofo_module_t *module)
+{
+    int count = 0;
+
+    for (unsigned i = 0; i < module->ring_count; ++i) {
+        count += poll_ring(module, module->ring[i]);
+    }
+    return count;
+}
+
+void ofo_ring_drain(ofo_qpset_t *qps)
+{
+    ofo_module_t *module = qps->module;
+
+    if (!qps->ring_in.is_open) {
+        return;
+    }
+    while (0 < poll_ring(module, qps)) {
+    }
+    qps->ring_in.is_open = false;
+    for (unsigned i = 0; i < module->ring_count; ++i) {
+        if (qps == module->ring[i]) {
+            module->ring[i] = module->ring[--module->ring_count];
+            break;
+        }
+    }
+}
+
+/* ---- sender ------------------------------------------------------------------------------------- */
+
+/* Address and key are used for writes to that peer only, and its adapter checks them. */
+void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length)
+{
+    const ring_msg_t *msg = bytes;
+    ofo_ring_out_t *out = &qps->ring_out;
+    ofo_endpoint_t *ep = qps->ep;
+
+    if (sizeof(*msg) != length || OFO_RING_SLOTS_MAX < ntohl(msg->slots) || 0 == ntohl(msg->slots) || 0 != out->slots) {
+        ++qps->module->count.bad_messages;
+        return;
+    }
+    OPAL_THREAD_LOCK(&ep->lock);
+    out->address = (uint64_t) ntohl(msg->address_high) << 32 | ntohl(msg->address_low);
+    out->rkey = ntohl(msg->rkey);
+    out->next = 0;
+    out->turn = 1;
+    out->slots = out->free = (int32_t) ntohl(msg->slots);
+    OPAL_THREAD_UNLOCK(&ep->lock);
+}
+
+/* The footer goes behind the payload in the fragment's buffer. Locks: ep->lock held. */
+void ofo_ring_prepare(ofo_qpset_t *qps, ofo_frag_t *frag, struct ibv_sge *sge, struct ibv_send_wr *wr)
+{
+    ofo_ring_out_t *out = &qps->ring_out;
+    uint32_t length = sge->length, padded = round_up(length), size = ofo_ring_slot_size();
+    footer_t *footer = (footer_t *) ((uint8_t *) frag->hdr + padded);
+
+    memset((uint8_t *) frag->hdr + length, 0, padded - length);
+    *footer = (footer_t){.length = htonl(length), .turn = out->turn};
+    sge->length = padded + (uint32_t) sizeof(*footer);
+    wr->opcode = IBV_WR_RDMA_WRITE;
+    wr->wr.rdma.remote_addr = out->address + (uint64_t) (out->next + 1) * size - sge->length;
+    wr->wr.rdma.rkey = out->rkey;
+}
+
+/* Locks: ep->lock held. */
+void ofo_ring_posted(ofo_qpset_t *qps)
+{
+    ofo_ring_out_t *out = &qps->ring_out;
+
+    --out->free;
+    if (++out->next == (uint32_t) out->slots) {
+        out->next = 0;
+        out->turn = (uint8_t) (out->turn % TURNS + 1);
+    }
+}

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Eager RDMA rings and coalesced messages: that they are used, and that every message in them arrives once when it is
+# lost, delivered without an acknowledgement or late, and when rails are cut.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components pml btl
+COUNT=(--mca btl_openib_verbose 1)
+RING=("${COUNT[@]}" --mca btl_openib_use_eager_rdma 1)
+FEW=("${COUNT[@]}" --mca btl_openib_receive_queues P,2048,8:P,65792,4) # small messages wait for credits
+FEW_SHARED=("${COUNT[@]}" --mca btl_openib_receive_queues S,2048,64,32,4:S,65792,8,4,4) # and for slots
+
+run_stream 2 "" 2 1 "${RING[@]}"
+counted 'ring [1-9][0-9]* out [1-9]'
+run_stream 2 "--link-layer=eth" 4 1 "${RING[@]}" --mca btl_openib_eager_rdma_num 3 --mca btl_openib_eager_rdma_threshold 1
+counted 'ring [1-9][0-9]* out [1-9]'
+run_stream 1 "" 4 1 "${RING[@]}" --mca btl_openib_max_eager_rdma 1
+counted 'ring [1-9][0-9]* out [1-9]'
+for fault in lose unacked late; do
+    time=
+    [ $fault = late ] && time=time=200ms
+    fault_stream "$fault rail=sr1 op=write nth=300 $time" 1500 "${RING[@]}"
+    counted 'ring [1-9][0-9]* out [1-9]'
+    fault_stream "$fault rail=sr0 op=send nth=150 $time" 200 "${FEW[@]}"
+    counted 'coalesced [1-9]'
+done
+fault_stream "unacked rail=sr1 op=write nth=7" 2000 "${RING[@]}" --mca btl_openib_eager_rdma_threshold 1
+fault_stream "unacked rail=sr1 op=send nth=77" 200 "${FEW_SHARED[@]}"
+counted 'coalesced [1-9]'
+cut_stream "1 0" 3 3 1500 "${RING[@]}" --mca btl_openib_receive_queues P,2048,8:P,65792,4
+counted 'ring [1-9][0-9]* out [1-9]'
+counted 'coalesced [1-9]'
+cut_stream 1 2 2 300000 "${RING[@]}" --mca btl_openib_receive_queues S,2048,64,32,8:S,65792,8,4,4
+counted 'ring [1-9][0-9]* out [1-9]'
