@@ -173,6 +173,12 @@ static bool parse_status(const char *text, uint32_t *status)
     return false;
 }
 
+static bool parse_breaks(const char *text, uint32_t *breaks)
+{
+    *breaks = 0 == strcmp(text, "receiver") ? SR_BREAKS_RECEIVER : SR_BREAKS_BOTH;
+    return SR_BREAKS_RECEIVER == *breaks || 0 == strcmp(text, "both");
+}
+
 static bool parse_percent(const char *text, uint32_t *permille)
 {
     char *end;
@@ -213,10 +219,13 @@ static const char *parse_pair(const char *key, const char *value, struct sr_rule
         return parse_status(value, &rule->status)
                    ? NULL : "retry, rnr, protection, length, local, access, request, remote, fatal or general";
     }
+    if (0 == strcmp(key, "breaks")) {
+        return parse_breaks(value, &rule->breaks) ? NULL : "receiver or both";
+    }
     if (0 == strcmp(key, "at")) {
         return parse_u32(value, &rule->at) ? NULL : "the offset of a byte";
     }
-    return "rail, process, qp, op, payload, nth, chance, time, status or at";
+    return "rail, process, qp, op, payload, nth, chance, time, status, breaks or at";
 }
 
 static int parse_fate(const char *word, struct sr_rule *rule)
@@ -290,6 +299,11 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
     }
     if ((SR_FATE_DELAY == rule->fate || SR_FATE_SILENT == rule->fate || SR_FATE_LATE == rule->fate) && 0 == rule->time) {
         snprintf(why, size, "'%s' wants time=, such as time=20ms", fate_names[rule->fate]);
+        return -1;
+    }
+    if (SR_BREAKS_DEFAULT != rule->breaks && SR_FATE_LOSE != rule->fate && SR_FATE_UNACKED != rule->fate
+        && SR_FATE_SILENT != rule->fate) {
+        snprintf(why, size, "'breaks=' is for lose, unacked and silent");
         return -1;
     }
     return 1;

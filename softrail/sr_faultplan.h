@@ -40,6 +40,13 @@ enum sr_fate {
     SR_FATES
 };
 
+/* Which queue pair of a connection a LOSE, UNACKED or SILENT breaks. */
+enum sr_breaks {
+    SR_BREAKS_DEFAULT = 0, /* the sender's, by the retry clock; none for SILENT */
+    SR_BREAKS_RECEIVER,    /* the receiver's, at once; the sender hears nothing */
+    SR_BREAKS_BOTH,        /* both, at once */
+};
+
 /* All but `hits` and `seen` is constant while the plan is in force. */
 struct sr_rule {
     uint32_t fate;       /* enum sr_fate */
@@ -55,6 +62,7 @@ struct sr_rule {
     uint32_t status;     /* enum ibv_wc_status, for ERROR */
     uint32_t at;         /* byte to corrupt */
     uint32_t local;      /* DOWN: only the port of the sender; `time` then up again, 0 = stays down */
+    uint32_t breaks;     /* enum sr_breaks */
     uint64_t time;       /* ns */
     _Atomic uint32_t seen; /* messages that matched */
     _Atomic uint32_t hits; /* faults done */

@@ -79,6 +79,7 @@ static int apply(const struct sr_rule *rule, struct sr_qp *qp, struct sr_wqe *wq
     uint64_t now = sr_now();
 
     wqe->fate = (uint8_t) rule->fate;
+    wqe->breaks = (uint8_t) rule->breaks;
     wqe->fate_time = 0 == rule->time ? 0 : now + rule->time;
     switch (rule->fate) {
     case SR_FATE_ENOMEM:

@@ -139,6 +139,7 @@ struct sr_wqe {
     uint8_t fate;           /* enum sr_fate */
     uint8_t forced_status;  /* ERROR */
     uint8_t delivered;      /* UNACKED, SILENT: the peer has it already */
+    uint8_t breaks;         /* enum sr_breaks; DEFAULT once it is done */
     uint32_t corrupt_at;    /* CORRUPT: payload offset */
     uint64_t fate_time;     /* ns; what it means depends on the fate */
     struct sr_address address;

@@ -193,6 +193,25 @@ static void corrupt_local(struct sr_wqe *wqe)
     }
 }
 
+/* The part of a fault that breaks queue pairs, once its message was dealt with. Returns the answer to the sender: SILENT
+ * breaks its own queue pair when the time is over, the others at once. */
+static int broken(struct sr_qp *qp, struct sr_wqe *wqe, int answer)
+{
+    bool later = SR_FATE_SILENT == wqe->fate && sr_now() < wqe->fate_time;
+
+    if (SR_BREAKS_DEFAULT == wqe->breaks || (SR_BREAKS_BOTH == wqe->breaks && later)) {
+        return answer;
+    }
+    if (connection_is_found(qp)) {
+        sr_respond_break(qp->peer, qp->remote, qp, wqe);
+    }
+    if (SR_BREAKS_BOTH == wqe->breaks) {
+        answer = IBV_WC_RETRY_EXC_ERR;
+    }
+    wqe->breaks = SR_BREAKS_DEFAULT;
+    return answer;
+}
+
 /* What the fault plan wants of this request. Sets *answer, or returns true with the outcome in *progress. */
 static bool injected(struct sr_qp *qp, struct sr_wqe *wqe, int *answer, enum progress *progress)
 {
@@ -201,7 +220,7 @@ static bool injected(struct sr_qp *qp, struct sr_wqe *wqe, int *answer, enum pro
     *progress = WAIT;
     switch (wqe->fate) {
     case SR_FATE_LOSE:
-        *answer = SR_ANSWER_LOST;
+        *answer = broken(qp, wqe, SR_ANSWER_LOST);
         return false;
     case SR_FATE_ERROR:
         *answer = wqe->forced_status;
@@ -223,12 +242,12 @@ static bool injected(struct sr_qp *qp, struct sr_wqe *wqe, int *answer, enum pro
             wqe->delivered = 1;
             count_sent(qp, wqe);
         }
-        *answer = SR_ANSWER_LOST;
-        if (SR_FATE_SILENT == wqe->fate && !before) {
+        *answer = broken(qp, wqe, SR_ANSWER_LOST);
+        if (SR_FATE_SILENT == wqe->fate && !before && SR_ANSWER_LOST == *answer) {
             sr_complete_send(qp, wqe, IBV_WC_SUCCESS);
             *progress = DONE;
         }
-        return SR_FATE_SILENT == wqe->fate;
+        return SR_FATE_SILENT == wqe->fate && SR_ANSWER_LOST == *answer;
     default:
         *answer = deliver(qp, wqe);
         if (SR_FATE_CORRUPT == wqe->fate && SR_ANSWER_OK == *answer && NULL == wqe->inline_copy && 0 < wqe->length) {
@@ -428,7 +447,7 @@ static void fill(struct sr_wqe *wqe, const struct sr_qp *qp, const struct ibv_se
     wqe->imm = wr->imm_data;
     wqe->flags = wr->send_flags;
     wqe->opcode = (uint8_t) wr->opcode;
-    wqe->fate = wqe->forced_status = wqe->delivered = 0;
+    wqe->fate = wqe->forced_status = wqe->delivered = wqe->breaks = 0;
     if (IBV_QPT_UD == qp->init.qp_type) {
         wqe->address = sr_ah(wr->wr.ud.ah)->address;
         wqe->remote_qpn = wr->wr.ud.remote_qpn;

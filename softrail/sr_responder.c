@@ -441,6 +441,17 @@ static int respond_atomic(const struct target *t, struct sr_wqe *wqe)
     return SR_ANSWER_OK;
 }
 
+void sr_respond_break(struct sr_peer *peer, struct sr_qp_shm *remote, const struct sr_qp *qp, const struct sr_wqe *wqe)
+{
+    const struct target t = { .peer = peer, .qp = remote };
+
+    sr_lock(&remote->lock);
+    if (IBV_QPT_UD != remote->type && is_for(remote, qp, wqe)) {
+        target_fails(&t, IBV_EVENT_QP_FATAL);
+    }
+    sr_unlock(&remote->lock);
+}
+
 int sr_respond(struct sr_peer *peer, struct sr_qp_shm *remote, struct sr_qp *qp, struct sr_wqe *wqe)
 {
     const struct target t = { .peer = peer, .qp = remote };

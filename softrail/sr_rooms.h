@@ -151,6 +151,9 @@ bool sr_faults_refuse(unsigned rail, uint32_t call);
 enum { SR_ANSWER_OK = 0, SR_ANSWER_RNR = -1, SR_ANSWER_BUSY = -2, SR_ANSWER_LOST = -3 };
 int sr_respond(struct sr_peer *peer, struct sr_qp_shm *remote, struct sr_qp *qp, struct sr_wqe *wqe);
 
+/* The target's queue pair goes to the error state as if it broke by itself; only if the message would be for it. */
+void sr_respond_break(struct sr_peer *peer, struct sr_qp_shm *remote, const struct sr_qp *qp, const struct sr_wqe *wqe);
+
 /* ---- sr_completer.c ----------------------------------------------------------------------------- */
 /* A send work request has ended. Locks: sq_lock is held. */
 void sr_complete_send(struct sr_qp *qp, const struct sr_wqe *wqe, enum ibv_wc_status status);

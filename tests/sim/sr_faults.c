@@ -167,6 +167,48 @@ static void fatal_breaks_one_queue_pair(void **state)
     pair_close(&p);
 }
 
+/* The receiver's queue pair breaks at a message that was lost, or delivered; the sender hears silence, or an error too. */
+static void queue_pair_of_the_receiver_breaks(void **state)
+{
+    static const struct {
+        const char *rule;
+        bool arrives;
+        enum ibv_wc_status first;
+    } cases[] = { { "fault lose breaks=receiver op=send nth=2", false, IBV_WC_RETRY_EXC_ERR },
+                  { "fault unacked breaks=receiver op=send nth=2", true, IBV_WC_RETRY_EXC_ERR },
+                  { "fault lose breaks=both op=send nth=2", false, IBV_WC_RETRY_EXC_ERR },
+                  { "fault unacked breaks=both op=send nth=2", true, IBV_WC_RETRY_EXC_ERR },
+                  { "fault silent breaks=receiver op=send nth=2 time=80ms", true, IBV_WC_SUCCESS },
+                  { "fault silent breaks=both op=send nth=2 time=80ms", true, IBV_WC_RETRY_EXC_ERR } };
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        struct pair p;
+        bool silent = NULL != strstr(cases[i].rule, "silent"), both = NULL != strstr(cases[i].rule, "both");
+        uint64_t begin;
+
+        pair_open(&p, rc);
+        softrail(cases[i].rule);
+        send_one(&p, 1);
+        expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+        begin = now_ms();
+        send_one(&p, 2);
+        expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+        if (cases[i].arrives) {
+            expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS);
+        }
+        expect_wc(p.a.send_cq, 2, cases[i].first);
+        assert_true(both && !silent ? now_ms() - begin < 50 : now_ms() - begin >= 55);
+        assert_ptr_equal(p.b.qp, expect_event(p.context, IBV_EVENT_QP_FATAL).element.qp);
+        if (!cases[i].arrives) {
+            expect_wc(p.b.recv_cq, 1002, IBV_WC_WR_FLUSH_ERR);
+        }
+        assert_int_equal(0, post_recv(&p.b, 3, 0, 100));
+        expect_wc(p.b.recv_cq, 3, IBV_WC_WR_FLUSH_ERR);
+        softrail("fault --clear");
+        pair_close(&p);
+    }
+}
+
 static void payload_pattern_names_one_kind_of_message(void **state)
 {
     struct pair p;
@@ -339,6 +381,7 @@ int main(void)
         cmocka_unit_test_teardown(one_payload_byte_is_inverted, no_rules),
         cmocka_unit_test_teardown(error_reaches_one_side_only, no_rules),
         cmocka_unit_test_teardown(fatal_breaks_one_queue_pair, no_rules),
+        cmocka_unit_test_teardown(queue_pair_of_the_receiver_breaks, no_rules),
         cmocka_unit_test_teardown(payload_pattern_names_one_kind_of_message, no_rules),
         cmocka_unit_test_teardown(exhaustion_is_reported_as_such, no_rules),
         cmocka_unit_test_teardown(late_write_lands_after_its_error, no_rules),

@@ -46,6 +46,21 @@ static void rule_of_every_key_is_parsed(void **state)
     assert_int_equal(9, r.at);
 }
 
+static void breaks_names_a_side_and_needs_a_fault_that_breaks(void **state)
+{
+    struct sr_rule rule;
+    uint64_t seed;
+    char why[200];
+
+    assert_int_equal(SR_BREAKS_DEFAULT, parse("lose").breaks);
+    assert_int_equal(SR_BREAKS_RECEIVER, parse("lose breaks=receiver").breaks);
+    assert_int_equal(SR_BREAKS_BOTH, parse("silent time=1ms breaks=both").breaks);
+    assert_int_equal(-1, sr_plan_parse_line("lose breaks=sender", &rule, &seed, why, sizeof(why)));
+    assert_non_null(strstr(why, "receiver or both"));
+    assert_int_equal(-1, sr_plan_parse_line("corrupt breaks=both", &rule, &seed, why, sizeof(why)));
+    assert_non_null(strstr(why, "unacked and silent"));
+}
+
 static void every_fate_has_a_name_that_parses(void **state)
 {
     for (unsigned fate = 1; fate < SR_FATES; ++fate) {
@@ -159,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_of_every_key_is_parsed),
+        cmocka_unit_test(breaks_names_a_side_and_needs_a_fault_that_breaks),
         cmocka_unit_test(every_fate_has_a_name_that_parses),
         cmocka_unit_test(empty_line_comment_and_seed_are_no_rules),
         cmocka_unit_test(mistakes_are_refused_with_a_reason),
