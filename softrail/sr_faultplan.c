@@ -113,9 +113,9 @@ static bool parse_range(const char *text, struct sr_rule *rule)
     return true;
 }
 
-static bool parse_hex(const char *text, size_t digits, uint8_t bytes[8])
+static bool parse_hex(const char *text, size_t digits, uint8_t bytes[SR_MAX_PATTERN])
 {
-    if (0 == digits || 16 < digits || 0 != digits % 2) {
+    if (0 == digits || 2 * SR_MAX_PATTERN < digits || 0 != digits % 2) {
         return false;
     }
     for (size_t i = 0; i < digits; i += 2) {
@@ -204,7 +204,7 @@ static const char *parse_pair(const char *key, const char *value, struct sr_rule
         return parse_opcodes(value, &rule->opcodes) ? NULL : "send, write, read, atomic, imm, reg_mr or create_qp";
     }
     if (0 == strcmp(key, "payload")) {
-        return parse_pattern(value, rule) ? NULL : "OFFSET:HEX or OFFSET:HEX/MASK, at most 8 bytes";
+        return parse_pattern(value, rule) ? NULL : "OFFSET:HEX or OFFSET:HEX/MASK, at most 16 bytes";
     }
     if (0 == strcmp(key, "nth")) {
         return parse_range(value, rule) ? NULL : "N, N-M or N-, from 1 on";

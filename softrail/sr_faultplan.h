@@ -15,6 +15,7 @@
 
 #define SR_MAX_RULES 32
 #define SR_RULE_TEXT 160
+#define SR_MAX_PATTERN 16
 #define SR_ANY UINT32_MAX
 
 /* Calls that can be refused with ENOMEM, as bits beside those of the opcodes. */
@@ -55,7 +56,7 @@ struct sr_rule {
     uint32_t qpn;
     uint32_t opcodes;    /* bit per enum ibv_wr_opcode, 0 = all */
     uint32_t pattern_offset, pattern_length; /* length 0 = no pattern */
-    uint8_t pattern_value[8], pattern_mask[8];
+    uint8_t pattern_value[SR_MAX_PATTERN], pattern_mask[SR_MAX_PATTERN];
     uint32_t first;      /* from this match on, counted from 1 */
     uint32_t count;      /* this many of them; SR_ANY = all */
     uint32_t permille;   /* of those; 1000 = always */

@@ -88,7 +88,7 @@ static void mistakes_are_refused_with_a_reason(void **state)
         "lost", "lose rail=8", "lose rail=-1", "lose rail=", "lose nth=0", "lose nth=3-2", "lose nth=2x", "lose nth=-3",
         "lose chance=0%", "lose chance=101%", "lose chance=5", "delay", "delay time=5", "delay time=-1ms", "silent",
         "late", "lose payload=1", "lose payload=1:", "lose payload=1:abc", "lose payload=1:zz",
-        "lose payload=1:ab/ff00", "lose payload=1:112233445566778899", "lose payload=99999:ab", "lose op=jump",
+        "lose payload=1:ab/ff00", "lose payload=1:1122334455667788990011223344556677", "lose payload=99999:ab", "lose op=jump",
         "error status=ok", "lose colour=red", "lose rail", "lose local", "seed", "seed x", "seed -1",
     };
 

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The cells of the fault matrix: what a fragment of each kind looks like on a rail, which traffic brings it about,
+# which combinations exist, and a seeded covering array over the other axes. Runs nothing. DESIGN.txt section 13.
+package Cells;
+use strict;
+use warnings;
+
+# A fragment of the PML: its type byte behind the 8 bytes of the BTL; first fragments also by the tag of the program, so
+# that those of collectives are not meant. Control messages of the BTL: type, and version 2 at offset 3.
+sub pml   { sprintf 'op=send payload=8:%02x', shift }
+sub first { sprintf 'op=send payload=8:%02x%s/ff%sfcffffff', shift, '00' x 11, '00' x 7 }
+sub ctl   { sprintf 'op=send payload=0:%02x000002/ff0000ff', shift }
+# A fragment of an attempt after a restart: RESTART flag of a first fragment, epoch 1 of the others.
+sub again { my ($type) = @_; $type < 4 ? sprintf('op=send payload=8:%02x40/ff40', $type)
+                                       : sprintf('op=send payload=8:%02x000100/ff00ffff', $type) }
+
+my $WRITE = 'op=write payload=0:00/00'; # the zero-byte writes of a handshake have no first byte
+my $READ = 'op=read';
+my $FRAG = pml(6);
+
+# proto: which traffic has such fragments. base: faults without which none exists, on a rail of their own; rails: at least.
+my %restart = (
+    copy => ["lose rail=sr0 $FRAG nth=2"], put => ["lose rail=sr0 $WRITE nth=2"], get => ["lose rail=sr0 $READ nth=2"]);
+my %answer = (
+    copy => ['lose rail=sr0 ' . pml(4) . ' nth=2'], put => ['lose rail=sr0 ' . pml(8) . ' nth=2'],
+    get => ["lose rail=sr0 $READ nth=2"]);
+my @downs = map { "lose rail=sr$_ op=send payload=8:01 nth=" . (4 + 6 * $_) } 0 .. 2;
+
+our @kinds = (
+    { name => 'MATCH', match => first(1), proto => ['eager'], mode => ['persistent'] },
+    { name => 'SENDI', match => first(1), proto => ['eager'], mode => [qw(standard blocking buffered ready)] },
+    { name => 'COALESCED', missing => 'the BTL does not coalesce messages' },
+    { name => 'EAGER_RDMA', missing => 'the BTL has no eager RDMA' },
+    { name => 'RNDV', match => first(2), proto => [qw(copy put)] },
+    { name => 'RGET', match => first(3), proto => ['get'] },
+    { name => 'ACK', match => pml(4), proto => ['copy'] },
+    { name => 'PUT', match => pml(8), proto => ['put'] },
+    { name => 'FRAG', match => $FRAG, proto => ['copy'] },
+    { name => 'WRITE', match => $WRITE, proto => ['put'] },
+    { name => 'READ', match => $READ, proto => ['get'] },
+    { name => 'FIN', match => pml(9), proto => [qw(put get)] },
+    { name => 'NOTIFY', match => pml(11), proto => [qw(copy put get)], base => \%restart, rails => 3 },
+    { name => 'RACK', match => pml(12), proto => [qw(copy put get)], base => \%restart, rails => 3 },
+    { name => 'NACK', match => pml(13), proto => ['single'], rails => 3,
+      base => { single => ["unacked rail=sr0 $FRAG nth=2-5"] } },
+    { name => 'RERR', match => pml(14), proto => [qw(copy put get)], base => \%answer, rails => 3 },
+    { name => 'DOWN', match => ctl(0x30), proto => ['eager'], base => { eager => \@downs }, rails => 4, datagram => 1 },
+    { name => 'DACK', match => ctl(0x31), proto => ['eager'], base => { eager => \@downs }, rails => 4, datagram => 1 },
+    { name => 'CREDITS', match => 'op=send payload=0:20', proto => ['flood'] },
+    { name => 'REQ', match => ctl(0x32), proto => [qw(eager copy)], datagram => 1 },
+    { name => 'REP', match => ctl(0x33), proto => [qw(eager copy)], datagram => 1 },
+    { name => 'RTU', match => ctl(0x34), proto => [qw(eager copy)], datagram => 1 },
+);
+our %kind = map { $_->{name} => $_ } @kinds;
+
+# What the fault does to the fragment; "seen by" becomes the queue pair that breaks.
+our %fault = (lost => 'lose', unacked => 'unacked', silent => 'silent time=150ms');
+our @faults = qw(lost unacked silent);
+our @places = qw(first middle last);
+our @sides = qw(sender receiver both);
+
+our %axis = (
+    rails => [2, 3, 4],
+    mode => [qw(standard sync buffered ready persistent blocking)],
+    proto => [qw(eager flood copy single put get)],
+    layout => [qw(contiguous strided)],
+    load => [qw(idle deep peers)],
+    queues => [qw(peer shared)],
+    threads => [1, 2],
+    link => [qw(ib eth)],
+    receive => [qw(early late)],
+);
+our @axes = sort keys %axis;
+our $shared_queues = 1;
+
+# Why a cell of the complete part does not exist; undef if it does.
+sub not_applicable {
+    my ($kind, $fault, $side) = @_;
+    return $kind->{missing} if $kind->{missing};
+    return undef unless $kind->{datagram};
+    return 'a datagram has no completion that could tell of its loss' if $fault eq 'unacked';
+    return 'a datagram breaks no queue pair: neither side sees an error' if $side ne 'sender';
+    return undef;
+}
+
+# Does this choice of the other axes make sense for the kind?
+sub is_possible {
+    my ($kind, $c) = @_;
+    return 0 if ($kind->{rails} // 2) > $c->{rails};
+    return 0 unless grep { $_ eq $c->{proto} } @{ $kind->{proto} };
+    return 0 if $kind->{mode} && !grep { $_ eq $c->{mode} } @{ $kind->{mode} };
+    return 0 if $c->{mode} eq 'sync' && $c->{proto} =~ /eager|flood/; # RNDV; its ACKs return credits
+    return 0 if $kind->{name} ne 'MATCH' && $c->{mode} eq 'persistent' && $c->{proto} eq 'flood';
+    return 0 if $c->{layout} eq 'strided' && $c->{proto} =~ /put|get/; # strided memory is copied
+    return 0 if $c->{receive} eq 'late' && $c->{mode} =~ /ready|blocking/;
+    return 0 if $c->{threads} > 1 && $c->{mode} eq 'ready';
+    return 0 if $c->{queues} eq 'shared' && !$shared_queues;
+    return 0 if $c->{queues} eq 'shared' && $kind->{name} eq 'CREDITS';
+    return 0 if $c->{load} ne 'deep' && $c->{proto} eq 'flood';
+    my $later = ($c->{place} // q{first}) ne q{first}; # there have to be several of them
+    return 0 if $later && $kind->{base} && ($c->{load} ne "deep" || $c->{mode} eq "blocking") && !$kind->{datagram};
+    return 0 if $later && $kind->{name} =~ /^RE[QP]|^RTU/ && $c->{load} ne "peers";
+    return 1;
+}
+
+# xorshift: the same seed gives the same cells with every perl.
+my $state;
+sub seed { $state = (shift() * 2654435761 + 88172645) & 0xffffffff || 1 }
+sub draw { my ($n) = @_; $state ^= ($state << 13) & 0xffffffff; $state ^= $state >> 17;
+           $state ^= ($state << 5) & 0xffffffff; return $state % $n }
+sub one_of { my ($list) = @_; return $list->[draw(scalar @$list)] }
+
+sub choose {
+    my ($kind, $fixed) = @_;
+    for (1 .. 200) {
+        my %c = (%$fixed);
+        $c{$_} //= one_of($_ eq 'proto' ? $kind->{proto} : $_ eq 'mode' && $kind->{mode} ? $kind->{mode} : $axis{$_}) for @axes;
+        return \%c if is_possible($kind, \%c);
+    }
+    return undef;
+}
+
+# All pairs of values of two axes, the kind and the fault being axes too, that this cell has.
+sub pairs {
+    my ($c) = @_;
+    my @a = (@axes, qw(kind fault));
+    my @pairs;
+    for my $i (0 .. $#a) {
+        push @pairs, map { "$a[$i]=$c->{$a[$i]} $a[$_]=$c->{$a[$_]}" } $i + 1 .. $#a;
+    }
+    return @pairs;
+}
+
+# Rails that the base faults of a cell kill.
+sub base_rails {
+    my ($c) = @_;
+    my $base = $kind{ $c->{kind} }{base} or return 0;
+    return scalar @{ $base->{ $c->{proto} } };
+}
+
+sub id { my ($c) = @_; return join '.', map { $c->{$_} } qw(kind fault place side) }
+
+# The complete part, its other axes chosen so that each cell covers what no cell before it has. Returns cells, and the
+# pairs of values that no possible cell was found for.
+sub complete {
+    my (%covered, @cells);
+    for my $kind (@kinds) {
+        for my $fault (@faults) {
+            for my $place (@places) {
+                for my $side (@sides) {
+                    my %core = (kind => $kind->{name}, fault => $fault, place => $place, side => $side);
+                    my $why = not_applicable($kind, $fault, $side);
+                    my ($best, $most) = (undef, -1);
+                    if (!$why) {
+                        for (1 .. 30) {
+                            my $c = choose($kind, \%core) or next;
+                            my $new = grep { !$covered{$_} } pairs($c);
+                            ($best, $most) = ($c, $new) if $new > $most;
+                        }
+                        $why = 'no traffic brings it about' unless $best;
+                    }
+                    $best //= {%core};
+                    $best->{why} = $why;
+                    $best->{id} = id($best);
+                    push @cells, $best;
+                    $covered{$_} = 1 for $why ? () : pairs($best);
+                }
+            }
+        }
+    }
+    push @cells, extra(\%covered);
+    return @cells;
+}
+
+# Cells for the pairs that are still missing, where there can be any.
+sub extra {
+    my ($covered) = @_;
+    my @cells;
+    for my $i (0 .. $#axes) {
+        for my $j ($i + 1 .. $#axes) {
+            for my $u (@{ $axis{ $axes[$i] } }) {
+                for my $v (@{ $axis{ $axes[$j] } }) {
+                    next if $covered->{"$axes[$i]=$u $axes[$j]=$v"};
+                    for my $kind (grep { !$_->{missing} } @kinds) {
+                        my $c = choose($kind, { kind => $kind->{name}, fault => 'lost', place => 'first', side => 'sender',
+                                                $axes[$i] => $u, $axes[$j] => $v }) or next;
+                        $c->{id} = sprintf 'pair%d.%s', scalar @cells, id($c);
+                        push @cells, $c;
+                        $covered->{$_} = 1 for pairs($c);
+                        last;
+                    }
+                }
+            }
+        }
+    }
+    return @cells;
+}
+
+# A second rail dies in each state of the dance: `second` at the fragment that belongs to the state.
+my @states = (
+    ['errd', 'sender drains: second data fragment', { copy => $FRAG, put => $WRITE }],
+    ['notified', 'NOTIFY under way', { map { $_ => pml(11) } qw(copy put get) }],
+    ['errl', 'RERR under way', { map { $_ => pml(14) } qw(copy put get) }],
+    ['waitrts', 'RACK under way', { map { $_ => pml(12) } qw(copy put get) }],
+    ['rts1', 'restarted first fragment', { copy => again(2), put => again(2), get => again(3) }],
+    ['active1', 'answer of the second attempt', { copy => again(4), put => again(8) }],
+    ['stream1', 'data of the second attempt', { copy => again(6) }],
+    ['fin1', 'FIN of the second attempt', { put => again(9), get => again(9) }],
+    ['nack', 'NACK under way', { single => pml(13) }],
+    ['fence', 'DOWN under way', { map { $_ => ctl(0x30) } qw(copy put get) }],
+    ['fenced', 'DACK under way', { map { $_ => ctl(0x31) } qw(copy put get) }],
+);
+
+sub doubles {
+    my @cells;
+    for my $state (@states) {
+        my ($name, $text, $match) = @$state;
+        for my $proto (sort keys %$match) {
+            my $base = $name eq 'errl' ? $answer{$proto} : $name eq 'nack' ? $kind{NACK}{base}{single} : $restart{$proto};
+            my %by = (cable => 'down', port => 'down local');
+            %by = (%by, lost => 'lose', unacked => 'unacked', silent => 'silent time=150ms breaks=both')
+                if $name !~ /^fence/;
+            for my $how (sort keys %by) {
+                my $c = choose({ name => "double", proto => [$proto], rails => 3 },
+                               { fault => $how, place => "first", side => "sender", proto => $proto, load => "deep" }) or next;
+                $c->{id} = "double.$name.$proto.$how";
+                $c->{kind} = "double $name";
+                $c->{plan} = ["$by{$how} $match->{$proto} nth=1", @$base];
+                $c->{text} = $text;
+                push @cells, $c;
+            }
+        }
+    }
+    return @cells;
+}
+
+# Ports: dead for all peers, and dead before the first contact.
+sub ports {
+    my @cells;
+    my %when = (contact => ctl(0x32), reply => ctl(0x33), told => ctl(0x34), early => first(1), late => first(1));
+    for my $name (sort keys %when) {
+        for my $how ('down', 'down local') {
+            for my $rails (2, 3) {
+                my $nth = $name eq 'late' ? 9 : 1;
+                my $c = choose({ name => 'port', proto => ['eager'] },
+                               { kind => 'SENDI', fault => 'down', place => 'first', side => 'both', rails => $rails,
+                                 mode => 'standard', load => 'peers', threads => 1, proto => 'eager' }) or next;
+                $c->{id} = join '.', 'port', $name, $how =~ /local/ ? 'one' : 'all', $rails;
+                $c->{kind} = "port $name";
+                $c->{plan} = ["$how $when{$name} nth=$nth"];
+                push @cells, $c;
+            }
+        }
+    }
+    return @cells;
+}
+
+sub all { my ($seed) = @_; seed($seed); return (complete(), doubles(), ports()) }
+
+# The part that runs with every change: each kind x fault x side once, the places in turn; each double state once.
+sub fast {
+    my ($seed) = @_;
+    my (@cells, %seen, $turn);
+    for my $c (all($seed)) {
+        if ($c->{id} =~ /^double\.(\w+)\.\w+\.(lost|cable)/) {
+            push @cells, $c unless $seen{"$1$2"}++;
+        } elsif ($c->{id} =~ /^port\.(\w+\.\w+)/) {
+            push @cells, $c unless $seen{$1}++;
+        } elsif ($c->{id} !~ /^pair/ && !$c->{why}) {
+            my $n = $seen{ join '.', $c->{kind}, $c->{fault}, $c->{side} }++;
+            push @cells, $c if $n == (($c->{kind} =~ tr/A-M//) + length("$c->{fault}$c->{side}")) % 3;
+        }
+    }
+    return @cells;
+}
+1;

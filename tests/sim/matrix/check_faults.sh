@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# make check-faults: every cell of the fault matrix. Results in all.tsv, the table in all.txt; started again it runs
+# only what has no result yet, or failed. SEED=N gives other values to the axes beside kind, fault, place and side.
+. "$BFO_SRCDIR/tests/lib.sh"
+use_components pml btl
+need perl perl
+perl "$BFO_SRCDIR/tests/sim/matrix/matrix.pl" --set all --jobs "${JOBS:-2}" --seed "${SEED:-1}" --results "$PWD/all.tsv" ||
+    fail "cells of the fault matrix failed; see above"

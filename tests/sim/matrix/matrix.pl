@@ -1,0 +1,147 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The fault matrix over software rails. Runs the cells of a set, a few at a time, keeps one line per cell in a file, and
+# prints the table. Started again with the same file it goes on where it was. DESIGN.txt section 13.
+#   matrix.pl [--set fast|all] [--only REGEX] [--jobs N] [--seed N] [--results FILE] [--limit SECONDS] [--fresh] [--list]
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use Digest::MD5;
+use File::Path qw(make_path remove_tree);
+use Getopt::Long;
+use POSIX ();
+use Time::HiRes qw(time);
+use Cell;
+use Cells;
+
+my %opt = (set => 'fast', jobs => 2, seed => 1, only => '.', results => '', limit => 0);
+GetOptions(\%opt, 'set=s', 'only=s', 'jobs=i', 'seed=i', 'results=s', 'limit=i', 'list', 'fresh') or exit 2;
+my @cells = grep { $_->{id} =~ /$opt{only}/ } $opt{set} eq 'all' ? Cells::all($opt{seed}) : Cells::fast($opt{seed});
+die "no cell matches --only $opt{only}\n" unless @cells;
+sub describe { my ($c) = @_; return $c->{why} ? "n/a: $c->{why}" : join ' ', map { "$_=$c->{$_}" } @Cells::axes }
+if ($opt{list}) {
+    print map { "$_->{id}\t" . describe($_) . "\n" } @cells;
+    exit 0;
+}
+my $build = $ENV{BFO_BUILDDIR} or die "source tests/env.sh of the build directory first\n";
+my $work = ($ENV{TMPDIR} // '/tmp') . "/bfo-matrix.$$";
+my $results = $opt{results} || "$work.tsv";
+my $begin = time;
+
+# What a result is good for: this set of cells, and these binaries.
+sub stamp {
+    my $md5 = Digest::MD5->new;
+    for my $file ("$build/pml_bfo/.libs/mca_pml_bfo.so", "$build/btl_openib_failover/.libs/mca_btl_openib.so",
+                  "$build/softrail/.libs/libsoftrail.so", "$build/tests/sim/matrix/traffic") {
+        open my $in, '<', $file or die "$file: $! (make check builds it)\n";
+        binmode $in;
+        $md5->addfile($in);
+    }
+    return "# seed $opt{seed} build " . $md5->hexdigest . "\n";
+}
+
+# id => [verdict, n, seconds, detail] of an earlier run with the same stamp.
+my %done;
+my $stamp = stamp();
+if (!$opt{fresh} && open my $in, '<', $results) {
+    if ((my $line = <$in> // '') eq $stamp) {
+        while (<$in>) { chomp; my ($id, @rest) = split /\t/, $_, 5; $done{$id} = \@rest if @rest >= 3 && $rest[0] ne 'failed' }
+    }
+}
+open my $out, '>', $results or die "$results: $!\n";
+$out->autoflush(1);
+print $out $stamp, map { join("\t", $_, @{ $done{$_} }) . "\n" } sort keys %done;
+
+sub keep {
+    my ($c, $verdict, $n, $seconds, $detail, $job) = @_;
+    $done{ $c->{id} } = [$verdict, $n, sprintf('%.2f', $seconds), $detail];
+    print $out join("\t", $c->{id}, @{ $done{ $c->{id} } }), "\n";
+    return if $verdict ne 'failed';
+    print "FAILED $c->{id}, fragment $n: $detail\n  ", describe($c), "\n";
+    print "  plan: $job->{plan}\n" if $job && $job->{plan};
+    print "  $job->{command}\n" if $job;
+    print map { "  | $_\n" } (split /\n/, $job->{output})[-12 .. -1] if $job && 12 < (() = $job->{output} =~ /\n/g);
+    print map { "  | $_\n" } split /\n/, $job->{output} if $job && 12 >= (() = $job->{output} =~ /\n/g);
+}
+
+# Children send one line each: index, verdict, n, seconds, detail; the rest of a failure lies in their directory.
+sub start {
+    my ($index, $slot) = @_;
+    my $dir = "$work/$slot";
+    make_path($dir);
+    my $pid = fork // die "fork: $!\n";
+    return $pid if $pid;
+    my $c = $cells[$index];
+    my $from = time;
+    my ($verdict, $n, $detail, $job) = Cell::run($c, $dir);
+    open my $answer, '>', "$dir/answer" or POSIX::_exit(1);
+    print $answer join("\t", $verdict, $n, time - $from, $detail), "\n", $job ? (($job->{plan} // ""), "\n", $job->{command}, "\n", $job->{output}) : "\n\n";
+    close $answer;
+    POSIX::_exit(0);
+}
+
+sub finish {
+    my ($index, $slot) = @_;
+    my @lines = split /\n/, Cell::slurp("$work/$slot/answer"), 4;
+    my ($verdict, $n, $seconds, $detail) = split /\t/, $lines[0] // "failed\t0\t0\tthe runner died", 4;
+    keep($cells[$index], $verdict, $n, $seconds, $detail // '', { plan => $lines[1], command => $lines[2] // '', output => $lines[3] // '' });
+    unlink "$work/$slot/answer";
+}
+
+my (%running, @free);
+@free = 1 .. $opt{jobs};
+$SIG{INT} = $SIG{TERM} = sub { remove_tree($work); exit 130 };
+sub reap {
+    my $pid = wait;
+    return if $pid < 0 || !$running{$pid};
+    my ($index, $slot) = @{ delete $running{$pid} };
+    finish($index, $slot);
+    push @free, $slot;
+}
+my $stopped = 0;
+for my $index (0 .. $#cells) {
+    my $c = $cells[$index];
+    next if $done{ $c->{id} };
+    if ($c->{why}) { keep($c, 'na', 0, 0, $c->{why}); next }
+    if ($opt{limit} && time - $begin > $opt{limit}) { $stopped = 1; last }
+    reap() until @free;
+    my $slot = shift @free;
+    $running{ start($index, $slot) } = [$index, $slot];
+}
+reap() while %running;
+remove_tree($work);
+
+# ---- the table -------------------------------------------------------------------------------------
+my (%sum, %reason, %kinds);
+my @order;
+for my $c (@cells) {
+    my $r = $done{ $c->{id} } or next;
+    push @order, $c->{kind} unless $kinds{ $c->{kind} }++;
+    my $column = $c->{id} =~ /^(double|port)/ ? $1 : $c->{fault};
+    $sum{ $c->{kind} }{$column}{ $r->[0] }++;
+    $sum{all}{all}{ $r->[0] }++;
+    $reason{ $r->[3] }++ if $r->[0] eq 'na';
+}
+my @columns = (@Cells::faults, qw(double port));
+my $table = sprintf "%-18s" . ' %14s' x @columns . "\n", 'passed/run (n/a)', @columns;
+for my $kind (@order) {
+    $table .= sprintf '%-18s', $kind;
+    for my $column (@columns) {
+        my %n = (passed => 0, failed => 0, na => 0, %{ $sum{$kind}{$column} // {} });
+        my $run = $n{passed} + $n{failed};
+        $table .= sprintf ' %14s', $run + $n{na} ? "$n{passed}/$run" . ($n{na} ? " ($n{na})" : '') : '-';
+    }
+    $table .= "\n";
+}
+my %n = (passed => 0, failed => 0, na => 0, %{ $sum{all}{all} // {} });
+my $missing = grep { !$done{ $_->{id} } } @cells;
+$table .= "not applicable: $reason{$_} x $_\n" for sort keys %reason;
+$table .= sprintf "%d cells, seed %d: %d passed, %d failed, %d not applicable, %d not run; %.0f s\n", scalar @cells, $opt{seed},
+    $n{passed}, $n{failed}, $n{na}, $missing, time - $begin;
+print $table;
+(my $file = $results) =~ s/(\.tsv)?$/.txt/;
+if ($opt{results} && open my $keep, '>', $file) { print $keep $table }
+exit($n{failed} || $missing || $stopped ? 1 : 0);

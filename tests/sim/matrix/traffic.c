@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The traffic of a cell of the fault matrix: a few messages between all pairs of ranks, sent in the manner that the
+ * options ask for. Every byte is a function of (seed, sender, receiver, thread, sequence), lengths too, so the receiver
+ * checks length, order, content, and that nothing behind or between the data was touched. DESIGN.txt section 13.
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_WINDOW = 64, MAX_THREADS = 4, BLOCK = 48, GAP = 16, GUARD = 64 };
+enum { MODE_STANDARD, MODE_SYNC, MODE_BUFFERED, MODE_READY, MODE_PERSISTENT, MODE_BLOCKING };
+
+static struct {
+    uint64_t seed;
+    size_t low, high; /* message lengths, bytes */
+    int rounds, window, mode, threads, pause_ms;
+    bool strided, late, oneway;
+} opt = {.seed = 1, .low = 1, .high = 4096, .rounds = 4, .window = 4, .threads = 1};
+
+static const char *const mode_names[] = {"standard", "sync", "buffered", "ready", "persistent", "blocking"};
+static int rank, size;
+static MPI_Datatype block; /* BLOCK bytes of data, GAP bytes of nothing */
+static uint64_t checked, wrong;
+
+static const struct argp_option options[] = {
+    {"seed", 'r', "N", 0, "seed of lengths and payloads", 0},
+    {"bytes", 'b', "LOW-HIGH", 0, "lengths of the messages", 0},
+    {"rounds", 'n', "N", 0, "rounds of messages", 0},
+    {"window", 'w', "N", 0, "messages to each peer in one round, 1 to 64", 0},
+    {"mode", 'm', "MODE", 0, "standard, sync, buffered, ready, persistent or blocking", 0},
+    {"threads", 't', "N", 0, "threads that do so, 1 to 4", 0},
+    {"strided", 's', NULL, 0, "blocks of 48 bytes with gaps of 16", 0},
+    {"late", 'l', NULL, 0, "receives are posted after the sends", 0},
+    {"oneway", 'o', NULL, 0, "only lower ranks send to higher ones", 0},
+    {"pause", 'p', "MS", 0, "every rank sleeps that long between two rounds", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    int n = NULL == arg ? 0 : atoi(arg);
+
+    switch (key) {
+    case 'r':
+        opt.seed = strtoull(arg, NULL, 0);
+        return 0;
+    case 'b':
+        if (2 != sscanf(arg, "%zu-%zu", &opt.low, &opt.high) || opt.low > opt.high || opt.high > 1u << 28) {
+            argp_error(state, "--bytes takes LOW-HIGH, not '%s'", arg);
+        }
+        return 0;
+    case 'm':
+        for (opt.mode = 0; opt.mode <= MODE_BLOCKING; ++opt.mode) {
+            if (0 == strcmp(arg, mode_names[opt.mode])) {
+                return 0;
+            }
+        }
+        argp_error(state, "no mode '%s'", arg);
+        return EINVAL;
+    case 'n':
+        opt.rounds = n;
+        return 0;
+    case 'w':
+        opt.window = n < 1 ? 1 : n > MAX_WINDOW ? MAX_WINDOW : n;
+        return 0;
+    case 't':
+        opt.threads = n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+        return 0;
+    case 's':
+        opt.strided = true;
+        return 0;
+    case 'l':
+        opt.late = true;
+        return 0;
+    case 'o':
+        opt.oneway = true;
+        return 0;
+    case 'p':
+        opt.pause_ms = n;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- payload -------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static uint64_t key_of(int sender, int receiver, int thread, uint64_t sequence)
+{
+    return mix(mix(opt.seed ^ ((uint64_t) (unsigned) sender << 40 | (uint64_t) (unsigned) receiver << 20 | (unsigned) thread))
+               + sequence);
+}
+
+static size_t length_of(uint64_t key)
+{
+    size_t length = opt.low + (size_t) (mix(key ^ 0x517a) % (opt.high - opt.low + 1));
+
+    return opt.strided ? (length + BLOCK - 1) / BLOCK * BLOCK : length;
+}
+
+static unsigned char byte_of(uint64_t key, size_t i)
+{
+    return (unsigned char) ((key + i / 8 * UINT64_C(0x9e3779b97f4a7c15)) >> i % 8 * 8);
+}
+
+/* Where byte `i` of the data lies. */
+static size_t place(size_t i)
+{
+    return opt.strided ? i / BLOCK * (BLOCK + GAP) + i % BLOCK : i;
+}
+
+static size_t room(void)
+{
+    return place(opt.high + BLOCK) + BLOCK + GAP + GUARD;
+}
+
+/* ---- one thread's messages -------------------------------------------------------------------------- */
+
+typedef struct {
+    int peer;
+    unsigned char *send[MAX_WINDOW], *recv[MAX_WINDOW];
+    uint64_t sent, received; /* sequence of the next message */
+} lane_t;
+
+typedef struct {
+    int thread;
+    lane_t *lanes;
+    MPI_Request *requests;
+    MPI_Status *statuses;
+    int count; /* of requests */
+    uint64_t checked, wrong;
+} worker_t;
+
+static bool sends_to(int from, int to)
+{
+    return from != to && (!opt.oneway || from < to);
+}
+
+static void shape(size_t length, int *count, MPI_Datatype *type)
+{
+    *count = (int) (opt.strided ? length / BLOCK : length);
+    *type = opt.strided ? block : MPI_BYTE;
+}
+
+static void post_receives(worker_t *w)
+{
+    MPI_Datatype type;
+    int count;
+
+    shape((opt.high + BLOCK - 1) / BLOCK * BLOCK, &count, &type);
+    for (int p = 0; p < size; ++p) {
+        for (int i = 0; sends_to(p, rank) && i < opt.window; ++i) {
+            memset(w->lanes[p].recv[i], 0xa5, room());
+            MPI_Irecv(w->lanes[p].recv[i], opt.strided ? count : (int) opt.high, type, p, w->thread, MPI_COMM_WORLD,
+                      &w->requests[w->count++]);
+        }
+    }
+}
+
+static void post_send(worker_t *w, lane_t *lane, int i)
+{
+    uint64_t key = key_of(rank, lane->peer, w->thread, lane->sent++);
+    size_t length = length_of(key);
+    MPI_Request *request = &w->requests[w->count];
+    MPI_Datatype type;
+    int count;
+
+    for (size_t at = 0; at < length; ++at) {
+        lane->send[i][place(at)] = byte_of(key, at);
+    }
+    shape(length, &count, &type);
+    switch (opt.mode) {
+    case MODE_SYNC:
+        MPI_Issend(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        break;
+    case MODE_BUFFERED:
+        MPI_Ibsend(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        break;
+    case MODE_READY:
+        MPI_Irsend(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        break;
+    case MODE_PERSISTENT:
+        MPI_Send_init(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        MPI_Start(request);
+        break;
+    case MODE_BLOCKING:
+        MPI_Send(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD);
+        return;
+    default:
+        MPI_Isend(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+    }
+    ++w->count;
+}
+
+static void post_sends(worker_t *w)
+{
+    for (int i = 0; i < opt.window; ++i) {
+        for (int p = 0; p < size; ++p) {
+            if (sends_to(rank, p)) {
+                post_send(w, &w->lanes[p], i);
+            }
+        }
+    }
+}
+
+static void complain(worker_t *w, const lane_t *lane, const char *what, uint64_t is, uint64_t expected)
+{
+    if (10 > w->wrong++) {
+        fprintf(stderr, "WRONG rank %d thread %d: message %" PRIu64 " of rank %d: %s is %" PRIu64 ", not %" PRIu64 "\n", rank,
+                w->thread, lane->received, lane->peer, what, is, expected);
+    }
+}
+
+/* Message by message in the order of their receives, which is that of their sends. */
+static void verify(worker_t *w, lane_t *lane, int i, const MPI_Status *status)
+{
+    uint64_t key = key_of(lane->peer, rank, w->thread, lane->received);
+    size_t length = length_of(key), at = 0;
+    int count = -1;
+
+    MPI_Get_count(status, MPI_BYTE, &count);
+    if (MPI_SUCCESS != status->MPI_ERROR) {
+        complain(w, lane, "MPI_ERROR", (uint64_t) status->MPI_ERROR, MPI_SUCCESS);
+    } else if ((size_t) count != length) {
+        complain(w, lane, "length", (uint64_t) count, length);
+    } else {
+        for (; at < length && lane->recv[i][place(at)] == byte_of(key, at); ++at) {
+        }
+        if (at < length) {
+            complain(w, lane, "first wrong byte", at, length);
+        }
+        for (size_t p = 0, d = 0; p < room(); ++p) {
+            if (d < length && p == place(d)) {
+                ++d;
+            } else if (0xa5 != lane->recv[i][p]) {
+                complain(w, lane, "byte outside the data", p, length);
+                break;
+            }
+        }
+    }
+    ++lane->received;
+    ++w->checked;
+}
+
+static void run_round(worker_t *w)
+{
+    w->count = 0;
+    if (opt.late) {
+        post_sends(w);
+        post_receives(w);
+    } else {
+        post_receives(w);
+        if (MODE_READY == opt.mode) {
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        post_sends(w);
+    }
+    for (int i = 0; i < w->count; ++i) {
+        w->statuses[i].MPI_ERROR = MPI_SUCCESS;
+    }
+    MPI_Waitall(w->count, w->requests, w->statuses);
+    for (int p = 0, n = opt.late ? w->count : 0; p < size; ++p) {
+        if (opt.late && 0 == p) { /* receives are behind all sends */
+            for (int q = 0; q < size; ++q) {
+                n -= sends_to(q, rank) ? opt.window : 0;
+            }
+        }
+        for (int i = 0; sends_to(p, rank) && i < opt.window; ++i) {
+            verify(w, &w->lanes[p], i, &w->statuses[n++]);
+        }
+    }
+    for (int i = 0; i < w->count; ++i) {
+        if (MPI_REQUEST_NULL != w->requests[i]) { /* persistent */
+            MPI_Request_free(&w->requests[i]);
+        }
+    }
+}
+
+static void *run(void *arg)
+{
+    worker_t *w = arg;
+    size_t most = 2 * (size_t) size * MAX_WINDOW;
+
+    w->lanes = calloc((size_t) size, sizeof(*w->lanes));
+    w->requests = calloc(most, sizeof(*w->requests));
+    w->statuses = calloc(most, sizeof(*w->statuses));
+    for (int p = 0; p < size; ++p) {
+        w->lanes[p].peer = p;
+        for (int i = 0; i < opt.window; ++i) {
+            w->lanes[p].send[i] = sends_to(rank, p) ? malloc(room()) : NULL;
+            w->lanes[p].recv[i] = sends_to(p, rank) ? malloc(room()) : NULL;
+        }
+    }
+    for (int round = 0; round < opt.rounds; ++round) {
+        const struct timespec pause = {.tv_sec = opt.pause_ms / 1000, .tv_nsec = opt.pause_ms % 1000 * 1000000L};
+        run_round(w);
+        if (0 < opt.pause_ms && round + 1 < opt.rounds) {
+            nanosleep(&pause, NULL);
+        }
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {.options = options, .parser = parse, .doc = "The traffic of a cell of the fault matrix."};
+    worker_t workers[MAX_THREADS] = {{0}};
+    pthread_t threads[MAX_THREADS];
+    uint64_t mine[2] = {0}, all[2];
+    void *buffer = NULL;
+    int provided, bytes;
+    MPI_Datatype plain;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &opt);
+    MPI_Init_thread(NULL, NULL, 1 < opt.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (1 < opt.threads && MPI_THREAD_MULTIPLE != provided) {
+        fprintf(stderr, "this Open MPI has no MPI_THREAD_MULTIPLE\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    MPI_Type_contiguous(BLOCK, MPI_BYTE, &plain);
+    MPI_Type_create_resized(plain, 0, BLOCK + GAP, &block);
+    MPI_Type_commit(&block);
+    if (MODE_BUFFERED == opt.mode) {
+        bytes = (int) ((opt.high + BLOCK + MPI_BSEND_OVERHEAD) * (size_t) (opt.rounds * opt.threads * opt.window * size));
+        buffer = malloc((size_t) bytes);
+        MPI_Buffer_attach(buffer, bytes);
+    }
+    for (int t = 0; t < opt.threads; ++t) {
+        workers[t].thread = t;
+        if (0 < t) {
+            pthread_create(&threads[t], NULL, run, &workers[t]);
+        }
+    }
+    run(&workers[0]);
+    for (int t = 0; t < opt.threads; ++t) {
+        if (0 < t) {
+            pthread_join(threads[t], NULL);
+        }
+        checked += workers[t].checked;
+        wrong += workers[t].wrong;
+    }
+    if (NULL != buffer) {
+        MPI_Buffer_detach(&buffer, &bytes);
+    }
+    mine[0] = checked;
+    mine[1] = wrong;
+    MPI_Allreduce(mine, all, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    if (0 == rank) {
+        printf("%s %" PRIu64 " messages, %" PRIu64 " wrong\n", 0 == all[1] && 0 < all[0] ? "VERIFIED" : "FAILED", all[0], all[1]);
+        fflush(stdout);
+    }
+    MPI_Finalize();
+    return 0 == all[1] ? 0 : 1;
+}
