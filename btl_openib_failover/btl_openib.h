@@ -44,6 +44,9 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc);
 ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid);
 ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module);
 void ofo_peers_free(void);
+/* Declares the peer unreachable, for good and once; false if it was already. `why` is constant text. The PML is told
+ * unless it is the one who says so. Any thread. */
+bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml);
 
 /* btl_openib_send.c */
 int ofo_send(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descriptor_t *des, mca_btl_base_tag_t tag);
@@ -128,6 +131,8 @@ void ofo_srq_limit_reached(ofo_srq_t *srq);
 
 /* btl_openib_poll.c */
 int ofo_component_progress(void);
+/* Handles completions until there are none. Context: progress, inside the poll lock. */
+void ofo_poll_out(ofo_module_t *module);
 int ofo_module_progress(ofo_module_t *module);
 /* Takes completions from the CQs on behalf of a set that proves itself: its zero-byte WRITEs are counted, all
  * else is kept for progress in order. Context: service. */
@@ -137,6 +142,8 @@ void ofo_poll_for_proof(ofo_module_t *module);
 /* OPAL_ERROR: rail failure; OPAL_ERR_FATAL: the work request itself is bad (first failed one of its QP only). */
 int ofo_status_class(enum ibv_wc_status status, bool is_first, bool port_is_up);
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
+/* One work request comes back with an error, to whoever posted it. */
+void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status);
 
 /* btl_openib_failover.c */
 /* Opens the gate. Locks: the poll lock held, by progress or by service in its place. */
@@ -150,7 +157,16 @@ void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_port_down(ofo_module_t *module);
 void ofo_port_returned(ofo_module_t *module);
+void ofo_peer_lost(ofo_peer_t *peer);
 void ofo_ext_fill(ofo_module_t *module);
+
+/* btl_openib_fence.c */
+void ofo_fence_begin(ofo_qpset_t *qps);
+void ofo_fence_end(ofo_qpset_t *qps);
+/* Asks service to end the fences that are overdue. Call it when a poll of all CQs found nothing. */
+void ofo_fence_watch(ofo_module_t *module);
+/* Service has destroyed the queue pairs: whatever is still out comes back with an error. */
+void ofo_fence_abandon(ofo_module_t *module, ofo_qpset_t *qps);
 
 /* btl_openib_qpset.c. Context: service. */
 ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen);
@@ -158,6 +174,10 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote);
 int ofo_qpset_prove(ofo_qpset_t *qps);
 void ofo_qpset_error(ofo_qpset_t *qps);
 bool ofo_qpset_is_shared(const ofo_qpset_t *qps); /* has it a shared queue? NULL: no */
+/* Destroys the queue pairs alone: true if none is left, so that no transfer of theirs goes on. */
+bool ofo_qpset_stop(ofo_qpset_t *qps);
+/* What was delivered and what came in. Only when the set is silent. */
+void ofo_qpset_counts(const ofo_qpset_t *qps, ofo_counts_t *sent, ofo_counts_t *received);
 void ofo_qpset_destroy(ofo_qpset_t *qps);
 
 /* btl_openib_service.c */
@@ -189,7 +209,12 @@ void ofo_rail_init(ofo_endpoint_t *ep);
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl);
 void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl);
 void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now);
-void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps, const ofo_counts_t *counts);
+void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps);
+/* The PML asks for the end of a generation that the peer reports as dead. */
+void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail);
+/* The peer was declared: this rail ends without a word but PEERDEAD. */
+void ofo_rail_declared(ofo_endpoint_t *ep);
+void ofo_rail_send_peerdead(ofo_endpoint_t *ep);
 
 /* btl_openib_async.c */
 void ofo_async_read(ofo_module_t *module);

@@ -48,7 +48,7 @@ static void last_wqe(ofo_qp_t *qp)
     ofo_tell_progress(qps->ep->module, OFO_MAIL_LAST_WQE, qps->ep, qps->gen, NULL, NULL);
 }
 
-static void handle(const ofo_device_t *device, const struct ibv_async_event *event)
+static void handle(ofo_device_t *device, const struct ibv_async_event *event)
 {
     ofo_log(1, "%s: %s", device->name, ibv_event_type_str(event->event_type));
     switch (event->event_type) {
@@ -59,6 +59,7 @@ static void handle(const ofo_device_t *device, const struct ibv_async_event *eve
         set_ports(device, event->element.port_num, true);
         break;
     case IBV_EVENT_DEVICE_FATAL:
+        OFO_STORE(device->fatal, true);
         set_ports(device, 0, false);
         break;
     case IBV_EVENT_GID_CHANGE:

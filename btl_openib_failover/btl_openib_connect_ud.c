@@ -167,6 +167,9 @@ void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     struct ibv_sge sge = {.addr = (uintptr_t) slot, .lkey = ud->mr->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *wrong;
 
+    if (OFO_LOAD(ep->peer->declared) && OFO_CTL_PEERDEAD != ctl->type) {
+        return; /* it is never contacted again */
+    }
     ctl->jobid = OFO.self.jobid;
     ctl->vpid = OFO.self.vpid;
     ctl->src_inc = OFO.record.incarnation;
@@ -195,6 +198,16 @@ void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 
 /* ---- in ----------------------------------------------------------------------------------------- */
 
+/* L23: whatever a declared peer wants, it is told so. */
+static void answer_declared(ofo_module_t *module, ofo_peer_t *peer)
+{
+    ofo_endpoint_t *ep = ofo_peer_endpoint(peer, module);
+
+    if (NULL != ep) {
+        ofo_rail_send_peerdead(ep);
+    }
+}
+
 void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
 {
     ofo_peer_t *peer = ofo_peer_find(ctl->jobid, ctl->vpid);
@@ -208,9 +221,17 @@ void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
         ++module->count.ctl_dropped;
         return;
     }
+    if (OFO_CTL_PEERDEAD == ctl->type) {
+        (void) ofo_peer_declare(peer, "the process declared us unreachable", true);
+        return;
+    }
+    if (OFO_LOAD(peer->declared)) {
+        answer_declared(module, peer);
+        return;
+    }
     for (unsigned rail = 0; rail < peer->rail_count; ++rail) {
         ofo_endpoint_t *ep = peer->rail[rail];
-        if (NULL == ep || (OFO_RAIL_NONE != ctl->rail && rail != ctl->rail)) {
+        if (NULL == ep || rail != ctl->rail) {
             continue;
         }
         if (ep->module == module) {

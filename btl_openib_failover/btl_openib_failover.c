@@ -12,13 +12,26 @@
 
 #include <string.h>
 
-static void tell_pml(ofo_module_t *module, const ofo_peer_t *peer, const char *why)
+/* The BTL found out that a peer has to be declared; the PML draws the consequences. Its rails are being ended. */
+void ofo_peer_lost(ofo_peer_t *peer)
+{
+    ofo_module_t *module = peer->rail[0]->module;
+
+    if (!OFO.closing && !OFO_LOAD(peer->closing) && NULL != module->ext.peer_dead) {
+        module->ext.peer_dead(&module->super, peer->proc, peer->why);
+    }
+}
+
+static void tell_pml(ofo_module_t *module, ofo_peer_t *peer, const char *why)
 {
     opal_proc_t *proc = NULL != peer ? peer->proc : NULL;
     char text[96];
 
     if (OFO.closing || NULL == module->error_cb || (NULL != peer && OFO_LOAD(peer->closing))) {
         return;
+    }
+    if (NULL != peer && OFO_LOAD(peer->declared)) {
+        ofo_peer_lost(peer); /* the cause first: the loss of its rails is the consequence */
     }
     snprintf(text, sizeof(text), "%s: %s", module->name, why);
     module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_NONFATAL, proc, text);
@@ -124,28 +137,25 @@ static void return_pending(ofo_endpoint_t *ep)
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
 {
     if (NULL != ep->module->ext.fence_done) {
-        ep->module->ext.fence_done(&ep->module->super, ep->peer->proc, ep->rail, gen, false);
+        ep->module->ext.fence_done(&ep->module->super, ep->peer->proc, ep->rail, gen,
+                                   (int32_t) gen == OFO_LOAD(ep->lossy_gen));
     }
 }
 
+/* After a fence that was given up the PML has to wait for the loss check: service tells when it is passed. */
 static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 {
-    ofo_ctl_t ctl = {.gen = gen};
-
     return_pending(ep);
     if (NULL != qps) {
-        ctl.counts.n_ok = qps->n_ok;
-        for (unsigned i = 0; i < qps->nqp; ++i) {
-            ctl.counts.n_send[i] = qps->qp[i].n_send;
-        }
-        ctl.counts.n_eager = qps->n_eager;
-        qps->fencing = false;
+        ofo_fence_end(qps);
     }
     OPAL_THREAD_LOCK(&ep->lock);
     ep->qps = ep->draining = NULL;
     OPAL_THREAD_UNLOCK(&ep->lock);
-    ofo_fence_done_again(ep, gen);
-    ofo_tell_service(ep, OFO_MAIL_FENCE_DONE, gen, &ctl, qps);
+    if (NULL == qps || !qps->lossy) {
+        ofo_fence_done_again(ep, gen);
+    }
+    ofo_tell_service(ep, OFO_MAIL_FENCE_DONE, gen, NULL, qps);
 }
 
 void ofo_drain_check(ofo_qpset_t *qps)
@@ -175,7 +185,7 @@ void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
     }
     ep->draining = qps;
     post_markers(qps);
-    qps->fencing = true;
+    ofo_fence_begin(qps);
     ofo_drain_check(qps);
 }
 
@@ -271,6 +281,15 @@ static int ext_fence(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t rail
     return OPAL_SUCCESS;
 }
 
+static void ext_declare(mca_btl_base_module_t *btl, opal_proc_t *proc)
+{
+    ofo_peer_t *peer = ofo_peer_find(proc->proc_name.jobid, proc->proc_name.vpid);
+
+    if (NULL != peer) {
+        (void) ofo_peer_declare(peer, "the PML declared it", false);
+    }
+}
+
 static opal_proc_t *ext_des_peer(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
 {
     return ((const ofo_recv_t *) des)->from->peer->proc;
@@ -330,6 +349,7 @@ void ofo_ext_fill(ofo_module_t *module)
                                   .size = sizeof(bfo_btl_ext_t),
                                   .flush = ext_flush,
                                   .fence = ext_fence,
+                                  .declare = ext_declare,
                                   .des_peer = ext_des_peer,
                                   .rail_state = ext_rail_state};
     module->super.btl_flags |= MCA_BTL_FLAGS_FAILOVER_SUPPORT;

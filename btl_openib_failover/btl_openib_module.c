@@ -25,20 +25,32 @@ OBJ_CLASS_INSTANCE(ofo_rdma_t, opal_free_list_item_t, NULL, NULL);
 static int frag_init(opal_free_list_item_t *item, void *context)
 {
     ofo_frag_t *frag = (ofo_frag_t *) item;
+    ofo_module_t *module = ((ofo_frag_list_t *) context)->module;
 
     frag->hdr = item->ptr;
     frag->lkey = ((ofo_reg_t *) item->registration)->handle.lkey;
-    frag->list = *(uint8_t *) context;
+    frag->list = ((ofo_frag_list_t *) context)->index;
     frag->segment.seg_addr.pval = frag->hdr + 1;
     frag->base.des_segments = &frag->segment;
     frag->base.des_segment_count = 1;
     frag->work.kind = OFO_WORK_SEND;
+    frag->next_of_all = OFO_LOAD(module->all_frags);
+    while (!__atomic_compare_exchange_n(&module->all_frags, &frag->next_of_all, frag, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+    }
     return OPAL_SUCCESS;
 }
 
 static int rdma_init(opal_free_list_item_t *item, void *context)
 {
-    ((ofo_rdma_t *) item)->work.kind = OFO_WORK_RDMA;
+    ofo_rdma_t *rdma = (ofo_rdma_t *) item;
+    ofo_module_t *module = context;
+
+    rdma->work.kind = OFO_WORK_RDMA;
+    rdma->next_of_all = OFO_LOAD(module->all_rdmas);
+    while (!__atomic_compare_exchange_n(&module->all_rdmas, &rdma->next_of_all, rdma, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+    }
     return OPAL_SUCCESS;
 }
 
@@ -294,18 +306,18 @@ static int module_finalize(mca_btl_base_module_t *btl)
 static int init_lists(ofo_module_t *module)
 {
     mca_mpool_base_module_t *mpool = mca_mpool_base_module_lookup(NULL);
-    static uint8_t index[OFO_MAX_QPS] = {0, 1, 2, 3, 4, 5, 6, 7};
 
     for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        module->frag_list[i] = (ofo_frag_list_t){.module = module, .index = (uint8_t) i};
         if (OPAL_SUCCESS
             != opal_free_list_init(&module->frags[i], sizeof(ofo_frag_t), FRAG_ALIGN, OBJ_CLASS(ofo_frag_t),
                                    OFO.queues.queue[i].size + RING_ROOM, FRAG_ALIGN, FRAGS_FIRST, -1, FRAGS_MORE, mpool,
-                                   MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, &index[i])) {
+                                   MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, &module->frag_list[i])) {
             return OPAL_ERR_OUT_OF_RESOURCE;
         }
     }
     return opal_free_list_init(&module->rdmas, sizeof(ofo_rdma_t), FRAG_ALIGN, OBJ_CLASS(ofo_rdma_t), 0, 0, FRAGS_FIRST,
-                               -1, FRAGS_MORE, NULL, 0, NULL, rdma_init, NULL);
+                               -1, FRAGS_MORE, NULL, 0, NULL, rdma_init, module);
 }
 
 void ofo_module_set_functions(mca_btl_base_module_t *super)

@@ -71,6 +71,9 @@ static const param_t table[] = {
     NUMBER("eager_rdma_threshold", eager_rdma_threshold, 16, 6, "Messages from a peer until a ring is made for it"),
     NUMBER("max_eager_rdma", max_eager_rdma, 16, 6, "Peers that get a ring, for each port"),
     TRUTH("use_message_coalescing", use_message_coalescing, 1, 4, "Small messages that have to wait travel together"),
+    NUMBER("ctl_rate", ctl_rate, 2000, 7, "Bring-down messages per second and process, when a port with many peers dies"),
+    NUMBER("fence_timeout", fence_timeout, 10, 7,
+           "Seconds until queue pairs of a lost rail that do not return their work are destroyed"),
     SIGNED("want_fork_support", want_fork_support, 1, 4,
            "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
     TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device"),
@@ -170,6 +173,8 @@ static int check_numbers(void)
         {"eager_rdma_num", p->eager_rdma_num, 2, OFO_RING_SLOTS_MAX},
         {"eager_rdma_threshold", p->eager_rdma_threshold, 1, 1u << 30},
         {"max_eager_rdma", p->max_eager_rdma, 0, 65536},
+        {"ctl_rate", p->ctl_rate, 1, 1000000},
+        {"fence_timeout", p->fence_timeout, 1, 3600},
         {"gid_prefix_len", p->gid_prefix_len, 0, 127},
     };
 

@@ -215,6 +215,25 @@ ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module)
     return NULL;
 }
 
+bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml)
+{
+    const char *expected = NULL;
+
+    /* the text is the flag's other half: who sets it first declares */
+    if (!__atomic_compare_exchange_n(&peer->why, &expected, why, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    OFO_STORE(peer->declared, true);
+    ofo_log(1, "bfo: %u->%u declared unreachable: %s", OFO.self.vpid, peer->name.vpid, why);
+    for (unsigned i = 0; i < peer->rail_count; ++i) {
+        ofo_tell_service(peer->rail[i], OFO_MAIL_DECLARE, 0, NULL, NULL);
+    }
+    if (tell_pml && 0 < peer->rail_count) {
+        ofo_tell_progress(peer->rail[0]->module, OFO_MAIL_PEER_LOST, peer->rail[0], 0, NULL, NULL);
+    }
+    return true;
+}
+
 /* Service threads are stopped, nothing is in flight. */
 void ofo_peers_free(void)
 {

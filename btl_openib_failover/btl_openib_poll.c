@@ -137,6 +137,12 @@ static void handle_mail(ofo_module_t *module)
         case OFO_MAIL_RING:
             ofo_ring_open(module, mail->ep, mail->gen);
             break;
+        case OFO_MAIL_ABANDON:
+            ofo_fence_abandon(module, mail->qps);
+            break;
+        case OFO_MAIL_PEER_LOST:
+            ofo_peer_lost(mail->ep->peer);
+            break;
         case OFO_MAIL_FENCED:
             ofo_fence_done_again(mail->ep, mail->gen);
             break;
@@ -184,6 +190,13 @@ static int poll_cqs(ofo_module_t *module)
     return total;
 }
 
+void ofo_poll_out(ofo_module_t *module)
+{
+    (void) handle_stash(module);
+    while (0 < poll_cqs(module)) {
+    }
+}
+
 int ofo_module_progress(ofo_module_t *module)
 {
     int count = 0;
@@ -201,6 +214,9 @@ int ofo_module_progress(ofo_module_t *module)
         count += ofo_rings_poll(module);
     }
     count += poll_cqs(module);
+    if (OPAL_UNLIKELY(NULL != module->fencing) && 0 == count) {
+        ofo_fence_watch(module);
+    }
     ofo_poll_unlock(module);
     return count;
 }

@@ -311,17 +311,37 @@ bool ofo_qpset_is_shared(const ofo_qpset_t *qps)
     return shared;
 }
 
+bool ofo_qpset_stop(ofo_qpset_t *qps)
+{
+    bool all = true;
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        struct ibv_qp *qp = qps->qp[i].qp;
+        if (NULL != qp && qps->qp[i].shared) {
+            ofo_qpmap_remove(&qps->module->qpmap, qp->qp_num);
+        }
+        if (NULL != qp && 0 == ibv_destroy_qp(qp)) {
+            qps->qp[i].qp = NULL;
+        }
+        all = all && NULL == qps->qp[i].qp;
+    }
+    return all;
+}
+
+void ofo_qpset_counts(const ofo_qpset_t *qps, ofo_counts_t *sent, ofo_counts_t *received)
+{
+    *sent = (ofo_counts_t){.n_ok = qps->n_ok, .n_eager = qps->n_eager};
+    *received = (ofo_counts_t){.n_ok = qps->n_received, .n_eager = qps->n_eager_recv};
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        sent->n_send[i] = qps->qp[i].n_send;
+        received->n_send[i] = qps->qp[i].n_recv;
+    }
+}
+
 /* Also for a set whose creation stopped half way. */
 void ofo_qpset_destroy(ofo_qpset_t *qps)
 {
-    for (unsigned i = 0; i < qps->nqp; ++i) {
-        if (NULL != qps->qp[i].qp) {
-            if (qps->qp[i].shared) {
-                ofo_qpmap_remove(&qps->module->qpmap, qps->qp[i].qp->qp_num);
-            }
-            ibv_destroy_qp(qps->qp[i].qp);
-        }
-    }
+    (void) ofo_qpset_stop(qps);
     ofo_ring_destroy(qps);
     if (NULL != qps->mr) {
         ibv_dereg_mr(qps->mr);

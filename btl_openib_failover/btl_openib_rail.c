@@ -17,6 +17,8 @@ static uint32_t next_random(ofo_module_t *module)
     return module->random >> 4;
 }
 
+enum { T_LOSS_MS = 2000 };
+
 static void start_retransmission(ofo_endpoint_t *ep)
 {
     ep->backoff_ms = ofo_backoff_next(0);
@@ -69,26 +71,73 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
     ofo_ud_send(ep, &ctl);
 }
 
-static ofo_counts_t *kept_counts(ofo_endpoint_t *ep, uint16_t gen)
+/* ---- counts ------------------------------------------------------------------------------------- */
+
+/* What is known of a generation; one that never came to life here carried nothing, which is known too. */
+static const ofo_kept_t *kept_of(const ofo_endpoint_t *ep, uint16_t gen)
 {
+    static const ofo_kept_t nothing;
+
     for (int i = 0; i < 2; ++i) {
-        if (ep->own_counts_gen[i] == (int32_t) gen) {
-            return &ep->own_counts[i];
+        if (ep->kept[i].gen == (int32_t) gen) {
+            return &ep->kept[i];
         }
     }
-    return NULL;
+    return ep->kept[1].gen < (int32_t) gen && (int32_t) gen <= ep->kept[0].gen ? &nothing : NULL;
+}
+
+static ofo_kept_t *keep(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (ep->kept[0].carried) {
+        ep->kept[1] = ep->kept[0];
+    }
+    ep->kept[0] = (ofo_kept_t){.gen = gen};
+    return &ep->kept[0];
 }
 
 static void send_dack(ofo_endpoint_t *ep, uint16_t gen)
 {
     ofo_ctl_t ctl = message(ep, OFO_CTL_DACK, gen);
-    const ofo_counts_t *counts = kept_counts(ep, gen);
+    const ofo_kept_t *kept = kept_of(ep, gen);
 
-    if (NULL != counts) {
-        ctl.counts = *counts;
+    if (NULL != kept) {
+        ctl.counts = kept->sent;
         ctl.flags = OFO_DACK_VALID;
     }
     send_by_any_way(ep, &ctl);
+}
+
+/* The fence was given up, and nothing is missing, or nothing matters any more: now the PML may go on. */
+static void close_check(ofo_endpoint_t *ep)
+{
+    ep->unknown_until = 0;
+    if (ep->check_open) {
+        ep->check_open = false;
+        ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, (uint16_t) ep->lossy_gen, NULL, NULL);
+    }
+}
+
+/* CHECK of DESIGN.txt 10.4. */
+static void check(ofo_endpoint_t *ep, uint16_t gen, const ofo_counts_t *sent, bool known)
+{
+    const ofo_kept_t *kept = kept_of(ep, gen);
+    bool lossy = ep->check_open && (int32_t) gen == ep->lossy_gen;
+
+    switch (NULL == kept ? OFO_CHECK_NONE : ofo_counts_check(sent, known, &kept->received, lossy)) {
+    case OFO_CHECK_LOSS:
+        (void) ofo_peer_declare(ep->peer, "messages that were reported as delivered are lost with a device", true);
+        break;
+    case OFO_CHECK_UNKNOWN:
+        if (0 == ep->unknown_until) {
+            ep->unknown_until = ofo_now_ms() + T_LOSS_MS;
+            start_retransmission(ep); /* a DOWN asks for another DACK */
+        }
+        break;
+    default:
+        if (lossy) {
+            close_check(ep);
+        }
+    }
 }
 
 /* ---- actions ------------------------------------------------------------------------------------ */
@@ -151,10 +200,8 @@ static int ofo_do_send_dack(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
-    if (NULL != ctl && ctl->gen == ep->fsm.gen && NULL == kept_counts(ep, ctl->gen)) {
-        /* L11, L12: an attempt that never was one here: nothing was sent in it. */
-        ep->own_counts[ctl->gen & 1] = (ofo_counts_t){.n_ok = 0};
-        ep->own_counts_gen[ctl->gen & 1] = ctl->gen;
+    if (NULL != ctl && ctl->gen == ep->fsm.gen && ep->kept[0].gen < (int32_t) ctl->gen) {
+        (void) keep(ep, ctl->gen); /* L11, L12: an attempt that never was one here */
     }
     send_dack(ep, NULL != ctl ? ctl->gen : ep->fsm.gen);
     return 0;
@@ -189,7 +236,6 @@ static int ofo_do_become_passive(void *owner, const ofo_ctl_t *ctl)
     if (ctl->nqp != ep->building->nqp || 0 != ofo_qpset_connect(ep->building, ctl)) {
         return -1;
     }
-    ep->remote_ctl = *ctl;
     start_retransmission(ep);
     return ofo_do_send_rep(ep, NULL);
 }
@@ -219,7 +265,6 @@ static int ofo_do_prove_active(void *owner, const ofo_ctl_t *ctl)
     if (ctl->nqp != ep->building->nqp || 0 != ofo_qpset_connect(ep->building, ctl)) {
         return -1;
     }
-    ep->remote_ctl = *ctl;
     return ofo_do_prove_passive(ep, ctl);
 }
 
@@ -243,7 +288,8 @@ static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
-    ep->retransmit_at = ep->give_up_at = 0;
+    ep->give_up_at = 0;
+    ep->dack_known = false;
     if (NULL != ep->building) {
         ofo_qpset_error(ep->building);
     }
@@ -254,13 +300,30 @@ static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
     }
     ofo_tell_progress(ep->module, OFO_MAIL_DRAIN, ep, ep->fsm.gen, NULL, ep->building);
     ep->building = NULL;
+    start_retransmission(ep); /* DOWN, as long as there is no DACK, whoever began */
     return 0;
+}
+
+/* ms until the next bring-down may go out: the death of a port with many peers is no burst. */
+static uint64_t wait_for_turn(ofo_module_t *module)
+{
+    uint64_t now = 1000 * ofo_now_ms(), turn = module->ctl_turn < now ? now : module->ctl_turn;
+
+    module->ctl_turn = turn + UINT64_C(1000000) * OFO.module_count / OFO.params.ctl_rate;
+    return (turn - now) / 1000;
 }
 
 static int ofo_do_fence_and_tell(void *owner, const ofo_ctl_t *ctl)
 {
+    ofo_endpoint_t *ep = owner;
+    uint64_t wait = wait_for_turn(ep->module);
+
     ofo_do_fence(owner, ctl);
-    start_retransmission(owner);
+    if (0 < wait) {
+        ep->retransmit_at = ofo_now_ms() + wait; /* the first copy, when its turn comes */
+        ep->backoff_ms = 0;
+        return 0;
+    }
     return ofo_do_send_down(owner, ctl);
 }
 
@@ -268,7 +331,8 @@ static int ofo_do_keep_counts(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
-    ep->remote_ctl = *ctl;
+    ep->dack = ctl->counts;
+    ep->dack_known = 0 != (ctl->flags & OFO_DACK_VALID);
     ep->retransmit_at = 0;
     return 0;
 }
@@ -281,7 +345,16 @@ static int ofo_do_fence_and_keep(void *owner, const ofo_ctl_t *ctl)
 
 static int ofo_do_keep_and_check(void *owner, const ofo_ctl_t *ctl)
 {
-    return ofo_do_keep_counts(owner, ctl);
+    ofo_endpoint_t *ep = owner;
+
+    ofo_do_keep_counts(owner, ctl);
+    check(ep, ctl->gen, &ep->dack, ep->dack_known);
+    return 0;
+}
+
+static int ofo_do_recheck(void *owner, const ofo_ctl_t *ctl)
+{
+    return 0 == ((ofo_endpoint_t *) owner)->unknown_until ? 0 : ofo_do_keep_and_check(owner, ctl);
 }
 
 static int ofo_do_dack_and_check(void *owner, const ofo_ctl_t *ctl)
@@ -289,6 +362,7 @@ static int ofo_do_dack_and_check(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
 
     send_dack(ep, ep->fsm.gen);
+    check(ep, ep->fsm.gen, &ep->dack, ep->dack_known);
     return 0;
 }
 
@@ -298,6 +372,7 @@ static int ofo_do_check_older(void *owner, const ofo_ctl_t *ctl)
 
     if (ep->fsm.check_gen == (int32_t) ctl->gen) {
         ep->fsm.check_gen = OFO_GEN_NONE;
+        check(ep, ctl->gen, &ctl->counts, 0 != (ctl->flags & OFO_DACK_VALID));
     }
     return 0;
 }
@@ -331,7 +406,7 @@ static void trace(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo
 void ofo_rail_init(ofo_endpoint_t *ep)
 {
     ofo_fsm_init(&ep->fsm, actions, trace, ep);
-    ep->own_counts_gen[0] = ep->own_counts_gen[1] = OFO_GEN_NONE;
+    ep->kept[0].gen = ep->kept[1].gen = ep->lossy_gen = OFO_GEN_NONE;
 }
 
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
@@ -347,7 +422,7 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     const ofo_fsm_facts_t facts = {
         .own_is_higher = ep->peer->own_is_higher,
         .hash_ok = ctl->rail_hash == ep->peer->rail_hash,
-        .usable = OFO_LOAD(ep->module->port_up) && !OFO_LOAD(ep->peer->closing),
+        .usable = OFO_LOAD(ep->module->port_up) && !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared),
     };
     ofo_fsm_event_t event = ofo_fsm_classify(&ep->fsm, ctl, &facts);
 
@@ -369,10 +444,45 @@ static void last_wqe_late(ofo_endpoint_t *ep)
     ofo_tell_progress(ep->module, OFO_MAIL_LAST_WQE, ep, ep->fsm.gen, NULL, NULL);
 }
 
+/* DOWN is owed beyond what the state asks for: an older check is due, or the peer's counts are not known. */
+static bool asks_for_counts(const ofo_endpoint_t *ep)
+{
+    return OFO_GEN_NONE != ep->fsm.check_gen || 0 != ep->unknown_until;
+}
+
+static void retransmit(ofo_endpoint_t *ep, uint64_t now)
+{
+    bool by_state = ofo_fsm_state_retransmits(ep->fsm.state);
+
+    ep->retransmit_at = 0;
+    if (!by_state && !asks_for_counts(ep)) {
+        return;
+    }
+    ep->backoff_ms = ofo_backoff_next(ep->backoff_ms);
+    ep->retransmit_at = now + ofo_backoff_jitter(ep->backoff_ms, next_random(ep->module));
+    if (asks_for_counts(ep)) {
+        bool older = OFO_GEN_NONE != ep->fsm.check_gen;
+        ofo_ctl_t down = message(ep, OFO_CTL_DOWN, older ? (uint16_t) ep->fsm.check_gen : ep->fsm.gen);
+        send_by_any_way(ep, &down);
+    }
+    if (by_state) {
+        ofo_rail_event(ep, OFO_EV_RETRANSMIT, NULL);
+    }
+}
+
 void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
 {
     if (0 != ep->last_wqe_at && now >= ep->last_wqe_at) {
         last_wqe_late(ep);
+    }
+    if (OFO_LOAD(ep->peer->declared)) {
+        ep->retransmit_at = ep->give_up_at = ep->unknown_until = 0;
+        return;
+    }
+    if (0 != ep->unknown_until && now >= ep->unknown_until) {
+        ep->unknown_until = 0;
+        (void) ofo_peer_declare(ep->peer, "it does not say whether messages were lost with a device", true);
+        return;
     }
     if (0 != ep->give_up_at && now >= ep->give_up_at) {
         ep->give_up_at = 0;
@@ -383,28 +493,61 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
         }
     }
     if (0 != ep->retransmit_at && now >= ep->retransmit_at) {
-        if (!ofo_fsm_state_retransmits(ep->fsm.state)) {
-            ep->retransmit_at = 0;
-            return;
-        }
-        ep->backoff_ms = ofo_backoff_next(ep->backoff_ms);
-        ep->retransmit_at = now + ofo_backoff_jitter(ep->backoff_ms, next_random(ep->module));
-        ofo_rail_event(ep, OFO_EV_RETRANSMIT, NULL);
+        retransmit(ep, now);
     }
 }
 
-void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps, const ofo_counts_t *counts)
+static bool is_fenced(const ofo_endpoint_t *ep, uint16_t gen)
 {
+    return gen < ep->fsm.gen || OFO_ST_ASKING == ep->fsm.state || OFO_ST_DOWN == ep->fsm.state;
+}
+
+void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail)
+{
+    ofo_rail_message(ep, &mail->ctl);
+    if (is_fenced(ep, mail->gen) && !ep->check_open) {
+        ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, mail->gen, NULL, NULL);
+    }
+}
+
+void ofo_rail_send_peerdead(ofo_endpoint_t *ep)
+{
+    ofo_ctl_t dead = {.type = OFO_CTL_PEERDEAD, .rail = OFO_RAIL_NONE};
+
+    ofo_ud_send(ep, &dead);
+}
+
+/* Each rail says so once; whoever did not hear it is told again when it speaks (L23). */
+void ofo_rail_declared(ofo_endpoint_t *ep)
+{
+    if (OFO_LOAD(ep->module->port_up)) {
+        ofo_rail_send_peerdead(ep);
+    }
+    ofo_rail_event(ep, OFO_EV_PEERDEAD, NULL);
+    close_check(ep);
+}
+
+void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
+{
+    ofo_kept_t *kept = keep(ep, gen);
+
     if (NULL != qps) {
         ep->fenced_set = NULL;
         ep->last_wqe_at = 0;
+        ofo_qpset_counts(qps, &kept->sent, &kept->received);
+        kept->carried = 0 < kept->sent.n_ok || 0 < kept->received.n_ok;
+        if (qps->lossy) {
+            OFO_STORE(ep->lossy_gen, (int32_t) gen);
+            ep->check_open = true;
+        }
         qps->destroy_at = ofo_now_ms() + 1000u * OFO.params.time_wait;
         qps->next = ep->module->graveyard;
         ep->module->graveyard = qps;
     }
-    ep->own_counts[gen & 1] = *counts;
-    ep->own_counts_gen[gen & 1] = gen;
     if (gen == ep->fsm.gen) {
         ofo_rail_event(ep, OFO_EV_FENCE_DONE, NULL);
+    }
+    if (OFO_LOAD(ep->peer->declared)) {
+        close_check(ep);
     }
 }

@@ -21,6 +21,11 @@ bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc)
         return false;
     }
     if (OFO_GATE_CLOSED == ep->gate) {
+        if (OFO_LOAD(ep->peer->declared)) {
+            ep->gate = OFO_GATE_REFUSING;
+            *rc = OPAL_ERR_UNREACH;
+            return false;
+        }
         ep->gate = OFO_GATE_WAITING;
         *start = true;
     }
@@ -79,6 +84,7 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
         wr.send_flags |= IBV_SEND_INLINE;
     }
     if (OPAL_UNLIKELY(0 != ibv_post_send(qp->qp, &wr, &wrong))) {
+        frag->work.qps = NULL;
         return OPAL_ERROR;
     }
     --qp->sq_free;
@@ -197,6 +203,7 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
     ofo_module_t *module = ep->module;
     uint32_t flags = frag->base.des_flags;
 
+    frag->work.qps = NULL;
     if (NULL != frag->parts) {
         ofo_parts_complete(frag, status);
         return;

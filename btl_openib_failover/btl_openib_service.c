@@ -138,10 +138,7 @@ static void handle_mail(ofo_mail_t *mail)
         }
         break;
     case OFO_MAIL_FENCE:
-        ofo_rail_message(ep, &mail->ctl);
-        if (mail->gen < ep->fsm.gen || OFO_ST_ASKING == ep->fsm.state || OFO_ST_DOWN == ep->fsm.state) {
-            ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, mail->gen, NULL, NULL);
-        }
+        ofo_rail_fence(ep, mail);
         break;
     case OFO_MAIL_PROVED:
         if (current) {
@@ -154,7 +151,14 @@ static void handle_mail(ofo_mail_t *mail)
         }
         break;
     case OFO_MAIL_FENCE_DONE:
-        ofo_rail_fence_done(ep, mail->gen, mail->qps, &mail->ctl.counts);
+        ofo_rail_fence_done(ep, mail->gen, mail->qps);
+        break;
+    case OFO_MAIL_STUCK:
+        mail->qps->is_stopped = ofo_qpset_stop(mail->qps) || OFO_LOAD(ep->module->device->fatal);
+        ofo_tell_progress(ep->module, OFO_MAIL_ABANDON, ep, mail->gen, NULL, mail->qps);
+        break;
+    case OFO_MAIL_DECLARE:
+        ofo_rail_declared(ep);
         break;
     case OFO_MAIL_CTL:
         ofo_rail_message(ep, &mail->ctl);
@@ -270,7 +274,8 @@ static void run_timers(ofo_module_t *module, uint64_t now)
         next = list->next_active;
         list->is_active = false;
         ofo_rail_timers(list, now);
-        if (0 != list->retransmit_at || 0 != list->give_up_at || 0 != list->last_wqe_at) {
+        if (0 != list->retransmit_at || 0 != list->give_up_at || 0 != list->last_wqe_at
+            || 0 != list->unknown_until) {
             ofo_timers_add(list);
         }
     }
@@ -308,6 +313,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
         earlier(&due, ep->retransmit_at);
         earlier(&due, ep->give_up_at);
         earlier(&due, ep->last_wqe_at);
+        earlier(&due, ep->unknown_until);
         *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state;
     }
     for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {

@@ -11,6 +11,7 @@
 #include "bfo_config.h"
 
 #include "btl_openib_connect_fsm.h"
+#include "btl_openib_counts.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_qpmap.h"
 #include "btl_openib_queues.h"
@@ -76,7 +77,8 @@ enum {
     OFO_TAG_MANY                      /* coalesced messages */
 };
 
-/* A message to send. Descriptor first: the PML holds it as such. On a pending list through base.super. */
+/* A message to send. Descriptor first: the PML holds it as such. On a pending list through base.super. work.qps is
+ * set from the post to the completion, and only then. */
 typedef struct ofo_frag {
     mca_btl_base_descriptor_t base;
     mca_btl_base_segment_t segment; /* behind the header */
@@ -90,6 +92,7 @@ typedef struct ofo_frag {
     ofo_endpoint_t *ep;
     struct ofo_frag *parts;     /* of a carrier: the messages it holds; else NULL */
     struct ofo_frag *next_part; /* in its carrier */
+    struct ofo_frag *next_of_all; /* module->all_frags; constant */
 } ofo_frag_t;
 OBJ_CLASS_DECLARATION(ofo_frag_t);
 
@@ -103,7 +106,7 @@ typedef struct {
 } ofo_recv_t;
 
 /* A put or a get, posted in as many parts as the port's largest message asks for. */
-typedef struct {
+typedef struct ofo_rdma {
     opal_free_list_item_t super;
     ofo_work_t work;
     ofo_endpoint_t *ep;
@@ -120,6 +123,7 @@ typedef struct {
     mca_btl_base_rdma_completion_fn_t cbfunc;
     void *cbcontext;
     void *cbdata;
+    struct ofo_rdma *next_of_all; /* module->all_rdmas; constant */
 } ofo_rdma_t;
 OBJ_CLASS_DECLARATION(ofo_rdma_t);
 
@@ -196,7 +200,11 @@ struct ofo_qpset {
     bool error_told;     /* error_cb was called for it */
     bool fencing;        /* the fence waits for the last completions */
     bool told_first_recv;
-    int poison_status;   /* unused unless the first error was a poison */
+    uint64_t fence_until; /* ms; then the fence is given up */
+    bool is_stuck;       /* service was asked to end it */
+    bool is_stopped;     /* the queue pairs are destroyed; written by service before its letter */
+    bool lossy;          /* receptions may have been lost: the fence was given up */
+    ofo_qpset_t *fence_next; /* module->fencing */
     uint64_t n_ok;       /* completed SENDs and eager WRITEs */
     uint64_t n_received;
     uint16_t n_eager, n_eager_recv; /* completed eager WRITEs, slots consumed */
@@ -237,7 +245,9 @@ typedef enum {
     OFO_MAIL_ERROR,      /* generation `gen` failed */
     OFO_MAIL_PROVED,     /* zero-byte WRITEs of `gen` completed */
     OFO_MAIL_FIRST_RECV, /* first message of `gen` */
-    OFO_MAIL_FENCE_DONE, /* `qps` is silent; `ctl.counts` are its counts */
+    OFO_MAIL_FENCE_DONE, /* `qps` is silent, and service's again */
+    OFO_MAIL_STUCK,      /* the fence of `qps` does not end: destroy its queue pairs */
+    OFO_MAIL_DECLARE,    /* the peer was declared unreachable: end this rail */
     OFO_MAIL_FENCE,      /* the PML learnt that `gen` is dead at the peer */
     OFO_MAIL_CTL,        /* control message for this endpoint that came by another way */
     OFO_MAIL_RING,       /* make an eager ring; and back: it is made, or cannot be */
@@ -247,6 +257,8 @@ typedef enum {
     OFO_MAIL_FENCED,     /* `gen` was fenced before: tell the PML again */
     OFO_MAIL_DRAIN,      /* queue pairs of `qps` are in ERR (or there are none): drain */
     OFO_MAIL_LAST_WQE,   /* a shared queue gives nothing more to a queue pair of `gen` */
+    OFO_MAIL_ABANDON,    /* queue pairs of `qps` were destroyed, if qps->is_stopped */
+    OFO_MAIL_PEER_LOST,  /* the endpoint's peer was declared by the BTL: tell the PML */
     OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
@@ -278,6 +290,13 @@ typedef enum {
     OFO_GATE_REFUSING /* OPAL_ERR_UNREACH */
 } ofo_gate_t;
 
+/* What is known of one generation once its fence is done, for DACK and the loss check. */
+typedef struct {
+    int32_t gen; /* OFO_GEN_NONE: nothing */
+    bool carried; /* at least one message, one way or the other */
+    ofo_counts_t sent, received;
+} ofo_kept_t;
+
 /* One rail to one peer. */
 struct mca_btl_base_endpoint_t {
     ofo_module_t *module;
@@ -306,9 +325,12 @@ struct mca_btl_base_endpoint_t {
     int32_t published; /* fsm.state << 16 | gen, atomic, for rail_state() */
     ofo_qpset_t *building;
     struct ibv_ah *ah;
-    ofo_ctl_t remote_ctl;   /* addresses of the peer's queue pairs */
-    ofo_counts_t own_counts[2];  /* of generations gen and gen-1 */
-    int32_t own_counts_gen[2];
+    ofo_kept_t kept[2];     /* the last fenced generation, and the last one before it that carried something */
+    ofo_counts_t dack;      /* the peer's counts of `gen`, and whether it knows them */
+    bool dack_known;
+    int32_t lossy_gen;      /* last generation whose fence was given up, or OFO_GEN_NONE; atomic, progress reads it */
+    bool check_open;        /* the fence of `gen` is done and not told: the loss check decides */
+    uint64_t unknown_until; /* ms, 0: not waiting for the peer's counts */
     unsigned backoff_ms;
     uint64_t retransmit_at; /* ms, 0: no timer */
     uint64_t give_up_at;    /* ms, 0: no timer */
@@ -324,6 +346,8 @@ struct ofo_peer {
     uint32_t incarnation;
     bool own_is_higher;
     bool closing;       /* del_procs was called; atomic */
+    bool declared;      /* unreachable, for good: nothing but PEERDEAD is sent to it; atomic */
+    const char *why;    /* it was declared; constant text. release: declared */
     uint64_t rail_hash;
     unsigned rail_count;
     ofo_endpoint_t *rail[OFO_MAX_RAILS];
@@ -336,6 +360,7 @@ typedef struct {
     char name[IBV_SYSFS_NAME_MAX];
     mca_rcache_base_module_t *rcache;
     unsigned users; /* modules */
+    bool fatal;     /* DEVICE_FATAL was reported; atomic */
 } ofo_device_t;
 
 /* UD queue pair for control messages. Context: service, after its creation. */
@@ -356,11 +381,17 @@ typedef struct {
     uint64_t queued_sends, queued_rdma, credit_messages;
     uint64_t bad_messages; /* data messages refused */
     uint64_t ctl_in, ctl_out, ctl_dropped, ctl_refused;
-    uint64_t connects, errors;
+    uint64_t connects, errors, lossy_fences;
     uint64_t srq_growths;
     uint64_t coalesced, carriers; /* messages that travelled with others, and what they travelled in */
     uint64_t ring_sends, ring_receives;
 } ofo_counters_t;
+
+/* What the constructor of a fragment needs to know. */
+typedef struct {
+    ofo_module_t *module;
+    uint8_t index;
+} ofo_frag_list_t;
 
 struct ofo_module {
     mca_btl_base_module_t super;
@@ -386,13 +417,17 @@ struct ofo_module {
     struct ibv_wc *stash; /* completions that service took from a CQ; lock: poll_lock */
     unsigned stash_count, stash_size;
     opal_free_list_t frags[OFO_MAX_QPS];
+    ofo_frag_list_t frag_list[OFO_MAX_QPS];
     opal_free_list_t rdmas;
     ofo_srq_t *srq[OFO_MAX_QPS]; /* NULL: a queue per peer */
     ofo_qpmap_t qpmap;           /* number -> ofo_qp_t, of queue pairs with a shared queue */
-    uint32_t max_message; /* bytes of one RDMA part */
     bool use_eager_rdma;
     ofo_qpset_t **ring;   /* sets whose eager rings are polled; max_eager_rdma places */
     unsigned ring_count, rings_asked;
+    ofo_frag_t *all_frags; /* every one ever made; atomic, only grows */
+    ofo_rdma_t *all_rdmas;
+    ofo_qpset_t *fencing;  /* sets whose fence runs */
+    uint32_t max_message;  /* bytes of one RDMA part */
     unsigned idle_polls;
     ofo_mailbox_t inbox;
     ofo_counters_t count;
@@ -403,6 +438,7 @@ struct ofo_module {
     bool stop; /* atomic */
     int wake_fd;
     ofo_mailbox_t service_inbox;
+    uint64_t ctl_turn;   /* us; when the next bring-down may be sent (btl_openib_ctl_rate) */
     unsigned mail_polls; /* times service has found progress's mail unread */
     ofo_ud_t ud;
     ofo_endpoint_t *active;
@@ -427,6 +463,8 @@ typedef struct {
     unsigned cq_size;
     unsigned connect_timeout; /* s */
     unsigned time_wait;       /* s */
+    unsigned fence_timeout;   /* s */
+    unsigned ctl_rate;        /* 1/s */
     unsigned gid_prefix_len;
     int want_fork_support;
     int use_eager_rdma; /* -1: as measured on the device */

@@ -33,9 +33,8 @@ static void send_failed(ofo_work_t *work, int status)
     ofo_send_complete(frag, status);
 }
 
-static void work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
+void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
 {
-
     switch (work->kind) {
     case OFO_WORK_SEND:
         send_failed(work, status);
@@ -100,7 +99,7 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
                 ibv_wc_status_str(wc->status), wc->vendor_err);
     }
     ofo_rail_failed(qps, ibv_wc_status_str(wc->status));
-    work_failed(qps, work, status);
+    ofo_work_failed(qps, work, status);
     if (qps->fencing) {
         ofo_drain_check(qps);
     }

@@ -50,14 +50,18 @@ typedef void (*bfo_btl_failed_frag_fn_t)(struct mca_btl_base_module_t *btl, stru
                                          mca_btl_base_tag_t tag, const void *data, size_t length, int status);
 
 /* Every descriptor and every receive of generation `generation` of the rail to `proc` has been handed up;
- * nothing of it touches memory any more. `lossy`: receives may have been lost with the device.
- * Context: progress. */
+ * nothing of it touches memory any more. `lossy`: the fence was given up and the queue pairs destroyed; the loss check
+ * found all messages, but the data of a WRITE may be missing. Context: progress. */
 typedef void (*bfo_btl_fence_done_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
                                         uint16_t generation, bool lossy);
 
 /* The rail to `proc` is up again with a new generation. Context: progress. */
 typedef void (*bfo_btl_rail_restored_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
                                            uint16_t generation);
+
+/* The BTL had to declare `proc` unreachable: the peer did so with us, or messages that were reported as delivered are
+ * lost with a device. `why`: constant text. Every rail to it is being fenced. Context: progress. */
+typedef void (*bfo_btl_peer_dead_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, const char *why);
 
 /* ---- called by the PML, set by the BTL ---------------------------------------------------------- */
 
@@ -69,6 +73,10 @@ typedef bool (*bfo_btl_flush_fn_t)(struct mca_btl_base_module_t *btl, struct opa
  * Returns OPAL_SUCCESS, or OPAL_ERR_BAD_PARAM for a rail that does not exist. */
 typedef int (*bfo_btl_fence_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
                                   uint16_t generation);
+
+/* The PML declares `proc` unreachable: every rail to it, of any module, is ended, the peer is told, and no rail of it is
+ * used again. Asynchronous; idempotent. fence() still gives the end of each rail. */
+typedef void (*bfo_btl_declare_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc);
 
 /* The process that sent a received descriptor (the endpoint's, never a field of the message). Only valid
  * during the receive callback that handed `des` up. */
@@ -87,9 +95,11 @@ typedef struct {
     bfo_btl_failed_frag_fn_t failed_frag;
     bfo_btl_fence_done_fn_t fence_done;
     bfo_btl_rail_restored_fn_t rail_restored;
+    bfo_btl_peer_dead_fn_t peer_dead;
     /* set by the BTL */
     bfo_btl_flush_fn_t flush;
     bfo_btl_fence_fn_t fence;
+    bfo_btl_declare_fn_t declare;
     bfo_btl_des_peer_fn_t des_peer;
     bfo_btl_rail_state_fn_t rail_state;
 } bfo_btl_ext_t;

@@ -25,6 +25,7 @@
 static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
                          const void *data, size_t length, int status);
 static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy);
+static void peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why);
 #endif
 
 /* ---- is failover in force? ------------------------------------------------------------------------- */
@@ -37,6 +38,7 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
         ++bfo.n_failover_btls;
         bfo_btl_ext(btl)->failed_frag = sendi_failed;
         bfo_btl_ext(btl)->fence_done = fence_done;
+        bfo_btl_ext(btl)->peer_dead = peer_dead;
         return bfo_btl_ext(btl);
     }
 #endif
@@ -264,11 +266,28 @@ static bool fin_fence_is_done(const bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
     return BFO_MAX_RAILS == r || peer->rails[r].fenced >= fin->wgen || peer->rails[r].gen > fin->wgen;
 }
 
+/* The queue pairs of the WRITE were destroyed before everything had come back: its data may never have reached memory.
+ * What came on the same queue pair behind the data is not in doubt. */
+static bool fin_fence_was_lossy(const bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+{
+    const uint8_t r = rail_by_name(peer, fin->wrail);
+
+    return BFO_MAX_RAILS != r && 0 != (fin->fflags & BFO_FIN_RESENT) && peer->rails[r].is_lossy
+           && peer->rails[r].lossy_gen == fin->wgen;
+}
+
 bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
 {
     bfo_ctl_t *held;
 
-    if (NULL == from || 0 == (fin->fflags & BFO_FIN_WRITE) || fin_fence_is_done(from, fin)) {
+    if (NULL == from || 0 == (fin->fflags & BFO_FIN_WRITE)) {
+        return true;
+    }
+    if (fin_fence_was_lossy(from, fin)) {
+        bfo_failover_declare(from, rail_by_name(from, fin->wrail), "data that was reported as written is lost with a device");
+        return false;
+    }
+    if (fin_fence_is_done(from, fin)) {
         return true;
     }
     if (!generation_is_possible(from, fin->wrail, fin->wgen)) {
@@ -292,7 +311,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
 }
 
 #if PML_BFO
-static void held_fins_release(const bfo_peer_t *peer)
+static void held_fins_release(bfo_peer_t *peer)
 {
     bfo_link_t ready, *next;
 
@@ -312,7 +331,9 @@ static void held_fins_release(const bfo_peer_t *peer)
         bfo_ctl_t *held = bfo_container(ready.next, bfo_ctl_t, work.link);
 
         bfo_link_remove(&held->work.link);
-        bfo_dispatch_fin((const bfo_fin_hdr_t *) held->room);
+        if (bfo_failover_fin_is_visible(peer, (const bfo_fin_hdr_t *) held->room)) {
+            bfo_dispatch_fin((const bfo_fin_hdr_t *) held->room);
+        }
         opal_free_list_return(&bfo.ctl_list, &held->super);
     }
 }
@@ -328,6 +349,10 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
     BFO_LOCK(&bfo.lock);
     if (peer->rails[r].fenced < generation) {
         peer->rails[r].fenced = generation;
+    }
+    if (lossy) {
+        peer->rails[r].is_lossy = true;
+        peer->rails[r].lossy_gen = generation;
     }
     peer->fencing &= (uint8_t) ~(1u << r);
     BFO_UNLOCK(&bfo.lock);
@@ -382,6 +407,9 @@ void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause)
             (void) its->ext->fence(its->btl, &peer->proc->super, its->name, its->gen);
         }
     }
+    if (NULL != peer->rails[0].ext) {
+        peer->rails[0].ext->declare(peer->rails[0].btl, &peer->proc->super); /* it is told, and never contacted again */
+    }
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
 
@@ -401,6 +429,17 @@ void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause)
         bfo_recv_put(req);
     }
 }
+
+#if PML_BFO
+static void peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why)
+{
+    bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+
+    if (NULL != peer && peer->ready) {
+        bfo_failover_declare(peer, bfo_rail_index(peer, btl), why);
+    }
+}
+#endif
 
 /* ---- messages without request ------------------------------------------------------------------------ */
 

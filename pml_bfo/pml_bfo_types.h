@@ -48,6 +48,8 @@ typedef struct {
     int32_t fenced;     /* highest generation our side has fenced, -1: none. Lock: bfo.lock */
     uint32_t flags;     /* MCA_BTL_FLAGS_* that can be used with this peer */
     size_t frag_limit;  /* most bytes of one FRAG, header included */
+    bool is_lossy;      /* the fence of lossy_gen was given up. Context: progress */
+    uint16_t lossy_gen;
 } bfo_rail_t;
 
 /* One process. Lives from the first contact to del_procs. */

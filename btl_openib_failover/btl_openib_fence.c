@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The bound of a fence. A set whose work does not come back although its completion queues were just polled empty
+ * is given up after btl_openib_fence_timeout, or at once if its device is gone: service destroys the queue pairs,
+ * which ends all transfers, and what is still out comes back with an error. Context: progress, inside the poll
+ * lock. See DESIGN.txt 10.3.
+ */
+#include "btl_openib.h"
+
+static uint64_t deadline(void)
+{
+    return ofo_now_ms() + 1000u * OFO.params.fence_timeout;
+}
+
+void ofo_fence_begin(ofo_qpset_t *qps)
+{
+    ofo_module_t *module = qps->ep->module;
+
+    qps->fencing = true;
+    qps->fence_until = deadline();
+    qps->fence_next = module->fencing;
+    module->fencing = qps;
+}
+
+void ofo_fence_end(ofo_qpset_t *qps)
+{
+    ofo_qpset_t **at = &qps->ep->module->fencing;
+
+    while (NULL != *at && *at != qps) {
+        at = &(*at)->fence_next;
+    }
+    if (NULL != *at) {
+        *at = qps->fence_next;
+    }
+    qps->fencing = false;
+}
+
+/* Nothing was found in the completion queues by the call that asks: what is missing now will not come. A process
+ * that does not poll is not in a hurry, and its completions are not thrown away. */
+void ofo_fence_watch(ofo_module_t *module)
+{
+    uint64_t now = ofo_now_ms();
+
+    for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
+        if (!qps->is_stuck && (OFO_LOAD(module->device->fatal) || now >= qps->fence_until)) {
+            qps->is_stuck = true;
+            ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
+        }
+    }
+}
+
+static bool is_fenced_here(const ofo_module_t *module, const ofo_qpset_t *qps)
+{
+    const ofo_qpset_t *each = module->fencing;
+
+    while (NULL != each && each != qps) {
+        each = each->fence_next;
+    }
+    return NULL != each;
+}
+
+/* Every message and operation that verbs owe us for this set comes back now. A callback may make new ones: they are
+ * put in front of the list and belong to another set. */
+static void return_posted(ofo_module_t *module, ofo_qpset_t *qps)
+{
+    for (ofo_frag_t *frag = OFO_LOAD(module->all_frags); NULL != frag; frag = frag->next_of_all) {
+        if (qps == frag->work.qps) {
+            ofo_work_failed(qps, &frag->work, OPAL_ERROR);
+        }
+    }
+    for (ofo_rdma_t *rdma = OFO_LOAD(module->all_rdmas); NULL != rdma; rdma = rdma->next_of_all) {
+        while (qps == rdma->work.qps && 0 < rdma->inflight) {
+            ofo_work_failed(qps, &rdma->work, OPAL_ERROR);
+        }
+    }
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        ofo_qp_t *qp = &qps->qp[i];
+        qp->marker_posted = true;
+        qp->marker_pending = qp->is_returning = false;
+        qp->recv_posted = 0;
+        qp->sq_free = qp->sq_slots;
+    }
+}
+
+void ofo_fence_abandon(ofo_module_t *module, ofo_qpset_t *qps)
+{
+    ofo_poll_out(module);
+    if (!is_fenced_here(module, qps)) {
+        return; /* the last completions came after all */
+    }
+    if (!qps->is_stopped) {
+        qps->is_stuck = false; /* the queue pairs could not be destroyed: no buffer is given back, try again */
+        qps->fence_until = deadline();
+        return;
+    }
+    ofo_log(1, "%s: rail %u to %u gen %u: the fence did not end, its queue pairs were destroyed", module->name,
+            qps->ep->rail, qps->ep->peer->name.vpid, qps->gen);
+    qps->lossy = true;
+    ++module->count.lossy_fences;
+    return_posted(module, qps);
+    ofo_drain_check(qps);
+}

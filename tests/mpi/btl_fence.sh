@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The bring-down of a rail: control messages that get lost, fences that do not end, devices that go away, messages that
+# were reported as delivered and never arrived, and a peer that was declared for it.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 2)
+MPI_TIMEOUT=40
+
+# under PLAN COMMAND...: two ranks on two rails with these faults; sets rc
+under() {
+    printf '%b\n' "$1" >"$TEST_TMP/plan"
+    shift
+    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 "$@"
+    rc=$?
+}
+verified() {
+    [ $rc = 0 ] && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: exit $rc"; }
+    note "$1: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+}
+# logged N TEXT: at least N lines have it
+logged() { [ "$(grep -cE -- "$2" "$TEST_TMP/log")" -ge "$1" ] || { show_log; fail "expected $1 times: $2"; }; }
+
+# Each kind of bring-down message lost three times: timers repeat it, both ends come to rest. First byte: 0x30 DOWN, 0x31 DACK.
+# (A rail's way and another one are used for each copy.)
+cut='lose rail=sr1 op=send payload=0:41 nth=300'
+under "lose op=send payload=0:30 nth=1-4\n$cut" "$STREAM" -s 2 -m 1500
+verified "DOWN lost four times"
+logged 2 'rail 1 .*-> down on'
+under "lose op=send payload=0:31 nth=1-4\n$cut" "$STREAM" -s 2 -m 1500
+verified "DACK lost four times"
+logged 2 'rail 1 .*-> down on'
+
+# Queue pairs that cannot be put into the error state return nothing: destroyed after the time-out, counts compared. (With
+# WRITEs the peer would be declared if a FIN had to be sent again: their data may be missing.)
+under "enomem op=qp_error rail=sr1\n$cut" --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
+    "$STREAM" -s 3 -m 300000
+verified "a fence that does not end"
+logged 1 'the fence did not end, its queue pairs were destroyed'
+grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
+
+# A device goes: no verb works on it but those that destroy.
+fabric=bfo-gone-$$
+timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name $fabric --retry-time=100ms --report="$REPORT" -- "$MPIRUN" --oversubscribe \
+    --bind-to none -np 2 "${BTL_ARGS[@]}" "$STREAM" -s 3 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
+job=$!
+for _ in $(seq 200); do
+    grep -q 'messages verified' "$TEST_TMP/log" && break
+    sleep 0.1
+done
+"$SOFTRAIL" gone --fabric $fabric sr1 || fail "the device did not go"
+wait $job
+rc=$?
+verified "a device is gone"
+logged 2 'sr1: local catastrophic error|sr1: .*fatal'
+
+# The peer's HCA acknowledged a message and died before it was seen: once the rail's end is noticed nobody may wait for it.
+# Declared, told, not contacted again.
+fabric=bfo-swallow-$$
+(
+    for _ in $(seq 200); do
+        "$SOFTRAIL" fault --fabric $fabric 2>/dev/null | grep -q ' 1  swallow' && break
+        sleep 0.1
+    done
+    sleep 0.3
+    "$SOFTRAIL" down --fabric $fabric sr1
+) &
+printf 'swallow rail=sr1 op=send payload=0:41 nth=200\n' >"$TEST_TMP/plan"
+on_rails "-n 2 --name $fabric --plan $TEST_TMP/plan --retry-time=100ms" 2 "$BFO_BUILDDIR/tests/mpi/btl_declared"
+rc=$?
+wait
+[ $rc = 0 ] && [ "$(grep -c '^rank . declared\|^rank .: declared' "$TEST_TMP/log")" = 2 ] || { show_log; fail "a lost message: exit $rc"; }
+logged 1 'declared unreachable: messages that were reported as delivered are lost'
+logged 1 'declared unreachable: the process declared us unreachable'
+# after that line of a process, it sends nothing but PEERDEAD
+awk '{ pid = $1 } / declared unreachable: / { gone[pid] = 1 }
+    gone[pid] && / [A-Z]+\([0-9]+\) of rail [0-9]+ to / && !/PEERDEAD/ { print; bad = 1 } END { exit bad }' "$TEST_TMP/log" ||
+    fail "a declared peer was contacted"
+note "a swallowed message: $(grep -c 'PEERDEAD.* to ' "$TEST_TMP/log") PEERDEAD sent, $(grep 'declared after' "$TEST_TMP/log" | head -n 1)"
+exit 0
