@@ -14,6 +14,9 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl);
 
 /* Says once per node if failover is not in force for a peer reached by the rails found, and why. */
 void bfo_failover_announce(const bfo_peer_t *peer);
+/* Names, once per node, the components of this job that go past the PML over rails that can fail. Its file:
+ * pml_bfo_failover_bypass.c */
+void bfo_failover_announce_bypass(const bfo_peer_t *peer);
 
 /* A rail of the peer failed: error status of a descriptor, or a post refused with UNREACH. Context: progress
  * or post; locks: none held. */

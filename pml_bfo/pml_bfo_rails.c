@@ -236,6 +236,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         down = bfo_failover_name_rails(peer);
         set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* none left: the first use says so */
         bfo_failover_announce(peer);
+        bfo_failover_announce_bypass(peer);
         __atomic_store_n(&peer->ready, true, __ATOMIC_RELEASE);
     }
     BFO_UNLOCK(&bfo.lock);

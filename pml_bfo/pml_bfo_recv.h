@@ -48,6 +48,8 @@ void bfo_recv_activate(bfo_recv_t *req);
 int bfo_dispatch_register(void);
 /* FIN whose data is visible. */
 void bfo_dispatch_fin(const bfo_fin_hdr_t *fin);
+/* A matched receive that held back what came behind it has completed. */
+void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane) BFO_COLD;
 /* Matches the fragments that came before their communicator. */
 void bfo_dispatch_adopt_orphans(bfo_comm_t *bc);
 /* A copy of a fragment, or NULL without memory. */
@@ -76,6 +78,15 @@ void bfo_recv_complete(bfo_recv_t *req, int error);
 void bfo_recv_drop_extras(bfo_recv_t *req);
 void bfo_recv_recycle(bfo_recv_t *req);
 void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
+
+/* Matched with a rendezvous: must that be complete before later messages of its sender are seen? The owner of a callback
+ * (osc/pt2pt) counts on it: what reaches it behind a message tells that the message has ended. Under the
+ * communicator's lock. */
+static inline void bfo_recv_hold_back(bfo_recv_t *req, bfo_lane_t *lane)
+{
+    req->holds = NULL != req->req_recv.req_base.req_ompi.req_complete_cb;
+    lane->match.n_open += req->holds;
+}
 
 static inline void bfo_recv_get(bfo_recv_t *req)
 {

@@ -70,6 +70,16 @@ static void recv_begin_got(bfo_recv_t *req, bfo_comm_t *bc, bfo_got_t *got)
     bfo_got_free(g);
 }
 
+/* Under the communicator's lock. */
+static inline void hold_back(bfo_recv_t *req, bfo_comm_t *bc, const bfo_got_t *got)
+{
+    const bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
+
+    if (BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
+        bfo_recv_hold_back(req, bc->lanes[got->src]);
+    }
+}
+
 static int recv_start(bfo_recv_t *req)
 {
     const mca_pml_base_request_t *base = &req->req_recv.req_base;
@@ -92,6 +102,7 @@ static int recv_start(bfo_recv_t *req)
     got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, base->req_peer, base->req_tag);
     if (NULL != got) {
         bfo_match_take(&bc->match, got);
+        hold_back(req, bc, got);
     } else {
         bfo_match_post(&bc->match, NULL == lane ? NULL : &lane->match, &req->want);
     }
@@ -213,6 +224,9 @@ static int mrecv_start(bfo_recv_t *req, ompi_message_t **message)
     bfo_link_init(&req->want.link);
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
+    BFO_LOCK(&bc->lock);
+    hold_back(req, bc, &g->got);
+    BFO_UNLOCK(&bc->lock);
     recv_begin_got(req, bc, &g->got);
     return OMPI_SUCCESS;
 }

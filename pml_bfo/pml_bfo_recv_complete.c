@@ -109,10 +109,16 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
 {
     mca_pml_base_request_t *base = &req->req_recv.req_base;
     ompi_status_public_t *status = &base->req_ompi.req_status;
+    bfo_lane_t *held = NULL;
+    bfo_comm_t *bc = NULL;
 
     bfo_name_retire(&req->name);
     if (bfo_unlikely(req->extras)) {
         bfo_recv_drop_extras(req);
+        if (bfo_unlikely(req->holds)) {
+            held = req->lane;
+            bc = bfo_comm_of(base->req_comm);
+        }
     }
     status->_ucount = req->length;
     if (bfo_unlikely(req->length > req->capacity)) {
@@ -123,6 +129,9 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
     ompi_request_complete(&base->req_ompi, true);
     if (bfo_set_bits(&req->life, BFO_LIFE_PML_DONE) & BFO_LIFE_FREED) {
         bfo_recv_recycle(req);
+    }
+    if (bfo_unlikely(NULL != held)) {
+        bfo_dispatch_release(bc, held);
     }
 }
 

@@ -89,16 +89,31 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
         if (NULL != got && NULL == want) {
             bfo_match_store(&bc->match, &lane->match, got);
         }
+        g = bfo_container(got, bfo_got_frag_t, got);
+        if (NULL != want && BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
+            bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
+        }
         BFO_UNLOCK(&bc->lock);
         if (NULL == got) {
             return;
         }
         if (NULL != want) {
-            g = bfo_container(got, bfo_got_frag_t, got);
             in = in_of(g, &segment);
             bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, &in);
             bfo_got_free(g);
         }
+    }
+}
+
+void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
+{
+    bool more;
+
+    BFO_LOCK(&bc->lock);
+    more = 0 == --lane->match.n_open && 0 != lane->match.n_early;
+    BFO_UNLOCK(&bc->lock);
+    if (more) {
+        deliver_held(bc, lane);
     }
 }
 
@@ -124,8 +139,9 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
     }
 }
 
-/* The complete rule for a first fragment of an active communicator. */
-static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *bc, const bfo_in_t *in, const bfo_peer_t *from)
+/* The complete rule for a first fragment of an active communicator; `whole` if it can only be a MATCH. */
+static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *bc, const bfo_in_t *in,
+                                                                    const bfo_peer_t *from, bool whole)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
     bfo_got_frag_t *g;
@@ -140,7 +156,8 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
         return;
     }
     BFO_LOCK(&bc->lock);
-    verdict = bfo_lane_admit(&lane->match, h->seq);
+    verdict = bfo_unlikely(0 != lane->match.n_open) ? bfo_lane_admit_none(&lane->match, h->seq)
+                                                    : bfo_lane_admit(&lane->match, h->seq);
     if (bfo_unlikely(BFO_SEQ_NEXT != verdict)) {
         if (BFO_SEQ_EARLY == verdict) {
             hold_early(bc, lane, in, h->seq);
@@ -153,6 +170,9 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
     want = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
     more = 0 != lane->match.n_early;
     if (bfo_likely(NULL != want)) {
+        if (!whole && BFO_MSG_MATCH != h->type) {
+            bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
+        }
         BFO_UNLOCK(&bc->lock);
         bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, in);
     } else {
@@ -174,7 +194,7 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
 /* For all but the hottest caller. */
 static __attribute__((noinline)) void first_arrived(bfo_comm_t *bc, const bfo_in_t *in, const bfo_peer_t *from)
 {
-    first_arrived_now(bc, in, from);
+    first_arrived_now(bc, in, from, false);
 }
 
 /* No communicator of this context id here, not yet or not any more (DESIGN.txt section 8). */
@@ -280,7 +300,7 @@ static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
         orphan_arrived(&in, from);
         return;
     }
-    first_arrived_now(bfo_comm_of(comm), &in, from);
+    first_arrived_now(bfo_comm_of(comm), &in, from, true);
 }
 
 /* RNDV and RGET need the handle size of the peer to be checked, hence its lane first. */

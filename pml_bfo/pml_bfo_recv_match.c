@@ -57,6 +57,7 @@ void bfo_lane_match_init(bfo_lane_match_t *lane, uint32_t next_recv)
 {
     lane->next_recv = next_recv;
     lane->n_early = 0;
+    lane->n_open = 0;
     bfo_link_init(&lane->any_tag_wants);
     bfo_link_init(&lane->gots);
     bfo_link_init(&lane->early);
@@ -148,7 +149,7 @@ bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane)
 {
     bfo_got_t *got;
 
-    if (bfo_link_is_empty(&lane->early)) {
+    if (bfo_link_is_empty(&lane->early) || 0 != lane->n_open) {
         return NULL;
     }
     got = bfo_container(lane->early.next, bfo_got_t, by_lane);

@@ -50,6 +50,7 @@ typedef struct {
 typedef struct {
     uint32_t next_recv;       /* number of the next message to be matched */
     uint32_t n_early;
+    uint32_t n_open;          /* matched receives that hold back what comes behind them (DESIGN.txt section 14.2) */
     bfo_link_t any_tag_wants; /* receives from this rank with BFO_ANY_TAG */
     bfo_link_t gots;          /* its messages without a receive */
     bfo_link_t early;         /* its messages ahead of next_recv, by seq */
@@ -86,11 +87,16 @@ static inline bfo_seq_verdict_t bfo_lane_admit(bfo_lane_match_t *lane, uint32_t 
     return ahead < 0 ? BFO_SEQ_DUPLICATE : BFO_SEQ_EARLY;
 }
 
+/* The verdict while receives hold back what comes behind them: nothing is delivered. */
+static inline bfo_seq_verdict_t bfo_lane_admit_none(const bfo_lane_match_t *lane, uint32_t seq)
+{
+    return (int32_t) (seq - lane->next_recv) < 0 ? BFO_SEQ_DUPLICATE : BFO_SEQ_EARLY;
+}
 /* True if the early message `seq` is held already. */
 bool bfo_lane_is_held(const bfo_lane_match_t *lane, uint32_t seq);
 /* Holds an early message (not held yet) until its turn comes. */
 void bfo_lane_hold(bfo_lane_match_t *lane, bfo_got_t *got);
-/* The held message whose turn it is now, counted as delivered and no longer held; or NULL. */
+/* The held message whose turn it is now, counted as delivered and no longer held; or NULL, also while n_open. */
 bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane);
 
 /* The receive that takes the message (src, tag), no longer posted; or NULL. */

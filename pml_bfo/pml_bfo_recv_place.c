@@ -489,6 +489,7 @@ void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
     } else {
         req->regs = NULL;
         req->rget = NULL;
+        req->holds = false;
         bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
     }
     __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);

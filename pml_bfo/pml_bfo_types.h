@@ -185,6 +185,7 @@ typedef struct bfo_recv_t {
     bool flat;          /* the buffer takes the packed message as it is, at `base` */
     bool extras;        /* something is to be given back at the end: see bfo_recv_drop_extras() */
     bool prepared;      /* the convertor is, and `ahead` */
+    bool holds;         /* counted in n_open of its lane; valid with `extras` */
     int32_t error;      /* to complete with */
     uint8_t fence_mask; /* rails NOTIFY named dead, by name; with fence_gen written before state QUIESCE */
     uint16_t fence_gen[BFO_MAX_RAILS];

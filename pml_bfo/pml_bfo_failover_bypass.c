@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What goes past the PML in this job and is therefore not protected by it: collectives of hcoll, windows of osc/ucx
+ * or osc/rdma, an MTL. Said once, at the first contact over rails that can fail. DESIGN.txt section 14.6.
+ */
+#include "pml_bfo.h"
+
+#include "bfo_help.h"
+#include "pml_bfo_failover.h"
+#include "pml_bfo_params.h"
+
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/mtl/base/base.h"
+#include "ompi/mca/osc/base/base.h"
+#include "opal/mca/base/mca_base_component_repository.h"
+
+#if PML_BFO
+/* Components that cannot run here, or were excluded, are not in the list any more when processes are added. */
+static bool is_available(const mca_base_framework_t *framework, const char *name)
+{
+    mca_base_component_list_item_t *item;
+
+    if (0 == framework->framework_refcnt) {
+        return false;
+    }
+    OPAL_LIST_FOREACH(item, &framework->framework_components, mca_base_component_list_item_t) {
+        if (0 == strcmp(name, item->cli_component->mca_component_name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* osc/rdma takes a BTL only for its atomic operations. */
+static bool offers_atomics(const bfo_peer_t *peer)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (peer->rails[r].btl->btl_flags & (MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add(char *list, size_t size, const char *name)
+{
+    const size_t length = strlen(list);
+
+    snprintf(list + length, size - length, "%s%s", 0 == length ? "" : ", ", name);
+}
+
+void bfo_failover_announce_bypass(const bfo_peer_t *peer)
+{
+    static bool looked;
+    char list[128] = "";
+
+    if (looked || !bfo_params.warn_no_failover || !peer->failover) {
+        return;
+    }
+    looked = true;
+    if (is_available(&ompi_coll_base_framework, "hcoll")) {
+        add(list, sizeof(list), "coll/hcoll");
+    }
+    if (is_available(&ompi_osc_base_framework, "rdma") && offers_atomics(peer)) {
+        add(list, sizeof(list), "osc/rdma");
+    }
+    if (is_available(&ompi_osc_base_framework, "ucx")) {
+        add(list, sizeof(list), "osc/ucx");
+    }
+    if (0 != ompi_mtl_base_framework.framework_refcnt && NULL != ompi_mtl_base_selected_component) {
+        char name[80];
+
+        snprintf(name, sizeof(name), "mtl/%s", ompi_mtl_base_selected_component->mtl_version.mca_component_name);
+        add(list, sizeof(list), name);
+    }
+    if ('\0' != list[0]) {
+        bfo_help_say("help-pml-bfo.txt", "bypass", OPAL_PROC_MY_HOSTNAME, list);
+    }
+}
+#else
+void bfo_failover_announce_bypass(const bfo_peer_t *peer)
+{
+}
+#endif
