@@ -73,6 +73,11 @@ static inline int finish(void)
     MPI_Finalize();
     return 0;
 }
+/* The other one of this rank's pair; oneself if the number of ranks is odd and nobody is left. */
+static inline int neighbour(void)
+{
+    return (rank ^ 1) < ranks ? rank ^ 1 : rank;
+}
 static inline void start(int *argc, char ***argv)
 {
     MPI_Init(argc, argv);

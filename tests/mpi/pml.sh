@@ -16,19 +16,34 @@ run_program() {
     note "$program, $n ranks: $(grep '^PASSED' "$log")"
 }
 
-# All of point-to-point on 2 and 4 ranks, with the BTL's limits and with small and odd ones.
+# All of point-to-point on 1 to 8 ranks, with the BTL's limits and with small and odd ones.
 run_point_to_point() {
     local program
-    for program in mpi_sizes mpi_match mpi_types mpi_comms mpi_threads; do
+    run_program mpi_match 1 "$@"
+    run_program mpi_modes 1 "$@"
+    for program in mpi_sizes mpi_match mpi_modes mpi_types mpi_comms mpi_threads mpi_life mpi_huge; do
         run_program $program 2 "$@"
     done
+    run_program mpi_modes 3 "$@"
     for program in mpi_match mpi_comms mpi_threads; do
         run_program $program 4 "$@"
     done
+    run_wide "$@"
     # copies only, with a short eager limit
     run_program mpi_sizes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0 --mca pml_bfo_eager_limit 256
     run_program mpi_types 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0 --mca pml_bfo_eager_limit 1000
     # RDMA write in small pieces; many transfers of one message at a time
     run_program mpi_sizes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_frag_size 5000 \
         --mca pml_bfo_recv_pipeline_depth 7
+    # what no longer fits is cut off in every protocol
+    run_program mpi_modes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0
+    run_program mpi_modes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_frag_size 5000
+}
+
+# Eight ranks on however many cores there are.
+run_wide() {
+    local program
+    for program in mpi_match mpi_modes mpi_comms mpi_life; do
+        run_program $program 8 "$@"
+    done
 }

@@ -12,12 +12,20 @@ REPORT=$TEST_TMP/rails.json
 ARGS=(--mca pml bfo --mca btl openib,self)
 
 PML_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
-for program in mpi_sizes mpi_match mpi_types mpi_comms mpi_threads; do
+for program in mpi_sizes mpi_match mpi_modes mpi_types mpi_comms mpi_threads mpi_life mpi_huge; do
     run_program $program 2 "${ARGS[@]}"
     rails_moved "$REPORT" 0 1
 done
 run_program mpi_match 4 "${ARGS[@]}"
 run_program mpi_comms 4 "${ARGS[@]}"
+run_program mpi_modes 1 "${ARGS[@]}"
+run_wide "${ARGS[@]}"
+rails_moved "$REPORT" 0 1
+for program in mpi_sizes mpi_modes; do # FRAG, RGET
+    run_program $program 2 "${ARGS[@]}" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
+    run_program $program 2 "${ARGS[@]}" --mca pml_bfo_use_put 0
+    rails_moved "$REPORT" 0 1
+done
 run_program mpi_spawn 2 "${ARGS[@]}"
 
 REAL_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# All of point-to-point over vader,self on 2 and 4 ranks, with the BTL's limits and with small and odd ones.
+# All of point-to-point over vader,self on 1 to 8 ranks, with the BTL's limits and with small and odd ones.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Windows run over the PML: with the osc line of the installed parameter file, over vader, tcp and our rails, and with a
+# rail cut under them. What would go past the PML is named once.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/pml.sh"
+REPORT=$TEST_TMP/rails.json
+FILE=$TEST_TMP/bfo-mca-params.conf
+ARGS=(--mca pml bfo --mca btl openib,self)
+
+# The parameter file as it is installed, with the components of this build.
+sed "s,^mca_base_component_path = [^:]*,mca_base_component_path = $BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs," \
+    "$BFO_BUILDDIR/bfo-mca-params.conf" >"$FILE"
+grep -q '^osc = ^ucx,rdma$' "$FILE" || fail "the installed parameter file does not set osc: $(cat "$FILE")"
+export OMPI_MCA_mca_base_param_files=$FILE
+
+for btl in vader tcp; do
+    for n in 1 2 4; do
+        run_program mpi_onesided $n --mca pml bfo --mca btl $btl,self --mca pml_bfo_warn_no_failover 0
+    done
+done
+PML_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
+for n in 2 4 8; do
+    run_program mpi_onesided $n "${ARGS[@]}"
+    rails_moved "$REPORT" 0 1
+    ! grep -q 'go past it' "$TEST_TMP/mpi_onesided.log" || fail "something goes past the PML with the parameter file"
+done
+
+# cut_under_windows RAIL RANKS MPIRUN-ARGUMENTS...
+cut_under_windows() {
+    local rail=$1 n=$2 fabric=bfo-windows-$$ log=$TEST_TMP/cut.log job
+    shift 2
+    : >"$log"
+    timeout -k 5 60 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
+        -np "$n" "${ARGS[@]}" "$@" "$PML_DIR/mpi_onesided" 3 >"$log" 2>&1 </dev/null &
+    job=$!
+    for _ in $(seq 200); do
+        grep -q '^second 1:' "$log" && break
+        sleep 0.1
+    done
+    "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$log"; fail "rail $rail could not be cut"; }
+    wait $job || { cat "$log"; fail "windows on $n ranks did not survive the loss of rail $rail: $*"; }
+    grep -q "rail $rail (openib) to .* lost" "$log" || { cat "$log"; fail "rail $rail was not lost: cut too late"; }
+    grep -q '^PASSED [1-9]' "$log" || { cat "$log"; fail "windows on $n ranks: no result"; }
+    note "rail $rail cut under windows on $n ranks $*: $(grep '^PASSED' "$log")"
+}
+cut_under_windows 0 2
+cut_under_windows 1 4
+cut_under_windows 1 2 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
+
+# named COMPONENTS MPIRUN-ARGUMENTS...: says once that these go past the PML
+named() {
+    local list=$1 said
+    shift
+    run_program mpi_sizes 2 "${ARGS[@]}" "$@"
+    said=$(grep -c "components:  $list\$" "$TEST_TMP/mpi_sizes.log")
+    [ "$said" = 1 ] || { grep -v PASSED "$TEST_TMP/mpi_sizes.log"; fail "$list was named $said times, not once: $*"; }
+}
+if [ -f "$BFO_OMPI_COMPONENTDIR/mca_osc_ucx.so" ]; then
+    named osc/ucx --mca osc ucx,pt2pt
+fi
+ATOMICS=(--mca btl_openib_flags send,put,get,atomics,fetching-atomics)
+named osc/rdma --mca osc rdma,pt2pt "${ATOMICS[@]}"
+run_program mpi_sizes 2 "${ARGS[@]}" "${ATOMICS[@]}" # excluded by the parameter file
+! grep -q 'go past it' "$TEST_TMP/mpi_sizes.log" || fail "an excluded component was named"
+exit 0
