@@ -50,11 +50,21 @@ static void add_part(ofo_frag_t *carrier, ofo_frag_t *frag)
     carrier->by_send |= frag->by_send;
 }
 
+/* Service may post what waited, but take nothing from a free list: without MPI threads those have no lock. */
+static bool is_service(const ofo_module_t *module)
+{
+    return module->has_thread && pthread_equal(module->thread, pthread_self());
+}
+
 void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
 {
-    unsigned count = OFO.params.use_message_coalescing ? count_parts(ep, index) : 0;
+    unsigned count;
     ofo_frag_t *carrier, **tail;
 
+    if (!OFO.params.use_message_coalescing || (OFO_GATE_UP != ep->gate && is_service(ep->module))) {
+        return;
+    }
+    count = count_parts(ep, index);
     if (2 > count) {
         return;
     }
