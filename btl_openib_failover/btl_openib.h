@@ -17,6 +17,9 @@ int ofo_params_check(void);
 /* Opens the device, its PD and registration cache; NULL and *why (constant text) on failure. */
 ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why);
 void ofo_device_close(ofo_device_t *device);
+/* Whole pages for free(), or NULL: fork support takes the pages of registered memory from a child, with whatever else
+ * lies on them. */
+void *ofo_pages_alloc(size_t size);
 /* Tells the user that the device may not lock enough memory, and what the limit is. */
 void ofo_device_say_locked_memory(const ofo_device_t *device);
 mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base,

@@ -89,8 +89,8 @@ int ofo_ud_create(ofo_module_t *module)
 
     /* One key for all ports of the process; the upper half of keys is for privileged users. */
     ud->qkey = OFO.record.incarnation & 0x7fffffff;
-    if (0 != posix_memalign((void **) &ud->memory, 4096, size)) {
-        ud->memory = NULL;
+    ud->memory = ofo_pages_alloc(size);
+    if (NULL == ud->memory) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     memset(ud->memory, 0, size);

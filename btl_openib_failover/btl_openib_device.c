@@ -69,6 +69,14 @@ static bool memory_can_be_locked(ofo_device_t *device)
     return NULL != mr;
 }
 
+void *ofo_pages_alloc(size_t size)
+{
+    enum { PAGE = 4096 };
+    void *memory;
+
+    return 0 == posix_memalign(&memory, PAGE, (size + PAGE - 1) / PAGE * PAGE) ? memory : NULL;
+}
+
 void ofo_device_say_locked_memory(const ofo_device_t *device)
 {
     struct rlimit limit;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN_WORK = 3 /* slots for returns, proof and marker */, RETURN_SLOT = 64, PAGE = 4096 };
+enum { OWN_WORK = 3 /* slots for returns, proof and marker */, RETURN_SLOT = 64};
 
 static uint32_t message_slots(unsigned index)
 {
@@ -71,14 +71,13 @@ static int allocate_buffers(ofo_qpset_t *qps, const ofo_device_t *device)
         size += (size_t) recv_slots(i) * OFO.queues.queue[i].size;
         recvs += recv_slots(i);
     }
-    qps->memory_size = (size + PAGE - 1) / PAGE * PAGE;
-    if (0 != posix_memalign((void **) &qps->memory, PAGE, qps->memory_size)) {
-        qps->memory = NULL;
+    qps->memory = ofo_pages_alloc(size);
+    if (NULL == qps->memory) {
         return -1;
     }
     memset(qps->memory, 0, RETURN_SLOT * qps->nqp);
     qps->recvs = calloc(0 == recvs ? 1 : recvs, sizeof(*qps->recvs));
-    qps->mr = ibv_reg_mr(device->pd, qps->memory, qps->memory_size, IBV_ACCESS_LOCAL_WRITE);
+    qps->mr = ibv_reg_mr(device->pd, qps->memory, size, IBV_ACCESS_LOCAL_WRITE);
     if (NULL == qps->mr && (ENOMEM == errno || EAGAIN == errno)) {
         ofo_device_say_locked_memory(device);
     }

@@ -45,8 +45,8 @@ int ofo_ring_create(ofo_qpset_t *qps)
     ofo_ring_in_t *in = &qps->ring_in;
     size_t size = (size_t) OFO.params.eager_rdma_num * ofo_ring_slot_size();
 
-    if (0 != posix_memalign((void **) &in->memory, 4096, size)) {
-        in->memory = NULL;
+    in->memory = ofo_pages_alloc(size);
+    if (NULL == in->memory) {
         return -1;
     }
     memset(in->memory, 0, size);

@@ -38,8 +38,8 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
         return NULL;
     }
     chunk->count = count;
-    if (0 != posix_memalign((void **) &chunk->memory, 4096, size)) {
-        chunk->memory = NULL;
+    chunk->memory = ofo_pages_alloc(size);
+    if (NULL == chunk->memory) {
         free_chunk(chunk);
         return NULL;
     }
@@ -98,10 +98,12 @@ void ofo_srq_limit_reached(ofo_srq_t *srq)
 {
     uint32_t more = srq->buffers < srq->most - srq->buffers ? srq->buffers : srq->most - srq->buffers;
 
-    if (0 < more && add_buffers(srq->module, srq, more)) {
-        ++srq->module->count.srq_growths;
-        ofo_log(1, "%s: shared queue %u grows to %u buffers", srq->module->name, srq->index, srq->buffers);
+    if (0 == more || !add_buffers(srq->module, srq, more)) {
+        ofo_log(1, "%s: shared queue %u stays at %u buffers", srq->module->name, srq->index, srq->buffers);
+        return; /* armed again it would ask at once, and for ever */
     }
+    ++srq->module->count.srq_growths;
+    ofo_log(1, "%s: shared queue %u grows to %u buffers", srq->module->name, srq->index, srq->buffers);
     if (srq->buffers < srq->most) {
         arm_limit(srq);
     }

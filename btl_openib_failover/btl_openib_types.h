@@ -192,7 +192,6 @@ struct ofo_qpset {
     ofo_qp_t qp[OFO_MAX_QPS];
     struct ibv_cq *cq;
     uint8_t *memory;     /* receive buffers and credit messages */
-    size_t memory_size;
     struct ibv_mr *mr;
     ofo_recv_t *recvs;
     int32_t proving;     /* zero-byte WRITEs not completed; atomic */
