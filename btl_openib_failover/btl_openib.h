@@ -147,6 +147,8 @@ int ofo_status_class(enum ibv_wc_status status, bool is_first, bool port_is_up);
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
 /* One work request comes back with an error, to whoever posted it. */
 void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status);
+/* Does the port still stand? Asks the device. */
+bool ofo_port_is_up(ofo_module_t *module);
 
 /* btl_openib_failover.c */
 /* Opens the gate. Locks: the poll lock held, by progress or by service in its place. */

@@ -295,6 +295,11 @@ static opal_proc_t *ext_des_peer(mca_btl_base_module_t *btl, const mca_btl_base_
     return ((const ofo_recv_t *) des)->from->peer->proc;
 }
 
+static bool ext_port_is_up(mca_btl_base_module_t *btl)
+{
+    return ofo_port_is_up((ofo_module_t *) btl);
+}
+
 static bfo_rail_state_t rail_state_of(ofo_fsm_state_t state, uint16_t gen)
 {
     switch (state) {
@@ -351,7 +356,9 @@ void ofo_ext_fill(ofo_module_t *module)
                                   .fence = ext_fence,
                                   .declare = ext_declare,
                                   .des_peer = ext_des_peer,
-                                  .rail_state = ext_rail_state};
+                                  .rail_state = ext_rail_state,
+                                  .port_is_up = ext_port_is_up,
+                                  .port = module->name};
     module->super.btl_flags |= MCA_BTL_FLAGS_FAILOVER_SUPPORT;
 #endif
 }

@@ -62,7 +62,7 @@ void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
 }
 
 /* Does the port still stand? The event that tells may come after the completion. */
-static bool port_is_up(ofo_module_t *module)
+bool ofo_port_is_up(ofo_module_t *module)
 {
     struct ibv_port_attr attr;
 
@@ -81,7 +81,7 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
 {
     ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc->wr_id;
     ofo_qp_t *qp = qp_of(module, work, wc->qp_num);
-    bool up = IBV_WC_LOC_QP_OP_ERR != wc->status || port_is_up(module);
+    bool up = IBV_WC_LOC_QP_OP_ERR != wc->status || ofo_port_is_up(module);
     ofo_qpset_t *qps;
     int status;
 
@@ -98,7 +98,7 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
         ofo_log(1, "%s: rail %u to %u: %s (vendor error 0x%x)", module->name, qps->ep->rail, qps->ep->peer->name.vpid,
                 ibv_wc_status_str(wc->status), wc->vendor_err);
     }
-    ofo_rail_failed(qps, ibv_wc_status_str(wc->status));
+    ofo_rail_failed(qps, IBV_WC_WR_FLUSH_ERR == wc->status ? "the other side gave it up" : ibv_wc_status_str(wc->status));
     ofo_work_failed(qps, work, status);
     if (qps->fencing) {
         ofo_drain_check(qps);

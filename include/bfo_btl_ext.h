@@ -87,6 +87,9 @@ typedef struct opal_proc_t *(*bfo_btl_des_peer_fn_t)(struct mca_btl_base_module_
 typedef int (*bfo_btl_rail_state_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc,
                                        bfo_rail_info_t *info);
 
+/* Is the local port up now? It asks the device: a completion may come before the event that explains it. */
+typedef bool (*bfo_btl_port_is_up_fn_t)(struct mca_btl_base_module_t *btl);
+
 typedef struct {
     uint64_t magic;   /* BFO_BTL_EXT_MAGIC */
     uint32_t version; /* BFO_BTL_EXT_VERSION */
@@ -102,6 +105,8 @@ typedef struct {
     bfo_btl_declare_fn_t declare;
     bfo_btl_des_peer_fn_t des_peer;
     bfo_btl_rail_state_fn_t rail_state;
+    bfo_btl_port_is_up_fn_t port_is_up;
+    const char *port; /* name of the local port, for messages; NULL: none */
 } bfo_btl_ext_t;
 
 /* Why a module has no usable extension. */

@@ -4,7 +4,8 @@
  * Messages for the user: the texts lie in help/ beside the component, wherever that was installed or moved to (in a
  * build tree help/ is a link to the sources). Open MPI 4.1 sends such texts to mpirun and can lose one on the way, so
  * they are written here, to stderr, and once per node: the processes of a job share directories on a node, and the
- * first that leaves a mark speaks. Texts that differ in numbers only count as one. DESIGN.txt section 18.
+ * first that leaves a mark speaks. bfo_help_say() takes texts that differ in digits only (process names, counts) for the
+ * same; what must not hide another says itself by bfo_help_say_once() with a key of its own. DESIGN.txt section 18.
  */
 #ifndef BFO_HELP_H
 #define BFO_HELP_H
@@ -43,13 +44,13 @@ static inline void bfo_help_add_dir_of(const void *symbol)
     }
 }
 
-/* FNV-1a of the text without its digits. */
-static inline uint64_t bfo_help_mark(const char *text)
+/* FNV-1a of the text, with or without its digits. */
+static inline uint64_t bfo_help_mark(const char *text, bool digits)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
     for (; '\0' != *text; ++text) {
-        if (!isdigit((unsigned char) *text)) {
+        if (digits || !isdigit((unsigned char) *text)) {
             hash = (hash ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
         }
     }
@@ -58,7 +59,7 @@ static inline uint64_t bfo_help_mark(const char *text)
 
 /* Also true if the mark cannot be left: better twice than not at all. The mark lies beside the job's directory, not in
  * it: that one is removed by the first process that gives up. */
-static inline bool bfo_help_is_first_on_node(const char *text)
+static inline bool bfo_help_is_first_on_node(uint64_t mark)
 {
     const char *job = opal_process_info.job_session_dir;
     const char *name = NULL == job ? NULL : strrchr(job, '/');
@@ -66,7 +67,7 @@ static inline bool bfo_help_is_first_on_node(const char *text)
 
     if (NULL == name
         || (int) sizeof(path) <= snprintf(path, sizeof(path), "%.*s/bfo-said-%s-%016" PRIx64, (int) (name - job), job,
-                                          name + 1, bfo_help_mark(text))) {
+                                          name + 1, mark)) {
         return true;
     }
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
@@ -77,6 +78,14 @@ static inline bool bfo_help_is_first_on_node(const char *text)
     return true;
 }
 
+static inline void bfo_help_write(const char *text, uint64_t mark)
+{
+    if (bfo_help_is_first_on_node(mark)) {
+        ssize_t written = write(STDERR_FILENO, text, strlen(text));
+        (void) written;
+    }
+}
+
 /* Say the text of `topic` in `file` (a help text of our own) with its arguments, once per node. */
 static inline void bfo_help_say(const char *file, const char *topic, ...)
 {
@@ -85,9 +94,22 @@ static inline void bfo_help_say(const char *file, const char *topic, ...)
     va_start(arguments, topic);
     char *text = opal_show_help_vstring(file, topic, true, arguments);
     va_end(arguments);
-    if (NULL != text && bfo_help_is_first_on_node(text)) {
-        ssize_t written = write(STDERR_FILENO, text, strlen(text));
-        (void) written;
+    if (NULL != text) {
+        bfo_help_write(text, bfo_help_mark(text, false));
+    }
+    free(text);
+}
+
+/* The same, once per node and `key`. */
+static inline void bfo_help_say_once(const char *key, const char *file, const char *topic, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, topic);
+    char *text = opal_show_help_vstring(file, topic, true, arguments);
+    va_end(arguments);
+    if (NULL != text) {
+        bfo_help_write(text, bfo_help_mark(key, true));
     }
     free(text);
 }

@@ -17,6 +17,7 @@
 #include "pml_bfo_send.h"
 #include "pml_bfo_show.h"
 #include "pml_bfo_stats.h"
+#include "pml_bfo_tell.h"
 
 #include "orte/util/name_fns.h"
 #include "opal/util/output.h"
@@ -25,7 +26,6 @@
 static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
                          const void *data, size_t length, int status);
 static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy);
-static void peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why);
 #endif
 
 /* ---- is failover in force? ------------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
         ++bfo.n_failover_btls;
         bfo_btl_ext(btl)->failed_frag = sendi_failed;
         bfo_btl_ext(btl)->fence_done = fence_done;
-        bfo_btl_ext(btl)->peer_dead = peer_dead;
+        bfo_btl_ext(btl)->peer_dead = bfo_failover_peer_dead;
         return bfo_btl_ext(btl);
     }
 #endif
@@ -138,8 +138,7 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 
 /* ---- rails ------------------------------------------------------------------------------------------ */
 
-/* Our side of the rail is being fenced from now on; fence_done() ends that. */
-static void fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
     bfo_rail_t *rail = &peer->rails[r];
 
@@ -150,20 +149,24 @@ static void fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
     }
 }
 
-void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause)
+/* `told`: the user knows already. */
+static void rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool told)
 {
     bfo_stat_add(BFO_STAT_ERRORS, 1);
     if (rail >= BFO_MAX_RAILS || !bfo_rail_take_down(peer, rail)) {
         return;
     }
     bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
-    fence_begins(peer, rail, peer->rails[rail].gen);
-    opal_output(0, "bfo: rail %d (%s) to %s lost: %s, %d left", peer->rails[rail].name,
-                peer->rails[rail].btl->btl_component->btl_version.mca_component_name,
-                OPAL_NAME_PRINT(peer->proc->super.proc_name), cause, __builtin_popcount(peer->send_mask));
+    bfo_failover_fence_begins(peer, rail, peer->rails[rail].gen);
+    bfo_tell_rail_lost(peer, rail, cause, told);
     if (0 == peer->send_mask || NULL == peer->rails[rail].ext) {
-        bfo_failover_declare(peer, rail, cause);
+        bfo_failover_declare(peer, cause);
     }
+}
+
+void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause)
+{
+    rail_lost(peer, rail, cause, false);
 }
 
 static uint8_t rail_by_name(const bfo_peer_t *peer, uint8_t name)
@@ -206,7 +209,7 @@ static void rail_is_dead(bfo_peer_t *peer, uint8_t name, uint16_t gen)
         return;
     }
     bfo_failover_rail_lost(peer, r, "the peer lost it");
-    fence_begins(peer, r, gen);
+    bfo_failover_fence_begins(peer, r, gen);
     (void) rail->ext->fence(rail->btl, &peer->proc->super, name, gen);
 }
 
@@ -231,31 +234,6 @@ void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h)
         }
     }
 }
-
-#if PML_BFO
-/* Every request of the peer looks at its guards again. */
-static void settle_all(bfo_peer_t *peer)
-{
-    for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
-        bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
-
-        if (bfo_send_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
-            bfo_send_get(req);
-            bfo_send_put(req);
-        }
-    }
-    for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
-        bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
-
-        if (bfo_recv_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane
-            && req->lane->peer == peer) {
-            bfo_recv_get(req);
-            bfo_recv_put(req);
-        }
-    }
-}
-
-#endif
 
 /* ---- FINs that came by another way than their data --------------------------------------------------- */
 
@@ -284,7 +262,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
         return true;
     }
     if (fin_fence_was_lossy(from, fin)) {
-        bfo_failover_declare(from, rail_by_name(from, fin->wrail), "data that was reported as written is lost with a device");
+        bfo_failover_declare(from, "data that was reported as written is lost with a device");
         return false;
     }
     if (fin_fence_is_done(from, fin)) {
@@ -296,7 +274,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
     }
     held = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
     if (NULL == held) {
-        bfo_failover_declare(from, BFO_MAX_RAILS, "no memory");
+        bfo_failover_declare(from, "no memory");
         return false;
     }
     held->peer = from;
@@ -357,7 +335,8 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
     peer->fencing &= (uint8_t) ~(1u << r);
     BFO_UNLOCK(&bfo.lock);
     held_fins_release(peer);
-    settle_all(peer);
+    bfo_tell_rails(peer);
+    bfo_failover_settle_all(peer);
 }
 #endif
 
@@ -376,70 +355,15 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         }
         return;
     }
+    bfo_tell_port_lost(btl, cause);
     OPAL_LIST_FOREACH(each, &ompi_proc_list, ompi_proc_t) {
         bfo_peer_t *peer = each->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 
         if (NULL != peer && peer->ready) {
-            bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), cause);
+            rail_lost(peer, bfo_rail_index(peer, btl), cause, true);
         }
     }
 }
-
-void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause)
-{
-    char name[80] = "none";
-
-    if (__atomic_exchange_n(&peer->declared, true, __ATOMIC_SEQ_CST)) {
-        return;
-    }
-    bfo_stat_add(BFO_STAT_PEERS_LOST, 1);
-    if (rail < peer->n_rails) {
-        snprintf(name, sizeof(name), "%d (%s)", rail,
-                 peer->rails[rail].btl->btl_component->btl_version.mca_component_name);
-    }
-    bfo_help_say("help-pml-bfo.txt", "peer-lost", OPAL_PROC_MY_HOSTNAME,
-                   OPAL_NAME_PRINT(peer->proc->super.proc_name), name, cause);
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        const bfo_rail_t *its = &peer->rails[r];
-
-        if (bfo_rail_take_down(peer, r) && NULL != its->ext) {
-            fence_begins(peer, r, its->gen);
-            (void) its->ext->fence(its->btl, &peer->proc->super, its->name, its->gen);
-        }
-    }
-    if (NULL != peer->rails[0].ext) {
-        peer->rails[0].ext->declare(peer->rails[0].btl, &peer->proc->super); /* it is told, and never contacted again */
-    }
-    for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
-        bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
-
-        bfo_send_get(req);
-        if (bfo_send_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
-            bfo_send_fail(req, MPI_ERR_OTHER);
-        }
-        bfo_send_put(req);
-    }
-    for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
-        bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
-
-        bfo_recv_get(req);
-        if (bfo_recv_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane && req->lane->peer == peer) {
-            bfo_recv_fail(req, MPI_ERR_OTHER);
-        }
-        bfo_recv_put(req);
-    }
-}
-
-#if PML_BFO
-static void peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why)
-{
-    bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
-
-    if (NULL != peer && peer->ready) {
-        bfo_failover_declare(peer, bfo_rail_index(peer, btl), why);
-    }
-}
-#endif
 
 /* ---- messages without request ------------------------------------------------------------------------ */
 
@@ -468,9 +392,10 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
     if (OPAL_ERR_FATAL != status && is_resendable(peer, header)
         && OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL)) {
         bfo_stat_add(BFO_STAT_RESENDS, 1);
+        bfo_tell_resent(peer, bfo_hdr_name(h->common.type));
         return;
     }
-    bfo_failover_declare(peer, rail, "a message could not be sent again");
+    bfo_failover_declare(peer, "a message could not be sent again");
 }
 
 #if PML_BFO

@@ -25,9 +25,6 @@ void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause) B
 /* The BML's error callback. */
 void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info);
 
-/* The peer cannot be reached any more: all its requests end with MPI_ERR_OTHER. */
-void bfo_failover_declare(bfo_peer_t *peer, uint8_t rail, const char *cause) BFO_COLD;
-
 /* BTL order tag that binds a WRITE on the rail and its FIN to one queue pair. */
 uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail);
 
@@ -45,17 +42,38 @@ void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen
 /* May the FIN be taken now? False: it waits for the fence of the rail that carried its data. */
 bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin) BFO_COLD;
 
+/* Our side of the rail is being fenced from now on; fence_done() ends that. */
+void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
+
+/* ---- pml_bfo_failover_peer.c ------------------------------------------------------------------------ */
+/* The peer cannot be reached any more: all its requests end with MPI_ERR_OTHER. */
+void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
+/* Every request of the peer in an ERR-class state looks at its guards again. */
+void bfo_failover_settle_all(bfo_peer_t *peer) BFO_COLD;
+/* peer_dead of bfo_btl_ext.h. */
+void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *cause) BFO_COLD;
+/* From now on MPI_Finalize begins with a flush. Call when MPI_COMM_SELF exists. */
+int bfo_failover_flush_at_finalize(void);
+
 /* ---- pml_bfo_failover_actions.c -------------------------------------------------------------------- */
 /* The request, in an ERR-class state, looks at its guards. */
 void bfo_failover_send_settle(bfo_send_t *req) BFO_COLD;
 void bfo_failover_recv_settle(bfo_recv_t *req) BFO_COLD;
+/* An event of the request's machine; the request may be complete and taken again when this returns. */
+void bfo_failover_send_raise(bfo_send_t *req, unsigned event, void *arg) BFO_COLD;
+void bfo_failover_recv_raise(bfo_recv_t *req, unsigned event, void *arg) BFO_COLD;
+void bfo_dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id);
+/* Sends a message of a dance; false: no rail is left. The callback, if any, gets an event of the request. */
+bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_completion_fn_t done, void *req);
+void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id) BFO_COLD;
+void bfo_failover_rget_on_dead_rail(bfo_recv_t *req) BFO_COLD;
+
+/* ---- pml_bfo_failover_dance.c ---------------------------------------------------------------------- */
 /* A message of the NOTIFY family came from `from` (NULL: its BTL cannot say, it is dropped). */
 void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h) BFO_COLD;
 /* RNDV or RGET with RESTART; its header was checked. */
 struct bfo_in_t;
 void bfo_failover_on_restart(const struct bfo_in_t *in, size_t handle_size) BFO_COLD;
-void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id) BFO_COLD;
-void bfo_failover_rget_on_dead_rail(bfo_recv_t *req) BFO_COLD;
 
 /* ---- error completions; each takes over and gives back the event of the descriptor ------------------ */
 

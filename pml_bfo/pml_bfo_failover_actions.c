@@ -14,25 +14,26 @@
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
 #include "pml_bfo_stats.h"
+#include "pml_bfo_tell.h"
 
 #include "opal/util/output.h"
 
 static bfo_send_ops_t send_ops;
 static bfo_recv_ops_t recv_ops;
 
-static void send_raise(bfo_send_t *req, unsigned event, void *arg)
+void bfo_failover_send_raise(bfo_send_t *req, unsigned event, void *arg)
 {
     (void) bfo_send_step(&req->m, event, &send_ops, req, arg);
 }
 
-static void recv_raise(bfo_recv_t *req, unsigned event, void *arg)
+void bfo_failover_recv_raise(bfo_recv_t *req, unsigned event, void *arg)
 {
     (void) bfo_recv_step(&req->m, event, &recv_ops, req, arg);
 }
 
 /* ---- messages of the dance ------------------------------------------------------------------------- */
 
-static void dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id)
+void bfo_dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id)
 {
     const opal_process_name_t me = OPAL_PROC_MY_NAME;
 
@@ -40,13 +41,19 @@ static void dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool fa
                            .dst_id = dst_id, .epoch = epoch, .jobid = me.jobid, .vpid = me.vpid};
 }
 
-/* Sends a message of a request's dance; the callback gets an event of the request. */
-static bool dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_completion_fn_t done, void *req)
+bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_completion_fn_t done, void *req)
 {
     return OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, h, sizeof(*h), done, req);
 }
 
 /* ---- actions of the sender ------------------------------------------------------------------------- */
+
+/* The message can go nowhere. Its peer may have been declared before this request came into its present state. */
+static void send_give_up(bfo_send_t *req, const char *why)
+{
+    bfo_failover_declare(req->lane->peer, why);
+    bfo_send_fail(req, MPI_ERR_OTHER);
+}
 
 static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                              mca_btl_base_descriptor_t *des, int status)
@@ -55,14 +62,14 @@ static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
     bfo_peer_t *peer = req->lane->peer;
 
     if (OPAL_SUCCESS == status) {
-        send_raise(req, BFO_SEV_NOTIFY_OK, NULL);
+        bfo_failover_send_raise(req, BFO_SEV_NOTIFY_OK, NULL);
         return;
     }
     bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), "a restart message came back with an error");
     if (OPAL_ERR_FATAL == status) {
-        send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
+        bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
     } else {
-        send_raise(req, req->got_ack || req->got_nack ? BFO_SEV_NOTIFY_ERR_ANSWERED : BFO_SEV_NOTIFY_ERR_UNANSWERED,
+        bfo_failover_send_raise(req, req->got_ack || req->got_nack ? BFO_SEV_NOTIFY_ERR_ANSWERED : BFO_SEV_NOTIFY_ERR_UNANSWERED,
                    NULL);
     }
 }
@@ -73,7 +80,7 @@ static void send_notify(bfo_send_t *req)
     bfo_peer_t *peer = req->lane->peer;
     bfo_dance_hdr_t h;
 
-    dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error,
+    bfo_dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error,
                bfo_name_id(&req->name), req->dst_id);
     h.match.ctx = (uint16_t) base->req_comm->c_contextid;
     h.match.src = base->req_comm->c_my_rank;
@@ -81,9 +88,9 @@ static void send_notify(bfo_send_t *req)
     h.match.seq = req->match_seq;
     bfo_failover_dead_set(peer, &h);
     bfo_send_get(req);
-    if (!dance_send(peer, &h, notify_completed, req)) {
+    if (!bfo_dance_send(peer, &h, notify_completed, req)) {
         (void) bfo_add32(&req->m.events, -1);
-        bfo_failover_declare(peer, BFO_MAX_RAILS, "no rail is left for a restart");
+        send_give_up(req, "no rail is left for a restart");
     }
 }
 
@@ -98,6 +105,7 @@ static void send_act_post_notify(void *request, void *arg)
 static void send_act_resend_notify(void *request, void *arg)
 {
     bfo_stat_add(BFO_STAT_RESENDS, 1);
+    bfo_tell_resent(((bfo_send_t *) request)->lane->peer, "NOTIFY");
     send_notify(request);
 }
 
@@ -107,8 +115,9 @@ static void send_act_resend_first(void *request, void *arg)
     bfo_send_t *req = request;
 
     bfo_stat_add(BFO_STAT_RESENDS, 1);
+    bfo_tell_resent(req->lane->peer, bfo_hdr_name(req->rts_type));
     if (OMPI_SUCCESS != bfo_send_post_first(req)) {
-        bfo_failover_declare(req->lane->peer, BFO_MAX_RAILS, "a first fragment could not be sent again");
+        send_give_up(req, "a first fragment could not be sent again");
     }
 }
 
@@ -181,13 +190,13 @@ static void send_act_restart(void *request, void *arg)
     req->bytes = req->next = req->end = 0;
     bfo_stat_add(BFO_STAT_RESTARTS, 1);
     if (OMPI_SUCCESS != bfo_send_begin_again(req)) {
-        bfo_failover_declare(req->lane->peer, BFO_MAX_RAILS, "a message could not be started again");
+        send_give_up(req, "a message could not be started again");
     }
 }
 
 static void send_act_declare(void *request, void *arg)
 {
-    bfo_failover_declare(((bfo_send_t *) request)->lane->peer, BFO_MAX_RAILS, "a message can never be delivered");
+    bfo_failover_declare(((bfo_send_t *) request)->lane->peer, "a message can never be delivered");
 }
 
 static void send_act_complete(void *request, void *arg)
@@ -246,11 +255,11 @@ static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, in
     bfo_peer_t *peer = req->lane->peer;
 
     if (OPAL_SUCCESS == status) {
-        recv_raise(req, ok, NULL);
+        bfo_failover_recv_raise(req, ok, NULL);
         return;
     }
     bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), "a restart message came back with an error");
-    recv_raise(req, OPAL_ERR_FATAL == status ? BFO_REV_CONTROL_POISON : err, NULL);
+    bfo_failover_recv_raise(req, OPAL_ERR_FATAL == status ? BFO_REV_CONTROL_POISON : err, NULL);
 }
 
 static void rerr_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -271,7 +280,7 @@ static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool fail
     bfo_peer_t *peer = req->lane->peer;
     bfo_dance_hdr_t h;
 
-    dance_pack(&h, type, epoch, failed, req->src_id, bfo_name_id(&req->name));
+    bfo_dance_pack(&h, type, epoch, failed, req->src_id, bfo_name_id(&req->name));
     h.match.ctx = (uint16_t) base->req_comm->c_contextid;
     h.match.src = base->req_ompi.req_status.MPI_SOURCE;
     h.match.tag = base->req_ompi.req_status.MPI_TAG;
@@ -279,11 +288,14 @@ static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool fail
     if (NULL != done) {
         bfo_recv_get(req);
     }
-    if (!dance_send(peer, &h, done, req)) {
+    if (!bfo_dance_send(peer, &h, done, req)) {
         if (NULL != done) {
             (void) bfo_add32(&req->m.events, -1);
         }
-        bfo_failover_declare(peer, BFO_MAX_RAILS, "no rail is left for a restart");
+        bfo_failover_declare(peer, "no rail is left for a restart");
+        if (NULL != done) {
+            bfo_recv_fail(req, MPI_ERR_OTHER);
+        }
     }
 }
 
@@ -342,6 +354,7 @@ static void recv_act_resend_rack(void *request, void *arg)
     bfo_recv_t *req = request;
 
     bfo_stat_add(BFO_STAT_RESENDS, 1);
+    bfo_tell_resent(req->lane->peer, "RACK");
     recv_answer(req, BFO_MSG_RACK, bfo_se_epoch(req->m.se), false, rack_completed);
 }
 
@@ -363,7 +376,7 @@ static void recv_act_post_nack_failed(void *request, void *arg)
 
 static void recv_act_declare(void *request, void *arg)
 {
-    bfo_failover_declare(((bfo_recv_t *) request)->lane->peer, BFO_MAX_RAILS, "a message can never be received");
+    bfo_failover_declare(((bfo_recv_t *) request)->lane->peer, "a message can never be received");
 }
 
 static void recv_act_complete(void *request, void *arg)
@@ -430,9 +443,11 @@ static void reject(void *request, uint32_t se, unsigned event)
 
 void bfo_failover_init(void)
 {
-    send_ops = (bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .threads = opal_uses_threads},
+    send_ops = (bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .trace = bfo_tell_send_step,
+                                         .threads = opal_uses_threads},
                                 .facts = send_facts};
-    recv_ops = (bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .threads = opal_uses_threads},
+    recv_ops = (bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .trace = bfo_tell_recv_step,
+                                         .threads = opal_uses_threads},
                                 .facts = recv_facts};
 }
 
@@ -452,11 +467,11 @@ void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
 {
     bfo_failover_rail_lost(req->lane->peer, rail, "a first fragment came back with an error");
     if (OPAL_ERR_FATAL == status) {
-        send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
+        bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
     } else if (BFO_MSG_MATCH == req->rts_type) {
-        send_raise(req, BFO_SEV_MATCH_ERR, NULL);
+        bfo_failover_send_raise(req, BFO_SEV_MATCH_ERR, NULL);
     } else {
-        send_raise(req, req->resp ? BFO_SEV_RTS_ERR_ANSWERED : BFO_SEV_RTS_ERR_UNANSWERED, NULL);
+        bfo_failover_send_raise(req, req->resp ? BFO_SEV_RTS_ERR_ANSWERED : BFO_SEV_RTS_ERR_UNANSWERED, NULL);
     }
 }
 
@@ -466,9 +481,9 @@ void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
 
     bfo_failover_rail_lost(peer, rail, "a data fragment came back with an error");
     if (!peer->failover) {
-        bfo_failover_declare(peer, rail, "a message was torn, and this BTL cannot say what arrived of it");
+        bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
     }
-    send_raise(req, OPAL_ERR_FATAL == status ? BFO_SEV_DATA_POISON : BFO_SEV_DATA_ERR, NULL);
+    bfo_failover_send_raise(req, OPAL_ERR_FATAL == status ? BFO_SEV_DATA_POISON : BFO_SEV_DATA_ERR, NULL);
 }
 
 void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
@@ -477,139 +492,17 @@ void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
 
     bfo_failover_rail_lost(peer, rail, "an answer came back with an error");
     if (!peer->failover) {
-        bfo_failover_declare(peer, rail, "a message was torn, and this BTL cannot say what arrived of it");
+        bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
     }
-    recv_raise(req, OPAL_ERR_FATAL == status ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR, NULL);
+    bfo_failover_recv_raise(req, OPAL_ERR_FATAL == status ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR, NULL);
 }
 
 void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id)
 {
-    send_raise(req, BFO_SEV_PUT_RAIL_DOWN, &dst_id);
+    bfo_failover_send_raise(req, BFO_SEV_PUT_RAIL_DOWN, &dst_id);
 }
 
 void bfo_failover_rget_on_dead_rail(bfo_recv_t *req)
 {
-    recv_raise(req, BFO_REV_RAIL_DOWN, NULL);
-}
-
-/* ---- messages of the dance arrive ------------------------------------------------------------------ */
-
-static void to_sender(const bfo_dance_hdr_t *h)
-{
-    bfo_name_t *name = bfo_ids_find(&bfo.sends, h->src_id);
-    bfo_send_t *req = NULL == name ? NULL : bfo_container(name, bfo_send_t, name);
-    unsigned event = BFO_SEV_STALE;
-    uint32_t se;
-
-    if (NULL == req) {
-        bfo_stat_drop(BFO_STAT_STALE);
-        return;
-    }
-    bfo_send_get(req);
-    se = bfo_se_load(&req->m);
-    if (bfo_name_id(name) == h->src_id && h->match.seq == req->match_seq) {
-        if (BFO_MSG_RERR == h->match.type && bfo_se_is_epoch(se, h->epoch) && bfo_send_is_flowing(se)) {
-            event = BFO_SEV_RERR;
-        } else if (BFO_SEND_NOTIFIED == bfo_se_state(se) && bfo_se_is_next_epoch(se, h->epoch)) {
-            event = BFO_MSG_RACK == h->match.type ? BFO_SEV_RACK : BFO_MSG_NACK == h->match.type ? BFO_SEV_NACK : event;
-        }
-    }
-    send_raise(req, event, (void *) h);
-    bfo_send_put(req);
-}
-
-/* NOTIFY for a receive that is complete: say so. */
-static void answer_gone(bfo_peer_t *from, const bfo_dance_hdr_t *h)
-{
-    bfo_dance_hdr_t nack;
-
-    if (NULL == from || from->declared) {
-        bfo_stat_drop(BFO_STAT_STALE);
-        return;
-    }
-    dance_pack(&nack, BFO_MSG_NACK, h->epoch, false, h->src_id, h->dst_id);
-    nack.match.ctx = h->match.ctx;
-    nack.match.src = h->match.src;
-    nack.match.tag = h->match.tag;
-    nack.match.seq = h->match.seq;
-    bfo_failover_rails_down(from, h->dead_mask, h->rail_gen);
-    if (!dance_send(from, &nack, NULL, NULL)) {
-        bfo_failover_declare(from, BFO_MAX_RAILS, "no rail is left for a restart");
-    }
-}
-
-static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
-{
-    bfo_name_t *name = bfo_ids_find(&bfo.recvs, h->dst_id);
-    bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
-    unsigned event = BFO_REV_STALE;
-    uint32_t se;
-
-    if (NULL == req) {
-        answer_gone(from, h);
-        return;
-    }
-    bfo_recv_get(req);
-    se = bfo_se_load(&req->m);
-    if (bfo_name_id(name) != h->dst_id || !bfo_recv_state_is_open(bfo_se_state(se))) {
-        answer_gone(from, h);
-        bfo_recv_put(req);
-        return;
-    }
-    if (bfo_se_is_next_epoch(se, h->epoch)) {
-        event = BFO_REV_NOTIFY;
-        if (BFO_RECV_ACTIVE == bfo_se_state(se) || BFO_RECV_ERRL == bfo_se_state(se)) {
-            req->fence_mask = h->dead_mask;
-            memcpy(req->fence_gen, h->rail_gen, sizeof(req->fence_gen));
-        }
-    } else if (bfo_se_is_epoch(se, h->epoch) && BFO_RECV_WAITRTS == bfo_se_state(se)) {
-        event = BFO_REV_NOTIFY_COPY;
-    }
-    recv_raise(req, event, (void *) h);
-    bfo_recv_put(req);
-}
-
-void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h)
-{
-    const opal_process_name_t *name = NULL == from ? NULL : &from->proc->super.proc_name;
-
-    if (NULL == name || h->jobid != name->jobid || h->vpid != name->vpid) {
-        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
-    } else if (BFO_MSG_NOTIFY != h->match.type) {
-        to_sender(h);
-    } else if (!bfo_failover_rails_are_possible(from, h->dead_mask, h->rail_gen)) {
-        bfo_stat_drop(BFO_STAT_BAD_HEADER);
-    } else {
-        to_receiver(from, h);
-    }
-}
-
-/* R14: the sender begins again with a request that waits for it. */
-void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
-{
-    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
-    bfo_restart_hdr_t restart;
-    bfo_name_t *name;
-    bfo_recv_t *req;
-
-    memcpy(&restart, (const char *) h + bfo_hdr_size(h->common.type, h->common.flags, handle_size) - sizeof(restart),
-           sizeof(restart));
-    name = bfo_ids_find(&bfo.recvs, restart.dst_id);
-    if (NULL == name) {
-        bfo_stat_drop(BFO_STAT_STALE);
-        return;
-    }
-    req = bfo_container(name, bfo_recv_t, name);
-    bfo_recv_get(req);
-    if (bfo_name_id(name) != restart.dst_id || req->src_id != h->rndv.src_id || req->match_seq != h->match.seq
-        || req->length != h->rndv.msg_length
-        || BFO_SE(BFO_RECV_WAITRTS, restart.epoch) != bfo_se_load(&req->m)
-        || !bfo_se_move(&req->m, BFO_SE(BFO_RECV_WAITRTS, restart.epoch), BFO_SE(BFO_RECV_ACTIVE, restart.epoch),
-                        opal_uses_threads)) {
-        bfo_stat_drop(BFO_STAT_STALE);
-    } else {
-        req->extras = true;
-        bfo_recv_begin_again(req, in, h);
-    }
-    bfo_recv_put(req);
+    bfo_failover_recv_raise(req, BFO_REV_RAIL_DOWN, NULL);
 }

@@ -14,6 +14,7 @@
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
 #include "pml_bfo_show.h"
+#include "pml_bfo_tell.h"
 
 #include "ompi/mca/pml/base/base.h"
 #include "opal/class/opal_bitmap.h"
@@ -142,6 +143,8 @@ void bfo_module_finalize(void)
         return;
     }
     bfo.enabled = false;
+    bfo_tell_rails(NULL);
+    bfo_tell_counters();
     if (bfo.progress_registered) {
         opal_progress_unregister(bfo_progress);
     }
@@ -228,7 +231,7 @@ int bfo_add_comm(ompi_communicator_t *comm)
     comm->c_pml_comm = (struct mca_pml_comm_t *) bc;
     BFO_UNLOCK(&bfo.lock);
     bfo_dispatch_adopt_orphans(bc);
-    return OMPI_SUCCESS;
+    return comm == &ompi_mpi_comm_self.comm ? bfo_failover_flush_at_finalize() : OMPI_SUCCESS;
 }
 
 static void lane_free(bfo_lane_t *lane, uint32_t ctx)

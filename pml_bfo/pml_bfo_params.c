@@ -41,8 +41,11 @@ static const struct {
 } table[] = {
     {"priority", "Priority of this PML among those asked for", MCA_BASE_VAR_TYPE_INT, &bfo_params.priority,
      OPAL_INFO_LVL_9},
-    {"verbose", "What is told on stderr: 0 errors and lost rails, 1 rails of each peer, 2 every recovery step",
+    {"verbose", "What is told on stderr: 0 lost rails and peers, once per node; 1 also each process's rails; 2 also every step of "
+     "recovery; 3 also every message sent again or dropped",
      MCA_BASE_VAR_TYPE_INT, &bfo_params.verbose, OPAL_INFO_LVL_5},
+    {"counters", "Each process prints its counters that are not 0 when it ends", MCA_BASE_VAR_TYPE_BOOL,
+     &bfo_params.counters, OPAL_INFO_LVL_4},
     {"warn_no_failover", "Say once per node, at the first contact, if a lost rail would not be survived, and why",
      MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "

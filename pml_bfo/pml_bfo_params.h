@@ -10,7 +10,8 @@
 
 typedef struct {
     int priority;
-    int verbose;
+    int verbose;                /* BFO_TELL_* */
+    bool counters;
     bool warn_no_failover;
     unsigned eager_limit;       /* bytes, 0 = the BTLs' */
     unsigned rdma_min;          /* bytes, 0 = the BTLs' */

@@ -11,6 +11,7 @@
 #include "pml_bfo_params.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_failover.h"
+#include "pml_bfo_tell.h"
 
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_params.h"
@@ -237,6 +238,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* none left: the first use says so */
         bfo_failover_announce(peer);
         bfo_failover_announce_bypass(peer);
+        bfo_tell_connected(peer);
         __atomic_store_n(&peer->ready, true, __ATOMIC_RELEASE);
     }
     BFO_UNLOCK(&bfo.lock);

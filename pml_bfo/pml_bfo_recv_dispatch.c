@@ -67,7 +67,7 @@ static bfo_in_t in_of(const bfo_got_frag_t *g, mca_btl_base_segment_t *segment)
 static BFO_COLD void no_memory(bfo_peer_t *peer)
 {
     if (NULL != peer) {
-        bfo_failover_declare(peer, BFO_MAX_RAILS, "no memory for a message that waits for its receive");
+        bfo_failover_declare(peer, "no memory for a message that waits for its receive");
     }
 }
 

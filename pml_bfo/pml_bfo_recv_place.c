@@ -460,8 +460,8 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
     req->extras = true;
     bfo_recv_get(req);
     __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
-    if (!bfo_peer_is_ready(peer)) {
-        bfo_recv_fail(req, MPI_ERR_OTHER);
+    if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {
+        bfo_recv_fail(req, MPI_ERR_OTHER); /* the rest of the message will never come */
     } else if (BFO_MSG_RNDV == h->common.type) {
         begin_rndv(req, peer, in, &h->rndv);
     } else {

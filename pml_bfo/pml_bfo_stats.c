@@ -36,6 +36,11 @@ static const struct {
     [BFO_STAT_PEERS_LOST] = {"peers_lost", "peers declared unreachable"},
 };
 
+const char *bfo_stat_name(bfo_stat_t s)
+{
+    return table[s].name;
+}
+
 void bfo_stats_register(void)
 {
     for (int i = 0; i < BFO_STAT_COUNT; ++i) {

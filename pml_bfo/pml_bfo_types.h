@@ -50,6 +50,7 @@ typedef struct {
     size_t frag_limit;  /* most bytes of one FRAG, header included */
     bool is_lossy;      /* the fence of lossy_gen was given up. Context: progress */
     uint16_t lossy_gen;
+    char cause[64];     /* why it was lost, for the user */
 } bfo_rail_t;
 
 /* One process. Lives from the first contact to del_procs. */
@@ -63,6 +64,7 @@ typedef struct bfo_peer_t {
     uint8_t next_eager; /* round robin; benign race */
     bool failover;      /* every rail has the extension: torn transfers are restarted */
     uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
+    uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
     bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_rails */
     size_t match_limit; /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */

@@ -57,7 +57,7 @@ cut_under_load() {
     done
     wait $job || { cat "$log"; fail "the job did not survive the cut of rail $cut: $max $*"; }
     for rail in $cut; do
-        grep -q "rail $rail (openib) to .* lost" "$log" || { cat "$log"; fail "rail $rail was not lost: cut too late"; }
+        grep -q "^  rail:   $rail (sr$rail:1)" "$log" || { cat "$log"; fail "rail $rail was not lost: cut too late"; }
     done
     grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { cat "$log"; fail "the stream did not verify"; }
     note "rail $cut of $rails cut under load, messages to $max bytes $*: $(tail -n 1 "$log")"

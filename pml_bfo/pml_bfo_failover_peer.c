@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A peer as a whole: declared unreachable, all its requests looked at again, and the flush before MPI_Finalize.
+ * What a request does about it is in pml_bfo_failover_actions.c. DESIGN.txt sections 9, 11 and 14.6.
+ */
+#include "pml_bfo.h"
+
+#include "bfo_help.h"
+#include "pml_bfo_failover.h"
+#include "pml_bfo_pending.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_recv.h"
+#include "pml_bfo_send.h"
+#include "pml_bfo_stats.h"
+#include "pml_bfo_tell.h"
+
+#include "ompi/attribute/attribute.h"
+#include "opal/runtime/opal_progress.h"
+
+#include <time.h>
+#include <unistd.h>
+
+/* ---- every request of a peer ------------------------------------------------------------------------ */
+
+void bfo_failover_settle_all(bfo_peer_t *peer)
+{
+    for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
+        bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
+
+        if (bfo_send_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
+            bfo_send_get(req);
+            bfo_send_put(req);
+        }
+    }
+    for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
+        bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
+
+        if (bfo_recv_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane
+            && req->lane->peer == peer) {
+            bfo_recv_get(req);
+            bfo_recv_put(req);
+        }
+    }
+}
+
+static void fail_all(const bfo_peer_t *peer)
+{
+    for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
+        bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
+
+        bfo_send_get(req);
+        if (bfo_send_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
+            bfo_send_fail(req, MPI_ERR_OTHER);
+        }
+        bfo_send_put(req);
+    }
+    for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
+        bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
+
+        bfo_recv_get(req);
+        if (bfo_recv_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane && req->lane->peer == peer) {
+            bfo_recv_fail(req, MPI_ERR_OTHER);
+        }
+        bfo_recv_put(req);
+    }
+}
+
+/* ---- declaration ------------------------------------------------------------------------------------ */
+
+static void rails_end(bfo_peer_t *peer)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const bfo_rail_t *rail = &peer->rails[r];
+
+        if (bfo_rail_take_down(peer, r) && NULL != rail->ext) {
+            bfo_failover_fence_begins(peer, r, rail->gen);
+            (void) rail->ext->fence(rail->btl, &peer->proc->super, rail->name, rail->gen);
+        }
+    }
+    if (NULL != peer->rails[0].ext) {
+        peer->rails[0].ext->declare(peer->rails[0].btl, &peer->proc->super); /* it is told, and never contacted again */
+    }
+}
+
+void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
+{
+    if (__atomic_exchange_n(&peer->declared, true, __ATOMIC_SEQ_CST)) {
+        return;
+    }
+    bfo_stat_add(BFO_STAT_PEERS_LOST, 1);
+    bfo_tell_peer_lost(peer, cause);
+    rails_end(peer);
+    fail_all(peer);
+}
+
+#if PML_BFO
+void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *cause)
+{
+    bfo_peer_t *peer = bfo_peer_get((ompi_proc_t *) proc);
+
+    if (NULL != peer && peer->ready) {
+        bfo_failover_declare(peer, cause);
+    }
+}
+#endif
+
+/* ---- the flush before MPI_Finalize ------------------------------------------------------------------ */
+
+/* Longer than any retry time of a queue pair: what is not out by then never will be. */
+#define FLUSH_SECONDS 120
+
+/* Has a request of ours something under way, or to be put right first? One that merely waits for its receiver has not. */
+static bool requests_are_quiet(void)
+{
+    for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
+        const bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
+        const unsigned state = bfo_se_state(bfo_se_load(&req->m));
+
+        if (bfo_send_state_is_open(state) && (0 != bfo_events_load(&req->m) || bfo_send_state_is_err(state))) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
+        const bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
+        const unsigned state = bfo_se_state(bfo_se_load(&req->m));
+
+        if (bfo_recv_state_is_open(state) && (0 != bfo_events_load(&req->m) || bfo_recv_state_is_err(state))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool rails_are_quiet(void)
+{
+    ompi_proc_t *proc;
+
+    OPAL_LIST_FOREACH(proc, &ompi_proc_list, ompi_proc_t) {
+        const bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+
+        for (uint8_t r = 0; NULL != peer && !peer->declared && r < peer->n_rails; ++r) {
+            const bfo_rail_t *rail = &peer->rails[r];
+
+            if (NULL != rail->ext && !rail->ext->flush(rail->btl, &proc->super)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static time_t now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* Everything that was sent is with its receiver before this process joins the barrier of MPI_Finalize: behind that
+ * nobody answers any more. Context: the deletion of the attributes of MPI_COMM_SELF, the first thing MPI_Finalize does. */
+static int flush(MPI_Comm comm, int key, void *value, void *extra)
+{
+    const time_t end = now() + FLUSH_SECONDS;
+
+    while (0 != bfo.n_pending || !requests_are_quiet() || !rails_are_quiet()) {
+        if (now() > end) {
+            bfo_help_say("help-pml-bfo.txt", "not-flushed", OPAL_PROC_MY_HOSTNAME, FLUSH_SECONDS);
+            break;
+        }
+        opal_progress();
+        usleep(50);
+    }
+    return OMPI_SUCCESS;
+}
+
+/* A duplicate of MPI_COMM_SELF flushes nothing. */
+static int no_copy(MPI_Comm comm, int key, void *extra, void *value, void *copy, int *flag, MPI_Comm other)
+{
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+int bfo_failover_flush_at_finalize(void)
+{
+    ompi_attribute_fn_ptr_union_t copy = {.attr_communicator_copy_fn = no_copy};
+    ompi_attribute_fn_ptr_union_t delete = {.attr_communicator_delete_fn = flush};
+    ompi_communicator_t *self = &ompi_mpi_comm_self.comm;
+    int key = MPI_KEYVAL_INVALID;
+    int rc = ompi_attr_create_keyval(COMM_ATTR, copy, delete, &key, NULL, 0, NULL);
+
+    if (OMPI_SUCCESS == rc) {
+        rc = ompi_attr_set_c(COMM_ATTR, self, &self->c_keyhash, key, NULL, false);
+    }
+    return rc;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What the user is told of failures. In come lost rails, ports and peers, steps of the machines and the counters; out
+ * goes one warning per lost rail and node, and lines of one format by pml_bfo_verbose. Decides nothing.
+ * DESIGN.txt section 14.9.
+ */
+#include "pml_bfo.h"
+
+#include "bfo_help.h"
+#include "pml_bfo_failover_fsm.h"
+#include "pml_bfo_stats.h"
+#include "pml_bfo_tell.h"
+
+#include "opal/util/output.h"
+
+#include <stdio.h>
+
+/* ---- names ------------------------------------------------------------------------------------------- */
+
+const char *bfo_tell_port(mca_btl_base_module_t *btl)
+{
+    if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->port) {
+        return bfo_btl_ext(btl)->port;
+    }
+    return btl->btl_component->btl_version.mca_component_name;
+}
+
+static const char *host_of(const bfo_peer_t *peer)
+{
+    const char *host = opal_get_proc_hostname(&peer->proc->super);
+
+    return NULL == host ? "unknown host" : host;
+}
+
+static unsigned rank_of(const bfo_peer_t *peer)
+{
+    return peer->proc->super.proc_name.vpid;
+}
+
+static unsigned my_rank(void)
+{
+    return OPAL_PROC_MY_NAME.vpid;
+}
+
+/* "1: sr0:1", or "none". `rails` is a mask of the peer's. */
+static const char *rails_text(const bfo_peer_t *peer, uint8_t rails, char *room, size_t size)
+{
+    size_t at = (size_t) snprintf(room, size, "%d:", __builtin_popcount(rails));
+
+    for (uint8_t r = 0; r < peer->n_rails && at < size; ++r) {
+        if (rails >> r & 1) {
+            at += (size_t) snprintf(room + at, size - at, " %s", bfo_tell_port(peer->rails[r].btl));
+        }
+    }
+    return 0 == rails ? "none" : room;
+}
+
+/* The BTL's cause begins with its port's name, which the text has already. */
+static const char *without_port(const char *cause, const char *port)
+{
+    const size_t n = strlen(port);
+
+    return 0 == strncmp(cause, port, n) && 0 == strncmp(cause + n, ": ", 2) ? cause + n + 2 : cause;
+}
+
+/* ---- rails ------------------------------------------------------------------------------------------- */
+
+void bfo_tell_connected(const bfo_peer_t *peer)
+{
+    char room[256];
+
+    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u->%u rails %s%s", my_rank(), rank_of(peer),
+                    rails_text(peer, peer->send_mask, room, sizeof(room)), peer->failover ? "" : ", no failover");
+    }
+}
+
+void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool told)
+{
+    bfo_rail_t *rail = &peer->rails[r];
+    char room[256];
+
+    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u->%u rail %u generation %u (%s) lost: %s; left %s", my_rank(), rank_of(peer), rail->name,
+                    rail->gen, bfo_tell_port(rail->btl), without_port(cause, bfo_tell_port(rail->btl)),
+                    rails_text(peer, peer->send_mask, room, sizeof(room)));
+    }
+    if (!told) {
+        snprintf(rail->cause, sizeof(rail->cause), "%s", without_port(cause, bfo_tell_port(rail->btl)));
+        (void) __atomic_fetch_or(&peer->untold, (uint8_t) (1u << r), __ATOMIC_SEQ_CST);
+    }
+}
+
+/* What was said of a port. */
+typedef struct {
+    const mca_btl_base_module_t *btl;
+    bool is_lost;
+    unsigned losses; /* the second one deserves its own warning */
+} port_t;
+
+static port_t *port_of(const mca_btl_base_module_t *btl)
+{
+    static port_t ports[64];
+    unsigned i = 0;
+
+    while (i < 63 && NULL != ports[i].btl && btl != ports[i].btl) {
+        ++i;
+    }
+    ports[i].btl = btl;
+    return &ports[i];
+}
+
+void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause)
+{
+    const char *name = bfo_tell_port(btl);
+    port_t *port = port_of(btl);
+    const bfo_peer_t *some = NULL;
+    uint8_t rail = 0, left = 0;
+    char key[256], text[256];
+    ompi_proc_t *proc;
+
+    OPAL_LIST_FOREACH(proc, &ompi_proc_list, ompi_proc_t) {
+        bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+
+        for (uint8_t r = 0; NULL != peer && peer->ready && r < peer->n_rails; ++r) {
+            if (btl == peer->rails[r].btl) {
+                (void) __atomic_fetch_and(&peer->untold, (uint8_t) ~(1u << r), __ATOMIC_SEQ_CST);
+                rail = peer->rails[r].name;
+                if (NULL == some || 0 != (peer->send_mask & ~(1u << r))) {
+                    some = peer;
+                    left = (uint8_t) (peer->send_mask & ~(1u << r));
+                }
+            }
+        }
+    }
+    if (!port->is_lost) {
+        port->is_lost = true;
+        snprintf(key, sizeof(key), "port %s loss %u", name, ++port->losses);
+        bfo_help_say_once(key, "help-pml-bfo.txt", "rail-lost", rail, name, OPAL_PROC_MY_HOSTNAME, "all peers",
+                          without_port(cause, name),
+                          NULL == some ? "not known yet" : rails_text(some, left, text, sizeof(text)));
+    }
+}
+
+/* One warning for a port, a host at the other end and a generation, however many processes notice. */
+static void tell_rail(const bfo_peer_t *peer, uint8_t r)
+{
+    const bfo_rail_t *rail = &peer->rails[r];
+    const char *port = bfo_tell_port(rail->btl);
+    char key[256], left[256], to[256];
+
+    if (NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
+        bfo_tell_port_lost(rail->btl, "the port is down"); /* its event is on the way */
+        return;
+    }
+    snprintf(key, sizeof(key), "rail %s to %s generation %u", port, host_of(peer), rail->gen);
+    snprintf(to, sizeof(to), "%s (first noticed by rank %u, talking to rank %u)", host_of(peer), my_rank(), rank_of(peer));
+    bfo_help_say_once(key, "help-pml-bfo.txt", "rail-lost", rail->name, port, OPAL_PROC_MY_HOSTNAME, to, rail->cause,
+                      rails_text(peer, peer->send_mask, left, sizeof(left)));
+}
+
+static void tell_rails_of(bfo_peer_t *peer)
+{
+    const uint8_t untold = __atomic_exchange_n(&peer->untold, 0, __ATOMIC_SEQ_CST);
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (untold >> r & 1) {
+            tell_rail(peer, r);
+        }
+    }
+}
+
+void bfo_tell_rails(bfo_peer_t *only)
+{
+    ompi_proc_t *proc;
+
+    if (NULL != only) {
+        tell_rails_of(only);
+        return;
+    }
+    OPAL_LIST_FOREACH(proc, &ompi_proc_list, ompi_proc_t) {
+        bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+
+        if (NULL != peer) {
+            tell_rails_of(peer);
+        }
+    }
+}
+
+void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
+{
+    const char *name = OPAL_NAME_PRINT(peer->proc->super.proc_name);
+    char key[256];
+
+    bfo_tell_rails(peer);
+    snprintf(key, sizeof(key), "peer %s", name);
+    bfo_help_say_once(key, "help-pml-bfo.txt", "peer-lost", OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer), name,
+                      host_of(peer), cause);
+}
+
+/* ---- steps and messages -------------------------------------------------------------------------------- */
+
+void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event)
+{
+    const bfo_send_t *req = request;
+
+    if (BFO_TELL_STEPS <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u->%u send req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events",
+                    my_rank(), rank_of(req->lane->peer), req->name.gen, req->name.slot, req->match_seq, bfo_se_epoch(to),
+                    bfo_send_state_name(bfo_se_state(from)), bfo_send_state_name(bfo_se_state(to)),
+                    bfo_send_event_name(event), row, req->bytes, req->req_send.req_bytes_packed, req->m.events);
+    }
+}
+
+void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event)
+{
+    const bfo_recv_t *req = request;
+
+    if (BFO_TELL_STEPS <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u<-%u recv req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events",
+                    my_rank(), NULL == req->lane ? 0 : rank_of(req->lane->peer), req->name.gen, req->name.slot,
+                    req->match_seq, bfo_se_epoch(to), bfo_recv_state_name(bfo_se_state(from)),
+                    bfo_recv_state_name(bfo_se_state(to)), bfo_recv_event_name(event), row, req->bytes, req->length,
+                    req->m.events);
+    }
+}
+
+void bfo_tell_resent(const bfo_peer_t *peer, const char *what)
+{
+    if (BFO_TELL_MESSAGES <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u->%u %s sent again", my_rank(), rank_of(peer), what);
+    }
+}
+
+void bfo_stat_drop(bfo_stat_t why)
+{
+    bfo_stat_add(why, 1);
+    bfo_stat_add(BFO_STAT_DROPPED, 1);
+    if (BFO_TELL_MESSAGES <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u message dropped: %s", my_rank(), bfo_stat_name(why));
+    }
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------- */
+
+void bfo_tell_counters(void)
+{
+    char text[1024] = "";
+    size_t at = 0;
+
+    if (!bfo_params.counters) {
+        return;
+    }
+    for (int i = 0; i < BFO_STAT_COUNT && at < sizeof(text); ++i) {
+        if (0 != bfo_stats[i]) {
+            at += (size_t) snprintf(text + at, sizeof(text) - at, "%s %s %llu", 0 == at ? "" : ",", bfo_stat_name(i),
+                                    (unsigned long long) bfo_stats[i]);
+        }
+    }
+    opal_output(0, "bfo: rank %u counters:%s", my_rank(), 0 == at ? " all 0" : text);
+}

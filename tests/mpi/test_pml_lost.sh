@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# A process that nothing reaches any more: all rails cut, all messages lost without a word from the ports, and killed under
+# mpirun --enable-recovery. Every call that completes something with it ends with MPI_ERR_OTHER through the user's error
+# handler, collectives too; nobody aborts, nobody hangs, MPI_Finalize returns.
+. "$BFO_SRCDIR/tests/lib.sh"
+use_components pml btl
+
+# lost HOW RANKS-THAT-CHECK MPIRUN-ARGUMENTS...: HOW = cut, deaf or kill
+lost() {
+    local how=$1 checkers=$2 fabric=bfo-lost-$$ go=$TEST_TMP/go log=$TEST_TMP/log job rail
+    shift 2
+    rm -f "$go"*
+    : >"$log"
+    timeout -k 5 40 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 2 \
+        --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_lost" "${how/deaf/cut}" "$go" \
+        >"$log" 2>&1 </dev/null &
+    job=$!
+    for _ in $(seq 200); do
+        [ "$(grep -c '^ready' "$log")" = 2 ] && break
+        sleep 0.1
+    done
+    for rail in 0 1; do
+        case $how in
+        cut) "$SOFTRAIL" down --fabric "$fabric" $rail ;;
+        deaf) "$SOFTRAIL" fault --fabric "$fabric" "lose rail=sr$rail" ;;
+        esac >/dev/null || { cat "$log"; fail "rail $rail could not be cut"; }
+    done
+    touch "$go"
+    wait $job || { tail -n 40 "$log"; fail "$how $*: ended with status $?"; }
+    [ "$(grep -c 'PASSED [1-9]' "$log")" = "$checkers" ] || { tail -n 40 "$log"; fail "$how $*: not all ranks passed"; }
+    [ "$(ls "$go".? 2>/dev/null | wc -l)" = "$checkers" ] || { tail -n 40 "$log"; fail "$how $*: MPI_Finalize did not return"; }
+    grep -q '^The PML bfo cannot reach a process any more' "$log" || { tail -n 40 "$log"; fail "$how $*: no warning"; }
+    ! grep -q 'MPI_ABORT\|has been aborted' "$log" || { tail -n 40 "$log"; fail "$how $*: somebody aborted"; }
+    note "$how $*: $(grep -o 'PASSED [0-9]* checks on rank [01]' "$log" | sort | tr '\n' ' ')"
+}
+lost cut 2
+lost cut 2 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
+lost cut 2 --mca pml_bfo_use_put 0
+lost deaf 2
+lost kill 1 --enable-recovery
+exit 0

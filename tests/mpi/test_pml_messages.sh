@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# What the user sees of lost rails: one warning per rail and node however many ranks there are, with port, peers, cause and
+# what is left; lines by pml_bfo_verbose; the counters at the end; MPI_T variables that count what was recovered.
+. "$BFO_SRCDIR/tests/lib.sh"
+use_components pml btl
+LOG=$TEST_TMP/log
+
+# job RANKS RAILS "CUT" "FAULTS" MPIRUN-ARGUMENTS...: CUT = rails pulled in mid-job, FAULTS = rules added then
+job() {
+    local n=$1 rails=$2 cut=$3 faults=$4 fabric=bfo-say-$$ job rail
+    shift 4
+    : >"$LOG"
+    timeout -k 5 60 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
+        --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_counters" \
+        >"$LOG" 2>&1 </dev/null &
+    job=$!
+    for _ in $(seq 200); do
+        grep -q '^ready' "$LOG" && break
+        sleep 0.1
+    done
+    for rail in $cut; do
+        "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
+        sleep 0.3
+    done
+    if [ -n "$faults" ]; then
+        echo "$faults" >"$TEST_TMP/plan"
+        "$SOFTRAIL" fault --fabric "$fabric" --file "$TEST_TMP/plan" >/dev/null || fail "no faults: $faults"
+    fi
+    wait $job || { tail -n 40 "$LOG"; fail "the job ended with status $?: $n ranks, cut $cut, faults $faults, $*"; }
+    grep -q '^PASSED' "$LOG" || { tail -n 40 "$LOG"; fail "no result: $n ranks, cut $cut, faults $faults, $*"; }
+}
+warnings() { # NUMBER: that many warnings of a lost rail
+    [ "$(grep -c '^A rail was lost:' "$LOG")" = "$1" ] || { cat "$LOG"; fail "$(grep -c '^A rail' "$LOG") warnings, not $1"; }
+}
+says() { grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "nobody says: $1"; }; }
+says_not() { ! grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "somebody says: $1"; }; }
+# sum NAME: of a performance variable over all ranks
+sum() { awk -v name="pml_bfo_$1" '$1 == "pvar" && $3 == name { n += $4; found = 1 } END { print found ? n : "no" }' "$LOG"; }
+counted() { [ "$(sum "$1")" -gt 0 ] || { cat "$LOG"; fail "pml_bfo_$1 is $(sum "$1")"; }; }
+
+job 4 2 1 ""
+warnings 1
+says '^  rail:   1 \(sr1:1\)$'
+says "^  host:   $(hostname)\$"
+says '^  to:     all peers$'
+says '^  cause:  the port is down$'
+says '^  left:   1: sr0:1$'
+says_not '^\[.*\] bfo: '
+note "a port lost to 4 ranks: one warning"
+
+job 4 2 "" "lose rail=sr0"
+warnings 1
+says '^  rail:   0 \(sr0:1\)$'
+says '^  to:     .* \(first noticed by rank [0-3], talking to rank [0-3]\)$'
+says '^  cause:  (transport retry counter exceeded|the other side gave it up|the rail was brought down|the peer lost it)$'
+note "a rail that loses everything, 4 ranks, no port event: one warning"
+
+job 3 3 "0 2" "" --mca pml_bfo_counters 1 --mca pml_bfo_verbose 1
+warnings 2
+says '^  rail:   0 \(sr0:1\)$'
+says '^  rail:   2 \(sr2:1\)$'
+says 'bfo: 0->1 rails 3: sr0:1 sr1:1 sr2:1$'
+for rank in 0 1 2; do
+    says "bfo: $rank->[012] rail 2 generation 0 \(sr2:1\) lost: .*; left 1: sr1:1\$"
+    says "bfo: rank $rank counters: .*eager [0-9]+.*rails_lost 4"
+done
+says_not ' -> '
+note "two of three rails lost: two warnings, each rank's lines and counters"
+
+# A MATCH and a FIN arrive and are reported as failed, so their copies must be recognised; a write is lost. The first byte
+# of a message is the tag of its type.
+job 2 4 "" "unacked rail=sr1 op=send payload=0:41
+unacked rail=sr2 op=send payload=0:49
+lose rail=sr3 op=write" --mca pml_bfo_verbose 3
+warnings 3
+for name in rails_lost errors resends restarts duplicate stale dropped; do
+    counted $name
+done
+says 'bfo: [01]->[01] send req 0x[0-9a-f.]+ seq [0-9]+ epoch [0-9]+: .* -> notified on '
+says 'bfo: [01]<-[01] recv req 0x[0-9a-f.]+ seq [0-9]+ epoch [0-9]+: .* -> '
+says 'bfo: [01]->[01] (MATCH|match|FIN|fin|RNDV|rndv) sent again$'
+says 'bfo: [01] message dropped: duplicate$'
+note "counted by MPI_T: $(for name in resends restarts duplicate stale; do echo "$name $(sum $name)"; done | tr '\n' ' ')"
+
+job 2 2 "" "" --mca pml_bfo_counters 1
+warnings 0
+says_not 'counters:.*(rails_lost|resends|restarts)'
+for name in resends restarts duplicate stale errors; do
+    [ "$(sum $name)" = 0 ] || { cat "$LOG"; fail "pml_bfo_$name is $(sum $name) without a fault"; }
+done
+exit 0
