@@ -23,7 +23,7 @@ survive() {
 COPY=(--mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0)
 GET=(--mca pml_bfo_use_put 0)
 for fault in lose unacked; do
-    for n in 7 60 211 700; do
+    for n in 7 60 211 450; do
         survive "$fault rail=sr1 op=send nth=$n" 200000
         survive "$fault rail=sr0 op=send nth=$n" 200000 "${COPY[@]}"
     done
