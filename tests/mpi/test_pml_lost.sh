@@ -29,7 +29,9 @@ lost() {
         esac >/dev/null || { cat "$log"; fail "rail $rail could not be cut"; }
     done
     touch "$go"
-    wait $job || { tail -n 40 "$log"; fail "$how $*: ended with status $?"; }
+    wait $job
+    job=$?
+    [ $job = 0 ] || { tail -n 40 "$log"; fail "$how $*: ended with status $job"; }
     [ "$(grep -c 'PASSED [1-9]' "$log")" = "$checkers" ] || { tail -n 40 "$log"; fail "$how $*: not all ranks passed"; }
     [ "$(ls "$go".? 2>/dev/null | wc -l)" = "$checkers" ] || { tail -n 40 "$log"; fail "$how $*: MPI_Finalize did not return"; }
     grep -q '^The PML bfo cannot reach a process any more' "$log" || { tail -n 40 "$log"; fail "$how $*: no warning"; }
