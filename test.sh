@@ -5,7 +5,7 @@
 # ./test.sh [STEP...]   installs what is missing, builds, and runs all tests; or only the steps named:
 #   build        gcc, warnings are errors          unit   the machines and tables alone
 #   sim          software rails under others' programs    mpi    MPI programs
-#   faults       a fault at every kind of fragment
+#   faults       a fault at every kind of fragment    soak   random faults under random operations
 #   perf         instructions beside ob1           docs   documents, installation, tarball
 #   clang        builds with clang, warnings are errors
 #   combinations builds with failover off on either side  sanitizers  unit and softrail tests under ASan and UBSan
@@ -14,7 +14,7 @@
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
-all_steps="build unit sim mpi faults perf docs clang combinations sanitizers model vm"
+all_steps="build unit sim mpi faults soak perf docs clang combinations sanitizers model vm"
 steps=${*:-$all_steps}
 passed=0 failed=0 skipped=0 failures=
 
@@ -94,6 +94,7 @@ if wanted unit; then suite unit build tests/unit check 2; fi
 if wanted sim; then suite sim build tests/sim; fi
 if wanted mpi; then suite mpi build tests/mpi; fi
 if wanted faults; then suite faults build tests/sim/matrix; fi
+if wanted soak; then suite soak build tests/soak; fi
 if wanted perf; then suite perf build tests/perf; fi
 if wanted docs; then suite docs build tests/docs; fi
 if wanted clang; then build clang build/clang CC=clang --enable-werror; fi

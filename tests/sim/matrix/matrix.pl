@@ -16,6 +16,7 @@ use POSIX ();
 use Time::HiRes qw(time);
 use Cell;
 use Cells;
+use Job;
 
 my %opt = (set => 'fast', jobs => 2, seed => 1, only => '.', results => '', limit => 0);
 GetOptions(\%opt, 'set=s', 'only=s', 'jobs=i', 'seed=i', 'results=s', 'limit=i', 'list', 'fresh') or exit 2;
@@ -85,7 +86,7 @@ sub start {
 
 sub finish {
     my ($index, $slot) = @_;
-    my @lines = split /\n/, Cell::slurp("$work/$slot/answer"), 4;
+    my @lines = split /\n/, Job::slurp("$work/$slot/answer"), 4;
     my ($verdict, $n, $seconds, $detail) = split /\t/, $lines[0] // "failed\t0\t0\tthe runner died", 4;
     keep($cells[$index], $verdict, $n, $seconds, $detail // '', { plan => $lines[1], command => $lines[2] // '', output => $lines[3] // '' });
     unlink "$work/$slot/answer";

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# One job below softrail: plan in; status, output and what became of the rules out. Shared by the fault matrix, the soak
+# and the mutants. DESIGN.txt section 13.
+package Job;
+use strict;
+use warnings;
+use JSON::PP;
+use POSIX qw(:sys_wait_h setpgid);
+use Time::HiRes qw(time sleep);
+
+sub slurp { my ($file) = @_; local $/; open my $in, '<', $file or return ''; my $text = <$in>; return $text // '' }
+
+# What softrail runs: mpirun with the two components and these parameters [name, value].
+sub mpirun {
+    my ($ranks, @mca) = @_;
+    return ($ENV{MPIRUN}, qw(--oversubscribe --bind-to none -np), $ranks,
+            map { ('--mca', @$_) } ['pml', 'bfo'], ['btl', 'openib,self'], ['osc', '^ucx,rdma'], @mca);
+}
+
+# run($dir, $limit, \@softrail, \@program, @rules): { status, output, faults, command, plan, seconds }. The status is
+# "hung" if it did not end within the limit; then it was ended, the fabric last.
+sub run {
+    my ($dir, $limit, $softrail, $program, @rules) = @_;
+    my $from = time;
+    open my $plan, '>', "$dir/plan" or die "$dir/plan: $!\n";
+    print $plan map { "$_\n" } @rules;
+    close $plan;
+    unlink "$dir/report";
+    my @command = ("$ENV{BFO_BUILDDIR}/softrail/softrail", 'run', "--plan=$dir/plan", "--report=$dir/report", @$softrail, '--', @$program);
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        setpgid(0, 0);
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>', "$dir/log";
+        open STDERR, '>&', \*STDOUT;
+        exec @command or POSIX::_exit(127);
+    }
+    my $status = 'hung';
+    while (time < $from + $limit) {
+        if (waitpid($pid, WNOHANG) == $pid) { $status = $?; last }
+        sleep 0.01;
+    }
+    if ($status eq 'hung') {
+        kill 'TERM', $pid; # softrail ends the program, then the fabric
+        my $grace = time + 5;
+        sleep 0.05 until waitpid($pid, WNOHANG) == $pid || time > $grace;
+        kill 'KILL', -$pid;
+        waitpid $pid, WNOHANG;
+    }
+    my $report = eval { decode_json(slurp("$dir/report")) } // {};
+    return { status => $status, output => slurp("$dir/log"), faults => $report->{faults} // [], command => "@command",
+             plan => join('; ', @rules), seconds => time - $from };
+}
+
+# What a job must be whatever the faults were: ended, verified, no peer given up. Returns the complaint, or ''.
+sub wrong_with {
+    my ($j) = @_;
+    return 'hung' if $j->{status} eq 'hung';
+    return "wrong data: $1" if $j->{output} =~ /^WRONG (.*)/m;
+    return 'ended with status ' . ($j->{status} >> 8) . ($j->{status} & 127 ? ' and signal ' . ($j->{status} & 127) : '')
+        if $j->{status} != 0;
+    return 'verified nothing' if $j->{output} !~ /^VERIFIED [1-9]/m;
+    return '';
+}
+
+# Rails that were lost, each between two ranks once: "rank rank rail".
+sub lost {
+    my ($j) = @_;
+    my %lost;
+    while ($j->{output} =~ /^\[\w*:?(\d+)\] bfo: rail (\d+) \(openib\) to \[\[\d+,\d+\],(\d+)\] lost/gm) {
+        $lost{"$1 $3 $2"} = 1;
+    }
+    return keys %lost;
+}
+1;

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The soak: a random mix of operations, verified. soak SEED STEPS. Ends with "VERIFIED n checks", or with status 3 and
+ * one line that begins with WRONG. DESIGN.txt section 13.
+ */
+#include "soak.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t soak_seed, soak_checked;
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+uint64_t soak_draw(soak_t *s, uint64_t n)
+{
+    s->random += UINT64_C(0x9e3779b97f4a7c15);
+    return mix(s->random) % n;
+}
+
+size_t soak_draw_length(soak_t *s)
+{
+    switch (soak_draw(s, 8)) {
+    case 0:
+        return (size_t) soak_draw(s, 2) * 8;
+    case 1:
+    case 2:
+        return (size_t) soak_draw(s, 256);
+    case 3:
+        return 1900 + (size_t) soak_draw(s, 300);
+    case 4:
+        return 12000 + (size_t) soak_draw(s, 800);
+    case 5:
+        return (size_t) soak_draw(s, 65000);
+    case 6:
+        return 65000 + (size_t) soak_draw(s, 1000);
+    default:
+        return (size_t) soak_draw(s, SOAK_MAX_BYTES);
+    }
+}
+
+uint64_t soak_key(const soak_t *s, int sender, int receiver, uint64_t sequence)
+{
+    return mix(mix(mix(soak_seed ^ s->step << 20) ^ (uint64_t) (unsigned) sender << 32 ^ (unsigned) receiver) + sequence);
+}
+
+static unsigned char byte_of(uint64_t key, size_t i)
+{
+    return (unsigned char) ((key + i / 8 * UINT64_C(0x9e3779b97f4a7c15)) >> i % 8 * 8);
+}
+
+void soak_fill(void *to, size_t length, uint64_t key)
+{
+    for (size_t i = 0; i < length; ++i) {
+        ((unsigned char *) to)[i] = byte_of(key, i);
+    }
+}
+
+void soak_check_equal(const soak_t *s, uint64_t is, uint64_t expected, const char *what)
+{
+    ++soak_checked;
+    if (is != expected) {
+        int world;
+        MPI_Comm_rank(MPI_COMM_WORLD, &world);
+        fprintf(stderr, "WRONG rank %d, operation %" PRIu64 ": %s is %" PRIu64 ", not %" PRIu64 "\n", world, s->step, what, is,
+                expected);
+        fflush(stderr);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+        abort();
+    }
+}
+
+void soak_check(const soak_t *s, const void *from, size_t length, uint64_t key, const char *what)
+{
+    size_t i = 0;
+
+    for (; i < length && ((const unsigned char *) from)[i] == byte_of(key, i); ++i) {
+    }
+    soak_check_equal(s, i, length, what);
+}
+
+void *soak_room(size_t bytes)
+{
+    void *room = malloc(0 == bytes ? 1 : bytes);
+
+    if (NULL == room) {
+        fprintf(stderr, "no memory for %zu bytes\n", bytes);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    return room;
+}
+
+static void one_of_all(soak_t *s)
+{
+    uint64_t what = soak_draw(s, 10);
+
+    if (what < 5) {
+        soak_point_to_point(s);
+    } else if (what < 9) {
+        soak_collective(s);
+    } else {
+        soak_one_sided(s);
+    }
+}
+
+/* An operation, sometimes on a communicator of its own: a copy, or one of two parts of the ranks. */
+static void operate(soak_t *world)
+{
+    uint64_t how = soak_draw(world, 12);
+    soak_t s = *world;
+
+    if (how > 1) {
+        one_of_all(world);
+        return;
+    }
+    if (0 == how) {
+        SOAK_MPI(world, MPI_Comm_dup(world->comm, &s.comm));
+    } else {
+        int colour = (world->rank * 7 + (int) soak_draw(world, 5)) % 2;
+        SOAK_MPI(world, MPI_Comm_split(world->comm, colour, -world->rank, &s.comm));
+    }
+    MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(s.comm, &s.rank);
+    MPI_Comm_size(s.comm, &s.size);
+    s.random = mix(world->random ^ (uint64_t) s.size);
+    one_of_all(&s);
+    SOAK_MPI(world, MPI_Comm_free(&s.comm));
+}
+
+int main(int argc, char **argv)
+{
+    soak_t world = {.comm = MPI_COMM_WORLD};
+    uint64_t steps, all = 0;
+
+    if (3 != argc) {
+        fprintf(stderr, "usage: soak SEED STEPS\n");
+        return 2;
+    }
+    soak_seed = strtoull(argv[1], NULL, 0);
+    steps = strtoull(argv[2], NULL, 0);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+    world.random = mix(soak_seed + 1);
+    for (world.step = 0; world.step < steps; ++world.step) {
+        operate(&world);
+    }
+    SOAK_MPI(&world, MPI_Allreduce(&soak_checked, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
+    if (0 == world.rank) {
+        printf("VERIFIED %" PRIu64 " checks\n", all);
+        fflush(stdout);
+    }
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What the parts of the soak share. The sequence of operations is drawn from the seed alone, so all ranks draw the same
+ * one; every payload is a function of (seed, sender, receiver, sequence). DESIGN.txt section 13.
+ */
+#ifndef SOAK_H
+#define SOAK_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SOAK_MAX_RANKS = 16, SOAK_MAX_BYTES = 400000 };
+
+/* The communicator of an operation, and the common random numbers: equal at all its ranks. */
+typedef struct {
+    MPI_Comm comm;
+    int rank, size;
+    uint64_t random; /* state of the common draws */
+    uint64_t step;   /* number of the operation; part of every key */
+} soak_t;
+
+extern uint64_t soak_seed, soak_checked;
+
+/* The next common draw, below n. */
+uint64_t soak_draw(soak_t *s, uint64_t n);
+/* A length: empty, short, around the eager limits, or long. */
+size_t soak_draw_length(soak_t *s);
+
+/* Key of a payload; sender and receiver are ranks of s->comm. */
+uint64_t soak_key(const soak_t *s, int sender, int receiver, uint64_t sequence);
+void soak_fill(void *to, size_t length, uint64_t key);
+/* Ends the job if a byte is not what it must be. */
+void soak_check(const soak_t *s, const void *from, size_t length, uint64_t key, const char *what);
+void soak_check_equal(const soak_t *s, uint64_t is, uint64_t expected, const char *what);
+void *soak_room(size_t bytes);
+
+/* MPI calls that fail end the job. */
+#define SOAK_MPI(s, call) soak_check_equal(s, (uint64_t) (call), MPI_SUCCESS, #call)
+
+/* One operation each, chosen by a common draw. */
+void soak_point_to_point(soak_t *s);
+void soak_collective(soak_t *s);
+void soak_one_sided(soak_t *s);
+
+#endif /* SOAK_H */

@@ -1,0 +1,90 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Random faults under a random mix of operations, job after job until the time is over. Everything of a job follows from
+# its seed; jobs have consecutive seeds. Ends at the first failure and says how to replay it. DESIGN.txt section 13.
+#   soak.pl [--seconds N] [--seed N] [--summary FILE] [--keep-going]
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../sim/matrix";
+use File::Path qw(make_path remove_tree);
+use Getopt::Long;
+use Time::HiRes qw(time);
+use Job;
+
+my %opt = (seconds => 120, seed => 1);
+GetOptions(\%opt, 'seconds=f', 'seed=i', 'summary=s', 'keep-going') or exit 2;
+my $build = $ENV{BFO_BUILDDIR} or die "source tests/env.sh of the build directory first\n";
+my $dir = ($ENV{TMPDIR} // '/tmp') . "/bfo-soak.$$";
+make_path($dir);
+$SIG{INT} = $SIG{TERM} = sub { remove_tree($dir); exit 130 };
+
+sub one_of { return $_[int rand @_] }
+sub log_uniform { my ($most) = @_; return 1 + int exp(rand(log($most))) }
+
+# What a rule speaks of: everything, an operation, or one kind of message of the PML or of the BTL.
+my @targets = ('', '', 'op=send', 'op=write payload=0:00/00', 'op=read', (map { sprintf 'op=send payload=8:%02x', $_ } 1, 2, 4, 6, 8, 9, 11 .. 14),
+               'op=send payload=0:20', map { sprintf 'op=send payload=0:%02x000002/ff0000ff', $_ } 0x30 .. 0x34);
+
+sub rule {
+    my ($rail, $most) = @_;
+    my $target = one_of(@targets);
+    my $fate = one_of('lose', 'lose', 'unacked', 'unacked', 'lose breaks=receiver', 'lose breaks=both', 'unacked breaks=receiver',
+                      'unacked breaks=both', 'silent breaks=both', 'late', 'error status=retry', 'down', 'down local', 'flap');
+    my $time = int(1 + rand 120) . 'ms';
+    $fate = $fate eq 'flap' ? "down time=$time" : $fate =~ /^(late|silent)/ ? "$fate time=$time" : $fate;
+    my $when = $fate !~ /^down/ && rand() < 0.2 ? 'chance=0.4%' : 'nth=' . log_uniform($target =~ /:3/ ? 4 : $most);
+    return join ' ', grep { length } $fate, "rail=sr$rail", $target, $when;
+}
+
+# Faults that break nothing may strike everywhere, also the rail that is spared.
+sub harmless { return one_of('silent', 'delay') . ' time=' . int(1 + rand 40) . 'ms ' . one_of('op=send', 'op=write', 'op=read') . ' chance=0.5%' }
+
+sub job_of {
+    my ($seed) = @_;
+    srand $seed;
+    my ($ranks, $rails) = (2 + int rand 7, 2 + int rand 3);
+    my $spared = int rand $rails;
+    my @rules = ("seed $seed");
+    for my $rail (grep { $_ != $spared } 0 .. $rails - 1) {
+        push @rules, map { rule($rail, $ranks * 120) } 1 .. 1 + int rand 6;
+    }
+    push @rules, harmless() if rand() < 0.4;
+    my @mca;
+    push @mca, ['pml_bfo_use_put', 0] if rand() < 0.5;
+    push @mca, ['pml_bfo_use_get', 0] if rand() < 0.3;
+    push @mca, ['pml_bfo_rdma_min', one_of(20000, 50000, 100000)] if rand() < 0.7;
+    push @mca, ['pml_bfo_frag_size', one_of(4096, 20000, 70000)] if rand() < 0.5;
+    push @mca, ['pml_bfo_eager_limit', one_of(256, 1000, 4000)] if rand() < 0.3;
+    push @mca, ['btl_openib_receive_queues', 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4'] if rand() < 0.3;
+    return { rules => \@rules, softrail => ['-n', $rails, '--link-layer=' . one_of('ib', 'eth'), '--retry-time=' . (50 + int rand 100) . 'ms'],
+             program => [Job::mpirun($ranks, @mca), "$build/tests/soak/soak", $seed, 25 + int rand 30], ranks => $ranks, rails => $rails };
+}
+
+my ($begin, $seed, $jobs, $deaths, $checks, $failed, $faults) = (time, $opt{seed}, 0, 0, 0, 0, 0);
+my %ways;
+do {
+    my $what = job_of($seed);
+    my $j = Job::run($dir, 90, $what->{softrail}, $what->{program}, @{ $what->{rules} });
+    my $wrong = Job::wrong_with($j);
+    ++$jobs;
+    $deaths += int((Job::lost($j) + 1) / 2); # both ends tell
+    $faults += $_->{done} for @{ $j->{faults} };
+    $ways{ (split ' ', $_->{rule})[0] } += $_->{done} for @{ $j->{faults} };
+    $checks += $1 if $j->{output} =~ /^VERIFIED (\d+)/m;
+    if ($wrong) {
+        ++$failed;
+        print "FAILED seed $seed, $what->{ranks} ranks on $what->{rails} rails: $wrong\n  plan: $j->{plan}\n  $j->{command}\n";
+        print map { "  | $_\n" } grep { defined } (reverse((reverse split /\n/, $j->{output})[0 .. 29]));
+        print "  once more: make soak SEED=$seed SECONDS=0\n";
+    }
+    ++$seed;
+} while (time - $begin < $opt{seconds} && (!$failed || $opt{'keep-going'}));
+remove_tree($dir);
+my $summary = sprintf "%d jobs (seeds %d to %d), %.0f s: %d faults, %d rail deaths survived, %d checks, %d jobs failed\nfaults done: %s\n", $jobs,
+    $opt{seed}, $seed - 1, time - $begin, $faults, $deaths, $checks, $failed, join ', ', map { "$_ $ways{$_}" } sort keys %ways;
+print $summary;
+if ($opt{summary} && open my $out, '>', $opt{summary}) { print $out $summary }
+exit($failed || !$checks ? 1 : 0);

@@ -1,0 +1,10 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Random faults under random operations for SOAK_SECONDS. "make soak SECONDS=600 SEED=7" for more, or to replay a seed.
+. "$BFO_SRCDIR/tests/lib.sh"
+use_components pml btl
+need perl perl
+perl "$BFO_SRCDIR/tests/soak/soak.pl" --seconds "${SOAK_SECONDS:-100}" --seed "${SOAK_SEED:-1}" ${SOAK_SUMMARY:+--summary "$SOAK_SUMMARY"} ||
+    fail "the soak failed"
