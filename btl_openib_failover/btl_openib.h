@@ -120,7 +120,11 @@ void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, 
 void ofo_recv_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t tag, void *bytes, size_t length);
 /* The queue pair a receive came by; NULL: none we know. */
 ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn);
-int ofo_recv_post(ofo_qpset_t *qps, ofo_recv_t *recv);
+/* Work and scatter entry of a buffer; it is then posted by its `wr` for good. `qps` NULL: of a shared queue. */
+void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey);
+void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv);
+/* The chain is empty then; or what verbs do not take now stays in it and is not counted. Returns how many were taken. */
+uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq);
 
 /* btl_openib_srq.c */
 int ofo_srqs_create(ofo_module_t *module);

@@ -15,9 +15,13 @@
 #define OFO_WINDOW_MIN 2  /* a message that returns credits costs one itself: returning single ones never ends */
 #define OFO_CREDITS_MIN 4 /* buffers of a queue */
 
+#define OFO_BATCH_MAX 8 /* buffers that are posted again together */
+
 typedef struct {
     int32_t have;
     int32_t owed;
+    int32_t collected; /* buffers that were received and are not posted again yet */
+    int32_t batch;     /* post them again when there are so many */
     int32_t count;  /* buffers of either side's queue */
     int32_t window; /* tell the peer when this many are owed; OFO_WINDOW_MIN <= window < count */
 } ofo_credits_t;
@@ -25,8 +29,11 @@ typedef struct {
 static inline void ofo_credits_init(ofo_credits_t *credits, int32_t count, int32_t window)
 {
     credits->have = credits->count = count;
-    credits->owed = 0;
+    credits->owed = credits->collected = 0;
     credits->window = window < OFO_WINDOW_MIN ? OFO_WINDOW_MIN : window >= count ? count - 1 : window;
+    /* A peer without credits has sent count - 1 messages: so many must make `window` owed, collected ones apart. */
+    credits->batch = (count - credits->window) / 2;
+    credits->batch = credits->batch < 1 ? 1 : credits->batch > OFO_BATCH_MAX ? OFO_BATCH_MAX : credits->batch;
 }
 
 static inline bool ofo_credits_may_send(const ofo_credits_t *credits)
@@ -44,10 +51,16 @@ static inline void ofo_credits_use(ofo_credits_t *credits)
     --credits->have;
 }
 
-/* One message was received and its buffer posted again. */
+/* One message was received. True: now all collected buffers are to be posted again, and then ofo_credits_owe(). */
+static inline bool ofo_credits_collect(ofo_credits_t *credits)
+{
+    return ++credits->collected >= credits->batch;
+}
+
 static inline void ofo_credits_owe(ofo_credits_t *credits)
 {
-    ++credits->owed;
+    credits->owed += credits->collected;
+    credits->collected = 0;
 }
 
 /* What the next message tells the peer. */

@@ -151,20 +151,18 @@ static int post_all_recvs(ofo_qpset_t *qps)
 {
     uint8_t *at = qps->memory + RETURN_SLOT * qps->nqp;
     ofo_recv_t *recv = qps->recvs;
+    ofo_recv_chain_t chain = {.count = 0};
 
     for (unsigned i = 0; i < qps->nqp; ++i) {
         for (uint32_t k = 0; k < recv_slots(i); ++k, ++recv, at += OFO.queues.queue[i].size) {
-            recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = (uint8_t) i, .qps = qps};
-            recv->sge = (struct ibv_sge){.addr = (uintptr_t) at,
-                                         .length = OFO.queues.queue[i].size,
-                                         .lkey = qps->mr->lkey};
-            recv->from = qps->ep;
-            recv->base.des_segments = &recv->segment;
-            recv->base.des_segment_count = 1;
-            recv->base.order = (uint8_t) i;
-            if (0 != ofo_recv_post(qps, recv)) {
-                return -1;
-            }
+            ofo_recv_init(recv, qps, i, at, OFO.queues.queue[i].size, qps->mr->lkey);
+            ofo_recv_collect(&chain, recv);
+        }
+        if (0 < chain.count) {
+            qps->qp[i].recv_posted = (int32_t) ofo_recv_post_chain(&chain, qps->qp[i].qp, NULL);
+        }
+        if (0 < chain.count) {
+            return -1;
         }
     }
     return 0;

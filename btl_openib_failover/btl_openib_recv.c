@@ -8,16 +8,43 @@
 
 #include <arpa/inet.h>
 
-int ofo_recv_post(ofo_qpset_t *qps, ofo_recv_t *recv)
+void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey)
 {
-    struct ibv_recv_wr wr = {.wr_id = (uintptr_t) &recv->work, .sg_list = &recv->sge, .num_sge = 1}, *wrong;
-    ofo_qp_t *qp = &qps->qp[recv->work.qp];
-    int rc = ibv_post_recv(qp->qp, &wr, &wrong);
+    recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = (uint8_t) index, .qps = qps};
+    recv->sge = (struct ibv_sge){.addr = (uintptr_t) buffer, .length = size, .lkey = lkey};
+    recv->wr = (struct ibv_recv_wr){.wr_id = (uintptr_t) &recv->work, .sg_list = &recv->sge, .num_sge = 1};
+    recv->from = NULL != qps ? qps->ep : NULL;
+    recv->base.des_segments = &recv->segment;
+    recv->base.des_segment_count = 1;
+    recv->base.order = (uint8_t) index;
+}
 
-    if (0 == rc) {
-        ++qp->recv_posted;
+void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
+{
+    recv->wr.next = NULL;
+    if (0 == chain->count) {
+        chain->first = recv;
+    } else {
+        chain->last->wr.next = &recv->wr;
     }
-    return rc;
+    chain->last = recv;
+    ++chain->count;
+}
+
+uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq)
+{
+    struct ibv_recv_wr *wr = &chain->first->wr, *wrong = NULL;
+    uint32_t taken = chain->count;
+    int rc = NULL != srq ? ibv_post_srq_recv(srq, wr, &wrong) : ibv_post_recv(qp, wr, &wrong);
+
+    chain->count = 0;
+    if (OPAL_UNLIKELY(0 != rc)) {
+        chain->first = (ofo_recv_t *) ((uint8_t *) (NULL != wrong ? wrong : wr) - offsetof(ofo_recv_t, wr));
+        for (wr = &chain->first->wr; NULL != wr; wr = wr->next) {
+            ++chain->count;
+        }
+    }
+    return taken - chain->count;
 }
 
 /* Locks: ep->lock held. */
@@ -99,22 +126,32 @@ void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, 
     }
 }
 
-/* The buffer goes back at once: its payload was consumed in the callback. */
+/* Its payload was consumed in the callback: the buffer goes back, with others. */
 static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qps, ofo_recv_t *recv)
 {
     ofo_qp_t *qp = &qps->qp[recv->work.qp];
+    bool due;
 
     if (NULL == recv->work.qps) {
         ofo_srq_return(module->srq[recv->work.qp], recv);
         return;
     }
-    if (qps->failed || 0 != ofo_recv_post(qps, recv)) {
+    if (OPAL_UNLIKELY(qps->failed)) {
         return; /* a failed set only drains */
+    }
+    ofo_recv_collect(&qp->again, recv);
+    if (!ofo_credits_collect(&qp->credits)) {
+        return;
+    }
+    qp->recv_posted += (int32_t) ofo_recv_post_chain(&qp->again, qp->qp, NULL);
+    if (OPAL_UNLIKELY(0 != qp->again.count)) {
+        return; /* the queue pair is broken: its error is on the way */
     }
     OPAL_THREAD_LOCK(&ep->lock);
     ofo_credits_owe(&qp->credits);
+    due = ofo_credits_must_return(&qp->credits);
     OPAL_THREAD_UNLOCK(&ep->lock);
-    if (OPAL_UNLIKELY(ofo_credits_must_return(&qp->credits))) {
+    if (OPAL_UNLIKELY(due)) {
         ofo_credits_return(ep, qps, recv->work.qp);
     }
 }

@@ -59,11 +59,7 @@ int ofo_ring_create(ofo_qpset_t *qps)
     in->slots = OFO.params.eager_rdma_num;
     in->head = 0;
     in->turn = 1;
-    in->recv.work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = RING_QP, .qps = qps};
-    in->recv.from = qps->ep;
-    in->recv.base.des_segments = &in->recv.segment;
-    in->recv.base.des_segment_count = 1;
-    in->recv.base.order = RING_QP;
+    ofo_recv_init(&in->recv, qps, RING_QP, in->memory, 0, 0);
     return 0;
 }
 

@@ -158,6 +158,10 @@ int ofo_send_own(ofo_endpoint_t *ep, ofo_frag_t *frag, uint8_t tag)
     return submit(ep, frag);
 }
 
+/* A sender that never looks for completions must not fill memory with messages that wait: beyond so many it is told
+ * to wait with a request. */
+enum { SENDI_WAITING_MAX = 128 };
+
 int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header,
               size_t header_size, size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
               mca_btl_base_descriptor_t **descriptor)
@@ -169,14 +173,19 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
     if (NULL != descriptor) {
         *descriptor = NULL;
     }
-    if (header_size + payload_size <= module->super.btl_eager_limit) {
+    if (header_size + payload_size <= module->super.btl_eager_limit
+        && SENDI_WAITING_MAX > __atomic_load_n(&ep->pending_count, __ATOMIC_RELAXED)) {
         frag = ofo_frag_alloc(module, header_size + payload_size);
     }
     if (OPAL_UNLIKELY(NULL == frag)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     memcpy(frag->segment.seg_addr.pval, header, header_size);
-    if (0 < payload_size) {
+    if (0 < payload_size && !opal_convertor_need_buffers(convertor)) {
+        void *from;
+        opal_convertor_get_current_pointer(convertor, &from); /* flat memory of this machine's format */
+        memcpy((uint8_t *) frag->segment.seg_addr.pval + header_size, from, payload_size);
+    } else if (0 < payload_size) {
         struct iovec iov = {.iov_base = (uint8_t *) frag->segment.seg_addr.pval + header_size, .iov_len = payload_size};
         uint32_t iov_count = 1;
         size_t packed = payload_size;

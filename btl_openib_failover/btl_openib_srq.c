@@ -52,14 +52,8 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
         return NULL;
     }
     for (uint32_t i = 0; i < count; ++i) {
-        ofo_recv_t *recv = &chunk->recv[i];
-        recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = srq->index};
-        recv->sge = (struct ibv_sge){.addr = (uintptr_t) chunk->memory + (size_t) i * srq->size,
-                                     .length = srq->size,
-                                     .lkey = chunk->mr->lkey};
-        recv->base.des_segments = &recv->segment;
-        recv->base.des_segment_count = 1;
-        recv->base.order = srq->index;
+        ofo_recv_init(&chunk->recv[i], NULL, srq->index, chunk->memory + (size_t) i * srq->size, srq->size,
+                      chunk->mr->lkey);
     }
     return chunk;
 }
@@ -68,21 +62,18 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
 static bool add_buffers(ofo_module_t *module, ofo_srq_t *srq, uint32_t count)
 {
     ofo_chunk_t *chunk = make_chunk(module, srq, count);
-    uint32_t posted = 0;
+    ofo_recv_chain_t chain = {.count = 0};
+    uint32_t posted;
 
     if (NULL == chunk) {
         return false;
     }
     chunk->next = srq->chunks;
     srq->chunks = chunk;
-    while (posted < count) {
-        ofo_recv_t *recv = &chunk->recv[posted];
-        struct ibv_recv_wr wr = {.wr_id = (uintptr_t) &recv->work, .sg_list = &recv->sge, .num_sge = 1}, *wrong;
-        if (0 != ibv_post_srq_recv(srq->srq, &wr, &wrong)) {
-            break;
-        }
-        ++posted;
+    for (uint32_t i = 0; i < count; ++i) {
+        ofo_recv_collect(&chain, &chunk->recv[i]);
     }
+    posted = ofo_recv_post_chain(&chain, NULL, srq->srq);
     OFO_STORE(srq->buffers, srq->buffers + posted);
     return posted == count;
 }
@@ -117,39 +108,12 @@ static uint32_t batch_of(const ofo_srq_t *srq)
     return batch < 1 ? 1 : batch < OFO_SRQ_BATCH ? batch : OFO_SRQ_BATCH;
 }
 
-/* Those the queue does not take now stay collected. */
-static void post_waiting(ofo_srq_t *srq)
-{
-    struct ibv_recv_wr *wrong = NULL;
-    uint32_t count = srq->waiting_count, first = count;
-
-    srq->waiting[count - 1].next = NULL;
-    if (0 != ibv_post_srq_recv(srq->srq, srq->waiting, &wrong)) {
-        first = NULL != wrong ? (uint32_t) (wrong - srq->waiting) : 0;
-    }
-    srq->waiting_count = count - first;
-    memmove(srq->waiting, srq->waiting + first, (count - first) * sizeof(srq->waiting[0]));
-    for (uint32_t i = 0; i + 1 < OFO_SRQ_BATCH; ++i) {
-        srq->waiting[i].next = &srq->waiting[i + 1];
-    }
-}
-
+/* What the queue does not take now stays collected. */
 void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv)
 {
-    struct ibv_recv_wr *wr;
-
-    if (OPAL_UNLIKELY(OFO_SRQ_BATCH == srq->waiting_count)) {
-        post_waiting(srq);
-        if (OFO_SRQ_BATCH == srq->waiting_count) {
-            return; /* a queue that takes nothing is of no use to anybody */
-        }
-    }
-    wr = &srq->waiting[srq->waiting_count++];
-    wr->wr_id = (uintptr_t) &recv->work;
-    wr->sg_list = &recv->sge;
-    wr->num_sge = 1;
-    if (srq->waiting_count >= batch_of(srq)) {
-        post_waiting(srq);
+    ofo_recv_collect(&srq->again, recv);
+    if (srq->again.count >= batch_of(srq)) {
+        (void) ofo_recv_post_chain(&srq->again, NULL, srq->srq);
     }
 }
 
@@ -169,9 +133,6 @@ static int create(ofo_module_t *module, unsigned index)
     srq->most = queue->count;
     srq->slack = queue->count - queue->low;
     srq->limit = queue->limit;
-    for (uint32_t i = 0; i + 1 < OFO_SRQ_BATCH; ++i) {
-        srq->waiting[i].next = &srq->waiting[i + 1];
-    }
     if (0 < module->device->attr.max_srq_wr && (int) srq->most > module->device->attr.max_srq_wr) {
         srq->most = init.attr.max_wr = (uint32_t) module->device->attr.max_srq_wr;
     }

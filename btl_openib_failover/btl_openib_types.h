@@ -103,7 +103,14 @@ typedef struct {
     ofo_work_t work;
     ofo_endpoint_t *from; /* sender, during the receive callback */
     struct ibv_sge sge;   /* whole buffer */
+    struct ibv_recv_wr wr;
 } ofo_recv_t;
+
+/* Received buffers that are to be posted again together. */
+typedef struct {
+    ofo_recv_t *first, *last;
+    uint32_t count;
+} ofo_recv_chain_t;
 
 /* A put or a get, posted in as many parts as the port's largest message asks for. */
 typedef struct ofo_rdma {
@@ -155,6 +162,7 @@ typedef struct {
     int32_t sq_free;       /* slots for messages and RDMA; lock: ep->lock */
     int32_t sq_slots;      /* all of them */
     ofo_credits_t credits; /* lock: ep->lock */
+    ofo_recv_chain_t again; /* context: progress */
     int32_t recv_posted;   /* own receive buffers posted; context: progress */
     uint16_t n_send, n_recv; /* completed SENDs, received messages; context: progress */
     ofo_work_t returns, prove, marker;
@@ -232,8 +240,7 @@ typedef struct {
     uint32_t limit;   /* event when fewer are left */
     uint32_t buffers; /* made; atomic, grows in service */
     ofo_chunk_t *chunks;
-    struct ibv_recv_wr waiting[OFO_SRQ_BATCH]; /* received, to be posted together; context: progress */
-    uint32_t waiting_count;
+    ofo_recv_chain_t again; /* context: progress */
 } ofo_srq_t;
 
 /* ---- mail --------------------------------------------------------------------------------------- */

@@ -228,7 +228,9 @@ static void deliver(link_t *l, int at)
 
     --l->flying[at];
     assert_true(ofo_credits_gain(&l->credits[at], (uint16_t) carried));
-    ofo_credits_owe(&l->credits[at]);
+    if (ofo_credits_collect(&l->credits[at])) {
+        ofo_credits_owe(&l->credits[at]);
+    }
     if (ofo_credits_must_return(&l->credits[at])) {
         transmit(l, at);
     }

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * One measurement for tests/perf/btl; rank 0 prints the figure. perf_btl KIND [BYTES [ROUNDS]]:
+ *   latency (median half round trip, us), fastest (of its blocks), rate (messages/s), bandwidth (MB/s, windows of 16 one way), ping (messages out and in for
+ *   callgrind), first (median time of the first round trip to a new peer, us), contact (the first exchange of
+ *   all pairs, ms), memory (KiB of proportional memory per rank: before, and grown by the exchange of all pairs).
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST = 8 << 20, WINDOW = 64, LARGE_WINDOW = 16, WARM = 10 };
+
+static char *out, *in;
+static int rank, size;
+
+static void round_trip(int bytes)
+{
+    if (0 == rank) {
+        MPI_Send(out, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+        MPI_Recv(in, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(in, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(out, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    return (*(const double *) a > *(const double *) b) - (*(const double *) a < *(const double *) b);
+}
+
+/* Half round trip in us: blocks of 100, the first of which do not count, and of the others the one at `share`. */
+static double latency(int bytes, int rounds, double share)
+{
+    enum { BLOCK = 100 };
+    int blocks = rounds / BLOCK, skip = blocks / WARM;
+    double *times = calloc((size_t) blocks, sizeof(*times)), found;
+
+    for (int b = 0; b < blocks; ++b) {
+        double begin = MPI_Wtime();
+        for (int i = 0; i < BLOCK; ++i) {
+            round_trip(bytes);
+        }
+        times[b] = (MPI_Wtime() - begin) / BLOCK / 2 * 1e6;
+    }
+    qsort(times + skip, (size_t) (blocks - skip), sizeof(*times), ascending);
+    found = times[skip + (int) (share * (blocks - skip - 1))];
+    free(times);
+    return found;
+}
+
+/* Seconds for `rounds` windows in one direction, each answered. */
+static double windows(int bytes, int rounds, int window)
+{
+    MPI_Request request[WINDOW];
+    double begin = 0;
+
+    for (int i = -rounds / WARM; i < rounds; ++i) {
+        if (0 == i) {
+            begin = MPI_Wtime();
+        }
+        for (int w = 0; w < window; ++w) {
+            if (0 == rank) {
+                MPI_Isend(out, bytes, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &request[w]);
+            } else {
+                MPI_Irecv(in, bytes, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &request[w]);
+            }
+        }
+        MPI_Waitall(window, request, MPI_STATUSES_IGNORE);
+        if (0 == rank) {
+            MPI_Recv(in, 0, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Send(out, 0, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
+        }
+    }
+    return MPI_Wtime() - begin;
+}
+
+/* What callgrind collects: a message out, and one in that is there already. Never inlined. */
+__attribute__((noinline)) static void perf_btl_out(int bytes)
+{
+    MPI_Send(out, bytes, MPI_CHAR, 1 - rank, 4, MPI_COMM_WORLD);
+}
+
+__attribute__((noinline)) static void perf_btl_in(int bytes)
+{
+    MPI_Recv(in, bytes, MPI_CHAR, 1 - rank, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void ping(int bytes, int rounds)
+{
+    const struct timespec answer = {.tv_nsec = 1000000};
+
+    for (int i = 0; i < rounds; ++i) {
+        if (0 == rank) {
+            perf_btl_out(bytes);
+            nanosleep(&answer, NULL);
+            perf_btl_in(bytes);
+        } else if (1 == rank) {
+            perf_btl_in(bytes);
+            perf_btl_out(bytes);
+        }
+    }
+}
+
+static double first(void)
+{
+    double *times = calloc((size_t) size, sizeof(*times));
+    double median;
+
+    for (int p = 1; p < size; ++p) {
+        if (0 == rank) {
+            double begin = MPI_Wtime();
+            MPI_Send(out, 8, MPI_CHAR, p, 5, MPI_COMM_WORLD);
+            MPI_Recv(in, 8, MPI_CHAR, p, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            times[p - 1] = (MPI_Wtime() - begin) * 1e6;
+        } else if (p == rank) {
+            MPI_Recv(in, 8, MPI_CHAR, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(out, 8, MPI_CHAR, 0, 5, MPI_COMM_WORLD);
+        }
+    }
+    qsort(times, (size_t) size - 1, sizeof(*times), ascending);
+    median = times[(size - 1) / 2];
+    free(times);
+    return median;
+}
+
+/* Every pair exchanges `bytes`, all at once; seconds until the last rank has everything. */
+static double contact(int bytes)
+{
+    char *from = calloc((size_t) size, (size_t) bytes);
+    MPI_Request *request = malloc(2 * (size_t) size * sizeof(*request));
+    double begin = MPI_Wtime(), own, all = 0;
+
+    for (int p = 0; p < size; ++p) {
+        MPI_Irecv(from + (size_t) p * (size_t) bytes, bytes, MPI_CHAR, p, 6, MPI_COMM_WORLD, &request[2 * p]);
+        MPI_Isend(out, bytes, MPI_CHAR, p, 6, MPI_COMM_WORLD, &request[2 * p + 1]);
+    }
+    MPI_Waitall(2 * size, request, MPI_STATUSES_IGNORE);
+    own = MPI_Wtime() - begin;
+    MPI_Reduce(&own, &all, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    free(request);
+    free(from);
+    return all;
+}
+
+/* KiB; shared pages count as their part. */
+static double memory_now(void)
+{
+    char line[256];
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    double kib = 0;
+
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        if (1 == sscanf(line, "Pss: %lf", &kib)) {
+            break;
+        }
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    return kib;
+}
+
+static void memory(void)
+{
+    double before, grown, mean[2] = {0}, own[2];
+
+    before = memory_now();
+    for (int round = 0; round < 20; ++round) {
+        contact(64);
+    }
+    contact(4000);
+    contact(40000);
+    MPI_Barrier(MPI_COMM_WORLD);
+    grown = memory_now() - before;
+    MPI_Barrier(MPI_COMM_WORLD); /* nobody leaves before all have looked */
+    own[0] = before;
+    own[1] = grown;
+    MPI_Reduce(own, mean, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (0 == rank) {
+        printf("%.0f %.0f\n", mean[0] / size, mean[1] / size);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *kind = 1 < argc ? argv[1] : "";
+    int bytes = 2 < argc ? atoi(argv[2]) : 8, rounds = 3 < argc ? atoi(argv[3]) : 1000;
+    double value = 0;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    out = malloc(MOST);
+    in = malloc(MOST);
+    if (MOST < bytes || NULL == out || NULL == in) {
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    memset(out, 1, MOST);
+    memset(in, 2, MOST);
+    if (0 == strcmp(kind, "latency")) {
+        value = latency(bytes, rounds, 0.5);
+    } else if (0 == strcmp(kind, "fastest")) {
+        value = latency(bytes, rounds, 0.02);
+    } else if (0 == strcmp(kind, "rate")) {
+        value = rounds * WINDOW / windows(bytes, rounds, WINDOW);
+    } else if (0 == strcmp(kind, "bandwidth")) {
+        value = 1e-6 * bytes * rounds * LARGE_WINDOW / windows(bytes, rounds, LARGE_WINDOW);
+    } else if (0 == strcmp(kind, "ping")) {
+        ping(bytes, rounds);
+    } else if (0 == strcmp(kind, "first")) {
+        value = first();
+    } else if (0 == strcmp(kind, "contact")) {
+        value = contact(bytes) * 1e3;
+    } else if (0 == strcmp(kind, "memory")) {
+        memory();
+    } else {
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    if (0 == rank && 0 != strcmp(kind, "memory")) {
+        printf("%.4f\n", value);
+    }
+    free(out);
+    free(in);
+    MPI_Finalize();
+    return 0;
+}
