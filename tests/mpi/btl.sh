@@ -44,7 +44,7 @@ cut_stream() {
     shift 4
     : >"$log"
     timeout -k 5 60 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=200ms --report "$REPORT" -- "$MPIRUN" \
-        --oversubscribe --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$STREAM" -s 2 -m "$max" \
+        --oversubscribe --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$STREAM" -s 3 -m "$max" \
         >"$log" 2>&1 </dev/null &
     job=$!
     for _ in $(seq 200); do # the stream runs when it reports its first second
