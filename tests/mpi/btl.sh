@@ -57,7 +57,7 @@ cut_stream() {
     done
     wait $job || { show_log; fail "$n ranks did not survive the cut of rail $cut: $max $*"; }
     for rail in $cut; do
-        grep -q "rail $rail (openib) to .* lost" "$log" || { show_log; fail "rail $rail was not lost: cut too late"; }
+        grep -q "^  rail:   $rail " "$log" || { show_log; fail "rail $rail was not lost: cut too late"; }
     done
     grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { show_log; fail "the stream did not verify"; }
     rails_carried 100000 "$rails"
@@ -72,7 +72,7 @@ fault_stream() {
     BTL_ARGS=(--mca pml bfo --mca btl openib,self)
     on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 "$@" "$STREAM" -s 1 -m "$max" || { show_log; fail "$rule, to $max bytes, $*"; }
     grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$rule: the stream did not verify"; }
-    grep -q ' (openib) to .* lost' "$TEST_TMP/log" || { show_log; fail "$rule: no rail was lost, so nothing was tested"; }
+    grep -q '^A rail was lost:' "$TEST_TMP/log" || { show_log; fail "$rule: no rail was lost, so nothing was tested"; }
     note "$rule, to $max bytes $*: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
 }
 
