@@ -16,7 +16,7 @@ sub slurp { my ($file) = @_; local $/; open my $in, '<', $file or return ''; my 
 sub mpirun {
     my ($ranks, @mca) = @_;
     return ($ENV{MPIRUN}, qw(--oversubscribe --bind-to none -np), $ranks,
-            map { ('--mca', @$_) } ['pml', 'bfo'], ['btl', 'openib,self'], ['osc', '^ucx,rdma'], @mca);
+            map { ('--mca', @$_) } ['pml', 'bfo'], ['btl', 'openib,self'], ['osc', '^ucx,rdma'], ['pml_bfo_verbose', 1], @mca);
 }
 
 # run($dir, $limit, \@softrail, \@program, @rules): { status, output, faults, command, plan, seconds }. The status is
@@ -65,12 +65,12 @@ sub wrong_with {
     return '';
 }
 
-# Rails that were lost, each between two ranks once: "rank rank rail".
+# Rails that were lost, each between two ranks once: "rank rank rail". Both ends tell.
 sub lost {
     my ($j) = @_;
     my %lost;
-    while ($j->{output} =~ /^\[\w*:?(\d+)\] bfo: rail (\d+) \(openib\) to \[\[\d+,\d+\],(\d+)\] lost/gm) {
-        $lost{"$1 $3 $2"} = 1;
+    while ($j->{output} =~ /bfo: (\d+)->(\d+) rail (\d+) generation \d+ \(\S+\) lost/g) {
+        $lost{ ($1 < $2 ? "$1 $2" : "$2 $1") . " $3" } = 1;
     }
     return keys %lost;
 }
