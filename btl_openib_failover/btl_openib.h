@@ -171,6 +171,7 @@ void ofo_ext_fill(ofo_module_t *module);
 
 /* btl_openib_fence.c */
 void ofo_fence_begin(ofo_qpset_t *qps);
+void ofo_fence_extend(ofo_qpset_t *qps);
 void ofo_fence_end(ofo_qpset_t *qps);
 /* Asks service to end the fences that are overdue. Call it when a poll of all CQs found nothing. */
 void ofo_fence_watch(ofo_module_t *module);

@@ -87,12 +87,13 @@ static void post_marker(ofo_qp_t *qp)
     qp->marker_pending = 0 == ibv_post_send(qp->qp, &wr, &wrong);
 }
 
-/* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. */
+/* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. A set that is
+ * stuck is service's: it destroys the queue pairs. */
 static void post_markers(ofo_qpset_t *qps)
 {
-    for (unsigned i = 0; i < qps->nqp; ++i) {
+    for (unsigned i = 0; i < qps->nqp && !qps->is_stuck; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
-        if (!qp->marker_posted && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
+        if (!qp->marker_posted && NULL != qp->qp && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
             post_marker(qp);
         }
     }
@@ -193,6 +194,7 @@ void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
 {
     if (NULL != ep->draining && gen == ep->draining->gen) {
         post_markers(ep->draining);
+        ofo_fence_extend(ep->draining);
         ofo_drain_check(ep->draining);
     }
 }

@@ -23,6 +23,12 @@ void ofo_fence_begin(ofo_qpset_t *qps)
     module->fencing = qps;
 }
 
+/* The letter may have waited for a process that computed: its markers get their time from here on. */
+void ofo_fence_extend(ofo_qpset_t *qps)
+{
+    qps->fence_until = deadline();
+}
+
 void ofo_fence_end(ofo_qpset_t *qps)
 {
     ofo_qpset_t **at = &qps->ep->module->fencing;

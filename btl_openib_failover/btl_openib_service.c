@@ -131,6 +131,9 @@ static void handle_mail(ofo_mail_t *mail)
     switch (mail->kind) {
     case OFO_MAIL_POST:
         ofo_rail_event(ep, OFO_EV_POST, NULL);
+        if (OFO_LOAD(ep->peer->declared)) {
+            ofo_rail_event(ep, OFO_EV_PEERDEAD, NULL); /* its letter was faster: what was posted comes back */
+        }
         break;
     case OFO_MAIL_ERROR:
         if (current) {
