@@ -258,6 +258,8 @@ static void free_sets(ofo_module_t *module)
 void ofo_module_destroy(ofo_module_t *module)
 {
     ofo_service_stop(module);
+    ofo_mailbox_free(&module->inbox); /* queue pairs are in some letters: before what they use */
+    ofo_mailbox_free(&module->service_inbox);
     free_sets(module);
     ofo_ud_destroy(module);
     ofo_srqs_destroy(module);
@@ -270,8 +272,6 @@ void ofo_module_destroy(ofo_module_t *module)
         OBJ_DESTRUCT(&module->frags[i]);
     }
     OBJ_DESTRUCT(&module->rdmas);
-    ofo_mailbox_free(&module->inbox);
-    ofo_mailbox_free(&module->service_inbox);
     free(module->stash);
     free(module);
 }

@@ -64,6 +64,9 @@ static void endpoint_free(ofo_endpoint_t *ep)
     if (NULL != ep->building) {
         ofo_qpset_destroy(ep->building);
     }
+    if (NULL != ep->draining) {
+        ofo_qpset_destroy(ep->draining); /* the process ended before the fence did */
+    }
     if (NULL != ep->ah) {
         ibv_destroy_ah(ep->ah);
     }
