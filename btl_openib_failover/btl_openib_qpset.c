@@ -31,17 +31,30 @@ static uint32_t recv_slots(unsigned index)
     return 'P' == queue->type ? queue->count : 0;
 }
 
-/* A CQ with room for every work request of the set, and of the shared queues; a new one, twice as large, when the last
- * one is full. */
+/* Work requests of a set: each has a place in its CQ. */
+static int count_work(void)
+{
+    int count = 0;
+
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        count += (int) (send_slots(i) + recv_slots(i) + OWN_WORK + 1);
+    }
+    return count;
+}
+
+/* A CQ with room for every work request of the set, and of the shared queues; a new one, twice as large, when all are
+ * full. */
 static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
 {
     int shared = (int) ofo_srqs_buffers_max(module); /* all of them may complete on one */
     int count = module->cq_count, size = 0 == count ? (int) OFO.params.cq_size : 2 * module->cq_size;
     struct ibv_cq *cq;
 
-    if (0 < count && need <= module->cq_room) {
-        module->cq_room -= need;
-        return module->cq[count - 1];
+    for (int i = 0; i < count; ++i) {
+        if (need <= module->cq_room[i]) {
+            module->cq_room[i] -= need;
+            return module->cq[i];
+        }
     }
     if (OFO_MAX_CQS == count) {
         return NULL;
@@ -57,10 +70,18 @@ static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
     if (NULL != cq) {
         module->cq[count] = cq;
         module->cq_size = size;
-        module->cq_room = size - need;
+        module->cq_room[count] = size - need;
         OFO_STORE(module->cq_count, count + 1);
     }
     return cq;
+}
+
+/* A set that is gone has no completions left. */
+static void release_cq(ofo_module_t *module, const struct ibv_cq *cq, int need)
+{
+    for (int i = 0; i < module->cq_count; ++i) {
+        module->cq_room[i] += cq == module->cq[i] ? need : 0;
+    }
 }
 
 static int allocate_buffers(ofo_qpset_t *qps, const ofo_device_t *device)
@@ -171,7 +192,6 @@ static int post_all_recvs(ofo_qpset_t *qps)
 ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
 {
     ofo_qpset_t *qps = calloc(1, sizeof(*qps));
-    int need = 0;
 
     if (NULL == qps) {
         return NULL;
@@ -180,10 +200,7 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
     qps->ep = ep;
     qps->gen = gen;
     qps->nqp = OFO.queues.count;
-    for (unsigned i = 0; i < qps->nqp; ++i) {
-        need += (int) (send_slots(i) + recv_slots(i) + OWN_WORK + 1);
-    }
-    qps->cq = reserve_cq(ep->module, need);
+    qps->cq = reserve_cq(ep->module, count_work());
     if (NULL == qps->cq || 0 != allocate_buffers(qps, ep->module->device)) {
         goto err_destroy;
     }
@@ -338,7 +355,9 @@ void ofo_qpset_counts(const ofo_qpset_t *qps, ofo_counts_t *sent, ofo_counts_t *
 /* Also for a set whose creation stopped half way. */
 void ofo_qpset_destroy(ofo_qpset_t *qps)
 {
-    (void) ofo_qpset_stop(qps);
+    if (ofo_qpset_stop(qps) && NULL != qps->cq) {
+        release_cq(qps->module, qps->cq, count_work());
+    }
     ofo_ring_destroy(qps);
     if (NULL != qps->mr) {
         ibv_dereg_mr(qps->mr);

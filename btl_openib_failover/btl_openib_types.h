@@ -418,7 +418,7 @@ struct ofo_module {
     int32_t poll_lock; /* atomic: 1 while a thread polls or delivers */
     struct ibv_cq *cq[OFO_MAX_CQS];
     int32_t cq_count; /* atomic; release: new cq; acquire: poll */
-    int cq_room;      /* free entries of the last one; context: service */
+    int cq_room[OFO_MAX_CQS]; /* free entries; context: service */
     int cq_size;      /* of the last one */
     struct ibv_wc *stash; /* completions that service took from a CQ; lock: poll_lock */
     unsigned stash_count, stash_size;
