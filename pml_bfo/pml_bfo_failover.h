@@ -54,6 +54,9 @@ void bfo_failover_settle_all(bfo_peer_t *peer) BFO_COLD;
 void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *cause) BFO_COLD;
 /* From now on MPI_Finalize begins with a flush. Call when MPI_COMM_SELF exists. */
 int bfo_failover_flush_at_finalize(void);
+/* The same in front of MPI_Comm_disconnect, from now on until given back. */
+void bfo_failover_take_fence(void);
+void bfo_failover_give_fence(void);
 
 /* ---- pml_bfo_failover_actions.c -------------------------------------------------------------------- */
 /* The request, in an ERR-class state, looks at its guards. */

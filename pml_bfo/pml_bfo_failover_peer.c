@@ -16,6 +16,7 @@
 #include "pml_bfo_tell.h"
 
 #include "ompi/attribute/attribute.h"
+#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_progress.h"
 
 #include <time.h>
@@ -158,9 +159,7 @@ static time_t now(void)
     return t.tv_sec;
 }
 
-/* Everything that was sent is with its receiver before this process joins the barrier of MPI_Finalize: behind that
- * nobody answers any more. Context: the deletion of the attributes of MPI_COMM_SELF, the first thing MPI_Finalize does. */
-static int flush(MPI_Comm comm, int key, void *value, void *extra)
+static void flush_all(void)
 {
     const time_t end = now() + FLUSH_SECONDS;
 
@@ -172,7 +171,56 @@ static int flush(MPI_Comm comm, int key, void *value, void *extra)
         opal_progress();
         usleep(50);
     }
+}
+
+/* Everything that was sent is with its receiver before this process joins the barrier of MPI_Finalize: behind that
+ * nobody answers any more. Context: the deletion of the attributes of MPI_COMM_SELF, the first thing MPI_Finalize does. */
+static int flush(MPI_Comm comm, int key, void *value, void *extra)
+{
+    flush_all();
     return OMPI_SUCCESS;
+}
+
+/* MPI_Comm_disconnect waits in a fence of the runtime, inside which MPI makes no progress, and offers a PML no place in
+ * front of it. A message that has to be sent again would never be, and its receiver, still on its way to that fence, would
+ * wait for ever. So the fence is ours while rails with failover are in use: flush, then the runtime's with progress. */
+static opal_pmix_base_module_fence_fn_t runtime_fence;
+
+static void fence_arrived(int status, void *done)
+{
+    __atomic_store_n((int *) done, OPAL_SUCCESS == status ? 1 : status, __ATOMIC_RELEASE);
+}
+
+static int fence(opal_list_t *procs, int collect)
+{
+    int done = 0, rc;
+
+    if (!bfo.enabled) {
+        return runtime_fence(procs, collect);
+    }
+    flush_all();
+    rc = opal_pmix.fence_nb(procs, collect, fence_arrived, &done);
+    while (OPAL_SUCCESS == rc && 0 == __atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+        opal_progress();
+        usleep(50);
+    }
+    return OPAL_SUCCESS == rc && 1 != done ? done : rc;
+}
+
+void bfo_failover_take_fence(void)
+{
+    if (NULL == runtime_fence && NULL != opal_pmix.fence && NULL != opal_pmix.fence_nb) {
+        runtime_fence = opal_pmix.fence;
+        opal_pmix.fence = fence;
+    }
+}
+
+void bfo_failover_give_fence(void)
+{
+    if (NULL != runtime_fence) {
+        opal_pmix.fence = runtime_fence;
+        runtime_fence = NULL;
+    }
 }
 
 /* A duplicate of MPI_COMM_SELF flushes nothing. */

@@ -143,6 +143,7 @@ void bfo_module_finalize(void)
         return;
     }
     bfo.enabled = false;
+    bfo_failover_give_fence();
     bfo_tell_rails(NULL);
     bfo_tell_counters();
     if (bfo.progress_registered) {

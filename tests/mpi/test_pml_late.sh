@@ -6,21 +6,40 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
-for rail in 0 1; do
-    fabric=bfo-late-$$ go=$TEST_TMP/go log=$TEST_TMP/log
+# late PROGRAM RAIL: the rail is cut when all ranks are ready; then the program goes on
+late() {
+    local program=$1 rail=$2 fabric=bfo-late-$$ go=$TEST_TMP/go log=$TEST_TMP/log job
     rm -f "$go"
-    : > "$log"
-    timeout -k 5 30 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
-        -np 2 --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" >"$log" 2>&1 </dev/null &
+    : >"$log"
+    timeout -k 5 40 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
+        -np 2 --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/$program" "$go" >"$log" 2>&1 </dev/null &
     job=$!
     for _ in $(seq 200); do
         grep -q ready "$log" && break
         sleep 0.1
     done
-    "$SOFTRAIL" down --fabric "$fabric" $rail || { cat "$log"; fail "rail $rail could not be cut"; }
+    "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$log"; fail "rail $rail could not be cut"; }
     sleep 0.3
     touch "$go"
-    wait $job || { cat "$log"; fail "rail $rail was lost before the first contact, and the job ended with $?"; }
-    grep -q 'all right' "$log" || { cat "$log"; fail "no message after the loss of rail $rail"; }
+    wait $job
+    job=$?
+    [ $job = 0 ] || { cat "$log"; fail "$program: rail $rail was lost before the first contact, and the job ended with $job"; }
+    grep -q 'all right\|^PASSED [1-9]' "$log" || { cat "$log"; fail "$program: no message after the loss of rail $rail"; }
+}
+for rail in 0 1; do
+    late mpi_late $rail
+    late mpi_spawn $rail
 done
-note "first contact without rail 0, without rail 1"
+note "first contact without rail 0, without rail 1: add_procs, spawn, connect and accept"
+
+# The last message before MPI_Comm_disconnect is lost once; then it arrives and its sender hears of an error.
+for fault in lose unacked; do
+    echo "$fault payload=24:deadbeef1a57 nth=1" >"$TEST_TMP/plan"
+    timeout -k 5 40 "$SOFTRAIL" run -n 2 --retry-time=100ms --plan "$TEST_TMP/plan" --report "$TEST_TMP/report" -- "$MPIRUN" \
+        --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/mpi_spawn" \
+        >"$TEST_TMP/log" 2>&1 </dev/null || { cat "$TEST_TMP/log"; fail "$fault of the last message before MPI_Comm_disconnect"; }
+    grep -q '^PASSED [1-9]' "$TEST_TMP/log" && grep -q '^A rail was lost:' "$TEST_TMP/log" ||
+        { cat "$TEST_TMP/log"; fail "$fault of the last message before MPI_Comm_disconnect: not tested"; }
+    note "$fault of the last message before MPI_Comm_disconnect"
+done
+exit 0
