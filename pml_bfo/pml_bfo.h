@@ -37,6 +37,7 @@ typedef struct {
     bfo_link_t pending;  /* bfo_work_t */
     uint32_t n_pending;  /* changed under pending_lock, read without */
     bool progress_registered;
+    uint32_t progress_calls; /* of bfo_progress() */
 
     opal_mutex_t unpack_lock[16]; /* of the convertor of receive request slot % 16 */
 

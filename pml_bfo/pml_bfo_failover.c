@@ -391,7 +391,7 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
         header = &fin;
     }
     if (OPAL_ERR_FATAL != status && is_resendable(peer, header)
-        && OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL)) {
+        && OMPI_SUCCESS == bfo_ctl_resend(peer, header, length)) {
         bfo_stat_add(BFO_STAT_RESENDS, 1);
         bfo_tell_resent(peer, bfo_hdr_name(h->common.type));
         return;

@@ -116,7 +116,7 @@ static void send_act_resend_first(void *request, void *arg)
 
     bfo_stat_add(BFO_STAT_RESENDS, 1);
     bfo_tell_resent(req->lane->peer, bfo_hdr_name(req->rts_type));
-    if (OMPI_SUCCESS != bfo_send_post_first(req)) {
+    if (OMPI_SUCCESS != bfo_send_post_first_again(req)) {
         send_give_up(req, "a first fragment could not be sent again");
     }
 }

@@ -178,6 +178,7 @@ static void flush_all(void)
 static int flush(MPI_Comm comm, int key, void *value, void *extra)
 {
     flush_all();
+    bfo_tell_rails(NULL);
     return OMPI_SUCCESS;
 }
 

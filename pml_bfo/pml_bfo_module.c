@@ -144,7 +144,6 @@ void bfo_module_finalize(void)
     }
     bfo.enabled = false;
     bfo_failover_give_fence();
-    bfo_tell_rails(NULL);
     bfo_tell_counters();
     if (bfo.progress_registered) {
         opal_progress_unregister(bfo_progress);

@@ -27,6 +27,7 @@ bfo_params_t bfo_params = {
     .use_put = true,
     .use_get = true,
     .max_rails = 8,
+    .resend_burst = 64,
     .protocol_version = 2,
     .free_list_num = 16,
     .free_list_max = -1,
@@ -65,6 +66,8 @@ static const struct {
      OPAL_INFO_LVL_5},
     {"max_rails", "Rails used to one peer at most, 1 to 8", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rails,
      OPAL_INFO_LVL_4},
+    {"resend_burst", "After a rail was lost: fragments sent again to a peer at most in one call of progress",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.resend_burst, OPAL_INFO_LVL_8},
     {"protocol_version", "Protocol version announced to the peers; any other than the default is refused by them",
      MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.protocol_version, OPAL_INFO_LVL_9},
     {"free_list_num", "Requests and fragments of each kind allocated at start", MCA_BASE_VAR_TYPE_INT,
@@ -107,6 +110,9 @@ bool bfo_params_are_sound(void)
 
     if (p->max_rails < 1 || p->max_rails > 8) {
         return refuse("max_rails", text_of(v, sizeof(v), (int) p->max_rails), "it must be 1 to 8");
+    }
+    if (p->resend_burst < 1 || p->resend_burst > 1000000) {
+        return refuse("resend_burst", text_of(v, sizeof(v), (int) p->resend_burst), "it must be 1 to 1000000");
     }
     if (p->send_pipeline_depth < 1 || p->send_pipeline_depth > 1000) {
         return refuse("send_pipeline_depth", text_of(v, sizeof(v), (int) p->send_pipeline_depth),

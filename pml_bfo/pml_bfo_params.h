@@ -21,6 +21,7 @@ typedef struct {
     bool use_put;
     bool use_get;
     unsigned max_rails;
+    unsigned resend_burst;      /* resends to a peer in one call of progress */
     unsigned protocol_version;  /* announced; other than ours only to test the refusal */
     int free_list_num;
     int free_list_max;

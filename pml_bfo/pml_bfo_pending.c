@@ -7,6 +7,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_stats.h"
@@ -19,7 +20,16 @@
 /* Failures after which a progress call stops trying. */
 #define MAX_FAILURES 16u
 
-bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work))
+bool bfo_resend_may_go(bfo_peer_t *peer)
+{
+    if (peer->resends_call != bfo.progress_calls) {
+        peer->resends_call = bfo.progress_calls;
+        peer->resends = 0;
+    }
+    return peer->resends++ < bfo_params.resend_burst;
+}
+
+bool bfo_work_queue_resend(bfo_work_t *work, int (*retry)(bfo_work_t *work), bfo_peer_t *peer)
 {
     bool first;
 
@@ -29,6 +39,7 @@ bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work))
         return false;
     }
     work->retry = retry;
+    work->again_to = peer;
     bfo_link_append(&bfo.pending, &work->link);
     work->queued = true;
     ++bfo.n_pending;
@@ -40,6 +51,20 @@ bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work))
         opal_progress_register(bfo_progress);
     }
     return true;
+}
+
+bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work))
+{
+    return bfo_work_queue_resend(work, retry, NULL);
+}
+
+static void work_put_back(bfo_work_t *work)
+{
+    BFO_LOCK(&bfo.pending_lock);
+    bfo_link_append(&bfo.pending, &work->link);
+    work->queued = true;
+    ++bfo.n_pending;
+    BFO_UNLOCK(&bfo.pending_lock);
 }
 
 static bfo_work_t *work_pop(void)
@@ -63,18 +88,17 @@ int bfo_progress(void)
     unsigned failures = 0;
     int done = 0;
 
+    ++bfo.progress_calls;
     for (; bfo_unlikely(0 < n) && failures < MAX_FAILURES; --n) {
         bfo_work_t *work = work_pop();
 
         if (NULL == work) {
             break;
         }
-        if (OMPI_ERR_OUT_OF_RESOURCE == work->retry(work)) {
-            BFO_LOCK(&bfo.pending_lock);
-            bfo_link_append(&bfo.pending, &work->link);
-            work->queued = true;
-            ++bfo.n_pending;
-            BFO_UNLOCK(&bfo.pending_lock);
+        if (NULL != work->again_to && !bfo_resend_may_go(work->again_to)) {
+            work_put_back(work);
+        } else if (OMPI_ERR_OUT_OF_RESOURCE == work->retry(work)) {
+            work_put_back(work);
             ++failures;
         } else {
             ++done;
@@ -189,16 +213,12 @@ static int ctl_retry(bfo_work_t *work)
     return OMPI_SUCCESS;
 }
 
-int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
-                 mca_btl_base_completion_fn_t done, void *context)
+/* Keeps a copy for progress; a resend if `again`. */
+static int ctl_queue(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                     mca_btl_base_completion_fn_t done, void *context, bool again)
 {
-    const int rc = ctl_post(peer, path, header, length, done, context);
-    bfo_ctl_t *ctl;
+    bfo_ctl_t *ctl = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
 
-    if (bfo_likely(OMPI_ERR_OUT_OF_RESOURCE != rc)) {
-        return rc;
-    }
-    ctl = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
     if (NULL == ctl) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -216,6 +236,20 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
     ctl->done = done;
     ctl->context = context;
     memcpy(ctl->text, header, length);
-    (void) bfo_work_queue(&ctl->work, ctl_retry);
+    (void) bfo_work_queue_resend(&ctl->work, ctl_retry, again ? peer : NULL);
     return OMPI_SUCCESS;
+}
+
+int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                 mca_btl_base_completion_fn_t done, void *context)
+{
+    const int rc = ctl_post(peer, path, header, length, done, context);
+
+    return bfo_likely(OMPI_ERR_OUT_OF_RESOURCE != rc) ? rc : ctl_queue(peer, path, header, length, done, context, false);
+}
+
+int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length)
+{
+    return bfo_resend_may_go(peer) ? bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL)
+                                   : ctl_queue(peer, BFO_ANY_PATH, header, length, NULL, NULL, true);
 }

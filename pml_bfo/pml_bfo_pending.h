@@ -13,6 +13,11 @@
  * False: it waits already, nothing was changed; the caller takes its event back. */
 bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work));
 
+/* The same for what is sent again after an error: waits until bfo_resend_may_go(peer) too, if `peer` is given. */
+bool bfo_work_queue_resend(bfo_work_t *work, int (*retry)(bfo_work_t *work), bfo_peer_t *peer);
+/* Counts one more resend to the peer; false: enough for this call of progress (pml_bfo_resend_burst). */
+bool bfo_resend_may_go(bfo_peer_t *peer) BFO_COLD;
+
 /* Progress function; tries a bounded number of elements. Returns how many got done. */
 int bfo_progress(void);
 
@@ -33,5 +38,8 @@ typedef struct {
  * Errors: OMPI_ERR_UNREACH (no rail, or the bound rail is down), OMPI_ERR_OUT_OF_RESOURCE (no memory). */
 int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
                  mca_btl_base_completion_fn_t done, void *context);
+
+/* Sends a message without request again, over any rail: now, or when its turn comes. OMPI_SUCCESS or an error. */
+int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length) BFO_COLD;
 
 #endif /* PML_BFO_PENDING_H */

@@ -28,6 +28,8 @@ int bfo_send_begin(bfo_send_t *req);
 int bfo_send_begin_again(bfo_send_t *req) BFO_COLD;
 /* Sends the RTS or MATCH of the request (again); its event is taken here. */
 int bfo_send_post_first(bfo_send_t *req);
+/* The same for a copy after an error, now or when its turn comes (pml_bfo_resend_burst). */
+int bfo_send_post_first_again(bfo_send_t *req) BFO_COLD;
 
 /* ---- pml_bfo_send_schedule.c ---------------------------------------------------------------------- */
 /* Posts FRAGs of [next, end) as the pipeline allows. The caller holds an event. */

@@ -225,6 +225,18 @@ int bfo_send_post_first(bfo_send_t *req)
     return rc;
 }
 
+int bfo_send_post_first_again(bfo_send_t *req)
+{
+    if (bfo_resend_may_go(req->lane->peer)) {
+        return bfo_send_post_first(req);
+    }
+    bfo_send_get(req);
+    if (!bfo_work_queue_resend(&req->first, first_retry, req->lane->peer)) {
+        (void) bfo_add32(&req->m.events, -1); /* it waits already; the caller holds another */
+    }
+    return OMPI_SUCCESS;
+}
+
 /* ---- the choice ----------------------------------------------------------------------------------- */
 
 /* RDMA needs memory as it is, long enough, and a registration with every rail that may be used. */

@@ -66,6 +66,8 @@ typedef struct bfo_peer_t {
     uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
     uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
+    uint32_t resends;      /* in call `resends_call` of progress. Context: progress; benign race */
+    uint32_t resends_call;
     bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_rails */
     size_t match_limit; /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
     size_t rndv_limit;  /* payload of a RNDV at most, likewise */
@@ -116,6 +118,7 @@ typedef struct bfo_work_t {
     /* Tries again. OMPI_SUCCESS: done or discarded; OMPI_ERR_OUT_OF_RESOURCE: stays. */
     int (*retry)(struct bfo_work_t *work);
     bool queued; /* Lock: bfo.pending_lock */
+    struct bfo_peer_t *again_to; /* a resend: not more of them to this peer in one call of progress than allowed; or NULL */
 } bfo_work_t;
 
 /* A control message that could not be sent yet. */

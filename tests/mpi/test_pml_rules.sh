@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The rules of MPI while rails are lost: buffered, synchronous, cancelled, probed, given back, torn down, many at a time,
+# and MPI_Finalize with the last message lost. With each protocol; messages lost, and delivered though reported as lost.
+. "$BFO_SRCDIR/tests/lib.sh"
+use_components pml btl
+LOG=$TEST_TMP/log
+
+# rules "RULE;RULE..." MPIRUN-ARGUMENTS...: faults from the start
+rules() {
+    local plan=$1
+    shift
+    tr ';' '\n' <<<"$plan" >"$TEST_TMP/plan"
+    timeout -k 5 60 "$SOFTRAIL" run -n 3 --plan "$TEST_TMP/plan" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none \
+        -np 2 --mca pml bfo --mca btl openib,self --mca pml_bfo_counters 1 "$@" "$BFO_BUILDDIR/tests/mpi/mpi_rules" 0.7 \
+        >"$LOG" 2>&1 </dev/null || { tail -n 40 "$LOG"; fail "$plan $*"; }
+    grep -q '^PASSED [1-9]' "$LOG" && grep -q '^last word received' "$LOG" || { tail -n 40 "$LOG"; fail "$plan $*: no result"; }
+    grep -q '^A rail was lost:' "$LOG" || { tail -n 40 "$LOG"; fail "$plan $*: no rail was lost, so nothing was tested"; }
+    note "$plan $*: $(grep -o '^PASSED [0-9]* checks' "$LOG"), $(grep -oE '(resends|restarts|duplicate) [0-9]+' "$LOG" | tr '\n' ' ')"
+}
+COPY=(--mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0)
+GET=(--mca pml_bfo_use_put 0)
+for fault in lose unacked; do
+    for n in 40 400; do
+        rules "$fault rail=sr1 nth=$n"
+        rules "$fault rail=sr2 nth=$n" "${COPY[@]}"
+        rules "$fault rail=sr0 nth=$n" "${GET[@]}"
+    done
+    rules "$fault payload=24:deadbeef1a57 nth=1" # the last word, on its way when MPI_Finalize begins
+    # by type of message, once each: MATCH, RNDV, ACK, FRAG, PUT, FIN
+    for type in 41 42 44 46; do
+        rules "$fault rail=sr1 payload=0:$type nth=5" "${COPY[@]}"
+    done
+    for type in 48 49; do
+        rules "$fault rail=sr1 payload=0:$type nth=5"
+    done
+done
+# a torn message, and then the first message of its dance is lost on another rail: NOTIFY, RACK, NACK, RERR
+for pair in "lose 46 4b" "lose 46 4c" "unacked 46 4d" "unacked 44 4e"; do
+    read -r fault torn dance <<<"$pair"
+    rules "$fault rail=sr1 payload=0:$torn nth=5;lose payload=0:$dance nth=1" "${COPY[@]}"
+    [ "$(grep -c '^A rail was lost:' "$LOG")" = 2 ] || { tail -n 40 "$LOG"; fail "$pair: two rails were to be lost"; }
+done
+# everything on one rail fails at once, four resends to a call of progress
+rules "lose rail=sr1 nth=2500-" --mca pml_bfo_resend_burst 4
+exit 0
