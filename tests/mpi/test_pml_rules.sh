@@ -38,9 +38,10 @@ for fault in lose unacked; do
     done
 done
 # a torn message, and then the first message of its dance is lost on another rail: NOTIFY, RACK, NACK, RERR
-for pair in "lose 46 4b" "lose 46 4c" "unacked 46 4d" "unacked 44 4e"; do
-    read -r fault torn dance <<<"$pair"
-    rules "$fault rail=sr1 payload=0:$torn nth=5;lose payload=0:$dance nth=1" "${COPY[@]}"
+# (the first FRAG of all is the only one of its message: the receiver has everything, and answers NACK)
+for pair in "lose 46 5 4b" "lose 46 5 4c" "unacked 46 1 4d" "unacked 44 5 4e"; do
+    read -r fault torn n dance <<<"$pair"
+    rules "$fault rail=sr1 payload=0:$torn nth=$n;lose payload=0:$dance nth=1" "${COPY[@]}"
     [ "$(grep -c '^A rail was lost:' "$LOG")" = 2 ] || { tail -n 40 "$LOG"; fail "$pair: two rails were to be lost"; }
 done
 # everything on one rail fails at once, four resends to a call of progress
