@@ -146,8 +146,6 @@ int ofo_module_progress(ofo_module_t *module);
 void ofo_poll_for_proof(ofo_module_t *module);
 
 /* btl_openib_wc_error.c */
-/* OPAL_ERROR: rail failure; OPAL_ERR_FATAL: the work request itself is bad (first failed one of its QP only). */
-int ofo_status_class(enum ibv_wc_status status, bool is_first, bool port_is_up);
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
 /* One work request comes back with an error, to whoever posted it. */
 void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status);
@@ -209,6 +207,8 @@ void ofo_ud_destroy(ofo_module_t *module);
 /* Fills the common header and sends by this module's UD queue pair to the rail's remote port; lost if no slot
  * is free. Context: service of the module. */
 void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
+/* The address handle of the rail's remote port is made anew with the next message. Context: service of the module. */
+void ofo_ud_forget(ofo_endpoint_t *ep);
 /* Reads and dispatches what came in. Context: service. */
 void ofo_ud_receive(ofo_module_t *module);
 /* A valid control message for a known peer. Context: service of the module that received it. */
@@ -228,6 +228,8 @@ void ofo_rail_send_peerdead(ofo_endpoint_t *ep);
 
 /* btl_openib_async.c */
 void ofo_async_read(ofo_module_t *module);
+/* Has the device something to say that makes an error of this queue pair its own fault? Any thread. */
+bool ofo_async_explains(const ofo_device_t *device, const ofo_qp_t *qp);
 
 /* ---- small helpers ------------------------------------------------------------------------------ */
 

@@ -149,6 +149,14 @@ static struct ibv_ah *address_handle(ofo_endpoint_t *ep)
     return ibv_create_ah(module->device->pd, &attr); /* may wait for address resolution */
 }
 
+void ofo_ud_forget(ofo_endpoint_t *ep)
+{
+    if (NULL != ep->ah) {
+        ibv_destroy_ah(ep->ah);
+        ep->ah = NULL;
+    }
+}
+
 static void reap_sends(ofo_ud_t *ud)
 {
     struct ibv_wc wc[BATCH];
@@ -175,7 +183,11 @@ void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     ctl->src_inc = OFO.record.incarnation;
     ctl->dst_inc = ep->peer->incarnation;
     reap_sends(ud);
+    if (NULL != ep->ah && ep->ah_gid_index != module->gid_index) {
+        ofo_ud_forget(ep); /* the own address has moved in its table */
+    }
     if (NULL == ep->ah) {
+        ep->ah_gid_index = module->gid_index;
         ep->ah = address_handle(ep);
     }
     if (NULL == ep->ah || SENDS == ud->sent - ud->reaped) {

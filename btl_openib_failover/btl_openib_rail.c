@@ -417,6 +417,17 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
     (void) ofo_fsm_step(&ep->fsm, event, ctl);
 }
 
+/* The peer's port may have another address than its record says: that of its last request or reply is the one. */
+static void learn_address(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
+{
+    if ((OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type)
+        && (ctl->lid != ep->remote.lid || 0 != memcmp(ctl->gid, ep->remote.gid, sizeof(ctl->gid)))) {
+        ep->remote.lid = ctl->lid;
+        memcpy(ep->remote.gid, ctl->gid, sizeof(ctl->gid));
+        ofo_ud_forget(ep);
+    }
+}
+
 void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     const ofo_fsm_facts_t facts = {
@@ -426,6 +437,7 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     };
     ofo_fsm_event_t event = ofo_fsm_classify(&ep->fsm, ctl, &facts);
 
+    learn_address(ep, ctl);
     if (OFO_EV_NONE == event) {
         ++ep->module->count.ctl_dropped;
         return;

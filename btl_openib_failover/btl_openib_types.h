@@ -154,7 +154,8 @@ typedef struct {
     uint32_t psn;          /* of our first packet */
     uint32_t inline_max;
     bool shared;           /* receives come from a shared queue */
-    bool is_failed;        /* its first error completion was seen */
+    bool is_failed;        /* the first error completion of its send queue was seen */
+    bool is_fatal;         /* QP_FATAL was reported; atomic, written by service */
     bool is_returning;     /* `returns` is in flight */
     bool marker_posted;
     bool marker_pending;
@@ -331,6 +332,7 @@ struct mca_btl_base_endpoint_t {
     int32_t published; /* fsm.state << 16 | gen, atomic, for rail_state() */
     ofo_qpset_t *building;
     struct ibv_ah *ah;
+    uint8_t ah_gid_index;   /* own GID it was made with */
     ofo_kept_t kept[2];     /* the last fenced generation, and the last one before it that carried something */
     ofo_counts_t dack;      /* the peer's counts of `gen`, and whether it knows them */
     bool dack_known;
@@ -367,6 +369,7 @@ typedef struct {
     mca_rcache_base_module_t *rcache;
     unsigned users; /* modules */
     bool fatal;     /* DEVICE_FATAL was reported; atomic */
+    bool reading;   /* service takes an event out of the device and has not yet noted what it says; atomic */
 } ofo_device_t;
 
 /* UD queue pair for control messages. Context: service, after its creation. */
@@ -411,6 +414,7 @@ struct ofo_module {
     struct ibv_port_attr port_attr;
     bool use_grh;
     bool port_up;    /* atomic */
+    const char *down_why; /* constant text. release: port_up */
     bool owns_async; /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;
 
