@@ -167,6 +167,8 @@ typedef struct {
     int32_t recv_posted;   /* own receive buffers posted; context: progress */
     uint16_t n_send, n_recv; /* completed SENDs, received messages; context: progress */
     ofo_work_t returns, prove, marker;
+    struct rdma_cm_id *cm_id; /* rdmacm: its connection, or the attempt; context: service */
+    bool cm_passive, cm_answered, cm_done;
     ofo_data_hdr_t *returns_hdr; /* registered with the receive buffers */
 } ofo_qp_t;
 
@@ -310,7 +312,7 @@ struct mca_btl_base_endpoint_t {
     ofo_peer_t *peer;
     uint8_t rail; /* name */
     ofo_port_t remote;
-    uint32_t remote_ud_qpn;
+    uint32_t remote_contact;
 
     /* progress; lock: `lock`, and `gate_lock` in front of it unless the gate is UP */
     pthread_mutex_t gate_lock; /* service opens the gate of a process that does not come by: a real lock always */
@@ -383,6 +385,33 @@ typedef struct {
     uint32_t qkey;
 } ofo_ud_t;
 
+/* What rdmacm has of a module. Context: service, after its creation. */
+typedef struct {
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *listener;
+    struct ofo_cm_call *calls;    /* outgoing connects */
+    unsigned messages;            /* of those, with a message only */
+    struct ofo_cm_parked *parked; /* incoming ones, undecided */
+} ofo_cm_t;
+
+/* A connection manager: how control messages travel and queue pairs are joined. Context: service, but for create,
+ * destroy and fd. */
+typedef struct {
+    const char *name;
+    ofo_cpc_type_t type;
+    /* Makes the module reachable and sets its `contact`. */
+    int (*create)(ofo_module_t *module);
+    void (*destroy)(ofo_module_t *module); /* also after a creation that stopped half way */
+    int (*fd)(const ofo_module_t *module); /* becomes readable when receive() has something to do */
+    void (*receive)(ofo_module_t *module);
+    /* Sends; the common header is filled in. What cannot be sent is lost. */
+    void (*send)(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
+    /* Queue pairs to RTS, after the peer's REQ or REP. */
+    int (*join)(ofo_qpset_t *qps, const ofo_ctl_t *remote);
+    void (*leave)(ofo_qpset_t *qps);                    /* before queue pairs are destroyed; may be NULL */
+    void (*refuse)(ofo_endpoint_t *ep, uint16_t gen);   /* a REQ was dealt with; may be NULL */
+} ofo_cpc_t;
+
 /* Counters of one module; written by one thread each, read by dump. */
 typedef struct {
     uint64_t sends, sendis, puts, gets, receives;
@@ -449,6 +478,8 @@ struct ofo_module {
     int wake_fd;
     ofo_mailbox_t service_inbox;
     uint64_t ctl_turn;   /* us; when the next bring-down may be sent (btl_openib_ctl_rate) */
+    uint32_t contact;    /* published: where the peers find us */
+    ofo_cm_t cm;
     unsigned mail_polls; /* times service has found progress's mail unread */
     ofo_ud_t ud;
     ofo_endpoint_t *active;
@@ -462,6 +493,7 @@ typedef struct {
     char *if_include, *if_exclude;
     char *receive_queues;
     char *rail_map;
+    char *cpc_include, *cpc_exclude;
     int gid_index; /* -1: chosen */
     unsigned max_btls;
     unsigned lanes;
@@ -490,6 +522,7 @@ typedef struct {
     mca_btl_base_component_3_0_0_t super;
     ofo_params_t params;
     ofo_queues_t queues;
+    const ofo_cpc_t *cpc;
     ofo_record_t record;   /* ours */
     unsigned device_count;
     ofo_device_t *device[OFO_MAX_PORTS];
