@@ -5,7 +5,7 @@
  */
 #include "btl_openib_status.h"
 
-ofo_wc_class_t ofo_status_class(enum ibv_wc_status status, bool is_first, bool is_sound)
+ofo_wc_class_t ofo_status_class(enum ibv_wc_status status, bool is_first, bool is_fenced, bool is_sound)
 {
     switch (status) {
     case IBV_WC_SUCCESS:
@@ -19,7 +19,10 @@ ofo_wc_class_t ofo_status_class(enum ibv_wc_status status, bool is_first, bool i
         return OFO_WC_RAIL;
     case IBV_WC_LOC_QP_OP_ERR: /* some drivers say so of all that a dead port or a broken queue pair cannot send */
         return is_sound && is_first ? OFO_WC_POISON : OFO_WC_RAIL;
-    default:
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_PROT_ERR:
         return is_first ? OFO_WC_POISON : OFO_WC_RAIL;
+    default:
+        return is_first && !is_fenced ? OFO_WC_POISON : OFO_WC_RAIL;
     }
 }

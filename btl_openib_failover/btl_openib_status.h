@@ -17,7 +17,8 @@ typedef enum {
 } ofo_wc_class_t;
 
 /* `is_first`: no work request of this send queue came back with an error before; what follows the first one is a
- * consequence. `is_sound`: neither port nor queue pair is known to be broken. */
-ofo_wc_class_t ofo_status_class(enum ibv_wc_status status, bool is_first, bool is_sound);
+ * consequence. `is_fenced`: the queue pair was put into the error state here; what the remote side says then is one too.
+ * `is_sound`: neither port nor queue pair is known to be broken. */
+ofo_wc_class_t ofo_status_class(enum ibv_wc_status status, bool is_first, bool is_fenced, bool is_sound);
 
 #endif /* BTL_OPENIB_STATUS_H */

@@ -74,7 +74,7 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
     qps = qp->returns.qps;
     if (OFO_WORK_RECV != work->kind) { /* flushed receives may come back before the send that broke the queue pair */
         poison = OFO_WC_POISON
-                 == ofo_status_class(wc->status, !qp->is_failed && !qps->fencing,
+                 == ofo_status_class(wc->status, !qp->is_failed, qps->fencing,
                                      IBV_WC_LOC_QP_OP_ERR != wc->status
                                          || (ofo_port_is_up(module) && !ofo_async_explains(module->device, qp)));
         qp->is_failed = true;
