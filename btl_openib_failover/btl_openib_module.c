@@ -253,11 +253,6 @@ static void free_sets(ofo_module_t *module)
         module->graveyard = qps->next;
         ofo_qpset_destroy(qps);
     }
-    while (NULL != module->fencing) {
-        ofo_qpset_t *qps = module->fencing;
-        module->fencing = qps->fence_next;
-        ofo_qpset_destroy(qps);
-    }
     ofo_mailbox_free(&module->inbox);
     ofo_mailbox_free(&module->service_inbox);
 }
