@@ -6,6 +6,7 @@
 #   build        gcc, warnings are errors          unit   the machines and tables alone
 #   sim          software rails under others' programs    mpi    MPI programs
 #   faults       a fault at every kind of fragment    soak   random faults under random operations
+#   fuzz         libFuzzer over all that is read from others
 #   perf         instructions beside ob1           docs   documents, installation, tarball
 #   clang        builds with clang, warnings are errors
 #   combinations builds with failover off on either side  sanitizers  unit and softrail tests under ASan and UBSan
@@ -14,7 +15,7 @@
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
-all_steps="build unit sim mpi faults soak perf docs clang combinations sanitizers model vm"
+all_steps="build unit fuzz sim mpi faults soak perf docs clang combinations sanitizers model vm"
 steps=${*:-$all_steps}
 passed=0 failed=0 skipped=0 failures=
 
@@ -91,6 +92,7 @@ bash contrib/packages.sh $groups || exit $?
 
 build gcc build --prefix="$top/build/install" --enable-werror || { echo "$passed passed, $failed failed, 0 skipped"; exit 1; }
 if wanted unit; then suite unit build tests/unit check 2; fi
+if wanted fuzz; then suite fuzz build tests/fuzz; fi
 if wanted sim; then suite sim build tests/sim; fi
 if wanted mpi; then suite mpi build tests/mpi; fi
 if wanted faults; then suite faults build tests/sim/matrix; fi

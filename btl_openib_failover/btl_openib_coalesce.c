@@ -116,11 +116,12 @@ void ofo_parts_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t *bytes, s
 
     while (at < length) {
         const part_hdr_t *part = (const part_hdr_t *) (bytes + at);
-        size_t size = sizeof(*part) <= length - at ? ntohl(part->length) : SIZE_MAX;
-        if (size > length - at - sizeof(*part)) {
+        const size_t left = length - at;
+        if (left < sizeof(*part) || left - sizeof(*part) < ntohl(part->length)) {
             ++module->count.bad_messages;
             return;
         }
+        const size_t size = ntohl(part->length);
         ofo_recv_deliver(module, recv, part->tag, bytes + at + sizeof(*part), size);
         at += part_size(size);
     }

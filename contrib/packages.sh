@@ -11,7 +11,7 @@ packages_of() {
     case $1 in
     build) echo gcc libc6-dev make autoconf automake libtool pkg-config openmpi-bin libopenmpi-dev libibverbs-dev \
                 librdmacm-dev libhwloc-dev libevent-dev libjansson-dev ;;
-    test)  echo clang libcmocka-dev ibverbs-utils perftest netpipe-openmpi hpcc scalapack-mpi-test \
+    test)  echo clang libclang-rt-14-dev libcmocka-dev ibverbs-utils perftest netpipe-openmpi hpcc scalapack-mpi-test \
                 ucx-utils perl man-db valgrind ;;
     model) echo spin ;;
     vm)    echo qemu-system-x86 busybox-static kmod cpio nftables iproute2 dropbear-bin openssh-client procps \

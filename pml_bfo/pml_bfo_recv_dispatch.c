@@ -89,15 +89,15 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
         if (NULL != got && NULL == want) {
             bfo_match_store(&bc->match, &lane->match, got);
         }
-        g = bfo_container(got, bfo_got_frag_t, got);
-        if (NULL != want && BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
+        g = NULL == want ? NULL : bfo_container(got, bfo_got_frag_t, got);
+        if (NULL != g && BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
             bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
         }
         BFO_UNLOCK(&bc->lock);
         if (NULL == got) {
             return;
         }
-        if (NULL != want) {
+        if (NULL != g) {
             in = in_of(g, &segment);
             bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, &in);
             bfo_got_free(g);

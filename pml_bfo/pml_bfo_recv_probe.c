@@ -21,7 +21,6 @@ static void status_of(const bfo_got_frag_t *g, ompi_status_public_t *status)
     }
     status->MPI_SOURCE = g->got.src;
     status->MPI_TAG = g->got.tag;
-    status->MPI_ERROR = MPI_SUCCESS;
     status->_cancelled = 0;
     status->_ucount = BFO_MSG_MATCH == h->common.type ? g->length - sizeof(bfo_match_hdr_t) : h->rndv.msg_length;
 }

@@ -38,6 +38,7 @@ static void send_construct(bfo_send_t *req)
     req->m.events = 0;
     req->scheduling = 0;
     req->first.queued = req->work.queued = false;
+    req->got_ack = req->got_nack = false;
     (void) bfo_ids_add(&bfo.sends, &req->name);
 }
 

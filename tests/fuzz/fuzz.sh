@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# fuzz.sh TARGET SECONDS [keep]: builds the libFuzzer target fuzz_TARGET.c with clang, AddressSanitizer and
+# UndefinedBehaviorSanitizer, runs all of corpus/TARGET through it, then fuzzes for so many seconds from there. `keep`
+# adds what reached something new to the corpus. BFO_FUZZ_SEED: another seed than 1.
+# An input that fails stays in the build directory; its name as only argument of the program runs it again.
+. "$BFO_SRCDIR/tests/lib.sh"
+target=$1 seconds=$2 keep=${3:-}
+need clang clang
+from=$BFO_SRCDIR/tests/fuzz program=$BFO_BUILDDIR/tests/fuzz/fuzz_$target
+echo 'int main(void) { return 0; }' >"$TEST_TMP/empty.c"
+clang -fsanitize=address "$TEST_TMP/empty.c" -o "$TEST_TMP/empty" 2>/dev/null ||
+    skip_missing "clang's run-time library of sanitizers and libFuzzer" "libclang-rt-14-dev"
+
+# What is fuzzed; of the BTL only what reads messages is linked.
+btl=$BFO_SRCDIR/btl_openib_failover/btl_openib
+pml=$BFO_SRCDIR/pml_bfo
+case $target in
+dispatch)
+    sources=("$from"/fuzz_dispatch.c "$from"/fuzz_world.c "$pml"/*.c)
+    flags=(-I"$pml" -Dopal_output=fuzz_output -Dopal_progress=fuzz_progress
+        -Dopal_progress_register=fuzz_progress_register -Dopal_progress_unregister=fuzz_progress_register)
+    libraries=()
+    ;;
+btl)
+    sources=("$from"/fuzz_btl.c "$btl"_{recv,coalesce,ring,wire,record,rails,queues,qpmap,connect_fsm,counts}.c)
+    flags=(-I"$BFO_SRCDIR/btl_openib_failover" -fno-pie -no-pie)
+    libraries=(-libverbs -Wl,--unresolved-symbols=ignore-in-object-files)
+    ;;
+*) fail "no target $target" ;;
+esac
+
+if [ ! -x "$program" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/btl_openib_failover "$BFO_SRCDIR"/include \
+    -name '*.[chd]*' -newer "$program" -print -quit)" ]; then
+    # shellcheck disable=SC2086
+    clang -std=gnu11 -g -O1 -fno-strict-aliasing -fsanitize=fuzzer,address,undefined -fno-sanitize=alignment \
+        -fno-sanitize-recover=undefined -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror \
+        -I"$from"/shadow -I"$BFO_SRCDIR"/include -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat \
+        "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS "${sources[@]}" -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS \
+        "${libraries[@]}" || fail "fuzz_$target does not build"
+    mv "$program.new" "$program"
+fi
+
+export ASAN_OPTIONS=detect_leaks=1:${ASAN_OPTIONS:-} UBSAN_OPTIONS=print_stacktrace=1
+export LSAN_OPTIONS=suppressions=$from/leaks.txt:print_suppressions=0
+kept=$from/corpus/$target
+[ "$(find "$kept" -type f | wc -l)" -ge 30 ] || fail "the corpus $kept is not there"
+mkdir "$TEST_TMP/new"
+run() { # arguments of libFuzzer
+    timeout -k 5 $((seconds + 120)) "$program" -artifact_prefix="$program-" -rss_limit_mb=2500 -timeout=20 "$@" \
+        >"$TEST_TMP/log" 2>&1 </dev/null ||
+        { grep -vE '^#[0-9]+' "$TEST_TMP/log" | tail -n 60; fail "fuzz_$target failed; its input is named above"; }
+}
+run -runs=0 "$kept"
+note "$target: $(find "$kept" -type f | wc -l) kept inputs pass"
+run -seed="${BFO_FUZZ_SEED:-1}" -max_total_time="$seconds" -max_len=1500 "$TEST_TMP/new" "$kept"
+note "$target: seed ${BFO_FUZZ_SEED:-1}, $(grep '^Done' "$TEST_TMP/log"), $(grep -oE 'cov: [0-9]+' "$TEST_TMP/log" | tail -n 1)"
+if [ "$keep" = keep ]; then
+    mkdir "$TEST_TMP/merged"
+    run -merge=1 -max_len=1500 "$TEST_TMP/merged" "$kept" "$TEST_TMP/new"
+    for input in "$TEST_TMP"/merged/*; do
+        [ -f "$kept/$(basename "$input")" ] || cp "$input" "$kept"
+    done
+    note "$target: the corpus has $(find "$kept" -type f | wc -l) inputs now"
+fi
+exit 0

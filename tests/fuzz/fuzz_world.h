@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A world of one process for the PML: two peers, BTLs that keep what is posted until the fuzzer lets it complete, two
+ * communicators. No MPI_Init, no other process. DESIGN.txt section 18.
+ */
+#ifndef FUZZ_WORLD_H
+#define FUZZ_WORLD_H
+
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_params.h"
+#include "pml_bfo_pending.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_recv.h"
+#include "pml_bfo_send.h"
+
+enum {
+    WORLD_RANKS = 3,   /* we are 0; 1 is reached by two rails with failover, 2 by one without */
+    WORLD_BTLS = 3,
+    WORLD_HANDLE = 16, /* bytes of a registration handle of the rails with failover */
+    WORLD_COMMS = 2
+};
+
+/* A BTL module; the extension lies directly behind it, as in ours. */
+typedef struct {
+    mca_btl_base_module_t super;
+    bfo_btl_ext_t ext;
+    int peer; /* rank reached by it */
+} world_btl_t;
+
+extern world_btl_t world_btl[WORLD_BTLS];
+extern ompi_communicator_t *world_comm[WORLD_COMMS];
+extern ompi_proc_t *world_proc[WORLD_RANKS];
+extern ompi_datatype_t *world_strided;
+
+/* How the BTLs answer the next posts; counted down by each. */
+extern unsigned world_refuse_busy, world_refuse_dead, world_refuse_memory;
+
+void world_init(void);
+/* A fresh PML, as after MPI_Init. */
+void world_begin(void);
+/* Ends every peer; whatever was posted comes back. */
+void world_drain(void);
+void world_end(void);
+
+/* Adds or removes the second communicator. */
+void world_comm_add(void);
+void world_comm_remove(void);
+bool world_comm_is_there(void);
+
+/* Hands a fragment up as the BTL does, from exactly as many bytes as there are. */
+void world_receive(world_btl_t *btl, uint8_t tag, const void *bytes, size_t length, size_t split);
+/* Descriptors and RDMA operations that are posted and not complete. */
+unsigned world_posted(void);
+/* The n-th of them completes. */
+void world_complete(unsigned n, int status);
+/* Fences the PML asked for, or the BTL began with an error: the n-th is done. */
+unsigned world_fences(void);
+void world_fence_done(unsigned n, bool lossy);
+/* The BTL reports an error of its rail; every post is refused afterwards. */
+void world_rail_fails(world_btl_t *btl);
+/* A message of btl_sendi comes back. */
+void world_sendi_fails(unsigned n, int status);
+
+#endif /* FUZZ_WORLD_H */
