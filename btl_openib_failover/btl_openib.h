@@ -146,8 +146,6 @@ int ofo_module_progress(ofo_module_t *module);
 void ofo_poll_for_proof(ofo_module_t *module);
 
 /* btl_openib_wc_error.c */
-/* OPAL_ERROR: rail failure; OPAL_ERR_FATAL: the work request itself is bad (first failed one of its QP only). */
-int ofo_status_class(enum ibv_wc_status status, bool is_first, bool port_is_up);
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
 /* One work request comes back with an error, to whoever posted it. */
 void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status);
@@ -203,16 +201,19 @@ void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_
                        const ofo_ctl_t *ctl, ofo_qpset_t *qps);
 void ofo_timers_add(ofo_endpoint_t *ep);
 
-/* btl_openib_connect_ud.c */
-int ofo_ud_create(ofo_module_t *module);
-void ofo_ud_destroy(ofo_module_t *module);
-/* Fills the common header and sends by this module's UD queue pair to the rail's remote port; lost if no slot
- * is free. Context: service of the module. */
-void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
-/* Reads and dispatches what came in. Context: service. */
-void ofo_ud_receive(ofo_module_t *module);
-/* A valid control message for a known peer. Context: service of the module that received it. */
+/* btl_openib_connect.c */
+/* The connection manager of that name, or NULL. */
+const ofo_cpc_t *ofo_cpc_find(const char *name, size_t length);
+/* Fills the common header and sends to the rail's remote port; nothing to a declared peer. Context: service of the
+ * module. */
+void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
+/* A valid control message. Context: service of the module that received it. */
 void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl);
+
+/* btl_openib_connect_ud.c, btl_openib_connect_rdmacm.c */
+extern const ofo_cpc_t ofo_cpc_ud, ofo_cpc_rdmacm;
+/* The address handle of the rail's remote port is made anew with the next message. Context: service of the module. */
+void ofo_ud_forget(ofo_endpoint_t *ep);
 
 /* btl_openib_rail.c: the machine's owner. Context: service of the endpoint's module. */
 void ofo_rail_init(ofo_endpoint_t *ep);
@@ -228,6 +229,8 @@ void ofo_rail_send_peerdead(ofo_endpoint_t *ep);
 
 /* btl_openib_async.c */
 void ofo_async_read(ofo_module_t *module);
+/* Has the device something to say that makes an error of this queue pair its own fault? Any thread. */
+bool ofo_async_explains(const ofo_device_t *device, const ofo_qp_t *qp);
 
 /* ---- small helpers ------------------------------------------------------------------------------ */
 

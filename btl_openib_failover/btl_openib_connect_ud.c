@@ -82,7 +82,7 @@ static int create_queues(ofo_module_t *module)
     return 0;
 }
 
-int ofo_ud_create(ofo_module_t *module)
+static int ud_create(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
     size_t size = (size_t) SLOT * (RECVS + SENDS);
@@ -103,11 +103,12 @@ int ofo_ud_create(ofo_module_t *module)
             return OPAL_ERR_OUT_OF_RESOURCE;
         }
     }
+    module->contact = ud->qp->qp_num;
     return 0 == ibv_req_notify_cq(ud->recv_cq, 0) ? OPAL_SUCCESS : OPAL_ERROR;
 }
 
 /* Also after a creation that stopped half way. */
-void ofo_ud_destroy(ofo_module_t *module)
+static void ud_destroy(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
 
@@ -149,6 +150,14 @@ static struct ibv_ah *address_handle(ofo_endpoint_t *ep)
     return ibv_create_ah(module->device->pd, &attr); /* may wait for address resolution */
 }
 
+void ofo_ud_forget(ofo_endpoint_t *ep)
+{
+    if (NULL != ep->ah) {
+        ibv_destroy_ah(ep->ah);
+        ep->ah = NULL;
+    }
+}
+
 static void reap_sends(ofo_ud_t *ud)
 {
     struct ibv_wc wc[BATCH];
@@ -159,7 +168,7 @@ static void reap_sends(ofo_ud_t *ud)
     }
 }
 
-void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
+static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
     ofo_module_t *module = ep->module;
     ofo_ud_t *ud = &module->ud;
@@ -167,15 +176,12 @@ void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     struct ibv_sge sge = {.addr = (uintptr_t) slot, .lkey = ud->mr->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *wrong;
 
-    if (OFO_LOAD(ep->peer->declared) && OFO_CTL_PEERDEAD != ctl->type) {
-        return; /* it is never contacted again */
-    }
-    ctl->jobid = OFO.self.jobid;
-    ctl->vpid = OFO.self.vpid;
-    ctl->src_inc = OFO.record.incarnation;
-    ctl->dst_inc = ep->peer->incarnation;
     reap_sends(ud);
+    if (NULL != ep->ah && ep->ah_gid_index != module->gid_index) {
+        ofo_ud_forget(ep); /* the own address has moved in its table */
+    }
     if (NULL == ep->ah) {
+        ep->ah_gid_index = module->gid_index;
         ep->ah = address_handle(ep);
     }
     if (NULL == ep->ah || SENDS == ud->sent - ud->reaped) {
@@ -184,7 +190,7 @@ void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     }
     sge.length = (uint32_t) ofo_ctl_pack(ctl, slot, SLOT);
     wr.wr.ud.ah = ep->ah;
-    wr.wr.ud.remote_qpn = ep->remote_ud_qpn;
+    wr.wr.ud.remote_qpn = ep->remote_contact;
     wr.wr.ud.remote_qkey = ep->remote.qkey;
     if (0 == sge.length || 0 != ibv_post_send(ud->qp, &wr, &wrong)) {
         ++module->count.ctl_dropped;
@@ -192,55 +198,9 @@ void ofo_ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     }
     ++ud->sent;
     ++module->count.ctl_out;
-    ofo_log(2, "%s: %s(%u) of rail %u to %u", module->name, ofo_ctl_name(ctl->type), ctl->gen, ctl->rail,
-            ep->peer->name.vpid);
 }
 
 /* ---- in ----------------------------------------------------------------------------------------- */
-
-/* L23: whatever a declared peer wants, it is told so. */
-static void answer_declared(ofo_module_t *module, ofo_peer_t *peer)
-{
-    ofo_endpoint_t *ep = ofo_peer_endpoint(peer, module);
-
-    if (NULL != ep) {
-        ofo_rail_send_peerdead(ep);
-    }
-}
-
-void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
-{
-    ofo_peer_t *peer = ofo_peer_find(ctl->jobid, ctl->vpid);
-
-    if (NULL == peer) {
-        /* Finding the process means asking Open MPI: progress does that, the letter comes back. */
-        ofo_tell_progress(module, OFO_MAIL_UNKNOWN, NULL, 0, ctl, NULL);
-        return;
-    }
-    if (ctl->src_inc != peer->incarnation) {
-        ++module->count.ctl_dropped;
-        return;
-    }
-    if (OFO_CTL_PEERDEAD == ctl->type) {
-        (void) ofo_peer_declare(peer, "the process declared us unreachable", true);
-        return;
-    }
-    if (OFO_LOAD(peer->declared)) {
-        answer_declared(module, peer);
-        return;
-    }
-    for (unsigned rail = 0; rail < peer->rail_count; ++rail) {
-        ofo_endpoint_t *ep = peer->rail[rail];
-        if (NULL == ep || rail != ctl->rail) {
-            continue;
-        }
-        if (ep->module == module) {
-            ofo_rail_message(ep, ctl);
-        } else {
-            ofo_tell_service(ep, OFO_MAIL_CTL, ctl->gen, ctl, NULL);
-        }
-    }
-}
 
 static void read_datagram(ofo_module_t *module, const uint8_t *bytes, size_t length)
 {
@@ -274,7 +234,7 @@ static int poll_datagrams(ofo_module_t *module)
     return n;
 }
 
-void ofo_ud_receive(ofo_module_t *module)
+static void ud_receive(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
     struct ibv_cq *cq;
@@ -287,3 +247,19 @@ void ofo_ud_receive(ofo_module_t *module)
     while (0 < poll_datagrams(module)) {
     }
 }
+
+static int ud_fd(const ofo_module_t *module)
+{
+    return module->ud.channel->fd;
+}
+
+const ofo_cpc_t ofo_cpc_ud = {
+    .name = "udcm",
+    .type = OFO_CPC_UD,
+    .create = ud_create,
+    .destroy = ud_destroy,
+    .fd = ud_fd,
+    .receive = ud_receive,
+    .send = ud_send,
+    .join = ofo_qpset_connect,
+};

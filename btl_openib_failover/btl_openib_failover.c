@@ -235,9 +235,9 @@ static void for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t
 
 void ofo_port_down(ofo_module_t *module)
 {
-    ofo_log(1, "%s: the port is down", module->name);
+    ofo_log(1, "%s: %s", module->name, module->down_why);
     for_each_endpoint(module, fail_endpoint);
-    tell_pml(module, NULL, "the port is down");
+    tell_pml(module, NULL, module->down_why);
 }
 
 static void revive_endpoint(ofo_endpoint_t *ep)

@@ -245,6 +245,7 @@ static void module_dump(mca_btl_base_module_t *btl, ofo_endpoint_t *only, int ve
 
 /* ---- beginning and end -------------------------------------------------------------------------- */
 
+/* Letters may hold sets too. */
 static void free_sets(ofo_module_t *module)
 {
     while (NULL != module->graveyard) {
@@ -252,6 +253,8 @@ static void free_sets(ofo_module_t *module)
         module->graveyard = qps->next;
         ofo_qpset_destroy(qps);
     }
+    ofo_mailbox_free(&module->inbox);
+    ofo_mailbox_free(&module->service_inbox);
 }
 
 /* Also after an init that stopped half way. */
@@ -261,7 +264,7 @@ void ofo_module_destroy(ofo_module_t *module)
     ofo_mailbox_free(&module->inbox); /* queue pairs are in some letters: before what they use */
     ofo_mailbox_free(&module->service_inbox);
     free_sets(module);
-    ofo_ud_destroy(module);
+    OFO.cpc->destroy(module);
     ofo_srqs_destroy(module);
     free(module->ring);
     ofo_qpmap_free(&module->qpmap);
@@ -364,5 +367,5 @@ int ofo_module_init(ofo_module_t *module)
     if (OPAL_SUCCESS != init_lists(module) || OPAL_SUCCESS != ofo_srqs_create(module)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    return ofo_ud_create(module);
+    return OFO.cpc->create(module);
 }

@@ -46,6 +46,8 @@ static const param_t table[] = {
     SIGNED("gid_index", gid_index, -1, 2, "Index of the GID to use on every port (-1: the RoCE v2 GID is found)"),
     NUMBER("gid_prefix_len", gid_prefix_len, 0, 6,
            "Length of the IP network prefix of RoCE GIDs (0: that of the interface, else 24 for IPv4 and 64 for IPv6)"),
+    TEXT("cpc_include", cpc_include, NULL, 4, "Connection managers to use, the first that is known: udcm (datagrams) or rdmacm (librdmacm)"),
+    TEXT("cpc_exclude", cpc_exclude, NULL, 4, "Connection managers not to use; excludes btl_openib_cpc_include"),
     TEXT("receive_queues", receive_queues, DEFAULT_QUEUES, 3,
          "Receive queues of each rail, separated by colons, sizes rising; per peer: P,size,count[,low[,window]]; shared by the "
          "peers of a port: S,size,count[,low[,sends[,start[,limit]]]]"),
@@ -186,6 +188,39 @@ static int check_numbers(void)
     return OPAL_SUCCESS;
 }
 
+/* Is there a connection manager of that name in the list? */
+static bool names_cpc(const char *list, const char *name)
+{
+    size_t length;
+
+    for (; '\0' != *list; list += length + (',' == list[length])) {
+        length = strcspn(list, ",");
+        if (strlen(name) == length && 0 == memcmp(list, name, length)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int choose_cpc(void)
+{
+    const char *include = OFO.params.cpc_include, *exclude = OFO.params.cpc_exclude;
+    static const char *const rule = "it must name udcm or rdmacm, and leave one of them";
+
+    OFO.cpc = &ofo_cpc_ud;
+    if (NULL != include && '\0' != *include) {
+        if (NULL != exclude && '\0' != *exclude) {
+            return bad("cpc_exclude", exclude, "btl_openib_cpc_include and btl_openib_cpc_exclude cannot be given together");
+        }
+        OFO.cpc = ofo_cpc_find(include, strcspn(include, ","));
+        return NULL != OFO.cpc ? OPAL_SUCCESS : bad("cpc_include", include, rule);
+    }
+    if (NULL != exclude && names_cpc(exclude, ofo_cpc_ud.name)) {
+        OFO.cpc = &ofo_cpc_rdmacm;
+    }
+    return NULL != exclude && names_cpc(exclude, OFO.cpc->name) ? bad("cpc_exclude", exclude, rule) : OPAL_SUCCESS;
+}
+
 int ofo_params_check(void)
 {
     const ofo_params_t *p = &OFO.params;
@@ -202,5 +237,5 @@ int ofo_params_check(void)
     if (NULL != p->if_include && '\0' != *p->if_include && NULL != p->if_exclude && '\0' != *p->if_exclude) {
         return bad("if_exclude", p->if_exclude, "btl_openib_if_include and btl_openib_if_exclude cannot be given together");
     }
-    return check_numbers();
+    return OPAL_SUCCESS == choose_cpc() ? check_numbers() : OPAL_ERR_BAD_PARAM;
 }

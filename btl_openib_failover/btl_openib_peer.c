@@ -46,7 +46,7 @@ static ofo_endpoint_t *endpoint_new(ofo_peer_t *peer, unsigned rail, const ofo_p
     ep->peer = peer;
     ep->rail = (uint8_t) rail;
     ep->remote = *remote;
-    ep->remote_ud_qpn = remote->ud_qpn[pair->lane];
+    ep->remote_contact = remote->contact[pair->lane];
     ep->gate = OFO_LOAD(ep->module->port_up) ? OFO_GATE_CLOSED : OFO_GATE_REFUSING;
     ep->dead_port = OFO_GATE_REFUSING == ep->gate;
     pthread_mutex_init(&ep->gate_lock, NULL);
@@ -133,6 +133,12 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
         bfo_help_say(OFO_HELP_FILE, "bad parameter", "rail_map", OFO.params.rail_map,
                        "it must be a list of device:port-device:port, separated by commas");
         return;
+    }
+    for (unsigned i = 0; i < rails.count; ++i) {
+        if (OFO.cpc->type != record->port[rails.pair[i].remote].cpc) {
+            bfo_help_say(OFO_HELP_FILE, "cpc differs", OFO.self.vpid, peer->name.vpid, OFO.cpc->name);
+            return;
+        }
     }
     say_fewer_rails(peer, record, &rails);
     peer->incarnation = record->incarnation;

@@ -229,8 +229,9 @@ static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t
         return false;
     }
     ++device->users;
-    port->ud_qpn[lane] = module->ud.qp->qp_num;
+    port->contact[lane] = module->contact;
     port->qkey = module->ud.qkey;
+    port->cpc = OFO.cpc->type;
     port->lanes = (uint8_t) (lane + 1);
     OFO.module[OFO.module_count++] = module;
     return true;

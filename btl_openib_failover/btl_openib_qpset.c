@@ -329,6 +329,9 @@ bool ofo_qpset_stop(ofo_qpset_t *qps)
 {
     bool all = true;
 
+    if (NULL != OFO.cpc->leave) {
+        OFO.cpc->leave(qps);
+    }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         struct ibv_qp *qp = qps->qp[i].qp;
         if (NULL != qp && qps->qp[i].shared) {

@@ -51,7 +51,7 @@ static void send_by_any_way(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
             break;
         }
     }
-    ofo_ud_send(ep, ctl);
+    ofo_ctl_send(ep, ctl);
 }
 
 static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
@@ -68,7 +68,7 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
         ctl.qp[i].qpn = ep->building->qp[i].qp->qp_num;
         ctl.qp[i].psn = ep->building->qp[i].psn;
     }
-    ofo_ud_send(ep, &ctl);
+    ofo_ctl_send(ep, &ctl);
 }
 
 /* ---- counts ------------------------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static int ofo_do_send_rtu(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
     ofo_ctl_t rtu = message(ep, OFO_CTL_RTU, ep->fsm.gen);
 
-    ofo_ud_send(ep, &rtu);
+    ofo_ctl_send(ep, &rtu);
     return 0;
 }
 
@@ -183,7 +183,7 @@ static int ofo_do_send_rej(void *owner, const ofo_ctl_t *ctl)
     } else {
         rej.reason = OFO_LOAD(ep->module->port_up) ? OFO_REJ_DISABLED : OFO_REJ_PORT_DOWN;
     }
-    ofo_ud_send(ep, &rej);
+    ofo_ctl_send(ep, &rej);
     return 0;
 }
 
@@ -233,7 +233,7 @@ static int ofo_do_become_passive(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
-    if (ctl->nqp != ep->building->nqp || 0 != ofo_qpset_connect(ep->building, ctl)) {
+    if (ctl->nqp != ep->building->nqp || 0 != OFO.cpc->join(ep->building, ctl)) {
         return -1;
     }
     start_retransmission(ep);
@@ -262,7 +262,7 @@ static int ofo_do_prove_active(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
 
     ep->retransmit_at = 0;
-    if (ctl->nqp != ep->building->nqp || 0 != ofo_qpset_connect(ep->building, ctl)) {
+    if (ctl->nqp != ep->building->nqp || 0 != OFO.cpc->join(ep->building, ctl)) {
         return -1;
     }
     return ofo_do_prove_passive(ep, ctl);
@@ -417,6 +417,17 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
     (void) ofo_fsm_step(&ep->fsm, event, ctl);
 }
 
+/* The peer's port may have another address than its record says: that of its last request or reply is the one. */
+static void learn_address(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
+{
+    if ((OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type) && &ofo_cpc_ud == OFO.cpc
+        && (ctl->lid != ep->remote.lid || 0 != memcmp(ctl->gid, ep->remote.gid, sizeof(ctl->gid)))) {
+        ep->remote.lid = ctl->lid;
+        memcpy(ep->remote.gid, ctl->gid, sizeof(ctl->gid));
+        ofo_ud_forget(ep);
+    }
+}
+
 void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     const ofo_fsm_facts_t facts = {
@@ -426,11 +437,15 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     };
     ofo_fsm_event_t event = ofo_fsm_classify(&ep->fsm, ctl, &facts);
 
+    learn_address(ep, ctl);
     if (OFO_EV_NONE == event) {
         ++ep->module->count.ctl_dropped;
-        return;
+    } else {
+        ofo_rail_event(ep, event, ctl);
     }
-    ofo_rail_event(ep, event, ctl);
+    if (OFO_CTL_REQ == ctl->type && NULL != OFO.cpc->refuse) {
+        OFO.cpc->refuse(ep, ctl->gen);
+    }
 }
 
 /* The driver does not raise LAST_WQE_REACHED, or it was lost: what was received is in the completion queue by now, and
@@ -514,7 +529,7 @@ void ofo_rail_send_peerdead(ofo_endpoint_t *ep)
 {
     ofo_ctl_t dead = {.type = OFO_CTL_PEERDEAD, .rail = OFO_RAIL_NONE};
 
-    ofo_ud_send(ep, &dead);
+    ofo_ctl_send(ep, &dead);
 }
 
 /* Each rail says so once; whoever did not hear it is told again when it speaks (L23). */

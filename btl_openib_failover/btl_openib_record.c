@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* version0:1 nqp1:1 nports2:1 pad3:1 incarnation4:4, then nqp x {type0:1 pad1:3 size4:4 count8:4}, then ports:
- * name0:24 net24:1 prefix25:1 key26:16 guid42:16 gid58:16 lid74:2 mtu76:1 lanes77:1 pad78:2 ud_qpn80:4x4 qkey96:4
+ * name0:24 net24:1 prefix25:1 key26:16 guid42:16 gid58:16 lid74:2 mtu76:1 lanes77:1 cpc78:1 pad79:1 contact80:4x4 qkey96:4
  * rate100:4 */
 enum { HEAD_SIZE = 8, QUEUE_SIZE = 12, PORT_SIZE = 104 };
 
@@ -26,8 +26,9 @@ static void pack_port(const ofo_port_t *port, uint8_t *at)
     ofo_put16(at + 74, port->lid);
     at[76] = port->mtu;
     at[77] = port->lanes;
+    at[78] = port->cpc;
     for (unsigned i = 0; i < OFO_MAX_LANES; ++i) {
-        ofo_put32(at + 80 + 4 * i, port->ud_qpn[i]);
+        ofo_put32(at + 80 + 4 * i, port->contact[i]);
     }
     ofo_put32(at + 96, port->qkey);
     ofo_put32(at + 100, port->rate);
@@ -44,8 +45,9 @@ static ofo_wire_result_t unpack_port(const uint8_t *at, ofo_port_t *port)
     port->lid = ofo_get16(at + 74);
     port->mtu = at[76];
     port->lanes = at[77];
+    port->cpc = at[78];
     for (unsigned i = 0; i < OFO_MAX_LANES; ++i) {
-        port->ud_qpn[i] = ofo_get32(at + 80 + 4 * i);
+        port->contact[i] = ofo_get32(at + 80 + 4 * i);
     }
     port->qkey = ofo_get32(at + 96);
     port->rate = ofo_get32(at + 100);

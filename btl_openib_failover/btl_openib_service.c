@@ -173,7 +173,7 @@ static void handle_mail(ofo_mail_t *mail)
         ofo_tell_progress(ep->module, OFO_MAIL_RING, ep, mail->gen, NULL, NULL);
         break;
     case OFO_MAIL_SEND:
-        ofo_ud_send(ep, &mail->ctl);
+        ofo_ctl_send(ep, &mail->ctl);
         break;
     default:
         break;
@@ -341,7 +341,7 @@ static void *service_main(void *argument)
     ofo_module_t *module = argument;
     struct pollfd fds[3] = {
         {.fd = module->wake_fd, .events = POLLIN},
-        {.fd = module->ud.channel->fd, .events = POLLIN},
+        {.fd = OFO.cpc->fd(module), .events = POLLIN},
         {.fd = module->owns_async ? module->device->context->async_fd : -1, .events = POLLIN},
     };
     bool proving = false;
@@ -358,7 +358,7 @@ static void *service_main(void *argument)
         if (fds[2].revents & POLLIN) {
             ofo_async_read(module);
         }
-        ofo_ud_receive(module);
+        OFO.cpc->receive(module);
         handle_inbox(module);
         if (proving) {
             ofo_poll_for_proof(module);

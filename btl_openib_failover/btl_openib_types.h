@@ -154,7 +154,8 @@ typedef struct {
     uint32_t psn;          /* of our first packet */
     uint32_t inline_max;
     bool shared;           /* receives come from a shared queue */
-    bool is_failed;        /* its first error completion was seen */
+    bool is_failed;        /* the first error completion of its send queue was seen */
+    bool is_fatal;         /* QP_FATAL was reported; atomic, written by service */
     bool is_returning;     /* `returns` is in flight */
     bool marker_posted;
     bool marker_pending;
@@ -166,6 +167,8 @@ typedef struct {
     int32_t recv_posted;   /* own receive buffers posted; context: progress */
     uint16_t n_send, n_recv; /* completed SENDs, received messages; context: progress */
     ofo_work_t returns, prove, marker;
+    struct rdma_cm_id *cm_id; /* rdmacm: its connection, or the attempt; context: service */
+    bool cm_passive, cm_answered, cm_done;
     ofo_data_hdr_t *returns_hdr; /* registered with the receive buffers */
 } ofo_qp_t;
 
@@ -309,7 +312,7 @@ struct mca_btl_base_endpoint_t {
     ofo_peer_t *peer;
     uint8_t rail; /* name */
     ofo_port_t remote;
-    uint32_t remote_ud_qpn;
+    uint32_t remote_contact;
 
     /* progress; lock: `lock`, and `gate_lock` in front of it unless the gate is UP */
     pthread_mutex_t gate_lock; /* service opens the gate of a process that does not come by: a real lock always */
@@ -331,6 +334,7 @@ struct mca_btl_base_endpoint_t {
     int32_t published; /* fsm.state << 16 | gen, atomic, for rail_state() */
     ofo_qpset_t *building;
     struct ibv_ah *ah;
+    uint8_t ah_gid_index;   /* own GID it was made with */
     ofo_kept_t kept[2];     /* the last fenced generation, and the last one before it that carried something */
     ofo_counts_t dack;      /* the peer's counts of `gen`, and whether it knows them */
     bool dack_known;
@@ -367,6 +371,7 @@ typedef struct {
     mca_rcache_base_module_t *rcache;
     unsigned users; /* modules */
     bool fatal;     /* DEVICE_FATAL was reported; atomic */
+    bool reading;   /* service takes an event out of the device and has not yet noted what it says; atomic */
 } ofo_device_t;
 
 /* UD queue pair for control messages. Context: service, after its creation. */
@@ -379,6 +384,33 @@ typedef struct {
     unsigned sent, reaped; /* of the send slots, a ring */
     uint32_t qkey;
 } ofo_ud_t;
+
+/* What rdmacm has of a module. Context: service, after its creation. */
+typedef struct {
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *listener;
+    struct ofo_cm_call *calls;    /* outgoing connects */
+    unsigned messages;            /* of those, with a message only */
+    struct ofo_cm_parked *parked; /* incoming ones, undecided */
+} ofo_cm_t;
+
+/* A connection manager: how control messages travel and queue pairs are joined. Context: service, but for create,
+ * destroy and fd. */
+typedef struct {
+    const char *name;
+    ofo_cpc_type_t type;
+    /* Makes the module reachable and sets its `contact`. */
+    int (*create)(ofo_module_t *module);
+    void (*destroy)(ofo_module_t *module); /* also after a creation that stopped half way */
+    int (*fd)(const ofo_module_t *module); /* becomes readable when receive() has something to do */
+    void (*receive)(ofo_module_t *module);
+    /* Sends; the common header is filled in. What cannot be sent is lost. */
+    void (*send)(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
+    /* Queue pairs to RTS, after the peer's REQ or REP. */
+    int (*join)(ofo_qpset_t *qps, const ofo_ctl_t *remote);
+    void (*leave)(ofo_qpset_t *qps);                    /* before queue pairs are destroyed; may be NULL */
+    void (*refuse)(ofo_endpoint_t *ep, uint16_t gen);   /* a REQ was dealt with; may be NULL */
+} ofo_cpc_t;
 
 /* Counters of one module; written by one thread each, read by dump. */
 typedef struct {
@@ -411,6 +443,7 @@ struct ofo_module {
     struct ibv_port_attr port_attr;
     bool use_grh;
     bool port_up;    /* atomic */
+    const char *down_why; /* constant text. release: port_up */
     bool owns_async; /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;
 
@@ -445,6 +478,8 @@ struct ofo_module {
     int wake_fd;
     ofo_mailbox_t service_inbox;
     uint64_t ctl_turn;   /* us; when the next bring-down may be sent (btl_openib_ctl_rate) */
+    uint32_t contact;    /* published: where the peers find us */
+    ofo_cm_t cm;
     unsigned mail_polls; /* times service has found progress's mail unread */
     ofo_ud_t ud;
     ofo_endpoint_t *active;
@@ -458,6 +493,7 @@ typedef struct {
     char *if_include, *if_exclude;
     char *receive_queues;
     char *rail_map;
+    char *cpc_include, *cpc_exclude;
     int gid_index; /* -1: chosen */
     unsigned max_btls;
     unsigned lanes;
@@ -486,6 +522,7 @@ typedef struct {
     mca_btl_base_component_3_0_0_t super;
     ofo_params_t params;
     ofo_queues_t queues;
+    const ofo_cpc_t *cpc;
     ofo_record_t record;   /* ours */
     unsigned device_count;
     ofo_device_t *device[OFO_MAX_PORTS];

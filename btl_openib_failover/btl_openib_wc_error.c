@@ -5,25 +5,7 @@
  * qp_num and vendor_err of a bad completion are read. Context: progress. See DESIGN.txt 4 (B5, B10).
  */
 #include "btl_openib.h"
-
-int ofo_status_class(enum ibv_wc_status status, bool is_first, bool port_is_up)
-{
-    switch (status) {
-    case IBV_WC_SUCCESS:
-        return OPAL_SUCCESS;
-    case IBV_WC_RETRY_EXC_ERR:
-    case IBV_WC_RNR_RETRY_EXC_ERR:
-    case IBV_WC_WR_FLUSH_ERR:
-    case IBV_WC_RESP_TIMEOUT_ERR:
-    case IBV_WC_FATAL_ERR:
-    case IBV_WC_GENERAL_ERR:
-        return OPAL_ERROR;
-    case IBV_WC_LOC_QP_OP_ERR:
-        return !port_is_up || !is_first ? OPAL_ERROR : OPAL_ERR_FATAL;
-    default:
-        return is_first ? OPAL_ERR_FATAL : OPAL_ERROR;
-    }
-}
+#include "btl_openib_status.h"
 
 static void send_failed(ofo_work_t *work, int status)
 {
@@ -81,9 +63,8 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
 {
     ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc->wr_id;
     ofo_qp_t *qp = qp_of(module, work, wc->qp_num);
-    bool up = IBV_WC_LOC_QP_OP_ERR != wc->status || ofo_port_is_up(module);
+    bool poison = false;
     ofo_qpset_t *qps;
-    int status;
 
     if (OPAL_UNLIKELY(NULL == qp)) { /* a shared receive of nobody we know */
         ++module->count.bad_messages;
@@ -91,15 +72,24 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
         return;
     }
     qps = qp->returns.qps;
-    status = ofo_status_class(wc->status, !qp->is_failed && !qps->fencing, up);
-    qp->is_failed = true;
+    if (OFO_WORK_RECV != work->kind) { /* flushed receives may come back before the send that broke the queue pair */
+        poison = OFO_WC_POISON
+                 == ofo_status_class(wc->status, !qp->is_failed, qps->fencing,
+                                     IBV_WC_LOC_QP_OP_ERR != wc->status
+                                         || (ofo_port_is_up(module) && !ofo_async_explains(module->device, qp)));
+        qp->is_failed = true;
+    }
     ++module->count.errors;
     if (!qps->failed) {
         ofo_log(1, "%s: rail %u to %u: %s (vendor error 0x%x)", module->name, qps->ep->rail, qps->ep->peer->name.vpid,
                 ibv_wc_status_str(wc->status), wc->vendor_err);
     }
+    if (poison) {
+        ofo_log(1, "%s: rail %u to %u: %s: the work request itself is bad", module->name, qps->ep->rail,
+                qps->ep->peer->name.vpid, ibv_wc_status_str(wc->status));
+    }
     ofo_rail_failed(qps, IBV_WC_WR_FLUSH_ERR == wc->status ? "the other side gave it up" : ibv_wc_status_str(wc->status));
-    ofo_work_failed(qps, work, status);
+    ofo_work_failed(qps, work, poison ? OPAL_ERR_FATAL : OPAL_ERROR);
     if (qps->fencing) {
         ofo_drain_check(qps);
     }

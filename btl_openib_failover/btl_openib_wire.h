@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define OFO_CTL_VERSION 2    /* version byte of every control message */
-#define OFO_RECORD_VERSION 3 /* version byte of the modex record; raised when its layout or meaning changes */
+#define OFO_RECORD_VERSION 4 /* version byte of the modex record; raised when its layout or meaning changes */
 #define OFO_MAX_RAILS 8      /* rails to one peer */
 #define OFO_MAX_QPS 8        /* queue pairs of one rail */
 #define OFO_MAX_PORTS 16     /* ports one process publishes */
@@ -99,6 +99,8 @@ typedef enum {
     OFO_NET_IPV6 = 6
 } ofo_net_type_t;
 
+typedef enum { OFO_CPC_UD = 0, OFO_CPC_RDMACM = 1 } ofo_cpc_type_t;
+
 /* Ports with equal subnets can talk to each other. */
 typedef struct {
     uint8_t type;       /* ofo_net_type_t */
@@ -116,7 +118,8 @@ typedef struct {
     uint16_t lid;
     uint8_t mtu;        /* active MTU, enum ibv_mtu */
     uint8_t lanes;      /* rails this port offers to one peer */
-    uint32_t ud_qpn[4]; /* connection queue pair of each lane */
+    uint8_t cpc;         /* ofo_cpc_type_t: how connections are made */
+    uint32_t contact[4]; /* of each lane: UD queue pair, or IP port that rdmacm listens at */
     uint32_t qkey;
     uint32_t rate; /* Mbit/s */
 } ofo_port_t;

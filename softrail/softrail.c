@@ -25,6 +25,7 @@ static const struct {
     { "port-error", sr_cmd_rail, "report a port error while the rail goes on working" },
     { "gone", sr_cmd_rail, "take the device of a rail away" },
     { "gid", sr_cmd_rail, "change the GIDs of a rail" },
+    { "lid", sr_cmd_rail, "change the LIDs of a rail" },
     { "set", sr_cmd_rail, "change rate or latency of a rail" },
     { "fault", sr_cmd_fault, "add fault rules, or show what they did" },
 };

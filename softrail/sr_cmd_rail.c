@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * softrail down, up, gone, gid, set: act on a rail of a running fabric. DESIGN.txt 16.
+ * softrail down, up, gone, gid, lid, set: act on a rail of a running fabric. DESIGN.txt 16.
  */
 #include "sr_command.h"
 
@@ -107,6 +107,14 @@ static int do_gid(struct sr_fabric *fabric, unsigned rail, const struct choice *
     return 0;
 }
 
+static int do_lid(struct sr_fabric *fabric, unsigned rail, const struct choice *choice)
+{
+    (void) choice;
+    atomic_fetch_add(&fabric->shm->rail[rail].lid_serial, 1);
+    sr_fabric_rail_event(fabric, rail, -1, IBV_EVENT_LID_CHANGE);
+    return 0;
+}
+
 static int do_set(struct sr_fabric *fabric, unsigned rail, const struct choice *choice)
 {
     uint64_t value;
@@ -145,6 +153,7 @@ static const struct action {
     { "gone", do_gone, fabric_options, "Take the device of a rail away for good. Processes get DEVICE_FATAL; verbs "
       "fail with EIO from now on." },
     { "gid", do_gid, fabric_options, "Change the GIDs of a rail. Processes get GID_CHANGE." },
+    { "lid", do_lid, fabric_options, "Change the LIDs of an InfiniBand rail. Processes get LID_CHANGE." },
     { "set", do_set, set_options, "Change rate or latency of a rail." },
 };
 

@@ -193,7 +193,7 @@ static bool ring_to_wc(const struct sr_cqe *cqe, struct ibv_wc *wc)
     wc->src_qp = cqe->src_qp;
     wc->wc_flags = cqe->wc_flags;
     wc->pkey_index = 0;
-    wc->slid = cqe->slid;
+    wc->slid = (uint16_t) (cqe->slid + sr_lid_shift(qp->rail));
     wc->sl = 0;
     wc->dlid_path_bits = 0;
     if (sr_unlikely(!place(qp, wqe, cqe))) {

@@ -28,6 +28,12 @@ static bool is_ethernet(void)
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
 
+/* All LIDs of a rail move together: an address from before a change names nobody. */
+uint16_t sr_lid_shift(unsigned rail)
+{
+    return (uint16_t) (atomic_load(&sr.fabric.shm->rail[rail].lid_serial) % 32 * SR_MAX_PROCS);
+}
+
 uint16_t sr_lid(unsigned slot)
 {
     return (uint16_t) (slot + 1);
@@ -56,8 +62,9 @@ int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_
         sr_gid(rail, address->slot, &gid);
         address->valid = slot < SR_MAX_PROCS && 0 == memcmp(&gid, &attr->grh.dgid, sizeof(gid));
     } else {
-        address->valid = 0 < attr->dlid && attr->dlid <= SR_MAX_PROCS;
-        address->slot = address->valid ? attr->dlid - 1u : 0;
+        uint16_t shift = sr_lid_shift(rail);
+        address->valid = shift < attr->dlid && attr->dlid <= shift + SR_MAX_PROCS;
+        address->slot = address->valid ? attr->dlid - shift - 1u : 0;
     }
     return 0;
 }
@@ -273,7 +280,7 @@ int sr_port_query(struct ibv_context *context, uint8_t port, struct ibv_port_att
     attr->port_cap_flags = is_ethernet() ? IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS : IBV_PORT_CM_SUP;
     attr->max_msg_sz = SR_MAX_MSG;
     attr->pkey_tbl_len = 1;
-    attr->lid = is_ethernet() ? 0 : sr_lid(sr.slot);
+    attr->lid = is_ethernet() ? 0 : (uint16_t) (sr_lid(sr.slot) + sr_lid_shift(rail));
     attr->sm_lid = is_ethernet() ? 0 : 0xbffe;
     attr->max_vl_num = 1;
     attr->subnet_timeout = 18;

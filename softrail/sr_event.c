@@ -207,6 +207,7 @@ static struct sr_acks *event_owner(struct ibv_async_event *event, uint32_t id, b
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
     case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
         if (fill) {

@@ -15,7 +15,7 @@ static const char *const fate_names[SR_FATES] = {
     [SR_FATE_NONE] = "none", [SR_FATE_LOSE] = "lose", [SR_FATE_UNACKED] = "unacked", [SR_FATE_DELAY] = "delay",
     [SR_FATE_SILENT] = "silent", [SR_FATE_CORRUPT] = "corrupt", [SR_FATE_ERROR] = "error",
     [SR_FATE_ENOMEM] = "enomem", [SR_FATE_RNR] = "rnr", [SR_FATE_LATE] = "late", [SR_FATE_FATAL] = "fatal", [SR_FATE_DOWN] = "down",
-    [SR_FATE_SWALLOW] = "swallow"
+    [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow"
 };
 
 static const struct { const char *name; uint32_t bits; } opcode_names[] = {

@@ -37,6 +37,7 @@ enum sr_fate {
     SR_FATE_LATE,       /* the sender ends in RETRY_EXC_ERR; the message arrives `time` later all the same */
     SR_FATE_FATAL,      /* the queue pair breaks: QP_FATAL, LOC_QP_OP_ERR, flush */
     SR_FATE_DOWN,       /* the rail goes down before the message, for everybody or one process */
+    SR_FATE_MIGRATED,   /* it arrives; the sender's queue pair reports PATH_MIG */
     SR_FATE_SWALLOW,    /* the sender gets a success; the peer never sees it (its HCA died between acknowledgement and completion) */
     SR_FATES
 };

@@ -104,6 +104,10 @@ static int apply(const struct sr_rule *rule, struct sr_qp *qp, struct sr_wqe *wq
         wqe->forced_status = IBV_WC_LOC_QP_OP_ERR;
         sr_event_send(sr.self, qp->shm->event_fifo, IBV_EVENT_QP_FATAL, qp->id);
         break;
+    case SR_FATE_MIGRATED:
+        wqe->fate = SR_FATE_NONE;
+        sr_event_send(sr.self, qp->shm->event_fifo, IBV_EVENT_PATH_MIG, qp->id);
+        break;
     case SR_FATE_LATE:
         if (carries_payload(wqe)) {
             make_ghost(qp, wqe, wqe->fate_time);

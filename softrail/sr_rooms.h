@@ -17,7 +17,8 @@ void sr_event_reset(void);
 
 /* ---- sr_device.c -------------------------------------------------------------------------------- */
 /* Address of (rail, slot), and back; link layer decides between LID and GID. */
-uint16_t sr_lid(unsigned slot);
+uint16_t sr_lid(unsigned slot); /* before any LID change */
+uint16_t sr_lid_shift(unsigned rail);
 void sr_gid(unsigned rail, unsigned slot, union ibv_gid *gid);
 int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_address *address);
 /* Does the context accept further work? EIO when the device is gone. */

@@ -47,6 +47,7 @@ struct sr_rail {
     alignas(64) _Atomic uint32_t down;  /* cable pulled for everybody */
     _Atomic uint32_t gone;              /* device gone */
     _Atomic uint32_t gid_serial;        /* raised by each GID change */
+    _Atomic uint32_t lid_serial;        /* raised by each LID change */
     uint32_t reserved;
     _Atomic uint64_t up_at;             /* ns: the plan plugs the cable in again; 0 = it does not */
     uint64_t guid;                      /* host order */

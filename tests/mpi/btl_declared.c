@@ -18,8 +18,9 @@ static int class_of(int code)
     return class;
 }
 
-/* One message each way. The code of the first call that failed; every byte of a message that came is checked. */
-static int exchange(int peer, unsigned round)
+/* One message each way. The code of the first call that failed; every byte of a message that came is checked, until one was
+ * lost: what arrives behind that may be the message of a receive that has failed. */
+static int exchange(int peer, unsigned round, bool whole)
 {
     static uint8_t out[MOST], in[MOST];
     int size = 1 + (int) (round * 37 % MOST), codes[2];
@@ -34,7 +35,7 @@ static int exchange(int peer, unsigned round)
         codes[1] = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
     }
     codes[0] = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-    if (MPI_SUCCESS == codes[0]) {
+    if (MPI_SUCCESS == codes[0] && whole) {
         CHECK(is_filled(in, (size_t) size, round * 2 + (unsigned) peer));
     }
     return MPI_SUCCESS != codes[0] ? codes[0] : codes[1];
@@ -48,13 +49,13 @@ int main(int argc, char **argv)
     start(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     while (MPI_SUCCESS == code && round < ROUNDS) {
-        code = exchange(1 - rank, round++);
+        code = exchange(1 - rank, round++, true);
     }
     CHECK(round < ROUNDS);
     CHECK(MPI_ERR_OTHER == class_of(code));
     double begin = MPI_Wtime();
     for (int i = 0; i < ATTEMPTS; ++i) {
-        CHECK(MPI_ERR_OTHER == class_of(exchange(1 - rank, round)));
+        CHECK(MPI_ERR_OTHER == class_of(exchange(1 - rank, round, false)));
     }
     CHECK(MPI_Wtime() - begin < 1);
     sleep(3); /* long enough for every timer of the bring-down */

@@ -26,7 +26,7 @@ logged() { [ "$(grep -cE -- "$2" "$TEST_TMP/log")" -ge "$1" ] || { show_log; fai
 
 # Each kind of bring-down message lost three times: timers repeat it, both ends come to rest. First byte: 0x30 DOWN, 0x31 DACK.
 # (A rail's way and another one are used for each copy.)
-cut='lose rail=sr1 op=send payload=0:41 nth=300'
+cut='lose rail=sr1 op=send op=write payload=0:41 nth=300'
 under "lose op=send payload=0:30 nth=1-4\n$cut" "$STREAM" -s 2 -m 1500
 verified "DOWN lost four times"
 logged 2 'rail 1 .*-> down on'
@@ -68,7 +68,7 @@ fabric=bfo-swallow-$$
     sleep 0.3
     "$SOFTRAIL" down --fabric $fabric sr1
 ) &
-printf 'swallow rail=sr1 op=send payload=0:41 nth=200\n' >"$TEST_TMP/plan"
+printf 'swallow rail=sr1 op=send op=write payload=0:41 nth=200\n' >"$TEST_TMP/plan"
 on_rails "-n 2 --name $fabric --plan $TEST_TMP/plan --retry-time=100ms" 2 "$BFO_BUILDDIR/tests/mpi/btl_declared"
 rc=$?
 wait

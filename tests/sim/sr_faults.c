@@ -67,6 +67,24 @@ static void unacknowledged_messages_arrive_exactly_once(void **state)
     pair_close(&p);
 }
 
+static void migrated_path_is_an_event_and_no_error(void **state)
+{
+    struct pair p;
+    struct ibv_async_event event;
+
+    pair_open(&p, rc);
+    softrail("fault migrated op=send nth=2");
+    send_one(&p, 1);
+    send_one(&p, 2);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    expect_wc(p.a.send_cq, 2, IBV_WC_SUCCESS);
+    assert_int_equal(0, ibv_get_async_event(p.context, &event));
+    assert_int_equal(IBV_EVENT_PATH_MIG, event.event_type);
+    assert_ptr_equal(p.a.qp, event.element.qp);
+    ibv_ack_async_event(&event);
+    pair_close(&p);
+}
+
 static void swallowed_message_is_a_success_for_its_sender_only(void **state)
 {
     struct pair p;
@@ -376,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lost_message_ends_in_retry_exceeded, no_rules),
         cmocka_unit_test_teardown(unacknowledged_messages_arrive_exactly_once, no_rules),
+        cmocka_unit_test_teardown(migrated_path_is_an_event_and_no_error, no_rules),
         cmocka_unit_test_teardown(swallowed_message_is_a_success_for_its_sender_only, no_rules),
         cmocka_unit_test_teardown(silent_and_delayed_messages_take_their_time, no_rules),
         cmocka_unit_test_teardown(one_payload_byte_is_inverted, no_rules),

@@ -160,7 +160,7 @@ static ofo_record_t record_example(void)
         port->lid = 12;
         port->mtu = 5;
         port->lanes = 1;
-        port->ud_qpn[0] = 77;
+        port->contact[0] = 77;
         port->qkey = 0x7fffffff;
         port->rate = 100000;
     }

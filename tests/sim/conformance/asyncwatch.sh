@@ -15,12 +15,12 @@ for i in $(seq 100); do
     sleep 0.1
 done
 export LD_PRELOAD=
-for command in "down sr1" "down sr1" "down sr0" "up sr0" "up sr1" "port-error sr1" "gid sr1" "down sr1 --process 0" \
+for command in "down sr1" "down sr1" "down sr0" "up sr0" "up sr1" "port-error sr1" "gid sr1" "lid sr1" "down sr1 --process 0" \
                "up sr1 --process 0" "gone sr1"; do
     "$SOFTRAIL" $command || exit 1
 done
 for i in $(seq 50); do
-    [ "$(grep -c event_type "$1/watch")" -ge 7 ] && break
+    [ "$(grep -c event_type "$1/watch")" -ge 8 ] && break
     sleep 0.1
 done
 kill $watch
@@ -28,7 +28,7 @@ SCRIPT
 export SOFTRAIL
 rails -n 2 -- bash "$TEST_TMP/script" "$TEST_TMP" || fail "a softrail command failed"
 sed -n 's/.*event_type \([^(]*\)(.*/\1/p' "$TEST_TMP/watch" | sed 's/ *$//' > "$TEST_TMP/events"
-for event in PORT_ERR PORT_ACTIVE PORT_ERR GID_CHANGE PORT_ERR PORT_ACTIVE DEVICE_FATAL; do
+for event in PORT_ERR PORT_ACTIVE PORT_ERR GID_CHANGE LID_CHANGE PORT_ERR PORT_ACTIVE DEVICE_FATAL; do
     echo "IBV_EVENT_$event"
 done > "$TEST_TMP/expected"
 diff "$TEST_TMP/expected" "$TEST_TMP/events" || fail "other events than expected: $(cat "$TEST_TMP/watch")"

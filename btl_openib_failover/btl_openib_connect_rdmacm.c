@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The connection manager rdmacm: queue pairs are joined by librdmacm, one connect per queue pair, and every other control
+ * message is the private data of a connect that the peer rejects. The kernel repeats what gets lost. In: events of the
+ * channel; out: the same messages to the machine of a rail as by datagrams. Context: service. See DESIGN.txt 6.2, 15.3.
+ */
+#include "btl_openib.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RESOLVE_MS = 2000,
+    PRIVATE_MAX = 56,     /* of a connect */
+    ADDRESS_PART = 40,    /* of REQ and REP: the queue pairs are the connection manager's own */
+    MESSAGES_MAX = 256,   /* on their way, of one port */
+    PARKED_MS = 10000     /* a connect nobody wanted is rejected */
+};
+
+/* One outgoing connect: for a queue pair of `qps`, or with a message. Context of its identifier. */
+typedef struct ofo_cm_call {
+    struct ofo_cm_call *next;
+    struct rdma_cm_id *id;
+    ofo_endpoint_t *ep;
+    ofo_qpset_t *qps; /* NULL: a message */
+    uint8_t index;    /* of the queue pair */
+    uint8_t length;
+    uint8_t data[PRIVATE_MAX];
+} call_t;
+
+/* An incoming connect for a queue pair, until all of its set are here and the machine has decided. */
+typedef struct ofo_cm_parked {
+    struct ofo_cm_parked *next;
+    struct rdma_cm_id *id;
+    ofo_ctl_t ctl; /* the REQ it brought */
+    uint64_t since;
+} parked_t;
+
+/* ---- addresses ---------------------------------------------------------------------------------- */
+
+static bool address_of(const uint8_t *gid, uint16_t port, struct sockaddr_storage *out)
+{
+    static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    struct sockaddr_in *v4 = (struct sockaddr_in *) out;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *) out;
+
+    memset(out, 0, sizeof(*out));
+    if (0 == memcmp(gid, v4_mapped, sizeof(v4_mapped))) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        memcpy(&v4->sin_addr, gid + 12, 4);
+        return true;
+    }
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    memcpy(&v6->sin6_addr, gid, 16);
+    return 0xfe != gid[0]; /* a link-local address needs its interface */
+}
+
+static int create(ofo_module_t *module)
+{
+    ofo_cm_t *cm = &module->cm;
+    struct sockaddr_storage own;
+
+    if (IBV_LINK_LAYER_ETHERNET != module->port_attr.link_layer
+        || !address_of(OFO.record.port[module->port_index].gid, 0, &own)) {
+        ofo_log(1, "%s: rdmacm needs an IP address as GID", module->name);
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
+    cm->channel = rdma_create_event_channel();
+    if (NULL == cm->channel || 0 != rdma_create_id(cm->channel, &cm->listener, NULL, RDMA_PS_TCP)
+        || 0 != rdma_bind_addr(cm->listener, (struct sockaddr *) &own) || 0 != rdma_listen(cm->listener, 128)) {
+        ofo_log(1, "%s: rdmacm: %s", module->name, strerror(errno));
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    fcntl(cm->channel->fd, F_SETFL, fcntl(cm->channel->fd, F_GETFL) | O_NONBLOCK);
+    module->contact = ntohs(rdma_get_src_port(cm->listener));
+    return OPAL_SUCCESS;
+}
+
+static int wait_fd(const ofo_module_t *module)
+{
+    return module->cm.channel->fd;
+}
+
+/* ---- outgoing ----------------------------------------------------------------------------------- */
+
+static void call_end(ofo_module_t *module, call_t *call)
+{
+    call_t **at = &module->cm.calls;
+
+    while (NULL != *at && *at != call) {
+        at = &(*at)->next;
+    }
+    if (NULL != *at) {
+        *at = call->next;
+        module->cm.messages -= NULL == call->qps;
+    }
+    if (NULL != call->id) {
+        rdma_destroy_id(call->id);
+    }
+    free(call);
+}
+
+/* Begins a connect; the events lead it on. NULL: it cannot be. */
+static call_t *call_begin(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index, const uint8_t *data, size_t length)
+{
+    ofo_module_t *module = ep->module;
+    struct sockaddr_storage own, peer;
+    call_t *call;
+
+    if ((NULL == qps && MESSAGES_MAX <= module->cm.messages) || PRIVATE_MAX < length
+        || !address_of(OFO.record.port[module->port_index].gid, 0, &own)
+        || !address_of(ep->remote.gid, (uint16_t) ep->remote_contact, &peer)) {
+        return NULL;
+    }
+    call = calloc(1, sizeof(*call));
+    if (NULL == call || 0 != rdma_create_id(module->cm.channel, &call->id, call, RDMA_PS_TCP)) {
+        free(call);
+        return NULL;
+    }
+    call->ep = ep;
+    call->qps = qps;
+    call->index = (uint8_t) index;
+    call->length = (uint8_t) length;
+    memcpy(call->data, data, length);
+    call->next = module->cm.calls;
+    module->cm.calls = call;
+    module->cm.messages += NULL == qps;
+    if (0 != rdma_resolve_addr(call->id, (struct sockaddr *) &own, (struct sockaddr *) &peer, RESOLVE_MS)) {
+        call_end(module, call);
+        return NULL;
+    }
+    return call;
+}
+
+static struct rdma_conn_param parameters(const ofo_module_t *module, const ofo_qpset_t *qps, unsigned index)
+{
+    unsigned reads = OFO.params.max_rd_atomic, most = (unsigned) module->device->attr.max_qp_rd_atom;
+    uint8_t depth = (uint8_t) (reads < most ? reads : most);
+
+    return (struct rdma_conn_param){
+        .responder_resources = depth,
+        .initiator_depth = depth,
+        .flow_control = 1,
+        .retry_count = (uint8_t) OFO.params.ib_retry_count,
+        .rnr_retry_count = (uint8_t) (NULL != qps && qps->qp[index].shared ? 7 : OFO.params.ib_rnr_retry),
+        .srq = NULL != qps && qps->qp[index].shared,
+        .qp_num = NULL != qps ? qps->qp[index].qp->qp_num : 0,
+    };
+}
+
+static int call_connect(call_t *call)
+{
+    struct rdma_conn_param param = parameters(call->ep->module, call->qps, call->index);
+
+    param.private_data = call->data;
+    param.private_data_len = call->length;
+    return rdma_connect(call->id, &param);
+}
+
+/* A connect for each queue pair that has none. */
+static void send_request(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
+{
+    ofo_qpset_t *qps = ep->building;
+    uint8_t bytes[OFO_CTL_MAX_SIZE];
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        ctl->qp_index = (uint8_t) i;
+        if (NULL == qps->qp[i].cm_id && 0 < ofo_ctl_pack(ctl, bytes, sizeof(bytes))) {
+            call_t *call = call_begin(ep, qps, i, bytes, ADDRESS_PART);
+            qps->qp[i].cm_id = NULL != call ? call->id : NULL;
+        }
+    }
+}
+
+static bool is_for(const parked_t *parked, const ofo_endpoint_t *ep, uint16_t gen)
+{
+    return parked->ctl.jobid == ep->peer->name.jobid && parked->ctl.vpid == ep->peer->name.vpid
+           && parked->ctl.rail == ep->rail && parked->ctl.gen == gen;
+}
+
+static void reject(parked_t *parked, const uint8_t *data, size_t length)
+{
+    rdma_reject(parked->id, data, (uint8_t) length);
+    rdma_destroy_id(parked->id);
+    free(parked);
+}
+
+/* Rejects what waits for this rail; with a message, or without one. */
+static void reject_parked(ofo_endpoint_t *ep, uint16_t gen, const uint8_t *data, size_t length)
+{
+    parked_t **at = &ep->module->cm.parked;
+
+    while (NULL != *at) {
+        parked_t *parked = *at;
+        if (is_for(parked, ep, gen)) {
+            *at = parked->next;
+            reject(parked, data, length);
+        } else {
+            at = &parked->next;
+        }
+    }
+}
+
+/* The queue pairs are joined already; each gets its answer once. */
+static void send_reply(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
+{
+    ofo_qpset_t *qps = ep->building;
+    uint8_t bytes[OFO_CTL_MAX_SIZE];
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        struct rdma_conn_param param = parameters(ep->module, qps, i);
+        ctl->qp_index = (uint8_t) i;
+        if (NULL == qps->qp[i].cm_id || qps->qp[i].cm_answered || 0 == ofo_ctl_pack(ctl, bytes, sizeof(bytes))) {
+            continue;
+        }
+        param.private_data = bytes;
+        param.private_data_len = ADDRESS_PART;
+        qps->qp[i].cm_answered = true;
+        if (0 != rdma_accept(qps->qp[i].cm_id, &param)) {
+            ofo_log(1, "%s: rdma_accept: %s", ep->module->name, strerror(errno));
+        }
+    }
+}
+
+static void cm_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
+{
+    uint8_t bytes[OFO_CTL_MAX_SIZE];
+    size_t length;
+
+    switch (ctl->type) {
+    case OFO_CTL_REQ:
+        send_request(ep, ctl);
+        break;
+    case OFO_CTL_REP:
+        send_reply(ep, ctl);
+        break;
+    case OFO_CTL_RTU:
+        break; /* the connection manager's own */
+    case OFO_CTL_REJ:
+        length = ofo_ctl_pack(ctl, bytes, sizeof(bytes));
+        reject_parked(ep, ctl->gen, bytes, length);
+        break;
+    default:
+        length = ofo_ctl_pack(ctl, bytes, sizeof(bytes));
+        if (0 == length || NULL == call_begin(ep, NULL, 0, bytes, length)) {
+            ++ep->module->count.ctl_dropped;
+            return;
+        }
+    }
+    ++ep->module->count.ctl_out;
+}
+
+/* ---- joining ------------------------------------------------------------------------------------ */
+
+static int join_one(ofo_qp_t *qp, bool shared)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+    int mask = 0;
+
+    if (0 != rdma_init_qp_attr(qp->cm_id, &attr, &mask)) {
+        return -1;
+    }
+    attr.min_rnr_timer = (uint8_t) OFO.params.ib_min_rnr_timer;
+    if (0 != ibv_modify_qp(qp->qp, &attr, mask)) {
+        return -1;
+    }
+    memset(&attr, 0, sizeof(attr));
+    attr.qp_state = IBV_QPS_RTS;
+    if (0 != rdma_init_qp_attr(qp->cm_id, &attr, &mask)) {
+        return -1;
+    }
+    attr.timeout = (uint8_t) OFO.params.ib_timeout;
+    attr.retry_cnt = (uint8_t) OFO.params.ib_retry_count;
+    attr.rnr_retry = (uint8_t) (shared ? 7 : OFO.params.ib_rnr_retry);
+    return ibv_modify_qp(qp->qp, &attr, mask);
+}
+
+static void cm_leave(ofo_qpset_t *qps)
+{
+    ofo_module_t *module = qps->ep->module;
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        ofo_qp_t *qp = &qps->qp[i];
+        if (NULL != qp->cm_id && qp->cm_passive) {
+            rdma_destroy_id(qp->cm_id);
+        } else if (NULL != qp->cm_id) {
+            call_end(module, qp->cm_id->context);
+        }
+        qp->cm_id = NULL;
+        qp->cm_passive = qp->cm_answered = qp->cm_done = false;
+    }
+}
+
+/* Takes the parked connects of this rail in the place of own ones. False: they are not all here. */
+static bool adopt_parked(ofo_qpset_t *qps)
+{
+    ofo_endpoint_t *ep = qps->ep;
+    unsigned found = 0;
+
+    cm_leave(qps);
+    for (parked_t **at = &ep->module->cm.parked; NULL != *at;) {
+        parked_t *parked = *at;
+        unsigned i = parked->ctl.qp_index;
+        if (is_for(parked, ep, qps->gen) && i < qps->nqp && NULL == qps->qp[i].cm_id) {
+            *at = parked->next;
+            qps->qp[i].cm_id = parked->id;
+            qps->qp[i].cm_answered = false;
+            qps->qp[i].cm_passive = true;
+            parked->id->context = qps;
+            free(parked);
+            ++found;
+        } else {
+            at = &parked->next;
+        }
+    }
+    return found == qps->nqp;
+}
+
+static int cm_join(ofo_qpset_t *qps, const ofo_ctl_t *remote)
+{
+    bool active = OFO_CTL_REP == remote->type;
+
+    if (!active && !adopt_parked(qps)) {
+        return -1;
+    }
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        ofo_qp_t *qp = &qps->qp[i];
+        if (NULL == qp->cm_id || 0 != join_one(qp, qp->shared) || (active && 0 != rdma_establish(qp->cm_id))) {
+            ofo_log(1, "%s: rail %u to %u does not connect by rdmacm: %s", qps->ep->module->name, qps->ep->rail,
+                    qps->ep->peer->name.vpid, strerror(errno));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- incoming ----------------------------------------------------------------------------------- */
+
+/* Reads private data: REQ and REP come without their list of queue pairs. */
+static bool read_message(ofo_module_t *module, const struct rdma_conn_param *param, ofo_ctl_t *ctl)
+{
+    uint8_t bytes[OFO_CTL_MAX_SIZE] = {0};
+    size_t length = param->private_data_len;
+
+    if (NULL == param->private_data || sizeof(bytes) < length) {
+        return false;
+    }
+    memcpy(bytes, param->private_data, length);
+    if (ADDRESS_PART <= length && (OFO_CTL_REQ == bytes[0] || OFO_CTL_REP == bytes[0])) {
+        memset(bytes + ADDRESS_PART, 0, sizeof(bytes) - ADDRESS_PART);
+        length = sizeof(bytes);
+    }
+    if (OFO_WIRE_OK != ofo_ctl_unpack(bytes, length, ctl) || ctl->dst_inc != OFO.record.incarnation) {
+        ++module->count.ctl_dropped;
+        return false;
+    }
+    ++module->count.ctl_in;
+    ofo_log(2, "%s: %s(%u) of rail %u from %u by rdmacm", module->name, ofo_ctl_name(ctl->type), ctl->gen, ctl->rail, ctl->vpid);
+    return true;
+}
+
+static bool same_request(const ofo_ctl_t *a, const ofo_ctl_t *b)
+{
+    return a->jobid == b->jobid && a->vpid == b->vpid && a->src_inc == b->src_inc && a->rail == b->rail && a->gen == b->gen;
+}
+
+/* One connect of a REQ. When all of its queue pairs are here the machine hears of it; what it does not want is rejected. */
+static void park(ofo_module_t *module, struct rdma_cm_id *id, const ofo_ctl_t *ctl)
+{
+    parked_t *parked = calloc(1, sizeof(*parked)), **at = &module->cm.parked;
+    unsigned count = 0;
+
+    if (NULL == parked) {
+        rdma_reject(id, NULL, 0);
+        rdma_destroy_id(id);
+        return;
+    }
+    while (NULL != *at) { /* a newer one takes the place of an older one; what waits too long goes */
+        parked_t *old = *at;
+        if ((same_request(&old->ctl, ctl) && old->ctl.qp_index == ctl->qp_index) || ofo_now_ms() - old->since > PARKED_MS) {
+            *at = old->next;
+            reject(old, NULL, 0);
+        } else {
+            count += same_request(&old->ctl, ctl);
+            at = &old->next;
+        }
+    }
+    *parked = (parked_t){.id = id, .ctl = *ctl, .since = ofo_now_ms(), .next = module->cm.parked};
+    module->cm.parked = parked;
+    if (count + 1 == ctl->nqp) {
+        ofo_ctl_dispatch(module, ctl);
+    }
+}
+
+/* What the machine did not take: copies, and requests of a peer that yields to ours. */
+static void cm_refuse(ofo_endpoint_t *ep, uint16_t gen)
+{
+    reject_parked(ep, gen, NULL, 0);
+}
+
+static void connect_request(ofo_module_t *module, struct rdma_cm_id *id, const struct rdma_conn_param *param)
+{
+    ofo_ctl_t ctl;
+    bool valid = read_message(module, param, &ctl);
+
+    if (valid && OFO_CTL_REQ == ctl.type) {
+        park(module, id, &ctl);
+        return;
+    }
+    rdma_reject(id, NULL, 0); /* a message: it has arrived */
+    rdma_destroy_id(id);
+    if (valid) {
+        ofo_ctl_dispatch(module, &ctl);
+    }
+}
+
+static bool all_done(ofo_qpset_t *qps, const struct rdma_cm_id *id)
+{
+    bool all = true;
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        qps->qp[i].cm_done |= id == qps->qp[i].cm_id;
+        all = all && qps->qp[i].cm_done;
+    }
+    return all;
+}
+
+/* The peer accepted one queue pair: with the last one its reply is complete. */
+static void connect_response(ofo_module_t *module, call_t *call, const struct rdma_conn_param *param)
+{
+    ofo_ctl_t ctl;
+
+    if (NULL != call->qps && read_message(module, param, &ctl) && OFO_CTL_REP == ctl.type && all_done(call->qps, call->id)) {
+        ofo_rail_message(call->ep, &ctl);
+    }
+}
+
+static void established(ofo_qpset_t *qps, const struct rdma_cm_id *id)
+{
+    if (all_done(qps, id)) {
+        ofo_ctl_t rtu = {.type = OFO_CTL_RTU, .rail = qps->ep->rail, .gen = qps->gen};
+        ofo_rail_message(qps->ep, &rtu);
+    }
+}
+
+/* A rejection without a message means that the peer's own request is on its way; T_conn bounds the wait. */
+static void rejected(ofo_module_t *module, call_t *call, const struct rdma_conn_param *param)
+{
+    ofo_ctl_t ctl;
+
+    if (NULL == call->qps) {
+        call_end(module, call); /* the message has arrived */
+    } else if (0 < param->private_data_len && OFO_CTL_REJ == *(const uint8_t *) param->private_data
+               && read_message(module, param, &ctl)) {
+        ofo_rail_message(call->ep, &ctl);
+    }
+}
+
+static void failed(ofo_module_t *module, call_t *call, const struct rdma_cm_event *event)
+{
+    ofo_log(1, "%s: rdmacm to %u: %s (%d)", module->name, call->ep->peer->name.vpid, rdma_event_str(event->event), event->status);
+    if (NULL == call->qps) {
+        call_end(module, call);
+    } else if (call->qps == call->ep->building) {
+        ofo_rail_event(call->ep, OFO_EV_LOCAL_ERROR, NULL);
+    }
+}
+
+/* Leads an outgoing connect on. */
+static void step(ofo_module_t *module, call_t *call, const struct rdma_cm_event *event)
+{
+    int rc = 0;
+
+    switch (event->event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+        rc = rdma_resolve_route(call->id, RESOLVE_MS);
+        break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        rc = call_connect(call);
+        break;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+    case RDMA_CM_EVENT_ESTABLISHED: /* iWARP */
+        connect_response(module, call, &event->param.conn);
+        break;
+    case RDMA_CM_EVENT_REJECTED:
+        rejected(module, call, &event->param.conn);
+        break;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+        failed(module, call, event);
+        break;
+    default:
+        break; /* the end of a connection: its queue pair tells */
+    }
+    if (0 != rc) {
+        failed(module, call, event);
+    }
+}
+
+static call_t *find_call(const ofo_module_t *module, const struct rdma_cm_id *id)
+{
+    call_t *call = module->cm.calls;
+
+    while (NULL != call && call->id != id) {
+        call = call->next;
+    }
+    return call;
+}
+
+/* The peer gave a connect up that nobody has answered yet. */
+static void drop_parked(ofo_module_t *module, const struct rdma_cm_id *id)
+{
+    for (parked_t **at = &module->cm.parked; NULL != *at; at = &(*at)->next) {
+        parked_t *parked = *at;
+        if (parked->id == id) {
+            *at = parked->next;
+            rdma_destroy_id(parked->id);
+            free(parked);
+            return;
+        }
+    }
+}
+
+/* A connect of the peer. Its context is the set it was adopted for. */
+static void step_passive(ofo_module_t *module, const struct rdma_cm_event *event)
+{
+    ofo_qpset_t *qps = event->id->context;
+
+    switch (event->event) {
+    case RDMA_CM_EVENT_ESTABLISHED:
+        if (NULL != qps) {
+            established(qps, event->id);
+        }
+        break;
+    case RDMA_CM_EVENT_REJECTED:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+        if (NULL == qps) {
+            drop_parked(module, event->id);
+        } else if (qps == qps->ep->building) {
+            ofo_log(1, "%s: rdmacm from %u: %s", module->name, qps->ep->peer->name.vpid, rdma_event_str(event->event));
+            ofo_rail_event(qps->ep, OFO_EV_LOCAL_ERROR, NULL);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* The event was acknowledged already, so that identifiers may be destroyed. */
+static void handle(ofo_module_t *module, const struct rdma_cm_event *event)
+{
+    call_t *call = find_call(module, event->id);
+
+    if (RDMA_CM_EVENT_CONNECT_REQUEST == event->event) {
+        connect_request(module, event->id, &event->param.conn);
+    } else if (NULL != call) {
+        step(module, call, event);
+    } else if (event->id != module->cm.listener) {
+        step_passive(module, event);
+    }
+}
+
+static void cm_receive(ofo_module_t *module)
+{
+    struct rdma_cm_event *event;
+
+    while (NULL != module->cm.channel && 0 == rdma_get_cm_event(module->cm.channel, &event)) {
+        struct rdma_cm_event copy = *event;
+        uint8_t data[256];
+        if (NULL != copy.param.conn.private_data) {
+            memcpy(data, copy.param.conn.private_data, copy.param.conn.private_data_len);
+            copy.param.conn.private_data = data;
+        }
+        rdma_ack_cm_event(event);
+        handle(module, &copy);
+    }
+}
+
+static void destroy(ofo_module_t *module)
+{
+    ofo_cm_t *cm = &module->cm;
+
+    while (NULL != cm->calls) {
+        call_end(module, cm->calls);
+    }
+    while (NULL != cm->parked) {
+        parked_t *parked = cm->parked;
+        cm->parked = parked->next;
+        reject(parked, NULL, 0);
+    }
+    if (NULL != cm->listener) {
+        rdma_destroy_id(cm->listener);
+    }
+    if (NULL != cm->channel) {
+        rdma_destroy_event_channel(cm->channel);
+    }
+    memset(cm, 0, sizeof(*cm));
+}
+
+const ofo_cpc_t ofo_cpc_rdmacm = {
+    .name = "rdmacm",
+    .type = OFO_CPC_RDMACM,
+    .create = create,
+    .destroy = destroy,
+    .fd = wait_fd,
+    .receive = cm_receive,
+    .send = cm_send,
+    .join = cm_join,
+    .leave = cm_leave,
+    .refuse = cm_refuse,
+};

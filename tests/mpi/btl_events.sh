@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Events and errors under a verified stream on two rails: each one costs what it names and nothing else. Events of a port,
+# of a device, of a queue pair; completions that speak of the rail and those that speak of the request.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1)
+MPI_TIMEOUT=40
+FABRIC=bfo-events-$$
+
+# The stream runs; then these commands of softrail, "/" between them. at_rest LAYER RANKS "COMMANDS": sets rc
+strike() {
+    local layer=$1 n=$2 command job
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --link-layer="$layer" --name $FABRIC --retry-time=200ms --report="$REPORT" -- \
+        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$STREAM" -s 2 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
+    job=$!
+    for _ in $(seq 300); do
+        grep -q 'messages verified' "$TEST_TMP/log" && break
+        sleep 0.05
+    done
+    IFS=/ read -ra commands <<<"$3"
+    for command in "${commands[@]}"; do
+        # shellcheck disable=SC2086
+        "$SOFTRAIL" $command --fabric $FABRIC || fail "softrail $command"
+        sleep 0.2
+    done
+    wait $job
+    rc=$?
+}
+verified() {
+    [ $rc = 0 ] && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: exit $rc"; }
+    note "$1: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+}
+logged() { grep -qE -- "$1" "$TEST_TMP/log" || { show_log; fail "not said: $1"; }; }
+# lost_rail RAIL CAUSE: that one and no other
+lost_rail() {
+    logged "^  rail: +$1 "
+    logged "^  cause: .*$2"
+    grep -E '^  rail: ' "$TEST_TMP/log" | grep -vqE "^  rail: +$1 " && { show_log; fail "another rail was lost"; }
+    return 0
+}
+lost_nothing() { grep '^A rail was lost' "$TEST_TMP/log" && fail "a rail was lost"; return 0; }
+
+strike ib 4 "down sr1"
+verified "PORT_ERR, four ranks"
+lost_rail 1 'the port is down'
+strike ib 2 "port-error sr1"
+verified "PORT_ERR of a port that goes on working"
+lost_rail 1 'the port is down'
+strike ib 2 "down sr1/up sr1"
+verified "PORT_ERR, PORT_ACTIVE"
+logged 'sr1:1: the port is back'
+strike eth 2 "gid sr1"
+verified "GID_CHANGE: the address of the port is gone"
+lost_rail 1 'the port has lost its address'
+strike ib 2 "gid sr1"
+verified "GID_CHANGE on InfiniBand, where LIDs count"
+lost_nothing
+logged 'sr1: GID table change'
+strike ib 2 "lid sr1"
+verified "LID_CHANGE"
+lost_rail 1 'the port has another address'
+strike ib 2 "gone sr1"
+verified "DEVICE_FATAL"
+lost_rail 1 'the device failed'
+
+# on_fault RULE: the fault happens within the stream
+on_fault() {
+    printf '%b\n' "$1" >"$TEST_TMP/plan"
+    shift
+    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=200ms" 2 "$@"
+    rc=$?
+}
+on_fault "fatal rail=sr1 op=send op=write nth=300" "$STREAM" -s 1
+verified "QP_FATAL"
+logged 'sr1: local work queue catastrophic error'
+lost_rail 1 ''
+on_fault "migrated rail=sr1 op=send op=write nth=300" "$STREAM" -s 1
+verified "PATH_MIG"
+logged 'sr1: .*[Mm]igra'
+lost_nothing
+
+# "Local operation error" of a dead port is the rail's fault; of a living one, and any protection error, the request's own: no
+# other rail would carry it.
+for try in 1 2 3 4 5; do # the event may be faster than the next message
+    on_fault "down rail=sr1 op=send op=write payload=0:41 nth=300\nerror rail=sr1 op=send op=write payload=0:41 status=local nth=300-" "$STREAM" -s 1 -m 1500
+    verified "LOC_QP_OP_ERR, port down, try $try"
+    grep -q "itself is bad" "$TEST_TMP/log" && fail "a dead port was taken for a bad request"
+    grep -B2 "status=local" "$REPORT" | grep -q '"done": [1-9]' && break
+done
+grep -B2 "status=local" "$REPORT" | grep -q '"done": [1-9]' || note "no message met the dead port in five tries"
+for status in local protection; do
+    on_fault "error rail=sr1 op=send op=write payload=0:41 status=$status nth=200" "$BFO_BUILDDIR/tests/mpi/btl_declared"
+    [ $rc = 0 ] && [ "$(grep -c 'declared after' "$TEST_TMP/log")" = 2 ] || { show_log; fail "status=$status: exit $rc"; }
+    logged 'the work request itself is bad'
+    note "status=$status, port up: the request is at fault"
+done
+exit 0
