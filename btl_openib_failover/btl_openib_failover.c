@@ -208,7 +208,8 @@ static void fail_endpoint(ofo_endpoint_t *ep)
         ep->qps->failed = true;
         ofo_tell_service(ep, OFO_MAIL_ERROR, ep->qps->gen, NULL, NULL);
     } else if (OFO_GATE_CLOSED == ep->gate) {
-        ep->dead_port = true;
+        ep->dead_port = true; /* no queue pairs: the fence the PML waits for is done as soon as it knows of the loss */
+        ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, (uint16_t) OFO_LOAD(ep->published), NULL, NULL);
     } else if (OFO_GATE_WAITING == ep->gate) {
         ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) OFO_LOAD(ep->published), NULL, NULL);
     }

@@ -74,7 +74,8 @@ static void rails_end(bfo_peer_t *peer)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        if (bfo_rail_take_down(peer, r) && NULL != rail->ext) {
+        (void) bfo_rail_take_down(peer, r);
+        if (NULL != rail->ext && rail->fenced < rail->gen) { /* also one that refused before the BTL had begun a fence */
             bfo_failover_fence_begins(peer, r, rail->gen);
             (void) rail->ext->fence(rail->btl, &peer->proc->super, rail->name, rail->gen);
         }

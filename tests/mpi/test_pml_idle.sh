@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The receiver's port of a rail that nobody has used yet goes down. That rail was never connected, so it has no fence
+# anybody could wait for: a message that is torn on another rail is restarted all the same.
+. "$BFO_SRCDIR/tests/lib.sh"
+use_components pml btl
+
+# torn RULE MPIRUN-ARGUMENTS...: four rails, number 3 is the idle one, RULE tears a message on rail 1
+torn() {
+    local rule=$1 fabric=bfo-idle-$$ go=$TEST_TMP/go log=$TEST_TMP/log job pid process
+    shift
+    rm -f "$go"
+    : >"$log"
+    echo "$rule" >"$TEST_TMP/plan"
+    timeout -k 5 30 "$SOFTRAIL" run -n 4 --plan "$TEST_TMP/plan" --name "$fabric" --retry-time=300ms -- "$MPIRUN" \
+        --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self "$@" \
+        "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" met >"$log" 2>&1 </dev/null &
+    job=$!
+    for _ in $(seq 200); do
+        [ "$(grep -c '^ready\|^receiver' "$log")" = 2 ] && break
+        sleep 0.1
+    done
+    pid=$(sed -n 's/^receiver //p' "$log")
+    process=$("$SOFTRAIL" status --fabric "$fabric" | sed -n "s/^process \([0-9]*\): pid $pid.*/\1/p")
+    "$SOFTRAIL" down --fabric "$fabric" 3 --process "$process" || { cat "$log"; fail "rail 3 could not be cut"; }
+    sleep 0.3
+    touch "$go"
+    wait $job
+    job=$?
+    [ $job = 0 ] || { cat "$log"; fail "$rule $*: the job ended with $job"; }
+    grep -q 'all right' "$log" || { cat "$log"; fail "$rule $*: no message arrived"; }
+    [ "$(grep -c '^A rail was lost:' "$log")" -ge 2 ] || { cat "$log"; fail "$rule $*: not two rails were lost"; }
+    note "$rule $*"
+}
+torn "lose rail=sr1 op=write nth=7" # behind the six that prove the rail
+torn "lose rail=sr1 op=send payload=0:46 nth=3" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
+exit 0
