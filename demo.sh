@@ -2,17 +2,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# ./demo.sh [SECONDS]   builds bfo and runs an MPI job of two ranks over two software rails (default 10 seconds).
+# ./demo.sh [SECONDS]             builds bfo, runs an MPI job of two ranks over two software rails (default 10 seconds, at
+#                                 least 4), and cuts one rail in mid-job. Draws what each rail carried: build/demo.svg.
+# ./demo.sh --compare [SECONDS]   then does the same to Open MPI's own ob1 and openib, to see what becomes of them.
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
+compare=
+if [ "${1:-}" = --compare ]; then
+    compare=yes
+    shift
+fi
 seconds=${1:-10}
 case $seconds in
-'' | *[!0-9]* | 0) echo "usage: ./demo.sh [SECONDS]   (a whole number, not '$seconds')" >&2; exit 2 ;;
+'' | *[!0-9]* | 0 | [1-3] | ?????*)
+    echo "usage: ./demo.sh [--compare] [SECONDS]   (a whole number from 4 to 9999, not '$seconds')" >&2
+    exit 2 ;;
 esac
 
 echo "== 1. packages"
-bash contrib/packages.sh build || exit $?
+bash contrib/packages.sh build perf || exit $?
 echo "== 2. build"
 bash contrib/build.sh build || exit 1
 . build/tests/env.sh
@@ -21,50 +30,112 @@ bash contrib/build.sh build || exit 1
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-export OMPI_MCA_mca_base_component_path=$top/build/pml_bfo/.libs:$top/build/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
+ours=$top/build/pml_bfo/.libs:$top/build/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
 softrail=build/softrail/softrail
 out=$(mktemp -d) || exit 1
 job=
 trap '[ -z "$job" ] || kill "$job" 2>/dev/null; rm -rf "$out"' EXIT
 
-# Bytes each rail has carried so far, one line a rail: NAME BYTES.
-rail_bytes() { $softrail status --fabric="demo-$$" 2>/dev/null | awk '$1 ~ /^sr[0-9]+$/ { printf "%s %.0f\n", $1, $5 + $7 }'; }
+# One line: time in seconds, then the bytes each rail has carried so far.
+sample() {
+    $softrail status --json --fabric="demo-$$" 2>/dev/null |
+        awk -F'[:,]' '/"tx_bytes"/ { bytes = bytes " " $2 + 0 } /"time_ns"/ { printf "%.3f%s\n", $2 / 1e9, bytes }'
+}
+# Two samples in, "sr0 123.4 MiB/s sr1 ..." out.
+rates() { awk '{ t[NR] = $1; a[NR] = $2; b[NR] = $3 } END { if (NR == 2 && t[1] > 0 && t[2] > t[1]) {
+    d = (t[2] - t[1]) * 1048576; printf "   sr0 %7.1f MiB/s   sr1 %7.1f MiB/s", (a[2] - a[1]) / d, (b[2] - b[1]) / d } }'; }
 
-echo "== 3. run: two ranks exchange a verified stream over two software rails"
-command="mpirun -np 2 --mca pml bfo --mca btl openib,self build/contrib/bfo_stream -s $seconds"
-echo "   softrail run -n 2 -- $command"
-$softrail run -n 2 --name "demo-$$" --report "$out/report.json" -- $command >"$out/log" 2>&1 </dev/null &
-job=$!
-shown=0
-before=
-while kill -0 $job 2>/dev/null; do
-    sleep 1
-    now=$(rail_bytes)
-    rates=$(join <(echo "$before") <(echo "$now") | awk '{ printf "   %s %7.1f MiB/s", $1, ($3 - $2) / 1048576 }')
-    before=$now
-    lines=$(wc -l <"$out/log")
-    while [ "$shown" -lt "$lines" ]; do
-        shown=$((shown + 1))
-        echo "$(sed -n "${shown}p" "$out/log")$([ "$shown" = "$lines" ] && echo "$rates")"
+# run_and_cut MPIRUN-ARGUMENTS...: the stream; rail sr1 is cut when two fifths of the time have passed. The job's output goes
+# to $out/log and, with the rates of the rails, to the screen; samples to $out/samples. Returns mpirun's status.
+run_and_cut() {
+    local shown=0 lines start=$SECONDS cut= before= now status
+    : >"$out/samples"
+    : >"$out/log"
+    : >"$out/cut"
+    timeout -k 5 $((seconds + 30)) $softrail run -n 2 --name "demo-$$" --retry-time=1s -- mpirun --oversubscribe -np 2 "$@" \
+        build/contrib/bfo_stream -s "$seconds" >"$out/log" 2>&1 </dev/null &
+    job=$!
+    while kill -0 $job 2>/dev/null; do
+        sleep 0.2
+        now=$(sample)
+        [ -z "$now" ] || echo "$now" >>"$out/samples"
+        [ -n "$before" ] || before=$now
+        if [ -z "$cut" ] && [ $((SECONDS - start)) -ge $((seconds * 2 / 5)) ]; then
+            cut=$(sample | cut -d' ' -f1)
+            echo "${cut:-0}" >"$out/cut"
+            echo "-- softrail down sr1: the second rail's cable is pulled, on both ends, in mid-message"
+            $softrail down --fabric="demo-$$" sr1 || echo "demo.sh: there was no job left to cut a rail of"
+        fi
+        lines=$(wc -l <"$out/log")
+        while [ "$shown" -lt "$lines" ]; do
+            shown=$((shown + 1))
+            echo "$(sed -n "${shown}p" "$out/log")$([ "$shown" = "$lines" ] && printf '%s\n%s\n' "$before" "$now" | rates)"
+            before=$now
+        done
     done
-done
-wait $job
+    wait $job
+    status=$?
+    job=
+    sed -n "$((shown + 1)),\$p" "$out/log"
+    return $status
+}
+
+draw() {
+    awk 'NR > 1 && $1 > t { d = ($1 - t) * 1048576; printf "%.3f %.3f %.3f\n", ($1 + t) / 2 - t0, ($2 - a) / d, ($3 - b) / d }
+         NR == 1 { t0 = $1 } { t = $1; a = $2; b = $3 }' "$out/samples" >build/demo.dat
+    local at
+    at=$(awk -v cut="$(cat "$out/cut")" 'NR == 1 { printf "%.2f", cut - $1 }' "$out/samples")
+    gnuplot <<END || { echo "demo.sh: gnuplot failed" >&2; return 1; }
+set terminal svg size 900,420 background rgb 'white'
+set output 'build/demo.svg'
+set title 'A rail is cut in mid-job: what each rail carried'
+set xlabel 'seconds'
+set ylabel 'MiB/s'
+set yrange [0:*]
+set key outside below
+set grid
+set arrow from $at, graph 0 to $at, graph 1 nohead lc rgb 'red' dt 2
+set label 'sr1 cut' at $at, graph 0.97 offset 0.5,0 tc rgb 'red'
+plot 'build/demo.dat' using 1:2 with lines lw 2 title 'rail sr0', '' using 1:3 with lines lw 2 title 'rail sr1', \
+     '' using 1:(\$2+\$3) with lines lw 1 dt 3 title 'both'
+END
+}
+
+echo "== 3. run: two ranks exchange a verified stream over two software rails; one is cut"
+echo "   softrail run -n 2 --retry-time=1s -- mpirun -np 2 --mca pml bfo --mca btl openib,self build/contrib/bfo_stream -s $seconds"
+export OMPI_MCA_mca_base_component_path=$ours
+run_and_cut --mca pml bfo --mca btl openib,self
 status=$?
-job=
-sed -n "$((shown + 1)),\$p" "$out/log"
-if [ "$status" != 0 ] || ! grep -q ' 0 wrong$' "$out/log"; then
-    echo "demo.sh: the job failed (status $status)" >&2
+if [ "$status" != 0 ] || ! grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$out/log" || ! grep -q '^A rail was lost:' "$out/log"; then
+    echo "demo.sh: the job did not survive as it should (status $status)" >&2
     exit 1
 fi
+draw || exit 1
 echo "== what it did"
-echo "Every byte of every message was checked by its receiver. What each rail carried:"
-awk -F'[:,]' '/"name"/ { gsub(/[ "]/, "", $2); name = $2 }
-              /"tx_bytes"/ { tx = $2 }
-              /"tx_messages"/ { printf "  %s  %8.1f MiB in %d work requests\n", name, tx / 1048576, $2 }' "$out/report.json"
+echo "Every byte of every message was checked by its receiver: $(grep ' 0 wrong$' "$out/log" | tail -n 1)"
+echo "The rail went in mid-job, the job went on. What each rail carried over time: build/demo.svg (numbers: build/demo.dat)"
+
+if [ -n "$compare" ]; then
+    echo "== 4. the same with Open MPI's own ob1 and openib over the same rails"
+    if [ ! -f "$BFO_OMPI_COMPONENTDIR/mca_btl_openib.so" ]; then
+        echo "demo.sh: this Open MPI has no openib BTL of its own ($BFO_OMPI_COMPONENTDIR): nothing to compare with" >&2
+        exit 1
+    fi
+    unset OMPI_MCA_mca_base_component_path
+    run_and_cut --mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1 --mca btl_openib_warn_no_device_params_found 0
+    status=$?
+    echo "== what became of it"
+    case $status in
+    0) echo "ob1 ended with success: was the rail in use? ($(tail -n 1 "$out/log"))"; exit 1 ;;
+    124) echo "ob1 hung; it was stopped $((seconds + 30)) seconds after its start" ;;
+    *) echo "ob1 ended with status $status after $(grep -c 'messages verified' "$out/log") seconds of traffic: the job is lost" ;;
+    esac
+fi
 cat <<END
 == what to try next
-  . build/tests/env.sh; export OMPI_MCA_mca_base_component_path=$OMPI_MCA_mca_base_component_path
+  . build/tests/env.sh; export OMPI_MCA_mca_base_component_path=$ours
   your own program:   $softrail run -n 2 -- mpirun -np 2 --mca pml bfo --mca btl openib,self PROGRAM
+  what others do:     ./demo.sh --compare
   without rails:      mpirun -np 2 --mca pml bfo --mca btl vader,self build/contrib/bfo_stream
   the rails alone:    $softrail run -n 2 -- ibv_devinfo        (package ibverbs-utils)
   all tests:          ./test.sh
