@@ -158,6 +158,7 @@ static void rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool to
         return;
     }
     bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
+    bfo_stat_mark_error();
     bfo_failover_fence_begins(peer, rail, peer->rails[rail].gen);
     bfo_tell_rail_lost(peer, rail, cause, told);
     if (0 == peer->send_mask || NULL == peer->rails[rail].ext) {
@@ -393,6 +394,9 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
     if (OPAL_ERR_FATAL != status && is_resendable(peer, header)
         && OMPI_SUCCESS == bfo_ctl_resend(peer, header, length)) {
         bfo_stat_add(BFO_STAT_RESENDS, 1);
+        if (BFO_MSG_MATCH == h->common.type) {
+            bfo_stat_mark_resumed();
+        }
         bfo_tell_resent(peer, bfo_hdr_name(h->common.type));
         return;
     }

@@ -118,7 +118,9 @@ static void send_act_resend_first(void *request, void *arg)
     bfo_tell_resent(req->lane->peer, bfo_hdr_name(req->rts_type));
     if (OMPI_SUCCESS != bfo_send_post_first_again(req)) {
         send_give_up(req, "a first fragment could not be sent again");
+        return;
     }
+    bfo_stat_mark_resumed();
 }
 
 static void send_act_count_first(void *request, void *arg)
@@ -191,7 +193,9 @@ static void send_act_restart(void *request, void *arg)
     bfo_stat_add(BFO_STAT_RESTARTS, 1);
     if (OMPI_SUCCESS != bfo_send_begin_again(req)) {
         send_give_up(req, "a message could not be started again");
+        return;
     }
+    bfo_stat_mark_resumed();
 }
 
 static void send_act_declare(void *request, void *arg)

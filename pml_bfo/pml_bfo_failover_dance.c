@@ -28,7 +28,7 @@ static void to_sender(const bfo_dance_hdr_t *h)
         bfo_stat_drop(BFO_STAT_STALE);
         return;
     }
-    bfo_send_get(req);
+    bfo_send_get_by_look(req);
     se = bfo_se_load(&req->m);
     if (bfo_name_id(name) == h->src_id && h->match.seq == req->match_seq) {
         if (BFO_MSG_RERR == h->match.type && bfo_se_is_epoch(se, h->epoch) && bfo_send_is_flowing(se)) {
@@ -72,7 +72,7 @@ static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
         answer_gone(from, h);
         return;
     }
-    bfo_recv_get(req);
+    bfo_recv_get_by_look(req);
     se = bfo_se_load(&req->m);
     if (bfo_name_id(name) != h->dst_id || !bfo_recv_state_is_open(bfo_se_state(se))) {
         answer_gone(from, h);
@@ -123,7 +123,7 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
         return;
     }
     req = bfo_container(name, bfo_recv_t, name);
-    bfo_recv_get(req);
+    bfo_recv_get_by_look(req);
     if (bfo_name_id(name) != restart.dst_id || req->src_id != h->rndv.src_id || req->match_seq != h->match.seq
         || req->length != h->rndv.msg_length
         || BFO_SE(BFO_RECV_WAITRTS, restart.epoch) != bfo_se_load(&req->m)

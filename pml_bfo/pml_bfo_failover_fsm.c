@@ -130,19 +130,21 @@ bfo_cell_t bfo_send_cell(uint32_t se, unsigned event) { return cell(&send_machin
 bfo_cell_t bfo_recv_cell(uint32_t se, unsigned event) { return cell(&recv_machine, se, event); }
 
 /* ---- walking ----------------------------------------------------------------------------------------- */
-/* One row. For a guard `se` is the word its facts were read under, and losing it is final; any other event that finds
+/* One row. For a guard `look` is the one its facts were read under, and losing it is final; any other event that finds
  * the word changed is looked up in the new one. A guard holds an event over its action: between the change of the word
  * and the last line of the action no other thread may see the new state with the old bits and nothing outstanding. */
-static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, uint32_t se, const bfo_fsm_ops_t *ops,
+static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_machine_t look, const bfo_fsm_ops_t *ops,
                        void *request, void *arg, bfo_cell_t *out)
 {
+    uint32_t se = look.se;
     bfo_cell_t c = cell(k, se, event);
 
-    while (c.listed && c.next != se && !bfo_se_move(m, se, c.next, ops->threads)) {
+    while (c.listed && c.next != se && !bfo_se_claim(m, look, c.next, ops->threads)) {
         if (BFO_KIND_GUARD == c.kind) {
             return BFO_STEP_LOST;
         }
-        se = bfo_se_load(m);
+        look = bfo_look_at(m);
+        se = look.se;
         c = cell(k, se, event);
     }
     *out = c;
@@ -160,17 +162,17 @@ static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, uin
 }
 
 /* A guard's row: true when the guards are to be tested again, false when the request is complete or another thread's. */
-static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, uint32_t se, unsigned done,
+static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_machine_t look, unsigned done,
                   const bfo_fsm_ops_t *ops, void *request)
 {
-    bfo_cell_t c = cell(k, se, event);
+    bfo_cell_t c = cell(k, look.se, event);
     bool held = ops->threads && done != bfo_se_state(c.next);
     bfo_step_t step;
 
     if (held) {
         bfo_events_up(m, true);
     }
-    step = fire(k, m, event, se, ops, request, NULL, &c);
+    step = fire(k, m, event, look, ops, request, NULL, &c);
     if (held) {
         /* who saw our hold has left the guards to us, also if we lost */
         return 0 == bfo_events_down(m, true);
@@ -185,7 +187,8 @@ void bfo_send_settle(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request)
     bool again = true;
 
     while (again) {
-        uint32_t se = bfo_se_load(m);
+        bfo_machine_t look = bfo_look_at(m);
+        uint32_t se = look.se;
         bfo_send_facts_t facts = {.resp = false};
         unsigned event;
 
@@ -195,7 +198,7 @@ void bfo_send_settle(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request)
         ops->facts(request, bfo_se_state(se), &facts);
         event = bfo_send_guard(se, bfo_events_load(m), &facts);
         again = BFO_SEV_NOTHING != event
-                && claim(&send_machine, m, event, se, BFO_SEND_DONE, &ops->fsm, request);
+                && claim(&send_machine, m, event, look, BFO_SEND_DONE, &ops->fsm, request);
     }
 }
 
@@ -204,7 +207,8 @@ void bfo_recv_settle(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request)
     bool again = true;
 
     while (again) {
-        uint32_t se = bfo_se_load(m);
+        bfo_machine_t look = bfo_look_at(m);
+        uint32_t se = look.se;
         bfo_recv_facts_t facts = {.fail = false};
         unsigned event;
 
@@ -214,7 +218,7 @@ void bfo_recv_settle(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request)
         ops->facts(request, bfo_se_state(se), &facts);
         event = bfo_recv_guard(se, bfo_events_load(m), &facts, ops->fsm.threads);
         again = BFO_REV_NOTHING != event
-                && claim(&recv_machine, m, event, se, BFO_RECV_DONE, &ops->fsm, request);
+                && claim(&recv_machine, m, event, look, BFO_RECV_DONE, &ops->fsm, request);
     }
 }
 
@@ -229,7 +233,7 @@ static void drop_completion(bfo_machine_t *m, const bfo_cell_t *c, bool threads)
 bfo_step_t bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg)
 {
     bfo_cell_t c;
-    bfo_step_t step = fire(&send_machine, m, event, bfo_se_load(m), &ops->fsm, request, arg, &c);
+    bfo_step_t step = fire(&send_machine, m, event, bfo_look_at(m), &ops->fsm, request, arg, &c);
 
     if (BFO_SEND_DONE != bfo_se_state(c.next)) {
         drop_completion(m, &c, ops->fsm.threads);
@@ -241,7 +245,7 @@ bfo_step_t bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t 
 bfo_step_t bfo_recv_step(bfo_machine_t *m, unsigned event, const bfo_recv_ops_t *ops, void *request, void *arg)
 {
     bfo_cell_t c;
-    bfo_step_t step = fire(&recv_machine, m, event, bfo_se_load(m), &ops->fsm, request, arg, &c);
+    bfo_step_t step = fire(&recv_machine, m, event, bfo_look_at(m), &ops->fsm, request, arg, &c);
 
     if (BFO_RECV_DONE != bfo_se_state(c.next)) {
         drop_completion(m, &c, ops->fsm.threads);

@@ -30,7 +30,7 @@ void bfo_failover_settle_all(bfo_peer_t *peer)
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
 
         if (bfo_send_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
-            bfo_send_get(req);
+            bfo_send_get_by_look(req);
             bfo_send_put(req);
         }
     }
@@ -39,7 +39,7 @@ void bfo_failover_settle_all(bfo_peer_t *peer)
 
         if (bfo_recv_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane
             && req->lane->peer == peer) {
-            bfo_recv_get(req);
+            bfo_recv_get_by_look(req);
             bfo_recv_put(req);
         }
     }
@@ -50,7 +50,7 @@ static void fail_all(const bfo_peer_t *peer)
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
 
-        bfo_send_get(req);
+        bfo_send_get_by_look(req);
         if (bfo_send_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
             bfo_send_fail(req, MPI_ERR_OTHER);
         }
@@ -59,7 +59,7 @@ static void fail_all(const bfo_peer_t *peer)
     for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
         bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
 
-        bfo_recv_get(req);
+        bfo_recv_get_by_look(req);
         if (bfo_recv_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane && req->lane->peer == peer) {
             bfo_recv_fail(req, MPI_ERR_OTHER);
         }

@@ -54,7 +54,13 @@ enum bfo_recv_action {
 
 /* Part of every request. A request object is zero when first made; `events` is never stored again, it balances. */
 typedef struct {
-    uint32_t se;      /* state and epoch; written by bfo_se_move() only. Threads: compare-and-swap */
+    union {
+        struct {
+            uint32_t se;    /* state and epoch; written by bfo_se_move() and bfo_se_claim() only. Threads: compare-and-swap */
+            uint32_t looks; /* threads: changes with every move and every bfo_look(), so that no older look claims anything */
+        };
+        uint64_t word;
+    };
     int32_t events;   /* descriptors posted and items listed whose callback or discard has not run. Threads: atomic */
 } bfo_machine_t;
 
@@ -81,14 +87,53 @@ static inline bool bfo_recv_state_is_open(unsigned state) { return BFO_RECV_NONE
 static inline bool bfo_send_may_stream(uint32_t se, uint16_t epoch) { return BFO_SE(BFO_SEND_STREAM, epoch) == se; }
 static inline bool bfo_recv_may_respond(uint32_t se, uint16_t epoch) { return BFO_SE(BFO_RECV_ACTIVE, epoch) == se; }
 
-/* The only writer of `se`. With threads it claims: false if another thread changed the word first. */
-static inline bool bfo_se_move(bfo_machine_t *m, uint32_t from, uint32_t to, bool threads)
+/* One look at a machine, to claim by it. */
+static inline bfo_machine_t bfo_look_at(const bfo_machine_t *m)
 {
+    return (bfo_machine_t){.word = __atomic_load_n(&m->word, __ATOMIC_SEQ_CST)};
+}
+
+/* The writers of `se`. With threads a claim fails if anything happened since the look: the request may have been completed
+ * and taken again in between, and be in the same state and epoch. */
+static inline bool bfo_se_claim(bfo_machine_t *m, bfo_machine_t look, uint32_t to, bool threads)
+{
+    bfo_machine_t next = {.word = look.word};
+
     if (!threads) {
         m->se = to;
         return true;
     }
-    return __atomic_compare_exchange_n(&m->se, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    next.se = to;
+    ++next.looks;
+    return __atomic_compare_exchange_n(&m->word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* For who holds an event. False if another thread changed state or epoch first. */
+static inline bool bfo_se_move(bfo_machine_t *m, uint32_t from, uint32_t to, bool threads)
+{
+    bfo_machine_t look = bfo_look_at(m);
+
+    while (from == look.se || !threads) {
+        if (bfo_se_claim(m, look, to, threads)) {
+            return true;
+        }
+        look = bfo_look_at(m);
+    }
+    return false;
+}
+
+/* Who raised `events` of a request by a mere look at it, and not as the owner of one of its descriptors or items, does this
+ * next, before it looks whether the request is the one it means: a completion that had found `events` at 0 before fails now. */
+static inline void bfo_look(bfo_machine_t *m, bool threads)
+{
+    bfo_machine_t look, next;
+
+    do {
+        look = bfo_look_at(m);
+        next.word = look.word;
+        ++next.looks;
+    } while (threads
+             && !__atomic_compare_exchange_n(&m->word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
 
 /* ---- the event counter: raised before the post or insertion, released by a completion ----------------- */

@@ -92,6 +92,12 @@ static inline void bfo_recv_get(bfo_recv_t *req)
 {
     (void) bfo_add32(&req->m.events, 1);
 }
+/* For who merely looks at the request, knowing its address or its identifier (see bfo_look()). */
+static inline void bfo_recv_get_by_look(bfo_recv_t *req)
+{
+    bfo_recv_get(req);
+    bfo_look(&req->m, opal_uses_threads);
+}
 static inline void bfo_recv_put(bfo_recv_t *req)
 {
     if (0 == bfo_add32(&req->m.events, -1)) {

@@ -138,15 +138,15 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
 /* `events` is read before and behind the facts, as in the engine: who holds an event then tests them when it lets go. */
 void bfo_recv_check(bfo_recv_t *req)
 {
-    const uint32_t se = bfo_se_load(&req->m);
-    const uint32_t state = bfo_se_state(se);
+    const bfo_machine_t look = bfo_look_at(&req->m);
+    const uint32_t state = bfo_se_state(look.se);
 
     if (bfo_is_held(&req->m.events)) {
         return;
     }
     if (bfo_likely(BFO_RECV_ACTIVE == state)) {
         if (req->bytes >= req->length && !bfo_is_held(&req->m.events)
-            && bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DONE, 0), opal_uses_threads)) {
+            && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), opal_uses_threads)) {
             bfo_recv_complete(req, req->error);
         }
     } else if (bfo_recv_state_is_open(state) && BFO_RECV_UNMATCHED != state) {

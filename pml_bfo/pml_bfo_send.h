@@ -53,6 +53,12 @@ static inline void bfo_send_get(bfo_send_t *req)
 {
     (void) bfo_add32(&req->m.events, 1);
 }
+/* For who merely looks at the request, knowing its address or its identifier (see bfo_look()). */
+static inline void bfo_send_get_by_look(bfo_send_t *req)
+{
+    bfo_send_get(req);
+    bfo_look(&req->m, opal_uses_threads);
+}
 static inline void bfo_send_put(bfo_send_t *req)
 {
     if (0 == bfo_add32(&req->m.events, -1)) {

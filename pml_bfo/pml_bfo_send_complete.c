@@ -94,13 +94,13 @@ void bfo_send_complete(bfo_send_t *req)
 /* `events` is read before and behind the facts, as in the engine: who holds an event then tests them when it lets go. */
 void bfo_send_check(bfo_send_t *req)
 {
-    const uint32_t se = bfo_se_load(&req->m);
+    const bfo_machine_t look = bfo_look_at(&req->m);
     bool may_end;
 
     if (bfo_is_held(&req->m.events)) {
         return;
     }
-    switch (bfo_se_state(se)) {
+    switch (bfo_se_state(look.se)) {
     case BFO_SEND_EAGER:
         may_end = req->rts_done;
         break;
@@ -117,7 +117,7 @@ void bfo_send_check(bfo_send_t *req)
         return;
     }
     if (may_end && !bfo_is_held(&req->m.events)
-        && bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
+        && bfo_se_claim(&req->m, look, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
         bfo_send_complete(req);
     }
 }

@@ -9,6 +9,8 @@
 
 #include "opal/mca/base/mca_base_pvar.h"
 
+#include <time.h>
+
 uint64_t bfo_stats[BFO_STAT_COUNT];
 
 static const struct {
@@ -34,7 +36,30 @@ static const struct {
     [BFO_STAT_RESTARTS] = {"restarts", "messages restarted after an error"},
     [BFO_STAT_RAILS_LOST] = {"rails_lost", "rails taken out of use after an error"},
     [BFO_STAT_PEERS_LOST] = {"peers_lost", "peers declared unreachable"},
+    [BFO_STAT_ERROR_AT] = {"error_at", "monotonic clock in ns at the first error of the rail that was lost last"},
+    [BFO_STAT_RESUMED_AT] = {"resumed_at", "the same when the first message it interrupted went on by another rail"},
 };
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
+void bfo_stat_mark_error(void)
+{
+    bfo_stats[BFO_STAT_ERROR_AT] = now_ns();
+    bfo_stats[BFO_STAT_RESUMED_AT] = 0;
+}
+
+void bfo_stat_mark_resumed(void)
+{
+    if (0 == bfo_stats[BFO_STAT_RESUMED_AT]) {
+        bfo_stats[BFO_STAT_RESUMED_AT] = now_ns();
+    }
+}
 
 const char *bfo_stat_name(bfo_stat_t s)
 {

@@ -29,6 +29,8 @@ typedef enum {
     BFO_STAT_RESTARTS,
     BFO_STAT_RAILS_LOST,
     BFO_STAT_PEERS_LOST,
+    BFO_STAT_ERROR_AT,       /* ns of the monotonic clock: first error of the rail lost last */
+    BFO_STAT_RESUMED_AT,     /* then: first byte of an interrupted message on another rail */
     BFO_STAT_COUNT
 } bfo_stat_t;
 
@@ -41,6 +43,9 @@ static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)
 }
 /* Counts a message dropped; told at pml_bfo_verbose 3. */
 void bfo_stat_drop(bfo_stat_t why) __attribute__((noinline, cold));
+/* A rail is lost now; an interrupted message goes on now: the first one after a loss counts. */
+void bfo_stat_mark_error(void) __attribute__((noinline, cold));
+void bfo_stat_mark_resumed(void) __attribute__((noinline, cold));
 /* Name of a counter, as MPI_T has it without the prefix. */
 const char *bfo_stat_name(bfo_stat_t s);
 

@@ -252,7 +252,7 @@ void bfo_tell_counters(void)
     if (!bfo_params.counters) {
         return;
     }
-    for (int i = 0; i < BFO_STAT_COUNT && at < sizeof(text); ++i) {
+    for (int i = 0; i < BFO_STAT_ERROR_AT && at < sizeof(text); ++i) {
         if (0 != bfo_stats[i]) {
             at += (size_t) snprintf(text + at, sizeof(text) - at, "%s %s %llu", 0 == at ? "" : ",", bfo_stat_name(i),
                                     (unsigned long long) bfo_stats[i]);

@@ -12,7 +12,7 @@
 /* ---- flows without errors ------------------------------------------------------------------------------ */
 static void send_frag_flow_completes_once_with_the_last_byte(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     s(&r, BFO_SEV_START, 0);
@@ -53,7 +53,7 @@ static void send_put_flow_waits_for_every_write(void **unused)
 
 static void send_get_flow_completes_from_rts(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     s(&r, BFO_SEV_START, 0);
@@ -66,7 +66,7 @@ static void send_get_flow_completes_from_rts(void **unused)
 
 static void recv_flows_complete_when_bytes_and_events_are_in(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     v(&r, BFO_REV_POST, 0);
@@ -90,7 +90,7 @@ static void recv_flows_complete_when_bytes_and_events_are_in(void **unused)
 
 static void match_is_resent_until_one_copy_succeeds(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     s(&r, BFO_SEV_START_EAGER, 0);
@@ -106,7 +106,7 @@ static void match_is_resent_until_one_copy_succeeds(void **unused)
 /* ---- errors, one fragment at a time --------------------------------------------------------------------- */
 static void rts_unanswered_is_resent_and_answered_is_not(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     s(&r, BFO_SEV_START, 0);
@@ -138,7 +138,7 @@ static void sender_to_notified(request_t *r, int n)
 
 static void frag_lost_drains_then_notifies_then_restarts(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     sender_to_notified(&r, 5);
@@ -158,7 +158,7 @@ static void frag_lost_drains_then_notifies_then_restarts(void **unused)
 
 static void nack_completes_the_sender_only_when_notify_is_back(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     sender_to_notified(&r, 2);
@@ -176,7 +176,7 @@ static void put_on_a_dead_rail_and_rerr_lead_to_notify(void **unused)
 
     (void) unused;
     for (int i = 0; i < 2; i++) {
-        request_t r = {.m = {0, 0}};
+        request_t r = {.m = {.se = 0}};
 
         s(&r, BFO_SEV_START, 0);
         s(&r, BFO_SEV_RTS_OK, 0);
@@ -188,7 +188,7 @@ static void put_on_a_dead_rail_and_rerr_lead_to_notify(void **unused)
 
 static void recv_response_lost_sends_rerr_and_still_counts_data(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     v(&r, BFO_REV_POST, 0);
@@ -208,7 +208,7 @@ static void recv_response_lost_sends_rerr_and_still_counts_data(void **unused)
 
 static void recv_restart_waits_for_fences_then_grants_once(void **unused)
 {
-    request_t r = {.m = {0, 0}};
+    request_t r = {.m = {.se = 0}};
 
     (void) unused;
     v(&r, BFO_REV_POST, 0);
@@ -255,7 +255,7 @@ static void recv_complete_message_answers_notify_with_nack(void **unused)
 
 static void poison_ends_in_failure_on_both_sides(void **unused)
 {
-    request_t tx = {.send = {.resp = true}}, rx = {.m = {0, 0}};
+    request_t tx = {.send = {.resp = true}}, rx = {.m = {.se = 0}};
 
     (void) unused;
     s(&tx, BFO_SEV_START, 0);
@@ -279,7 +279,7 @@ static void declared_requests_drain_and_wait_for_the_fences(void **unused)
 {
     (void) unused;
     for (unsigned state = BFO_SEND_EAGER; state <= BFO_SEND_DEAD; state++) {
-        request_t r = {.m = {BFO_SE(state, 3), 2}};
+        request_t r = {.m = {.se = BFO_SE(state, 3), .events = 2}};
 
         s(&r, BFO_SEV_PEER_DECLARED, 0);
         send_is(&r, BFO_SEND_DEAD, 3, BFO_SACT_die);
@@ -292,7 +292,7 @@ static void declared_requests_drain_and_wait_for_the_fences(void **unused)
         assert_int_equal(0, r.rejected);
     }
     for (unsigned state = BFO_RECV_UNMATCHED; state <= BFO_RECV_DEAD; state++) {
-        request_t r = {.m = {BFO_SE(state, 3), 1}, .recv = {.peer_fenced = true}};
+        request_t r = {.m = {.se = BFO_SE(state, 3), .events = 1}, .recv = {.peer_fenced = true}};
 
         v(&r, BFO_REV_PEER_DECLARED, 0);
         recv_is(&r, BFO_RECV_DEAD, 3, BFO_RACT_die);
@@ -392,7 +392,7 @@ static void *complete_one_in_error(void *arg)
 
 static void threads_that_drain_together_notify_exactly_once(void **unused)
 {
-    shared_t sh = {.m = {0, 0}};
+    shared_t sh = {.m = {.se = 0}};
     pthread_t threads[WORKERS];
 
     (void) unused;
@@ -401,7 +401,7 @@ static void threads_that_drain_together_notify_exactly_once(void **unused)
         assert_int_equal(0, pthread_create(&threads[i], NULL, complete_one_in_error, &sh));
     }
     for (int i = 0; i < ROUNDS; i++) {
-        sh.m = (bfo_machine_t) {BFO_SE(BFO_SEND_STREAM, 5), WORKERS};
+        sh.m = (bfo_machine_t) {.se = BFO_SE(BFO_SEND_STREAM, 5), .events = WORKERS};
         sh.notified = 0;
         (void) pthread_barrier_wait(&sh.gate);
         (void) pthread_barrier_wait(&sh.gate);
@@ -414,6 +414,35 @@ static void threads_that_drain_together_notify_exactly_once(void **unused)
     }
     assert_int_equal(0, sh.rejected);
     (void) pthread_barrier_destroy(&sh.gate);
+}
+
+/* Another thread looked at the request, was delayed, and wants to claim; meanwhile the request was completed and taken again,
+ * and is in the same state and epoch. */
+static void request_taken_again_is_not_claimed_by_an_older_look(void **state)
+{
+    bfo_machine_t m = {.se = BFO_SE(BFO_SEND_STREAM, 0)};
+    const bfo_machine_t older = bfo_look_at(&m);
+
+    assert_true(bfo_se_move(&m, BFO_SE(BFO_SEND_STREAM, 0), BFO_SE(BFO_SEND_DONE, 0), true));
+    m.se = BFO_SE(BFO_SEND_RTS, 0);
+    assert_true(bfo_se_move(&m, BFO_SE(BFO_SEND_RTS, 0), BFO_SE(BFO_SEND_STREAM, 0), true));
+    assert_int_equal(older.se, m.se);
+    assert_false(bfo_se_claim(&m, older, BFO_SE(BFO_SEND_DONE, 0), true));
+    assert_int_equal(BFO_SE(BFO_SEND_STREAM, 0), m.se);
+}
+
+/* A completion saw no events; then somebody raised them to look at the request: it must not be completed under his eyes. */
+static void completion_fails_once_somebody_looks(void **state)
+{
+    bfo_machine_t m = {.se = BFO_SE(BFO_SEND_STREAM, 7)};
+    const bfo_machine_t completion = bfo_look_at(&m);
+
+    assert_int_equal(0, bfo_events_load(&m));
+    bfo_events_up(&m, true);
+    bfo_look(&m, true);
+    assert_false(bfo_se_claim(&m, completion, BFO_SE(BFO_SEND_DONE, 0), true));
+    assert_true(bfo_se_move(&m, BFO_SE(BFO_SEND_STREAM, 7), BFO_SE(BFO_SEND_ERRD, 7), true));
+    assert_int_equal(1, bfo_events_load(&m));
 }
 
 int main(void)
@@ -435,6 +464,8 @@ int main(void)
         cmocka_unit_test(declared_requests_drain_and_wait_for_the_fences),
         cmocka_unit_test(restarts_use_every_epoch_then_declare_the_peer),
         cmocka_unit_test(threads_that_drain_together_notify_exactly_once),
+        cmocka_unit_test(request_taken_again_is_not_claimed_by_an_older_look),
+        cmocka_unit_test(completion_fails_once_somebody_looks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

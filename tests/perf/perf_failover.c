@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Two ranks exchange messages of one size, both ways at a time, until a rail was lost and a little longer, or for the
+ * rounds given; every message is checked. Each rank prints how long the exchange took that was under way when the
+ * rail was lost, the median one, and what the PML says about the time of the failover itself. perf_failover BYTES SECONDS [ROUNDS]. DESIGN.txt section 14.10.
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WINDOW = 4, KEPT = 1000000 };
+
+static int rank, bytes;
+static char *out[WINDOW], *in[WINDOW];
+static double *took;
+static uint64_t *began; /* monotonic clock, ns */
+
+void perf_failover_loop(int rounds);
+
+static void die(const char *what)
+{
+    fprintf(stderr, "perf_failover: rank %d: %s\n", rank, what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void exchange(int round)
+{
+    MPI_Request r[2 * WINDOW];
+
+    for (int i = 0; i < WINDOW; ++i) {
+        MPI_Irecv(in[i], bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD, &r[i]);
+    }
+    for (int i = 0; i < WINDOW; ++i) {
+        out[i][0] = out[i][bytes - 1] = (char) (round + i);
+        MPI_Isend(out[i], bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD, &r[WINDOW + i]);
+    }
+    MPI_Waitall(2 * WINDOW, r, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < WINDOW; ++i) {
+        if (in[i][0] != (char) (round + i) || in[i][bytes - 1] != in[i][0]) {
+            die("wrong data");
+        }
+    }
+}
+
+/* For callgrind: one message there and one back, received as posted. */
+__attribute__((noinline)) void perf_failover_loop(int rounds)
+{
+    MPI_Request r;
+
+    for (int i = 0; i < rounds; ++i) {
+        MPI_Irecv(in[0], bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD, &r);
+        MPI_Send(out[0], bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *) a, y = *(const double *) b;
+
+    return x < y ? -1 : x > y;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
+/* How long the exchange took that was under way at `ns`, in seconds. */
+static double took_at(int rounds, uint64_t ns)
+{
+    for (int i = 0; 0 != ns && i < rounds; ++i) {
+        if (began[i] + (uint64_t) (took[i] * 1e9) >= ns) {
+            return took[i];
+        }
+    }
+    return 0;
+}
+
+/* Exchanges for so many seconds. Returns how many. */
+static int run(double seconds)
+{
+    const double begin = MPI_Wtime();
+    int round = 0, more = 1;
+
+    while (more) {
+        began[round] = now_ns();
+        exchange(round);
+        took[round] = (double) (now_ns() - began[round]) / 1e9;
+        ++round;
+        more = MPI_Wtime() - begin < seconds && round < KEPT;
+        if (0 == round % 16) {
+            MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        } else {
+            more = 1;
+        }
+    }
+    return round;
+}
+
+static void prepare(char **argv)
+{
+    bytes = atoi(argv[1]);
+    took = calloc(KEPT + 16, sizeof(*took));
+    began = calloc(KEPT + 16, sizeof(*began));
+    for (int i = 0; i < WINDOW; ++i) {
+        out[i] = calloc(1, (size_t) bytes + 1);
+        in[i] = calloc(1, (size_t) bytes + 1);
+        if (NULL == out[i] || NULL == in[i] || NULL == took || NULL == began) {
+            die("no memory");
+        }
+    }
+}
+
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle error_at, resumed_at;
+
+static MPI_T_pvar_handle find(const char *name)
+{
+    MPI_T_pvar_handle handle;
+    int index, count;
+
+    if (MPI_SUCCESS != MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index)
+        || MPI_SUCCESS != MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count)) {
+        die("the PML has no such performance variable: not bfo");
+    }
+    return handle;
+}
+
+static void find_variables(void)
+{
+    int provided;
+
+    if (MPI_SUCCESS != MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) || MPI_SUCCESS != MPI_T_pvar_session_create(&session)) {
+        die("no MPI_T");
+    }
+    error_at = find("pml_bfo_error_at");
+    resumed_at = find("pml_bfo_resumed_at");
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long long error = 0, resumed = 0;
+    double felt;
+    int rounds;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (3 > argc || 1 > atoi(argv[1])) {
+        die("usage: perf_failover BYTES SECONDS [ROUNDS]");
+    }
+    prepare(argv);
+    if (4 == argc) {
+        exchange(0);
+        perf_failover_loop(atoi(argv[3]));
+        MPI_Finalize();
+        return 0;
+    }
+    find_variables();
+    rounds = run(atof(argv[2]));
+    MPI_T_pvar_read(session, error_at, &error);
+    MPI_T_pvar_read(session, resumed_at, &resumed);
+    felt = took_at(rounds, error);
+    qsort(took, (size_t) rounds, sizeof(*took), by_value);
+    printf("rank %d rounds %d median_us %.1f felt_ms %.3f error_at %llu resumed_at %llu\n", rank, rounds,
+           took[rounds / 2] * 1e6, felt * 1e3, error, resumed);
+    MPI_Finalize();
+    return 0;
+}
