@@ -90,7 +90,6 @@ static void own_make(void)
         p->guid[7] = (uint8_t) (i + 1);
         p->mtu = 5;
         p->lanes = (uint8_t) (1 + i % 2);
-        p->ud_qpn[0] = p->ud_qpn[1] = 100;
         p->rate = 1000;
     }
 }
