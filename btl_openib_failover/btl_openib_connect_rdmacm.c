@@ -283,9 +283,10 @@ static int join_one(ofo_qp_t *qp, bool shared)
     return ibv_modify_qp(qp->qp, &attr, mask);
 }
 
+/* Also behind the end of the peers: `ep` is not looked at. */
 static void cm_leave(ofo_qpset_t *qps)
 {
-    ofo_module_t *module = qps->ep->module;
+    ofo_module_t *module = qps->module;
 
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];

@@ -245,7 +245,7 @@ static void module_dump(mca_btl_base_module_t *btl, ofo_endpoint_t *only, int ve
 
 /* ---- beginning and end -------------------------------------------------------------------------- */
 
-/* Letters may hold sets too. */
+/* Letters may hold sets too. Before what the queue pairs use. */
 static void free_sets(ofo_module_t *module)
 {
     while (NULL != module->graveyard) {
@@ -261,8 +261,6 @@ static void free_sets(ofo_module_t *module)
 void ofo_module_destroy(ofo_module_t *module)
 {
     ofo_service_stop(module);
-    ofo_mailbox_free(&module->inbox); /* queue pairs are in some letters: before what they use */
-    ofo_mailbox_free(&module->service_inbox);
     free_sets(module);
     OFO.cpc->destroy(module);
     ofo_srqs_destroy(module);
