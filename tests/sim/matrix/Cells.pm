@@ -31,8 +31,8 @@ my @downs = map { "lose rail=sr$_ op=send payload=8:01 nth=" . (4 + 6 * $_) } 0 
 our @kinds = (
     { name => 'MATCH', match => first(1), proto => ['eager'], mode => ['persistent'] },
     { name => 'SENDI', match => first(1), proto => ['eager'], mode => [qw(standard blocking buffered ready)] },
-    { name => 'COALESCED', missing => 'the BTL does not coalesce messages' },
-    { name => 'EAGER_RDMA', missing => 'the BTL has no eager RDMA' },
+    { name => 'COALESCED', match => 'op=send payload=0:22', proto => ['crowd'] },
+    { name => 'EAGER_RDMA', match => first(1) =~ s{op=send}{op=write}r, proto => ['ring'] },
     { name => 'RNDV', match => first(2), proto => [qw(copy put)] },
     { name => 'RGET', match => first(3), proto => ['get'] },
     { name => 'ACK', match => pml(4), proto => ['copy'] },
@@ -64,7 +64,7 @@ our @sides = qw(sender receiver both);
 our %axis = (
     rails => [2, 3, 4],
     mode => [qw(standard sync buffered ready persistent blocking)],
-    proto => [qw(eager flood copy single put get)],
+    proto => [qw(eager ring flood crowd copy single put get)],
     layout => [qw(contiguous strided)],
     load => [qw(idle deep peers)],
     queues => [qw(peer shared)],
@@ -91,14 +91,15 @@ sub is_possible {
     return 0 if ($kind->{rails} // 2) > $c->{rails};
     return 0 unless grep { $_ eq $c->{proto} } @{ $kind->{proto} };
     return 0 if $kind->{mode} && !grep { $_ eq $c->{mode} } @{ $kind->{mode} };
-    return 0 if $c->{mode} eq 'sync' && $c->{proto} =~ /eager|flood/; # RNDV; its ACKs return credits
+    return 0 if $c->{mode} eq 'sync' && $c->{proto} =~ /eager|ring|flood|crowd/; # RNDV; its ACKs return credits
     return 0 if $kind->{name} ne 'MATCH' && $c->{mode} eq 'persistent' && $c->{proto} eq 'flood';
     return 0 if $c->{layout} eq 'strided' && $c->{proto} =~ /put|get/; # strided memory is copied
     return 0 if $c->{receive} eq 'late' && $c->{mode} =~ /ready|blocking/;
     return 0 if $c->{threads} > 1 && $c->{mode} eq 'ready';
     return 0 if $c->{queues} eq 'shared' && !$shared_queues;
-    return 0 if $c->{queues} eq 'shared' && $kind->{name} eq 'CREDITS';
-    return 0 if $c->{load} ne 'deep' && $c->{proto} eq 'flood';
+    return 0 if $c->{queues} eq 'shared' && $c->{proto} =~ /flood|crowd/; # a shared queue knows no credits
+    return 0 if $c->{load} ne 'deep' && $c->{proto} =~ /flood|crowd/;
+    return 0 if $c->{mode} =~ /sync|blocking/ && $c->{proto} eq 'crowd'; # nothing waits
     my $later = ($c->{place} // q{first}) ne q{first}; # there have to be several of them
     return 0 if $later && $kind->{base} && ($c->{load} ne "deep" || $c->{mode} eq "blocking") && !$kind->{datagram};
     return 0 if $later && $kind->{name} =~ /^RE[QP]|^RTU/ && $c->{load} ne "peers";
