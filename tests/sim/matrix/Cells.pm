@@ -258,7 +258,25 @@ sub ports {
     return @cells;
 }
 
-sub all { my ($seed) = @_; seed($seed); return (complete(), doubles(), ports()) }
+# A WRITE that failed lands late, and the fence of the receiver takes long: its queue pairs cannot be moved to ERR until they
+# are destroyed. One WRITE for each message, one way, so that no FIN of a good WRITE waits for that fence. Nothing may land in a buffer that was given back.
+sub fences {
+    my @cells;
+    for my $rails (2, 3, 4) {
+        for my $load (qw(idle deep)) {
+            my $c = choose({ name => "fence", proto => ["put"] },
+                           { fault => "late", place => "first", side => "sender", rails => $rails, load => $load, proto => "put",
+                             threads => 1, mode => "standard", recheck => 1200, bytes => "50000-70000", oneway => 1 }) or next;
+            $c->{id} = "fence.$rails.$load";
+            $c->{kind} = "fence";
+            $c->{plan} = ["late rail=sr0 $WRITE nth=2 time=500ms", "enomem op=qp_error nth=1-32"];
+            push @cells, $c;
+        }
+    }
+    return @cells;
+}
+
+sub all { my ($seed) = @_; seed($seed); return (complete(), doubles(), ports(), fences()) }
 
 # The part that runs with every change: each kind x fault x side once, the places in turn; each double state once.
 sub fast {
@@ -267,6 +285,8 @@ sub fast {
     for my $c (all($seed)) {
         if ($c->{id} =~ /^double\.(\w+)\.\w+\.(lost|cable)/) {
             push @cells, $c unless $seen{"$1$2"}++;
+        } elsif ($c->{id} =~ /^fence/) {
+            push @cells, $c unless $seen{fence}++;
         } elsif ($c->{id} =~ /^port\.(\w+\.\w+)/) {
             push @cells, $c unless $seen{$1}++;
         } elsif ($c->{id} !~ /^pair/ && !$c->{why}) {

@@ -4,7 +4,7 @@
 #
 # The fault matrix over software rails. Runs the cells of a set, a few at a time, keeps one line per cell in a file, and
 # prints the table. Started again with the same file it goes on where it was. DESIGN.txt section 13.
-#   matrix.pl [--set fast|all] [--only REGEX] [--jobs N] [--seed N] [--results FILE] [--limit SECONDS] [--fresh] [--list]
+#   matrix.pl [--set fast|all] [--only REGEX] [--jobs N] [--seed N] [--results FILE] [--limit SECONDS] [--fresh] [--stop] [--cell-limit SECONDS] [--list]
 use strict;
 use warnings;
 use FindBin;
@@ -19,7 +19,7 @@ use Cells;
 use Job;
 
 my %opt = (set => 'fast', jobs => 2, seed => 1, only => '.', results => '', limit => 0);
-GetOptions(\%opt, 'set=s', 'only=s', 'jobs=i', 'seed=i', 'results=s', 'limit=i', 'list', 'fresh') or exit 2;
+GetOptions(\%opt, 'set=s', 'only=s', 'jobs=i', 'seed=i', 'results=s', 'limit=i', 'list', 'fresh', 'stop', 'cell-limit=i') or exit 2;
 my @cells = grep { $_->{id} =~ /$opt{only}/ } $opt{set} eq 'all' ? Cells::all($opt{seed}) : Cells::fast($opt{seed});
 die "no cell matches --only $opt{only}\n" unless @cells;
 sub describe { my ($c) = @_; return $c->{why} ? "n/a: $c->{why}" : join ' ', map { "$_=$c->{$_}" } @Cells::axes }
@@ -27,6 +27,7 @@ if ($opt{list}) {
     print map { "$_->{id}\t" . describe($_) . "\n" } @cells;
     exit 0;
 }
+$Cell::limit = $opt{'cell-limit'} if $opt{'cell-limit'};
 my $build = $ENV{BFO_BUILDDIR} or die "source tests/env.sh of the build directory first\n";
 my $work = ($ENV{TMPDIR} // '/tmp') . "/bfo-matrix.$$";
 my $results = $opt{results} || "$work.tsv";
@@ -56,11 +57,13 @@ open my $out, '>', $results or die "$results: $!\n";
 $out->autoflush(1);
 print $out $stamp, map { join("\t", $_, @{ $done{$_} }) . "\n" } sort keys %done;
 
+my $failures = 0;
 sub keep {
     my ($c, $verdict, $n, $seconds, $detail, $job) = @_;
     $done{ $c->{id} } = [$verdict, $n, sprintf('%.2f', $seconds), $detail];
     print $out join("\t", $c->{id}, @{ $done{ $c->{id} } }), "\n";
     return if $verdict ne 'failed';
+    ++$failures;
     print "FAILED $c->{id}, fragment $n: $detail\n  ", describe($c), "\n";
     print "  plan: $job->{plan}\n" if $job && $job->{plan};
     print "  $job->{command}\n" if $job;
@@ -107,6 +110,7 @@ for my $index (0 .. $#cells) {
     my $c = $cells[$index];
     next if $done{ $c->{id} };
     if ($c->{why}) { keep($c, 'na', 0, 0, $c->{why}); next }
+    if ($opt{stop} && $failures) { $stopped = 1; last }
     if ($opt{limit} && time - $begin > $opt{limit}) { $stopped = 1; last }
     reap() until @free;
     my $slot = shift @free;
@@ -121,12 +125,12 @@ my @order;
 for my $c (@cells) {
     my $r = $done{ $c->{id} } or next;
     push @order, $c->{kind} unless $kinds{ $c->{kind} }++;
-    my $column = $c->{id} =~ /^(double|port)/ ? $1 : $c->{fault};
+    my $column = $c->{id} =~ /^(double|port|fence)/ ? $1 : $c->{fault};
     $sum{ $c->{kind} }{$column}{ $r->[0] }++;
     $sum{all}{all}{ $r->[0] }++;
     $reason{ $r->[3] }++ if $r->[0] eq 'na';
 }
-my @columns = (@Cells::faults, qw(double port));
+my @columns = (@Cells::faults, qw(double port fence));
 my $table = sprintf "%-18s" . ' %14s' x @columns . "\n", 'passed/run (n/a)', @columns;
 for my $kind (@order) {
     $table .= sprintf '%-18s', $kind;

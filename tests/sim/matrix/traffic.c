@@ -24,7 +24,7 @@ enum { MODE_STANDARD, MODE_SYNC, MODE_BUFFERED, MODE_READY, MODE_PERSISTENT, MOD
 static struct {
     uint64_t seed;
     size_t low, high; /* message lengths, bytes */
-    int rounds, window, mode, threads, pause_ms;
+    int rounds, window, mode, threads, pause_ms, recheck_ms;
     bool strided, late, oneway;
 } opt = {.seed = 1, .low = 1, .high = 4096, .rounds = 4, .window = 4, .threads = 1};
 
@@ -44,6 +44,7 @@ static const struct argp_option options[] = {
     {"late", 'l', NULL, 0, "receives are posted after the sends", 0},
     {"oneway", 'o', NULL, 0, "only lower ranks send to higher ones", 0},
     {"pause", 'p', "MS", 0, "every rank sleeps that long between two rounds", 0},
+    {"recheck", 'c', "MS", 0, "receive buffers given back must stay as they are for that long after the last round", 0},
     {0},
 };
 
@@ -88,6 +89,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'p':
         opt.pause_ms = n;
+        return 0;
+    case 'c':
+        opt.recheck_ms = n;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -294,6 +298,32 @@ static void run_round(worker_t *w)
     }
 }
 
+/* The buffers are the program's again: nothing may write to them any more. */
+static void recheck(worker_t *w)
+{
+    const struct timespec pause = {.tv_sec = opt.recheck_ms / 1000, .tv_nsec = opt.recheck_ms % 1000 * 1000000L};
+
+    for (int pass = 0; pass < 2; ++pass) {
+        for (int n = 0; n < size * opt.window; ++n) {
+            lane_t *lane = &w->lanes[n / opt.window];
+            unsigned char *buffer = lane->recv[n % opt.window];
+            size_t at = 0;
+
+            if (NULL != buffer && 0 == pass) {
+                memset(buffer, 0x5a, room());
+            }
+            for (; NULL != buffer && at < room() && 0x5a == buffer[at]; ++at) {
+            }
+            if (NULL != buffer && at < room()) {
+                complain(w, lane, "byte written behind the completion", at, room());
+            }
+        }
+        if (0 == pass) {
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
 static void *run(void *arg)
 {
     worker_t *w = arg;
@@ -315,6 +345,9 @@ static void *run(void *arg)
         if (0 < opt.pause_ms && round + 1 < opt.rounds) {
             nanosleep(&pause, NULL);
         }
+    }
+    if (0 < opt.recheck_ms) {
+        recheck(w);
     }
     return NULL;
 }
