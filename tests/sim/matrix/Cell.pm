@@ -12,19 +12,20 @@ use Job;
 our $limit = 30; # seconds until a cell counts as hung
 my $build = $ENV{BFO_BUILDDIR};
 
-my %bytes = (eager => '1-4000', ring => '1-1500', flood => '1-600', crowd => '1-300', copy => '70000-260000', single => '30000-60000', put => '70000-260000',
+my %bytes = (eager => '1-4000', ring => '1-1500', flood => '1-600', crowd => '1-300', copy => '70000-260000', single => '30000-60000', put => '70000-260000', put1 => '50000-70000',
              get => '70000-260000');
 my %mca = (
     ring => [qw(btl_openib_use_eager_rdma 1 btl_openib_eager_rdma_threshold 1)],
     crowd => ['btl_openib_receive_queues', 'P,2048,8,4,2:P,12544,12,6,4:P,65792,4,2,2'],
     copy => [qw(pml_bfo_use_put 0 pml_bfo_use_get 0)], single => [qw(pml_bfo_use_put 0 pml_bfo_use_get 0)],
+    put1 => [qw(pml_bfo_use_get 0 pml_bfo_rdma_min 50000)],
     put => [qw(pml_bfo_use_get 0 pml_bfo_rdma_min 50000 pml_bfo_frag_size 40000)],
     get => [qw(pml_bfo_use_put 0 pml_bfo_rdma_min 50000)]);
 my %load = (idle => ['--window=1', '--rounds=8'], deep => ['--window=12', '--rounds=3'], peers => ['--window=3', '--rounds=4']);
 
 sub traffic {
     my ($c) = @_;
-    my @args = ("--bytes=" . ($c->{bytes} // $bytes{ $c->{proto} }), "--mode=$c->{mode}", "--threads=$c->{threads}", @{ $load{ $c->{load} } });
+    my @args = ("--bytes=" . $bytes{ $c->{proto} }, "--mode=$c->{mode}", "--threads=$c->{threads}", @{ $load{ $c->{load} } });
     push @args, '--strided' if $c->{layout} eq 'strided';
     push @args, '--late' if $c->{receive} eq 'late';
     push @args, '--oneway', '--window=48', '--rounds=12' if $c->{proto} =~ /flood|crowd/;
@@ -38,7 +39,7 @@ sub job {
     my ($c, $dir, $retry, @rules) = @_;
     my @mca = @{ $mca{ $c->{proto} } // [] };
     my @pairs = map { [@mca[2 * $_, 2 * $_ + 1]] } 0 .. @mca / 2 - 1;
-    push @pairs, ["btl_openib_fence_timeout", 1], ["pml_bfo_frag_size", 100000] if $c->{recheck};
+    push @pairs, ["btl_openib_fence_timeout", 1] if $c->{recheck};
     push @pairs, ['btl_openib_use_eager_rdma', 0] if $c->{proto} ne 'ring'; # it would turn the sends into writes
     push @pairs, ['btl_openib_receive_queues', 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4'] if $c->{queues} eq 'shared';
     return Job::run($dir, $limit, ['-n', $c->{rails}, "--link-layer=$c->{link}", "--retry-time=$retry"],
