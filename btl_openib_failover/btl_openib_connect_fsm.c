@@ -29,6 +29,42 @@ static const char *const event_names[] = {
 #include "btl_openib_connect.def"
 };
 
+/* Built with -DBFO_COUNT_ROWS=1: the rows taken, written to a file in BFO_ROWS_DIR at the end (tests/sim/rows). */
+#ifndef BFO_COUNT_ROWS
+#define BFO_COUNT_ROWS 0
+#endif
+#if BFO_COUNT_ROWS
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static uint32_t rows_taken[OFO_ST_COUNT][OFO_EV_COUNT];
+
+static __attribute__((destructor)) void write_rows(void)
+{
+    const char *dir = getenv("BFO_ROWS_DIR");
+    char path[4096];
+    FILE *out;
+
+    if (NULL == dir || sizeof(path) <= (size_t) snprintf(path, sizeof(path), "%s/rail.%d", dir, (int) getpid())) {
+        return;
+    }
+    out = fopen(path, "w");
+    for (unsigned i = 0; NULL != out && i < OFO_ST_COUNT * OFO_EV_COUNT; ++i) {
+        uint32_t taken = rows_taken[i / OFO_EV_COUNT][i % OFO_EV_COUNT];
+        if (0 != taken) {
+            fprintf(out, "rail|%s|%s|%u\n", state_names[i / OFO_EV_COUNT], event_names[i % OFO_EV_COUNT], taken);
+        }
+    }
+    if (NULL != out) {
+        fclose(out);
+    }
+}
+#define COUNT_ROW(state, event) ((void) ++rows_taken[state][event])
+#else
+#define COUNT_ROW(state, event) ((void) 0)
+#endif
+
 void ofo_fsm_init(ofo_fsm_t *fsm, const ofo_fsm_action_fn_t *actions, ofo_fsm_trace_fn_t trace, void *owner)
 {
     *fsm = (ofo_fsm_t){.state = OFO_ST_CLOSED,
@@ -124,6 +160,7 @@ bool ofo_fsm_step(ofo_fsm_t *fsm, ofo_fsm_event_t event, const ofo_ctl_t *messag
         }
         return false;
     }
+    COUNT_ROW(from, event);
     move_generation(fsm, event, message);
     fsm->state = (ofo_fsm_state_t) row->next;
     if (NULL != fsm->trace) {

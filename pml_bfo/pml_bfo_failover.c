@@ -284,6 +284,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
     held->length = sizeof(*fin);
     memcpy(held->room, fin, sizeof(*fin));
     BFO_LOCK(&bfo.lock);
+    BFO_RECV_ROW(BFO_SE(BFO_RECV_ACTIVE, 0), FIN_UNFENCED);
     bfo_link_append(&bfo.held_fins, &held->work.link);
     BFO_UNLOCK(&bfo.lock);
     rail_is_dead(from, fin->wrail, fin->wgen);

@@ -69,12 +69,14 @@ static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
     uint32_t se;
 
     if (NULL == req) {
+        BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), NOTIFY_GONE);
         answer_gone(from, h);
         return;
     }
     bfo_recv_get_by_look(req);
     se = bfo_se_load(&req->m);
     if (bfo_name_id(name) != h->dst_id || !bfo_recv_state_is_open(bfo_se_state(se))) {
+        BFO_RECV_ROW(se, NOTIFY_GONE);
         answer_gone(from, h);
         bfo_recv_put(req);
         return;
@@ -131,6 +133,7 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
                         opal_uses_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
+        BFO_RECV_ROW(BFO_SE(BFO_RECV_WAITRTS, 0), RTS_RESTART);
         req->extras = true;
         if (req->lane->peer->declared) {
             bfo_recv_fail(req, MPI_ERR_OTHER);

@@ -129,6 +129,51 @@ static bfo_cell_t cell(const machine_t *k, uint32_t se, unsigned event)
 bfo_cell_t bfo_send_cell(uint32_t se, unsigned event) { return cell(&send_machine, se, event); }
 bfo_cell_t bfo_recv_cell(uint32_t se, unsigned event) { return cell(&recv_machine, se, event); }
 
+/* ---- rows taken, for tests/sim/rows ------------------------------------------------------------------ */
+#if BFO_COUNT_ROWS
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+uint32_t bfo_send_rows_taken[BFO_SEND_STATES][BFO_SEND_EVENTS], bfo_recv_rows_taken[BFO_RECV_STATES][BFO_RECV_EVENTS];
+
+static void count_row(const machine_t *k, uint32_t se, unsigned event)
+{
+    uint32_t *taken = &send_machine == k ? &bfo_send_rows_taken[0][0] : &bfo_recv_rows_taken[0][0];
+
+    ++taken[bfo_se_state(se) * k->events + event];
+}
+
+static void write_rows(FILE *out, const char *machine, const machine_t *k, const uint32_t *taken, const char *const *states,
+                       const char *const *events)
+{
+    for (unsigned i = 0; i < k->states * k->events; ++i) {
+        if (0 != taken[i]) {
+            fprintf(out, "%s|%s|%s|%u\n", machine, states[i / k->events], events[i % k->events], taken[i]);
+        }
+    }
+}
+
+static __attribute__((destructor)) void write_all_rows(void)
+{
+    const char *dir = getenv("BFO_ROWS_DIR");
+    char path[4096];
+    FILE *out;
+
+    if (NULL == dir || sizeof(path) <= (size_t) snprintf(path, sizeof(path), "%s/pml.%d", dir, (int) getpid())) {
+        return;
+    }
+    out = fopen(path, "w");
+    if (NULL != out) {
+        write_rows(out, "send", &send_machine, &bfo_send_rows_taken[0][0], send_state_names, send_event_names);
+        write_rows(out, "recv", &recv_machine, &bfo_recv_rows_taken[0][0], recv_state_names, recv_event_names);
+        fclose(out);
+    }
+}
+#else
+#define count_row(k, se, event) ((void) 0)
+#endif
+
 /* ---- walking ----------------------------------------------------------------------------------------- */
 /* One row. For a guard `look` is the one its facts were read under, and losing it is final; any other event that finds
  * the word changed is looked up in the new one. A guard holds an event over its action: between the change of the word
@@ -152,6 +197,7 @@ static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo
         ops->reject(request, se, event);
         return BFO_STEP_REJECTED;
     }
+    count_row(k, se, event);
     if (NULL != ops->trace) {
         ops->trace(request, c.row, se, c.next, event);
     }

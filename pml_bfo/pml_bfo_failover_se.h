@@ -48,6 +48,21 @@ enum bfo_recv_action {
     BFO_RECV_ACTIONS
 };
 
+/* ---- which rows were taken (tests/sim/rows) --------------------------------------------------------- */
+/* Built with -DBFO_COUNT_ROWS=1 each row is counted where it is taken, in the engine or in place, and written to a file in
+ * BFO_ROWS_DIR at the end of the process. Otherwise there is nothing of it. */
+#ifndef BFO_COUNT_ROWS
+#define BFO_COUNT_ROWS 0
+#endif
+#if BFO_COUNT_ROWS
+extern uint32_t bfo_send_rows_taken[BFO_SEND_STATES][BFO_SEND_EVENTS], bfo_recv_rows_taken[BFO_RECV_STATES][BFO_RECV_EVENTS];
+#define BFO_SEND_ROW(se, event) ((void) ++bfo_send_rows_taken[(se) >> 16][BFO_SEV_##event])
+#define BFO_RECV_ROW(se, event) ((void) ++bfo_recv_rows_taken[(se) >> 16][BFO_REV_##event])
+#else
+#define BFO_SEND_ROW(se, event) ((void) 0)
+#define BFO_RECV_ROW(se, event) ((void) 0)
+#endif
+
 /* ---- the state word: state << 16 | epoch ------------------------------------------------------------ */
 #define BFO_SE(state, epoch) ((uint32_t) (state) << 16 | (uint16_t) (epoch))
 #define BFO_EPOCH_LAST 65535u   /* a restart beyond it declares the peer */

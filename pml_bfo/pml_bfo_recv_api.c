@@ -56,6 +56,7 @@ void bfo_recv_activate(bfo_recv_t *req)
     req->capacity = count * datatype->super.size;
     req->flat = bfo_datatype_is_flat(datatype, count);
     req->base = (char *) req->req_recv.req_base.req_addr + datatype->super.true_lb;
+    BFO_RECV_ROW(req->m.se, POST);
     __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
 }
 

@@ -44,6 +44,7 @@ static int recv_cancel(ompi_request_t *request, int complete)
 
     if (recv_withdraw(req)) {
         request->req_status._cancelled = true;
+        BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), CANCEL);
         req->length = 0;
         bfo_recv_complete(req, MPI_SUCCESS);
     }
@@ -147,6 +148,7 @@ void bfo_recv_check(bfo_recv_t *req)
     if (bfo_likely(BFO_RECV_ACTIVE == state)) {
         if (req->bytes >= req->length && !bfo_is_held(&req->m.events)
             && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), opal_uses_threads)) {
+            BFO_RECV_ROW(look.se, ALL_PLACED);
             bfo_recv_complete(req, req->error);
         }
     } else if (bfo_recv_state_is_open(state) && BFO_RECV_UNMATCHED != state) {
@@ -157,6 +159,7 @@ void bfo_recv_check(bfo_recv_t *req)
 void bfo_recv_fail(bfo_recv_t *req, int error)
 {
     if (recv_withdraw(req)) {
+        BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), PEER_DECLARED);
         req->length = 0;
         bfo_recv_complete(req, error);
         return;
@@ -171,6 +174,7 @@ void bfo_recv_fail(bfo_recv_t *req, int error)
         }
         req->error = error;
         if (bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DEAD, bfo_se_epoch(se)), opal_uses_threads)) {
+            BFO_RECV_ROW(se, PEER_DECLARED);
             break;
         }
     }

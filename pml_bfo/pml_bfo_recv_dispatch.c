@@ -158,6 +158,7 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
     BFO_LOCK(&bc->lock);
     verdict = bfo_unlikely(0 != lane->match.n_open) ? bfo_lane_admit_none(&lane->match, h->seq)
                                                     : bfo_lane_admit(&lane->match, h->seq);
+    BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
     if (bfo_unlikely(BFO_SEQ_NEXT != verdict)) {
         if (BFO_SEQ_EARLY == verdict) {
             hold_early(bc, lane, in, h->seq);

@@ -146,6 +146,7 @@ static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
         bfo_failover_answer_failed(req, bfo_rail_index(req->lane->peer, btl), status);
         return;
     }
+    BFO_RECV_ROW(req->m.se, RESPONSE_OK);
     bfo_recv_put(req);
 }
 
@@ -252,6 +253,7 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
     } else {
         bfo_name_retire(&frag->name);
         frag->kind = BFO_FRAG_NONE;
+        BFO_RECV_ROW(se, FIN);
         (void) bfo_add32(&req->open, -1);
         (void) bfo_add_size(&req->bytes, frag->length);
         opal_free_list_return(&bfo.frag_list, &frag->super);
@@ -291,8 +293,10 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     }
     bfo_stat_add(BFO_STAT_GET_BYTES, length);
     if (req->length == bfo_add_size(&req->bytes, length)) {
+        BFO_RECV_ROW(req->m.se, READ_ALL_OK);
         read_finish(req);
     } else {
+        BFO_RECV_ROW(req->m.se, READ_OK);
         bfo_recv_schedule(req);
     }
     bfo_recv_put(req);
@@ -459,6 +463,7 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
     req->rget = NULL;
     req->extras = true;
     bfo_recv_get(req);
+    BFO_RECV_ROW(req->m.se, MATCHED);
     __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
     if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {
         bfo_recv_fail(req, MPI_ERR_OTHER); /* the rest of the message will never come */
@@ -492,6 +497,7 @@ void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
         req->holds = false;
         bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
     }
+    BFO_RECV_ROW(req->m.se, MATCHED_EAGER);
     __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
     bfo_recv_complete(req, MPI_SUCCESS);
 }
@@ -511,10 +517,12 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
     se = bfo_se_load(&req->m);
     if (bfo_name_id(name) != h->dst_id || !bfo_recv_takes_data(se, h->epoch)
         || h->src_id != req->src_id) {
+        BFO_RECV_ROW(se, STALE);
         bfo_stat_drop(BFO_STAT_STALE);
     } else if (h->frag_offset + payload > req->length) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
+        BFO_RECV_ROW(se, FRAG);
         bfo_recv_place(req, h->frag_offset, in, sizeof(*h));
         (void) bfo_add_size(&req->bytes, payload);
     }

@@ -42,6 +42,8 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
 /* ---- pml_bfo_send_complete.c ---------------------------------------------------------------------- */
 /* Tests whether the request can move on now that its last event is gone. */
 void bfo_send_check(bfo_send_t *req);
+/* Packs a buffered send into the attached buffer; OMPI_ERR_BUFFER. */
+int bfo_send_buffer(bfo_send_t *req);
 /* In state DONE, claimed by the caller: tells MPI. */
 void bfo_send_complete(bfo_send_t *req);
 /* Gives the request back to its list. */

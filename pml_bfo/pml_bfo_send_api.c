@@ -104,7 +104,7 @@ static int send_start_numbered(bfo_send_t *req, bfo_lane_t *lane, bool numbered,
     int rc;
 
     if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode) {
-        rc = mca_pml_base_bsend_request_start(&req->req_send.req_base.req_ompi);
+        rc = bfo_send_buffer(req);
         if (OMPI_SUCCESS != rc) {
             if (!numbered) {
                 return rc;

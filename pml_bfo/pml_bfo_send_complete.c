@@ -58,6 +58,20 @@ void bfo_send_recycle(bfo_send_t *req)
 }
 
 /* In state DONE, claimed by the caller. */
+/* Open MPI 4.1 counts the messages in the attached buffer up without the lock under which it counts them down: with
+ * threads the count goes wrong, and MPI_Buffer_detach takes the buffer away from messages that are still in it. */
+static opal_mutex_t buffer_lock = OPAL_MUTEX_STATIC_INIT;
+
+int bfo_send_buffer(bfo_send_t *req)
+{
+    int rc;
+
+    BFO_LOCK(&buffer_lock);
+    rc = mca_pml_base_bsend_request_start(&req->req_send.req_base.req_ompi);
+    BFO_UNLOCK(&buffer_lock);
+    return rc;
+}
+
 void bfo_send_complete(bfo_send_t *req)
 {
     mca_pml_base_request_t *base = &req->req_send.req_base;
@@ -74,7 +88,9 @@ void bfo_send_complete(bfo_send_t *req)
         req->regs = NULL;
     }
     if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode && req->req_send.req_addr != base->req_addr) {
+        BFO_LOCK(&buffer_lock);
         mca_pml_base_bsend_request_fini(&base->req_ompi);
+        BFO_UNLOCK(&buffer_lock);
     }
     status->MPI_SOURCE = base->req_comm->c_my_rank;
     status->MPI_TAG = base->req_tag;
@@ -118,6 +134,7 @@ void bfo_send_check(bfo_send_t *req)
     }
     if (may_end && !bfo_is_held(&req->m.events)
         && bfo_se_claim(&req->m, look, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
+        BFO_SEND_ROW(look.se, ALL_DELIVERED);
         bfo_send_complete(req);
     }
 }
@@ -132,6 +149,7 @@ void bfo_send_fail(bfo_send_t *req, int error)
         }
         req->error = error;
         if (bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DEAD, bfo_se_epoch(se)), opal_uses_threads)) {
+            BFO_SEND_ROW(se, PEER_DECLARED);
             return;
         }
     }

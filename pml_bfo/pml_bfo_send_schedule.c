@@ -31,6 +31,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     for (size_t i = 0; i < des->des_segment_count; ++i) {
         length += des->des_segments[i].seg_len;
     }
+    BFO_SEND_ROW(req->m.se, FRAG_OK);
     (void) bfo_add_size(&req->bytes, length - sizeof(bfo_frag_hdr_t));
     bfo_send_schedule(req);
     bfo_send_put(req);
@@ -154,6 +155,7 @@ static bfo_send_t *send_get_by_id(bfo_id_t id, uint16_t epoch)
             && (BFO_SEND_RTS == bfo_se_state(se) || BFO_SEND_STREAM == bfo_se_state(se))) {
             return req;
         }
+        BFO_SEND_ROW(se, STALE);
         bfo_send_put(req);
     }
     bfo_stat_drop(BFO_STAT_STALE);
@@ -181,6 +183,7 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
     if (req->acked || 0 == ack->dst_id || ack->send_offset + ack->send_size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
+        BFO_SEND_ROW(req->m.se, ACK);
         req->acked = true;
         req->next = ack->send_offset;
         req->end = ack->send_offset + ack->send_size;
@@ -200,6 +203,7 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         || fin->size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
+        BFO_SEND_ROW(req->m.se, FIN);
         bfo_name_retire(&frag->name);
         req->resp = true;
         (void) bfo_add_size(&req->bytes, fin->size);
@@ -242,6 +246,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         return;
     }
     bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
+    BFO_SEND_ROW(req->m.se, WRITE_OK);
     if (BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
         (void) bfo_add_size(&req->bytes, frag->length);
         write_finish(frag);
@@ -271,6 +276,7 @@ static int write_try(bfo_work_t *work)
     if (rc > 0) {
         write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS);
     } else if (OMPI_ERR_NOT_FOUND == rc) {
+        BFO_SEND_ROW(req->m.se, DISCARDED);
         opal_free_list_return(&bfo.frag_list, &frag->super);
         bfo_send_put(req);
     } else {
@@ -321,6 +327,7 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
     } else if (0 == (req->lane->peer->send_mask >> rail & 1)) {
         bfo_failover_put_on_dead_rail(req, put->dst_id);
     } else {
+        BFO_SEND_ROW(req->m.se, PUT);
         send_answered(req, put->dst_id);
         if (OMPI_SUCCESS != write_start(req, rail, put)) {
             bfo_send_fail(req, MPI_ERR_OTHER);

@@ -36,6 +36,11 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);
         return;
     }
+    if (BFO_MSG_MATCH == req->rts_type) {
+        BFO_SEND_ROW(req->m.se, MATCH_OK);
+    } else {
+        BFO_SEND_ROW(req->m.se, RTS_OK);
+    }
     first_is_delivered(req);
     bfo_send_put(req);
 }
@@ -317,6 +322,7 @@ int bfo_send_begin(bfo_send_t *req)
     } else if (size <= peer->match_limit && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {
         req->rts_type = BFO_MSG_MATCH;
         req->rts_length = size;
+        BFO_SEND_ROW(req->m.se, START_EAGER);
         __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
         bfo_stat_add(BFO_STAT_EAGER, 1);
         rc = bfo_send_post_first(req);
@@ -326,6 +332,7 @@ int bfo_send_begin(bfo_send_t *req)
         if (size > peer->match_limit) {
             choose_rdma(req, peer);
         }
+        BFO_SEND_ROW(req->m.se, START);
         __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
         bfo_stat_add(BFO_MSG_RGET == req->rts_type ? BFO_STAT_RGET : BFO_STAT_RENDEZVOUS, 1);
         rc = bfo_send_post_first(req);

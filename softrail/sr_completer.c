@@ -56,6 +56,7 @@ void sr_complete_send(struct sr_qp *qp, const struct sr_wqe *wqe, enum ibv_wc_st
     tail = atomic_load_explicit(&cq->local_tail, memory_order_relaxed);
     cq->local[tail & (cq->local_room - 1)] = (struct sr_local_wc) {
         .wr_id = wqe->wr_id, .qpn = qp->ibv.qp_num, .byte_len = wqe->length, .sq_position = wqe->position,
+        .behind = IBV_WC_SUCCESS == status ? 0 : __atomic_load_n(&cq->shm->produced, __ATOMIC_RELAXED),
         .epoch = qp->shm->epoch, .status = (uint8_t) status, .opcode = sr_opcode(wqe->opcode)->wc
     };
     atomic_store_explicit(&cq->local_tail, tail + 1, memory_order_release);
@@ -63,6 +64,14 @@ void sr_complete_send(struct sr_qp *qp, const struct sr_wqe *wqe, enum ibv_wc_st
     if (NULL != cq->ibv.channel) {
         sr_cq_wake(sr.self, cq->shm, IBV_WC_SUCCESS != status);
     }
+}
+
+/* Whoever drains a queue pair by a marker counts on the order of the queue: the flush of the marker comes behind what was
+ * received before it. A program cannot tell the order of its own successes and of receives. Locks: cq->lock. */
+static bool waits_for_older(const struct sr_cq *cq, const struct sr_local_wc *wc)
+{
+    return IBV_WC_SUCCESS != wc->status && 0 < (int32_t) (wc->behind - cq->consumed)
+           && cq->consumed + 1 == atomic_load_explicit(&cq->ring[cq->consumed & cq->mask].seq, memory_order_acquire);
 }
 
 /* Locks: cq->lock. False: this completion belongs to an earlier life of its queue pair. */
@@ -95,7 +104,11 @@ static int poll_local(struct sr_cq *cq, int count, struct ibv_wc *wc)
     int n = 0;
 
     while (n < count && cq->local_head != atomic_load_explicit(&cq->local_tail, memory_order_acquire)) {
-        if (local_to_wc(&cq->local[cq->local_head & (cq->local_room - 1)], &wc[n])) {
+        const struct sr_local_wc *next = &cq->local[cq->local_head & (cq->local_room - 1)];
+        if (sr_unlikely(waits_for_older(cq, next))) {
+            break;
+        }
+        if (local_to_wc(next, &wc[n])) {
             ++n;
         }
         cq->local_head++;

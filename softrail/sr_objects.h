@@ -52,6 +52,7 @@ struct sr_local_wc {
     uint32_t qpn;
     uint32_t byte_len;
     uint32_t sq_position;   /* the send queue is free up to here once this is polled */
+    uint32_t behind;        /* an error: polled only after that many entries of the ring, as they are older */
     uint16_t epoch;
     uint8_t status;
     uint8_t opcode;

@@ -17,6 +17,7 @@ use Time::HiRes qw(time);
 use Job;
 use Mutants;
 
+$| = 1;
 my %opt = (only => '.', limit => 0, work => '', results => '');
 GetOptions(\%opt, 'only=s', 'work=s', 'results=s', 'limit=i') or exit 2;
 my $from = $ENV{BFO_SRCDIR} or die "source tests/env.sh of the build directory first\n";
@@ -44,7 +45,7 @@ sub prepare {
     return if Job::slurp("$work/stamp") eq $stamp;
     remove_tree($work);
     make_path($src, $build);
-    sh("cd '$from' && tar cf - --exclude=./.git --exclude='./build*' --exclude=autom4te.cache . | tar xf - -C '$src'", "$work/copy.log")
+    sh("cd '$from' && tar cf - --exclude=./.git --exclude=./build --exclude='./build/*' --exclude=autom4te.cache . | tar xf - -C '$src'", "$work/copy.log")
         or die "cannot copy the sources, see $work/copy.log\n";
     my $arguments = `'$keep/config.status' --config`;
     chomp $arguments;

@@ -44,7 +44,7 @@ our @kinds = (
     { name => 'NOTIFY', match => pml(11), proto => [qw(copy put get)], base => \%restart, rails => 3 },
     { name => 'RACK', match => pml(12), proto => [qw(copy put get)], base => \%restart, rails => 3 },
     { name => 'NACK', match => pml(13), proto => ['single'], rails => 3,
-      base => { single => ["unacked rail=sr0 $FRAG nth=2-5"] } },
+      base => { single => ["unacked rail=sr0 $FRAG nth=2-9"] } },
     { name => 'RERR', match => pml(14), proto => [qw(copy put get)], base => \%answer, rails => 3 },
     { name => 'DOWN', match => ctl(0x30), proto => ['eager'], base => { eager => \@downs }, rails => 4, datagram => 1 },
     { name => 'DACK', match => ctl(0x31), proto => ['eager'], base => { eager => \@downs }, rails => 4, datagram => 1 },

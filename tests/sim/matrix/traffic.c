@@ -280,7 +280,12 @@ static void run_round(worker_t *w)
     for (int i = 0; i < w->count; ++i) {
         w->statuses[i].MPI_ERROR = MPI_SUCCESS;
     }
-    MPI_Waitall(w->count, w->requests, w->statuses);
+    if (MPI_SUCCESS != MPI_Waitall(w->count, w->requests, w->statuses)) {
+        fprintf(stderr, "WRONG rank %d thread %d: MPI_Waitall of round %" PRIu64 " ended with an error\n", rank, w->thread,
+                w->lanes[0 == rank ? size - 1 : 0].received / (uint64_t) opt.window);
+        fflush(stderr);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
     for (int p = 0, n = opt.late ? w->count : 0; p < size; ++p) {
         if (opt.late && 0 == p) { /* receives are behind all sends */
             for (int q = 0; q < size; ++q) {
