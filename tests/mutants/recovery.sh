@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# recovery.sh [NAME...]: the tests of the recovery can fail. Each patch of recovery/ breaks one thing in a copy of the sources
+# and names, in its line "Must fail:", the test that has to notice; it is run as it is and must pass first, once for all.
+. "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
+need patch patch
+src=$TEST_TMP/src build=$TEST_TMP/build bad=0
+mkdir "$src" "$build"
+(cd "$BFO_SRCDIR" && tar cf - --exclude=./.git --exclude=./build --exclude=autom4te.cache .) | tar xf - -C "$src"
+arguments=$("$BFO_BUILDDIR/config.status" --config)
+make_all() { make -s -C "$build" && make -s -C "$build/tests/unit" check TESTS= && make -s -C "$build/tests/mpi" check TESTS=; }
+(cd "$build" && eval "'$src/configure' $arguments") >"$TEST_TMP/log" 2>&1 && make_all >>"$TEST_TMP/log" 2>&1 ||
+    { tail -n 20 "$TEST_TMP/log"; fail "the copy does not build"; }
+# try TEST: status of the test in the copy
+try() {
+    (. "$build/tests/env.sh"
+     case $1 in
+     *.sh) timeout -k 5 200 bash "$src/$1" ;;
+     *) timeout -k 5 60 "$build/$1" ;;
+     esac) >"$TEST_TMP/test.log" 2>&1 </dev/null
+}
+sound=
+for patch in "$BFO_SRCDIR"/tests/mutants/recovery/*.patch; do
+    name=$(basename "$patch" .patch)
+    [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+    test=$(sed -n 's/^Must fail: //p' "$patch")
+    if [[ " $sound " != *" $test "* ]]; then
+        try "$test" || { tail -n 20 "$TEST_TMP/test.log"; fail "$test fails without any mutant"; }
+        sound="$sound $test"
+    fi
+    patch -s -p1 -d "$src" <"$patch" || fail "$name does not apply"
+    make_all >"$TEST_TMP/log" 2>&1 || { tail -n 20 "$TEST_TMP/log"; fail "$name does not build"; }
+    if try "$test"; then
+        echo "SURVIVED $name: $test passes"
+        bad=$((bad + 1))
+    else
+        note "$name: caught by $test"
+    fi
+    patch -s -R -p1 -d "$src" <"$patch"
+done
+[ $bad = 0 ] || fail "$bad mutants survived"
+exit 0
