@@ -146,6 +146,16 @@ static unsigned interface_prefix(const uint8_t *gid, bool v4)
     return length;
 }
 
+static bool is_on_interface(const uint8_t *gid)
+{
+    return 0 < interface_prefix(gid, 0 == memcmp(gid, v4_mapped, sizeof(v4_mapped)));
+}
+
+bool ofo_port_lost_address(const ofo_module_t *module)
+{
+    return module->on_interface && !is_on_interface(OFO.record.port[module->port_index].gid);
+}
+
 static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
 {
     bool v4 = 0 == memcmp(gid, v4_mapped, sizeof(v4_mapped));
@@ -177,6 +187,7 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
             return false;
         }
         set_ip_subnet(entry.gid.raw, &port->subnet);
+        module->on_interface = is_on_interface(entry.gid.raw);
         memcpy(port->guid, entry.gid.raw, sizeof(port->guid));
     } else {
         unsigned index = 0 <= OFO.params.gid_index ? (unsigned) OFO.params.gid_index : 0;

@@ -442,6 +442,7 @@ struct ofo_module {
     uint8_t gid_index;
     struct ibv_port_attr port_attr;
     bool use_grh;
+    bool on_interface; /* an interface of this host had the port's IP address when the port was opened */
     bool port_up;    /* atomic */
     const char *down_why; /* constant text. release: port_up */
     bool owns_async; /* its service thread reads the device's asynchronous events */

@@ -76,7 +76,8 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
         poison = OFO_WC_POISON
                  == ofo_status_class(wc->status, !qp->is_failed, qps->fencing,
                                      IBV_WC_LOC_QP_OP_ERR != wc->status
-                                         || (ofo_port_is_up(module) && !ofo_async_explains(module->device, qp)));
+                                         || (ofo_port_is_up(module) && !ofo_async_explains(module->device, qp)
+                                             && !ofo_port_lost_address(module)));
         qp->is_failed = true;
     }
     ++module->count.errors;
