@@ -18,6 +18,7 @@
 #: address_add NODE RAIL               and comes back, perhaps at another GID index
 #: pause NODE SECONDS                  the whole machine stands still; returns when it does
 #: kill_rank RANK [SIGNAL]             kills that rank of the MPI job (KILL), wherever it runs
+#: flap NODE RAIL SECONDS link|path    the link goes down, or packets to NODE vanish, for so long (0.4 will do)
 #: heal                                ends every fault of every machine and rail
 
 # ---- how a command reaches a machine --------------------------------------------------------------------
@@ -43,10 +44,10 @@ host_request() {
             [ -e "$path/name" ] && read -r answer <"$path/name" && [ "$answer" = bfo.ctl ] && break
         done
         exec 7>>/run/bfo-ctl.lock
-        flock 7
+        flock -w 400 7
         exec 8<>"/dev/${path##*/}"
         echo "$*" >&8
-        read -r answer <&8
+        read -r -t 400 answer <&8 || answer="no answer from the host"
         exec 8>&- 7>&-
     fi
     [ "$answer" = ok ] && return 0
@@ -94,6 +95,24 @@ carrier_push() {
         fault_failed "$1 does not see the carrier of rail $2"
 }
 
+# Cut, wait, look that it is cut, heal: one command, for a short flap would be over before a second one arrives.
+flap() {
+    local cut cut_is heal
+    fault_args "$@" || return 1
+    case $4 in
+    link) cut="ip link set eth$2 down" cut_is=$(port_is "$2" DOWN) heal="ip link set eth$2 up" ;;
+    path)
+        cut="nft add table inet bfo_flap; nft 'add chain inet bfo_flap c { type filter hook input priority 0; }'
+            nft add rule inet bfo_flap c iifname eth$2 counter drop"
+        cut_is='nft list table inet bfo_flap | grep -q drop' heal='nft delete table inet bfo_flap'
+        ;;
+    *) fault_failed "a flap is of the link or the path, not of $4"; return 1 ;;
+    esac
+    node_run "$1" "$cut; sleep $3; $cut_is; bad=\$?; $heal; exit \$bad" || { fault_failed "rail $2 of $1 was not cut"; return 1; }
+    node_wait "$1" 5 "$(port_is "$2" ACTIVE) && ! nft list table inet bfo_flap" ||
+        fault_failed "rail $2 of $1 does not come back"
+}
+
 # ---- packets ---------------------------------------------------------------------------------------------
 # What leaves: one netem queue per rail holds loss and rate; /run/bfo-egress-RAIL remembers "LOSS RATE".
 egress() {
@@ -110,9 +129,9 @@ egress() {
 loss_in() {
     local share="numgen random mod 100 < $3"
     [ "$3" = 100 ] && share= # nft wants less than the whole here
-    node_run "$1" "nft delete table ip bfo_in_$2 2>/dev/null; [ $3 = 0 ] && exit 0
+    node_run "$1" "nft delete table inet bfo_in_$2 2>/dev/null; [ $3 = 0 ] && exit 0
         nft -f - <<END
-table ip bfo_in_$2 {
+table inet bfo_in_$2 {
     chain c {
         type filter hook input priority 0; policy accept;
         iifname eth$2 $share counter drop
@@ -141,7 +160,7 @@ loss_verify() {
         [ "$3" = both ] || [ "$3" = "$dir" ] || continue
         if [ "$4" != 0 ] && [ "$4" != 100 ]; then
             case $dir in
-            in) node_run "$1" "nft list table ip bfo_in_$2 | grep -Eq 'mod 100 < $4( |$)'" ;;
+            in) node_run "$1" "nft list table inet bfo_in_$2 | grep -Eq 'mod 100 < $4( |$)'" ;;
             out) node_run "$1" "tc qdisc show dev eth$2 | grep -q 'netem.* loss $4%'" ;;
             esac || return 1
         elif [ "$dir" = in ]; then
@@ -168,9 +187,9 @@ drop_acks() {
     local peer=node1 count
     fault_args "$@" || return 1
     [ "$1" = node1 ] && peer=node2
-    node_run "$1" "nft delete table ip bfo_ack_$2 2>/dev/null
+    node_run "$1" "nft delete table inet bfo_ack_$2 2>/dev/null
         nft -f - <<END
-table ip bfo_ack_$2 {
+table inet bfo_ack_$2 {
     chain c {
         type filter hook input priority 0; policy accept;
         iifname eth$2 udp dport 4791 @th,64,8 0x11 counter drop
@@ -180,14 +199,14 @@ END" || return 1
     # An acknowledgement of no queue pair at all (opcode 0x11), which the rule must have seen.
     for count in 1 2 3 4 5; do
         node_run "$peer" "printf '\\x11\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >/dev/udp/10.77.$2.${1#node}/4791"
-        node_wait "$1" 1 "nft list table ip bfo_ack_$2 | grep -q 'packets [1-9]'" && return 0
+        node_wait "$1" 1 "nft list table inet bfo_ack_$2 | grep -q 'packets [1-9]'" && return 0
     done
     fault_failed "acknowledgements still reach rail $2 of $1"
 }
 
 pass_acks() {
     fault_args "$@" || return 1
-    node_run "$1" "nft delete table ip bfo_ack_$2 2>/dev/null; ! nft list table ip bfo_ack_$2 2>/dev/null" >&2 ||
+    node_run "$1" "nft delete table inet bfo_ack_$2 2>/dev/null; ! nft list table inet bfo_ack_$2 2>/dev/null" >&2 ||
         fault_failed "the filter of rail $2 at $1 stays"
 }
 
@@ -244,15 +263,16 @@ kill_rank() {
 }
 
 heal() {
-    local n r bad=0
+    local n r bad=0 well rails
     for ((n = 1; n <= BFO_VM_NODES; n++)); do
+        well=true rails=
         for ((r = 0; r < BFO_VM_RAILS; r++)); do
             host_request link "node$n" "$r" on || bad=1
-            node_run "node$n" "tc qdisc del dev eth$r root; rm -f /run/bfo-egress-$r; nft flush ruleset
-                ip link set eth$r up; ip addr add 10.77.$r.$n/24 dev eth$r; true" >/dev/null 2>&1 || bad=1
-            node_wait "node$n" 5 "$(port_is "$r" ACTIVE) && $(gid_grep "node$n" "$r")" ||
-                { fault_failed "rail $r of node$n is not well"; bad=1; }
+            rails="$rails tc qdisc del dev eth$r root; rm -f /run/bfo-egress-$r; ip link set eth$r up; ip addr add 10.77.$r.$n/24 dev eth$r;"
+            well="$well && $(port_is "$r" ACTIVE) && $(gid_grep "node$n" "$r")"
         done
+        node_run "node$n" "{ nft flush ruleset; $rails true; } >/dev/null 2>&1" || bad=1
+        node_wait "node$n" 10 "$well" || { fault_failed "the rails of node$n are not well"; bad=1; }
     done
     return $bad
 }

@@ -5,13 +5,20 @@
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh" || exit 1
 : "${TEST_TMP:?tests/lib.sh did not make a scratch directory}"
 RUN=$BFO_SRCDIR/tests/vm/run.sh
+# A loaded machine takes long and is no failure; what hangs still ends.
+export BFO_VM_TIMEOUT=${BFO_VM_TIMEOUT:-900} BFO_VM_BOOT_TIMEOUT=${BFO_VM_BOOT_TIMEOUT:-180}
 export VM_STREAM=$BFO_BUILDDIR/tests/vm/vm_stream VM_RING=$BFO_BUILDDIR/tests/vm/vm_ring
+export VM_TRAFFIC=$BFO_BUILDDIR/tests/vm/vm_traffic
 
-# vm_job JOB [OPTION...]: the job script in two machines; its status is the test's, its logs are shown if it fails.
+# vm_job JOB [OPTION...] [-- ARGUMENT...]: the job script in two machines; its status is the test's, its logs are shown if it fails.
 vm_job() {
-    local job=$BFO_SRCDIR/tests/vm/$1 begin=$SECONDS status log
+    local job=$BFO_SRCDIR/tests/vm/$1 begin=$SECONDS status log options=()
     shift
-    "$RUN" --out "$TEST_TMP/out" "$@" -- "$job" </dev/null
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    "$RUN" --out "$TEST_TMP/out" ${options[@]+"${options[@]}"} -- "$job" "${@:2}" </dev/null
     status=$?
     note "$((SECONDS - begin)) s"
     if [ $status != 0 ] && [ $status != 77 ]; then

@@ -238,7 +238,8 @@ run_job() {
         show_consoles
         return 125
     fi
-    echo "run.sh: the command was ended after $timeout s" >&2
+    echo "run.sh: the command was ended after $timeout s; what runs on node1:" >&2
+    vm_node_run node1 "ps --ppid 2 -p 2 --deselect -o etimes,stat,wchan:20,args | tail -n 12 | cut -c1-150" >&2
     return 124
 }
 

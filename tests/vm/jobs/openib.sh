@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: our openib BTL over RoCE v2 rails to node2, first under stock ob1, then under pml bfo; then a rail
+# Runs on node1: our openib BTL over RoCE v2 rails between all machines, first under stock ob1, then under pml bfo; then a rail
 # is lost. The packet counters of both rails must move: otherwise something else carried the data, or one rail all of it.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/openib.log
+hosts=node1,node2
+[ "$BFO_VM_NODES" = 3 ] && hosts=$hosts,node3
 
-# job PML ROUNDS BYTES: a verified ring between the machines.
+# job PML ROUNDS BYTES: a verified ring between the machines. Timers that outlive a starved machine.
 job() {
     local pml=$1
     shift
-    timeout 120 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml "$pml" --mca btl openib,self \
+    timeout 120 "$MPIRUN" --bind-to none -np "$BFO_VM_NODES" -H "$hosts" --mca pml "$pml" --mca btl openib,self --mca btl_openib_ib_timeout 19 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" "$@" >"$log" 2>&1 </dev/null
 }
 
@@ -28,11 +30,11 @@ rails_carry() {
     check "$1: rail 1 carried it ($note1 packets)" [ $note1 -gt 500 ]
 }
 
-# rail_lost: small messages go on when the peer's port of one rail goes down in mid-job, and the rail is named.
+# rail_lost: messages in pieces go on when the peer's port of one rail goes down in mid-job, and the rail is named.
 rail_lost() {
     local rounds mpirun
-    timeout 100 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
-        --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
+    timeout 100 "$MPIRUN" --bind-to none -np "$BFO_VM_NODES" -H "$hosts" --mca pml bfo --mca btl openib,self \
+        --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 100000 >"$log" 2>&1 </dev/null &
     mpirun=$!
     wait_for 60 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
     check "rail_down node2 1" rail_down node2 1

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Runs on node1: survive.sh FAULT...: pml bfo over our openib BTL on two kernel rails, a verified stream through each
+# fault, and with VM_REAL=yes NetPIPE in integrity mode through it too. A row per fault; 1 if one is not survived, or a
+# rail was given up by a fault that is none of a rail ("kept" below).
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/rails.sh"
+. "$here/traffic.sh"
+stack 'pml bfo, our btl openib'
+bfo=("${args[@]}")
+
+# The fault "machine paused 3 s" wants timers that outlive it: 7 times 0.54 s (README, btl_openib_ib_timeout).
+timers() {
+    case $1 in
+    'machine paused 3 s') args=("${bfo[@]}" --mca btl_openib_ib_timeout 17) ;;
+    *) args=("${bfo[@]}") ;;
+    esac
+}
+
+# must_keep FAULT: no rail may be given up by it.
+must_keep() { case $1 in 'machine paused 3 s' | 'loss 1 %' | 'path flap 0.4 s' | 'no fault') ;; *) false ;; esac; }
+
+# counters: the sums of both ranks that are not 0.
+counters() {
+    sed -n 's/^counters of rank [0-9]*://p' "$log" |
+        awk '{ for (i = 1; i < NF; i += 2) { if (!($i in sum)) order[++n] = $i; sum[$i] += $(i + 1) } }
+             END { for (i = 1; i <= n; i++) if (sum[order[i]]) printf "%s%s %d", (k++ ? ", " : ""), order[i], sum[order[i]] }'
+}
+lost_rails() { grep -c '^A rail was lost:' "$log"; }
+
+stream_row() {
+    timers "$1"
+    through "$1" "$BFO_VM_OUT/$(echo "stream-$1" | tr -c 'a-z0-9\n' _).log" "${args[@]}"
+    warned=$(lost_rails)
+    [ "$outcome" = survived ] || bad=$((bad + 1))
+    case $1 in
+    'link down'* | carrier* | 'loss 100'* | 'lost ack'*)
+        [ "$warned" -ge 1 ] || { outcome='hit nothing' bad=$((bad + 1)); } ;;
+    esac
+    must_keep "$1" && [ "$warned" != 0 ] && { outcome='rail given up' bad=$((bad + 1)); }
+    stream=$outcome stall=$took counted=$(counters)
+    [ "$outcome" = survived ] || { grep -v '^round' "$log" | tail -n 8 >&2; tail -n 1 "$log" >&2; }
+}
+
+# A program nobody here wrote: the fault comes while it runs, and all its sizes have to pass.
+real_row() {
+    local status=0 begin rail
+    real=- real_warned=-
+    [ "${VM_REAL:-no}" = yes ] || return 0
+    log=$BFO_VM_OUT/$(echo "real-$1" | tr -c 'a-z0-9\n' _).log
+    timers "$1"
+    cd "$BFO_VM_OUT" || return
+    begin=$SECONDS
+    timeout 200 "$MPIRUN" --bind-to none -np 2 -H node1,node2 "${args[@]}" NPopenmpi -i -n 3 -u 1048576 -o /run/np.out >"$log" 2>&1 </dev/null &
+    job=$!
+    wait_for 60 eval '[ $(grep -c "Integrity check passed" "$log") -ge 25 ] || ! running'
+    rail=$(busy_rail)
+    running || { real='ended too early' bad=$((bad + 1)); return; }
+    inject "$1" "$rail" || real='no fault'
+    running || { real='ended too early' bad=$((bad + 1)); }
+    wait $job || status=$?
+    real_warned=$(lost_rails)
+    if [ "$real" = - ] && [ $status = 0 ] && [ "$(grep -c 'Integrity check passed' "$log")" -ge 40 ] && ! grep -qi fail "$log"; then
+        real="ok, $((SECONDS - begin)) s"
+    else
+        [ "$real" = - ] && real="FAILED ($status)"
+        bad=$((bad + 1))
+        tail -n 5 "$log" >&2
+    fi
+    for n in node1 node2; do node_run $n "pkill -KILL -x NPopenmpi; pkill -KILL -x orted; true"; done
+    heal || echo "(the rails did not heal)"
+}
+
+# A rank of the other machine is killed under mpirun --enable-recovery: its partner's requests end with MPI_ERR_OTHER,
+# and another pair of ranks, between the same machines, does not notice.
+killed_row() {
+    local n before
+    stream='bad start' stall=- warned=- counted= real=-
+    if start_job "$BFO_VM_OUT/killed.log" "$MPIRUN" --enable-recovery --bind-to none -np 4 --map-by node -H node1:2,node2:2 "${bfo[@]}" "$VM_TRAFFIC" 100000; then
+        kill_rank 3 || echo "(no rank was killed)"
+        wait_for 60 grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log"
+        before=$(rounds)
+        wait_for 10 eval '[ "$(rounds)" -gt '$((before + 4))' ]' && stream='the rest ran on'
+        grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log" || stream='no MPI_ERR_OTHER'
+        stall=$(sed -n 's/^rank 2: peer 3: .* after \([0-9.]*\) s$/\1/p' "$log")
+        pkill -USR2 -x vm_traffic
+        wait_for 30 grep -q '^ok: rank 0: .* 0 wrong' "$log" || stream="no good end"
+        warned=$(lost_rails) counted=$(counters)
+    fi
+    [ "$stream" = 'the rest ran on' ] || { bad=$((bad + 1)); grep -v '^round' "$log" | tail -n 12 >&2; }
+    outcome=killed
+    end_job
+}
+
+[ "${VM_HEADING:-yes}" = no ] ||
+    printf '%-22s| %-13s| %7s | %-8s| %-50s| %s\n' fault stream 'stall s' warnings 'counters of both ranks' 'NetPIPE -i'
+for fault in "$@"; do
+    if [ "$fault" = 'peer killed' ]; then
+        killed_row
+    else
+        stream_row "$fault"
+        real_row "$fault"
+    fi
+    printf '%-22s| %-13s| %7s | %-8s| %-50s| %s\n' "$fault" "$stream" "$stall" "$warned" "${counted:-all 0}" "$real"
+done
+finish

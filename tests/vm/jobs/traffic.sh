@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# What the job scripts about a lost rail share: the stacks, the faults, and one job of vm_traffic through one fault.
+# Sourced inside a machine, after rails.sh. DESIGN.txt 17.
+seconds=${VM_TRAFFIC_SECONDS:-40} # without progress for so long: hung
+ours=(--mca btl openib,self --mca mca_base_component_path "${VM_COMPONENTS:-/none}:$BFO_OMPI_COMPONENTDIR")
+# UCX: its UD wire-up reads the destination of a RoCE v2 datagram over IPv4 at the wrong place when the provider is not
+# mlx5, and drops it; GID 0, of the link-local IPv6 address, does. libfabric: the completion queue is made for 256 peers
+# and rxe has not so many entries; the provider is bound to one network, or it listens on another than it connects to.
+ucx=(--mca pml ucx -x UCX_TLS=rc_verbs,ud_verbs:aux,self -x UCX_NET_DEVICES=rxe0:1,rxe1:1 -x UCX_IB_GID_INDEX=0)
+ofi=(--mca pml cm --mca mtl ofi -x FI_UNIVERSE_SIZE=8)
+
+# stack NAME: its arguments of mpirun in $args.
+stack() {
+    case $1 in
+    'pml bfo, our btl openib') args=(--mca pml bfo "${ours[@]}") ;;
+    'ob1, our btl openib') args=(--mca pml ob1 "${ours[@]}") ;;
+    'ob1, btl tcp') args=(--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24,10.77.1.0/24) ;;
+    'cm, mtl ofi tcp;ofi_rxm') args=("${ofi[@]}" --mca mtl_ofi_provider_include 'tcp;ofi_rxm' -x FI_TCP_IFACE=eth0) ;;
+    'cm, mtl ofi verbs;ofi_rxm') args=("${ofi[@]}" --mca mtl_ofi_provider_include 'verbs;ofi_rxm' -x FI_VERBS_IFACE=eth0) ;;
+    'pml ucx') args=("${ucx[@]}") ;;
+    'pml ucx, retry count 6') args=("${ucx[@]}" -x UCX_RC_RETRY_COUNT=6) ;;
+    esac
+}
+
+# inject FAULT RAIL: on the rail, at node2 (the peer) unless it says otherwise.
+inject() {
+    case $1 in
+    'link down, peer') rail_down node2 "$2" ;;
+    'link down, own') rail_down node1 "$2" ;;
+    'carrier pulled') carrier_pull node2 "$2" ;;
+    'loss 100 %, one way') loss node2 "$2" in 100 ;;
+    'loss 100 %, both ways') loss node2 "$2" both 100 ;;
+    'lost acknowledgements') drop_acks node1 "$2" ;;
+    'loss 1 %') loss node2 "$2" both 1 ;;
+    'address gone for 2 s') address_del node2 "$2" && sleep 2 && address_add node2 "$2" ;;
+    'link flap 0.4 s') flap node2 "$2" 0.4 link ;;
+    'link flap 3 s') flap node2 "$2" 3 link ;;
+    'path flap 0.4 s') flap node2 "$2" 0.4 path ;;
+    'path flap 3 s') flap node2 "$2" 3 path ;;
+    'machine paused 3 s') pause node2 3 ;;
+    'no fault') : ;;
+    *) echo "no such fault: $1" >&2; return 1 ;;
+    esac
+}
+
+carried() { echo $(($(cat /sys/class/net/eth"$1"/statistics/tx_bytes) + $(packets node1 "$1") * 1000)); }
+
+# busy_rail: the rail that carries more now, so that the fault hits one that the job uses.
+busy_rail() {
+    local a b
+    a=$(carried 0) b=$(carried 1)
+    sleep 1
+    a=$(($(carried 0) - a)) b=$(($(carried 1) - b))
+    if [ $b -gt $a ]; then echo 1; else echo 0; fi
+}
+
+running() { kill -0 $job 2>/dev/null; }
+rounds() { grep -c '^round.*of rank 0' "$log"; }
+
+# start_job LOG COMMAND...: mpirun in the background ($job, $log); 1 unless traffic flows.
+start_job() {
+    log=$1
+    shift
+    timeout 280 "$@" >"$log" 2>&1 </dev/null &
+    job=$!
+    wait_for 60 eval 'grep -q ^round "$log" || ! running'
+    grep -q ^round "$log" && sleep 2
+}
+
+# watch: until the job ends, or goes on for 6 s together, or does neither for $seconds. Sets $outcome, $took.
+watch() {
+    local last now resumed= moved=$SECONDS
+    last=$(rounds)
+    while running; do
+        sleep 0.5
+        now=$(rounds)
+        if [ "$now" -gt "$last" ]; then
+            last=$now moved=$SECONDS resumed=${resumed:-$SECONDS}
+            if [ $((SECONDS - resumed)) -ge 6 ]; then
+                outcome=survived took=$(sed -n 's/^round.*of rank 0, stall \([0-9.]*\) s$/\1/p' "$log" | tail -n 1)
+                return
+            fi
+        elif [ $((SECONDS - moved)) -ge 2 ]; then
+            resumed= # it only emptied its queues
+        fi
+        [ $((SECONDS - moved)) -lt "$seconds" ] || { outcome=hung took=-; return; }
+    done
+    outcome=aborted took=$((SECONDS - begun))
+}
+
+# end_job: a job that goes on is asked to end and has to do so well; what does not is killed, everywhere.
+end_job() {
+    local node status
+    if [ "$outcome" = survived ]; then
+        pkill -USR2 -x vm_traffic
+        wait_for 30 eval '! running'
+        running && outcome='hung at its end'
+    fi
+    kill -TERM $job 2>/dev/null
+    wait_for 5 eval '! running'
+    kill -KILL $job 2>/dev/null
+    wait $job
+    status=$?
+    grep -q 'WRONG' "$log" && outcome='WRONG DATA'
+    [ "$outcome" = survived ] && { [ $status != 0 ] || ! grep -q '^ok: .* 0 wrong' "$log"; } && outcome="bad end ($status)"
+    for node in node1 node2; do
+        node_run $node "pkill -KILL -x vm_traffic; pkill -KILL -x orted; true"
+    done
+}
+
+# through FAULT LOG MPIRUN-ARGUMENTS...: a job of vm_traffic through the fault. Sets $outcome and $took (s), $log.
+through() {
+    local fault=$1 rail begun
+    shift
+    outcome='no start' took=-
+    if start_job "$1" "${MPIRUN:-mpirun}" --bind-to none -np 2 -H node1,node2 "${@:2}" "$VM_TRAFFIC"; then
+        rail=$(busy_rail)
+        pkill -USR1 -x vm_traffic
+        outcome=
+        begun=$SECONDS
+        inject "$fault" "$rail" || { echo "(the fault '$fault' was not injected)"; outcome='no fault'; }
+        [ -n "$outcome" ] || watch
+    fi
+    end_job
+    heal || echo "(the rails did not heal)"
+}
