@@ -14,7 +14,7 @@ hosts=node1,node2
 job() {
     local pml=$1
     shift
-    timeout 120 "$MPIRUN" --bind-to none -np "$BFO_VM_NODES" -H "$hosts" --mca pml "$pml" --mca btl openib,self --mca btl_openib_ib_timeout 19 \
+    timeout 240 "$MPIRUN" --bind-to none -np "$BFO_VM_NODES" -H "$hosts" --mca pml "$pml" --mca btl openib,self --mca btl_openib_ib_timeout 19 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" "$@" >"$log" 2>&1 </dev/null
 }
 
