@@ -60,7 +60,7 @@ as_another_user() {
     local cache=${BFO_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bfo-vm}
     [ "$(id -u)" = 0 ] || return 0
     as=(setpriv --reuid=65534 --regid=65534 --clear-groups env "HOME=$TEST_TMP/home" "BFO_VM_CACHE=$TEST_TMP/home/cache")
-    chmod 711 "$TEST_TMP"
+    chmod 755 "$TEST_TMP"
     mkdir "$TEST_TMP/home" "$TEST_TMP/results"
     [ ! -d "$cache" ] || cp -r "$cache" "$TEST_TMP/home/cache"
     chown -R 65534:65534 "$TEST_TMP/home" "$TEST_TMP/results" "$TMPDIR"

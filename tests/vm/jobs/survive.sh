@@ -23,6 +23,9 @@ timers() {
 # must_keep FAULT: no rail may be given up by it.
 must_keep() { case $1 in 'machine paused 3 s' | 'loss 1 %' | 'path flap 0.4 s' | 'no fault') ;; *) false ;; esac; }
 
+# must_lose FAULT: a rail is lost by it, or it hit nothing.
+must_lose() { case $1 in 'link down'* | carrier* | 'loss 100'* | 'lost ack'*) ;; *) false ;; esac; }
+
 # counters: the sums of both ranks that are not 0.
 counters() {
     sed -n 's/^counters of rank [0-9]*://p' "$log" |
@@ -36,10 +39,7 @@ stream_row() {
     through "$1" "$BFO_VM_OUT/$(echo "stream-$1" | tr -c 'a-z0-9\n' _).log" "${args[@]}"
     warned=$(lost_rails)
     [ "$outcome" = survived ] || bad=$((bad + 1))
-    case $1 in
-    'link down'* | carrier* | 'loss 100'* | 'lost ack'*)
-        [ "$warned" -ge 1 ] || { outcome='hit nothing' bad=$((bad + 1)); } ;;
-    esac
+    must_lose "$1" && [ "$warned" = 0 ] && { outcome='hit nothing' bad=$((bad + 1)); }
     must_keep "$1" && [ "$warned" != 0 ] && { outcome='rail given up' bad=$((bad + 1)); }
     stream=$outcome stall=$took counted=$(counters)
     [ "$outcome" = survived ] || { grep -v '^round' "$log" | tail -n 8 >&2; tail -n 1 "$log" >&2; }
@@ -60,9 +60,9 @@ real_row() {
     rail=$(busy_rail)
     running || { real='ended too early' bad=$((bad + 1)); return; }
     inject "$1" "$rail" || real='no fault'
-    running || { real='ended too early' bad=$((bad + 1)); }
     wait $job || status=$?
     real_warned=$(lost_rails)
+    must_lose "$1" && [ "$real_warned" = 0 ] && real='hit nothing'
     if [ "$real" = - ] && [ $status = 0 ] && [ "$(grep -c 'Integrity check passed' "$log")" -ge 36 ] && ! grep -qi fail "$log"; then
         real="ok, $((SECONDS - begin)) s"
     else
