@@ -573,6 +573,7 @@ static void finish(void)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     world_init();
+    fuzz_races();
     return 0;
 }
 

@@ -64,4 +64,8 @@ void world_rail_fails(world_btl_t *btl);
 /* A message of btl_sendi comes back. */
 void world_sendi_fails(unsigned n, int status);
 
+/* ---- fuzz_races.c -------------------------------------------------------------------------------- */
+/* Orders of events that threads bring about, one by one; ends the process if one goes wrong. */
+void fuzz_races(void);
+
 #endif /* FUZZ_WORLD_H */

@@ -19,7 +19,7 @@ static unsigned long checks;
 
 #define CHECK(what)                                                                                    \
     do {                                                                                               \
-        ++checks;                                                                                      \
+        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED); /* threads check, too */                    \
         if (!(what)) {                                                                                 \
             fprintf(stderr, "%s:%d: rank %d: %s is false\n", __FILE__, __LINE__, rank, #what);         \
             MPI_Abort(MPI_COMM_WORLD, 3);                                                              \

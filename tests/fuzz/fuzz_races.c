@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Orders of events that threads can bring about, forced one after the other in the world of fuzz_world.h: a rail that
+ * refuses before its error is told, an answer to a first fragment that waits to be sent again, work that is listed
+ * twice, a last event that goes while another is held. Run at the start of fuzz_dispatch. DESIGN.txt sections 7.3, 14.4.
+ */
+#include "fuzz_world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static char room[80 * 40];
+
+static void must(bool what, const char *text)
+{
+    if (!what) {
+        fprintf(stderr, "fuzz_races: %s\n", text);
+        abort();
+    }
+}
+
+static bfo_send_t *send_strided(unsigned count)
+{
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS == bfo_isend(room, count, world_strided, 1, 3, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
+         "a send does not start");
+    return (bfo_send_t *) request;
+}
+
+static void acknowledge(const bfo_send_t *req)
+{
+    bfo_ack_hdr_t ack;
+
+    bfo_hdr_pack_ack(&ack, 0, bfo_name_id(&req->name), 0x700000001u, req->rts_length,
+                     bfo_send_length(req) - req->rts_length);
+    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_ACK), &ack, sizeof(ack), sizeof(ack));
+}
+
+static void all_succeed(void)
+{
+    for (unsigned turn = 0; turn < 100 && (world_posted() > 0 || bfo.n_pending > 0); ++turn) {
+        if (world_posted() > 0) {
+            world_complete(0, OPAL_SUCCESS);
+        }
+        (void) bfo_progress();
+    }
+}
+
+static bool is_complete(const void *req)
+{
+    return REQUEST_COMPLETED == ((const ompi_request_t *) req)->req_complete;
+}
+
+static void give_back(void *req, const char *text)
+{
+    ompi_request_t *request = req;
+
+    must(is_complete(request) && MPI_SUCCESS == request->req_status.MPI_ERROR, text);
+    request->req_free(&request);
+}
+
+static bfo_recv_t *receive_started(int tag)
+{
+    bfo_rndv_hdr_t rndv = {.msg_length = 600, .src_id = 0x800000001u};
+    const bfo_lane_t *lane = bfo_comm_of(world_comm[0])->lanes[1];
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS == bfo_irecv(room, 600, &ompi_mpi_byte.dt, 1, tag, world_comm[0], &request), "no receive");
+    bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, 0, 0, 1, tag, NULL == lane ? 0 : lane->match.next_recv);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+    return (bfo_recv_t *) request;
+}
+
+static void data_for(const bfo_recv_t *req)
+{
+    struct {
+        bfo_frag_hdr_t h;
+        char data[600];
+    } frag = {.data = {0}};
+
+    bfo_hdr_pack_frag(&frag.h, 0, req->src_id, bfo_name_id(&req->name), 0);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_FRAG), &frag, sizeof(frag), sizeof(frag));
+}
+
+/* A post meets a rail that refuses and is still in the masks: it goes to the other one. */
+static void refused_post_goes_to_the_next_rail(void)
+{
+    bfo_send_t *send;
+    bfo_recv_t *recv;
+
+    world_begin();
+    world_refuse_dead = 1;
+    send = send_strided(4);
+    must(!is_complete(send) && 1 == world_posted(), "a refused first fragment was not sent by the other rail");
+    acknowledge(send);
+    all_succeed();
+    give_back(send, "a send whose first rail refused does not end well");
+    world_drain();
+    world_end();
+
+    world_begin();
+    world_refuse_dead = 1;
+    recv = receive_started(4);
+    must(!is_complete(recv) && 1 == world_posted(), "a refused answer was not sent by the other rail");
+    data_for(recv);
+    all_succeed();
+    give_back(recv, "a receive whose answer was refused does not end well");
+    world_drain();
+    world_end();
+}
+
+/* The first fragment came back with an error although it was delivered; its copy waits; the answer comes. */
+static void answered_first_fragment_counts_as_delivered(void)
+{
+    bfo_send_t *send;
+
+    world_begin();
+    send = send_strided(30);
+    world_refuse_busy = 1;
+    world_complete(0, OPAL_ERROR);
+    must(1 == bfo.n_pending && 0 == world_posted(), "the first fragment does not wait to be sent again");
+    acknowledge(send);
+    all_succeed();
+    give_back(send, "a send that was answered before its copy went out does not end");
+    world_drain();
+    world_end();
+}
+
+static unsigned worked;
+static int work_done(bfo_work_t *work)
+{
+    ++worked;
+    return OMPI_SUCCESS;
+}
+
+static void work_is_listed_once(void)
+{
+    bfo_work_t work = {.queued = false};
+
+    world_begin();
+    worked = 0;
+    must(bfo_work_queue(&work, work_done) && !bfo_work_queue(&work, work_done), "work was listed twice");
+    must(1 == bfo.n_pending, "one piece of work counts as more");
+    (void) bfo_progress();
+    must(1 == worked && 0 == bfo.n_pending, "work was not done once");
+    must(bfo_work_queue(&work, work_done), "work that was done cannot be listed again");
+    (void) bfo_progress();
+    world_end();
+}
+
+/* Everything is there, but somebody still holds the request: he ends it, when he lets go. */
+static void held_request_does_not_end(void)
+{
+    bfo_send_t *send;
+    bfo_recv_t *recv;
+
+    opal_uses_threads = true;
+    world_begin();
+    send = send_strided(30);
+    bfo_send_get(send);
+    acknowledge(send);
+    all_succeed();
+    must(send->bytes == bfo_send_length(send) && 1 == send->m.events, "not all of a send was counted");
+    bfo_send_check(send);
+    must(!is_complete(send), "a send ended under somebody who holds it");
+    bfo_send_put(send);
+    give_back(send, "a send does not end when it is let go");
+
+    recv = receive_started(5);
+    bfo_recv_get(recv);
+    data_for(recv);
+    all_succeed();
+    must(recv->bytes == recv->length && 1 == recv->m.events, "not all of a receive was counted");
+    bfo_recv_check(recv);
+    must(!is_complete(recv), "a receive ended under somebody who holds it");
+    bfo_recv_put(recv);
+    give_back(recv, "a receive does not end when it is let go");
+    world_drain();
+    world_end();
+    opal_uses_threads = false;
+}
+
+void fuzz_races(void)
+{
+    refused_post_goes_to_the_next_rail();
+    answered_first_fragment_counts_as_delivered();
+    work_is_listed_once();
+    held_request_does_not_end();
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Identifier tables and matching under threads: objects are added while others are found and retired; messages and
+ * receives meet under the communicator's lock, each once. Runs under ThreadSanitizer too (thread_sanitizer.sh).
+ */
+#include "bfo_config.h"
+
+#include "pml_bfo_ids.h"
+#include "pml_bfo_recv_match.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { THREADS = 4, OBJECTS = 3000, MESSAGES = 2000 };
+
+/* ---- identifiers ------------------------------------------------------------------------------------- */
+
+static bfo_ids_t ids = BFO_IDS_INITIALIZER;
+static bfo_name_t names[THREADS][OBJECTS];
+static unsigned wrong;
+
+static void *add_find_retire(void *arg)
+{
+    bfo_name_t *mine = names[(intptr_t) arg];
+
+    for (unsigned i = 0; i < OBJECTS; ++i) {
+        bfo_id_t id;
+
+        if (0 != bfo_ids_add(&ids, &mine[i])) {
+            __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+            continue;
+        }
+        id = bfo_name_id(&mine[i]);
+        __atomic_fetch_add(&wrong, bfo_ids_find(&ids, id) != &mine[i], __ATOMIC_RELAXED);
+        bfo_name_retire(&mine[i]);
+        __atomic_fetch_add(&wrong, NULL != bfo_ids_find(&ids, id), __ATOMIC_RELAXED);
+        /* what others have added may be retired at any moment: looking is safe, whatever is found */
+        (void) bfo_ids_find(&ids, (bfo_id_t) 1 << 32 | (i * 7 % (__atomic_load_n(&ids.size, __ATOMIC_ACQUIRE))));
+    }
+    return NULL;
+}
+
+static void run_threads(void *(*work)(void *))
+{
+    pthread_t threads[THREADS];
+
+    for (intptr_t t = 0; t < THREADS; ++t) {
+        assert_int_equal(0, pthread_create(&threads[t], NULL, work, (void *) t));
+    }
+    for (int t = 0; t < THREADS; ++t) {
+        pthread_join(threads[t], NULL);
+    }
+}
+
+static void names_are_found_while_others_are_added(void **state)
+{
+    run_threads(add_find_retire);
+    assert_int_equal(0, wrong);
+    assert_int_equal(THREADS * OBJECTS, ids.size);
+    bfo_ids_free(&ids);
+}
+
+/* ---- matching ---------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bfo_match_t match;
+static bfo_lane_match_t lanes[2];
+static bfo_want_t wants[2][MESSAGES];
+static bfo_got_t gots[2][MESSAGES];
+static unsigned matched;
+
+/* Threads 0 and 1 receive from rank 0 and 1, threads 2 and 3 are what arrives from them, numbers out of order. */
+static void *meet(void *arg)
+{
+    const int side = (int) (intptr_t) arg % 2;
+
+    for (unsigned i = 0; i < MESSAGES; ++i) {
+        pthread_mutex_lock(&lock);
+        if ((intptr_t) arg < 2) {
+            bfo_want_t *w = &wants[side][i];
+            bfo_got_t *got;
+
+            *w = (bfo_want_t){.src = side, .tag = 0 == i % 5 ? BFO_ANY_TAG : 1};
+            got = bfo_match_peek(&match, &lanes[side], w->src, w->tag);
+            if (NULL != got) {
+                bfo_match_take(&match, got);
+                ++matched;
+            } else {
+                bfo_match_post(&match, &lanes[side], w);
+            }
+        } else {
+            const unsigned seq = i ^ 1; /* pairs change places */
+            bfo_got_t *got = &gots[side][seq];
+
+            *got = (bfo_got_t){.src = side, .tag = 1, .seq = seq};
+            if (BFO_SEQ_NEXT != bfo_lane_admit(&lanes[side], seq)) {
+                bfo_lane_hold(&lanes[side], got);
+                got = NULL;
+            }
+            for (; NULL != got; got = bfo_lane_next_held(&lanes[side])) {
+                if (NULL != bfo_match_arrive(&match, &lanes[side], side, 1)) {
+                    ++matched;
+                } else {
+                    bfo_match_store(&match, &lanes[side], got);
+                }
+            }
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
+}
+
+static void each_receive_meets_one_message(void **state)
+{
+    assert_int_equal(0, bfo_match_init(&match));
+    bfo_lane_match_init(&lanes[0], 0);
+    bfo_lane_match_init(&lanes[1], 0);
+    run_threads(meet);
+    assert_int_equal(2 * MESSAGES, matched);
+    assert_int_equal(0, match.n_gots);
+    assert_int_equal(MESSAGES, lanes[0].next_recv);
+    bfo_match_free(&match);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_found_while_others_are_added),
+        cmocka_unit_test(each_receive_meets_one_message),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
