@@ -81,7 +81,7 @@ sub inside { return "unset BFO_SRCDIR BFO_BUILDDIR; . '$build/tests/env.sh'; cd 
 sub caught_by {
     my ($m) = @_;
     my $log = "$work/test.log";
-    my $matrix = "perl '$src/tests/sim/matrix/matrix.pl' --fresh --stop --cell-limit 25 --results '$work/cells.tsv'";
+    my $matrix = "perl '$src/tests/sim/matrix/matrix.pl' --fresh --stop --cell-limit 40 --results '$work/cells.tsv'";
     my $failure = sub { my ($line) = Job::slurp($log) =~ /^FAILED (.*)/m; return $line // 'failed' };
     for my $unit (split ' ', $m->{unit} // '') {
         return "unit: $unit" unless sh("make -s -C '$build/tests/unit' check TESTS=$unit", $log);

@@ -9,7 +9,7 @@ use warnings;
 use Cells;
 use Job;
 
-our $limit = 30; # seconds until a cell counts as hung
+our $limit = 60; # seconds until a cell counts as hung
 my $build = $ENV{BFO_BUILDDIR};
 
 my %bytes = (eager => '1-4000', ring => '1-1500', flood => '1-600', crowd => '1-300', copy => '70000-260000', single => '30000-60000', put => '70000-260000', put1 => '50000-70000',
