@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define SR_ACCESS_KNOWN (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ \
                          | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED \
@@ -113,6 +115,22 @@ static int check_request(struct ibv_pd *pd, void *addr, size_t length, unsigned 
     return sr_copy_is_mapped(addr, length) ? sr_device_check(pd->context) : EFAULT;
 }
 
+/* A real HCA's registered memory is there; so a process' size can be compared. A kernel that does not know the advice
+ * leaves the pages as they are. */
+static void make_resident(void *addr, size_t length)
+{
+#ifdef MADV_POPULATE_WRITE
+    uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE), begin = (uintptr_t) addr & ~(page - 1);
+
+    if (0 < length && 0 != (sr.fabric.shm->flags & SR_FABRIC_RESIDENT)) {
+        (void) madvise((void *) begin, (uintptr_t) addr + length - begin, MADV_POPULATE_WRITE);
+    }
+#else
+    (void) addr;
+    (void) length;
+#endif
+}
+
 bool sr_mr_covers(uint64_t addr, uint64_t length, bool write)
 {
     for (uint32_t i = 0; i < __atomic_load_n(&table.fresh, __ATOMIC_ACQUIRE); ++i) {
@@ -137,6 +155,7 @@ struct ibv_mr *sr_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
         errno = rc;
         return NULL;
     }
+    make_resident(addr, length);
     pthread_mutex_lock(&table.mutex);
     mr->index = take_index();
     if (UINT32_MAX == mr->index) {

@@ -100,7 +100,8 @@ struct sr_fabric_shm {
 enum {
     SR_FABRIC_SPLIT_TAIL = 1, /* the last 8 bytes of a remote write are written as a piece of their own */
     SR_FABRIC_NO_CMA = 4,        /* process_vm_* is refused here: copy services */
-    SR_FABRIC_MEMLOCK = 2     /* registered memory counts against RLIMIT_MEMLOCK */
+    SR_FABRIC_MEMLOCK = 2,    /* registered memory counts against RLIMIT_MEMLOCK */
+    SR_FABRIC_RESIDENT = 8    /* the pages of registered memory are made when it is registered */
 };
 
 /* ---- in the arena ------------------------------------------------------------------------------- */

@@ -167,7 +167,8 @@ static double memory_now(void)
     return kib;
 }
 
-static void memory(void)
+/* The exchange is of messages up to `most` bytes. */
+static void memory(int most)
 {
     double before, grown, mean[2] = {0}, own[2];
 
@@ -175,8 +176,9 @@ static void memory(void)
     for (int round = 0; round < 20; ++round) {
         contact(64);
     }
-    contact(4000);
-    contact(40000);
+    for (int bytes = 4000; bytes <= most; bytes *= 10) {
+        contact(bytes);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     grown = memory_now() - before;
     MPI_Barrier(MPI_COMM_WORLD); /* nobody leaves before all have looked */
@@ -219,7 +221,7 @@ int main(int argc, char **argv)
     } else if (0 == strcmp(kind, "contact")) {
         value = contact(bytes) * 1e3;
     } else if (0 == strcmp(kind, "memory")) {
-        memory();
+        memory(bytes);
     } else {
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
