@@ -349,11 +349,12 @@ static int cm_join(ofo_qpset_t *qps, const ofo_ctl_t *remote)
 static bool read_message(ofo_module_t *module, const struct rdma_conn_param *param, ofo_ctl_t *ctl)
 {
     uint8_t bytes[OFO_CTL_MAX_SIZE] = {0};
-    size_t length = param->private_data_len;
+    size_t length = param->private_data_len; /* as long as the carrier allows, zeros behind the message */
 
-    if (NULL == param->private_data || sizeof(bytes) < length) {
+    if (NULL == param->private_data) {
         return false;
     }
+    length = sizeof(bytes) < length ? sizeof(bytes) : length;
     memcpy(bytes, param->private_data, length);
     if (ADDRESS_PART <= length && (OFO_CTL_REQ == bytes[0] || OFO_CTL_REP == bytes[0])) {
         memset(bytes + ADDRESS_PART, 0, sizeof(bytes) - ADDRESS_PART);
@@ -563,6 +564,7 @@ static void handle(ofo_module_t *module, const struct rdma_cm_event *event)
 {
     call_t *call = find_call(module, event->id);
 
+    ofo_log(3, "%s: %s (%d)", module->name, rdma_event_str(event->event), event->status);
     if (RDMA_CM_EVENT_CONNECT_REQUEST == event->event) {
         connect_request(module, event->id, &event->param.conn);
     } else if (NULL != call) {

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Runs on node1: our openib BTL with connections made by rdmacm, over two RoCE v2 rails to node2, under ob1 and bfo. Both
+# rails must carry data; then connections are made while the network loses packets, and a rail is lost.
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/rails.sh"
+log=$BFO_VM_OUT/openib_rdmacm.log
+
+# job PML ROUNDS BYTES [MPIRUN-ARGUMENT...]: a verified ring between the machines.
+job() {
+    local pml=$1 rounds=$2 bytes=$3
+    shift 3
+    timeout 60 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml "$pml" --mca btl openib,self \
+        --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 3 "$@" \
+        --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" "$rounds" "$bytes" >"$log" 2>&1 </dev/null
+}
+
+# rails_carry PML: at least so many packets as the bytes need, on each rail its part; and rdmacm made the connections.
+rails_carry() {
+    local before0 before1
+    before0=$(packets node1 0) before1=$(packets node1 1)
+    check "$1: a verified ring of 1,000,000 bytes" job "$1" 10 1000000
+    note0=$(($(packets node1 0) - before0)) note1=$(($(packets node1 1) - before1))
+    check "$1: rail 0 carried it ($note0 packets)" [ $note0 -gt 500 ]
+    check "$1: rail 1 carried it ($note1 packets)" [ $note1 -gt 500 ]
+    check "$1: requests came by rdmacm" grep -q 'REQ(0) of rail . from . by rdmacm' "$log"
+    check "$1: replies came by rdmacm" grep -q 'REP(0) of rail . from . by rdmacm' "$log"
+    [ "$bad" = 0 ] || tail -n 25 "$log"
+}
+
+# lossy: the kernel's connection manager repeats what is lost.
+lossy() {
+    check "a tenth of all packets lost" loss node2 0 in 10
+    check "a verified ring of 8 bytes all the same" job ob1 3 8 --mca btl_openib_connect_timeout 60
+    [ "$bad" = 0 ] || tail -n 25 "$log"
+    check "no more loss" loss node2 0 in 0
+}
+
+# rail_lost: bring-down messages go by rdmacm too.
+rail_lost() {
+    local rounds mpirun
+    timeout 100 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
+        --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 2 \
+        --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
+    mpirun=$!
+    wait_for 60 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
+    check "rail_down node2 1" rail_down node2 1
+    rounds=$(grep -c ^round "$log")
+    check "pml bfo goes on over the other rail" wait_for 20 eval '[ "$(grep -c ^round "$log")" -gt '$((rounds + 8))' ]'
+    check "DOWN came by rdmacm" wait_for 20 grep -q 'DOWN(0) of rail 1 from . by rdmacm' "$log"
+    check "DACK came by rdmacm" wait_for 20 grep -q 'DACK(0) of rail 1 from . by rdmacm' "$log"
+    [ "$bad" = 0 ] || grep -v ^round "$log" | tail -n 25
+    kill $mpirun
+    wait $mpirun 2>/dev/null
+}
+
+rails_carry ob1
+[ "$bad" != 0 ] || rails_carry bfo
+[ "$bad" != 0 ] || lossy
+[ "$bad" != 0 ] || rail_lost
+finish
