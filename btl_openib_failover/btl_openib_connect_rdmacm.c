@@ -20,7 +20,7 @@ enum {
     PRIVATE_MAX = 56,     /* of a connect */
     ADDRESS_PART = 40,    /* of REQ and REP: the queue pairs are the connection manager's own */
     MESSAGES_MAX = 256,   /* on their way, of one port */
-    PARKED_MS = 10000     /* a connect nobody wanted is rejected */
+    PARKED_MS = 60000     /* a connect whose others never came is rejected; the kernel repeats a lost one after seconds */
 };
 
 /* One outgoing connect: for a queue pair of `qps`, or with a message. Context of its identifier. */
@@ -453,7 +453,8 @@ static void established(ofo_qpset_t *qps, const struct rdma_cm_id *id)
     }
 }
 
-/* A rejection without a message means that the peer's own request is on its way; T_conn bounds the wait. */
+/* A rejection without a message: the peer's own request is on its way, or it waited too long for the other connects. The
+ * next REQ makes a new one; T_conn bounds the whole. */
 static void rejected(ofo_module_t *module, call_t *call, const struct rdma_conn_param *param)
 {
     ofo_ctl_t ctl;
@@ -463,6 +464,10 @@ static void rejected(ofo_module_t *module, call_t *call, const struct rdma_conn_
     } else if (0 < param->private_data_len && OFO_CTL_REJ == *(const uint8_t *) param->private_data
                && read_message(module, param, &ctl)) {
         ofo_rail_message(call->ep, &ctl);
+    } else if (call->qps == call->ep->building && OFO_ST_REQUESTED == call->ep->fsm.state) {
+        call->qps->qp[call->index].cm_id = NULL;
+        call->qps->qp[call->index].cm_done = false;
+        call_end(module, call);
     }
 }
 

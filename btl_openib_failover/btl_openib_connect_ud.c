@@ -37,7 +37,7 @@ static int post_recv(ofo_ud_t *ud, unsigned i)
 static int move_to_rts(ofo_module_t *module, struct ibv_qp *qp, uint32_t qkey)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .pkey_index = (uint16_t) OFO.params.ib_pkey_index,
+                               .pkey_index = module->pkey_index,
                                .port_num = module->port_num,
                                .qkey = qkey};
 

@@ -312,7 +312,8 @@ static int init_lists(ofo_module_t *module)
         module->frag_list[i] = (ofo_frag_list_t){.module = module, .index = (uint8_t) i};
         if (OPAL_SUCCESS
             != opal_free_list_init(&module->frags[i], sizeof(ofo_frag_t), FRAG_ALIGN, OBJ_CLASS(ofo_frag_t),
-                                   OFO.queues.queue[i].size + RING_ROOM, FRAG_ALIGN, FRAGS_FIRST, -1, FRAGS_MORE, mpool,
+                                   OFO.queues.queue[i].size + RING_ROOM, FRAG_ALIGN, OFO.params.free_list_num,
+                                   OFO.params.free_list_max, OFO.params.free_list_inc, mpool,
                                    MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, &module->frag_list[i])) {
             return OPAL_ERR_OUT_OF_RESOURCE;
         }

@@ -39,6 +39,11 @@ static const param_t table[] = {
     TEXT("if_include", if_include, NULL, 1,
          "Devices and ports to use, as a comma-separated list of device or device:port; excludes btl_openib_if_exclude"),
     TEXT("if_exclude", if_exclude, NULL, 1, "Devices and ports not to use; excludes btl_openib_if_include"),
+    TEXT("ipaddr_include", ipaddr_include, NULL, 3,
+         "IP networks whose RoCE and iWARP ports are used: address/prefix, separated by commas; excludes btl_openib_ipaddr_exclude"),
+    TEXT("ipaddr_exclude", ipaddr_exclude, NULL, 3, "IP networks whose ports are not used; excludes btl_openib_ipaddr_include"),
+    TEXT("device_type", device_type, "all", 5, "Which adapters to use: all, infiniband (RoCE too) or iwarp"),
+    TRUTH("ignore_locality", ignore_locality, 0, 5, "Use far ports for small messages too; near are those of the cores this process is bound to"),
     NUMBER("max_btls", max_btls, 0, 2, "Use at most this many ports (0: all)"),
     NUMBER("lanes", lanes, 1, 5, "Rails over each pair of ports (1 to 4)"),
     TEXT("rail_map", rail_map, NULL, 5,
@@ -60,8 +65,14 @@ static const param_t table[] = {
     NUMBER("ib_service_level", ib_service_level, 0, 6, "Service level of all queue pairs (0 to 15)"),
     NUMBER("ib_traffic_class", ib_traffic_class, 0, 6, "Traffic class of RoCE packets (0 to 255)"),
     NUMBER("ib_pkey_index", ib_pkey_index, 0, 6, "Index into the port's partition table"),
+    NUMBER("pkey", pkey, 0, 6, "Partition key to use, looked up in each port's table (0: by btl_openib_ib_pkey_index)"),
     NUMBER("ib_mtu", ib_mtu, 0, 6, "Largest path MTU as code 1 (256) to 5 (4096); 0: that of the ports"),
-    NUMBER("ib_max_inline_data", ib_max_inline_data, 128, 6, "Messages up to this many bytes are sent inline"),
+    SIGNED("max_inline_data", max_inline_data, -1, 6, "Messages up to this many bytes are sent inline (-1: 128)"),
+    NUMBER("max_hw_msg_size", max_hw_msg_size, 0, 8, "Largest part of a put or get, in bytes (0: as the port allows)"),
+    NUMBER("free_list_num", free_list_num, 8, 8, "Fragments of each size to begin with"),
+    NUMBER("free_list_inc", free_list_inc, 32, 8, "Fragments to add when none is left"),
+    SIGNED("free_list_max", free_list_max, -1, 8, "Most fragments of each size and port (-1: no limit)"),
+    TRUTH("enable_srq_resize", enable_srq_resize, 1, 8, "Shared queues grow at their limit event"),
     NUMBER("ib_max_rdma_dst_ops", max_rd_atomic, 16, 6, "RDMA reads in flight on one queue pair"),
     NUMBER("rd_num", send_queue_depth, 64, 6, "Send queue slots for puts and gets of one rail, beside those for messages"),
     NUMBER("cq_size", cq_size, 4096, 6, "Entries of a completion queue; another one is made when it is full"),
@@ -80,7 +91,8 @@ static const param_t table[] = {
            "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
     TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device"),
     TRUTH("allow_ib", allow_ib, 1, 6, "Use ports whose link layer is InfiniBand"),
-    NUMBER("verbose", verbose, 0, 7, "1: rails and connections, 2: also each control message"),
+    NUMBER("verbose", verbose, 0, 7, "1: rails and connections, 2: also each control message and queue pair"),
+    TEXT("test_far_devices", test_far_devices, NULL, 9, "For tests: devices that are taken for far"),
     NUMBER("test_record_version", test_record_version, OFO_RECORD_VERSION, 9,
            "For tests: the version this process claims in the modex"),
 };
@@ -99,6 +111,29 @@ static const struct {
     {"memalign", "memory is not aligned for the application"},
     {"apm_over_lids", "path migration is not used: rails fail over"},
     {"apm_over_ports", "path migration is not used: rails fail over"},
+    {"enable_apm_over_ports", "path migration is not used: rails fail over"},
+    {"enable_apm_over_lmc", "path migration is not used: rails fail over"},
+    {"max_lmc", "see btl_openib_lanes"},
+    {"abort_not_enough_reg_mem", "this BTL never aborts a job"},
+    {"allow_max_memory_registration", "the limit of locked memory is the user's"},
+    {"memory_registration_verbose", "see btl_openib_verbose"},
+    {"allow_different_subnets", "ports of different subnets are paired by btl_openib_rail_map"},
+    {"buffer_alignment", "buffers are aligned as the adapters want it"},
+    {"connect_udcm_priority", "see btl_openib_cpc_include"},
+    {"connect_udcm_recv_count", "the queue for control messages has 256 buffers"},
+    {"cq_poll_ratio", "there is one kind of completion queue"},
+    {"hp_cq_poll_per_progress", "there is one kind of completion queue"},
+    {"eager_rdma_poll_ratio", "rings and queues are polled in turn"},
+    {"poll_cq_batch", "completions are taken 16 at a time"},
+    {"mpool_hints", "fragments come from the default memory pool"},
+    {"rcache", "registrations are kept by grdma"},
+    {"reg_mru_len", "see rcache_grdma"},
+    {"psn", "queue pairs begin with random packet numbers"},
+    {"rroce_enable", "RoCE v2 is always used"},
+    {"use_async_event_thread", "events are read by the service thread"},
+    {"warn_default_gid_prefix", "ports are paired by subnet, and unpaired ones are named"},
+    {"warn_no_device_params_found", "there are no device parameters"},
+    {"have_fork_support", "see btl_openib_want_fork_support"},
 };
 static char *ignored_value[sizeof(ignored) / sizeof(ignored[0])];
 
@@ -126,6 +161,8 @@ int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *
             return OPAL_ERROR;
         }
     }
+    (void) mca_base_var_register_synonym(mca_base_var_find("opal", "btl", "openib", "max_inline_data"), "opal", "btl", "openib",
+                                         "ib_max_inline_data", 0);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); ++i) {
         (void) mca_base_component_var_register(component, ignored[i].name, "Accepted and not used", MCA_BASE_VAR_TYPE_STRING,
                                                NULL, 0, 0, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY,
@@ -152,6 +189,20 @@ static int check_range(const char *name, unsigned value, unsigned low, unsigned 
     return bad(name, text, rule);
 }
 
+static int check_texts(ofo_params_t *p)
+{
+    if (NULL != p->ipaddr_include && '\0' != *p->ipaddr_include && NULL != p->ipaddr_exclude && '\0' != *p->ipaddr_exclude) {
+        return bad("ipaddr_exclude", p->ipaddr_exclude,
+                   "btl_openib_ipaddr_include and btl_openib_ipaddr_exclude cannot be given together");
+    }
+    if (0 != strcmp(p->device_type, "all") && 0 != strcmp(p->device_type, "infiniband") && 0 != strcmp(p->device_type, "ib")
+        && 0 != strcmp(p->device_type, "iwarp")) {
+        return bad("device_type", p->device_type, "it must be all, infiniband or iwarp");
+    }
+    p->ib_max_inline_data = 0 > p->max_inline_data ? 128 : (unsigned) p->max_inline_data;
+    return OPAL_SUCCESS;
+}
+
 static int check_numbers(void)
 {
     const ofo_params_t *p = &OFO.params;
@@ -167,6 +218,9 @@ static int check_numbers(void)
         {"ib_service_level", p->ib_service_level, 0, 15},
         {"ib_traffic_class", p->ib_traffic_class, 0, 255},
         {"ib_mtu", p->ib_mtu, 0, 5},
+        {"pkey", p->pkey, 0, 65535},
+        {"free_list_num", p->free_list_num, 1, 1u << 20},
+        {"free_list_inc", p->free_list_inc, 1, 1u << 20},
         {"rd_num", p->send_queue_depth, 4, 8192},
         {"ib_max_rdma_dst_ops", p->max_rd_atomic, 1, 255},
         {"cq_size", p->cq_size, 64, 1u << 22},
@@ -237,5 +291,5 @@ int ofo_params_check(void)
     if (NULL != p->if_include && '\0' != *p->if_include && NULL != p->if_exclude && '\0' != *p->if_exclude) {
         return bad("if_exclude", p->if_exclude, "btl_openib_if_include and btl_openib_if_exclude cannot be given together");
     }
-    return OPAL_SUCCESS == choose_cpc() ? check_numbers() : OPAL_ERR_BAD_PARAM;
+    return OPAL_SUCCESS == choose_cpc() && OPAL_SUCCESS == check_texts(&OFO.params) ? check_numbers() : OPAL_ERR_BAD_PARAM;
 }

@@ -9,8 +9,10 @@
 #include "bfo_help.h"
 
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/hwloc/base/base.h"
 
 #include <arpa/inet.h>
+#include <hwloc/openfabrics-verbs.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -24,6 +26,7 @@ typedef struct {
     unsigned usable;   /* opened */
     unsigned matched;  /* ports that passed if_include and if_exclude */
     unsigned active;   /* of those, active ones */
+    unsigned unwanted; /* devices and ports that another parameter leaves out */
 } survey_t;
 
 /* ---- selection ---------------------------------------------------------------------------------- */
@@ -56,6 +59,96 @@ static bool is_wanted(const char *device, unsigned port)
         return list_names(OFO.params.if_include, device, port);
     }
     return !is_given(OFO.params.if_exclude) || !list_names(OFO.params.if_exclude, device, port);
+}
+
+/* Is the address in one of the networks of the list? Both as IPv4-mapped or IPv6. */
+static bool list_has_address(const char *list, const uint8_t *gid)
+{
+    for (size_t length; '\0' != *list; list += length + (',' == list[length])) {
+        char entry[INET6_ADDRSTRLEN + 8], *slash;
+        uint8_t net[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+        unsigned bits = 128, base = 0, same = 0;
+
+        length = strcspn(list, ",");
+        snprintf(entry, sizeof(entry), "%.*s", (int) (length < sizeof(entry) ? length : sizeof(entry) - 1), list);
+        slash = strchr(entry, '/');
+        if (NULL != slash) {
+            *slash = '\0';
+        }
+        if (1 == inet_pton(AF_INET, entry, net + 12)) {
+            base = 96;
+        } else if (1 != inet_pton(AF_INET6, entry, net)) {
+            continue;
+        }
+        if (NULL != slash && base + (unsigned) atoi(slash + 1) < 128) {
+            bits = base + (unsigned) atoi(slash + 1);
+        }
+        while (same < bits && 0 == ((net[same / 8] ^ gid[same / 8]) & (0x80 >> same % 8))) {
+            ++same;
+        }
+        if (same == bits) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By its address; an InfiniBand port has none of the kind, and only a list of wanted networks leaves it out. */
+static bool address_is_wanted(const ofo_port_t *port)
+{
+    bool ip = OFO_NET_IB != port->subnet.type;
+
+    if (is_given(OFO.params.ipaddr_include)) {
+        return ip && list_has_address(OFO.params.ipaddr_include, port->gid);
+    }
+    return !is_given(OFO.params.ipaddr_exclude) || !ip || !list_has_address(OFO.params.ipaddr_exclude, port->gid);
+}
+
+static bool type_is_wanted(const struct ibv_device *verbs)
+{
+    bool iwarp = IBV_TRANSPORT_IWARP == verbs->transport_type;
+
+    return 0 == strcmp(OFO.params.device_type, "all") || iwarp == (0 == strcmp(OFO.params.device_type, "iwarp"));
+}
+
+/* Index of the partition key the user names, membership aside; 0 if the port has none such. */
+static bool find_pkey(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, uint16_t *index)
+{
+    *index = (uint16_t) OFO.params.ib_pkey_index;
+    for (int i = 0; 0 != OFO.params.pkey && i < attr->pkey_tbl_len; ++i) {
+        __be16 pkey;
+        if (0 == ibv_query_pkey(device->context, (uint8_t) number, i, &pkey)
+            && (ntohs(pkey) & 0x7fff) == (OFO.params.pkey & 0x7fff)) {
+            *index = (uint16_t) i;
+            return true;
+        }
+    }
+    return 0 == OFO.params.pkey && OFO.params.ib_pkey_index < attr->pkey_tbl_len;
+}
+
+/* ---- locality ----------------------------------------------------------------------------------- */
+
+/* Has the device a core in common with those this process may run on? */
+static bool is_near(struct ibv_device *verbs)
+{
+    hwloc_bitmap_t own, its;
+    bool near = true;
+
+    if (is_given(OFO.params.test_far_devices)) {
+        return !list_names(OFO.params.test_far_devices, ibv_get_device_name(verbs), 1);
+    }
+    if (OPAL_SUCCESS != opal_hwloc_base_get_topology() || NULL == opal_hwloc_topology) {
+        return true;
+    }
+    own = hwloc_bitmap_alloc();
+    its = hwloc_bitmap_alloc();
+    if (NULL != own && NULL != its && 0 == hwloc_get_cpubind(opal_hwloc_topology, own, HWLOC_CPUBIND_PROCESS)
+        && 0 == hwloc_ibv_get_device_cpuset(opal_hwloc_topology, verbs, its)) {
+        near = hwloc_bitmap_intersects(own, its);
+    }
+    hwloc_bitmap_free(own);
+    hwloc_bitmap_free(its);
+    return near;
 }
 
 /* ---- GIDs and subnets --------------------------------------------------------------------------- */
@@ -249,14 +342,24 @@ static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t
 }
 
 static void add_port(ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr,
-                     const mca_btl_base_module_t *defaults)
+                     const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     ofo_port_t *port = &OFO.record.port[OFO.record.nports];
     ofo_module_t model = {.super = *defaults, .device = device, .port_num = (uint8_t) number, .port_attr = *attr};
 
+    bool near;
+
     memset(port, 0, sizeof(*port));
     snprintf(model.name, sizeof(model.name), "%.16s:%u", device->name, number);
     if (!describe_address(device, number, attr, port, &model)) {
+        return;
+    }
+    if (!address_is_wanted(port)) {
+        ++survey->unwanted;
+        return;
+    }
+    if (!find_pkey(device, number, attr, &model.pkey_index)) {
+        bfo_help_say(OFO_HELP_FILE, "no pkey", model.name, OFO.params.pkey, OFO.params.ib_pkey_index);
         return;
     }
     memcpy(port->name, model.name, sizeof(port->name));
@@ -267,9 +370,19 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     model.wake_fd = -1;
     model.port_index = OFO.record.nports;
     model.max_message = 0 < attr->max_msg_sz ? attr->max_msg_sz : 1u << 20;
+    if (0 < OFO.params.max_hw_msg_size && OFO.params.max_hw_msg_size < model.max_message) {
+        model.max_message = OFO.params.max_hw_msg_size;
+    }
+    near = OFO.params.ignore_locality || is_near(device->context->device);
+    if (!near) {
+        ++model.super.btl_latency; /* small messages go by the ports of the lowest latency, long ones by all */
+    }
     if (0 == model.super.btl_bandwidth) {
         model.super.btl_bandwidth = port->rate / OFO.params.lanes;
     }
+    ofo_log(1, "%s: %s, gid index %u, prefix %u, pkey index %u, %u Mbit/s, latency %u, %s", model.name,
+            IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet" : "infiniband", model.gid_index, port->subnet.prefix_len,
+            model.pkey_index, model.super.btl_bandwidth, model.super.btl_latency, near ? "near" : "far");
     for (unsigned lane = 0; lane < OFO.params.lanes; ++lane) {
         if (!add_lane(device, &model, port, lane)) {
             break;
@@ -297,7 +410,7 @@ static void look_at_port(ofo_device_t *device, unsigned number, const mca_btl_ba
     ++survey->matched;
     if (IBV_PORT_ACTIVE == attr.state) {
         ++survey->active;
-        add_port(device, number, &attr, defaults);
+        add_port(device, number, &attr, defaults, survey);
     }
 }
 
@@ -307,6 +420,11 @@ static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t
     ofo_device_t *device;
 
     ++survey->devices;
+    if (!type_is_wanted(verbs)) {
+        ++survey->unwanted;
+        ++survey->usable;
+        return;
+    }
     if (!there_is_room()) {
         return;
     }
@@ -355,17 +473,22 @@ static bool was_asked_for(void)
            && NULL != *value && '^' != **value && NULL != strstr(*value, "openib");
 }
 
+static const char *text_of(const char *list)
+{
+    return is_given(list) ? list : "(not given)";
+}
+
 static void say_why_none(const survey_t *survey)
 {
-    const char *include = is_given(OFO.params.if_include) ? OFO.params.if_include : "(not given)";
-    const char *exclude = is_given(OFO.params.if_exclude) ? OFO.params.if_exclude : "(not given)";
+    const char *include = text_of(OFO.params.if_include), *exclude = text_of(OFO.params.if_exclude);
 
     if (0 == survey->devices || 0 == survey->usable) {
         if (was_asked_for()) {
             bfo_help_say(OFO_HELP_FILE, "no device", survey->devices);
         }
-    } else if (0 == survey->matched) {
-        bfo_help_say(OFO_HELP_FILE, "no matching port", include, exclude);
+    } else if (0 == survey->matched || 0 < survey->unwanted) {
+        bfo_help_say(OFO_HELP_FILE, "no matching port", include, exclude, text_of(OFO.params.ipaddr_include),
+                     text_of(OFO.params.ipaddr_exclude), OFO.params.device_type);
     } else if (0 == survey->active) {
         bfo_help_say(OFO_HELP_FILE, "no active port", survey->matched);
     }

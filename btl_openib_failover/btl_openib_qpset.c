@@ -71,6 +71,7 @@ static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
         module->cq[count] = cq;
         module->cq_size = size;
         module->cq_room[count] = size - need;
+        ofo_log(2, "%s: completion queue of %d entries", module->name, size);
         OFO_STORE(module->cq_count, count + 1);
     }
     return cq;
@@ -136,7 +137,7 @@ static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned
 static int move_to_init(ofo_module_t *module, struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .pkey_index = (uint16_t) OFO.params.ib_pkey_index,
+                               .pkey_index = module->pkey_index,
                                .port_num = module->port_num,
                                .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
                                                   | IBV_ACCESS_REMOTE_READ};
@@ -275,6 +276,23 @@ static int move_to_rts(ofo_module_t *module, ofo_qp_t *qp)
                              | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+/* What the provider made of the parameters. */
+static void log_one(ofo_module_t *module, const ofo_qp_t *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    const int mask = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU
+                     | IBV_QP_PKEY_INDEX | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_CAP;
+
+    if (2 > OFO.params.verbose || 0 != ibv_query_qp(qp->qp, &attr, mask, &init)) {
+        return;
+    }
+    ofo_log(2, "%s: queue pair 0x%x: timeout %u, retries %u, rnr retries %u, rnr timer %u, sl %u, class %u, mtu %u, pkey %u, "
+            "reads %u, inline %u, sends %u, receives %u", module->name, qp->qp->qp_num, attr.timeout, attr.retry_cnt,
+            attr.rnr_retry, attr.min_rnr_timer, attr.ah_attr.sl, attr.ah_attr.grh.traffic_class, attr.path_mtu, attr.pkey_index,
+            attr.max_rd_atomic, qp->inline_max, init.cap.max_send_wr, init.cap.max_recv_wr);
+}
+
 int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
 {
     ofo_module_t *module = qps->ep->module;
@@ -285,6 +303,7 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
                     qps->ep->peer->name.vpid, strerror(errno));
             return -1;
         }
+        log_one(module, &qps->qp[i]);
     }
     return 0;
 }

@@ -320,6 +320,8 @@ static int ofo_do_fence_and_tell(void *owner, const ofo_ctl_t *ctl)
 
     ofo_do_fence(owner, ctl);
     if (0 < wait) {
+        ofo_log(2, "%s: bring-down of rail %u to %u waits %u ms for its turn", ep->module->name, ep->rail,
+                ep->peer->name.vpid, (unsigned) wait);
         ep->retransmit_at = ofo_now_ms() + wait; /* the first copy, when its turn comes */
         ep->backoff_ms = 0;
         return 0;

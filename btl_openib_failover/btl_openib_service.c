@@ -291,6 +291,7 @@ static void empty_graveyard(ofo_module_t *module, uint64_t now)
     while (NULL != *at) {
         ofo_qpset_t *qps = *at;
         if (now >= qps->destroy_at) {
+            ofo_log(2, "%s: queue pairs of gen %u destroyed after %u s", module->name, qps->gen, OFO.params.time_wait);
             *at = qps->next;
             ofo_qpset_destroy(qps);
         } else {

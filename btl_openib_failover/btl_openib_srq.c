@@ -89,7 +89,7 @@ void ofo_srq_limit_reached(ofo_srq_t *srq)
 {
     uint32_t more = srq->buffers < srq->most - srq->buffers ? srq->buffers : srq->most - srq->buffers;
 
-    if (0 == more || !add_buffers(srq->module, srq, more)) {
+    if (!OFO.params.enable_srq_resize || 0 == more || !add_buffers(srq->module, srq, more)) {
         ofo_log(1, "%s: shared queue %u stays at %u buffers", srq->module->name, srq->index, srq->buffers);
         return; /* armed again it would ask at once, and for ever */
     }

@@ -440,6 +440,7 @@ struct ofo_module {
     uint8_t port_index; /* in the own record */
     uint8_t lane;
     uint8_t gid_index;
+    uint16_t pkey_index;
     struct ibv_port_attr port_attr;
     bool use_grh;
     bool on_interface; /* an interface of this host had the port's IP address when the port was opened */
@@ -495,6 +496,10 @@ typedef struct {
     char *receive_queues;
     char *rail_map;
     char *cpc_include, *cpc_exclude;
+    char *ipaddr_include, *ipaddr_exclude, *device_type, *test_far_devices;
+    bool ignore_locality, enable_srq_resize;
+    unsigned pkey, max_hw_msg_size, free_list_num, free_list_inc;
+    int free_list_max, max_inline_data;
     int gid_index; /* -1: chosen */
     unsigned max_btls;
     unsigned lanes;

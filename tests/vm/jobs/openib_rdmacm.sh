@@ -13,7 +13,7 @@ job() {
     local pml=$1 rounds=$2 bytes=$3
     shift 3
     timeout 60 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml "$pml" --mca btl openib,self \
-        --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 3 "$@" \
+        --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 2 "$@" \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" "$rounds" "$bytes" >"$log" 2>&1 </dev/null
 }
 
@@ -42,7 +42,7 @@ lossy() {
 rail_lost() {
     local rounds mpirun
     timeout 100 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
-        --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 2 \
+        --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 2 --mca btl_openib_ib_timeout 18 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
     mpirun=$!
     wait_for 60 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"

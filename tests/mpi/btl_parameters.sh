@@ -1,0 +1,170 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Every parameter of the BTL: its effect, as the provider or the rails show it, or the notice that it is not used. A
+# parameter that no test of the BTL names is a failure.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components btl
+MPI_TIMEOUT=40
+export OMPI_MCA_btl_openib_verbose=2
+TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
+
+# run "softrail options" MPIRUN-ARGUMENTS...: two ranks that talk to each other; sets rc
+run() {
+    local options=$1
+    shift
+    on_rails "$options" 2 "$@" "${TRY[@]}"
+    rc=$?
+}
+says() { grep -qE -- "$1" "$TEST_TMP/log"; }
+bytes() { rail_counter "$REPORT" "$1" tx_bytes; }
+
+# NAME VALUE, softrail's options, what the log must show (a minus in front: must not), exit status 0 or any other
+while IFS='|' read -r name value options expected status; do
+    [ -n "$name" ] || continue
+    run "$options" --mca "btl_openib_$name" "$value"
+    { [ "$status" = 0 ] && [ $rc != 0 ]; } && { show_log; fail "$name=$value: the job ended with $rc"; }
+    { [ "$status" != 0 ] && [ $rc = 0 ]; } && { show_log; fail "$name=$value was accepted"; }
+    if [ "${expected#-}" = "$expected" ]; then
+        says "$expected" || { show_log; fail "$name=$value: not seen: $expected"; }
+    else
+        says "${expected#-}" && { show_log; fail "$name=$value: seen: ${expected#-}"; }
+    fi
+    note "$name=$value: ${expected}"
+done <<'TABLE'
+if_include|sr1|-n 2|-sr0:1: infiniband|0
+if_include|sr1:1|-n 2|sr1:1: infiniband|0
+if_exclude|sr1|-n 2|-sr1:1: infiniband|0
+ipaddr_include|fe80::/10|-n 2 --link-layer=eth|sr0:1: ethernet|0
+ipaddr_include|10.0.0.0/8|-n 2 --link-layer=eth|No port of this machine matches|1
+ipaddr_exclude|fe80::/10|-n 2 --link-layer=eth|-sr0:1: ethernet|1
+device_type|infiniband|-n 2|sr0:1: infiniband|0
+device_type|iwarp|-n 2|No port of this machine matches|1
+device_type|token-ring|-n 2|btl_openib_device_type has a value|1
+max_btls|1|-n 2|-sr1:1: infiniband|0
+lanes|2|-n 1|rail 1: sr0:1 - sr0:1|0
+lanes|5|-n 1|btl_openib_lanes has a value|1
+rail_map|sr0:1-sr0:1|-n 2|rail 0: sr0:1 - sr0:1|0
+rail_map|sr0:1-sr0:1|-n 2|-rail 1: sr1:1|0
+gid_index|0|-n 2 --link-layer=eth|gid index 0|0
+gid_index|7|-n 2 --link-layer=eth|has no GID that can be used|1
+gid_prefix_len|48|-n 2 --link-layer=eth|ethernet, gid index 0, prefix 48|0
+cpc_include|udcm|-n 2|REQ\(0\) of rail|0
+cpc_include|pigeon|-n 2|btl_openib_cpc_include has a value|1
+cpc_include|rdmacm|-n 2|rdmacm needs an IP address as GID|1
+cpc_exclude|udcm|-n 2|rdmacm needs an IP address as GID|1
+ib_timeout|18|-n 1|queue pair .* timeout 18,|0
+ib_retry_count|5|-n 1|queue pair .* retries 5,|0
+ib_rnr_retry|3|-n 1|queue pair .* rnr retries 3,|0
+ib_min_rnr_timer|20|-n 1|queue pair .* rnr timer 20,|0
+ib_service_level|4|-n 1|queue pair .* sl 4,|0
+ib_traffic_class|32|-n 1 --link-layer=eth|queue pair .* class 32,|0
+ib_pkey_index|0|-n 1|queue pair .* pkey 0,|0
+ib_pkey_index|3|-n 1|has no such partition key|1
+pkey|32767|-n 1|pkey index 0|0
+pkey|4660|-n 1|has no such partition key|1
+ib_mtu|3|-n 1|queue pair .* mtu 3,|0
+ib_max_inline_data|64|-n 1|queue pair .* inline 64,|0
+max_inline_data|32|-n 1|queue pair .* inline 32,|0
+ib_max_rdma_dst_ops|4|-n 1|queue pair .* reads 4,|0
+cq_size|6000|-n 1|completion queue of 6000 entries|0
+rd_num|8|-n 1|-queue pair .* sends 131,|0
+want_fork_support|2|-n 1|all right|0
+warn_nonexistent_if|0|-n 1|-a device that this machine does not have|0
+allow_ib|0|-n 1|No port of this machine matches|1
+test_far_devices|sr1|-n 2|sr1:1: .*latency 5, far|0
+verbose|1|-n 1|-queue pair|0
+free_list_num|1000|-n 1|all right|0
+free_list_inc|1|-n 1|all right|0
+free_list_max|0|-n 1|all right|0
+TABLE
+
+# Far ports carry no small messages, unless locality is ignored; long ones go everywhere. (With the PML bfo: ob1 reads a long
+# message by one rail.)
+use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
+TRY=("$STREAM" -s 1 -m 1000)
+run "-n 2" --mca btl_openib_test_far_devices sr1
+near=$(bytes 0) far=$(bytes 1)
+[ "$far" -lt $((near / 50)) ] || fail "a far rail carried $far bytes of small messages, the near one $near"
+run "-n 2" --mca btl_openib_test_far_devices sr1 --mca btl_openib_ignore_locality 1
+near=$(bytes 0) far=$(bytes 1)
+[ "$far" -gt $((near / 4)) ] || fail "with ignore_locality the far rail carried $far bytes, the near one $near"
+TRY=("$STREAM" -s 1 -m 4000000)
+run "-n 2" --mca btl_openib_test_far_devices sr1
+near=$(bytes 0) far=$(bytes 1)
+[ "$far" -gt $((near / 4)) ] || fail "a far rail carried $far bytes of long messages, the near one $near"
+note "locality: small messages go near, long ones everywhere ($near and $far bytes)"
+
+use_components btl
+BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
+
+# A put longer than a part is cut: more messages for as many bytes.
+TRY=("$STREAM" -s 1 -m 4000000)
+run "-n 1" --mca btl_openib_max_hw_msg_size 8192
+[ $rc = 0 ] || { show_log; fail "max_hw_msg_size=8192: exit $rc"; }
+size=$(($(bytes 0) / $(rail_counter "$REPORT" 0 tx_messages)))
+[ "$size" -lt 9000 ] || fail "max_hw_msg_size=8192: messages of $size bytes"
+note "max_hw_msg_size=8192: messages of $size bytes"
+
+# A shared queue that may not grow.
+run "-n 1" --mca btl_openib_receive_queues S,65792,64,60,16,4,2 --mca btl_openib_enable_srq_resize 0
+says 'shared queue 0 grows to' && { show_log; fail "a shared queue grew with enable_srq_resize=0"; }
+note "enable_srq_resize=0: no growth"
+
+# Small messages that wait do not travel together.
+TRY=("$STREAM" -s 1 -m 1000)
+run "-n 1" --mca btl_openib_use_message_coalescing 0
+says 'coalesced [1-9]' && { show_log; fail "messages travelled together with use_message_coalescing=0"; }
+note "use_message_coalescing=0: none travel together"
+
+# A rail that never connects is given up in time.
+TRY=("$STREAM" -s 4 -m 1000)
+echo "lose rail=sr1 op=send payload=0:32" >"$TEST_TMP/plan"
+use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
+run "-n 2 --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
+says 'did not connect in 1 s' || { show_log; fail "connect_timeout=1: not given up"; }
+note "connect_timeout=1: given up"
+
+# Queue pairs of a dead rail go after the time-wait; many bring-downs at once take turns.
+echo "lose rail=sr1 op=send op=write nth=300" >"$TEST_TMP/plan"
+TRY=("$STREAM" -s 4 -m 1000)
+run "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
+says 'destroyed after 1 s' || { show_log; fail "time_wait=1: not destroyed"; }
+note "time_wait=1: destroyed"
+TRY=("$BFO_BUILDDIR/tests/mpi/mpi_match")
+echo "down rail=sr1 op=send op=write payload=0:41 nth=200" >"$TEST_TMP/plan"
+on_rails "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" 4 --mca btl_openib_ctl_rate 1 "${TRY[@]}"
+says 'bring-down of rail 1 to . waits [0-9]+ ms for its turn' || { show_log; fail "ctl_rate=1: no turns"; }
+note "ctl_rate=1: bring-downs take turns"
+use_components btl
+
+# What other versions know and this one does not use is accepted, each with a notice.
+all=$("$OMPI_INFO" --param btl openib --level 9 --parsable)
+ignored=$(sed -n 's/.*param:btl_openib_\([a-z_0-9]*\):help:Accepted and not used.*/\1/p' <<<"$all")
+[ "$(wc -w <<<"$ignored")" -gt 20 ] || fail "only these parameters are known and not used: $ignored"
+arguments=()
+for name in $ignored; do
+    arguments+=(--mca "btl_openib_$name" 1)
+done
+BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
+TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
+run "-n 1" "${arguments[@]}"
+[ $rc = 0 ] || { show_log; fail "parameters that are not used ended the job: $rc"; }
+for name in $ignored; do
+    says "btl_openib_$name is accepted and not used" || fail "no notice about $name"
+done
+note "$(wc -w <<<"$ignored") parameters accepted with a notice"
+
+# Those of the BTL base belong to Open MPI; all others are named by a test here.
+for name in $(sed -n 's/.*param:btl_openib_\([a-z_0-9]*\):value:.*/\1/p' <<<"$all"); do
+    case " $(tr '\n' ' ' <<<"$ignored") exclusivity flags atomic_flags rndv_eager_limit eager_limit max_send_size rdma_pipeline_send_length
+        rdma_pipeline_frag_size min_rdma_pipeline_size latency bandwidth get_limit get_alignment put_limit put_alignment " in
+    *[[:space:]]"$name"[[:space:]]*) continue ;;
+    esac
+    grep -qE "(^|[^a-z_])(btl_openib_)?$name([^a-z_]|$)" "$BFO_SRCDIR"/tests/mpi/btl_*.sh || fail "no test names the parameter $name"
+done
+exit 0
