@@ -79,7 +79,7 @@ static const param_t table[] = {
     NUMBER("connect_timeout", connect_timeout, 5, 6, "Seconds until a rail that does not connect is given up"),
     NUMBER("time_wait", time_wait, 5, 7, "Seconds a dead queue pair keeps its number"),
     SIGNED("use_eager_rdma", use_eager_rdma, -1, 4,
-           "Write small messages into a ring that the peer polls: 0 no, 1 yes, -1 as the device is faster"),
+           "Write small messages into a ring that the peer polls: 1 yes, 0 no, -1 (no device has been found faster so) no"),
     NUMBER("eager_rdma_num", eager_rdma_num, 16, 6, "Slots of an eager RDMA ring; one holds a message of the first receive queue"),
     NUMBER("eager_rdma_threshold", eager_rdma_threshold, 16, 6, "Messages from a peer until a ring is made for it"),
     NUMBER("max_eager_rdma", max_eager_rdma, 16, 6, "Peers that get a ring, for each port"),

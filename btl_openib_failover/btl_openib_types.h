@@ -515,7 +515,7 @@ typedef struct {
     unsigned ctl_rate;        /* 1/s */
     unsigned gid_prefix_len;
     int want_fork_support;
-    int use_eager_rdma; /* -1: as measured on the device */
+    int use_eager_rdma; /* 1: yes */
     unsigned eager_rdma_num, eager_rdma_threshold, max_eager_rdma;
     bool use_message_coalescing;
     bool warn_no_device;
