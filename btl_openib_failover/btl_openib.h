@@ -164,10 +164,16 @@ void ofo_drain_check(ofo_qpset_t *qps);
 /* A shared queue gives nothing more to a queue pair of the draining set; or so we assume. */
 void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen);
+/* Locks: peers_lock and ep->lock held during a visit. */
+void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *));
 void ofo_port_down(ofo_module_t *module);
 void ofo_port_returned(ofo_module_t *module);
 void ofo_peer_lost(ofo_peer_t *peer);
 void ofo_ext_fill(ofo_module_t *module);
+
+/* btl_openib_keepalive.c */
+/* A WRITE of nothing on each connected rail where nothing came or went since the last call. Context: progress. */
+void ofo_keepalive(ofo_module_t *module);
 
 /* btl_openib_fence.c */
 void ofo_fence_begin(ofo_qpset_t *qps);

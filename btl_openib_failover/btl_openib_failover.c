@@ -107,7 +107,7 @@ static bool is_drained(const ofo_qpset_t *qps)
             return false;
         }
     }
-    return true;
+    return !qps->is_asking;
 }
 
 /* Takes all lists under the lock, then calls back without it. */
@@ -216,7 +216,7 @@ static void fail_endpoint(ofo_endpoint_t *ep)
     ep->gate = OFO_GATE_REFUSING;
 }
 
-static void for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *))
+void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *))
 {
     void *peer;
     uint64_t key;
@@ -237,7 +237,7 @@ static void for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t
 void ofo_port_down(ofo_module_t *module)
 {
     ofo_log(1, "%s: %s", module->name, module->down_why);
-    for_each_endpoint(module, fail_endpoint);
+    ofo_for_each_endpoint(module, fail_endpoint);
     tell_pml(module, NULL, module->down_why);
 }
 
@@ -252,7 +252,7 @@ static void revive_endpoint(ofo_endpoint_t *ep)
 void ofo_port_returned(ofo_module_t *module)
 {
     ofo_log(1, "%s: the port is back", module->name);
-    for_each_endpoint(module, revive_endpoint);
+    ofo_for_each_endpoint(module, revive_endpoint);
 }
 
 /* ---- the extension ------------------------------------------------------------------------------ */

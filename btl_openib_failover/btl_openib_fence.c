@@ -87,6 +87,7 @@ static void return_posted(ofo_module_t *module, ofo_qpset_t *qps)
         qp->recv_posted = 0;
         qp->sq_free = qp->sq_slots;
     }
+    qps->is_asking = false;
 }
 
 void ofo_fence_abandon(ofo_module_t *module, ofo_qpset_t *qps)

@@ -209,7 +209,7 @@ static void dump_counters(const ofo_module_t *module)
     opal_output(0,
                 "bfo: %s: sends %llu, immediate %llu, puts %llu (%llu bytes), gets %llu (%llu bytes), receives %llu, "
                 "queued %llu + %llu, credit messages %llu, bad %llu, connects %llu, errors %llu, "
-                "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, "
+                "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, keepalives %llu, "
                 "control in %llu out %llu dropped %llu refused %llu",
                 module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
                 (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes,
@@ -218,8 +218,8 @@ static void dump_counters(const ofo_module_t *module)
                 (unsigned long long) c->bad_messages, (unsigned long long) c->connects, (unsigned long long) c->errors,
                 (unsigned long long) c->srq_growths, (unsigned long long) c->coalesced, (unsigned long long) c->carriers,
                 (unsigned long long) c->ring_sends, (unsigned long long) c->ring_receives,
-                (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out, (unsigned long long) c->ctl_dropped,
-                (unsigned long long) c->ctl_refused);
+                (unsigned long long) c->keepalives, (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out,
+                (unsigned long long) c->ctl_dropped, (unsigned long long) c->ctl_refused);
 }
 
 static void module_dump(mca_btl_base_module_t *btl, ofo_endpoint_t *only, int verbose)

@@ -56,7 +56,7 @@ static const param_t table[] = {
     TEXT("receive_queues", receive_queues, DEFAULT_QUEUES, 3,
          "Receive queues of each rail, separated by colons, sizes rising; per peer: P,size,count[,low[,window]]; shared by the "
          "peers of a port: S,size,count[,low[,sends[,start[,limit]]]]"),
-    NUMBER("ib_timeout", ib_timeout, 16, 4,
+    NUMBER("ib_timeout", ib_timeout, 17, 4,
            "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31)"),
     NUMBER("ib_retry_count", ib_retry_count, 6, 4,
            "Transmissions of a packet before the rail is given up (1 to 7; 7 means for ever on soft-RoCE)"),
@@ -87,6 +87,8 @@ static const param_t table[] = {
     NUMBER("ctl_rate", ctl_rate, 2000, 7, "Bring-down messages per second and process, when a port with many peers dies"),
     NUMBER("fence_timeout", fence_timeout, 10, 7,
            "Seconds until queue pairs of a lost rail that do not return their work are destroyed"),
+    NUMBER("keepalive", keepalive, 10, 5,
+           "Seconds without traffic after which a rail is asked whether its peer still lives (0: never)"),
     SIGNED("want_fork_support", want_fork_support, 1, 4,
            "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
     TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device"),
@@ -231,6 +233,7 @@ static int check_numbers(void)
         {"max_eager_rdma", p->max_eager_rdma, 0, 65536},
         {"ctl_rate", p->ctl_rate, 1, 1000000},
         {"fence_timeout", p->fence_timeout, 1, 3600},
+        {"keepalive", p->keepalive, 0, 86400},
         {"gid_prefix_len", p->gid_prefix_len, 0, 127},
     };
 

@@ -89,6 +89,9 @@ static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
     case OFO_WORK_PROVE:
         proof_completed(work->qps);
         break;
+    case OFO_WORK_ALIVE:
+        work->qps->is_asking = false;
+        break;
     case OFO_WORK_MARKER:
         work->qps->qp[work->qp].marker_pending = false;
         ofo_drain_check(work->qps);
@@ -142,6 +145,9 @@ static void handle_mail(ofo_module_t *module)
             break;
         case OFO_MAIL_PEER_LOST:
             ofo_peer_lost(mail->ep->peer);
+            break;
+        case OFO_MAIL_KEEPALIVE:
+            ofo_keepalive(module);
             break;
         case OFO_MAIL_FENCED:
             ofo_fence_done_again(mail->ep, mail->gen);

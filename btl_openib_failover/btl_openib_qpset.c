@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN_WORK = 3 /* slots for returns, proof and marker */, RETURN_SLOT = 64};
+enum { OWN_WORK = 3 /* slots for returns, proof or keepalive, and marker */, RETURN_SLOT = 64};
 
 static uint32_t message_slots(unsigned index)
 {
@@ -201,6 +201,7 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
     qps->ep = ep;
     qps->gen = gen;
     qps->nqp = OFO.queues.count;
+    qps->alive = (ofo_work_t){.kind = OFO_WORK_ALIVE, .qp = 0, .qps = qps};
     qps->cq = reserve_cq(ep->module, count_work());
     if (NULL == qps->cq || 0 != allocate_buffers(qps, ep->module->device)) {
         goto err_destroy;

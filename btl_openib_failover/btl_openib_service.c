@@ -215,6 +215,19 @@ static ofo_mail_t *take_unread(ofo_mailbox_t *box, ofo_mail_kind_t kind, uint64_
     return found;
 }
 
+/* Letters to progress that nobody has read: those of the keepalive, or all others. */
+static unsigned unread(ofo_mailbox_t *box, bool keepalive)
+{
+    unsigned count = 0;
+
+    pthread_mutex_lock(&box->lock);
+    for (const ofo_mail_t *mail = box->first; NULL != mail; mail = mail->next) {
+        count += keepalive == (OFO_MAIL_KEEPALIVE == mail->kind);
+    }
+    pthread_mutex_unlock(&box->lock);
+    return count;
+}
+
 /* A process that computes does not look at its mail: then service itself finds the unknown peer. */
 static void adopt_unknown(ofo_module_t *module, uint64_t now)
 {
@@ -284,6 +297,18 @@ static void run_timers(ofo_module_t *module, uint64_t now)
     }
 }
 
+/* One letter at most waits for a process that does not come by, and does not keep service awake. */
+static void run_keepalive(ofo_module_t *module, uint64_t now)
+{
+    if (0 == module->keepalive_at || now < module->keepalive_at) {
+        return;
+    }
+    module->keepalive_at = now + UINT64_C(1000) * OFO.params.keepalive;
+    if (0 == unread(&module->inbox, true)) {
+        ofo_tell_progress(module, OFO_MAIL_KEEPALIVE, NULL, 0, NULL, NULL);
+    }
+}
+
 static void empty_graveyard(ofo_module_t *module, uint64_t now)
 {
     ofo_qpset_t **at = &module->graveyard;
@@ -326,7 +351,8 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
     if (*proving) {
         earlier(&due, now + PROOF_POLL_MS);
     }
-    if (0 != OFO_LOAD(module->inbox.count)) {
+    earlier(&due, module->keepalive_at);
+    if (0 != OFO_LOAD(module->inbox.count) && 0 < unread(&module->inbox, false)) {
         earlier(&due, now + (module->mail_polls++ < MAIL_POLLS ? MAIL_POLL_MS : UNKNOWN_GRACE_MS));
     } else {
         module->mail_polls = 0;
@@ -347,6 +373,7 @@ static void *service_main(void *argument)
     };
     bool proving = false;
 
+    module->keepalive_at = 0 < OFO.params.keepalive ? ofo_now_ms() + UINT64_C(1000) * OFO.params.keepalive : 0;
     while (!OFO_LOAD(module->stop)) {
         uint64_t now = ofo_now_ms(), counter;
         if (0 > poll(fds, 3, time_to_sleep(module, now, &proving)) && EINTR != errno) {
@@ -368,6 +395,7 @@ static void *service_main(void *argument)
         run_timers(module, now);
         adopt(module, now);
         empty_graveyard(module, now);
+        run_keepalive(module, now);
     }
     return NULL;
 }

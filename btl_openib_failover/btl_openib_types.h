@@ -50,6 +50,7 @@ typedef enum {
     OFO_WORK_RDMA,   /* ofo_rdma_t; several parts share one */
     OFO_WORK_RETURN, /* ofo_qp_t.returns: a message that only returns credits */
     OFO_WORK_PROVE,  /* ofo_qp_t.prove: zero-byte WRITE of the handshake */
+    OFO_WORK_ALIVE,  /* ofo_qpset_t.alive: zero-byte WRITE of the keepalive */
     OFO_WORK_MARKER  /* ofo_qp_t.marker: last work request of a fenced send queue */
 } ofo_work_kind_t;
 
@@ -206,6 +207,9 @@ struct ofo_qpset {
     struct ibv_mr *mr;
     ofo_recv_t *recvs;
     int32_t proving;     /* zero-byte WRITEs not completed; atomic */
+    ofo_work_t alive;    /* keepalive, on the first queue pair. Context of the three: progress */
+    bool is_asking;      /* it is in flight */
+    uint64_t seen;       /* n_ok + n_received at the last round */
     bool failed;         /* no new posts; context: progress */
     bool error_told;     /* error_cb was called for it */
     bool fencing;        /* the fence waits for the last completions */
@@ -268,6 +272,7 @@ typedef enum {
     OFO_MAIL_LAST_WQE,   /* a shared queue gives nothing more to a queue pair of `gen` */
     OFO_MAIL_ABANDON,    /* queue pairs of `qps` were destroyed, if qps->is_stopped */
     OFO_MAIL_PEER_LOST,  /* the endpoint's peer was declared by the BTL: tell the PML */
+    OFO_MAIL_KEEPALIVE,  /* a round of the keepalive is due; no endpoint */
     OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
@@ -423,6 +428,7 @@ typedef struct {
     uint64_t srq_growths;
     uint64_t coalesced, carriers; /* messages that travelled with others, and what they travelled in */
     uint64_t ring_sends, ring_receives;
+    uint64_t keepalives;
 } ofo_counters_t;
 
 /* What the constructor of a fragment needs to know. */
@@ -480,6 +486,7 @@ struct ofo_module {
     int wake_fd;
     ofo_mailbox_t service_inbox;
     uint64_t ctl_turn;   /* us; when the next bring-down may be sent (btl_openib_ctl_rate) */
+    uint64_t keepalive_at; /* ms, 0: no keepalive */
     uint32_t contact;    /* published: where the peers find us */
     ofo_cm_t cm;
     unsigned mail_polls; /* times service has found progress's mail unread */
@@ -512,6 +519,7 @@ typedef struct {
     unsigned connect_timeout; /* s */
     unsigned time_wait;       /* s */
     unsigned fence_timeout;   /* s */
+    unsigned keepalive;       /* s, 0: none */
     unsigned ctl_rate;        /* 1/s */
     unsigned gid_prefix_len;
     int want_fork_support;

@@ -35,6 +35,9 @@ void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
     case OFO_WORK_RETURN:
         qps->qp[work->qp].is_returning = false;
         break;
+    case OFO_WORK_ALIVE:
+        qps->is_asking = false;
+        break;
     case OFO_WORK_MARKER:
         qps->qp[work->qp].marker_pending = false;
         break;

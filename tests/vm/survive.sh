@@ -17,8 +17,8 @@ if [ $# = 0 ]; then
 pml bfo over our openib BTL on two soft-RoCE rails between two virtual machines, one rank each            $(date +%F)
 
 Each fault hits, at node2 (the peer) unless it says "own", the rail that carries most. stall: the longest time without a
-message of a verified stream, from the fault on (the timers of a rail: 7 x 0.27 s; "machine paused": 7 x 0.54 s, by
-btl_openib_ib_timeout 17). warnings: of both ranks, for one lost rail. NetPIPE -i: 1 B to 1 MiB, the fault in mid-run.
+message of a verified stream, from the fault on (the timers of a rail: 7 x 0.54 s). warnings: of both
+ranks, for one lost rail. NetPIPE -i: 1 B to 1 MiB, the fault in mid-run.
 "peer killed": one of four ranks, under mpirun --enable-recovery; stall is the time until MPI_ERR_OTHER.
 
 END

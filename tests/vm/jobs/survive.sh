@@ -10,15 +10,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 . "$here/traffic.sh"
 stack 'pml bfo, our btl openib'
-bfo=("${args[@]}")
-
-# The fault "machine paused 3 s" wants timers that outlive it: 7 times 0.54 s (README, btl_openib_ib_timeout).
-timers() {
-    case $1 in
-    'machine paused 3 s') args=("${bfo[@]}" --mca btl_openib_ib_timeout 17) ;;
-    *) args=("${bfo[@]}") ;;
-    esac
-}
 
 # must_keep FAULT: no rail may be given up by it.
 must_keep() { case $1 in 'machine paused 3 s' | 'loss 1 %' | 'path flap 0.4 s' | 'no fault') ;; *) false ;; esac; }
@@ -35,7 +26,6 @@ counters() {
 lost_rails() { grep -c '^A rail was lost:' "$log"; }
 
 stream_row() {
-    timers "$1"
     through "$1" "$BFO_VM_OUT/$(echo "stream-$1" | tr -c 'a-z0-9\n' _).log" "${args[@]}"
     warned=$(lost_rails)
     [ "$outcome" = survived ] || bad=$((bad + 1))
@@ -51,7 +41,6 @@ real_row() {
     real=- real_warned=-
     [ "${VM_REAL:-no}" != no ] || return 0
     log=$BFO_VM_OUT/$(echo "real-$1" | tr -c 'a-z0-9\n' _).log
-    timers "$1"
     cd "$BFO_VM_OUT" || return
     begin=$SECONDS
     timeout 200 "$MPIRUN" --bind-to none -np 2 -H node1,node2 "${args[@]}" NPopenmpi -i -n 12 -u 1048576 -o /run/np.out >"$log" 2>&1 </dev/null &
@@ -79,7 +68,7 @@ real_row() {
 killed_row() {
     local n before
     stream='bad start' stall=- warned=- counted= real=-
-    if start_job "$BFO_VM_OUT/killed.log" "$MPIRUN" --enable-recovery --bind-to none -np 4 --map-by node -H node1:2,node2:2 "${bfo[@]}" "$VM_TRAFFIC" 100000; then
+    if start_job "$BFO_VM_OUT/killed.log" "$MPIRUN" --enable-recovery --bind-to none -np 4 --map-by node -H node1:2,node2:2 "${args[@]}" "$VM_TRAFFIC" 100000; then
         kill_rank 3 || echo "(no rank was killed)"
         wait_for 60 grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log"
         before=$(rounds)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Who only waits for a process posts nothing to it, and no port tells that it was killed. So each connected rail on
+ * which nothing came or went since the last round gets one zero-byte WRITE: a living process's port answers it, even if
+ * the process is stopped; the queue pair of a dead one is gone, and the write ends as any other work of a lost rail.
+ * Only towards processes of our own job: others may end properly before we do. Context: progress. See DESIGN.txt 15.5.
+ */
+#include "btl_openib.h"
+
+/* It takes the slot of the proof, which is over once a rail is up. Locks: ep->lock held. */
+static void post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+{
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->alive,
+                             .opcode = IBV_WR_RDMA_WRITE,
+                             .send_flags = IBV_SEND_SIGNALED},
+                       *wrong;
+
+    if (0 == ibv_post_send(qps->qp[0].qp, &wr, &wrong)) {
+        qps->is_asking = true;
+        ++ep->module->count.keepalives;
+    } else {
+        qps->failed = true;
+        ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+    }
+}
+
+static void visit(ofo_endpoint_t *ep)
+{
+    ofo_qpset_t *qps = ep->qps;
+    const ofo_peer_t *peer = ep->peer;
+    uint64_t seen;
+
+    if (OFO_GATE_UP != ep->gate || NULL == qps || qps->failed || OFO.closing || OFO_LOAD(peer->closing)
+        || OFO_LOAD(peer->declared) || peer->name.jobid != OFO.self.jobid) {
+        return;
+    }
+    seen = qps->n_ok + qps->n_received;
+    if (seen == qps->seen && !qps->is_asking) {
+        post(ep, qps);
+    }
+    qps->seen = seen;
+}
+
+void ofo_keepalive(ofo_module_t *module)
+{
+    ofo_for_each_endpoint(module, visit);
+}

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# A rank that only waits for another one, with nothing posted towards it. The other one is killed under mpirun
+# --enable-recovery: the keepalive finds it, every call ends with MPI_ERR_OTHER; without a keepalive the job hangs, which
+# shows that nothing else finds it. The other one is stopped for 4 s: its rails answer, nothing is lost, no rail given up.
+. "$BFO_SRCDIR/tests/lib.sh"
+use_components pml btl
+
+# begin NAME HOW SECONDS MPIRUN-ARGUMENTS...: returns when rank 1 has left MPI. Sets job, pid (of rank 1), log, go.
+begin() {
+    local name=$1 how=$2 seconds=$3
+    shift 3
+    log=$TEST_TMP/$name.log go=$TEST_TMP/$name.go
+    : >"$log"
+    timeout -k 5 "$seconds" "$SOFTRAIL" run -n 2 --name "bfo-alive-$name-$$" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
+        --bind-to none -np 2 --mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 "$@" \
+        "$BFO_BUILDDIR/tests/mpi/mpi_alive" "$how" "$go" >"$log" 2>&1 </dev/null &
+    job=$!
+    for _ in $(seq 200); do
+        pid=$(sed -n 's/^ready //p' "$log")
+        [ -z "$pid" ] || break
+        sleep 0.1
+    done
+    [ -n "$pid" ] || { tail -n 40 "$log"; fail "$name: rank 1 did not get ready"; }
+    sleep 0.5 # acknowledgements and completions
+}
+
+# ended NAME STATUS
+ended() {
+    local status
+    wait $job
+    status=$?
+    [ $status = "$2" ] || { tail -n 40 "$log"; fail "$1: ended with status $status, not $2"; }
+}
+
+# keepalives: of all rails of rank 0 and 1
+keepalives() { grep -o 'keepalives [0-9]*' "$log" | awk '{ n += $2 } END { print n + 0 }'; }
+
+begin dies kill 30 --enable-recovery --mca btl_openib_keepalive 1
+touch "$go"
+from=$SECONDS
+ended dies 0
+grep -q 'PASSED [1-9][0-9]* checks on rank 0' "$log" || { tail -n 40 "$log"; fail "dies: rank 0 did not pass"; }
+grep -q '^The PML bfo cannot reach a process any more' "$log" || { tail -n 40 "$log"; fail "dies: no warning"; }
+[ "$(keepalives)" -ge 2 ] || fail "dies: no keepalive on both rails"
+note "killed: rank 0 knows within $((SECONDS - from)) s"
+
+begin hangs kill 8 --enable-recovery --mca btl_openib_keepalive 0
+touch "$go"
+ended hangs 124
+! grep -q 'PASSED' "$log" || { tail -n 40 "$log"; fail "hangs: something else than the keepalive found the dead process"; }
+
+begin stops stop 30 --mca btl_openib_keepalive 1
+kill -STOP "$pid"
+sleep 4
+touch "$go"
+kill -CONT "$pid"
+ended stops 0
+[ "$(grep -c 'PASSED [1-9]' "$log")" = 2 ] || { tail -n 40 "$log"; fail "stops: not both ranks passed"; }
+! grep -q 'A rail was lost\|cannot reach' "$log" || { tail -n 40 "$log"; fail "stops: a rail was given up"; }
+[ "$(keepalives)" -ge 4 ] || { tail -n 40 "$log"; fail "stops: only $(keepalives) keepalives"; }
+note "stopped for 4 s: $(keepalives) keepalives, nothing lost"
+exit 0
