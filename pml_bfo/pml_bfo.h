@@ -26,10 +26,8 @@ typedef struct {
     opal_free_list_t got_list;  /* bfo_got_frag_t */
     opal_free_list_t ctl_list;  /* bfo_ctl_t */
 
-    bfo_send_t *cached_send; /* of blocking calls; atomic exchange */
-    bfo_recv_t *cached_recv;
-
-    opal_mutex_t lock;   /* of orphans, of lane creation and of every peer's set-up and kept counters */
+    bfo_comm_t **comms[256]; /* by context id, in chunks of 256; Open MPI's table takes a lock to look. Lock: lock */
+    opal_mutex_t lock;   /* of comms, orphans, of lane creation and of every peer's set-up and kept counters */
     bfo_link_t held_fins; /* bfo_ctl_t.work.link: FINs that wait for a fence. Lock: lock */
     bfo_link_t orphans;  /* bfo_got_frag_t for communicators that do not exist here yet */
 
@@ -49,6 +47,13 @@ typedef struct {
 
 extern bfo_t bfo;
 
+/* Does the packed message lie in memory as it is? Then it starts at the true lower bound. */
+static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)
+{
+    return (datatype->super.flags & OPAL_DATATYPE_FLAG_NO_GAPS)
+           || (1 >= count && (datatype->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS));
+}
+
 static inline bfo_comm_t *bfo_comm_of(const ompi_communicator_t *comm)
 {
     return (bfo_comm_t *) comm->c_pml_comm;
@@ -61,5 +66,13 @@ int bfo_module_publish(void);
 void bfo_module_finalize(void);
 int bfo_add_comm(ompi_communicator_t *comm);
 int bfo_del_comm(ompi_communicator_t *comm);
+
+/* The communicator of a context id here, or NULL. */
+static inline bfo_comm_t *bfo_comm_find(uint16_t ctx)
+{
+    bfo_comm_t **chunk = __atomic_load_n(&bfo.comms[ctx >> 8], __ATOMIC_ACQUIRE);
+
+    return bfo_likely(NULL != chunk) ? __atomic_load_n(&chunk[ctx & 255], __ATOMIC_ACQUIRE) : NULL;
+}
 
 #endif /* PML_BFO_H */

@@ -16,8 +16,8 @@
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
 #include "pml_bfo_show.h"
-#include "pml_bfo_stats.h"
 #include "pml_bfo_tell.h"
+#include "pml_bfo_local.h"
 
 #include "orte/util/name_fns.h"
 #include "opal/util/output.h"

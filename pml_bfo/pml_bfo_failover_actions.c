@@ -13,8 +13,8 @@
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
-#include "pml_bfo_stats.h"
 #include "pml_bfo_tell.h"
+#include "pml_bfo_local.h"
 
 #include "opal/util/output.h"
 
@@ -181,7 +181,7 @@ static void send_act_restart(void *request, void *arg)
     if (NULL != req->rget) {
         bfo_name_retire(&req->rget->name);
         req->rget->kind = BFO_FRAG_NONE;
-        opal_free_list_return(&bfo.frag_list, &req->rget->super);
+        bfo_spare_give(BFO_SPARE_FRAG, &req->rget->super);
         req->rget = NULL;
     }
     if (NULL != req->regs) {
@@ -344,7 +344,7 @@ static void recv_act_grant_restart(void *request, void *arg)
         if (BFO_FRAG_PUT == frag->kind && frag->recv == req) {
             bfo_name_retire(&frag->name);
             frag->kind = BFO_FRAG_NONE;
-            opal_free_list_return(&bfo.frag_list, &frag->super);
+            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         }
     }
     bfo_recv_drop_extras(req);

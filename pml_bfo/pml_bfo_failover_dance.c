@@ -13,7 +13,7 @@
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 
 /* ---- messages of the dance arrive ------------------------------------------------------------------ */
 

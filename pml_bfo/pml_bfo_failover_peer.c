@@ -12,7 +12,7 @@
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_tell.h"
 
 #include "ompi/attribute/attribute.h"

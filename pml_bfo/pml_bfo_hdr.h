@@ -220,20 +220,86 @@ size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handle_size);
  * segments. Says nothing of identifiers: those are looked up. */
 bool bfo_hdr_is_valid(uint8_t type, const void *data, size_t length, size_t total, size_t handle_size);
 
-/* The same for MATCH, which is checked on the hot path. */
+/* The same for one type each, for the hot path; `length` <= `total`. */
+static inline bool bfo_hdr_common_is_valid(uint8_t type, const void *data, size_t length, size_t least)
+{
+    const uint8_t *h = data; /* type, flags */
+
+    return length >= least && type == h[0] && 0 == (h[1] & BFO_FLAG_NBO);
+}
+static inline bool bfo_range_is_sound(uint64_t offset, uint64_t size)
+{
+    return offset <= INT64_MAX && size <= INT64_MAX - offset;
+}
 static inline bool bfo_hdr_match_is_valid(const bfo_match_hdr_t *h, size_t length)
 {
-    return length >= sizeof(*h) && BFO_MSG_MATCH == h->type && 0 == (h->flags & BFO_FLAG_NBO) && h->src >= 0;
+    return bfo_hdr_common_is_valid(BFO_MSG_MATCH, h, length, sizeof(*h)) && h->src >= 0;
+}
+static inline bool bfo_hdr_rndv_is_valid(const bfo_rndv_hdr_t *h, size_t length, size_t total)
+{
+    size_t size = sizeof(*h);
+
+    if (!bfo_hdr_common_is_valid(BFO_MSG_RNDV, h, length, size)) {
+        return false;
+    }
+    size += h->match.flags & BFO_FLAG_RESTART ? sizeof(bfo_restart_hdr_t) : 0;
+    return length >= size && h->match.src >= 0 && bfo_range_is_sound(0, h->msg_length) && 0 != h->src_id
+           && total - size <= h->msg_length;
+}
+static inline bool bfo_hdr_rget_is_valid(const bfo_rget_hdr_t *h, size_t length, size_t total, size_t handle_size)
+{
+    return bfo_hdr_common_is_valid(BFO_MSG_RGET, h, length, sizeof(*h) + handle_size) && h->rndv.match.src >= 0
+           && bfo_range_is_sound(0, h->rndv.msg_length) && 0 != h->rndv.src_id && 0 != h->frag_id && total == length
+           && length == bfo_rget_hdr_size(handle_size, 0 != (h->rndv.match.flags & BFO_FLAG_RESTART));
+}
+static inline bool bfo_hdr_ack_is_valid(const bfo_ack_hdr_t *h, size_t length, size_t total)
+{
+    return bfo_hdr_common_is_valid(BFO_MSG_ACK, h, length, sizeof(*h)) && total == sizeof(*h) && 0 != h->src_id
+           && bfo_range_is_sound(h->send_offset, h->send_size);
+}
+static inline bool bfo_hdr_frag_is_valid(const bfo_frag_hdr_t *h, size_t length, size_t total)
+{
+    return bfo_hdr_common_is_valid(BFO_MSG_FRAG, h, length, sizeof(*h)) && total > sizeof(*h) && 0 != h->dst_id
+           && bfo_range_is_sound(h->frag_offset, total - sizeof(*h));
+}
+static inline bool bfo_hdr_put_is_valid(const bfo_put_hdr_t *h, size_t length, size_t total, size_t handle_size)
+{
+    return bfo_hdr_common_is_valid(BFO_MSG_PUT, h, length, sizeof(*h) + handle_size)
+           && total == sizeof(*h) + handle_size && 0 != h->src_id && 0 != h->frag_id && 0 != h->dst_size
+           && bfo_range_is_sound(h->rdma_offset, h->dst_size);
+}
+static inline bool bfo_hdr_fin_is_valid(const bfo_fin_hdr_t *h, size_t length, size_t total)
+{
+    return bfo_hdr_common_is_valid(BFO_MSG_FIN, h, length, sizeof(*h)) && total == sizeof(*h) && 0 != h->frag_id
+           && bfo_range_is_sound(0, h->size);
 }
 
 /* Fill a header; reserved bytes become zero. */
-void bfo_hdr_pack_match(bfo_match_hdr_t *h, uint8_t type, uint8_t flags, uint16_t ctx, int32_t src, int32_t tag,
-                        uint32_t seq);
-void bfo_hdr_pack_ack(bfo_ack_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id, uint64_t offset,
-                      uint64_t size);
-void bfo_hdr_pack_frag(bfo_frag_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id, uint64_t offset);
-void bfo_hdr_pack_fin(bfo_fin_hdr_t *h, uint16_t epoch, uint8_t fflags, bfo_id_t frag_id, uint64_t size,
-                      const bfo_match_hdr_t *message);
+static inline void bfo_hdr_pack_match(bfo_match_hdr_t *h, uint8_t type, uint8_t flags, uint16_t ctx, int32_t src,
+                                      int32_t tag, uint32_t seq)
+{
+    *h = (bfo_match_hdr_t){.type = type, .flags = flags, .ctx = ctx, .src = src, .tag = tag, .seq = seq};
+}
+static inline void bfo_hdr_pack_ack(bfo_ack_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id,
+                                    uint64_t offset, uint64_t size)
+{
+    *h = (bfo_ack_hdr_t){.type = BFO_MSG_ACK, .epoch = epoch, .src_id = src_id, .dst_id = dst_id,
+                         .send_offset = offset, .send_size = size};
+}
+static inline void bfo_hdr_pack_frag(bfo_frag_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id,
+                                     uint64_t offset)
+{
+    *h = (bfo_frag_hdr_t){.type = BFO_MSG_FRAG, .epoch = epoch, .frag_offset = offset, .src_id = src_id,
+                          .dst_id = dst_id};
+}
+static inline void bfo_hdr_pack_fin(bfo_fin_hdr_t *h, uint16_t epoch, uint8_t fflags, bfo_id_t frag_id, uint64_t size,
+                                    const bfo_match_hdr_t *message)
+{
+    *h = (bfo_fin_hdr_t){.type = BFO_MSG_FIN, .epoch = epoch, .fflags = fflags, .size = size, .frag_id = frag_id,
+                         .match = *message};
+    h->match.type = 0;
+    h->match.flags = 0;
+}
 
 const char *bfo_hdr_name(uint8_t type);
 

@@ -7,6 +7,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_component.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
@@ -88,6 +89,7 @@ static int bfo_enable(bool enable)
     }
     OBJ_CONSTRUCT(&bfo.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&bfo.pending_lock, opal_mutex_t);
+    bfo_local_init();
     for (size_t i = 0; i < sizeof(bfo.unpack_lock) / sizeof(bfo.unpack_lock[0]); ++i) {
         OBJ_CONSTRUCT(&bfo.unpack_lock[i], opal_mutex_t);
     }
@@ -148,19 +150,16 @@ void bfo_module_finalize(void)
     if (bfo.progress_registered) {
         opal_progress_unregister(bfo_progress);
     }
-    if (NULL != bfo.cached_send) {
-        opal_free_list_return(&mca_pml_base_send_requests, &bfo.cached_send->req_send.req_base.req_ompi.super);
-        bfo.cached_send = NULL;
-    }
-    if (NULL != bfo.cached_recv) {
-        opal_free_list_return(&mca_pml_base_recv_requests, &bfo.cached_recv->req_recv.req_base.req_ompi.super);
-        bfo.cached_recv = NULL;
-    }
     while (!bfo_link_is_empty(&bfo.orphans)) {
         bfo_got_frag_t *g = bfo_container(bfo.orphans.next, bfo_got_frag_t, link);
 
         bfo_link_remove(&g->link);
         bfo_got_free(g);
+    }
+    bfo_local_finalize();
+    for (size_t i = 0; i < sizeof(bfo.comms) / sizeof(bfo.comms[0]); ++i) {
+        free(bfo.comms[i]);
+        bfo.comms[i] = NULL;
     }
     list_release(&bfo.frag_list);
     list_release(&bfo.regs_list);
@@ -207,14 +206,34 @@ static int bfo_del_procs(ompi_proc_t **procs, size_t nprocs)
 
 /* ---- communicators ---------------------------------------------------------------------------------- */
 
+/* Enters the communicator of a context id, or NULL. False: no memory. Locks: bfo.lock held. */
+static bool comm_is_known(uint32_t ctx, bfo_comm_t *bc)
+{
+    bfo_comm_t ***chunk = &bfo.comms[ctx >> 8], **made;
+
+    if (NULL == *chunk) {
+        if (NULL == bc) {
+            return true;
+        }
+        made = calloc(256, sizeof(*made));
+        if (NULL == made) {
+            return false;
+        }
+        __atomic_store_n(chunk, made, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&(*chunk)[ctx & 255], bc, __ATOMIC_RELEASE);
+    return true;
+}
+
 int bfo_add_comm(ompi_communicator_t *comm)
 {
     bfo_comm_t *bc;
+    bool is_known;
 
     if (comm->c_contextid > UINT16_MAX) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    bc = calloc(1, sizeof(*bc));
+    bc = bfo_calloc_line(sizeof(*bc));
     if (NULL == bc) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -226,10 +245,14 @@ int bfo_add_comm(ompi_communicator_t *comm)
         free(bc);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    OBJ_CONSTRUCT(&bc->lock, opal_mutex_t);
     BFO_LOCK(&bfo.lock);
     comm->c_pml_comm = (struct mca_pml_comm_t *) bc;
+    is_known = comm_is_known(comm->c_contextid, bc);
     BFO_UNLOCK(&bfo.lock);
+    if (!is_known) {
+        bfo_del_comm(comm);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
     bfo_dispatch_adopt_orphans(bc);
     return comm == &ompi_mpi_comm_self.comm ? bfo_failover_flush_at_finalize() : OMPI_SUCCESS;
 }
@@ -257,6 +280,7 @@ int bfo_del_comm(ompi_communicator_t *comm)
     }
     BFO_LOCK(&bfo.lock);
     comm->c_pml_comm = NULL;
+    (void) comm_is_known(comm->c_contextid, NULL);
     BFO_UNLOCK(&bfo.lock);
     while (!bfo_link_is_empty(&bc->match.gots)) {
         bfo_got_t *got = bfo_container(bc->match.gots.next, bfo_got_t, by_comm);
@@ -270,7 +294,6 @@ int bfo_del_comm(ompi_communicator_t *comm)
         }
     }
     bfo_match_free(&bc->match);
-    OBJ_DESTRUCT(&bc->lock);
     free(bc->lanes);
     free(bc);
     return OMPI_SUCCESS;

@@ -10,7 +10,7 @@
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 
 #include "opal/runtime/opal_progress.h"
 
@@ -128,7 +128,7 @@ static uint8_t rail_for(const bfo_path_t *path, bfo_peer_t *peer)
     return path->bound ? BFO_MAX_RAILS : bfo_rail_for_first(peer);
 }
 
-static int ctl_try(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+static inline __attribute__((always_inline)) int ctl_try(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
                    mca_btl_base_completion_fn_t done, void *context)
 {
     const uint8_t type = ((const bfo_hdr_t *) header)->common.type;
@@ -149,7 +149,11 @@ static int ctl_try(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t
     if (NULL == des) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    memcpy(des->des_segments[0].seg_addr.pval, header, length);
+    if (bfo_likely(sizeof(bfo_fin_hdr_t) == length)) {
+        memcpy(des->des_segments[0].seg_addr.pval, header, sizeof(bfo_fin_hdr_t)); /* FIN and ACK, in line */
+    } else {
+        memcpy(des->des_segments[0].seg_addr.pval, header, length);
+    }
     if (bfo_unlikely(r != path.rail && BFO_MSG_FIN == type)) {
         bfo_fin_hdr_t *fin = des->des_segments[0].seg_addr.pval;
 
@@ -172,16 +176,24 @@ static int ctl_try(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t
 }
 
 /* A rail that refuses has been taken out: on to the next one, unless only that one will do. */
-static int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
-                    mca_btl_base_completion_fn_t done, void *context)
+static BFO_COLD int ctl_post_elsewhere(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                                       mca_btl_base_completion_fn_t done, void *context)
 {
-    int rc = ctl_try(peer, path, header, length, done, context);
+    int rc = OMPI_ERR_UNREACH;
 
     for (unsigned n = 1; bfo_unlikely(OMPI_ERR_UNREACH == rc) && !path.bound && n < BFO_MAX_RAILS
                          && 0 != peer->send_mask; ++n) {
         rc = ctl_try(peer, path, header, length, done, context);
     }
     return rc;
+}
+
+static inline int ctl_post(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                           mca_btl_base_completion_fn_t done, void *context)
+{
+    const int rc = ctl_try(peer, path, header, length, done, context);
+
+    return bfo_likely(OMPI_ERR_UNREACH != rc) ? rc : ctl_post_elsewhere(peer, path, header, length, done, context);
 }
 
 static void ctl_free(bfo_ctl_t *ctl)
@@ -252,4 +264,24 @@ int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length)
 {
     return bfo_resend_may_go(peer) ? bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL)
                                    : ctl_queue(peer, BFO_ANY_PATH, header, length, NULL, NULL, true);
+}
+
+int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+{
+    const uint8_t r = bfo_rail_for_first(peer);
+    opal_convertor_t convertor; /* of no data */
+
+    if (bfo_likely(BFO_MAX_RAILS != r) && NULL != peer->rails[r].btl->btl_sendi) {
+        const bfo_rail_t *rail = &peer->rails[r];
+
+        convertor.flags = OPAL_DATATYPE_FLAG_NO_GAPS | CONVERTOR_COMPLETED;
+        if (bfo_likely(OPAL_SUCCESS
+                       == rail->btl->btl_sendi(rail->btl, rail->endpoint, &convertor, (void *) fin, sizeof(*fin), 0,
+                                               MCA_BTL_NO_ORDER,
+                                               MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP,
+                                               BFO_TAG(BFO_MSG_FIN), NULL))) {
+            return OMPI_SUCCESS;
+        }
+    }
+    return bfo_ctl_send(peer, BFO_ANY_PATH, fin, sizeof(*fin), NULL, NULL);
 }

@@ -42,4 +42,7 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
 /* Sends a message without request again, over any rail: now, or when its turn comes. OMPI_SUCCESS or an error. */
 int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length) BFO_COLD;
 
+/* Sends a FIN that nothing has to overtake or follow, by btl_sendi where there is one. As bfo_ctl_send() without `done`. */
+int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin);
+
 #endif /* PML_BFO_PENDING_H */

@@ -8,6 +8,7 @@
 
 #include "bfo_help.h"
 #include "pml_bfo_component.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_failover.h"
@@ -270,7 +271,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
     if (NULL == peer) {
         return NULL;
     }
-    made = calloc(1, sizeof(*made));
+    made = bfo_calloc_line(sizeof(*made));
     if (NULL == made) {
         return NULL;
     }
@@ -292,17 +293,13 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
 
 /* ---- registrations ------------------------------------------------------------------------------- */
 
-uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **out)
+uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **out)
 {
     bfo_regs_t *regs;
 
     *out = NULL;
     if (0 == mask) {
         return 0;
-    }
-    if (NULL != peer->no_regs && 0 == (mask & ~peer->no_regs->mask)) {
-        *out = peer->no_regs;
-        return mask;
     }
     regs = (bfo_regs_t *) opal_free_list_get(&bfo.regs_list);
     if (NULL == regs) {
@@ -332,11 +329,8 @@ uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, u
     return regs->mask;
 }
 
-void bfo_regs_drop(bfo_regs_t *regs)
+void bfo_regs_deregister(bfo_regs_t *regs)
 {
-    if (regs == regs->peer->no_regs) {
-        return;
-    }
     for (uint8_t r = 0; r < regs->peer->n_rails; ++r) {
         if ((regs->mask >> r & 1) && NULL != regs->handle[r]) {
             mca_btl_base_module_t *btl = regs->peer->rails[r].btl;

@@ -28,10 +28,36 @@ uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl)
 /* No new use of the rail. Returns false if it was down already. */
 bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 
+/* For rails that want registrations: as bfo_regs_make() and bfo_regs_drop(). */
+uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,
+                          bfo_regs_t **regs);
+void bfo_regs_deregister(bfo_regs_t *regs);
+
 /* Bitmask of the rails with which all of [base, base+size) is registered; the registrations in *regs, or
  * NULL with 0 (refused, or no RDMA). `access` is MCA_BTL_REG_FLAG_*. */
-uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs);
-void bfo_regs_drop(bfo_regs_t *regs);
+static inline uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,
+                                    bfo_regs_t **regs)
+{
+    if (NULL != peer->no_regs && 0 == (mask & ~peer->no_regs->mask)) {
+        *regs = 0 != mask ? peer->no_regs : NULL;
+        return mask;
+    }
+    return bfo_regs_register(peer, mask, base, size, access, regs);
+}
+static inline void bfo_regs_drop(bfo_regs_t *regs)
+{
+    if (regs != regs->peer->no_regs) {
+        bfo_regs_deregister(regs);
+    }
+}
+
+/* The rail of `mask` (not 0) that carries the next `bytes` of a message. */
+static inline uint8_t bfo_rail_for_data(bfo_peer_t *peer, uint8_t mask, size_t bytes)
+{
+    return (uint8_t) (bfo_likely(0 == (peer->send_mask & (peer->send_mask - 1)))
+                          ? (unsigned) __builtin_ctz(mask)
+                          : bfo_stripe_next(&peer->stripe, mask, peer->weight, bytes));
+}
 
 static inline bfo_lane_t *bfo_lane(bfo_comm_t *bc, uint32_t rank)
 {

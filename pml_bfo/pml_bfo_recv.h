@@ -104,10 +104,4 @@ static inline void bfo_recv_put(bfo_recv_t *req)
         bfo_recv_check(req);
     }
 }
-static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)
-{
-    return (datatype->super.flags & OPAL_DATATYPE_FLAG_NO_GAPS)
-           || (1 >= count && (datatype->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS));
-}
-
 #endif /* PML_BFO_RECV_H */

@@ -6,12 +6,11 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 
 #include "ompi/message/message.h"
-
-#include <sched.h>
 
 _Static_assert(BFO_ANY_SOURCE == MPI_ANY_SOURCE && BFO_ANY_TAG == MPI_ANY_TAG, "wildcards of the matching room");
 
@@ -20,13 +19,12 @@ static inline void recv_init(bfo_recv_t *req, void *buf, size_t count, ompi_data
 {
     MCA_PML_BASE_RECV_REQUEST_INIT(&req->req_recv, buf, count, datatype, src, tag, comm, persistent);
     req->req_recv.req_base.req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
-    req->life = BFO_LIFE_PML_DONE;
 }
 
 bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                          ompi_communicator_t *comm, bool persistent)
 {
-    bfo_recv_t *req = (bfo_recv_t *) opal_free_list_get(&mca_pml_base_recv_requests);
+    bfo_recv_t *req = bfo_spare_take(BFO_SPARE_RECV);
 
     if (NULL != req) {
         recv_init(req, buf, count, datatype, src, tag, comm, persistent);
@@ -99,7 +97,7 @@ static int recv_start(bfo_recv_t *req)
     }
     req->want.src = base->req_peer;
     req->want.tag = base->req_tag;
-    BFO_LOCK(&bc->lock);
+    bfo_lock(&bc->lock);
     got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, base->req_peer, base->req_tag);
     if (NULL != got) {
         bfo_match_take(&bc->match, got);
@@ -107,7 +105,7 @@ static int recv_start(bfo_recv_t *req)
     } else {
         bfo_match_post(&bc->match, NULL == lane ? NULL : &lane->match, &req->want);
     }
-    BFO_UNLOCK(&bc->lock);
+    bfo_unlock(&bc->lock);
     if (NULL != got) {
         recv_begin_got(req, bc, got);
     } else if (bfo_unlikely(NULL != lane && lane->peer->declared)) {
@@ -146,25 +144,6 @@ int bfo_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int t
     return OMPI_SUCCESS;
 }
 
-/* A request for a blocking call: the kept one, or a fresh one. */
-static bfo_recv_t *recv_borrow(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                               ompi_communicator_t *comm)
-{
-    bfo_recv_t *req;
-
-    if (bfo_unlikely(opal_uses_threads)) {
-        req = __atomic_exchange_n(&bfo.cached_recv, NULL, __ATOMIC_SEQ_CST);
-    } else {
-        req = bfo.cached_recv;
-        bfo.cached_recv = NULL;
-    }
-    if (bfo_unlikely(NULL == req)) {
-        return bfo_recv_new(buf, count, datatype, src, tag, comm, false);
-    }
-    recv_init(req, buf, count, datatype, src, tag, comm, false);
-    return req;
-}
-
 /* Waits for the request of a blocking call and gives it back. */
 static int recv_wait(bfo_recv_t *req, ompi_status_public_t *status)
 {
@@ -176,16 +155,14 @@ static int recv_wait(bfo_recv_t *req, ompi_status_public_t *status)
         OMPI_COPY_STATUS(status, ompi->req_status, false);
     }
     rc = ompi->req_status.MPI_ERROR;
-    if (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE) {
-        bfo_recv_recycle(req);
-    }
+    bfo_recv_recycle(req);
     return rc;
 }
 
 int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
              ompi_status_public_t *status)
 {
-    bfo_recv_t *req = recv_borrow(buf, count, datatype, src, tag, comm);
+    bfo_recv_t *req = bfo_recv_new(buf, count, datatype, src, tag, comm, false);
     int rc;
 
     if (bfo_unlikely(NULL == req)) {
@@ -201,13 +178,7 @@ int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int ta
 
 int bfo_recv_restart(ompi_request_t *request)
 {
-    bfo_recv_t *req = (bfo_recv_t *) request;
-
-    /* another thread completed the last round and is about to let go of it: a matter of instructions */
-    while (0 == (__atomic_load_n(&req->life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
-        sched_yield();
-    }
-    return recv_start(req);
+    return recv_start((bfo_recv_t *) request);
 }
 
 /* ---- matched receives ------------------------------------------------------------------------------ */
@@ -225,9 +196,9 @@ static int mrecv_start(bfo_recv_t *req, ompi_message_t **message)
     bfo_link_init(&req->want.link);
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
-    BFO_LOCK(&bc->lock);
+    bfo_lock(&bc->lock);
     hold_back(req, bc, &g->got);
-    BFO_UNLOCK(&bc->lock);
+    bfo_unlock(&bc->lock);
     recv_begin_got(req, bc, &g->got);
     return OMPI_SUCCESS;
 }

@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_local.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
@@ -14,9 +15,8 @@ static int recv_free(ompi_request_t **request)
 {
     bfo_recv_t *req = (bfo_recv_t *) *request;
 
-    req->req_recv.req_base.req_free_called = true;
     *request = MPI_REQUEST_NULL;
-    if (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE) {
+    if (bfo_request_free(&req->req_recv.req_base.req_ompi, &req->life)) {
         bfo_recv_recycle(req);
     }
     return OMPI_SUCCESS;
@@ -28,13 +28,13 @@ static bool recv_withdraw(bfo_recv_t *req)
     bfo_comm_t *bc = bfo_comm_of(req->req_recv.req_base.req_comm);
     bool mine;
 
-    BFO_LOCK(&bc->lock);
+    bfo_lock(&bc->lock);
     mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && !bfo_link_is_empty(&req->want.link);
     if (mine) {
         bfo_match_withdraw(&bc->match, &req->want);
         req->m.se = BFO_SE(BFO_RECV_DONE, 0);
     }
-    BFO_UNLOCK(&bc->lock);
+    bfo_unlock(&bc->lock);
     return mine;
 }
 
@@ -74,18 +74,7 @@ void bfo_recv_recycle(bfo_recv_t *req)
     OMPI_REQUEST_FINI(&base->req_ompi);
     OBJ_RELEASE(base->req_comm);
     OMPI_DATATYPE_RELEASE(base->req_datatype);
-    if (NULL == bfo.cached_recv) {
-        bfo_recv_t *none = NULL;
-
-        if (!opal_uses_threads) {
-            bfo.cached_recv = req;
-            return;
-        }
-        if (__atomic_compare_exchange_n(&bfo.cached_recv, &none, req, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-            return;
-        }
-    }
-    opal_free_list_return(&mca_pml_base_recv_requests, &req->req_recv.req_base.req_ompi.super);
+    bfo_spare_give(BFO_SPARE_RECV, &base->req_ompi.super);
 }
 
 /* What a rendezvous or a strided buffer holds. */
@@ -96,11 +85,11 @@ void bfo_recv_drop_extras(bfo_recv_t *req)
         req->regs = NULL;
     }
     if (NULL != req->rget) {
-        opal_free_list_return(&bfo.frag_list, &req->rget->super);
+        bfo_spare_give(BFO_SPARE_FRAG, &req->rget->super);
         req->rget = NULL;
     }
-    bfo_recv_forget_ahead(req);
-    if (req->prepared) {
+    if (bfo_unlikely(req->prepared)) {
+        bfo_recv_forget_ahead(req);
         opal_convertor_cleanup(&req->req_recv.req_base.req_convertor);
         req->prepared = false;
     }
@@ -113,8 +102,8 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
     bfo_lane_t *held = NULL;
     bfo_comm_t *bc = NULL;
 
-    bfo_name_retire(&req->name);
     if (bfo_unlikely(req->extras)) {
+        bfo_name_retire(&req->name); /* without extras nobody was told the name */
         bfo_recv_drop_extras(req);
         if (bfo_unlikely(req->holds)) {
             held = req->lane;
@@ -127,8 +116,7 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
     }
     status->MPI_ERROR = error;
     base->req_pml_complete = true;
-    ompi_request_complete(&base->req_ompi, true);
-    if (bfo_set_bits(&req->life, BFO_LIFE_PML_DONE) & BFO_LIFE_FREED) {
+    if (bfo_unlikely(bfo_request_finish(&base->req_ompi, &req->life))) {
         bfo_recv_recycle(req);
     }
     if (bfo_unlikely(NULL != held)) {

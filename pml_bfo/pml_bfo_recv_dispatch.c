@@ -10,7 +10,7 @@
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
 {
-    bfo_got_frag_t *g = (bfo_got_frag_t *) opal_free_list_get(&bfo.got_list);
+    bfo_got_frag_t *g = bfo_spare_take(BFO_SPARE_GOT);
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
 
     if (NULL == g) {
@@ -27,7 +27,7 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
     }
     g->data = in->length <= BFO_GOT_ROOM ? g->room : malloc(in->length);
     if (NULL == g->data) {
-        opal_free_list_return(&bfo.got_list, &g->super);
+        bfo_spare_give(BFO_SPARE_GOT, &g->super);
         return NULL;
     }
     if (bfo_likely(1 == in->n_segments)) {
@@ -54,7 +54,7 @@ void bfo_got_free(bfo_got_frag_t *g)
     if (g->data != g->room) {
         free(g->data);
     }
-    opal_free_list_return(&bfo.got_list, &g->super);
+    bfo_spare_give(BFO_SPARE_GOT, &g->super);
 }
 
 static bfo_in_t in_of(const bfo_got_frag_t *g, mca_btl_base_segment_t *segment)
@@ -83,7 +83,7 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
     bfo_in_t in;
 
     for (;;) {
-        BFO_LOCK(&bc->lock);
+        bfo_lock(&bc->lock);
         got = bfo_lane_next_held(&lane->match);
         want = NULL == got ? NULL : bfo_match_arrive(&bc->match, &lane->match, got->src, got->tag);
         if (NULL != got && NULL == want) {
@@ -93,7 +93,7 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
         if (NULL != g && BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
             bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
         }
-        BFO_UNLOCK(&bc->lock);
+        bfo_unlock(&bc->lock);
         if (NULL == got) {
             return;
         }
@@ -109,9 +109,9 @@ void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
 {
     bool more;
 
-    BFO_LOCK(&bc->lock);
+    bfo_lock(&bc->lock);
     more = 0 == --lane->match.n_open && 0 != lane->match.n_early;
-    BFO_UNLOCK(&bc->lock);
+    bfo_unlock(&bc->lock);
     if (more) {
         deliver_held(bc, lane);
     }
@@ -129,7 +129,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
             bfo_lane_hold(&lane->match, &g->got);
         }
     }
-    BFO_UNLOCK(&bc->lock);
+    bfo_unlock(&bc->lock);
     if (is_held) {
         bfo_stat_drop(BFO_STAT_DUPLICATE);
     } else if (NULL == g) {
@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
         bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
         return;
     }
-    BFO_LOCK(&bc->lock);
+    bfo_lock(&bc->lock);
     verdict = bfo_unlikely(0 != lane->match.n_open) ? bfo_lane_admit_none(&lane->match, h->seq)
                                                     : bfo_lane_admit(&lane->match, h->seq);
     BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
@@ -164,7 +164,7 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
             hold_early(bc, lane, in, h->seq);
             return;
         }
-        BFO_UNLOCK(&bc->lock);
+        bfo_unlock(&bc->lock);
         bfo_stat_drop(BFO_STAT_DUPLICATE);
         return;
     }
@@ -174,14 +174,14 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
         if (!whole && BFO_MSG_MATCH != h->type) {
             bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
         }
-        BFO_UNLOCK(&bc->lock);
+        bfo_unlock(&bc->lock);
         bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, in);
     } else {
         g = bfo_got_keep(in, lane->peer);
         if (NULL != g) {
             bfo_match_store(&bc->match, &lane->match, &g->got);
         }
-        BFO_UNLOCK(&bc->lock);
+        bfo_unlock(&bc->lock);
         bfo_stat_add(BFO_STAT_UNEXPECTED, 1);
         if (NULL == g) {
             no_memory(lane->peer);
@@ -202,15 +202,15 @@ static __attribute__((noinline)) void first_arrived(bfo_comm_t *bc, const bfo_in
 static BFO_COLD void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
-    ompi_communicator_t *comm;
     const bfo_seqs_t *kept;
     bfo_got_frag_t *g;
+    bfo_comm_t *bc;
 
     BFO_LOCK(&bfo.lock);
-    comm = ompi_comm_lookup(h->ctx);
-    if (NULL != comm && NULL != comm->c_pml_comm) { /* added meanwhile by another thread */
+    bc = bfo_comm_find(h->ctx);
+    if (NULL != bc) { /* added meanwhile by another thread */
         BFO_UNLOCK(&bfo.lock);
-        first_arrived(bfo_comm_of(comm), in, from);
+        first_arrived(bc, in, from);
         return;
     }
     kept = NULL == from ? NULL : bfo_seqmap_find(&from->kept, h->ctx);
@@ -286,8 +286,8 @@ static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
 {
     const bfo_in_t in = in_from(btl, des);
     const bfo_match_hdr_t *h = des->des_segments[0].seg_addr.pval;
-    ompi_communicator_t *comm;
     bfo_peer_t *from = NULL;
+    bfo_comm_t *bc;
 
     if (bfo_unlikely(!bfo_hdr_match_is_valid(h, des->des_segments[0].seg_len))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
@@ -296,41 +296,62 @@ static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
     if (bfo_unlikely(0 != bfo.n_failover_btls)) {
         from = source_of(btl, des);
     }
-    comm = ompi_comm_lookup(h->ctx);
-    if (bfo_unlikely(NULL == comm || NULL == comm->c_pml_comm)) {
+    bc = bfo_comm_find(h->ctx);
+    if (bfo_unlikely(NULL == bc)) {
         orphan_arrived(&in, from);
         return;
     }
-    first_arrived_now(bfo_comm_of(comm), &in, from, true);
+    first_arrived_now(bc, &in, from, true);
 }
 
-/* RNDV and RGET need the handle size of the peer to be checked, hence its lane first. */
-static void on_rendezvous(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des,
-                          void *cbdata)
+static inline size_t handle_size_of(const mca_btl_base_module_t *btl)
 {
-    const bfo_in_t in = in_from(btl, des);
-    const bfo_match_hdr_t *h = des->des_segments[0].seg_addr.pval;
-    const size_t handle = NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size;
-    ompi_communicator_t *comm;
-    bfo_peer_t *from = NULL;
+    return NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size;
+}
 
-    if (!bfo_hdr_is_valid((uint8_t) (tag - BFO_TAG_BASE), h, des->des_segments[0].seg_len, in.length, handle)) {
-        bfo_stat_drop(BFO_STAT_BAD_HEADER);
-        return;
-    }
+static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des,
+                                      const bfo_in_t *in, const bfo_match_hdr_t *h)
+{
+    bfo_peer_t *from = NULL;
+    bfo_comm_t *bc;
+
     if (bfo_unlikely(0 != bfo.n_failover_btls)) {
         from = source_of(btl, des);
     }
     if (bfo_unlikely(h->flags & BFO_FLAG_RESTART)) {
-        bfo_failover_on_restart(&in, handle);
+        bfo_failover_on_restart(in, handle_size_of(btl));
         return;
     }
-    comm = ompi_comm_lookup(h->ctx);
-    if (bfo_unlikely(NULL == comm || NULL == comm->c_pml_comm)) {
-        orphan_arrived(&in, from);
+    bc = bfo_comm_find(h->ctx);
+    if (bfo_unlikely(NULL == bc)) {
+        orphan_arrived(in, from);
         return;
     }
-    first_arrived(bfo_comm_of(comm), &in, from);
+    first_arrived_now(bc, in, from, false);
+}
+
+static void on_rndv(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+{
+    const bfo_in_t in = in_from(btl, des);
+    const bfo_rndv_hdr_t *h = des->des_segments[0].seg_addr.pval;
+
+    if (bfo_unlikely(!bfo_hdr_rndv_is_valid(h, des->des_segments[0].seg_len, in.length))) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+        return;
+    }
+    rendezvous_arrived(btl, des, &in, &h->match);
+}
+
+static void on_rget(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+{
+    const bfo_in_t in = in_from(btl, des);
+    const bfo_rget_hdr_t *h = des->des_segments[0].seg_addr.pval;
+
+    if (bfo_unlikely(!bfo_hdr_rget_is_valid(h, des->des_segments[0].seg_len, in.length, handle_size_of(btl)))) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+        return;
+    }
+    rendezvous_arrived(btl, des, &in, &h->rndv.match);
 }
 
 void bfo_dispatch_fin(const bfo_fin_hdr_t *fin)
@@ -347,15 +368,40 @@ void bfo_dispatch_fin(const bfo_fin_hdr_t *fin)
     }
 }
 
+static void on_frag(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+{
+    const bfo_in_t in = in_from(btl, des);
+    const bfo_frag_hdr_t *h = des->des_segments[0].seg_addr.pval;
+
+    if (bfo_unlikely(!bfo_hdr_frag_is_valid(h, des->des_segments[0].seg_len, in.length))) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+        return;
+    }
+    bfo_recv_on_frag(&in, h);
+}
+
+static void on_fin(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+{
+    const bfo_in_t in = in_from(btl, des);
+    const bfo_fin_hdr_t *h = des->des_segments[0].seg_addr.pval;
+
+    if (bfo_unlikely(!bfo_hdr_fin_is_valid(h, des->des_segments[0].seg_len, in.length))) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+        return;
+    }
+    if (bfo_likely(0 == (h->fflags & BFO_FIN_RESENT)) || bfo_failover_fin_is_visible(source_of(btl, des), h)) {
+        bfo_dispatch_fin(h);
+    }
+}
+
 /* Every other message. */
 static void on_other(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
 {
     const bfo_in_t in = in_from(btl, des);
     const bfo_hdr_t *h = des->des_segments[0].seg_addr.pval;
-    const size_t handle = NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size;
     const uint8_t type = (uint8_t) (tag - BFO_TAG_BASE);
 
-    if (bfo_unlikely(!bfo_hdr_is_valid(type, h, des->des_segments[0].seg_len, in.length, handle))) {
+    if (bfo_unlikely(!bfo_hdr_is_valid(type, h, des->des_segments[0].seg_len, in.length, handle_size_of(btl)))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }
@@ -363,17 +409,8 @@ static void on_other(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
     case BFO_MSG_ACK:
         bfo_send_on_ack(&h->ack);
         break;
-    case BFO_MSG_FRAG:
-        bfo_recv_on_frag(&in, &h->frag);
-        break;
     case BFO_MSG_PUT:
         bfo_send_on_put(btl, &h->put);
-        break;
-    case BFO_MSG_FIN:
-        if (bfo_likely(0 == (h->fin.fflags & BFO_FIN_RESENT))
-            || bfo_failover_fin_is_visible(source_of(btl, des), &h->fin)) {
-            bfo_dispatch_fin(&h->fin);
-        }
         break;
     default:
         bfo_failover_on_dance(source_of(btl, des), &h->dance);
@@ -383,18 +420,18 @@ static void on_other(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
 
 int bfo_dispatch_register(void)
 {
-    static const uint8_t others[] = {BFO_MSG_ACK, BFO_MSG_FRAG, BFO_MSG_PUT, BFO_MSG_FIN,
-                                     BFO_MSG_NOTIFY, BFO_MSG_RACK, BFO_MSG_NACK, BFO_MSG_RERR};
-    int rc = mca_bml.bml_register(BFO_TAG(BFO_MSG_MATCH), on_match, NULL);
+    static const struct {
+        uint8_t type;
+        mca_btl_base_module_recv_cb_fn_t handler;
+    } table[] = {
+        {BFO_MSG_MATCH, on_match}, {BFO_MSG_RNDV, on_rndv}, {BFO_MSG_RGET, on_rget},  {BFO_MSG_ACK, on_other},
+        {BFO_MSG_FRAG, on_frag},   {BFO_MSG_PUT, on_other}, {BFO_MSG_FIN, on_fin},    {BFO_MSG_NOTIFY, on_other},
+        {BFO_MSG_RACK, on_other},  {BFO_MSG_NACK, on_other}, {BFO_MSG_RERR, on_other},
+    };
+    int rc = OMPI_SUCCESS;
 
-    if (OMPI_SUCCESS == rc) {
-        rc = mca_bml.bml_register(BFO_TAG(BFO_MSG_RNDV), on_rendezvous, NULL);
-    }
-    if (OMPI_SUCCESS == rc) {
-        rc = mca_bml.bml_register(BFO_TAG(BFO_MSG_RGET), on_rendezvous, NULL);
-    }
-    for (size_t i = 0; i < sizeof(others) && OMPI_SUCCESS == rc; ++i) {
-        rc = mca_bml.bml_register(BFO_TAG(others[i]), on_other, NULL);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]) && OMPI_SUCCESS == rc; ++i) {
+        rc = mca_bml.bml_register(BFO_TAG(table[i].type), table[i].handler, NULL);
     }
     return rc;
 }

@@ -211,11 +211,14 @@ bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src
 
 void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got)
 {
-    bins_add(&m->gots_key, &got->by_key, bin_of(&m->gots_key, got->src, got->tag), got_key_bin);
-    bins_add(&m->gots_tag, &got->by_tag, bin_of(&m->gots_tag, BFO_ANY_SOURCE, got->tag), got_tag_bin);
+    bfo_link_append(&m->gots_key.heads[bin_of(&m->gots_key, got->src, got->tag)], &got->by_key);
+    bfo_link_append(&m->gots_tag.heads[bin_of(&m->gots_tag, BFO_ANY_SOURCE, got->tag)], &got->by_tag);
     bfo_link_append(&lane->gots, &got->by_lane);
     bfo_link_append(&m->gots, &got->by_comm);
-    ++m->n_gots;
+    if (__builtin_expect(++m->n_gots > 2 * m->gots_key.mask, 0)) {
+        bins_grow(&m->gots_key, got_key_bin);
+        bins_grow(&m->gots_tag, got_tag_bin);
+    }
 }
 
 /* ---- a receive or a probe ------------------------------------------------------------------------ */
@@ -278,12 +281,10 @@ bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, i
 
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got)
 {
-    bfo_link_remove(&got->by_key);
-    bfo_link_remove(&got->by_tag);
-    bfo_link_remove(&got->by_lane);
-    bfo_link_remove(&got->by_comm);
-    --m->gots_key.count;
-    --m->gots_tag.count;
+    bfo_link_cut(&got->by_key);
+    bfo_link_cut(&got->by_tag);
+    bfo_link_cut(&got->by_lane);
+    bfo_link_cut(&got->by_comm);
     --m->n_gots;
 }
 

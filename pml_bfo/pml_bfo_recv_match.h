@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
     bfo_link_t *heads;
     uint32_t mask;
-    uint32_t count;
+    uint32_t count; /* of receives; messages are counted in n_gots */
 } bfo_bins_t;
 
 /* The matching state of one source rank. */
@@ -126,6 +126,12 @@ static inline void bfo_link_append(bfo_link_t *head, bfo_link_t *l)
     l->prev = head->prev;
     head->prev->next = l;
     head->prev = l;
+}
+/* Leaves the element as it is: for one whose link is not asked again before it is appended somewhere. */
+static inline void bfo_link_cut(bfo_link_t *l)
+{
+    l->prev->next = l->next;
+    l->next->prev = l->prev;
 }
 static inline void bfo_link_remove(bfo_link_t *l)
 {

@@ -11,7 +11,7 @@
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 
 #include <string.h>
 
@@ -205,11 +205,11 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
         return OMPI_ERR_UNREACH;
     }
-    frag = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+    frag = bfo_spare_take(BFO_SPARE_FRAG);
     if (NULL == frag) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    r = (uint8_t) bfo_stripe_next(&peer->stripe, mask, peer->weight, left < 65536 ? left : 65536);
+    r = bfo_rail_for_data(peer, mask, left < 65536 ? left : 65536);
     frag->kind = BFO_FRAG_PUT;
     frag->send = NULL;
     frag->recv = req;
@@ -236,7 +236,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         (void) bfo_add32(&req->open, -1);
         bfo_name_retire(&frag->name);
         frag->kind = BFO_FRAG_NONE; /* a restart looks for the PUTs of its request */
-        opal_free_list_return(&bfo.frag_list, &frag->super);
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     }
     return rc;
 }
@@ -256,7 +256,7 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         BFO_RECV_ROW(se, FIN);
         (void) bfo_add32(&req->open, -1);
         (void) bfo_add_size(&req->bytes, frag->length);
-        opal_free_list_return(&bfo.frag_list, &frag->super);
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         bfo_recv_schedule(req);
     }
     bfo_recv_put(req);
@@ -273,7 +273,7 @@ static void read_finish(bfo_recv_t *req)
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_ompi.req_status.MPI_SOURCE,
                        base->req_ompi.req_status.MPI_TAG, req->match_seq);
     bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
-    if (OMPI_SUCCESS != bfo_ctl_send(req->lane->peer, BFO_ANY_PATH, &fin, sizeof(fin), NULL, NULL)) {
+    if (bfo_unlikely(OMPI_SUCCESS != bfo_fin_send(req->lane->peer, &fin))) {
         bfo_failover_ctl_failed(req->lane->peer, req->rail, &fin, sizeof(fin), OPAL_ERROR);
     }
 }
@@ -285,14 +285,16 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     bfo_recv_t *req = frag->recv;
     const size_t length = frag->length;
 
-    opal_free_list_return(&bfo.frag_list, &frag->super);
+    if (frag != req->rget) {
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    }
     (void) bfo_add32(&req->open, -1);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_answer_failed(req, req->rail, status);
         return;
     }
     bfo_stat_add(BFO_STAT_GET_BYTES, length);
-    if (req->length == bfo_add_size(&req->bytes, length)) {
+    if (bfo_likely(req->length == bfo_add_size(&req->bytes, length))) {
         BFO_RECV_ROW(req->m.se, READ_ALL_OK);
         read_finish(req);
     } else {
@@ -303,7 +305,7 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 }
 
 /* Owns the event of the READ until the callback. */
-static int read_try(bfo_work_t *work)
+static inline int read_try(bfo_work_t *work)
 {
     bfo_frag_t *frag = bfo_container(work, bfo_frag_t, work);
     const bfo_rail_t *rail = &frag->peer->rails[frag->rail];
@@ -325,10 +327,10 @@ static int read_try(bfo_work_t *work)
 
 static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
 {
-    mca_btl_base_module_t *btl = peer->rails[req->rail].btl;
-    bfo_frag_t *frag = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+    const size_t length = transfer_size(0, peer->rails[req->rail].btl->btl_get_limit, req->end - req->next);
+    bfo_frag_t *frag = bfo_spare_take(BFO_SPARE_FRAG);
 
-    if (NULL == frag) {
+    if (bfo_unlikely(NULL == frag)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     frag->kind = BFO_FRAG_READ;
@@ -338,7 +340,7 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
     frag->rail = req->rail;
     frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
-    frag->length = transfer_size(0, btl->btl_get_limit, req->end - req->next);
+    frag->length = length;
     frag->remote = req->rget->remote + frag->offset;
     req->next += frag->length;
     (void) bfo_add32(&req->open, 1);
@@ -347,6 +349,27 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
         (void) bfo_work_queue(&frag->work, read_try);
     }
     return OMPI_SUCCESS;
+}
+
+/* All of the message in one READ, which uses the description of the RGET. */
+static inline void read_all(bfo_recv_t *req, bfo_peer_t *peer)
+{
+    bfo_frag_t *frag = req->rget;
+
+    frag->kind = BFO_FRAG_READ;
+    frag->send = NULL;
+    frag->recv = req;
+    frag->peer = peer;
+    frag->rail = req->rail;
+    frag->epoch = bfo_se_epoch(req->m.se);
+    frag->offset = 0;
+    frag->length = req->length;
+    req->next = req->length;
+    req->open = 1;
+    bfo_recv_get(req);
+    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {
+        (void) bfo_work_queue(&frag->work, read_try);
+    }
 }
 
 /* ---- the pipeline ---------------------------------------------------------------------------------- */
@@ -428,7 +451,7 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
         && 0 == ((h->src_ptr | (uintptr_t) req->base | req->length) & (align - 1))
         && 0 != bfo_regs_make(peer, (uint8_t) (1u << req->rail), req->base, req->length,
                               MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs)) {
-        req->rget = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+        req->rget = bfo_spare_take(BFO_SPARE_FRAG);
     }
     if (NULL == req->rget) {
         ack_send(req, 0, req->length); /* copy instead: the sender falls back to FRAG */
@@ -437,10 +460,16 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     req->rget->kind = BFO_FRAG_NONE;
     req->rget->remote = h->src_ptr;
     req->rget->peer_frag = h->frag_id;
-    memcpy(req->rget->handle, h + 1, peer->handle_size);
+    if (0 != peer->handle_size) {
+        memcpy(req->rget->handle, h + 1, peer->handle_size);
+    }
     req->next = 0;
     req->end = req->length;
-    bfo_recv_schedule(req);
+    if (bfo_likely(req->length == transfer_size(0, btl->btl_get_limit, req->length))) {
+        read_all(req, peer);
+    } else {
+        bfo_recv_schedule(req);
+    }
 }
 
 void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h)

@@ -34,7 +34,7 @@ static bfo_got_frag_t *probe_once(int src, int tag, ompi_communicator_t *comm, b
     bfo_got_frag_t *g = NULL;
     bfo_got_t *got = NULL;
 
-    BFO_LOCK(&bc->lock);
+    bfo_lock(&bc->lock);
     if (BFO_ANY_SOURCE == src || NULL != lane) {
         got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, src, tag);
     }
@@ -45,7 +45,7 @@ static bfo_got_frag_t *probe_once(int src, int tag, ompi_communicator_t *comm, b
             bfo_match_take(&bc->match, got);
         }
     }
-    BFO_UNLOCK(&bc->lock);
+    bfo_unlock(&bc->lock);
     *lost = NULL == g && NULL != lane && lane->peer->declared;
     return g;
 }
@@ -56,9 +56,9 @@ static int message_make(bfo_got_frag_t *g, ompi_communicator_t *comm, ompi_messa
     bfo_comm_t *bc = bfo_comm_of(comm);
 
     if (NULL == m) {
-        BFO_LOCK(&bc->lock);
+        bfo_lock(&bc->lock);
         bfo_match_store(&bc->match, &bc->lanes[g->got.src]->match, &g->got);
-        BFO_UNLOCK(&bc->lock);
+        bfo_unlock(&bc->lock);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     m->comm = comm;

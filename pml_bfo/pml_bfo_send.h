@@ -24,6 +24,8 @@ int bfo_send_restart(ompi_request_t **request);
 /* Begins the transfer of a request whose base, lane and match_seq are set. An error code means that nothing
  * was sent and the request is not active. */
 int bfo_send_begin(bfo_send_t *req);
+/* Makes the convertor of the user's buffer. */
+void bfo_send_prepare(bfo_send_t *req) __attribute__((noinline));
 /* The first fragment of the next attempt, in state RTS(e), bits and bytes reset: RNDV or RGET, never MATCH. */
 int bfo_send_begin_again(bfo_send_t *req) BFO_COLD;
 /* Sends the RTS or MATCH of the request (again); its event is taken here. */
@@ -65,6 +67,21 @@ static inline void bfo_send_put(bfo_send_t *req)
 {
     if (0 == bfo_add32(&req->m.events, -1)) {
         bfo_send_check(req);
+    }
+}
+/* The request's convertor: only what is packed, or sent from the buffer piece by piece, needs it. */
+static inline opal_convertor_t *bfo_send_convertor(bfo_send_t *req)
+{
+    if (!req->prepared) {
+        bfo_send_prepare(req);
+    }
+    return &req->req_send.req_base.req_convertor;
+}
+static inline void bfo_send_unprepare(bfo_send_t *req)
+{
+    if (req->prepared) {
+        opal_convertor_cleanup(&req->req_send.req_base.req_convertor);
+        req->prepared = false;
     }
 }
 static inline size_t bfo_send_length(const bfo_send_t *req)

@@ -6,40 +6,43 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_failover.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send.h"
-#include "pml_bfo_stats.h"
 
-/* A number was taken for a message that cannot be sent: give it back if it is still the last one, so that
- * the receiver does not wait for it. */
-static void number_give_back(bfo_lane_t *lane, uint32_t seq)
+/* A number was taken and btl_sendi did not take the message: give it back. False: another thread has the next number
+ * already, and the receiver would wait for this one for ever. The message must go out with it whatever happens. */
+static BFO_COLD bool number_give_back(bfo_lane_t *lane, uint32_t seq)
 {
     uint32_t next = seq + 1;
 
-    (void) __atomic_compare_exchange_n(&lane->next_send, &next, seq, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return __atomic_compare_exchange_n(&lane->next_send, &next, seq, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* OMPI_SUCCESS: the message is with the BTL and the buffer free. Anything else: not sent; *seq is the
- * number to send it with if *numbered. */
-static inline int send_immediately(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int tag,
-                                   ompi_communicator_t *comm, uint32_t *seq, bool *numbered)
+/* Does the message fit into a MATCH, and may it complete before it has its receive? */
+static inline bool is_short(bfo_lane_t *lane, size_t count, const ompi_datatype_t *datatype,
+                            mca_pml_base_send_mode_t mode)
 {
+    return MCA_PML_BASE_SEND_SYNCHRONOUS != mode && bfo_peer_is_ready(lane->peer)
+           && bfo_likely(count * datatype->super.size <= lane->peer->match_limit);
+}
+
+/* True: the message is with the BTL and the buffer free. False: not sent; if *numbered, *seq is a number that it has
+ * to be sent with. */
+static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype,
+                                    int tag, ompi_communicator_t *comm, uint32_t *seq, bool *numbered)
+{
+    const size_t size = count * datatype->super.size;
     bfo_peer_t *peer = lane->peer;
     opal_convertor_t convertor;
     const bfo_rail_t *rail;
     bfo_match_hdr_t hdr;
-    uint8_t r;
-    size_t size;
+    const uint8_t r = bfo_rail_for_first(peer);
     int rc;
 
-    *numbered = false;
-    size = count * datatype->super.size;
-    if (!bfo_peer_is_ready(peer) || bfo_unlikely(size > peer->match_limit)) {
-        return OMPI_ERR_NOT_AVAILABLE;
-    }
-    r = bfo_rail_for_first(peer);
     if (bfo_unlikely(BFO_MAX_RAILS == r) || NULL == peer->rails[r].btl->btl_sendi) {
-        return OMPI_ERR_NOT_AVAILABLE;
+        return false;
     }
     rail = &peer->rails[r];
     convertor.stack_size = DT_STATIC_STACK_SIZE;
@@ -50,7 +53,6 @@ static inline int send_immediately(bfo_lane_t *lane, const void *buf, size_t cou
         opal_convertor_copy_and_prepare_for_send(peer->proc->super.proc_convertor, &datatype->super, count, buf, 0,
                                                  &convertor);
     }
-    *numbered = true;
     *seq = bfo_fetch_next(&lane->next_send);
     bfo_hdr_pack_match(&hdr, BFO_MSG_MATCH, 0, (uint16_t) comm->c_contextid, comm->c_my_rank, tag, *seq);
     rc = rail->btl->btl_sendi(rail->btl, rail->endpoint, &convertor, &hdr, sizeof(hdr), size, MCA_BTL_NO_ORDER,
@@ -59,25 +61,63 @@ static inline int send_immediately(bfo_lane_t *lane, const void *buf, size_t cou
     if (bfo_unlikely(convertor.stack_size > DT_STATIC_STACK_SIZE)) {
         opal_convertor_cleanup(&convertor);
     }
-    if (bfo_likely(OPAL_SUCCESS == rc)) {
-        bfo_stat_add(BFO_STAT_EAGER, 1);
+    if (bfo_unlikely(OPAL_SUCCESS != rc)) {
+        *numbered = !number_give_back(lane, *seq);
+        return false;
     }
-    return rc;
+    bfo_stat_add(BFO_STAT_EAGER, 1);
+    return true;
 }
 
-static bfo_send_t *send_new(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
-                            int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, bool persistent)
+/* A request beyond the user's limit, for a message that has its number; it stays with the list from then on. */
+static BFO_COLD bfo_send_t *send_beyond_limit(bfo_peer_t *peer)
 {
-    bfo_send_t *req = (bfo_send_t *) opal_free_list_get(&mca_pml_base_send_requests);
+    bfo_send_t *req = OBJ_NEW(bfo_send_t);
 
     if (NULL == req) {
-        return NULL;
+        bfo_failover_declare(peer, "no memory for a message that had its number");
     }
-    req->req_send.req_base.req_proc = lane->peer->proc;
-    MCA_PML_BASE_SEND_REQUEST_INIT(&req->req_send, buf, count, datatype, dst, tag, comm, mode, persistent, 0);
-    req->req_send.req_base.req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
+    return req;
+}
+
+/* `must`: a request is needed, whatever the limit. NULL: no more of them. */
+static inline __attribute__((always_inline)) bfo_send_t *
+send_new(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, bool persistent, bool must)
+{
+    bfo_send_t *req = bfo_spare_take(BFO_SPARE_SEND);
+    mca_pml_base_request_t *base;
+
+    if (bfo_unlikely(NULL == req)) {
+        req = must ? send_beyond_limit(lane->peer) : NULL;
+        if (NULL == req) {
+            return NULL;
+        }
+    }
+    base = &req->req_send.req_base;
+    OBJ_RETAIN(comm);
+    if (bfo_likely(count > 0)) {
+        OMPI_DATATYPE_RETAIN(datatype);
+    }
+    OMPI_REQUEST_INIT(&base->req_ompi, persistent);
+    base->req_ompi.req_mpi_object.comm = comm;
+    base->req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
+    base->req_ompi.req_status._cancelled = 0;
+    base->req_addr = (void *) buf;
+    base->req_count = count;
+    base->req_datatype = datatype;
+    base->req_peer = dst;
+    base->req_tag = tag;
+    base->req_comm = comm;
+    base->req_proc = lane->peer->proc;
+    base->req_pml_complete = false;
+    base->req_free_called = false;
+    req->req_send.req_addr = buf;
+    req->req_send.req_send_mode = mode;
+    req->req_send.req_bytes_packed = count * datatype->super.size;
     req->lane = lane;
     req->life = persistent ? BFO_LIFE_PML_DONE : 0;
+    req->prepared = false;
     return req;
 }
 
@@ -90,7 +130,7 @@ int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int
     if (NULL == lane) {
         return OMPI_ERR_UNREACH;
     }
-    req = send_new(lane, buf, count, datatype, dst, tag, mode, comm, true);
+    req = send_new(lane, buf, count, datatype, dst, tag, mode, comm, true, false);
     if (NULL == req) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -98,18 +138,28 @@ int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int
     return OMPI_SUCCESS;
 }
 
-/* Starts a request that has, or is to take, a number. */
-static int send_start_numbered(bfo_send_t *req, bfo_lane_t *lane, bool numbered, uint32_t seq)
+/* Packs into the attached buffer. A message that has its number goes without if there is no room: standard mode. */
+static BFO_COLD int buffered_start(bfo_send_t *req, bool numbered)
 {
     int rc;
 
-    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode) {
-        rc = bfo_send_buffer(req);
+    (void) bfo_send_convertor(req);
+    rc = bfo_send_buffer(req);
+    if (OMPI_SUCCESS != rc && numbered) {
+        req->req_send.req_send_mode = MCA_PML_BASE_SEND_STANDARD;
+        req->req_send.req_addr = req->req_send.req_base.req_addr;
+        rc = OMPI_SUCCESS;
+    }
+    return rc;
+}
+
+/* Starts a request that has, or is to take, a number. */
+static inline int send_start_numbered(bfo_send_t *req, bfo_lane_t *lane, bool numbered, uint32_t seq)
+{
+    if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)) {
+        const int rc = buffered_start(req, numbered);
+
         if (OMPI_SUCCESS != rc) {
-            if (!numbered) {
-                return rc;
-            }
-            number_give_back(lane, seq);
             return rc;
         }
     }
@@ -129,16 +179,13 @@ int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
     if (bfo_unlikely(NULL == lane)) {
         return OMPI_ERR_UNREACH;
     }
-    if (MCA_PML_BASE_SEND_SYNCHRONOUS != mode
-        && bfo_likely(OMPI_SUCCESS == send_immediately(lane, buf, count, datatype, tag, comm, &seq, &numbered))) {
+    if (is_short(lane, count, datatype, mode)
+        && bfo_likely(send_immediately(lane, buf, count, datatype, tag, comm, &seq, &numbered))) {
         *request = &ompi_request_empty;
         return OMPI_SUCCESS;
     }
-    req = send_new(lane, buf, count, datatype, dst, tag, mode, comm, false);
+    req = send_new(lane, buf, count, datatype, dst, tag, mode, comm, false, numbered);
     if (bfo_unlikely(NULL == req)) {
-        if (numbered) {
-            number_give_back(lane, seq);
-        }
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     rc = send_start_numbered(req, lane, numbered, seq);
@@ -148,29 +195,6 @@ int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
     }
     *request = &req->req_send.req_base.req_ompi;
     return OMPI_SUCCESS;
-}
-
-/* A request for a blocking call: the kept one, or a fresh one. */
-static bfo_send_t *send_borrow(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
-                               int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
-{
-    bfo_send_t *req;
-
-    if (opal_uses_threads) {
-        req = __atomic_exchange_n(&bfo.cached_send, NULL, __ATOMIC_SEQ_CST);
-    } else {
-        req = bfo.cached_send;
-        bfo.cached_send = NULL;
-    }
-    if (NULL == req) {
-        return send_new(lane, buf, count, datatype, dst, tag, mode, comm, false);
-    }
-    req->req_send.req_base.req_proc = lane->peer->proc;
-    MCA_PML_BASE_SEND_REQUEST_INIT(&req->req_send, buf, count, datatype, dst, tag, comm, mode, false, 0);
-    req->req_send.req_base.req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
-    req->lane = lane;
-    req->life = 0;
-    return req;
 }
 
 int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
@@ -185,23 +209,21 @@ int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, 
     if (bfo_unlikely(NULL == lane)) {
         return OMPI_ERR_UNREACH;
     }
-    if (MCA_PML_BASE_SEND_SYNCHRONOUS != mode
-        && bfo_likely(OMPI_SUCCESS == send_immediately(lane, buf, count, datatype, tag, comm, &seq, &numbered))) {
+    if (is_short(lane, count, datatype, mode)
+        && bfo_likely(send_immediately(lane, buf, count, datatype, tag, comm, &seq, &numbered))) {
         return OMPI_SUCCESS;
     }
-    req = send_borrow(lane, buf, count, datatype, dst, tag, mode, comm);
+    req = send_new(lane, buf, count, datatype, dst, tag, mode, comm, false, numbered);
     if (bfo_unlikely(NULL == req)) {
-        if (numbered) {
-            number_give_back(lane, seq);
-        }
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     rc = send_start_numbered(req, lane, numbered, seq);
     if (bfo_likely(OMPI_SUCCESS == rc)) {
         ompi_request_wait_completion(&req->req_send.req_base.req_ompi);
         rc = req->req_send.req_base.req_ompi.req_status.MPI_ERROR;
-        if (0 == (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE)) {
-            return rc; /* a buffered send under way: the PML recycles it */
+        if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)
+            && 0 == (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE)) {
+            return rc; /* under way: the PML recycles it */
         }
     }
     bfo_send_recycle(req);
@@ -213,10 +235,11 @@ int bfo_send_restart(ompi_request_t **request)
     bfo_send_t *req = (bfo_send_t *) *request;
     mca_pml_base_request_t *base = &req->req_send.req_base;
 
-    if (0 == (__atomic_load_n(&req->life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
+    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode
+        && 0 == (__atomic_load_n(&req->life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
         /* the last round of a buffered send still runs: it keeps its request, this round gets another */
         bfo_send_t *fresh = send_new(req->lane, base->req_addr, base->req_count, base->req_datatype, base->req_peer,
-                                     base->req_tag, req->req_send.req_send_mode, base->req_comm, true);
+                                     base->req_tag, req->req_send.req_send_mode, base->req_comm, true, false);
         if (NULL == fresh) {
             return OMPI_ERR_OUT_OF_RESOURCE;
         }
@@ -227,10 +250,8 @@ int bfo_send_restart(ompi_request_t **request)
         }
         req = fresh;
         base = &req->req_send.req_base;
-    } else if (base->req_count > 0) {
-        opal_convertor_cleanup(&base->req_convertor);
-        opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &base->req_datatype->super,
-                                                 base->req_count, base->req_addr, 0, &base->req_convertor);
+    } else {
+        bfo_send_unprepare(req);
         req->req_send.req_addr = base->req_addr;
     }
     req->life = 0;

@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_local.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send.h"
@@ -14,9 +15,10 @@ static int send_free(ompi_request_t **request)
 {
     bfo_send_t *req = (bfo_send_t *) *request;
 
-    req->req_send.req_base.req_free_called = true;
     *request = MPI_REQUEST_NULL;
-    if (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE) {
+    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode
+            ? 0 != (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE)
+            : bfo_request_free(&req->req_send.req_base.req_ompi, &req->life)) {
         bfo_send_recycle(req);
     }
     return OMPI_SUCCESS;
@@ -46,18 +48,17 @@ OBJ_CLASS_INSTANCE(bfo_send_t, mca_pml_base_send_request_t, send_construct, NULL
 
 void bfo_send_recycle(bfo_send_t *req)
 {
-    MCA_PML_BASE_SEND_REQUEST_FINI(&req->req_send);
-    if (NULL == bfo.cached_send) {
-        bfo_send_t *none = NULL;
+    mca_pml_base_request_t *base = &req->req_send.req_base;
 
-        if (__atomic_compare_exchange_n(&bfo.cached_send, &none, req, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-            return;
-        }
+    OMPI_REQUEST_FINI(&base->req_ompi);
+    OBJ_RELEASE(base->req_comm);
+    if (bfo_likely(0 != base->req_count)) {
+        OMPI_DATATYPE_RELEASE(base->req_datatype);
     }
-    opal_free_list_return(&mca_pml_base_send_requests, &req->req_send.req_base.req_ompi.super);
+    bfo_send_unprepare(req);
+    bfo_spare_give(BFO_SPARE_SEND, &base->req_ompi.super);
 }
 
-/* In state DONE, claimed by the caller. */
 /* Open MPI 4.1 counts the messages in the attached buffer up without the lock under which it counts them down: with
  * threads the count goes wrong, and MPI_Buffer_detach takes the buffer away from messages that are still in it. */
 static opal_mutex_t buffer_lock = OPAL_MUTEX_STATIC_INIT;
@@ -72,25 +73,36 @@ int bfo_send_buffer(bfo_send_t *req)
     return rc;
 }
 
+/* MPI was told at the start; now the room in the attached buffer is free. As bfo_request_finish(). */
+static BFO_COLD bool buffered_finish(bfo_send_t *req)
+{
+    mca_pml_base_request_t *base = &req->req_send.req_base;
+
+    if (req->req_send.req_addr != base->req_addr) {
+        BFO_LOCK(&buffer_lock);
+        mca_pml_base_bsend_request_fini(&base->req_ompi);
+        BFO_UNLOCK(&buffer_lock);
+    }
+    return bfo_set_bits(&req->life, BFO_LIFE_PML_DONE) & BFO_LIFE_FREED;
+}
+
+/* In state DONE, claimed by the caller. */
 void bfo_send_complete(bfo_send_t *req)
 {
     mca_pml_base_request_t *base = &req->req_send.req_base;
     ompi_status_public_t *status = &base->req_ompi.req_status;
 
-    bfo_name_retire(&req->name);
+    if (BFO_MSG_MATCH != req->rts_type) {
+        bfo_name_retire(&req->name); /* MATCH tells nobody the name */
+    }
     if (NULL != req->rget) {
         bfo_name_retire(&req->rget->name);
-        opal_free_list_return(&bfo.frag_list, &req->rget->super);
+        bfo_spare_give(BFO_SPARE_FRAG, &req->rget->super);
         req->rget = NULL;
     }
     if (NULL != req->regs) {
         bfo_regs_drop(req->regs);
         req->regs = NULL;
-    }
-    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode && req->req_send.req_addr != base->req_addr) {
-        BFO_LOCK(&buffer_lock);
-        mca_pml_base_bsend_request_fini(&base->req_ompi);
-        BFO_UNLOCK(&buffer_lock);
     }
     status->MPI_SOURCE = base->req_comm->c_my_rank;
     status->MPI_TAG = base->req_tag;
@@ -99,10 +111,8 @@ void bfo_send_complete(bfo_send_t *req)
         status->MPI_ERROR = req->error;
     }
     base->req_pml_complete = true;
-    if (!REQUEST_COMPLETE(&base->req_ompi)) {
-        ompi_request_complete(&base->req_ompi, true);
-    }
-    if (bfo_set_bits(&req->life, BFO_LIFE_PML_DONE) & BFO_LIFE_FREED) {
+    if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode) ? buffered_finish(req)
+                                                                                : bfo_request_finish(&base->req_ompi, &req->life)) {
         bfo_send_recycle(req);
     }
 }

@@ -11,7 +11,7 @@
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 /* Posts the next FRAG. OMPI_SUCCESS: went out; OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH. */
 static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
 {
-    opal_convertor_t *convertor = &req->req_send.req_base.req_convertor;
+    opal_convertor_t *convertor = bfo_send_convertor(req);
     const size_t left = req->end - req->next;
     mca_btl_base_descriptor_t *des;
     const bfo_rail_t *rail;
@@ -53,7 +53,7 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
         bfo_failover_data_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
         return OMPI_ERR_UNREACH;
     }
-    r = (uint8_t) bfo_stripe_next(&peer->stripe, peer->send_mask, peer->weight, left < 65536 ? left : 65536);
+    r = bfo_rail_for_data(peer, peer->send_mask, left < 65536 ? left : 65536);
     rail = &peer->rails[r];
     size = rail->frag_limit - sizeof(bfo_frag_hdr_t);
     size = size < left ? size : left;
@@ -241,7 +241,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         const uint8_t rail = frag->rail;
 
-        opal_free_list_return(&bfo.frag_list, &frag->super);
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         bfo_failover_data_failed(req, rail, status);
         return;
     }
@@ -251,7 +251,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         (void) bfo_add_size(&req->bytes, frag->length);
         write_finish(frag);
     }
-    opal_free_list_return(&bfo.frag_list, &frag->super);
+    bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     bfo_send_put(req);
 }
 
@@ -277,7 +277,7 @@ static int write_try(bfo_work_t *work)
         write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS);
     } else if (OMPI_ERR_NOT_FOUND == rc) {
         BFO_SEND_ROW(req->m.se, DISCARDED);
-        opal_free_list_return(&bfo.frag_list, &frag->super);
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         bfo_send_put(req);
     } else {
         write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_ERROR);
@@ -288,7 +288,7 @@ static int write_try(bfo_work_t *work)
 static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
 {
     bfo_peer_t *peer = req->lane->peer;
-    bfo_frag_t *frag = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+    bfo_frag_t *frag = bfo_spare_take(BFO_SPARE_FRAG);
 
     if (NULL == frag) {
         return OMPI_ERR_OUT_OF_RESOURCE;

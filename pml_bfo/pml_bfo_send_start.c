@@ -10,7 +10,7 @@
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 
 #include <string.h>
 
@@ -48,18 +48,16 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
 /* ---- building a first fragment -------------------------------------------------------------------- */
 
 /* Descriptor with `head` bytes of room and the first `size` bytes of the message; NULL: try again later. */
-static mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t *rail, size_t head, size_t size)
+static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t *rail, size_t head, size_t size)
 {
-    opal_convertor_t *convertor = &req->req_send.req_base.req_convertor;
     mca_btl_base_descriptor_t *des = NULL;
     size_t got = size, zero = 0;
     struct iovec iov;
     uint32_t n = 1;
 
-    if (size > 0 && !req->flat) {
-        opal_convertor_set_position(convertor, &zero);
-    }
     if (size >= INPLACE_MIN && req->flat && (rail->flags & MCA_BTL_FLAGS_SEND_INPLACE)) {
+        opal_convertor_t *convertor = bfo_send_convertor(req);
+
         opal_convertor_set_position(convertor, &zero);
         des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, head, &got,
                                          BFO_DES_FLAGS);
@@ -67,7 +65,6 @@ static mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t 
             return des;
         }
         rail->btl->btl_free(rail->btl, des);
-        opal_convertor_set_position(convertor, &zero);
     }
     des = rail->btl->btl_alloc(rail->btl, rail->endpoint, MCA_BTL_NO_ORDER, head + size, BFO_DES_FLAGS);
     if (NULL == des || 0 == size) {
@@ -78,6 +75,9 @@ static mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t 
     if (req->flat) {
         memcpy(iov.iov_base, req->base, size);
     } else {
+        opal_convertor_t *convertor = bfo_send_convertor(req);
+
+        opal_convertor_set_position(convertor, &zero);
         opal_convertor_pack(convertor, &iov, &n, &got);
         /* a strided type may pack a little less than asked for: RNDV sends the rest by FRAG */
     }
@@ -85,22 +85,34 @@ static mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t 
     return des;
 }
 
-/* Adds the part that names the receive request; returns the length of the whole header. */
-static BFO_COLD size_t restart_header(const bfo_send_t *req, uint16_t epoch, bfo_hdr_t *h, size_t at)
+/* Adds the part that names the receive request. */
+static BFO_COLD void restart_header(const bfo_send_t *req, uint16_t epoch, bfo_hdr_t *h, size_t at)
 {
     const bfo_restart_hdr_t restart = {.dst_id = req->dst_id, .epoch = epoch};
 
     memcpy((char *) h + at, &restart, sizeof(restart));
-    return at + sizeof(restart);
 }
 
-static size_t first_header(bfo_send_t *req, uint8_t rail, bfo_hdr_t *h)
+static inline size_t first_header_size(const bfo_send_t *req, const bfo_peer_t *peer)
+{
+    const uint8_t flags = bfo_likely(0 == bfo_se_epoch(req->m.se)) ? 0 : BFO_FLAG_RESTART;
+
+    if (BFO_MSG_MATCH == req->rts_type) {
+        return sizeof(bfo_match_hdr_t);
+    }
+    if (bfo_likely(0 == flags)) {
+        return BFO_MSG_RNDV == req->rts_type ? sizeof(bfo_rndv_hdr_t) : bfo_rget_hdr_size(peer->handle_size, false);
+    }
+    return bfo_hdr_size(req->rts_type, flags, peer->handle_size);
+}
+
+/* Builds it in the descriptor, as long as first_header_size() says. */
+static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, uint8_t rail, bfo_hdr_t *h)
 {
     const mca_pml_base_request_t *base = &req->req_send.req_base;
     const bfo_peer_t *peer = req->lane->peer;
     const uint16_t epoch = bfo_se_epoch(req->m.se);
     uint8_t flags = 0;
-    size_t size;
 
     if (BFO_MSG_MATCH != req->rts_type) {
         flags = (req->flat ? BFO_FLAG_CONTIG : 0)
@@ -110,21 +122,25 @@ static size_t first_header(bfo_send_t *req, uint8_t rail, bfo_hdr_t *h)
     bfo_hdr_pack_match(&h->match, req->rts_type, flags, (uint16_t) base->req_comm->c_contextid,
                        base->req_comm->c_my_rank, base->req_tag, req->match_seq);
     if (BFO_MSG_MATCH == req->rts_type) {
-        return sizeof(bfo_match_hdr_t);
+        return;
     }
     h->rndv.msg_length = bfo_send_length(req);
     h->rndv.src_id = bfo_name_id(&req->name);
     if (BFO_MSG_RNDV == req->rts_type) {
-        size = sizeof(bfo_rndv_hdr_t);
-        return 0 == epoch ? size : restart_header(req, epoch, h, size);
+        if (bfo_unlikely(0 != epoch)) {
+            restart_header(req, epoch, h, sizeof(bfo_rndv_hdr_t));
+        }
+        return;
     }
     h->rget.frag_id = bfo_name_id(&req->rget->name);
     h->rget.src_ptr = (uint64_t) (uintptr_t) req->base;
     if (0 != peer->handle_size && NULL != req->regs->handle[rail]) {
         memcpy((char *) h + sizeof(bfo_rget_hdr_t), req->regs->handle[rail], peer->handle_size);
     }
-    size = bfo_rget_hdr_size(peer->handle_size, 0 != epoch);
-    return 0 == epoch ? size : restart_header(req, epoch, h, size - sizeof(bfo_restart_hdr_t));
+    if (bfo_unlikely(0 != epoch)) {
+        memset((char *) h + sizeof(bfo_rget_hdr_t) + peer->handle_size, 0, 8);
+        restart_header(req, epoch, h, bfo_rget_hdr_size(peer->handle_size, true) - sizeof(bfo_restart_hdr_t));
+    }
 }
 
 /* RGET goes by a rail with which the buffer is registered: another one if the first choice has died. */
@@ -139,16 +155,12 @@ static uint8_t rail_for_rget(bfo_send_t *req, const bfo_peer_t *peer)
 }
 
 /* One try. Takes an event if it returns OMPI_SUCCESS. */
-static int first_try(bfo_send_t *req)
+static inline __attribute__((always_inline)) int first_try(bfo_send_t *req)
 {
-    union {
-        bfo_hdr_t h;
-        char room[BFO_HDR_MAX];
-    } u;
     bfo_peer_t *peer = req->lane->peer;
+    const size_t head = first_header_size(req, peer);
     mca_btl_base_descriptor_t *des;
     const bfo_rail_t *rail;
-    size_t head;
     uint8_t r;
     int rc;
 
@@ -157,12 +169,11 @@ static int first_try(bfo_send_t *req)
         return OMPI_ERR_UNREACH;
     }
     rail = &peer->rails[r];
-    head = first_header(req, r, &u.h);
     des = first_alloc(req, rail, head, req->rts_length);
     if (NULL == des) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    memcpy(des->des_segments[0].seg_addr.pval, &u, head);
+    first_header(req, r, des->des_segments[0].seg_addr.pval);
     if (1 == des->des_segment_count) {
         req->rts_length = des->des_segments[0].seg_len - head;
     }
@@ -185,15 +196,22 @@ static int first_try(bfo_send_t *req)
 
 /* A rail that refuses has been taken out: on to the next one. Another thread may post between the BTL's refusal of a
  * dead rail and its message about it. */
-static int first_post(bfo_send_t *req)
+static BFO_COLD int first_post_elsewhere(bfo_send_t *req)
 {
     const bfo_peer_t *peer = req->lane->peer;
-    int rc = first_try(req);
+    int rc = OMPI_ERR_UNREACH;
 
     for (unsigned n = 1; bfo_unlikely(OMPI_ERR_UNREACH == rc) && n < BFO_MAX_RAILS && 0 != peer->send_mask; ++n) {
         rc = first_try(req);
     }
     return rc;
+}
+
+static inline __attribute__((always_inline)) int first_post(bfo_send_t *req)
+{
+    const int rc = first_try(req);
+
+    return bfo_likely(OMPI_ERR_UNREACH != rc) ? rc : first_post_elsewhere(req);
 }
 
 static int first_retry(bfo_work_t *work)
@@ -218,7 +236,7 @@ static int first_retry(bfo_work_t *work)
     return OMPI_SUCCESS;
 }
 
-int bfo_send_post_first(bfo_send_t *req)
+static inline __attribute__((always_inline)) int post_first(bfo_send_t *req)
 {
     int rc = first_post(req);
 
@@ -242,10 +260,15 @@ int bfo_send_post_first_again(bfo_send_t *req)
     return OMPI_SUCCESS;
 }
 
+int bfo_send_post_first(bfo_send_t *req)
+{
+    return post_first(req);
+}
+
 /* ---- the choice ----------------------------------------------------------------------------------- */
 
 /* RDMA needs memory as it is, long enough, and a registration with every rail that may be used. */
-static void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
+static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
 {
     const size_t size = bfo_send_length(req);
     uint8_t mask = peer->get_mask;
@@ -254,9 +277,9 @@ static void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
         return;
     }
     if (0 != mask && (0 == (peer->send_mask & (peer->send_mask - 1)) || 0 == peer->put_mask)) {
-        req->rail = (uint8_t) bfo_stripe_next(&peer->stripe, mask, peer->weight, size);
+        req->rail = bfo_rail_for_data(peer, mask, size);
         if (0 != bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
-            req->rget = (bfo_frag_t *) opal_free_list_get(&bfo.frag_list);
+            req->rget = bfo_spare_take(BFO_SPARE_FRAG);
             if (NULL != req->rget) {
                 req->rget->kind = BFO_FRAG_RGET;
                 req->rget->send = req;
@@ -295,18 +318,25 @@ int bfo_send_begin_again(bfo_send_t *req)
     return bfo_send_post_first(req);
 }
 
+void bfo_send_prepare(bfo_send_t *req)
+{
+    mca_pml_base_request_t *base = &req->req_send.req_base;
+
+    opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &base->req_datatype->super,
+                                             base->req_count, base->req_addr, 0, &base->req_convertor);
+    req->prepared = true;
+}
+
 int bfo_send_begin(bfo_send_t *req)
 {
-    opal_convertor_t *convertor = &req->req_send.req_base.req_convertor;
+    const ompi_datatype_t *datatype = req->req_send.req_base.req_datatype;
     const size_t size = bfo_send_length(req);
     bfo_peer_t *peer = req->lane->peer;
     const bool buffered = MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode;
     int rc;
 
-    req->flat = 0 == size || !opal_convertor_need_buffers(convertor);
-    if (0 != size && req->flat) {
-        opal_convertor_get_offset_pointer(convertor, 0, (void **) &req->base);
-    }
+    req->flat = buffered || bfo_datatype_is_flat(datatype, req->req_send.req_base.req_count);
+    req->base = (char *) req->req_send.req_addr + (buffered ? 0 : datatype->super.true_lb);
     req->resp = req->acked = req->rts_done = false;
     req->error = MPI_SUCCESS;
     req->in_flight = 0;
@@ -335,7 +365,7 @@ int bfo_send_begin(bfo_send_t *req)
         BFO_SEND_ROW(req->m.se, START);
         __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
         bfo_stat_add(BFO_MSG_RGET == req->rts_type ? BFO_STAT_RGET : BFO_STAT_RENDEZVOUS, 1);
-        rc = bfo_send_post_first(req);
+        rc = post_first(req);
     }
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         bfo_send_fail(req, MPI_ERR_OTHER);

@@ -10,7 +10,7 @@
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_send.h"
 #include "pml_bfo_show.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
@@ -180,7 +180,7 @@ static void dump_process(int verbose)
     }
     opal_output(0, "bfo: %u pieces of work wait for resources, %u messages for their communicator, %u ends of transfers "
                 "for a fence; %llu messages dropped so far", bfo.n_pending, orphans, fins,
-                (unsigned long long) bfo_stats[BFO_STAT_DROPPED]);
+                (unsigned long long) bfo_local_stat(BFO_STAT_DROPPED));
 }
 
 int bfo_dump(ompi_communicator_t *comm, int verbose)

@@ -6,12 +6,11 @@
 #include "pml_bfo_stats.h"
 
 #include "pml_bfo_component.h"
+#include "pml_bfo_local.h"
 
 #include "opal/mca/base/mca_base_pvar.h"
 
 #include <time.h>
-
-uint64_t bfo_stats[BFO_STAT_COUNT];
 
 static const struct {
     const char *name, *text;
@@ -48,16 +47,17 @@ static uint64_t now_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
+/* Not sums: they are kept in one place whatever thread it is. */
 void bfo_stat_mark_error(void)
 {
-    bfo_stats[BFO_STAT_ERROR_AT] = now_ns();
-    bfo_stats[BFO_STAT_RESUMED_AT] = 0;
+    bfo_local_first.stats[BFO_STAT_ERROR_AT] = now_ns();
+    bfo_local_first.stats[BFO_STAT_RESUMED_AT] = 0;
 }
 
 void bfo_stat_mark_resumed(void)
 {
-    if (0 == bfo_stats[BFO_STAT_RESUMED_AT]) {
-        bfo_stats[BFO_STAT_RESUMED_AT] = now_ns();
+    if (0 == bfo_local_first.stats[BFO_STAT_RESUMED_AT]) {
+        bfo_local_first.stats[BFO_STAT_RESUMED_AT] = now_ns();
     }
 }
 
@@ -66,13 +66,19 @@ const char *bfo_stat_name(bfo_stat_t s)
     return table[s].name;
 }
 
+static int read_stat(const mca_base_pvar_t *pvar, void *value, void *object)
+{
+    *(unsigned long long *) value = bfo_local_stat((bfo_stat_t) (intptr_t) pvar->ctx);
+    return OPAL_SUCCESS;
+}
+
 void bfo_stats_register(void)
 {
     for (int i = 0; i < BFO_STAT_COUNT; ++i) {
         (void) mca_base_component_pvar_register(&mca_pml_bfo_component.pmlm_version, table[i].name, table[i].text,
                                                 OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
                                                 MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-                                                MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL,
-                                                NULL, NULL, &bfo_stats[i]);
+                                                MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_stat,
+                                                NULL, NULL, (void *) (intptr_t) i);
     }
 }

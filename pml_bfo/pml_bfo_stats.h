@@ -34,15 +34,6 @@ typedef enum {
     BFO_STAT_COUNT
 } bfo_stat_t;
 
-extern uint64_t bfo_stats[BFO_STAT_COUNT];
-
-/* Lost updates under threads are accepted: these are for reading by people. */
-static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)
-{
-    __atomic_store_n(&bfo_stats[s], __atomic_load_n(&bfo_stats[s], __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
-}
-/* Counts a message dropped; told at pml_bfo_verbose 3. */
-void bfo_stat_drop(bfo_stat_t why) __attribute__((noinline, cold));
 /* A rail is lost now; an interrupted message goes on now: the first one after a loss counts. */
 void bfo_stat_mark_error(void) __attribute__((noinline, cold));
 void bfo_stat_mark_resumed(void) __attribute__((noinline, cold));

@@ -32,6 +32,26 @@
         }                                  \
     } while (0)
 
+/* A lock held for a short time, for a copy of one fragment at most, never over a call of a BTL or of MPI: one atomic operation where a mutex has
+ * two. Who waits lets others have the core. */
+typedef struct {
+    bool held;
+} bfo_lock_t;
+void bfo_lock_wait(bfo_lock_t *lock) BFO_COLD; /* pml_bfo_local.c */
+
+static inline void bfo_lock(bfo_lock_t *lock)
+{
+    if (bfo_unlikely(opal_uses_threads) && bfo_unlikely(__atomic_exchange_n(&lock->held, true, __ATOMIC_ACQUIRE))) {
+        bfo_lock_wait(lock);
+    }
+}
+static inline void bfo_unlock(bfo_lock_t *lock)
+{
+    if (bfo_unlikely(opal_uses_threads)) {
+        __atomic_store_n(&lock->held, false, __ATOMIC_RELEASE);
+    }
+}
+
 /* Each returns the new value. */
 static inline int32_t bfo_add32(int32_t *p, int32_t by)
 {

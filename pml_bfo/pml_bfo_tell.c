@@ -9,7 +9,7 @@
 
 #include "bfo_help.h"
 #include "pml_bfo_failover_fsm.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_tell.h"
 
 #include "opal/util/output.h"
@@ -253,9 +253,9 @@ void bfo_tell_counters(void)
         return;
     }
     for (int i = 0; i < BFO_STAT_ERROR_AT && at < sizeof(text); ++i) {
-        if (0 != bfo_stats[i]) {
+        if (0 != bfo_local_stat((bfo_stat_t) i)) {
             at += (size_t) snprintf(text + at, sizeof(text) - at, "%s %s %llu", 0 == at ? "" : ",", bfo_stat_name(i),
-                                    (unsigned long long) bfo_stats[i]);
+                                    (unsigned long long) bfo_local_stat((bfo_stat_t) i));
         }
     }
     opal_output(0, "bfo: rank %u counters:%s", my_rank(), 0 == at ? " all 0" : text);

@@ -89,7 +89,7 @@ typedef struct bfo_lane_t {
 
 /* One communicator (c_pml_comm). */
 typedef struct bfo_comm_t {
-    opal_mutex_t lock; /* of match and of every lane's match */
+    bfo_lock_t lock;   /* of match and of every lane's match */
     bfo_match_t match;
     uint32_t size;      /* ranks that can send to us: the remote group */
     bfo_lane_t **lanes; /* [rank], NULL before the first contact. release: bfo_lane_create */
@@ -140,10 +140,6 @@ typedef struct bfo_ctl_t {
 /* ---- requests ------------------------------------------------------------------------------------ */
 
 
-/* life: whoever sets the second of PML_DONE and FREED recycles the request */
-#define BFO_LIFE_PML_DONE 1u /* the PML will not touch it any more */
-#define BFO_LIFE_FREED 2u    /* the user has given it back */
-
 /* A buffer's registrations with the rails of one peer. */
 typedef struct bfo_regs_t {
     opal_free_list_item_t super;
@@ -156,12 +152,13 @@ typedef struct bfo_send_t {
     mca_pml_base_send_request_t req_send;
     bfo_name_t name;
     bfo_machine_t m;    /* state, epoch and events (DESIGN.txt section 7) */
-    uint8_t life;       /* BFO_LIFE_*; atomic */
+    uint8_t life;       /* BFO_LIFE_* (pml_bfo_local.h); atomic */
     bool resp;          /* a response of this epoch was accepted */
     bool acked;
     bool rts_done;
     bool got_ack;       /* RACK of the next epoch came */
     bool got_nack;      /* NACK of the next epoch came */
+    bool prepared;      /* the convertor is; Owner: who builds first fragments or FRAGs */
     bool flat;          /* the packed message lies in memory as it is, at `base` */
     uint8_t rail;       /* RGET: the one whose registration is offered */
     uint8_t rts_type;   /* frozen: MATCH, RNDV or RGET */

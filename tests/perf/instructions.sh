@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Instructions per message, MPI library, PML and everything below, counted by callgrind: bfo must not need more
-# than ob1. Time is a coin toss on a busy machine; this is not.
+# Instructions per message, MPI library, PML and everything below, counted by callgrind: bfo must not need more than
+# ob1, whether the message is eager or a rendezvous (over self 1,024 bytes are one). Time is a coin toss on a busy
+# machine; this is not.
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
 need valgrind valgrind
 use_components pml
@@ -24,15 +25,15 @@ count() {
 bad=0
 printf '%8s %-10s %8s %8s %8s\n' bytes receive ob1 bfo ratio
 for late in 0 1; do
-    for bytes in 8 512 1024; do # over self 1024 is a rendezvous: shown, not bounded
+    for bytes in 8 512 1024; do
         ob1=$(count ob1 $bytes $late) || exit 1
         bfo=$(count bfo $bytes $late) || exit 1
         [ "$ob1" -gt 100 ] && [ "$bfo" -gt 100 ] || fail "counted nothing"
         what=posted
         [ $late = 1 ] && what=unexpected
         printf '%8d %-10s %8d %8d %8s\n' $bytes $what "$ob1" "$bfo" "$(awk -v a="$ob1" -v b="$bfo" 'BEGIN { printf "%.2f", b / a }')"
-        [ "$bfo" -le "$ob1" ] || [ "$bytes" = 1024 ] || bad=1
+        [ "$bfo" -le "$ob1" ] || bad=1
     done
 done
-[ $bad = 0 ] || fail "bfo needs more instructions than ob1 for an eager message"
+[ $bad = 0 ] || fail "bfo needs more instructions than ob1 for a message"
 exit 0

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The bfo authors
  *
  * One measurement of point-to-point between two ranks: prints "KIND SIZE VALUE" lines, latency as half a round
- * trip in microseconds, rate in messages per second, bandwidth in MB/s. The script `pml` runs it in turns
- * under two PMLs and compares. perf_pml [-t] [-n REPEAT]: -t asks for MPI_THREAD_MULTIPLE.
+ * trip in microseconds, rate in messages per second, bandwidth in MB/s; each the median of some batches. The
+ * script `pml` runs it in turns under two PMLs and compares. perf_pml [-t] [-n PERCENT]: -t asks for
+ * MPI_THREAD_MULTIPLE, -n scales the number of rounds.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -11,18 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 4 << 20, WINDOW = 64 };
+enum { MOST = 4 << 20, WINDOW = 64, BATCHES = 5 };
 static char *out, *in;
 static int rank;
 
-static double latency(int size, int rounds)
+/* Seconds for `rounds` round trips. */
+static double round_trips(int size, int rounds)
 {
-    double t = 0;
+    const double t = MPI_Wtime();
 
-    for (int i = -rounds / 10; i < rounds; ++i) {
-        if (0 == i) {
-            t = MPI_Wtime();
-        }
+    for (int i = 0; i < rounds; ++i) {
         if (0 == rank) {
             MPI_Send(out, size, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
             MPI_Recv(in, size, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -31,19 +30,16 @@ static double latency(int size, int rounds)
             MPI_Send(out, size, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
         }
     }
-    return (MPI_Wtime() - t) / rounds / 2 * 1e6;
+    return MPI_Wtime() - t;
 }
 
 /* Seconds for `rounds` windows of messages in one direction. */
 static double windows(int size, int rounds)
 {
+    const double t = MPI_Wtime();
     MPI_Request r[WINDOW];
-    double t = 0;
 
-    for (int i = -rounds / 10; i < rounds; ++i) {
-        if (0 == i) {
-            t = MPI_Wtime();
-        }
+    for (int i = 0; i < rounds; ++i) {
         for (int w = 0; w < WINDOW; ++w) {
             if (0 == rank) {
                 MPI_Isend(out, size, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &r[w]);
@@ -61,16 +57,43 @@ static double windows(int size, int rounds)
     return MPI_Wtime() - t;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *) a, y = *(const double *) b;
+
+    return (x > y) - (x < y);
+}
+
+/* Median seconds per round of `measure`, after one batch that does not count. */
+static double per_round(double (*measure)(int, int), int size, int rounds)
+{
+    double t[BATCHES];
+
+    (void) measure(size, 1 + rounds / 2);
+    for (int i = 0; i < BATCHES; ++i) {
+        t[i] = measure(size, rounds) / rounds;
+    }
+    qsort(t, BATCHES, sizeof(t[0]), by_value);
+    return t[BATCHES / 2];
+}
+
+static int scaled(int rounds, int percent)
+{
+    const long n = (long) rounds * percent / 100;
+
+    return n < 2 ? 2 : (int) n;
+}
+
 int main(int argc, char **argv)
 {
-    static const int sizes[] = {0, 8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
-    int provided, want = MPI_THREAD_SINGLE, scale = 1, opt;
+    int provided, want = MPI_THREAD_SINGLE, percent = 100, opt;
+    double t;
 
     while (-1 != (opt = getopt(argc, argv, "tn:"))) {
         if ('t' == opt) {
             want = MPI_THREAD_MULTIPLE;
         } else if ('n' == opt) {
-            scale = atoi(optarg);
+            percent = atoi(optarg);
         } else {
             return 2;
         }
@@ -81,29 +104,21 @@ int main(int argc, char **argv)
     in = malloc(MOST);
     memset(out, 1, MOST);
     memset(in, 2, MOST);
-    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
-        const int n = scale * (sizes[i] <= 4096 ? 20000 : sizes[i] <= 65536 ? 2000 : sizes[i] <= 1048576 ? 200 : 50);
-        const double value = latency(sizes[i], n);
+    for (int size = 0; size <= MOST; size = 0 == size ? 1 : size < 8 ? 8 : 2 * size) {
+        const int rounds = size <= 4096 ? 6000 : size <= 65536 ? 1200 : (int) (40000000L / size);
 
+        t = per_round(round_trips, size, scaled(rounds, percent));
         if (0 == rank) {
-            printf("latency %d %.4f\n", sizes[i], value);
+            printf("latency %d %.4f\n", size, t / 2 * 1e6);
         }
     }
-    {
-        const int n = scale * 1000;
-        const double t = windows(64, n);
-
-        if (0 == rank) {
-            printf("rate 64 %.0f\n", n * WINDOW / t);
-        }
+    t = per_round(windows, 64, scaled(400, percent));
+    if (0 == rank) {
+        printf("rate 64 %.0f\n", WINDOW / t);
     }
-    {
-        const int n = scale * 5;
-        const double t = windows(1048576, n);
-
-        if (0 == rank) {
-            printf("bandwidth 1048576 %.1f\n", n * WINDOW * 1.048576 / t);
-        }
+    t = per_round(windows, 1 << 20, scaled(3, percent));
+    if (0 == rank) {
+        printf("bandwidth 1048576 %.1f\n", WINDOW * 1.048576 / t);
     }
     MPI_Finalize();
     return 0;

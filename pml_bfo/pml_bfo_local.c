@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Per-thread spares and counters, and who recycles a request. DESIGN.txt sections 14.3 and 14.7.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_local.h"
+#include "pml_bfo_params.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SPARES 64u
+
+bfo_local_t bfo_local_first;
+__thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
+unsigned bfo_spare_most;
+char bfo_freed_mark;
+
+static pthread_key_t key; /* its destructor runs when a thread ends */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of spares and counts of ended threads */
+
+static opal_free_list_t *list_of(unsigned kind)
+{
+    switch (kind) {
+    case BFO_SPARE_SEND:
+        return &mca_pml_base_send_requests;
+    case BFO_SPARE_RECV:
+        return &mca_pml_base_recv_requests;
+    case BFO_SPARE_FRAG:
+        return &bfo.frag_list;
+    default:
+        return &bfo.got_list;
+    }
+}
+
+void *bfo_spare_get(unsigned kind)
+{
+    return opal_free_list_get(list_of(kind));
+}
+
+void bfo_spare_return(unsigned kind, opal_free_list_item_t *item)
+{
+    opal_free_list_return(list_of(kind), item);
+}
+
+void *bfo_calloc_line(size_t size)
+{
+    void *room = NULL;
+
+    size = (size + 63) / 64 * 64;
+    return 0 == posix_memalign(&room, 64, size) ? memset(room, 0, size) : NULL;
+}
+
+void bfo_lock_wait(bfo_lock_t *lock)
+{
+    const struct timespec a_while = {.tv_nsec = 50000};
+
+    for (unsigned n = 1; __atomic_exchange_n(&lock->held, true, __ATOMIC_ACQUIRE); ++n) {
+        for (unsigned look = 0; look < 100 && __atomic_load_n(&lock->held, __ATOMIC_RELAXED); ++look) {
+            __builtin_ia32_pause();
+        }
+        if (__atomic_load_n(&lock->held, __ATOMIC_RELAXED)) {
+            if (n % 16) { /* its holder may have lost the core */
+                sched_yield();
+            } else {
+                (void) nanosleep(&a_while, NULL);
+            }
+        }
+    }
+}
+
+static void give_back_spares(bfo_local_t *me)
+{
+    for (unsigned kind = 0; kind < BFO_SPARE_KINDS; ++kind) {
+        while (NULL != me->spare[kind].first) {
+            opal_free_list_item_t *item = me->spare[kind].first;
+
+            me->spare[kind].first = (opal_free_list_item_t *) item->super.opal_list_next;
+            bfo_spare_return(kind, item);
+        }
+        me->spare[kind].n = 0;
+    }
+}
+
+static void thread_ended(void *arg)
+{
+    bfo_local_t *me = arg;
+
+    pthread_mutex_lock(&lock);
+    for (bfo_local_t **p = &bfo_local_first.next; NULL != *p; p = &(*p)->next) {
+        if (me == *p) {
+            *p = me->next;
+            break;
+        }
+    }
+    for (int s = 0; s < BFO_STAT_COUNT; ++s) {
+        bfo_local_first.stats[s] += me->stats[s];
+    }
+    pthread_mutex_unlock(&lock);
+    give_back_spares(me);
+    bfo_local_mine = NULL;
+    free(me);
+}
+
+bfo_local_t *bfo_local_make(void)
+{
+    bfo_local_t *me = bfo_calloc_line(sizeof(*me));
+
+    if (NULL == me) {
+        return NULL;
+    }
+    if (0 != pthread_setspecific(key, me)) {
+        free(me);
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    me->next = bfo_local_first.next;
+    bfo_local_first.next = me;
+    pthread_mutex_unlock(&lock);
+    bfo_local_mine = me;
+    return me;
+}
+
+void bfo_local_init(void)
+{
+    bfo_spare_most = bfo_params.free_list_max < 0 ? SPARES : 1;
+    (void) pthread_key_create(&key, thread_ended);
+}
+
+void bfo_local_finalize(void)
+{
+    (void) pthread_key_delete(key);
+    give_back_spares(&bfo_local_first);
+    while (NULL != bfo_local_first.next) {
+        bfo_local_t *me = bfo_local_first.next;
+
+        bfo_local_first.next = me->next;
+        give_back_spares(me);
+        free(me);
+    }
+    bfo_local_mine = NULL;
+}
+
+uint64_t bfo_local_stat(bfo_stat_t s)
+{
+    uint64_t sum;
+
+    pthread_mutex_lock(&lock);
+    sum = __atomic_load_n(&bfo_local_first.stats[s], __ATOMIC_RELAXED);
+    for (const bfo_local_t *l = bfo_local_first.next; NULL != l; l = l->next) {
+        sum += __atomic_load_n(&l->stats[s], __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&lock);
+    return sum;
+}
+
+/* ---- the end of a request ------------------------------------------------------------------------- */
+
+bool bfo_request_publish(ompi_request_t *request)
+{
+    const int error = request->req_status.MPI_ERROR;
+    void *was = REQUEST_PENDING;
+
+    if (__atomic_compare_exchange_n(&request->req_complete, &was, REQUEST_COMPLETED, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+        return false;
+    }
+    if (BFO_REQUEST_FREED != was) { /* somebody waits, or did and is about to let go */
+        was = (void *) __atomic_exchange_n(&request->req_complete, REQUEST_COMPLETED, __ATOMIC_SEQ_CST);
+    }
+    if (BFO_REQUEST_FREED == was) {
+        return true;
+    }
+    if (REQUEST_PENDING != was) {
+        wait_sync_update(was, 1, error);
+    }
+    return false;
+}
+
+/* The callback may free the request, or start it again if it is persistent, and then returns other than 0. Nothing of it
+ * is touched in that case; a later free recycles it, as `life` says that the PML is done. */
+bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life)
+{
+    const ompi_request_complete_fn_t callback = request->req_complete_cb;
+
+    request->req_complete_cb = NULL;
+    (void) bfo_set_bits(life, BFO_LIFE_PML_DONE);
+    return 0 == callback(request) && bfo_request_publish(request);
+}
+
+bool bfo_request_free_early(ompi_request_t *request, const uint8_t *life)
+{
+    while (0 == (__atomic_load_n(life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
+        void *was = REQUEST_PENDING;
+
+        if (__atomic_compare_exchange_n(&request->req_complete, &was, BFO_REQUEST_FREED, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST)) {
+            return false;
+        }
+        if (REQUEST_COMPLETED == was) {
+            break;
+        }
+        sched_yield(); /* another thread stops waiting for it at this moment */
+    }
+    return true;
+}

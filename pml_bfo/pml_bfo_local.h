@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What each thread keeps for itself, so that two threads do not pass the same cache line to and fro with every
+ * message: spare requests and fragments, and counters. And who recycles a request. DESIGN.txt section 14.7.
+ */
+#ifndef PML_BFO_LOCAL_H
+#define PML_BFO_LOCAL_H
+
+#include "pml_bfo_stats.h"
+#include "pml_bfo_sync.h"
+
+#include "opal/class/opal_free_list.h"
+#include "ompi/request/request.h"
+
+enum { BFO_SPARE_SEND, BFO_SPARE_RECV, BFO_SPARE_FRAG, BFO_SPARE_GOT, BFO_SPARE_KINDS };
+
+typedef struct bfo_local_t {
+    struct {
+        opal_free_list_item_t *first; /* chained by opal_list_next */
+        unsigned n;
+    } spare[BFO_SPARE_KINDS];
+    uint64_t stats[BFO_STAT_COUNT];   /* written by this thread, read by any */
+    struct bfo_local_t *next;         /* Lock: pml_bfo_local.c's */
+} bfo_local_t;
+
+/* Of a process without MPI_THREAD_MULTIPLE; later also what threads that have ended counted. */
+extern bfo_local_t bfo_local_first;
+/* One word: small enough for the room the loader keeps for plugins. */
+extern __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
+/* Most items of each kind that a thread keeps. With a limit set by the user only one: others may need the rest. */
+extern unsigned bfo_spare_most;
+
+/* ---- pml_bfo_local.c ------------------------------------------------------------------------------ */
+void bfo_local_init(void);
+/* Gives everything back to the lists. No other thread is in the PML any more. */
+void bfo_local_finalize(void);
+/* The first call of a thread; NULL without memory. */
+bfo_local_t *bfo_local_make(void) BFO_COLD;
+/* Sum over all threads. */
+uint64_t bfo_local_stat(bfo_stat_t s);
+/* Zeroed memory that shares no cache line with other memory; free() takes it. */
+void *bfo_calloc_line(size_t size);
+void *bfo_spare_get(unsigned kind) __attribute__((noinline));
+void bfo_spare_return(unsigned kind, opal_free_list_item_t *item) __attribute__((noinline));
+
+static inline bfo_local_t *bfo_local(void)
+{
+    if (bfo_likely(!opal_uses_threads)) {
+        return &bfo_local_first;
+    }
+    return bfo_likely(NULL != bfo_local_mine) ? bfo_local_mine : bfo_local_make();
+}
+
+/* An element of the free list of that kind, or NULL. */
+static inline void *bfo_spare_take(unsigned kind)
+{
+    bfo_local_t *me = bfo_local();
+    opal_free_list_item_t *item = NULL == me ? NULL : me->spare[kind].first;
+
+    if (bfo_unlikely(NULL == item)) {
+        return bfo_spare_get(kind);
+    }
+    me->spare[kind].first = (opal_free_list_item_t *) item->super.opal_list_next;
+    --me->spare[kind].n;
+    return item;
+}
+static inline void bfo_spare_give(unsigned kind, opal_free_list_item_t *item)
+{
+    bfo_local_t *me = bfo_local();
+
+    if (bfo_unlikely(NULL == me || me->spare[kind].n >= bfo_spare_most)) {
+        bfo_spare_return(kind, item);
+        return;
+    }
+    item->super.opal_list_next = (opal_list_item_t *) me->spare[kind].first;
+    me->spare[kind].first = item;
+    ++me->spare[kind].n;
+}
+
+static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)
+{
+    bfo_local_t *me = bfo_local();
+
+    if (bfo_likely(NULL != me)) {
+        __atomic_store_n(&me->stats[s], me->stats[s] + n, __ATOMIC_RELAXED);
+    }
+}
+/* Counts a message dropped; told at pml_bfo_verbose 3. */
+void bfo_stat_drop(bfo_stat_t why) __attribute__((noinline, cold)); /* pml_bfo_tell.c */
+
+/* ---- the end of a request ------------------------------------------------------------------------- */
+/* req_complete, the word MPI waits on, also decides who recycles: the PML publishes the completion as the last thing
+ * it does; who frees a complete request recycles it at once, and who frees one under way leaves a mark for the PML. */
+extern char bfo_freed_mark;
+#define BFO_REQUEST_FREED ((void *) &bfo_freed_mark)
+
+/* life of a request: a bit for what req_complete cannot say, after a callback and for buffered sends */
+#define BFO_LIFE_PML_DONE 1u /* the PML will not touch it any more */
+#define BFO_LIFE_FREED 2u    /* buffered sends: the user has given it back. Who sets the second of the two recycles */
+
+/* For a request with a callback. As bfo_request_finish(). */
+bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life) BFO_COLD;
+/* For a request under way. As bfo_request_free(). */
+bool bfo_request_free_early(ompi_request_t *request, const uint8_t *life) BFO_COLD;
+/* With threads, or if somebody waits. As bfo_request_finish(). */
+bool bfo_request_publish(ompi_request_t *request) __attribute__((noinline));
+
+/* Tells MPI that the request is complete. True: it was freed, the caller recycles it. False: it is not ours any more. */
+static inline bool bfo_request_finish(ompi_request_t *request, uint8_t *life)
+{
+    if (bfo_unlikely(NULL != request->req_complete_cb)) {
+        return bfo_request_finish_callback(request, life);
+    }
+    if (!opal_uses_threads && bfo_likely(REQUEST_PENDING == request->req_complete)) {
+        request->req_complete = REQUEST_COMPLETED;
+        return false;
+    }
+    return bfo_request_publish(request);
+}
+
+/* The user gives the request back. True: the caller recycles it now. False: the PML will. */
+static inline bool bfo_request_free(ompi_request_t *request, const uint8_t *life)
+{
+    return bfo_likely(REQUEST_COMPLETED == __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE))
+           || bfo_request_free_early(request, life);
+}
+
+#endif /* PML_BFO_LOCAL_H */
