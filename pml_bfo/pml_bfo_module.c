@@ -72,7 +72,7 @@ static int lists_init(void)
         rc = list_init(&bfo.regs_list, sizeof(bfo_regs_t), OBJ_CLASS(bfo_regs_t), -1);
     }
     if (OMPI_SUCCESS == rc) {
-        rc = list_init(&bfo.got_list, sizeof(bfo_got_frag_t) + BFO_GOT_ROOM, OBJ_CLASS(bfo_got_frag_t), -1);
+        rc = list_init(&bfo.got_list, sizeof(bfo_got_frag_t) + bfo_params.unexpected_limit, OBJ_CLASS(bfo_got_frag_t), -1);
     }
     if (OMPI_SUCCESS == rc) {
         rc = list_init(&bfo.ctl_list, sizeof(bfo_ctl_t), OBJ_CLASS(bfo_ctl_t), -1);

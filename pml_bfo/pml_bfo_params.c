@@ -27,6 +27,7 @@ bfo_params_t bfo_params = {
     .use_put = true,
     .use_get = true,
     .max_rails = 8,
+    .unexpected_limit = 512,
     .resend_burst = 64,
     .protocol_version = 2,
     .free_list_num = 16,
@@ -66,6 +67,13 @@ static const struct {
      OPAL_INFO_LVL_5},
     {"max_rails", "Rails used to one peer at most, 1 to 8", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rails,
      OPAL_INFO_LVL_4},
+    {"max_rdma_per_request", "Rails used for RDMA write of one message at most (0: all)",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rdma_per_request, OPAL_INFO_LVL_9},
+    {"max_send_per_range", "Rails used for the fragments of one message at most (0: all)",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_send_per_range, OPAL_INFO_LVL_9},
+    {"unexpected_limit", "Longest unexpected message, in bytes with header, that is kept in an element of the list; "
+     "room for longer ones is allocated", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.unexpected_limit,
+     OPAL_INFO_LVL_9},
     {"resend_burst", "After a rail was lost: fragments sent again to a peer at most in one call of progress",
      MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.resend_burst, OPAL_INFO_LVL_8},
     {"protocol_version", "Protocol version announced to the peers; any other than the default is refused by them",
@@ -129,6 +137,10 @@ bool bfo_params_are_sound(void)
     if (0 != p->frag_size && p->frag_size < 1024) {
         return refuse("frag_size", text_of(v, sizeof(v), (int) p->frag_size),
                       "it must be 0 (the BTLs' size) or at least 1024 bytes");
+    }
+    if (p->unexpected_limit < 64 || p->unexpected_limit > 1u << 20) {
+        return refuse("unexpected_limit", text_of(v, sizeof(v), (long) p->unexpected_limit),
+                      "it must be 64 to 1048576 bytes");
     }
     if (p->free_list_inc < 1 || p->free_list_num < 0 || (p->free_list_max >= 0 && p->free_list_max < p->free_list_num)) {
         return refuse("free_list_max", text_of(v, sizeof(v), p->free_list_max),

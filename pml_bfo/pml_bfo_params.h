@@ -21,6 +21,9 @@ typedef struct {
     bool use_put;
     bool use_get;
     unsigned max_rails;
+    unsigned max_rdma_per_request; /* rails, 0 = all */
+    unsigned max_send_per_range;   /* rails, 0 = all */
+    unsigned unexpected_limit;  /* bytes */
     unsigned resend_burst;      /* resends to a peer in one call of progress */
     unsigned protocol_version;  /* announced; other than ours only to test the refusal */
     int free_list_num;

@@ -51,6 +51,17 @@ static inline void bfo_regs_drop(bfo_regs_t *regs)
     }
 }
 
+/* The first `most` rails of `mask`; 0: all of them. */
+static inline uint8_t bfo_rails_at_most(uint8_t mask, unsigned most)
+{
+    uint8_t rest = mask;
+
+    for (unsigned n = 0; bfo_unlikely(0 != most) && n < most; ++n) {
+        rest &= (uint8_t) (rest - 1);
+    }
+    return bfo_likely(0 == most) ? mask : (uint8_t) (mask & ~rest);
+}
+
 /* The rail of `mask` (not 0) that carries the next `bytes` of a message. */
 static inline uint8_t bfo_rail_for_data(bfo_peer_t *peer, uint8_t mask, size_t bytes)
 {

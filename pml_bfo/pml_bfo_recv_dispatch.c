@@ -7,6 +7,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_params.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
@@ -25,7 +26,7 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
     if (NULL == g) {
         return NULL;
     }
-    g->data = in->length <= BFO_GOT_ROOM ? g->room : malloc(in->length);
+    g->data = in->length <= bfo_params.unexpected_limit ? g->room : malloc(in->length);
     if (NULL == g->data) {
         bfo_spare_give(BFO_SPARE_GOT, &g->super);
         return NULL;

@@ -425,7 +425,7 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     bfo_recv_place(req, 0, in, head);
     req->bytes = payload;
     if (both == (h->match.flags & both) && req->flat && req->length <= req->capacity && payload < req->length
-        && 0 != bfo_regs_make(peer, peer->put_mask, req->base, req->length,
+        && 0 != bfo_regs_make(peer, bfo_rails_at_most(peer->put_mask, bfo_params.max_rdma_per_request), req->base, req->length,
                               MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs)) {
         req->next = payload;
         req->end = req->length;

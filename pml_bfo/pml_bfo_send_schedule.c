@@ -53,7 +53,8 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
         bfo_failover_data_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
         return OMPI_ERR_UNREACH;
     }
-    r = bfo_rail_for_data(peer, peer->send_mask, left < 65536 ? left : 65536);
+    r = bfo_rail_for_data(peer, bfo_rails_at_most(peer->send_mask, bfo_params.max_send_per_range),
+                          left < 65536 ? left : 65536);
     rail = &peer->rails[r];
     size = rail->frag_limit - sizeof(bfo_frag_hdr_t);
     size = size < left ? size : left;

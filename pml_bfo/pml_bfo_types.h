@@ -106,9 +106,8 @@ typedef struct bfo_got_frag_t {
     size_t length;              /* header and payload */
     size_t offset;              /* in the message, of a part that came ahead of its turn (bfo_recv_t.ahead) */
     char *data;                 /* room, or malloc */
-    char room[];                /* BFO_GOT_ROOM bytes */
+    char room[];                /* pml_bfo_unexpected_limit bytes */
 } bfo_got_frag_t;
-#define BFO_GOT_ROOM 512
 
 /* ---- work that waits for resources --------------------------------------------------------------- */
 

@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Registrations refused in mid-job over two software rails that count locked memory: messages go by copy, and by RDMA
+# again when it is granted again. With PUT and with GET, at the sender, at the receiver, at both.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/pml.sh"
+use_components pml btl
+REPORT=$TEST_TMP/rails.json
+
+# memlock RAILS WHAT MPIRUN-ARGUMENTS...
+memlock() {
+    local rails=$1 what=$2
+    shift 2
+    PML_PREFIX=("$SOFTRAIL" run -n "$rails" --memlock --report "$REPORT" --)
+    run_program "mpi_memlock" 2 --mca pml bfo --mca btl openib,self --mca mpi_leave_pinned 0 \
+        --mca pml_bfo_rdma_min 65536 "$@" -x "MEMLOCK_COUNTS=$what"
+    rails_moved "$REPORT" $(seq 0 $((rails - 1)))
+}
+memlock 2 put
+memlock 1 put --mca pml_bfo_use_get 0
+memlock 1 get
+exit 0
