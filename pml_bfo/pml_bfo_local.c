@@ -164,20 +164,20 @@ uint64_t bfo_local_stat(bfo_stat_t s)
 bool bfo_request_publish(ompi_request_t *request)
 {
     const int error = request->req_status.MPI_ERROR;
-    void *was = REQUEST_PENDING;
+    volatile void *was = REQUEST_PENDING;
 
     if (__atomic_compare_exchange_n(&request->req_complete, &was, REQUEST_COMPLETED, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST)) {
         return false;
     }
     if (BFO_REQUEST_FREED != was) { /* somebody waits, or did and is about to let go */
-        was = (void *) __atomic_exchange_n(&request->req_complete, REQUEST_COMPLETED, __ATOMIC_SEQ_CST);
+        was = __atomic_exchange_n(&request->req_complete, REQUEST_COMPLETED, __ATOMIC_SEQ_CST);
     }
     if (BFO_REQUEST_FREED == was) {
         return true;
     }
     if (REQUEST_PENDING != was) {
-        wait_sync_update(was, 1, error);
+        wait_sync_update((ompi_wait_sync_t *) was, 1, error);
     }
     return false;
 }
@@ -196,7 +196,7 @@ bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life)
 bool bfo_request_free_early(ompi_request_t *request, const uint8_t *life)
 {
     while (0 == (__atomic_load_n(life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
-        void *was = REQUEST_PENDING;
+        volatile void *was = REQUEST_PENDING;
 
         if (__atomic_compare_exchange_n(&request->req_complete, &was, BFO_REQUEST_FREED, false, __ATOMIC_SEQ_CST,
                                         __ATOMIC_SEQ_CST)) {
