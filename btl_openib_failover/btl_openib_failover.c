@@ -171,6 +171,7 @@ void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 {
     OPAL_THREAD_LOCK(&ep->lock);
     ep->gate = OFO_GATE_REFUSING;
+    ep->dead_port = false; /* the port may return, the rail does not */
     if (NULL != qps) {
         qps->failed = true;
     }
@@ -208,8 +209,7 @@ static void fail_endpoint(ofo_endpoint_t *ep)
         ep->qps->failed = true;
         ofo_tell_service(ep, OFO_MAIL_ERROR, ep->qps->gen, NULL, NULL);
     } else if (OFO_GATE_CLOSED == ep->gate) {
-        ep->dead_port = true; /* no queue pairs: the fence the PML waits for is done as soon as it knows of the loss */
-        ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, (uint16_t) OFO_LOAD(ep->published), NULL, NULL);
+        ep->dead_port = true; /* no queue pairs here; a PML that has met the peer asks for the fence */
     } else if (OFO_GATE_WAITING == ep->gate) {
         ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) OFO_LOAD(ep->published), NULL, NULL);
     }

@@ -127,9 +127,11 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
                    && info.name < BFO_MAX_RAILS) {
             rail->name = info.name;
             rail->gen = info.generation;
-            if (BFO_RAIL_DOWN_LOCAL == info.state || BFO_RAIL_DOWN_BOTH == info.state) {
-                /* lost before the first contact: nothing of ours was ever on it, so there is nothing to fence */
+            if (BFO_RAIL_DOWN_BOTH == info.state) {
                 rail->fenced = info.generation;
+                down |= (uint8_t) (1u << r);
+            } else if (BFO_RAIL_DOWN_LOCAL == info.state) {
+                peer->fencing |= (uint8_t) (1u << r);
                 down |= (uint8_t) (1u << r);
             }
         }
@@ -138,6 +140,22 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 }
 
 /* ---- rails ------------------------------------------------------------------------------------------ */
+
+static void fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+{
+    const bfo_rail_t *rail = &peer->rails[r];
+
+    (void) rail->ext->fence(rail->btl, &peer->proc->super, rail->name, gen);
+}
+
+void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (down >> r & 1) {
+            fence(peer, r, peer->rails[r].gen);
+        }
+    }
+}
 
 void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
@@ -212,7 +230,7 @@ static void rail_is_dead(bfo_peer_t *peer, uint8_t name, uint16_t gen)
     }
     bfo_failover_rail_lost(peer, r, "the peer lost it");
     bfo_failover_fence_begins(peer, r, gen);
-    (void) rail->ext->fence(rail->btl, &peer->proc->super, name, gen);
+    fence(peer, r, gen);
 }
 
 void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen)
@@ -345,6 +363,16 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
 
 /* ---- peers ------------------------------------------------------------------------------------------ */
 
+/* The peer may not know of it, and the port may return: a rail that was not connected would be connected by the peer,
+ * and be used by one side alone. So it is brought down there too. */
+static void rail_lost_with_port(bfo_peer_t *peer, uint8_t r, const char *cause)
+{
+    rail_lost(peer, r, cause, true);
+    if (BFO_MAX_RAILS != r && NULL != peer->rails[r].ext && peer->rails[r].fenced < peer->rails[r].gen) {
+        fence(peer, r, peer->rails[r].gen);
+    }
+}
+
 void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
     const char *cause = NULL == info ? "the BTL reports an error" : info;
@@ -363,7 +391,7 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         bfo_peer_t *peer = each->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 
         if (NULL != peer && peer->ready) {
-            rail_lost(peer, bfo_rail_index(peer, btl), cause, true);
+            rail_lost_with_port(peer, bfo_rail_index(peer, btl), cause);
         }
     }
 }

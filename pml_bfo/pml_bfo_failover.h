@@ -31,8 +31,10 @@ uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail);
 /* Once, at start. */
 void bfo_failover_init(void);
 /* Names and generations of the peer's rails, and whether torn transfers can be restarted. Returns the mask of those
- * that are down already. Locks: bfo.lock held. */
+ * that are down already; those whose fence is not done count as being fenced. Locks: bfo.lock held. */
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer);
+/* Brings those rails down at the peer too, who may never have seen the port down. peer->ready is set. Locks: none held. */
+void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down);
 /* Fills in which rails are dead here, for NOTIFY. */
 void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h);
 /* False: NOTIFY names a generation that cannot exist; it is to be dropped. */

@@ -210,7 +210,7 @@ static void set_no_regs(bfo_peer_t *peer)
 int bfo_peer_connect(bfo_peer_t *peer)
 {
     mca_bml_base_endpoint_t *endpoint;
-    uint8_t all, down;
+    uint8_t all, down = 0;
 
     if (peer->declared) {
         return OMPI_ERR_UNREACH;
@@ -243,6 +243,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         __atomic_store_n(&peer->ready, true, __ATOMIC_RELEASE);
     }
     BFO_UNLOCK(&bfo.lock);
+    bfo_failover_fence_down(peer, down);
     return OMPI_SUCCESS;
 }
 

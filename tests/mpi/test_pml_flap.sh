@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The receiver's port goes down and returns before its rail is connected, and the sender's never does: what one side has
+# given up the other must not go on using, or a long message that arrives by it is torn and restarted for ever.
+. "$BFO_SRCDIR/tests/lib.sh"
+use_components pml btl
+
+# wait_for PATTERN COUNT: until the job has said it
+wait_for() {
+    for _ in $(seq 200); do
+        [ "$(grep -c "$1" "$log")" = "$2" ] && return
+        sleep 0.1
+    done
+    cat "$log"
+    fail "$1 was not said"
+}
+
+# flap WHEN RAILS: rail 1 of the receiver goes down and returns; WHEN is "first", before the two meet, or "met", after
+flap() {
+    local when=$1 rails=$2 fabric=bfo-flap-$$ go=$TEST_TMP/go log=$TEST_TMP/log job pid process
+    rm -f "$go" "$go.2"
+    : >"$log"
+    timeout -k 5 30 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=300ms -- "$MPIRUN" \
+        --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_use_put 0 \
+        "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" "$when" $([ "$when" = first ] && echo "$go.2") >"$log" 2>&1 </dev/null &
+    job=$!
+    wait_for '^ready\|^receiver' 2
+    pid=$(sed -n 's/^receiver //p' "$log")
+    process=$("$SOFTRAIL" status --fabric "$fabric" | sed -n "s/^process \([0-9]*\): pid $pid.*/\1/p")
+    "$SOFTRAIL" down --fabric "$fabric" 1 --process "$process" || { cat "$log"; fail "rail 1 could not be cut"; }
+    wait_for 'sr1:1: the port is down' 1
+    if [ "$when" = first ]; then
+        touch "$go"
+        wait_for '^met' 1
+    fi
+    "$SOFTRAIL" up --fabric "$fabric" 1 --process "$process" || { cat "$log"; fail "rail 1 did not return"; }
+    wait_for 'sr1:1: the port is back' 1
+    touch "$go" "$go.2"
+    wait $job
+    job=$?
+    [ $job = 0 ] || { cat "$log"; fail "$when, $rails rails: the job ended with $job"; }
+    grep -q 'all right' "$log" || { cat "$log"; fail "$when, $rails rails: no message arrived"; }
+    ! grep -q 'rail 1 .* -> up on' "$log" || { cat "$log"; fail "$when, $rails rails: one side gave rail 1 up, and it was connected"; }
+    [ "$(grep -c 'rail 1 .* -> down on' "$log")" = 2 ] || { cat "$log"; fail "$when, $rails rails: rail 1 is not down at both sides"; }
+    note "$when, $rails rails: both sides gave up rail 1"
+}
+for rails in 2 4; do
+    flap first $rails
+done
+flap met 4 # the second rail was not used yet
+exit 0
