@@ -16,7 +16,7 @@ strike() {
     local layer=$1 n=$2 command job
     : >"$TEST_TMP/log" # what the job before has said is not what is waited for
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --link-layer="$layer" --name $FABRIC --retry-time=200ms --report="$REPORT" -- \
-        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$STREAM" -s 2 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
+        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$STREAM" -s 3 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
     job=$!
     for _ in $(seq 300); do
         grep -q 'messages verified' "$TEST_TMP/log" && break
