@@ -260,15 +260,20 @@ void bfo_dispatch_adopt_orphans(bfo_comm_t *bc)
 }
 
 /* The process the BTL received the fragment from; NULL if its rails cannot fail. */
-static BFO_COLD bfo_peer_t *source_of(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
+static inline bfo_peer_t *source_of(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
 {
-    opal_proc_t *proc;
+    bfo_peer_t *peer;
+    ompi_proc_t *proc;
 
     if (btl->btl_component != bfo.failover_component) {
         return NULL;
     }
-    proc = bfo_btl_ext(btl)->des_peer(btl, des);
-    return NULL == proc ? NULL : bfo_peer_get((ompi_proc_t *) proc);
+    proc = (ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des);
+    if (bfo_unlikely(NULL == proc)) {
+        return NULL;
+    }
+    peer = __atomic_load_n(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], __ATOMIC_ACQUIRE);
+    return bfo_unlikely(NULL == peer) ? bfo_peer_get(proc) : peer;
 }
 
 /* ---- callbacks of the BTLs ------------------------------------------------------------------------- */
