@@ -168,6 +168,6 @@ for name in $(sed -n 's/.*param:btl_openib_\([a-z_0-9]*\):value:.*/\1/p' <<<"$al
         rdma_pipeline_frag_size min_rdma_pipeline_size latency bandwidth get_limit get_alignment put_limit put_alignment " in
     *[[:space:]]"$name"[[:space:]]*) continue ;;
     esac
-    grep -qE "(^|[^a-z_])(btl_openib_)?$name([^a-z_]|$)" "$BFO_SRCDIR"/tests/mpi/btl_*.sh || fail "no test names the parameter $name"
+    grep -qE "(^|[^a-z_])(btl_openib_)?$name([^a-z_]|$)" "$BFO_SRCDIR"/tests/mpi/{btl_*,test_pml_alive}.sh || fail "no test names the parameter $name"
 done
 exit 0
