@@ -50,6 +50,17 @@ mpi() {
     timeout -k 5 "$MPI_TIMEOUT" "$MPIRUN" --oversubscribe --bind-to none -np "$n" "$@"
 }
 
+# await FILE PATTERN [COUNT]: until a job has written COUNT (1) lines with it, 20 s at most; then it returns 1.
+await() {
+    local lines
+    for _ in $(seq 200); do
+        lines=$(grep -c -- "$2" "$1" 2>/dev/null)
+        [ "${lines:-0}" -ge "${3:-1}" ] && return
+        sleep 0.1
+    done
+    return 1
+}
+
 SOFTRAIL=$BFO_BUILDDIR/softrail/softrail
 
 # rail_counter FILE RAIL KEY: a number out of "softrail run --report FILE" (or status --json), such as

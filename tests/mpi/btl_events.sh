@@ -18,10 +18,7 @@ strike() {
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --link-layer="$layer" --name $FABRIC --retry-time=200ms --report="$REPORT" -- \
         "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$STREAM" -s 3 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
     job=$!
-    for _ in $(seq 300); do
-        grep -q 'messages verified' "$TEST_TMP/log" && break
-        sleep 0.05
-    done
+    await "$TEST_TMP/log" 'messages verified'
     IFS=/ read -ra commands <<<"$3"
     for command in "${commands[@]}"; do
         # shellcheck disable=SC2086

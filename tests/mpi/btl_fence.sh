@@ -47,10 +47,7 @@ fabric=bfo-gone-$$
 timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name $fabric --retry-time=100ms --report="$REPORT" -- "$MPIRUN" --oversubscribe \
     --bind-to none -np 2 "${BTL_ARGS[@]}" "$STREAM" -s 3 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
 job=$!
-for _ in $(seq 200); do
-    grep -q 'messages verified' "$TEST_TMP/log" && break
-    sleep 0.1
-done
+await "$TEST_TMP/log" 'messages verified'
 "$SOFTRAIL" gone --fabric $fabric sr1 || fail "the device did not go"
 wait $job
 rc=$?

@@ -41,10 +41,7 @@ keepalives() { grep -o 'keepalives [0-9]*' "$log" | awk '{ n += $2 } END { print
 begin dies kill 30 --enable-recovery --mca btl_openib_keepalive 1
 touch "$go"
 from=$SECONDS
-for _ in $(seq 200); do
-    ! grep -q "PASSED" "$log" || break
-    sleep 0.1
-done
+await "$log" PASSED
 grep -q 'PASSED [1-9][0-9]* checks on rank 0' "$log" || { tail -n 40 "$log"; fail "dies: rank 0 did not pass"; }
 grep -q '^The PML bfo cannot reach a process any more' "$log" || { tail -n 40 "$log"; fail "dies: no warning"; }
 note "killed: rank 0 knows within $((SECONDS - from)) s"

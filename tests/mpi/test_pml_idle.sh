@@ -18,10 +18,7 @@ torn() {
         --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self "$@" \
         "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" met >"$log" 2>&1 </dev/null &
     job=$!
-    for _ in $(seq 200); do
-        [ "$(grep -c '^ready\|^receiver' "$log")" = 2 ] && break
-        sleep 0.1
-    done
+    await "$log" '^ready\|^receiver' 2
     pid=$(sed -n 's/^receiver //p' "$log")
     process=$("$SOFTRAIL" status --fabric "$fabric" | sed -n "s/^process \([0-9]*\): pid $pid.*/\1/p")
     "$SOFTRAIL" down --fabric "$fabric" 3 --process "$process" || { cat "$log"; fail "rail 3 could not be cut"; }

@@ -14,10 +14,7 @@ late() {
     timeout -k 5 40 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
         -np 2 --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/$program" "$go" >"$log" 2>&1 </dev/null &
     job=$!
-    for _ in $(seq 200); do
-        grep -q ready "$log" && break
-        sleep 0.1
-    done
+    await "$log" ready
     "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$log"; fail "rail $rail could not be cut"; }
     sleep 0.3
     touch "$go"

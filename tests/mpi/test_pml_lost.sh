@@ -18,10 +18,7 @@ lost() {
         --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_lost" "${how/deaf/cut}" "$go" \
         >"$log" 2>&1 </dev/null &
     job=$!
-    for _ in $(seq 200); do
-        [ "$(grep -c '^ready' "$log")" = 2 ] && break
-        sleep 0.1
-    done
+    await "$log" '^ready' 2
     for rail in 0 1; do
         case $how in
         cut) "$SOFTRAIL" down --fabric "$fabric" $rail ;;

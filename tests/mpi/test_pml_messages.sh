@@ -17,10 +17,7 @@ job() {
         --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_counters" \
         >"$LOG" 2>&1 </dev/null &
     job=$!
-    for _ in $(seq 200); do
-        grep -q '^ready' "$LOG" && break
-        sleep 0.1
-    done
+    await "$LOG" '^ready'
     for rail in $cut; do
         "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
         sleep 0.3

@@ -36,10 +36,7 @@ cut_under_windows() {
     timeout -k 5 60 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
         -np "$n" "${ARGS[@]}" "$@" "$PML_DIR/mpi_onesided" 3 >"$log" 2>&1 </dev/null &
     job=$!
-    for _ in $(seq 200); do
-        grep -q '^second 1:' "$log" && break
-        sleep 0.1
-    done
+    await "$log" '^second 1:'
     "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$log"; fail "rail $rail could not be cut"; }
     wait $job || { cat "$log"; fail "windows on $n ranks did not survive the loss of rail $rail: $*"; }
     grep -qE "^  rail: +$rail \\(" "$log" || { cat "$log"; fail "rail $rail was not lost: cut too late"; }

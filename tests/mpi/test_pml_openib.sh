@@ -7,8 +7,8 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 . "$BFO_SRCDIR/tests/mpi/real.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-REPORT=$TEST_TMP/rails.json
 ARGS=(--mca pml bfo --mca btl openib,self)
 
 PML_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
@@ -38,38 +38,14 @@ for n in 2 4; do
     rails_moved "$REPORT" 0 1
 done
 
-# cut_under_load "RAILS TO CUT" RAILS MAX MPIRUN-ARGUMENTS...: a verified stream outlives them
-cut_under_load() {
-    local cut=$1 rails=$2 max=$3 fabric=bfo-cut-$$ log=$TEST_TMP/cut.log rail job
-    shift 3
-    : >"$log" # else the loop below may see the lines of the run before
-    timeout -k 5 60 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=300ms --report "$REPORT" -- "$MPIRUN" \
-        --oversubscribe --bind-to none -np 2 "${ARGS[@]}" "$@" "$BFO_BUILDDIR/contrib/bfo_stream" -s 3 -m "$max" \
-        >"$log" 2>&1 </dev/null &
-    job=$!
-    for _ in $(seq 200); do # the stream runs when it reports its first second
-        grep -q 'messages verified' "$log" && break
-        sleep 0.1
-    done
-    for rail in $cut; do
-        "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$log"; fail "rail $rail could not be cut"; }
-        sleep 0.2
-    done
-    wait $job || { cat "$log"; fail "the job did not survive the cut of rail $cut: $max $*"; }
-    for rail in $cut; do
-        grep -q "^  rail:   $rail (sr$rail:1)" "$log" || { cat "$log"; fail "rail $rail was not lost: cut too late"; }
-    done
-    grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { cat "$log"; fail "the stream did not verify"; }
-    note "rail $cut of $rails cut under load, messages to $max bytes $*: $(tail -n 1 "$log")"
-}
-cut_under_load 0 2 1500
-cut_under_load 1 2 1500
+cut_stream 0 2 2 1500
+cut_stream 1 2 2 1500
 for rail in 0 1; do
-    cut_under_load $rail 2 1000000                                                 # PUT, then RGET on the last rail
-    cut_under_load $rail 2 1000000 --mca pml_bfo_use_put 0                         # RGET
-    cut_under_load $rail 2 1000000 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0 # FRAG
+    cut_stream $rail 2 2 1000000                                                 # PUT, then RGET on the last rail
+    cut_stream $rail 2 2 1000000 --mca pml_bfo_use_put 0                         # RGET
+    cut_stream $rail 2 2 1000000 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0 # FRAG
 done
-cut_under_load "0 2 3" 4 4000000
+cut_stream "0 2 3" 4 2 4000000
 # The same programs while rails are lost: their own verification decides. Under NetPIPE in integrity mode rail 1 dies in
 # mid-run and no acknowledgement of rail 2 counts from then on; hpcc and ScaLAPACK lose a rail to all peers, and one direction.
 survived() { # PLAN FUNCTION...: with four rails
