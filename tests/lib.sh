@@ -29,6 +29,10 @@ if [ "$(id -u)" = 0 ]; then
 fi
 MPI_TIMEOUT=${MPI_TIMEOUT:-60}
 
+# Installed components stay mapped until a rank has ended: see stock_stays.c. (AddressSanitizer wants to come first.)
+grep -q __asan_init "$BFO_BUILDDIR/softrail/.libs/libsoftrail.so" ||
+    export LD_PRELOAD="$BFO_BUILDDIR/tests/.libs/stock_stays.so${LD_PRELOAD:+:$LD_PRELOAD}"
+
 # Component path of this build, in front of the stock one. use_components pml btl | pml | btl | none
 use_components() {
     local path= part

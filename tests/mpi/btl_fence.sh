@@ -42,10 +42,10 @@ verified "a fence that does not end"
 logged 1 'the fence did not end, its queue pairs were destroyed'
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
 
-# A device goes: no verb works on it but those that destroy.
+# A device goes: no verb works on it but those that destroy. (No WRITEs, as above.)
 fabric=bfo-gone-$$
 timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name $fabric --retry-time=100ms --report="$REPORT" -- "$MPIRUN" --oversubscribe \
-    --bind-to none -np 2 "${BTL_ARGS[@]}" "$STREAM" -s 3 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
+    --bind-to none -np 2 "${BTL_ARGS[@]}" --mca pml_bfo_use_put 0 "$STREAM" -s 3 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
 job=$!
 await "$TEST_TMP/log" 'messages verified'
 "$SOFTRAIL" gone --fabric $fabric sr1 || fail "the device did not go"

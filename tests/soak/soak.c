@@ -6,8 +6,6 @@
  */
 #include "soak.h"
 
-#include "../stock_oob.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,7 +147,6 @@ int main(int argc, char **argv)
     soak_seed = strtoull(argv[1], NULL, 0);
     steps = strtoull(argv[2], NULL, 0);
     MPI_Init(&argc, &argv);
-    keep_stock_oob();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
