@@ -143,9 +143,22 @@ int ofo_component_progress(void);
 /* Handles completions until there are none. Context: progress, inside the poll lock. */
 void ofo_poll_out(ofo_module_t *module);
 int ofo_module_progress(ofo_module_t *module);
+/* Asks all CQs for an event and then looks once more: false if there was something, or if another thread is at it. */
+bool ofo_module_arm(ofo_module_t *module);
 /* Takes completions from the CQs on behalf of a set that proves itself: its zero-byte WRITEs are counted, all
  * else is kept for progress in order. Context: service. */
 void ofo_poll_for_proof(ofo_module_t *module);
+
+/* btl_openib_sleep.c: blocking progress */
+int ofo_sleep_create(void);
+void ofo_sleep_destroy(void);
+/* The completion channel of a module, before its first CQ. */
+int ofo_sleep_open(ofo_module_t *module);
+void ofo_sleep_close(ofo_module_t *module);
+/* After each pass over all modules; sleeps when many in a row found nothing. */
+void ofo_sleep_if_idle(bool found);
+/* There is mail for progress. Any thread. */
+void ofo_sleep_end(void);
 
 /* btl_openib_wc_error.c */
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);

@@ -150,6 +150,9 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
     }
     ofo_queues_publish(&OFO.queues, &OFO.record);
     clamp_to_buffers();
+    if (OPAL_SUCCESS != ofo_sleep_create()) {
+        return NULL;
+    }
     ofo_ports_open(&defaults);
     if (OPAL_SUCCESS != publish_record() || 0 == OFO.module_count || !start_services()) {
         return NULL;

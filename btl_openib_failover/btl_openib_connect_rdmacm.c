@@ -6,6 +6,7 @@
  * channel; out: the same messages to the machine of a rail as by datagrams. Context: service. See DESIGN.txt 6.2, 15.3.
  */
 #include "btl_openib.h"
+#include "btl_openib_connect_parked.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,8 +20,7 @@ enum {
     RESOLVE_MS = 2000,
     PRIVATE_MAX = 56,     /* of a connect */
     ADDRESS_PART = 40,    /* of REQ and REP: the queue pairs are the connection manager's own */
-    MESSAGES_MAX = 256,   /* on their way, of one port */
-    PARKED_MS = 60000     /* a connect whose others never came is rejected; the kernel repeats a lost one after seconds */
+    MESSAGES_MAX = 256    /* on their way, of one port */
 };
 
 /* One outgoing connect: for a queue pair of `qps`, or with a message. Context of its identifier. */
@@ -33,14 +33,6 @@ typedef struct ofo_cm_call {
     uint8_t length;
     uint8_t data[PRIVATE_MAX];
 } call_t;
-
-/* An incoming connect for a queue pair, until all of its set are here and the machine has decided. */
-typedef struct ofo_cm_parked {
-    struct ofo_cm_parked *next;
-    struct rdma_cm_id *id;
-    ofo_ctl_t ctl; /* the REQ it brought */
-    uint64_t since;
-} parked_t;
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
 
@@ -180,35 +172,6 @@ static void send_request(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     }
 }
 
-static bool is_for(const parked_t *parked, const ofo_endpoint_t *ep, uint16_t gen)
-{
-    return parked->ctl.jobid == ep->peer->name.jobid && parked->ctl.vpid == ep->peer->name.vpid
-           && parked->ctl.rail == ep->rail && parked->ctl.gen == gen;
-}
-
-static void reject(parked_t *parked, const uint8_t *data, size_t length)
-{
-    rdma_reject(parked->id, data, (uint8_t) length);
-    rdma_destroy_id(parked->id);
-    free(parked);
-}
-
-/* Rejects what waits for this rail; with a message, or without one. */
-static void reject_parked(ofo_endpoint_t *ep, uint16_t gen, const uint8_t *data, size_t length)
-{
-    parked_t **at = &ep->module->cm.parked;
-
-    while (NULL != *at) {
-        parked_t *parked = *at;
-        if (is_for(parked, ep, gen)) {
-            *at = parked->next;
-            reject(parked, data, length);
-        } else {
-            at = &parked->next;
-        }
-    }
-}
-
 /* The queue pairs are joined already; each gets its answer once. */
 static void send_reply(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
@@ -246,7 +209,7 @@ static void cm_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
         break; /* the connection manager's own */
     case OFO_CTL_REJ:
         length = ofo_ctl_pack(ctl, bytes, sizeof(bytes));
-        reject_parked(ep, ctl->gen, bytes, length);
+        ofo_parked_reject(ep, ctl->gen, bytes, length);
         break;
     default:
         length = ofo_ctl_pack(ctl, bytes, sizeof(bytes));
@@ -303,24 +266,21 @@ static void cm_leave(ofo_qpset_t *qps)
 /* Takes the parked connects of this rail in the place of own ones. False: they are not all here. */
 static bool adopt_parked(ofo_qpset_t *qps)
 {
-    ofo_endpoint_t *ep = qps->ep;
-    unsigned found = 0;
+    struct rdma_cm_id *id;
+    unsigned found = 0, i;
 
     cm_leave(qps);
-    for (parked_t **at = &ep->module->cm.parked; NULL != *at;) {
-        parked_t *parked = *at;
-        unsigned i = parked->ctl.qp_index;
-        if (is_for(parked, ep, qps->gen) && i < qps->nqp && NULL == qps->qp[i].cm_id) {
-            *at = parked->next;
-            qps->qp[i].cm_id = parked->id;
-            qps->qp[i].cm_answered = false;
-            qps->qp[i].cm_passive = true;
-            parked->id->context = qps;
-            free(parked);
-            ++found;
-        } else {
-            at = &parked->next;
+    while (NULL != (id = ofo_parked_take(qps->ep, qps->gen, &i))) {
+        if (i >= qps->nqp || NULL != qps->qp[i].cm_id) {
+            rdma_reject(id, NULL, 0);
+            rdma_destroy_id(id);
+            continue;
         }
+        qps->qp[i].cm_id = id;
+        qps->qp[i].cm_answered = false;
+        qps->qp[i].cm_passive = true;
+        id->context = qps;
+        ++found;
     }
     return found == qps->nqp;
 }
@@ -369,43 +329,10 @@ static bool read_message(ofo_module_t *module, const struct rdma_conn_param *par
     return true;
 }
 
-static bool same_request(const ofo_ctl_t *a, const ofo_ctl_t *b)
-{
-    return a->jobid == b->jobid && a->vpid == b->vpid && a->src_inc == b->src_inc && a->rail == b->rail && a->gen == b->gen;
-}
-
-/* One connect of a REQ. When all of its queue pairs are here the machine hears of it; what it does not want is rejected. */
-static void park(ofo_module_t *module, struct rdma_cm_id *id, const ofo_ctl_t *ctl)
-{
-    parked_t *parked = calloc(1, sizeof(*parked)), **at = &module->cm.parked;
-    unsigned count = 0;
-
-    if (NULL == parked) {
-        rdma_reject(id, NULL, 0);
-        rdma_destroy_id(id);
-        return;
-    }
-    while (NULL != *at) { /* a newer one takes the place of an older one; what waits too long goes */
-        parked_t *old = *at;
-        if ((same_request(&old->ctl, ctl) && old->ctl.qp_index == ctl->qp_index) || ofo_now_ms() - old->since > PARKED_MS) {
-            *at = old->next;
-            reject(old, NULL, 0);
-        } else {
-            count += same_request(&old->ctl, ctl);
-            at = &old->next;
-        }
-    }
-    *parked = (parked_t){.id = id, .ctl = *ctl, .since = ofo_now_ms(), .next = module->cm.parked};
-    module->cm.parked = parked;
-    if (count + 1 == ctl->nqp) {
-        ofo_ctl_dispatch(module, ctl);
-    }
-}
-
 /* What the machine did not take: copies, and requests of a peer that yields to ours. */
 static void cm_refuse(ofo_endpoint_t *ep, uint16_t gen)
 {
-    reject_parked(ep, gen, NULL, 0);
+    ofo_parked_reject(ep, gen, NULL, 0);
 }
 
 static void connect_request(ofo_module_t *module, struct rdma_cm_id *id, const struct rdma_conn_param *param)
@@ -414,7 +341,9 @@ static void connect_request(ofo_module_t *module, struct rdma_cm_id *id, const s
     bool valid = read_message(module, param, &ctl);
 
     if (valid && OFO_CTL_REQ == ctl.type) {
-        park(module, id, &ctl);
+        if (ofo_parked_add(module, id, &ctl, ofo_now_ms())) {
+            ofo_ctl_dispatch(module, &ctl); /* what the machine does not want is rejected: cm_refuse */
+        }
         return;
     }
     rdma_reject(id, NULL, 0); /* a message: it has arrived */
@@ -524,20 +453,6 @@ static call_t *find_call(const ofo_module_t *module, const struct rdma_cm_id *id
     return call;
 }
 
-/* The peer gave a connect up that nobody has answered yet. */
-static void drop_parked(ofo_module_t *module, const struct rdma_cm_id *id)
-{
-    for (parked_t **at = &module->cm.parked; NULL != *at; at = &(*at)->next) {
-        parked_t *parked = *at;
-        if (parked->id == id) {
-            *at = parked->next;
-            rdma_destroy_id(parked->id);
-            free(parked);
-            return;
-        }
-    }
-}
-
 /* A connect of the peer. Its context is the set it was adopted for. */
 static void step_passive(ofo_module_t *module, const struct rdma_cm_event *event)
 {
@@ -553,7 +468,7 @@ static void step_passive(ofo_module_t *module, const struct rdma_cm_event *event
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
         if (NULL == qps) {
-            drop_parked(module, event->id);
+            ofo_parked_drop(module, event->id); /* the peer gave up what nobody has answered yet */
         } else if (qps == qps->ep->building) {
             ofo_log(1, "%s: rdmacm from %u: %s", module->name, qps->ep->peer->name.vpid, rdma_event_str(event->event));
             ofo_rail_event(qps->ep, OFO_EV_LOCAL_ERROR, NULL);
@@ -602,11 +517,7 @@ static void destroy(ofo_module_t *module)
     while (NULL != cm->calls) {
         call_end(module, cm->calls);
     }
-    while (NULL != cm->parked) {
-        parked_t *parked = cm->parked;
-        cm->parked = parked->next;
-        reject(parked, NULL, 0);
-    }
+    ofo_parked_free(module);
     if (NULL != cm->listener) {
         rdma_destroy_id(cm->listener);
     }
@@ -627,4 +538,5 @@ const ofo_cpc_t ofo_cpc_rdmacm = {
     .join = cm_join,
     .leave = cm_leave,
     .refuse = cm_refuse,
+    .expire = ofo_parked_expire,
 };

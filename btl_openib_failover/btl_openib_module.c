@@ -210,6 +210,7 @@ static void dump_counters(const ofo_module_t *module)
                 "bfo: %s: sends %llu, immediate %llu, puts %llu (%llu bytes), gets %llu (%llu bytes), receives %llu, "
                 "queued %llu + %llu, credit messages %llu, bad %llu, connects %llu, errors %llu, "
                 "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, keepalives %llu, "
+                "polls skipped %llu, sleeps %llu, "
                 "control in %llu out %llu dropped %llu refused %llu",
                 module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
                 (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes,
@@ -218,7 +219,7 @@ static void dump_counters(const ofo_module_t *module)
                 (unsigned long long) c->bad_messages, (unsigned long long) c->connects, (unsigned long long) c->errors,
                 (unsigned long long) c->srq_growths, (unsigned long long) c->coalesced, (unsigned long long) c->carriers,
                 (unsigned long long) c->ring_sends, (unsigned long long) c->ring_receives,
-                (unsigned long long) c->keepalives, (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out,
+                (unsigned long long) c->keepalives, (unsigned long long) c->polls_skipped, (unsigned long long) c->sleeps, (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out,
                 (unsigned long long) c->ctl_dropped, (unsigned long long) c->ctl_refused);
 }
 
@@ -269,6 +270,7 @@ void ofo_module_destroy(ofo_module_t *module)
     for (int i = 0; i < module->cq_count; ++i) {
         ibv_destroy_cq(module->cq[i]);
     }
+    ofo_sleep_close(module);
     for (unsigned i = 0; i < OFO.queues.count; ++i) {
         OBJ_DESTRUCT(&module->frags[i]);
     }
@@ -300,6 +302,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
         ofo_device_close(OFO.device[i]);
     }
     OFO.module_count = OFO.device_count = 0;
+    ofo_sleep_destroy();
     ended = 0;
     return OPAL_SUCCESS;
 }
@@ -355,7 +358,7 @@ int ofo_module_init(ofo_module_t *module)
         OBJ_CONSTRUCT(&module->frags[i], opal_free_list_t);
     }
     OBJ_CONSTRUCT(&module->rdmas, opal_free_list_t);
-    module->use_eager_rdma = 1 == OFO.params.use_eager_rdma;
+    module->use_eager_rdma = 1 == OFO.params.use_eager_rdma && 0 == OFO.params.blocking_progress; /* no event tells of a slot */
     module->ring = calloc(OFO.params.max_eager_rdma + 1, sizeof(*module->ring));
     if (NULL == module->ring) {
         return OPAL_ERR_OUT_OF_RESOURCE;
@@ -363,7 +366,7 @@ int ofo_module_init(ofo_module_t *module)
     module->random = OFO.record.incarnation ^ (uint32_t) (module->port_index * 64 + module->lane);
     ofo_module_set_functions(&module->super);
     ofo_ext_fill(module);
-    if (OPAL_SUCCESS != init_lists(module) || OPAL_SUCCESS != ofo_srqs_create(module)) {
+    if (OPAL_SUCCESS != ofo_sleep_open(module) || OPAL_SUCCESS != init_lists(module) || OPAL_SUCCESS != ofo_srqs_create(module)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     return OFO.cpc->create(module);

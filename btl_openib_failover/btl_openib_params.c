@@ -89,6 +89,9 @@ static const param_t table[] = {
            "Seconds until queue pairs of a lost rail that do not return their work are destroyed"),
     NUMBER("keepalive", keepalive, 10, 5,
            "Seconds without traffic after which a rail is asked whether its peer still lives (0: never)"),
+    NUMBER("blocking_progress", blocking_progress, 0, 4,
+           "Longest sleep of a process that waits in MPI, in ms: a completion wakes it, other transports wait so long (0: it polls "
+           "and never sleeps)"),
     SIGNED("want_fork_support", want_fork_support, 1, 4,
            "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
     TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device"),
@@ -234,6 +237,7 @@ static int check_numbers(void)
         {"ctl_rate", p->ctl_rate, 1, 1000000},
         {"fence_timeout", p->fence_timeout, 1, 3600},
         {"keepalive", p->keepalive, 0, 86400},
+        {"blocking_progress", p->blocking_progress, 0, 1000},
         {"gid_prefix_len", p->gid_prefix_len, 0, 127},
     };
 

@@ -181,35 +181,47 @@ static int handle_stash(ofo_module_t *module)
     return count;
 }
 
-static int poll_cqs(ofo_module_t *module)
+static inline int poll_cq(ofo_module_t *module, struct ibv_cq *cq)
 {
     struct ibv_wc wc[BATCH];
+    int n = ibv_poll_cq(cq, BATCH, wc);
+
+    for (int i = 0; i < n; ++i) {
+        handle(module, &wc[i]);
+    }
+    return n > 0 ? n : 0;
+}
+
+static int poll_cqs(ofo_module_t *module)
+{
     int cqs = OFO_LOAD(module->cq_count), total = 0;
 
     for (int c = 0; c < cqs; ++c) {
-        int n = ibv_poll_cq(module->cq[c], BATCH, wc);
-        for (int i = 0; i < n; ++i) {
-            handle(module, &wc[i]);
-        }
-        total += n > 0 ? n : 0;
+        total += poll_cq(module, module->cq[c]);
     }
     return total;
 }
 
+/* A queue held no more than it has room for; what callbacks bring about meanwhile is for the next call. */
 void ofo_poll_out(ofo_module_t *module)
 {
+    int cqs = OFO_LOAD(module->cq_count);
+
     (void) handle_stash(module);
-    while (0 < poll_cqs(module)) {
+    for (int c = 0; c < cqs; ++c) {
+        int n, left = module->cq[c]->cqe;
+        do {
+            n = poll_cq(module, module->cq[c]);
+            left -= n;
+        } while (0 < n && 0 < left);
     }
 }
 
-int ofo_module_progress(ofo_module_t *module)
+/* Locks: the poll lock held. */
+static int progress_locked(ofo_module_t *module)
 {
     int count = 0;
 
-    if (!ofo_poll_try_lock(module)) {
-        return 0;
-    }
     if (OPAL_UNLIKELY(0 != __atomic_load_n(&module->inbox.count, __ATOMIC_RELAXED))) {
         handle_mail(module);
     }
@@ -223,8 +235,34 @@ int ofo_module_progress(ofo_module_t *module)
     if (OPAL_UNLIKELY(NULL != module->fencing) && 0 == count) {
         ofo_fence_watch(module);
     }
+    return count;
+}
+
+int ofo_module_progress(ofo_module_t *module)
+{
+    int count;
+
+    if (!ofo_poll_try_lock(module)) {
+        return 0;
+    }
+    count = progress_locked(module);
     ofo_poll_unlock(module);
     return count;
+}
+
+bool ofo_module_arm(ofo_module_t *module)
+{
+    bool armed = true, silent;
+
+    if (!ofo_poll_try_lock(module)) {
+        return false;
+    }
+    for (int c = 0; c < OFO_LOAD(module->cq_count); ++c) {
+        armed = armed && 0 == ibv_req_notify_cq(module->cq[c], 0);
+    }
+    silent = 0 == progress_locked(module);
+    ofo_poll_unlock(module);
+    return armed && silent;
 }
 
 int ofo_component_progress(void)
@@ -235,11 +273,15 @@ int ofo_component_progress(void)
         ofo_module_t *module = OFO.module[i];
         /* A rail where nothing happened for long is looked at every eighth time. */
         if (IDLE_AFTER < module->idle_polls && 0 != (++module->idle_polls & IDLE_SKIP)) {
+            ++module->count.polls_skipped;
             continue;
         }
         int n = ofo_module_progress(module);
         module->idle_polls = 0 < n ? 0 : module->idle_polls + 1;
         count += n;
+    }
+    if (OPAL_UNLIKELY(0 < OFO.params.blocking_progress)) {
+        ofo_sleep_if_idle(0 < count);
     }
     return count;
 }

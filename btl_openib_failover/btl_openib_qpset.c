@@ -66,7 +66,7 @@ static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
     if (size > module->device->attr.max_cqe) {
         size = module->device->attr.max_cqe;
     }
-    cq = need <= size ? ibv_create_cq(module->device->context, size, NULL, NULL, 0) : NULL;
+    cq = need <= size ? ibv_create_cq(module->device->context, size, NULL, module->channel, 0) : NULL;
     if (NULL != cq) {
         module->cq[count] = cq;
         module->cq_size = size;

@@ -189,8 +189,8 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
         ofo_recv_message(module, qps, recv, hdr, length);
     }
     post_again(module, ep, qps, recv);
-    if (OPAL_UNLIKELY(module->use_eager_rdma && qps->n_received == OFO.params.eager_rdma_threshold)) {
-        ofo_ring_ask(module, qps);
+    if (OPAL_UNLIKELY(module->use_eager_rdma && qps->n_received >= OFO.params.eager_rdma_threshold && qps == ep->qps)) {
+        ofo_ring_ask(module, qps); /* not before the rail is up: service makes none then */
     }
     if (OPAL_UNLIKELY(qps->fencing)) {
         ofo_drain_check(qps);

@@ -118,6 +118,7 @@ void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_
 
     if (NULL != mail) {
         mailbox_put(&module->inbox, mail);
+        ofo_sleep_end();
     }
 }
 
@@ -352,6 +353,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
         earlier(&due, now + PROOF_POLL_MS);
     }
     earlier(&due, module->keepalive_at);
+    earlier(&due, module->expire_at);
     if (0 != OFO_LOAD(module->inbox.count) && 0 < unread(&module->inbox, false)) {
         earlier(&due, now + (module->mail_polls++ < MAIL_POLLS ? MAIL_POLL_MS : UNKNOWN_GRACE_MS));
     } else {
@@ -387,12 +389,13 @@ static void *service_main(void *argument)
             ofo_async_read(module);
         }
         OFO.cpc->receive(module);
-        handle_inbox(module);
         if (proving) {
             ofo_poll_for_proof(module);
         }
+        handle_inbox(module); /* all letters, those of the proof too, before a timer can say that it is too late */
         now = ofo_now_ms();
         run_timers(module, now);
+        module->expire_at = NULL != OFO.cpc->expire ? OFO.cpc->expire(module, now) : 0;
         adopt(module, now);
         empty_graveyard(module, now);
         run_keepalive(module, now);

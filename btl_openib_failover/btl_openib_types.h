@@ -415,6 +415,7 @@ typedef struct {
     int (*join)(ofo_qpset_t *qps, const ofo_ctl_t *remote);
     void (*leave)(ofo_qpset_t *qps);                    /* before queue pairs are destroyed; may be NULL */
     void (*refuse)(ofo_endpoint_t *ep, uint16_t gen);   /* a REQ was dealt with; may be NULL */
+    uint64_t (*expire)(ofo_module_t *module, uint64_t now); /* ends what waits too long; ms when to ask again, 0: not; may be NULL */
 } ofo_cpc_t;
 
 /* Counters of one module; written by one thread each, read by dump. */
@@ -429,6 +430,8 @@ typedef struct {
     uint64_t coalesced, carriers; /* messages that travelled with others, and what they travelled in */
     uint64_t ring_sends, ring_receives;
     uint64_t keepalives;
+    uint64_t polls_skipped;
+    uint64_t sleeps; /* of the process; atomic, counted on its first module */
 } ofo_counters_t;
 
 /* What the constructor of a fragment needs to know. */
@@ -459,6 +462,7 @@ struct ofo_module {
     int32_t poll_lock; /* atomic: 1 while a thread polls or delivers */
     struct ibv_cq *cq[OFO_MAX_CQS];
     int32_t cq_count; /* atomic; release: new cq; acquire: poll */
+    struct ibv_comp_channel *channel; /* of these queues; NULL without blocking progress */
     int cq_room[OFO_MAX_CQS]; /* free entries; context: service */
     int cq_size;      /* of the last one */
     struct ibv_wc *stash; /* completions that service took from a CQ; lock: poll_lock */
@@ -487,6 +491,7 @@ struct ofo_module {
     ofo_mailbox_t service_inbox;
     uint64_t ctl_turn;   /* us; when the next bring-down may be sent (btl_openib_ctl_rate) */
     uint64_t keepalive_at; /* ms, 0: no keepalive */
+    uint64_t expire_at;    /* ms, 0: the connection manager has no timer */
     uint32_t contact;    /* published: where the peers find us */
     ofo_cm_t cm;
     unsigned mail_polls; /* times service has found progress's mail unread */
@@ -520,6 +525,7 @@ typedef struct {
     unsigned time_wait;       /* s */
     unsigned fence_timeout;   /* s */
     unsigned keepalive;       /* s, 0: none */
+    unsigned blocking_progress; /* ms, 0: progress never sleeps */
     unsigned ctl_rate;        /* 1/s */
     unsigned gid_prefix_len;
     int want_fork_support;
@@ -545,6 +551,10 @@ typedef struct {
     pthread_mutex_t peers_lock;
     opal_hash_table_t peers; /* process name -> ofo_peer_t; lock: peers_lock */
     bool peers_ready;
+    int wake_fd;      /* ends a sleep of progress; -1 without blocking progress */
+    int32_t asleep;   /* threads that sleep, or are about to; atomic */
+    unsigned idle_passes; /* progress calls in a row that found nothing; atomic */
+    uint64_t idle_since;  /* ms; since when they count; atomic */
     bool closing; /* finalize began: late errors of peers that left earlier are no news */
     opal_process_name_t self;
 } ofo_component_t;

@@ -17,6 +17,9 @@ struct ibv_ah *sr_ah_create(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     if (0 == rc && 1 != attr->port_num) {
         rc = EINVAL;
     }
+    if (0 == rc && sr_unlikely(sr_faults_planned()) && sr_faults_refuse(sr_context(pd->context)->rail, SR_CALL_CREATE_AH)) {
+        rc = ENOMEM;
+    }
     if (0 != rc || NULL == (ah = calloc(1, sizeof(*ah)))) {
         errno = 0 != rc ? rc : ENOMEM;
         return NULL;

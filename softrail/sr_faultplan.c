@@ -15,7 +15,7 @@ static const char *const fate_names[SR_FATES] = {
     [SR_FATE_NONE] = "none", [SR_FATE_LOSE] = "lose", [SR_FATE_UNACKED] = "unacked", [SR_FATE_DELAY] = "delay",
     [SR_FATE_SILENT] = "silent", [SR_FATE_CORRUPT] = "corrupt", [SR_FATE_ERROR] = "error",
     [SR_FATE_ENOMEM] = "enomem", [SR_FATE_RNR] = "rnr", [SR_FATE_LATE] = "late", [SR_FATE_FATAL] = "fatal", [SR_FATE_DOWN] = "down",
-    [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow"
+    [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow", [SR_FATE_SLOW] = "slow"
 };
 
 static const struct { const char *name; uint32_t bits; } opcode_names[] = {
@@ -26,6 +26,9 @@ static const struct { const char *name; uint32_t bits; } opcode_names[] = {
     { "imm", 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_RDMA_WRITE_WITH_IMM },
     { "reg_mr", 1u << SR_CALL_REG_MR },
     { "create_qp", 1u << SR_CALL_CREATE_QP },
+    { "create_ah", 1u << SR_CALL_CREATE_AH },
+    { "destroy_qp", 1u << SR_CALL_DESTROY_QP },
+    { "qp_rtr", 1u << SR_CALL_QP_RTR },
     { "qp_error", 1u << SR_CALL_QP_ERROR },
 };
 
@@ -201,7 +204,7 @@ static const char *parse_pair(const char *key, const char *value, struct sr_rule
         return parse_u32(value, &rule->qpn) ? NULL : "a queue pair number";
     }
     if (0 == strcmp(key, "op")) {
-        return parse_opcodes(value, &rule->opcodes) ? NULL : "send, write, read, atomic, imm, reg_mr or create_qp";
+        return parse_opcodes(value, &rule->opcodes) ? NULL : "send, write, read, atomic, imm, reg_mr, create_qp, create_ah, destroy_qp, qp_rtr or qp_error";
     }
     if (0 == strcmp(key, "payload")) {
         return parse_pattern(value, rule) ? NULL : "OFFSET:HEX or OFFSET:HEX/MASK, at most 16 bytes";
@@ -276,7 +279,7 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
     set_defaults(rule, line);
     if (0 != parse_fate(word, rule)) {
         snprintf(why, size, "'%.40s' is no fault; there are lose, unacked, delay, silent, corrupt, error, enomem, rnr, "
-                 "late, fatal, down", word);
+                 "late, fatal, down, migrated, swallow, slow", word);
         return -1;
     }
     while (NULL != (word = strtok_r(NULL, " \t", &save))) {
@@ -297,8 +300,13 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
             return -1;
         }
     }
-    if ((SR_FATE_DELAY == rule->fate || SR_FATE_SILENT == rule->fate || SR_FATE_LATE == rule->fate) && 0 == rule->time) {
+    if ((SR_FATE_DELAY == rule->fate || SR_FATE_SILENT == rule->fate || SR_FATE_LATE == rule->fate || SR_FATE_SLOW == rule->fate)
+        && 0 == rule->time) {
         snprintf(why, size, "'%s' wants time=, such as time=20ms", fate_names[rule->fate]);
+        return -1;
+    }
+    if (SR_FATE_SLOW == rule->fate && 0 == rule->opcodes >> SR_CALL_FIRST) {
+        snprintf(why, size, "'slow' wants a call, such as op=qp_rtr");
         return -1;
     }
     if (SR_BREAKS_DEFAULT != rule->breaks && SR_FATE_LOSE != rule->fate && SR_FATE_UNACKED != rule->fate
@@ -315,7 +323,7 @@ bool sr_rule_matches(const struct sr_rule *rule, const struct sr_message *m)
 {
     if ((SR_ANY != rule->rail && rule->rail != m->rail) || (SR_ANY != rule->process && rule->process != m->process)
         || (SR_ANY != rule->qpn && rule->qpn != m->qpn)
-        || (0 != rule->opcodes ? 0 == (rule->opcodes >> m->opcode & 1) : SR_CALL_QP_ERROR <= m->opcode)) {
+        || (0 != rule->opcodes ? 0 == (rule->opcodes >> m->opcode & 1) : SR_CALL_FIRST <= m->opcode)) {
         return false;
     }
     if (0 == rule->pattern_length) {

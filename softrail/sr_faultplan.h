@@ -18,7 +18,11 @@
 #define SR_MAX_PATTERN 16
 #define SR_ANY UINT32_MAX
 
-/* Calls that can be refused with ENOMEM, as bits beside those of the opcodes. */
+/* Calls that can be refused with ENOMEM or be slow, as bits beside those of the opcodes. */
+#define SR_CALL_FIRST 26u
+#define SR_CALL_CREATE_AH 26u
+#define SR_CALL_DESTROY_QP 27u
+#define SR_CALL_QP_RTR 28u
 #define SR_CALL_QP_ERROR 29u
 #define SR_CALL_REG_MR 30u
 #define SR_CALL_CREATE_QP 31u
@@ -39,6 +43,7 @@ enum sr_fate {
     SR_FATE_DOWN,       /* the rail goes down before the message, for everybody or one process */
     SR_FATE_MIGRATED,   /* it arrives; the sender's queue pair reports PATH_MIG */
     SR_FATE_SWALLOW,    /* the sender gets a success; the peer never sees it (its HCA died between acknowledgement and completion) */
+    SR_FATE_SLOW,       /* a call takes `time` longer */
     SR_FATES
 };
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SR_HEAD_BYTES 4104 /* patterns look no further */
 
@@ -126,6 +127,14 @@ static int apply(const struct sr_rule *rule, struct sr_qp *qp, struct sr_wqe *wq
     return 0;
 }
 
+static void wait_for(uint64_t ns)
+{
+    struct timespec left = { .tv_sec = (time_t) (ns / 1000000000), .tv_nsec = (long) (ns % 1000000000) };
+
+    while (0 != nanosleep(&left, &left) && EINTR == errno) {
+    }
+}
+
 int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe)
 {
     struct sr_plan *plan = &sr.fabric.shm->plan;
@@ -147,6 +156,7 @@ int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe)
     return 0;
 }
 
+/* The caller holds no lock: a slow call sleeps here. */
 bool sr_faults_refuse(unsigned rail, uint32_t call)
 {
     struct sr_plan *plan = &sr.fabric.shm->plan;
@@ -155,10 +165,13 @@ bool sr_faults_refuse(unsigned rail, uint32_t call)
 
     for (uint32_t i = 0; i < count; ++i) {
         struct sr_rule *rule = &plan->rule[i];
-        if (SR_FATE_ENOMEM == rule->fate && sr_rule_matches(rule, &message)
+        if ((SR_FATE_ENOMEM == rule->fate || SR_FATE_SLOW == rule->fate) && sr_rule_matches(rule, &message)
             && sr_rule_fires(rule, atomic_load(&plan->seed), i)) {
             atomic_fetch_add(&sr.proc->done[rail].faults, 1);
-            return true;
+            if (SR_FATE_ENOMEM == rule->fate) {
+                return true;
+            }
+            wait_for(rule->time);
         }
     }
     return false;

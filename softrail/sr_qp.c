@@ -284,6 +284,9 @@ int sr_qp_destroy(struct ibv_qp *ibv)
     if (!sr.joined) {
         return EINVAL;
     }
+    if (sr_unlikely(sr_faults_planned()) && sr_faults_refuse(qp->rail, SR_CALL_DESTROY_QP)) {
+        return ENOMEM;
+    }
     sr_lock(&qp->shm->lock);
     atomic_store(&qp->shm->qpn, 0);
     atomic_store(&qp->shm->state, IBV_QPS_RESET);
@@ -508,8 +511,9 @@ int sr_qp_modify(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     if (0 != rc) {
         return rc;
     }
-    if (sr_unlikely(sr_faults_planned()) && 0 != (mask & IBV_QP_STATE) && IBV_QPS_ERR == attr->qp_state
-        && sr_faults_refuse(qp->rail, SR_CALL_QP_ERROR)) {
+    if (sr_unlikely(sr_faults_planned()) && 0 != (mask & IBV_QP_STATE)
+        && (IBV_QPS_ERR == attr->qp_state || IBV_QPS_RTR == attr->qp_state)
+        && sr_faults_refuse(qp->rail, IBV_QPS_ERR == attr->qp_state ? SR_CALL_QP_ERROR : SR_CALL_QP_RTR)) {
         return ENOMEM;
     }
     if (0 != (mask & IBV_QP_STATE) && IBV_QPS_RESET == attr->qp_state) {

@@ -277,6 +277,24 @@ static void exhaustion_is_reported_as_such(void **state)
     pair_close(&p);
 }
 
+static void slow_call_comes_back_late(void **state)
+{
+    struct pair p;
+    struct ibv_qp_attr broken = { .qp_state = IBV_QPS_ERR };
+    uint64_t begin;
+
+    pair_open(&p, rc);
+    softrail("fault slow op=qp_error nth=1 time=80ms");
+    begin = now_ms();
+    assert_int_equal(0, ibv_modify_qp(p.a.qp, &broken, IBV_QP_STATE));
+    assert_in_range(now_ms() - begin, 79, 2000);
+    assert_int_equal(0, post_recv(&p.b, 1, 0, 100)); /* the others are as fast as ever */
+    begin = now_ms();
+    assert_int_equal(0, ibv_modify_qp(p.b.qp, &broken, IBV_QP_STATE));
+    assert_in_range(now_ms() - begin, 0, 60);
+    pair_close(&p);
+}
+
 static void late_write_lands_after_its_error(void **state)
 {
     struct pair p;
@@ -403,6 +421,7 @@ int main(void)
         cmocka_unit_test_teardown(queue_pair_of_the_receiver_breaks, no_rules),
         cmocka_unit_test_teardown(payload_pattern_names_one_kind_of_message, no_rules),
         cmocka_unit_test_teardown(exhaustion_is_reported_as_such, no_rules),
+        cmocka_unit_test_teardown(slow_call_comes_back_late, no_rules),
         cmocka_unit_test_teardown(late_write_lands_after_its_error, no_rules),
         cmocka_unit_test_teardown(late_write_is_fenced_by_the_error_state, no_rules),
         cmocka_unit_test_teardown(cable_goes_at_the_message_named, no_rules),

@@ -65,9 +65,22 @@ static void every_fate_has_a_name_that_parses(void **state)
 {
     for (unsigned fate = 1; fate < SR_FATES; ++fate) {
         char line[64];
-        snprintf(line, sizeof(line), "%s time=1ms", sr_fate_name((enum sr_fate) fate));
+        snprintf(line, sizeof(line), "%s time=1ms op=qp_rtr", sr_fate_name((enum sr_fate) fate));
         assert_int_equal(fate, parse(line).fate);
     }
+}
+
+static void slow_needs_a_time_and_a_call(void **state)
+{
+    struct sr_rule rule;
+    uint64_t seed;
+    char why[200];
+
+    assert_int_equal(1u << SR_CALL_DESTROY_QP, parse("slow op=destroy_qp time=1s").opcodes);
+    assert_int_equal(-1, sr_plan_parse_line("slow op=create_ah", &rule, &seed, why, sizeof(why)));
+    assert_non_null(strstr(why, "time="));
+    assert_int_equal(-1, sr_plan_parse_line("slow op=send time=1s", &rule, &seed, why, sizeof(why)));
+    assert_non_null(strstr(why, "a call"));
 }
 
 static void empty_line_comment_and_seed_are_no_rules(void **state)
@@ -176,6 +189,7 @@ int main(void)
         cmocka_unit_test(rule_of_every_key_is_parsed),
         cmocka_unit_test(breaks_names_a_side_and_needs_a_fault_that_breaks),
         cmocka_unit_test(every_fate_has_a_name_that_parses),
+        cmocka_unit_test(slow_needs_a_time_and_a_call),
         cmocka_unit_test(empty_line_comment_and_seed_are_no_rules),
         cmocka_unit_test(mistakes_are_refused_with_a_reason),
         cmocka_unit_test(line_that_is_too_long_is_refused),

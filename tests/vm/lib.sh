@@ -7,7 +7,7 @@
 RUN=$BFO_SRCDIR/tests/vm/run.sh
 # A loaded machine takes long and is no failure; what hangs still ends.
 export BFO_VM_TIMEOUT=${BFO_VM_TIMEOUT:-900} BFO_VM_BOOT_TIMEOUT=${BFO_VM_BOOT_TIMEOUT:-180}
-export VM_STREAM=$BFO_BUILDDIR/tests/vm/vm_stream VM_RING=$BFO_BUILDDIR/tests/vm/vm_ring
+export VM_STREAM=$BFO_BUILDDIR/tests/vm/vm_stream VM_RING=$BFO_BUILDDIR/tests/vm/vm_ring VM_MEET=$BFO_BUILDDIR/tests/vm/vm_meet
 export VM_TRAFFIC=$BFO_BUILDDIR/tests/vm/vm_traffic
 
 # vm_job JOB [OPTION...] [-- ARGUMENT...]: the job script in two machines; its status is the test's, its logs are shown if it fails.

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Runs on node1: our openib BTL with connections made by rdmacm, over two RoCE v2 rails to node2, under ob1 and bfo. Both
-# rails must carry data; then connections are made while the network loses packets, and a rail is lost.
+# rails must carry data; both sides of a connection begin at once; then connections are made while the network loses packets, and a rail is lost.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/openib_rdmacm.log
@@ -38,6 +38,25 @@ lossy() {
     check "no more loss" loss node2 0 in 0
 }
 
+# meet: both sides of a connection begin at once: what they send crosses on a slow network. The lower one holds, the other
+# yields; nothing fails. With blocking progress: four ranks that wait leave the cores to those that work.
+meet() {
+    local n crossed=0 found
+    for n in 1 2; do
+        node_run node$n "for r in 0 1; do tc qdisc replace dev eth\$r root netem limit 20000 delay 40ms || exit 1; done" || fail "no delay at node$n"
+    done
+    for n in 1 2 3; do
+        check "four ranks meet, both sides at once" timeout 60 "$MPIRUN" --bind-to none -np 4 -H node1:2,node2:2 --mca pml ob1 \
+            --mca btl openib,self --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 1 --mca btl_openib_blocking_progress 5 \
+            --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_MEET" >"$log" 2>&1 </dev/null
+        found=$(grep -c "requested -> ready on request, ours yields" "$log")
+        crossed=$((crossed + found))
+        [ "$bad" = 0 ] || { tail -n 25 "$log"; break; }
+    done
+    check "requests crossed ($crossed times)" [ "$crossed" -ge 3 ]
+    for n in 1 2; do node_run node$n "for r in 0 1; do tc qdisc del dev eth\$r root; done"; done
+}
+
 # rail_lost: bring-down messages go by rdmacm too.
 rail_lost() {
     local rounds mpirun
@@ -58,6 +77,7 @@ rail_lost() {
 
 rails_carry ob1
 [ "$bad" != 0 ] || rails_carry bfo
+[ "$bad" != 0 ] || meet
 [ "$bad" != 0 ] || lossy
 [ "$bad" != 0 ] || rail_lost
 finish
