@@ -274,6 +274,17 @@ static bool fin_fence_was_lossy(const bfo_peer_t *peer, const bfo_fin_hdr_t *fin
            && peer->rails[r].lossy_gen == fin->wgen;
 }
 
+#if BFO_COUNT_ROWS
+/* The state of the receive that the FIN is for; NONE if it is gone. */
+static uint32_t state_of_receive(const bfo_fin_hdr_t *fin)
+{
+    const bfo_name_t *name = bfo_ids_find(&bfo.frags, fin->frag_id);
+    const bfo_frag_t *frag = NULL == name ? NULL : bfo_container(name, bfo_frag_t, name);
+
+    return NULL == frag || BFO_FRAG_PUT != frag->kind ? BFO_SE(BFO_RECV_NONE, 0) : frag->recv->m.se;
+}
+#endif
+
 bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
 {
     bfo_ctl_t *held;
@@ -302,7 +313,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
     held->length = sizeof(*fin);
     memcpy(held->room, fin, sizeof(*fin));
     BFO_LOCK(&bfo.lock);
-    BFO_RECV_ROW(BFO_SE(BFO_RECV_ACTIVE, 0), FIN_UNFENCED);
+    BFO_RECV_ROW(state_of_receive(fin), FIN_UNFENCED);
     bfo_link_append(&bfo.held_fins, &held->work.link);
     BFO_UNLOCK(&bfo.lock);
     rail_is_dead(from, fin->wrail, fin->wgen);

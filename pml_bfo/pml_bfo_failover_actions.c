@@ -333,11 +333,9 @@ static void recv_act_take_notify(void *request, void *arg)
     bfo_failover_rails_down(req->lane->peer, h->dead_mask, h->rail_gen);
 }
 
-/* Nothing of the old attempt can reach the buffer any more: forget all of it. */
-static void recv_act_grant_restart(void *request, void *arg)
+/* No WRITE can reach the buffer any more: what was asked for is not to be found by a late FIN. */
+static void forget_puts(const bfo_recv_t *req)
 {
-    bfo_recv_t *req = request;
-
     for (uint32_t i = 0; i < bfo_load(&bfo.frags.size); ++i) {
         bfo_frag_t *frag = bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name);
 
@@ -347,6 +345,14 @@ static void recv_act_grant_restart(void *request, void *arg)
             bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         }
     }
+}
+
+/* Nothing of the old attempt can reach the buffer any more: forget all of it. */
+static void recv_act_grant_restart(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    forget_puts(req);
     bfo_recv_drop_extras(req);
     req->open = 0;
     req->bytes = req->next = req->end = 0;
@@ -390,6 +396,7 @@ static void recv_act_complete(void *request, void *arg)
 
 static void recv_act_complete_dead(void *request, void *arg)
 {
+    forget_puts(request);
     bfo_recv_complete(request, MPI_ERR_OTHER);
 }
 

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The world of fuzz_world.h: what Open MPI and the BTLs would be to the PML. DESIGN.txt section 18.
+ * The world of fuzz_world.h: what the BTLs would be to the PML. DESIGN.txt section 18.
  */
 #include "fuzz_world.h"
-
-#include "ompi/group/group.h"
-#include "ompi/mca/bml/base/base.h"
-#include "opal/mca/pmix/pmix.h"
-#include "opal/runtime/opal.h"
-#include "opal/util/proc.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-world_btl_t world_btl[WORLD_BTLS];
-ompi_communicator_t *world_comm[WORLD_COMMS];
-ompi_proc_t *world_proc[WORLD_RANKS];
-ompi_datatype_t *world_strided;
+world_btl_t world_btl[WORLD_ALL_BTLS];
 unsigned world_refuse_busy, world_refuse_dead, world_refuse_memory;
 
 /* ---- what was posted --------------------------------------------------------------------------------- */
@@ -43,7 +34,7 @@ typedef struct {
 } fence_t;
 static fence_t fences[64];
 static unsigned n_fences;
-static bool dead[WORLD_BTLS];
+static bool dead[WORLD_ALL_BTLS];
 
 static posted_t *post(world_btl_t *btl, int kind)
 {
@@ -262,7 +253,7 @@ static int ext_fence(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc
 
 static void ext_declare(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc)
 {
-    for (int b = 0; b < WORLD_BTLS; ++b) {
+    for (int b = 0; b < WORLD_ALL_BTLS; ++b) {
         if (BFO_BTL_EXT_MAGIC == world_btl[b].ext.magic) {
             fence_begin(&world_btl[b], (uint8_t) b, 0);
         }
@@ -281,10 +272,6 @@ static int ext_rail_state(struct mca_btl_base_module_t *btl, struct opal_proc_t 
     *info = (bfo_rail_info_t){.state = dead[b] ? BFO_RAIL_DOWN_LOCAL : BFO_RAIL_UP, .name = (uint8_t) b};
     return OPAL_SUCCESS;
 }
-
-void fuzz_output(int stream, const char *format, ...);
-void fuzz_progress(void);
-int fuzz_progress_register(int (*progress)(void));
 
 static bool ext_port_is_up(struct mca_btl_base_module_t *btl)
 {
@@ -352,6 +339,30 @@ void world_complete(unsigned n, int status)
     free(p);
 }
 
+int world_find(unsigned type)
+{
+    int n = 0;
+
+    for (const posted_t *p = posted; NULL != p; p = p->next, ++n) {
+        const char *bytes = SEND == p->kind ? p->des->des_segments[0].seg_addr.pval : SENDI == p->kind ? p->bytes : NULL;
+
+        if (NULL != bytes ? type == ((const bfo_hdr_t *) bytes)->common.type : type == (PUT == p->kind ? WORLD_PUT : WORLD_GET)) {
+            return n;
+        }
+    }
+    return -1;
+}
+
+world_btl_t *world_btl_of(unsigned n)
+{
+    const posted_t *p = posted;
+
+    while (n-- > 0) {
+        p = p->next;
+    }
+    return p->btl;
+}
+
 unsigned world_fences(void)
 {
     return n_fences;
@@ -385,7 +396,7 @@ void world_rail_fails(world_btl_t *btl)
 {
     const int b = (int) (btl - world_btl);
 
-    if (dead[b]) {
+    if (dead[b] || NULL == btl->super.btl_component) {
         return;
     }
     dead[b] = true;
@@ -395,47 +406,9 @@ void world_rail_fails(world_btl_t *btl)
     }
 }
 
-/* ---- Open MPI's side --------------------------------------------------------------------------------- */
+/* ---- making a module, and one life of it -------------------------------------------------------------- */
 
-void fuzz_output(int stream, const char *format, ...)
-{
-}
-
-void fuzz_progress(void)
-{
-    (void) bfo_progress();
-}
-
-int fuzz_progress_register(int (*progress)(void))
-{
-    return OPAL_SUCCESS;
-}
-
-static int bml_register(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t handler, void *data)
-{
-    handlers[tag] = handler;
-    return OMPI_SUCCESS;
-}
-
-static int bml_add_proc(struct ompi_proc_t *proc)
-{
-    return OMPI_ERR_UNREACH;
-}
-
-/* Every peer speaks our protocol. */
-static int modex_get(const opal_process_name_t *proc, const char *key, opal_list_t *info, opal_value_t **value)
-{
-    opal_value_t *kv = OBJ_NEW(opal_value_t);
-
-    kv->type = OPAL_BYTE_OBJECT;
-    kv->data.bo.bytes = malloc(sizeof(bfo_modex_t));
-    kv->data.bo.size = sizeof(bfo_modex_t);
-    memcpy(kv->data.bo.bytes, &bfo.modex, sizeof(bfo_modex_t));
-    *value = kv;
-    return OPAL_SUCCESS;
-}
-
-static void btl_make(int b, int peer, const mca_btl_base_component_t *component, bool failover)
+void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, bool failover)
 {
     world_btl_t *btl = &world_btl[b];
 
@@ -457,159 +430,13 @@ static void btl_make(int b, int peer, const mca_btl_base_component_t *component,
     }
 }
 
-static void peer_make(int rank, int first, int n)
+void world_btl_handler(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t handler)
 {
-    ompi_proc_t *proc = OBJ_NEW(ompi_proc_t);
-    mca_bml_base_endpoint_t *endpoint = OBJ_NEW(mca_bml_base_endpoint_t);
-
-    proc->super.proc_name = (opal_process_name_t){.jobid = 77, .vpid = (uint32_t) rank};
-    proc->super.proc_convertor = opal_convertor_create(opal_local_arch, 0);
-    mca_bml_base_btl_array_reserve(&endpoint->btl_send, 4);
-    for (int i = 0; i < n; ++i) {
-        mca_bml_base_btl_t *bml = mca_bml_base_btl_array_insert(&endpoint->btl_send);
-
-        bml->btl = &world_btl[first + i].super;
-        bml->btl_endpoint = (struct mca_btl_base_endpoint_t *) &world_btl[first + i];
-    }
-    if (n > 0) {
-        proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML] = endpoint;
-    }
-    world_proc[rank] = proc;
+    handlers[tag] = handler;
 }
 
-static ompi_communicator_t *comm_make(uint32_t ctx, ompi_group_t *group)
-{
-    ompi_communicator_t *comm = OBJ_NEW(ompi_communicator_t);
-
-    comm->c_contextid = ctx;
-    comm->c_my_rank = 0;
-    comm->c_local_group = comm->c_remote_group = group;
-    return comm;
-}
-
-void world_init(void)
-{
-    static const mca_btl_base_component_t openib = {.btl_version.mca_component_name = "openib"},
-                                          other = {.btl_version.mca_component_name = "other"};
-    ompi_group_t *group;
-    ompi_proc_t **list = calloc(WORLD_RANKS, sizeof(*list));
-    int argc = 0;
-
-    setenv("OMPI_MCA_mca_base_component_path", "/nonexistent", 1);
-    setenv("OMPI_MCA_opal_signal", "", 1); /* a crash is the fuzzer's to report */
-    if (OPAL_SUCCESS != opal_init_util(&argc, NULL) || OMPI_SUCCESS != ompi_datatype_init()) {
-        abort();
-    }
-    OBJ_CONSTRUCT(&ompi_mpi_communicators, opal_pointer_array_t);
-    opal_pointer_array_init(&ompi_mpi_communicators, 8, UINT16_MAX, 8);
-    OBJ_CONSTRUCT(&ompi_proc_list, opal_list_t);
-    OBJ_CONSTRUCT(&ompi_group_f_to_c_table, opal_pointer_array_t);
-    OBJ_CONSTRUCT(&ompi_comm_f_to_c_table, opal_pointer_array_t);
-    if (OMPI_SUCCESS != ompi_message_init()) {
-        abort();
-    }
-    opal_pmix.get = modex_get;
-    mca_bml.bml_register = bml_register;
-    mca_bml.bml_add_proc = bml_add_proc;
-    btl_make(0, 1, &openib, true);
-    btl_make(1, 1, &openib, true);
-    btl_make(2, 2, &other, false);
-    peer_make(0, 0, 0);
-    peer_make(1, 0, 2);
-    peer_make(2, 2, 1);
-    group = OBJ_NEW(ompi_group_t);
-    memcpy(list, world_proc, sizeof(world_proc));
-    group->grp_proc_count = WORLD_RANKS;
-    group->grp_proc_pointers = list;
-    world_comm[0] = comm_make(0, group);
-    world_comm[1] = comm_make(5, group);
-    ompi_datatype_create_vector(4, 8, 24, &ompi_mpi_byte.dt, &world_strided);
-    (void) ompi_datatype_commit(&world_strided);
-    bfo_params.free_list_num = 4;
-    bfo_params.free_list_inc = 4;
-}
-
-/* ---- one life of the PML ----------------------------------------------------------------------------- */
-
-void world_comm_add(void)
-{
-    (void) opal_pointer_array_set_item(&ompi_mpi_communicators, (int) world_comm[1]->c_contextid, world_comm[1]);
-    (void) bfo_add_comm(world_comm[1]);
-}
-
-void world_comm_remove(void)
-{
-    (void) bfo_del_comm(world_comm[1]);
-    (void) opal_pointer_array_set_item(&ompi_mpi_communicators, (int) world_comm[1]->c_contextid, NULL);
-}
-
-bool world_comm_is_there(void)
-{
-    return NULL != world_comm[1]->c_pml_comm;
-}
-
-void world_begin(void)
+void world_btl_begin(void)
 {
     world_refuse_busy = world_refuse_dead = world_refuse_memory = 0;
     memset(dead, 0, sizeof(dead));
-    OBJ_CONSTRUCT(&mca_pml_base_send_requests, opal_free_list_t);
-    OBJ_CONSTRUCT(&mca_pml_base_recv_requests, opal_free_list_t);
-    bfo.n_failover_btls = 0;
-    bfo.modex = (bfo_modex_t){.version = BFO_PROTOCOL_VERSION, .incarnation = 1};
-    if (OMPI_SUCCESS != bfo_module.pml_enable(true) || OMPI_SUCCESS != bfo_dispatch_register()) {
-        abort();
-    }
-    (void) opal_pointer_array_set_item(&ompi_mpi_communicators, 0, world_comm[0]);
-    (void) bfo_add_comm(world_comm[0]);
-}
-
-static void complete_all(void)
-{
-    for (unsigned turn = 0; (n_posted > 0 || n_fences > 0 || bfo.n_pending > 0) && turn < 10000; ++turn) {
-        if (n_posted > 0) {
-            world_complete(0, OPAL_ERROR);
-        } else if (n_fences > 0) {
-            world_fence_done(0, false);
-        }
-        fuzz_progress();
-    }
-}
-
-void world_drain(void)
-{
-    world_refuse_busy = world_refuse_dead = world_refuse_memory = 0;
-    for (int b = 0; b < WORLD_BTLS; ++b) {
-        world_rail_fails(&world_btl[b]);
-    }
-    for (int r = 0; r < WORLD_RANKS; ++r) {
-        bfo_peer_t *peer = world_proc[r]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
-
-        if (NULL != peer) {
-            bfo_failover_declare(peer, "the end");
-        }
-    }
-    complete_all();
-}
-
-void world_end(void)
-{
-    if (world_comm_is_there()) {
-        world_comm_remove();
-    }
-    (void) bfo_del_comm(world_comm[0]);
-    for (int r = 0; r < WORLD_RANKS; ++r) {
-        bfo_peer_free(world_proc[r]);
-    }
-    while (!bfo_link_is_empty(&bfo.held_fins)) {
-        bfo_ctl_t *held = bfo_container(bfo.held_fins.next, bfo_ctl_t, work.link);
-
-        bfo_link_remove(&held->work.link);
-        opal_free_list_return(&bfo.ctl_list, &held->super);
-    }
-    bfo_module_finalize();
-    OBJ_DESTRUCT(&mca_pml_base_send_requests);
-    OBJ_DESTRUCT(&mca_pml_base_recv_requests);
-    bfo_ids_free(&bfo.sends);
-    bfo_ids_free(&bfo.recvs);
-    bfo_ids_free(&bfo.frags);
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * A world of one process for the PML: two peers, BTLs that keep what is posted until the fuzzer lets it complete, two
- * communicators. No MPI_Init, no other process. DESIGN.txt section 18.
+ * communicators. No MPI_Init, no other process. Also the world of tests/sim/rows. DESIGN.txt section 18.
  */
 #ifndef FUZZ_WORLD_H
 #define FUZZ_WORLD_H
@@ -19,6 +19,7 @@
 enum {
     WORLD_RANKS = 3,   /* we are 0; 1 is reached by two rails with failover, 2 by one without */
     WORLD_BTLS = 3,
+    WORLD_ALL_BTLS = 4, /* with the third rail to 1 */
     WORLD_HANDLE = 16, /* bytes of a registration handle of the rails with failover */
     WORLD_COMMS = 2
 };
@@ -30,13 +31,18 @@ typedef struct {
     int peer; /* rank reached by it */
 } world_btl_t;
 
-extern world_btl_t world_btl[WORLD_BTLS];
+extern world_btl_t world_btl[WORLD_ALL_BTLS];
 extern ompi_communicator_t *world_comm[WORLD_COMMS];
 extern ompi_proc_t *world_proc[WORLD_RANKS];
 extern ompi_datatype_t *world_strided;
 
 /* How the BTLs answer the next posts; counted down by each. */
 extern unsigned world_refuse_busy, world_refuse_dead, world_refuse_memory;
+
+/* Set before world_init(): rank 1 has a third rail, world_btl[3]. */
+extern bool world_third_rail;
+/* If set: called for each line the PML tells, as another thread that runs at that moment. */
+extern void (*world_on_output)(void);
 
 void world_init(void);
 /* A fresh PML, as after MPI_Init. */
@@ -63,6 +69,17 @@ void world_fence_done(unsigned n, bool lossy);
 void world_rail_fails(world_btl_t *btl);
 /* A message of btl_sendi comes back. */
 void world_sendi_fails(unsigned n, int status);
+
+/* The first of them that is a send of a message of that type (also by btl_sendi), or one of these; -1: there is none. */
+enum { WORLD_PUT = 256, WORLD_GET };
+int world_find(unsigned type);
+/* The module the n-th of them was posted to. */
+world_btl_t *world_btl_of(unsigned n);
+
+/* ---- between the two halves of the world ------------------------------------------------------------ */
+void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, bool failover);
+void world_btl_handler(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t handler);
+void world_btl_begin(void);
 
 /* ---- fuzz_races.c -------------------------------------------------------------------------------- */
 /* Orders of events that threads bring about, one by one; ends the process if one goes wrong. */

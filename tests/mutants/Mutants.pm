@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # The mutants: wrong versions of the code, each one replacement of text that must fit exactly once. `cells` names the
-# cells of the fault matrix that should notice first, `unit` a unit test. DESIGN.txt section 13.
+# cells of the fault matrix that should notice first, `unit` a unit test, `test` a script. DESIGN.txt section 13.
 package Mutants;
 use strict;
 use warnings;
@@ -53,8 +53,8 @@ our @all = (
     { name => 'receiver-keeps-bytes', what => 'the receiver does not begin to count anew at a restart', file => $actions,
       from => "    req->open = 0;\n    req->bytes = req->next = req->end = 0;", to => "    req->open = 0;\n    req->next = req->end = 0;", cells => '^(FRAG|WRITE)' },
     { name => 'put-freed-early', what => 'a restart forgets PUTs without making their names invalid', file => $actions,
-      from => "            bfo_name_retire(&frag->name);\n            frag->kind = BFO_FRAG_NONE;\n            opal_free_list_return(&bfo.frag_list, &frag->super);\n        }\n    }\n    bfo_recv_drop_extras(req);",
-      to => "            opal_free_list_return(&bfo.frag_list, &frag->super);\n        }\n    }\n    bfo_recv_drop_extras(req);", cells => '^(WRITE|FIN|PUT)' },
+      from => "            bfo_name_retire(&frag->name);\n            frag->kind = BFO_FRAG_NONE;\n            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}",
+      to => "            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}", cells => '^(WRITE|FIN|PUT)' },
     { name => 'fence-skipped', what => 'RACK does not wait for the fence', file => $actions,
       from => 'facts->fences_done = fences_are_done(req);', to => 'facts->fences_done = true || fences_are_done(req);', cells => '^fence' },
     { name => 'fence-of-dead-set-skipped', what => 'NOTIFY does not take the named rails down', file => $actions,
@@ -94,5 +94,25 @@ our @all = (
     { name => 'credits-not-returned', what => 'credits are not returned by messages of their own', file => $bsend,
       from => "        *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN};\n        piggyback(qps, index, qp->returns_hdr);",
       to => "        *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN};", cells => '^CREDITS' },
+    { name => 'keepalive-silent', what => 'the keepalive asks nobody', file => 'btl_openib_failover/btl_openib_keepalive.c',
+      from => 'if (seen == qps->seen && !qps->is_asking) {', to => 'if (seen != qps->seen && !qps->is_asking) {', test => 'tests/mpi/test_pml_alive.sh' },
+    { name => 'srq-never-returned', what => 'received buffers of a shared queue are not posted again', file => 'btl_openib_failover/btl_openib_srq.c',
+      from => 'if (srq->again.count >= batch_of(srq)) {', to => 'if (srq->again.count > 65535u + batch_of(srq)) {', test => 'tests/mpi/btl_queues.sh' },
+    { name => 'srq-never-grows', what => 'the limit event of a shared queue is not asked for', file => 'btl_openib_failover/btl_openib_srq.c',
+      from => "    if (srq->buffers < srq->most) {\n        arm_limit(srq);\n    }\n    return OPAL_SUCCESS;",
+      to => "    if (srq->buffers > srq->most) {\n        arm_limit(srq);\n    }\n    return OPAL_SUCCESS;", test => 'tests/mpi/btl_queues.sh' },
+    { name => 'notify-poison-is-error', what => 'a NOTIFY that can never be delivered is sent again', file => $actions,
+      from => "    if (OPAL_ERR_FATAL == status) {\n        bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);\n    } else {\n        bfo_failover_send_raise(req, req->got_ack",
+      to => "    if (OPAL_ERR_FATAL == status && NULL == req->lane) {\n        bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);\n    } else {\n        bfo_failover_send_raise(req, req->got_ack",
+      test => 'tests/sim/rows/test_rows.sh' },
+    { name => 'void-write-posted', what => 'a listed WRITE of an attempt that is over is posted', file => $schedule,
+      from => 'if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_se_load(&req->m)) {',
+      to => 'if (!bfo_send_state_is_open(bfo_se_state(bfo_se_load(&req->m)))) {', test => 'tests/sim/rows/test_rows.sh' },
+    { name => 'epochs-wrap', what => 'the last epoch has a successor', file => 'pml_bfo/pml_bfo_failover_fsm.c',
+      from => 'bool epochs_left = BFO_EPOCH_LAST != bfo_se_epoch(se);', to => 'bool epochs_left = BFO_EPOCH_LAST + 1 != bfo_se_epoch(se);',
+      unit => 'test_bfo_failover_fsm test_bfo_failover_dance' },
+    { name => 'sealed-takes-data', what => 'data is admissible in SEALED', file => 'pml_bfo/pml_bfo_failover_se.h',
+      from => '1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE;', to => '1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE | 1u << BFO_RECV_SEALED;',
+      unit => 'test_bfo_failover_fsm' },
 );
 1;

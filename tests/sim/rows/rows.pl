@@ -2,40 +2,51 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# rows.pl DIR LIST: which rows of the state machines were taken by the processes that left their counts in DIR (a build
-# with -DBFO_COUNT_ROWS=1), beside the rows of the .def files. Fails if a row was not taken and is not in LIST, which
-# names the rows that no simulation takes yet, with the reason. DESIGN.txt section 13.
+# rows.pl LIST met=DIR raised=DIR [jobs=DIR]: which rows of the state machines simulations took, from the counts that
+# builds with -DBFO_COUNT_ROWS=1 left in the directories, beside the rows of the .def files. Every row has to be taken by the
+# simulated world (met) or by jobs over software rails (jobs). LIST names those that nothing can bring about, each with
+# its reason: these have to be raised one by one, unless the reason begins with "not built"; and one that was taken does
+# not belong there. DESIGN.txt section 13.
 use strict;
 use warnings;
 
-my ($dir, $list) = @ARGV;
+my $list = shift;
+my %dir = map { split /=/, $_, 2 } @ARGV;
 my $top = $ENV{BFO_SRCDIR} or die "source tests/env.sh of the build directory first\n";
 my %file = (send => 'pml_bfo/pml_bfo_failover_send.def', recv => 'pml_bfo/pml_bfo_failover_recv.def',
             rail => 'btl_openib_failover/btl_openib_connect.def');
-my (%taken, %excused, $missing, $processes);
-for my $counts (glob "$dir/pml.* $dir/rail.*") {
-    open my $in, '<', $counts or next;
-    ++$processes;
-    while (<$in>) { chomp; my ($machine, $state, $event, $n) = split /\|/; $taken{"$machine|$state|$event"} += $n }
+my (%taken, %excused, $bad);
+for my $how (sort keys %dir) {
+    my @counts = glob "$dir{$how}/pml.* $dir{$how}/rail.*" or die "no counts in $dir{$how}\n";
+    for my $counts (@counts) {
+        open my $in, '<', $counts or next;
+        while (<$in>) { chomp; my ($machine, $state, $event, $n) = split /\|/; $taken{$how}{"$machine|$state|$event"} += $n }
+    }
 }
-die "no counts in $dir\n" unless $processes;
 open my $in, '<', $list or die "$list: $!\n";
-while (<$in>) { $excused{"$1 $2 $3"} = $4 if /^(\w+) (\w+) (\w+)\s+(\S.*)/ && !/^#/ }
+while (<$in>) { $excused{"$1 $2 $3"} = $4 if /^(\w+) (\w+) (\w+)\s+(\S.*)/ }
 for my $machine (sort keys %file) {
     my $text = do { local $/; open my $def, '<', "$top/$file{$machine}" or die "$file{$machine}: $!\n"; <$def> };
-    my (%state, %event, $rows, $hit);
+    my (%state, %event, $rows, %n);
     $state{$1} = $2 while $text =~ /^STATE\((\w+),\s*"([^"]*)"/mg;
     $event{$1} = $2 while $text =~ /^EVENT\((\w+),\s*(?:\w+,\s*)?"([^"]*)"/mg;
     while ($text =~ /^ROW\w*\(([^)]*)\)/mg) {
         my @field = split /\s*,\s*/, $1;
         my ($from, $on) = $machine eq 'rail' ? @field[0, 1] : @field[1, 2];
+        my %by = map { $_ => $taken{$_}{"$machine|$state{$from}|$event{$on}"} ? 1 : 0 } qw(met raised jobs);
+        my $why = delete $excused{"$machine $from $on"};
         ++$rows;
-        if ($taken{"$machine|$state{$from}|$event{$on}"}) { ++$hit; next }
-        next if $excused{"$machine $from $on"};
-        print "NOT TAKEN $machine $from $on\n";
-        ++$missing;
+        $n{$_} += $by{$_} for keys %by;
+        if ($by{met} || $by{jobs}) {
+            ++$n{taken};
+            if ($why) { print "TAKEN, but listed: $machine $from $on\n"; ++$bad }
+        } elsif (!$why) { print "NOT TAKEN: $machine $from $on\n"; ++$bad }
+        elsif ($why =~ /^not built/) { ++$n{unbuilt} }
+        elsif ($by{raised}) { ++$n{alone} }
+        else { print "NOT RAISED: $machine $from $on\n"; ++$bad }
     }
-    printf "%s: %d of %d rows taken, %d in the list of those that no simulation takes yet\n", $file{$machine}, $hit, $rows,
-        scalar grep { /^$machine / } keys %excused;
+    printf "%-46s %3d rows: %3d taken (%d in the simulated world%s), %d that nothing brings about raised alone, %d not built\n",
+        $file{$machine}, $rows, $n{taken}, $n{met}, $dir{jobs} ? ", $n{jobs} by jobs" : '', $n{alone} // 0, $n{unbuilt} // 0;
 }
-exit($missing ? 1 : 0);
+for my $row (sort keys %excused) { print "NO SUCH ROW, but listed: $row\n"; ++$bad }
+exit($bad ? 1 : 0);

@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Every row of the state machines is taken by a simulation. "make check-rows" adds what jobs over software rails take.
+. "$BFO_SRCDIR/tests/lib.sh"
+need perl perl
+rows=$BFO_SRCDIR/tests/sim/rows
+bash "$rows/simulate.sh" "$PWD/simulated" || exit $?
+perl "$rows/rows.pl" "$rows/unreached.list" met="$PWD/simulated/met" raised="$PWD/simulated/raised" || fail "rows that no simulation took"
+exit 0

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What the scenarios of world_rows share: requests of ours in the world of tests/fuzz/fuzz_world.h, and the messages of a
+ * peer (rank 1, three rails with failover). DESIGN.txt section 13.
+ */
+#ifndef WORLD_H
+#define WORLD_H
+
+#include "../../fuzz/fuzz_world.h"
+
+#include "pml_bfo_failover_fsm.h"
+
+#define must(what) world_must((what), __func__, __LINE__, #what)
+void world_must(bool what, const char *function, int line, const char *text);
+
+/* ---- one life of the PML ----------------------------------------------------------------------------- */
+enum { THREADS = 1, NO_PUT = 2 };
+void life_begins(unsigned how);
+/* Every rail and every peer is lost: each request of ours has to end. */
+void life_ends(void);
+void fences_end(void);
+/* Progress, until nothing waits that could go out. */
+void progress(void);
+
+/* ---- our sends, to rank 1 ---------------------------------------------------------------------------- */
+bfo_send_t *send_match(void);  /* a request although it is short: btl_sendi was busy */
+bfo_send_t *send_copied(void); /* RNDV, then three FRAGs */
+bfo_send_t *send_written(void); /* RNDV, then WRITEs */
+bfo_send_t *send_read(void);   /* RGET; in a life without PUT */
+/* ---- our receives from rank 1, and what matches them -------------------------------------------------- */
+bfo_recv_t *recv_posted(void);
+bfo_recv_t *recv_copied(void); /* 1200 bytes: ACK posted */
+bfo_recv_t *recv_written(void); /* 6000 bytes: four PUTs posted */
+bfo_recv_t *recv_read(size_t length, world_btl_t *btl); /* READs of at most 4000 bytes posted */
+bool is_over(const void *request);
+/* It has ended well; its object may be used again. */
+void give_back(void *request);
+
+/* ---- completions of what is posted ------------------------------------------------------------------- */
+/* The first operation of that kind (a message type, WORLD_PUT, WORLD_GET) comes back; in error its rail is lost. */
+void comes_back(unsigned type, int status);
+bool is_posted(unsigned type);
+/* The rail of the first operation of that kind. */
+world_btl_t *rail_of(unsigned type);
+
+/* ---- messages of rank 1 ------------------------------------------------------------------------------ */
+void got_ack(const bfo_send_t *req, uint16_t epoch, size_t from, size_t size);
+void got_put(const bfo_send_t *req, world_btl_t *btl, size_t from, size_t size);
+void got_fin_of_read(const bfo_send_t *req, size_t size);
+void got_dance(uint8_t type, const bfo_send_t *req, unsigned flags); /* RERR, RACK, NACK that fits */
+void got_notify(const bfo_recv_t *req, uint16_t epoch, unsigned flags, uint8_t dead_mask);
+void got_notify_of(bfo_id_t id);
+void got_frag(const bfo_recv_t *req, uint16_t epoch, size_t from, size_t size);
+void got_match(int tag);
+void got_restart(const bfo_recv_t *req);
+/* FIN of our n-th living PUT of the request; `flags`: BFO_FIN_RESENT; by the rail of that index. */
+void got_fin_of_write(const bfo_recv_t *req, unsigned flags, uint8_t rail);
+/* The last of them once more, by another rail than its data. */
+void got_fin_again(uint8_t rail);
+
+/* ---- the scenarios ----------------------------------------------------------------------------------- */
+void rows_of_senders(void);
+void rows_of_receivers(void);
+void rows_raised(void);
+
+#endif /* WORLD_H */

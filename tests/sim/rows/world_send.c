@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Scenarios of world_rows: every row of the sender's machine that a message, a completion or a loss can bring about, one
+ * story after the other. DESIGN.txt sections 7.1 and 13.
+ */
+#include "world.h"
+
+static void declare(void)
+{
+    bfo_failover_declare(world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], "a scenario says so");
+}
+
+static unsigned state_of(const bfo_send_t *req)
+{
+    return bfo_se_state(req->m.se);
+}
+
+/* To ERRD without a lost rail: the receiver says that it failed. The first fragment is delivered. */
+static void to_errd(bfo_send_t *req)
+{
+    comes_back(req->rts_type, OPAL_SUCCESS);
+    got_ack(req, bfo_se_epoch(req->m.se), req->rts_length, bfo_send_length(req) - req->rts_length);
+    must(BFO_SEND_STREAM == state_of(req) && is_posted(BFO_MSG_FRAG));
+    got_dance(BFO_MSG_RERR, req, 0);
+    must(BFO_SEND_ERRD == state_of(req));
+}
+
+static void to_notified(bfo_send_t *req)
+{
+    comes_back(req->rts_type, OPAL_SUCCESS);
+    got_dance(BFO_MSG_RERR, req, 0);
+    must(BFO_SEND_NOTIFIED == state_of(req) && is_posted(BFO_MSG_NOTIFY));
+}
+
+/* M1 to M4, the eager half of S18 and S19. */
+static void eager(void)
+{
+    static const int ends[] = {OPAL_SUCCESS, OPAL_ERROR, OPAL_ERR_FATAL};
+    bfo_send_t *req;
+
+    life_begins(0);
+    for (int again = 0; again < 8; ++again) { /* fresh, then used before */
+        req = send_match();
+        got_ack(req, 0, 0, 1); /* D1: nobody was told the name */
+        comes_back(BFO_MSG_MATCH, OPAL_SUCCESS);
+        give_back(req);
+    }
+    req = send_match();
+    comes_back(BFO_MSG_MATCH, OPAL_ERROR);
+    must(is_posted(BFO_MSG_MATCH) && BFO_SEND_EAGER == state_of(req));
+    comes_back(BFO_MSG_MATCH, OPAL_SUCCESS);
+    must(is_over(req));
+    req = send_match();
+    comes_back(BFO_MSG_MATCH, OPAL_ERR_FATAL);
+    must(BFO_SEND_DEAD == state_of(req));
+    life_ends();
+    for (int i = 0; i < 3; ++i) {
+        life_begins(0);
+        req = send_match();
+        declare();
+        comes_back(BFO_MSG_MATCH, ends[i]);
+        fences_end();
+        must(is_over(req));
+        life_ends();
+    }
+}
+
+/* S1 to S6b, S10 to S12 and D1 in RTS and STREAM. */
+static void streams(void)
+{
+    bfo_send_t *req;
+
+    life_begins(0);
+    for (int i = 0; i < 8; ++i) { /* S1 from IDLE, then from DONE */
+        req = send_copied();
+        comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+        got_ack(req, 7, 0, 1); /* of another epoch */
+        got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+        got_ack(req, 9, 0, 1);
+        while (is_posted(BFO_MSG_FRAG)) {
+            comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+        }
+        give_back(req);
+    }
+    req = send_copied(); /* answered before its own completion, which is an error: delivered */
+    got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+    comes_back(BFO_MSG_RNDV, OPAL_ERROR);
+    while (is_posted(BFO_MSG_FRAG)) {
+        comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+    }
+    must(is_over(req));
+    req = send_copied(); /* answered first, then delivered */
+    got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    life_ends();
+
+    life_begins(0);
+    req = send_copied(); /* lost: goes out again, by another rail */
+    comes_back(BFO_MSG_RNDV, OPAL_ERROR);
+    must(is_posted(BFO_MSG_RNDV));
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    life_ends();
+
+    life_begins(0);
+    req = send_written();
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    got_put(req, &world_btl[0], 0, 1000); /* RTS */
+    got_put(req, &world_btl[1], 1000, 1000); /* STREAM */
+    got_ack(req, 0, 2000, 1000); /* the rest is to be copied */
+    comes_back(WORLD_PUT, OPAL_SUCCESS);
+    comes_back(WORLD_PUT, OPAL_SUCCESS);
+    while (is_posted(BFO_MSG_FRAG)) {
+        comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+    }
+    must(is_over(req));
+    req = send_written();
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    got_put(req, &world_btl[1], 0, 1000);
+    world_rail_fails(&world_btl[0]);
+    got_put(req, &world_btl[0], 1000, 1000); /* S6b in STREAM */
+    must(BFO_SEND_ERRD == state_of(req));
+    comes_back(WORLD_PUT, OPAL_SUCCESS); /* S9 */
+    must(BFO_SEND_NOTIFIED == state_of(req));
+    life_ends();
+
+    life_begins(0);
+    req = send_written();
+    world_rail_fails(&world_btl[0]);
+    must(is_posted(BFO_MSG_RNDV));
+    got_put(req, &world_btl[0], 0, 1000); /* S6b in RTS */
+    must(BFO_SEND_ERRD == state_of(req));
+    life_ends();
+}
+
+/* RGET: FIN in RTS and in STREAM, S4 in RTS. */
+static void reads(void)
+{
+    bfo_send_t *req;
+
+    life_begins(NO_PUT);
+    req = send_read();
+    must(BFO_MSG_RGET == req->rts_type);
+    got_fin_of_read(req, 3000);
+    comes_back(BFO_MSG_RGET, OPAL_SUCCESS);
+    must(is_over(req));
+    req = send_read();
+    comes_back(BFO_MSG_RGET, OPAL_SUCCESS);
+    got_ack(req, 0, 0, 600);
+    got_fin_of_read(req, 2400);
+    comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+    must(is_over(req));
+    req = send_read();
+    got_fin_of_read(req, 3000);
+    comes_back(BFO_MSG_RGET, OPAL_ERROR); /* answered: delivered */
+    must(is_over(req));
+    life_ends();
+}
+
+/* S7b, S9, S11, S13 to S17 and what completes on the way. */
+static void dances(void)
+{
+    static const int ends[] = {OPAL_ERROR, OPAL_ERR_FATAL};
+    bfo_send_t *req;
+
+    for (int i = 0; i < 2; ++i) { /* FRAGs: one fails, the next ones come back well and in error */
+        life_begins(0);
+        req = send_copied();
+        comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+        got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+        comes_back(BFO_MSG_FRAG, ends[i]);
+        must(BFO_SEND_ERRD == state_of(req));
+        got_ack(req, 0, 0, 1); /* D1 */
+        comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+        must(is_posted(BFO_MSG_FRAG));
+        comes_back(BFO_MSG_FRAG, ends[i]);
+        must(BFO_SEND_NOTIFIED == state_of(req));
+        got_ack(req, 0, 0, 1); /* D1 */
+        comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
+        got_dance(0 == i ? BFO_MSG_RACK : BFO_MSG_NACK, req, 0 == i ? 0 : BFO_FLAG_FAILED);
+        must(0 == i ? BFO_SE(BFO_SEND_RTS, 1) == req->m.se && is_posted(BFO_MSG_RNDV) : is_over(req));
+        life_ends();
+    }
+
+    life_begins(0); /* WRITEs */
+    req = send_written();
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    got_put(req, &world_btl[0], 0, 1000);
+    got_put(req, &world_btl[1], 1000, 1000);
+    got_put(req, &world_btl[1], 2000, 1000);
+    comes_back(WORLD_PUT, OPAL_ERROR);
+    comes_back(WORLD_PUT, OPAL_SUCCESS);
+    comes_back(WORLD_PUT, OPAL_ERROR);
+    must(BFO_SEND_NOTIFIED == state_of(req));
+    life_ends();
+
+    for (int i = 0; i < 4; ++i) { /* RERR while the first fragment is under way, which then comes back in each way */
+        life_begins(0);
+        req = send_copied();
+        got_dance(BFO_MSG_RERR, req, 0 == i ? BFO_FLAG_FAILED : 0);
+        must(BFO_SEND_ERRD == state_of(req));
+        if (i < 3) {
+            comes_back(BFO_MSG_RNDV, 0 == i ? OPAL_SUCCESS : ends[i - 1]);
+        }
+        must((2 == i ? BFO_SEND_DEAD : 3 == i ? BFO_SEND_ERRD : BFO_SEND_NOTIFIED) == state_of(req));
+        life_ends(); /* S18 in NOTIFIED and in ERRD */
+    }
+
+    for (int i = 0; i < 4; ++i) { /* RERR to STREAM; NOTIFY comes back in each way */
+        life_begins(0);
+        req = send_copied();
+        to_errd(req);
+        while (is_posted(BFO_MSG_FRAG)) {
+            comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+        }
+        if (1 == i) { /* answered before it completed */
+            got_dance(BFO_MSG_RACK, req, 0);
+        }
+        if (3 == i) {
+            got_dance(BFO_MSG_NACK, req, 0);
+        }
+        comes_back(BFO_MSG_NOTIFY, 2 == i ? OPAL_ERR_FATAL : OPAL_ERROR);
+        must(0 == i ? is_posted(BFO_MSG_NOTIFY) : 1 == i ? BFO_SE(BFO_SEND_RTS, 1) == req->m.se
+             : 2 == i ? BFO_SEND_DEAD == state_of(req) : is_over(req));
+        life_ends();
+    }
+}
+
+/* S18p before and after an answer; a listed WRITE that became void. */
+static void poison_and_lists(void)
+{
+    bfo_send_t *req;
+
+    for (int answered = 0; answered < 2; ++answered) {
+        life_begins(0);
+        req = send_copied();
+        if (answered) {
+            got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+        }
+        comes_back(BFO_MSG_RNDV, OPAL_ERR_FATAL);
+        must(BFO_SEND_DEAD == state_of(req));
+        life_ends();
+
+        life_begins(0);
+        req = send_written();
+        comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+        got_put(req, &world_btl[0], 0, 1000);
+        world_refuse_busy = 1;
+        got_put(req, &world_btl[1], 1000, 1000);
+        must(1 == bfo.n_pending);
+        if (answered) {
+            comes_back(WORLD_PUT, OPAL_ERROR);
+        } else {
+            declare();
+        }
+        progress(); /* Q2 in ERRD, in DEAD */
+        must(0 == bfo.n_pending);
+        life_ends();
+    }
+}
+
+/* S18 and S19: the peer is declared with each kind of thing under way, which then comes back. */
+static void deaths(void)
+{
+    static const int ends[] = {OPAL_SUCCESS, OPAL_ERROR, OPAL_ERR_FATAL};
+    bfo_send_t *req;
+
+    for (int i = 0; i < 3; ++i) {
+        for (int answered = 0; answered < 2; ++answered) {
+            life_begins(0);
+            req = send_copied();
+            if (answered) {
+                got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+            }
+            declare();
+            got_ack(req, 0, 0, 1); /* D1 */
+            comes_back(BFO_MSG_RNDV, ends[i]);
+            while (is_posted(BFO_MSG_FRAG)) {
+                comes_back(BFO_MSG_FRAG, ends[i]);
+            }
+            fences_end();
+            must(is_over(req));
+            life_ends();
+
+            life_begins(0);
+            req = send_copied();
+            to_notified(req);
+            if (answered) {
+                got_dance(BFO_MSG_RACK, req, 0);
+            }
+            declare();
+            comes_back(BFO_MSG_NOTIFY, ends[i]);
+            fences_end();
+            must(is_over(req));
+            life_ends();
+        }
+        life_begins(0);
+        req = send_written();
+        comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+        got_put(req, &world_btl[0], 0, 1000);
+        declare();
+        comes_back(WORLD_PUT, ends[i]);
+        fences_end();
+        must(is_over(req));
+        life_ends();
+    }
+}
+
+/* Every epoch, then the declaration: S13e. */
+static void epochs(void)
+{
+    bfo_send_t *req;
+    unsigned restarts = 0;
+
+    life_begins(0);
+    req = send_copied();
+    for (; restarts < BFO_EPOCH_LAST; ++restarts) {
+        must(bfo_se_epoch(req->m.se) == restarts);
+        to_notified(req);
+        comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
+        got_dance(BFO_MSG_RACK, req, 0);
+    }
+    must(BFO_SE(BFO_SEND_RTS, BFO_EPOCH_LAST) == req->m.se && is_posted(BFO_MSG_RNDV));
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    got_dance(BFO_MSG_RERR, req, 0);
+    must(BFO_SEND_DEAD == state_of(req) && req->lane->peer->declared);
+    fences_end();
+    must(is_over(req) && MPI_SUCCESS != ((ompi_request_t *) req)->req_status.MPI_ERROR);
+    life_ends();
+}
+
+void rows_of_senders(void)
+{
+    eager();
+    streams();
+    reads();
+    dances();
+    poison_and_lists();
+    deaths();
+    epochs();
+}
