@@ -274,6 +274,7 @@ static void lane_free(bfo_lane_t *lane, uint32_t ctx)
 int bfo_del_comm(ompi_communicator_t *comm)
 {
     bfo_comm_t *bc = bfo_comm_of(comm);
+    bfo_got_t *got;
 
     if (NULL == bc) {
         return OMPI_SUCCESS;
@@ -282,9 +283,7 @@ int bfo_del_comm(ompi_communicator_t *comm)
     comm->c_pml_comm = NULL;
     (void) comm_is_known(comm->c_contextid, NULL);
     BFO_UNLOCK(&bfo.lock);
-    while (!bfo_link_is_empty(&bc->match.gots)) {
-        bfo_got_t *got = bfo_container(bc->match.gots.next, bfo_got_t, by_comm);
-
+    while (NULL != (got = bfo_match_some(&bc->match))) {
         bfo_match_take(&bc->match, got);
         bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
     }

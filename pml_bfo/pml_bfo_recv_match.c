@@ -38,6 +38,7 @@ int bfo_match_init(bfo_match_t *m)
     *m = (bfo_match_t){0};
     bfo_link_init(&m->any_wants);
     bfo_link_init(&m->gots);
+    bfo_link_init(&m->own_gots);
     if (0 != bins_init(&m->wants) || 0 != bins_init(&m->gots_key) || 0 != bins_init(&m->gots_tag)) {
         bfo_match_free(m);
         return -1;
@@ -213,8 +214,13 @@ void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got)
 {
     bfo_link_append(&m->gots_key.heads[bin_of(&m->gots_key, got->src, got->tag)], &got->by_key);
     bfo_link_append(&m->gots_tag.heads[bin_of(&m->gots_tag, BFO_ANY_SOURCE, got->tag)], &got->by_tag);
-    bfo_link_append(&lane->gots, &got->by_lane);
-    bfo_link_append(&m->gots, &got->by_comm);
+    if (__builtin_expect(got->tag >= 0, 1)) {
+        bfo_link_append(&lane->gots, &got->by_lane);
+        bfo_link_append(&m->gots, &got->by_comm);
+    } else {
+        bfo_link_init(&got->by_lane);
+        bfo_link_append(&m->own_gots, &got->by_comm);
+    }
     if (__builtin_expect(++m->n_gots > 2 * m->gots_key.mask, 0)) {
         bins_grow(&m->gots_key, got_key_bin);
         bins_grow(&m->gots_tag, got_tag_bin);
@@ -260,23 +266,16 @@ bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, i
         return BFO_ANY_SOURCE != src ? peek_key(m, src, tag) : peek_tag(m, tag);
     }
     if (BFO_ANY_SOURCE != src) {
-        for (bfo_link_t *l = lane->gots.next; l != &lane->gots; l = l->next) {
-            bfo_got_t *g = bfo_container(l, bfo_got_t, by_lane);
-
-            if (g->tag >= 0) {
-                return g;
-            }
-        }
-        return NULL;
+        return bfo_link_is_empty(&lane->gots) ? NULL : bfo_container(lane->gots.next, bfo_got_t, by_lane);
     }
-    for (bfo_link_t *l = m->gots.next; l != &m->gots; l = l->next) {
-        bfo_got_t *g = bfo_container(l, bfo_got_t, by_comm);
+    return bfo_link_is_empty(&m->gots) ? NULL : bfo_container(m->gots.next, bfo_got_t, by_comm);
+}
 
-        if (g->tag >= 0) {
-            return g;
-        }
-    }
-    return NULL;
+bfo_got_t *bfo_match_some(const bfo_match_t *m)
+{
+    const bfo_link_t *ring = bfo_link_is_empty(&m->gots) ? &m->own_gots : &m->gots;
+
+    return bfo_link_is_empty(ring) ? NULL : bfo_container(ring->next, bfo_got_t, by_comm);
 }
 
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got)

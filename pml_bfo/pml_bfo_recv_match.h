@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     bfo_link_t by_key;  /* bin of (src, tag) */
     bfo_link_t by_tag;  /* bin of tag */
-    bfo_link_t by_lane; /* arrival order from its source; or the early list, by seq */
+    bfo_link_t by_lane; /* arrival order from its source (in no ring with an own tag); or the early list, by seq */
     bfo_link_t by_comm; /* arrival order in the communicator */
     int32_t src;
     int32_t tag;
@@ -52,7 +52,7 @@ typedef struct {
     uint32_t n_early;
     uint32_t n_open;          /* matched receives that hold back what comes behind them (DESIGN.txt section 14.2) */
     bfo_link_t any_tag_wants; /* receives from this rank with BFO_ANY_TAG */
-    bfo_link_t gots;          /* its messages without a receive */
+    bfo_link_t gots;          /* its messages without a receive, but for those of Open MPI's own tags */
     bfo_link_t early;         /* its messages ahead of next_recv, by seq */
 } bfo_lane_match_t;
 
@@ -63,6 +63,7 @@ typedef struct {
     bfo_bins_t gots_tag;   /* messages under tag */
     bfo_link_t any_wants;  /* receives with any source and any tag */
     bfo_link_t gots;       /* messages in arrival order */
+    bfo_link_t own_gots;   /* the same with Open MPI's own tags: what may take any tag passes them by */
     uint64_t next_order;
     uint32_t n_wild;       /* posted receives with a wildcard */
     uint32_t n_gots;
@@ -105,6 +106,8 @@ bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src
 void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got);
 /* The message for (src, tag), which stays; or NULL. `lane` is that of src, NULL for any source. */
 bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag);
+/* Some message that waits, or NULL. */
+bfo_got_t *bfo_match_some(const bfo_match_t *m);
 /* Takes out a message found by peek. */
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got);
 /* Posts a receive for which peek found nothing. */

@@ -142,6 +142,7 @@ static void dump_rails(const bfo_peer_t *peer, int verbose)
 
 static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_lane_t *lane, int verbose)
 {
+    const bfo_link_t *own = &bfo_comm_of(comm)->match.own_gots;
     uint32_t waiting = 0;
 
     for (const bfo_link_t *l = lane->match.gots.next; l != &lane->match.gots; l = l->next) {
@@ -149,6 +150,16 @@ static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_
         if (verbose > 0) {
             dump_message(comm->c_contextid, bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got),
                          "a receive");
+        }
+    }
+    for (const bfo_link_t *l = own->next; l != own; l = l->next) {
+        const bfo_got_t *got = bfo_container(l, bfo_got_t, by_comm);
+
+        if ((uint32_t) got->src == rank) {
+            ++waiting;
+            if (verbose > 0) {
+                dump_message(comm->c_contextid, bfo_container(got, bfo_got_frag_t, got), "a receive");
+            }
         }
     }
     for (const bfo_link_t *l = lane->match.early.next; verbose > 0 && l != &lane->match.early; l = l->next) {

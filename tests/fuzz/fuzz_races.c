@@ -3,9 +3,11 @@
  *
  * Orders of events that threads can bring about, forced one after the other in the world of fuzz_world.h: a rail that
  * refuses before its error is told, an answer to a first fragment that waits to be sent again, work that is listed
- * twice, a last event that goes while another is held. Run at the start of fuzz_dispatch. DESIGN.txt sections 7.3, 14.4.
+ * twice, a last event that goes while another is held, a number that another thread has gone past. Run at the start of fuzz_dispatch. DESIGN.txt sections 7.3, 14.4.
  */
 #include "fuzz_world.h"
+
+#include "pml_bfo_local.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,8 +184,83 @@ static void held_request_does_not_end(void)
     opal_uses_threads = false;
 }
 
+static ompi_request_t *start_short(mca_pml_base_send_mode_t mode)
+{
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 3, mode, world_comm[0], &request),
+         "a short message does not start");
+    return request;
+}
+
+static void refuse_one(void)
+{
+    world_refuse_busy = 1;
+}
+
+/* Another thread takes the next number and is served; then the first one is refused. */
+static void pass_by_and_refuse_one(void)
+{
+    must(is_complete(start_short(MCA_PML_BASE_SEND_STANDARD)), "the other thread's message was not taken at once");
+    refuse_one();
+}
+
+static uint32_t number_of_posted(unsigned n)
+{
+    return ((const bfo_match_hdr_t *) world_posted_message(n))->seq;
+}
+
+/* btl_sendi takes nothing, but another thread has the next number: the message goes out with its own all the same, in
+ * spite of a limit on requests, or of an attached buffer without room. */
+static void number_that_was_passed_is_used(mca_pml_base_send_mode_t mode, bool no_requests)
+{
+    const int most = bfo_params.free_list_max;
+    ompi_request_t *request;
+    void *spare[8] = {NULL};
+
+    bfo_params.free_list_max = no_requests ? 4 : most;
+    world_begin();
+    for (unsigned i = 0; no_requests && i < 8; ++i) {
+        spare[i] = bfo_spare_take(BFO_SPARE_SEND);
+    }
+    must(!no_requests || NULL == spare[7], "there are more requests than allowed");
+    world_in_sendi = pass_by_and_refuse_one;
+    request = start_short(mode);
+    must(2 == world_posted() && 1 == number_of_posted(0) && 0 == number_of_posted(1),
+         "a message whose number was passed did not go out with it");
+    must(2 == bfo_comm_of(world_comm[0])->lanes[1]->next_send, "a number was given out twice, or lost");
+    all_succeed();
+    give_back(request, "a message whose number was passed does not end well");
+    for (unsigned i = 0; i < 8 && NULL != spare[i]; ++i) {
+        bfo_spare_give(BFO_SPARE_SEND, spare[i]);
+    }
+    world_drain();
+    world_end();
+    bfo_params.free_list_max = most;
+}
+
+/* Nobody came between: the number goes back, and to the next message. */
+static void refused_number_is_given_back(void)
+{
+    ompi_request_t *request;
+
+    world_begin();
+    world_in_sendi = refuse_one;
+    request = start_short(MCA_PML_BASE_SEND_STANDARD);
+    must(1 == world_posted() && 0 == number_of_posted(0), "a refused message did not go out as the first one");
+    must(is_complete(start_short(MCA_PML_BASE_SEND_STANDARD)) && 1 == number_of_posted(1), "a number was left out");
+    all_succeed();
+    give_back(request, "a message that was refused first does not end well");
+    world_drain();
+    world_end();
+}
+
 void fuzz_races(void)
 {
+    refused_number_is_given_back();
+    number_that_was_passed_is_used(MCA_PML_BASE_SEND_STANDARD, false);
+    number_that_was_passed_is_used(MCA_PML_BASE_SEND_STANDARD, true);
+    number_that_was_passed_is_used(MCA_PML_BASE_SEND_BUFFERED, false);
     refused_post_goes_to_the_next_rail();
     answered_first_fragment_counts_as_delivered();
     work_is_listed_once();

@@ -10,6 +10,7 @@
 
 world_btl_t world_btl[WORLD_ALL_BTLS];
 unsigned world_refuse_busy, world_refuse_dead, world_refuse_memory;
+void (*world_in_sendi)(void);
 
 /* ---- what was posted --------------------------------------------------------------------------------- */
 
@@ -67,6 +68,16 @@ static posted_t *take(unsigned n)
 unsigned world_posted(void)
 {
     return n_posted;
+}
+
+const void *world_posted_message(unsigned n)
+{
+    const posted_t *p = posted;
+
+    while (n-- > 0) {
+        p = p->next;
+    }
+    return SEND == p->kind ? p->des->des_segments[0].seg_addr.pval : p->bytes;
 }
 
 static int refusal(const world_btl_t *btl)
@@ -152,8 +163,15 @@ static int btl_sendi(struct mca_btl_base_module_t *btl, struct mca_btl_base_endp
                      struct opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
                      uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
-    const int rc = refusal((world_btl_t *) btl);
+    void (*const meanwhile)(void) = world_in_sendi;
     posted_t *p;
+    int rc;
+
+    if (NULL != meanwhile) {
+        world_in_sendi = NULL;
+        meanwhile();
+    }
+    rc = refusal((world_btl_t *) btl);
 
     if (NULL != descriptor) {
         *descriptor = NULL;

@@ -38,6 +38,8 @@ extern ompi_datatype_t *world_strided;
 
 /* How the BTLs answer the next posts; counted down by each. */
 extern unsigned world_refuse_busy, world_refuse_dead, world_refuse_memory;
+/* Called once, within the next btl_sendi and before it answers: what another thread does meanwhile. */
+extern void (*world_in_sendi)(void);
 
 /* Set before world_init(): rank 1 has a third rail, world_btl[3]. */
 extern bool world_third_rail;
@@ -60,6 +62,8 @@ bool world_comm_is_there(void);
 void world_receive(world_btl_t *btl, uint8_t tag, const void *bytes, size_t length, size_t split);
 /* Descriptors and RDMA operations that are posted and not complete. */
 unsigned world_posted(void);
+/* Header and payload of the n-th of them, which is a message. */
+const void *world_posted_message(unsigned n);
 /* The n-th of them completes. */
 void world_complete(unsigned n, int status);
 /* Fences the PML asked for, or the BTL began with an error: the n-th is done. */

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Communicators under traffic: dup and free storms that reuse context ids, splits, messages that arrive
- * before the communicator exists at the receiver, inter-communicators, and finalize with traffic behind it.
+ * before the communicator exists at the receiver, messages left over, inter-communicators of equal and of unequal sides,
+ * and finalize with traffic behind it.
  */
 #include "mpi_check.h"
 
@@ -97,6 +98,74 @@ static void test_intercomm(void)
     free(in);
 }
 
+/* Rank 0, or the lower quarter, on one side, all others on the other side: each of them talks to the first one there, which
+ * takes what comes by receives, probes and matched probes. */
+static void test_uneven_intercomm(void)
+{
+    const int color = rank >= (ranks + 3) / 4, big = 200000;
+    uint8_t *buf = malloc((size_t) big);
+    MPI_Comm half, inter;
+    int me, remote;
+
+    MPI(MPI_Comm_split(MPI_COMM_WORLD, color, rank, &half));
+    MPI(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 0 == color ? (ranks + 3) / 4 : 0, 13, &inter));
+    MPI(MPI_Comm_rank(inter, &me));
+    MPI(MPI_Comm_remote_size(inter, &remote));
+    for (int i = 0; i < 6; ++i) {
+        const int n = i % 2 ? big : 10 * i;
+
+        if (0 != color) {
+            fill(buf, (size_t) n, (uint32_t) (100 * me + i));
+            MPI(MPI_Send(buf, n, MPI_BYTE, 0, i, inter));
+            continue;
+        }
+        for (int k = 0; 0 == me && k < remote; ++k) {
+            MPI_Message message;
+            MPI_Status st;
+            int count;
+
+            if (0 == i % 3) {
+                MPI(MPI_Recv(buf, n, MPI_BYTE, MPI_ANY_SOURCE, i, inter, &st));
+            } else if (1 == i % 3) {
+                MPI(MPI_Probe(MPI_ANY_SOURCE, i, inter, &st));
+                MPI(MPI_Recv(buf, n, MPI_BYTE, st.MPI_SOURCE, i, inter, &st));
+            } else {
+                MPI(MPI_Mprobe(k, MPI_ANY_TAG, inter, &message, &st));
+                MPI(MPI_Mrecv(buf, n, MPI_BYTE, &message, &st));
+            }
+            MPI(MPI_Get_count(&st, MPI_BYTE, &count));
+            CHECK(n == count && i == st.MPI_TAG && st.MPI_SOURCE >= 0 && st.MPI_SOURCE < remote);
+            CHECK(is_filled(buf, (size_t) n, (uint32_t) (100 * st.MPI_SOURCE + i)));
+        }
+    }
+    MPI(MPI_Barrier(inter));
+    MPI(MPI_Comm_free(&inter));
+    MPI(MPI_Comm_free(&half));
+    free(buf);
+}
+
+/* What nobody received when its communicator was freed is gone: the next communicator of that context id does not see it. */
+static void test_left_over(int rounds)
+{
+    for (int i = 0; i < rounds; ++i) {
+        int x = i, y = -1, found;
+        MPI_Comm a;
+
+        MPI(MPI_Comm_dup(MPI_COMM_WORLD, &a));
+        MPI(MPI_Send(&x, 1, MPI_INT, rank ^ 1, 1, a));
+        MPI(MPI_Send(&x, 1, MPI_INT, rank ^ 1, 2, a));
+        MPI(MPI_Recv(&y, 1, MPI_INT, rank ^ 1, 2, a, MPI_STATUS_IGNORE));
+        MPI(MPI_Iprobe(rank ^ 1, MPI_ANY_TAG, a, &found, MPI_STATUS_IGNORE));
+        CHECK(i == y && found); /* that of tag 1 */
+        MPI(MPI_Comm_free(&a));
+        MPI(MPI_Comm_dup(MPI_COMM_WORLD, &a));
+        MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, a, &found, MPI_STATUS_IGNORE));
+        CHECK(!found);
+        exchange(a, (uint32_t) i, 3000);
+        MPI(MPI_Comm_free(&a));
+    }
+}
+
 static void test_collectives(void)
 {
     const int n = 20000;
@@ -129,7 +198,9 @@ int main(int argc, char **argv)
     CHECK(0 == ranks % 2);
     test_storm(60);
     test_early_messages(200);
+    test_left_over(20);
     test_intercomm();
+    test_uneven_intercomm();
     test_collectives();
     /* traffic that nobody waits for when MPI_Finalize is called */
     MPI_Request r;

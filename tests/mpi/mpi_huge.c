@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * One message of more than 2 GiB, or of as many MiB as named, from rank 0 to rank 1, every word checked; and the
- * status that MPI_Get_elements_x makes of it. Needs twice that memory.
+ * status that MPI_Get_elements_x makes of it. Then one of a derived type, one MiB longer than its buffer: everything in front
+ * is right, and nothing of the rest is written. Needs twice that memory.
  */
 #include "mpi_check.h"
 
@@ -12,6 +13,45 @@ enum { UNIT = 1 << 20 };
 static uint64_t word(size_t i)
 {
     return (uint64_t) i * UINT64_C(0x9e3779b97f4a7c15) + 12345;
+}
+
+/* The same MiB, in two parts with a hole between them, again and again: the sender needs no more memory than that. */
+static void test_derived(int mebibytes, uint64_t *buf, MPI_Datatype mebibyte)
+{
+    enum { HALF = UNIT / 2, HOLE = 64 };
+    const MPI_Aint places[2] = {0, HALF + HOLE};
+    const int lengths[2] = {HALF, HALF}, room = mebibytes - 1;
+    const size_t words = UNIT / sizeof(uint64_t);
+    MPI_Datatype parts, unit;
+    size_t wrong = 0;
+    char *one = (char *) buf;
+
+    MPI(MPI_Type_create_hindexed(2, lengths, places, MPI_BYTE, &parts));
+    MPI(MPI_Type_create_resized(parts, 0, 0, &unit));
+    MPI(MPI_Type_commit(&unit));
+    if (0 == rank) {
+        for (size_t i = 0; i < words; ++i) {
+            buf[i] = word(i);
+        }
+        memmove(one + HALF + HOLE, one + HALF, HALF);
+        MPI(MPI_Send(buf, mebibytes, unit, 1, 4, MPI_COMM_WORLD));
+    } else {
+        int rc, class;
+
+        memset(one + (size_t) room * UNIT, 0xee, UNIT);
+        MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+        rc = MPI_Recv(buf, room, mebibyte, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+        MPI(MPI_Error_class(rc, &class));
+        CHECK(MPI_ERR_TRUNCATE == class);
+        for (size_t i = 0; i < (size_t) room * words; ++i) {
+            wrong += word(i % words) != buf[i];
+        }
+        checks += (size_t) room * words;
+        CHECK(0 == wrong && is_only(one + (size_t) room * UNIT, UNIT, 0xee));
+    }
+    MPI(MPI_Type_free(&unit));
+    MPI(MPI_Type_free(&parts));
 }
 
 int main(int argc, char **argv)
@@ -26,7 +66,7 @@ int main(int argc, char **argv)
     int count;
 
     start(&argc, &argv);
-    CHECK(2 == ranks && mebibytes > 0);
+    CHECK(2 == ranks && mebibytes > 1);
     buf = malloc(n);
     CHECK(NULL != buf);
     MPI(MPI_Type_contiguous(UNIT, MPI_BYTE, &unit));
@@ -51,6 +91,7 @@ int main(int argc, char **argv)
         checks += words;
         CHECK(0 == wrong);
     }
+    test_derived(mebibytes, buf, unit);
     MPI(MPI_Type_free(&unit));
     free(buf);
     return finish();

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Datatypes: contiguous, strided, indexed, struct and resized on either side, in every size class, against a
- * reference that packs by hand; truncation in mid-element; MPI_BOTTOM; a zero-size type.
+ * reference that packs by hand; truncation in mid-element; MPI_BOTTOM; a zero-size type; types that begin in front of or
+ * behind the address given.
  */
 #include "mpi_check.h"
 
@@ -160,6 +161,42 @@ static void test_bottom(int peer)
     MPI(MPI_Type_free(&t));
 }
 
+/* n bytes at `displacement` of the address that MPI is given. */
+static MPI_Datatype displaced(int n, MPI_Aint displacement)
+{
+    MPI_Datatype t;
+
+    MPI(MPI_Type_create_hindexed(1, &n, &displacement, MPI_BYTE, &t));
+    MPI(MPI_Type_commit(&t));
+    return t;
+}
+
+/* One block is memory as it is wherever it begins: behind the address, in front of it, or at an absolute one. */
+static void test_displaced(int peer)
+{
+    static const int sizes[] = {8, 3000, MOST};
+    static uint8_t out[MOST], in[MOST + 2];
+
+    for (int s = 0; s < 3; ++s) {
+        const int n = sizes[s];
+        MPI_Aint to;
+
+        MPI(MPI_Get_address(in + 1, &to));
+        for (int way = 0; way < 3; ++way) {
+            const MPI_Aint skip = 0 == way ? 1000 : -1000;
+            MPI_Datatype t = displaced(n, skip), u = 2 == way ? displaced(n, to) : displaced(n, -skip);
+
+            fill(out, (size_t) n, (uint32_t) (s + way));
+            memset(in, 0xee, sizeof(in));
+            MPI(MPI_Sendrecv((char *) out - skip, 1, t, peer, 4, 2 == way ? MPI_BOTTOM : (void *) ((char *) in + 1 + skip),
+                             1, u, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            CHECK(is_filled(in + 1, (size_t) n, (uint32_t) (s + way)) && 0xee == in[0] && 0xee == in[n + 1]);
+            MPI(MPI_Type_free(&t));
+            MPI(MPI_Type_free(&u));
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const size_t about[] = {1, 100, 3000, 5000, 40000, 70000, MOST};
@@ -179,6 +216,7 @@ int main(int argc, char **argv)
         test_truncated(&shapes[a], rank ^ 1);
     }
     test_bottom(rank ^ 1);
+    test_displaced(rank ^ 1);
     for (int i = 0; i < n_shapes; ++i) {
         MPI(MPI_Type_free(&shapes[i].type));
     }

@@ -3,13 +3,14 @@
  *
  * One measurement of point-to-point between two ranks: prints "KIND SIZE VALUE" lines, latency as half a round
  * trip in microseconds, rate in messages per second, bandwidth in MB/s; each the median of some batches. The
- * script `pml` runs it in turns under two PMLs and compares. perf_pml [-t] [-n PERCENT]: -t asks for
- * MPI_THREAD_MULTIPLE, -n scales the number of rounds.
+ * script `pml` runs it in turns under two PMLs and compares. perf_pml [-t] [-n PERCENT] [-s BYTES]: -t asks for
+ * MPI_THREAD_MULTIPLE, -n scales the number of rounds, -s measures one latency and nothing else.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { MOST = 4 << 20, WINDOW = 64, BATCHES = 5 };
@@ -84,39 +85,62 @@ static int scaled(int rounds, int percent)
     return n < 2 ? 2 : (int) n;
 }
 
+/* A buffer in huge pages, if there are any: where the pages of an ordinary one happen to lie makes long messages some per
+ * cent faster or slower for a whole run. */
+static char *buffer(int filled)
+{
+    void *room = NULL;
+
+    if (0 != posix_memalign(&room, 2 << 20, MOST)) {
+        abort();
+    }
+    (void) madvise(room, MOST, MADV_HUGEPAGE);
+    return memset(room, filled, MOST);
+}
+
+static void latency(int size, int percent)
+{
+    const int rounds = size <= 4096 ? 6000 : size <= 65536 ? 1200 : (int) (40000000L / size);
+    const double t = per_round(round_trips, size, scaled(rounds, percent));
+
+    if (0 == rank) {
+        printf("latency %d %.4f\n", size, t / 2 * 1e6);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    int provided, want = MPI_THREAD_SINGLE, percent = 100, opt;
+    int provided, want = MPI_THREAD_SINGLE, percent = 100, only = -1, opt;
     double t;
 
-    while (-1 != (opt = getopt(argc, argv, "tn:"))) {
+    while (-1 != (opt = getopt(argc, argv, "tn:s:"))) {
         if ('t' == opt) {
             want = MPI_THREAD_MULTIPLE;
         } else if ('n' == opt) {
             percent = atoi(optarg);
+        } else if ('s' == opt) {
+            only = atoi(optarg);
         } else {
             return 2;
         }
     }
     MPI_Init_thread(&argc, &argv, want, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    out = malloc(MOST);
-    in = malloc(MOST);
-    memset(out, 1, MOST);
-    memset(in, 2, MOST);
+    out = buffer(1);
+    in = buffer(2);
+    if (only >= 0) {
+        latency(only <= MOST ? only : MOST, percent);
+        MPI_Finalize();
+        return 0;
+    }
     for (int size = 0; size <= MOST; size = 0 == size ? 1 : size < 8 ? 8 : 2 * size) {
-        const int rounds = size <= 4096 ? 6000 : size <= 65536 ? 1200 : (int) (40000000L / size);
-
-        t = per_round(round_trips, size, scaled(rounds, percent));
-        if (0 == rank) {
-            printf("latency %d %.4f\n", size, t / 2 * 1e6);
-        }
+        latency(size, percent);
     }
     t = per_round(windows, 64, scaled(400, percent));
     if (0 == rank) {
         printf("rate 64 %.0f\n", WINDOW / t);
     }
-    t = per_round(windows, 1 << 20, scaled(3, percent));
+    t = per_round(windows, 1 << 20, scaled(6, percent));
     if (0 == rank) {
         printf("bandwidth 1048576 %.1f\n", WINDOW * 1.048576 / t);
     }
