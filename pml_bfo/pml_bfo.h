@@ -45,7 +45,7 @@ typedef struct {
     bfo_modex_t modex;
 } bfo_t;
 
-extern bfo_t bfo;
+extern BFO_OURS bfo_t bfo;
 
 /* Does the packed message lie in memory as it is? Then it starts at the true lower bound. */
 static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)
@@ -60,7 +60,7 @@ static inline bfo_comm_t *bfo_comm_of(const ompi_communicator_t *comm)
 }
 
 /* ---- pml_bfo_module.c ---------------------------------------------------------------------------- */
-extern mca_pml_base_module_t bfo_module;
+extern BFO_OURS mca_pml_base_module_t bfo_module;
 /* Puts our modex record out, before the modex of MPI_Init. */
 int bfo_module_publish(void);
 void bfo_module_finalize(void);

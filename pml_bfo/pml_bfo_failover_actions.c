@@ -455,10 +455,10 @@ static void reject(void *request, uint32_t se, unsigned event)
 void bfo_failover_init(void)
 {
     send_ops = (bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .trace = bfo_tell_send_step,
-                                         .threads = opal_uses_threads},
+                                         .threads = bfo_threads},
                                 .facts = send_facts};
     recv_ops = (bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .trace = bfo_tell_recv_step,
-                                         .threads = opal_uses_threads},
+                                         .threads = bfo_threads},
                                 .facts = recv_facts};
 }
 

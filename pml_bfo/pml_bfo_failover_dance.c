@@ -130,7 +130,7 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
         || req->length != h->rndv.msg_length
         || BFO_SE(BFO_RECV_WAITRTS, restart.epoch) != bfo_se_load(&req->m)
         || !bfo_se_move(&req->m, BFO_SE(BFO_RECV_WAITRTS, restart.epoch), BFO_SE(BFO_RECV_ACTIVE, restart.epoch),
-                        opal_uses_threads)) {
+                        bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         BFO_RECV_ROW(BFO_SE(BFO_RECV_WAITRTS, 0), RTS_RESTART);

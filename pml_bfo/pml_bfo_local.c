@@ -16,6 +16,7 @@
 
 #define SPARES 64u
 
+bool bfo_threads;
 bfo_local_t bfo_local_first;
 __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
 unsigned bfo_spare_most;
@@ -128,6 +129,7 @@ bfo_local_t *bfo_local_make(void)
 
 void bfo_local_init(void)
 {
+    bfo_threads = opal_uses_threads;
     bfo_spare_most = bfo_params.free_list_max < 0 ? SPARES : 1;
     (void) pthread_key_create(&key, thread_ended);
 }

@@ -25,11 +25,11 @@ typedef struct bfo_local_t {
 } bfo_local_t;
 
 /* Of a process without MPI_THREAD_MULTIPLE; later also what threads that have ended counted. */
-extern bfo_local_t bfo_local_first;
+extern BFO_OURS bfo_local_t bfo_local_first;
 /* One word: small enough for the room the loader keeps for plugins. */
-extern __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
+extern BFO_OURS __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
 /* Most items of each kind that a thread keeps. With a limit set by the user only one: others may need the rest. */
-extern unsigned bfo_spare_most;
+extern BFO_OURS unsigned bfo_spare_most;
 
 /* ---- pml_bfo_local.c ------------------------------------------------------------------------------ */
 void bfo_local_init(void);
@@ -46,7 +46,7 @@ void bfo_spare_return(unsigned kind, opal_free_list_item_t *item) __attribute__(
 
 static inline bfo_local_t *bfo_local(void)
 {
-    if (bfo_likely(!opal_uses_threads)) {
+    if (bfo_likely(!bfo_threads)) {
         return &bfo_local_first;
     }
     return bfo_likely(NULL != bfo_local_mine) ? bfo_local_mine : bfo_local_make();
@@ -92,7 +92,7 @@ void bfo_stat_drop(bfo_stat_t why) __attribute__((noinline, cold)); /* pml_bfo_t
 /* ---- the end of a request ------------------------------------------------------------------------- */
 /* req_complete, the word MPI waits on, also decides who recycles: the PML publishes the completion as the last thing
  * it does; who frees a complete request recycles it at once, and who frees one under way leaves a mark for the PML. */
-extern char bfo_freed_mark;
+extern BFO_OURS char bfo_freed_mark;
 #define BFO_REQUEST_FREED ((void *) &bfo_freed_mark)
 
 /* life of a request: a bit for what req_complete cannot say, after a callback and for buffered sends */
@@ -112,7 +112,7 @@ static inline bool bfo_request_finish(ompi_request_t *request, uint8_t *life)
     if (bfo_unlikely(NULL != request->req_complete_cb)) {
         return bfo_request_finish_callback(request, life);
     }
-    if (!opal_uses_threads && bfo_likely(REQUEST_PENDING == request->req_complete)) {
+    if (!bfo_threads && bfo_likely(REQUEST_PENDING == request->req_complete)) {
         request->req_complete = REQUEST_COMPLETED;
         return false;
     }

@@ -187,6 +187,7 @@ static int bfo_add_procs(ompi_proc_t **procs, size_t nprocs)
         rc = mca_bml.bml_add_procs(nprocs, procs, &reachable);
     }
     OBJ_DESTRUCT(&reachable);
+    bfo_threads = opal_uses_threads; /* a BTL may have brought a thread of its own */
     if (OMPI_SUCCESS == rc) {
         rc = bfo_dispatch_register();
     }

@@ -6,6 +6,8 @@
 #ifndef PML_BFO_PARAMS_H
 #define PML_BFO_PARAMS_H
 
+#include "pml_bfo_sync.h"
+
 #include <stdbool.h>
 
 typedef struct {
@@ -31,7 +33,7 @@ typedef struct {
     int free_list_inc;
 } bfo_params_t;
 
-extern bfo_params_t bfo_params;
+extern BFO_OURS bfo_params_t bfo_params;
 
 /* Registers the table. */
 int bfo_params_register(void);

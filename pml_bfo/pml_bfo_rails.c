@@ -107,6 +107,11 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     rail->fenced = -1;
     rail->flags = btl->btl_flags;
     rail->frag_limit = most > sizeof(bfo_frag_hdr_t) + 64 ? most : btl->btl_eager_limit;
+    rail->get_limit = 0 != btl->btl_get_limit ? btl->btl_get_limit : SIZE_MAX;
+    if (0 != bfo_params.frag_size) {
+        rail->get_limit = bfo_smaller(rail->get_limit, bfo_params.frag_size);
+    }
+    rail->get_align = 0 != btl->btl_get_alignment ? btl->btl_get_alignment - 1 : 0;
     if (NULL == btl->btl_put || !bfo_params.use_put) {
         rail->flags &= ~(uint32_t) MCA_BTL_FLAGS_PUT;
     }
@@ -115,11 +120,6 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     }
     peer->weight[peer->n_rails] = 0 != btl->btl_bandwidth ? btl->btl_bandwidth : 1;
     ++peer->n_rails;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Limits over all configured rails: a first fragment must be sendable again on any of them. */
@@ -131,16 +131,16 @@ static void set_limits(bfo_peer_t *peer)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const mca_btl_base_module_t *btl = peer->rails[r].btl;
 
-        eager = smaller(eager, btl->btl_eager_limit);
-        rndv = smaller(rndv, 0 != btl->btl_rndv_eager_limit ? btl->btl_rndv_eager_limit : btl->btl_eager_limit);
-        rndv = smaller(rndv, peer->rails[r].frag_limit);
+        eager = bfo_smaller(eager, btl->btl_eager_limit);
+        rndv = bfo_smaller(rndv, 0 != btl->btl_rndv_eager_limit ? btl->btl_rndv_eager_limit : btl->btl_eager_limit);
+        rndv = bfo_smaller(rndv, peer->rails[r].frag_limit);
         if (NULL != btl->btl_register_mem && !opal_leave_pinned && btl->btl_min_rdma_pipeline_size > rdma) {
             rdma = btl->btl_min_rdma_pipeline_size;
         }
     }
     if (0 != bfo_params.eager_limit) {
-        eager = smaller(eager, bfo_params.eager_limit);
-        rndv = smaller(rndv, bfo_params.eager_limit);
+        eager = bfo_smaller(eager, bfo_params.eager_limit);
+        rndv = bfo_smaller(rndv, bfo_params.eager_limit);
     }
     peer->match_limit = eager > sizeof(bfo_match_hdr_t) ? eager - sizeof(bfo_match_hdr_t) : 0;
     peer->rndv_limit = rndv > head ? rndv - head : 0;

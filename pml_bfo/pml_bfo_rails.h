@@ -28,6 +28,11 @@ uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl)
 /* No new use of the rail. Returns false if it was down already. */
 bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 
+static inline size_t bfo_smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* For rails that want registrations: as bfo_regs_make() and bfo_regs_drop(). */
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,
                           bfo_regs_t **regs);

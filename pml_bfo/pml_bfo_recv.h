@@ -96,7 +96,7 @@ static inline void bfo_recv_get(bfo_recv_t *req)
 static inline void bfo_recv_get_by_look(bfo_recv_t *req)
 {
     bfo_recv_get(req);
-    bfo_look(&req->m, opal_uses_threads);
+    bfo_look(&req->m, bfo_threads);
 }
 static inline void bfo_recv_put(bfo_recv_t *req)
 {

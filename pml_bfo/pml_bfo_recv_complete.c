@@ -135,7 +135,7 @@ void bfo_recv_check(bfo_recv_t *req)
     }
     if (bfo_likely(BFO_RECV_ACTIVE == state)) {
         if (req->bytes >= req->length && !bfo_is_held(&req->m.events)
-            && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), opal_uses_threads)) {
+            && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), bfo_threads)) {
             BFO_RECV_ROW(look.se, ALL_PLACED);
             bfo_recv_complete(req, req->error);
         }
@@ -161,7 +161,7 @@ void bfo_recv_fail(bfo_recv_t *req, int error)
             break;
         }
         req->error = error;
-        if (bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DEAD, bfo_se_epoch(se)), opal_uses_threads)) {
+        if (bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DEAD, bfo_se_epoch(se)), bfo_threads)) {
             BFO_RECV_ROW(se, PEER_DECLARED);
             break;
         }

@@ -177,8 +177,8 @@ static void ack_send(bfo_recv_t *req, size_t offset, size_t size)
 
 /* ---- PUT: ask the sender to write ------------------------------------------------------------------ */
 
-/* A READ has its rail for itself and goes in one piece; PUTs are shared out over the rails. */
-static size_t transfer_size(size_t pipeline, size_t limit, size_t left)
+/* A READ has its rail for itself and goes in one piece, if it may; PUTs are shared out over the rails. */
+static size_t put_size(size_t pipeline, size_t limit, size_t left)
 {
     size_t size = 0 != bfo_params.frag_size ? bfo_params.frag_size : pipeline;
 
@@ -217,8 +217,8 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     frag->rail = r;
     frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
-    frag->length = transfer_size(peer->rails[r].btl->btl_rdma_pipeline_frag_size, peer->rails[r].btl->btl_put_limit,
-                                 left);
+    frag->length = put_size(peer->rails[r].btl->btl_rdma_pipeline_frag_size, peer->rails[r].btl->btl_put_limit,
+                             left);
     u.h = (bfo_put_hdr_t){.type = BFO_MSG_PUT, .epoch = frag->epoch, .src_id = req->src_id,
                           .frag_id = bfo_name_id(&frag->name), .dst_id = bfo_name_id(&req->name),
                           .rdma_offset = frag->offset, .dst_ptr = (uint64_t) (uintptr_t) (req->base + frag->offset),
@@ -327,7 +327,7 @@ static inline int read_try(bfo_work_t *work)
 
 static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
 {
-    const size_t length = transfer_size(0, peer->rails[req->rail].btl->btl_get_limit, req->end - req->next);
+    const size_t length = bfo_smaller(peer->rails[req->rail].get_limit, req->end - req->next);
     bfo_frag_t *frag = bfo_spare_take(BFO_SPARE_FRAG);
 
     if (bfo_unlikely(NULL == frag)) {
@@ -437,18 +437,16 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
 
 static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h)
 {
-    const mca_btl_base_module_t *btl;
-    size_t align;
+    const bfo_rail_t *rail;
 
     req->rail = bfo_rail_index(peer, in->btl);
-    btl = BFO_MAX_RAILS == req->rail ? NULL : peer->rails[req->rail].btl;
-    if (NULL != btl && NULL != peer->rails[req->rail].ext && 0 == (peer->send_mask >> req->rail & 1)) {
+    rail = BFO_MAX_RAILS == req->rail ? NULL : &peer->rails[req->rail];
+    if (NULL != rail && NULL != rail->ext && 0 == (peer->send_mask >> req->rail & 1)) {
         bfo_failover_rget_on_dead_rail(req);
         return;
     }
-    align = NULL == btl || 0 == btl->btl_get_alignment ? 1 : btl->btl_get_alignment;
-    if (NULL != btl && (peer->get_mask >> req->rail & 1) && req->flat && req->length <= req->capacity
-        && 0 == ((h->src_ptr | (uintptr_t) req->base | req->length) & (align - 1))
+    if (NULL != rail && (peer->get_mask >> req->rail & 1) && req->flat && req->length <= req->capacity
+        && 0 == ((h->src_ptr | (uintptr_t) req->base | req->length) & rail->get_align)
         && 0 != bfo_regs_make(peer, (uint8_t) (1u << req->rail), req->base, req->length,
                               MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs)) {
         req->rget = bfo_spare_take(BFO_SPARE_FRAG);
@@ -465,7 +463,7 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     }
     req->next = 0;
     req->end = req->length;
-    if (bfo_likely(req->length == transfer_size(0, btl->btl_get_limit, req->length))) {
+    if (bfo_likely(req->length <= rail->get_limit)) {
         read_all(req, peer);
     } else {
         bfo_recv_schedule(req);

@@ -61,7 +61,7 @@ static inline void bfo_send_get(bfo_send_t *req)
 static inline void bfo_send_get_by_look(bfo_send_t *req)
 {
     bfo_send_get(req);
-    bfo_look(&req->m, opal_uses_threads);
+    bfo_look(&req->m, bfo_threads);
 }
 static inline void bfo_send_put(bfo_send_t *req)
 {

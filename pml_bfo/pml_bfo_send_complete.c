@@ -143,7 +143,7 @@ void bfo_send_check(bfo_send_t *req)
         return;
     }
     if (may_end && !bfo_is_held(&req->m.events)
-        && bfo_se_claim(&req->m, look, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
+        && bfo_se_claim(&req->m, look, BFO_SE(BFO_SEND_DONE, 0), bfo_threads)) {
         BFO_SEND_ROW(look.se, ALL_DELIVERED);
         bfo_send_complete(req);
     }
@@ -158,7 +158,7 @@ void bfo_send_fail(bfo_send_t *req, int error)
             return;
         }
         req->error = error;
-        if (bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DEAD, bfo_se_epoch(se)), opal_uses_threads)) {
+        if (bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DEAD, bfo_se_epoch(se)), bfo_threads)) {
             BFO_SEND_ROW(se, PEER_DECLARED);
             return;
         }

@@ -170,7 +170,7 @@ static void send_answered(bfo_send_t *req, bfo_id_t dst_id)
     req->dst_id = dst_id;
     req->resp = true;
     if (BFO_SEND_RTS == bfo_se_state(se)) {
-        (void) bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_STREAM, bfo_se_epoch(se)), opal_uses_threads);
+        (void) bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_STREAM, bfo_se_epoch(se)), bfo_threads);
     }
 }
 

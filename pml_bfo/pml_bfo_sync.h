@@ -18,16 +18,22 @@
 #define bfo_likely(x) __builtin_expect(!!(x), 1)
 #define bfo_unlikely(x) __builtin_expect(!!(x), 0)
 #define BFO_COLD __attribute__((noinline, cold))
+/* At the declaration of a variable of ours: it is reached without a detour over the table of foreign symbols, which
+ * -fvisibility=hidden spares only the file that defines it. */
+#define BFO_OURS __attribute__((visibility("hidden")))
+
+/* A copy of opal_uses_threads, which is settled before pml_enable. */
+extern BFO_OURS bool bfo_threads; /* pml_bfo_local.c */
 
 #define BFO_LOCK(m)                        \
     do {                                   \
-        if (bfo_unlikely(opal_uses_threads)) { \
+        if (bfo_unlikely(bfo_threads)) { \
             opal_mutex_lock(m);            \
         }                                  \
     } while (0)
 #define BFO_UNLOCK(m)                      \
     do {                                   \
-        if (bfo_unlikely(opal_uses_threads)) { \
+        if (bfo_unlikely(bfo_threads)) { \
             opal_mutex_unlock(m);          \
         }                                  \
     } while (0)
@@ -41,13 +47,13 @@ void bfo_lock_wait(bfo_lock_t *lock) BFO_COLD; /* pml_bfo_local.c */
 
 static inline void bfo_lock(bfo_lock_t *lock)
 {
-    if (bfo_unlikely(opal_uses_threads) && bfo_unlikely(__atomic_exchange_n(&lock->held, true, __ATOMIC_ACQUIRE))) {
+    if (bfo_unlikely(bfo_threads) && bfo_unlikely(__atomic_exchange_n(&lock->held, true, __ATOMIC_ACQUIRE))) {
         bfo_lock_wait(lock);
     }
 }
 static inline void bfo_unlock(bfo_lock_t *lock)
 {
-    if (bfo_unlikely(opal_uses_threads)) {
+    if (bfo_unlikely(bfo_threads)) {
         __atomic_store_n(&lock->held, false, __ATOMIC_RELEASE);
     }
 }
@@ -55,23 +61,23 @@ static inline void bfo_unlock(bfo_lock_t *lock)
 /* Each returns the new value. */
 static inline int32_t bfo_add32(int32_t *p, int32_t by)
 {
-    return bfo_unlikely(opal_uses_threads) ? __atomic_add_fetch(p, by, __ATOMIC_SEQ_CST) : (*p += by);
+    return bfo_unlikely(bfo_threads) ? __atomic_add_fetch(p, by, __ATOMIC_SEQ_CST) : (*p += by);
 }
 static inline size_t bfo_add_size(size_t *p, size_t by)
 {
-    return bfo_unlikely(opal_uses_threads) ? __atomic_add_fetch(p, by, __ATOMIC_SEQ_CST) : (*p += by);
+    return bfo_unlikely(bfo_threads) ? __atomic_add_fetch(p, by, __ATOMIC_SEQ_CST) : (*p += by);
 }
 /* Returns the old value. */
 static inline uint32_t bfo_fetch_next(uint32_t *p)
 {
-    return bfo_unlikely(opal_uses_threads) ? __atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST) : (*p)++;
+    return bfo_unlikely(bfo_threads) ? __atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST) : (*p)++;
 }
 /* Sets bits; returns the old value. */
 static inline uint8_t bfo_set_bits(uint8_t *p, uint8_t bits)
 {
     uint8_t old;
 
-    if (bfo_unlikely(opal_uses_threads)) {
+    if (bfo_unlikely(bfo_threads)) {
         return __atomic_fetch_or(p, bits, __ATOMIC_SEQ_CST);
     }
     old = *p;
@@ -85,6 +91,6 @@ static inline uint32_t bfo_load(const uint32_t *p)
 /* With threads: has another one raised the event counter meanwhile? (DESIGN.txt section 7.3 rule 3) */
 static inline bool bfo_is_held(const int32_t *events)
 {
-    return bfo_unlikely(opal_uses_threads) && 0 != __atomic_load_n(events, __ATOMIC_SEQ_CST);
+    return bfo_unlikely(bfo_threads) && 0 != __atomic_load_n(events, __ATOMIC_SEQ_CST);
 }
 #endif /* PML_BFO_SYNC_H */

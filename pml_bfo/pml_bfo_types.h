@@ -48,6 +48,8 @@ typedef struct {
     int32_t fenced;     /* highest generation our side has fenced, -1: none. Lock: bfo.lock */
     uint32_t flags;     /* MCA_BTL_FLAGS_* that can be used with this peer */
     size_t frag_limit;  /* most bytes of one FRAG, header included */
+    size_t get_limit;   /* most bytes of one READ */
+    size_t get_align;   /* addresses and length of a READ are multiples of get_align + 1, a power of two */
     bool is_lossy;      /* the fence of lossy_gen was given up. Context: progress */
     uint16_t lossy_gen;
     char cause[64];     /* why it was lost, for the user */
