@@ -152,14 +152,14 @@ static void test_left_over(int rounds)
         MPI_Comm a;
 
         MPI(MPI_Comm_dup(MPI_COMM_WORLD, &a));
-        MPI(MPI_Send(&x, 1, MPI_INT, rank ^ 1, 1, a));
-        MPI(MPI_Send(&x, 1, MPI_INT, rank ^ 1, 2, a));
-        MPI(MPI_Recv(&y, 1, MPI_INT, rank ^ 1, 2, a, MPI_STATUS_IGNORE));
+        MPI(MPI_Send(&x, 1, MPI_INT, rank ^ 1, 11, a));
+        MPI(MPI_Send(&x, 1, MPI_INT, rank ^ 1, 12, a));
+        MPI(MPI_Recv(&y, 1, MPI_INT, rank ^ 1, 12, a, MPI_STATUS_IGNORE));
         MPI(MPI_Iprobe(rank ^ 1, MPI_ANY_TAG, a, &found, MPI_STATUS_IGNORE));
-        CHECK(i == y && found); /* that of tag 1 */
+        CHECK(i == y && found); /* that of tag 11 */
         MPI(MPI_Comm_free(&a));
         MPI(MPI_Comm_dup(MPI_COMM_WORLD, &a));
-        MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, a, &found, MPI_STATUS_IGNORE));
+        MPI(MPI_Iprobe(MPI_ANY_SOURCE, 11, a, &found, MPI_STATUS_IGNORE));
         CHECK(!found);
         exchange(a, (uint32_t) i, 3000);
         MPI(MPI_Comm_free(&a));
