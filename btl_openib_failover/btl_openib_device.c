@@ -33,6 +33,7 @@ static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_ba
     }
     own->mr = ibv_reg_mr(device->pd, base, size, access);
     if (NULL == own->mr) {
+        ofo_log(2, "%s: %zu bytes cannot be registered (access 0x%x): %s", device->name, size, access, strerror(errno));
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     own->handle.lkey = own->mr->lkey;
@@ -90,8 +91,9 @@ void ofo_device_say_locked_memory(const ofo_device_t *device)
 
 static mca_rcache_base_module_t *create_cache(ofo_device_t *device)
 {
+    static char name[] = "bfo"; /* one for all devices: what is idle gives way, whatever device it is of */
     mca_rcache_base_resources_t resources = {
-        .cache_name = device->name,
+        .cache_name = name,
         .reg_data = device,
         .sizeof_reg = sizeof(ofo_reg_t),
         .register_mem = cache_register,

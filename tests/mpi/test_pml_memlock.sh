@@ -21,4 +21,11 @@ memlock() {
 memlock 2 put
 memlock 1 put --mca pml_bfo_use_get 0
 memlock 1 get
+
+# Our BTL under ob1, which has its own ways around a refusal.
+for pinned in 0 1; do
+    PML_PREFIX=("$SOFTRAIL" run -n 2 --memlock --report "$REPORT" --)
+    run_program mpi_memlock 2 --mca pml ob1 --mca btl openib,self --mca mpi_leave_pinned $pinned
+    rails_moved "$REPORT" 0 1
+done
 exit 0

@@ -41,14 +41,15 @@ lossy() {
 # meet: both sides of a connection begin at once: what they send crosses on a slow network. The lower one holds, the other
 # yields; nothing fails. With blocking progress: four ranks that wait leave the cores to those that work.
 meet() {
-    local n crossed=0 found
+    local n crossed=0 found args=(--bind-to none -np 4 -H node1:2,node2:2 --mca pml ob1 --mca btl openib,self
+        --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 1 --mca btl_openib_blocking_progress 5
+        --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR")
     for n in 1 2; do
         node_run node$n "for r in 0 1; do tc qdisc replace dev eth\$r root netem limit 20000 delay 40ms || exit 1; done" || fail "no delay at node$n"
     done
     for n in 1 2 3; do
-        check "four ranks meet, both sides at once" timeout 60 "$MPIRUN" --bind-to none -np 4 -H node1:2,node2:2 --mca pml ob1 \
-            --mca btl openib,self --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 1 --mca btl_openib_blocking_progress 5 \
-            --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_MEET" >"$log" 2>&1 </dev/null
+        timeout 60 "$MPIRUN" "${args[@]}" "$VM_MEET" >"$log" 2>&1 </dev/null
+        check "four ranks meet, both sides at once" [ $? = 0 ]
         found=$(grep -c "requested -> ready on request, ours yields" "$log")
         crossed=$((crossed + found))
         [ "$bad" = 0 ] || { tail -n 25 "$log"; break; }
