@@ -9,7 +9,7 @@
 #   fuzz         libFuzzer over all that is read from others
 #   perf         instructions beside ob1           docs   documents, installation, tarball
 #   clang        builds with clang, warnings are errors
-#   combinations builds with failover off on either side  sanitizers  unit and softrail tests under ASan and UBSan
+#   combinations builds with failover off on either side, and what failover costs    sanitizers  unit and softrail tests under ASan and UBSan
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
 # With CI=true a skipped test is a failure. Ends with "N passed, N failed, N skipped".
 set -u
@@ -102,7 +102,8 @@ if wanted docs; then suite docs build tests/docs; fi
 if wanted clang; then build clang build/clang CC=clang --enable-werror; fi
 if wanted combinations; then
     build without-failover build/plain --disable-btl-openib-failover --disable-pml-failover --enable-werror &&
-        script combinations tests/mpi/combinations.sh "$top/build/plain"
+        script combinations tests/mpi/combinations.sh "$top/build/plain" &&
+        BYTES=8 script failover-cost tests/perf/failover_cost.sh "$top/build/plain"
 fi
 if wanted sanitizers && build sanitizers build/sanitizers --enable-sanitizers --enable-werror; then
     suite unit build/sanitizers tests/unit check 2

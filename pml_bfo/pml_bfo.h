@@ -39,8 +39,7 @@ typedef struct {
 
     opal_mutex_t unpack_lock[16]; /* of the convertor of receive request slot % 16 */
 
-    uint32_t n_failover_btls; /* modules with the extension: 0 spares the process check */
-    mca_btl_base_component_t *failover_component;
+    mca_btl_base_component_t *failover_component; /* of the modules with the extension; NULL: there are none */
     bool enabled;
     bfo_modex_t modex;
 } bfo_t;

@@ -35,7 +35,6 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
 #if PML_BFO
     if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl)) {
         bfo.failover_component = btl->btl_component;
-        ++bfo.n_failover_btls;
         bfo_failover_take_fence();
         bfo_btl_ext(btl)->failed_frag = sendi_failed;
         bfo_btl_ext(btl)->fence_done = fence_done;
@@ -112,6 +111,7 @@ uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail)
     return MCA_BTL_NO_ORDER; /* our BTL puts every WRITE and every short message on the same queue pair */
 }
 
+#if PML_BFO
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 {
     bfo_rail_info_t info;
@@ -167,6 +167,7 @@ void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
         BFO_UNLOCK(&bfo.lock);
     }
 }
+#endif
 
 /* `told`: the user knows already. */
 static void rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool told)
@@ -189,6 +190,7 @@ void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause)
     rail_lost(peer, rail, cause, false);
 }
 
+#if PML_BFO
 static uint8_t rail_by_name(const bfo_peer_t *peer, uint8_t name)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
@@ -320,7 +322,6 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
     return false;
 }
 
-#if PML_BFO
 static void held_fins_release(bfo_peer_t *peer)
 {
     bfo_link_t ready, *next;
@@ -379,8 +380,8 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
 static void rail_lost_with_port(bfo_peer_t *peer, uint8_t r, const char *cause)
 {
     rail_lost(peer, r, cause, true);
-    if (BFO_MAX_RAILS != r && NULL != peer->rails[r].ext && peer->rails[r].fenced < peer->rails[r].gen) {
-        fence(peer, r, peer->rails[r].gen);
+    if (PML_BFO && BFO_MAX_RAILS != r && NULL != peer->rails[r].ext && peer->rails[r].fenced < peer->rails[r].gen) {
+        bfo_failover_fence_down(peer, (uint8_t) (1u << r));
     }
 }
 
@@ -407,6 +408,7 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
     }
 }
 
+#if PML_BFO
 /* ---- messages without request ------------------------------------------------------------------------ */
 
 /* What can be sent again without knowing its request. A second MATCH is dropped by its number, a second FIN by the
@@ -443,7 +445,6 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
     bfo_failover_declare(peer, "a message could not be sent again");
 }
 
-#if PML_BFO
 /* A fragment of btl_sendi failed: the BTL hands back its bytes. */
 static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
                          const void *data, size_t length, int status)

@@ -30,6 +30,8 @@ uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail);
 
 /* Once, at start. */
 void bfo_failover_init(void);
+
+#if PML_BFO
 /* Names and generations of the peer's rails, and whether torn transfers can be restarted. Returns the mask of those
  * that are down already; those whose fence is not done count as being fenced. Locks: bfo.lock held. */
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer);
@@ -41,11 +43,16 @@ void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h);
 bool bfo_failover_rails_are_possible(const bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 /* Handles what a NOTIFY says of dead rails: each of ours that still lives is fenced. */
 void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
-/* May the FIN be taken now? False: it waits for the fence of the rail that carried its data. */
-bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin) BFO_COLD;
-
 /* Our side of the rail is being fenced from now on; fence_done() ends that. */
 void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
+#else
+/* Compiled out: no rail has a name, a generation or a fence. */
+static inline uint8_t bfo_failover_name_rails(bfo_peer_t *peer) { return 0; }
+static inline void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down) { }
+static inline void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { }
+#endif
+/* May the FIN be taken now? False: it waits for the fence of the rail that carried its data. */
+bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin) BFO_COLD;
 
 /* ---- pml_bfo_failover_peer.c ------------------------------------------------------------------------ */
 /* The peer cannot be reached any more: all its requests end with MPI_ERR_OTHER. */
@@ -54,13 +61,18 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
 void bfo_failover_settle_all(bfo_peer_t *peer) BFO_COLD;
 /* peer_dead of bfo_btl_ext.h. */
 void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *cause) BFO_COLD;
+#if PML_BFO
 /* From now on MPI_Finalize begins with a flush. Call when MPI_COMM_SELF exists. */
 int bfo_failover_flush_at_finalize(void);
 /* The same in front of MPI_Comm_disconnect, from now on until given back. */
 void bfo_failover_take_fence(void);
 void bfo_failover_give_fence(void);
+#else
+static inline int bfo_failover_flush_at_finalize(void) { return OMPI_SUCCESS; }
+static inline void bfo_failover_give_fence(void) { }
+#endif
 
-/* ---- pml_bfo_failover_actions.c -------------------------------------------------------------------- */
+/* ---- pml_bfo_failover_actions.c; pml_bfo_failover_out.c when failover is compiled out ---------------- */
 /* The request, in an ERR-class state, looks at its guards. */
 void bfo_failover_send_settle(bfo_send_t *req) BFO_COLD;
 void bfo_failover_recv_settle(bfo_recv_t *req) BFO_COLD;
@@ -80,7 +92,7 @@ void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h) BFO_COLD;
 struct bfo_in_t;
 void bfo_failover_on_restart(const struct bfo_in_t *in, size_t handle_size) BFO_COLD;
 
-/* ---- error completions; each takes over and gives back the event of the descriptor ------------------ */
+/* ---- error completions; each takes over and gives back the event of the descriptor. Compiled out: the peer is declared */
 
 /* MATCH, RNDV or RGET of a request. */
 void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status) BFO_COLD;

@@ -18,6 +18,7 @@
 
 #include "opal/util/output.h"
 
+#if PML_BFO
 static bfo_send_ops_t send_ops;
 static bfo_recv_ops_t recv_ops;
 
@@ -333,26 +334,12 @@ static void recv_act_take_notify(void *request, void *arg)
     bfo_failover_rails_down(req->lane->peer, h->dead_mask, h->rail_gen);
 }
 
-/* No WRITE can reach the buffer any more: what was asked for is not to be found by a late FIN. */
-static void forget_puts(const bfo_recv_t *req)
-{
-    for (uint32_t i = 0; i < bfo_load(&bfo.frags.size); ++i) {
-        bfo_frag_t *frag = bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name);
-
-        if (BFO_FRAG_PUT == frag->kind && frag->recv == req) {
-            bfo_name_retire(&frag->name);
-            frag->kind = BFO_FRAG_NONE;
-            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
-        }
-    }
-}
-
 /* Nothing of the old attempt can reach the buffer any more: forget all of it. */
 static void recv_act_grant_restart(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
-    forget_puts(req);
+    bfo_recv_forget_puts(req);
     bfo_recv_drop_extras(req);
     req->open = 0;
     req->bytes = req->next = req->end = 0;
@@ -381,6 +368,7 @@ static void recv_act_post_nack_failed(void *request, void *arg)
     bfo_recv_t *req = request;
 
     recv_answer(req, BFO_MSG_NACK, (uint16_t) (bfo_se_epoch(req->m.se) + 1), true, NULL);
+    bfo_recv_forget_puts(req);
     bfo_recv_complete(req, MPI_ERR_OTHER);
 }
 
@@ -396,7 +384,7 @@ static void recv_act_complete(void *request, void *arg)
 
 static void recv_act_complete_dead(void *request, void *arg)
 {
-    forget_puts(request);
+    bfo_recv_forget_puts(request);
     bfo_recv_complete(request, MPI_ERR_OTHER);
 }
 
@@ -517,3 +505,4 @@ void bfo_failover_rget_on_dead_rail(bfo_recv_t *req)
 {
     bfo_failover_recv_raise(req, BFO_REV_RAIL_DOWN, NULL);
 }
+#endif /* PML_BFO */

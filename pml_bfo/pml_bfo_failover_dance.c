@@ -15,6 +15,7 @@
 #include "pml_bfo_send.h"
 #include "pml_bfo_local.h"
 
+#if PML_BFO
 /* ---- messages of the dance arrive ------------------------------------------------------------------ */
 
 static void to_sender(const bfo_dance_hdr_t *h)
@@ -143,3 +144,4 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
     }
     bfo_recv_put(req);
 }
+#endif /* PML_BFO */

@@ -2,11 +2,48 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The engine of the request machines: looks a row up, claims the state word, runs the action, releases the event of a
- * completion, tests the guards. It posts nothing and owns no request. DESIGN.txt section 7.3 tells why the order is so. */
+ * completion, tests the guards. It posts nothing and owns no request. DESIGN.txt section 7.3 tells why the order is so.
+ * Without failover only the names are left. */
+#include "bfo_config.h"
+
 #include "pml_bfo_failover_fsm.h"
 
 #include <stddef.h>
 
+/* ---- names ------------------------------------------------------------------------------------------- */
+#define STATE(name, text, is_err) text,
+static const char *const send_state_names[] = {
+#include "pml_bfo_failover_send.def"
+};
+
+#define EVENT(name, kind, text) text,
+static const char *const send_event_names[] = {
+    "nothing",
+#include "pml_bfo_failover_send.def"
+};
+
+#define ACTION(name) #name,
+static const char *const send_action_names[] = {
+#include "pml_bfo_failover_send.def"
+};
+
+#define STATE(name, text, is_err) text,
+static const char *const recv_state_names[] = {
+#include "pml_bfo_failover_recv.def"
+};
+
+#define EVENT(name, kind, text) text,
+static const char *const recv_event_names[] = {
+    "nothing",
+#include "pml_bfo_failover_recv.def"
+};
+
+#define ACTION(name) #name,
+static const char *const recv_action_names[] = {
+#include "pml_bfo_failover_recv.def"
+};
+
+#if PML_BFO
 /* A pair (state, event) with two rows is an error, whatever the flags of the build. */
 #pragma GCC diagnostic error "-Woverride-init"
 
@@ -16,7 +53,7 @@ typedef struct {
     uint8_t step, next, action;
 } row_t;
 
-/* ---- sender: table, kinds, names ------------------------------------------------------------------- */
+/* ---- sender: table, kinds -------------------------------------------------------------------------- */
 #define ROW(id, state, event, next_, act) \
     [BFO_SEND_##state][BFO_SEV_##event] = {STEP_KEEP, BFO_SEND_##next_, BFO_SACT_##act},
 #define ROW_ZERO(id, state, event, next_, act) \
@@ -38,23 +75,7 @@ static const uint8_t send_kinds[BFO_SEND_EVENTS] = {
 #include "pml_bfo_failover_send.def"
 };
 
-#define STATE(name, text, is_err) text,
-static const char *const send_state_names[] = {
-#include "pml_bfo_failover_send.def"
-};
-
-#define EVENT(name, kind, text) text,
-static const char *const send_event_names[] = {
-    "nothing",
-#include "pml_bfo_failover_send.def"
-};
-
-#define ACTION(name) #name,
-static const char *const send_action_names[] = {
-#include "pml_bfo_failover_send.def"
-};
-
-/* ---- receiver: table, kinds, names ----------------------------------------------------------------- */
+/* ---- receiver: table, kinds ------------------------------------------------------------------------ */
 #define ROW(id, state, event, next_, act) \
     [BFO_RECV_##state][BFO_REV_##event] = {STEP_KEEP, BFO_RECV_##next_, BFO_RACT_##act},
 #define ROW_ZERO(id, state, event, next_, act) \
@@ -73,22 +94,6 @@ static const char recv_ids[BFO_RECV_STATES][BFO_RECV_EVENTS][6] = {
 #define EVENT(name, kind, text) BFO_KIND_##kind,
 static const uint8_t recv_kinds[BFO_RECV_EVENTS] = {
     BFO_KIND_CALL,
-#include "pml_bfo_failover_recv.def"
-};
-
-#define STATE(name, text, is_err) text,
-static const char *const recv_state_names[] = {
-#include "pml_bfo_failover_recv.def"
-};
-
-#define EVENT(name, kind, text) text,
-static const char *const recv_event_names[] = {
-    "nothing",
-#include "pml_bfo_failover_recv.def"
-};
-
-#define ACTION(name) #name,
-static const char *const recv_action_names[] = {
 #include "pml_bfo_failover_recv.def"
 };
 
@@ -330,7 +335,8 @@ unsigned bfo_recv_guard(uint32_t se, int32_t events, const bfo_recv_facts_t *fac
     return BFO_REV_NOTHING;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------- */
+#endif /* PML_BFO */
+
 static const char *name(const char *const *names, unsigned count, unsigned index)
 {
     return index < count ? names[index] : "?";

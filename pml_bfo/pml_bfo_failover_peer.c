@@ -6,7 +6,6 @@
  */
 #include "pml_bfo.h"
 
-#include "bfo_help.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
@@ -24,6 +23,7 @@
 
 /* ---- every request of a peer ------------------------------------------------------------------------ */
 
+#if PML_BFO
 void bfo_failover_settle_all(bfo_peer_t *peer)
 {
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
@@ -44,6 +44,7 @@ void bfo_failover_settle_all(bfo_peer_t *peer)
         }
     }
 }
+#endif
 
 static void fail_all(const bfo_peer_t *peer)
 {
@@ -69,6 +70,28 @@ static void fail_all(const bfo_peer_t *peer)
 
 /* ---- declaration ------------------------------------------------------------------------------------ */
 
+/* Nothing that still comes from it is matched: its place was taken by the error of the receive it was meant for. */
+static void lanes_end(const bfo_peer_t *peer)
+{
+    BFO_LOCK(&bfo.lock);
+    for (size_t i = 0; i < sizeof(bfo.comms) / sizeof(bfo.comms[0]); ++i) {
+        for (unsigned j = 0; NULL != bfo.comms[i] && j < 256; ++j) {
+            bfo_comm_t *bc = bfo.comms[i][j];
+
+            for (uint32_t rank = 0; NULL != bc && rank < bc->size; ++rank) {
+                bfo_lane_t *lane = bc->lanes[rank];
+
+                if (NULL != lane && peer == lane->peer) {
+                    bfo_lock(&bc->lock);
+                    lane->match.n_open |= BFO_LANE_ENDED;
+                    bfo_unlock(&bc->lock);
+                }
+            }
+        }
+    }
+    BFO_UNLOCK(&bfo.lock);
+}
+
 static void rails_end(bfo_peer_t *peer)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
@@ -92,6 +115,7 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
     }
     bfo_stat_add(BFO_STAT_PEERS_LOST, 1);
     bfo_tell_peer_lost(peer, cause);
+    lanes_end(peer);
     rails_end(peer);
     fail_all(peer);
 }
@@ -105,36 +129,38 @@ void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const
         bfo_failover_declare(peer, cause);
     }
 }
-#endif
 
 /* ---- the flush before MPI_Finalize ------------------------------------------------------------------ */
 
-/* Longer than any retry time of a queue pair: what is not out by then never will be. */
-#define FLUSH_SECONDS 120
+/* Longer than any retry time of a queue pair: whoever waits so long is told why. */
+#ifndef BFO_FLUSH_SECONDS
+#define BFO_FLUSH_SECONDS 120
+#endif
 
-/* Has a request of ours something under way, or to be put right first? One that merely waits for its receiver has not. */
-static bool requests_are_quiet(void)
+/* Whose request of ours has something under way, or to be put right first? One that merely waits for its receiver has not. */
+static const bfo_peer_t *peer_of_open_request(void)
 {
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         const bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
         const unsigned state = bfo_se_state(bfo_se_load(&req->m));
 
         if (bfo_send_state_is_open(state) && (0 != bfo_events_load(&req->m) || bfo_send_state_is_err(state))) {
-            return false;
+            return req->lane->peer;
         }
     }
     for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
         const bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
         const unsigned state = bfo_se_state(bfo_se_load(&req->m));
 
-        if (bfo_recv_state_is_open(state) && (0 != bfo_events_load(&req->m) || bfo_recv_state_is_err(state))) {
-            return false;
+        if (bfo_recv_state_is_open(state) && NULL != req->lane
+            && (0 != bfo_events_load(&req->m) || bfo_recv_state_is_err(state))) {
+            return req->lane->peer;
         }
     }
-    return true;
+    return NULL;
 }
 
-static bool rails_are_quiet(void)
+static const bfo_peer_t *peer_of_busy_rail(void)
 {
     ompi_proc_t *proc;
 
@@ -145,11 +171,11 @@ static bool rails_are_quiet(void)
             const bfo_rail_t *rail = &peer->rails[r];
 
             if (NULL != rail->ext && !rail->ext->flush(rail->btl, &proc->super)) {
-                return false;
+                return peer;
             }
         }
     }
-    return true;
+    return NULL;
 }
 
 static time_t now(void)
@@ -160,14 +186,17 @@ static time_t now(void)
     return t.tv_sec;
 }
 
+/* A process that is alive may take its time until it calls MPI; one that is not is declared, and then nothing of it is
+ * waited for. So there is no end to this but the end of the work. */
 static void flush_all(void)
 {
-    const time_t end = now() + FLUSH_SECONDS;
+    const time_t late = now() + BFO_FLUSH_SECONDS;
+    bool said = false;
 
-    while (0 != bfo.n_pending || !requests_are_quiet() || !rails_are_quiet()) {
-        if (now() > end) {
-            bfo_help_say("help-pml-bfo.txt", "not-flushed", OPAL_PROC_MY_HOSTNAME, FLUSH_SECONDS);
-            break;
+    while (0 != bfo.n_pending || NULL != peer_of_open_request() || NULL != peer_of_busy_rail()) {
+        if (!said && now() >= late) {
+            said = true;
+            bfo_tell_flush_waits(peer_of_open_request() ?: peer_of_busy_rail(), BFO_FLUSH_SECONDS);
         }
         opal_progress();
         usleep(50);
@@ -245,3 +274,4 @@ int bfo_failover_flush_at_finalize(void)
     }
     return rc;
 }
+#endif /* PML_BFO */

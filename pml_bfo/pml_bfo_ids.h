@@ -8,6 +8,7 @@
 #define PML_BFO_IDS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,22 @@ static inline void bfo_name_retire(bfo_name_t *name)
     uint32_t gen = name->gen + 1;
 
     __atomic_store_n(&name->gen, 0 == gen ? 1 : gen, __ATOMIC_SEQ_CST);
+}
+
+/* The same for an object that several threads may find at once by `id`: true for the first of them. */
+static inline bool bfo_name_claim(bfo_name_t *name, bfo_id_t id, bool threads)
+{
+    uint32_t gen = (uint32_t) (id >> 32);
+    const uint32_t next = UINT32_MAX == gen ? 1 : gen + 1;
+
+    if (threads) {
+        return __atomic_compare_exchange_n(&name->gen, &gen, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
+    if (gen != name->gen) {
+        return false;
+    }
+    name->gen = next;
+    return true;
 }
 
 static inline bfo_name_t *bfo_ids_at(bfo_ids_t *t, uint32_t slot)

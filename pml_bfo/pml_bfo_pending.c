@@ -260,11 +260,13 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
     return bfo_likely(OMPI_ERR_OUT_OF_RESOURCE != rc) ? rc : ctl_queue(peer, path, header, length, done, context, false);
 }
 
+#if PML_BFO
 int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length)
 {
     return bfo_resend_may_go(peer) ? bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL)
                                    : ctl_queue(peer, BFO_ANY_PATH, header, length, NULL, NULL, true);
 }
+#endif
 
 int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {

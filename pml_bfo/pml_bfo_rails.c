@@ -282,6 +282,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
     if (NULL == lane) {
         kept = bfo_seqmap_find(&peer->kept, bc->comm->c_contextid);
         bfo_lane_match_init(&made->match, NULL == kept ? 0 : kept->next_recv);
+        made->match.n_open = peer->declared ? BFO_LANE_ENDED : 0;
         made->next_send = NULL == kept ? 0 : kept->next_send;
         lane = made;
         made = NULL;

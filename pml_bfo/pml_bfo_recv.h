@@ -65,6 +65,8 @@ void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t s
 void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h) BFO_COLD;
 /* Throws away parts that came ahead of their turn. */
 void bfo_recv_forget_ahead(bfo_recv_t *req);
+/* Nothing of this attempt can come any more: the PUTs it has asked for go back, and whatever still names them is stale. */
+void bfo_recv_forget_puts(bfo_recv_t *req) BFO_COLD;
 /* Starts PUTs or READs as the pipeline allows. The caller holds an event. */
 void bfo_recv_schedule(bfo_recv_t *req);
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h);

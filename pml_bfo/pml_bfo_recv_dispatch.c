@@ -118,20 +118,23 @@ void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
     }
 }
 
-/* Under the communicator's lock, which it gives back. */
+/* Under the communicator's lock, which it gives back. Of a declared peer nothing is kept. */
 static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, uint32_t seq)
 {
     bfo_got_frag_t *g = NULL;
+    const bool is_ended = 0 != (lane->match.n_open & BFO_LANE_ENDED);
     bool is_held = bfo_lane_is_held(&lane->match, seq);
 
-    if (!is_held) {
+    if (!is_held && !is_ended) {
         g = bfo_got_keep(in, lane->peer);
         if (NULL != g) {
             bfo_lane_hold(&lane->match, &g->got);
         }
     }
     bfo_unlock(&bc->lock);
-    if (is_held) {
+    if (is_ended) {
+        bfo_stat_drop(BFO_STAT_STALE);
+    } else if (is_held) {
         bfo_stat_drop(BFO_STAT_DUPLICATE);
     } else if (NULL == g) {
         no_memory(lane->peer);
@@ -215,6 +218,11 @@ static BFO_COLD void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
         return;
     }
     kept = NULL == from ? NULL : bfo_seqmap_find(&from->kept, h->ctx);
+    if (NULL != from && from->declared) {
+        BFO_UNLOCK(&bfo.lock);
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
     if (NULL != kept && (int32_t) (h->seq - kept->next_recv) < 0) {
         BFO_UNLOCK(&bfo.lock);
         bfo_stat_drop(BFO_STAT_DUPLICATE);
@@ -265,7 +273,7 @@ static inline bfo_peer_t *source_of(mca_btl_base_module_t *btl, const mca_btl_ba
     bfo_peer_t *peer;
     ompi_proc_t *proc;
 
-    if (btl->btl_component != bfo.failover_component) {
+    if (!PML_BFO || btl->btl_component != bfo.failover_component) {
         return NULL;
     }
     proc = (ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des);
@@ -292,16 +300,14 @@ static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
 {
     const bfo_in_t in = in_from(btl, des);
     const bfo_match_hdr_t *h = des->des_segments[0].seg_addr.pval;
-    bfo_peer_t *from = NULL;
+    bfo_peer_t *from;
     bfo_comm_t *bc;
 
     if (bfo_unlikely(!bfo_hdr_match_is_valid(h, des->des_segments[0].seg_len))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }
-    if (bfo_unlikely(0 != bfo.n_failover_btls)) {
-        from = source_of(btl, des);
-    }
+    from = source_of(btl, des);
     bc = bfo_comm_find(h->ctx);
     if (bfo_unlikely(NULL == bc)) {
         orphan_arrived(&in, from);
@@ -318,13 +324,10 @@ static inline size_t handle_size_of(const mca_btl_base_module_t *btl)
 static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des,
                                       const bfo_in_t *in, const bfo_match_hdr_t *h)
 {
-    bfo_peer_t *from = NULL;
+    bfo_peer_t *from = source_of(btl, des);
     bfo_comm_t *bc;
 
-    if (bfo_unlikely(0 != bfo.n_failover_btls)) {
-        from = source_of(btl, des);
-    }
-    if (bfo_unlikely(h->flags & BFO_FLAG_RESTART)) {
+    if (PML_BFO && bfo_unlikely(h->flags & BFO_FLAG_RESTART)) {
         bfo_failover_on_restart(in, handle_size_of(btl));
         return;
     }
@@ -395,7 +398,7 @@ static void on_fin(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_b
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }
-    if (bfo_likely(0 == (h->fflags & BFO_FIN_RESENT)) || bfo_failover_fin_is_visible(source_of(btl, des), h)) {
+    if (!PML_BFO || bfo_likely(0 == (h->fflags & BFO_FIN_RESENT)) || bfo_failover_fin_is_visible(source_of(btl, des), h)) {
         bfo_dispatch_fin(h);
     }
 }
@@ -419,7 +422,9 @@ static void on_other(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
         bfo_send_on_put(btl, &h->put);
         break;
     default:
-        bfo_failover_on_dance(source_of(btl, des), &h->dance);
+        if (PML_BFO) {
+            bfo_failover_on_dance(source_of(btl, des), &h->dance);
+        }
         break;
     }
 }

@@ -248,10 +248,10 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 
     bfo_recv_get(req);
     se = bfo_se_load(&req->m);
-    if (bfo_name_id(&frag->name) != fin->frag_id || !bfo_recv_takes_data(se, frag->epoch) || req->match_seq != fin->match.seq || fin->size != frag->length) {
+    if (!bfo_recv_takes_data(se, frag->epoch) || req->match_seq != fin->match.seq || fin->size != frag->length
+        || !bfo_name_claim(&frag->name, fin->frag_id, opal_uses_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
-        bfo_name_retire(&frag->name);
         frag->kind = BFO_FRAG_NONE;
         BFO_RECV_ROW(se, FIN);
         (void) bfo_add32(&req->open, -1);
@@ -260,6 +260,19 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         bfo_recv_schedule(req);
     }
     bfo_recv_put(req);
+}
+
+void bfo_recv_forget_puts(bfo_recv_t *req)
+{
+    for (uint32_t i = 0; NULL != req->regs && NULL == req->rget && i < bfo_load(&bfo.frags.size); ++i) {
+        bfo_frag_t *frag = bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name);
+
+        if (BFO_FRAG_PUT == frag->kind && frag->recv == req) {
+            bfo_name_retire(&frag->name);
+            frag->kind = BFO_FRAG_NONE;
+            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        }
+    }
 }
 
 /* ---- RGET: read ------------------------------------------------------------------------------------ */
@@ -441,7 +454,7 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
 
     req->rail = bfo_rail_index(peer, in->btl);
     rail = BFO_MAX_RAILS == req->rail ? NULL : &peer->rails[req->rail];
-    if (NULL != rail && NULL != rail->ext && 0 == (peer->send_mask >> req->rail & 1)) {
+    if (PML_BFO && NULL != rail && NULL != rail->ext && 0 == (peer->send_mask >> req->rail & 1)) {
         bfo_failover_rget_on_dead_rail(req);
         return;
     }
@@ -470,6 +483,7 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     }
 }
 
+#if PML_BFO
 void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h)
 {
     if (BFO_MSG_RNDV == h->common.type) {
@@ -478,6 +492,7 @@ void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *
         begin_rget(req, req->lane->peer, in, &h->rget);
     }
 }
+#endif
 
 static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_hdr_t *h)
 {

@@ -200,12 +200,11 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
     const uint32_t seq = fin->match.seq;
 
     bfo_send_get(req);
-    if (bfo_name_id(&frag->name) != fin->frag_id || req->rget != frag || req->match_seq != seq
-        || fin->size > bfo_send_length(req)) {
+    if (req->rget != frag || req->match_seq != seq || fin->size > bfo_send_length(req)
+        || !bfo_name_claim(&frag->name, fin->frag_id, opal_uses_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         BFO_SEND_ROW(req->m.se, FIN);
-        bfo_name_retire(&frag->name);
         req->resp = true;
         (void) bfo_add_size(&req->bytes, fin->size);
     }
@@ -325,7 +324,7 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
     if (NULL == req->regs || BFO_MAX_RAILS == rail || 0 == (req->regs->mask >> rail & 1) || 0 == put->dst_id
         || put->rdma_offset + put->dst_size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
-    } else if (0 == (req->lane->peer->send_mask >> rail & 1)) {
+    } else if (PML_BFO && 0 == (req->lane->peer->send_mask >> rail & 1)) {
         bfo_failover_put_on_dead_rail(req, put->dst_id);
     } else {
         BFO_SEND_ROW(req->m.se, PUT);

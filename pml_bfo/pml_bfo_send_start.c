@@ -95,7 +95,7 @@ static BFO_COLD void restart_header(const bfo_send_t *req, uint16_t epoch, bfo_h
 
 static inline size_t first_header_size(const bfo_send_t *req, const bfo_peer_t *peer)
 {
-    const uint8_t flags = bfo_likely(0 == bfo_se_epoch(req->m.se)) ? 0 : BFO_FLAG_RESTART;
+    const uint8_t flags = !PML_BFO || bfo_likely(0 == bfo_se_epoch(req->m.se)) ? 0 : BFO_FLAG_RESTART;
 
     if (BFO_MSG_MATCH == req->rts_type) {
         return sizeof(bfo_match_hdr_t);
@@ -111,7 +111,7 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
 {
     const mca_pml_base_request_t *base = &req->req_send.req_base;
     const bfo_peer_t *peer = req->lane->peer;
-    const uint16_t epoch = bfo_se_epoch(req->m.se);
+    const uint16_t epoch = PML_BFO ? bfo_se_epoch(req->m.se) : 0;
     uint8_t flags = 0;
 
     if (BFO_MSG_MATCH != req->rts_type) {
@@ -248,6 +248,7 @@ static inline __attribute__((always_inline)) int post_first(bfo_send_t *req)
     return rc;
 }
 
+#if PML_BFO
 int bfo_send_post_first_again(bfo_send_t *req)
 {
     if (bfo_resend_may_go(req->lane->peer)) {
@@ -259,6 +260,7 @@ int bfo_send_post_first_again(bfo_send_t *req)
     }
     return OMPI_SUCCESS;
 }
+#endif
 
 int bfo_send_post_first(bfo_send_t *req)
 {
@@ -305,6 +307,7 @@ static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, b
     }
 }
 
+#if PML_BFO
 int bfo_send_begin_again(bfo_send_t *req)
 {
     bfo_peer_t *peer = req->lane->peer;
@@ -317,6 +320,7 @@ int bfo_send_begin_again(bfo_send_t *req)
     }
     return bfo_send_post_first(req);
 }
+#endif
 
 void bfo_send_prepare(bfo_send_t *req)
 {

@@ -199,6 +199,17 @@ void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
                       host_of(peer), cause);
 }
 
+void bfo_tell_flush_waits(const bfo_peer_t *peer, int seconds)
+{
+    char whom[128] = "not known";
+
+    if (NULL != peer) {
+        snprintf(whom, sizeof(whom), "rank %u on %s", rank_of(peer), host_of(peer));
+    }
+    bfo_help_say("help-pml-bfo.txt", "flush-waits", OPAL_PROC_MY_HOSTNAME, my_rank(), whom, seconds);
+}
+
+#if PML_BFO
 /* ---- steps and messages -------------------------------------------------------------------------------- */
 
 void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event)
@@ -232,6 +243,8 @@ void bfo_tell_resent(const bfo_peer_t *peer, const char *what)
         opal_output(0, "bfo: %u->%u %s sent again", my_rank(), rank_of(peer), what);
     }
 }
+
+#endif
 
 void bfo_stat_drop(bfo_stat_t why)
 {

@@ -24,6 +24,8 @@ void bfo_tell_rails(bfo_peer_t *peer) BFO_COLD;
 /* A port is lost to all peers, known and future. */
 void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause) BFO_COLD;
 void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause) BFO_COLD;
+/* The end of this process waits for a peer (NULL: not known which). */
+void bfo_tell_flush_waits(const bfo_peer_t *peer, int seconds) BFO_COLD;
 /* A step of a request's machine (level 2). */
 void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event) BFO_COLD;
 void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event) BFO_COLD;

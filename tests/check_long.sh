@@ -33,6 +33,7 @@ part() {
 part faults 60 check-faults
 part soak 3 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"
 part mutants 45 check-mutants
+part recovery-mutants 12 check-recovery-mutants
 part rows 4 check-rows
 part model 20 check-model
 part model-full 20 check-model-full

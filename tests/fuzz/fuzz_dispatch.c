@@ -568,6 +568,9 @@ static void finish(void)
         }
     }
     reap();
+    if (0 != world_open_puts()) {
+        die("a PUT of a lost peer is still open", NULL);
+    }
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

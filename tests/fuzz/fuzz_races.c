@@ -3,14 +3,18 @@
  *
  * Orders of events that threads can bring about, forced one after the other in the world of fuzz_world.h: a rail that
  * refuses before its error is told, an answer to a first fragment that waits to be sent again, work that is listed
- * twice, a last event that goes while another is held, a number that another thread has gone past. Run at the start of fuzz_dispatch. DESIGN.txt sections 7.3, 14.4.
+ * twice, a last event that goes while another is held, a number that another thread has gone past; and what comes late, of a
+ * peer or an attempt that was given up. Run at the start of fuzz_dispatch. DESIGN.txt sections 7.3, 11, 14.4.
  */
 #include "fuzz_world.h"
 
 #include "pml_bfo_local.h"
 
+#include "opal/mca/pmix/pmix.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static char room[80 * 40];
 
@@ -255,8 +259,176 @@ static void refused_number_is_given_back(void)
     world_end();
 }
 
+/* ---- what is lost ------------------------------------------------------------------------------------- */
+
+static bfo_recv_t *receive_by_put(int tag)
+{
+    bfo_rndv_hdr_t rndv = {.msg_length = 3000, .src_id = 0x800000001u};
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS == bfo_irecv(room, 3000, &ompi_mpi_byte.dt, 1, tag, world_comm[0], &request), "no receive");
+    bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, BFO_FLAG_PIN | BFO_FLAG_CONTIG, 0, 1, tag, 0);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+    return (bfo_recv_t *) request;
+}
+
+static void give_back_lost(void *req, const char *text)
+{
+    ompi_request_t *request = req;
+
+    must(is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, text);
+    request->req_free(&request);
+}
+
+/* A receive that ends with an error has asked for data that nobody will write: a late FIN must not find what it asked for. */
+static void puts_of_a_lost_receive_come_back(void)
+{
+    bfo_dance_hdr_t notify = {.match = {.type = BFO_MSG_NOTIFY, .flags = BFO_FLAG_FAILED}, .src_id = 0x800000001u,
+                              .epoch = 1, .jobid = 77, .vpid = 1};
+    bfo_recv_t *recv;
+
+    world_begin();
+    recv = receive_by_put(6);
+    must(0 != world_open_puts(), "nothing was asked for by PUT");
+    world_drain();
+    give_back_lost(recv, "a receive of a lost peer does not end with an error");
+    must(0 == world_open_puts(), "a PUT of a lost peer is still open");
+    world_end();
+
+    world_begin();
+    recv = receive_by_put(6);
+    all_succeed();
+    must(0 != world_open_puts(), "nothing was asked for by PUT");
+    notify.dst_id = bfo_name_id(&recv->name);
+    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_NOTIFY), &notify, sizeof(notify), sizeof(notify));
+    give_back_lost(recv, "a receive whose sender gave the message up does not end with an error");
+    must(0 == world_open_puts(), "a PUT of a message that was given up is still open");
+    world_drain();
+    world_end();
+}
+
+static ompi_request_t *receive_from(int source, ompi_communicator_t *comm)
+{
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS == bfo_irecv(room, 16, &ompi_mpi_byte.dt, source, 7, comm, &request), "no receive");
+    return request;
+}
+
+static void message_late(uint16_t ctx, uint32_t seq)
+{
+    struct {
+        bfo_match_hdr_t h;
+        char data[16];
+    } match = {.data = {1}};
+
+    bfo_hdr_pack_match(&match.h, BFO_MSG_MATCH, 0, ctx, 1, 7, seq);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_MATCH), &match, sizeof(match), sizeof(match));
+}
+
+/* The receive it was meant for has ended with an error: the message must not be taken for the next one. */
+static void late_message_of_a_lost_peer_is_dropped(void)
+{
+    ompi_request_t *first, *any, *other;
+    uint64_t dropped;
+
+    world_begin();
+    (void) bfo_peer_connect(bfo_peer_get(world_proc[1]));
+    first = receive_from(1, world_comm[0]);
+    message_late(0, 0);
+    give_back(first, "a message is not received");
+    first = receive_from(1, world_comm[0]);
+    world_rail_fails(&world_btl[0]);
+    world_rail_fails(&world_btl[1]);
+    give_back_lost(first, "a receive from a lost peer does not end with an error");
+    any = receive_from(MPI_ANY_SOURCE, world_comm[0]);
+    world_comm_add();
+    other = receive_from(MPI_ANY_SOURCE, world_comm[1]);
+    dropped = bfo_local_stat(BFO_STAT_STALE);
+    message_late(0, 1);                                    /* to the receive that has ended */
+    message_late(0, 2);                                    /* ahead of its turn */
+    message_late((uint16_t) world_comm[1]->c_contextid, 0); /* where the peer was never heard of */
+    must(!is_complete(any) && !is_complete(other), "a late message of a lost peer was received");
+    must(dropped + 3 == bfo_local_stat(BFO_STAT_STALE), "late messages of a lost peer were kept");
+    any->req_cancel(any, 1);
+    other->req_cancel(other, 1);
+    give_back(any, "a receive cannot be cancelled");
+    give_back(other, "a receive cannot be cancelled");
+    world_drain();
+    world_end();
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------ */
+
+static int runtime_fences;
+
+static int runtime_fence(opal_list_t *procs, int collect)
+{
+    ++runtime_fences;
+    return OPAL_SUCCESS;
+}
+
+static int runtime_fence_nb(opal_list_t *procs, int collect, opal_pmix_op_cbfunc_t done, void *data)
+{
+    ++runtime_fences;
+    done(OPAL_SUCCESS, data);
+    return OPAL_SUCCESS;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+static double takes_it_at;
+static const bfo_send_t *taken;
+
+/* The peer takes what it was sent after a time longer than the one after which we say that we wait. */
+static void peer_that_takes_its_time(void)
+{
+    if (seconds() > takes_it_at) {
+        world_on_progress = NULL;
+        acknowledge(taken);
+        for (unsigned turn = 0; turn < 100 && world_posted() > 0; ++turn) {
+            world_complete(0, OPAL_SUCCESS);
+        }
+    }
+}
+
+static void flush_waits_for_a_slow_peer(void)
+{
+    bfo_send_t *send;
+
+    opal_pmix.fence = runtime_fence;
+    opal_pmix.fence_nb = runtime_fence_nb;
+    runtime_fences = 0;
+    world_begin();
+    send = send_strided(4);
+    must(1 == world_posted(), "a send was not posted");
+    taken = send;
+    takes_it_at = seconds() + BFO_FLUSH_SECONDS + 1.2;
+    world_on_progress = peer_that_takes_its_time;
+    must(OPAL_SUCCESS == opal_pmix.fence(NULL, 0), "the fence fails");
+    must(NULL == world_on_progress && 0 == world_posted(), "the fence was entered with a message under way");
+    must(1 == runtime_fences, "the runtime's fence was not entered once");
+    world_on_progress = NULL;
+    all_succeed();
+    give_back(send, "a send that was flushed does not end well");
+    world_drain();
+    world_end();
+    must(runtime_fence == opal_pmix.fence, "the runtime's fence was not given back");
+    opal_pmix.fence = NULL;
+    opal_pmix.fence_nb = NULL;
+}
+
 void fuzz_races(void)
 {
+    puts_of_a_lost_receive_come_back();
+    late_message_of_a_lost_peer_is_dropped();
+    flush_waits_for_a_slow_peer();
     refused_number_is_given_back();
     number_that_was_passed_is_used(MCA_PML_BASE_SEND_STANDARD, false);
     number_that_was_passed_is_used(MCA_PML_BASE_SEND_STANDARD, true);

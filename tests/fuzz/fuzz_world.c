@@ -381,6 +381,16 @@ world_btl_t *world_btl_of(unsigned n)
     return p->btl;
 }
 
+unsigned world_open_puts(void)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < bfo_load(&bfo.frags.size); ++i) {
+        n += BFO_FRAG_PUT == bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name)->kind;
+    }
+    return n;
+}
+
 unsigned world_fences(void)
 {
     return n_fences;

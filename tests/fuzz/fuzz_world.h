@@ -47,6 +47,8 @@ extern bool world_third_rail;
 extern void (*world_on_output)(void);
 
 void world_init(void);
+/* Called with every call of progress, or NULL. */
+extern void (*world_on_progress)(void);
 /* A fresh PML, as after MPI_Init. */
 void world_begin(void);
 /* Ends every peer; whatever was posted comes back. */
@@ -71,6 +73,8 @@ unsigned world_fences(void);
 void world_fence_done(unsigned n, bool lossy);
 /* The BTL reports an error of its rail; every post is refused afterwards. */
 void world_rail_fails(world_btl_t *btl);
+/* PUTs that receives have asked for and that did not end. */
+unsigned world_open_puts(void);
 /* A message of btl_sendi comes back. */
 void world_sendi_fails(unsigned n, int status);
 

@@ -34,8 +34,13 @@ void fuzz_output(int stream, const char *format, ...)
     }
 }
 
+void (*world_on_progress)(void);
+
 void fuzz_progress(void)
 {
+    if (NULL != world_on_progress) {
+        world_on_progress();
+    }
     (void) bfo_progress();
 }
 
@@ -175,7 +180,7 @@ void world_begin(void)
     world_btl_begin();
     OBJ_CONSTRUCT(&mca_pml_base_send_requests, opal_free_list_t);
     OBJ_CONSTRUCT(&mca_pml_base_recv_requests, opal_free_list_t);
-    bfo.n_failover_btls = 0;
+    bfo.failover_component = NULL;
     bfo.modex = (bfo_modex_t){.version = BFO_PROTOCOL_VERSION, .incarnation = 1};
     if (OMPI_SUCCESS != bfo_module.pml_enable(true) || OMPI_SUCCESS != bfo_dispatch_register()) {
         abort();

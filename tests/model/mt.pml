@@ -8,34 +8,43 @@
  *              completed with the bits of the attempt before
  *  -DFINISH    the last WRITE completes while another thread tests the guards: complete exactly once, and behind the FIN
  *  -DHANDLER   receiver: FRAG handlers count while the restart is claimed; nothing is counted into the next attempt
+ *  -DREUSE     a request is completed and taken for the next message, same state and epoch, while one thread is about to claim by an
+ *              older look and a message of the dance that names the first use is handled: neither touches the second
  * Mutants: LOADFIRST (state loaded before the decrement), NOCAS, NOACTHOLD (no event held over the action of a claim),
  *  NOLOSTTEST (the loser of a claim does not test again), ONEREAD (events read only before the facts), LATEREAD (only
- *  behind them), NOHOLD and NOSEAL (HANDLER: no event over test and count, no SEALED). */
+ *  behind them), NOHOLD and NOSEAL (HANDLER: no event over test and count, no SEALED), OLDLOOK and NOLOOK (REUSE: a claim
+ *  compares the state only; who merely looks does not say so). */
 mtype = { STREAM, ERRD, NOTIFIED, RTS1, QUIESCE, SEALED, WAITRTS, DONE };
-mtype se; byte ev; bit resp, all, fin; byte notified, granted, completed, over; bit posted;
+/* se and looks are one word: read and swapped in one step */
+mtype se; byte looks, ev, gen=1; bit resp, all, fin; byte notified, granted, completed, over; bit posted;
 
 inline UP() { ev++ }
 /* v: the value the decrement returned */
 inline DOWN() { atomic { ev--; v=ev } }
-inline CAS(from, to) {
+inline CAS(from, to, same) {
 #ifdef NOCAS
   if :: se==from -> won=1 :: else -> won=0 fi;
   if :: won -> se=to :: else fi
 #else
-  atomic { if :: se==from -> se=to; won=1 :: else -> won=0 fi }
+  atomic { if :: se==from && (same) -> se=to; looks++; won=1 :: else -> won=0 fi }
 #endif
 }
+#ifdef OLDLOOK
+#define SAME true
+#else
+#define SAME looks==lk
+#endif
 /* one claim: target state, then its action; again=1: test the guards once more */
 inline CLAIM(from, to) {
 #ifndef NOACTHOLD
   if :: to!=DONE -> UP() :: else fi;
 #endif
-  CAS(from,to);
+  CAS(from,to,SAME);
   if
   :: won && to==NOTIFIED -> notified++; UP(); posted=1                       /* NOTIFY is out */
   :: won && to==RTS1 -> resp=0; all=0; UP(); posted=1                        /* bits of the attempt; RTS is out */
   :: won && to==WAITRTS -> granted++
-  :: won && to==DONE -> assert(fin); completed++
+  :: won && to==DONE -> assert(fin); gen++; completed++
   :: else
   fi;
 #ifdef NOACTHOLD
@@ -54,7 +63,7 @@ inline CLAIM(from, to) {
 inline SETTLE() {
   again=1;
   do
-  :: again -> again=0; s=se;
+  :: again -> again=0; atomic { s=se; lk=looks };
 #ifndef LATEREAD
      if :: ev!=0 || s==DONE -> break :: else fi;
 #endif
@@ -76,19 +85,19 @@ inline SETTLE() {
      fi
   :: else -> break
   od;
-  again=0; won=0; fr=0; fa=0; s=0
+  again=0; won=0; fr=0; fa=0; s=0; lk=0
 }
-#define LOCALS bit again, won, fr, fa; byte v; mtype s
+#define LOCALS bit again, won, fr, fa; byte v, lk; mtype s
 
 #ifdef DRAIN
 #define NT 2
 /* a completion in error: ERRD is claimed or found, the event let go, the guards tested */
 proctype Completion() { LOCALS;
 #ifdef LOADFIRST
-  mtype old = se; CAS(STREAM,ERRD); DOWN();
+  mtype old = se; CAS(STREAM,ERRD,true); DOWN();
   if :: old==ERRD && v==0 -> SETTLE() :: else fi;
 #else
-  CAS(STREAM,ERRD); DOWN(); SETTLE();
+  CAS(STREAM,ERRD,true); DOWN(); SETTLE();
 #endif
   over++ }
 init { atomic { se=STREAM; ev=2; fin=1; run Completion(); run Completion() } over==NT; assert(notified==1 && ev==1 && se==NOTIFIED) }
@@ -126,4 +135,22 @@ proctype Frag() { LOCALS; bit ok;
   over++ }
 proctype Last() { LOCALS; DOWN(); SETTLE(); over++ }
 init { atomic { se=QUIESCE; ev=1; fin=1; run Frag(); run Frag(); run Last() } over==NT; assert(granted==1 && se==WAITRTS && ev==0) }
+#endif
+#ifdef REUSE
+#define NT 3
+/* the last event of the first use goes: it may complete */
+proctype Last() { LOCALS; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
+/* a message of the dance that names the first use: raise, look, verify, act, release */
+proctype Dance() { LOCALS; bit mine;
+  UP();
+#ifndef NOLOOK
+  looks++;
+#endif
+  s=se; mine=(gen==1 && s==STREAM);
+  if :: mine -> assert(gen==1 && se==STREAM) :: else fi;                      /* acts on the use it has verified */
+  mine=0; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
+/* the user is told of the completion and sends the next message with the same request; its answer has come, its data not */
+proctype User() { LOCALS; completed==1; resp=0; all=0; fin=0; UP(); se=STREAM; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
+init { atomic { se=STREAM; ev=1; resp=1; all=1; fin=1; run Last(); run Dance(); run User() }
+  over==NT; assert(completed==1 && se==STREAM && ev==0 && gen==2) }
 #endif

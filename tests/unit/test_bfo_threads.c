@@ -64,6 +64,33 @@ static void names_are_found_while_others_are_added(void **state)
     bfo_ids_free(&ids);
 }
 
+static bfo_name_t shared = {.gen = 1};
+static unsigned first[OBJECTS];
+
+/* All of them find every use of the one object; each use is one thread's. */
+static void *claim(void *arg)
+{
+    for (uint32_t gen = 1; gen <= OBJECTS; ++gen) {
+        if (bfo_name_claim(&shared, (bfo_id_t) gen << 32, true)) {
+            __atomic_fetch_add(&first[gen - 1], 1, __ATOMIC_RELAXED);
+        }
+    }
+    return NULL;
+}
+
+static void name_is_claimed_by_one_of_many(void **state)
+{
+    run_threads(claim);
+    for (unsigned i = 0; i < OBJECTS; ++i) {
+        assert_int_equal(1, first[i]);
+    }
+    assert_false(bfo_name_claim(&shared, (bfo_id_t) OBJECTS << 32, false));
+    assert_true(bfo_name_claim(&shared, (bfo_id_t) (OBJECTS + 1) << 32, false));
+    shared.gen = UINT32_MAX;
+    assert_true(bfo_name_claim(&shared, (bfo_id_t) UINT32_MAX << 32, true));
+    assert_int_equal(1, shared.gen);
+}
+
 /* ---- matching ---------------------------------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -130,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_found_while_others_are_added),
+        cmocka_unit_test(name_is_claimed_by_one_of_many),
         cmocka_unit_test(each_receive_meets_one_message),
     };
 

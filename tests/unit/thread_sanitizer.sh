@@ -12,7 +12,7 @@ gcc -fsanitize=thread "$TEST_TMP/empty.c" -o "$TEST_TMP/empty" 2>/dev/null || sk
 under_tsan() {
     local test=$1 status
     shift
-    gcc -std=gnu11 -g -O1 -fno-strict-aliasing -fsanitize=thread -I"$pml" -I"$unit" -I"$BFO_SRCDIR"/include \
+    gcc -std=gnu11 -g -O1 -fno-strict-aliasing -fsanitize=thread -DPML_BFO=1 -I"$pml" -I"$unit" -I"$BFO_SRCDIR"/include \
         -I"$BFO_BUILDDIR"/include "$unit/$test.c" "$@" -o "$TEST_TMP/$test" -lcmocka -lpthread ||
         fail "$test does not build"
     TSAN_OPTIONS=halt_on_error=1 timeout -k 5 120 "$TEST_TMP/$test" >"$TEST_TMP/log" 2>&1

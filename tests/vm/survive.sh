@@ -3,8 +3,9 @@
 # Copyright (c) 2026 The bfo authors
 #
 # pml bfo over two kernel rails, through every fault: a verified stream and NetPIPE in integrity mode, with the longest
-# stall, warnings and counters. "make check-vm-faults" (half an hour); 1 if a row fails. survive.sh FAULT...: these
-# rows alone. Kept as tests/vm/results/faults-DATE.txt. DESIGN.txt 17.
+# stall, warnings and counters; hpcc and ScaLAPACK's LU test through those that cost a rail. "make check-vm-faults" (an
+# hour); 1 if a row fails. survive.sh FAULT...: these rows alone, with the programs of VM_PROGRAMS. Kept as
+# tests/vm/results/faults-DATE.txt. DESIGN.txt 17.
 here=$(cd "$(dirname "$0")" && pwd -P)
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh" || exit 1
 . "$here/lib.sh"
@@ -18,7 +19,7 @@ pml bfo over our openib BTL on two soft-RoCE rails between two virtual machines,
 
 Each fault hits, at node2 (the peer) unless it says "own", the rail that carries most. stall: the longest time without a
 message of a verified stream, from the fault on (the timers of a rail: 7 x 0.54 s). warnings: of both
-ranks, for one lost rail. NetPIPE -i: 1 B to 1 MiB, the fault in mid-run.
+ranks, for one lost rail. Verified by themselves, the fault in mid-run: NetPIPE -i, 1 B to 1 MiB; hpcc; ScaLAPACK's xdlu.
 "peer killed": one of four ranks, under mpirun --enable-recovery; stall is the time until MPI_ERR_OTHER.
 
 END

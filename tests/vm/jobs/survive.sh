@@ -3,9 +3,9 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Runs on node1: survive.sh FAULT...: pml bfo over our openib BTL on two kernel rails, a verified stream through each
-# fault, and with VM_REAL=yes NetPIPE in integrity mode through it too
-# (VM_REAL=only: that alone). A row per fault; 1 if one is not survived, or a
-# rail was given up by a fault that is none of a rail ("kept" below).
+# fault, and with VM_REAL=yes programs nobody here wrote through it too (VM_REAL=only: those alone): those of VM_PROGRAMS,
+# NetPIPE in integrity mode, hpcc, ScaLAPACK's LU test. A row per fault; 1 if one is not survived, or a rail was given up
+# by a fault that is none of a rail ("kept" below).
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 . "$here/traffic.sh"
@@ -35,31 +35,64 @@ stream_row() {
     [ "$outcome" = survived ] || { grep -v '^round' "$log" | tail -n 8 >&2; tail -n 1 "$log" >&2; }
 }
 
-# A program nobody here wrote: the fault comes while it runs, and all its sizes have to pass.
+# program NAME: prepares it in the present folder: $command, its $process; begun and verified ask its output.
+LU=$(echo /usr/lib/*/scalapack/openmpi-tests/xdlu)
+program() {
+    case $1 in
+    NetPIPE)
+        command=(NPopenmpi -i -n 12 -u 1048576 -o /run/np.out) process=NPopenmpi
+        begun() { [ "$(grep -c 'Integrity check passed' "$log")" -ge 12 ]; }
+        verified() { [ "$(grep -c 'Integrity check passed' "$log")" -ge 36 ] && ! grep -qi fail "$log"; } ;;
+    hpcc)
+        command=(hpcc) process=hpcc
+        rm -f hpccoutf.txt
+        sed 's/^2            Ps/1            Ps/; s/^1000         Ns/200          Ns/' /usr/share/doc/hpcc/examples/_hpccinf.txt >hpccinf.txt
+        begun() { grep -q '^Begin of' hpccoutf.txt 2>/dev/null; }
+        verified() { grep -q '^Success=1' hpccoutf.txt && ! grep -qE 'Errors=[1-9]|[1-9][0-9]* tests completed and failed|FAILED' hpccoutf.txt; } ;;
+    ScaLAPACK)
+        command=("$LU") process=xdlu
+        awk '/number of process grids/ { print "1 number of process grids"; one = 1; next } /values of P/ && one { print "1 values of P"; next }
+            /values of Q/ && one { print "2 values of Q"; next } { print }' "${LU%/*}/LU.dat" >LU.dat
+        begun() { [ "$(grep -c 'PASSED' "$log")" -ge 3 ]; }
+        verified() { grep -q 'END OF TESTS' "$log" && grep -q '^ *0 tests completed and failed residual' "$log"; } ;;
+    *) echo "no such program: $1" >&2; return 1 ;;
+    esac
+}
+
+# programs_through FAULT: unless the caller says which
+programs_through() {
+    case $1 in
+    'link down'* | 'loss 100 %, one way' | 'lost ack'*) echo NetPIPE hpcc ScaLAPACK ;;
+    *) echo NetPIPE ;;
+    esac
+}
+
+# real_row FAULT PROGRAM: one nobody here wrote: the fault comes while it runs, and its own verification has to pass.
 real_row() {
-    local status=0 begin rail
-    real=- real_warned=-
-    [ "${VM_REAL:-no}" != no ] || return 0
-    log=$BFO_VM_OUT/$(echo "real-$1" | tr -c 'a-z0-9\n' _).log
-    cd "$BFO_VM_OUT" || return
+    local status=0 begin rail outcome=-
+    log=$BFO_VM_OUT/$(echo "$2-$1" | tr -c 'A-Za-z0-9\n' _).log
+    mkdir -p "$BFO_VM_OUT/$2" && cd "$BFO_VM_OUT/$2" && program "$2" || { bad=$((bad + 1)); return; }
     begin=$SECONDS
-    timeout 200 "$MPIRUN" --bind-to none -np 2 -H node1,node2 "${args[@]}" NPopenmpi -i -n 12 -u 1048576 -o /run/np.out >"$log" 2>&1 </dev/null &
+    timeout 400 "$MPIRUN" --bind-to none -np 2 -H node1,node2 "${args[@]}" "${command[@]}" >"$log" 2>&1 </dev/null &
     job=$!
-    wait_for 60 eval '[ $(grep -c "Integrity check passed" "$log") -ge 12 ] || ! running'
+    wait_for 100 eval 'begun || ! running'
     rail=$(busy_rail)
-    running || { real='ended too early' bad=$((bad + 1)); return; }
-    inject "$1" "$rail" || real='no fault'
-    wait $job || status=$?
-    real_warned=$(lost_rails)
-    must_lose "$1" && [ "$real_warned" = 0 ] && real='hit nothing'
-    if [ "$real" = - ] && [ $status = 0 ] && [ "$(grep -c 'Integrity check passed' "$log")" -ge 36 ] && ! grep -qi fail "$log"; then
-        real="ok, $((SECONDS - begin)) s"
+    if running; then
+        inject "$1" "$rail" || outcome='no fault'
     else
-        [ "$real" = - ] && real="FAILED ($status)"
+        outcome='ended too early'
+    fi
+    wait $job || status=$?
+    must_lose "$1" && [ "$outcome" = - ] && [ "$(lost_rails)" = 0 ] && outcome='hit nothing'
+    if [ "$outcome" = - ] && [ $status = 0 ] && verified; then
+        outcome="ok, $((SECONDS - begin)) s"
+    else
+        [ "$outcome" = - ] && outcome="FAILED ($status)"
         bad=$((bad + 1))
         tail -n 5 "$log" >&2
     fi
-    for n in node1 node2; do node_run $n "pkill -KILL -x NPopenmpi; pkill -KILL -x orted; true"; done
+    real="${real:+$real; }$2 $outcome"
+    for n in node1 node2; do node_run $n "pkill -KILL -x $process; pkill -KILL -x orted; true"; done
     heal || echo "(the rails did not heal)"
 }
 
@@ -67,7 +100,7 @@ real_row() {
 # and another pair of ranks, between the same machines, does not notice.
 killed_row() {
     local n before
-    stream='bad start' stall=- warned=- counted= real=-
+    stream='bad start' stall=- warned=- counted=
     if start_job "$BFO_VM_OUT/killed.log" "$MPIRUN" --enable-recovery --bind-to none -np 4 --map-by node -H node1:2,node2:2 "${args[@]}" "$VM_TRAFFIC" 100000; then
         kill_rank 3 || echo "(no rank was killed)"
         wait_for 60 grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log"
@@ -85,15 +118,15 @@ killed_row() {
 }
 
 [ "${VM_HEADING:-yes}" = no ] ||
-    printf '%-22s| %-13s| %7s | %-8s| %-50s| %s\n' fault stream 'stall s' warnings 'counters of both ranks' 'NetPIPE -i'
+    printf '%-22s| %-13s| %7s | %-8s| %-50s| %s\n' fault stream 'stall s' warnings 'counters of both ranks' 'verified by themselves'
 for fault in "$@"; do
-    stream=- stall=- warned=- counted=-
+    stream=- stall=- warned=- counted=- real=
     if [ "$fault" = 'peer killed' ]; then
         killed_row
     else
         [ "${VM_REAL:-no}" = only ] || stream_row "$fault"
-        real_row "$fault"
+        [ "${VM_REAL:-no}" = no ] || for name in ${VM_PROGRAMS:-$(programs_through "$fault")}; do real_row "$fault" "$name"; done
     fi
-    printf '%-22s| %-13s| %7s | %-8s| %-50s| %s\n' "$fault" "$stream" "$stall" "$warned" "${counted:-all 0}" "$real"
+    printf '%-22s| %-13s| %7s | %-8s| %-50s| %s\n' "$fault" "$stream" "$stall" "$warned" "${counted:-all 0}" "${real:--}"
 done
 finish

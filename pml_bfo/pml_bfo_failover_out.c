@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * In place of pml_bfo_failover_actions.c and _dance.c when failover is compiled out: nothing is sent again. A fragment that
+ * fails takes its peer along, whose requests end with an error once nothing refers to them. DESIGN.txt section 14.6.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_recv.h"
+#include "pml_bfo_send.h"
+
+#if !PML_BFO
+void bfo_failover_init(void)
+{
+}
+
+/* S19 */
+void bfo_failover_send_settle(bfo_send_t *req)
+{
+    const bfo_machine_t look = bfo_look_at(&req->m);
+
+    if (BFO_SEND_DEAD == bfo_se_state(look.se) && 0 == bfo_events_load(&req->m)
+        && bfo_se_claim(&req->m, look, BFO_SE(BFO_SEND_DONE, 0), opal_uses_threads)) {
+        req->error = MPI_ERR_OTHER;
+        bfo_send_complete(req);
+    }
+}
+
+/* R18 */
+void bfo_failover_recv_settle(bfo_recv_t *req)
+{
+    const bfo_machine_t look = bfo_look_at(&req->m);
+
+    if (BFO_RECV_DEAD == bfo_se_state(look.se) && 0 == bfo_events_load(&req->m)
+        && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), opal_uses_threads)) {
+        bfo_recv_forget_puts(req);
+        bfo_recv_complete(req, MPI_ERR_OTHER);
+    }
+}
+
+void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
+{
+    bfo_failover_data_failed(req, rail, status);
+}
+
+void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
+{
+    bfo_failover_ctl_failed(req->lane->peer, rail, NULL, 0, status);
+    bfo_send_fail(req, MPI_ERR_OTHER); /* its peer may have been declared before it was begun */
+    bfo_send_put(req);
+}
+
+void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
+{
+    bfo_failover_ctl_failed(req->lane->peer, rail, NULL, 0, status);
+    bfo_recv_fail(req, MPI_ERR_OTHER);
+    bfo_recv_put(req);
+}
+
+void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header, size_t length, int status)
+{
+    bfo_failover_rail_lost(peer, rail, "a message came back with an error");
+    bfo_failover_declare(peer, "a message was lost, and this PML was built without failover");
+}
+#endif
