@@ -76,7 +76,7 @@ static const param_t table[] = {
     NUMBER("ib_max_rdma_dst_ops", max_rd_atomic, 16, 6, "RDMA reads in flight on one queue pair"),
     NUMBER("rd_num", send_queue_depth, 64, 6, "Send queue slots for puts and gets of one rail, beside those for messages"),
     NUMBER("cq_size", cq_size, 4096, 6, "Entries of a completion queue; another one is made when it is full"),
-    NUMBER("connect_timeout", connect_timeout, 5, 6, "Seconds until a rail that does not connect is given up"),
+    NUMBER("connect_timeout", connect_timeout, 5, 6, "Seconds until a rail that does not connect is given up (12 times that under a PML without failover, where it ends the job)"),
     NUMBER("time_wait", time_wait, 5, 7, "Seconds a dead queue pair keeps its number"),
     SIGNED("use_eager_rdma", use_eager_rdma, -1, 4,
            "Write small messages into a ring that the peer polls: 1 yes, 0 no, -1 (no device has been found faster so) no"),

@@ -17,7 +17,7 @@ static uint32_t next_random(ofo_module_t *module)
     return module->random >> 4;
 }
 
-enum { T_LOSS_MS = 2000 };
+enum { T_LOSS_MS = 2000, PATIENCE = 11 /* a connection gets 12 times connect_timeout where its end is that of the job */ };
 
 static void start_retransmission(ofo_endpoint_t *ep)
 {
@@ -29,7 +29,19 @@ static void start_retransmission(ofo_endpoint_t *ep)
 static void start_giving_up(ofo_endpoint_t *ep)
 {
     ep->give_up_at = ofo_now_ms() + 1000u * OFO.params.connect_timeout;
+    ep->patience = PATIENCE;
     ofo_timers_add(ep);
+}
+
+/* A PML that fails over has other rails. Any other ends the job, and the peer may just not have been scheduled. */
+static bool has_patience(ofo_endpoint_t *ep, uint64_t now)
+{
+    if (NULL != ep->module->ext.failed_frag || 0 == ep->patience) {
+        return false;
+    }
+    --ep->patience;
+    ep->give_up_at = now + 1000u * OFO.params.connect_timeout;
+    return true;
 }
 
 /* ---- messages ----------------------------------------------------------------------------------- */
@@ -503,7 +515,7 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
     }
     if (0 != ep->give_up_at && now >= ep->give_up_at) {
         ep->give_up_at = 0;
-        if (ofo_fsm_state_is_connecting(ep->fsm.state)) {
+        if (ofo_fsm_state_is_connecting(ep->fsm.state) && !has_patience(ep, now)) {
             ofo_log(1, "%s: rail %u to %u did not connect in %u s", ep->module->name, ep->rail, ep->peer->name.vpid,
                     OFO.params.connect_timeout);
             ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, NULL);

@@ -349,6 +349,7 @@ struct mca_btl_base_endpoint_t {
     unsigned backoff_ms;
     uint64_t retransmit_at; /* ms, 0: no timer */
     uint64_t give_up_at;    /* ms, 0: no timer */
+    unsigned patience;      /* times it may be put off */
     uint64_t last_wqe_at;   /* ms, 0: no timer; LAST_WQE_REACHED is not waited for any longer */
     ofo_qpset_t *fenced_set; /* the set `last_wqe_at` is about */
     bool is_active;         /* on the module's list of endpoints with timers */

@@ -129,6 +129,15 @@ run "-n 2 --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
 says 'did not connect in 1 s' || { show_log; fail "connect_timeout=1: not given up"; }
 note "connect_timeout=1: given up"
 
+# Where that would end the job it has more patience: requests lost for three seconds.
+echo "lose op=send payload=0:32 nth=1-10" >"$TEST_TMP/plan"
+BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
+TRY=("$STREAM" -s 1 -m 1000)
+run "-n 1 --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
+[ $rc = 0 ] || { show_log; fail "connect_timeout=1 under ob1: exit $rc"; }
+note "connect_timeout=1 under ob1: connected late"
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
+
 # Queue pairs of a dead rail go after the time-wait; many bring-downs at once take turns.
 echo "lose rail=sr1 op=send op=write nth=300" >"$TEST_TMP/plan"
 TRY=("$STREAM" -s 4 -m 1000)
