@@ -249,7 +249,7 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
     bfo_recv_get(req);
     se = bfo_se_load(&req->m);
     if (!bfo_recv_takes_data(se, frag->epoch) || req->match_seq != fin->match.seq || fin->size != frag->length
-        || !bfo_name_claim(&frag->name, fin->frag_id, opal_uses_threads)) {
+        || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         frag->kind = BFO_FRAG_NONE;

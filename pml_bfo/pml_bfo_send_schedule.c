@@ -201,7 +201,7 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 
     bfo_send_get(req);
     if (req->rget != frag || req->match_seq != seq || fin->size > bfo_send_length(req)
-        || !bfo_name_claim(&frag->name, fin->frag_id, opal_uses_threads)) {
+        || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         BFO_SEND_ROW(req->m.se, FIN);
