@@ -8,6 +8,9 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 out=$BFO_BUILDDIR/tests/check-long.md
 bad=0
+if [ -n "${SHORT:-}" ]; then
+    export FAULTS='^FRAG.lost.first' SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke VM_TESTS=test_faults.sh VM_FAULT='no fault'
+fi
 {
     echo "## $(date -u +%Y-%m-%d), $(nproc) cores, $(uname -m)"
     echo

@@ -94,7 +94,7 @@ sub sound {
 sub caught_by {
     my ($m) = @_;
     my $log = "$work/test.log";
-    my $matrix = "perl '$src/tests/sim/matrix/matrix.pl' --fresh --stop --cell-limit 40 --results '$work/cells.tsv'";
+    my $matrix = "perl '$src/tests/sim/matrix/matrix.pl' --fresh --stop --cell-limit 25 --results '$work/cells.tsv'";
     my $failure = sub { my ($line) = Job::slurp($log) =~ /^FAILED (.*)/m; return $line // 'failed' };
     for my $unit (split ' ', $m->{unit} // '') {
         return "unit: $unit" unless sh("make -s -C '$build/tests/unit' check TESTS=$unit", $log);
@@ -138,7 +138,7 @@ for my $m (@mutants) {
     $survived++ if $verdict ne 'caught';
 }
 rebuild();
-my $caught = grep { ($done{ $_->{name} }[0] // '') eq 'caught' } @mutants;
+my $caught = grep { my $r = $done{ $_->{name} }; $r && $r->[0] eq 'caught' } @mutants;
 my $missing = grep { !$done{ $_->{name} } } @mutants;
 my $table = join '', map { sprintf "%-26s %-9s %s\n", $_->{name}, @{ $done{ $_->{name} } // ['not run', '', ''] }[0, 2] } @mutants;
 $table .= sprintf "%d mutants: %d caught, %d not, %d not run; %.0f s\n", scalar @mutants, $caught, @mutants - $caught - $missing, $missing, time - $begin;

@@ -7,5 +7,5 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 need perl perl
-perl "$BFO_SRCDIR/tests/sim/matrix/matrix.pl" --set all --jobs "${JOBS:-2}" --seed "${SEED:-1}" --results "$PWD/all.tsv" ||
+perl "$BFO_SRCDIR/tests/sim/matrix/matrix.pl" --set all --jobs "${JOBS:-2}" --seed "${SEED:-1}" --results "$PWD/all.tsv" ${FAULTS:+--only "$FAULTS"} ||
     fail "cells of the fault matrix failed; see above"

@@ -19,7 +19,7 @@ simulated=$PWD/simulated
 . "$work/build/tests/env.sh"
 use_components pml btl
 export BFO_ROWS_DIR=$work/counts
-perl "$srcdir/tests/sim/matrix/matrix.pl" --set "${ROWS_SET:-all}" --results "$work/cells.tsv" >"$work/cells.log" 2>&1
+perl "$srcdir/tests/sim/matrix/matrix.pl" --set "${ROWS_SET:-all}" --results "$work/cells.tsv" ${FAULTS:+--only "$FAULTS"} >"$work/cells.log" 2>&1
 perl "$srcdir/tests/soak/soak.pl" --seconds "${ROWS_SECONDS:-60}" --seed 500 --keep-going >"$work/soak.log" 2>&1
 perl "$rows/rows.pl" "$rows/unreached.list" met="$simulated/met" raised="$simulated/raised" jobs="$work/counts" ||
     fail "rows that no simulation took"
