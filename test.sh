@@ -95,7 +95,7 @@ if wanted unit; then suite unit build tests/unit check 2; fi
 if wanted fuzz; then suite fuzz build tests/fuzz; fi
 if wanted sim; then suite sim build tests/sim; fi
 if wanted mpi; then suite mpi build tests/mpi; fi
-if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; fi
+if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; suite mutants build tests/mutants; fi
 if wanted soak; then suite soak build tests/soak; fi
 if wanted perf; then suite perf build tests/perf; fi
 if wanted docs; then suite docs build tests/docs; fi

@@ -9,7 +9,7 @@ use warnings;
 
 my ($dispatch, $place, $actions, $failover, $dance) = map { "pml_bfo/pml_bfo_$_.c" } qw(recv_dispatch recv_place failover_actions failover failover_dance);
 my ($start, $schedule, $rails) = map { "pml_bfo/pml_bfo_$_.c" } qw(send_start send_schedule rails);
-my ($bfail, $bsend, $bwc) = map { "btl_openib_failover/btl_openib_$_.c" } qw(failover send wc_error);
+my ($bfail, $bsend, $bstatus) = map { "btl_openib_failover/btl_openib_$_.c" } qw(failover send status);
 
 our @all = (
     { name => 'duplicate-accepted', what => 'the duplicate check is dropped', file => 'pml_bfo/pml_bfo_recv_match.h',
@@ -52,9 +52,9 @@ our @all = (
       to => "    req->resp = req->acked = req->rts_done = false;\n    req->next = req->end = 0;", cells => '^(FRAG|WRITE)' },
     { name => 'receiver-keeps-bytes', what => 'the receiver does not begin to count anew at a restart', file => $actions,
       from => "    req->open = 0;\n    req->bytes = req->next = req->end = 0;", to => "    req->open = 0;\n    req->next = req->end = 0;", cells => '^(FRAG|WRITE)' },
-    { name => 'put-freed-early', what => 'a restart forgets PUTs without making their names invalid', file => $actions,
+    { name => 'put-freed-early', what => 'a restart forgets PUTs without making their names invalid', file => $place,
       from => "            bfo_name_retire(&frag->name);\n            frag->kind = BFO_FRAG_NONE;\n            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}",
-      to => "            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}", cells => '^(WRITE|FIN|PUT)' },
+      to => "            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}", cells => '^(WRITE|FIN|PUT)', test => 'tests/sim/rows/test_rows.sh' },
     { name => 'fence-skipped', what => 'RACK does not wait for the fence', file => $actions,
       from => 'facts->fences_done = fences_are_done(req);', to => 'facts->fences_done = true || fences_are_done(req);', cells => '^fence' },
     { name => 'fence-of-dead-set-skipped', what => 'NOTIFY does not take the named rails down', file => $actions,
@@ -78,10 +78,10 @@ our @all = (
       from => "    return_pending(ep);\n    if (NULL != qps) {", to => "    if (NULL == ep) {\n        return_pending(ep);\n    }\n    if (NULL != qps) {", cells => '^(FRAG|CREDITS|COALESCED)' },
     { name => 'pml-not-told', what => 'the BTL does not tell the PML of a failed rail', file => $bfail,
       from => "    tell_pml(ep->module, ep->peer, why);\n    ofo_tell_service", to => "    (void) why;\n    ofo_tell_service", cells => '^(READ|port|ACK)' },
-    { name => 'flush-is-poison', what => 'a flushed work request counts as one that can never succeed', file => $bwc,
-      from => "    case IBV_WC_WR_FLUSH_ERR:\n", to => "", cells => '^FRAG' },
-    { name => 'retry-is-poison', what => 'an exhausted retry counter counts as a fault of the message', file => $bwc,
-      from => "    case IBV_WC_RETRY_EXC_ERR:\n", to => "", cells => '^FRAG.lost' },
+    { name => 'flush-is-poison', what => 'a flushed work request counts as one that can never succeed', file => $bstatus,
+      from => "    case IBV_WC_WR_FLUSH_ERR:\n", to => "", unit => 'test_ofo_status', cells => '^FRAG' },
+    { name => 'retry-is-poison', what => 'an exhausted retry counter counts as a fault of the message', file => $bstatus,
+      from => "    case IBV_WC_RETRY_EXC_ERR:\n", to => "", unit => 'test_ofo_status', cells => '^FRAG.lost' },
     { name => 'drain-loses-receives', what => 'good receives of a failed rail are thrown away', file => 'btl_openib_failover/btl_openib_recv.c',
       from => "    hand_up(module, qps, recv, hdr, length - sizeof(*hdr));",
       to => "    if (!qps->failed) {\n        hand_up(module, qps, recv, hdr, length - sizeof(*hdr));\n    }", cells => '^(MATCH|SENDI|FRAG|ACK).unacked' },
