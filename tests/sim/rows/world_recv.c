@@ -30,10 +30,6 @@ static void plain(void)
         give_back(req);
     }
     req = recv_posted();
-    got_match(4);
-    got_frag(req, 0, 0, 10); /* D1 in DONE */
-    got_notify_of(bfo_name_id(&req->name)); /* R15 in DONE */
-    req = recv_posted();
     ((ompi_request_t *) req)->req_cancel((ompi_request_t *) req, 1);
     must(is_over(req));
     req = recv_copied();
@@ -44,6 +40,10 @@ static void plain(void)
     must(is_over(req));
     got_notify_of(gone); /* R15 */
     must(is_posted(BFO_MSG_NACK));
+    req = recv_posted();
+    got_match(4);
+    got_frag(req, 0, 0, 10); /* D1 in DONE */
+    got_notify_of(bfo_name_id(&req->name)); /* R15 in DONE */
     req = recv_written();
     for (int i = 0; i < 4; ++i) {
         comes_back(BFO_MSG_PUT, OPAL_SUCCESS);
