@@ -311,6 +311,13 @@ static void recv_act_post_rerr(void *request, void *arg)
     recv_answer(req, BFO_MSG_RERR, bfo_se_epoch(req->m.se), MPI_SUCCESS != req->error, rerr_completed);
 }
 
+static void recv_act_resend_rerr(void *request, void *arg)
+{
+    bfo_stat_add(BFO_STAT_RESENDS, 1);
+    bfo_tell_resent(((bfo_recv_t *) request)->lane->peer, "RERR");
+    recv_act_post_rerr(request, arg);
+}
+
 static void recv_act_fail_post_rerr(void *request, void *arg)
 {
     ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
@@ -392,7 +399,7 @@ static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
     [BFO_RACT_post_rerr] = recv_act_post_rerr,
     [BFO_RACT_fail_post_rerr] = recv_act_fail_post_rerr,
     [BFO_RACT_set_fail] = recv_act_set_fail,
-    [BFO_RACT_resend_rerr] = recv_act_post_rerr,
+    [BFO_RACT_resend_rerr] = recv_act_resend_rerr,
     [BFO_RACT_enter_quiesce] = recv_act_take_notify,
     [BFO_RACT_repeat_down] = recv_act_take_notify,
     [BFO_RACT_complete] = recv_act_complete,

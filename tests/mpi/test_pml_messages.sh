@@ -80,6 +80,7 @@ says 'bfo: [01]->[01] send req 0x[0-9a-f.]+ seq [0-9]+ epoch [0-9]+: .* -> notif
 says 'bfo: [01]<-[01] recv req 0x[0-9a-f.]+ seq [0-9]+ epoch [0-9]+: .* -> '
 says 'bfo: [01]->[01] (MATCH|match|FIN|fin|RNDV|rndv) sent again$'
 says 'bfo: [01] message dropped: duplicate$'
+[ "$(grep -c ' sent again$' "$LOG")" = "$(sum resends)" ] || { cat "$LOG"; fail "not every message sent again is counted"; }
 note "counted by MPI_T: $(for name in resends restarts duplicate stale; do echo "$name $(sum $name)"; done | tr '\n' ' ')"
 
 job 2 2 "" "" --mca pml_bfo_counters 1
