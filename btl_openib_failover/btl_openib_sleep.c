@@ -14,7 +14,8 @@
 
 enum {
     SLEEP_AFTER = 500, /* passes in a row that found nothing: some 50 us */
-    SLEEP_AGAIN = 50,  /* the same behind a sleep */
+    SLEEP_TIMED = 250, /* from this one on they are timed: short waits do without a clock */
+    SLEEP_AGAIN = 50,  /* so many behind a sleep */
     TIGHT_MS = 10      /* passes that took longer are not those of a process that does nothing but wait */
 };
 
@@ -138,11 +139,17 @@ static bool arm_all(void)
 /* Who computes or naps between two looks (MPI_Test, and Open MPI itself at its start and end) is not made to sleep. */
 void ofo_sleep_if_idle(bool found)
 {
+    unsigned passes;
+
     if (found) {
-        restart(0);
+        __atomic_store_n(&OFO.idle_passes, 0, __ATOMIC_RELAXED);
         return;
     }
-    if (SLEEP_AFTER > __atomic_add_fetch(&OFO.idle_passes, 1, __ATOMIC_RELAXED)) {
+    passes = __atomic_add_fetch(&OFO.idle_passes, 1, __ATOMIC_RELAXED);
+    if (SLEEP_AFTER > passes) {
+        if (SLEEP_TIMED == passes) {
+            restart(passes);
+        }
         return;
     }
     if (TIGHT_MS >= ofo_now_ms() - __atomic_load_n(&OFO.idle_since, __ATOMIC_RELAXED) && arm_all()) {
