@@ -29,7 +29,7 @@ END
 fi
 status=0 chunk=${VM_CHUNK:-4}
 while [ $# -gt 0 ]; do # new machines every few rows
-    "$RUN" --timeout 1500 ${VM_OUT:+--out "$VM_OUT"} -- "$here/jobs/survive.sh" "${@:1:$chunk}" </dev/null || status=$?
+    "$RUN" --timeout 5000 ${VM_OUT:+--out "$VM_OUT"} -- "$here/jobs/survive.sh" "${@:1:$chunk}" </dev/null || status=$?
     VM_HEADING=no
     shift $(($# < chunk ? $# : chunk))
 done
