@@ -7,9 +7,10 @@ PML_PREFIX=()
 
 # run_program PROGRAM RANKS MPIRUN-ARGUMENTS...: it must end with success and say that it checked something.
 run_program() {
-    local program=$1 n=$2 log=$TEST_TMP/$1.log
+    local program=$1 n=$2 log=$TEST_TMP/$1.log limit=$MPI_TIMEOUT
     shift 2
-    timeout -k 5 "$MPI_TIMEOUT" ${PML_PREFIX[@]+"${PML_PREFIX[@]}"} \
+    [ "$program" != mpi_huge ] || limit=$((4 * MPI_TIMEOUT)) # some seconds, but where others have the cores minutes
+    timeout -k 5 "$limit" ${PML_PREFIX[@]+"${PML_PREFIX[@]}"} \
         "$MPIRUN" --oversubscribe --bind-to none -np "$n" "$@" "$PML_DIR/$program" >"$log" 2>&1 </dev/null ||
         { tail -n 30 "$log"; fail "$program, $n ranks, $*"; }
     grep -q '^PASSED [1-9][0-9]* checks' "$log" || { tail -n 30 "$log"; fail "$program, $n ranks, $*: no result"; }
