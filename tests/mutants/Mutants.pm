@@ -86,7 +86,7 @@ our @all = (
       from => "    hand_up(module, qps, recv, hdr, length - sizeof(*hdr));",
       to => "    if (!qps->failed) {\n        hand_up(module, qps, recv, hdr, length - sizeof(*hdr));\n    }", cells => '^(MATCH|SENDI|FRAG|ACK).unacked' },
     { name => 'down-once', what => 'DOWN is not sent again', file => 'btl_openib_failover/btl_openib_connect.def',
-      from => 'ROW(DRAINING, RETRANSMIT, DRAINING, send_down)', to => 'ROW(DRAINING, RETRANSMIT, DRAINING, nothing)', unit => 'test_ofo_connect', cells => '^DOWN.lost' },
+      from => 'ROW(ASKING, RETRANSMIT, ASKING, send_down)', to => 'ROW(ASKING, RETRANSMIT, ASKING, nothing)', test => 'tests/sim/rows/test_rows.sh', cells => '^DOWN.lost' },
     { name => 'request-once', what => 'a connection request is not sent again', file => 'btl_openib_failover/btl_openib_connect.def',
       from => 'ROW(REQUESTED, RETRANSMIT, REQUESTED, send_req)', to => 'ROW(REQUESTED, RETRANSMIT, REQUESTED, nothing)', unit => 'test_ofo_connect', cells => '^REQ.lost' },
     { name => 'dack-before-fence', what => 'DACK is sent while the own fence runs', file => 'btl_openib_failover/btl_openib_connect.def',
