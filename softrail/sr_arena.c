@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define SR_PAGE 4096u
+#define SR_SMALLS (4 * SR_PAGE)
 #define SR_STEP (UINT64_C(256) * 1024) /* the file grows by this much at least */
 #define SR_ROUND(x, to) (((x) + (to) - 1) / (to) * (to))
 
@@ -26,6 +27,7 @@ static struct {
     pthread_mutex_t mutex;
     uint64_t used;      /* everything below is handed out or on a list */
     uint64_t allocated; /* file pages exist below */
+    uint64_t small, small_end; /* pages that objects smaller than one share */
     struct free_block *blocks;
     uint64_t *stable[SR_STABLE_KINDS];
     unsigned stable_count[SR_STABLE_KINDS], stable_room[SR_STABLE_KINDS];
@@ -93,19 +95,42 @@ static uint64_t alloc_locked(size_t size, size_t align)
     return offset;
 }
 
+/* Locks: arena.mutex */
+static uint64_t alloc_small_locked(size_t size)
+{
+    uint64_t offset;
+
+    if (arena.small + size > arena.small_end) {
+        offset = alloc_locked(SR_SMALLS, SR_PAGE);
+        if (UINT64_MAX == offset) {
+            return offset;
+        }
+        arena.small = offset;
+        arena.small_end = offset + SR_SMALLS;
+    }
+    offset = arena.small;
+    arena.small += size;
+    return offset;
+}
+
+static size_t block_size(size_t size)
+{
+    return SR_PAGE / 2 < size ? SR_ROUND(size, SR_PAGE) : SR_ROUND(size, 64);
+}
+
 uint64_t sr_arena_alloc(size_t size)
 {
     uint64_t offset;
     bool first;
 
-    size = SR_ROUND(size, SR_PAGE);
+    size = block_size(size);
     pthread_mutex_lock(&arena.mutex);
     first = 0 == arena.used;
     offset = take_block(size);
     if (0 != offset) {
         memset(sr_at(offset), 0, size);
     } else {
-        offset = alloc_locked(size, SR_PAGE);
+        offset = SR_PAGE > size && !first ? alloc_small_locked(size) : alloc_locked(size, SR_PAGE);
     }
     pthread_mutex_unlock(&arena.mutex);
     if (UINT64_MAX == offset) {
@@ -120,7 +145,7 @@ void sr_arena_free(uint64_t offset, size_t size)
 
     if (NULL != block) {
         pthread_mutex_lock(&arena.mutex);
-        *block = (struct free_block) { .offset = offset, .size = SR_ROUND(size, SR_PAGE), .next = arena.blocks };
+        *block = (struct free_block) { .offset = offset, .size = block_size(size), .next = arena.blocks };
         arena.blocks = block;
         pthread_mutex_unlock(&arena.mutex);
     }
@@ -134,7 +159,7 @@ uint64_t sr_stable_alloc(enum sr_stable_kind kind)
     if (0 < arena.stable_count[kind]) {
         offset = arena.stable[kind][--arena.stable_count[kind]];
     } else {
-        offset = alloc_locked(stable_size[kind], 64);
+        offset = alloc_small_locked(stable_size[kind]);
     }
     pthread_mutex_unlock(&arena.mutex);
     return UINT64_MAX == offset ? 0 : offset;

@@ -252,13 +252,29 @@ int sr_device_query(struct ibv_context *context, struct ibv_device_attr *attr)
     attr->max_qp_init_rd_atom = 128;
     attr->atomic_cap = IBV_ATOMIC_HCA;
     attr->max_ah = 1 << 20;
-    attr->max_srq = 16384;
+    attr->max_srq = NULL == getenv(SR_ENV_NO_SRQ) ? 16384 : 0;
     attr->max_srq_wr = SR_MAX_WR;
     attr->max_srq_sge = SR_MAX_SGE;
     attr->max_pkeys = 1;
     attr->local_ca_ack_delay = 15;
     attr->phys_port_cnt = 1;
     return 0;
+}
+
+/* The slowest link that carries the rate of the rail. */
+static void set_speed(uint64_t rate, struct ibv_port_attr *attr)
+{
+    static const struct { uint8_t width, speed; uint64_t bits; } links[] = {
+        { 1, 1, UINT64_C(2500000000) }, { 1, 2, UINT64_C(5000000000) }, { 2, 1, UINT64_C(10000000000) },
+        { 2, 2, UINT64_C(20000000000) }, { 2, 4, UINT64_C(40000000000) }, { 2, 16, UINT64_C(56000000000) },
+        { 2, 32, UINT64_C(100000000000) } };
+    unsigned i = 0, last = sizeof(links) / sizeof(links[0]) - 1;
+
+    while (i < last && (0 == rate || links[i].bits < rate)) {
+        ++i;
+    }
+    attr->active_width = links[i].width;
+    attr->active_speed = links[i].speed;
 }
 
 int sr_port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
@@ -284,8 +300,7 @@ int sr_port_query(struct ibv_context *context, uint8_t port, struct ibv_port_att
     attr->sm_lid = is_ethernet() ? 0 : 0xbffe;
     attr->max_vl_num = 1;
     attr->subnet_timeout = 18;
-    attr->active_width = 2;  /* 4X */
-    attr->active_speed = 32; /* EDR: 100 Gb/s */
+    set_speed(atomic_load(&sr.fabric.shm->rail[rail].rate), attr);
     attr->link_layer = (uint8_t) sr.fabric.shm->link_layer;
     return 0;
 }

@@ -287,6 +287,7 @@ static void add_counters(struct sr_totals *totals, const struct sr_counters *cou
     totals->errors += counters->errors;
     totals->retries += counters->retries;
     totals->faults += counters->faults;
+    totals->registrations += counters->registrations;
 }
 
 /* The queue pair behind a table entry in a mapped arena, or NULL. */
@@ -391,6 +392,7 @@ void sr_fabric_reap(struct sr_fabric *fabric, unsigned slot)
         sr_count(&retired->errors, totals[r].errors);
         sr_count(&retired->retries, totals[r].retries);
         sr_count(&retired->faults, totals[r].faults);
+        sr_count(&retired->registrations, totals[r].registrations);
     }
     remove_files(fabric, word);
     memset((char *) proc + sizeof(proc->incarnation), 0, sizeof(*proc) - sizeof(proc->incarnation));

@@ -15,6 +15,7 @@
 #include "sr_shm.h"
 
 #define SR_ENV_FABRIC "SOFTRAIL_FABRIC"
+#define SR_ENV_NO_SRQ "SOFTRAIL_NO_SRQ" /* of one process: its devices have no shared receive queues */
 #define SR_PATH_MAX 256
 
 struct sr_fabric {
@@ -113,7 +114,7 @@ int sr_sysfs_create(const char *fabric_path, const struct sr_fabric_shm *shm);
 
 /* Sums over live and finished members, per rail. */
 struct sr_totals {
-    uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, errors, retries, faults, qps;
+    uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, errors, retries, faults, registrations, qps;
 };
 void sr_fabric_totals(const struct sr_fabric *fabric, unsigned rail, struct sr_totals *totals);
 

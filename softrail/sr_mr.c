@@ -178,6 +178,7 @@ struct ibv_mr *sr_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
     atomic_store(&entry->key, mr->ibv.lkey);
     pthread_mutex_unlock(&table.mutex);
     atomic_fetch_add(&sr_pd(pd)->uses, 1);
+    atomic_fetch_add(&sr.proc->done[sr_context(pd->context)->rail].registrations, 1);
     return &mr->ibv;
 }
 

@@ -41,6 +41,7 @@ struct sr_counters {
     _Atomic uint64_t errors;   /* work requests that ended in an error other than a flush */
     _Atomic uint64_t retries;  /* work requests that had to wait for the peer or the link */
     _Atomic uint64_t faults;   /* faults injected */
+    _Atomic uint64_t registrations; /* of memory regions, so far */
 };
 
 struct sr_rail {

@@ -144,7 +144,7 @@ void sr_rq_release(struct sr_rq *rq, uint32_t index)
 struct ibv_srq *sr_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
     struct sr_srq *srq;
-    int rc = sr_device_check(pd->context);
+    int rc = NULL != getenv(SR_ENV_NO_SRQ) ? EOPNOTSUPP : sr_device_check(pd->context);
 
     if (0 == rc && (0 == init->attr.max_wr || SR_MAX_WR < init->attr.max_wr || SR_MAX_SGE < init->attr.max_sge)) {
         rc = EINVAL;
