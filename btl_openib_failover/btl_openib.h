@@ -39,7 +39,8 @@ int ofo_module_init(ofo_module_t *module);
 void ofo_module_destroy(ofo_module_t *module);
 void ofo_module_set_functions(mca_btl_base_module_t *super);
 ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload);
-ofo_frag_t *ofo_frag_alloc_from(ofo_module_t *module, unsigned list);
+/* As large as the buffers of that queue. */
+ofo_frag_t *ofo_frag_alloc_whole(ofo_module_t *module, unsigned queue);
 
 /* btl_openib_peer.c */
 /* The peer of that name, created if need be. NULL: it has no rail to us. Locks: peers_lock.
@@ -79,7 +80,7 @@ int ofo_send_own(ofo_endpoint_t *ep, ofo_frag_t *frag, uint8_t tag);
 void ofo_coalesce(ofo_endpoint_t *ep, unsigned index);
 /* Completes each part, and gives the carrier back. Context: as ofo_send_complete. */
 void ofo_parts_complete(ofo_frag_t *carrier, int status);
-void ofo_parts_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t *bytes, size_t length);
+void ofo_parts_deliver(ofo_module_t *module, uint8_t *bytes, size_t length);
 
 /* btl_openib_ring.c */
 uint32_t ofo_ring_slot_size(void);
@@ -117,9 +118,9 @@ void ofo_rdma_abandon(ofo_rdma_t *rdma);
 /* `qpn`: of the queue pair, as the completion names it; tells the sender on a shared queue. */
 void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn);
 /* A message that arrived, checked for length: its credits and its payload. `length` with the header. */
-void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, ofo_data_hdr_t *hdr, uint32_t length);
+void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, uint32_t length);
 /* Payload to the callback of its tag. */
-void ofo_recv_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t tag, void *bytes, size_t length);
+void ofo_recv_deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t length);
 /* The queue pair a receive came by; NULL: none we know. */
 ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn);
 /* Work and scatter entry of a buffer; it is then posted by its `wr` for good. `qps` NULL: of a shared queue. */
@@ -137,6 +138,8 @@ unsigned ofo_srqs_buffers_max(const ofo_module_t *module);
 void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv);
 /* More buffers, up to what was asked for. Context: service of the device's first module. */
 void ofo_srq_limit_reached(ofo_srq_t *srq);
+/* Up to so many buffers went with a queue pair and will not come back: others take their place. Context: any service. */
+void ofo_srq_buffers_missing(ofo_srq_t *srq, uint32_t count);
 
 /* btl_openib_poll.c */
 int ofo_component_progress(void);
@@ -145,9 +148,9 @@ void ofo_poll_out(ofo_module_t *module);
 int ofo_module_progress(ofo_module_t *module);
 /* Asks all CQs for an event and then looks once more: false if there was something, or if another thread is at it. */
 bool ofo_module_arm(ofo_module_t *module);
-/* Takes completions from the CQs on behalf of a set that proves itself: its zero-byte WRITEs are counted, all
- * else is kept for progress in order. Context: service. */
-void ofo_poll_for_proof(ofo_module_t *module);
+/* Takes completions from the CQs, because a set proves itself or is about to be destroyed with what is in them: zero-byte
+ * WRITEs of proofs are counted, all else is kept for progress in order. Context: service. */
+void ofo_poll_and_keep(ofo_module_t *module);
 
 /* btl_openib_sleep.c: blocking progress */
 int ofo_sleep_create(void);
@@ -205,6 +208,8 @@ void ofo_qpset_error(ofo_qpset_t *qps);
 bool ofo_qpset_is_shared(const ofo_qpset_t *qps); /* has it a shared queue? NULL: no */
 /* Destroys the queue pairs alone: true if none is left, so that no transfer of theirs goes on. */
 bool ofo_qpset_stop(ofo_qpset_t *qps);
+/* The same for a set that may still hold buffers of shared queues. */
+bool ofo_qpset_stop_busy(ofo_qpset_t *qps);
 /* What was delivered and what came in. Only when the set is silent. */
 void ofo_qpset_counts(const ofo_qpset_t *qps, ofo_counts_t *sent, ofo_counts_t *received);
 void ofo_qpset_destroy(ofo_qpset_t *qps);

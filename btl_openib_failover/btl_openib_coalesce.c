@@ -32,7 +32,7 @@ static unsigned count_parts(ofo_endpoint_t *ep, unsigned index)
     OPAL_LIST_FOREACH(frag, &ep->pending[index], ofo_frag_t)
     {
         used += part_size(frag->segment.seg_len);
-        if (used > room || NULL != frag->parts) {
+        if (used > room || NULL != frag->parts || OFO_TAG_RING == frag->hdr->tag) { /* that is no message of the PML */
             break;
         }
         ++count;
@@ -68,7 +68,7 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
     if (2 > count) {
         return;
     }
-    carrier = ofo_frag_alloc_from(ep->module, index);
+    carrier = ofo_frag_alloc_whole(ep->module, index);
     if (NULL == carrier) {
         return; /* out of memory: one by one */
     }
@@ -95,7 +95,6 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
 /* A poison is one descriptor's: the first part's, for the carrier itself is nobody's; the others are recoverable. */
 void ofo_parts_complete(ofo_frag_t *carrier, int status)
 {
-    ofo_module_t *module = carrier->ep->module;
     ofo_frag_t *frag = carrier->parts;
 
     carrier->parts = NULL;
@@ -106,11 +105,11 @@ void ofo_parts_complete(ofo_frag_t *carrier, int status)
         status = OPAL_SUCCESS == status ? OPAL_SUCCESS : OPAL_ERROR;
         frag = next;
     }
-    opal_free_list_return(&module->frags[carrier->list], &carrier->base.super);
+    opal_free_list_return(carrier->list, &carrier->base.super);
 }
 
 /* Lengths come from the wire: a part that does not fit ends the message. */
-void ofo_parts_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t *bytes, size_t length)
+void ofo_parts_deliver(ofo_module_t *module, uint8_t *bytes, size_t length)
 {
     size_t at = 0;
 
@@ -122,7 +121,7 @@ void ofo_parts_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t *bytes, s
             return;
         }
         const size_t size = ntohl(part->length);
-        ofo_recv_deliver(module, recv, part->tag, bytes + at + sizeof(*part), size);
+        ofo_recv_deliver(module, part->tag, bytes + at + sizeof(*part), size);
         at += part_size(size);
     }
 }

@@ -148,12 +148,13 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
            && (ssize_t) sizeof(OFO.record.incarnation)
                   == getrandom(&OFO.record.incarnation, sizeof(OFO.record.incarnation), 0)) {
     }
-    ofo_queues_publish(&OFO.queues, &OFO.record);
+    ofo_queues_unshare(&OFO.queues, &OFO.plain);
     clamp_to_buffers();
     if (OPAL_SUCCESS != ofo_sleep_create()) {
         return NULL;
     }
     ofo_ports_open(&defaults);
+    ofo_queues_publish(&OFO.queues, !OFO.no_srq, &OFO.record);
     if (OPAL_SUCCESS != publish_record() || 0 == OFO.module_count || !start_services()) {
         return NULL;
     }

@@ -295,7 +295,7 @@ static void ext_declare(mca_btl_base_module_t *btl, opal_proc_t *proc)
 
 static opal_proc_t *ext_des_peer(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
 {
-    return ((const ofo_recv_t *) des)->from->peer->proc;
+    return ((const ofo_got_t *) des)->from->peer->proc;
 }
 
 static bool ext_port_is_up(mca_btl_base_module_t *btl)

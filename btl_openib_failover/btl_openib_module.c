@@ -15,7 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAG_ALIGN = 64, FRAGS_FIRST = 8, FRAGS_MORE = 32, RING_ROOM = 16 /* the footer of an eager ring */ };
+enum {
+    FRAG_ALIGN = 64,
+    FRAGS_LEAST = 2,
+    FRAGS_BYTES = 256 * 1024,
+    OPERATIONS_FIRST = 8,
+    OPERATIONS_MORE = 32,
+    RING_ROOM = 16 /* the footer of an eager ring */
+};
 
 OBJ_CLASS_INSTANCE(ofo_frag_t, mca_btl_base_descriptor_t, NULL, NULL);
 OBJ_CLASS_INSTANCE(ofo_rdma_t, opal_free_list_item_t, NULL, NULL);
@@ -25,11 +32,13 @@ OBJ_CLASS_INSTANCE(ofo_rdma_t, opal_free_list_item_t, NULL, NULL);
 static int frag_init(opal_free_list_item_t *item, void *context)
 {
     ofo_frag_t *frag = (ofo_frag_t *) item;
-    ofo_module_t *module = ((ofo_frag_list_t *) context)->module;
+    ofo_frag_list_t *list = context;
+    ofo_module_t *module = list->module;
 
     frag->hdr = item->ptr;
     frag->lkey = ((ofo_reg_t *) item->registration)->handle.lkey;
-    frag->list = ((ofo_frag_list_t *) context)->index;
+    frag->list = &list->free;
+    frag->queue = list->queue;
     frag->segment.seg_addr.pval = frag->hdr + 1;
     frag->base.des_segments = &frag->segment;
     frag->base.des_segment_count = 1;
@@ -54,9 +63,9 @@ static int rdma_init(opal_free_list_item_t *item, void *context)
     return OPAL_SUCCESS;
 }
 
-ofo_frag_t *ofo_frag_alloc_from(ofo_module_t *module, unsigned list)
+static ofo_frag_t *alloc_from(ofo_frag_list_t *list)
 {
-    ofo_frag_t *frag = (ofo_frag_t *) opal_free_list_get(&module->frags[list]);
+    ofo_frag_t *frag = (ofo_frag_t *) opal_free_list_get(&list->free);
 
     if (OPAL_LIKELY(NULL != frag)) {
         frag->is_sendi = false;
@@ -66,10 +75,20 @@ ofo_frag_t *ofo_frag_alloc_from(ofo_module_t *module, unsigned list)
     return frag;
 }
 
+ofo_frag_t *ofo_frag_alloc_whole(ofo_module_t *module, unsigned queue)
+{
+    return alloc_from(module->whole[queue]);
+}
+
 ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload)
 {
-    int list = ofo_queues_find(&OFO.queues, (uint32_t) (payload + sizeof(ofo_data_hdr_t)));
-    ofo_frag_t *frag = OPAL_LIKELY(0 <= list) ? ofo_frag_alloc_from(module, (unsigned) list) : NULL;
+    ofo_frag_list_t *list = module->frags, *end = list + module->frag_lists;
+    ofo_frag_t *frag;
+
+    while (list < end && list->size < payload + sizeof(ofo_data_hdr_t)) {
+        ++list;
+    }
+    frag = OPAL_LIKELY(list < end) ? alloc_from(list) : NULL;
 
     if (OPAL_LIKELY(NULL != frag)) {
         frag->segment.seg_len = payload;
@@ -94,7 +113,7 @@ static int module_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *de
 {
     ofo_frag_t *frag = (ofo_frag_t *) des;
 
-    opal_free_list_return(&((ofo_module_t *) btl)->frags[frag->list], &des->super);
+    opal_free_list_return(frag->list, &des->super);
     return OPAL_SUCCESS;
 }
 
@@ -271,8 +290,8 @@ void ofo_module_destroy(ofo_module_t *module)
         ibv_destroy_cq(module->cq[i]);
     }
     ofo_sleep_close(module);
-    for (unsigned i = 0; i < OFO.queues.count; ++i) {
-        OBJ_DESTRUCT(&module->frags[i]);
+    for (unsigned i = 0; i < module->frag_lists; ++i) {
+        OBJ_DESTRUCT(&module->frags[i].free);
     }
     OBJ_DESTRUCT(&module->rdmas);
     free(module->stash);
@@ -307,22 +326,54 @@ static int module_finalize(mca_btl_base_module_t *btl)
     return OPAL_SUCCESS;
 }
 
+/* Large fragments in small numbers. */
+static int frags_at_once(unsigned wanted, unsigned size)
+{
+    const unsigned most = FRAGS_BYTES / size < FRAGS_LEAST ? FRAGS_LEAST : FRAGS_BYTES / size;
+
+    return (int) (wanted < most ? wanted : most);
+}
+
+static void add_list(ofo_module_t *module, uint32_t size, unsigned queue)
+{
+    ofo_frag_list_t *list = &module->frags[module->frag_lists++];
+
+    OBJ_CONSTRUCT(&list->free, opal_free_list_t);
+    list->module = module;
+    list->size = size;
+    list->queue = (uint8_t) queue;
+    module->whole[queue] = list;
+}
+
+/* One size for each queue, and one in between where messages would leave most of a fragment unused. */
+static void make_lists(ofo_module_t *module)
+{
+    enum { WIDE = 4, BETWEEN = 3 };
+
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        const uint32_t size = OFO.queues.queue[i].size;
+        if (0 < i && size > WIDE * OFO.queues.queue[i - 1].size) {
+            add_list(module, (size / BETWEEN + FRAG_ALIGN - 1) / FRAG_ALIGN * FRAG_ALIGN, i);
+        }
+        add_list(module, size, i);
+    }
+}
+
 static int init_lists(ofo_module_t *module)
 {
     mca_mpool_base_module_t *mpool = mca_mpool_base_module_lookup(NULL);
 
-    for (unsigned i = 0; i < OFO.queues.count; ++i) {
-        module->frag_list[i] = (ofo_frag_list_t){.module = module, .index = (uint8_t) i};
+    for (ofo_frag_list_t *list = module->frags; list < module->frags + module->frag_lists; ++list) {
         if (OPAL_SUCCESS
-            != opal_free_list_init(&module->frags[i], sizeof(ofo_frag_t), FRAG_ALIGN, OBJ_CLASS(ofo_frag_t),
-                                   OFO.queues.queue[i].size + RING_ROOM, FRAG_ALIGN, OFO.params.free_list_num,
-                                   OFO.params.free_list_max, OFO.params.free_list_inc, mpool,
-                                   MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, &module->frag_list[i])) {
+            != opal_free_list_init(&list->free, sizeof(ofo_frag_t), FRAG_ALIGN, OBJ_CLASS(ofo_frag_t), list->size + RING_ROOM,
+                                   FRAG_ALIGN, frags_at_once(OFO.params.free_list_num, list->size),
+                                   OFO.params.free_list_max, frags_at_once(OFO.params.free_list_inc, list->size), mpool,
+                                   MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, list)) {
             return OPAL_ERR_OUT_OF_RESOURCE;
         }
     }
-    return opal_free_list_init(&module->rdmas, sizeof(ofo_rdma_t), FRAG_ALIGN, OBJ_CLASS(ofo_rdma_t), 0, 0, FRAGS_FIRST,
-                               -1, FRAGS_MORE, NULL, 0, NULL, rdma_init, module);
+    return opal_free_list_init(&module->rdmas, sizeof(ofo_rdma_t), FRAG_ALIGN, OBJ_CLASS(ofo_rdma_t), 0, 0, OPERATIONS_FIRST,
+                               -1, OPERATIONS_MORE, NULL, 0, NULL, rdma_init, module);
 }
 
 void ofo_module_set_functions(mca_btl_base_module_t *super)
@@ -354,10 +405,12 @@ int ofo_module_init(ofo_module_t *module)
 {
     ofo_mailbox_init(&module->inbox);
     ofo_mailbox_init(&module->service_inbox);
-    for (unsigned i = 0; i < OFO.queues.count; ++i) {
-        OBJ_CONSTRUCT(&module->frags[i], opal_free_list_t);
-    }
+    make_lists(module);
     OBJ_CONSTRUCT(&module->rdmas, opal_free_list_t);
+    OBJ_CONSTRUCT(&module->got.base, mca_btl_base_descriptor_t);
+    module->got.base.des_segments = &module->got.segment;
+    module->got.base.des_segment_count = 1;
+    module->got.base.order = MCA_BTL_NO_ORDER;
     module->use_eager_rdma = 1 == OFO.params.use_eager_rdma && 0 == OFO.params.blocking_progress; /* no event tells of a slot */
     module->ring = calloc(OFO.params.max_eager_rdma + 1, sizeof(*module->ring));
     if (NULL == module->ring) {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_QUEUES "P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2"
+#define DEFAULT_QUEUES "P,256,12,6,6:S,12544,256,240,12,64:S,65792,64,60,4,16"
 
 typedef struct {
     const char *name;
@@ -55,7 +55,7 @@ static const param_t table[] = {
     TEXT("cpc_exclude", cpc_exclude, NULL, 4, "Connection managers not to use; excludes btl_openib_cpc_include"),
     TEXT("receive_queues", receive_queues, DEFAULT_QUEUES, 3,
          "Receive queues of each rail, separated by colons, sizes rising; per peer: P,size,count[,low[,window]]; shared by the "
-         "peers of a port: S,size,count[,low[,sends[,start[,limit]]]]"),
+         "peers of a port: S,size,count[,low[,sends[,start[,limit]]]]; a device without shared queues: P,size,sends instead"),
     NUMBER("ib_timeout", ib_timeout, 17, 4,
            "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31)"),
     NUMBER("ib_retry_count", ib_retry_count, 6, 4,
@@ -69,12 +69,12 @@ static const param_t table[] = {
     NUMBER("ib_mtu", ib_mtu, 0, 6, "Largest path MTU as code 1 (256) to 5 (4096); 0: that of the ports"),
     SIGNED("max_inline_data", max_inline_data, -1, 6, "Messages up to this many bytes are sent inline (-1: 128)"),
     NUMBER("max_hw_msg_size", max_hw_msg_size, 0, 8, "Largest part of a put or get, in bytes (0: as the port allows)"),
-    NUMBER("free_list_num", free_list_num, 8, 8, "Fragments of each size to begin with"),
-    NUMBER("free_list_inc", free_list_inc, 32, 8, "Fragments to add when none is left"),
+    NUMBER("free_list_num", free_list_num, 8, 8, "Fragments of each size to begin with, of large ones as many as 256 KiB hold"),
+    NUMBER("free_list_inc", free_list_inc, 32, 8, "Fragments to add when none is left, of large ones as many as 256 KiB hold"),
     SIGNED("free_list_max", free_list_max, -1, 8, "Most fragments of each size and port (-1: no limit)"),
     TRUTH("enable_srq_resize", enable_srq_resize, 1, 8, "Shared queues grow at their limit event"),
     NUMBER("ib_max_rdma_dst_ops", max_rd_atomic, 16, 6, "RDMA reads in flight on one queue pair"),
-    NUMBER("rd_num", send_queue_depth, 64, 6, "Send queue slots for puts and gets of one rail, beside those for messages"),
+    NUMBER("rd_num", send_queue_depth, 16, 6, "Send queue slots for puts and gets of one rail, beside those for messages"),
     NUMBER("cq_size", cq_size, 4096, 6, "Entries of a completion queue; another one is made when it is full"),
     NUMBER("connect_timeout", connect_timeout, 5, 6, "Seconds until a rail that does not connect is given up (12 times that under a PML without failover, where it ends the job)"),
     NUMBER("time_wait", time_wait, 5, 7, "Seconds a dead queue pair keeps its number"),

@@ -141,6 +141,7 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
         }
     }
     say_fewer_rails(peer, record, &rails);
+    peer->queues = OFO.no_srq || !ofo_queues_are_shared(record) ? &OFO.plain : &OFO.queues;
     peer->incarnation = record->incarnation;
     peer->rail_hash = rails.hash;
     for (unsigned i = 0; i < rails.count; ++i) {

@@ -304,7 +304,7 @@ static bool stash_has_room(ofo_module_t *module)
     return true;
 }
 
-void ofo_poll_for_proof(ofo_module_t *module)
+void ofo_poll_and_keep(ofo_module_t *module)
 {
     struct ibv_wc wc;
 

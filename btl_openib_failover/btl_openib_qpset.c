@@ -12,32 +12,27 @@
 
 enum { OWN_WORK = 3 /* slots for returns, proof or keepalive, and marker */, RETURN_SLOT = 64};
 
-static uint32_t message_slots(unsigned index)
+static uint32_t send_slots(const ofo_queues_t *queues, unsigned index)
 {
-    const ofo_queue_t *queue = &OFO.queues.queue[index];
+    const ofo_queue_t *queue = &queues->queue[index];
 
-    return 'P' == queue->type ? queue->count : queue->window;
+    return ('P' == queue->type ? queue->count : queue->window) + (0 == index ? OFO.params.send_queue_depth : 0);
 }
 
-static uint32_t send_slots(unsigned index)
+static uint32_t recv_slots(const ofo_queues_t *queues, unsigned index)
 {
-    return message_slots(index) + (0 == index ? OFO.params.send_queue_depth : 0);
-}
-
-static uint32_t recv_slots(unsigned index)
-{
-    const ofo_queue_t *queue = &OFO.queues.queue[index];
+    const ofo_queue_t *queue = &queues->queue[index];
 
     return 'P' == queue->type ? queue->count : 0;
 }
 
 /* Work requests of a set: each has a place in its CQ. */
-static int count_work(void)
+static int count_work(const ofo_queues_t *queues)
 {
     int count = 0;
 
-    for (unsigned i = 0; i < OFO.queues.count; ++i) {
-        count += (int) (send_slots(i) + recv_slots(i) + OWN_WORK + 1);
+    for (unsigned i = 0; i < queues->count; ++i) {
+        count += (int) (send_slots(queues, i) + recv_slots(queues, i) + OWN_WORK + 1);
     }
     return count;
 }
@@ -87,23 +82,25 @@ static void release_cq(ofo_module_t *module, const struct ibv_cq *cq, int need)
 
 static int allocate_buffers(ofo_qpset_t *qps, const ofo_device_t *device)
 {
-    size_t size = (size_t) RETURN_SLOT * qps->nqp, recvs = 0;
+    size_t size = (size_t) RETURN_SLOT * qps->nqp, recvs = 0, at;
 
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        size += (size_t) recv_slots(i) * OFO.queues.queue[i].size;
-        recvs += recv_slots(i);
+        size += (size_t) recv_slots(qps->queues, i) * qps->queues->queue[i].size;
+        recvs += recv_slots(qps->queues, i);
     }
+    at = (size + RETURN_SLOT - 1) / RETURN_SLOT * RETURN_SLOT;
+    size = at + recvs * sizeof(*qps->recvs); /* on the same pages: most sets need few */
     qps->memory = ofo_pages_alloc(size);
     if (NULL == qps->memory) {
         return -1;
     }
     memset(qps->memory, 0, RETURN_SLOT * qps->nqp);
-    qps->recvs = calloc(0 == recvs ? 1 : recvs, sizeof(*qps->recvs));
+    qps->recvs = (ofo_recv_t *) (qps->memory + at);
     qps->mr = ibv_reg_mr(device->pd, qps->memory, size, IBV_ACCESS_LOCAL_WRITE);
     if (NULL == qps->mr && (ENOMEM == errno || EAGAIN == errno)) {
         ofo_device_say_locked_memory(device);
     }
-    return NULL != qps->recvs && NULL != qps->mr ? 0 : -1;
+    return NULL != qps->mr ? 0 : -1;
 }
 
 static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
@@ -111,11 +108,11 @@ static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned
     struct ibv_qp_init_attr init = {
         .qp_context = &qps->qp[index],
         .qp_type = IBV_QPT_RC,
-        .srq = NULL != module->srq[index] ? module->srq[index]->srq : NULL,
+        .srq = qps->qp[index].shared ? module->srq[index]->srq : NULL,
         .send_cq = qps->cq,
         .recv_cq = qps->cq,
-        .cap = {.max_send_wr = send_slots(index) + OWN_WORK,
-                .max_recv_wr = NULL != module->srq[index] ? 0 : recv_slots(index) + 1,
+        .cap = {.max_send_wr = send_slots(qps->queues, index) + OWN_WORK,
+                .max_recv_wr = qps->qp[index].shared ? 0 : recv_slots(qps->queues, index) + 1,
                 .max_send_sge = 1,
                 .max_recv_sge = 1,
                 .max_inline_data = OFO.params.ib_max_inline_data},
@@ -147,7 +144,7 @@ static int move_to_init(ofo_module_t *module, struct ibv_qp *qp)
 
 static int create_one(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
 {
-    const ofo_queue_t *queue = &OFO.queues.queue[index];
+    const ofo_queue_t *queue = &qps->queues->queue[index];
     ofo_qp_t *qp = &qps->qp[index];
 
     qp->returns = (ofo_work_t){.kind = OFO_WORK_RETURN, .qp = (uint8_t) index, .qps = qps};
@@ -160,7 +157,7 @@ static int create_one(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
     }
     module->random = module->random * 1664525u + 1013904223u;
     qp->psn = module->random >> 8;
-    qp->sq_free = qp->sq_slots = (int32_t) send_slots(index);
+    qp->sq_free = qp->sq_slots = (int32_t) send_slots(qps->queues, index);
     ofo_credits_init(&qp->credits, (int32_t) queue->count, (int32_t) queue->window);
     if (qp->shared && !ofo_qpmap_add(&module->qpmap, qp->qp->qp_num, qp)) {
         return -1;
@@ -176,8 +173,9 @@ static int post_all_recvs(ofo_qpset_t *qps)
     ofo_recv_chain_t chain = {.count = 0};
 
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        for (uint32_t k = 0; k < recv_slots(i); ++k, ++recv, at += OFO.queues.queue[i].size) {
-            ofo_recv_init(recv, qps, i, at, OFO.queues.queue[i].size, qps->mr->lkey);
+        const uint32_t size = qps->queues->queue[i].size;
+        for (uint32_t k = 0; k < recv_slots(qps->queues, i); ++k, ++recv, at += size) {
+            ofo_recv_init(recv, qps, i, at, size, qps->mr->lkey);
             ofo_recv_collect(&chain, recv);
         }
         if (0 < chain.count) {
@@ -192,7 +190,8 @@ static int post_all_recvs(ofo_qpset_t *qps)
 
 ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
 {
-    ofo_qpset_t *qps = calloc(1, sizeof(*qps));
+    const ofo_queues_t *queues = ep->peer->queues;
+    ofo_qpset_t *qps = calloc(1, sizeof(*qps) + queues->count * sizeof(qps->qp[0]));
 
     if (NULL == qps) {
         return NULL;
@@ -200,9 +199,10 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
     qps->module = ep->module;
     qps->ep = ep;
     qps->gen = gen;
-    qps->nqp = OFO.queues.count;
+    qps->queues = queues;
+    qps->nqp = queues->count;
     qps->alive = (ofo_work_t){.kind = OFO_WORK_ALIVE, .qp = 0, .qps = qps};
-    qps->cq = reserve_cq(ep->module, count_work());
+    qps->cq = reserve_cq(ep->module, count_work(qps->queues));
     if (NULL == qps->cq || 0 != allocate_buffers(qps, ep->module->device)) {
         goto err_destroy;
     }
@@ -365,6 +365,22 @@ bool ofo_qpset_stop(ofo_qpset_t *qps)
     return all;
 }
 
+/* Its completions go with it, and the buffers they name: what came until now is kept, and what may come before the end is
+ * at most what the peer may have in flight. */
+bool ofo_qpset_stop_busy(ofo_qpset_t *qps)
+{
+    bool all;
+
+    ofo_poll_and_keep(qps->module);
+    all = ofo_qpset_stop(qps);
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        if (qps->qp[i].shared && NULL == qps->qp[i].qp) {
+            ofo_srq_buffers_missing(qps->module->srq[i], qps->queues->queue[i].window);
+        }
+    }
+    return all;
+}
+
 void ofo_qpset_counts(const ofo_qpset_t *qps, ofo_counts_t *sent, ofo_counts_t *received)
 {
     *sent = (ofo_counts_t){.n_ok = qps->n_ok, .n_eager = qps->n_eager};
@@ -379,13 +395,12 @@ void ofo_qpset_counts(const ofo_qpset_t *qps, ofo_counts_t *sent, ofo_counts_t *
 void ofo_qpset_destroy(ofo_qpset_t *qps)
 {
     if (ofo_qpset_stop(qps) && NULL != qps->cq) {
-        release_cq(qps->module, qps->cq, count_work());
+        release_cq(qps->module, qps->cq, count_work(qps->queues));
     }
     ofo_ring_destroy(qps);
     if (NULL != qps->mr) {
         ibv_dereg_mr(qps->mr);
     }
-    free(qps->recvs);
     free(qps->memory);
     free(qps);
 }

@@ -42,6 +42,7 @@ static void complete_queue(ofo_queue_t *queue, int count, const unsigned long *n
         return;
     }
     queue->window = or_default(3 < count, number[3], COUNT_MAX, queue->low / 4 < SENDS_MIN ? SENDS_MIN : queue->low / 4);
+    queue->window = queue->window < SENDS_MIN ? SENDS_MIN : queue->window;
     queue->start = or_default(4 < count, number[4], queue->count, queue->count / 4 < START_MIN ? START_MIN : queue->count / 4);
     queue->limit = or_default(5 < count, number[5], queue->start, 1 + queue->start * 3 / 16);
 }
@@ -98,37 +99,58 @@ const char *ofo_queues_parse(const char *text, ofo_queues_t *queues)
     }
 }
 
-int ofo_queues_find(const ofo_queues_t *queues, uint32_t length)
+void ofo_queues_unshare(const ofo_queues_t *queues, ofo_queues_t *plain)
 {
-    for (unsigned i = 0; i < queues->count; ++i) {
-        if (length <= queues->queue[i].size) {
-            return (int) i;
+    *plain = *queues;
+    for (unsigned i = 0; i < plain->count; ++i) {
+        ofo_queue_t *queue = &plain->queue[i];
+        if ('S' == queue->type) {
+            *queue = (ofo_queue_t){.type = 'P', .size = queue->size, .count = queue->window, .low = queue->window / 2,
+                                   .window = queue->window / 4};
         }
     }
-    return -1;
 }
 
-int ofo_queues_match(const ofo_queues_t *own, const ofo_record_t *peer)
+/* As published: a shared queue that is not to be had is an 's'. */
+static ofo_queue_shape_t shape_of(const ofo_queue_t *queue, bool shares)
 {
-    if (own->count != peer->nqp) {
-        return 0;
-    }
-    for (unsigned i = 0; i < own->count; ++i) {
-        const ofo_queue_shape_t *theirs = &peer->queue[i];
-        if (own->queue[i].type != theirs->type || own->queue[i].size != theirs->size
-            || own->queue[i].count != theirs->count) {
-            return 0;
-        }
-    }
-    return 1;
+    bool shared = 'S' == queue->type;
+
+    return (ofo_queue_shape_t){.type = shared && !shares ? 's' : queue->type,
+                               .sends = shared ? (uint16_t) queue->window : 0,
+                               .size = queue->size,
+                               .count = queue->count};
 }
 
-void ofo_queues_publish(const ofo_queues_t *queues, ofo_record_t *record)
+void ofo_queues_publish(const ofo_queues_t *queues, bool shares, ofo_record_t *record)
 {
     record->nqp = (uint8_t) queues->count;
     for (unsigned i = 0; i < queues->count; ++i) {
-        record->queue[i].type = queues->queue[i].type;
-        record->queue[i].size = queues->queue[i].size;
-        record->queue[i].count = queues->queue[i].count;
+        record->queue[i] = shape_of(&queues->queue[i], shares);
     }
+}
+
+bool ofo_queues_match(const ofo_queues_t *own, const ofo_record_t *peer)
+{
+    if (own->count != peer->nqp) {
+        return false;
+    }
+    for (unsigned i = 0; i < own->count; ++i) {
+        const ofo_queue_shape_t *theirs = &peer->queue[i], ours = shape_of(&own->queue[i], 's' != theirs->type);
+        if (ours.type != theirs->type || ours.sends != theirs->sends || ours.size != theirs->size
+            || ours.count != theirs->count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ofo_queues_are_shared(const ofo_record_t *peer)
+{
+    for (unsigned i = 0; i < peer->nqp; ++i) {
+        if ('s' == peer->queue[i].type) {
+            return false;
+        }
+    }
+    return true;
 }

@@ -8,6 +8,8 @@
 
 #include "btl_openib_wire.h"
 
+#include <stdbool.h>
+
 typedef struct {
     char type;       /* 'P' or 'S' */
     uint32_t size;   /* bytes of one buffer, our header included */
@@ -27,12 +29,17 @@ typedef struct {
  * and has no use: one credit is always kept. Returns NULL, or what is wrong with the text (a constant string). */
 const char *ofo_queues_parse(const char *text, ofo_queues_t *queues);
 
-/* Index of the first queue whose buffers hold `length` bytes (header included), or -1. */
-int ofo_queues_find(const ofo_queues_t *queues, uint32_t length);
+/* The same without shared queues, for devices that have none: of those each peer has as many buffers of its own as it
+ * may have messages in flight. Sizes and numbers in flight stay. */
+void ofo_queues_unshare(const ofo_queues_t *queues, ofo_queues_t *plain);
 
-/* Does the peer have the same queues? Both sides must, since buffers are chosen by the sender. */
-int ofo_queues_match(const ofo_queues_t *own, const ofo_record_t *peer);
+/* What the user asked for, and whether this process has the shared queues of it. */
+void ofo_queues_publish(const ofo_queues_t *queues, bool shares, ofo_record_t *record);
 
-void ofo_queues_publish(const ofo_queues_t *queues, ofo_record_t *record);
+/* Was the peer asked for the same? It must be, since buffers are chosen by the sender. */
+bool ofo_queues_match(const ofo_queues_t *own, const ofo_record_t *peer);
+
+/* Has it the shared queues of it? If either side has not, both use those of ofo_queues_unshare(). */
+bool ofo_queues_are_shared(const ofo_record_t *peer);
 
 #endif /* BTL_OPENIB_QUEUES_H */

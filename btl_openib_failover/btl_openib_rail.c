@@ -264,7 +264,7 @@ static int ofo_do_prove_passive(void *owner, const ofo_ctl_t *ctl)
 
     ep->retransmit_at = 0;
     if (0 == rc) {
-        ofo_poll_for_proof(ep->module);
+        ofo_poll_and_keep(ep->module);
     }
     return rc;
 }

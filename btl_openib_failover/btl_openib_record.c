@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* version0:1 nqp1:1 nports2:1 pad3:1 incarnation4:4, then nqp x {type0:1 pad1:3 size4:4 count8:4}, then ports:
+/* version0:1 nqp1:1 nports2:1 pad3:1 incarnation4:4, then nqp x {type0:1 pad1:1 sends2:2 size4:4 count8:4}, then ports:
  * name0:24 net24:1 prefix25:1 key26:16 guid42:16 gid58:16 lid74:2 mtu76:1 lanes77:1 cpc78:1 pad79:1 contact80:4x4 qkey96:4
  * rate100:4 */
 enum { HEAD_SIZE = 8, QUEUE_SIZE = 12, PORT_SIZE = 104 };
@@ -82,6 +82,7 @@ size_t ofo_record_pack(const ofo_record_t *record, uint8_t *buffer, size_t size)
     ofo_put32(buffer + 4, record->incarnation);
     for (unsigned i = 0; i < record->nqp; ++i, at += QUEUE_SIZE) {
         at[0] = (uint8_t) record->queue[i].type;
+        ofo_put16(at + 2, record->queue[i].sends);
         ofo_put32(at + 4, record->queue[i].size);
         ofo_put32(at + 8, record->queue[i].count);
     }
@@ -114,6 +115,7 @@ ofo_wire_result_t ofo_record_unpack(const uint8_t *buffer, size_t length, ofo_re
     }
     for (unsigned i = 0; i < record->nqp; ++i, at += QUEUE_SIZE) {
         record->queue[i].type = (char) at[0];
+        record->queue[i].sends = ofo_get16(at + 2);
         record->queue[i].size = ofo_get32(at + 4);
         record->queue[i].count = ofo_get32(at + 8);
     }

@@ -13,10 +13,6 @@ void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buf
     recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = (uint8_t) index, .qps = qps};
     recv->sge = (struct ibv_sge){.addr = (uintptr_t) buffer, .length = size, .lkey = lkey};
     recv->wr = (struct ibv_recv_wr){.wr_id = (uintptr_t) &recv->work, .sg_list = &recv->sge, .num_sge = 1};
-    recv->from = NULL != qps ? qps->ep : NULL;
-    recv->base.des_segments = &recv->segment;
-    recv->base.des_segment_count = 1;
-    recv->base.order = (uint8_t) index;
 }
 
 void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
@@ -78,7 +74,7 @@ static bool take_credits(ofo_endpoint_t *ep, ofo_qpset_t *qps, const ofo_data_hd
     return valid;
 }
 
-void ofo_recv_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t tag, void *bytes, size_t length)
+void ofo_recv_deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t length)
 {
     mca_btl_active_message_callback_t *callback
         = MCA_BTL_TAG_MAX > tag ? &mca_btl_base_active_message_trigger[tag] : NULL;
@@ -87,12 +83,12 @@ void ofo_recv_deliver(ofo_module_t *module, ofo_recv_t *recv, uint8_t tag, void 
         ++module->count.bad_messages;
         return;
     }
-    recv->segment.seg_addr.pval = bytes;
-    recv->segment.seg_len = length;
-    callback->cbfunc(&module->super, tag, &recv->base, callback->cbdata);
+    module->got.segment.seg_addr.pval = bytes;
+    module->got.segment.seg_len = length;
+    callback->cbfunc(&module->super, tag, &module->got.base, callback->cbdata);
 }
 
-static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, ofo_data_hdr_t *hdr, size_t length)
+static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, size_t length)
 {
     switch (hdr->tag) {
     case OFO_TAG_RETURN:
@@ -101,19 +97,20 @@ static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, of
         ofo_ring_announced(qps, hdr + 1, length);
         break;
     case OFO_TAG_MANY:
-        ofo_parts_deliver(module, recv, (uint8_t *) (hdr + 1), length);
+        ofo_parts_deliver(module, (uint8_t *) (hdr + 1), length);
         break;
     default:
-        ofo_recv_deliver(module, recv, hdr->tag, hdr + 1, length);
+        ofo_recv_deliver(module, hdr->tag, hdr + 1, length);
     }
 }
 
-void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv, ofo_data_hdr_t *hdr, uint32_t length)
+void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, uint32_t length)
 {
     ofo_endpoint_t *ep = qps->ep;
     bool gained = take_credits(ep, qps, hdr);
 
-    hand_up(module, qps, recv, hdr, length - sizeof(*hdr));
+    module->got.from = ep;
+    hand_up(module, qps, hdr, length - sizeof(*hdr));
     if (OPAL_UNLIKELY(ep->qps != qps) && !qps->told_first_recv) {
         qps->told_first_recv = true;
         ofo_tell_service(ep, OFO_MAIL_FIRST_RECV, qps->gen, NULL, NULL);
@@ -177,8 +174,6 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
     ep = qps->ep;
     if (NULL != recv->work.qps) {
         --qp->recv_posted;
-    } else {
-        recv->from = ep;
     }
     ++qp->n_recv;
     ++qps->n_received;
@@ -186,7 +181,7 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
         ++module->count.bad_messages;
     } else {
         ++module->count.receives;
-        ofo_recv_message(module, qps, recv, hdr, length);
+        ofo_recv_message(module, qps, hdr, length);
     }
     post_again(module, ep, qps, recv);
     if (OPAL_UNLIKELY(module->use_eager_rdma && qps->n_received >= OFO.params.eager_rdma_threshold && qps == ep->qps)) {

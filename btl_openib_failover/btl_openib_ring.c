@@ -59,7 +59,6 @@ int ofo_ring_create(ofo_qpset_t *qps)
     in->slots = OFO.params.eager_rdma_num;
     in->head = 0;
     in->turn = 1;
-    ofo_recv_init(&in->recv, qps, RING_QP, in->memory, 0, 0);
     return 0;
 }
 
@@ -92,7 +91,7 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     if (NULL == qps || gen != qps->gen || qps->failed || NULL == qps->ring_in.memory) {
         return;
     }
-    frag = ofo_frag_alloc_from(module, RING_QP);
+    frag = ofo_frag_alloc_whole(module, RING_QP);
     if (NULL == frag) {
         return;
     }
@@ -108,7 +107,7 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     qps->ring_in.is_open = true;
     module->ring[module->ring_count++] = qps;
     if (OPAL_SUCCESS != ofo_send_own(ep, frag, OFO_TAG_RING)) {
-        opal_free_list_return(&module->frags[frag->list], &frag->base.super);
+        opal_free_list_return(frag->list, &frag->base.super);
     }
 }
 
@@ -143,7 +142,7 @@ static void take(ofo_module_t *module, ofo_qpset_t *qps, footer_t *footer)
     } else {
         ofo_data_hdr_t *hdr = (ofo_data_hdr_t *) ((uint8_t *) footer - round_up(length));
         ++module->count.ring_receives;
-        ofo_recv_message(module, qps, &in->recv, hdr, length);
+        ofo_recv_message(module, qps, hdr, length);
     }
     if (OPAL_LIKELY(!qps->failed)) {
         slot_done(qps);

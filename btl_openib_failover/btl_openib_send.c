@@ -107,9 +107,9 @@ static void post_refused(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 
 static unsigned choose_qp(const ofo_frag_t *frag)
 {
-    return MCA_BTL_NO_ORDER != frag->base.order && frag->base.order >= frag->list && frag->base.order < OFO.queues.count
+    return MCA_BTL_NO_ORDER != frag->base.order && frag->base.order >= frag->queue && frag->base.order < OFO.queues.count
                ? frag->base.order
-               : frag->list;
+               : frag->queue;
 }
 
 static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
@@ -199,7 +199,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
     frag->hdr->tag = tag;
     rc = submit(ep, frag);
     if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
-        opal_free_list_return(&module->frags[frag->list], &frag->base.super);
+        opal_free_list_return(frag->list, &frag->base.super);
         return rc;
     }
     ++module->count.sendis;
@@ -230,7 +230,7 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
         frag->base.des_cbfunc(&module->super, ep, &frag->base, status);
     }
     if (flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) {
-        opal_free_list_return(&module->frags[frag->list], &frag->base.super);
+        opal_free_list_return(frag->list, &frag->base.super);
     }
 }
 

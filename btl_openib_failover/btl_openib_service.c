@@ -158,7 +158,7 @@ static void handle_mail(ofo_mail_t *mail)
         ofo_rail_fence_done(ep, mail->gen, mail->qps);
         break;
     case OFO_MAIL_STUCK:
-        mail->qps->is_stopped = ofo_qpset_stop(mail->qps) || OFO_LOAD(ep->module->device->fatal);
+        mail->qps->is_stopped = ofo_qpset_stop_busy(mail->qps) || OFO_LOAD(ep->module->device->fatal);
         ofo_tell_progress(ep->module, OFO_MAIL_ABANDON, ep, mail->gen, NULL, mail->qps);
         break;
     case OFO_MAIL_DECLARE:
@@ -390,7 +390,7 @@ static void *service_main(void *argument)
         }
         OFO.cpc->receive(module);
         if (proving) {
-            ofo_poll_for_proof(module);
+            ofo_poll_and_keep(module);
         }
         handle_inbox(module); /* all letters, those of the proof too, before a timer can say that it is too late */
         now = ofo_now_ms();

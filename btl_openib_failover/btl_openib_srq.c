@@ -3,7 +3,8 @@
  *
  * Shared receive queues of a module (S in btl_openib_receive_queues): buffers for all its peers. A received buffer
  * goes back in batches; at a limit event the number of buffers doubles up to the count that was asked for. A rail that
- * fails leaves the buffers posted: they belong to the module. See DESIGN.txt 15.
+ * fails leaves the buffers posted: they belong to the module. Which buffers went with a queue pair that had to be
+ * destroyed nobody can ask: new ones take the place of all it may have had. See DESIGN.txt 15.
  */
 #include "btl_openib.h"
 
@@ -45,7 +46,7 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
     }
     chunk->mr = ibv_reg_mr(module->device->pd, chunk->memory, size, IBV_ACCESS_LOCAL_WRITE);
     if (NULL == chunk->mr) {
-        if (ENOMEM == errno || EAGAIN == errno) {
+        if (NULL == srq->chunks && (ENOMEM == errno || EAGAIN == errno)) { /* later: the queue stays as it is */
             ofo_device_say_locked_memory(module->device);
         }
         free_chunk(chunk);
@@ -58,24 +59,22 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
     return chunk;
 }
 
-/* Makes `count` more buffers and posts them. What the queue does not take stays unused. */
+/* Makes `count` more buffers and posts them. What the queue does not take is spared for the next time. Locks: srq->lock. */
 static bool add_buffers(ofo_module_t *module, ofo_srq_t *srq, uint32_t count)
 {
-    ofo_chunk_t *chunk = make_chunk(module, srq, count);
-    ofo_recv_chain_t chain = {.count = 0};
-    uint32_t posted;
+    uint32_t more = count > srq->spare.count ? count - srq->spare.count : 0, posted;
+    ofo_chunk_t *chunk = 0 < more ? make_chunk(module, srq, more) : NULL;
 
-    if (NULL == chunk) {
-        return false;
+    if (NULL != chunk) {
+        chunk->next = srq->chunks;
+        srq->chunks = chunk;
+        for (uint32_t i = 0; i < more; ++i) {
+            ofo_recv_collect(&srq->spare, &chunk->recv[i]);
+        }
     }
-    chunk->next = srq->chunks;
-    srq->chunks = chunk;
-    for (uint32_t i = 0; i < count; ++i) {
-        ofo_recv_collect(&chain, &chunk->recv[i]);
-    }
-    posted = ofo_recv_post_chain(&chain, NULL, srq->srq);
+    posted = 0 < srq->spare.count ? ofo_recv_post_chain(&srq->spare, NULL, srq->srq) : 0;
     OFO_STORE(srq->buffers, srq->buffers + posted);
-    return posted == count;
+    return posted >= count;
 }
 
 static void arm_limit(ofo_srq_t *srq)
@@ -85,7 +84,8 @@ static void arm_limit(ofo_srq_t *srq)
     (void) ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT); /* without events the queue keeps its size */
 }
 
-void ofo_srq_limit_reached(ofo_srq_t *srq)
+/* Locks: srq->lock. */
+static void grow(ofo_srq_t *srq)
 {
     uint32_t more = srq->buffers < srq->most - srq->buffers ? srq->buffers : srq->most - srq->buffers;
 
@@ -98,6 +98,25 @@ void ofo_srq_limit_reached(ofo_srq_t *srq)
     if (srq->buffers < srq->most) {
         arm_limit(srq);
     }
+}
+
+void ofo_srq_limit_reached(ofo_srq_t *srq)
+{
+    pthread_mutex_lock(&srq->lock);
+    grow(srq);
+    pthread_mutex_unlock(&srq->lock);
+}
+
+void ofo_srq_buffers_missing(ofo_srq_t *srq, uint32_t count)
+{
+    pthread_mutex_lock(&srq->lock);
+    count = count < srq->buffers ? count : srq->buffers;
+    OFO_STORE(srq->buffers, srq->buffers - count);
+    if (!add_buffers(srq->module, srq, count)) {
+        arm_limit(srq); /* it was not so many, or there is no memory now */
+    }
+    ofo_log(1, "%s: shared queue %u has %u buffers after the loss of at most %u", srq->module->name, srq->index, srq->buffers, count);
+    pthread_mutex_unlock(&srq->lock);
 }
 
 /* Buffers that are collected before they are posted: never more than may be missing by the user's `low`. */
@@ -128,6 +147,7 @@ static int create(ofo_module_t *module, unsigned index)
     }
     module->srq[index] = srq;
     srq->module = module;
+    pthread_mutex_init(&srq->lock, NULL);
     srq->index = (uint8_t) index;
     srq->size = queue->size;
     srq->most = queue->count;
@@ -147,8 +167,26 @@ static int create(ofo_module_t *module, unsigned index)
     return OPAL_SUCCESS;
 }
 
+/* One process has them on all its ports or on none: a rail's queues do not depend on the port. */
+static bool are_to_be_had(const ofo_module_t *module)
+{
+    int wanted = 0;
+
+    for (unsigned i = 0; i < OFO.queues.count; ++i) {
+        wanted += 'S' == OFO.queues.queue[i].type;
+    }
+    if (wanted > module->device->attr.max_srq && !OFO.no_srq) {
+        OFO.no_srq = true;
+        ofo_log(1, "%s: no shared receive queues, every peer gets its own", module->name);
+    }
+    return !OFO.no_srq;
+}
+
 int ofo_srqs_create(ofo_module_t *module)
 {
+    if (!are_to_be_had(module)) {
+        return OPAL_SUCCESS;
+    }
     for (unsigned i = 0; i < OFO.queues.count; ++i) {
         if ('S' == OFO.queues.queue[i].type && OPAL_SUCCESS != create(module, i)) {
             return OPAL_ERR_OUT_OF_RESOURCE;
@@ -179,6 +217,7 @@ void ofo_srqs_destroy(ofo_module_t *module)
             srq->chunks = chunk->next;
             free_chunk(chunk);
         }
+        pthread_mutex_destroy(&srq->lock);
         free(srq);
         module->srq[i] = NULL;
     }

@@ -86,7 +86,8 @@ typedef struct ofo_frag {
     ofo_work_t work;
     ofo_data_hdr_t *hdr; /* start of the registered buffer */
     uint32_t lkey;
-    uint8_t list;        /* free list and queue index by size */
+    opal_free_list_t *list; /* it goes back to; constant */
+    uint8_t queue;       /* the first whose buffers hold it; constant */
     bool is_sendi;       /* the PML has no descriptor; errors go to failed_frag */
     bool by_send;        /* never through the eager ring */
     bool in_ring;        /* posted as a write into the eager ring */
@@ -99,13 +100,17 @@ OBJ_CLASS_DECLARATION(ofo_frag_t);
 
 /* A posted receive buffer. */
 typedef struct {
-    mca_btl_base_descriptor_t base;
-    mca_btl_base_segment_t segment;
     ofo_work_t work;
-    ofo_endpoint_t *from; /* sender, during the receive callback */
-    struct ibv_sge sge;   /* whole buffer */
+    struct ibv_sge sge; /* whole buffer */
     struct ibv_recv_wr wr;
 } ofo_recv_t;
+
+/* What a receive callback gets; one per module, for callbacks do not nest. */
+typedef struct {
+    mca_btl_base_descriptor_t base;
+    mca_btl_base_segment_t segment;
+    ofo_endpoint_t *from; /* sender */
+} ofo_got_t;
 
 /* Received buffers that are to be posted again together. */
 typedef struct {
@@ -183,7 +188,6 @@ typedef struct {
     uint8_t turn;    /* of the next message */
     bool is_open;    /* polled; context: progress */
     uint32_t owed;   /* slots consumed and not told; lock: ep->lock */
-    ofo_recv_t recv; /* what callbacks get */
 } ofo_ring_in_t;
 
 /* The one of the peer we write into; lock: ep->lock. */
@@ -201,9 +205,9 @@ struct ofo_qpset {
     ofo_endpoint_t *ep; /* not after the peers' end */
     uint16_t gen;
     unsigned nqp;
-    ofo_qp_t qp[OFO_MAX_QPS];
+    const ofo_queues_t *queues;
     struct ibv_cq *cq;
-    uint8_t *memory;     /* receive buffers and credit messages */
+    uint8_t *memory;     /* credit messages, receive buffers and `recvs` */
     struct ibv_mr *mr;
     ofo_recv_t *recvs;
     int32_t proving;     /* zero-byte WRITEs not completed; atomic */
@@ -227,6 +231,7 @@ struct ofo_qpset {
     ofo_ring_out_t ring_out;
     uint64_t destroy_at; /* ms; end of the time-wait */
     ofo_qpset_t *next;   /* module's graveyard */
+    ofo_qp_t qp[];
 };
 
 /* ---- shared receive queues ---------------------------------------------------------------------- */
@@ -245,7 +250,9 @@ typedef struct {
     uint32_t most;    /* buffers at most */
     uint32_t slack;   /* of `most` buffers, so many may be missing before they are posted again */
     uint32_t limit;   /* event when fewer are left */
-    uint32_t buffers; /* made; atomic, grows in service */
+    pthread_mutex_t lock; /* of the next three: service threads */
+    uint32_t buffers;       /* made and not missing; atomic, read by progress */
+    ofo_recv_chain_t spare; /* the queue had no room for them */
     ofo_chunk_t *chunks;
     ofo_recv_chain_t again; /* context: progress */
 } ofo_srq_t;
@@ -365,6 +372,7 @@ struct ofo_peer {
     bool declared;      /* unreachable, for good: nothing but PEERDEAD is sent to it; atomic */
     const char *why;    /* it was declared; constant text. release: declared */
     uint64_t rail_hash;
+    const ofo_queues_t *queues; /* what both sides have */
     unsigned rail_count;
     ofo_endpoint_t *rail[OFO_MAX_RAILS];
 };
@@ -435,11 +443,15 @@ typedef struct {
     uint64_t sleeps; /* of the process; atomic, counted on its first module */
 } ofo_counters_t;
 
-/* What the constructor of a fragment needs to know. */
+/* Fragments of one size. */
 typedef struct {
+    opal_free_list_t free;
     ofo_module_t *module;
-    uint8_t index;
+    uint32_t size; /* header included */
+    uint8_t queue; /* the first whose buffers hold it */
 } ofo_frag_list_t;
+
+#define OFO_MAX_FRAG_LISTS (2 * OFO_MAX_QPS)
 
 struct ofo_module {
     mca_btl_base_module_t super;
@@ -468,9 +480,11 @@ struct ofo_module {
     int cq_size;      /* of the last one */
     struct ibv_wc *stash; /* completions that service took from a CQ; lock: poll_lock */
     unsigned stash_count, stash_size;
-    opal_free_list_t frags[OFO_MAX_QPS];
-    ofo_frag_list_t frag_list[OFO_MAX_QPS];
+    ofo_frag_list_t frags[OFO_MAX_FRAG_LISTS]; /* ascending size */
+    unsigned frag_lists;
+    ofo_frag_list_t *whole[OFO_MAX_QPS]; /* fragments as large as the buffers of a queue */
     opal_free_list_t rdmas;
+    ofo_got_t got;
     ofo_srq_t *srq[OFO_MAX_QPS]; /* NULL: a queue per peer */
     ofo_qpmap_t qpmap;           /* number -> ofo_qp_t, of queue pairs with a shared queue */
     bool use_eager_rdma;
@@ -542,7 +556,9 @@ typedef struct {
 typedef struct {
     mca_btl_base_component_3_0_0_t super;
     ofo_params_t params;
-    ofo_queues_t queues;
+    ofo_queues_t queues;   /* as the user asked for */
+    ofo_queues_t plain;    /* the same without shared ones */
+    bool no_srq;           /* a device of ours has none; constant once the ports are open */
     const ofo_cpc_t *cpc;
     ofo_record_t record;   /* ours */
     unsigned device_count;

@@ -128,7 +128,8 @@ typedef struct {
 
 /* Receive queues of one queue pair index; both sides must have the same. */
 typedef struct {
-    char type; /* 'P' per peer, 'S' shared */
+    char type;      /* 'P' per peer, 'S' shared, 's' to be shared, and the device has no such queues */
+    uint16_t sends; /* S: messages in flight to one peer */
     uint32_t size;
     uint32_t count;
 } ofo_queue_shape_t;

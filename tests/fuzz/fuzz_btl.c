@@ -80,7 +80,7 @@ static ofo_record_t own;
 static void own_make(void)
 {
     own = (ofo_record_t){.version = OFO_RECORD_VERSION, .incarnation = 7, .nqp = 2, .nports = 3,
-                         .queue = {{'P', 4096, 64}, {'P', 65536, 16}}};
+                         .queue = {{.type = 'P', .size = 4096, .count = 64}, {.type = 'S', .sends = 8, .size = 65536, .count = 16}}};
     for (int i = 0; i < 3; ++i) {
         ofo_port_t *p = &own.port[i];
 
@@ -106,7 +106,7 @@ static void fuzz_record(const uint8_t *data, size_t size)
 
         must(packed > 0, "a record that was unpacked cannot be packed");
         must(OFO_WIRE_OK == ofo_record_unpack(again, packed, &same), "a packed record cannot be unpacked");
-        (void) ofo_queues_match(&OFO.queues, &record);
+        (void) (ofo_queues_match(&OFO.queues, &record) && ofo_queues_are_shared(&record));
         for (int lower = 0; lower < 2; ++lower) {
             must(0 == ofo_rails_pair(&own, &record, lower, NULL, &rails), "no map was given, and it cannot be read");
             must(rails.count <= OFO_MAX_RAILS, "more rails than there can be");
@@ -151,22 +151,31 @@ static void on_message(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_b
 typedef struct {
     ofo_module_t module;
     ofo_endpoint_t ep;
-    ofo_qpset_t qps;
+    ofo_qpset_t *qps;
 } line_t;
 
 static void line_make(line_t *l)
 {
     memset(l, 0, sizeof(*l));
+    l->qps = calloc(1, sizeof(*l->qps) + OFO.queues.count * sizeof(l->qps->qp[0]));
     OBJ_CONSTRUCT(&l->ep.lock, opal_mutex_t);
-    l->ep.module = l->qps.module = &l->module;
-    l->ep.qps = &l->qps;
+    l->ep.module = l->qps->module = &l->module;
+    l->module.got.base.des_segments = &l->module.got.segment;
+    l->module.got.base.des_segment_count = 1;
+    l->ep.qps = l->qps;
     l->ep.gate = OFO_GATE_UP;
-    l->qps.ep = &l->ep;
-    l->qps.nqp = OFO.queues.count;
-    for (unsigned i = 0; i < l->qps.nqp; ++i) {
-        ofo_credits_init(&l->qps.qp[i].credits, 16, 4);
-        l->qps.qp[i].credits.have = 3;
+    l->qps->ep = &l->ep;
+    l->qps->nqp = OFO.queues.count;
+    for (unsigned i = 0; i < l->qps->nqp; ++i) {
+        ofo_credits_init(&l->qps->qp[i].credits, 16, 4);
+        l->qps->qp[i].credits.have = 3;
     }
+}
+
+static void line_free(line_t *l)
+{
+    free(l->qps);
+    free(l);
 }
 
 static void fuzz_data(const uint8_t *data, size_t size)
@@ -181,20 +190,16 @@ static void fuzz_data(const uint8_t *data, size_t size)
         memcpy(exact, data + at + 1, length);
         at += 1 + length;
         if (length >= sizeof(ofo_data_hdr_t)) {
-            ofo_recv_t recv;
-
-            memset(&recv, 0, sizeof(recv));
-            ofo_recv_init(&recv, &l->qps, 0, exact, (uint32_t) length, 1);
-            ofo_recv_message(&l->module, &l->qps, &recv, (ofo_data_hdr_t *) exact, (uint32_t) length);
-            for (unsigned i = 0; i < l->qps.nqp; ++i) {
-                must(l->qps.qp[i].credits.have <= 16, "more credits than buffers");
+            ofo_recv_message(&l->module, l->qps, (ofo_data_hdr_t *) exact, (uint32_t) length);
+            for (unsigned i = 0; i < l->qps->nqp; ++i) {
+                must(l->qps->qp[i].credits.have <= 16, "more credits than buffers");
             }
-            must(l->qps.ring_out.free <= l->qps.ring_out.slots && l->qps.ring_out.slots <= OFO_RING_SLOTS_MAX,
+            must(l->qps->ring_out.free <= l->qps->ring_out.slots && l->qps->ring_out.slots <= OFO_RING_SLOTS_MAX,
                  "more free slots than the ring has");
         }
         free(exact);
     }
-    free(l);
+    line_free(l);
 }
 
 /* The peer writes whatever it likes into the ring, between two polls. */
@@ -202,16 +207,16 @@ static void fuzz_ring(const uint8_t *data, size_t size)
 {
     const uint32_t slots = 4, bytes = slots * ofo_ring_slot_size();
     line_t *l = malloc(sizeof(*l));
-    ofo_ring_in_t *in = &l->qps.ring_in;
+    ofo_ring_in_t *in;
 
     line_make(l);
+    in = &l->qps->ring_in;
     in->memory = calloc(1, bytes);
     in->slots = slots;
     in->turn = 1;
     in->is_open = true;
-    ofo_recv_init(&in->recv, &l->qps, 0, in->memory, 0, 0);
     l->module.ring = calloc(1, sizeof(*l->module.ring));
-    l->module.ring[l->module.ring_count++] = &l->qps;
+    l->module.ring[l->module.ring_count++] = l->qps;
     for (size_t at = 0; at + 4 < size;) {
         const uint32_t place = ((uint32_t) data[at] << 8 | data[at + 1]) % bytes;
         /* the footer of the slot whose turn it is is the interesting place */
@@ -227,7 +232,7 @@ static void fuzz_ring(const uint8_t *data, size_t size)
     }
     free(l->module.ring);
     free(in->memory);
-    free(l);
+    line_free(l);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -71,7 +71,7 @@ told 'computed different lists of rails'
 (ulimit -l 64 && says 'cannot lock memory' "-n 2 --memlock")
 [ $? = 1 ] || fail "no locked memory: not told, or the job ran"
 # Enough for the ports, too little for the queues of a connection.
-(ulimit -l 2000 && says 'cannot lock memory' "-n 2 --memlock")
+(ulimit -l 2000 && says 'cannot lock memory' "-n 2 --memlock" --mca btl_openib_receive_queues P,2048,64,32,16:P,12544,12:P,65792,4)
 [ $? = 255 ] || fail "locked memory for ports only: not told, or the job ran"
 
 # All ports down before the start.

@@ -4,19 +4,22 @@
  * MPI programs for what the stream does not show, by name: "late" (a peer that computes while others connect),
  * "leaves" (a sender that computes after its first message),
  * "threads" (MPI_THREAD_MULTIPLE), "everybody" (first contact of all pairs at once), "onesided" (windows),
- * "fork" (a child in mid-traffic). Every byte is checked; exit 0 only if all is right.
+ * "fork" (a child in mid-traffic), "steady" and "cache" (the same memory again and again; memory that is given back and comes
+ * anew at the same place). Every byte is checked; exit 0 only if all is right.
  */
+#include <malloc.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, ROUNDS = 60, LARGEST = 300000, COMPUTE_SECONDS = 4 };
+enum { THREADS = 4, ROUNDS = 60, LARGEST = 300000, COMPUTE_SECONDS = 4, CACHE_ROUNDS = 24, CACHED = 512 * 1024 };
 
 static int rank, size;
 static int wrong;
@@ -183,13 +186,79 @@ static void fork_in_traffic(void)
     }
 }
 
+/* Pages at `where`, or anywhere. */
+static uint8_t *map(void *where)
+{
+    void *at = mmap(where, CACHED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (NULL == where ? 0 : MAP_FIXED), -1, 0);
+
+    if (MAP_FAILED == at) {
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    return at;
+}
+
+static void steady(void)
+{
+    uint8_t *out = map(NULL), *in = map(NULL);
+
+    for (unsigned round = 0; round < CACHE_ROUNDS; ++round) {
+        exchange(rank ^ 1, 0, CACHED, round, out, in);
+    }
+}
+
+/* The address stays, the pages do not: whole, in the middle, and moved away (what was moved is still good). */
+static void renew(uint8_t *at, unsigned how)
+{
+    enum { PART = CACHED / 4 };
+
+    if (0 == how % 3) {
+        munmap(at, CACHED);
+        map(at);
+    } else if (1 == how % 3) {
+        munmap(at + PART, PART);
+        if (at + PART != mmap(at + PART, PART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)) {
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        }
+    } else {
+        uint8_t *away = map(NULL), *old = malloc(CACHED);
+        memcpy(old, at, CACHED);
+        if (away != mremap(at, CACHED, CACHED, MREMAP_MAYMOVE | MREMAP_FIXED, away)) {
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        }
+        map(at);
+        exchange(rank ^ 1, 1, CACHED, 1000 + how, away, at);
+        memset(at, 0, CACHED);
+        fill(old, CACHED, 1000 + how + (unsigned) rank);
+        wrong += 0 != memcmp(old, away, CACHED);
+        munmap(away, CACHED);
+        free(old);
+    }
+}
+
+static void cache(void)
+{
+    uint8_t *out = map(NULL), *in = map(NULL);
+
+    mallopt(M_MMAP_THRESHOLD, CACHED / 2); /* free() gives such memory back to the system */
+    for (unsigned round = 0; round < CACHE_ROUNDS; ++round) {
+        uint8_t *heap_out = malloc(CACHED), *heap_in = malloc(CACHED);
+        exchange(rank ^ 1, 0, CACHED, round, out, in);
+        renew(out, round);
+        renew(in, round + 1);
+        exchange(rank ^ 1, 0, CACHED, 100 + round, out, in);
+        exchange(rank ^ 1, 0, CACHED, 200 + round, heap_out, heap_in);
+        free(heap_out);
+        free(heap_in);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
     } programs[] = {{"late", late}, {"leaves", leaves}, {"threads", threads}, {"everybody", everybody}, {"onesided", onesided},
-                    {"fork", fork_in_traffic}};
+                    {"fork", fork_in_traffic}, {"steady", steady}, {"cache", cache}};
     const char *wanted = 1 < argc ? argv[1] : "";
     int level, all = 0, found = 0;
     double begin;

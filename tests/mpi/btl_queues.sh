@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Receive queues of every kind under the verified stream: per peer, shared, mixed; a shared queue grows at its limit
-# event; rails are cut over shared queues that several peers use.
+# event; rails are cut over shared queues that several peers use. Devices without shared queues, on both sides and on one.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -15,7 +15,28 @@ run_stream 2 "" 2 1 $QUEUES S,2048,64,32,16:S,12544,32,16,8:S,65792,16,8,4
 run_stream 2 "--link-layer=eth" 4 1 $QUEUES P,512,32:S,4096,64:S,65792,16
 run_stream 1 "" 4 1 $QUEUES S,65792,64,60,16,4,2 --mca btl_openib_verbose 1
 grep -q 'shared queue 0 grows to' "$TEST_TMP/log" || { show_log; fail "a shared queue of 4 buffers did not grow under 3 peers"; }
+run_stream 2 "" 2 1 $QUEUES P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2
 cut_stream 0 2 2 100000 $QUEUES S,2048,64,32,16:S,12544,32,16,8:S,65792,16,8,4
 cut_stream "1 0 3" 4 3 1500 $QUEUES S,65792,16,8,4
 cut_stream 1 2 4 1000000 $QUEUES P,512,32:S,2048,64,32,16:S,65792,16,8,4
+cut_stream 0 2 2 100000 $QUEUES P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2
 }
+
+# The receives that each queue pair has, in the order of the queues: none of a shared queue.
+receives() { grep -oE 'queue pair 0x[0-9a-f]+: .*receives [0-9]+' "$TEST_TMP/log" | grep -oE '[0-9]+$' | sort -un | tr '\n' ' '; }
+# What the user asked for, or the default, goes on without shared queues, and every peer gets its own.
+run_stream 2 --no-srq 3 1 --mca btl_openib_verbose 2
+[ "$(receives)" = "5 13 " ] || { show_log; fail "without shared queues the queue pairs have $(receives)receives"; }
+SOFTRAIL_NO_SRQ=1 cut_stream 1 2 3 100000
+# One side has them, the other has not: both know it, and use none between them; the other ranks share.
+STREAM_ON=$STREAM
+cat >"$TEST_TMP/rank1" <<EOT
+#!/bin/bash
+[ "\$OMPI_COMM_WORLD_RANK" = 1 ] && export SOFTRAIL_NO_SRQ=1
+exec $STREAM_ON "\$@"
+EOT
+chmod +x "$TEST_TMP/rank1"
+STREAM=$TEST_TMP/rank1
+run_stream 2 "" 4 1 --mca btl_openib_verbose 2
+[ "$(receives)" = "0 5 13 " ] || { show_log; fail "with shared queues on some sides the queue pairs have $(receives)receives"; }
+cut_stream 0 2 4 100000

@@ -173,6 +173,7 @@ static void memory(int most)
     double before, grown, mean[2] = {0}, own[2];
 
     before = memory_now();
+    MPI_Barrier(MPI_COMM_WORLD); /* nobody connects before all have looked, but for the few that the barrier needs */
     for (int round = 0; round < 20; ++round) {
         contact(64);
     }

@@ -183,13 +183,40 @@ static void queues_are_read(void **state)
     assert_int_equal(q.queue[1].start, 32);
     assert_int_equal(q.queue[1].limit, 16);
     assert_null(ofo_queues_parse("P,2048,64,32,16:S,65792,8", &q));
-    assert_int_equal(ofo_queues_find(&q, 2048), 0);
-    assert_int_equal(ofo_queues_find(&q, 2049), 1);
-    assert_int_equal(ofo_queues_find(&q, 70000), -1);
-    ofo_queues_publish(&q, &peer);
+    ofo_queues_publish(&q, true, &peer);
     assert_true(ofo_queues_match(&q, &peer));
     peer.queue[1].count = 9;
     assert_false(ofo_queues_match(&q, &peer));
+    ofo_queues_publish(&q, true, &peer);
+    peer.queue[1].sends = 5; /* it would be the number of buffers without shared queues */
+    assert_false(ofo_queues_match(&q, &peer));
+}
+
+/* Either side without shared queues: both use the same ones per peer, and both know it. */
+static void queues_of_a_device_without_shared_ones_are_agreed_on(void **state)
+{
+    ofo_record_t with = {.nports = 0}, without = {.nports = 0};
+    ofo_queues_t q, plain;
+
+    assert_null(ofo_queues_parse("P,512,64,32,16:S,12544,256,240,12,32:S,65792,64,60,2", &q));
+    ofo_queues_unshare(&q, &plain);
+    assert_int_equal(plain.count, q.count);
+    assert_memory_equal(&plain.queue[0], &q.queue[0], sizeof(q.queue[0]));
+    assert_int_equal(plain.queue[1].type, 'P');
+    assert_int_equal(plain.queue[1].size, 12544);
+    assert_int_equal(plain.queue[1].count, 12);
+    assert_int_equal(plain.queue[1].window, 3);
+    assert_int_equal(plain.queue[2].count, 4); /* no queue per peer is smaller */
+    ofo_queues_publish(&q, true, &with);
+    ofo_queues_publish(&q, false, &without);
+    assert_true(ofo_queues_match(&q, &with));
+    assert_true(ofo_queues_match(&q, &without));
+    assert_true(ofo_queues_are_shared(&with));
+    assert_false(ofo_queues_are_shared(&without));
+    assert_false(ofo_queues_match(&plain, &with));
+    assert_false(ofo_queues_match(&plain, &without));
+    without.queue[0].type = 's';
+    assert_false(ofo_queues_match(&q, &without));
 }
 
 static void queues_bad_texts_are_refused(void **state)
@@ -288,6 +315,7 @@ int main(void)
         cmocka_unit_test(rails_hash_is_fnv1a),
         cmocka_unit_test(rails_random_records_agree),
         cmocka_unit_test(queues_are_read),
+        cmocka_unit_test(queues_of_a_device_without_shared_ones_are_agreed_on),
         cmocka_unit_test(queues_bad_texts_are_refused),
         cmocka_unit_test(credits_never_starve_and_never_chatter),
         cmocka_unit_test(credits_beyond_the_queue_are_refused),

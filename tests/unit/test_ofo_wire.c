@@ -150,8 +150,8 @@ static ofo_record_t record_example(void)
 {
     ofo_record_t record = {.version = OFO_RECORD_VERSION, .incarnation = 99, .nqp = 2, .nports = 2};
 
-    record.queue[0] = (ofo_queue_shape_t){'P', 2048, 64};
-    record.queue[1] = (ofo_queue_shape_t){'S', 65792, 8};
+    record.queue[0] = (ofo_queue_shape_t){.type = 'P', .size = 2048, .count = 64};
+    record.queue[1] = (ofo_queue_shape_t){.type = 'S', .sends = 4, .size = 65792, .count = 8};
     for (unsigned i = 0; i < 2; ++i) {
         ofo_port_t *port = &record.port[i];
         strcpy(port->name, "dev:1");

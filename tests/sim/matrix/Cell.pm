@@ -41,7 +41,8 @@ sub job {
     my @pairs = map { [@mca[2 * $_, 2 * $_ + 1]] } 0 .. @mca / 2 - 1;
     push @pairs, ["btl_openib_fence_timeout", 1] if $c->{recheck};
     push @pairs, ['btl_openib_use_eager_rdma', 0] if $c->{proto} ne 'ring'; # it would turn the sends into writes
-    push @pairs, ['btl_openib_receive_queues', 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4'] if $c->{queues} eq 'shared';
+    push @pairs, ['btl_openib_receive_queues', $c->{queues} eq 'shared' ? 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4' : 'P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2']
+        if $c->{proto} ne 'crowd'; # which has its own
     return Job::run($dir, $limit, ['-n', $c->{rails}, "--link-layer=$c->{link}", "--retry-time=$retry"],
                     [Job::mpirun($c->{load} eq 'peers' ? 3 : 2, @pairs), "$build/tests/sim/matrix/traffic", traffic($c)], @rules);
 }
