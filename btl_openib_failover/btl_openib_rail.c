@@ -452,6 +452,9 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     ofo_fsm_event_t event = ofo_fsm_classify(&ep->fsm, ctl, &facts);
 
     learn_address(ep, ctl);
+    if (!facts.hash_ok) {
+        ep->patience = 0; /* waiting makes no list of rails right */
+    }
     if (OFO_EV_NONE == event) {
         ++ep->module->count.ctl_dropped;
     } else {
