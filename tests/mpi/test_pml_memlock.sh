@@ -9,12 +9,14 @@
 use_components pml btl
 REPORT=$TEST_TMP/rails.json
 
-# memlock RAILS WHAT MPIRUN-ARGUMENTS...
+# memlock RAILS WHAT MPIRUN-ARGUMENTS... Small shared queues that do not grow: where 8 MiB may be locked for two rails those of
+# the default leave too little for the registrations to come back.
 memlock() {
     local rails=$1 what=$2
     shift 2
     PML_PREFIX=("$SOFTRAIL" run -n "$rails" --memlock --report "$REPORT" --)
     run_program "mpi_memlock" 2 --mca pml bfo --mca btl openib,self --mca mpi_leave_pinned 0 \
+        --mca btl_openib_receive_queues P,256,12,6,6:S,12544,256,240,12,32:S,65792,64,60,4,8 --mca btl_openib_enable_srq_resize 0 \
         --mca pml_bfo_rdma_min 65536 "$@" -x "MEMLOCK_COUNTS=$what"
     rails_moved "$REPORT" $(seq 0 $((rails - 1)))
 }
