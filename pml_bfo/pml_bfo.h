@@ -12,8 +12,8 @@
 #define BFO_PROTOCOL_VERSION 2u
 
 typedef struct {
-    uint32_t version;     /* BFO_PROTOCOL_VERSION */
-    uint32_t incarnation; /* random, not 0 */
+    uint32_t version;  /* BFO_PROTOCOL_VERSION */
+    uint32_t reserved; /* zero; 8 bytes are what version 2 looks for. The incarnation is in the record of the BTL */
 } bfo_modex_t;
 
 typedef struct {
@@ -26,6 +26,7 @@ typedef struct {
     opal_free_list_t got_list;  /* bfo_got_frag_t */
     opal_free_list_t ctl_list;  /* bfo_ctl_t */
 
+    bfo_comm_t *gone;    /* freed by MPI, while a thread may still look into them (DESIGN.txt section 14.7). Lock: lock */
     bfo_comm_t **comms[256]; /* by context id, in chunks of 256; Open MPI's table takes a lock to look. Lock: lock */
     opal_mutex_t lock;   /* of comms, orphans, of lane creation and of every peer's set-up and kept counters */
     bfo_link_t held_fins; /* bfo_ctl_t.work.link: FINs that wait for a fence. Lock: lock */

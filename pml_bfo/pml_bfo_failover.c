@@ -112,6 +112,16 @@ uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail)
 }
 
 #if PML_BFO
+uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl)
+{
+    const bfo_btl_ext_t *ext = bfo_failover_adopt(btl);
+    bfo_rail_info_t info;
+
+    return NULL != ext && OPAL_SUCCESS == ext->rail_state(btl, &peer->proc->super, &info) && info.name < BFO_MAX_RAILS
+               ? info.name
+               : BFO_MAX_RAILS;
+}
+
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 {
     bfo_rail_info_t info;
@@ -157,19 +167,22 @@ void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
     }
 }
 
-void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
-    bfo_rail_t *rail = &peer->rails[r];
+    const bfo_rail_t *rail = &peer->rails[r];
+    bool to_come = false;
 
-    if (NULL != rail->ext && rail->fenced < gen) {
-        BFO_LOCK(&bfo.lock);
+    BFO_LOCK(&bfo.lock);
+    if (NULL != rail->ext && rail->fenced < gen) { /* else it is done: nobody would take the bit away again */
+        to_come = true;
         peer->fencing |= (uint8_t) (1u << r);
-        BFO_UNLOCK(&bfo.lock);
     }
+    BFO_UNLOCK(&bfo.lock);
+    return to_come;
 }
 #endif
 
-/* `told`: the user knows already. */
+/* `told`: the user knows already. Whoever calls this sees to it that the BTL ends the fence. */
 static void rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool told)
 {
     bfo_stat_add(BFO_STAT_ERRORS, 1);
@@ -178,16 +191,23 @@ static void rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool to
     }
     bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
     bfo_stat_mark_error();
-    bfo_failover_fence_begins(peer, rail, peer->rails[rail].gen);
+    (void) bfo_failover_fence_begins(peer, rail, peer->rails[rail].gen);
     bfo_tell_rail_lost(peer, rail, cause, told);
     if (0 == peer->send_mask || NULL == peer->rails[rail].ext) {
         bfo_failover_declare(peer, cause);
     }
 }
 
+/* The BTL may have told of its error, and ended the fence, before the peer was `ready` and listened: it is asked to tell
+ * again. One that knows of no error brings the rail down. */
 void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause)
 {
+    const bool was_up = rail < BFO_MAX_RAILS && (peer->send_mask >> rail & 1);
+
     rail_lost(peer, rail, cause, false);
+    if (PML_BFO && was_up && NULL != peer->rails[rail].ext && peer->rails[rail].fenced < peer->rails[rail].gen) {
+        bfo_failover_fence_down(peer, (uint8_t) (1u << rail));
+    }
 }
 
 #if PML_BFO
@@ -230,9 +250,10 @@ static void rail_is_dead(bfo_peer_t *peer, uint8_t name, uint16_t gen)
     if (BFO_MAX_RAILS == r || NULL == rail->ext || rail->fenced >= gen || rail->gen > gen) {
         return;
     }
-    bfo_failover_rail_lost(peer, r, "the peer lost it");
-    bfo_failover_fence_begins(peer, r, gen);
-    fence(peer, r, gen);
+    rail_lost(peer, r, "the peer lost it", false);
+    if (bfo_failover_fence_begins(peer, r, gen)) {
+        fence(peer, r, gen);
+    }
 }
 
 void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen)
@@ -290,6 +311,7 @@ static uint32_t state_of_receive(const bfo_fin_hdr_t *fin)
 bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
 {
     bfo_ctl_t *held;
+    bool is_done;
 
     if (NULL == from || 0 == (fin->fflags & BFO_FIN_WRITE)) {
         return true;
@@ -315,9 +337,16 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
     held->length = sizeof(*fin);
     memcpy(held->room, fin, sizeof(*fin));
     BFO_LOCK(&bfo.lock);
-    BFO_RECV_ROW(state_of_receive(fin), FIN_UNFENCED);
-    bfo_link_append(&bfo.held_fins, &held->work.link);
+    is_done = fin_fence_is_done(from, fin); /* by another thread meanwhile: who takes from the list has been there */
+    if (!is_done) {
+        BFO_RECV_ROW(state_of_receive(fin), FIN_UNFENCED);
+        bfo_link_append(&bfo.held_fins, &held->work.link);
+    }
     BFO_UNLOCK(&bfo.lock);
+    if (is_done) {
+        opal_free_list_return(&bfo.ctl_list, &held->super);
+        return bfo_failover_fin_is_visible(from, fin);
+    }
     rail_is_dead(from, fin->wrail, fin->wgen);
     return false;
 }
@@ -369,7 +398,7 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
     BFO_UNLOCK(&bfo.lock);
     held_fins_release(peer);
     bfo_tell_rails(peer);
-    bfo_failover_settle_all(peer);
+    bfo_failover_settle_all();
 }
 #endif
 
@@ -394,7 +423,7 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         bfo_peer_t *peer = bfo_peer_get((ompi_proc_t *) proc);
 
         if (NULL != peer && peer->ready) {
-            bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), cause);
+            rail_lost(peer, bfo_rail_index(peer, btl), cause, false); /* its fence follows (B3) */
         }
         return;
     }

@@ -32,6 +32,8 @@ uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail);
 void bfo_failover_init(void);
 
 #if PML_BFO
+/* Name of the rail that a module is to the peer; BFO_MAX_RAILS: it has none. */
+uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl);
 /* Names and generations of the peer's rails, and whether torn transfers can be restarted. Returns the mask of those
  * that are down already; those whose fence is not done count as being fenced. Locks: bfo.lock held. */
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer);
@@ -43,13 +45,14 @@ void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h);
 bool bfo_failover_rails_are_possible(const bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 /* Handles what a NOTIFY says of dead rails: each of ours that still lives is fenced. */
 void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
-/* Our side of the rail is being fenced from now on; fence_done() ends that. */
-void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
+/* Our side of the rail is being fenced from now on; fence_done() ends that. False: it is done, or there is none. */
+bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
 #else
 /* Compiled out: no rail has a name, a generation or a fence. */
+static inline uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl) { return BFO_MAX_RAILS; }
 static inline uint8_t bfo_failover_name_rails(bfo_peer_t *peer) { return 0; }
 static inline void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down) { }
-static inline void bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { }
+static inline bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { return false; }
 #endif
 /* May the FIN be taken now? False: it waits for the fence of the rail that carried its data. */
 bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin) BFO_COLD;
@@ -57,8 +60,8 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin) BFO
 /* ---- pml_bfo_failover_peer.c ------------------------------------------------------------------------ */
 /* The peer cannot be reached any more: all its requests end with MPI_ERR_OTHER. */
 void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
-/* Every request of the peer in an ERR-class state looks at its guards again. */
-void bfo_failover_settle_all(bfo_peer_t *peer) BFO_COLD;
+/* Every request in an ERR-class state looks at its guards again. */
+void bfo_failover_settle_all(void) BFO_COLD;
 /* peer_dead of bfo_btl_ext.h. */
 void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *cause) BFO_COLD;
 #if PML_BFO

@@ -47,42 +47,13 @@ typedef enum { BFO_STEP_TAKEN, BFO_STEP_REJECTED, BFO_STEP_LOST } bfo_step_t;
 
 /* Raise one event: row, action, ev- for a completion, then every guard that holds. The request may be complete and
  * taken again when this returns. LOST: only with threads, a guard that another thread was first to claim.
- * Locks: none; with threads a MESSAGE is raised between hold and release. Context: progress, or an MPI call. */
+ * Locks: none; with threads whoever raises a MESSAGE holds an event. Context: progress, or an MPI call. */
 bfo_step_t bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
 bfo_step_t bfo_recv_step(bfo_machine_t *m, unsigned event, const bfo_recv_ops_t *ops, void *request, void *arg);
 
-/* Test the guards: at fence_done, and where a hot row or a hold was the last to release an event. */
+/* Test the guards: at fence_done, and where a hot row or a handler was the last to release an event. */
 void bfo_send_settle(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request);
 void bfo_recv_settle(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request);
-
-/* A message handler's event, with threads only: hold, look up the id generation again, then raise; release settles. */
-static inline void bfo_send_hold(bfo_machine_t *m, const bfo_send_ops_t *ops)
-{
-    if (ops->fsm.threads) {
-        bfo_events_up(m, true);
-    }
-}
-
-static inline void bfo_send_release(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request)
-{
-    if (ops->fsm.threads && 0 == bfo_events_down(m, true)) {
-        bfo_send_settle(m, ops, request);
-    }
-}
-
-static inline void bfo_recv_hold(bfo_machine_t *m, const bfo_recv_ops_t *ops)
-{
-    if (ops->fsm.threads) {
-        bfo_events_up(m, true);
-    }
-}
-
-static inline void bfo_recv_release(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request)
-{
-    if (ops->fsm.threads && 0 == bfo_events_down(m, true)) {
-        bfo_recv_settle(m, ops, request);
-    }
-}
 
 /* The event of the first guard that holds, or BFO_SEV_NOTHING / BFO_REV_NOTHING. Pure. */
 unsigned bfo_send_guard(uint32_t se, int32_t events, const bfo_send_facts_t *facts);

@@ -24,12 +24,14 @@
 /* ---- every request of a peer ------------------------------------------------------------------------ */
 
 #if PML_BFO
-void bfo_failover_settle_all(bfo_peer_t *peer)
+/* Nothing of a request is read but its state: it may end in another thread, and its lane with it. Those of other peers find
+ * their guards as they were. */
+void bfo_failover_settle_all(void)
 {
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
 
-        if (bfo_send_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
+        if (bfo_send_state_is_err(bfo_se_state(bfo_se_load(&req->m)))) {
             bfo_send_get_by_look(req);
             bfo_send_put(req);
         }
@@ -37,8 +39,7 @@ void bfo_failover_settle_all(bfo_peer_t *peer)
     for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
         bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
 
-        if (bfo_recv_state_is_err(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane
-            && req->lane->peer == peer) {
+        if (bfo_recv_state_is_err(bfo_se_state(bfo_se_load(&req->m)))) {
             bfo_recv_get_by_look(req);
             bfo_recv_put(req);
         }
@@ -46,8 +47,11 @@ void bfo_failover_settle_all(bfo_peer_t *peer)
 }
 #endif
 
+/* With threads an UNMATCHED receive may end at any moment, and its communicator with it: its lane is looked at from inside. */
 static void fail_all(const bfo_peer_t *peer)
 {
+    bfo_local_t *me = bfo_enter();
+
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
 
@@ -66,6 +70,7 @@ static void fail_all(const bfo_peer_t *peer)
         }
         bfo_recv_put(req);
     }
+    bfo_leave(me);
 }
 
 /* ---- declaration ------------------------------------------------------------------------------------ */
@@ -99,7 +104,7 @@ static void rails_end(bfo_peer_t *peer)
 
         (void) bfo_rail_take_down(peer, r);
         if (NULL != rail->ext && rail->fenced < rail->gen) { /* also one that refused before the BTL had begun a fence */
-            bfo_failover_fence_begins(peer, r, rail->gen);
+            (void) bfo_failover_fence_begins(peer, r, rail->gen);
             (void) rail->ext->fence(rail->btl, &peer->proc->super, rail->name, rail->gen);
         }
     }
@@ -138,26 +143,49 @@ void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const
 #endif
 
 /* Whose request of ours has something under way, or to be put right first? One that merely waits for its receiver has not. */
-static const bfo_peer_t *peer_of_open_request(void)
+static const bfo_peer_t *open_request(void)
 {
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
-        const bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
-        const unsigned state = bfo_se_state(bfo_se_load(&req->m));
+        bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
+        const bfo_peer_t *peer = NULL;
+        unsigned state;
 
-        if (bfo_send_state_is_open(state) && (0 != bfo_events_load(&req->m) || bfo_send_state_is_err(state))) {
-            return req->lane->peer;
+        bfo_send_get_by_look(req);
+        state = bfo_se_state(bfo_se_load(&req->m));
+        if (bfo_send_state_is_open(state) && (1 < bfo_events_load(&req->m) || bfo_send_state_is_err(state))) {
+            peer = req->lane->peer;
+        }
+        bfo_send_put(req);
+        if (NULL != peer) {
+            return peer;
         }
     }
     for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
-        const bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
-        const unsigned state = bfo_se_state(bfo_se_load(&req->m));
+        bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
+        const bfo_peer_t *peer = NULL;
+        unsigned state;
 
+        bfo_recv_get_by_look(req);
+        state = bfo_se_state(bfo_se_load(&req->m));
         if (bfo_recv_state_is_open(state) && NULL != req->lane
-            && (0 != bfo_events_load(&req->m) || bfo_recv_state_is_err(state))) {
-            return req->lane->peer;
+            && (1 < bfo_events_load(&req->m) || bfo_recv_state_is_err(state))) {
+            peer = req->lane->peer;
+        }
+        bfo_recv_put(req);
+        if (NULL != peer) {
+            return peer;
         }
     }
     return NULL;
+}
+
+static const bfo_peer_t *peer_of_open_request(void)
+{
+    bfo_local_t *me = bfo_enter(); /* as in fail_all() */
+    const bfo_peer_t *peer = open_request();
+
+    bfo_leave(me);
+    return peer;
 }
 
 static const bfo_peer_t *peer_of_busy_rail(void)

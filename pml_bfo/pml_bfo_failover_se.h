@@ -98,9 +98,6 @@ static inline bool bfo_send_state_is_err(unsigned state) { return 0 != (BFO_SEND
 static inline bool bfo_recv_state_is_err(unsigned state) { return 0 != (BFO_RECV_ERR_MASK >> state & 1); }
 static inline bool bfo_send_state_is_open(unsigned state) { return BFO_SEND_IDLE != state && BFO_SEND_DONE != state; }
 static inline bool bfo_recv_state_is_open(unsigned state) { return BFO_RECV_NONE != state && BFO_RECV_DONE != state; }
-/* May a listed FRAG or WRITE, an ACK, PUT or READ be posted? Only in the epoch of the item (DESIGN.txt 9 rule 2). */
-static inline bool bfo_send_may_stream(uint32_t se, uint16_t epoch) { return BFO_SE(BFO_SEND_STREAM, epoch) == se; }
-static inline bool bfo_recv_may_respond(uint32_t se, uint16_t epoch) { return BFO_SE(BFO_RECV_ACTIVE, epoch) == se; }
 
 /* One look at a machine, to claim by it. */
 static inline bfo_machine_t bfo_look_at(const bfo_machine_t *m)
@@ -173,19 +170,7 @@ static inline int32_t bfo_events_down(bfo_machine_t *m, bool threads)
 /* S1, M1. The request is the caller's alone. */
 static inline void bfo_send_start(bfo_machine_t *m, bool eager)
 {
-    (void) bfo_se_move(m, m->se, BFO_SE(eager ? BFO_SEND_EAGER : BFO_SEND_RTS, 0), false);
-}
-
-/* S5, S6: an ACK or PUT of `epoch` came for a living id. True: the state is STREAM(epoch), take it. False: raise the
- * event, the table knows. */
-static inline bool bfo_send_take_response(bfo_machine_t *m, uint16_t epoch, bool threads)
-{
-    uint32_t se = bfo_se_load(m);
-
-    if (BFO_SE(BFO_SEND_RTS, epoch) == se && bfo_se_move(m, se, BFO_SE(BFO_SEND_STREAM, epoch), threads)) {
-        return true;
-    }
-    return BFO_SE(BFO_SEND_STREAM, epoch) == bfo_se_load(m);
+    __atomic_store_n(&m->se, BFO_SE(eager ? BFO_SEND_EAGER : BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
 }
 
 /* S2, S7, S8: a successful completion changes no state in these. False: raise the event. */
@@ -194,30 +179,37 @@ static inline bool bfo_send_is_flowing(uint32_t se)
     return BFO_SEND_RTS == bfo_se_state(se) || BFO_SEND_STREAM == bfo_se_state(se);
 }
 
-/* S12, M4 without threads; the caller has seen resp=1 and all bytes (M4: rts_done), and completes on true. */
-static inline bool bfo_send_finish(bfo_machine_t *m)
+/* S5, S6: is an ACK or PUT of `epoch` admissible? The caller holds an event over test and bfo_send_take_response(). */
+static inline bool bfo_send_takes_response(uint32_t se, uint16_t epoch)
 {
-    unsigned state = bfo_se_state(m->se);
+    _Static_assert(BFO_SEND_STREAM == BFO_SEND_RTS + 1, "the two states are one apart");
+    return 0 == ((se - BFO_SE(BFO_SEND_RTS, epoch)) & ~BFO_SE(1u, 0u)); /* of that epoch, and in RTS or STREAM */
+}
 
-    if (0 != m->events || state < BFO_SEND_EAGER || state > BFO_SEND_STREAM) {
-        return false;
+/* S5: the first response, which was admissible, leaves RTS. With threads another event may have come first. */
+static inline void bfo_send_take_response(bfo_machine_t *m, bool threads)
+{
+    const uint32_t se = bfo_se_load(m);
+
+    if (BFO_SEND_RTS == bfo_se_state(se)) {
+        (void) bfo_se_move(m, se, BFO_SE(BFO_SEND_STREAM, bfo_se_epoch(se)), threads);
     }
-    return bfo_se_move(m, m->se, BFO_SE(BFO_SEND_DONE, m->se), false);
 }
 
 /* R0. The request is the caller's alone. */
 static inline void bfo_recv_post(bfo_machine_t *m)
 {
-    (void) bfo_se_move(m, m->se, BFO_SE(BFO_RECV_UNMATCHED, 0), false);
+    __atomic_store_n(&m->se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
 }
 
-/* R2, R2m under the matching lock; false: cancelled or dead, not to be matched. */
-static inline bool bfo_recv_match(bfo_machine_t *m, bool eager, bool threads)
+/* R2, R2m. The request is UNMATCHED and the caller's alone: taken out of matching under the matching lock. */
+static inline void bfo_recv_match(bfo_machine_t *m, bool eager)
 {
-    uint32_t to = eager ? BFO_SE(BFO_RECV_DONE, 0) : BFO_SE(BFO_RECV_ACTIVE, 0);
-
-    return BFO_SE(BFO_RECV_UNMATCHED, 0) == bfo_se_load(m)
-           && bfo_se_move(m, BFO_SE(BFO_RECV_UNMATCHED, 0), to, threads);
+    if (eager) {
+        __atomic_store_n(&m->se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
+    } else {
+        __atomic_store_n(&m->se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
+    }
 }
 
 /* R3, R4, R5: is data of `epoch` admissible? With threads the caller holds an event over test and count. */
@@ -226,15 +218,6 @@ static inline bool bfo_recv_takes_data(uint32_t se, uint16_t epoch)
     const uint32_t taking = 1u << BFO_RECV_ACTIVE | 1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE;
 
     return BFO_SE(BFO_RECV_ACTIVE, epoch) == se || (bfo_se_is_epoch(se, epoch) && 0 != (taking >> bfo_se_state(se) & 1));
-}
-
-/* R10 without threads, from ACTIVE; the caller has seen all bytes, and completes on true. */
-static inline bool bfo_recv_finish(bfo_machine_t *m)
-{
-    if (0 != m->events || BFO_RECV_ACTIVE != bfo_se_state(m->se)) {
-        return false;
-    }
-    return bfo_se_move(m, m->se, BFO_SE(BFO_RECV_DONE, m->se), false);
 }
 
 #endif /* PML_BFO_FAILOVER_SE_H */

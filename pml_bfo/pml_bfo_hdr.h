@@ -38,8 +38,6 @@ enum {
 #define BFO_FLAG_NBO 2u     /* network byte order: never sent, never accepted */
 #define BFO_FLAG_PIN 4u     /* the sender's buffer is registered with every RDMA rail */
 #define BFO_FLAG_CONTIG 8u  /* the sender's buffer is contiguous */
-#define BFO_FLAG_NORDMA 16u /* no RDMA for this message */
-#define BFO_FLAG_SIGNAL 32u
 #define BFO_FLAG_RESTART 64u
 #define BFO_FLAG_FAILED 1u /* in the NOTIFY family */
 

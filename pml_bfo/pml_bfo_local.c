@@ -161,6 +161,34 @@ uint64_t bfo_local_stat(bfo_stat_t s)
     return sum;
 }
 
+/* Another thread inside gets the core for a while. */
+static bool has_left(const bfo_local_t *l)
+{
+    const uint32_t turn = __atomic_load_n(&l->turn, __ATOMIC_ACQUIRE);
+
+    for (unsigned n = 0; l != bfo_local_mine && (turn & 1) && n < 100; ++n) {
+        if (turn != __atomic_load_n(&l->turn, __ATOMIC_ACQUIRE)) {
+            return true;
+        }
+        sched_yield();
+    }
+    return 0 == (turn & 1);
+}
+
+bool bfo_local_all_left(void)
+{
+    bool left;
+
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what was taken out of the table is out for who enters from now on */
+    pthread_mutex_lock(&lock);
+    left = 0 == __atomic_load_n(&bfo_local_first.depth, __ATOMIC_SEQ_CST);
+    for (const bfo_local_t *l = bfo_local_first.next; NULL != l && left; l = l->next) {
+        left = has_left(l);
+    }
+    pthread_mutex_unlock(&lock);
+    return left;
+}
+
 /* ---- the end of a request ------------------------------------------------------------------------- */
 
 bool bfo_request_publish(ompi_request_t *request)

@@ -21,6 +21,8 @@ typedef struct bfo_local_t {
         unsigned n;
     } spare[BFO_SPARE_KINDS];
     uint64_t stats[BFO_STAT_COUNT];   /* written by this thread, read by any */
+    uint32_t turn;                    /* odd while the thread is between bfo_enter() and bfo_leave(); read by any */
+    uint32_t depth;                   /* of calls of bfo_enter(). Of bfo_local_first: threads without memory that are inside; atomic */
     struct bfo_local_t *next;         /* Lock: pml_bfo_local.c's */
 } bfo_local_t;
 
@@ -39,6 +41,8 @@ void bfo_local_finalize(void);
 bfo_local_t *bfo_local_make(void) BFO_COLD;
 /* Sum over all threads. */
 uint64_t bfo_local_stat(bfo_stat_t s);
+/* Has every thread that was inside left since? False also if the caller is inside, or if one stays too long. */
+bool bfo_local_all_left(void) BFO_COLD;
 /* Zeroed memory that shares no cache line with other memory; free() takes it. */
 void *bfo_calloc_line(size_t size);
 void *bfo_spare_get(unsigned kind) __attribute__((noinline));
@@ -86,6 +90,28 @@ static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)
         __atomic_store_n(&me->stats[s], me->stats[s] + n, __ATOMIC_RELAXED);
     }
 }
+/* With threads: who finds a communicator by its context id, and has no reference to it, is inside until it is done with it.
+ * What MPI frees meanwhile stays until bfo_local_all_left(). */
+static inline bfo_local_t *bfo_enter(void)
+{
+    bfo_local_t *me = bfo_local();
+
+    if (bfo_unlikely(NULL == me)) {
+        (void) __atomic_add_fetch(&bfo_local_first.depth, 1, __ATOMIC_SEQ_CST);
+    } else if (0 == me->depth++) {
+        __atomic_store_n(&me->turn, me->turn + 1, __ATOMIC_SEQ_CST); /* before any look at the table of communicators */
+    }
+    return me;
+}
+static inline void bfo_leave(bfo_local_t *me)
+{
+    if (bfo_unlikely(NULL == me)) {
+        (void) __atomic_sub_fetch(&bfo_local_first.depth, 1, __ATOMIC_SEQ_CST);
+    } else if (0 == --me->depth) {
+        __atomic_store_n(&me->turn, me->turn + 1, __ATOMIC_RELEASE);
+    }
+}
+
 /* Counts a message dropped; told at pml_bfo_verbose 3. */
 void bfo_stat_drop(bfo_stat_t why) __attribute__((noinline, cold)); /* pml_bfo_tell.c */
 

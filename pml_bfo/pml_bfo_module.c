@@ -22,11 +22,8 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_progress.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 bfo_t bfo = {
     .sends = BFO_IDS_INITIALIZER,
@@ -106,33 +103,57 @@ static int bfo_enable(bool enable)
     return rc;
 }
 
-static uint32_t random_incarnation(void)
-{
-    struct timespec now;
-    uint32_t value = 0;
-    const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-
-    if (fd >= 0) {
-        if ((ssize_t) sizeof(value) != read(fd, &value, sizeof(value))) {
-            value = 0;
-        }
-        close(fd);
-    }
-    if (0 == value) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        value = (uint32_t) now.tv_nsec ^ (uint32_t) getpid() << 16;
-    }
-    return 0 == value ? 1 : value;
-}
-
 int bfo_module_publish(void)
 {
     int rc;
 
-    bfo.modex = (bfo_modex_t){.version = bfo_params.protocol_version, .incarnation = random_incarnation()};
+    bfo.modex = (bfo_modex_t){.version = bfo_params.protocol_version};
     OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_pml_bfo_component.pmlm_version, &bfo.modex, sizeof(bfo.modex));
     return rc;
 }
+
+/* ---- communicators that MPI has freed ---------------------------------------------------------------- */
+
+static void comm_free(bfo_comm_t *bc)
+{
+    for (uint32_t rank = 0; rank < bc->size; ++rank) {
+        free(bc->lanes[rank]);
+    }
+    bfo_match_free(&bc->match);
+    free(bc->lanes);
+    free(bc);
+}
+
+/* Frees what MPI has freed, if no thread can still hold a pointer to it; else a later call does. */
+static void comms_free_gone(void)
+{
+    bfo_comm_t *gone, **end = &gone, *next;
+
+    BFO_LOCK(&bfo.lock);
+    gone = bfo.gone;
+    bfo.gone = NULL;
+    BFO_UNLOCK(&bfo.lock);
+    if (NULL == gone) {
+        return;
+    }
+    if (bfo_threads && !bfo_local_all_left()) {
+        while (NULL != *end) {
+            end = &(*end)->next_gone;
+        }
+        BFO_LOCK(&bfo.lock);
+        *end = bfo.gone;
+        bfo.gone = gone;
+        BFO_UNLOCK(&bfo.lock);
+        return;
+    }
+    for (; NULL != gone; gone = next) {
+        next = gone->next_gone;
+        OBJ_RELEASE(gone->group);
+        comm_free(gone);
+    }
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
 
 static void list_release(opal_free_list_t *list)
 {
@@ -157,6 +178,12 @@ void bfo_module_finalize(void)
         bfo_got_free(g);
     }
     bfo_local_finalize();
+    while (NULL != bfo.gone) { /* groups are not given back any more */
+        bfo_comm_t *next = bfo.gone->next_gone;
+
+        comm_free(bfo.gone);
+        bfo.gone = next;
+    }
     for (size_t i = 0; i < sizeof(bfo.comms) / sizeof(bfo.comms[0]); ++i) {
         free(bfo.comms[i]);
         bfo.comms[i] = NULL;
@@ -239,9 +266,12 @@ int bfo_add_comm(ompi_communicator_t *comm)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     bc->comm = comm;
+    bc->group = comm->c_remote_group;
+    OBJ_RETAIN(bc->group);
     bc->size = (uint32_t) comm->c_remote_group->grp_proc_count;
     bc->lanes = calloc(bc->size > 0 ? bc->size : 1, sizeof(*bc->lanes));
     if (NULL == bc->lanes || 0 != bfo_match_init(&bc->match)) {
+        OBJ_RELEASE(bc->group);
         free(bc->lanes);
         free(bc);
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -255,10 +285,11 @@ int bfo_add_comm(ompi_communicator_t *comm)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     bfo_dispatch_adopt_orphans(bc);
+    comms_free_gone();
     return comm == &ompi_mpi_comm_self.comm ? bfo_failover_flush_at_finalize() : OMPI_SUCCESS;
 }
 
-static void lane_free(bfo_lane_t *lane, uint32_t ctx)
+static void lane_end(bfo_lane_t *lane, uint32_t ctx)
 {
     while (!bfo_link_is_empty(&lane->match.early)) {
         bfo_got_t *got = bfo_container(lane->match.early.next, bfo_got_t, by_lane);
@@ -269,7 +300,23 @@ static void lane_free(bfo_lane_t *lane, uint32_t ctx)
     BFO_LOCK(&bfo.lock);
     (void) bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv);
     BFO_UNLOCK(&bfo.lock);
-    free(lane);
+}
+
+/* From now on nobody finds it, and who has found it takes nothing more with it: its numbers are final. */
+static void comm_end(bfo_comm_t *bc)
+{
+    BFO_LOCK(&bfo.lock);
+    bc->comm->c_pml_comm = NULL;
+    (void) comm_is_known(bc->comm->c_contextid, NULL);
+    bc->gone = true;
+    BFO_UNLOCK(&bfo.lock);
+    bfo_lock(&bc->lock);
+    for (uint32_t rank = 0; rank < bc->size; ++rank) {
+        if (NULL != bc->lanes[rank]) {
+            bc->lanes[rank]->match.n_open |= BFO_LANE_GONE;
+        }
+    }
+    bfo_unlock(&bc->lock);
 }
 
 int bfo_del_comm(ompi_communicator_t *comm)
@@ -280,22 +327,21 @@ int bfo_del_comm(ompi_communicator_t *comm)
     if (NULL == bc) {
         return OMPI_SUCCESS;
     }
-    BFO_LOCK(&bfo.lock);
-    comm->c_pml_comm = NULL;
-    (void) comm_is_known(comm->c_contextid, NULL);
-    BFO_UNLOCK(&bfo.lock);
+    comm_end(bc);
     while (NULL != (got = bfo_match_some(&bc->match))) {
         bfo_match_take(&bc->match, got);
         bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
     }
     for (uint32_t rank = 0; rank < bc->size; ++rank) {
         if (NULL != bc->lanes[rank]) {
-            lane_free(bc->lanes[rank], comm->c_contextid);
+            lane_end(bc->lanes[rank], comm->c_contextid);
         }
     }
-    bfo_match_free(&bc->match);
-    free(bc->lanes);
-    free(bc);
+    BFO_LOCK(&bfo.lock);
+    bc->next_gone = bfo.gone;
+    bfo.gone = bc;
+    BFO_UNLOCK(&bfo.lock);
+    comms_free_gone();
     return OMPI_SUCCESS;
 }
 

@@ -65,7 +65,7 @@ static const struct {
      OPAL_INFO_LVL_5},
     {"use_get", "Use RDMA read where there is one rail and it has it", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_get,
      OPAL_INFO_LVL_5},
-    {"max_rails", "Rails used to one peer at most, 1 to 8", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rails,
+    {"max_rails", "Rails used to one peer at most, 1 to 8: those of the lowest names", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rails,
      OPAL_INFO_LVL_4},
     {"max_rdma_per_request", "Rails used for RDMA write of one message at most (0: all)",
      MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rdma_per_request, OPAL_INFO_LVL_9},

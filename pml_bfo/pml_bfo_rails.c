@@ -122,6 +122,30 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     ++peer->n_rails;
 }
 
+/* Not more than pml_bfo_max_rails. Those left are chosen by their names, which the peer gives alike: the order of the modules
+ * is each side's own. Without names the peer may choose others, so it must not be asked to write by one of ours. */
+static void rails_add(bfo_peer_t *peer, mca_bml_base_endpoint_t *endpoint)
+{
+    const mca_bml_base_btl_t *all = endpoint->btl_send.bml_btls;
+    const size_t n = endpoint->btl_send.arr_size;
+    bool named = true;
+
+    for (size_t i = 0; i < n && n <= bfo_params.max_rails; ++i) {
+        rail_add(peer, &all[i]);
+    }
+    for (uint8_t name = 0; n > bfo_params.max_rails && name <= BFO_MAX_RAILS; ++name) {
+        for (size_t i = 0; i < n && peer->n_rails < bfo_params.max_rails; ++i) {
+            if (name == bfo_failover_rail_name(peer, all[i].btl)) {
+                rail_add(peer, &all[i]);
+                named = named && name < BFO_MAX_RAILS;
+            }
+        }
+    }
+    for (uint8_t r = 0; r < peer->n_rails && !named; ++r) {
+        peer->rails[r].flags &= ~(uint32_t) MCA_BTL_FLAGS_PUT;
+    }
+}
+
 /* Limits over all configured rails: a first fragment must be sendable again on any of them. */
 static void set_limits(bfo_peer_t *peer)
 {
@@ -168,7 +192,17 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
     peer->send_mask = up;
     peer->eager_mask = eager;
     peer->put_mask = put;
+    peer->pin_mask = peer->foreign_puts ? 0 : put;
     peer->get_mask = get;
+}
+
+/* The peer asks by rails that are not ours, or that cannot write here. */
+void bfo_rails_offer_no_put(bfo_peer_t *peer)
+{
+    BFO_LOCK(&bfo.lock);
+    peer->foreign_puts = true;
+    peer->pin_mask = 0;
+    BFO_UNLOCK(&bfo.lock);
 }
 
 static void set_handle_size(bfo_peer_t *peer)
@@ -224,9 +258,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
     }
     BFO_LOCK(&bfo.lock);
     if (!peer->ready) {
-        for (size_t i = 0; i < endpoint->btl_send.arr_size && peer->n_rails < bfo_params.max_rails; ++i) {
-            rail_add(peer, &endpoint->btl_send.bml_btls[i]);
-        }
+        rails_add(peer, endpoint);
         if (0 == peer->n_rails) {
             BFO_UNLOCK(&bfo.lock);
             return OMPI_ERR_UNREACH;
@@ -264,7 +296,7 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail)
 
 bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
 {
-    ompi_proc_t *proc = ompi_comm_peer_lookup(bc->comm, (int) rank);
+    ompi_proc_t *proc = ompi_group_peer_lookup(bc->group, (int) rank); /* bc->comm may be gone */
     bfo_peer_t *peer = NULL == proc ? NULL : bfo_peer_get(proc);
     bfo_lane_t *lane, *made;
     const bfo_seqs_t *kept;
@@ -279,7 +311,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
     made->peer = peer;
     BFO_LOCK(&bfo.lock);
     lane = bc->lanes[rank];
-    if (NULL == lane) {
+    if (NULL == lane && !bc->gone) {
         kept = bfo_seqmap_find(&peer->kept, bc->comm->c_contextid);
         bfo_lane_match_init(&made->match, NULL == kept ? 0 : kept->next_recv);
         made->match.n_open = peer->declared ? BFO_LANE_ENDED : 0;

@@ -25,6 +25,9 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank);
 /* Index of the rail of `btl`, or BFO_MAX_RAILS if the peer has none. */
 uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl);
 
+/* From now on no send offers its buffer to the peer's PUTs. */
+void bfo_rails_offer_no_put(bfo_peer_t *peer) BFO_COLD;
+
 /* No new use of the rail. Returns false if it was down already. */
 bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 

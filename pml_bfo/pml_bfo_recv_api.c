@@ -55,7 +55,7 @@ void bfo_recv_activate(bfo_recv_t *req)
     req->flat = bfo_datatype_is_flat(datatype, count);
     req->base = (char *) req->req_recv.req_base.req_addr + datatype->super.true_lb;
     BFO_RECV_ROW(req->m.se, POST);
-    __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
+    bfo_recv_post(&req->m);
 }
 
 /* The message was here before the receive. */
@@ -65,7 +65,11 @@ static void recv_begin_got(bfo_recv_t *req, bfo_comm_t *bc, bfo_got_t *got)
     const mca_btl_base_segment_t segment = {.seg_addr.pval = g->data, .seg_len = g->length};
     const bfo_in_t in = {g->btl, &segment, 1, g->length};
 
-    bfo_recv_begin(req, bc->lanes[got->src], &in);
+    if (BFO_MSG_MATCH == ((const bfo_hdr_t *) g->data)->common.type) {
+        bfo_recv_begin_match(req, bc->lanes[got->src], (const bfo_match_hdr_t *) g->data, g->length);
+    } else {
+        bfo_recv_begin(req, bc->lanes[got->src], &in);
+    }
     bfo_got_free(g);
 }
 

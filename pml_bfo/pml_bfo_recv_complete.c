@@ -100,14 +100,15 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
     mca_pml_base_request_t *base = &req->req_recv.req_base;
     ompi_status_public_t *status = &base->req_ompi.req_status;
     bfo_lane_t *held = NULL;
-    bfo_comm_t *bc = NULL;
+    ompi_communicator_t *comm = NULL;
 
     if (bfo_unlikely(req->extras)) {
         bfo_name_retire(&req->name); /* without extras nobody was told the name */
         bfo_recv_drop_extras(req);
         if (bfo_unlikely(req->holds)) {
             held = req->lane;
-            bc = bfo_comm_of(base->req_comm);
+            comm = base->req_comm;
+            OBJ_RETAIN(comm); /* the callback may give back the request, and the last reference to the communicator with it */
         }
     }
     status->_ucount = req->length;
@@ -120,7 +121,8 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
         bfo_recv_recycle(req);
     }
     if (bfo_unlikely(NULL != held)) {
-        bfo_dispatch_release(bc, held);
+        bfo_dispatch_release(bfo_comm_of(comm), held);
+        OBJ_RELEASE(comm);
     }
 }
 

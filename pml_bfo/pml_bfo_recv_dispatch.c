@@ -74,9 +74,13 @@ static BFO_COLD void no_memory(bfo_peer_t *peer)
 
 /* ---- first fragments ------------------------------------------------------------------------------- */
 
-/* Messages that came too early and whose turn it is now. */
+static void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from) BFO_COLD;
+
+/* Messages that came too early and whose turn it is now. A receive that ends may give back the last reference to the
+ * communicator: hence one more, from the first receive on that we end. */
 static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
 {
+    ompi_communicator_t *comm = NULL;
     mca_btl_base_segment_t segment;
     bfo_got_frag_t *g;
     bfo_want_t *want;
@@ -94,9 +98,13 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
         if (NULL != g && BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
             bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
         }
+        if (NULL != want && NULL == comm) {
+            comm = bc->comm; /* the receive has a reference */
+            OBJ_RETAIN(comm);
+        }
         bfo_unlock(&bc->lock);
         if (NULL == got) {
-            return;
+            break;
         }
         if (NULL != g) {
             in = in_of(g, &segment);
@@ -104,13 +112,16 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
             bfo_got_free(g);
         }
     }
+    if (NULL != comm) {
+        OBJ_RELEASE(comm);
+    }
 }
 
 void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
 {
     bool more;
 
-    bfo_lock(&bc->lock);
+    bfo_lock(&bc->lock); /* bfo_recv_complete() holds a reference to the communicator */
     more = 0 == --lane->match.n_open && 0 != lane->match.n_early;
     bfo_unlock(&bc->lock);
     if (more) {
@@ -119,12 +130,18 @@ void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
 }
 
 /* Under the communicator's lock, which it gives back. Of a declared peer nothing is kept. */
-static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, uint32_t seq)
+static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, uint32_t seq, bfo_peer_t *from)
 {
     bfo_got_frag_t *g = NULL;
     const bool is_ended = 0 != (lane->match.n_open & BFO_LANE_ENDED);
-    bool is_held = bfo_lane_is_held(&lane->match, seq);
+    bool is_held;
 
+    if (0 != (lane->match.n_open & BFO_LANE_GONE)) { /* another thread has freed the communicator since, and empties the lane */
+        bfo_unlock(&bc->lock);
+        orphan_arrived(in, from);
+        return;
+    }
+    is_held = bfo_lane_is_held(&lane->match, seq);
     if (!is_held && !is_ended) {
         g = bfo_got_keep(in, lane->peer);
         if (NULL != g) {
@@ -143,20 +160,65 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
     }
 }
 
-/* The complete rule for a first fragment of an active communicator; `whole` if it can only be a MATCH. */
-static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *bc, const bfo_in_t *in,
-                                                                    const bfo_peer_t *from, bool whole)
+/* No receive wants the message yet. Under the communicator's lock, which it gives back. */
+static inline __attribute__((always_inline)) void keep_unwanted(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in)
+{
+    bfo_got_frag_t *g = bfo_got_keep(in, lane->peer);
+
+    if (NULL != g) {
+        bfo_match_store(&bc->match, &lane->match, &g->got);
+    }
+    bfo_unlock(&bc->lock);
+    bfo_stat_add(BFO_STAT_UNEXPECTED, 1);
+    if (NULL == g) {
+        no_memory(lane->peer);
+    }
+}
+
+/* The next message of its source, and others wait behind it. Under the communicator's lock, which it gives back. A receive
+ * that ends may give back the last reference to the communicator. */
+static BFO_COLD void arrived_in_front(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, bfo_want_t *want)
+{
+    ompi_communicator_t *comm = bc->comm;
+
+    if (NULL == want) {
+        keep_unwanted(bc, lane, in);
+        deliver_held(bc, lane);
+        return;
+    }
+    OBJ_RETAIN(comm); /* the receive has a reference, and is ours now */
+    if (BFO_MSG_MATCH != ((const bfo_hdr_t *) in->segments[0].seg_addr.pval)->common.type) {
+        bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
+    }
+    bfo_unlock(&bc->lock);
+    bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, in);
+    deliver_held(bc, lane);
+    OBJ_RELEASE(comm);
+}
+
+/* From none of the group; or another thread has freed the communicator since we found it, and makes no lane in it. */
+static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
-    bfo_got_frag_t *g;
+
+    if (__atomic_load_n(&bc->gone, __ATOMIC_ACQUIRE) && (uint32_t) h->src < bc->size && NULL == bc->lanes[h->src]) {
+        orphan_arrived(in, from);
+    } else {
+        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+    }
+}
+
+/* The complete rule for a first fragment of an active communicator. */
+static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
+{
+    const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
     bfo_lane_t *lane;
     bfo_want_t *want;
     bfo_seq_verdict_t verdict;
-    bool more;
 
     if (bfo_unlikely((uint32_t) h->src >= bc->size) || bfo_unlikely(NULL == (lane = bfo_lane(bc, (uint32_t) h->src)))
         || bfo_unlikely(NULL != from && from != lane->peer)) {
-        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+        without_lane_arrived(bc, in, from);
         return;
     }
     bfo_lock(&bc->lock);
@@ -165,7 +227,7 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
     BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
     if (bfo_unlikely(BFO_SEQ_NEXT != verdict)) {
         if (BFO_SEQ_EARLY == verdict) {
-            hold_early(bc, lane, in, h->seq);
+            hold_early(bc, lane, in, h->seq, from);
             return;
         }
         bfo_unlock(&bc->lock);
@@ -173,37 +235,29 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
         return;
     }
     want = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
-    more = 0 != lane->match.n_early;
+    if (bfo_unlikely(0 != lane->match.n_early)) {
+        arrived_in_front(bc, lane, in, want);
+        return;
+    }
     if (bfo_likely(NULL != want)) {
-        if (!whole && BFO_MSG_MATCH != h->type) {
+        if (BFO_MSG_MATCH != h->type) {
             bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
         }
         bfo_unlock(&bc->lock);
         bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, in);
     } else {
-        g = bfo_got_keep(in, lane->peer);
-        if (NULL != g) {
-            bfo_match_store(&bc->match, &lane->match, &g->got);
-        }
-        bfo_unlock(&bc->lock);
-        bfo_stat_add(BFO_STAT_UNEXPECTED, 1);
-        if (NULL == g) {
-            no_memory(lane->peer);
-        }
-    }
-    if (bfo_unlikely(more)) {
-        deliver_held(bc, lane);
+        keep_unwanted(bc, lane, in);
     }
 }
 
-/* For all but the hottest caller. */
-static __attribute__((noinline)) void first_arrived(bfo_comm_t *bc, const bfo_in_t *in, const bfo_peer_t *from)
+/* For all but the hottest callers. */
+static __attribute__((noinline)) void first_arrived(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 {
-    first_arrived_now(bc, in, from, false);
+    first_arrived_now(bc, in, from);
 }
 
 /* No communicator of this context id here, not yet or not any more (DESIGN.txt section 8). */
-static BFO_COLD void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
+static void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
     const bfo_seqs_t *kept;
@@ -268,20 +322,28 @@ void bfo_dispatch_adopt_orphans(bfo_comm_t *bc)
 }
 
 /* The process the BTL received the fragment from; NULL if its rails cannot fail. */
-static inline bfo_peer_t *source_of(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
+static inline ompi_proc_t *source_proc(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
 {
-    bfo_peer_t *peer;
-    ompi_proc_t *proc;
-
     if (!PML_BFO || btl->btl_component != bfo.failover_component) {
         return NULL;
     }
-    proc = (ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des);
+    return (ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des);
+}
+
+static inline bfo_peer_t *peer_of(ompi_proc_t *proc)
+{
+    bfo_peer_t *peer;
+
     if (bfo_unlikely(NULL == proc)) {
         return NULL;
     }
     peer = __atomic_load_n(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], __ATOMIC_ACQUIRE);
     return bfo_unlikely(NULL == peer) ? bfo_peer_get(proc) : peer;
+}
+
+static inline bfo_peer_t *source_of(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
+{
+    return peer_of(source_proc(btl, des));
 }
 
 /* ---- callbacks of the BTLs ------------------------------------------------------------------------- */
@@ -296,24 +358,99 @@ static inline bfo_in_t in_from(mca_btl_base_module_t *btl, const mca_btl_base_de
     return in;
 }
 
-static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+/* A MATCH that on_match() leaves alone: early, a duplicate, for a communicator or from a source not known (yet). */
+static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des,
+                                                        bfo_comm_t *bc, ompi_proc_t *proc)
 {
     const bfo_in_t in = in_from(btl, des);
+    bfo_peer_t *from = peer_of(proc);
+
+    if (NULL == bc) {
+        orphan_arrived(&in, from);
+    } else {
+        first_arrived(bc, &in, from);
+    }
+}
+
+/* One that no receive wants yet. Under the communicator's lock, which it gives back. */
+static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module_t *btl,
+                                                             const mca_btl_base_descriptor_t *des, bfo_comm_t *bc,
+                                                             bfo_lane_t *lane)
+{
+    const bfo_in_t in = in_from(btl, des);
+
+    keep_unwanted(bc, lane, &in);
+}
+
+/* One behind which others wait. Likewise. */
+static BFO_COLD void match_arrived_in_front(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des, bfo_comm_t *bc,
+                                            bfo_lane_t *lane, bfo_want_t *want)
+{
+    const bfo_in_t in = in_from(btl, des);
+
+    arrived_in_front(bc, lane, &in, want);
+}
+
+/* One whose header and payload are apart (self). */
+static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des,
+                                                   bfo_lane_t *lane, bfo_recv_t *req)
+{
+    const bfo_in_t in = in_from(btl, des);
+
+    bfo_recv_begin_pieces(req, lane, &in);
+}
+
+/* The rule of first_arrived_now() for the next message of its source. On shared memory the payload's cache lines still
+ * belong to the sender's core: they are asked for before anything is looked at (never beyond the message, where the
+ * sender writes the next one), and what is needed of the fragment stays in registers, not in a bfo_in_t (DESIGN.txt
+ * section 14.3). */
+static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+{
     const bfo_match_hdr_t *h = des->des_segments[0].seg_addr.pval;
-    bfo_peer_t *from;
+    const size_t length = des->des_segments[0].seg_len;
+    bfo_lane_t *lane = NULL;
+    ompi_proc_t *from;
+    bfo_want_t *want;
     bfo_comm_t *bc;
 
-    if (bfo_unlikely(!bfo_hdr_match_is_valid(h, des->des_segments[0].seg_len))) {
+    __builtin_prefetch((const char *) h + length / 2);
+    __builtin_prefetch((const char *) h + length - 1);
+    if (bfo_unlikely(!bfo_hdr_match_is_valid(h, length))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }
-    from = source_of(btl, des);
+    from = source_proc(btl, des);
     bc = bfo_comm_find(h->ctx);
-    if (bfo_unlikely(NULL == bc)) {
-        orphan_arrived(&in, from);
+    if (bfo_likely(NULL != bc) && bfo_likely((uint32_t) h->src < bc->size)) {
+        lane = __atomic_load_n(&bc->lanes[h->src], __ATOMIC_ACQUIRE);
+    }
+    if (bfo_unlikely(NULL == lane) || bfo_unlikely(NULL != from && from != lane->peer->proc)) {
+        odd_match_arrived(btl, des, bc, from);
         return;
     }
-    first_arrived_now(bc, &in, from, true);
+    bfo_lock(&bc->lock);
+    if (bfo_unlikely(0 != lane->match.n_open) || bfo_unlikely(h->seq != lane->match.next_recv)) {
+        bfo_unlock(&bc->lock);
+        odd_match_arrived(btl, des, bc, from);
+        return;
+    }
+    (void) bfo_lane_admit(&lane->match, h->seq);
+    BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
+    want = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
+    if (bfo_unlikely(0 != lane->match.n_early)) {
+        match_arrived_in_front(btl, des, bc, lane, want);
+        return;
+    }
+    if (bfo_likely(NULL != want)) {
+        bfo_unlock(&bc->lock);
+        if (bfo_likely(1 == des->des_segment_count)) {
+            bfo_recv_begin_match(bfo_container(want, bfo_recv_t, want), lane, h, length);
+        } else {
+            begin_pieces(btl, des, lane, bfo_container(want, bfo_recv_t, want));
+        }
+    } else {
+        unwanted_match_arrived(btl, des, bc, lane);
+    }
 }
 
 static inline size_t handle_size_of(const mca_btl_base_module_t *btl)
@@ -336,7 +473,7 @@ static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const mca_btl_
         orphan_arrived(in, from);
         return;
     }
-    first_arrived_now(bc, in, from, false);
+    first_arrived_now(bc, in, from);
 }
 
 static void on_rndv(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
@@ -391,10 +528,10 @@ static void on_frag(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_
 
 static void on_fin(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
 {
-    const bfo_in_t in = in_from(btl, des);
     const bfo_fin_hdr_t *h = des->des_segments[0].seg_addr.pval;
+    const size_t length = des->des_segments[0].seg_len;
 
-    if (bfo_unlikely(!bfo_hdr_fin_is_valid(h, des->des_segments[0].seg_len, in.length))) {
+    if (bfo_unlikely(1 != des->des_segment_count || !bfo_hdr_fin_is_valid(h, length, length))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }
@@ -429,13 +566,30 @@ static void on_other(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
     }
 }
 
+/* ---- first fragments, with threads: the communicator they find may be freed by another one meanwhile ------------------ */
+
+#define INSIDE(handler)                                                                                                  \
+    static void handler##_inside(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des,     \
+                                 void *cbdata)                                                                           \
+    {                                                                                                                    \
+        bfo_local_t *me = bfo_enter();                                                                                   \
+                                                                                                                         \
+        handler(btl, tag, des, cbdata);                                                                                  \
+        bfo_leave(me);                                                                                                   \
+    }
+INSIDE(on_match)
+INSIDE(on_rndv)
+INSIDE(on_rget)
+
 int bfo_dispatch_register(void)
 {
-    static const struct {
+    const struct {
         uint8_t type;
         mca_btl_base_module_recv_cb_fn_t handler;
     } table[] = {
-        {BFO_MSG_MATCH, on_match}, {BFO_MSG_RNDV, on_rndv}, {BFO_MSG_RGET, on_rget},  {BFO_MSG_ACK, on_other},
+        {BFO_MSG_MATCH, PML_BFO && bfo_threads ? on_match_inside : on_match},
+        {BFO_MSG_RNDV, PML_BFO && bfo_threads ? on_rndv_inside : on_rndv},
+        {BFO_MSG_RGET, PML_BFO && bfo_threads ? on_rget_inside : on_rget}, {BFO_MSG_ACK, on_other},
         {BFO_MSG_FRAG, on_frag},   {BFO_MSG_PUT, on_other}, {BFO_MSG_FIN, on_fin},    {BFO_MSG_NOTIFY, on_other},
         {BFO_MSG_RACK, on_other},  {BFO_MSG_NACK, on_other}, {BFO_MSG_RERR, on_other},
     };

@@ -30,6 +30,8 @@ typedef struct {
 
 /* Bit of n_open: the peer was declared unreachable. */
 #define BFO_LANE_ENDED 0x80000000u
+/* Bit of n_open: the communicator was freed. What comes has to find the next one of its context id. */
+#define BFO_LANE_GONE 0x40000000u
 
 /* A message without a receive, or one that came too early. */
 typedef struct {
@@ -54,7 +56,7 @@ typedef struct {
     uint32_t next_recv;       /* number of the next message to be matched */
     uint32_t n_early;
     uint32_t n_open;          /* matched receives that hold back what comes behind them (DESIGN.txt section 14.2); with
-                               * BFO_LANE_ENDED nothing comes any more */
+                               * BFO_LANE_ENDED or _GONE nothing is taken any more */
     bfo_link_t any_tag_wants; /* receives from this rank with BFO_ANY_TAG */
     bfo_link_t gots;          /* its messages without a receive, but for those of Open MPI's own tags */
     bfo_link_t early;         /* its messages ahead of next_recv, by seq */

@@ -17,104 +17,11 @@
 
 /* ---- payload -------------------------------------------------------------------------------------- */
 
-/* Open MPI's convertor unpacks a strided type reliably only in order: what several rails deliver ahead of its
- * turn waits in a copy. Under unpack_lock. */
-static void strided_unpack(bfo_recv_t *req, const bfo_in_t *in, size_t skip)
-{
-    opal_convertor_t *convertor = &req->req_recv.req_base.req_convertor;
-
-    for (size_t i = 0; i < in->n_segments; ++i) {
-        const mca_btl_base_segment_t *s = &in->segments[i];
-        const size_t room = req->unpacked < req->capacity ? req->capacity - req->unpacked : 0;
-        struct iovec iov;
-        uint32_t n = 1;
-        size_t got;
-
-        if (s->seg_len <= skip) {
-            skip -= s->seg_len;
-            continue;
-        }
-        iov.iov_base = (char *) s->seg_addr.pval + skip;
-        iov.iov_len = s->seg_len - skip < room ? s->seg_len - skip : room;
-        req->unpacked += s->seg_len - skip;
-        skip = 0;
-        got = iov.iov_len;
-        if (0 != got) {
-            opal_convertor_unpack(convertor, &iov, &n, &got);
-        }
-    }
-}
-
-/* Keeps a copy of the payload until everything in front of it is there. False: no memory. */
-static bool strided_keep(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
-{
-    bfo_got_frag_t *g = bfo_got_keep(in, NULL);
-    bfo_link_t *after = req->ahead.prev;
-
-    if (NULL == g) {
-        return false;
-    }
-    memmove(g->data, g->data + skip, g->length - skip);
-    g->length -= skip;
-    g->offset = offset;
-    while (after != &req->ahead && offset < bfo_container(after, bfo_got_frag_t, link)->offset) {
-        after = after->prev;
-    }
-    bfo_link_append(after->next, &g->link);
-    return true;
-}
-
-static BFO_COLD void place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
-{
-    mca_pml_base_request_t *base = &req->req_recv.req_base;
-    opal_mutex_t *lock = &bfo.unpack_lock[req->name.slot % 16];
-    bool kept = true;
-
-    BFO_LOCK(lock);
-    if (!req->prepared) {
-        opal_convertor_copy_and_prepare_for_recv(req->lane->peer->proc->super.proc_convertor,
-                                                 &base->req_datatype->super, base->req_count, base->req_addr, 0,
-                                                 &base->req_convertor);
-        req->unpacked = 0;
-        bfo_link_init(&req->ahead);
-        req->prepared = true;
-        req->extras = true;
-    }
-    if (offset == req->unpacked) {
-        strided_unpack(req, in, skip);
-        while (!bfo_link_is_empty(&req->ahead)
-               && req->unpacked == bfo_container(req->ahead.next, bfo_got_frag_t, link)->offset) {
-            bfo_got_frag_t *g = bfo_container(req->ahead.next, bfo_got_frag_t, link);
-            const mca_btl_base_segment_t segment = {.seg_addr.pval = g->data, .seg_len = g->length};
-
-            bfo_link_remove(&g->link);
-            strided_unpack(req, &(bfo_in_t){g->btl, &segment, 1, g->length}, 0);
-            bfo_got_free(g);
-        }
-    } else {
-        kept = strided_keep(req, offset, in, skip);
-    }
-    BFO_UNLOCK(lock);
-    if (!kept) {
-        bfo_recv_fail(req, MPI_ERR_NO_MEM);
-    }
-}
-
-void bfo_recv_forget_ahead(bfo_recv_t *req)
-{
-    while (req->prepared && !bfo_link_is_empty(&req->ahead)) {
-        bfo_got_frag_t *g = bfo_container(req->ahead.next, bfo_got_frag_t, link);
-
-        bfo_link_remove(&g->link);
-        bfo_got_free(g);
-    }
-}
-
 void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
 {
     if (bfo_unlikely(!req->flat)) {
         if (0 != req->capacity) {
-            place_strided(req, offset, in, skip);
+            bfo_recv_place_strided(req, offset, in, skip);
         }
         return;
     }
@@ -165,27 +72,63 @@ static int answer_send(bfo_recv_t *req, bfo_path_t path, const void *header, siz
     return rc;
 }
 
-static void ack_send(bfo_recv_t *req, size_t offset, size_t size)
+/* Asks for everything from `next` on. */
+static int ack_post(bfo_recv_t *req)
 {
     bfo_ack_hdr_t ack;
 
-    bfo_hdr_pack_ack(&ack, bfo_se_epoch(req->m.se), req->src_id, bfo_name_id(&req->name), offset, size);
-    if (OMPI_ERR_OUT_OF_RESOURCE == answer_send(req, BFO_ANY_PATH, &ack, sizeof(ack))) {
-        bfo_recv_fail(req, MPI_ERR_OTHER);
+    bfo_hdr_pack_ack(&ack, bfo_se_epoch(req->m.se), req->src_id, bfo_name_id(&req->name), req->next, req->length - req->next);
+    return answer_send(req, BFO_ANY_PATH, &ack, sizeof(ack));
+}
+
+/* There was no memory to list the ACK itself: the request is listed, whose work no PUT or READ needs in this attempt. */
+static int ack_retry(bfo_work_t *work)
+{
+    bfo_recv_t *req = bfo_container(work, bfo_recv_t, work);
+
+    if (BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m)) && OMPI_ERR_OUT_OF_RESOURCE == ack_post(req)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    bfo_recv_put(req);
+    return OMPI_SUCCESS;
+}
+
+static void ack_send(bfo_recv_t *req, size_t offset)
+{
+    req->next = req->end = offset;
+    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == ack_post(req))) {
+        bfo_recv_get(req);
+        (void) bfo_work_queue(&req->work, ack_retry);
     }
 }
 
 /* ---- PUT: ask the sender to write ------------------------------------------------------------------ */
 
-/* A READ has its rail for itself and goes in one piece, if it may; PUTs are shared out over the rails. */
-static size_t put_size(size_t pipeline, size_t limit, size_t left)
+enum { PUT_LEAST = 128 * 1024 /* shorter ones cost more than a second rail gains */ };
+
+/* A READ has its rail for itself and goes in one piece, if it may; PUTs are shared out over the rails, so that all end at
+ * about the same time. */
+static size_t put_size(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t mask, uint8_t r)
 {
-    size_t size = 0 != bfo_params.frag_size ? bfo_params.frag_size : pipeline;
+    const mca_btl_base_module_t *btl = peer->rails[r].btl;
+    const size_t limit = btl->btl_put_limit, left = req->end - req->next;
+    size_t size = 0 != bfo_params.frag_size ? bfo_params.frag_size : btl->btl_rdma_pipeline_frag_size;
 
     if (0 == size || (0 != limit && size > limit)) {
         size = 0 != limit ? limit : left;
     }
+    if (0 != (mask & (mask - 1))) {
+        size = bfo_stripe_piece(mask, r, peer->weight, req->length, PUT_LEAST, size);
+    }
     return size < left ? size : left;
+}
+
+/* Others walk over all fragments and look for the PUTs of their request: one that is a PUT again, and is not told yet whose,
+ * must not be taken for one of the request it was of before. */
+static inline void put_ends(bfo_frag_t *frag)
+{
+    frag->kind = BFO_FRAG_NONE;
+    __atomic_store_n(&frag->recv, NULL, __ATOMIC_RELAXED);
 }
 
 static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
@@ -194,7 +137,6 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         bfo_put_hdr_t h;
         char room[BFO_HDR_MAX];
     } u;
-    const size_t left = req->end - req->next;
     const uint8_t mask = req->regs->mask & peer->put_mask;
     bfo_frag_t *frag;
     uint8_t r;
@@ -209,16 +151,15 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     if (NULL == frag) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    r = bfo_rail_for_data(peer, mask, left < 65536 ? left : 65536);
-    frag->kind = BFO_FRAG_PUT;
+    r = (uint8_t) bfo_stripe_least(&peer->stripe, mask);
     frag->send = NULL;
     frag->recv = req;
+    __atomic_store_n(&frag->kind, BFO_FRAG_PUT, __ATOMIC_RELEASE); /* acquire: bfo_recv_forget_puts */
     frag->peer = peer;
     frag->rail = r;
     frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
-    frag->length = put_size(peer->rails[r].btl->btl_rdma_pipeline_frag_size, peer->rails[r].btl->btl_put_limit,
-                             left);
+    frag->length = put_size(req, peer, mask, r);
     u.h = (bfo_put_hdr_t){.type = BFO_MSG_PUT, .epoch = frag->epoch, .src_id = req->src_id,
                           .frag_id = bfo_name_id(&frag->name), .dst_id = bfo_name_id(&req->name),
                           .rdma_offset = frag->offset, .dst_ptr = (uint64_t) (uintptr_t) (req->base + frag->offset),
@@ -228,6 +169,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     } else {
         memset(&u.h + 1, 0, peer->handle_size);
     }
+    bfo_stripe_charge(&peer->stripe, r, peer->weight, frag->length);
     req->next += frag->length;
     (void) bfo_add32(&req->open, 1);
     rc = answer_send(req, (bfo_path_t){r, true, MCA_BTL_NO_ORDER}, &u, sizeof(u.h) + peer->handle_size);
@@ -235,7 +177,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         req->next -= frag->length;
         (void) bfo_add32(&req->open, -1);
         bfo_name_retire(&frag->name);
-        frag->kind = BFO_FRAG_NONE; /* a restart looks for the PUTs of its request */
+        put_ends(frag);
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     }
     return rc;
@@ -243,16 +185,20 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
 
 void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 {
-    bfo_recv_t *req = frag->recv;
+    bfo_recv_t *req = __atomic_load_n(&frag->recv, __ATOMIC_RELAXED);
     uint32_t se;
 
+    if (bfo_unlikely(NULL == req)) { /* as in bfo_send_on_fin() */
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
     bfo_recv_get(req);
     se = bfo_se_load(&req->m);
     if (!bfo_recv_takes_data(se, frag->epoch) || req->match_seq != fin->match.seq || fin->size != frag->length
         || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
-        frag->kind = BFO_FRAG_NONE;
+        put_ends(frag);
         BFO_RECV_ROW(se, FIN);
         (void) bfo_add32(&req->open, -1);
         (void) bfo_add_size(&req->bytes, frag->length);
@@ -267,9 +213,9 @@ void bfo_recv_forget_puts(bfo_recv_t *req)
     for (uint32_t i = 0; NULL != req->regs && NULL == req->rget && i < bfo_load(&bfo.frags.size); ++i) {
         bfo_frag_t *frag = bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name);
 
-        if (BFO_FRAG_PUT == frag->kind && frag->recv == req) {
+        if (BFO_FRAG_PUT == __atomic_load_n(&frag->kind, __ATOMIC_ACQUIRE) && frag->recv == req) {
             bfo_name_retire(&frag->name);
-            frag->kind = BFO_FRAG_NONE;
+            put_ends(frag);
             bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         }
     }
@@ -287,7 +233,7 @@ static void read_finish(bfo_recv_t *req)
                        base->req_ompi.req_status.MPI_TAG, req->match_seq);
     bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
     if (bfo_unlikely(OMPI_SUCCESS != bfo_fin_send(req->lane->peer, &fin))) {
-        bfo_failover_ctl_failed(req->lane->peer, req->rail, &fin, sizeof(fin), OPAL_ERROR);
+        bfo_failover_ctl_failed(req->lane->peer, BFO_MAX_RAILS, &fin, sizeof(fin), OPAL_ERROR);
     }
 }
 
@@ -445,7 +391,7 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
         bfo_recv_schedule(req);
         return;
     }
-    ack_send(req, payload, req->length - payload);
+    ack_send(req, payload);
 }
 
 static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h)
@@ -465,7 +411,7 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
         req->rget = bfo_spare_take(BFO_SPARE_FRAG);
     }
     if (NULL == req->rget) {
-        ack_send(req, 0, req->length); /* copy instead: the sender falls back to FRAG */
+        ack_send(req, 0); /* copy instead: the sender falls back to FRAG */
         return;
     }
     req->rget->kind = BFO_FRAG_NONE;
@@ -506,7 +452,7 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
     req->extras = true;
     bfo_recv_get(req);
     BFO_RECV_ROW(req->m.se, MATCHED);
-    __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
+    bfo_recv_match(&req->m, false);
     if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {
         bfo_recv_fail(req, MPI_ERR_OTHER); /* the rest of the message will never come */
     } else if (BFO_MSG_RNDV == h->common.type) {
@@ -517,31 +463,58 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
     bfo_recv_put(req);
 }
 
-void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
+static inline void set_source(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match_hdr_t *h)
 {
-    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
     ompi_status_public_t *status = &req->req_recv.req_base.req_ompi.req_status;
 
     req->lane = lane;
-    req->match_seq = h->match.seq;
-    status->MPI_SOURCE = h->match.src;
-    status->MPI_TAG = h->match.tag;
-    if (bfo_unlikely(BFO_MSG_MATCH != h->common.type)) {
-        begin_rendezvous(req, lane->peer, in, h);
+    req->match_seq = h->seq;
+    status->MPI_SOURCE = h->src;
+    status->MPI_TAG = h->tag;
+}
+
+static inline void all_is_here(bfo_recv_t *req)
+{
+    BFO_RECV_ROW(req->m.se, MATCHED_EAGER);
+    bfo_recv_match(&req->m, true);
+    bfo_recv_complete(req, MPI_SUCCESS);
+}
+
+void bfo_recv_begin_pieces(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
+{
+    set_source(req, lane, in->segments[0].seg_addr.pval);
+    req->length = in->length - sizeof(bfo_match_hdr_t);
+    req->regs = NULL;
+    req->rget = NULL;
+    req->holds = false;
+    bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
+    all_is_here(req);
+}
+
+void bfo_recv_begin_match(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match_hdr_t *h, size_t length)
+{
+    if (bfo_unlikely(!req->flat)) {
+        const mca_btl_base_segment_t segment = {.seg_addr.pval = (void *) (uintptr_t) h, .seg_len = length};
+
+        bfo_recv_begin_pieces(req, lane, &(bfo_in_t){NULL, &segment, 1, length});
         return;
     }
-    req->length = in->length - sizeof(bfo_match_hdr_t);
-    if (bfo_likely(req->flat && 1 == in->n_segments)) {
-        memcpy(req->base, (const char *) h + sizeof(bfo_match_hdr_t), req->length < req->capacity ? req->length : req->capacity);
-    } else {
-        req->regs = NULL;
-        req->rget = NULL;
-        req->holds = false;
-        bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
+    set_source(req, lane, h);
+    req->length = length - sizeof(*h);
+    memcpy(req->base, h + 1, bfo_smaller(req->length, req->capacity));
+    all_is_here(req);
+}
+
+void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
+{
+    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
+
+    if (BFO_MSG_MATCH == h->common.type) {
+        bfo_recv_begin_pieces(req, lane, in);
+        return;
     }
-    BFO_RECV_ROW(req->m.se, MATCHED_EAGER);
-    __atomic_store_n(&req->m.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
-    bfo_recv_complete(req, MPI_SUCCESS);
+    set_source(req, lane, &h->match);
+    begin_rendezvous(req, lane->peer, in, h);
 }
 
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)

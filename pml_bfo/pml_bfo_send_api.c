@@ -230,10 +230,21 @@ int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, 
     return rc;
 }
 
+/* MPI_Start failed: the request is inactive again, as MPI_Request_free and the next MPI_Start expect it. */
+static BFO_COLD void restart_undo(bfo_send_t *req)
+{
+    ompi_request_t *request = &req->req_send.req_base.req_ompi;
+
+    request->req_state = OMPI_REQUEST_INACTIVE;
+    request->req_complete = REQUEST_COMPLETED;
+    req->life = BFO_LIFE_PML_DONE;
+}
+
 int bfo_send_restart(ompi_request_t **request)
 {
     bfo_send_t *req = (bfo_send_t *) *request;
     mca_pml_base_request_t *base = &req->req_send.req_base;
+    int rc;
 
     if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode
         && 0 == (__atomic_load_n(&req->life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
@@ -261,5 +272,9 @@ int bfo_send_restart(ompi_request_t **request)
     base->req_ompi.req_state = OMPI_REQUEST_ACTIVE;
     base->req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
     base->req_ompi.req_status._cancelled = 0;
-    return send_start_numbered(req, req->lane, false, 0);
+    rc = send_start_numbered(req, req->lane, false, 0);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        restart_undo(req);
+    }
+    return rc;
 }

@@ -11,6 +11,7 @@
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send.h"
+#include "pml_bfo_tell.h"
 #include "pml_bfo_local.h"
 
 #include <string.h>
@@ -42,18 +43,19 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
 {
     opal_convertor_t *convertor = bfo_send_convertor(req);
     const size_t left = req->end - req->next;
+    const uint8_t up = __atomic_load_n(&peer->send_mask, __ATOMIC_RELAXED); /* one look: another thread may lose the last */
     mca_btl_base_descriptor_t *des;
     const bfo_rail_t *rail;
     size_t size, position = req->next;
     uint8_t r;
     int rc;
 
-    if (0 == peer->send_mask) {
+    if (0 == up) {
         bfo_send_get(req);
         bfo_failover_data_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
         return OMPI_ERR_UNREACH;
     }
-    r = bfo_rail_for_data(peer, bfo_rails_at_most(peer->send_mask, bfo_params.max_send_per_range),
+    r = bfo_rail_for_data(peer, bfo_rails_at_most(up, bfo_params.max_send_per_range),
                           left < 65536 ? left : 65536);
     rail = &peer->rails[r];
     size = rail->frag_limit - sizeof(bfo_frag_hdr_t);
@@ -152,8 +154,7 @@ static bfo_send_t *send_get_by_id(bfo_id_t id, uint16_t epoch)
     if (NULL != req) {
         bfo_send_get(req);
         se = bfo_se_load(&req->m);
-        if (bfo_name_id(name) == id && bfo_se_epoch(se) == epoch
-            && (BFO_SEND_RTS == bfo_se_state(se) || BFO_SEND_STREAM == bfo_se_state(se))) {
+        if (bfo_name_id(name) == id && bfo_send_takes_response(se, epoch)) {
             return req;
         }
         BFO_SEND_ROW(se, STALE);
@@ -165,13 +166,9 @@ static bfo_send_t *send_get_by_id(bfo_id_t id, uint16_t epoch)
 
 static void send_answered(bfo_send_t *req, bfo_id_t dst_id)
 {
-    const uint32_t se = bfo_se_load(&req->m);
-
     req->dst_id = dst_id;
     req->resp = true;
-    if (BFO_SEND_RTS == bfo_se_state(se)) {
-        (void) bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_STREAM, bfo_se_epoch(se)), bfo_threads);
-    }
+    bfo_send_take_response(&req->m, bfo_threads);
 }
 
 void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
@@ -196,12 +193,16 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
 
 void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 {
-    bfo_send_t *req = frag->send;
+    bfo_send_t *req = __atomic_load_n(&frag->send, __ATOMIC_RELAXED);
     const uint32_t seq = fin->match.seq;
 
+    if (bfo_unlikely(NULL == req)) { /* a copy by another rail was first, and the fragment is in use for something else */
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
     bfo_send_get(req);
-    if (req->rget != frag || req->match_seq != seq || fin->size > bfo_send_length(req)
-        || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
+    if (!bfo_send_takes_response(bfo_se_load(&req->m), fin->epoch) || req->rget != frag || req->match_seq != seq
+        || fin->size > bfo_send_length(req) || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         BFO_SEND_ROW(req->m.se, FIN);
@@ -219,16 +220,18 @@ static void write_finish(bfo_frag_t *frag)
     const mca_pml_base_request_t *base = &req->req_send.req_base;
     bfo_match_hdr_t message;
     bfo_fin_hdr_t fin;
+    int rc;
 
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_comm->c_my_rank,
                        base->req_tag, req->match_seq);
     bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE, frag->peer_frag, frag->length, &message);
     fin.wrail = frag->peer->rails[frag->rail].name;
     fin.wgen = frag->peer->rails[frag->rail].gen;
-    if (OMPI_SUCCESS
-        != bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false, bfo_failover_write_order(frag->peer, frag->rail)},
-                        &fin, sizeof(fin), NULL, NULL)) {
-        bfo_failover_ctl_failed(frag->peer, frag->rail, &fin, sizeof(fin), OPAL_ERROR);
+    rc = bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false, bfo_failover_write_order(frag->peer, frag->rail)}, &fin,
+                      sizeof(fin), NULL, NULL);
+    if (OMPI_SUCCESS != rc) { /* without memory it is no fault of the rail */
+        bfo_failover_ctl_failed(frag->peer, OMPI_ERR_OUT_OF_RESOURCE == rc ? BFO_MAX_RAILS : frag->rail, &fin, sizeof(fin),
+                                OPAL_ERROR);
     }
 }
 
@@ -312,6 +315,23 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     return OMPI_SUCCESS;
 }
 
+/* S6b: the rail is lost; or it is none of ours, or cannot write here, and the receiver will not know unless it is told so by
+ * the next attempts, which offer no PUT. */
+static BFO_COLD void put_elsewhere(bfo_send_t *req, uint8_t rail, bfo_id_t dst_id)
+{
+    bfo_peer_t *peer = req->lane->peer;
+
+    if (BFO_MAX_RAILS == rail || (peer->send_mask >> rail & 1)) {
+        bfo_rails_offer_no_put(peer);
+        bfo_tell_foreign_put(peer);
+    }
+    if (!peer->failover) {
+        bfo_failover_declare(peer, "it asks for data by a rail that is not used here");
+    } else if (PML_BFO) {
+        bfo_failover_put_on_dead_rail(req, dst_id);
+    }
+}
+
 void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
 {
     bfo_send_t *req = send_get_by_id(put->src_id, put->epoch);
@@ -321,16 +341,15 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
         return;
     }
     rail = bfo_rail_index(req->lane->peer, btl);
-    if (NULL == req->regs || BFO_MAX_RAILS == rail || 0 == (req->regs->mask >> rail & 1) || 0 == put->dst_id
-        || put->rdma_offset + put->dst_size > bfo_send_length(req)) {
+    if (NULL == req->regs || 0 == put->dst_id || put->rdma_offset + put->dst_size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
-    } else if (PML_BFO && 0 == (req->lane->peer->send_mask >> rail & 1)) {
-        bfo_failover_put_on_dead_rail(req, put->dst_id);
+    } else if (bfo_unlikely(0 == (req->lane->peer->send_mask & req->regs->mask & 1u << rail))) {
+        put_elsewhere(req, rail, put->dst_id); /* also a rail that was dead before: nothing is registered with it */
     } else {
         BFO_SEND_ROW(req->m.se, PUT);
         send_answered(req, put->dst_id);
-        if (OMPI_SUCCESS != write_start(req, rail, put)) {
-            bfo_send_fail(req, MPI_ERR_OTHER);
+        if (bfo_unlikely(OMPI_SUCCESS != write_start(req, rail, put))) {
+            bfo_failover_declare(req->lane->peer, "no memory for a transfer that it waits for");
         }
     }
     bfo_send_put(req);

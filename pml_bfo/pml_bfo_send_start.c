@@ -47,8 +47,9 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
 
 /* ---- building a first fragment -------------------------------------------------------------------- */
 
-/* Descriptor with `head` bytes of room and the first `size` bytes of the message; NULL: try again later. */
-static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t *rail, size_t head, size_t size)
+/* Descriptor with `head` bytes of room and the first `size` bytes of the message; NULL: try again later. `own`: another
+ * convertor than the request's, with which a second thread may be packing FRAGs at this moment. */
+static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t *rail, size_t head, size_t size, opal_convertor_t *own)
 {
     mca_btl_base_descriptor_t *des = NULL;
     size_t got = size, zero = 0;
@@ -56,7 +57,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_al
     uint32_t n = 1;
 
     if (size >= INPLACE_MIN && req->flat && (rail->flags & MCA_BTL_FLAGS_SEND_INPLACE)) {
-        opal_convertor_t *convertor = bfo_send_convertor(req);
+        opal_convertor_t *convertor = NULL != own ? own : bfo_send_convertor(req);
 
         opal_convertor_set_position(convertor, &zero);
         des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, head, &got,
@@ -75,7 +76,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_al
     if (req->flat) {
         memcpy(iov.iov_base, req->base, size);
     } else {
-        opal_convertor_t *convertor = bfo_send_convertor(req);
+        opal_convertor_t *convertor = NULL != own ? own : bfo_send_convertor(req);
 
         opal_convertor_set_position(convertor, &zero);
         opal_convertor_pack(convertor, &iov, &n, &got);
@@ -155,7 +156,7 @@ static uint8_t rail_for_rget(bfo_send_t *req, const bfo_peer_t *peer)
 }
 
 /* One try. Takes an event if it returns OMPI_SUCCESS. */
-static inline __attribute__((always_inline)) int first_try(bfo_send_t *req)
+static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, opal_convertor_t *own)
 {
     bfo_peer_t *peer = req->lane->peer;
     const size_t head = first_header_size(req, peer);
@@ -169,12 +170,13 @@ static inline __attribute__((always_inline)) int first_try(bfo_send_t *req)
         return OMPI_ERR_UNREACH;
     }
     rail = &peer->rails[r];
-    des = first_alloc(req, rail, head, req->rts_length);
+    des = first_alloc(req, rail, head, req->rts_length, own);
     if (NULL == des) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     first_header(req, r, des->des_segments[0].seg_addr.pval);
-    if (1 == des->des_segment_count) {
+    if (1 == des->des_segment_count && bfo_unlikely(des->des_segments[0].seg_len - head != req->rts_length)) {
+        /* a strided type, before any copy was posted: later ones ask for what was packed, and find it written */
         req->rts_length = des->des_segments[0].seg_len - head;
     }
     des->des_cbfunc = first_completed;
@@ -196,22 +198,50 @@ static inline __attribute__((always_inline)) int first_try(bfo_send_t *req)
 
 /* A rail that refuses has been taken out: on to the next one. Another thread may post between the BTL's refusal of a
  * dead rail and its message about it. */
-static BFO_COLD int first_post_elsewhere(bfo_send_t *req)
+static BFO_COLD int first_post_elsewhere(bfo_send_t *req, opal_convertor_t *own)
 {
     const bfo_peer_t *peer = req->lane->peer;
     int rc = OMPI_ERR_UNREACH;
 
     for (unsigned n = 1; bfo_unlikely(OMPI_ERR_UNREACH == rc) && n < BFO_MAX_RAILS && 0 != peer->send_mask; ++n) {
-        rc = first_try(req);
+        rc = first_try(req, own);
     }
     return rc;
 }
 
-static inline __attribute__((always_inline)) int first_post(bfo_send_t *req)
+static inline __attribute__((always_inline)) int first_post(bfo_send_t *req, opal_convertor_t *own)
 {
-    const int rc = first_try(req);
+    const int rc = first_try(req, own);
 
-    return bfo_likely(OMPI_ERR_UNREACH != rc) ? rc : first_post_elsewhere(req);
+    return bfo_likely(OMPI_ERR_UNREACH != rc) ? rc : first_post_elsewhere(req, own);
+}
+
+static int prepare(const bfo_send_t *req, opal_convertor_t *convertor, bool packed)
+{
+    const mca_pml_base_request_t *base = &req->req_send.req_base;
+
+    if (packed) { /* in the attached buffer; the user's may be gone */
+        return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &ompi_mpi_packed.dt.super,
+                                                        bfo_send_length(req), req->base, 0, convertor);
+    }
+    return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &base->req_datatype->super,
+                                                    base->req_count, base->req_addr, 0, convertor);
+}
+
+/* Once more, after an error or because nothing could be posted. A copy that was posted may have been delivered, and be
+ * answered at any moment: another thread then packs the FRAGs with the request's convertor. */
+static BFO_COLD int first_post_again(bfo_send_t *req)
+{
+    opal_convertor_t own;
+    int rc;
+
+    OBJ_CONSTRUCT(&own, opal_convertor_t);
+    rc = prepare(req, &own, MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode);
+    if (OMPI_SUCCESS == rc) {
+        rc = first_post(req, &own);
+    }
+    OBJ_DESTRUCT(&own);
+    return rc;
 }
 
 static int first_retry(bfo_work_t *work)
@@ -224,7 +254,7 @@ static int first_retry(bfo_work_t *work)
         first_is_delivered(req); /* S4: the receiver has answered a copy that came back with an error */
         bfo_send_schedule(req);
     } else if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
-        rc = first_post(req);
+        rc = first_post_again(req);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
             return rc;
         }
@@ -236,10 +266,8 @@ static int first_retry(bfo_work_t *work)
     return OMPI_SUCCESS;
 }
 
-static inline __attribute__((always_inline)) int post_first(bfo_send_t *req)
+static inline __attribute__((always_inline)) int first_posted(bfo_send_t *req, int rc)
 {
-    int rc = first_post(req);
-
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
         bfo_send_get(req);
         (void) bfo_work_queue(&req->first, first_retry);
@@ -248,11 +276,16 @@ static inline __attribute__((always_inline)) int post_first(bfo_send_t *req)
     return rc;
 }
 
+static inline __attribute__((always_inline)) int post_first(bfo_send_t *req)
+{
+    return first_posted(req, first_post(req, NULL));
+}
+
 #if PML_BFO
 int bfo_send_post_first_again(bfo_send_t *req)
 {
     if (bfo_resend_may_go(req->lane->peer)) {
-        return bfo_send_post_first(req);
+        return first_posted(req, first_post_again(req));
     }
     bfo_send_get(req);
     if (!bfo_work_queue_resend(&req->first, first_retry, req->lane->peer)) {
@@ -280,7 +313,7 @@ static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, b
     }
     if (0 != mask && (0 == (peer->send_mask & (peer->send_mask - 1)) || 0 == peer->put_mask)) {
         req->rail = bfo_rail_for_data(peer, mask, size);
-        if (0 != bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
+        if (mask == bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
             req->rget = bfo_spare_take(BFO_SPARE_FRAG);
             if (NULL != req->rget) {
                 req->rget->kind = BFO_FRAG_RGET;
@@ -292,12 +325,14 @@ static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, b
                 req->rts_length = 0;
                 return;
             }
-            bfo_regs_drop(req->regs);
+        }
+        if (NULL != req->regs) {
+            bfo_regs_drop(req->regs); /* a rail without registration could not carry the RGET again: copy instead */
             req->regs = NULL;
         }
         return;
     }
-    mask = peer->put_mask;
+    mask = peer->pin_mask;
     if (0 != mask && mask != bfo_regs_make(peer, mask, req->base, size, 0, &req->regs) && NULL != req->regs) {
         bfo_regs_drop(req->regs); /* a rail without registration could not answer a PUT: copy instead */
         req->regs = NULL;
@@ -324,10 +359,7 @@ int bfo_send_begin_again(bfo_send_t *req)
 
 void bfo_send_prepare(bfo_send_t *req)
 {
-    mca_pml_base_request_t *base = &req->req_send.req_base;
-
-    opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &base->req_datatype->super,
-                                             base->req_count, base->req_addr, 0, &base->req_convertor);
+    (void) prepare(req, &req->req_send.req_base.req_convertor, false);
     req->prepared = true;
 }
 
@@ -351,13 +383,13 @@ int bfo_send_begin(bfo_send_t *req)
     req->req_send.req_base.req_ompi.req_state = OMPI_REQUEST_ACTIVE;
     bfo_send_get(req);
     if (!bfo_peer_is_ready(peer)) {
-        __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
+        bfo_send_start(&req->m, true);
         rc = OMPI_ERR_UNREACH;
     } else if (size <= peer->match_limit && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {
         req->rts_type = BFO_MSG_MATCH;
         req->rts_length = size;
         BFO_SEND_ROW(req->m.se, START_EAGER);
-        __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_EAGER, 0), __ATOMIC_SEQ_CST);
+        bfo_send_start(&req->m, true);
         bfo_stat_add(BFO_STAT_EAGER, 1);
         rc = bfo_send_post_first(req);
     } else {
@@ -367,7 +399,7 @@ int bfo_send_begin(bfo_send_t *req)
             choose_rdma(req, peer);
         }
         BFO_SEND_ROW(req->m.se, START);
-        __atomic_store_n(&req->m.se, BFO_SE(BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
+        bfo_send_start(&req->m, false);
         bfo_stat_add(BFO_MSG_RGET == req->rts_type ? BFO_STAT_RGET : BFO_STAT_RENDEZVOUS, 1);
         rc = post_first(req);
     }

@@ -7,7 +7,7 @@
 
 #include "pml_bfo_stripe.h"
 
-static unsigned least_loaded(const bfo_stripe_t *s, unsigned mask)
+unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask)
 {
     unsigned best = (unsigned) __builtin_ctz(mask);
 
@@ -20,20 +20,35 @@ static unsigned least_loaded(const bfo_stripe_t *s, unsigned mask)
     return best;
 }
 
-unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, const uint32_t *weight, size_t bytes)
+void bfo_stripe_charge(bfo_stripe_t *s, unsigned rail, const uint32_t *weight, size_t bytes)
 {
-    const unsigned rail = least_loaded(s, mask);
     const uint64_t cost = (((uint64_t) bytes + 1) << 10) / weight[rail];
 
     __atomic_store_n(&s->load[rail], __atomic_load_n(&s->load[rail], __ATOMIC_RELAXED) + cost, __ATOMIC_RELAXED);
+}
+
+unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, const uint32_t *weight, size_t bytes)
+{
+    const unsigned rail = bfo_stripe_least(s, mask);
+
+    bfo_stripe_charge(s, rail, weight, bytes);
     return rail;
 }
 
-void bfo_stripe_join(bfo_stripe_t *s, unsigned mask, unsigned rail)
+size_t bfo_stripe_piece(unsigned mask, unsigned rail, const uint32_t *weight, size_t length, size_t least, size_t most)
 {
-    mask &= ~(1u << rail);
-    if (0 != mask) {
-        __atomic_store_n(&s->load[rail], __atomic_load_n(&s->load[least_loaded(s, mask)], __ATOMIC_RELAXED),
-                         __ATOMIC_RELAXED);
+    double all = 0, fastest = 0, share, cap;
+    size_t piece;
+
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        if (mask >> r & 1) {
+            all += weight[r];
+            fastest = weight[r] > fastest ? weight[r] : fastest;
+        }
     }
+    share = (double) length * weight[rail] / all;
+    cap = (double) most * weight[rail] / fastest;
+    share = share < cap ? share : cap;
+    piece = share < (double) least ? least : ((size_t) share + 4095) / 4096 * 4096; /* rounded up: no small last piece */
+    return piece < most ? piece : most;
 }

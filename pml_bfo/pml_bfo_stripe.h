@@ -21,7 +21,12 @@ typedef struct {
 /* Of the rails in `mask` (not 0) the one to send `bytes` next, charged at once. `weight`[r] > 0 for each. */
 unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, const uint32_t *weight, size_t bytes);
 
-/* A rail joins: it starts level with the least loaded of `mask`, so that it does not get everything. */
-void bfo_stripe_join(bfo_stripe_t *s, unsigned mask, unsigned rail);
+/* As bfo_stripe_next(), but nothing is charged: the caller does it when it knows how much. */
+unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask);
+void bfo_stripe_charge(bfo_stripe_t *s, unsigned rail, const uint32_t *weight, size_t bytes);
+
+/* Bytes of the next piece for `rail` of `mask`, of a message of `length` that goes by all of them: its share by weight, but
+ * `most` at most for the fastest, as long for each of the others, and `least` at least. */
+size_t bfo_stripe_piece(unsigned mask, unsigned rail, const uint32_t *weight, size_t length, size_t least, size_t most);
 
 #endif /* PML_BFO_STRIPE_H */

@@ -188,6 +188,14 @@ void bfo_tell_rails(bfo_peer_t *only)
     }
 }
 
+void bfo_tell_foreign_put(const bfo_peer_t *peer)
+{
+    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u<-%u asks for data by a rail that is not used here: what it is sent is copied from now on",
+                    my_rank(), rank_of(peer));
+    }
+}
+
 void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
 {
     const char *name = OPAL_NAME_PRINT(peer->proc->super.proc_name);

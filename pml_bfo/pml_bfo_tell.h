@@ -23,6 +23,8 @@ void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool 
 void bfo_tell_rails(bfo_peer_t *peer) BFO_COLD;
 /* A port is lost to all peers, known and future. */
 void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause) BFO_COLD;
+/* A peer uses a rail that we do not (level 1). */
+void bfo_tell_foreign_put(const bfo_peer_t *peer) BFO_COLD;
 void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause) BFO_COLD;
 /* The end of this process waits for a peer (NULL: not known which). */
 void bfo_tell_flush_waits(const bfo_peer_t *peer, int seconds) BFO_COLD;

@@ -62,8 +62,10 @@ typedef struct bfo_peer_t {
     uint8_t eager_mask; /* rails for first fragments: UP and of the lowest latency */
     uint8_t send_mask;  /* rails for FRAG: all that are UP */
     uint8_t put_mask;   /* rails that can PUT, of those */
+    uint8_t pin_mask;   /* put_mask, or 0: no send lets the peer ask for its bytes by PUT */
     uint8_t get_mask;   /* rails that can GET, of those */
     uint8_t next_eager; /* round robin; benign race */
+    bool foreign_puts;  /* it has asked for a PUT by a rail not used here. Lock: bfo.lock */
     bool failover;      /* every rail has the extension: torn transfers are restarted */
     uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
     uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
@@ -96,6 +98,9 @@ typedef struct bfo_comm_t {
     uint32_t size;      /* ranks that can send to us: the remote group */
     bfo_lane_t **lanes; /* [rank], NULL before the first contact. release: bfo_lane_create */
     ompi_communicator_t *comm;
+    ompi_group_t *group; /* the remote one; holds a reference */
+    bool gone;           /* MPI has freed it; only its memory is still here. Lock: bfo.lock */
+    struct bfo_comm_t *next_gone;
 } bfo_comm_t;
 
 /* A first fragment that waits: for a receive, for its turn, or for its communicator. */
@@ -159,7 +164,7 @@ typedef struct bfo_send_t {
     bool rts_done;
     bool got_ack;       /* RACK of the next epoch came */
     bool got_nack;      /* NACK of the next epoch came */
-    bool prepared;      /* the convertor is; Owner: who builds first fragments or FRAGs */
+    bool prepared;      /* the convertor is; Owner: who posts the first copy of the first fragment, then the scheduling thread */
     bool flat;          /* the packed message lies in memory as it is, at `base` */
     uint8_t rail;       /* RGET: the one whose registration is offered */
     uint8_t rts_type;   /* frozen: MATCH, RNDV or RGET */

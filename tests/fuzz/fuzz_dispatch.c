@@ -577,6 +577,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     world_init();
     fuzz_races();
+    fuzz_threads();
     return 0;
 }
 

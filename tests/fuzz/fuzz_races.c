@@ -67,6 +67,14 @@ static void give_back(void *req, const char *text)
     request->req_free(&request);
 }
 
+static void give_back_lost(void *req, const char *text)
+{
+    ompi_request_t *request = req;
+
+    must(is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, text);
+    request->req_free(&request);
+}
+
 static bfo_recv_t *receive_started(int tag)
 {
     bfo_rndv_hdr_t rndv = {.msg_length = 600, .src_id = 0x800000001u};
@@ -131,6 +139,45 @@ static void answered_first_fragment_counts_as_delivered(void)
     all_succeed();
     give_back(send, "a send that was answered before its copy went out does not end");
     world_drain();
+    world_end();
+}
+
+/* Neither the BTL nor the list of control messages has memory for an ACK: it goes out when there is some again. */
+static void ack_without_memory_is_sent_later(void)
+{
+    const size_t most = bfo.ctl_list.fl_max_to_alloc;
+    opal_free_list_item_t *all[64];
+    unsigned n = 0;
+    bfo_recv_t *recv;
+
+    world_begin();
+    (void) bfo_peer_connect(bfo_peer_get(world_proc[1]));
+    bfo.ctl_list.fl_max_to_alloc = bfo.ctl_list.fl_num_allocated;
+    while (n < 64 && NULL != (all[n] = opal_free_list_get(&bfo.ctl_list))) {
+        ++n;
+    }
+    must(n < 64, "the list of control messages does not end");
+    world_refuse_memory = 2;
+    recv = receive_started(4);
+    must(!is_complete(recv) && 0 == world_posted() && 1 == bfo.n_pending, "an ACK without memory does not wait");
+    (void) bfo_progress(); /* still none */
+    must(0 == world_posted() && 1 == bfo.n_pending, "an ACK without memory does not go on waiting");
+    (void) bfo_progress();
+    must(0 <= world_find(BFO_MSG_ACK) && 0 == bfo.n_pending, "an ACK is not sent when there is memory again");
+    data_for(recv);
+    all_succeed();
+    give_back(recv, "a receive whose ACK waited for memory does not end well");
+
+    world_refuse_memory = 1; /* the peer is lost while an ACK waits */
+    recv = receive_started(4);
+    must(1 == bfo.n_pending, "an ACK without memory does not wait");
+    world_drain();
+    must(0 == bfo.n_pending, "an ACK to a lost peer waits");
+    give_back_lost(recv, "a receive from a lost peer does not end with an error");
+    while (n > 0) {
+        opal_free_list_return(&bfo.ctl_list, all[--n]);
+    }
+    bfo.ctl_list.fl_max_to_alloc = most;
     world_end();
 }
 
@@ -270,14 +317,6 @@ static bfo_recv_t *receive_by_put(int tag)
     bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, BFO_FLAG_PIN | BFO_FLAG_CONTIG, 0, 1, tag, 0);
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
     return (bfo_recv_t *) request;
-}
-
-static void give_back_lost(void *req, const char *text)
-{
-    ompi_request_t *request = req;
-
-    must(is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, text);
-    request->req_free(&request);
 }
 
 /* A receive that ends with an error has asked for data that nobody will write: a late FIN must not find what it asked for. */
@@ -436,5 +475,6 @@ void fuzz_races(void)
     refused_post_goes_to_the_next_rail();
     answered_first_fragment_counts_as_delivered();
     work_is_listed_once();
+    ack_without_memory_is_sent_later();
     held_request_does_not_end();
 }

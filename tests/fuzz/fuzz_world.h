@@ -93,4 +93,8 @@ void world_btl_begin(void);
 /* Orders of events that threads bring about, one by one; ends the process if one goes wrong. */
 void fuzz_races(void);
 
+/* ---- fuzz_threads.c ------------------------------------------------------------------------------ */
+/* As fuzz_races(): what a second thread does between two steps of the first. */
+void fuzz_threads(void);
+
 #endif /* FUZZ_WORLD_H */

@@ -181,7 +181,7 @@ void world_begin(void)
     OBJ_CONSTRUCT(&mca_pml_base_send_requests, opal_free_list_t);
     OBJ_CONSTRUCT(&mca_pml_base_recv_requests, opal_free_list_t);
     bfo.failover_component = NULL;
-    bfo.modex = (bfo_modex_t){.version = BFO_PROTOCOL_VERSION, .incarnation = 1};
+    bfo.modex = (bfo_modex_t){.version = BFO_PROTOCOL_VERSION};
     if (OMPI_SUCCESS != bfo_module.pml_enable(true) || OMPI_SUCCESS != bfo_dispatch_register()) {
         abort();
     }

@@ -382,9 +382,11 @@ static void *complete_one_in_error(void *arg)
 
     for (int i = 0; i < ROUNDS; i++) {
         (void) pthread_barrier_wait(&sh->gate);
-        bfo_send_hold(&sh->m, &shared_ops);   /* a late message handler on top */
+        bfo_events_up(&sh->m, true);          /* a late message handler on top */
         (void) bfo_send_step(&sh->m, BFO_SEV_DATA_ERR, &shared_ops, sh, NULL);
-        bfo_send_release(&sh->m, &shared_ops, sh);
+        if (0 == bfo_events_down(&sh->m, true)) {
+            bfo_send_settle(&sh->m, &shared_ops, sh);
+        }
         (void) pthread_barrier_wait(&sh->gate);
     }
     return NULL;

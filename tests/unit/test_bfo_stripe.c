@@ -62,21 +62,32 @@ static void rail_out_of_the_mask_gets_nothing(void **state)
     assert_true(0 == share[1] && share[0] > 0.4 && share[2] > 0.4);
 }
 
-static void rail_that_joins_does_not_get_everything(void **state)
-{
-    const uint32_t weight[BFO_STRIPE_MAX] = {1, 1};
-    unsigned count[2] = {0, 0};
-    bfo_stripe_t s = {{0}};
+enum { KIB = 1024, MIB = 1024 * 1024 };
 
-    for (int i = 0; i < 1000; ++i) {
-        (void) bfo_stripe_next(&s, 1, weight, 1000);
+static void pieces_of_a_message_end_together(void **state)
+{
+    const uint32_t weight[BFO_STRIPE_MAX] = {40000, 10000, 40000};
+
+    assert_int_equal(1 * MIB, bfo_stripe_piece(3, 0, weight, 16 * MIB, 128 * KIB, MIB));
+    assert_int_equal(256 * KIB, bfo_stripe_piece(3, 1, weight, 16 * MIB, 128 * KIB, MIB));
+    assert_int_equal(512 * KIB, bfo_stripe_piece(5, 0, weight, 1 * MIB, 128 * KIB, MIB));
+    assert_int_equal(512 * KIB, bfo_stripe_piece(5, 2, weight, 1 * MIB, 128 * KIB, MIB));
+}
+
+static void piece_is_neither_too_short_nor_too_long(void **state)
+{
+    const uint32_t weight[BFO_STRIPE_MAX] = {40000, 1};
+    size_t whole = 0;
+
+    assert_int_equal(128 * KIB, bfo_stripe_piece(3, 1, weight, 16 * MIB, 128 * KIB, MIB));
+    assert_int_equal(1024, bfo_stripe_piece(3, 1, weight, 16 * MIB, 128 * KIB, 1024));
+    assert_int_equal(1000, bfo_stripe_piece(3, 0, weight, 16 * MIB, 128 * KIB, 1000));
+    assert_int_equal(1, bfo_stripe_piece(3, 0, weight, SIZE_MAX, 1, 1));
+    for (unsigned r = 0; r < 3; ++r) {
+        const uint32_t alike[BFO_STRIPE_MAX] = {7, 7, 7};
+        whole += bfo_stripe_piece(7, r, alike, 1000001, 128 * KIB, MIB);
     }
-    bfo_stripe_join(&s, 3, 1);
-    for (int i = 0; i < 100; ++i) {
-        ++count[bfo_stripe_next(&s, 3, weight, 1000)];
-    }
-    assert_int_equal(50, count[0]);
-    assert_int_equal(50, count[1]);
+    assert_true(1000001 <= whole); /* one piece for each rail, not a fourth */
 }
 
 int main(void)
@@ -85,7 +96,8 @@ int main(void)
         cmocka_unit_test(equal_rails_get_equal_shares),
         cmocka_unit_test(shares_follow_the_weights),
         cmocka_unit_test(rail_out_of_the_mask_gets_nothing),
-        cmocka_unit_test(rail_that_joins_does_not_get_everything),
+        cmocka_unit_test(pieces_of_a_message_end_together),
+        cmocka_unit_test(piece_is_neither_too_short_nor_too_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

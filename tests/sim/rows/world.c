@@ -69,6 +69,11 @@ void life_ends(void)
     bfo_params.use_put = true;
 }
 
+void declare(void)
+{
+    bfo_failover_declare(world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], "a scenario says so");
+}
+
 void fences_end(void)
 {
     while (world_fences() > 0) {

@@ -20,6 +20,8 @@ void life_begins(unsigned how);
 /* Every rail and every peer is lost: each request of ours has to end. */
 void life_ends(void);
 void fences_end(void);
+/* Rank 1 is declared unreachable. */
+void declare(void);
 /* Progress, until nothing waits that could go out. */
 void progress(void);
 

@@ -20,11 +20,6 @@ static const row_t recv_rows[] = {
 #include "pml_bfo_failover_recv.def"
 };
 
-static void declare(void)
-{
-    bfo_failover_declare(world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], "a scenario says so");
-}
-
 static bfo_send_t *send_in(unsigned state)
 {
     bfo_send_t *req = BFO_SEND_EAGER == state ? send_match() : send_copied();

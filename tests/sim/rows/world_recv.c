@@ -6,11 +6,6 @@
  */
 #include "world.h"
 
-static void declare(void)
-{
-    bfo_failover_declare(world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], "a scenario says so");
-}
-
 static unsigned state_of(const bfo_recv_t *req)
 {
     return bfo_se_state(req->m.se);

@@ -6,11 +6,6 @@
  */
 #include "world.h"
 
-static void declare(void)
-{
-    bfo_failover_declare(world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], "a scenario says so");
-}
-
 static unsigned state_of(const bfo_send_t *req)
 {
     return bfo_se_state(req->m.se);
@@ -131,6 +126,53 @@ static void streams(void)
     got_put(req, &world_btl[0], 0, 1000); /* S6b in RTS */
     must(BFO_SEND_ERRD == state_of(req));
     life_ends();
+
+    life_begins(0); /* the rail was lost before the message began: nothing is registered with it */
+    req = send_copied();
+    world_rail_fails(&world_btl[0]);
+    req = send_written();
+    must(0 == (req->regs->mask & 1));
+    got_put(req, &world_btl[0], 0, 1000); /* S6b: the receiver does not know of the loss */
+    must(BFO_SEND_ERRD == state_of(req));
+    got_put(req, &world_btl[1], 0, 1000); /* D1 */
+    life_ends();
+}
+
+/* Of three rails two are used, by name; the peer has the third one too, and asks for a PUT by it. */
+static void rails_are_unlike(void)
+{
+    mca_bml_base_endpoint_t *endpoint = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+    mca_bml_base_btl_t *all = endpoint->btl_send.bml_btls;
+    const mca_bml_base_btl_t first = all[0];
+    const bfo_peer_t *peer;
+    bfo_send_t *req;
+
+    bfo_params.max_rails = 2;
+    for (int order = 0; order < 2; ++order) {
+        all[0] = all[2];
+        all[2] = first; /* the highest name is the first module */
+        life_begins(0);
+        req = send_written();
+        peer = req->lane->peer;
+        must(2 == peer->n_rails && 0 == peer->rails[0].name && 1 == peer->rails[1].name);
+        comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+        got_put(req, &world_btl[WORLD_BTLS], 0, 1000); /* S6b in RTS */
+        must(BFO_SEND_NOTIFIED == state_of(req));
+        comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
+        got_dance(BFO_MSG_RACK, req, 0);
+        must(BFO_SE(BFO_SEND_RTS, 1) == req->m.se && NULL == req->regs); /* copied from now on: it cannot happen again */
+        comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+        got_ack(req, 1, req->rts_length, bfo_send_length(req) - req->rts_length);
+        while (is_posted(BFO_MSG_FRAG)) {
+            comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+        }
+        give_back(req);
+        must(NULL == send_written()->regs && 3 == peer->send_mask);
+        life_ends();
+        all[2] = all[0];
+        all[0] = first;
+    }
+    bfo_params.max_rails = 8;
 }
 
 /* RGET: FIN in RTS and in STREAM, S4 in RTS. */
@@ -154,6 +196,16 @@ static void reads(void)
     got_fin_of_read(req, 3000);
     comes_back(BFO_MSG_RGET, OPAL_ERROR); /* answered: delivered */
     must(is_over(req));
+    life_ends();
+
+    life_begins(NO_PUT); /* a rail refuses to register: no RGET, which only the others could carry again */
+    comes_back(send_copied()->rts_type, OPAL_SUCCESS);
+    world_refuse_memory = 1;
+    req = send_read();
+    must(BFO_MSG_RNDV == req->rts_type && NULL == req->regs);
+    comes_back(BFO_MSG_RNDV, OPAL_ERROR);
+    comes_back(BFO_MSG_RNDV, OPAL_ERROR);
+    must(is_posted(BFO_MSG_RNDV) && !req->lane->peer->declared);
     life_ends();
 }
 
@@ -306,6 +358,29 @@ static void deaths(void)
     }
 }
 
+/* The NOTIFY of a restart names the rail that took the message along: the peer fences it on the word of this message alone, also
+ * if nothing else has told it of the loss yet (DESIGN.txt 6.1, dead set). */
+static void dead_sets(void)
+{
+    bfo_send_t *req;
+    world_btl_t *lost;
+    const bfo_dance_hdr_t *h;
+
+    life_begins(0);
+    req = send_copied();
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+    lost = rail_of(BFO_MSG_FRAG);
+    comes_back(BFO_MSG_FRAG, OPAL_ERROR);
+    while (is_posted(BFO_MSG_FRAG)) {
+        comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+    }
+    must(BFO_SEND_NOTIFIED == state_of(req) && is_posted(BFO_MSG_NOTIFY));
+    h = world_posted_message((unsigned) world_find(BFO_MSG_NOTIFY));
+    must(1u << (lost - world_btl) == h->dead_mask);
+    life_ends();
+}
+
 /* Every epoch, then the declaration: S13e. */
 static void epochs(void)
 {
@@ -333,9 +408,11 @@ void rows_of_senders(void)
 {
     eager();
     streams();
+    rails_are_unlike();
     reads();
     dances();
     poison_and_lists();
     deaths();
+    dead_sets();
     epochs();
 }
