@@ -37,6 +37,8 @@ bool ofo_port_lost_address(const ofo_module_t *module);
 /* btl_openib_module.c */
 int ofo_module_init(ofo_module_t *module);
 void ofo_module_destroy(ofo_module_t *module);
+/* Stops all service threads, then frees all that ofo_ports_open() and ofo_sleep_create() made. */
+void ofo_modules_free(void);
 void ofo_module_set_functions(mca_btl_base_module_t *super);
 ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload);
 /* As large as the buffers of that queue. */
@@ -74,6 +76,40 @@ void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index);
 
 /* A message of the BTL itself; it has no callback. */
 int ofo_send_own(ofo_endpoint_t *ep, ofo_frag_t *frag, uint8_t tag);
+
+/* btl_openib_silent.c */
+/* May the message be posted without asking for a completion? Only what nobody waits for, behind another that is not reported
+ * yet, and never so many that none in a full send queue asks. Locks: ep->lock held. */
+static inline bool ofo_silent_may(const ofo_qp_t *qp, unsigned index, const ofo_frag_t *frag)
+{
+    return frag->is_sendi && 0 == index && qp->sq_free < qp->sq_slots
+           && qp->silent_run + 1 < (int32_t) OFO.params.completion_interval && 2 * (qp->silent_run + 1) < qp->sq_slots;
+}
+/* It was posted. Locks: ep->lock held since. */
+static inline void ofo_silent_posted(ofo_qp_t *qp, ofo_frag_t *frag)
+{
+    qp->place = frag->place;
+    if (OPAL_LIKELY(!frag->is_silent)) {
+        qp->silent_run = 0;
+        return;
+    }
+    ++qp->silent_run;
+    frag->next_silent = NULL;
+    if (NULL == qp->silent) {
+        __atomic_store_n(&qp->silent, frag, __ATOMIC_RELAXED);
+    } else {
+        qp->silent_last->next_silent = frag;
+    }
+    qp->silent_last = frag;
+}
+/* Silent messages posted before that place, or all of the queue pair, arrived: reports them. Context: progress. */
+void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place);
+void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index);
+/* This one came back itself. */
+void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag);
+/* Has those that arrived reported soon, of an endpoint or of all of a module. Locks: takes ep->lock. */
+void ofo_silent_ask(ofo_endpoint_t *ep);
+void ofo_silent_ask_all(ofo_module_t *module);
 
 /* btl_openib_coalesce.c */
 /* Replaces what waits at the head of a list by a carrier, if two or more fit. Locks: ep->lock held. */
@@ -125,7 +161,17 @@ void ofo_recv_deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t len
 ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn);
 /* Work and scatter entry of a buffer; it is then posted by its `wr` for good. `qps` NULL: of a shared queue. */
 void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey);
-void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv);
+static inline void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
+{
+    recv->wr.next = NULL;
+    if (0 == chain->count) {
+        chain->first = recv;
+    } else {
+        chain->last->wr.next = &recv->wr;
+    }
+    chain->last = recv;
+    ++chain->count;
+}
 /* The chain is empty then; or what verbs do not take now stays in it and is not counted. Returns how many were taken. */
 uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq);
 
@@ -142,6 +188,8 @@ void ofo_srq_limit_reached(ofo_srq_t *srq);
 void ofo_srq_buffers_missing(ofo_srq_t *srq, uint32_t count);
 
 /* btl_openib_poll.c */
+/* A message arrived: for DACK and the loss check. Context: progress. */
+void ofo_send_count(ofo_qpset_t *qps, const ofo_frag_t *frag);
 int ofo_component_progress(void);
 /* Handles completions until there are none. Context: progress, inside the poll lock. */
 void ofo_poll_out(ofo_module_t *module);
@@ -149,8 +197,8 @@ int ofo_module_progress(ofo_module_t *module);
 /* Asks all CQs for an event and then looks once more: false if there was something, or if another thread is at it. */
 bool ofo_module_arm(ofo_module_t *module);
 /* Takes completions from the CQs, because a set proves itself or is about to be destroyed with what is in them: zero-byte
- * WRITEs of proofs are counted, all else is kept for progress in order. Context: service. */
-void ofo_poll_and_keep(ofo_module_t *module);
+ * WRITEs of proofs are counted, all else is kept for progress in order. False: progress is at it. Context: service. */
+bool ofo_poll_and_keep(ofo_module_t *module);
 
 /* btl_openib_sleep.c: blocking progress */
 int ofo_sleep_create(void);
@@ -190,6 +238,8 @@ void ofo_ext_fill(ofo_module_t *module);
 /* btl_openib_keepalive.c */
 /* A WRITE of nothing on each connected rail where nothing came or went since the last call. Context: progress. */
 void ofo_keepalive(ofo_module_t *module);
+/* One zero-byte WRITE; the caller has looked that none is out. Locks: ep->lock held. */
+void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 
 /* btl_openib_fence.c */
 void ofo_fence_begin(ofo_qpset_t *qps);
@@ -206,17 +256,23 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote);
 int ofo_qpset_prove(ofo_qpset_t *qps);
 void ofo_qpset_error(ofo_qpset_t *qps);
 bool ofo_qpset_is_shared(const ofo_qpset_t *qps); /* has it a shared queue? NULL: no */
+/* As if LAST_WQE_REACHED had come of each queue pair. True if one has not. NULL: no */
+bool ofo_qpset_assume_last_wqe(ofo_qpset_t *qps);
 /* Destroys the queue pairs alone: true if none is left, so that no transfer of theirs goes on. */
 bool ofo_qpset_stop(ofo_qpset_t *qps);
-/* The same for a set that may still hold buffers of shared queues. */
+/* The same for a set that may still hold buffers of shared queues. Its numbers stay known: completions name them. */
 bool ofo_qpset_stop_busy(ofo_qpset_t *qps);
 /* What was delivered and what came in. Only when the set is silent. */
 void ofo_qpset_counts(const ofo_qpset_t *qps, ofo_counts_t *sent, ofo_counts_t *received);
-void ofo_qpset_destroy(ofo_qpset_t *qps);
+/* False if a queue pair cannot be destroyed: the set and its memory stay. */
+bool ofo_qpset_destroy(ofo_qpset_t *qps);
+/* To be destroyed after the time-wait. */
+void ofo_qpset_bury(ofo_qpset_t *qps);
 
 /* btl_openib_service.c */
 int ofo_service_start(ofo_module_t *module);
 void ofo_service_stop(ofo_module_t *module);
+void ofo_service_wake(ofo_module_t *module);
 uint64_t ofo_now_ms(void);
 void ofo_mailbox_init(ofo_mailbox_t *box);
 void ofo_mailbox_free(ofo_mailbox_t *box);
@@ -240,6 +296,9 @@ void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl);
 extern const ofo_cpc_t ofo_cpc_ud, ofo_cpc_rdmacm;
 /* The address handle of the rail's remote port is made anew with the next message. Context: service of the module. */
 void ofo_ud_forget(ofo_endpoint_t *ep);
+/* The device reported a failure of a queue pair: if it is the one of a module's control messages, that module looks
+ * after it. Context: any service. */
+void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp);
 
 /* btl_openib_rail.c: the machine's owner. Context: service of the endpoint's module. */
 void ofo_rail_init(ofo_endpoint_t *ep);
@@ -255,8 +314,13 @@ void ofo_rail_send_peerdead(ofo_endpoint_t *ep);
 
 /* btl_openib_async.c */
 void ofo_async_read(ofo_module_t *module);
-/* Has the device something to say that makes an error of this queue pair its own fault? Any thread. */
-bool ofo_async_explains(const ofo_device_t *device, const ofo_qp_t *qp);
+/* The fence waits for LAST_WQE_REACHED, not for ever; and the timer's end. Context: service of the module. */
+void ofo_async_await_last_wqe(ofo_endpoint_t *ep);
+void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now);
+/* All ports of the device are down, for good. Context: any service. */
+void ofo_async_device_gone(const ofo_device_t *device);
+/* Waits until all that the device has to say was noted; false if that takes too long. Any thread but service. */
+bool ofo_async_settled(const ofo_device_t *device);
 
 /* ---- small helpers ------------------------------------------------------------------------------ */
 

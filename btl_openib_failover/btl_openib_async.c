@@ -7,18 +7,28 @@
 #include "btl_openib.h"
 
 #include <poll.h>
+#include <unistd.h>
 
-/* What is wrong with a port; `why` is NULL if nothing is. The rails of a port that is down end, all of them. */
-static void set_port(ofo_module_t *module, const char *why)
+/* Not the service that reads events alone: rdmacm tells each module's of a device that is removed. */
+static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Locks: ports_lock held. The letters are in the order of what happened. */
+static void set_port_locked(ofo_module_t *module, bool up, const char *why)
 {
-    bool up = NULL == why;
-
-    if (OFO_LOAD(module->port_up) == up) {
+    if (OFO_LOAD(module->port_up) == up || (up && OFO_LOAD(module->device->fatal))) {
         return;
     }
     module->down_why = up ? module->down_why : why;
     OFO_STORE(module->port_up, up);
     ofo_tell_progress(module, up ? OFO_MAIL_PORT_UP : OFO_MAIL_PORT_DOWN, NULL, 0, NULL, NULL);
+}
+
+/* What is wrong with a port; `why` is NULL if nothing is. The rails of a port that is down end, all of them. */
+static void set_port(ofo_module_t *module, const char *why)
+{
+    pthread_mutex_lock(&ports_lock);
+    set_port_locked(module, NULL == why, why);
+    pthread_mutex_unlock(&ports_lock);
 }
 
 /* The port has another address than its connections were made with: they end, new ones begin with the new address. */
@@ -97,6 +107,11 @@ static void on_ports(const ofo_device_t *device, int port, void (*what)(ofo_modu
     }
 }
 
+void ofo_async_device_gone(const ofo_device_t *device)
+{
+    on_ports(device, 0, device_gone);
+}
+
 /* A completion queue that overran lost completions: nothing of its module can be trusted any more. */
 static void cq_failed(const ofo_device_t *device, const struct ibv_cq *cq)
 {
@@ -115,19 +130,24 @@ static void last_wqe(ofo_qp_t *qp)
 {
     ofo_qpset_t *qps = qp->returns.qps;
 
+    OFO_STORE(qps->module->device->raises_last_wqe, true);
     OFO_STORE(qp->last_wqe_seen, true);
     ofo_tell_progress(qps->ep->module, OFO_MAIL_LAST_WQE, qps->ep, qps->gen, NULL, NULL);
 }
 
 /* The queue pair is in the error state, and there may be nothing in flight whose completion would tell. */
-static void qp_failed(ofo_qp_t *qp, bool fatal)
+static void qp_failed(const ofo_device_t *device, const struct ibv_qp *verbs, bool fatal)
 {
-    ofo_qpset_t *qps = NULL != qp ? qp->returns.qps : NULL; /* else that of control messages */
+    ofo_qp_t *qp = verbs->qp_context;
+    ofo_qpset_t *qps;
 
-    if (NULL != qps) {
-        OFO_STORE(qp->is_fatal, qp->is_fatal || fatal);
-        ofo_tell_service(qps->ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+    if (NULL == qp) {
+        ofo_ud_doubt(device, verbs); /* that of control messages */
+        return;
     }
+    qps = qp->returns.qps;
+    OFO_STORE(qp->is_fatal, qp->is_fatal || fatal);
+    ofo_tell_service(qps->ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
 }
 
 static void handle(const ofo_device_t *device, const struct ibv_async_event *event)
@@ -145,17 +165,17 @@ static void handle(const ofo_device_t *device, const struct ibv_async_event *eve
         on_ports(device, event->element.port_num, address_changed);
         break;
     case IBV_EVENT_DEVICE_FATAL:
-        on_ports(device, 0, device_gone);
+        ofo_async_device_gone(device);
         break;
     case IBV_EVENT_CQ_ERR:
         cq_failed(device, event->element.cq);
         break;
     case IBV_EVENT_QP_FATAL:
-        qp_failed(event->element.qp->qp_context, true);
+        qp_failed(device, event->element.qp, true);
         break;
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-        qp_failed(event->element.qp->qp_context, false);
+        qp_failed(device, event->element.qp, false);
         break;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
         last_wqe(event->element.qp->qp_context);
@@ -169,11 +189,61 @@ static void handle(const ofo_device_t *device, const struct ibv_async_event *eve
 }
 
 /* In this order: what is no longer in the device is being read, and what is no longer being read was noted. */
-bool ofo_async_explains(const ofo_device_t *device, const ofo_qp_t *qp)
+static bool has_unread(const ofo_device_t *device)
 {
     struct pollfd fd = {.fd = device->context->async_fd, .events = POLLIN};
 
-    return 0 < poll(&fd, 1, 0) || OFO_LOAD(device->reading) || OFO_LOAD(qp->is_fatal);
+    return 0 < poll(&fd, 1, 0) || OFO_LOAD(device->reading);
+}
+
+/* A device that was never seen to raise it is given less time, once it has nothing unread to say (DESIGN.txt 10.3). */
+static uint64_t last_wqe_due(const ofo_device_t *device, uint64_t since)
+{
+    enum { LOOK_AGAIN_MS = 10 };
+    const uint64_t whole = since + OFO_LAST_WQE_MS, now = ofo_now_ms();
+    uint64_t due = since + OFO_LAST_WQE_UNSEEN_MS;
+
+    if (OFO_LOAD(device->raises_last_wqe)) {
+        return whole;
+    }
+    if (now >= due && has_unread(device)) {
+        due = now + LOOK_AGAIN_MS;
+    }
+    return due < whole ? due : whole;
+}
+
+void ofo_async_await_last_wqe(ofo_endpoint_t *ep)
+{
+    ep->last_wqe_at = last_wqe_due(ep->module->device, ep->error_at);
+    ofo_timers_add(ep);
+}
+
+/* The driver does not raise the event, or it was lost: what was received is in the completion queue by now, and the counts
+ * of both sides are compared. */
+void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now)
+{
+    ep->last_wqe_at = last_wqe_due(ep->module->device, ep->error_at); /* it may have raised one since */
+    if (now < ep->last_wqe_at) {
+        return;
+    }
+    ep->last_wqe_at = 0;
+    ep->module->count.last_wqe_missed += ofo_qpset_assume_last_wqe(ep->fenced_set);
+    ofo_tell_progress(ep->module, OFO_MAIL_LAST_WQE, ep, ep->fsm.gen, NULL, NULL);
+}
+
+/* The service thread reads events; this waits for it, because some are of no account here: a queue pair of shared queues
+ * announces its last receive whenever it fails. Gives up after a while. */
+bool ofo_async_settled(const ofo_device_t *device)
+{
+    enum { PATIENCE_US = 100000, LOOK_US = 100 };
+
+    for (unsigned waited = 0; has_unread(device); waited += LOOK_US) {
+        if (waited >= PATIENCE_US) {
+            return false;
+        }
+        usleep(LOOK_US);
+    }
+    return true;
 }
 
 void ofo_async_read(ofo_module_t *module)

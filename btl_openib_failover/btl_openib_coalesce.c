@@ -47,7 +47,6 @@ static void add_part(ofo_frag_t *carrier, ofo_frag_t *frag)
     *(part_hdr_t *) at = (part_hdr_t){.tag = frag->hdr->tag, .length = htonl((uint32_t) frag->segment.seg_len)};
     memcpy(at + sizeof(part_hdr_t), frag->segment.seg_addr.pval, frag->segment.seg_len);
     carrier->segment.seg_len += part_size(frag->segment.seg_len);
-    carrier->by_send |= frag->by_send;
 }
 
 /* Service may post what waited, but take nothing from a free list: without MPI threads those have no lock. */
@@ -76,7 +75,6 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
     carrier->hdr->tag = OFO_TAG_MANY;
     carrier->base.order = (uint8_t) index;
     carrier->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
-    carrier->by_send = false;
     carrier->segment.seg_len = 0;
     tail = &carrier->parts;
     for (unsigned i = 0; i < count; ++i) {

@@ -156,18 +156,22 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
     ofo_ports_open(&defaults);
     ofo_queues_publish(&OFO.queues, !OFO.no_srq, &OFO.record);
     if (OPAL_SUCCESS != publish_record() || 0 == OFO.module_count || !start_services()) {
-        return NULL;
+        goto err_free;
     }
-    choose_leave_pinned();
     modules = calloc(OFO.module_count, sizeof(*modules));
     if (NULL == modules) {
-        return NULL;
+        goto err_free;
     }
+    choose_leave_pinned();
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         modules[i] = &OFO.module[i]->super;
     }
     *count = (int) OFO.module_count;
     return modules;
+
+err_free:
+    ofo_modules_free(); /* the component may be unloaded: no thread of it may be left */
+    return NULL;
 }
 
 __attribute__((visibility("default"))) ofo_component_t mca_btl_openib_component = {

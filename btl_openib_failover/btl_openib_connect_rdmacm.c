@@ -485,6 +485,10 @@ static void handle(ofo_module_t *module, const struct rdma_cm_event *event)
     call_t *call = find_call(module, event->id);
 
     ofo_log(3, "%s: %s (%d)", module->name, rdma_event_str(event->event), event->status);
+    if (RDMA_CM_EVENT_DEVICE_REMOVAL == event->event) { /* of each identifier: the device's end is told once */
+        ofo_async_device_gone(module->device);
+        return;
+    }
     if (RDMA_CM_EVENT_CONNECT_REQUEST == event->event) {
         connect_request(module, event->id, &event->param.conn);
     } else if (NULL != call) {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <stdlib.h>
 
-enum { RECVS = 256, SENDS = 64, GRH = 40, SLOT = 192, BATCH = 16 };
+enum { RECVS = OFO_UD_RECVS, SENDS = 64, GRH = 40, SLOT = 192, BATCH = 16, MEND_MS = 100, MEND_FAILED_MS = 2000 };
 
 _Static_assert(OFO_CTL_MAX_SIZE + GRH <= SLOT, "a slot holds the largest message");
 
@@ -26,12 +26,24 @@ static uint8_t *send_slot(ofo_ud_t *ud, unsigned i)
     return ud->memory + (size_t) SLOT * (RECVS + i % SENDS);
 }
 
-static int post_recv(ofo_ud_t *ud, unsigned i)
+static bool post_recv(ofo_ud_t *ud, unsigned i)
 {
     struct ibv_sge sge = {.addr = (uintptr_t) recv_slot(ud, i), .length = SLOT, .lkey = ud->mr->lkey};
     struct ibv_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1}, *wrong;
 
-    return ibv_post_recv(ud->qp, &wr, &wrong);
+    ud->posted[i] = 0 == ibv_post_recv(ud->qp, &wr, &wrong);
+    return ud->posted[i];
+}
+
+/* Those the queue pair has not. */
+static bool post_recvs(ofo_ud_t *ud)
+{
+    bool all = true;
+
+    for (unsigned i = 0; i < RECVS; ++i) {
+        all = (ud->posted[i] || post_recv(ud, i)) && all;
+    }
+    return all;
 }
 
 static int move_to_rts(ofo_module_t *module, struct ibv_qp *qp, uint32_t qkey)
@@ -98,10 +110,8 @@ static int ud_create(ofo_module_t *module)
     if (NULL == ud->mr || 0 != create_queues(module)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    for (unsigned i = 0; i < RECVS; ++i) {
-        if (0 != post_recv(ud, i)) {
-            return OPAL_ERR_OUT_OF_RESOURCE;
-        }
+    if (!post_recvs(ud)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
     }
     module->contact = ud->qp->qp_num;
     return 0 == ibv_req_notify_cq(ud->recv_cq, 0) ? OPAL_SUCCESS : OPAL_ERROR;
@@ -165,8 +175,101 @@ static void reap_sends(ofo_ud_t *ud)
 
     for (; 0 < n; n = ibv_poll_cq(ud->send_cq, BATCH, wc)) {
         ud->reaped += (unsigned) n;
+        for (int i = 0; i < n; ++i) {
+            if (IBV_WC_SUCCESS != wc[i].status) {
+                OFO_STORE(ud->is_doubtful, true);
+            }
+        }
     }
 }
+
+/* ---- a queue pair that failed ------------------------------------------------------------------- */
+
+static void discard(struct ibv_cq *cq)
+{
+    struct ibv_wc wc[BATCH];
+
+    while (0 < ibv_poll_cq(cq, BATCH, wc)) {
+    }
+}
+
+static bool move_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attr = {.qp_state = state};
+
+    return 0 == ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+/* From RESET on. What the completion queues hold then is of the life before: datagrams may get lost. */
+static bool begin_anew(ofo_module_t *module)
+{
+    ofo_ud_t *ud = &module->ud;
+
+    if (!move_to(ud->qp, IBV_QPS_RESET)) {
+        return false;
+    }
+    discard(ud->send_cq);
+    discard(ud->recv_cq);
+    ud->reaped = ud->sent;
+    memset(ud->posted, 0, sizeof(ud->posted));
+    return 0 == move_to_rts(module, ud->qp, ud->qkey);
+}
+
+/* A send that failed leaves the send queue alone in error (SQE); with some drivers, and after any other failure, the
+ * queue pair is. */
+static bool bring_back(ofo_module_t *module)
+{
+    ofo_ud_t *ud = &module->ud;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    if (0 != ibv_query_qp(ud->qp, &attr, IBV_QP_STATE, &init)) {
+        return false;
+    }
+    if (IBV_QPS_RTS != attr.qp_state) {
+        ofo_log(0 == module->count.ctl_mended ? 1 : 2, "%s: the queue pair of control messages was in state %d", module->name,
+                (int) attr.qp_state);
+        ++module->count.ctl_mended;
+        if ((IBV_QPS_SQE != attr.qp_state || !move_to(ud->qp, IBV_QPS_RTS)) && !begin_anew(module)) {
+            return false;
+        }
+    }
+    return post_recvs(ud);
+}
+
+/* Returns when to look again, ms; 0: it is sound. A port that cannot send fails each message: not more often than that. */
+static uint64_t mend(ofo_module_t *module, uint64_t now)
+{
+    ofo_ud_t *ud = &module->ud;
+
+    reap_sends(ud);
+    if (OPAL_LIKELY(!OFO_LOAD(ud->is_doubtful)) || ud->is_reading || OFO_LOAD(module->device->fatal)) {
+        return 0;
+    }
+    if (now >= ud->mend_at) {
+        OFO_STORE(ud->is_doubtful, false);
+        if (bring_back(module)) {
+            ud->mend_at = now + MEND_MS;
+            return 0;
+        }
+        OFO_STORE(ud->is_doubtful, true);
+        ud->mend_at = now + MEND_FAILED_MS;
+    }
+    return ud->mend_at;
+}
+
+void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp)
+{
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        ofo_module_t *module = OFO.module[i];
+        if (module->device == device && module->ud.qp == qp) {
+            OFO_STORE(module->ud.is_doubtful, true);
+            ofo_service_wake(module);
+        }
+    }
+}
+
+/* ---- sending ------------------------------------------------------------------------------------ */
 
 static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
@@ -176,7 +279,7 @@ static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     struct ibv_sge sge = {.addr = (uintptr_t) slot, .lkey = ud->mr->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *wrong;
 
-    reap_sends(ud);
+    (void) mend(module, ofo_now_ms());
     if (NULL != ep->ah && ep->ah_gid_index != module->gid_index) {
         ofo_ud_forget(ep); /* the own address has moved in its table */
     }
@@ -194,6 +297,7 @@ static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     wr.wr.ud.remote_qkey = ep->remote.qkey;
     if (0 == sge.length || 0 != ibv_post_send(ud->qp, &wr, &wrong)) {
         ++module->count.ctl_dropped;
+        OFO_STORE(ud->is_doubtful, true);
         return;
     }
     ++ud->sent;
@@ -216,6 +320,7 @@ static void read_datagram(ofo_module_t *module, const uint8_t *bytes, size_t len
     ofo_ctl_dispatch(module, &ctl);
 }
 
+/* What a broken queue pair gives back is not posted again before it is mended. */
 static int poll_datagrams(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
@@ -224,12 +329,19 @@ static int poll_datagrams(ofo_module_t *module)
 
     for (int i = 0; i < n; ++i) {
         unsigned slot = (unsigned) wc[i].wr_id;
-        if (IBV_WC_SUCCESS == wc[i].status && GRH < wc[i].byte_len && SLOT >= wc[i].byte_len) {
+        ud->posted[slot] = false;
+        if (IBV_WC_SUCCESS != wc[i].status) {
+            OFO_STORE(ud->is_doubtful, true);
+            continue;
+        }
+        if (GRH < wc[i].byte_len && SLOT >= wc[i].byte_len) {
             read_datagram(module, recv_slot(ud, slot) + GRH, wc[i].byte_len - GRH);
         } else {
             ++module->count.ctl_dropped;
         }
-        (void) post_recv(ud, slot); /* fails only with the queue pair, which ends the module's connects */
+        if (!post_recv(ud, slot)) {
+            OFO_STORE(ud->is_doubtful, true);
+        }
     }
     return n;
 }
@@ -244,8 +356,19 @@ static void ud_receive(ofo_module_t *module)
         ibv_ack_cq_events(cq, 1);
         (void) ibv_req_notify_cq(ud->recv_cq, 0);
     }
-    while (0 < poll_datagrams(module)) {
+    ud->is_reading = true;
+    for (int n = 1, left = RECVS; 0 < n && 0 < left; left -= n) {
+        n = poll_datagrams(module);
+        ud->is_behind = 0 < n; /* the next round of service goes on */
     }
+    ud->is_reading = false;
+}
+
+static uint64_t ud_expire(ofo_module_t *module, uint64_t now)
+{
+    uint64_t at = mend(module, now);
+
+    return module->ud.is_behind ? now : at;
 }
 
 static int ud_fd(const ofo_module_t *module)
@@ -262,4 +385,5 @@ const ofo_cpc_t ofo_cpc_ud = {
     .receive = ud_receive,
     .send = ud_send,
     .join = ofo_qpset_connect,
+    .expire = ud_expire,
 };

@@ -52,7 +52,7 @@ static int cache_deregister(void *reg_data, mca_rcache_base_registration_t *reg)
     return OPAL_SUCCESS;
 }
 
-/* Registers one page: the cheapest way to see whether memory can be locked at all. */
+/* Registers 256 KiB for a moment: can memory be locked at all? */
 static bool memory_can_be_locked(ofo_device_t *device)
 {
     enum { PROBE = 256 * 1024 };

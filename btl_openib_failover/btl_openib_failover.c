@@ -37,6 +37,13 @@ static void tell_pml(ofo_module_t *module, ofo_peer_t *peer, const char *why)
     module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_NONFATAL, proc, text);
 }
 
+/* Locks: ep->lock held. */
+static void refuse(ofo_endpoint_t *ep, uint16_t gen)
+{
+    ep->gate = OFO_GATE_REFUSING;
+    ep->refused_gen = gen;
+}
+
 void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
 {
     ofo_endpoint_t *ep = qps->ep;
@@ -47,35 +54,49 @@ void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
     qps->error_told = true;
     OPAL_THREAD_LOCK(&ep->lock);
     qps->failed = true;
-    ep->gate = OFO_GATE_REFUSING;
+    refuse(ep, qps->gen);
     OPAL_THREAD_UNLOCK(&ep->lock);
     tell_pml(ep->module, ep->peer, why);
     ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+}
+
+/* Has the port died while the letter that opens the gate was under way? One that has come back does not matter: who
+ * waited for it begins anew, and a later generation than the refused one knows. Locks: ep->lock held. */
+static bool was_refused(const ofo_endpoint_t *ep, const ofo_qpset_t *qps)
+{
+    return OFO_GATE_REFUSING == ep->gate
+           && (ep->dead_port ? !OFO_LOAD(ep->module->port_up) : (int32_t) qps->gen <= ep->refused_gen);
 }
 
 /* What waited and what is owed is posted before the gate opens: nobody can overtake it, and service, should it be the
  * one that opens, touches the queue pairs only while posts still take gate_lock. */
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
+    bool failed;
+
     pthread_mutex_lock(&ep->gate_lock);
     OPAL_THREAD_LOCK(&ep->lock);
     ep->qps = qps;
     ep->up_gen = qps->gen;
-    if (!qps->failed) {
+    failed = qps->failed = qps->failed || was_refused(ep, qps);
+    if (!failed) {
         ofo_pending_post(ep, qps);
         ofo_credits_post(ep, qps);
         OFO_STORE(ep->gate, OFO_GATE_UP);
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
     pthread_mutex_unlock(&ep->gate_lock);
-    if (0 < qps->gen && NULL != ep->module->ext.rail_restored) {
+    if (failed) {
+        ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+    } else if (0 < qps->gen && NULL != ep->module->ext.rail_restored) {
         ep->module->ext.rail_restored(&ep->module->super, ep->peer->proc, ep->rail, qps->gen);
     }
 }
 
 /* ---- draining ----------------------------------------------------------------------------------- */
 
-/* One more work request behind all others: when it comes back, nothing before it is still to come. */
+/* One more work request behind all others: when it comes back, nothing before it is still to come. One that cannot be
+ * posted says nothing about those: it stays owed until the fence's bound. */
 static void post_marker(ofo_qp_t *qp)
 {
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker,
@@ -83,8 +104,8 @@ static void post_marker(ofo_qp_t *qp)
                              .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
 
-    qp->marker_posted = true;
-    qp->marker_pending = 0 == ibv_post_send(qp->qp, &wr, &wrong);
+    qp->marker_posted = qp->marker_pending = true;
+    (void) ibv_post_send(qp->qp, &wr, &wrong);
 }
 
 /* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. A set that is
@@ -149,6 +170,7 @@ static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
     return_pending(ep);
     if (NULL != qps) {
         ofo_fence_end(qps);
+        qps->is_fenced = true;
     }
     OPAL_THREAD_LOCK(&ep->lock);
     ep->qps = ep->draining = NULL;
@@ -170,7 +192,7 @@ void ofo_drain_check(ofo_qpset_t *qps)
 void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 {
     OPAL_THREAD_LOCK(&ep->lock);
-    ep->gate = OFO_GATE_REFUSING;
+    refuse(ep, gen);
     ep->dead_port = false; /* the port may return, the rail does not */
     if (NULL != qps) {
         qps->failed = true;
@@ -204,16 +226,21 @@ void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
 
 static void fail_endpoint(ofo_endpoint_t *ep)
 {
+    uint32_t published = (uint32_t) OFO_LOAD(ep->published);
+    ofo_fsm_state_t state = (ofo_fsm_state_t) (published >> 16);
+
     if (NULL != ep->qps) {
         ep->qps->error_told = true; /* the port's message speaks for all its rails */
         ep->qps->failed = true;
         ofo_tell_service(ep, OFO_MAIL_ERROR, ep->qps->gen, NULL, NULL);
-    } else if (OFO_GATE_CLOSED == ep->gate) {
+        refuse(ep, ep->qps->gen);
+    } else if (OFO_GATE_CLOSED == ep->gate && OFO_ST_CLOSED == state) {
         ep->dead_port = true; /* no queue pairs here; a PML that has met the peer asks for the fence */
-    } else if (OFO_GATE_WAITING == ep->gate) {
-        ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) OFO_LOAD(ep->published), NULL, NULL);
+        ep->gate = OFO_GATE_REFUSING;
+    } else if (OFO_GATE_REFUSING != ep->gate || OFO_ST_UP == state || ofo_fsm_state_is_connecting(state)) { /* we ask, or the peer */
+        ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) published, NULL, NULL);
+        refuse(ep, (uint16_t) published);
     }
-    ep->gate = OFO_GATE_REFUSING;
 }
 
 void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *))
@@ -269,6 +296,9 @@ static bool ext_flush(mca_btl_base_module_t *btl, opal_proc_t *proc)
 {
     ofo_endpoint_t *ep = endpoint_of(btl, proc);
 
+    if (NULL != ep && 0 != ep->sends_out) {
+        ofo_silent_ask(ep);
+    }
     return NULL == ep || (0 == ep->sends_out && 0 == ep->rdma_out && 0 == ep->pending_count);
 }
 

@@ -9,7 +9,7 @@
 #include "btl_openib.h"
 
 /* It takes the slot of the proof, which is over once a rail is up. Locks: ep->lock held. */
-static void post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->alive,
                              .opcode = IBV_WR_RDMA_WRITE,
@@ -18,7 +18,7 @@ static void post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 
     if (0 == ibv_post_send(qps->qp[0].qp, &wr, &wrong)) {
         qps->is_asking = true;
-        ++ep->module->count.keepalives;
+        qps->alive_place = qps->qp[0].place + 1;
     } else {
         qps->failed = true;
         ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
@@ -37,7 +37,8 @@ static void visit(ofo_endpoint_t *ep)
     }
     seen = qps->n_ok + qps->n_received;
     if (seen == qps->seen && !qps->is_asking) {
-        post(ep, qps);
+        ofo_keepalive_post(ep, qps);
+        ++ep->module->count.keepalives;
     }
     qps->seen = seen;
 }

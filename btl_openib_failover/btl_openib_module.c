@@ -71,6 +71,8 @@ static ofo_frag_t *alloc_from(ofo_frag_list_t *list)
         frag->is_sendi = false;
         frag->parts = NULL;
         frag->base.des_cbfunc = NULL;
+    } else if (0 == list->queue && 1 < OFO.params.completion_interval) {
+        OFO_STORE(list->module->wants_reports, true);
     }
     return frag;
 }
@@ -228,18 +230,22 @@ static void dump_counters(const ofo_module_t *module)
     opal_output(0,
                 "bfo: %s: sends %llu, immediate %llu, puts %llu (%llu bytes), gets %llu (%llu bytes), receives %llu, "
                 "queued %llu + %llu, credit messages %llu, bad %llu, connects %llu, errors %llu, "
-                "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, keepalives %llu, "
+                "fences %llu (longest %llu ms), given up %llu, without the last receive's event %llu, received late %llu, "
+                "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, silent %llu, keepalives %llu, "
                 "polls skipped %llu, sleeps %llu, "
-                "control in %llu out %llu dropped %llu refused %llu",
+                "control in %llu out %llu dropped %llu refused %llu mended %llu",
                 module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
                 (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes,
                 (unsigned long long) c->receives, (unsigned long long) c->queued_sends,
                 (unsigned long long) c->queued_rdma, (unsigned long long) c->credit_messages,
                 (unsigned long long) c->bad_messages, (unsigned long long) c->connects, (unsigned long long) c->errors,
+                (unsigned long long) c->fences, (unsigned long long) c->fence_ms, (unsigned long long) c->lossy_fences,
+                (unsigned long long) c->last_wqe_missed, (unsigned long long) c->late_receives,
                 (unsigned long long) c->srq_growths, (unsigned long long) c->coalesced, (unsigned long long) c->carriers,
-                (unsigned long long) c->ring_sends, (unsigned long long) c->ring_receives,
-                (unsigned long long) c->keepalives, (unsigned long long) c->polls_skipped, (unsigned long long) c->sleeps, (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out,
-                (unsigned long long) c->ctl_dropped, (unsigned long long) c->ctl_refused);
+                (unsigned long long) c->ring_sends, (unsigned long long) c->ring_receives, (unsigned long long) c->silent,
+                (unsigned long long) c->keepalives, (unsigned long long) c->polls_skipped, (unsigned long long) c->sleeps,
+                (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out, (unsigned long long) c->ctl_dropped,
+                (unsigned long long) c->ctl_refused, (unsigned long long) c->ctl_mended);
 }
 
 static void module_dump(mca_btl_base_module_t *btl, ofo_endpoint_t *only, int verbose)
@@ -271,7 +277,7 @@ static void free_sets(ofo_module_t *module)
     while (NULL != module->graveyard) {
         ofo_qpset_t *qps = module->graveyard;
         module->graveyard = qps->next;
-        ofo_qpset_destroy(qps);
+        (void) ofo_qpset_destroy(qps);
     }
     ofo_mailbox_free(&module->inbox);
     ofo_mailbox_free(&module->service_inbox);
@@ -298,6 +304,22 @@ void ofo_module_destroy(ofo_module_t *module)
     free(module);
 }
 
+void ofo_modules_free(void)
+{
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        ofo_service_stop(OFO.module[i]);
+    }
+    ofo_peers_free();
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        ofo_module_destroy(OFO.module[i]);
+    }
+    for (unsigned i = 0; i < OFO.device_count; ++i) {
+        ofo_device_close(OFO.device[i]);
+    }
+    OFO.module_count = OFO.device_count = 0;
+    ofo_sleep_destroy();
+}
+
 /* Modules share peers and write to each other's service: the first to end stops all threads, the last frees. */
 static int module_finalize(mca_btl_base_module_t *btl)
 {
@@ -313,15 +335,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
     if (++ended < OFO.module_count) {
         return OPAL_SUCCESS;
     }
-    ofo_peers_free();
-    for (unsigned i = 0; i < OFO.module_count; ++i) {
-        ofo_module_destroy(OFO.module[i]);
-    }
-    for (unsigned i = 0; i < OFO.device_count; ++i) {
-        ofo_device_close(OFO.device[i]);
-    }
-    OFO.module_count = OFO.device_count = 0;
-    ofo_sleep_destroy();
+    ofo_modules_free();
     ended = 0;
     return OPAL_SUCCESS;
 }

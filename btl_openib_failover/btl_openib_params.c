@@ -84,6 +84,8 @@ static const param_t table[] = {
     NUMBER("eager_rdma_threshold", eager_rdma_threshold, 16, 6, "Messages from a peer until a ring is made for it"),
     NUMBER("max_eager_rdma", max_eager_rdma, 16, 6, "Peers that get a ring, for each port"),
     TRUTH("use_message_coalescing", use_message_coalescing, 1, 4, "Small messages that have to wait travel together"),
+    NUMBER("completion_interval", completion_interval, 8, 6,
+           "Of small messages posted in a row one in so many asks for a completion (1: each)"),
     NUMBER("ctl_rate", ctl_rate, 2000, 7, "Bring-down messages per second and process, when a port with many peers dies"),
     NUMBER("fence_timeout", fence_timeout, 10, 7,
            "Seconds until queue pairs of a lost rail that do not return their work are destroyed"),
@@ -204,6 +206,9 @@ static int check_texts(ofo_params_t *p)
         && 0 != strcmp(p->device_type, "iwarp")) {
         return bad("device_type", p->device_type, "it must be all, infiniband or iwarp");
     }
+    if (0 <= p->free_list_max) {
+        p->completion_interval = 1; /* what was not reported would be what is missing */
+    }
     p->ib_max_inline_data = 0 > p->max_inline_data ? 128 : (unsigned) p->max_inline_data;
     return OPAL_SUCCESS;
 }
@@ -234,6 +239,7 @@ static int check_numbers(void)
         {"eager_rdma_num", p->eager_rdma_num, 2, OFO_RING_SLOTS_MAX},
         {"eager_rdma_threshold", p->eager_rdma_threshold, 1, 1u << 30},
         {"max_eager_rdma", p->max_eager_rdma, 0, 65536},
+        {"completion_interval", p->completion_interval, 1, 1024},
         {"ctl_rate", p->ctl_rate, 1, 1000000},
         {"fence_timeout", p->fence_timeout, 1, 3600},
         {"keepalive", p->keepalive, 0, 86400},

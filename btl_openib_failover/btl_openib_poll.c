@@ -20,7 +20,7 @@ static void proof_completed(ofo_qpset_t *qps)
     }
 }
 
-static void count_sent(ofo_qpset_t *qps, const ofo_frag_t *frag)
+void ofo_send_count(ofo_qpset_t *qps, const ofo_frag_t *frag)
 {
     if (frag->in_ring) {
         ++qps->n_eager;
@@ -36,10 +36,17 @@ static void send_completed(ofo_work_t *work)
     ofo_endpoint_t *ep = frag->ep;
     ofo_qpset_t *qps = work->qps;
 
+    if (NULL != OFO_LOAD(qps->qp[work->qp].silent)) {
+        ofo_silent_arrived(qps, work->qp, frag->place);
+    }
     OPAL_THREAD_LOCK(&ep->lock);
     ++qps->qp[work->qp].sq_free;
+    if (OPAL_UNLIKELY(work == qps->ring_out.proof)) { /* the peer has seen what was put before it */
+        qps->ring_out.behind_put = false;
+        qps->ring_out.proof = NULL;
+    }
     OPAL_THREAD_UNLOCK(&ep->lock);
-    count_sent(qps, frag);
+    ofo_send_count(qps, frag);
     ofo_send_complete(frag, OPAL_SUCCESS);
     ofo_pending_flush(ep);
 }
@@ -91,10 +98,11 @@ static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
         break;
     case OFO_WORK_ALIVE:
         work->qps->is_asking = false;
+        ofo_silent_arrived(work->qps, work->qp, work->qps->alive_place);
+        ofo_pending_flush(work->qps->ep);
         break;
-    case OFO_WORK_MARKER:
-        work->qps->qp[work->qp].marker_pending = false;
-        ofo_drain_check(work->qps);
+    case OFO_WORK_MARKER: /* no queue pair in error does that: it still runs, and the fence's bound destroys it */
+        ofo_silent_all_arrived(work->qps, work->qp);
         break;
     default:
         break;
@@ -232,6 +240,9 @@ static int progress_locked(ofo_module_t *module)
         count += ofo_rings_poll(module);
     }
     count += poll_cqs(module);
+    if (OPAL_UNLIKELY(__atomic_load_n(&module->wants_reports, __ATOMIC_RELAXED))) {
+        ofo_silent_ask_all(module);
+    }
     if (OPAL_UNLIKELY(NULL != module->fencing) && 0 == count) {
         ofo_fence_watch(module);
     }
@@ -304,12 +315,12 @@ static bool stash_has_room(ofo_module_t *module)
     return true;
 }
 
-void ofo_poll_and_keep(ofo_module_t *module)
+bool ofo_poll_and_keep(ofo_module_t *module)
 {
     struct ibv_wc wc;
 
     if (!ofo_poll_try_lock(module)) {
-        return; /* progress is at it */
+        return false; /* progress is at it */
     }
     for (int c = 0; c < module->cq_count; ++c) {
         while (stash_has_room(module) && 0 < ibv_poll_cq(module->cq[c], 1, &wc)) {
@@ -322,4 +333,5 @@ void ofo_poll_and_keep(ofo_module_t *module)
         }
     }
     ofo_poll_unlock(module);
+    return true;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OWN_WORK = 3 /* slots for returns, proof or keepalive, and marker */, RETURN_SLOT = 64};
 
@@ -32,7 +33,7 @@ static int count_work(const ofo_queues_t *queues)
     int count = 0;
 
     for (unsigned i = 0; i < queues->count; ++i) {
-        count += (int) (send_slots(queues, i) + recv_slots(queues, i) + OWN_WORK + 1);
+        count += (int) (send_slots(queues, i) + recv_slots(queues, i) + OWN_WORK);
     }
     return count;
 }
@@ -112,7 +113,7 @@ static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned
         .send_cq = qps->cq,
         .recv_cq = qps->cq,
         .cap = {.max_send_wr = send_slots(qps->queues, index) + OWN_WORK,
-                .max_recv_wr = qps->qp[index].shared ? 0 : recv_slots(qps->queues, index) + 1,
+                .max_recv_wr = qps->qp[index].shared ? 0 : recv_slots(qps->queues, index),
                 .max_send_sge = 1,
                 .max_recv_sge = 1,
                 .max_inline_data = OFO.params.ib_max_inline_data},
@@ -129,6 +130,24 @@ static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned
             = inline_max < OFO.params.ib_max_inline_data ? inline_max : OFO.params.ib_max_inline_data;
     }
     return qp;
+}
+
+/* The number of a queue pair that was destroyed before its fence ended is still in the map, for its completions: one that
+ * the device gives to another queue pair is passed over. */
+static struct ibv_qp *create_numbered(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
+{
+    struct ibv_qp *qp = create_qp(module, qps, index), *other;
+
+    if (NULL == qp || !qps->qp[index].shared || NULL == ofo_qpmap_find(&module->qpmap, qp->qp_num)) {
+        return qp;
+    }
+    other = create_qp(module, qps, index);
+    ibv_destroy_qp(qp);
+    if (NULL != other && NULL != ofo_qpmap_find(&module->qpmap, other->qp_num)) {
+        ibv_destroy_qp(other);
+        other = NULL;
+    }
+    return other;
 }
 
 static int move_to_init(ofo_module_t *module, struct ibv_qp *qp)
@@ -151,7 +170,7 @@ static int create_one(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
     qp->prove = (ofo_work_t){.kind = OFO_WORK_PROVE, .qp = (uint8_t) index, .qps = qps};
     qp->marker = (ofo_work_t){.kind = OFO_WORK_MARKER, .qp = (uint8_t) index, .qps = qps};
     qp->shared = 'S' == queue->type;
-    qp->qp = create_qp(module, qps, index);
+    qp->qp = create_numbered(module, qps, index);
     if (NULL == qp->qp || 0 != move_to_init(module, qp->qp)) {
         return -1;
     }
@@ -162,6 +181,7 @@ static int create_one(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
     if (qp->shared && !ofo_qpmap_add(&module->qpmap, qp->qp->qp_num, qp)) {
         return -1;
     }
+    qp->number = qp->shared ? qp->qp->qp_num : 0;
     qp->returns_hdr = (ofo_data_hdr_t *) (qps->memory + RETURN_SLOT * index);
     return 0;
 }
@@ -219,7 +239,9 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
 err_destroy:
     ofo_log(1, "%s: no queue pairs for rail %u to %u: %s", ep->module->name, ep->rail, ep->peer->name.vpid,
             strerror(errno));
-    ofo_qpset_destroy(qps);
+    if (!ofo_qpset_destroy(qps)) {
+        ofo_qpset_bury(qps);
+    }
     return NULL;
 }
 
@@ -345,6 +367,17 @@ bool ofo_qpset_is_shared(const ofo_qpset_t *qps)
     return shared;
 }
 
+bool ofo_qpset_assume_last_wqe(ofo_qpset_t *qps)
+{
+    bool missed = false;
+
+    for (unsigned i = 0; NULL != qps && i < qps->nqp; ++i) {
+        missed |= qps->qp[i].shared && !OFO_LOAD(qps->qp[i].last_wqe_seen);
+        OFO_STORE(qps->qp[i].last_wqe_seen, true);
+    }
+    return missed;
+}
+
 bool ofo_qpset_stop(ofo_qpset_t *qps)
 {
     bool all = true;
@@ -354,9 +387,6 @@ bool ofo_qpset_stop(ofo_qpset_t *qps)
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         struct ibv_qp *qp = qps->qp[i].qp;
-        if (NULL != qp && qps->qp[i].shared) {
-            ofo_qpmap_remove(&qps->module->qpmap, qp->qp_num);
-        }
         if (NULL != qp && 0 == ibv_destroy_qp(qp)) {
             qps->qp[i].qp = NULL;
         }
@@ -365,16 +395,22 @@ bool ofo_qpset_stop(ofo_qpset_t *qps)
     return all;
 }
 
-/* Its completions go with it, and the buffers they name: what came until now is kept, and what may come before the end is
- * at most what the peer may have in flight. */
+/* Its completions may go with it, and the buffers they name: what came until now is kept, or read by progress; what may come
+ * before the end is at most what the peer may have in flight. */
 bool ofo_qpset_stop_busy(ofo_qpset_t *qps)
 {
-    bool all;
+    enum { TRIES = 50 };
+    bool all, alive[OFO_MAX_QPS];
 
-    ofo_poll_and_keep(qps->module);
+    for (int i = 0; i < TRIES && !ofo_poll_and_keep(qps->module); ++i) {
+        usleep(1000);
+    }
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        alive[i] = NULL != qps->qp[i].qp;
+    }
     all = ofo_qpset_stop(qps);
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        if (qps->qp[i].shared && NULL == qps->qp[i].qp) {
+        if (alive[i] && qps->qp[i].shared && NULL == qps->qp[i].qp) { /* an earlier attempt has counted its own */
             ofo_srq_buffers_missing(qps->module->srq[i], qps->queues->queue[i].window);
         }
     }
@@ -391,10 +427,25 @@ void ofo_qpset_counts(const ofo_qpset_t *qps, ofo_counts_t *sent, ofo_counts_t *
     }
 }
 
-/* Also for a set whose creation stopped half way. */
-void ofo_qpset_destroy(ofo_qpset_t *qps)
+void ofo_qpset_bury(ofo_qpset_t *qps)
 {
-    if (ofo_qpset_stop(qps) && NULL != qps->cq) {
+    qps->destroy_at = ofo_now_ms() + 1000u * OFO.params.time_wait;
+    qps->next = qps->module->graveyard;
+    qps->module->graveyard = qps;
+}
+
+/* Also for a set whose creation stopped half way. */
+bool ofo_qpset_destroy(ofo_qpset_t *qps)
+{
+    if (!ofo_qpset_stop(qps)) {
+        return false; /* its receives, its completions and the device know this memory */
+    }
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        if (0 != qps->qp[i].number) {
+            ofo_qpmap_remove(&qps->module->qpmap, qps->qp[i].number);
+        }
+    }
+    if (NULL != qps->cq) {
         release_cq(qps->module, qps->cq, count_work(qps->queues));
     }
     ofo_ring_destroy(qps);
@@ -403,4 +454,5 @@ void ofo_qpset_destroy(ofo_qpset_t *qps)
     }
     free(qps->memory);
     free(qps);
+    return true;
 }

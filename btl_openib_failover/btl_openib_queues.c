@@ -35,12 +35,12 @@ static uint32_t or_default(int given, unsigned long number, uint32_t most, uint3
 /* Fields that were left out, or make no sense beside the others, get the defaults users know. */
 static void complete_queue(ofo_queue_t *queue, int count, const unsigned long *number)
 {
-    queue->low = or_default(2 < count, number[2], queue->count, queue->count / 2);
     if ('P' == queue->type) {
         queue->window = or_default(3 < count, number[3], COUNT_MAX, queue->count / 4);
         queue->window = 0 == queue->window ? 1 : queue->window;
         return;
     }
+    queue->low = or_default(2 < count, number[2], queue->count, queue->count / 2);
     queue->window = or_default(3 < count, number[3], COUNT_MAX, queue->low / 4 < SENDS_MIN ? SENDS_MIN : queue->low / 4);
     queue->window = queue->window < SENDS_MIN ? SENDS_MIN : queue->window;
     queue->start = or_default(4 < count, number[4], queue->count, queue->count / 4 < START_MIN ? START_MIN : queue->count / 4);
@@ -105,7 +105,7 @@ void ofo_queues_unshare(const ofo_queues_t *queues, ofo_queues_t *plain)
     for (unsigned i = 0; i < plain->count; ++i) {
         ofo_queue_t *queue = &plain->queue[i];
         if ('S' == queue->type) {
-            *queue = (ofo_queue_t){.type = 'P', .size = queue->size, .count = queue->window, .low = queue->window / 2,
+            *queue = (ofo_queue_t){.type = 'P', .size = queue->size, .count = queue->window,
                                    .window = queue->window / 4};
         }
     }

@@ -25,8 +25,8 @@ typedef struct {
     ofo_queue_t queue[OFO_MAX_QPS]; /* ascending size */
 } ofo_queues_t;
 
-/* Reads "P,size,count[,low[,window[,reserve]]]:S,size,count[,low[,sends[,start[,limit]]]]:...". `reserve` is read
- * and has no use: one credit is always kept. Returns NULL, or what is wrong with the text (a constant string). */
+/* Reads "P,size,count[,low[,window[,reserve]]]:S,size,count[,low[,sends[,start[,limit]]]]:...". `reserve`, and
+ * `low` of a P, are read and have no use: one credit is always kept. Returns NULL, or what is wrong with the text (a constant string). */
 const char *ofo_queues_parse(const char *text, ofo_queues_t *queues);
 
 /* The same without shared queues, for devices that have none: of those each peer has as many buffers of its own as it

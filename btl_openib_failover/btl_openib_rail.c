@@ -51,7 +51,8 @@ static ofo_ctl_t message(const ofo_endpoint_t *ep, ofo_ctl_type_t type, uint16_t
     return (ofo_ctl_t){.type = (uint8_t) type, .rail = ep->rail, .gen = gen};
 }
 
-/* The first copy goes the rail's own way; repetitions go round all ports that are up (DESIGN.txt 6, "path"). */
+/* Each copy goes the rail's own way, even if its port is down, and that of another port that is up, chosen at random (DESIGN.txt 6,
+ * "path"). */
 static void send_by_any_way(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
     unsigned count = ep->peer->rail_count, start = next_random(ep->module) % count;
@@ -142,8 +143,8 @@ static void check(ofo_endpoint_t *ep, uint16_t gen, const ofo_counts_t *sent, bo
     case OFO_CHECK_UNKNOWN:
         if (0 == ep->unknown_until) {
             ep->unknown_until = ofo_now_ms() + T_LOSS_MS;
-            start_retransmission(ep); /* a DOWN asks for another DACK */
         }
+        start_retransmission(ep); /* a DOWN asks for another DACK; the one that just came has ended the timer */
         break;
     default:
         if (lossy) {
@@ -264,7 +265,7 @@ static int ofo_do_prove_passive(void *owner, const ofo_ctl_t *ctl)
 
     ep->retransmit_at = 0;
     if (0 == rc) {
-        ofo_poll_and_keep(ep->module);
+        (void) ofo_poll_and_keep(ep->module);
     }
     return rc;
 }
@@ -305,10 +306,10 @@ static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
     if (NULL != ep->building) {
         ofo_qpset_error(ep->building);
     }
+    ep->error_at = ofo_now_ms();
     ep->fenced_set = ofo_qpset_is_shared(ep->building) ? ep->building : NULL;
     if (NULL != ep->fenced_set) {
-        ep->last_wqe_at = ofo_now_ms() + OFO_LAST_WQE_MS;
-        ofo_timers_add(ep);
+        ofo_async_await_last_wqe(ep);
     }
     ofo_tell_progress(ep->module, OFO_MAIL_DRAIN, ep, ep->fsm.gen, NULL, ep->building);
     ep->building = NULL;
@@ -420,7 +421,7 @@ static void trace(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo
 void ofo_rail_init(ofo_endpoint_t *ep)
 {
     ofo_fsm_init(&ep->fsm, actions, trace, ep);
-    ep->kept[0].gen = ep->kept[1].gen = ep->lossy_gen = OFO_GEN_NONE;
+    ep->kept[0].gen = ep->kept[1].gen = ep->lossy_gen = ep->refused_gen = OFO_GEN_NONE;
 }
 
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
@@ -431,10 +432,16 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
     (void) ofo_fsm_step(&ep->fsm, event, ctl);
 }
 
+/* Only these two carry addresses and the hash of the rails. */
+static bool tells_addresses(const ofo_ctl_t *ctl)
+{
+    return OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type;
+}
+
 /* The peer's port may have another address than its record says: that of its last request or reply is the one. */
 static void learn_address(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
-    if ((OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type) && &ofo_cpc_ud == OFO.cpc
+    if (tells_addresses(ctl) && &ofo_cpc_ud == OFO.cpc
         && (ctl->lid != ep->remote.lid || 0 != memcmp(ctl->gid, ep->remote.gid, sizeof(ctl->gid)))) {
         ep->remote.lid = ctl->lid;
         memcpy(ep->remote.gid, ctl->gid, sizeof(ctl->gid));
@@ -451,8 +458,14 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     };
     ofo_fsm_event_t event = ofo_fsm_classify(&ep->fsm, ctl, &facts);
 
-    learn_address(ep, ctl);
-    if (!facts.hash_ok) {
+    if (OFO_EV_NONE != event && ofo_fsm_has_row(ep->fsm.state, event)) {
+        learn_address(ep, ctl); /* an old copy may tell an old one */
+    }
+    if (OFO_CTL_REJ == ctl->type) {
+        ofo_log(1, "%s: rail %u to %u: gen %u was rejected, reason %u", ep->module->name, ep->rail, ep->peer->name.vpid, ctl->gen,
+                ctl->reason); /* ofo_rej_reason_t */
+    }
+    if (tells_addresses(ctl) && !facts.hash_ok) {
         ep->patience = 0; /* waiting makes no list of rails right */
     }
     if (OFO_EV_NONE == event) {
@@ -463,17 +476,6 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     if (OFO_CTL_REQ == ctl->type && NULL != OFO.cpc->refuse) {
         OFO.cpc->refuse(ep, ctl->gen);
     }
-}
-
-/* The driver does not raise LAST_WQE_REACHED, or it was lost: what was received is in the completion queue by now, and
- * the counts of both sides are compared. */
-static void last_wqe_late(ofo_endpoint_t *ep)
-{
-    ep->last_wqe_at = 0;
-    for (unsigned i = 0; NULL != ep->fenced_set && i < ep->fenced_set->nqp; ++i) {
-        OFO_STORE(ep->fenced_set->qp[i].last_wqe_seen, true);
-    }
-    ofo_tell_progress(ep->module, OFO_MAIL_LAST_WQE, ep, ep->fsm.gen, NULL, NULL);
 }
 
 /* DOWN is owed beyond what the state asks for: an older check is due, or the peer's counts are not known. */
@@ -505,7 +507,7 @@ static void retransmit(ofo_endpoint_t *ep, uint64_t now)
 void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
 {
     if (0 != ep->last_wqe_at && now >= ep->last_wqe_at) {
-        last_wqe_late(ep);
+        ofo_async_last_wqe_late(ep, now);
     }
     if (OFO_LOAD(ep->peer->declared)) {
         ep->retransmit_at = ep->give_up_at = ep->unknown_until = 0;
@@ -559,6 +561,15 @@ void ofo_rail_declared(ofo_endpoint_t *ep)
     close_check(ep);
 }
 
+static void count_fence(ofo_endpoint_t *ep, uint16_t gen, uint64_t ms)
+{
+    ofo_counters_t *count = &ep->module->count;
+
+    ++count->fences;
+    count->fence_ms = ms > count->fence_ms ? ms : count->fence_ms;
+    ofo_log(1, "%s: rail %u to %u gen %u: fence done after %u ms", ep->module->name, ep->rail, ep->peer->name.vpid, gen, (unsigned) ms);
+}
+
 void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
 {
     ofo_kept_t *kept = keep(ep, gen);
@@ -566,15 +577,14 @@ void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
     if (NULL != qps) {
         ep->fenced_set = NULL;
         ep->last_wqe_at = 0;
+        count_fence(ep, gen, ofo_now_ms() - ep->error_at);
         ofo_qpset_counts(qps, &kept->sent, &kept->received);
         kept->carried = 0 < kept->sent.n_ok || 0 < kept->received.n_ok;
         if (qps->lossy) {
             OFO_STORE(ep->lossy_gen, (int32_t) gen);
             ep->check_open = true;
         }
-        qps->destroy_at = ofo_now_ms() + 1000u * OFO.params.time_wait;
-        qps->next = ep->module->graveyard;
-        ep->module->graveyard = qps;
+        ofo_qpset_bury(qps);
     }
     if (gen == ep->fsm.gen) {
         ofo_rail_event(ep, OFO_EV_FENCE_DONE, NULL);

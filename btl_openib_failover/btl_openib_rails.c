@@ -120,28 +120,47 @@ static int find_port(const ofo_record_t *record, const char *name, size_t length
     return -1;
 }
 
-static void map_entry(links_t *links, const char *first, size_t first_len, const char *second, size_t second_len)
+/* False: those are no ports of these two. */
+static bool map_entry(links_t *links, const char *first, size_t first_len, const char *second, size_t second_len)
 {
     int low = find_port(links->low, first, first_len), high = find_port(links->high, second, second_len);
 
-    if (0 <= low && 0 <= high && !links->low_used[low] && !links->high_used[high]) {
+    if (0 > low || 0 > high) {
+        return false;
+    }
+    if (!links->low_used[low] && !links->high_used[high]) {
         add_links(links, (unsigned) low, (unsigned) high);
     }
+    return true;
+}
+
+static bool has_inner_dash(const char *entry, size_t length)
+{
+    return 2 < length && NULL != memchr(entry + 1, '-', length - 2);
+}
+
+static bool map_at(links_t *links, const char *entry, size_t first, size_t length)
+{
+    const char *second = entry + first + 1;
+    bool known = map_entry(links, entry, first, second, length - first - 1);
+
+    return map_entry(links, second, length - first - 1, entry, first) || known;
 }
 
 /* Each entry "A-B" joins A of one process with B of the other, whichever has them: no side is "local" here,
- * so that both sides read the same list out of one parameter. */
+ * so that both sides read the same list out of one parameter. A name may hold a '-' itself. */
 static int pair_by_map(links_t *links, const char *map)
 {
     while ('\0' != *map) {
         size_t length = strcspn(map, ",");
-        const char *dash = memchr(map, '-', length);
-        if (NULL == dash || dash == map || dash == map + length - 1) {
+        if (!has_inner_dash(map, length)) {
             return -1;
         }
-        size_t first = (size_t) (dash - map), second = length - first - 1;
-        map_entry(links, map, first, dash + 1, second);
-        map_entry(links, dash + 1, second, map, first);
+        for (size_t first = 1; first + 1 < length; ++first) {
+            if ('-' == map[first] && map_at(links, map, first, length)) {
+                break;
+            }
+        }
         map += length + (',' == map[length]);
     }
     return 0;

@@ -56,11 +56,13 @@ static void finish(ofo_rdma_t *rdma)
 
     OPAL_THREAD_LOCK(&ep->lock);
     --ep->rdma_out;
+    if (IBV_WR_RDMA_WRITE == rdma->opcode && NULL != ep->qps) {
+        ep->qps->ring_out.behind_put = true;
+        ep->qps->ring_out.proof = NULL;
+    }
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (NULL != rdma->cbfunc) {
-        ep->behind_put = IBV_WR_RDMA_WRITE == rdma->opcode;
         rdma->cbfunc(&module->super, ep, rdma->local, rdma->local_handle, rdma->cbcontext, rdma->cbdata, rdma->status);
-        ep->behind_put = false;
     }
     opal_free_list_return(&module->rdmas, &rdma->super);
 }

@@ -15,18 +15,6 @@ void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buf
     recv->wr = (struct ibv_recv_wr){.wr_id = (uintptr_t) &recv->work, .sg_list = &recv->sge, .num_sge = 1};
 }
 
-void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
-{
-    recv->wr.next = NULL;
-    if (0 == chain->count) {
-        chain->first = recv;
-    } else {
-        chain->last->wr.next = &recv->wr;
-    }
-    chain->last = recv;
-    ++chain->count;
-}
-
 uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq)
 {
     struct ibv_recv_wr *wr = &chain->first->wr, *wrong = NULL;
@@ -158,6 +146,17 @@ ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn
     return NULL != recv->work.qps ? &recv->work.qps->qp[recv->work.qp] : ofo_qpmap_find(&module->qpmap, qpn);
 }
 
+/* The peer was, or will be, told that it has not come, and sends it again; if it was acknowledged, the loss check knows. */
+static void drop_late(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv)
+{
+    ++module->count.late_receives;
+    ofo_log(1, "%s: rail %u to %u gen %u: a message came after the fence", module->name, qps->ep->rail,
+            qps->ep->peer->name.vpid, qps->gen);
+    if (NULL == recv->work.qps) {
+        ofo_srq_return(module->srq[recv->work.qp], recv);
+    }
+}
+
 void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn)
 {
     ofo_qp_t *qp = ofo_recv_qp(module, recv, qpn);
@@ -172,6 +171,10 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
     }
     qps = qp->returns.qps;
     ep = qps->ep;
+    if (OPAL_UNLIKELY(qps->is_fenced)) {
+        drop_late(module, qps, recv);
+        return;
+    }
     if (NULL != recv->work.qps) {
         --qp->recv_posted;
     }

@@ -33,17 +33,17 @@ bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc)
 }
 
 /* Through the eager ring of the rail's first queue pair? */
-static bool may_use_ring(const ofo_qpset_t *qps, unsigned index, const ofo_frag_t *frag)
+static bool may_use_ring(const ofo_qpset_t *qps, unsigned index)
 {
-    return 0 == index && 0 < qps->ring_out.free && !frag->by_send;
+    return 0 == index && 0 < qps->ring_out.free && !qps->ring_out.behind_put;
 }
 
-static bool may_post(const ofo_qpset_t *qps, unsigned index, const ofo_frag_t *frag)
+static bool may_post(const ofo_qpset_t *qps, unsigned index)
 {
     const ofo_qp_t *qp = &qps->qp[index];
 
     return 0 < qp->sq_free
-           && (qp->shared || ofo_credits_may_send(&qp->credits) || may_use_ring(qps, index, frag));
+           && (qp->shared || ofo_credits_may_send(&qp->credits) || may_use_ring(qps, index));
 }
 
 /* Credits for this queue pair, or for another one that owes some: whatever travels takes them along. */
@@ -71,28 +71,42 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
                              .opcode = IBV_WR_SEND,
                              .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
+    bool proves; /* that a put is visible */
 
     frag->work.qp = (uint8_t) index;
     frag->work.qps = qps;
     frag->hdr->flags = frag->hdr->pad = 0;
     piggyback(qps, index, frag->hdr);
-    frag->in_ring = may_use_ring(qps, index, frag);
+    frag->in_ring = may_use_ring(qps, index);
+    proves = 0 == index && 0 < qps->ring_out.slots && qps->ring_out.behind_put && NULL == qps->ring_out.proof;
     if (frag->in_ring) {
         ofo_ring_prepare(qps, frag, &sge, &wr);
     }
     if (sge.length <= qp->inline_max) {
         wr.send_flags |= IBV_SEND_INLINE;
     }
+    frag->place = qp->place + 1;
+    frag->is_silent = !proves && ofo_silent_may(qp, index, frag);
+    if (frag->is_silent) {
+        wr.send_flags &= ~(unsigned) IBV_SEND_SIGNALED;
+    }
     if (OPAL_UNLIKELY(0 != ibv_post_send(qp->qp, &wr, &wrong))) {
         frag->work.qps = NULL;
         return OPAL_ERROR;
     }
     --qp->sq_free;
+    ofo_silent_posted(qp, frag);
+    qps->module->count.silent += frag->is_silent;
     if (frag->in_ring) {
         ofo_ring_posted(qps);
         ++qps->module->count.ring_sends;
-    } else if (!qp->shared) {
+        return OPAL_SUCCESS;
+    }
+    if (!qp->shared) {
         ofo_credits_use(&qp->credits);
+    }
+    if (OPAL_UNLIKELY(proves)) {
+        qps->ring_out.proof = &frag->work;
     }
     return OPAL_SUCCESS;
 }
@@ -119,10 +133,9 @@ static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
     int rc;
 
     frag->ep = ep;
-    frag->by_send = ep->behind_put;
     gate = ofo_post_lock(ep);
     if (OPAL_LIKELY(ofo_gate_admits(ep, &start, &rc)) && opal_list_is_empty(&ep->pending[index])
-        && may_post(ep->qps, index, frag)) {
+        && may_post(ep->qps, index)) {
         if (OPAL_LIKELY(OPAL_SUCCESS == post_message(ep->qps, index, frag))) {
             ++ep->sends_out;
             ofo_post_unlock(ep, gate);
@@ -237,14 +250,10 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
 static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        while (!qps->failed && !opal_list_is_empty(&ep->pending[i])
-               && may_post(qps, i, (ofo_frag_t *) opal_list_get_first(&ep->pending[i]))) {
+        while (!qps->failed && !opal_list_is_empty(&ep->pending[i]) && may_post(qps, i)) {
             ofo_frag_t *frag;
             ofo_coalesce(ep, i);
             frag = (ofo_frag_t *) opal_list_get_first(&ep->pending[i]);
-            if (OPAL_UNLIKELY(!may_post(qps, i, frag))) {
-                break; /* a part that must go as a send binds all of them */
-            }
             if (OPAL_SUCCESS != post_message(qps, i, frag)) {
                 post_refused(ep, qps);
                 return;

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { UNKNOWN_GRACE_MS = 200, UP_GRACE_MS = 3, MAIL_POLL_MS = 5, MAIL_POLLS = 40, PROOF_POLL_MS = 2 };
+enum { UNKNOWN_GRACE_MS = 200, UP_GRACE_MS = 3, MAIL_POLL_MS = 5, MAIL_POLLS = 40, PROOF_POLL_MS = 2, DESTROY_AGAIN_MS = 1000 };
 
 uint64_t ofo_now_ms(void)
 {
@@ -43,7 +43,7 @@ void ofo_mailbox_free(ofo_mailbox_t *box)
     while (NULL != mail) {
         ofo_mail_t *next = mail->next;
         if (NULL != mail->qps && (OFO_MAIL_DRAIN == mail->kind || OFO_MAIL_FENCE_DONE == mail->kind)) {
-            ofo_qpset_destroy(mail->qps); /* nobody else knows it any more */
+            (void) ofo_qpset_destroy(mail->qps); /* nobody else knows it any more */
         }
         free(mail);
         mail = next;
@@ -93,7 +93,7 @@ static ofo_mail_t *mail_new(ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t g
     return mail;
 }
 
-static void wake(ofo_module_t *module)
+void ofo_service_wake(ofo_module_t *module)
 {
     uint64_t one = 1;
     ssize_t rc = write(module->wake_fd, &one, sizeof(one));
@@ -107,7 +107,7 @@ void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, co
 
     if (NULL != mail) {
         mailbox_put(&ep->module->service_inbox, mail);
-        wake(ep->module);
+        ofo_service_wake(ep->module);
     }
 }
 
@@ -316,11 +316,16 @@ static void empty_graveyard(ofo_module_t *module, uint64_t now)
 
     while (NULL != *at) {
         ofo_qpset_t *qps = *at;
-        if (now >= qps->destroy_at) {
-            ofo_log(2, "%s: queue pairs of gen %u destroyed after %u s", module->name, qps->gen, OFO.params.time_wait);
-            *at = qps->next;
-            ofo_qpset_destroy(qps);
+        ofo_qpset_t *next = qps->next;
+        const uint16_t gen = qps->gen;
+        if (now < qps->destroy_at) {
+            at = &qps->next;
+        } else if (ofo_qpset_destroy(qps)) {
+            ofo_log(2, "%s: queue pairs of gen %u destroyed after %u s", module->name, gen, OFO.params.time_wait);
+            *at = next;
         } else {
+            ofo_log(2, "%s: a queue pair of gen %u cannot be destroyed", module->name, gen);
+            qps->destroy_at = now + DESTROY_AGAIN_MS;
             at = &qps->next;
         }
     }
@@ -390,7 +395,7 @@ static void *service_main(void *argument)
         }
         OFO.cpc->receive(module);
         if (proving) {
-            ofo_poll_and_keep(module);
+            (void) ofo_poll_and_keep(module);
         }
         handle_inbox(module); /* all letters, those of the proof too, before a timer can say that it is too late */
         now = ofo_now_ms();
@@ -424,7 +429,7 @@ void ofo_service_stop(ofo_module_t *module)
 {
     if (module->has_thread) {
         OFO_STORE(module->stop, true);
-        wake(module);
+        ofo_service_wake(module);
         pthread_join(module->thread, NULL);
         module->has_thread = false;
     }

@@ -89,9 +89,11 @@ typedef struct ofo_frag {
     opal_free_list_t *list; /* it goes back to; constant */
     uint8_t queue;       /* the first whose buffers hold it; constant */
     bool is_sendi;       /* the PML has no descriptor; errors go to failed_frag */
-    bool by_send;        /* never through the eager ring */
     bool in_ring;        /* posted as a write into the eager ring */
     ofo_endpoint_t *ep;
+    bool is_silent;      /* posted without asking for a completion */
+    uint32_t place;      /* among the posts of its queue pair */
+    struct ofo_frag *next_silent; /* on its queue pair; lock: ep->lock */
     struct ofo_frag *parts;     /* of a carrier: the messages it holds; else NULL */
     struct ofo_frag *next_part; /* in its carrier */
     struct ofo_frag *next_of_all; /* module->all_frags; constant */
@@ -156,7 +158,8 @@ typedef struct {
 /* ---- queue pairs -------------------------------------------------------------------------------- */
 
 typedef struct {
-    struct ibv_qp *qp;
+    struct ibv_qp *qp;     /* NULL: none yet, or destroyed */
+    uint32_t number;       /* shared queue: its entry in module->qpmap, 0: none */
     uint32_t psn;          /* of our first packet */
     uint32_t inline_max;
     bool shared;           /* receives come from a shared queue */
@@ -173,6 +176,10 @@ typedef struct {
     int32_t recv_posted;   /* own receive buffers posted; context: progress */
     uint16_t n_send, n_recv; /* completed SENDs, received messages; context: progress */
     ofo_work_t returns, prove, marker;
+    /* messages that asked for no completion and are not known to have arrived, in the order of their posts */
+    ofo_frag_t *silent, *silent_last; /* lock of the four: ep->lock */
+    int32_t silent_run;    /* posted since the last that asked */
+    uint32_t place;        /* of the last message */
     struct rdma_cm_id *cm_id; /* rdmacm: its connection, or the attempt; context: service */
     bool cm_passive, cm_answered, cm_done;
     ofo_data_hdr_t *returns_hdr; /* registered with the receive buffers */
@@ -197,6 +204,8 @@ typedef struct {
     uint32_t next;
     int32_t slots, free; /* 0 slots: none */
     uint8_t turn;
+    bool behind_put;         /* a put completed: messages go as sends until one that was posted after it has completed */
+    const ofo_work_t *proof; /* the first of these; NULL: not posted yet */
 } ofo_ring_out_t;
 
 /* The queue pairs of one generation of one rail. Built by service, handed to progress by OFO_MAIL_UP. */
@@ -213,6 +222,7 @@ struct ofo_qpset {
     int32_t proving;     /* zero-byte WRITEs not completed; atomic */
     ofo_work_t alive;    /* keepalive, on the first queue pair. Context of the three: progress */
     bool is_asking;      /* it is in flight */
+    uint32_t alive_place; /* messages up to here were posted before it */
     uint64_t seen;       /* n_ok + n_received at the last round */
     bool failed;         /* no new posts; context: progress */
     bool error_told;     /* error_cb was called for it */
@@ -221,6 +231,7 @@ struct ofo_qpset {
     uint64_t fence_until; /* ms; then the fence is given up */
     bool is_stuck;       /* service was asked to end it */
     bool is_stopped;     /* the queue pairs are destroyed; written by service before its letter */
+    bool is_fenced;      /* the fence is done: nothing is handed up any more; context: progress */
     bool lossy;          /* receptions may have been lost: the fence was given up */
     ofo_qpset_t *fence_next; /* module->fencing */
     uint64_t n_ok;       /* completed SENDs and eager WRITEs */
@@ -237,7 +248,8 @@ struct ofo_qpset {
 /* ---- shared receive queues ---------------------------------------------------------------------- */
 
 #define OFO_SRQ_BATCH 16
-#define OFO_LAST_WQE_MS 1000 /* not every driver raises LAST_WQE_REACHED */
+#define OFO_LAST_WQE_MS 1000       /* LAST_WQE_REACHED may get lost, */
+#define OFO_LAST_WQE_UNSEEN_MS 100 /* and not every driver raises it */
 
 typedef struct ofo_chunk ofo_chunk_t;
 
@@ -333,13 +345,13 @@ struct mca_btl_base_endpoint_t {
     ofo_qpset_t *qps;       /* current set; NULL unless UP or draining */
     ofo_qpset_t *draining;  /* set whose fence runs, UP before or not; context: progress */
     uint16_t up_gen;
-    bool dead_port;
+    int32_t refused_gen;    /* the gate refuses because of this generation, or OFO_GEN_NONE */
+    bool dead_port;         /* it refuses because of the port alone */
     uint32_t pending_count; /* entries of all pending lists */
     opal_list_t pending[OFO_MAX_QPS];
     opal_list_t pending_rdma;
     uint32_t sends_out;     /* accepted, callback not run */
     uint32_t rdma_out;
-    bool behind_put;        /* the callback of a put runs: its FIN goes as a send */
 
     /* service */
     ofo_fsm_t fsm;
@@ -357,6 +369,7 @@ struct mca_btl_base_endpoint_t {
     uint64_t retransmit_at; /* ms, 0: no timer */
     uint64_t give_up_at;    /* ms, 0: no timer */
     unsigned patience;      /* times it may be put off */
+    uint64_t error_at;      /* ms; when the queue pairs of the last fence were in the error state */
     uint64_t last_wqe_at;   /* ms, 0: no timer; LAST_WQE_REACHED is not waited for any longer */
     ofo_qpset_t *fenced_set; /* the set `last_wqe_at` is about */
     bool is_active;         /* on the module's list of endpoints with timers */
@@ -385,8 +398,11 @@ typedef struct {
     mca_rcache_base_module_t *rcache;
     unsigned users; /* modules */
     bool fatal;     /* DEVICE_FATAL was reported; atomic */
+    bool raises_last_wqe; /* it did so at least once; atomic */
     bool reading;   /* service takes an event out of the device and has not yet noted what it says; atomic */
 } ofo_device_t;
+
+#define OFO_UD_RECVS 256
 
 /* UD queue pair for control messages. Context: service, after its creation. */
 typedef struct {
@@ -396,6 +412,11 @@ typedef struct {
     uint8_t *memory;
     struct ibv_mr *mr;
     unsigned sent, reaped; /* of the send slots, a ring */
+    bool posted[OFO_UD_RECVS]; /* receive slots that the queue pair has */
+    bool is_doubtful;      /* a completion or a post of it went wrong; atomic, the service that reads events sets it too */
+    uint64_t mend_at;      /* ms; not looked after before */
+    bool is_reading;       /* its datagrams are being handled, so it stays as it is */
+    bool is_behind;        /* there may be more of them */
     uint32_t qkey;
 } ofo_ud_t;
 
@@ -433,11 +454,15 @@ typedef struct {
     uint64_t put_bytes, get_bytes;
     uint64_t queued_sends, queued_rdma, credit_messages;
     uint64_t bad_messages; /* data messages refused */
-    uint64_t ctl_in, ctl_out, ctl_dropped, ctl_refused;
+    uint64_t ctl_in, ctl_out, ctl_dropped, ctl_refused, ctl_mended;
     uint64_t connects, errors, lossy_fences;
+    uint64_t fences, fence_ms; /* those of queue pairs that were made, and the longest */
+    uint64_t last_wqe_missed;  /* fences that did not wait for it any longer */
+    uint64_t late_receives;    /* messages that came after the fence of their queue pair, dropped */
     uint64_t srq_growths;
     uint64_t coalesced, carriers; /* messages that travelled with others, and what they travelled in */
     uint64_t ring_sends, ring_receives;
+    uint64_t silent; /* messages that asked for no completion */
     uint64_t keepalives;
     uint64_t polls_skipped;
     uint64_t sleeps; /* of the process; atomic, counted on its first module */
@@ -466,7 +491,7 @@ struct ofo_module {
     struct ibv_port_attr port_attr;
     bool use_grh;
     bool on_interface; /* an interface of this host had the port's IP address when the port was opened */
-    bool port_up;    /* atomic */
+    bool port_up;    /* atomic; written under the lock of _async.c */
     const char *down_why; /* constant text. release: port_up */
     bool owns_async; /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;
@@ -495,6 +520,7 @@ struct ofo_module {
     ofo_qpset_t *fencing;  /* sets whose fence runs */
     uint32_t max_message;  /* bytes of one RDMA part */
     unsigned idle_polls;
+    bool wants_reports;  /* no fragment was left; some may be silent ones that have arrived; atomic */
     ofo_mailbox_t inbox;
     ofo_counters_t count;
 
@@ -547,6 +573,7 @@ typedef struct {
     int use_eager_rdma; /* 1: yes */
     unsigned eager_rdma_num, eager_rdma_threshold, max_eager_rdma;
     bool use_message_coalescing;
+    unsigned completion_interval;
     bool warn_no_device;
     bool allow_ib;
     unsigned verbose;

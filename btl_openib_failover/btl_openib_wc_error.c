@@ -11,6 +11,9 @@ static void send_failed(ofo_work_t *work, int status)
 {
     ofo_frag_t *frag = (ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work));
 
+    if (frag->is_silent) {
+        ofo_silent_forget(work->qps, work->qp, frag);
+    }
     ++work->qps->qp[work->qp].sq_free; /* nobody posts on a failed set */
     ofo_send_complete(frag, status);
 }
@@ -62,6 +65,13 @@ static ofo_qp_t *qp_of(ofo_module_t *module, ofo_work_t *work, uint32_t qpn)
                : &work->qps->qp[work->qp];
 }
 
+/* Events first: they may be what tells of the port. */
+static bool is_sound(ofo_module_t *module, const ofo_qp_t *qp)
+{
+    return ofo_async_settled(module->device) && !OFO_LOAD(qp->is_fatal) && ofo_port_is_up(module)
+           && !ofo_port_lost_address(module);
+}
+
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
 {
     ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc->wr_id;
@@ -78,10 +88,13 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
     if (OFO_WORK_RECV != work->kind) { /* flushed receives may come back before the send that broke the queue pair */
         poison = OFO_WC_POISON
                  == ofo_status_class(wc->status, !qp->is_failed, qps->fencing,
-                                     IBV_WC_LOC_QP_OP_ERR != wc->status
-                                         || (ofo_port_is_up(module) && !ofo_async_explains(module->device, qp)
-                                             && !ofo_port_lost_address(module)));
+                                     IBV_WC_LOC_QP_OP_ERR != wc->status || qp->is_failed || is_sound(module, qp));
         qp->is_failed = true;
+    }
+    if (OFO_WORK_SEND == work->kind) { /* B5: what was posted before it and has not come back is a success */
+        ofo_silent_arrived(qps, work->qp, ((ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work)))->place);
+    } else if (OFO_WORK_MARKER == work->kind) {
+        ofo_silent_all_arrived(qps, work->qp);
     }
     ++module->count.errors;
     if (!qps->failed) {

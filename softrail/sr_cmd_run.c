@@ -23,7 +23,7 @@
 #include "bfo_config.h"
 
 enum { KEY_NAME = 300, KEY_LINK, KEY_RETRY, KEY_COPY, KEY_RATE, KEY_LATENCY, KEY_REPORT, KEY_MEMLOCK, KEY_RESIDENT,
-       KEY_NO_SRQ, KEY_ONE_PIECE, KEY_PLAN,
+       KEY_NO_SRQ, KEY_LAST_WQE, KEY_ONE_PIECE, KEY_PLAN,
        KEY_SEED };
 
 struct run {
@@ -54,6 +54,8 @@ static const struct argp_option options[] = {
     { "memlock", KEY_MEMLOCK, NULL, 0, "registered memory counts against RLIMIT_MEMLOCK, as with a real HCA", 0 },
     { "resident", KEY_RESIDENT, NULL, 0, "registered memory is resident, as with a real HCA", 0 },
     { "no-srq", KEY_NO_SRQ, NULL, 0, "the devices have no shared receive queues", 0 },
+    { "last-wqe", KEY_LAST_WQE, "N", 0,
+      "the devices of a process raise QP_LAST_WQE_REACHED N times, then never; with 0 they are as soft-RoCE is", 0 },
     { "one-piece", KEY_ONE_PIECE, NULL, 0, "write the last bytes of an RDMA write together with the others", 0 },
     { NULL, 0, NULL, 0, NULL, 0 }
 };
@@ -97,6 +99,7 @@ static bool parse_number(const char *text, unsigned long least, unsigned long mo
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct run *run = state->input;
+    unsigned number;
 
     switch (key) {
     case 'n':
@@ -111,6 +114,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MEMLOCK: run->options.flags |= SR_FABRIC_MEMLOCK; return 0;
     case KEY_RESIDENT: run->options.flags |= SR_FABRIC_RESIDENT; return 0;
     case KEY_NO_SRQ: setenv(SR_ENV_NO_SRQ, "1", 1); return 0;
+    case KEY_LAST_WQE:
+        if (!parse_number(arg, 0, UINT_MAX, &number)) {
+            argp_error(state, "--last-wqe wants a number, not '%s'", arg);
+        }
+        setenv(SR_ENV_LAST_WQE, arg, 1);
+        return 0;
     case KEY_ONE_PIECE: run->options.flags &= ~(unsigned) SR_FABRIC_SPLIT_TAIL; return 0;
     case KEY_LINK:
         if (0 != strcmp(arg, "ib") && 0 != strcmp(arg, "eth")) {

@@ -16,6 +16,7 @@
 
 #define SR_ENV_FABRIC "SOFTRAIL_FABRIC"
 #define SR_ENV_NO_SRQ "SOFTRAIL_NO_SRQ" /* of one process: its devices have no shared receive queues */
+#define SR_ENV_LAST_WQE "SOFTRAIL_LAST_WQE" /* of one process: its devices raise QP_LAST_WQE_REACHED so often, then never */
 #define SR_PATH_MAX 256
 
 struct sr_fabric {

@@ -130,7 +130,7 @@ static void fail_send_queue(struct sr_qp *qp, const struct sr_wqe *wqe, enum ibv
 {
     sr_count(&qp->shm->errors, 1);
     sr_complete_send(qp, wqe, status);
-    if (IBV_QPT_RC == qp->init.qp_type) {
+    if (IBV_QPT_RC == qp->init.qp_type || IBV_WC_LOC_QP_OP_ERR == status) { /* the latter: the queue pair itself, QP_FATAL */
         sr_qp_fail(qp);
     } else {
         uint32_t rts = IBV_QPS_RTS;

@@ -123,6 +123,12 @@ static void rails_map_overrides_and_mirrors(void **state)
     assert_int_not_equal(rails.hash, pair(&a, &b, NULL).hash);
     assert_int_equal(pair(&a, &b, "hca1:1-hca1:1").count, 1);
     assert_int_equal(pair(&a, &b, "none:1-hca1:1").count, 0);
+    snprintf(a.port[0].name, sizeof(a.port[0].name), "a-b:1");
+    snprintf(b.port[1].name, sizeof(b.port[1].name), "b-c-d:2");
+    rails = pair(&a, &b, "a-b:1-b-c-d:2");
+    assert_int_equal(rails.count, 1);
+    assert_int_equal(rails.pair[0].remote, 1);
+    assert_int_equal(pair(&a, &b, "b-c-d:2-a-b:1").count, 1);
     assert_int_equal(ofo_rails_pair(&a, &b, true, "hca1:1", &rails), -1);
     assert_int_equal(ofo_rails_pair(&a, &b, true, "-hca1:1", &rails), -1);
     assert_int_equal(ofo_rails_pair(&a, &b, true, "hca1:1-,x", &rails), -1);

@@ -70,17 +70,6 @@ void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buf
 {
     recv->wr.next = NULL;
 }
-void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
-{
-    recv->wr.next = NULL;
-    if (0 == chain->count) {
-        chain->first = recv;
-    } else {
-        chain->last->wr.next = &recv->wr;
-    }
-    chain->last = recv;
-    ++chain->count;
-}
 uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq)
 {
     uint32_t taken = 0;

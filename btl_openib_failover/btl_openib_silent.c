@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Small messages that nobody waits for and that ask for no completion. A queue pair completes in order: what was posted
+ * on it before a completed message, and has not come back itself, was a success; one that fails always comes back. So
+ * each is kept in its queue pair's list until something behind it completes. Context: progress, but for the posts.
+ * See DESIGN.txt 4 (B5) and 15.4.
+ */
+#include "btl_openib.h"
+
+/* Reported together, without a callback: they are sendis and arrived. The list was taken under the lock. */
+static void report(ofo_qpset_t *qps, ofo_frag_t *frag)
+{
+    while (NULL != frag) {
+        ofo_frag_t *next = frag->next_silent;
+        ofo_send_count(qps, frag);
+        frag->work.qps = NULL;
+        opal_free_list_return(frag->list, &frag->base.super);
+        frag = next;
+    }
+}
+
+/* The first `count` of the list. Locks: ep->lock held. */
+static ofo_frag_t *take(ofo_qpset_t *qps, ofo_qp_t *qp, uint32_t count)
+{
+    ofo_frag_t *first = qp->silent, *last = NULL, *rest = first;
+
+    for (uint32_t i = 0; i < count; ++i) {
+        last = rest;
+        rest = rest->next_silent;
+    }
+    if (NULL == last) {
+        return NULL;
+    }
+    last->next_silent = NULL;
+    qp->silent = rest;
+    qp->sq_free += (int32_t) count;
+    qps->ep->sends_out -= count;
+    return first;
+}
+
+void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
+{
+    ofo_qp_t *qp = &qps->qp[index];
+    ofo_endpoint_t *ep = qps->ep;
+    ofo_frag_t *arrived;
+    uint32_t count = 0;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    for (ofo_frag_t *frag = qp->silent; NULL != frag && 0 > (int32_t) (frag->place - place); frag = frag->next_silent) {
+        ++count;
+    }
+    arrived = take(qps, qp, count);
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    report(qps, arrived);
+}
+
+void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
+{
+    ofo_silent_arrived(qps, index, qps->qp[index].place + 1);
+}
+
+void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
+{
+    ofo_qp_t *qp = &qps->qp[index];
+    ofo_frag_t **at = &qp->silent;
+
+    OPAL_THREAD_LOCK(&qps->ep->lock);
+    while (NULL != *at && frag != *at) {
+        at = &(*at)->next_silent;
+    }
+    if (NULL != *at) {
+        *at = frag->next_silent;
+        if (frag == qp->silent_last) {
+            qp->silent_last = NULL; /* nothing is posted on a failed set any more */
+        }
+    }
+    OPAL_THREAD_UNLOCK(&qps->ep->lock);
+}
+
+/* A write of nothing, behind them all. Locks: ep->lock held. */
+static void ask(ofo_endpoint_t *ep)
+{
+    ofo_qpset_t *qps = ep->qps;
+
+    if (OFO_GATE_UP == ep->gate && NULL != qps && !qps->failed && NULL != qps->qp[0].silent && !qps->is_asking) {
+        ofo_keepalive_post(ep, qps);
+    }
+}
+
+void ofo_silent_ask(ofo_endpoint_t *ep)
+{
+    OPAL_THREAD_LOCK(&ep->lock);
+    ask(ep);
+    OPAL_THREAD_UNLOCK(&ep->lock);
+}
+
+void ofo_silent_ask_all(ofo_module_t *module)
+{
+    OFO_STORE(module->wants_reports, false);
+    ofo_for_each_endpoint(module, ask);
+}

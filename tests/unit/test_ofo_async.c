@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Events of a device: who tells of its end first is heard, once, and its ports do not come back; how long a fence waits
+ * for LAST_WQE_REACHED. Verbs and the rest of the BTL are played here. DESIGN.txt sections 10.3 and 15.5.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+ofo_component_t mca_btl_openib_component;
+
+/* ---- verbs -------------------------------------------------------------------------------------- */
+
+static enum ibv_event_type waiting = IBV_EVENT_COMM_EST; /* that: nothing waits */
+static struct ibv_qp verbs_qp;
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+    if (IBV_EVENT_COMM_EST == waiting) {
+        return -1;
+    }
+    *event = (struct ibv_async_event){.event_type = waiting};
+    if (IBV_EVENT_QP_LAST_WQE_REACHED == waiting) {
+        event->element.qp = &verbs_qp;
+    } else {
+        event->element.port_num = 1;
+    }
+    waiting = IBV_EVENT_COMM_EST;
+    return 0;
+}
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+}
+const char *ibv_event_type_str(enum ibv_event_type type)
+{
+    return "";
+}
+#undef ibv_query_port
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+    ((struct ibv_port_attr *) attr)->state = IBV_PORT_ACTIVE;
+    return 0;
+}
+
+/* ---- what the room calls ------------------------------------------------------------------------ */
+
+static ofo_device_t device;
+static unsigned downs, ups, last_wqes; /* letters; atomic */
+static uint64_t now;
+static bool is_second_due, overtook;
+static int32_t second_is_through; /* atomic */
+static pthread_t second;
+
+static void *tell_of_the_end(void *unused)
+{
+    ofo_async_device_gone(&device);
+    OFO_STORE(second_is_through, 1);
+    return NULL;
+}
+
+/* Another thread comes at the worst moment, and has 50 ms to get past. */
+static void let_second_in(void)
+{
+    is_second_due = false;
+    assert_int_equal(pthread_create(&second, NULL, tell_of_the_end, NULL), 0);
+    for (int ms = 0; ms < 50 && !OFO_LOAD(second_is_through); ++ms) {
+        (void) poll(NULL, 0, 1);
+    }
+    overtook = OFO_LOAD(second_is_through);
+}
+
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
+                       ofo_qpset_t *qps)
+{
+    unsigned *count = OFO_MAIL_PORT_DOWN == kind ? &downs : OFO_MAIL_PORT_UP == kind ? &ups : &last_wqes;
+
+    (void) __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
+    if (is_second_due) {
+        let_second_in();
+    }
+}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+}
+bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
+{
+    return true;
+}
+void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp)
+{
+}
+void ofo_srq_limit_reached(ofo_srq_t *srq)
+{
+}
+void ofo_log(unsigned level, const char *format, ...)
+{
+}
+uint64_t ofo_now_ms(void)
+{
+    return now;
+}
+void ofo_timers_add(ofo_endpoint_t *ep)
+{
+}
+bool ofo_qpset_assume_last_wqe(ofo_qpset_t *qps)
+{
+    return true;
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static struct ibv_context context;
+static ofo_module_t module;
+
+static void begin(void)
+{
+    context.async_fd = -1;
+    device = (ofo_device_t){.context = &context};
+    memset(&module, 0, sizeof(module));
+    module.device = &device;
+    module.port_num = 1;
+    module.port_up = true;
+    OFO.module[0] = &module;
+    OFO.module_count = 1;
+    downs = ups = last_wqes = 0;
+}
+
+/* DEVICE_FATAL and rdmacm's removal, in two threads: neither looks at the port before the other has told of it. */
+static void end_of_a_device_is_told_by_one(void **state)
+{
+    begin();
+    is_second_due = true;
+    ofo_async_device_gone(&device);
+    pthread_join(second, NULL);
+    assert_false(overtook);
+    assert_int_equal(downs, 1);
+    assert_false(module.port_up);
+}
+
+static void port_of_a_device_that_is_gone_does_not_come_back(void **state)
+{
+    begin();
+    waiting = IBV_EVENT_PORT_ERR;
+    ofo_async_read(&module);
+    waiting = IBV_EVENT_PORT_ACTIVE;
+    ofo_async_read(&module);
+    assert_int_equal(downs, 1);
+    assert_int_equal(ups, 1);
+    ofo_async_device_gone(&device);
+    waiting = IBV_EVENT_PORT_ACTIVE; /* it was on its way */
+    ofo_async_read(&module);
+    assert_int_equal(downs, 2);
+    assert_int_equal(ups, 1);
+    assert_false(module.port_up);
+}
+
+static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
+{
+    static ofo_endpoint_t ep;
+    ofo_qpset_t *qps = calloc(1, sizeof(*qps) + sizeof(qps->qp[0]));
+    int fds[2];
+
+    begin();
+    ep.module = qps->module = &module;
+    qps->ep = &ep;
+    qps->qp[0].returns.qps = qps;
+    verbs_qp.qp_context = &qps->qp[0];
+    now = ep.error_at = 5000;
+    ofo_async_await_last_wqe(&ep);
+    assert_int_equal(ep.last_wqe_at, 5100);
+    assert_int_equal(pipe(fds), 0);
+    context.async_fd = fds[0];
+    assert_int_equal(write(fds[1], "", 1), 1); /* something was raised and is not read yet */
+    now = 5100;
+    ofo_async_last_wqe_late(&ep, now);
+    assert_int_equal(ep.last_wqe_at, 5110);
+    context.async_fd = -1;
+    now = 5110;
+    waiting = IBV_EVENT_QP_LAST_WQE_REACHED; /* one of two queue pairs */
+    ofo_async_read(&module);
+    assert_true(qps->qp[0].last_wqe_seen);
+    assert_int_equal(last_wqes, 1);
+    ofo_async_last_wqe_late(&ep, now);
+    assert_int_equal(ep.last_wqe_at, 6000);
+    assert_int_equal(module.count.last_wqe_missed, 0);
+    now = 6000;
+    ofo_async_last_wqe_late(&ep, now);
+    assert_int_equal(ep.last_wqe_at, 0);
+    assert_int_equal(module.count.last_wqe_missed, 1);
+    assert_int_equal(last_wqes, 2);
+
+    device.raises_last_wqe = false;
+    now = ep.error_at = 7000;
+    ofo_async_await_last_wqe(&ep);
+    now = 7100;
+    ofo_async_last_wqe_late(&ep, now); /* never one, and nothing unread */
+    assert_int_equal(ep.last_wqe_at, 0);
+    assert_int_equal(last_wqes, 3);
+    close(fds[0]);
+    close(fds[1]);
+    free(qps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(end_of_a_device_is_told_by_one),
+        cmocka_unit_test(port_of_a_device_that_is_gone_does_not_come_back),
+        cmocka_unit_test(fence_waits_for_the_last_receive_of_who_tells_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The beginning of the component with two ports, of which a step fails: nothing that was begun is left, no thread above
+ * all, for the component may be unloaded then. What it begins is played here. DESIGN.txt section 15.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include "opal/mca/pmix/pmix.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PORTS = 2 };
+
+static unsigned startable; /* so many threads, then no more */
+static unsigned threads, ports;
+static bool is_published;
+
+/* ---- what it begins ----------------------------------------------------------------------------- */
+
+int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *defaults)
+{
+    return OPAL_SUCCESS;
+}
+int ofo_params_check(void)
+{
+    return OPAL_SUCCESS;
+}
+int ofo_sleep_create(void)
+{
+    return OPAL_SUCCESS;
+}
+int ofo_ports_open(mca_btl_base_module_t *defaults)
+{
+    for (ports = 0; ports < PORTS; ++ports) {
+        OFO.module[ports] = calloc(1, sizeof(ofo_module_t));
+    }
+    OFO.module_count = ports;
+    return OPAL_SUCCESS;
+}
+int ofo_service_start(ofo_module_t *module)
+{
+    if (threads == startable) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    ++threads;
+    module->has_thread = true;
+    return OPAL_SUCCESS;
+}
+void ofo_modules_free(void)
+{
+    for (; 0 < ports; --ports) {
+        threads -= OFO.module[ports - 1]->has_thread;
+        free(OFO.module[ports - 1]);
+    }
+    OFO.module_count = 0;
+}
+int ofo_component_progress(void)
+{
+    return 0;
+}
+void ofo_module_set_functions(mca_btl_base_module_t *super)
+{
+}
+static int put(opal_pmix_scope_t scope, opal_value_t *value)
+{
+    return is_published ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static mca_btl_base_module_t **begin(unsigned threads_to_be_had, bool published, int *count)
+{
+    startable = threads_to_be_had;
+    is_published = published;
+    threads = ports = 0;
+    opal_pmix.put = put;
+    assert_null(ofo_queues_parse("P,256,12:P,65792,12", &OFO.queues));
+    return OFO.super.btl_init(count, false, false);
+}
+
+static void init_that_fails_leaves_no_thread(void **state)
+{
+    for (unsigned i = 0; i < PORTS; ++i) {
+        int count = -1;
+        assert_null(begin(i, true, &count));
+        assert_int_equal(count, 0);
+        assert_int_equal(threads, 0);
+        assert_int_equal(ports, 0);
+    }
+}
+
+static void init_that_cannot_publish_leaves_no_port(void **state)
+{
+    int count = -1;
+
+    assert_null(begin(PORTS, false, &count));
+    assert_int_equal(count, 0);
+    assert_int_equal(threads, 0);
+    assert_int_equal(ports, 0);
+}
+
+static void init_that_succeeds_keeps_them(void **state)
+{
+    int count = -1;
+    mca_btl_base_module_t **modules = begin(PORTS, true, &count);
+
+    assert_non_null(modules);
+    assert_int_equal(count, PORTS);
+    assert_int_equal(threads, PORTS);
+    free(modules);
+    ofo_modules_free();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(init_that_fails_leaves_no_thread),
+        cmocka_unit_test(init_that_cannot_publish_leaves_no_port),
+        cmocka_unit_test(init_that_succeeds_keeps_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The end of queue pairs, with verbs of our own behind them: shared receives that are complete are kept before a stuck set's
+ * queue pairs go, their numbers stay known, what may be missing is replaced once, and what cannot be destroyed keeps
+ * its memory. DESIGN.txt sections 10.3 and 15.5.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { SHARED = 1 /* the second queue */, WINDOW = 12 };
+
+ofo_component_t mca_btl_openib_component;
+
+/* ---- verbs -------------------------------------------------------------------------------------- */
+
+static uint32_t next_number, pairs;
+static struct ibv_qp *obstinate; /* cannot be destroyed */
+static unsigned registrations;
+static bool is_kept; /* the completions that are there were taken out of the queue */
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
+{
+    static struct ibv_cq cq;
+
+    return &cq;
+}
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    struct ibv_qp *qp = calloc(1, sizeof(*qp));
+
+    qp->qp_num = next_number++;
+    ++pairs;
+    return qp;
+}
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    assert_true(is_kept);
+    if (obstinate == qp) {
+        return 1;
+    }
+    --pairs;
+    free(qp);
+    return 0;
+}
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    return 0;
+}
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+    return 1;
+}
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+    ++registrations;
+    return calloc(1, sizeof(struct ibv_mr));
+}
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+    return ibv_reg_mr(pd, addr, length, (int) access);
+}
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    --registrations;
+    free(mr);
+    return 0;
+}
+
+/* ---- what the room calls ------------------------------------------------------------------------ */
+
+static unsigned busy; /* so often progress is found at the completion queues */
+static unsigned missing_told, missing;
+
+bool ofo_poll_and_keep(ofo_module_t *module)
+{
+    is_kept = 0 == busy;
+    busy -= 0 < busy;
+    return is_kept;
+}
+void ofo_srq_buffers_missing(ofo_srq_t *srq, uint32_t count)
+{
+    ++missing_told;
+    missing = count;
+}
+unsigned ofo_srqs_buffers_max(const ofo_module_t *module)
+{
+    return 0;
+}
+void *ofo_pages_alloc(size_t size)
+{
+    return malloc(size);
+}
+void ofo_device_say_locked_memory(const ofo_device_t *device)
+{
+}
+void ofo_log(unsigned level, const char *format, ...)
+{
+}
+uint64_t ofo_now_ms(void)
+{
+    return 1000;
+}
+void ofo_ring_destroy(ofo_qpset_t *qps)
+{
+}
+void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey)
+{
+    recv->wr.next = NULL;
+}
+uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq)
+{
+    const uint32_t count = chain->count;
+
+    chain->count = 0;
+    return count;
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static ofo_module_t module;
+
+static ofo_qpset_t *begin(void)
+{
+    static const ofo_cpc_t cpc;
+    static ofo_device_t device;
+    static ofo_srq_t srq;
+    static ofo_peer_t peer;
+    static ofo_endpoint_t ep;
+    ofo_qpset_t *qps;
+
+    OFO.cpc = &cpc;
+    assert_null(ofo_queues_parse("P,256,12:S,4096,64,60,12", &OFO.queues));
+    assert_int_equal(OFO.queues.queue[SHARED].window, WINDOW);
+    device.attr.max_cqe = 100000;
+    module = (ofo_module_t){.device = &device, .srq = {[SHARED] = &srq}};
+    peer.queues = &OFO.queues;
+    ep = (ofo_endpoint_t){.module = &module, .peer = &peer};
+    next_number = 0x100;
+    busy = missing_told = missing = registrations = pairs = 0;
+    is_kept = false;
+    obstinate = NULL;
+    qps = ofo_qpset_create(&ep, 0);
+    assert_non_null(qps);
+    return qps;
+}
+
+static void end(ofo_qpset_t *qps)
+{
+    is_kept = true;
+    assert_true(ofo_qpset_destroy(qps));
+    assert_int_equal(pairs, 0);
+    assert_int_equal(registrations, 0);
+    ofo_qpmap_free(&module.qpmap);
+}
+
+static void shared_receives_are_kept_before_a_stuck_set_ends(void **state)
+{
+    ofo_qpset_t *qps = begin();
+    const uint32_t number = qps->qp[SHARED].qp->qp_num;
+
+    busy = 3; /* progress polls: it is waited for */
+    assert_true(ofo_qpset_stop_busy(qps));
+    assert_int_equal(pairs, 0);
+    assert_ptr_equal(ofo_qpmap_find(&module.qpmap, number), &qps->qp[SHARED]); /* for what was kept */
+    assert_int_equal(missing_told, 1);
+    assert_int_equal(missing, WINDOW);
+    end(qps);
+}
+
+static void buffers_are_replaced_once_if_it_takes_two_attempts(void **state)
+{
+    ofo_qpset_t *qps = begin();
+
+    obstinate = qps->qp[SHARED].qp;
+    assert_false(ofo_qpset_stop_busy(qps));
+    assert_int_equal(missing_told, 0);
+    obstinate = qps->qp[0].qp;
+    assert_null(qps->qp[0].qp);
+    assert_true(ofo_qpset_stop_busy(qps));
+    assert_true(ofo_qpset_stop_busy(qps));
+    assert_int_equal(missing_told, 1);
+    end(qps);
+}
+
+static void set_that_cannot_be_destroyed_keeps_its_memory(void **state)
+{
+    ofo_qpset_t *qps = begin();
+    const uint32_t number = qps->qp[SHARED].qp->qp_num;
+
+    is_kept = true;
+    obstinate = qps->qp[0].qp;
+    assert_false(ofo_qpset_destroy(qps));
+    assert_int_equal(registrations, 1);
+    assert_non_null(ofo_qpmap_find(&module.qpmap, number));
+    obstinate = NULL;
+    end(qps);
+}
+
+/* The device may give a number anew whose completions are not all read yet. */
+static void number_that_is_still_known_is_passed_over(void **state)
+{
+    ofo_qpset_t *qps = begin(), *next;
+    const uint32_t number = qps->qp[SHARED].qp->qp_num;
+
+    assert_true(ofo_qpset_stop_busy(qps));
+    next_number = number - 1;
+    next = ofo_qpset_create(qps->ep, 1);
+    assert_non_null(next);
+    assert_int_not_equal(next->qp[SHARED].qp->qp_num, number);
+    assert_ptr_equal(ofo_qpmap_find(&module.qpmap, number), &qps->qp[SHARED]);
+    assert_true(ofo_qpset_destroy(next));
+    end(qps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shared_receives_are_kept_before_a_stuck_set_ends),
+        cmocka_unit_test(buffers_are_replaced_once_if_it_takes_two_attempts),
+        cmocka_unit_test(set_that_cannot_be_destroyed_keeps_its_memory),
+        cmocka_unit_test(number_that_is_still_known_is_passed_over),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
