@@ -19,6 +19,7 @@
 #: pause NODE SECONDS                  the whole machine stands still; returns when it does
 #: kill_rank RANK [SIGNAL]             kills that rank of the MPI job (KILL), wherever it runs
 #: flap NODE RAIL SECONDS link|path    the link goes down, or packets to NODE vanish, for so long (0.4 will do)
+#: swallowed NODE                      prints how many packets of programs (TCP, UDP) the faults there have dropped since heal
 #: heal                                ends every fault of every machine and rail
 
 # ---- how a command reaches a machine --------------------------------------------------------------------
@@ -95,6 +96,10 @@ carrier_push() {
         fault_failed "$1 does not see the carrier of rail $2"
 }
 
+# A rule that drops packets jumps to this chain; it counts what programs sent, not the datagrams that look whether it drops.
+nft_sink='chain sink { meta l4proto { tcp, udp } th dport != 9 counter drop comment "swallowed"; drop; }'
+nft_swallowed='nft list ruleset | sed -n "s/.*counter packets \\([0-9]*\\).*swallowed.*/\\1/p"'
+
 # Cut, wait, look that it was cut, heal: one command, for a short flap would be over before a second one arrives. A path is
 # cut by an element of a set that the kernel itself lets expire, so that a slow machine does not make it last longer.
 flap() {
@@ -106,12 +111,14 @@ flap() {
         cut="nft -f - <<END || exit 1
 table inet bfo_flap {
     set cut { type ifname; flags timeout; elements = { \"eth$2\" timeout $(awk "BEGIN { printf \"%d\", $3 * 1000 }")ms }; }
-    chain c { type filter hook input priority 0; policy accept; iifname @cut counter drop; }
+    $nft_sink
+    chain c { type filter hook input priority 0; policy accept; iifname @cut goto sink; }
 }
 END
             nft list set inet bfo_flap cut | grep -q expires; bad=\$?
             sleep $3; sleep 0.05
-            nft list chain inet bfo_flap c | grep -q 'packets [1-9]' && bad=0
+            nft list chain inet bfo_flap sink | grep -q 'packets [1-9]' && bad=0
+            $nft_swallowed >>/run/bfo-swallowed
             nft delete table inet bfo_flap; exit \$bad"
         ;;
     *) fault_failed "a flap is of the link or the path, not of $4"; return 1 ;;
@@ -139,9 +146,10 @@ loss_in() {
     node_run "$1" "nft delete table inet bfo_in_$2 2>/dev/null; [ $3 = 0 ] && exit 0
         nft -f - <<END
 table inet bfo_in_$2 {
+    $nft_sink
     chain c {
         type filter hook input priority 0; policy accept;
-        iifname eth$2 $share counter drop
+        iifname eth$2 $share goto sink
     }
 }
 END"
@@ -199,14 +207,15 @@ drop_acks() {
 table inet bfo_ack_$2 {
     chain c {
         type filter hook input priority 0; policy accept;
-        iifname eth$2 udp dport 4791 @th,64,8 0x11 counter drop
+        iifname eth$2 udp dport 4791 @th,64,8 0x11 @th,104,24 0 counter drop comment \"forged\"
+        iifname eth$2 udp dport 4791 @th,64,8 0x11 counter drop comment \"swallowed\"
     }
 }
 END" || return 1
-    # An acknowledgement of no queue pair at all (opcode 0x11), which the rule must have seen.
+    # An acknowledgement of no queue pair at all (opcode 0x11), which the rules must have seen.
     for count in 1 2 3 4 5; do
         node_run "$peer" "printf '\\x11\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >/dev/udp/10.77.$2.${1#node}/4791"
-        node_wait "$1" 1 "nft list table inet bfo_ack_$2 | grep -q 'packets [1-9]'" && return 0
+        node_wait "$1" 1 "nft list table inet bfo_ack_$2 | grep -q 'packets [1-9].*forged'" && return 0
     done
     fault_failed "acknowledgements still reach rail $2 of $1"
 }
@@ -215,6 +224,11 @@ pass_acks() {
     fault_args "$@" || return 1
     node_run "$1" "nft delete table inet bfo_ack_$2 2>/dev/null; ! nft list table inet bfo_ack_$2 2>/dev/null" >&2 ||
         fault_failed "the filter of rail $2 at $1 stays"
+}
+
+swallowed() {
+    fault_args "$1" 0 || return 1
+    node_run "$1" "{ cat /run/bfo-swallowed; $nft_swallowed; } 2>/dev/null | awk '{ n += \$1 } END { print n + 0 }'"
 }
 
 rate() {
@@ -278,7 +292,7 @@ heal() {
             rails="$rails tc qdisc del dev eth$r root; rm -f /run/bfo-egress-$r; ip link set eth$r up; ip addr add 10.77.$r.$n/24 dev eth$r;"
             well="$well && $(port_is "$r" ACTIVE) && $(gid_grep "node$n" "$r")"
         done
-        node_run "node$n" "{ nft flush ruleset; $rails true; } >/dev/null 2>&1" || bad=1
+        node_run "node$n" "{ nft flush ruleset; rm -f /run/bfo-swallowed; $rails true; } >/dev/null 2>&1" || bad=1
         node_wait "node$n" 10 "$well" || { fault_failed "the rails of node$n are not well"; bad=1; }
     done
     return $bad

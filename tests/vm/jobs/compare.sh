@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: compare.sh FAULT: one row per stack. The fault hits the rail that carries most at that moment, so the
+# Runs on node1: compare.sh FAULT STACK...: one row per stack. The fault hits the rail that carries most at that moment, so the
 # question is always: what becomes of the job when a rail it uses is lost while another one is well?
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
@@ -20,15 +20,14 @@ row() {
     [ "$fault" = 'lost acknowledgements' ] && case $1 in *tcp*) return ;; esac # a matter of RDMA alone
     stack "$1"
     through "$fault" "$BFO_VM_OUT/$(echo "$1-$fault" | tr -c 'a-z0-9\n' _).log" "${args[@]}"
+    [ "$outcome" = 'hit nothing' ] && bad=$((bad + 1))
     what=$(reason)
     [ "$outcome" = aborted ] && grep -q 'signal 6' "$log" && what="SIGABRT: $what"
     printf '%-26s| %-22s| %-9s| %6s | %s\n' "$1" "$fault" "$outcome" "$took" "${what:-says nothing}"
 }
 
-for fault in "$@"; do
-    for s in 'pml bfo, our btl openib' 'ob1, our btl openib' 'ob1, btl tcp' 'cm, mtl ofi tcp;ofi_rxm' 'cm, mtl ofi verbs;ofi_rxm' \
-        'pml ucx' 'pml ucx, retry count 6'; do
-        case $s in *our*) [ -n "${VM_COMPONENTS:-}" ] || continue ;; esac
-        row "$s"
-    done
+fault=$1
+for name in "${@:2}"; do
+    row "$name"
 done
+finish

@@ -38,21 +38,31 @@ inject() {
     'link flap 0.4 s') flap node2 "$2" 0.4 link ;;
     'link flap 3 s') flap node2 "$2" 3 link ;;
     'path flap 0.4 s') flap node2 "$2" 0.4 path ;;
-    'path flap 3 s') flap node2 "$2" 3 path ;;
+    'path flap 3 s'*) flap node2 "$2" 3 path ;;
     'machine paused 3 s') pause node2 3 ;;
     'no fault') : ;;
     *) echo "no such fault: $1" >&2; return 1 ;;
     esac
 }
 
-carried() { echo $(($(cat /sys/class/net/eth"$1"/statistics/tx_bytes) + $(packets node1 "$1") * 1000)); }
+# filtered FAULT: it drops packets, and counts them; none dropped: it hit nothing.
+filtered() { case $1 in loss* | lost* | path*) ;; *) false ;; esac; }
+swallowed_all() { echo $(($(swallowed node1) + $(swallowed node2))); }
 
-# busy_rail: the rail that carries more now, so that the fault hits one that the job uses.
+# carried RAIL FAULT: what it did so far: bytes, or, where acknowledgements are to be lost, sends (reads are answered with data).
+carried() {
+    case $2 in
+    lost*) cat /sys/class/infiniband/rxe"$1"/ports/1/hw_counters/rdma_sends ;;
+    *) echo $(($(cat /sys/class/net/eth"$1"/statistics/tx_bytes) + $(packets node1 "$1") * 1000)) ;;
+    esac
+}
+
+# busy_rail FAULT: the rail that carries more now, so that the fault hits one that the job uses.
 busy_rail() {
     local a b
-    a=$(carried 0) b=$(carried 1)
+    a=$(carried 0 "$1") b=$(carried 1 "$1")
     sleep 1
-    a=$(($(carried 0) - a)) b=$(($(carried 1) - b))
+    a=$(($(carried 0 "$1") - a)) b=$(($(carried 1 "$1") - b))
     if [ $b -gt $a ]; then echo 1; else echo 0; fi
 }
 
@@ -110,18 +120,21 @@ end_job() {
     done
 }
 
-# through FAULT LOG MPIRUN-ARGUMENTS...: a job of vm_traffic through the fault. Sets $outcome and $took (s), $log.
+# through FAULT LOG MPIRUN-ARGUMENTS...: a job of vm_traffic through the fault. Sets $outcome and $took (s), $log, and
+# $dropped, the packets that the fault has taken.
 through() {
     local fault=$1 rail begun
     shift
-    outcome='no start' took=-
+    outcome='no start' took=- dropped=0
     if start_job "$1" "${MPIRUN:-mpirun}" --bind-to none -np 2 -H node1,node2 "${@:2}" "$VM_TRAFFIC"; then
-        rail=$(busy_rail)
+        rail=$(busy_rail "$fault")
         pkill -USR1 -x vm_traffic
         outcome=
         begun=$SECONDS
         inject "$fault" "$rail" || { echo "(the fault '$fault' was not injected)"; outcome='no fault'; }
         [ -n "$outcome" ] || watch
+        dropped=$(swallowed_all)
+        filtered "$fault" && [ "$dropped" = 0 ] && outcome='hit nothing'
     fi
     end_job
     heal || echo "(the rails did not heal)"
