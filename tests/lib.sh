@@ -29,8 +29,11 @@ if [ "$(id -u)" = 0 ]; then
 fi
 MPI_TIMEOUT=${MPI_TIMEOUT:-60}
 
+# Is this a build with AddressSanitizer?
+has_asan() { grep -q __asan_init "$BFO_BUILDDIR/softrail/.libs/libsoftrail.so"; }
+
 # Installed components stay mapped until a rank has ended: see stock_stays.c. (AddressSanitizer wants to come first.)
-grep -q __asan_init "$BFO_BUILDDIR/softrail/.libs/libsoftrail.so" ||
+has_asan ||
     export LD_PRELOAD="$BFO_BUILDDIR/tests/.libs/stock_stays.so${LD_PRELOAD:+:$LD_PRELOAD}"
 
 # Component path of this build, in front of the stock one. use_components pml btl | pml | btl | none

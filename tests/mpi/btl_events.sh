@@ -78,6 +78,16 @@ on_fault "fatal rail=sr1 op=send op=write nth=300" "$STREAM" -s 1
 verified "QP_FATAL"
 logged 'sr1: local work queue catastrophic error'
 lost_rail 1 ''
+# The queue pair of control messages fails with the first request to connect: it is brought back, the request repeated.
+# A failed send leaves its send queue in error (5, SQE), QP_FATAL the queue pair (6, ERR).
+for fate in "error status=retry 5" "fatal 6"; do
+    on_fault "${fate% *} rail=sr1 op=send payload=0:32 nth=1" "$STREAM" -s 1
+    verified "${fate% *} of the first REQ"
+    lost_nothing
+    logged "sr1:1: the queue pair of control messages was in state ${fate##* }"
+    logged 'sr1:1: .* mended [1-9]'
+    rails_carried 100000 2
+done
 on_fault "migrated rail=sr1 op=send op=write nth=300" "$STREAM" -s 1
 verified "PATH_MIG"
 logged 'sr1: .*[Mm]igra'

@@ -41,6 +41,33 @@ under "enomem op=qp_error rail=sr1\n$cut" --mca btl_openib_fence_timeout 1 --mca
 verified "a fence that does not end"
 logged 1 'the fence did not end, its queue pairs were destroyed'
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
+# With shared queues alone nothing is left to come back but the markers, and a queue pair that still runs completes them: on
+# both sides some do.
+under "enomem op=qp_error rail=sr1\n$cut" --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
+    --mca btl_openib_receive_queues S,256,256,240,12,64:S,12544,256,240,12,64:S,65792,64,60,4,16 "$STREAM" -s 3 -m 300000
+verified "a fence of shared queues that does not end"
+logged 2 'the fence did not end, its queue pairs were destroyed'
+grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
+
+# The last receive's event of queue pairs with shared queues: last_wqe OPTION MISSED FROM TO: so many fences at least went on without
+# it (none for 0), and the longest of all took FROM to TO ms.
+last_wqe() {
+    local longest missed
+    printf '%b\n' "$cut" >"$TEST_TMP/plan"
+    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms $1" 2 "$STREAM" -s 3 -m 300000
+    rc=$?
+    verified "last receive's event: ${1:-raised}"
+    longest=$(grep -oE 'fences [1-9][0-9]* \(longest [0-9]+' "$TEST_TMP/log" | awk '{ if ($NF > n) n = $NF } END { print n + 0 }')
+    missed=$(grep -oE "without the last receive's event [0-9]+" "$TEST_TMP/log" | awk '{ n += $NF } END { print n + 0 }')
+    note "fences of $longest ms, $missed without the event"
+    [ "$missed" -ge "$2" ] && [ "$2$missed" = 00 -o "$2" != 0 ] || { show_log; fail "$missed fences without the event"; }
+    [ "$longest" -ge "$3" ] && [ "$longest" -le "$4" ] || { show_log; fail "the longest fence took $longest ms"; }
+    grep -qE 'received late [1-9]|declared unreachable' "$TEST_TMP/log" && { show_log; fail "a fence ended too early"; }
+    return 0
+}
+last_wqe "" 0 0 900
+last_wqe --last-wqe=0 2 100 900    # as soft-RoCE: never raised, so not waited for for long
+last_wqe --last-wqe=1 2 1000 9000  # one of two queue pairs: the device does raise it, so the other's may be on its way
 
 # A device goes: no verb works on it but those that destroy. (No WRITEs, as above.)
 fabric=bfo-gone-$$

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Eager RDMA rings and coalesced messages: that they are used, and that every message in them arrives once when it is
-# lost, delivered without an acknowledgement or late, and when rails are cut.
+# Eager RDMA rings, coalesced messages and those that ask for no completion: that they are used, and that every message
+# arrives once when it or one before or behind it is lost, delivered without an acknowledgement or late, and when rails are cut.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -34,3 +34,18 @@ counted 'ring [1-9][0-9]* out [1-9]'
 counted 'coalesced [1-9]'
 cut_stream 1 2 2 300000 "${RING[@]}" --mca btl_openib_receive_queues S,2048,64,32,8:S,65792,8,4,4
 counted 'ring [1-9][0-9]* out [1-9]'
+
+# Runs of silent messages, as long as the queue allows, are out when the rail goes: each place of a run is hit.
+SILENT=("${COUNT[@]}" --mca btl_openib_receive_queues P,256,64:P,65792,4 --mca btl_openib_completion_interval 1024)
+for nth in 300 301 302 303 317 331; do
+    for fault in lose unacked; do
+        fault_stream "$fault rail=sr1 op=send nth=$nth" 200 "${SILENT[@]}"
+        counted 'silent [1-9]'
+    done
+done
+fault_stream "lose rail=sr0 op=send nth=250-400" 200 "${SILENT[@]}" --mca btl_openib_use_message_coalescing 0
+counted 'silent [1-9]'
+fault_stream "unacked rail=sr1 op=write nth=200" 200 "${SILENT[@]}" --mca btl_openib_use_eager_rdma 1
+counted 'silent [1-9]'
+cut_stream 1 2 3 200 "${SILENT[@]}"
+counted 'silent [1-9]'

@@ -70,6 +70,7 @@ ib_max_inline_data|64|-n 1|queue pair .* inline 64,|0
 max_inline_data|32|-n 1|queue pair .* inline 32,|0
 ib_max_rdma_dst_ops|4|-n 1|queue pair .* reads 4,|0
 cq_size|6000|-n 1|completion queue of 6000 entries|0
+completion_interval|0|-n 1|btl_openib_completion_interval has a value|1
 rd_num|8|-n 1|-queue pair .* sends 131,|0
 want_fork_support|2|-n 1|all right|0
 warn_nonexistent_if|0|-n 1|-a device that this machine does not have|0
@@ -120,6 +121,15 @@ run "-n 1" --mca btl_openib_use_message_coalescing 0
 says 'coalesced [1-9]' && { show_log; fail "messages travelled together with use_message_coalescing=0"; }
 note "use_message_coalescing=0: none travel together"
 
+# Each message asks for a completion, or one of some; with a bound on fragments each.
+run "-n 1" --mca btl_openib_completion_interval 1
+says 'silent [1-9]' && { show_log; fail "silent messages with completion_interval=1"; }
+run "-n 1" --mca btl_openib_free_list_max 1000
+says 'silent [1-9]' && { show_log; fail "silent messages with free_list_max=1000"; }
+run "-n 1" --mca btl_openib_completion_interval 4
+says 'silent [1-9]' || { show_log; fail "no silent message with completion_interval=4"; }
+note "completion_interval=4: messages that ask for no completion"
+
 # A rail that never connects is given up in time.
 TRY=("$STREAM" -s 4 -m 1000)
 echo "lose rail=sr1 op=send payload=0:32" >"$TEST_TMP/plan"
@@ -136,6 +146,11 @@ TRY=("$STREAM" -s 1 -m 1000)
 run "-n 1 --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
 [ $rc = 0 ] || { show_log; fail "connect_timeout=1 under ob1: exit $rc"; }
 note "connect_timeout=1 under ob1: connected late"
+# So it has when the requests are through and the rail's proof is slow, that of the first side or of the second, which RTU tells to begin.
+echo "delay op=write time=2s nth=1-6" >"$TEST_TMP/plan"
+run "-n 1 --retry-time=30s --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
+[ $rc = 0 ] || { show_log; fail "connect_timeout=1 under ob1, a slow proof: exit $rc"; }
+note "connect_timeout=1 under ob1: proved late"
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
 # Queue pairs of a dead rail go after the time-wait; many bring-downs at once take turns.
@@ -144,6 +159,12 @@ TRY=("$STREAM" -s 4 -m 1000)
 run "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
 says 'destroyed after 1 s' || { show_log; fail "time_wait=1: not destroyed"; }
 note "time_wait=1: destroyed"
+# A queue pair that cannot be destroyed keeps what belongs to it, and is tried again.
+printf 'lose rail=sr1 op=send op=write nth=300\nenomem op=destroy_qp rail=sr1 nth=1-2\n' >"$TEST_TMP/plan"
+run "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
+says 'a queue pair of gen 0 cannot be destroyed' || { show_log; fail "a queue pair that cannot be destroyed was forgotten"; }
+says 'destroyed after 1 s' || { show_log; fail "a queue pair that could not be destroyed was not tried again"; }
+note "a queue pair that cannot be destroyed: tried again"
 TRY=("$BFO_BUILDDIR/tests/mpi/mpi_match")
 echo "down rail=sr1 op=send op=write payload=0:41 nth=200" >"$TEST_TMP/plan"
 for try in 1 2 3 4; do # who hears of the port from its peers first has nothing to send

@@ -86,6 +86,7 @@ my %sound;
 sub sound {
     my ($script) = @_;
     return if $sound{$script}++;
+    rebuild(); # the mutant before may still be what is built
     sh("make -s -C '$build/tests/mpi' check TESTS=", "$work/make.log") or die "the MPI programs do not build, see $work/make.log\n";
     sh(inside("timeout -k 5 200 bash '$src/$script'"), "$work/sound.log") or die "$script fails without any mutant, see $work/sound.log\n";
 }

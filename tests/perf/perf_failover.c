@@ -7,6 +7,8 @@
  * perf_failover BYTES 0 ROUNDS [BATCHES]: messages to and fro, nothing else, for callgrind; with BATCHES rank 0 prints the
  * time of one message, the median of that many times ROUNDS. DESIGN.txt section 14.10.
  */
+#include "perf_counter.h"
+
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -158,18 +160,6 @@ static void prepare(char **argv)
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle error_at, resumed_at;
 
-static MPI_T_pvar_handle find(const char *name)
-{
-    MPI_T_pvar_handle handle;
-    int index, count;
-
-    if (MPI_SUCCESS != MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index)
-        || MPI_SUCCESS != MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count)) {
-        die("the PML has no such performance variable: not bfo");
-    }
-    return handle;
-}
-
 static void find_variables(void)
 {
     int provided;
@@ -177,8 +167,8 @@ static void find_variables(void)
     if (MPI_SUCCESS != MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) || MPI_SUCCESS != MPI_T_pvar_session_create(&session)) {
         die("no MPI_T");
     }
-    error_at = find("pml_bfo_error_at");
-    resumed_at = find("pml_bfo_resumed_at");
+    error_at = perf_counter(session, "pml_bfo_error_at");
+    resumed_at = perf_counter(session, "pml_bfo_resumed_at");
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,8 @@
  * bytes that have arrived every 10 ms. Between two messages the curve is a straight line. Printed: the samples, and when
  * the PML saw an error and went on, all in ms since the first message. perf_stream BYTES SECONDS. DESIGN.txt section 14.10.
  */
+#include "perf_counter.h"
+
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -136,19 +138,6 @@ static void print_samples(int64_t n)
 
 static MPI_T_pvar_session session;
 
-/* Made before the stream: a handle counts from then on. */
-static MPI_T_pvar_handle counter(const char *name)
-{
-    MPI_T_pvar_handle handle;
-    int index, count;
-
-    if (MPI_SUCCESS != MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index)
-        || MPI_SUCCESS != MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count)) {
-        die("the PML has no such performance variable: not bfo");
-    }
-    return handle;
-}
-
 int main(int argc, char **argv)
 {
     unsigned long long mine[2] = {0}, all[4];
@@ -165,8 +154,8 @@ int main(int argc, char **argv)
     if (MPI_SUCCESS != MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) || MPI_SUCCESS != MPI_T_pvar_session_create(&session)) {
         die("no MPI_T");
     }
-    error_at = counter("pml_bfo_error_at");
-    resumed_at = counter("pml_bfo_resumed_at");
+    error_at = perf_counter(session, "pml_bfo_error_at");
+    resumed_at = perf_counter(session, "pml_bfo_resumed_at");
     arrived = calloc(KEPT, sizeof(*arrived));
     for (int i = 0; i < WINDOW; ++i) {
         room[i] = calloc(1, (size_t) bytes);

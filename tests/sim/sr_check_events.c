@@ -176,12 +176,7 @@ void killed_peer_is_a_dead_remote_end(void **state)
     child = fork();
     if (0 == child) {
         struct pair c = { .type = IBV_QPT_RC };
-        c.context = open_rail(0);
-        c.pd = ibv_alloc_pd(c.context);
-        side_open(&c, &c.a, false);
-        side_to_init(&c, &c.a);
-        own_address(&c, &mine.address);
-        mine.qpn = c.a.qp->qp_num;
+        mine.qpn = half_open(&c, &mine.address);
         post_recv(&c.a, 1, 0, 100);
         if (sizeof(mine) != write(from_child[1], &mine, sizeof(mine))
             || sizeof(theirs) != read(to_child[0], &theirs, sizeof(theirs))) {
@@ -195,12 +190,7 @@ void killed_peer_is_a_dead_remote_end(void **state)
     }
     memset(&p, 0, sizeof(p));
     p.type = IBV_QPT_RC;
-    p.context = open_rail(0);
-    p.pd = ibv_alloc_pd(p.context);
-    side_open(&p, &p.a, false);
-    side_to_init(&p, &p.a);
-    own_address(&p, &mine.address);
-    mine.qpn = p.a.qp->qp_num;
+    mine.qpn = half_open(&p, &mine.address);
     assert_int_equal(sizeof(theirs), read(from_child[0], &theirs, sizeof(theirs)));
     assert_int_equal(sizeof(mine), write(to_child[1], &mine, sizeof(mine)));
     side_connect(&p, &p.a, &theirs.address, theirs.qpn, rc);

@@ -38,12 +38,7 @@ static void child_main(int out, int in, bool last)
     struct pair c = { .type = IBV_QPT_RC };
     struct hello mine, theirs;
 
-    c.context = open_rail(0);
-    c.pd = ibv_alloc_pd(c.context);
-    side_open(&c, &c.a, false);
-    side_to_init(&c, &c.a);
-    own_address(&c, &mine.address);
-    mine.qpn = c.a.qp->qp_num;
+    mine.qpn = half_open(&c, &mine.address);
     exchange(out, in, &mine, &theirs);
     side_connect(&c, &c.a, &theirs.address, theirs.qpn, rc);
     fill(c.a.memory, BYTES, 5);

@@ -92,6 +92,16 @@ void side_to_init(struct pair *pair, struct side *side)
     assert_int_equal(0, ibv_modify_qp(side->qp, &attr, mask));
 }
 
+uint32_t half_open(struct pair *pair, struct ibv_ah_attr *own)
+{
+    pair->context = open_rail(0);
+    pair->pd = ibv_alloc_pd(pair->context);
+    side_open(pair, &pair->a, false);
+    side_to_init(pair, &pair->a);
+    own_address(pair, own);
+    return pair->a.qp->qp_num;
+}
+
 void side_connect(struct pair *pair, struct side *side, const struct ibv_ah_attr *where, uint32_t qpn,
                   struct pair_options options)
 {

@@ -53,6 +53,8 @@ void side_to_init(struct pair *pair, struct side *side);
 void side_connect(struct pair *pair, struct side *side, const struct ibv_ah_attr *where, uint32_t qpn,
                   struct pair_options options);
 void own_address(struct pair *pair, struct ibv_ah_attr *attr);
+/* Rail 0 with the side a alone, in INIT, for a process whose other side is in another one. Returns its number. */
+uint32_t half_open(struct pair *pair, struct ibv_ah_attr *own);
 
 int post_recv(struct side *side, uint64_t wr_id, uint32_t offset, uint32_t length);
 int post_send(struct side *side, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t offset, uint32_t length,

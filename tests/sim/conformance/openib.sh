@@ -11,7 +11,7 @@ use_components none
 
 stock="--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1 --mca btl_openib_warn_no_device_params_found 0"
 # Open MPI patches munmap for its registration cache; AddressSanitizer has replaced it already.
-grep -q __asan_init "$BFO_BUILDDIR/softrail/.libs/libsoftrail.so" && stock="$stock --mca memory ^patcher"
+has_asan && stock="$stock --mca memory ^patcher"
 for ranks in 2 4; do
     # shellcheck disable=SC2086
     rails -n 2 -- "$MPIRUN" --oversubscribe --bind-to none -np $ranks $stock ./sr_ring 6 > "$TEST_TMP/out" 2>&1 ||

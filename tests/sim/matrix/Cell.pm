@@ -106,11 +106,11 @@ sub run {
         return ('na', 0, "this traffic has only $n of them", $j) if $n < ($c->{place} eq 'last' ? 2 : 3);
         $n = int(($n + 1) / 2) if $c->{place} eq 'middle';
     }
-    for (;;) {
+    for (my $again = 2;;) {
         my ($verdict, $detail, $job) = try_at($c, $dir, $n);
         return ($verdict, $n, $detail, $job) if $verdict ne 'nothing';
-        return ('failed', $n, 'hit nothing', $job) if $n <= 1;
-        $n = int($n * 0.6); # their number depends on time: an earlier one then
+        return ('failed', $n, 'hit nothing', $job) if $n <= 1 && !$again--;
+        $n = int($n * 0.6) || 1; # their number depends on time: an earlier one then, or the first of another run
     }
 }
 1;
