@@ -411,6 +411,10 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
         req->rget = bfo_spare_take(BFO_SPARE_FRAG);
     }
     if (NULL == req->rget) {
+        if (NULL != req->regs) {
+            bfo_regs_drop(req->regs);
+            req->regs = NULL;
+        }
         ack_send(req, 0); /* copy instead: the sender falls back to FRAG */
         return;
     }
@@ -534,7 +538,7 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
         || h->src_id != req->src_id) {
         BFO_RECV_ROW(se, STALE);
         bfo_stat_drop(BFO_STAT_STALE);
-    } else if (h->frag_offset + payload > req->length) {
+    } else if (h->frag_offset + payload > req->length || NULL != req->regs) { /* or its bytes come by PUT or READ */
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
         BFO_RECV_ROW(se, FRAG);
