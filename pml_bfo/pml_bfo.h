@@ -40,6 +40,7 @@ typedef struct {
 
     opal_mutex_t unpack_lock[16]; /* of the convertor of receive request slot % 16 */
 
+    uint8_t modules; /* of all BTLs, BFO_MAX_RAILS if there are more: no peer has more rails */
     mca_btl_base_component_t *failover_component; /* of the modules with the extension; NULL: there are none */
     bool enabled;
     bfo_modex_t modex;

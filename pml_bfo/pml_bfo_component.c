@@ -8,12 +8,14 @@
 
 #include "pml_bfo_component.h"
 #include "pml_bfo_params.h"
+#include "pml_bfo_rails.h"
 #include "pml_bfo_stats.h"
 
 #include "bfo_help.h"
 
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/pml/base/base.h"
+#include "opal/mca/btl/base/base.h"
 
 static int bfo_component_register(void)
 {
@@ -41,6 +43,7 @@ static mca_pml_base_module_t *bfo_component_init(int *priority, bool progress_th
     if (OMPI_SUCCESS != mca_bml_base_init(progress_threads, mpi_threads)) {
         return NULL;
     }
+    bfo.modules = (uint8_t) bfo_smaller(BFO_MAX_RAILS, opal_list_get_size(&mca_btl_base_modules_initialized));
     return OMPI_SUCCESS == bfo_module_publish() ? &bfo_module : NULL;
 }
 

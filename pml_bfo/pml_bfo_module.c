@@ -29,6 +29,7 @@ bfo_t bfo = {
     .sends = BFO_IDS_INITIALIZER,
     .recvs = BFO_IDS_INITIALIZER,
     .frags = BFO_IDS_INITIALIZER,
+    .modules = BFO_MAX_RAILS,
 };
 
 static void frag_construct(bfo_frag_t *frag)

@@ -29,7 +29,7 @@ bfo_peer_t *bfo_peer_get(ompi_proc_t *proc)
         BFO_LOCK(&bfo.lock);
         peer = *place;
         if (NULL == peer) {
-            peer = calloc(1, sizeof(*peer));
+            peer = calloc(1, sizeof(*peer) + bfo.modules * sizeof(peer->rails[0]));
             if (NULL != peer) {
                 peer->proc = proc;
                 OBJ_RETAIN(proc);
@@ -128,13 +128,14 @@ static void rails_add(bfo_peer_t *peer, mca_bml_base_endpoint_t *endpoint)
 {
     const mca_bml_base_btl_t *all = endpoint->btl_send.bml_btls;
     const size_t n = endpoint->btl_send.arr_size;
+    const size_t most = bfo_smaller(bfo_params.max_rails, bfo.modules);
     bool named = true;
 
-    for (size_t i = 0; i < n && n <= bfo_params.max_rails; ++i) {
+    for (size_t i = 0; i < n && n <= most; ++i) {
         rail_add(peer, &all[i]);
     }
-    for (uint8_t name = 0; n > bfo_params.max_rails && name <= BFO_MAX_RAILS; ++name) {
-        for (size_t i = 0; i < n && peer->n_rails < bfo_params.max_rails; ++i) {
+    for (uint8_t name = 0; n > most && name <= BFO_MAX_RAILS; ++name) {
+        for (size_t i = 0; i < n && peer->n_rails < most; ++i) {
             if (name == bfo_failover_rail_name(peer, all[i].btl)) {
                 rail_add(peer, &all[i]);
                 named = named && name < BFO_MAX_RAILS;

@@ -80,8 +80,8 @@ typedef struct bfo_peer_t {
     size_t handle_size; /* of a registration, equal on all rails */
     uint32_t weight[BFO_MAX_RAILS];
     bfo_stripe_t stripe;
-    bfo_rail_t rails[BFO_MAX_RAILS];
     bfo_seqmap_t kept; /* counters of context ids not active now. Lock: bfo.lock */
+    bfo_rail_t rails[]; /* room for bfo.modules */
 } bfo_peer_t;
 
 /* What passes between us and one rank of one communicator. Created at the first contact. */
