@@ -96,6 +96,9 @@ static void ping(int bytes, int rounds)
 {
     const struct timespec answer = {.tv_nsec = 1000000};
 
+    for (int i = 0; i < 20; ++i) { /* the connection is made */
+        MPI_Sendrecv(out, bytes, MPI_CHAR, 1 - rank, 4, in, bytes, MPI_CHAR, 1 - rank, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
     for (int i = 0; i < rounds; ++i) {
         if (0 == rank) {
             perf_btl_out(bytes);
