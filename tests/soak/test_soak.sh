@@ -6,5 +6,5 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 need perl perl
-perl "$BFO_SRCDIR/tests/soak/soak.pl" --seconds "${SOAK_SECONDS:-100}" --seed "${SOAK_SEED:-1}" ${SOAK_SUMMARY:+--summary "$SOAK_SUMMARY"} ||
+perl "$BFO_SRCDIR/tests/soak/soak.pl" --seconds "${SOAK_SECONDS:-120}" --seed "${SOAK_SEED:-1}" ${SOAK_SUMMARY:+--summary "$SOAK_SUMMARY"} ||
     fail "the soak failed"

@@ -56,9 +56,6 @@ sub main_rule {
 
 sub base_rules { my ($c) = @_; my $base = $Cells::kind{ $c->{kind} }{base}; return $base ? @{ $base->{ $c->{proto} } } : () }
 
-# How many rails, by name, were lost between any two ranks.
-sub lost_rails { my ($j) = @_; my %lost = map { (split)[2] => 1 } Job::lost($j); return scalar keys %lost }
-
 # How many such fragments the traffic has: the same job with a rule that never fires. Kept for cells with equal traffic.
 sub count {
     my ($c, $dir) = @_;
@@ -90,7 +87,7 @@ sub try_at {
     my $j = job($c, $dir, $c->{side} eq 'receiver' ? '3s' : '100ms', @rules);
     my $wrong = Job::wrong_with($j);
     my ($least, $most) = expected_rails($c);
-    my $lost = lost_rails($j);
+    my $lost = Job::lost_rails($j);
     return ('failed', $wrong, $j) if $wrong;
     return ('nothing', 'no such fragment', $j) if !$j->{faults}[0] || !$j->{faults}[0]{done};
     return ('failed', "$lost rails lost, expected $least to $most", $j) if $lost < $least || $lost > $most;

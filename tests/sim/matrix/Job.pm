@@ -74,4 +74,11 @@ sub lost {
     }
     return keys %lost;
 }
+
+# How many rails were lost, each once, however many pairs of ranks it connected.
+sub lost_rails {
+    my ($j) = @_;
+    my %lost = map { $_ => 1 } $j->{output} =~ /bfo: \d+->\d+ rail \d+ generation \d+ \((\S+)\) lost/g;
+    return scalar keys %lost;
+}
 1;
