@@ -33,11 +33,12 @@ my $work = ($ENV{TMPDIR} // '/tmp') . "/bfo-matrix.$$";
 my $results = $opt{results} || "$work.tsv";
 my $begin = time;
 
-# What a result is good for: this set of cells, and these binaries.
+# What a result is good for: this set of cells, these binaries, and this test.
 sub stamp {
     my $md5 = Digest::MD5->new;
     for my $file ("$build/pml_bfo/.libs/mca_pml_bfo.so", "$build/btl_openib_failover/.libs/mca_btl_openib.so",
-                  "$build/softrail/.libs/libsoftrail.so", "$build/tests/sim/matrix/traffic") {
+                  "$build/softrail/.libs/libsoftrail.so", "$build/softrail/softrail", "$build/tests/sim/matrix/traffic",
+                  map { "$FindBin::Bin/$_" } qw(Cells.pm Cell.pm Job.pm)) {
         open my $in, '<', $file or die "$file: $! (make check builds it)\n";
         binmode $in;
         $md5->addfile($in);
