@@ -48,8 +48,8 @@ static const struct {
      MCA_BASE_VAR_TYPE_INT, &bfo_params.verbose, OPAL_INFO_LVL_5},
     {"counters", "Each process prints its counters that are not 0 when it ends", MCA_BASE_VAR_TYPE_BOOL,
      &bfo_params.counters, OPAL_INFO_LVL_4},
-    {"warn_no_failover", "Say once per node, at the first contact, if a lost rail would not be survived, and why",
-     MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
+    {"warn_no_failover", "Say once per node, at the first contact, if a lost rail would not be survived, and why; and "
+     "which components of the job go past this PML", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
      "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
      OPAL_INFO_LVL_4},
@@ -63,8 +63,8 @@ static const struct {
      MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.frag_size, OPAL_INFO_LVL_5},
     {"use_put", "Use RDMA write where the rails have it", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_put,
      OPAL_INFO_LVL_5},
-    {"use_get", "Use RDMA read where there is one rail and it has it", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_get,
-     OPAL_INFO_LVL_5},
+    {"use_get", "Use RDMA read where the rails have it and there is one rail, or none that has RDMA write",
+     MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_get, OPAL_INFO_LVL_5},
     {"max_rails", "Rails used to one peer at most, 1 to 8: those of the lowest names", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rails,
      OPAL_INFO_LVL_4},
     {"max_rdma_per_request", "Rails used for RDMA write of one message at most (0: all)",

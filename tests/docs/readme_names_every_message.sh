@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The table of messages in README.md: each topic of the help texts has one row, whose first cell is words of that text.
+. "$BFO_SRCDIR/tests/lib.sh"
+need perl perl
+perl - "$BFO_SRCDIR"/README.md "$BFO_SRCDIR"/*/help-*.txt <<'PERL' || fail "README.md's table of messages and the help texts disagree"
+use strict;
+use warnings;
+sub words { my $text = shift; $text =~ s/\s+/ /g; return lc $text }
+
+my ($readme, @texts) = @ARGV;
+open my $in, '<', $readme or die "$readme: $!\n";
+my @rows;
+my $inside = 0;
+while (<$in>) {
+    $inside = 1 if /^\| message \| meaning \|/;
+    $inside = 0 unless /^\|/;
+    push @rows, words($1) if $inside && /^\| (.*?) \|/ && $1 ne 'message';
+}
+close $in;
+my (%text, $topic);
+for my $file (@texts) {
+    open $in, '<', $file or die "$file: $!\n";
+    while (<$in>) {
+        next if /^#/;
+        if (/^\[(.*)\]$/) { $topic = "$file [$1]"; $text{$topic} = ''; next }
+        $text{$topic} .= $_ if defined $topic;
+    }
+    close $in;
+}
+die "found no rows or no topics\n" unless @rows > 5 && keys %text > 5;
+my ($bad, %row) = (0);
+for my $topic (sort keys %text) {
+    my @found = grep { index(words($text{$topic}), $_) >= 0 } @rows;
+    push @{$row{$_}}, $topic for @found;
+    next if @found == 1;
+    print "$topic: ", @found ? "rows: @found" : 'no row', "\n";
+    $bad = 1;
+}
+for (@rows) {
+    next if 1 == @{$row{$_} || []};
+    print "row \"$_\": ", $row{$_} ? "topics: @{$row{$_}}" : 'no such words', "\n";
+    $bad = 1;
+}
+exit $bad;
+PERL
+exit 0
