@@ -17,6 +17,7 @@
 #include "pml_bfo_show.h"
 #include "pml_bfo_tell.h"
 
+#include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/base.h"
 #include "opal/class/opal_bitmap.h"
 #include "opal/mca/pmix/pmix.h"
@@ -348,6 +349,12 @@ int bfo_del_comm(ompi_communicator_t *comm)
 
 /* ---- persistent requests ---------------------------------------------------------------------------- */
 
+/* MPI_Start returns what the PML does as it is, MPI_Startall drops it, neither calls the error handler: so it is done here. */
+static BFO_COLD int start_failed(const mca_pml_base_request_t *base, int rc)
+{
+    return OMPI_ERRHANDLER_INVOKE(base->req_comm, rc, "MPI_Start");
+}
+
 static int bfo_start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; ++i) {
@@ -368,8 +375,8 @@ static int bfo_start(size_t count, ompi_request_t **requests)
             rc = OMPI_ERR_REQUEST;
             break;
         }
-        if (OMPI_SUCCESS != rc) {
-            return rc;
+        if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+            return start_failed((mca_pml_base_request_t *) requests[i], rc);
         }
     }
     return OMPI_SUCCESS;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * What mpi_sizes and mpi_match leave out: ready mode, MPI_PROC_NULL in every call, truncation as every completing call
- * reports it and against a guard page, persistent requests that are cancelled, probes that are posted first, Waitsome
- * and Testany. Any number of ranks.
+ * reports it and against a guard page, buffered sends without a buffer, persistent requests that are cancelled, probes
+ * that are posted first, Waitsome and Testany. Any number of ranks.
  */
 #include "mpi_check.h"
 
@@ -121,7 +121,7 @@ static void test_truncated(int peer)
     MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
-/* An error of a receive goes to the handler of its communicator, once. */
+/* An error goes to the handler of the call's communicator, once. */
 static int handled, handled_class;
 static void note_error(MPI_Comm *comm, int *code, ...)
 {
@@ -148,6 +148,62 @@ static void test_handler(int peer)
     CHECK(4 == handled);
     MPI(MPI_Errhandler_free(&handler));
     MPI(MPI_Comm_free(&comm));
+}
+
+/* Buffered sends without an attached buffer, or with one that is full: MPI_ERR_BUFFER to the handler, once each. Nothing
+ * is left behind: traffic goes on, a request that was not started can be started or freed. */
+static void test_no_buffer(int peer)
+{
+    enum { N = 100000 };
+    uint8_t *in = malloc(N), *room = malloc(N + MPI_BSEND_OVERHEAD);
+    MPI_Errhandler handler;
+    MPI_Request r, receive;
+    MPI_Comm comm;
+    void *was;
+    int size;
+
+    MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    MPI(MPI_Comm_create_errhandler(note_error, &handler));
+    MPI(MPI_Comm_set_errhandler(comm, handler));
+    fill(out, N, 7);
+    MPI(MPI_Bsend_init(out, N, MPI_BYTE, peer, 1, comm, &r));
+    for (int attached = 0; attached < 2; ++attached) {
+        MPI_Request ibsend;
+
+        if (attached) {
+            MPI(MPI_Buffer_attach(room, 100)); /* too small for any of them */
+        }
+        handled = 0;
+        CHECK(MPI_ERR_BUFFER == class_of(MPI_Bsend(out, N, MPI_BYTE, peer, 1, comm)));
+        CHECK(1 == handled && MPI_ERR_BUFFER == handled_class);
+        CHECK(MPI_ERR_BUFFER == class_of(MPI_Ibsend(out, N, MPI_BYTE, peer, 1, comm, &ibsend)));
+        CHECK(2 == handled && MPI_ERR_BUFFER == handled_class);
+        CHECK(MPI_ERR_BUFFER == class_of(MPI_Start(&r)));
+        CHECK(3 == handled && MPI_ERR_BUFFER == handled_class);
+        (void) MPI_Startall(1, &r); /* Open MPI's returns success whatever the PML says */
+        CHECK(4 == handled && MPI_ERR_BUFFER == handled_class);
+        if (attached) {
+            MPI(MPI_Buffer_detach(&was, &size));
+        }
+        MPI(MPI_Irecv(in, N, MPI_BYTE, peer, 1, comm, &receive));
+        fill(out, N, 8);
+        MPI(MPI_Send(out, N, MPI_BYTE, peer, 1, comm));
+        MPI(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+        CHECK(is_filled(in, N, 8));
+    }
+    MPI(MPI_Buffer_attach(room, N + MPI_BSEND_OVERHEAD));
+    MPI(MPI_Irecv(in, N, MPI_BYTE, peer, 1, comm, &receive));
+    fill(out, N, 9);
+    MPI(MPI_Start(&r));
+    MPI(MPI_Wait(&r, MPI_STATUS_IGNORE));
+    MPI(MPI_Buffer_detach(&was, &size));
+    MPI(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+    CHECK(is_filled(in, N, 9) && 4 == handled);
+    MPI(MPI_Request_free(&r));
+    MPI(MPI_Errhandler_free(&handler));
+    MPI(MPI_Comm_free(&comm));
+    free(room);
+    free(in);
 }
 
 /* ---- ready mode ------------------------------------------------------------------------------------- */
@@ -319,6 +375,7 @@ int main(int argc, char **argv)
     guarded_make();
     test_truncated(neighbour());
     test_handler(neighbour());
+    test_no_buffer(neighbour());
     test_ready(neighbour());
     test_proc_null();
     test_persistent_cancel(neighbour());
