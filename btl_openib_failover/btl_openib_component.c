@@ -50,6 +50,8 @@ static int component_register(void)
         .btl_latency = 4,
         .btl_bandwidth = 0, /* of the port */
         .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET,
+        .btl_put_limit = SIZE_MAX, /* longer than a port's message: in parts */
+        .btl_get_limit = SIZE_MAX,
     };
     ofo_module_set_functions(&defaults); /* flags without their function are taken back by the base */
     return ofo_params_register(&mca_btl_openib_component.super.btl_version, &defaults);
@@ -71,8 +73,9 @@ static int component_close(void)
     return OPAL_SUCCESS;
 }
 
-/* A first fragment, header included, must fit into the largest receive buffer. */
-static void clamp_to_buffers(void)
+/* A first fragment, header included, must fit into the largest receive buffer. ob1 cuts what it writes by the fragment size
+ * alone. */
+static void clamp_sizes(void)
 {
     size_t most = OFO.queues.queue[OFO.queues.count - 1].size - sizeof(ofo_data_hdr_t);
 
@@ -84,6 +87,9 @@ static void clamp_to_buffers(void)
     }
     if (defaults.btl_rndv_eager_limit > most) {
         defaults.btl_rndv_eager_limit = most;
+    }
+    if (defaults.btl_rdma_pipeline_frag_size > defaults.btl_put_limit) {
+        defaults.btl_rdma_pipeline_frag_size = defaults.btl_put_limit;
     }
 }
 
@@ -149,7 +155,7 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
                   == getrandom(&OFO.record.incarnation, sizeof(OFO.record.incarnation), 0)) {
     }
     ofo_queues_unshare(&OFO.queues, &OFO.plain);
-    clamp_to_buffers();
+    clamp_sizes();
     if (OPAL_SUCCESS != ofo_sleep_create()) {
         return NULL;
     }

@@ -409,9 +409,6 @@ void ofo_module_set_functions(mca_btl_base_module_t *super)
     super->btl_register_error = module_register_error;
     super->btl_flush = module_flush;
     super->btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t);
-    super->btl_put_limit = super->btl_get_limit = SIZE_MAX; /* longer than a port's message: in parts */
-    super->btl_put_alignment = super->btl_get_alignment = 0;
-    super->btl_put_local_registration_threshold = super->btl_get_local_registration_threshold = 0;
 }
 
 /* Prepares everything but the service thread, which starts when all modules stand. */

@@ -269,6 +269,18 @@ static bool names_cpc(const char *list, const char *name)
     return false;
 }
 
+/* The first of the list that is known; NULL if none is. */
+static const ofo_cpc_t *first_cpc(const char *list)
+{
+    const ofo_cpc_t *cpc = NULL;
+
+    for (size_t length; NULL == cpc && '\0' != *list; list += length + (',' == list[length])) {
+        length = strcspn(list, ",");
+        cpc = ofo_cpc_find(list, length);
+    }
+    return cpc;
+}
+
 static int choose_cpc(void)
 {
     const char *include = OFO.params.cpc_include, *exclude = OFO.params.cpc_exclude;
@@ -279,7 +291,7 @@ static int choose_cpc(void)
         if (NULL != exclude && '\0' != *exclude) {
             return bad("cpc_exclude", exclude, "btl_openib_cpc_include and btl_openib_cpc_exclude cannot be given together");
         }
-        OFO.cpc = ofo_cpc_find(include, strcspn(include, ","));
+        OFO.cpc = first_cpc(include);
         return NULL != OFO.cpc ? OPAL_SUCCESS : bad("cpc_include", include, rule);
     }
     if (NULL != exclude && names_cpc(exclude, ofo_cpc_ud.name)) {

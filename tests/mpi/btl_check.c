@@ -4,7 +4,7 @@
  * MPI programs for what the stream does not show, by name: "late" (a peer that computes while others connect),
  * "leaves" (a sender that computes after its first message),
  * "threads" (MPI_THREAD_MULTIPLE), "everybody" (first contact of all pairs at once), "onesided" (windows),
- * "fork" (a child in mid-traffic), "steady" and "cache" (the same memory again and again; memory that is given back and comes
+ * "fork" (a child in mid-traffic), "single" (one long message, whose parts the counters tell), "steady" and "cache" (the same memory again and again; memory that is given back and comes
  * anew at the same place). Every byte is checked; exit 0 only if all is right.
  */
 #include <malloc.h>
@@ -151,6 +151,22 @@ static void everybody(void)
     free(buffers);
 }
 
+static void single(void)
+{
+    enum { LENGTH = 3000000 };
+    uint8_t *bytes = malloc(LENGTH);
+
+    if (0 == rank) {
+        fill(bytes, LENGTH, 7);
+        MPI_Send(bytes, LENGTH, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+    } else if (1 == rank) {
+        memset(bytes, 0, LENGTH);
+        MPI_Recv(bytes, LENGTH, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        check(bytes, LENGTH, 7);
+    }
+    free(bytes);
+}
+
 static void onesided(void)
 {
     static uint8_t window[LARGEST], out[LARGEST], in[LARGEST];
@@ -258,7 +274,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } programs[] = {{"late", late}, {"leaves", leaves}, {"threads", threads}, {"everybody", everybody}, {"onesided", onesided},
-                    {"fork", fork_in_traffic}, {"steady", steady}, {"cache", cache}};
+                    {"fork", fork_in_traffic}, {"single", single}, {"steady", steady}, {"cache", cache}};
     const char *wanted = 1 < argc ? argv[1] : "";
     int level, all = 0, found = 0;
     double begin;
