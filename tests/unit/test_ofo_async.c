@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Events of a device: who tells of its end first is heard, once, and its ports do not come back; how long a fence waits
- * for LAST_WQE_REACHED. Verbs and the rest of the BTL are played here. DESIGN.txt sections 10.3 and 15.5.
+ * Events of a device: who tells of its end first is heard, once, and its ports do not come back; an event of one of two
+ * ports leaves the other alone; how long a fence waits for LAST_WQE_REACHED. Verbs and the rest of the BTL are played here. DESIGN.txt sections 10.3 and 15.5.
  */
 #include "bfo_config.h"
 
@@ -21,8 +21,12 @@ ofo_component_t mca_btl_openib_component;
 
 /* ---- verbs -------------------------------------------------------------------------------------- */
 
+enum { PORTS = 2 };
 static enum ibv_event_type waiting = IBV_EVENT_COMM_EST; /* that: nothing waits */
+static int waiting_port;
 static struct ibv_qp verbs_qp;
+static uint16_t lid[1 + PORTS]; /* what a look at the port finds now */
+static bool has_gid[1 + PORTS];
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
@@ -33,7 +37,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
     if (IBV_EVENT_QP_LAST_WQE_REACHED == waiting) {
         event->element.qp = &verbs_qp;
     } else {
-        event->element.port_num = 1;
+        event->element.port_num = waiting_port;
     }
     waiting = IBV_EVENT_COMM_EST;
     return 0;
@@ -49,13 +53,14 @@ const char *ibv_event_type_str(enum ibv_event_type type)
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
     ((struct ibv_port_attr *) attr)->state = IBV_PORT_ACTIVE;
+    ((struct ibv_port_attr *) attr)->lid = lid[port];
     return 0;
 }
 
 /* ---- what the room calls ------------------------------------------------------------------------ */
 
 static ofo_device_t device;
-static unsigned downs, ups, last_wqes; /* letters; atomic */
+static unsigned downs[1 + PORTS], ups[1 + PORTS], last_wqes; /* letters, of ports by number; atomic */
 static uint64_t now;
 static bool is_second_due, overtook;
 static int32_t second_is_through; /* atomic */
@@ -82,7 +87,8 @@ static void let_second_in(void)
 void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
                        ofo_qpset_t *qps)
 {
-    unsigned *count = OFO_MAIL_PORT_DOWN == kind ? &downs : OFO_MAIL_PORT_UP == kind ? &ups : &last_wqes;
+    const unsigned port = module->port_num;
+    unsigned *count = OFO_MAIL_PORT_DOWN == kind ? &downs[port] : OFO_MAIL_PORT_UP == kind ? &ups[port] : &last_wqes;
 
     (void) __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
     if (is_second_due) {
@@ -94,7 +100,7 @@ void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, co
 }
 bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
 {
-    return true;
+    return has_gid[module->port_num];
 }
 void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp)
 {
@@ -120,19 +126,45 @@ bool ofo_qpset_assume_last_wqe(ofo_qpset_t *qps)
 /* ---- tests -------------------------------------------------------------------------------------- */
 
 static struct ibv_context context;
-static ofo_module_t module;
+static ofo_module_t module[PORTS];
 
-static void begin(void)
+static void begin_with(int ports)
 {
     context.async_fd = -1;
     device = (ofo_device_t){.context = &context};
-    memset(&module, 0, sizeof(module));
-    module.device = &device;
-    module.port_num = 1;
-    module.port_up = true;
-    OFO.module[0] = &module;
-    OFO.module_count = 1;
-    downs = ups = last_wqes = 0;
+    memset(module, 0, sizeof(module));
+    for (int i = 0; i < ports; ++i) {
+        module[i].device = &device;
+        module[i].port_num = (uint8_t) (1 + i);
+        module[i].use_grh = true;
+        module[i].port_up = true;
+        OFO.module[i] = &module[i];
+    }
+    OFO.module_count = (unsigned) ports;
+    memset(lid, 0, sizeof(lid));
+    memset(has_gid, true, sizeof(has_gid));
+    memset(downs, 0, sizeof(downs));
+    memset(ups, 0, sizeof(ups));
+    last_wqes = 0;
+}
+
+static void begin(void)
+{
+    begin_with(1);
+}
+
+static void raise_event(enum ibv_event_type type, int port)
+{
+    waiting = type;
+    waiting_port = port;
+    ofo_async_read(&module[0]);
+}
+
+static void assert_letters(int port, unsigned down, unsigned up)
+{
+    assert_int_equal(downs[port], down);
+    assert_int_equal(ups[port], up);
+    assert_int_equal(module[port - 1].port_up, down == up);
 }
 
 /* DEVICE_FATAL and rdmacm's removal, in two threads: neither looks at the port before the other has told of it. */
@@ -143,25 +175,50 @@ static void end_of_a_device_is_told_by_one(void **state)
     ofo_async_device_gone(&device);
     pthread_join(second, NULL);
     assert_false(overtook);
-    assert_int_equal(downs, 1);
-    assert_false(module.port_up);
+    assert_letters(1, 1, 0);
 }
 
 static void port_of_a_device_that_is_gone_does_not_come_back(void **state)
 {
     begin();
-    waiting = IBV_EVENT_PORT_ERR;
-    ofo_async_read(&module);
-    waiting = IBV_EVENT_PORT_ACTIVE;
-    ofo_async_read(&module);
-    assert_int_equal(downs, 1);
-    assert_int_equal(ups, 1);
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1);
+    assert_letters(1, 1, 1);
     ofo_async_device_gone(&device);
-    waiting = IBV_EVENT_PORT_ACTIVE; /* it was on its way */
-    ofo_async_read(&module);
-    assert_int_equal(downs, 2);
-    assert_int_equal(ups, 1);
-    assert_false(module.port_up);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1); /* it was on its way */
+    assert_letters(1, 2, 1);
+}
+
+/* Of what happened to both ports the event of one has come: the other's is on its way. */
+static void event_of_a_port_leaves_the_other_alone(void **state)
+{
+    begin_with(2);
+    raise_event(IBV_EVENT_PORT_ERR, 2);
+    assert_letters(1, 0, 0);
+    assert_letters(2, 1, 0);
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    assert_letters(1, 1, 0);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 2);
+    assert_letters(1, 1, 0);
+    assert_letters(2, 1, 1);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1);
+    assert_letters(1, 1, 1);
+    lid[1] = lid[2] = 7;
+    raise_event(IBV_EVENT_LID_CHANGE, 2);
+    assert_letters(1, 1, 1);
+    assert_letters(2, 2, 2);
+    has_gid[1] = has_gid[2] = false;
+    raise_event(IBV_EVENT_GID_CHANGE, 2);
+    assert_letters(1, 1, 1);
+    assert_letters(2, 3, 2);
+}
+
+static void end_of_a_device_takes_both_ports(void **state)
+{
+    begin_with(2);
+    raise_event(IBV_EVENT_DEVICE_FATAL, 0);
+    assert_letters(1, 1, 0);
+    assert_letters(2, 1, 0);
 }
 
 static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
@@ -171,7 +228,7 @@ static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
     int fds[2];
 
     begin();
-    ep.module = qps->module = &module;
+    ep.module = qps->module = &module[0];
     qps->ep = &ep;
     qps->qp[0].returns.qps = qps;
     verbs_qp.qp_context = &qps->qp[0];
@@ -186,17 +243,16 @@ static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
     assert_int_equal(ep.last_wqe_at, 5110);
     context.async_fd = -1;
     now = 5110;
-    waiting = IBV_EVENT_QP_LAST_WQE_REACHED; /* one of two queue pairs */
-    ofo_async_read(&module);
+    raise_event(IBV_EVENT_QP_LAST_WQE_REACHED, 0); /* one of two queue pairs */
     assert_true(qps->qp[0].last_wqe_seen);
     assert_int_equal(last_wqes, 1);
     ofo_async_last_wqe_late(&ep, now);
     assert_int_equal(ep.last_wqe_at, 6000);
-    assert_int_equal(module.count.last_wqe_missed, 0);
+    assert_int_equal(module[0].count.last_wqe_missed, 0);
     now = 6000;
     ofo_async_last_wqe_late(&ep, now);
     assert_int_equal(ep.last_wqe_at, 0);
-    assert_int_equal(module.count.last_wqe_missed, 1);
+    assert_int_equal(module[0].count.last_wqe_missed, 1);
     assert_int_equal(last_wqes, 2);
 
     device.raises_last_wqe = false;
@@ -216,6 +272,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(end_of_a_device_is_told_by_one),
         cmocka_unit_test(port_of_a_device_that_is_gone_does_not_come_back),
+        cmocka_unit_test(event_of_a_port_leaves_the_other_alone),
+        cmocka_unit_test(end_of_a_device_takes_both_ports),
         cmocka_unit_test(fence_waits_for_the_last_receive_of_who_tells_it),
     };
 
