@@ -7,6 +7,7 @@
 #include "btl_openib.h"
 
 #include "bfo_help.h"
+#include "btl_openib_choice.h"
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/hwloc/base/base.h"
@@ -18,8 +19,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 typedef struct {
     unsigned devices;  /* seen */
@@ -128,7 +127,6 @@ static bool find_pkey(const ofo_device_t *device, unsigned number, const struct 
 
 /* ---- locality ----------------------------------------------------------------------------------- */
 
-/* Has the device a core in common with those this process may run on? */
 static bool is_near(struct ibv_device *verbs)
 {
     hwloc_bitmap_t own, its;
@@ -144,7 +142,7 @@ static bool is_near(struct ibv_device *verbs)
     its = hwloc_bitmap_alloc();
     if (NULL != own && NULL != its && 0 == hwloc_get_cpubind(opal_hwloc_topology, own, HWLOC_CPUBIND_PROCESS)
         && 0 == hwloc_ibv_get_device_cpuset(opal_hwloc_topology, verbs, its)) {
-        near = hwloc_bitmap_intersects(own, its);
+        near = ofo_cores_are_near(own, its);
     }
     hwloc_bitmap_free(own);
     hwloc_bitmap_free(its);
@@ -153,55 +151,21 @@ static bool is_near(struct ibv_device *verbs)
 
 /* ---- GIDs and subnets --------------------------------------------------------------------------- */
 
-static bool is_zero(const uint8_t *gid)
-{
-    static const uint8_t zero[16];
-
-    return 0 == memcmp(gid, zero, sizeof(zero));
-}
-
-/* RoCE: the higher the better; 0 is unusable. */
-static int gid_rank(const struct ibv_gid_entry *entry)
-{
-    if (IBV_GID_TYPE_ROCE_V2 != entry->gid_type || is_zero(entry->gid.raw)) {
-        return 0;
-    }
-    if (0 == memcmp(entry->gid.raw, v4_mapped, sizeof(v4_mapped))) {
-        return 3;
-    }
-    return 0xfe == entry->gid.raw[0] ? 1 : 2; /* link-local last */
-}
-
 static bool choose_gid(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best)
 {
-    int best_rank = 0;
-
     if (0 <= OFO.params.gid_index) {
-        return 0 == ibv_query_gid_ex(context, port, (uint32_t) OFO.params.gid_index, best, 0) && !is_zero(best->gid.raw);
+        return 0 == ibv_query_gid_ex(context, port, (uint32_t) OFO.params.gid_index, best, 0)
+               && !ofo_gid_is_empty(best->gid.raw);
     }
-    for (int i = 0; i < table_len; ++i) {
-        struct ibv_gid_entry entry;
-        if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0) && gid_rank(&entry) > best_rank) {
-            best_rank = gid_rank(&entry);
-            *best = entry;
-        }
-    }
-    return 0 < best_rank;
+    return ofo_gid_choose(context, port, table_len, best);
 }
 
 bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
 {
-    for (int i = 0; i < module->port_attr.gid_tbl_len; ++i) {
-        struct ibv_gid_entry entry;
-        if (0 == ibv_query_gid_ex(module->device->context, module->port_num, (uint32_t) i, &entry, 0)
-            && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))
-            && (!module->use_grh || IBV_LINK_LAYER_ETHERNET != module->port_attr.link_layer
-                || IBV_GID_TYPE_ROCE_V2 == entry.gid_type)) {
-            module->gid_index = (uint8_t) i;
-            return true;
-        }
-    }
-    return false;
+    const bool is_roce = module->use_grh && IBV_LINK_LAYER_ETHERNET == module->port_attr.link_layer;
+
+    return ofo_gid_find(module->device->context, module->port_num, module->port_attr.gid_tbl_len, gid, is_roce,
+                        &module->gid_index);
 }
 
 static unsigned mask_length(const uint8_t *mask, unsigned bytes)
@@ -241,7 +205,7 @@ static unsigned interface_prefix(const uint8_t *gid, bool v4)
 
 static bool is_on_interface(const uint8_t *gid)
 {
-    return 0 < interface_prefix(gid, 0 == memcmp(gid, v4_mapped, sizeof(v4_mapped)));
+    return 0 < interface_prefix(gid, 0 == memcmp(gid, ofo_v4_mapped, sizeof(ofo_v4_mapped)));
 }
 
 bool ofo_port_lost_address(const ofo_module_t *module)
@@ -251,7 +215,7 @@ bool ofo_port_lost_address(const ofo_module_t *module)
 
 static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
 {
-    bool v4 = 0 == memcmp(gid, v4_mapped, sizeof(v4_mapped));
+    bool v4 = 0 == memcmp(gid, ofo_v4_mapped, sizeof(ofo_v4_mapped));
     unsigned length = OFO.params.gid_prefix_len, bytes = v4 ? 4 : 16;
 
     if (0 == length) {

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Choices that no port need exist for: see the header.
+ */
+#include "btl_openib_choice.h"
+
+#include <string.h>
+
+const uint8_t ofo_v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool ofo_gid_is_empty(const uint8_t *gid)
+{
+    static const uint8_t empty[16];
+
+    return 0 == memcmp(gid, empty, sizeof(empty));
+}
+
+/* The higher the better; 0 is unusable. */
+static int gid_rank(const struct ibv_gid_entry *entry)
+{
+    if (IBV_GID_TYPE_ROCE_V2 != entry->gid_type || ofo_gid_is_empty(entry->gid.raw)) {
+        return 0;
+    }
+    if (0 == memcmp(entry->gid.raw, ofo_v4_mapped, sizeof(ofo_v4_mapped))) {
+        return 3;
+    }
+    return 0xfe == entry->gid.raw[0] ? 1 : 2; /* link-local last */
+}
+
+bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best)
+{
+    int best_rank = 0;
+
+    for (int i = 0; i < table_len; ++i) {
+        struct ibv_gid_entry entry;
+        if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0) && gid_rank(&entry) > best_rank) {
+            best_rank = gid_rank(&entry);
+            *best = entry;
+        }
+    }
+    return 0 < best_rank;
+}
+
+bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, const uint8_t *gid, bool v2_only, uint8_t *index)
+{
+    for (int i = 0; i < table_len; ++i) {
+        struct ibv_gid_entry entry;
+        if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0)
+            && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))
+            && (!v2_only || IBV_GID_TYPE_ROCE_V2 == entry.gid_type)) {
+            *index = (uint8_t) i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its)
+{
+    return hwloc_bitmap_iszero(own) || hwloc_bitmap_iszero(its) || hwloc_bitmap_intersects(own, its);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Which GID of a RoCE port is used, and whether a device is near. No Open MPI header. See DESIGN.txt 15.2.
+ */
+#ifndef BTL_OPENIB_CHOICE_H
+#define BTL_OPENIB_CHOICE_H
+
+#include <hwloc.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* An IPv4 address as a GID begins with these. */
+extern const uint8_t ofo_v4_mapped[12];
+
+bool ofo_gid_is_empty(const uint8_t *gid);
+
+/* The best GID of the port's table: RoCE v2 only, IPv4-mapped, then IPv6, then link-local; the first of equals. False if
+ * there is none. */
+bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best);
+
+/* Index of the GID in the port's table. On a RoCE port it stands there once for each type: `v2_only`. */
+bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, const uint8_t *gid, bool v2_only, uint8_t *index);
+
+/* Do the device's cores and those the process may run on have one in common? An empty set is one that is not known: near. */
+bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its);
+
+#endif /* BTL_OPENIB_CHOICE_H */

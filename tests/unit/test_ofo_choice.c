@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The GID of a port by type and kind of address, in every order of its table, and nearness by two sets of cores. The port
+ * is played here. DESIGN.txt section 15.2.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "btl_openib_choice.h"
+
+/* ---- the port ----------------------------------------------------------------------------------- */
+
+enum { V1 = IBV_GID_TYPE_ROCE_V1, V2 = IBV_GID_TYPE_ROCE_V2, PORT = 2 };
+#define V4_MAPPED {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 8, 7}}
+#define IPV6 {{0x20, 1, 0xd, 0xb8, [15] = 1}}
+#define LINK_LOCAL {{0xfe, 0x80, [15] = 1}}
+
+typedef struct {
+    uint32_t type;
+    union ibv_gid gid;
+    bool unreadable; /* what the kernel says of an empty row */
+} row_t;
+
+static const row_t *table;
+static int table_len;
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry,
+                      uint32_t flags, size_t entry_size)
+{
+    assert_int_equal(port_num, PORT);
+    assert_true(gid_index < (uint32_t) table_len);
+    if (table[gid_index].unreadable) {
+        return ENODATA;
+    }
+    *entry = (struct ibv_gid_entry){.gid = table[gid_index].gid, .gid_index = gid_index, .port_num = port_num,
+                                    .gid_type = table[gid_index].type};
+    return 0;
+}
+
+/* Index of the GID that is chosen, -1 if none is. */
+static int chosen(const row_t *rows, int length)
+{
+    struct ibv_gid_entry best;
+
+    table = rows;
+    table_len = length;
+    return ofo_gid_choose(NULL, PORT, length, &best) ? (int) best.gid_index : -1;
+}
+#define CHOSEN(...) chosen((const row_t[]){__VA_ARGS__}, (int) (sizeof((row_t[]){__VA_ARGS__}) / sizeof(row_t)))
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+/* The best of the first `length` in every order of them (Heap's algorithm): where it comes in the table decides nothing. */
+static void walk_orders(row_t *rows, int length, int free, const row_t *best)
+{
+    if (1 >= free) {
+        int index = chosen(rows, length);
+        if (NULL == best) {
+            assert_int_equal(index, -1);
+        } else {
+            assert_in_range(index, 0, length - 1);
+            assert_memory_equal(&rows[index], best, sizeof(*best));
+        }
+        return;
+    }
+    for (int i = 0; i < free; ++i) {
+        int other = 0 == free % 2 ? i : 0;
+        row_t row;
+
+        walk_orders(rows, length, free - 1, best);
+        row = rows[other];
+        rows[other] = rows[free - 1];
+        rows[free - 1] = row;
+    }
+}
+
+static void gid_is_chosen_by_type_and_kind_in_every_order(void **state)
+{
+    static const row_t by_rank[] = {{V1, V4_MAPPED}, {V1, IPV6}, {V2, .gid = {{0}}}, {V2, V4_MAPPED, .unreadable = true},
+                                    {V2, LINK_LOCAL}, {V2, IPV6}, {V2, V4_MAPPED}};
+    enum { USELESS = 4, ROWS = sizeof(by_rank) / sizeof(by_rank[0]) };
+
+    for (int length = 1; length <= ROWS; ++length) {
+        row_t rows[ROWS];
+        memcpy(rows, by_rank, sizeof(rows));
+        walk_orders(rows, length, length, length <= USELESS ? NULL : &by_rank[length - 1]);
+    }
+    assert_int_equal(chosen(NULL, 0), -1);
+}
+
+static void gid_of_equals_is_the_first(void **state)
+{
+    assert_int_equal(CHOSEN({V1, V4_MAPPED}, {V2, V4_MAPPED}, {V2, V4_MAPPED}), 1);
+    assert_int_equal(CHOSEN({V2, LINK_LOCAL}, {V2, LINK_LOCAL}), 0);
+}
+
+/* An address is in the table of a RoCE port once for each type; on InfiniBand there is one type. */
+static void gid_is_found_again_by_value_and_type(void **state)
+{
+    static const row_t rows[] = {{V1, IPV6}, {V2, V4_MAPPED, .unreadable = true}, {V1, V4_MAPPED}, {V2, IPV6}, {V2, V4_MAPPED}};
+    static const union ibv_gid v4 = V4_MAPPED, v6 = IPV6, other = LINK_LOCAL;
+    uint8_t index = 99;
+
+    table = rows;
+    table_len = 5;
+    assert_true(ofo_gid_find(NULL, PORT, 5, v4.raw, true, &index));
+    assert_int_equal(index, 4);
+    assert_true(ofo_gid_find(NULL, PORT, 5, v4.raw, false, &index));
+    assert_int_equal(index, 2);
+    assert_true(ofo_gid_find(NULL, PORT, 5, v6.raw, true, &index));
+    assert_int_equal(index, 3);
+    assert_false(ofo_gid_find(NULL, PORT, 5, other.raw, false, &index));
+    assert_false(ofo_gid_find(NULL, PORT, 4, v4.raw, true, &index)); /* its v2 row is gone */
+    assert_int_equal(index, 3);
+}
+
+static bool are_near(const char *own, const char *its)
+{
+    hwloc_bitmap_t a = hwloc_bitmap_alloc(), b = hwloc_bitmap_alloc();
+    bool near;
+
+    assert_int_equal(hwloc_bitmap_list_sscanf(a, own), 0);
+    assert_int_equal(hwloc_bitmap_list_sscanf(b, its), 0);
+    near = ofo_cores_are_near(a, b);
+    hwloc_bitmap_free(a);
+    hwloc_bitmap_free(b);
+    return near;
+}
+
+static void device_is_near_if_a_core_is_shared(void **state)
+{
+    static const struct {
+        const char *own, *its;
+        bool near;
+    } row[] = {
+        {"0-7", "0-7", true}, {"4-11", "8-15", true}, {"7", "0-7", true}, {"0,64", "64-127", true},
+        {"0-7", "8-15", false}, {"8", "0-7,9-15", false}, {"0-63", "64-127", false},
+        {"0-", "8-15", true}, {"0-", "0-", true}, /* all there are, and more: not bound, or no cores of its own */
+        {"", "0-7", true}, {"", "", true}, /* not known */
+    };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); ++i) {
+        assert_int_equal(are_near(row[i].own, row[i].its), row[i].near);
+        assert_int_equal(are_near(row[i].its, row[i].own), row[i].near);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gid_is_chosen_by_type_and_kind_in_every_order),
+        cmocka_unit_test(gid_of_equals_is_the_first),
+        cmocka_unit_test(gid_is_found_again_by_value_and_type),
+        cmocka_unit_test(device_is_near_if_a_core_is_shared),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
