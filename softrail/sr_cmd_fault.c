@@ -30,9 +30,13 @@ int sr_plan_add_line(struct sr_fabric *fabric, const char *line, const char *whe
                     SR_MAX_RULES);
             return ENOSPC;
         }
-        if (SR_ANY != rule.rail && fabric->shm->rails <= rule.rail) {
-            fprintf(stderr, "softrail: %s: there is no rail %u; this fabric has sr0 to sr%u\n", where, rule.rail,
-                    fabric->shm->rails - 1);
+        if (0 != rule.rails >> fabric->shm->rails) {
+            fprintf(stderr, "softrail: %s: there is no rail %d; this fabric has sr0 to sr%u\n", where,
+                    31 - __builtin_clz(rule.rails), fabric->shm->rails - 1);
+            return EINVAL;
+        }
+        if (at < rule.after) {
+            fprintf(stderr, "softrail: %s: after=%u, but %u rules come before it\n", where, rule.after, at);
             return EINVAL;
         }
         memcpy(&plan->rule[at], &rule, sizeof(rule));

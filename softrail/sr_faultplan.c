@@ -67,9 +67,15 @@ static bool parse_u32(const char *text, uint32_t *value)
     return ok;
 }
 
-static bool parse_rail(const char *text, uint32_t *rail)
+static bool parse_rail(const char *text, uint32_t *rails)
 {
-    return parse_u32(0 == strncmp(text, "sr", 2) ? text + 2 : text, rail) && *rail < 8;
+    uint32_t rail;
+
+    if (!parse_u32(0 == strncmp(text, "sr", 2) ? text + 2 : text, &rail) || rail >= 8) {
+        return false;
+    }
+    *rails |= 1u << rail;
+    return true;
 }
 
 static bool parse_time(const char *text, uint64_t *ns)
@@ -178,8 +184,8 @@ static bool parse_status(const char *text, uint32_t *status)
 
 static bool parse_breaks(const char *text, uint32_t *breaks)
 {
-    *breaks = 0 == strcmp(text, "receiver") ? SR_BREAKS_RECEIVER : SR_BREAKS_BOTH;
-    return SR_BREAKS_RECEIVER == *breaks || 0 == strcmp(text, "both");
+    *breaks = 0 == strcmp(text, "sender") ? SR_BREAKS_SENDER : 0 == strcmp(text, "receiver") ? SR_BREAKS_RECEIVER : SR_BREAKS_BOTH;
+    return SR_BREAKS_BOTH != *breaks || 0 == strcmp(text, "both");
 }
 
 static bool parse_percent(const char *text, uint32_t *permille)
@@ -195,7 +201,7 @@ static bool parse_percent(const char *text, uint32_t *permille)
 static const char *parse_pair(const char *key, const char *value, struct sr_rule *rule)
 {
     if (0 == strcmp(key, "rail")) {
-        return parse_rail(value, &rule->rail) ? NULL : "a rail such as sr1";
+        return parse_rail(value, &rule->rails) ? NULL : "a rail such as sr1";
     }
     if (0 == strcmp(key, "process")) {
         return parse_u32(value, &rule->process) ? NULL : "a number that 'softrail status' shows";
@@ -223,12 +229,15 @@ static const char *parse_pair(const char *key, const char *value, struct sr_rule
                    ? NULL : "retry, rnr, protection, length, local, access, request, remote, fatal or general";
     }
     if (0 == strcmp(key, "breaks")) {
-        return parse_breaks(value, &rule->breaks) ? NULL : "receiver or both";
+        return parse_breaks(value, &rule->breaks) ? NULL : "sender, receiver or both";
+    }
+    if (0 == strcmp(key, "after")) {
+        return parse_u32(value, &rule->after) && 0 < rule->after ? NULL : "the number of an earlier rule, from 1 on";
     }
     if (0 == strcmp(key, "at")) {
         return parse_u32(value, &rule->at) ? NULL : "the offset of a byte";
     }
-    return "rail, process, qp, op, payload, nth, chance, time, status, breaks or at";
+    return "rail, process, qp, op, payload, nth, after, chance, time, status, breaks or at";
 }
 
 static int parse_fate(const char *word, struct sr_rule *rule)
@@ -245,7 +254,7 @@ static int parse_fate(const char *word, struct sr_rule *rule)
 static void set_defaults(struct sr_rule *rule, const char *line)
 {
     memset(rule, 0, sizeof(*rule));
-    rule->rail = rule->process = rule->qpn = SR_ANY;
+    rule->process = rule->qpn = SR_ANY;
     rule->first = 1;
     rule->count = SR_ANY;
     rule->permille = 1000;
@@ -321,7 +330,7 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
 
 bool sr_rule_matches(const struct sr_rule *rule, const struct sr_message *m)
 {
-    if ((SR_ANY != rule->rail && rule->rail != m->rail) || (SR_ANY != rule->process && rule->process != m->process)
+    if ((0 != rule->rails && 0 == (rule->rails >> m->rail & 1)) || (SR_ANY != rule->process && rule->process != m->process)
         || (SR_ANY != rule->qpn && rule->qpn != m->qpn)
         || (0 != rule->opcodes ? 0 == (rule->opcodes >> m->opcode & 1) : SR_CALL_FIRST <= m->opcode)) {
         return false;

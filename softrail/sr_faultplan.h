@@ -47,9 +47,10 @@ enum sr_fate {
     SR_FATES
 };
 
-/* Which queue pair of a connection a LOSE, UNACKED or SILENT breaks. */
+/* Which queue pair a LOSE, UNACKED or SILENT breaks. "At once" is the end of its time for what SILENT does to the sender. */
 enum sr_breaks {
-    SR_BREAKS_DEFAULT = 0, /* the sender's, by the retry clock; none for SILENT */
+    SR_BREAKS_DEFAULT = 0, /* the sender's, by the retry clock; none for SILENT, none of an unreliable sender */
+    SR_BREAKS_SENDER,      /* the sender's, at once */
     SR_BREAKS_RECEIVER,    /* the receiver's, at once; the sender hears nothing */
     SR_BREAKS_BOTH,        /* both, at once */
 };
@@ -57,8 +58,8 @@ enum sr_breaks {
 /* All but `hits` and `seen` is constant while the plan is in force. */
 struct sr_rule {
     uint32_t fate;       /* enum sr_fate */
-    uint32_t rail;       /* SR_ANY = every one; the same below */
-    uint32_t process;    /* slot of the sender */
+    uint32_t rails;      /* bit per rail, 0 = every one */
+    uint32_t process;    /* slot of the sender; SR_ANY = every one; the same below */
     uint32_t qpn;
     uint32_t opcodes;    /* bit per enum ibv_wr_opcode, 0 = all */
     uint32_t pattern_offset, pattern_length; /* length 0 = no pattern */
@@ -70,6 +71,7 @@ struct sr_rule {
     uint32_t at;         /* byte to corrupt */
     uint32_t local;      /* DOWN: only the port of the sender; `time` then up again, 0 = stays down */
     uint32_t breaks;     /* enum sr_breaks */
+    uint32_t after;      /* what is posted before that rule (1 = the first) has done a fault is no match; 0 = none */
     uint64_t time;       /* ns */
     _Atomic uint32_t seen; /* messages that matched */
     _Atomic uint32_t hits; /* faults done */

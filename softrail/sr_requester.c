@@ -193,19 +193,37 @@ static void corrupt_local(struct sr_wqe *wqe)
     }
 }
 
+static void break_remote(struct sr_qp *qp, struct sr_wqe *wqe)
+{
+    struct sr_qp_shm *remote;
+    struct sr_peer *peer;
+
+    if (IBV_QPT_UD != qp->init.qp_type) {
+        if (connection_is_found(qp)) {
+            sr_respond_break(qp->peer, qp->remote, qp, wqe);
+        }
+        return;
+    }
+    peer = find_remote(&wqe->address, wqe->remote_qpn, &remote);
+    if (NULL != peer) {
+        sr_respond_break(peer, remote, qp, wqe);
+        sr_peer_put(peer);
+    }
+}
+
 /* The part of a fault that breaks queue pairs, once its message was dealt with. Returns the answer to the sender: SILENT
  * breaks its own queue pair when the time is over, the others at once. */
 static int broken(struct sr_qp *qp, struct sr_wqe *wqe, int answer)
 {
     bool later = SR_FATE_SILENT == wqe->fate && sr_now() < wqe->fate_time;
 
-    if (SR_BREAKS_DEFAULT == wqe->breaks || (SR_BREAKS_BOTH == wqe->breaks && later)) {
+    if (SR_BREAKS_DEFAULT == wqe->breaks || (SR_BREAKS_RECEIVER != wqe->breaks && later)) {
         return answer;
     }
-    if (connection_is_found(qp)) {
-        sr_respond_break(qp->peer, qp->remote, qp, wqe);
+    if (SR_BREAKS_SENDER != wqe->breaks) {
+        break_remote(qp, wqe);
     }
-    if (SR_BREAKS_BOTH == wqe->breaks) {
+    if (SR_BREAKS_RECEIVER != wqe->breaks) {
         answer = IBV_WC_RETRY_EXC_ERR;
     }
     wqe->breaks = SR_BREAKS_DEFAULT;

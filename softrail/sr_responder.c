@@ -446,7 +446,7 @@ void sr_respond_break(struct sr_peer *peer, struct sr_qp_shm *remote, const stru
     const struct target t = { .peer = peer, .qp = remote };
 
     sr_lock(&remote->lock);
-    if (IBV_QPT_UD != remote->type && is_for(remote, qp, wqe)) {
+    if (is_for(remote, qp, wqe)) {
         target_fails(&t, IBV_EVENT_QP_FATAL);
     }
     sr_unlock(&remote->lock);

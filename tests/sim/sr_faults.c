@@ -227,6 +227,111 @@ static void queue_pair_of_the_receiver_breaks(void **state)
     }
 }
 
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    assert_int_equal(0, ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+    return attr.qp_state;
+}
+
+/* No retry clock: the sender's queue pair breaks with the message, the receiver's goes on. */
+static void queue_pair_of_the_sender_breaks(void **state)
+{
+    static const struct {
+        const char *rule;
+        bool arrives, silent;
+    } cases[] = { { "fault lose breaks=sender nth=1", false, false },
+                  { "fault unacked breaks=sender nth=1", true, false },
+                  { "fault silent breaks=sender nth=1 time=80ms", true, true } };
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        struct pair p;
+        uint64_t begin = now_ms();
+
+        pair_open(&p, rc);
+        softrail("%s", cases[i].rule);
+        begin = now_ms();
+        send_one(&p, 1);
+        if (cases[i].arrives) {
+            expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+        }
+        expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+        assert_true(cases[i].silent ? now_ms() - begin >= 75 : now_ms() - begin < 50);
+        expect_nothing(p.b.recv_cq);
+        assert_int_equal(IBV_QPS_RTS, state_of(p.b.qp));
+        softrail("fault --clear");
+        pair_close(&p);
+    }
+}
+
+/* With breaks= a datagram has its error, too: the sender's send queue stops (SQE), the receiver's queue pair breaks. */
+static void datagram_breaks_queue_pairs_if_asked_to(void **state)
+{
+    static const struct {
+        const char *rule;
+        bool arrives;
+        enum ibv_wc_status status;
+        enum ibv_qp_state a, b;
+    } cases[] = { { "fault lose", false, IBV_WC_SUCCESS, IBV_QPS_RTS, IBV_QPS_RTS },
+                  { "fault lose breaks=sender", false, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS },
+                  { "fault unacked breaks=sender", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS },
+                  { "fault silent breaks=sender time=20ms", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS },
+                  { "fault lose breaks=receiver", false, IBV_WC_SUCCESS, IBV_QPS_RTS, IBV_QPS_ERR },
+                  { "fault unacked breaks=both", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_ERR } };
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        struct pair p;
+        struct ibv_ah_attr attr;
+        struct ibv_sge sge;
+        struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+
+        pair_open(&p, (struct pair_options) { .type = IBV_QPT_UD });
+        own_address(&p, &attr);
+        sge = (struct ibv_sge) { (uintptr_t) p.a.memory, 100, p.a.mr->lkey };
+        wr.wr.ud.ah = ibv_create_ah(p.pd, &attr);
+        assert_non_null(wr.wr.ud.ah);
+        wr.wr.ud.remote_qpn = p.b.qp->qp_num;
+        wr.wr.ud.remote_qkey = 0x1234;
+        assert_int_equal(0, post_recv(&p.b, 2, 0, 200));
+        softrail("%s", cases[i].rule);
+        assert_int_equal(0, post_wr(&p.a, &wr));
+        expect_wc(p.a.send_cq, 1, cases[i].status);
+        if (cases[i].arrives) {
+            expect_wc(p.b.recv_cq, 2, IBV_WC_SUCCESS);
+        } else if (IBV_QPS_ERR == cases[i].b) {
+            expect_wc(p.b.recv_cq, 2, IBV_WC_WR_FLUSH_ERR);
+        }
+        expect_nothing(p.b.recv_cq);
+        assert_int_equal(cases[i].a, state_of(p.a.qp));
+        assert_int_equal(cases[i].b, state_of(p.b.qp));
+        if (IBV_QPS_ERR == cases[i].b) {
+            assert_ptr_equal(p.b.qp, expect_event(p.context, IBV_EVENT_QP_FATAL).element.qp);
+        }
+        ibv_destroy_ah(wr.wr.ud.ah);
+        softrail("fault --clear");
+        pair_close(&p);
+    }
+}
+
+static void rule_counts_only_behind_the_rule_it_names(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault swallow nth=3"); /* the first rule that fires decides */
+    softrail("fault lose nth=2 after=1");
+    for (uint64_t id = 1; id <= 5; ++id) {
+        send_one(&p, id);
+    }
+    for (uint64_t id = 1; id <= 4; ++id) {
+        expect_wc(p.a.send_cq, id, IBV_WC_SUCCESS);
+    }
+    expect_wc(p.a.send_cq, 5, IBV_WC_RETRY_EXC_ERR);
+    pair_close(&p);
+}
+
 static void payload_pattern_names_one_kind_of_message(void **state)
 {
     struct pair p;
@@ -419,6 +524,9 @@ int main(void)
         cmocka_unit_test_teardown(error_reaches_one_side_only, no_rules),
         cmocka_unit_test_teardown(fatal_breaks_one_queue_pair, no_rules),
         cmocka_unit_test_teardown(queue_pair_of_the_receiver_breaks, no_rules),
+        cmocka_unit_test_teardown(queue_pair_of_the_sender_breaks, no_rules),
+        cmocka_unit_test_teardown(datagram_breaks_queue_pairs_if_asked_to, no_rules),
+        cmocka_unit_test_teardown(rule_counts_only_behind_the_rule_it_names, no_rules),
         cmocka_unit_test_teardown(payload_pattern_names_one_kind_of_message, no_rules),
         cmocka_unit_test_teardown(exhaustion_is_reported_as_such, no_rules),
         cmocka_unit_test_teardown(slow_call_comes_back_late, no_rules),

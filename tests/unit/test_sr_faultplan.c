@@ -27,10 +27,11 @@ static struct sr_rule parse(const char *line)
 static void rule_of_every_key_is_parsed(void **state)
 {
     struct sr_rule r = parse("  unacked rail=sr3 process=2 qp=0x8010 op=send op=read payload=4:0aff/0fff nth=3-7 "
-                             "chance=2.5% time=1.5ms status=access at=9 # why");
+                             "after=2 chance=2.5% time=1.5ms status=access at=9 # why");
 
     assert_int_equal(SR_FATE_UNACKED, r.fate);
-    assert_int_equal(3, r.rail);
+    assert_int_equal(1u << 3, r.rails);
+    assert_int_equal(2, r.after);
     assert_int_equal(2, r.process);
     assert_int_equal(0x8010, r.qpn);
     assert_int_equal(1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_RDMA_READ, r.opcodes);
@@ -55,8 +56,9 @@ static void breaks_names_a_side_and_needs_a_fault_that_breaks(void **state)
     assert_int_equal(SR_BREAKS_DEFAULT, parse("lose").breaks);
     assert_int_equal(SR_BREAKS_RECEIVER, parse("lose breaks=receiver").breaks);
     assert_int_equal(SR_BREAKS_BOTH, parse("silent time=1ms breaks=both").breaks);
-    assert_int_equal(-1, sr_plan_parse_line("lose breaks=sender", &rule, &seed, why, sizeof(why)));
-    assert_non_null(strstr(why, "receiver or both"));
+    assert_int_equal(SR_BREAKS_SENDER, parse("silent time=1ms breaks=sender").breaks);
+    assert_int_equal(-1, sr_plan_parse_line("lose breaks=none", &rule, &seed, why, sizeof(why)));
+    assert_non_null(strstr(why, "sender, receiver or both"));
     assert_int_equal(-1, sr_plan_parse_line("corrupt breaks=both", &rule, &seed, why, sizeof(why)));
     assert_non_null(strstr(why, "unacked and silent"));
 }
@@ -98,7 +100,7 @@ static void empty_line_comment_and_seed_are_no_rules(void **state)
 static void mistakes_are_refused_with_a_reason(void **state)
 {
     static const char *const lines[] = {
-        "lost", "lose rail=8", "lose rail=-1", "lose rail=", "lose nth=0", "lose nth=3-2", "lose nth=2x", "lose nth=-3",
+        "lost", "lose rail=8", "lose rail=-1", "lose rail=", "lose after=0", "lose after=x", "lose nth=0", "lose nth=3-2", "lose nth=2x", "lose nth=-3",
         "lose chance=0%", "lose chance=101%", "lose chance=5", "delay", "delay time=5", "delay time=-1ms", "silent",
         "late", "lose payload=1", "lose payload=1:", "lose payload=1:abc", "lose payload=1:zz",
         "lose payload=1:ab/ff00", "lose payload=1:1122334455667788990011223344556677", "lose payload=99999:ab", "lose op=jump",
@@ -133,7 +135,8 @@ static void rule_matches_what_it_names(void **state)
     const uint8_t head[8] = { 0x41, 2, 3, 0xa5, 5, 6, 7, 8 };
     struct sr_message m = { .rail = 1, .process = 4, .qpn = 77, .opcode = IBV_WR_SEND, .head = head, .head_length = 8 };
     static const struct { const char *line; bool matches; } cases[] = {
-        { "lose", true }, { "lose rail=sr1", true }, { "lose rail=sr0", false }, { "lose process=4", true },
+        { "lose", true }, { "lose rail=sr1", true }, { "lose rail=sr0", false }, { "lose rail=sr0 rail=sr1", true },
+        { "lose rail=sr0 rail=sr2", false }, { "lose process=4", true },
         { "lose process=3", false }, { "lose qp=77", true }, { "lose qp=78", false }, { "lose op=send", true },
         { "lose op=write", false }, { "lose op=write op=send", true }, { "lose op=imm", false },
         { "lose payload=0:41", true }, { "lose payload=3:a0/f0", true }, { "lose payload=3:a0", false },
