@@ -199,7 +199,8 @@ sub extra {
     return @cells;
 }
 
-# A second rail dies in each state of the dance: `second` at the fragment that belongs to the state.
+# A second rail dies in each state of the dance, at the fragment that belongs to the state: one on a rail other than sr0, which
+# the base fault has taken. The base fault of errd is an error at once, so that the second finds the sender draining.
 my @states = (
     ['errd', 'sender drains: second data fragment', { copy => $FRAG, put => $WRITE }],
     ['notified', 'NOTIFY under way', { map { $_ => pml(11) } qw(copy put get) }],
@@ -220,6 +221,7 @@ sub doubles {
         my ($name, $text, $match) = @$state;
         for my $proto (sort keys %$match) {
             my $base = $name eq 'errl' ? $answer{$proto} : $name eq 'nack' ? $kind{NACK}{base}{single} : $restart{$proto};
+            $base = [map { s/^lose/error/r } @$base] if $name eq 'errd';
             my %by = (cable => 'down', port => 'down local');
             %by = (%by, lost => 'lose', unacked => 'unacked', silent => 'silent time=150ms breaks=both')
                 if $name !~ /^fence/;
@@ -228,7 +230,9 @@ sub doubles {
                                { fault => $how, place => "first", side => "sender", proto => $proto, load => "deep" }) or next;
                 $c->{id} = "double.$name.$proto.$how";
                 $c->{kind} = "double $name";
-                $c->{plan} = ["$by{$how} $match->{$proto} nth=1", @$base];
+                my $others = join ' ', map { "rail=sr$_" } 1 .. $c->{rails} - 1;
+                $c->{plan} = [@$base, "$by{$how} $others $match->{$proto} nth=1 after=" . @$base];
+                $c->{losses} = $how eq 'silent' ? [1, 2] : [2, 2]; # the break that comes later may come too late
                 $c->{text} = $text;
                 push @cells, $c;
             }
