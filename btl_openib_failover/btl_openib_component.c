@@ -93,15 +93,25 @@ static void clamp_sizes(void)
     }
 }
 
+static const char *fork_support(void)
+{
+    switch (ibv_is_fork_initialized()) {
+    case IBV_FORK_ENABLED:
+        return "prepared for";
+    case IBV_FORK_UNNEEDED:
+        return "safe anyway";
+    default:
+        return "not prepared for";
+    }
+}
+
 static int prepare_fork(void)
 {
-    if (0 == OFO.params.want_fork_support) {
-        return OPAL_SUCCESS;
-    }
-    if (0 != ibv_fork_init() && 2 == OFO.params.want_fork_support) {
+    if (0 != OFO.params.want_fork_support && 0 != ibv_fork_init() && 2 == OFO.params.want_fork_support) {
         bfo_help_say(OFO_HELP_FILE, "no fork support");
         return OPAL_ERR_NOT_AVAILABLE;
     }
+    ofo_log(1, "fork() is %s", fork_support());
     return OPAL_SUCCESS;
 }
 

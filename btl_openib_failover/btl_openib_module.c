@@ -223,20 +223,30 @@ static void dump_endpoint(const ofo_endpoint_t *ep)
     }
 }
 
+static unsigned long long fragments_made(const ofo_module_t *module)
+{
+    unsigned long long made = 0;
+
+    for (unsigned i = 0; i < module->frag_lists; ++i) {
+        made += module->frags[i].free.fl_num_allocated;
+    }
+    return made;
+}
+
 static void dump_counters(const ofo_module_t *module)
 {
     const ofo_counters_t *c = &module->count;
 
     opal_output(0,
                 "bfo: %s: sends %llu, immediate %llu, puts %llu (%llu bytes), gets %llu (%llu bytes), receives %llu, "
-                "queued %llu + %llu, credit messages %llu, bad %llu, connects %llu, errors %llu, "
+                "fragments %llu, queued %llu + %llu, credit messages %llu, bad %llu, connects %llu, errors %llu, "
                 "fences %llu (longest %llu ms), given up %llu, without the last receive's event %llu, received late %llu, "
                 "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, silent %llu, keepalives %llu, "
                 "polls skipped %llu, sleeps %llu, "
                 "control in %llu out %llu dropped %llu refused %llu mended %llu",
                 module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
                 (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes,
-                (unsigned long long) c->receives, (unsigned long long) c->queued_sends,
+                (unsigned long long) c->receives, fragments_made(module), (unsigned long long) c->queued_sends,
                 (unsigned long long) c->queued_rdma, (unsigned long long) c->credit_messages,
                 (unsigned long long) c->bad_messages, (unsigned long long) c->connects, (unsigned long long) c->errors,
                 (unsigned long long) c->fences, (unsigned long long) c->fence_ms, (unsigned long long) c->lossy_fences,
@@ -385,6 +395,8 @@ static int init_lists(ofo_module_t *module)
                                    MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, list)) {
             return OPAL_ERR_OUT_OF_RESOURCE;
         }
+        ofo_log(2, "%s: fragments of %u bytes: %zu to begin with, %zu at a time", module->name, list->size,
+                list->free.fl_num_allocated, list->free.fl_num_per_alloc);
     }
     return opal_free_list_init(&module->rdmas, sizeof(ofo_rdma_t), FRAG_ALIGN, OBJ_CLASS(ofo_rdma_t), 0, 0, OPERATIONS_FIRST,
                                -1, OPERATIONS_MORE, NULL, 0, NULL, rdma_init, module);

@@ -106,6 +106,8 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     frag->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
     qps->ring_in.is_open = true;
     module->ring[module->ring_count++] = qps;
+    ofo_log(1, "%s: eager ring of %u slots for rail %u from %u, ring %u of this port", module->name, qps->ring_in.slots, ep->rail,
+            ep->peer->name.vpid, module->ring_count);
     if (OPAL_SUCCESS != ofo_send_own(ep, frag, OFO_TAG_RING)) {
         opal_free_list_return(frag->list, &frag->base.super);
     }

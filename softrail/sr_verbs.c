@@ -84,14 +84,18 @@ SR_PUBLIC const char *ibv_get_sysfs_path(void)
     return path;
 }
 
+static int fork_is_prepared; /* atomic */
+
+/* Nothing is pinned, so a fork copies nothing that matters; that it was asked for is remembered. */
 SR_PUBLIC int ibv_fork_init(void)
 {
-    return 0; /* nothing is pinned, so a fork copies nothing that matters */
+    __atomic_store_n(&fork_is_prepared, 1, __ATOMIC_RELAXED);
+    return 0;
 }
 
 SR_PUBLIC enum ibv_fork_status ibv_is_fork_initialized(void)
 {
-    return IBV_FORK_UNNEEDED;
+    return __atomic_load_n(&fork_is_prepared, __ATOMIC_RELAXED) ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }
 
 /* ---- GIDs and P_Keys ---------------------------------------------------------------------------- */

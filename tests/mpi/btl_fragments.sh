@@ -12,12 +12,26 @@ RING=("${COUNT[@]}" --mca btl_openib_use_eager_rdma 1)
 FEW=("${COUNT[@]}" --mca btl_openib_receive_queues P,2048,8:P,65792,4) # small messages wait for credits
 FEW_SHARED=("${COUNT[@]}" --mca btl_openib_receive_queues S,2048,64,32,4:S,65792,8,4,4) # and for slots
 
+# rings_say PATTERN NEVER: a ring that was made is such a one, and none is the other.
+rings_say() {
+    grep -qE "$1" "$TEST_TMP/log" || { show_log; fail "no ring: $1"; }
+    grep -E "$2" "$TEST_TMP/log" && fail "a ring: $2"
+    note "rings: $1"
+}
+
 run_stream 2 "" 2 1 "${RING[@]}"
 counted 'ring [1-9][0-9]* out [1-9]'
 run_stream 2 "--link-layer=eth" 4 1 "${RING[@]}" --mca btl_openib_eager_rdma_num 3 --mca btl_openib_eager_rdma_threshold 1
 counted 'ring [1-9][0-9]* out [1-9]'
-run_stream 1 "" 4 1 "${RING[@]}" --mca btl_openib_max_eager_rdma 1
-counted 'ring [1-9][0-9]* out [1-9]'
+rings_say 'eager ring of 3 slots' 'eager ring of ([^3]|.[0-9])'
+# Three peers, and as many rings as a port may have.
+for most in 16 1; do
+    on_rails "-n 1" 4 "${RING[@]}" --mca btl_openib_max_eager_rdma $most "$BFO_BUILDDIR/tests/mpi/mpi_match" || { show_log; fail "max_eager_rdma=$most"; }
+    counted 'ring [1-9][0-9]* out [1-9]'
+    never='[^1-3]'
+    [ $most = 1 ] && never='[^1]'
+    rings_say "ring $((most == 1 ? 1 : 2)) of this port" "ring $never of this port"
+done
 for fault in lose unacked late; do
     time=
     [ $fault = late ] && time=time=200ms
