@@ -75,3 +75,6 @@ fault_stream() {
 
 # counted "PATTERN": a counter line of the BTL (btl_openib_verbose 1) has it, in some rank on some rail.
 counted() { grep -qE "bfo: sr[0-9]+:1: .*$1" "$TEST_TMP/log" || { show_log; fail "no rank counted '$1'"; }; }
+
+# The receives that each queue pair has (btl_openib_verbose 2), each number once: 0 is that of a shared queue.
+receives() { grep -aoE 'queue pair 0x[0-9a-f]+: .*receives [0-9]+' "$TEST_TMP/log" | grep -oE '[0-9]+$' | sort -un | tr '\n' ' '; }
