@@ -41,7 +41,7 @@ static const struct {
     void *value;
     mca_base_var_info_lvl_t level;
 } table[] = {
-    {"priority", "Priority of this PML among those asked for", MCA_BASE_VAR_TYPE_INT, &bfo_params.priority,
+    {"priority", "Priority told to Open MPI 4.1, which takes the first PML of its list whatever the priorities", MCA_BASE_VAR_TYPE_INT, &bfo_params.priority,
      OPAL_INFO_LVL_9},
     {"verbose", "What is told on stderr: 0 lost rails and peers, once per node; 1 also each process's rails; 2 also every step of "
      "recovery; 3 also every message sent again or dropped",

@@ -578,6 +578,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     world_init();
     fuzz_races();
     fuzz_threads();
+    fuzz_params();
     return 0;
 }
 

@@ -97,4 +97,8 @@ void fuzz_races(void);
 /* As fuzz_races(): what a second thread does between two steps of the first. */
 void fuzz_threads(void);
 
+/* ---- fuzz_params.c ------------------------------------------------------------------------------- */
+/* As fuzz_races(): what parameters change. */
+void fuzz_params(void);
+
 #endif /* FUZZ_WORLD_H */

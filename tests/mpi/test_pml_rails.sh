@@ -3,10 +3,13 @@
 # Copyright (c) 2026 The bfo authors
 #
 # pml_bfo_max_rails: fewer rails than there are, and another number of them on the other side. What a receiver asks for by a
-# rail that the sender does not use is copied instead; every message arrives.
+# rail that the sender does not use is copied instead; every message arrives. pml_bfo_max_rdma_per_request and
+# pml_bfo_max_send_per_range: of three rails one carries all long messages. Rails of 10 and 2.5 Gbit/s carry 4 : 1.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
 LOG=$TEST_TMP/log
+REPORT=$TEST_TMP/rails.json
 
 # job MOST0 MOST1: of three rails rank 0 uses so many, rank 1 so many
 job() {
@@ -32,4 +35,53 @@ says 'bfo: 0<-1 asks for data by a rail that is not used here'
 says 'bfo: rank 0 counters: .*restarts [1-9]'
 says_not 'rank 1 counters: .*restarts'
 note "two rails with three: what was asked for by the third is copied"
+
+bytes() { rail_counter "$REPORT" "$1" tx_bytes; }
+# on_rails "SOFTRAIL-OPTIONS" MPIRUN-ARGUMENTS...: sizes of all classes over them
+on_rails() {
+    # shellcheck disable=SC2206
+    PML_PREFIX=("$SOFTRAIL" run $1 --report "$REPORT" --)
+    shift
+    run_program mpi_sizes 2 --mca pml bfo --mca btl openib,self "$@"
+}
+# evenly: each of three rails carries about a third; one: sr0 carries ten times as much as each other one; small messages go by all
+evenly() {
+    local all rail
+    all=$(($(bytes 0) + $(bytes 1) + $(bytes 2)))
+    for rail in 0 1 2; do
+        [ $(($(bytes $rail) * 100 / all)) -ge 25 ] || fail "rail $rail carried $(bytes $rail) of $all bytes: $*"
+    done
+    note "three rails carried $(bytes 0), $(bytes 1), $(bytes 2) bytes: $*"
+}
+one() {
+    local rail
+    for rail in 1 2; do
+        [ "$(bytes 0)" -ge $(($(bytes $rail) * 10)) ] || fail "rail 0 carried $(bytes 0) bytes, rail $rail $(bytes $rail): $*"
+    done
+    rails_moved "$REPORT" 0 1 2
+    note "three rails carried $(bytes 0), $(bytes 1), $(bytes 2) bytes: $*"
+}
+WRITE=(--mca pml_bfo_use_get 0)
+COPY=("${WRITE[@]}" --mca pml_bfo_use_put 0)
+on_rails "-n 3" "${WRITE[@]}"
+evenly "written"
+on_rails "-n 3" "${WRITE[@]}" --mca pml_bfo_max_rdma_per_request 1
+one "written, max_rdma_per_request 1"
+on_rails "-n 3" "${COPY[@]}"
+evenly "copied"
+on_rails "-n 3" "${COPY[@]}" --mca pml_bfo_max_send_per_range 1
+one "copied, max_send_per_range 1"
+
+# share RAIL LOW HIGH: per cent of all bytes that this one of two rails carried
+share() {
+    local part all
+    all=$(($(bytes 0) + $(bytes 1)))
+    part=$(($(bytes "$1") * 100 / all))
+    [ $part -ge "$2" ] && [ $part -le "$3" ] || fail "rail $1 carried $part % of $all bytes, not $2 to $3 %"
+    note "rail $1 carried $part % of $all bytes"
+}
+on_rails "-n 2 --rate sr0=10G --rate sr1=2500M" "${WRITE[@]}"
+share 0 74 86
+on_rails "-n 2 --rate sr0=2500M --rate sr1=10G" "${COPY[@]}"
+share 1 74 86
 exit 0

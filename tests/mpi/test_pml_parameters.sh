@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Every parameter of the PML is named by a test that shows its effect (a refusal is none): here, in other tests of this
+# folder, or in tests/fuzz/fuzz_params.c.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/pml.sh"
+use_components pml
+LOG=$TEST_TMP/mpi_match.log
+
+ARGS=(--mca btl vader,self --mca pml_bfo_warn_no_failover 0 --mca pml_base_verbose 10 --mca pml_bfo_counters 1)
+run_program mpi_match 1 --mca pml bfo "${ARGS[@]}" --mca pml_bfo_priority 7
+grep -q 'selected bfo best priority 7$' "$LOG" || { cat "$LOG"; fail "priority 7 was not told"; }
+run_program mpi_match 1 --mca pml bfo,ob1 "${ARGS[@]}" --mca pml_bfo_priority 0
+grep -q 'bfo: rank 0 counters' "$LOG" || { cat "$LOG"; fail "bfo is not used although it is named first"; }
+
+names=$("$OMPI_INFO" --param pml bfo --level 9 --parsable | sed -n 's/.*param:pml_bfo_\([a-z_0-9]*\):value:.*/\1/p')
+[ "$(wc -w <<<"$names")" -ge 20 ] || fail "ompi_info lists only: $names"
+for name in ${names/protocol_version/}; do # which is there to be refused
+    grep -lE "(pml_bfo_|bfo_params\.)$name\b" "$BFO_SRCDIR"/tests/mpi/test_pml_*.sh "$BFO_SRCDIR"/tests/fuzz/fuzz_params.c |
+        grep -qv refusals || fail "no test shows what the parameter $name does"
+done
+note "$(wc -w <<<"$names") parameters have a test"
+exit 0
