@@ -253,6 +253,11 @@ void ofo_fence_abandon(ofo_module_t *module, ofo_qpset_t *qps);
 /* btl_openib_qpset.c. Context: service. */
 ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen);
 int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote);
+/* Largest path MTU this side takes; and the one with a peer that says `theirs` of itself. */
+uint8_t ofo_mtu_own(const ofo_module_t *module);
+uint8_t ofo_mtu_with(const ofo_module_t *module, uint8_t theirs);
+/* Logs what the provider made of the parameters. */
+void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp);
 int ofo_qpset_prove(ofo_qpset_t *qps);
 void ofo_qpset_error(ofo_qpset_t *qps);
 bool ofo_qpset_is_shared(const ofo_qpset_t *qps); /* has it a shared queue? NULL: no */

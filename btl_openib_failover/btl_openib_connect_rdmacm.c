@@ -223,7 +223,23 @@ static void cm_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 
 /* ---- joining ------------------------------------------------------------------------------------ */
 
-static int join_one(ofo_qp_t *qp, bool shared)
+/* What the user gives goes before what the connection manager took from the path. Both sides of a rail know both bounds. */
+static void set_path(const ofo_module_t *module, uint8_t their_mtu, struct ibv_qp_attr *attr)
+{
+    const uint8_t mtu = ofo_mtu_with(module, their_mtu);
+
+    if (mtu < (uint8_t) attr->path_mtu) {
+        attr->path_mtu = (enum ibv_mtu) mtu;
+    }
+    if (0 < OFO.params.ib_service_level) {
+        attr->ah_attr.sl = (uint8_t) OFO.params.ib_service_level;
+    }
+    if (0 < OFO.params.ib_traffic_class) {
+        attr->ah_attr.grh.traffic_class = (uint8_t) OFO.params.ib_traffic_class;
+    }
+}
+
+static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
     int mask = 0;
@@ -232,6 +248,7 @@ static int join_one(ofo_qp_t *qp, bool shared)
         return -1;
     }
     attr.min_rnr_timer = (uint8_t) OFO.params.ib_min_rnr_timer;
+    set_path(module, their_mtu, &attr);
     if (0 != ibv_modify_qp(qp->qp, &attr, mask)) {
         return -1;
     }
@@ -242,8 +259,12 @@ static int join_one(ofo_qp_t *qp, bool shared)
     }
     attr.timeout = (uint8_t) OFO.params.ib_timeout;
     attr.retry_cnt = (uint8_t) OFO.params.ib_retry_count;
-    attr.rnr_retry = (uint8_t) (shared ? 7 : OFO.params.ib_rnr_retry);
-    return ibv_modify_qp(qp->qp, &attr, mask);
+    attr.rnr_retry = (uint8_t) (qp->shared ? 7 : OFO.params.ib_rnr_retry);
+    if (0 != ibv_modify_qp(qp->qp, &attr, mask)) {
+        return -1;
+    }
+    ofo_qpset_log(module, qp);
+    return 0;
 }
 
 /* Also behind the end of the peers: `ep` is not looked at. */
@@ -294,7 +315,7 @@ static int cm_join(ofo_qpset_t *qps, const ofo_ctl_t *remote)
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
-        if (NULL == qp->cm_id || 0 != join_one(qp, qp->shared) || (active && 0 != rdma_establish(qp->cm_id))) {
+        if (NULL == qp->cm_id || 0 != join_one(qps->module, qp, remote->mtu) || (active && 0 != rdma_establish(qp->cm_id))) {
             ofo_log(1, "%s: rail %u to %u does not connect by rdmacm: %s", qps->ep->module->name, qps->ep->rail,
                     qps->ep->peer->name.vpid, strerror(errno));
             return -1;

@@ -245,13 +245,17 @@ err_destroy:
     return NULL;
 }
 
-static uint8_t negotiated_mtu(const ofo_module_t *module, uint8_t theirs)
+uint8_t ofo_mtu_own(const ofo_module_t *module)
 {
-    uint8_t mtu = (uint8_t) module->port_attr.active_mtu;
+    const uint8_t mtu = (uint8_t) module->port_attr.active_mtu;
 
-    if (0 < OFO.params.ib_mtu && OFO.params.ib_mtu < mtu) {
-        mtu = (uint8_t) OFO.params.ib_mtu;
-    }
+    return 0 < OFO.params.ib_mtu && OFO.params.ib_mtu < mtu ? (uint8_t) OFO.params.ib_mtu : mtu;
+}
+
+uint8_t ofo_mtu_with(const ofo_module_t *module, uint8_t theirs)
+{
+    const uint8_t mtu = ofo_mtu_own(module);
+
     return theirs < mtu ? theirs : mtu;
 }
 
@@ -260,7 +264,7 @@ static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remo
     int reads = module->device->attr.max_qp_rd_atom;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
-        .path_mtu = (enum ibv_mtu) negotiated_mtu(module, remote->mtu),
+        .path_mtu = (enum ibv_mtu) ofo_mtu_with(module, remote->mtu),
         .dest_qp_num = remote->qp[index].qpn,
         .rq_psn = remote->qp[index].psn,
         .max_dest_rd_atomic = (uint8_t) ((unsigned) reads < OFO.params.max_rd_atomic ? (unsigned) reads
@@ -299,8 +303,7 @@ static int move_to_rts(ofo_module_t *module, ofo_qp_t *qp)
                              | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* What the provider made of the parameters. */
-static void log_one(ofo_module_t *module, const ofo_qp_t *qp)
+void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp)
 {
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
@@ -326,7 +329,7 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
                     qps->ep->peer->name.vpid, strerror(errno));
             return -1;
         }
-        log_one(module, &qps->qp[i]);
+        ofo_qpset_log(module, &qps->qp[i]);
     }
     return 0;
 }

@@ -73,7 +73,7 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
     ofo_ctl_t ctl = message(ep, type, ep->fsm.gen);
 
     ctl.lid = module->port_attr.lid;
-    ctl.mtu = (uint8_t) module->port_attr.active_mtu;
+    ctl.mtu = ofo_mtu_own(module);
     ctl.nqp = (uint8_t) ep->building->nqp;
     ctl.rail_hash = ep->peer->rail_hash;
     memcpy(ctl.gid, OFO.record.port[module->port_index].gid, sizeof(ctl.gid));

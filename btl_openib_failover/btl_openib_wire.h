@@ -59,7 +59,7 @@ typedef struct {
     uint32_t src_inc, dst_inc;
     /* REQ, REP */
     uint16_t lid;
-    uint8_t mtu; /* enum ibv_mtu */
+    uint8_t mtu; /* enum ibv_mtu: largest path MTU the sender takes */
     uint8_t nqp;
     uint8_t qp_index;
     uint64_t rail_hash;

@@ -87,6 +87,13 @@ free_list_num|1000|-n 1|fragments of 256 bytes: 1[0-9][0-9][0-9] to begin with|0
 free_list_inc|3|-n 1|fragments of 256 bytes: .* with, 3 at a time|0
 TABLE
 
+# The path MTU of a rail is one, though one side alone bounds it.
+# shellcheck disable=SC2016
+TRY=(bash -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && export OMPI_MCA_btl_openib_ib_mtu=3; exec "$0" everybody' "$BFO_BUILDDIR/tests/mpi/btl_check")
+run "-n 1"
+{ [ $rc = 0 ] && [ "$(grep -c 'queue pair .* mtu 3,' "$TEST_TMP/log")" = 6 ]; } || { show_log; fail "ib_mtu=3 of rank 1 alone: exit $rc"; }
+note "ib_mtu=3 of rank 1 alone: on both sides"
+
 # Far ports carry no small messages, unless locality is ignored; long ones go everywhere. (With the PML bfo: ob1 reads a long
 # message by one rail.)
 use_components pml btl

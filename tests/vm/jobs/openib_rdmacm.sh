@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Runs on node1: our openib BTL with connections made by rdmacm, over two RoCE v2 rails to node2, under ob1 and bfo. Both
-# rails must carry data; both sides of a connection begin at once; then connections are made while the network loses packets, and a rail is lost.
+# rails must carry data, with another MTU and traffic class too; both sides of a connection begin at once; then connections are made while the network loses packets, and a rail is lost.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/openib_rdmacm.log
@@ -27,6 +27,14 @@ rails_carry() {
     check "$1: rail 1 carried it ($note1 packets)" [ $note1 -gt 500 ]
     check "$1: requests came by rdmacm" grep -q 'REQ(0) of rail . from . by rdmacm' "$log"
     check "$1: replies came by rdmacm" grep -q 'REP(0) of rail . from . by rdmacm' "$log"
+    [ "$bad" = 0 ] || tail -n 25 "$log"
+}
+
+# path_as_given: MTU and traffic class go before what the connection manager found, on both sides.
+path_as_given() {
+    check "a verified ring with another path" job ob1 3 100000 --mca btl_openib_ib_mtu 2 --mca btl_openib_ib_traffic_class 32
+    check "all queue pairs have its MTU and class" [ "$(grep -c 'queue pair .* class 32, mtu 2,' "$log")" = "$(grep -c 'queue pair 0x' "$log")" ]
+    check "there are queue pairs" grep -q 'queue pair 0x' "$log"
     [ "$bad" = 0 ] || tail -n 25 "$log"
 }
 
@@ -78,6 +86,7 @@ rail_lost() {
 
 rails_carry ob1
 [ "$bad" != 0 ] || rails_carry bfo
+[ "$bad" != 0 ] || path_as_given
 [ "$bad" != 0 ] || meet
 [ "$bad" != 0 ] || lossy
 [ "$bad" != 0 ] || rail_lost
