@@ -339,14 +339,14 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     }
     near = OFO.params.ignore_locality || is_near(device->context->device);
     if (!near) {
-        ++model.super.btl_latency; /* small messages go by the ports of the lowest latency, long ones by all */
+        ++model.super.btl_latency;
     }
     if (0 == model.super.btl_bandwidth) {
         model.super.btl_bandwidth = port->rate / OFO.params.lanes;
     }
-    ofo_log(1, "%s: %s, gid index %u, prefix %u, pkey index %u, %u Mbit/s, latency %u, %s", model.name,
+    ofo_log(1, "%s: %s, gid index %u, prefix %u, pkey index %u, %s", model.name,
             IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet" : "infiniband", model.gid_index, port->subnet.prefix_len,
-            model.pkey_index, model.super.btl_bandwidth, model.super.btl_latency, near ? "near" : "far");
+            model.pkey_index, near ? "near" : "far");
     for (unsigned lane = 0; lane < OFO.params.lanes; ++lane) {
         if (!add_lane(device, &model, port, lane)) {
             break;
@@ -458,6 +458,24 @@ static void say_why_none(const survey_t *survey)
     }
 }
 
+/* Small messages go by the ports of the lowest latency: one more for each time the rate doubles up to that of the fastest. */
+static void rank_by_rate(void)
+{
+    uint32_t fastest = 0;
+
+    for (unsigned i = 0; i < OFO.record.nports; ++i) {
+        fastest = OFO.record.port[i].rate > fastest ? OFO.record.port[i].rate : fastest;
+    }
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        ofo_module_t *module = OFO.module[i];
+        for (uint32_t rate = OFO.record.port[module->port_index].rate; rate <= fastest / 2; rate *= 2) {
+            ++module->super.btl_latency;
+        }
+        ofo_log(1, "%s: lane %u, %u Mbit/s, latency %u", module->name, module->lane, module->super.btl_bandwidth,
+                module->super.btl_latency);
+    }
+}
+
 int ofo_ports_open(mca_btl_base_module_t *defaults)
 {
     survey_t survey = {.devices = 0};
@@ -472,6 +490,7 @@ int ofo_ports_open(mca_btl_base_module_t *defaults)
         warn_about_names(list, count, "btl_openib_if_exclude", OFO.params.if_exclude);
         ibv_free_device_list(list);
     }
+    rank_by_rate();
     if (0 == OFO.module_count) {
         say_why_none(&survey);
     }

@@ -81,7 +81,8 @@ want_fork_support|2|-n 1|fork\(\) is prepared for|0
 warn_nonexistent_if|1 --mca btl_openib_if_include sr0,pigeon|-n 1|a device that this machine does not have|0
 warn_nonexistent_if|0 --mca btl_openib_if_include sr0,pigeon|-n 1|-a device that this machine does not have|0
 allow_ib|0|-n 1|No port of this machine matches|1
-test_far_devices|sr1|-n 2|sr1:1: .*latency 5, far|0
+test_far_devices|sr1|-n 2|sr1:1: infiniband, .* far|0
+test_far_devices|sr1|-n 2|sr1:1: .* latency 5|0
 verbose|1|-n 1|-queue pair|0
 free_list_num|1000|-n 1|fragments of 256 bytes: 1[0-9][0-9][0-9] to begin with|0
 free_list_inc|3|-n 1|fragments of 256 bytes: .* with, 3 at a time|0
@@ -110,6 +111,21 @@ run "-n 2" --mca btl_openib_test_far_devices sr1
 near=$(bytes 0) far=$(bytes 1)
 [ "$far" -gt $((near / 4)) ] || fail "a far rail carried $far bytes of long messages, the near one $near"
 note "locality: small messages go near, long ones everywhere ($near and $far bytes)"
+
+# So does a slow port: one more of latency for each doubling of the rate up to the fastest. Either order.
+for slow in 1 0; do
+    TRY=("$STREAM" -s 1 -m 1000)
+    run "-n 2 --rate sr$slow=2500M --rate sr$((1 - slow))=10G"
+    says "sr$slow:1: lane 0, 2500 Mbit/s, latency 6" || { show_log; fail "the latency of a port of 2500 Mbit/s beside one of 10000"; }
+    says "sr$((1 - slow)):1: lane 0, 10000 Mbit/s, latency 4" || { show_log; fail "the latency of a port of 10000 Mbit/s"; }
+    near=$(bytes $((1 - slow))) far=$(bytes $slow)
+    [ "$far" -lt $((near / 50)) ] || fail "a slow rail carried $far bytes of small messages, the fast one $near"
+    TRY=("$STREAM" -s 1 -m 4000000)
+    run "-n 2 --rate sr$slow=2500M --rate sr$((1 - slow))=10G"
+    near=$(bytes $((1 - slow))) far=$(bytes $slow)
+    [ "$far" -gt $((near / 10)) ] || fail "a slow rail carried $far bytes of long messages, the fast one $near"
+done
+note "rails of 10000 and 2500 Mbit/s: small messages go by the fast one, long ones by both ($near and $far bytes)"
 
 use_components btl
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
@@ -143,7 +159,7 @@ rdma_pipeline_frag_size|100000|--mca btl_openib_flags send,put --mca mpi_leave_p
 min_rdma_pipeline_size|4000000|--mca btl_openib_flags send,put --mca mpi_leave_pinned 0|puts 3 \(3000000 bytes\)
 get_limit|100000||gets 30 \(3000000 bytes\)
 put_limit|100000|--mca btl_openib_flags send,put|puts 30 \(3000000 bytes\)
-latency|7||latency 7, near
+latency|7||latency 7$
 bandwidth|1234|| 1234 Mbit/s
 exclusivity|100000|--mca btl openib,vader,self|gets 1 \(3000000 bytes\)
 TABLE
