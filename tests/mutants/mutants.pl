@@ -4,14 +4,16 @@
 #
 # Proves that the tests can fail: builds one mutant after the other in a copy of the sources and runs what should notice,
 # the fast and likely first: unit tests, a script, cells of the fault matrix, the rows of the simulated world, the whole fast
-# set, a soak. Prints who caught whom. Started again it goes on where it was, as long as the sources and the mutant are the
-# same. DESIGN.txt section 13.
+# set, a soak. What noticed is run once more without the mutant; if it fails there too it proves nothing, and the mutant is
+# called unsound. Prints who caught whom. Started again it goes on where it was, as long as sources, tests and the mutant are
+# the same. DESIGN.txt section 13.
 #   mutants.pl [--only REGEX] [--work DIR] [--results FILE] [--limit SECONDS]
 use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::Bin, "$FindBin::Bin/../sim/matrix";
 use Digest::MD5;
+use File::Find ();
 use File::Path qw(make_path remove_tree);
 use Getopt::Long;
 use Time::HiRes qw(time);
@@ -31,10 +33,16 @@ my @mutants = grep { $_->{name} =~ /$opt{only}/ } @Mutants::all;
 
 sub sh { my ($command, $log) = @_; return system("($command) >'$log' 2>&1 </dev/null") == 0 }
 
+# What a result is good for: the product, and the tests that may notice.
 sub stamp {
     my $md5 = Digest::MD5->new;
-    for my $file (sort glob "$from/pml_bfo/*.[chd]* $from/btl_openib_failover/*.[chd]* $from/include/*.h") {
+    my @files;
+    File::Find::find({ wanted => sub { push @files, $_ if -f && !/Makefile\.in$/ }, no_chdir => 1 },
+                     map { "$from/$_" } qw(pml_bfo btl_openib_failover softrail include),
+                     map { "tests/$_" } qw(lib.sh env.sh.in stock_stays.c unit mpi sim soak fuzz));
+    for my $file (sort @files) {
         open my $in, '<', $file or next;
+        $md5->add(substr($file, length $from), "\0");
         $md5->addfile($in);
     }
     return '# ' . $md5->hexdigest . "\n";
@@ -53,7 +61,7 @@ sub prepare {
         or die "cannot copy the sources, see $work/copy.log\n";
     my $arguments = `'$keep/config.status' --config`;
     chomp $arguments;
-    sh("cd '$build' && eval \"'$src/configure' $arguments\" && make -s -j2 && make -s -C tests/sim/matrix traffic && make -s -C tests/soak soak",
+    sh("cd '$build' && eval \"'$src/configure' $arguments\" && make -s -j2 && make -s -C tests/sim/matrix traffic && make -s -C tests/soak soak && make -s -C tests/mpi check TESTS=",
        "$work/build.log") or die "the copy does not build, see $work/build.log\n";
     open my $out, '>', "$work/stamp" or die;
     print $out $stamp;
@@ -81,33 +89,29 @@ sub rebuild { return sh("make -s -j2 -C '$build/pml_bfo' && make -s -j2 -C '$bui
 # The environment of tests that run in the copy.
 sub inside { return "unset BFO_SRCDIR BFO_BUILDDIR; . '$build/tests/env.sh'; cd '$work'; export OMPI_MCA_mca_base_component_path='$build/pml_bfo/.libs:$build/btl_openib_failover/.libs:$ENV{BFO_OMPI_COMPONENTDIR}'; $_[0]" }
 
-# A script that fails without any mutant proves nothing: it is tried once before, on the copy as it is.
-my %sound;
-sub sound {
-    my ($script) = @_;
-    return if $sound{$script}++;
-    rebuild(); # the mutant before may still be what is built
-    sh("make -s -C '$build/tests/mpi' check TESTS=", "$work/make.log") or die "the MPI programs do not build, see $work/make.log\n";
-    sh(inside("timeout -k 5 200 bash '$src/$script'"), "$work/sound.log") or die "$script fails without any mutant, see $work/sound.log\n";
+sub matrix { my ($set, $only) = @_; return inside("perl '$src/tests/sim/matrix/matrix.pl' --fresh --stop --cell-limit 25 --results '$work/cells.tsv' --set $set --only '$only'") }
+
+# The tests, in order: [name, the command, or that for the one cell or seed in which it failed].
+sub tests_of {
+    my ($m) = @_;
+    return (map({ my $unit = $_; ["unit: $unit", sub { "make -s -C '$build/tests/unit' check TESTS=$unit" }] } split ' ', $m->{unit} // ''),
+            map({ my $script = $_; ["script: $script", sub { inside("timeout -k 5 200 bash '$src/$script'") }] } split ' ', $m->{test} // ''),
+            $m->{cells} ? ['matrix', sub { matrix('all', @_ ? "^\Q$_[0]\E\$" : $m->{cells}) }] : (),
+            ['simulated world', sub { inside("bash '$src/tests/sim/rows/test_rows.sh'") }],
+            ['fast matrix', sub { matrix('fast', @_ ? "^\Q$_[0]\E\$" : '.') }],
+            ['soak', sub { inside("perl '$src/tests/soak/soak.pl' " . (@_ ? "--seconds 0 --seed $_[0]" : '--seconds 60')) }]);
 }
 
-# Runs the tests; returns who noticed, or ''.
+# Runs the tests; returns who noticed, and the command that has to succeed without the mutant; or nothing.
 sub caught_by {
     my ($m) = @_;
-    my $log = "$work/test.log";
-    my $matrix = "perl '$src/tests/sim/matrix/matrix.pl' --fresh --stop --cell-limit 25 --results '$work/cells.tsv'";
-    my $failure = sub { my ($line) = Job::slurp($log) =~ /^FAILED (.*)/m; return $line // 'failed' };
-    for my $unit (split ' ', $m->{unit} // '') {
-        return "unit: $unit" unless sh("make -s -C '$build/tests/unit' check TESTS=$unit", $log);
+    for my $test (tests_of($m)) {
+        my ($name, $command) = @$test;
+        next if sh($command->(), "$work/test.log");
+        my ($line, $part) = Job::slurp("$work/test.log") =~ /^FAILED ((?:seed )?([^\s,]+),.*)/m;
+        return defined $line ? ("$name: $line", $command->($part)) : ($name, $command->());
     }
-    for my $script (split ' ', $m->{test} // '') {
-        return "script: $script" unless sh(inside("timeout -k 5 200 bash '$src/$script'"), $log);
-    }
-    return 'matrix: ' . $failure->() unless !$m->{cells} || sh(inside("$matrix --set all --only '$m->{cells}'"), $log);
-    return 'simulated world' unless sh(inside("bash '$src/tests/sim/rows/test_rows.sh'"), $log);
-    return 'fast matrix: ' . $failure->() unless sh(inside("$matrix --set fast"), $log);
-    return 'soak: ' . $failure->() unless sh(inside("perl '$src/tests/soak/soak.pl' --seconds 60"), $log);
-    return '';
+    return;
 }
 
 my (%done, $survived);
@@ -126,13 +130,17 @@ for my $m (@mutants) {
     next if $done{ $m->{name} };
     last if $opt{limit} && time - $begin > $opt{limit};
     my $start = time;
-    sound($_) for split ' ', $m->{test} // '';
     my $original = Job::slurp("$src/$m->{file}");
-    my ($verdict, $who) = ('survived', '');
+    my ($verdict, $who, $again) = ('survived', '');
     if (!replace($m)) { ($verdict, $who) = ('misfit', 'the replacement does not fit the code any more') }
     elsif (!rebuild()) { ($verdict, $who) = ('misfit', "does not compile, see $work/make.log") }
-    else { $who = caught_by($m); $verdict = 'caught' if $who }
+    else { ($who, $again) = caught_by($m); $verdict = 'caught' if $who }
     put($m->{file}, $original);
+    if ($again) {
+        rebuild() or die "the copy does not build without $m->{name}, see $work/make.log\n";
+        ($verdict, $who) = ('unsound', "fails without the mutant too, see $work/again.log: $who") unless sh($again, "$work/again.log");
+    }
+    $who //= '';
     $done{ $m->{name} } = [$verdict, sprintf('%.0f', time - $start), $who, $print{ $m->{name} }];
     print $out join("\t", $m->{name}, @{ $done{ $m->{name} } }), "\n";
     printf "%-9s %-26s %4s s  %s%s\n", $verdict, $m->{name}, $done{ $m->{name} }[1], $who, $verdict eq 'caught' ? '' : ": $m->{what}";
