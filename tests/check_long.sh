@@ -36,7 +36,7 @@ part() {
     echo "$name: $status, $((SECONDS - start)) s"
 }
 part faults 60 check-faults
-part soak 4 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"
+part soak 5 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"
 part mutants 45 check-mutants
 part recovery-mutants 12 check-recovery-mutants
 part rows 4 check-rows

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The soak: a random mix of operations, verified. soak SEED STEPS. Ends with "VERIFIED n checks", or with status 3 and
- * one line that begins with WRONG. DESIGN.txt section 13.
+ * The soak: a random mix of operations, verified. soak SEED STEPS. Ends with "VERIFIED n checks" and "DONE name n, ...",
+ * each operation with its number, or with status 3 and one line that begins with WRONG. DESIGN.txt section 13.
  */
 #include "soak.h"
 
@@ -98,17 +98,19 @@ void *soak_room(size_t bytes)
     return room;
 }
 
+void soak_operate(soak_t *s, const soak_table_t *table)
+{
+    soak_row_t *row = &table->rows[soak_draw(s, table->count)];
+
+    ++row->times;
+    row->run(s, row->variant);
+}
+
 static void one_of_all(soak_t *s)
 {
     uint64_t what = soak_draw(s, 10);
 
-    if (what < 5) {
-        soak_point_to_point(s);
-    } else if (what < 9) {
-        soak_collective(s);
-    } else {
-        soak_one_sided(s);
-    }
+    soak_operate(s, what < 4 ? &soak_point_to_point : what < 8 ? &soak_collective : &soak_one_sided);
 }
 
 /* An operation, sometimes on a communicator of its own: a copy, or one of two parts of the ranks. */
@@ -135,6 +137,13 @@ static void operate(soak_t *world)
     SOAK_MPI(world, MPI_Comm_free(&s.comm));
 }
 
+static void tell(const soak_table_t *table, const char *separator)
+{
+    for (size_t i = 0; i < table->count; ++i) {
+        printf("%s%s %lu", 0 == i ? separator : ", ", table->rows[i].name, table->rows[i].times);
+    }
+}
+
 int main(int argc, char **argv)
 {
     soak_t world = {.comm = MPI_COMM_WORLD};
@@ -157,6 +166,10 @@ int main(int argc, char **argv)
     SOAK_MPI(&world, MPI_Allreduce(&soak_checked, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
     if (0 == world.rank) {
         printf("VERIFIED %" PRIu64 " checks\n", all);
+        tell(&soak_point_to_point, "DONE ");
+        tell(&soak_collective, ", ");
+        tell(&soak_one_sided, ", ");
+        printf("\n");
         fflush(stdout);
     }
     MPI_Finalize();

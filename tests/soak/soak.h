@@ -40,9 +40,22 @@ void *soak_room(size_t bytes);
 /* MPI calls that fail end the job. */
 #define SOAK_MPI(s, call) soak_check_equal(s, (uint64_t) (call), MPI_SUCCESS, #call)
 
-/* One operation each, chosen by a common draw. */
-void soak_point_to_point(soak_t *s);
-void soak_collective(soak_t *s);
-void soak_one_sided(soak_t *s);
+/* An operation, and how often this rank took part in it. */
+typedef struct {
+    const char *name;
+    void (*run)(soak_t *s, int variant);
+    int variant;
+    unsigned long times;
+} soak_row_t;
+
+typedef struct {
+    soak_row_t *rows;
+    size_t count;
+} soak_table_t;
+
+extern const soak_table_t soak_point_to_point, soak_collective, soak_one_sided;
+
+/* One operation of a table, chosen by a common draw. */
+void soak_operate(soak_t *s, const soak_table_t *table);
 
 #endif /* SOAK_H */

@@ -12,6 +12,7 @@ use FindBin;
 use lib "$FindBin::Bin/../sim/matrix";
 use File::Path qw(make_path remove_tree);
 use Getopt::Long;
+use List::Util ();
 use Time::HiRes qw(time);
 use Job;
 
@@ -68,7 +69,7 @@ sub job_of {
 
 # A rail that dies in a job counts once; a pair is two ranks that lost a rail between them.
 my ($begin, $seed, $jobs, $deaths, $pairs, $checks, $failed, $faults) = (time, $opt{seed}, 0, 0, 0, 0, 0, 0);
-my %ways;
+my (%ways, %operations);
 do {
     my $what = job_of($seed);
     my $j = Job::run($dir, 90, $what->{softrail}, $what->{program}, @{ $what->{rules} });
@@ -79,6 +80,8 @@ do {
     $faults += $_->{done} for @{ $j->{faults} };
     $ways{ (split ' ', $_->{rule})[0] } += $_->{done} for @{ $j->{faults} };
     $checks += $1 if $j->{output} =~ /^VERIFIED (\d+)/m;
+    my ($operations) = $j->{output} =~ /^DONE (.*)/m;
+    $operations{$1} += $2 while ($operations // '') =~ /\G(.*?) (\d+)(?:, |$)/g;
     if ($wrong) {
         ++$failed;
         print "FAILED seed $seed, $what->{ranks} ranks on $what->{rails} rails: $wrong\n  plan: $j->{plan}\n  $j->{command}\n";
@@ -91,6 +94,9 @@ remove_tree($dir);
 my $seconds = time - $begin;
 my $summary = sprintf "%d jobs (seeds %d to %d), %.0f s: %d faults, %d rails died (between %d pairs of ranks), %d checks, %d jobs failed\nfaults done: %s\n",
     $jobs, $opt{seed}, $seed - 1, $seconds, $faults, $deaths, $pairs, $checks, $failed, join ', ', map { "$_ $ways{$_}" } sort keys %ways;
+my @never = grep { !$operations{$_} } sort keys %operations;
+$summary .= sprintf "%d operations of rank 0, of %d kinds%s\n", List::Util::sum0(values %operations), keys(%operations) - @never,
+    @never ? ', never ' . join ', ', @never : '';
 print $summary;
 if ($opt{summary} && open my $out, '>', $opt{summary}) { print $out $summary }
 my $unharmed = !$deaths && $seconds >= 60;
