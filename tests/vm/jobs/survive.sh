@@ -27,14 +27,14 @@ counters() {
 }
 lost_rails() { grep -c '^A rail was lost:' "$log"; }
 
-# evidence FAULT: what shows that it hit the program, in $felt; 1 if nothing does. $dropped and $stall are known.
+# evidence FAULT: what shows that it hit the program, in $felt; 1 if nothing does. $dropped, $stall and $killed are known.
 evidence() {
     felt=
     [ "$warned" = 0 ] || felt='rail lost'
     ! filtered "$1" || [ "$dropped" = 0 ] || felt="${felt:+$felt, }$dropped packets dropped"
     case $1 in 'machine paused'*) awk "BEGIN { exit !($stall >= 2.5) }" 2>/dev/null && felt='stood still' ;; esac
     [ "$1" != 'no fault' ] || felt=-
-    case $1 in 'peer killed'*) felt='rank killed' ;; esac
+    case $1 in 'peer killed'*) felt=${killed:+rank killed} ;; esac
     must_lose "$1" && [ "$warned" = 0 ] && felt=
     [ -n "$felt" ]
 }
@@ -124,11 +124,14 @@ start_program() {
     wait_for 100 eval 'begun || ! running'
 }
 
-# end_program: what is left of it, everywhere. Sets $status.
+# end_program: what is left of it, everywhere. Sets $status, and $stopped if it ran, on both nodes, until it was ended here.
 end_program() {
-    local node
-    status=0
-    running && kill $job
+    local node alive="pgrep -r R,S,D -x $process >/dev/null"
+    status=0 stopped=
+    if running; then
+        node_run node1 "$alive" && node_run node2 "$alive" && stopped=yes
+        kill $job || stopped=
+    fi
     wait $job || status=$?
     for node in node1 node2; do
         node_run $node "pkill -KILL -x $process; pkill -KILL -x vm_traffic; pkill -KILL -x orted; true"
@@ -157,7 +160,7 @@ real_row() {
         dropped=$(swallowed_all)
     fi
     end_program
-    enough && status=0 counted='(ended before it tells)'
+    [ -n "$stopped" ] && enough && status=0 counted='(ended before it tells)'
     if [ -z "$outcome" ]; then
         outcome="FAILED ($status)"
         [ $status = 0 ] && verified && outcome=verified
@@ -166,13 +169,18 @@ real_row() {
     heal || echo "(the rails did not heal)"
 }
 
+# kill_peer RANK: sets $killed if it is dead.
+kill_peer() {
+    if kill_rank "$1"; then killed=yes; else echo "(no rank was killed)"; fi
+}
+
 # A rank of the other machine is killed under mpirun --enable-recovery: its partner's requests end with MPI_ERR_OTHER,
 # and another pair of ranks, between the same machines, does not notice.
 killed_row() {
     local before
-    outcome='bad start' stall=- dropped=0
+    outcome='bad start' stall=- dropped=0 killed=
     if start_job "$BFO_VM_OUT/killed.log" "$MPIRUN" --enable-recovery --bind-to none -np 4 --map-by node -H node1:2,node2:2 "${args[@]}" "$VM_TRAFFIC" 100000; then
-        kill_rank 3 || echo "(no rank was killed)"
+        kill_peer 3
         wait_for 60 grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log"
         before=$(rounds)
         wait_for 10 eval '[ "$(rounds)" -gt '$((before + 4))' ]' && outcome='rest ran on'
@@ -192,10 +200,10 @@ killed_row() {
 # own text about MPI_ERR_OTHER is lost on the way, "Out of resource in show_help.c", when a rank of the job was killed before.)
 killed_program() {
     local begin
-    outcome='bad start' stall=- dropped=0
+    outcome='bad start' stall=- dropped=0 killed=
     if start_program "$1" NetPIPE --enable-recovery -np 2 -H node1,node2; then
         begin=${EPOCHREALTIME/./}
-        kill_rank 1 || echo "(no rank was killed)"
+        kill_peer 1
         outcome=hangs
         if wait_for 90 eval '! running'; then
             stall=$(awk "BEGIN { printf \"%.3f\", (${EPOCHREALTIME/./} - $begin) / 1e6 }")
@@ -210,12 +218,12 @@ killed_program() {
 
 # Ranks that have no need of the killed one: LU on a grid of ranks 0 and 1 while rank 3, which waits outside it, is killed.
 killed_bystander() {
-    outcome='bad start' stall=- dropped=0
+    outcome='bad start' stall=- dropped=0 killed=
     if start_program "$1" ScaLAPACK --enable-recovery -np 4 --map-by node -H node1:2,node2:2; then
         local sampler
         arrivals &
         sampler=$!
-        kill_rank 3 || echo "(no rank was killed)"
+        kill_peer 3
         outcome='hangs'
         wait_for 150 eval '! running' && outcome=FAILED
         kill $sampler
