@@ -6,7 +6,8 @@
 # builds with -DBFO_COUNT_ROWS=1 left in the directories, beside the rows of the .def files. Every row has to be taken by the
 # simulated world (met) or by jobs over software rails (jobs). LIST names those that nothing can bring about, each with
 # its reason: these have to be raised one by one, unless the reason begins with "not built"; and one that was taken does
-# not belong there. DESIGN.txt section 13.
+# not belong there. btl_openib_rail.def is the model's table and drives no code of the product: no job takes its rows, and
+# tests/unit/test_ofo_rail_fsm.c counts those that two of its machines take. DESIGN.txt section 13.
 use strict;
 use warnings;
 
