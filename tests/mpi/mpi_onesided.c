@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Windows: fence, post-start-complete-wait, lock with flush, accumulate, get_accumulate, compare-and-swap, request
- * based calls, strided types. Every value is checked, also those nobody may have touched. With a number as argument it
- * repeats all of it for so many seconds and says so every second, so that rails can be cut under it.
+ * based calls, strided types. Every value is checked, also those nobody may have touched. mpi_onesided [SECONDS [KIND]]
+ * repeats all of it for so many seconds and says so every second, so that rails can be cut under it; KIND of the window:
+ * create (of the program's memory), allocate, or shared, where each rank also reads and writes its neighbour's by itself.
  */
 #include "mpi_check.h"
 
@@ -229,6 +230,27 @@ static void test_atomics(void)
     free(mine);
 }
 
+/* Loads and stores in the window of the next rank. */
+static void test_shared(int round)
+{
+    MPI_Aint size;
+    int unit, *theirs;
+
+    MPI(MPI_Win_shared_query(win, next, &size, &unit, &theirs));
+    CHECK(N * sizeof(int) == (size_t) size && sizeof(int) == (size_t) unit && (theirs == window) == (next == rank));
+    window_clear(-5);
+    MPI(MPI_Win_fence(0, win));
+    for (int i = 0; i < N; ++i) {
+        CHECK(-5 == theirs[i]);
+        theirs[i] = value(rank, round, i);
+    }
+    MPI(MPI_Win_fence(0, win));
+    for (int i = 0; i < N; ++i) {
+        CHECK(value(before, round, i) == window[i]);
+    }
+    MPI(MPI_Win_fence(0, win));
+}
+
 static void all_tests(int round)
 {
     test_fence(round);
@@ -239,21 +261,60 @@ static void all_tests(int round)
     test_atomics();
 }
 
+static void window_make(const char *kind)
+{
+    if (0 == strcmp("allocate", kind)) {
+        MPI(MPI_Win_allocate(N * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win));
+    } else if (0 == strcmp("shared", kind)) {
+        MPI(MPI_Win_allocate_shared(N * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win));
+    } else {
+        CHECK(0 == strcmp("create", kind));
+        window = malloc(N * sizeof(int));
+        MPI(MPI_Win_create(window, N * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    }
+}
+
+/* Which file backs the window, so that it is seen who made it. */
+static void say_file(void)
+{
+    char line[512], file[256] = "";
+    FILE *maps = fopen("/proc/self/maps", "r");
+
+    while (NULL != maps && NULL != fgets(line, sizeof(line), maps)) {
+        unsigned long begin, end;
+
+        if (2 <= sscanf(line, "%lx-%lx %*s %*s %*s %*s %255s", &begin, &end, file)
+            && (unsigned long) window >= begin && (unsigned long) window < end) {
+            break;
+        }
+        file[0] = '\0';
+    }
+    if (NULL != maps) {
+        fclose(maps);
+    }
+    printf("rank %d: window in %s\n", rank, '\0' == file[0] ? "no file" : file);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     const double seconds = 1 < argc ? atof(argv[1]) : 0;
+    const char *kind = 2 < argc ? argv[2] : "create";
     int go_on = 1, said = 0;
     double begin;
 
     start(&argc, &argv);
-    window = malloc(N * sizeof(int));
     local = malloc(N * sizeof(int));
     next = (rank + 1) % ranks;
     before = (rank + ranks - 1) % ranks;
-    MPI(MPI_Win_create(window, N * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    window_make(kind);
+    say_file();
     begin = MPI_Wtime();
     for (int round = 0; go_on; ++round) {
         all_tests(round);
+        if (0 == strcmp("shared", kind)) {
+            test_shared(round);
+        }
         go_on = round < 2 || MPI_Wtime() - begin < seconds;
         MPI(MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD));
         if (0 == rank && MPI_Wtime() - begin > said + 1) {
@@ -262,7 +323,9 @@ int main(int argc, char **argv)
         }
     }
     MPI(MPI_Win_free(&win));
-    free(window);
+    if (0 == strcmp("create", kind)) {
+        free(window);
+    }
     free(local);
     return finish();
 }

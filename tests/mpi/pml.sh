@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs our MPI programs. Source after lib.sh. A prefix command (softrail run ... --) goes into PML_PREFIX.
+# Runs our MPI programs. Source after lib.sh. A prefix command (softrail run ... --) goes into PML_PREFIX, the program's
+# arguments into PML_ARGS.
 PML_DIR=$BFO_BUILDDIR/tests/mpi
 PML_PREFIX=()
+PML_ARGS=()
 
 # run_program PROGRAM RANKS MPIRUN-ARGUMENTS...: it must end with success and say that it checked something.
 run_program() {
@@ -11,7 +13,7 @@ run_program() {
     shift 2
     [ "$program" != mpi_huge ] || limit=$((4 * MPI_TIMEOUT)) # some seconds, but where others have the cores minutes
     timeout -k 5 "$limit" ${PML_PREFIX[@]+"${PML_PREFIX[@]}"} \
-        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "$@" "$PML_DIR/$program" >"$log" 2>&1 </dev/null ||
+        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "$@" "$PML_DIR/$program" ${PML_ARGS[@]+"${PML_ARGS[@]}"} >"$log" 2>&1 </dev/null ||
         { tail -n 30 "$log"; fail "$program, $n ranks, $*"; }
     grep -q '^PASSED [1-9][0-9]* checks' "$log" || { tail -n 30 "$log"; fail "$program, $n ranks, $*: no result"; }
     note "$program, $n ranks: $(grep '^PASSED' "$log")"

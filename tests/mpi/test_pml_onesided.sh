@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Windows run over the PML: with the osc line of the installed parameter file, over vader, tcp and our rails, and with a
-# rail cut under them. What would go past the PML is named once.
+# rail cut under them. Windows whose memory Open MPI allocates are osc/sm's where all ranks share a machine: it needs the PML
+# to be made, not to be used. What would go past the PML is named once.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 REPORT=$TEST_TMP/rails.json
@@ -21,6 +22,21 @@ for btl in vader tcp; do
         run_program mpi_onesided $n --mca pml bfo --mca btl $btl,self --mca pml_bfo_warn_no_failover 0
     done
 done
+# in_shared_memory: how many ranks have their window in osc/sm's memory
+in_shared_memory() { grep -c '^rank [0-9]*: window in /dev/shm/osc_sm\.' "$TEST_TMP/mpi_onesided.log"; }
+for kind in allocate shared; do
+    PML_ARGS=(0 $kind)
+    for n in 2 4; do
+        run_program mpi_onesided $n --mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0
+        [ "$(in_shared_memory)" = $n ] || { cat "$TEST_TMP/mpi_onesided.log"; fail "$kind, $n ranks: not osc/sm"; }
+    done
+done
+PML_ARGS=(0 allocate)
+run_program mpi_onesided 2 --mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0 --mca osc pt2pt
+[ "$(in_shared_memory)" = 0 ] || fail "without osc/sm a window is in its memory"
+PML_ARGS=()
+run_program mpi_onesided 2 --mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0
+[ "$(in_shared_memory)" = 0 ] || fail "the program's own memory is osc/sm's"
 PML_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
 for n in 2 4 8; do
     run_program mpi_onesided $n "${ARGS[@]}"
