@@ -40,6 +40,7 @@ sub job {
     my @mca = @{ $mca{ $c->{proto} } // [] };
     my @pairs = map { [@mca[2 * $_, 2 * $_ + 1]] } 0 .. @mca / 2 - 1;
     push @pairs, ["btl_openib_fence_timeout", 1] if $c->{recheck};
+    push @pairs, ['pml_bfo_counters', 1];
     push @pairs, ['btl_openib_use_eager_rdma', 0] if $c->{proto} ne 'ring'; # it would turn the sends into writes
     push @pairs, ['btl_openib_receive_queues', $c->{queues} eq 'shared' ? 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4' : 'P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2']
         if $c->{proto} ne 'crowd'; # which has its own
@@ -94,20 +95,74 @@ sub try_at {
     return ('passed', '', $j);
 }
 
+# How many such fragments a place needs, and which of n it is. Those of the middle have one before and one behind them.
+my %needs = (first => 1, middle => 3, last => 2);
+sub nth { my ($place, $n) = @_; return $place eq 'first' ? 1 : $place eq 'middle' ? int(($n + 1) / 2) : $n }
+
+# The cell, or its like with more traffic, that has enough fragments for its place, and the counting run; or why there is none.
+sub enough {
+    my ($c, $dir) = @_;
+    my ($kind, $most) = ($Cells::kind{ $c->{kind} }, 0);
+    my @likes = grep { Cells::is_possible($kind, $_) } map { { %$c, load => $_ } } qw(deep peers);
+    my %core = map { $_ => $c->{$_} } qw(id kind fault place side);
+    push @likes, grep { $_ } map { Cells::choose($kind, { %core, load => $_ }) } qw(deep peers) x 3;
+    for my $like ($c, @likes) {
+        my ($n, $why, $j) = count($like, $dir);
+        return ($like, 0, 'failed', $why, $j) if $why;
+        return ($like, $n, '', '', $j) if $n >= $needs{ $c->{place} };
+        $most = $n if $n > $most;
+    }
+    return ($c, 0, 'failed', 'no traffic has such a fragment') if !$most;
+    return ($c, 0, 'na', "no traffic has more than $most of them");
+}
+
+# What recovery may have sent again: a fragment for each that came back with an error, all of a message that was restarted.
+sub recovery {
+    my ($n, $j) = @_;
+    my ($messages) = $j->{output} =~ /^VERIFIED (\d+)/m;
+    my %sum = (errors => 0, restarts => 0);
+    $sum{$1} += $2 while $j->{output} =~ /\b(errors|restarts) (\d+)/g;
+    return $sum{errors} + $sum{restarts} * ($n <= $messages ? 1 : int(2 * $n / $messages)); # lengths differ
+}
+
+# How many such fragments may be behind the last one because of its fault: what there was more of recovery than in the counting
+# run. None where the pattern names those of a first attempt alone; two datagrams that time repeats.
+sub resent {
+    my ($c, $n, $j, $counted) = @_;
+    my $kind = $Cells::kind{ $c->{kind} };
+    my $more = $kind->{fresh} ? 0 : $kind->{datagram} ? 2 : recovery($n, $j) - recovery($n, $counted);
+    return $more < 0 ? 0 : $more;
+}
+
+# Was it the place that was meant? The number of some kinds differs from run to run: once that was seen, the last quarter is last.
+sub is_at_place {
+    my ($c, $n, $j, $counted, $varies) = @_;
+    my $behind = $j->{faults}[0]{matched} - $n;
+    return 1 if $c->{plan} || $c->{place} eq 'first';
+    return 1 < $n && 0 < $behind if $c->{place} eq 'middle';
+    return 1 < $n && $behind <= resent($c, $n, $j, $counted) + ($varies ? int($n / 4) : 0);
+}
+
 sub run {
     my ($c, $dir) = @_;
-    my ($n, $why, $j) = (1, '', undef);
+    my ($n, $detail, $verdict, $why, $j, $counted) = (1, '');
     if (!$c->{plan} && $c->{place} ne 'first') {
-        ($n, $why, $j) = count($c, $dir);
-        return ('failed', 0, $why, $j) if $why;
-        return ('na', 0, "this traffic has only $n of them", $j) if $n < ($c->{place} eq 'last' ? 2 : 3);
-        $n = int(($n + 1) / 2) if $c->{place} eq 'middle';
+        ($c, $n, $verdict, $why, $counted) = enough($c, $dir);
+        return ($verdict, 0, $why, $counted) if $verdict;
+        $n = nth($c->{place}, $n);
     }
-    for (my $again = 2;;) {
-        my ($verdict, $detail, $job) = try_at($c, $dir, $n);
-        return ($verdict, $n, $detail, $job) if $verdict ne 'nothing';
-        return ('failed', $n, 'hit nothing', $job) if $n <= 1 && !$again--;
-        $n = int($n * 0.6) || 1; # their number depends on time: an earlier one then, or the first of another run
+    for my $try (0 .. 5) {
+        ($verdict, $detail, $j) = try_at($c, $dir, $n);
+        return ($verdict, $n, $detail, $j) if $verdict eq 'failed';
+        my $matched = $j->{faults}[0]{matched} // 0;
+        return ('passed', $n, "of $matched", $j) if $verdict eq 'passed' && is_at_place($c, $n, $j, $counted, $try);
+        $detail = $verdict eq 'passed' ? "$n of $matched is not the $c->{place}" : "hit nothing: $matched such fragments";
+        next if $c->{plan} || $c->{place} eq 'first';
+        my $again = $verdict eq 'passed' ? resent($c, $n, $j, $counted) : 0;
+        my $of = $matched - $again > $n ? $matched - $again : $matched; # this run was a count, too
+        $n = nth($c->{place}, $try < 2 ? $of : int($of * 0.9));
+        $n = 2 if $n < 2;
     }
+    return ('failed', $n, $detail, $j);
 }
 1;

@@ -11,6 +11,8 @@ use warnings;
 # that those of collectives are not meant. Control messages of the BTL: type, and version 2 at offset 3.
 sub pml   { sprintf 'op=send payload=8:%02x', shift }
 sub first { sprintf 'op=send payload=8:%02x%s/ff%sfcffffff', shift, '00' x 11, '00' x 7 }
+# Of the first attempt only, and not sent again: epoch 0, a FIN without RESENT.
+sub fresh { my ($type) = @_; return sprintf 'op=send payload=8:%02x000000%s/ff00ffff%s', $type, $type == 9 ? ('0000', '0001') : ('', '') }
 sub ctl   { sprintf 'op=send payload=0:%02x000002/ff0000ff', shift }
 # A fragment of an attempt after a restart: RESTART flag of a first fragment, epoch 1 of the others.
 sub again { my ($type) = @_; $type < 4 ? sprintf('op=send payload=8:%02x40/ff40', $type)
@@ -18,7 +20,7 @@ sub again { my ($type) = @_; $type < 4 ? sprintf('op=send payload=8:%02x40/ff40'
 
 my $WRITE = 'op=write payload=0:00/00'; # the zero-byte writes of a handshake have no first byte
 my $READ = 'op=read';
-my $FRAG = pml(6);
+my $FRAG = fresh(6);
 
 # proto: which traffic has such fragments. base: faults without which none exists, on a rail of their own; rails: at least.
 my %restart = (
@@ -35,12 +37,12 @@ our @kinds = (
     { name => 'EAGER_RDMA', match => first(1) =~ s{op=send}{op=write}r, proto => ['ring'] },
     { name => 'RNDV', match => first(2), proto => [qw(copy put)] },
     { name => 'RGET', match => first(3), proto => ['get'] },
-    { name => 'ACK', match => pml(4), proto => ['copy'] },
-    { name => 'PUT', match => pml(8), proto => ['put'] },
-    { name => 'FRAG', match => $FRAG, proto => ['copy'] },
+    { name => 'ACK', match => fresh(4), fresh => 1, proto => ['copy'] },
+    { name => 'PUT', match => fresh(8), fresh => 1, proto => ['put'] },
+    { name => 'FRAG', match => $FRAG, fresh => 1, proto => ['copy'] },
     { name => 'WRITE', match => $WRITE, proto => ['put'] },
     { name => 'READ', match => $READ, proto => ['get'] },
-    { name => 'FIN', match => pml(9), proto => [qw(put get)] },
+    { name => 'FIN', match => fresh(9), fresh => 1, proto => [qw(put get)] },
     { name => 'NOTIFY', match => pml(11), proto => [qw(copy put get)], base => \%restart, rails => 3 },
     { name => 'RACK', match => pml(12), proto => [qw(copy put get)], base => \%restart, rails => 3 },
     { name => 'NACK', match => pml(13), proto => ['single'], rails => 3,
