@@ -10,6 +10,9 @@
 # tests/unit/test_ofo_rail_fsm.c counts those that two of its machines take. DESIGN.txt section 13.
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../matrix";
+use Job;
 
 my $list = shift;
 my %dir = map { split /=/, $_, 2 } @ARGV;
@@ -49,5 +52,7 @@ for my $machine (sort keys %file) {
     printf "%-46s %3d rows: %3d taken (%d in the simulated world%s), %d that nothing brings about raised alone, %d not built\n",
         $file{$machine}, $rows, $n{taken}, $n{met}, $dir{jobs} ? ", $n{jobs} by jobs" : '', $n{alone} // 0, $n{unbuilt} // 0;
 }
+my $model = () = Job::slurp("$top/btl_openib_failover/btl_openib_rail.def") =~ /^ROW\(/mg;
+printf "%-46s %3d rows of the model, counted in tests/unit/test_ofo_rail_fsm.c\n", 'btl_openib_failover/btl_openib_rail.def', $model;
 for my $row (sort keys %excused) { print "NO SUCH ROW, but listed: $row\n"; ++$bad }
 exit($bad ? 1 : 0);
