@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Peers that come late: MPI_Comm_spawn twice, traffic between parents and children and between the two broods,
- * connect and accept over a port, disconnect; the last message goes out right before that. With the name of a file, all
- * this begins when the file exists.
+ * Peers that come late: MPI_Comm_spawn twice; traffic between parents and children; the two broods, which share no
+ * communicator, connect by the name of a port that the parents hand on, and talk; so do the halves of the parents, who
+ * know each other; disconnect; the last message goes out right before that. With the name of a file, all this begins
+ * when the file exists.
  */
 #include "mpi_check.h"
 
@@ -35,7 +36,44 @@ static void all_sizes(MPI_Comm inter)
     CHECK(me < remote);
 }
 
-static int child(MPI_Comm parent)
+/* The first brood opens a port and accepts, the second connects: processes of two jobs that none of the other knew. */
+static void meet_other_brood(MPI_Comm parent, int brood)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm other, merged;
+    int one = 1, sum = 0;
+
+    MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    MPI(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    if (0 == brood) {
+        if (0 == rank) {
+            MPI(MPI_Open_port(MPI_INFO_NULL, name));
+            MPI(MPI_Send(name, sizeof(name), MPI_CHAR, 0, 3, parent));
+        }
+        MPI(MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other));
+    } else {
+        if (0 == rank) {
+            MPI(MPI_Recv(name, sizeof(name), MPI_CHAR, 0, 3, parent, MPI_STATUS_IGNORE));
+        }
+        MPI(MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other));
+    }
+    all_sizes(other);
+    for (int round = 0; round < ranks; ++round) { /* everybody with everybody */
+        exchange(other, (round + ranks - rank) % ranks, 70000, (uint32_t) round);
+    }
+    MPI(MPI_Intercomm_merge(other, brood, &merged));
+    MPI(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged));
+    CHECK(2 * ranks == sum);
+    MPI(MPI_Comm_free(&merged));
+    MPI(MPI_Comm_disconnect(&other));
+    if (0 == brood && 0 == rank) {
+        MPI(MPI_Close_port(name));
+        printf("the broods have met\n");
+        fflush(stdout);
+    }
+}
+
+static int child(MPI_Comm parent, int brood)
 {
     MPI_Comm merged;
     int sum = 0, one = 1;
@@ -43,9 +81,11 @@ static int child(MPI_Comm parent)
     all_sizes(parent);
     MPI(MPI_Intercomm_merge(parent, 1, &merged));
     MPI(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged));
-    CHECK(sum > 2);
+    CHECK(2 * ranks == sum);
     MPI(MPI_Comm_free(&merged));
+    meet_other_brood(parent, brood);
     MPI(MPI_Comm_rank(parent, &rank));
+    MPI(MPI_Send(NULL, 0, MPI_BYTE, rank, 8, parent));
     MPI(MPI_Send(last, sizeof(last), MPI_BYTE, rank, 9, parent));
     MPI(MPI_Comm_disconnect(&parent));
     MPI_Finalize();
@@ -76,11 +116,26 @@ static void test_port(void)
     MPI(MPI_Comm_free(&half));
 }
 
+static MPI_Comm spawn(char *program, int number)
+{
+    char text[2] = {(char) ('0' + number), '\0'}, *arguments[] = {(char *) "brood", text, NULL};
+    MPI_Comm brood, merged;
+    int sum, one = 1;
+
+    MPI(MPI_Comm_spawn(program, arguments, ranks, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &brood, MPI_ERRCODES_IGNORE));
+    all_sizes(brood);
+    MPI(MPI_Intercomm_merge(brood, 0, &merged));
+    MPI(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged));
+    CHECK(2 * ranks == sum);
+    MPI(MPI_Comm_free(&merged));
+    return brood;
+}
+
 int main(int argc, char **argv)
 {
-    MPI_Comm parent, brood, merged;
+    char name[MPI_MAX_PORT_NAME];
+    MPI_Comm parent, brood[2];
     uint8_t got[sizeof(last)];
-    int sum, one = 1;
 
     start(&argc, &argv);
     if (0 == rank) {
@@ -89,7 +144,8 @@ int main(int argc, char **argv)
     }
     MPI(MPI_Comm_get_parent(&parent));
     if (MPI_COMM_NULL != parent) {
-        return child(parent);
+        CHECK(3 == argc);
+        return child(parent, atoi(argv[2]));
     }
     while (2 == argc && 0 != access(argv[1], F_OK)) {
         int found;
@@ -97,18 +153,19 @@ int main(int argc, char **argv)
         MPI(MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE));
         usleep(1000);
     }
-    for (int round = 0; round < 2; ++round) {
-        MPI(MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, ranks, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &brood,
-                           MPI_ERRCODES_IGNORE));
-        all_sizes(brood);
-        MPI(MPI_Intercomm_merge(brood, 0, &merged));
-        MPI(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged));
-        CHECK(2 * ranks == sum);
-        MPI(MPI_Comm_free(&merged));
-        usleep(20000); /* the child is on its way out */
-        MPI(MPI_Recv(got, sizeof(got), MPI_BYTE, rank, 9, brood, MPI_STATUS_IGNORE));
+    for (int b = 0; b < 2; ++b) {
+        brood[b] = spawn(argv[0], b);
+    }
+    if (0 == rank) {
+        MPI(MPI_Recv(name, sizeof(name), MPI_CHAR, 0, 3, brood[0], MPI_STATUS_IGNORE));
+        MPI(MPI_Send(name, sizeof(name), MPI_CHAR, 0, 3, brood[1]));
+    }
+    for (int b = 0; b < 2; ++b) {
+        MPI(MPI_Recv(NULL, 0, MPI_BYTE, rank, 8, brood[b], MPI_STATUS_IGNORE));
+        usleep(20000); /* the child is on its way out, and nobody here looks */
+        MPI(MPI_Recv(got, sizeof(got), MPI_BYTE, rank, 9, brood[b], MPI_STATUS_IGNORE));
         CHECK(0 == memcmp(got, last, sizeof(got)));
-        MPI(MPI_Comm_disconnect(&brood));
+        MPI(MPI_Comm_disconnect(&brood[b]));
     }
     if (0 == ranks % 2) {
         test_port();
