@@ -94,7 +94,7 @@ logged 'sr1: .*[Mm]igra'
 lost_nothing
 
 # "Local operation error" of a dead port is the rail's fault; of a living one, and any protection error, the request's own: no
-# other rail would carry it.
+# other rail would carry it. (Each way to be at fault, one by one: tests/unit/test_ofo_wc_error.c.)
 for try in 1 2 3 4 5; do # the event may be faster than the next message
     on_fault "down rail=sr1 op=send op=write payload=0:41 nth=300\nerror rail=sr1 op=send op=write payload=0:41 status=local nth=300-" "$STREAM" -s 1 -m 1500
     verified "LOC_QP_OP_ERR, port down, try $try"

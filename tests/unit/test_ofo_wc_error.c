@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Who is at fault for a "local operation error": the request only if the port, its address and the queue pair are known to be
+ * well, after the device's events were read. Verbs and the rest of the BTL are played here. DESIGN.txt section 15.5.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+ofo_component_t mca_btl_openib_component;
+
+/* ---- verbs -------------------------------------------------------------------------------------- */
+
+static enum ibv_port_state port_state;
+static int query_fails; /* errno of a device that is gone */
+
+#undef ibv_query_port
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+    ((struct ibv_port_attr *) attr)->state = port_state;
+    return query_fails;
+}
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+    return "";
+}
+
+/* ---- what the room calls ------------------------------------------------------------------------ */
+
+static ofo_module_t module;
+static bool is_settled, is_address_lost, event_waits;
+static unsigned completions, rails_failed;
+static int completed_with;
+
+bool ofo_async_settled(const ofo_device_t *device)
+{
+    if (event_waits) {
+        module.port_up = false; /* that is what it said */
+    }
+    return is_settled;
+}
+bool ofo_port_lost_address(const ofo_module_t *module)
+{
+    return is_address_lost;
+}
+void ofo_send_complete(ofo_frag_t *frag, int status)
+{
+    ++completions;
+    completed_with = status;
+}
+void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
+{
+    ++rails_failed;
+    qps->failed = true;
+}
+void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
+{
+}
+ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
+{
+    return NULL;
+}
+void ofo_drain_check(ofo_qpset_t *qps)
+{
+}
+void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
+{
+}
+void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
+{
+}
+void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
+{
+}
+void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv)
+{
+}
+void ofo_log(unsigned level, const char *format, ...)
+{
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static ofo_qpset_t *qps;
+
+static int begin(void **state)
+{
+    static struct ibv_context context;
+    static ofo_device_t device = {.context = &context};
+    static ofo_peer_t peer;
+    static ofo_endpoint_t ep = {.module = &module, .peer = &peer};
+
+    module = (ofo_module_t){.device = &device, .port_num = 1, .port_up = true};
+    qps = calloc(1, sizeof(*qps) + sizeof(qps->qp[0]));
+    if (NULL == qps) {
+        return -1;
+    }
+    qps->module = &module;
+    qps->ep = &ep;
+    qps->nqp = 1;
+    qps->qp[0].returns.qps = qps;
+    port_state = IBV_PORT_ACTIVE;
+    query_fails = 0;
+    is_settled = true;
+    is_address_lost = event_waits = false;
+    return 0;
+}
+
+static int end(void **state)
+{
+    free(qps);
+    return 0;
+}
+
+/* A send comes back with that status; what its owner is told. */
+static int told(enum ibv_wc_status status)
+{
+    ofo_frag_t frag = {.work = {.kind = OFO_WORK_SEND, .qp = 0, .qps = qps}};
+    const struct ibv_wc wc = {.wr_id = (uintptr_t) &frag.work, .status = status};
+
+    completions = rails_failed = 0;
+    ofo_wc_error(&module, &wc);
+    assert_int_equal(completions, 1);
+    assert_int_equal(rails_failed, 1);
+    return completed_with;
+}
+
+static void request_is_at_fault_where_all_is_well(void **state)
+{
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERR_FATAL);
+}
+
+static void only_the_first_request_is_at_fault(void **state)
+{
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERR_FATAL);
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void port_that_is_down_is_at_fault(void **state)
+{
+    module.port_up = false;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void port_whose_event_is_still_to_come_is_at_fault(void **state)
+{
+    port_state = IBV_PORT_DOWN;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void event_that_waits_is_heard_first(void **state)
+{
+    event_waits = true;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void device_whose_events_are_not_read_is_at_fault(void **state)
+{
+    is_settled = false;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void device_that_is_gone_is_at_fault(void **state)
+{
+    query_fails = EIO;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void port_that_lost_its_address_is_at_fault(void **state)
+{
+    is_address_lost = true;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void queue_pair_that_failed_is_at_fault(void **state)
+{
+    qps->qp[0].is_fatal = true;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void protection_error_is_the_requests_own_on_a_dead_port_too(void **state)
+{
+    module.port_up = false;
+    assert_int_equal(told(IBV_WC_LOC_PROT_ERR), OPAL_ERR_FATAL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(request_is_at_fault_where_all_is_well),
+        TEST(only_the_first_request_is_at_fault),
+        TEST(port_that_is_down_is_at_fault),
+        TEST(port_whose_event_is_still_to_come_is_at_fault),
+        TEST(event_that_waits_is_heard_first),
+        TEST(device_whose_events_are_not_read_is_at_fault),
+        TEST(device_that_is_gone_is_at_fault),
+        TEST(port_that_lost_its_address_is_at_fault),
+        TEST(queue_pair_that_failed_is_at_fault),
+        TEST(protection_error_is_the_requests_own_on_a_dead_port_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
