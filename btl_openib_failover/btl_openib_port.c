@@ -103,11 +103,10 @@ static bool address_is_wanted(const ofo_port_t *port)
     return !is_given(OFO.params.ipaddr_exclude) || !ip || !list_has_address(OFO.params.ipaddr_exclude, port->gid);
 }
 
+/* iWARP is not supported: DESIGN.txt 15.6. */
 static bool type_is_wanted(const struct ibv_device *verbs)
 {
-    bool iwarp = IBV_TRANSPORT_IWARP == verbs->transport_type;
-
-    return 0 == strcmp(OFO.params.device_type, "all") || iwarp == (0 == strcmp(OFO.params.device_type, "iwarp"));
+    return IBV_TRANSPORT_IWARP != verbs->transport_type && 0 != strcmp(OFO.params.device_type, "iwarp");
 }
 
 /* Index of the partition key the user names, membership aside; 0 if the port has none such. */
