@@ -43,8 +43,8 @@ extern void (*world_in_sendi)(void);
 
 /* Set before world_init(): rank 1 has a third rail, world_btl[3]. */
 extern bool world_third_rail;
-/* If set: called for each line the PML tells, as another thread that runs at that moment. */
-extern void (*world_on_output)(void);
+/* If set: called with each line the PML tells, also as another thread that runs at that moment. */
+extern void (*world_on_output)(const char *line);
 
 void world_init(void);
 /* Called with every call of progress, or NULL. */

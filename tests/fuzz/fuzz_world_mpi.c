@@ -12,6 +12,8 @@
 #include "opal/runtime/opal.h"
 #include "opal/util/proc.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +21,9 @@ ompi_communicator_t *world_comm[WORLD_COMMS];
 ompi_proc_t *world_proc[WORLD_RANKS];
 ompi_datatype_t *world_strided;
 bool world_third_rail;
-void (*world_on_output)(void);
+void (*world_on_output)(const char *line);
 
-void fuzz_output(int stream, const char *format, ...);
+void fuzz_output(int stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fuzz_progress(void);
 int fuzz_progress_register(int (*progress)(void));
 
@@ -29,8 +31,14 @@ int fuzz_progress_register(int (*progress)(void));
 
 void fuzz_output(int stream, const char *format, ...)
 {
+    char line[1000];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(line, sizeof(line), format, values); /* also if nobody listens: it reads what it tells of */
+    va_end(values);
     if (NULL != world_on_output) {
-        world_on_output();
+        world_on_output(line);
     }
 }
 

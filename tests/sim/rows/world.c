@@ -7,6 +7,8 @@
  */
 #include "world.h"
 
+#include "pml_bfo_show.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,6 +339,29 @@ void got_fin_again(uint8_t rail)
     last_fin.fflags |= BFO_FIN_RESENT;
     last_fin.wrail = (uint8_t) (world_btl[rail].ext.magic == BFO_BTL_EXT_MAGIC ? rail : 0);
     got(&world_btl[1], BFO_MSG_FIN, &last_fin, sizeof(last_fin));
+}
+
+/* ---- pml_dump ----------------------------------------------------------------------------------------- */
+
+static const char *wanted_first, *wanted_second;
+static bool was_said;
+
+static void hear(const char *line)
+{
+    const char *at = strstr(line, wanted_first);
+
+    was_said = was_said || (NULL != at && NULL != strstr(at, wanted_second));
+}
+
+bool dump_says(const char *first, const char *second)
+{
+    wanted_first = first;
+    wanted_second = second;
+    was_said = false;
+    world_on_output = hear;
+    must(OMPI_SUCCESS == bfo_dump(world_comm[0], 1));
+    world_on_output = NULL;
+    return was_said;
 }
 
 int main(int argc, char **argv)

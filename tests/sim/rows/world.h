@@ -61,6 +61,10 @@ void got_fin_of_write(const bfo_recv_t *req, unsigned flags, uint8_t rail);
 /* The last of them once more, by another rail than its data. */
 void got_fin_again(uint8_t rail);
 
+/* ---- pml_dump ---------------------------------------------------------------------------------------- */
+/* One line of it has both. */
+bool dump_says(const char *first, const char *second);
+
 /* ---- the scenarios ----------------------------------------------------------------------------------- */
 void rows_of_senders(void);
 void rows_of_receivers(void);

@@ -210,7 +210,7 @@ static void notified(void)
 static bfo_recv_t *sealed;
 
 /* Runs inside the step from QUIESCE to SEALED, as a handler that came in before it. */
-static void other_thread_holds(void)
+static void other_thread_holds(const char *line)
 {
     if (NULL != sealed && BFO_RECV_SEALED == state_of(sealed)) {
         bfo_recv_t *req = sealed;
@@ -327,8 +327,51 @@ static void deaths(void)
     }
 }
 
+/* What pml_dump says of a receive in each state, and of what it waits for. */
+static void dumped(void)
+{
+    bfo_recv_t *req;
+
+    life_begins(0);
+    (void) recv_posted();
+    must(dump_says("recv req 0x", "from 1 tag 4: unmatched, buffer of 12000 bytes, waits for a message"));
+    life_ends();
+
+    life_begins(0);
+    req = recv_copied();
+    must(dump_says("recv req 0x", "from 1 tag 4 seq 0: active epoch 0, 0 of 1200 bytes here, 0 transfers open, 1 events, waits for data"));
+    comes_back(BFO_MSG_ACK, OPAL_ERROR);
+    must(dump_says("recv req 0x", ": errl epoch 0, 0 of 1200 bytes here") && dump_says("recv", "waits for the sender to begin a restart"));
+    must(dump_says("  rail 0 (openib) generation 0 ", "down, being fenced"));
+    got_notify(req, 1, 0, 1);
+    must(dump_says("recv req 0x", ": quiesce epoch ") && dump_says("recv", "waits for its answers to come back from lost rails"));
+    comes_back(BFO_MSG_RERR, OPAL_SUCCESS);
+    must(dump_says("recv req 0x", "waits for lost rails to be fenced"));
+    fences_end();
+    must(dump_says("recv req 0x", ": waitrts epoch 1, ") && dump_says("recv", "waits for the sender to send again"));
+    must(!dump_says("  rail 0 ", "fenced") && dump_says("  rail 0 ", "down") && dump_says("  rail 1 ", "up"));
+    got_restart(req);
+    must(dump_says("recv req 0x", ": active epoch 1, "));
+    declare();
+    must(dump_says("recv req 0x", ": dead epoch 1, ") && dump_says("recv", "waits for its answers and the rails of a lost peer"));
+    must(dump_says("rank 1 is ", ", declared unreachable"));
+    life_ends();
+
+    life_begins(0);
+    (void) recv_written();
+    must(dump_says("recv req 0x", "4 transfers open, ") && dump_says("recv", "waits for its transfers"));
+    life_ends();
+
+    req = to_sealed(false);
+    world_on_output = NULL;
+    must(dump_says("recv req 0x", ": sealed epoch "));
+    bfo_recv_put(req);
+    life_ends();
+}
+
 void rows_of_receivers(void)
 {
+    dumped();
     plain();
     own_errors();
     notified();

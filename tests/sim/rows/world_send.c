@@ -404,8 +404,51 @@ static void epochs(void)
     life_ends();
 }
 
+/* What pml_dump says of a send in each state, and of what it waits for. */
+static void dumped(void)
+{
+    bfo_send_t *req;
+
+    life_begins(0);
+    (void) send_match();
+    must(dump_says("send req 0x", "to 1 tag 3 seq 0: eager epoch 0, match, ") && dump_says("send", "waits for the rail to take the message"));
+    life_ends();
+
+    life_begins(0);
+    req = send_copied();
+    must(dump_says("send req 0x", "to 1 tag 3 seq 0: rts epoch 0, rndv, 0 of 1920 bytes delivered, 1 events, waits for the rail to take the first fragment"));
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    must(dump_says("send req 0x", "waits for the receiver to match it"));
+    got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+    must(dump_says("send req 0x", ": stream epoch 0, rndv, ") && dump_says("send", "waits for the rails to take its data"));
+    comes_back(BFO_MSG_FRAG, OPAL_ERROR);
+    must(dump_says("send req 0x", ": errd epoch 0, ") && dump_says("send", "waits for its fragments to come back from lost rails"));
+    must(dump_says("  rail ", "down, being fenced"));
+    while (is_posted(BFO_MSG_FRAG)) {
+        comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+    }
+    must(dump_says("send req 0x", ": notified epoch 0, ") && dump_says("send", "waits for the receiver to agree to a restart"));
+    got_dance(BFO_MSG_RACK, req, 0);
+    must(dump_says("send req 0x", "waits for its restart message to come back"));
+    comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
+    must(dump_says("send req 0x", ": rts epoch 1, "));
+    declare();
+    must(dump_says("send req 0x", ": dead epoch 1, ") && dump_says("send", "waits for its fragments and the rails of a lost peer"));
+    must(dump_says("rank 1 is ", ", declared unreachable"));
+    life_ends();
+
+    life_begins(0);
+    req = send_written();
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    world_refuse_busy = 1;
+    got_put(req, &world_btl[1], 0, 1000);
+    must(dump_says("bfo: 1 pieces of work wait for resources", "0 messages for their communicator"));
+    life_ends();
+}
+
 void rows_of_senders(void)
 {
+    dumped();
     eager();
     streams();
     rails_are_unlike();
