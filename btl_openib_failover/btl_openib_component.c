@@ -49,7 +49,7 @@ static int component_register(void)
         .btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT,
         .btl_latency = 4,
         .btl_bandwidth = 0, /* of the port */
-        .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET,
+        .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_RDMA_FLUSH,
         .btl_put_limit = SIZE_MAX, /* longer than a port's message: in parts */
         .btl_get_limit = SIZE_MAX,
     };

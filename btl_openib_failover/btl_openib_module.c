@@ -201,11 +201,12 @@ static bool rdma_is_out(ofo_module_t *module, ofo_endpoint_t *only)
     return out;
 }
 
+/* Also with nothing out: osc/rdma calls it in the place of opal_progress() while it waits for something else. */
 static int module_flush(mca_btl_base_module_t *btl, ofo_endpoint_t *ep)
 {
-    while (rdma_is_out((ofo_module_t *) btl, ep)) {
+    do {
         opal_progress();
-    }
+    } while (rdma_is_out((ofo_module_t *) btl, ep));
     return OPAL_SUCCESS;
 }
 

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Our BTL under stock ob1: a peer that computes while others connect, threads, first contact of all pairs at once,
-# windows, fork.
+# windows, fork, flush.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components btl
@@ -28,6 +28,11 @@ check everybody "-n 2" 2
 check everybody "-n 2" 8
 check onesided "-n 2" 2 --mca osc pt2pt
 check fork "-n 2" 2
+
+# Puts and gets at the module itself: flush waits for them.
+on_rails "-n 1" 2 "$BFO_BUILDDIR/tests/mpi/btl_flush" || { show_log; fail "flush ended with an error"; }
+grep -q '^PASSED' "$TEST_TMP/log" || { show_log; fail "flush was not checked"; }
+note "flush: $(grep '^PASSED' "$TEST_TMP/log")"
 
 # Processes that come later, whose start waits for messages sent before the sender left MPI.
 on_rails "-n 2" 2 "$BFO_BUILDDIR/tests/mpi/mpi_spawn" || { show_log; fail "spawn ended with an error"; }
