@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The bfo authors
  *
  * What a second thread does between two steps of the first, forced at the places where the PML calls out: it takes a lock,
- * waits for one, or asks a BTL for memory. Ends the process if a byte, a request or a fence goes wrong. Run at the start of fuzz_dispatch.
- * DESIGN.txt sections 7.3 and 14.7.
+ * waits for one, or asks a BTL for memory. And what comes before its communicator, or behind it. Ends the process if a byte,
+ * a request or a fence goes wrong. Run at the start of fuzz_dispatch. DESIGN.txt sections 7.3, 14.2
+ * and 14.7.
  */
 #include "fuzz_world.h"
 
@@ -491,8 +492,102 @@ static void late_message_meets_a_freed_communicator(uint32_t seq, bool with_lane
     life_ends();
 }
 
+/* ---- messages that come before their communicator ------------------------------------------------------------ */
+
+static char byte_of(uint32_t message, size_t i)
+{
+    return (char) (i * 13 + message * 57 + i / 200);
+}
+
+static void early_for_comm(uint32_t seq, size_t length)
+{
+    struct {
+        bfo_match_hdr_t h;
+        char data[1000];
+    } m = {.data = ""};
+
+    for (size_t i = 0; i < length; ++i) {
+        m.data[i] = byte_of(seq, i);
+    }
+    bfo_hdr_pack_match(&m.h, BFO_MSG_MATCH, 0, (uint16_t) world_comm[1]->c_contextid, 1, 4, seq);
+    world_receive(&world_btl[seq % 2], BFO_TAG(BFO_MSG_MATCH), &m, sizeof(m.h) + length, sizeof(m.h) + length);
+}
+
+static void early_rndv_for_comm(uint32_t seq, size_t here, size_t length)
+{
+    struct {
+        bfo_rndv_hdr_t h;
+        char data[400];
+    } m = {.h = {.msg_length = length, .src_id = 0x800000001u}};
+
+    for (size_t i = 0; i < here; ++i) {
+        m.data[i] = byte_of(seq, i);
+    }
+    bfo_hdr_pack_match(&m.h.match, BFO_MSG_RNDV, 0, (uint16_t) world_comm[1]->c_contextid, 1, 4, seq);
+    world_receive(&world_btl[seq % 2], BFO_TAG(BFO_MSG_RNDV), &m, sizeof(m.h) + here, sizeof(m.h) + here);
+}
+
+static void rest_of_rndv(uint32_t seq, const bfo_recv_t *req, size_t here, size_t length)
+{
+    struct {
+        bfo_frag_hdr_t h;
+        char data[1000];
+    } m = {.data = ""};
+
+    for (size_t i = here; i < length; ++i) {
+        m.data[i - here] = byte_of(seq, i);
+    }
+    bfo_hdr_pack_frag(&m.h, 0, req->src_id, bfo_name_id(&req->name), here);
+    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_FRAG), &m, sizeof(m.h) + length - here, sizeof(m.h) + length - here);
+}
+
+/* Short ones, one too long for an element of the list, a rendezvous, each by the other rail than the one before, in the order
+ * given; one of them twice. The receives that are posted afterwards get them by their numbers, with all bytes. */
+static void early_messages_wait_for_their_communicator(const uint32_t order[5])
+{
+    enum { N = 5, RNDV = 2, HERE = 300, LENGTH = 1000 };
+    static const size_t lengths[N] = {16, 900, LENGTH, 0, 200};
+    ompi_request_t *request[N];
+    static char in[N][LENGTH + 1];
+    const uint64_t orphans = bfo_local_stat(BFO_STAT_ORPHAN), twice = bfo_local_stat(BFO_STAT_DUPLICATE);
+
+    life_begins();
+    for (int i = 0; i < N; ++i) {
+        if (RNDV == order[i]) {
+            early_rndv_for_comm(RNDV, HERE, LENGTH);
+        } else {
+            early_for_comm(order[i], lengths[order[i]]);
+        }
+    }
+    early_for_comm(4, lengths[4]);
+    must(orphans + N + 1 == bfo_local_stat(BFO_STAT_ORPHAN), "a message does not wait for its communicator");
+    world_comm_add();
+    must(bfo_link_is_empty(&bfo.orphans), "a message still waits for a communicator that is there");
+    must(twice + 1 == bfo_local_stat(BFO_STAT_DUPLICATE), "a copy was not dropped");
+    for (int i = 0; i < N; ++i) {
+        memset(in[i], 0x5a, sizeof(in[i]));
+        must(OMPI_SUCCESS == bfo_irecv(in[i], LENGTH, &ompi_mpi_byte.dt, 1, 4, world_comm[1], &request[i]), "no receive");
+        must((RNDV != i) == is_over(request[i]), "a message that was early is not matched in its turn");
+    }
+    must(0 <= world_find(BFO_MSG_ACK), "a rendezvous that was early is not answered");
+    all_succeed();
+    rest_of_rndv(RNDV, (bfo_recv_t *) request[RNDV], HERE, LENGTH);
+    for (uint32_t i = 0; i < N; ++i) {
+        must(is_over(request[i]) && MPI_SUCCESS == request[i]->req_status.MPI_ERROR && lengths[i] == request[i]->req_status._ucount,
+             "a message that was early does not end well");
+        for (size_t k = 0; k <= LENGTH; ++k) {
+            must((k < lengths[i] ? byte_of(i, k) : 0x5a) == in[i][k], "a message that was early has other bytes");
+        }
+        request[i]->req_free(&request[i]);
+    }
+    life_ends();
+}
+
 void fuzz_threads(void)
 {
+    early_messages_wait_for_their_communicator((const uint32_t[]){0, 1, 2, 3, 4});
+    early_messages_wait_for_their_communicator((const uint32_t[]){4, 3, 2, 1, 0});
+    early_messages_wait_for_their_communicator((const uint32_t[]){2, 0, 4, 1, 3});
     late_message_meets_a_freed_communicator(0, true);
     late_message_meets_a_freed_communicator(1, true);
     late_message_meets_a_freed_communicator(0, false);

@@ -40,7 +40,8 @@ static void test_storm(int rounds)
     }
 }
 
-/* Rank 0 is done with MPI_Comm_dup first and sends at once: the others may not have the communicator yet. */
+/* Rank 0 is done with MPI_Comm_dup first and sends at once. The others have the communicator all the same: Open MPI adds it
+ * in every process before one of them leaves the call (what the PML does if not is in tests/fuzz/fuzz_threads.c). */
 static void test_early_messages(int rounds)
 {
     for (int i = 0; i < rounds; ++i) {
