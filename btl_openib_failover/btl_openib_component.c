@@ -105,9 +105,11 @@ static const char *fork_support(void)
     }
 }
 
+/* Not where the kernel copies registered pages at a fork: ibv_fork_init() would take them from the child all the same. */
 static int prepare_fork(void)
 {
-    if (0 != OFO.params.want_fork_support && 0 != ibv_fork_init() && 2 == OFO.params.want_fork_support) {
+    if (0 != OFO.params.want_fork_support && IBV_FORK_UNNEEDED != ibv_is_fork_initialized() && 0 != ibv_fork_init()
+        && 2 == OFO.params.want_fork_support) {
         bfo_help_say(OFO_HELP_FILE, "no fork support");
         return OPAL_ERR_NOT_AVAILABLE;
     }

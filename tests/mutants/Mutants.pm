@@ -98,6 +98,8 @@ our @all = (
       from => 'if (seen == qps->seen && !qps->is_asking) {', to => 'if (seen != qps->seen && !qps->is_asking) {', test => 'tests/mpi/test_pml_alive.sh' },
     { name => 'silent-behind-error', what => 'a silent message posted behind the one that failed counts as arrived', file => 'btl_openib_failover/btl_openib_wc_error.c',
       from => 'offsetof(ofo_frag_t, work)))->place);', to => 'offsetof(ofo_frag_t, work)))->place + 1000);', test => 'tests/mpi/btl_fragments.sh' },
+    { name => 'fork-prepared-for-always', what => 'fork() is prepared for where the kernel does that', file => 'btl_openib_failover/btl_openib_component.c',
+      from => 'IBV_FORK_UNNEEDED != ibv_is_fork_initialized() && ', to => '', unit => 'test_ofo_component' },
     { name => 'failed-init-keeps-threads', what => 'an init that fails leaves a thread of the component behind', file => 'btl_openib_failover/btl_openib_component.c',
       from => "0 == OFO.module_count || !start_services()) {\n        goto err_free;", to => "0 == OFO.module_count) {\n        goto err_free;\n    }\n    if (!start_services()) {\n        return NULL;", unit => 'test_ofo_component' },
     { name => 'stuck-set-does-not-wait', what => 'a stuck set is destroyed while progress reads its completions', file => 'btl_openib_failover/btl_openib_qpset.c',

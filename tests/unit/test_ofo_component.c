@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The beginning of the component with two ports, of which a step fails: nothing that was begun is left, no thread above
- * all, for the component may be unloaded then. What it begins is played here. DESIGN.txt section 15.
+ * all, for the component may be unloaded then. And whether fork() is prepared for. What it begins is played here.
+ * DESIGN.txt section 15.
  */
 #include "bfo_config.h"
 
@@ -10,6 +11,7 @@
 
 #include "opal/mca/pmix/pmix.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -74,6 +76,20 @@ static int put(opal_pmix_scope_t scope, opal_value_t *value)
     return is_published ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
 }
 
+
+static enum ibv_fork_status kernel; /* what libibverbs knows of it */
+static int fork_inits, fork_init_status;
+
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+    return kernel;
+}
+int ibv_fork_init(void)
+{
+    ++fork_inits;
+    return fork_init_status;
+}
+
 /* ---- tests -------------------------------------------------------------------------------------- */
 
 static mca_btl_base_module_t **begin(unsigned threads_to_be_had, bool published, int *count)
@@ -119,12 +135,44 @@ static void init_that_succeeds_keeps_them(void **state)
     ofo_modules_free();
 }
 
+/* A kernel that copies registered pages at a fork needs no help, and with it the child would not have them. */
+static void fork_is_prepared_for_where_it_is_wanted_and_needed(void **state)
+{
+    static const struct {
+        int want;
+        enum ibv_fork_status kernel;
+        int init_status, inits;
+        bool begins;
+    } row[] = {
+        {0, IBV_FORK_DISABLED, 0, 0, true},      {0, IBV_FORK_UNNEEDED, 0, 0, true},
+        {1, IBV_FORK_DISABLED, 0, 1, true},      {2, IBV_FORK_DISABLED, 0, 1, true},
+        {1, IBV_FORK_DISABLED, EINVAL, 1, true}, {2, IBV_FORK_DISABLED, EINVAL, 1, false},
+        {1, IBV_FORK_UNNEEDED, EINVAL, 0, true}, {2, IBV_FORK_UNNEEDED, EINVAL, 0, true},
+    };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); ++i) {
+        mca_btl_base_module_t **modules;
+        int count = -1;
+
+        OFO.params.want_fork_support = row[i].want;
+        kernel = row[i].kernel;
+        fork_init_status = row[i].init_status;
+        fork_inits = 0;
+        modules = begin(PORTS, true, &count);
+        assert_int_equal(fork_inits, row[i].inits);
+        assert_int_equal(NULL != modules, row[i].begins);
+        free(modules);
+        ofo_modules_free();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_that_fails_leaves_no_thread),
         cmocka_unit_test(init_that_cannot_publish_leaves_no_port),
         cmocka_unit_test(init_that_succeeds_keeps_them),
+        cmocka_unit_test(fork_is_prepared_for_where_it_is_wanted_and_needed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
