@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * What goes past the PML in this job and is therefore not protected by it: collectives of hcoll, windows of osc/ucx
- * or osc/rdma, an MTL. Said once, at the first contact over rails that can fail. DESIGN.txt section 14.6.
+ * or osc/rdma. Said once, at the first contact over rails that can fail. DESIGN.txt section 14.6.
  */
 #include "pml_bfo.h"
 
@@ -11,7 +11,6 @@
 #include "pml_bfo_params.h"
 
 #include "ompi/mca/coll/base/base.h"
-#include "ompi/mca/mtl/base/base.h"
 #include "ompi/mca/osc/base/base.h"
 #include "opal/mca/base/mca_base_component_repository.h"
 
@@ -67,12 +66,6 @@ void bfo_failover_announce_bypass(const bfo_peer_t *peer)
     }
     if (is_available(&ompi_osc_base_framework, "ucx")) {
         add(list, sizeof(list), "osc/ucx");
-    }
-    if (0 != ompi_mtl_base_framework.framework_refcnt && NULL != ompi_mtl_base_selected_component) {
-        char name[80];
-
-        snprintf(name, sizeof(name), "mtl/%s", ompi_mtl_base_selected_component->mtl_version.mca_component_name);
-        add(list, sizeof(list), name);
     }
     if ('\0' != list[0]) {
         bfo_help_say("help-pml-bfo.txt", "bypass", OPAL_PROC_MY_HOSTNAME, list);

@@ -4,7 +4,8 @@
 #
 # Windows run over the PML: with the osc line of the installed parameter file, over vader, tcp and our rails, and with a
 # rail cut under them. Windows whose memory Open MPI allocates are osc/sm's where all ranks share a machine: it needs the PML
-# to be made, not to be used. What would go past the PML is named once.
+# to be made, not to be used. What would go past the PML is
+# named once, collectives too.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 REPORT=$TEST_TMP/rails.json
@@ -76,6 +77,19 @@ if [ -f "$BFO_OMPI_COMPONENTDIR/mca_osc_ucx.so" ]; then
 fi
 ATOMICS=(--mca btl_openib_flags send,put,get,atomics,fetching-atomics)
 named osc/rdma --mca osc rdma,pt2pt "${ATOMICS[@]}"
-run_program mpi_sizes 2 "${ARGS[@]}" "${ATOMICS[@]}" # excluded by the parameter file
-! grep -q 'go past it' "$TEST_TMP/mpi_sizes.log" || fail "an excluded component was named"
+# unnamed WHY MPIRUN-ARGUMENTS...
+unnamed() {
+    local why=$1
+    shift
+    run_program mpi_sizes 2 "${ARGS[@]}" "$@"
+    ! grep -q 'go past it' "$TEST_TMP/mpi_sizes.log" || fail "a component was named: $why"
+}
+unnamed "the parameter file excludes it" "${ATOMICS[@]}"
+# Collectives of hcoll, as a component of that name stands for it.
+export OMPI_MCA_mca_base_component_path=$PML_DIR/.libs:$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
+named coll/hcoll
+named "coll/hcoll, osc/rdma" --mca osc rdma,pt2pt "${ATOMICS[@]}"
+unnamed "it is excluded" --mca coll ^hcoll
+unnamed "it cannot run" -x HCOLL_CANNOT_RUN=1
+unnamed "the user wants no such notice" --mca pml_bfo_warn_no_failover 0
 exit 0
