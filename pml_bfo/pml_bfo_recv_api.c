@@ -66,9 +66,9 @@ static void recv_begin_got(bfo_recv_t *req, bfo_comm_t *bc, bfo_got_t *got)
     const bfo_in_t in = {g->btl, &segment, 1, g->length};
 
     if (BFO_MSG_MATCH == ((const bfo_hdr_t *) g->data)->common.type) {
-        bfo_recv_begin_match(req, bc->lanes[got->src], (const bfo_match_hdr_t *) g->data, g->length);
+        bfo_recv_begin_match(req, bc->lanes[got->by_key.src], (const bfo_match_hdr_t *) g->data, g->length);
     } else {
-        bfo_recv_begin(req, bc->lanes[got->src], &in);
+        bfo_recv_begin(req, bc->lanes[got->by_key.src], &in);
     }
     bfo_got_free(g);
 }
@@ -79,7 +79,7 @@ static inline void hold_back(bfo_recv_t *req, bfo_comm_t *bc, const bfo_got_t *g
     const bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
 
     if (BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
-        bfo_recv_hold_back(req, bc->lanes[got->src]);
+        bfo_recv_hold_back(req, bc->lanes[got->by_key.src]);
     }
 }
 
@@ -99,8 +99,8 @@ static int recv_start(bfo_recv_t *req)
         }
         req->lane = lane;
     }
-    req->want.src = base->req_peer;
-    req->want.tag = base->req_tag;
+    req->want.key.src = base->req_peer;
+    req->want.key.tag = base->req_tag;
     bfo_lock(&bc->lock);
     got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, base->req_peer, base->req_tag);
     if (NULL != got) {
@@ -193,11 +193,11 @@ static int mrecv_start(bfo_recv_t *req, ompi_message_t **message)
     bfo_comm_t *bc = bfo_comm_of((*message)->comm);
 
     bfo_recv_activate(req);
-    req->req_recv.req_base.req_peer = g->got.src;
-    req->req_recv.req_base.req_tag = g->got.tag;
-    req->want.src = g->got.src;
-    req->want.tag = g->got.tag;
-    bfo_link_init(&req->want.link);
+    req->req_recv.req_base.req_peer = g->got.by_key.src;
+    req->req_recv.req_base.req_tag = g->got.by_key.tag;
+    req->want.key.src = g->got.by_key.src;
+    req->want.key.tag = g->got.by_key.tag;
+    bfo_link_init(&req->want.key.link);
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
     bfo_lock(&bc->lock);

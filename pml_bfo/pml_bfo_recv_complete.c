@@ -29,7 +29,7 @@ static bool recv_withdraw(bfo_recv_t *req)
     bool mine;
 
     bfo_lock(&bc->lock);
-    mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && !bfo_link_is_empty(&req->want.link);
+    mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && !bfo_link_is_empty(&req->want.key.link);
     if (mine) {
         bfo_match_withdraw(&bc->match, &req->want);
         req->m.se = BFO_SE(BFO_RECV_DONE, 0);
@@ -61,7 +61,7 @@ static void recv_construct(bfo_recv_t *req)
     req->m.events = 0;
     req->scheduling = 0;
     req->work.queued = false;
-    bfo_link_init(&req->want.link);
+    bfo_link_init(&req->want.key.link);
     (void) bfo_ids_add(&bfo.recvs, &req->name);
 }
 

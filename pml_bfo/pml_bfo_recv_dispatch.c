@@ -44,8 +44,8 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
     g->length = in->length;
     g->btl = in->btl;
     g->peer = peer;
-    g->got.src = h->src;
-    g->got.tag = h->tag;
+    g->got.by_key.src = h->src;
+    g->got.by_key.tag = h->tag;
     g->got.seq = h->seq;
     return g;
 }
@@ -90,7 +90,7 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
     for (;;) {
         bfo_lock(&bc->lock);
         got = bfo_lane_next_held(&lane->match);
-        want = NULL == got ? NULL : bfo_match_arrive(&bc->match, &lane->match, got->src, got->tag);
+        want = NULL == got ? NULL : bfo_match_arrive(&bc->match, &lane->match, got->by_key.src, got->by_key.tag);
         if (NULL != got && NULL == want) {
             bfo_match_store(&bc->match, &lane->match, got);
         }

@@ -12,22 +12,25 @@
 
 #define FIRST_BINS 16u
 
-static inline uint32_t bin_of(const bfo_bins_t *b, int32_t src, int32_t tag)
+/* Keys whose sources and tags are multiples of something, powers of two above all, do not meet in few bins. */
+static inline bfo_link_t *bin_of(const bfo_bins_t *b, int32_t src, int32_t tag)
 {
-    const uint32_t h = (uint32_t) tag + (uint32_t) src * UINT32_C(0x9e3779b1);
+    const uint32_t key = (uint32_t) tag + (uint32_t) src * UINT32_C(0x9e3779b1);
+    const uint64_t h = (key ^ (key >> 16)) * UINT64_C(0x61c88647);
 
-    return (h ^ (h >> 15)) & b->mask;
+    return (bfo_link_t *) (void *) ((char *) b->heads + ((uint32_t) (h ^ (h >> 32)) & b->mask));
 }
 
-static int bins_init(bfo_bins_t *b)
+static int bins_init(bfo_bins_t *b, uint32_t n)
 {
-    b->heads = malloc(FIRST_BINS * sizeof(*b->heads));
+    b->heads = malloc(n * sizeof(*b->heads));
     if (NULL == b->heads) {
         return -1;
     }
-    b->mask = FIRST_BINS - 1;
-    b->count = 0;
-    for (uint32_t i = 0; i < FIRST_BINS; ++i) {
+    b->n = n;
+    b->n_keys = 0;
+    b->mask = (n - 1) * (uint32_t) sizeof(*b->heads);
+    for (uint32_t i = 0; i < n; ++i) {
         bfo_link_init(&b->heads[i]);
     }
     return 0;
@@ -39,7 +42,8 @@ int bfo_match_init(bfo_match_t *m)
     bfo_link_init(&m->any_wants);
     bfo_link_init(&m->gots);
     bfo_link_init(&m->own_gots);
-    if (0 != bins_init(&m->wants) || 0 != bins_init(&m->gots_key) || 0 != bins_init(&m->gots_tag)) {
+    if (0 != bins_init(&m->wants, FIRST_BINS) || 0 != bins_init(&m->gots_key, FIRST_BINS)
+        || 0 != bins_init(&m->gots_tag, FIRST_BINS)) {
         bfo_match_free(m);
         return -1;
     }
@@ -64,61 +68,104 @@ void bfo_lane_match_init(bfo_lane_match_t *lane, uint32_t next_recv)
     bfo_link_init(&lane->early);
 }
 
-/* ---- bins that grow ------------------------------------------------------------------------------ */
+/* ---- bins ---------------------------------------------------------------------------------------- */
 
-typedef uint32_t (*bin_of_element_t)(const bfo_bins_t *b, const bfo_link_t *l);
-
-static uint32_t want_bin(const bfo_bins_t *b, const bfo_link_t *l)
+/* The first element of the key, or NULL. Goes from key to key. */
+static inline bfo_keyed_t *bin_find(const bfo_link_t *bin, int32_t src, int32_t tag)
 {
-    const bfo_want_t *w = bfo_container(l, bfo_want_t, link);
+    for (bfo_link_t *l = bin->next; l != bin;) {
+        bfo_keyed_t *first = bfo_container(l, bfo_keyed_t, link);
 
-    return bin_of(b, w->src, w->tag);
+        if (first->tag == tag && first->src == src) {
+            return first;
+        }
+        l = first->last->link.next;
+    }
+    return NULL;
 }
 
-static uint32_t got_key_bin(const bfo_bins_t *b, const bfo_link_t *l)
+static inline void bin_add_first(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 {
-    const bfo_got_t *g = bfo_container(l, bfo_got_t, by_key);
-
-    return bin_of(b, g->src, g->tag);
+    ++b->n_keys;
+    e->last = e;
+    bfo_link_append(bin, &e->link);
 }
 
-static uint32_t got_tag_bin(const bfo_bins_t *b, const bfo_link_t *l)
+/* Behind those of its key. False: it is the first of its key. */
+static inline bool bin_add_last(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 {
-    const bfo_got_t *g = bfo_container(l, bfo_got_t, by_tag);
+    bfo_keyed_t *first = bin_find(bin, e->src, e->tag);
 
-    return bin_of(b, BFO_ANY_SOURCE, g->tag);
+    if (NULL == first) {
+        bin_add_first(b, bin, e);
+        return false;
+    }
+    e->last = NULL;
+    bfo_link_append(first->last->link.next, &e->link);
+    first->last = e;
+    return true;
 }
 
-/* Elements of one key stay in one bin and keep their order. Without memory the bins stay as they are. */
-static __attribute__((noinline)) void bins_grow(bfo_bins_t *b, bin_of_element_t place)
+/* Elements of one key keep their order. Without memory the bins stay as they are. */
+static void bins_grow(bfo_bins_t *b)
 {
-    const uint32_t n = 4 * (b->mask + 1);
-    bfo_bins_t bigger = {.heads = malloc(n * sizeof(*b->heads)), .mask = n - 1, .count = b->count};
+    bfo_bins_t bigger;
 
-    if (NULL == bigger.heads) {
+    if (0 != bins_init(&bigger, 4 * b->n)) {
         return;
     }
-    for (uint32_t i = 0; i < n; ++i) {
-        bfo_link_init(&bigger.heads[i]);
-    }
-    for (uint32_t i = 0; i <= b->mask; ++i) {
+    for (uint32_t i = 0; i < b->n; ++i) {
         while (!bfo_link_is_empty(&b->heads[i])) {
-            bfo_link_t *l = b->heads[i].next;
+            bfo_keyed_t *e = bfo_container(b->heads[i].next, bfo_keyed_t, link);
 
-            bfo_link_remove(l);
-            bfo_link_append(&bigger.heads[place(&bigger, l)], l);
+            bfo_link_cut(&e->link);
+            (void) bin_add_last(&bigger, bin_of(&bigger, e->src, e->tag), e);
         }
     }
     free(b->heads);
     *b = bigger;
 }
 
-static inline void bins_add(bfo_bins_t *b, bfo_link_t *l, uint32_t bin, bin_of_element_t place)
+/* There are others in the bin. */
+static __attribute__((noinline)) void bin_add_behind(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 {
-    bfo_link_append(&b->heads[bin], l);
-    if (__builtin_expect(++b->count > 2 * b->mask, 0)) {
-        bins_grow(b, place);
+    if (!bin_add_last(b, bin, e) && b->n_keys > 2 * b->n) {
+        bins_grow(b);
     }
+}
+
+static inline void bin_add(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
+{
+    if (__builtin_expect(bfo_link_is_empty(bin), 1)) {
+        bin_add_first(b, bin, e);
+    } else {
+        bin_add_behind(b, bin, e);
+    }
+}
+
+/* The element goes, others of its key stay: the first of them knows the last. */
+static __attribute__((noinline)) void bin_pass_on(const bfo_bins_t *b, const bfo_keyed_t *e)
+{
+    if (NULL != e->last) {
+        bfo_container(e->link.next, bfo_keyed_t, link)->last = e->last;
+    } else {
+        bfo_keyed_t *first = bin_find(bin_of(b, e->src, e->tag), e->src, e->tag);
+
+        if (first->last == e) {
+            first->last = bfo_container(e->link.prev, bfo_keyed_t, link);
+        }
+    }
+}
+
+/* Leaves the element as it is. */
+static inline void bin_cut(bfo_bins_t *b, bfo_keyed_t *e)
+{
+    if (__builtin_expect(e == e->last, 1)) {
+        --b->n_keys;
+    } else {
+        bin_pass_on(b, e);
+    }
+    bfo_link_cut(&e->link);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------- */
@@ -167,16 +214,9 @@ bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane)
 
 static inline bfo_want_t *first_want(bfo_match_t *m, int32_t src, int32_t tag)
 {
-    bfo_link_t *head = &m->wants.heads[bin_of(&m->wants, src, tag)];
+    bfo_keyed_t *first = bin_find(bin_of(&m->wants, src, tag), src, tag);
 
-    for (bfo_link_t *l = head->next; l != head; l = l->next) {
-        bfo_want_t *w = bfo_container(l, bfo_want_t, link);
-
-        if (w->tag == tag && w->src == src) {
-            return w;
-        }
-    }
-    return NULL;
+    return NULL == first ? NULL : bfo_container(first, bfo_want_t, key);
 }
 
 static bfo_want_t *earlier(bfo_want_t *a, bfo_want_t *b)
@@ -189,12 +229,26 @@ static __attribute__((noinline)) bfo_want_t *first_wild_want(bfo_match_t *m, bfo
 {
     best = earlier(best, first_want(m, BFO_ANY_SOURCE, tag));
     if (tag >= 0 && !bfo_link_is_empty(&lane->any_tag_wants)) {
-        best = earlier(best, bfo_container(lane->any_tag_wants.next, bfo_want_t, link));
+        best = earlier(best, bfo_container(lane->any_tag_wants.next, bfo_want_t, key.link));
     }
     if (tag >= 0 && !bfo_link_is_empty(&m->any_wants)) {
-        best = earlier(best, bfo_container(m->any_wants.next, bfo_want_t, link));
+        best = earlier(best, bfo_container(m->any_wants.next, bfo_want_t, key.link));
     }
     return best;
+}
+
+static inline void withdraw(bfo_match_t *m, bfo_want_t *want)
+{
+    if (__builtin_expect(BFO_ANY_TAG != want->key.tag, 1)) {
+        if (__builtin_expect(BFO_ANY_SOURCE == want->key.src, 0)) {
+            --m->n_wild;
+        }
+        bin_cut(&m->wants, &want->key);
+    } else {
+        --m->n_wild;
+        bfo_link_cut(&want->key.link);
+    }
+    bfo_link_init(&want->key.link);
 }
 
 bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag)
@@ -205,56 +259,78 @@ bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src
         want = first_wild_want(m, lane, tag, want);
     }
     if (NULL != want) {
-        bfo_match_withdraw(m, want);
+        withdraw(m, want);
     }
     return want;
 }
 
+static void add_by_tag(bfo_match_t *m, bfo_got_t *got)
+{
+    got->by_tag.src = BFO_ANY_SOURCE;
+    got->by_tag.tag = got->by_key.tag;
+    bin_add(&m->gots_tag, bin_of(&m->gots_tag, BFO_ANY_SOURCE, got->by_key.tag), &got->by_tag);
+}
+
+/* The bin is not empty, or there are bins of tags. */
+static __attribute__((noinline)) void store_behind(bfo_match_t *m, bfo_got_t *got, bfo_link_t *bin)
+{
+    bin_add(&m->gots_key, bin, &got->by_key);
+    if (m->by_tag) {
+        add_by_tag(m, got);
+    }
+}
+
 void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got)
 {
-    bfo_link_append(&m->gots_key.heads[bin_of(&m->gots_key, got->src, got->tag)], &got->by_key);
-    bfo_link_append(&m->gots_tag.heads[bin_of(&m->gots_tag, BFO_ANY_SOURCE, got->tag)], &got->by_tag);
-    if (__builtin_expect(got->tag >= 0, 1)) {
+    const int32_t src = got->by_key.src, tag = got->by_key.tag;
+    bfo_link_t *bin = bin_of(&m->gots_key, src, tag);
+
+    if (__builtin_expect(tag >= 0, 1)) {
         bfo_link_append(&lane->gots, &got->by_lane);
         bfo_link_append(&m->gots, &got->by_comm);
     } else {
         bfo_link_init(&got->by_lane);
         bfo_link_append(&m->own_gots, &got->by_comm);
     }
-    if (__builtin_expect(++m->n_gots > 2 * m->gots_key.mask, 0)) {
-        bins_grow(&m->gots_key, got_key_bin);
-        bins_grow(&m->gots_tag, got_tag_bin);
+    ++m->n_gots;
+    if (__builtin_expect(bfo_link_is_empty(bin) && !m->by_tag, 1)) {
+        bin_add_first(&m->gots_key, bin, &got->by_key);
+    } else {
+        store_behind(m, got, bin);
     }
 }
 
 /* ---- a receive or a probe ------------------------------------------------------------------------ */
 
-static bfo_got_t *peek_key(bfo_match_t *m, int32_t src, int32_t tag)
+static bfo_got_t *peek_key(const bfo_match_t *m, int32_t src, int32_t tag)
 {
-    bfo_link_t *head = &m->gots_key.heads[bin_of(&m->gots_key, src, tag)];
+    bfo_keyed_t *first = bin_find(bin_of(&m->gots_key, src, tag), src, tag);
 
-    for (bfo_link_t *l = head->next; l != head; l = l->next) {
-        bfo_got_t *g = bfo_container(l, bfo_got_t, by_key);
+    return NULL == first ? NULL : bfo_container(first, bfo_got_t, by_key);
+}
 
-        if (g->tag == tag && g->src == src) {
-            return g;
+/* From now on messages are found by their tag alone. */
+static __attribute__((noinline, cold)) void begin_by_tag(bfo_match_t *m)
+{
+    const bfo_link_t *rings[2] = {&m->gots, &m->own_gots};
+
+    m->by_tag = true;
+    for (int i = 0; i < 2; ++i) {
+        for (bfo_link_t *l = rings[i]->next; l != rings[i]; l = l->next) {
+            add_by_tag(m, bfo_container(l, bfo_got_t, by_comm));
         }
     }
-    return NULL;
 }
 
 static bfo_got_t *peek_tag(bfo_match_t *m, int32_t tag)
 {
-    bfo_link_t *head = &m->gots_tag.heads[bin_of(&m->gots_tag, BFO_ANY_SOURCE, tag)];
+    bfo_keyed_t *first;
 
-    for (bfo_link_t *l = head->next; l != head; l = l->next) {
-        bfo_got_t *g = bfo_container(l, bfo_got_t, by_tag);
-
-        if (g->tag == tag) {
-            return g;
-        }
+    if (__builtin_expect(!m->by_tag, 0)) {
+        begin_by_tag(m);
     }
-    return NULL;
+    first = bin_find(bin_of(&m->gots_tag, BFO_ANY_SOURCE, tag), BFO_ANY_SOURCE, tag);
+    return NULL == first ? NULL : bfo_container(first, bfo_got_t, by_tag);
 }
 
 bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag)
@@ -278,30 +354,44 @@ bfo_got_t *bfo_match_some(const bfo_match_t *m)
     return bfo_link_is_empty(ring) ? NULL : bfo_container(ring->next, bfo_got_t, by_comm);
 }
 
+/* Others have its key, or there are bins of tags. */
+static __attribute__((noinline)) void take_among(bfo_match_t *m, bfo_got_t *got)
+{
+    bin_cut(&m->gots_key, &got->by_key);
+    if (m->by_tag) {
+        bin_cut(&m->gots_tag, &got->by_tag);
+    }
+}
+
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got)
 {
-    bfo_link_cut(&got->by_key);
-    bfo_link_cut(&got->by_tag);
     bfo_link_cut(&got->by_lane);
     bfo_link_cut(&got->by_comm);
     --m->n_gots;
+    if (__builtin_expect(&got->by_key == got->by_key.last && !m->by_tag, 1)) {
+        bin_cut(&m->gots_key, &got->by_key);
+    } else {
+        take_among(m, got);
+    }
 }
 
 void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want)
 {
+    const int32_t src = want->key.src, tag = want->key.tag;
+
     want->order = m->next_order++;
-    if (__builtin_expect(BFO_ANY_TAG != want->tag, 1)) {
-        m->n_wild += BFO_ANY_SOURCE == want->src;
-        bins_add(&m->wants, &want->link, bin_of(&m->wants, want->src, want->tag), want_bin);
-    } else {
+    if (__builtin_expect(BFO_ANY_TAG == tag, 0)) {
         ++m->n_wild;
-        bfo_link_append(BFO_ANY_SOURCE == want->src ? &m->any_wants : &lane->any_tag_wants, &want->link);
+        bfo_link_append(BFO_ANY_SOURCE == src ? &m->any_wants : &lane->any_tag_wants, &want->key.link);
+        return;
     }
+    if (__builtin_expect(BFO_ANY_SOURCE == src, 0)) {
+        ++m->n_wild;
+    }
+    bin_add(&m->wants, bin_of(&m->wants, src, tag), &want->key);
 }
 
 void bfo_match_withdraw(bfo_match_t *m, bfo_want_t *want)
 {
-    bfo_link_remove(&want->link);
-    m->n_wild -= BFO_ANY_SOURCE == want->src || BFO_ANY_TAG == want->tag;
-    m->wants.count -= BFO_ANY_TAG != want->tag;
+    withdraw(m, want);
 }

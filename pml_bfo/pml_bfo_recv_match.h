@@ -3,7 +3,7 @@
  *
  * Matching: which receive takes which message. In come messages in any order with their numbers, and posted
  * receives; out go pairs, in the order MPI demands. Plain C: no Open MPI type appears here.
- * Cost does not grow with the number of posted receives or waiting messages. DESIGN.txt section 14.2.
+ * Cost does not grow with the number of posted receives or waiting messages, alike or not. DESIGN.txt section 14.2.
  * Locks: the caller holds the communicator's lock around every call.
  */
 #ifndef PML_BFO_RECV_MATCH_H
@@ -20,12 +20,18 @@ typedef struct bfo_link {
     struct bfo_link *next, *prev; /* a ring; an unlinked element points to itself or is not looked at */
 } bfo_link_t;
 
+/* An element of a bin. In the bin's ring the elements of one key stand together, the oldest first. */
+typedef struct bfo_keyed {
+    bfo_link_t link;        /* first: the ring consists of these */
+    struct bfo_keyed *last; /* of its key, in the first one of the key; NULL in the others */
+    int32_t src;            /* the key: rank or BFO_ANY_SOURCE, */
+    int32_t tag;            /* and tag */
+} bfo_keyed_t;
+
 /* A posted receive. Negative tags are Open MPI's own; BFO_ANY_TAG does not match them. */
 typedef struct {
-    bfo_link_t link;
-    uint64_t order; /* of posting, within the communicator */
-    int32_t src;    /* rank or BFO_ANY_SOURCE */
-    int32_t tag;    /* or BFO_ANY_TAG */
+    bfo_keyed_t key; /* in a bin; with BFO_ANY_TAG only its link is used, in a ring of the source or the communicator */
+    uint64_t order;  /* of posting, within the communicator */
 } bfo_want_t;
 
 /* Bit of n_open: the peer was declared unreachable. */
@@ -35,20 +41,19 @@ typedef struct {
 
 /* A message without a receive, or one that came too early. */
 typedef struct {
-    bfo_link_t by_key;  /* bin of (src, tag) */
-    bfo_link_t by_tag;  /* bin of tag */
+    bfo_keyed_t by_key; /* bin of (source, tag) */
+    bfo_keyed_t by_tag; /* bin of (any source, tag), if there are such */
     bfo_link_t by_lane; /* arrival order from its source (in no ring with an own tag); or the early list, by seq */
     bfo_link_t by_comm; /* arrival order in the communicator */
-    int32_t src;
-    int32_t tag;
     uint32_t seq;
 } bfo_got_t;
 
-/* Chained bins of power-of-two number. */
+/* Bins, a power of two of them. */
 typedef struct {
     bfo_link_t *heads;
-    uint32_t mask;
-    uint32_t count; /* of receives; messages are counted in n_gots */
+    uint32_t n;
+    uint32_t n_keys; /* of the elements in them */
+    uint32_t mask; /* of a head's offset in bytes */
 } bfo_bins_t;
 
 /* The matching state of one source rank. */
@@ -66,7 +71,8 @@ typedef struct {
 typedef struct {
     bfo_bins_t wants;      /* receives with a tag, under (src or any, tag) */
     bfo_bins_t gots_key;   /* messages under (src, tag) */
-    bfo_bins_t gots_tag;   /* messages under tag */
+    bfo_bins_t gots_tag;   /* messages under tag, if by_tag */
+    bool by_tag;           /* a receive or probe from any source has looked for a tag among them */
     bfo_link_t any_wants;  /* receives with any source and any tag */
     bfo_link_t gots;       /* messages in arrival order */
     bfo_link_t own_gots;   /* the same with Open MPI's own tags: what may take any tag passes them by */
@@ -139,14 +145,15 @@ static inline void bfo_link_append(bfo_link_t *head, bfo_link_t *l)
 /* Leaves the element as it is: for one whose link is not asked again before it is appended somewhere. */
 static inline void bfo_link_cut(bfo_link_t *l)
 {
-    l->prev->next = l->next;
-    l->next->prev = l->prev;
+    bfo_link_t *next = l->next, *prev = l->prev;
+
+    prev->next = next;
+    next->prev = prev;
 }
 static inline void bfo_link_remove(bfo_link_t *l)
 {
-    l->prev->next = l->next;
-    l->next->prev = l->prev;
-    l->next = l->prev = l;
+    bfo_link_cut(l);
+    bfo_link_init(l);
 }
 #define bfo_container(ptr, type, member) ((type *) (void *) ((char *) (ptr) -offsetof(type, member)))
 

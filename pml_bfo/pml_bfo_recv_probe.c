@@ -19,8 +19,8 @@ static void status_of(const bfo_got_frag_t *g, ompi_status_public_t *status)
     if (MPI_STATUS_IGNORE == status) {
         return;
     }
-    status->MPI_SOURCE = g->got.src;
-    status->MPI_TAG = g->got.tag;
+    status->MPI_SOURCE = g->got.by_key.src;
+    status->MPI_TAG = g->got.by_key.tag;
     status->_cancelled = 0;
     status->_ucount = BFO_MSG_MATCH == h->common.type ? g->length - sizeof(bfo_match_hdr_t) : h->rndv.msg_length;
 }
@@ -57,13 +57,13 @@ static int message_make(bfo_got_frag_t *g, ompi_communicator_t *comm, ompi_messa
 
     if (NULL == m) {
         bfo_lock(&bc->lock);
-        bfo_match_store(&bc->match, &bc->lanes[g->got.src]->match, &g->got);
+        bfo_match_store(&bc->match, &bc->lanes[g->got.by_key.src]->match, &g->got);
         bfo_unlock(&bc->lock);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     m->comm = comm;
     m->req_ptr = g;
-    m->peer = g->got.src;
+    m->peer = g->got.by_key.src;
     m->count = g->length;
     *message = m;
     return OMPI_SUCCESS;

@@ -121,8 +121,8 @@ static void dump_message(unsigned ctx, const bfo_got_frag_t *g, const char *what
     const bfo_hdr_t *h = (const bfo_hdr_t *) g->data;
     const bool whole = BFO_MSG_MATCH == h->common.type;
 
-    opal_output(0, "bfo: ctx %u message from %d tag %d seq %u waits for %s: %s, %zu bytes", ctx, g->got.src,
-                g->got.tag, g->got.seq, what, bfo_hdr_name(h->common.type),
+    opal_output(0, "bfo: ctx %u message from %d tag %d seq %u waits for %s: %s, %zu bytes", ctx, g->got.by_key.src,
+                g->got.by_key.tag, g->got.seq, what, bfo_hdr_name(h->common.type),
                 whole ? g->length - sizeof(bfo_match_hdr_t) : (size_t) h->rndv.msg_length);
 }
 
@@ -155,7 +155,7 @@ static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_
     for (const bfo_link_t *l = own->next; l != own; l = l->next) {
         const bfo_got_t *got = bfo_container(l, bfo_got_t, by_comm);
 
-        if ((uint32_t) got->src == rank) {
+        if ((uint32_t) got->by_key.src == rank) {
             ++waiting;
             if (verbose > 0) {
                 dump_message(comm->c_contextid, bfo_container(got, bfo_got_frag_t, got), "a receive");

@@ -3,8 +3,9 @@
  *
  * Matching against a model that is too simple to be wrong: one list of receives and one of messages, both
  * searched from the front. Random schedules over two communicators and several rails (reordering, duplicates), with
- * probes, matched probes whose receive comes later, and cancels; the seed is printed and taken from BFO_SEED. Then
- * cost against depth. DESIGN.txt section 14.2.
+ * probes, matched probes whose receive comes later, and cancels, every other one with tags that meet in one bin; the
+ * seed of one that fails is printed, and taken from BFO_SEED. Then cost against depth, in time and in instructions.
+ * DESIGN.txt section 14.2.
  */
 #include "bfo_config.h"
 
@@ -14,11 +15,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-enum { COMMS = 2, SOURCES = 4, MAX = 2048, HELD = 16 };
+enum { COMMS = 2, SOURCES = 4, MAX = 2048, HELD = 16, TAGS = 9 };
 
 /* ---- the model ------------------------------------------------------------------------------------- */
 
@@ -110,8 +115,8 @@ static my_want_t *want_new(int src, int tag, int id)
 {
     my_want_t *w = calloc(1, sizeof(*w));
 
-    w->want.src = src;
-    w->want.tag = tag;
+    w->want.key.src = src;
+    w->want.key.tag = tag;
     w->id = id;
     return w;
 }
@@ -120,12 +125,12 @@ static my_want_t *want_new(int src, int tag, int id)
 static void deliver_one(bfo_got_t *got)
 {
     my_got_t *g = bfo_container(got, my_got_t, got);
-    bfo_want_t *want = bfo_match_arrive(&here->m, &here->lanes[got->src], got->src, got->tag);
-    const int expected = model_arrive(got->src, got->tag, g->id);
+    bfo_want_t *want = bfo_match_arrive(&here->m, &here->lanes[got->by_key.src], got->by_key.src, got->by_key.tag);
+    const int expected = model_arrive(got->by_key.src, got->by_key.tag, g->id);
 
     if (NULL == want) {
         assert_int_equal(-1, expected);
-        bfo_match_store(&here->m, &here->lanes[got->src], got);
+        bfo_match_store(&here->m, &here->lanes[got->by_key.src], got);
         return;
     }
     assert_int_equal(expected, bfo_container(want, my_want_t, want)->id);
@@ -145,8 +150,8 @@ static void arrive(int src, int tag, uint32_t seq, int id)
     bfo_lane_match_t *lane = &here->lanes[src];
     my_got_t *g = calloc(1, sizeof(*g));
 
-    g->got.src = src;
-    g->got.tag = tag;
+    g->got.by_key.src = src;
+    g->got.by_key.tag = tag;
     g->got.seq = seq;
     g->id = id;
     switch (0 != lane->n_open ? bfo_lane_admit_none(lane, seq) : bfo_lane_admit(lane, seq)) {
@@ -195,6 +200,19 @@ static void setup_lanes(uint32_t first)
     }
 }
 
+static const int plain_tags[TAGS] = {0, 1, 2, 3, 4, 5, 6, -2, -3}; /* of the user; two of Open MPI */
+static int crowded_tags[TAGS];                                      /* meet in one bin */
+static const int *tags = plain_tags;
+
+static void end_wants_of(int src, int tag)
+{
+    bfo_want_t *w;
+
+    while (NULL != (w = bfo_match_arrive(&here->m, &here->lanes[src], src, tag))) {
+        free(bfo_container(w, my_want_t, want));
+    }
+}
+
 static void teardown_lanes(void)
 {
     bfo_got_t *got;
@@ -204,16 +222,59 @@ static void teardown_lanes(void)
         free(bfo_container(got, my_got_t, got));
     }
     assert_int_equal(0, here->m.n_gots);
-    for (int s = -1; s < SOURCES; ++s) { /* what is still posted is found by messages that fit it */
+    for (int s = 0; s < SOURCES; ++s) { /* what is still posted is found by messages that fit it */
         for (int tag = -3; tag < 8; ++tag) {
-            bfo_want_t *w;
-
-            while (s >= 0 && NULL != (w = bfo_match_arrive(&here->m, &here->lanes[s], s, tag))) {
-                free(bfo_container(w, my_want_t, want));
-            }
+            end_wants_of(s, tag);
+        }
+        for (int i = 0; i < TAGS; ++i) {
+            end_wants_of(s, tags[i]);
         }
     }
+    assert_int_equal(0, here->m.n_wild + here->m.wants.n_keys + here->m.gots_key.n_keys + here->m.gots_tag.n_keys);
     bfo_match_free(&here->m);
+}
+
+/* ---- keys that meet --------------------------------------------------------------------------------- */
+
+/* The bin of this key, with as many bins as there are now. */
+static size_t bin_of_key(bfo_match_t *m, bfo_lane_match_t *lane, int src, int tag)
+{
+    bfo_got_t got = {.by_key = {.src = src, .tag = tag}};
+    const bfo_link_t *l, *heads;
+
+    bfo_match_store(m, lane, &got);
+    heads = m->gots_key.heads;
+    for (l = got.by_key.link.next; l < heads || l >= heads + m->gots_key.n; l = l->next) {
+    }
+    bfo_match_take(m, &got);
+    return (size_t) (l - heads);
+}
+
+/* `n` tags whose keys meet in one bin with each of these sources, of so many bins; from `tag` on by `step`. */
+static void find_tags(uint32_t bins, const int *sources, int n_sources, int tag, int step, int *found, int n)
+{
+    bfo_got_t *fill = calloc(4 * (size_t) bins, sizeof(*fill));
+    bfo_lane_match_t lane;
+    bfo_match_t m;
+
+    assert_int_equal(0, bfo_match_init(&m));
+    bfo_lane_match_init(&lane, 0);
+    for (uint32_t i = 0; m.gots_key.n < bins; ++i) {
+        fill[i] = (bfo_got_t){.by_key = {.src = 9, .tag = (int) i}};
+        bfo_match_store(&m, &lane, &fill[i]);
+    }
+    for (int i = 0; i < n; tag += step) {
+        bool fits = true;
+
+        for (int s = 0; i > 0 && s < n_sources && fits; ++s) {
+            fits = bin_of_key(&m, &lane, sources[s], tag) == bin_of_key(&m, &lane, sources[s], found[0]);
+        }
+        if (fits) {
+            found[i++] = tag;
+        }
+    }
+    bfo_match_free(&m);
+    free(fill);
 }
 
 /* ---- random schedules ------------------------------------------------------------------------------ */
@@ -222,7 +283,7 @@ static int pick_tag(unsigned *seed)
 {
     const int t = rand_r(seed) % 10;
 
-    return t < 7 ? t : -2 - t % 2; /* 0..6 of the user, -2 and -3 of Open MPI */
+    return tags[t < 7 ? t : 7 + t % 2];
 }
 
 /* One random schedule: what was sent on each communicator by each source, and what matched probes took out. */
@@ -277,7 +338,7 @@ static void op_cancel(int comm)
         const int id = list_take(model->wants, &model->n_wants, roll(model->n_wants));
 
         bfo_match_withdraw(&here->m, &run.wants[comm][id]->want);
-        assert_true(bfo_link_is_empty(&run.wants[comm][id]->want.link));
+        assert_true(bfo_link_is_empty(&run.wants[comm][id]->want.key.link));
         free(run.wants[comm][id]);
     }
 }
@@ -307,8 +368,8 @@ static void op_receive_taken(void)
         my_got_t *g = run.taken[i].got;
 
         assert_int_equal(run.taken[i].copy.id, g->id);
-        assert_int_equal(run.taken[i].copy.got.src, g->got.src);
-        assert_int_equal(run.taken[i].copy.got.tag, g->got.tag);
+        assert_int_equal(run.taken[i].copy.got.by_key.src, g->got.by_key.src);
+        assert_int_equal(run.taken[i].copy.got.by_key.tag, g->got.by_key.tag);
         assert_int_equal(run.taken[i].copy.got.seq, g->got.seq);
         free(g);
         run.taken[i] = run.taken[--run.n_taken];
@@ -390,24 +451,39 @@ static void one_schedule(unsigned seed, uint32_t first)
     use(0);
 }
 
+static unsigned under_way; /* seed of the schedule that has begun; 0: it has ended well */
+
 static void random_schedules_match_like_the_model(void **state)
 {
+    static const int sources[] = {BFO_ANY_SOURCE, 0, 1};
     const unsigned seed = NULL != getenv("BFO_SEED") ? (unsigned) atoi(getenv("BFO_SEED")) : 1;
     const unsigned n = NULL != getenv("BFO_SEED") ? 1 : 1000;
 
+    find_tags(16, sources, 3, 0, 1, crowded_tags, 7);
+    find_tags(16, sources, 3, -2, -1, crowded_tags + 7, 2);
     for (unsigned i = seed; i < seed + n; ++i) {
-        if (n < 2) {
-            print_message("BFO_SEED=%u\n", i);
-        }
+        under_way = i;
+        tags = i % 2 ? crowded_tags : plain_tags;
         one_schedule(i, i % 3 ? 0 : UINT32_MAX - 20); /* numbers wrap */
     }
+    under_way = 0;
+}
+
+/* Runs too when the test has failed. */
+static int tell_seed(void **state)
+{
+    if (0 != under_way) {
+        print_message("BFO_SEED=%u\n", under_way);
+    }
+    tags = plain_tags;
+    return 0;
 }
 
 /* ---- single situations ----------------------------------------------------------------------------- */
 
 static void duplicate_of_a_held_message_is_seen(void **state)
 {
-    my_got_t g = {.got = {.src = 0, .tag = 1, .seq = 5}};
+    my_got_t g = {.got = {.by_key = {.src = 0, .tag = 1}, .seq = 5}};
 
     setup_lanes(3);
     assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit(&here->lanes[0], 5));
@@ -447,13 +523,36 @@ static void withdrawn_receive_is_not_matched(void **state)
     setup_lanes(0);
     w = post(1, 7, 1);
     bfo_match_withdraw(&here->m, &w->want);
-    assert_true(bfo_link_is_empty(&w->want.link));
+    assert_true(bfo_link_is_empty(&w->want.key.link));
     model->n_wants = 0;
     arrive(1, 7, 0, 2);
     assert_int_equal(1, here->m.n_gots);
     free(w);
     w = post(BFO_ANY_SOURCE, BFO_ANY_TAG, 3);
     assert_null(w);
+    teardown_lanes();
+}
+
+/* Bins of tags begin with the first receive from any source that looks among messages. */
+static void any_source_takes_the_earliest_of_its_tag(void **state)
+{
+    uint32_t seq[SOURCES] = {0};
+
+    setup_lanes(0);
+    for (int i = 0; i < 200; ++i) {
+        const int src = i * 7 % SOURCES;
+
+        arrive(src, 0 == i % 5 ? -2 : i % 3, seq[src]++, i + 1);
+    }
+    for (int i = 0; i < 200; ++i) { /* some by their source too, from within the tag */
+        const int tag = i % 4 < 3 ? i % 4 : -2;
+
+        if (model_find(i % 3 ? BFO_ANY_SOURCE : i % SOURCES, tag) >= 0) {
+            assert_null(post(i % 3 ? BFO_ANY_SOURCE : i % SOURCES, tag, 1000 + i));
+        }
+    }
+    assert_int_equal(model->n_gots, here->m.n_gots);
+    assert_true(model->n_gots < 100);
     teardown_lanes();
 }
 
@@ -470,12 +569,12 @@ static double now(void)
 /* Nanoseconds per match with `depth` other receives posted that do not fit. */
 static double cost_posted(int depth)
 {
-    bfo_want_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.src = 0, .tag = 1 << 20};
+    bfo_want_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.key = {.src = 0, .tag = 1 << 20}};
     double best = 1e18;
 
     setup_lanes(0);
     for (int i = 0; i < depth; ++i) {
-        others[i] = (bfo_want_t){.src = i % SOURCES, .tag = i};
+        others[i] = (bfo_want_t){.key = {.src = i % SOURCES, .tag = i}};
         bfo_match_post(&here->m, &here->lanes[i % SOURCES], &others[i]);
     }
     for (int round = 0; round < 20; ++round) {
@@ -494,12 +593,12 @@ static double cost_posted(int depth)
 
 static double cost_unexpected(int depth)
 {
-    bfo_got_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.src = 0, .tag = 1 << 20};
+    bfo_got_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.by_key = {.src = 0, .tag = 1 << 20}};
     double best = 1e18;
 
     setup_lanes(0);
     for (int i = 0; i < depth; ++i) {
-        others[i] = (bfo_got_t){.src = i % SOURCES, .tag = i};
+        others[i] = (bfo_got_t){.by_key = {.src = i % SOURCES, .tag = i}};
         bfo_match_store(&here->m, &here->lanes[i % SOURCES], &others[i]);
     }
     for (int round = 0; round < 20; ++round) {
@@ -530,14 +629,253 @@ static void cost_does_not_grow_with_depth(void **state)
     assert_true(u10k < 8 * u10 + 200);
 }
 
+/* Instructions that `work` takes, counted one by one; -1: not allowed here. */
+static long instructions(void (*work)(void))
+{
+    const pid_t child = fork();
+    int status;
+    long n = 0;
+
+    if (0 == child) {
+        if (0 != ptrace(PTRACE_TRACEME, 0, NULL, NULL)) {
+            _exit(1);
+        }
+        raise(SIGSTOP);
+        work();
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    if (child != waitpid(child, &status, 0) || !WIFSTOPPED(status)) {
+        return -1;
+    }
+    do {
+        if (0 != ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) || child != waitpid(child, &status, 0) || WIFEXITED(status)) {
+            return -1;
+        }
+        ++n;
+    } while (SIGSTOP != WSTOPSIG(status));
+    ptrace(PTRACE_KILL, child, NULL, NULL);
+    waitpid(child, &status, 0);
+    return n;
+}
+
+/* A case of cost: `depth` receives or messages wait, then one operation is counted. */
+enum { SHALLOW = 10, DEEP = 10000, EACH = 50 };
+typedef struct {
+    const char *name;
+    int (*src_of)(int i), (*tag_of)(int i); /* of what waits */
+    void (*work)(void);
+    bool posted;
+} cost_t;
+
+static bfo_want_t *waiting_wants;
+static bfo_got_t *waiting_gots;
+static int waiting, one_tag, other_tag; /* of one bin, with source 0 and with any */
+
+static int source_0(int i)
+{
+    return 0;
+}
+static int source_any(int i)
+{
+    return BFO_ANY_SOURCE;
+}
+static int source_each(int i)
+{
+    return i % SOURCES;
+}
+static int source_i(int i)
+{
+    return i;
+}
+static int source_16i(int i)
+{
+    return 16 * i;
+}
+static int tag_one(int i)
+{
+    return one_tag;
+}
+static int tag_i(int i)
+{
+    return i;
+}
+static int tag_shifted(int i)
+{
+    return i << 14;
+}
+static int tag_doubled(int i)
+{
+    return i * 32769;
+}
+
+static void post_and_arrive(int src, int tag)
+{
+    bfo_want_t want = {.key = {.src = src, .tag = tag}};
+
+    bfo_match_post(&here->m, here->lanes, &want);
+    if (bfo_match_arrive(&here->m, here->lanes, 0, tag) != &want) {
+        _exit(1);
+    }
+}
+static void other_receive(void)
+{
+    post_and_arrive(0, other_tag);
+}
+static void other_receive_from_any(void)
+{
+    post_and_arrive(BFO_ANY_SOURCE, other_tag);
+}
+static void equal_receive(void)
+{
+    bfo_want_t last = {.key = waiting_wants[0].key};
+
+    bfo_match_withdraw(&here->m, &waiting_wants[waiting / 2]);
+    bfo_match_withdraw(&here->m, &waiting_wants[waiting - 1]);
+    bfo_match_post(&here->m, here->lanes, &last);
+    if (bfo_match_arrive(&here->m, here->lanes, 0, last.key.tag) != &waiting_wants[0]) {
+        _exit(1);
+    }
+}
+static void store_and_take(int src, int tag)
+{
+    bfo_got_t got = {.by_key = {.src = 0, .tag = tag}};
+
+    bfo_match_store(&here->m, here->lanes, &got);
+    if (bfo_match_peek(&here->m, here->lanes, src, tag) != &got) {
+        _exit(1);
+    }
+    bfo_match_take(&here->m, &got);
+}
+static void other_message(void)
+{
+    store_and_take(0, other_tag);
+}
+static void other_message_for_any(void)
+{
+    store_and_take(BFO_ANY_SOURCE, other_tag);
+}
+static void no_message(void)
+{
+    if (NULL != bfo_match_peek(&here->m, here->lanes, 0, other_tag)) {
+        _exit(1);
+    }
+}
+static void equal_message(void)
+{
+    bfo_got_t last = {.by_key = waiting_gots[0].by_key};
+
+    bfo_match_take(&here->m, &waiting_gots[waiting / 2]);
+    bfo_match_take(&here->m, &waiting_gots[waiting - 1]);
+    bfo_match_store(&here->m, here->lanes, &last);
+    if (bfo_match_peek(&here->m, here->lanes, BFO_ANY_SOURCE, last.by_key.tag) != &waiting_gots[0]) {
+        _exit(1);
+    }
+    bfo_match_take(&here->m, &waiting_gots[0]);
+}
+static void each_receive(void)
+{
+    for (int i = 0; i < EACH; ++i) {
+        bfo_want_t *w = &waiting_wants[i * waiting / EACH];
+
+        if (bfo_match_arrive(&here->m, here->lanes, w->key.src, w->key.tag) != w) {
+            _exit(1);
+        }
+    }
+}
+static void each_message(void)
+{
+    for (int i = 0; i < EACH; ++i) {
+        bfo_got_t *g = &waiting_gots[i * waiting / EACH];
+
+        if (bfo_match_peek(&here->m, here->lanes, g->by_key.src, g->by_key.tag) != g) {
+            _exit(1);
+        }
+        bfo_match_take(&here->m, g);
+    }
+}
+
+static long cost_of(const cost_t *c, int depth)
+{
+    long n;
+
+    waiting = depth;
+    waiting_wants = calloc((size_t) depth, sizeof(*waiting_wants));
+    waiting_gots = calloc((size_t) depth, sizeof(*waiting_gots));
+    setup_lanes(0);
+    for (int i = 0; i < depth; ++i) {
+        const int src = c->src_of(i), tag = c->tag_of(i);
+
+        if (c->posted) {
+            waiting_wants[i].key = (bfo_keyed_t){.src = src, .tag = tag};
+            bfo_match_post(&here->m, &here->lanes[0], &waiting_wants[i]);
+        } else {
+            waiting_gots[i].by_key = (bfo_keyed_t){.src = src, .tag = tag};
+            bfo_match_store(&here->m, &here->lanes[0], &waiting_gots[i]);
+        }
+    }
+    (void) bfo_match_peek(&here->m, NULL, BFO_ANY_SOURCE, -99); /* bins of tags begin */
+    post_and_arrive(0, other_tag);                              /* and what has to grow grows */
+    post_and_arrive(BFO_ANY_SOURCE, other_tag);
+    store_and_take(0, other_tag);
+    n = instructions(c->work);
+    bfo_match_free(&here->m);
+    free(waiting_wants);
+    free(waiting_gots);
+    return n;
+}
+
+static void instructions_do_not_grow_with_depth(void **state)
+{
+    static const cost_t costs[] = {
+        {"receive beside equal ones", source_0, tag_one, other_receive, true},
+        {"receive beside equal ones, any source", source_any, tag_one, other_receive_from_any, true},
+        {"equal receives", source_0, tag_one, equal_receive, true},
+        {"equal receives, any source", source_any, tag_one, equal_receive, true},
+        {"message beside equal ones", source_0, tag_one, other_message, false},
+        {"message beside equal ones, any source", source_0, tag_one, other_message_for_any, false},
+        {"equal messages", source_0, tag_one, equal_message, false},
+        {"equal messages of several sources", source_each, tag_one, equal_message, false},
+        {"probe beside equal messages", source_0, tag_one, no_message, false},
+        {"receives, tags in a row", source_0, tag_i, each_receive, true},
+        {"receives, tags i * 16384", source_0, tag_shifted, each_receive, true},
+        {"receives, tags i * 32769", source_0, tag_doubled, each_receive, true},
+        {"receives, sources in a row", source_i, tag_one, each_receive, true},
+        {"messages, tags i * 16384", source_0, tag_shifted, each_message, false},
+        {"messages, sources in a row", source_i, tag_one, each_message, false},
+        {"messages, sources i * 16", source_16i, tag_one, each_message, false},
+    };
+    static const int sources[] = {0, BFO_ANY_SOURCE};
+    int found[2], bad = 0;
+
+    find_tags(4096, sources, 2, 1000, 1, found, 2);
+    one_tag = found[0];
+    other_tag = found[1];
+    for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); ++i) {
+        const long few = cost_of(&costs[i], costs[i].work == each_receive || costs[i].work == each_message ? EACH : SHALLOW);
+        const long many = cost_of(&costs[i], DEEP);
+
+        if (few < 0 || many < 0) {
+            print_message("not counted: PTRACE_SINGLESTEP of a child is not allowed, or the wrong one was found\n");
+            bad |= 2;
+            break;
+        }
+        print_message("%-40s %6ld instructions, %6ld beside %d\n", costs[i].name, few, many, DEEP);
+        bad |= many > few + few / 4;
+    }
+    assert_int_equal(0, bad);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_schedules_match_like_the_model),
+        cmocka_unit_test_teardown(random_schedules_match_like_the_model, tell_seed),
         cmocka_unit_test(duplicate_of_a_held_message_is_seen),
         cmocka_unit_test(any_tag_does_not_take_messages_of_open_mpi),
         cmocka_unit_test(withdrawn_receive_is_not_matched),
+        cmocka_unit_test(any_source_takes_the_earliest_of_its_tag),
         cmocka_unit_test(cost_does_not_grow_with_depth),
+        cmocka_unit_test(instructions_do_not_grow_with_depth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,8 +111,8 @@ static void *meet(void *arg)
             bfo_want_t *w = &wants[side][i];
             bfo_got_t *got;
 
-            *w = (bfo_want_t){.src = side, .tag = 0 == i % 5 ? BFO_ANY_TAG : 1};
-            got = bfo_match_peek(&match, &lanes[side], w->src, w->tag);
+            *w = (bfo_want_t){.key = {.src = side, .tag = 0 == i % 5 ? BFO_ANY_TAG : 1}};
+            got = bfo_match_peek(&match, &lanes[side], w->key.src, w->key.tag);
             if (NULL != got) {
                 bfo_match_take(&match, got);
                 ++matched;
@@ -123,7 +123,7 @@ static void *meet(void *arg)
             const unsigned seq = i ^ 1; /* pairs change places */
             bfo_got_t *got = &gots[side][seq];
 
-            *got = (bfo_got_t){.src = side, .tag = 1, .seq = seq};
+            *got = (bfo_got_t){.by_key = {.src = side, .tag = 1}, .seq = seq};
             if (BFO_SEQ_NEXT != bfo_lane_admit(&lanes[side], seq)) {
                 bfo_lane_hold(&lanes[side], got);
                 got = NULL;
