@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Two nodes of two ranks each, whose last rail is cut: what has to do with the other node ends with MPI_ERR_OTHER, and the
+ * two ranks of a node go on talking. Each rank says that it passed when MPI_Finalize has returned. DESIGN.txt section 11.
+ */
+#include "mpi_check.h"
+
+enum { LONG = 300000, ROUNDS = 200 };
+
+static uint8_t *out, *in;
+
+/* The class of the error it ends with; every byte is checked if there is none. */
+static int exchange(int peer, unsigned round)
+{
+    static const int sizes[] = {8, 3000, LONG, 100, 40000};
+    const int n = sizes[round % 5];
+    MPI_Request r[2];
+    MPI_Status st[2];
+    int class = MPI_SUCCESS;
+
+    fill(out, (size_t) n, round);
+    MPI(MPI_Irecv(in, LONG, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &r[0]));
+    MPI(MPI_Isend(out, n, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &r[1]));
+    if (MPI_SUCCESS == MPI_Waitall(2, r, st)) {
+        CHECK(is_filled(in, (size_t) n, round));
+        return MPI_SUCCESS;
+    }
+    for (int i = 0; i < 2; ++i) {
+        if (MPI_SUCCESS != st[i].MPI_ERROR) {
+            MPI_Error_class(st[i].MPI_ERROR, &class);
+            CHECK(MPI_ERR_OTHER == class);
+        }
+    }
+    return class;
+}
+
+int main(int argc, char **argv)
+{
+    int near, far;
+
+    start(&argc, &argv);
+    CHECK(4 == ranks);
+    near = rank ^ 1;
+    far = (rank + 2) % 4;
+    CHECK(NULL != (out = malloc(LONG)) && NULL != (in = malloc(LONG)));
+    MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (unsigned round = 0; round < 5; ++round) {
+        MPI(exchange(near, round));
+        MPI(exchange(far, round));
+        MPI(exchange(3 - rank, round)); /* the other one there */
+    }
+    MPI(MPI_Barrier(MPI_COMM_WORLD));
+    if (0 == rank) {
+        printf("ready\n");
+        fflush(stdout);
+    }
+    for (unsigned round = 0; MPI_SUCCESS == exchange(far, round); ++round) {
+    }
+    for (unsigned round = 0; round < ROUNDS; ++round) {
+        MPI(exchange(near, round));
+    }
+    CHECK(MPI_ERR_OTHER == exchange(far, 0));
+    CHECK(MPI_ERR_OTHER == exchange(3 - rank, 0));
+    MPI(exchange(near, 1));
+    MPI_Finalize();
+    printf("PASSED %lu checks on rank %d\n", checks, rank);
+    return 0;
+}

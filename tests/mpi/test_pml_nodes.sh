@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# --mca btl openib,vader,self on two nodes of two ranks: rails with failover between the nodes, vader, which has none, within
+# each. A rail is lost, or all of them. Both nodes are this machine: mpirun starts its two daemons by an agent that goes
+# nowhere, and takes ranks of different daemons for ranks of different nodes.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/pml.sh"
+use_components pml btl
+REPORT=$TEST_TMP/rails.json
+cat >"$TEST_TMP/agent" <<'AGENT'
+#!/bin/bash
+# agent NODE COMMAND: each node has its own directories; the files of both in one would have the same names
+export TMPDIR=$(dirname "$0")/$1
+export OMPI_MCA_btl_vader_backing_directory=$TMPDIR
+mkdir -p "$TMPDIR"
+shift
+exec bash -c "$*"
+AGENT
+chmod +x "$TEST_TMP/agent"
+ARGS=(--mca plm_rsh_agent "$TEST_TMP/agent" -H "left:2,right:2" --mca pml bfo --mca btl openib,vader,self --mca pml_bfo_verbose 1)
+
+# both LOG: ranks 0 and 1 (or those named) of one node talk by vader, those of different nodes by both rails
+both() {
+    local log=$1 near=${2:-1} far=${3:-2}
+    grep -q "bfo: 0->$near rails 1: vader, no failover\$" "$log" || { cat "$log"; fail "ranks 0 and $near do not talk by vader"; }
+    grep -q "bfo: 0->$far rails 2: sr0:1 sr1:1\$" "$log" || { cat "$log"; fail "ranks 0 and $far do not talk by the rails"; }
+    ! grep -q 'will not be survived' "$log" || { cat "$log"; fail "vader within a node is no lack of failover"; }
+}
+PML_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
+for program in mpi_match mpi_comms mpi_threads; do
+    run_program $program 4 "${ARGS[@]}"
+    both "$TEST_TMP/$program.log"
+    rails_moved "$REPORT" 0 1
+done
+run_program mpi_sizes 4 "${ARGS[@]}" --map-by node # pairs of different nodes
+both "$TEST_TMP/mpi_sizes.log" 2 1
+run_program mpi_modes 4 "${ARGS[@]}"
+both "$TEST_TMP/mpi_modes.log"
+
+# cut PROGRAM "RAILS": in mid-job
+LOG=$TEST_TMP/cut.log
+cut() {
+    local program=$1 fabric=bfo-nodes-$$ job rail
+    : >"$LOG"
+    timeout -k 5 60 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 4 \
+        "${ARGS[@]}" "$PML_DIR/$program" >"$LOG" 2>&1 </dev/null &
+    job=$!
+    await "$LOG" '^ready'
+    for rail in $2; do
+        "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
+    done
+    wait $job
+    job=$?
+    [ $job = 0 ] || { tail -n 40 "$LOG"; fail "$program: the job ended with status $job: rails $2 cut"; }
+    grep -q '^PASSED [1-9]' "$LOG" || { tail -n 40 "$LOG"; fail "$program: no result: rails $2 cut"; }
+    both "$LOG"
+}
+for rail in 0 1; do
+    cut mpi_counters $rail
+    [ "$(grep -c "^  rail: *$rail (sr$rail:1)\$" "$LOG")" = 2 ] || { cat "$LOG"; fail "rail $rail was not lost once on each node"; }
+    [ "$(awk '$3 == "pml_bfo_errors" { n += $4 } END { print n + 0 }' "$LOG")" -gt 0 ] ||
+        { cat "$LOG"; fail "rail $rail: nothing was under way on it"; }
+    grep -q "bfo: [01]->[23] rail $rail generation 0 (sr$rail:1) lost: .*; left 1: " "$LOG" ||
+        { cat "$LOG"; fail "no rank of the left node lost rail $rail"; }
+    note "rail $rail cut between nodes: $(grep '^PASSED' "$LOG")"
+done
+cut mpi_apart "0 1"
+[ "$(grep -c '^PASSED [1-9]' "$LOG")" = 4 ] || { tail -n 40 "$LOG"; fail "not all ranks passed without rails"; }
+[ "$(grep -c '^The PML bfo cannot reach a process any more' "$LOG")" -ge 2 ] ||
+    { cat "$LOG"; fail "a node does not say that it lost the other"; }
+note "all rails cut: each node goes on by itself"
+exit 0
