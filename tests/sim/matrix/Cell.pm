@@ -29,6 +29,8 @@ sub traffic {
     push @args, '--strided' if $c->{layout} eq 'strided';
     push @args, '--late' if $c->{receive} eq 'late';
     push @args, '--oneway', '--window=48', '--rounds=12' if $c->{proto} =~ /flood|crowd/;
+    my ($rounds) = reverse map { /^--rounds=(\d+)/ } @args;
+    push @args, '--pause=' . int(300 / ($rounds - 1)) if $c->{fault} eq 'silent'; # the late completion comes before the end
     push @args, "--recheck=$c->{recheck}" if $c->{recheck};
     push @args, "--oneway" if $c->{oneway};
     return @args;
@@ -40,7 +42,7 @@ sub job {
     my @mca = @{ $mca{ $c->{proto} } // [] };
     my @pairs = map { [@mca[2 * $_, 2 * $_ + 1]] } 0 .. @mca / 2 - 1;
     push @pairs, ["btl_openib_fence_timeout", 1] if $c->{recheck};
-    push @pairs, ['pml_bfo_counters', 1];
+    push @pairs, ['pml_bfo_counters', 1], ['btl_openib_verbose', 1];
     push @pairs, ['btl_openib_use_eager_rdma', 0] if $c->{proto} ne 'ring'; # it would turn the sends into writes
     push @pairs, ['btl_openib_receive_queues', $c->{queues} eq 'shared' ? 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4' : 'P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2']
         if $c->{proto} ne 'crowd'; # which has its own
@@ -48,20 +50,48 @@ sub job {
                     [Job::mpirun($c->{load} eq 'peers' ? 3 : 2, @pairs), "$build/tests/sim/matrix/traffic", traffic($c)], @rules);
 }
 
-# The fault of a cell of the complete part, at its n-th fragment.
+# The fault of a cell of the complete part, at its n-th fragment. The sender of a connection finds out by its retry clock.
 sub main_rule {
     my ($c, $nth) = @_;
-    my $rule = "$Cells::fault{$c->{fault}} $Cells::kind{$c->{kind}}{match} nth=$nth";
-    return $c->{side} eq 'sender' ? $rule : "$rule breaks=$c->{side}";
+    my $kind = $Cells::kind{ $c->{kind} };
+    my $rule = "$Cells::fault{$c->{fault}} $kind->{match} nth=$nth";
+    my $by_clock = $c->{side} eq 'sender' && $c->{fault} ne 'silent' && !$kind->{datagram};
+    return $c->{side} eq 'nobody' || $by_clock ? $rule : "$rule breaks=$c->{side}";
 }
 
-sub base_rules { my ($c) = @_; my $base = $Cells::kind{ $c->{kind} }{base}; return $base ? @{ $base->{ $c->{proto} } } : () }
+# Where the receiver is to see the error, the sender's retry clock is long, and the job has to end before it. A base fault does not
+# wait for it, but for that of NACK, whose fragments all have to arrive.
+my %clock = (receiver => 20, NACK => 4); # s
+sub clock { my ($c) = @_; return $c->{side} ne 'receiver' ? 0.1 : $clock{ $c->{kind} } // $clock{receiver} }
+sub base_rules {
+    my ($c) = @_;
+    my $base = $Cells::kind{ $c->{kind} }{base} or return ();
+    return map { $c->{side} eq 'receiver' ? s/^lose/error/r : $_ } @{ $base->{ $c->{proto} } };
+}
+
+# Did the side that was meant see the error? A queue pair of control messages is then in SQE (5) at the sender of a datagram, in ERR
+# (6) at its receiver.
+sub unseen {
+    my ($c, $j) = @_;
+    my $side = $c->{side} // '';
+    return '' if $c->{plan} || $side eq 'nobody';
+    if ($Cells::kind{ $c->{kind} }{datagram}) {
+        return '' if $c->{fault} eq 'silent' && $c->{place} ne 'first'; # the job may be over by then
+        my %state = map { $_ => 1 } $j->{output} =~ /control messages was in state (\d)/g;
+        return 'the sender did not mend its queue pair' if $side ne 'receiver' && !$state{5};
+        return 'the receiver did not mend its queue pair' if $side ne 'sender' && !$state{6};
+        return '';
+    }
+    my $clock = clock($c) * ($c->{kind} eq 'NACK' ? 2 : 1);
+    return "the receiver did not tell within the $clock s of the sender's clock" if $side eq 'receiver' && $j->{seconds} >= $clock;
+    return '';
+}
 
 # How many such fragments the traffic has: the same job with a rule that never fires. Kept for cells with equal traffic.
 sub count {
     my ($c, $dir) = @_;
     my @rules = (join(' ', 'lose', $Cells::kind{ $c->{kind} }{match}, 'nth=1000000000'), base_rules($c));
-    my $j = job($c, $dir, '100ms', @rules);
+    my $j = job($c, $dir, clock($c) . 's', @rules);
     my $wrong = Job::wrong_with($j);
     return (0, "without its fault: $wrong", $j) if $wrong;
     return ($j->{faults}[0]{matched} // 0, '', $j);
@@ -75,23 +105,25 @@ sub expected_rails {
     return (0, 1) if $c->{plan};
     my $base = Cells::base_rails($c);
     my $kind = $Cells::kind{ $c->{kind} };
-    my $dies = !$kind->{datagram} && !($c->{fault} eq 'silent' && $c->{side} eq 'sender');
-    # a queue pair that breaks after a time, or at the last message of all that nobody waits for, may do so after the job
-    my $sure = $dies && $c->{fault} ne "silent" && $c->{kind} ne "CREDITS" && "$c->{kind} $c->{place}" !~ /^(SENDI|FIN|NACK) last/;
-    return ($base ? 1 : $sure ? 1 : 0, $base + ($dies ? 1 : 0));
+    my $dies = !$kind->{datagram} && $c->{side} ne 'nobody';
+    # a queue pair that breaks after a time at the last message, or at one of all that nobody waits for, may do so after the job
+    my $sure = $dies && $c->{kind} ne "CREDITS" && "$c->{fault} $c->{kind} $c->{place}" !~ /^silent .* last|(SENDI|FIN|NACK) last/;
+    return (($kind->{datagram} && $base ? 1 : $base) + ($sure ? 1 : 0), $base + ($dies ? 1 : 0));
 }
 
 # Runs the cell. Returns (verdict, nth, detail, job): passed, failed, or nothing when no such fragment was met.
 sub try_at {
     my ($c, $dir, $nth) = @_;
     my @rules = $c->{plan} ? @{ $c->{plan} } : (main_rule($c, $nth), base_rules($c));
-    my $j = job($c, $dir, $c->{side} eq 'receiver' ? '3s' : '100ms', @rules);
+    my $j = job($c, $dir, clock($c) . 's', @rules);
     my $wrong = Job::wrong_with($j);
     my ($least, $most) = expected_rails($c);
     my $lost = Job::lost_rails($j);
     return ('failed', $wrong, $j) if $wrong;
     return ('nothing', 'no such fragment', $j) if grep { !$_ || !$_->{done} } $c->{plan} ? @{ $j->{faults} }[0 .. $#rules] : $j->{faults}[0];
     return ('failed', "$lost rails lost, expected $least to $most", $j) if $lost < $least || $lost > $most;
+    $wrong = unseen($c, $j);
+    return ('failed', $wrong, $j) if $wrong;
     return ('passed', '', $j);
 }
 
@@ -126,21 +158,21 @@ sub recovery {
 }
 
 # How many such fragments may be behind the last one because of its fault: what there was more of recovery than in the counting
-# run. None where the pattern names those of a first attempt alone; two datagrams that time repeats.
+# run. None where the pattern names those of a first attempt alone; three datagrams that time repeats.
 sub resent {
     my ($c, $n, $j, $counted) = @_;
     my $kind = $Cells::kind{ $c->{kind} };
-    my $more = $kind->{fresh} ? 0 : $kind->{datagram} ? 2 : recovery($n, $j) - recovery($n, $counted);
+    my $more = $kind->{fresh} ? 0 : $kind->{datagram} ? 3 : recovery($n, $j) - recovery($n, $counted);
     return $more < 0 ? 0 : $more;
 }
 
-# Was it the place that was meant? The number of some kinds differs from run to run: once that was seen, the last quarter is last.
+# Was it the place that was meant? The number of some kinds differs from run to run: once that was seen, the last third is last.
 sub is_at_place {
     my ($c, $n, $j, $counted, $varies) = @_;
     my $behind = $j->{faults}[0]{matched} - $n;
     return 1 if $c->{plan} || $c->{place} eq 'first';
     return 1 < $n && 0 < $behind if $c->{place} eq 'middle';
-    return 1 < $n && $behind <= resent($c, $n, $j, $counted) + ($varies ? int($n / 4) : 0);
+    return 1 < $n && $behind <= resent($c, $n, $j, $counted) + ($varies ? int($n / 2) : 0);
 }
 
 sub run {
@@ -151,11 +183,11 @@ sub run {
         return ($verdict, 0, $why, $counted) if $verdict;
         $n = nth($c->{place}, $n);
     }
-    for my $try (0 .. 5) {
+    for my $try (0 .. 7) {
         ($verdict, $detail, $j) = try_at($c, $dir, $n);
         return ($verdict, $n, $detail, $j) if $verdict eq 'failed';
         my $matched = $j->{faults}[0]{matched} // 0;
-        return ('passed', $n, "of $matched", $j) if $verdict eq 'passed' && is_at_place($c, $n, $j, $counted, $try);
+        return ('passed', $n, "of $matched, rails lost: " . Job::lost_rails($j), $j) if $verdict eq 'passed' && is_at_place($c, $n, $j, $counted, $try);
         $detail = $verdict eq 'passed' ? "$n of $matched is not the $c->{place}" : "hit nothing: $matched such fragments";
         next if $c->{plan} || $c->{place} eq 'first';
         my $again = $verdict eq 'passed' ? resent($c, $n, $j, $counted) : 0;
