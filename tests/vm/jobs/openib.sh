@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Runs on node1: our openib BTL over RoCE v2 rails between all machines, first under stock ob1, then under pml bfo; then a rail
-# is lost. The packet counters of both rails must move: otherwise something else carried the data, or one rail all of it.
+# is lost, also with two ranks on each of two machines, who talk by vader. The packet counters of both rails must move:
+# otherwise something else carried the data, or one rail all of it.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/openib.log
@@ -31,17 +32,19 @@ rails_carry() {
     check "$1: rail 1 carried it ($note1 packets)" [ $note1 -gt 500 ]
 }
 
-# rail_lost: messages in pieces go on when the peer's port of one rail goes down in mid-job, and the rail is named.
+# rail_lost RANKS HOSTS BTLS: messages in pieces go on when the peer's port of one rail goes down in mid-job, and the rail is
+# named.
 rail_lost() {
     local rounds mpirun
-    timeout 100 "$MPIRUN" --bind-to none -np "$BFO_VM_NODES" -H "$hosts" --mca pml bfo --mca btl openib,self \
+    log=$BFO_VM_OUT/openib-lost-$1.log
+    timeout 100 "$MPIRUN" --bind-to none --oversubscribe -np "$1" -H "$2" --mca pml bfo --mca btl "$3" --mca pml_bfo_verbose 1 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 100000 >"$log" 2>&1 </dev/null &
     mpirun=$!
     wait_for 60 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
     check "rail_down node2 1" rail_down node2 1
     rounds=$(grep -c ^round "$log")
     check "pml bfo goes on over the other rail" wait_for 20 eval '[ "$(grep -c ^round "$log")" -gt '$((rounds + 8))' ]'
-    check "and says which rail is lost" grep -q "rxe1" "$log"
+    check "and says which rail is lost" grep -q '^  rail: *1 (rxe1:1)$' "$log"
     [ "$bad" = 0 ] || grep -v ^round "$log" | tail -n 12
     kill $mpirun
     wait $mpirun 2>/dev/null
@@ -49,5 +52,11 @@ rail_lost() {
 
 rails_carry ob1
 [ "$bad" != 0 ] || rails_carry bfo
-[ "$bad" != 0 ] || rail_lost
+[ "$bad" != 0 ] || rail_lost "$BFO_VM_NODES" "$hosts" openib,self
+if [ "$bad" = 0 ]; then
+    check "rail_up node2 1" rail_up node2 1
+    rail_lost 4 node1:2,node2:2 openib,vader,self
+    check "ranks of one machine talk by vader" grep -q 'bfo: 0->1 rails 1: vader, no failover$' "$log"
+    check "those of two by both rails" grep -q 'bfo: 1->2 rails 2: rxe0:1 rxe1:1$' "$log"
+fi
 finish
