@@ -126,6 +126,7 @@ int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, 
     if (NULL == req) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    req->req_recv.req_base.req_ompi.req_status._cancelled = 0; /* its last use may have ended so, the first start is to come */
     *request = &req->req_recv.req_base.req_ompi;
     return OMPI_SUCCESS;
 }

@@ -90,7 +90,6 @@ static BFO_COLD bool buffered_finish(bfo_send_t *req)
 void bfo_send_complete(bfo_send_t *req)
 {
     mca_pml_base_request_t *base = &req->req_send.req_base;
-    ompi_status_public_t *status = &base->req_ompi.req_status;
 
     if (BFO_MSG_MATCH != req->rts_type) {
         bfo_name_retire(&req->name); /* MATCH tells nobody the name */
@@ -104,11 +103,8 @@ void bfo_send_complete(bfo_send_t *req)
         bfo_regs_drop(req->regs);
         req->regs = NULL;
     }
-    status->MPI_SOURCE = base->req_comm->c_my_rank;
-    status->MPI_TAG = base->req_tag;
-    status->_ucount = bfo_send_length(req);
     if (bfo_unlikely(MPI_SUCCESS != req->error)) {
-        status->MPI_ERROR = req->error;
+        base->req_ompi.req_status.MPI_ERROR = req->error;
     }
     base->req_pml_complete = true;
     if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode) ? buffered_finish(req)

@@ -369,8 +369,12 @@ int bfo_send_begin(bfo_send_t *req)
     const size_t size = bfo_send_length(req);
     bfo_peer_t *peer = req->lane->peer;
     const bool buffered = MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode;
+    ompi_status_public_t *status = &req->req_send.req_base.req_ompi.req_status;
     int rc;
 
+    status->MPI_SOURCE = req->req_send.req_base.req_comm->c_my_rank; /* a buffered send completes for MPI below */
+    status->MPI_TAG = req->req_send.req_base.req_tag;
+    status->_ucount = size;
     req->flat = buffered || bfo_datatype_is_flat(datatype, req->req_send.req_base.req_count);
     req->base = (char *) req->req_send.req_addr + (buffered ? 0 : datatype->super.true_lb);
     req->resp = req->acked = req->rts_done = false;

@@ -116,6 +116,53 @@ static void test_receives(MPI_Comm comm)
     check_life(r, comm, MCA_PML_REQUEST_RECV, MPI_ANY_SOURCE, MPI_ANY_TAG);
 }
 
+/* A buffered send is complete, with its status, before its message is received. */
+static void test_buffered_status(MPI_Comm comm)
+{
+    static const int sizes[] = {MOST, 20000, 100000};
+
+    for (int i = 0; i < 3; ++i) {
+        MPI_Request r;
+        MPI_Status st;
+        int count;
+
+        if (0 == rank) {
+            MPI(MPI_Ibsend(out, sizes[i], MPI_BYTE, 1, 40 + i, comm, &r));
+            CHECK(&ompi_request_empty == r || REQUEST_COMPLETED == r->req_complete);
+            CHECK(i > 0 || &ompi_request_empty != r); /* too long to be sent within the call */
+            if (&ompi_request_empty != r) {
+                MPI(MPI_Wait(&r, &st));
+                MPI(MPI_Get_count(&st, MPI_BYTE, &count));
+                CHECK(0 == st.MPI_SOURCE && 40 + i == st.MPI_TAG && sizes[i] == count);
+            }
+            MPI(MPI_Send(out, 0, MPI_BYTE, 1, 98, comm));
+        } else {
+            MPI(MPI_Recv(in, 0, MPI_BYTE, 0, 98, comm, MPI_STATUS_IGNORE));
+            MPI(MPI_Recv(in, sizes[i], MPI_BYTE, 0, 40 + i, comm, MPI_STATUS_IGNORE));
+        }
+    }
+}
+
+/* The next request is the one that was cancelled: nothing is left of that. */
+static void test_cancelled(MPI_Comm comm)
+{
+    MPI_Request r;
+    MPI_Status st;
+    const void *cancelled;
+    int is_cancelled;
+
+    MPI(MPI_Irecv(in, 8, MPI_BYTE, 1 - rank, 50, comm, &r));
+    cancelled = r;
+    MPI(MPI_Cancel(&r));
+    MPI(MPI_Wait(&r, &st));
+    MPI(MPI_Test_cancelled(&st, &is_cancelled));
+    CHECK(is_cancelled);
+    MPI(MPI_Recv_init(in, 8, MPI_BYTE, 1 - rank, 51, comm, &r));
+    CHECK(cancelled == (const void *) r);
+    check_fields(r, MCA_PML_REQUEST_RECV, comm, 1 - rank, 51);
+    MPI(MPI_Request_free(&r));
+}
+
 /* ---- what is stuck where ----------------------------------------------------------------------------- */
 
 static void progress(void)
@@ -173,6 +220,8 @@ int main(int argc, char **argv)
     MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     test_sends(comm);
     test_receives(comm);
+    test_buffered_status(comm);
+    test_cancelled(comm);
     test_dump(comm);
     MPI(MPI_Comm_free(&comm));
     return finish();
