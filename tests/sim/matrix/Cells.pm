@@ -87,7 +87,6 @@ sub is_possible {
     return 0 unless grep { $_ eq $c->{proto} } @{ $kind->{proto} };
     return 0 if $kind->{mode} && !grep { $_ eq $c->{mode} } @{ $kind->{mode} };
     return 0 if $c->{mode} eq 'sync' && $c->{proto} =~ /eager|ring|flood|crowd/; # RNDV; its ACKs return credits
-    return 0 if $kind->{name} ne 'MATCH' && $c->{mode} eq 'persistent' && $c->{proto} eq 'flood';
     return 0 if $c->{layout} eq 'strided' && $c->{proto} =~ /put|get/; # strided memory is copied
     return 0 if $c->{receive} eq 'late' && $c->{mode} =~ /ready|blocking/;
     return 0 if $c->{threads} > 1 && $c->{mode} eq 'ready';
@@ -118,15 +117,70 @@ sub choose {
     return undef;
 }
 
-# All pairs of values of two axes, the kind and the fault being axes too, that this cell has.
-sub pairs {
+# ---- pairs ----------------------------------------------------------------------------------------------------
+# Each value of an axis meets each value of each other, the kind, the fault, the place and the side being axes too.
+my @all_axes = (@axes, qw(kind fault place side));
+my %values = (%axis, kind => [map { $_->{name} } @kinds], fault => \@faults, place => \@places, side => \@sides);
+
+# Pairs that cannot be, each with its reason. A row that no missing pair needs, or that a cell covers, is wrong.
+my @no_pairs = (
+    ['layout=strided', 'proto=(put|get)', 'strided memory is copied'],
+    ['layout=strided', 'kind=(RGET|PUT|WRITE|READ|FIN)', 'strided memory is copied'],
+    ['load=(idle|peers)', 'proto=(flood|crowd)', 'where few messages are under way none waits'],
+    ['load=(idle|peers)', 'kind=(COALESCED|CREDITS)', 'where few messages are under way none waits'],
+    ['mode=sync', 'proto=(eager|ring|flood|crowd)', 'a synchronous send is a rendezvous'],
+    ['mode=sync', 'kind=(MATCH|SENDI|COALESCED|EAGER_RDMA|CREDITS)', 'a synchronous send is a rendezvous'],
+    ['mode=sync', 'kind=(DOWN|DACK)', 'their base faults count eager messages'],
+    ['mode=persistent', 'kind=SENDI', 'a persistent send is no sendi'],
+    ['mode=(standard|buffered|ready|blocking)', 'kind=MATCH', 'these try sendi first'],
+    ['mode=blocking', 'proto=crowd', 'of one message at a time none waits'],
+    ['mode=blocking', 'kind=COALESCED', 'of one message at a time none waits'],
+    ['mode=ready', 'receive=late', 'a ready send needs its receive'],
+    ['mode=blocking', 'receive=late', 'both ranks would wait in their sends'],
+    ['mode=ready', 'threads=2', 'the barrier that makes receives ready is for one thread of a rank'],
+    ['proto=(flood|crowd)', 'queues=shared', 'shared queues know no credits'],
+    ['queues=shared', 'kind=(COALESCED|CREDITS)', 'shared queues know no credits'],
+    ['proto=single', 'rails=2', 'its base fault takes one rail, its own another'],
+    ['rails=2', 'kind=(NOTIFY|RACK|NACK|RERR)', 'its base fault takes one rail, its own another'],
+    ['rails=[23]', 'kind=(DOWN|DACK)', 'its base faults take three rails'],
+    ['fault=unacked', 'side=nobody', 'what arrives is no fault if nobody sees an error'],
+    (map { my $kind = $_; my $other = join '|', grep { my $p = $_; !grep { $p eq $_ } @{ $kind->{proto} } } @{ $axis{proto} };
+           ["proto=($other)", "kind=$kind->{name}", 'such traffic has no such fragment'] } @kinds),
+);
+sub row_of { my ($pair) = @_; return grep { $pair =~ /^$_->[0] $_->[1]$/ } @no_pairs }
+
+sub pairs_of {
     my ($c) = @_;
-    my @a = (@axes, qw(kind fault));
+    return map { my $i = $_; map { "$all_axes[$i]=$c->{$all_axes[$i]} $all_axes[$_]=$c->{$all_axes[$_]}" } $i + 1 .. $#all_axes } 0 .. $#all_axes;
+}
+
+sub all_pairs {
     my @pairs;
-    for my $i (0 .. $#a) {
-        push @pairs, map { "$a[$i]=$c->{$a[$i]} $a[$_]=$c->{$a[$_]}" } $i + 1 .. $#a;
+    for my $i (0 .. $#all_axes) {
+        for my $j ($i + 1 .. $#all_axes) {
+            for my $u (@{ $values{ $all_axes[$i] } }) { push @pairs, map { "$all_axes[$i]=$u $all_axes[$j]=$_" } @{ $values{ $all_axes[$j] } } }
+        }
     }
     return @pairs;
+}
+
+# The table of pairs, printed with the results. Dies if a pair is neither covered nor named above.
+our $pair_table;
+sub check_pairs {
+    my ($covered) = @_;
+    my (%rows, %reasons, @wrong);
+    for my $pair (all_pairs()) {
+        my @rows = row_of($pair);
+        push @wrong, "$pair is covered, and said not to be" if $covered->{$pair} && @rows;
+        push @wrong, "$pair is covered by no cell" if !$covered->{$pair} && !@rows;
+        next if $covered->{$pair} || !@rows;
+        $rows{$_}++ for @rows;
+        $reasons{ $rows[0][2] }++;
+    }
+    push @wrong, map { "no pair is missing because of $_->[0] $_->[1]" } grep { !$rows{$_} } @no_pairs;
+    die map { "pairs: $_\n" } @wrong if @wrong;
+    $pair_table = sprintf "pairs of values: %d, %d covered\n", scalar all_pairs(), scalar keys %$covered;
+    $pair_table .= "no such pair: $reasons{$_} x $_\n" for sort keys %reasons;
 }
 
 # Rails that the base faults of a cell kill.
@@ -138,8 +192,7 @@ sub base_rails {
 
 sub id { my ($c) = @_; return join '.', map { $c->{$_} } qw(kind fault place side) }
 
-# The complete part, its other axes chosen so that each cell covers what no cell before it has. Returns cells, and the
-# pairs of values that no possible cell was found for.
+# The complete part, its other axes chosen so that each cell covers what no cell before it has.
 sub complete {
     my (%covered, @cells);
     for my $kind (@kinds) {
@@ -153,7 +206,7 @@ sub complete {
                     if (!$why) {
                         for (1 .. 30) {
                             my $c = choose($kind, \%core) or next;
-                            my $new = grep { !$covered{$_} } pairs($c);
+                            my $new = grep { !$covered{$_} } pairs_of($c);
                             ($best, $most) = ($c, $new) if $new > $most;
                         }
                         $why = 'no traffic brings it about' unless $best;
@@ -162,12 +215,13 @@ sub complete {
                     $best->{why} = $why;
                     $best->{id} = id($best);
                     push @cells, $best;
-                    $covered{$_} = 1 for $why ? () : pairs($best);
+                    $covered{$_} = 1 for $why ? () : pairs_of($best);
                 }
             }
         }
     }
     push @cells, extra(\%covered);
+    check_pairs(\%covered);
     return @cells;
 }
 
@@ -175,21 +229,16 @@ sub complete {
 sub extra {
     my ($covered) = @_;
     my @cells;
-    for my $i (0 .. $#axes) {
-        for my $j ($i + 1 .. $#axes) {
-            for my $u (@{ $axis{ $axes[$i] } }) {
-                for my $v (@{ $axis{ $axes[$j] } }) {
-                    next if $covered->{"$axes[$i]=$u $axes[$j]=$v"};
-                    for my $kind (grep { !$_->{missing} } @kinds) {
-                        my $c = choose($kind, { kind => $kind->{name}, fault => 'lost', place => 'first', side => 'sender',
-                                                $axes[$i] => $u, $axes[$j] => $v }) or next;
-                        $c->{id} = sprintf 'pair%d.%s', scalar @cells, id($c);
-                        push @cells, $c;
-                        $covered->{$_} = 1 for pairs($c);
-                        last;
-                    }
-                }
-            }
+    for my $pair (grep { !row_of($_) } all_pairs()) {
+        next if $covered->{$pair};
+        my %fixed = (fault => 'lost', place => 'first', side => 'sender', map { split /=/ } split / /, $pair);
+        for my $kind (grep { !$fixed{kind} || $fixed{kind} eq $_->{name} } @kinds) {
+            next unless is_fault($kind, $fixed{fault}, $fixed{side});
+            my $c = choose($kind, { %fixed, kind => $kind->{name} }) or next;
+            $c->{id} = sprintf 'pair%d.%s', scalar @cells, id($c);
+            push @cells, $c;
+            $covered->{$_} = 1 for pairs_of($c);
+            last;
         }
     }
     return @cells;

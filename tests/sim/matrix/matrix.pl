@@ -144,6 +144,7 @@ for my $kind (@order) {
 }
 my %n = (passed => 0, failed => 0, na => 0, %{ $sum{all}{all} // {} });
 my $missing = grep { !$done{ $_->{id} } } @cells;
+$table .= $Cells::pair_table;
 $table .= "not applicable: $reason{$_} x $_\n" for sort keys %reason;
 $table .= sprintf "%d cells, seed %d: %d passed, %d failed, %d not applicable, %d not run; %.0f s\n", scalar @cells, $opt{seed},
     $n{passed}, $n{failed}, $n{na}, $missing, time - $begin;
