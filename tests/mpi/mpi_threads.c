@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * MPI_THREAD_MULTIPLE: threads that send and receive at the same time on common and separate communicators,
- * with wildcards, probes and long messages; every byte checked.
+ * with wildcards, probes and long messages, while each makes and frees communicators of its own; every byte checked.
  */
 #include "mpi_check.h"
 
@@ -19,6 +19,28 @@ static int size_of(int round)
     return sizes[round % 7];
 }
 
+/* A communicator of this thread and its like on the other ranks, used at once, and freed while messages of others come: its context id
+ * is soon another one's. */
+static void use_own_communicator(int t, int i)
+{
+    const int peer = rank ^ 1, n = size_of(i + t);
+    uint8_t *out = malloc((size_t) n + 1), *in = calloc(1, (size_t) n + 1);
+    MPI_Request r[2];
+    MPI_Comm own;
+
+    MPI(MPI_Comm_dup(comms[t], &own));
+    fill(out, (size_t) n, (uint32_t) (7777 * t + i));
+    MPI(MPI_Isend(out, n, MPI_BYTE, peer, i, own, &r[0]));
+    MPI(MPI_Irecv(in, n, MPI_BYTE, i % 2 ? MPI_ANY_SOURCE : peer, i, own, &r[1]));
+    MPI(MPI_Comm_free(&own)); /* goes when its requests are complete */
+    MPI(MPI_Waitall(2, r, MPI_STATUSES_IGNORE));
+    pthread_mutex_lock(&check_lock);
+    CHECK(is_filled(in, (size_t) n, (uint32_t) (7777 * t + i)));
+    pthread_mutex_unlock(&check_lock);
+    free(out);
+    free(in);
+}
+
 /* Thread t of this rank with thread t of the neighbour, by tag on one communicator and on one of their own. */
 static void *pair(void *arg)
 {
@@ -31,6 +53,9 @@ static void *pair(void *arg)
         MPI_Request r[2];
         MPI_Status st;
 
+        if (3 == i % 10) {
+            use_own_communicator(t, i);
+        }
         fill(out, (size_t) n, (uint32_t) (1000 * t + i));
         memset(in, 0, (size_t) n);
         if (0 == i % 5) {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The threaded unit tests of the PML's plain rooms (identifiers, matching, request machines) under ThreadSanitizer.
+# The threaded unit tests of the PML (identifiers, matching, request machines; its lock, who is inside, who recycles a request) under
+# ThreadSanitizer.
 . "$BFO_SRCDIR/tests/lib.sh"
 pml=$BFO_SRCDIR/pml_bfo unit=$BFO_SRCDIR/tests/unit
 echo 'int main(void) { return 0; }' >"$TEST_TMP/empty.c"
@@ -12,8 +13,10 @@ gcc -fsanitize=thread "$TEST_TMP/empty.c" -o "$TEST_TMP/empty" 2>/dev/null || sk
 under_tsan() {
     local test=$1 status
     shift
+    # shellcheck disable=SC2086
     gcc -std=gnu11 -g -O1 -fno-strict-aliasing -fsanitize=thread -DPML_BFO=1 -I"$pml" -I"$unit" -I"$BFO_SRCDIR"/include \
-        -I"$BFO_BUILDDIR"/include "$unit/$test.c" "$@" -o "$TEST_TMP/$test" -lcmocka -lpthread ||
+        -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat $OMPI_CPPFLAGS $OMPI_CFLAGS "$unit/$test.c" "$@" \
+        -o "$TEST_TMP/$test" $OMPI_LDFLAGS $OMPI_LIBS -lcmocka -lpthread ||
         fail "$test does not build"
     TSAN_OPTIONS=halt_on_error=1 timeout -k 5 120 "$TEST_TMP/$test" >"$TEST_TMP/log" 2>&1
     status=$?
@@ -21,5 +24,6 @@ under_tsan() {
     note "$test: $(grep 'PASSED' "$TEST_TMP/log" | tail -n 1)"
 }
 under_tsan test_bfo_threads "$pml"/pml_bfo_ids.c "$pml"/pml_bfo_recv_match.c
+under_tsan test_bfo_local "$pml"/pml_bfo_local.c -Wno-tsan
 under_tsan test_bfo_failover_dance "$pml"/pml_bfo_failover_fsm.c
 exit 0
