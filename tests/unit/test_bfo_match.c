@@ -629,7 +629,7 @@ static void cost_does_not_grow_with_depth(void **state)
     assert_true(u10k < 8 * u10 + 200);
 }
 
-/* Instructions that `work` takes, counted one by one; -1: not allowed here. */
+/* Instructions that `work` takes, counted one by one; 0: it found the wrong one; -1: counting is not allowed here. */
 static long instructions(void (*work)(void))
 {
     const pid_t child = fork();
@@ -649,8 +649,8 @@ static long instructions(void (*work)(void))
         return -1;
     }
     do {
-        if (0 != ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) || child != waitpid(child, &status, 0) || WIFEXITED(status)) {
-            return -1;
+        if (0 != ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) || child != waitpid(child, &status, 0) || !WIFSTOPPED(status)) {
+            return 0;
         }
         ++n;
     } while (SIGSTOP != WSTOPSIG(status));
@@ -856,12 +856,11 @@ static void instructions_do_not_grow_with_depth(void **state)
         const long many = cost_of(&costs[i], DEEP);
 
         if (few < 0 || many < 0) {
-            print_message("not counted: PTRACE_SINGLESTEP of a child is not allowed, or the wrong one was found\n");
-            bad |= 2;
-            break;
+            print_message("skipped: a child may not be traced here (ptrace)\n");
+            skip();
         }
         print_message("%-40s %6ld instructions, %6ld beside %d\n", costs[i].name, few, many, DEEP);
-        bad |= many > few + few / 4;
+        bad |= 0 == few || 0 == many || many > few + few / 4;
     }
     assert_int_equal(0, bad);
 }
