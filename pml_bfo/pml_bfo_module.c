@@ -355,8 +355,12 @@ static BFO_COLD int start_failed(const mca_pml_base_request_t *base, int rc)
     return OMPI_ERRHANDLER_INVOKE(base->req_comm, rc, "MPI_Start");
 }
 
+/* One that cannot start does not keep the others from it: MPI_Startall would not tell, and who waits for them got nothing. */
 static int bfo_start(size_t count, ompi_request_t **requests)
 {
+    const mca_pml_base_request_t *failed = NULL;
+    int first = OMPI_SUCCESS;
+
     for (size_t i = 0; i < count; ++i) {
         const mca_pml_base_request_t *base = (mca_pml_base_request_t *) requests[i];
         int rc = OMPI_SUCCESS;
@@ -375,11 +379,12 @@ static int bfo_start(size_t count, ompi_request_t **requests)
             rc = OMPI_ERR_REQUEST;
             break;
         }
-        if (bfo_unlikely(OMPI_SUCCESS != rc)) {
-            return start_failed((mca_pml_base_request_t *) requests[i], rc);
+        if (bfo_unlikely(OMPI_SUCCESS != rc) && NULL == failed) {
+            failed = (mca_pml_base_request_t *) requests[i];
+            first = rc;
         }
     }
-    return OMPI_SUCCESS;
+    return bfo_unlikely(NULL != failed) ? start_failed(failed, first) : OMPI_SUCCESS;
 }
 
 /* Checkpoint and restart of processes is not supported. */

@@ -183,7 +183,14 @@ int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int ta
 
 int bfo_recv_restart(ompi_request_t *request)
 {
-    return recv_start((bfo_recv_t *) request);
+    const int rc = recv_start((bfo_recv_t *) request);
+
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        request->req_state = OMPI_REQUEST_INACTIVE;
+        request->req_complete = REQUEST_COMPLETED;
+        ((bfo_recv_t *) request)->life = BFO_LIFE_PML_DONE;
+    }
+    return rc;
 }
 
 /* ---- matched receives ------------------------------------------------------------------------------ */

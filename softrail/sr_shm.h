@@ -15,7 +15,7 @@
 #include "sr_faultplan.h"
 
 #define SR_MAGIC UINT64_C(0x314c494152544653)
-#define SR_LAYOUT 4u
+#define SR_LAYOUT 5u
 
 #define SR_MAX_RAILS 8
 #define SR_MAX_PROCS 250
