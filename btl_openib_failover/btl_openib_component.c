@@ -11,9 +11,7 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/memoryhooks/memory.h"
 #include "opal/runtime/opal_params.h"
-#include "opal/util/proc.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,10 +38,8 @@ void ofo_log(unsigned level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text + used, sizeof(text) - (size_t) used - 1, format, arguments); /* room for the end of the line */
     va_end(arguments);
-    used = (int) strlen(text);
-    text[used++] = '\n';
-    while (0 > write(STDERR_FILENO, text, (size_t) used) && EINTR == errno) {
-    }
+    strcat(text, "\n");
+    bfo_help_write(text);
 }
 
 static int component_register(void)

@@ -78,11 +78,17 @@ static inline bool bfo_help_is_first_on_node(uint64_t mark)
     return true;
 }
 
-static inline void bfo_help_write(const char *text, uint64_t mark)
+/* To stderr, in one piece where the kernel takes it so. Any thread. */
+static inline void bfo_help_write(const char *text)
+{
+    while (0 > write(STDERR_FILENO, text, strlen(text)) && EINTR == errno) {
+    }
+}
+
+static inline void bfo_help_write_once(const char *text, uint64_t mark)
 {
     if (bfo_help_is_first_on_node(mark)) {
-        ssize_t written = write(STDERR_FILENO, text, strlen(text));
-        (void) written;
+        bfo_help_write(text);
     }
 }
 
@@ -95,7 +101,7 @@ static inline void bfo_help_say(const char *file, const char *topic, ...)
     char *text = opal_show_help_vstring(file, topic, true, arguments);
     va_end(arguments);
     if (NULL != text) {
-        bfo_help_write(text, bfo_help_mark(text, false));
+        bfo_help_write_once(text, bfo_help_mark(text, false));
     }
     free(text);
 }
@@ -109,7 +115,7 @@ static inline void bfo_help_say_once(const char *key, const char *file, const ch
     char *text = opal_show_help_vstring(file, topic, true, arguments);
     va_end(arguments);
     if (NULL != text) {
-        bfo_help_write(text, bfo_help_mark(key, true));
+        bfo_help_write_once(text, bfo_help_mark(key, true));
     }
     free(text);
 }

@@ -145,6 +145,14 @@ static inline bool bfo_request_finish(ompi_request_t *request, uint8_t *life)
     return bfo_request_publish(request);
 }
 
+/* MPI_Start failed: the request is inactive again, as MPI_Request_free and the next MPI_Start expect it. */
+static inline void bfo_request_undo_start(ompi_request_t *request, uint8_t *life)
+{
+    request->req_state = OMPI_REQUEST_INACTIVE;
+    request->req_complete = REQUEST_COMPLETED;
+    *life = BFO_LIFE_PML_DONE;
+}
+
 /* The user gives the request back. True: the caller recycles it now. False: the PML will. */
 static inline bool bfo_request_free(ompi_request_t *request, const uint8_t *life)
 {

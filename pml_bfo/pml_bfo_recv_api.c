@@ -186,9 +186,7 @@ int bfo_recv_restart(ompi_request_t *request)
     const int rc = recv_start((bfo_recv_t *) request);
 
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
-        request->req_state = OMPI_REQUEST_INACTIVE;
-        request->req_complete = REQUEST_COMPLETED;
-        ((bfo_recv_t *) request)->life = BFO_LIFE_PML_DONE;
+        bfo_request_undo_start(request, &((bfo_recv_t *) request)->life);
     }
     return rc;
 }

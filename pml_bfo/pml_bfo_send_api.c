@@ -230,16 +230,6 @@ int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, 
     return rc;
 }
 
-/* MPI_Start failed: the request is inactive again, as MPI_Request_free and the next MPI_Start expect it. */
-static BFO_COLD void restart_undo(bfo_send_t *req)
-{
-    ompi_request_t *request = &req->req_send.req_base.req_ompi;
-
-    request->req_state = OMPI_REQUEST_INACTIVE;
-    request->req_complete = REQUEST_COMPLETED;
-    req->life = BFO_LIFE_PML_DONE;
-}
-
 int bfo_send_restart(ompi_request_t **request)
 {
     bfo_send_t *req = (bfo_send_t *) *request;
@@ -274,7 +264,7 @@ int bfo_send_restart(ompi_request_t **request)
     base->req_ompi.req_status._cancelled = 0;
     rc = send_start_numbered(req, req->lane, false, 0);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
-        restart_undo(req);
+        bfo_request_undo_start(&req->req_send.req_base.req_ompi, &req->life);
     }
     return rc;
 }
