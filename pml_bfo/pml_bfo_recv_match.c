@@ -95,19 +95,21 @@ static inline void bin_add_first(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 static inline bool bin_add_last(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 {
     bfo_keyed_t *first = bin_find(bin, e->src, e->tag);
+    bfo_link_t *last;
 
     if (NULL == first) {
         bin_add_first(b, bin, e);
         return false;
     }
+    last = &first->last->link;
     e->last = NULL;
-    bfo_link_append(first->last->link.next, &e->link);
+    bfo_link_between(last, bin->prev == last ? bin : last->next, &e->link);
     first->last = e;
     return true;
 }
 
 /* Elements of one key keep their order. Without memory the bins stay as they are. */
-static void bins_grow(bfo_bins_t *b)
+static __attribute__((noinline, cold)) void bins_grow(bfo_bins_t *b)
 {
     bfo_bins_t bigger;
 
@@ -189,7 +191,7 @@ void bfo_lane_hold(bfo_lane_match_t *lane, bfo_got_t *got)
     while (after != &lane->early && (int32_t) (got->seq - bfo_container(after, bfo_got_t, by_lane)->seq) < 0) {
         after = after->prev;
     }
-    bfo_link_append(after->next, &got->by_lane);
+    bfo_link_between(after, after->next, &got->by_lane);
     ++lane->n_early;
 }
 

@@ -135,12 +135,16 @@ static inline bool bfo_link_is_empty(const bfo_link_t *l)
 {
     return l->next == l;
 }
+static inline void bfo_link_between(bfo_link_t *prev, bfo_link_t *next, bfo_link_t *l)
+{
+    l->next = next;
+    l->prev = prev;
+    prev->next = l;
+    next->prev = l;
+}
 static inline void bfo_link_append(bfo_link_t *head, bfo_link_t *l)
 {
-    l->next = head;
-    l->prev = head->prev;
-    head->prev->next = l;
-    head->prev = l;
+    bfo_link_between(head->prev, head, l);
 }
 /* Leaves the element as it is: for one whose link is not asked again before it is appended somewhere. */
 static inline void bfo_link_cut(bfo_link_t *l)
