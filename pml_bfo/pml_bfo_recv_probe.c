@@ -25,42 +25,15 @@ static void status_of(const bfo_got_frag_t *g, ompi_status_public_t *status)
     status->_ucount = BFO_MSG_MATCH == h->common.type ? g->length - sizeof(bfo_match_hdr_t) : h->rndv.msg_length;
 }
 
-/* The waiting message for (src, tag), taken out if `take`. *lost: the peer can send nothing any more. */
-static bfo_got_frag_t *probe_once(int src, int tag, ompi_communicator_t *comm, bool take, ompi_status_public_t *status,
-                                  bool *lost)
-{
-    bfo_comm_t *bc = bfo_comm_of(comm);
-    bfo_lane_t *lane = BFO_ANY_SOURCE == src ? NULL : bfo_lane(bc, (uint32_t) src);
-    bfo_got_frag_t *g = NULL;
-    bfo_got_t *got = NULL;
-
-    bfo_lock(&bc->lock);
-    if (BFO_ANY_SOURCE == src || NULL != lane) {
-        got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, src, tag);
-    }
-    if (NULL != got) {
-        g = bfo_container(got, bfo_got_frag_t, got);
-        status_of(g, status);
-        if (take) {
-            bfo_match_take(&bc->match, got);
-        }
-    }
-    bfo_unlock(&bc->lock);
-    *lost = NULL == g && NULL != lane && lane->peer->declared;
-    return g;
-}
-
-static int message_make(bfo_got_frag_t *g, ompi_communicator_t *comm, ompi_message_t **message)
+/* Takes the message out, for MPI_Mrecv; without memory it stays where it is. Under the communicator's lock. */
+static int message_make(bfo_match_t *match, bfo_got_frag_t *g, ompi_communicator_t *comm, ompi_message_t **message)
 {
     ompi_message_t *m = ompi_message_alloc();
-    bfo_comm_t *bc = bfo_comm_of(comm);
 
     if (NULL == m) {
-        bfo_lock(&bc->lock);
-        bfo_match_store(&bc->match, &bc->lanes[g->got.by_key.src]->match, &g->got);
-        bfo_unlock(&bc->lock);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    bfo_match_take(match, &g->got);
     m->comm = comm;
     m->req_ptr = g;
     m->peer = g->got.by_key.src;
@@ -69,58 +42,78 @@ static int message_make(bfo_got_frag_t *g, ompi_communicator_t *comm, ompi_messa
     return OMPI_SUCCESS;
 }
 
-int bfo_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_status_public_t *status)
+/* Is there a message for (src, tag)? With `message` it is taken out as one. *rc: MPI_ERR_OTHER if the peer can send nothing
+ * any more, OMPI_ERR_OUT_OF_RESOURCE if the message could not be taken; false in either case. */
+static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message, ompi_status_public_t *status,
+                       int *rc)
 {
-    bool lost;
+    bfo_comm_t *bc = bfo_comm_of(comm);
+    bfo_lane_t *lane = BFO_ANY_SOURCE == src ? NULL : bfo_lane(bc, (uint32_t) src);
+    bfo_got_t *got = NULL;
 
-    *matched = NULL != probe_once(src, tag, comm, false, status, &lost);
-    if (!*matched) {
-        opal_progress();
-        *matched = NULL != probe_once(src, tag, comm, false, status, &lost);
+    *rc = OMPI_SUCCESS;
+    bfo_lock(&bc->lock);
+    if (BFO_ANY_SOURCE == src || NULL != lane) {
+        got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, src, tag);
     }
-    return lost ? MPI_ERR_OTHER : OMPI_SUCCESS;
+    if (NULL != got) {
+        bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
+
+        status_of(g, status);
+        if (NULL != message) {
+            *rc = message_make(&bc->match, g, comm, message);
+        }
+    } else if (NULL != lane && lane->peer->declared) {
+        *rc = MPI_ERR_OTHER;
+    }
+    bfo_unlock(&bc->lock);
+    return NULL != got && OMPI_SUCCESS == *rc;
 }
 
-int bfo_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
+/* Looks, lets progress happen if nothing is there, and looks again. */
+static int probe_twice(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message,
+                       ompi_status_public_t *status)
 {
-    bool lost;
+    int rc;
 
-    while (NULL == probe_once(src, tag, comm, false, status, &lost)) {
-        if (lost) {
-            return MPI_ERR_OTHER;
+    *matched = probe_once(src, tag, comm, message, status, &rc);
+    if (!*matched && OMPI_SUCCESS == rc) {
+        opal_progress();
+        *matched = probe_once(src, tag, comm, message, status, &rc);
+    }
+    return rc;
+}
+
+static int probe_until(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message, ompi_status_public_t *status)
+{
+    int rc;
+
+    while (!probe_once(src, tag, comm, message, status, &rc)) {
+        if (OMPI_SUCCESS != rc) {
+            return rc;
         }
         opal_progress();
     }
     return OMPI_SUCCESS;
 }
 
+int bfo_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_status_public_t *status)
+{
+    return probe_twice(src, tag, comm, matched, NULL, status);
+}
+
+int bfo_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    return probe_until(src, tag, comm, NULL, status);
+}
+
 int bfo_improbe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message,
                 ompi_status_public_t *status)
 {
-    bool lost;
-    bfo_got_frag_t *g = probe_once(src, tag, comm, true, status, &lost);
-
-    if (NULL == g) {
-        opal_progress();
-        g = probe_once(src, tag, comm, true, status, &lost);
-    }
-    *matched = NULL != g;
-    if (NULL == g) {
-        return lost ? MPI_ERR_OTHER : OMPI_SUCCESS;
-    }
-    return message_make(g, comm, message);
+    return probe_twice(src, tag, comm, matched, message, status);
 }
 
 int bfo_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message, ompi_status_public_t *status)
 {
-    bfo_got_frag_t *g;
-    bool lost;
-
-    while (NULL == (g = probe_once(src, tag, comm, true, status, &lost))) {
-        if (lost) {
-            return MPI_ERR_OTHER;
-        }
-        opal_progress();
-    }
-    return message_make(g, comm, message);
+    return probe_until(src, tag, comm, message, status);
 }
