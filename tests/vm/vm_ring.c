@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * vm_ring ROUNDS BYTES: a message goes around all ranks, again and again, and every byte of it is verified by every
- * rank. Rank 0 says "round N" at most four times a second and at the end "ok". Uses MPI alone. DESIGN.txt 17. */
+ * vm_ring ROUNDS BYTES...: a message goes around all ranks, again and again, of each size, and every byte of it is verified
+ * by every rank. Rank 0 says "round N" at most four times a second and at the end "ok". Uses MPI alone. DESIGN.txt 17. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,14 +47,17 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (3 != argc || 2 > ranks || 1 > atoi(argv[1]) || 1 > atoi(argv[2])) {
-        fprintf(stderr, "usage: mpirun -np N vm_ring ROUNDS BYTES   (two ranks or more)\n");
+    if (3 > argc || 2 > ranks || 1 > atoi(argv[1]) || 0 > atoi(argv[2])) {
+        fprintf(stderr, "usage: mpirun -np N vm_ring ROUNDS BYTES...   (two ranks or more)\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    int rounds = atoi(argv[1]), size = atoi(argv[2]);
-    unsigned char *buffer = malloc((size_t)size);
-    for (int round = 0; NULL != buffer && round < rounds; round++) {
-        wrong += go_around(buffer, size, round, rank, ranks);
+    int rounds = atoi(argv[1]), size = 0, sizes = argc - 2;
+    for (int i = 0; i < sizes; i++) {
+        size = atoi(argv[2 + i]) > size ? atoi(argv[2 + i]) : size;
+    }
+    unsigned char *buffer = malloc((size_t)size + 1);
+    for (int round = 0; NULL != buffer && round < rounds * sizes; round++) {
+        wrong += go_around(buffer, atoi(argv[2 + round % sizes]), round, rank, ranks);
         if (0 == rank && MPI_Wtime() - said > 0.25) {
             said = MPI_Wtime();
             printf("round %d\n", round);
