@@ -12,6 +12,8 @@
 int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *defaults);
 /* After registration: reads receive_queues and checks what contradicts; says what is wrong. */
 int ofo_params_check(void);
+/* Does the user leave rdmacm as a connection manager, whichever is chosen? */
+bool ofo_params_allow_rdmacm(void);
 
 /* btl_openib_device.c */
 /* Opens the device, its PD and registration cache; NULL and *why (constant text) on failure. */
@@ -155,6 +157,8 @@ void ofo_rdma_abandon(ofo_rdma_t *rdma);
 void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn);
 /* A message that arrived, checked for length: its credits and its payload. `length` with the header. */
 void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, uint32_t length);
+/* iWARP: one was received, and service keeps it for progress. Context: service, inside the poll lock. */
+void ofo_recv_kept(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn);
 /* Payload to the callback of its tag. */
 void ofo_recv_deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t length);
 /* The queue pair a receive came by; NULL: none we know. */
@@ -199,6 +203,9 @@ bool ofo_module_arm(ofo_module_t *module);
 /* Takes completions from the CQs, because a set proves itself or is about to be destroyed with what is in them: zero-byte
  * WRITEs of proofs are counted, all else is kept for progress in order. False: progress is at it. Context: service. */
 bool ofo_poll_and_keep(ofo_module_t *module);
+/* iWARP: receives of queue pairs that are destroyed come back all the same. They are kept and those of the set thrown away,
+ * before its memory goes. False: progress is at it. Context: service. */
+bool ofo_poll_and_forget(const ofo_qpset_t *qps);
 
 /* btl_openib_sleep.c: blocking progress */
 int ofo_sleep_create(void);
@@ -223,6 +230,8 @@ bool ofo_port_is_up(ofo_module_t *module);
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* The rail's current set failed: refuse posts, tell PML and service. Context: progress, no lock held. */
 void ofo_rail_failed(ofo_qpset_t *qps, const char *why);
+/* iWARP: the peer closed the connection. Context: progress, no lock held. */
+void ofo_rail_closed(ofo_qpset_t *qps);
 void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen);
 void ofo_drain_check(ofo_qpset_t *qps);
 /* A shared queue gives nothing more to a queue pair of the draining set; or so we assume. */

@@ -5,6 +5,9 @@
  */
 #include "btl_openib_choice.h"
 
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
 #include <string.h>
 
 const uint8_t ofo_v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -54,6 +57,48 @@ bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, con
         }
     }
     return false;
+}
+
+/* The higher the better; 0 is none. */
+static int address_rank(const struct sockaddr *address)
+{
+    if (NULL != address && AF_INET == address->sa_family) {
+        return 2;
+    }
+    return NULL != address && AF_INET6 == address->sa_family
+           && !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *) address)->sin6_addr);
+}
+
+static bool has_hardware_address(const struct ifaddrs *all, const char *interface, const uint8_t *mac)
+{
+    for (; NULL != all; all = all->ifa_next) {
+        const struct sockaddr_ll *link = (const struct sockaddr_ll *) all->ifa_addr;
+        if (NULL != link && AF_PACKET == link->sll_family && 0 == strcmp(interface, all->ifa_name) && OFO_MAC_LEN == link->sll_halen
+            && 0 == memcmp(link->sll_addr, mac, OFO_MAC_LEN)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ofo_iwarp_address(const struct ifaddrs *all, const uint8_t *mac, uint8_t *gid)
+{
+    int best = 0;
+
+    for (const struct ifaddrs *i = all; NULL != i; i = i->ifa_next) {
+        const int rank = address_rank(i->ifa_addr);
+        if (rank <= best || !has_hardware_address(all, i->ifa_name, mac)) {
+            continue;
+        }
+        best = rank;
+        if (AF_INET == i->ifa_addr->sa_family) {
+            memcpy(gid, ofo_v4_mapped, sizeof(ofo_v4_mapped));
+            memcpy(gid + sizeof(ofo_v4_mapped), &((const struct sockaddr_in *) i->ifa_addr)->sin_addr, 4);
+        } else {
+            memcpy(gid, &((const struct sockaddr_in6 *) i->ifa_addr)->sin6_addr, 16);
+        }
+    }
+    return 0 < best;
 }
 
 bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its)

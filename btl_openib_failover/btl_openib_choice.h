@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which GID of a RoCE port is used, and whether a device is near. No Open MPI header. See DESIGN.txt 15.2.
+ * Which GID of a RoCE port is used, which IP address an iWARP port has, and whether a device is near. No Open MPI header. See DESIGN.txt 15.2.
  */
 #ifndef BTL_OPENIB_CHOICE_H
 #define BTL_OPENIB_CHOICE_H
 
 #include <hwloc.h>
+#include <ifaddrs.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +23,11 @@ bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, s
 
 /* Index of the GID in the port's table. On a RoCE port it stands there once for each type: `v2_only`. */
 bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, const uint8_t *gid, bool v2_only, uint8_t *index);
+
+#define OFO_MAC_LEN 6
+/* IP address of an interface with that hardware address, as RoCE writes it in a GID: IPv4, then IPv6 that is not link-local;
+ * the first of equals. False if there is none. */
+bool ofo_iwarp_address(const struct ifaddrs *all, const uint8_t *mac, uint8_t *gid);
 
 /* Do the device's cores and those the process may run on have one in common? An empty set is one that is not known: near. */
 bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its);

@@ -212,7 +212,8 @@ static void cm_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
         ofo_parked_reject(ep, ctl->gen, bytes, length);
         break;
     default:
-        length = ofo_ctl_pack(ctl, bytes, sizeof(bytes));
+        length = ep->module->is_iwarp ? 0 /* no connect without a queue pair: the end of the connections tells */
+                                              : ofo_ctl_pack(ctl, bytes, sizeof(bytes));
         if (0 == length || NULL == call_begin(ep, NULL, 0, bytes, length)) {
             ++ep->module->count.ctl_dropped;
             return;
@@ -239,11 +240,15 @@ static void set_path(const ofo_module_t *module, uint8_t their_mtu, struct ibv_q
     }
 }
 
-static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu)
+static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu, bool active)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
     int mask = 0;
 
+    if (module->is_iwarp) { /* the device does it, at connect and accept */
+        ofo_qpset_log(module, qp);
+        return 0;
+    }
     if (0 != rdma_init_qp_attr(qp->cm_id, &attr, &mask)) {
         return -1;
     }
@@ -264,7 +269,7 @@ static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu)
         return -1;
     }
     ofo_qpset_log(module, qp);
-    return 0;
+    return active ? rdma_establish(qp->cm_id) : 0;
 }
 
 /* Also behind the end of the peers: `ep` is not looked at. */
@@ -315,7 +320,7 @@ static int cm_join(ofo_qpset_t *qps, const ofo_ctl_t *remote)
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
-        if (NULL == qp->cm_id || 0 != join_one(qps->module, qp, remote->mtu) || (active && 0 != rdma_establish(qp->cm_id))) {
+        if (NULL == qp->cm_id || 0 != join_one(qps->module, qp, remote->mtu, active)) {
             ofo_log(1, "%s: rail %u to %u does not connect by rdmacm: %s", qps->ep->module->name, qps->ep->rail,
                     qps->ep->peer->name.vpid, strerror(errno));
             return -1;
@@ -414,7 +419,8 @@ static void rejected(ofo_module_t *module, call_t *call, const struct rdma_conn_
     } else if (0 < param->private_data_len && OFO_CTL_REJ == *(const uint8_t *) param->private_data
                && read_message(module, param, &ctl)) {
         ofo_rail_message(call->ep, &ctl);
-    } else if (call->qps == call->ep->building && OFO_ST_REQUESTED == call->ep->fsm.state) {
+    } else if (call->qps == call->ep->building && OFO_ST_REQUESTED == call->ep->fsm.state && !module->is_iwarp) {
+        /* iWARP: such a queue pair is spent, and the peer's request finds a new one */
         call->qps->qp[call->index].cm_id = NULL;
         call->qps->qp[call->index].cm_done = false;
         call_end(module, call);
@@ -444,6 +450,7 @@ static void step(ofo_module_t *module, call_t *call, const struct rdma_cm_event 
         rc = call_connect(call);
         break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
+    case RDMA_CM_EVENT_ESTABLISHED: /* iWARP: both in one */
         connect_response(module, call, &event->param.conn);
         break;
     case RDMA_CM_EVENT_REJECTED:
@@ -480,7 +487,7 @@ static void step_passive(ofo_module_t *module, const struct rdma_cm_event *event
 
     switch (event->event) {
     case RDMA_CM_EVENT_ESTABLISHED:
-        if (NULL != qps) {
+        if (NULL != qps && !module->is_iwarp) { /* there the first messages tell: tell_first of _recv.c */
             established(qps, event->id);
         }
         break;

@@ -28,6 +28,9 @@ static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_ba
     if (reg->access_flags & MCA_RCACHE_ACCESS_REMOTE_WRITE) {
         access |= IBV_ACCESS_REMOTE_WRITE;
     }
+    if (device->is_iwarp && (access & IBV_ACCESS_LOCAL_WRITE)) {
+        access |= IBV_ACCESS_REMOTE_WRITE; /* what a READ brings is written by the peer (RFC 5040) */
+    }
     if (reg->access_flags & MCA_RCACHE_ACCESS_REMOTE_READ) {
         access |= IBV_ACCESS_REMOTE_READ;
     }
@@ -112,6 +115,7 @@ ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
         return NULL;
     }
     snprintf(device->name, sizeof(device->name), "%s", ibv_get_device_name(verbs));
+    device->is_iwarp = IBV_TRANSPORT_IWARP == verbs->transport_type;
     *why = "the device cannot be opened";
     device->context = ibv_open_device(verbs);
     if (NULL == device->context) {

@@ -60,6 +60,26 @@ void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
     ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
 }
 
+/* iWARP: the queue pair's connection was closed, as a peer that leaves does, and the receives that nobody waits for came
+ * back. That is no loss if we leave too: posts are refused from now on, and the next round of the keepalive tells. */
+void ofo_rail_closed(ofo_qpset_t *qps)
+{
+    ofo_endpoint_t *ep = qps->ep;
+    bool waits;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    qps->failed = true; /* ofo_rail_up sees it, if it is still to come */
+    waits = qps == ep->qps && 0 < ep->sends_out + ep->rdma_out;
+    if (qps == ep->qps && !qps->error_told && !waits) {
+        qps->is_closed = true;
+        refuse(ep, qps->gen);
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (waits) {
+        ofo_rail_failed(qps, "the other side closed the connection");
+    }
+}
+
 /* Has the port died while the letter that opens the gate was under way? One that has come back does not matter: who
  * waited for it begins anew, and a later generation than the refused one knows. Locks: ep->lock held. */
 static bool was_refused(const ofo_endpoint_t *ep, const ofo_qpset_t *qps)
@@ -382,6 +402,9 @@ void ofo_ext_fill(ofo_module_t *module)
 {
     memset(&module->ext, 0, sizeof(module->ext));
 #if BFO_BTL_FAILOVER
+    if (module->is_iwarp) {
+        return; /* its successes do not mean delivered (A1) */
+    }
     module->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC,
                                   .version = BFO_BTL_EXT_VERSION,
                                   .size = sizeof(bfo_btl_ext_t),

@@ -43,13 +43,14 @@ void ofo_fence_end(ofo_qpset_t *qps)
 }
 
 /* Nothing was found in the completion queues by the call that asks: what is missing now will not come. A process
- * that does not poll is not in a hurry, and its completions are not thrown away. */
+ * that does not poll is not in a hurry, and its completions are not thrown away. On iWARP nobody waits for a marker,
+ * which may be swallowed: no other rail takes over. */
 void ofo_fence_watch(ofo_module_t *module)
 {
     uint64_t now = ofo_now_ms();
 
     for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
-        if (!qps->is_stuck && (OFO_LOAD(module->device->fatal) || now >= qps->fence_until)) {
+        if (!qps->is_stuck && (OFO_LOAD(module->device->fatal) || module->is_iwarp || now >= qps->fence_until)) {
             qps->is_stuck = true;
             ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
         }

@@ -31,6 +31,10 @@ static void visit(ofo_endpoint_t *ep)
     const ofo_peer_t *peer = ep->peer;
     uint64_t seen;
 
+    if (NULL != qps && qps->is_closed && !OFO.closing && !OFO_LOAD(peer->closing)) {
+        ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL); /* the peer left, and we are still here */
+        return;
+    }
     if (OFO_GATE_UP != ep->gate || NULL == qps || qps->failed || OFO.closing || OFO_LOAD(peer->closing)
         || OFO_LOAD(peer->declared) || peer->name.jobid != OFO.self.jobid) {
         return;

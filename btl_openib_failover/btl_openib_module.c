@@ -435,7 +435,8 @@ int ofo_module_init(ofo_module_t *module)
     module->got.base.des_segments = &module->got.segment;
     module->got.base.des_segment_count = 1;
     module->got.base.order = MCA_BTL_NO_ORDER;
-    module->use_eager_rdma = 1 == OFO.params.use_eager_rdma && 0 == OFO.params.blocking_progress; /* no event tells of a slot */
+    module->use_eager_rdma = 1 == OFO.params.use_eager_rdma && 0 == OFO.params.blocking_progress /* no event tells of a slot */
+                             && !module->is_iwarp; /* a WRITE's last byte says nothing about the others */
     module->ring = calloc(OFO.params.max_eager_rdma + 1, sizeof(*module->ring));
     if (NULL == module->ring) {
         return OPAL_ERR_OUT_OF_RESOURCE;

@@ -42,7 +42,7 @@ static const param_t table[] = {
     TEXT("ipaddr_include", ipaddr_include, NULL, 3,
          "IP networks whose RoCE ports are used: address/prefix, separated by commas; excludes btl_openib_ipaddr_exclude"),
     TEXT("ipaddr_exclude", ipaddr_exclude, NULL, 3, "IP networks whose ports are not used; excludes btl_openib_ipaddr_include"),
-    TEXT("device_type", device_type, "all", 5, "Which adapters to use: all or infiniband, both with RoCE; iwarp leaves none, for it is not supported"),
+    TEXT("device_type", device_type, "all", 5, "Which adapters to use: infiniband, with RoCE; iwarp, which has no failover; all: iwarp where there is no other"),
     TRUTH("ignore_locality", ignore_locality, 0, 5, "Use far ports for small messages too; near are those of the cores this process is bound to"),
     NUMBER("max_btls", max_btls, 0, 2, "Use at most this many ports (0: all)"),
     NUMBER("lanes", lanes, 1, 5, "Rails over each pair of ports (1 to 4)"),
@@ -298,6 +298,14 @@ static int choose_cpc(void)
         OFO.cpc = &ofo_cpc_rdmacm;
     }
     return NULL != exclude && names_cpc(exclude, OFO.cpc->name) ? bad("cpc_exclude", exclude, rule) : OPAL_SUCCESS;
+}
+
+bool ofo_params_allow_rdmacm(void)
+{
+    const char *include = OFO.params.cpc_include, *exclude = OFO.params.cpc_exclude;
+
+    return NULL != include && '\0' != *include ? names_cpc(include, ofo_cpc_rdmacm.name)
+                                               : NULL == exclude || !names_cpc(exclude, ofo_cpc_rdmacm.name);
 }
 
 int ofo_params_check(void)

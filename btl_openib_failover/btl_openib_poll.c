@@ -330,8 +330,29 @@ bool ofo_poll_and_keep(ofo_module_t *module)
             } else {
                 module->stash[module->stash_count++] = wc;
             }
+            if (module->is_iwarp && !OFO.closing && IBV_WC_SUCCESS == wc.status && OFO_WORK_RECV == work->kind) {
+                ofo_recv_kept(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc.qp_num);
+            }
         }
     }
+    ofo_poll_unlock(module);
+    return true;
+}
+
+bool ofo_poll_and_forget(const ofo_qpset_t *qps)
+{
+    ofo_module_t *module = qps->module;
+    unsigned kept = 0;
+
+    if (!ofo_poll_and_keep(module) || !ofo_poll_try_lock(module)) {
+        return false;
+    }
+    for (unsigned i = 0; i < module->stash_count; ++i) {
+        if (qps != ((const ofo_work_t *) (uintptr_t) module->stash[i].wr_id)->qps) {
+            module->stash[kept++] = module->stash[i];
+        }
+    }
+    module->stash_count = kept;
     ofo_poll_unlock(module);
     return true;
 }

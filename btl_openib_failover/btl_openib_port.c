@@ -26,6 +26,7 @@ typedef struct {
     unsigned matched;  /* ports that passed if_include and if_exclude */
     unsigned active;   /* of those, active ones */
     unsigned unwanted; /* devices and ports that another parameter leaves out */
+    bool is_told;      /* the user knows why there is none */
 } survey_t;
 
 /* ---- selection ---------------------------------------------------------------------------------- */
@@ -103,15 +104,22 @@ static bool address_is_wanted(const ofo_port_t *port)
     return !is_given(OFO.params.ipaddr_exclude) || !ip || !list_has_address(OFO.params.ipaddr_exclude, port->gid);
 }
 
-/* iWARP is not supported: DESIGN.txt 15.6. */
-static bool type_is_wanted(const struct ibv_device *verbs)
+static bool is_iwarp(const struct ibv_device *verbs)
 {
-    return IBV_TRANSPORT_IWARP != verbs->transport_type && 0 != strcmp(OFO.params.device_type, "iwarp");
+    return IBV_TRANSPORT_IWARP == verbs->transport_type;
 }
 
-/* Index of the partition key the user names, membership aside; 0 if the port has none such. */
+static bool type_is_wanted(const struct ibv_device *verbs)
+{
+    return 0 == strcmp(OFO.params.device_type, "all") || is_iwarp(verbs) == (0 == strcmp(OFO.params.device_type, "iwarp"));
+}
+
+/* Index of the partition key the user names, membership aside; 0 if the port has none such. iWARP knows no partitions. */
 static bool find_pkey(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, uint16_t *index)
 {
+    if (device->is_iwarp) {
+        return true;
+    }
     *index = (uint16_t) OFO.params.ib_pkey_index;
     for (int i = 0; 0 != OFO.params.pkey && i < attr->pkey_tbl_len; ++i) {
         __be16 pkey;
@@ -231,11 +239,37 @@ static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
     }
 }
 
+/* Of the network interface whose hardware address the GID is; librdmacm finds the device by it, too. */
+static bool describe_iwarp(const ofo_device_t *device, unsigned number, ofo_port_t *port, ofo_module_t *module)
+{
+    struct ifaddrs *all = NULL;
+    union ibv_gid gid;
+    bool found;
+
+    if (0 != ibv_query_gid(device->context, (uint8_t) number, 0, &gid) || 0 != getifaddrs(&all)) {
+        return false;
+    }
+    found = ofo_iwarp_address(all, gid.raw, port->gid);
+    freeifaddrs(all);
+    if (!found) {
+        bfo_help_say(OFO_HELP_FILE, "no address", module->name, gid.raw[0], gid.raw[1], gid.raw[2], gid.raw[3], gid.raw[4], gid.raw[5]);
+        return false;
+    }
+    set_ip_subnet(port->gid, &port->subnet);
+    port->subnet.type += OFO_NET_IWARP;
+    module->on_interface = true;
+    memcpy(port->guid, port->gid, sizeof(port->guid));
+    return true;
+}
+
 static bool describe_address(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr,
                              ofo_port_t *port, ofo_module_t *module)
 {
     struct ibv_gid_entry entry = {.gid_index = 0};
 
+    if (device->is_iwarp) {
+        return describe_iwarp(device, number, port, module);
+    }
     module->use_grh = true;
     if (IBV_LINK_LAYER_ETHERNET == attr->link_layer) {
         if (!choose_gid(device->context, number, attr->gid_tbl_len, &entry)) {
@@ -308,7 +342,8 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
                      const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     ofo_port_t *port = &OFO.record.port[OFO.record.nports];
-    ofo_module_t model = {.super = *defaults, .device = device, .port_num = (uint8_t) number, .port_attr = *attr};
+    ofo_module_t model = {.super = *defaults, .device = device, .is_iwarp = device->is_iwarp, .port_num = (uint8_t) number,
+                          .port_attr = *attr};
 
     bool near;
 
@@ -344,7 +379,7 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
         model.super.btl_bandwidth = port->rate / OFO.params.lanes;
     }
     ofo_log(1, "%s: %s, gid index %u, prefix %u, pkey index %u, %s", model.name,
-            IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet" : "infiniband", model.gid_index, port->subnet.prefix_len,
+            device->is_iwarp ? "iwarp" : IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet" : "infiniband", model.gid_index, port->subnet.prefix_len,
             model.pkey_index, near ? "near" : "far");
     for (unsigned lane = 0; lane < OFO.params.lanes; ++lane) {
         if (!add_lane(device, &model, port, lane)) {
@@ -475,6 +510,30 @@ static void rank_by_rate(void)
     }
 }
 
+/* Rails of iWARP have no failover, and others would lose it beside them: only for who has no other port. */
+static void look_at_iwarp(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults, survey_t *survey)
+{
+    bool any = false;
+
+    for (int i = 0; i < count; ++i) {
+        any |= is_iwarp(list[i]) && type_is_wanted(list[i]);
+    }
+    if (any && !ofo_params_allow_rdmacm()) {
+        bfo_help_say(OFO_HELP_FILE, "iwarp without rdmacm", text_of(OFO.params.cpc_include), text_of(OFO.params.cpc_exclude));
+        survey->is_told = true;
+        return;
+    }
+    if (any) {
+        OFO.cpc = &ofo_cpc_rdmacm;
+        OFO.params.completion_interval = 1; /* what is not reported yet would look lost when the peer leaves */
+    }
+    for (int i = 0; i < count; ++i) {
+        if (is_iwarp(list[i])) {
+            look_at_device(list[i], defaults, survey);
+        }
+    }
+}
+
 int ofo_ports_open(mca_btl_base_module_t *defaults)
 {
     survey_t survey = {.devices = 0};
@@ -482,7 +541,12 @@ int ofo_ports_open(mca_btl_base_module_t *defaults)
     struct ibv_device **list = ibv_get_device_list(&count);
 
     for (int i = 0; NULL != list && i < count; ++i) {
-        look_at_device(list[i], defaults, &survey);
+        if (!is_iwarp(list[i])) {
+            look_at_device(list[i], defaults, &survey);
+        }
+    }
+    if (NULL != list && 0 == OFO.module_count) {
+        look_at_iwarp(list, count, defaults, &survey);
     }
     if (NULL != list) {
         warn_about_names(list, count, "btl_openib_if_include", OFO.params.if_include);
@@ -490,7 +554,7 @@ int ofo_ports_open(mca_btl_base_module_t *defaults)
         ibv_free_device_list(list);
     }
     rank_by_rate();
-    if (0 == OFO.module_count) {
+    if (0 == OFO.module_count && !survey.is_told) {
         say_why_none(&survey);
     }
     return (int) OFO.module_count;

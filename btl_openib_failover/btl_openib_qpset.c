@@ -334,15 +334,30 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
     return 0;
 }
 
+/* A zero-byte WRITE; of who connects on iWARP a message of nothing instead, for the peer is silent until it receives one. */
+static int prove_one(ofo_qpset_t *qps, ofo_qp_t *qp)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t) qp->returns_hdr, .length = sizeof(ofo_data_hdr_t), .lkey = qps->mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->prove, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
+                       *wrong;
+
+    if (qps->module->is_iwarp && !qp->cm_passive) {
+        *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN};
+        wr.opcode = IBV_WR_SEND;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        if (!qp->shared) {
+            ofo_credits_use(&qp->credits);
+        }
+    }
+    return ibv_post_send(qp->qp, &wr, &wrong);
+}
+
 int ofo_qpset_prove(ofo_qpset_t *qps)
 {
     __atomic_store_n(&qps->proving, (int32_t) qps->nqp, __ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->qp[i].prove,
-                                 .opcode = IBV_WR_RDMA_WRITE,
-                                 .send_flags = IBV_SEND_SIGNALED},
-                           *wrong;
-        if (0 != ibv_post_send(qps->qp[i].qp, &wr, &wrong)) {
+        if (0 != prove_one(qps, &qps->qp[i])) {
             return -1;
         }
     }
@@ -442,6 +457,9 @@ bool ofo_qpset_destroy(ofo_qpset_t *qps)
 {
     if (!ofo_qpset_stop(qps)) {
         return false; /* its receives, its completions and the device know this memory */
+    }
+    if (qps->module->is_iwarp && NULL != qps->cq && !ofo_poll_and_forget(qps)) {
+        return false;
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         if (0 != qps->qp[i].number) {

@@ -242,10 +242,8 @@ static int ofo_do_open_active(void *owner, const ofo_ctl_t *ctl)
     return ofo_do_send_req(ep, NULL);
 }
 
-static int ofo_do_become_passive(void *owner, const ofo_ctl_t *ctl)
+static int join_passive(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
-    ofo_endpoint_t *ep = owner;
-
     if (ctl->nqp != ep->building->nqp || 0 != OFO.cpc->join(ep->building, ctl)) {
         return -1;
     }
@@ -253,9 +251,21 @@ static int ofo_do_become_passive(void *owner, const ofo_ctl_t *ctl)
     return ofo_do_send_rep(ep, NULL);
 }
 
+/* iWARP: a queue pair that began to connect can accept nothing. What it began is answered while the old set is buried. */
+static int ofo_do_become_passive(void *owner, const ofo_ctl_t *ctl)
+{
+    ofo_endpoint_t *ep = owner;
+
+    if (ep->module->is_iwarp) {
+        ofo_qpset_bury(ep->building);
+        ep->building = ofo_qpset_create(ep, ep->fsm.gen);
+    }
+    return NULL != ep->building ? join_passive(ep, ctl) : -1;
+}
+
 static int ofo_do_open_passive(void *owner, const ofo_ctl_t *ctl)
 {
-    return 0 == open_set(owner) ? ofo_do_become_passive(owner, ctl) : -1;
+    return 0 == open_set(owner) ? join_passive(owner, ctl) : -1;
 }
 
 static int ofo_do_prove_passive(void *owner, const ofo_ctl_t *ctl)

@@ -92,6 +92,31 @@ static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr,
     }
 }
 
+/* Stands in for RTU. On iWARP it is RTU: who accepted a connection is silent on it until it has heard the other side (RFC
+ * 5044, 7.1). */
+static void tell_first(ofo_qpset_t *qps)
+{
+    for (unsigned i = 0; qps->ep->module->is_iwarp && i < qps->nqp; ++i) {
+        qps->heard |= (uint8_t) ((0 < qps->qp[i].n_recv) << i);
+        if (0 == (qps->heard >> i & 1) || !qps->qp[i].cm_passive) {
+            return;
+        }
+    }
+    qps->told_first_recv = true;
+    ofo_tell_service(qps->ep, OFO_MAIL_FIRST_RECV, qps->gen, NULL, NULL);
+}
+
+void ofo_recv_kept(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
+{
+    ofo_qp_t *qp = ofo_recv_qp(module, recv, qpn);
+    ofo_qpset_t *qps = NULL != qp ? qp->returns.qps : NULL;
+
+    if (NULL != qps && qps != qps->ep->qps && !qps->told_first_recv) {
+        qps->heard |= (uint8_t) (1u << (qp - qps->qp));
+        tell_first(qps);
+    }
+}
+
 void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, uint32_t length)
 {
     ofo_endpoint_t *ep = qps->ep;
@@ -100,8 +125,7 @@ void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hd
     module->got.from = ep;
     hand_up(module, qps, hdr, length - sizeof(*hdr));
     if (OPAL_UNLIKELY(ep->qps != qps) && !qps->told_first_recv) {
-        qps->told_first_recv = true;
-        ofo_tell_service(ep, OFO_MAIL_FIRST_RECV, qps->gen, NULL, NULL);
+        tell_first(qps);
     }
     if (gained) {
         ofo_pending_flush(ep);

@@ -349,7 +349,8 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
         earlier(&due, ep->give_up_at);
         earlier(&due, ep->last_wqe_at);
         earlier(&due, ep->unknown_until);
-        *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state;
+        *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state
+                    || (module->is_iwarp && OFO_ST_READY == ep->fsm.state);
     }
     for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {
         earlier(&due, qps->destroy_at);

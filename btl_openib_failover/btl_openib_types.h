@@ -228,6 +228,8 @@ struct ofo_qpset {
     bool error_told;     /* error_cb was called for it */
     bool fencing;        /* the fence waits for the last completions */
     bool told_first_recv;
+    uint8_t heard;       /* iWARP: queue pairs that something was received on, a bit each; lock: poll_lock */
+    bool is_closed;      /* iWARP: the peer closed it, and the PML was not told; lock: ep->lock */
     uint64_t fence_until; /* ms; then the fence is given up */
     bool is_stuck;       /* service was asked to end it */
     bool is_stopped;     /* the queue pairs are destroyed; written by service before its letter */
@@ -397,6 +399,7 @@ typedef struct {
     char name[IBV_SYSFS_NAME_MAX];
     mca_rcache_base_module_t *rcache;
     unsigned users; /* modules */
+    bool is_iwarp;  /* DESIGN.txt 15.7; constant */
     bool fatal;     /* DEVICE_FATAL was reported; atomic */
     bool raises_last_wqe; /* it did so at least once; atomic */
     bool reading;   /* service takes an event out of the device and has not yet noted what it says; atomic */
@@ -489,6 +492,7 @@ struct ofo_module {
     uint8_t gid_index;
     uint16_t pkey_index;
     struct ibv_port_attr port_attr;
+    bool is_iwarp;   /* as the device: no failover, connections by rdmacm alone (DESIGN.txt 15.7); constant */
     bool use_grh;
     bool on_interface; /* an interface of this host had the port's IP address when the port was opened */
     bool port_up;    /* atomic; written under the lock of _async.c */

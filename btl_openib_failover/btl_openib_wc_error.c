@@ -72,6 +72,13 @@ static bool is_sound(ofo_module_t *module, const ofo_qp_t *qp)
            && !ofo_port_lost_address(module);
 }
 
+/* iWARP: a connection that is closed returns what was posted on it, and that somebody waits for none of these. */
+static bool is_close(const ofo_module_t *module, const ofo_work_t *work, enum ibv_wc_status status)
+{
+    return module->is_iwarp && IBV_WC_WR_FLUSH_ERR == status
+           && (OFO_WORK_RECV == work->kind || OFO_WORK_RETURN == work->kind);
+}
+
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
 {
     ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc->wr_id;
@@ -95,6 +102,16 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
         ofo_silent_arrived(qps, work->qp, ((ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work)))->place);
     } else if (OFO_WORK_MARKER == work->kind) {
         ofo_silent_all_arrived(qps, work->qp);
+    }
+    if (is_close(module, work, wc->status)) {
+        ofo_work_failed(qps, work, OPAL_ERROR);
+        if (!qps->failed) {
+            ofo_rail_closed(qps);
+        }
+        if (qps->fencing) {
+            ofo_drain_check(qps);
+        }
+        return;
     }
     ++module->count.errors;
     if (!qps->failed) {

@@ -96,7 +96,8 @@ const char *ofo_ctl_name(uint8_t type);
 typedef enum {
     OFO_NET_IB = 1,   /* key: 8 bytes of subnet prefix */
     OFO_NET_IPV4 = 4, /* key: network address of an IPv4-mapped GID */
-    OFO_NET_IPV6 = 6
+    OFO_NET_IPV6 = 6,
+    OFO_NET_IWARP = 16 /* added to the two above */
 } ofo_net_type_t;
 
 typedef enum { OFO_CPC_UD = 0, OFO_CPC_RDMACM = 1 } ofo_cpc_type_t;
@@ -114,7 +115,7 @@ typedef struct {
     char name[OFO_PORT_NAME_LEN]; /* "device:port", for messages and rail maps */
     ofo_subnet_t subnet;
     uint8_t guid[16]; /* what ports are sorted by: port GUID (IB) or GID (RoCE) */
-    uint8_t gid[16];
+    uint8_t gid[16];    /* iWARP: the IP address, as RoCE has it for GID */
     uint16_t lid;
     uint8_t mtu;        /* active MTU, enum ibv_mtu */
     uint8_t lanes;      /* rails this port offers to one peer */

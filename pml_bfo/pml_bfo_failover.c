@@ -55,7 +55,7 @@ static const char *reason_of(mca_btl_base_module_t *btl, char *room, size_t size
         snprintf(room, size, "the BTL %s has no failover", name);
         break;
     case BFO_BTL_EXT_NO_MAGIC:
-        snprintf(room, size, "this BTL %s is not the one of bfo, or was built without failover", name);
+        snprintf(room, size, "this BTL %s is not the one of bfo, was built without failover, or its rails are iWARP", name);
         break;
     case BFO_BTL_EXT_WRONG_VERSION:
         snprintf(room, size, "this BTL %s speaks another version of the interface than this PML", name);
@@ -81,7 +81,7 @@ void bfo_failover_announce(const bfo_peer_t *peer)
     const char *reason = "the PML was built without failover (configure --disable-pml-failover)";
     const char *remedy = "Build bfo with --enable-pml-failover to have it.";
 #if PML_BFO
-    char room[128];
+    char room[160];
 #endif
 
     if (said || !bfo_params.warn_no_failover || cannot_fail(peer->rails[0].btl)) {

@@ -4,7 +4,10 @@
  * The GID of a port by type and kind of address, in every order of its table, and nearness by two sets of cores. The port
  * is played here. DESIGN.txt section 15.2.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,6 +124,44 @@ static void gid_is_found_again_by_value_and_type(void **state)
     assert_int_equal(index, 3);
 }
 
+/* An iWARP port has the address of an interface with its hardware address, in every order of what the host tells. */
+static void iwarp_port_has_its_interfaces_address(void **state)
+{
+    static const uint8_t mac[OFO_MAC_LEN] = {2, 0, 0, 0, 0, 1}, mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 1};
+    struct sockaddr_ll own = {.sll_family = AF_PACKET, .sll_halen = OFO_MAC_LEN, .sll_addr = {2, 0, 0, 0, 0, 1}};
+    struct sockaddr_ll other = {.sll_family = AF_PACKET, .sll_halen = OFO_MAC_LEN, .sll_addr = {2, 0, 0, 0, 0, 2}};
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a4d0001)};
+    struct sockaddr_in foreign = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a4d0002)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = {{{0x20, 1, 0xd, 0xb8, [15] = 1}}}};
+    struct sockaddr_in6 local = {.sin6_family = AF_INET6, .sin6_addr = {{{0xfe, 0x80, [15] = 1}}}};
+    enum { ALL = 7 };
+    char tunnel[] = "tunnel", eth0[] = "eth0", eth1[] = "eth1";
+    struct ifaddrs all[ALL] = {{.ifa_name = tunnel}, /* has no address at all */
+                               {.ifa_name = eth1, .ifa_addr = (struct sockaddr *) &foreign},
+                               {.ifa_name = eth0, .ifa_addr = (struct sockaddr *) &local},
+                               {.ifa_name = eth0, .ifa_addr = (struct sockaddr *) &v6},
+                               {.ifa_name = eth0, .ifa_addr = (struct sockaddr *) &v4},
+                               {.ifa_name = eth1, .ifa_addr = (struct sockaddr *) &other},
+                               {.ifa_name = eth0, .ifa_addr = (struct sockaddr *) &own}};
+    uint8_t gid[16];
+
+    for (int turn = 0; turn < ALL; ++turn) {
+        for (int i = 0; i < ALL; ++i) {
+            all[i].ifa_next = i == turn ? NULL : &all[(i + 1) % ALL];
+        }
+        all[4].ifa_addr = (struct sockaddr *) &v4;
+        assert_true(ofo_iwarp_address(&all[(turn + 1) % ALL], mac, gid));
+        assert_memory_equal(gid, mapped, sizeof(gid));
+        all[4].ifa_addr = NULL;
+        assert_true(ofo_iwarp_address(&all[(turn + 1) % ALL], mac, gid));
+        assert_memory_equal(gid, &v6.sin6_addr, sizeof(gid));
+        all[3].ifa_addr = NULL;
+        assert_false(ofo_iwarp_address(&all[(turn + 1) % ALL], mac, gid));
+        all[3].ifa_addr = (struct sockaddr *) &v6;
+    }
+    assert_false(ofo_iwarp_address(NULL, mac, gid));
+}
+
 static bool are_near(const char *own, const char *its)
 {
     hwloc_bitmap_t a = hwloc_bitmap_alloc(), b = hwloc_bitmap_alloc();
@@ -158,6 +199,7 @@ int main(void)
         cmocka_unit_test(gid_is_chosen_by_type_and_kind_in_every_order),
         cmocka_unit_test(gid_of_equals_is_the_first),
         cmocka_unit_test(gid_is_found_again_by_value_and_type),
+        cmocka_unit_test(iwarp_port_has_its_interfaces_address),
         cmocka_unit_test(device_is_near_if_a_core_is_shared),
     };
 

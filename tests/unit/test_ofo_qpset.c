@@ -86,6 +86,10 @@ bool ofo_poll_and_keep(ofo_module_t *module)
     busy -= 0 < busy;
     return is_kept;
 }
+bool ofo_poll_and_forget(const ofo_qpset_t *qps)
+{
+    return false;
+}
 void ofo_srq_buffers_missing(ofo_srq_t *srq, uint32_t count)
 {
     ++missing_told;

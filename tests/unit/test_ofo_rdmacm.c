@@ -66,8 +66,10 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 {
     return NULL;
 }
+static unsigned begun;
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
 {
+    ++begun;
     return -1;
 }
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
@@ -164,7 +166,7 @@ void ofo_parked_free(ofo_module_t *module)
 /* ---- tests -------------------------------------------------------------------------------------- */
 
 /* The peer's reply joins all queue pairs of a set. */
-static void join(unsigned mtu, unsigned level, unsigned class)
+static void join(unsigned mtu, unsigned level, unsigned class, bool is_iwarp)
 {
     static ofo_module_t module;
     static ofo_endpoint_t ep = {.module = &module};
@@ -182,16 +184,17 @@ static void join(unsigned mtu, unsigned level, unsigned class)
     qps->qp[1].cm_id = &id[1];
     qps->qp[1].shared = true;
     moves = established = logged = 0;
+    module.is_iwarp = is_iwarp;
     assert_int_equal(ofo_cpc_rdmacm.join(qps, &reply), 0);
-    assert_int_equal(moves, 2 * QPS);
-    assert_int_equal(established, QPS);
+    assert_int_equal(moves, is_iwarp ? 0 : 2 * QPS); /* such a device moves them itself */
+    assert_int_equal(established, is_iwarp ? 0 : QPS);
     assert_int_equal(logged, QPS);
     free(qps);
 }
 
 static void join_takes_the_path_as_it_is_found(void **state)
 {
-    join(0, 0, 0);
+    join(0, 0, 0, false);
     assert_int_equal(ready.path_mtu, THEIR_MTU); /* less than the path has */
     assert_int_equal(ready.ah_attr.sl, FOUND_SL);
     assert_int_equal(ready.ah_attr.grh.traffic_class, FOUND_CLASS);
@@ -199,7 +202,7 @@ static void join_takes_the_path_as_it_is_found(void **state)
 
 static void join_takes_what_the_user_gave(void **state)
 {
-    join(IBV_MTU_512, 4, 32);
+    join(IBV_MTU_512, 4, 32, false);
     assert_int_equal(ready.path_mtu, IBV_MTU_512);
     assert_int_equal(ready.ah_attr.sl, 4);
     assert_int_equal(ready.ah_attr.grh.traffic_class, 32);
@@ -209,11 +212,35 @@ static void join_takes_what_the_user_gave(void **state)
     assert_int_equal(sending.rnr_retry, 7); /* the last queue is a shared one */
 }
 
+static void join_leaves_iwarp_to_its_device(void **state)
+{
+    join(0, 0, 0, true);
+}
+
+/* There is no connect without a queue pair. */
+static void iwarp_sends_no_messages(void **state)
+{
+    static ofo_module_t module = {.is_iwarp = true};
+    static ofo_endpoint_t ep = {.module = &module};
+    ofo_ctl_t down = {.type = OFO_CTL_DOWN};
+
+    OFO.record.port[0].gid[0] = ep.remote.gid[0] = 0x20;
+    begun = 0;
+    ofo_cpc_rdmacm.send(&ep, &down);
+    assert_int_equal(begun, 0);
+    assert_int_equal(module.count.ctl_dropped, 1);
+    module.is_iwarp = false;
+    ofo_cpc_rdmacm.send(&ep, &down);
+    assert_int_equal(begun, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(join_takes_the_path_as_it_is_found),
         cmocka_unit_test(join_takes_what_the_user_gave),
+        cmocka_unit_test(join_leaves_iwarp_to_its_device),
+        cmocka_unit_test(iwarp_sends_no_messages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,12 +62,18 @@ void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
     ++rails_failed;
     qps->failed = true;
 }
+static unsigned rails_closed;
+void ofo_rail_closed(ofo_qpset_t *qps)
+{
+    ++rails_closed;
+    qps->failed = true;
+}
 void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
 {
 }
 ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
 {
-    return NULL;
+    return NULL != recv->work.qps ? &recv->work.qps->qp[recv->work.qp] : NULL;
 }
 void ofo_drain_check(ofo_qpset_t *qps)
 {
@@ -195,6 +201,29 @@ static void protection_error_is_the_requests_own_on_a_dead_port_too(void **state
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+/* Who leaves closes its connections: no rail has failed, unless somebody waits for what comes back. */
+static void iwarp_connection_that_is_closed_is_no_failure(void **state)
+{
+    ofo_recv_t recv[2] = {{.work = {.kind = OFO_WORK_RECV, .qp = 0, .qps = qps}}, {.work = {.kind = OFO_WORK_RECV, .qp = 0, .qps = qps}}};
+    struct ibv_wc wc = {.wr_id = (uintptr_t) &recv[0].work, .status = IBV_WC_WR_FLUSH_ERR};
+
+    module.is_iwarp = true;
+    qps->qp[0].recv_posted = 3;
+    rails_failed = rails_closed = 0;
+    ofo_wc_error(&module, &wc);
+    wc.wr_id = (uintptr_t) &recv[1].work;
+    ofo_wc_error(&module, &wc);
+    assert_int_equal(rails_closed, 1);
+    assert_int_equal(rails_failed, 0);
+    assert_int_equal(qps->qp[0].recv_posted, 1);
+    assert_int_equal(told(IBV_WC_WR_FLUSH_ERR), OPAL_ERROR);
+    qps->failed = false;
+    wc.status = IBV_WC_LOC_PROT_ERR;
+    ofo_wc_error(&module, &wc);
+    assert_int_equal(rails_failed, 2);
+    assert_int_equal(rails_closed, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +237,7 @@ int main(void)
         TEST(port_that_lost_its_address_is_at_fault),
         TEST(queue_pair_that_failed_is_at_fault),
         TEST(protection_error_is_the_requests_own_on_a_dead_port_too),
+        TEST(iwarp_connection_that_is_closed_is_no_failure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
