@@ -59,6 +59,31 @@ vm_fetch_kernel() {
     vm_unpack_kernel "$package" || vm_skip "cannot fetch and unpack $package (see $VM_CACHE/$VM_RELEASE/apt.log); remedy: apt-get update"
 }
 
+# vm_build_siw: software iWARP, which Debian's kernel leaves out, from that kernel's own source, into the cache. Once.
+vm_build_siw() (
+    local module=$VM_CACHE/$VM_RELEASE/lib/modules/$VM_RELEASE/kernel/drivers/infiniband/sw/siw/siw.ko
+    local work=$VM_CACHE/$VM_RELEASE/siw series headers folder package
+    [ -e "$module" ] && exit 0
+    echo "tests/vm: building siw from the kernel's source (in $work, nothing is installed)" >&2
+    series=$(cut -d. -f1,2 <<<"$VM_RELEASE")
+    headers=$(apt-cache depends "linux-headers-$VM_RELEASE" | sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p')
+    rm -rf "$work"
+    mkdir -p "$work/root" "${module%/*}" && cd "$work" || exit 1
+    # shellcheck disable=SC2086 # the names are words
+    apt-get -q download "linux-headers-$VM_RELEASE" $headers "linux-source-$series" >build.log 2>&1 || exit 1
+    for package in linux-headers-*.deb linux-kbuild-*.deb; do
+        dpkg-deb -x "$package" root || exit 1
+    done
+    set -o pipefail
+    dpkg --fsys-tarfile linux-source-*.deb | tar -xO "./usr/src/linux-source-$series.tar.xz" |
+        tar -xJ --wildcards "*/drivers/infiniband/sw/siw/*" 2>>build.log || exit 1
+    folder=$work/root/usr/src/linux-headers-$VM_RELEASE
+    sed -i "s|/usr/src/|$work/root/usr/src/|" "$folder/Makefile" # it names the folder it would be installed in
+    make -C "$folder" M="$work/linux-source-$series/drivers/infiniband/sw/siw" CONFIG_RDMA_SIW=m modules >>build.log 2>&1 &&
+        strip -g -o siw.ko "linux-source-$series/drivers/infiniband/sw/siw/siw.ko" && mv siw.ko "$module" &&
+        "$(vm_find depmod)" -b "$VM_CACHE/$VM_RELEASE" "$VM_RELEASE" 2>>build.log && rm -rf root linux-* || exit 1
+)
+
 # vm_module_files: the wanted modules and what they need, in the order of loading.
 vm_module_files() {
     local module
@@ -69,7 +94,7 @@ vm_module_files() {
 
 vm_build_initrd() {
     local here=$1 key work files
-    key=$(cat "$here/image.sh" "$here/guest/init" | sha256sum | cut -c1-16)
+    key=$({ echo "$VM_MODULES"; cat "$here/image.sh" "$here/guest/init"; } | sha256sum | cut -c1-16)
     VM_INITRD=$VM_CACHE/$VM_RELEASE/initrd-$key
     VM_KERNEL=$VM_CACHE/$VM_RELEASE/boot/vmlinuz-$VM_RELEASE
     [ -e "$VM_INITRD" ] && return 0
@@ -120,6 +145,10 @@ vm_image() {
     exec 9>"$VM_CACHE/lock"
     flock -w 120 9 || { echo "tests/vm: $VM_CACHE/lock is held for two minutes already" >&2; exit 1; }
     vm_fetch_kernel
+    if [ "${VM_SIW:-no}" = yes ]; then
+        vm_build_siw || vm_skip "cannot build siw (see $VM_CACHE/$VM_RELEASE/siw/build.log); remedy: apt-get update, apt-get install make and the kernel's gcc"
+        VM_MODULES="$VM_MODULES siw"
+    fi
     vm_build_initrd "$1" || { echo "tests/vm: cannot build the initrd in $VM_CACHE" >&2; exit 1; }
     vm_choose_accel
     exec 9>&-

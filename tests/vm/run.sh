@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/machine.sh"
 
 BFO_VM_NODES=2 BFO_VM_RAILS=2 VM_MEMORY=${BFO_VM_MEMORY:-768}
-VM_SHELL=no keep=no out= host_script= timeout=${BFO_VM_TIMEOUT:-300} boot_timeout=${BFO_VM_BOOT_TIMEOUT:-90}
+VM_SHELL=no VM_SIW=no keep=no out= host_script= timeout=${BFO_VM_TIMEOUT:-300} boot_timeout=${BFO_VM_BOOT_TIMEOUT:-90}
 VM_DIR= VM_PID=() helpers=()
 
 usage() {
@@ -25,6 +25,7 @@ machines is the host's, under a cover that is thrown away; COMMAND runs as root,
   --out DIR           where the files go that COMMAND leaves in \$BFO_VM_OUT
   --host-script FILE  a bash script run on the host, beside COMMAND, with the verbs of --list
   --keep              keep the folder with consoles, logs and results, and name it
+  --siw               with the module of software iWARP, which is built from the kernel's source for it
   --shell             an interactive shell on node1 instead of COMMAND
   --list              name the faults that a script can inject, then end
   --help              this text
@@ -54,6 +55,7 @@ options() {
             shift
             ;;
         --keep) keep=yes ;;
+        --siw) VM_SIW=yes ;;
         --shell) VM_SHELL=yes ;;
         --list) sed -n 's/^#: //p' "$here/faults.sh"; exit 0 ;;
         --help | -h) usage; exit 0 ;;
