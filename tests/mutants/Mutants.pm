@@ -51,7 +51,7 @@ our @all = (
       from => "    req->resp = req->acked = req->rts_done = false;\n    req->bytes = req->next = req->end = 0;",
       to => "    req->resp = req->acked = req->rts_done = false;\n    req->next = req->end = 0;", cells => '^(FRAG|WRITE)' },
     { name => 'receiver-keeps-bytes', what => 'the receiver does not begin to count anew at a restart', file => $actions,
-      from => "    req->open = 0;\n    req->bytes = req->next = req->end = 0;", to => "    req->open = 0;\n    req->next = req->end = 0;", cells => '^(FRAG|WRITE)' },
+      from => "    req->open = 0;\n    req->bytes = req->next = req->end = 0;", to => "    req->open = 0;\n    req->next = req->end = 0;", test => 'tests/sim/rows/test_rows.sh' },
     { name => 'put-freed-early', what => 'a restart forgets PUTs without making their names invalid', file => $place,
       from => "            bfo_name_retire(&frag->name);\n            put_ends(frag);\n            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}",
       to => "            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}", cells => '^(WRITE|FIN|PUT)', test => 'tests/sim/rows/test_rows.sh' },

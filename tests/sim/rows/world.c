@@ -314,6 +314,20 @@ void got_restart(const bfo_recv_t *req)
     got(&world_btl[1], BFO_MSG_RNDV, &rndv, sizeof(rndv));
 }
 
+void got_restart_read(const bfo_recv_t *req, world_btl_t *btl)
+{
+    struct {
+        bfo_rget_hdr_t h;
+        char handle[WORLD_HANDLE];
+        bfo_restart_hdr_t restart;
+    } rget = {.h = {.rndv = {.msg_length = req->length, .src_id = req->src_id}, .frag_id = 0x900000001u, .src_ptr = 0x10000},
+              .restart = {.dst_id = bfo_name_id(&req->name), .epoch = bfo_se_epoch(req->m.se)}};
+
+    must(bfo_rget_hdr_size(WORLD_HANDLE, true) == sizeof(rget));
+    bfo_hdr_pack_match(&rget.h.rndv.match, BFO_MSG_RGET, BFO_FLAG_CONTIG | BFO_FLAG_RESTART, 0, 1, 4, req->match_seq);
+    got(btl, BFO_MSG_RGET, &rget, sizeof(rget));
+}
+
 static bfo_fin_hdr_t last_fin;
 
 void got_fin_of_write(const bfo_recv_t *req, unsigned flags, uint8_t rail)

@@ -56,6 +56,7 @@ void got_notify_of(bfo_id_t id);
 void got_frag(const bfo_recv_t *req, uint16_t epoch, size_t from, size_t size);
 void got_match(int tag);
 void got_restart(const bfo_recv_t *req);
+void got_restart_read(const bfo_recv_t *req, world_btl_t *btl);
 /* FIN of our n-th living PUT of the request; `flags`: BFO_FIN_RESENT; by the rail of that index. */
 void got_fin_of_write(const bfo_recv_t *req, unsigned flags, uint8_t rail);
 /* The last of them once more, by another rail than its data. */

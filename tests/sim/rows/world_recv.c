@@ -205,6 +205,32 @@ static void notified(void)
     life_ends();
 }
 
+/* The second of three READs is lost. The new attempt reads all three again, however much the old one had. */
+static void read_again(void)
+{
+    bfo_recv_t *req;
+
+    life_begins(0);
+    req = recv_read(9000, &world_btl[0]);
+    comes_back(WORLD_GET, OPAL_SUCCESS);
+    comes_back(WORLD_GET, OPAL_ERROR);
+    comes_back(WORLD_GET, OPAL_ERROR);
+    comes_back(BFO_MSG_RERR, OPAL_SUCCESS);
+    got_notify(req, 1, 0, 1);
+    fences_end();
+    must(BFO_SE(BFO_RECV_WAITRTS, 1) == req->m.se);
+    comes_back(BFO_MSG_RACK, OPAL_SUCCESS);
+    got_restart_read(req, &world_btl[1]);
+    for (int i = 0; i < 3; ++i) {
+        must(!is_over(req) && !is_posted(BFO_MSG_FIN));
+        comes_back(WORLD_GET, OPAL_SUCCESS);
+    }
+    must(is_posted(BFO_MSG_FIN));
+    comes_back(BFO_MSG_FIN, OPAL_SUCCESS);
+    give_back(req);
+    life_ends();
+}
+
 /* ---- R12a: SEALED lasts while another thread holds the request --------------------------------------------- */
 
 static bfo_recv_t *sealed;
@@ -375,6 +401,7 @@ void rows_of_receivers(void)
     plain();
     own_errors();
     notified();
+    read_again();
     threads();
     deaths();
 }
