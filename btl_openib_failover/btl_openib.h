@@ -15,6 +15,11 @@ int ofo_params_check(void);
 /* Does the user leave rdmacm as a connection manager, whichever is chosen? */
 bool ofo_params_allow_rdmacm(void);
 
+static inline bool ofo_is_iwarp(const struct ibv_device *verbs)
+{
+    return IBV_TRANSPORT_IWARP == verbs->transport_type;
+}
+
 /* btl_openib_device.c */
 /* Opens the device, its PD and registration cache; NULL and *why (constant text) on failure. */
 ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why);

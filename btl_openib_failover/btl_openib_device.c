@@ -115,7 +115,7 @@ ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
         return NULL;
     }
     snprintf(device->name, sizeof(device->name), "%s", ibv_get_device_name(verbs));
-    device->is_iwarp = IBV_TRANSPORT_IWARP == verbs->transport_type;
+    device->is_iwarp = ofo_is_iwarp(verbs);
     *why = "the device cannot be opened";
     device->context = ibv_open_device(verbs);
     if (NULL == device->context) {

@@ -104,14 +104,9 @@ static bool address_is_wanted(const ofo_port_t *port)
     return !is_given(OFO.params.ipaddr_exclude) || !ip || !list_has_address(OFO.params.ipaddr_exclude, port->gid);
 }
 
-static bool is_iwarp(const struct ibv_device *verbs)
-{
-    return IBV_TRANSPORT_IWARP == verbs->transport_type;
-}
-
 static bool type_is_wanted(const struct ibv_device *verbs)
 {
-    return 0 == strcmp(OFO.params.device_type, "all") || is_iwarp(verbs) == (0 == strcmp(OFO.params.device_type, "iwarp"));
+    return 0 == strcmp(OFO.params.device_type, "all") || ofo_is_iwarp(verbs) == (0 == strcmp(OFO.params.device_type, "iwarp"));
 }
 
 /* Index of the partition key the user names, membership aside; 0 if the port has none such. iWARP knows no partitions. */
@@ -516,7 +511,7 @@ static void look_at_iwarp(struct ibv_device **list, int count, const mca_btl_bas
     bool any = false;
 
     for (int i = 0; i < count; ++i) {
-        any |= is_iwarp(list[i]) && type_is_wanted(list[i]);
+        any |= ofo_is_iwarp(list[i]) && type_is_wanted(list[i]);
     }
     if (any && !ofo_params_allow_rdmacm()) {
         bfo_help_say(OFO_HELP_FILE, "iwarp without rdmacm", text_of(OFO.params.cpc_include), text_of(OFO.params.cpc_exclude));
@@ -528,7 +523,7 @@ static void look_at_iwarp(struct ibv_device **list, int count, const mca_btl_bas
         OFO.params.completion_interval = 1; /* what is not reported yet would look lost when the peer leaves */
     }
     for (int i = 0; i < count; ++i) {
-        if (is_iwarp(list[i])) {
+        if (ofo_is_iwarp(list[i])) {
             look_at_device(list[i], defaults, survey);
         }
     }
@@ -541,7 +536,7 @@ int ofo_ports_open(mca_btl_base_module_t *defaults)
     struct ibv_device **list = ibv_get_device_list(&count);
 
     for (int i = 0; NULL != list && i < count; ++i) {
-        if (!is_iwarp(list[i])) {
+        if (!ofo_is_iwarp(list[i])) {
             look_at_device(list[i], defaults, &survey);
         }
     }
