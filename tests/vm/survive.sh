@@ -44,8 +44,9 @@ done
 # The summary, with that of the tests if "make check-vm" ran here before.
 results() { grep -lx ":test-result: $1" "$BFO_BUILDDIR"/tests/vm/*.trs 2>/dev/null | wc -l; }
 failed=$(awk '/^[0-9]+ failed$/ { n += $1 } END { print n + 0 }' "$TEST_TMP/rows")
+repeated=$(grep -c '^(no row: ' "$TEST_TMP/rows")
 [ $(($(results PASS) + $(results FAIL) + $(results SKIP))) = 0 ] ||
     echo "tests of the machines: $(results PASS) passed, $(results FAIL) failed, $(results SKIP) skipped"
-echo "rows of faults: $(($(grep -c '^[^|]*|.*|' "$TEST_TMP/rows") - 1 - failed)) passed, $failed failed, $SECONDS s"
+echo "rows of faults: $(($(grep -c '^[^|]*|.*|' "$TEST_TMP/rows") - 1 - failed - repeated)) passed, $failed failed, $repeated repeated, $SECONDS s"
 [ $status = 0 ] || echo "a set of machines ended with status $status"
 exit $status

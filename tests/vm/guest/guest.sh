@@ -87,6 +87,22 @@ port() {
     return 1
 }
 
+# witness: a line of ms for each time that another machine took half a second or more to refuse a connection by the management
+# network, over the second between two such questions. A fault of a rail does not reach it; a machine that gets no processor does.
+witness() {
+    local n begin late
+    exec 3>&- 7<> <(:)
+    while :; do
+        for ((n = 2; n <= BFO_VM_NODES; n++)); do
+            begin=${EPOCHREALTIME/./}
+            : 2>/dev/null 8<>"/dev/tcp/10.77.100.$n/9"
+            read -r -t 1 <&7
+            late=$(((${EPOCHREALTIME/./} - begin) / 1000 - 1000))
+            [ $late -lt 500 ] || echo $late >>$share/out/.stood_still
+        done
+    done
+}
+
 start_job() {
     local status
     local n
@@ -94,6 +110,7 @@ start_job() {
         [ "$n" = "$node" ] || ssh -fNT "node$n" &
     done
     wait
+    witness &
     (
         cd / || exit 1
         exec 3>&- </dev/null >"$(port bfo.out)" 2>"$(port bfo.err)"

@@ -9,6 +9,10 @@ fail() { echo "  FAIL: $*"; bad=$((bad + 1)); }
 check() { local what=$1; shift; if "$@"; then pass "$what"; else fail "$what ($*)"; fi; }
 finish() { [ "$bad" = 0 ] || echo "$bad failed"; [ "$bad" = 0 ]; exit; }
 
+# How often the witness (guest.sh) saw the machines stand still, and the longest time in ms since it had seen so many.
+stand_stills() { cat "$BFO_VM_OUT/.stood_still" 2>/dev/null | wc -l; }
+stood_still() { tail -n +$(($1 + 1)) "$BFO_VM_OUT/.stood_still" 2>/dev/null | sort -n | tail -n 1 | grep . || echo 0; }
+
 # gid_index NODE RAIL: where the GID made of the rail's IPv4 address sits at present.
 gid_index() {
     node_run "$1" "cd /sys/class/infiniband/rxe$2/ports/1/gids && for g in *; do
