@@ -124,6 +124,7 @@ extern BFO_OURS char bfo_freed_mark;
 /* life of a request: a bit for what req_complete cannot say, after a callback and for buffered sends */
 #define BFO_LIFE_PML_DONE 1u /* the PML will not touch it any more */
 #define BFO_LIFE_FREED 2u    /* buffered sends: the user has given it back. Who sets the second of the two recycles */
+#define BFO_LIFE_WATCHED 4u  /* a send with a callback: bfo_watch_end() is owed */
 
 /* For a request with a callback. As bfo_request_finish(). */
 bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life) BFO_COLD;

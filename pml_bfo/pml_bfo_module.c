@@ -16,6 +16,7 @@
 #include "pml_bfo_send.h"
 #include "pml_bfo_show.h"
 #include "pml_bfo_tell.h"
+#include "pml_bfo_watch.h"
 
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/base.h"
@@ -288,7 +289,12 @@ int bfo_add_comm(ompi_communicator_t *comm)
     }
     bfo_dispatch_adopt_orphans(bc);
     comms_free_gone();
-    return comm == &ompi_mpi_comm_self.comm ? bfo_failover_flush_at_finalize() : OMPI_SUCCESS;
+    if (comm == &ompi_mpi_comm_self.comm) { /* attributes can be had, and no user has a communicator yet */
+        const int rc = bfo_watch_open();
+
+        return OMPI_SUCCESS == rc ? bfo_failover_flush_at_finalize() : rc;
+    }
+    return OMPI_SUCCESS;
 }
 
 static void lane_end(bfo_lane_t *lane, uint32_t ctx)

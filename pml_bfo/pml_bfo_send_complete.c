@@ -10,6 +10,7 @@
 #include "pml_bfo_failover.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send.h"
+#include "pml_bfo_watch.h"
 
 static int send_free(ompi_request_t **request)
 {
@@ -86,6 +87,30 @@ static BFO_COLD bool buffered_finish(bfo_send_t *req)
     return bfo_set_bits(&req->life, BFO_LIFE_PML_DONE) & BFO_LIFE_FREED;
 }
 
+/* As buffered_finish(). The callback may free the request. */
+static BFO_COLD bool watched_finish(bfo_send_t *req)
+{
+    mca_pml_base_request_t *base = &req->req_send.req_base;
+    ompi_communicator_t *comm = base->req_comm;
+    bool recycle;
+
+    OBJ_RETAIN(comm);
+    recycle = bfo_request_finish(&base->req_ompi, &req->life);
+    bfo_watch_end(comm);
+    OBJ_RELEASE(comm);
+    return recycle;
+}
+
+static BFO_COLD bool unusual_finish(bfo_send_t *req)
+{
+    return MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode ? buffered_finish(req) : watched_finish(req);
+}
+
+static inline bool is_unusual(const bfo_send_t *req)
+{
+    return MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode || 0 != (req->life & BFO_LIFE_WATCHED);
+}
+
 /* In state DONE, claimed by the caller. */
 void bfo_send_complete(bfo_send_t *req)
 {
@@ -107,8 +132,7 @@ void bfo_send_complete(bfo_send_t *req)
         base->req_ompi.req_status.MPI_ERROR = req->error;
     }
     base->req_pml_complete = true;
-    if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode) ? buffered_finish(req)
-                                                                                : bfo_request_finish(&base->req_ompi, &req->life)) {
+    if (bfo_unlikely(is_unusual(req)) ? unusual_finish(req) : bfo_request_finish(&base->req_ompi, &req->life)) {
         bfo_send_recycle(req);
     }
 }

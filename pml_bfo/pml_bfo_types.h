@@ -99,6 +99,8 @@ typedef struct bfo_comm_t {
     bfo_lane_t **lanes; /* [rank], NULL before the first contact. release: bfo_lane_create */
     ompi_communicator_t *comm;
     ompi_group_t *group; /* the remote one; holds a reference */
+    int32_t n_watched;   /* sends under way whose callbacks MPI_Comm_free waits for; atomic */
+    bool is_watched;     /* there was one, and MPI_Comm_free knows; atomic */
     bool gone;           /* MPI has freed it; only its memory is still here. Lock: bfo.lock */
     struct bfo_comm_t *next_gone;
 } bfo_comm_t;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Sends whose callbacks MPI_Comm_free has to wait for.
+ */
+#ifndef PML_BFO_WATCH_H
+#define PML_BFO_WATCH_H
+
+#include "ompi/communicator/communicator.h"
+
+/* Once per process, before the first bfo_watch_begin(). OMPI_SUCCESS or an error of Open MPI's. */
+int bfo_watch_open(void);
+
+/* A send with a callback starts on `comm`, and has ended: its callback has returned. */
+void bfo_watch_begin(ompi_communicator_t *comm);
+void bfo_watch_end(const ompi_communicator_t *comm);
+
+#endif /* PML_BFO_WATCH_H */
