@@ -13,6 +13,7 @@
 #include "pml_bfo_send.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_tell.h"
+#include "pml_bfo_watch.h"
 
 #include "ompi/attribute/attribute.h"
 #include "opal/mca/pmix/pmix.h"
@@ -282,20 +283,11 @@ void bfo_failover_give_fence(void)
     }
 }
 
-/* A duplicate of MPI_COMM_SELF flushes nothing. */
-static int no_copy(MPI_Comm comm, int key, void *extra, void *value, void *copy, int *flag, MPI_Comm other)
-{
-    *flag = 0;
-    return MPI_SUCCESS;
-}
-
 int bfo_failover_flush_at_finalize(void)
 {
-    ompi_attribute_fn_ptr_union_t copy = {.attr_communicator_copy_fn = no_copy};
-    ompi_attribute_fn_ptr_union_t delete = {.attr_communicator_delete_fn = flush};
     ompi_communicator_t *self = &ompi_mpi_comm_self.comm;
     int key = MPI_KEYVAL_INVALID;
-    int rc = ompi_attr_create_keyval(COMM_ATTR, copy, delete, &key, NULL, 0, NULL);
+    int rc = bfo_watch_key(flush, &key); /* a duplicate of MPI_COMM_SELF flushes nothing */
 
     if (OMPI_SUCCESS == rc) {
         rc = ompi_attr_set_c(COMM_ATTR, self, &self->c_keyhash, key, NULL, false);

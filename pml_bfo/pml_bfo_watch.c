@@ -35,12 +35,17 @@ static int wait_for_callbacks(MPI_Comm comm, int keyval, void *value, void *extr
     return MPI_SUCCESS;
 }
 
-int bfo_watch_open(void)
+int bfo_watch_key(MPI_Comm_delete_attr_function *at_end, int *keyval)
 {
     ompi_attribute_fn_ptr_union_t copy = {.attr_communicator_copy_fn = no_copy};
-    ompi_attribute_fn_ptr_union_t delete = {.attr_communicator_delete_fn = wait_for_callbacks};
+    ompi_attribute_fn_ptr_union_t delete = {.attr_communicator_delete_fn = at_end};
 
-    return ompi_attr_create_keyval(COMM_ATTR, copy, delete, &key, NULL, 0, NULL);
+    return ompi_attr_create_keyval(COMM_ATTR, copy, delete, keyval, NULL, 0, NULL);
+}
+
+int bfo_watch_open(void)
+{
+    return bfo_watch_key(wait_for_callbacks, &key);
 }
 
 void bfo_watch_begin(ompi_communicator_t *comm)

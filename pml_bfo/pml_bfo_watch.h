@@ -8,6 +8,9 @@
 
 #include "ompi/communicator/communicator.h"
 
+/* A key of attributes that no duplicate of a communicator inherits; `at_end` is called when one is freed. OMPI_SUCCESS or an error. */
+int bfo_watch_key(MPI_Comm_delete_attr_function *at_end, int *keyval);
+
 /* Once per process, before the first bfo_watch_begin(). OMPI_SUCCESS or an error of Open MPI's. */
 int bfo_watch_open(void);
 

@@ -260,7 +260,7 @@ judged() {
         if [ $bad = "$before" ] || grep -qE "${VM_GRAVE:?}" "$log"; then
             return
         fi
-        new_machines_if_broken
+        [ "$before" != 0 ] || new_machines_if_broken # else a row has failed for good
         if [ "$still" -lt 1000 ] || [ $try = 4 ]; then
             return
         fi
