@@ -38,8 +38,8 @@ int ofo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_han
 int ofo_ports_open(mca_btl_base_module_t *defaults);
 /* Finds the GID of a module's port anew, by value; false if it is gone. Context: service. */
 bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid);
-/* True if no interface has the port's IP address any more. The GID table and its event follow later. */
-bool ofo_port_lost_address(const ofo_module_t *module);
+/* True if no interface that is up has the port's IP address any more. Port, GID table and events follow later. */
+bool ofo_port_lost_interface(const ofo_module_t *module);
 
 /* btl_openib_module.c */
 int ofo_module_init(ofo_module_t *module);

@@ -18,7 +18,10 @@ static void set_port_locked(ofo_module_t *module, bool up, const char *why)
     if (OFO_LOAD(module->port_up) == up || (up && OFO_LOAD(module->device->fatal))) {
         return;
     }
-    module->down_why = up ? module->down_why : why;
+    if (!up) {
+        module->down_why = why;
+        OFO_STORE(module->downs, module->downs + 1);
+    }
     OFO_STORE(module->port_up, up);
     ofo_tell_progress(module, up ? OFO_MAIL_PORT_UP : OFO_MAIL_PORT_DOWN, NULL, 0, NULL, NULL);
 }

@@ -101,6 +101,22 @@ bool ofo_iwarp_address(const struct ifaddrs *all, const uint8_t *mac, uint8_t *g
     return 0 < best;
 }
 
+const struct ifaddrs *ofo_interface_of(const struct ifaddrs *all, const uint8_t *gid)
+{
+    const bool v4 = 0 == memcmp(gid, ofo_v4_mapped, sizeof(ofo_v4_mapped));
+
+    for (; NULL != all; all = all->ifa_next) {
+        if (NULL == all->ifa_addr || all->ifa_addr->sa_family != (v4 ? AF_INET : AF_INET6)) {
+            continue;
+        }
+        if (v4 ? 0 == memcmp(&((const struct sockaddr_in *) all->ifa_addr)->sin_addr, gid + sizeof(ofo_v4_mapped), 4)
+               : 0 == memcmp(&((const struct sockaddr_in6 *) all->ifa_addr)->sin6_addr, gid, 16)) {
+            return all;
+        }
+    }
+    return NULL;
+}
+
 bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its)
 {
     return hwloc_bitmap_iszero(own) || hwloc_bitmap_iszero(its) || hwloc_bitmap_intersects(own, its);

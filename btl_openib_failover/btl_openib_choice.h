@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which GID of a RoCE port is used, which IP address an iWARP port has, and whether a device is near. No Open MPI header. See DESIGN.txt 15.2.
+ * Which GID of a RoCE port is used, which interface has its IP address, which IP address an iWARP port has, and whether a device
+ * is near. No Open MPI header. See DESIGN.txt 15.2.
  */
 #ifndef BTL_OPENIB_CHOICE_H
 #define BTL_OPENIB_CHOICE_H
@@ -28,6 +29,9 @@ bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, con
 /* IP address of an interface with that hardware address, as RoCE writes it in a GID: IPv4, then IPv6 that is not link-local;
  * the first of equals. False if there is none. */
 bool ofo_iwarp_address(const struct ifaddrs *all, const uint8_t *mac, uint8_t *gid);
+
+/* The entry of the interface that has the IP address of a GID, or NULL. `all` is what getifaddrs tells. */
+const struct ifaddrs *ofo_interface_of(const struct ifaddrs *all, const uint8_t *gid);
 
 /* Do the device's cores and those the process may run on have one in common? An empty set is one that is not known: near. */
 bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its);

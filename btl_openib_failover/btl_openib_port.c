@@ -180,39 +180,37 @@ static unsigned mask_length(const uint8_t *mask, unsigned bytes)
     return length;
 }
 
-/* Prefix length of the interface that has the address; 0 if there is none. */
-static unsigned interface_prefix(const uint8_t *gid, bool v4)
+typedef struct {
+    unsigned prefix_len; /* 0: not known */
+    bool is_up;
+} interface_t;
+
+/* Of the interface that has the GID's IP address; all 0 if there is none. */
+static interface_t look_at_interface(const uint8_t *gid)
 {
-    struct ifaddrs *all, *i;
-    unsigned length = 0;
+    interface_t interface = {.prefix_len = 0};
+    const struct ifaddrs *found;
+    struct ifaddrs *all;
 
     if (0 != getifaddrs(&all)) {
-        return 0;
+        return interface;
     }
-    for (i = all; NULL != i && 0 == length; i = i->ifa_next) {
-        if (NULL == i->ifa_addr || NULL == i->ifa_netmask) {
-            continue;
-        }
-        if (v4 && AF_INET == i->ifa_addr->sa_family
-            && 0 == memcmp(&((struct sockaddr_in *) i->ifa_addr)->sin_addr, gid + 12, 4)) {
-            length = mask_length((uint8_t *) &((struct sockaddr_in *) i->ifa_netmask)->sin_addr, 4);
-        } else if (!v4 && AF_INET6 == i->ifa_addr->sa_family
-                   && 0 == memcmp(&((struct sockaddr_in6 *) i->ifa_addr)->sin6_addr, gid, 16)) {
-            length = mask_length((uint8_t *) &((struct sockaddr_in6 *) i->ifa_netmask)->sin6_addr, 16);
-        }
+    found = ofo_interface_of(all, gid);
+    if (NULL != found) {
+        interface.is_up = 0 != (found->ifa_flags & IFF_UP);
+    }
+    if (NULL != found && NULL != found->ifa_netmask) {
+        interface.prefix_len = AF_INET == found->ifa_addr->sa_family
+                                   ? mask_length((uint8_t *) &((struct sockaddr_in *) found->ifa_netmask)->sin_addr, 4)
+                                   : mask_length((uint8_t *) &((struct sockaddr_in6 *) found->ifa_netmask)->sin6_addr, 16);
     }
     freeifaddrs(all);
-    return length;
+    return interface;
 }
 
-static bool is_on_interface(const uint8_t *gid)
+bool ofo_port_lost_interface(const ofo_module_t *module)
 {
-    return 0 < interface_prefix(gid, 0 == memcmp(gid, ofo_v4_mapped, sizeof(ofo_v4_mapped)));
-}
-
-bool ofo_port_lost_address(const ofo_module_t *module)
-{
-    return module->on_interface && !is_on_interface(OFO.record.port[module->port_index].gid);
+    return module->on_interface && !look_at_interface(OFO.record.port[module->port_index].gid).is_up;
 }
 
 static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
@@ -221,7 +219,7 @@ static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
     unsigned length = OFO.params.gid_prefix_len, bytes = v4 ? 4 : 16;
 
     if (0 == length) {
-        length = interface_prefix(gid, v4);
+        length = look_at_interface(gid).prefix_len;
     }
     if (0 == length || 8 * bytes < length) {
         length = v4 ? 24 : 64;
@@ -272,7 +270,7 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
             return false;
         }
         set_ip_subnet(entry.gid.raw, &port->subnet);
-        module->on_interface = is_on_interface(entry.gid.raw);
+        module->on_interface = look_at_interface(entry.gid.raw).is_up;
         memcpy(port->guid, entry.gid.raw, sizeof(port->guid));
     } else {
         unsigned index = 0 <= OFO.params.gid_index ? (unsigned) OFO.params.gid_index : 0;

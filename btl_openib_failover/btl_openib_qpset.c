@@ -217,6 +217,7 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
         return NULL;
     }
     qps->module = ep->module;
+    qps->downs = OFO_LOAD(ep->module->downs);
     qps->ep = ep;
     qps->gen = gen;
     qps->queues = queues;

@@ -213,6 +213,7 @@ struct ofo_qpset {
     ofo_module_t *module;
     ofo_endpoint_t *ep; /* not after the peers' end */
     uint16_t gen;
+    uint32_t downs; /* of the module when this was made */
     unsigned nqp;
     const ofo_queues_t *queues;
     struct ibv_cq *cq;
@@ -494,8 +495,9 @@ struct ofo_module {
     struct ibv_port_attr port_attr;
     bool is_iwarp;   /* as the device: no failover, connections by rdmacm alone (DESIGN.txt 15.7); constant */
     bool use_grh;
-    bool on_interface; /* an interface of this host had the port's IP address when the port was opened */
+    bool on_interface; /* an interface of this host that was up had the port's IP address when the port was opened */
     bool port_up;    /* atomic; written under the lock of _async.c */
+    uint32_t downs;  /* how often the port went down; atomic, written before port_up under the same lock */
     const char *down_why; /* constant text. release: port_up */
     bool owns_async; /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;

@@ -65,11 +65,12 @@ static ofo_qp_t *qp_of(ofo_module_t *module, ofo_work_t *work, uint32_t qpn)
                : &work->qps->qp[work->qp];
 }
 
-/* Events first: they may be what tells of the port. */
+/* In the order in which a link that goes down shows: its interface, the port's event, the port. Asked the other way round, each
+ * could still be well when it is asked, and the rail's end would pass for a bad work request. A port that is up again was down. */
 static bool is_sound(ofo_module_t *module, const ofo_qp_t *qp)
 {
-    return ofo_async_settled(module->device) && !OFO_LOAD(qp->is_fatal) && ofo_port_is_up(module)
-           && !ofo_port_lost_address(module);
+    return !ofo_port_lost_interface(module) && ofo_async_settled(module->device) && !OFO_LOAD(qp->is_fatal)
+           && ofo_port_is_up(module) && OFO_LOAD(module->downs) == qp->returns.qps->downs;
 }
 
 /* iWARP: a connection that is closed returns what was posted on it, and that somebody waits for none of these. */

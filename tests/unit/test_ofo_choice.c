@@ -162,6 +162,25 @@ static void iwarp_port_has_its_interfaces_address(void **state)
     assert_false(ofo_iwarp_address(NULL, mac, gid));
 }
 
+/* Of the interfaces that a host tells of, the one with the address; some have no address at all. */
+static void interface_has_the_address(void **state)
+{
+    static const uint8_t v4_gid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 1};
+    static const uint8_t v6_gid[16] = {0x20, 1, 0xd, 0xb8, [15] = 1}, foreign[16] = {0x20, 1, 0xd, 0xb8, [15] = 2};
+    struct sockaddr_in near_v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a4d0002)};
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a4d0001)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = {{{0x20, 1, 0xd, 0xb8, [15] = 1}}}};
+    struct ifaddrs all[] = {{.ifa_next = &all[1]},
+                            {.ifa_next = &all[2], .ifa_addr = (struct sockaddr *) &near_v4},
+                            {.ifa_next = &all[3], .ifa_addr = (struct sockaddr *) &v6},
+                            {.ifa_next = NULL, .ifa_addr = (struct sockaddr *) &v4}};
+
+    assert_ptr_equal(ofo_interface_of(all, v4_gid), &all[3]);
+    assert_ptr_equal(ofo_interface_of(all, v6_gid), &all[2]);
+    assert_null(ofo_interface_of(all, foreign));
+    assert_null(ofo_interface_of(NULL, v4_gid));
+}
+
 static bool are_near(const char *own, const char *its)
 {
     hwloc_bitmap_t a = hwloc_bitmap_alloc(), b = hwloc_bitmap_alloc();
@@ -200,6 +219,7 @@ int main(void)
         cmocka_unit_test(gid_of_equals_is_the_first),
         cmocka_unit_test(gid_is_found_again_by_value_and_type),
         cmocka_unit_test(iwarp_port_has_its_interfaces_address),
+        cmocka_unit_test(interface_has_the_address),
         cmocka_unit_test(device_is_near_if_a_core_is_shared),
     };
 

@@ -37,7 +37,7 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 /* ---- what the room calls ------------------------------------------------------------------------ */
 
 static ofo_module_t module;
-static bool is_settled, is_address_lost, event_waits;
+static bool is_settled, is_interface_lost, event_waits, port_follows;
 static unsigned completions, rails_failed;
 static int completed_with;
 
@@ -48,9 +48,12 @@ bool ofo_async_settled(const ofo_device_t *device)
     }
     return is_settled;
 }
-bool ofo_port_lost_address(const ofo_module_t *module)
+bool ofo_port_lost_interface(const ofo_module_t *module)
 {
-    return is_address_lost;
+    if (port_follows) {
+        port_state = IBV_PORT_DOWN; /* the kernel answers when it has done with the link */
+    }
+    return is_interface_lost;
 }
 void ofo_send_complete(ofo_frag_t *frag, int status)
 {
@@ -117,7 +120,7 @@ static int begin(void **state)
     port_state = IBV_PORT_ACTIVE;
     query_fails = 0;
     is_settled = true;
-    is_address_lost = event_waits = false;
+    is_interface_lost = event_waits = port_follows = false;
     return 0;
 }
 
@@ -181,9 +184,24 @@ static void device_that_is_gone_is_at_fault(void **state)
     assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
 }
 
-static void port_that_lost_its_address_is_at_fault(void **state)
+static void port_that_lost_its_interface_is_at_fault(void **state)
 {
-    is_address_lost = true;
+    is_interface_lost = true;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+}
+
+static void port_that_is_up_again_is_at_fault(void **state)
+{
+    ++module.downs;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
+    qps->downs = module.downs; /* queue pairs of afterwards */
+    qps->failed = qps->qp[0].is_failed = false;
+    assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERR_FATAL);
+}
+
+static void port_that_goes_down_meanwhile_is_at_fault(void **state)
+{
+    port_follows = true;
     assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
 }
 
@@ -234,7 +252,9 @@ int main(void)
         TEST(event_that_waits_is_heard_first),
         TEST(device_whose_events_are_not_read_is_at_fault),
         TEST(device_that_is_gone_is_at_fault),
-        TEST(port_that_lost_its_address_is_at_fault),
+        TEST(port_that_lost_its_interface_is_at_fault),
+        TEST(port_that_is_up_again_is_at_fault),
+        TEST(port_that_goes_down_meanwhile_is_at_fault),
         TEST(queue_pair_that_failed_is_at_fault),
         TEST(protection_error_is_the_requests_own_on_a_dead_port_too),
         TEST(iwarp_connection_that_is_closed_is_no_failure),
