@@ -10,11 +10,12 @@ use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 2)
 MPI_TIMEOUT=40
 
-# under PLAN COMMAND...: two ranks on two rails with these faults; sets rc
+# under PLAN COMMAND...: two ranks on two rails with these faults, a rail silent for $retry_time is given up; sets rc
+retry_time=100ms
 under() {
     printf '%b\n' "$1" >"$TEST_TMP/plan"
     shift
-    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 "$@"
+    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=$retry_time" 2 "$@"
     rc=$?
 }
 verified() {
@@ -41,10 +42,11 @@ under "enomem op=qp_error rail=sr1\n$cut" --mca btl_openib_fence_timeout 1 --mca
 verified "a fence that does not end"
 logged 1 'the fence did not end, its queue pairs were destroyed'
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
-# With shared queues alone nothing is left to come back but the markers, and a queue pair that still runs completes them: on
-# both sides some do.
+# With shared queues alone a queue pair that still runs never says that its last receive is gone: neither side's fence ends. The
+# side whose time-out comes second has it before its queue pairs find those of the other gone: not after 100 ms.
+retry_time=1s
 under "enomem op=qp_error rail=sr1\n$cut" --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
-    --mca btl_openib_receive_queues S,256,256,240,12,64:S,12544,256,240,12,64:S,65792,64,60,4,16 "$STREAM" -s 3 -m 300000
+    --mca btl_openib_receive_queues S,256,256,240,12,64:S,12544,256,240,12,64:S,65792,64,60,4,16 "$STREAM" -s 4 -m 300000
 verified "a fence of shared queues that does not end"
 logged 2 'the fence did not end, its queue pairs were destroyed'
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
