@@ -21,12 +21,13 @@ vm_net() {
     echo "-device virtio-net-pci,id=nic-$net,netdev=$net,mac=$mac,romfile="
 }
 
+# maxcpus: a second processor that never comes; emulated without, the guest has no memory barriers, and loses rails. DESIGN.txt 17.
 vm_command() {
     local node=$1 rail name
     local cpu=max
     [ "$VM_ACCEL" = kvm ] && cpu=host
     echo "-nodefaults -no-user-config -display none -no-reboot -name node$node"
-    echo "-machine q35,accel=$VM_ACCEL -cpu $cpu -smp 1 -m $VM_MEMORY"
+    echo "-machine q35,accel=$VM_ACCEL -cpu $cpu -smp 1,maxcpus=2 -m $VM_MEMORY"
     echo "-kernel $VM_KERNEL -initrd $VM_INITRD"
     echo "-chardev file,id=console,path=$VM_DIR/console.$node -serial chardev:console"
     echo "-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap"

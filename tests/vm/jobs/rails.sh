@@ -13,16 +13,14 @@ finish() { [ "$bad" = 0 ] || echo "$bad failed"; [ "$bad" = 0 ]; exit; }
 stand_stills() { cat "$BFO_VM_OUT/.stood_still" 2>/dev/null | wc -l; }
 stood_still() { tail -n +$(($1 + 1)) "$BFO_VM_OUT/.stood_still" 2>/dev/null | sort -n | tail -n 1 | grep . || echo 0; }
 
-# rail_carries RAIL: perftest's writes get over it both ways, with nothing of ours.
-rail_carries() {
-    local port=$((18700 + $1)) write="timeout 40 ib_write_bw -b -d rxe$1 -n 200 -s 65536 -t 8" try
-    start_on node2 /dev/null "$write -p $port -x $(gid_index node2 "$1")"
-    for try in 1 2 3 4 5 6 7 8 9 10; do
-        sleep 0.5
-        $write -p $port -x "$(gid_index node1 "$1")" node2 >/run/carries.log 2>&1 && return
-        grep -q "Couldn't connect" /run/carries.log || break # it has not begun to listen
+# rail_counters: what the kernel has counted of each rail on every machine, but what is 0.
+rail_counters() {
+    local node
+    for node in $(seq -f node%g "$BFO_VM_NODES"); do
+        node_run $node "cd /sys/class/infiniband && for r in rxe*; do
+            echo $node \$r: \$(cd \$r/ports/1/hw_counters && grep . * | grep -v ':0$') \
+                \$(cd /sys/class/net/eth\${r#rxe}/statistics && grep . *errors *dropped | grep -v ':0$'); done"
     done
-    return 1
 }
 
 # gid_index NODE RAIL: where the GID made of the rail's IPv4 address sits at present.

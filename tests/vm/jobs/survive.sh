@@ -39,7 +39,7 @@ evidence() {
     [ -n "$felt" ]
 }
 
-# row FAULT PROGRAM GOOD: judges and prints $outcome, which ought to be GOOD; shows the end of the log where it is not.
+# row FAULT PROGRAM GOOD: judges and prints $outcome, which ought to be GOOD; shows the end of the log and the rails' counters where it is not.
 row() {
     warned=$(lost_rails) counted=${counted:-$(counters)}
     evidence "$1" || { felt=nothing; [ "$outcome" = "$3" ] && outcome='hit nothing'; }
@@ -49,6 +49,7 @@ row() {
     [ "$outcome" = "$3" ] && return
     bad=$((bad + 1))
     grep -E '^  (rail|host|cause|left|peer):|^rank|WRONG' "$log" | tail -n 30 >&2
+    rail_counters >&2
 }
 
 stream_row() {
@@ -235,20 +236,6 @@ killed_bystander() {
     row "$1" ScaLAPACK verified
 }
 
-# Behind a row that failed: a rail that carries nothing of perftest's either is the emulator's; vm_job boots anew for status 75.
-new_machines_if_broken() {
-    local rail broken=
-    for rail in 0 1; do
-        rail_carries $rail || broken="$broken $rail"
-    done
-    if [ -n "$broken" ]; then
-        echo "(no row: with all faults healed rail$broken carries nothing of perftest's either; new machines)"
-        tail -n 5 /run/carries.log
-        exit 75
-    fi
-    echo "(perftest's writes get over both rails)"
-}
-
 # judged ROW ARGUMENT...: timers of a rail are real time: a row that fails while the machines stood still is none, and comes once
 # more, four times at most.
 judged() {
@@ -257,11 +244,7 @@ judged() {
         seen=$(stand_stills)
         "$@"
         still=$(stood_still "$seen")
-        if [ $bad = "$before" ] || grep -qE "${VM_GRAVE:?}" "$log"; then
-            return
-        fi
-        [ "$before" != 0 ] || new_machines_if_broken # else a row has failed for good
-        if [ "$still" -lt 1000 ] || [ $try = 4 ]; then
+        if [ $bad = "$before" ] || [ "$still" -lt 1000 ] || [ $try = 4 ] || grep -qE "${VM_GRAVE:?}" "$log"; then
             return
         fi
         echo "(no row: the machines stood still for $still ms; once more)"
