@@ -3,7 +3,7 @@
  *
  * MPI programs for what the stream does not show, by name: "late" (a peer that computes while others connect),
  * "leaves" (a sender that computes after its first message),
- * "threads" (MPI_THREAD_MULTIPLE), "everybody" (first contact of all pairs at once), "onesided" (windows),
+ * "threads" (MPI_THREAD_MULTIPLE), "everybody" (first contact of all pairs at once), "crowd" (that, again and again), "onesided" (windows),
  * "fork" (a child in mid-traffic), "single" (one long message, whose parts the counters tell), "steady" and "cache" (the same memory again and again; memory that is given back and comes
  * anew at the same place). Every byte is checked; exit 0 only if all is right.
  */
@@ -151,6 +151,13 @@ static void everybody(void)
     free(buffers);
 }
 
+static void crowd(void)
+{
+    for (int round = 0; round < ROUNDS; ++round) {
+        everybody();
+    }
+}
+
 static void single(void)
 {
     enum { LENGTH = 3000000 };
@@ -273,8 +280,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } programs[] = {{"late", late}, {"leaves", leaves}, {"threads", threads}, {"everybody", everybody}, {"onesided", onesided},
-                    {"fork", fork_in_traffic}, {"single", single}, {"steady", steady}, {"cache", cache}};
+    } programs[] = {{"late", late}, {"leaves", leaves}, {"threads", threads}, {"everybody", everybody}, {"crowd", crowd},
+                    {"onesided", onesided}, {"fork", fork_in_traffic}, {"single", single}, {"steady", steady}, {"cache", cache}};
     const char *wanted = 1 < argc ? argv[1] : "";
     int level, all = 0, found = 0;
     double begin;
