@@ -76,7 +76,9 @@ sub clock { my ($c) = @_; return $c->{side} ne 'receiver' ? 0.1 : $clock{ $c->{k
 sub base_rules {
     my ($c) = @_;
     my $base = $Cells::kind{ $c->{kind} }{base} or return ();
-    return map { $c->{side} eq 'receiver' ? s/^lose/error/r : $_ } @{ $base->{ $c->{proto} } };
+    my @rules = map { $c->{side} eq 'receiver' ? s/^lose/error/r : $_ } @{ $base->{ $c->{proto} } };
+    my $turn = ($c->{turn} // 0) % $c->{rails};
+    return $Cells::kind{ $c->{kind} }{datagram} ? @rules : map { s/rail=sr0/rail=sr$turn/r } @rules;
 }
 
 # Did the side that was meant see the error? A queue pair of control messages is then in SQE (5) at the sender of a datagram, in ERR
@@ -201,6 +203,8 @@ sub run {
         my $matched = $j->{faults}[0]{matched} // 0;
         return ('passed', $n, "of $matched, rails lost: " . Job::lost_rails($j), $j) if $verdict eq 'passed' && is_at_place($c, $n, $j, $counted, $try);
         $detail = $verdict eq 'passed' ? "$n of $matched is not the $c->{place}" : "hit nothing: $matched such fragments";
+        # rails take turns, fragments of a kind too: in step, one rail may have none of a base fault's for a whole run
+        $c = { %$c, turn => $try + 1 } if $verdict eq 'nothing' && $matched == 0;
         next if $c->{plan} || $c->{place} eq 'first';
         my $again = $verdict eq 'passed' ? resent($c, $n, $j, $counted) : 0;
         my $of = $matched - $again > $n ? $matched - $again : $matched; # this run was a count, too
