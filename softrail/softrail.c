@@ -22,6 +22,7 @@ static const struct {
     { "top", sr_cmd_top, "the same, anew every second" },
     { "down", sr_cmd_rail, "pull the cable of a rail" },
     { "up", sr_cmd_rail, "plug it in again" },
+    { "silent", sr_cmd_rail, "let the path of a rail swallow everything" },
     { "port-error", sr_cmd_rail, "report a port error while the rail goes on working" },
     { "gone", sr_cmd_rail, "take the device of a rail away" },
     { "gid", sr_cmd_rail, "change the GIDs of a rail" },

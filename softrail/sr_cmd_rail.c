@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * softrail down, up, gone, gid, lid, set: act on a rail of a running fabric. DESIGN.txt 16.
+ * softrail down, silent, up, gone, gid, lid, set: act on a rail of a running fabric. DESIGN.txt 16.
  */
 #include "sr_command.h"
 
@@ -77,8 +77,17 @@ static int do_down(struct sr_fabric *fabric, unsigned rail, const struct choice 
     return cable(fabric, rail, choice, true);
 }
 
+/* A switch that swallows: nobody is told. */
+static int do_silent(struct sr_fabric *fabric, unsigned rail, const struct choice *choice)
+{
+    (void) choice;
+    atomic_store(&fabric->shm->rail[rail].silent, 1);
+    return 0;
+}
+
 static int do_up(struct sr_fabric *fabric, unsigned rail, const struct choice *choice)
 {
+    atomic_store(&fabric->shm->rail[rail].silent, 0);
     atomic_store(&fabric->shm->rail[rail].up_at, 0);
     return cable(fabric, rail, choice, false);
 }
@@ -148,7 +157,10 @@ static const struct action {
 } actions[] = {
     { "down", do_down, cable_options, "Pull the cable of a rail, such as sr1. Processes get PORT_ERR; messages on "
       "their way are retried, then end in RETRY_EXC_ERR." },
-    { "up", do_up, cable_options, "Plug the cable of a rail in again. Processes get PORT_ACTIVE." },
+    { "up", do_up, cable_options, "Plug the cable of a rail in again, or let its path carry again. Processes whose "
+      "port was down get PORT_ACTIVE." },
+    { "silent", do_silent, fabric_options, "Let the path between the ports of a rail swallow everything. No process gets an event; "
+      "messages are retried, then end in RETRY_EXC_ERR." },
     { "port-error", do_error, cable_options, "Send PORT_ERR to the processes while the rail goes on working." },
     { "gone", do_gone, fabric_options, "Take the device of a rail away for good. Processes get DEVICE_FATAL; verbs "
       "fail with EIO from now on." },

@@ -102,6 +102,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     unsigned number;
 
     switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &run->options; return 0;
     case 'n':
         if (!parse_number(arg, 1, SR_MAX_RAILS, &run->options.rails)) {
             argp_error(state, "--rails wants a number from 1 to %d, not '%s'", SR_MAX_RAILS, arg);
@@ -361,14 +362,16 @@ static int add_plan(const struct run *run, struct sr_fabric *fabric)
 
 int sr_cmd_run(int argc, char **argv)
 {
+    static const struct argp_child children[] = { { &sr_habits_argp, 0, "Habits of adapters:", 1 }, { NULL, 0, NULL, 0 } };
     static const struct argp argp = {
-        .options = options, .parser = parse, .args_doc = "-- PROGRAM [ARGUMENTS]",
+        .options = options, .children = children, .parser = parse, .args_doc = "-- PROGRAM [ARGUMENTS]",
         .doc = "Start a program, and all it starts in turn, on virtual RDMA rails. Every process is a host of its own "
                "on each rail.\vCounters can be read while the program runs with 'softrail status [--json]', and "
                "after it has ended from the file of --report. Example:\n\n"
                "  softrail run -n 2 -- mpirun -np 2 --mca btl openib,self PROGRAM" };
     struct run run = { .options = { .rails = 2, .link_layer = IBV_LINK_LAYER_INFINIBAND, .copy_max = 2048,
-                                    .flags = SR_FABRIC_SPLIT_TAIL } };
+                                    .flags = SR_FABRIC_SPLIT_TAIL,
+                                    .habits = { .max_inline = 512, .pkey_count = 1, .pkeys = { 0xffff } } } };
     struct sr_fabric fabric;
 
     argv[0] = (char *) "softrail run";

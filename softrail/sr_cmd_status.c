@@ -24,7 +24,7 @@ static const char *rail_state(const struct sr_fabric *fabric, unsigned rail)
 {
     const struct sr_rail *r = &fabric->shm->rail[rail];
 
-    return atomic_load(&r->gone) ? "gone" : atomic_load(&r->down) ? "down" : "active";
+    return atomic_load(&r->gone) ? "gone" : atomic_load(&r->down) ? "down" : atomic_load(&r->silent) ? "silent" : "active";
 }
 
 static uint64_t now_ns(void)

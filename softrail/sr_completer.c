@@ -45,6 +45,10 @@ void sr_complete_send(struct sr_qp *qp, const struct sr_wqe *wqe, enum ibv_wc_st
     if (IBV_WC_SUCCESS == status && !qp->init.sq_sig_all && 0 == (wqe->flags & IBV_SEND_SIGNALED)) {
         return;
     }
+    if (sr_unlikely(IBV_WC_WR_FLUSH_ERR == status) && sr_habit(SR_FABRIC_FLUSH_HEAD) && !qp->init.sq_sig_all
+        && 0 == (wqe->flags & IBV_SEND_SIGNALED)) {
+        return;
+    }
     pthread_mutex_lock(&cq->lock);
     tail = atomic_load_explicit(&cq->local_tail, memory_order_relaxed);
     if (sr_unlikely(tail - cq->local_head == cq->local_room) && !local_grow(cq)) {
@@ -273,6 +277,9 @@ int sr_poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
     if (sr_unlikely(kick != cq->kick_seen)) {
         cq->kick_seen = kick;
         sr_qp_each(look_after, cq);
+    }
+    if (sr_unlikely(__atomic_load_n(&cq->is_dead, __ATOMIC_RELAXED))) {
+        return 0;
     }
     pthread_mutex_lock(&cq->lock);
     if (cq->local_first) {

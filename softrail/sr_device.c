@@ -39,12 +39,30 @@ uint16_t sr_lid(unsigned slot)
     return (uint16_t) (slot + 1);
 }
 
+bool sr_habit(unsigned flag)
+{
+    return 0 != (sr.fabric.shm->flags & flag);
+}
+
+/* Two hosts may have got their adapters in different order. */
+static uint64_t port_guid(unsigned rail, unsigned slot)
+{
+    bool crossed = sr_habit(SR_FABRIC_CROSSED) && 1 == slot % 2;
+
+    return sr.fabric.shm->rail[crossed ? sr.fabric.shm->rails - 1 - rail : rail].guid;
+}
+
+unsigned sr_gid_count(void)
+{
+    return is_ethernet() && sr_habit(SR_FABRIC_FOREIGN_GID) ? 2 : 1;
+}
+
 void sr_gid(unsigned rail, unsigned slot, union ibv_gid *gid)
 {
     const struct sr_rail *r = &sr.fabric.shm->rail[rail];
 
     gid->global.subnet_prefix = htobe64(r->gid_prefix);
-    gid->global.interface_id = htobe64(r->guid | (uint64_t) (atomic_load(&r->gid_serial) & 0xff) << 32 | (slot + 1));
+    gid->global.interface_id = htobe64(port_guid(rail, slot) | (uint64_t) (atomic_load(&r->gid_serial) & 0xff) << 32 | (slot + 1));
 }
 
 int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_address *address)
@@ -55,7 +73,7 @@ int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_
                                      .is_global = attr->is_global };
     if (is_ethernet()) {
         unsigned slot = (unsigned) (be64toh(attr->grh.dgid.global.interface_id) & 0xffff) - 1;
-        if (!attr->is_global || 0 != attr->grh.sgid_index) {
+        if (!attr->is_global || sr_gid_count() - 1 != attr->grh.sgid_index) {
             return EINVAL;
         }
         address->slot = slot < SR_MAX_PROCS ? slot : 0;
@@ -63,6 +81,9 @@ int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_
         address->valid = slot < SR_MAX_PROCS && 0 == memcmp(&gid, &attr->grh.dgid, sizeof(gid));
     } else {
         uint16_t shift = sr_lid_shift(rail);
+        if (sr_habit(SR_FABRIC_GRH) && !attr->is_global) {
+            return EINVAL;
+        }
         address->valid = shift < attr->dlid && attr->dlid <= shift + SR_MAX_PROCS;
         address->slot = address->valid ? attr->dlid - shift - 1u : 0;
     }
@@ -231,8 +252,7 @@ int sr_device_query(struct ibv_context *context, struct ibv_device_attr *attr)
     }
     memset(attr, 0, sizeof(*attr));
     snprintf(attr->fw_ver, sizeof(attr->fw_ver), "softrail");
-    attr->node_guid = htobe64(rail->guid);
-    attr->sys_image_guid = htobe64(rail->guid);
+    attr->node_guid = attr->sys_image_guid = htobe64(port_guid(sr_context(context)->rail, sr.slot));
     attr->max_mr_size = UINT64_C(1) << 46;
     attr->page_size_cap = 0xfffff000;
     attr->vendor_id = 0x5352;
@@ -255,7 +275,7 @@ int sr_device_query(struct ibv_context *context, struct ibv_device_attr *attr)
     attr->max_srq = NULL == getenv(SR_ENV_NO_SRQ) ? 16384 : 0;
     attr->max_srq_wr = SR_MAX_WR;
     attr->max_srq_sge = SR_MAX_SGE;
-    attr->max_pkeys = 1;
+    attr->max_pkeys = (uint16_t) sr.fabric.shm->habits.pkey_count;
     attr->local_ca_ack_delay = 15;
     attr->phys_port_cnt = 1;
     return 0;
@@ -292,10 +312,11 @@ int sr_port_query(struct ibv_context *context, uint8_t port, struct ibv_port_att
     attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     attr->phys_state = up ? 5 : 3; /* LinkUp, Disabled */
     attr->max_mtu = attr->active_mtu = IBV_MTU_4096;
-    attr->gid_tbl_len = 1;
+    attr->gid_tbl_len = (int) sr_gid_count();
     attr->port_cap_flags = is_ethernet() ? IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS : IBV_PORT_CM_SUP;
     attr->max_msg_sz = SR_MAX_MSG;
-    attr->pkey_tbl_len = 1;
+    attr->pkey_tbl_len = (uint16_t) sr.fabric.shm->habits.pkey_count;
+    attr->flags = !is_ethernet() && sr_habit(SR_FABRIC_GRH) ? IBV_QPF_GRH_REQUIRED : 0;
     attr->lid = is_ethernet() ? 0 : (uint16_t) (sr_lid(sr.slot) + sr_lid_shift(rail));
     attr->sm_lid = is_ethernet() ? 0 : 0xbffe;
     attr->max_vl_num = 1;

@@ -92,7 +92,8 @@ static void init_rails(struct sr_fabric_shm *shm, const struct sr_fabric_options
 {
     for (unsigned i = 0; i < options->rails; ++i) {
         shm->rail[i].guid = UINT64_C(0x0250520000000000) | (uint64_t) (i + 1) << 16;
-        shm->rail[i].gid_prefix = UINT64_C(0xfe80000000000000) | (i + 1);
+        shm->rail[i].gid_prefix = UINT64_C(0xfe80000000000000)
+                                  | (0 != (options->flags & SR_FABRIC_DEFAULT_PREFIX) ? 0 : i + 1);
         shm->rail[i].rate = options->rate[i];
         shm->rail[i].latency = options->latency[i];
     }
@@ -132,6 +133,7 @@ int sr_fabric_create(struct sr_fabric *fabric, const char *name, const struct sr
     shm->copy_max = options->copy_max;
     shm->retry_ns = options->retry_ns;
     shm->flags = options->flags;
+    shm->habits = options->habits;
     shm->created = (uint64_t) time(NULL);
     shm->owner_pid = (uint32_t) getpid();
     init_rails(shm, options);

@@ -31,6 +31,7 @@ struct sr_fabric_options {
     unsigned copy_max;
     unsigned flags;
     uint64_t retry_ns;
+    struct sr_habits habits;
     uint64_t rate[SR_MAX_RAILS];
     uint64_t latency[SR_MAX_RAILS];
 };
@@ -108,6 +109,12 @@ static inline bool sr_rail_is_up(const struct sr_fabric_shm *shm, unsigned rail,
     return 0 == (atomic_load_explicit(&shm->rail[rail].down, memory_order_relaxed)
                  | (atomic_load_explicit(&shm->proc[slot].down_rails, memory_order_relaxed) >> rail & 1u)
                  | atomic_load_explicit(&shm->rail[rail].gone, memory_order_relaxed));
+}
+
+/* Does a message from or to (rail, slot) get through? */
+static inline bool sr_rail_carries(const struct sr_fabric_shm *shm, unsigned rail, unsigned slot)
+{
+    return sr_rail_is_up(shm, rail, slot) && 0 == atomic_load_explicit(&shm->rail[rail].silent, memory_order_relaxed);
 }
 
 /* The sysfs tree that programs look at before they use verbs. Returns 0 or errno. */

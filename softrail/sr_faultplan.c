@@ -15,7 +15,8 @@ static const char *const fate_names[SR_FATES] = {
     [SR_FATE_NONE] = "none", [SR_FATE_LOSE] = "lose", [SR_FATE_UNACKED] = "unacked", [SR_FATE_DELAY] = "delay",
     [SR_FATE_SILENT] = "silent", [SR_FATE_CORRUPT] = "corrupt", [SR_FATE_ERROR] = "error",
     [SR_FATE_ENOMEM] = "enomem", [SR_FATE_RNR] = "rnr", [SR_FATE_LATE] = "late", [SR_FATE_FATAL] = "fatal", [SR_FATE_DOWN] = "down",
-    [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow", [SR_FATE_SLOW] = "slow"
+    [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow", [SR_FATE_SLOW] = "slow",
+    [SR_FATE_CQ_ERROR] = "cq_error", [SR_FATE_SRQ_ERROR] = "srq_error"
 };
 
 static const struct { const char *name; uint32_t bits; } opcode_names[] = {
@@ -288,7 +289,7 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
     set_defaults(rule, line);
     if (0 != parse_fate(word, rule)) {
         snprintf(why, size, "'%.40s' is no fault; there are lose, unacked, delay, silent, corrupt, error, enomem, rnr, "
-                 "late, fatal, down, migrated, swallow, slow", word);
+                 "late, fatal, down, migrated, swallow, slow, cq_error, srq_error", word);
         return -1;
     }
     while (NULL != (word = strtok_r(NULL, " \t", &save))) {

@@ -44,6 +44,8 @@ enum sr_fate {
     SR_FATE_MIGRATED,   /* it arrives; the sender's queue pair reports PATH_MIG */
     SR_FATE_SWALLOW,    /* the sender gets a success; the peer never sees it (its HCA died between acknowledgement and completion) */
     SR_FATE_SLOW,       /* a call takes `time` longer */
+    SR_FATE_CQ_ERROR,   /* it arrives; the sender's CQ for sends reports CQ_ERR and is dead */
+    SR_FATE_SRQ_ERROR,  /* it arrives; the SRQ of the sender's queue pair reports SRQ_ERR and is dead */
     SR_FATES
 };
 

@@ -109,6 +109,18 @@ static int apply(const struct sr_rule *rule, struct sr_qp *qp, struct sr_wqe *wq
         wqe->fate = SR_FATE_NONE;
         sr_event_send(sr.self, qp->shm->event_fifo, IBV_EVENT_PATH_MIG, qp->id);
         break;
+    case SR_FATE_CQ_ERROR:
+        wqe->fate = SR_FATE_NONE;
+        __atomic_store_n(&qp->send_cq->is_dead, true, __ATOMIC_RELAXED);
+        sr_event_send(sr.self, qp->shm->event_fifo, IBV_EVENT_CQ_ERR, qp->send_cq->id);
+        break;
+    case SR_FATE_SRQ_ERROR:
+        wqe->fate = SR_FATE_NONE;
+        if (NULL != qp->srq) {
+            atomic_store(&qp->srq->rq.shm->is_dead, 1);
+            sr_event_send(sr.self, qp->shm->event_fifo, IBV_EVENT_SRQ_ERR, qp->srq->id);
+        }
+        break;
     case SR_FATE_LATE:
         if (carries_payload(wqe)) {
             make_ghost(qp, wqe, wqe->fate_time);

@@ -71,6 +71,7 @@ struct sr_cq {
     uint32_t local_room, local_head;
     _Atomic uint32_t local_tail;
     bool local_first;       /* lock; takes turns */
+    bool is_dead;           /* atomic; CQ_ERR: nothing comes out any more */
     uint32_t idle;          /* lock; polls in a row that found nothing */
     uint32_t id;
     _Atomic int uses;

@@ -57,12 +57,15 @@ static int check_init(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
     if (sr_unlikely(sr_faults_planned()) && sr_faults_refuse(sr_context(pd->context)->rail, SR_CALL_CREATE_QP)) {
         return ENOMEM;
     }
+    if (IBV_QPT_RC == init->qp_type && sr_habit(SR_FABRIC_NO_RC)) {
+        return EOPNOTSUPP;
+    }
     if (IBV_QPT_RC != init->qp_type && IBV_QPT_UC != init->qp_type && IBV_QPT_UD != init->qp_type) {
         return EOPNOTSUPP;
     }
     if (NULL == init->send_cq || NULL == init->recv_cq || SR_MAX_WR < cap->max_send_wr
         || SR_MAX_WR < cap->max_recv_wr || SR_MAX_SGE < cap->max_send_sge || SR_MAX_SGE < cap->max_recv_sge
-        || SR_MAX_INLINE < cap->max_inline_data) {
+        || sr.fabric.shm->habits.max_inline < cap->max_inline_data) {
         return EINVAL;
     }
     return 0;
@@ -443,7 +446,7 @@ static void take_attributes(struct sr_qp *qp, const struct ibv_qp_attr *attr, in
 static int check_attributes(const struct sr_qp *qp, const struct ibv_qp_attr *attr, int mask,
                             struct sr_address *address)
 {
-    if ((0 != (mask & IBV_QP_PORT) && 1 != attr->port_num) || (0 != (mask & IBV_QP_PKEY_INDEX) && 0 != attr->pkey_index)
+    if ((0 != (mask & IBV_QP_PORT) && 1 != attr->port_num) || (0 != (mask & IBV_QP_PKEY_INDEX) && sr.fabric.shm->habits.pkey_count <= attr->pkey_index)
         || (0 != (mask & IBV_QP_PATH_MTU) && (IBV_MTU_256 > attr->path_mtu || IBV_MTU_4096 < attr->path_mtu))
         || (0 != (mask & IBV_QP_TIMEOUT) && 31 < attr->timeout) || (0 != (mask & IBV_QP_RETRY_CNT) && 7 < attr->retry_cnt)
         || (0 != (mask & IBV_QP_RNR_RETRY) && 7 < attr->rnr_retry)
@@ -463,6 +466,7 @@ static void publish(struct sr_qp *qp, enum ibv_qp_state to)
     shm->access = qp->attr.qp_access_flags;
     shm->dest_qpn = qp->attr.dest_qp_num;
     shm->qkey = qp->attr.qkey;
+    shm->pkey = sr.fabric.shm->habits.pkeys[qp->attr.pkey_index];
     shm->rnr_timer = qp->attr.min_rnr_timer;
     shm->max_dest_rd_atomic = qp->attr.max_dest_rd_atomic;
     if (IBV_QPS_ERR != atomic_load(&shm->state)) {

@@ -92,6 +92,15 @@ static bool resolve_local(struct sr_qp *qp, struct sr_wqe *wqe)
     return true;
 }
 
+/* A hop of the path lets no packet of this size through, and nobody is told. */
+static bool is_too_large(const struct sr_qp *qp, const struct sr_wqe *wqe)
+{
+    uint32_t mtu = IBV_QPT_UD == qp->init.qp_type ? SR_MTU : 128u << qp->attr.path_mtu;
+    uint32_t most = sr.fabric.shm->habits.mtu_blackhole;
+
+    return 0 != most && most < (wqe->length < mtu ? wqe->length : mtu);
+}
+
 static int deliver(struct sr_qp *qp, struct sr_wqe *wqe)
 {
     const struct sr_fabric_shm *shm = sr.fabric.shm;
@@ -99,12 +108,18 @@ static int deliver(struct sr_qp *qp, struct sr_wqe *wqe)
     struct sr_peer *peer;
     int answer;
 
-    if (sr_unlikely(!sr_rail_is_up(shm, qp->rail, sr.slot))) {
+    if (sr_unlikely(!sr_rail_carries(shm, qp->rail, sr.slot))) {
         sr_fabric_plug_in(&sr.fabric);
         return SR_ANSWER_LOST;
     }
+    if (sr_unlikely(is_too_large(qp, wqe))) {
+        return SR_ANSWER_LOST;
+    }
+    if (sr_unlikely(0 == wqe->length && IBV_WR_RDMA_WRITE == wqe->opcode && 0 == wqe->rkey && sr_habit(SR_FABRIC_NO_EMPTY_WRITE))) {
+        return IBV_WC_LOC_QP_OP_ERR;
+    }
     if (IBV_QPT_UD == qp->init.qp_type) {
-        if (!sr_rail_is_up(shm, qp->rail, wqe->address.slot)) {
+        if (!sr_rail_carries(shm, qp->rail, wqe->address.slot)) {
             return SR_ANSWER_LOST;
         }
         peer = find_remote(&wqe->address, wqe->remote_qpn, &remote);
@@ -114,7 +129,7 @@ static int deliver(struct sr_qp *qp, struct sr_wqe *wqe)
         }
         return answer;
     }
-    if (!connection_is_found(qp) || sr_unlikely(!sr_rail_is_up(shm, qp->rail, qp->address.slot))) {
+    if (!connection_is_found(qp) || sr_unlikely(!sr_rail_carries(shm, qp->rail, qp->address.slot))) {
         return SR_ANSWER_LOST;
     }
     if (sr_unlikely(!sr_peer_is_alive(qp->peer))) {
@@ -501,6 +516,9 @@ static int post_one(struct sr_qp *qp, const struct ibv_send_wr *wr)
         }
         if (IBV_QPS_ERR == state) {
             sr_qp_fail(qp); /* a peer may have put it there */
+            if (sr_habit(SR_FABRIC_NO_POST_IN_ERROR)) {
+                return EINVAL;
+            }
         }
     }
     fill(&wqe, qp, wr, op, length);

@@ -25,12 +25,18 @@ struct receive {
 
 /* ---- admission ---------------------------------------------------------------------------------- */
 
+/* Two members of a partition talk unless both are limited ones (the highest bit is not set). */
+static bool shares_partition(uint32_t a, uint32_t b)
+{
+    return (a & 0x7fff) == (b & 0x7fff) && 0 != ((a | b) & 0x8000);
+}
+
 /* Would the target's HCA look at this message at all? */
 static bool is_for(const struct sr_qp_shm *remote, const struct sr_qp *qp, const struct sr_wqe *wqe)
 {
     uint32_t state = atomic_load_explicit(&remote->state, memory_order_relaxed);
 
-    if (qp->init.qp_type != remote->type || qp->rail != remote->rail
+    if (qp->init.qp_type != remote->type || qp->rail != remote->rail || !shares_partition(qp->shm->pkey, remote->pkey)
         || (IBV_QPS_RTR != state && IBV_QPS_RTS != state && IBV_QPS_SQD != state && IBV_QPS_SQE != state)) {
         return false;
     }
@@ -65,7 +71,8 @@ static int receive_take(const struct target *t, struct receive *r)
         sr_lock(&rq->lock);
     }
     r->position = r->index = atomic_load_explicit(&rq->tail, memory_order_relaxed);
-    if (r->position == atomic_load_explicit(&rq->head, memory_order_acquire)) {
+    if (r->position == atomic_load_explicit(&rq->head, memory_order_acquire)
+        || sr_unlikely(0 != atomic_load_explicit(&rq->is_dead, memory_order_relaxed))) {
         answer = SR_ANSWER_RNR;
     } else {
         if (0 != rq->order) {

@@ -15,7 +15,7 @@
 #include "sr_faultplan.h"
 
 #define SR_MAGIC UINT64_C(0x314c494152544653)
-#define SR_LAYOUT 5u
+#define SR_LAYOUT 7u
 
 #define SR_MAX_RAILS 8
 #define SR_MAX_PROCS 250
@@ -49,7 +49,7 @@ struct sr_rail {
     _Atomic uint32_t gone;              /* device gone */
     _Atomic uint32_t gid_serial;        /* raised by each GID change */
     _Atomic uint32_t lid_serial;        /* raised by each LID change */
-    uint32_t reserved;
+    _Atomic uint32_t silent;            /* the path swallows everything, the ports stay active */
     _Atomic uint64_t up_at;             /* ns: the plan plugs the cable in again; 0 = it does not */
     uint64_t guid;                      /* host order */
     uint64_t gid_prefix;                /* host order */
@@ -81,6 +81,15 @@ struct sr_qp_entry {
     uint32_t reserved;
 };
 
+/* What adapters do differently from each other, besides the bits of SR_FABRIC_*. Constant while the fabric lives. */
+#define SR_MAX_PKEYS 8
+struct sr_habits {
+    uint32_t max_inline;         /* creating a queue pair that asks for more fails */
+    uint32_t mtu_blackhole;      /* a packet with more payload is swallowed; 0 = none is */
+    uint32_t pkey_count;         /* at least 1 */
+    uint16_t pkeys[SR_MAX_PKEYS];
+};
+
 struct sr_fabric_shm {
     uint64_t magic;
     uint32_t layout;
@@ -92,6 +101,7 @@ struct sr_fabric_shm {
     uint32_t owner_pid;          /* of softrail run */
     uint32_t flags;              /* SR_FABRIC_* */
     _Atomic uint32_t next_incarnation;
+    struct sr_habits habits;
     struct sr_rail rail[SR_MAX_RAILS];
     struct sr_proc proc[SR_MAX_PROCS];
     struct sr_plan plan;
@@ -102,7 +112,15 @@ enum {
     SR_FABRIC_SPLIT_TAIL = 1, /* the last 8 bytes of a remote write are written as a piece of their own */
     SR_FABRIC_NO_CMA = 4,        /* process_vm_* is refused here: copy services */
     SR_FABRIC_MEMLOCK = 2,    /* registered memory counts against RLIMIT_MEMLOCK */
-    SR_FABRIC_RESIDENT = 8    /* the pages of registered memory are made when it is registered */
+    SR_FABRIC_RESIDENT = 8,   /* the pages of registered memory are made when it is registered */
+    SR_FABRIC_GRH = 16,             /* ports want a global route header on InfiniBand */
+    SR_FABRIC_NO_POST_IN_ERROR = 32, /* a queue pair in ERR refuses posts */
+    SR_FABRIC_NO_RC = 64,           /* there are no RC queue pairs */
+    SR_FABRIC_FLUSH_HEAD = 128,     /* unsignalled requests behind the first failed one get no completion */
+    SR_FABRIC_NO_EMPTY_WRITE = 256, /* a write of nothing needs a key */
+    SR_FABRIC_FOREIGN_GID = 512,    /* Ethernet: GID 0 belongs to another network namespace, GID 1 is the port's */
+    SR_FABRIC_CROSSED = 1024,       /* GUIDs of every second process are in the opposite order of the names */
+    SR_FABRIC_DEFAULT_PREFIX = 2048 /* all rails have the GID prefix fe80:: */
 };
 
 /* ---- in the arena ------------------------------------------------------------------------------- */
@@ -159,6 +177,7 @@ struct sr_rq_shm {
     uint32_t pd;
     uint32_t id;                 /* owner's handle, for events */
     uint32_t fifo;               /* event FIFO of the owner's context */
+    _Atomic uint32_t is_dead;    /* SRQ_ERR: nobody gets a receive any more */
 };
 
 enum { SR_CQE_DEAD = 0, SR_CQE_EMPTY, SR_CQE_INLINE_DATA, SR_CQE_RING_DATA, SR_CQE_PLACED };
@@ -223,6 +242,7 @@ struct sr_qp_shm {
     uint16_t rnr_timer;          /* encoded as in the attribute */
     uint16_t max_dest_rd_atomic;
     uint16_t has_srq;
+    uint32_t pkey;
     uint64_t rq;                 /* offset of the sr_rq_shm in use (own or shared) */
     uint64_t recv_cq, send_cq;   /* offsets */
     uint64_t payload;            /* offset of the payload ring */

@@ -52,6 +52,7 @@ int sr_rq_init(struct sr_rq *rq, uint32_t max_wr, uint32_t max_sge, uint32_t pd,
     atomic_store(&shm->head, 0);
     atomic_store(&shm->tail, 0);
     atomic_store(&shm->limit, 0);
+    atomic_store(&shm->is_dead, 0);
     shm->wqes = wqes;
     shm->order = order;
     shm->mask = rq->mask;

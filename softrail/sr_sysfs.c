@@ -83,7 +83,12 @@ static void make_device(struct tree *tree, const struct sr_fabric_shm *shm, unsi
     put_file(tree, dir, "device", "0x0001");
     snprintf(dir, sizeof(dir), "class/infiniband/sr%u/ports/1", rail);
     put_file(tree, dir, "link_layer", IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "Ethernet" : "InfiniBand");
-    put_file(tree, dir, "pkeys/0", "0xffff");
+    for (unsigned i = 0; i < shm->habits.pkey_count; ++i) {
+        char file[32];
+        snprintf(file, sizeof(file), "pkeys/%u", i);
+        snprintf(text, sizeof(text), "0x%04x", shm->habits.pkeys[i]);
+        put_file(tree, dir, file, text);
+    }
     put_file(tree, dir, "gid_attrs/types/0", IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "RoCE v2" : "IB/RoCE v1");
     snprintf(dir, sizeof(dir), "class/infiniband_verbs/uverbs%u", rail);
     make_dir(tree, "%s", dir);

@@ -9,6 +9,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 #undef ibv_query_port
 
 #define SR_PUBLIC __attribute__((visibility("default")))
+#define SR_FOREIGN_IFINDEX 0x7ffffff0u
 #define SR_COMPAT_PORT_BYTES 48 /* older programs pass a shorter structure, which ends with flags */
 
 /* ---- devices ------------------------------------------------------------------------------------ */
@@ -98,16 +100,33 @@ SR_PUBLIC enum ibv_fork_status ibv_is_fork_initialized(void)
     return __atomic_load_n(&fork_is_prepared, __ATOMIC_RELAXED) ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }
 
+/* libefa reads its own context in front of ours before it asks whose device it is: libfabric must not get there. */
+SR_PUBLIC int efadv_query_device(struct ibv_context *context, void *attr, uint32_t size);
+SR_PUBLIC int efadv_query_device(struct ibv_context *context, void *attr, uint32_t size)
+{
+    (void) context, (void) attr, (void) size;
+    return EOPNOTSUPP;
+}
+
 /* ---- GIDs and P_Keys ---------------------------------------------------------------------------- */
 
 static int query_gid_entry(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry)
 {
-    if (1 != port || 0 != index) {
-        return 0 == index ? EINVAL : ENODATA;
+    if (1 != port || sr_gid_count() <= index) {
+        return 1 != port ? EINVAL : ENODATA;
     }
     memset(entry, 0, sizeof(*entry));
     sr_gid(sr_context(context)->rail, sr.slot, &entry->gid);
+    entry->gid_index = index;
     entry->port_num = 1;
+    if (sr_gid_count() - 1 > index) { /* of an interface that this network namespace does not have */
+        memset(entry->gid.raw, 0, 10);
+        memcpy(entry->gid.raw + 10, "\xff\xff\xc6\x33\x64", 5);
+        entry->gid.raw[15] = (uint8_t) (sr.slot + 1);
+        entry->ndev_ifindex = SR_FOREIGN_IFINDEX;
+    } else if (1 < sr_gid_count()) {
+        entry->ndev_ifindex = if_nametoindex("lo");
+    }
     entry->gid_type = IBV_LINK_LAYER_ETHERNET == sr.fabric.shm->link_layer ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
     return 0;
 }
@@ -143,10 +162,13 @@ SR_PUBLIC ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_g
     if (0 != flags || size < sizeof(*entries)) {
         return -EOPNOTSUPP;
     }
-    if (0 == max) {
+    if (sr_gid_count() > max) {
         return -EINVAL;
     }
-    return 0 == query_gid_entry(context, 1, 0, entries) ? 1 : 0;
+    for (unsigned i = 0; i < sr_gid_count(); ++i) {
+        query_gid_entry(context, 1, i, (struct ibv_gid_entry *) ((char *) entries + i * size));
+    }
+    return sr_gid_count();
 }
 
 /* Not in the public headers, yet used by the tools: 0 = InfiniBand or RoCE v1, 1 = RoCE v2. */
@@ -167,18 +189,23 @@ SR_PUBLIC int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsi
 SR_PUBLIC int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
     (void) context;
-    if (1 != port || 0 != index) {
+    if (1 != port || 0 > index || sr.fabric.shm->habits.pkey_count <= (unsigned) index) {
         errno = EINVAL;
         return -1;
     }
-    *pkey = htobe16(0xffff);
+    *pkey = htobe16(sr.fabric.shm->habits.pkeys[index]);
     return 0;
 }
 
 SR_PUBLIC int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
     (void) context;
-    return 1 == port && htobe16(0xffff) == pkey ? 0 : -1;
+    for (int i = 0; 1 == port && i < (int) sr.fabric.shm->habits.pkey_count; ++i) {
+        if (htobe16(sr.fabric.shm->habits.pkeys[i]) == pkey) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 /* ---- protection domains, memory, address handles ------------------------------------------------ */
