@@ -111,6 +111,8 @@ static inline void ofo_silent_posted(ofo_qp_t *qp, ofo_frag_t *frag)
 }
 /* Silent messages posted before that place, or all of the queue pair, arrived: reports them. Context: progress. */
 void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place);
+/* Those posted before `place` return with an error: lost or delivered. The set has failed, so nothing is posted on it. */
+void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place);
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index);
 /* This one came back itself. */
 void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag);
@@ -244,6 +246,9 @@ void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen);
 /* Locks: peers_lock and ep->lock held during a visit. */
 void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *));
+/* Must a port event leave this rail alone? It ends no rail under a PML without failover, and never the last live rail to a
+ * peer. */
+bool ofo_rail_is_spared(const ofo_endpoint_t *ep);
 void ofo_port_down(ofo_module_t *module);
 void ofo_port_returned(ofo_module_t *module);
 void ofo_peer_lost(ofo_peer_t *peer);
@@ -272,6 +277,8 @@ uint8_t ofo_mtu_own(const ofo_module_t *module);
 uint8_t ofo_mtu_with(const ofo_module_t *module, uint8_t theirs);
 /* Logs what the provider made of the parameters. */
 void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp);
+/* Makes *wr a WRITE of `length` bytes to the page that the peer keeps for that. */
+void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sge *sge, uint32_t length);
 int ofo_qpset_prove(ofo_qpset_t *qps);
 void ofo_qpset_error(ofo_qpset_t *qps);
 bool ofo_qpset_is_shared(const ofo_qpset_t *qps); /* has it a shared queue? NULL: no */
@@ -290,7 +297,8 @@ void ofo_qpset_bury(ofo_qpset_t *qps);
 
 /* btl_openib_service.c */
 int ofo_service_start(ofo_module_t *module);
-void ofo_service_stop(ofo_module_t *module);
+void ofo_service_stop(ofo_module_t *module); /* it can still be told and woken: another may do so */
+void ofo_service_free(ofo_module_t *module); /* once no service runs any more */
 void ofo_service_wake(ofo_module_t *module);
 uint64_t ofo_now_ms(void);
 void ofo_mailbox_init(ofo_mailbox_t *box);
@@ -319,10 +327,18 @@ void ofo_ud_forget(ofo_endpoint_t *ep);
  * after it. Context: any service. */
 void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp);
 
+/* btl_openib_open.c. Context: service of the module. */
+void ofo_open_want(ofo_endpoint_t *ep);                       /* a post wants the rail */
+void ofo_open_ask(ofo_endpoint_t *ep, const ofo_ctl_t *req);  /* the peer does */
+bool ofo_open_due(ofo_module_t *module);
+void ofo_open_next(ofo_module_t *module); /* opens one at most */
+
 /* btl_openib_rail.c: the machine's owner. Context: service of the endpoint's module. */
 void ofo_rail_init(ofo_endpoint_t *ep);
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl);
 void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl);
+/* A REQ whose turn has come. */
+void ofo_rail_asked(ofo_endpoint_t *ep, const ofo_ctl_t *req);
 void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now);
 void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps);
 /* The PML asks for the end of a generation that the peer reports as dead. */
@@ -333,6 +349,8 @@ void ofo_rail_send_peerdead(ofo_endpoint_t *ep);
 
 /* btl_openib_async.c */
 void ofo_async_read(ofo_module_t *module);
+/* Looks for the GIDs that the device's ports have lost. Context: the service that reads its events. */
+void ofo_async_look_again(ofo_device_t *device, uint64_t now);
 /* The fence waits for LAST_WQE_REACHED, not for ever; and the timer's end. Context: service of the module. */
 void ofo_async_await_last_wqe(ofo_endpoint_t *ep);
 void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now);

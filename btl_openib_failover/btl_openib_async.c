@@ -15,7 +15,7 @@ static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Locks: ports_lock held. The letters are in the order of what happened. */
 static void set_port_locked(ofo_module_t *module, bool up, const char *why)
 {
-    if (OFO_LOAD(module->port_up) == up || (up && OFO_LOAD(module->device->fatal))) {
+    if (OFO_LOAD(module->port_up) == up || (up && (OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed)))) {
         return;
     }
     if (!up) {
@@ -26,7 +26,7 @@ static void set_port_locked(ofo_module_t *module, bool up, const char *why)
     ofo_tell_progress(module, up ? OFO_MAIL_PORT_UP : OFO_MAIL_PORT_DOWN, NULL, 0, NULL, NULL);
 }
 
-/* What is wrong with a port; `why` is NULL if nothing is. The rails of a port that is down end, all of them. */
+/* What is wrong with a port; `why` is NULL if nothing is. The rails of a port that is down end, except those that are spared. */
 static void set_port(ofo_module_t *module, const char *why)
 {
     pthread_mutex_lock(&ports_lock);
@@ -41,7 +41,9 @@ static void restart_port(ofo_module_t *module, const char *why)
     set_port(module, NULL);
 }
 
-/* Looks the port up anew. True if it can carry rails; *moved if its connections cannot go on. */
+static const char *const address_lost = "the port has lost its address";
+
+/* Looks the port up again. True if it can carry rails; *moved if its connections cannot go on. */
 static bool look_up(ofo_module_t *module, bool *moved, const char **why)
 {
     struct ibv_port_attr attr;
@@ -55,7 +57,7 @@ static bool look_up(ofo_module_t *module, bool *moved, const char **why)
     *moved = attr.lid != module->port_attr.lid;
     module->port_attr = attr;
     if (module->use_grh) {
-        *why = "the port has lost its address";
+        *why = address_lost;
         if (!ofo_port_find_gid(module, OFO.record.port[module->port_index].gid)) {
             return false;
         }
@@ -79,12 +81,33 @@ static void port_up(ofo_module_t *module)
     }
 }
 
+enum { GID_PATIENCE_MS = 500, GID_LOOK_MS = 20 };
+
+/* An interface that is configured again loses its addresses for a moment, while its queue pairs go on. */
+static bool is_worth_waiting(ofo_module_t *module)
+{
+    const uint64_t now = ofo_now_ms();
+
+    if (0 == module->lost_since) {
+        module->lost_since = now;
+    }
+    if (!OFO_LOAD(module->port_up) || now - module->lost_since >= GID_PATIENCE_MS) {
+        return false;
+    }
+    module->device->look_at = now + GID_LOOK_MS;
+    return true;
+}
+
 static void address_changed(ofo_module_t *module)
 {
     const char *why;
-    bool moved;
+    bool moved, found = look_up(module, &moved, &why);
 
-    if (!look_up(module, &moved, &why)) {
+    if (!found && address_lost == why && is_worth_waiting(module)) {
+        return;
+    }
+    module->lost_since = 0;
+    if (!found) {
         set_port(module, why);
     } else if (moved) {
         restart_port(module, "the port has another address");
@@ -115,6 +138,21 @@ void ofo_async_device_gone(const ofo_device_t *device)
     on_ports(device, 0, device_gone);
 }
 
+static void look_again(ofo_module_t *module)
+{
+    if (0 != module->lost_since) {
+        address_changed(module);
+    }
+}
+
+void ofo_async_look_again(ofo_device_t *device, uint64_t now)
+{
+    if (0 != device->look_at && now >= device->look_at) {
+        device->look_at = 0;
+        on_ports(device, 0, look_again);
+    }
+}
+
 /* A completion queue that overran lost completions: nothing of its module can be trusted any more. */
 static void cq_failed(const ofo_device_t *device, const struct ibv_cq *cq)
 {
@@ -122,7 +160,22 @@ static void cq_failed(const ofo_device_t *device, const struct ibv_cq *cq)
         ofo_module_t *module = OFO.module[i];
         for (int c = 0; module->device == device && c < OFO_LOAD(module->cq_count); ++c) {
             if (cq == module->cq[c]) {
+                OFO_STORE(module->cq_failed, true);
                 set_port(module, "a completion queue failed");
+            }
+        }
+    }
+}
+
+/* A shared receive queue that failed takes no buffers any more: its senders would wait for ever. */
+static void srq_failed(const ofo_device_t *device, const struct ibv_srq *srq)
+{
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        ofo_module_t *module = OFO.module[i];
+        for (unsigned q = 0; module->device == device && q < OFO_MAX_QPS; ++q) {
+            if (NULL != module->srq[q] && srq == module->srq[q]->srq) {
+                OFO_STORE(module->cq_failed, true);
+                set_port(module, "a shared receive queue failed");
             }
         }
     }
@@ -172,6 +225,9 @@ static void handle(const ofo_device_t *device, const struct ibv_async_event *eve
         break;
     case IBV_EVENT_CQ_ERR:
         cq_failed(device, event->element.cq);
+        break;
+    case IBV_EVENT_SRQ_ERR:
+        srq_failed(device, event->element.srq);
         break;
     case IBV_EVENT_QP_FATAL:
         qp_failed(device, event->element.qp, true);

@@ -5,9 +5,12 @@
  */
 #include "btl_openib_choice.h"
 
+#include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const uint8_t ofo_v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -115,6 +118,37 @@ const struct ifaddrs *ofo_interface_of(const struct ifaddrs *all, const uint8_t 
         }
     }
     return NULL;
+}
+
+bool ofo_list_has_address(const char *list, const uint8_t *gid)
+{
+    for (size_t length; '\0' != *list; list += length + (',' == list[length])) {
+        char entry[INET6_ADDRSTRLEN + 8], *slash;
+        uint8_t net[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+        unsigned bits = 128, base = 0, same = 0;
+
+        length = strcspn(list, ",");
+        snprintf(entry, sizeof(entry), "%.*s", (int) (length < sizeof(entry) ? length : sizeof(entry) - 1), list);
+        slash = strchr(entry, '/');
+        if (NULL != slash) {
+            *slash = '\0';
+        }
+        if (1 == inet_pton(AF_INET, entry, net + 12)) {
+            base = 96;
+        } else if (1 != inet_pton(AF_INET6, entry, net)) {
+            continue;
+        }
+        if (NULL != slash && base + (unsigned) atoi(slash + 1) < 128) {
+            bits = base + (unsigned) atoi(slash + 1);
+        }
+        while (same < bits && 0 == ((net[same / 8] ^ gid[same / 8]) & (0x80 >> same % 8))) {
+            ++same;
+        }
+        if (same == bits) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its)

@@ -33,6 +33,9 @@ bool ofo_iwarp_address(const struct ifaddrs *all, const uint8_t *mac, uint8_t *g
 /* The entry of the interface that has the IP address of a GID, or NULL. `all` is what getifaddrs tells. */
 const struct ifaddrs *ofo_interface_of(const struct ifaddrs *all, const uint8_t *gid);
 
+/* Is the address in one of the networks of the list? Both as IPv4-mapped or IPv6. */
+bool ofo_list_has_address(const char *list, const uint8_t *gid);
+
 /* Do the device's cores and those the process may run on have one in common? An empty set is one that is not known: near. */
 bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its);
 

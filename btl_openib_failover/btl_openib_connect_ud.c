@@ -150,7 +150,7 @@ static struct ibv_ah *address_handle(ofo_endpoint_t *ep)
                                .sl = (uint8_t) OFO.params.ib_service_level,
                                .port_num = module->port_num};
 
-    if (module->use_grh) {
+    if (module->use_grh || ep->remote.wants_grh) {
         attr.is_global = 1;
         attr.grh.sgid_index = module->gid_index;
         attr.grh.hop_limit = 64;
@@ -271,6 +271,24 @@ void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp)
 
 /* ---- sending ------------------------------------------------------------------------------------ */
 
+/* A neighbour that does not answer may cost seconds each time. Of service's time such neighbours get a tenth. */
+static void resolve(ofo_endpoint_t *ep)
+{
+    ofo_module_t *module = ep->module;
+    uint64_t begin = ofo_now_ms(), end;
+
+    if (ep->ah_failed && begin < module->resolve_at) {
+        return;
+    }
+    ep->ah_gid_index = module->gid_index;
+    ep->ah = address_handle(ep);
+    ep->ah_failed = NULL == ep->ah;
+    if (ep->ah_failed) {
+        end = ofo_now_ms();
+        module->resolve_at = end + 9 * (end - begin);
+    }
+}
+
 static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
     ofo_module_t *module = ep->module;
@@ -284,8 +302,7 @@ static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
         ofo_ud_forget(ep); /* the own address has moved in its table */
     }
     if (NULL == ep->ah) {
-        ep->ah_gid_index = module->gid_index;
-        ep->ah = address_handle(ep);
+        resolve(ep);
     }
     if (NULL == ep->ah || SENDS == ud->sent - ud->reaped) {
         ++module->count.ctl_dropped;

@@ -36,8 +36,10 @@ static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_ba
     }
     own->mr = ibv_reg_mr(device->pd, base, size, access);
     if (NULL == own->mr) {
-        ofo_log(2, "%s: %zu bytes cannot be registered (access 0x%x): %s", device->name, size, access, strerror(errno));
-        return OPAL_ERR_OUT_OF_RESOURCE;
+        const int cause = errno;
+        ofo_log(2, "%s: %zu bytes cannot be registered (access 0x%x): %s", device->name, size, access, strerror(cause));
+        /* The cache gives up what is idle and asks again when resources are short: that helps against no other cause. */
+        return ENOMEM == cause || EAGAIN == cause ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERROR;
     }
     own->handle.lkey = own->mr->lkey;
     own->handle.rkey = own->mr->rkey;
@@ -53,6 +55,25 @@ static int cache_deregister(void *reg_data, mca_rcache_base_registration_t *reg)
     }
     own->mr = NULL;
     return OPAL_SUCCESS;
+}
+
+static bool create_proof_page(ofo_device_t *device)
+{
+    device->proof = ofo_pages_alloc(OFO_PROOF_SIZE);
+    if (NULL == device->proof) {
+        return false;
+    }
+    memset(device->proof, 0, OFO_PROOF_SIZE);
+    device->proof_mr = ibv_reg_mr(device->pd, device->proof, OFO_PROOF_SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    return NULL != device->proof_mr;
+}
+
+static void destroy_proof_page(ofo_device_t *device)
+{
+    if (NULL != device->proof_mr) {
+        ibv_dereg_mr(device->proof_mr);
+    }
+    free(device->proof);
 }
 
 /* Registers 256 KiB for a moment: can memory be locked at all? */
@@ -84,12 +105,13 @@ void *ofo_pages_alloc(size_t size)
 void ofo_device_say_locked_memory(const ofo_device_t *device)
 {
     struct rlimit limit;
-    char text[32] = "unlimited";
+    char text[32] = "unlimited", key[128];
 
     if (0 == getrlimit(RLIMIT_MEMLOCK, &limit) && RLIM_INFINITY != limit.rlim_cur) {
         snprintf(text, sizeof(text), "%llu KiB", (unsigned long long) limit.rlim_cur / 1024);
     }
-    bfo_help_say(OFO_HELP_FILE, "no locked memory", device->name, text);
+    snprintf(key, sizeof(key), "no locked memory %s", device->name);
+    bfo_help_say_once(key, OFO_HELP_FILE, "no locked memory", device->name, text);
 }
 
 static mca_rcache_base_module_t *create_cache(ofo_device_t *device)
@@ -104,6 +126,32 @@ static mca_rcache_base_module_t *create_cache(ofo_device_t *device)
     };
 
     return mca_rcache_base_module_create("grdma", device, &resources);
+}
+
+/* One queue pair as rails have them, made and destroyed: has the adapter reliable connections at all (EFA and usNIC have
+ * none), and how many bytes does it take inline? Many adapters refuse a size above their own instead of cutting it. */
+static bool probe_queue_pair(ofo_device_t *device)
+{
+    struct ibv_cq *cq = ibv_create_cq(device->context, 2, NULL, NULL, 0);
+    struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+                                    .send_cq = cq,
+                                    .recv_cq = cq,
+                                    .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+    struct ibv_qp *qp = NULL;
+
+    if (NULL == cq) {
+        return false;
+    }
+    device->inline_max = OFO.params.ib_max_inline_data;
+    do {
+        init.cap.max_inline_data = device->inline_max;
+        qp = ibv_create_qp(device->pd, &init);
+    } while (NULL == qp && EINVAL == errno && 0 != device->inline_max && ((device->inline_max /= 2), true));
+    if (NULL != qp) {
+        ibv_destroy_qp(qp);
+    }
+    ibv_destroy_cq(cq);
+    return NULL != qp;
 }
 
 ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
@@ -130,13 +178,17 @@ ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
     if (NULL == device->pd) {
         goto err_close;
     }
+    *why = "no reliable connections";
+    if (!probe_queue_pair(device)) {
+        goto err_pd;
+    }
     *why = "memory cannot be registered";
     if (!memory_can_be_locked(device)) {
         ofo_device_say_locked_memory(device);
         goto err_pd;
     }
     *why = "no registration cache";
-    device->rcache = create_cache(device);
+    device->rcache = create_proof_page(device) ? create_cache(device) : NULL;
     if (NULL == device->rcache) {
         goto err_pd;
     }
@@ -146,6 +198,7 @@ ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
     return device;
 
 err_pd:
+    destroy_proof_page(device);
     ibv_dealloc_pd(device->pd);
 err_close:
     ibv_close_device(device->context);
@@ -157,6 +210,7 @@ err_free:
 void ofo_device_close(ofo_device_t *device)
 {
     mca_rcache_base_module_destroy(device->rcache);
+    destroy_proof_page(device);
     ibv_dealloc_pd(device->pd);
     ibv_close_device(device->context);
     free(device);

@@ -115,8 +115,17 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 
 /* ---- draining ----------------------------------------------------------------------------------- */
 
-/* One more work request behind all others: when it comes back, nothing before it is still to come. One that cannot be
- * posted says nothing about those: it stays owed until the fence's bound. */
+static bool is_in_error(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    return 0 == ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) && IBV_QPS_ERR == attr.qp_state;
+}
+
+/* One more work request behind all others: when it comes back, nothing before it is still to come. Some adapters refuse posts
+ * in the error state: then ofo_fence_watch() takes its place. A marker that is refused for another reason says nothing: it
+ * stays owed until the fence's bound. */
 static void post_marker(ofo_qp_t *qp)
 {
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker,
@@ -125,7 +134,7 @@ static void post_marker(ofo_qp_t *qp)
                        *wrong;
 
     qp->marker_posted = qp->marker_pending = true;
-    (void) ibv_post_send(qp->qp, &wr, &wrong);
+    qp->marker_refused = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp);
 }
 
 /* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. A set that is
@@ -244,11 +253,38 @@ void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
 
 /* ---- ports -------------------------------------------------------------------------------------- */
 
+/* Does no other rail to the peer live, over a port that is up? */
+static bool is_last(const ofo_endpoint_t *ep)
+{
+    for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
+        const ofo_endpoint_t *other = ep->peer->rail[i];
+        if (other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_REFUSING != OFO_LOAD(other->gate)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A device or completion queue that failed does not come back, a port does: the hardware repeats its packets until then. */
+bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
+{
+    const ofo_module_t *module = ep->module;
+
+    return !OFO_LOAD(module->device->fatal) && !OFO_LOAD(module->cq_failed)
+           && (NULL == module->ext.failed_frag || is_last(ep));
+}
+
+/* Ends the rail of a port that is down, unless the rail is spared. Locks: ep->lock held. */
 static void fail_endpoint(ofo_endpoint_t *ep)
 {
     uint32_t published = (uint32_t) OFO_LOAD(ep->published);
     ofo_fsm_state_t state = (ofo_fsm_state_t) (published >> 16);
 
+    if (ofo_rail_is_spared(ep)) {
+        ofo_log(1, "%s: rail %u to %u is spared", ep->module->name, ep->rail, ep->peer->name.vpid);
+        return;
+    }
+    ep->module->port_ends_rails = true;
     if (NULL != ep->qps) {
         ep->qps->error_told = true; /* the port's message speaks for all its rails */
         ep->qps->failed = true;
@@ -281,11 +317,15 @@ void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *)
     pthread_mutex_unlock(&OFO.peers_lock);
 }
 
+/* The PML asks the state of each rail: those that are spared go on. */
 void ofo_port_down(ofo_module_t *module)
 {
     ofo_log(1, "%s: %s", module->name, module->down_why);
+    module->port_ends_rails = OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);
     ofo_for_each_endpoint(module, fail_endpoint);
-    tell_pml(module, NULL, module->down_why);
+    if (module->port_ends_rails) {
+        tell_pml(module, NULL, module->down_why);
+    }
 }
 
 static void revive_endpoint(ofo_endpoint_t *ep)
@@ -300,6 +340,11 @@ void ofo_port_returned(ofo_module_t *module)
 {
     ofo_log(1, "%s: the port is back", module->name);
     ofo_for_each_endpoint(module, revive_endpoint);
+    for (unsigned i = 0; i < OFO.module_count; ++i) { /* rails of other ports were spared, and are not the last any more */
+        if (!OFO_LOAD(OFO.module[i]->port_up)) {
+            ofo_tell_progress(OFO.module[i], OFO_MAIL_PORT_DOWN, NULL, 0, NULL, NULL);
+        }
+    }
 }
 
 /* ---- the extension ------------------------------------------------------------------------------ */
@@ -373,7 +418,8 @@ static bfo_rail_state_t rail_state_of(ofo_fsm_state_t state, uint16_t gen)
     }
 }
 
-/* The gate speaks first: what refuses posts is down, however service calls it at this moment. */
+/* The gate speaks first: what refuses posts is down, however service calls it at this moment. The port may have gone down
+ * before the PML took the extension, or before it met the peer. */
 static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rail_info_t *info)
 {
     ofo_endpoint_t *ep = endpoint_of(btl, proc);
@@ -381,6 +427,11 @@ static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rai
 
     if (NULL == ep) {
         return OPAL_ERR_NOT_FOUND;
+    }
+    if (!OFO_LOAD(ep->module->port_up)) {
+        OPAL_THREAD_LOCK(&ep->lock);
+        fail_endpoint(ep);
+        OPAL_THREAD_UNLOCK(&ep->lock);
     }
     published = (uint32_t) OFO_LOAD(ep->published);
     info->name = ep->rail;

@@ -42,6 +42,22 @@ void ofo_fence_end(ofo_qpset_t *qps)
     qps->fencing = false;
 }
 
+/* The queue pair is in error, a shared queue has raised the event of its last receive, and the completion queues are empty:
+ * that says what the flush of the marker would have said. Work that is still out is waited for all the same. */
+static void take_refused(ofo_qpset_t *qps)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        any = any || qps->qp[i].marker_refused;
+        qps->qp[i].marker_pending = qps->qp[i].marker_pending && !qps->qp[i].marker_refused;
+        qps->qp[i].marker_refused = false;
+    }
+    if (any) {
+        ofo_drain_check(qps);
+    }
+}
+
 /* Nothing was found in the completion queues by the call that asks: what is missing now will not come. A process
  * that does not poll is not in a hurry, and its completions are not thrown away. On iWARP nobody waits for a marker,
  * which may be swallowed: no other rail takes over. */
@@ -49,6 +65,10 @@ void ofo_fence_watch(ofo_module_t *module)
 {
     uint64_t now = ofo_now_ms();
 
+    for (ofo_qpset_t *qps = module->fencing, *next; NULL != qps; qps = next) {
+        next = qps->fence_next;
+        take_refused(qps); /* may end the fence, and then `qps` belongs to service */
+    }
     for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
         if (!qps->is_stuck && (OFO_LOAD(module->device->fatal) || module->is_iwarp || now >= qps->fence_until)) {
             qps->is_stuck = true;

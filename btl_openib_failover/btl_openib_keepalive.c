@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Who only waits for a process posts nothing to it, and no port tells that it was killed. So each connected rail on
- * which nothing came or went since the last round gets one zero-byte WRITE: a living process's port answers it, even if
+ * which nothing came or went since the last round gets a WRITE of one byte: a living process's port answers it, even if
  * the process is stopped; the queue pair of a dead one is gone, and the write ends as any other work of a lost rail.
  * Only towards processes of our own job: others may end properly before we do. Context: progress. See DESIGN.txt 15.5.
  */
@@ -11,11 +11,10 @@
 /* It takes the slot of the proof, which is over once a rail is up. Locks: ep->lock held. */
 void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
-    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->alive,
-                             .opcode = IBV_WR_RDMA_WRITE,
-                             .send_flags = IBV_SEND_SIGNALED},
-                       *wrong;
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->alive}, *wrong;
+    struct ibv_sge sge;
 
+    ofo_qpset_ask(qps, &wr, &sge, 1);
     if (0 == ibv_post_send(qps->qp[0].qp, &wr, &wrong)) {
         qps->is_asking = true;
         qps->alive_place = qps->qp[0].place + 1;

@@ -298,6 +298,7 @@ static void free_sets(ofo_module_t *module)
 void ofo_module_destroy(ofo_module_t *module)
 {
     ofo_service_stop(module);
+    ofo_service_free(module);
     free_sets(module);
     OFO.cpc->destroy(module);
     ofo_srqs_destroy(module);

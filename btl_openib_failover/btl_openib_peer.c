@@ -47,8 +47,7 @@ static ofo_endpoint_t *endpoint_new(ofo_peer_t *peer, unsigned rail, const ofo_p
     ep->rail = (uint8_t) rail;
     ep->remote = *remote;
     ep->remote_contact = remote->contact[pair->lane];
-    ep->gate = OFO_LOAD(ep->module->port_up) ? OFO_GATE_CLOSED : OFO_GATE_REFUSING;
-    ep->dead_port = OFO_GATE_REFUSING == ep->gate;
+    ep->gate = OFO_GATE_CLOSED;
     pthread_mutex_init(&ep->gate_lock, NULL);
     OBJ_CONSTRUCT(&ep->lock, opal_mutex_t);
     for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {
@@ -81,6 +80,14 @@ static void endpoint_free(ofo_endpoint_t *ep)
     OBJ_DESTRUCT(&ep->lock);
     pthread_mutex_destroy(&ep->gate_lock);
     free(ep);
+}
+
+static void peer_free(ofo_peer_t *peer)
+{
+    for (unsigned i = 0; i < peer->rail_count; ++i) {
+        endpoint_free(peer->rail[i]);
+    }
+    free(peer);
 }
 
 /* The peer's record from the modex; false if there is none we understand. */
@@ -155,6 +162,18 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     }
 }
 
+/* A rail of a port that is down is not used until the port returns, unless the peer has no other. */
+static void leave_out_dead(ofo_peer_t *peer)
+{
+    for (unsigned i = 0; i < peer->rail_count; ++i) {
+        ofo_endpoint_t *ep = peer->rail[i];
+        if (!OFO_LOAD(ep->module->port_up) && !ofo_rail_is_spared(ep)) {
+            ep->gate = OFO_GATE_REFUSING;
+            ep->dead_port = true;
+        }
+    }
+}
+
 static ofo_peer_t *peer_new(const opal_process_name_t *name, opal_proc_t *proc)
 {
     ofo_peer_t *peer = calloc(1, sizeof(*peer));
@@ -170,6 +189,7 @@ static ofo_peer_t *peer_new(const opal_process_name_t *name, opal_proc_t *proc)
     peer->own_is_higher = own_name_is_higher(name);
     if (NULL != peer->proc && fetch_record(name, record)) {
         make_rails(peer, record);
+        leave_out_dead(peer);
     }
     free(record);
     return peer;
@@ -194,10 +214,14 @@ ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid)
 
 ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
 {
-    ofo_peer_t *peer;
+    ofo_peer_t *peer, *made = NULL;
 
     if (key_of(name->jobid, name->vpid) == key_of(OFO.self.jobid, OFO.self.vpid)) {
         return NULL; /* BTL self */
+    }
+    peer = ofo_peer_find(name->jobid, name->vpid);
+    if (NULL == peer) { /* the modex may ask another node: the lock is not held meanwhile */
+        made = peer_new(name, proc);
     }
     pthread_mutex_lock(&OFO.peers_lock);
     peer = lookup(name->jobid, name->vpid);
@@ -205,13 +229,15 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
         peer->proc = proc; /* a process that was given up and is met again */
         OFO_STORE(peer->closing, false);
     }
-    if (NULL == peer) {
-        peer = peer_new(name, proc);
-        if (NULL != peer) {
-            opal_hash_table_set_value_uint64(&OFO.peers, key_of(name->jobid, name->vpid), peer);
-        }
+    if (NULL == peer && NULL != made) {
+        peer = made;
+        made = NULL;
+        opal_hash_table_set_value_uint64(&OFO.peers, key_of(name->jobid, name->vpid), peer);
     }
     pthread_mutex_unlock(&OFO.peers_lock);
+    if (NULL != made) {
+        peer_free(made); /* another thread was faster */
+    }
     return NULL != peer && 0 < peer->rail_count ? peer : NULL;
 }
 
@@ -252,11 +278,7 @@ void ofo_peers_free(void)
 
     OPAL_HASH_TABLE_FOREACH(key, uint64, entry, &OFO.peers)
     {
-        ofo_peer_t *peer = entry;
-        for (unsigned i = 0; i < peer->rail_count; ++i) {
-            endpoint_free(peer->rail[i]);
-        }
-        free(peer);
+        peer_free(entry);
     }
     opal_hash_table_remove_all(&OFO.peers);
 }

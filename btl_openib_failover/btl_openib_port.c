@@ -29,6 +29,15 @@ typedef struct {
     bool is_told;      /* the user knows why there is none */
 } survey_t;
 
+/* The key of a text about a port. Each port has its own text: the names of two ports may differ in a digit only. Context: set-up. */
+static const char *key_of(const char *place, const char *port)
+{
+    static char key[128];
+
+    snprintf(key, sizeof(key), "%s %s", place, port);
+    return key;
+}
+
 /* ---- selection ---------------------------------------------------------------------------------- */
 
 /* Is "device" or "device:port" an entry of the list? */
@@ -61,32 +70,17 @@ static bool is_wanted(const char *device, unsigned port)
     return !is_given(OFO.params.if_exclude) || !list_names(OFO.params.if_exclude, device, port);
 }
 
-/* Is the address in one of the networks of the list? Both as IPv4-mapped or IPv6. */
-static bool list_has_address(const char *list, const uint8_t *gid)
+/* May a port of the device pass is_wanted()? What it has is not known before it is opened. */
+static bool device_may_be_wanted(const char *device)
 {
-    for (size_t length; '\0' != *list; list += length + (',' == list[length])) {
-        char entry[INET6_ADDRSTRLEN + 8], *slash;
-        uint8_t net[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-        unsigned bits = 128, base = 0, same = 0;
+    const char *list = OFO.params.if_include;
+    const size_t length = strlen(device);
 
-        length = strcspn(list, ",");
-        snprintf(entry, sizeof(entry), "%.*s", (int) (length < sizeof(entry) ? length : sizeof(entry) - 1), list);
-        slash = strchr(entry, '/');
-        if (NULL != slash) {
-            *slash = '\0';
-        }
-        if (1 == inet_pton(AF_INET, entry, net + 12)) {
-            base = 96;
-        } else if (1 != inet_pton(AF_INET6, entry, net)) {
-            continue;
-        }
-        if (NULL != slash && base + (unsigned) atoi(slash + 1) < 128) {
-            bits = base + (unsigned) atoi(slash + 1);
-        }
-        while (same < bits && 0 == ((net[same / 8] ^ gid[same / 8]) & (0x80 >> same % 8))) {
-            ++same;
-        }
-        if (same == bits) {
+    if (!is_given(list)) {
+        return !is_given(OFO.params.if_exclude) || !list_names(OFO.params.if_exclude, device, 0);
+    }
+    for (; '\0' != *list; list += strcspn(list, ","), list += ',' == *list) {
+        if (length == strcspn(list, ",:") && 0 == strncmp(list, device, length)) {
             return true;
         }
     }
@@ -99,9 +93,9 @@ static bool address_is_wanted(const ofo_port_t *port)
     bool ip = OFO_NET_IB != port->subnet.type;
 
     if (is_given(OFO.params.ipaddr_include)) {
-        return ip && list_has_address(OFO.params.ipaddr_include, port->gid);
+        return ip && ofo_list_has_address(OFO.params.ipaddr_include, port->gid);
     }
-    return !is_given(OFO.params.ipaddr_exclude) || !ip || !list_has_address(OFO.params.ipaddr_exclude, port->gid);
+    return !is_given(OFO.params.ipaddr_exclude) || !ip || !ofo_list_has_address(OFO.params.ipaddr_exclude, port->gid);
 }
 
 static bool type_is_wanted(const struct ibv_device *verbs)
@@ -109,22 +103,38 @@ static bool type_is_wanted(const struct ibv_device *verbs)
     return 0 == strcmp(OFO.params.device_type, "all") || ofo_is_iwarp(verbs) == (0 == strcmp(OFO.params.device_type, "iwarp"));
 }
 
-/* Index of the partition key the user names, membership aside; 0 if the port has none such. iWARP knows no partitions. */
+/* Index of the partition key the user names, or of the first if the user names none: of a full member if there is one, for
+ * two limited members do not hear each other, and index 0 is often limited. iWARP knows no partitions. */
 static bool find_pkey(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, uint16_t *index)
 {
+    bool found = false;
+
     if (device->is_iwarp) {
         return true;
     }
     *index = (uint16_t) OFO.params.ib_pkey_index;
-    for (int i = 0; 0 != OFO.params.pkey && i < attr->pkey_tbl_len; ++i) {
-        __be16 pkey;
-        if (0 == ibv_query_pkey(device->context, (uint8_t) number, i, &pkey)
-            && (ntohs(pkey) & 0x7fff) == (OFO.params.pkey & 0x7fff)) {
+    if (0 != OFO.params.ib_pkey_index && 0 == OFO.params.pkey) {
+        return OFO.params.ib_pkey_index < attr->pkey_tbl_len;
+    }
+    for (int i = 0; i < attr->pkey_tbl_len; ++i) {
+        __be16 entry;
+        uint16_t pkey;
+        if (0 != ibv_query_pkey(device->context, (uint8_t) number, i, &entry)) {
+            continue;
+        }
+        pkey = ntohs(entry);
+        if (0 == (pkey & 0x7fff) || (0 != OFO.params.pkey && (pkey & 0x7fff) != (OFO.params.pkey & 0x7fff))) {
+            continue;
+        }
+        if (!found || 0 != (pkey & 0x8000)) {
             *index = (uint16_t) i;
-            return true;
+            found = true;
+        }
+        if (0 != (pkey & 0x8000)) {
+            break;
         }
     }
-    return 0 == OFO.params.pkey && OFO.params.ib_pkey_index < attr->pkey_tbl_len;
+    return found || (0 == OFO.params.pkey && 0 < attr->pkey_tbl_len);
 }
 
 /* ---- locality ----------------------------------------------------------------------------------- */
@@ -165,8 +175,15 @@ static bool choose_gid(struct ibv_context *context, unsigned port, int table_len
 bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
 {
     const bool is_roce = module->use_grh && IBV_LINK_LAYER_ETHERNET == module->port_attr.link_layer;
+    const int given = OFO.params.gid_index;
+    struct ibv_gid_entry entry;
 
-    return ofo_gid_find(module->device->context, module->port_num, module->port_attr.gid_tbl_len, gid, is_roce,
+    if (0 <= given && 0 == ibv_query_gid_ex(module->device->context, module->port_num, (uint32_t) given, &entry, 0)
+        && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))) {
+        module->gid_index = (uint8_t) given;
+        return true;
+    }
+    return ofo_gid_find(module->device->context, module->port_num, module->port_attr.gid_tbl_len, gid, is_roce && 0 > given,
                         &module->gid_index);
 }
 
@@ -245,7 +262,7 @@ static bool describe_iwarp(const ofo_device_t *device, unsigned number, ofo_port
     found = ofo_iwarp_address(all, gid.raw, port->gid);
     freeifaddrs(all);
     if (!found) {
-        bfo_help_say(OFO_HELP_FILE, "no address", module->name, gid.raw[0], gid.raw[1], gid.raw[2], gid.raw[3], gid.raw[4], gid.raw[5]);
+        bfo_help_say_once(key_of(__func__, module->name), OFO_HELP_FILE, "no address", module->name, gid.raw[0], gid.raw[1], gid.raw[2], gid.raw[3], gid.raw[4], gid.raw[5]);
         return false;
     }
     set_ip_subnet(port->gid, &port->subnet);
@@ -266,7 +283,7 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
     module->use_grh = true;
     if (IBV_LINK_LAYER_ETHERNET == attr->link_layer) {
         if (!choose_gid(device->context, number, attr->gid_tbl_len, &entry)) {
-            bfo_help_say(OFO_HELP_FILE, "no gid", module->name, OFO.params.gid_index);
+            bfo_help_say_once(key_of(__func__, module->name), OFO_HELP_FILE, "no gid", module->name, OFO.params.gid_index);
             return false;
         }
         set_ip_subnet(entry.gid.raw, &port->subnet);
@@ -278,7 +295,8 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
             return false;
         }
         entry.gid_index = index;
-        module->use_grh = 0 == attr->lid;
+        module->use_grh = 0 == attr->lid || 0 != (attr->flags & IBV_QPF_GRH_REQUIRED);
+        port->wants_grh = module->use_grh;
         port->subnet.type = OFO_NET_IB;
         port->subnet.prefix_len = 64;
         memcpy(port->subnet.key, entry.gid.raw, 8);
@@ -318,7 +336,7 @@ static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t
     module->lane = (uint8_t) lane;
     module->owns_async = 0 == device->users;
     if (OPAL_SUCCESS != ofo_module_init(module)) {
-        bfo_help_say(OFO_HELP_FILE, "no resources", module->name);
+        bfo_help_say_once(key_of(__func__, module->name), OFO_HELP_FILE, "no resources", module->name);
         ofo_module_destroy(module);
         return false;
     }
@@ -350,13 +368,15 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
         return;
     }
     if (!find_pkey(device, number, attr, &model.pkey_index)) {
-        bfo_help_say(OFO_HELP_FILE, "no pkey", model.name, OFO.params.pkey, OFO.params.ib_pkey_index);
+        bfo_help_say_once(key_of(__func__, model.name), OFO_HELP_FILE, "no pkey", model.name, OFO.params.pkey, OFO.params.ib_pkey_index);
         return;
     }
     memcpy(port->name, model.name, sizeof(port->name));
     port->lid = attr->lid;
     port->mtu = (uint8_t) attr->active_mtu;
     port->rate = port_rate(attr);
+    port->proof_at = (uintptr_t) device->proof;
+    port->proof_key = device->proof_mr->rkey;
     model.port_up = true;
     model.wake_fd = -1;
     model.port_index = OFO.record.nports;
@@ -413,6 +433,10 @@ static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t
     ++survey->devices;
     if (!type_is_wanted(verbs)) {
         ++survey->unwanted;
+        ++survey->usable;
+        return;
+    }
+    if (!device_may_be_wanted(ibv_get_device_name(verbs))) {
         ++survey->usable;
         return;
     }
@@ -531,7 +555,10 @@ int ofo_ports_open(mca_btl_base_module_t *defaults)
 {
     survey_t survey = {.devices = 0};
     int count = 0;
-    struct ibv_device **list = ibv_get_device_list(&count);
+    struct ibv_device **list;
+
+    unsetenv("MLX5_SINGLE_THREADED"); /* libmlx5 would leave out the locks that service and progress need */
+    list = ibv_get_device_list(&count);
 
     for (int i = 0; NULL != list && i < count; ++i) {
         if (!ofo_is_iwarp(list[i])) {

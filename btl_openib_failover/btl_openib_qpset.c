@@ -116,18 +116,13 @@ static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned
                 .max_recv_wr = qps->qp[index].shared ? 0 : recv_slots(qps->queues, index),
                 .max_send_sge = 1,
                 .max_recv_sge = 1,
-                .max_inline_data = OFO.params.ib_max_inline_data},
+                .max_inline_data = module->device->inline_max},
     };
     struct ibv_qp *qp = ibv_create_qp(module->device->pd, &init);
 
-    if (NULL == qp && 0 < OFO.params.ib_max_inline_data) {
-        init.cap.max_inline_data = 0;
-        qp = ibv_create_qp(module->device->pd, &init);
-    }
     if (NULL != qp) {
         uint32_t inline_max = init.cap.max_inline_data;
-        qps->qp[index].inline_max
-            = inline_max < OFO.params.ib_max_inline_data ? inline_max : OFO.params.ib_max_inline_data;
+        qps->qp[index].inline_max = inline_max < module->device->inline_max ? inline_max : module->device->inline_max;
     }
     return qp;
 }
@@ -262,6 +257,7 @@ uint8_t ofo_mtu_with(const ofo_module_t *module, uint8_t theirs)
 
 static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remote, unsigned index)
 {
+    const bool use_grh = module->use_grh || qp->returns.qps->ep->remote.wants_grh;
     int reads = module->device->attr.max_qp_rd_atom;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
@@ -274,7 +270,7 @@ static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remo
         .ah_attr = {.dlid = remote->lid, .sl = (uint8_t) OFO.params.ib_service_level, .port_num = module->port_num},
     };
 
-    if (module->use_grh) {
+    if (use_grh) {
         attr.ah_attr.is_global = 1;
         attr.ah_attr.grh.sgid_index = module->gid_index;
         attr.ah_attr.grh.hop_limit = 64;
@@ -335,18 +331,30 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
     return 0;
 }
 
-/* A zero-byte WRITE; of who connects on iWARP a message of nothing instead, for the peer is silent until it receives one. */
+void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sge *sge, uint32_t length)
+{
+    const ofo_device_t *device = qps->module->device;
+
+    *sge = (struct ibv_sge){.addr = (uintptr_t) device->proof, .length = length, .lkey = device->proof_mr->lkey};
+    wr->opcode = IBV_WR_RDMA_WRITE;
+    wr->send_flags = IBV_SEND_SIGNALED;
+    wr->sg_list = sge;
+    wr->num_sge = 1;
+    wr->wr.rdma.remote_addr = qps->ep->remote.proof_at;
+    wr->wr.rdma.rkey = qps->ep->remote.proof_key;
+}
+
+/* A WRITE of one full packet, so that a path that swallows large packets is not used; of who connects on iWARP a message of nothing instead, for the peer is silent until it receives one. */
 static int prove_one(ofo_qpset_t *qps, ofo_qp_t *qp)
 {
-    struct ibv_sge sge = {.addr = (uintptr_t) qp->returns_hdr, .length = sizeof(ofo_data_hdr_t), .lkey = qps->mr->lkey};
-    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->prove, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
-                       *wrong;
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->prove}, *wrong;
+    struct ibv_sge sge;
 
+    ofo_qpset_ask(qps, &wr, &sge, 128u << ofo_mtu_with(qps->module, qps->ep->remote.mtu));
     if (qps->module->is_iwarp && !qp->cm_passive) {
         *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN};
+        sge = (struct ibv_sge){.addr = (uintptr_t) qp->returns_hdr, .length = sizeof(ofo_data_hdr_t), .lkey = qps->mr->lkey};
         wr.opcode = IBV_WR_SEND;
-        wr.sg_list = &sge;
-        wr.num_sge = 1;
         if (!qp->shared) {
             ofo_credits_use(&qp->credits);
         }

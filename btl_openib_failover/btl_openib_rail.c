@@ -8,7 +8,6 @@
 
 #include "bfo_help.h"
 
-
 #include <string.h>
 
 static uint32_t next_random(ofo_module_t *module)
@@ -33,10 +32,11 @@ static void start_giving_up(ofo_endpoint_t *ep)
     ofo_timers_add(ep);
 }
 
-/* A PML that fails over has other rails. Any other ends the job, and the peer may just not have been scheduled. */
+/* A PML that fails over has other rails, unless this rail is spared although its port is down. Any other PML ends the job,
+ * and the peer may just not have been scheduled. */
 static bool has_patience(ofo_endpoint_t *ep, uint64_t now)
 {
-    if (NULL != ep->module->ext.failed_frag || 0 == ep->patience) {
+    if ((NULL != ep->module->ext.failed_frag && OFO_LOAD(ep->module->port_up)) || 0 == ep->patience) {
         return false;
     }
     --ep->patience;
@@ -235,7 +235,7 @@ static int ofo_do_open_active(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
-    if (!OFO_LOAD(ep->module->port_up) || 0 != open_set(ep)) {
+    if ((!OFO_LOAD(ep->module->port_up) && !ofo_rail_is_spared(ep)) || 0 != open_set(ep)) {
         return -1;
     }
     start_retransmission(ep);
@@ -409,6 +409,11 @@ static const ofo_fsm_action_fn_t actions[OFO_DO_COUNT] = {
 
 /* ---- owner -------------------------------------------------------------------------------------- */
 
+static bool is_opening(ofo_fsm_state_t state)
+{
+    return OFO_ST_REQUESTED == state || OFO_ST_PROVING == state;
+}
+
 static void trace(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo_fsm_state_t next,
                   ofo_fsm_action_t action)
 {
@@ -421,6 +426,7 @@ static void trace(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo
         return;
     }
     OFO_STORE(ep->published, (int32_t) ((unsigned) next << 16 | ep->fsm.gen));
+    ep->module->opening += (unsigned) is_opening(next) - (unsigned) is_opening(state);
     if (next != state) {
         ofo_log(1, "bfo: %u->%u rail %u (%s) gen %u: %s -> %s on %s", OFO.self.vpid, ep->peer->name.vpid, ep->rail,
                 ep->module->name, ep->fsm.gen, ofo_fsm_state_name(state), ofo_fsm_state_name(next),
@@ -459,15 +465,59 @@ static void learn_address(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     }
 }
 
-void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
+static ofo_fsm_event_t classify(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     const ofo_fsm_facts_t facts = {
         .own_is_higher = ep->peer->own_is_higher,
         .hash_ok = ctl->rail_hash == ep->peer->rail_hash,
         .usable = OFO_LOAD(ep->module->port_up) && !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared),
     };
-    ofo_fsm_event_t event = ofo_fsm_classify(&ep->fsm, ctl, &facts);
 
+    return ofo_fsm_classify(&ep->fsm, ctl, &facts);
+}
+
+/* Will this request make queue pairs? */
+static bool opens(const ofo_endpoint_t *ep, ofo_fsm_event_t event)
+{
+    return (OFO_ST_CLOSED == ep->fsm.state && (OFO_EV_REQ_YIELD == event || OFO_EV_REQ_HOLD == event))
+           || (OFO_ST_DOWN == ep->fsm.state && OFO_EV_REQ_NEXT == event);
+}
+
+/* A refusal would end the peer's rail, and ours goes on when the port is back: the peer asks again. */
+static bool comes_too_early(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
+{
+    return OFO_CTL_REQ == ctl->type && !OFO_LOAD(ep->module->port_up) && ofo_rail_is_spared(ep);
+}
+
+void ofo_rail_asked(ofo_endpoint_t *ep, const ofo_ctl_t *req)
+{
+    ofo_fsm_event_t event = classify(ep, req);
+
+    if (!comes_too_early(ep, req) && OFO_EV_NONE != event && ofo_fsm_has_row(ep->fsm.state, event)) { /* else the rail has come to life, or to its end */
+        ofo_rail_event(ep, event, req);
+    }
+}
+
+/* The peer is alive and has our request: its backlog is no silence. */
+static void heard(ofo_endpoint_t *ep, const ofo_ctl_t *busy)
+{
+    if (OFO_ST_REQUESTED == ep->fsm.state && busy->gen == ep->fsm.gen) {
+        start_giving_up(ep);
+    }
+}
+
+void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
+{
+    ofo_fsm_event_t event = classify(ep, ctl);
+
+    if (comes_too_early(ep, ctl)) {
+        ++ep->module->count.ctl_dropped;
+        return;
+    }
+    if (OFO_CTL_REJ == ctl->type && OFO_REJ_BUSY == ctl->reason) {
+        heard(ep, ctl);
+        return;
+    }
     if (OFO_EV_NONE != event && ofo_fsm_has_row(ep->fsm.state, event)) {
         learn_address(ep, ctl); /* an old copy may tell an old one */
     }
@@ -475,11 +525,13 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
         ofo_log(1, "%s: rail %u to %u: gen %u was rejected, reason %u", ep->module->name, ep->rail, ep->peer->name.vpid, ctl->gen,
                 ctl->reason); /* ofo_rej_reason_t */
     }
-    if (tells_addresses(ctl) && !facts.hash_ok) {
+    if (tells_addresses(ctl) && ctl->rail_hash != ep->peer->rail_hash) {
         ep->patience = 0; /* waiting makes no list of rails right */
     }
     if (OFO_EV_NONE == event) {
         ++ep->module->count.ctl_dropped;
+    } else if (NULL == OFO.cpc->refuse && opens(ep, event)) { /* rdmacm does not let requests wait */
+        ofo_open_ask(ep, ctl);
     } else {
         ofo_rail_event(ep, event, ctl);
     }
@@ -503,6 +555,9 @@ static void retransmit(ofo_endpoint_t *ep, uint64_t now)
         return;
     }
     ep->backoff_ms = ofo_backoff_next(ep->backoff_ms);
+    if (0 != ep->give_up_at && 250 * OFO.params.connect_timeout < ep->backoff_ms) {
+        ep->backoff_ms = 250 * OFO.params.connect_timeout; /* several tries in the time of one silence */
+    }
     ep->retransmit_at = now + ofo_backoff_jitter(ep->backoff_ms, next_random(ep->module));
     if (asks_for_counts(ep)) {
         bool older = OFO_GEN_NONE != ep->fsm.check_gen;

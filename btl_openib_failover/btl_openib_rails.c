@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Pairing of ports into rails. Per subnet the ports of each side are sorted by GUID and paired i-th with i-th;
- * the pairs, times lanes, are sorted by (subnet, GUID of the lower process, of the higher, lane). A rail map
+ * Pairing of ports into rails. Per subnet the ports of each side are sorted by name, then GUID, and paired i-th with
+ * i-th; the pairs, times lanes, are sorted by (subnet, port of the lower process, of the higher, lane). A rail map
  * replaces the pairing, not the order. See DESIGN.txt 10.
  */
 #include "btl_openib_rails.h"
@@ -47,10 +47,13 @@ static int port_compare(const ofo_port_t *a, const ofo_port_t *b)
 {
     int order = subnet_compare(&a->subnet, &b->subnet);
 
+    if (0 == order) {
+        order = strcmp(a->name, b->name);
+    }
     return 0 != order ? order : memcmp(a->guid, b->guid, sizeof(a->guid));
 }
 
-/* Indices of the record's ports, sorted by (subnet, GUID); insertion sort keeps equal ports in their order. */
+/* Indices of the record's ports, sorted by (subnet, name, GUID); insertion sort keeps equal ports in their order. */
 static void sort_ports(const ofo_record_t *record, uint8_t *index)
 {
     for (unsigned i = 0; i < record->nports; ++i) {

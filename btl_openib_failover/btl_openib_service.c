@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { UNKNOWN_GRACE_MS = 200, UP_GRACE_MS = 3, MAIL_POLL_MS = 5, MAIL_POLLS = 40, PROOF_POLL_MS = 2, DESTROY_AGAIN_MS = 1000 };
+enum { UNKNOWN_GRACE_MS = 200, UP_GRACE_MS = 3, MAIL_POLL_MS = 5, MAIL_POLLS = 40, PROOF_POLL_MS = 2, DESTROY_AGAIN_MS = 1000, READ_AGAIN_MS = 10, LATE_MS = 100 };
 
 uint64_t ofo_now_ms(void)
 {
@@ -131,10 +131,7 @@ static void handle_mail(ofo_mail_t *mail)
 
     switch (mail->kind) {
     case OFO_MAIL_POST:
-        ofo_rail_event(ep, OFO_EV_POST, NULL);
-        if (OFO_LOAD(ep->peer->declared)) {
-            ofo_rail_event(ep, OFO_EV_PEERDEAD, NULL); /* its letter was faster: what was posted comes back */
-        }
+        ofo_open_want(ep);
         break;
     case OFO_MAIL_ERROR:
         if (current) {
@@ -184,12 +181,17 @@ static void handle_mail(ofo_mail_t *mail)
 static void handle_inbox(ofo_module_t *module)
 {
     ofo_mail_t *mail = ofo_mailbox_take(&module->service_inbox);
+    uint64_t read_at = ofo_now_ms() + READ_AGAIN_MS;
 
     while (NULL != mail) {
         ofo_mail_t *next = mail->next;
         handle_mail(mail);
         free(mail);
         mail = next;
+        if (NULL != mail && ofo_now_ms() >= read_at) { /* datagrams do not wait for many letters */
+            OFO.cpc->receive(module);
+            read_at = ofo_now_ms() + READ_AGAIN_MS;
+        }
     }
 }
 
@@ -281,15 +283,21 @@ void ofo_timers_add(ofo_endpoint_t *ep)
     }
 }
 
-/* Runs what is due; an endpoint without timers leaves the list. */
-static void run_timers(ofo_module_t *module, uint64_t now)
+/* Runs what is due; an endpoint without timers leaves the list. Time in which we had no time, or did not run, is no silence
+ * of a peer. `slept`: milliseconds since the last call in which there was nothing to do. */
+static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
 {
     ofo_endpoint_t *list = module->active, *next;
+    uint64_t late = now - module->timers_at - slept;
 
+    module->timers_at = now;
     module->active = NULL; /* an event may add endpoints */
     for (; NULL != list; list = next) {
         next = list->next_active;
         list->is_active = false;
+        if (LATE_MS <= late && 0 != list->give_up_at) {
+            list->give_up_at += late;
+        }
         ofo_rail_timers(list, now);
         if (0 != list->retransmit_at || 0 != list->give_up_at || 0 != list->last_wqe_at
             || 0 != list->unknown_until) {
@@ -359,11 +367,15 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
         earlier(&due, now + PROOF_POLL_MS);
     }
     earlier(&due, module->keepalive_at);
+    earlier(&due, module->owns_async ? module->device->look_at : 0);
     earlier(&due, module->expire_at);
     if (0 != OFO_LOAD(module->inbox.count) && 0 < unread(&module->inbox, false)) {
         earlier(&due, now + (module->mail_polls++ < MAIL_POLLS ? MAIL_POLL_MS : UNKNOWN_GRACE_MS));
     } else {
         module->mail_polls = 0;
+    }
+    if (ofo_open_due(module)) {
+        due = now;
     }
     if (UINT64_MAX == due) {
         return -1;
@@ -382,11 +394,15 @@ static void *service_main(void *argument)
     bool proving = false;
 
     module->keepalive_at = 0 < OFO.params.keepalive ? ofo_now_ms() + UINT64_C(1000) * OFO.params.keepalive : 0;
+    module->timers_at = ofo_now_ms();
     while (!OFO_LOAD(module->stop)) {
-        uint64_t now = ofo_now_ms(), counter;
-        if (0 > poll(fds, 3, time_to_sleep(module, now, &proving)) && EINTR != errno) {
+        uint64_t now = ofo_now_ms(), counter, slept;
+        int sleep = time_to_sleep(module, now, &proving);
+        if (0 > poll(fds, 3, sleep) && EINTR != errno) {
             break;
         }
+        slept = ofo_now_ms() - now;
+        slept = 0 <= sleep && (uint64_t) sleep < slept ? (uint64_t) sleep : slept;
         if (fds[0].revents & POLLIN) {
             ssize_t rc = read(module->wake_fd, &counter, sizeof(counter));
             (void) rc;
@@ -400,11 +416,15 @@ static void *service_main(void *argument)
         }
         handle_inbox(module); /* all letters, those of the proof too, before a timer can say that it is too late */
         now = ofo_now_ms();
-        run_timers(module, now);
+        if (module->owns_async) {
+            ofo_async_look_again(module->device, now);
+        }
+        run_timers(module, now, slept);
         module->expire_at = NULL != OFO.cpc->expire ? OFO.cpc->expire(module, now) : 0;
         adopt(module, now);
         empty_graveyard(module, now);
         run_keepalive(module, now);
+        ofo_open_next(module);
     }
     return NULL;
 }
@@ -434,6 +454,10 @@ void ofo_service_stop(ofo_module_t *module)
         pthread_join(module->thread, NULL);
         module->has_thread = false;
     }
+}
+
+void ofo_service_free(ofo_module_t *module)
+{
     if (0 <= module->wake_fd) {
         close(module->wake_fd);
         module->wake_fd = -1;

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Small messages that nobody waits for and that ask for no completion. A queue pair completes in order: what was posted
- * on it before a completed message, and has not come back itself, was a success; one that fails always comes back. So
- * each is kept in its queue pair's list until something behind it completes. Context: progress, but for the posts.
+ * on it before a message that completes well was a success, too. Not every adapter reports each flushed request, so a bad
+ * completion says nothing about them: they were lost or delivered. Each message is kept in its queue pair's list until
+ * something posted after it completes. Context: progress, but for the posts.
  * See DESIGN.txt 4 (B5) and 15.4.
  */
 #include "btl_openib.h"
@@ -58,6 +59,15 @@ void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
 {
     ofo_silent_arrived(qps, index, qps->qp[index].place + 1);
+}
+
+void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
+{
+    ofo_frag_t *frag;
+
+    while (NULL != (frag = qps->qp[index].silent) && 0 > (int32_t) (frag->place - place)) {
+        ofo_work_failed(qps, &frag->work, OPAL_ERROR); /* takes it off the list */
+    }
 }
 
 void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)

@@ -168,6 +168,7 @@ typedef struct {
     bool is_returning;     /* `returns` is in flight */
     bool marker_posted;
     bool marker_pending;
+    bool marker_refused; /* by an adapter that takes no posts in the error state; pending until the completion queues are empty */
     bool last_wqe_seen;    /* shared queue: LAST_WQE_REACHED came, or did not in time; atomic, set by service */
     int32_t sq_free;       /* slots for messages and RDMA; lock: ep->lock */
     int32_t sq_slots;      /* all of them */
@@ -316,6 +317,11 @@ typedef struct {
     int32_t count; /* atomic; written under the lock */
 } ofo_mailbox_t;
 
+/* Rails that wait to be opened, in their order. */
+typedef struct {
+    ofo_endpoint_t *first, *last; /* last: if there is a first */
+} ofo_open_queue_t;
+
 /* ---- rails, peers, modules ---------------------------------------------------------------------- */
 
 /* Whether a rail takes posts. Context: progress; lock: ep->lock. */
@@ -362,6 +368,7 @@ struct mca_btl_base_endpoint_t {
     ofo_qpset_t *building;
     struct ibv_ah *ah;
     uint8_t ah_gid_index;   /* own GID it was made with */
+    bool ah_failed;         /* the last attempt found no address */
     ofo_kept_t kept[2];     /* the last fenced generation, and the last one before it that carried something */
     ofo_counts_t dack;      /* the peer's counts of `gen`, and whether it knows them */
     bool dack_known;
@@ -377,6 +384,9 @@ struct mca_btl_base_endpoint_t {
     ofo_qpset_t *fenced_set; /* the set `last_wqe_at` is about */
     bool is_active;         /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
+    bool is_wanted, is_asked; /* in the module's queues of rails to open */
+    ofo_endpoint_t *next_wanted, *next_asked;
+    ofo_ctl_t request;      /* is_asked: the peer's last REQ */
 };
 
 struct ofo_peer {
@@ -400,13 +410,17 @@ typedef struct {
     char name[IBV_SYSFS_NAME_MAX];
     mca_rcache_base_module_t *rcache;
     unsigned users; /* modules */
+    uint8_t *proof;      /* OFO_PROOF_SIZE bytes, source and target of the writes that prove a path; nobody reads them */
+    struct ibv_mr *proof_mr;
+    uint32_t inline_max; /* bytes a queue pair takes inline; constant */
     bool is_iwarp;  /* DESIGN.txt 15.7; constant */
     bool fatal;     /* DEVICE_FATAL was reported; atomic */
     bool raises_last_wqe; /* it did so at least once; atomic */
+    uint64_t look_at; /* ms; lost GIDs are looked for again, or 0; context: the service that reads events */
     bool reading;   /* service takes an event out of the device and has not yet noted what it says; atomic */
 } ofo_device_t;
 
-#define OFO_UD_RECVS 256
+#define OFO_UD_RECVS 1024
 
 /* UD queue pair for control messages. Context: service, after its creation. */
 typedef struct {
@@ -499,6 +513,9 @@ struct ofo_module {
     bool port_up;    /* atomic; written under the lock of _async.c */
     uint32_t downs;  /* how often the port went down; atomic, written before port_up under the same lock */
     const char *down_why; /* constant text. release: port_up */
+    bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */
+    bool port_ends_rails; /* the port's event that is being handled ended a rail; context: progress */
+    uint64_t lost_since;  /* ms; the port's GID is looked for since then, or 0; context: the service that reads events */
     bool owns_async; /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;
 
@@ -544,6 +561,10 @@ struct ofo_module {
     unsigned mail_polls; /* times service has found progress's mail unread */
     ofo_ud_t ud;
     ofo_endpoint_t *active;
+    ofo_open_queue_t wanted, asked; /* rails to open: by our posts, by requests of peers */
+    unsigned opening;    /* rails that wait for the answer to our request, or prove it */
+    uint64_t timers_at;  /* ms; when the timers were last run */
+    uint64_t resolve_at; /* ms; addresses that could not be resolved are not asked for again before */
     ofo_qpset_t *graveyard;
     uint32_t random;
 };

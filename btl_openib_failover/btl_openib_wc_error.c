@@ -99,11 +99,6 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
                                      IBV_WC_LOC_QP_OP_ERR != wc->status || qp->is_failed || is_sound(module, qp));
         qp->is_failed = true;
     }
-    if (OFO_WORK_SEND == work->kind) { /* B5: what was posted before it and has not come back is a success */
-        ofo_silent_arrived(qps, work->qp, ((ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work)))->place);
-    } else if (OFO_WORK_MARKER == work->kind) {
-        ofo_silent_all_arrived(qps, work->qp);
-    }
     if (is_close(module, work, wc->status)) {
         ofo_work_failed(qps, work, OPAL_ERROR);
         if (!qps->failed) {
@@ -124,6 +119,11 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
                 qps->ep->peer->name.vpid, ibv_wc_status_str(wc->status));
     }
     ofo_rail_failed(qps, IBV_WC_WR_FLUSH_ERR == wc->status ? "the other side gave it up" : ibv_wc_status_str(wc->status));
+    if (OFO_WORK_SEND == work->kind) { /* B5: no good completion speaks for what was posted before it and has not come back */
+        ofo_silent_lost(qps, work->qp, ((ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work)))->place);
+    } else if (OFO_WORK_MARKER == work->kind) {
+        ofo_silent_lost(qps, work->qp, qps->qp[work->qp].place + 1);
+    }
     ofo_work_failed(qps, work, poison ? OPAL_ERR_FATAL : OPAL_ERROR);
     if (qps->fencing) {
         ofo_drain_check(qps);

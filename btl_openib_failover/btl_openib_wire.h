@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define OFO_CTL_VERSION 2    /* version byte of every control message */
-#define OFO_RECORD_VERSION 4 /* version byte of the modex record; raised when its layout or meaning changes */
+#define OFO_RECORD_VERSION 6 /* version byte of the modex record; raised when its layout or meaning changes */
 #define OFO_MAX_RAILS 8      /* rails to one peer */
 #define OFO_MAX_QPS 8        /* queue pairs of one rail */
 #define OFO_MAX_PORTS 16     /* ports one process publishes */
@@ -30,7 +30,7 @@ typedef enum {
 typedef enum {
     OFO_REJ_PORT_DOWN = 1,
     OFO_REJ_RAIL_HASH = 2,
-    OFO_REJ_RESOURCES = 3,
+    OFO_REJ_BUSY = 3, /* no refusal: the request was heard and waits for its turn */
     OFO_REJ_DISABLED = 4
 } ofo_rej_reason_t;
 
@@ -114,18 +114,22 @@ typedef struct {
 typedef struct {
     char name[OFO_PORT_NAME_LEN]; /* "device:port", for messages and rail maps */
     ofo_subnet_t subnet;
-    uint8_t guid[16]; /* what ports are sorted by: port GUID (IB) or GID (RoCE) */
+    uint8_t guid[16]; /* what ports of equal names are sorted by: port GUID (IB) or GID (RoCE) */
     uint8_t gid[16];    /* iWARP: the IP address, as RoCE has it for GID */
     uint16_t lid;
     uint8_t mtu;        /* active MTU, enum ibv_mtu */
     uint8_t lanes;      /* rails this port offers to one peer */
     uint8_t cpc;         /* ofo_cpc_type_t: how connections are made */
+    uint8_t wants_grh;   /* packets to it need a global route header */
     uint32_t contact[4]; /* of each lane: UD queue pair, or IP port that rdmacm listens at */
     uint32_t qkey;
     uint32_t rate; /* Mbit/s */
+    uint64_t proof_at;   /* a page that peers write to, and nobody reads: OFO_PROOF_SIZE bytes */
+    uint32_t proof_key;
 } ofo_port_t;
 
 #define OFO_MAX_LANES 4
+#define OFO_PROOF_SIZE 4096 /* the largest path MTU */
 
 /* Receive queues of one queue pair index; both sides must have the same. */
 typedef struct {
@@ -144,7 +148,7 @@ typedef struct {
     ofo_port_t port[OFO_MAX_PORTS];
 } ofo_record_t;
 
-#define OFO_RECORD_MAX_SIZE (16 + 12 * OFO_MAX_QPS + 112 * OFO_MAX_PORTS)
+#define OFO_RECORD_MAX_SIZE (16 + 12 * OFO_MAX_QPS + 128 * OFO_MAX_PORTS)
 
 size_t ofo_record_pack(const ofo_record_t *record, uint8_t *buffer, size_t size);
 
