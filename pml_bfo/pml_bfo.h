@@ -9,11 +9,11 @@
 #include "pml_bfo_types.h"
 
 /* Version of the wire formats and rules; peers must agree. Travels in the modex. */
-#define BFO_PROTOCOL_VERSION 2u
+#define BFO_PROTOCOL_VERSION 3u
 
 typedef struct {
     uint32_t version;  /* BFO_PROTOCOL_VERSION */
-    uint32_t reserved; /* zero; 8 bytes are what version 2 looks for. The incarnation is in the record of the BTL */
+    uint32_t reserved; /* zero; 8 bytes are what version 2 and 3 look for. The incarnation is in the record of the BTL */
 } bfo_modex_t;
 
 typedef struct {
@@ -26,6 +26,7 @@ typedef struct {
     opal_free_list_t got_list;  /* bfo_got_frag_t */
     opal_free_list_t ctl_list;  /* bfo_ctl_t */
 
+    bfo_peer_t *peers;   /* all of them, the newest first; read without a lock, as none goes before the end. Lock: lock */
     bfo_comm_t *gone;    /* freed by MPI, while a thread may still look into them (DESIGN.txt section 14.7). Lock: lock */
     bfo_comm_t **comms[256]; /* by context id, in chunks of 256; Open MPI's table takes a lock to look. Lock: lock */
     opal_mutex_t lock;   /* of comms, orphans, of lane creation and of every peer's set-up and kept counters */
@@ -53,6 +54,18 @@ static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t 
 {
     return (datatype->super.flags & OPAL_DATATYPE_FLAG_NO_GAPS)
            || (1 >= count && (datatype->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS));
+}
+
+/* 1: buffers may lie in memory of a device, which only the convertor can read and write. */
+#ifndef BFO_DEVICE_MEMORY
+#define BFO_DEVICE_MEMORY OPAL_CUDA_SUPPORT
+#endif
+bool bfo_buffer_is_on_device(const ompi_datatype_t *datatype, size_t count, const void *base); /* pml_bfo_device.c */
+
+/* May the buffer be copied and registered as it is? */
+static inline bool bfo_buffer_is_flat(const ompi_datatype_t *datatype, size_t count, const void *base)
+{
+    return bfo_datatype_is_flat(datatype, count) && !(BFO_DEVICE_MEMORY && bfo_buffer_is_on_device(datatype, count, base));
 }
 
 static inline bfo_comm_t *bfo_comm_of(const ompi_communicator_t *comm)

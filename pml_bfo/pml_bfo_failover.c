@@ -19,6 +19,7 @@
 #include "pml_bfo_tell.h"
 #include "pml_bfo_local.h"
 
+#include "ompi/runtime/mpiruntime.h"
 #include "orte/util/name_fns.h"
 #include "opal/util/output.h"
 
@@ -72,7 +73,14 @@ static bool cannot_fail(const mca_btl_base_module_t *btl)
 {
     const char *name = btl->btl_component->btl_version.mca_component_name;
 
-    return 0 == strcmp(name, "self") || 0 == strcmp(name, "vader") || 0 == strcmp(name, "sm");
+    return 0 == strcmp(name, "self") || 0 == strcmp(name, "vader") || 0 == strcmp(name, "sm") || 0 == strcmp(name, "smcuda");
+}
+
+/* What a network began and did not finish may still reach the buffer later; what was refused was never begun, and what went
+ * wrong in memory is over. A rail that can fail over restarts the whole message instead. */
+bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused)
+{
+    return NULL == peer->rails[rail].ext && !peer->declared && (refused || cannot_fail(peer->rails[rail].btl));
 }
 
 void bfo_failover_announce(const bfo_peer_t *peer)
@@ -133,8 +141,11 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 
         if (NULL == rail->ext) {
             peer->failover = false;
-        } else if (OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
-                   && info.name < BFO_MAX_RAILS) {
+        } else if (OPAL_SUCCESS != rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
+                   || info.name >= BFO_MAX_RAILS) { /* its index may be another rail's name */
+            peer->failover = false;
+            rail->name = BFO_MAX_RAILS;
+        } else {
             rail->name = info.name;
             rail->gen = info.generation;
             if (BFO_RAIL_DOWN_BOTH == info.state) {
@@ -151,18 +162,30 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 
 /* ---- rails ------------------------------------------------------------------------------------------ */
 
-static void fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+/* A BTL that does not know the rail has nothing of it under way, and will never say that the fence is done. */
+static BFO_COLD void fence_refused(bfo_peer_t *peer, uint8_t r)
+{
+    BFO_LOCK(&bfo.lock);
+    peer->fencing &= (uint8_t) ~(1u << r);
+    BFO_UNLOCK(&bfo.lock);
+    bfo_failover_declare(peer, "its BTL does not know a rail that is to be closed");
+    bfo_failover_settle_all();
+}
+
+void bfo_failover_fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
     const bfo_rail_t *rail = &peer->rails[r];
 
-    (void) rail->ext->fence(rail->btl, &peer->proc->super, rail->name, gen);
+    if (OPAL_SUCCESS != rail->ext->fence(rail->btl, &peer->proc->super, rail->name, gen)) {
+        fence_refused(peer, r);
+    }
 }
 
 void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         if (down >> r & 1) {
-            fence(peer, r, peer->rails[r].gen);
+            bfo_failover_fence(peer, r, peer->rails[r].gen);
         }
     }
 }
@@ -252,7 +275,7 @@ static void rail_is_dead(bfo_peer_t *peer, uint8_t name, uint16_t gen)
     }
     rail_lost(peer, r, "the peer lost it", false);
     if (bfo_failover_fence_begins(peer, r, gen)) {
-        fence(peer, r, gen);
+        bfo_failover_fence(peer, r, gen);
     }
 }
 
@@ -271,7 +294,7 @@ void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        if (0 == (peer->send_mask >> r & 1)) {
+        if (0 == (peer->send_mask >> r & 1) && rail->name < BFO_MAX_RAILS) {
             h->dead_mask |= (uint8_t) (1u << rail->name);
             h->rail_gen[rail->name] = rail->gen;
         }
@@ -404,21 +427,49 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
 
 /* ---- peers ------------------------------------------------------------------------------------------ */
 
+/* The BTL ends no rail that is the last one to its peer: such a rail goes on. */
+static bool is_spared(const bfo_peer_t *peer, uint8_t r)
+{
+#if PML_BFO
+    const bfo_rail_t *rail = &peer->rails[r < BFO_MAX_RAILS ? r : 0];
+    bfo_rail_info_t info;
+
+    return BFO_MAX_RAILS != r && NULL != rail->ext
+           && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
+           && BFO_RAIL_DOWN_LOCAL != info.state && BFO_RAIL_DOWN_BOTH != info.state;
+#else
+    return false;
+#endif
+}
+
 /* The peer may not know of it, and the port may return: a rail that was not connected would be connected by the peer,
  * and be used by one side alone. So it is brought down there too. */
 static void rail_lost_with_port(bfo_peer_t *peer, uint8_t r, const char *cause)
 {
+    if (is_spared(peer, r)) {
+        return;
+    }
     rail_lost(peer, r, cause, true);
     if (PML_BFO && BFO_MAX_RAILS != r && NULL != peer->rails[r].ext && peer->rails[r].fenced < peer->rails[r].gen) {
         bfo_failover_fence_down(peer, (uint8_t) (1u << r));
     }
 }
 
+/* A BTL also calls back to say that CUDA's IPC can be used from now on. And one without failover closes its connections while
+ * MPI_Finalize ends, each at its own time: by then everything has been delivered. */
+static bool is_loss(mca_btl_base_module_t *btl, int32_t flags)
+{
+    return 0 == (flags & MCA_BTL_ERROR_FLAGS_ADD_CUDA_IPC)
+           && (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) || ompi_mpi_state < OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT);
+}
+
 void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
     const char *cause = NULL == info ? "the BTL reports an error" : info;
-    ompi_proc_t *each;
 
+    if (!is_loss(btl, flags)) {
+        return;
+    }
     if (NULL != proc) {
         bfo_peer_t *peer = bfo_peer_get((ompi_proc_t *) proc);
 
@@ -428,10 +479,8 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         return;
     }
     bfo_tell_port_lost(btl, cause);
-    OPAL_LIST_FOREACH(each, &ompi_proc_list, ompi_proc_t) {
-        bfo_peer_t *peer = each->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
-
-        if (NULL != peer && peer->ready) {
+    BFO_FOREACH_PEER (peer) {
+        if (peer->ready) {
             rail_lost_with_port(peer, bfo_rail_index(peer, btl), cause);
         }
     }
@@ -478,11 +527,8 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
 static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
                          const void *data, size_t length, int status)
 {
-    ompi_proc_t *proc;
-
-    OPAL_LIST_FOREACH(proc, &ompi_proc_list, ompi_proc_t) {
-        bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
-        const uint8_t rail = NULL == peer || !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
+    BFO_FOREACH_PEER (peer) {
+        const uint8_t rail = !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
 
         if (BFO_MAX_RAILS != rail && peer->rails[rail].endpoint == endpoint) {
             bfo_failover_ctl_failed(peer, rail, data, length, status);

@@ -22,6 +22,9 @@ void bfo_failover_announce_bypass(const bfo_peer_t *peer);
  * or post; locks: none held. */
 void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause) BFO_COLD;
 
+/* A PUT or READ failed: does copying bring the bytes over, with no rail lost? */
+bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused) BFO_COLD;
+
 /* The BML's error callback. */
 void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info);
 
@@ -37,6 +40,8 @@ uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *bt
 /* Names and generations of the peer's rails, and whether torn transfers can be restarted. Returns the mask of those
  * that are down already; those whose fence is not done count as being fenced. Locks: bfo.lock held. */
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer);
+/* Asks the BTL for the fence of a rail that has one. */
+void bfo_failover_fence(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
 /* Brings those rails down at the peer too, who may never have seen the port down. peer->ready is set. Locks: none held. */
 void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down);
 /* Fills in which rails are dead here, for NOTIFY. */
@@ -51,6 +56,7 @@ bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO
 /* Compiled out: no rail has a name, a generation or a fence. */
 static inline uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl) { return BFO_MAX_RAILS; }
 static inline uint8_t bfo_failover_name_rails(bfo_peer_t *peer) { return 0; }
+static inline void bfo_failover_fence(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { }
 static inline void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down) { }
 static inline bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { return false; }
 #endif

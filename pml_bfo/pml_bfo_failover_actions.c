@@ -211,8 +211,10 @@ static void send_act_complete(void *request, void *arg)
 
 static void send_act_complete_dead(void *request, void *arg)
 {
-    ((bfo_send_t *) request)->error = MPI_ERR_OTHER;
-    bfo_send_complete(request);
+    bfo_send_t *req = request;
+
+    req->error = MPI_SUCCESS != req->error ? req->error : MPI_ERR_OTHER;
+    bfo_send_complete(req);
 }
 
 static void act_drop_stale(void *request, void *arg)
@@ -249,7 +251,7 @@ static void send_facts(void *request, unsigned state, bfo_send_facts_t *facts)
     facts->all_bytes = req->rts_done && req->bytes == bfo_send_length(req);
     facts->got_ack = req->got_ack;
     facts->got_nack = req->got_nack;
-    facts->peer_fenced = 0 == req->lane->peer->fencing;
+    facts->peer_fenced = req->unposted || 0 == req->lane->peer->fencing;
 }
 
 /* ---- actions of the receiver ----------------------------------------------------------------------- */
@@ -391,8 +393,10 @@ static void recv_act_complete(void *request, void *arg)
 
 static void recv_act_complete_dead(void *request, void *arg)
 {
-    bfo_recv_forget_puts(request);
-    bfo_recv_complete(request, MPI_ERR_OTHER);
+    bfo_recv_t *req = request;
+
+    bfo_recv_forget_puts(req);
+    bfo_recv_complete(req, MPI_SUCCESS != req->error ? req->error : MPI_ERR_OTHER);
 }
 
 static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {

@@ -136,6 +136,7 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
     } else {
         BFO_RECV_ROW(BFO_SE(BFO_RECV_WAITRTS, 0), RTS_RESTART);
         req->extras = true;
+        req->copies = false;
         if (req->lane->peer->declared) {
             bfo_recv_fail(req, MPI_ERR_OTHER);
         } else {

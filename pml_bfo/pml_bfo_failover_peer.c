@@ -29,6 +29,8 @@
  * their guards as they were. */
 void bfo_failover_settle_all(void)
 {
+    bfo_local_t *me = bfo_enter(); /* as in fail_all() */
+
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
 
@@ -45,10 +47,12 @@ void bfo_failover_settle_all(void)
             bfo_recv_put(req);
         }
     }
+    bfo_leave(me);
 }
 #endif
 
-/* With threads an UNMATCHED receive may end at any moment, and its communicator with it: its lane is looked at from inside. */
+/* With threads a request may end at any moment, and its communicator with it: its lane is looked at from inside. Receives without
+ * a message were taken out of matching by lanes_end(); one that is UNMATCHED here is in the hands of a thread that matches it. */
 static void fail_all(const bfo_peer_t *peer)
 {
     bfo_local_t *me = bfo_enter();
@@ -65,8 +69,11 @@ static void fail_all(const bfo_peer_t *peer)
     for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
         bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
 
+        unsigned state;
+
         bfo_recv_get_by_look(req);
-        if (bfo_recv_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && NULL != req->lane && req->lane->peer == peer) {
+        state = bfo_se_state(bfo_se_load(&req->m));
+        if (bfo_recv_state_is_open(state) && BFO_RECV_UNMATCHED != state && req->lane->peer == peer) {
             bfo_recv_fail(req, MPI_ERR_OTHER);
         }
         bfo_recv_put(req);
@@ -76,8 +83,9 @@ static void fail_all(const bfo_peer_t *peer)
 
 /* ---- declaration ------------------------------------------------------------------------------------ */
 
-/* Nothing that still comes from it is matched: its place was taken by the error of the receive it was meant for. */
-static void lanes_end(const bfo_peer_t *peer)
+/* Nothing that still comes from it is matched: its place was taken by the error of the receive it was meant for. Those receives
+ * are withdrawn under the lock under which another thread would match or cancel them, and are ours then. */
+static void lanes_end(const bfo_peer_t *peer, bfo_link_t *posted)
 {
     BFO_LOCK(&bfo.lock);
     for (size_t i = 0; i < sizeof(bfo.comms) / sizeof(bfo.comms[0]); ++i) {
@@ -90,6 +98,7 @@ static void lanes_end(const bfo_peer_t *peer)
                 if (NULL != lane && peer == lane->peer) {
                     bfo_lock(&bc->lock);
                     lane->match.n_open |= BFO_LANE_ENDED;
+                    bfo_recv_withdraw_all(bc, lane, (int32_t) rank, posted);
                     bfo_unlock(&bc->lock);
                 }
             }
@@ -106,7 +115,7 @@ static void rails_end(bfo_peer_t *peer)
         (void) bfo_rail_take_down(peer, r);
         if (NULL != rail->ext && rail->fenced < rail->gen) { /* also one that refused before the BTL had begun a fence */
             (void) bfo_failover_fence_begins(peer, r, rail->gen);
-            (void) rail->ext->fence(rail->btl, &peer->proc->super, rail->name, rail->gen);
+            bfo_failover_fence(peer, r, rail->gen);
         }
     }
     if (NULL != peer->rails[0].ext) {
@@ -116,13 +125,17 @@ static void rails_end(bfo_peer_t *peer)
 
 void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
 {
+    bfo_link_t posted;
+
     if (__atomic_exchange_n(&peer->declared, true, __ATOMIC_SEQ_CST)) {
         return;
     }
     bfo_stat_add(BFO_STAT_PEERS_LOST, 1);
     bfo_tell_peer_lost(peer, cause);
-    lanes_end(peer);
+    bfo_link_init(&posted);
+    lanes_end(peer, &posted);
     rails_end(peer);
+    bfo_recv_fail_withdrawn(&posted);
     fail_all(peer);
 }
 
@@ -191,15 +204,11 @@ static const bfo_peer_t *peer_of_open_request(void)
 
 static const bfo_peer_t *peer_of_busy_rail(void)
 {
-    ompi_proc_t *proc;
-
-    OPAL_LIST_FOREACH(proc, &ompi_proc_list, ompi_proc_t) {
-        const bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
-
-        for (uint8_t r = 0; NULL != peer && !peer->declared && r < peer->n_rails; ++r) {
+    BFO_FOREACH_PEER (peer) {
+        for (uint8_t r = 0; !peer->declared && r < peer->n_rails; ++r) {
             const bfo_rail_t *rail = &peer->rails[r];
 
-            if (NULL != rail->ext && !rail->ext->flush(rail->btl, &proc->super)) {
+            if (NULL != rail->ext && !rail->ext->flush(rail->btl, &peer->proc->super)) {
                 return peer;
             }
         }

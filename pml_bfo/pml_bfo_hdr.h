@@ -106,6 +106,7 @@ typedef struct {
 
 #define BFO_FIN_RESENT 1u
 #define BFO_FIN_WRITE 2u /* ends a WRITE of the PUT protocol; else a READ of RGET */
+#define BFO_FIN_REFUSED 4u /* with WRITE: nothing was written, the receiver is to ask for it by ACK */
 typedef struct {
     uint8_t type;
     uint8_t flags;

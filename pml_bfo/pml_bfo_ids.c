@@ -38,9 +38,9 @@ int bfo_ids_add(bfo_ids_t *t, bfo_name_t *name)
 
 void bfo_ids_free(bfo_ids_t *t)
 {
+    __atomic_store_n(&t->size, 0, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < BFO_IDS_CHUNKS && NULL != t->chunks[i]; ++i) {
         free(t->chunks[i]);
         t->chunks[i] = NULL;
     }
-    t->size = 0;
 }

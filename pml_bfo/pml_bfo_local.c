@@ -39,9 +39,41 @@ static opal_free_list_t *list_of(unsigned kind)
     }
 }
 
+/* What the peer may name has an identifier, unless there was no memory for one when its list grew: a second try, or it cannot be
+ * used. */
+static bool is_named(unsigned kind, opal_free_list_item_t *item)
+{
+    bfo_name_t *name;
+    bfo_ids_t *ids;
+
+    switch (kind) {
+    case BFO_SPARE_SEND:
+        name = &((bfo_send_t *) item)->name;
+        ids = &bfo.sends;
+        break;
+    case BFO_SPARE_RECV:
+        name = &((bfo_recv_t *) item)->name;
+        ids = &bfo.recvs;
+        break;
+    case BFO_SPARE_FRAG:
+        name = &((bfo_frag_t *) item)->name;
+        ids = &bfo.frags;
+        break;
+    default:
+        return true;
+    }
+    return 0 != name->gen || 0 == bfo_ids_add(ids, name);
+}
+
 void *bfo_spare_get(unsigned kind)
 {
-    return opal_free_list_get(list_of(kind));
+    opal_free_list_item_t *item = opal_free_list_get(list_of(kind));
+
+    if (NULL != item && !is_named(kind, item)) {
+        opal_free_list_return(list_of(kind), item);
+        item = NULL;
+    }
+    return item;
 }
 
 void bfo_spare_return(unsigned kind, opal_free_list_item_t *item)

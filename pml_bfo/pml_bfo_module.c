@@ -180,6 +180,12 @@ void bfo_module_finalize(void)
         bfo_link_remove(&g->link);
         bfo_got_free(g);
     }
+    while (!bfo_link_is_empty(&bfo.held_fins)) {
+        bfo_ctl_t *held = bfo_container(bfo.held_fins.next, bfo_ctl_t, work.link);
+
+        bfo_link_remove(&held->work.link);
+        opal_free_list_return(&bfo.ctl_list, &held->super);
+    }
     bfo_local_finalize();
     while (NULL != bfo.gone) { /* groups are not given back any more */
         bfo_comm_t *next = bfo.gone->next_gone;
@@ -195,6 +201,9 @@ void bfo_module_finalize(void)
     list_release(&bfo.regs_list);
     list_release(&bfo.got_list);
     list_release(&bfo.ctl_list);
+    bfo_ids_free(&bfo.sends); /* whatever still arrives finds nothing */
+    bfo_ids_free(&bfo.recvs);
+    bfo_ids_free(&bfo.frags);
 }
 
 /* ---- processes -------------------------------------------------------------------------------------- */
@@ -297,8 +306,13 @@ int bfo_add_comm(ompi_communicator_t *comm)
     return OMPI_SUCCESS;
 }
 
+/* Messages that no receive has taken end with their communicator, those that came ahead of others too: the numbers of what
+ * they waited for are used up with theirs, or the next communicator of this context id would be handed what was missing. */
 static void lane_end(bfo_lane_t *lane, uint32_t ctx)
 {
+    if (!bfo_link_is_empty(&lane->match.early)) {
+        lane->match.next_recv = bfo_container(lane->match.early.prev, bfo_got_t, by_lane)->seq + 1;
+    }
     while (!bfo_link_is_empty(&lane->match.early)) {
         bfo_got_t *got = bfo_container(lane->match.early.next, bfo_got_t, by_lane);
 
@@ -306,7 +320,7 @@ static void lane_end(bfo_lane_t *lane, uint32_t ctx)
         bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
     }
     BFO_LOCK(&bfo.lock);
-    (void) bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv);
+    (void) bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv); /* it has its place since bfo_lane_create() */
     BFO_UNLOCK(&bfo.lock);
 }
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * MCA parameters: one table, registered once; contradictions are refused with a help text.
- * DESIGN.txt section 14.8 has the same table for people.
+ * README.md has the same table for people.
  */
 #include "bfo_config.h"
 
@@ -22,6 +22,8 @@
 bfo_params_t bfo_params = {
     .priority = 1,
     .warn_no_failover = true,
+    .say_protected = true,
+    .warnings_per_minute = 8,
     .send_pipeline_depth = 3,
     .recv_pipeline_depth = 4,
     .use_put = true,
@@ -29,7 +31,7 @@ bfo_params_t bfo_params = {
     .max_rails = 8,
     .unexpected_limit = 512,
     .resend_burst = 64,
-    .protocol_version = 2,
+    .protocol_version = 3,
     .free_list_num = 16,
     .free_list_max = -1,
     .free_list_inc = 64,
@@ -50,6 +52,10 @@ static const struct {
      &bfo_params.counters, OPAL_INFO_LVL_4},
     {"warn_no_failover", "Say once per node, at the first contact, if a lost rail would not be survived, and why; and "
      "which components of the job go past this PML", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
+    {"say_protected", "Rank 0 says once, at its first contact over two or more rails, that a lost rail would be survived, and names "
+     "the rails", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.say_protected, OPAL_INFO_LVL_3},
+    {"warnings_per_minute", "Warnings of lost rails per node and minute at most (0 to 1000); each process says at its end how many it "
+     "held back", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.warnings_per_minute, OPAL_INFO_LVL_4},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
      "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
      OPAL_INFO_LVL_4},
@@ -118,6 +124,9 @@ bool bfo_params_are_sound(void)
 
     if (p->max_rails < 1 || p->max_rails > 8) {
         return refuse("max_rails", text_of(v, sizeof(v), (int) p->max_rails), "it must be 1 to 8");
+    }
+    if (p->warnings_per_minute > 1000) {
+        return refuse("warnings_per_minute", text_of(v, sizeof(v), (int) p->warnings_per_minute), "it must be 0 to 1000");
     }
     if (p->resend_burst < 1 || p->resend_burst > 1000000) {
         return refuse("resend_burst", text_of(v, sizeof(v), (int) p->resend_burst), "it must be 1 to 1000000");

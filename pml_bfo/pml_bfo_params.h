@@ -14,7 +14,8 @@ typedef struct {
     int priority;
     int verbose;                /* BFO_TELL_* */
     bool counters;
-    bool warn_no_failover;
+    bool warn_no_failover, say_protected;
+    unsigned warnings_per_minute;
     unsigned eager_limit;       /* bytes, 0 = the BTLs' */
     unsigned rdma_min;          /* bytes, 0 = the BTLs' */
     unsigned send_pipeline_depth;

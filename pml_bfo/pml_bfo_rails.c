@@ -16,6 +16,7 @@
 
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_params.h"
+#include "opal/util/arch.h"
 #include "opal/util/output.h"
 
 #include <stdlib.h>
@@ -33,6 +34,8 @@ bfo_peer_t *bfo_peer_get(ompi_proc_t *proc)
             if (NULL != peer) {
                 peer->proc = proc;
                 OBJ_RETAIN(proc);
+                peer->next = bfo.peers;
+                __atomic_store_n(&bfo.peers, peer, __ATOMIC_RELEASE);
                 __atomic_store_n(place, peer, __ATOMIC_RELEASE);
             }
         }
@@ -46,6 +49,14 @@ void bfo_peer_free(ompi_proc_t *proc)
     bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 
     if (NULL != peer) {
+        bfo_peer_t **at = &bfo.peers;
+
+        BFO_LOCK(&bfo.lock);
+        while (peer != *at) {
+            at = &(*at)->next;
+        }
+        *at = peer->next;
+        BFO_UNLOCK(&bfo.lock);
         proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = NULL;
         bfo_seqmap_free(&peer->kept);
         free(peer->no_regs);
@@ -92,6 +103,18 @@ static bool speaks_our_protocol(const bfo_peer_t *peer)
     }
     free(theirs);
     return rc;
+}
+
+/* Headers and flat buffers travel as they lie in memory. */
+static bool is_of_our_kind(const bfo_peer_t *peer)
+{
+    const bool is = peer->proc->super.proc_arch == opal_local_arch;
+
+    if (!is) {
+        bfo_help_say("help-pml-bfo.txt", "other-architecture", OPAL_PROC_MY_HOSTNAME, opal_local_arch,
+                     OPAL_NAME_PRINT(peer->proc->super.proc_name), peer->proc->super.proc_arch);
+    }
+    return is;
 }
 
 static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
@@ -226,6 +249,11 @@ static void set_handle_size(bfo_peer_t *peer)
         }
         peer->handle_size = h > peer->handle_size ? h : peer->handle_size;
     }
+    for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size; ++r) { /* tcp beside verbs: a header has room for all or none */
+        if (NULL == peer->rails[r].btl->btl_register_mem || 0 == peer->rails[r].btl->btl_registration_handle_size) {
+            peer->rails[r].flags &= ~(uint32_t) MCA_BTL_FLAGS_RDMA;
+        }
+    }
 }
 
 static void set_no_regs(bfo_peer_t *peer)
@@ -254,7 +282,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         return 0 != peer->send_mask ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
     }
     endpoint = mca_bml_base_get_endpoint(peer->proc);
-    if (NULL == endpoint || !speaks_our_protocol(peer)) {
+    if (NULL == endpoint || !is_of_our_kind(peer) || !speaks_our_protocol(peer)) {
         return OMPI_ERR_UNREACH;
     }
     BFO_LOCK(&bfo.lock);
@@ -295,12 +323,51 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail)
 
 /* ---- lanes --------------------------------------------------------------------------------------- */
 
+/* Lock: bfo.lock */
+static struct {
+    uint16_t ctx;
+    int32_t src;
+} holes[32];
+static unsigned n_holes; /* more than there is room for: every lane made from then on may have one */
+
+void bfo_lane_has_hole(uint16_t ctx, int32_t src)
+{
+    BFO_LOCK(&bfo.lock);
+    if (n_holes < sizeof(holes) / sizeof(holes[0])) {
+        holes[n_holes].ctx = ctx;
+        holes[n_holes].src = src;
+    }
+    ++n_holes;
+    BFO_UNLOCK(&bfo.lock);
+}
+
+static bool has_hole(uint16_t ctx, uint32_t src)
+{
+    const unsigned room = sizeof(holes) / sizeof(holes[0]);
+    bool has = n_holes > room;
+
+    for (unsigned i = 0; i < n_holes && i < room; ++i) {
+        has = has || (ctx == holes[i].ctx && src == (uint32_t) holes[i].src);
+    }
+    return has;
+}
+
+/* Room for the counters is taken before the first message is counted: the end of the communicator cannot fail for want of it.
+ * NULL without memory. Locks: bfo.lock held. */
+static const bfo_seqs_t *kept_counters(bfo_peer_t *peer, uint32_t ctx)
+{
+    const bfo_seqs_t *kept = bfo_seqmap_find(&peer->kept, ctx);
+
+    return NULL != kept || 0 != bfo_seqmap_store(&peer->kept, ctx, 0, 0) ? kept : bfo_seqmap_find(&peer->kept, ctx);
+}
+
 bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
 {
     ompi_proc_t *proc = ompi_group_peer_lookup(bc->group, (int) rank); /* bc->comm may be gone */
     bfo_peer_t *peer = NULL == proc ? NULL : bfo_peer_get(proc);
     bfo_lane_t *lane, *made;
     const bfo_seqs_t *kept;
+    bool lost = false;
 
     if (NULL == peer) {
         return NULL;
@@ -312,17 +379,20 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
     made->peer = peer;
     BFO_LOCK(&bfo.lock);
     lane = bc->lanes[rank];
-    if (NULL == lane && !bc->gone) {
-        kept = bfo_seqmap_find(&peer->kept, bc->comm->c_contextid);
-        bfo_lane_match_init(&made->match, NULL == kept ? 0 : kept->next_recv);
+    if (NULL == lane && !bc->gone && NULL != (kept = kept_counters(peer, bc->comm->c_contextid))) {
+        bfo_lane_match_init(&made->match, kept->next_recv);
         made->match.n_open = peer->declared ? BFO_LANE_ENDED : 0;
-        made->next_send = NULL == kept ? 0 : kept->next_send;
+        made->next_send = kept->next_send;
         lane = made;
         made = NULL;
+        lost = has_hole((uint16_t) bc->comm->c_contextid, rank);
         __atomic_store_n(&bc->lanes[rank], lane, __ATOMIC_RELEASE);
     }
     BFO_UNLOCK(&bfo.lock);
     free(made);
+    if (lost) {
+        bfo_failover_declare(peer, BFO_HOLE);
+    }
     return lane;
 }
 

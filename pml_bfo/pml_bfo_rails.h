@@ -15,12 +15,20 @@ bfo_peer_t *bfo_peer_get(ompi_proc_t *proc);
 /* Finds the rails of the peer. OMPI_SUCCESS (with at least one rail), OMPI_ERR_UNREACH. Locks: none held. */
 int bfo_peer_connect(bfo_peer_t *peer);
 
+/* Every peer. Open MPI's own list of processes has a lock that a PML cannot take. */
+#define BFO_FOREACH_PEER(peer) \
+    for (bfo_peer_t *peer = __atomic_load_n(&bfo.peers, __ATOMIC_ACQUIRE); NULL != peer; peer = peer->next)
+
 /* The peer's process goes: frees what was kept for it. */
 void bfo_peer_free(ompi_proc_t *proc);
 
 /* Makes the lane to `rank` of `bc`; taken up where the last communicator of this context id stopped.
  * NULL if the process cannot be found. Locks: none of ours held. */
 bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank);
+
+/* A first fragment of a source that has no lane (yet) was lost for want of memory: its process is declared when it gets the lane. */
+void bfo_lane_has_hole(uint16_t ctx, int32_t src) BFO_COLD;
+#define BFO_HOLE "no memory for a message that waits for its receive"
 
 /* Index of the rail of `btl`, or BFO_MAX_RAILS if the peer has none. */
 uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl);

@@ -74,6 +74,17 @@ void bfo_recv_schedule(bfo_recv_t *req);
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h);
 void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
 
+/* Asks for everything from `offset` on to be sent by FRAG. */
+void bfo_recv_ask(bfo_recv_t *req, size_t offset);
+
+/* ---- pml_bfo_recv_copy.c -------------------------------------------------------------------------- */
+/* A PUT or READ of the bytes from `offset` on was refused: they are to be copied. Call before `open` is lowered. */
+void bfo_recv_copy_from(bfo_recv_t *req, size_t offset) BFO_COLD;
+/* `open` is 0 and `copies` set: asks for what is missing. The caller holds an event. */
+void bfo_recv_copy_rest(bfo_recv_t *req) BFO_COLD;
+/* For who has raised `open` to start a PUT or READ and found `copies` set. */
+int bfo_recv_copies_instead(bfo_recv_t *req) BFO_COLD;
+
 /* ---- pml_bfo_recv_strided.c ----------------------------------------------------------------------- */
 /* As bfo_recv_place(), for a buffer that does not take the packed message as it is and has room. */
 void bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip) BFO_COLD;
@@ -88,6 +99,10 @@ void bfo_recv_complete(bfo_recv_t *req, int error);
 void bfo_recv_drop_extras(bfo_recv_t *req);
 void bfo_recv_recycle(bfo_recv_t *req);
 void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
+/* The peer of a lane is declared. Takes the receives that name its rank out of matching, into a ring; under the communicator's
+ * lock. Then each ends with an error; no lock is held. */
+void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_t *lane, int32_t rank, bfo_link_t *ring) BFO_COLD;
+void bfo_recv_fail_withdrawn(bfo_link_t *ring) BFO_COLD;
 
 /* Matched with a rendezvous: must that be complete before later messages of its sender are seen? The owner of a callback
  * (osc/pt2pt) counts on it: what reaches it behind a message tells that the message has ended. Under the

@@ -52,7 +52,7 @@ void bfo_recv_activate(bfo_recv_t *req)
     req->prepared = false;
     req->lane = NULL;
     req->capacity = count * datatype->super.size;
-    req->flat = bfo_datatype_is_flat(datatype, count);
+    req->flat = bfo_buffer_is_flat(datatype, count, req->req_recv.req_base.req_addr);
     req->base = (char *) req->req_recv.req_base.req_addr + datatype->super.true_lb;
     BFO_RECV_ROW(req->m.se, POST);
     bfo_recv_post(&req->m);

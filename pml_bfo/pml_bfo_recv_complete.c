@@ -146,6 +146,32 @@ void bfo_recv_check(bfo_recv_t *req)
     }
 }
 
+void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_t *lane, int32_t rank, bfo_link_t *ring)
+{
+    bfo_want_t *want;
+    uint32_t bin = 0;
+
+    while (NULL != (want = bfo_match_want_of(&bc->match, &lane->match, rank, &bin))) {
+        bfo_recv_t *req = bfo_container(want, bfo_recv_t, want);
+
+        bfo_match_withdraw(&bc->match, want);
+        BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), PEER_DECLARED);
+        req->m.se = BFO_SE(BFO_RECV_DONE, 0);
+        bfo_link_append(ring, &want->key.link);
+    }
+}
+
+void bfo_recv_fail_withdrawn(bfo_link_t *ring)
+{
+    while (!bfo_link_is_empty(ring)) {
+        bfo_recv_t *req = bfo_container(ring->next, bfo_recv_t, want.key.link);
+
+        bfo_link_remove(&req->want.key.link);
+        req->length = 0;
+        bfo_recv_complete(req, MPI_ERR_OTHER);
+    }
+}
+
 void bfo_recv_fail(bfo_recv_t *req, int error)
 {
     if (recv_withdraw(req)) {

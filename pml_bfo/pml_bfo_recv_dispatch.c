@@ -65,10 +65,12 @@ static bfo_in_t in_of(const bfo_got_frag_t *g, mca_btl_base_segment_t *segment)
 }
 
 /* A first fragment that cannot be kept is a hole in its stream: there is no memory left to go on. */
-static BFO_COLD void no_memory(bfo_peer_t *peer)
+static BFO_COLD void no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h)
 {
     if (NULL != peer) {
-        bfo_failover_declare(peer, "no memory for a message that waits for its receive");
+        bfo_failover_declare(peer, BFO_HOLE);
+    } else {
+        bfo_lane_has_hole(h->ctx, h->src);
     }
 }
 
@@ -154,7 +156,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
     } else if (is_held) {
         bfo_stat_drop(BFO_STAT_DUPLICATE);
     } else if (NULL == g) {
-        no_memory(lane->peer);
+        no_memory(lane->peer, NULL);
     } else {
         bfo_stat_add(BFO_STAT_EARLY, 1);
     }
@@ -171,7 +173,7 @@ static inline __attribute__((always_inline)) void keep_unwanted(bfo_comm_t *bc, 
     bfo_unlock(&bc->lock);
     bfo_stat_add(BFO_STAT_UNEXPECTED, 1);
     if (NULL == g) {
-        no_memory(lane->peer);
+        no_memory(lane->peer, NULL);
     }
 }
 
@@ -196,15 +198,18 @@ static BFO_COLD void arrived_in_front(bfo_comm_t *bc, bfo_lane_t *lane, const bf
     OBJ_RELEASE(comm);
 }
 
-/* From none of the group; or another thread has freed the communicator since we found it, and makes no lane in it. */
+/* From none of the group; or another thread has freed the communicator since we found it, and makes no lane in it; or there is no
+ * memory for a lane. */
 static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
 
-    if (__atomic_load_n(&bc->gone, __ATOMIC_ACQUIRE) && (uint32_t) h->src < bc->size && NULL == bc->lanes[h->src]) {
+    if ((uint32_t) h->src >= bc->size || NULL != bc->lanes[h->src]) {
+        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+    } else if (__atomic_load_n(&bc->gone, __ATOMIC_ACQUIRE)) {
         orphan_arrived(in, from);
     } else {
-        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+        no_memory(from, h);
     }
 }
 
@@ -289,7 +294,7 @@ static void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
     BFO_UNLOCK(&bfo.lock);
     bfo_stat_add(BFO_STAT_ORPHAN, 1);
     if (NULL == g) {
-        no_memory(from);
+        no_memory(from, h);
     }
 }
 

@@ -393,6 +393,25 @@ void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want)
     bin_add(&m->wants, bin_of(&m->wants, src, tag), &want->key);
 }
 
+bfo_want_t *bfo_match_want_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin)
+{
+    if (!bfo_link_is_empty(&lane->any_tag_wants)) {
+        return bfo_container(lane->any_tag_wants.next, bfo_want_t, key.link);
+    }
+    for (; *bin < m->wants.n; ++*bin) {
+        bfo_link_t *head = &m->wants.heads[*bin];
+
+        for (bfo_link_t *l = head->next; l != head; l = l->next) {
+            bfo_want_t *want = bfo_container(l, bfo_want_t, key.link);
+
+            if (src == want->key.src) {
+                return want;
+            }
+        }
+    }
+    return NULL;
+}
+
 void bfo_match_withdraw(bfo_match_t *m, bfo_want_t *want)
 {
     withdraw(m, want);

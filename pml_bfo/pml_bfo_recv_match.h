@@ -124,6 +124,8 @@ bfo_got_t *bfo_match_some(const bfo_match_t *m);
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got);
 /* Posts a receive for which peek found nothing. */
 void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want);
+/* A posted receive that names `src`, whose lane that is, or NULL. For a walk that withdraws each: *bin is 0 at first. */
+bfo_want_t *bfo_match_want_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin);
 /* Takes back a posted receive. */
 void bfo_match_withdraw(bfo_match_t *m, bfo_want_t *want);
 

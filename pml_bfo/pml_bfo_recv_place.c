@@ -93,12 +93,22 @@ static int ack_retry(bfo_work_t *work)
     return OMPI_SUCCESS;
 }
 
-static void ack_send(bfo_recv_t *req, size_t offset)
+void bfo_recv_ask(bfo_recv_t *req, size_t offset)
 {
     req->next = req->end = offset;
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == ack_post(req))) {
         bfo_recv_get(req);
         (void) bfo_work_queue(&req->work, ack_retry);
+    }
+}
+
+/* A PUT or READ has ended, `open` are left. */
+static inline void rdma_ended(bfo_recv_t *req, int32_t open)
+{
+    if (bfo_likely(!__atomic_load_n(&req->copies, __ATOMIC_RELAXED))) {
+        bfo_recv_schedule(req);
+    } else if (0 == open) {
+        bfo_recv_copy_rest(req);
     }
 }
 
@@ -151,6 +161,11 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     if (NULL == frag) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    (void) bfo_add32(&req->open, 1);
+    if (bfo_unlikely(__atomic_load_n(&req->copies, __ATOMIC_SEQ_CST))) {
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        return bfo_recv_copies_instead(req);
+    }
     r = (uint8_t) bfo_stripe_least(&peer->stripe, mask);
     frag->send = NULL;
     frag->recv = req;
@@ -171,7 +186,6 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     }
     bfo_stripe_charge(&peer->stripe, r, peer->weight, frag->length);
     req->next += frag->length;
-    (void) bfo_add32(&req->open, 1);
     rc = answer_send(req, (bfo_path_t){r, true, MCA_BTL_NO_ORDER}, &u, sizeof(u.h) + peer->handle_size);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         req->next -= frag->length;
@@ -200,10 +214,13 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
     } else {
         put_ends(frag);
         BFO_RECV_ROW(se, FIN);
-        (void) bfo_add32(&req->open, -1);
-        (void) bfo_add_size(&req->bytes, frag->length);
+        if (bfo_likely(0 == (fin->fflags & BFO_FIN_REFUSED))) {
+            (void) bfo_add_size(&req->bytes, frag->length);
+        } else {
+            bfo_recv_copy_from(req, frag->offset);
+        }
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
-        bfo_recv_schedule(req);
+        rdma_ended(req, bfo_add32(&req->open, -1));
     }
     bfo_recv_put(req);
 }
@@ -237,6 +254,31 @@ static void read_finish(bfo_recv_t *req)
     }
 }
 
+/* `refused`: btl_get itself said no, nothing was begun. */
+static BFO_COLD void read_failed(bfo_frag_t *frag, int status, bool refused)
+{
+    bfo_recv_t *req = frag->recv;
+    const bool copied = bfo_failover_may_copy(frag->peer, frag->rail, refused)
+                        && BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m);
+    int32_t open;
+
+    if (copied) {
+        bfo_recv_copy_from(req, frag->offset);
+    }
+    if (frag != req->rget) {
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    }
+    open = bfo_add32(&req->open, -1);
+    if (!copied) {
+        bfo_failover_answer_failed(req, req->rail, status);
+        return;
+    }
+    if (0 == open) {
+        bfo_recv_copy_rest(req);
+    }
+    bfo_recv_put(req);
+}
+
 static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
                            struct mca_btl_base_registration_handle_t *handle, void *context, void *cbdata, int status)
 {
@@ -244,21 +286,21 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     bfo_recv_t *req = frag->recv;
     const size_t length = frag->length;
 
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        read_failed(frag, status, false);
+        return;
+    }
     if (frag != req->rget) {
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
-    }
-    (void) bfo_add32(&req->open, -1);
-    if (bfo_unlikely(OPAL_SUCCESS != status)) {
-        bfo_failover_answer_failed(req, req->rail, status);
-        return;
     }
     bfo_stat_add(BFO_STAT_GET_BYTES, length);
     if (bfo_likely(req->length == bfo_add_size(&req->bytes, length))) {
         BFO_RECV_ROW(req->m.se, READ_ALL_OK);
+        (void) bfo_add32(&req->open, -1);
         read_finish(req);
     } else {
         BFO_RECV_ROW(req->m.se, READ_OK);
-        bfo_recv_schedule(req);
+        rdma_ended(req, bfo_add32(&req->open, -1));
     }
     bfo_recv_put(req);
 }
@@ -280,7 +322,11 @@ static inline int read_try(bfo_work_t *work)
     if (bfo_likely(OMPI_SUCCESS == rc) || OMPI_ERR_OUT_OF_RESOURCE == rc) {
         return rc;
     }
-    read_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, rc > 0 ? OPAL_SUCCESS : OPAL_ERROR);
+    if (rc > 0) {
+        read_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS);
+    } else {
+        read_failed(frag, OPAL_ERROR, true);
+    }
     return OMPI_SUCCESS;
 }
 
@@ -292,6 +338,11 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
     if (bfo_unlikely(NULL == frag)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    (void) bfo_add32(&req->open, 1);
+    if (bfo_unlikely(__atomic_load_n(&req->copies, __ATOMIC_SEQ_CST))) {
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        return bfo_recv_copies_instead(req);
+    }
     frag->kind = BFO_FRAG_READ;
     frag->send = NULL;
     frag->recv = req;
@@ -302,7 +353,6 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
     frag->length = length;
     frag->remote = req->rget->remote + frag->offset;
     req->next += frag->length;
-    (void) bfo_add32(&req->open, 1);
     bfo_recv_get(req);
     if (OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work)) {
         (void) bfo_work_queue(&frag->work, read_try);
@@ -391,7 +441,7 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
         bfo_recv_schedule(req);
         return;
     }
-    ack_send(req, payload);
+    bfo_recv_ask(req, payload);
 }
 
 static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h)
@@ -415,7 +465,7 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
             bfo_regs_drop(req->regs);
             req->regs = NULL;
         }
-        ack_send(req, 0); /* copy instead: the sender falls back to FRAG */
+        bfo_recv_ask(req, 0); /* copy instead: the sender falls back to FRAG */
         return;
     }
     req->rget->kind = BFO_FRAG_NONE;
@@ -454,6 +504,7 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
     req->regs = NULL;
     req->rget = NULL;
     req->extras = true;
+    req->copies = false;
     bfo_recv_get(req);
     BFO_RECV_ROW(req->m.se, MATCHED);
     bfo_recv_match(&req->m, false);
@@ -538,7 +589,7 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
         || h->src_id != req->src_id) {
         BFO_RECV_ROW(se, STALE);
         bfo_stat_drop(BFO_STAT_STALE);
-    } else if (h->frag_offset + payload > req->length || NULL != req->regs) { /* or its bytes come by PUT or READ */
+    } else if (h->frag_offset + payload > req->length || (NULL != req->regs && !req->copies)) { /* or its bytes come by PUT or READ */
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
         BFO_RECV_ROW(se, FRAG);

@@ -75,6 +75,9 @@ static BFO_COLD bfo_send_t *send_beyond_limit(bfo_peer_t *peer)
 {
     bfo_send_t *req = OBJ_NEW(bfo_send_t);
 
+    if (NULL != req && 0 == req->name.gen) {
+        OBJ_RELEASE(req); /* NULL now */
+    }
     if (NULL == req) {
         bfo_failover_declare(peer, "no memory for a message that had its number");
     }
@@ -157,6 +160,9 @@ static BFO_COLD int buffered_start(bfo_send_t *req, bool numbered)
 /* Starts a request that has, or is to take, a number. */
 static inline int send_start_numbered(bfo_send_t *req, bfo_lane_t *lane, bool numbered, uint32_t seq)
 {
+    if (bfo_unlikely(!bfo_peer_is_ready(lane->peer))) {
+        return MPI_ERR_OTHER; /* before it takes a number, which nobody would send */
+    }
     if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)) {
         const int rc = buffered_start(req, numbered);
 

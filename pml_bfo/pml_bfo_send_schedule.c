@@ -167,7 +167,7 @@ static bfo_send_t *send_get_by_id(bfo_id_t id, uint16_t epoch)
 static void send_answered(bfo_send_t *req, bfo_id_t dst_id)
 {
     req->dst_id = dst_id;
-    req->resp = true;
+    __atomic_store_n(&req->resp, true, __ATOMIC_RELEASE); /* acquire: first_retry */
     bfo_send_take_response(&req->m, bfo_threads);
 }
 
@@ -183,6 +183,9 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
     } else {
         BFO_SEND_ROW(req->m.se, ACK);
         req->acked = true;
+        if (NULL != req->regs) {
+            __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* what was written behind it goes out again */
+        }
         req->next = ack->send_offset;
         req->end = ack->send_offset + ack->send_size;
         send_answered(req, ack->dst_id);
@@ -214,7 +217,7 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 
 /* ---- PUT: write, then FIN ------------------------------------------------------------------------- */
 
-static void write_finish(bfo_frag_t *frag)
+static void write_finish(bfo_frag_t *frag, uint8_t flags)
 {
     const bfo_send_t *req = frag->send;
     const mca_pml_base_request_t *base = &req->req_send.req_base;
@@ -224,7 +227,7 @@ static void write_finish(bfo_frag_t *frag)
 
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_comm->c_my_rank,
                        base->req_tag, req->match_seq);
-    bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE, frag->peer_frag, frag->length, &message);
+    bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE | flags, frag->peer_frag, frag->length, &message);
     fin.wrail = frag->peer->rails[frag->rail].name;
     fin.wgen = frag->peer->rails[frag->rail].gen;
     rc = bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false, bfo_failover_write_order(frag->peer, frag->rail)}, &fin,
@@ -235,6 +238,25 @@ static void write_finish(bfo_frag_t *frag)
     }
 }
 
+/* `refused`: btl_put itself said no, nothing was begun. The receiver is told, and asks for the bytes by ACK. */
+static BFO_COLD void write_failed(bfo_frag_t *frag, int status, bool refused)
+{
+    const uint8_t rail = frag->rail;
+    bfo_send_t *req = frag->send;
+    const bool copied = bfo_failover_may_copy(frag->peer, rail, refused)
+                        && BFO_SE(BFO_SEND_STREAM, frag->epoch) == bfo_se_load(&req->m);
+
+    if (copied) {
+        write_finish(frag, BFO_FIN_REFUSED);
+    }
+    bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    if (copied) {
+        bfo_send_put(req);
+    } else {
+        bfo_failover_data_failed(req, rail, status);
+    }
+}
+
 static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
                             struct mca_btl_base_registration_handle_t *handle, void *context, void *cbdata, int status)
 {
@@ -242,17 +264,14 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
     bfo_send_t *req = frag->send;
 
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
-        const uint8_t rail = frag->rail;
-
-        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
-        bfo_failover_data_failed(req, rail, status);
+        write_failed(frag, status, false);
         return;
     }
     bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
     BFO_SEND_ROW(req->m.se, WRITE_OK);
     if (BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
         (void) bfo_add_size(&req->bytes, frag->length);
-        write_finish(frag);
+        write_finish(frag, 0);
     }
     bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     bfo_send_put(req);
@@ -283,7 +302,7 @@ static int write_try(bfo_work_t *work)
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         bfo_send_put(req);
     } else {
-        write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_ERROR);
+        write_failed(frag, OPAL_ERROR, true);
     }
     return OMPI_SUCCESS;
 }

@@ -250,7 +250,7 @@ static int first_retry(bfo_work_t *work)
     const uint32_t state = bfo_se_state(bfo_se_load(&req->m));
     int rc = OMPI_SUCCESS;
 
-    if (BFO_SEND_STREAM == state || (BFO_SEND_RTS == state && req->resp)) {
+    if (BFO_SEND_STREAM == state || (BFO_SEND_RTS == state && __atomic_load_n(&req->resp, __ATOMIC_ACQUIRE))) {
         first_is_delivered(req); /* S4: the receiver has answered a copy that came back with an error */
         bfo_send_schedule(req);
     } else if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
@@ -260,6 +260,7 @@ static int first_retry(bfo_work_t *work)
         }
     }
     if (OMPI_SUCCESS != rc) {
+        bfo_failover_declare(req->lane->peer, "no rail takes a message that has its number");
         bfo_send_fail(req, MPI_ERR_OTHER);
     }
     bfo_send_put(req);
@@ -363,6 +364,14 @@ void bfo_send_prepare(bfo_send_t *req)
     req->prepared = true;
 }
 
+/* No rail takes the message, and the receiver waits for its number. */
+static BFO_COLD void number_is_lost(bfo_send_t *req)
+{
+    req->unposted = true;
+    bfo_failover_declare(req->lane->peer, "no rail takes a message that has its number");
+    bfo_send_fail(req, MPI_ERR_OTHER);
+}
+
 int bfo_send_begin(bfo_send_t *req)
 {
     const ompi_datatype_t *datatype = req->req_send.req_base.req_datatype;
@@ -375,9 +384,9 @@ int bfo_send_begin(bfo_send_t *req)
     status->MPI_SOURCE = req->req_send.req_base.req_comm->c_my_rank; /* a buffered send completes for MPI below */
     status->MPI_TAG = req->req_send.req_base.req_tag;
     status->_ucount = size;
-    req->flat = buffered || bfo_datatype_is_flat(datatype, req->req_send.req_base.req_count);
+    req->flat = buffered || bfo_buffer_is_flat(datatype, req->req_send.req_base.req_count, req->req_send.req_base.req_addr);
     req->base = (char *) req->req_send.req_addr + (buffered ? 0 : datatype->super.true_lb);
-    req->resp = req->acked = req->rts_done = false;
+    req->resp = req->acked = req->rts_done = req->unposted = false;
     req->error = MPI_SUCCESS;
     req->in_flight = 0;
     req->dst_id = 0;
@@ -386,10 +395,7 @@ int bfo_send_begin(bfo_send_t *req)
     req->rget = NULL;
     req->req_send.req_base.req_ompi.req_state = OMPI_REQUEST_ACTIVE;
     bfo_send_get(req);
-    if (!bfo_peer_is_ready(peer)) {
-        bfo_send_start(&req->m, true);
-        rc = OMPI_ERR_UNREACH;
-    } else if (size <= peer->match_limit && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {
+    if (size <= peer->match_limit && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {
         req->rts_type = BFO_MSG_MATCH;
         req->rts_length = size;
         BFO_SEND_ROW(req->m.se, START_EAGER);
@@ -408,7 +414,7 @@ int bfo_send_begin(bfo_send_t *req)
         rc = post_first(req);
     }
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
-        bfo_send_fail(req, MPI_ERR_OTHER);
+        number_is_lost(req);
     }
     if (buffered) {
         ompi_request_complete(&req->req_send.req_base.req_ompi, true);

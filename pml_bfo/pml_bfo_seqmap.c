@@ -47,13 +47,15 @@ const bfo_seqs_t *bfo_seqmap_find(const bfo_seqmap_t *m, uint32_t ctx)
 
 int bfo_seqmap_store(bfo_seqmap_t *m, uint32_t ctx, uint32_t next_send, uint32_t next_recv)
 {
-    bfo_seqs_t *s;
+    bfo_seqs_t *s = 0 == m->size ? NULL : place_of(m, ctx + 1);
 
-    if (2 * (m->used + 1) > m->size && 0 != grow(m)) {
-        return -1;
+    if (NULL == s || 0 == s->key) {
+        if (2 * (m->used + 1) > m->size && 0 != grow(m)) {
+            return -1;
+        }
+        s = place_of(m, ctx + 1);
+        ++m->used;
     }
-    s = place_of(m, ctx + 1);
-    m->used += 0 == s->key;
     *s = (bfo_seqs_t){.key = ctx + 1, .next_send = next_send, .next_recv = next_recv};
     return 0;
 }

@@ -25,7 +25,7 @@ typedef struct {
 /* The entry of `ctx`, or NULL. */
 const bfo_seqs_t *bfo_seqmap_find(const bfo_seqmap_t *m, uint32_t ctx);
 
-/* Stores both counters of `ctx`. Returns 0, or -1 without memory. */
+/* Stores both counters of `ctx`. Returns 0, or -1 without memory: never if `ctx` has an entry. */
 int bfo_seqmap_store(bfo_seqmap_t *m, uint32_t ctx, uint32_t next_send, uint32_t next_recv);
 
 void bfo_seqmap_free(bfo_seqmap_t *m);

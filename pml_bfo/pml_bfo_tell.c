@@ -10,11 +10,13 @@
 #include "bfo_help.h"
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_local.h"
+#include "pml_bfo_rails.h"
 #include "pml_bfo_tell.h"
 
 #include "opal/util/output.h"
 
 #include <stdio.h>
+#include <time.h>
 
 /* ---- names ------------------------------------------------------------------------------------------- */
 
@@ -66,9 +68,26 @@ static const char *without_port(const char *cause, const char *port)
 
 /* ---- rails ------------------------------------------------------------------------------------------- */
 
+/* Every process of the job has the same view in nearly all jobs; those that differ warn (no-failover, fewer rails). */
+static void say_protected(const bfo_peer_t *peer)
+{
+    static bool said; /* under the lock of the rails' set-up */
+    char room[256], line[512];
+
+    if (said || !bfo_params.say_protected || 0 != my_rank() || !peer->failover || 2 > __builtin_popcount(peer->send_mask)) {
+        return;
+    }
+    said = true;
+    snprintf(line, sizeof(line), "bfo %s: failover is in force; rank 0 on %s reaches rank %u on %s over rails %s\n", BFO_VERSION,
+             OPAL_PROC_MY_HOSTNAME, rank_of(peer), host_of(peer), rails_text(peer, peer->send_mask, room, sizeof(room)));
+    bfo_help_write(line);
+}
+
 void bfo_tell_connected(const bfo_peer_t *peer)
 {
     char room[256];
+
+    say_protected(peer);
 
     if (BFO_TELL_RAILS <= bfo_params.verbose) {
         opal_output(0, "bfo: %u->%u rails %s%s", my_rank(), rank_of(peer),
@@ -111,19 +130,71 @@ static port_t *port_of(const mca_btl_base_module_t *btl)
     return &ports[i];
 }
 
+static unsigned held_back; /* warnings of this process; atomic */
+
+/* Is this event new on this node, and may the node warn of one more in this minute? */
+static bool may_warn(const char *event, time_t now)
+{
+    char mark[320];
+
+    snprintf(mark, sizeof(mark), "event %s", event);
+    if (!bfo_help_is_first_on_node(bfo_help_mark(mark, true))) {
+        return false;
+    }
+    for (unsigned i = 0; i < bfo_params.warnings_per_minute; ++i) {
+        snprintf(mark, sizeof(mark), "warning %u of minute %lld", i, (long long) now / 60);
+        if (bfo_help_is_first_on_node(bfo_help_mark(mark, true))) {
+            return true;
+        }
+    }
+    (void) __atomic_add_fetch(&held_back, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void tell_held_back(void)
+{
+    const unsigned n = __atomic_load_n(&held_back, __ATOMIC_RELAXED);
+    char line[256];
+
+    if (0 != n) {
+        snprintf(line, sizeof(line), "bfo: rank %u on %s held back %u more warnings of lost rails (pml_bfo_verbose 1 shows all)\n",
+                 my_rank(), OPAL_PROC_MY_HOSTNAME, n);
+        bfo_help_write(line);
+    }
+}
+
+/* The warning. `left` is the mask of rails to `peer` that still work; without a peer nobody knows which are left. */
+static void say_rail_lost(const char *key, unsigned rail, const char *port, const char *to, const char *cause,
+                          const bfo_peer_t *peer, uint8_t left)
+{
+    const bool is_last = NULL != peer && 0 == left;
+    const time_t now = time(NULL);
+    char when[64] = "unknown", rails[256];
+    struct tm here;
+
+    if (!may_warn(key, now)) {
+        return;
+    }
+    if (NULL != localtime_r(&now, &here)) {
+        (void) strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", &here);
+    }
+    bfo_help_say_once(key, "help-pml-bfo.txt", "rail-lost", when, rail, port, OPAL_PROC_MY_HOSTNAME, to, cause,
+                      NULL == peer ? "not known yet" : rails_text(peer, left, rails, sizeof(rails)),
+                      is_last ? "This was the last rail to these processes. Requests that involve them fail with\nMPI_ERR_OTHER."
+                              : "Messages that were in flight on this rail are sent again over the remaining\nrails. The job "
+                                "continues as long as every two of its processes share a\nworking rail.");
+}
+
 void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause)
 {
     const char *name = bfo_tell_port(btl);
     port_t *port = port_of(btl);
     const bfo_peer_t *some = NULL;
     uint8_t rail = 0, left = 0;
-    char key[256], text[256];
-    ompi_proc_t *proc;
+    char key[256];
 
-    OPAL_LIST_FOREACH(proc, &ompi_proc_list, ompi_proc_t) {
-        bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
-
-        for (uint8_t r = 0; NULL != peer && peer->ready && r < peer->n_rails; ++r) {
+    BFO_FOREACH_PEER (peer) {
+        for (uint8_t r = 0; peer->ready && r < peer->n_rails; ++r) {
             if (btl == peer->rails[r].btl) {
                 (void) __atomic_fetch_and(&peer->untold, (uint8_t) ~(1u << r), __ATOMIC_SEQ_CST);
                 rail = peer->rails[r].name;
@@ -137,9 +208,7 @@ void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause)
     if (!port->is_lost) {
         port->is_lost = true;
         snprintf(key, sizeof(key), "port %s loss %u", name, ++port->losses);
-        bfo_help_say_once(key, "help-pml-bfo.txt", "rail-lost", rail, name, OPAL_PROC_MY_HOSTNAME, "all peers",
-                          without_port(cause, name),
-                          NULL == some ? "not known yet" : rails_text(some, left, text, sizeof(text)));
+        say_rail_lost(key, rail, name, "all peers", without_port(cause, name), some, left);
     }
 }
 
@@ -148,7 +217,7 @@ static void tell_rail(const bfo_peer_t *peer, uint8_t r)
 {
     const bfo_rail_t *rail = &peer->rails[r];
     const char *port = bfo_tell_port(rail->btl);
-    char key[256], left[256], to[256];
+    char key[256], to[256];
 
     if (NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
         bfo_tell_port_lost(rail->btl, "the port is down"); /* its event is on the way */
@@ -156,8 +225,7 @@ static void tell_rail(const bfo_peer_t *peer, uint8_t r)
     }
     snprintf(key, sizeof(key), "rail %s to %s generation %u", port, host_of(peer), rail->gen);
     snprintf(to, sizeof(to), "%s (first noticed by rank %u, talking to rank %u)", host_of(peer), my_rank(), rank_of(peer));
-    bfo_help_say_once(key, "help-pml-bfo.txt", "rail-lost", rail->name, port, OPAL_PROC_MY_HOSTNAME, to, rail->cause,
-                      rails_text(peer, peer->send_mask, left, sizeof(left)));
+    say_rail_lost(key, rail->name, port, to, rail->cause, peer, peer->send_mask);
 }
 
 static void tell_rails_of(bfo_peer_t *peer)
@@ -173,18 +241,12 @@ static void tell_rails_of(bfo_peer_t *peer)
 
 void bfo_tell_rails(bfo_peer_t *only)
 {
-    ompi_proc_t *proc;
-
     if (NULL != only) {
         tell_rails_of(only);
         return;
     }
-    OPAL_LIST_FOREACH(proc, &ompi_proc_list, ompi_proc_t) {
-        bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
-
-        if (NULL != peer) {
-            tell_rails_of(peer);
-        }
+    BFO_FOREACH_PEER (peer) {
+        tell_rails_of(peer);
     }
 }
 
@@ -270,6 +332,7 @@ void bfo_tell_counters(void)
     char text[1024] = "";
     size_t at = 0;
 
+    tell_held_back();
     if (!bfo_params.counters) {
         return;
     }

@@ -14,7 +14,8 @@ enum { BFO_TELL_RAILS = 1, BFO_TELL_STEPS = 2, BFO_TELL_MESSAGES = 3 };
 
 /* Name of the local port behind a module, or of its BTL. */
 const char *bfo_tell_port(mca_btl_base_module_t *btl);
-/* The rails of a peer are known (level 1). */
+/* The rails of a peer are known (level 1). The first one of rank 0 with failover is told of (pml_bfo_say_protected).
+ * Locks: bfo.lock. */
 void bfo_tell_connected(const bfo_peer_t *peer) BFO_COLD;
 /* A rail to a peer is out of use. The warning waits until bfo_tell_rails(): the port may turn out to be lost to all.
  * `told`: it was said already. */
@@ -33,7 +34,7 @@ void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t 
 void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event) BFO_COLD;
 /* A message is sent again (level 3). */
 void bfo_tell_resent(const bfo_peer_t *peer, const char *what) BFO_COLD;
-/* At the end: every counter that is not 0, if pml_bfo_counters asks for it. */
+/* At the end: how many warnings were held back, and every counter that is not 0, if pml_bfo_counters asks for it. */
 void bfo_tell_counters(void) BFO_COLD;
 
 #endif /* PML_BFO_TELL_H */

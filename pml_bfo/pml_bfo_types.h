@@ -58,6 +58,7 @@ typedef struct {
 /* One process. Lives from the first contact to del_procs. */
 typedef struct bfo_peer_t {
     ompi_proc_t *proc;
+    struct bfo_peer_t *next; /* in bfo.peers */
     uint8_t n_rails;    /* 0: bfo_peer_connect() was not called, or found no rail */
     uint8_t eager_mask; /* rails for first fragments: UP and of the lowest latency */
     uint8_t send_mask;  /* rails for FRAG: all that are UP */
@@ -77,7 +78,7 @@ typedef struct bfo_peer_t {
     size_t rndv_limit;  /* payload of a RNDV at most, likewise */
     size_t rdma_min;    /* from this many bytes on RDMA pays */
     struct bfo_regs_t *no_regs; /* for the rails that need no registration, shared by all requests; or NULL */
-    size_t handle_size; /* of a registration, equal on all rails */
+    size_t handle_size; /* of a registration, equal on all rails that do RDMA */
     uint32_t weight[BFO_MAX_RAILS];
     bfo_stripe_t stripe;
     bfo_seqmap_t kept; /* counters of context ids not active now. Lock: bfo.lock */
@@ -164,6 +165,7 @@ typedef struct bfo_send_t {
     bool resp;          /* a response of this epoch was accepted */
     bool acked;
     bool rts_done;
+    bool unposted;      /* nothing of the message was ever with a BTL */
     bool got_ack;       /* RACK of the next epoch came */
     bool got_nack;      /* NACK of the next epoch came */
     bool prepared;      /* the convertor is; Owner: who posts the first copy of the first fragment, then the scheduling thread */
@@ -194,6 +196,7 @@ typedef struct bfo_recv_t {
     uint8_t life;
     bool flat;          /* the buffer takes the packed message as it is, at `base` */
     bool extras;        /* something is to be given back at the end: see bfo_recv_drop_extras() */
+    bool copies;        /* a BTL refused a PUT or READ: no more of them, what is missing is copied; valid with `extras`; atomic */
     bool prepared;      /* the convertor is, and `ahead` */
     bool holds;         /* counted in n_open of its lane; valid with `extras` */
     int32_t error;      /* to complete with */
@@ -211,6 +214,7 @@ typedef struct bfo_recv_t {
     size_t bytes;       /* received in this attempt; atomic */
     size_t next;        /* next byte to be asked for by PUT or READ; Owner: the scheduling thread */
     size_t end;
+    size_t copy_from;   /* with `copies`: everything in front of it has been written or read. Lock: bfo.lock */
     char *base;
     bfo_regs_t *regs;
     size_t unpacked;    /* strided buffer: bytes unpacked so far, in order. Lock: unpack_lock */

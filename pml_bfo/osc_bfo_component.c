@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A one-sided component that makes no window. Open MPI asks it with all others when a window is made; under the PML bfo it
+ * is chosen where only osc/pt2pt could go over the PML and does not run. It says why, and the way out; the call then fails
+ * as it would without it. DESIGN.txt section 14.6.
+ */
+#include "bfo_config.h"
+
+#include "pml_bfo_types.h"
+
+#include "bfo_help.h"
+
+#include "ompi/mca/osc/base/base.h"
+#include "ompi/mca/osc/osc.h"
+#include "ompi/mca/pml/base/base.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "ompi/win/win.h"
+
+/* osc/pt2pt has 10; osc/rdma, osc/ucx and osc/sm, which do run, have more. */
+enum { PRIORITY_BEFORE_PT2PT = 11, PRIORITY_LAST = 1 };
+
+__attribute__((visibility("default"))) extern ompi_osc_base_component_t mca_osc_bfo_component;
+
+static int register_params(void)
+{
+    bfo_help_add_dir_of(&mca_osc_bfo_component);
+    return OMPI_SUCCESS;
+}
+
+static int init(bool progress_threads, bool mpi_threads)
+{
+    return OMPI_SUCCESS;
+}
+
+static int finalize(void)
+{
+    return OMPI_SUCCESS;
+}
+
+static int query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
+                 struct opal_info_t *info, int flavor)
+{
+    if (0 != strcmp("bfo", mca_pml_base_selected_component.pmlm_version.mca_component_name)
+        || MPI_WIN_FLAVOR_SHARED == flavor) {
+        return -1;
+    }
+    return ompi_mpi_thread_multiple ? PRIORITY_BEFORE_PT2PT : PRIORITY_LAST;
+}
+
+static int refuse(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
+                  struct opal_info_t *info, int flavor, int *model)
+{
+    bfo_help_say("help-pml-bfo.txt", "no-windows", OPAL_PROC_MY_HOSTNAME,
+                 ompi_mpi_thread_multiple ? "osc/pt2pt does not support MPI_THREAD_MULTIPLE"
+                                          : "the parameter osc leaves osc/pt2pt out");
+    return OMPI_ERR_NOT_SUPPORTED;
+}
+
+ompi_osc_base_component_t mca_osc_bfo_component = {
+    .osc_version = {
+        OMPI_OSC_BASE_VERSION_3_0_0,
+        .mca_component_name = "bfo",
+        MCA_BASE_MAKE_VERSION(component, BFO_VERSION_MAJOR, BFO_VERSION_MINOR, BFO_VERSION_RELEASE),
+        .mca_register_component_params = register_params,
+    },
+    .osc_data = {
+        MCA_BASE_METADATA_PARAM_NONE,
+    },
+    .osc_init = init,
+    .osc_query = query,
+    .osc_select = refuse,
+    .osc_finalize = finalize,
+};
