@@ -11,13 +11,15 @@
 #   clang        builds with clang, warnings are errors
 #   combinations builds with failover off on either side, and what failover costs    sanitizers  unit and softrail tests under ASan and UBSan
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
-# With CI=true a skipped test is a failure. Ends with "N passed, N failed, N skipped".
+# With CI=true a skipped test is a failure. A test that is expected to fail (XFAIL_TESTS of its Makefile.am) and fails is counted
+# by itself; one that passes unexpectedly is a failure. A test that tries again writes "retried: N" into its log.
+# Ends with "N expected failures", "N retries" and "N passed, N failed, N skipped", each on a line of its own.
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
 all_steps="build unit fuzz sim mpi faults soak perf docs clang combinations sanitizers model vm"
 steps=${*:-$all_steps}
-passed=0 failed=0 skipped=0 failures=
+passed=0 failed=0 skipped=0 expected=0 retries=0 failures=
 
 for step in $steps; do
     case " $all_steps " in
@@ -32,6 +34,19 @@ count() {
     if [ "$2" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); failures="$failures $1"; fi
 }
 
+# add_retries LOG...: adds up what tests said of their retries.
+add_retries() {
+    local n
+    n=$(cat "$@" 2>/dev/null | awk '/^ *retried: [0-9]+/ { n += $2 } END { print n + 0 }')
+    retries=$((retries + n))
+}
+
+summary() {
+    echo "$expected expected failures"
+    echo "$retries retries"
+    echo "$passed passed, $failed failed, $skipped skipped"
+}
+
 # suite NAME BUILD FOLDER [TARGET [JOBS]]: run the tests of one folder and count their results.
 suite() {
     local name=$1 dir=$2/$3 target=${4:-check} jobs=${5:-1} start=$SECONDS result trs
@@ -40,11 +55,13 @@ suite() {
     local status=$? found=0
     while read -r trs; do
         found=$((found + 1))
+        add_retries "${trs%.trs}.log"
         result=$(sed -n 's/^:test-result: \([A-Z]*\).*/\1/p' "$trs" | head -n 1)
         case $result in
         PASS) passed=$((passed + 1)) ;;
         SKIP) skipped=$((skipped + 1)); echo "SKIP ${trs%.trs}"; tail -n 3 "${trs%.trs}.log" ;;
-        *) failed=$((failed + 1)); failures="$failures ${trs%.trs}"; echo "FAIL ${trs%.trs}"; tail -n 40 "${trs%.trs}.log" ;;
+        XFAIL) expected=$((expected + 1)); echo "XFAIL ${trs%.trs}" ;;
+        *) failed=$((failed + 1)); failures="$failures ${trs%.trs}"; echo "${result:-FAIL} ${trs%.trs}"; tail -n 40 "${trs%.trs}.log" ;;
         esac
     done < <(find "$dir" -name '*.trs')
     if [ "$found" = 0 ] || { [ "$status" != 0 ] && [ "$failed" = 0 ]; }; then
@@ -60,6 +77,7 @@ target() {
     make -s -C "$2/$3" "$name" >"$log" 2>&1 </dev/null
     local status=$?
     [ $status = 0 ] || tail -n 40 "$log"
+    add_retries "$log"
     count "$name" $status
     echo "== $name: $((SECONDS - start)) s"
 }
@@ -71,6 +89,7 @@ script() {
     (. build/tests/env.sh && bash "$@") >"build/$name.log" 2>&1 </dev/null
     local status=$?
     [ $status = 0 ] || tail -n 40 "build/$name.log"
+    add_retries "build/$name.log"
     count "$name" $status
     echo "== $name: $((SECONDS - start)) s"
 }
@@ -90,7 +109,7 @@ if wanted model; then groups="$groups model"; fi
 if wanted vm; then groups="$groups vm"; fi
 bash contrib/packages.sh $groups || exit $?
 
-build gcc build --prefix="$top/build/install" --enable-werror || { echo "$passed passed, $failed failed, 0 skipped"; exit 1; }
+build gcc build --prefix="$top/build/install" --enable-werror || { summary; exit 1; }
 if wanted unit; then suite unit build tests/unit check 2; fi
 if wanted fuzz; then suite fuzz build tests/fuzz; fi
 if wanted sim; then suite sim build tests/sim; fi
@@ -116,5 +135,5 @@ fi
 if wanted vm; then suite vm build tests/vm check-vm; fi
 
 [ "$failed" = 0 ] || echo "failed:$failures"
-echo "$passed passed, $failed failed, $skipped skipped"
+summary
 [ "$failed" = 0 ] && { [ "${CI:-}" != true ] || [ "$skipped" = 0 ]; }

@@ -2,22 +2,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# make check-long: the whole fault matrix, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, the throughput around
+# make check-long: the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, the throughput around
 # a failover, all models, kernel rails. What is skipped has not passed (CI=true). Each part goes on although another failed.
 # The models, which only compute, take what the first parts leave of the processors; the throughput and the virtual machines
-# come when they have ended, and alone. The dated summary goes to check-long.md in the build directory; what is worth keeping
-# of it is copied to tests/RESULTS.md. PARTS="faults soak" runs only those.
+# come when they have ended, and alone. Writes one table of the run to check-long.md in the build directory; a run of all parts with a
+# clean tree writes tests/RESULTS.md too. The logs lie beside check-long.md. PARTS="faults soak" runs only those.
 . "$BFO_SRCDIR/tests/lib.sh"
 export CI=true
 out=$BFO_BUILDDIR/tests/check-long.md
-parts=${PARTS:-faults soak mutants recovery-mutants rows model model-full model-mutants stream vm vm-faults}
+parts=${PARTS:-faults contact soak mutants recovery-mutants rows flaps model model-full model-mutants stream vm vm-faults}
 begin=$SECONDS
 if [ -n "${SHORT:-}" ]; then
-    export FAULTS='^FRAG.lost.first' SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault'
+    export FAULTS='^FRAG.lost.first' CONTACT_FULL=1 SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault'
 fi
 rm -f "$BFO_BUILDDIR"/tests/check-long-*.md
 
-# part NAME LINES MAKE-ARGUMENTS...: run it, keep its last lines.
+# numbers LOG STATUS: "passed | failed | retried" of a part: what the matrix, the soak, or automake counted; else the part itself.
+numbers() {
+    awk -v status="$2" '
+        /^[0-9]+ cells, .* passed, / { split($0, word, " passed, "); n = split(word[1], left, " "); good += left[n]; bad += word[2] + 0; counted = 1 }
+        /^[0-9]+ jobs \(seeds .* jobs failed$/ { bad += $(NF - 2); good += $1 - $(NF - 2); counted = 1 }
+        /^# (PASS|XFAIL): / { good += $3; counted = 1 }
+        /^# (FAIL|XPASS|ERROR): / { bad += $3; counted = 1 }
+        /^ *retried: [0-9]+/ { retried += $2 }
+        END { if (!counted) { good = status == "passed"; bad = !good } printf "%d | %d | %d\n", good, bad, retried }' "$1"
+}
+
+# part NAME LINES MAKE-ARGUMENTS...: run it, keep its row of the table and its last lines.
 part() {
     local name=$1 lines=$2 start=$SECONDS log=$BFO_BUILDDIR/tests/check-long-$1.log status=passed
     shift 2
@@ -26,12 +37,8 @@ part() {
     *) return ;;
     esac
     make -s -C "$BFO_BUILDDIR" "$@" >"$log" 2>&1 </dev/null || status=FAILED
-    {
-        echo "### $name: $status, $((SECONDS - start)) s"
-        echo
-        grep -v '^make' "$log" | tail -n "$lines" | sed 's/^/    /'
-        echo
-    } >"${log%.log}.md"
+    echo "| $name | $status | $((SECONDS - start)) | $(numbers "$log" $status) |" >"${log%.log}.md"
+    grep -v '^make' "$log" | tail -n "$lines"
     echo "$name: $status, $((SECONDS - start)) s"
 }
 
@@ -43,21 +50,31 @@ models() {
 }
 models &
 part faults 60 check-faults
+part contact 20 check-contact
 part soak 5 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"
 part mutants 45 check-mutants
 part recovery-mutants 12 check-recovery-mutants
 part rows 4 check-rows
+BFO_FLAP_RUNS=10 part flaps 130 -C tests/mpi check TESTS=btl_flaps.sh
 wait
 part stream 16 -C tests/perf check-stream
 part vm 20 check-vm
 part vm-faults 30 check-vm-faults
+commit=$(git -C "$BFO_SRCDIR" log -1 --format=%h 2>/dev/null || echo unknown)
+[ -z "$(git -C "$BFO_SRCDIR" status --porcelain 2>/dev/null)" ] || commit="$commit, changed"
 {
-    echo "## $(date -u +%Y-%m-%d), $(nproc) cores, $(uname -m), $((SECONDS - begin)) s"
+    echo "# The last full run of \`make check-long\`"
+    echo "Written by tests/check_long.sh. A part that counts nothing counts as one."
     echo
+    echo "Commit $commit, $(date -u +%Y-%m-%d), $(nproc) cores, $(uname -srm), $((SECONDS - begin)) s; seeds from ${SEED:-1}."
+    echo
+    echo "| part | verdict | seconds | passed | failed | retried |"
+    echo "|---|---|---|---|---|---|"
     for name in $parts; do
-        cat "$BFO_BUILDDIR/tests/check-long-$name.md" 2>/dev/null || echo "### $name: FAILED, it left no result"
+        cat "$BFO_BUILDDIR/tests/check-long-$name.md" 2>/dev/null || echo "| $name | FAILED: no result | | | | |"
     done
 } >"$out"
 cat "$out"
-bad=$(grep -c '^### .*: FAILED' "$out")
+[ -n "${PARTS:-}${SHORT:-}" ] || [[ $commit == *changed ]] || cp "$out" "$BFO_SRCDIR/tests/RESULTS.md"
+bad=$(grep -c '^| [^|]* | FAILED' "$out")
 [ "$bad" = 0 ] || fail "$bad parts failed"

@@ -15,6 +15,9 @@ trap 'rm -rf "$TEST_TMP"' EXIT
 fail() { echo "FAIL $TEST_NAME: $*"; exit 1; }
 note() { echo "  $TEST_NAME: $*"; }
 
+# retry WHY: this test tries something again. test.sh adds these lines up and shows their number with each run.
+retry() { echo "retried: 1 ($TEST_NAME: $*)"; }
+
 # skip_missing WHAT PACKAGE: this test cannot run here. In CI that is a failure.
 skip_missing() {
     echo "SKIP $TEST_NAME: $1 is missing (Debian package: $2)"
@@ -57,10 +60,10 @@ mpi() {
     timeout -k 5 "$MPI_TIMEOUT" "$MPIRUN" --oversubscribe --bind-to none -np "$n" "$@"
 }
 
-# await FILE PATTERN [COUNT]: until a job has written COUNT (1) lines with it, 20 s at most; then it returns 1.
+# await FILE PATTERN [COUNT]: until a job has written COUNT (1) lines with it, 60 s at most; then it returns 1.
 await() {
     local lines
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         lines=$(grep -c -- "$2" "$1" 2>/dev/null)
         [ "${lines:-0}" -ge "${3:-1}" ] && return
         sleep 0.1

@@ -3,33 +3,32 @@
 # Copyright (c) 2026 The bfo authors
 #
 # make install puts everything under the prefix, ompi_info finds our components there with our version, the
-# parameter file alone makes mpirun find them, and make uninstall takes everything away again.
+# file for --tune alone makes mpirun find them, and make uninstall takes everything away again.
 . "$BFO_SRCDIR/tests/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 stage=$TEST_TMP/stage
 make -s -C "$BFO_BUILDDIR" install DESTDIR="$stage" >"$TEST_TMP/install.log" 2>&1 </dev/null ||
     { tail -n 20 "$TEST_TMP/install.log"; fail "make install DESTDIR"; }
-grep -q 'mca-params.conf' "$TEST_TMP/install.log" || fail "make install does not print the line for one user"
-grep -q 'openmpi-mca-params.conf' "$TEST_TMP/install.log" || fail "make install does not print the line for a cluster"
+grep -q 'mpirun --tune .*/bfo\.conf' "$TEST_TMP/install.log" || fail "make install does not print how a job uses bfo"
 
-params=$(find "$stage" -name bfo-mca-params.conf)
-[ -f "$params" ] || fail "no parameter file was installed"
-components=$(dirname "$params")
-for so in mca_pml_bfo.so mca_btl_openib.so; do
+params=$(find "$stage" -name bfo.conf)
+[ -f "$params" ] || fail "no file for --tune was installed"
+components=$(dirname "$(find "$stage" -name mca_pml_bfo.so)")
+for so in mca_pml_bfo.so mca_osc_bfo.so mca_btl_openib.so; do
     [ -f "$components/$so" ] || fail "$components/$so was not installed"
 done
 [ "$components" != "$stage$BFO_OMPI_COMPONENTDIR" ] || fail "the components went into Open MPI's own directory"
 
-# A staged tree is not where the parameter file says: try the file with the staged directory put in.
+# A staged tree is not where that file says: try the file with the staged directory put in.
 sed "s,^mca_base_component_path = .*,mca_base_component_path = $components:SYS_DEFAULT:USER_DEFAULT," "$params" \
     >"$TEST_TMP/params.conf"
 info=$(OMPI_MCA_mca_base_component_path=$components:$BFO_OMPI_COMPONENTDIR "$OMPI_INFO" --parsable)
 grep -qx "mca:pml:bfo:version:\"component:$BFO_VERSION\"" <<<"$info" || fail "ompi_info does not list pml bfo $BFO_VERSION"
 grep -qx "mca:btl:openib:version:\"component:$BFO_VERSION\"" <<<"$info" || fail "ompi_info does not list btl openib $BFO_VERSION"
-mpi 2 --mca mca_base_param_files "$TEST_TMP/params.conf" --mca pml bfo --mca btl vader,self \
+mpi 2 --tune "$TEST_TMP/params.conf" --mca btl vader,self \
     "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 -m 65536 >"$TEST_TMP/run.log" 2>&1 ||
-    { cat "$TEST_TMP/run.log"; fail "a job with the parameter file alone"; }
+    { cat "$TEST_TMP/run.log"; fail "a job with the file for --tune alone"; }
 grep -q ' 0 wrong' "$TEST_TMP/run.log" || fail "the job verified nothing"
 
 make -s -C "$BFO_BUILDDIR" uninstall DESTDIR="$stage" >"$TEST_TMP/uninstall.log" 2>&1 </dev/null ||

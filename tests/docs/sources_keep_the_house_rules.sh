@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Every source has its licence line; no unfinished business is left in the code; the section of DESIGN.txt that a
-# file names exists; every script parses.
+# Every source has its licence line; no unfinished business is left in the code; every script
+# parses.
 . "$BFO_SRCDIR/tests/lib.sh"
 cd "$BFO_SRCDIR" || exit 1
 bad=0
@@ -19,6 +19,14 @@ done
 for file in $(grep -l . $(find . -name '*.sh' -not -path './build*')); do
     bash -n "$file" || say "$file: does not parse"
 done
+# DESIGN.txt N or N.M in a source names a heading that DESIGN.txt has.
+headings=$(sed -nE 's/^([0-9]+(\.[0-9]+)?)\.? .*/\1/p' DESIGN.txt | sort -u)
+[ "$(wc -w <<<"$headings")" -gt 15 ] || fail "found no headings in DESIGN.txt"
+sections=$(grep -oE 'DESIGN\.txt (section )?[0-9]+(\.[0-9]+)?' $files | sort -u)
+[ "$(wc -l <<<"$sections")" -gt 20 ] || fail "no source names a section of DESIGN.txt"
+while read -r line; do
+    grep -qx -- "${line##* }" <<<"$headings" || say "$line: DESIGN.txt has no such section"
+done <<<"$sections"
 unfinished=$(grep -nE '#if 0|\b(TODO|FIXME|HACK)\b' $files | grep -v 'sources_keep_the_house_rules')
 [ -z "$unfinished" ] || say "unfinished business: $unfinished"
 [ "$bad" = 0 ] || fail "$bad complaints"

@@ -10,7 +10,9 @@
  *  Creation of the new communicator is late at R: it may become active at R after its first fragments came.
  * Communicator life: the sender may free the old one as soon as its messages are posted (eager), R when
  * it has matched them; the creation needs both to have freed it (the id is unused at every member).
- * mutants: -DRESET  counters start at 0 in the new communicator
+ *  -DLEFT  R may free the old communicator with messages left: once the last one has come, early or in its turn
+ * mutants: -DKEEPNEXT  with LEFT: the counter stays at the first message that is missing
+ *          -DRESET  counters start at 0 in the new communicator
  *          -DNOPROC no process check, counters found by rank (bites with PQ=1)
  *          -DFLUSHPOLL with RESET: sender flush, agreement, one poll pass until empty at R */
 #ifndef NO
@@ -114,6 +116,14 @@ active proctype R() { byte q,id; bit p;
   :: atomic { nempty(q0) -> q0?q,id,p; arrive(q,id,p) }
   :: atomic { nempty(q1) -> q1?q,id,p; arrive(q,id,p) }
   :: atomic { got==NO && act && !isnew && !freedR -> freedR=1; act=0 }
+#ifdef LEFT
+  :: atomic { act && !isnew && !freedR && cm[NO-1] ->
+       q=0; do :: q<NO -> cm[q]=0; cmi[q]=0; q++ :: else -> break od; q=0;
+#ifndef KEEPNEXT
+       exp[0]=NO;
+#endif
+       got=NO; freedR=1; act=0 }
+#endif
 #ifdef FLUSHPOLL
   :: atomic { freedS && freedR && !act && empty(r0) && empty(r1) && empty(q0) && empty(q1) ->
 #else

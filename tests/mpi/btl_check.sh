@@ -36,4 +36,5 @@ note "flush: $(grep '^PASSED' "$TEST_TMP/log")"
 
 # Processes that come later, whose start waits for messages sent before the sender left MPI.
 on_rails "-n 2" 2 "$BFO_BUILDDIR/tests/mpi/mpi_spawn" || { show_log; fail "spawn ended with an error"; }
+grep -q '^PASSED [1-9]' "$TEST_TMP/log" || { show_log; fail "spawn was not checked"; }
 note "spawn: $(tail -n 1 "$TEST_TMP/log")"

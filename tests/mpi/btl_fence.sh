@@ -61,6 +61,8 @@ last_wqe() {
     verified "last receive's event: ${1:-raised}"
     longest=$(grep -oE 'fences [1-9][0-9]* \(longest [0-9]+' "$TEST_TMP/log" | awk '{ if ($NF > n) n = $NF } END { print n + 0 }')
     missed=$(grep -oE "without the last receive's event [0-9]+" "$TEST_TMP/log" | awk '{ n += $NF } END { print n + 0 }')
+    logged 2 'fences [1-9]'
+    grep -q 'the fence did not end' "$TEST_TMP/log" && { show_log; fail "a fence was given up"; }
     note "fences of $longest ms, $missed without the event"
     [ "$missed" -ge "$2" ] && [ "$2$missed" = 00 -o "$2" != 0 ] || { show_log; fail "$missed fences without the event"; }
     [ "$longest" -ge "$3" ] && [ "$longest" -le "$4" ] || { show_log; fail "the longest fence took $longest ms"; }
@@ -70,6 +72,7 @@ last_wqe() {
 last_wqe "" 0 0 900
 last_wqe --last-wqe=0 2 100 900    # as soft-RoCE: never raised, so not waited for for long
 last_wqe --last-wqe=1 2 1000 9000  # one of two queue pairs: the device does raise it, so the other's may be on its way
+last_wqe --no-post-in-error 0 0 900 # no marker can be posted: the state and empty completion queues end the fence
 
 # A device goes: no verb works on it but those that destroy. (No WRITEs, as above.)
 fabric=bfo-gone-$$

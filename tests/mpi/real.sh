@@ -23,7 +23,7 @@ run_netpipe() {
         { tail -n 20 "$log"; fail "NetPIPE $* ended with an error"; }
     local passed
     passed=$(grep -c 'Integrity check passed' "$log")
-    if [ "$passed" -lt 40 ] || grep -qi 'fail' "$log"; then
+    if [ "$passed" -lt 40 ] || grep -qi 'check failed' "$log"; then
         tail -n 20 "$log"
         fail "NetPIPE $*: $passed sizes passed, 40 were expected"
     fi

@@ -45,7 +45,12 @@ says "^  host:   $(hostname)\$"
 says '^  to:     all peers$'
 says '^  cause:  the port is down$'
 says '^  left:   1: sr0:1$'
+says '^  time:   20[0-9-]+T[0-9:]+[+-][0-9]{4}$'
+says 'sent again over the remaining'
+says_not 'This was the last rail'
 says_not '^\[.*\] bfo: '
+[ "$(grep -cE '^bfo [0-9.]+: failover is in force; rank 0 on .* reaches rank [1-3] on .* over rails 2: sr0:1 sr1:1$' "$LOG")" = 1 ] ||
+    { cat "$LOG"; fail "rank 0 does not say once that the job is protected"; }
 note "a port lost to 4 ranks: one warning"
 
 job 4 2 "" "lose rail=sr0"
@@ -83,7 +88,17 @@ says 'bfo: [01] message dropped: duplicate$'
 [ "$(grep -c ' sent again$' "$LOG")" = "$(sum resends)" ] || { cat "$LOG"; fail "not every message sent again is counted"; }
 note "counted by MPI_T: $(for name in resends restarts duplicate stale; do echo "$name $(sum $name)"; done | tr '\n' ' ')"
 
-job 2 2 "" "" --mca pml_bfo_counters 1
+# Three rails of one job within a second: in two minutes at most, so with one warning a minute something is held back.
+job 2 4 "0 1 2" "" --mca pml_bfo_warnings_per_minute 1
+said=$(grep -c '^A rail was lost:' "$LOG")
+held=$(sed -n 's/^bfo: rank [01] on .* held back \([0-9]*\) more warnings.*/\1/p' "$LOG" | awk '{ n += $1 } END { print n + 0 }')
+[ "$held" -ge 1 ] && [ $((said + held)) = 3 ] || { cat "$LOG"; fail "3 rails lost: $said warnings, $held held back"; }
+note "three rails lost, one warning a minute: $said said, $held held back"
+
+job 2 1 "" "" --mca pml_bfo_warn_no_failover 0
+says_not "failover is in force"
+job 2 2 "" "" --mca pml_bfo_counters 1 --mca pml_bfo_say_protected 0
+says_not "failover is in force"
 warnings 0
 says_not 'counters:.*(rails_lost|resends|restarts)'
 for name in resends restarts duplicate stale errors; do

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Windows run over the PML: with the osc line of the installed parameter file, over vader, tcp and our rails, and with a
+# Windows run over the PML: with the osc line of the installed bfo.conf, over vader, tcp and our rails, and with a
 # rail cut under them. Windows whose memory Open MPI allocates are osc/sm's where all ranks share a machine: it needs the PML
 # to be made, not to be used. What would go past the PML is
 # named once, collectives too.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 REPORT=$TEST_TMP/rails.json
-FILE=$TEST_TMP/bfo-mca-params.conf
+FILE=$TEST_TMP/bfo.conf
 ARGS=(--mca pml bfo --mca btl openib,self)
 
-# The parameter file as it is installed, with the components of this build.
+# The file for --tune as it is installed, with the components of this build.
 sed "s,^mca_base_component_path = [^:]*,mca_base_component_path = $BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs," \
-    "$BFO_BUILDDIR/bfo-mca-params.conf" >"$FILE"
-grep -q '^osc = ^ucx,rdma$' "$FILE" || fail "the installed parameter file does not set osc: $(cat "$FILE")"
+    "$BFO_BUILDDIR/bfo.conf" >"$FILE"
+grep -q '^osc = ^ucx,rdma$' "$FILE" || fail "the installed file for --tune does not set osc: $(cat "$FILE")"
 export OMPI_MCA_mca_base_param_files=$FILE
 
 for btl in vader tcp; do

@@ -10,7 +10,8 @@ LOG=$TEST_TMP/log
 PROGRAM=$PML_DIR/mpi_match
 
 # refused TEXT COUNT MPIRUN-ARGUMENTS...: ends with an error and says TEXT, COUNT times. mpirun itself now and then
-# crashes or hangs while it ends a job that failed in MPI_Init, with any PML: such a run is done again.
+# crashes or hangs while it ends a job that failed in MPI_Init, with any PML: such a run is done again. A run that hangs
+# before it was refused is a failure.
 refused() {
     local text=$1 count=$2 rc said try
     shift 2
@@ -18,7 +19,8 @@ refused() {
         rc=0
         timeout -k 2 12 "$MPIRUN" --oversubscribe --bind-to none "$@" >"$LOG" 2>&1 </dev/null || rc=$?
         [ $rc = 124 ] || [ $rc = 137 ] || break
-        note "try $try did not end: $*"
+        grep -q -- "$text" "$LOG" || { tail -n 20 "$LOG"; fail "hung before it said '$text': $*"; }
+        [ "$try" = 3 ] || retry "try $try was refused and did not end: $*"
     done
     [ $rc != 0 ] || { tail -n 20 "$LOG"; fail "not refused: $*"; }
     [ $rc != 124 ] && [ $rc != 137 ] || { tail -n 20 "$LOG"; fail "hung: $*"; }

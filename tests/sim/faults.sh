@@ -27,6 +27,20 @@ first=$(plan 1) again=$(plan 1)
 [ "$(rail_counter "$REPORT" 0 faults)" = "$again" ] || fail "the rail does not count the faults"
 grep -q '"rule": "delay chance=10%' "$REPORT" || fail "the report does not name the rule"
 
+# A silent path: the port stays active, a message that was sent into it arrives when the path carries again.
+cat > "$TEST_TMP/silent.sh" <<'END'
+"$SOFTRAIL" silent sr0 && "$SOFTRAIL" status | grep -q silent && ibv_devinfo -d sr0 | grep -q PORT_ACTIVE || exit 1
+bash "$1" "$2" ibv_rc_pingpong -n 10 &
+for i in $(seq 600); do
+    [ "$("$SOFTRAIL" status --json | sed -n 's/.*"retries": \([0-9]*\).*/\1/p' | head -n 1)" -gt 0 ] && break
+    sleep 0.1
+done
+"$SOFTRAIL" up sr0 && wait $!
+END
+rails -n 1 --retry-time 120s -- bash "$TEST_TMP/silent.sh" "$TEST_TMP/pair.sh" "$TEST_TMP/pp" ||
+    fail "pingpong over a path that was silent: $(cat "$TEST_TMP"/pp.*)"
+[ "$(rail_counter "$REPORT" 0 retries)" -gt 0 ] || fail "the silent path carried everything"
+
 # Mistakes name the line and the remedy.
 mistake() {
     printf 'lose\n%s\n' "$1" > "$TEST_TMP/plan"

@@ -13,7 +13,7 @@ cat > "$TEST_TMP/pair.sh" <<'PAIR'
 log=$1; shift
 port=$((20000 + $$ % 20000))
 "$@" -p $port > "$log.server" 2>&1 & server=$!
-for i in 1 2 3 4 5 6 7 8 9 10; do
+for i in $(seq 600); do
     grep -q " $(printf %04X $port | sed 's/^/.*:/') " /proc/net/tcp /proc/net/tcp6 && break
     sleep 0.1
 done

@@ -185,6 +185,39 @@ static void fatal_breaks_one_queue_pair(void **state)
     pair_close(&p);
 }
 
+static void completion_queue_dies_with_an_event(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault cq_error op=send nth=2");
+    send_one(&p, 1);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    expect_no_event(p.context);
+    send_one(&p, 2);
+    assert_ptr_equal(p.a.send_cq, expect_event(p.context, IBV_EVENT_CQ_ERR).element.cq);
+    expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+    expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS); /* so the completion of the send was due */
+    expect_nothing(p.a.send_cq);
+    pair_close(&p);
+}
+
+static void shared_receive_queue_dies_with_an_event(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, (struct pair_options){ .type = IBV_QPT_RC, .srq = true, .rnr_retry = 1, .min_rnr_timer = 1 });
+    softrail("fault srq_error op=write nth=1");
+    send_one(&p, 1);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    assert_int_equal(0, post_send(&p.b, IBV_WR_RDMA_WRITE, 2, 0, 10, 0, &p.a, 0));
+    expect_wc(p.b.send_cq, 2, IBV_WC_SUCCESS);
+    assert_ptr_equal(p.b.srq, expect_event(p.context, IBV_EVENT_SRQ_ERR).element.srq);
+    send_one(&p, 3);
+    expect_wc(p.a.send_cq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
+    pair_close(&p);
+}
+
 /* The receiver's queue pair breaks at a message that was lost, or delivered; the sender hears silence, or an error too. */
 static void queue_pair_of_the_receiver_breaks(void **state)
 {
@@ -523,6 +556,8 @@ int main(void)
         cmocka_unit_test_teardown(one_payload_byte_is_inverted, no_rules),
         cmocka_unit_test_teardown(error_reaches_one_side_only, no_rules),
         cmocka_unit_test_teardown(fatal_breaks_one_queue_pair, no_rules),
+        cmocka_unit_test_teardown(completion_queue_dies_with_an_event, no_rules),
+        cmocka_unit_test_teardown(shared_receive_queue_dies_with_an_event, no_rules),
         cmocka_unit_test_teardown(queue_pair_of_the_receiver_breaks, no_rules),
         cmocka_unit_test_teardown(queue_pair_of_the_sender_breaks, no_rules),
         cmocka_unit_test_teardown(datagram_breaks_queue_pairs_if_asked_to, no_rules),

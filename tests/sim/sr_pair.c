@@ -50,7 +50,8 @@ void own_address(struct pair *pair, struct ibv_ah_attr *attr)
     attr->dlid = port.lid;
     if (IBV_LINK_LAYER_ETHERNET == port.link_layer) {
         attr->is_global = 1;
-        assert_int_equal(0, ibv_query_gid(pair->context, 1, 0, &attr->grh.dgid));
+        attr->grh.sgid_index = (uint8_t) (port.gid_tbl_len - 1); /* the last one is the port's own */
+        assert_int_equal(0, ibv_query_gid(pair->context, 1, port.gid_tbl_len - 1, &attr->grh.dgid));
     }
 }
 

@@ -69,7 +69,7 @@ sub job_of {
 
 # A rail that dies in a job counts once; a pair is two ranks that lost a rail between them.
 my ($begin, $seed, $jobs, $deaths, $pairs, $checks, $failed, $faults) = (time, $opt{seed}, 0, 0, 0, 0, 0, 0);
-my (%ways, %operations);
+my (%ways, %operations, %met);
 do {
     my $what = job_of($seed);
     my $j = Job::run($dir, 90, $what->{softrail}, $what->{program}, @{ $what->{rules} });
@@ -79,6 +79,10 @@ do {
     $pairs += Job::lost($j);
     $faults += $_->{done} for @{ $j->{faults} };
     $ways{ (split ' ', $_->{rule})[0] } += $_->{done} for @{ $j->{faults} };
+    for my $fault (@{ $j->{faults} }) {
+        my ($target) = grep { length && index($fault->{rule}, $_) >= 0 } sort { length $b <=> length $a } @targets;
+        $met{$target} += $fault->{matched} // 0 if defined $target;
+    }
     $checks += $1 if $j->{output} =~ /^VERIFIED (\d+)/m;
     my ($operations) = $j->{output} =~ /^DONE (.*)/m;
     $operations{$1} += $2 while ($operations // '') =~ /\G(.*?) (\d+)(?:, |$)/g;
@@ -97,8 +101,13 @@ my $summary = sprintf "%d jobs (seeds %d to %d), %.0f s: %d faults, %d rails die
 my @never = grep { !$operations{$_} } sort keys %operations;
 $summary .= sprintf "%d operations of rank 0, of %d kinds%s\n", List::Util::sum0(values %operations), keys(%operations) - @never,
     @never ? ', never ' . join ', ', @never : '';
+my @unmet = grep { length && !$met{$_} } List::Util::uniq(@targets);
+$summary .= 'patterns that no message matched: ' . join('; ', @unmet) . "\n" if @unmet;
 print $summary;
 if ($opt{summary} && open my $out, '>', $opt{summary}) { print $out $summary }
 my $unharmed = !$deaths && $seconds >= 60;
 print "FAILED: no rail died in all that time\n" if $unharmed;
-exit($failed || !$checks || $unharmed ? 1 : 0);
+# After so many jobs each operation has run, unless the soak is wrong.
+my $hollow = $jobs >= 300 && @never;
+print "FAILED: operations never ran\n" if $hollow;
+exit($failed || !$checks || $unharmed || $hollow ? 1 : 0);

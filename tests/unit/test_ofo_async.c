@@ -25,6 +25,8 @@ enum { PORTS = 2 };
 static enum ibv_event_type waiting = IBV_EVENT_COMM_EST; /* that: nothing waits */
 static int waiting_port;
 static struct ibv_qp verbs_qp;
+static struct ibv_srq failed_srq;
+static struct ibv_cq failed_cq;
 static uint16_t lid[1 + PORTS]; /* what a look at the port finds now */
 static bool has_gid[1 + PORTS];
 
@@ -36,6 +38,10 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
     *event = (struct ibv_async_event){.event_type = waiting};
     if (IBV_EVENT_QP_LAST_WQE_REACHED == waiting) {
         event->element.qp = &verbs_qp;
+    } else if (IBV_EVENT_CQ_ERR == waiting) {
+        event->element.cq = &failed_cq;
+    } else if (IBV_EVENT_SRQ_ERR == waiting) {
+        event->element.srq = &failed_srq;
     } else {
         event->element.port_num = waiting_port;
     }
@@ -208,9 +214,67 @@ static void event_of_a_port_leaves_the_other_alone(void **state)
     assert_letters(1, 1, 1);
     assert_letters(2, 2, 2);
     has_gid[1] = has_gid[2] = false;
+    now = 1000;
     raise_event(IBV_EVENT_GID_CHANGE, 2);
+    assert_int_equal(device.look_at, 1020);
+    now = 2000;
+    ofo_async_look_again(&device, now);
     assert_letters(1, 1, 1);
     assert_letters(2, 3, 2);
+}
+
+static void address_missing_for_a_moment_ends_nothing(void **state)
+{
+    begin();
+    has_gid[1] = false;
+    for (now = 1000; now < 1500; now += 20) {
+        if (1000 == now) {
+            raise_event(IBV_EVENT_GID_CHANGE, 1);
+        } else {
+            ofo_async_look_again(&device, now);
+        }
+        assert_letters(1, 0, 0);
+        assert_int_equal(device.look_at, now + 20);
+    }
+    has_gid[1] = true;
+    ofo_async_look_again(&device, now);
+    assert_letters(1, 0, 0);
+    assert_int_equal(device.look_at, 0);
+
+    has_gid[1] = false; /* the patience begins again with the next loss, and ends */
+    now = 9000;
+    raise_event(IBV_EVENT_GID_CHANGE, 1);
+    assert_letters(1, 0, 0);
+    now = 9500;
+    ofo_async_look_again(&device, now);
+    assert_letters(1, 1, 0);
+    has_gid[1] = true;
+    raise_event(IBV_EVENT_GID_CHANGE, 1);
+    assert_letters(1, 1, 1);
+}
+
+static void port_whose_completion_queue_failed_does_not_come_back(void **state)
+{
+    begin();
+    module[0].cq[0] = &failed_cq;
+    module[0].cq_count = 1;
+    raise_event(IBV_EVENT_CQ_ERR, 0);
+    assert_letters(1, 1, 0);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1);
+    assert_letters(1, 1, 0);
+}
+
+static void failed_shared_queue_ends_its_port_for_good(void **state)
+{
+    static ofo_srq_t shared = {.srq = &failed_srq};
+
+    begin_with(2);
+    module[1].srq[0] = &shared;
+    raise_event(IBV_EVENT_SRQ_ERR, 0);
+    assert_letters(1, 0, 0);
+    assert_letters(2, 1, 0);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 2);
+    assert_letters(2, 1, 0);
 }
 
 static void end_of_a_device_takes_both_ports(void **state)
@@ -273,6 +337,9 @@ int main(void)
         cmocka_unit_test(end_of_a_device_is_told_by_one),
         cmocka_unit_test(port_of_a_device_that_is_gone_does_not_come_back),
         cmocka_unit_test(event_of_a_port_leaves_the_other_alone),
+        cmocka_unit_test(address_missing_for_a_moment_ends_nothing),
+        cmocka_unit_test(port_whose_completion_queue_failed_does_not_come_back),
+        cmocka_unit_test(failed_shared_queue_ends_its_port_for_good),
         cmocka_unit_test(end_of_a_device_takes_both_ports),
         cmocka_unit_test(fence_waits_for_the_last_receive_of_who_tells_it),
     };

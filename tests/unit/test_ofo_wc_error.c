@@ -84,6 +84,9 @@ void ofo_drain_check(ofo_qpset_t *qps)
 void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
 {
 }
+void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
+{
+}
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
 {
 }

@@ -163,6 +163,9 @@ static ofo_record_t record_example(void)
         port->contact[0] = 77;
         port->qkey = 0x7fffffff;
         port->rate = 100000;
+        port->wants_grh = (uint8_t) i;
+        port->proof_at = UINT64_C(0x123456789abcd000);
+        port->proof_key = 0x87654321;
     }
     return record;
 }

@@ -24,6 +24,6 @@ under_tsan() {
     note "$test: $(grep 'PASSED' "$TEST_TMP/log" | tail -n 1)"
 }
 under_tsan test_bfo_threads "$pml"/pml_bfo_ids.c "$pml"/pml_bfo_recv_match.c
-under_tsan test_bfo_local "$pml"/pml_bfo_local.c -Wno-tsan
+under_tsan test_bfo_local "$pml"/pml_bfo_local.c "$pml"/pml_bfo_ids.c -Wno-tsan
 under_tsan test_bfo_failover_dance "$pml"/pml_bfo_failover_fsm.c
 exit 0

@@ -34,7 +34,7 @@ vm_job() {
             [ -s "$log" ] && ! grep -q '^ok: .* 0 wrong' "$log" && echo "--- ${log##*/}" && grep -v '^round' "$log" | tail -n 80
         done
         [ "${still:-0}" -ge 1000 ] && [ $try != 3 ] && [ $((SECONDS - begin)) -lt 400 ] && ! grep -rqE "$VM_GRAVE" "$TEST_TMP/out" || break
-        note "once more"
+        retry "the machines stood still"
     done
     exit $status
 }

@@ -12,6 +12,17 @@
 static inline void bfo_help_add_dir_of(const void *symbol)
 {
 }
+static inline uint64_t bfo_help_mark(const char *text, bool digits)
+{
+    return 0;
+}
+static inline bool bfo_help_is_first_on_node(uint64_t mark)
+{
+    return true;
+}
+static inline void bfo_help_write(const char *text)
+{
+}
 static inline void bfo_help_say(const char *file, const char *topic, ...)
 {
 }

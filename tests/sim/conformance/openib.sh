@@ -25,5 +25,5 @@ need NPopenmpi netpipe-openmpi
 (cd "$TEST_TMP" && rails -n 2 -- "$MPIRUN" --oversubscribe --bind-to none -np 2 $stock NPopenmpi -i -n 5 -u 300000 -o np.out) \
     > "$TEST_TMP/out" 2>&1 || fail "NetPIPE: $(cat "$TEST_TMP/out")"
 grep -qi 'fail\|corrupt' "$TEST_TMP/out" && fail "NetPIPE found wrong data: $(cat "$TEST_TMP/out")"
-grep -q 'Integrity check passed' "$TEST_TMP/out" || grep -q '[0-9]: ' "$TEST_TMP/out" || fail "NetPIPE did not run: $(cat "$TEST_TMP/out")"
+grep -q 'Integrity check passed' "$TEST_TMP/out" || fail "NetPIPE did not run: $(cat "$TEST_TMP/out")"
 rails_moved "$REPORT" 0 1

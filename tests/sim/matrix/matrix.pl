@@ -47,20 +47,32 @@ sub stamp {
 }
 
 # id => [verdict, n, seconds, detail] of an earlier run with the same stamp.
-my %done;
+# A cell that failed runs again, and its line keeps how often it failed before.
+my (%done, %before);
 my $stamp = stamp();
 if (!$opt{fresh} && open my $in, '<', $results) {
     if ((my $line = <$in> // '') eq $stamp) {
-        while (<$in>) { chomp; my ($id, @rest) = split /\t/, $_, 5; $done{$id} = \@rest if @rest >= 3 && $rest[0] ne 'failed' }
+        while (<$in>) {
+            chomp;
+            my ($id, @rest) = split /\t/, $_, 5;
+            next if @rest < 3;
+            if ($rest[0] eq 'failed') { $before{$id} = [@rest]; delete $done{$id} }
+            else { $done{$id} = \@rest }
+        }
     }
 }
 open my $out, '>', $results or die "$results: $!\n";
 $out->autoflush(1);
 print $out $stamp, map { join("\t", $_, @{ $done{$_} }) . "\n" } sort keys %done;
+print $out map { join("\t", $_, @{ $before{$_} }) . "\n" } grep { !$done{$_} } sort keys %before;
 
 my $failures = 0;
 sub keep {
     my ($c, $verdict, $n, $seconds, $detail, $job) = @_;
+    if (my $last = $before{ $c->{id} }) {
+        my ($times) = ($last->[3] // '') =~ /failed before: (\d+)/;
+        $detail .= ', failed before: ' . (1 + ($times // 0));
+    }
     $done{ $c->{id} } = [$verdict, $n, sprintf('%.2f', $seconds), $detail];
     print $out join("\t", $c->{id}, @{ $done{ $c->{id} } }), "\n";
     return if $verdict ne 'failed';
@@ -146,6 +158,14 @@ my %n = (passed => 0, failed => 0, na => 0, %{ $sum{all}{all} // {} });
 my $missing = grep { !$done{ $_->{id} } } @cells;
 $table .= $Cells::pair_table;
 $table .= "not applicable: $reason{$_} x $_\n" for sort keys %reason;
+my $retries = 0;
+for my $id (grep { $done{$_} } map { $_->{id} } @cells) {
+    my $r = $done{$id};
+    my ($tries, $times) = (($r->[3] // '') =~ /tries: (\d+)/ ? $1 - 1 : 0, ($r->[3] // '') =~ /failed before: (\d+)/ ? $1 : 0);
+    $retries += $tries + $times;
+    $table .= sprintf "%s passed at run %d\n", $id, $times + 1 if $times && $r->[0] eq 'passed';
+}
+$table .= "retried: $retries\n";
 $table .= sprintf "%d cells, seed %d: %d passed, %d failed, %d not applicable, %d not run; %.0f s\n", scalar @cells, $opt{seed},
     $n{passed}, $n{failed}, $n{na}, $missing, time - $begin;
 print $table;

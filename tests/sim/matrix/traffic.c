@@ -22,7 +22,7 @@ enum { MODE_STANDARD, MODE_SYNC, MODE_BUFFERED, MODE_READY, MODE_PERSISTENT, MOD
 static struct {
     uint64_t seed;
     size_t low, high; /* message lengths, bytes */
-    int rounds, window, mode, threads, pause_ms, recheck_ms;
+    int rounds, window, mode, threads, pause_ms, recheck_ms, linger_ms;
     bool strided, late, oneway;
 } opt = {.seed = 1, .low = 1, .high = 4096, .rounds = 4, .window = 4, .threads = 1};
 
@@ -43,6 +43,7 @@ static const struct argp_option options[] = {
     {"oneway", 'o', NULL, 0, "only lower ranks send to higher ones", 0},
     {"pause", 'p', "MS", 0, "every rank sleeps that long between two rounds", 0},
     {"recheck", 'c', "MS", 0, "receive buffers given back must stay as they are for that long after the last round", 0},
+    {"linger", 'i', "MS", 0, "every rank stays in MPI for that long after its last message, and sends nothing", 0},
     {0},
 };
 
@@ -90,6 +91,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'c':
         opt.recheck_ms = n;
+        return 0;
+    case 'i':
+        opt.linger_ms = n;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -355,6 +359,23 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* The clock of a queue pair that is to break began before the last message ended: when the last call here polls, it has run out. */
+static void linger(void)
+{
+    const struct timespec pause = {.tv_nsec = 1000000L};
+    const double end = MPI_Wtime() + opt.linger_ms / 1000.0;
+    int flag;
+
+    for (bool is_over = 0 == opt.linger_ms; !is_over;) {
+        is_over = MPI_Wtime() >= end;
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        nanosleep(&pause, NULL);
+    }
+    for (int i = 0; 0 != opt.linger_ms && i < 100; ++i) {
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp argp = {.options = options, .parser = parse, .doc = "The traffic of a cell of the fault matrix."};
@@ -406,6 +427,7 @@ int main(int argc, char **argv)
         printf("%s %" PRIu64 " messages, %" PRIu64 " wrong\n", 0 == all[1] && 0 < all[0] ? "VERIFIED" : "FAILED", all[0], all[1]);
         fflush(stdout);
     }
+    linger();
     MPI_Finalize();
     return 0 == all[1] ? 0 : 1;
 }

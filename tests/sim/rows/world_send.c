@@ -102,9 +102,9 @@ static void streams(void)
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
     got_put(req, &world_btl[0], 0, 1000); /* RTS */
     got_put(req, &world_btl[1], 1000, 1000); /* STREAM */
+    comes_back(WORLD_PUT, OPAL_SUCCESS);
+    comes_back(WORLD_PUT, OPAL_SUCCESS);
     got_ack(req, 0, 2000, 1000); /* the rest is to be copied */
-    comes_back(WORLD_PUT, OPAL_SUCCESS);
-    comes_back(WORLD_PUT, OPAL_SUCCESS);
     while (is_posted(BFO_MSG_FRAG)) {
         comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
     }

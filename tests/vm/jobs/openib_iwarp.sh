@@ -99,7 +99,7 @@ check "by put" counted puts
 check "and says that it has no failover" grep -q 'or its rails are iWARP' "$log"
 if [ "$bad" = 0 ]; then
     check "without rdmacm: refused" eval '! job ob1 --mca btl_openib_cpc_include udcm'
-    check "and why" grep -q 'whose connections only rdmacm can' "$log"
+    check "and why" grep -q 'iWARP adapters. They need the connection manager rdmacm' "$log"
 fi
 [ "$bad" != 0 ] || meet
 [ "$bad" != 0 ] || peer_dies

@@ -67,7 +67,7 @@ program() {
     NetPIPE)
         command=(NPopenmpi -i -n 24 -u 1048576 -o /run/np.out) process=NPopenmpi
         begun() { [ "$(grep -c 'Integrity check passed' "$log")" -ge 12 ]; }
-        verified() { [ "$(grep -c 'Integrity check passed' "$log")" -ge 36 ] && ! grep -qi fail "$log"; } ;;
+        verified() { [ "$(grep -c 'Integrity check passed' "$log")" -ge 36 ] && ! grep -qi "check failed" "$log"; } ;;
     hpcc)
         command=(hpcc) process=hpcc
         rm -f hpccoutf.txt
@@ -247,7 +247,7 @@ judged() {
         if [ $bad = "$before" ] || [ "$still" -lt 1000 ] || [ $try = 4 ] || grep -qE "${VM_GRAVE:?}" "$log"; then
             return
         fi
-        echo "(no row: the machines stood still for $still ms; once more)"
+        echo "retried: 1 (no row: the machines stood still for $still ms)"
         bad=$before
     done
 }
@@ -261,6 +261,7 @@ for fault in "$@"; do
     case $fault in
     *', 1.9 s') args+=(--mca btl_openib_ib_timeout 16) ;;
     *', 7.5 s') args+=(--mca btl_openib_ib_timeout 18) ;;
+    *) args+=(--mca btl_openib_ib_timeout 17) ;; # 3.8 s: loss in silence is found by it
     esac
     if [ "$fault" = 'peer killed' ]; then
         [ "${VM_REAL:-no}" = only ] || judged killed_row "$fault"

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# world.sh PROGRAM [CASE]: builds PROGRAM.c with the whole PML into the world of fuzz_world.h, with AddressSanitizer, and runs
+# all of its cases or the one named. BFO_PML: another source of the PML than ours, to see a case fail with it.
+. "$BFO_SRCDIR/tests/lib.sh"
+from=$BFO_SRCDIR/tests/fuzz pml=${BFO_PML:-$BFO_SRCDIR/pml_bfo} program=$BFO_BUILDDIR/tests/fuzz/$1
+flags=(-std=gnu11 -mcx16 -g -O1 -fno-strict-aliasing -fsanitize=address -fno-omit-frame-pointer -DPML_BFO=1 -DBFO_FLUSH_SECONDS=1
+    -DBFO_DEVICE_MEMORY=1 -I"$from" -I"$from"/shadow -I"$BFO_SRCDIR"/include -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat -I"$pml"
+    -Dnanosleep=fuzz_nanosleep -Dopal_output=fuzz_output
+    -Dopal_progress=fuzz_progress -Dopal_progress_register=fuzz_progress_register
+    -Dopal_progress_unregister=fuzz_progress_unregister -Dopal_convertor_prepare_for_send=world_prepare_for_send
+    -Dopal_convertor_prepare_for_recv=world_prepare_for_recv)
+memory=(-Dcalloc=world_calloc -Dmalloc=world_malloc -Dposix_memalign=world_memalign) # of the PML, not of the world
+(
+    flock 9
+    [ -z "${BFO_PML:-}" ] || rm -f "$program"
+    if [ ! -x "$program" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/include -name '*.[chd]*' -newer "$program" -print -quit)" ]; then
+        # shellcheck disable=SC2086
+        cd "$TEST_TMP" && ${CC:-cc} "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS -c "$from"/fuzz_world.c "$from"/fuzz_world_mpi.c &&
+            ${CC:-cc} "${flags[@]}" "${memory[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS "$from/$1.c" "$pml"/*.c fuzz_world.o fuzz_world_mpi.o \
+                -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS && mv "$program.new" "$program"
+    fi
+) 9>"$program.lock" >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "$1 does not build"; }
+unset LD_PRELOAD # its run-time library wants to be the first
+cases=${2:-$("$program")}
+[ -n "$cases" ] || fail "$1 has no cases"
+bad=0
+for each in $cases; do
+    ASAN_OPTIONS=detect_leaks=0 timeout -k 5 60 "$program" "$each" >"$TEST_TMP/log" 2>&1 </dev/null ||
+        { tail -n 30 "$TEST_TMP/log"; note "$each: failed"; bad=1; }
+done
+exit $bad

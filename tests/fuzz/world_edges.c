@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Cases at the edges of the PML: RDMA that a BTL without failover refuses, callbacks that tell of no loss, rails of which only
+ * some need registrations, communicators freed with messages left, memory that ends. DESIGN.txt sections 8, 9, 14.
+ */
+#define _GNU_SOURCE
+#include "world_case.h"
+
+#include "opal/util/arch.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static char room[9000];
+static const char text[8] = "payload";
+
+/* ---- messages of a peer ------------------------------------------------------------------------------ */
+
+static void match_comes(int btl, int rank, uint16_t ctx, int tag, uint32_t seq)
+{
+    struct {
+        bfo_match_hdr_t h;
+        char data[8];
+    } m;
+
+    memcpy(m.data, text, sizeof(text));
+    bfo_hdr_pack_match(&m.h, BFO_MSG_MATCH, 0, ctx, rank, tag, seq);
+    world_receive(&world_btl[btl], BFO_TAG(BFO_MSG_MATCH), &m, sizeof(m), sizeof(m));
+}
+
+static void frags_come(const bfo_recv_t *req, size_t offset, size_t size)
+{
+    struct {
+        bfo_frag_hdr_t h;
+        char data[9000];
+    } frag;
+
+    memset(frag.data, 0x77, sizeof(frag.data));
+    bfo_hdr_pack_frag(&frag.h, 0, req->src_id, bfo_name_id(&req->name), offset);
+    world_receive(&world_btl[2], BFO_TAG(BFO_MSG_FRAG), &frag, sizeof(frag.h) + size, sizeof(frag.h) + size);
+}
+
+static const bfo_ack_hdr_t *posted_ack(void)
+{
+    const int n = world_find(BFO_MSG_ACK);
+
+    must(n >= 0, "the bytes that could not be read or written are not asked for by ACK");
+    return world_posted_message((unsigned) n);
+}
+
+static void answer_leaves(unsigned type)
+{
+    const int n = world_find(type);
+
+    must(n >= 0, "an answer is not posted");
+    world_complete((unsigned) n, OPAL_SUCCESS);
+}
+
+/* ---- RDMA that is refused ---------------------------------------------------------------------------- */
+
+static ompi_request_t *rget_comes(size_t size)
+{
+    bfo_rget_hdr_t h = {.rndv = {.msg_length = size, .src_id = 0x100000001u}, .frag_id = 0x100000001u, .src_ptr = 0x10000};
+    ompi_request_t *request = NULL;
+
+    memset(room, 0, sizeof(room));
+    must(OMPI_SUCCESS == bfo_irecv(room, size, &ompi_mpi_byte.dt, 2, 7, world_comm[0], &request), "no receive");
+    bfo_hdr_pack_match(&h.rndv.match, BFO_MSG_RGET, BFO_FLAG_CONTIG, 0, 2, 7, 0);
+    world_receive(&world_btl[2], BFO_TAG(BFO_MSG_RGET), &h, sizeof(h), sizeof(h));
+    return request;
+}
+
+static void rest_is_copied(ompi_request_t *request, size_t from, size_t size)
+{
+    const bfo_ack_hdr_t ack = *posted_ack();
+
+    must(!peer_of_rank(2)->declared, "a peer is declared although no rail was lost");
+    must(from == ack.send_offset && size - from == ack.send_size, "the ACK asks for other bytes");
+    answer_leaves(BFO_MSG_ACK);
+    must(!is_complete(request), "a receive is complete before its bytes are there");
+    frags_come((bfo_recv_t *) request, from, size - from);
+    must(is_well(request), "a receive does not end well after its READ was refused");
+    for (size_t i = from; i < size; ++i) {
+        must(0x77 == room[i], "a byte was not copied");
+    }
+    request->req_free(&request);
+}
+
+static void refused_read_is_copied(void)
+{
+    world_begin();
+    world_refuse_dead = 1;
+    rest_is_copied(rget_comes(3000), 0, 3000);
+}
+
+/* Three READs, of which the second comes back with an error, and the third only after that. */
+static void failed_read_is_copied(void)
+{
+    static const mca_btl_base_component_t vader = {.btl_version.mca_component_name = "vader"};
+    ompi_request_t *request;
+
+    world_btl[2].super.btl_component = (mca_btl_base_component_t *) &vader;
+    bfo_params.recv_pipeline_depth = 3;
+    world_begin();
+    request = rget_comes(9000);
+    must(3 == world_posted(), "not three READs");
+    world_complete(0, OPAL_SUCCESS);
+    world_complete(0, OPAL_ERROR);
+    must(world_find(BFO_MSG_ACK) < 0, "the rest is asked for while a READ is under way");
+    world_complete(0, OPAL_SUCCESS);
+    rest_is_copied(request, 4000, 9000);
+}
+
+static ompi_request_t *send_begins(void)
+{
+    ompi_request_t *request = NULL;
+
+    bfo_params.use_get = false;
+    world_begin();
+    must(OMPI_SUCCESS == bfo_isend(room, 6000, &ompi_mpi_byte.dt, 2, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a send does not start");
+    world_complete(0, OPAL_SUCCESS);
+    return request;
+}
+
+static void put_is_asked_for(const bfo_send_t *req, uint64_t offset, uint64_t size)
+{
+    bfo_put_hdr_t put = {.type = BFO_MSG_PUT, .src_id = bfo_name_id(&req->name), .frag_id = 0x900000001u + offset,
+                         .dst_id = 0x700000001u, .rdma_offset = offset, .dst_ptr = 0x10000, .dst_size = size};
+
+    world_receive(&world_btl[2], BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
+}
+
+/* The second of three WRITEs is refused: its FIN says so, and the ACK that follows is obeyed. */
+static void refused_write_is_copied(void)
+{
+    ompi_request_t *request = send_begins();
+    const bfo_send_t *req = (bfo_send_t *) request;
+    const bfo_fin_hdr_t *fin;
+    bfo_ack_hdr_t ack;
+
+    put_is_asked_for(req, 0, 2000);
+    world_refuse_dead = 1;
+    put_is_asked_for(req, 2000, 2000);
+    must(!peer_of_rank(2)->declared, "a peer is declared although no rail was lost");
+    must(world_find(BFO_MSG_FIN) >= 0, "nobody tells the receiver of a refused PUT");
+    fin = world_posted_message((unsigned) world_find(BFO_MSG_FIN));
+    must(0 != (fin->fflags & 4) && 2000 == fin->size, "a FIN does not say that nothing was written");
+    put_is_asked_for(req, 4000, 2000);
+    answer_leaves(WORLD_PUT);
+    answer_leaves(WORLD_PUT);
+    while (world_find(BFO_MSG_FIN) >= 0) {
+        answer_leaves(BFO_MSG_FIN);
+    }
+    must(!is_complete(request), "a send is complete with bytes missing");
+    bfo_hdr_pack_ack(&ack, 0, bfo_name_id(&req->name), 0x700000001u, 2000, 4000);
+    world_receive(&world_btl[2], BFO_TAG(BFO_MSG_ACK), &ack, sizeof(ack), sizeof(ack));
+    while (world_posted() > 0) {
+        must(!is_complete(request), "a send is complete before its last FRAG");
+        answer_leaves(BFO_MSG_FRAG);
+    }
+    must(is_well(request), "a send does not end well after its WRITE was refused");
+}
+
+/* The receiver's half: of four PUTs the second was refused. */
+static void refused_put_is_asked_for_by_ack(void)
+{
+    bfo_rndv_hdr_t rndv = {.msg_length = 6000, .src_id = 0x800000001u};
+    ompi_request_t *request = NULL;
+    bfo_match_hdr_t message;
+    bfo_put_hdr_t put[4];
+    bfo_fin_hdr_t fin;
+
+    world_begin();
+    bfo_irecv(room, 6000, &ompi_mpi_byte.dt, 2, 6, world_comm[0], &request);
+    bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, BFO_FLAG_PIN | BFO_FLAG_CONTIG, 0, 2, 6, 0);
+    world_receive(&world_btl[2], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+    must(4 == world_posted(), "not four PUTs");
+    for (int i = 0; i < 4; ++i) {
+        memcpy(&put[i], world_posted_message(0), sizeof(put[i]));
+        world_complete(0, OPAL_SUCCESS);
+    }
+    bfo_hdr_pack_match(&message, 0, 0, 0, 2, 6, 0);
+    for (int i = 3; i >= 0; --i) {
+        must(world_find(BFO_MSG_ACK) < 0, "the rest is asked for while a PUT is under way");
+        bfo_hdr_pack_fin(&fin, 0, 1 == i ? BFO_FIN_WRITE | 4 : BFO_FIN_WRITE, put[i].frag_id, put[i].dst_size, &message);
+        world_receive(&world_btl[2], BFO_TAG(BFO_MSG_FIN), &fin, sizeof(fin), sizeof(fin));
+    }
+    must(1500 == put[1].rdma_offset, "the second PUT is another");
+    rest_is_copied(request, 1500, 6000);
+    must(0 == world_open_puts(), "a PUT stays open");
+}
+
+/* ---- callbacks that tell of no loss ------------------------------------------------------------------- */
+
+static void notice_is_no_loss(void)
+{
+    world_begin();
+    (void) bfo_peer_connect(bfo_peer_get(world_proc[2]));
+    bfo_failover_btl_error(&world_btl[2].super, MCA_BTL_ERROR_FLAGS_ADD_CUDA_IPC, &world_proc[2]->super, "cuda ipc");
+    must(!peer_of_rank(2)->declared, "CUDA's IPC becomes ready, and its peer is declared");
+    ompi_mpi_state = OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
+    bfo_failover_btl_error(&world_btl[2].super, MCA_BTL_ERROR_FLAGS_NONFATAL, &world_proc[2]->super, "closed");
+    must(!peer_of_rank(2)->declared, "a connection is closed at the end, and its peer is declared");
+    ompi_mpi_state = OMPI_MPI_STATE_INIT_COMPLETED;
+    bfo_failover_btl_error(&world_btl[2].super, MCA_BTL_ERROR_FLAGS_NONFATAL, &world_proc[2]->super, "closed");
+    must(peer_of_rank(2)->declared, "a loss is not noticed");
+}
+
+/* ---- rails with and without registrations ---------------------------------------------------------------- */
+
+static void rail_without_registrations_writes_nothing(void)
+{
+    mca_bml_base_endpoint_t *e = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+    mca_bml_base_btl_t *b = mca_bml_base_btl_array_insert(&e->btl_send);
+    bfo_rndv_hdr_t h = {.msg_length = sizeof(room), .src_id = 0x100000001u};
+    ompi_request_t *request = NULL;
+
+    b->btl = &world_btl[2].super;
+    b->btl_endpoint = (struct mca_btl_base_endpoint_t *) &world_btl[2];
+    world_begin();
+    bfo_irecv(room, sizeof(room), &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request);
+    bfo_hdr_pack_match(&h.match, BFO_MSG_RNDV, BFO_FLAG_PIN | BFO_FLAG_CONTIG, 0, 1, 7, 0);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &h, sizeof(h), sizeof(h));
+    must(3 == peer_of_rank(1)->n_rails && world_posted() > 2, "no PUTs over three rails");
+    for (unsigned n = 0; n < world_posted(); ++n) {
+        const mca_btl_base_module_t *btl = &world_btl_of(n)->super;
+        const size_t size = sizeof(bfo_put_hdr_t) + peer_of_rank(1)->handle_size;
+
+        must(bfo_hdr_is_valid(BFO_MSG_PUT, world_posted_message(n), size, size,
+                              NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size),
+             "a PUT is not as long as its receiver expects");
+    }
+}
+
+/* ---- communicators freed with messages left ---------------------------------------------------------------- */
+
+static bfo_lane_t *lane(int rank)
+{
+    return bfo_comm_of(world_comm[1])->lanes[rank];
+}
+
+static void early_message_ends_with_its_communicator(void)
+{
+    ompi_request_t *request = NULL;
+    char got[8] = "";
+
+    world_begin();
+    world_comm_add();
+    match_comes(1, 1, 5, 7, 1); /* it overtakes number 0 */
+    must(1 == lane(1)->match.n_early, "a message does not wait for the one in front of it");
+    world_comm_remove();
+    match_comes(0, 1, 5, 7, 0);
+    world_comm_add();
+    must(OMPI_SUCCESS == bfo_irecv(got, 8, &ompi_mpi_byte.dt, 1, 9, world_comm[1], &request), "no receive");
+    match_comes(0, 1, 5, 9, 2);
+    must(0 == bfo_comm_of(world_comm[1])->match.n_gots, "a message of the old communicator is in the new one");
+    must(is_well(request) && 0 == memcmp(got, text, 8), "the new communicator waits for a message of the old one");
+    request->req_free(&request);
+}
+
+/* There is no memory when a communicator ends: its numbers go on in the next one nevertheless. */
+static void numbers_outlive_their_communicator(void)
+{
+    ompi_request_t *request = NULL;
+    char got[8];
+
+    world_begin();
+    world_comm_add();
+    match_comes(0, 1, 5, 7, 0);
+    no_memory = 1000;
+    world_comm_remove();
+    no_memory = 0;
+    world_comm_add();
+    must(OMPI_SUCCESS == bfo_irecv(got, 8, &ompi_mpi_byte.dt, 1, 9, world_comm[1], &request), "no receive");
+    match_comes(0, 1, 5, 9, 1);
+    must(is_well(request), "the first message of the new communicator is taken for a later one");
+    request->req_free(&request);
+}
+
+/* ---- a declared peer ------------------------------------------------------------------------------------ */
+
+static ompi_request_t *taken, *healthy;
+static bfo_comm_t *locked;
+
+static void matched_and_posted_again(void)
+{
+    bfo_recv_t *req = (bfo_recv_t *) taken;
+    bfo_match_hdr_t h;
+
+    bfo_match_withdraw(&locked->match, &req->want); /* the thread has found the receive, and goes on with it */
+    bfo_unlock(&locked->lock);
+    bfo_hdr_pack_match(&h, BFO_MSG_MATCH, 0, 0, 1, 7, 0);
+    bfo_recv_begin_match(req, locked->lanes[1], &h, sizeof(h));
+    must(is_complete(taken), "a matched receive does not end");
+    taken->req_free(&taken);
+    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[0], &healthy), "no receive");
+}
+
+/* Another thread has the first communicator's lock from here on. */
+static void first_communicator_is_busy(void)
+{
+    bfo_unlock(&locked->lock);
+    locked = bfo_comm_of(world_comm[0]);
+    bfo_lock(&locked->lock);
+    while_waiting = matched_and_posted_again;
+}
+
+/* While a peer is declared a receive from it ends in another thread, and its request becomes that of a receive from a healthy
+ * process. */
+static void declaration_leaves_other_receives_alone(void)
+{
+    opal_uses_threads = true;
+    bfo_params.free_list_max = 1;
+    world_begin();
+    world_comm_add();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    (void) bfo_lane(bfo_comm_of(world_comm[1]), 1);
+    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &taken), "no receive");
+    locked = bfo_comm_of(world_comm[1]);
+    bfo_lock(&locked->lock);
+    while_waiting = first_communicator_is_busy;
+    bfo_failover_declare(peer_of_rank(1), "a test");
+    if (NULL == healthy) {
+        must(is_complete(taken) && MPI_ERR_OTHER == taken->req_status.MPI_ERROR, "a receive from a declared peer does not end");
+    } else {
+        must(!is_complete(healthy), "a receive from a healthy process ends with the error of another");
+    }
+}
+
+static void posted_receives_of_a_declared_peer_end(void)
+{
+    ompi_request_t *request[5] = {NULL};
+    const int source[5] = {1, 1, 1, 2, MPI_ANY_SOURCE}, tag[5] = {7, 8, MPI_ANY_TAG, 7, 7};
+
+    world_begin();
+    for (int i = 0; i < 5; ++i) {
+        must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, source[i], tag[i], world_comm[0], &request[i]), "no receive");
+    }
+    (void) bfo_peer_connect(bfo_peer_get(world_proc[1]));
+    bfo_failover_declare(peer_of_rank(1), "a test");
+    for (int i = 0; i < 5; ++i) {
+        must((i < 3) == is_complete(request[i]), "declared: other receives end than those that name the peer");
+    }
+}
+
+/* Its rails are still being closed: a send that never went out need not wait for that. */
+static void send_to_a_declared_peer_fails_at_once(void)
+{
+    ompi_request_t *request = NULL;
+
+    world_begin();
+    (void) bfo_peer_connect(bfo_peer_get(world_proc[1]));
+    bfo_failover_declare(peer_of_rank(1), "a test");
+    must(world_fences() > 0, "no rail is being closed");
+    must(OMPI_SUCCESS == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a send does not start");
+    must(is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, "a send to a declared peer waits");
+}
+
+/* ---- numbers that nobody sends, messages that nobody keeps --------------------------------------------------- */
+
+/* A peer that cannot be reached yet costs no number. */
+static void unreachable_peer_costs_no_number(void)
+{
+    void **place = &world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML], *const endpoint = *place;
+    ompi_request_t *request = NULL;
+    const bfo_match_hdr_t *h;
+
+    world_begin();
+    *place = NULL;
+    if (OMPI_SUCCESS == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request)) {
+        must(MPI_SUCCESS != request->req_status.MPI_ERROR, "a send without a rail succeeds");
+    }
+    *place = endpoint;
+    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a send does not start");
+    must(1 == world_posted(), "a message is not posted");
+    h = world_posted_message(0);
+    must(0 == h->seq, "the receiver waits for a number that nobody sends");
+}
+
+/* A message of a source that its BTL cannot name comes before its communicator, and there is no memory for it. */
+static void lost_orphan_declares_its_source(void)
+{
+    ompi_request_t *request = NULL;
+
+    bfo_params.unexpected_limit = 1; /* each is kept in memory of its own */
+    world_begin();
+    no_memory = 1;
+    match_comes(2, 2, 5, 7, 0);
+    must(0 == no_memory, "there was memory");
+    world_comm_add();
+    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[1], &request), "no receive");
+    match_comes(2, 2, 5, 7, 1);
+    must(is_complete(request), "a receive waits for ever for a message that was lost");
+    must(MPI_ERR_OTHER == request->req_status.MPI_ERROR && peer_of_rank(2)->declared, "a message was lost, and nobody is told");
+}
+
+/* Neither for a lane. */
+static void lost_lane_declares_its_source(void)
+{
+    ompi_request_t *request = NULL;
+
+    world_begin();
+    no_memory_after = 1; /* the peer's own */
+    no_memory = 1;
+    match_comes(2, 2, 0, 7, 0);
+    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[0], &request), "no receive");
+    match_comes(2, 2, 0, 7, 1);
+    must(is_complete(request), "a receive waits for ever for a message that was lost");
+}
+
+/* No memory for identifiers: requests are refused, and made once there is some again. */
+static void request_without_identifier_is_refused(void)
+{
+    ompi_request_t *request = NULL;
+
+    bfo_params.free_list_num = 0;
+    world_begin();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    (void) bfo_lane(bfo_comm_of(world_comm[0]), 1);
+    no_memory = 1000;
+    must(OMPI_ERR_OUT_OF_RESOURCE
+             == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a send without identifier is not refused");
+    must(OMPI_ERR_OUT_OF_RESOURCE == bfo_irecv(room, 3000, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request),
+         "a receive without identifier is not refused");
+    no_memory = 0;
+    must(OMPI_SUCCESS == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a send is refused although there is memory");
+    must(0 != ((bfo_send_t *) request)->name.gen, "a send has no identifier");
+}
+
+/* A strided receive has no memory for a part that came ahead of its turn. */
+static void receive_without_memory_says_so(void)
+{
+    bfo_rndv_hdr_t rndv = {.msg_length = 128, .src_id = 0x800000001u};
+    ompi_request_t *request = NULL;
+
+    bfo_params.unexpected_limit = 1;
+    world_begin();
+    must(OMPI_SUCCESS == bfo_irecv(room, 4, world_strided, 1, 7, world_comm[0], &request), "no receive");
+    bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, 0, 0, 1, 7, 0);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+    answer_leaves(BFO_MSG_ACK);
+    no_memory = 1;
+    frags_come((bfo_recv_t *) request, 64, 32);
+    must(is_complete(request) && MPI_ERR_NO_MEM == request->req_status.MPI_ERROR, "a receive without memory tells something else");
+}
+
+/* ---- rails that their BTL does not know ---------------------------------------------------------------------- */
+
+static int unknown_state(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_rail_info_t *info)
+{
+    return OPAL_ERR_NOT_FOUND;
+}
+
+static int refused_fence(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t gen)
+{
+    return OPAL_ERR_BAD_PARAM;
+}
+
+static void unnamed_rail_has_no_failover(void)
+{
+    world_btl[1].ext.rail_state = unknown_state;
+    world_begin();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    must(!peer_of_rank(1)->failover, "failover over a rail without a name");
+}
+
+static void refused_fence_is_not_awaited(void)
+{
+    ompi_request_t *request = NULL;
+
+    world_btl[0].ext.fence = refused_fence;
+    world_btl[1].ext.fence = refused_fence;
+    world_begin();
+    must(OMPI_SUCCESS == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a send does not start");
+    bfo_failover_declare(peer_of_rank(1), "a test");
+    while (world_posted() > 0) {
+        world_complete(0, OPAL_ERROR);
+    }
+    must(is_complete(request), "a send waits for a fence that its BTL has refused");
+}
+
+static void other_architecture_is_refused(void)
+{
+    ompi_request_t *request = NULL;
+
+    world_begin();
+    world_proc[1]->super.proc_arch = ~opal_local_arch;
+    must(OMPI_SUCCESS != bfo_peer_connect(bfo_peer_get(world_proc[1])), "a peer that stores data in another way is not refused");
+    must(OMPI_SUCCESS != bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a message goes out to a peer that stores data in another way");
+}
+
+/* ---- memory of a device --------------------------------------------------------------------------------------- */
+
+static void device_begins(void)
+{
+    const int fd = memfd_create("device", 0);
+
+    must(fd >= 0 && 0 == ftruncate(fd, DEVICE_SIZE), "no memory");
+    device_inside = mmap(NULL, DEVICE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    device = mmap(NULL, DEVICE_SIZE, PROT_NONE, MAP_SHARED, fd, 0);
+    must(MAP_FAILED != device_inside && MAP_FAILED != device, "no memory");
+    memset(device_inside, 0x33, DEVICE_SIZE);
+    bfo_params.recv_pipeline_depth = 4;
+    world_begin();
+}
+
+static void device_memory_is_received_into(void)
+{
+    bfo_rndv_hdr_t rndv = {.msg_length = 3000, .src_id = 0x800000001u};
+    ompi_request_t *request = NULL;
+
+    device_begins();
+    must(OMPI_SUCCESS == bfo_irecv(device, 8, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request), "no receive");
+    match_comes(0, 1, 0, 7, 0);
+    must(is_well(request) && 0 == memcmp(device_inside, text, 8), "a short message is not in the device");
+    must(OMPI_SUCCESS == bfo_irecv(device, 3000, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request), "no receive");
+    bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, BFO_FLAG_PIN | BFO_FLAG_CONTIG, 0, 1, 7, 1);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+    must(world_find(BFO_MSG_PUT) < 0, "a peer is asked to write into a device");
+    answer_leaves(BFO_MSG_ACK);
+    frags_come((bfo_recv_t *) request, 0, 3000);
+    must(is_well(request) && 0x77 == device_inside[0] && 0x77 == device_inside[2999] && 0x33 == device_inside[3000],
+         "a long message is not in the device");
+}
+
+static void device_memory_is_sent_from(void)
+{
+    ompi_request_t *request = NULL;
+    const bfo_rndv_hdr_t *h;
+
+    device_begins();
+    must(OMPI_SUCCESS == bfo_isend(device, 100, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a send does not start");
+    must(0x33 == ((const char *) world_posted_message(0))[sizeof(bfo_match_hdr_t)], "a short message is not the device's");
+    must(OMPI_SUCCESS == bfo_isend(device, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+         "a send does not start");
+    h = world_posted_message(1);
+    must(BFO_MSG_RNDV == h->match.type && 0 == (h->match.flags & (BFO_FLAG_PIN | BFO_FLAG_CONTIG)), "a device's memory is offered for RDMA");
+    must(0x33 == ((const char *) h)[sizeof(*h)], "a long message is not the device's");
+}
+
+static const world_case_t cases[] = {
+    {"declaration_leaves_other_receives_alone", declaration_leaves_other_receives_alone},
+    {"posted_receives_of_a_declared_peer_end", posted_receives_of_a_declared_peer_end},
+    {"send_to_a_declared_peer_fails_at_once", send_to_a_declared_peer_fails_at_once},
+    {"unreachable_peer_costs_no_number", unreachable_peer_costs_no_number},
+    {"lost_orphan_declares_its_source", lost_orphan_declares_its_source},
+    {"lost_lane_declares_its_source", lost_lane_declares_its_source},
+    {"request_without_identifier_is_refused", request_without_identifier_is_refused},
+    {"receive_without_memory_says_so", receive_without_memory_says_so},
+    {"unnamed_rail_has_no_failover", unnamed_rail_has_no_failover},
+    {"refused_fence_is_not_awaited", refused_fence_is_not_awaited},
+    {"other_architecture_is_refused", other_architecture_is_refused},
+    {"device_memory_is_received_into", device_memory_is_received_into},
+    {"device_memory_is_sent_from", device_memory_is_sent_from},
+    {"refused_read_is_copied", refused_read_is_copied},
+    {"failed_read_is_copied", failed_read_is_copied},
+    {"refused_write_is_copied", refused_write_is_copied},
+    {"refused_put_is_asked_for_by_ack", refused_put_is_asked_for_by_ack},
+    {"notice_is_no_loss", notice_is_no_loss},
+    {"rail_without_registrations_writes_nothing", rail_without_registrations_writes_nothing},
+    {"early_message_ends_with_its_communicator", early_message_ends_with_its_communicator},
+    {"numbers_outlive_their_communicator", numbers_outlive_their_communicator},
+};
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        world_init();
+    }
+    return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}

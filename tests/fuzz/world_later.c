@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What the PML does not do yet: each case fails today, and is named in XFAIL_TESTS by its script. DESIGN.txt sections 9, 11, 14.
+ */
+#define _GNU_SOURCE
+#include "world_case.h"
+
+#include <sys/mman.h>
+
+static char room[9000];
+
+static bfo_peer_t *life_begins(void)
+{
+    world_begin();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    return peer_of_rank(1);
+}
+
+static ompi_request_t *send_start(size_t size)
+{
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS
+             == bfo_isend(room, size, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
+         "a send does not start");
+    return request;
+}
+
+/* The fence of an older generation is done, again, while that of a newer one runs. */
+static void old_fence_ends_no_newer(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    peer->rails[0].gen = 3;
+    (void) bfo_failover_fence_begins(peer, 0, 3);
+    world_btl[0].ext.fence_done(&world_btl[0].super, &world_proc[1]->super, 0, 2, false);
+    must(0 != (peer->fencing & 1), "the end of an older fence is taken for that of a newer one");
+}
+
+/* There was no descriptor for the first of two messages. */
+static void older_message_goes_first(void)
+{
+    const bfo_rndv_hdr_t *h;
+
+    (void) life_begins();
+    bfo_params.use_put = bfo_params.use_get = false;
+    world_refuse_memory = 1;
+    (void) send_start(100);
+    if (0 == world_posted()) { /* it waits for progress */
+        (void) send_start(100);
+    }
+    must(0 != world_posted(), "nothing is posted");
+    h = world_posted_message(0);
+    must(0 == h->match.seq, "a later message takes the descriptor for which an earlier one waits");
+}
+
+/* One rail has no room, the other one has. */
+static void rail_with_room_is_taken(void)
+{
+    (void) life_begins();
+    world_refuse_busy = 1;
+    (void) send_start(100);
+    must(1 == world_posted(), "a message waits for one rail while the other has room");
+}
+
+/* A fence is done; a request that was never of that peer lies in memory that nobody may read. */
+static void fence_looks_at_requests_of_its_peer_only(void)
+{
+    bfo_send_t *stranger = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void) life_begins();
+    must(0 == bfo_ids_add(&bfo.sends, &stranger->name) && 0 == mprotect(stranger, 65536, PROT_NONE), "no memory");
+    world_btl[0].ext.fence_done(&world_btl[0].super, &world_proc[1]->super, 0, 0, false);
+}
+
+/* Both rails are down for a moment. */
+static void last_rail_is_waited_for(void)
+{
+    const bfo_peer_t *peer = life_begins();
+
+    world_rail_fails(&world_btl[0]);
+    world_rail_fails(&world_btl[1]);
+    must(!peer->declared, "a peer is declared although its rails may return");
+}
+
+static void progress_of_nothing_writes_nothing(void)
+{
+    uint32_t calls;
+
+    (void) life_begins();
+    world_refuse_memory = 1;
+    (void) send_start(100);
+    for (int i = 0; i < 10; ++i) {
+        (void) bfo_progress();
+    }
+    must(0 == bfo.n_pending, "a message still waits");
+    calls = bfo.progress_calls;
+    (void) bfo_progress();
+    must(calls == bfo.progress_calls, "every call of progress writes a shared line though nothing waits");
+}
+
+static const world_case_t cases[] = {
+    {"old_fence_ends_no_newer", old_fence_ends_no_newer},
+    {"older_message_goes_first", older_message_goes_first},
+    {"rail_with_room_is_taken", rail_with_room_is_taken},
+    {"fence_looks_at_requests_of_its_peer_only", fence_looks_at_requests_of_its_peer_only},
+    {"last_rail_is_waited_for", last_rail_is_waited_for},
+    {"progress_of_nothing_writes_nothing", progress_of_nothing_writes_nothing},
+};
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        world_init();
+    }
+    return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The MPI programs under faults: types, communicators, matching, modes, sizes and the life of objects, while rails are
+# lost at the n-th fragment. Each program must pass, each fault must hit, and each run must lose a rail.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/pml.sh"
+use_components pml btl
+REPORT=$TEST_TMP/report
+
+# under RULE PROGRAM RANKS MPIRUN-ARGUMENTS...: the program passes although the rule takes rail 1.
+under() {
+    local rule=$1 program=$2 done
+    shift 2
+    echo "$rule" >"$TEST_TMP/plan"
+    rm -f "$REPORT"
+    PML_PREFIX=("$SOFTRAIL" run -n 3 --plan "$TEST_TMP/plan" --retry-time=100ms --report "$REPORT" --)
+    run_program "$program" "$@" --mca pml bfo --mca btl openib,self --mca osc '^ucx,rdma'
+    done=$(sed -n 's/.*"done": *\([0-9]*\).*/\1/p' "$REPORT" | head -n 1)
+    [ "${done:-0}" -ge 1 ] || { cat "$REPORT"; fail "$program: the fault hit nothing: $rule"; }
+    grep -q '^A rail was lost:' "$TEST_TMP/$program.log" || { tail -n 30 "$TEST_TMP/$program.log"; fail "$program: no rail was lost: $rule"; }
+    note "$program: $rule"
+}
+
+# Eager messages, which somebody waits for. Of mpi_life, which has few of them, any message.
+for program in mpi_types mpi_comms mpi_match mpi_modes mpi_sizes mpi_life; do
+    early='payload=8:01 nth=4' late='payload=8:01 nth=45'
+    [ $program != mpi_life ] || early='nth=4' late='nth=9'
+    under "lose rail=sr1 op=send $early" $program 2
+    under "unacked rail=sr1 op=send $late" $program 2
+done
+for program in mpi_comms mpi_match mpi_modes; do
+    under 'lose rail=sr1 op=send payload=8:01 nth=8 breaks=both' $program 4
+done
+exit 0

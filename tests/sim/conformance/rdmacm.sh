@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# librdmacm over software rails: rping and perftest -R, both ends, over the rail that the address names; a call to
+# nobody; and sr_connect, for what no tool shows.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/sim/sim.sh"
+need ib_send_lat perftest
+need rping rdmacm-utils
+
+fabric=rdmacm-$$
+export SOFTRAIL FABRIC_PATH=${SOFTRAIL_DIR:-/dev/shm}/softrail-$(id -u)/$fabric
+
+# ends LOG SERVER... -- CLIENT...: the client starts when the server listens; each end's own exit status counts.
+cat > "$TEST_TMP/ends" <<'ENDS'
+log=$1 server=()
+shift
+while [ "$1" != -- ]; do server+=("$1"); shift; done
+shift
+"${server[@]}" > "$log.server" 2>&1 & pid=$!
+deadline=$((SECONDS + 60))
+until compgen -G "$FABRIC_PATH/cm-*" > /dev/null; do
+    [ $SECONDS -lt $deadline ] && kill -0 $pid || { echo "the server does not listen" >> "$log.server"; break; }
+    sleep 0.05
+done
+"$@" > "$log.client" 2>&1
+echo "client $?" > "$log.status"
+wait $pid
+echo "server $?" >> "$log.status"
+[ "$(tr '\n' ' ' < "$log.status")" = "client 0 server 0 " ]
+ENDS
+
+# both LAYER SERVER... -- CLIENT...: over 127.42.1.1, that is rail 1; rail 0 must not move.
+both() {
+    local layer=$1 log=$TEST_TMP/both
+    shift
+    rails --name "$fabric" -n 2 --link-layer "$layer" -- bash "$TEST_TMP/ends" "$log" "$@" ||
+        fail "$* over $layer: $(cat "$log".*)"
+    [ "$(rail_counter "$REPORT" 1 tx_bytes)" -gt 0 ] || fail "$*: rail 1 carried nothing"
+    [ "$(rail_counter "$REPORT" 0 tx_messages)" = 0 ] || fail "$*: rail 0 moved"
+    note "$1 over $layer: $(rail_counter "$REPORT" 1 tx_bytes) bytes on rail 1"
+}
+for layer in ib eth; do
+    both $layer rping -s -a 127.42.1.1 -V -C 5 -- rping -c -a 127.42.1.1 -V -C 5
+    both $layer ib_send_lat -R -n 100 -- ib_send_lat -R -n 100 127.42.1.1
+    both $layer ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 127.42.1.1
+done
+
+rails -n 2 -- rping -c -a 127.42.1.1 -C 1 > "$TEST_TMP/nobody" 2>&1 && fail "rping reached nobody"
+grep -q 'RDMA_CM_EVENT_REJECTED, error 8' "$TEST_TMP/nobody" || fail "a call to nobody: $(cat "$TEST_TMP/nobody")"
+
+rails --name "$fabric" -n 2 -- ./sr_connect > "$TEST_TMP/out" 2>&1 || fail "sr_connect: $(cat "$TEST_TMP/out")"
+note "sr_connect: $(grep -c ' OK ' "$TEST_TMP/out") cases"
