@@ -3,12 +3,13 @@
  *
  * bfo_stream: a verified stream of mixed message sizes between pairs of ranks, for the demo and for trying bfo on
  * a cluster. Every byte is a function of (seed, sender, receiver, sequence), sizes too, so the receiver checks
- * length, order and content of every message. Rank 0 prints one progress line a second.
+ * length, order and content of every message. Rank 0 prints one progress line a second. SIGUSR1 to mpirun ends the stream early.
  */
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,10 +36,12 @@ typedef struct {
     uint64_t errors;
 } stream_t;
 
+static volatile sig_atomic_t is_over;
+
 const char *argp_program_version = "bfo_stream " BFO_VERSION;
 
 static const struct argp_option argp_options[] = {
-    {"seconds", 's', "S", 0, "run for S seconds (default 10)", 0},
+    {"seconds", 's', "S", 0, "run for S seconds (default 10), or until SIGUSR1", 0},
     {"seed", 'r', "N", 0, "seed of sizes and payloads (default 1)", 0},
     {"max", 'm', "BYTES", 0, "largest message in bytes, 8 to 1073741824 (default 4194304)", 0},
     {0},
@@ -191,6 +194,11 @@ static void exchange_window(stream_t *stream, const options_t *options)
     stream->sequence += WINDOW;
 }
 
+static void end_stream(int signal)
+{
+    is_over = 1;
+}
+
 /* Totals of all ranks: messages, bytes, errors. */
 static void sum_up(const stream_t *stream, uint64_t total[3])
 {
@@ -217,7 +225,7 @@ static void run(stream_t *stream, const options_t *options, uint64_t total[3])
             shown = now;
             shown_bytes = total[1];
         }
-        more = now - start < options->seconds && 0 == total[2];
+        more = !is_over && now - start < options->seconds && 0 == total[2];
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     if (0 == stream->rank) {
@@ -234,6 +242,7 @@ int main(int argc, char **argv)
     uint64_t total[3] = {0};
 
     argp_parse(&argp, argc, argv, 0, NULL, &options);
+    signal(SIGUSR1, end_stream);
     MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &stream.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &stream.size);

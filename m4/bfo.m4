@@ -61,7 +61,7 @@ AC_DEFUN([BFO_PKG], [
 ])
 
 AC_DEFUN([BFO_CHECK_LIBRARIES], [
-    BFO_PKG([IBVERBS], [libibverbs >= 1.13], [libibverbs-dev, of rdma-core 35 or newer])
+    BFO_PKG([IBVERBS], [libibverbs >= 1.13], [libibverbs-dev])
     BFO_PKG([RDMACM], [librdmacm], [librdmacm-dev])
     BFO_PKG([HWLOC], [hwloc], [libhwloc-dev])
     BFO_PKG([JANSSON], [jansson], [libjansson-dev])
