@@ -13,7 +13,7 @@
 typedef enum {
     OFO_WC_GOOD,
     OFO_WC_RAIL,  /* lost or delivered; another rail may carry it */
-    OFO_WC_POISON /* no rail would carry it */
+    OFO_WC_POISON /* no rail would carry it, unless the adapter is broken: the PML asks another rail */
 } ofo_wc_class_t;
 
 /* `is_first`: no work request of this send queue came back with an error before; what follows the first one is a

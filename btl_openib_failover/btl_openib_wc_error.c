@@ -115,7 +115,7 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
                 ibv_wc_status_str(wc->status), wc->vendor_err);
     }
     if (poison) {
-        ofo_log(1, "%s: rail %u to %u: %s: the work request itself is bad", module->name, qps->ep->rail,
+        ofo_log(1, "%s: rail %u to %u: %s: the work request itself may be bad", module->name, qps->ep->rail,
                 qps->ep->peer->name.vpid, ibv_wc_status_str(wc->status));
     }
     ofo_rail_failed(qps, IBV_WC_WR_FLUSH_ERR == wc->status ? "the other side gave it up" : ibv_wc_status_str(wc->status));

@@ -44,7 +44,7 @@ typedef struct {
 /* ---- called by the BTL, set by the PML (NULL until then) ---------------------------------------- */
 
 /* A fragment posted by btl_sendi failed: it is lost or delivered. `data` (header and payload, `length`
- * bytes) is valid during the call only. `status` is OPAL_ERROR or OPAL_ERR_FATAL.
+ * bytes) is valid during the call only. `status` is OPAL_ERROR or OPAL_ERR_FATAL (suspect).
  * Context: progress; never from within a post. */
 typedef void (*bfo_btl_failed_frag_fn_t)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                                          mca_btl_base_tag_t tag, const void *data, size_t length, int status);

@@ -511,7 +511,7 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
         fin.fflags |= 0 != (fin.fflags & BFO_FIN_WRITE) ? BFO_FIN_RESENT : 0;
         header = &fin;
     }
-    if (OPAL_ERR_FATAL != status && is_resendable(peer, header)
+    if (is_resendable(peer, header) && !bfo_failover_ctl_is_poison(peer, rail, header, status)
         && OMPI_SUCCESS == bfo_ctl_resend(peer, header, length)) {
         bfo_stat_add(BFO_STAT_RESENDS, 1);
         if (BFO_MSG_MATCH == h->common.type) {

@@ -101,6 +101,21 @@ void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h) BFO_COLD;
 struct bfo_in_t;
 void bfo_failover_on_restart(const struct bfo_in_t *in, size_t handle_size) BFO_COLD;
 
+#if PML_BFO
+/* ---- pml_bfo_failover_poison.c ---------------------------------------------------------------------- */
+/* What a suspect is: a message we send, one that we receive, or a FIN. */
+typedef enum { BFO_SUSPECT_SENT, BFO_SUSPECT_RECEIVED, BFO_SUSPECT_FIN } bfo_suspect_t;
+/* Something of the request came back with `status`: will no rail carry it? False the first time, which is remembered. */
+bool bfo_failover_send_is_poison(const bfo_send_t *req, uint8_t rail, int status) BFO_COLD;
+bool bfo_failover_recv_is_poison(const bfo_recv_t *req, uint8_t rail, int status) BFO_COLD;
+/* The same of MATCH, NACK or FIN without a request. */
+bool bfo_failover_ctl_is_poison(const bfo_peer_t *peer, uint8_t rail, const bfo_hdr_t *h, int status) BFO_COLD;
+/* The peer goes. */
+void bfo_failover_forget_suspects(const bfo_peer_t *peer);
+#else
+static inline void bfo_failover_forget_suspects(const bfo_peer_t *peer) { }
+#endif
+
 /* ---- error completions; each takes over and gives back the event of the descriptor. Compiled out: the peer is declared */
 
 /* MATCH, RNDV or RGET of a request. */

@@ -61,13 +61,14 @@ static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
 {
     bfo_send_t *req = des->des_cbdata;
     bfo_peer_t *peer = req->lane->peer;
+    const uint8_t rail = bfo_rail_index(peer, btl);
 
     if (OPAL_SUCCESS == status) {
         bfo_failover_send_raise(req, BFO_SEV_NOTIFY_OK, NULL);
         return;
     }
-    bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), "a restart message came back with an error");
-    if (OPAL_ERR_FATAL == status) {
+    bfo_failover_rail_lost(peer, rail, "a restart message came back with an error");
+    if (bfo_failover_send_is_poison(req, rail, status)) {
         bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
     } else {
         bfo_failover_send_raise(req, req->got_ack || req->got_nack ? BFO_SEV_NOTIFY_ERR_ANSWERED : BFO_SEV_NOTIFY_ERR_UNANSWERED,
@@ -260,13 +261,14 @@ static void send_facts(void *request, unsigned state, bfo_send_facts_t *facts)
 static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, int status, unsigned ok, unsigned err)
 {
     bfo_peer_t *peer = req->lane->peer;
+    const uint8_t rail = bfo_rail_index(peer, btl);
 
     if (OPAL_SUCCESS == status) {
         bfo_failover_recv_raise(req, ok, NULL);
         return;
     }
-    bfo_failover_rail_lost(peer, bfo_rail_index(peer, btl), "a restart message came back with an error");
-    bfo_failover_recv_raise(req, OPAL_ERR_FATAL == status ? BFO_REV_CONTROL_POISON : err, NULL);
+    bfo_failover_rail_lost(peer, rail, "a restart message came back with an error");
+    bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_CONTROL_POISON : err, NULL);
 }
 
 static void rerr_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -476,7 +478,7 @@ void bfo_failover_recv_settle(bfo_recv_t *req)
 void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
 {
     bfo_failover_rail_lost(req->lane->peer, rail, "a first fragment came back with an error");
-    if (OPAL_ERR_FATAL == status) {
+    if (bfo_failover_send_is_poison(req, rail, status)) {
         bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
     } else if (BFO_MSG_MATCH == req->rts_type) {
         bfo_failover_send_raise(req, BFO_SEV_MATCH_ERR, NULL);
@@ -493,7 +495,7 @@ void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
     if (!peer->failover) {
         bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
     }
-    bfo_failover_send_raise(req, OPAL_ERR_FATAL == status ? BFO_SEV_DATA_POISON : BFO_SEV_DATA_ERR, NULL);
+    bfo_failover_send_raise(req, bfo_failover_send_is_poison(req, rail, status) ? BFO_SEV_DATA_POISON : BFO_SEV_DATA_ERR, NULL);
 }
 
 void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
@@ -504,7 +506,8 @@ void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
     if (!peer->failover) {
         bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
     }
-    bfo_failover_recv_raise(req, OPAL_ERR_FATAL == status ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR, NULL);
+    bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR,
+                            NULL);
 }
 
 void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id)

@@ -58,6 +58,7 @@ void bfo_peer_free(ompi_proc_t *proc)
         *at = peer->next;
         BFO_UNLOCK(&bfo.lock);
         proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = NULL;
+        bfo_failover_forget_suspects(peer);
         bfo_seqmap_free(&peer->kept);
         free(peer->no_regs);
         free(peer);

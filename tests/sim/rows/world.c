@@ -200,15 +200,41 @@ world_btl_t *rail_of(unsigned type)
     return world_btl_of((unsigned) world_find(type));
 }
 
+/* Every request of ours has come back from another rail before, which named it as the one at fault (DESIGN.txt 7.5). */
+static void blame(void)
+{
+    enum { ELSEWHERE = BFO_MAX_RAILS };
+
+    for (int i = 0; i < n_mine; ++i) {
+        if (OMPI_REQUEST_PML == mine[i]->req_type && MCA_PML_REQUEST_SEND == ((mca_pml_base_request_t *) mine[i])->req_type) {
+            (void) bfo_failover_send_is_poison((const bfo_send_t *) mine[i], ELSEWHERE, OPAL_ERR_FATAL);
+        } else if (NULL != ((const bfo_recv_t *) mine[i])->lane) {
+            (void) bfo_failover_recv_is_poison((const bfo_recv_t *) mine[i], ELSEWHERE, OPAL_ERR_FATAL);
+        }
+    }
+}
+
 void comes_back(unsigned type, int status)
 {
     const int n = world_find(type);
 
     must(0 <= n);
+    if (OPAL_ERR_FATAL == status) {
+        blame();
+    }
     if (OPAL_SUCCESS != status) {
         world_rail_fails(world_btl_of((unsigned) n));
     }
     world_complete((unsigned) n, status);
+}
+
+void comes_back_suspect(unsigned type)
+{
+    const int n = world_find(type);
+
+    must(0 <= n);
+    world_rail_fails(world_btl_of((unsigned) n));
+    world_complete((unsigned) n, OPAL_ERR_FATAL);
 }
 
 /* ---- messages of the peer ----------------------------------------------------------------------------- */

@@ -41,7 +41,10 @@ void give_back(void *request);
 
 /* ---- completions of what is posted ------------------------------------------------------------------- */
 /* The first operation of that kind (a message type, WORLD_PUT, WORLD_GET) comes back; in error its rail is lost. */
+/* OPAL_ERR_FATAL: another rail has said the same before. */
 void comes_back(unsigned type, int status);
+/* With OPAL_ERR_FATAL, and what another rail said is known. */
+void comes_back_suspect(unsigned type);
 bool is_posted(unsigned type);
 /* The rail of the first operation of that kind. */
 world_btl_t *rail_of(unsigned type);

@@ -311,6 +311,30 @@ static void poison_and_lists(void)
     }
 }
 
+/* The first rail that names a message takes the blame; the second one is believed. */
+static void suspicions(void)
+{
+    bfo_send_t *req;
+
+    life_begins(0);
+    req = send_match();
+    comes_back_suspect(BFO_MSG_MATCH);
+    must(is_posted(BFO_MSG_MATCH) && BFO_SEND_EAGER == state_of(req)); /* M3 */
+    comes_back_suspect(BFO_MSG_MATCH);
+    must(BFO_SEND_DEAD == state_of(req) && req->lane->peer->declared);
+    life_ends();
+
+    life_begins(0);
+    req = send_copied();
+    comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
+    got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+    comes_back_suspect(BFO_MSG_FRAG);
+    must(BFO_SEND_ERRD == state_of(req) && MPI_SUCCESS == req->error);
+    comes_back_suspect(BFO_MSG_FRAG); /* by another rail */
+    must(MPI_SUCCESS != req->error && !req->lane->peer->declared);
+    life_ends();
+}
+
 /* S18 and S19: the peer is declared with each kind of thing under way, which then comes back. */
 static void deaths(void)
 {
@@ -455,6 +479,7 @@ void rows_of_senders(void)
     reads();
     dances();
     poison_and_lists();
+    suspicions();
     deaths();
     dead_sets();
     epochs();

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Poison: a message that no rail would carry. An adapter says that a work request was itself at fault, but a broken adapter says
+ * that of any. Therefore the first rail takes the blame, and the message is sent again. If another rail, or another
+ * generation of the same rail, says so too, the message is poison. DESIGN.txt 7.5.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_local.h"
+
+#if PML_BFO
+/* A rail names three at most, the first of each queue pair, and has ended then. The oldest gives way. */
+enum { SUSPECTS = 64 };
+static struct {
+    const bfo_peer_t *peer;
+    uint64_t message;
+    uint32_t rail; /* index and generation */
+    bfo_suspect_t kind;
+} suspects[SUSPECTS]; /* Lock: bfo.lock */
+static unsigned next_suspect;
+
+/* Locks: bfo.lock held. */
+static bool is_confirmed(const bfo_peer_t *peer, uint32_t rail, bfo_suspect_t kind, uint64_t message)
+{
+    for (unsigned i = 0; i < SUSPECTS; ++i) {
+        if (peer == suspects[i].peer && kind == suspects[i].kind && message == suspects[i].message) {
+            return rail != suspects[i].rail;
+        }
+    }
+    suspects[next_suspect].peer = peer;
+    suspects[next_suspect].kind = kind;
+    suspects[next_suspect].message = message;
+    suspects[next_suspect].rail = rail;
+    next_suspect = (next_suspect + 1) % SUSPECTS;
+    return false;
+}
+
+static bool is_poison(const bfo_peer_t *peer, uint8_t rail, bfo_suspect_t kind, uint64_t message, int status)
+{
+    bool confirmed;
+
+    if (OPAL_ERR_FATAL != status) {
+        return false;
+    }
+    BFO_LOCK(&bfo.lock);
+    confirmed = is_confirmed(peer, (uint32_t) rail << 16 | (rail < peer->n_rails ? peer->rails[rail].gen : 0), kind, message);
+    BFO_UNLOCK(&bfo.lock);
+    return confirmed;
+}
+
+void bfo_failover_forget_suspects(const bfo_peer_t *peer)
+{
+    BFO_LOCK(&bfo.lock);
+    for (unsigned i = 0; i < SUSPECTS; ++i) {
+        suspects[i].peer = peer == suspects[i].peer ? NULL : suspects[i].peer;
+    }
+    BFO_UNLOCK(&bfo.lock);
+}
+
+/* Among all messages of one direction between two processes. */
+static uint64_t message_of(uint16_t ctx, uint32_t seq)
+{
+    return (uint64_t) ctx << 32 | seq;
+}
+
+bool bfo_failover_send_is_poison(const bfo_send_t *req, uint8_t rail, int status)
+{
+    return is_poison(req->lane->peer, rail, BFO_SUSPECT_SENT,
+                     message_of((uint16_t) req->req_send.req_base.req_comm->c_contextid, req->match_seq), status);
+}
+
+bool bfo_failover_recv_is_poison(const bfo_recv_t *req, uint8_t rail, int status)
+{
+    return is_poison(req->lane->peer, rail, BFO_SUSPECT_RECEIVED,
+                     message_of((uint16_t) req->req_recv.req_base.req_comm->c_contextid, req->match_seq), status);
+}
+
+bool bfo_failover_ctl_is_poison(const bfo_peer_t *peer, uint8_t rail, const bfo_hdr_t *h, int status)
+{
+    if (BFO_MSG_FIN == h->common.type) {
+        return is_poison(peer, rail, BFO_SUSPECT_FIN, h->fin.frag_id, status);
+    }
+    return is_poison(peer, rail, BFO_MSG_MATCH == h->common.type ? BFO_SUSPECT_SENT : BFO_SUSPECT_RECEIVED,
+                     message_of(h->match.ctx, h->match.seq), status);
+}
+#endif /* PML_BFO */
