@@ -8,6 +8,7 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
 # Tag of BTL and PML: 0x41 MATCH, 0x42 RNDV, 0x44 ACK, 0x49 FIN.
 fault_stream "error rail=sr1 op=send payload=0:41 status=remote nth=20" 1500
