@@ -54,8 +54,8 @@ static const param_t table[] = {
     TEXT("cpc_include", cpc_include, NULL, 4, "Connection managers to use, the first that is known: udcm (datagrams) or rdmacm (librdmacm)"),
     TEXT("cpc_exclude", cpc_exclude, NULL, 4, "Connection managers not to use; excludes btl_openib_cpc_include"),
     TEXT("receive_queues", receive_queues, DEFAULT_QUEUES, 3,
-         "Receive queues of each rail, separated by colons, sizes rising; per peer: P,size,count[,low[,window]]; shared by the "
-         "peers of a port: S,size,count[,low[,sends[,start[,limit]]]]; a device without shared queues: P,size,sends instead"),
+         "Receive queues of each rail, from small to large buffers, separated by colons; each is P,size,count... (for one peer) or "
+         "S,size,count... (shared by all peers of a port); docs/FAQ.md explains every field"),
     NUMBER("ib_timeout", ib_timeout, 20, 4,
            "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31)"),
     NUMBER("ib_retry_count", ib_retry_count, 6, 4,

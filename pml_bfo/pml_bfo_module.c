@@ -296,7 +296,7 @@ int bfo_add_comm(ompi_communicator_t *comm)
         bfo_del_comm(comm);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    bfo_dispatch_adopt_orphans(bc);
+    bfo_orphans_adopt(bc);
     comms_free_gone();
     if (comm == &ompi_mpi_comm_self.comm) { /* attributes can be had, and no user has a communicator yet */
         const int rc = bfo_watch_open();

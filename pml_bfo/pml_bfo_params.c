@@ -56,6 +56,8 @@ static const struct {
      "the rails", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.say_protected, OPAL_INFO_LVL_3},
     {"warnings_per_minute", "Warnings of lost rails per node and minute at most (0 to 1000); each process says at its end how many it "
      "held back", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.warnings_per_minute, OPAL_INFO_LVL_4},
+    {"last_rail_timeout", "Seconds to wait for a rail when the last one to a peer is lost. Waiting is not built yet: only 0 is "
+     "accepted, and the requests of that peer fail at once", MCA_BASE_VAR_TYPE_INT, &bfo_params.last_rail_timeout, OPAL_INFO_LVL_4},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
      "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
      OPAL_INFO_LVL_4},
@@ -127,6 +129,10 @@ bool bfo_params_are_sound(void)
     }
     if (p->warnings_per_minute > 1000) {
         return refuse("warnings_per_minute", text_of(v, sizeof(v), (int) p->warnings_per_minute), "it must be 0 to 1000");
+    }
+    if (0 != p->last_rail_timeout) {
+        return refuse("last_rail_timeout", text_of(v, sizeof(v), p->last_rail_timeout),
+                      "it must be 0, because waiting for a lost rail is not built yet");
     }
     if (p->resend_burst < 1 || p->resend_burst > 1000000) {
         return refuse("resend_burst", text_of(v, sizeof(v), (int) p->resend_burst), "it must be 1 to 1000000");

@@ -16,6 +16,7 @@ typedef struct {
     bool counters;
     bool warn_no_failover, say_protected;
     unsigned warnings_per_minute;
+    int last_rail_timeout;      /* seconds; only 0 is built */
     unsigned eager_limit;       /* bytes, 0 = the BTLs' */
     unsigned rdma_min;          /* bytes, 0 = the BTLs' */
     unsigned send_pipeline_depth;

@@ -50,11 +50,25 @@ int bfo_dispatch_register(void);
 void bfo_dispatch_fin(const bfo_fin_hdr_t *fin);
 /* A matched receive that held back what came behind it has completed. */
 void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane) BFO_COLD;
-/* Matches the fragments that came before their communicator. */
-void bfo_dispatch_adopt_orphans(bfo_comm_t *bc);
+/* The complete rule for a first fragment of an active communicator, for all but the hottest callers. */
+void bfo_dispatch_first(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from) __attribute__((noinline));
 /* A copy of a fragment, or NULL without memory. */
 bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer);
 void bfo_got_free(bfo_got_frag_t *g);
+/* What was kept, as it arrived. `segment` is room. */
+static inline bfo_in_t bfo_got_in(const bfo_got_frag_t *g, mca_btl_base_segment_t *segment)
+{
+    *segment = (mca_btl_base_segment_t){.seg_addr.pval = g->data, .seg_len = g->length};
+    return (bfo_in_t){g->btl, segment, 1, g->length};
+}
+
+/* ---- pml_bfo_recv_orphan.c ------------------------------------------------------------------------ */
+/* A first fragment of a context id without a communicator. */
+void bfo_orphan_arrived(const bfo_in_t *in, bfo_peer_t *from) BFO_COLD;
+/* Matches the fragments that came before their communicator. */
+void bfo_orphans_adopt(bfo_comm_t *bc);
+/* A first fragment that cannot be kept is a hole in its stream: there is no memory left to go on. */
+void bfo_got_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h) BFO_COLD;
 
 /* ---- pml_bfo_recv_place.c ------------------------------------------------------------------------- */
 /* The request has found its message: take the payload, answer. The request must be active. */

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Everything that arrives: check the header, find the communicator and the source, sort by number, match,
- * and hand over. Bytes from the wire are trusted for nothing else. DESIGN.txt sections 8 and 14.2.
+ * and hand over. Bytes from the wire are trusted for nothing else. Messages without a communicator are in
+ * pml_bfo_recv_orphan.c. DESIGN.txt sections 8 and 14.2.
  */
 #include "pml_bfo.h"
 
@@ -58,25 +59,7 @@ void bfo_got_free(bfo_got_frag_t *g)
     bfo_spare_give(BFO_SPARE_GOT, &g->super);
 }
 
-static bfo_in_t in_of(const bfo_got_frag_t *g, mca_btl_base_segment_t *segment)
-{
-    *segment = (mca_btl_base_segment_t){.seg_addr.pval = g->data, .seg_len = g->length};
-    return (bfo_in_t){g->btl, segment, 1, g->length};
-}
-
-/* A first fragment that cannot be kept is a hole in its stream: there is no memory left to go on. */
-static BFO_COLD void no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h)
-{
-    if (NULL != peer) {
-        bfo_failover_declare(peer, BFO_HOLE);
-    } else {
-        bfo_lane_has_hole(h->ctx, h->src);
-    }
-}
-
 /* ---- first fragments ------------------------------------------------------------------------------- */
-
-static void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from) BFO_COLD;
 
 /* Messages that came too early and whose turn it is now. A receive that ends may give back the last reference to the
  * communicator: hence one more, from the first receive on that we end. */
@@ -109,7 +92,7 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
             break;
         }
         if (NULL != g) {
-            in = in_of(g, &segment);
+            in = bfo_got_in(g, &segment);
             bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, &in);
             bfo_got_free(g);
         }
@@ -140,7 +123,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
 
     if (0 != (lane->match.n_open & BFO_LANE_GONE)) { /* another thread has freed the communicator since, and empties the lane */
         bfo_unlock(&bc->lock);
-        orphan_arrived(in, from);
+        bfo_orphan_arrived(in, from);
         return;
     }
     is_held = bfo_lane_is_held(&lane->match, seq);
@@ -156,7 +139,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
     } else if (is_held) {
         bfo_stat_drop(BFO_STAT_DUPLICATE);
     } else if (NULL == g) {
-        no_memory(lane->peer, NULL);
+        bfo_got_has_no_memory(lane->peer, NULL);
     } else {
         bfo_stat_add(BFO_STAT_EARLY, 1);
     }
@@ -173,11 +156,11 @@ static inline __attribute__((always_inline)) void keep_unwanted(bfo_comm_t *bc, 
     bfo_unlock(&bc->lock);
     bfo_stat_add(BFO_STAT_UNEXPECTED, 1);
     if (NULL == g) {
-        no_memory(lane->peer, NULL);
+        bfo_got_has_no_memory(lane->peer, NULL);
     }
 }
 
-/* The next message of its source, and others wait behind it. Under the communicator's lock, which it gives back. A receive
+/* The next message of its source, and later ones wait for it. Under the communicator's lock, which it gives back. A receive
  * that ends may give back the last reference to the communicator. */
 static BFO_COLD void arrived_in_front(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, bfo_want_t *want)
 {
@@ -207,9 +190,9 @@ static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *
     if ((uint32_t) h->src >= bc->size || NULL != bc->lanes[h->src]) {
         bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
     } else if (__atomic_load_n(&bc->gone, __ATOMIC_ACQUIRE)) {
-        orphan_arrived(in, from);
+        bfo_orphan_arrived(in, from);
     } else {
-        no_memory(from, h);
+        bfo_got_has_no_memory(from, h);
     }
 }
 
@@ -255,75 +238,9 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
     }
 }
 
-/* For all but the hottest callers. */
-static __attribute__((noinline)) void first_arrived(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
+void bfo_dispatch_first(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 {
     first_arrived_now(bc, in, from);
-}
-
-/* No communicator of this context id here, not yet or not any more (DESIGN.txt section 8). */
-static void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
-{
-    const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
-    const bfo_seqs_t *kept;
-    bfo_got_frag_t *g;
-    bfo_comm_t *bc;
-
-    BFO_LOCK(&bfo.lock);
-    bc = bfo_comm_find(h->ctx);
-    if (NULL != bc) { /* added meanwhile by another thread */
-        BFO_UNLOCK(&bfo.lock);
-        first_arrived(bc, in, from);
-        return;
-    }
-    kept = NULL == from ? NULL : bfo_seqmap_find(&from->kept, h->ctx);
-    if (NULL != from && from->declared) {
-        BFO_UNLOCK(&bfo.lock);
-        bfo_stat_drop(BFO_STAT_STALE);
-        return;
-    }
-    if (NULL != kept && (int32_t) (h->seq - kept->next_recv) < 0) {
-        BFO_UNLOCK(&bfo.lock);
-        bfo_stat_drop(BFO_STAT_DUPLICATE);
-        return;
-    }
-    g = bfo_got_keep(in, from);
-    if (NULL != g) {
-        bfo_link_append(&bfo.orphans, &g->link);
-    }
-    BFO_UNLOCK(&bfo.lock);
-    bfo_stat_add(BFO_STAT_ORPHAN, 1);
-    if (NULL == g) {
-        no_memory(from, h);
-    }
-}
-
-void bfo_dispatch_adopt_orphans(bfo_comm_t *bc)
-{
-    const uint16_t ctx = (uint16_t) bc->comm->c_contextid;
-    mca_btl_base_segment_t segment;
-    bfo_link_t mine, *l, *next;
-    bfo_got_frag_t *g;
-    bfo_in_t in;
-
-    bfo_link_init(&mine);
-    BFO_LOCK(&bfo.lock);
-    for (l = bfo.orphans.next; l != &bfo.orphans; l = next) {
-        next = l->next;
-        g = bfo_container(l, bfo_got_frag_t, link);
-        if (ctx == ((const bfo_match_hdr_t *) g->data)->ctx) {
-            bfo_link_remove(l);
-            bfo_link_append(&mine, l);
-        }
-    }
-    BFO_UNLOCK(&bfo.lock);
-    while (!bfo_link_is_empty(&mine)) {
-        g = bfo_container(mine.next, bfo_got_frag_t, link);
-        bfo_link_remove(&g->link);
-        in = in_of(g, &segment);
-        first_arrived(bc, &in, g->peer);
-        bfo_got_free(g);
-    }
 }
 
 /* The process the BTL received the fragment from; NULL if its rails cannot fail. */
@@ -371,13 +288,13 @@ static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *b
     bfo_peer_t *from = peer_of(proc);
 
     if (NULL == bc) {
-        orphan_arrived(&in, from);
+        bfo_orphan_arrived(&in, from);
     } else {
-        first_arrived(bc, &in, from);
+        bfo_dispatch_first(bc, &in, from);
     }
 }
 
-/* One that no receive wants yet. Under the communicator's lock, which it gives back. */
+/* A MATCH that no receive wants yet. Under the communicator's lock, which it gives back. */
 static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module_t *btl,
                                                              const mca_btl_base_descriptor_t *des, bfo_comm_t *bc,
                                                              bfo_lane_t *lane)
@@ -387,7 +304,7 @@ static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module
     keep_unwanted(bc, lane, &in);
 }
 
-/* One behind which others wait. Likewise. */
+/* A MATCH that later messages of its source wait for. Under the communicator's lock, which it gives back. */
 static BFO_COLD void match_arrived_in_front(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des, bfo_comm_t *bc,
                                             bfo_lane_t *lane, bfo_want_t *want)
 {
@@ -396,7 +313,7 @@ static BFO_COLD void match_arrived_in_front(mca_btl_base_module_t *btl, const mc
     arrived_in_front(bc, lane, &in, want);
 }
 
-/* One whose header and payload are apart (self). */
+/* A MATCH whose header and payload are in two segments (self). */
 static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des,
                                                    bfo_lane_t *lane, bfo_recv_t *req)
 {
@@ -475,7 +392,7 @@ static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const mca_btl_
     }
     bc = bfo_comm_find(h->ctx);
     if (bfo_unlikely(NULL == bc)) {
-        orphan_arrived(in, from);
+        bfo_orphan_arrived(in, from);
         return;
     }
     first_arrived_now(bc, in, from);

@@ -34,6 +34,7 @@ refused 'pml_bfo_max_rails cannot be 0' 1 -np 2 "${BFO[@]}" --mca pml_bfo_max_ra
 refused 'pml_bfo_max_rails cannot be 9' 1 -np 2 "${BFO[@]}" --mca pml_bfo_max_rails 9 "$PROGRAM"
 refused 'pml_bfo_send_pipeline_depth cannot be 0' 1 -np 2 "${BFO[@]}" --mca pml_bfo_send_pipeline_depth 0 "$PROGRAM"
 refused 'pml_bfo_eager_limit cannot be 3' 1 -np 2 "${BFO[@]}" --mca pml_bfo_eager_limit 3 "$PROGRAM"
+refused 'pml_bfo_last_rail_timeout cannot be 60' 1 -np 2 "${BFO[@]}" --mca pml_bfo_last_rail_timeout 60 "$PROGRAM"
 refused 'pml_bfo_free_list_max cannot be 1' 1 -np 2 "${BFO[@]}" --mca pml_bfo_free_list_max 1 "$PROGRAM"
 # nobody takes its place
 refused 'pml_bfo_max_rails cannot be 9' 1 -np 2 --mca pml bfo,ob1 --mca btl vader,self --mca pml_bfo_max_rails 9 "$PROGRAM"
