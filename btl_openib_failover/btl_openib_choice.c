@@ -22,26 +22,42 @@ bool ofo_gid_is_empty(const uint8_t *gid)
     return 0 == memcmp(gid, empty, sizeof(empty));
 }
 
-/* The higher the better; 0 is unusable. */
-static int gid_rank(const struct ibv_gid_entry *entry)
+/* Is the GID of this network namespace? 2 yes, 1 perhaps, 0 no. The kernel tells the index that the interface has in its own
+ * namespace, and another interface may have that index here: only the address is sure. */
+static int gid_place(const struct ibv_gid_entry *entry, const struct ifaddrs *all)
 {
+    char name[IF_NAMESIZE];
+
+    if (NULL != ofo_interface_of(all, entry->gid.raw)) {
+        return 2;
+    }
+    return 0 == entry->ndev_ifindex || NULL != if_indextoname(entry->ndev_ifindex, name);
+}
+
+/* The higher the better; 0 is unusable. */
+static int gid_rank(const struct ibv_gid_entry *entry, const struct ifaddrs *all)
+{
+    int kind = 2;
+
     if (IBV_GID_TYPE_ROCE_V2 != entry->gid_type || ofo_gid_is_empty(entry->gid.raw)) {
         return 0;
     }
     if (0 == memcmp(entry->gid.raw, ofo_v4_mapped, sizeof(ofo_v4_mapped))) {
-        return 3;
+        kind = 3;
+    } else if (0xfe == entry->gid.raw[0]) {
+        kind = 1; /* link-local last */
     }
-    return 0xfe == entry->gid.raw[0] ? 1 : 2; /* link-local last */
+    return 4 * gid_place(entry, all) + kind;
 }
 
-bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best)
+bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, const struct ifaddrs *all, struct ibv_gid_entry *best)
 {
     int best_rank = 0;
 
     for (int i = 0; i < table_len; ++i) {
         struct ibv_gid_entry entry;
-        if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0) && gid_rank(&entry) > best_rank) {
-            best_rank = gid_rank(&entry);
+        if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0) && gid_rank(&entry, all) > best_rank) {
+            best_rank = gid_rank(&entry, all);
             *best = entry;
         }
     }
@@ -149,6 +165,48 @@ bool ofo_list_has_address(const char *list, const uint8_t *gid)
         }
     }
     return false;
+}
+
+/* The first line of a file of sysfs or configfs. */
+static bool read_line(const char *path, char *line, int size)
+{
+    FILE *file = fopen(path, "re");
+    bool done = NULL != file && NULL != fgets(line, size, file);
+
+    if (NULL != file) {
+        fclose(file);
+    }
+    return done;
+}
+
+uint32_t ofo_sysfs_rate(const char *device, unsigned port)
+{
+    char path[512], line[64];
+    unsigned whole = 0, tenth = 0;
+
+    snprintf(path, sizeof(path), "%.400s/ports/%u/rate", device, port);
+    if (!read_line(path, line, sizeof(line)) || 1 > sscanf(line, "%7u.%1u", &whole, &tenth) || 1000000 < whole) {
+        return 0;
+    }
+    return 1000 * whole + 100 * tenth;
+}
+
+uint8_t ofo_sysfs_traffic_class(const char *device, unsigned port)
+{
+    const char *class = strstr(device, "/class/infiniband/");
+    char path[512], line[64];
+    unsigned value = 0;
+
+    snprintf(path, sizeof(path), "%.400s/tc/%u/traffic_class", device, port);
+    if (read_line(path, line, sizeof(line)) && 1 == sscanf(line, "Global tclass=%3u", &value) && 255 >= value) {
+        return (uint8_t) value;
+    }
+    if (NULL == class) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%.*s/kernel/config/rdma_cm/%.64s/ports/%u/default_roce_tos", (int) (class - device), device,
+             strrchr(device, '/') + 1, port);
+    return read_line(path, line, sizeof(line)) && 1 == sscanf(line, "%3u", &value) && 255 >= value ? (uint8_t) value : 0;
 }
 
 bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its)

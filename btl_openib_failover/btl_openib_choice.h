@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which GID of a RoCE port is used, which interface has its IP address, which IP address an iWARP port has, and whether a device
- * is near. No Open MPI header. See DESIGN.txt 15.2.
+ * Which GID of a RoCE port is used, which interface has its IP address, which IP address an iWARP port has, whether a device
+ * is near, and what the kernel shows of a port that verbs do not tell. No Open MPI header. See DESIGN.txt 15.2.
  */
 #ifndef BTL_OPENIB_CHOICE_H
 #define BTL_OPENIB_CHOICE_H
@@ -18,9 +18,9 @@ extern const uint8_t ofo_v4_mapped[12];
 
 bool ofo_gid_is_empty(const uint8_t *gid);
 
-/* The best GID of the port's table: RoCE v2 only, IPv4-mapped, then IPv6, then link-local; the first of equals. False if
- * there is none. */
-bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best);
+/* The best GID of the port's table: RoCE v2 only; those of this network namespace first, then those that may be of it; among these
+ * IPv4-mapped, then IPv6, then link-local; the first of equals. `all` is what getifaddrs tells. False if there is none. */
+bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, const struct ifaddrs *all, struct ibv_gid_entry *best);
 
 /* Index of the GID in the port's table. On a RoCE port it stands there once for each type: `v2_only`. */
 bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, const uint8_t *gid, bool v2_only, uint8_t *index);
@@ -35,6 +35,12 @@ const struct ifaddrs *ofo_interface_of(const struct ifaddrs *all, const uint8_t 
 
 /* Is the address in one of the networks of the list? Both as IPv4-mapped or IPv6. */
 bool ofo_list_has_address(const char *list, const uint8_t *gid);
+
+/* The rate that sysfs shows of a port, Mbit/s of data on the wire; 0: it shows none. `device` is the device's path in sysfs. */
+uint32_t ofo_sysfs_rate(const char *device, unsigned port);
+
+/* The traffic class that the port's driver or librdmacm is configured for; 0 if neither is. */
+uint8_t ofo_sysfs_traffic_class(const char *device, unsigned port);
 
 /* Do the device's cores and those the process may run on have one in common? An empty set is one that is not known: near. */
 bool ofo_cores_are_near(hwloc_const_bitmap_t own, hwloc_const_bitmap_t its);

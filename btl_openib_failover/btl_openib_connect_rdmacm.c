@@ -235,7 +235,7 @@ static void set_path(const ofo_module_t *module, uint8_t their_mtu, struct ibv_q
     if (0 < OFO.params.ib_service_level) {
         attr->ah_attr.sl = (uint8_t) OFO.params.ib_service_level;
     }
-    if (0 < OFO.params.ib_traffic_class) {
+    if (0 <= OFO.params.ib_traffic_class) {
         attr->ah_attr.grh.traffic_class = (uint8_t) OFO.params.ib_traffic_class;
     }
 }

@@ -62,8 +62,8 @@ static const param_t table[] = {
            "Repetitions of a packet before the rail is given up (1 to 7; 7 means for ever on soft-RoCE)"),
     NUMBER("ib_rnr_retry", ib_rnr_retry, 7, 6, "Receiver-not-ready retries (0 to 7; 7 means for ever)"),
     NUMBER("ib_min_rnr_timer", ib_min_rnr_timer, 12, 6, "Receiver-not-ready timer code (0 to 31)"),
-    NUMBER("ib_service_level", ib_service_level, 0, 6, "Service level of all queue pairs (0 to 15; 0 with rdmacm: the path's)"),
-    NUMBER("ib_traffic_class", ib_traffic_class, 0, 6, "Traffic class of RoCE packets (0 to 255; 0 with rdmacm: the host's)"),
+    NUMBER("ib_service_level", ib_service_level, 0, 6, "Service level of all queue pairs (0 to 15; 0 with rdmacm: that of each path record, which udcm does not ask for)"),
+    SIGNED("ib_traffic_class", ib_traffic_class, -1, 6, "Traffic class of RoCE packets (0 to 255; -1: the one the port is configured for)"),
     NUMBER("ib_pkey_index", ib_pkey_index, 0, 6, "Index into the port's partition table (0: the first of a full member)"),
     NUMBER("pkey", pkey, 0, 6, "Partition key to use, looked up in each port's table (0: by btl_openib_ib_pkey_index)"),
     NUMBER("ib_mtu", ib_mtu, 0, 6, "Largest path MTU as code 1 (256) to 5 (4096); 0: that of the ports"),
@@ -138,6 +138,7 @@ static const struct {
     {"psn", "queue pairs begin with random packet numbers"},
     {"rroce_enable", "RoCE v2 is always used"},
     {"use_async_event_thread", "events are read by the service thread"},
+    {"ib_path_record_service_level", "path records are asked for by librdmacm alone: see btl_openib_cpc_include and btl_openib_ib_service_level"},
     {"warn_default_gid_prefix", "ports are paired by subnet, and unpaired ones are named"},
     {"warn_no_device_params_found", "there are no device parameters"},
     {"have_fork_support", "see btl_openib_want_fork_support"},
@@ -206,6 +207,9 @@ static int check_texts(ofo_params_t *p)
         && 0 != strcmp(p->device_type, "iwarp")) {
         return bad("device_type", p->device_type, "it must be all, infiniband or iwarp");
     }
+    if (0 <= p->ib_traffic_class && OPAL_SUCCESS != check_range("ib_traffic_class", (unsigned) p->ib_traffic_class, 0, 255)) {
+        return OPAL_ERR_BAD_PARAM;
+    }
     if (0 <= p->free_list_max) {
         p->completion_interval = 1; /* what was not reported would be what is missing */
     }
@@ -226,7 +230,6 @@ static int check_numbers(void)
         {"ib_rnr_retry", p->ib_rnr_retry, 0, 7},
         {"ib_min_rnr_timer", p->ib_min_rnr_timer, 0, 31},
         {"ib_service_level", p->ib_service_level, 0, 15},
-        {"ib_traffic_class", p->ib_traffic_class, 0, 255},
         {"ib_mtu", p->ib_mtu, 0, 5},
         {"pkey", p->pkey, 0, 65535},
         {"free_list_num", p->free_list_num, 1, 1u << 20},

@@ -165,11 +165,19 @@ static bool is_near(struct ibv_device *verbs)
 
 static bool choose_gid(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best)
 {
+    struct ifaddrs *all;
+    bool found;
+
     if (0 <= OFO.params.gid_index) {
         return 0 == ibv_query_gid_ex(context, port, (uint32_t) OFO.params.gid_index, best, 0)
                && !ofo_gid_is_empty(best->gid.raw);
     }
-    return ofo_gid_choose(context, port, table_len, best);
+    if (0 != getifaddrs(&all)) {
+        all = NULL;
+    }
+    found = ofo_gid_choose(context, port, table_len, all, best);
+    freeifaddrs(all);
+    return found;
 }
 
 bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
@@ -307,9 +315,10 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
     return true;
 }
 
-/* Mbit/s of data on the wire. */
-static uint32_t port_rate(const struct ibv_port_attr *attr)
+/* Mbit/s of data on the wire. The 8 bits of active_speed do not hold what is faster than NDR: sysfs tells such a rate. */
+static uint32_t port_rate(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr)
 {
+    const uint32_t shown = ofo_sysfs_rate(device->context->device->ibdev_path, number);
     static const uint32_t speed[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
     static const uint32_t width[] = {1, 4, 8, 12, 2};
     unsigned s = 0, w = 0;
@@ -320,7 +329,16 @@ static uint32_t port_rate(const struct ibv_port_attr *attr)
     while (w < 4 && attr->active_width >> (w + 1)) {
         ++w;
     }
-    return speed[s] * width[w];
+    return shown > speed[s] * width[w] ? shown : speed[s] * width[w];
+}
+
+/* What the user gives; else what the port is configured for. */
+static uint8_t traffic_class(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr)
+{
+    if (0 <= OFO.params.ib_traffic_class) {
+        return (uint8_t) OFO.params.ib_traffic_class;
+    }
+    return IBV_LINK_LAYER_ETHERNET == attr->link_layer ? ofo_sysfs_traffic_class(device->context->device->ibdev_path, number) : 0;
 }
 
 /* ---- opening ------------------------------------------------------------------------------------ */
@@ -374,11 +392,12 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     memcpy(port->name, model.name, sizeof(port->name));
     port->lid = attr->lid;
     port->mtu = (uint8_t) attr->active_mtu;
-    port->rate = port_rate(attr);
+    port->rate = port_rate(device, number, attr);
     port->proof_at = (uintptr_t) device->proof;
     port->proof_key = device->proof_mr->rkey;
     model.port_up = true;
     model.wake_fd = -1;
+    model.traffic_class = traffic_class(device, number, attr);
     model.port_index = OFO.record.nports;
     model.max_message = 0 < attr->max_msg_sz ? attr->max_msg_sz : 1u << 20;
     if (0 < OFO.params.max_hw_msg_size && OFO.params.max_hw_msg_size < model.max_message) {

@@ -274,7 +274,7 @@ static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remo
         attr.ah_attr.is_global = 1;
         attr.ah_attr.grh.sgid_index = module->gid_index;
         attr.ah_attr.grh.hop_limit = 64;
-        attr.ah_attr.grh.traffic_class = (uint8_t) OFO.params.ib_traffic_class;
+        attr.ah_attr.grh.traffic_class = module->traffic_class;
         memcpy(&attr.ah_attr.grh.dgid, remote->gid, sizeof(attr.ah_attr.grh.dgid));
     }
     return ibv_modify_qp(qp->qp, &attr,

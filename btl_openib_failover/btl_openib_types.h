@@ -506,6 +506,7 @@ struct ofo_module {
     uint8_t lane;
     uint8_t gid_index;
     uint16_t pkey_index;
+    uint8_t traffic_class;
     struct ibv_port_attr port_attr;
     bool is_iwarp;   /* as the device: no failover, connections by rdmacm alone (DESIGN.txt 15.7); constant */
     bool use_grh;
@@ -584,7 +585,8 @@ typedef struct {
     unsigned max_btls;
     unsigned lanes;
     unsigned ib_timeout, ib_retry_count, ib_rnr_retry, ib_min_rnr_timer;
-    unsigned ib_service_level, ib_traffic_class, ib_pkey_index, ib_mtu;
+    unsigned ib_service_level, ib_pkey_index, ib_mtu;
+    int ib_traffic_class; /* -1: the port's */
     unsigned ib_max_inline_data;
     unsigned max_rd_atomic;
     unsigned send_queue_depth; /* rdma slots of the first queue pair */

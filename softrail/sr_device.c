@@ -47,9 +47,17 @@ bool sr_habit(unsigned flag)
 /* Two hosts may have got their adapters in different order. */
 static uint64_t port_guid(unsigned rail, unsigned slot)
 {
-    bool crossed = sr_habit(SR_FABRIC_CROSSED) && 1 == slot % 2;
+    bool crossed = sr_habit(SR_FABRIC_CROSSED) != sr_habit(SR_FABRIC_CROSSED_WIRES) && 1 == slot % 2;
 
     return sr.fabric.shm->rail[crossed ? sr.fabric.shm->rails - 1 - rail : rail].guid;
+}
+
+/* The rail that the device is on; only a member has a place on it. */
+static unsigned rail_of(const struct sr_device *device)
+{
+    bool crossed = sr_habit(SR_FABRIC_CROSSED_WIRES) && 1 == sr.slot % 2;
+
+    return crossed ? sr.fabric.shm->rails - 1 - device->rail : device->rail;
 }
 
 unsigned sr_gid_count(void)
@@ -196,7 +204,7 @@ struct ibv_context *sr_device_open(struct ibv_device *device)
     int rc = sr_join();
 
     pthread_once(&once, watch_forks);
-    if (0 == rc && atomic_load(&sr.fabric.shm->rail[((struct sr_device *) device)->rail].gone)) {
+    if (0 == rc && atomic_load(&sr.fabric.shm->rail[rail_of((struct sr_device *) device)].gone)) {
         rc = EIO;
     }
     if (0 == rc) {
@@ -206,7 +214,7 @@ struct ibv_context *sr_device_open(struct ibv_device *device)
         errno = 0 != rc ? rc : ENOMEM;
         return NULL;
     }
-    context->rail = ((struct sr_device *) device)->rail;
+    context->rail = rail_of((struct sr_device *) device);
     context->fifo = sr_fifo_open(&context->ibv.async_fd);
     rc = 0 == context->fifo ? errno : claim_entry(context);
     if (0 != rc) {
@@ -287,10 +295,13 @@ static void set_speed(uint64_t rate, struct ibv_port_attr *attr)
     static const struct { uint8_t width, speed; uint64_t bits; } links[] = {
         { 1, 1, UINT64_C(2500000000) }, { 1, 2, UINT64_C(5000000000) }, { 2, 1, UINT64_C(10000000000) },
         { 2, 2, UINT64_C(20000000000) }, { 2, 4, UINT64_C(40000000000) }, { 2, 16, UINT64_C(56000000000) },
-        { 2, 32, UINT64_C(100000000000) } };
+        { 2, 32, UINT64_C(100000000000) }, { 2, 64, UINT64_C(200000000000) }, { 2, 128, UINT64_C(400000000000) } };
     unsigned i = 0, last = sizeof(links) / sizeof(links[0]) - 1;
 
-    while (i < last && (0 == rate || links[i].bits < rate)) {
+    if (0 == rate) {
+        rate = UINT64_C(100000000000);
+    }
+    while (i < last && links[i].bits < rate) {
         ++i;
     }
     attr->active_width = links[i].width;

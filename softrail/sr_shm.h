@@ -15,7 +15,7 @@
 #include "sr_faultplan.h"
 
 #define SR_MAGIC UINT64_C(0x314c494152544653)
-#define SR_LAYOUT 7u
+#define SR_LAYOUT 8u
 
 #define SR_MAX_RAILS 8
 #define SR_MAX_PROCS 250
@@ -86,6 +86,7 @@ struct sr_qp_entry {
 struct sr_habits {
     uint32_t max_inline;         /* creating a queue pair that asks for more fails */
     uint32_t mtu_blackhole;      /* a packet with more payload is swallowed; 0 = none is */
+    uint32_t traffic_class;      /* sysfs shows it for the ports; 0 = none is set */
     uint32_t pkey_count;         /* at least 1 */
     uint16_t pkeys[SR_MAX_PKEYS];
 };
@@ -120,7 +121,8 @@ enum {
     SR_FABRIC_NO_EMPTY_WRITE = 256, /* a write of nothing needs a key */
     SR_FABRIC_FOREIGN_GID = 512,    /* Ethernet: GID 0 belongs to another network namespace, GID 1 is the port's */
     SR_FABRIC_CROSSED = 1024,       /* GUIDs of every second process are in the opposite order of the names */
-    SR_FABRIC_DEFAULT_PREFIX = 2048 /* all rails have the GID prefix fe80:: */
+    SR_FABRIC_DEFAULT_PREFIX = 2048, /* all rails have the GID prefix fe80:: */
+    SR_FABRIC_CROSSED_WIRES = 4096  /* every second process has its cables in the opposite order of the names */
 };
 
 /* ---- in the arena ------------------------------------------------------------------------------- */

@@ -83,6 +83,9 @@ static void make_device(struct tree *tree, const struct sr_fabric_shm *shm, unsi
     put_file(tree, dir, "device", "0x0001");
     snprintf(dir, sizeof(dir), "class/infiniband/sr%u/ports/1", rail);
     put_file(tree, dir, "link_layer", IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "Ethernet" : "InfiniBand");
+    if (UINT64_C(400000000000) < shm->rail[rail].rate) { /* the speed in the port's attributes ends with NDR */
+        put_file(tree, dir, "rate", "800 Gb/sec (4X XDR)");
+    }
     for (unsigned i = 0; i < shm->habits.pkey_count; ++i) {
         char file[32];
         snprintf(file, sizeof(file), "pkeys/%u", i);
@@ -90,6 +93,12 @@ static void make_device(struct tree *tree, const struct sr_fabric_shm *shm, unsi
         put_file(tree, dir, file, text);
     }
     put_file(tree, dir, "gid_attrs/types/0", IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "RoCE v2" : "IB/RoCE v1");
+    if (0 != shm->habits.traffic_class) {
+        snprintf(dir, sizeof(dir), "class/infiniband/sr%u/tc/1", rail);
+        make_dir(tree, "%s", dir);
+        snprintf(text, sizeof(text), "Global tclass=%u", shm->habits.traffic_class);
+        put_file(tree, dir, "traffic_class", text);
+    }
     snprintf(dir, sizeof(dir), "class/infiniband_verbs/uverbs%u", rail);
     make_dir(tree, "%s", dir);
     snprintf(text, sizeof(text), "sr%u", rail);

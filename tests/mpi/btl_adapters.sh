@@ -30,6 +30,11 @@ works "-n 2" 'sr1:1: infiniband' --mca btl_openib_if_include sr1
 [ "$(rail_counter "$REPORT" 0 registrations)" = 0 ] || fail "a device that nobody wants was used"
 works "-n 2" 'sr1:1: infiniband' --mca btl_openib_if_exclude sr0
 [ "$(rail_counter "$REPORT" 0 registrations)" = 0 ] || fail "a device that nobody wants was used"
+works "-n 1 --link-layer eth --foreign-gid" 'ethernet, gid index 1'
+works "-n 1 --link-layer eth --traffic-class 106" 'queue pair .* class 106,'
+works "-n 1 --link-layer eth --traffic-class 106" 'queue pair .* class 0,' --mca btl_openib_ib_traffic_class 0
+works "-n 1 --traffic-class 106" 'queue pair .* class 0,'
+works "-n 2 --rate 1=800G" 'sr1:1: lane 0, 800000 Mbit/s, latency 4'
 BTL_ARGS=(--mca pml ob1 --mca btl openib,tcp,self)
 works "-n 1 --no-rc" 'sr0: no reliable connections'
 

@@ -64,6 +64,7 @@ ib_rnr_retry|3|-n 1|queue pair .* rnr retries 3,|0
 ib_min_rnr_timer|20|-n 1|queue pair .* rnr timer 20,|0
 ib_service_level|4|-n 1|queue pair .* sl 4,|0
 ib_traffic_class|32|-n 1 --link-layer=eth|queue pair .* class 32,|0
+ib_traffic_class|256|-n 1|btl_openib_ib_traffic_class has a value|1
 ib_pkey_index|0|-n 1|queue pair .* pkey 0,|0
 ib_pkey_index|3|-n 1|has no such partition key|1
 pkey|32767|-n 1|pkey index 0|0

@@ -28,6 +28,8 @@ habit ib write_of_nothing_wants_a_key --no-empty-write
 habit ib limited_members_do_not_talk --pkeys 0x7fff,0xffff
 habit ib all_rails_have_the_default_prefix --default-prefix
 habit ib guids_of_two_processes_are_crossed --default-prefix --crossed-guids
+habit ib wires_of_two_processes_are_crossed --crossed-wires
+habit eth traffic_class_is_shown --traffic-class 106
 habit eth first_gid_is_of_another_namespace --foreign-gid
 
 # mistake WORD SWITCH VALUE: the message names the switch and what it wants.
@@ -37,6 +39,7 @@ mistake() {
 }
 mistake 'a number from 0 to 512' --max-inline 513
 mistake 'a number from 0 to 512' --max-inline x
+mistake 'a number from 0 to 255' --traffic-class 256
 mistake 'a number from 1 to 4096' --mtu-blackhole 0
 mistake '1 to 8 hexadecimal' --pkeys 0x7fff,
 mistake '1 to 8 hexadecimal' --pkeys 0x18000

@@ -8,6 +8,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -194,6 +195,43 @@ static void guids_of_two_processes_are_crossed(void **state)
     assert_true(WIFEXITED(status) && 0 == WEXITSTATUS(status));
 }
 
+/* Two devices of one process are on two rails in either order: the second process has the GUIDs as without the switch, and its
+ * addresses on the first device are those of the second rail. */
+static void wires_of_two_processes_are_crossed(void **state)
+{
+    int begin[2], status;
+    pid_t child;
+    char byte = 1;
+
+    assert_int_equal(0, pipe(begin));
+    child = fork();
+    assert_true(0 <= child);
+    if (0 == child) {
+        _exit(1 == read(begin[0], &byte, 1) && gid_half(0, 1) < gid_half(1, 1) && gid_half(0, 0) > gid_half(1, 0) ? 0 : 1);
+    }
+    assert_true(gid_half(0, 1) < gid_half(1, 1));
+    assert_true(gid_half(0, 0) < gid_half(1, 0));
+    assert_int_equal(1, write(begin[1], &byte, 1));
+    assert_int_equal(child, waitpid(child, &status, 0));
+    assert_true(WIFEXITED(status) && 0 == WEXITSTATUS(status));
+}
+
+static void traffic_class_is_shown(void **state)
+{
+    struct pair p = { .type = IBV_QPT_UD };
+    char path[300], line[40] = "";
+    struct ibv_ah_attr where;
+    FILE *file;
+
+    half_open(&p, &where);
+    snprintf(path, sizeof(path), "%.250s/tc/1/traffic_class", p.context->device->ibdev_path);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof(line), file));
+    fclose(file);
+    assert_string_equal(line, "Global tclass=106\n");
+}
+
 static void first_gid_is_of_another_namespace(void **state)
 {
     struct pair p = { .type = IBV_QPT_UD };
@@ -219,6 +257,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(large_packets_are_swallowed), cmocka_unit_test(flush_tells_the_head_only),
         cmocka_unit_test(write_of_nothing_wants_a_key), cmocka_unit_test(limited_members_do_not_talk),
         cmocka_unit_test(all_rails_have_the_default_prefix), cmocka_unit_test(guids_of_two_processes_are_crossed),
+        cmocka_unit_test(wires_of_two_processes_are_crossed), cmocka_unit_test(traffic_class_is_shown),
         cmocka_unit_test(first_gid_is_of_another_namespace),
     };
 

@@ -12,6 +12,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -29,8 +31,10 @@ typedef struct {
     uint32_t type;
     union ibv_gid gid;
     bool unreadable; /* what the kernel says of an empty row */
+    uint32_t ifindex;
 } row_t;
 
+static const struct ifaddrs *host;
 static const row_t *table;
 static int table_len;
 
@@ -43,7 +47,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t g
         return ENODATA;
     }
     *entry = (struct ibv_gid_entry){.gid = table[gid_index].gid, .gid_index = gid_index, .port_num = port_num,
-                                    .gid_type = table[gid_index].type};
+                                    .gid_type = table[gid_index].type, .ndev_ifindex = table[gid_index].ifindex};
     return 0;
 }
 
@@ -54,7 +58,7 @@ static int chosen(const row_t *rows, int length)
 
     table = rows;
     table_len = length;
-    return ofo_gid_choose(NULL, PORT, length, &best) ? (int) best.gid_index : -1;
+    return ofo_gid_choose(NULL, PORT, length, host, &best) ? (int) best.gid_index : -1;
 }
 #define CHOSEN(...) chosen((const row_t[]){__VA_ARGS__}, (int) (sizeof((row_t[]){__VA_ARGS__}) / sizeof(row_t)))
 
@@ -102,6 +106,49 @@ static void gid_of_equals_is_the_first(void **state)
 {
     assert_int_equal(CHOSEN({V1, V4_MAPPED}, {V2, V4_MAPPED}, {V2, V4_MAPPED}), 1);
     assert_int_equal(CHOSEN({V2, LINK_LOCAL}, {V2, LINK_LOCAL}), 0);
+}
+
+/* In a container the table holds the addresses of other network namespaces too: an address that this one has is first, whatever
+ * it is; an interface that this one does not have is last; another's index tells nothing. */
+static void gid_of_this_namespace_is_chosen(void **state)
+{
+    enum { FOREIGN = 0x7ffffff0 };
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = {IPV6}};
+    struct ifaddrs own = {.ifa_name = (char *) "eth0", .ifa_addr = (struct sockaddr *) &six};
+
+    assert_int_equal(CHOSEN({V2, V4_MAPPED, .ifindex = FOREIGN}, {V2, LINK_LOCAL}), 1);
+    assert_int_equal(CHOSEN({V2, V4_MAPPED, .ifindex = FOREIGN}, {V2, LINK_LOCAL, .ifindex = FOREIGN}), 0);
+    host = &own;
+    assert_int_equal(CHOSEN({V2, V4_MAPPED}, {V2, IPV6}), 1);
+    assert_int_equal(CHOSEN({V2, V4_MAPPED}, {V2, IPV6, .ifindex = FOREIGN}), 1);
+    assert_int_equal(CHOSEN({V1, IPV6}, {V2, V4_MAPPED}), 1);
+    host = NULL;
+    assert_int_equal(CHOSEN({V2, V4_MAPPED}, {V2, IPV6}), 0);
+}
+
+/* The kernel's files: none, without a value, and each kind of value. */
+static void files_of_the_kernel_tell_rate_and_class(void **state)
+{
+    char root[] = "/tmp/ofo-choice-XXXXXX", device[64], command[1024];
+
+    assert_non_null(mkdtemp(root));
+    snprintf(device, sizeof(device), "%s/class/infiniband/mlx5_0", root);
+    assert_int_equal(ofo_sysfs_rate(device, 1), 0);
+    assert_int_equal(ofo_sysfs_traffic_class(device, 1), 0);
+    snprintf(command, sizeof(command), "mkdir -p %s/ports/1 %s/ports/2 %s/tc/1 %s/kernel/config/rdma_cm/mlx5_0/ports/1 && cd %s && "
+             "echo '800 Gb/sec (4X XDR)' >ports/1/rate && echo '2.5 Gb/sec (1X SDR)' >ports/2/rate && : >tc/1/traffic_class && "
+             "echo 96 >%s/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos", device, device, device, root, device, root);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(ofo_sysfs_rate(device, 1), 800000);
+    assert_int_equal(ofo_sysfs_rate(device, 2), 2500);
+    assert_int_equal(ofo_sysfs_traffic_class(device, 1), 96);
+    assert_int_equal(ofo_sysfs_traffic_class(device, 2), 0);
+    snprintf(command, sizeof(command), "cd %s && echo 'Global tclass=106' >tc/1/traffic_class && echo x >ports/1/rate", device);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(ofo_sysfs_traffic_class(device, 1), 106);
+    assert_int_equal(ofo_sysfs_rate(device, 1), 0);
+    snprintf(command, sizeof(command), "rm -r %s", root);
+    assert_int_equal(system(command), 0);
 }
 
 /* An address is in the table of a RoCE port once for each type; on InfiniBand there is one type. */
@@ -217,6 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gid_is_chosen_by_type_and_kind_in_every_order),
         cmocka_unit_test(gid_of_equals_is_the_first),
+        cmocka_unit_test(gid_of_this_namespace_is_chosen),
+        cmocka_unit_test(files_of_the_kernel_tell_rate_and_class),
         cmocka_unit_test(gid_is_found_again_by_value_and_type),
         cmocka_unit_test(iwarp_port_has_its_interfaces_address),
         cmocka_unit_test(interface_has_the_address),

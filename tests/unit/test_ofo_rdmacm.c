@@ -166,7 +166,7 @@ void ofo_parked_free(ofo_module_t *module)
 /* ---- tests -------------------------------------------------------------------------------------- */
 
 /* The peer's reply joins all queue pairs of a set. */
-static void join(unsigned mtu, unsigned level, unsigned class, bool is_iwarp)
+static void join(unsigned mtu, unsigned level, int class, bool is_iwarp)
 {
     static ofo_module_t module;
     static ofo_endpoint_t ep = {.module = &module};
@@ -194,7 +194,7 @@ static void join(unsigned mtu, unsigned level, unsigned class, bool is_iwarp)
 
 static void join_takes_the_path_as_it_is_found(void **state)
 {
-    join(0, 0, 0, false);
+    join(0, 0, -1, false);
     assert_int_equal(ready.path_mtu, THEIR_MTU); /* less than the path has */
     assert_int_equal(ready.ah_attr.sl, FOUND_SL);
     assert_int_equal(ready.ah_attr.grh.traffic_class, FOUND_CLASS);
@@ -206,6 +206,8 @@ static void join_takes_what_the_user_gave(void **state)
     assert_int_equal(ready.path_mtu, IBV_MTU_512);
     assert_int_equal(ready.ah_attr.sl, 4);
     assert_int_equal(ready.ah_attr.grh.traffic_class, 32);
+    join(IBV_MTU_512, 4, 0, false);
+    assert_int_equal(ready.ah_attr.grh.traffic_class, 0);
     assert_int_equal(ready.min_rnr_timer, 11);
     assert_int_equal(sending.timeout, 12);
     assert_int_equal(sending.retry_cnt, 3);
