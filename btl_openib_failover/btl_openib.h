@@ -52,8 +52,8 @@ ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload);
 ofo_frag_t *ofo_frag_alloc_whole(ofo_module_t *module, unsigned queue);
 
 /* btl_openib_peer.c */
-/* The peer of that name, created if need be. NULL: it has no rail to us. Locks: peers_lock.
- * Context: progress, or service if progress does not run. */
+/* The peer of that name, created if need be. NULL: it has no rail to us. Locks: peers_lock. Service gives no `proc`: Open MPI's
+ * table of processes is for progress alone, which is told to give it later (OFO_MAIL_MET). */
 ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc);
 /* The peer if it is known already. Any thread. */
 ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid);

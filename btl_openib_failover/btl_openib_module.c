@@ -155,6 +155,9 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
     for (size_t i = 0; i < nprocs; ++i) {
         ofo_peer_t *peer = ofo_peer_get(&procs[i]->proc_name, procs[i]);
         ofo_endpoint_t *ep = NULL != peer ? ofo_peer_endpoint(peer, (ofo_module_t *) btl) : NULL;
+        if (NULL != peer) {
+            OFO_STORE(peer->closing, false); /* it may have been given up, and is met again */
+        }
         endpoints[i] = ep;
         if (NULL != ep && NULL != reachable) {
             opal_bitmap_set_bit(reachable, (int) i);

@@ -162,7 +162,8 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     }
 }
 
-/* A rail of a port that is down is not used until the port returns, unless the peer has no other. */
+/* A rail of a port that is down is not used until the port returns, unless the peer has no other. Locks: peers_lock held until
+ * the peer can be found, so that the port's next letter meets it. */
 static void leave_out_dead(ofo_peer_t *peer)
 {
     for (unsigned i = 0; i < peer->rail_count; ++i) {
@@ -185,11 +186,10 @@ static ofo_peer_t *peer_new(const opal_process_name_t *name, opal_proc_t *proc)
         return NULL;
     }
     peer->name = *name;
-    peer->proc = NULL != proc ? proc : opal_proc_for_name(*name);
+    peer->proc = proc;
     peer->own_is_higher = own_name_is_higher(name);
-    if (NULL != peer->proc && fetch_record(name, record)) {
+    if (fetch_record(name, record)) {
         make_rails(peer, record);
-        leave_out_dead(peer);
     }
     free(record);
     return peer;
@@ -226,12 +226,12 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
     pthread_mutex_lock(&OFO.peers_lock);
     peer = lookup(name->jobid, name->vpid);
     if (NULL != peer && NULL != proc) {
-        peer->proc = proc; /* a process that was given up and is met again */
-        OFO_STORE(peer->closing, false);
+        peer->proc = proc; /* service made the peer without */
     }
     if (NULL == peer && NULL != made) {
         peer = made;
         made = NULL;
+        leave_out_dead(peer);
         opal_hash_table_set_value_uint64(&OFO.peers, key_of(name->jobid, name->vpid), peer);
     }
     pthread_mutex_unlock(&OFO.peers_lock);

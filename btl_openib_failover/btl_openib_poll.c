@@ -118,10 +118,17 @@ static void handle(ofo_module_t *module, const struct ibv_wc *wc)
     }
 }
 
-static void handle_unknown(ofo_module_t *module, const ofo_ctl_t *ctl)
+static ofo_peer_t *meet(const ofo_ctl_t *ctl)
 {
     opal_process_name_t name = {.jobid = ctl->jobid, .vpid = ctl->vpid};
-    ofo_peer_t *peer = ofo_peer_get(&name, NULL);
+    opal_proc_t *proc = opal_proc_for_name(name);
+
+    return NULL != proc ? ofo_peer_get(&name, proc) : NULL;
+}
+
+static void handle_unknown(ofo_module_t *module, const ofo_ctl_t *ctl)
+{
+    ofo_peer_t *peer = meet(ctl);
     ofo_endpoint_t *ep = NULL != peer ? ofo_peer_endpoint(peer, module) : NULL;
 
     if (NULL != ep && ctl->src_inc == peer->incarnation && ctl->rail == ep->rail) {
@@ -162,6 +169,9 @@ static void handle_mail(ofo_module_t *module)
             break;
         case OFO_MAIL_UNKNOWN:
             handle_unknown(module, &mail->ctl);
+            break;
+        case OFO_MAIL_MET:
+            (void) meet(&mail->ctl);
             break;
         case OFO_MAIL_PORT_DOWN:
             ofo_port_down(module);

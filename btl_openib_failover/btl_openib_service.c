@@ -218,20 +218,21 @@ static ofo_mail_t *take_unread(ofo_mailbox_t *box, ofo_mail_kind_t kind, uint64_
     return found;
 }
 
-/* Letters to progress that nobody has read: those of the keepalive, or all others. */
-static unsigned unread(ofo_mailbox_t *box, bool keepalive)
+/* Letters of that kind to progress that nobody has read. */
+static unsigned unread(ofo_mailbox_t *box, ofo_mail_kind_t kind)
 {
     unsigned count = 0;
 
     pthread_mutex_lock(&box->lock);
     for (const ofo_mail_t *mail = box->first; NULL != mail; mail = mail->next) {
-        count += keepalive == (OFO_MAIL_KEEPALIVE == mail->kind);
+        count += kind == mail->kind;
     }
     pthread_mutex_unlock(&box->lock);
     return count;
 }
 
-/* A process that computes does not look at its mail: then service itself finds the unknown peer. */
+/* A process that computes does not look at its mail: then service itself makes the unknown process a peer, from its record
+ * alone. Whichever module progress looks at first, it reads the letters of that module before the peer's messages. */
 static void adopt_unknown(ofo_module_t *module, uint64_t now)
 {
     ofo_mail_t *mail = take_unread(&module->inbox, OFO_MAIL_UNKNOWN, now - UNKNOWN_GRACE_MS);
@@ -239,6 +240,9 @@ static void adopt_unknown(ofo_module_t *module, uint64_t now)
     while (NULL != mail) {
         ofo_mail_t *next = mail->next;
         opal_process_name_t name = {.jobid = mail->ctl.jobid, .vpid = mail->ctl.vpid};
+        for (unsigned i = 0; i < OFO.module_count; ++i) {
+            ofo_tell_progress(OFO.module[i], OFO_MAIL_MET, NULL, 0, &mail->ctl, NULL);
+        }
         if (NULL != ofo_peer_get(&name, NULL)) {
             ofo_ctl_dispatch(module, &mail->ctl);
         }
@@ -313,7 +317,7 @@ static void run_keepalive(ofo_module_t *module, uint64_t now)
         return;
     }
     module->keepalive_at = now + UINT64_C(1000) * OFO.params.keepalive;
-    if (0 == unread(&module->inbox, true)) {
+    if (0 == unread(&module->inbox, OFO_MAIL_KEEPALIVE)) {
         ofo_tell_progress(module, OFO_MAIL_KEEPALIVE, NULL, 0, NULL, NULL);
     }
 }
@@ -369,7 +373,8 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
     earlier(&due, module->keepalive_at);
     earlier(&due, module->owns_async ? module->device->look_at : 0);
     earlier(&due, module->expire_at);
-    if (0 != OFO_LOAD(module->inbox.count) && 0 < unread(&module->inbox, false)) {
+    if (0 != OFO_LOAD(module->inbox.count)
+        && (0 < unread(&module->inbox, OFO_MAIL_UP) || 0 < unread(&module->inbox, OFO_MAIL_UNKNOWN))) {
         earlier(&due, now + (module->mail_polls++ < MAIL_POLLS ? MAIL_POLL_MS : UNKNOWN_GRACE_MS));
     } else {
         module->mail_polls = 0;

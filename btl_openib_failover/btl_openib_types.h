@@ -297,6 +297,7 @@ typedef enum {
     OFO_MAIL_PEER_LOST,  /* the endpoint's peer was declared by the BTL: tell the PML */
     OFO_MAIL_KEEPALIVE,  /* a round of the keepalive is due; no endpoint */
     OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
+    OFO_MAIL_MET,        /* service has made that process a peer: look Open MPI's entry for it up */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
 } ofo_mail_kind_t;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * How a peer is made: from its record alone where service makes it, with Open MPI's entry later; no letter of a port can come
+ * between the look at the port and the peer's place in the table. DESIGN.txt sections 15.1 and 15.2.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include "opal/mca/pmix/pmix.h"
+#include "opal/runtime/opal.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PEER = 7, INCARNATION = 99 };
+
+ofo_component_t mca_btl_openib_component;
+
+/* ---- Open MPI ----------------------------------------------------------------------------------- */
+
+static unsigned asked; /* for Open MPI's entry */
+
+static opal_proc_t *look_up(const opal_process_name_t name)
+{
+    ++asked;
+    return NULL;
+}
+
+static int modex(const opal_process_name_t *proc, const char *key, opal_list_t *info, opal_value_t **value)
+{
+    ofo_record_t record = OFO.record;
+    const size_t most = 4096;
+
+    record.incarnation = INCARNATION;
+    *value = OBJ_NEW(opal_value_t);
+    (*value)->type = OPAL_BYTE_OBJECT;
+    (*value)->data.bo.bytes = malloc(most);
+    (*value)->data.bo.size = (int32_t) ofo_record_pack(&record, (uint8_t *) (*value)->data.bo.bytes, most);
+    return OPAL_SUCCESS;
+}
+
+/* ---- what the room calls ------------------------------------------------------------------------ */
+
+static unsigned looks;
+static bool is_unguarded; /* a port's letter could have been handled during a look at the port */
+
+bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
+{
+    ++looks;
+    if (EBUSY != pthread_mutex_trylock(&OFO.peers_lock)) {
+        is_unguarded = true;
+        pthread_mutex_unlock(&OFO.peers_lock);
+    }
+    return false;
+}
+void ofo_rail_init(ofo_endpoint_t *ep)
+{
+}
+bool ofo_qpset_destroy(ofo_qpset_t *qps)
+{
+    return true;
+}
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    return 0;
+}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+}
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
+                       ofo_qpset_t *qps)
+{
+}
+void ofo_log(unsigned level, const char *format, ...)
+{
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static ofo_module_t module;
+static const opal_process_name_t name = {.jobid = 1, .vpid = PEER};
+
+static int begin(void **state)
+{
+    static const ofo_cpc_t cpc = {.type = OFO_CPC_UD};
+    ofo_port_t *port = &OFO.record.port[0];
+
+    opal_pmix.get = modex;
+    opal_proc_for_name = look_up;
+    OFO.cpc = &cpc;
+    OFO.self.jobid = 1;
+    OFO.record = (ofo_record_t){.version = OFO_RECORD_VERSION, .incarnation = 1, .nqp = 1, .nports = 1};
+    *port = (ofo_port_t){.name = "one:1", .subnet = {.type = OFO_NET_IB, .prefix_len = 64, .key = {0xfe}}, .guid = {1}, .mtu = 3, .lanes = 1, .rate = 1000};
+    assert_null(ofo_queues_parse("P,256,12", &OFO.queues));
+    OFO.record.queue[0] = (ofo_queue_shape_t){.type = 'P', .size = OFO.queues.queue[0].size, .count = OFO.queues.queue[0].count};
+    OFO.plain = OFO.queues;
+    module = (ofo_module_t){.port_up = true};
+    OFO.module[0] = &module;
+    OFO.module_count = 1;
+    pthread_mutex_init(&OFO.peers_lock, NULL);
+    OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
+    asked = looks = 0;
+    is_unguarded = false;
+    return opal_hash_table_init(&OFO.peers, 16);
+}
+
+static int end(void **state)
+{
+    ofo_peers_free();
+    OBJ_DESTRUCT(&OFO.peers);
+    pthread_mutex_destroy(&OFO.peers_lock);
+    return 0;
+}
+
+static void peer_of_service_comes_from_its_record_alone(void **state)
+{
+    opal_proc_t process;
+    ofo_peer_t *peer = ofo_peer_get(&name, NULL);
+
+    assert_non_null(peer);
+    assert_int_equal(asked, 0);
+    assert_null(peer->proc);
+    assert_int_equal(peer->incarnation, INCARNATION);
+    assert_int_equal(peer->rail_count, 1);
+    OFO_STORE(peer->closing, true);
+    assert_ptr_equal(ofo_peer_get(&name, &process), peer); /* progress has read the letter */
+    assert_ptr_equal(peer->proc, &process);
+    assert_true(OFO_LOAD(peer->closing)); /* a late letter brings nobody back */
+}
+
+static void port_is_looked_at_where_its_letter_waits(void **state)
+{
+    ofo_peer_t *peer;
+
+    module.port_up = false;
+    peer = ofo_peer_get(&name, NULL);
+    assert_non_null(peer);
+    assert_int_equal(looks, 1);
+    assert_false(is_unguarded);
+    assert_true(peer->rail[0]->dead_port);
+    assert_int_equal(peer->rail[0]->gate, OFO_GATE_REFUSING);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(peer_of_service_comes_from_its_record_alone),
+        TEST(port_is_looked_at_where_its_letter_waits),
+    };
+    int rc;
+
+    opal_init_util(NULL, NULL);
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    opal_finalize_util();
+    return rc;
+}

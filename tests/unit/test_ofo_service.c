@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The service threads themselves, with the rest of the BTL played here: what they do in the place of a process that computes,
+ * which fences they report as over, and how they end. DESIGN.txt sections 10.3 and 15.1.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MODULES = 2, PATIENCE_MS = 30000 };
+
+ofo_component_t mca_btl_openib_component;
+
+static ofo_module_t module[MODULES];
+static ofo_device_t device;
+
+/* ---- what the room calls ------------------------------------------------------------------------ */
+
+static int32_t adopted, dispatched; /* atomic; how many letters of its own each module had then */
+static bool has_proc;
+static ofo_peer_t peer;
+
+ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
+{
+    has_proc |= NULL != proc;
+    for (unsigned i = 0; i < MODULES; ++i) {
+        adopted += 1 == OFO_LOAD(module[i].inbox.count);
+    }
+    return &peer;
+}
+void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
+{
+    OFO_STORE(dispatched, 1);
+}
+static bool is_destroyed;
+bool ofo_qpset_stop_busy(ofo_qpset_t *qps)
+{
+    return is_destroyed;
+}
+void ofo_async_look_again(ofo_device_t *device, uint64_t now)
+{
+}
+void ofo_async_read(ofo_module_t *module)
+{
+}
+void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
+{
+}
+void ofo_log(unsigned level, const char *format, ...)
+{
+}
+bool ofo_open_due(ofo_module_t *module)
+{
+    return false;
+}
+void ofo_open_next(ofo_module_t *module)
+{
+}
+void ofo_open_want(ofo_endpoint_t *ep)
+{
+}
+bool ofo_poll_and_keep(ofo_module_t *module)
+{
+    return true;
+}
+bool ofo_qpset_destroy(ofo_qpset_t *qps)
+{
+    return true;
+}
+void ofo_rail_declared(ofo_endpoint_t *ep)
+{
+}
+void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
+{
+}
+void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail)
+{
+}
+void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
+{
+}
+void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
+{
+}
+void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
+{
+}
+void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+{
+}
+int ofo_ring_create(ofo_qpset_t *qps)
+{
+    return 0;
+}
+void ofo_sleep_end(void)
+{
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static int fd(const ofo_module_t *module)
+{
+    return -1;
+}
+static void receive(ofo_module_t *module)
+{
+}
+
+static int begin(void **state)
+{
+    static const ofo_cpc_t cpc = {.fd = fd, .receive = receive};
+
+    OFO.cpc = &cpc;
+    OFO.module_count = MODULES;
+    memset(module, 0, sizeof(module));
+    for (unsigned i = 0; i < MODULES; ++i) {
+        OFO.module[i] = &module[i];
+        module[i].device = &device;
+        ofo_mailbox_init(&module[i].inbox);
+        ofo_mailbox_init(&module[i].service_inbox);
+        assert_int_equal(ofo_service_start(&module[i]), OPAL_SUCCESS);
+    }
+    adopted = dispatched = 0;
+    has_proc = false;
+    device.fatal = false;
+    return 0;
+}
+
+static int end(void **state)
+{
+    for (unsigned i = 0; i < MODULES; ++i) {
+        ofo_service_stop(&module[i]);
+    }
+    for (unsigned i = 0; i < MODULES; ++i) {
+        ofo_service_free(&module[i]);
+        ofo_mailbox_free(&module[i].inbox);
+        ofo_mailbox_free(&module[i].service_inbox);
+    }
+    return 0;
+}
+
+/* The first letter of that kind to progress. */
+static ofo_mail_t *await_letter(ofo_module_t *of, ofo_mail_kind_t kind)
+{
+    for (int ms = 0; ms < PATIENCE_MS; ++ms) {
+        ofo_mail_t *mail = ofo_mailbox_take(&of->inbox);
+        if (NULL != mail) {
+            assert_int_equal(mail->kind, kind);
+            assert_null(mail->next);
+            return mail;
+        }
+        (void) poll(NULL, 0, 1);
+    }
+    fail_msg("no letter");
+    return NULL;
+}
+
+/* Service asks nothing of Open MPI, and whichever module progress looks at first, it finds the process before its messages. */
+static void stranger_is_answered_while_the_process_computes(void **state)
+{
+    const ofo_ctl_t ctl = {.type = OFO_CTL_REQ, .jobid = 3, .vpid = 4};
+
+    ofo_tell_progress(&module[0], OFO_MAIL_UNKNOWN, NULL, 0, &ctl, NULL);
+    ofo_service_wake(&module[0]);
+    for (int ms = 0; ms < PATIENCE_MS && !OFO_LOAD(dispatched); ++ms) {
+        (void) poll(NULL, 0, 1);
+    }
+    assert_int_equal(dispatched, 1);
+    assert_false(has_proc);
+    assert_int_equal(adopted, MODULES);
+    for (unsigned i = 0; i < MODULES; ++i) {
+        ofo_mail_t *mail = await_letter(&module[i], OFO_MAIL_MET);
+        assert_int_equal(mail->ctl.vpid, 4);
+        free(mail);
+    }
+}
+
+/* Who ends first still hears the others, on a descriptor that is its own until nobody runs. */
+static void descriptor_stays_until_all_services_have_ended(void **state)
+{
+    uint64_t counter = 0;
+
+    ofo_service_stop(&module[0]);
+    assert_true(0 <= module[0].wake_fd);
+    (void) read(module[0].wake_fd, &counter, sizeof(counter));
+    ofo_service_wake(&module[0]);
+    assert_int_equal(read(module[0].wake_fd, &counter, sizeof(counter)), sizeof(counter));
+    assert_int_equal(counter, 1);
+    ofo_service_stop(&module[1]);
+    ofo_service_free(&module[0]);
+    assert_int_equal(module[0].wake_fd, -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(stranger_is_answered_while_the_process_computes),
+        TEST(descriptor_stays_until_all_services_have_ended),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
