@@ -10,8 +10,8 @@ export BFO_VM_TIMEOUT=${BFO_VM_TIMEOUT:-900} BFO_VM_BOOT_TIMEOUT=${BFO_VM_BOOT_T
 export VM_STREAM=$BFO_BUILDDIR/tests/vm/vm_stream VM_RING=$BFO_BUILDDIR/tests/vm/vm_ring VM_MEET=$BFO_BUILDDIR/tests/vm/vm_meet
 export VM_TRAFFIC=$BFO_BUILDDIR/tests/vm/vm_traffic
 
-# What no machine that stands still brings about: a job whose log says so never comes once more.
-export VM_GRAVE='WRONG|[1-9][0-9]* wrong|Signal: |Segmentation|Assertion'
+# What no machine that stands still brings about: a job that says so never comes once more. A hang is such a thing.
+export VM_GRAVE='WRONG|[1-9][0-9]* wrong|Signal: |Segmentation|Assertion|hung|hangs|\(124\)'
 
 # vm_job JOB [OPTION...] [-- ARGUMENT...]: the job script in two machines; its status is the test's, its logs are shown if it
 # fails. Timers of a rail are real time: a job that fails while the machines stood still (guest.sh, witness) says nothing, and
@@ -25,15 +25,16 @@ vm_job() {
     done
     for try in 1 2 3; do
         rm -rf "$TEST_TMP/out"
-        "$RUN" --out "$TEST_TMP/out" ${options[@]+"${options[@]}"} -- "$job" "${@:2}" </dev/null
-        status=$?
+        "$RUN" --out "$TEST_TMP/out" ${options[@]+"${options[@]}"} -- "$job" "${@:2}" </dev/null | tee "$TEST_TMP/said"
+        status=${PIPESTATUS[0]}
         still=$(sort -n "$TEST_TMP/out/.stood_still" 2>/dev/null | tail -n 1)
         note "$((SECONDS - begin)) s; the machines stood still for ${still:-0} ms at the longest"
         [ $status != 0 ] && [ $status != 77 ] || exit $status
         for log in "$TEST_TMP"/out/*; do
             [ -s "$log" ] && ! grep -q '^ok: .* 0 wrong' "$log" && echo "--- ${log##*/}" && grep -v '^round' "$log" | tail -n 80
         done
-        [ "${still:-0}" -ge 1000 ] && [ $try != 3 ] && [ $((SECONDS - begin)) -lt 400 ] && ! grep -rqE "$VM_GRAVE" "$TEST_TMP/out" || break
+        [ "${still:-0}" -ge 1000 ] && [ $try != 3 ] && [ $status != 124 ] && [ $((SECONDS - begin)) -lt 400 ] || break
+        ! grep -rqE "$VM_GRAVE" "$TEST_TMP/out" "$TEST_TMP/said" || break
         retry "the machines stood still"
     done
     exit $status
