@@ -3,7 +3,8 @@
  *
  * Open MPI 4.1.4 unloads its components in MPI_Finalize while its progress threads may still run in them (oob/tcp was
  * seen): about one job in 500 on a loaded machine ends in a segmentation fault behind all its work. Preloaded into the
- * jobs of the tests (lib.sh), this keeps the installed components mapped; ours are unloaded as ever.
+ * jobs of the tests (lib.sh), this keeps the installed components mapped; ours are unloaded as ever. test_pml_unloading.sh
+ * goes without it.
  *
  * Likewise PMIx_Finalize frees its event base while Open MPI's progress thread may still answer an event of it
  * (mca_pmix_ext3x; stock ob1 over vader damages its heap alike): event bases are kept as well.
