@@ -60,12 +60,24 @@ static inline bool is_only(const void *buf, size_t n, uint8_t value)
     return true;
 }
 
+/* Nothing is left that nobody asked for, such as a second copy of a message. */
+static inline void nothing_is_left(MPI_Comm comm)
+{
+    int is_left = 0;
+
+    for (int i = 0; i < 20; ++i) {
+        MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &is_left, MPI_STATUS_IGNORE));
+        CHECK(!is_left);
+    }
+}
+
 /* Ends the program; rank 0 says how much was checked, so that an empty run cannot pass unnoticed. */
 static inline int finish(void)
 {
     unsigned long all = 0;
 
     MPI_Reduce(&checks, &all, 1, MPI_UNSIGNED_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    nothing_is_left(MPI_COMM_WORLD);
     if (0 == rank) {
         printf("PASSED %lu checks on %d ranks\n", all, ranks);
         fflush(stdout);

@@ -65,6 +65,9 @@ static void test_early_messages(int rounds)
                 CHECK(i == y);
             }
         }
+        if (0 == i % 2) {
+            nothing_is_left(a);
+        }
         MPI(MPI_Comm_free(&a));
     }
 }

@@ -164,7 +164,7 @@ static void check_many(unsigned round)
     }
 }
 
-static void nothing_is_left(void)
+static void nothing_comes_late(void)
 {
     int found;
 
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
         more = MPI_Wtime() - begin < atof(argv[1]);
         MPI(MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD));
     }
-    nothing_is_left();
+    nothing_comes_late();
     fill(a, LONG, 99);
     finalize();
     return 0;

@@ -106,6 +106,17 @@ void soak_operate(soak_t *s, const soak_table_t *table)
     row->run(s, row->variant);
 }
 
+/* When a rank has got all that it asked for, nothing is left for it: no second copy of a message. */
+static void nothing_is_left(const soak_t *s)
+{
+    int is_left = 0;
+
+    for (int i = 0; i < 20; ++i) {
+        SOAK_MPI(s, MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, s->comm, &is_left, MPI_STATUS_IGNORE));
+        soak_check_equal(s, (uint64_t) is_left, 0, "a message that nobody asked for");
+    }
+}
+
 static void one_of_all(soak_t *s)
 {
     uint64_t what = soak_draw(s, 10);
@@ -134,6 +145,7 @@ static void operate(soak_t *world)
     MPI_Comm_size(s.comm, &s.size);
     s.random = mix(world->random ^ (uint64_t) s.size);
     one_of_all(&s);
+    nothing_is_left(&s);
     SOAK_MPI(world, MPI_Comm_free(&s.comm));
 }
 
@@ -164,6 +176,7 @@ int main(int argc, char **argv)
         operate(&world);
     }
     SOAK_MPI(&world, MPI_Allreduce(&soak_checked, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
+    nothing_is_left(&world);
     if (0 == world.rank) {
         printf("VERIFIED %" PRIu64 " checks\n", all);
         tell(&soak_point_to_point, "DONE ");

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The programs that verify messages notice a wrong byte: softrail inverts one byte of a payload, which nothing below MPI
-# notices, and each program has to end with an error and say why. Without the fault each program passes.
+# The programs that verify messages notice a wrong byte, a lost message, a doubled one and one that another overtook. softrail
+# inverts a byte of a payload, which nothing below MPI notices; a preloaded wrong_mpi.c does the rest, as a wrong PML would.
+# Each program has to say what is wrong and to end with an error, or not to end. Without the fault each passes.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 LOG=$TEST_TMP/log
+T=$BFO_BUILDDIR/tests
 REPORT=$TEST_TMP/report
 
 # job RULE RANKS PROGRAM...: over one path for all bytes, eager messages and copies.
@@ -37,7 +39,6 @@ notices() {
 # of a copied fragment (type 6).
 EAGER='corrupt at=600 op=send payload=8:010000000000000000000000/ff00000000000000fcffffff'
 COPY='corrupt at=200 op=send payload=8:06'
-T=$BFO_BUILDDIR/tests
 # The make that runs this test hands on which logs it wants.
 for folder in sim/matrix vm mpi; do
     MAKEFLAGS= make -s -C "$T/$folder" check TESTS= >"$LOG" 2>&1 || { tail -n 20 "$LOG"; fail "$folder does not build"; }
@@ -49,4 +50,92 @@ notices 'vm_ring' 'WRONG DATA' "$EAGER" 2 "$T/vm/vm_ring" 50 1000
 notices 'mpi_sizes' 'byte [0-9]+ of [0-9]+ is 0x| is false' "$COPY" 2 "$T/mpi/mpi_sizes"
 notices 'mpi_types' 'byte [0-9]+ of [0-9]+ is 0x| is false' "$COPY" 2 "$T/mpi/mpi_types"
 notices 'soak' '^WRONG' "$COPY" 2 "$T/soak/soak" 7 40
+
+# launch WAY PROGRAM...: two ranks over vader in the background ($job); a message goes that WAY.
+launch() {
+    local way=$1
+    shift
+    "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl vader,self --mca osc '^ucx,rdma' -x BFO_WRONG="$way" \
+        -x LD_PRELOAD="$T/soak/.libs/wrong_mpi.so${LD_PRELOAD:+:$LD_PRELOAD}" "$@" >"$LOG" 2>&1 </dev/null &
+    job=$!
+}
+
+# ended SECONDS: the job ends within them ($status). until_said SECONDS TEXT: it says so within them, or ends.
+ended() {
+    for _ in $(seq $(($1 * 10))); do
+        kill -0 $job 2>/dev/null || { wait $job; status=$?; return; }
+        sleep 0.1
+    done
+    return 1
+}
+until_said() {
+    for _ in $(seq $(($1 * 10))); do
+        ! grep -qE "$2" "$LOG" || return 0
+        kill -0 $job 2>/dev/null || break
+        sleep 0.1
+    done
+    grep -qE "$2" "$LOG"
+}
+
+end_job() {
+    kill -TERM $job 2>/dev/null
+    ended 20 || { kill -KILL $job; wait $job; }
+} 2>/dev/null
+
+# sound NAME TEXT PROGRAM...: nothing happens to its messages, it passes, and does not say TEXT. $took: the seconds. vm_traffic goes on
+# until it is asked to end.
+sound() {
+    local name=$1 text=$2 begin=$SECONDS
+    shift 2
+    launch 'none 1' "$@"
+    [ "$name" != vm_traffic ] || { until_said "$MPI_TIMEOUT" '^round' && kill -USR2 $job; }
+    ended "$MPI_TIMEOUT" || { end_job; tail -n 20 "$LOG"; fail "$name does not end, with nothing wrong"; }
+    [ $status = 0 ] || { tail -n 20 "$LOG"; fail "$name ends with $status, with nothing wrong"; }
+    ! grep -qE "$text" "$LOG" || { tail -n 20 "$LOG"; fail "$name says '$text', with nothing wrong"; }
+    took=$((SECONDS - begin))
+}
+
+# misled WAY NAME TEXT PROGRAM...: it says TEXT and, but for vm_traffic and what waits for a lost message, ends with an error. A TEXT
+# of "hangs": it waits for ever.
+misled() {
+    local way=$1 name=$2 text=$3
+    shift 3
+    launch "$way" "$@"
+    until_said "$MPI_TIMEOUT" '^wrong_mpi: message' || { end_job; tail -n 20 "$LOG"; fail "$name: no message is $way"; }
+    if [ "$text" = hangs ]; then
+        ! ended $((3 * took + 3)) || { tail -n 20 "$LOG"; fail "$name ends, though a message was $way"; }
+        end_job
+    else
+        until_said "$MPI_TIMEOUT" "$text" || { end_job; tail -n 20 "$LOG"; fail "$name does not say that a message was $way"; }
+        [[ $way != lost* && $name != vm_traffic ]] || end_job
+        ended "$MPI_TIMEOUT" || { end_job; fail "$name does not end, though a message was $way"; }
+        [ $status != 0 ] || { tail -n 20 "$LOG"; fail "$name ends well, though a message was $way"; }
+    fi
+    note "$name, $way: $([ "$text" = hangs ] && echo hangs || grep -E -m 1 "$text" "$LOG")"
+}
+
+# noticed NAME TEXT WAYS PROGRAM...: each of the WAYS, "lost 5:doubled 5"; "lost 5=" if the program then waits for ever.
+noticed() {
+    local name=$1 text=$2 way took=0
+    local -a ways
+    IFS=: read -r -a ways <<<"$3"
+    shift 3
+    sound "$name" "$text" "$@"
+    for way in "${ways[@]}"; do
+        case $way in
+        *=) misled "${way%=}" "$name" hangs "$@" ;;
+        *) misled "$way" "$name" "$text" "$@" ;;
+        esac
+    done
+}
+CHECKED='byte [0-9]+ of [0-9]+ is 0x| is false|MPI_ERR_TRUNCATE'
+noticed traffic '^WRONG' 'lost 5:doubled 5:doubled 16:swapped 5' "$T/sim/matrix/traffic" --bytes=1000-1500
+noticed bfo_stream ' is wrong at | bytes, not |[1-9] wrong' 'lost 5:doubled 5:swapped 5' "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 -m 200000
+noticed vm_traffic WRONG 'lost 5:doubled 5:swapped 5' "$T/vm/vm_traffic" 20000
+noticed vm_ring 'WRONG DATA' 'lost 5=:doubled 5' "$T/vm/vm_ring" 50 1000
+noticed soak '^WRONG' 'lost 2:doubled 2:doubled 9:swapped 2' "$T/soak/soak" 8 40
+noticed mpi_match "$CHECKED" 'lost 5=:doubled 30:swapped 1' "$T/mpi/mpi_match"
+noticed mpi_types "$CHECKED" 'lost 5:doubled 5:swapped 5' "$T/mpi/mpi_types"
+noticed mpi_comms "$CHECKED" 'doubled 2' "$T/mpi/mpi_comms"
+noticed mpi_modes "$CHECKED" 'doubled 2' "$T/mpi/mpi_modes"
 exit 0

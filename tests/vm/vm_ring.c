@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * vm_ring ROUNDS BYTES...: a message goes around all ranks, again and again, of each size, and every byte of it is verified
- * by every rank, which ends the job at the first wrong byte ("WRONG DATA"). Rank 0 says "round N" at most four times a second
+ * vm_ring ROUNDS BYTES...: a message goes around all ranks, again and again, of each size, and its length and every byte of it
+ * are verified by every rank, which ends the job if one is wrong ("WRONG DATA"). Rank 0 says "round N" at most four times a second
  * and at the end "ok". SIGUSR2 to rank 0 ends all ranks in order, after a last round. Uses MPI alone. DESIGN.txt 17. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { TAG = 1 }; /* the same for all: a message that comes twice is the next one */
 
 static volatile sig_atomic_t stop;
 
@@ -36,21 +38,23 @@ static int count_wrong(const unsigned char *at, int size, int round)
 /* One message around; wrong bytes end the job. */
 static void go_around(unsigned char *buffer, int size, int round, int rank, int ranks)
 {
-    int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks, wrong;
+    int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks, wrong, got = -1;
+    MPI_Status status;
     if (0 == rank) {
         fill(buffer, size, round);
-        MPI_Send(buffer, size, MPI_BYTE, next, round & 1023, MPI_COMM_WORLD);
+        MPI_Send(buffer, size, MPI_BYTE, next, TAG, MPI_COMM_WORLD);
         fill(buffer, size, round + 1);
     }
-    MPI_Recv(buffer, size, MPI_BYTE, previous, round & 1023, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(buffer, size, MPI_BYTE, previous, TAG, MPI_COMM_WORLD, &status);
+    MPI_Get_count(&status, MPI_BYTE, &got);
     wrong = count_wrong(buffer, size, round);
-    if (0 != wrong) {
-        printf("WRONG DATA: %d of %d bytes at rank %d in round %d\n", wrong, size, rank, round);
+    if (0 != wrong || got != size) {
+        printf("WRONG DATA: %d of %d bytes (%d came) at rank %d in round %d\n", wrong, size, got, rank, round);
         fflush(stdout);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     if (0 != rank) {
-        MPI_Send(buffer, size, MPI_BYTE, next, round & 1023, MPI_COMM_WORLD);
+        MPI_Send(buffer, size, MPI_BYTE, next, TAG, MPI_COMM_WORLD);
     }
 }
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Preloaded into one job it does to one message what a wrong PML would do, without a word to the program: BFO_WRONG is
+ * "lost N", "doubled N" or "swapped N" and speaks of the N-th MPI_Send or MPI_Isend of rank 0. A swapped message goes
+ * behind the next one with the same communicator, receiver and tag. test_oracles.sh asks who notices.
+ */
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLAIN, LOST, DOUBLED, SWAPPED };
+
+typedef struct {
+    const void *data;
+    int count, to, tag;
+    MPI_Datatype type;
+    MPI_Comm comm;
+} message_t;
+
+static message_t held; /* the swapped one, until the next goes the same way */
+
+/* What becomes of this message. */
+static int fate(void)
+{
+    static unsigned long sent;
+    const char *text = getenv("BFO_WRONG");
+    char way[16] = "";
+    unsigned long at = 0;
+    int rank;
+
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (0 != rank || NULL == text || 2 != sscanf(text, "%15s %lu", way, &at) || ++sent != at) {
+        return PLAIN;
+    }
+    fprintf(stderr, "wrong_mpi: message %lu of rank 0 is %s\n", at, way);
+    return 0 == strcmp(way, "lost") ? LOST : 0 == strcmp(way, "doubled") ? DOUBLED : 0 == strcmp(way, "swapped") ? SWAPPED : PLAIN;
+}
+
+/* The same message from memory of its own, which stays. */
+static message_t copy_of(message_t m)
+{
+    int room = 0, length = 0;
+    char *packed;
+
+    PMPI_Pack_size(m.count, m.type, m.comm, &room);
+    packed = malloc((size_t) room + 1);
+    if (NULL == packed || MPI_SUCCESS != PMPI_Pack(m.data, m.count, m.type, packed, room, &length, m.comm)) {
+        fprintf(stderr, "wrong_mpi: no copy of a message\n");
+        abort();
+    }
+    return (message_t){packed, length, m.to, m.tag, MPI_PACKED, m.comm};
+}
+
+static void send_on_its_own(message_t m)
+{
+    MPI_Request request;
+
+    PMPI_Isend(m.data, m.count, m.type, m.to, m.tag, m.comm, &request);
+    PMPI_Request_free(&request);
+}
+
+static int send(message_t m, MPI_Request *request)
+{
+    int what = fate(), error;
+
+    if (LOST == what || SWAPPED == what) {
+        held = SWAPPED == what ? copy_of(m) : held;
+        return PMPI_Isend(m.data, 0, m.type, MPI_PROC_NULL, m.tag, m.comm, request);
+    }
+    if (DOUBLED == what) {
+        send_on_its_own(copy_of(m));
+    }
+    error = PMPI_Isend(m.data, m.count, m.type, m.to, m.tag, m.comm, request);
+    if (NULL != held.data && held.to == m.to && held.tag == m.tag && held.comm == m.comm) {
+        send_on_its_own(held);
+        held.data = NULL;
+    }
+    return error;
+}
+
+__attribute__((visibility("default"))) int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                                                     MPI_Request *request)
+{
+    return send((message_t){data, count, to, tag, type, comm}, request);
+}
+
+__attribute__((visibility("default"))) int MPI_Send(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm)
+{
+    MPI_Request request;
+    int error = send((message_t){data, count, to, tag, type, comm}, &request);
+
+    return MPI_SUCCESS != error ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
