@@ -58,9 +58,26 @@ static void take_refused(ofo_qpset_t *qps)
     }
 }
 
-/* Nothing was found in the completion queues by the call that asks: what is missing now will not come. A process
- * that does not poll is not in a hurry, and its completions are not thrown away. On iWARP nobody waits for a marker,
- * which may be swallowed: no other rail takes over. */
+/* On iWARP nobody waits for a marker, which may be swallowed: no other rail takes over. */
+static bool is_overdue(const ofo_module_t *module, const ofo_qpset_t *qps, uint64_t now)
+{
+    return !qps->is_stuck
+           && (now >= qps->fence_until || (!qps->is_obstinate && (OFO_LOAD(module->device->fatal) || module->is_iwarp)));
+}
+
+bool ofo_fence_is_due(const ofo_module_t *module)
+{
+    const uint64_t now = ofo_now_ms();
+    bool due = false;
+
+    for (const ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
+        due |= !qps->is_stuck && now >= qps->fence_until;
+    }
+    return due;
+}
+
+/* The completion queues were just emptied: what is missing now will not come. A process that does not poll is not in a
+ * hurry, and its completions are not thrown away. */
 void ofo_fence_watch(ofo_module_t *module)
 {
     uint64_t now = ofo_now_ms();
@@ -70,7 +87,7 @@ void ofo_fence_watch(ofo_module_t *module)
         take_refused(qps); /* may end the fence, and then `qps` belongs to service */
     }
     for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
-        if (!qps->is_stuck && (OFO_LOAD(module->device->fatal) || module->is_iwarp || now >= qps->fence_until)) {
+        if (is_overdue(module, qps, now)) {
             qps->is_stuck = true;
             ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
         }
@@ -119,6 +136,7 @@ void ofo_fence_abandon(ofo_module_t *module, ofo_qpset_t *qps)
     }
     if (!qps->is_stopped) {
         qps->is_stuck = false; /* the queue pairs could not be destroyed: no buffer is given back, try again */
+        qps->is_obstinate = true;
         qps->fence_until = deadline();
         return;
     }

@@ -235,6 +235,18 @@ void ofo_poll_out(ofo_module_t *module)
     }
 }
 
+/* Where each poll finds something, the queues are emptied once when the time of a fence is over: it would never end else. */
+static void watch_fences(ofo_module_t *module, bool found)
+{
+    if (found && !ofo_fence_is_due(module)) {
+        return;
+    }
+    if (found) {
+        ofo_poll_out(module);
+    }
+    ofo_fence_watch(module);
+}
+
 /* Locks: the poll lock held. */
 static int progress_locked(ofo_module_t *module)
 {
@@ -253,8 +265,8 @@ static int progress_locked(ofo_module_t *module)
     if (OPAL_UNLIKELY(__atomic_load_n(&module->wants_reports, __ATOMIC_RELAXED))) {
         ofo_silent_ask_all(module);
     }
-    if (OPAL_UNLIKELY(NULL != module->fencing) && 0 == count) {
-        ofo_fence_watch(module);
+    if (OPAL_UNLIKELY(NULL != module->fencing)) {
+        watch_fences(module, 0 < count);
     }
     return count;
 }

@@ -405,6 +405,12 @@ bool ofo_qpset_assume_last_wqe(ofo_qpset_t *qps)
     return missed;
 }
 
+/* A device that was taken away took its queue pairs along: the kernel has none to destroy. That a device failed says nothing. */
+static bool is_removed(const ofo_device_t *device, int error)
+{
+    return EIO == error && OFO_LOAD(device->fatal);
+}
+
 bool ofo_qpset_stop(ofo_qpset_t *qps)
 {
     bool all = true;
@@ -414,7 +420,8 @@ bool ofo_qpset_stop(ofo_qpset_t *qps)
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         struct ibv_qp *qp = qps->qp[i].qp;
-        if (NULL != qp && 0 == ibv_destroy_qp(qp)) {
+        int error = NULL != qp ? ibv_destroy_qp(qp) : 0;
+        if (0 == error || is_removed(qps->module->device, error)) {
             qps->qp[i].qp = NULL;
         }
         all = all && NULL == qps->qp[i].qp;

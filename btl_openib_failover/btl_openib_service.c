@@ -155,7 +155,7 @@ static void handle_mail(ofo_mail_t *mail)
         ofo_rail_fence_done(ep, mail->gen, mail->qps);
         break;
     case OFO_MAIL_STUCK:
-        mail->qps->is_stopped = ofo_qpset_stop_busy(mail->qps) || OFO_LOAD(ep->module->device->fatal);
+        mail->qps->is_stopped = ofo_qpset_stop_busy(mail->qps);
         ofo_tell_progress(ep->module, OFO_MAIL_ABANDON, ep, mail->gen, NULL, mail->qps);
         break;
     case OFO_MAIL_DECLARE:

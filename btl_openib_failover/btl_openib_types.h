@@ -234,6 +234,7 @@ struct ofo_qpset {
     bool is_closed;      /* iWARP: the peer closed it, and the PML was not told; lock: ep->lock */
     uint64_t fence_until; /* ms; then the fence is given up */
     bool is_stuck;       /* service was asked to end it */
+    bool is_obstinate;   /* and could not: it is asked again when the time is over, not before */
     bool is_stopped;     /* the queue pairs are destroyed; written by service before its letter */
     bool is_fenced;      /* the fence is done: nothing is handed up any more; context: progress */
     bool lossy;          /* receptions may have been lost: the fence was given up */

@@ -9,6 +9,7 @@
 
 #include "btl_openib.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ ofo_component_t mca_btl_openib_component;
 /* ---- verbs -------------------------------------------------------------------------------------- */
 
 static uint32_t next_number, pairs;
-static struct ibv_qp *obstinate; /* cannot be destroyed */
+static struct ibv_qp *obstinate; /* cannot be destroyed, */
+static int obstinate_with;       /* for this reason */
 static unsigned registrations;
 static bool is_kept; /* the completions that are there were taken out of the queue */
 
@@ -44,7 +46,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 {
     assert_true(is_kept);
     if (obstinate == qp) {
-        return 1;
+        return obstinate_with;
     }
     --pairs;
     free(qp);
@@ -152,6 +154,7 @@ static ofo_qpset_t *begin(void)
     busy = missing_told = missing = registrations = pairs = 0;
     is_kept = false;
     obstinate = NULL;
+    obstinate_with = EBUSY;
     qps = ofo_qpset_create(&ep, 0);
     assert_non_null(qps);
     return qps;
@@ -209,6 +212,27 @@ static void set_that_cannot_be_destroyed_keeps_its_memory(void **state)
     end(qps);
 }
 
+/* A device that failed may still write to memory; one that was taken away does not, and has no queue pairs to destroy. */
+static void failed_device_keeps_queue_pairs_and_a_removed_one_has_none(void **state)
+{
+    ofo_qpset_t *qps = begin();
+    struct ibv_qp *lost = qps->qp[0].qp;
+
+    obstinate = lost;
+    module.device->fatal = true;
+    assert_false(ofo_qpset_stop_busy(qps));
+    assert_ptr_equal(qps->qp[0].qp, lost);
+    obstinate_with = EIO;
+    module.device->fatal = false; /* a failure of something else */
+    assert_false(ofo_qpset_stop_busy(qps));
+    module.device->fatal = true;
+    assert_true(ofo_qpset_stop_busy(qps));
+    module.device->fatal = false;
+    free(lost);
+    --pairs;
+    end(qps);
+}
+
 /* The device may give a number anew whose completions are not all read yet. */
 static void number_that_is_still_known_is_passed_over(void **state)
 {
@@ -231,6 +255,7 @@ int main(void)
         cmocka_unit_test(shared_receives_are_kept_before_a_stuck_set_ends),
         cmocka_unit_test(buffers_are_replaced_once_if_it_takes_two_attempts),
         cmocka_unit_test(set_that_cannot_be_destroyed_keeps_its_memory),
+        cmocka_unit_test(failed_device_keeps_queue_pairs_and_a_removed_one_has_none),
         cmocka_unit_test(number_that_is_still_known_is_passed_over),
     };
 

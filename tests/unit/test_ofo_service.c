@@ -187,6 +187,23 @@ static void stranger_is_answered_while_the_process_computes(void **state)
     }
 }
 
+/* A device that failed is not yet one that writes no memory. */
+static void fence_is_not_over_before_its_queue_pairs_are_gone(void **state)
+{
+    ofo_qpset_t qps = {.module = &module[0]};
+    ofo_endpoint_t ep = {.module = &module[0]};
+
+    device.fatal = true;
+    is_destroyed = false;
+    ofo_tell_service(&ep, OFO_MAIL_STUCK, 0, NULL, &qps);
+    free(await_letter(&module[0], OFO_MAIL_ABANDON));
+    assert_false(qps.is_stopped);
+    is_destroyed = true;
+    ofo_tell_service(&ep, OFO_MAIL_STUCK, 0, NULL, &qps);
+    free(await_letter(&module[0], OFO_MAIL_ABANDON));
+    assert_true(qps.is_stopped);
+}
+
 /* Who ends first still hears the others, on a descriptor that is its own until nobody runs. */
 static void descriptor_stays_until_all_services_have_ended(void **state)
 {
@@ -209,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(stranger_is_answered_while_the_process_computes),
+        TEST(fence_is_not_over_before_its_queue_pairs_are_gone),
         TEST(descriptor_stays_until_all_services_have_ended),
     };
 

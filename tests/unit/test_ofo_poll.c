@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The bound of a fence beside completions that never stop, and beside a device that failed and whose queue pairs cannot be
+ * destroyed. Verbs and the rest of the BTL are played here. DESIGN.txt section 10.3.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROOM = 100 /* entries of the completion queue */, TIMEOUT_MS = 10000 };
+
+ofo_component_t mca_btl_openib_component;
+
+/* ---- verbs -------------------------------------------------------------------------------------- */
+
+static ofo_qpset_t *other; /* its proofs complete, as many as are asked for */
+static bool is_saturated;
+static unsigned found;
+
+static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
+{
+    for (int i = 0; is_saturated && i < most; ++i) {
+        wc[i] = (struct ibv_wc){.wr_id = (uintptr_t) &other->qp[0].prove, .status = IBV_WC_SUCCESS};
+    }
+    found += is_saturated ? (unsigned) most : 0;
+    return is_saturated ? most : 0;
+}
+
+/* ---- what the room calls ------------------------------------------------------------------------ */
+
+static uint64_t now;
+static unsigned stuck;
+
+uint64_t ofo_now_ms(void)
+{
+    return now;
+}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    stuck += OFO_MAIL_STUCK == kind;
+}
+void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
+{
+}
+void ofo_drain_check(ofo_qpset_t *qps)
+{
+}
+void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
+{
+}
+void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
+{
+}
+void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
+{
+}
+void ofo_keepalive(ofo_module_t *module)
+{
+}
+void ofo_log(unsigned level, const char *format, ...)
+{
+}
+ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box)
+{
+    return NULL;
+}
+ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module)
+{
+    return NULL;
+}
+ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
+{
+    return NULL;
+}
+void ofo_peer_lost(ofo_peer_t *peer)
+{
+}
+void ofo_pending_flush(ofo_endpoint_t *ep)
+{
+}
+void ofo_port_down(ofo_module_t *module)
+{
+}
+void ofo_port_returned(ofo_module_t *module)
+{
+}
+void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+{
+}
+void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
+{
+}
+void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn)
+{
+}
+void ofo_recv_kept(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
+{
+}
+void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
+{
+}
+int ofo_rings_poll(ofo_module_t *module)
+{
+    return 0;
+}
+void ofo_send_complete(ofo_frag_t *frag, int status)
+{
+}
+void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
+{
+}
+void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
+{
+}
+void ofo_silent_ask_all(ofo_module_t *module)
+{
+}
+void ofo_sleep_if_idle(bool found)
+{
+}
+void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
+{
+}
+void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
+{
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static ofo_module_t module;
+static ofo_device_t device;
+static ofo_qpset_t *qps;
+
+static ofo_qpset_t *make_set(ofo_endpoint_t *ep)
+{
+    ofo_qpset_t *set = calloc(1, sizeof(*set) + sizeof(set->qp[0]));
+
+    set->module = &module;
+    set->ep = ep;
+    set->nqp = 1;
+    set->qp[0].prove = (ofo_work_t){.kind = OFO_WORK_PROVE, .qps = set};
+    set->proving = INT32_MAX;
+    return set;
+}
+
+static int begin(void **state)
+{
+    static struct ibv_context context = {.ops = {.poll_cq = poll_cq}};
+    static struct ibv_cq cq = {.context = &context, .cqe = ROOM};
+    static ofo_peer_t peer;
+    static ofo_endpoint_t ep = {.module = &module, .peer = &peer};
+
+    OFO.params.fence_timeout = TIMEOUT_MS / 1000;
+    device = (ofo_device_t){.fatal = false};
+    module = (ofo_module_t){.device = &device, .cq = {&cq}, .cq_count = 1};
+    qps = make_set(&ep);
+    other = make_set(&ep);
+    now = 1000;
+    is_saturated = true;
+    found = stuck = 0;
+    ofo_fence_begin(qps);
+    return 0;
+}
+
+static int end(void **state)
+{
+    free(qps);
+    free(other);
+    return 0;
+}
+
+static void fence_of_a_busy_process_has_a_bound(void **state)
+{
+    (void) ofo_module_progress(&module);
+    assert_int_equal(stuck, 0);
+    now += TIMEOUT_MS - 1;
+    found = 0;
+    (void) ofo_module_progress(&module);
+    assert_int_equal(stuck, 0);
+    assert_true(found < ROOM);
+    ++now;
+    (void) ofo_module_progress(&module);
+    assert_int_equal(stuck, 1);
+    assert_true(ROOM <= found); /* what was in the queue has been read first */
+    (void) ofo_module_progress(&module);
+    assert_int_equal(stuck, 1);
+}
+
+static void service_that_cannot_end_a_fence_is_not_asked_without_end(void **state)
+{
+    is_saturated = false;
+    device.fatal = true; /* no reason to wait */
+    (void) ofo_module_progress(&module);
+    assert_int_equal(stuck, 1);
+    qps->is_stopped = false;
+    ofo_fence_abandon(&module, qps);
+    for (int i = 0; i < 10; ++i) {
+        (void) ofo_module_progress(&module);
+    }
+    assert_int_equal(stuck, 1);
+    now += TIMEOUT_MS;
+    (void) ofo_module_progress(&module);
+    assert_int_equal(stuck, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(fence_of_a_busy_process_has_a_bound),
+        TEST(service_that_cannot_end_a_fence_is_not_asked_without_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
