@@ -11,10 +11,14 @@ rails() { timeout -k 5 "${SIM_TIMEOUT:-60}" "$SOFTRAIL" run --report "$REPORT" "
 # in_fabric: body of a pair, run below softrail run. Server first; the client retries until it listens.
 cat > "$TEST_TMP/pair.sh" <<'PAIR'
 log=$1; shift
-port=$((20000 + $$ % 20000))
+is_listening() { grep -qE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6; }
+port=$((20000 + $$ % 12000)) # below those that the kernel hands out
+while is_listening $port; do
+    port=$((20000 + (port - 19999) % 12000))
+done
 "$@" -p $port > "$log.server" 2>&1 & server=$!
 for i in $(seq 600); do
-    grep -q " $(printf %04X $port | sed 's/^/.*:/') " /proc/net/tcp /proc/net/tcp6 && break
+    is_listening $port && break
     sleep 0.1
 done
 "$@" -p $port localhost > "$log.client" 2>&1; client=$?
