@@ -447,6 +447,17 @@ static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rai
     }
     return OPAL_SUCCESS;
 }
+
+static void ext_name_ports(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_btl_ports_t *ports)
+{
+    const ofo_endpoint_t *ep = NULL == proc ? NULL : endpoint_of(btl, proc);
+
+    ofo_port_text(&OFO.record.port[((ofo_module_t *) btl)->port_index], ports->here, sizeof(ports->here));
+    ports->there[0] = '\0';
+    if (NULL != ep) {
+        ofo_port_text(&ep->remote, ports->there, sizeof(ports->there));
+    }
+}
 #endif
 
 void ofo_ext_fill(ofo_module_t *module)
@@ -465,6 +476,7 @@ void ofo_ext_fill(ofo_module_t *module)
                                   .des_peer = ext_des_peer,
                                   .rail_state = ext_rail_state,
                                   .port_is_up = ext_port_is_up,
+                                  .name_ports = ext_name_ports,
                                   .port = module->name};
     module->super.btl_flags |= MCA_BTL_FLAGS_FAILOVER_SUPPORT;
 #endif

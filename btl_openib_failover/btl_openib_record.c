@@ -7,6 +7,10 @@
 #include "btl_openib_bytes.h"
 #include "btl_openib_wire.h"
 
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* version0:1 nqp1:1 nports2:1 pad3:1 incarnation4:4, then nqp x {type0:1 pad1:1 sends2:2 size4:4 count8:4}, then ports:
@@ -61,6 +65,24 @@ static ofo_wire_result_t unpack_port(const uint8_t *at, ofo_port_t *port)
         return OFO_WIRE_FIELD;
     }
     return OFO_WIRE_OK;
+}
+
+/* A peer's name is its own affair: what cannot be printed is not. */
+void ofo_port_text(const ofo_port_t *port, char *text, size_t size)
+{
+    char name[OFO_PORT_NAME_LEN], address[INET6_ADDRSTRLEN] = "?";
+    size_t i = 0;
+
+    for (; i < sizeof(name) - 1 && '\0' != port->name[i]; ++i) {
+        name[i] = isgraph((unsigned char) port->name[i]) ? port->name[i] : '?';
+    }
+    name[i] = '\0';
+    if (OFO_NET_IB == port->subnet.type) {
+        snprintf(text, size, "%s (GUID 0x%016" PRIx64 ")", name, ofo_get64(port->guid));
+    } else {
+        (void) inet_ntop(AF_INET6, port->gid, address, sizeof(address));
+        snprintf(text, size, "%s (GID %s)", name, address);
+    }
 }
 
 static int head_is_valid(const ofo_record_t *record)

@@ -150,6 +150,9 @@ typedef struct {
 
 #define OFO_RECORD_MAX_SIZE (16 + 12 * OFO_MAX_QPS + 128 * OFO_MAX_PORTS)
 
+/* "device:port (GUID 0x..)" of an InfiniBand port, "device:port (GID ..)" of others, for messages. */
+void ofo_port_text(const ofo_port_t *port, char *text, size_t size);
+
 size_t ofo_record_pack(const ofo_record_t *record, uint8_t *buffer, size_t size);
 
 /* On OFO_WIRE_VERSION only record->version is valid. */

@@ -19,7 +19,7 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 1u
+#define BFO_BTL_EXT_VERSION 2u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
 /* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only UP carries data now;
@@ -90,6 +90,14 @@ typedef int (*bfo_btl_rail_state_fn_t)(struct mca_btl_base_module_t *btl, struct
 /* Is the local port up now? It asks the device: a completion may come before the event that explains it. */
 typedef bool (*bfo_btl_port_is_up_fn_t)(struct mca_btl_base_module_t *btl);
 
+/* For messages: "device:port (GUID 0x..)" or "device:port (GID ..)", terminated. */
+typedef struct {
+    char here[112], there[112];
+} bfo_btl_ports_t;
+
+/* Names both ports of the rail to `proc`; `there` is empty without `proc`, or if it is not known. */
+typedef void (*bfo_btl_name_ports_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_btl_ports_t *ports);
+
 typedef struct {
     uint64_t magic;   /* BFO_BTL_EXT_MAGIC */
     uint32_t version; /* BFO_BTL_EXT_VERSION */
@@ -106,6 +114,7 @@ typedef struct {
     bfo_btl_des_peer_fn_t des_peer;
     bfo_btl_rail_state_fn_t rail_state;
     bfo_btl_port_is_up_fn_t port_is_up;
+    bfo_btl_name_ports_fn_t name_ports;
     const char *port; /* name of the local port, for messages; NULL: none */
 } bfo_btl_ext_t;
 

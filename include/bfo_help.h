@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "opal_config.h"
@@ -57,17 +58,23 @@ static inline uint64_t bfo_help_mark(const char *text, bool digits)
     return hash;
 }
 
-/* Also true if the mark cannot be left: better twice than not at all. The mark lies beside the job's directory, not in
- * it: that one is removed by the first process that gives up. */
-static inline bool bfo_help_is_first_on_node(uint64_t mark)
+/* Name of a file that the processes of this job on this node share; false: there is none. It lies beside the job's directory, not
+ * in it: that one is removed by the first process that gives up. */
+static inline bool bfo_help_node_file(const char *kind, char *path, size_t size)
 {
     const char *job = opal_process_info.job_session_dir;
     const char *name = NULL == job ? NULL : strrchr(job, '/');
-    char path[PATH_MAX];
 
-    if (NULL == name
-        || (int) sizeof(path) <= snprintf(path, sizeof(path), "%.*s/bfo-said-%s-%016" PRIx64, (int) (name - job), job,
-                                          name + 1, mark)) {
+    return NULL != name && (int) size > snprintf(path, size, "%.*s/bfo-%s-%s", (int) (name - job), job, kind, name + 1);
+}
+
+/* Also true if the mark cannot be left: better twice than not at all. */
+static inline bool bfo_help_is_first_on_node(uint64_t mark)
+{
+    char path[PATH_MAX], kind[32];
+
+    snprintf(kind, sizeof(kind), "said-%016" PRIx64, mark);
+    if (!bfo_help_node_file(kind, path, sizeof(path))) {
         return true;
     }
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
@@ -85,11 +92,30 @@ static inline void bfo_help_write(const char *text)
     }
 }
 
+/* The time now, as 2026-11-23T14:50:00+0000. */
+#define BFO_HELP_WHEN 32
+static inline const char *bfo_help_when(char room[BFO_HELP_WHEN])
+{
+    const time_t now = time(NULL);
+    struct tm here;
+
+    return NULL != localtime_r(&now, &here) && 0 != strftime(room, BFO_HELP_WHEN, "%Y-%m-%dT%H:%M:%S%z", &here) ? room : "unknown time";
+}
+
+/* A text of several lines begins with where and when. */
 static inline void bfo_help_write_once(const char *text, uint64_t mark)
 {
-    if (bfo_help_is_first_on_node(mark)) {
-        bfo_help_write(text);
+    char when[BFO_HELP_WHEN], *placed;
+
+    if (!bfo_help_is_first_on_node(mark)) {
+        return;
     }
+    if (0 > asprintf(&placed, "bfo on %s, %s:\n%s", OPAL_PROC_MY_HOSTNAME, bfo_help_when(when), text)) {
+        bfo_help_write(text);
+        return;
+    }
+    bfo_help_write(placed);
+    free(placed);
 }
 
 /* Say the text of `topic` in `file` (a help text of our own) with its arguments, once per node. */
@@ -116,6 +142,20 @@ static inline void bfo_help_say_once(const char *key, const char *file, const ch
     va_end(arguments);
     if (NULL != text) {
         bfo_help_write_once(text, bfo_help_mark(key, true));
+    }
+    free(text);
+}
+
+/* Says the line that `topic` is, each time. */
+static inline void bfo_help_line(const char *file, const char *topic, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, topic);
+    char *text = opal_show_help_vstring(file, topic, false, arguments);
+    va_end(arguments);
+    if (NULL != text) {
+        bfo_help_write(text);
     }
     free(text);
 }

@@ -220,6 +220,7 @@ static int bfo_add_procs(ompi_proc_t **procs, size_t nprocs)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
+    bfo_tell_processes(procs, nprocs);
     OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
     rc = opal_bitmap_init(&reachable, (int) nprocs);
     if (OMPI_SUCCESS == rc) {

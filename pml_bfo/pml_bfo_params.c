@@ -54,8 +54,8 @@ static const struct {
      "which components of the job go past this PML", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
     {"say_protected", "Rank 0 says once, at its first contact over two or more rails, that a lost rail would be survived, and names "
      "the rails", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.say_protected, OPAL_INFO_LVL_3},
-    {"warnings_per_minute", "Warnings of lost rails per node and minute at most (0 to 1000); each process says at its end how many it "
-     "held back", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.warnings_per_minute, OPAL_INFO_LVL_4},
+    {"warnings_per_minute", "Lines about lost rails, and about lost processes, per node and minute at most (0 to 1000); the "
+     "next line, or the end, says how many were held back", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.warnings_per_minute, OPAL_INFO_LVL_4},
     {"last_rail_timeout", "Seconds to wait for a rail when the last one to a peer is lost. Waiting is not built yet: only 0 is "
      "accepted, and the requests of that peer fail at once", MCA_BASE_VAR_TYPE_INT, &bfo_params.last_rail_timeout, OPAL_INFO_LVL_4},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "

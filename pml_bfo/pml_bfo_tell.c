@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * What the user is told of failures. In come lost rails, ports and peers, steps of the machines and the counters; out
- * goes one warning per lost rail and node, and lines of one format by pml_bfo_verbose. Decides nothing.
+ * goes one line per lost rail or peer and node, and lines of one format by pml_bfo_verbose. Decides nothing.
  * DESIGN.txt section 14.9.
  */
 #include "pml_bfo.h"
@@ -15,8 +15,12 @@
 
 #include "opal/util/output.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- names ------------------------------------------------------------------------------------------- */
 
@@ -130,11 +134,68 @@ static port_t *port_of(const mca_btl_base_module_t *btl)
     return &ports[i];
 }
 
-static unsigned held_back; /* warnings of this process; atomic */
+/* ---- warnings: a line each ------------------------------------------------------------------------------ */
 
-/* Is this event new on this node, and may the node warn of one more in this minute? */
-static bool may_warn(const char *event, time_t now)
+static bool explains; /* rank 0 is on this node, so this is the node that explains; written at set-up */
+
+void bfo_tell_processes(ompi_proc_t **procs, size_t n)
 {
+    for (size_t i = 0; i < n; ++i) {
+        const opal_proc_t *proc = &procs[i]->super;
+
+        explains = explains || (OPAL_PROC_MY_NAME.jobid == proc->proc_name.jobid && 0 == proc->proc_name.vpid
+                                && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags));
+    }
+}
+
+/* Warnings held back by this process, which could not leave them in the node's file; atomic. */
+static unsigned held_back;
+
+/* The file has a byte for each warning that a process of this node held back. It is locked until it is closed. -1: none. */
+static int open_held_back(int flags)
+{
+    char path[PATH_MAX];
+    int fd = bfo_help_node_file("held-back", path, sizeof(path)) ? open(path, flags | O_CLOEXEC, 0600) : -1;
+
+    if (fd >= 0 && 0 != flock(fd, LOCK_EX)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static void hold_back(void)
+{
+    const int fd = open_held_back(O_WRONLY | O_CREAT | O_APPEND);
+
+    if (fd < 0 || 1 != write(fd, "+", 1)) {
+        (void) __atomic_add_fetch(&held_back, 1, __ATOMIC_RELAXED);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* Says how many warnings this node has held back since somebody said so. */
+static void tell_held_back(void)
+{
+    unsigned n = __atomic_exchange_n(&held_back, 0, __ATOMIC_RELAXED);
+    const int fd = open_held_back(O_RDWR);
+    struct stat file;
+
+    if (fd >= 0) {
+        n += 0 == fstat(fd, &file) && 0 == ftruncate(fd, 0) ? (unsigned) file.st_size : 0;
+        close(fd);
+    }
+    if (0 != n) {
+        bfo_help_line("help-pml-bfo.txt", "held-back", OPAL_PROC_MY_HOSTNAME, n);
+    }
+}
+
+/* Is this event new on this node, and may the node warn of one more of its kind in this minute? */
+static bool may_warn(const char *kind, const char *event)
+{
+    const long long minute = (long long) time(NULL) / 60;
     char mark[320];
 
     snprintf(mark, sizeof(mark), "event %s", event);
@@ -142,47 +203,53 @@ static bool may_warn(const char *event, time_t now)
         return false;
     }
     for (unsigned i = 0; i < bfo_params.warnings_per_minute; ++i) {
-        snprintf(mark, sizeof(mark), "warning %u of minute %lld", i, (long long) now / 60);
+        snprintf(mark, sizeof(mark), "%s warning %u of minute %lld", kind, i, minute);
         if (bfo_help_is_first_on_node(bfo_help_mark(mark, true))) {
+            tell_held_back();
             return true;
         }
     }
-    (void) __atomic_add_fetch(&held_back, 1, __ATOMIC_RELAXED);
+    hold_back();
     return false;
 }
 
-static void tell_held_back(void)
+/* Of the rails in the mask those whose own port is up now: the event of another port that went down may be on the way. */
+static uint8_t working(const bfo_peer_t *peer, uint8_t rails)
 {
-    const unsigned n = __atomic_load_n(&held_back, __ATOMIC_RELAXED);
-    char line[256];
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const bfo_rail_t *rail = &peer->rails[r];
 
-    if (0 != n) {
-        snprintf(line, sizeof(line), "bfo: rank %u on %s held back %u more warnings of lost rails (pml_bfo_verbose 1 shows all)\n",
-                 my_rank(), OPAL_PROC_MY_HOSTNAME, n);
-        bfo_help_write(line);
+        if ((rails >> r & 1) && NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
+            rails &= (uint8_t) ~(1u << r);
+        }
+    }
+    return rails;
+}
+
+/* `left` is the mask of rails to `peer` that are in use; without a peer nobody knows which are left. */
+static void say_rail_lost(const char *key, unsigned rail, const char *here, const char *to, const char *cause,
+                          const bfo_peer_t *peer, uint8_t left)
+{
+    char when[BFO_HELP_WHEN], rails[256];
+
+    if (!may_warn("rail", key)) {
+        return;
+    }
+    bfo_help_line("help-pml-bfo.txt", "rail-lost", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, rail, here, to, cause,
+                  NULL == peer ? "not known yet" : rails_text(peer, working(peer, left), rails, sizeof(rails)));
+    if (explains) {
+        bfo_help_say("help-pml-bfo.txt", "rail-lost-meaning");
     }
 }
 
-/* The warning. `left` is the mask of rails to `peer` that still work; without a peer nobody knows which are left. */
-static void say_rail_lost(const char *key, unsigned rail, const char *port, const char *to, const char *cause,
-                          const bfo_peer_t *peer, uint8_t left)
+/* Both ports of a rail, or of a module without `peer` its own. A BTL without names of ports gives its own name. */
+static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_btl_ports_t *ports)
 {
-    const bool is_last = NULL != peer && 0 == left;
-    const time_t now = time(NULL);
-    char when[64] = "unknown", rails[256];
-    struct tm here;
-
-    if (!may_warn(key, now)) {
-        return;
+    snprintf(ports->here, sizeof(ports->here), "%s", bfo_tell_port(btl));
+    ports->there[0] = '\0';
+    if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->name_ports) {
+        bfo_btl_ext(btl)->name_ports(btl, NULL == peer ? NULL : &peer->proc->super, ports);
     }
-    if (NULL != localtime_r(&now, &here)) {
-        (void) strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", &here);
-    }
-    bfo_help_say_once(key, "help-pml-bfo.txt", "rail-lost", when, rail, port, OPAL_PROC_MY_HOSTNAME, to, cause,
-                      NULL == peer ? "not known yet" : rails_text(peer, left, rails, sizeof(rails)),
-                      is_last ? "This was the last rail to these processes. Requests that involve them fail with\nMPI_ERR_OTHER."
-                              : "Messages that were in flight on this rail are sent again over the remaining\nrails. The job "
-                                "continues as long as every two of its processes share a\nworking rail.");
 }
 
 void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause)
@@ -191,6 +258,7 @@ void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause)
     port_t *port = port_of(btl);
     const bfo_peer_t *some = NULL;
     uint8_t rail = 0, left = 0;
+    bfo_btl_ports_t ports;
     char key[256];
 
     BFO_FOREACH_PEER (peer) {
@@ -208,24 +276,28 @@ void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause)
     if (!port->is_lost) {
         port->is_lost = true;
         snprintf(key, sizeof(key), "port %s loss %u", name, ++port->losses);
-        say_rail_lost(key, rail, name, "all peers", without_port(cause, name), some, left);
+        name_ports(btl, NULL, &ports);
+        say_rail_lost(key, rail, ports.here, "all peers", without_port(cause, name), some, left);
     }
 }
 
-/* One warning for a port, a host at the other end and a generation, however many processes notice. */
+/* One line for a port, a host at the other end and a generation, however many processes notice. */
 static void tell_rail(const bfo_peer_t *peer, uint8_t r)
 {
     const bfo_rail_t *rail = &peer->rails[r];
     const char *port = bfo_tell_port(rail->btl);
-    char key[256], to[256];
+    bfo_btl_ports_t ports;
+    char key[256], to[320];
 
     if (NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
         bfo_tell_port_lost(rail->btl, "the port is down"); /* its event is on the way */
         return;
     }
     snprintf(key, sizeof(key), "rail %s to %s generation %u", port, host_of(peer), rail->gen);
-    snprintf(to, sizeof(to), "%s (first noticed by rank %u, talking to rank %u)", host_of(peer), my_rank(), rank_of(peer));
-    say_rail_lost(key, rail->name, port, to, rail->cause, peer, peer->send_mask);
+    name_ports(rail->btl, peer, &ports);
+    snprintf(to, sizeof(to), "%s%s%s, noticed by rank %u talking to rank %u", ports.there, '\0' == ports.there[0] ? "" : " on ",
+             host_of(peer), my_rank(), rank_of(peer));
+    say_rail_lost(key, rail->name, ports.here, to, rail->cause, peer, peer->send_mask);
 }
 
 static void tell_rails_of(bfo_peer_t *peer)
@@ -261,12 +333,18 @@ void bfo_tell_foreign_put(const bfo_peer_t *peer)
 void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
 {
     const char *name = OPAL_NAME_PRINT(peer->proc->super.proc_name);
-    char key[256];
+    char key[256], when[BFO_HELP_WHEN];
 
     bfo_tell_rails(peer);
     snprintf(key, sizeof(key), "peer %s", name);
-    bfo_help_say_once(key, "help-pml-bfo.txt", "peer-lost", OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer), name,
-                      host_of(peer), cause);
+    if (!may_warn("peer", key)) {
+        return;
+    }
+    bfo_help_line("help-pml-bfo.txt", "peer-lost", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
+                  host_of(peer), name, cause);
+    if (explains) {
+        bfo_help_say("help-pml-bfo.txt", "peer-lost-meaning");
+    }
 }
 
 void bfo_tell_flush_waits(const bfo_peer_t *peer, int seconds)

@@ -12,6 +12,8 @@
 /* Levels of pml_bfo_verbose. */
 enum { BFO_TELL_RAILS = 1, BFO_TELL_STEPS = 2, BFO_TELL_MESSAGES = 3 };
 
+/* New processes: the explanations of warnings are for the node of rank 0. */
+void bfo_tell_processes(ompi_proc_t **procs, size_t n) BFO_COLD;
 /* Name of the local port behind a module, or of its BTL. */
 const char *bfo_tell_port(mca_btl_base_module_t *btl);
 /* The rails of a peer are known (level 1). The first one of rank 0 with failover is told of (pml_bfo_say_protected).

@@ -6,11 +6,22 @@
 #ifndef BFO_HELP_H
 #define BFO_HELP_H
 
+#include <limits.h>
+
 #include "opal_config.h"
 #include "opal/util/proc.h"
 
 static inline void bfo_help_add_dir_of(const void *symbol)
 {
+}
+static inline bool bfo_help_node_file(const char *kind, char *path, size_t size)
+{
+    return false;
+}
+#define BFO_HELP_WHEN 32
+static inline const char *bfo_help_when(char room[BFO_HELP_WHEN])
+{
+    return "now";
 }
 static inline uint64_t bfo_help_mark(const char *text, bool digits)
 {
@@ -27,6 +38,9 @@ static inline void bfo_help_say(const char *file, const char *topic, ...)
 {
 }
 static inline void bfo_help_say_once(const char *key, const char *file, const char *topic, ...)
+{
+}
+static inline void bfo_help_line(const char *file, const char *topic, ...)
 {
 }
 

@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 # The first thing said that looks like a reason, in one line.
 reason() {
-    sed -n "s|^  cause:  |A rail was lost: |p" "$log" | grep -m 1 . && return
+    sed -n 's/^\(A rail was lost: \).*; cause: \(.*\); left: .*/\1\2/p' "$log" | grep -m 1 . && return
     grep -iE 'error|fail|abort|unreach|signal|retry|lost|closed|broken| down' "$log" | grep -vE '^round|^---|^counters|mpirun noticed|show_help.c|[Cc]onnection to .* closed' |
         head -n 1 | sed 's/^\[[^]]*\] *//; s/[[:space:]]\+/ /g' | cut -c1-100
 }

@@ -48,7 +48,7 @@ row() {
     counted=
     [ "$outcome" = "$3" ] && return
     bad=$((bad + 1))
-    grep -E '^  (rail|host|cause|left|peer):|^rank|WRONG' "$log" | tail -n 30 >&2
+    grep -E '^A rail was lost:|The PML bfo cannot|^rank|WRONG' "$log" | tail -n 30 >&2
     rail_counters >&2
 }
 
