@@ -255,9 +255,9 @@ void ofo_peer_lost(ofo_peer_t *peer);
 void ofo_ext_fill(ofo_module_t *module);
 
 /* btl_openib_keepalive.c */
-/* A WRITE of nothing on each connected rail where nothing came or went since the last call. Context: progress. */
+/* A WRITE of one byte on each connected rail whose turn it is and where nothing came or went since its last turn. Context: progress. */
 void ofo_keepalive(ofo_module_t *module);
-/* One zero-byte WRITE; the caller has looked that none is out. Locks: ep->lock held. */
+/* That WRITE; the caller has looked that none is out. Locks: ep->lock held. */
 void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 
 /* btl_openib_fence.c */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <stdlib.h>
 
-enum { RECVS = OFO_UD_RECVS, SENDS = 64, GRH = 40, SLOT = 192, BATCH = 16, MEND_MS = 100, MEND_FAILED_MS = 2000 };
+enum { RECVS = OFO_UD_RECVS, SENDS = 64, GRH = 40, SLOT = 192, BATCH = 16, MEND_MS = 100, MEND_FAILED_MS = 2000, SLOW_MS = 50 };
 
 _Static_assert(OFO_CTL_MAX_SIZE + GRH <= SLOT, "a slot holds the largest message");
 
@@ -271,20 +271,23 @@ void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp)
 
 /* ---- sending ------------------------------------------------------------------------------------ */
 
-/* A neighbour that does not answer may cost seconds each time. Of service's time such neighbours get a tenth. */
+/* A neighbour that does not answer may cost seconds each time. Of service's time such neighbours get a tenth, and one that was not
+ * asked before waits for the next round if this round of service has met one that is slow: else a partition would keep service
+ * from its datagrams for as many times as there are neighbours. What is not sent now is sent again. */
 static void resolve(ofo_endpoint_t *ep)
 {
     ofo_module_t *module = ep->module;
     uint64_t begin = ofo_now_ms(), end;
 
-    if (ep->ah_failed && begin < module->resolve_at) {
+    if (module->ud.is_slow || (ep->ah_failed && begin < module->resolve_at)) {
         return;
     }
     ep->ah_gid_index = module->gid_index;
     ep->ah = address_handle(ep);
     ep->ah_failed = NULL == ep->ah;
+    end = ofo_now_ms();
+    module->ud.is_slow = end - begin >= SLOW_MS;
     if (ep->ah_failed) {
-        end = ofo_now_ms();
         module->resolve_at = end + 9 * (end - begin);
     }
 }
@@ -385,6 +388,7 @@ static uint64_t ud_expire(ofo_module_t *module, uint64_t now)
 {
     uint64_t at = mend(module, now);
 
+    module->ud.is_slow = false; /* the next round */
     return module->ud.is_behind ? now : at;
 }
 

@@ -24,12 +24,21 @@ void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
     }
 }
 
+/* Processes that start together do not ask the same peer together. */
+static bool is_its_turn(const ofo_endpoint_t *ep)
+{
+    return (ep->peer->name.vpid + OFO.self.vpid) % OFO_KEEPALIVE_TURNS == ep->module->keepalive_turn;
+}
+
 static void visit(ofo_endpoint_t *ep)
 {
     ofo_qpset_t *qps = ep->qps;
     const ofo_peer_t *peer = ep->peer;
     uint64_t seen;
 
+    if (!is_its_turn(ep)) {
+        return;
+    }
     if (NULL != qps && qps->is_closed && !OFO.closing && !OFO_LOAD(peer->closing)) {
         ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL); /* the peer left, and we are still here */
         return;
@@ -48,5 +57,6 @@ static void visit(ofo_endpoint_t *ep)
 
 void ofo_keepalive(ofo_module_t *module)
 {
+    module->keepalive_turn = (module->keepalive_turn + 1) % OFO_KEEPALIVE_TURNS;
     ofo_for_each_endpoint(module, visit);
 }

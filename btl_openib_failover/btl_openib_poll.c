@@ -344,6 +344,7 @@ bool ofo_poll_and_keep(ofo_module_t *module)
     if (!ofo_poll_try_lock(module)) {
         return false; /* progress is at it */
     }
+    ofo_qpmap_trim(&module->qpmap);
     for (int c = 0; c < module->cq_count; ++c) {
         while (stash_has_room(module) && 0 < ibv_poll_cq(module->cq[c], 1, &wc)) {
             ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc.wr_id;

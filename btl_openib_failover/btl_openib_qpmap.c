@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The map of queue pair numbers: open addressing, at most half full, old tables kept for readers.
+ * The map of queue pair numbers: open addressing, at most half full, old tables kept for readers. Places of removed entries are
+ * not used again: a table that is full of them is followed by one of the entries that are alive.
  */
 #include "btl_openib_qpmap.h"
 
@@ -76,6 +77,16 @@ void ofo_qpmap_remove(ofo_qpmap_t *map, uint32_t number)
         if (table->entry[i].number == number) {
             __atomic_store_n(&table->entry[i].number, OFO_QPMAP_GONE, __ATOMIC_RELEASE);
         }
+    }
+}
+
+void ofo_qpmap_trim(ofo_qpmap_t *map)
+{
+    ofo_qpmap_t older = {.table = NULL != map->table ? map->table->older : NULL};
+
+    if (NULL != older.table) {
+        map->table->older = NULL;
+        ofo_qpmap_free(&older);
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct {
 } ofo_qpmap_entry_t;
 
 typedef struct ofo_qpmap_table {
-    struct ofo_qpmap_table *older; /* a reader may still look at it: freed at the end */
+    struct ofo_qpmap_table *older; /* a reader may still look at it */
     uint32_t mask, used;           /* used: entries ever taken */
     ofo_qpmap_entry_t entry[];
 } ofo_qpmap_table_t;
@@ -30,6 +30,8 @@ typedef struct {
 /* False: out of memory. Context: one writer at a time. */
 bool ofo_qpmap_add(ofo_qpmap_t *map, uint32_t number, void *value);
 void ofo_qpmap_remove(ofo_qpmap_t *map, uint32_t number);
+/* Frees the tables of before. Context: the writer, while nobody reads. */
+void ofo_qpmap_trim(ofo_qpmap_t *map);
 void ofo_qpmap_free(ofo_qpmap_t *map);
 
 /* Numbers of neighbours are neighbours: they need no scattering beyond the multiplication. */

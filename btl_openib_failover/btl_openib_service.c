@@ -316,7 +316,7 @@ static void run_keepalive(ofo_module_t *module, uint64_t now)
     if (0 == module->keepalive_at || now < module->keepalive_at) {
         return;
     }
-    module->keepalive_at = now + UINT64_C(1000) * OFO.params.keepalive;
+    module->keepalive_at = now + UINT64_C(1000) * OFO.params.keepalive / OFO_KEEPALIVE_TURNS;
     if (0 == unread(&module->inbox, OFO_MAIL_KEEPALIVE)) {
         ofo_tell_progress(module, OFO_MAIL_KEEPALIVE, NULL, 0, NULL, NULL);
     }
@@ -398,7 +398,7 @@ static void *service_main(void *argument)
     };
     bool proving = false;
 
-    module->keepalive_at = 0 < OFO.params.keepalive ? ofo_now_ms() + UINT64_C(1000) * OFO.params.keepalive : 0;
+    module->keepalive_at = 0 < OFO.params.keepalive ? ofo_now_ms() + UINT64_C(1000) * OFO.params.keepalive / OFO_KEEPALIVE_TURNS : 0;
     module->timers_at = ofo_now_ms();
     while (!OFO_LOAD(module->stop)) {
         uint64_t now = ofo_now_ms(), counter, slept;

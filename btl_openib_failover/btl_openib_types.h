@@ -225,7 +225,7 @@ struct ofo_qpset {
     ofo_work_t alive;    /* keepalive, on the first queue pair. Context of the three: progress */
     bool is_asking;      /* it is in flight */
     uint32_t alive_place; /* messages up to here were posted before it */
-    uint64_t seen;       /* n_ok + n_received at the last round */
+    uint64_t seen;       /* n_ok + n_received at its last turn of the keepalive */
     bool failed;         /* no new posts; context: progress */
     bool error_told;     /* error_cb was called for it */
     bool fencing;        /* the fence waits for the last completions */
@@ -296,7 +296,7 @@ typedef enum {
     OFO_MAIL_LAST_WQE,   /* a shared queue gives nothing more to a queue pair of `gen` */
     OFO_MAIL_ABANDON,    /* queue pairs of `qps` were destroyed, if qps->is_stopped */
     OFO_MAIL_PEER_LOST,  /* the endpoint's peer was declared by the BTL: tell the PML */
-    OFO_MAIL_KEEPALIVE,  /* a round of the keepalive is due; no endpoint */
+    OFO_MAIL_KEEPALIVE,  /* the next turn of the keepalive is due; no endpoint */
     OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
     OFO_MAIL_MET,        /* service has made that process a peer: look Open MPI's entry for it up */
     OFO_MAIL_PORT_DOWN,
@@ -423,6 +423,7 @@ typedef struct {
 } ofo_device_t;
 
 #define OFO_UD_RECVS 1024
+#define OFO_KEEPALIVE_TURNS 16 /* of a round: a process with thousands of idle peers does not ask them all at once */
 
 /* UD queue pair for control messages. Context: service, after its creation. */
 typedef struct {
@@ -437,6 +438,7 @@ typedef struct {
     uint64_t mend_at;      /* ms; not looked after before */
     bool is_reading;       /* its datagrams are being handled, so it stays as it is */
     bool is_behind;        /* there may be more of them */
+    bool is_slow;          /* an address took long in this round of service */
     uint32_t qkey;
 } ofo_ud_t;
 
@@ -546,6 +548,7 @@ struct ofo_module {
     ofo_qpset_t *fencing;  /* sets whose fence runs */
     uint32_t max_message;  /* bytes of one RDMA part */
     unsigned idle_polls;
+    unsigned keepalive_turn; /* whose it is */
     bool wants_reports;  /* no fragment was left; some may be silent ones that have arrived; atomic */
     ofo_mailbox_t inbox;
     ofo_counters_t count;

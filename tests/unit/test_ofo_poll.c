@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The bound of a fence beside completions that never stop, and beside a device that failed and whose queue pairs cannot be
- * destroyed. Verbs and the rest of the BTL are played here. DESIGN.txt section 10.3.
+ * destroyed; the memory of the map of queue pair numbers. Verbs and the rest of the BTL are played here. DESIGN.txt sections 10.3 and 15.4.
  */
 #include "bfo_config.h"
 
@@ -211,12 +211,35 @@ static void service_that_cannot_end_a_fence_is_not_asked_without_end(void **stat
     assert_int_equal(stuck, 2);
 }
 
+/* Rails that fail and come back for ever make queue pairs with shared queues for ever, each with a number of its own. */
+static void map_of_numbers_stays_small(void **state)
+{
+    uint32_t number = 1;
+
+    is_saturated = false;
+    assert_true(ofo_qpmap_add(&module.qpmap, number, qps));
+    for (int i = 0; i < 100000; ++i) {
+        ++number;
+        assert_true(ofo_qpmap_add(&module.qpmap, number, other));
+        ofo_qpmap_remove(&module.qpmap, number);
+        if (0 == i % 100) { /* a rail proves itself */
+            assert_true(ofo_poll_and_keep(&module));
+            assert_null(module.qpmap.table->older);
+        }
+    }
+    assert_true(module.qpmap.table->mask < 256);
+    assert_ptr_equal(ofo_qpmap_find(&module.qpmap, 1), qps);
+    assert_null(ofo_qpmap_find(&module.qpmap, number));
+    ofo_qpmap_free(&module.qpmap);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(fence_of_a_busy_process_has_a_bound),
+        TEST(map_of_numbers_stays_small),
         TEST(service_that_cannot_end_a_fence_is_not_asked_without_end),
     };
 

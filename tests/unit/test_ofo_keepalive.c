@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The keepalive of a process with many idle peers: each is asked once in a round, few of them at a time, and two processes
+ * that keep step ask different ones. DESIGN.txt section 15.5.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PEERS = 4 * OFO_KEEPALIVE_TURNS };
+
+ofo_component_t mca_btl_openib_component;
+
+static ofo_module_t module;
+static ofo_peer_t peer[PEERS];
+static ofo_endpoint_t ep[PEERS];
+static ofo_qpset_t *qps[PEERS];
+static unsigned posts;
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **wrong)
+{
+    ++posts;
+    return 0;
+}
+void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sge *sge, uint32_t length)
+{
+}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+}
+void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *))
+{
+    for (int i = 0; i < PEERS; ++i) {
+        visit(&ep[i]);
+    }
+}
+
+static int begin(void **state)
+{
+    static struct ibv_context context = {.ops = {.post_send = post_send}};
+    static struct ibv_qp qp = {.context = &context};
+
+    module = (ofo_module_t){.keepalive_turn = 0};
+    OFO.self.vpid = 0;
+    for (int i = 0; i < PEERS; ++i) {
+        qps[i] = calloc(1, sizeof(*qps[i]) + sizeof(qps[i]->qp[0]));
+        qps[i]->qp[0].qp = &qp;
+        peer[i] = (ofo_peer_t){.name = {.jobid = 0, .vpid = (uint32_t) i}};
+        ep[i] = (ofo_endpoint_t){.module = &module, .peer = &peer[i], .gate = OFO_GATE_UP, .qps = qps[i]};
+    }
+    return 0;
+}
+
+static int end(void **state)
+{
+    for (int i = 0; i < PEERS; ++i) {
+        free(qps[i]);
+    }
+    return 0;
+}
+
+static void idle_peers_are_asked_a_few_at_a_time(void **state)
+{
+    for (int turn = 0; turn < OFO_KEEPALIVE_TURNS; ++turn) {
+        posts = 0;
+        ofo_keepalive(&module);
+        assert_int_equal(posts, PEERS / OFO_KEEPALIVE_TURNS);
+    }
+    for (int i = 0; i < PEERS; ++i) {
+        assert_true(qps[i]->is_asking);
+    }
+}
+
+static void processes_in_step_ask_different_peers(void **state)
+{
+    bool first[PEERS];
+
+    ofo_keepalive(&module);
+    for (int i = 0; i < PEERS; ++i) {
+        first[i] = qps[i]->is_asking;
+    }
+    end(NULL);
+    begin(NULL);
+    OFO.self.vpid = 1;
+    ofo_keepalive(&module);
+    for (int i = 0; i < PEERS; ++i) {
+        assert_false(first[i] && qps[i]->is_asking);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(idle_peers_are_asked_a_few_at_a_time),
+        TEST(processes_in_step_ask_different_peers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Control messages to neighbours that are gone, whose addresses take seconds each to be not found: what one round of service
+ * spends on them. Verbs and the clock are played here. DESIGN.txt section 15.3.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { DEAD = 20, RESOLVE_MS = 3000, ALIVE_LID = 1 };
+
+ofo_component_t mca_btl_openib_component;
+
+/* ---- verbs -------------------------------------------------------------------------------------- */
+
+static uint64_t now;
+static unsigned failures;
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    static struct ibv_ah ah;
+
+    if (ALIVE_LID == attr->dlid) {
+        return &ah;
+    }
+    now += RESOLVE_MS;
+    ++failures;
+    return NULL;
+}
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    return 0;
+}
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **wrong)
+{
+    return 0;
+}
+static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
+{
+    return 0;
+}
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    return NULL;
+}
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+    return 0;
+}
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
+{
+    return NULL;
+}
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+    return 0;
+}
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
+{
+    return -1;
+}
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned events)
+{
+}
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    return NULL;
+}
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    return 0;
+}
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    return 0;
+}
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+    return 1;
+}
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+    return NULL;
+}
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+    return NULL;
+}
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    return 0;
+}
+
+/* ---- what the room calls ------------------------------------------------------------------------ */
+
+uint64_t ofo_now_ms(void)
+{
+    return now;
+}
+void ofo_log(unsigned level, const char *format, ...)
+{
+}
+void ofo_service_wake(ofo_module_t *module)
+{
+}
+void *ofo_pages_alloc(size_t size)
+{
+    return NULL;
+}
+int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
+{
+    return 0;
+}
+void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
+{
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static ofo_module_t module;
+static ofo_endpoint_t alive, dead[DEAD];
+
+static int begin(void **state)
+{
+    static struct ibv_context context = {.ops = {.post_send = post_send, .poll_cq = poll_cq}};
+    static struct ibv_cq cq = {.context = &context};
+    static struct ibv_qp qp = {.context = &context};
+    static struct ibv_mr mr;
+    static uint8_t memory[192 * (OFO_UD_RECVS + 64)];
+    static ofo_device_t device;
+
+    module = (ofo_module_t){.device = &device, .ud = {.qp = &qp, .send_cq = &cq, .recv_cq = &cq, .mr = &mr, .memory = memory}};
+    alive = (ofo_endpoint_t){.module = &module, .remote = {.lid = ALIVE_LID}};
+    for (int i = 0; i < DEAD; ++i) {
+        dead[i] = (ofo_endpoint_t){.module = &module};
+    }
+    now = 1000;
+    failures = 0;
+    return 0;
+}
+
+static void tell(ofo_endpoint_t *ep)
+{
+    ofo_ctl_t down = {.type = OFO_CTL_DOWN};
+
+    ofo_cpc_ud.send(ep, &down);
+}
+
+static void round_ends(void)
+{
+    (void) ofo_cpc_ud.expire(&module, now);
+}
+
+static void neighbours_that_are_gone_cost_a_round_one_of_them(void **state)
+{
+    tell(&alive);
+    for (int i = 0; i < DEAD; ++i) {
+        tell(&dead[i]);
+    }
+    tell(&alive);
+    assert_int_equal(failures, 1);
+    assert_int_equal(module.count.ctl_out, 2);
+    round_ends();
+    for (int i = 0; i < DEAD; ++i) {
+        tell(&dead[i]);
+    }
+    assert_int_equal(failures, 2); /* another: the first has had its tenth */
+    assert_true(dead[0].ah_failed && dead[1].ah_failed);
+}
+
+static void neighbour_of_later_is_found_in_the_next_round(void **state)
+{
+    tell(&dead[0]);
+    tell(&alive); /* may take as long */
+    assert_int_equal(module.count.ctl_out, 0);
+    round_ends();
+    tell(&alive);
+    assert_int_equal(module.count.ctl_out, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(neighbours_that_are_gone_cost_a_round_one_of_them),
+        TEST(neighbour_of_later_is_found_in_the_next_round),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
