@@ -35,7 +35,7 @@ silence_all() {
 
 # cell PML RAILS SECONDS FAULT RUN
 cell() {
-    local pml=$1 rails=$2 down=$3 name=bfo-flaps-$$-$1-$2-$3-$4-$5 log=$TEST_TMP/$1-$2-$3-$4-$5 job rail bytes shown
+    local pml=$1 rails=$2 down=$3 name=bfo-flaps-$$-$1-$2-$3-$4-$5 log=$TEST_TMP/$1-$2-$3-$4-$5 job rail bytes shown retries=0
     : >"$log"
     timeout -k 5 300 "$SOFTRAIL" run -n "$rails" --name "$name" --report "$log.report" -- "$MPIRUN" --report-pid "$log.pid" --oversubscribe --bind-to none -np 2 \
         --mca pml "$pml" --mca btl openib,self --mca btl_openib_verbose 1 "$STREAM" -m 300000 -s 600 \
@@ -55,9 +55,10 @@ cell() {
     for ((rail = 0; rail < rails; ++rail)); do
         bytes=$(rail_counter "$log.report" $rail tx_bytes)
         [ "${bytes:-0}" -gt 100000 ] || fail "$*: rail $rail carried ${bytes:-no} bytes"
+        retries=$((retries + $(rail_counter "$log.report" $rail retries)))
     done
     if [ "$4" = silent ]; then
-        [ "$(rail_counter "$log.report" 0 retries)" -gt 0 ] || fail "$*: nothing had to be sent again"
+        [ $retries -gt 0 ] || fail "$*: nothing had to be sent again" # by one rail: the others may have nothing under way
         ! grep -q 'A rail was lost' "$log" || fail "$*: a silence of $down s was the end of a rail"
     else
         grep -q 'is spared' "$log" || [ "$pml" = ob1 ] || fail "$*: no rail was the last one"
