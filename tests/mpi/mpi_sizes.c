@@ -16,8 +16,7 @@ static const size_t sizes[] = {0,    1,    2,     7,     8,     63,    64,     6
 static uint8_t *out, *in;
 
 typedef int (*sender_t)(const void *, int, MPI_Datatype, int, int, MPI_Comm);
-static const sender_t senders[] = {MPI_Send, MPI_Ssend, MPI_Bsend, MPI_Send};
-static const char *const names[] = {"send", "ssend", "bsend", "rsend"};
+static const sender_t senders[] = {MPI_Send, MPI_Ssend, MPI_Bsend};
 
 static void receive(size_t n, int from, uint32_t seed, bool late)
 {
@@ -62,7 +61,6 @@ static void test_blocking(int peer, bool first)
             }
         }
     }
-    (void) names;
 }
 
 /* A message longer than the buffer: MPI_ERR_TRUNCATE, and nothing behind the buffer is written. */

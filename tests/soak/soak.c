@@ -98,6 +98,37 @@ void *soak_room(size_t bytes)
     return room;
 }
 
+/* Room given back, the last KEPT of it: full of POISON. */
+enum { KEPT = 16, POISON = 0x5a };
+static struct {
+    unsigned char *room;
+    size_t bytes;
+} kept[KEPT];
+
+static void unkeep(const soak_t *s, int which)
+{
+    const unsigned char *room = kept[which].room;
+    size_t i = 0;
+
+    for (; i < kept[which].bytes && POISON == room[i]; ++i) {
+    }
+    soak_check_equal(s, i, kept[which].bytes, "first byte written behind a receive");
+    free(kept[which].room);
+    kept[which].room = NULL;
+    kept[which].bytes = 0;
+}
+
+void soak_give_back(const soak_t *s, void *room, size_t bytes)
+{
+    static int next;
+
+    unkeep(s, next);
+    memset(room, POISON, bytes);
+    kept[next].room = room;
+    kept[next].bytes = bytes;
+    next = (next + 1) % KEPT;
+}
+
 void soak_operate(soak_t *s, const soak_table_t *table)
 {
     soak_row_t *row = &table->rows[soak_draw(s, table->count)];
@@ -177,6 +208,9 @@ int main(int argc, char **argv)
     }
     SOAK_MPI(&world, MPI_Allreduce(&soak_checked, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
     nothing_is_left(&world);
+    for (int i = 0; i < KEPT; ++i) {
+        unkeep(&world, i);
+    }
     if (0 == world.rank) {
         printf("VERIFIED %" PRIu64 " checks\n", all);
         tell(&soak_point_to_point, "DONE ");

@@ -36,6 +36,8 @@ void soak_fill(void *to, size_t length, uint64_t key);
 void soak_check(const soak_t *s, const void *from, size_t length, uint64_t key, const char *what);
 void soak_check_equal(const soak_t *s, uint64_t is, uint64_t expected, const char *what);
 void *soak_room(size_t bytes);
+/* Frees room that was received into, later: until then nothing may write to it. */
+void soak_give_back(const soak_t *s, void *room, size_t bytes);
 
 /* MPI calls that fail end the job. */
 #define SOAK_MPI(s, call) soak_check_equal(s, (uint64_t) (call), MPI_SUCCESS, #call)

@@ -215,8 +215,11 @@ static void burst(soak_t *s, int mode, int finish)
     if (any) {
         SOAK_MPI(s, MPI_Barrier(s->comm)); /* a receive from anybody must not take messages of the next operation */
     }
-    for (int i = 0; i < 2 * plan.count; ++i) {
-        free(room[i]);
+    for (int i = 0; i < rooms; ++i) {
+        soak_give_back(s, room[i], most);
+    }
+    for (int i = 0; i < ns; ++i) {
+        free(room[plan.count + i]);
     }
     if (MPI_BYTE != type) {
         SOAK_MPI(s, MPI_Type_free(&type));
@@ -259,10 +262,10 @@ static void ring_check(const soak_t *s, const ring_t *ring, const MPI_Status *st
     soak_check(s, ring->in, length, soak_key(s, ring->left, s->rank, (uint64_t) round), "first wrong byte in a ring");
 }
 
-static void ring_end(const ring_t *ring)
+static void ring_end(const soak_t *s, const ring_t *ring)
 {
     free(ring->out);
-    free(ring->in);
+    soak_give_back(s, ring->in, SOAK_MAX_BYTES);
 }
 
 static void exchange(soak_t *s, int variant)
@@ -278,7 +281,7 @@ static void exchange(soak_t *s, int variant)
                                  &status));
         ring_check(s, &ring, &status, length, i);
     }
-    ring_end(&ring);
+    ring_end(s, &ring);
 }
 
 static void blocking(soak_t *s, int mode)
@@ -312,7 +315,7 @@ static void blocking(soak_t *s, int mode)
     if (BUFFERED == mode) {
         buffer_detach(s);
     }
-    ring_end(&ring);
+    ring_end(s, &ring);
 }
 
 /* Persistent requests, started again and again. */
@@ -354,7 +357,7 @@ static void persistent(soak_t *s, int mode)
     }
     SOAK_MPI(s, MPI_Request_free(&r[0]));
     SOAK_MPI(s, MPI_Request_free(&r[1]));
-    ring_end(&ring);
+    ring_end(s, &ring);
 }
 
 /* All send to one, which looks before it receives. */
@@ -405,7 +408,7 @@ static void probed(soak_t *s, int how)
                    "first wrong byte of a probed message");
     }
     SOAK_MPI(s, MPI_Barrier(s->comm));
-    free(room);
+    soak_give_back(s, room, SOAK_MAX_BYTES);
 }
 
 /* A receive nobody sends to is cancelled beside real traffic. */

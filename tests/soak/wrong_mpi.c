@@ -3,7 +3,8 @@
  *
  * Preloaded into one job it does to one message what a wrong PML would do, without a word to the program: BFO_WRONG is
  * "lost N", "doubled N" or "swapped N" and speaks of the N-th MPI_Send or MPI_Isend of rank 0. A swapped message goes
- * behind the next one with the same communicator, receiver and tag. test_oracles.sh asks who notices.
+ * behind the next one with the same communicator, receiver and tag. "late N": the buffer of the N-th MPI_Irecv of rank 0 is
+ * written to again, eight of them later. test_oracles.sh asks who notices.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -22,21 +23,29 @@ typedef struct {
 
 static message_t held; /* the swapped one, until the next goes the same way */
 
-/* What becomes of this message. */
-static int fate(void)
+/* Is it the turn of the n-th message? */
+static bool is_now(const char *way, unsigned long n)
 {
-    static unsigned long sent;
     const char *text = getenv("BFO_WRONG");
-    char way[16] = "";
+    char is[16] = "";
     unsigned long at = 0;
     int rank;
 
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (0 != rank || NULL == text || 2 != sscanf(text, "%15s %lu", way, &at) || ++sent != at) {
-        return PLAIN;
+    if (0 != rank || NULL == text || 2 != sscanf(text, "%15s %lu", is, &at) || at != n || 0 != strcmp(way, is)) {
+        return false;
     }
     fprintf(stderr, "wrong_mpi: message %lu of rank 0 is %s\n", at, way);
-    return 0 == strcmp(way, "lost") ? LOST : 0 == strcmp(way, "doubled") ? DOUBLED : 0 == strcmp(way, "swapped") ? SWAPPED : PLAIN;
+    return true;
+}
+
+/* What becomes of this message. */
+static int fate(void)
+{
+    static unsigned long sent;
+
+    ++sent;
+    return is_now("lost", sent) ? LOST : is_now("doubled", sent) ? DOUBLED : is_now("swapped", sent) ? SWAPPED : PLAIN;
 }
 
 /* The same message from memory of its own, which stays. */
@@ -93,4 +102,20 @@ __attribute__((visibility("default"))) int MPI_Send(const void *data, int count,
     int error = send((message_t){data, count, to, tag, type, comm}, &request);
 
     return MPI_SUCCESS != error ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+__attribute__((visibility("default"))) int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                                                     MPI_Request *request)
+{
+    static unsigned long posted, marked;
+    static unsigned char *buffer;
+
+    if (is_now("late", ++posted)) {
+        buffer = data;
+        marked = posted;
+    }
+    if (NULL != buffer && posted == marked + 8) {
+        ++*buffer;
+    }
+    return PMPI_Irecv(data, count, type, from, tag, comm, request);
 }
