@@ -62,13 +62,14 @@ static int create(ofo_module_t *module)
 
     if (IBV_LINK_LAYER_ETHERNET != module->port_attr.link_layer
         || !address_of(OFO.record.port[module->port_index].gid, 0, &own)) {
-        ofo_log(1, "%s: rdmacm needs an IP address as GID", module->name);
+        snprintf(module->no_calls, sizeof(module->no_calls), "it needs an IP address as GID, and a port of Ethernet");
         return OPAL_ERR_NOT_SUPPORTED;
     }
     cm->channel = rdma_create_event_channel();
     if (NULL == cm->channel || 0 != rdma_create_id(cm->channel, &cm->listener, NULL, RDMA_PS_TCP)
         || 0 != rdma_bind_addr(cm->listener, (struct sockaddr *) &own) || 0 != rdma_listen(cm->listener, 128)) {
-        ofo_log(1, "%s: rdmacm: %s", module->name, strerror(errno));
+        snprintf(module->no_calls, sizeof(module->no_calls), "%s%s", strerror(errno),
+                 NULL == cm->channel ? " (is /dev/infiniband/rdma_cm there?)" : "");
         return OPAL_ERR_NOT_AVAILABLE;
     }
     fcntl(cm->channel->fd, F_SETFL, fcntl(cm->channel->fd, F_GETFL) | O_NONBLOCK);

@@ -6,12 +6,15 @@
  */
 #include "btl_openib.h"
 
+#include "bfo_help.h"
+
 #include "opal/class/opal_bitmap.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/mca/mpool/base/base.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -429,7 +432,7 @@ void ofo_module_set_functions(mca_btl_base_module_t *super)
 }
 
 /* Prepares everything but the service thread, which starts when all modules stand. */
-int ofo_module_init(ofo_module_t *module)
+static int prepare(ofo_module_t *module)
 {
     ofo_mailbox_init(&module->inbox);
     ofo_mailbox_init(&module->service_inbox);
@@ -452,4 +455,26 @@ int ofo_module_init(ofo_module_t *module)
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     return OFO.cpc->create(module);
+}
+
+/* Each port has its own text: the names of two ports may differ in a digit only. */
+static void say_unusable(const ofo_module_t *module, int error)
+{
+    if ('\0' != module->no_calls[0]) {
+        bfo_help_say_once(module->name, OFO_HELP_FILE, "no connections", module->name, OFO.cpc->name, module->no_calls);
+    } else {
+        bfo_help_say_once(module->name, OFO_HELP_FILE, "no resources", module->name, 0 == error ? "not known" : strerror(error));
+    }
+}
+
+int ofo_module_init(ofo_module_t *module)
+{
+    int rc;
+
+    errno = 0;
+    rc = prepare(module);
+    if (OPAL_SUCCESS != rc) {
+        say_unusable(module, errno);
+    }
+    return rc;
 }

@@ -27,6 +27,7 @@ typedef struct {
     unsigned active;   /* of those, active ones */
     unsigned unwanted; /* devices and ports that another parameter leaves out */
     bool is_told;      /* the user knows why there is none */
+    const char *why;   /* the last device was not opened; constant text, or NULL */
 } survey_t;
 
 /* The key of a text about a port. Each port has its own text: the names of two ports may differ in a digit only. Context: set-up. */
@@ -354,7 +355,6 @@ static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t
     module->lane = (uint8_t) lane;
     module->owns_async = 0 == device->users;
     if (OPAL_SUCCESS != ofo_module_init(module)) {
-        bfo_help_say_once(key_of(__func__, module->name), OFO_HELP_FILE, "no resources", module->name);
         ofo_module_destroy(module);
         return false;
     }
@@ -446,7 +446,6 @@ static void look_at_port(ofo_device_t *device, unsigned number, const mca_btl_ba
 
 static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
-    const char *why;
     ofo_device_t *device;
 
     ++survey->devices;
@@ -462,9 +461,9 @@ static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t
     if (!there_is_room()) {
         return;
     }
-    device = ofo_device_open(verbs, &why);
+    device = ofo_device_open(verbs, &survey->why);
     if (NULL == device) {
-        ofo_log(1, "%s: %s", ibv_get_device_name(verbs), why);
+        ofo_log(1, "%s: %s", ibv_get_device_name(verbs), survey->why);
         return;
     }
     ++survey->usable;
@@ -518,7 +517,7 @@ static void say_why_none(const survey_t *survey)
 
     if (0 == survey->devices || 0 == survey->usable) {
         if (was_asked_for()) {
-            bfo_help_say(OFO_HELP_FILE, "no device", survey->devices);
+            bfo_help_say(OFO_HELP_FILE, "no device", survey->devices, NULL == survey->why ? "there is none" : survey->why);
         }
     } else if (0 == survey->matched || 0 < survey->unwanted) {
         bfo_help_say(OFO_HELP_FILE, "no matching port", include, exclude, text_of(OFO.params.ipaddr_include),

@@ -518,6 +518,7 @@ struct ofo_module {
     bool port_up;    /* atomic; written under the lock of _async.c */
     uint32_t downs;  /* how often the port went down; atomic, written before port_up under the same lock */
     const char *down_why; /* constant text. release: port_up */
+    char no_calls[96]; /* why the connection manager cannot start on this port; else empty. Context: set-up */
     bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */
     bool port_ends_rails; /* the port's event that is being handled ended a rail; context: progress */
     uint64_t lost_since;  /* ms; the port's GID is looked for since then, or 0; context: the service that reads events */

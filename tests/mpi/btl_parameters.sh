@@ -54,10 +54,10 @@ gid_index|7|-n 2 --link-layer=eth|has no GID that can be used|1
 gid_prefix_len|48|-n 2 --link-layer=eth|ethernet, gid index 0, prefix 48|0
 cpc_include|udcm|-n 2|REQ\(0\) of rail|0
 cpc_include|pigeon,udcm|-n 2|REQ\(0\) of rail|0
-cpc_include|pigeon,rdmacm|-n 2|rdmacm needs an IP address as GID|1
+cpc_include|pigeon,rdmacm|-n 2|cannot make connections by rdmacm|1
 cpc_include|pigeon|-n 2|btl_openib_cpc_include has a value|1
-cpc_include|rdmacm|-n 2|rdmacm needs an IP address as GID|1
-cpc_exclude|udcm|-n 2|rdmacm needs an IP address as GID|1
+cpc_include|rdmacm|-n 2|cause: it needs an IP address as GID, and a port of Ethernet|1
+cpc_exclude|udcm|-n 2|cannot make connections by rdmacm|1
 ib_timeout|18|-n 1|queue pair .* timeout 18,|0
 ib_retry_count|5|-n 1|queue pair .* retries 5,|0
 ib_rnr_retry|3|-n 1|queue pair .* rnr retries 3,|0
@@ -88,6 +88,15 @@ verbose|1|-n 1|-queue pair|0
 free_list_num|1000|-n 1|fragments of 256 bytes: 1[0-9][0-9][0-9] to begin with|0
 free_list_inc|3|-n 1|fragments of 256 bytes: .* with, 3 at a time|0
 TABLE
+
+# A device without queue pairs is not used, nor is a port that gets none; the reason is given.
+echo "enomem op=create_qp" >"$TEST_TMP/plan"
+run "-n 1 --plan=$TEST_TMP/plan"
+{ [ $rc != 0 ] && says 'devices seen: 1; reason: no reliable connections'; } || { show_log; fail "no queue pairs: exit $rc"; }
+echo "enomem op=create_qp nth=2-" >"$TEST_TMP/plan" # the first one shows that the device has such queue pairs
+on_rails "-n 1 --plan=$TEST_TMP/plan" 1 "${TRY[@]}"
+{ says 'sr0:1 could not be prepared' && says 'cause: Cannot allocate memory'; } || { show_log; fail "no queue pairs for the port"; }
+note "no queue pairs: the reason is given"
 
 # The path MTU of a rail is one, though one side alone bounds it.
 # shellcheck disable=SC2016
