@@ -8,6 +8,7 @@
 #   faults       a fault at every kind of fragment    soak   random faults under random operations
 #   fuzz         libFuzzer over all that is read from others
 #   perf         instructions beside ob1           docs   documents, installation, tarball
+#   contrib      the two scripts about ob1, on made-up trees and on Debian's 4.1.4 and 5.0.7
 #   clang        builds with clang, warnings are errors
 #   combinations builds with failover off on either side, and what failover costs    sanitizers  unit and softrail tests under ASan and UBSan
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
@@ -17,7 +18,7 @@
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
-all_steps="build unit fuzz sim mpi faults soak perf docs clang combinations sanitizers model vm"
+all_steps="build unit fuzz sim mpi faults soak perf docs contrib clang combinations sanitizers model vm"
 steps=${*:-$all_steps}
 passed=0 failed=0 skipped=0 expected=0 retries=0 failures=
 
@@ -118,6 +119,7 @@ if wanted faults; then suite faults build tests/sim/matrix; suite rows build tes
 if wanted soak; then suite soak build tests/soak; fi
 if wanted perf; then suite perf build tests/perf; fi
 if wanted docs; then suite docs build tests/docs; fi
+if wanted contrib; then suite contrib build tests/contrib; fi
 if wanted clang; then build clang build/clang CC=clang --enable-werror; fi
 if wanted combinations; then
     build without-failover build/plain --disable-btl-openib-failover --disable-pml-failover --enable-werror &&

@@ -10,9 +10,9 @@ set -u
 packages_of() {
     case $1 in
     build) echo gcc libc6-dev make autoconf automake libtool pkg-config openmpi-bin libopenmpi-dev libibverbs-dev \
-                librdmacm-dev libhwloc-dev libevent-dev libjansson-dev ;;
+                librdmacm-dev libhwloc-dev libevent-dev libjansson-dev perl ;;
     test)  echo clang libclang-rt-14-dev libcmocka-dev ibverbs-utils libfabric-bin perftest netpipe-openmpi hpcc scalapack-mpi-test \
-                ucx-utils rdmacm-utils perl man-db valgrind patch ;;
+                ucx-utils rdmacm-utils perl man-db valgrind patch universal-ctags git xz-utils ;;
     model) echo spin ;;
     vm)    echo qemu-system-x86 busybox-static kmod cpio nftables iproute2 dropbear-bin openssh-client procps \
                 ibverbs-utils perftest rdmacm-utils openmpi-bin ;;

@@ -61,6 +61,8 @@ AC_DEFUN([BFO_PKG], [
 ])
 
 AC_DEFUN([BFO_CHECK_LIBRARIES], [
+    AC_PATH_PROG([POD2MAN], [pod2man])
+    AS_IF([test -z "$POD2MAN"], [BFO_MISSING([pod2man, which makes the man pages of contrib/], [perl])])
     BFO_PKG([IBVERBS], [libibverbs >= 1.13], [libibverbs-dev])
     BFO_PKG([RDMACM], [librdmacm], [librdmacm-dev])
     BFO_PKG([HWLOC], [hwloc], [libhwloc-dev])

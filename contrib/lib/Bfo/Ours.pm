@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# What our sources define and name: where a function of ours is, whether its text names an error code, which files
+# name a thing of Open MPI, and which of its headers we include. DESIGN.txt 18.1.
+package Bfo::Ours;
+use strict;
+use warnings;
+use Bfo::C qw(read_tags file_tokens tokens_of);
+
+my @folders = qw(include pml_bfo btl_openib_failover);
+
+# new(TOP): TOP is the folder that holds pml_bfo/.
+sub new {
+    my ($class, $top) = @_;
+    my @files;
+    for my $folder (@folders) {
+        opendir my $handle, "$top/$folder" or die "$top: this is no source tree of bfo: $folder is missing\n";
+        push @files, map { "$folder/$_" } sort grep { /\.(?:[ch]|def|h\.in)$/ } readdir $handle;
+    }
+    my $self = bless { top => $top, files => \@files, at => {}, word => {}, field => {}, own_field => {}, text => {},
+                       headers => {} }, $class;
+    $self->read_words($_) for @files;
+    my @tags = read_tags($top, @files);
+    my %alias = map { $_->{kind} eq 'typedef' && ($_->{typeref} // '') =~ /^(?:struct|union):(__anon\w+)$/ ? ($1 => $_->{name}) : () } @tags;
+    for my $tag (@tags) {
+        next if $tag->{kind} !~ /^(?:function|macro|struct|union|enum|enumerator|typedef|member|variable|externvar)$/;
+        $self->{own_field}{$tag->{name}} = 1 if $tag->{kind} eq 'member';
+        my $name = $tag->{kind} eq 'member' ? ($alias{$tag->{scope}} // $tag->{scope}) . ".$tag->{name}" : $tag->{name};
+        my $same = $self->{at}{$name} //= [];
+        @$same = () if @$same && $same->[0]{kind} eq 'externvar';
+        push @$same, { file => $tag->{path}, line => $tag->{line}, end => $tag->{end}, kind => $tag->{kind}, tag => $tag }
+            if !@$same || ($tag->{kind} eq 'function' && $same->[0]{kind} eq 'function');
+    }
+    return $self;
+}
+
+sub read_words {
+    my ($self, $file) = @_;
+    my $before = '';
+    my $tokens = file_tokens("$self->{top}/$file");
+    for my $i (0 .. $#$tokens) {
+        my $t = $tokens->[$i][0];
+        if ($t =~ /^[A-Za-z_]/) {
+            $self->{word}{$t}{$file} //= $tokens->[$i][1];
+            $self->{word}{$1 . '_t'}{$file} //= $tokens->[$i][1] if $t =~ /^(\w+)_\d+_\d+_\d+_t$/; # as in Bfo::Tree
+            $self->{field}{$t}{$file} //= $tokens->[$i][1] if $before eq '.' || $before eq '->';
+        } elsif ($t =~ /^"(.*)"$/) {
+            my $text = $1;
+            $self->{text}{$text} //= { file => $file, line => $tokens->[$i][1], kind => 'text' };
+            $self->{headers}{$text} //= "$file:$tokens->[$i][1]" if $before eq 'include' && $text =~ m{^(?:ompi|opal|orte)/};
+        }
+        $before = $t;
+    }
+}
+
+# find(PIECE): the places of a function, type, constant, structure.field or "string" of ours; more than one for static
+# functions of one name. Empty: there is none.
+sub find {
+    my ($self, $piece) = @_;
+    return grep { defined } $self->{text}{$1} if $piece =~ /^"(.*)"$/;
+    return @{$self->{at}{$piece} // []};
+}
+
+# field_users(FIELD, STRUCTURE NAME...): the files that use the field, with the line. Where our own structures have a
+# field of that name too, only files that also name the structure count.
+sub field_users {
+    my ($self, $field, @names) = @_;
+    my $where = $self->{field}{$field} or return {};
+    return $where if !$self->{own_field}{$field};
+    my %names_it = map { $_ => 1 } map { keys %{$self->{word}{$_} // {}} } @names;
+    return { map { $names_it{$_} ? ($_ => $where->{$_}) : () } keys %$where };
+}
+
+# users(FACT): "file:line" of the files of ours that name a thing of Open MPI, the first line of each.
+sub users {
+    my ($self, $fact) = @_;
+    my $name = $fact->{name};
+    if ($fact->{kind} eq 'header') {
+        return $self->{headers}{$name} ? ($self->{headers}{$name}) : ();
+    }
+    my $where = $fact->{kind} eq 'field' ? $self->field_users($name =~ /\.(.*)/, $name =~ /^(.*?)\./) : $self->{word}{$name};
+    return map { "$_:$where->{$_}" } sort keys %{$where // {}};
+}
+
+# names_code(PIECE, CODE): does a function of ours of that name mention this error code, as OMPI_ or as OPAL_?
+sub names_code {
+    my ($self, $piece, $code) = @_;
+    (my $bare = $code) =~ s/^(?:OMPI|OPAL|ORTE)_//;
+    for my $at (grep { $_->{kind} eq 'function' || $_->{kind} eq 'macro' } $self->find($piece)) {
+        $at->{codes} //= { map { s/^(?:OMPI|OPAL|ORTE)_//r => 1 } grep { /_ERR/ } tokens_of($self->{top}, $at->{tag}) };
+        return 1 if $at->{codes}{$bare} || $at->{codes}{$code};
+    }
+    return 0;
+}
+
+1;

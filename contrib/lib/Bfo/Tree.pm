@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The facts of one source tree of Open MPI: what the map watches, each thing with its file, its line and a record.
+# A record is the value itself where that is short (a default, a constant, the type of a field), else a digest of
+# the normal text (Bfo::C). Trees come from a directory or from a tag of a git repository. DESIGN.txt 18.1.
+package Bfo::Tree;
+use strict;
+use warnings;
+use File::Path 'make_path';
+use File::Temp 'tempdir';
+use Bfo::C qw(read_tags file_tokens tokens_of normal_text digest);
+
+my $ob1 = 'ompi/mca/pml/ob1';
+
+# from_dir(DIR): a tree that lies unpacked.
+sub from_dir {
+    my ($class, $dir) = @_;
+    -d $dir or die "$dir: no such directory\n";
+    my @sources = names_in($dir, $ob1, qr/\.c$/);
+    @sources or die "$dir: this is no source tree of Open MPI with ob1: $ob1 is missing\n";
+    return bless { dir => $dir, release => release_of("$dir/VERSION") }, $class;
+}
+
+# from_git(REPOSITORY, TAG, WATCH): what is watched of that commit, in a temporary directory.
+sub from_git {
+    my ($class, $repository, $tag, $watch) = @_;
+    -e $repository or die "$repository: no such directory\n";
+    git($repository, 'rev-parse', '--git-dir') // die "$repository: this is no git repository\n";
+    $tag !~ /^-/ && defined git($repository, 'rev-parse', '--verify', '--quiet', "$tag^{commit}")
+        or die "$repository: it has no tag '$tag'\n";
+    my %there = map { $_ => 1 } split /\n/, git($repository, 'ls-tree', '-r', '--name-only', $tag, '--full-tree') // '';
+    my %wanted;
+    for my $path (keys %there) {
+        my $folder = $path =~ m{^(.*)/} ? $1 : '';
+        $wanted{$path} = 1 if $path eq 'VERSION' || $watch->{headers}{$path}
+            || ($path =~ /\.[ch]$/ && grep { $path eq $_ || $folder eq $_ } @{$watch->{every}});
+    }
+    grep { /^\Q$ob1\E\// } keys %wanted or die "$repository: '$tag' has no ob1: $ob1 is missing\n";
+    my $dir = tempdir(CLEANUP => 1);
+    defined git($repository, 'archive', '--format=tar', "--output=$dir/.tar", $tag, '--', sort keys %wanted)
+        or die "$repository: git archive of '$tag' failed\n";
+    system('tar', '-xf', "$dir/.tar", '-C', $dir) == 0 or die "tar failed on '$tag' of $repository\n";
+    for my $folder (@{$watch->{folders}}) {
+        my %inside = map { m{^(\Q$folder\E/[^/]+)/} ? ($1 => 1) : () } keys %there;
+        make_path(map { "$dir/$_" } keys %inside);
+    }
+    my $self = $class->from_dir($dir);
+    $self->{release} = $tag =~ /^v(\d[\w.]*)$/ ? $1 : $self->{release};
+    return $self;
+}
+
+sub git {
+    my ($repository, @command) = @_;
+    my $pid = open(my $out, '-|') // die "cannot fork: $!\n";
+    if (!$pid) {
+        open STDERR, '>', '/dev/null';
+        exec 'git', '-C', $repository, @command or exit 127;
+    }
+    local $/;
+    my $text = <$out>;
+    return close($out) ? $text // '' : undef;
+}
+
+# The names in a folder of the tree that fit the pattern, with the folder.
+sub names_in {
+    my ($dir, $folder, $like) = @_;
+    opendir my $handle, "$dir/$folder" or return ();
+    return map { "$folder/$_" } sort grep { !/^\./ && /$like/ } readdir $handle;
+}
+
+# "4.1.4" of a file VERSION; "?" without one.
+sub release_of {
+    my ($file) = @_;
+    open my $in, '<', $file or return '?';
+    my %is = map { /^(\w+)=([\w.]*)/ ? ($1 => $2) : () } <$in>;
+    return '?' if !length($is{major} // '');
+    return join('.', map { $is{$_} // 0 } qw(major minor release)) . ($is{greek} // '');
+}
+
+# facts(WATCH, NAMED): list of facts. WATCH is of the map; NAMED says which identifiers our code names.
+sub facts {
+    my ($self, $watch, $named) = @_;
+    my $dir = $self->{dir};
+    my (@facts, %every);
+    for my $place (@{$watch->{every}}) {
+        my @files = -d "$dir/$place" ? names_in($dir, $place, qr/\.[ch]$/) : -e "$dir/$place" ? ($place) : ();
+        $every{$_} = 1 for @files;
+    }
+    my @used = grep { !$every{$_} && -e "$dir/$_" } sort keys %{$watch->{headers}};
+    for my $folder (@{$watch->{folders}}) {
+        push @facts, map { fact('component', $_, $folder, 0, '=here') }
+            grep { -d "$dir/$_" && !m{/(?:base|example|template)$} } names_in($dir, $folder, qr/./);
+    }
+    push @facts, map { fact('header', $_, $_, 0, '=here', used => 1) } grep { -e "$dir/$_" } sort keys %{$watch->{headers}};
+    my @tags = read_tags($dir, sort(keys %every), @used);
+    my $index = index_tags(@tags);
+    for my $tag (@tags) {
+        my $watched = $every{$tag->{path}};
+        push @facts, map { $_->{used} = !$watched; $_ } facts_of_tag($dir, $tag, $index, $watched, $named);
+    }
+    return merge(@facts);
+}
+
+sub fact {
+    my ($kind, $name, $file, $line, $record, %more) = @_;
+    return { kind => $kind, name => $name, file => $file, line => $line, record => $record, %more };
+}
+
+# Several facts of one kind, name and file (the sides of an #if) are one.
+sub merge {
+    my (%at, @out);
+    for my $fact (grep { defined } @_) {
+        my $key = "$fact->{kind} $fact->{name} $fact->{file}";
+        my $first = $at{$key};
+        if (!$first) { $at{$key} = $fact; push @out, $fact; next }
+        next if $first->{record} eq $fact->{record};
+        $first->{record} = digest($first->{record}, $fact->{record});
+        $first->{text} .= "\n$fact->{text}" if defined $first->{text} && defined $fact->{text};
+        $first->{tokens} = [@{$first->{tokens} // []}, @{$fact->{tokens} // []}];
+    }
+    return @out;
+}
+
+# Locals by function, aliases of structures, and what is defined, not only declared.
+sub index_tags {
+    my (%locals, %alias, %defined);
+    for my $tag (@_) {
+        if ($tag->{kind} eq 'local' || $tag->{kind} eq 'parameter') {
+            push @{$locals{"$tag->{path} $tag->{scope}"}}, [$tag->{name}, $tag->{line}];
+        } elsif ($tag->{kind} eq 'typedef' && ($tag->{typeref} // '') =~ /^(?:struct|union|enum):(\w+)/) {
+            push @{$alias{$1}}, $tag->{name};
+        } elsif ($tag->{kind} eq 'function') {
+            $defined{$tag->{name}} = 1;
+        }
+    }
+    return { locals => \%locals, alias => \%alias, defined => \%defined };
+}
+
+# mca_pml_base_module_1_0_1_t is mca_pml_base_module_t.
+sub without_version {
+    my ($name) = @_;
+    $name =~ s/_\d+_\d+_\d+_t$/_t/;
+    return $name;
+}
+
+# The name of a structure, also of one that only a typedef names; undef for one inside another.
+sub struct_name {
+    my ($name, $index) = @_;
+    return without_version($name) if $name !~ /^__anon/;
+    my $alias = $index->{alias}{$name} or return undef;
+    return without_version($alias->[0]);
+}
+
+sub short_record {
+    my ($text) = @_;
+    $text =~ s/ ?([^\w ]) ?/$1/g;
+    return length($text) <= 48 && $text !~ /\|/ ? "=$text" : digest($text);
+}
+
+sub facts_of_tag {
+    my ($dir, $tag, $index, $every, $named) = @_;
+    my ($kind, $name) = @$tag{qw(kind name)};
+    if ($kind eq 'function' || $kind eq 'prototype') {
+        return function_facts($dir, $tag, $index, $every, $named);
+    }
+    if ($kind eq 'macro') {
+        return if $name =~ /_H(_INCLUDED)?_?$/ || !($every || $named->{word}{$name});
+        my @text = tokens_of($dir, $tag);
+        my $text = normal_text(\@text, locals_of($tag, $index));
+        return fact('macro', $name, $tag->{path}, $tag->{line}, short_record($text), text => $text, tokens => \@text);
+    }
+    if ($kind eq 'enumerator') {
+        return if !($every || $named->{word}{$name});
+        my $tokens = [tokens_of_enumerator($dir, $tag)];
+        return fact('constant', $name, $tag->{path}, $tag->{line}, short_record(join ' ', @$tokens), text => "@$tokens");
+    }
+    if ($kind eq 'typedef') {
+        return if ($tag->{typeref} // '') =~ /^(?:struct|union|enum):/ || !($every || $named->{word}{$name});
+        my $text = normal_text([tokens_of($dir, $tag)], locals_of($tag, $index));
+        return fact('typedef', $name, $tag->{path}, $tag->{line}, digest($text), text => $text);
+    }
+    if ($kind eq 'struct' || $kind eq 'union') {
+        my $own = struct_name($name, $index) // return;
+        return if !($every || grep { $named->{word}{$_} } $name, $own, @{$index->{alias}{$name} // []});
+        my $text = normal_text([tokens_of($dir, $tag)], {});
+        return fact('struct', $own, $tag->{path}, $tag->{line}, digest($text), text => $text);
+    }
+    if ($kind eq 'member') {
+        return field_fact($dir, $tag, $index, $every, $named);
+    }
+    if ($kind eq 'externvar') {
+        return if $every || !$named->{word}{$name};
+        my $type = $tag->{typeref} // '';
+        return fact('variable', $name, $tag->{path}, $tag->{line}, short_record($type =~ s/^typename://r), text => $type);
+    }
+    return;
+}
+
+sub locals_of {
+    my ($tag, $index) = @_;
+    my ($from, $to) = ($tag->{line}, $tag->{end} // $tag->{line});
+    return { map { $_->[0] => 1 } grep { $_->[1] >= $from && $_->[1] <= $to }
+             @{$index->{locals}{"$tag->{path} $tag->{name}"} // []} };
+}
+
+# The explicit value of an enumerator, or how many stand before it.
+sub tokens_of_enumerator {
+    my ($dir, $tag) = @_;
+    my $tokens = file_tokens("$dir/$tag->{path}");
+    my ($at) = grep { $tokens->[$_][1] == $tag->{line} && $tokens->[$_][0] eq $tag->{name} } 0 .. $#$tokens;
+    return ('?') if !defined $at;
+    my @value;
+    if (($tokens->[$at + 1][0] // '') eq '=') {
+        for (my $i = $at + 2; $i < @$tokens && $tokens->[$i][0] !~ /^[,}]$/; $i++) { push @value, $tokens->[$i][0] }
+        return @value;
+    }
+    my $before = 0;
+    for (my $i = $at; $i > 0 && $tokens->[$i][0] ne '{'; $i--) { $before++ if $tokens->[$i][0] eq ',' }
+    return "#$before";
+}
+
+# Fields: of requests all, of the modules of an interface all, else those that our code names.
+sub field_fact {
+    my ($dir, $tag, $index, $every, $named) = @_;
+    my ($scope) = ($tag->{scope} // '') =~ /(\w+)$/;
+    my $struct = defined $scope ? struct_name($scope, $index) : undef;
+    return if !defined $struct;
+    my $is_request = $every && $struct =~ /_request_t$/;
+    my $is_module = $every && $struct =~ /^mca_\w+_base_module_t$/;
+    my @names = ($scope, $struct, @{$index->{alias}{$scope} // []});
+    my $is_named = %{$named->field_users($tag->{name}, @names)} && grep { $named->{word}{$_} } @names;
+    return if !($is_request || $is_module || $is_named) || ($every && $tag->{path} =~ /\/ob1\// && !$is_request);
+    my $type = $tag->{typeref} // '';
+    $type =~ s/^typename://;
+    $type =~ s/^(\w+):/$1 /;
+    $type = 'anonymous' if $type =~ /__anon/;
+    return fact('field', "$struct.$tag->{name}", $tag->{path}, $tag->{line}, short_record($type), text => $type);
+}
+
+sub function_facts {
+    my ($dir, $tag, $index, $every, $named) = @_;
+    my ($kind, $name, $path, $line) = @$tag{qw(kind name path line)};
+    return if $kind eq 'prototype' && $index->{defined}{$name};
+    return if !($every || $named->{word}{$name});
+    my @tokens = tokens_of($dir, $tag);
+    my $type = ($tag->{typeref} // '') =~ s/^typename://r;
+    $type =~ s/\b(?:static|inline|extern|__\w+)\b//g;
+    my $text = "$type " . normal_text(\@tokens, locals_of($tag, $index));
+    my @facts = fact('function', $name, $path, $line, digest($text), text => $text, tokens => \@tokens,
+                     end => $tag->{end} // $line);
+    return @facts if $kind eq 'prototype' || !$every;
+    my %code = map { $_ => 1 } grep { /^(?:(?:OMPI|OPAL|ORTE|PMIX)_ERROR|(?:OMPI|OPAL|ORTE|PMIX|MPI)_ERR_\w+)$/ } @tokens;
+    push @facts, map { fact('error', "$name $_", $path, $line, '=here') } sort keys %code;
+    return @facts, param_facts(\@tokens, $path, $line);
+}
+
+# Calls that register a parameter: *_param_register_*("name", default, ...) of ob1, and *_component_[p]var_register,
+# whose default is what was last assigned to its storage.
+sub param_facts {
+    my ($tokens, $path, $line) = @_;
+    my ($framework, $component) = $path =~ m{mca/(\w+)/(\w+)/} or return;
+    my @facts;
+    for my $at (0 .. $#$tokens - 1) {
+        next if $tokens->[$at] !~ /(?:_param_register_\w+|mca_base_component_p?var_register)$/ || $tokens->[$at + 1] ne '(';
+        my @arguments = arguments($tokens, $at + 1);
+        my $is_var = $tokens->[$at] =~ /var_register$/;
+        my ($quoted, $default) = $is_var ? ($arguments[1], assigned($tokens, $at, $arguments[-1])) : @arguments;
+        next if ($quoted // '') !~ /^"(\w+)"$/;
+        push @facts, fact('param', "${framework}_${component}_$1", $path, $line, short_record($default), text => $default);
+    }
+    return @facts;
+}
+
+sub arguments {
+    my ($tokens, $at) = @_;
+    my ($depth, @list, @one) = (0);
+    for (; $at < @$tokens; $at++) {
+        my $t = $tokens->[$at];
+        if ($t eq '(' && !$depth++) { next }
+        if ($t eq ')' && !--$depth) { last }
+        if ($t eq ',' && $depth == 1) { push @list, "@one"; @one = (); next }
+        push @one, $t;
+    }
+    return @list, "@one";
+}
+
+sub assigned {
+    my ($tokens, $at, $storage) = @_;
+    my @name = split / /, $storage;
+    return 'none' if shift(@name) ne '&';
+    for (my $i = $at; $i >= 0; $i--) {
+        next if ($tokens->[$i + @name] // '') ne '=' || "@$tokens[$i .. $i + $#name]" ne "@name";
+        my $end = $i + @name + 1;
+        $end++ while $end < $#$tokens && $tokens->[$end] ne ';';
+        return join ' ', @$tokens[$i + @name + 1 .. $end - 1];
+    }
+    return 'unset';
+}
+
+1;

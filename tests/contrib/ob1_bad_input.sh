@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Bad input to the two scripts about ob1: one message that names it, exit 2, and nothing is written.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/contrib/small.sh"
+ends 0 revision --tree "$BASE" --accept
+cp "$MAP" "$MAP.good"
+sum() { find "$TEST_TMP" -type f ! -path "$TEST_TMP/out" ! -path "$TEST_TMP/err" -print0 | sort -z | xargs -0 sha1sum; }
+
+# refused NAME WORD COMMAND...: exit 2, one line that has the word, nothing on stdout, nothing written.
+refused() {
+    local name=$1 word=$2 before
+    shift 2
+    before=$(sum)
+    ends 2 "$@"
+    [ "$(wc -l <"$TEST_TMP/err")" = 1 ] || { show; fail "$name: not one message"; }
+    grep -qF -- "$word" "$TEST_TMP/err" || { show; fail "$name: the message does not name $word"; }
+    [ ! -s "$TEST_TMP/out" ] || { show; fail "$name: something was printed"; }
+    [ "$(sum)" = "$before" ] || fail "$name: something was written"
+    note "$name: refused"
+}
+# Every bad tree, to both scripts and with what writes.
+each() {
+    refused "$@"
+    local name=$1 word=$2
+    shift 3
+    refused "$name, --accept" "$word" revision "$@" --accept
+    refused "$name, diffs" "$word" diffs "$@"
+    refused "$name, --html" "$word" diffs "$@" --html "$TEST_TMP/page.html"
+}
+mkdir "$TEST_TMP/empty"
+each "no directory" "$TEST_TMP/nowhere" revision --tree "$TEST_TMP/nowhere"
+each "a directory without ob1" "$TEST_TMP/empty" revision --tree "$TEST_TMP/empty"
+each "no git repository" "$TEST_TMP/empty" revision --git "$TEST_TMP/empty"
+git -C "$TEST_TMP/empty" init -q
+each "a repository without the tag" v9.9.9 revision --git "$TEST_TMP/empty" --to v9.9.9
+(cd "$TEST_TMP/empty" && echo x >x && git add x &&
+    git -c user.name=test -c user.email=test@example.org -c commit.gpgsign=false commit -q -m x && git tag v1) || fail "the repository"
+each "a repository without ob1" v1 revision --git "$TEST_TMP/empty" --to v1
+cp -r "$BASE" "$TEST_TMP/repository"
+(cd "$TEST_TMP/repository" && git init -q && git add . &&
+    git -c user.name=test -c user.email=test@example.org -c commit.gpgsign=false commit -q -m x && git tag v1.0.1) || fail "the repository"
+refused "a missing --from" v8 revision --git "$TEST_TMP/repository" --to v1.0.1 --from v8
+refused "a tag that looks like an option" --output=x revision --git "$TEST_TMP/repository" --to=--output=x
+
+# line NAME WORD LINE: a map with this line more.
+line() {
+    cp "$MAP.good" "$MAP"
+    printf '%s\n' "$3" >>"$MAP"
+    each "$1" "$2" revision --tree "$BASE"
+    cp "$MAP.good" "$MAP"
+}
+line "a line that names nothing" "it names nothing" 'function | ob1_nowhere | ob1/pml_ob1_match.c | matching | our_match | - |'
+line "a line of one word" "nonsense" 'nonsense'
+line "a line without a name" "it names nothing" 'function |  | ob1/x.c | matching | our_match | - |'
+line "neither piece nor reason" "no reason" 'function | ob1_x | ob1/x.c | matching | - | 1.0.1 0123456789 |'
+line "an unknown kind" "'thing'" 'thing | ob1_x | ob1/x.c | matching | our_match | - |'
+line "an unknown concept" "'dancing'" 'function | ob1_x | ob1/x.c | dancing | our_match | - |'
+line "a thing twice" "has a line already" 'function | ob1_match | ob1/pml_ob1_match.c | matching | our_match | - |'
+line "a bad list of pieces" "our match" 'function | ob1_x | ob1/x.c | matching | our match | - |'
+line "a bad pattern" "pattern" 'topic x | ( | matching | our_match | y'
+grep -qE ":$(($(wc -l <"$MAP") + 1)): " "$TEST_TMP/err" || { show; fail "the message does not say which line"; }
+
+refused "no map" "$TEST_TMP/none" revision --map "$TEST_TMP/none" --tree "$BASE"
+refused "no sources of ours" "$TEST_TMP/none" revision --ours "$TEST_TMP/none" --tree "$BASE"
+refused "an unknown option" frob revision --frob
+refused "a word too many" zwei revision --tree "$BASE" zwei
+refused "both trees" --git revision --tree "$BASE" --git "$BASE"
+refused "--from without --git" --from revision --tree "$BASE" --from v1
+refused "--accept without a tree" --accept revision --accept
+refused "an unknown concept" "concepts: matching" diffs --tree "$BASE" dancing
+refused "a page nowhere" "$TEST_TMP/no/page.html" diffs --tree "$BASE" --html "$TEST_TMP/no/page.html"
+
+# A map that cannot be written stays as it was.
+if [ "$(id -u)" != 0 ]; then
+    mkdir "$TEST_TMP/locked"
+    cp "$MAP.good" "$TEST_TMP/locked/map.txt"
+    chmod a-w "$TEST_TMP/locked"
+    refused "a folder that cannot be written" "$TEST_TMP/locked/map.txt" revision --map "$TEST_TMP/locked/map.txt" --tree "$BASE" --accept
+    chmod u+w "$TEST_TMP/locked"
+fi
