@@ -48,6 +48,9 @@ static const param_t table[] = {
     NUMBER("lanes", lanes, 1, 5, "Rails over each pair of ports (1 to 4)"),
     TEXT("rail_map", rail_map, NULL, 5,
          "Pairs of ports that form rails, instead of pairing by subnet: device:port-device:port,..."),
+    TEXT("fabrics", fabrics, NULL, 5,
+         "Names of the fabrics that ports of this host are on, where several fabrics have one subnet prefix: device:port=name,... (only "
+         "ports on fabrics of one name are paired)"),
     SIGNED("gid_index", gid_index, -1, 2, "Index of the GID to use on every port (-1: the RoCE v2 GID is found)"),
     NUMBER("gid_prefix_len", gid_prefix_len, 0, 6,
            "Length of the IP network prefix of RoCE GIDs (0: that of the interface, else 24 for IPv4 and 64 for IPv6)"),
@@ -139,7 +142,7 @@ static const struct {
     {"rroce_enable", "RoCE v2 is always used"},
     {"use_async_event_thread", "events are read by the service thread"},
     {"ib_path_record_service_level", "path records are asked for by librdmacm alone: see btl_openib_cpc_include and btl_openib_ib_service_level"},
-    {"warn_default_gid_prefix", "ports are paired by subnet, and unpaired ones are named"},
+    {"warn_default_gid_prefix", "ports are paired by subnet, unpaired ones are named, and those that do not connect, too"},
     {"warn_no_device_params_found", "there are no device parameters"},
     {"have_fork_support", "see btl_openib_want_fork_support"},
 };

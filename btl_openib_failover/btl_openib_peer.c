@@ -147,6 +147,10 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
             return;
         }
     }
+    if (0 < rails.unroutable) {
+        bfo_help_say_once(OFO.params.rail_map, OFO_HELP_FILE, "map crosses subnets", OFO.self.vpid, peer->name.vpid, OFO.params.rail_map,
+                          rails.unroutable);
+    }
     say_fewer_rails(peer, record, &rails);
     peer->queues = OFO.no_srq || !ofo_queues_are_shared(record) ? &OFO.plain : &OFO.queues;
     peer->incarnation = record->incarnation;
@@ -159,6 +163,22 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
         peer->rail_count = i + 1;
         ofo_log(1, "bfo: %u->%u rail %u: %s - %s", OFO.self.vpid, peer->name.vpid, i, peer->rail[i]->module->name,
                 peer->rail[i]->remote.name);
+    }
+}
+
+/* Two fabrics may have the default prefix: then equal prefixes do not say that the two ports can reach each other. */
+void ofo_peer_doubt_pair(const ofo_endpoint_t *ep)
+{
+    static const uint8_t fe80[8] = {0xfe, 0x80};
+    const ofo_port_t *own = &OFO.record.port[ep->module->port_index];
+    unsigned alike = 0;
+
+    for (unsigned i = 0; i < OFO.record.nports; ++i) {
+        alike += 0 == memcmp(&OFO.record.port[i].subnet, &own->subnet, sizeof(own->subnet));
+    }
+    if (OFO_NET_IB == own->subnet.type && 0 == memcmp(own->gid, fe80, sizeof(fe80)) && 2 <= alike) {
+        bfo_help_say_once(own->name, OFO_HELP_FILE, "doubtful pair", own->name, OFO.self.vpid, ep->remote.name, ep->peer->name.vpid,
+                          OFO.params.connect_timeout, own->name);
     }
 }
 

@@ -373,7 +373,6 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     ofo_port_t *port = &OFO.record.port[OFO.record.nports];
     ofo_module_t model = {.super = *defaults, .device = device, .is_iwarp = device->is_iwarp, .port_num = (uint8_t) number,
                           .port_attr = *attr};
-
     bool near;
 
     memset(port, 0, sizeof(*port));
@@ -390,7 +389,9 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
         return;
     }
     memcpy(port->name, model.name, sizeof(port->name));
+    ofo_subnet_add_fabric(&port->subnet, OFO.params.fabrics, port->name);
     port->lid = attr->lid;
+    port->sm_lid = attr->sm_lid;
     port->mtu = (uint8_t) attr->active_mtu;
     port->rate = port_rate(device, number, attr);
     port->proof_at = (uintptr_t) device->proof;

@@ -588,6 +588,7 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
         if (ofo_fsm_state_is_connecting(ep->fsm.state) && !has_patience(ep, now)) {
             ofo_log(1, "%s: rail %u to %u did not connect in %u s", ep->module->name, ep->rail, ep->peer->name.vpid,
                     OFO.params.connect_timeout);
+            ofo_peer_doubt_pair(ep);
             ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, NULL);
         }
     }

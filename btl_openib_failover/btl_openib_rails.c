@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Pairing of ports into rails. Per subnet the ports of each side are sorted by name, then GUID, and paired i-th with
- * i-th; the pairs, times lanes, are sorted by (subnet, port of the lower process, of the higher, lane). A rail map
+ * i-th, those with one subnet manager first; the pairs, times lanes, are sorted by (subnet, port of the lower process, of the higher, lane). A rail map
  * replaces the pairing, not the order. See DESIGN.txt 10.
  */
 #include "btl_openib_rails.h"
@@ -20,6 +20,7 @@ typedef struct {
     link_t link[OFO_MAX_PORTS * OFO_MAX_LANES];
     unsigned count;
     uint8_t low_used[OFO_MAX_PORTS], high_used[OFO_MAX_PORTS];
+    unsigned unroutable;
 } links_t;
 
 uint64_t ofo_fnv1a(uint64_t hash, const void *data, size_t length)
@@ -48,7 +49,7 @@ static int port_compare(const ofo_port_t *a, const ofo_port_t *b)
     int order = subnet_compare(&a->subnet, &b->subnet);
 
     if (0 == order) {
-        order = strcmp(a->name, b->name);
+        order = strverscmp(a->name, b->name); /* mlx5_2 before mlx5_10 */
     }
     return 0 != order ? order : memcmp(a->guid, b->guid, sizeof(a->guid));
 }
@@ -94,21 +95,21 @@ static void add_links(links_t *links, unsigned low, unsigned high)
     links->low_used[low] = links->high_used[high] = 1;
 }
 
-static void pair_by_subnet(links_t *links)
+/* The i-th with the i-th of those in one subnet that are not used yet. */
+static void pair_by_subnet(links_t *links, bool same_manager)
 {
     uint8_t low[OFO_MAX_PORTS], high[OFO_MAX_PORTS];
-    unsigned l = 0, h = 0;
 
     sort_ports(links->low, low);
     sort_ports(links->high, high);
-    while (l < links->low->nports && h < links->high->nports) {
-        int order = subnet_compare(&links->low->port[low[l]].subnet, &links->high->port[high[h]].subnet);
-        if (0 == order) {
-            add_links(links, low[l++], high[h++]);
-        } else if (0 > order) {
-            ++l;
-        } else {
-            ++h;
+    for (unsigned l = 0; l < links->low->nports; ++l) {
+        const ofo_port_t *port = &links->low->port[low[l]];
+        for (unsigned h = 0; h < links->high->nports && !links->low_used[low[l]]; ++h) {
+            const ofo_port_t *other = &links->high->port[high[h]];
+            if (!links->high_used[high[h]] && 0 == subnet_compare(&port->subnet, &other->subnet)
+                && (!same_manager || port->sm_lid == other->sm_lid)) {
+                add_links(links, low[l], high[h]);
+            }
         }
     }
 }
@@ -123,6 +124,16 @@ static int find_port(const ofo_record_t *record, const char *name, size_t length
     return -1;
 }
 
+/* InfiniBand packets leave their subnet by a router, and with a global route header alone. */
+static bool is_unroutable(const ofo_port_t *a, const ofo_port_t *b)
+{
+    if (OFO_NET_IB != a->subnet.type && OFO_NET_IB != b->subnet.type) {
+        return false;
+    }
+    return a->subnet.type != b->subnet.type
+           || (0 != memcmp(a->gid, b->gid, 8) && !a->wants_grh && !b->wants_grh);
+}
+
 /* False: those are no ports of these two. */
 static bool map_entry(links_t *links, const char *first, size_t first_len, const char *second, size_t second_len)
 {
@@ -131,7 +142,9 @@ static bool map_entry(links_t *links, const char *first, size_t first_len, const
     if (0 > low || 0 > high) {
         return false;
     }
-    if (!links->low_used[low] && !links->high_used[high]) {
+    if (is_unroutable(&links->low->port[low], &links->high->port[high])) {
+        ++links->unroutable;
+    } else if (!links->low_used[low] && !links->high_used[high]) {
         add_links(links, (unsigned) low, (unsigned) high);
     }
     return true;
@@ -196,6 +209,22 @@ static unsigned count_unused(const uint8_t *used, unsigned count)
     return unused;
 }
 
+void ofo_subnet_add_fabric(ofo_subnet_t *subnet, const char *list, const char *port)
+{
+    const size_t name = strlen(port);
+
+    for (size_t length; NULL != list && '\0' != *list; list += length + (',' == list[length])) {
+        length = strcspn(list, ",");
+        if (name < length && 0 == memcmp(list, port, name) && '=' == list[name]) {
+            const uint64_t hash = ofo_fnv1a(OFO_FNV_START, list + name + 1, length - name - 1);
+            for (unsigned i = 0; i < 8; ++i) {
+                subnet->key[8 + i] ^= (uint8_t) (hash >> 8 * i);
+            }
+            return;
+        }
+    }
+}
+
 int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
                    ofo_rails_t *rails)
 {
@@ -203,7 +232,8 @@ int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_i
 
     memset(rails, 0, sizeof(*rails));
     if (NULL == map || '\0' == *map) {
-        pair_by_subnet(&links);
+        pair_by_subnet(&links, true);
+        pair_by_subnet(&links, false);
     } else if (0 != pair_by_map(&links, map)) {
         return -1;
     }
@@ -213,6 +243,7 @@ int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_i
         rails->pair[i].remote = own_is_lower ? links.link[i].high : links.link[i].low;
         rails->pair[i].lane = links.link[i].lane;
     }
+    rails->unroutable = links.unroutable;
     rails->hash = hash_links(&links, rails->count);
     rails->unused_local = count_unused(own_is_lower ? links.low_used : links.high_used, own->nports);
     rails->unused_remote = count_unused(own_is_lower ? links.high_used : links.low_used, peer->nports);

@@ -23,6 +23,7 @@ typedef struct {
     uint64_t hash;          /* FNV-1a over the list, equal on both sides */
     unsigned unused_local;  /* own ports without a partner */
     unsigned unused_remote; /* ports of the peer without a partner */
+    unsigned unroutable;    /* pairs of the map that were left out: see btl_openib_rails.c */
 } ofo_rails_t;
 
 /* Fills *rails. `own_is_lower`: our process name is the lower of the two. `map` is NULL or the list
@@ -30,6 +31,9 @@ typedef struct {
  * read (rails->count is 0 then). */
 int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
                    ofo_rails_t *rails);
+
+/* Mixes the name of the fabric that the port is on, if `list` ("device:port=name,...", or NULL) has one, into its subnet. */
+void ofo_subnet_add_fabric(ofo_subnet_t *subnet, const char *list, const char *port);
 
 /* FNV-1a, 64 bits; start with OFO_FNV_START. */
 #define OFO_FNV_START UINT64_C(0xcbf29ce484222325)

@@ -15,8 +15,8 @@
 
 /* version0:1 nqp1:1 nports2:1 pad3:1 incarnation4:4, then nqp x {type0:1 pad1:1 sends2:2 size4:4 count8:4}, then ports:
  * name0:24 net24:1 prefix25:1 key26:16 guid42:16 gid58:16 lid74:2 mtu76:1 lanes77:1 cpc78:1 flags79:1 (1: wants_grh) contact80:4x4 qkey96:4
- * rate100:4 proof_at104:8 proof_key112:4 */
-enum { HEAD_SIZE = 8, QUEUE_SIZE = 12, PORT_SIZE = 116 };
+ * rate100:4 proof_at104:8 proof_key112:4 sm_lid116:2 pad118:2 */
+enum { HEAD_SIZE = 8, QUEUE_SIZE = 12, PORT_SIZE = 120 };
 
 static void pack_port(const ofo_port_t *port, uint8_t *at)
 {
@@ -39,6 +39,7 @@ static void pack_port(const ofo_port_t *port, uint8_t *at)
     ofo_put32(at + 100, port->rate);
     ofo_put64(at + 104, port->proof_at);
     ofo_put32(at + 112, port->proof_key);
+    ofo_put16(at + 116, port->sm_lid);
 }
 
 static ofo_wire_result_t unpack_port(const uint8_t *at, ofo_port_t *port)
@@ -61,6 +62,7 @@ static ofo_wire_result_t unpack_port(const uint8_t *at, ofo_port_t *port)
     port->rate = ofo_get32(at + 100);
     port->proof_at = ofo_get64(at + 104);
     port->proof_key = ofo_get32(at + 112);
+    port->sm_lid = ofo_get16(at + 116);
     if (1 > port->mtu || 5 < port->mtu || 1 > port->lanes || OFO_MAX_LANES < port->lanes || 0 == port->rate) {
         return OFO_WIRE_FIELD;
     }

@@ -587,6 +587,7 @@ typedef struct {
     bool ignore_locality, enable_srq_resize;
     unsigned pkey, max_hw_msg_size, free_list_num, free_list_inc;
     int free_list_max, max_inline_data;
+    char *fabrics;
     int gid_index; /* -1: chosen */
     unsigned max_btls;
     unsigned lanes;

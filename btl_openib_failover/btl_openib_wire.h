@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define OFO_CTL_VERSION 2    /* version byte of every control message */
-#define OFO_RECORD_VERSION 6 /* version byte of the modex record; raised when its layout or meaning changes */
+#define OFO_RECORD_VERSION 7 /* version byte of the modex record; raised when its layout or meaning changes */
 #define OFO_MAX_RAILS 8      /* rails to one peer */
 #define OFO_MAX_QPS 8        /* queue pairs of one rail */
 #define OFO_MAX_PORTS 16     /* ports one process publishes */
@@ -106,7 +106,7 @@ typedef enum { OFO_CPC_UD = 0, OFO_CPC_RDMACM = 1 } ofo_cpc_type_t;
 typedef struct {
     uint8_t type;       /* ofo_net_type_t */
     uint8_t prefix_len; /* of the IP network; 64 for InfiniBand */
-    uint8_t key[16];    /* network part, zero behind it */
+    uint8_t key[16];    /* network part, zero behind it; then the name of the fabric is mixed in, if the user gave one */
 } ofo_subnet_t;
 
 #define OFO_PORT_NAME_LEN 24
@@ -126,6 +126,7 @@ typedef struct {
     uint32_t rate; /* Mbit/s */
     uint64_t proof_at;   /* a page that peers write to, and nobody reads: OFO_PROOF_SIZE bytes */
     uint32_t proof_key;
+    uint16_t sm_lid; /* of the subnet manager; 0 on Ethernet */
 } ofo_port_t;
 
 #define OFO_MAX_LANES 4

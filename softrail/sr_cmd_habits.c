@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum { KEY_GRH = 500, KEY_NO_POST, KEY_NO_RC, KEY_FLUSH_HEAD, KEY_NO_EMPTY, KEY_FOREIGN, KEY_CROSSED, KEY_PREFIX,
-       KEY_WIRES, KEY_MAX_INLINE, KEY_BLACKHOLE, KEY_PKEYS, KEY_CLASS };
+       KEY_WIRES, KEY_ONE_SM, KEY_MAX_INLINE, KEY_BLACKHOLE, KEY_PKEYS, KEY_CLASS };
 
 static const struct argp_option options[] = {
     { "grh-required", KEY_GRH, NULL, 0, "InfiniBand ports want a global route header, as virtual functions do", 0 },
@@ -25,6 +25,7 @@ static const struct argp_option options[] = {
     { "default-prefix", KEY_PREFIX, NULL, 0, "all rails have the GID prefix fe80::, although they are networks of their own", 0 },
     { "crossed-guids", KEY_CROSSED, NULL, 0, "the GUIDs of every second process are in the opposite order of the names", 0 },
     { "crossed-wires", KEY_WIRES, NULL, 0, "every second process has its devices on the rails in the opposite order of their names", 0 },
+    { "one-sm-lid", KEY_ONE_SM, NULL, 0, "the subnet managers of all rails have the same LID", 0 },
     { "traffic-class", KEY_CLASS, "CLASS", 0, "the ports are configured for this traffic class, as sysfs shows it (0 to 255)", 0 },
     { "foreign-gid", KEY_FOREIGN, NULL, 0,
       "link layer eth: GID 0 belongs to another network namespace and cannot be used, GID 1 is the port's", 0 },
@@ -73,6 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_FOREIGN: run->flags |= SR_FABRIC_FOREIGN_GID; return 0;
     case KEY_CROSSED: run->flags |= SR_FABRIC_CROSSED; return 0;
     case KEY_WIRES: run->flags |= SR_FABRIC_CROSSED_WIRES; return 0;
+    case KEY_ONE_SM: run->flags |= SR_FABRIC_ONE_SM_LID; return 0;
     case KEY_CLASS:
         if (!parse_bytes(arg, 0, 255, &run->habits.traffic_class)) {
             argp_error(state, "--traffic-class wants a number from 0 to 255, not '%s'", arg);

@@ -329,7 +329,7 @@ int sr_port_query(struct ibv_context *context, uint8_t port, struct ibv_port_att
     attr->pkey_tbl_len = (uint16_t) sr.fabric.shm->habits.pkey_count;
     attr->flags = !is_ethernet() && sr_habit(SR_FABRIC_GRH) ? IBV_QPF_GRH_REQUIRED : 0;
     attr->lid = is_ethernet() ? 0 : (uint16_t) (sr_lid(sr.slot) + sr_lid_shift(rail));
-    attr->sm_lid = is_ethernet() ? 0 : 0xbffe;
+    attr->sm_lid = is_ethernet() ? 0 : (uint16_t) (0xbffe - (sr_habit(SR_FABRIC_ONE_SM_LID) ? 0 : rail));
     attr->max_vl_num = 1;
     attr->subnet_timeout = 18;
     set_speed(atomic_load(&sr.fabric.shm->rail[rail].rate), attr);

@@ -122,6 +122,7 @@ enum {
     SR_FABRIC_FOREIGN_GID = 512,    /* Ethernet: GID 0 belongs to another network namespace, GID 1 is the port's */
     SR_FABRIC_CROSSED = 1024,       /* GUIDs of every second process are in the opposite order of the names */
     SR_FABRIC_DEFAULT_PREFIX = 2048, /* all rails have the GID prefix fe80:: */
+    SR_FABRIC_ONE_SM_LID = 8192,    /* the subnet managers of all rails have one LID */
     SR_FABRIC_CROSSED_WIRES = 4096  /* every second process has its cables in the opposite order of the names */
 };
 

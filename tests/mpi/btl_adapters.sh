@@ -43,5 +43,33 @@ works "-n 1 --no-empty-write" 'rail 0: sr0:1 - sr0:1' --mca btl_openib_keepalive
 # A path that swallows large packets carries those of a handshake: such a rail is not used until its MTU is set.
 works "-n 1 --mtu-blackhole 1024" 'mtu 3' --mca btl_openib_ib_mtu 3
 on_rails "-n 1 --retry-time=200ms --mtu-blackhole 1024" 2 --mca btl_openib_connect_timeout 1 "${TRY[@]}" &&
-    fail "a path that swallows full packets was used"
+    fail "a job went over a path that swallows full packets"
+grep -q -- '-> proving on' "$TEST_TMP/log" || { show_log; fail "no rail was to be proved"; }
+grep -q -- '-> up on' "$TEST_TMP/log" && { show_log; fail "a path that swallows full packets was used"; }
 note "a path that swallows full packets is not used"
+
+# Two fabrics with one prefix, and hosts that are wired differently: the subnet managers' LIDs tell, or the user does.
+# both_rails "options": the last job's ports were paired crosswise, and both rails carried its messages.
+both_rails() {
+    works "-n 2 --default-prefix --crossed-wires $1" 'rail 0: sr0:1 - sr1:1'
+    grep -q 'rail 1: sr1:1 - sr0:1' "$TEST_TMP/log" || { show_log; fail "there is no second rail: $1"; }
+    grep -q 'did not connect' "$TEST_TMP/log" && { show_log; fail "a rail did not connect: $1"; }
+    rails_carried 100 2
+}
+TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
+both_rails ''
+use_components pml btl # under ob1 the timer is twelve times longer
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
+on_rails "-n 2 --default-prefix --crossed-wires --one-sm-lid" 2 --mca btl_openib_connect_timeout 1 "${TRY[@]}" &&
+    fail "ports of different fabrics talk to each other"
+grep -q 'Several ports of this host have that prefix' "$TEST_TMP/log" || { show_log; fail "nobody said why ports do not connect"; }
+note "nothing tells the fabrics apart: the user is told"
+# shellcheck disable=SC2016
+TRY=(bash -c 'one=east two=west; [ "$OMPI_COMM_WORLD_RANK" = 1 ] && one=west two=east
+              OMPI_MCA_btl_openib_fabrics=sr0:1=$one,sr1:1=$two exec "$0" everybody' "$BFO_BUILDDIR/tests/mpi/btl_check")
+both_rails --one-sm-lid
+
+# InfiniBand packets do not leave their subnet.
+TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
+works "-n 2" 'joins ports of different' --mca btl_openib_rail_map sr0:1-sr1:1,sr0:1-sr0:1
+[ "$(grep -c 'joins ports of different' "$TEST_TMP/log")" = 1 ] || { show_log; fail "one message was expected"; }

@@ -65,7 +65,7 @@ rank_1_with btl_openib_receive_queues=P,65792,16 "-n 2"
 told 'have different receive queues'
 
 # The rails' names would differ: refused by the hash of the list.
-rank_1_with btl_openib_rail_map=sr0:1-sr1:1 "-n 2"
+rank_1_with btl_openib_rail_map=sr0:1-sr1:1 "-n 2 --default-prefix"
 [ $rc != 0 ] || fail "different rail maps were used"
 told 'computed different lists of rails'
 

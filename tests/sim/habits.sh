@@ -29,6 +29,7 @@ habit ib limited_members_do_not_talk --pkeys 0x7fff,0xffff
 habit ib all_rails_have_the_default_prefix --default-prefix
 habit ib guids_of_two_processes_are_crossed --default-prefix --crossed-guids
 habit ib wires_of_two_processes_are_crossed --crossed-wires
+habit ib managers_of_all_rails_have_one_lid --one-sm-lid
 habit eth traffic_class_is_shown --traffic-class 106
 habit eth first_gid_is_of_another_namespace --foreign-gid
 

@@ -216,6 +216,16 @@ static void wires_of_two_processes_are_crossed(void **state)
     assert_true(WIFEXITED(status) && 0 == WEXITSTATUS(status));
 }
 
+static void managers_of_all_rails_have_one_lid(void **state)
+{
+    struct ibv_port_attr port[2];
+
+    for (unsigned rail = 0; rail < 2; ++rail) {
+        assert_int_equal(0, ibv_query_port(open_rail(rail), 1, &port[rail]));
+    }
+    assert_int_equal(port[0].sm_lid, port[1].sm_lid);
+}
+
 static void traffic_class_is_shown(void **state)
 {
     struct pair p = { .type = IBV_QPT_UD };
@@ -258,6 +268,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(write_of_nothing_wants_a_key), cmocka_unit_test(limited_members_do_not_talk),
         cmocka_unit_test(all_rails_have_the_default_prefix), cmocka_unit_test(guids_of_two_processes_are_crossed),
         cmocka_unit_test(wires_of_two_processes_are_crossed), cmocka_unit_test(traffic_class_is_shown),
+        cmocka_unit_test(managers_of_all_rails_have_one_lid),
         cmocka_unit_test(first_gid_is_of_another_namespace),
     };
 

@@ -25,6 +25,8 @@ static void add(ofo_record_t *record, unsigned net, unsigned guid, unsigned lane
     snprintf(port->name, sizeof(port->name), "hca%u:%u", net, guid);
     port->subnet = (ofo_subnet_t){OFO_NET_IB, 64, {0xfe, 0x80, 0, 0, 0, 0, 0, (uint8_t) net}};
     port->guid[7] = (uint8_t) guid;
+    memcpy(port->gid, port->subnet.key, 8);
+    port->wants_grh = 1;
     port->lanes = (uint8_t) lanes;
 }
 
@@ -132,6 +134,92 @@ static void rails_map_overrides_and_mirrors(void **state)
     assert_int_equal(ofo_rails_pair(&a, &b, true, "hca1:1", &rails), -1);
     assert_int_equal(ofo_rails_pair(&a, &b, true, "-hca1:1", &rails), -1);
     assert_int_equal(ofo_rails_pair(&a, &b, true, "hca1:1-,x", &rails), -1);
+}
+
+/* Only packets with a global route header leave an InfiniBand subnet; IP networks are routed. */
+static void rails_map_across_subnets_needs_a_router(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    add(&a, 1, 1, 1);
+    add(&b, 1, 1, 1);
+    add(&b, 2, 2, 1);
+    assert_int_equal(pair(&a, &b, "hca1:1-hca2:2").count, 1);
+    a.port[0].wants_grh = b.port[1].wants_grh = 0;
+    rails = pair(&a, &b, "hca1:1-hca2:2,hca1:1-hca1:1");
+    assert_int_equal(rails.count, 1);
+    assert_int_equal(rails.pair[0].remote, 0);
+    assert_int_equal(rails.unroutable, 1);
+    a.port[0].subnet.type = OFO_NET_IPV4;
+    assert_int_equal(pair(&a, &b, "hca1:1-hca2:2").unroutable, 1);
+    b.port[1].subnet.type = OFO_NET_IPV4;
+    assert_int_equal(pair(&a, &b, "hca1:1-hca2:2").count, 1);
+}
+
+static void rails_names_are_in_natural_order(void **state)
+{
+    static const unsigned own[] = {10, 2, 1}, theirs[] = {10, 2};
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    for (unsigned i = 0; i < 3; ++i) {
+        add(&a, 1, i, 1);
+        snprintf(a.port[i].name, sizeof(a.port[i].name), "mlx5_%u:1", own[i]);
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+        add(&b, 1, 9 - i, 1);
+        snprintf(b.port[i].name, sizeof(b.port[i].name), "mlx5_%u:1", theirs[i]);
+    }
+    rails = pair(&a, &b, NULL); /* 1 with 2, 2 with 10 */
+    assert_int_equal(rails.count, 2);
+    assert_string_equal(a.port[rails.pair[0].local].name, "mlx5_1:1");
+    assert_string_equal(b.port[rails.pair[0].remote].name, "mlx5_2:1");
+    assert_string_equal(a.port[rails.pair[1].local].name, "mlx5_2:1");
+    assert_string_equal(b.port[rails.pair[1].remote].name, "mlx5_10:1");
+}
+
+/* Hosts that are wired differently: ports whose subnet managers have one LID are paired first, and no port stays alone for it. */
+static void rails_of_one_subnet_manager_are_paired_first(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    for (unsigned i = 1; i <= 3; ++i) {
+        add(&a, 1, i, 1);
+        add(&b, 1, i, 1);
+        a.port[i - 1].sm_lid = (uint16_t) i;
+        b.port[i - 1].sm_lid = (uint16_t) (3 - i); /* 2, 1, 0 */
+    }
+    rails = pair(&a, &b, NULL);
+    assert_int_equal(rails.count, 3);
+    assert_int_equal(rails.pair[0].remote, 1);
+    assert_int_equal(rails.pair[1].remote, 0);
+    assert_int_equal(rails.pair[2].remote, 2);
+}
+
+static void rails_of_named_fabrics_do_not_mix(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    for (unsigned i = 1; i <= 2; ++i) {
+        add(&a, 1, i, 1);
+        add(&b, 1, i, 1);
+        ofo_subnet_add_fabric(&a.port[i - 1].subnet, "hca1:1=east,hca1:2=west", a.port[i - 1].name);
+        ofo_subnet_add_fabric(&b.port[i - 1].subnet, "hca1:1=west,hca1:2=east", b.port[i - 1].name);
+    }
+    rails = pair(&a, &b, NULL);
+    assert_int_equal(rails.count, 2);
+    for (unsigned i = 0; i < 2; ++i) {
+        assert_int_not_equal(rails.pair[i].local, rails.pair[i].remote);
+    }
+    assert_int_equal(pair(&a, &b, "hca1:1-hca1:1").count, 1); /* a map goes before the names */
+    add(&a, 1, 3, 1);
+    add(&b, 1, 3, 1);
+    ofo_subnet_add_fabric(&a.port[2].subnet, "hca1:33=east,hca1:=x,,=,hca1:3", a.port[2].name);
+    ofo_subnet_add_fabric(&b.port[2].subnet, NULL, b.port[2].name);
+    assert_int_equal(pair(&a, &b, NULL).count, 3);
 }
 
 static void rails_hash_is_fnv1a(void **state)
@@ -318,6 +406,10 @@ int main(void)
         cmocka_unit_test(rails_lanes_multiply_to_the_smaller),
         cmocka_unit_test(rails_are_at_most_eight),
         cmocka_unit_test(rails_map_overrides_and_mirrors),
+        cmocka_unit_test(rails_map_across_subnets_needs_a_router),
+        cmocka_unit_test(rails_names_are_in_natural_order),
+        cmocka_unit_test(rails_of_one_subnet_manager_are_paired_first),
+        cmocka_unit_test(rails_of_named_fabrics_do_not_mix),
         cmocka_unit_test(rails_hash_is_fnv1a),
         cmocka_unit_test(rails_random_records_agree),
         cmocka_unit_test(queues_are_read),

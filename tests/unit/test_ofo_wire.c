@@ -166,6 +166,7 @@ static ofo_record_t record_example(void)
         port->wants_grh = (uint8_t) i;
         port->proof_at = UINT64_C(0x123456789abcd000);
         port->proof_key = 0x87654321;
+        port->sm_lid = (uint16_t) (0xbffe - i);
     }
     return record;
 }
