@@ -2,22 +2,24 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The letters of a connection: request, reply, ready; reject, goodbye. What a letter does to the identifier, its queue
- * pair and its events. A letter that comes over a rail that is down is lost. DESIGN.txt 16.
+ * pair and its events. A letter waits while the rail is down or silent, as if the sender repeated it; who waits too long
+ * for an answer gives up. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 
-#include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define SR_PUBLIC __attribute__((visibility("default")))
 
 enum { SR_CM_BY_CONSUMER = 28, SR_CM_NO_SERVICE = 8 }; /* why a request is rejected, as InfiniBand numbers it */
-enum { SR_CM_KNOCKS = 300, SR_CM_KNOCK_NS = 10000000 }; /* so often, so far apart, before nobody listens */
+enum { SR_CM_NO_DATAGRAMS = 1, SR_CM_NO_DATAGRAM_QP = 2 }; /* the same of RDMA_PS_UDP: nobody listens, rejected */
+enum { SR_CM_KNOCKS = 300 };                           /* so often, a tick apart, before nobody listens */
+#define SR_CM_PATIENCE_NS UINT64_C(60000000000)        /* unless --retry-time is given */
 
 struct sr_cm_id *sr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps)
 {
@@ -45,6 +47,8 @@ void sr_cm_id_free(struct sr_cm_id *id)
     if (0 <= id->fd) {
         close(id->fd);
     }
+    sr_cm_list_remove(id);
+    free(id->accept_with);
     free(id);
 }
 
@@ -62,6 +66,9 @@ void sr_cm_incoming_remove(struct sr_cm_id *id)
 /* Private data that fits into a letter of InfiniBand; of a request, librdmacm's own head takes its part. */
 static unsigned data_limit(enum sr_cm_kind kind, enum rdma_port_space ps)
 {
+    if (RDMA_PS_UDP == ps || RDMA_PS_IPOIB == ps) {
+        return SR_CM_REQUEST == kind ? 180 : 136;
+    }
     return SR_CM_REPLY == kind ? SR_CM_DATA : SR_CM_REJECT == kind ? 148 : RDMA_PS_IB == ps ? 92 : 56;
 }
 
@@ -89,81 +96,63 @@ int sr_cm_send(struct sr_cm_id *id, enum sr_cm_kind kind, const struct rdma_conn
     return (ssize_t) sizeof(letter) == send(id->fd, &letter, sizeof(letter), MSG_NOSIGNAL) ? 0 : errno;
 }
 
-/* ---- queue pair --------------------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------------------------------- */
 
-static void address_peer(const struct sr_cm_id *id, struct ibv_ah_attr *attr)
+static bool is_datagram(const struct sr_cm_id *id)
 {
-    unsigned rail = (unsigned) id->rail;
-
-    attr->port_num = 1;
-    if (IBV_LINK_LAYER_ETHERNET == sr.fabric.shm->link_layer) {
-        attr->is_global = 1;
-        attr->grh.hop_limit = 64;
-        sr_gid(rail, id->peer.slot, &attr->grh.dgid);
-    } else {
-        attr->dlid = (uint16_t) (sr_lid(id->peer.slot) + sr_lid_shift(rail));
-    }
+    return IBV_QPT_UD == id->rdma.qp_type;
 }
 
-SR_PUBLIC int rdma_init_qp_attr(struct rdma_cm_id *rdma, struct ibv_qp_attr *attr, int *mask)
+/* From now on an answer is awaited. */
+static void await(struct sr_cm_id *id, uint64_t ns)
 {
-    struct sr_cm_id *id = sr_cm_id(rdma);
-    enum ibv_qp_state state = attr->qp_state;
-
-    if (0 > id->rail || IBV_QPS_INIT > state || IBV_QPS_RTS < state) {
-        errno = EINVAL;
-        return -1;
-    }
-    memset(attr, 0, sizeof(*attr));
-    attr->qp_state = state;
-    attr->port_num = 1;
-    attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-    attr->path_mtu = IBV_MTU_4096;
-    attr->dest_qp_num = id->peer.qpn;
-    attr->max_dest_rd_atomic = id->mine.responder_resources;
-    attr->max_rd_atomic = id->mine.initiator_depth;
-    attr->timeout = 14;
-    attr->retry_cnt = id->mine.retry_count & 7;
-    attr->rnr_retry = id->mine.rnr_retry_count & 7;
-    address_peer(id, &attr->ah_attr);
-    if (IBV_QPS_INIT == state) {
-        *mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    } else if (IBV_QPS_RTR == state) {
-        *mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN
-                | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    } else {
-        *mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN
-                | IBV_QP_MAX_QP_RD_ATOMIC;
-    }
-    return 0;
+    id->deadline = sr_now() + ns;
+    sr_cm_tick(sr_cm_channel(id->rdma.channel), true);
 }
 
-int sr_cm_qp_to(struct sr_cm_id *id, enum ibv_qp_state state)
+static void await_answer(struct sr_cm_id *id)
 {
-    struct ibv_qp_attr attr = { .qp_state = state };
-    int mask = IBV_QP_STATE;
+    uint64_t given = sr.fabric.shm->retry_ns;
 
-    if (NULL == id->rdma.qp) {
-        return 0;
-    }
-    if (IBV_QPS_ERR != state && 0 != rdma_init_qp_attr(&id->rdma, &attr, &mask)) {
-        return errno;
-    }
-    return sr_qp_modify(id->rdma.qp, &attr, mask);
+    await(id, 0 == given ? SR_CM_PATIENCE_NS : given);
 }
 
-/* ---- letters that come -------------------------------------------------------------------------- */
-
-static void end(struct sr_cm_id *id, enum rdma_cm_event_type type, int status)
+/* Nothing more is said over the socket. */
+static void hang_up(struct sr_cm_id *id)
 {
     id->state = SR_CM_ENDED;
+    id->deadline = 0;
+    id->held = false;
     if (0 <= id->fd) {
         sr_cm_unwatch(id);
         close(id->fd);
         id->fd = -1;
     }
+}
+
+void sr_cm_end(struct sr_cm_id *id, enum rdma_cm_event_type type, int status)
+{
+    hang_up(id);
     sr_cm_event_add(id, type, status, NULL);
 }
+
+static void end_rejected(struct sr_cm_id *id, int reason)
+{
+    if (is_datagram(id)) {
+        sr_cm_end(id, RDMA_CM_EVENT_UNREACHABLE, SR_CM_NO_SERVICE == reason ? SR_CM_NO_DATAGRAMS : SR_CM_NO_DATAGRAM_QP);
+    } else {
+        sr_cm_end(id, RDMA_CM_EVENT_REJECTED, reason);
+    }
+}
+
+static void drop_incoming(struct sr_cm_id *id)
+{
+    sr_cm_incoming_remove(id);
+    sr_cm_unwatch(id);
+    sr_cm_id_free(id);
+}
+
+/* ---- letters that come -------------------------------------------------------------------------- */
 
 static void accept_socket(struct sr_cm_id *listener)
 {
@@ -184,7 +173,15 @@ static void accept_socket(struct sr_cm_id *listener)
     id->listener = listener;
     id->incoming = listener->incoming;
     listener->incoming = id;
+    sr_cm_list_add(id);
     sr_cm_watch(id);
+}
+
+/* The peer's letter says how many reads at a time each end may ask of the other. */
+static void agree(struct sr_cm_id *id)
+{
+    id->mine.responder_resources = id->peer.initiator_depth;
+    id->mine.initiator_depth = id->peer.responder_resources;
 }
 
 static void on_request(struct sr_cm_id *id)
@@ -192,14 +189,14 @@ static void on_request(struct sr_cm_id *id)
     const struct sr_cm_letter *letter = &id->peer;
     struct sr_cm_id *listener = id->listener;
 
-    sr_cm_incoming_remove(id);
-    if (!sr_cm_rail_is_up(letter->rail, letter->slot) || 0 != sr_cm_take_rail(id, (int) letter->rail)
-        || !sr_cm_rail_is_up(letter->rail, sr.slot)) {
-        sr_cm_send(id, SR_CM_LOST, NULL);
-        sr_cm_unwatch(id);
-        sr_cm_id_free(id);
+    if (0 != sr_cm_take_rail(id, (int) letter->rail)) {
+        drop_incoming(id);
         return;
     }
+    sr_cm_incoming_remove(id);
+    agree(id);
+    id->mine.retry_count = letter->retry_count;
+    id->mine.rnr_retry_count = letter->rnr_retry_count;
     id->rdma.route.addr.src_storage = letter->to;
     id->rdma.route.addr.dst_storage = letter->from;
     id->state = SR_CM_ASKED;
@@ -210,6 +207,12 @@ static void on_reply(struct sr_cm_id *id)
 {
     int rc;
 
+    id->deadline = 0;
+    if (is_datagram(id)) {
+        sr_cm_end(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+        return;
+    }
+    agree(id);
     if (NULL == id->rdma.qp) {
         id->state = SR_CM_ANSWERED;
         sr_cm_event_add(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, NULL);
@@ -219,27 +222,30 @@ static void on_reply(struct sr_cm_id *id)
     rc = 0 == rc ? sr_cm_qp_to(id, IBV_QPS_RTS) : rc;
     rc = 0 == rc ? sr_cm_send(id, SR_CM_READY, NULL) : rc;
     if (0 != rc) {
-        end(id, RDMA_CM_EVENT_CONNECT_ERROR, -rc);
+        sr_cm_end(id, RDMA_CM_EVENT_CONNECT_ERROR, -rc);
         return;
     }
     id->state = SR_CM_CONNECTED;
     sr_cm_event_add(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
 }
 
+/* The other end has closed, or its process has died. Over a rail that carries nothing nobody hears of that. */
 static void on_end_of_socket(struct sr_cm_id *id)
 {
     if (SR_CM_INCOMING == id->state) {
-        sr_cm_incoming_remove(id);
-        sr_cm_unwatch(id);
-        sr_cm_id_free(id);
-    } else if (SR_CM_CONNECTING == id->state) {
-        end(id, RDMA_CM_EVENT_REJECTED, SR_CM_BY_CONSUMER);
-    } else if (SR_CM_ACCEPTED == id->state || SR_CM_ANSWERED == id->state) {
-        end(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-    } else if (SR_CM_CONNECTED == id->state) {
-        end(id, RDMA_CM_EVENT_DISCONNECTED, 0);
-    } else {
+        drop_incoming(id);
+        return;
+    }
+    if (!sr_cm_rail_carries((unsigned) id->rail, sr.slot) || SR_CM_ASKED == id->state) {
         sr_cm_unwatch(id); /* asked, not answered yet: the answer will fail */
+    } else if (SR_CM_CONNECTING == id->state) {
+        end_rejected(id, SR_CM_BY_CONSUMER);
+    } else if (SR_CM_ACCEPTED == id->state || SR_CM_ANSWERED == id->state) {
+        sr_cm_end(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    } else if (SR_CM_CONNECTED == id->state) {
+        sr_cm_end(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+    } else {
+        sr_cm_unwatch(id);
     }
 }
 
@@ -249,114 +255,153 @@ static void on_letter(struct sr_cm_id *id, const struct sr_cm_letter *letter)
     if (SR_CM_INCOMING == id->state && SR_CM_REQUEST == letter->kind) {
         id->peer = *letter;
         on_request(id);
-        return;
-    }
-    if (0 <= id->rail && (!sr_cm_rail_is_up((unsigned) id->rail, letter->slot)
-                          || !sr_cm_rail_is_up((unsigned) id->rail, sr.slot))) {
-        if (SR_CM_CONNECTING == id->state || SR_CM_ACCEPTED == id->state) {
-            end(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-        }
-        return;
-    }
-    if (SR_CM_CONNECTING == id->state && SR_CM_REPLY == letter->kind) {
+    } else if (SR_CM_CONNECTING == id->state && SR_CM_REPLY == letter->kind) {
         id->peer = *letter;
         on_reply(id);
     } else if (SR_CM_CONNECTING == id->state && SR_CM_REJECT == letter->kind) {
         id->peer = *letter;
-        end(id, RDMA_CM_EVENT_REJECTED, SR_CM_BY_CONSUMER);
-    } else if (SR_CM_CONNECTING == id->state && SR_CM_LOST == letter->kind) {
-        end(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+        end_rejected(id, SR_CM_BY_CONSUMER);
     } else if (SR_CM_ACCEPTED == id->state && SR_CM_READY == letter->kind) {
         id->state = SR_CM_CONNECTED;
+        id->deadline = 0;
         sr_cm_event_add(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
     } else if (SR_CM_GOODBYE == letter->kind) {
         on_end_of_socket(id);
     }
 }
 
-/* ---- knocking ----------------------------------------------------------------------------------- */
-
-/* Where nobody listens yet, a timer takes the socket's place. Programs that agree over another path to connect now
- * count on the time that a network takes: the other one may be on its way to rdma_listen. */
-static int wait_to_knock(struct sr_cm_id *id)
+/* The next letter, which stays in the socket. False: there is none that could be one. */
+static bool peek(const struct sr_cm_id *id, struct sr_cm_letter *letter)
 {
-    const struct itimerspec pause = { .it_value.tv_nsec = SR_CM_KNOCK_NS, .it_interval.tv_nsec = SR_CM_KNOCK_NS };
-
-    id->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (0 > id->fd) {
-        return errno;
-    }
-    timerfd_settime(id->fd, 0, &pause, NULL);
-    id->state = SR_CM_KNOCKING;
-    id->knocks = 0;
-    sr_cm_watch(id);
-    return 0;
+    return (ssize_t) sizeof(*letter) == recv(id->fd, letter, sizeof(*letter), MSG_DONTWAIT | MSG_PEEK)
+           && SR_CM_DATA >= letter->length && SR_MAX_PROCS > letter->slot && sr.fabric.shm->rails > letter->rail;
 }
 
-static int knock(struct sr_cm_id *id)
+static bool passes(const struct sr_cm_id *id, const struct sr_cm_letter *letter)
 {
-    int fd = sr_cm_call(id->rdma.ps, *sr_cm_port(&id->rdma.route.addr.dst_addr), (unsigned) id->rail), rc;
-    bool nobody = 0 > fd && (ENOENT == errno || ECONNREFUSED == errno || EAGAIN == errno);
-
-    if (nobody && SR_CM_KNOCKING != id->state) {
-        return wait_to_knock(id);
-    }
-    if (nobody && SR_CM_KNOCKS > ++id->knocks) {
-        return 0;
-    }
-    if (SR_CM_KNOCKING == id->state) {
-        sr_cm_unwatch(id);
-        close(id->fd);
-    }
-    id->fd = fd;
-    id->state = SR_CM_CONNECTING;
-    if (0 <= fd) {
-        sr_cm_watch(id);
-    }
-    rc = 0 > fd ? ENOTCONN : sr_cm_send(id, SR_CM_REQUEST, &id->mine);
-    id->mine.private_data = NULL;
-    memset(&id->peer, 0, sizeof(id->peer));
-    if (0 != rc) {
-        end(id, nobody ? RDMA_CM_EVENT_REJECTED : RDMA_CM_EVENT_UNREACHABLE, nobody ? SR_CM_NO_SERVICE : -ETIMEDOUT);
-    }
-    return 0;
+    return sr_cm_rail_carries(SR_CM_INCOMING == id->state ? letter->rail : (unsigned) id->rail, letter->slot);
 }
 
 void sr_cm_readable(struct sr_cm_id *id)
 {
     struct sr_cm_letter letter;
+    bool whole;
     ssize_t n;
 
     if (SR_CM_LISTENING == id->state) {
         accept_socket(id);
         return;
     }
-    if (SR_CM_KNOCKING == id->state) {
-        uint64_t times;
-        if (0 < read(id->fd, &times, sizeof(times))) {
-            knock(id);
-        }
+    whole = peek(id, &letter);
+    if (whole && !passes(id, &letter)) {
+        id->held = true;
+        sr_cm_unwatch(id);
+        sr_cm_tick(sr_cm_channel(id->rdma.channel), true);
         return;
     }
     n = recv(id->fd, &letter, sizeof(letter), MSG_DONTWAIT);
-    if ((ssize_t) sizeof(letter) == n && SR_CM_DATA >= letter.length && SR_MAX_PROCS > letter.slot) {
+    if (whole && (ssize_t) sizeof(letter) == n) {
         on_letter(id, &letter);
     } else if (0 <= n || (EAGAIN != errno && EINTR != errno)) {
         on_end_of_socket(id);
     }
 }
 
-/* ---- connecting --------------------------------------------------------------------------------- */
+/* ---- knocking ----------------------------------------------------------------------------------- */
 
-static int result(int rc)
+/* Where nobody listens yet, the caller tries again. Programs that agree over another path to connect now count on the
+ * time that a network takes: the other one may be on its way to rdma_listen. */
+static void knock(struct sr_cm_id *id)
 {
-    errno = 0 == rc ? errno : rc;
-    return 0 == rc ? 0 : -1;
+    int fd = sr_cm_call(id->rdma.ps, *sr_cm_port(&id->rdma.route.addr.dst_addr), (unsigned) id->rail);
+    bool nobody = 0 > fd && (ENOENT == errno || ECONNREFUSED == errno || EAGAIN == errno);
+
+    await_answer(id); /* only the time when the rail carries nothing has counted */
+    if (nobody && SR_CM_KNOCKS > ++id->knocks) {
+        return;
+    }
+    if (nobody) {
+        end_rejected(id, SR_CM_NO_SERVICE);
+        return;
+    }
+    id->fd = fd;
+    if (0 > fd || 0 != sr_cm_send(id, SR_CM_REQUEST, &id->mine)) {
+        sr_cm_end(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+        return;
+    }
+    id->mine.private_data = NULL;
+    memset(&id->peer, 0, sizeof(id->peer));
+    id->state = SR_CM_CONNECTING;
+    sr_cm_watch(id);
 }
+
+/* ---- resolving ---------------------------------------------------------------------------------- */
+
+static void resolve(struct sr_cm_id *id)
+{
+    if (sr_cm_rail_carries((unsigned) id->rail, sr.slot)) {
+        id->state = SR_CM_BOUND;
+        id->deadline = 0;
+        sr_cm_event_add(id, id->asked, 0, NULL);
+    }
+}
+
+void sr_cm_resolve(struct sr_cm_id *id, enum rdma_cm_event_type asked, int timeout)
+{
+    id->state = SR_CM_RESOLVING;
+    id->asked = asked;
+    await(id, 0 < timeout ? (uint64_t) timeout * 1000000 : 1);
+    resolve(id);
+}
+
+static void give_up(struct sr_cm_id *id)
+{
+    id->deadline = 0;
+    if (SR_CM_RESOLVING == id->state) {
+        id->state = SR_CM_BOUND;
+        sr_cm_event_add(id, RDMA_CM_EVENT_ADDR_RESOLVED == id->asked ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ROUTE_ERROR,
+                        -ETIMEDOUT, NULL);
+    } else {
+        sr_cm_end(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    }
+}
+
+/* A letter that was held goes on when the rail carries it. Returns false if its sender gave up and nobody heard of it. */
+static bool let_go(struct sr_cm_id *id)
+{
+    struct pollfd closed = { .fd = id->fd };
+    struct sr_cm_letter letter;
+
+    if (!peek(id, &letter) || passes(id, &letter)) {
+        id->held = false;
+        sr_cm_watch(id);
+        return true;
+    }
+    return SR_CM_INCOMING != id->state || 0 == poll(&closed, 1, 0);
+}
+
+bool sr_cm_on_tick(struct sr_cm_id *id)
+{
+    if (id->held && !let_go(id)) {
+        drop_incoming(id);
+        return false;
+    }
+    if (SR_CM_RESOLVING == id->state) {
+        resolve(id);
+    } else if (SR_CM_KNOCKING == id->state && sr_cm_rail_carries((unsigned) id->rail, sr.slot)) {
+        knock(id);
+    }
+    if (0 != id->deadline && sr_now() >= id->deadline) {
+        give_up(id);
+    }
+    return id->held || 0 != id->deadline;
+}
+
+/* ---- connecting --------------------------------------------------------------------------------- */
 
 static int connect_locked(struct sr_cm_id *id, const struct rdma_conn_param *param)
 {
-    if (SR_CM_BOUND != id->state || 0 > id->rail || IBV_QPT_UD == id->rdma.qp_type
+    if (SR_CM_BOUND != id->state || 0 > id->rail
         || data_limit(SR_CM_REQUEST, id->rdma.ps) < (NULL == param->private_data ? 0 : param->private_data_len)) {
         return EINVAL;
     }
@@ -365,11 +410,13 @@ static int connect_locked(struct sr_cm_id *id, const struct rdma_conn_param *par
     if (NULL != param->private_data) {
         memcpy(id->peer.data, param->private_data, param->private_data_len);
     }
-    if (!sr_cm_rail_is_up((unsigned) id->rail, sr.slot)) {
-        sr_cm_event_add(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
-        return 0;
+    id->state = SR_CM_KNOCKING;
+    id->knocks = 0;
+    await_answer(id);
+    if (sr_cm_rail_carries((unsigned) id->rail, sr.slot)) {
+        knock(id);
     }
-    return knock(id);
+    return 0;
 }
 
 SR_PUBLIC int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *param)
@@ -382,7 +429,7 @@ SR_PUBLIC int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *para
     pthread_mutex_lock(&channel->mutex);
     rc = connect_locked(sr_cm_id(rdma), NULL == param ? &none : param);
     pthread_mutex_unlock(&channel->mutex);
-    return result(rc);
+    return sr_cm_finish(sr_cm_id(rdma), rc);
 }
 
 static int accept_locked(struct sr_cm_id *id, const struct rdma_conn_param *param)
@@ -394,11 +441,17 @@ static int accept_locked(struct sr_cm_id *id, const struct rdma_conn_param *para
     }
     id->mine = *param;
     id->mine.retry_count = id->peer.retry_count;
+    if (is_datagram(id)) {
+        rc = sr_cm_send(id, SR_CM_REPLY, &id->mine);
+        hang_up(id);
+        return rc;
+    }
     rc = sr_cm_qp_to(id, IBV_QPS_RTR);
     rc = 0 == rc ? sr_cm_qp_to(id, IBV_QPS_RTS) : rc;
     rc = 0 == rc ? sr_cm_send(id, SR_CM_REPLY, &id->mine) : rc;
     if (0 == rc) {
         id->state = SR_CM_ACCEPTED;
+        await_answer(id);
     }
     return rc;
 }
@@ -414,7 +467,7 @@ SR_PUBLIC int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *param
     pthread_mutex_lock(&channel->mutex);
     rc = accept_locked(id, NULL == param ? &none : param);
     pthread_mutex_unlock(&channel->mutex);
-    return result(rc);
+    return sr_cm_finish(sr_cm_id(rdma), rc);
 }
 
 SR_PUBLIC int rdma_establish(struct rdma_cm_id *rdma)
@@ -429,7 +482,7 @@ SR_PUBLIC int rdma_establish(struct rdma_cm_id *rdma)
         id->state = 0 == rc ? SR_CM_CONNECTED : id->state;
     }
     pthread_mutex_unlock(&channel->mutex);
-    return result(rc);
+    return sr_cm_result(rc);
 }
 
 SR_PUBLIC int rdma_reject(struct rdma_cm_id *rdma, const void *data, uint8_t length)
@@ -445,7 +498,7 @@ SR_PUBLIC int rdma_reject(struct rdma_cm_id *rdma, const void *data, uint8_t len
         id->state = EINVAL == rc ? id->state : SR_CM_ENDED;
     }
     pthread_mutex_unlock(&channel->mutex);
-    return result(rc);
+    return sr_cm_result(rc);
 }
 
 SR_PUBLIC int rdma_disconnect(struct rdma_cm_id *rdma)
@@ -455,15 +508,17 @@ SR_PUBLIC int rdma_disconnect(struct rdma_cm_id *rdma)
     int rc = 0;
 
     pthread_mutex_lock(&channel->mutex);
-    if (SR_CM_CONNECTED == id->state || SR_CM_ACCEPTED == id->state) {
+    if (is_datagram(id)) {
+        rc = EINVAL;
+    } else if (SR_CM_CONNECTED == id->state || SR_CM_ACCEPTED == id->state) {
         sr_cm_qp_to(id, IBV_QPS_ERR);
         sr_cm_send(id, SR_CM_GOODBYE, NULL);
-        end(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+        sr_cm_end(id, RDMA_CM_EVENT_DISCONNECTED, 0);
     } else if (SR_CM_ENDED == id->state) {
         sr_cm_qp_to(id, IBV_QPS_ERR);
     } else {
         rc = EINVAL;
     }
     pthread_mutex_unlock(&channel->mutex);
-    return result(rc);
+    return sr_cm_finish(sr_cm_id(rdma), rc);
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Which address stands for which rail, and the sockets that listeners leave in the fabric's directory. 127.42.N.x is
- * rail N, any other address of this machine is rail 0. DESIGN.txt 16.
+ * rail N, any other address of this machine is rail 0; loopback and wildcard addresses are no rail's. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 
@@ -49,7 +49,7 @@ int sr_cm_rail_of(const struct sockaddr *address, int *rail)
 
     *rail = 0;
     if (AF_INET6 == address->sa_family) {
-        if (IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)) {
+        if (IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr) || IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)) {
             *rail = -1;
             return 0;
         }
@@ -63,43 +63,47 @@ int sr_cm_rail_of(const struct sockaddr *address, int *rail)
         *rail = -1;
         return 0;
     }
+    *rail = (int) (host >> 8 & 0xff);
     if (0x7f2a == host >> 16) {
-        *rail = (int) (host >> 8 & 0xff);
         return (unsigned) *rail < sr.fabric.shm->rails ? 0 : EADDRNOTAVAIL;
     }
+    if ((unsigned) *rail < sr.fabric.shm->rails && sr_host_address((unsigned) *rail, 0) >> 16 == host >> 16) {
+        return 0; /* after a change of the GIDs */
+    }
+    if (IN_LOOPBACKNET == host >> 24) {
+        *rail = -1;
+        return 0;
+    }
+    *rail = 0;
     return is_local(address) ? 0 : EADDRNOTAVAIL;
 }
 
 int sr_cm_take_rail(struct sr_cm_id *id, int rail)
 {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static struct ibv_context *contexts[SR_MAX_RAILS];
-    static pid_t owner;
-    int rc = 0;
+    struct ibv_pd *pd = NULL;
+    struct ibv_context *context = sr_cm_device(rail, &pd);
 
-    pthread_mutex_lock(&mutex);
-    if (getpid() != owner) { /* a forked child opens its own */
-        memset(contexts, 0, sizeof(contexts));
-        owner = getpid();
+    if (NULL == context || NULL == pd || atomic_load(&sr.fabric.shm->rail[rail].gone)) {
+        return ENODEV;
     }
-    if (NULL == contexts[rail]) {
-        struct ibv_device **list = sr_device_list(NULL);
-        contexts[rail] = NULL == list ? NULL : sr_device_open(list[rail]);
-        rc = NULL == contexts[rail] ? ENODEV : 0;
-        sr_device_list_free(list);
-    }
-    id->rdma.verbs = contexts[rail];
-    pthread_mutex_unlock(&mutex);
-    if (0 == rc) {
-        id->rail = rail;
-        id->rdma.port_num = 1;
-    }
-    return rc;
+    id->rdma.verbs = context;
+    id->rdma.pd = pd;
+    id->rail = rail;
+    id->rdma.port_num = 1;
+    sr_cm_watch_device(id);
+    return 0;
 }
 
 bool sr_cm_rail_is_up(unsigned rail, unsigned slot)
 {
     return rail < sr.fabric.shm->rails && slot < SR_MAX_PROCS && sr_rail_is_up(sr.fabric.shm, rail, slot);
+}
+
+bool sr_cm_rail_carries(unsigned rail, unsigned slot)
+{
+    const struct sr_fabric_shm *shm = sr.fabric.shm;
+
+    return rail < shm->rails && slot < SR_MAX_PROCS && sr_rail_carries(shm, rail, slot) && sr_rail_carries(shm, rail, sr.slot);
 }
 
 /* The directory's descriptor keeps the path of the socket short enough. */

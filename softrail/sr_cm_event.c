@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Event channels of librdmacm: a queue of events, and an epoll descriptor over a semaphore that counts them and the
- * sockets that may bring more. DESIGN.txt 16.
+ * Event channels of librdmacm: a queue of events, and an epoll descriptor over a semaphore that counts them, the
+ * sockets that may bring more, a timer while somebody waits for time to pass, and the devices' own events, which say
+ * when to look whether a device has gone. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 
@@ -13,14 +14,25 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define SR_PUBLIC __attribute__((visibility("default")))
 
+enum { SR_CM_TICK_NS = 10000000 };
+
+static char ticker_mark, device_mark; /* in the place of an identifier */
+
+static bool watch_fd(struct sr_cm_channel *channel, int fd, uint32_t events, void *mark)
+{
+    struct epoll_event watch = { .events = events, .data.ptr = mark };
+
+    return 0 == epoll_ctl(channel->rdma.fd, EPOLL_CTL_ADD, fd, &watch);
+}
+
 SR_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
 {
     struct sr_cm_channel *channel;
-    struct epoll_event watch = { .events = EPOLLIN };
     int rc = sr_attach();
 
     if (0 != rc || NULL == (channel = calloc(1, sizeof(*channel)))) {
@@ -30,9 +42,11 @@ SR_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
     channel->last = &channel->first;
     pthread_mutex_init(&channel->mutex, NULL);
     channel->ready = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
+    channel->ticker = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     channel->rdma.fd = epoll_create1(EPOLL_CLOEXEC);
-    if (0 > channel->ready || 0 > channel->rdma.fd
-        || 0 != epoll_ctl(channel->rdma.fd, EPOLL_CTL_ADD, channel->ready, &watch)) {
+    if (0 > channel->ready || 0 > channel->ticker || 0 > channel->rdma.fd
+        || !watch_fd(channel, channel->ready, EPOLLIN, NULL)
+        || !watch_fd(channel, channel->ticker, EPOLLIN, &ticker_mark)) {
         rdma_destroy_event_channel(&channel->rdma);
         return NULL;
     }
@@ -50,16 +64,59 @@ SR_PUBLIC void rdma_destroy_event_channel(struct rdma_event_channel *rdma)
         free(event);
     }
     close(channel->ready);
+    close(channel->ticker);
     close(rdma->fd);
     free(channel);
     errno = error;
 }
 
+/* ---- what the channel listens to ---------------------------------------------------------------- */
+
 void sr_cm_watch(struct sr_cm_id *id)
 {
-    struct epoll_event watch = { .events = EPOLLIN, .data.ptr = id };
+    watch_fd(sr_cm_channel(id->rdma.channel), id->fd, EPOLLIN, id);
+}
 
-    epoll_ctl(id->rdma.channel->fd, EPOLL_CTL_ADD, id->fd, &watch);
+/* Edges only: the program reads these events itself. */
+void sr_cm_watch_device(struct sr_cm_id *id)
+{
+    if (NULL != id->rdma.verbs) {
+        watch_fd(sr_cm_channel(id->rdma.channel), id->rdma.verbs->async_fd, EPOLLIN | EPOLLET, &device_mark);
+    }
+}
+
+void sr_cm_tick(struct sr_cm_channel *channel, bool on)
+{
+    const struct timespec period = { .tv_nsec = on ? SR_CM_TICK_NS : 0 };
+    const struct itimerspec time = { .it_value = period, .it_interval = period };
+
+    if (on != channel->ticking) {
+        channel->ticking = on;
+        timerfd_settime(channel->ticker, 0, &time, NULL);
+    }
+}
+
+void sr_cm_list_add(struct sr_cm_id *id)
+{
+    struct sr_cm_channel *channel = sr_cm_channel(id->rdma.channel);
+
+    id->next = channel->ids;
+    id->link = &channel->ids;
+    if (NULL != id->next) {
+        id->next->link = &id->next;
+    }
+    channel->ids = id;
+}
+
+void sr_cm_list_remove(struct sr_cm_id *id)
+{
+    if (NULL != id->link) {
+        *id->link = id->next;
+        if (NULL != id->next) {
+            id->next->link = id->link;
+        }
+        id->link = NULL;
+    }
 }
 
 void sr_cm_unwatch(struct sr_cm_id *id)
@@ -68,6 +125,8 @@ void sr_cm_unwatch(struct sr_cm_id *id)
         epoll_ctl(id->rdma.channel->fd, EPOLL_CTL_DEL, id->fd, NULL);
     }
 }
+
+/* ---- events ------------------------------------------------------------------------------------- */
 
 static void append(struct sr_cm_channel *channel, struct sr_cm_event *event)
 {
@@ -93,7 +152,8 @@ void sr_cm_event_add(struct sr_cm_id *id, enum rdma_cm_event_type type, int stat
                                            .listen_id = NULL == listener ? NULL : &listener->rdma };
     conn = &event->rdma.param.conn;
     if (RDMA_CM_EVENT_CONNECT_REQUEST == type || RDMA_CM_EVENT_CONNECT_RESPONSE == type
-        || RDMA_CM_EVENT_REJECTED == type || (RDMA_CM_EVENT_ESTABLISHED == type && !id->passive)) {
+        || RDMA_CM_EVENT_REJECTED == type || RDMA_CM_EVENT_UNREACHABLE == type
+        || (RDMA_CM_EVENT_ESTABLISHED == type && !id->passive)) {
         const struct sr_cm_letter *peer = &id->peer;
         memcpy(event->data, peer->data, peer->length);
         *conn = (struct rdma_conn_param) { .private_data = 0 < peer->length ? event->data : NULL,
@@ -101,6 +161,12 @@ void sr_cm_event_add(struct sr_cm_id *id, enum rdma_cm_event_type type, int stat
             .initiator_depth = peer->responder_resources, .flow_control = peer->flow_control,
             .retry_count = peer->retry_count, .rnr_retry_count = peer->rnr_retry_count, .srq = peer->srq,
             .qp_num = peer->qpn };
+    }
+    if (IBV_QPT_UD == id->rdma.qp_type && RDMA_CM_EVENT_ESTABLISHED == type) {
+        struct rdma_ud_param ud = { .private_data = conn->private_data, .private_data_len = conn->private_data_len,
+                                    .qp_num = id->peer.qpn, .qkey = RDMA_UDP_QKEY };
+        sr_cm_address_peer(id, &ud.ah_attr);
+        event->rdma.param.ud = ud;
     }
     append(sr_cm_channel(id->rdma.channel), event);
 }
@@ -166,9 +232,15 @@ void sr_cm_purge(struct sr_cm_id *id)
 static void move(struct sr_cm_id *id, struct sr_cm_channel *to)
 {
     sr_cm_unwatch(id);
+    sr_cm_list_remove(id);
     id->rdma.channel = &to->rdma;
-    if (0 <= id->fd) {
+    sr_cm_list_add(id);
+    sr_cm_watch_device(id);
+    if (0 <= id->fd && !id->held) {
         sr_cm_watch(id);
+    }
+    if (id->held || 0 != id->deadline) {
+        sr_cm_tick(to, true);
     }
 }
 
@@ -197,26 +269,85 @@ void sr_cm_migrate(struct sr_cm_id *id, struct sr_cm_channel *to)
     pthread_mutex_unlock(&to->mutex);
 }
 
+/* ---- waiting ------------------------------------------------------------------------------------ */
+
+static void on_tick(struct sr_cm_channel *channel)
+{
+    bool more = false;
+    uint64_t times;
+
+    if (0 > read(channel->ticker, &times, sizeof(times))) {
+        return;
+    }
+    for (struct sr_cm_id *id = channel->ids, *next; NULL != id; id = next) {
+        next = id->next;
+        more |= sr_cm_on_tick(id);
+    }
+    sr_cm_tick(channel, more);
+}
+
+/* An identifier that nobody has heard of yet ends with its peer's. */
+static void on_device(struct sr_cm_channel *channel)
+{
+    for (struct sr_cm_id *id = channel->ids; NULL != id; id = id->next) {
+        if (0 <= id->rail && !id->removed && atomic_load(&sr.fabric.shm->rail[id->rail].gone)) {
+            id->removed = true;
+            sr_cm_end(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+        }
+    }
+}
+
+/* One thing that the channel listens to. Locks: the channel's mutex is held. */
+static void look(struct sr_cm_channel *channel)
+{
+    struct epoll_event watch;
+
+    if (1 > epoll_wait(channel->rdma.fd, &watch, 1, 0)) {
+        return;
+    }
+    if (&ticker_mark == watch.data.ptr) {
+        on_tick(channel);
+    } else if (&device_mark == watch.data.ptr) {
+        on_device(channel);
+    } else if (NULL != watch.data.ptr) {
+        sr_cm_readable(watch.data.ptr);
+    }
+}
+
+/* The next event, or NULL: nothing has happened that is worth one. */
+static struct sr_cm_event *next_event(struct sr_cm_channel *channel)
+{
+    struct sr_cm_event *event;
+
+    pthread_mutex_lock(&channel->mutex);
+    look(channel);
+    event = take_first(channel);
+    if (NULL != event) {
+        struct rdma_cm_event *rdma_event = &event->rdma; /* a request counts for who listens */
+        sr_cm_id(NULL != rdma_event->listen_id ? rdma_event->listen_id : rdma_event->id)->acks.handed_out++;
+    }
+    pthread_mutex_unlock(&channel->mutex);
+    return event;
+}
+
+static bool is_request_to_sync(const struct rdma_cm_event *event)
+{
+    return RDMA_CM_EVENT_CONNECT_REQUEST == event->event && sr_cm_id(event->listen_id)->sync;
+}
+
 SR_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *rdma, struct rdma_cm_event **result)
 {
     struct sr_cm_channel *channel = sr_cm_channel(rdma);
     struct pollfd wait = { .fd = rdma->fd, .events = POLLIN };
 
     for (;;) {
-        struct epoll_event watch[8];
-        struct sr_cm_event *event;
-        pthread_mutex_lock(&channel->mutex);
-        for (int i = 0, n = epoll_wait(rdma->fd, watch, 1, 0); i < n; ++i) {
-            if (NULL != watch[i].data.ptr) {
-                sr_cm_readable(watch[i].data.ptr);
-            }
+        struct sr_cm_event *event = next_event(channel);
+        if (NULL != event && is_request_to_sync(&event->rdma) && !sr_cm_make_sync(sr_cm_id(event->rdma.id))) {
+            struct rdma_cm_id *refused = event->rdma.id;
+            rdma_ack_cm_event(&event->rdma);
+            rdma_destroy_id(refused);
+            continue;
         }
-        event = take_first(channel);
-        if (NULL != event) {
-            struct rdma_cm_event *rdma_event = &event->rdma; /* a request counts for who listens */
-            sr_cm_id(NULL != rdma_event->listen_id ? rdma_event->listen_id : rdma_event->id)->acks.handed_out++;
-        }
-        pthread_mutex_unlock(&channel->mutex);
         if (NULL != event) {
             *result = &event->rdma;
             return 0;

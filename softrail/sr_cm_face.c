@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Identifiers of librdmacm: made, bound, resolved, given queue pairs, destroyed. DESIGN.txt 16.
+ * Identifiers of librdmacm: bound, resolved, listening; names; and what softrail does not have of librdmacm, which is
+ * refused here with EOPNOTSUPP and one message. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -13,54 +15,13 @@
 
 #define SR_PUBLIC __attribute__((visibility("default")))
 
-static int result(int rc)
+/* What softrail does not have. */
+static int refuse(const char *what)
 {
-    errno = 0 == rc ? errno : rc;
-    return 0 == rc ? 0 : -1;
-}
+    static _Atomic bool said;
 
-/* ---- identifiers -------------------------------------------------------------------------------- */
-
-SR_PUBLIC int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **result_id, void *context,
-                             enum rdma_port_space ps)
-{
-    struct sr_cm_id *id;
-
-    if (NULL == channel) {
-        return result(EOPNOTSUPP); /* calls that wait by themselves are not offered */
-    }
-    id = sr_cm_id_new(channel, context, ps);
-    if (NULL == id) {
-        return result(ENOMEM);
-    }
-    *result_id = &id->rdma;
-    return 0;
-}
-
-SR_PUBLIC int rdma_destroy_id(struct rdma_cm_id *rdma)
-{
-    struct sr_cm_channel *channel = sr_cm_channel(rdma->channel);
-    struct sr_cm_id *id = sr_cm_id(rdma);
-
-    pthread_mutex_lock(&channel->mutex);
-    sr_cm_unwatch(id);
-    sr_cm_purge(id);
-    pthread_mutex_unlock(&channel->mutex);
-    sr_acks_wait(&id->acks);
-    sr_cm_id_free(id);
-    return 0;
-}
-
-SR_PUBLIC int rdma_migrate_id(struct rdma_cm_id *rdma, struct rdma_event_channel *to)
-{
-    if (NULL == to) {
-        return result(EOPNOTSUPP);
-    }
-    if (to != rdma->channel) {
-        sr_cm_migrate(sr_cm_id(rdma), sr_cm_channel(to));
-    }
-    sr_acks_wait(&sr_cm_id(rdma)->acks);
-    return 0;
+    sr_say_once(&said, "%s is not offered (softrail(1), CONNECTIONS BY LIBRDMACM)", what);
+    return sr_cm_result(EOPNOTSUPP);
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
@@ -79,38 +40,49 @@ SR_PUBLIC int rdma_bind_addr(struct rdma_cm_id *rdma, struct sockaddr *address)
         memcpy(&rdma->route.addr.src_storage, address, sr_cm_address_length(address));
         id->state = SR_CM_BOUND;
     }
-    return result(rc);
+    return sr_cm_result(rc);
 }
 
-/* The source is on the destination's rail; where the caller named another, the destination is not there. */
+static bool is_multicast(const struct sockaddr *address)
+{
+    return AF_INET6 == address->sa_family
+               ? IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *) address)->sin6_addr)
+               : AF_INET == address->sa_family
+                     && IN_MULTICAST(ntohl(((const struct sockaddr_in *) address)->sin_addr.s_addr));
+}
+
+/* The source is on the destination's rail; where the caller named another, the destination is not there. Loopback is on
+ * any rail. */
 static int find_rail(struct sr_cm_id *id, struct sockaddr *from, struct sockaddr *to)
 {
     int rail = -1, own = id->rail, rc = sr_cm_rail_of(to, &rail);
 
+    if (is_multicast(to)) {
+        refuse("multicast");
+        return EOPNOTSUPP;
+    }
     if (0 == rc && NULL != from) {
         rc = sr_cm_rail_of(from, &own);
     }
-    if (0 != rc || 0 > rail || (0 <= own && own != rail)) {
+    if (0 == rc && 0 > rail) {
+        rail = 0 > own ? 0 : own;
+    }
+    if (0 != rc || (0 <= own && own != rail)) {
         return EHOSTUNREACH;
     }
     return sr_cm_take_rail(id, rail);
 }
 
-SR_PUBLIC int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *from, struct sockaddr *to, int timeout)
+/* A caller's own port, so that whom he calls tells him from others of this address. */
+static in_port_t own_port(void)
 {
-    struct sr_cm_channel *channel = sr_cm_channel(rdma->channel);
-    struct sr_cm_id *id = sr_cm_id(rdma);
-    int rc;
+    static _Atomic unsigned used;
 
-    (void) timeout;
-    if (NULL == to || (SR_CM_IDLE != id->state && SR_CM_BOUND != id->state)) {
-        return result(EINVAL);
-    }
-    pthread_mutex_lock(&channel->mutex);
-    rc = find_rail(id, from, to);
-    if (0 == rc && !sr_cm_rail_is_up((unsigned) id->rail, sr.slot)) {
-        rc = ENETUNREACH;
-    }
+    return htons((uint16_t) (32768 + (sr.slot * 131 + atomic_fetch_add(&used, 1)) % 28000));
+}
+
+static void set_addresses(struct rdma_cm_id *rdma, struct sockaddr *from, struct sockaddr *to)
+{
     memcpy(&rdma->route.addr.dst_storage, to, sr_cm_address_length(to));
     if (NULL != from) {
         memcpy(&rdma->route.addr.src_storage, from, sr_cm_address_length(from));
@@ -118,27 +90,50 @@ SR_PUBLIC int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *from, 
         memcpy(&rdma->route.addr.src_storage, to, sr_cm_address_length(to));
         *sr_cm_port(&rdma->route.addr.src_addr) = 0;
     }
-    id->state = 0 == rc ? SR_CM_BOUND : id->state;
-    sr_cm_event_add(id, 0 == rc ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR, -rc, NULL);
+    if (0 == *sr_cm_port(&rdma->route.addr.src_addr)) {
+        *sr_cm_port(&rdma->route.addr.src_addr) = own_port();
+    }
+}
+
+/* A port that is down has no route; a silent network does not answer in time. */
+SR_PUBLIC int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *from, struct sockaddr *to, int timeout)
+{
+    struct sr_cm_channel *channel = sr_cm_channel(rdma->channel);
+    struct sr_cm_id *id = sr_cm_id(rdma);
+    int rc;
+
+    if (NULL == to || (SR_CM_IDLE != id->state && SR_CM_BOUND != id->state)) {
+        return sr_cm_result(EINVAL);
+    }
+    pthread_mutex_lock(&channel->mutex);
+    rc = find_rail(id, from, to);
+    if (0 == rc && !sr_cm_rail_is_up((unsigned) id->rail, sr.slot)) {
+        rc = ENETUNREACH;
+    }
+    if (0 == rc) {
+        set_addresses(rdma, from, to);
+        sr_cm_resolve(id, RDMA_CM_EVENT_ADDR_RESOLVED, timeout);
+    } else {
+        sr_cm_event_add(id, RDMA_CM_EVENT_ADDR_ERROR, -rc, NULL);
+    }
     pthread_mutex_unlock(&channel->mutex);
-    return 0;
+    return sr_cm_finish(id, 0);
 }
 
 SR_PUBLIC int rdma_resolve_route(struct rdma_cm_id *rdma, int timeout)
 {
     struct sr_cm_channel *channel = sr_cm_channel(rdma->channel);
     struct sr_cm_id *id = sr_cm_id(rdma);
-    bool up;
+    int rc = 0;
 
-    (void) timeout;
-    if (SR_CM_BOUND != id->state || 0 > id->rail) {
-        return result(EINVAL);
-    }
-    up = sr_cm_rail_is_up((unsigned) id->rail, sr.slot);
     pthread_mutex_lock(&channel->mutex);
-    sr_cm_event_add(id, up ? RDMA_CM_EVENT_ROUTE_RESOLVED : RDMA_CM_EVENT_ROUTE_ERROR, up ? 0 : -ETIMEDOUT, NULL);
+    if (SR_CM_BOUND != id->state || 0 > id->rail) {
+        rc = EINVAL;
+    } else {
+        sr_cm_resolve(id, RDMA_CM_EVENT_ROUTE_RESOLVED, timeout);
+    }
     pthread_mutex_unlock(&channel->mutex);
-    return 0;
+    return sr_cm_finish(id, rc);
 }
 
 SR_PUBLIC int rdma_listen(struct rdma_cm_id *rdma, int backlog)
@@ -156,7 +151,7 @@ SR_PUBLIC int rdma_listen(struct rdma_cm_id *rdma, int backlog)
         }
     }
     pthread_mutex_unlock(&channel->mutex);
-    return result(rc);
+    return sr_cm_result(rc);
 }
 
 SR_PUBLIC __be16 rdma_get_src_port(struct rdma_cm_id *rdma)
@@ -172,52 +167,7 @@ SR_PUBLIC __be16 rdma_get_dst_port(struct rdma_cm_id *rdma)
 SR_PUBLIC int rdma_set_option(struct rdma_cm_id *rdma, int level, int name, void *value, size_t length)
 {
     (void) rdma, (void) value, (void) length;
-    return RDMA_OPTION_ID == level && 0 <= name && RDMA_OPTION_ID_ACK_TIMEOUT >= name ? 0 : result(ENOSYS);
-}
-
-/* ---- queue pairs -------------------------------------------------------------------------------- */
-
-SR_PUBLIC int rdma_create_qp(struct rdma_cm_id *rdma, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
-{
-    int rc;
-
-    if (NULL == rdma->verbs || NULL == pd || pd->context->device != rdma->verbs->device || NULL == init->send_cq
-        || NULL == init->recv_cq) {
-        return result(EINVAL);
-    }
-    rdma->qp = sr_qp_create(pd, init);
-    if (NULL == rdma->qp) {
-        return -1;
-    }
-    rc = IBV_QPT_RC == init->qp_type ? sr_cm_qp_to(sr_cm_id(rdma), IBV_QPS_INIT) : EOPNOTSUPP;
-    if (0 != rc) {
-        sr_qp_destroy(rdma->qp);
-        rdma->qp = NULL;
-        return result(rc);
-    }
-    rdma->pd = pd;
-    return 0;
-}
-
-SR_PUBLIC int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *ex)
-{
-    struct ibv_qp_init_attr init = { .qp_context = ex->qp_context, .send_cq = ex->send_cq, .recv_cq = ex->recv_cq,
-                                     .srq = ex->srq, .cap = ex->cap, .qp_type = ex->qp_type,
-                                     .sq_sig_all = ex->sq_sig_all };
-    int rc;
-
-    if (0 != (ex->comp_mask & ~(uint32_t) IBV_QP_INIT_ATTR_PD)) {
-        return result(EOPNOTSUPP);
-    }
-    rc = rdma_create_qp(rdma, 0 != (ex->comp_mask & IBV_QP_INIT_ATTR_PD) ? ex->pd : rdma->pd, &init);
-    ex->cap = init.cap;
-    return rc;
-}
-
-SR_PUBLIC void rdma_destroy_qp(struct rdma_cm_id *rdma)
-{
-    sr_qp_destroy(rdma->qp);
-    rdma->qp = NULL;
+    return RDMA_OPTION_ID == level && 0 <= name && RDMA_OPTION_ID_ACK_TIMEOUT >= name ? 0 : sr_cm_result(ENOSYS);
 }
 
 /* ---- names -------------------------------------------------------------------------------------- */
@@ -231,13 +181,25 @@ SR_PUBLIC void rdma_freeaddrinfo(struct rdma_addrinfo *info)
     }
 }
 
-SR_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
-                               struct rdma_addrinfo **answer)
+static int set_address(struct sockaddr **address, socklen_t *length, const struct sockaddr *from, socklen_t bytes)
 {
-    bool passive = NULL != hints && 0 != (hints->ai_flags & RAI_PASSIVE);
+    if (NULL == from || 0 == bytes) {
+        return 0;
+    }
+    *address = calloc(1, sizeof(struct sockaddr_storage));
+    if (NULL == *address || sizeof(struct sockaddr_storage) < bytes) {
+        return ENOMEM;
+    }
+    memcpy(*address, from, bytes);
+    *length = bytes;
+    return 0;
+}
+
+/* Fills in the address that the names give: where the caller listens, or whom he calls. */
+static int look_up(const char *node, const char *service, struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
+{
+    bool passive = 0 != (info->ai_flags & RAI_PASSIVE);
     struct addrinfo want = { .ai_socktype = SOCK_STREAM }, *found = NULL;
-    struct rdma_addrinfo *info;
-    struct sockaddr *copy;
     int rc;
 
     if (NULL != hints) {
@@ -248,29 +210,101 @@ SR_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const stru
     if (0 != rc) {
         return rc;
     }
-    info = calloc(1, sizeof(*info));
-    copy = calloc(1, sizeof(struct sockaddr_storage));
-    if (NULL == info || NULL == copy) {
-        free(info);
-        free(copy);
-        freeaddrinfo(found);
-        return result(ENOMEM);
-    }
-    memcpy(copy, found->ai_addr, found->ai_addrlen);
     info->ai_family = found->ai_family;
-    info->ai_flags = NULL == hints ? 0 : hints->ai_flags;
-    info->ai_qp_type = NULL == hints || 0 == hints->ai_qp_type ? IBV_QPT_RC : hints->ai_qp_type;
-    info->ai_port_space = NULL == hints || 0 == hints->ai_port_space ? RDMA_PS_TCP : hints->ai_port_space;
-    *(passive ? &info->ai_src_addr : &info->ai_dst_addr) = copy;
-    *(passive ? &info->ai_src_len : &info->ai_dst_len) = found->ai_addrlen;
-    if (!passive && NULL != hints && NULL != hints->ai_src_addr) {
-        info->ai_src_addr = calloc(1, sizeof(struct sockaddr_storage));
-        if (NULL != info->ai_src_addr) {
-            memcpy(info->ai_src_addr, hints->ai_src_addr, hints->ai_src_len);
-            info->ai_src_len = hints->ai_src_len;
-        }
-    }
+    rc = passive ? set_address(&info->ai_src_addr, &info->ai_src_len, found->ai_addr, found->ai_addrlen)
+                 : set_address(&info->ai_dst_addr, &info->ai_dst_len, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
+    return sr_cm_result(rc);
+}
+
+static int default_space(int qp_type)
+{
+    return IBV_QPT_UD == qp_type ? RDMA_PS_UDP : RDMA_PS_TCP;
+}
+
+/* What no name gives, the hints give. */
+SR_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+                               struct rdma_addrinfo **answer)
+{
+    static const struct rdma_addrinfo none;
+    const struct rdma_addrinfo *h = NULL == hints ? &none : hints;
+    struct rdma_addrinfo *info = calloc(1, sizeof(*info));
+    int rc = 0;
+
+    if (NULL == info || (NULL == node && NULL == service && NULL == hints)) {
+        free(info);
+        return sr_cm_result(NULL == info ? ENOMEM : EINVAL);
+    }
+    info->ai_flags = h->ai_flags;
+    info->ai_family = h->ai_family;
+    info->ai_qp_type = 0 != h->ai_qp_type ? h->ai_qp_type : RDMA_PS_UDP == h->ai_port_space ? IBV_QPT_UD : IBV_QPT_RC;
+    info->ai_port_space = 0 == h->ai_port_space ? default_space(info->ai_qp_type) : h->ai_port_space;
+    if (NULL != node || NULL != service) {
+        rc = look_up(node, service, info, hints);
+    }
+    if (0 == rc && NULL == info->ai_src_addr) {
+        rc = sr_cm_result(set_address(&info->ai_src_addr, &info->ai_src_len, h->ai_src_addr, h->ai_src_len));
+    }
+    if (0 == rc && NULL == info->ai_dst_addr && 0 == (info->ai_flags & RAI_PASSIVE)) {
+        rc = sr_cm_result(set_address(&info->ai_dst_addr, &info->ai_dst_len, h->ai_dst_addr, h->ai_dst_len));
+    }
+    if (0 != rc) {
+        rdma_freeaddrinfo(info);
+        return rc;
+    }
     *answer = info;
     return 0;
+}
+
+/* ---- refused ------------------------------------------------------------------------------------ */
+
+SR_PUBLIC int rdma_join_multicast(struct rdma_cm_id *rdma, struct sockaddr *address, void *context)
+{
+    (void) rdma, (void) address, (void) context;
+    return refuse("multicast");
+}
+
+SR_PUBLIC int rdma_join_multicast_ex(struct rdma_cm_id *rdma, struct rdma_cm_join_mc_attr_ex *attr, void *context)
+{
+    (void) rdma, (void) attr, (void) context;
+    return refuse("multicast");
+}
+
+SR_PUBLIC int rdma_leave_multicast(struct rdma_cm_id *rdma, struct sockaddr *address)
+{
+    (void) rdma, (void) address;
+    return sr_cm_result(EADDRNOTAVAIL);
+}
+
+/* Every rsocket begins here. */
+SR_PUBLIC int rsocket(int domain, int type, int protocol);
+SR_PUBLIC int rsocket(int domain, int type, int protocol)
+{
+    (void) domain, (void) type, (void) protocol;
+    return refuse("rsocket");
+}
+
+/* Only the event COMM_EST could be told, which no queue pair raises here. */
+SR_PUBLIC int rdma_notify(struct rdma_cm_id *rdma, enum ibv_event_type event)
+{
+    (void) rdma, (void) event;
+    return sr_cm_result(EINVAL);
+}
+
+SR_PUBLIC int rdma_set_local_ece(struct rdma_cm_id *rdma, struct ibv_ece *ece)
+{
+    (void) rdma, (void) ece;
+    return sr_cm_result(EOPNOTSUPP);
+}
+
+SR_PUBLIC int rdma_get_remote_ece(struct rdma_cm_id *rdma, struct ibv_ece *ece)
+{
+    (void) rdma;
+    memset(ece, 0, sizeof(*ece));
+    return sr_cm_result(EOPNOTSUPP);
+}
+
+SR_PUBLIC int rdma_reject_ece(struct rdma_cm_id *rdma, const void *data, uint8_t length)
+{
+    return rdma_reject(rdma, data, length);
 }

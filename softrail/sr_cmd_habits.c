@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum { KEY_GRH = 500, KEY_NO_POST, KEY_NO_RC, KEY_FLUSH_HEAD, KEY_NO_EMPTY, KEY_FOREIGN, KEY_CROSSED, KEY_PREFIX,
-       KEY_WIRES, KEY_ONE_SM, KEY_MAX_INLINE, KEY_BLACKHOLE, KEY_PKEYS, KEY_CLASS };
+       KEY_WIRES, KEY_IPV4, KEY_ONE_SM, KEY_MAX_INLINE, KEY_BLACKHOLE, KEY_PKEYS, KEY_CLASS };
 
 static const struct argp_option options[] = {
     { "grh-required", KEY_GRH, NULL, 0, "InfiniBand ports want a global route header, as virtual functions do", 0 },
@@ -27,6 +27,8 @@ static const struct argp_option options[] = {
     { "crossed-wires", KEY_WIRES, NULL, 0, "every second process has its devices on the rails in the opposite order of their names", 0 },
     { "one-sm-lid", KEY_ONE_SM, NULL, 0, "the subnet managers of all rails have the same LID", 0 },
     { "traffic-class", KEY_CLASS, "CLASS", 0, "the ports are configured for this traffic class, as sysfs shows it (0 to 255)", 0 },
+    { "ipv4-gids", KEY_IPV4, NULL, 0,
+      "link layer eth: the GID of each process is its IPv4 address on the rail, 127.42.RAIL.x", 0 },
     { "foreign-gid", KEY_FOREIGN, NULL, 0,
       "link layer eth: GID 0 belongs to another network namespace and cannot be used, GID 1 is the port's", 0 },
     { NULL, 0, NULL, 0, NULL, 0 }
@@ -80,6 +82,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--traffic-class wants a number from 0 to 255, not '%s'", arg);
         }
         return 0;
+    case KEY_IPV4: run->flags |= SR_FABRIC_IPV4_GIDS; return 0;
     case KEY_PREFIX: run->flags |= SR_FABRIC_DEFAULT_PREFIX; return 0;
     case KEY_MAX_INLINE:
         if (!parse_bytes(arg, 0, 512, &run->habits.max_inline)) {

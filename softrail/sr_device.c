@@ -65,10 +65,22 @@ unsigned sr_gid_count(void)
     return is_ethernet() && sr_habit(SR_FABRIC_FOREIGN_GID) ? 2 : 1;
 }
 
+uint32_t sr_host_address(unsigned rail, unsigned slot)
+{
+    uint32_t serial = atomic_load(&sr.fabric.shm->rail[rail].gid_serial) % 128;
+
+    return (UINT32_C(0x7f2a0000) + (serial << 16)) | rail << 8 | (slot + 1);
+}
+
 void sr_gid(unsigned rail, unsigned slot, union ibv_gid *gid)
 {
     const struct sr_rail *r = &sr.fabric.shm->rail[rail];
 
+    if (is_ethernet() && sr_habit(SR_FABRIC_IPV4_GIDS)) {
+        gid->global.subnet_prefix = 0;
+        gid->global.interface_id = htobe64(UINT64_C(0xffff) << 32 | sr_host_address(rail, slot));
+        return;
+    }
     gid->global.subnet_prefix = htobe64(r->gid_prefix);
     gid->global.interface_id = htobe64(port_guid(rail, slot) | (uint64_t) (atomic_load(&r->gid_serial) & 0xff) << 32 | (slot + 1));
 }
@@ -80,7 +92,7 @@ int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_
     *address = (struct sr_address) { .dlid = attr->dlid, .sl = attr->sl, .src_path_bits = attr->src_path_bits,
                                      .is_global = attr->is_global };
     if (is_ethernet()) {
-        unsigned slot = (unsigned) (be64toh(attr->grh.dgid.global.interface_id) & 0xffff) - 1;
+        unsigned slot = (unsigned) (be64toh(attr->grh.dgid.global.interface_id) & 0xff) - 1;
         if (!attr->is_global || sr_gid_count() - 1 != attr->grh.sgid_index) {
             return EINVAL;
         }

@@ -123,7 +123,8 @@ enum {
     SR_FABRIC_CROSSED = 1024,       /* GUIDs of every second process are in the opposite order of the names */
     SR_FABRIC_DEFAULT_PREFIX = 2048, /* all rails have the GID prefix fe80:: */
     SR_FABRIC_ONE_SM_LID = 8192,    /* the subnet managers of all rails have one LID */
-    SR_FABRIC_CROSSED_WIRES = 4096  /* every second process has its cables in the opposite order of the names */
+    SR_FABRIC_CROSSED_WIRES = 4096, /* every second process has its cables in the opposite order of the names */
+    SR_FABRIC_IPV4_GIDS = 16384     /* Ethernet: GIDs are IPv4 addresses */
 };
 
 /* ---- in the arena ------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ habit ib wires_of_two_processes_are_crossed --crossed-wires
 habit ib managers_of_all_rails_have_one_lid --one-sm-lid
 habit eth traffic_class_is_shown --traffic-class 106
 habit eth first_gid_is_of_another_namespace --foreign-gid
+habit eth gids_are_ip_addresses --ipv4-gids
 
 # mistake WORD SWITCH VALUE: the message names the switch and what it wants.
 mistake() {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Connections of librdmacm within one process: what rping and perftest do not show. Run it below softrail run -n 2.
+ * Connections of librdmacm within one process: what rping and perftest do not show. Run it below softrail run -n 2,
+ * with the argument "impatient" below softrail run -n 2 --retry-time 500ms.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <pthread.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +23,7 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 
 enum { WAIT_MS = 60000, PORT = 7471 };
 
@@ -225,12 +229,293 @@ static void migrate(void **state)
     rdma_destroy_event_channel(ears);
 }
 
-/* sr_connect [CASE] */
+/* ---- calls that wait by themselves -------------------------------------------------------------- */
+
+struct visitor {
+    pthread_t thread;
+    struct rdma_addrinfo *where;
+    bool refused;
+    char text[8];
+};
+
+static struct ibv_qp_init_attr one_each(void)
+{
+    return (struct ibv_qp_init_attr) { .cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+                                       .sq_sig_all = 1 };
+}
+
+/* Connects and gets a message; or sees that it is refused. */
+static void *visit(void *arg)
+{
+    struct visitor *v = arg;
+    struct ibv_qp_init_attr init = one_each();
+    struct rdma_cm_id *id;
+    struct ibv_mr *mr;
+    struct ibv_wc wc;
+
+    if (0 != rdma_create_ep(&id, v->where, NULL, &init) || NULL == (mr = rdma_reg_msgs(id, v->text, sizeof(v->text)))
+        || 0 != rdma_post_recv(id, NULL, v->text, sizeof(v->text), mr)) {
+        return (void *) "no endpoint";
+    }
+    if (0 != rdma_connect(id, NULL)) {
+        v->refused = ECONNREFUSED == errno;
+    } else if (1 != rdma_get_recv_comp(id, &wc) || IBV_WC_SUCCESS != wc.status || 0 != rdma_disconnect(id)) {
+        return (void *) "no message";
+    }
+    rdma_dereg_mr(mr);
+    rdma_destroy_ep(id);
+    return NULL;
+}
+
+static void visitor_start(struct visitor *v)
+{
+    struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP };
+
+    assert_int_equal(0, rdma_getaddrinfo("127.42.1.1", "7471", &hints, &v->where));
+    assert_int_equal(0, pthread_create(&v->thread, NULL, visit, v));
+}
+
+static void visitor_ends(struct visitor *v)
+{
+    void *complaint;
+
+    assert_int_equal(0, pthread_join(v->thread, &complaint));
+    assert_null(complaint);
+    rdma_freeaddrinfo(v->where);
+}
+
+/* Both ends without a channel; queues, memory and events are the identifier's own. */
+static void endpoints(void **state)
+{
+    struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP }, *here;
+    struct visitor refused = { .refused = false }, welcome = { .refused = false };
+    struct ibv_qp_init_attr init = one_each();
+    struct rdma_cm_id *listener, *id;
+    char text[8] = "hello";
+    struct ibv_mr *mr;
+    struct ibv_wc wc;
+
+    (void) state;
+    assert_int_equal(0, rdma_getaddrinfo("127.42.1.1", "7471", &hints, &here));
+    assert_int_equal(0, rdma_create_ep(&listener, here, NULL, &init));
+    assert_int_equal(0, rdma_listen(listener, 4));
+    visitor_start(&refused);
+    assert_int_equal(0, rdma_get_request(listener, &id));
+    assert_ptr_not_equal(listener->channel, id->channel);
+    assert_int_equal(0, rdma_reject(id, NULL, 0));
+    rdma_destroy_ep(id);
+    visitor_ends(&refused);
+    assert_true(refused.refused);
+
+    visitor_start(&welcome);
+    assert_int_equal(0, rdma_get_request(listener, &id));
+    assert_non_null(id->qp);
+    assert_non_null(mr = rdma_reg_msgs(id, text, sizeof(text)));
+    assert_int_equal(0, rdma_accept(id, NULL));
+    assert_int_equal(RDMA_CM_EVENT_ESTABLISHED, id->event->event);
+    assert_int_equal(0, rdma_post_send(id, NULL, text, sizeof(text), mr, 0));
+    assert_int_equal(1, rdma_get_send_comp(id, &wc));
+    assert_int_equal(0, rdma_disconnect(id));
+    assert_int_equal(RDMA_CM_EVENT_DISCONNECTED, id->event->event);
+    visitor_ends(&welcome);
+    assert_string_equal("hello", welcome.text);
+    rdma_dereg_mr(mr);
+    rdma_destroy_ep(id);
+    rdma_destroy_ep(listener);
+    rdma_freeaddrinfo(here);
+}
+
+/* ---- datagrams ---------------------------------------------------------------------------------- */
+
+/* Who calls learns where to send to; who says no is told apart from nobody. */
+static void datagrams(void **state)
+{
+    struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
+    struct sockaddr_in address = rail1();
+    struct rdma_cm_id *listener, *caller, *asked;
+    struct rdma_conn_param me = { .qp_num = 77, .private_data = "port", .private_data_len = 4 };
+    struct rdma_cm_event *event;
+
+    (void) state;
+    for (int welcome = 0; welcome < 2; ++welcome) {
+        assert_int_equal(0, rdma_create_id(ears, &listener, NULL, RDMA_PS_UDP));
+        assert_int_equal(0, rdma_bind_addr(listener, (struct sockaddr *) &address));
+        assert_int_equal(0, rdma_listen(listener, 4));
+        assert_int_equal(0, rdma_create_id(mouth, &caller, NULL, RDMA_PS_UDP));
+        assert_int_equal(0, rdma_resolve_addr(caller, NULL, (struct sockaddr *) &address, WAIT_MS));
+        expect(mouth, RDMA_CM_EVENT_ADDR_RESOLVED);
+        assert_int_equal(0, rdma_resolve_route(caller, WAIT_MS));
+        expect(mouth, RDMA_CM_EVENT_ROUTE_RESOLVED);
+        assert_int_equal(0, rdma_connect(caller, &me));
+        event = next(ears, RDMA_CM_EVENT_CONNECT_REQUEST);
+        asked = event->id;
+        assert_memory_equal("port", event->param.ud.private_data, 4);
+        rdma_ack_cm_event(event);
+        assert_int_equal(0, welcome ? rdma_accept(asked, &me) : rdma_reject(asked, NULL, 0));
+        event = next(mouth, welcome ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE);
+        if (welcome) {
+            assert_int_equal(77, event->param.ud.qp_num);
+            assert_int_equal(RDMA_UDP_QKEY, event->param.ud.qkey);
+            assert_int_equal(1, event->param.ud.ah_attr.port_num);
+        } else {
+            assert_int_equal(2, event->status);
+        }
+        rdma_ack_cm_event(event);
+        rdma_destroy_id(asked);
+        rdma_destroy_id(caller);
+        rdma_destroy_id(listener);
+        assert_silent(ears);
+        assert_silent(mouth);
+    }
+    rdma_destroy_event_channel(mouth);
+    rdma_destroy_event_channel(ears);
+}
+
+/* What is not there fails at once. */
+static void refused(void **state)
+{
+    struct sockaddr_in group = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xefffff01) };
+    struct rdma_event_channel *mouth = channel_new();
+    struct rdma_cm_event *event;
+    struct rdma_cm_id *id;
+
+    (void) state;
+    assert_int_equal(0, rdma_create_id(mouth, &id, NULL, RDMA_PS_UDP));
+    assert_int_equal(-1, rdma_join_multicast(id, (struct sockaddr *) &group, NULL));
+    assert_int_equal(EOPNOTSUPP, errno);
+    assert_int_equal(0, rdma_resolve_addr(id, NULL, (struct sockaddr *) &group, WAIT_MS));
+    event = next(mouth, RDMA_CM_EVENT_ADDR_ERROR);
+    assert_int_equal(-EOPNOTSUPP, event->status);
+    rdma_ack_cm_event(event);
+    rdma_destroy_id(id);
+    rdma_destroy_event_channel(mouth);
+}
+
+/* ---- rails that fail meanwhile ------------------------------------------------------------------ */
+
+static void rail(const char *command)
+{
+    char line[300];
+
+    snprintf(line, sizeof(line), "\"%.200s\" %s sr1", getenv("SOFTRAIL"), command);
+    assert_int_equal(0, system(line));
+}
+
+/* What was sent into the silence arrives after it, each letter of the connection. */
+static void silence_that_ends(void **state)
+{
+    struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
+    struct rdma_cm_id *listener = listener_new(ears), *caller = caller_new(mouth), *asked;
+    struct rdma_cm_event *event;
+
+    (void) state;
+    rail("silent");
+    assert_int_equal(0, rdma_connect(caller, NULL));
+    assert_silent(ears);
+    rail("up");
+    while (0 != rdma_get_cm_event(ears, &event)) { /* the caller's own channel does its part of the work */
+        assert_int_equal(EAGAIN, errno);
+        assert_silent(mouth);
+    }
+    assert_int_equal(RDMA_CM_EVENT_CONNECT_REQUEST, event->event);
+    asked = event->id;
+    rdma_ack_cm_event(event);
+    rail("down");
+    assert_int_equal(0, rdma_accept(asked, NULL));
+    assert_silent(mouth);
+    rail("up");
+    expect(mouth, RDMA_CM_EVENT_CONNECT_RESPONSE);
+    assert_int_equal(0, rdma_establish(caller));
+    expect(ears, RDMA_CM_EVENT_ESTABLISHED);
+    rail("silent");
+    assert_int_equal(0, rdma_disconnect(caller));
+    expect(mouth, RDMA_CM_EVENT_DISCONNECTED);
+    assert_silent(ears);
+    rail("up");
+    expect(ears, RDMA_CM_EVENT_DISCONNECTED);
+    rdma_destroy_id(asked);
+    rdma_destroy_id(caller);
+    rdma_destroy_id(listener);
+    rdma_destroy_event_channel(mouth);
+    rdma_destroy_event_channel(ears);
+}
+
+/* Nobody waits for ever: neither for the network nor for an answer. */
+static void silence_that_stays(void **state)
+{
+    struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
+    struct rdma_cm_id *listener = listener_new(ears), *caller = caller_new(mouth), *other;
+    struct sockaddr_in address = rail1();
+    struct rdma_cm_event *event;
+
+    (void) state;
+    rail("silent");
+    assert_int_equal(0, rdma_connect(caller, NULL));
+    event = next(mouth, RDMA_CM_EVENT_UNREACHABLE);
+    assert_int_equal(-ETIMEDOUT, event->status);
+    rdma_ack_cm_event(event);
+    assert_int_equal(0, rdma_create_id(mouth, &other, NULL, RDMA_PS_TCP));
+    assert_int_equal(0, rdma_resolve_addr(other, NULL, (struct sockaddr *) &address, 50));
+    event = next(mouth, RDMA_CM_EVENT_ADDR_ERROR);
+    assert_int_equal(-ETIMEDOUT, event->status);
+    rdma_ack_cm_event(event);
+    rail("up");
+    assert_int_equal(0, rdma_resolve_addr(other, NULL, (struct sockaddr *) &address, WAIT_MS));
+    expect(mouth, RDMA_CM_EVENT_ADDR_RESOLVED);
+    rail("silent");
+    assert_int_equal(0, rdma_resolve_route(other, 50));
+    expect(mouth, RDMA_CM_EVENT_ROUTE_ERROR);
+    rdma_destroy_id(caller);
+    rail("up");
+    assert_silent(ears); /* of the call that was given up */
+    rdma_destroy_id(other);
+
+    caller = caller_new(mouth); /* a listener that never looks */
+    assert_int_equal(0, rdma_connect(caller, NULL));
+    expect(mouth, RDMA_CM_EVENT_UNREACHABLE);
+    rdma_destroy_id(caller);
+    rdma_destroy_id(listener);
+    rdma_destroy_event_channel(mouth);
+    rdma_destroy_event_channel(ears);
+}
+
+/* The last case of a fabric: each identifier of the device hears of its end, once. */
+static void device_removal(void **state)
+{
+    struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
+    struct rdma_cm_id *listener = listener_new(ears), *caller = caller_new(mouth), *waiting = caller_new(mouth);
+    struct sockaddr_in address = rail1();
+
+    (void) state;
+    assert_int_equal(0, rdma_connect(caller, NULL));
+    rail("gone");
+    expect(mouth, RDMA_CM_EVENT_DEVICE_REMOVAL);
+    expect(mouth, RDMA_CM_EVENT_DEVICE_REMOVAL);
+    assert_silent(mouth);
+    expect(ears, RDMA_CM_EVENT_DEVICE_REMOVAL);
+    assert_int_equal(-1, rdma_connect(waiting, NULL));
+    rdma_destroy_id(waiting);
+    rdma_destroy_id(caller);
+    rdma_destroy_id(listener);
+    assert_int_equal(0, rdma_create_id(mouth, &caller, NULL, RDMA_PS_TCP));
+    assert_int_equal(-1, rdma_bind_addr(caller, (struct sockaddr *) &address));
+    rdma_destroy_id(caller);
+    rdma_destroy_event_channel(mouth);
+    rdma_destroy_event_channel(ears);
+}
+
+/* sr_connect [CASE | impatient] */
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(private_data), cmocka_unit_test(late_listener),
-                                        cmocka_unit_test(listener_ends), cmocka_unit_test(migrate) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(private_data), cmocka_unit_test(late_listener), cmocka_unit_test(listener_ends),
+        cmocka_unit_test(migrate), cmocka_unit_test(endpoints), cmocka_unit_test(datagrams), cmocka_unit_test(refused),
+        cmocka_unit_test(silence_that_ends), cmocka_unit_test(device_removal) };
+    const struct CMUnitTest impatient[] = { cmocka_unit_test(silence_that_stays) };
 
+    if (1 < argc && 0 == strcmp("impatient", argv[1])) {
+        return cmocka_run_group_tests(impatient, NULL, NULL);
+    }
     if (1 < argc) {
         cmocka_set_test_filter(argv[1]);
     }

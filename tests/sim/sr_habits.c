@@ -8,6 +8,8 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -259,6 +261,25 @@ static void first_gid_is_of_another_namespace(void **state)
     assert_null(ibv_create_ah(p.pd, &where));
 }
 
+/* The network interface sr0 has the same address. */
+static void gids_are_ip_addresses(void **state)
+{
+    struct pair p = { .type = IBV_QPT_UD };
+    struct ibv_ah_attr where;
+    const struct ifaddrs *i;
+    struct ifaddrs *all;
+
+    half_open(&p, &where);
+    assert_memory_equal("\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\x2a\0", where.grh.dgid.raw, 15);
+    assert_non_null(ibv_create_ah(p.pd, &where));
+    assert_int_equal(0, getifaddrs(&all));
+    for (i = all; NULL != i && 0 != strcmp("sr0", i->ifa_name); i = i->ifa_next) {
+    }
+    assert_non_null(i);
+    assert_memory_equal(where.grh.dgid.raw + 12, &((const struct sockaddr_in *) i->ifa_addr)->sin_addr, 4);
+    freeifaddrs(all);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -269,7 +290,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_rails_have_the_default_prefix), cmocka_unit_test(guids_of_two_processes_are_crossed),
         cmocka_unit_test(wires_of_two_processes_are_crossed), cmocka_unit_test(traffic_class_is_shown),
         cmocka_unit_test(managers_of_all_rails_have_one_lid),
-        cmocka_unit_test(first_gid_is_of_another_namespace),
+        cmocka_unit_test(first_gid_is_of_another_namespace), cmocka_unit_test(gids_are_ip_addresses),
     };
 
     if (2 == argc) {

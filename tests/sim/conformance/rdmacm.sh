@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# librdmacm over software rails: rping and perftest -R, both ends, over the rail that the address names; a call to
-# nobody; and sr_connect, for what no tool shows.
+# librdmacm over software rails: rping, perftest -R, calls that wait by themselves (rdma_client) and datagrams (udaddy),
+# both ends, over the rail that the address names; a call to nobody; what is not there, which says so at once; and
+# sr_connect, for what no tool shows.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ib_send_lat perftest
@@ -43,6 +44,8 @@ both() {
 }
 for layer in ib eth; do
     both $layer rping -s -a 127.42.1.1 -V -C 5 -- rping -c -a 127.42.1.1 -V -C 5
+    both $layer rdma_server -- rdma_client -s 127.42.1.1
+    both $layer udaddy -b 127.42.1.1 -c 2 -C 3 -- udaddy -s 127.42.1.1 -c 2 -C 3
     both $layer ib_send_lat -R -n 100 -- ib_send_lat -R -n 100 127.42.1.1
     both $layer ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 127.42.1.1
 done
@@ -50,5 +53,13 @@ done
 rails -n 2 -- rping -c -a 127.42.1.1 -C 1 > "$TEST_TMP/nobody" 2>&1 && fail "rping reached nobody"
 grep -q 'RDMA_CM_EVENT_REJECTED, error 8' "$TEST_TMP/nobody" || fail "a call to nobody: $(cat "$TEST_TMP/nobody")"
 
+for refused in "mckey -m 239.1.1.1" "rstream -s 127.42.1.1"; do
+    # shellcheck disable=SC2086
+    rails -n 2 -- $refused > "$TEST_TMP/refused" 2>&1 && fail "$refused ran"
+    grep -q '^softrail: .* is not offered' "$TEST_TMP/refused" || fail "$refused: $(cat "$TEST_TMP/refused")"
+done
+
+rails --name "$fabric" -n 2 --retry-time 500ms -- ./sr_connect impatient > "$TEST_TMP/out" 2>&1 ||
+    fail "sr_connect impatient: $(cat "$TEST_TMP/out")"
 rails --name "$fabric" -n 2 -- ./sr_connect > "$TEST_TMP/out" 2>&1 || fail "sr_connect: $(cat "$TEST_TMP/out")"
 note "sr_connect: $(grep -c ' OK ' "$TEST_TMP/out") cases"

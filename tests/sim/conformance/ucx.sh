@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# UCX: its own benchmark over rc_verbs and ud_verbs, and Open MPI's pml ucx with nothing but verbs.
+# UCX: its own benchmark over rc_verbs and ud_verbs, connections by librdmacm (io_demo), and Open MPI's pml ucx with nothing
+# but verbs.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ucx_perftest ucx-utils
@@ -37,6 +38,25 @@ ucx 1 -x rc_verbs -t put_bw -D zcopy -s 100000 -n 200 -w 10
 ucx 0 -x rc_verbs -t get -D zcopy -s 100000 -n 200 -w 10
 ucx 1 -x ud_verbs -t am_lat -n 300 -w 10
 ucx 0 -x ud_verbs -t am_bw -D bcopy -s 3000 -n 300 -w 10
+
+# The server runs until it is stopped; the client names rail 1 by its address.
+cat > "$TEST_TMP/demo" <<'DEMO'
+export UCX_TLS=rc_verbs,self UCX_NET_DEVICES=sr1:1
+io_demo -p 13377 > "$1.server" 2>&1 & server=$!
+deadline=$((SECONDS + 60))
+until compgen -G "$FABRIC_PATH/cm-*" > /dev/null; do
+    [ $SECONDS -lt $deadline ] && kill -0 $server || break
+    sleep 0.05
+done
+timeout 60 io_demo -p 13377 -i 20 127.42.1.1 > "$1.client" 2>&1; client=$?
+kill $server
+exit $client
+DEMO
+fabric=ucx-$$
+export FABRIC_PATH=${SOFTRAIL_DIR:-/dev/shm}/softrail-$(id -u)/$fabric
+SIM_TIMEOUT=150 rails --name $fabric -n 2 -- bash "$TEST_TMP/demo" "$TEST_TMP/demo" || fail "io_demo: $(cat "$TEST_TMP"/demo.*)"
+[ "$(rail_counter "$REPORT" 1 tx_bytes)" -gt 50000 ] || fail "io_demo: rail 1 carried $(rail_counter "$REPORT" 1 tx_bytes) bytes"
+note "io_demo by librdmacm: $(rail_counter "$REPORT" 1 tx_bytes) bytes on sr1"
 
 [ -e "$BFO_OMPI_COMPONENTDIR/mca_pml_ucx.so" ] || skip_missing "pml ucx" openmpi-bin
 rails -n 2 -- "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca pml ucx --mca osc ^ucx \

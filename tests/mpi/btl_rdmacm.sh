@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The connection manager rdmacm over software rails: every queue pair is joined by librdmacm, a rail that is cut is
+# survived, and a rail that is silent or down while the others connect is done without.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components pml btl
+export SOFTRAIL OMPI_MCA_btl_openib_cpc_include=rdmacm OMPI_MCA_btl_openib_verbose=2
+rails="--link-layer=eth --ipv4-gids"
+
+run_stream 2 "$rails" 3 1
+for rail in 0 1; do
+    grep -q "sr$rail:1: REQ(0) of rail $rail from [0-9] by rdmacm" "$TEST_TMP/log" || { show_log; fail "rail $rail did not connect by rdmacm"; }
+done
+
+# lost COMMAND RAILS-LEFT: COMMAND befalls sr1 before the job begins; under pml bfo the job goes by sr0.
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_connect_timeout 1)
+lost() {
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 $rails --retry-time=300ms --report "$REPORT" -- \
+        bash -c '"$SOFTRAIL" "$0" sr1 && exec "$@"' "$1" "$MPIRUN" --oversubscribe --bind-to none -np 2 "${BTL_ARGS[@]}" \
+        "$STREAM" -s 1 >"$TEST_TMP/log" 2>&1 </dev/null || { show_log; fail "a rail that is $1 at the start"; }
+    grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: the stream did not verify"; }
+    rails_carried 100000 1
+    [ "$(rail_counter "$REPORT" 1 tx_bytes)" = 0 ] || fail "$1: sr1 carried something"
+    note "sr1 $1 at the start: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+}
+lost silent
+lost down
+
+# A cable pulled in mid-job.
+echo "down rail=sr1 nth=100" >"$TEST_TMP/plan"
+on_rails "-n 2 $rails --retry-time=300ms --plan $TEST_TMP/plan" 2 "$STREAM" -s 1 || { show_log; fail "the job did not survive the cut of rail 1"; }
+grep -q "^  rail:   1 (sr1:1)" "$TEST_TMP/log" || { show_log; fail "rail 1 was not lost"; }
+grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "cut: the stream did not verify"; }
+rails_carried 10000 2
+note "sr1 cut: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
