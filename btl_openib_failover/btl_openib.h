@@ -231,8 +231,6 @@ void ofo_sleep_end(void);
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
 /* One work request comes back with an error, to whoever posted it. */
 void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status);
-/* Does the port still stand? Asks the device. */
-bool ofo_port_is_up(ofo_module_t *module);
 
 /* btl_openib_failover.c */
 /* Opens the gate. Locks: the poll lock held, by progress or by service in its place. */
@@ -361,7 +359,11 @@ void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now);
 /* All ports of the device are down, for good. Context: any service. */
 void ofo_async_device_gone(const ofo_device_t *device);
 /* Waits until all that the device has to say was noted; false if that takes too long. Any thread but service. */
-bool ofo_async_settled(const ofo_device_t *device);
+bool ofo_async_settled(ofo_device_t *device);
+/* Does the port still stand? The event that tells may come after a completion that does, so service asks the device;
+ * `unanswered` if the answer takes too long and no event has come. Context: progress. */
+bool ofo_async_port_is_up(ofo_module_t *module, bool unanswered);
+void ofo_async_answer(ofo_module_t *module); /* service's part */
 
 /* ---- small helpers ------------------------------------------------------------------------------ */
 

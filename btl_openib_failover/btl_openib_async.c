@@ -290,19 +290,64 @@ void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now)
     ofo_tell_progress(ep->module, OFO_MAIL_LAST_WQE, ep, ep->fsm.gen, NULL, NULL);
 }
 
-/* The service thread reads events; this waits for it, because some are of no account here: a queue pair of shared queues
- * announces its last receive whenever it fails. Gives up after a while. */
-bool ofo_async_settled(const ofo_device_t *device)
+/* Progress waits for service, but not for each of many queue pairs that fail together: who did not answer is not waited for again
+ * soon. */
+static bool await_service(ofo_device_t *device, bool (*is_waiting)(const void *), const void *what)
 {
-    enum { PATIENCE_US = 100000, LOOK_US = 100 };
+    enum { PATIENCE_US = 100000, LOOK_US = 100, DEAF_MS = 1000 };
+    const unsigned patience = ofo_now_ms() < OFO_LOAD(device->deaf_until) ? 0 : PATIENCE_US;
 
-    for (unsigned waited = 0; has_unread(device); waited += LOOK_US) {
-        if (waited >= PATIENCE_US) {
+    for (unsigned waited = 0; is_waiting(what); waited += LOOK_US) {
+        if (waited >= patience) {
+            OFO_STORE(device->deaf_until, 0 < patience ? ofo_now_ms() + DEAF_MS : OFO_LOAD(device->deaf_until));
             return false;
         }
         usleep(LOOK_US);
     }
     return true;
+}
+
+static bool waits_for_events(const void *device)
+{
+    return has_unread(device);
+}
+
+/* The service thread reads events; this waits for it, because some are of no account here: a queue pair of shared queues
+ * announces its last receive whenever it fails. */
+bool ofo_async_settled(ofo_device_t *device)
+{
+    return await_service(device, waits_for_events, device);
+}
+
+static bool waits_for_answer(const void *module)
+{
+    const ofo_module_t *of = module;
+
+    return OFO_LOAD(of->port_told) != OFO_LOAD(of->port_asked);
+}
+
+/* A query may take a minute where the adapter hangs. */
+bool ofo_async_port_is_up(ofo_module_t *module, bool unanswered)
+{
+    if (!OFO_LOAD(module->port_up) || OFO.closing) {
+        return OFO_LOAD(module->port_up);
+    }
+    (void) __atomic_add_fetch(&module->port_asked, 1, __ATOMIC_ACQ_REL);
+    ofo_service_wake(module);
+    return await_service(module->device, waits_for_answer, module) ? OFO_LOAD(module->port_answer) && OFO_LOAD(module->port_up)
+                                                                   : unanswered && OFO_LOAD(module->port_up);
+}
+
+void ofo_async_answer(ofo_module_t *module)
+{
+    const uint32_t asked = OFO_LOAD(module->port_asked);
+    struct ibv_port_attr attr;
+
+    if (asked != OFO_LOAD(module->port_told)) {
+        OFO_STORE(module->port_answer, 0 == ibv_query_port(module->device->context, module->port_num, &attr)
+                                           && IBV_PORT_ACTIVE == attr.state);
+        OFO_STORE(module->port_told, asked);
+    }
 }
 
 void ofo_async_read(ofo_module_t *module)

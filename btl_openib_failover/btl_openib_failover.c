@@ -395,7 +395,7 @@ static opal_proc_t *ext_des_peer(mca_btl_base_module_t *btl, const mca_btl_base_
 
 static bool ext_port_is_up(mca_btl_base_module_t *btl)
 {
-    return ofo_port_is_up((ofo_module_t *) btl);
+    return ofo_async_port_is_up((ofo_module_t *) btl, true);
 }
 
 static bfo_rail_state_t rail_state_of(ofo_fsm_state_t state, uint16_t gen)

@@ -415,6 +415,7 @@ static void *service_main(void *argument)
         if (fds[2].revents & POLLIN) {
             ofo_async_read(module);
         }
+        ofo_async_answer(module);
         OFO.cpc->receive(module);
         if (proving) {
             (void) ofo_poll_and_keep(module);

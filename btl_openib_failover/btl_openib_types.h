@@ -418,6 +418,7 @@ typedef struct {
     bool is_iwarp;  /* DESIGN.txt 15.7; constant */
     bool fatal;     /* DEVICE_FATAL was reported; atomic */
     bool raises_last_wqe; /* it did so at least once; atomic */
+    uint64_t deaf_until; /* ms; service did not answer in time, and is not waited for before; atomic */
     uint64_t look_at; /* ms; lost GIDs are looked for again, or 0; context: the service that reads events */
     bool reading;   /* service takes an event out of the device and has not yet noted what it says; atomic */
 } ofo_device_t;
@@ -516,6 +517,8 @@ struct ofo_module {
     bool use_grh;
     bool on_interface; /* an interface of this host that was up had the port's IP address when the port was opened */
     bool port_up;    /* atomic; written under the lock of _async.c */
+    uint32_t port_asked, port_told; /* progress's questions about the port, and how many are answered; atomic */
+    bool port_answer; /* the last answer: it is up. release: port_told */
     uint32_t downs;  /* how often the port went down; atomic, written before port_up under the same lock */
     const char *down_why; /* constant text. release: port_up */
     char no_calls[96]; /* why the connection manager cannot start on this port; else empty. Context: set-up */

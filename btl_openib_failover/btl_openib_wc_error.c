@@ -49,15 +49,6 @@ void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
     }
 }
 
-/* Does the port still stand? The event that tells may come after the completion. */
-bool ofo_port_is_up(ofo_module_t *module)
-{
-    struct ibv_port_attr attr;
-
-    return OFO_LOAD(module->port_up) && 0 == ibv_query_port(module->device->context, module->port_num, &attr)
-           && IBV_PORT_ACTIVE == attr.state;
-}
-
 static ofo_qp_t *qp_of(ofo_module_t *module, ofo_work_t *work, uint32_t qpn)
 {
     return OFO_WORK_RECV == work->kind
@@ -70,7 +61,7 @@ static ofo_qp_t *qp_of(ofo_module_t *module, ofo_work_t *work, uint32_t qpn)
 static bool is_sound(ofo_module_t *module, const ofo_qp_t *qp)
 {
     return !ofo_port_lost_interface(module) && ofo_async_settled(module->device) && !OFO_LOAD(qp->is_fatal)
-           && ofo_port_is_up(module) && OFO_LOAD(module->downs) == qp->returns.qps->downs;
+           && ofo_async_port_is_up(module, false) && OFO_LOAD(module->downs) == qp->returns.qps->downs;
 }
 
 /* iWARP: a connection that is closed returns what was posted on it, and that somebody waits for none of these. */

@@ -29,6 +29,7 @@ static struct ibv_srq failed_srq;
 static struct ibv_cq failed_cq;
 static uint16_t lid[1 + PORTS]; /* what a look at the port finds now */
 static bool has_gid[1 + PORTS];
+static enum ibv_port_state state;
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
@@ -58,12 +59,27 @@ const char *ibv_event_type_str(enum ibv_event_type type)
 #undef ibv_query_port
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
-    ((struct ibv_port_attr *) attr)->state = IBV_PORT_ACTIVE;
+    ((struct ibv_port_attr *) attr)->state = state;
     ((struct ibv_port_attr *) attr)->lid = lid[port];
     return 0;
 }
 
 /* ---- what the room calls ------------------------------------------------------------------------ */
+
+static unsigned looks; /* of progress that waits */
+static bool is_deaf;   /* service */
+
+int usleep(useconds_t us)
+{
+    ++looks;
+    return 0;
+}
+void ofo_service_wake(ofo_module_t *module)
+{
+    if (!is_deaf) {
+        ofo_async_answer(module);
+    }
+}
 
 static ofo_device_t device;
 static unsigned downs[1 + PORTS], ups[1 + PORTS], last_wqes; /* letters, of ports by number; atomic */
@@ -151,7 +167,9 @@ static void begin_with(int ports)
     memset(has_gid, true, sizeof(has_gid));
     memset(downs, 0, sizeof(downs));
     memset(ups, 0, sizeof(ups));
-    last_wqes = 0;
+    last_wqes = looks = 0;
+    state = IBV_PORT_ACTIVE;
+    is_deaf = false;
 }
 
 static void begin(void)
@@ -331,6 +349,50 @@ static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
     free(qps);
 }
 
+/* Many queue pairs fail together, and service is busy elsewhere. */
+static void progress_waits_once_for_a_service_that_is_deaf(void **unused)
+{
+    int fds[2];
+
+    begin();
+    assert_int_equal(pipe(fds), 0);
+    context.async_fd = fds[0];
+    assert_int_equal(write(fds[1], "", 1), 1);
+    now = 20000;
+    assert_false(ofo_async_settled(&device));
+    assert_in_range(looks, 1, 1000);
+    looks = 0;
+    is_deaf = true;
+    for (int i = 0; i < 100; ++i) {
+        assert_false(ofo_async_settled(&device));
+        assert_false(ofo_async_port_is_up(&module[0], false));
+        assert_true(ofo_async_port_is_up(&module[0], true));
+    }
+    assert_int_equal(looks, 0);
+    now += 1000;
+    assert_false(ofo_async_settled(&device));
+    assert_in_range(looks, 1, 1000);
+    context.async_fd = -1;
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void service_asks_for_the_port(void **unused)
+{
+    begin();
+    now = 30000;
+    assert_true(ofo_async_port_is_up(&module[0], false));
+    state = IBV_PORT_DOWN; /* its event is still to come */
+    assert_false(ofo_async_port_is_up(&module[0], true));
+    assert_int_equal(looks, 0);
+    is_deaf = true;
+    assert_false(ofo_async_port_is_up(&module[0], false));
+    assert_in_range(looks, 1, 1000);
+    assert_true(ofo_async_port_is_up(&module[0], true));
+    module[0].port_up = false;
+    assert_false(ofo_async_port_is_up(&module[0], true));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +403,8 @@ int main(void)
         cmocka_unit_test(port_whose_completion_queue_failed_does_not_come_back),
         cmocka_unit_test(failed_shared_queue_ends_its_port_for_good),
         cmocka_unit_test(end_of_a_device_takes_both_ports),
+        cmocka_unit_test(progress_waits_once_for_a_service_that_is_deaf),
+        cmocka_unit_test(service_asks_for_the_port),
         cmocka_unit_test(fence_waits_for_the_last_receive_of_who_tells_it),
     };
 

@@ -55,6 +55,9 @@ void ofo_async_look_again(ofo_device_t *device, uint64_t now)
 void ofo_async_read(ofo_module_t *module)
 {
 }
+void ofo_async_answer(ofo_module_t *module)
+{
+}
 void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
 }
