@@ -54,7 +54,7 @@ cut_stream() {
     done
     wait $job || { show_log; fail "$n ranks did not survive the cut of rail $cut: $max $*"; }
     for rail in $cut; do
-        grep -q "^  rail:   $rail (sr$rail:1)" "$log" || { show_log; fail "rail $rail was not lost: cut too late"; }
+        grep -q "^A rail was lost: .* rail $rail from sr$rail:1 " "$log" || { show_log; fail "rail $rail was not lost: cut too late"; }
     done
     grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { show_log; fail "the stream did not verify"; }
     rails_carried 100000 "$rails"

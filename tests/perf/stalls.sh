@@ -25,7 +25,7 @@ one() {
     "$SOFTRAIL" down --fabric "$fabric" sr1 || { show_log; fail "$name: rail 1 could not be cut"; }
     wait $job || { show_log; fail "$name: the job ended with an error"; }
     grep -q '^stalls: all right' "$log" || { show_log; fail "$name: no result"; }
-    grep -q '^  rail:   . (sr1:1)' "$log" || { show_log; fail "$name: rail 1 was not lost"; }
+    grep -q '^A rail was lost: .* from sr1:1 ' "$log" || { show_log; fail "$name: rail 1 was not lost"; }
     rails_carried 1000 2
     while read -r _ phase _ _ _ median _ longest _ call _ slept; do
         printf '%-22s %-9s %12s %12s %12s %12s\n' "$name" "$phase" "$median" "$longest" "$call" "$slept"
