@@ -73,6 +73,18 @@ refused "--accept without a tree" --accept revision --accept
 refused "an unknown concept" "concepts: matching" diffs --tree "$BASE" dancing
 refused "a page nowhere" "$TEST_TMP/no/page.html" diffs --tree "$BASE" --html "$TEST_TMP/no/page.html"
 
+# Without the tools, and with another ctags.
+mkdir "$TEST_TMP/bin"
+perl=$(command -v perl)
+without() { PATH=$TEST_TMP/bin "$perl" "$BFO_SRCDIR/contrib/check-ob1-revision.pl" --map "$MAP" --ours "$OURS" "$@" >"$TEST_TMP/out" 2>"$TEST_TMP/err"; }
+refused "no ctags" universal-ctags without --tree "$BASE"
+printf '#!/bin/sh\necho "unknown option" >&2; exit 1\n' >"$TEST_TMP/bin/ctags"
+chmod +x "$TEST_TMP/bin/ctags"
+refused "another ctags" universal-ctags without --tree "$BASE"
+rm "$TEST_TMP/bin/ctags"
+ln -s "$(command -v ctags)" "$TEST_TMP/bin/ctags"
+refused "no git" "git is missing" without --git "$TEST_TMP/repository"
+
 # A map that cannot be written stays as it was.
 if [ "$(id -u)" != 0 ]; then
     mkdir "$TEST_TMP/locked"

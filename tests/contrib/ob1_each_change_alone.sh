@@ -47,13 +47,14 @@ ob1=ompi/mca/pml/ob1 match=ompi/mca/pml/ob1/pml_ob1_match.c
 nothing "a comment" "sed -i 's,/\* finds the receive \*/,// looks for the receive,; s,found = 0;,found = 0; /* none */,' $match"
 nothing "white space and line breaks" "sed -i 's/    /\t/g; s/(struct ob1_send_request_t \*req, int tag)/(\n  struct ob1_send_request_t * req,\n  int tag )/' $match"
 nothing "a local renamed" "sed -i 's/\bfound\b/hit/g; s/\breq\b/request/g' $match"
+nothing "a local renamed, and not the member of its name" "sed -i 's/int tag)/int label)/; s/== tag/== label/' $match"
 nothing "a string in pieces" "sed -i 's/\"a\" \"b\"/\"ab\"/' $match"
 nothing "a macro over two lines" "sed -i 's/#define OB1_HDR_MATCH 65/#define OB1_HDR_MATCH \\\\\n    65/' $ob1/pml_ob1.h"
 nothing "what we do not use of a header" "sed -i 's/list_never_used_by_us(list_t \*l) { return 0; }/list_other(void) { return 1; }/' opal/class/list.h"
 
 found 1 "one line of a function" "sed -i 's/req->state == tag/req->state != tag/' $match" \
     'changed function  ob1_match' 'pml_bfo/pml_bfo_match.c:2 our_match'
-found 1 "a member is no local" "sed -i 's/req->state == tag/req->found == tag/' $match" 'changed function  ob1_match'
+found 1 "another member" "sed -i 's/req->tag/req->found/' $match" 'changed function  ob1_match'
 found 1 "a function is new" "echo 'static int ob1_more(void) { return 1; }' >>$match" 'added   function  ob1_more' 'our_match'
 found 1 "a function is gone" "sed -i /ob1_twice/d $match" 'gone    function  ob1_twice' 'ours never does it twice'
 found 1 "a function moved" "sed -i /ob1_twice/d $match; echo 'static void ob1_twice(void) { ob1_match(0, 1); }' >$ob1/pml_ob1_new.c" \
@@ -112,7 +113,10 @@ ends 0 revision --git "$repository" --from v1.0.2 --to v1.0.2
 
 # --accept takes out what is gone and adds what is new; then there is nothing to look at, but somebody has to say what of ours does it.
 change "much" "sed -i /ob1_twice/d $match; echo 'static int ob1_more(void) { return 1; }' >>$match; sed -i 's/release=1/release=2/' VERSION"
+cp "$MAP" "$TEST_TMP/copy"
+ln "$MAP" "$TEST_TMP/linked" # what is written goes into a new file, which then takes the name
 ends 0 revision --tree "$TEST_TMP/new" --accept
+cmp -s "$TEST_TMP/linked" "$TEST_TMP/copy" || fail "--accept writes into the map itself"
 ends 0 revision --tree "$TEST_TMP/new"
 says 'compared with Open MPI 1.0.2'
 ! grep -q 'ob1_twice' "$MAP" || fail "a line of what is gone stayed"

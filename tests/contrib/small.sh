@@ -40,7 +40,7 @@ static int ob1_match(struct ob1_send_request_t *req, int tag)
 {
     int found = 0;
 
-    if (req->state == tag) {
+    if (req->state == tag && req->tag) {
         found = 1;
     } else {
         return OMPI_ERR_OUT_OF_RESOURCE;

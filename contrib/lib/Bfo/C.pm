@@ -28,10 +28,10 @@ sub read_tags {
     return () if !@files;
     my $pid = open(my $out, '-|') // die "cannot fork: $!\n";
     if (!$pid) {
-        chdir $dir or die "cannot enter $dir: $!\n";
-        exec('ctags', '--quiet', '--options=NONE', '--language-force=C', '--sort=no', '--kinds-C=+pxlz', '-x',
-             "--_xformat=%K\t%N\t%F\t%n\t%e\t%t\t%s", (map { ('-I', $_) } @ignored), @files)
-            or do { print STDERR "cannot run ctags (the package universal-ctags): $!\n"; exit 127 };
+        open STDERR, '>', '/dev/null';
+        chdir $dir and exec('ctags', '--quiet', '--options=NONE', '--language-force=C', '--sort=no', '--kinds-C=+pxlz', '-x',
+             "--_xformat=%K\t%N\t%F\t%n\t%e\t%t\t%s", (map { ('-I', $_) } @ignored), @files);
+        exit 127;
     }
     my @tags;
     while (my $line = <$out>) {
@@ -41,7 +41,7 @@ sub read_tags {
         push @tags, { kind => $kind, name => $name, path => $path, line => $at, scope => $scope,
                       $end =~ /^\d+$/ ? (end => $end) : (), $type ne '-' ? (typeref => $type) : () };
     }
-    close $out or die "ctags failed: this needs the package universal-ctags\n";
+    close $out or die "ctags is missing or another one: this needs Universal Ctags (the package universal-ctags)\n";
     return @tags;
 }
 

@@ -26,6 +26,7 @@ sub from_dir {
 sub from_git {
     my ($class, $repository, $tag, $watch) = @_;
     -e $repository or die "$repository: no such directory\n";
+    defined git('.', '--version') or die "git is missing: --git needs it\n";
     git($repository, 'rev-parse', '--git-dir') // die "$repository: this is no git repository\n";
     $tag !~ /^-/ && defined git($repository, 'rev-parse', '--verify', '--quiet', "$tag^{commit}")
         or die "$repository: it has no tag '$tag'\n";
@@ -55,7 +56,8 @@ sub git {
     my $pid = open(my $out, '-|') // die "cannot fork: $!\n";
     if (!$pid) {
         open STDERR, '>', '/dev/null';
-        exec 'git', '-C', $repository, @command or exit 127;
+        exec 'git', '-C', $repository, @command;
+        exit 127;
     }
     local $/;
     my $text = <$out>;
