@@ -64,7 +64,7 @@ END
     shift
     "$@" "${ARGS[@]}" --mca pml_bfo_counters 1
     for rail in 1 2 3 4; do
-        grep -hq "^A rail was lost: .* rail $rail from sr$rail:1 " "$TEST_TMP"/*.log || { tail -n 40 "$TEST_TMP"/*.log; fail "$*: rail $rail was not lost"; }
+        grep -hq "A rail was lost: .* rail $rail from sr$rail:1 " "$TEST_TMP"/*.log || { tail -n 40 "$TEST_TMP"/*.log; fail "$*: rail $rail was not lost"; }
     done
     rm -f "$TEST_TMP"/*.log
 }

@@ -69,7 +69,7 @@ meet() {
 # rail_lost: bring-down messages go by rdmacm too.
 rail_lost() {
     local rounds mpirun
-    timeout 100 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
+    timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
         --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 2 --mca btl_openib_ib_timeout 18 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
     mpirun=$!

@@ -25,7 +25,7 @@ counters() {
              END { want = " errors resends restarts duplicate stale rails_lost peers_lost "
                    for (i = 1; i <= n; i++) if (sum[order[i]] && index(want, " " order[i] " ")) printf "%s%s %d", (k++ ? ", " : ""), order[i], sum[order[i]] }'
 }
-lost_rails() { grep -c '^A rail was lost:' "$log"; }
+lost_rails() { grep -c 'A rail was lost:' "$log"; }
 
 # evidence FAULT: what shows that it hit the program, in $felt; 1 if nothing does. $dropped, $stall and $killed are known.
 evidence() {
@@ -48,7 +48,7 @@ row() {
     counted=
     [ "$outcome" = "$3" ] && return
     bad=$((bad + 1))
-    grep -E '^A rail was lost:|The PML bfo cannot|^rank|WRONG' "$log" | tail -n 30 >&2
+    grep -E 'A rail was lost:|The PML bfo cannot|^rank|WRONG' "$log" | tail -n 30 >&2
     rail_counters >&2
 }
 
@@ -209,7 +209,7 @@ killed_program() {
         if wait_for 90 eval '! running'; then
             stall=$(awk "BEGIN { printf \"%.3f\", (${EPOCHREALTIME/./} - $begin) / 1e6 }")
             outcome='peer not named'
-            grep -q '^  peer:   rank 1,' "$log" && outcome='ends, named'
+            grep -q 'The PML bfo cannot reach a process any more: .* to rank 1 on ' "$log" && outcome='ends, named'
         fi
     fi
     end_program
