@@ -29,10 +29,10 @@ lost() {
 lost silent
 lost down
 
-# A cable pulled in mid-job.
-echo "down rail=sr1 nth=100" >"$TEST_TMP/plan"
-on_rails "-n 2 $rails --retry-time=300ms --plan $TEST_TMP/plan" 2 "$STREAM" -s 1 || { show_log; fail "the job did not survive the cut of rail 1"; }
-grep -q "^  rail:   1 (sr1:1)" "$TEST_TMP/log" || { show_log; fail "rail 1 was not lost"; }
-grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "cut: the stream did not verify"; }
-rails_carried 10000 2
-note "sr1 cut: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+# A cable pulled in mid-job, whose work is always the same.
+echo "down rail=sr1 nth=40" >"$TEST_TMP/plan"
+on_rails "-n 2 $rails --retry-time=300ms --plan $TEST_TMP/plan" 2 "$BFO_BUILDDIR/tests/mpi/mpi_sizes" || { show_log; fail "the job did not survive the cut of sr1"; }
+grep -q "^A rail was lost: .* rail 1 from sr1:1" "$TEST_TMP/log" || { show_log; fail "sr1 was not lost"; }
+grep -q '^PASSED [1-9][0-9]* checks' "$TEST_TMP/log" || { show_log; fail "cut: no result"; }
+rails_carried 1 2
+note "sr1 cut: $(grep '^PASSED' "$TEST_TMP/log"), $(rail_counter "$REPORT" 1 tx_messages) messages on sr1 before"
