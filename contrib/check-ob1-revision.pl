@@ -56,7 +56,7 @@ sub compared_with {
 sub report {
     my ($map, $tree, $from, @changes) = @_;
     my $text = compared_with($map) . ".\n" . ($from ? "From $from to" : 'This tree is') . " Open MPI $tree->{release}: "
-        . (@changes ? scalar(@changes) . " changes to look at.\n" : "nothing to look at.\n");
+        . (@changes ? "changes to look at: " . scalar(@changes) . ".\n" : "nothing to look at.\n");
     $text .= topics_text($map, @changes);
     for my $rank (1 .. 6) {
         my @of_rank = grep { $_->{rank} == $rank } @changes or next;
@@ -76,7 +76,7 @@ sub topics_text {
         for my $user (map { @{$_->{users}} } @of_topic) { $files{$user =~ s/:\d+$//r} = 1 }
         @where = sort keys %files;
         my @names = map { $_->{name} } @of_topic;
-        $text .= "\n* $topic->{name}: $topic->{why}\n    " . scalar(@names) . ' changes: '
+        $text .= "\n* $topic->{name}: $topic->{why}\n    " . scalar(@names) . (@names > 1 ? ' changes: ' : ' change: ')
             . join(', ', @names > 6 ? (@names[0 .. 5], '...') : @names) . "\n    look at: " . join(', ', @where) . "\n";
     }
     return $text eq '' ? '' : "\n== in short\n" . substr($text, 1);

@@ -32,7 +32,7 @@ found() {
     change "$2" "$3"
     shift 3
     ends 1 revision --tree "$TEST_TMP/new"
-    says ": $n changes to look at"
+    says "changes to look at: $n."
     for text in "$@"; do says "$text"; done
     note "$name: found"
 }
@@ -103,11 +103,11 @@ git=(git -C "$repository" -c user.name=test -c user.email=test@example.org -c co
     { cat "$TEST_TMP/git.log"; fail "the repository"; }
 ends 0 revision --git "$repository" --to v1.0.1
 ends 1 revision --git "$repository" --to v1.0.2
-says ": 1 changes to look at"
+says "changes to look at: 1."
 ends 1 revision --git "$repository"
-says ": 2 changes to look at"
+says "changes to look at: 2."
 ends 1 revision --git "$repository" --from v1.0.2
-says ": 1 changes to look at"
+says "changes to look at: 1."
 says 'was 0x1, is 0x2'
 ends 0 revision --git "$repository" --from v1.0.2 --to v1.0.2
 

@@ -43,7 +43,7 @@ ob1=$TEST_TMP/copy/ompi/mca/pml/ob1
 sed -i '/^match_one(/,/^}/s/return match;/return NULL;/' "$ob1/pml_ob1_recvfrag.c"
 cmp -s "$old/ompi/mca/pml/ob1/pml_ob1_recvfrag.c" "$ob1/pml_ob1_recvfrag.c" && fail "the match function did not change"
 ends 1 check-ob1-revision.pl --tree "$TEST_TMP/copy"
-says ': 1 changes to look at'
+says 'changes to look at: 1.'
 names 'function  match_one' pml_bfo/pml_bfo_recv_match.c
 
 # ob1 in another layout: clang-format where there is one; else, and beside it, comments, indentation and a local.
