@@ -65,15 +65,32 @@ static bool is_named(unsigned kind, opal_free_list_item_t *item)
     return 0 != name->gen || 0 == bfo_ids_add(ids, name);
 }
 
-void *bfo_spare_get(unsigned kind)
+static void *named(unsigned kind, opal_free_list_item_t *item)
 {
-    opal_free_list_item_t *item = opal_free_list_get(list_of(kind));
-
     if (NULL != item && !is_named(kind, item)) {
         opal_free_list_return(list_of(kind), item);
         item = NULL;
     }
     return item;
+}
+
+void *bfo_spare_get(unsigned kind)
+{
+    return named(kind, opal_free_list_get(list_of(kind)));
+}
+
+void *bfo_spare_beyond_limit(unsigned kind)
+{
+    opal_free_list_t *list = list_of(kind);
+    opal_free_list_item_t *item = NULL;
+
+    opal_mutex_lock(&list->fl_lock);
+    if (0 != list->fl_max_to_alloc && list->fl_num_allocated >= list->fl_max_to_alloc) { /* 0: no limit, but no memory a moment ago */
+        list->fl_max_to_alloc = list->fl_num_allocated + 1;
+    }
+    (void) opal_free_list_grow_st(list, 1, &item);
+    opal_mutex_unlock(&list->fl_lock);
+    return named(kind, item);
 }
 
 void bfo_spare_return(unsigned kind, opal_free_list_item_t *item)

@@ -46,6 +46,8 @@ bool bfo_local_all_left(void) BFO_COLD;
 /* Zeroed memory that shares no cache line with other memory; free() takes it. */
 void *bfo_calloc_line(size_t size);
 void *bfo_spare_get(unsigned kind) __attribute__((noinline));
+/* One more than the user's limit allows, which the list has from then on. NULL without memory. */
+void *bfo_spare_beyond_limit(unsigned kind) BFO_COLD;
 void bfo_spare_return(unsigned kind, opal_free_list_item_t *item) __attribute__((noinline));
 
 static inline bfo_local_t *bfo_local(void)
@@ -126,7 +128,8 @@ extern BFO_OURS char bfo_freed_mark;
 #define BFO_LIFE_FREED 2u    /* buffered sends: the user has given it back. Who sets the second of the two recycles */
 #define BFO_LIFE_WATCHED 4u  /* a send with a callback: bfo_watch_end() is owed */
 
-/* For a request with a callback. As bfo_request_finish(). */
+/* For a request with a callback. As bfo_request_finish(). Who set the callback may not free the request in another thread while
+ * a callback that returns 0 runs (nor may it under ob1). */
 bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life) BFO_COLD;
 /* For a request under way. As bfo_request_free(). */
 bool bfo_request_free_early(ompi_request_t *request, const uint8_t *life) BFO_COLD;

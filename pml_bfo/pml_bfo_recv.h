@@ -119,11 +119,11 @@ void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_t *lane, int32_t rank, bfo_l
 void bfo_recv_fail_withdrawn(bfo_link_t *ring) BFO_COLD;
 
 /* Matched with a rendezvous: must that be complete before later messages of its sender are seen? The owner of a callback
- * (osc/pt2pt) counts on it: what reaches it behind a message tells that the message has ended. Under the
- * communicator's lock. */
+ * (osc/pt2pt) counts on it: what reaches it after a message tells that the message has ended. Collectives (coll/adapt) set
+ * callbacks, too, and do not count on it: their tags are negative. Under the communicator's lock. */
 static inline void bfo_recv_hold_back(bfo_recv_t *req, bfo_lane_t *lane)
 {
-    req->holds = NULL != req->req_recv.req_base.req_ompi.req_complete_cb;
+    req->holds = NULL != req->req_recv.req_base.req_ompi.req_complete_cb && BFO_ANY_TAG <= req->want.key.tag;
     lane->match.n_open += req->holds;
 }
 

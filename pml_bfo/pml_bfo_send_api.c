@@ -70,14 +70,11 @@ static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, om
     return true;
 }
 
-/* A request beyond the user's limit, for a message that has its number; it stays with the list from then on. */
+/* A request beyond the user's limit, for a message that has its number. */
 static BFO_COLD bfo_send_t *send_beyond_limit(bfo_peer_t *peer)
 {
-    bfo_send_t *req = OBJ_NEW(bfo_send_t);
+    bfo_send_t *req = bfo_spare_beyond_limit(BFO_SPARE_SEND);
 
-    if (NULL != req && 0 == req->name.gen) {
-        OBJ_RELEASE(req); /* NULL now */
-    }
     if (NULL == req) {
         bfo_failover_declare(peer, "no memory for a message that had its number");
     }

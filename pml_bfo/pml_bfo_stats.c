@@ -47,7 +47,12 @@ static uint64_t now_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* Not sums: they are kept in one place whatever thread it is. */
+/* The two times are no sums: they may go back to 0, and are kept in one place whatever thread it is. */
+static bool is_sum(int s)
+{
+    return BFO_STAT_ERROR_AT != s && BFO_STAT_RESUMED_AT != s;
+}
+
 void bfo_stat_mark_error(void)
 {
     bfo_local_first.stats[BFO_STAT_ERROR_AT] = now_ns();
@@ -76,7 +81,7 @@ void bfo_stats_register(void)
 {
     for (int i = 0; i < BFO_STAT_COUNT; ++i) {
         (void) mca_base_component_pvar_register(&mca_pml_bfo_component.pmlm_version, table[i].name, table[i].text,
-                                                OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
+                                                OPAL_INFO_LVL_4, is_sum(i) ? MCA_BASE_PVAR_CLASS_COUNTER : MCA_BASE_PVAR_CLASS_GENERIC,
                                                 MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
                                                 MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_stat,
                                                 NULL, NULL, (void *) (intptr_t) i);

@@ -497,6 +497,75 @@ static void other_architecture_is_refused(void)
          "a message goes out to a peer that stores data in another way");
 }
 
+/* ---- requests of Open MPI's own components ----------------------------------------------------------------- */
+
+static int never_called(ompi_request_t *request)
+{
+    return 0;
+}
+
+/* Is a second rendezvous answered while the first, whose receive has a callback, is under way? */
+static bool second_is_answered(int tag)
+{
+    ompi_request_t *request[2] = {NULL};
+    bfo_rndv_hdr_t rndv = {.msg_length = 3000, .src_id = 0x800000001u};
+    unsigned answers = 0;
+
+    world_begin();
+    for (uint32_t i = 0; i < 2; ++i) {
+        must(OMPI_SUCCESS == bfo_irecv(room + 3000 * i, 3000, &ompi_mpi_byte.dt, 1, tag, world_comm[0], &request[i]), "no receive");
+        request[i]->req_complete_cb = never_called;
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+        rndv.src_id += i;
+        bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, 0, 0, 1, tag, i);
+        world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+    }
+    for (unsigned i = 0; i < world_posted(); ++i) {
+        answers += BFO_MSG_ACK == ((const bfo_hdr_t *) world_posted_message(i))->common.type;
+    }
+    must(answers > 0, "the first message is not answered");
+    return answers > 1;
+}
+
+static void segments_of_a_collective_overlap(void)
+{
+    must(second_is_answered(-30), "a segment of a collective waits for the one before it");
+}
+
+static void answer_of_a_window_is_held_back(void)
+{
+    must(!second_is_answered(0x10000), "osc/pt2pt sees a message before the one that it follows has ended");
+}
+
+/* Another thread sends while btl_sendi is about to refuse. */
+static void pass_by(void)
+{
+    ompi_request_t *request;
+
+    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "no send");
+    world_refuse_busy = 1;
+}
+
+/* The other message has the next number, so this one must go out, in spite of the limit. */
+static void request_beyond_the_limit_is_the_lists(void)
+{
+    ompi_request_t *request;
+    void *spare[8];
+    unsigned n = 0;
+
+    bfo_params.free_list_max = 4;
+    world_begin();
+    while (n < 8 && NULL != (spare[n] = bfo_spare_take(BFO_SPARE_SEND))) {
+        ++n;
+    }
+    must(4 == n && 4 == mca_pml_base_send_requests.fl_num_allocated, "the limit is not kept");
+    world_in_sendi = pass_by;
+    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "no send");
+    must(2 == world_posted(), "a message whose number was passed does not go out");
+    must(5 == mca_pml_base_send_requests.fl_num_allocated, "nobody will free a request beyond the limit");
+}
+
 /* ---- memory of a device --------------------------------------------------------------------------------------- */
 
 static void device_begins(void)
@@ -559,6 +628,9 @@ static const world_case_t cases[] = {
     {"unnamed_rail_has_no_failover", unnamed_rail_has_no_failover},
     {"refused_fence_is_not_awaited", refused_fence_is_not_awaited},
     {"other_architecture_is_refused", other_architecture_is_refused},
+    {"segments_of_a_collective_overlap", segments_of_a_collective_overlap},
+    {"answer_of_a_window_is_held_back", answer_of_a_window_is_held_back},
+    {"request_beyond_the_limit_is_the_lists", request_beyond_the_limit_is_the_lists},
     {"device_memory_is_received_into", device_memory_is_received_into},
     {"device_memory_is_sent_from", device_memory_is_sent_from},
     {"refused_read_is_copied", refused_read_is_copied},

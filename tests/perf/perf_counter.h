@@ -9,13 +9,14 @@
 #include <mpi.h>
 #include <stdio.h>
 
-/* A handle counts from when it is made. Aborts the job if the PML has no such counter. */
+/* A handle counts from when it is made, or reads a time. Aborts the job if the PML has no such counter. */
 static inline MPI_T_pvar_handle perf_counter(MPI_T_pvar_session session, const char *name)
 {
     MPI_T_pvar_handle handle;
     int index, count;
 
-    if (MPI_SUCCESS != MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index)
+    if ((MPI_SUCCESS != MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index)
+         && MPI_SUCCESS != MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_GENERIC, &index))
         || MPI_SUCCESS != MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count)) {
         fprintf(stderr, "the PML has no performance variable %s: not bfo\n", name);
         MPI_Abort(MPI_COMM_WORLD, 1);
