@@ -277,6 +277,9 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote);
 /* Largest path MTU this side takes; and the one with a peer that says `theirs` of itself. */
 uint8_t ofo_mtu_own(const ofo_module_t *module);
 uint8_t ofo_mtu_with(const ofo_module_t *module, uint8_t theirs);
+/* READs at a time on one queue pair: those this side answers; and those it asks of a peer that answers so many (0: unknown). */
+uint8_t ofo_reads_answered(const ofo_module_t *module);
+uint8_t ofo_reads_asked(const ofo_module_t *module, uint8_t answered);
 /* Logs what the provider made of the parameters. */
 void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp);
 /* Makes *wr a WRITE of `length` bytes to the page that the peer keeps for that. */

@@ -135,12 +135,9 @@ static call_t *call_begin(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index, 
 
 static struct rdma_conn_param parameters(const ofo_module_t *module, const ofo_qpset_t *qps, unsigned index)
 {
-    unsigned reads = OFO.params.max_rd_atomic, most = (unsigned) module->device->attr.max_qp_rd_atom;
-    uint8_t depth = (uint8_t) (reads < most ? reads : most);
-
     return (struct rdma_conn_param){
-        .responder_resources = depth,
-        .initiator_depth = depth,
+        .responder_resources = ofo_reads_answered(module),
+        .initiator_depth = ofo_reads_asked(module, 0),
         .flow_control = 1,
         .retry_count = (uint8_t) OFO.params.ib_retry_count,
         .rnr_retry_count = (uint8_t) (NULL != qps && qps->qp[index].shared ? 7 : OFO.params.ib_rnr_retry),
@@ -255,6 +252,9 @@ static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu,
     }
     attr.min_rnr_timer = (uint8_t) OFO.params.ib_min_rnr_timer;
     set_path(module, their_mtu, &attr);
+    if (ofo_reads_answered(module) < attr.max_dest_rd_atomic) { /* the peer's device asks more than ours answers */
+        attr.max_dest_rd_atomic = ofo_reads_answered(module);
+    }
     if (0 != ibv_modify_qp(qp->qp, &attr, mask)) {
         return -1;
     }
@@ -263,6 +263,7 @@ static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu,
     if (0 != rdma_init_qp_attr(qp->cm_id, &attr, &mask)) {
         return -1;
     }
+    attr.max_rd_atomic = ofo_reads_asked(module, attr.max_rd_atomic);
     attr.timeout = (uint8_t) OFO.params.ib_timeout;
     attr.retry_cnt = (uint8_t) OFO.params.ib_retry_count;
     attr.rnr_retry = (uint8_t) (qp->shared ? 7 : OFO.params.ib_rnr_retry);

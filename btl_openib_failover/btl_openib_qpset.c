@@ -255,17 +255,33 @@ uint8_t ofo_mtu_with(const ofo_module_t *module, uint8_t theirs)
     return theirs < mtu ? theirs : mtu;
 }
 
+static uint8_t bounded_reads(int device)
+{
+    return (uint8_t) ((unsigned) device < OFO.params.max_rd_atomic ? (unsigned) device : OFO.params.max_rd_atomic);
+}
+
+uint8_t ofo_reads_answered(const ofo_module_t *module)
+{
+    return bounded_reads(module->device->attr.max_qp_rd_atom);
+}
+
+/* One more than the peer answers would be an invalid request to it. */
+uint8_t ofo_reads_asked(const ofo_module_t *module, uint8_t answered)
+{
+    const uint8_t own = bounded_reads(module->device->attr.max_qp_init_rd_atom);
+
+    return 0 < answered && answered < own ? answered : own;
+}
+
 static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remote, unsigned index)
 {
     const bool use_grh = module->use_grh || qp->returns.qps->ep->remote.wants_grh;
-    int reads = module->device->attr.max_qp_rd_atom;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
         .path_mtu = (enum ibv_mtu) ofo_mtu_with(module, remote->mtu),
         .dest_qp_num = remote->qp[index].qpn,
         .rq_psn = remote->qp[index].psn,
-        .max_dest_rd_atomic = (uint8_t) ((unsigned) reads < OFO.params.max_rd_atomic ? (unsigned) reads
-                                                                                      : OFO.params.max_rd_atomic),
+        .max_dest_rd_atomic = ofo_reads_answered(module),
         .min_rnr_timer = (uint8_t) OFO.params.ib_min_rnr_timer,
         .ah_attr = {.dlid = remote->lid, .sl = (uint8_t) OFO.params.ib_service_level, .port_num = module->port_num},
     };
@@ -282,17 +298,15 @@ static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remo
                              | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-static int move_to_rts(ofo_module_t *module, ofo_qp_t *qp)
+static int move_to_rts(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remote)
 {
-    int reads = module->device->attr.max_qp_init_rd_atom;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS,
         .timeout = (uint8_t) OFO.params.ib_timeout,
         .retry_cnt = (uint8_t) OFO.params.ib_retry_count,
         .rnr_retry = (uint8_t) (qp->shared ? 7 : OFO.params.ib_rnr_retry),
         .sq_psn = qp->psn,
-        .max_rd_atomic = (uint8_t) ((unsigned) reads < OFO.params.max_rd_atomic ? (unsigned) reads
-                                                                                 : OFO.params.max_rd_atomic),
+        .max_rd_atomic = ofo_reads_asked(module, remote->reads),
     };
 
     return ibv_modify_qp(qp->qp, &attr,
@@ -321,7 +335,7 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
     ofo_module_t *module = qps->ep->module;
 
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        if (0 != move_to_rtr(module, &qps->qp[i], remote, i) || 0 != move_to_rts(module, &qps->qp[i])) {
+        if (0 != move_to_rtr(module, &qps->qp[i], remote, i) || 0 != move_to_rts(module, &qps->qp[i], remote)) {
             ofo_log(1, "%s: rail %u to %u does not connect: %s", module->name, qps->ep->rail,
                     qps->ep->peer->name.vpid, strerror(errno));
             return -1;

@@ -74,6 +74,7 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
 
     ctl.lid = module->port_attr.lid;
     ctl.mtu = ofo_mtu_own(module);
+    ctl.reads = ofo_reads_answered(module);
     ctl.nqp = (uint8_t) ep->building->nqp;
     ctl.rail_hash = ep->peer->rail_hash;
     memcpy(ctl.gid, OFO.record.port[module->port_index].gid, sizeof(ctl.gid));

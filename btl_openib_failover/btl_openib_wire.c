@@ -56,6 +56,7 @@ static void pack_connect(const ofo_ctl_t *ctl, uint8_t *at)
     at[26] = ctl->mtu;
     at[27] = ctl->nqp;
     at[28] = ctl->qp_index;
+    at[29] = ctl->reads;
     ofo_put64(at + 32, ctl->rail_hash);
     memcpy(at + 40, ctl->gid, 16);
     for (unsigned i = 0; i < ctl->nqp; ++i) {
@@ -108,6 +109,7 @@ static void unpack_body(const uint8_t *at, ofo_ctl_t *ctl)
         ctl->mtu = at[26];
         ctl->nqp = at[27];
         ctl->qp_index = at[28];
+        ctl->reads = at[29];
         ctl->rail_hash = ofo_get64(at + 32);
         memcpy(ctl->gid, at + 40, 16);
     } else if (OFO_CTL_DACK == ctl->type) {

@@ -62,6 +62,7 @@ typedef struct {
     uint8_t mtu; /* enum ibv_mtu: largest path MTU the sender takes */
     uint8_t nqp;
     uint8_t qp_index;
+    uint8_t reads; /* READs that the sender answers at a time on one queue pair; 0: it does not say */
     uint64_t rail_hash;
     uint8_t gid[16];
     ofo_qp_addr_t qp[OFO_MAX_QPS];

@@ -52,8 +52,10 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     free(qp);
     return 0;
 }
+static struct ibv_qp_attr ready, sending; /* the last of each state */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
+    *(IBV_QPS_RTR == attr->qp_state ? &ready : &sending) = *attr;
     return 0;
 }
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
@@ -249,6 +251,28 @@ static void number_that_is_still_known_is_passed_over(void **state)
     end(qps);
 }
 
+/* One READ more than the other device answers is an invalid request to it, and no fault of the rail. */
+static void no_more_reads_are_asked_than_the_peer_answers(void **state)
+{
+    ofo_qpset_t *qps = begin();
+    ofo_ctl_t remote = {.mtu = 3, .nqp = 2, .reads = 4};
+
+    OFO.params.max_rd_atomic = 16;
+    module.device->attr.max_qp_rd_atom = 8;
+    module.device->attr.max_qp_init_rd_atom = 12;
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(ready.max_dest_rd_atomic, 8);
+    assert_int_equal(sending.max_rd_atomic, 4);
+    remote.reads = 0; /* it does not say */
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(sending.max_rd_atomic, 12);
+    remote.reads = 128;
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(sending.max_rd_atomic, 12);
+    is_kept = true;
+    end(qps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +280,7 @@ int main(void)
         cmocka_unit_test(buffers_are_replaced_once_if_it_takes_two_attempts),
         cmocka_unit_test(set_that_cannot_be_destroyed_keeps_its_memory),
         cmocka_unit_test(failed_device_keeps_queue_pairs_and_a_removed_one_has_none),
+        cmocka_unit_test(no_more_reads_are_asked_than_the_peer_answers),
         cmocka_unit_test(number_that_is_still_known_is_passed_over),
     };
 

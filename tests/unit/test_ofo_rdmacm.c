@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { QPS = 2, FOUND_SL = 1, FOUND_CLASS = 8, THEIR_MTU = IBV_MTU_2048 };
+enum { QPS = 2, FOUND_SL = 1, THEIR_READS = 16, OWN_READS = 8, FOUND_CLASS = 8, THEIR_MTU = IBV_MTU_2048 };
 
 ofo_component_t mca_btl_openib_component;
 
@@ -30,8 +30,10 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask
 {
     *mask = IBV_QP_STATE;
     if (IBV_QPS_RTR == attr->qp_state) {
-        *attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .ah_attr = {.is_global = 1, .sl = FOUND_SL}};
+        *attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .max_dest_rd_atomic = THEIR_READS, .ah_attr = {.is_global = 1, .sl = FOUND_SL}};
         attr->ah_attr.grh.traffic_class = FOUND_CLASS;
+    } else {
+        attr->max_rd_atomic = THEIR_READS;
     }
     return 0;
 }
@@ -117,6 +119,14 @@ uint8_t ofo_mtu_with(const ofo_module_t *module, uint8_t theirs)
     const uint8_t own = 0 < OFO.params.ib_mtu ? (uint8_t) OFO.params.ib_mtu : IBV_MTU_4096;
 
     return theirs < own ? theirs : own;
+}
+uint8_t ofo_reads_answered(const ofo_module_t *module)
+{
+    return OWN_READS;
+}
+uint8_t ofo_reads_asked(const ofo_module_t *module, uint8_t answered)
+{
+    return answered < OWN_READS ? answered : OWN_READS;
 }
 void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp)
 {
@@ -209,6 +219,8 @@ static void join_takes_what_the_user_gave(void **state)
     join(IBV_MTU_512, 4, 0, false);
     assert_int_equal(ready.ah_attr.grh.traffic_class, 0);
     assert_int_equal(ready.min_rnr_timer, 11);
+    assert_int_equal(ready.max_dest_rd_atomic, OWN_READS); /* librdmacm tells what the peer's device can do */
+    assert_int_equal(sending.max_rd_atomic, OWN_READS);
     assert_int_equal(sending.timeout, 12);
     assert_int_equal(sending.retry_cnt, 3);
     assert_int_equal(sending.rnr_retry, 7); /* the last queue is a shared one */

@@ -27,6 +27,7 @@ static ofo_ctl_t example(uint8_t type)
     if (OFO_CTL_REQ == type || OFO_CTL_REP == type) {
         ctl.lid = 0xbeef;
         ctl.mtu = 5;
+        ctl.reads = 16;
         ctl.nqp = 2;
         ctl.rail_hash = UINT64_C(0x1122334455667788);
         for (int i = 0; i < 16; ++i) {
@@ -61,7 +62,7 @@ static void ctl_layout_is_network_byte_order(void **state)
 {
     static const uint8_t head[24] = {0x32, 0, 3, 2, 0x12, 0x34, 0, 0, 0xa1, 0xb2, 0xc3, 0xd4,
                                      0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8};
-    static const uint8_t body[16] = {0xbe, 0xef, 5, 2, 0, 0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
+    static const uint8_t body[16] = {0xbe, 0xef, 5, 2, 0, 16, 0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
     uint8_t buffer[OFO_CTL_MAX_SIZE];
     ofo_ctl_t req = example(OFO_CTL_REQ);
 
