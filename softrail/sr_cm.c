@@ -19,7 +19,7 @@
 enum { SR_CM_BY_CONSUMER = 28, SR_CM_NO_SERVICE = 8 }; /* why a request is rejected, as InfiniBand numbers it */
 enum { SR_CM_NO_DATAGRAMS = 1, SR_CM_NO_DATAGRAM_QP = 2 }; /* the same of RDMA_PS_UDP: nobody listens, rejected */
 enum { SR_CM_KNOCKS = 300 };                           /* so often, a tick apart, before nobody listens */
-#define SR_CM_PATIENCE_NS UINT64_C(60000000000)        /* unless --retry-time is given */
+#define SR_CM_PATIENCE_NS UINT64_C(60000000000)        /* for an answer; --retry-time is for what the rail does not carry */
 
 struct sr_cm_id *sr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps)
 {
@@ -112,9 +112,21 @@ static void await(struct sr_cm_id *id, uint64_t ns)
 
 static void await_answer(struct sr_cm_id *id)
 {
-    uint64_t given = sr.fabric.shm->retry_ns;
+    id->lost_since = 0;
+    await(id, SR_CM_PATIENCE_NS);
+}
 
-    await(id, 0 == given ? SR_CM_PATIENCE_NS : given);
+/* A peer that is merely slow has all the time; one that cannot be reached has that of --retry-time. */
+static bool is_over(struct sr_cm_id *id)
+{
+    uint64_t now = sr_now(), retry = sr.fabric.shm->retry_ns;
+
+    if (SR_CM_RESOLVING == id->state || sr_cm_rail_carries((unsigned) id->rail, id->peer.slot)) {
+        id->lost_since = 0;
+    } else if (0 == id->lost_since) {
+        id->lost_since = now;
+    }
+    return now >= id->deadline || (0 != retry && 0 != id->lost_since && now - id->lost_since >= retry);
 }
 
 /* Nothing more is said over the socket. */
@@ -236,7 +248,7 @@ static void on_end_of_socket(struct sr_cm_id *id)
         drop_incoming(id);
         return;
     }
-    if (!sr_cm_rail_carries((unsigned) id->rail, sr.slot) || SR_CM_ASKED == id->state) {
+    if (!sr_cm_rail_carries((unsigned) id->rail, id->peer.slot) || SR_CM_ASKED == id->state) {
         sr_cm_unwatch(id); /* asked, not answered yet: the answer will fail */
     } else if (SR_CM_CONNECTING == id->state) {
         end_rejected(id, SR_CM_BY_CONSUMER);
@@ -309,6 +321,23 @@ void sr_cm_readable(struct sr_cm_id *id)
 
 /* ---- knocking ----------------------------------------------------------------------------------- */
 
+/* Whose socket that is; if nobody knows, the caller's own rail decides what is carried. */
+static unsigned slot_of(int fd)
+{
+    const struct sr_fabric_shm *shm = sr.fabric.shm;
+    socklen_t length = sizeof(struct ucred);
+    struct ucred who;
+
+    if (0 == getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
+        for (unsigned slot = 0; slot < SR_MAX_PROCS; ++slot) {
+            if (0 != atomic_load(&shm->proc[slot].incarnation) && (uint32_t) who.pid == atomic_load(&shm->proc[slot].pid)) {
+                return slot;
+            }
+        }
+    }
+    return sr.slot;
+}
+
 /* Where nobody listens yet, the caller tries again. Programs that agree over another path to connect now count on the
  * time that a network takes: the other one may be on its way to rdma_listen. */
 static void knock(struct sr_cm_id *id)
@@ -331,6 +360,7 @@ static void knock(struct sr_cm_id *id)
     }
     id->mine.private_data = NULL;
     memset(&id->peer, 0, sizeof(id->peer));
+    id->peer.slot = slot_of(fd);
     id->state = SR_CM_CONNECTING;
     sr_cm_watch(id);
 }
@@ -391,7 +421,7 @@ bool sr_cm_on_tick(struct sr_cm_id *id)
     } else if (SR_CM_KNOCKING == id->state && sr_cm_rail_carries((unsigned) id->rail, sr.slot)) {
         knock(id);
     }
-    if (0 != id->deadline && sr_now() >= id->deadline) {
+    if (0 != id->deadline && is_over(id)) {
         give_up(id);
     }
     return id->held || 0 != id->deadline;
@@ -411,6 +441,7 @@ static int connect_locked(struct sr_cm_id *id, const struct rdma_conn_param *par
         memcpy(id->peer.data, param->private_data, param->private_data_len);
     }
     id->state = SR_CM_KNOCKING;
+    id->peer.slot = sr.slot;
     id->knocks = 0;
     await_answer(id);
     if (sr_cm_rail_carries((unsigned) id->rail, sr.slot)) {

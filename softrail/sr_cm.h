@@ -59,6 +59,7 @@ struct sr_cm_id {
     bool removed;           /* DEVICE_REMOVAL was told */
     unsigned knocks;        /* KNOCKING: how often nobody was there */
     uint64_t deadline;      /* ns; 0: no answer is awaited */
+    uint64_t lost_since;    /* ns; an answer is awaited, and the rail has not carried anything since; 0: it does */
     enum rdma_cm_event_type asked; /* RESOLVING: ADDR_RESOLVED or ROUTE_RESOLVED */
     char name[32];          /* of the listening socket; empty: none */
     struct sr_cm_id *listener; /* INCOMING only */

@@ -16,7 +16,7 @@ for rail in 0 1; do
 done
 
 # lost COMMAND RAILS-LEFT: COMMAND befalls sr1 before the job begins; under pml bfo the job goes by sr0.
-BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_connect_timeout 1)
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_connect_timeout 3)
 lost() {
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 $rails --retry-time=300ms --report "$REPORT" -- \
         bash -c '"$SOFTRAIL" "$0" sr1 && exec "$@"' "$1" "$MPIRUN" --oversubscribe --bind-to none -np 2 "${BTL_ARGS[@]}" \
