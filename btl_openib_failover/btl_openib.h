@@ -250,9 +250,19 @@ void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *)
  * peer. */
 bool ofo_rail_is_spared(const ofo_endpoint_t *ep);
 void ofo_port_down(ofo_module_t *module);
+/* Another rail to the endpoint's peer answered when the port had gone down `downs` times: ends the rail if it is in doubt. */
+void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs);
 void ofo_port_returned(ofo_module_t *module);
 void ofo_peer_lost(ofo_peer_t *peer);
 void ofo_ext_fill(ofo_module_t *module);
+
+/* btl_openib_doubt.c */
+/* The port is down: can another rail to the peer say whether the peer is there? Then the rail is in doubt. Locks: ep->lock held. */
+bool ofo_doubt_begin(ofo_endpoint_t *ep);
+/* Asks over the rails of all other modules that have a rail in doubt beside them. Context: progress, no lock held. */
+void ofo_doubt_ask(const ofo_module_t *module);
+/* The WRITE of the rail came back well, and somebody waits for that. Context: progress, no lock held. */
+void ofo_doubt_answered(ofo_endpoint_t *ep);
 
 /* btl_openib_keepalive.c */
 /* A WRITE of one byte on each connected rail whose turn it is and where nothing came or went since its last turn. Context: progress. */
@@ -354,6 +364,8 @@ void ofo_rail_send_peerdead(ofo_endpoint_t *ep);
 
 /* btl_openib_async.c */
 void ofo_async_read(ofo_module_t *module);
+/* Is the port up, with the address that its connections were made with? */
+bool ofo_port_came_back(const ofo_module_t *module);
 /* Looks for the GIDs that the device's ports have lost. Context: the service that reads its events. */
 void ofo_async_look_again(ofo_device_t *device, uint64_t now);
 /* The fence waits for LAST_WQE_REACHED, not for ever; and the timer's end. Context: service of the module. */

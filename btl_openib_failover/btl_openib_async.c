@@ -42,6 +42,12 @@ static void restart_port(ofo_module_t *module, const char *why)
 }
 
 static const char *const address_lost = "the port has lost its address";
+static const char *const address_moved = "the port has another address";
+
+bool ofo_port_came_back(const ofo_module_t *module)
+{
+    return OFO_LOAD(module->port_up) && address_moved != module->down_why;
+}
 
 /* Looks the port up again. True if it can carry rails; *moved if its connections cannot go on. */
 static bool look_up(ofo_module_t *module, bool *moved, const char **why)
@@ -110,7 +116,7 @@ static void address_changed(ofo_module_t *module)
     if (!found) {
         set_port(module, why);
     } else if (moved) {
-        restart_port(module, "the port has another address");
+        restart_port(module, address_moved);
     } else {
         set_port(module, NULL); /* an address that was lost is back */
     }

@@ -96,6 +96,7 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 
     pthread_mutex_lock(&ep->gate_lock);
     OPAL_THREAD_LOCK(&ep->lock);
+    ep->answer = OFO_ANSWER_NONE;
     ep->qps = qps;
     ep->up_gen = qps->gen;
     failed = qps->failed = qps->failed || was_refused(ep, qps);
@@ -266,24 +267,23 @@ static bool is_last(const ofo_endpoint_t *ep)
 }
 
 /* A device or completion queue that failed does not come back, a port does: the hardware repeats its packets until then. */
-bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
+static bool is_gone(const ofo_module_t *module)
 {
-    const ofo_module_t *module = ep->module;
-
-    return !OFO_LOAD(module->device->fatal) && !OFO_LOAD(module->cq_failed)
-           && (NULL == module->ext.failed_frag || is_last(ep));
+    return OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);
 }
 
-/* Ends the rail of a port that is down, unless the rail is spared. Locks: ep->lock held. */
-static void fail_endpoint(ofo_endpoint_t *ep)
+bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
+{
+    return !is_gone(ep->module) && (NULL == ep->module->ext.failed_frag || OFO_LOAD(ep->doubted) || is_last(ep));
+}
+
+/* Locks: ep->lock held. */
+static void end_endpoint(ofo_endpoint_t *ep)
 {
     uint32_t published = (uint32_t) OFO_LOAD(ep->published);
     ofo_fsm_state_t state = (ofo_fsm_state_t) (published >> 16);
 
-    if (ofo_rail_is_spared(ep)) {
-        ofo_log(1, "%s: rail %u to %u is spared", ep->module->name, ep->rail, ep->peer->name.vpid);
-        return;
-    }
+    OFO_STORE(ep->doubted, false);
     ep->module->port_ends_rails = true;
     if (NULL != ep->qps) {
         ep->qps->error_told = true; /* the port's message speaks for all its rails */
@@ -296,6 +296,16 @@ static void fail_endpoint(ofo_endpoint_t *ep)
     } else if (OFO_GATE_REFUSING != ep->gate || OFO_ST_UP == state || ofo_fsm_state_is_connecting(state)) { /* we ask, or the peer */
         ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) published, NULL, NULL);
         refuse(ep, (uint16_t) published);
+    }
+}
+
+/* Ends the rail of a port that is down, unless the rail is spared or another one has to answer first. Locks: ep->lock held. */
+static void fail_endpoint(ofo_endpoint_t *ep)
+{
+    if (ofo_rail_is_spared(ep)) {
+        ofo_log(1, "%s: rail %u to %u is spared", ep->module->name, ep->rail, ep->peer->name.vpid);
+    } else if (is_gone(ep->module) || !ofo_doubt_begin(ep)) {
+        end_endpoint(ep);
     }
 }
 
@@ -317,19 +327,46 @@ void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *)
     pthread_mutex_unlock(&OFO.peers_lock);
 }
 
-/* The PML asks the state of each rail: those that are spared go on. */
+/* The PML asks the state of each rail: those that are spared go on. A port that is back already ends nothing: the hardware has
+ * repeated what was lost, or will. */
 void ofo_port_down(ofo_module_t *module)
 {
     ofo_log(1, "%s: %s", module->name, module->down_why);
-    module->port_ends_rails = OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);
-    ofo_for_each_endpoint(module, fail_endpoint);
+    module->port_ends_rails = is_gone(module);
+    if (module->port_ends_rails || !ofo_port_came_back(module)) {
+        ofo_for_each_endpoint(module, fail_endpoint);
+    }
     if (module->port_ends_rails) {
         tell_pml(module, NULL, module->down_why);
+    }
+    ofo_doubt_ask(module);
+}
+
+/* The port's message speaks for all its rails, and for those that have no queue pairs the PML asks for a fence. */
+void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs)
+{
+    ofo_module_t *module = ep->module;
+    bool ends, is_told = module->port_ends_rails;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    ends = OFO_LOAD(ep->doubted) && (uint16_t) OFO_LOAD(module->downs) == downs && !OFO_LOAD(module->port_up);
+    if (ends) {
+        OFO_STORE(ep->doubted, false);
+        is_told = is_told && NULL != ep->qps;
+        ends = !ofo_rail_is_spared(ep);
+        if (ends) {
+            end_endpoint(ep);
+        }
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (ends) {
+        tell_pml(module, is_told ? ep->peer : NULL, module->down_why);
     }
 }
 
 static void revive_endpoint(ofo_endpoint_t *ep)
 {
+    OFO_STORE(ep->doubted, false);
     if (ep->dead_port) {
         ep->dead_port = false;
         ep->gate = NULL == ep->qps ? OFO_GATE_CLOSED : ep->gate; /* service may have opened it before us */

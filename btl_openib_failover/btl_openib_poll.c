@@ -100,6 +100,9 @@ static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
         work->qps->is_asking = false;
         ofo_silent_arrived(work->qps, work->qp, work->qps->alive_place);
         ofo_pending_flush(work->qps->ep);
+        if (OFO_ANSWER_NONE != work->qps->ep->answer) {
+            ofo_doubt_answered(work->qps->ep);
+        }
         break;
     case OFO_WORK_MARKER: /* no queue pair in error does that: it still runs, and the fence's bound destroys it */
         ofo_silent_all_arrived(work->qps, work->qp);
@@ -172,6 +175,9 @@ static void handle_mail(ofo_module_t *module)
             break;
         case OFO_MAIL_MET:
             (void) meet(&mail->ctl);
+            break;
+        case OFO_MAIL_ANSWERED:
+            ofo_port_ends(mail->ep, mail->gen);
             break;
         case OFO_MAIL_PORT_DOWN:
             ofo_port_down(module);

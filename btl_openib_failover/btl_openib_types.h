@@ -299,6 +299,7 @@ typedef enum {
     OFO_MAIL_KEEPALIVE,  /* the next turn of the keepalive is due; no endpoint */
     OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
     OFO_MAIL_MET,        /* service has made that process a peer: look Open MPI's entry for it up */
+    OFO_MAIL_ANSWERED,   /* another rail to the endpoint's peer answered; `gen`: module->downs then */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
 } ofo_mail_kind_t;
@@ -334,6 +335,12 @@ typedef enum {
     OFO_GATE_REFUSING /* OPAL_ERR_UNREACH */
 } ofo_gate_t;
 
+typedef enum {
+    OFO_ANSWER_NONE,   /* nobody waits for one */
+    OFO_ANSWER_WANTED, /* a WRITE is to be posted when the one that is out has come back */
+    OFO_ANSWER_ASKED   /* it is out */
+} ofo_answer_t;
+
 /* What is known of one generation once its fence is done, for DACK and the loss check. */
 typedef struct {
     int32_t gen; /* OFO_GEN_NONE: nothing */
@@ -358,6 +365,8 @@ struct mca_btl_base_endpoint_t {
     uint16_t up_gen;
     int32_t refused_gen;    /* the gate refuses because of this generation, or OFO_GEN_NONE */
     bool dead_port;         /* it refuses because of the port alone */
+    bool doubted;           /* its port is down; it ends when another rail to the peer answers. Atomic, written under the lock */
+    ofo_answer_t answer;    /* to a WRITE that was posted after a port's event, for rails in doubt */
     uint32_t pending_count; /* entries of all pending lists */
     opal_list_t pending[OFO_MAX_QPS];
     opal_list_t pending_rdma;
@@ -523,7 +532,7 @@ struct ofo_module {
     const char *down_why; /* constant text. release: port_up */
     char no_calls[96]; /* why the connection manager cannot start on this port; else empty. Context: set-up */
     bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */
-    bool port_ends_rails; /* the port's event that is being handled ended a rail; context: progress */
+    bool port_ends_rails; /* the port's event ended a rail; context: progress */
     uint64_t lost_since;  /* ms; the port's GID is looked for since then, or 0; context: the service that reads events */
     bool owns_async; /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;

@@ -466,6 +466,7 @@ static bool is_loss(mca_btl_base_module_t *btl, int32_t flags)
 void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
     const char *cause = NULL == info ? "the BTL reports an error" : info;
+    bool to_all = true;
 
     if (!is_loss(btl, flags)) {
         return;
@@ -478,7 +479,10 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         }
         return;
     }
-    bfo_tell_port_lost(btl, cause);
+    BFO_FOREACH_PEER (peer) {
+        to_all = to_all && !(peer->ready && is_spared(peer, bfo_rail_index(peer, btl)));
+    }
+    bfo_tell_port_lost(btl, cause, to_all);
     BFO_FOREACH_PEER (peer) {
         if (peer->ready) {
             rail_lost_with_port(peer, bfo_rail_index(peer, btl), cause);

@@ -252,7 +252,7 @@ static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_b
     }
 }
 
-void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause)
+void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all)
 {
     const char *name = bfo_tell_port(btl);
     port_t *port = port_of(btl);
@@ -277,7 +277,8 @@ void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause)
         port->is_lost = true;
         snprintf(key, sizeof(key), "port %s loss %u", name, ++port->losses);
         name_ports(btl, NULL, &ports);
-        say_rail_lost(key, rail, ports.here, "all peers", without_port(cause, name), some, left);
+        say_rail_lost(key, rail, ports.here, to_all ? "all peers" : "all peers that another rail reaches",
+                      without_port(cause, name), some, left);
     }
 }
 
@@ -290,7 +291,7 @@ static void tell_rail(const bfo_peer_t *peer, uint8_t r)
     char key[256], to[320];
 
     if (NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
-        bfo_tell_port_lost(rail->btl, "the port is down"); /* its event is on the way */
+        bfo_tell_port_lost(rail->btl, "the port is down", false); /* its event is on the way */
         return;
     }
     snprintf(key, sizeof(key), "rail %s to %s generation %u", port, host_of(peer), rail->gen);

@@ -24,8 +24,8 @@ void bfo_tell_connected(const bfo_peer_t *peer) BFO_COLD;
 void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool told) BFO_COLD;
 /* Says the warnings that wait: of one peer, or with NULL of all. */
 void bfo_tell_rails(bfo_peer_t *peer) BFO_COLD;
-/* A port is lost to all peers, known and future. */
-void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause) BFO_COLD;
+/* A port is lost to all peers, known and future, or to those that another rail reaches. */
+void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all) BFO_COLD;
 /* A peer uses a rail that we do not (level 1). */
 void bfo_tell_foreign_put(const bfo_peer_t *peer) BFO_COLD;
 void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause) BFO_COLD;

@@ -31,6 +31,9 @@ flap() {
     process=$("$SOFTRAIL" status --fabric "$fabric" | sed -n "s/^process \([0-9]*\): pid $pid.*/\1/p")
     "$SOFTRAIL" down --fabric "$fabric" 1 --process "$process" || { cat "$log"; fail "rail 1 could not be cut"; }
     wait_for 'sr1:1: the port is down' 1
+    if [ "$when" = met ]; then # the rail is in doubt until another one has answered
+        wait_for 'rail 1 .* -> down on' 2
+    fi
     if [ "$when" = first ]; then
         touch "$go"
         wait_for '^met' 1

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A port that is down puts its rails in doubt. Such a rail goes on, and ends only when another rail to the same peer has answered:
+ * a one-byte WRITE that was posted after the port's event came back well. Two sides that lose different ports at the same moment
+ * both get no answer, and neither ends the rail on which the other one counts. Context: progress. See DESIGN.txt 10.2.
+ */
+#include "btl_openib.h"
+
+/* Locks: ep->lock held, but not that of `other`. */
+static bool may_answer(const ofo_endpoint_t *ep, const ofo_endpoint_t *other)
+{
+    return other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_UP == OFO_LOAD(other->gate);
+}
+
+bool ofo_doubt_begin(ofo_endpoint_t *ep)
+{
+    for (unsigned i = 0; i < ep->peer->rail_count && !ep->doubted && !OFO_LOAD(ep->module->port_up); ++i) {
+        if (may_answer(ep, ep->peer->rail[i])) {
+            OFO_STORE(ep->doubted, true);
+        }
+    }
+    return ep->doubted;
+}
+
+static bool is_needed(const ofo_endpoint_t *ep)
+{
+    for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
+        if (OFO_LOAD(ep->peer->rail[i]->doubted)) {
+            return may_answer(NULL, ep);
+        }
+    }
+    return false;
+}
+
+/* What is out already may have been answered before the event: then one more follows. Locks: ep->lock held. */
+static void ask(ofo_endpoint_t *ep)
+{
+    ofo_qpset_t *qps = ep->qps;
+
+    if (!is_needed(ep) || NULL == qps || qps->failed) {
+        return;
+    }
+    ep->answer = qps->is_asking ? OFO_ANSWER_WANTED : OFO_ANSWER_ASKED;
+    if (!qps->is_asking) {
+        ofo_keepalive_post(ep, qps);
+    }
+}
+
+void ofo_doubt_ask(const ofo_module_t *module)
+{
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        OFO.module[i]->idle_polls = 0; /* the answer and its letter are not to wait for the turn of an idle rail */
+        if (module != OFO.module[i]) {
+            ofo_for_each_endpoint(OFO.module[i], ask);
+        }
+    }
+}
+
+void ofo_doubt_answered(ofo_endpoint_t *ep)
+{
+    ofo_answer_t answer;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    answer = ep->answer;
+    ep->answer = OFO_ANSWER_NONE;
+    if (OFO_ANSWER_WANTED == answer) {
+        ask(ep);
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    for (unsigned i = 0; i < ep->peer->rail_count && OFO_ANSWER_ASKED == answer; ++i) {
+        ofo_endpoint_t *other = ep->peer->rail[i];
+        if (OFO_LOAD(other->doubted)) {
+            ofo_tell_progress(other->module, OFO_MAIL_ANSWERED, other, (uint16_t) OFO_LOAD(other->module->downs), NULL, NULL);
+        }
+    }
+}
