@@ -362,6 +362,17 @@ void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail);
 void ofo_rail_declared(ofo_endpoint_t *ep);
 void ofo_rail_send_peerdead(ofo_endpoint_t *ep);
 
+/* btl_openib_rail_actions.c. Context: service of the endpoint's module. */
+extern const ofo_fsm_action_fn_t ofo_rail_actions[OFO_DO_COUNT];
+enum { OFO_CONNECT_PATIENCE = 11 }; /* a connection gets 12 times connect_timeout where its end is that of the job */
+void ofo_rail_give_time(ofo_endpoint_t *ep); /* connect_timeout from now on */
+void ofo_rail_repeat_after(ofo_endpoint_t *ep, unsigned backoff_ms);
+void ofo_rail_send_down(ofo_endpoint_t *ep, uint16_t gen);
+/* A place for what is known of a generation whose fence is done. */
+ofo_kept_t *ofo_rail_keep(ofo_endpoint_t *ep, uint16_t gen);
+/* The fence was given up, and nothing is missing, or nothing matters any more: now the PML may go on. */
+void ofo_rail_close_check(ofo_endpoint_t *ep);
+
 /* btl_openib_async.c */
 void ofo_async_read(ofo_module_t *module);
 /* Is the port up, with the address that its connections were made with? */
