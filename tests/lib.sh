@@ -30,7 +30,7 @@ need() { command -v "$1" >/dev/null 2>&1 || skip_missing "$1" "$2"; }
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-MPI_TIMEOUT=${MPI_TIMEOUT:-60}
+MPI_TIMEOUT=${MPI_TIMEOUT:-240} # a job that takes as long hangs: loaded machines are slow
 
 # Is this a build with AddressSanitizer?
 has_asan() { grep -q __asan_init "$BFO_BUILDDIR/softrail/.libs/libsoftrail.so"; }

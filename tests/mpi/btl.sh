@@ -5,6 +5,7 @@
 
 STREAM=$BFO_BUILDDIR/contrib/bfo_stream
 REPORT=$TEST_TMP/report.json
+FABRIC=bfo-${TEST_NAME:-btl}-$$
 BTL_ARGS=(--mca pml "${BTL_PML:-ob1}" --mca btl openib,self)
 
 # on_rails "softrail options" RANKS mpirun-arguments...: output in $TEST_TMP/log, counters in $REPORT.
@@ -27,38 +28,91 @@ rails_carried() {
     done
 }
 
-# run_stream RAILS "more softrail options" RANKS SECONDS mpirun-arguments...: the verified stream.
+# has_said PATTERN [COUNT]: at least COUNT (1) lines of the job have it.
+has_said() { [ "$(grep -cE -- "$1" "$TEST_TMP/log")" -ge "${2:-1}" ]; }
+
+# have_moved BYTES RAILS: every one of the first RAILS rails of the running job moved at least that many bytes.
+have_moved() {
+    local rail bytes
+    "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/status" 2>/dev/null || return
+    for ((rail = 0; rail < $2; ++rail)); do
+        bytes=$(rail_counter "$TEST_TMP/status" $rail tx_bytes)
+        [ "${bytes:-0}" -ge "$1" ] || return
+    done
+}
+
+# wait_until COMMAND: until it holds, or the job is over, or 90 s are: what it asks for is checked afterwards.
+wait_until() {
+    local end=$((SECONDS + 90))
+    while [ $SECONDS -lt $end ] && kill -0 $job 2>/dev/null; do
+        ! eval "$1" || return
+        sleep 0.1
+    done
+}
+
+# begin_stream "softrail options" RANKS mpirun-arguments... [STREAM-OPTIONS]: the verified stream runs in the background as $job on
+# the fabric $FABRIC, until end_stream, which sets rc. A fixed time would be too short on a machine that does something else.
+begin_stream() {
+    local options=$1 n=$2
+    shift 2
+    rm -f "$TEST_TMP/pid"
+    : >"$TEST_TMP/log"
+    # shellcheck disable=SC2086
+    timeout -k 5 240 "$SOFTRAIL" run $options --name "$FABRIC" --report="$REPORT" -- \
+        "$MPIRUN" --report-pid "$TEST_TMP/pid" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$TEST_TMP/log" 2>&1 </dev/null &
+    job=$!
+}
+end_stream() {
+    kill -USR1 "$(cat "$TEST_TMP/pid")" 2>/dev/null
+    wait $job
+    rc=$?
+}
+
+# stream_until COMMAND "softrail options" RANKS mpirun-arguments... [STREAM-OPTIONS]: sets rc
+stream_until() {
+    local job until=$1
+    begin_stream "${@:2}"
+    wait_until "$until"
+    end_stream
+}
+
+# The stream ended in order, and every byte was right.
+verified() {
+    [ $rc = 0 ] && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: exit $rc"; }
+    note "$1: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+}
+
+# run_stream RAILS "more softrail options" RANKS mpirun-arguments...: the verified stream, until all rails carried some of it.
 run_stream() {
-    local rails=$1 options="-n $1 $2" n=$3 seconds=$4
-    shift 4
-    on_rails "$options" "$n" "$@" "$STREAM" -s "$seconds" || { show_log; fail "the stream on $n ranks ended with an error: $options $*"; }
-    grep -qE 'messages.* 0 wrong' "$TEST_TMP/log" || { show_log; fail "the stream on $n ranks did not verify: $options $*"; }
+    local rails=$1 options="-n $1 $2" n=$3
+    shift 3
+    stream_until "have_moved 1000000 $rails && has_said 'messages verified'" "$options" "$n" "$@" "$STREAM" -s 600
+    verified "$n ranks, $options $*"
     rails_carried 1000000 "$rails"
-    note "$n ranks, $options $*: $(tail -n 1 "$TEST_TMP/log")"
 }
 
 # cut_stream "RAILS TO CUT" RAILS RANKS MAX mpirun-arguments...: under pml bfo a verified stream outlives rails that are
-# cut while it runs.
+# cut while it runs, and goes on.
 cut_stream() {
-    local cut=$1 rails=$2 n=$3 max=$4 fabric=bfo-btl-$$ log=$TEST_TMP/log rail job
+    local cut=$1 rails=$2 n=$3 max=$4 rail job shown BTL_ARGS=(--mca pml bfo --mca btl openib,self)
     shift 4
-    : >"$log"
-    timeout -k 5 60 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=200ms --report "$REPORT" -- "$MPIRUN" \
-        --oversubscribe --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$STREAM" -s 3 -m "$max" \
-        >"$log" 2>&1 </dev/null &
-    job=$!
-    await "$log" 'messages verified' # the stream runs when it reports its first second
+    begin_stream "-n $rails --retry-time=200ms" "$n" "$@" "$STREAM" -s 600 -m "$max"
+    wait_until "have_moved 100000 $rails && has_said 'messages verified'"
     for rail in $cut; do
-        "$SOFTRAIL" down --fabric "$fabric" "$rail" || { show_log; fail "rail $rail could not be cut"; }
+        "$SOFTRAIL" down --fabric "$FABRIC" "$rail" || { show_log; fail "rail $rail could not be cut"; }
         sleep 0.1
     done
-    wait $job || { show_log; fail "$n ranks did not survive the cut of rail $cut: $max $*"; }
     for rail in $cut; do
-        grep -q "^A rail was lost: .* rail $rail from sr$rail:1 " "$log" || { show_log; fail "rail $rail was not lost: cut too late"; }
+        wait_until "has_said 'A rail was lost: .* rail $rail from sr$rail:1 '"
     done
-    grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { show_log; fail "the stream did not verify"; }
+    shown=$(grep -c 'messages verified' "$TEST_TMP/log")
+    wait_until "has_said 'messages verified' $((shown + 1))"
+    end_stream
+    for rail in $cut; do
+        has_said "A rail was lost: .* rail $rail from sr$rail:1 " || { show_log; fail "rail $rail was not lost"; }
+    done
+    verified "rail $cut of $rails cut, $n ranks, to $max bytes $*"
     rails_carried 100000 "$rails"
-    note "rail $cut of $rails cut, $n ranks, to $max bytes $*: $(tail -n 1 "$log")"
 }
 
 # fault_stream RULE MAX mpirun-arguments...: under pml bfo on two rails a verified stream outlives one fault of softrail.
@@ -67,10 +121,9 @@ fault_stream() {
     shift 2
     echo "$rule" >"$TEST_TMP/plan"
     BTL_ARGS=(--mca pml bfo --mca btl openib,self)
-    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 "$@" "$STREAM" -s 1 -m "$max" || { show_log; fail "$rule, to $max bytes, $*"; }
-    grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$rule: the stream did not verify"; }
-    grep -q '^A rail was lost:' "$TEST_TMP/log" || { show_log; fail "$rule: no rail was lost, so nothing was tested"; }
-    note "$rule, to $max bytes $*: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+    stream_until "has_said 'A rail was lost:' && has_said 'messages verified'" "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 "$@" "$STREAM" -s 600 -m "$max"
+    verified "$rule, to $max bytes $*"
+    has_said 'A rail was lost:' || { show_log; fail "$rule: no rail was lost, so nothing was tested"; }
 }
 
 # counted "PATTERN": a counter line of the BTL (btl_openib_verbose 1) has it, in some rank on some rail.

@@ -6,7 +6,6 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components btl
-MPI_TIMEOUT=60
 export OMPI_MCA_btl_openib_verbose=2
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
 

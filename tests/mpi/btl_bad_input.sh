@@ -7,7 +7,6 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components btl
-MPI_TIMEOUT=40
 
 # 124 and 137: it hung. ob1 ends a job with 255 when it loses its transport.
 in_time() { [ "$1" != 124 ] && [ "$1" != 137 ]; }

@@ -8,61 +8,56 @@
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1)
-MPI_TIMEOUT=40
-FABRIC=bfo-events-$$
 
-# The stream runs; then these commands of softrail, "/" between them. at_rest LAYER RANKS "COMMANDS": sets rc
-strike() { # BYTES: of the longest message
-    local layer=$1 n=$2 command job
-    : >"$TEST_TMP/log" # what the job before has said is not what is waited for
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --link-layer="$layer" --name $FABRIC --retry-time=200ms --report="$REPORT" -- \
-        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$STREAM" -s 3 -m "${BYTES:-100000}" >"$TEST_TMP/log" 2>&1 </dev/null &
-    job=$!
-    await "$TEST_TMP/log" 'messages verified'
+# BYTES: of the longest message. strike LAYER RANKS "COMMANDS" UNTIL: the stream runs; then these commands of softrail, "/" between them; then it goes on until the
+# job has said UNTIL, and for a while. Sets rc
+strike() {
+    local layer=$1 n=$2 until=$4 command commands job shown
+    begin_stream "-n 2 --link-layer=$layer --retry-time=200ms" "$n" "$STREAM" -s 600 -m "${BYTES:-100000}"
+    wait_until "have_moved 100000 2"
     IFS=/ read -ra commands <<<"$3"
     for command in "${commands[@]}"; do
         # shellcheck disable=SC2086
-        "$SOFTRAIL" $command --fabric $FABRIC || fail "softrail $command"
+        "$SOFTRAIL" $command --fabric "$FABRIC" || { show_log; fail "softrail $command"; }
         sleep 0.2
     done
-    wait $job
-    rc=$?
+    wait_until "has_said '$until'"
+    shown=$(grep -c 'messages verified' "$TEST_TMP/log")
+    wait_until "has_said 'messages verified' $((shown + 2))"
+    end_stream
 }
-verified() {
-    [ $rc = 0 ] && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: exit $rc"; }
-    note "$1: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
-}
-logged() { grep -qE -- "$1" "$TEST_TMP/log" || { show_log; fail "not said: $1"; }; }
+logged() { has_said "$1" || { show_log; fail "not said: $1"; }; }
 # lost_rail RAIL CAUSE: that one and no other
 lost_rail() {
     logged "^A rail was lost: .* rail $1 from .*; cause: .*$2"
     grep '^A rail was lost: ' "$TEST_TMP/log" | grep -vq " rail $1 from " && { show_log; fail "another rail was lost"; }
     return 0
 }
+LOST='A rail was lost: '
 lost_nothing() { grep '^A rail was lost' "$TEST_TMP/log" && fail "a rail was lost"; return 0; }
 
-strike ib 4 "down sr1"
+strike ib 4 "down sr1" "$LOST"
 verified "PORT_ERR, four ranks"
 lost_rail 1 'the port is down'
-strike ib 2 "port-error sr1"
+strike ib 2 "port-error sr1" "$LOST"
 verified "PORT_ERR of a port that goes on working"
 lost_rail 1 'the port is down'
-strike ib 2 "down sr1/up sr1"
+strike ib 2 "down sr1/up sr1" 'sr1:1: the port is back'
 verified "PORT_ERR, PORT_ACTIVE"
 logged 'sr1:1: the port is back'
-strike eth 2 "gid sr1"
+strike eth 2 "gid sr1" "$LOST"
 verified "GID_CHANGE: the address of the port is gone"
 lost_rail 1 'the port has lost its address'
-strike ib 2 "gid sr1"
+strike ib 2 "gid sr1" 'sr1: GID table change'
 verified "GID_CHANGE on InfiniBand, where LIDs count"
 lost_nothing
 logged 'sr1: GID table change'
-strike ib 2 "lid sr1"
+strike ib 2 "lid sr1" "$LOST"
 verified "LID_CHANGE"
 lost_rail 1 'the port has another address'
 # A device that is gone under long messages by WRITE, as every user has them: one that was acknowledged may be missing in memory, and
 # nobody knows. The job goes on, every byte right, or the peer is declared and named; it never goes on with wrong bytes, and ends.
-BYTES=3000000 strike ib 2 "gone sr1"
+BYTES=3000000 strike ib 2 "gone sr1" "A rail was lost: |cannot reach a process any more"
 grep -qE 'wrong at byte| bytes, not |[1-9][0-9]* wrong$|Signal:' "$TEST_TMP/log" && { show_log; fail "DEVICE_FATAL under WRITEs: wrong data or a crash"; }
 logged 'sr1: local catastrophic error|sr1: .*fatal'
 if grep -q 'The PML bfo cannot reach a process any more' "$TEST_TMP/log"; then
@@ -73,32 +68,30 @@ else
 fi
 # Without WRITEs the job goes on.
 BTL_ARGS+=(--mca pml_bfo_use_put 0)
-strike ib 2 "gone sr1"
+strike ib 2 "gone sr1" "$LOST"
 verified "DEVICE_FATAL"
 lost_rail 1 'the device failed'
 
-# on_fault RULE: the fault happens within the stream
+# on_fault RULE UNTIL [STREAM-OPTIONS]: the fault happens within the stream, which goes on until the job has said UNTIL
 on_fault() {
     printf '%b\n' "$1" >"$TEST_TMP/plan"
-    shift
-    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=200ms" 2 "$@"
-    rc=$?
+    stream_until "has_said 'messages verified' && has_said '$2'" "-n 2 --plan $TEST_TMP/plan --retry-time=200ms" 2 "$STREAM" -s 600 "${@:3}"
 }
-on_fault "fatal rail=sr1 op=send op=write nth=300" "$STREAM" -s 1
+on_fault "fatal rail=sr1 op=send op=write nth=300" "$LOST"
 verified "QP_FATAL"
 logged 'sr1: local work queue catastrophic error'
 lost_rail 1 ''
 # The queue pair of control messages fails with the first request to connect: it is brought back, the request repeated.
 # A failed send leaves its send queue in error (5, SQE), QP_FATAL the queue pair (6, ERR).
 for fate in "error status=retry 5" "fatal 6"; do
-    on_fault "${fate% *} rail=sr1 op=send payload=0:32 nth=1" "$STREAM" -s 1
+    on_fault "${fate% *} rail=sr1 op=send payload=0:32 nth=1" "sr1:1: the queue pair of control messages was in state ${fate##* }"
     verified "${fate% *} of the first REQ"
     lost_nothing
     logged "sr1:1: the queue pair of control messages was in state ${fate##* }"
     logged 'sr1:1: .* mended [1-9]'
     rails_carried 100000 2
 done
-on_fault "migrated rail=sr1 op=send op=write nth=300" "$STREAM" -s 1
+on_fault "migrated rail=sr1 op=send op=write nth=300" 'sr1: .*[Mm]igra'
 verified "PATH_MIG"
 logged 'sr1: .*[Mm]igra'
 lost_nothing
@@ -106,7 +99,7 @@ lost_nothing
 # "Local operation error" of a dead port is the rail's fault; of a living one, and any protection error, the request's own, unless
 # another rail carries it. (Each way to be at fault, one by one: tests/unit/test_ofo_wc_error.c.)
 for try in 1 2 3 4 5; do # the event may be faster than the next message
-    on_fault "down rail=sr1 op=send op=write payload=0:41 nth=300\nerror rail=sr1 op=send op=write payload=0:41 status=local nth=300-" "$STREAM" -s 1 -m 1500
+    on_fault "down rail=sr1 op=send op=write payload=0:41 nth=300\nerror rail=sr1 op=send op=write payload=0:41 status=local nth=300-" "$LOST" -m 1500
     verified "LOC_QP_OP_ERR, port down, try $try"
     grep -q "itself may be bad" "$TEST_TMP/log" && fail "a dead port was taken for a bad request"
     grep -B2 "status=local" "$REPORT" | grep -q '"done": [1-9]' && break
@@ -114,7 +107,7 @@ for try in 1 2 3 4 5; do # the event may be faster than the next message
 done
 grep -B2 "status=local" "$REPORT" | grep -q '"done": [1-9]' || fail "no message met the dead port in five tries"
 for status in local protection; do
-    on_fault "error rail=sr1 op=send op=write payload=0:41 status=$status nth=200" "$STREAM" -s 1 -m 1500
+    on_fault "error rail=sr1 op=send op=write payload=0:41 status=$status nth=200" "$LOST" -m 1500
     verified "status=$status, port up"
     logged 'the work request itself may be bad'
 done

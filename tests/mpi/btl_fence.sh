@@ -8,47 +8,42 @@
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 2)
-MPI_TIMEOUT=40
 
-# under PLAN COMMAND...: two ranks on two rails with these faults, a rail silent for $retry_time is given up; sets rc
+# under PLAN UNTIL COUNT mpirun-arguments... [STREAM-OPTIONS]: a stream between two ranks on two rails with these faults, until the job has
+# said UNTIL so often; a rail silent for $retry_time is given up; sets rc
 retry_time=100ms
 under() {
     printf '%b\n' "$1" >"$TEST_TMP/plan"
-    shift
-    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=$retry_time" 2 "$@"
-    rc=$?
-}
-verified() {
-    [ $rc = 0 ] && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: exit $rc"; }
-    note "$1: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+    stream_until "has_said '$2' $3" "-n 2 --plan $TEST_TMP/plan --retry-time=$retry_time" 2 "${@:4}"
 }
 # logged N TEXT: at least N lines have it
-logged() { [ "$(grep -cE -- "$2" "$TEST_TMP/log")" -ge "$1" ] || { show_log; fail "expected $1 times: $2"; }; }
+logged() { has_said "$2" "$1" || { show_log; fail "expected $1 times: $2"; }; }
 
 # Each kind of bring-down message lost three times: timers repeat it, both ends come to rest. First byte: 0x30 DOWN, 0x31 DACK.
 # (A rail's way and another one are used for each copy.)
 cut='lose rail=sr1 op=send op=write payload=0:41 nth=300'
-under "lose op=send payload=0:30 nth=1-4\n$cut" "$STREAM" -s 2 -m 1500
+DOWN='rail 1 .*-> down on' GIVEN_UP='the fence did not end, its queue pairs were destroyed'
+under "lose op=send payload=0:30 nth=1-4\n$cut" "$DOWN" 2 "$STREAM" -s 600 -m 1500
 verified "DOWN lost four times"
-logged 2 'rail 1 .*-> down on'
-under "lose op=send payload=0:31 nth=1-4\n$cut" "$STREAM" -s 2 -m 1500
+logged 2 "$DOWN"
+under "lose op=send payload=0:31 nth=1-4\n$cut" "$DOWN" 2 "$STREAM" -s 600 -m 1500
 verified "DACK lost four times"
-logged 2 'rail 1 .*-> down on'
+logged 2 "$DOWN"
 
 # Queue pairs that cannot be put into the error state return nothing: destroyed after the time-out, counts compared. (With
 # WRITEs the peer would be declared if a FIN had to be sent again: their data may be missing.)
-under "enomem op=qp_error rail=sr1\n$cut" --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
-    "$STREAM" -s 3 -m 300000
+under "enomem op=qp_error rail=sr1\n$cut" "$DOWN" 2 --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
+    "$STREAM" -s 600 -m 300000
 verified "a fence that does not end"
-logged 1 'the fence did not end, its queue pairs were destroyed'
+logged 1 "$GIVEN_UP"
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
 # With shared queues alone a queue pair that still runs never says that its last receive is gone: neither side's fence ends. The
 # side whose time-out comes second has it before its queue pairs find those of the other gone: not after 100 ms.
 retry_time=1s
-under "enomem op=qp_error rail=sr1\n$cut" --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
-    --mca btl_openib_receive_queues S,256,256,240,12,64:S,12544,256,240,12,64:S,65792,64,60,4,16 "$STREAM" -s 4 -m 300000
+under "enomem op=qp_error rail=sr1\n$cut" "$DOWN" 2 --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
+    --mca btl_openib_receive_queues S,256,256,240,12,64:S,12544,256,240,12,64:S,65792,64,60,4,16 "$STREAM" -s 600 -m 300000
 verified "a fence of shared queues that does not end"
-logged 2 'the fence did not end, its queue pairs were destroyed'
+logged 2 "$GIVEN_UP"
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
 
 # The last receive's event of queue pairs with shared queues: last_wqe OPTION MISSED FROM TO: so many fences at least went on without
@@ -56,8 +51,7 @@ grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and th
 last_wqe() {
     local longest missed
     printf '%b\n' "$cut" >"$TEST_TMP/plan"
-    on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms $1" 2 "$STREAM" -s 3 -m 300000
-    rc=$?
+    stream_until "has_said '$DOWN' 2" "-n 2 --plan $TEST_TMP/plan --retry-time=100ms $1" 2 "$STREAM" -s 600 -m 300000
     verified "last receive's event: ${1:-raised}"
     longest=$(grep -oE 'fences [1-9][0-9]* \(longest [0-9]+' "$TEST_TMP/log" | awk '{ if ($NF > n) n = $NF } END { print n + 0 }')
     missed=$(grep -oE "without the last receive's event [0-9]+" "$TEST_TMP/log" | awk '{ n += $NF } END { print n + 0 }')
@@ -75,14 +69,11 @@ last_wqe --last-wqe=1 2 1000 9000  # one of two queue pairs: the device does rai
 last_wqe --no-post-in-error 0 0 900 # no marker can be posted: the state and empty completion queues end the fence
 
 # A device goes: no verb works on it but those that destroy. (No WRITEs, as above.)
-fabric=bfo-gone-$$
-timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name $fabric --retry-time=100ms --report="$REPORT" -- "$MPIRUN" --oversubscribe \
-    --bind-to none -np 2 "${BTL_ARGS[@]}" --mca pml_bfo_use_put 0 "$STREAM" -s 3 -m 100000 >"$TEST_TMP/log" 2>&1 </dev/null &
-job=$!
-await "$TEST_TMP/log" 'messages verified'
-"$SOFTRAIL" gone --fabric $fabric sr1 || fail "the device did not go"
-wait $job
-rc=$?
+begin_stream "-n 2 --retry-time=100ms" 2 --mca pml_bfo_use_put 0 "$STREAM" -s 600 -m 100000
+wait_until "has_said 'messages verified'"
+"$SOFTRAIL" gone --fabric "$FABRIC" sr1 || fail "the device did not go"
+wait_until "has_said '$DOWN' 2"
+end_stream
 verified "a device is gone"
 logged 2 'sr1: local catastrophic error|sr1: .*fatal'
 

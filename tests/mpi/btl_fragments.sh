@@ -19,9 +19,9 @@ rings_say() {
     note "rings: $1"
 }
 
-run_stream 2 "" 2 1 "${RING[@]}"
+run_stream 2 "" 2 "${RING[@]}"
 counted 'ring [1-9][0-9]* out [1-9]'
-run_stream 2 "--link-layer=eth" 4 1 "${RING[@]}" --mca btl_openib_eager_rdma_num 3 --mca btl_openib_eager_rdma_threshold 1
+run_stream 2 "--link-layer=eth" 4 "${RING[@]}" --mca btl_openib_eager_rdma_num 3 --mca btl_openib_eager_rdma_threshold 1
 counted 'ring [1-9][0-9]* out [1-9]'
 rings_say 'eager ring of 3 slots' 'eager ring of ([^3]|.[0-9])'
 # Three peers, and as many rings as a port may have.

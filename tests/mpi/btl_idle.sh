@@ -50,7 +50,7 @@ awk "BEGIN { exit !(${used:-1e9} * 5 < $spinning) }" || { show_log; fail "waitin
 note "waiting 900 ms beside a broken control queue pair costs $used ms"
 
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
-run_stream 2 "" 2 1 --mca btl_openib_blocking_progress 20 --mca btl_openib_use_eager_rdma 1
-run_stream 2 "--link-layer=eth" 4 1 --mca btl_openib_blocking_progress 20 --mca btl_openib_receive_queues S,2048,64,32,16:S,65792,16,8,4
+run_stream 2 "" 2 --mca btl_openib_blocking_progress 20 --mca btl_openib_use_eager_rdma 1
+run_stream 2 "--link-layer=eth" 4 --mca btl_openib_blocking_progress 20 --mca btl_openib_receive_queues S,2048,64,32,16:S,65792,16,8,4
 cut_stream "1 0" 3 3 100000 --mca btl_openib_blocking_progress 100
 exit 0

@@ -11,11 +11,11 @@ QUEUES=--mca\ btl_openib_receive_queues
 
 # shellcheck disable=SC2086
 {
-run_stream 2 "" 2 1 $QUEUES S,2048,64,32,16:S,12544,32,16,8:S,65792,16,8,4
-run_stream 2 "--link-layer=eth" 4 1 $QUEUES P,512,32:S,4096,64:S,65792,16
-run_stream 1 "" 4 1 $QUEUES S,65792,64,60,16,4,2 --mca btl_openib_verbose 1
+run_stream 2 "" 2 $QUEUES S,2048,64,32,16:S,12544,32,16,8:S,65792,16,8,4
+run_stream 2 "--link-layer=eth" 4 $QUEUES P,512,32:S,4096,64:S,65792,16
+run_stream 1 "" 4 $QUEUES S,65792,64,60,16,4,2 --mca btl_openib_verbose 1
 grep -q 'shared queue 0 grows to' "$TEST_TMP/log" || { show_log; fail "a shared queue of 4 buffers did not grow under 3 peers"; }
-run_stream 2 "" 2 1 $QUEUES P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2
+run_stream 2 "" 2 $QUEUES P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2
 cut_stream 0 2 2 100000 $QUEUES S,2048,64,32,16:S,12544,32,16,8:S,65792,16,8,4
 cut_stream "1 0 3" 4 3 1500 $QUEUES S,65792,16,8,4
 cut_stream 1 2 4 1000000 $QUEUES P,512,32:S,2048,64,32,16:S,65792,16,8,4
@@ -23,7 +23,7 @@ cut_stream 0 2 2 100000 $QUEUES P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2
 }
 
 # What the user asked for, or the default, goes on without shared queues, and every peer gets its own.
-run_stream 2 --no-srq 3 1 --mca btl_openib_verbose 2
+run_stream 2 --no-srq 3 --mca btl_openib_verbose 2
 [ "$(receives)" = "4 12 " ] || { show_log; fail "without shared queues the queue pairs have $(receives)receives"; }
 SOFTRAIL_NO_SRQ=1 cut_stream 1 2 3 100000
 # One side has them, the other has not: both know it, and use none between them; the other ranks share.
@@ -35,6 +35,6 @@ exec $STREAM_ON "\$@"
 EOT
 chmod +x "$TEST_TMP/rank1"
 STREAM=$TEST_TMP/rank1
-run_stream 2 "" 4 1 --mca btl_openib_verbose 2
+run_stream 2 "" 4 --mca btl_openib_verbose 2
 [ "$(receives)" = "0 4 12 " ] || { show_log; fail "with shared queues on some sides the queue pairs have $(receives)receives"; }
 cut_stream 0 2 4 100000

@@ -11,7 +11,7 @@ report=$TEST_TMP/report.json log=$TEST_TMP/log
 # late CHANCE: so many sends are reported 300 ms after they arrived.
 late() {
     echo "silent op=send chance=$1 time=300ms" >"$TEST_TMP/plan"
-    timeout -k 5 60 "$SOFTRAIL" run -n 2 --plan "$TEST_TMP/plan" --report "$report" -- "$MPIRUN" --oversubscribe --bind-to none \
+    timeout -k 5 240 "$SOFTRAIL" run -n 2 --plan "$TEST_TMP/plan" --report "$report" -- "$MPIRUN" --oversubscribe --bind-to none \
         -np 2 --mca osc pt2pt --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/mpi_answers" >"$log" 2>&1 </dev/null ||
         { cat "$log"; fail "windows freed while answers are under way, $1 of them late"; }
     grep -q '^PASSED [1-9]' "$log" || { cat "$log"; fail "windows freed while answers are under way: no result"; }

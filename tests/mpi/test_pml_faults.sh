@@ -13,7 +13,7 @@ survive() {
     local rule=$1 max=$2 log=$TEST_TMP/log
     shift 2
     echo "$rule" >"$TEST_TMP/plan"
-    timeout -k 5 60 "$SOFTRAIL" run -n 2 --plan "$TEST_TMP/plan" --retry-time=100ms --report "$REPORT" -- "$MPIRUN" --oversubscribe \
+    timeout -k 5 240 "$SOFTRAIL" run -n 2 --plan "$TEST_TMP/plan" --retry-time=100ms --report "$REPORT" -- "$MPIRUN" --oversubscribe \
         --bind-to none -np 2 --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 -m "$max" \
         >"$log" 2>&1 </dev/null || { cat "$log"; fail "$rule, messages to $max bytes, $*"; }
     grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || { cat "$log"; fail "$rule: the stream did not verify"; }

@@ -14,7 +14,7 @@ job() {
     local n=$1 rails=$2 cut=$3 faults=$4 fabric=bfo-say-$$ job rail
     shift 4
     : >"$LOG"
-    timeout -k 5 60 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
+    timeout -k 5 240 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
         --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_counters" \
         >"$LOG" 2>&1 </dev/null &
     job=$!

@@ -44,7 +44,7 @@ LOG=$TEST_TMP/cut.log
 cut() {
     local program=$1 fabric=bfo-nodes-$$ job rail
     : >"$LOG"
-    timeout -k 5 60 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 4 \
+    timeout -k 5 240 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 4 \
         "${ARGS[@]}" "$PML_DIR/$program" >"$LOG" 2>&1 </dev/null &
     job=$!
     await "$LOG" '^ready'

@@ -50,7 +50,7 @@ cut_under_windows() {
     local rail=$1 n=$2 fabric=bfo-windows-$$ log=$TEST_TMP/cut.log job
     shift 2
     : >"$log"
-    timeout -k 5 60 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
+    timeout -k 5 240 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
         -np "$n" "${ARGS[@]}" "$@" "$PML_DIR/mpi_onesided" 3 >"$log" 2>&1 </dev/null &
     job=$!
     await "$log" '^second 1:'

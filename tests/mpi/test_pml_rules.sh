@@ -24,7 +24,7 @@ rules() {
 rules_once() {
     local seconds=$1
     shift
-    timeout -k 5 60 "$SOFTRAIL" run -n 3 --plan "$TEST_TMP/plan" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none \
+    timeout -k 5 240 "$SOFTRAIL" run -n 3 --plan "$TEST_TMP/plan" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none \
         -np 2 --mca pml bfo --mca btl openib,self --mca pml_bfo_counters 1 "$@" "$BFO_BUILDDIR/tests/mpi/$PROGRAM" "$seconds" \
         >"$LOG" 2>&1 </dev/null || { tail -n 40 "$LOG"; fail "$PROGRAM, $(cat "$TEST_TMP/plan") $*"; }
     grep -q '^PASSED [1-9]' "$LOG" && { [ $PROGRAM != mpi_rules ] || grep -q '^last word received' "$LOG"; } ||

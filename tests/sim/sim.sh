@@ -6,7 +6,7 @@
 REPORT=$TEST_TMP/report.json
 
 # rails ARGUMENTS... -- PROGRAM...: softrail run with a time limit and a report.
-rails() { timeout -k 5 "${SIM_TIMEOUT:-60}" "$SOFTRAIL" run --report "$REPORT" "$@"; }
+rails() { timeout -k 5 "${SIM_TIMEOUT:-240}" "$SOFTRAIL" run --report "$REPORT" "$@"; }
 
 # in_fabric: body of a pair, run below softrail run. Server first; the client retries until it listens.
 cat > "$TEST_TMP/pair.sh" <<'PAIR'

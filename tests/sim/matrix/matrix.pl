@@ -165,6 +165,7 @@ for my $id (grep { $done{$_} } map { $_->{id} } @cells) {
     $retries += $tries + $times;
     $table .= sprintf "%s passed at run %d\n", $id, $times + 1 if $times && $r->[0] eq 'passed';
 }
+$table .= "FAILED $_->{id}: $done{$_->{id}}[3]\n" for grep { ($done{ $_->{id} } // [''])->[0] eq 'failed' } @cells;
 $table .= "retried: $retries\n";
 $table .= sprintf "%d cells, seed %d: %d passed, %d failed, %d not applicable, %d not run; %.0f s\n", scalar @cells, $opt{seed},
     $n{passed}, $n{failed}, $n{na}, $missing, time - $begin;
