@@ -92,6 +92,12 @@ void ofo_port_down(ofo_module_t *module)
 void ofo_port_returned(ofo_module_t *module)
 {
 }
+void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs)
+{
+}
+void ofo_doubt_answered(ofo_endpoint_t *ep)
+{
+}
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
 }
