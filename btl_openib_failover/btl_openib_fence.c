@@ -43,15 +43,19 @@ void ofo_fence_end(ofo_qpset_t *qps)
 }
 
 /* The queue pair is in error, a shared queue has raised the event of its last receive, and the completion queues are empty:
- * that says what the flush of the marker would have said. Work that is still out is waited for all the same. */
+ * that says what the flush of the marker would have said, also of messages that ask for no completion. Other work that is
+ * still out is waited for all the same. */
 static void take_refused(ofo_qpset_t *qps)
 {
     bool any = false;
 
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        any = any || qps->qp[i].marker_refused;
-        qps->qp[i].marker_pending = qps->qp[i].marker_pending && !qps->qp[i].marker_refused;
-        qps->qp[i].marker_refused = false;
+        ofo_qp_t *qp = &qps->qp[i];
+        if (qp->marker_refused) {
+            any = true;
+            qp->marker_pending = qp->marker_refused = false;
+            ofo_silent_lost(qps, i, qp->place + 1);
+        }
     }
     if (any) {
         ofo_drain_check(qps);

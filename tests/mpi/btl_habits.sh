@@ -24,3 +24,4 @@ habit() {
     done
 }
 habit --flush-head-only
+habit --no-post-in-error
