@@ -37,7 +37,8 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 /* ---- what the room calls ------------------------------------------------------------------------ */
 
 static uint64_t now;
-static unsigned stuck;
+static unsigned stuck, drain_checks;
+static uint32_t silent_lost_to; /* place */
 
 uint64_t ofo_now_ms(void)
 {
@@ -52,6 +53,7 @@ void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
 }
 void ofo_drain_check(ofo_qpset_t *qps)
 {
+    ++drain_checks;
 }
 void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
 {
@@ -125,6 +127,10 @@ void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
 }
 void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
 {
+}
+void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
+{
+    silent_lost_to = place;
 }
 void ofo_silent_ask_all(ofo_module_t *module)
 {
@@ -217,6 +223,24 @@ static void service_that_cannot_end_a_fence_is_not_asked_without_end(void **stat
     assert_int_equal(stuck, 2);
 }
 
+/* An adapter that takes no posts in the error state: empty completion queues say what the marker's flush would have said, and
+ * of all messages that asked for no completion. */
+static void refused_marker_ends_the_wait(void **state)
+{
+    qps->qp[0].marker_pending = qps->qp[0].marker_refused = true;
+    qps->qp[0].place = 41;
+    silent_lost_to = drain_checks = 0;
+    (void) ofo_module_progress(&module);
+    assert_true(qps->qp[0].marker_pending); /* the queues were not empty */
+    is_saturated = false;
+    (void) ofo_module_progress(&module);
+    assert_false(qps->qp[0].marker_pending);
+    assert_int_equal(silent_lost_to, 42);
+    assert_int_equal(drain_checks, 1);
+    (void) ofo_module_progress(&module);
+    assert_int_equal(drain_checks, 1);
+}
+
 /* Rails that fail and come back for ever make queue pairs with shared queues for ever, each with a number of its own. */
 static void map_of_numbers_stays_small(void **state)
 {
@@ -246,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(fence_of_a_busy_process_has_a_bound),
         TEST(map_of_numbers_stays_small),
+        TEST(refused_marker_ends_the_wait),
         TEST(service_that_cannot_end_a_fence_is_not_asked_without_end),
     };
 
