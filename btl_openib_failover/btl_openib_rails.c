@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Pairing of ports into rails. Per subnet the ports of each side are sorted by name, then GUID, and paired i-th with
- * i-th, those with one subnet manager first; the pairs, times lanes, are sorted by (subnet, port of the lower process, of the higher, lane). A rail map
+ * i-th: those of one name and one subnet manager first, then those of one subnet manager; the pairs, times lanes, are sorted by (subnet, port of the lower process, of the higher, lane). A rail map
  * replaces the pairing, not the order. See DESIGN.txt 10.
  */
 #include "btl_openib_rails.h"
@@ -95,8 +95,18 @@ static void add_links(links_t *links, unsigned low, unsigned high)
     links->low_used[low] = links->high_used[high] = 1;
 }
 
-/* The i-th with the i-th of those in one subnet that are not used yet. */
-static void pair_by_subnet(links_t *links, bool same_manager)
+/* What two ports of one subnet share, too. A manager's LID changes when another takes over, and then one process has the old
+ * one, the other the new one: what has one name goes first, lest it look like the other fabric's. */
+typedef enum { SHARED_MANAGER_AND_NAME, SHARED_MANAGER, SHARED_SUBNET } shared_t;
+
+static bool do_share(const ofo_port_t *a, const ofo_port_t *b, shared_t what)
+{
+    return 0 == subnet_compare(&a->subnet, &b->subnet) && (SHARED_SUBNET == what || a->sm_lid == b->sm_lid)
+           && (SHARED_MANAGER_AND_NAME != what || 0 == strcmp(a->name, b->name));
+}
+
+/* The i-th with the i-th of those that share it and are not used yet. */
+static void pair_by_subnet(links_t *links, shared_t what)
 {
     uint8_t low[OFO_MAX_PORTS], high[OFO_MAX_PORTS];
 
@@ -105,9 +115,7 @@ static void pair_by_subnet(links_t *links, bool same_manager)
     for (unsigned l = 0; l < links->low->nports; ++l) {
         const ofo_port_t *port = &links->low->port[low[l]];
         for (unsigned h = 0; h < links->high->nports && !links->low_used[low[l]]; ++h) {
-            const ofo_port_t *other = &links->high->port[high[h]];
-            if (!links->high_used[high[h]] && 0 == subnet_compare(&port->subnet, &other->subnet)
-                && (!same_manager || port->sm_lid == other->sm_lid)) {
+            if (!links->high_used[high[h]] && do_share(port, &links->high->port[high[h]], what)) {
                 add_links(links, low[l], high[h]);
             }
         }
@@ -232,8 +240,9 @@ int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_i
 
     memset(rails, 0, sizeof(*rails));
     if (NULL == map || '\0' == *map) {
-        pair_by_subnet(&links, true);
-        pair_by_subnet(&links, false);
+        pair_by_subnet(&links, SHARED_MANAGER_AND_NAME);
+        pair_by_subnet(&links, SHARED_MANAGER);
+        pair_by_subnet(&links, SHARED_SUBNET);
     } else if (0 != pair_by_map(&links, map)) {
         return -1;
     }

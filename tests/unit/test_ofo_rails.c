@@ -159,7 +159,7 @@ static void rails_map_across_subnets_needs_a_router(void **state)
 
 static void rails_names_are_in_natural_order(void **state)
 {
-    static const unsigned own[] = {10, 2, 1}, theirs[] = {10, 2};
+    static const unsigned own[] = {10, 2, 1}, theirs[] = {10, 2}; /* of different drivers */
     ofo_record_t a = {.nports = 0}, b = {.nports = 0};
     ofo_rails_t rails;
 
@@ -169,14 +169,14 @@ static void rails_names_are_in_natural_order(void **state)
     }
     for (unsigned i = 0; i < 2; ++i) {
         add(&b, 1, 9 - i, 1);
-        snprintf(b.port[i].name, sizeof(b.port[i].name), "mlx5_%u:1", theirs[i]);
+        snprintf(b.port[i].name, sizeof(b.port[i].name), "mlx4_%u:1", theirs[i]);
     }
     rails = pair(&a, &b, NULL); /* 1 with 2, 2 with 10 */
     assert_int_equal(rails.count, 2);
     assert_string_equal(a.port[rails.pair[0].local].name, "mlx5_1:1");
-    assert_string_equal(b.port[rails.pair[0].remote].name, "mlx5_2:1");
+    assert_string_equal(b.port[rails.pair[0].remote].name, "mlx4_2:1");
     assert_string_equal(a.port[rails.pair[1].local].name, "mlx5_2:1");
-    assert_string_equal(b.port[rails.pair[1].remote].name, "mlx5_10:1");
+    assert_string_equal(b.port[rails.pair[1].remote].name, "mlx4_10:1");
 }
 
 /* Hosts that are wired differently: ports whose subnet managers have one LID are paired first, and no port stays alone for it. */
@@ -196,6 +196,25 @@ static void rails_of_one_subnet_manager_are_paired_first(void **state)
     assert_int_equal(rails.pair[0].remote, 1);
     assert_int_equal(rails.pair[1].remote, 0);
     assert_int_equal(rails.pair[2].remote, 2);
+}
+
+/* Two fabrics of one prefix, whose managers had LID 1. That of the first moves to LID 7, and one process has the old record. */
+static void rails_are_not_crossed_by_a_manager_that_moves(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+
+    for (unsigned i = 1; i <= 2; ++i) {
+        add(&a, 1, i, 1);
+        add(&b, 1, i, 1);
+        a.port[i - 1].sm_lid = b.port[i - 1].sm_lid = 1;
+    }
+    b.port[0].sm_lid = 7;
+    for (unsigned turn = 0; turn < 2; ++turn) { /* the old record is the lower's, then the higher's */
+        ofo_rails_t rails = 0 == turn ? pair(&a, &b, NULL) : pair(&b, &a, NULL);
+        assert_int_equal(rails.count, 2);
+        assert_int_equal(rails.pair[0].local, rails.pair[0].remote);
+        assert_int_equal(rails.pair[1].local, rails.pair[1].remote);
+    }
 }
 
 static void rails_of_named_fabrics_do_not_mix(void **state)
@@ -409,6 +428,7 @@ int main(void)
         cmocka_unit_test(rails_map_across_subnets_needs_a_router),
         cmocka_unit_test(rails_names_are_in_natural_order),
         cmocka_unit_test(rails_of_one_subnet_manager_are_paired_first),
+        cmocka_unit_test(rails_are_not_crossed_by_a_manager_that_moves),
         cmocka_unit_test(rails_of_named_fabrics_do_not_mix),
         cmocka_unit_test(rails_hash_is_fnv1a),
         cmocka_unit_test(rails_random_records_agree),
