@@ -42,14 +42,20 @@ void ofo_fence_end(ofo_qpset_t *qps)
     qps->fencing = false;
 }
 
-/* The queue pair is in error, a shared queue has raised the event of its last receive, and the completion queues are empty:
- * that says what the flush of the marker would have said, also of messages that ask for no completion. Other work that is
- * still out is waited for all the same. */
-static void take_refused(ofo_qpset_t *qps)
+/* The adapter may flush late: the fence is young. */
+static bool may_flush(const ofo_qpset_t *qps, uint64_t now)
+{
+    return now + 1000u * OFO.params.fence_timeout < qps->fence_until + OFO_LAST_WQE_UNSEEN_MS;
+}
+
+/* The queue pair has been in error for a while, a shared queue has raised the event of its last receive, and the completion
+ * queues are empty: that says what the flush of the marker would have said, also of messages that ask for no completion.
+ * Other work that is still out is waited for all the same. */
+static void take_refused(ofo_qpset_t *qps, uint64_t now)
 {
     bool any = false;
 
-    for (unsigned i = 0; i < qps->nqp; ++i) {
+    for (unsigned i = 0; i < qps->nqp && !may_flush(qps, now); ++i) {
         ofo_qp_t *qp = &qps->qp[i];
         if (qp->marker_refused) {
             any = true;
@@ -88,7 +94,7 @@ void ofo_fence_watch(ofo_module_t *module)
 
     for (ofo_qpset_t *qps = module->fencing, *next; NULL != qps; qps = next) {
         next = qps->fence_next;
-        take_refused(qps); /* may end the fence, and then `qps` belongs to service */
+        take_refused(qps, now); /* may end the fence, and then `qps` belongs to service */
     }
     for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
         if (is_overdue(module, qps, now)) {

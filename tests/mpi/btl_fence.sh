@@ -66,7 +66,7 @@ last_wqe() {
 last_wqe "" 0 0 900
 last_wqe --last-wqe=0 2 100 900    # as soft-RoCE: never raised, so not waited for for long
 last_wqe --last-wqe=1 2 1000 9000  # one of two queue pairs: the device does raise it, so the other's may be on its way
-last_wqe --no-post-in-error 0 0 900 # no marker can be posted: the state and empty completion queues end the fence
+last_wqe --no-post-in-error 0 100 900 # no marker can be posted: the state, 100 ms and empty completion queues end the fence
 
 # A device goes: no verb works on it but those that destroy. (No WRITEs, as above.)
 begin_stream "-n 2 --retry-time=100ms" 2 --mca pml_bfo_use_put 0 "$STREAM" -s 600 -m 100000

@@ -224,7 +224,7 @@ static void service_that_cannot_end_a_fence_is_not_asked_without_end(void **stat
 }
 
 /* An adapter that takes no posts in the error state: empty completion queues say what the marker's flush would have said, and
- * of all messages that asked for no completion. */
+ * of all messages that asked for no completion; but not at once, for it may flush late. */
 static void refused_marker_ends_the_wait(void **state)
 {
     qps->qp[0].marker_pending = qps->qp[0].marker_refused = true;
@@ -232,6 +232,19 @@ static void refused_marker_ends_the_wait(void **state)
     silent_lost_to = drain_checks = 0;
     (void) ofo_module_progress(&module);
     assert_true(qps->qp[0].marker_pending); /* the queues were not empty */
+    is_saturated = false;
+    now += OFO_LAST_WQE_UNSEEN_MS - 1;
+    (void) ofo_module_progress(&module);
+    assert_true(qps->qp[0].marker_pending);
+    assert_int_equal(silent_lost_to, 0);
+    ofo_fence_extend(qps); /* its marker was posted, and refused, now */
+    now += OFO_LAST_WQE_UNSEEN_MS - 1;
+    (void) ofo_module_progress(&module);
+    assert_true(qps->qp[0].marker_pending);
+    ++now;
+    is_saturated = true;
+    (void) ofo_module_progress(&module);
+    assert_true(qps->qp[0].marker_pending);
     is_saturated = false;
     (void) ofo_module_progress(&module);
     assert_false(qps->qp[0].marker_pending);
