@@ -12,7 +12,7 @@ use Getopt::Long qw(GetOptionsFromArray :config no_ignore_case);
 use Bfo::Compare qw(places unexplained);
 use Bfo::Map qw(short_file write_file);
 use Bfo::Ours;
-use Bfo::Run qw(run_main read_tree places_text to_json new_lines_that_name_nothing);
+use Bfo::Run qw(run_main check_options read_tree places_text to_json new_lines_that_name_nothing);
 use Bfo::Tree;
 
 run_main(\&main, @ARGV);
@@ -24,13 +24,12 @@ sub main {
     if ($option{help}) { require Pod::Usage; Pod::Usage::pod2usage(-verbose => 2, -noperldoc => 1, -exitval => 0) }
     my $concept = lc(shift // '');
     die "'$_[0]' is one word too many: see check-ob1-pml-diffs.pl --help\n" if @_;
-    die "--tree and --git exclude each other\n" if $option{tree} && $option{git};
-    die "--to needs --git\n" if $option{to} && !$option{git};
+    check_options(\%option);
     my $map = Bfo::Map->read($option{map});
     die "there is no concept '$concept'; concepts: @{$map->{order}}\n" if $concept ne '' && !$map->{concepts}{$concept};
     my $ours = Bfo::Ours->new($option{ours});
     my ($tree, $facts);
-    if ($option{tree} || $option{git}) {
+    if (defined $option{tree} || defined $option{git}) {
         $map->{watch}{headers}{$_} = 1 for keys %{$ours->{headers}}, map { $_->{name} } grep { $_->{kind} eq 'header' } $map->entries;
         $tree = read_tree(\%option, $map);
         $facts = [$tree->facts($map->{watch}, $ours)];

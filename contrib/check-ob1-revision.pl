@@ -12,7 +12,7 @@ use Getopt::Long qw(GetOptionsFromArray :config no_ignore_case);
 use Bfo::Compare 'changes';
 use Bfo::Map 'short_file';
 use Bfo::Ours;
-use Bfo::Run qw(run_main read_tree places_text to_json new_lines_that_name_nothing);
+use Bfo::Run qw(run_main check_options read_tree places_text to_json new_lines_that_name_nothing);
 use Bfo::Tree;
 
 my @headings = ('', 'our sources name it, and it changed or is gone', 'frameworks, components and headers',
@@ -26,11 +26,10 @@ sub main {
         or die "see check-ob1-revision.pl --help\n";
     if ($option{help}) { require Pod::Usage; Pod::Usage::pod2usage(-verbose => 2, -noperldoc => 1, -exitval => 0) }
     die "'$_[0]' is one word too many: see check-ob1-revision.pl --help\n" if @_;
-    die "--tree and --git exclude each other\n" if $option{tree} && $option{git};
-    die "--from and --to need --git\n" if !$option{git} && ($option{from} || $option{to});
+    check_options(\%option);
     my $map = Bfo::Map->read($option{map});
     my $ours = Bfo::Ours->new($option{ours});
-    if (!$option{tree} && !$option{git}) {
+    if (!defined $option{tree} && !defined $option{git}) {
         die "--accept needs --tree or --git\n" if $option{accept};
         print compared_with($map), ".\nName a tree to compare: --tree DIR, or --git DIR --to TAG.\n";
         return 0;
@@ -128,23 +127,26 @@ sub json_text {
 # A person has compared: records what is there, takes out what is gone, adds what is new with a question mark.
 sub accept_all {
     my ($map, $facts, $release) = @_;
-    my ($recorded, $gone, $new, %behind) = (0, 0, 0);
+    my ($recorded, $gone, $new, %lines_for, %n) = (0, 0, 0);
+    my $key = sub { "$_[0]{kind} $_[0]{name} " . short_file($_[0]{file}) };
+    $n{$key->($_)}++ for @$facts;
+    my $file_of = sub { $n{$key->($_[0])} > 1 ? $_[0]{file} : short_file($_[0]{file}) };
     for my $pair ($map->pair(@$facts)) {
         my ($fact, $line) = @$pair;
         if (!$fact) { $line->{text} = undef; $gone++; next }
-        if (!$line) { push @{$behind{$fact->{used} || $fact->{kind} eq 'header' ? '=' : '?'}}, $fact; $new++; next }
-        @$line{qw(release record file)} = ($release, $fact->{record}, short_file($fact->{file}));
+        if (!$line) { push @{$lines_for{$fact->{used} || $fact->{kind} eq 'header' ? '=' : '?'}}, $fact; $new++; next }
+        @$line{qw(release record file)} = ($release, $fact->{record}, $file_of->($fact));
         $line->{text} = Bfo::Map::entry_text($line);
         $recorded++;
     }
-    for my $ours (sort keys %behind) {
+    for my $ours (sort keys %lines_for) {
         push @{$map->{rows}}, { text => '' }, { text => '# ---- new in ' . $release };
-        push @{$map->{rows}}, map { { text => Bfo::Map::entry_text({ %$_, file => short_file($_->{file}), concept => 'interface',
-            ours => $ours, release => $release, why => '' }) } } @{$behind{$ours}};
+        push @{$map->{rows}}, map { { text => Bfo::Map::entry_text({ %$_, file => $file_of->($_), concept => 'interface',
+            ours => $ours, release => $release, why => '' }) } } @{$lines_for{$ours}};
     }
     $map->save;
     print "Recorded in $map->{path} for Open MPI $release: $recorded lines compared, $gone taken out, $new new"
-        . ($behind{'?'} ? ', ' . scalar(@{$behind{'?'}}) . " of them marked '?': say what of ours does that, or why nothing does" : '') . ".\n";
+        . ($lines_for{'?'} ? ', ' . scalar(@{$lines_for{'?'}}) . " of them marked '?': say what of ours does that, or why nothing does" : '') . ".\n";
     return 0;
 }
 

@@ -45,6 +45,15 @@ cp -r "$BASE" "$TEST_TMP/repository"
 refused "a missing --from" v8 revision --git "$TEST_TMP/repository" --to v1.0.1 --from v8
 refused "a tag that looks like an option" --output=x revision --git "$TEST_TMP/repository" --to=--output=x
 
+# What is there and cannot be read is not gone.
+for path in ompi/mca/pml/ob1/pml_ob1_match.c opal/mca/btl/btl.h opal/class/list.h opal/class opal/mca/btl; do
+    rm -rf "$TEST_TMP/broken"
+    cp -r "$BASE" "$TEST_TMP/broken"
+    rm -r "${TEST_TMP:?}/broken/$path"
+    ln -s nowhere "$TEST_TMP/broken/$path"
+    each "$path, a symlink to nothing" "cannot read $TEST_TMP/broken/$path" revision --tree "$TEST_TMP/broken"
+done
+
 # line NAME WORD LINE: a map with this line more.
 line() {
     cp "$MAP.good" "$MAP"
@@ -70,8 +79,33 @@ refused "a word too many" zwei revision --tree "$BASE" zwei
 refused "both trees" --git revision --tree "$BASE" --git "$BASE"
 refused "--from without --git" --from revision --tree "$BASE" --from v1
 refused "--accept without a tree" --accept revision --accept
+refused "an empty --tree" --tree revision --tree ""
+refused "an empty --git" --git revision --git ""
+refused "an empty --from" --from revision --git "$TEST_TMP/repository" --from ""
+refused "an empty --to" --to revision --git "$TEST_TMP/repository" --to ""
+refused "an empty --tree, diffs" --tree diffs --tree ""
+refused "an empty --git, diffs" --git diffs --git ""
+refused "an empty --html" --html diffs --html ""
 refused "an unknown concept" "concepts: matching" diffs --tree "$BASE" dancing
 refused "a page nowhere" "$TEST_TMP/no/page.html" diffs --tree "$BASE" --html "$TEST_TMP/no/page.html"
+
+
+# What stands at the path and is no file stays as it is.
+mkfifo "$TEST_TMP/pipe"
+refused "a page into a pipe" "no regular file" diffs --tree "$BASE" --html "$TEST_TMP/pipe"
+[ -p "$TEST_TMP/pipe" ] || fail "--html replaced a pipe"
+refused "a page at a folder" "no regular file" diffs --tree "$BASE" --html "$TEST_TMP/empty"
+: >"$TEST_TMP/target"
+ln -s target "$TEST_TMP/page"
+ends 0 diffs --tree "$BASE" --html "$TEST_TMP/page"
+[ -L "$TEST_TMP/page" ] && [ -s "$TEST_TMP/target" ] || fail "--html replaced a symlink"
+ln -s loop "$TEST_TMP/loop"
+refused "a page at a symlink to itself" "$TEST_TMP/loop" diffs --tree "$BASE" --html "$TEST_TMP/loop"
+
+# A map that could not be read again is not written.
+sed 's/| interface |/| matching |/; /^concept interface/d' "$MAP.draft" >"$MAP"
+refused "a map without the concept of new lines" "there is no concept 'interface'" revision --tree "$BASE" --accept
+cp "$MAP.good" "$MAP"
 
 # Without the tools, and with another ctags.
 mkdir "$TEST_TMP/bin"

@@ -50,6 +50,11 @@ nothing "a local renamed" "sed -i 's/\bfound\b/hit/g; s/\breq\b/request/g' $matc
 nothing "a local renamed, and not the member of its name" "sed -i 's/int tag)/int label)/; s/== tag/== label/' $match"
 nothing "a string in pieces" "sed -i 's/\"a\" \"b\"/\"ab\"/' $match"
 nothing "a macro over two lines" "sed -i 's/#define OB1_HDR_MATCH 65/#define OB1_HDR_MATCH \\\\\n    65/' $ob1/pml_ob1.h"
+nothing "the parameters of a callback renamed" "sed -i 's/int tag, void \*cbdata/int label, void *data/' opal/mca/btl/btl.h"
+nothing "the parameters of a callback left out" "sed -i 's/int tag, void \*cbdata/int, void */' opal/mca/btl/btl.h"
+nothing "the parameters of a function of a structure renamed" "sed -i 's/int how, void \*what/int so, void *data/' $ob1/pml_ob1.h"
+nothing "a parameter of a macro renamed" "sed -i '/OB1_SUM/s/left/first/g' $ob1/pml_ob1.h"
+nothing "a label renamed" "sed -i 's/\bleave\b/out/' $match"
 nothing "what we do not use of a header" "sed -i 's/list_never_used_by_us(list_t \*l) { return 0; }/list_other(void) { return 1; }/' opal/class/list.h"
 
 found 1 "one line of a function" "sed -i 's/req->state == tag/req->state != tag/' $match" \
@@ -70,6 +75,15 @@ found 2 "a parameter is gone" "sed -i /eager/d $ob1/pml_ob1_component.c" 'gone  
 found 2 "a parameter is new" "sed -i 's/    ob1.depth = 3;/    ob1_param_register_int(\"width\", 8, \&ob1.width);\n&/' $ob1/pml_ob1_component.c" \
     'added   param     pml_ob1_width' 'is 8'
 found 1 "a constant" "sed -i 's/OB1_HDR_MATCH 65/OB1_HDR_MATCH 66/' $ob1/pml_ob1.h" 'changed macro     OB1_HDR_MATCH' 'was 65, is 66'
+found 1 "a constant by the one before it" "sed -i 's/LIST_FIRST = 1/LIST_FIRST = 7/' opal/class/list.h" \
+    'changed constant  LIST_SECOND' 'was 1+1, is 7+1' 'pml_bfo/pml_bfo_types.h:4'
+found 2 "constants that are counted from one" "sed -i 's/OB1_NONE = 1/OB1_NONE = 3/' $ob1/pml_ob1.h" \
+    'changed constant  OB1_NONE' 'was 1, is 3' 'changed constant  OB1_SOME' 'was 1+1, is 3+1' 'our_send_t'
+found 1 "a value in a table" "sed -i 's/65535/1/' $ob1/pml_ob1_component.c" 'changed variable  ob1_table' 'pml_bfo/pml_bfo_match.c:6 our_parameters'
+found 1 "a constructor" "sed -i 's/ob1_frag_make/ob1_frag_other/' $ob1/pml_ob1_component.c" 'changed variable  ob1_frag_t_class' \
+    'was item_t,ob1_frag_make,NULL, is item_t,ob1_frag_other,NULL'
+found 1 "a variable is new" "echo 'static int ob1_count = 3;' >>$match" 'added   variable  ob1_count' 'is int ob1_count=3'
+found 1 "a callback of a structure" "sed -i 's/int how, void/long how, void/' $ob1/pml_ob1.h" 'changed struct    ob1_table_t'
 found 1 "a header structure" "sed -i 's/unsigned short ctx/unsigned int ctx/' $ob1/pml_ob1.h" 'changed struct    ob1_match_hdr_t' 'our_send_t'
 found 2 "a request field of another type" "sed -i 's/long bytes/int bytes/' $ob1/pml_ob1.h" \
     'changed field     ob1_send_request_t.bytes' 'was long, is int' 'pml_bfo/pml_bfo_types.h:1 our_send_t.bytes'
@@ -78,7 +92,7 @@ found 1 "a callback with other arguments" "sed -i 's/int tag, void \*cbdata/stru
     'our sources name it' 'changed typedef   btl_recv_fn_t' 'pml_bfo/pml_bfo_types.h:3'
 found 1 "a structure of the interface" "sed -i 's/int length;/long length;/' opal/mca/btl/btl.h" 'changed struct    btl_des_t' 'pml_bfo/pml_bfo_types.h'
 found 1 "what we use of another header" "sed -i 's/return l == l->next/return !l->next/' opal/class/list.h" 'changed function  list_is_empty' 'pml_bfo/pml_bfo_match.c:4'
-found 3 "a header is gone" "rm opal/class/list.h" 'gone    header    opal/class/list.h' 'gone    function  list_is_empty' 'pml_bfo/pml_bfo_match.c:1'
+found 4 "a header is gone" "rm opal/class/list.h" 'gone    header    opal/class/list.h' 'gone    function  list_is_empty' 'pml_bfo/pml_bfo_match.c:1'
 found 1 "a component is gone" "rmdir opal/mca/btl/openib" 'gone    component opal/mca/btl/openib' 'our_match'
 found 1 "a topic" "mkdir opal/mca/btl/accelerator" '* accelerator: memory of accelerators' 'added   component opal/mca/btl/accelerator' 'our_device'
 found 2 "the worst comes first" "sed -i 's/return l == l->next/return !l->next/' opal/class/list.h; sed -i /ob1_twice/d $match"
@@ -124,3 +138,29 @@ grep -q '^function | ob1_more | ob1/pml_ob1_match.c | interface | ? | 1\.0\.2 ' 
 ends 1 diffs --tree "$TEST_TMP/new"
 says '! function  ob1_more'
 [ -z "$(find "$TEST_TMP" -maxdepth 1 -name '.new-*')" ] || fail "--accept left a temporary file"
+
+# One name in two headers whose paths end alike: the map can tell them apart.
+cp "$MAP" "$MAP.good"
+change "two headers" "mkdir -p opal/x/base opal/y/base; echo '#define SAME 1' >opal/x/base/base.h; echo '#define SAME 2' >opal/y/base/base.h"
+printf '#include "opal/x/base/base.h"\n#include "opal/y/base/base.h"\nstatic int our_same = SAME;\n' >"$OURS/pml_bfo/pml_bfo_same.c"
+ends 0 revision --tree "$TEST_TMP/new" --accept
+ends 0 revision --tree "$TEST_TMP/new"
+ends 0 revision --tree "$TEST_TMP/new" --accept
+sed -i s/2/3/ "$TEST_TMP/new/opal/y/base/base.h"
+ends 1 revision --tree "$TEST_TMP/new"
+says 'changes to look at: 1.'
+says 'was 2, is 3'
+cp "$MAP.good" "$MAP"
+rm "$OURS/pml_bfo/pml_bfo_same.c"
+
+# Folders whose names are none: no line, so the map can be read again.
+change "folders of odd names" "mkdir 'opal/mca/btl/a | b' opal/mca/btl/a\|b opal/mca/btl/\$'a\nb'; sed -i 's/65535/1/' $ob1/pml_ob1_component.c"
+ends 0 revision --tree "$TEST_TMP/new" --accept
+ends 0 revision --tree "$TEST_TMP/new"
+
+# A symlink to the map stays one.
+cp "$MAP.good" "$MAP"
+ln -s map.txt "$TEST_TMP/link"
+perl "$BFO_SRCDIR/contrib/check-ob1-revision.pl" --map "$TEST_TMP/link" --ours "$OURS" --tree "$TEST_TMP/new" --accept >"$TEST_TMP/out" || { show; fail "--accept through a symlink"; }
+[ -L "$TEST_TMP/link" ] || fail "--accept replaced a symlink"
+ends 0 revision --tree "$TEST_TMP/new"

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # A made-up Open MPI with a small ob1, a made-up bfo beside it, and a map of both, for the tests of the two scripts.
-# None of it is upstream's. Source it behind lib.sh.
+# None of it is upstream's. Source it after lib.sh.
 unset LD_PRELOAD
 need ctags universal-ctags
 need git git
@@ -25,6 +25,7 @@ struct list_t { struct list_t *next; };
 typedef struct list_t list_t;
 static inline int list_is_empty(list_t *l) { return l == l->next; }
 static inline int list_never_used_by_us(list_t *l) { return 0; }
+enum { LIST_FIRST = 1, LIST_SECOND };
 END
 cat >"$BASE/ompi/mca/pml/ob1/pml_ob1.h" <<'END'
 #ifndef PML_OB1_H
@@ -32,6 +33,9 @@ cat >"$BASE/ompi/mca/pml/ob1/pml_ob1.h" <<'END'
 #define OB1_HDR_MATCH 65
 typedef struct { unsigned char type; unsigned short ctx; } ob1_match_hdr_t;
 struct ob1_send_request_t { int state; long bytes; };
+struct ob1_table_t { int (*start)(int how, void *what); int largest; };
+enum { OB1_NONE = 1, OB1_SOME };
+#define OB1_SUM(left, right) ((left) + (right))
 #endif
 END
 cat >"$BASE/ompi/mca/pml/ob1/pml_ob1_match.c" <<'END'
@@ -48,6 +52,15 @@ static int ob1_match(struct ob1_send_request_t *req, int tag)
     return found + list_is_empty("a" "b");
 }
 static void ob1_twice(void) { ob1_match(0, 1); }
+static int ob1_leave(int n)
+{
+    if (n) {
+        goto leave;
+    }
+    n = 1;
+leave:
+    return n;
+}
 END
 cat >"$BASE/ompi/mca/pml/ob1/pml_ob1_component.c" <<'END'
 static int ob1_register(void)
@@ -57,6 +70,8 @@ static int ob1_register(void)
     mca_base_component_var_register(&ob1.version, "depth", "text", TYPE, 0, 0, 0, LEVEL, SCOPE, &ob1.depth);
     return 0;
 }
+struct ob1_table_t ob1_table = { ob1_register, 65535 };
+OBJ_CLASS_INSTANCE(ob1_frag_t, item_t, ob1_frag_make, NULL);
 END
 cat >"$OURS/pml_bfo/pml_bfo_match.c" <<'END'
 #include "opal/class/list.h"
@@ -70,7 +85,7 @@ cat >"$OURS/pml_bfo/pml_bfo_types.h" <<'END'
 typedef struct { int state; long bytes; } our_send_t;
 static void our_receive(struct btl_des_t *des);
 static void our_receive_body(void) { btl_recv_fn_t f = our_receive; }
-static int our_device(void) { return 0; }
+static int our_device(void) { return LIST_SECOND; }
 END
 cat >"$MAP.draft" <<'END'
 # a small map
@@ -94,6 +109,13 @@ struct | ob1_match_hdr_t | ob1/pml_ob1.h | matching | our_send_t | - |
 struct | ob1_send_request_t | ob1/pml_ob1.h | matching | our_send_t | - |
 field | ob1_send_request_t.state | ob1/pml_ob1.h | matching | our_send_t.state | - |
 field | ob1_send_request_t.bytes | ob1/pml_ob1.h | matching | our_send_t.bytes | - |
+struct | ob1_table_t | ob1/pml_ob1.h | matching | our_send_t | - |
+constant | OB1_NONE | ob1/pml_ob1.h | matching | our_send_t | - |
+constant | OB1_SOME | ob1/pml_ob1.h | matching | our_send_t | - |
+macro | OB1_SUM | ob1/pml_ob1.h | matching | - | - | ours never adds
+function | ob1_leave | ob1/pml_ob1_match.c | matching | our_match | - |
+variable | ob1_table | ob1/pml_ob1_component.c | matching | our_parameters | - |
+variable | ob1_frag_t_class | ob1/pml_ob1_component.c | matching | our_match | - |
 macro | BTL_FLAG_SEND | btl/btl.h | interface | = | - |
 typedef | btl_recv_fn_t | btl/btl.h | interface | = | - |
 struct | btl_des_t | btl/btl.h | interface | = | - |

@@ -2,15 +2,17 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Reads C sources. Universal Ctags finds what is declared and where it begins and ends; this module cuts the text
-# between into tokens and writes the parameters and locals of a function as $1, $2, ... in the order of their first
-# use. So comments, white space, line breaks and the names of locals leave no trace. Nothing is preprocessed: both
-# sides of an #if count, and a tree need not be configured. DESIGN.txt 18.1.
+# between into tokens and writes the parameters, locals and labels of a function and the parameters of a macro as $1,
+# $2, ... in the order of their first use. So comments, white space, line breaks and the names of locals leave no
+# trace. Nothing is preprocessed: both sides of an #if count, and a tree need not be configured. DESIGN.txt 18.1.
 package Bfo::C;
 use strict;
 use warnings;
 use Exporter 'import';
 use Digest::SHA 'sha1_hex';
-our @EXPORT_OK = qw(read_tags file_tokens tokens_of normal_text digest);
+use Encode qw(decode encode);
+our @EXPORT_OK = qw(read_tags file_text file_tokens forward tokens_of without_parameter_names
+    normal_text digest);
 
 my %tokens_of_file;
 
@@ -29,7 +31,7 @@ sub read_tags {
     my $pid = open(my $out, '-|') // die "cannot fork: $!\n";
     if (!$pid) {
         open STDERR, '>', '/dev/null';
-        chdir $dir and exec('ctags', '--quiet', '--options=NONE', '--language-force=C', '--sort=no', '--kinds-C=+pxlz', '-x',
+        chdir $dir and exec('ctags', '--quiet', '--options=NONE', '--language-force=C', '--sort=no', '--kinds-C=+pxlzLD', '-x',
              "--_xformat=%K\t%N\t%F\t%n\t%e\t%t\t%s", (map { ('-I', $_) } @ignored), @files);
         exit 127;
     }
@@ -47,13 +49,20 @@ sub read_tags {
 
 my $mark = qr/\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||\#\#|[-+*\/%&|^]=|./;
 
+# file_text(PATH): the text; what is no UTF-8 in it becomes the replacement character.
+sub file_text {
+    my ($path) = @_;
+    open my $in, '<:raw', $path or die "cannot read $path: $!\n";
+    local $/;
+    my $text = <$in> // (-s $in ? die "cannot read $path: $!\n" : '');
+    return $text =~ /[^\x00-\x7f]/ ? decode('UTF-8', $text) : $text;
+}
+
 # file_tokens(PATH): reference to a list of [text, line]; strings that stand side by side are one.
 sub file_tokens {
     my ($path) = @_;
     return $tokens_of_file{$path} if $tokens_of_file{$path};
-    open my $in, '<:raw', $path or die "cannot read $path: $!\n";
-    my $text = do { local $/; <$in> };
-    close $in;
+    my $text = file_text($path);
     my ($line, $length, @list) = (1, length $text);
     for ($text) {
         pos = 0;
@@ -80,7 +89,7 @@ sub file_tokens {
     return $tokens_of_file{$path} = \@list;
 }
 
-# First token of the file at or behind a line.
+# First token of the file at or after a line.
 sub first_at {
     my ($tokens, $line) = @_;
     my ($low, $high) = (0, scalar @$tokens);
@@ -116,10 +125,12 @@ sub tokens_of {
     if ($kind eq 'typedef') {
         $at-- while $at > 0 && $tokens->[$at][0] ne 'typedef';
         $end = forward($tokens, $at, { ';' => 1 });
-    } elsif ($kind eq 'member' || $kind eq 'prototype' || $kind eq 'externvar' || $kind eq 'variable') {
+    } elsif ($kind eq 'member' || $kind eq 'prototype' || $kind eq 'externvar') {
         $end = forward($tokens, $at, { ';' => 1, '=' => 1 });
+    } elsif ($kind eq 'variable') {
+        $end = forward($tokens, $at, { ';' => 1, ',' => 1 });
     } elsif ($kind eq 'macro') {
-        $at++; # behind the name
+        $at++; # after the name
         my $last = $tag->{end} // $tag->{line};
         $end = $at - 1;
         $end++ while $end < $#$tokens && $tokens->[$end + 1][1] <= $last;
@@ -128,6 +139,30 @@ sub tokens_of {
         $end++ while $end < $#$tokens && $tokens->[$end + 1][1] <= $last;
     }
     return map { $_->[0] } @$tokens[$at .. $end];
+}
+
+my %qualifier = map { $_ => 1 } qw(const volatile restrict register struct union enum);
+my %type_word = (%qualifier, map { $_ => 1 } qw(void bool char short int long float double signed unsigned));
+
+# without_parameter_names(TOKENS...): a type without the names of the parameters of function pointers.
+sub without_parameter_names {
+    my (@tokens) = @_;
+    my %is_name;
+    for my $open (grep { $tokens[$_] eq '(' && $tokens[$_ - 1] =~ /^(?:\)|[A-Za-z_]\w*)$/ } 1 .. $#tokens) {
+        my ($from, $depth) = ($open + 1, 0);
+        for my $at ($open .. $#tokens) {
+            $depth++ if $tokens[$at] eq '(';
+            $depth-- if $tokens[$at] eq ')';
+            next if $depth && !($depth == 1 && $tokens[$at] eq ',');
+            my $last = $at - 1;
+            while ($last > $from && $tokens[$last] eq ']') { $last-- while $last > $from && $tokens[$last] ne '['; $last-- }
+            $is_name{$last} = 1 if $last > $from && $tokens[$last] =~ /^[A-Za-z_]/ && !$type_word{$tokens[$last]}
+                && grep { /^[A-Za-z_]/ && !$qualifier{$_} } @tokens[$from .. $last - 1];
+            last if !$depth;
+            $from = $at + 1;
+        }
+    }
+    return @tokens[grep { !$is_name{$_} } 0 .. $#tokens];
 }
 
 # normal_text(TOKENS, LOCALS): one line; the names in LOCALS become $1, $2, ..., but not where they are members.
@@ -143,6 +178,6 @@ sub normal_text {
     return join ' ', @out;
 }
 
-sub digest { return substr sha1_hex(join "\n", @_), 0, 10 }
+sub digest { return substr sha1_hex(encode('UTF-8', join "\n", @_)), 0, 10 }
 
 1;

@@ -36,7 +36,7 @@ sub changes {
         push @changes, { what => $what, kind => $any->{kind}, name => $any->{name}, file => $any->{file},
                          line => $is ? $is->{line} : 0, $line ? (entry => $line) : (), fact => $is,
                          $was && defined $was->{record} ? (was => $was->{record}, was_file => short_file($was->{file})) : (),
-                         $is ? (is => $is->{record}) : (), text_was => $was->{text_of}, text => $is ? $is->{text} : undef };
+                         $is ? (is => $is->{record}) : (), text => $is ? $is->{text} : undef };
     }
     fold(\@changes);
     find_pieces($_, $map, $ours, $facts) for @changes;
@@ -54,7 +54,7 @@ sub pairs_of_trees {
         my $same = $old{"$fact->{kind} $fact->{name}"} // [];
         my ($at) = grep { $same->[$_]{file} eq $fact->{file} } 0 .. $#$same;
         my $was = @$same ? splice(@$same, $at // 0, 1) : undef;
-        push @triples, [$fact, $was && { %$was, text_of => $was->{text} }, $line{$fact} // ($was && $line{$was})];
+        push @triples, [$fact, $was, $line{$fact} // ($was && $line{$was})];
     }
     push @triples, map { [undef, $_, $line{$_}] } map { @$_ } values %old;
     return \@triples;
@@ -125,7 +125,7 @@ sub file_mates {
     my ($change, $map) = @_;
     my (%n, %line);
     for my $entry ($map->entries) {
-        next if $entry->{file} ne short_file($change->{file}) || !@{$entry->{pieces}};
+        next if short_file($entry->{file}) ne short_file($change->{file}) || !@{$entry->{pieces}};
         $n{$entry->{pieces}[0]}++;
         $line{$entry->{pieces}[0]} //= $entry;
     }

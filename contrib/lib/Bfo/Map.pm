@@ -7,13 +7,15 @@ package Bfo::Map;
 use strict;
 use warnings;
 use Exporter 'import';
+use Cwd 'abs_path';
+use Encode ();
 use File::Basename 'dirname';
 use File::Temp ();
 our @EXPORT_OK = qw(short_file write_file);
 
 my %is_kind = map { $_ => 1 } qw(function macro constant typedef struct field param error variable header component);
 
-# The last two parts of a path are enough to say where a thing stands.
+# The last two parts of a path are enough to say where a thing stands, unless two things of one name agree in them.
 sub short_file {
     my ($path) = @_;
     return $path =~ m{([^/]+/[^/]+)$} ? $1 : $path;
@@ -22,18 +24,27 @@ sub short_file {
 # read(PATH): dies with one message that names the line.
 sub read {
     my ($class, $path) = @_;
-    open my $in, '<:encoding(UTF-8)', $path or die "$path: cannot read it: $!\n";
-    my $self = bless { path => $path, rows => [], by_name => {}, concepts => {}, order => [], topics => [],
-                       watch => { every => [], folders => [], headers => {} } }, $class;
-    while (my $text = <$in>) {
-        chomp $text;
-        my $row = { text => $text, number => $. };
+    open my $in, '<:raw', $path or die "$path: cannot read it: $!\n";
+    local $/;
+    my $bytes = <$in> // die "$path: cannot read it: $!\n";
+    return $class->from_bytes($path, $bytes);
+}
+
+# from_bytes(PATH, BYTES): the map that PATH is with these bytes.
+sub from_bytes {
+    my ($class, $path, $bytes) = @_;
+    my ($number, $self) = (0, bless { path => $path, rows => [], by_name => {}, concepts => {}, order => [], topics => [],
+                       watch => { every => [], folders => [], headers => {} } }, $class);
+    for my $line (split /\n/, $bytes =~ s/\n\z//r, -1) {
+        $number++;
+        my $text = eval { Encode::decode('UTF-8', $line, Encode::FB_CROAK | Encode::LEAVE_SRC) }
+            // die "$path:$number: it is no UTF-8\n";
+        my $row = { text => $text, number => $number };
         push @{$self->{rows}}, $row;
         next if $text =~ /^\s*(?:#|$)/;
         my $wrong = $self->read_row($row, split / \|(?: |$)/, $text, -1);
-        die "$path:$.: $wrong: $text\n" if $wrong;
+        die "$path:$number: $wrong: $text\n" if $wrong;
     }
-    close $in;
     @{$self->{watch}{every}} or die "$path: it has no line 'watch every FOLDER'\n";
     return $self;
 }
@@ -47,6 +58,7 @@ sub read_row {
     }
     if ($column[0] =~ /^concept (\w+)$/) {
         return 'a concept needs one sentence' if @column != 2 || $column[1] eq '';
+        return 'this concept has a line already' if $self->{concepts}{$1};
         push @{$self->{order}}, $1;
         $self->{concepts}{$1} = $column[1];
         return;
@@ -102,13 +114,20 @@ sub releases {
     return sort { $n{$b} <=> $n{$a} || $a cmp $b } keys %n;
 }
 
-# pair(FACTS): each fact with its line. In one file first, then what is left of that name, in order.
-# Returns ([fact or undef, line or undef], ...).
+# Is the file of the line (its last two parts, or the whole path) that of the fact?
+sub fits {
+    my ($line, $fact) = @_;
+    return $line->{file} eq $fact->{file} || $line->{file} eq short_file($fact->{file});
+}
+
+# pair(FACTS): each fact with its line. In one file first, the longest path of the map before shorter ones; then what is
+# left of that name, in order. Returns ([fact or undef, line or undef], ...).
 sub pair {
     my ($self, @facts) = @_;
     my (%taken, @pairs, @later);
     for my $fact (@facts) {
-        my ($line) = grep { $_->{file} eq short_file($fact->{file}) } @{$self->{by_name}{"$fact->{kind} $fact->{name}"} // []};
+        my ($line) = sort { length $b->{file} <=> length $a->{file} } grep { fits($_, $fact) && !$taken{$_} }
+            @{$self->{by_name}{"$fact->{kind} $fact->{name}"} // []};
         if ($line && !$taken{$line}++) { push @pairs, [$fact, $line] } else { push @later, $fact }
     }
     for my $fact (@later) {
@@ -127,16 +146,22 @@ sub entry_text {
     return join(' | ', @$entry{qw(kind name file concept ours)}, $compared, $entry->{why}) =~ s/ +$//r;
 }
 
-# save(): writes all rows; a row without text is left out.
+# save(): writes all rows; a row without text is left out. What the next run would refuse is not written.
 sub save {
     my ($self) = @_;
-    write_file($self->{path}, join '', map { "$_->{text}\n" } grep { defined $_->{text} } @{$self->{rows}});
+    my $text = join '', map { "$_->{text}\n" } grep { defined $_->{text} } @{$self->{rows}};
+    eval { ref($self)->from_bytes('in the new text, line', Encode::encode('UTF-8', $text)) }
+        or die "$self->{path}: not written, because it could not be read again: $@";
+    write_file($self->{path}, $text);
 }
 
-# write_file(PATH, TEXT): all or nothing.
+# write_file(PATH, TEXT): all or nothing. A symlink stays, and the file that it names is replaced.
 sub write_file {
-    my ($path, $text) = @_;
-    my $new = eval { File::Temp->new(DIR => dirname($path), TEMPLATE => '.new-XXXXXX') } or die "$path: cannot write there\n";
+    my ($name, $text) = @_;
+    my $path = -l $name ? abs_path($name) : $name;
+    defined $path && $path ne '' or die "$name: cannot write there\n";
+    die "$name: this is no regular file, and is not replaced\n" if -e $path && !-f _;
+    my $new = eval { File::Temp->new(DIR => dirname($path), TEMPLATE => '.new-XXXXXX') } or die "$name: cannot write there\n";
     binmode $new, ':encoding(UTF-8)';
     print $new $text and $new->flush and $new->sync or die "$path: cannot write it: $!\n";
     chmod((-e $path ? (stat _)[2] & 07777 : 0666 & ~umask), "$new");

@@ -8,7 +8,7 @@ use warnings;
 use Exporter 'import';
 use File::Basename 'basename';
 use Bfo::Tree;
-our @EXPORT_OK = qw(run_main read_tree places_text to_json new_lines_that_name_nothing);
+our @EXPORT_OK = qw(run_main check_options read_tree places_text to_json new_lines_that_name_nothing);
 
 # run_main(MAIN, ARGUMENTS): ends with what MAIN returns, or with one message and status 2.
 sub run_main {
@@ -28,9 +28,19 @@ sub run_main {
     exit $status;
 }
 
+# check_options(OPTIONS): the rules of the options that name trees and files.
+sub check_options {
+    my ($option) = @_;
+    for my $name (grep { $_ ne 'json' } sort keys %$option) {
+        die "--$name: an empty name\n" if $option->{$name} eq '';
+    }
+    die "--tree and --git exclude each other\n" if defined $option->{tree} && defined $option->{git};
+    for my $name (grep { defined $option->{$_} } qw(from to)) { die "--$name needs --git\n" if !defined $option->{git} }
+}
+
 sub read_tree {
     my ($option, $map) = @_;
-    return $option->{git} ? Bfo::Tree->from_git($option->{git}, $option->{to} // 'HEAD', $map->{watch})
+    return defined $option->{git} ? Bfo::Tree->from_git($option->{git}, $option->{to} // 'HEAD', $map->{watch})
                           : Bfo::Tree->from_dir($option->{tree});
 }
 

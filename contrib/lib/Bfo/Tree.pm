@@ -9,7 +9,7 @@ use strict;
 use warnings;
 use File::Path 'make_path';
 use File::Temp 'tempdir';
-use Bfo::C qw(read_tags file_tokens tokens_of normal_text digest);
+use Bfo::C qw(read_tags file_tokens forward tokens_of without_parameter_names normal_text digest);
 
 my $ob1 = 'ompi/mca/pml/ob1';
 
@@ -17,7 +17,7 @@ my $ob1 = 'ompi/mca/pml/ob1';
 sub from_dir {
     my ($class, $dir) = @_;
     -d $dir or die "$dir: no such directory\n";
-    my @sources = names_in($dir, $ob1, qr/\.c$/);
+    my @sources = names_in($dir, $ob1, qr/\.c\z/);
     @sources or die "$dir: this is no source tree of Open MPI with ob1: $ob1 is missing\n";
     return bless { dir => $dir, release => release_of("$dir/VERSION") }, $class;
 }
@@ -30,7 +30,7 @@ sub from_git {
     git($repository, 'rev-parse', '--git-dir') // die "$repository: this is no git repository\n";
     $tag !~ /^-/ && defined git($repository, 'rev-parse', '--verify', '--quiet', "$tag^{commit}")
         or die "$repository: it has no tag '$tag'\n";
-    my %there = map { $_ => 1 } split /\n/, git($repository, 'ls-tree', '-r', '--name-only', $tag, '--full-tree') // '';
+    my %there = map { $_ => 1 } split /\0/, git($repository, 'ls-tree', '-r', '-z', '--name-only', $tag, '--full-tree') // '';
     my %wanted;
     for my $path (keys %there) {
         my $folder = $path =~ m{^(.*)/} ? $1 : '';
@@ -44,7 +44,7 @@ sub from_git {
     system('tar', '-xf', "$dir/.tar", '-C', $dir) == 0 or die "tar failed on '$tag' of $repository\n";
     for my $folder (@{$watch->{folders}}) {
         my %inside = map { m{^(\Q$folder\E/[^/]+)/} ? ($1 => 1) : () } keys %there;
-        make_path(map { "$dir/$_" } keys %inside);
+        make_path(map { "$dir/$_" } keys %inside ? ($folder, keys %inside) : ());
     }
     my $self = $class->from_dir($dir);
     $self->{release} = $tag =~ /^v(\d[\w.]*)$/ ? $1 : $self->{release};
@@ -64,11 +64,33 @@ sub git {
     return close($out) ? $text // '' : undef;
 }
 
-# The names in a folder of the tree that fit the pattern, with the folder.
+# Is this path in the tree? One that cannot be read is not taken for one that is missing.
+sub there {
+    my ($dir, $path) = @_;
+    return 1 if lstat "$dir/$path";
+    die "cannot read $dir/$path: $!\n" if !$!{ENOENT} && !$!{ENOTDIR};
+    my $above = $dir;
+    for my $part (split m{/}, $path) {
+        $above .= "/$part";
+        die "cannot read $above: $!\n" if -l $above && !stat $above;
+    }
+    return 0;
+}
+
+sub must_be_readable {
+    my ($dir, @files) = @_;
+    for my $file (@files) {
+        my $in;
+        open($in, '<', "$dir/$file") && defined sysread($in, my $byte, 1) or die "cannot read $dir/$file: $!\n";
+    }
+}
+
+# The names in a folder of the tree that fit the pattern, with the folder. Names of other characters are none of Open MPI's.
 sub names_in {
     my ($dir, $folder, $like) = @_;
-    opendir my $handle, "$dir/$folder" or return ();
-    return map { "$folder/$_" } sort grep { !/^\./ && /$like/ } readdir $handle;
+    return () if !there($dir, $folder);
+    opendir my $handle, "$dir/$folder" or die "cannot read $dir/$folder: $!\n";
+    return map { "$folder/$_" } sort grep { !/^\./ && /^[\w.+-]+\z/ && /$like/ } readdir $handle;
 }
 
 # "4.1.4" of a file VERSION; "?" without one.
@@ -86,15 +108,18 @@ sub facts {
     my $dir = $self->{dir};
     my (@facts, %every);
     for my $place (@{$watch->{every}}) {
-        my @files = -d "$dir/$place" ? names_in($dir, $place, qr/\.[ch]$/) : -e "$dir/$place" ? ($place) : ();
+        my @files = -d "$dir/$place" ? names_in($dir, $place, qr/\.[ch]\z/) : there($dir, $place) ? ($place) : ();
         $every{$_} = 1 for @files;
     }
-    my @used = grep { !$every{$_} && -e "$dir/$_" } sort keys %{$watch->{headers}};
+    my @headers = grep { there($dir, $_) } sort keys %{$watch->{headers}};
+    my @used = grep { !$every{$_} } @headers;
+    must_be_readable($dir, keys %every, @used);
     for my $folder (@{$watch->{folders}}) {
         push @facts, map { fact('component', $_, $folder, 0, '=here') }
             grep { -d "$dir/$_" && !m{/(?:base|example|template)$} } names_in($dir, $folder, qr/./);
     }
-    push @facts, map { fact('header', $_, $_, 0, '=here', used => 1) } grep { -e "$dir/$_" } sort keys %{$watch->{headers}};
+    push @facts, map { fact('header', $_, $_, 0, '=here', used => 1) } @headers;
+    push @facts, map { class_facts($dir, $_) } sort keys %every;
     my @tags = read_tags($dir, sort(keys %every), @used);
     my $index = index_tags(@tags);
     for my $tag (@tags) {
@@ -128,7 +153,7 @@ sub merge {
 sub index_tags {
     my (%locals, %alias, %defined);
     for my $tag (@_) {
-        if ($tag->{kind} eq 'local' || $tag->{kind} eq 'parameter') {
+        if ($tag->{kind} =~ /^(?:local|label|parameter|macroparam)$/) {
             push @{$locals{"$tag->{path} $tag->{scope}"}}, [$tag->{name}, $tag->{line}];
         } elsif ($tag->{kind} eq 'typedef' && ($tag->{typeref} // '') =~ /^(?:struct|union|enum):(\w+)/) {
             push @{$alias{$1}}, $tag->{name};
@@ -179,17 +204,23 @@ sub facts_of_tag {
     }
     if ($kind eq 'typedef') {
         return if ($tag->{typeref} // '') =~ /^(?:struct|union|enum):/ || !($every || $named->{word}{$name});
-        my $text = normal_text([tokens_of($dir, $tag)], locals_of($tag, $index));
+        my $text = normal_text([without_parameter_names(tokens_of($dir, $tag))], locals_of($tag, $index));
         return fact('typedef', $name, $tag->{path}, $tag->{line}, digest($text), text => $text);
     }
     if ($kind eq 'struct' || $kind eq 'union') {
         my $own = struct_name($name, $index) // return;
         return if !($every || grep { $named->{word}{$_} } $name, $own, @{$index->{alias}{$name} // []});
-        my $text = normal_text([tokens_of($dir, $tag)], {});
+        my $text = normal_text([without_parameter_names(tokens_of($dir, $tag))], {});
         return fact('struct', $own, $tag->{path}, $tag->{line}, digest($text), text => $text);
     }
     if ($kind eq 'member') {
         return field_fact($dir, $tag, $index, $every, $named);
+    }
+    if ($kind eq 'variable') {
+        return if !$every;
+        my @tokens = tokens_of($dir, $tag);
+        my $text = join ' ', ($tag->{typeref} // '') =~ s/^typename://r, @tokens[0 .. $#tokens - 1];
+        return fact('variable', $name, $tag->{path}, $tag->{line}, short_record($text), text => $text);
     }
     if ($kind eq 'externvar') {
         return if $every || !$named->{word}{$name};
@@ -206,20 +237,34 @@ sub locals_of {
              @{$index->{locals}{"$tag->{path} $tag->{name}"} // []} };
 }
 
-# The explicit value of an enumerator, or how many stand before it.
+# OBJ_CLASS_INSTANCE(name, parent, constructor, destructor) makes the variable name_class.
+sub class_facts {
+    my ($dir, $file) = @_;
+    my $tokens = file_tokens("$dir/$file");
+    my @texts = map { $_->[0] } @$tokens;
+    return map {
+        my ($name, @rest) = arguments(\@texts, $_ + 1);
+        fact('variable', "${name}_class", $file, $tokens->[$_][1], short_record(join ',', @rest), text => join ' , ', @rest);
+    } grep { $texts[$_] eq 'OBJ_CLASS_INSTANCE' && $texts[$_ + 1] eq '(' && $texts[$_ - 1] ne 'define' } 1 .. $#texts - 1;
+}
+
+# The value of an enumerator: the last one that is said, at it or before it, and how many come after that.
 sub tokens_of_enumerator {
     my ($dir, $tag) = @_;
     my $tokens = file_tokens("$dir/$tag->{path}");
     my ($at) = grep { $tokens->[$_][1] == $tag->{line} && $tokens->[$_][0] eq $tag->{name} } 0 .. $#$tokens;
     return ('?') if !defined $at;
-    my @value;
-    if (($tokens->[$at + 1][0] // '') eq '=') {
-        for (my $i = $at + 2; $i < @$tokens && $tokens->[$i][0] !~ /^[,}]$/; $i++) { push @value, $tokens->[$i][0] }
-        return @value;
+    my ($after, $depth) = (0, 0);
+    for (my $i = $at + 1; $i > 0; $i--) {
+        my $t = $tokens->[$i][0];
+        if ($t eq ')') { $depth++ } elsif ($t eq '(') { $depth-- }
+        last if $t eq '{';
+        $after++ if $t eq ',' && !$depth && $i <= $at;
+        next if $t ne '=';
+        my $end = forward($tokens, $i, { ',' => 1, '}' => 1 });
+        return ((map { $_->[0] } @$tokens[$i + 1 .. $end - 1]), $after ? ('+', $after) : ());
     }
-    my $before = 0;
-    for (my $i = $at; $i > 0 && $tokens->[$i][0] ne '{'; $i--) { $before++ if $tokens->[$i][0] eq ',' }
-    return "#$before";
+    return "#$after";
 }
 
 # Fields: of requests all, of the modules of an interface all, else those that our code names.
@@ -236,6 +281,7 @@ sub field_fact {
     my $type = $tag->{typeref} // '';
     $type =~ s/^typename://;
     $type =~ s/^(\w+):/$1 /;
+    $type = join ' ', without_parameter_names($type =~ /\w+|\S/g) if $type =~ /\(/;
     $type = 'anonymous' if $type =~ /__anon/;
     return fact('field', "$struct.$tag->{name}", $tag->{path}, $tag->{line}, short_record($type), text => $type);
 }
