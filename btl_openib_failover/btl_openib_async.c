@@ -12,12 +12,16 @@
 /* Not the service that reads events alone: rdmacm tells each module's of a device that is removed. */
 static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Locks: ports_lock held. The letters are in the order of what happened. */
+/* Locks: ports_lock held. The letters are in the order of what happened. The end of a port that was down already is told, too,
+ * once: it ends the rails that were spared or in doubt. */
 static void set_port_locked(ofo_module_t *module, bool up, const char *why)
 {
-    if (OFO_LOAD(module->port_up) == up || (up && (OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed)))) {
+    const bool gone = OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);
+
+    if (up ? gone || OFO_LOAD(module->port_up) : !OFO_LOAD(module->port_up) && gone == module->gone_told) {
         return;
     }
+    module->gone_told = gone;
     if (!up) {
         module->down_why = why;
         OFO_STORE(module->downs, module->downs + 1);

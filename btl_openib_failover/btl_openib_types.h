@@ -530,6 +530,7 @@ struct ofo_module {
     bool port_answer; /* the last answer: it is up. release: port_told */
     uint32_t downs;  /* how often the port went down; atomic, written before port_up under the same lock */
     const char *down_why; /* constant text. release: port_up */
+    bool gone_told;  /* progress was told that the port is down for good; lock: that of _async.c */
     char no_calls[96]; /* why the connection manager cannot start on this port; else empty. Context: set-up */
     bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */
     bool port_ends_rails; /* the port's event ended a rail; context: progress */

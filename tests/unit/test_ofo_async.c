@@ -213,6 +213,34 @@ static void port_of_a_device_that_is_gone_does_not_come_back(void **state)
     assert_letters(1, 2, 1);
 }
 
+/* Rails that were spared or in doubt when the port went down end now; whoever tells of it second is not heard. */
+static void end_of_a_port_that_is_down_is_told_once(void **state)
+{
+    begin_with(2);
+    module[1].cq[0] = &failed_cq;
+    module[1].cq_count = 1;
+    raise_event(IBV_EVENT_PORT_ERR, 2);
+    assert_letters(2, 1, 0);
+    raise_event(IBV_EVENT_PORT_ERR, 2);
+    assert_letters(2, 1, 0);
+    raise_event(IBV_EVENT_CQ_ERR, 0);
+    assert_letters(2, 2, 0);
+    assert_string_equal(module[1].down_why, "a completion queue failed");
+    raise_event(IBV_EVENT_PORT_ACTIVE, 2);
+    assert_letters(2, 2, 0);
+
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    assert_letters(1, 1, 0);
+    ofo_async_device_gone(&device);
+    assert_letters(1, 2, 0);
+    assert_string_equal(module[0].down_why, "the device failed");
+    ofo_async_device_gone(&device);
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1);
+    assert_letters(1, 2, 0);
+    assert_letters(2, 2, 0);
+}
+
 /* Of what happened to both ports the event of one has come: the other's is on its way. */
 static void event_of_a_port_leaves_the_other_alone(void **state)
 {
@@ -398,6 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(end_of_a_device_is_told_by_one),
         cmocka_unit_test(port_of_a_device_that_is_gone_does_not_come_back),
+        cmocka_unit_test(end_of_a_port_that_is_down_is_told_once),
         cmocka_unit_test(event_of_a_port_leaves_the_other_alone),
         cmocka_unit_test(address_missing_for_a_moment_ends_nothing),
         cmocka_unit_test(port_whose_completion_queue_failed_does_not_come_back),
