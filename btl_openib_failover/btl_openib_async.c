@@ -38,15 +38,18 @@ static void set_port(ofo_module_t *module, const char *why)
     pthread_mutex_unlock(&ports_lock);
 }
 
-/* The port has another address than its connections were made with: they end, new ones begin with the new address. */
-static void restart_port(ofo_module_t *module, const char *why)
-{
-    set_port(module, why);
-    set_port(module, NULL);
-}
-
 static const char *const address_lost = "the port has lost its address";
 static const char *const address_moved = "the port has another address";
+
+/* If the port has another address than its connections were made with they end, and new ones begin with the new address. */
+static void port_is_well(ofo_module_t *module, bool moved)
+{
+    set_port(module, NULL);
+    if (moved) {
+        set_port(module, address_moved);
+        set_port(module, NULL);
+    }
+}
 
 bool ofo_port_came_back(const ofo_module_t *module)
 {
@@ -87,7 +90,7 @@ static void port_up(ofo_module_t *module)
     bool moved;
 
     if (look_up(module, &moved, &why)) {
-        set_port(module, NULL);
+        port_is_well(module, moved);
     }
 }
 
@@ -117,12 +120,10 @@ static void address_changed(ofo_module_t *module)
         return;
     }
     module->lost_since = 0;
-    if (!found) {
-        set_port(module, why);
-    } else if (moved) {
-        restart_port(module, address_moved);
+    if (found) {
+        port_is_well(module, moved);
     } else {
-        set_port(module, NULL); /* an address that was lost is back */
+        set_port(module, why);
     }
 }
 

@@ -269,6 +269,25 @@ static void event_of_a_port_leaves_the_other_alone(void **state)
     assert_letters(2, 3, 2);
 }
 
+/* The rails that were spared or in doubt have the old one: they end once the port is up. */
+static void port_returns_with_another_address(void **state)
+{
+    begin();
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    lid[1] = 7;
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1);
+    assert_letters(1, 2, 2);
+    assert_string_equal(module[0].down_why, "the port has another address");
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1);
+    raise_event(IBV_EVENT_LID_CHANGE, 1);
+    assert_letters(1, 2, 2);
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    lid[1] = 8;
+    raise_event(IBV_EVENT_LID_CHANGE, 1);
+    assert_letters(1, 4, 4);
+    assert_string_equal(module[0].down_why, "the port has another address");
+}
+
 static void address_missing_for_a_moment_ends_nothing(void **state)
 {
     begin();
@@ -428,6 +447,7 @@ int main(void)
         cmocka_unit_test(port_of_a_device_that_is_gone_does_not_come_back),
         cmocka_unit_test(end_of_a_port_that_is_down_is_told_once),
         cmocka_unit_test(event_of_a_port_leaves_the_other_alone),
+        cmocka_unit_test(port_returns_with_another_address),
         cmocka_unit_test(address_missing_for_a_moment_ends_nothing),
         cmocka_unit_test(port_whose_completion_queue_failed_does_not_come_back),
         cmocka_unit_test(failed_shared_queue_ends_its_port_for_good),
