@@ -375,6 +375,8 @@ void ofo_rail_close_check(ofo_endpoint_t *ep);
 
 /* btl_openib_async.c */
 void ofo_async_read(ofo_module_t *module);
+/* Did the port go down last because its address is another? */
+bool ofo_port_has_moved(const ofo_module_t *module);
 /* Is the port up, with the address that its connections were made with? */
 bool ofo_port_came_back(const ofo_module_t *module);
 /* Looks for the GIDs that the device's ports have lost. Context: the service that reads its events. */

@@ -51,9 +51,14 @@ static void port_is_well(ofo_module_t *module, bool moved)
     }
 }
 
+bool ofo_port_has_moved(const ofo_module_t *module)
+{
+    return address_moved == module->down_why;
+}
+
 bool ofo_port_came_back(const ofo_module_t *module)
 {
-    return OFO_LOAD(module->port_up) && address_moved != module->down_why;
+    return OFO_LOAD(module->port_up) && !ofo_port_has_moved(module);
 }
 
 /* Looks the port up again. True if it can carry rails; *moved if its connections cannot go on. */

@@ -15,7 +15,7 @@ static bool may_answer(const ofo_endpoint_t *ep, const ofo_endpoint_t *other)
 
 bool ofo_doubt_begin(ofo_endpoint_t *ep)
 {
-    for (unsigned i = 0; i < ep->peer->rail_count && !ep->doubted && !OFO_LOAD(ep->module->port_up); ++i) {
+    for (unsigned i = 0; i < ep->peer->rail_count && !ep->doubted; ++i) {
         if (may_answer(ep, ep->peer->rail[i])) {
             OFO_STORE(ep->doubted, true);
         }

@@ -299,12 +299,16 @@ static void end_endpoint(ofo_endpoint_t *ep)
     }
 }
 
-/* Ends the rail of a port that is down, unless the rail is spared or another one has to answer first. Locks: ep->lock held. */
+/* Ends the rail of a port that is down, unless the rail is spared or another one has to answer first. The reason says whether the
+ * rail can go on, not the state: a port whose address has changed is down for a moment only, one that is back ends nothing.
+ * Locks: ep->lock held. */
 static void fail_endpoint(ofo_endpoint_t *ep)
 {
     if (ofo_rail_is_spared(ep)) {
         ofo_log(1, "%s: rail %u to %u is spared", ep->module->name, ep->rail, ep->peer->name.vpid);
-    } else if (is_gone(ep->module) || !ofo_doubt_begin(ep)) {
+    } else if (is_gone(ep->module) || ofo_port_has_moved(ep->module)) {
+        end_endpoint(ep);
+    } else if (!OFO_LOAD(ep->module->port_up) && !ofo_doubt_begin(ep)) {
         end_endpoint(ep);
     }
 }

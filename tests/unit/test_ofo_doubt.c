@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What a port event makes of the port's rails: those that end at once, those in doubt until another rail to the peer has answered,
+ * and what the PML is told. Verbs and the rest of the BTL are played here. DESIGN.txt section 10.2.
+ */
+#include "bfo_config.h"
+
+#include "btl_openib.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PEERS = 3, RAILS = 2 };
+
+ofo_component_t mca_btl_openib_component;
+
+static ofo_device_t device;
+static ofo_module_t module[RAILS];
+static ofo_peer_t peer[PEERS];
+static ofo_endpoint_t ep[PEERS][RAILS];
+static bool has_moved;
+
+/* ---- what the rooms call ------------------------------------------------------------------------ */
+
+#undef ibv_query_qp
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+    return -1;
+}
+
+static unsigned errors; /* letters to service: a rail ends */
+static unsigned probes;
+static bool returns_then; /* the port is back when the first of its rails has ended */
+
+void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    errors += OFO_MAIL_ERROR == kind;
+    if (returns_then) {
+        OFO_STORE(of->module->port_up, true);
+    }
+}
+void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl,
+                       ofo_qpset_t *qps)
+{
+}
+void ofo_keepalive_post(ofo_endpoint_t *of, ofo_qpset_t *qps)
+{
+    ++probes;
+    qps->is_asking = true;
+}
+bool ofo_port_has_moved(const ofo_module_t *of)
+{
+    return has_moved;
+}
+bool ofo_port_came_back(const ofo_module_t *of)
+{
+    return OFO_LOAD(of->port_up) && !has_moved;
+}
+bool ofo_async_port_is_up(ofo_module_t *of, bool unanswered)
+{
+    return OFO_LOAD(of->port_up);
+}
+ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *of, const ofo_module_t *which)
+{
+    return of->rail[which - module];
+}
+ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid)
+{
+    return &peer[vpid];
+}
+bool ofo_peer_declare(ofo_peer_t *of, const char *why, bool by_peer)
+{
+    return true;
+}
+void ofo_credits_post(ofo_endpoint_t *of, ofo_qpset_t *qps)
+{
+}
+void ofo_fence_begin(ofo_qpset_t *qps)
+{
+}
+void ofo_fence_end(ofo_qpset_t *qps)
+{
+}
+void ofo_fence_extend(ofo_qpset_t *qps)
+{
+}
+void ofo_log(unsigned level, const char *format, ...)
+{
+}
+void ofo_pending_post(ofo_endpoint_t *of, ofo_qpset_t *qps)
+{
+}
+void ofo_port_text(const ofo_port_t *port, char *text, size_t size)
+{
+}
+void ofo_rdma_abandon(ofo_rdma_t *rdma)
+{
+}
+void ofo_ring_drain(ofo_qpset_t *qps)
+{
+}
+void ofo_send_complete(ofo_frag_t *frag, int status)
+{
+}
+void ofo_silent_ask(ofo_endpoint_t *of)
+{
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_base_tag_t tag, const void *data, size_t length,
+                        int status)
+{
+}
+
+static int begin(void **state)
+{
+    device = (ofo_device_t){.fatal = false};
+    memset(module, 0, sizeof(module));
+    memset(ep, 0, sizeof(ep));
+    OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
+    (void) opal_hash_table_init(&OFO.peers, PEERS);
+    pthread_mutex_init(&OFO.peers_lock, NULL);
+    OFO.module_count = RAILS;
+    for (int r = 0; r < RAILS; ++r) {
+        OFO.module[r] = &module[r];
+        module[r].device = &device;
+        module[r].port_up = true;
+        module[r].down_why = "";
+        module[r].ext.failed_frag = failed_frag;
+    }
+    for (int p = 0; p < PEERS; ++p) {
+        peer[p] = (ofo_peer_t){.name = {.vpid = (uint32_t) p}, .rail_count = RAILS};
+        (void) opal_hash_table_set_value_uint64(&OFO.peers, (uint64_t) p, &peer[p]);
+        for (int r = 0; r < RAILS; ++r) {
+            ofo_endpoint_t *of = peer[p].rail[r] = &ep[p][r];
+            OBJ_CONSTRUCT(&of->lock, opal_mutex_t);
+            of->module = &module[r];
+            of->peer = &peer[p];
+            of->gate = OFO_GATE_UP;
+            of->qps = calloc(1, sizeof(*of->qps));
+            of->qps->ep = of;
+        }
+    }
+    OFO.closing = has_moved = returns_then = false;
+    errors = probes = 0;
+    return 0;
+}
+
+static int end(void **state)
+{
+    for (int p = 0; p < PEERS; ++p) {
+        for (int r = 0; r < RAILS; ++r) {
+            free(ep[p][r].qps);
+        }
+    }
+    OBJ_DESTRUCT(&OFO.peers);
+    return 0;
+}
+
+static void port_goes_down(void)
+{
+    ++module[0].downs;
+    OFO_STORE(module[0].port_up, false);
+    ofo_port_down(&module[0]);
+}
+
+static void rails_are_in_doubt_until_another_answers(void **state)
+{
+    port_goes_down();
+    assert_int_equal(errors, 0);
+    assert_int_equal(probes, PEERS);
+    for (int p = 0; p < PEERS; ++p) {
+        assert_true(ep[p][0].doubted);
+        ofo_port_ends(&ep[p][0], 1);
+        assert_int_equal(ep[p][0].gate, OFO_GATE_REFUSING);
+    }
+    assert_int_equal(errors, PEERS);
+}
+
+/* It is down for a moment, or up again, when its letter is read. */
+static void rails_of_a_moved_port_end_without_an_answer(void **state)
+{
+    has_moved = true;
+    port_goes_down();
+    assert_int_equal(errors, PEERS);
+    module[0].port_up = true;
+    ofo_port_returned(&module[0]);
+    for (int p = 0; p < PEERS; ++p) {
+        assert_int_equal(ep[p][0].gate, OFO_GATE_REFUSING);
+    }
+}
+
+/* No other rail could answer. */
+static void port_that_returns_meanwhile_ends_no_more_rails(void **state)
+{
+    for (int p = 0; p < PEERS; ++p) {
+        ep[p][1].gate = OFO_GATE_CLOSED;
+    }
+    returns_then = true;
+    port_goes_down();
+    assert_int_equal(errors, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(rails_are_in_doubt_until_another_answers),
+        TEST(rails_of_a_moved_port_end_without_an_answer),
+        TEST(port_that_returns_meanwhile_ends_no_more_rails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
