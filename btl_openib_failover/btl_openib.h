@@ -392,6 +392,8 @@ bool ofo_async_settled(ofo_device_t *device);
  * `unanswered` if the answer takes too long and no event has come. Context: progress. */
 bool ofo_async_port_is_up(ofo_module_t *module, bool unanswered);
 void ofo_async_answer(ofo_module_t *module); /* service's part */
+/* How often the port went down, and is it up? Both as events have told. Any thread. */
+uint32_t ofo_async_downs(const ofo_module_t *module, bool *is_up);
 
 /* ---- small helpers ------------------------------------------------------------------------------ */
 

@@ -38,6 +38,17 @@ static void set_port(ofo_module_t *module, const char *why)
     pthread_mutex_unlock(&ports_lock);
 }
 
+uint32_t ofo_async_downs(const ofo_module_t *module, bool *is_up)
+{
+    uint32_t downs;
+
+    pthread_mutex_lock(&ports_lock);
+    downs = module->downs;
+    *is_up = module->port_up;
+    pthread_mutex_unlock(&ports_lock);
+    return downs;
+}
+
 static const char *const address_lost = "the port has lost its address";
 static const char *const address_moved = "the port has another address";
 

@@ -492,8 +492,10 @@ static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rai
 static void ext_name_ports(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_btl_ports_t *ports)
 {
     const ofo_endpoint_t *ep = NULL == proc ? NULL : endpoint_of(btl, proc);
+    const ofo_module_t *module = (ofo_module_t *) btl;
 
-    ofo_port_text(&OFO.record.port[((ofo_module_t *) btl)->port_index], ports->here, sizeof(ports->here));
+    ofo_port_text(&OFO.record.port[module->port_index], ports->here, sizeof(ports->here));
+    ports->downs = ofo_async_downs(module, &ports->is_up);
     ports->there[0] = '\0';
     if (NULL != ep) {
         ofo_port_text(&ep->remote, ports->there, sizeof(ports->there));

@@ -19,7 +19,7 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 2u
+#define BFO_BTL_EXT_VERSION 3u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
 /* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only UP carries data now;
@@ -90,9 +90,12 @@ typedef int (*bfo_btl_rail_state_fn_t)(struct mca_btl_base_module_t *btl, struct
 /* Is the local port up now? It asks the device: a completion may come before the event that explains it. */
 typedef bool (*bfo_btl_port_is_up_fn_t)(struct mca_btl_base_module_t *btl);
 
-/* For messages: "device:port (GUID 0x..)" or "device:port (GID ..)", terminated. */
+/* For messages: "device:port (GUID 0x..)" or "device:port (GID ..)", terminated. And how often events told that the own port
+ * went down, which all processes of a node count alike, and whether it is up as far as they told. */
 typedef struct {
     char here[112], there[112];
+    uint32_t downs;
+    bool is_up;
 } bfo_btl_ports_t;
 
 /* Names both ports of the rail to `proc`; `there` is empty without `proc`, or if it is not known. */

@@ -118,8 +118,7 @@ void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool tol
 /* What was said of a port. */
 typedef struct {
     const mca_btl_base_module_t *btl;
-    bool is_lost;
-    unsigned losses; /* the second one deserves its own warning */
+    uint32_t told; /* the last of its losses, by number */
 } port_t;
 
 static port_t *port_of(const mca_btl_base_module_t *btl)
@@ -247,24 +246,29 @@ static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_b
 {
     snprintf(ports->here, sizeof(ports->here), "%s", bfo_tell_port(btl));
     ports->there[0] = '\0';
+    ports->downs = 1;
+    ports->is_up = false;
     if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->name_ports) {
         bfo_btl_ext(btl)->name_ports(btl, NULL == peer ? NULL : &peer->proc->super, ports);
     }
 }
 
-void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all)
+/* Each loss has its number, the same in all processes of the node: how often the port went down. If the device alone tells that
+ * it is down, the event is on its way and counts one more. A later loss is said only if it takes a rail. */
+static void say_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all, bool is_early)
 {
     const char *name = bfo_tell_port(btl);
     port_t *port = port_of(btl);
     const bfo_peer_t *some = NULL;
     uint8_t rail = 0, left = 0;
+    bool takes = is_early || 0 == port->told;
     bfo_btl_ports_t ports;
     char key[256];
 
     BFO_FOREACH_PEER (peer) {
         for (uint8_t r = 0; peer->ready && r < peer->n_rails; ++r) {
             if (btl == peer->rails[r].btl) {
-                (void) __atomic_fetch_and(&peer->untold, (uint8_t) ~(1u << r), __ATOMIC_SEQ_CST);
+                takes |= ((peer->send_mask | __atomic_fetch_and(&peer->untold, (uint8_t) ~(1u << r), __ATOMIC_SEQ_CST)) >> r) & 1;
                 rail = peer->rails[r].name;
                 if (NULL == some || 0 != (peer->send_mask & ~(1u << r))) {
                     some = peer;
@@ -273,13 +277,19 @@ void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_a
             }
         }
     }
-    if (!port->is_lost) {
-        port->is_lost = true;
-        snprintf(key, sizeof(key), "port %s loss %u", name, ++port->losses);
-        name_ports(btl, NULL, &ports);
+    name_ports(btl, NULL, &ports);
+    ports.downs += is_early && ports.is_up;
+    if (takes && ports.downs > port->told) {
+        port->told = ports.downs;
+        snprintf(key, sizeof(key), "port %s loss %u", name, ports.downs);
         say_rail_lost(key, rail, ports.here, to_all ? "all peers" : "all peers that another rail reaches",
                       without_port(cause, name), some, left);
     }
+}
+
+void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all)
+{
+    say_port_lost(btl, cause, to_all, false);
 }
 
 /* One line for a port, a host at the other end and a generation, however many processes notice. */
@@ -291,7 +301,7 @@ static void tell_rail(const bfo_peer_t *peer, uint8_t r)
     char key[256], to[320];
 
     if (NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
-        bfo_tell_port_lost(rail->btl, "the port is down", false); /* its event is on the way */
+        say_port_lost(rail->btl, "the port is down", false, true); /* its event may be on its way */
         return;
     }
     snprintf(key, sizeof(key), "rail %s to %s generation %u", port, host_of(peer), rail->gen);

@@ -298,7 +298,7 @@ static bool ext_port_is_up(struct mca_btl_base_module_t *btl)
 
 static void ext_name_ports(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_btl_ports_t *ports)
 {
-    *ports = (bfo_btl_ports_t){.here = "w0:1 (GUID 0x0)", .there = "w1:1 (GUID 0x1)"};
+    *ports = (bfo_btl_ports_t){.here = "w0:1 (GUID 0x0)", .there = "w1:1 (GUID 0x1)", .downs = 1};
 }
 
 /* ---- what the fuzzer does ---------------------------------------------------------------------------- */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What is said of a port that goes down again and again: one line per loss and node, whoever notices it first. The BTL and the texts
+ * are played here; processes are forked. DESIGN.txt section 14.9.
+ */
+#include "bfo_config.h"
+
+#include "pml_bfo.h"
+
+#include "pml_bfo_local.h"
+#include "pml_bfo_params.h"
+#include "pml_bfo_stats.h"
+#include "pml_bfo_tell.h"
+
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+bfo_t bfo;
+bfo_params_t bfo_params = {.warnings_per_minute = 100};
+
+/* ---- the texts ------------------------------------------------------------------------------------- */
+
+static unsigned lines;
+
+char *opal_show_help_vstring(const char *file, const char *topic, bool header, va_list arguments)
+{
+    lines += 0 == strcmp("rail-lost", topic);
+    return strdup("");
+}
+const char *bfo_stat_name(bfo_stat_t index)
+{
+    return "";
+}
+
+/* ---- the BTL --------------------------------------------------------------------------------------- */
+
+static struct {
+    mca_btl_base_module_t super;
+    bfo_btl_ext_t ext;
+} btls[8], *btl = btls; /* a test begins with a port of which nothing was said */
+static uint32_t downs; /* events that were read */
+static bool is_up;     /* as they told */
+
+static void name_ports(mca_btl_base_module_t *module, opal_proc_t *proc, bfo_btl_ports_t *ports)
+{
+    *ports = (bfo_btl_ports_t){.here = "w0:1", .downs = downs, .is_up = is_up};
+}
+
+static bool port_is_up(mca_btl_base_module_t *module)
+{
+    return false;
+}
+
+static bfo_peer_t *peer;
+
+static void begin(void)
+{
+    static mca_btl_base_component_t component;
+    static ompi_proc_t proc;
+
+    snprintf(component.btl_version.mca_component_name, sizeof(component.btl_version.mca_component_name), BFO_BTL_EXT_COMPONENT);
+    ++btl;
+    btl->super.btl_component = &component;
+    btl->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC, .version = BFO_BTL_EXT_VERSION, .size = sizeof(bfo_btl_ext_t),
+                              .port_is_up = port_is_up, .name_ports = name_ports, .port = "w0:1"};
+    peer = calloc(1, sizeof(*peer) + sizeof(peer->rails[0]));
+    assert_non_null(peer);
+    peer->proc = &proc;
+    peer->n_rails = 1;
+    peer->ready = true;
+    peer->rails[0].btl = &btl->super;
+    peer->rails[0].ext = &btl->ext;
+    bfo.peers = peer;
+    lines = downs = 0;
+    is_up = true;
+}
+
+static void end(void)
+{
+    bfo.peers = NULL;
+    free(peer);
+}
+
+/* The port goes down, or returns with its rail; the BTL tells. */
+static void down(void)
+{
+    ++downs;
+    is_up = false;
+    peer->send_mask = 1;
+    bfo_tell_port_lost(&btl->super, "the port is down", true);
+    peer->send_mask = 0;
+}
+
+static void up(void)
+{
+    is_up = true;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------------- */
+
+static void every_loss_of_a_port_is_said_once(void **state)
+{
+    begin();
+    for (unsigned i = 1; i <= 3; ++i) {
+        down();
+        assert_int_equal(lines, i);
+        bfo_tell_port_lost(&btl->super, "the port is down", true); /* of another rail of it */
+        assert_int_equal(lines, i);
+        up();
+    }
+    end();
+}
+
+/* A completion comes before the event that explains it. */
+static void loss_that_is_known_before_its_event_is_said_once(void **state)
+{
+    begin();
+    for (unsigned i = 1; i <= 3; ++i) {
+        bfo_tell_rail_lost(peer, 0, "an error", false);
+        bfo_tell_rails(NULL);
+        assert_int_equal(lines, i);
+        down();
+        assert_int_equal(lines, i);
+        up();
+    }
+    end();
+}
+
+static void later_loss_that_takes_no_rail_is_not_said(void **state)
+{
+    begin();
+    down();
+    for (downs = 2; downs < 5; ++downs) {
+        bfo_tell_port_lost(&btl->super, "the port is down", true);
+        assert_int_equal(lines, 1);
+    }
+    end();
+}
+
+/* Number of lines of a process that loses a rail at each bit of `losses` that is set, the port going down at all of them. */
+static unsigned lines_of_a_process(unsigned losses)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (0 == pid) {
+        begin();
+        for (unsigned i = 0; i < 3; ++i, up()) {
+            if (losses >> i & 1) {
+                down();
+            } else {
+                ++downs;
+            }
+        }
+        _exit((int) lines);
+    }
+    assert_int_equal(pid, waitpid(pid, &status, 0));
+    assert_true(WIFEXITED(status));
+    return (unsigned) WEXITSTATUS(status);
+}
+
+/* The second process lost nothing at the first loss, which the first process has said. */
+static void processes_of_a_node_number_losses_alike(void **state)
+{
+    char dir[] = "/tmp/bfo-tell-XXXXXX", job[64], command[64];
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(job, sizeof(job), "%s/job", dir);
+    opal_process_info.job_session_dir = job;
+    assert_int_equal(lines_of_a_process(1), 1);
+    assert_int_equal(lines_of_a_process(2), 1);
+    assert_int_equal(lines_of_a_process(7), 1); /* the third: the others were said */
+    opal_process_info.job_session_dir = NULL;
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_loss_of_a_port_is_said_once),
+        cmocka_unit_test(loss_that_is_known_before_its_event_is_said_once),
+        cmocka_unit_test(later_loss_that_takes_no_rail_is_not_said),
+        cmocka_unit_test(processes_of_a_node_number_losses_alike),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
