@@ -54,7 +54,7 @@ bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, c
 {
     int best_rank = 0;
 
-    for (int i = 0; i < table_len; ++i) {
+    for (int i = 0; i < table_len && OFO_GID_INDEX_MAX >= i; ++i) {
         struct ibv_gid_entry entry;
         if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0) && gid_rank(&entry, all) > best_rank) {
             best_rank = gid_rank(&entry, all);
@@ -66,7 +66,7 @@ bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, c
 
 bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, const uint8_t *gid, bool v2_only, uint8_t *index)
 {
-    for (int i = 0; i < table_len; ++i) {
+    for (int i = 0; i < table_len && OFO_GID_INDEX_MAX >= i; ++i) {
         struct ibv_gid_entry entry;
         if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0)
             && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))

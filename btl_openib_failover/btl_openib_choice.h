@@ -16,6 +16,9 @@
 /* An IPv4 address as a GID begins with these. */
 extern const uint8_t ofo_v4_mapped[12];
 
+/* Verbs have 8 bits for the index of the GID that a connection uses; a table may be longer. */
+#define OFO_GID_INDEX_MAX 255
+
 bool ofo_gid_is_empty(const uint8_t *gid);
 
 /* The best GID of the port's table: RoCE v2 only; those of this network namespace first, then those that may be of it; among these

@@ -7,6 +7,7 @@
 #include "btl_openib.h"
 
 #include "bfo_help.h"
+#include "btl_openib_choice.h"
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
@@ -211,6 +212,9 @@ static int check_texts(ofo_params_t *p)
         return bad("device_type", p->device_type, "it must be all, infiniband or iwarp");
     }
     if (0 <= p->ib_traffic_class && OPAL_SUCCESS != check_range("ib_traffic_class", (unsigned) p->ib_traffic_class, 0, 255)) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    if (0 <= p->gid_index && OPAL_SUCCESS != check_range("gid_index", (unsigned) p->gid_index, 0, OFO_GID_INDEX_MAX)) {
         return OPAL_ERR_BAD_PARAM;
     }
     if (0 <= p->free_list_max) {

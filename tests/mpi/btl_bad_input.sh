@@ -31,6 +31,7 @@ says 'names a device that this machine does not have' "-n 2" --mca btl_openib_if
 says 'btl_openib_if_exclude has a value' "-n 2" --mca btl_openib_if_include sr0 --mca btl_openib_if_exclude sr1 && fail "accepted"
 says 'btl_openib_receive_queues has a value' "-n 2" --mca btl_openib_receive_queues P,1 && fail "accepted"
 says 'btl_openib_ib_timeout has a value' "-n 2" --mca btl_openib_ib_timeout 99 && fail "accepted"
+says 'btl_openib_gid_index has a value' "-n 2" --mca btl_openib_gid_index 256 && fail "accepted"
 says 'The port sr0:1 has no such partition key' "-n 2" --mca btl_openib_pkey 0x1234 && fail "ran without a port"
 tr '\n' ' ' <"$TEST_TMP/log" | grep -q 'The port sr1:1 has no such partition key' || { show_log; fail "the second port's text is hidden by the first's"; }
 says 'btl_openib_mtu is accepted and not used' "-n 2" --mca btl_openib_mtu 3 || fail "an old parameter ended the job"

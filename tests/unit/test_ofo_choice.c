@@ -171,6 +171,26 @@ static void gid_is_found_again_by_value_and_type(void **state)
     assert_int_equal(index, 3);
 }
 
+/* Verbs have 8 bits for the index of a connection's GID. */
+static void gid_beyond_what_verbs_can_name_is_not_taken(void **state)
+{
+    static const union ibv_gid v4 = V4_MAPPED;
+    static row_t rows[300];
+    uint8_t index = 99;
+
+    for (int i = 0; i < 300; ++i) {
+        rows[i].unreadable = true;
+    }
+    rows[256] = (row_t){V2, V4_MAPPED};
+    assert_int_equal(chosen(rows, 300), -1);
+    assert_false(ofo_gid_find(NULL, PORT, 300, v4.raw, true, &index));
+    assert_int_equal(index, 99);
+    rows[255] = rows[256];
+    assert_int_equal(chosen(rows, 300), 255);
+    assert_true(ofo_gid_find(NULL, PORT, 300, v4.raw, true, &index));
+    assert_int_equal(index, 255);
+}
+
 /* An iWARP port has the address of an interface with its hardware address, in every order of what the host tells. */
 static void iwarp_port_has_its_interfaces_address(void **state)
 {
@@ -267,6 +287,7 @@ int main(void)
         cmocka_unit_test(gid_of_this_namespace_is_chosen),
         cmocka_unit_test(files_of_the_kernel_tell_rate_and_class),
         cmocka_unit_test(gid_is_found_again_by_value_and_type),
+        cmocka_unit_test(gid_beyond_what_verbs_can_name_is_not_taken),
         cmocka_unit_test(iwarp_port_has_its_interfaces_address),
         cmocka_unit_test(interface_has_the_address),
         cmocka_unit_test(device_is_near_if_a_core_is_shared),
