@@ -10,7 +10,8 @@
 /* Locks: ep->lock held, but not that of `other`. */
 static bool may_answer(const ofo_endpoint_t *ep, const ofo_endpoint_t *other)
 {
-    return other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_UP == OFO_LOAD(other->gate);
+    return other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_UP == OFO_LOAD(other->gate)
+           && ofo_keepalive_may_ask(other->peer);
 }
 
 bool ofo_doubt_begin(ofo_endpoint_t *ep)

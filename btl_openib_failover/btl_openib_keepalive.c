@@ -30,6 +30,11 @@ static bool is_its_turn(const ofo_endpoint_t *ep)
     return (ep->peer->name.vpid + OFO.self.vpid) % OFO_KEEPALIVE_TURNS == ep->module->keepalive_turn;
 }
 
+bool ofo_keepalive_may_ask(const ofo_peer_t *peer)
+{
+    return !OFO.closing && !OFO_LOAD(peer->closing) && !OFO_LOAD(peer->declared) && peer->name.jobid == OFO.self.jobid;
+}
+
 static void visit(ofo_endpoint_t *ep)
 {
     ofo_qpset_t *qps = ep->qps;
@@ -43,8 +48,7 @@ static void visit(ofo_endpoint_t *ep)
         ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL); /* the peer left, and we are still here */
         return;
     }
-    if (OFO_GATE_UP != ep->gate || NULL == qps || qps->failed || OFO.closing || OFO_LOAD(peer->closing)
-        || OFO_LOAD(peer->declared) || peer->name.jobid != OFO.self.jobid) {
+    if (OFO_GATE_UP != ep->gate || NULL == qps || qps->failed || !ofo_keepalive_may_ask(peer)) {
         return;
     }
     seen = qps->n_ok + qps->n_received;

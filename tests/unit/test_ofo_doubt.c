@@ -35,6 +35,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct i
 
 static unsigned errors; /* letters to service: a rail ends */
 static unsigned probes;
+static bool has_left[PEERS];
 static bool returns_then; /* the port is back when the first of its rails has ended */
 
 void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
@@ -47,6 +48,10 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
 void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl,
                        ofo_qpset_t *qps)
 {
+}
+bool ofo_keepalive_may_ask(const ofo_peer_t *of)
+{
+    return !has_left[of->name.vpid];
 }
 void ofo_keepalive_post(ofo_endpoint_t *of, ofo_qpset_t *qps)
 {
@@ -149,6 +154,7 @@ static int begin(void **state)
     }
     OFO.closing = has_moved = returns_then = false;
     errors = probes = 0;
+    memset(has_left, false, sizeof(has_left));
     return 0;
 }
 
@@ -183,6 +189,25 @@ static void rails_are_in_doubt_until_another_answers(void **state)
     assert_int_equal(errors, PEERS);
 }
 
+/* A probe that nobody answers would cost the rail that is well. */
+static void who_may_have_left_is_not_asked(void **state)
+{
+    has_left[1] = true;
+    port_goes_down();
+    assert_int_equal(errors, 1);
+    assert_false(ep[1][0].doubted);
+    assert_int_equal(ep[1][0].gate, OFO_GATE_REFUSING);
+    assert_int_equal(ep[1][1].answer, OFO_ANSWER_NONE);
+    assert_int_equal(probes, PEERS - 1);
+    ep[2][1].qps->is_asking = false;
+    ep[2][1].answer = OFO_ANSWER_NONE;
+    has_left[2] = true; /* while its rail is in doubt */
+    ofo_doubt_ask(&module[0]);
+    assert_int_equal(ep[0][1].answer, OFO_ANSWER_WANTED);
+    assert_int_equal(ep[2][1].answer, OFO_ANSWER_NONE);
+    assert_int_equal(probes, PEERS - 1);
+}
+
 /* It is down for a moment, or up again, when its letter is read. */
 static void rails_of_a_moved_port_end_without_an_answer(void **state)
 {
@@ -213,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(rails_are_in_doubt_until_another_answers),
+        TEST(who_may_have_left_is_not_asked),
         TEST(rails_of_a_moved_port_end_without_an_answer),
         TEST(port_that_returns_meanwhile_ends_no_more_rails),
     };
