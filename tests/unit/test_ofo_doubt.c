@@ -66,6 +66,10 @@ bool ofo_port_came_back(const ofo_module_t *of)
 {
     return OFO_LOAD(of->port_up) && !has_moved;
 }
+uint32_t ofo_async_downs(const ofo_module_t *of, bool *is_up)
+{
+    return of->downs;
+}
 bool ofo_async_port_is_up(ofo_module_t *of, bool unanswered)
 {
     return OFO_LOAD(of->port_up);
