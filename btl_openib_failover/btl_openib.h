@@ -261,7 +261,7 @@ void ofo_ext_fill(ofo_module_t *module);
 bool ofo_doubt_begin(ofo_endpoint_t *ep);
 /* Asks over the rails of all other modules that have a rail in doubt beside them. Context: progress, no lock held. */
 void ofo_doubt_ask(const ofo_module_t *module);
-/* The WRITE of the rail came back well, and somebody waits for that. Context: progress, no lock held. */
+/* The WRITE of the rail came back well, and somebody waits for that. Context: progress. Locks: ep->lock held. */
 void ofo_doubt_answered(ofo_endpoint_t *ep);
 
 /* btl_openib_keepalive.c */

@@ -60,15 +60,12 @@ void ofo_doubt_ask(const ofo_module_t *module)
 
 void ofo_doubt_answered(ofo_endpoint_t *ep)
 {
-    ofo_answer_t answer;
+    const ofo_answer_t answer = ep->answer;
 
-    OPAL_THREAD_LOCK(&ep->lock);
-    answer = ep->answer;
     ep->answer = OFO_ANSWER_NONE;
     if (OFO_ANSWER_WANTED == answer) {
         ask(ep);
     }
-    OPAL_THREAD_UNLOCK(&ep->lock);
     for (unsigned i = 0; i < ep->peer->rail_count && OFO_ANSWER_ASKED == answer; ++i) {
         ofo_endpoint_t *other = ep->peer->rail[i];
         if (OFO_LOAD(other->doubted)) {

@@ -75,6 +75,23 @@ static void return_completed(ofo_work_t *work)
     }
 }
 
+/* Another thread may post the next one, and ask anew, as soon as this one is back: what this one says is taken with it. */
+static void alive_completed(ofo_qpset_t *qps)
+{
+    ofo_endpoint_t *ep = qps->ep;
+    uint32_t place;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    qps->is_asking = false;
+    place = qps->alive_place;
+    if (OFO_ANSWER_NONE != ep->answer) {
+        ofo_doubt_answered(ep);
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    ofo_silent_arrived(qps, 0, place);
+    ofo_pending_flush(ep);
+}
+
 static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
 {
     ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc->wr_id;
@@ -97,12 +114,7 @@ static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
         proof_completed(work->qps);
         break;
     case OFO_WORK_ALIVE:
-        work->qps->is_asking = false;
-        ofo_silent_arrived(work->qps, work->qp, work->qps->alive_place);
-        ofo_pending_flush(work->qps->ep);
-        if (OFO_ANSWER_NONE != work->qps->ep->answer) {
-            ofo_doubt_answered(work->qps->ep);
-        }
+        alive_completed(work->qps);
         break;
     case OFO_WORK_MARKER: /* no queue pair in error does that: it still runs, and the fence's bound destroys it */
         ofo_silent_all_arrived(work->qps, work->qp);

@@ -24,9 +24,15 @@ ofo_component_t mca_btl_openib_component;
 static ofo_qpset_t *other; /* its proofs complete, as many as are asked for */
 static bool is_saturated;
 static unsigned found;
+static ofo_work_t *came_back; /* alone, once */
 
 static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 {
+    if (NULL != came_back) {
+        wc[0] = (struct ibv_wc){.wr_id = (uintptr_t) came_back, .status = IBV_WC_SUCCESS};
+        came_back = NULL;
+        return 1;
+    }
     for (int i = 0; is_saturated && i < most; ++i) {
         wc[i] = (struct ibv_wc){.wr_id = (uintptr_t) &other->qp[0].prove, .status = IBV_WC_SUCCESS};
     }
@@ -97,8 +103,12 @@ void ofo_port_returned(ofo_module_t *module)
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs)
 {
 }
+static unsigned answered;
 void ofo_doubt_answered(ofo_endpoint_t *ep)
 {
+    assert_int_not_equal(opal_mutex_trylock(&ep->lock), 0); /* it is locked */
+    ep->answer = OFO_ANSWER_NONE;
+    ++answered;
 }
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
@@ -125,8 +135,12 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
 {
 }
+/* Another thread reads of a port's event meanwhile, and posts the next WRITE. */
 void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
 {
+    assert_false(qps->is_asking);
+    qps->is_asking = true;
+    qps->ep->answer = OFO_ANSWER_ASKED;
 }
 void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
 {
@@ -172,6 +186,7 @@ static int begin(void **state)
 
     OFO.params.fence_timeout = TIMEOUT_MS / 1000;
     device = (ofo_device_t){.fatal = false};
+    OBJ_CONSTRUCT(&ep.lock, opal_mutex_t);
     module = (ofo_module_t){.device = &device, .cq = {&cq}, .cq_count = 1};
     qps = make_set(&ep);
     other = make_set(&ep);
@@ -254,6 +269,27 @@ static void refused_marker_ends_the_wait(void **state)
     assert_int_equal(drain_checks, 1);
 }
 
+/* A WRITE that was posted before the question is no answer to it. */
+static void write_answers_what_was_asked_before_it(void **state)
+{
+    ofo_endpoint_t *ep = qps->ep;
+
+    opal_uses_threads = true;
+    qps->alive = (ofo_work_t){.kind = OFO_WORK_ALIVE, .qps = qps};
+    qps->is_asking = true;
+    ep->answer = OFO_ANSWER_NONE;
+    is_saturated = false;
+    answered = 0;
+    came_back = &qps->alive;
+    (void) ofo_module_progress(&module);
+    assert_int_equal(answered, 0);
+    assert_int_equal(ep->answer, OFO_ANSWER_ASKED);
+    came_back = &qps->alive;
+    (void) ofo_module_progress(&module);
+    assert_int_equal(answered, 1);
+    opal_uses_threads = false;
+}
+
 /* Rails that fail and come back for ever make queue pairs with shared queues for ever, each with a number of its own. */
 static void map_of_numbers_stays_small(void **state)
 {
@@ -284,6 +320,7 @@ int main(void)
         TEST(fence_of_a_busy_process_has_a_bound),
         TEST(map_of_numbers_stays_small),
         TEST(refused_marker_ends_the_wait),
+        TEST(write_answers_what_was_asked_before_it),
         TEST(service_that_cannot_end_a_fence_is_not_asked_without_end),
     };
 
