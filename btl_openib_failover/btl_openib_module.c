@@ -460,10 +460,13 @@ static int prepare(ofo_module_t *module)
 /* Each port has its own text: the names of two ports may differ in a digit only. */
 static void say_unusable(const ofo_module_t *module, int error)
 {
+    char key[64];
+
+    snprintf(key, sizeof(key), "no %s %s", '\0' != module->no_calls[0] ? "connections" : "resources", module->name);
     if ('\0' != module->no_calls[0]) {
-        bfo_help_say_once(module->name, OFO_HELP_FILE, "no connections", module->name, OFO.cpc->name, module->no_calls);
+        bfo_help_say_once(key, OFO_HELP_FILE, "no connections", module->name, OFO.cpc->name, module->no_calls);
     } else {
-        bfo_help_say_once(module->name, OFO_HELP_FILE, "no resources", module->name, 0 == error ? "not known" : strerror(error));
+        bfo_help_say_once(key, OFO_HELP_FILE, "no resources", module->name, 0 == error ? "not known" : strerror(error));
     }
 }
 

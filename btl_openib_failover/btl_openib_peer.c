@@ -128,6 +128,23 @@ static void say_fewer_rails(const ofo_peer_t *peer, const ofo_record_t *record, 
                    OFO.record.nports, peer->name.vpid, record->nports, rails->count);
 }
 
+static unsigned count_ports(const ofo_record_t *record, const ofo_subnet_t *subnet)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < record->nports; ++i) {
+        count += 0 == memcmp(&record->port[i].subnet, subnet, sizeof(*subnet));
+    }
+    return count;
+}
+
+static uint8_t most_alike(const ofo_record_t *record, const ofo_subnet_t *subnet)
+{
+    const unsigned own = count_ports(&OFO.record, subnet), theirs = count_ports(record, subnet);
+
+    return (uint8_t) (own > theirs ? own : theirs);
+}
+
 static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
 {
     ofo_rails_t rails;
@@ -160,6 +177,7 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
         if (NULL == peer->rail[i]) {
             return;
         }
+        peer->rail[i]->alike = most_alike(record, &OFO.record.port[rails.pair[i].local].subnet);
         peer->rail_count = i + 1;
         ofo_log(1, "bfo: %u->%u rail %u: %s - %s", OFO.self.vpid, peer->name.vpid, i, peer->rail[i]->module->name,
                 peer->rail[i]->remote.name);
@@ -171,13 +189,11 @@ void ofo_peer_doubt_pair(const ofo_endpoint_t *ep)
 {
     static const uint8_t fe80[8] = {0xfe, 0x80};
     const ofo_port_t *own = &OFO.record.port[ep->module->port_index];
-    unsigned alike = 0;
+    char key[64];
 
-    for (unsigned i = 0; i < OFO.record.nports; ++i) {
-        alike += 0 == memcmp(&OFO.record.port[i].subnet, &own->subnet, sizeof(own->subnet));
-    }
-    if (OFO_NET_IB == own->subnet.type && 0 == memcmp(own->gid, fe80, sizeof(fe80)) && 2 <= alike) {
-        bfo_help_say_once(own->name, OFO_HELP_FILE, "doubtful pair", own->name, OFO.self.vpid, ep->remote.name, ep->peer->name.vpid,
+    if (OFO_NET_IB == own->subnet.type && 0 == memcmp(own->gid, fe80, sizeof(fe80)) && 2 <= ep->alike) {
+        snprintf(key, sizeof(key), "doubtful pair %s", own->name);
+        bfo_help_say_once(key, OFO_HELP_FILE, "doubtful pair", own->name, OFO.self.vpid, ep->remote.name, ep->peer->name.vpid,
                           OFO.params.connect_timeout, own->name);
     }
 }

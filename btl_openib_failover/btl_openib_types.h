@@ -355,6 +355,7 @@ struct mca_btl_base_endpoint_t {
     uint8_t rail; /* name */
     ofo_port_t remote;
     uint32_t remote_contact;
+    uint8_t alike; /* most ports that one of the two hosts has in the own port's subnet */
 
     /* progress; lock: `lock`, and `gate_lock` in front of it unless the gate is UP */
     pthread_mutex_t gate_lock; /* service opens the gate of a process that does not come by: a real lock always */

@@ -8,6 +8,8 @@
 
 #include "btl_openib.h"
 
+#include "bfo_help.h"
+
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal.h"
 
@@ -33,17 +35,31 @@ static opal_proc_t *look_up(const opal_process_name_t name)
     return NULL;
 }
 
+static uint8_t their_ports;
+
 static int modex(const opal_process_name_t *proc, const char *key, opal_list_t *info, opal_value_t **value)
 {
     ofo_record_t record = OFO.record;
     const size_t most = 4096;
 
     record.incarnation = INCARNATION;
+    record.nports = their_ports;
+    record.port[1] = record.port[0];
+    record.port[1].name[0] = 'O';
     *value = OBJ_NEW(opal_value_t);
     (*value)->type = OPAL_BYTE_OBJECT;
     (*value)->data.bo.bytes = malloc(most);
     (*value)->data.bo.size = (int32_t) ofo_record_pack(&record, (uint8_t *) (*value)->data.bo.bytes, most);
     return OPAL_SUCCESS;
+}
+
+/* The texts. */
+static unsigned doubts;
+
+char *opal_show_help_vstring(const char *file, const char *topic, bool header, va_list arguments)
+{
+    doubts += 0 == strcmp("doubtful pair", topic);
+    return strdup("");
 }
 
 /* ---- what the room calls ------------------------------------------------------------------------ */
@@ -107,6 +123,7 @@ static int begin(void **state)
     pthread_mutex_init(&OFO.peers_lock, NULL);
     OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
     asked = looks = 0;
+    their_ports = 1;
     is_unguarded = false;
     return opal_hash_table_init(&OFO.peers, 16);
 }
@@ -148,6 +165,58 @@ static void port_is_looked_at_where_its_letter_waits(void **state)
     assert_int_equal(peer->rail[0]->gate, OFO_GATE_REFUSING);
 }
 
+static void give_default_prefix(void)
+{
+    static const uint8_t fe80[8] = {0xfe, 0x80};
+    ofo_port_t *port = &OFO.record.port[0];
+
+    memcpy(port->gid, fe80, sizeof(fe80));
+    memcpy(port->subnet.key, fe80, sizeof(fe80));
+}
+
+static void pair_is_doubtful_where_either_host_has_two_ports(void **state)
+{
+    static ofo_module_t second = {.port_index = 1, .port_up = true};
+
+    give_default_prefix();
+    OFO.record.port[1] = OFO.record.port[0];
+    OFO.record.port[1].name[0] = 'O';
+    OFO.module[1] = &second;
+    for (uint8_t own = 1; own <= 2; ++own) {
+        OFO.record.nports = own;
+        OFO.module_count = own;
+        for (their_ports = 1; their_ports <= 2; ++their_ports) {
+            opal_process_name_t of = {.jobid = 1, .vpid = (uint32_t) (PEER + 2 * own + their_ports)};
+            ofo_peer_t *peer = ofo_peer_get(&of, NULL);
+            assert_non_null(peer);
+            doubts = 0;
+            ofo_peer_doubt_pair(peer->rail[0]);
+            assert_int_equal(doubts, 2 == own || 2 == their_ports);
+        }
+    }
+}
+
+/* The port's name alone is no key: another text about the port would hide this one. */
+static void doubt_is_said_once_whatever_else_was_said(void **state)
+{
+    char dir[] = "/tmp/ofo-peer-XXXXXX", job[64], command[64];
+    ofo_peer_t *peer;
+
+    give_default_prefix();
+    assert_non_null(mkdtemp(dir));
+    snprintf(job, sizeof(job), "%s/job", dir);
+    opal_process_info.job_session_dir = job;
+    their_ports = 2;
+    peer = ofo_peer_get(&name, NULL);
+    assert_non_null(peer);
+    assert_true(bfo_help_is_first_on_node(bfo_help_mark("one:1", true)));
+    ofo_peer_doubt_pair(peer->rail[0]);
+    assert_false(bfo_help_is_first_on_node(bfo_help_mark("doubtful pair one:1", true)));
+    opal_process_info.job_session_dir = NULL;
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -155,6 +224,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(peer_of_service_comes_from_its_record_alone),
         TEST(port_is_looked_at_where_its_letter_waits),
+        TEST(pair_is_doubtful_where_either_host_has_two_ports),
+        TEST(doubt_is_said_once_whatever_else_was_said),
     };
     int rc;
 
