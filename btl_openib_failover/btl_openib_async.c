@@ -24,7 +24,7 @@ static void set_port_locked(ofo_module_t *module, bool up, const char *why)
     module->gone_told = gone;
     if (!up) {
         module->down_why = why;
-        OFO_STORE(module->downs, module->downs + 1);
+        OFO_STORE(module->downs, module->downs + (OFO_LOAD(module->port_up) ? 1 : 0));
     }
     OFO_STORE(module->port_up, up);
     ofo_tell_progress(module, up ? OFO_MAIL_PORT_UP : OFO_MAIL_PORT_DOWN, NULL, 0, NULL, NULL);
