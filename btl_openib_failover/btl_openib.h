@@ -250,7 +250,7 @@ void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *)
  * peer. */
 bool ofo_rail_is_spared(const ofo_endpoint_t *ep);
 void ofo_port_down(ofo_module_t *module);
-/* Another rail to the endpoint's peer answered when the port had gone down `downs` times: ends the rail if it is in doubt. */
+/* Another rail to the endpoint's peer answered what was asked when the port had gone down `downs` times: ends the rail if it is in doubt. */
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs);
 void ofo_port_returned(ofo_module_t *module);
 void ofo_peer_lost(ofo_peer_t *peer);

@@ -42,6 +42,9 @@ static void ask(ofo_endpoint_t *ep)
     if (!is_needed(ep) || NULL == qps || qps->failed) {
         return;
     }
+    for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
+        ep->asked_downs[i] = (uint16_t) OFO_LOAD(ep->peer->rail[i]->module->downs);
+    }
     ep->answer = qps->is_asking ? OFO_ANSWER_WANTED : OFO_ANSWER_ASKED;
     if (!qps->is_asking) {
         ofo_keepalive_post(ep, qps);
@@ -69,7 +72,7 @@ void ofo_doubt_answered(ofo_endpoint_t *ep)
     for (unsigned i = 0; i < ep->peer->rail_count && OFO_ANSWER_ASKED == answer; ++i) {
         ofo_endpoint_t *other = ep->peer->rail[i];
         if (OFO_LOAD(other->doubted)) {
-            ofo_tell_progress(other->module, OFO_MAIL_ANSWERED, other, (uint16_t) OFO_LOAD(other->module->downs), NULL, NULL);
+            ofo_tell_progress(other->module, OFO_MAIL_ANSWERED, other, ep->asked_downs[i], NULL, NULL);
         }
     }
 }

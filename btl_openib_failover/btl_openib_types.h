@@ -299,7 +299,7 @@ typedef enum {
     OFO_MAIL_KEEPALIVE,  /* the next turn of the keepalive is due; no endpoint */
     OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
     OFO_MAIL_MET,        /* service has made that process a peer: look Open MPI's entry for it up */
-    OFO_MAIL_ANSWERED,   /* another rail to the endpoint's peer answered; `gen`: module->downs then */
+    OFO_MAIL_ANSWERED,   /* another rail to the endpoint's peer answered; `gen`: module->downs when it was asked */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
 } ofo_mail_kind_t;
@@ -368,6 +368,7 @@ struct mca_btl_base_endpoint_t {
     bool dead_port;         /* it refuses because of the port alone */
     bool doubted;           /* its port is down; it ends when another rail to the peer answers. Atomic, written under the lock */
     ofo_answer_t answer;    /* to a WRITE that was posted after a port's event, for rails in doubt */
+    uint16_t asked_downs[OFO_MAX_RAILS]; /* of the peer's rails' modules, before it was posted */
     uint32_t pending_count; /* entries of all pending lists */
     opal_list_t pending[OFO_MAX_QPS];
     opal_list_t pending_rdma;

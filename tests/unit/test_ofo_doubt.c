@@ -35,6 +35,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct i
 
 static unsigned errors; /* letters to service: a rail ends */
 static unsigned probes;
+static unsigned answers, answered_downs;
 static bool has_left[PEERS];
 static bool returns_then; /* the port is back when the first of its rails has ended */
 
@@ -48,6 +49,8 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
 void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl,
                        ofo_qpset_t *qps)
 {
+    answers += OFO_MAIL_ANSWERED == kind;
+    answered_downs = gen;
 }
 bool ofo_keepalive_may_ask(const ofo_peer_t *of)
 {
@@ -157,7 +160,7 @@ static int begin(void **state)
         }
     }
     OFO.closing = has_moved = returns_then = false;
-    errors = probes = 0;
+    errors = probes = answers = 0;
     memset(has_left, false, sizeof(has_left));
     return 0;
 }
@@ -191,6 +194,23 @@ static void rails_are_in_doubt_until_another_answers(void **state)
         assert_int_equal(ep[p][0].gate, OFO_GATE_REFUSING);
     }
     assert_int_equal(errors, PEERS);
+}
+
+/* The port returned and went down again, and its letters are still to be read. */
+static void answer_is_about_the_loss_that_was_asked_about(void **state)
+{
+    port_goes_down();
+    ++module[0].downs;
+    ofo_doubt_answered(&ep[0][1]);
+    assert_int_equal(answers, 1);
+    ofo_port_ends(&ep[0][0], (uint16_t) answered_downs);
+    assert_int_equal(errors, 0);
+    ep[0][1].qps->is_asking = false;
+    ofo_doubt_ask(&module[0]);
+    ofo_doubt_answered(&ep[0][1]);
+    assert_int_equal(answers, 2);
+    ofo_port_ends(&ep[0][0], (uint16_t) answered_downs);
+    assert_int_equal(errors, 1);
 }
 
 /* A probe that nobody answers would cost the rail that is well. */
@@ -243,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(rails_are_in_doubt_until_another_answers),
         TEST(who_may_have_left_is_not_asked),
+        TEST(answer_is_about_the_loss_that_was_asked_about),
         TEST(rails_of_a_moved_port_end_without_an_answer),
         TEST(port_that_returns_meanwhile_ends_no_more_rails),
     };
