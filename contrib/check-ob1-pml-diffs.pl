@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# ob1's functions beside ours, by concept: the differences that are meant, and those that nobody has explained.
+# ob1's functions with ours, by concept: the differences that are meant, and those that nobody has explained.
 # The manual is at the end: --help prints it.
 use strict;
 use warnings;
 use FindBin '$RealBin';
 use lib "$RealBin/lib";
 use Getopt::Long qw(GetOptionsFromArray :config no_ignore_case);
+use Bfo::C 'file_text';
 use Bfo::Compare qw(places unexplained);
 use Bfo::Map qw(short_file write_file);
 use Bfo::Ours;
-use Bfo::Run qw(run_main check_options read_tree places_text to_json new_lines_that_name_nothing);
+use Bfo::Run qw(run_main check_options read_tree places_text to_json lines_must_name_something);
 use Bfo::Tree;
 
 run_main(\&main, @ARGV);
@@ -33,7 +34,7 @@ sub main {
         $map->{watch}{headers}{$_} = 1 for keys %{$ours->{headers}}, map { $_->{name} } grep { $_->{kind} eq 'header' } $map->entries;
         $tree = read_tree(\%option, $map);
         $facts = [$tree->facts($map->{watch}, $ours)];
-        new_lines_that_name_nothing($map, $facts, $tree->{release});
+        lines_must_name_something($map, $facts, $tree);
     }
     my $view = view_of($map, $ours, $tree, $facts, $concept);
     write_file($option{html}, html_text($view)) if defined $option{html};
@@ -74,7 +75,7 @@ sub their_place {
 
 sub text_of {
     my ($view) = @_;
-    my $text = 'Open MPI ' . $view->{release} . ($view->{tree} ? '' : ', as the map says (no tree was named)') . " beside bfo.\n";
+    my $text = 'Open MPI ' . $view->{release} . ($view->{tree} ? '' : ', as the map says (no tree was named)') . " and bfo.\n";
     for my $concept (@{$view->{concepts}}) {
         next if !@{$concept->{rows}} && !@{$concept->{unexplained}};
         $text .= "\n== $concept->{name}: $concept->{what}\n";
@@ -126,8 +127,7 @@ sub escape {
 # The lines FROM to TO of a file, or nothing.
 sub source_of {
     my ($path, $from, $to) = @_;
-    open my $in, '<', $path or return '';
-    my @lines = <$in>;
+    my @lines = split /^/, file_text($path);
     return join '', grep { defined } @lines[$from - 1 .. ($to < @lines ? $to : @lines) - 1];
 }
 
@@ -149,7 +149,7 @@ sub html_row {
 
 sub html_text {
     my ($view) = @_;
-    my $title = escape("Open MPI $view->{release} beside bfo: $view->{n_unexplained} unexplained");
+    my $title = escape("Open MPI $view->{release} and bfo: $view->{n_unexplained} unexplained");
     my $html = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>$title</title>\n<style>"
         . 'table{border-collapse:collapse;width:100%;table-layout:fixed}td,th{border:1px solid #888;padding:4px;vertical-align:top;'
         . 'overflow:auto}pre{font-size:small}.open td{background:#fdd}</style></head><body>' . "\n<h1>$title</h1>\n";
@@ -167,7 +167,7 @@ __END__
 
 =head1 NAME
 
-check-ob1-pml-diffs.pl - ob1's functions beside those of bfo, and the differences nobody has explained
+check-ob1-pml-diffs.pl - shows ob1's functions with those of bfo, and the differences nobody has explained
 
 =head1 SYNOPSIS
 
@@ -175,23 +175,25 @@ B<contrib/check-ob1-pml-diffs.pl> [B<--tree> I<DIR> | B<--git> I<DIR> [B<--to> I
 
 =head1 DESCRIPTION
 
-For one concept, or for all, this script shows what of Open MPI's PML ob1, BML r2 and the interfaces under them stands beside
-what of bfo, and where both are. The concepts are those of F<contrib/ob1-map.txt>: startup, matching, send, receive,
+For one concept, or for all, this script shows the functions and other things of Open MPI's PML ob1, of BML r2 and of the
+interfaces under them, each with the pieces of bfo that do the same, and where both are. A I<piece> is a function, type,
+field or parameter of bfo; its I<place> is the file and line where it stands. The concepts are those of F<contrib/ob1-map.txt>: startup, matching, send, receive,
 rendezvous, rget, put, frag, fin, pending, progress, probe, cancel, finalize, parameters and some more; an unknown one prints
 them all.
 
-Behind B<meant> stands the reason why bfo does something in another way; behind B<no counterpart> why it does not do it at all.
+After B<meant> comes the reason why bfo does something in another way; after B<no counterpart> the reason why it does not do it
+at all.
 A line with B<!> is unexplained:
 
 =over
 
 =item *
 
-a function, macro, structure, parameter, request field or error path of the tree without a line in the map;
+a function, macro, variable, structure, parameter, request field or error path of the tree without a line in the map;
 
 =item *
 
-a line whose function of ours is gone, or that says C<?>;
+a line or a topic whose piece of ours is gone, or a line that says C<?>;
 
 =item *
 
@@ -199,7 +201,8 @@ an error code that a function there handles and ours does not, without a reason.
 
 =back
 
-Without a tree the map alone is tested against bfo's sources. It runs in a source tree of bfo and needs Universal Ctags.
+An error path is a function and an error code that it names: a code that it only passes on is none. Without a tree the map alone
+is tested against bfo's sources. The script and this page stay in the source tree of bfo. It needs Universal Ctags.
 
 =head1 OPTIONS
 
@@ -215,7 +218,8 @@ A clone of Open MPI, and which tag of it (HEAD if none is given).
 
 =item B<--html> I<FILE>
 
-Writes both sources side by side into a file instead of the text, all of it or nothing.
+Writes both sources side by side into a file instead of the text, all of it or nothing. If the file is a symlink, the file that it
+names is written.
 
 =item B<--json>
 
@@ -233,7 +237,7 @@ This text.
 
 =head1 EXIT STATUS
 
-0: everything is explained. 1: something is not. 2: bad input; one message names it, and nothing was written.
+0: everything is explained. 1: something is not. 2: bad input or a signal; one message names it, and nothing was written.
 
 =head1 EXAMPLES
 

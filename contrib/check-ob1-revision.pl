@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What of ob1 and of the interfaces under it changed since contrib/ob1-map.txt was compared, and what of ours to look
+# The changes of ob1 and of the interfaces under it since contrib/ob1-map.txt was compared, and the places of ours to look
 # at. The manual is at the end: --help prints it.
 use strict;
 use warnings;
@@ -12,7 +12,7 @@ use Getopt::Long qw(GetOptionsFromArray :config no_ignore_case);
 use Bfo::Compare 'changes';
 use Bfo::Map 'short_file';
 use Bfo::Ours;
-use Bfo::Run qw(run_main check_options read_tree places_text to_json new_lines_that_name_nothing);
+use Bfo::Run qw(run_main check_options read_tree places_text to_json lines_must_name_something);
 use Bfo::Tree;
 
 my @headings = ('', 'our sources name it, and it changed or is gone', 'frameworks, components and headers',
@@ -27,18 +27,20 @@ sub main {
     if ($option{help}) { require Pod::Usage; Pod::Usage::pod2usage(-verbose => 2, -noperldoc => 1, -exitval => 0) }
     die "'$_[0]' is one word too many: see check-ob1-revision.pl --help\n" if @_;
     check_options(\%option);
+    for my $other (grep { $option{accept} && defined $option{$_} } qw(json from)) { die "--accept and --$other exclude each other\n" }
     my $map = Bfo::Map->read($option{map});
     my $ours = Bfo::Ours->new($option{ours});
     if (!defined $option{tree} && !defined $option{git}) {
         die "--accept needs --tree or --git\n" if $option{accept};
-        print compared_with($map), ".\nName a tree to compare: --tree DIR, or --git DIR --to TAG.\n";
+        print json_text($map) if $option{json};
+        print compared_with($map), ".\nName a tree to compare: --tree DIR, or --git DIR --to TAG.\n" if !$option{json};
         return 0;
     }
     $map->{watch}{headers}{$_} = 1 for keys %{$ours->{headers}}, map { $_->{name} } grep { $_->{kind} eq 'header' } $map->entries;
     my $tree = read_tree(\%option, $map);
     my $facts = [$tree->facts($map->{watch}, $ours)];
-    new_lines_that_name_nothing($map, $facts, $tree->{release});
-    my $before = $option{from} && [Bfo::Tree->from_git($option{git}, $option{from}, $map->{watch})->facts($map->{watch}, $ours)];
+    lines_must_name_something($map, $facts, $tree);
+    my $before = defined $option{from} && [Bfo::Tree->from_git($option{git}, $option{from}, $map->{watch})->facts($map->{watch}, $ours)];
     return accept_all($map, $facts, $tree->{release}) if $option{accept};
     my @changes = changes($map, $ours, $facts, $before);
     print $option{json} ? json_text($map, $tree, $option{from}, @changes) : report($map, $tree, $option{from}, @changes);
@@ -117,7 +119,7 @@ sub values_text {
 sub json_text {
     my ($map, $tree, $from, @changes) = @_;
     my ($compared) = $map->releases;
-    return to_json({ compared_with => $compared, from => $from, release => $tree->{release}, changes => [map { {
+    return to_json({ compared_with => $compared, from => $from, release => $tree && $tree->{release}, changes => [map { {
         what => $_->{what}, kind => $_->{kind}, name => $_->{name}, file => $_->{file}, line => $_->{line} + 0, rank => $_->{rank} + 0,
         concept => $_->{concept}, topics => $_->{topics}, why => $_->{why}, was => $_->{was}, is => $_->{is},
         was_file => $_->{was_file}, users => $_->{users},
@@ -146,7 +148,7 @@ sub accept_all {
     }
     $map->save;
     print "Recorded in $map->{path} for Open MPI $release: $recorded lines compared, $gone taken out, $new new"
-        . ($lines_for{'?'} ? ', ' . scalar(@{$lines_for{'?'}}) . " of them marked '?': say what of ours does that, or why nothing does" : '') . ".\n";
+        . ($lines_for{'?'} ? ', ' . scalar(@{$lines_for{'?'}}) . " of them marked '?': say which piece of ours does that, or why none does" : '') . ".\n";
     return 0;
 }
 
@@ -154,7 +156,7 @@ __END__
 
 =head1 NAME
 
-check-ob1-revision.pl - what of Open MPI's ob1 changed, and what of bfo to look at
+check-ob1-revision.pl - shows what changed in Open MPI's ob1, and where to look in bfo
 
 =head1 SYNOPSIS
 
@@ -162,17 +164,20 @@ B<contrib/check-ob1-revision.pl> [B<--tree> I<DIR> | B<--git> I<DIR> [B<--from> 
 
 =head1 DESCRIPTION
 
-bfo stands beside Open MPI's PML ob1 and under the same interfaces, and is no copy of it. The file F<contrib/ob1-map.txt>
-says which piece of bfo does the job of which function, structure, parameter and error path of ob1, BML r2, F<btl.h>,
-F<pml.h> and F<bml.h>, and what of other headers bfo uses; and the release of Open MPI that each line was compared with.
+bfo does the job of Open MPI's PML ob1 under the same interfaces, and is no copy of it. The file F<contrib/ob1-map.txt> has a
+line for each function, macro, variable, structure, parameter and error path of ob1, BML r2, F<btl.h>, F<pml.h> and
+F<bml.h>, and for each thing of other headers that bfo uses. A line names the pieces of bfo that do the same job, and the
+release of Open MPI that it was compared with. A I<piece> is a function, type, field or parameter of bfo; its I<place> is
+the file and line where it stands.
 
-This script reads another tree of Open MPI and lists what differs from what the map recorded: what is new, gone, moved or
-changed in substance. Comments, white space, line breaks, and the names of parameters and locals do not count. For each
-change it names the piece of ours to look at, with file and line; the worst comes first. Topics sum up what belongs together.
+This script reads another tree of Open MPI and lists the differences from the records of the map: things that are new, gone,
+moved or changed in substance. Comments, white space, line breaks, and the names of parameters, locals and labels do not
+count. For each change it names the piece of bfo to look at, and its place; the worst change comes first. Topics sum up
+changes that belong together.
 
-Without a tree it only says which release the map was compared with.
+Some changes are not seen, or seen without need: DESIGN.txt section 18.1 lists the limits. Without a tree the script only says which release the map was compared with.
 
-It runs in a source tree of bfo and needs Universal Ctags; B<--git> needs git.
+The script and this page stay in the source tree of bfo. It needs Universal Ctags; B<--git> needs git.
 
 =head1 OPTIONS
 
@@ -188,21 +193,23 @@ A clone of Open MPI, with or without work tree.
 
 =item B<--to> I<TAG>
 
-The tag (or branch, or commit) of the clone that is compared; HEAD if none is given.
+The tag (or branch, or commit) of the clone that is compared; HEAD if none is given. Variables of the environment that name
+another repository (C<GIT_DIR>) do not count.
 
 =item B<--from> I<TAG>
 
-What it is compared with: this tag instead of what the map recorded. The map still says what of ours is concerned.
+Compares with this tag instead of with the records of the map. The map still says which pieces are concerned.
 
 =item B<--json>
 
-Prints one JSON object: compared_with, from, release, and changes: a list of objects with what (added, gone, changed, moved),
+Prints one JSON object: compared_with, from, release (null without a tree), and changes: a list of objects with what (added, gone, changed, moved),
 kind, name, file, line, rank (1 is the worst), concept, topics, why, was, is, was_file, ours (name, file, line), users.
 
 =item B<--accept>
 
 A person has compared: writes the release and the records of this tree into the map, in one step. Lines of things that are
-gone are taken out. Things that are new get a line with C<?> for ours, which check-ob1-pml-diffs.pl(1) asks for.
+gone are taken out. Things that are new get a line with C<?> for ours, which check-ob1-pml-diffs.pl(1) asks for. If the map is
+a symlink, the file that it names is written. Not with B<--json> or B<--from>.
 
 =item B<--map> I<FILE>, B<--ours> I<DIR>
 
@@ -216,7 +223,7 @@ This text.
 
 =head1 EXIT STATUS
 
-0: nothing to look at. 1: something. 2: bad input; one message names it, and nothing was written.
+0: nothing to look at. 1: something. 2: bad input or a signal; one message names it, and nothing was written.
 
 =head1 EXAMPLES
 

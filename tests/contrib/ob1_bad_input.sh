@@ -33,7 +33,7 @@ each() {
 mkdir "$TEST_TMP/empty"
 each "no directory" "$TEST_TMP/nowhere" revision --tree "$TEST_TMP/nowhere"
 each "a directory without ob1" "$TEST_TMP/empty" revision --tree "$TEST_TMP/empty"
-each "no git repository" "$TEST_TMP/empty" revision --git "$TEST_TMP/empty"
+each "no git repository" "not a git repository" revision --git "$TEST_TMP/empty"
 git -C "$TEST_TMP/empty" init -q
 each "a repository without the tag" v9.9.9 revision --git "$TEST_TMP/empty" --to v9.9.9
 (cd "$TEST_TMP/empty" && echo x >x && git add x &&
@@ -42,6 +42,13 @@ each "a repository without ob1" v1 revision --git "$TEST_TMP/empty" --to v1
 cp -r "$BASE" "$TEST_TMP/repository"
 (cd "$TEST_TMP/repository" && git init -q && git add . &&
     git -c user.name=test -c user.email=test@example.org -c commit.gpgsign=false commit -q -m x && git tag v1.0.1) || fail "the repository"
+GIT_DIR=$TEST_TMP/repository/.git refused "another repository in the environment" "it has no tag 'v1.0.1'" revision --git "$TEST_TMP/empty" --to v1.0.1
+export HOME=$TEST_TMP GIT_CONFIG_NOSYSTEM=1
+unset XDG_CONFIG_HOME SUDO_UID
+cp -r "$TEST_TMP/repository" "$TEST_TMP/theirs"
+if [ "$(id -u)" = 0 ] && chown -R 12345 "$TEST_TMP/theirs" 2>/dev/null && ! git -C "$TEST_TMP/theirs" rev-parse 2>/dev/null; then
+    refused "a repository of another user" "ownership" revision --git "$TEST_TMP/theirs" --to v1.0.1
+fi
 refused "a missing --from" v8 revision --git "$TEST_TMP/repository" --to v1.0.1 --from v8
 refused "a tag that looks like an option" --output=x revision --git "$TEST_TMP/repository" --to=--output=x
 
@@ -69,6 +76,10 @@ line "an unknown kind" "'thing'" 'thing | ob1_x | ob1/x.c | matching | our_match
 line "an unknown concept" "'dancing'" 'function | ob1_x | ob1/x.c | dancing | our_match | - |'
 line "a thing twice" "has a line already" 'function | ob1_match | ob1/pml_ob1_match.c | matching | our_match | - |'
 line "a bad list of pieces" "our match" 'function | ob1_x | ob1/x.c | matching | our match | - |'
+line "a concept twice" "has a line already" 'concept matching | again'
+line "no UTF-8" "it is no UTF-8" $'# caf\351'
+line "a place that is nowhere" "has no ompi/mca/nowhere" 'watch every ompi/mca/nowhere'
+line "a folder that is nowhere" "has no opal/mca/nowhere" 'watch folders opal/mca/nowhere'
 line "a bad pattern" "pattern" 'topic x | ( | matching | our_match | y'
 grep -qE ":$(($(wc -l <"$MAP") + 1)): " "$TEST_TMP/err" || { show; fail "the message does not say which line"; }
 
@@ -79,6 +90,8 @@ refused "a word too many" zwei revision --tree "$BASE" zwei
 refused "both trees" --git revision --tree "$BASE" --git "$BASE"
 refused "--from without --git" --from revision --tree "$BASE" --from v1
 refused "--accept without a tree" --accept revision --accept
+refused "--accept with --json" --json revision --tree "$BASE" --accept --json
+refused "--accept with --from" --from revision --git "$TEST_TMP/repository" --accept --from v1.0.1
 refused "an empty --tree" --tree revision --tree ""
 refused "an empty --git" --git revision --git ""
 refused "an empty --from" --from revision --git "$TEST_TMP/repository" --from ""
@@ -127,3 +140,23 @@ if [ "$(id -u)" != 0 ]; then
     refused "a folder that cannot be written" "$TEST_TMP/locked/map.txt" revision --map "$TEST_TMP/locked/map.txt" --tree "$BASE" --accept
     chmod u+w "$TEST_TMP/locked"
 fi
+
+# A signal leaves no temporary files. This ctags waits, so that the script is in the middle of its work.
+mkdir "$TEST_TMP/slow" "$TEST_TMP/temporary"
+mkfifo "$TEST_TMP/started" "$TEST_TMP/go"
+printf '#!/bin/sh\necho >"%s"\nread line <"%s"\nexit 1\n' "$TEST_TMP/started" "$TEST_TMP/go" >"$TEST_TMP/slow/ctags"
+chmod +x "$TEST_TMP/slow/ctags"
+# The first ctags reads our sources, the second the tree.
+sed -i "2i [ -e '$TEST_TMP/again' ] || { : >'$TEST_TMP/again'; exec '$(command -v ctags)' \"\$@\"; }" "$TEST_TMP/slow/ctags"
+TMPDIR=$TEST_TMP/temporary PATH=$TEST_TMP/slow:$PATH perl "$BFO_SRCDIR/contrib/check-ob1-revision.pl" --map "$MAP" --ours "$OURS" \
+    --git "$TEST_TMP/repository" --to v1.0.1 >"$TEST_TMP/out" 2>"$TEST_TMP/err" &
+script=$!
+read -r -t 200 _ <>"$TEST_TMP/started" || { show; fail "the second ctags never began"; }
+[ -n "$(ls -A "$TEST_TMP/temporary")" ] || fail "no temporary tree to remove"
+kill -TERM $script
+echo >"$TEST_TMP/go"
+status=0
+wait $script || status=$?
+[ "$status" = 2 ] || { show; fail "SIGTERM: it ended with $status, not 2"; }
+grep -q 'ended by SIGTERM' "$TEST_TMP/err" || { show; fail "SIGTERM: no message"; }
+[ -z "$(ls -A "$TEST_TMP/temporary")" ] || fail "SIGTERM: the temporary tree stayed"

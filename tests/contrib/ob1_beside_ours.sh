@@ -52,9 +52,14 @@ cp "$OURS.good/pml_bfo/pml_bfo_match.c" "$OURS/pml_bfo/"
 sed -i 's/^function | ob1_register \(.*\)our_parameters/function | ob1_register \1our_lost/' "$MAP"
 unexplained "a function of ours that is gone" 'its piece of ours is gone: our_lost'
 sed -i 's/\(struct | ob1_match_hdr_t .*\)our_send_t/\1?/' "$MAP"
-unexplained "a line nobody has filled in" 'nobody has said yet what of ours does this'
+unexplained "a line nobody has filled in" 'its line does not say yet which piece of ours does this'
 sed -i 's/"depth"/"deep"/' "$OURS/pml_bfo/pml_bfo_match.c"
 unexplained "a parameter of ours that is gone" 'its piece of ours is gone: "depth"'
+sed -i 's/"depth"/"deep"/' "$OURS/pml_bfo/pml_bfo_match.c"
+printf 'static const char *our_words[][1] = {{"depth"}};\n' >>"$OURS/pml_bfo/pml_bfo_types.h"
+unexplained "a parameter of ours that is only a word elsewhere" 'its piece of ours is gone: "depth"'
+sed -i 's/our_device/our_machine/' "$OURS/pml_bfo/pml_bfo_types.h"
+unexplained "a topic whose piece is gone" '! topic     accelerator  ('
 sed -i '/^typedef/s/long bytes; //' "$OURS/pml_bfo/pml_bfo_types.h"
 unexplained "a field of ours that is gone" 'its piece of ours is gone: our_send_t.bytes'
 
@@ -64,11 +69,13 @@ perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); my ($m) = grep { $
     exit !($all->{unexplained} == 0 && grep { $_->{name} eq "ob1_match" && $_->{ours}[0]{line} == 2 } @{$m->{rows}})' <"$TEST_TMP/out" ||
     { show; fail "--json"; }
 sed -i 's/return found + /char *evil = "<script>alert(1)<\/script>\&"; return found + /' "$match"
+LC_ALL=C sed -i $'s/return found + /char *name = "caf\303\251, na\357ve"; &/' "$match" # UTF-8 and Latin-1
 sed -i "s/ours is twice as long/<b>bold<\/b> \& 'quoted'/" "$MAP"
 ends 0 diffs --tree "$BASE" --html "$TEST_TMP/page.html"
 [ ! -s "$TEST_TMP/out" ] || fail "--html prints something as well"
 ! grep -q '<script>\|<b>' "$TEST_TMP/page.html" || fail "the page does not escape its sources"
 grep -q '&lt;script&gt;alert(1)&lt;/script&gt;&amp;' "$TEST_TMP/page.html" || fail "the page does not show ob1's source"
+grep -qF $'caf\303\251, na\357\277\275ve' "$TEST_TMP/page.html" || fail "the page does not show UTF-8 as it is, and other bytes as replaced"
 grep -q '&lt;b&gt;bold&lt;/b&gt; &amp; &#39;quoted&#39;' "$TEST_TMP/page.html" || fail "the page does not show the reason"
 grep -q 'static int our_match(list_t \*l)' "$TEST_TMP/page.html" || fail "the page does not show our source"
 perl -ne 'while (/<(\/?)(html|body|table|tr|td|th|details|pre|h1|h2|summary|head|title|style)\b/g) { $1 ? (pop(@s) eq $2 or exit 1) : push @s, $2 }

@@ -92,7 +92,10 @@ found 1 "a callback with other arguments" "sed -i 's/int tag, void \*cbdata/stru
     'our sources name it' 'changed typedef   btl_recv_fn_t' 'pml_bfo/pml_bfo_types.h:3'
 found 1 "a structure of the interface" "sed -i 's/int length;/long length;/' opal/mca/btl/btl.h" 'changed struct    btl_des_t' 'pml_bfo/pml_bfo_types.h'
 found 1 "what we use of another header" "sed -i 's/return l == l->next/return !l->next/' opal/class/list.h" 'changed function  list_is_empty' 'pml_bfo/pml_bfo_match.c:4'
-found 4 "a header is gone" "rm opal/class/list.h" 'gone    header    opal/class/list.h' 'gone    function  list_is_empty' 'pml_bfo/pml_bfo_match.c:1'
+found 5 "a header is gone" "rm opal/class/list.h" 'gone    header    opal/class/list.h' 'gone    function  list_is_empty' 'pml_bfo/pml_bfo_match.c:1'
+found 1 "a variable of another header" "sed -i 's/extern int list_count/extern long list_count/' opal/class/list.h" \
+    'changed variable  list_count' 'was int, is long' 'pml_bfo/pml_bfo_types.h:4'
+found 3 "a header that is watched is gone" "rm opal/mca/btl/btl.h" 'gone    macro     BTL_FLAG_SEND' 'gone    struct    btl_des_t'
 found 1 "a component is gone" "rmdir opal/mca/btl/openib" 'gone    component opal/mca/btl/openib' 'our_match'
 found 1 "a topic" "mkdir opal/mca/btl/accelerator" '* accelerator: memory of accelerators' 'added   component opal/mca/btl/accelerator' 'our_device'
 found 2 "the worst comes first" "sed -i 's/return l == l->next/return !l->next/' opal/class/list.h; sed -i /ob1_twice/d $match"
@@ -105,6 +108,10 @@ ends 1 revision --tree "$TEST_TMP/new" --json
 perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); my ($c) = grep { $_->{kind} eq "param" } @{$all->{changes}};
     exit !($c->{what} eq "changed" && $c->{was} eq "=4" && $c->{is} eq "=64" && $c->{ours}[0]{file} eq "pml_bfo/pml_bfo_match.c"
            && $all->{compared_with} eq "1.0.1")' <"$TEST_TMP/out" || { show; fail "--json"; }
+
+ends 0 revision --json
+perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); exit !($all->{compared_with} eq "1.0.1" && !@{$all->{changes}})' <"$TEST_TMP/out" ||
+    { show; fail "--json without a tree"; }
 
 # A git repository: from the map's records, and from one tag to another.
 repository=$TEST_TMP/repository
@@ -124,8 +131,9 @@ ends 1 revision --git "$repository" --from v1.0.2
 says "changes to look at: 1."
 says 'was 0x1, is 0x2'
 ends 0 revision --git "$repository" --from v1.0.2 --to v1.0.2
+GIT_DIR=$TEST_TMP/nowhere ends 0 revision --git "$repository" --to v1.0.1 # the environment does not name the repository
 
-# --accept takes out what is gone and adds what is new; then there is nothing to look at, but somebody has to say what of ours does it.
+# --accept takes out what is gone and adds what is new; then there is nothing to look at, but somebody has to say which piece of ours does it.
 change "much" "sed -i /ob1_twice/d $match; echo 'static int ob1_more(void) { return 1; }' >>$match; sed -i 's/release=1/release=2/' VERSION"
 cp "$MAP" "$TEST_TMP/copy"
 ln "$MAP" "$TEST_TMP/linked" # what is written goes into a new file, which then takes the name

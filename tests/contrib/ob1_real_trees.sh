@@ -46,7 +46,7 @@ ends 1 check-ob1-revision.pl --tree "$TEST_TMP/copy"
 says 'changes to look at: 1.'
 names 'function  match_one' pml_bfo/pml_bfo_recv_match.c
 
-# ob1 in another layout: clang-format where there is one; else, and beside it, comments, indentation and a local.
+# ob1 in another layout: clang-format where there is one; else, and with it, comments, indentation and a local.
 cp "$old"/ompi/mca/pml/ob1/*.[ch] "$ob1"
 if command -v clang-format >/dev/null; then
     clang-format -i --style='{BasedOnStyle: Google, ColumnLimit: 70, SortIncludes: false}' "$ob1"/*.[ch]

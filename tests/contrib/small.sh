@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A made-up Open MPI with a small ob1, a made-up bfo beside it, and a map of both, for the tests of the two scripts.
+# A made-up Open MPI with a small ob1, a made-up bfo, and a map of both, for the tests of the two scripts.
 # None of it is upstream's. Source it after lib.sh.
 unset LD_PRELOAD
 need ctags universal-ctags
@@ -26,6 +26,7 @@ typedef struct list_t list_t;
 static inline int list_is_empty(list_t *l) { return l == l->next; }
 static inline int list_never_used_by_us(list_t *l) { return 0; }
 enum { LIST_FIRST = 1, LIST_SECOND };
+extern int list_count;
 END
 cat >"$BASE/ompi/mca/pml/ob1/pml_ob1.h" <<'END'
 #ifndef PML_OB1_H
@@ -79,13 +80,14 @@ static int our_match(list_t *l)
 {
     return list_is_empty(l) ? OPAL_ERR_OUT_OF_RESOURCE : BTL_FLAG_SEND;
 }
-static const char *our_parameters[] = {"eager", "depth"};
+static const char *our_parameters[][1] = {{"eager"}, {"depth"}};
+static void our_register(void) { mca_base_component_var_register(our_parameters); }
 END
 cat >"$OURS/pml_bfo/pml_bfo_types.h" <<'END'
 typedef struct { int state; long bytes; } our_send_t;
 static void our_receive(struct btl_des_t *des);
 static void our_receive_body(void) { btl_recv_fn_t f = our_receive; }
-static int our_device(void) { return LIST_SECOND; }
+static int our_device(void) { return LIST_SECOND + list_count; }
 END
 cat >"$MAP.draft" <<'END'
 # a small map

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What differs between two states of Open MPI, and which piece of ours is concerned; and what of one state the map
-# does not explain. A state is a list of facts (Bfo::Tree) or what the map recorded. DESIGN.txt 18.1.
+# The differences between two states of Open MPI, with the piece of ours that each concerns; and the facts of one state
+# that the map does not explain. A state is a list of facts (Bfo::Tree) or the records of the map. DESIGN.txt 18.1.
 package Bfo::Compare;
 use strict;
 use warnings;
@@ -144,11 +144,22 @@ sub rank {
     return @{$change->{pieces}} ? 3 : 5;
 }
 
-# unexplained(MAP, OURS, FACTS): list of { why, kind, name, file, line, concept, entry, pieces }. FACTS may be undef: then
+# The pieces of topics that are gone.
+sub lost_topics {
+    my ($map, $ours) = @_;
+    return map {
+        my $topic = $_;
+        my @places = places($ours, @{$topic->{pieces}});
+        map { { kind => 'topic', name => $topic->{name}, file => short_file($map->{path}), line => $topic->{number}, concept => $topic->{concept},
+                problem => "its piece of ours is gone: $_->{piece}", pieces => \@places } } grep { !$_->{file} } @places;
+    } @{$map->{topics}};
+}
+
+# unexplained(MAP, OURS, FACTS): list of { problem, kind, name, file, line, concept, entry, pieces }. FACTS may be undef: then
 # the map alone is tested against our code.
 sub unexplained {
     my ($map, $ours, $facts) = @_;
-    my @list;
+    my @list = lost_topics($map, $ours);
     for my $pair ($facts ? $map->pair(@$facts) : map { [$_, $_] } $map->entries) {
         my ($fact, $line) = @$pair;
         next if !$fact || (!$line && $fact->{used});
@@ -161,7 +172,7 @@ sub unexplained {
         }
         my @places = places($ours, @{$line->{pieces}});
         push @list, map { { %at, problem => "its piece of ours is gone: $_->{piece}", pieces => \@places } } grep { !$_->{file} } @places;
-        push @list, { %at, problem => 'nobody has said yet what of ours does this', pieces => [] } if $line->{ours} eq '?';
+        push @list, { %at, problem => 'its line does not say yet which piece of ours does this', pieces => [] } if $line->{ours} eq '?';
         if ($fact->{kind} eq 'error' && $line->{why} eq '' && $line->{ours} ne '?') {
             my ($code) = $fact->{name} =~ / (\S+)$/;
             push @list, { %at, problem => "$code is handled there and not here", pieces => \@places }

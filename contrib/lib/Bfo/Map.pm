@@ -54,6 +54,7 @@ sub read_row {
     my ($self, $row, @column) = @_;
     if ($column[0] =~ /^watch (every|folders) (\S+)$/) {
         push @{$self->{watch}{$1}}, $2;
+        $self->{line_of}{$2} = $row->{number};
         return;
     }
     if ($column[0] =~ /^concept (\w+)$/) {

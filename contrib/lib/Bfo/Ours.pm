@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What our sources define and name: where a function of ours is, whether its text names an error code, which files
-# name a thing of Open MPI, and which of its headers we include. DESIGN.txt 18.1.
+# The sources of bfo: where each function and type stands, whether its text names an error code, which files name a
+# thing of Open MPI, and which headers of it they include. DESIGN.txt 18.1.
 package Bfo::Ours;
 use strict;
 use warnings;
@@ -18,7 +18,7 @@ sub new {
         opendir my $handle, "$top/$folder" or die "$top: this is no source tree of bfo: $folder is missing\n";
         push @files, map { "$folder/$_" } sort grep { /\.(?:[ch]|def|h\.in)$/ } readdir $handle;
     }
-    my $self = bless { top => $top, files => \@files, at => {}, word => {}, field => {}, own_field => {}, text => {},
+    my $self = bless { top => $top, files => \@files, at => {}, word => {}, field => {}, own_field => {}, parameter => {},
                        headers => {} }, $class;
     $self->read_words($_) for @files;
     my @tags = read_tags($top, @files);
@@ -39,6 +39,7 @@ sub read_words {
     my ($self, $file) = @_;
     my $before = '';
     my $tokens = file_tokens("$self->{top}/$file");
+    my $registers = $file =~ m{^pml_bfo/} && grep { $_->[0] eq 'mca_base_component_var_register' } @$tokens;
     for my $i (0 .. $#$tokens) {
         my $t = $tokens->[$i][0];
         if ($t =~ /^[A-Za-z_]/) {
@@ -47,18 +48,18 @@ sub read_words {
             $self->{field}{$t}{$file} //= $tokens->[$i][1] if $before eq '.' || $before eq '->';
         } elsif ($t =~ /^"(.*)"$/) {
             my $text = $1;
-            $self->{text}{$text} //= { file => $file, line => $tokens->[$i][1], kind => 'text' };
+            $self->{parameter}{$text} //= { file => $file, line => $tokens->[$i][1], kind => 'text' } if $registers && $before eq '{';
             $self->{headers}{$text} //= "$file:$tokens->[$i][1]" if $before eq 'include' && $text =~ m{^(?:ompi|opal|orte)/};
         }
         $before = $t;
     }
 }
 
-# find(PIECE): the places of a function, type, constant, structure.field or "string" of ours; more than one for static
-# functions of one name. Empty: there is none.
+# find(PIECE): the places of a function, type, constant, structure.field or "parameter" of ours; more than one for static
+# functions of one name. Empty: there is none. A parameter is the first word of a row of the table that the PML registers.
 sub find {
     my ($self, $piece) = @_;
-    return grep { defined } $self->{text}{$1} if $piece =~ /^"(.*)"$/;
+    return grep { defined } $self->{parameter}{$1} if $piece =~ /^"(.*)"$/;
     return @{$self->{at}{$piece} // []};
 }
 

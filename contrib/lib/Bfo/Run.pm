@@ -6,14 +6,19 @@ package Bfo::Run;
 use strict;
 use warnings;
 use Exporter 'import';
-use File::Basename 'basename';
+use File::Basename qw(basename dirname);
 use Bfo::Tree;
-our @EXPORT_OK = qw(run_main check_options read_tree places_text to_json new_lines_that_name_nothing);
+our @EXPORT_OK = qw(run_main check_options read_tree places_text to_json lines_must_name_something);
 
-# run_main(MAIN, ARGUMENTS): ends with what MAIN returns, or with one message and status 2.
+# run_main(MAIN, ARGUMENTS): ends with what MAIN returns, or with one message and status 2. A signal ends it in the same
+# way, so that temporary files go.
 sub run_main {
     my ($main, @arguments) = @_;
     binmode STDOUT, ':encoding(UTF-8)';
+    my $name = basename($0);
+    for my $signal (grep { ($SIG{$_} // '') ne 'IGNORE' } qw(INT TERM HUP PIPE)) {
+        $SIG{$signal} = sub { print STDERR "$name: ended by SIG$signal\n"; exit 2 };
+    }
     my $warned = '';
     local $SIG{__WARN__} = sub { $warned .= "$_[0]" };
     my $status = eval { $main->(@arguments) };
@@ -21,7 +26,7 @@ sub run_main {
         my ($first) = split /\n/, $@ || 'it failed';
         $warned =~ s/\n(?=.)/, /g;
         chomp $warned;
-        print STDERR basename($0) . ': ' . ($warned ne '' && $first =~ /^see / ? "$warned: " : '') . "$first\n";
+        print STDERR "$name: " . ($warned ne '' && $first =~ /^see / ? "$warned: " : '') . "$first\n";
         exit 2;
     }
     print STDERR $warned if $warned ne '';
@@ -44,18 +49,28 @@ sub read_tree {
                           : Bfo::Tree->from_dir($option->{tree});
 }
 
-# A line that was never compared must name a thing of the tree.
-sub new_lines_that_name_nothing {
-    my ($map, $facts, $release) = @_;
+# A line that was never compared must name a thing of the tree. What was compared may be gone: a release dropped it.
+sub lines_must_name_something {
+    my ($map, $facts, $tree) = @_;
+    for my $place (grep { !$tree->has($_) } @{$map->{watch}{every}}, @{$map->{watch}{folders}}) {
+        next if grep { defined $_->{record} && is_in($_, $place) } $map->entries;
+        die "$map->{path}:$map->{line_of}{$place}: it names nothing: Open MPI $tree->{release} has no $place\n";
+    }
     for my $pair ($map->pair(@$facts)) {
         my ($fact, $line) = @$pair;
         next if $fact || defined $line->{record};
-        die "$map->{path}:$line->{number}: it names nothing: Open MPI $release has no $line->{kind} $line->{name} in $line->{file}\n";
+        die "$map->{path}:$line->{number}: it names nothing: Open MPI $tree->{release} has no $line->{kind} $line->{name} in $line->{file}\n";
     }
 }
 
+# Does the line of the map stand for a thing of this file or folder?
+sub is_in {
+    my ($line, $place) = @_;
+    return grep { "/$place" =~ m{/\Q$_\E\z} } $line->{file}, dirname($line->{file});
+}
+
 sub places_text {
-    return map { my $name = $_->{piece}; $_->{file} ? "$_->{file}:$_->{line} $name" : "$name (ours has none any more)" } @_;
+    return map { my $name = $_->{piece}; $_->{file} ? "$_->{file}:$_->{line} $name" : "$name (bfo has no such piece)" } @_;
 }
 
 sub to_json {

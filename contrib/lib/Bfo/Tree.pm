@@ -8,10 +8,11 @@ package Bfo::Tree;
 use strict;
 use warnings;
 use File::Path 'make_path';
-use File::Temp 'tempdir';
+use File::Temp qw(tempdir tempfile);
 use Bfo::C qw(read_tags file_tokens forward tokens_of without_parameter_names normal_text digest);
 
 my $ob1 = 'ompi/mca/pml/ob1';
+my $complaint; # of git, when it failed last
 
 # from_dir(DIR): a tree that lies unpacked.
 sub from_dir {
@@ -27,7 +28,7 @@ sub from_git {
     my ($class, $repository, $tag, $watch) = @_;
     -e $repository or die "$repository: no such directory\n";
     defined git('.', '--version') or die "git is missing: --git needs it\n";
-    git($repository, 'rev-parse', '--git-dir') // die "$repository: this is no git repository\n";
+    git($repository, 'rev-parse', '--git-dir') // die "$repository: git cannot read it: $complaint\n";
     $tag !~ /^-/ && defined git($repository, 'rev-parse', '--verify', '--quiet', "$tag^{commit}")
         or die "$repository: it has no tag '$tag'\n";
     my %there = map { $_ => 1 } split /\0/, git($repository, 'ls-tree', '-r', '-z', '--name-only', $tag, '--full-tree') // '';
@@ -51,20 +52,30 @@ sub from_git {
     return $self;
 }
 
+# Variables of the environment that name another repository do not count, those with settings do.
 sub git {
     my ($repository, @command) = @_;
+    my $said = tempfile();
     my $pid = open(my $out, '-|') // die "cannot fork: $!\n";
     if (!$pid) {
-        open STDERR, '>', '/dev/null';
+        delete @ENV{grep { /^GIT_/ && !/^GIT_(?:CONFIG|EXEC_PATH)/ } keys %ENV};
+        $ENV{LC_ALL} = 'C';
+        open STDERR, '>&', $said;
         exec 'git', '-C', $repository, @command;
         exit 127;
     }
-    local $/;
-    my $text = <$out>;
-    return close($out) ? $text // '' : undef;
+    my $text = do { local $/; <$out> };
+    return $text // '' if close $out;
+    seek $said, 0, 0;
+    ($complaint) = map { /^fatal: (.*)/ ? $1 : () } <$said>;
+    $complaint //= 'it says nothing';
+    return undef;
 }
 
-# Is this path in the tree? One that cannot be read is not taken for one that is missing.
+# has(PATH): is it in the tree?
+sub has { return there($_[0]{dir}, $_[1]) }
+
+# Is this path in the folder DIR? One that cannot be read is not taken for one that is missing.
 sub there {
     my ($dir, $path) = @_;
     return 1 if lstat "$dir/$path";
