@@ -177,6 +177,7 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
         return NULL;
     }
     ofo_ports_open(&defaults);
+    ofo_params_compare_fabrics();
     ofo_queues_publish(&OFO.queues, !OFO.no_srq, &OFO.record);
     if (OPAL_SUCCESS != publish_record() || 0 == OFO.module_count || !start_services()) {
         goto err_free;

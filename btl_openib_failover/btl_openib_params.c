@@ -100,7 +100,7 @@ static const param_t table[] = {
            "messages of other transports (vader, tcp) may be delayed by up to this time"),
     SIGNED("want_fork_support", want_fork_support, 1, 4,
            "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
-    TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device"),
+    TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device, or fabrics no port in use"),
     TRUTH("allow_ib", allow_ib, 1, 6, "Use ports whose link layer is InfiniBand"),
     NUMBER("verbose", verbose, 0, 7, "1: rails and connections, 2: also each control message and queue pair"),
     TEXT("test_far_devices", test_far_devices, NULL, 9, "For tests: devices that are taken for far"),
@@ -213,6 +213,9 @@ static int check_texts(ofo_params_t *p)
     }
     if (0 <= p->ib_traffic_class && OPAL_SUCCESS != check_range("ib_traffic_class", (unsigned) p->ib_traffic_class, 0, 255)) {
         return OPAL_ERR_BAD_PARAM;
+    }
+    if (!ofo_fabrics_are_well(p->fabrics)) {
+        return bad("fabrics", p->fabrics, "it must be a list of device:port=name, separated by commas");
     }
     if (0 <= p->gid_index && OPAL_SUCCESS != check_range("gid_index", (unsigned) p->gid_index, 0, OFO_GID_INDEX_MAX)) {
         return OPAL_ERR_BAD_PARAM;
@@ -335,4 +338,15 @@ int ofo_params_check(void)
         return bad("if_exclude", p->if_exclude, "btl_openib_if_include and btl_openib_if_exclude cannot be given together");
     }
     return OPAL_SUCCESS == choose_cpc() && OPAL_SUCCESS == check_texts(&OFO.params) ? check_numbers() : OPAL_ERR_BAD_PARAM;
+}
+
+void ofo_params_compare_fabrics(void)
+{
+    const char *stray = ofo_fabrics_stray(OFO.params.fabrics, &OFO.record);
+    char entry[128];
+
+    if (NULL != stray && 0 < OFO.record.nports && OFO.params.warn_no_device) {
+        snprintf(entry, sizeof(entry), "%.*s", (int) strcspn(stray, ","), stray);
+        bfo_help_say(OFO_HELP_FILE, "no such fabric port", entry);
+    }
 }

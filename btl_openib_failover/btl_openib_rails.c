@@ -233,6 +233,36 @@ void ofo_subnet_add_fabric(ofo_subnet_t *subnet, const char *list, const char *p
     }
 }
 
+/* Of the port that the entry names; 0: it is no "device:port=name". */
+static size_t port_length(const char *entry, size_t length)
+{
+    const char *is = memchr(entry, '=', length);
+
+    return NULL != is && entry + length > is + 1 ? (size_t) (is - entry) : 0;
+}
+
+bool ofo_fabrics_are_well(const char *list)
+{
+    for (size_t length; NULL != list && '\0' != *list; list += length + (',' == list[length])) {
+        length = strcspn(list, ",");
+        if (0 == port_length(list, length)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *ofo_fabrics_stray(const char *list, const ofo_record_t *record)
+{
+    for (size_t length; NULL != list && '\0' != *list; list += length + (',' == list[length])) {
+        length = strcspn(list, ",");
+        if (0 > find_port(record, list, port_length(list, length))) {
+            return list;
+        }
+    }
+    return NULL;
+}
+
 int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
                    ofo_rails_t *rails)
 {

@@ -35,6 +35,12 @@ int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_i
 /* Mixes the name of the fabric that the port is on, if `list` ("device:port=name,...", or NULL) has one, into its subnet. */
 void ofo_subnet_add_fabric(ofo_subnet_t *subnet, const char *list, const char *port);
 
+/* Has each entry of the list (or NULL) a port and a name? */
+bool ofo_fabrics_are_well(const char *list);
+
+/* The first entry whose port is not in the record; NULL if there is none. */
+const char *ofo_fabrics_stray(const char *list, const ofo_record_t *record);
+
 /* FNV-1a, 64 bits; start with OFO_FNV_START. */
 #define OFO_FNV_START UINT64_C(0xcbf29ce484222325)
 uint64_t ofo_fnv1a(uint64_t hash, const void *data, size_t length);

@@ -32,6 +32,10 @@ says 'btl_openib_if_exclude has a value' "-n 2" --mca btl_openib_if_include sr0 
 says 'btl_openib_receive_queues has a value' "-n 2" --mca btl_openib_receive_queues P,1 && fail "accepted"
 says 'btl_openib_ib_timeout has a value' "-n 2" --mca btl_openib_ib_timeout 99 && fail "accepted"
 says 'btl_openib_gid_index has a value' "-n 2" --mca btl_openib_gid_index 256 && fail "accepted"
+for list in sr0:1 sr0:1= =east sr0:1=east,,sr1:1=west; do
+    says 'btl_openib_fabrics has a value' "-n 2" --mca btl_openib_fabrics $list && fail "accepted: $list"
+done
+says 'names a port that the BTL openib does not use here: *sr1:2=west ' "-n 2" --mca btl_openib_fabrics sr0:1=east,sr1:2=west,sr7:1=east || fail "a port that is not there ended the job"
 says 'The port sr0:1 has no such partition key' "-n 2" --mca btl_openib_pkey 0x1234 && fail "ran without a port"
 tr '\n' ' ' <"$TEST_TMP/log" | grep -q 'The port sr1:1 has no such partition key' || { show_log; fail "the second port's text is hidden by the first's"; }
 says 'btl_openib_mtu is accepted and not used' "-n 2" --mca btl_openib_mtu 3 || fail "an old parameter ended the job"

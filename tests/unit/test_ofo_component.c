@@ -35,6 +35,9 @@ int ofo_params_check(void)
 {
     return OPAL_SUCCESS;
 }
+void ofo_params_compare_fabrics(void)
+{
+}
 int ofo_sleep_create(void)
 {
     return OPAL_SUCCESS;

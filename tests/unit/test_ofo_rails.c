@@ -241,6 +241,30 @@ static void rails_of_named_fabrics_do_not_mix(void **state)
     assert_int_equal(pair(&a, &b, NULL).count, 3);
 }
 
+static void lists_of_fabrics_are_read(void **state)
+{
+    static const char *const good[] = {NULL, "", "hca1:1=east", "hca1:1=east,hca1:2=west", "x=y", "hca1:1=a=b,"};
+    static const char *const wrong[] = {"hca1:1", "hca1:1=", "=east", "=", ",", "hca1:1=east,,hca1:2=west", "hca1:1=,hca1:2=west",
+                                        "hca1:1=east,hca1:2"};
+    const char *list = "hca1:1=east,hca1:2=west,hca1:1=x,hca1:20=y,hca3:1=z";
+    ofo_record_t record = {.nports = 0};
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); ++i) {
+        assert_true(ofo_fabrics_are_well(good[i]));
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+        assert_false(ofo_fabrics_are_well(wrong[i]));
+    }
+    assert_null(ofo_fabrics_stray(NULL, &record));
+    assert_ptr_equal(ofo_fabrics_stray(list, &record), list);
+    add(&record, 1, 1, 1);
+    add(&record, 1, 2, 1);
+    assert_ptr_equal(ofo_fabrics_stray(list, &record), strstr(list, "hca1:20"));
+    add(&record, 1, 20, 1);
+    add(&record, 3, 1, 1);
+    assert_null(ofo_fabrics_stray(list, &record));
+}
+
 static void rails_hash_is_fnv1a(void **state)
 {
     assert_true(UINT64_C(0xaf63dc4c8601ec8c) == ofo_fnv1a(OFO_FNV_START, "a", 1));
@@ -430,6 +454,7 @@ int main(void)
         cmocka_unit_test(rails_of_one_subnet_manager_are_paired_first),
         cmocka_unit_test(rails_are_not_crossed_by_a_manager_that_moves),
         cmocka_unit_test(rails_of_named_fabrics_do_not_mix),
+        cmocka_unit_test(lists_of_fabrics_are_read),
         cmocka_unit_test(rails_hash_is_fnv1a),
         cmocka_unit_test(rails_random_records_agree),
         cmocka_unit_test(queues_are_read),
