@@ -254,6 +254,8 @@ bool ofo_rail_is_spared(const ofo_endpoint_t *ep);
 void ofo_port_down(ofo_module_t *module);
 /* Another rail to the endpoint's peer answered what was asked when the port had gone down `downs` times: ends the rail if it is in doubt. */
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs);
+/* Tells the PML of rails without queue pairs that have ended so. Context: progress, after the letters. */
+void ofo_port_tell(ofo_module_t *module);
 void ofo_port_returned(ofo_module_t *module);
 void ofo_peer_lost(ofo_peer_t *peer);
 void ofo_ext_fill(ofo_module_t *module);

@@ -346,25 +346,36 @@ void ofo_port_down(ofo_module_t *module)
     ofo_doubt_ask(module);
 }
 
-/* The port's message speaks for all its rails, and for those that have no queue pairs the PML asks for a fence. */
+/* The port's message speaks for all its rails. For those that have no queue pairs the PML asks for a fence: it is told of all of
+ * them together, for it looks at each peer. */
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs)
 {
     ofo_module_t *module = ep->module;
-    bool ends, is_told = module->port_ends_rails;
+    bool ends, has_set = false;
+    const bool is_told = module->port_ends_rails;
 
     OPAL_THREAD_LOCK(&ep->lock);
     ends = OFO_LOAD(ep->doubted) && (uint16_t) OFO_LOAD(module->downs) == downs && !OFO_LOAD(module->port_up);
     if (ends) {
         OFO_STORE(ep->doubted, false);
-        is_told = is_told && NULL != ep->qps;
+        has_set = NULL != ep->qps;
         ends = !ofo_rail_is_spared(ep);
         if (ends) {
             end_endpoint(ep);
         }
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
-    if (ends) {
+    module->owes_news = module->owes_news || (ends && !has_set);
+    if (ends && has_set) {
         tell_pml(module, is_told ? ep->peer : NULL, module->down_why);
+    }
+}
+
+void ofo_port_tell(ofo_module_t *module)
+{
+    if (module->owes_news) {
+        module->owes_news = false;
+        tell_pml(module, NULL, module->down_why);
     }
 }
 

@@ -203,6 +203,7 @@ static void handle_mail(ofo_module_t *module)
         free(mail);
         mail = next;
     }
+    ofo_port_tell(module);
 }
 
 /* What service took from the CQ comes first: it is older. */

@@ -536,6 +536,7 @@ struct ofo_module {
     char no_calls[96]; /* why the connection manager cannot start on this port; else empty. Context: set-up */
     bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */
     bool port_ends_rails; /* the port's event ended a rail; context: progress */
+    bool owes_news;       /* and the PML is to be told of rails without queue pairs; context: progress */
     uint64_t lost_since;  /* ms; the port's GID is looked for since then, or 0; context: the service that reads events */
     bool owns_async; /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;

@@ -130,6 +130,13 @@ static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_
 {
 }
 
+static unsigned news; /* of the port */
+
+static void error_cb(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *text)
+{
+    news += NULL == proc;
+}
+
 static int begin(void **state)
 {
     device = (ofo_device_t){.fatal = false};
@@ -145,6 +152,7 @@ static int begin(void **state)
         module[r].port_up = true;
         module[r].down_why = "";
         module[r].ext.failed_frag = failed_frag;
+        module[r].error_cb = error_cb;
     }
     for (int p = 0; p < PEERS; ++p) {
         peer[p] = (ofo_peer_t){.name = {.vpid = (uint32_t) p}, .rail_count = RAILS};
@@ -160,7 +168,7 @@ static int begin(void **state)
         }
     }
     OFO.closing = has_moved = returns_then = false;
-    errors = probes = answers = 0;
+    errors = probes = answers = news = 0;
     memset(has_left, false, sizeof(has_left));
     return 0;
 }
@@ -211,6 +219,21 @@ static void answer_is_about_the_loss_that_was_asked_about(void **state)
     assert_int_equal(answers, 2);
     ofo_port_ends(&ep[0][0], (uint16_t) answered_downs);
     assert_int_equal(errors, 1);
+}
+
+/* The PML looks at each peer when it is told of the port. */
+static void pml_is_told_once_of_rails_that_do_not_connect(void **state)
+{
+    port_goes_down();
+    for (int p = 0; p < PEERS; ++p) {
+        free(ep[p][0].qps);
+        ep[p][0].qps = NULL;
+        ofo_port_ends(&ep[p][0], 1);
+    }
+    assert_int_equal(news, 0);
+    ofo_port_tell(&module[0]);
+    ofo_port_tell(&module[0]);
+    assert_int_equal(news, 1);
 }
 
 /* A probe that nobody answers would cost the rail that is well. */
@@ -264,6 +287,7 @@ int main(void)
         TEST(rails_are_in_doubt_until_another_answers),
         TEST(who_may_have_left_is_not_asked),
         TEST(answer_is_about_the_loss_that_was_asked_about),
+        TEST(pml_is_told_once_of_rails_that_do_not_connect),
         TEST(rails_of_a_moved_port_end_without_an_answer),
         TEST(port_that_returns_meanwhile_ends_no_more_rails),
     };

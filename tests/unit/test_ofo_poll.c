@@ -103,6 +103,9 @@ void ofo_port_returned(ofo_module_t *module)
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs)
 {
 }
+void ofo_port_tell(ofo_module_t *module)
+{
+}
 static unsigned answered;
 void ofo_doubt_answered(ofo_endpoint_t *ep)
 {
