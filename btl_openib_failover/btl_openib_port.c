@@ -376,7 +376,7 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     bool near;
 
     memset(port, 0, sizeof(*port));
-    snprintf(model.name, sizeof(model.name), "%.16s:%u", device->name, number);
+    ofo_port_name(device->name, number, model.name);
     if (!describe_address(device, number, attr, port, &model)) {
         return;
     }

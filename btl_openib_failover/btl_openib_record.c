@@ -69,6 +69,14 @@ static ofo_wire_result_t unpack_port(const uint8_t *at, ofo_port_t *port)
     return OFO_WIRE_OK;
 }
 
+void ofo_port_name(const char *device, unsigned number, char *name)
+{
+    char digits[16];
+
+    snprintf(digits, sizeof(digits), ":%u", number);
+    snprintf(name, OFO_PORT_NAME_LEN, "%.*s%s", (int) (OFO_PORT_NAME_LEN - 1 - strlen(digits)), device, digits);
+}
+
 /* A peer's name is its own affair: what cannot be printed is not. */
 void ofo_port_text(const ofo_port_t *port, char *text, size_t size)
 {

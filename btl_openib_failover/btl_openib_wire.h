@@ -152,6 +152,9 @@ typedef struct {
 
 #define OFO_RECORD_MAX_SIZE (16 + 12 * OFO_MAX_QPS + 128 * OFO_MAX_PORTS)
 
+/* "device:port", OFO_PORT_NAME_LEN bytes at most; of a device whose name is too long the beginning. */
+void ofo_port_name(const char *device, unsigned number, char *name);
+
 /* "device:port (GUID 0x..)" of an InfiniBand port, "device:port (GID ..)" of others, for messages. */
 void ofo_port_text(const ofo_port_t *port, char *text, size_t size);
 

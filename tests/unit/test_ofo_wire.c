@@ -217,9 +217,25 @@ static void record_bad_fields_are_refused(void **state)
     assert_int_equal(ofo_record_pack(&in, buffer, sizeof(buffer)), 0);
 }
 
+/* The longest names that rdma-core gives are rocex and 16 digits; of what is longer the number stays. */
+static void ports_of_long_names_have_them_whole(void **state)
+{
+    char name[OFO_PORT_NAME_LEN];
+
+    ofo_port_name("mlx5_0", 1, name);
+    assert_string_equal(name, "mlx5_0:1");
+    ofo_port_name("rocex0c42a1030079b1c2", 2, name);
+    assert_string_equal(name, "rocex0c42a1030079b1c2:2");
+    ofo_port_name("rocex0c42a1030079b1c2", 254, name);
+    assert_string_equal(name, "rocex0c42a1030079b1:254");
+    ofo_port_name("a-name-that-no-port-can-have", 1, name);
+    assert_string_equal(name, "a-name-that-no-port-c:1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ports_of_long_names_have_them_whole),
         cmocka_unit_test(ctl_every_type_round_trips),      cmocka_unit_test(ctl_layout_is_network_byte_order),
         cmocka_unit_test(ctl_short_message_is_refused),    cmocka_unit_test(ctl_bad_fields_are_refused),
         cmocka_unit_test(ctl_random_bytes_never_hurt),     cmocka_unit_test(record_round_trips),
