@@ -263,6 +263,8 @@ void ofo_ext_fill(ofo_module_t *module);
 /* btl_openib_doubt.c */
 /* The port is down: can another rail to the peer say whether the peer is there? Then the rail is in doubt. Locks: ep->lock held. */
 bool ofo_doubt_begin(ofo_endpoint_t *ep);
+/* Asks over this rail, if another rail to its peer is in doubt. Locks: ep->lock held. */
+void ofo_doubt_ask_over(ofo_endpoint_t *ep);
 /* Asks over the rails of all other modules that have a rail in doubt beside them. Context: progress, no lock held. */
 void ofo_doubt_ask(const ofo_module_t *module);
 /* The WRITE of the rail came back well, and somebody waits for that. Context: progress. Locks: ep->lock held. */

@@ -35,7 +35,7 @@ static bool is_needed(const ofo_endpoint_t *ep)
 }
 
 /* What is out already may have been answered before the event: then one more follows. Locks: ep->lock held. */
-static void ask(ofo_endpoint_t *ep)
+void ofo_doubt_ask_over(ofo_endpoint_t *ep)
 {
     ofo_qpset_t *qps = ep->qps;
 
@@ -56,7 +56,7 @@ void ofo_doubt_ask(const ofo_module_t *module)
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         OFO.module[i]->idle_polls = 0; /* the answer and its letter are not to wait for the turn of an idle rail */
         if (module != OFO.module[i]) {
-            ofo_for_each_endpoint(OFO.module[i], ask);
+            ofo_for_each_endpoint(OFO.module[i], ofo_doubt_ask_over);
         }
     }
 }
@@ -67,7 +67,7 @@ void ofo_doubt_answered(ofo_endpoint_t *ep)
 
     ep->answer = OFO_ANSWER_NONE;
     if (OFO_ANSWER_WANTED == answer) {
-        ask(ep);
+        ofo_doubt_ask_over(ep);
     }
     for (unsigned i = 0; i < ep->peer->rail_count && OFO_ANSWER_ASKED == answer; ++i) {
         ofo_endpoint_t *other = ep->peer->rail[i];

@@ -104,6 +104,7 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
         ofo_pending_post(ep, qps);
         ofo_credits_post(ep, qps);
         OFO_STORE(ep->gate, OFO_GATE_UP);
+        ofo_doubt_ask_over(ep); /* who was asked before may have died */
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
     pthread_mutex_unlock(&ep->gate_lock);

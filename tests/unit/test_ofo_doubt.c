@@ -160,6 +160,7 @@ static int begin(void **state)
         for (int r = 0; r < RAILS; ++r) {
             ofo_endpoint_t *of = peer[p].rail[r] = &ep[p][r];
             OBJ_CONSTRUCT(&of->lock, opal_mutex_t);
+            pthread_mutex_init(&of->gate_lock, NULL);
             of->module = &module[r];
             of->peer = &peer[p];
             of->gate = OFO_GATE_UP;
@@ -236,6 +237,23 @@ static void pml_is_told_once_of_rails_that_do_not_connect(void **state)
     assert_int_equal(news, 1);
 }
 
+/* The rail that was asked has died, and another one comes up. */
+static void rail_that_comes_up_is_asked(void **state)
+{
+    ofo_qpset_t *fresh = ep[0][1].qps;
+
+    ofo_rail_up(&ep[0][1], fresh);
+    assert_int_equal(probes, 0);
+    port_goes_down();
+    assert_int_equal(probes, PEERS);
+    ep[0][1].gate = OFO_GATE_CLOSED;
+    fresh->is_asking = false;
+    ofo_rail_up(&ep[0][1], fresh);
+    assert_int_equal(probes, PEERS + 1);
+    ofo_doubt_answered(&ep[0][1]);
+    assert_int_equal(answers, 1);
+}
+
 /* A probe that nobody answers would cost the rail that is well. */
 static void who_may_have_left_is_not_asked(void **state)
 {
@@ -288,6 +306,7 @@ int main(void)
         TEST(who_may_have_left_is_not_asked),
         TEST(answer_is_about_the_loss_that_was_asked_about),
         TEST(pml_is_told_once_of_rails_that_do_not_connect),
+        TEST(rail_that_comes_up_is_asked),
         TEST(rails_of_a_moved_port_end_without_an_answer),
         TEST(port_that_returns_meanwhile_ends_no_more_rails),
     };
