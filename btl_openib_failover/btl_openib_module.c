@@ -15,6 +15,7 @@
 #include "opal/util/output.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

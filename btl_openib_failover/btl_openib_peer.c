@@ -10,6 +10,7 @@
 
 #include "opal/mca/pmix/pmix.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

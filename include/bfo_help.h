@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,13 +60,21 @@ static inline uint64_t bfo_help_mark(const char *text, bool digits)
 }
 
 /* Name of a file that the processes of this job on this node share; false: there is none. It lies beside the job's directory, not
- * in it: that one is removed by the first process that gives up. */
+ * in it: that one is removed by the first process that gives up. But a batch system may give a directory whose parent is everybody's
+ * (/tmp), where nobody would remove the file: then it lies in the job's directory, which the batch system removes. */
 static inline bool bfo_help_node_file(const char *kind, char *path, size_t size)
 {
     const char *job = opal_process_info.job_session_dir;
     const char *name = NULL == job ? NULL : strrchr(job, '/');
+    struct stat parent;
 
-    return NULL != name && (int) size > snprintf(path, size, "%.*s/bfo-%s-%s", (int) (name - job), job, kind, name + 1);
+    if (NULL == name || (int) size <= snprintf(path, size, "%.*s/", (int) (name - job), job)) {
+        return false;
+    }
+    if (0 == stat(path, &parent) && 0 != (parent.st_mode & S_IWOTH)) {
+        return (int) size > snprintf(path, size, "%s/bfo-%s", job, kind);
+    }
+    return (int) size > snprintf(path, size, "%.*s/bfo-%s-%s", (int) (name - job), job, kind, name + 1);
 }
 
 /* Also true if the mark cannot be left: better twice than not at all. */

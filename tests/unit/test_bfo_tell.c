@@ -13,6 +13,8 @@
 #include "pml_bfo_stats.h"
 #include "pml_bfo_tell.h"
 
+#include "bfo_help.h"
+
 #include "opal/util/proc.h"
 #include "opal/util/show_help.h"
 
@@ -20,6 +22,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -185,12 +188,43 @@ static void processes_of_a_node_number_losses_alike(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* Where does a mark lie, if the parent of the job's directory has this mode? */
+static bool lies_in_job_directory(mode_t mode)
+{
+    char dir[] = "/tmp/bfo-tell-XXXXXX", job[64], path[PATH_MAX], command[64];
+    bool is_inside;
+
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(chmod(dir, mode), 0);
+    snprintf(job, sizeof(job), "%s/job", dir);
+    assert_int_equal(mkdir(job, 0700), 0);
+    opal_process_info.job_session_dir = job;
+    assert_true(bfo_help_is_first_on_node(7));
+    assert_false(bfo_help_is_first_on_node(7));
+    assert_true(bfo_help_node_file("said-0000000000000007", path, sizeof(path)));
+    assert_int_equal(access(path, F_OK), 0);
+    is_inside = 0 == strncmp(path, job, strlen(job)) && '/' == path[strlen(job)];
+    opal_process_info.job_session_dir = NULL;
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+    return is_inside;
+}
+
+/* Beside the job's directory nobody would remove them. */
+static void marks_do_not_stay_in_tmp(void **state)
+{
+    assert_false(lies_in_job_directory(0700));
+    assert_false(lies_in_job_directory(0755));
+    assert_true(lies_in_job_directory(01777));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_loss_of_a_port_is_said_once),
         cmocka_unit_test(loss_that_is_known_before_its_event_is_said_once),
         cmocka_unit_test(later_loss_that_takes_no_rail_is_not_said),
+        cmocka_unit_test(marks_do_not_stay_in_tmp),
         cmocka_unit_test(processes_of_a_node_number_losses_alike),
     };
 
