@@ -10,7 +10,7 @@ use_components pml btl
 export SOFTRAIL OMPI_MCA_btl_openib_cpc_include=rdmacm OMPI_MCA_btl_openib_verbose=2
 rails="--link-layer=eth --ipv4-gids"
 
-run_stream 2 "$rails" 3 1
+run_stream 2 "$rails" 3
 for rail in 0 1; do
     grep -q "sr$rail:1: REQ(0) of rail $rail from [0-9] by rdmacm" "$TEST_TMP/log" || { show_log; fail "rail $rail did not connect by rdmacm"; }
 done
