@@ -16,7 +16,7 @@ processes() { "$SOFTRAIL" status --fabric "$1" | sed -n 's/^process \([0-9]*\): 
 crossed() {
     local rails=$1 seconds=$2 fabric=bfo-crossed-$$-$1 log=$TEST_TMP/log job shown first second pids
     : >"$log"
-    timeout -k 5 120 "$SOFTRAIL" run -n "$rails" --name "$fabric" --report "$REPORT" -- "$MPIRUN" --report-pid "$log.pid" --oversubscribe \
+    timeout -k 5 240 "$SOFTRAIL" run -n "$rails" --name "$fabric" --report "$REPORT" -- "$MPIRUN" --report-pid "$log.pid" --oversubscribe \
         --bind-to none -np 2 --mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_verbose 1 "$STREAM" -m 100000 \
         -s 600 >"$log" 2>&1 </dev/null &
     job=$!
@@ -48,8 +48,8 @@ crossed() {
 three() {
     local fabric=bfo-crossed-$$-three log=$TEST_TMP/log job pids numbers
     : >"$log"
-    timeout -k 5 120 "$SOFTRAIL" run -n 2 --name "$fabric" --report "$REPORT" -- "$MPIRUN" --oversubscribe --bind-to none -np 3 --mca pml bfo \
-        --mca btl openib,self --mca pml_bfo_verbose 1 --mca pml_bfo_warnings_per_minute 100 "$BFO_BUILDDIR/tests/mpi/mpi_counters" \
+    timeout -k 5 240 "$SOFTRAIL" run -n 2 --name "$fabric" --report "$REPORT" -- "$MPIRUN" --oversubscribe --bind-to none -np 3 --mca pml bfo \
+        --mca btl openib,self --mca pml_bfo_verbose 1 --mca pml_bfo_warnings_per_minute 100 "$BFO_BUILDDIR/tests/mpi/mpi_counters" "$TEST_TMP/go" \
         >"$log" 2>&1 </dev/null &
     job=$!
     await "$log" '^ready' || { show_log; fail "three: not ready"; }
@@ -64,6 +64,7 @@ three() {
     await "$log" '^A rail was lost: .* to all peers that another rail reaches; ' 2 || { show_log; fail "three: not said that some peers keep the rail"; }
     "$SOFTRAIL" up --fabric "$fabric" 0 --process "${numbers[0]}" && "$SOFTRAIL" up --fabric "$fabric" 1 --process "${numbers[2]}" ||
         { show_log; fail "three: the job ended while the ports were down"; }
+    touch "$TEST_TMP/go"
     wait $job || { show_log; fail "three: the job ended with an error"; }
     grep -q '^PASSED [1-9]' "$log" || { show_log; fail "three: no result"; }
     rails_carried 100000 2

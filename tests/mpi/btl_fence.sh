@@ -48,20 +48,26 @@ grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and th
 
 # The last receive's event of queue pairs with shared queues: last_wqe OPTION MISSED FROM TO: so many fences at least went on without
 # it (none for 0), and the longest of all took FROM to TO ms.
+# A machine that stands still makes a fence longer: the bounds are tried three times.
 last_wqe() {
-    local longest missed
+    local longest missed try
     printf '%b\n' "$cut" >"$TEST_TMP/plan"
-    stream_until "has_said '$DOWN' 2" "-n 2 --plan $TEST_TMP/plan --retry-time=100ms $1" 2 "$STREAM" -s 600 -m 300000
-    verified "last receive's event: ${1:-raised}"
-    longest=$(grep -oE 'fences [1-9][0-9]* \(longest [0-9]+' "$TEST_TMP/log" | awk '{ if ($NF > n) n = $NF } END { print n + 0 }')
-    missed=$(grep -oE "without the last receive's event [0-9]+" "$TEST_TMP/log" | awk '{ n += $NF } END { print n + 0 }')
-    logged 2 'fences [1-9]'
-    grep -q 'the fence did not end' "$TEST_TMP/log" && { show_log; fail "a fence was given up"; }
-    note "fences of $longest ms, $missed without the event"
-    [ "$missed" -ge "$2" ] && [ "$2$missed" = 00 -o "$2" != 0 ] || { show_log; fail "$missed fences without the event"; }
-    [ "$longest" -ge "$3" ] && [ "$longest" -le "$4" ] || { show_log; fail "the longest fence took $longest ms"; }
-    grep -qE 'received late [1-9]|declared unreachable' "$TEST_TMP/log" && { show_log; fail "a fence ended too early"; }
-    return 0
+    for try in 1 2 3; do
+        stream_until "has_said '$DOWN' 2" "-n 2 --plan $TEST_TMP/plan --retry-time=100ms $1" 2 "$STREAM" -s 600 -m 300000
+        verified "last receive's event: ${1:-raised}"
+        longest=$(grep -oE 'fences [1-9][0-9]* \(longest [0-9]+' "$TEST_TMP/log" | awk '{ if ($NF > n) n = $NF } END { print n + 0 }')
+        missed=$(grep -oE "without the last receive's event [0-9]+" "$TEST_TMP/log" | awk '{ n += $NF } END { print n + 0 }')
+        logged 2 'fences [1-9]'
+        grep -q 'the fence did not end' "$TEST_TMP/log" && { show_log; fail "a fence was given up"; }
+        grep -qE 'received late [1-9]|declared unreachable' "$TEST_TMP/log" && { show_log; fail "a fence ended too early"; }
+        note "fences of $longest ms, $missed without the event"
+        if [ "$missed" -ge "$2" ] && [ "$2$missed" = 00 -o "$2" != 0 ] && [ "$longest" -ge "$3" ] && [ "$longest" -le "$4" ]; then
+            return
+        fi
+        [ $try = 3 ] || retry "fences of $longest ms, $missed without the event: ${1:-raised}"
+    done
+    show_log
+    fail "${1:-raised}: fences of $3 to $4 ms were expected, at least $2 without the event"
 }
 last_wqe "" 0 0 900
 last_wqe --last-wqe=0 2 100 900    # as soft-RoCE: never raised, so not waited for for long
@@ -81,7 +87,7 @@ logged 2 'sr1: local catastrophic error|sr1: .*fatal'
 # Declared, told, not contacted again.
 fabric=bfo-swallow-$$
 (
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         "$SOFTRAIL" fault --fabric $fabric 2>/dev/null | grep -q ' 1  swallow' && break
         sleep 0.1
     done

@@ -17,6 +17,8 @@ run() {
     on_rails "$options" 2 "$@" "${TRY[@]}"
     rc=$?
 }
+# run_until COMMAND "softrail options" mpirun-arguments...: a verified stream of messages up to $MOST bytes
+run_until() { stream_until "$1" "$2" 2 "${@:3}" "$STREAM" -s 600 -m "$MOST"; }
 says() { grep -qE -- "$1" "$TEST_TMP/log"; }
 bytes() { rail_counter "$REPORT" "$1" tx_bytes; }
 
@@ -108,29 +110,31 @@ note "ib_mtu=3 of rank 1 alone: on both sides"
 # message by one rail.)
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
-TRY=("$STREAM" -s 1 -m 1000)
-run "-n 2" --mca btl_openib_test_far_devices sr1
+MOVED="has_said 'messages verified' && [ \$(all_bytes) -ge \$((MOST * 5 + 2000000)) ]"
+all_bytes() { have_moved 0 2 && echo $(($(rail_counter "$TEST_TMP/status" 0 tx_bytes) + $(rail_counter "$TEST_TMP/status" 1 tx_bytes))) || echo 0; }
+MOST=1000
+run_until "$MOVED" "-n 2" --mca btl_openib_test_far_devices sr1
 near=$(bytes 0) far=$(bytes 1)
 [ "$far" -lt $((near / 50)) ] || fail "a far rail carried $far bytes of small messages, the near one $near"
-run "-n 2" --mca btl_openib_test_far_devices sr1 --mca btl_openib_ignore_locality 1
+run_until "$MOVED" "-n 2" --mca btl_openib_test_far_devices sr1 --mca btl_openib_ignore_locality 1
 near=$(bytes 0) far=$(bytes 1)
 [ "$far" -gt $((near / 4)) ] || fail "with ignore_locality the far rail carried $far bytes, the near one $near"
-TRY=("$STREAM" -s 1 -m 4000000)
-run "-n 2" --mca btl_openib_test_far_devices sr1
+MOST=4000000
+run_until "$MOVED" "-n 2" --mca btl_openib_test_far_devices sr1
 near=$(bytes 0) far=$(bytes 1)
 [ "$far" -gt $((near / 4)) ] || fail "a far rail carried $far bytes of long messages, the near one $near"
 note "locality: small messages go near, long ones everywhere ($near and $far bytes)"
 
 # So does a slow port: one more of latency for each doubling of the rate up to the fastest. Either order.
 for slow in 1 0; do
-    TRY=("$STREAM" -s 1 -m 1000)
-    run "-n 2 --rate sr$slow=2500M --rate sr$((1 - slow))=10G"
+    MOST=1000
+    run_until "$MOVED" "-n 2 --rate sr$slow=2500M --rate sr$((1 - slow))=10G"
     says "sr$slow:1: lane 0, 2500 Mbit/s, latency 6" || { show_log; fail "the latency of a port of 2500 Mbit/s beside one of 10000"; }
     says "sr$((1 - slow)):1: lane 0, 10000 Mbit/s, latency 4" || { show_log; fail "the latency of a port of 10000 Mbit/s"; }
     near=$(bytes $((1 - slow))) far=$(bytes $slow)
     [ "$far" -lt $((near / 50)) ] || fail "a slow rail carried $far bytes of small messages, the fast one $near"
-    TRY=("$STREAM" -s 1 -m 4000000)
-    run "-n 2 --rate sr$slow=2500M --rate sr$((1 - slow))=10G"
+    MOST=4000000
+    run_until "$MOVED" "-n 2 --rate sr$slow=2500M --rate sr$((1 - slow))=10G"
     near=$(bytes $((1 - slow))) far=$(bytes $slow)
     [ "$far" -gt $((near / 10)) ] || fail "a slow rail carried $far bytes of long messages, the fast one $near"
 done
@@ -215,11 +219,11 @@ says 'silent [1-9]' || { show_log; fail "no silent message with completion_inter
 note "completion_interval=4: messages that ask for no completion"
 
 # A rail that never connects is given up in time.
-TRY=("$STREAM" -s 4 -m 1000)
+MOST=1000
 echo "lose rail=sr1 op=send payload=0:32" >"$TEST_TMP/plan"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
-run "-n 2 --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
+run_until "has_said 'did not connect in 1 s'" "-n 2 --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
 says 'did not connect in 1 s' || { show_log; fail "connect_timeout=1: not given up"; }
 note "connect_timeout=1: given up"
 
@@ -239,14 +243,14 @@ BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
 # Queue pairs of a dead rail go after the time-wait; many bring-downs at once take turns.
 echo "lose rail=sr1 op=send op=write nth=300" >"$TEST_TMP/plan"
-TRY=("$STREAM" -s 4 -m 1000)
-run "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
+run_until "has_said 'destroyed after 1 s'" "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
 says 'destroyed after 1 s' || { show_log; fail "time_wait=1: not destroyed"; }
 note "time_wait=1: destroyed"
 # A queue pair that cannot be destroyed keeps what belongs to it, and is tried again.
 # (The first of each rank tried whether the device has reliable connections.)
 printf 'lose rail=sr1 op=send op=write nth=300\nenomem op=destroy_qp rail=sr1 nth=3-4\n' >"$TEST_TMP/plan"
-run "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
+run_until "has_said 'cannot be destroyed' && has_said 'destroyed after 1 s' 2" "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" \
+    --mca btl_openib_time_wait 1
 says 'a queue pair of gen 0 cannot be destroyed' || { show_log; fail "a queue pair that cannot be destroyed was forgotten"; }
 says 'destroyed after 1 s' || { show_log; fail "a queue pair that could not be destroyed was not tried again"; }
 note "a queue pair that cannot be destroyed: tried again"

@@ -14,9 +14,10 @@ job() {
     local n=$1 rails=$2 cut=$3 faults=$4 fabric=bfo-say-$$ job rail
     shift 4
     : >"$LOG"
+    rm -f "$TEST_TMP/go"
     timeout -k 5 240 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
         --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_counters" \
-        >"$LOG" 2>&1 </dev/null &
+        "$TEST_TMP/go"         >"$LOG" 2>&1 </dev/null &
     job=$!
     await "$LOG" '^ready'
     for rail in $cut; do
@@ -27,6 +28,8 @@ job() {
         echo "$faults" >"$TEST_TMP/plan"
         "$SOFTRAIL" fault --fabric "$fabric" --file "$TEST_TMP/plan" >/dev/null || fail "no faults: $faults"
     fi
+    [ -z "$cut$faults" ] || sleep 1
+    touch "$TEST_TMP/go"
     wait $job || { tail -n 40 "$LOG"; fail "the job ended with status $?: $n ranks, cut $cut, faults $faults, $*"; }
     grep -q '^PASSED' "$LOG" || { tail -n 40 "$LOG"; fail "no result: $n ranks, cut $cut, faults $faults, $*"; }
 }

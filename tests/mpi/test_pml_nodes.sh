@@ -44,13 +44,16 @@ LOG=$TEST_TMP/cut.log
 cut() {
     local program=$1 fabric=bfo-nodes-$$ job rail
     : >"$LOG"
+    rm -f "$TEST_TMP/go"
     timeout -k 5 240 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 4 \
-        "${ARGS[@]}" "$PML_DIR/$program" >"$LOG" 2>&1 </dev/null &
+        "${ARGS[@]}" "$PML_DIR/$program" "$TEST_TMP/go" >"$LOG" 2>&1 </dev/null &
     job=$!
     await "$LOG" '^ready'
     for rail in $2; do
         "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
     done
+    sleep 1
+    touch "$TEST_TMP/go" # mpi_counters ends
     wait $job
     job=$?
     [ $job = 0 ] || { tail -n 40 "$LOG"; fail "$program: the job ended with status $job: rails $2 cut"; }

@@ -49,7 +49,7 @@ cut_stream "0 2 3" 4 2 4000000
 # The same programs while four of five rails are lost: their own verification decides. The first message that matches is number
 # NTH of its rail: a port that goes down at either end, acknowledgements that never come, and a direction that loses everything.
 run_verified_stream() {
-    real_mpi "$TEST_TMP/stream.log" 2 "$@" "$STREAM" -s 2 -m 200000 && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/stream.log" ||
+    real_mpi "$TEST_TMP/stream.log" 2 "$@" "$STREAM" -s 6 -m 200000 && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/stream.log" ||
         { tail -n 20 "$TEST_TMP/stream.log"; fail "the stream did not verify"; }
 }
 survived() { # NTH FUNCTION...

@@ -20,7 +20,13 @@ for program in mpi_sizes mpi_match mpi_types mpi_comms mpi_threads; do
 done
 run_program mpi_match 4 "${ARGS[@]}"
 run_program mpi_comms 4 "${ARGS[@]}"
-run_program mpi_spawn 2 "${ARGS[@]}"
+# The distribution's openib sometimes (1 job of 100) leaves a message for ever in the queue of a connection that both sides began at
+# once: the PML has given it away, and no rail has seen it.
+for try in 1 2 3; do
+    (MPI_TIMEOUT=60 && run_program mpi_spawn 2 "${ARGS[@]}") && break
+    [ $try -lt 3 ] || fail "mpi_spawn in three tries"
+    retry "mpi_spawn over the stock BTL"
+done
 run_program mpi_sizes 2 "${ARGS[@]}" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 rails_moved "$REPORT" 0 1
 # a long message is shared evenly

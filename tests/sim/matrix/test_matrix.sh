@@ -7,5 +7,5 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 need perl perl
-perl "$BFO_SRCDIR/tests/sim/matrix/matrix.pl" --set fast --jobs "${JOBS:-2}" --results "$PWD/fast.tsv" --fresh --limit 900 ||
+perl "$BFO_SRCDIR/tests/sim/matrix/matrix.pl" --set fast --jobs "${JOBS:-2}" --results "$PWD/fast.tsv" --fresh --limit 3600 ||
     fail "cells of the fault matrix failed; matrix.pl --set fast --only ID runs one again"
