@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the user sees of a loss: traffic between all pairs of ranks for about a second and a half, every byte checked, then
- * each rank prints the PML's performance variables as MPI_T has them. DESIGN.txt section 14.9.
+ * What the user sees of a loss: traffic between all pairs of ranks for a second and a half, and with an argument until that
+ * file exists, every byte checked, then each rank prints the PML's performance variables as MPI_T has them. DESIGN.txt section 14.9.
  */
 #include "mpi_check.h"
+
+#include <unistd.h>
 
 enum { WINDOW = 12, LONG = 300000 };
 
