@@ -204,6 +204,7 @@ static int end(void **state)
 {
     free(qps);
     free(other);
+    free(module.stash);
     return 0;
 }
 
