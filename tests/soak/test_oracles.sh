@@ -129,7 +129,7 @@ noticed() {
         esac
     done
 }
-CHECKED='byte [0-9]+ of [0-9]+ is 0x| is false|MPI_ERR_TRUNCATE'
+CHECKED='byte [0-9]+ of [0-9]+ is 0x| is false|MPI says'
 noticed traffic '^WRONG' 'lost 5:doubled 5:doubled 16:swapped 5' "$T/sim/matrix/traffic" --bytes=1000-1500
 noticed bfo_stream ' is wrong at | bytes, not |[1-9] wrong' 'lost 5:doubled 5:swapped 5' "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 -m 200000
 noticed vm_traffic WRONG 'lost 5:doubled 5:swapped 5' "$T/vm/vm_traffic" 20000

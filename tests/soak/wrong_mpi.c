@@ -4,7 +4,8 @@
  * Preloaded into one job it does to one message what a wrong PML would do, without a word to the program: BFO_WRONG is
  * "lost N", "doubled N" or "swapped N" and speaks of the N-th MPI_Send or MPI_Isend of rank 0. A swapped message goes
  * behind the next one with the same communicator, receiver and tag. "late N": the buffer of the N-th MPI_Irecv of rank 0 is
- * written to again, eight of them later. test_oracles.sh asks who notices.
+ * written to again, eight of them later. test_oracles.sh asks who notices. An error that MPI finds in MPI_COMM_WORLD, or in a
+ * communicator made of it, is said on stderr and ends the job: mpirun loses the text of MPI_ERRORS_ARE_FATAL now and then.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -88,6 +89,38 @@ static int send(message_t m, MPI_Request *request)
         held.data = NULL;
     }
     return error;
+}
+
+static void tell_error(MPI_Comm *comm, int *error, ...)
+{
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int length;
+
+    (void) comm;
+    PMPI_Error_string(*error, text, &length);
+    fprintf(stderr, "wrong_mpi: MPI says %s\n", text);
+    PMPI_Abort(MPI_COMM_WORLD, 4);
+}
+
+static int begun(int error)
+{
+    MPI_Errhandler handler;
+
+    if (MPI_SUCCESS == error && MPI_SUCCESS == (error = PMPI_Comm_create_errhandler(tell_error, &handler))) {
+        error = PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+        PMPI_Errhandler_free(&handler);
+    }
+    return error;
+}
+
+__attribute__((visibility("default"))) int MPI_Init(int *argc, char ***argv)
+{
+    return begun(PMPI_Init(argc, argv));
+}
+
+__attribute__((visibility("default"))) int MPI_Init_thread(int *argc, char ***argv, int wanted, int *provided)
+{
+    return begun(PMPI_Init_thread(argc, argv, wanted, provided));
 }
 
 __attribute__((visibility("default"))) int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
