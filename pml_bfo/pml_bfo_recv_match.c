@@ -356,6 +356,21 @@ bfo_got_t *bfo_match_some(const bfo_match_t *m)
     return bfo_link_is_empty(ring) ? NULL : bfo_container(ring->next, bfo_got_t, by_comm);
 }
 
+void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n)
+{
+    const bfo_link_t *rings[2] = {&m->gots, &m->own_gots};
+
+    for (int i = 0; i < 2; ++i) {
+        for (const bfo_link_t *l = rings[i]->next; l != rings[i]; l = l->next) {
+            const uint32_t src = (uint32_t) bfo_container(l, bfo_got_t, by_comm)->by_key.src;
+
+            if (src < n) {
+                ++count[src];
+            }
+        }
+    }
+}
+
 /* Others have its key, or there are bins of tags. */
 static __attribute__((noinline)) void take_among(bfo_match_t *m, bfo_got_t *got)
 {

@@ -120,6 +120,8 @@ void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got);
 bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag);
 /* Some message that waits, or NULL. */
 bfo_got_t *bfo_match_some(const bfo_match_t *m);
+/* Adds to count[rank], for each of `n` ranks, how many of its messages wait. */
+void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n);
 /* Takes out a message found by peek. */
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got);
 /* Posts a receive for which peek found nothing. */

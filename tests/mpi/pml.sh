@@ -28,6 +28,7 @@ run_point_to_point() {
         run_program $program 2 "$@"
     done
     run_program mpi_modes 3 "$@"
+    run_program mpi_queues 4 "$@"
     for program in mpi_match mpi_comms mpi_threads; do
         run_program $program 4 "$@"
     done

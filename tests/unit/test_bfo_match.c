@@ -215,11 +215,18 @@ static void end_wants_of(int src, int tag)
 
 static void teardown_lanes(void)
 {
+    unsigned waiting[SOURCES] = {0};
     bfo_got_t *got;
 
+    bfo_match_count_gots(&here->m, waiting, SOURCES);
     while (NULL != (got = bfo_match_some(&here->m))) {
+        assert_in_range(got->by_key.src, 0, SOURCES - 1);
+        assert_int_not_equal(0, waiting[got->by_key.src]--);
         bfo_match_take(&here->m, got);
         free(bfo_container(got, my_got_t, got));
+    }
+    for (int s = 0; s < SOURCES; ++s) {
+        assert_int_equal(0, waiting[s]);
     }
     assert_int_equal(0, here->m.n_gots);
     for (int s = 0; s < SOURCES; ++s) { /* what is still posted is found by messages that fit it */
