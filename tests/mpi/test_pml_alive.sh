@@ -8,22 +8,18 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
-# begin NAME HOW SECONDS MPIRUN-ARGUMENTS...: returns when rank 1 has left MPI. Sets job, pid (of rank 1), log, go.
+# begin NAME HOW MPIRUN-ARGUMENTS...: returns when rank 1 has left MPI. Sets job, pid (of rank 1), log, go.
 begin() {
-    local name=$1 how=$2 seconds=$3
-    shift 3
+    local name=$1 how=$2
+    shift 2
     log=$TEST_TMP/$name.log go=$TEST_TMP/$name.go
     : >"$log"
-    timeout -k 5 "$seconds" "$SOFTRAIL" run -n 2 --name "bfo-alive-$name-$$" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "bfo-alive-$name-$$" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
         --bind-to none -np 2 --mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 "$@" \
         "$BFO_BUILDDIR/tests/mpi/mpi_alive" "$how" "$go" >"$log" 2>&1 </dev/null &
     job=$!
-    for _ in $(seq 200); do
-        pid=$(sed -n 's/^ready //p' "$log")
-        [ -z "$pid" ] || break
-        sleep 0.1
-    done
-    [ -n "$pid" ] || { tail -n 40 "$log"; fail "$name: rank 1 did not get ready"; }
+    await "$log" '^ready ' || { tail -n 40 "$log"; fail "$name: rank 1 did not get ready"; }
+    pid=$(sed -n 's/^ready //p' "$log")
     sleep 0.5 # acknowledgements and completions
 }
 
@@ -38,7 +34,7 @@ ended() {
 # keepalives: of all rails of rank 0 and 1
 keepalives() { grep -o 'keepalives [0-9]*' "$log" | awk '{ n += $2 } END { print n + 0 }'; }
 
-begin dies kill 30 --enable-recovery --mca btl_openib_keepalive 1
+begin dies kill --enable-recovery --mca btl_openib_keepalive 1
 sleep 2.5 # a round that finds other counts than the one before, and one that does not
 touch "$go"
 from=$SECONDS
@@ -49,12 +45,14 @@ note "killed: rank 0 knows within $((SECONDS - from)) s"
 kill $job 2>/dev/null # the runtime may wait for the dead process in MPI_Finalize
 wait $job
 
-begin hangs kill 8 --enable-recovery --mca btl_openib_keepalive 0
+begin hangs kill --enable-recovery --mca btl_openib_keepalive 0
 touch "$go"
-ended hangs 124
+sleep 5 # several rounds of a keepalive
+kill $job 2>/dev/null || { tail -n 40 "$log"; fail "hangs: the job ended by itself"; }
+wait $job
 ! grep -q 'PASSED' "$log" || { tail -n 40 "$log"; fail "hangs: something else than the keepalive found the dead process"; }
 
-begin stops stop 30 --mca btl_openib_keepalive 1
+begin stops stop --mca btl_openib_keepalive 1
 kill -STOP "$pid"
 sleep 4
 touch "$go"

@@ -8,21 +8,14 @@
 use_components pml btl
 
 # wait_for PATTERN COUNT: until the job has said it
-wait_for() {
-    for _ in $(seq 200); do
-        [ "$(grep -c "$1" "$log")" = "$2" ] && return
-        sleep 0.1
-    done
-    cat "$log"
-    fail "$1 was not said"
-}
+wait_for() { await "$log" "$1" "$2" || { cat "$log"; fail "$1 was not said"; }; }
 
 # flap WHEN RAILS: rail 1 of the receiver goes down and returns; WHEN is "first", before the two meet, or "met", after
 flap() {
     local when=$1 rails=$2 fabric=bfo-flap-$$ go=$TEST_TMP/go log=$TEST_TMP/log job pid process
     rm -f "$go" "$go.2"
     : >"$log"
-    timeout -k 5 30 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=300ms -- "$MPIRUN" \
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=300ms -- "$MPIRUN" \
         --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_use_put 0 \
         "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" "$when" $([ "$when" = first ] && echo "$go.2") >"$log" 2>&1 </dev/null &
     job=$!

@@ -14,7 +14,7 @@ torn() {
     rm -f "$go"
     : >"$log"
     echo "$rule" >"$TEST_TMP/plan"
-    timeout -k 5 30 "$SOFTRAIL" run -n 4 --plan "$TEST_TMP/plan" --name "$fabric" --retry-time=300ms -- "$MPIRUN" \
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 4 --plan "$TEST_TMP/plan" --name "$fabric" --retry-time=300ms -- "$MPIRUN" \
         --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self "$@" \
         "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" met >"$log" 2>&1 </dev/null &
     job=$!

@@ -11,7 +11,7 @@ late() {
     local program=$1 rail=$2 fabric=bfo-late-$$ go=$TEST_TMP/go log=$TEST_TMP/log job
     rm -f "$go"
     : >"$log"
-    timeout -k 5 40 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
         -np 2 --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/$program" "$go" >"$log" 2>&1 </dev/null &
     job=$!
     await "$log" ready
@@ -32,7 +32,7 @@ note "first contact without rail 0, without rail 1: add_procs, spawn, connect an
 # The last message before MPI_Comm_disconnect is lost once; then it arrives and its sender hears of an error.
 for fault in lose unacked; do
     echo "$fault payload=24:deadbeef1a57 nth=1" >"$TEST_TMP/plan"
-    timeout -k 5 40 "$SOFTRAIL" run -n 2 --retry-time=100ms --plan "$TEST_TMP/plan" --report "$TEST_TMP/report" -- "$MPIRUN" \
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --retry-time=100ms --plan "$TEST_TMP/plan" --report "$TEST_TMP/report" -- "$MPIRUN" \
         --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/mpi_spawn" \
         >"$TEST_TMP/log" 2>&1 </dev/null || { cat "$TEST_TMP/log"; fail "$fault of the last message before MPI_Comm_disconnect"; }
     grep -q '^PASSED [1-9]' "$TEST_TMP/log" && grep -q '^A rail was lost:' "$TEST_TMP/log" ||

@@ -14,7 +14,7 @@ lost() {
     shift 2
     rm -f "$go"*
     : >"$log"
-    timeout -k 5 40 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 2 \
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 2 \
         --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_lost" "${how/deaf/cut}" "$go" \
         >"$log" 2>&1 </dev/null &
     job=$!
@@ -27,10 +27,7 @@ lost() {
     done
     touch "$go"
     if [ "$how" = kill ]; then # the runtime may wait for the dead process in MPI_Finalize, under stock ob1 too
-        for _ in $(seq 350); do
-            ! grep -q '^PASSED' "$log" || break
-            sleep 0.1
-        done
+        await "$log" '^PASSED'
         kill $job 2>/dev/null
     fi
     wait $job

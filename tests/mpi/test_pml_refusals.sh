@@ -17,7 +17,7 @@ refused() {
     shift 2
     for try in 1 2 3; do
         rc=0
-        timeout -k 2 12 "$MPIRUN" --oversubscribe --bind-to none "$@" >"$LOG" 2>&1 </dev/null || rc=$?
+        timeout -k 5 60 "$MPIRUN" --oversubscribe --bind-to none "$@" >"$LOG" 2>&1 </dev/null || rc=$?
         [ $rc = 124 ] || [ $rc = 137 ] || break
         grep -q -- "$text" "$LOG" || { tail -n 20 "$LOG"; fail "hung before it said '$text': $*"; }
         [ "$try" = 3 ] || retry "try $try was refused and did not end: $*"

@@ -17,7 +17,7 @@ need valgrind valgrind
 [ -f "$plain/pml_bfo/.libs/mca_pml_bfo.so" ] || fail "$plain has no PML"
 grep -q '^#define PML_BFO 0' "$plain/include/bfo_config.h" || fail "$plain was not configured with --disable-pml-failover"
 make -s -C "$BFO_BUILDDIR/tests/perf" perf_ping perf_failover >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "its programs do not build"; }
-MPI_TIMEOUT=200
+MPI_TIMEOUT=600
 file=$TEST_TMP/cg
 program=$BFO_BUILDDIR/tests/perf/perf_failover
 callgrind="valgrind --tool=callgrind --compress-strings=no --compress-pos=no"

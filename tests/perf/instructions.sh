@@ -10,7 +10,7 @@
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
 need valgrind valgrind
 use_components pml
-MPI_TIMEOUT=120
+MPI_TIMEOUT=600
 file=$TEST_TMP/cg
 callgrind="valgrind --tool=callgrind --compress-strings=no --compress-pos=no"
 

@@ -16,7 +16,7 @@ one() {
     local name=$1 binding=$2 seconds=$3 fabric=bfo-stalls-$$ log=$TEST_TMP/log job
     printf '%b' "$4" >"$TEST_TMP/plan"
     : >"$log"
-    timeout -k 5 60 "$SOFTRAIL" run -n 2 --name "$fabric" --plan "$TEST_TMP/plan" --report "$REPORT" -- "$MPIRUN" --oversubscribe \
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$fabric" --plan "$TEST_TMP/plan" --report "$REPORT" -- "$MPIRUN" --oversubscribe \
         --bind-to "$binding" -np 4 --mca pml bfo --mca btl openib,self --mca btl_openib_receive_queues P,65792,32 \
         --mca btl_openib_time_wait 1 "$BFO_BUILDDIR/tests/perf/perf_stall" "$seconds" >"$log" 2>&1 </dev/null &
     job=$!

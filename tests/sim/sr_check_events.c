@@ -317,8 +317,7 @@ void unreliable_sender_stops_at_its_own_error_only(void **state)
     pair_close(&p);
 }
 
-/* Without --retry-time: 4.096 us x 2^14 x 8 = 0.537 s. */
-void retry_time_is_that_of_the_attributes(void **state)
+static uint64_t time_to_the_error(void)
 {
     struct pair p;
     uint64_t begin, took;
@@ -330,6 +329,18 @@ void retry_time_is_that_of_the_attributes(void **state)
     expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
     took = now_ms() - begin;
     softrail("up sr0");
-    assert_in_range(took, 536, 900);
     pair_close(&p);
+    return took;
+}
+
+/* Without --retry-time: 4.096 us x 2^14 x 8 = 0.537 s. A busy machine may add to it, but not each time. */
+void retry_time_is_that_of_the_attributes(void **state)
+{
+    uint64_t took = 0;
+
+    for (int try = 0; 0 == try || (took > 900 && try < 10); ++try) {
+        took = time_to_the_error();
+        assert_true(took >= 536);
+    }
+    assert_true(took <= 900);
 }

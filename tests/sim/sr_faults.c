@@ -107,15 +107,14 @@ static void silent_and_delayed_messages_take_their_time(void **state)
     uint64_t begin;
 
     pair_open(&p, rc);
-    softrail("fault silent op=send nth=1 time=80ms");
-    softrail("fault delay op=write time=80ms");
+    softrail("fault silent op=send nth=1 time=1s");
+    softrail("fault delay op=write time=1s");
     begin = now_ms();
     send_one(&p, 1);
     expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
-    assert_true(now_ms() - begin < 70);
-    expect_nothing(p.a.send_cq);
+    expect_nothing(p.a.send_cq); /* its answer takes a second */
     expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
-    assert_true(now_ms() - begin >= 79);
+    assert_true(now_ms() - begin >= 999);
     memset(p.b.memory, 0, 100);
     begin = now_ms();
     fill(p.a.memory, 100, 7);
@@ -123,7 +122,7 @@ static void silent_and_delayed_messages_take_their_time(void **state)
     expect_nothing(p.a.send_cq);
     assert_int_equal(0, p.b.memory[50]);
     expect_wc(p.a.send_cq, 2, IBV_WC_SUCCESS);
-    assert_true(now_ms() - begin >= 79);
+    assert_true(now_ms() - begin >= 999);
     verify(p.b.memory, 100, 7);
     pair_close(&p);
 }
@@ -218,45 +217,63 @@ static void shared_receive_queue_dies_with_an_event(void **state)
     pair_close(&p);
 }
 
+/* What is due at once may be late on a busy machine, but not each time; what waits for a clock is never early. */
+enum { TRIES = 10 };
+
+struct receiver_breaks {
+    const char *rule;
+    bool arrives;
+    enum ibv_wc_status first;
+    bool at_once; /* without the 60 ms of a retry or of the rule */
+};
+
+/* How long the sender waited, in ms. */
+static uint64_t receiver_breaks(const struct receiver_breaks *c)
+{
+    struct pair p;
+    uint64_t begin, took;
+
+    pair_open(&p, rc);
+    softrail("%s", c->rule);
+    send_one(&p, 1);
+    expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
+    begin = now_ms();
+    send_one(&p, 2);
+    expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+    if (c->arrives) {
+        expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS);
+    }
+    expect_wc(p.a.send_cq, 2, c->first);
+    took = now_ms() - begin;
+    assert_ptr_equal(p.b.qp, expect_event(p.context, IBV_EVENT_QP_FATAL).element.qp);
+    if (!c->arrives) {
+        expect_wc(p.b.recv_cq, 1002, IBV_WC_WR_FLUSH_ERR);
+    }
+    assert_int_equal(0, post_recv(&p.b, 3, 0, 100));
+    expect_wc(p.b.recv_cq, 3, IBV_WC_WR_FLUSH_ERR);
+    softrail("fault --clear");
+    pair_close(&p);
+    return took;
+}
+
 /* The receiver's queue pair breaks at a message that was lost, or delivered; the sender hears silence, or an error too. */
 static void queue_pair_of_the_receiver_breaks(void **state)
 {
-    static const struct {
-        const char *rule;
-        bool arrives;
-        enum ibv_wc_status first;
-    } cases[] = { { "fault lose breaks=receiver op=send nth=2", false, IBV_WC_RETRY_EXC_ERR },
-                  { "fault unacked breaks=receiver op=send nth=2", true, IBV_WC_RETRY_EXC_ERR },
-                  { "fault lose breaks=both op=send nth=2", false, IBV_WC_RETRY_EXC_ERR },
-                  { "fault unacked breaks=both op=send nth=2", true, IBV_WC_RETRY_EXC_ERR },
-                  { "fault silent breaks=receiver op=send nth=2 time=80ms", true, IBV_WC_SUCCESS },
-                  { "fault silent breaks=both op=send nth=2 time=80ms", true, IBV_WC_RETRY_EXC_ERR } };
+    static const struct receiver_breaks cases[] = {
+        { "fault lose breaks=receiver op=send nth=2", false, IBV_WC_RETRY_EXC_ERR, false },
+        { "fault unacked breaks=receiver op=send nth=2", true, IBV_WC_RETRY_EXC_ERR, false },
+        { "fault lose breaks=both op=send nth=2", false, IBV_WC_RETRY_EXC_ERR, true },
+        { "fault unacked breaks=both op=send nth=2", true, IBV_WC_RETRY_EXC_ERR, true },
+        { "fault silent breaks=receiver op=send nth=2 time=80ms", true, IBV_WC_SUCCESS, false },
+        { "fault silent breaks=both op=send nth=2 time=80ms", true, IBV_WC_RETRY_EXC_ERR, false } };
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        struct pair p;
-        bool silent = NULL != strstr(cases[i].rule, "silent"), both = NULL != strstr(cases[i].rule, "both");
-        uint64_t begin;
+        uint64_t took = receiver_breaks(&cases[i]);
 
-        pair_open(&p, rc);
-        softrail(cases[i].rule);
-        send_one(&p, 1);
-        expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
-        begin = now_ms();
-        send_one(&p, 2);
-        expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
-        if (cases[i].arrives) {
-            expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS);
+        for (int try = 1; cases[i].at_once && took >= 50 && try < TRIES; ++try) {
+            took = receiver_breaks(&cases[i]);
         }
-        expect_wc(p.a.send_cq, 2, cases[i].first);
-        assert_true(both && !silent ? now_ms() - begin < 50 : now_ms() - begin >= 55);
-        assert_ptr_equal(p.b.qp, expect_event(p.context, IBV_EVENT_QP_FATAL).element.qp);
-        if (!cases[i].arrives) {
-            expect_wc(p.b.recv_cq, 1002, IBV_WC_WR_FLUSH_ERR);
-        }
-        assert_int_equal(0, post_recv(&p.b, 3, 0, 100));
-        expect_wc(p.b.recv_cq, 3, IBV_WC_WR_FLUSH_ERR);
-        softrail("fault --clear");
-        pair_close(&p);
+        assert_true(cases[i].at_once ? took < 50 : took >= 55);
     }
 }
 
@@ -267,6 +284,28 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 
     assert_int_equal(0, ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
     return attr.qp_state;
+}
+
+/* How long the sender waited for its error, in ms. */
+static uint64_t sender_breaks(const char *rule, bool arrives)
+{
+    struct pair p;
+    uint64_t begin, took;
+
+    pair_open(&p, rc);
+    softrail("%s", rule);
+    begin = now_ms();
+    send_one(&p, 1);
+    if (arrives) {
+        expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+    }
+    expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+    took = now_ms() - begin;
+    expect_nothing(p.b.recv_cq);
+    assert_int_equal(IBV_QPS_RTS, state_of(p.b.qp));
+    softrail("fault --clear");
+    pair_close(&p);
+    return took;
 }
 
 /* No retry clock: the sender's queue pair breaks with the message, the receiver's goes on. */
@@ -280,22 +319,12 @@ static void queue_pair_of_the_sender_breaks(void **state)
                   { "fault silent breaks=sender nth=1 time=80ms", true, true } };
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        struct pair p;
-        uint64_t begin = now_ms();
+        uint64_t took = sender_breaks(cases[i].rule, cases[i].arrives);
 
-        pair_open(&p, rc);
-        softrail("%s", cases[i].rule);
-        begin = now_ms();
-        send_one(&p, 1);
-        if (cases[i].arrives) {
-            expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
+        for (int try = 1; !cases[i].silent && took >= 50 && try < TRIES; ++try) {
+            took = sender_breaks(cases[i].rule, cases[i].arrives);
         }
-        expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
-        assert_true(cases[i].silent ? now_ms() - begin >= 75 : now_ms() - begin < 50);
-        expect_nothing(p.b.recv_cq);
-        assert_int_equal(IBV_QPS_RTS, state_of(p.b.qp));
-        softrail("fault --clear");
-        pair_close(&p);
+        assert_true(cases[i].silent ? took >= 75 : took < 50);
     }
 }
 
@@ -422,14 +451,14 @@ static void slow_call_comes_back_late(void **state)
     uint64_t begin;
 
     pair_open(&p, rc);
-    softrail("fault slow op=qp_error nth=1 time=80ms");
+    softrail("fault slow op=qp_error nth=1 time=1s");
     begin = now_ms();
     assert_int_equal(0, ibv_modify_qp(p.a.qp, &broken, IBV_QP_STATE));
-    assert_in_range(now_ms() - begin, 79, 2000);
+    assert_true(now_ms() - begin >= 999);
     assert_int_equal(0, post_recv(&p.b, 1, 0, 100)); /* the others are as fast as ever */
     begin = now_ms();
     assert_int_equal(0, ibv_modify_qp(p.b.qp, &broken, IBV_QP_STATE));
-    assert_in_range(now_ms() - begin, 0, 60);
+    assert_true(now_ms() - begin < 999);
     pair_close(&p);
 }
 
@@ -515,33 +544,42 @@ static void gid_changes_with_an_event(void **state)
     pair_close(&p);
 }
 
+/* How long 20 WRITEs of that size take, posted together, in ms. */
+static uint64_t twenty_writes(struct pair *p, uint32_t bytes)
+{
+    const uint64_t begin = now_ms();
+
+    for (uint64_t i = 0; i < 20; ++i) {
+        assert_int_equal(0, post_send(&p->a, IBV_WR_RDMA_WRITE, i, 0, bytes, 0, &p->b, 0));
+    }
+    for (uint64_t i = 0; i < 20; ++i) {
+        expect_wc(p->a.send_cq, i, IBV_WC_SUCCESS);
+    }
+    return now_ms() - begin;
+}
+
+/* The time is at least `least`; on a machine with time for it at most `most`. */
+static void twenty_writes_take(struct pair *p, uint32_t bytes, uint64_t least, uint64_t most)
+{
+    uint64_t took = 0;
+
+    for (int try = 0; 0 == try || (took > most && try < TRIES); ++try) {
+        took = twenty_writes(p, bytes);
+        assert_true(took >= least);
+    }
+    assert_true(took <= most);
+}
+
 static void limited_rail_carries_what_it_may(void **state)
 {
     struct pair p;
-    uint64_t begin, took;
 
     pair_open(&p, rc);
     softrail("set sr0 --rate 800M"); /* 100 MB/s: 20 x 1 MiB take 0.21 s */
-    begin = now_ms();
-    for (uint64_t i = 0; i < 20; ++i) {
-        assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, i, 0, PAIR_BYTES, 0, &p.b, 0));
-    }
-    for (uint64_t i = 0; i < 20; ++i) {
-        expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
-    }
-    took = now_ms() - begin;
+    twenty_writes_take(&p, PAIR_BYTES, 207, 400);
     softrail("set sr0 --rate 0 --latency 30ms");
-    assert_in_range(took, 207, 400);
-    begin = now_ms();
-    for (uint64_t i = 0; i < 20; ++i) { /* latency is not added up */
-        assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, i, 0, 10, 0, &p.b, 0));
-    }
-    for (uint64_t i = 0; i < 20; ++i) {
-        expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
-    }
-    took = now_ms() - begin;
+    twenty_writes_take(&p, 10, 29, 200); /* latency is not added up */
     softrail("set sr0 --latency 0us");
-    assert_in_range(took, 29, 200);
     pair_close(&p);
 }
 

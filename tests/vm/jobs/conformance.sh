@@ -50,7 +50,7 @@ servers() {
     local rail
     for ((rail = 0; rail < BFO_VM_RAILS; rail++)); do
         calls node2 "$rail" server | while read -r name port words; do
-            echo "timeout 120 $words >$BFO_VM_OUT/server-$rail-$name.log 2>&1 </dev/null &"
+            echo "timeout 600 $words >$BFO_VM_OUT/server-$rail-$name.log 2>&1 </dev/null &"
         done
     done
     # The ones of librdmacm do not show in the list of TCP listeners.
@@ -62,7 +62,7 @@ one_rail() {
     while read -r name port words <&5; do
         log=$BFO_VM_OUT/client-$rail-$name.log
         before=$(packets node1 "$rail")
-        if ! timeout 30 $words >"$log" 2>&1 </dev/null; then
+        if ! timeout 120 $words >"$log" 2>&1 </dev/null; then
             fail "rail $rail $name: $words: $(tail -n 3 "$log" | tr '\n' '|')"
             continue
         fi

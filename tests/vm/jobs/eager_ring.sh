@@ -13,7 +13,7 @@ turns=${1:-5}
 figure() {
     local ring=$1
     shift
-    timeout 100 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml ob1 --mca btl openib,self --mca btl_openib_if_include rxe0 \
+    timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml ob1 --mca btl openib,self --mca btl_openib_if_include rxe0 \
         --mca btl_openib_use_eager_rdma "$ring" --mca btl_openib_ib_timeout 19 --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" \
         "$BFO_BUILDDIR/tests/perf/perf_btl" "$@" 2>"$BFO_VM_OUT/eager_ring.err" </dev/null | tail -n 1
 }

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 hosts=node1,node2
 [ "$BFO_VM_NODES" = 3 ] && hosts=$hosts,node3
-stock=(timeout 100 "$MPIRUN" --bind-to none -np "$BFO_VM_NODES" -H "$hosts" --mca pml ob1 --mca btl tcp,self
+stock=(timeout 240 "$MPIRUN" --bind-to none -np "$BFO_VM_NODES" -H "$hosts" --mca pml ob1 --mca btl tcp,self
     --mca btl_tcp_if_include 10.77.0.0/24,10.77.1.0/24)
 log=$BFO_VM_OUT/mpi_tcp.log
 

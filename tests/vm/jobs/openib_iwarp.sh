@@ -13,7 +13,7 @@ sizes="0 1 300 20000 100000 3000001"
 job() {
     local pml=$1
     shift
-    timeout 100 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml "$pml" --mca btl openib,self --mca btl_openib_verbose 2 \
+    timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml "$pml" --mca btl openib,self --mca btl_openib_verbose 2 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$@" "$VM_RING" 3 $sizes >"$log" 2>&1 </dev/null
 }
 
@@ -46,7 +46,7 @@ meet() {
     for n in 1 2; do
         node_run node$n "for r in 0 1; do tc qdisc replace dev eth\$r root netem limit 20000 delay 40ms || exit 1; done" || fail "no delay at node$n"
     done
-    timeout 60 "$MPIRUN" --bind-to none -np 4 -H node1:2,node2:2 --mca pml ob1 --mca btl openib,self --mca btl_openib_verbose 1 \
+    timeout 240 "$MPIRUN" --bind-to none -np 4 -H node1:2,node2:2 --mca pml ob1 --mca btl openib,self --mca btl_openib_verbose 1 \
         --mca btl_openib_blocking_progress 5 --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_MEET" >"$log" 2>&1 </dev/null
     check "four ranks meet, both sides at once" [ $? = 0 ]
     n=$(grep -c "requested -> ready on request, ours yields" "$log")
@@ -58,7 +58,7 @@ meet() {
 # rail_lost: there is no failover, and the job ends, with an error that names the peer; it does not hang.
 rail_lost() {
     local mpirun status
-    timeout 60 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
+    timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 100000 >"$log" 2>&1 </dev/null &
     mpirun=$!
     wait_for 40 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
@@ -72,7 +72,7 @@ rail_lost() {
 
 # peer_dies: it is stopped first, so that we only wait for it when its connections are closed: the keepalive tells.
 peer_dies() {
-    timeout 60 "$MPIRUN" --enable-recovery --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_keepalive 3 \
+    timeout 240 "$MPIRUN" --enable-recovery --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_keepalive 3 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
     wait_for 40 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
     check "the peer is stopped" kill_rank 1 STOP

@@ -12,7 +12,7 @@ log=$BFO_VM_OUT/openib_rdmacm.log
 job() {
     local pml=$1 rounds=$2 bytes=$3
     shift 3
-    timeout 60 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml "$pml" --mca btl openib,self \
+    timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml "$pml" --mca btl openib,self \
         --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 2 "$@" \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" "$rounds" "$bytes" >"$log" 2>&1 </dev/null
 }
@@ -56,7 +56,7 @@ meet() {
         node_run node$n "for r in 0 1; do tc qdisc replace dev eth\$r root netem limit 20000 delay 40ms || exit 1; done" || fail "no delay at node$n"
     done
     for n in 1 2 3; do
-        timeout 60 "$MPIRUN" "${args[@]}" "$VM_MEET" >"$log" 2>&1 </dev/null
+        timeout 240 "$MPIRUN" "${args[@]}" "$VM_MEET" >"$log" 2>&1 </dev/null
         check "four ranks meet, both sides at once" [ $? = 0 ]
         found=$(grep -c "requested -> ready on request, ours yields" "$log")
         crossed=$((crossed + found))
