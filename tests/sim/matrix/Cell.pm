@@ -196,20 +196,30 @@ sub is_at_place {
     return 1 < $n && $behind <= resent($c, $n, $j, $counted) + ($varies ? int($n / 2) : 0);
 }
 
+# Runs a cell, or its like: (verdict, nth, detail, job). The detail names the axes on which its like differs.
 sub run {
+    my ($planned, $dir) = @_;
+    my ($c, $verdict, $n, $detail, $j) = run_like($planned, $dir);
+    my @other = $c->{plan} ? () : grep { $c->{$_} ne $planned->{$_} } @Cells::axes;
+    $detail .= ', ran as: ' . join(' ', map { "$_=$c->{$_}" } @other) if @other;
+    return ($verdict, $n, $detail, $j);
+}
+
+# The same with the cell that ran in front.
+sub run_like {
     my ($c, $dir) = @_;
     my ($n, $detail, $verdict, $why, $j, $counted) = (1, '');
     if (!$c->{plan} && $c->{place} ne 'first') {
         ($c, $n, $verdict, $why, $counted) = enough($c, $dir);
-        return ($verdict, 0, $why, $counted) if $verdict;
+        return ($c, $verdict, 0, $why, $counted) if $verdict;
         $n = nth($c->{place}, $n);
     }
     for my $try (0 .. 7) {
         ($verdict, $detail, $j) = try_at($c, $dir, $n);
-        return ($verdict, $n, $detail, $j) if $verdict eq 'failed';
+        return ($c, $verdict, $n, $detail, $j) if $verdict eq 'failed';
         next if $verdict eq 'unseen';
         my $matched = $j->{faults}[0]{matched} // 0;
-        return ('passed', $n, "of $matched, rails lost: " . Job::lost_rails($j) . ($try ? ", tries: " . ($try + 1) : ''), $j) if $verdict eq 'passed' && is_at_place($c, $n, $j, $counted, $try);
+        return ($c, 'passed', $n, "of $matched, rails lost: " . Job::lost_rails($j) . ($try ? ", tries: " . ($try + 1) : ''), $j) if $verdict eq 'passed' && is_at_place($c, $n, $j, $counted, $try);
         $detail = $verdict eq 'passed' ? "$n of $matched is not the $c->{place}" : "hit nothing: $matched such fragments";
         # rails take turns, fragments of a kind too: in step, one rail may have none of a base fault's for a whole run
         $c = { %$c, turn => $try + 1 } if $verdict eq 'nothing' && $matched == 0;
@@ -219,6 +229,6 @@ sub run {
         $n = nth($c->{place}, $try < 2 ? $of : int($of * 0.9));
         $n = 2 if $n < 2;
     }
-    return ('failed', $n, $detail, $j);
+    return ($c, 'failed', $n, $detail, $j);
 }
 1;

@@ -132,6 +132,16 @@ for my $index (0 .. $#cells) {
 reap() while %running;
 remove_tree($work);
 
+# The cells that passed, as they ran; without those that have a plan of their own and no place among the axes.
+sub ran {
+    my @ran = map { { %$_ } } grep { !$_->{plan} && ($done{ $_->{id} } // [''])->[0] eq 'passed' } @cells;
+    for my $c (@ran) {
+        my ($other) = $done{ $c->{id} }[3] =~ /ran as: ([^,]*)/;
+        %$c = (%$c, map { split /=/ } split / /, $other // '');
+    }
+    return @ran;
+}
+
 # ---- the table -------------------------------------------------------------------------------------
 my (%sum, %reason, %kinds);
 my @order;
@@ -156,7 +166,7 @@ for my $kind (@order) {
 }
 my %n = (passed => 0, failed => 0, na => 0, %{ $sum{all}{all} // {} });
 my $missing = grep { !$done{ $_->{id} } } @cells;
-$table .= $Cells::pair_table;
+$table .= $Cells::pair_table . sprintf "pairs of values in what passed: %d\n", scalar keys %{ { map { $_ => 1 } map { Cells::pairs_of($_) } ran() } };
 $table .= "not applicable: $reason{$_} x $_\n" for sort keys %reason;
 my $retries = 0;
 for my $id (grep { $done{$_} } map { $_->{id} } @cells) {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_WINDOW = 64, MAX_THREADS = 4, BLOCK = 48, GAP = 16, GUARD = 64 };
+enum { MAX_WINDOW = 64, MAX_THREADS = 4, BLOCK = 48, GAP = 16, GUARD = 64, GIVEN_BACK = 0x5a };
 enum { MODE_STANDARD, MODE_SYNC, MODE_BUFFERED, MODE_READY, MODE_PERSISTENT, MODE_BLOCKING };
 
 static struct {
@@ -42,7 +42,7 @@ static const struct argp_option options[] = {
     {"late", 'l', NULL, 0, "receives are posted after the sends", 0},
     {"oneway", 'o', NULL, 0, "only lower ranks send to higher ones", 0},
     {"pause", 'p', "MS", 0, "every rank sleeps that long between two rounds", 0},
-    {"recheck", 'c', "MS", 0, "receive buffers given back must stay as they are for that long after the last round", 0},
+    {"recheck", 'c', "MS", 0, "receive buffers given back, which have to stay as they are, are looked at again that long after the last round", 0},
     {"linger", 'i', "MS", 0, "every rank stays in MPI for that long after its last message, and sends nothing", 0},
     {0},
 };
@@ -142,12 +142,12 @@ static size_t room(void)
 
 typedef struct {
     int peer;
-    unsigned char *send[MAX_WINDOW], *recv[MAX_WINDOW];
+    unsigned char *send[MAX_WINDOW], *recv[2][MAX_WINDOW]; /* rounds receive into the two sets in turn */
     uint64_t sent, received; /* sequence of the next message */
 } lane_t;
 
 typedef struct {
-    int thread;
+    int thread, round;
     lane_t *lanes;
     MPI_Request *requests;
     MPI_Status *statuses;
@@ -166,6 +166,55 @@ static void shape(size_t length, int *count, MPI_Datatype *type)
     *type = opt.strided ? block : MPI_BYTE;
 }
 
+static void complain(worker_t *w, const lane_t *lane, const char *what, uint64_t is, uint64_t expected)
+{
+    if (10 > w->wrong++) {
+        fprintf(stderr, "WRONG rank %d thread %d: message %" PRIu64 " of rank %d: %s is %" PRIu64 ", not %" PRIu64 "\n", rank,
+                w->thread, lane->received, lane->peer, what, is, expected);
+    }
+}
+
+/* ---- buffers after their message --------------------------------------------------------------------- */
+
+/* A buffer whose message was verified is the program's again: nothing may write to it until the round after the next. */
+static void give_back(worker_t *w)
+{
+    for (int n = 0; n < size * opt.window; ++n) {
+        unsigned char *buffer = w->lanes[n / opt.window].recv[w->round % 2][n % opt.window];
+
+        if (NULL != buffer) {
+            memset(buffer, GIVEN_BACK, room());
+        }
+    }
+}
+
+static void look_at_given_back(worker_t *w, int set)
+{
+    for (int n = 0; n < size * opt.window; ++n) {
+        lane_t *lane = &w->lanes[n / opt.window];
+        const unsigned char *buffer = lane->recv[set][n % opt.window];
+        size_t at = 0;
+
+        for (; NULL != buffer && at < room() && GIVEN_BACK == buffer[at]; ++at) {
+        }
+        if (NULL != buffer && at < room()) {
+            complain(w, lane, "byte written behind the completion", at, room());
+        }
+    }
+}
+
+/* After the last round. How many were found. */
+static uint64_t late_writes(worker_t *w)
+{
+    const uint64_t before = w->wrong;
+
+    look_at_given_back(w, 0);
+    look_at_given_back(w, 1);
+    return w->wrong - before;
+}
+
+/* ---- a round ------------------------------------------------------------------------------------------ */
+
 static void post_receives(worker_t *w)
 {
     MPI_Datatype type;
@@ -174,8 +223,10 @@ static void post_receives(worker_t *w)
     shape((opt.high + BLOCK - 1) / BLOCK * BLOCK, &count, &type);
     for (int p = 0; p < size; ++p) {
         for (int i = 0; sends_to(p, rank) && i < opt.window; ++i) {
-            memset(w->lanes[p].recv[i], 0xa5, room());
-            MPI_Irecv(w->lanes[p].recv[i], opt.strided ? count : (int) opt.high, type, p, w->thread, MPI_COMM_WORLD,
+            unsigned char *buffer = w->lanes[p].recv[w->round % 2][i];
+
+            memset(buffer, 0xa5, room());
+            MPI_Irecv(buffer, opt.strided ? count : (int) opt.high, type, p, w->thread, MPI_COMM_WORLD,
                       &w->requests[w->count++]);
         }
     }
@@ -227,18 +278,11 @@ static void post_sends(worker_t *w)
     }
 }
 
-static void complain(worker_t *w, const lane_t *lane, const char *what, uint64_t is, uint64_t expected)
-{
-    if (10 > w->wrong++) {
-        fprintf(stderr, "WRONG rank %d thread %d: message %" PRIu64 " of rank %d: %s is %" PRIu64 ", not %" PRIu64 "\n", rank,
-                w->thread, lane->received, lane->peer, what, is, expected);
-    }
-}
-
 /* Message by message in the order of their receives, which is that of their sends. */
 static void verify(worker_t *w, lane_t *lane, int i, const MPI_Status *status)
 {
     uint64_t key = key_of(lane->peer, rank, w->thread, lane->received);
+    const unsigned char *buffer = lane->recv[w->round % 2][i];
     size_t length = length_of(key), at = 0;
     int count = -1;
 
@@ -248,7 +292,7 @@ static void verify(worker_t *w, lane_t *lane, int i, const MPI_Status *status)
     } else if ((size_t) count != length) {
         complain(w, lane, "length", (uint64_t) count, length);
     } else {
-        for (; at < length && lane->recv[i][place(at)] == byte_of(key, at); ++at) {
+        for (; at < length && buffer[place(at)] == byte_of(key, at); ++at) {
         }
         if (at < length) {
             complain(w, lane, "first wrong byte", at, length);
@@ -256,7 +300,7 @@ static void verify(worker_t *w, lane_t *lane, int i, const MPI_Status *status)
         for (size_t p = 0, d = 0; p < room(); ++p) {
             if (d < length && p == place(d)) {
                 ++d;
-            } else if (0xa5 != lane->recv[i][p]) {
+            } else if (0xa5 != buffer[p]) {
                 complain(w, lane, "byte outside the data", p, length);
                 break;
             }
@@ -269,6 +313,7 @@ static void verify(worker_t *w, lane_t *lane, int i, const MPI_Status *status)
 static void run_round(worker_t *w)
 {
     w->count = 0;
+    look_at_given_back(w, w->round % 2);
     if (opt.late) {
         post_sends(w);
         post_receives(w);
@@ -303,31 +348,15 @@ static void run_round(worker_t *w)
             MPI_Request_free(&w->requests[i]);
         }
     }
+    give_back(w);
 }
 
-/* The buffers are the program's again: nothing may write to them any more. */
-static void recheck(worker_t *w)
+static void pause_ms(int ms)
 {
-    const struct timespec pause = {.tv_sec = opt.recheck_ms / 1000, .tv_nsec = opt.recheck_ms % 1000 * 1000000L};
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
 
-    for (int pass = 0; pass < 2; ++pass) {
-        for (int n = 0; n < size * opt.window; ++n) {
-            lane_t *lane = &w->lanes[n / opt.window];
-            unsigned char *buffer = lane->recv[n % opt.window];
-            size_t at = 0;
-
-            if (NULL != buffer && 0 == pass) {
-                memset(buffer, 0x5a, room());
-            }
-            for (; NULL != buffer && at < room() && 0x5a == buffer[at]; ++at) {
-            }
-            if (NULL != buffer && at < room()) {
-                complain(w, lane, "byte written behind the completion", at, room());
-            }
-        }
-        if (0 == pass) {
-            nanosleep(&pause, NULL);
-        }
+    if (0 < ms) {
+        nanosleep(&pause, NULL);
     }
 }
 
@@ -343,19 +372,22 @@ static void *run(void *arg)
         w->lanes[p].peer = p;
         for (int i = 0; i < opt.window; ++i) {
             w->lanes[p].send[i] = sends_to(rank, p) ? malloc(room()) : NULL;
-            w->lanes[p].recv[i] = sends_to(p, rank) ? malloc(room()) : NULL;
+            for (int set = 0; set < 2; ++set) {
+                if (sends_to(p, rank)) {
+                    w->lanes[p].recv[set][i] = malloc(room());
+                    memset(w->lanes[p].recv[set][i], GIVEN_BACK, room());
+                }
+            }
         }
     }
-    for (int round = 0; round < opt.rounds; ++round) {
-        const struct timespec pause = {.tv_sec = opt.pause_ms / 1000, .tv_nsec = opt.pause_ms % 1000 * 1000000L};
+    for (w->round = 0; w->round < opt.rounds; ++w->round) {
         run_round(w);
-        if (0 < opt.pause_ms && round + 1 < opt.rounds) {
-            nanosleep(&pause, NULL);
+        if (w->round + 1 < opt.rounds) {
+            pause_ms(opt.pause_ms);
         }
     }
-    if (0 < opt.recheck_ms) {
-        recheck(w);
-    }
+    pause_ms(opt.recheck_ms);
+    (void) late_writes(w);
     return NULL;
 }
 
@@ -441,6 +473,9 @@ int main(int argc, char **argv)
         fflush(stdout);
     }
     linger();
+    for (int t = 0; t < opt.threads; ++t) {
+        all[1] += late_writes(&workers[t]);
+    }
     all[1] += is_left();
     MPI_Finalize();
     return 0 == all[1] ? 0 : 1;
