@@ -23,11 +23,13 @@ my %mca = (
     get => [qw(pml_bfo_use_put 0 pml_bfo_rdma_min 50000)]);
 my %load = (idle => ['--window=1', '--rounds=8'], deep => ['--window=12', '--rounds=3'], peers => ['--window=3', '--rounds=4']);
 
-# Does a queue pair break when the sender's clock of 0.1 s, or the silence of as long, is over? The messages may all be there before.
-sub ends_by_clock {
+# May a queue pair break when the messages are all there? When the sender's clock of 0.1 s, or the silence of as long, is over;
+# or at the last fragment of all, or at one that nobody waits for.
+sub ends_late {
     my ($c) = @_;
     return 1 if $c->{losses};
-    return !$c->{plan} && !$c->{recheck} && ($c->{side} // 'nobody') !~ /^(?:nobody|receiver)$/;
+    return 0 if $c->{plan} || $c->{recheck} || ($c->{side} // 'nobody') eq 'nobody';
+    return $c->{side} ne 'receiver' || $c->{kind} eq 'CREDITS' || $c->{place} eq 'last';
 }
 
 sub traffic {
@@ -38,7 +40,7 @@ sub traffic {
     push @args, '--oneway', '--window=48', '--rounds=12' if $c->{proto} =~ /flood|crowd/;
     my ($rounds) = reverse map { /^--rounds=(\d+)/ } @args;
     push @args, '--pause=' . int(300 / ($rounds - 1)) if $c->{fault} eq 'silent'; # the late completion comes before the end
-    push @args, "--linger=300" if ends_by_clock($c);
+    push @args, "--linger=300" if ends_late($c);
     push @args, "--recheck=$c->{recheck}" if $c->{recheck};
     push @args, "--oneway" if $c->{oneway};
     return @args;
@@ -126,8 +128,8 @@ sub expected_rails {
     my $base = Cells::base_rails($c);
     my $kind = $Cells::kind{ $c->{kind} };
     my $dies = !$kind->{datagram} && $c->{side} ne 'nobody';
-    # a queue pair that breaks after a time at the last message, or at one of all that nobody waits for, may do so after the job
-    my $sure = $dies && $c->{kind} ne "CREDITS" && "$c->{fault} $c->{kind} $c->{place}" !~ /^silent .* last|(SENDI|FIN|NACK) last/;
+    # the rail of a last fragment may be fenced for another reason before its silence is over
+    my $sure = $dies && "$c->{fault} $c->{place}" ne 'silent last';
     return (($kind->{datagram} && $base ? 1 : $base) + ($sure ? 1 : 0), $base + ($dies ? 1 : 0));
 }
 

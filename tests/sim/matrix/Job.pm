@@ -32,6 +32,9 @@ sub run {
     my $pid = fork // die "fork: $!\n";
     if (!$pid) {
         setpgid(0, 0);
+        # An mpirun that ends removes the directory that all jobs of a user and host share, and another one that is about to make its
+        # own in there fails ("orte_session_dir failed"): jobs side by side have one each.
+        $ENV{OMPI_MCA_orte_tmpdir_base} = $dir;
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', "$dir/log";
         open STDERR, '>&', \*STDOUT;
