@@ -96,11 +96,30 @@ static bool parse_number(const char *text, unsigned long least, unsigned long mo
     return end != text && '\0' == *end && least <= number && number <= most;
 }
 
+/* The options whose argument, if any, is taken as it is. */
+static bool parse_plain(int key, char *arg, struct run *run)
+{
+    switch (key) {
+    case KEY_NAME: run->name = arg; return true;
+    case KEY_REPORT: run->report = arg; return true;
+    case KEY_PLAN: run->plan = arg; return true;
+    case KEY_SEED: run->seed = arg; return true;
+    case KEY_MEMLOCK: run->options.flags |= SR_FABRIC_MEMLOCK; return true;
+    case KEY_RESIDENT: run->options.flags |= SR_FABRIC_RESIDENT; return true;
+    case KEY_ONE_PIECE: run->options.flags &= ~(unsigned) SR_FABRIC_SPLIT_TAIL; return true;
+    case KEY_NO_SRQ: setenv(SR_ENV_NO_SRQ, "1", 1); return true;
+    default: return false;
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct run *run = state->input;
     unsigned number;
 
+    if (parse_plain(key, arg, run)) {
+        return 0;
+    }
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &run->options; return 0;
     case 'n':
@@ -108,20 +127,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--rails wants a number from 1 to %d, not '%s'", SR_MAX_RAILS, arg);
         }
         return 0;
-    case KEY_NAME: run->name = arg; return 0;
-    case KEY_REPORT: run->report = arg; return 0;
-    case KEY_PLAN: run->plan = arg; return 0;
-    case KEY_SEED: run->seed = arg; return 0;
-    case KEY_MEMLOCK: run->options.flags |= SR_FABRIC_MEMLOCK; return 0;
-    case KEY_RESIDENT: run->options.flags |= SR_FABRIC_RESIDENT; return 0;
-    case KEY_NO_SRQ: setenv(SR_ENV_NO_SRQ, "1", 1); return 0;
     case KEY_LAST_WQE:
         if (!parse_number(arg, 0, UINT_MAX, &number)) {
             argp_error(state, "--last-wqe wants a number, not '%s'", arg);
         }
         setenv(SR_ENV_LAST_WQE, arg, 1);
         return 0;
-    case KEY_ONE_PIECE: run->options.flags &= ~(unsigned) SR_FABRIC_SPLIT_TAIL; return 0;
     case KEY_LINK:
         if (0 != strcmp(arg, "ib") && 0 != strcmp(arg, "eth")) {
             argp_error(state, "--link-layer is ib or eth, not '%s'", arg);

@@ -75,6 +75,19 @@ static void make_ghost(struct sr_qp *qp, const struct sr_wqe *wqe, uint64_t when
     sr_pending_add(qp);
 }
 
+/* Returns 0, or ENOMEM. */
+static int corrupt(const struct sr_rule *rule, struct sr_wqe *wqe)
+{
+    wqe->corrupt_at = 0 == wqe->length ? 0 : rule->at % wqe->length;
+    if (carries_payload(wqe) && 0 < wqe->length) {
+        if (NULL == wqe->inline_copy && !take_copy(wqe)) {
+            return ENOMEM;
+        }
+        ((uint8_t *) wqe->inline_copy)[wqe->corrupt_at] ^= 0xff;
+    }
+    return 0;
+}
+
 static int apply(const struct sr_rule *rule, struct sr_qp *qp, struct sr_wqe *wqe)
 {
     uint64_t now = sr_now();
@@ -89,14 +102,7 @@ static int apply(const struct sr_rule *rule, struct sr_qp *qp, struct sr_wqe *wq
         wqe->ready = (0 == wqe->ready ? now : wqe->ready) + rule->time;
         break;
     case SR_FATE_CORRUPT:
-        wqe->corrupt_at = 0 == wqe->length ? 0 : rule->at % wqe->length;
-        if (carries_payload(wqe) && 0 < wqe->length) {
-            if (NULL == wqe->inline_copy && !take_copy(wqe)) {
-                return ENOMEM;
-            }
-            ((uint8_t *) wqe->inline_copy)[wqe->corrupt_at] ^= 0xff;
-        }
-        break;
+        return corrupt(rule, wqe);
     case SR_FATE_ERROR:
         wqe->forced_status = (uint8_t) rule->status;
         break;

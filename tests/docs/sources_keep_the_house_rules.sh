@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Every source has its licence line; no unfinished business is left in the code; every script
-# parses.
+# parses; no source of the product has more than 600 lines, none of its functions more than 60.
 . "$BFO_SRCDIR/tests/lib.sh"
 cd "$BFO_SRCDIR" || exit 1
 bad=0
@@ -18,6 +18,13 @@ for file in $files; do
 done
 for file in $(grep -l . $(find . -name '*.sh' -not -path './build*')); do
     bash -n "$file" || say "$file: does not parse"
+done
+product=$(find include softrail pml_bfo btl_openib_failover contrib -name '*.c')
+[ "$(wc -w <<<"$product")" -gt 50 ] || fail "found no sources of the product"
+for file in $product; do
+    awk 'END { exit NR > 600 }' "$file" || say "$file: more than 600 lines"
+    long=$(awk '/^{$/ { from = NR } /^}/ && from { if (NR - from + 1 > 60) print from; from = 0 }' "$file")
+    [ -z "$long" ] || say "$file: the function at line $long has more than 60 lines"
 done
 # DESIGN.txt N or N.M in a source names a heading that DESIGN.txt has.
 headings=$(sed -nE 's/^([0-9]+(\.[0-9]+)?)\.? .*/\1/p' DESIGN.txt | sort -u)
