@@ -49,6 +49,13 @@ typedef struct {
 
 extern BFO_OURS bfo_t bfo;
 
+/* Every peer. Open MPI's own list of processes has a lock that a PML cannot take. */
+#define BFO_FOREACH_PEER(peer) \
+    for (bfo_peer_t *peer = __atomic_load_n(&bfo.peers, __ATOMIC_ACQUIRE); NULL != peer; peer = peer->next)
+
+/* The one public symbol of the PML (pml_bfo_component.c). */
+OMPI_MODULE_DECLSPEC extern mca_pml_base_component_2_0_0_t mca_pml_bfo_component;
+
 /* Does the packed message lie in memory as it is? Then it starts at the true lower bound. */
 static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)
 {
@@ -73,13 +80,7 @@ static inline bfo_comm_t *bfo_comm_of(const ompi_communicator_t *comm)
     return (bfo_comm_t *) comm->c_pml_comm;
 }
 
-/* ---- pml_bfo_module.c ---------------------------------------------------------------------------- */
-extern BFO_OURS mca_pml_base_module_t bfo_module;
-/* Puts our modex record out, before the modex of MPI_Init. */
-int bfo_module_publish(void);
-void bfo_module_finalize(void);
-int bfo_add_comm(ompi_communicator_t *comm);
-int bfo_del_comm(ompi_communicator_t *comm);
+extern BFO_OURS mca_pml_base_module_t bfo_module; /* the functions that MPI calls (pml_bfo_module.c) */
 
 /* The communicator of a context id here, or NULL. */
 static inline bfo_comm_t *bfo_comm_find(uint16_t ctx)

@@ -6,10 +6,9 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_component.h"
+#include "pml_bfo_module.h"
 #include "pml_bfo_params.h"
-#include "pml_bfo_rails.h"
-#include "pml_bfo_stats.h"
+#include "pml_bfo_pvars.h"
 
 #include "bfo_help.h"
 
@@ -20,7 +19,7 @@
 static int bfo_component_register(void)
 {
     bfo_help_add_dir_of(&mca_pml_bfo_component);
-    bfo_stats_register();
+    bfo_pvars_register();
     return bfo_params_register();
 }
 

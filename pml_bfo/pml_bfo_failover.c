@@ -8,14 +8,12 @@
 #include "pml_bfo.h"
 
 #include "bfo_help.h"
-#include "pml_bfo_component.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv.h"
 #include "pml_bfo_send.h"
-#include "pml_bfo_show.h"
 #include "pml_bfo_tell.h"
 #include "pml_bfo_local.h"
 

@@ -92,6 +92,10 @@ static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)
         __atomic_store_n(&me->stats[s], me->stats[s] + n, __ATOMIC_RELAXED);
     }
 }
+/* A rail is lost now; an interrupted message goes on now: the first one after a loss counts. */
+void bfo_stat_mark_error(void) __attribute__((noinline, cold));
+void bfo_stat_mark_resumed(void) __attribute__((noinline, cold));
+
 /* With threads: who finds a communicator by its context id, and has no reference to it, is inside until it is done with it.
  * What MPI frees meanwhile stays until bfo_local_all_left(). */
 static inline bfo_local_t *bfo_enter(void)

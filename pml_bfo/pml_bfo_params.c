@@ -4,14 +4,10 @@
  * MCA parameters: one table, registered once; contradictions are refused with a help text.
  * README.md has the same table for people.
  */
-#include "bfo_config.h"
-
-#include "pml_bfo_params.h"
+#include "pml_bfo.h"
 
 #include "bfo_help.h"
-
-#include "pml_bfo_component.h"
-#include "pml_bfo_show.h"
+#include "pml_bfo_params.h"
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_params.h"

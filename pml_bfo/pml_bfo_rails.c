@@ -7,7 +7,6 @@
 #include "pml_bfo.h"
 
 #include "bfo_help.h"
-#include "pml_bfo_component.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_rails.h"

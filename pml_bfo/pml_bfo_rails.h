@@ -15,10 +15,6 @@ bfo_peer_t *bfo_peer_get(ompi_proc_t *proc);
 /* Finds the rails of the peer. OMPI_SUCCESS (with at least one rail), OMPI_ERR_UNREACH. Locks: none held. */
 int bfo_peer_connect(bfo_peer_t *peer);
 
-/* Every peer. Open MPI's own list of processes has a lock that a PML cannot take. */
-#define BFO_FOREACH_PEER(peer) \
-    for (bfo_peer_t *peer = __atomic_load_n(&bfo.peers, __ATOMIC_ACQUIRE); NULL != peer; peer = peer->next)
-
 /* The peer's process goes: frees what was kept for it. */
 void bfo_peer_free(ompi_proc_t *proc);
 
@@ -38,11 +34,6 @@ void bfo_rails_offer_no_put(bfo_peer_t *peer) BFO_COLD;
 
 /* No new use of the rail. Returns false if it was down already. */
 bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
-
-static inline size_t bfo_smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* For rails that want registrations: as bfo_regs_make() and bfo_regs_drop(). */
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,

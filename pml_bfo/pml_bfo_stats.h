@@ -34,13 +34,9 @@ typedef enum {
     BFO_STAT_COUNT
 } bfo_stat_t;
 
-/* A rail is lost now; an interrupted message goes on now: the first one after a loss counts. */
-void bfo_stat_mark_error(void) __attribute__((noinline, cold));
-void bfo_stat_mark_resumed(void) __attribute__((noinline, cold));
 /* Name of a counter, as MPI_T has it without the prefix. */
 const char *bfo_stat_name(bfo_stat_t s);
-
-/* Registers one MPI_T performance variable per counter. */
-void bfo_stats_register(void);
+/* What it counts, in a line. */
+const char *bfo_stat_text(bfo_stat_t s);
 
 #endif /* PML_BFO_STATS_H */

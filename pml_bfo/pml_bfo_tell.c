@@ -10,7 +10,6 @@
 #include "bfo_help.h"
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_local.h"
-#include "pml_bfo_rails.h"
 #include "pml_bfo_tell.h"
 
 #include "opal/util/output.h"

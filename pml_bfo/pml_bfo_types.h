@@ -85,6 +85,11 @@ typedef struct bfo_peer_t {
     bfo_rail_t rails[]; /* room for bfo.modules */
 } bfo_peer_t;
 
+static inline size_t bfo_smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* What passes between us and one rank of one communicator. Created at the first contact. */
 typedef struct bfo_lane_t {
     bfo_lane_match_t match; /* Lock: the communicator's */

@@ -10,6 +10,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_module.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
