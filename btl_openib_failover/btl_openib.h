@@ -6,6 +6,11 @@
 #ifndef BTL_OPENIB_H
 #define BTL_OPENIB_H
 
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_lock.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
 #include "btl_openib_types.h"
 
 /* btl_openib_params.c: registers the table of parameters. */
@@ -146,6 +151,13 @@ void ofo_ring_drain(ofo_qpset_t *qps);
 void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length);
 void ofo_ring_prepare(ofo_qpset_t *qps, ofo_frag_t *frag, struct ibv_sge *sge, struct ibv_send_wr *wr);
 void ofo_ring_posted(ofo_qpset_t *qps);
+/* Slots of the eager ring go back with any message; in one of their own never for the last credit, which is for
+ * credits. Locks: ep->lock held. */
+static inline bool ofo_ring_must_return(const ofo_qpset_t *qps)
+{
+    return qps->ring_in.is_open && 2 * qps->ring_in.owed >= qps->ring_in.slots
+           && (qps->qp[0].shared || ofo_credits_may_send(&qps->qp[0].credits));
+}
 
 /* btl_openib_rdma.c */
 int ofo_put(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *local_address, uint64_t remote_address,
@@ -226,8 +238,6 @@ int ofo_sleep_open(ofo_module_t *module);
 void ofo_sleep_close(ofo_module_t *module);
 /* After each pass over all modules; sleeps when many in a row found nothing. */
 void ofo_sleep_if_idle(bool found);
-/* There is mail for progress. Any thread. */
-void ofo_sleep_end(void);
 
 /* btl_openib_wc_error.c */
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
@@ -322,15 +332,8 @@ void ofo_qpset_bury(ofo_qpset_t *qps);
 int ofo_service_start(ofo_module_t *module);
 void ofo_service_stop(ofo_module_t *module); /* it can still be told and woken: another may do so */
 void ofo_service_free(ofo_module_t *module); /* once no service runs any more */
-void ofo_service_wake(ofo_module_t *module);
-uint64_t ofo_now_ms(void);
-void ofo_mailbox_init(ofo_mailbox_t *box);
+/* Frees the letters that nobody reads any more, with the sets of queue pairs that only they know. */
 void ofo_mailbox_free(ofo_mailbox_t *box);
-ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box); /* the whole list, or NULL */
-/* Queue a letter; the caller's thread never waits. ctl may be NULL. */
-void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps);
-void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen,
-                       const ofo_ctl_t *ctl, ofo_qpset_t *qps);
 void ofo_timers_add(ofo_endpoint_t *ep);
 
 /* btl_openib_connect.c */
@@ -402,52 +405,5 @@ bool ofo_async_port_is_up(ofo_module_t *module, bool unanswered);
 void ofo_async_answer(ofo_module_t *module); /* service's part */
 /* How often the port went down, and is it up? Both as events have told. Any thread. */
 uint32_t ofo_async_downs(const ofo_module_t *module, bool *is_up);
-
-/* ---- small helpers ------------------------------------------------------------------------------ */
-
-#define OFO_LOAD(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
-#define OFO_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
-
-/* One line for the user who asked for it: -mca btl_openib_verbose N. */
-void ofo_log(unsigned level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Locks an endpoint for a post. With an open gate that is the lock of MPI threads alone, else the gate's too. */
-static inline bool ofo_post_lock(ofo_endpoint_t *ep)
-{
-    bool gate = OFO_GATE_UP != OFO_LOAD(ep->gate);
-
-    if (OPAL_UNLIKELY(gate)) {
-        pthread_mutex_lock(&ep->gate_lock);
-    }
-    OPAL_THREAD_LOCK(&ep->lock);
-    return gate;
-}
-
-static inline void ofo_post_unlock(ofo_endpoint_t *ep, bool gate)
-{
-    OPAL_THREAD_UNLOCK(&ep->lock);
-    if (OPAL_UNLIKELY(gate)) {
-        pthread_mutex_unlock(&ep->gate_lock);
-    }
-}
-
-/* Slots of the eager ring go back with any message; in one of their own never for the last credit, which is for
- * credits. Locks: ep->lock held. */
-static inline bool ofo_ring_must_return(const ofo_qpset_t *qps)
-{
-    return qps->ring_in.is_open && 2 * qps->ring_in.owed >= qps->ring_in.slots
-           && (qps->qp[0].shared || ofo_credits_may_send(&qps->qp[0].credits));
-}
-
-static inline bool ofo_poll_try_lock(ofo_module_t *module)
-{
-    return 0 == __atomic_load_n(&module->poll_lock, __ATOMIC_RELAXED)
-           && 0 == __atomic_exchange_n(&module->poll_lock, 1, __ATOMIC_ACQUIRE);
-}
-
-static inline void ofo_poll_unlock(ofo_module_t *module)
-{
-    __atomic_store_n(&module->poll_lock, 0, __ATOMIC_RELEASE);
-}
 
 #endif /* BTL_OPENIB_H */

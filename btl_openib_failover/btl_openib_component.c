@@ -12,35 +12,13 @@
 #include "opal/memoryhooks/memory.h"
 #include "opal/runtime/opal_params.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #define MODEX_KEY "bfo.btl.openib"
 
 static mca_btl_base_module_t defaults;
-
-/* Looks like opal_output(), which without MPI threads takes no lock and frees a string that all threads share; service logs too. */
-void ofo_log(unsigned level, const char *format, ...)
-{
-    char text[512];
-    va_list arguments;
-    int used;
-
-    if (level > OFO.params.verbose) {
-        return;
-    }
-    used = snprintf(text, sizeof(text) / 2, "[%s:%05d] ", OPAL_PROC_MY_HOSTNAME, (int) getpid());
-    used = used < (int) sizeof(text) / 2 ? used : (int) sizeof(text) / 2 - 1;
-    va_start(arguments, format);
-    vsnprintf(text + used, sizeof(text) - (size_t) used - 1, format, arguments); /* room for the end of the line */
-    va_end(arguments);
-    strcat(text, "\n");
-    bfo_help_write(text);
-}
 
 static int component_register(void)
 {

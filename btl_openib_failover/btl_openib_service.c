@@ -2,8 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The service thread of a module: sleeps until mail, a control message, a device event or a timer is due. All
- * verbs that can block run here, so a port that does not answer delays only its own rails. Also the mail between
- * service and progress. See DESIGN.txt 15.
+ * verbs that can block run here, so a port that does not answer delays only its own rails. See DESIGN.txt 15.
  */
 #include "btl_openib.h"
 
@@ -13,28 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { UNKNOWN_GRACE_MS = 200, UP_GRACE_MS = 3, MAIL_POLL_MS = 5, MAIL_POLLS = 40, PROOF_POLL_MS = 2, DESTROY_AGAIN_MS = 1000, READ_AGAIN_MS = 10, LATE_MS = 100 };
-
-uint64_t ofo_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
-
-/* ---- mail --------------------------------------------------------------------------------------- */
-
-void ofo_mailbox_init(ofo_mailbox_t *box)
-{
-    pthread_mutex_init(&box->lock, NULL);
-    box->first = NULL;
-    box->last = &box->first;
-    box->count = 0;
-}
 
 void ofo_mailbox_free(ofo_mailbox_t *box)
 {
@@ -50,79 +30,6 @@ void ofo_mailbox_free(ofo_mailbox_t *box)
     }
     pthread_mutex_destroy(&box->lock);
 }
-
-ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box)
-{
-    ofo_mail_t *first;
-
-    pthread_mutex_lock(&box->lock);
-    first = box->first;
-    box->first = NULL;
-    box->last = &box->first;
-    OFO_STORE(box->count, 0);
-    pthread_mutex_unlock(&box->lock);
-    return first;
-}
-
-static void mailbox_put(ofo_mailbox_t *box, ofo_mail_t *mail)
-{
-    mail->next = NULL;
-    mail->posted_at = ofo_now_ms();
-    pthread_mutex_lock(&box->lock);
-    *box->last = mail;
-    box->last = &mail->next;
-    OFO_STORE(box->count, box->count + 1);
-    pthread_mutex_unlock(&box->lock);
-}
-
-static ofo_mail_t *mail_new(ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
-                            ofo_qpset_t *qps)
-{
-    ofo_mail_t *mail = calloc(1, sizeof(*mail));
-
-    if (NULL == mail) {
-        return NULL; /* the timers repeat what matters; a lost DRAIN leaves the rail refusing */
-    }
-    mail->kind = kind;
-    mail->ep = ep;
-    mail->gen = gen;
-    mail->qps = qps;
-    if (NULL != ctl) {
-        mail->ctl = *ctl;
-    }
-    return mail;
-}
-
-void ofo_service_wake(ofo_module_t *module)
-{
-    uint64_t one = 1;
-    ssize_t rc = write(module->wake_fd, &one, sizeof(one));
-
-    (void) rc; /* a full counter wakes as well */
-}
-
-void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
-{
-    ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
-
-    if (NULL != mail) {
-        mailbox_put(&ep->module->service_inbox, mail);
-        ofo_service_wake(ep->module);
-    }
-}
-
-void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen,
-                       const ofo_ctl_t *ctl, ofo_qpset_t *qps)
-{
-    ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
-
-    if (NULL != mail) {
-        mailbox_put(&module->inbox, mail);
-        ofo_sleep_end();
-    }
-}
-
-/* ---- the loop ----------------------------------------------------------------------------------- */
 
 static void handle_mail(ofo_mail_t *mail)
 {

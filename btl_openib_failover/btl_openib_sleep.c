@@ -60,18 +60,6 @@ void ofo_sleep_close(ofo_module_t *module)
     }
 }
 
-/* Pairs with the look for mail in sleep_until_woken(): either this thread sees the sleeper, or the sleeper sees the letter. */
-void ofo_sleep_end(void)
-{
-    uint64_t one = 1;
-
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (0 < __atomic_load_n(&OFO.asleep, __ATOMIC_RELAXED)) {
-        ssize_t rc = write(OFO.wake_fd, &one, sizeof(one));
-        (void) rc; /* a full counter wakes as well */
-    }
-}
-
 static bool has_mail(void)
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {

@@ -25,53 +25,6 @@ void *__wrap_calloc(size_t count, size_t size)
     return is_short ? NULL : __real_calloc(count, size);
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
-
-#define NOTHING(name, ...) \
-    void name(__VA_ARGS__) \
-    { \
-    }
-NOTHING(ofo_async_answer, ofo_module_t *module)
-NOTHING(ofo_async_look_again, ofo_device_t *device, uint64_t now)
-NOTHING(ofo_async_read, ofo_module_t *module)
-NOTHING(ofo_ctl_dispatch, ofo_module_t *module, const ofo_ctl_t *ctl)
-NOTHING(ofo_ctl_send, ofo_endpoint_t *ep, ofo_ctl_t *ctl)
-NOTHING(ofo_log, unsigned level, const char *format, ...)
-NOTHING(ofo_open_next, ofo_module_t *module)
-NOTHING(ofo_open_want, ofo_endpoint_t *ep)
-NOTHING(ofo_rail_declared, ofo_endpoint_t *ep)
-NOTHING(ofo_rail_event, ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
-NOTHING(ofo_rail_fence, ofo_endpoint_t *ep, const ofo_mail_t *mail)
-NOTHING(ofo_rail_fence_done, ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
-NOTHING(ofo_rail_message, ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
-NOTHING(ofo_rail_timers, ofo_endpoint_t *ep, uint64_t now)
-NOTHING(ofo_rail_up, ofo_endpoint_t *ep, ofo_qpset_t *qps)
-NOTHING(ofo_sleep_end, void)
-bool ofo_open_due(ofo_module_t *module)
-{
-    return false;
-}
-ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
-{
-    return NULL;
-}
-bool ofo_poll_and_keep(ofo_module_t *module)
-{
-    return true;
-}
-bool ofo_qpset_destroy(ofo_qpset_t *qps)
-{
-    return true;
-}
-bool ofo_qpset_stop_busy(ofo_qpset_t *qps)
-{
-    return true;
-}
-int ofo_ring_create(ofo_qpset_t *qps)
-{
-    return 0;
-}
-
 /* ---- tests -------------------------------------------------------------------------------------- */
 
 static void end_of_a_fence_is_told_without_memory(void **state)

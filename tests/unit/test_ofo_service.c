@@ -107,9 +107,6 @@ int ofo_ring_create(ofo_qpset_t *qps)
 {
     return 0;
 }
-void ofo_sleep_end(void)
-{
-}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 

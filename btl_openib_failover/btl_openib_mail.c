@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Letters between service and progress: queued, taken, and whoever sleeps over them is woken. What a letter asks for is the
+ * reader's business. See DESIGN.txt 15.1.
+ */
+#include "btl_openib_mail.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+void ofo_mailbox_init(ofo_mailbox_t *box)
+{
+    pthread_mutex_init(&box->lock, NULL);
+    box->first = NULL;
+    box->last = &box->first;
+    box->count = 0;
+}
+
+ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box)
+{
+    ofo_mail_t *first;
+
+    pthread_mutex_lock(&box->lock);
+    first = box->first;
+    box->first = NULL;
+    box->last = &box->first;
+    OFO_STORE(box->count, 0);
+    pthread_mutex_unlock(&box->lock);
+    return first;
+}
+
+static void mailbox_put(ofo_mailbox_t *box, ofo_mail_t *mail)
+{
+    mail->next = NULL;
+    mail->posted_at = ofo_now_ms();
+    pthread_mutex_lock(&box->lock);
+    *box->last = mail;
+    box->last = &mail->next;
+    OFO_STORE(box->count, box->count + 1);
+    pthread_mutex_unlock(&box->lock);
+}
+
+static ofo_mail_t *mail_new(ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
+                            ofo_qpset_t *qps)
+{
+    ofo_mail_t *mail = calloc(1, sizeof(*mail));
+
+    if (NULL == mail) {
+        return NULL; /* the timers repeat what matters; a lost DRAIN leaves the rail refusing */
+    }
+    mail->kind = kind;
+    mail->ep = ep;
+    mail->gen = gen;
+    mail->qps = qps;
+    if (NULL != ctl) {
+        mail->ctl = *ctl;
+    }
+    return mail;
+}
+
+void ofo_service_wake(ofo_module_t *module)
+{
+    uint64_t one = 1;
+    ssize_t rc = write(module->wake_fd, &one, sizeof(one));
+
+    (void) rc; /* a full counter wakes as well */
+}
+
+/* Pairs with the look for mail in sleep_until_woken() of _sleep.c: either this thread sees the sleeper, or the sleeper sees the letter. */
+void ofo_sleep_end(void)
+{
+    uint64_t one = 1;
+
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (0 < __atomic_load_n(&OFO.asleep, __ATOMIC_RELAXED)) {
+        ssize_t rc = write(OFO.wake_fd, &one, sizeof(one));
+        (void) rc; /* a full counter wakes as well */
+    }
+}
+
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
+
+    if (NULL != mail) {
+        mailbox_put(&ep->module->service_inbox, mail);
+        ofo_service_wake(ep->module);
+    }
+}
+
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen,
+                       const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
+
+    if (NULL != mail) {
+        mailbox_put(&module->inbox, mail);
+        ofo_sleep_end();
+    }
+}
