@@ -4,7 +4,17 @@
  * Asynchronous device events, each scoped to what it names: a port's event never touches another port's rails.
  * Events become mail and decide nothing here. Context: service of the device's first module. See DESIGN.txt 15.5.
  */
-#include "btl_openib.h"
+#include "btl_openib_async.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_connect_ud.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_port.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_service.h"
+#include "btl_openib_srq.h"
 
 #include <poll.h>
 #include <unistd.h>

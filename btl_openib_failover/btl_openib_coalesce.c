@@ -5,7 +5,11 @@
  * fragment of our own. Its completion, good or bad, is that of each of its parts; the parts come back one by one,
  * exactly once. See DESIGN.txt 4 (B1) and 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_coalesce.h"
+
+#include "btl_openib_module.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_send.h"
 
 #include <arpa/inet.h>
 #include <string.h>

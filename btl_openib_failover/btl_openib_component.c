@@ -4,7 +4,15 @@
  * The component: what Open MPI looks up, opens, asks for parameters and for modules. Its version is the
  * project's, so that ompi_info tells it from the stock component of the same name. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_log.h"
+#include "btl_openib_module.h"
+#include "btl_openib_params.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_port.h"
+#include "btl_openib_queues.h"
+#include "btl_openib_service.h"
+#include "btl_openib_sleep.h"
+#include "btl_openib_wire.h"
 
 #include "bfo_help.h"
 

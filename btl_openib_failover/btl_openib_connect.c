@@ -4,7 +4,16 @@
  * What the connection managers have in common: the header of control messages, and the way of a received one to
  * the machine of the rail it names. Context: service. See DESIGN.txt 6.2 and 15.3.
  */
-#include "btl_openib.h"
+#include "btl_openib_connect.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_connect_rdmacm.h"
+#include "btl_openib_connect_ud.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_rail.h"
+#include "btl_openib_wire.h"
 
 #include <string.h>
 

@@ -5,8 +5,16 @@
  * message is the private data of a connect that the peer rejects. The kernel repeats what gets lost. In: events of the
  * channel; out: the same messages to the machine of a rail as by datagrams. Context: service. See DESIGN.txt 6.2, 15.3.
  */
-#include "btl_openib.h"
+#include "btl_openib_connect_rdmacm.h"
+
+#include "btl_openib_async.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_connect.h"
 #include "btl_openib_connect_parked.h"
+#include "btl_openib_log.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_rail.h"
+#include "btl_openib_wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,7 +5,16 @@
  * In: datagrams of anybody; out: validated control messages to the machine of the rail they name. Loss and
  * duplication are the machine's business. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_connect_ud.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_connect.h"
+#include "btl_openib_device.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>

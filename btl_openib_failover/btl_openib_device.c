@@ -4,10 +4,11 @@
  * A verbs device: context, protection domain, registration cache. Registration for puts, gets and fragments
  * goes through the cache (grdma). See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_device.h"
+
+#include "btl_openib_log.h"
 
 #include "bfo_help.h"
-
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,12 @@
  * a one-byte WRITE that was posted after the port's event came back well. Two sides that lose different ports at the same moment
  * both get no answer, and neither ends the rail on which the other one counts. Context: progress. See DESIGN.txt 10.2.
  */
-#include "btl_openib.h"
+#include "btl_openib_doubt.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_keepalive.h"
+#include "btl_openib_mail.h"
 
 /* Locks: ep->lock held, but not that of `other`. */
 static bool may_answer(const ofo_endpoint_t *ep, const ofo_endpoint_t *other)

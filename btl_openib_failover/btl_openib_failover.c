@@ -5,10 +5,23 @@
  * drained, what waits in lists comes back with an error, and only then the fence is done. Also the extension the
  * PML bfo uses. Context: progress, inside the poll lock. See DESIGN.txt 4 (B3, B4) and 10.
  */
-#include "btl_openib.h"
+#include "btl_openib_failover.h"
+
+#include "btl_openib_async.h"
+#include "btl_openib_atomic.h"
+#include "btl_openib_connect_fsm.h"
+#include "btl_openib_doubt.h"
+#include "btl_openib_fence.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_rdma.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_send.h"
+#include "btl_openib_silent.h"
+#include "btl_openib_wire.h"
 
 #include "bfo_help.h"
-
 
 #include <string.h>
 

@@ -6,7 +6,16 @@
  * which ends all transfers, and what is still out comes back with an error. Context: progress, inside the poll
  * lock. See DESIGN.txt 10.3.
  */
-#include "btl_openib.h"
+#include "btl_openib_fence.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_silent.h"
+#include "btl_openib_wc_error.h"
 
 static uint64_t deadline(void)
 {

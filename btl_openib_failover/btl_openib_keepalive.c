@@ -6,7 +6,12 @@
  * the process is stopped; the queue pair of a dead one is gone, and the write ends as any other work of a lost rail.
  * Only towards processes of our own job: others may end properly before we do. Context: progress. See DESIGN.txt 15.5.
  */
-#include "btl_openib.h"
+#include "btl_openib_keepalive.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_qpset.h"
 
 /* It takes the slot of the proof, which is over once a rail is up. Locks: ep->lock held. */
 void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)

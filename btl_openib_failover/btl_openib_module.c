@@ -4,7 +4,22 @@
  * A module: one port (and lane) as Open MPI sees it. Its set-up and end, processes, descriptors, dump. The data
  * path is in _send.c, _rdma.c, _recv.c. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_module.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_connect_fsm.h"
+#include "btl_openib_device.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_qpmap.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_rdma.h"
+#include "btl_openib_send.h"
+#include "btl_openib_service.h"
+#include "btl_openib_sleep.h"
+#include "btl_openib_srq.h"
 
 #include "bfo_help.h"
 

@@ -5,7 +5,11 @@
  * reads datagrams in between. A rail that waits has no timer. Everything here runs on the service thread of the rail's
  * module. See DESIGN.txt 15.3.
  */
-#include "btl_openib.h"
+#include "btl_openib_open.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_connect.h"
+#include "btl_openib_rail.h"
 
 /* First contacts of ours that wait for the peer's answer. Requests of peers have no such bound: two processes whose
  * first contacts fill the bound would wait for each other. */

@@ -4,10 +4,16 @@
  * The one table of parameters, and the checks of what the user gave. A parameter that users of other versions
  * know and that has no meaning here is accepted with a notice. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_params.h"
+
+#include "btl_openib_choice.h"
+#include "btl_openib_connect.h"
+#include "btl_openib_connect_rdmacm.h"
+#include "btl_openib_connect_ud.h"
+#include "btl_openib_queues.h"
+#include "btl_openib_rails.h"
 
 #include "bfo_help.h"
-#include "btl_openib_choice.h"
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"

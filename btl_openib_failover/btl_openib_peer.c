@@ -4,7 +4,17 @@
  * Peers: made on first contact from the modex record, with one endpoint per rail. A process that cannot be
  * reached is remembered too, so that it is said once. See DESIGN.txt 10 and 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_peer.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_queues.h"
+#include "btl_openib_rail.h"
+#include "btl_openib_rails.h"
+#include "btl_openib_wire.h"
 
 #include "bfo_help.h"
 

@@ -5,7 +5,25 @@
  * runs its callbacks; callbacks never nest. A good completion stays here, a bad one goes to _wc_error.c.
  * See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_poll.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_credits.h"
+#include "btl_openib_doubt.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_fence.h"
+#include "btl_openib_keepalive.h"
+#include "btl_openib_lock.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_qpmap.h"
+#include "btl_openib_rdma.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_send.h"
+#include "btl_openib_silent.h"
+#include "btl_openib_sleep.h"
+#include "btl_openib_wc_error.h"
 
 #include <stdlib.h>
 #include <string.h>

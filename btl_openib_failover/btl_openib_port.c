@@ -4,10 +4,18 @@
  * Which ports are used, and what the modex says about each: link layer, GID, subnet, rate. RoCE GIDs are found
  * by value and type, since their index moves when an address comes or goes. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_port.h"
+
+#include "btl_openib_choice.h"
+#include "btl_openib_connect_rdmacm.h"
+#include "btl_openib_device.h"
+#include "btl_openib_log.h"
+#include "btl_openib_module.h"
+#include "btl_openib_params.h"
+#include "btl_openib_rails.h"
+#include "btl_openib_wire.h"
 
 #include "bfo_help.h"
-#include "btl_openib_choice.h"
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/hwloc/base/base.h"

@@ -4,7 +4,18 @@
  * The queue pairs of one generation of one rail: made, connected, proved, put into error, destroyed. A set is
  * never used twice: a rejoin makes a new one. Context: service. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_qpset.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_credits.h"
+#include "btl_openib_device.h"
+#include "btl_openib_log.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_qpmap.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_srq.h"
 
 #include <errno.h>
 #include <stdlib.h>

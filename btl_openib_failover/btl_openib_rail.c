@@ -4,7 +4,21 @@
  * The owner of a rail's machine: what happens to the rail becomes an event of the machine, timers and the peer's messages
  * among it. Everything here runs on the service thread of the rail's module. See DESIGN.txt 10 and 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_rail.h"
+
+#include "btl_openib_async.h"
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_connect.h"
+#include "btl_openib_connect_fsm.h"
+#include "btl_openib_connect_ud.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_open.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_rail_actions.h"
 
 #include <string.h>
 

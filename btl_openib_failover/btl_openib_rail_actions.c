@@ -4,7 +4,21 @@
  * What the rows of a rail's machine do: messages to the peer, queue pairs, counts and the loss check. Everything here runs on
  * the service thread of the rail's module; progress learns of it by mail. See DESIGN.txt 10 and 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_rail_actions.h"
+
+#include "btl_openib_async.h"
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_connect.h"
+#include "btl_openib_connect_fsm.h"
+#include "btl_openib_counts.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_service.h"
 
 #include "bfo_help.h"
 

@@ -5,7 +5,11 @@
  * so a FIN that follows a put arrives behind its data (DESIGN.txt 4, A1). An operation larger than the port's
  * largest message goes in parts and calls back once. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_rdma.h"
+
+#include "btl_openib_lock.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_send.h"
 
 enum { RDMA_QP = 0 };
 

@@ -4,7 +4,17 @@
  * Received messages: credits to the flow control, payload to the PML's callback, buffer back to the queue pair.
  * Nothing in the header is believed before it was checked. Context: progress. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_recv.h"
+
+#include "btl_openib_coalesce.h"
+#include "btl_openib_credits.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_qpmap.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_send.h"
+#include "btl_openib_srq.h"
 
 #include <arpa/inet.h>
 

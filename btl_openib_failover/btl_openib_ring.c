@@ -6,7 +6,14 @@
  * always a prefix. A message ends at the end of its slot; the last byte tells that it is there and of which turn of the
  * ring. See DESIGN.txt 4 (B4, B9) and 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_ring.h"
+
+#include "btl_openib_device.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_module.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_send.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

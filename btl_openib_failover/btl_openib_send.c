@@ -5,7 +5,17 @@
  * credits are short or the rail is not connected yet. Every accepted descriptor comes back exactly once, by
  * ofo_send_complete(). See DESIGN.txt 15, "The life of a work request".
  */
-#include "btl_openib.h"
+#include "btl_openib_send.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_coalesce.h"
+#include "btl_openib_credits.h"
+#include "btl_openib_lock.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_module.h"
+#include "btl_openib_rdma.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_silent.h"
 
 #include "opal/datatype/opal_convertor.h"
 

@@ -4,7 +4,22 @@
  * The service thread of a module: sleeps until mail, a control message, a device event or a timer is due. All
  * verbs that can block run here, so a port that does not answer delays only its own rails. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_service.h"
+
+#include "btl_openib_async.h"
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_connect.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_lock.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_open.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_rail.h"
+#include "btl_openib_ring.h"
 
 #include <errno.h>
 #include <poll.h>

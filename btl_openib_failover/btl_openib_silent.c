@@ -7,7 +7,13 @@
  * something posted after it completes. Context: progress, but for the posts.
  * See DESIGN.txt 4 (B5) and 15.4.
  */
-#include "btl_openib.h"
+#include "btl_openib_silent.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_keepalive.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_wc_error.h"
 
 /* Reported together, without a callback: they are sendis and arrived. The list was taken under the lock. */
 static void report(ofo_qpset_t *qps, ofo_frag_t *frag)

@@ -5,7 +5,11 @@
  * queues for an event, looks once more and sleeps until one comes, until service has a letter, or for the time given:
  * other components of Open MPI that have to be polled wait no longer than that. Context: progress. See DESIGN.txt 15.1.
  */
-#include "btl_openib.h"
+#include "btl_openib_sleep.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_poll.h"
 
 #include <fcntl.h>
 #include <poll.h>

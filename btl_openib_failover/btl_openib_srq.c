@@ -6,7 +6,12 @@
  * fails leaves the buffers posted: they belong to the module. Which buffers went with a queue pair that had to be
  * destroyed nobody can ask: new ones take the place of all it may have had. See DESIGN.txt 15.
  */
-#include "btl_openib.h"
+#include "btl_openib_srq.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_device.h"
+#include "btl_openib_log.h"
+#include "btl_openib_recv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,18 @@
  * Bad completions: what the status means, and every descriptor back to its owner with it. Only wr_id, status,
  * qp_num and vendor_err of a bad completion are read. Context: progress. See DESIGN.txt 4 (B5, B10).
  */
-#include "btl_openib.h"
+#include "btl_openib_wc_error.h"
+
+#include "btl_openib_async.h"
+#include "btl_openib_atomic.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_port.h"
+#include "btl_openib_rdma.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_send.h"
+#include "btl_openib_silent.h"
+#include "btl_openib_srq.h"
 #include "btl_openib_status.h"
 
 static void send_failed(ofo_work_t *work, int status)

@@ -4,8 +4,9 @@
  * Control messages between two BTLs: pack, unpack, validate. Layouts as in DESIGN.txt 6, network byte order.
  * Nothing from the wire is used as a length or an index before its range was checked here.
  */
-#include "btl_openib_bytes.h"
 #include "btl_openib_wire.h"
+
+#include "btl_openib_bytes.h"
 
 #include <string.h>
 

@@ -5,11 +5,16 @@
  * classification and the connection machine; a modex record through unpack, pairing of rails and queues; data messages
  * with their header, coalesced parts and credits; slots of the eager ring. DESIGN.txt section 18.
  */
-#include "btl_openib.h"
-
+#include "btl_openib_connect_fsm.h"
 #include "btl_openib_counts.h"
+#include "btl_openib_credits.h"
+#include "btl_openib_mail.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rails.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_send.h"
+#include "btl_openib_wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

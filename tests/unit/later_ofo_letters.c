@@ -6,7 +6,7 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib.h"
+#include "btl_openib_mail.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

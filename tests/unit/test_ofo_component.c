@@ -7,7 +7,13 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib.h"
+#include "btl_openib_module.h"
+#include "btl_openib_params.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_port.h"
+#include "btl_openib_queues.h"
+#include "btl_openib_service.h"
+#include "btl_openib_sleep.h"
 
 #include "opal/mca/pmix/pmix.h"
 

@@ -6,7 +6,8 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib.h"
+#include "btl_openib_device.h"
+#include "btl_openib_log.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -6,7 +6,20 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib.h"
+#include "btl_openib_async.h"
+#include "btl_openib_atomic.h"
+#include "btl_openib_doubt.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_fence.h"
+#include "btl_openib_keepalive.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_rdma.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_send.h"
+#include "btl_openib_silent.h"
+#include "btl_openib_wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

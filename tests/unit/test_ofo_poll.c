@@ -6,7 +6,23 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_doubt.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_fence.h"
+#include "btl_openib_keepalive.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_qpmap.h"
+#include "btl_openib_rdma.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_send.h"
+#include "btl_openib_silent.h"
+#include "btl_openib_sleep.h"
+#include "btl_openib_wc_error.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,15 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib.h"
+#include "btl_openib_coalesce.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_qpmap.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_send.h"
+#include "btl_openib_srq.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,19 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib.h"
+#include "btl_openib_async.h"
+#include "btl_openib_atomic.h"
+#include "btl_openib_connect.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_open.h"
+#include "btl_openib_peer.h"
+#include "btl_openib_poll.h"
+#include "btl_openib_qpset.h"
+#include "btl_openib_rail.h"
+#include "btl_openib_ring.h"
+#include "btl_openib_service.h"
 
 #include <errno.h>
 #include <poll.h>

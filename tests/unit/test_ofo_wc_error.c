@@ -6,7 +6,16 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib.h"
+#include "btl_openib_async.h"
+#include "btl_openib_failover.h"
+#include "btl_openib_log.h"
+#include "btl_openib_port.h"
+#include "btl_openib_rdma.h"
+#include "btl_openib_recv.h"
+#include "btl_openib_send.h"
+#include "btl_openib_silent.h"
+#include "btl_openib_srq.h"
+#include "btl_openib_wc_error.h"
 
 #include <errno.h>
 #include <setjmp.h>

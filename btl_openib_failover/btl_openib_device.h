@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Verbs devices and the registration of memory. See DESIGN.txt 15.
+ */
+#ifndef BTL_OPENIB_DEVICE_H
+#define BTL_OPENIB_DEVICE_H
+
+#include "btl_openib_types.h"
+
+static inline bool ofo_is_iwarp(const struct ibv_device *verbs)
+{
+    return IBV_TRANSPORT_IWARP == verbs->transport_type;
+}
+
+/* Opens the device, its PD and registration cache; NULL and *why (constant text) on failure. */
+ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why);
+void ofo_device_close(ofo_device_t *device);
+/* Whole pages for free(), or NULL: fork support takes the pages of registered memory from a child, with whatever else
+ * lies on them. */
+void *ofo_pages_alloc(size_t size);
+/* Tells the user that the device may not lock enough memory, and what the limit is. */
+void ofo_device_say_locked_memory(const ofo_device_t *device);
+mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base,
+                                                     size_t size, uint32_t flags);
+int ofo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+
+#endif /* BTL_OPENIB_DEVICE_H */

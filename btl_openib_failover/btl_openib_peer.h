@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Peers and their endpoints. See DESIGN.txt 15.2.
+ */
+#ifndef BTL_OPENIB_PEER_H
+#define BTL_OPENIB_PEER_H
+
+#include "btl_openib_types.h"
+
+/* The peer of that name, created if need be. NULL: it has no rail to us. Locks: peers_lock. Service gives no `proc`: Open MPI's
+ * table of processes is for progress alone, which is told to give it later (OFO_MAIL_MET). */
+ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc);
+/* The peer if it is known already. Any thread. */
+ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid);
+ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module);
+/* Tells the user, once, if the two ports of a rail that does not connect may be on different fabrics. Context: service. */
+void ofo_peer_doubt_pair(const ofo_endpoint_t *ep);
+void ofo_peers_free(void);
+/* Declares the peer unreachable, for good and once; false if it was already. `why` is constant text. The PML is told
+ * unless it is the one who says so. Any thread. */
+bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml);
+
+#endif /* BTL_OPENIB_PEER_H */

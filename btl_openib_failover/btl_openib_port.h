@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The ports that are used. See DESIGN.txt 15.2.
+ */
+#ifndef BTL_OPENIB_PORT_H
+#define BTL_OPENIB_PORT_H
+
+#include "btl_openib_types.h"
+
+/* Opens devices and creates one module per usable port and lane in OFO. Returns the number of modules. */
+int ofo_ports_open(mca_btl_base_module_t *defaults);
+/* Finds the GID of a module's port anew, by value; false if it is gone. Context: service. */
+bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid);
+/* True if no interface that is up has the port's IP address any more. Port, GID table and events follow later. */
+bool ofo_port_lost_interface(const ofo_module_t *module);
+
+#endif /* BTL_OPENIB_PORT_H */

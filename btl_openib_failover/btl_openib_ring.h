@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Eager rings. See DESIGN.txt 15.4.
+ */
+#ifndef BTL_OPENIB_RING_H
+#define BTL_OPENIB_RING_H
+
+#include "btl_openib_credits.h"
+#include "btl_openib_types.h"
+
+uint32_t ofo_ring_slot_size(void);
+/* Memory of the ring the peer writes into. Context: service. */
+int ofo_ring_create(ofo_qpset_t *qps);
+void ofo_ring_destroy(ofo_qpset_t *qps);
+/* Context of the next four: progress. */
+void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps);
+void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen);
+int ofo_rings_poll(ofo_module_t *module);
+/* Hands up what is complete and stops polling. The queue pairs are drained. */
+void ofo_ring_drain(ofo_qpset_t *qps);
+/* The peer's ring. */
+void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length);
+void ofo_ring_prepare(ofo_qpset_t *qps, ofo_frag_t *frag, struct ibv_sge *sge, struct ibv_send_wr *wr);
+void ofo_ring_posted(ofo_qpset_t *qps);
+/* Slots of the eager ring go back with any message; in one of their own never for the last credit, which is for
+ * credits. Locks: ep->lock held. */
+static inline bool ofo_ring_must_return(const ofo_qpset_t *qps)
+{
+    return qps->ring_in.is_open && 2 * qps->ring_in.owed >= qps->ring_in.slots
+           && (qps->qp[0].shared || ofo_credits_may_send(&qps->qp[0].credits));
+}
+
+#endif /* BTL_OPENIB_RING_H */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The service thread of a module. See DESIGN.txt 15.1.
+ */
+#ifndef BTL_OPENIB_SERVICE_H
+#define BTL_OPENIB_SERVICE_H
+
+#include "btl_openib_types.h"
+
+int ofo_service_start(ofo_module_t *module);
+void ofo_service_stop(ofo_module_t *module); /* it can still be told and woken: another may do so */
+void ofo_service_free(ofo_module_t *module); /* once no service runs any more */
+/* Frees the letters that nobody reads any more, with the sets of queue pairs that only they know. */
+void ofo_mailbox_free(ofo_mailbox_t *box);
+void ofo_timers_add(ofo_endpoint_t *ep);
+
+#endif /* BTL_OPENIB_SERVICE_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Messages that ask for no completion. See DESIGN.txt 15.4.
+ */
+#ifndef BTL_OPENIB_SILENT_H
+#define BTL_OPENIB_SILENT_H
+
+#include "btl_openib_types.h"
+
+/* May the message be posted without asking for a completion? Only what nobody waits for, behind another that is not reported
+ * yet, and never so many that none in a full send queue asks. Locks: ep->lock held. */
+static inline bool ofo_silent_may(const ofo_qp_t *qp, unsigned index, const ofo_frag_t *frag)
+{
+    return frag->is_sendi && 0 == index && qp->sq_free < qp->sq_slots
+           && qp->silent_run + 1 < (int32_t) OFO.params.completion_interval && 2 * (qp->silent_run + 1) < qp->sq_slots;
+}
+/* It was posted. Locks: ep->lock held since. */
+static inline void ofo_silent_posted(ofo_qp_t *qp, ofo_frag_t *frag)
+{
+    qp->place = frag->place;
+    if (OPAL_LIKELY(!frag->is_silent)) {
+        qp->silent_run = 0;
+        return;
+    }
+    ++qp->silent_run;
+    frag->next_silent = NULL;
+    if (NULL == qp->silent) {
+        __atomic_store_n(&qp->silent, frag, __ATOMIC_RELAXED);
+    } else {
+        qp->silent_last->next_silent = frag;
+    }
+    qp->silent_last = frag;
+}
+/* Silent messages posted before that place, or all of the queue pair, arrived: reports them. Context: progress. */
+void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place);
+/* Those posted before `place` return with an error: lost or delivered. The set has failed, so nothing is posted on it. */
+void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place);
+void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index);
+/* This one came back itself. */
+void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag);
+/* Has those that arrived reported soon, of an endpoint or of all of a module. Locks: takes ep->lock. */
+void ofo_silent_ask(ofo_endpoint_t *ep);
+void ofo_silent_ask_all(ofo_module_t *module);
+
+#endif /* BTL_OPENIB_SILENT_H */
