@@ -1,0 +1,155 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# include_graph.pl DIR: draws the include graph of each component folder in DIR and looks for circles. A unit is X.c with X.h (an
+# X.def includes nothing); X knows Y if X.c or X.h includes Y.h. Units that reach each other form a circle: none of them can be read without all others.
+# The bounds only tighten. A circle larger than its bound is an error; a smaller one is an error, too, until its number stands here.
+use strict;
+use warnings;
+
+my %bound = (    # folder => [units of the largest circle, units in circles]
+    btl_openib_failover => [27, 27],
+    pml_bfo             => [9, 9],
+    softrail            => [0, 0],
+);
+
+# Leaves: units that know nothing but leaves.
+my %leaves = (
+    btl_openib_failover => [map { "btl_openib_$_" } qw(atomic bytes choice clock connect_fsm connect_parked counts credits lock log
+        mail qpmap queues rail_fsm rails record status types wire)],
+    pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fsm failover_se hdr ids recv_match seqmap stripe sync types)],
+    softrail            => [qw(sr_faultplan sr_shm)],
+);
+
+my ($dir) = @ARGV;
+my $bad = 0;
+sub complain { print "  $_[0]\n"; ++$bad }
+
+sub slurp
+{
+    my ($path) = @_;
+    open my $in, '<', $path or die "$path: $!\n";
+    local $/;
+    return scalar <$in>;
+}
+
+# The units of a folder, each with the units that it knows.
+sub read_graph
+{
+    my ($folder) = @_;
+    my (%knows, %text);
+
+    for my $path (glob "$dir/$folder/*.[ch]") {
+        my ($file) = $path =~ m{([^/]+)$};
+        $text{$file} = slurp($path);
+        $knows{$file =~ s/\.[ch]$//r} ||= {};
+    }
+    for my $file (sort keys %text) {
+        my $unit = $file =~ s/\.[ch]$//r;
+        my %times;
+        for my $included ($text{$file} =~ /^[ \t]*#[ \t]*include[ \t]+["<]([^">]+)[">]/mg) {
+            complain("$folder/$file includes $included twice") if 2 == ++$times{$included} && $included !~ /\.def$/;
+            next if !exists $text{$included} || $included eq "$unit.h";
+            $knows{$unit}{$included =~ s/\.h$//r} ||= $file;
+        }
+    }
+    return \%knows;
+}
+
+# The units that can be reached from one, each with the unit before it on a shortest way.
+sub reached
+{
+    my ($knows, $from) = @_;
+    my (%before, @queue);
+
+    @queue = ($from);
+    while (defined(my $unit = shift @queue)) {
+        for my $next (sort keys %{ $knows->{$unit} }) {
+            next if exists $before{$next};
+            $before{$next} = $unit;
+            push @queue, $next;
+        }
+    }
+    return \%before;
+}
+
+# Circles: lists of units that reach each other.
+sub circles
+{
+    my ($knows) = @_;
+    my (@circles, %done);
+    my %reached = map { $_ => reached($knows, $_) } keys %$knows;
+
+    for my $unit (sort keys %$knows) {
+        next if $done{$unit} || !exists $reached{$unit}{$unit};
+        my @circle = grep { exists $reached{$unit}{$_} && exists $reached{$_}{$unit} } sort keys %$knows;
+        $done{$_} = 1 for @circle;
+        push @circles, \@circle;
+    }
+    return sort { @$b <=> @$a } @circles;
+}
+
+# The shortest ways from each unit of a circle back to itself, the shortest first.
+sub shortest_chains
+{
+    my ($knows, $circle) = @_;
+    my (@chains, %seen);
+
+    for my $unit (@$circle) {
+        my $before = reached($knows, $unit);
+        my @chain = ($unit);
+        for (my $at = $before->{$unit}; $at ne $unit; $at = $before->{$at}) {
+            unshift @chain, $at;
+        }
+        push @chains, [$unit, @chain] if !$seen{join ' ', sort @chain}++;
+    }
+    return map { join ' -> ', @$_ } sort { @$a <=> @$b || "@$a" cmp "@$b" } @chains;
+}
+
+# A header offers what the .c file of its own unit defines: else one header that all include would hide who knows whom.
+my %elsewhere = ('btl_openib_wire' => ['btl_openib_record']);
+sub check_offers
+{
+    my ($folder) = @_;
+
+    for my $path (glob "$dir/$folder/*.h") {
+        my ($unit) = $path =~ m{([^/]+)\.h$};
+        my $code = join '', map { -e "$dir/$folder/$_.c" ? slurp("$dir/$folder/$_.c") : '' } $unit, @{ $elsewhere{$unit} || [] };
+        my $text = slurp($path) =~ s{/\*.*?\*/}{}gsr;
+        while ($text =~ /^(?!static|typedef)[a-z][^;{}#]*?\b(\w+)\([^;{}]*\)[^;{}]*;/mg) {
+            my $function = $1;
+            complain("$folder/$unit.h declares $function(), which $unit.c does not define") if $code !~ /^[a-z][^\n;]*\b$function\(/m;
+        }
+    }
+}
+
+for my $folder (sort keys %bound) {
+    my $knows = read_graph($folder);
+    my @circles = circles($knows);
+    my ($largest, $in_circles) = (@circles ? scalar @{ $circles[0] } : 0, 0);
+    my ($most, $most_in_circles) = @{ $bound{$folder} };
+    my %is_leaf = map { $_ => 1 } @{ $leaves{$folder} };
+
+    $in_circles += @$_ for @circles;
+    printf "%s: %d units, %d in circles, %d in the largest\n", $folder, scalar keys %$knows, $in_circles, $largest;
+    die "found few units in $dir/$folder\n" if 20 > keys %$knows;
+    if ($largest > $most || $in_circles > $most_in_circles) {
+        complain("$folder: $largest units in the largest circle and $in_circles in circles; at most $most and $most_in_circles may be");
+        for my $circle (@circles) {
+            complain("a circle of " . @$circle . ": @$circle");
+            print "    $_\n" for shortest_chains($knows, $circle);
+        }
+    } elsif ($largest < $most || $in_circles < $most_in_circles) {
+        complain("$folder: the circles are smaller now; write [$largest, $in_circles] into the table of tests/docs/include_graph.pl");
+    }
+    check_offers($folder) if $folder eq 'btl_openib_failover';
+    for my $leaf (sort keys %is_leaf) {
+        complain("$folder has no unit $leaf") if !exists $knows->{$leaf};
+        complain("$folder: the leaf $leaf includes $_.h, in $knows->{$leaf}{$_}") for grep { !$is_leaf{$_} } sort keys %{ $knows->{$leaf} };
+    }
+    if ($ENV{INCLUDE_GRAPH_SHOW}) {
+        print "  $_: @{[sort keys %{ $knows->{$_} }]}\n" for sort keys %$knows;
+    }
+}
+exit($bad ? 1 : 0);

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# The include graph of the component folders has no larger circles than those that include_graph.pl names, and leaves know leaves
+# alone. What is planted into a copy of the sources is found.
+. "$BFO_SRCDIR/tests/lib.sh"
+need perl perl
+graph="$BFO_SRCDIR"/tests/docs/include_graph.pl
+perl "$graph" "$BFO_SRCDIR" || fail "the include graph is not what tests/docs/include_graph.pl says"
+
+btl=btl_openib_failover/btl_openib
+# planted WHAT WORDS: the copy with WHAT run in it fails, and says WORDS.
+planted() {
+    rm -rf "$TEST_TMP/copy"
+    mkdir "$TEST_TMP/copy"
+    for folder in btl_openib_failover pml_bfo softrail; do
+        mkdir "$TEST_TMP/copy/$folder"
+        cp "$BFO_SRCDIR/$folder"/*.[ch] "$TEST_TMP/copy/$folder"
+    done
+    chmod -R u+w "$TEST_TMP/copy"
+    (cd "$TEST_TMP/copy" && eval "$1") || fail "cannot plant: $1"
+    if perl "$graph" "$TEST_TMP/copy" >"$TEST_TMP/out" 2>&1; then
+        fail "not found: $1"
+    fi
+    grep -qF -- "$2" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "$1: not \"$2\""; }
+}
+planted "echo '#include \"btl_openib_module.h\"' >>${btl}_device.c" "btl_openib_device -> btl_openib_module -> btl_openib_device"
+planted "echo '#include \"pml_bfo_module.h\"' >>pml_bfo/pml_bfo_watch.c; echo '#include \"pml_bfo_watch.h\"' >pml_bfo/pml_bfo_module.h" \
+    "pml_bfo_module -> pml_bfo_watch -> pml_bfo_module"
+planted "sed -i '/#include \"btl_openib/d' ${btl}_*.c" "write [0, 0]"
+planted "echo '#include \"btl_openib_srq.h\"' >>${btl}_log.c" "the leaf btl_openib_log includes btl_openib_srq.h"
+planted "echo '#include \"btl_openib_log.h\"' >>${btl}_srq.c" "btl_openib_srq.c includes btl_openib_log.h twice"
+planted "echo 'void ofo_log_all(void);' >>${btl}_types.h" "btl_openib_types.h declares ofo_log_all()"
