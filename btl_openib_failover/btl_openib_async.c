@@ -13,8 +13,8 @@
 #include "btl_openib_mail.h"
 #include "btl_openib_port.h"
 #include "btl_openib_qpset.h"
-#include "btl_openib_service.h"
 #include "btl_openib_srq.h"
+#include "btl_openib_timers.h"
 
 #include <poll.h>
 #include <unistd.h>

@@ -9,6 +9,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_connect_rdmacm.h"
 #include "btl_openib_connect_ud.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"

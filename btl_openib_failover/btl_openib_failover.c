@@ -11,6 +11,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_doubt.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
@@ -19,6 +20,7 @@
 #include "btl_openib_ring.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
+#include "btl_openib_spared.h"
 #include "btl_openib_wire.h"
 
 #include "bfo_help.h"
@@ -268,29 +270,6 @@ void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
 
 /* ---- ports -------------------------------------------------------------------------------------- */
 
-/* Does no other rail to the peer live, over a port that is up? */
-static bool is_last(const ofo_endpoint_t *ep)
-{
-    for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
-        const ofo_endpoint_t *other = ep->peer->rail[i];
-        if (other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_REFUSING != OFO_LOAD(other->gate)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* A device or completion queue that failed does not come back, a port does: the hardware repeats its packets until then. */
-static bool is_gone(const ofo_module_t *module)
-{
-    return OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);
-}
-
-bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
-{
-    return !is_gone(ep->module) && (NULL == ep->module->ext.failed_frag || OFO_LOAD(ep->doubted) || is_last(ep));
-}
-
 /* Locks: ep->lock held. */
 static void end_endpoint(ofo_endpoint_t *ep)
 {
@@ -320,29 +299,11 @@ static void fail_endpoint(ofo_endpoint_t *ep)
 {
     if (ofo_rail_is_spared(ep)) {
         ofo_log(1, "%s: rail %u to %u is spared", ep->module->name, ep->rail, ep->peer->name.vpid);
-    } else if (is_gone(ep->module) || ofo_port_has_moved(ep->module)) {
+    } else if (ofo_port_is_gone(ep->module) || ofo_port_has_moved(ep->module)) {
         end_endpoint(ep);
     } else if (!OFO_LOAD(ep->module->port_up) && !ofo_doubt_begin(ep)) {
         end_endpoint(ep);
     }
-}
-
-void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *))
-{
-    void *peer;
-    uint64_t key;
-
-    pthread_mutex_lock(&OFO.peers_lock);
-    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, &OFO.peers)
-    {
-        ofo_endpoint_t *ep = ofo_peer_endpoint(peer, module);
-        if (NULL != ep) {
-            OPAL_THREAD_LOCK(&ep->lock);
-            visit(ep);
-            OPAL_THREAD_UNLOCK(&ep->lock);
-        }
-    }
-    pthread_mutex_unlock(&OFO.peers_lock);
 }
 
 /* The PML asks the state of each rail: those that are spared go on. A port that is back already ends nothing: the hardware has
@@ -350,7 +311,7 @@ void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *)
 void ofo_port_down(ofo_module_t *module)
 {
     ofo_log(1, "%s: %s", module->name, module->down_why);
-    module->port_ends_rails = is_gone(module);
+    module->port_ends_rails = ofo_port_is_gone(module);
     if (module->port_ends_rails || !ofo_port_came_back(module)) {
         ofo_for_each_endpoint(module, fail_endpoint);
     }

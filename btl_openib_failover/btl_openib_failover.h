@@ -19,11 +19,6 @@ void ofo_drain_check(ofo_qpset_t *qps);
 /* A shared queue gives nothing more to a queue pair of the draining set; or so we assume. */
 void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen);
-/* Locks: peers_lock and ep->lock held during a visit. */
-void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *));
-/* Must a port event leave this rail alone? It ends no rail under a PML without failover, and never the last live rail to a
- * peer. */
-bool ofo_rail_is_spared(const ofo_endpoint_t *ep);
 void ofo_port_down(ofo_module_t *module);
 /* Another rail to the endpoint's peer answered what was asked when the port had gone down `downs` times: ends the rail if it is in doubt. */
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs);

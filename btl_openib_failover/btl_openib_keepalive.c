@@ -9,7 +9,7 @@
 #include "btl_openib_keepalive.h"
 
 #include "btl_openib_atomic.h"
-#include "btl_openib_failover.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_qpset.h"
 

@@ -7,13 +7,13 @@
 #include "btl_openib_peer.h"
 
 #include "btl_openib_atomic.h"
-#include "btl_openib_failover.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rail.h"
 #include "btl_openib_rails.h"
+#include "btl_openib_spared.h"
 #include "btl_openib_wire.h"
 
 #include "bfo_help.h"
@@ -286,16 +286,6 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
         peer_free(made); /* another thread was faster */
     }
     return NULL != peer && 0 < peer->rail_count ? peer : NULL;
-}
-
-ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module)
-{
-    for (unsigned i = 0; i < peer->rail_count; ++i) {
-        if (peer->rail[i]->module == module) {
-            return peer->rail[i];
-        }
-    }
-    return NULL;
 }
 
 bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml)

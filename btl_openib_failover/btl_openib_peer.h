@@ -13,7 +13,6 @@
 ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc);
 /* The peer if it is known already. Any thread. */
 ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid);
-ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module);
 /* Tells the user, once, if the two ports of a rail that does not connect may be on different fabrics. Context: service. */
 void ofo_peer_doubt_pair(const ofo_endpoint_t *ep);
 void ofo_peers_free(void);

@@ -10,6 +10,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_doubt.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_keepalive.h"

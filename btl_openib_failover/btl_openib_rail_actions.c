@@ -12,13 +12,13 @@
 #include "btl_openib_connect.h"
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_counts.h"
-#include "btl_openib_failover.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_poll.h"
 #include "btl_openib_qpset.h"
-#include "btl_openib_service.h"
+#include "btl_openib_spared.h"
+#include "btl_openib_timers.h"
 
 #include "bfo_help.h"
 

@@ -20,6 +20,7 @@
 #include "btl_openib_qpset.h"
 #include "btl_openib_rail.h"
 #include "btl_openib_ring.h"
+#include "btl_openib_timers.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -197,15 +198,6 @@ static void adopt(ofo_module_t *module, uint64_t now)
     if (0 != OFO_LOAD(module->inbox.count)) {
         adopt_up(module, now);
         adopt_unknown(module, now);
-    }
-}
-
-void ofo_timers_add(ofo_endpoint_t *ep)
-{
-    if (!ep->is_active) {
-        ep->is_active = true;
-        ep->next_active = ep->module->active;
-        ep->module->active = ep;
     }
 }
 

@@ -13,6 +13,5 @@ void ofo_service_stop(ofo_module_t *module); /* it can still be told and woken: 
 void ofo_service_free(ofo_module_t *module); /* once no service runs any more */
 /* Frees the letters that nobody reads any more, with the sets of queue pairs that only they know. */
 void ofo_mailbox_free(ofo_mailbox_t *box);
-void ofo_timers_add(ofo_endpoint_t *ep);
 
 #endif /* BTL_OPENIB_SERVICE_H */

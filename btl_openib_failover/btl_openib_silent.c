@@ -10,7 +10,7 @@
 #include "btl_openib_silent.h"
 
 #include "btl_openib_atomic.h"
-#include "btl_openib_failover.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_keepalive.h"
 #include "btl_openib_poll.h"
 #include "btl_openib_wc_error.h"

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# include_graph.pl DIR: draws the include graph of each component folder in DIR and looks for circles. A unit is X.c with X.h (an
-# X.def includes nothing); X knows Y if X.c or X.h includes Y.h. Units that reach each other form a circle: none of them can be read without all others.
+# include_graph.pl DIR: draws the include graph of each component folder in DIR and looks for circles. A unit is X.c with X.h;
+# X knows Y if X.c or X.h includes Y.h (an X.def includes nothing). Units that reach each other form a circle: none of them can be
+# read without all others.
 # The bounds only tighten. A circle larger than its bound is an error; a smaller one is an error, too, until its number stands here.
 use strict;
 use warnings;
@@ -16,8 +17,8 @@ my %bound = (    # folder => [units of the largest circle, units in circles]
 
 # Leaves: units that know nothing but leaves.
 my %leaves = (
-    btl_openib_failover => [map { "btl_openib_$_" } qw(atomic bytes choice clock connect_fsm connect_parked counts credits lock log
-        mail qpmap queues rail_fsm rails record status types wire)],
+    btl_openib_failover => [map { "btl_openib_$_" } qw(atomic bytes choice clock connect_fsm connect_parked counts credits endpoints
+        lock log mail qpmap queues rail_fsm rails record spared status timers types wire)],
     pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fsm failover_se hdr ids recv_match seqmap stripe sync types)],
     softrail            => [qw(sr_faultplan sr_shm)],
 );

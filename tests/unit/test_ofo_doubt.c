@@ -9,6 +9,7 @@
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_doubt.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_keepalive.h"
@@ -89,10 +90,6 @@ uint32_t ofo_async_downs(const ofo_module_t *of, bool *is_up)
 bool ofo_async_port_is_up(ofo_module_t *of, bool unanswered)
 {
     return OFO_LOAD(of->port_up);
-}
-ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *of, const ofo_module_t *which)
-{
-    return of->rail[which - module];
 }
 ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid)
 {

@@ -6,7 +6,7 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_failover.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_keepalive.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_qpset.h"

@@ -7,13 +7,13 @@
 #include "bfo_config.h"
 
 #include "btl_openib_atomic.h"
-#include "btl_openib_failover.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rail.h"
+#include "btl_openib_spared.h"
 #include "btl_openib_wire.h"
 
 #include "bfo_help.h"

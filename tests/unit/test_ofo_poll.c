@@ -8,6 +8,7 @@
 
 #include "btl_openib_clock.h"
 #include "btl_openib_doubt.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_keepalive.h"

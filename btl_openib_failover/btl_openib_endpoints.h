@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The endpoints of a peer and of a module. See DESIGN.txt 15.2.
+ */
+#ifndef BTL_OPENIB_ENDPOINTS_H
+#define BTL_OPENIB_ENDPOINTS_H
+
+#include "btl_openib_types.h"
+
+ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module);
+/* Locks: peers_lock and ep->lock held during a visit. */
+void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *));
+
+#endif /* BTL_OPENIB_ENDPOINTS_H */
