@@ -7,7 +7,7 @@
  */
 #include "btl_openib_coalesce.h"
 
-#include "btl_openib_module.h"
+#include "btl_openib_frag.h"
 #include "btl_openib_recv.h"
 #include "btl_openib_send.h"
 

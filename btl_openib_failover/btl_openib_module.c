@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A module: one port (and lane) as Open MPI sees it. Its set-up and end, processes, descriptors, dump. The data
- * path is in _send.c, _rdma.c, _recv.c. See DESIGN.txt 15.
+ * A module: one port (and lane) as Open MPI sees it. Its set-up and end, processes, dump. The data path is in
+ * _frag.c, _send.c, _rdma.c, _recv.c. See DESIGN.txt 15.
  */
 #include "btl_openib_module.h"
 
@@ -11,6 +11,7 @@
 #include "btl_openib_device.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
+#include "btl_openib_frag.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"
@@ -25,7 +26,6 @@
 #include "bfo_help.h"
 
 #include "opal/class/opal_bitmap.h"
-#include "opal/datatype/opal_convertor.h"
 #include "opal/mca/mpool/base/base.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
@@ -81,90 +81,6 @@ static int rdma_init(opal_free_list_item_t *item, void *context)
                                         __ATOMIC_ACQUIRE)) {
     }
     return OPAL_SUCCESS;
-}
-
-static ofo_frag_t *alloc_from(ofo_frag_list_t *list)
-{
-    ofo_frag_t *frag = (ofo_frag_t *) opal_free_list_get(&list->free);
-
-    if (OPAL_LIKELY(NULL != frag)) {
-        frag->is_sendi = false;
-        frag->parts = NULL;
-        frag->base.des_cbfunc = NULL;
-    } else if (0 == list->queue && 1 < OFO.params.completion_interval) {
-        OFO_STORE(list->module->wants_reports, true);
-    }
-    return frag;
-}
-
-ofo_frag_t *ofo_frag_alloc_whole(ofo_module_t *module, unsigned queue)
-{
-    return alloc_from(module->whole[queue]);
-}
-
-ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload)
-{
-    ofo_frag_list_t *list = module->frags, *end = list + module->frag_lists;
-    ofo_frag_t *frag;
-
-    while (list < end && list->size < payload + sizeof(ofo_data_hdr_t)) {
-        ++list;
-    }
-    frag = OPAL_LIKELY(list < end) ? alloc_from(list) : NULL;
-
-    if (OPAL_LIKELY(NULL != frag)) {
-        frag->segment.seg_len = payload;
-    }
-    return frag;
-}
-
-static mca_btl_base_descriptor_t *module_alloc(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, uint8_t order, size_t size,
-                                               uint32_t flags)
-{
-    ofo_frag_t *frag = size <= btl->btl_max_send_size ? ofo_frag_alloc((ofo_module_t *) btl, size) : NULL;
-
-    if (OPAL_UNLIKELY(NULL == frag)) {
-        return NULL;
-    }
-    frag->base.order = order;
-    frag->base.des_flags = flags;
-    return &frag->base;
-}
-
-static int module_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *des)
-{
-    ofo_frag_t *frag = (ofo_frag_t *) des;
-
-    opal_free_list_return(frag->list, &des->super);
-    return OPAL_SUCCESS;
-}
-
-static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl, ofo_endpoint_t *ep,
-                                                     struct opal_convertor_t *convertor, uint8_t order, size_t reserve,
-                                                     size_t *size, uint32_t flags)
-{
-    size_t most = btl->btl_max_send_size;
-    struct iovec iov;
-    uint32_t iov_count = 1;
-    ofo_frag_t *frag;
-
-    if (reserve + *size > most) {
-        *size = most - reserve;
-    }
-    frag = ofo_frag_alloc((ofo_module_t *) btl, reserve + *size);
-    if (OPAL_UNLIKELY(NULL == frag)) {
-        return NULL;
-    }
-    iov.iov_base = (uint8_t *) frag->segment.seg_addr.pval + reserve;
-    iov.iov_len = *size;
-    if (0 > opal_convertor_pack(convertor, &iov, &iov_count, size)) {
-        module_free(btl, &frag->base);
-        return NULL;
-    }
-    frag->segment.seg_len = reserve + *size;
-    frag->base.order = order;
-    frag->base.des_flags = flags;
-    return &frag->base;
 }
 
 /* ---- processes ---------------------------------------------------------------------------------- */
@@ -433,9 +349,9 @@ void ofo_module_set_functions(mca_btl_base_module_t *super)
     super->btl_add_procs = module_add_procs;
     super->btl_del_procs = module_del_procs;
     super->btl_finalize = module_finalize;
-    super->btl_alloc = module_alloc;
-    super->btl_free = module_free;
-    super->btl_prepare_src = module_prepare_src;
+    super->btl_alloc = ofo_alloc;
+    super->btl_free = ofo_free;
+    super->btl_prepare_src = ofo_prepare_src;
     super->btl_send = ofo_send;
     super->btl_sendi = ofo_sendi;
     super->btl_put = ofo_put;

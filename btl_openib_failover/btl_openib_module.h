@@ -13,8 +13,5 @@ void ofo_module_destroy(ofo_module_t *module);
 /* Stops all service threads, then frees all that ofo_ports_open() and ofo_sleep_create() made. */
 void ofo_modules_free(void);
 void ofo_module_set_functions(mca_btl_base_module_t *super);
-ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload);
-/* As large as the buffers of that queue. */
-ofo_frag_t *ofo_frag_alloc_whole(ofo_module_t *module, unsigned queue);
 
 #endif /* BTL_OPENIB_MODULE_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which ports are used, and what the modex says about each: link layer, GID, subnet, rate. RoCE GIDs are found
- * by value and type, since their index moves when an address comes or goes. See DESIGN.txt 15.
+ * Which ports are used, and what the modex says about each: link layer, GID, subnet, rate. See DESIGN.txt 15.
  */
 #include "btl_openib_port.h"
 
+#include "btl_openib_address.h"
 #include "btl_openib_choice.h"
 #include "btl_openib_connect_rdmacm.h"
 #include "btl_openib_device.h"
@@ -23,8 +23,6 @@
 #include <arpa/inet.h>
 #include <hwloc/openfabrics-verbs.h>
 #include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,88 +170,13 @@ static bool is_near(struct ibv_device *verbs)
 
 /* ---- GIDs and subnets --------------------------------------------------------------------------- */
 
-static bool choose_gid(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best)
-{
-    struct ifaddrs *all;
-    bool found;
-
-    if (0 <= OFO.params.gid_index) {
-        return 0 == ibv_query_gid_ex(context, port, (uint32_t) OFO.params.gid_index, best, 0)
-               && !ofo_gid_is_empty(best->gid.raw);
-    }
-    if (0 != getifaddrs(&all)) {
-        all = NULL;
-    }
-    found = ofo_gid_choose(context, port, table_len, all, best);
-    freeifaddrs(all);
-    return found;
-}
-
-bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
-{
-    const bool is_roce = module->use_grh && IBV_LINK_LAYER_ETHERNET == module->port_attr.link_layer;
-    const int given = OFO.params.gid_index;
-    struct ibv_gid_entry entry;
-
-    if (0 <= given && 0 == ibv_query_gid_ex(module->device->context, module->port_num, (uint32_t) given, &entry, 0)
-        && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))) {
-        module->gid_index = (uint8_t) given;
-        return true;
-    }
-    return ofo_gid_find(module->device->context, module->port_num, module->port_attr.gid_tbl_len, gid, is_roce && 0 > given,
-                        &module->gid_index);
-}
-
-static unsigned mask_length(const uint8_t *mask, unsigned bytes)
-{
-    unsigned length = 0;
-
-    while (length < 8 * bytes && (mask[length / 8] & (0x80 >> length % 8))) {
-        ++length;
-    }
-    return length;
-}
-
-typedef struct {
-    unsigned prefix_len; /* 0: not known */
-    bool is_up;
-} interface_t;
-
-/* Of the interface that has the GID's IP address; all 0 if there is none. */
-static interface_t look_at_interface(const uint8_t *gid)
-{
-    interface_t interface = {.prefix_len = 0};
-    const struct ifaddrs *found;
-    struct ifaddrs *all;
-
-    if (0 != getifaddrs(&all)) {
-        return interface;
-    }
-    found = ofo_interface_of(all, gid);
-    if (NULL != found) {
-        interface.is_up = 0 != (found->ifa_flags & IFF_UP);
-    }
-    if (NULL != found && NULL != found->ifa_netmask) {
-        interface.prefix_len = AF_INET == found->ifa_addr->sa_family
-                                   ? mask_length((uint8_t *) &((struct sockaddr_in *) found->ifa_netmask)->sin_addr, 4)
-                                   : mask_length((uint8_t *) &((struct sockaddr_in6 *) found->ifa_netmask)->sin6_addr, 16);
-    }
-    freeifaddrs(all);
-    return interface;
-}
-
-bool ofo_port_lost_interface(const ofo_module_t *module)
-{
-    return module->on_interface && !look_at_interface(OFO.record.port[module->port_index].gid).is_up;
-}
-
 static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
 {
     bool v4 = 0 == memcmp(gid, ofo_v4_mapped, sizeof(ofo_v4_mapped));
     unsigned length = OFO.params.gid_prefix_len, bytes = v4 ? 4 : 16;
 
     if (0 == length) {
-        length = look_at_interface(gid).prefix_len;
+        length = ofo_interface_look(gid).prefix_len;
     }
     if (0 == length || 8 * bytes < length) {
         length = v4 ? 24 : 64;
@@ -299,12 +222,12 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
     }
     module->use_grh = true;
     if (IBV_LINK_LAYER_ETHERNET == attr->link_layer) {
-        if (!choose_gid(device->context, number, attr->gid_tbl_len, &entry)) {
+        if (!ofo_port_choose_gid(device->context, number, attr->gid_tbl_len, &entry)) {
             bfo_help_say_once(key_of(__func__, module->name), OFO_HELP_FILE, "no gid", module->name, OFO.params.gid_index);
             return false;
         }
         set_ip_subnet(entry.gid.raw, &port->subnet);
-        module->on_interface = look_at_interface(entry.gid.raw).is_up;
+        module->on_interface = ofo_interface_look(entry.gid.raw).is_up;
         memcpy(port->guid, entry.gid.raw, sizeof(port->guid));
     } else {
         unsigned index = 0 <= OFO.params.gid_index ? (unsigned) OFO.params.gid_index : 0;

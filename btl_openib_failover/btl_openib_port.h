@@ -10,9 +10,5 @@
 
 /* Opens devices and creates one module per usable port and lane in OFO. Returns the number of modules. */
 int ofo_ports_open(mca_btl_base_module_t *defaults);
-/* Finds the GID of a module's port anew, by value; false if it is gone. Context: service. */
-bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid);
-/* True if no interface that is up has the port's IP address any more. Port, GID table and events follow later. */
-bool ofo_port_lost_interface(const ofo_module_t *module);
 
 #endif /* BTL_OPENIB_PORT_H */

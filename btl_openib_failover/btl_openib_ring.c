@@ -9,9 +9,9 @@
 #include "btl_openib_ring.h"
 
 #include "btl_openib_device.h"
+#include "btl_openib_frag.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
-#include "btl_openib_module.h"
 #include "btl_openib_recv.h"
 #include "btl_openib_send.h"
 

@@ -6,13 +6,13 @@
  */
 #include "bfo_config.h"
 
+#include "btl_openib_address.h"
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
 #include "btl_openib_connect_ud.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
-#include "btl_openib_port.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_srq.h"
 #include "btl_openib_timers.h"

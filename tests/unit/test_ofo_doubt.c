@@ -9,7 +9,6 @@
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_doubt.h"
-#include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_keepalive.h"

@@ -6,10 +6,10 @@
  */
 #include "bfo_config.h"
 
+#include "btl_openib_address.h"
 #include "btl_openib_async.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_log.h"
-#include "btl_openib_port.h"
 #include "btl_openib_rdma.h"
 #include "btl_openib_recv.h"
 #include "btl_openib_send.h"

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The address of a port: a RoCE GID is found by value and type, since its index moves when an address comes or goes. See DESIGN.txt 15.2.
+ */
+#include "btl_openib_address.h"
+
+#include "btl_openib_choice.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+
+bool ofo_port_choose_gid(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best)
+{
+    struct ifaddrs *all;
+    bool found;
+
+    if (0 <= OFO.params.gid_index) {
+        return 0 == ibv_query_gid_ex(context, port, (uint32_t) OFO.params.gid_index, best, 0)
+               && !ofo_gid_is_empty(best->gid.raw);
+    }
+    if (0 != getifaddrs(&all)) {
+        all = NULL;
+    }
+    found = ofo_gid_choose(context, port, table_len, all, best);
+    freeifaddrs(all);
+    return found;
+}
+
+bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
+{
+    const bool is_roce = module->use_grh && IBV_LINK_LAYER_ETHERNET == module->port_attr.link_layer;
+    const int given = OFO.params.gid_index;
+    struct ibv_gid_entry entry;
+
+    if (0 <= given && 0 == ibv_query_gid_ex(module->device->context, module->port_num, (uint32_t) given, &entry, 0)
+        && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))) {
+        module->gid_index = (uint8_t) given;
+        return true;
+    }
+    return ofo_gid_find(module->device->context, module->port_num, module->port_attr.gid_tbl_len, gid, is_roce && 0 > given,
+                        &module->gid_index);
+}
+
+static unsigned mask_length(const uint8_t *mask, unsigned bytes)
+{
+    unsigned length = 0;
+
+    while (length < 8 * bytes && (mask[length / 8] & (0x80 >> length % 8))) {
+        ++length;
+    }
+    return length;
+}
+
+ofo_interface_t ofo_interface_look(const uint8_t *gid)
+{
+    ofo_interface_t interface = {.prefix_len = 0};
+    const struct ifaddrs *found;
+    struct ifaddrs *all;
+
+    if (0 != getifaddrs(&all)) {
+        return interface;
+    }
+    found = ofo_interface_of(all, gid);
+    if (NULL != found) {
+        interface.is_up = 0 != (found->ifa_flags & IFF_UP);
+    }
+    if (NULL != found && NULL != found->ifa_netmask) {
+        interface.prefix_len = AF_INET == found->ifa_addr->sa_family
+                                   ? mask_length((uint8_t *) &((struct sockaddr_in *) found->ifa_netmask)->sin_addr, 4)
+                                   : mask_length((uint8_t *) &((struct sockaddr_in6 *) found->ifa_netmask)->sin6_addr, 16);
+    }
+    freeifaddrs(all);
+    return interface;
+}
+
+bool ofo_port_lost_interface(const ofo_module_t *module)
+{
+    return module->on_interface && !ofo_interface_look(OFO.record.port[module->port_index].gid).is_up;
+}

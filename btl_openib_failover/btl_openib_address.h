@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The address of a port, and the interface that has it. See DESIGN.txt 15.2.
+ */
+#ifndef BTL_OPENIB_ADDRESS_H
+#define BTL_OPENIB_ADDRESS_H
+
+#include "btl_openib_types.h"
+
+typedef struct {
+    unsigned prefix_len; /* 0: not known */
+    bool is_up;
+} ofo_interface_t;
+
+/* Of the interface that has the GID's IP address; all 0 if there is none. */
+ofo_interface_t ofo_interface_look(const uint8_t *gid);
+/* The GID that a port on Ethernet uses. */
+bool ofo_port_choose_gid(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best);
+/* Finds the GID of a module's port anew, by value; false if it is gone. Context: service. */
+bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid);
+/* True if no interface that is up has the port's IP address any more. Port, GID table and events follow later. */
+bool ofo_port_lost_interface(const ofo_module_t *module);
+
+#endif /* BTL_OPENIB_ADDRESS_H */
