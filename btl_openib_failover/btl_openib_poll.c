@@ -17,27 +17,19 @@
 #include "btl_openib_lock.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"
-#include "btl_openib_qpmap.h"
 #include "btl_openib_rdma.h"
 #include "btl_openib_recv.h"
 #include "btl_openib_ring.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_sleep.h"
+#include "btl_openib_stash.h"
 #include "btl_openib_wc_error.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { BATCH = 16, IDLE_AFTER = 4096, IDLE_SKIP = 7 };
-
-/* A zero-byte WRITE of the handshake: service counts them, whoever reaps. */
-static void proof_completed(ofo_qpset_t *qps)
-{
-    if (0 == __atomic_sub_fetch(&qps->proving, 1, __ATOMIC_SEQ_CST)) {
-        ofo_tell_service(qps->ep, OFO_MAIL_PROVED, qps->gen, NULL, NULL);
-    }
-}
 
 void ofo_send_count(ofo_qpset_t *qps, const ofo_frag_t *frag)
 {
@@ -130,7 +122,7 @@ static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
         return_completed(work);
         break;
     case OFO_WORK_PROVE:
-        proof_completed(work->qps);
+        ofo_proof_completed(work->qps);
         break;
     case OFO_WORK_ALIVE:
         alive_completed(work->qps);
@@ -309,7 +301,7 @@ static int progress_locked(ofo_module_t *module)
     return count;
 }
 
-int ofo_module_progress(ofo_module_t *module)
+inline int ofo_module_progress(ofo_module_t *module) /* into the pass over all modules */
 {
     int count;
 
@@ -355,65 +347,4 @@ int ofo_component_progress(void)
         ofo_sleep_if_idle(0 < count);
     }
     return count;
-}
-
-/* Room for one more completion, before it is taken. */
-static bool stash_has_room(ofo_module_t *module)
-{
-    unsigned size = 0 == module->stash_size ? 64 : 2 * module->stash_size;
-    struct ibv_wc *grown;
-
-    if (module->stash_count < module->stash_size) {
-        return true;
-    }
-    grown = realloc(module->stash, size * sizeof(*grown));
-    if (NULL == grown) {
-        return false;
-    }
-    module->stash = grown;
-    module->stash_size = size;
-    return true;
-}
-
-bool ofo_poll_and_keep(ofo_module_t *module)
-{
-    struct ibv_wc wc;
-
-    if (!ofo_poll_try_lock(module)) {
-        return false; /* progress is at it */
-    }
-    ofo_qpmap_trim(&module->qpmap);
-    for (int c = 0; c < module->cq_count; ++c) {
-        while (stash_has_room(module) && 0 < ibv_poll_cq(module->cq[c], 1, &wc)) {
-            ofo_work_t *work = (ofo_work_t *) (uintptr_t) wc.wr_id;
-            if (IBV_WC_SUCCESS == wc.status && OFO_WORK_PROVE == work->kind) {
-                proof_completed(work->qps);
-            } else {
-                module->stash[module->stash_count++] = wc;
-            }
-            if (module->is_iwarp && !OFO.closing && IBV_WC_SUCCESS == wc.status && OFO_WORK_RECV == work->kind) {
-                ofo_recv_kept(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc.qp_num);
-            }
-        }
-    }
-    ofo_poll_unlock(module);
-    return true;
-}
-
-bool ofo_poll_and_forget(const ofo_qpset_t *qps)
-{
-    ofo_module_t *module = qps->module;
-    unsigned kept = 0;
-
-    if (!ofo_poll_and_keep(module) || !ofo_poll_try_lock(module)) {
-        return false;
-    }
-    for (unsigned i = 0; i < module->stash_count; ++i) {
-        if (qps != ((const ofo_work_t *) (uintptr_t) module->stash[i].wr_id)->qps) {
-            module->stash[kept++] = module->stash[i];
-        }
-    }
-    module->stash_count = kept;
-    ofo_poll_unlock(module);
-    return true;
 }

@@ -16,11 +16,5 @@ void ofo_poll_out(ofo_module_t *module);
 int ofo_module_progress(ofo_module_t *module);
 /* Asks all CQs for an event and then looks once more: false if there was something, or if another thread is at it. */
 bool ofo_module_arm(ofo_module_t *module);
-/* Takes completions from the CQs, because a set proves itself or is about to be destroyed with what is in them: zero-byte
- * WRITEs of proofs are counted, all else is kept for progress in order. False: progress is at it. Context: service. */
-bool ofo_poll_and_keep(ofo_module_t *module);
-/* iWARP: receives of queue pairs that are destroyed come back all the same. They are kept and those of the set thrown away,
- * before its memory goes. False: progress is at it. Context: service. */
-bool ofo_poll_and_forget(const ofo_qpset_t *qps);
 
 #endif /* BTL_OPENIB_POLL_H */

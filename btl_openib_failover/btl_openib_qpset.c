@@ -7,15 +7,15 @@
 #include "btl_openib_qpset.h"
 
 #include "btl_openib_atomic.h"
+#include "btl_openib_buffers.h"
 #include "btl_openib_clock.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_device.h"
 #include "btl_openib_log.h"
-#include "btl_openib_poll.h"
 #include "btl_openib_qpmap.h"
-#include "btl_openib_recv.h"
-#include "btl_openib_ring.h"
+#include "btl_openib_ring_memory.h"
 #include "btl_openib_srq.h"
+#include "btl_openib_stash.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -15,9 +15,9 @@
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"
-#include "btl_openib_poll.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_spared.h"
+#include "btl_openib_stash.h"
 #include "btl_openib_timers.h"
 
 #include "bfo_help.h"

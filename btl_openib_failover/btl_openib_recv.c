@@ -6,40 +6,17 @@
  */
 #include "btl_openib_recv.h"
 
+#include "btl_openib_buffers.h"
 #include "btl_openib_coalesce.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_failover.h"
+#include "btl_openib_heard.h"
 #include "btl_openib_log.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_qpmap.h"
 #include "btl_openib_ring.h"
 #include "btl_openib_send.h"
 #include "btl_openib_srq.h"
 
 #include <arpa/inet.h>
-
-void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey)
-{
-    recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = (uint8_t) index, .qps = qps};
-    recv->sge = (struct ibv_sge){.addr = (uintptr_t) buffer, .length = size, .lkey = lkey};
-    recv->wr = (struct ibv_recv_wr){.wr_id = (uintptr_t) &recv->work, .sg_list = &recv->sge, .num_sge = 1};
-}
-
-uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq)
-{
-    struct ibv_recv_wr *wr = &chain->first->wr, *wrong = NULL;
-    uint32_t taken = chain->count;
-    int rc = NULL != srq ? ibv_post_srq_recv(srq, wr, &wrong) : ibv_post_recv(qp, wr, &wrong);
-
-    chain->count = 0;
-    if (OPAL_UNLIKELY(0 != rc)) {
-        chain->first = (ofo_recv_t *) ((uint8_t *) (NULL != wrong ? wrong : wr) - offsetof(ofo_recv_t, wr));
-        for (wr = &chain->first->wr; NULL != wr; wr = wr->next) {
-            ++chain->count;
-        }
-    }
-    return taken - chain->count;
-}
 
 /* Locks: ep->lock held. */
 static bool gain_slots(ofo_ring_out_t *out, int32_t slots)
@@ -102,31 +79,6 @@ static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr,
     }
 }
 
-/* Stands in for RTU. On iWARP it is RTU: who accepted a connection is silent on it until it has heard the other side (RFC
- * 5044, 7.1). */
-static void tell_first(ofo_qpset_t *qps)
-{
-    for (unsigned i = 0; qps->ep->module->is_iwarp && i < qps->nqp; ++i) {
-        qps->heard |= (uint8_t) ((0 < qps->qp[i].n_recv) << i);
-        if (0 == (qps->heard >> i & 1) || !qps->qp[i].cm_passive) {
-            return;
-        }
-    }
-    qps->told_first_recv = true;
-    ofo_tell_service(qps->ep, OFO_MAIL_FIRST_RECV, qps->gen, NULL, NULL);
-}
-
-void ofo_recv_kept(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
-{
-    ofo_qp_t *qp = ofo_recv_qp(module, recv, qpn);
-    ofo_qpset_t *qps = NULL != qp ? qp->returns.qps : NULL;
-
-    if (NULL != qps && qps != qps->ep->qps && !qps->told_first_recv) {
-        qps->heard |= (uint8_t) (1u << (qp - qps->qp));
-        tell_first(qps);
-    }
-}
-
 void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, uint32_t length)
 {
     ofo_endpoint_t *ep = qps->ep;
@@ -135,7 +87,7 @@ void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hd
     module->got.from = ep;
     hand_up(module, qps, hdr, length - sizeof(*hdr));
     if (OPAL_UNLIKELY(ep->qps != qps) && !qps->told_first_recv) {
-        tell_first(qps);
+        ofo_recv_tell_first(qps);
     }
     if (gained) {
         ofo_pending_flush(ep);
@@ -173,11 +125,6 @@ static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qp
     if (OPAL_UNLIKELY(due)) {
         ofo_credits_return(ep, qps, recv->work.qp);
     }
-}
-
-ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
-{
-    return NULL != recv->work.qps ? &recv->work.qps->qp[recv->work.qp] : ofo_qpmap_find(&module->qpmap, qpn);
 }
 
 /* The peer was, or will be, told that it has not come, and sends it again; if it was acknowledged, the loss check knows. */

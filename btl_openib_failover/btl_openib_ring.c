@@ -8,25 +8,18 @@
  */
 #include "btl_openib_ring.h"
 
-#include "btl_openib_device.h"
 #include "btl_openib_frag.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_recv.h"
+#include "btl_openib_ring_memory.h"
 #include "btl_openib_send.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING_QP = 0, TURNS = 255, POLL_BATCH = 16 };
-
-/* Last 8 bytes of a slot. */
-typedef struct {
-    uint32_t length; /* header and payload, network byte order */
-    uint8_t pad[3];
-    uint8_t turn; /* 1 to TURNS: written last */
-} footer_t;
+enum { TURNS = 255, POLL_BATCH = 16 };
 
 /* OFO_TAG_RING: where the ring is. Network byte order. */
 typedef struct {
@@ -35,47 +28,7 @@ typedef struct {
     uint32_t slots;
 } ring_msg_t;
 
-static uint32_t round_up(uint32_t length)
-{
-    return (length + 7) / 8 * 8;
-}
-
-uint32_t ofo_ring_slot_size(void)
-{
-    return round_up(OFO.queues.queue[RING_QP].size) + (uint32_t) sizeof(footer_t);
-}
-
 /* ---- receiver ----------------------------------------------------------------------------------- */
-
-int ofo_ring_create(ofo_qpset_t *qps)
-{
-    ofo_ring_in_t *in = &qps->ring_in;
-    size_t size = (size_t) OFO.params.eager_rdma_num * ofo_ring_slot_size();
-
-    in->memory = ofo_pages_alloc(size);
-    if (NULL == in->memory) {
-        return -1;
-    }
-    memset(in->memory, 0, size);
-    in->mr = ibv_reg_mr(qps->module->device->pd, in->memory, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (NULL == in->mr) {
-        free(in->memory);
-        in->memory = NULL;
-        return -1; /* no ring: messages go on as sends */
-    }
-    in->slots = OFO.params.eager_rdma_num;
-    in->head = 0;
-    in->turn = 1;
-    return 0;
-}
-
-void ofo_ring_destroy(ofo_qpset_t *qps)
-{
-    if (NULL != qps->ring_in.mr) {
-        ibv_dereg_mr(qps->ring_in.mr);
-    }
-    free(qps->ring_in.memory);
-}
 
 /* A message from a peer that sends often: service makes a ring for it. */
 void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps)
@@ -98,7 +51,7 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     if (NULL == qps || gen != qps->gen || qps->failed || NULL == qps->ring_in.memory) {
         return;
     }
-    frag = ofo_frag_alloc_whole(module, RING_QP);
+    frag = ofo_frag_alloc_whole(module, OFO_RING_QP);
     if (NULL == frag) {
         return;
     }
@@ -109,7 +62,7 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
                         .rkey = htonl(qps->ring_in.mr->rkey),
                         .slots = htonl(qps->ring_in.slots)};
     frag->segment.seg_len = sizeof(*msg);
-    frag->base.order = RING_QP;
+    frag->base.order = OFO_RING_QP;
     frag->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
     qps->ring_in.is_open = true;
     module->ring[module->ring_count++] = qps;
@@ -131,11 +84,11 @@ static void slot_done(ofo_qpset_t *qps)
     due = ofo_ring_must_return(qps);
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (OPAL_UNLIKELY(due)) {
-        ofo_credits_return(ep, qps, RING_QP);
+        ofo_credits_return(ep, qps, OFO_RING_QP);
     }
 }
 
-static void take(ofo_module_t *module, ofo_qpset_t *qps, footer_t *footer)
+static void take(ofo_module_t *module, ofo_qpset_t *qps, ofo_ring_footer_t *footer)
 {
     ofo_ring_in_t *in = &qps->ring_in;
     uint32_t length = ntohl(footer->length);
@@ -149,7 +102,7 @@ static void take(ofo_module_t *module, ofo_qpset_t *qps, footer_t *footer)
     if (OPAL_UNLIKELY(sizeof(ofo_data_hdr_t) > length || ofo_ring_slot_size() - sizeof(*footer) < length)) {
         ++module->count.bad_messages;
     } else {
-        ofo_data_hdr_t *hdr = (ofo_data_hdr_t *) ((uint8_t *) footer - round_up(length));
+        ofo_data_hdr_t *hdr = (ofo_data_hdr_t *) ((uint8_t *) footer - ofo_ring_round_up(length));
         ++module->count.ring_receives;
         ofo_recv_message(module, qps, hdr, length);
     }
@@ -165,7 +118,7 @@ static int poll_ring(ofo_module_t *module, ofo_qpset_t *qps)
     int count = 0;
 
     for (; count < POLL_BATCH; ++count) {
-        footer_t *footer = (footer_t *) (in->memory + (size_t) (in->head + 1) * size - sizeof(*footer));
+        ofo_ring_footer_t *footer = (ofo_ring_footer_t *) (in->memory + (size_t) (in->head + 1) * size - sizeof(*footer));
         if (in->turn != __atomic_load_n(&footer->turn, __ATOMIC_ACQUIRE)) {
             break;
         }
@@ -228,11 +181,11 @@ void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length)
 void ofo_ring_prepare(ofo_qpset_t *qps, ofo_frag_t *frag, struct ibv_sge *sge, struct ibv_send_wr *wr)
 {
     ofo_ring_out_t *out = &qps->ring_out;
-    uint32_t length = sge->length, padded = round_up(length), size = ofo_ring_slot_size();
-    footer_t *footer = (footer_t *) ((uint8_t *) frag->hdr + padded);
+    uint32_t length = sge->length, padded = ofo_ring_round_up(length), size = ofo_ring_slot_size();
+    ofo_ring_footer_t *footer = (ofo_ring_footer_t *) ((uint8_t *) frag->hdr + padded);
 
     memset((uint8_t *) frag->hdr + length, 0, padded - length);
-    *footer = (footer_t){.length = htonl(length), .turn = out->turn};
+    *footer = (ofo_ring_footer_t){.length = htonl(length), .turn = out->turn};
     sge->length = padded + (uint32_t) sizeof(*footer);
     wr->opcode = IBV_WR_RDMA_WRITE;
     wr->wr.rdma.remote_addr = out->address + (uint64_t) (out->next + 1) * size - sge->length;

@@ -9,10 +9,6 @@
 #include "btl_openib_credits.h"
 #include "btl_openib_types.h"
 
-uint32_t ofo_ring_slot_size(void);
-/* Memory of the ring the peer writes into. Context: service. */
-int ofo_ring_create(ofo_qpset_t *qps);
-void ofo_ring_destroy(ofo_qpset_t *qps);
 /* Context of the next four: progress. */
 void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps);
 void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen);

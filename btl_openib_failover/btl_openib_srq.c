@@ -9,9 +9,9 @@
 #include "btl_openib_srq.h"
 
 #include "btl_openib_atomic.h"
+#include "btl_openib_buffers.h"
 #include "btl_openib_device.h"
 #include "btl_openib_log.h"
-#include "btl_openib_recv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 #include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
+#include "btl_openib_heard.h"
 #include "btl_openib_keepalive.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
@@ -23,6 +24,7 @@
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_sleep.h"
+#include "btl_openib_stash.h"
 #include "btl_openib_wc_error.h"
 
 #include <setjmp.h>

@@ -6,6 +6,7 @@
  */
 #include "bfo_config.h"
 
+#include "btl_openib_buffers.h"
 #include "btl_openib_coalesce.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_log.h"

@@ -14,11 +14,11 @@
 #include "btl_openib_mail.h"
 #include "btl_openib_open.h"
 #include "btl_openib_peer.h"
-#include "btl_openib_poll.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_rail.h"
-#include "btl_openib_ring.h"
+#include "btl_openib_ring_memory.h"
 #include "btl_openib_service.h"
+#include "btl_openib_stash.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -6,10 +6,10 @@
  */
 #include "bfo_config.h"
 
+#include "btl_openib_buffers.h"
 #include "btl_openib_device.h"
 #include "btl_openib_log.h"
 #include "btl_openib_queues.h"
-#include "btl_openib_recv.h"
 #include "btl_openib_srq.h"
 
 #include <setjmp.h>

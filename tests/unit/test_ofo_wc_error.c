@@ -11,7 +11,6 @@
 #include "btl_openib_failover.h"
 #include "btl_openib_log.h"
 #include "btl_openib_rdma.h"
-#include "btl_openib_recv.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_srq.h"
@@ -80,10 +79,6 @@ void ofo_rail_closed(ofo_qpset_t *qps)
 }
 void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
 {
-}
-ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
-{
-    return NULL != recv->work.qps ? &recv->work.qps->qp[recv->work.qp] : NULL;
 }
 void ofo_drain_check(ofo_qpset_t *qps)
 {

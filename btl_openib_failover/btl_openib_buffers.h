@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Receive buffers of queue pairs and shared queues. See DESIGN.txt 15.4.
+ */
+#ifndef BTL_OPENIB_BUFFERS_H
+#define BTL_OPENIB_BUFFERS_H
+
+#include "btl_openib_qpmap.h"
+#include "btl_openib_types.h"
+
+/* Work and scatter entry of a buffer; it is then posted by its `wr` for good. `qps` NULL: of a shared queue. */
+void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey);
+static inline void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
+{
+    recv->wr.next = NULL;
+    if (0 == chain->count) {
+        chain->first = recv;
+    } else {
+        chain->last->wr.next = &recv->wr;
+    }
+    chain->last = recv;
+    ++chain->count;
+}
+/* The chain is empty then; or what verbs do not take now stays in it and is not counted. Returns how many were taken. */
+uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq);
+/* The queue pair a receive came by; NULL: none we know. */
+static inline ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
+{
+    return NULL != recv->work.qps ? &recv->work.qps->qp[recv->work.qp] : ofo_qpmap_find(&module->qpmap, qpn);
+}
+
+#endif /* BTL_OPENIB_BUFFERS_H */
