@@ -10,13 +10,11 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
 #include "btl_openib_connect_ud.h"
+#include "btl_openib_last_wqe.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
-#include "btl_openib_qpset.h"
 #include "btl_openib_srq.h"
-#include "btl_openib_timers.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 /* Not the service that reads events alone: rdmacm tells each module's of a device that is removed. */
@@ -284,49 +282,6 @@ static void handle(const ofo_device_t *device, const struct ibv_async_event *eve
     }
 }
 
-/* In this order: what is no longer in the device is being read, and what is no longer being read was noted. */
-static bool has_unread(const ofo_device_t *device)
-{
-    struct pollfd fd = {.fd = device->context->async_fd, .events = POLLIN};
-
-    return 0 < poll(&fd, 1, 0) || OFO_LOAD(device->reading);
-}
-
-/* A device that was never seen to raise it is given less time, once it has nothing unread to say (DESIGN.txt 10.3). */
-static uint64_t last_wqe_due(const ofo_device_t *device, uint64_t since)
-{
-    enum { LOOK_AGAIN_MS = 10 };
-    const uint64_t whole = since + OFO_LAST_WQE_MS, now = ofo_now_ms();
-    uint64_t due = since + OFO_LAST_WQE_UNSEEN_MS;
-
-    if (OFO_LOAD(device->raises_last_wqe)) {
-        return whole;
-    }
-    if (now >= due && has_unread(device)) {
-        due = now + LOOK_AGAIN_MS;
-    }
-    return due < whole ? due : whole;
-}
-
-void ofo_async_await_last_wqe(ofo_endpoint_t *ep)
-{
-    ep->last_wqe_at = last_wqe_due(ep->module->device, ep->error_at);
-    ofo_timers_add(ep);
-}
-
-/* The driver does not raise the event, or it was lost: what was received is in the completion queue by now, and the counts
- * of both sides are compared. */
-void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now)
-{
-    ep->last_wqe_at = last_wqe_due(ep->module->device, ep->error_at); /* it may have raised one since */
-    if (now < ep->last_wqe_at) {
-        return;
-    }
-    ep->last_wqe_at = 0;
-    ep->module->count.last_wqe_missed += ofo_qpset_assume_last_wqe(ep->fenced_set);
-    ofo_tell_progress(ep->module, OFO_MAIL_LAST_WQE, ep, ep->fsm.gen, NULL, NULL);
-}
-
 /* Progress waits for service, but not for each of many queue pairs that fail together: who did not answer is not waited for again
  * soon. */
 static bool await_service(ofo_device_t *device, bool (*is_waiting)(const void *), const void *what)
@@ -346,7 +301,7 @@ static bool await_service(ofo_device_t *device, bool (*is_waiting)(const void *)
 
 static bool waits_for_events(const void *device)
 {
-    return has_unread(device);
+    return ofo_device_has_unread(device);
 }
 
 /* The service thread reads events; this waits for it, because some are of no account here: a queue pair of shared queues

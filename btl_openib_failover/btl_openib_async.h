@@ -15,9 +15,6 @@ bool ofo_port_has_moved(const ofo_module_t *module);
 bool ofo_port_came_back(const ofo_module_t *module);
 /* Looks for the GIDs that the device's ports have lost. Context: the service that reads its events. */
 void ofo_async_look_again(ofo_device_t *device, uint64_t now);
-/* The fence waits for LAST_WQE_REACHED, not for ever; and the timer's end. Context: service of the module. */
-void ofo_async_await_last_wqe(ofo_endpoint_t *ep);
-void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now);
 /* All ports of the device are down, for good. Context: any service. */
 void ofo_async_device_gone(const ofo_device_t *device);
 /* Waits until all that the device has to say was noted; false if that takes too long. Any thread but service. */

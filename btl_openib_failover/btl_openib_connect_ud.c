@@ -10,6 +10,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
 #include "btl_openib_connect.h"
+#include "btl_openib_ctl.h"
 #include "btl_openib_device.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
@@ -167,14 +168,6 @@ static struct ibv_ah *address_handle(ofo_endpoint_t *ep)
         memcpy(&attr.grh.dgid, ep->remote.gid, sizeof(attr.grh.dgid));
     }
     return ibv_create_ah(module->device->pd, &attr); /* may wait for address resolution */
-}
-
-void ofo_ud_forget(ofo_endpoint_t *ep)
-{
-    if (NULL != ep->ah) {
-        ibv_destroy_ah(ep->ah);
-        ep->ah = NULL;
-    }
 }
 
 static void reap_sends(ofo_ud_t *ud)

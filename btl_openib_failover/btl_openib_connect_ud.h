@@ -9,8 +9,6 @@
 #include "btl_openib_types.h"
 
 extern const ofo_cpc_t ofo_cpc_ud;
-/* The address handle of the rail's remote port is made anew with the next message. Context: service of the module. */
-void ofo_ud_forget(ofo_endpoint_t *ep);
 /* The device reported a failure of a queue pair: if it is the one of a module's control messages, that module looks
  * after it. Context: any service. */
 void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp);

@@ -8,7 +8,7 @@
 #include "btl_openib_open.h"
 
 #include "btl_openib_atomic.h"
-#include "btl_openib_connect.h"
+#include "btl_openib_ctl.h"
 #include "btl_openib_rail.h"
 
 /* First contacts of ours that wait for the peer's answer. Requests of peers have no such bound: two processes whose

@@ -7,9 +7,9 @@
 #include "btl_openib_params.h"
 
 #include "btl_openib_choice.h"
-#include "btl_openib_connect.h"
 #include "btl_openib_connect_rdmacm.h"
 #include "btl_openib_connect_ud.h"
+#include "btl_openib_cpc.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rails.h"
 

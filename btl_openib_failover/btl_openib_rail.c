@@ -6,12 +6,11 @@
  */
 #include "btl_openib_rail.h"
 
-#include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
-#include "btl_openib_connect.h"
 #include "btl_openib_connect_fsm.h"
-#include "btl_openib_connect_ud.h"
+#include "btl_openib_ctl.h"
+#include "btl_openib_last_wqe.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_open.h"
@@ -70,7 +69,7 @@ static bool tells_addresses(const ofo_ctl_t *ctl)
 /* The peer's port may have another address than its record says: that of its last request or reply is the one. */
 static void learn_address(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
-    if (tells_addresses(ctl) && &ofo_cpc_ud == OFO.cpc
+    if (tells_addresses(ctl) && OFO_CPC_UD == OFO.cpc->type
         && (ctl->lid != ep->remote.lid || 0 != memcmp(ctl->gid, ep->remote.gid, sizeof(ctl->gid)))) {
         ep->remote.lid = ctl->lid;
         memcpy(ep->remote.gid, ctl->gid, sizeof(ctl->gid));

@@ -6,12 +6,12 @@
  */
 #include "btl_openib_rail_actions.h"
 
-#include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
-#include "btl_openib_connect.h"
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_counts.h"
+#include "btl_openib_ctl.h"
+#include "btl_openib_last_wqe.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"

@@ -10,6 +10,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
 #include "btl_openib_connect.h"
+#include "btl_openib_ctl.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_lock.h"
 #include "btl_openib_log.h"

@@ -125,7 +125,7 @@ our @all = (
       from => 'IBV_GID_TYPE_ROCE_V2 != entry->gid_type || ', to => '', unit => 'test_ofo_choice' },
     { name => 'all-devices-near', what => 'every device is near', file => 'btl_openib_failover/btl_openib_choice.c',
       from => 'hwloc_bitmap_intersects(own, its)', to => 'NULL != its', unit => 'test_ofo_choice' },
-    { name => 'last-wqe-waited-for', what => 'a device that never raises LAST_WQE_REACHED is waited for as long as one that does', file => 'btl_openib_failover/btl_openib_async.c',
+    { name => 'last-wqe-waited-for', what => 'a device that never raises LAST_WQE_REACHED is waited for as long as one that does', file => 'btl_openib_failover/btl_openib_last_wqe.c',
       from => 'return due < whole ? due : whole;', to => 'return due > whole ? due : whole;', test => 'tests/mpi/btl_fence.sh' },
     { name => 'last-wqe-not-noted', what => 'nobody notes that a device raises LAST_WQE_REACHED', file => 'btl_openib_failover/btl_openib_async.c',
       from => 'OFO_STORE(qps->module->device->raises_last_wqe, true);', to => 'OFO_STORE(qps->module->device->raises_last_wqe, false);', test => 'tests/mpi/btl_fence.sh' },

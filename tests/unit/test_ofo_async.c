@@ -11,6 +11,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
 #include "btl_openib_connect_ud.h"
+#include "btl_openib_last_wqe.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_qpset.h"
