@@ -11,7 +11,7 @@ use warnings;
 
 my %bound = (    # folder => [units of the largest circle, units in circles]
     btl_openib_failover => [11, 15],
-    pml_bfo             => [9, 9],
+    pml_bfo             => [3, 3],
     softrail            => [0, 0],
 );
 
@@ -20,7 +20,7 @@ my %leaves = (
     btl_openib_failover => [map { "btl_openib_$_" } qw(address atomic buffers bytes choice clock connect_fsm connect_parked counts ctl
         credits device endpoints frag heard lock log mail qpmap queues rail_fsm rails record ring_memory spared
         stash status timers types wire)],
-    pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fsm failover_se hdr ids recv_match seqmap stripe sync types)],
+    pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fsm failover_se hdr ids recv_match seqmap stats stripe sync types)],
     softrail            => [qw(sr_faultplan sr_shm)],
 );
 
