@@ -9,13 +9,14 @@
 
 #include "bfo_help.h"
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_failover_poison.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
-#include "pml_bfo_send.h"
+#include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_tell.h"
-#include "pml_bfo_local.h"
 
 #include "ompi/runtime/mpiruntime.h"
 #include "orte/util/name_fns.h"

@@ -8,13 +8,18 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_actions.h"
 #include "pml_bfo_failover_fsm.h"
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_failover_poison.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
-#include "pml_bfo_send.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_recv_place.h"
+#include "pml_bfo_send_complete.h"
+#include "pml_bfo_send_start.h"
 #include "pml_bfo_tell.h"
-#include "pml_bfo_local.h"
 
 #include "opal/util/output.h"
 

@@ -7,7 +7,7 @@
 #include "pml_bfo.h"
 
 #include "bfo_help.h"
-#include "pml_bfo_failover.h"
+#include "pml_bfo_failover_bypass.h"
 #include "pml_bfo_params.h"
 
 #include "ompi/mca/coll/base/base.h"

@@ -8,12 +8,16 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_dance.h"
 #include "pml_bfo_failover_fsm.h"
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
-#include "pml_bfo_send.h"
-#include "pml_bfo_local.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_recv_place.h"
+#include "pml_bfo_send_complete.h"
 
 #if PML_BFO
 /* ---- messages of the dance arrive ------------------------------------------------------------------ */

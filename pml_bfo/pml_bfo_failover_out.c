@@ -7,8 +7,11 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
-#include "pml_bfo_recv.h"
-#include "pml_bfo_send.h"
+#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_recv_place.h"
+#include "pml_bfo_send_complete.h"
 
 #if !PML_BFO
 void bfo_failover_init(void)

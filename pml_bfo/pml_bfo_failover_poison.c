@@ -7,7 +7,7 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover.h"
+#include "pml_bfo_failover_poison.h"
 #include "pml_bfo_local.h"
 
 #if PML_BFO

@@ -7,10 +7,13 @@
 #include "pml_bfo.h"
 
 #include "bfo_help.h"
+#include "pml_bfo_failover.h"
+#include "pml_bfo_failover_bypass.h"
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_failover_poison.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_failover.h"
 #include "pml_bfo_tell.h"
 
 #include "opal/mca/pmix/pmix.h"

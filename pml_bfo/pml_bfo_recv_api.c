@@ -8,7 +8,10 @@
 
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
+#include "pml_bfo_recv_api.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_place.h"
 
 #include "ompi/message/message.h"
 

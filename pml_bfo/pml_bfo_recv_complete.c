@@ -6,10 +6,12 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_failover_actions.h"
 #include "pml_bfo_local.h"
-#include "pml_bfo_failover.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_strided.h"
 
 static int recv_free(ompi_request_t **request)
 {

@@ -7,7 +7,8 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_local.h"
-#include "pml_bfo_recv.h"
+#include "pml_bfo_recv_copy.h"
+#include "pml_bfo_recv_place.h"
 
 /* A BTL without failover may refuse a PUT or READ at any time (vader: process_vm_readv is forbidden, or cannot reach the
  * buffer). No rail is lost and nothing is torn: what is missing is asked for by ACK. Call before `open` is lowered. */

@@ -8,11 +8,15 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_dance.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
-#include "pml_bfo_send.h"
-#include "pml_bfo_local.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_orphan.h"
+#include "pml_bfo_recv_place.h"
+#include "pml_bfo_send_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

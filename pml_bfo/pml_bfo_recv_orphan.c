@@ -6,10 +6,11 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover.h"
+#include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
+#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_orphan.h"
 
 void bfo_got_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h)
 {

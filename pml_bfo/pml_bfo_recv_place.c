@@ -7,15 +7,17 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
-#include "pml_bfo_local.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_recv_copy.h"
+#include "pml_bfo_recv_place.h"
+#include "pml_bfo_recv_strided.h"
 
 #include <string.h>
-
-/* ---- payload -------------------------------------------------------------------------------------- */
 
 void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
 {
@@ -175,10 +177,9 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
     frag->length = put_size(req, peer, mask, r);
-    u.h = (bfo_put_hdr_t){.type = BFO_MSG_PUT, .epoch = frag->epoch, .src_id = req->src_id,
-                          .frag_id = bfo_name_id(&frag->name), .dst_id = bfo_name_id(&req->name),
-                          .rdma_offset = frag->offset, .dst_ptr = (uint64_t) (uintptr_t) (req->base + frag->offset),
-                          .dst_size = frag->length};
+    u.h = (bfo_put_hdr_t){.type = BFO_MSG_PUT, .epoch = frag->epoch, .src_id = req->src_id, .frag_id = bfo_name_id(&frag->name),
+                          .dst_id = bfo_name_id(&req->name), .rdma_offset = frag->offset,
+                          .dst_ptr = (uint64_t) (uintptr_t) (req->base + frag->offset), .dst_size = frag->length};
     if (NULL != req->regs->handle[r]) {
         memcpy(&u.h + 1, req->regs->handle[r], peer->handle_size);
     } else {
@@ -314,8 +315,7 @@ static inline int read_try(bfo_work_t *work)
     int rc = OMPI_ERR_UNREACH;
 
     if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m) && (frag->peer->send_mask >> frag->rail & 1)) {
-        rc = rail->btl->btl_get(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote,
-                                req->regs->handle[frag->rail],
+        rc = rail->btl->btl_get(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, req->regs->handle[frag->rail],
                                 (mca_btl_base_registration_handle_t *) req->rget->handle, frag->length, 0,
                                 MCA_BTL_NO_ORDER, read_completed, NULL, frag);
     }

@@ -7,7 +7,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
+#include "pml_bfo_recv_probe.h"
 
 #include "ompi/message/message.h"
 #include "opal/runtime/opal_progress.h"

@@ -5,7 +5,9 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_recv.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_strided.h"
 
 #include <string.h>
 

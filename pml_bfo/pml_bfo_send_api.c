@@ -6,10 +6,12 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover.h"
+#include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_send.h"
+#include "pml_bfo_send_api.h"
+#include "pml_bfo_send_complete.h"
+#include "pml_bfo_send_start.h"
 #include "pml_bfo_watch.h"
 
 /* A number was taken and btl_sendi did not take the message: give it back. False: another thread has the next number

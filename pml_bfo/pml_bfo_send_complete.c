@@ -6,10 +6,10 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_failover_actions.h"
 #include "pml_bfo_local.h"
-#include "pml_bfo_failover.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_send.h"
+#include "pml_bfo_send_complete.h"
 #include "pml_bfo_watch.h"
 
 static int send_free(ompi_request_t **request)

@@ -7,12 +7,16 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_send.h"
+#include "pml_bfo_send_complete.h"
+#include "pml_bfo_send_schedule.h"
+#include "pml_bfo_send_start.h"
 #include "pml_bfo_tell.h"
-#include "pml_bfo_local.h"
 
 #include <string.h>
 

@@ -8,9 +8,8 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover_fsm.h"
-#include "pml_bfo_send.h"
-#include "pml_bfo_show.h"
 #include "pml_bfo_local.h"
+#include "pml_bfo_show.h"
 
 #include "opal/util/output.h"
 #include "opal/util/proc.h"

@@ -194,6 +194,11 @@ typedef struct bfo_send_t {
     bfo_work_t work;    /* FRAGs to be sent */
 } bfo_send_t;
 
+static inline size_t bfo_send_length(const bfo_send_t *req)
+{
+    return req->req_send.req_bytes_packed;
+}
+
 typedef struct bfo_recv_t {
     mca_pml_base_recv_request_t req_recv;
     bfo_name_t name;
@@ -248,5 +253,13 @@ typedef struct bfo_frag_t {
     bfo_work_t work;
     char handle[BFO_HANDLE_MAX]; /* the peer's */
 } bfo_frag_t;
+
+/* A fragment as it came: header in the first segment. */
+typedef struct bfo_in_t {
+    mca_btl_base_module_t *btl;
+    const mca_btl_base_segment_t *segments;
+    size_t n_segments;
+    size_t length; /* of all segments */
+} bfo_in_t;
 
 #endif /* PML_BFO_TYPES_H */

@@ -8,6 +8,9 @@
  */
 #include "fuzz_world.h"
 
+#include "pml_bfo_recv_api.h"
+#include "pml_bfo_recv_probe.h"
+#include "pml_bfo_send_api.h"
 #include "pml_bfo_show.h"
 
 #include <stdio.h>

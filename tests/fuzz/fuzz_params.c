@@ -6,6 +6,9 @@
  */
 #include "fuzz_world.h"
 
+#include "pml_bfo_recv_api.h"
+#include "pml_bfo_send_api.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

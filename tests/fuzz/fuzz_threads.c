@@ -8,8 +8,13 @@
  */
 #include "fuzz_world.h"
 
+#include "pml_bfo_failover.h"
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_local.h"
+#include "pml_bfo_recv_api.h"
+#include "pml_bfo_recv_place.h"
+#include "pml_bfo_send_api.h"
+#include "pml_bfo_send_schedule.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -5,6 +5,8 @@
  */
 #include "fuzz_world.h"
 
+#include "pml_bfo_failover.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,13 +9,10 @@
 
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover.h"
 #include "pml_bfo_module.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv.h"
-#include "pml_bfo_send.h"
 
 enum {
     WORLD_RANKS = 3,   /* we are 0; 1 is reached by two rails with failover, 2 by one without */

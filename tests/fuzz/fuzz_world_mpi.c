@@ -6,6 +6,9 @@
  */
 #include "fuzz_world.h"
 
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_recv_dispatch.h"
+
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/base/base.h"
 #include "opal/mca/pmix/pmix.h"

@@ -7,6 +7,12 @@
 #define _GNU_SOURCE
 #include "world_case.h"
 
+#include "pml_bfo_failover.h"
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_recv_api.h"
+#include "pml_bfo_recv_place.h"
+#include "pml_bfo_send_api.h"
+
 #include "opal/util/arch.h"
 
 #include <sys/mman.h>

@@ -6,6 +6,9 @@
 #define _GNU_SOURCE
 #include "world_case.h"
 
+#include "pml_bfo_failover.h"
+#include "pml_bfo_send_api.h"
+
 #include <sys/mman.h>
 
 static char room[9000];

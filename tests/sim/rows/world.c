@@ -7,6 +7,10 @@
  */
 #include "world.h"
 
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_failover_poison.h"
+#include "pml_bfo_recv_api.h"
+#include "pml_bfo_send_api.h"
 #include "pml_bfo_show.h"
 
 #include <stdio.h>

@@ -7,6 +7,10 @@
  */
 #include "world.h"
 
+#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_recv_complete.h"
+#include "pml_bfo_send_complete.h"
+
 typedef struct {
     unsigned state, event;
 } row_t;

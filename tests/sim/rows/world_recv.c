@@ -6,6 +6,8 @@
  */
 #include "world.h"
 
+#include "pml_bfo_recv_complete.h"
+
 static unsigned state_of(const bfo_recv_t *req)
 {
     return bfo_se_state(req->m.se);

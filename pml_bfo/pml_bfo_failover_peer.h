@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A peer as a whole: declared unreachable, its requests looked at again, the flush before MPI_Finalize.
+ * DESIGN.txt sections 9, 11 and 14.6.
+ */
+#ifndef PML_BFO_FAILOVER_PEER_H
+#define PML_BFO_FAILOVER_PEER_H
+
+#include "pml_bfo.h"
+
+/* The peer cannot be reached any more: all its requests end with MPI_ERR_OTHER. */
+void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
+/* Every request in an ERR-class state looks at its guards again. */
+void bfo_failover_settle_all(void) BFO_COLD;
+/* peer_dead of bfo_btl_ext.h. */
+void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *cause) BFO_COLD;
+#if PML_BFO
+/* From now on MPI_Finalize begins with a flush. Call when MPI_COMM_SELF exists. */
+int bfo_failover_flush_at_finalize(void);
+/* The same in front of MPI_Comm_disconnect, from now on until given back. */
+void bfo_failover_take_fence(void);
+void bfo_failover_give_fence(void);
+#else
+static inline int bfo_failover_flush_at_finalize(void) { return OMPI_SUCCESS; }
+static inline void bfo_failover_give_fence(void) { }
+#endif
+
+#endif /* PML_BFO_FAILOVER_PEER_H */

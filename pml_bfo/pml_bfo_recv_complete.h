@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The end of a receive request, and who still refers to it. DESIGN.txt section 7 (rows R10, R18) and 14.3.
+ */
+#ifndef PML_BFO_RECV_COMPLETE_H
+#define PML_BFO_RECV_COMPLETE_H
+
+#include "pml_bfo.h"
+
+OBJ_CLASS_DECLARATION(bfo_recv_t);
+
+void bfo_recv_check(bfo_recv_t *req);
+/* All of the message is there, in state DONE: tell MPI. */
+void bfo_recv_complete(bfo_recv_t *req, int error);
+/* Gives back what a rendezvous or a strided buffer holds. */
+void bfo_recv_drop_extras(bfo_recv_t *req);
+void bfo_recv_recycle(bfo_recv_t *req);
+void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
+/* The peer of a lane is declared. Takes the receives that name its rank out of matching, into a ring; under the communicator's
+ * lock. Then each ends with an error; no lock is held. */
+void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_t *lane, int32_t rank, bfo_link_t *ring) BFO_COLD;
+void bfo_recv_fail_withdrawn(bfo_link_t *ring) BFO_COLD;
+
+/* Matched with a rendezvous: must that be complete before later messages of its sender are seen? The owner of a callback
+ * (osc/pt2pt) counts on it: what reaches it after a message tells that the message has ended. Collectives (coll/adapt) set
+ * callbacks, too, and do not count on it: their tags are negative. Under the communicator's lock. */
+static inline void bfo_recv_hold_back(bfo_recv_t *req, bfo_lane_t *lane)
+{
+    req->holds = NULL != req->req_recv.req_base.req_ompi.req_complete_cb && BFO_ANY_TAG <= req->want.key.tag;
+    lane->match.n_open += req->holds;
+}
+
+static inline void bfo_recv_get(bfo_recv_t *req)
+{
+    (void) bfo_add32(&req->m.events, 1);
+}
+/* For who merely looks at the request, knowing its address or its identifier (see bfo_look()). */
+static inline void bfo_recv_get_by_look(bfo_recv_t *req)
+{
+    bfo_recv_get(req);
+    bfo_look(&req->m, bfo_threads);
+}
+static inline void bfo_recv_put(bfo_recv_t *req)
+{
+    if (0 == bfo_add32(&req->m.events, -1)) {
+        bfo_recv_check(req);
+    }
+}
+
+#endif /* PML_BFO_RECV_COMPLETE_H */

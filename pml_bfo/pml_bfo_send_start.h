@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The start of a send request. DESIGN.txt sections 9 and 14.3.
+ */
+#ifndef PML_BFO_SEND_START_H
+#define PML_BFO_SEND_START_H
+
+#include "pml_bfo.h"
+
+/* Begins the transfer of a request whose base, lane and match_seq are set. An error code means that nothing
+ * was sent and the request is not active. */
+int bfo_send_begin(bfo_send_t *req);
+/* Makes the convertor of the user's buffer. */
+void bfo_send_prepare(bfo_send_t *req) __attribute__((noinline));
+/* The first fragment of the next attempt, in state RTS(e), bits and bytes reset: RNDV or RGET, never MATCH. */
+int bfo_send_begin_again(bfo_send_t *req) BFO_COLD;
+/* Sends the RTS or MATCH of the request (again); its event is taken here. */
+int bfo_send_post_first(bfo_send_t *req);
+/* The same for a copy after an error, now or when its turn comes (pml_bfo_resend_burst). */
+int bfo_send_post_first_again(bfo_send_t *req) BFO_COLD;
+/* The request's convertor: only what is packed, or sent from the buffer piece by piece, needs it. */
+static inline opal_convertor_t *bfo_send_convertor(bfo_send_t *req)
+{
+    if (!req->prepared) {
+        bfo_send_prepare(req);
+    }
+    return &req->req_send.req_base.req_convertor;
+}
+
+#endif /* PML_BFO_SEND_START_H */
