@@ -25,14 +25,14 @@ under() {
 
 # Eager messages, which somebody waits for.
 for program in mpi_types mpi_comms mpi_match mpi_modes mpi_sizes; do
-    under "lose rail=sr1 op=send payload=8:01 nth=4" $program 2
-    under "unacked rail=sr1 op=send payload=8:01 nth=45" $program 2
+    under "lose rail=sr1 op=send payload=0:41 nth=4" $program 2
+    under "unacked rail=sr1 op=send payload=0:41 nth=45" $program 2
 done
 # mpi_life has few messages, and may be over before a retry clock is: the error comes at once, to the first on a rail.
 for rail in sr1 sr2; do
     under "error status=retry rail=$rail op=send payload=0:41 nth=1" mpi_life 2
 done
 for program in mpi_comms mpi_match mpi_modes; do
-    under 'lose rail=sr1 op=send payload=8:01 nth=8 breaks=both' $program 4
+    under 'lose rail=sr1 op=send payload=0:41 nth=8 breaks=both' $program 4
 done
 exit 0

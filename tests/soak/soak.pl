@@ -27,7 +27,7 @@ sub one_of { return $_[int rand @_] }
 sub log_uniform { my ($most) = @_; return 1 + int exp(rand(log($most))) }
 
 # What a rule speaks of: everything, an operation, or one kind of message of the PML or of the BTL.
-my @targets = ('', '', 'op=send', 'op=write payload=0:00/00', 'op=read', (map { sprintf 'op=send payload=8:%02x', $_ } 1, 2, 4, 6, 8, 9, 11 .. 14),
+my @targets = ('', '', 'op=send', 'op=write payload=0:00/00', 'op=read', (map { sprintf 'op=send payload=0:%02x', 0x40 + $_ } 1, 2, 4, 6, 8, 9, 11 .. 14),
                'op=send payload=0:20', map { sprintf 'op=send payload=0:%02x000002/ff0000ff', $_ } 0x30 .. 0x34);
 
 sub rule {

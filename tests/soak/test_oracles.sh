@@ -39,7 +39,7 @@ notices() {
 # A byte of the payload: of an eager message of the program (a tag of 0 or more; shorter ones would lose a byte of their header), or
 # of a copied fragment (type 6).
 EAGER='corrupt at=600 op=send payload=8:010000000000000000000000/ff00000000000000fcffffff'
-COPY='corrupt at=200 op=send payload=8:06'
+COPY='corrupt at=200 op=send payload=0:46'
 # The make that runs this test hands on which logs it wants.
 for folder in sim/matrix vm mpi; do
     MAKEFLAGS= make -s -C "$T/$folder" check TESTS= >"$LOG" 2>&1 || { tail -n 20 "$LOG"; fail "$folder does not build"; }

@@ -7,15 +7,16 @@ package Cells;
 use strict;
 use warnings;
 
-# A fragment of the PML: its type byte behind the 8 bytes of the BTL; first fragments also by the tag of the program, so
-# that those of collectives are not meant. Control messages of the BTL: type, and version 2 at offset 3.
-sub pml   { sprintf 'op=send payload=8:%02x', shift }
+# A fragment of the PML: the BTL's tag in front of all, 0x40 + type, or the type byte behind the 8 bytes of the BTL; first fragments
+# also by the tag of the program, so that those of collectives are not meant. Control messages of the BTL: type, and version 2 at
+# offset 3. The type byte alone would not do: there a control message has a byte of the job's number, which differs from job to job.
+sub pml   { sprintf 'op=send payload=0:%02x', 0x40 + shift }
 sub first { sprintf 'op=send payload=8:%02x%s/ff%sfcffffff', shift, '00' x 11, '00' x 7 }
 # Of the first attempt only, and not sent again: epoch 0, a FIN without RESENT.
 sub fresh { my ($type) = @_; return sprintf 'op=send payload=8:%02x000000%s/ff00ffff%s', $type, $type == 9 ? ('0000', '0001') : ('', '') }
 sub ctl   { sprintf 'op=send payload=0:%02x000002/ff0000ff', shift }
 # A fragment of an attempt after a restart: RESTART flag of a first fragment, epoch 1 of the others.
-sub again { my ($type) = @_; $type < 4 ? sprintf('op=send payload=8:%02x40/ff40', $type)
+sub again { my ($type) = @_; $type < 4 ? sprintf('op=send payload=0:%02x%s40/ff%s40', 0x40 + $type, ('00' x 8) x 2)
                                        : sprintf('op=send payload=8:%02x000100/ff00ffff', $type) }
 
 my $WRITE = 'op=write payload=0:00/00'; # the zero-byte writes of a handshake have no first byte
@@ -28,7 +29,7 @@ my %restart = (
 my %answer = (
     copy => ['lose rail=sr0 ' . pml(4) . ' nth=2'], put => ['lose rail=sr0 ' . pml(8) . ' nth=2'],
     get => ["lose rail=sr0 $READ nth=2"]);
-my @downs = map { "lose rail=sr$_ op=send payload=8:01 nth=" . (4 + 6 * $_) } 0 .. 2;
+my @downs = map { "lose rail=sr$_ " . pml(1) . " nth=" . (4 + 6 * $_) } 0 .. 2;
 
 our @kinds = (
     { name => 'MATCH', match => first(1), proto => ['eager'], mode => ['persistent'] },
