@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# include_graph.pl DIR: draws the include graph of each component folder in DIR and looks for circles. A unit is X.c with X.h;
-# X knows Y if X.c or X.h includes Y.h (an X.def includes nothing). Units that reach each other form a circle: none of them can be
+# include_graph.pl DIR: looks for circles in the include graph of each component folder in DIR; with INCLUDE_GRAPH_SHOW=1 it prints
+# the graph as well. A unit is X.c with X.h; X knows Y if X.c or X.h includes Y.h (an X.def includes nothing). Units that reach each other form a circle: none of them can be
 # read without all others.
 # The bounds only tighten. A circle larger than its bound is an error; a smaller one is an error, too, until its number stands here.
 use strict;

@@ -33,7 +33,7 @@ for pml in ob1 bfo; do
     # the message comes in the middle of a sleep of a second: nothing but its completion can end it
     waits --mca btl_openib_blocking_progress 1000 "$IDLE" wait 0.3 $level
     awk "BEGIN { exit !($used * 5 < $spinning) }" || { show_log; fail "$pml: $used ms of processor time asleep, $spinning awake"; }
-    [ "$late" -lt 400000 ] || { show_log; fail "$pml: the message came $late us late"; }
+    [ "$late" -lt 200000 ] || { show_log; fail "$pml: the message came $late us late"; }
     counted 'sleeps [1-9]'
     note "$pml $level: waiting 900 ms costs $spinning ms, with blocking progress $used; a message wakes in $late us"
     level=multiple # bfo with threads
