@@ -35,7 +35,6 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
 #if PML_BFO
     if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl)) {
         bfo.failover_component = btl->btl_component;
-        bfo_failover_take_fence();
         bfo_btl_ext(btl)->failed_frag = sendi_failed;
         bfo_btl_ext(btl)->fence_done = fence_done;
         bfo_btl_ext(btl)->peer_dead = bfo_failover_peer_dead;

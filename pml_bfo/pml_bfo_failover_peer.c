@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A peer as a whole: declared unreachable, all its requests looked at again, and the flush before MPI_Finalize.
+ * A peer as a whole: declared unreachable, all its requests looked at again, and the flush.
  * What a request does about it is in pml_bfo_failover_actions.c. DESIGN.txt sections 9, 11 and 14.6.
  */
 #include "pml_bfo.h"
@@ -14,10 +14,7 @@
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_tell.h"
-#include "pml_bfo_watch.h"
 
-#include "ompi/attribute/attribute.h"
-#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_progress.h"
 
 #include <time.h>
@@ -227,7 +224,7 @@ static time_t now(void)
 
 /* A process that is alive may take its time until it calls MPI; one that is not is declared, and then nothing of it is
  * waited for. So there is no end to this but the end of the work. */
-static void flush_all(void)
+void bfo_failover_flush(void)
 {
     const time_t late = now() + BFO_FLUSH_SECONDS;
     bool said = false;
@@ -240,68 +237,5 @@ static void flush_all(void)
         opal_progress();
         usleep(50);
     }
-}
-
-/* Everything that was sent is with its receiver before this process joins the barrier of MPI_Finalize: behind that
- * nobody answers any more. Context: the deletion of the attributes of MPI_COMM_SELF, the first thing MPI_Finalize does. */
-static int flush(MPI_Comm comm, int key, void *value, void *extra)
-{
-    flush_all();
-    bfo_tell_rails(NULL);
-    return OMPI_SUCCESS;
-}
-
-/* MPI_Comm_disconnect waits in a fence of the runtime, inside which MPI makes no progress, and offers a PML no place in
- * front of it. A message that has to be sent again would never be, and its receiver, still on its way to that fence, would
- * wait for ever. So the fence is ours while rails with failover are in use: flush, then the runtime's with progress. */
-static opal_pmix_base_module_fence_fn_t runtime_fence;
-
-static void fence_arrived(int status, void *done)
-{
-    __atomic_store_n((int *) done, OPAL_SUCCESS == status ? 1 : status, __ATOMIC_RELEASE);
-}
-
-static int fence(opal_list_t *procs, int collect)
-{
-    int done = 0, rc;
-
-    if (!bfo.enabled) {
-        return runtime_fence(procs, collect);
-    }
-    flush_all();
-    rc = opal_pmix.fence_nb(procs, collect, fence_arrived, &done);
-    while (OPAL_SUCCESS == rc && 0 == __atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
-        opal_progress();
-        usleep(50);
-    }
-    return OPAL_SUCCESS == rc && 1 != done ? done : rc;
-}
-
-void bfo_failover_take_fence(void)
-{
-    if (NULL == runtime_fence && NULL != opal_pmix.fence && NULL != opal_pmix.fence_nb) {
-        runtime_fence = opal_pmix.fence;
-        opal_pmix.fence = fence;
-    }
-}
-
-void bfo_failover_give_fence(void)
-{
-    if (NULL != runtime_fence) {
-        opal_pmix.fence = runtime_fence;
-        runtime_fence = NULL;
-    }
-}
-
-int bfo_failover_flush_at_finalize(void)
-{
-    ompi_communicator_t *self = &ompi_mpi_comm_self.comm;
-    int key = MPI_KEYVAL_INVALID;
-    int rc = bfo_watch_key(flush, &key); /* a duplicate of MPI_COMM_SELF flushes nothing */
-
-    if (OMPI_SUCCESS == rc) {
-        rc = ompi_attr_set_c(COMM_ATTR, self, &self->c_keyhash, key, NULL, false);
-    }
-    return rc;
 }
 #endif /* PML_BFO */

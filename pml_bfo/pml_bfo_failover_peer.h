@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A peer as a whole: declared unreachable, its requests looked at again, the flush before MPI_Finalize.
+ * A peer as a whole: declared unreachable, its requests looked at again, the flush.
  * DESIGN.txt sections 9, 11 and 14.6.
  */
 #ifndef PML_BFO_FAILOVER_PEER_H
@@ -15,15 +15,7 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
 void bfo_failover_settle_all(void) BFO_COLD;
 /* peer_dead of bfo_btl_ext.h. */
 void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *cause) BFO_COLD;
-#if PML_BFO
-/* From now on MPI_Finalize begins with a flush. Call when MPI_COMM_SELF exists. */
-int bfo_failover_flush_at_finalize(void);
-/* The same in front of MPI_Comm_disconnect, from now on until given back. */
-void bfo_failover_take_fence(void);
-void bfo_failover_give_fence(void);
-#else
-static inline int bfo_failover_flush_at_finalize(void) { return OMPI_SUCCESS; }
-static inline void bfo_failover_give_fence(void) { }
-#endif
+/* Returns when nothing that was sent waits to be sent again, and the rails have no work. Makes progress. Locks: none held. */
+void bfo_failover_flush(void) BFO_COLD;
 
 #endif /* PML_BFO_FAILOVER_PEER_H */

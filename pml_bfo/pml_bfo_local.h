@@ -130,7 +130,13 @@ extern BFO_OURS char bfo_freed_mark;
 /* life of a request: a bit for what req_complete cannot say, after a callback and for buffered sends */
 #define BFO_LIFE_PML_DONE 1u /* the PML will not touch it any more */
 #define BFO_LIFE_FREED 2u    /* buffered sends: the user has given it back. Who sets the second of the two recycles */
-#define BFO_LIFE_WATCHED 4u  /* a send with a callback: bfo_watch_end() is owed */
+#define BFO_LIFE_WATCHED 4u  /* a send with a callback: bfo_callback_was_made() is owed */
+
+/* The callback of a send on `comm` has returned: MPI_Comm_free does not wait for it any more (pml_bfo_hooks.c). */
+static inline void bfo_callback_was_made(const ompi_communicator_t *comm)
+{
+    (void) __atomic_sub_fetch(&bfo_comm_of(comm)->n_watched, 1, __ATOMIC_SEQ_CST);
+}
 
 /* For a request with a callback. As bfo_request_finish(). Who set the callback may not free the request in another thread while
  * a callback that returns 0 runs (nor may it under ob1). */

@@ -9,6 +9,7 @@
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
 #include "pml_bfo_failover_peer.h"
+#include "pml_bfo_hooks.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_module.h"
 #include "pml_bfo_params.h"
@@ -23,7 +24,6 @@
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_show.h"
 #include "pml_bfo_tell.h"
-#include "pml_bfo_watch.h"
 
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/base.h"
@@ -176,7 +176,7 @@ void bfo_module_finalize(void)
         return;
     }
     bfo.enabled = false;
-    bfo_failover_give_fence();
+    bfo_hooks_close();
     bfo_tell_counters();
     if (bfo.progress_registered) {
         opal_progress_unregister(bfo_progress);
@@ -307,9 +307,7 @@ int bfo_add_comm(ompi_communicator_t *comm)
     bfo_orphans_adopt(bc);
     comms_free_gone();
     if (comm == &ompi_mpi_comm_self.comm) { /* attributes can be had, and no user has a communicator yet */
-        const int rc = bfo_watch_open();
-
-        return OMPI_SUCCESS == rc ? bfo_failover_flush_at_finalize() : rc;
+        return bfo_hooks_open();
     }
     return OMPI_SUCCESS;
 }

@@ -7,12 +7,12 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover_peer.h"
+#include "pml_bfo_hooks.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send_api.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_send_start.h"
-#include "pml_bfo_watch.h"
 
 /* A number was taken and btl_sendi did not take the message: give it back. False: another thread has the next number
  * already, and the receiver would wait for this one for ever. The message must go out with it whatever happens. */
@@ -270,12 +270,12 @@ int bfo_send_restart(ompi_request_t **request)
     base->req_ompi.req_status._cancelled = 0;
     if (bfo_unlikely(NULL != base->req_ompi.req_complete_cb) && MCA_PML_BASE_SEND_BUFFERED != req->req_send.req_send_mode) {
         req->life = BFO_LIFE_WATCHED;
-        bfo_watch_begin(base->req_comm);
+        bfo_hooks_callback_is_owed(base->req_comm);
     }
     rc = send_start_numbered(req, req->lane, false, 0);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         if (BFO_LIFE_WATCHED == req->life) {
-            bfo_watch_end(base->req_comm);
+            bfo_callback_was_made(base->req_comm);
         }
         bfo_request_undo_start(&req->req_send.req_base.req_ompi, &req->life);
     }

@@ -10,7 +10,6 @@
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send_complete.h"
-#include "pml_bfo_watch.h"
 
 static int send_free(ompi_request_t **request)
 {
@@ -96,7 +95,7 @@ static BFO_COLD bool watched_finish(bfo_send_t *req)
 
     OBJ_RETAIN(comm);
     recycle = bfo_request_finish(&base->req_ompi, &req->life);
-    bfo_watch_end(comm);
+    bfo_callback_was_made(comm);
     OBJ_RELEASE(comm);
     return recycle;
 }

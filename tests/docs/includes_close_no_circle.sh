@@ -26,8 +26,8 @@ planted() {
     grep -qF -- "$2" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "$1: not \"$2\""; }
 }
 planted "echo '#include \"btl_openib_module.h\"' >>${btl}_device.c" "btl_openib_device -> btl_openib_module -> btl_openib_device"
-planted "echo '#include \"pml_bfo_module.h\"' >>pml_bfo/pml_bfo_watch.c; echo '#include \"pml_bfo_watch.h\"' >pml_bfo/pml_bfo_module.h" \
-    "pml_bfo_module -> pml_bfo_watch -> pml_bfo_module"
+planted "echo '#include \"pml_bfo_module.h\"' >>pml_bfo/pml_bfo_pvars.c; echo '#include \"pml_bfo_pvars.h\"' >pml_bfo/pml_bfo_module.h" \
+    "pml_bfo_module -> pml_bfo_pvars -> pml_bfo_module"
 planted "sed -i '/#include \"btl_openib/d' ${btl}_*.c" "write [0, 0]"
 planted "echo '#include \"btl_openib_srq.h\"' >>${btl}_log.c" "the leaf btl_openib_log includes btl_openib_srq.h"
 planted "echo '#include \"btl_openib_log.h\"' >>${btl}_srq.c" "btl_openib_srq.c includes btl_openib_log.h twice"

@@ -160,7 +160,7 @@ our @all = (
     { name => 'sealed-takes-data', what => 'data is admissible in SEALED', file => 'pml_bfo/pml_bfo_failover_se.h',
       from => '1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE;', to => '1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE | 1u << BFO_RECV_SEALED;',
       unit => 'test_bfo_failover_fsm' },
-    { name => 'window-not-awaited', what => 'MPI_Comm_free does not wait for sends with callbacks', file => 'pml_bfo/pml_bfo_watch.c',
+    { name => 'window-not-awaited', what => 'MPI_Comm_free does not wait for sends with callbacks', file => 'pml_bfo/pml_bfo_hooks.c',
       from => 'while (bfo.enabled && NULL != bc', to => 'while (!bfo.enabled && NULL != bc', test => 'tests/mpi/test_pml_answers.sh' },
 );
 1;

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Where bfo reaches into Open MPI beyond the interface of a PML: three places at which MPI would go on too early. DESIGN.txt
+ * sections 14.3 and 14.6. Each waits with progress and leaves the core to others meanwhile.
+ */
+#include "pml_bfo.h"
+
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_hooks.h"
+#include "pml_bfo_tell.h"
+
+#include "ompi/attribute/attribute.h"
+#include "opal/mca/pmix/pmix.h"
+#include "opal/runtime/opal_progress.h"
+
+#include <unistd.h>
+
+static int no_copy(MPI_Comm comm, int keyval, void *extra, void *value, void *copy, int *flag, MPI_Comm other)
+{
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+/* A key of attributes that no duplicate of a communicator inherits; `at_end` is called when one is freed. */
+static int end_key(MPI_Comm_delete_attr_function *at_end, int *keyval)
+{
+    ompi_attribute_fn_ptr_union_t copy = {.attr_communicator_copy_fn = no_copy};
+    ompi_attribute_fn_ptr_union_t delete = {.attr_communicator_delete_fn = at_end};
+
+    return ompi_attr_create_keyval(COMM_ATTR, copy, delete, keyval, NULL, 0, NULL);
+}
+
+/* ---- MPI_Comm_free: by an attribute of the communicator ---------------------------------------------------
+ * MPI's own components want to hear of some sends by a callback. osc/pt2pt frees a window after a barrier, and the callback
+ * of an answer that it sent before counts in the window's memory. Over several rails the barrier may come before the answer
+ * is done: the barrier goes over another rail, or the answer has to be sent again. So MPI_Comm_free of the communicator that
+ * such sends use, which osc/pt2pt calls between the barrier and that memory's end, waits for their callbacks. DESIGN.txt
+ * section 14.3. */
+static int free_key = MPI_KEYVAL_INVALID;
+
+/* Every such send ends: delivered, or failed with its peer. Context: MPI_Comm_free, outside all locks. */
+static int wait_for_callbacks(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    const bfo_comm_t *bc = bfo_comm_of(comm);
+
+    while (bfo.enabled && NULL != bc && 0 < __atomic_load_n(&bc->n_watched, __ATOMIC_SEQ_CST)) {
+        opal_progress();
+        usleep(50);
+    }
+    return MPI_SUCCESS;
+}
+
+void bfo_hooks_callback_is_owed(ompi_communicator_t *comm)
+{
+    bfo_comm_t *bc = bfo_comm_of(comm);
+
+    (void) __atomic_add_fetch(&bc->n_watched, 1, __ATOMIC_SEQ_CST);
+    if (!OMPI_COMM_IS_INTRINSIC(comm) && !__atomic_exchange_n(&bc->is_watched, true, __ATOMIC_SEQ_CST)) {
+        (void) ompi_attr_set_c(COMM_ATTR, comm, &comm->c_keyhash, free_key, NULL, false); /* without memory nobody waits */
+    }
+}
+
+/* ---- MPI_Finalize: by an attribute of MPI_COMM_SELF -------------------------------------------------------
+ * MPI_Finalize deletes the attributes of MPI_COMM_SELF first, and then joins a barrier, after which nobody answers any more.
+ * So everything that was sent has to be with its receiver before this process joins. */
+#if PML_BFO
+static int flush_at_finalize(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    bfo_failover_flush();
+    bfo_tell_rails(NULL);
+    return OMPI_SUCCESS;
+}
+
+static int hook_finalize(void)
+{
+    ompi_communicator_t *self = &ompi_mpi_comm_self.comm;
+    int self_key = MPI_KEYVAL_INVALID;
+    const int rc = end_key(flush_at_finalize, &self_key); /* a duplicate of MPI_COMM_SELF flushes nothing */
+
+    return OMPI_SUCCESS == rc ? ompi_attr_set_c(COMM_ATTR, self, &self->c_keyhash, self_key, NULL, false) : rc;
+}
+
+/* ---- MPI_Comm_disconnect: by the fence of the runtime -----------------------------------------------------
+ * MPI_Comm_disconnect waits in a fence of the runtime, inside which MPI makes no progress, and offers a PML no place in
+ * front of it. A message that has to be sent again would never be, and its receiver, still on its way to that fence, would
+ * wait for ever. So the fence is ours while rails with failover are in use: flush, then the runtime's with progress. */
+static opal_pmix_base_module_fence_fn_t runtime_fence;
+
+static void fence_arrived(int status, void *done)
+{
+    __atomic_store_n((int *) done, OPAL_SUCCESS == status ? 1 : status, __ATOMIC_RELEASE);
+}
+
+static int fence(opal_list_t *procs, int collect)
+{
+    int done = 0, rc;
+
+    if (!bfo.enabled || NULL == bfo.failover_component) {
+        return runtime_fence(procs, collect);
+    }
+    bfo_failover_flush();
+    rc = opal_pmix.fence_nb(procs, collect, fence_arrived, &done);
+    while (OPAL_SUCCESS == rc && 0 == __atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+        opal_progress();
+        usleep(50);
+    }
+    return OPAL_SUCCESS == rc && 1 != done ? done : rc;
+}
+
+static void hook_disconnect(void)
+{
+    if (NULL == runtime_fence && NULL != opal_pmix.fence && NULL != opal_pmix.fence_nb) {
+        runtime_fence = opal_pmix.fence;
+        opal_pmix.fence = fence;
+    }
+}
+
+void bfo_hooks_close(void)
+{
+    if (NULL != runtime_fence) {
+        opal_pmix.fence = runtime_fence;
+        runtime_fence = NULL;
+    }
+}
+#else
+static int hook_finalize(void) { return OMPI_SUCCESS; }
+static void hook_disconnect(void) { }
+void bfo_hooks_close(void) { }
+#endif /* PML_BFO */
+
+int bfo_hooks_open(void)
+{
+    const int rc = end_key(wait_for_callbacks, &free_key);
+
+    hook_disconnect();
+    return OMPI_SUCCESS == rc ? hook_finalize() : rc;
+}
