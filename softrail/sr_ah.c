@@ -3,7 +3,9 @@
  *
  * Address handles, and how to answer the sender of a datagram. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_ah.h"
+#include "sr_device.h"
+#include "sr_injector.h"
 
 #include <errno.h>
 #include <stdlib.h>

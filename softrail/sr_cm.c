@@ -6,6 +6,7 @@
  * for an answer gives up. DESIGN.txt 16.
  */
 #include "sr_cm.h"
+#include "sr_event.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -10,7 +10,7 @@
 
 #include <rdma/rdma_cma.h>
 
-#include "sr_rooms.h"
+#include "sr_objects.h"
 
 #define SR_CM_DATA 196 /* private data of a letter, bytes; sr_cm_send knows how many of them each kind may use */
 

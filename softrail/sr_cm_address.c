@@ -5,6 +5,7 @@
  * rail N, any other address of this machine is rail 0; loopback and wildcard addresses are no rail's. DESIGN.txt 16.
  */
 #include "sr_cm.h"
+#include "sr_device.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,6 +5,13 @@
  * shared receive queues that the caller left to the library. DESIGN.txt 16.
  */
 #include "sr_cm.h"
+#include "sr_context.h"
+#include "sr_cq.h"
+#include "sr_device.h"
+#include "sr_event.h"
+#include "sr_pd.h"
+#include "sr_qp.h"
+#include "sr_srq.h"
 
 #include <errno.h>
 #include <rdma/rdma_verbs.h>

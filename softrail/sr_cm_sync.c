@@ -5,6 +5,7 @@
  * they lead to. Endpoints (rdma_create_ep) are built of the other calls. DESIGN.txt 16.
  */
 #include "sr_cm.h"
+#include "sr_event.h"
 
 #include <errno.h>
 #include <rdma/rdma_verbs.h>

@@ -5,7 +5,9 @@
  * asking the peer's copy service (sr_service.c). A peer is only touched after its membership was confirmed, so a
  * process id that was given to somebody else is never written to. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_copy.h"
+#include "sr_mr.h"
+#include "sr_service.h"
 
 #include <errno.h>
 #include <string.h>
@@ -126,18 +128,10 @@ int sr_copy_from(struct sr_peer *peer, const struct iovec *local, unsigned local
     return explain(copy(peer, local, locals, remote, remotes, false));
 }
 
-/* msync says ENOMEM for pages that are not mapped, and needs no permission. */
-bool sr_copy_is_mapped(const void *addr, size_t length)
-{
-    uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE), begin = (uintptr_t) addr & ~(page - 1);
-
-    return 0 == length || 0 == msync((void *) begin, (uintptr_t) addr + length - begin, MS_ASYNC) || ENOMEM != errno;
-}
-
 bool sr_copy_is_local_fault(const struct iovec *local, unsigned locals)
 {
     for (unsigned i = 0; i < locals; ++i) {
-        if (!sr_copy_is_mapped(local[i].iov_base, local[i].iov_len)) {
+        if (!sr_mr_is_mapped(local[i].iov_base, local[i].iov_len)) {
             return true;
         }
     }

@@ -4,7 +4,10 @@
  * Completion queues. Receive completions come through a ring in the arena that the senders fill; send
  * completions through a ring of this process. Who adds an entry wakes whoever armed the queue. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_cq.h"
+#include "sr_device.h"
+#include "sr_event.h"
+#include "sr_pending.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * and O_NONBLOCK, and its name holds the incarnation, so nobody can write into another process's by mistake.
  * What travels is a type and a handle, looked up here. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_event.h"
 
 #include <errno.h>
 #include <fcntl.h>

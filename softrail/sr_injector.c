@@ -4,7 +4,10 @@
  * Applies the fault plan: describes a send request to the rules and writes into the request what is to become of
  * it. The requester carries it out. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_event.h"
+#include "sr_injector.h"
+#include "sr_opcode.h"
+#include "sr_pending.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * look for the network interfaces of the devices: getifaddrs() lists one per rail, with its address for librdmacm.
  * DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_device.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

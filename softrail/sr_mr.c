@@ -5,7 +5,10 @@
  * the key up under the lock of the queue pair it delivers to, so deregistering first takes the key away and then
  * waits for those locks. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_device.h"
+#include "sr_injector.h"
+#include "sr_mr.h"
+#include "sr_qp_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -112,7 +115,7 @@ static int check_request(struct ibv_pd *pd, void *addr, size_t length, unsigned 
         return ENOMEM;
     }
     /* memory that is not there cannot be registered */
-    return sr_copy_is_mapped(addr, length) ? sr_device_check(pd->context) : EFAULT;
+    return sr_mr_is_mapped(addr, length) ? sr_device_check(pd->context) : EFAULT;
 }
 
 /* A real HCA's registered memory is there; so a process' size can be compared. A kernel that does not know the advice
@@ -207,4 +210,12 @@ void sr_mr_reset(void)
     pthread_mutex_init(&table.mutex, NULL);
     table.fresh = table.free_count = 0;
     table.bytes = 0;
+}
+
+/* msync says ENOMEM for pages that are not mapped, and needs no permission. */
+bool sr_mr_is_mapped(const void *addr, size_t length)
+{
+    uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE), begin = (uintptr_t) addr & ~(page - 1);
+
+    return 0 == length || 0 == msync((void *) begin, (uintptr_t) addr + length - begin, MS_ASYNC) || ENOMEM != errno;
 }

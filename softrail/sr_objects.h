@@ -169,6 +169,7 @@ struct sr_qp {
     _Atomic uint32_t sq_retired;
     struct sr_wqe *wait_first, *wait_last;
     struct sr_wqe *ghosts;  /* copies that arrive after their request has failed */
+    void (*run)(struct sr_qp *qp); /* tries the requests that wait; never changes */
     bool on_pending_list;   /* pending list mutex */
     struct sr_qp *pending_next, *pending_prev;
     struct sr_peer *peer;   /* of the connection, with a reference */

@@ -3,7 +3,7 @@
  *
  * The send opcodes as data: which transports carry them, what they ask of either side. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_opcode.h"
 
 #define RC (1u << IBV_QPT_RC)
 #define UC (1u << IBV_QPT_UC)

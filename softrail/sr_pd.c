@@ -4,7 +4,8 @@
  * Protection domains: a number, unique in this process, that memory regions and queue pairs must share.
  * DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_device.h"
+#include "sr_pd.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * Queue pairs whose send queue has to wait. Polling tries them; a thread that exists only once something waited
  * tries them too while the program does something else, and sleeps otherwise. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_pending.h"
 
 #include <signal.h>
 #include <time.h>
@@ -50,7 +50,7 @@ static uint64_t try_all(void)
             soonest = 0 == soonest || when < soonest ? when : soonest;
             continue;
         }
-        sr_requester_run(qp);
+        qp->run(qp);
         if (NULL == qp->wait_first && NULL == qp->ghosts) {
             unlink_qp(qp);
         } else {

@@ -1,48 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Queue pairs: creation, numbers that are unique in the fabric, state changes, the error state and its flush.
- * Putting a queue pair in error under its lock is the fence: no peer changes memory through it afterwards.
- * DESIGN.txt 16.
+ * Queue pairs: creation, numbers that are unique in the fabric, state changes. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_cq.h"
+#include "sr_device.h"
+#include "sr_event.h"
+#include "sr_flush.h"
+#include "sr_injector.h"
+#include "sr_pending.h"
+#include "sr_qp.h"
+#include "sr_qp_table.h"
+#include "sr_requester.h"
+#include "sr_srq.h"
+#include "sr_transition.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct {
-    pthread_mutex_t mutex;
-    struct sr_qp *first;
-    _Atomic(struct sr_qp *) by_index[SR_MAX_QPS];
-} qps = { .mutex = PTHREAD_MUTEX_INITIALIZER };
-
-struct sr_qp *sr_qp_find(uint32_t qpn)
-{
-    struct sr_qp *qp = atomic_load_explicit(&qps.by_index[SR_QPN_INDEX(qpn)], memory_order_acquire);
-
-    return NULL != qp && qpn == qp->ibv.qp_num ? qp : NULL;
-}
-
-void sr_qp_each(void (*fn)(struct sr_qp *qp, void *arg), void *arg)
-{
-    pthread_mutex_lock(&qps.mutex);
-    for (struct sr_qp *qp = qps.first; NULL != qp; qp = qp->next) {
-        fn(qp, arg);
-    }
-    pthread_mutex_unlock(&qps.mutex);
-}
-
-static void wait_transfer(struct sr_qp *qp, void *arg)
-{
-    (void) arg;
-    sr_lock_wait(&qp->shm->lock);
-}
-
-void sr_qp_wait_transfers(void)
-{
-    sr_qp_each(wait_transfer, NULL);
-}
 
 /* ---- creation ----------------------------------------------------------------------------------- */
 
@@ -130,11 +105,7 @@ static void shm_init(struct sr_qp *qp, uint64_t payload)
 
 static void link_qp(struct sr_qp *qp)
 {
-    pthread_mutex_lock(&qps.mutex);
-    qp->next = qps.first;
-    qps.first = qp;
-    pthread_mutex_unlock(&qps.mutex);
-    atomic_store_explicit(&qps.by_index[SR_QPN_INDEX(qp->ibv.qp_num)], qp, memory_order_release);
+    sr_qp_table_add(qp);
     atomic_fetch_add(&qp->send_cq->uses, 1);
     atomic_fetch_add(&qp->recv_cq->uses, 1);
     atomic_fetch_add(&qp->pd->uses, 1);
@@ -202,6 +173,7 @@ struct ibv_qp *sr_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
             init->cap.max_recv_sge = 1;
         }
         qp->init = *init;
+        qp->run = sr_requester_run;
         qp->rail = sr_context(pd->context)->rail;
         qp->pd = sr_pd(pd);
         qp->send_cq = sr_cq(init->send_cq);
@@ -231,24 +203,6 @@ struct ibv_qp *sr_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     atomic_store(&qp->shm->qpn, qp->ibv.qp_num);
     link_qp(qp);
     return &qp->ibv;
-}
-
-static void unlink_qp(struct sr_qp *qp)
-{
-    pthread_mutex_lock(&qps.mutex);
-    for (struct sr_qp **at = &qps.first; NULL != *at; at = &(*at)->next) {
-        if (qp == *at) {
-            *at = qp->next;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&qps.mutex);
-    atomic_store(&qps.by_index[SR_QPN_INDEX(qp->ibv.qp_num)], NULL);
-    /* whoever polls looks the queue pair up under these */
-    pthread_mutex_lock(&qp->send_cq->lock);
-    pthread_mutex_unlock(&qp->send_cq->lock);
-    pthread_mutex_lock(&qp->recv_cq->lock);
-    pthread_mutex_unlock(&qp->recv_cq->lock);
 }
 
 static void drop_waiting(struct sr_qp *qp)
@@ -301,7 +255,7 @@ int sr_qp_destroy(struct ibv_qp *ibv)
     drop_waiting(qp);
     sr_requester_forget(qp);
     pthread_mutex_unlock(&qp->sq_lock);
-    unlink_qp(qp);
+    sr_qp_table_remove(qp);
     keep_counters(qp);
     give_number(ibv->qp_num);
     sr_arena_free(qp->shm->payload, SR_PAYLOAD_RING);
@@ -316,77 +270,6 @@ int sr_qp_destroy(struct ibv_qp *ibv)
     atomic_fetch_sub(&qp->pd->uses, 1);
     free(qp);
     return 0;
-}
-
-/* ---- error state -------------------------------------------------------------------------------- */
-
-/* Locks: the receive queue's lock is held. */
-static void flush_receives_locked(struct sr_qp *qp)
-{
-    struct sr_rq_shm *shm = qp->own_rq.shm;
-    uint32_t tail = atomic_load(&shm->tail);
-
-    qp->flush_receives = false;
-    while (tail != atomic_load(&shm->head)) {
-        struct sr_cqe cqe = { .qpn = qp->ibv.qp_num, .wqe = tail, .epoch = qp->shm->epoch,
-                              .status = IBV_WC_WR_FLUSH_ERR, .where = SR_CQE_EMPTY };
-        if (!sr_cq_push(sr.self, qp->recv_cq->offset, &cqe, true)) {
-            qp->flush_receives = true; /* goes on when the CQ is polled */
-            return;
-        }
-        atomic_store(&shm->tail, ++tail);
-    }
-}
-
-void sr_qp_flush_receives(struct sr_qp *qp)
-{
-    pthread_mutex_lock(&qp->own_rq.lock);
-    flush_receives_locked(qp);
-    pthread_mutex_unlock(&qp->own_rq.lock);
-}
-
-static void flush_sends(struct sr_qp *qp)
-{
-    struct sr_wqe *wqe = qp->wait_first;
-
-    qp->wait_first = qp->wait_last = NULL;
-    while (NULL != wqe) {
-        struct sr_wqe *next = wqe->next;
-        sr_complete_send(qp, wqe, IBV_WC_WR_FLUSH_ERR);
-        free(wqe->inline_copy);
-        free(wqe);
-        wqe = next;
-    }
-}
-
-/* Some drivers never raise the event of the last receive, and one may get lost. */
-static bool raises_last_wqe(void)
-{
-    static atomic_uint raised;
-    const char *most = getenv(SR_ENV_LAST_WQE);
-
-    return NULL == most || atomic_fetch_add(&raised, 1) < strtoul(most, NULL, 10);
-}
-
-void sr_qp_fail(struct sr_qp *qp)
-{
-    if (qp->in_error) {
-        return;
-    }
-    __atomic_store_n(&qp->in_error, true, __ATOMIC_SEQ_CST);
-    sr_lock(&qp->shm->lock);
-    atomic_store(&qp->shm->state, IBV_QPS_ERR);
-    sr_unlock(&qp->shm->lock);
-    qp->ibv.state = IBV_QPS_ERR;
-    flush_sends(qp);
-    if (NULL == qp->srq) {
-        sr_qp_flush_receives(qp);
-    } else if (!qp->last_wqe_sent) {
-        qp->last_wqe_sent = true;
-        if (raises_last_wqe()) {
-            sr_event_send(sr.self, qp->shm->event_fifo, IBV_EVENT_QP_LAST_WQE_REACHED, qp->id);
-        }
-    }
 }
 
 /* ---- modify and query --------------------------------------------------------------------------- */
@@ -578,19 +461,8 @@ int sr_qp_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
         }
     }
     if (sr_unlikely(__atomic_load_n(&qp->in_error, __ATOMIC_SEQ_CST))) {
-        flush_receives_locked(qp);
+        sr_qp_flush_receives_locked(qp);
     }
     pthread_mutex_unlock(&qp->own_rq.lock);
     return rc;
-}
-
-void sr_qp_reset(void)
-{
-    pthread_mutex_init(&qps.mutex, NULL);
-    qps.first = NULL;
-    for (unsigned i = 0; i < SR_MAX_QPS; ++i) {
-        if (NULL != atomic_load_explicit(&qps.by_index[i], memory_order_relaxed)) {
-            atomic_store(&qps.by_index[i], NULL);
-        }
-    }
 }

@@ -5,7 +5,15 @@
  * order what has to wait (receiver not ready, link or peer silent, rate). What the answers mean for the program
  * is decided here: retry, complete, fail. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_completer.h"
+#include "sr_device.h"
+#include "sr_flush.h"
+#include "sr_injector.h"
+#include "sr_mr.h"
+#include "sr_opcode.h"
+#include "sr_pending.h"
+#include "sr_requester.h"
+#include "sr_responder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,13 @@
  * target's queue pair: checks state, keys and access, consumes a receive, places the payload, adds the
  * completion. Nothing here trusts an offset or a length of the peer unchecked. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_copy.h"
+#include "sr_cq.h"
+#include "sr_device.h"
+#include "sr_event.h"
+#include "sr_mr.h"
+#include "sr_opcode.h"
+#include "sr_responder.h"
 
 #include <errno.h>
 #include <string.h>

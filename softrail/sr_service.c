@@ -4,7 +4,8 @@
  * The copy service, for machines where process_vm_readv/writev are refused (seccomp, Yama): a thread per process
  * that sleeps until a peer asks it to copy between registered memory and a buffer in the arena. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_mr.h"
+#include "sr_service.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -36,7 +37,7 @@ static int serve_one(struct sr_service *service, char *data)
     size_t length = service->length;
 
     if (SR_SERVICE_BYTES < length || !sr_mr_covers(service->addr, length, service->write)
-        || !sr_copy_is_mapped(memory, length)) {
+        || !sr_mr_is_mapped(memory, length)) {
         return EFAULT;
     }
     if (service->write) {
@@ -109,7 +110,7 @@ int sr_service_ask(struct sr_peer *peer, void *local, uint64_t remote, size_t le
     int rc;
 
     if (peer == sr.self) {
-        if (!sr_copy_is_mapped((void *) (uintptr_t) remote, length) || !sr_copy_is_mapped(local, length)) {
+        if (!sr_mr_is_mapped((void *) (uintptr_t) remote, length) || !sr_mr_is_mapped(local, length)) {
             return EFAULT;
         }
         memmove(write ? (void *) (uintptr_t) remote : local, write ? local : (void *) (uintptr_t) remote, length);

@@ -5,7 +5,9 @@
  * ring order; a shared one gives its entries back in any order, so a list says which entry comes next.
  * DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_device.h"
+#include "sr_event.h"
+#include "sr_srq.h"
 
 #include <errno.h>
 #include <stdlib.h>

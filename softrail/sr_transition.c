@@ -4,7 +4,7 @@
  * Legal state changes of a queue pair, as data: which attributes each needs and which it may have, per transport
  * (InfiniBand specification, "QP state transition properties"). Any state may go to RESET or ERR. DESIGN.txt 16.
  */
-#include "sr_rooms.h"
+#include "sr_transition.h"
 
 #include <errno.h>
 

@@ -5,7 +5,15 @@
  * room; what softrail does not have is refused here with EOPNOTSUPP. Unversioned symbols of a preloaded library
  * satisfy versioned references. DESIGN.txt 16, table of verbs.
  */
-#include "sr_rooms.h"
+#include "sr_ah.h"
+#include "sr_context.h"
+#include "sr_cq.h"
+#include "sr_device.h"
+#include "sr_event.h"
+#include "sr_mr.h"
+#include "sr_pd.h"
+#include "sr_qp.h"
+#include "sr_srq.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -117,6 +117,10 @@ my %elsewhere = (
     pml_bfo_failover_actions => ['pml_bfo_failover_out'],
     pml_bfo_local            => ['pml_bfo_tell'],            # bfo_stat_drop() counts and tells
     pml_bfo_sync             => ['pml_bfo_local'],           # bfo_lock_wait(): _sync.h has no .c file
+    sr_cm                    => [map { "sr_cm_$_" } qw(address event face qp sync)],    # the rooms of librdmacm's calls, and those
+    sr_command               => ['softrail', map { "sr_cmd_$_" } qw(run habits status rail fault)],    # of the command
+    sr_fabric                => ['sr_sysfs'],
+    sr_process               => ['sr_arena'],
 );
 sub check_offers
 {
@@ -152,7 +156,7 @@ for my $folder (sort keys %bound) {
     } elsif ($largest < $most || $in_circles < $most_in_circles) {
         complain("$folder: the circles are smaller now; write [$largest, $in_circles] into the table of tests/docs/include_graph.pl");
     }
-    check_offers($folder) if $folder ne 'softrail';
+    check_offers($folder);
     for my $leaf (sort keys %is_leaf) {
         complain("$folder has no unit $leaf") if !exists $knows->{$leaf};
         complain("$folder: the leaf $leaf includes $_.h, in $knows->{$leaf}{$_}") for grep { !$is_leaf{$_} } sort keys %{ $knows->{$leaf} };

@@ -4,7 +4,7 @@
  * A process dies while it holds a lock that it shares with others: the lock is taken from the dead, and from the
  * dead only. Compiled with the library's own sources; run below softrail run.
  */
-#include "sr_rooms.h"
+#include "sr_objects.h"
 
 #include <setjmp.h>
 #include <signal.h>

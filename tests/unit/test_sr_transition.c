@@ -4,7 +4,8 @@
  * The table of legal state changes of a queue pair: every (type, from, to), with the least attributes, with one
  * of them missing, and with one too many.
  */
-#include "sr_rooms.h"
+#include "sr_opcode.h"
+#include "sr_transition.h"
 
 #include <errno.h>
 #include <setjmp.h>
