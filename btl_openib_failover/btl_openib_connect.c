@@ -8,6 +8,7 @@
 
 #include "btl_openib_atomic.h"
 #include "btl_openib_endpoints.h"
+#include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_rail.h"

@@ -14,6 +14,7 @@
 #include "btl_openib_endpoints.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_log.h"
+#include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_rdma.h"

@@ -8,9 +8,11 @@
 
 #include "btl_openib_types.h"
 
-void ofo_open_want(ofo_endpoint_t *ep);                       /* a post wants the rail */
-void ofo_open_ask(ofo_endpoint_t *ep, const ofo_ctl_t *req);  /* the peer does */
+/* A post wants the rail: at once if it is being opened already, else in its turn. */
+void ofo_open_want(ofo_endpoint_t *ep);
+/* May a rail be opened now? */
 bool ofo_open_due(ofo_module_t *module);
-void ofo_open_next(ofo_module_t *module); /* opens one at most */
+/* Opens one rail at most. */
+void ofo_open_next(ofo_module_t *module);
 
 #endif /* BTL_OPENIB_OPEN_H */

@@ -8,7 +8,6 @@
 
 #include "btl_openib_atomic.h"
 #include "btl_openib_log.h"
-#include "btl_openib_mail.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rail.h"
@@ -195,20 +194,6 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     }
 }
 
-/* Two fabrics may have the default prefix: then equal prefixes do not say that the two ports can reach each other. */
-void ofo_peer_doubt_pair(const ofo_endpoint_t *ep)
-{
-    static const uint8_t fe80[8] = {0xfe, 0x80};
-    const ofo_port_t *own = &OFO.record.port[ep->module->port_index];
-    char key[64];
-
-    if (OFO_NET_IB == own->subnet.type && 0 == memcmp(own->gid, fe80, sizeof(fe80)) && 2 <= ep->alike) {
-        snprintf(key, sizeof(key), "doubtful pair %s", own->name);
-        bfo_help_say_once(key, OFO_HELP_FILE, "doubtful pair", own->name, OFO.self.vpid, ep->remote.name, ep->peer->name.vpid,
-                          OFO.params.connect_timeout, own->name);
-    }
-}
-
 /* A rail of a port that is down is not used until the port returns, unless the peer has no other. Locks: peers_lock held until
  * the peer can be found, so that the port's next letter meets it. */
 static void leave_out_dead(ofo_peer_t *peer)
@@ -286,25 +271,6 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
         peer_free(made); /* another thread was faster */
     }
     return NULL != peer && 0 < peer->rail_count ? peer : NULL;
-}
-
-bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml)
-{
-    const char *expected = NULL;
-
-    /* the text is the flag's other half: who sets it first declares */
-    if (!__atomic_compare_exchange_n(&peer->why, &expected, why, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        return false;
-    }
-    OFO_STORE(peer->declared, true);
-    ofo_log(1, "bfo: %u->%u declared unreachable: %s", OFO.self.vpid, peer->name.vpid, why);
-    for (unsigned i = 0; i < peer->rail_count; ++i) {
-        ofo_tell_service(peer->rail[i], OFO_MAIL_DECLARE, 0, NULL, NULL);
-    }
-    if (tell_pml && 0 < peer->rail_count) {
-        ofo_tell_progress(peer->rail[0]->module, OFO_MAIL_PEER_LOST, peer->rail[0], 0, NULL, NULL);
-    }
-    return true;
 }
 
 /* Service threads are stopped, nothing is in flight. */

@@ -13,11 +13,6 @@
 ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc);
 /* The peer if it is known already. Any thread. */
 ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid);
-/* Tells the user, once, if the two ports of a rail that does not connect may be on different fabrics. Context: service. */
-void ofo_peer_doubt_pair(const ofo_endpoint_t *ep);
 void ofo_peers_free(void);
-/* Declares the peer unreachable, for good and once; false if it was already. `why` is constant text. The PML is told
- * unless it is the one who says so. Any thread. */
-bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml);
 
 #endif /* BTL_OPENIB_PEER_H */

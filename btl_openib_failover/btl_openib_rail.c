@@ -12,12 +12,12 @@
 #include "btl_openib_ctl.h"
 #include "btl_openib_last_wqe.h"
 #include "btl_openib_log.h"
+#include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
-#include "btl_openib_open.h"
-#include "btl_openib_peer.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_rail_actions.h"
 #include "btl_openib_spared.h"
+#include "btl_openib_turns.h"
 
 #include <string.h>
 
@@ -143,7 +143,7 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     if (OFO_EV_NONE == event) {
         ++ep->module->count.ctl_dropped;
     } else if (NULL == OFO.cpc->refuse && opens(ep, event)) { /* rdmacm does not let requests wait */
-        ofo_open_ask(ep, ctl);
+        ofo_turn_ask(ep, ctl);
     } else {
         ofo_rail_event(ep, event, ctl);
     }

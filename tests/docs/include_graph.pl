@@ -10,7 +10,7 @@ use strict;
 use warnings;
 
 my %bound = (    # folder => [units of the largest circle, units in circles]
-    btl_openib_failover => [11, 15],
+    btl_openib_failover => [11, 11],
     pml_bfo             => [15, 15],
     softrail            => [0, 0],
 );
@@ -19,7 +19,7 @@ my %bound = (    # folder => [units of the largest circle, units in circles]
 my %leaves = (
     btl_openib_failover => [map { "btl_openib_$_" } qw(address atomic buffers bytes choice clock connect_fsm connect_parked counts ctl
         credits device endpoints frag heard lock log mail qpmap queues rail_fsm rails record ring_memory spared
-        stash status timers types wire)],
+        stash status timers turns types wire)],
     pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fsm failover_se hdr ids recv_match seqmap stats stripe sync types)],
     softrail            => [qw(sr_faultplan sr_shm)],
 );

@@ -14,6 +14,7 @@
 #include "btl_openib_keepalive.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_lost.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_rdma.h"
 #include "btl_openib_ring.h"
