@@ -34,10 +34,9 @@ typedef struct {
     bfo_link_t orphans;  /* bfo_got_frag_t for communicators that do not exist here yet */
 
     opal_mutex_t pending_lock;
-    bfo_link_t pending;  /* bfo_work_t */
-    uint32_t n_pending;  /* changed under pending_lock, read without */
+    bfo_link_t pending;  /* bfo_peer_t.turn: peers for whose rails something waits. Lock: pending_lock */
+    uint32_t n_pending;  /* bfo_work_t that wait, of all peers; changed under pending_lock, read without */
     bool progress_registered;
-    uint32_t progress_calls; /* of bfo_progress() */
 
     opal_mutex_t unpack_lock[16]; /* of the convertor of receive request slot % 16 */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The list of work that waits for resources, and the sending of control messages.
+ * The queues of work that waits for the rails of its peer, and the sending of control messages.
  * DESIGN.txt sections 9 and 14.4.
  */
 #include "pml_bfo.h"
@@ -17,21 +17,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Failures after which a progress call stops trying. */
-#define MAX_FAILURES 16u
+/* Refusals after which progress leaves a peer. */
+#define MAX_REFUSALS 16u
 
 bool bfo_resend_may_go(bfo_peer_t *peer)
 {
-    if (peer->resends_call != bfo.progress_calls) {
-        peer->resends_call = bfo.progress_calls;
-        peer->resends = 0;
-    }
     return peer->resends++ < bfo_params.resend_burst;
 }
 
-bool bfo_work_queue_resend(bfo_work_t *work, int (*retry)(bfo_work_t *work), bfo_peer_t *peer)
+/* Lock: pending_lock */
+static void work_append(bfo_peer_t *peer, bfo_work_t *work)
 {
-    bool first;
+    if (bfo_link_is_empty(&peer->waiting)) {
+        bfo_link_append(&bfo.pending, &peer->turn);
+    }
+    bfo_link_append(&peer->waiting, &work->link);
+    work->queued = true;
+    ++peer->n_waiting;
+    ++bfo.n_pending;
+}
+
+static bool work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work), bool is_resend)
+{
+    bool is_first;
 
     BFO_LOCK(&bfo.pending_lock);
     if (work->queued) {
@@ -39,70 +47,130 @@ bool bfo_work_queue_resend(bfo_work_t *work, int (*retry)(bfo_work_t *work), bfo
         return false;
     }
     work->retry = retry;
-    work->again_to = peer;
-    bfo_link_append(&bfo.pending, &work->link);
-    work->queued = true;
-    ++bfo.n_pending;
-    first = !bfo.progress_registered;
+    work->is_resend = is_resend;
+    work_append(peer, work);
+    is_first = !bfo.progress_registered;
     bfo.progress_registered = true;
     BFO_UNLOCK(&bfo.pending_lock);
     bfo_stat_add(BFO_STAT_PENDED, 1);
-    if (first) {
+    if (is_first) {
         opal_progress_register(bfo_progress);
     }
     return true;
 }
 
-bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work))
+bool bfo_work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work))
 {
-    return bfo_work_queue_resend(work, retry, NULL);
+    return work_queue(peer, work, retry, false);
 }
 
-static void work_put_back(bfo_work_t *work)
+bool bfo_work_queue_resend(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work))
+{
+    return work_queue(peer, work, retry, true);
+}
+
+void bfo_work_forget(bfo_peer_t *peer)
 {
     BFO_LOCK(&bfo.pending_lock);
-    bfo_link_append(&bfo.pending, &work->link);
-    work->queued = true;
-    ++bfo.n_pending;
+    if (!bfo_link_is_empty(&peer->waiting)) {
+        bfo_link_remove(&peer->turn);
+        bfo.n_pending -= peer->n_waiting;
+    }
     BFO_UNLOCK(&bfo.pending_lock);
 }
 
-static bfo_work_t *work_pop(void)
+static void work_put_back(bfo_peer_t *peer, bfo_work_t *work)
+{
+    BFO_LOCK(&bfo.pending_lock);
+    work_append(peer, work);
+    BFO_UNLOCK(&bfo.pending_lock);
+}
+
+static bfo_work_t *work_pop(bfo_peer_t *peer)
 {
     bfo_work_t *work = NULL;
 
     BFO_LOCK(&bfo.pending_lock);
-    if (!bfo_link_is_empty(&bfo.pending)) {
-        work = bfo_container(bfo.pending.next, bfo_work_t, link);
+    if (!bfo_link_is_empty(&peer->waiting)) {
+        work = bfo_container(peer->waiting.next, bfo_work_t, link);
         bfo_link_remove(&work->link);
         work->queued = false;
+        --peer->n_waiting;
         --bfo.n_pending;
+        if (bfo_link_is_empty(&peer->waiting)) {
+            bfo_link_remove(&peer->turn);
+        }
     }
     BFO_UNLOCK(&bfo.pending_lock);
     return work;
 }
 
-int bfo_progress(void)
+/* What was refused goes behind the rest: a rail without room does not hold up the others. */
+static int peer_visit(bfo_peer_t *peer)
 {
-    uint32_t n = bfo.n_pending;
-    unsigned failures = 0;
+    unsigned refusals = 0;
     int done = 0;
 
-    ++bfo.progress_calls;
-    for (; bfo_unlikely(0 < n) && failures < MAX_FAILURES; --n) {
-        bfo_work_t *work = work_pop();
+    peer->resends = 0;
+    for (uint32_t n = peer->n_waiting; 0 < n && refusals < MAX_REFUSALS; --n) {
+        bfo_work_t *work = work_pop(peer);
 
         if (NULL == work) {
             break;
         }
-        if (NULL != work->again_to && !bfo_resend_may_go(work->again_to)) {
-            work_put_back(work);
+        if (work->is_resend && !bfo_resend_may_go(peer)) {
+            work_put_back(peer, work);
         } else if (OMPI_ERR_OUT_OF_RESOURCE == work->retry(work)) {
-            work_put_back(work);
-            ++failures;
+            work_put_back(peer, work);
+            ++refusals;
         } else {
             ++done;
         }
+    }
+    return done;
+}
+
+static unsigned peers_that_wait(void)
+{
+    unsigned n = 0;
+
+    BFO_LOCK(&bfo.pending_lock);
+    for (const bfo_link_t *l = bfo.pending.next; l != &bfo.pending; l = l->next) {
+        ++n;
+    }
+    BFO_UNLOCK(&bfo.pending_lock);
+    return n;
+}
+
+/* The peer whose turn it is; its next turn comes after those of all others. */
+static bfo_peer_t *peer_next(void)
+{
+    bfo_link_t *l = NULL;
+
+    BFO_LOCK(&bfo.pending_lock);
+    if (!bfo_link_is_empty(&bfo.pending)) {
+        l = bfo.pending.next;
+        bfo_link_remove(l);
+        bfo_link_append(&bfo.pending, l);
+    }
+    BFO_UNLOCK(&bfo.pending_lock);
+    return NULL == l ? NULL : bfo_container(l, bfo_peer_t, turn);
+}
+
+int bfo_progress(void)
+{
+    int done = 0;
+
+    if (bfo_likely(0 == bfo.n_pending)) {
+        return 0;
+    }
+    for (unsigned n = peers_that_wait(); 0 < n; --n) {
+        bfo_peer_t *peer = peer_next();
+
+        if (NULL == peer) {
+            break;
+        }
+        done += peer_visit(peer);
     }
     return done;
 }
@@ -248,7 +316,7 @@ static int ctl_queue(bfo_peer_t *peer, bfo_path_t path, const void *header, size
     ctl->done = done;
     ctl->context = context;
     memcpy(ctl->text, header, length);
-    (void) bfo_work_queue_resend(&ctl->work, ctl_retry, again ? peer : NULL);
+    (void) work_queue(peer, &ctl->work, ctl_retry, again);
     return OMPI_SUCCESS;
 }
 

@@ -9,16 +9,19 @@
 
 #include "pml_bfo.h"
 
-/* Appends work to be tried again from progress with `retry`. The caller has counted it in the events of its request.
- * False: it waits already, nothing was changed; the caller takes its event back. */
-bool bfo_work_queue(bfo_work_t *work, int (*retry)(bfo_work_t *work));
+/* Work that waits for the peer's rails: progress tries it again with `retry`. The caller has counted it in the events of its
+ * request. False: it waits already, nothing was changed; the caller takes its event back. */
+bool bfo_work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work));
 
-/* The same for what is sent again after an error: waits until bfo_resend_may_go(peer) too, if `peer` is given. */
-bool bfo_work_queue_resend(bfo_work_t *work, int (*retry)(bfo_work_t *work), bfo_peer_t *peer);
+/* The same for what is sent again after an error: it also waits until bfo_resend_may_go(peer). */
+bool bfo_work_queue_resend(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work));
 /* Counts one more resend to the peer; false: enough for this call of progress (pml_bfo_resend_burst). */
 bool bfo_resend_may_go(bfo_peer_t *peer) BFO_COLD;
+/* The peer goes: nothing of its queue is tried any more. */
+void bfo_work_forget(bfo_peer_t *peer);
 
-/* Progress function; tries a bounded number of elements. Returns how many got done. */
+/* Progress function: visits each peer with work that waits once, and ends a visit after a bounded number of refusals. Returns
+ * how many pieces of work got done. */
 int bfo_progress(void);
 
 /* Flags of every descriptor the PML allocates: one callback, then the BTL frees it. */

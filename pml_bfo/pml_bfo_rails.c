@@ -13,6 +13,7 @@
 #include "pml_bfo_failover_poison.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
+#include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_tell.h"
 
@@ -35,6 +36,7 @@ bfo_peer_t *bfo_peer_get(ompi_proc_t *proc)
             peer = calloc(1, sizeof(*peer) + bfo.modules * sizeof(peer->rails[0]));
             if (NULL != peer) {
                 peer->proc = proc;
+                bfo_link_init(&peer->waiting);
                 OBJ_RETAIN(proc);
                 peer->next = bfo.peers;
                 __atomic_store_n(&bfo.peers, peer, __ATOMIC_RELEASE);
@@ -59,6 +61,7 @@ void bfo_peer_free(ompi_proc_t *proc)
         }
         *at = peer->next;
         BFO_UNLOCK(&bfo.lock);
+        bfo_work_forget(peer);
         proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = NULL;
         bfo_failover_forget_suspects(peer);
         bfo_seqmap_free(&peer->kept);

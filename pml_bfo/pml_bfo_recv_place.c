@@ -100,7 +100,7 @@ void bfo_recv_ask(bfo_recv_t *req, size_t offset)
     req->next = req->end = offset;
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == ack_post(req))) {
         bfo_recv_get(req);
-        (void) bfo_work_queue(&req->work, ack_retry);
+        (void) bfo_work_queue(req->lane->peer, &req->work, ack_retry);
     }
 }
 
@@ -355,7 +355,7 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
     req->next += frag->length;
     bfo_recv_get(req);
     if (OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work)) {
-        (void) bfo_work_queue(&frag->work, read_try);
+        (void) bfo_work_queue(peer, &frag->work, read_try);
     }
     return OMPI_SUCCESS;
 }
@@ -377,7 +377,7 @@ static inline void read_all(bfo_recv_t *req, bfo_peer_t *peer)
     req->open = 1;
     bfo_recv_get(req);
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {
-        (void) bfo_work_queue(&frag->work, read_try);
+        (void) bfo_work_queue(peer, &frag->work, read_try);
     }
 }
 
@@ -416,7 +416,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
         __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc && 0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST)) {
             bfo_recv_get(req);
-            if (!bfo_work_queue(&req->work, schedule_retry)) {
+            if (!bfo_work_queue(peer, &req->work, schedule_retry)) {
                 (void) bfo_add32(&req->m.events, -1); /* the caller holds another */
             }
         }

@@ -114,7 +114,7 @@ static void schedule_later(bfo_send_t *req)
         return;
     }
     bfo_send_get(req);
-    if (!bfo_work_queue(&req->work, schedule_retry)) {
+    if (!bfo_work_queue(req->lane->peer, &req->work, schedule_retry)) {
         (void) bfo_add32(&req->m.events, -1); /* the caller holds another */
     }
 }
@@ -333,7 +333,7 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     memcpy(frag->handle, put + 1, peer->handle_size);
     bfo_send_get(req);
     if (OMPI_ERR_OUT_OF_RESOURCE == write_try(&frag->work)) {
-        (void) bfo_work_queue(&frag->work, write_try);
+        (void) bfo_work_queue(peer, &frag->work, write_try);
     }
     return OMPI_SUCCESS;
 }

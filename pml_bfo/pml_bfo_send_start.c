@@ -275,7 +275,7 @@ static inline __attribute__((always_inline)) int first_posted(bfo_send_t *req, i
 {
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
         bfo_send_get(req);
-        (void) bfo_work_queue(&req->first, first_retry);
+        (void) bfo_work_queue(req->lane->peer, &req->first, first_retry);
         rc = OMPI_SUCCESS;
     }
     return rc;
@@ -293,7 +293,7 @@ int bfo_send_post_first_again(bfo_send_t *req)
         return first_posted(req, first_post_again(req));
     }
     bfo_send_get(req);
-    if (!bfo_work_queue_resend(&req->first, first_retry, req->lane->peer)) {
+    if (!bfo_work_queue_resend(req->lane->peer, &req->first, first_retry)) {
         (void) bfo_add32(&req->m.events, -1); /* it waits already; the caller holds another */
     }
     return OMPI_SUCCESS;

@@ -71,8 +71,10 @@ typedef struct bfo_peer_t {
     uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
     uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
-    uint32_t resends;      /* in call `resends_call` of progress. Context: progress; benign race */
-    uint32_t resends_call;
+    uint32_t resends;   /* since progress last tried what waits; benign race */
+    bfo_link_t turn;    /* in bfo.pending while something waits. Lock: bfo.pending_lock */
+    bfo_link_t waiting; /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */
+    uint32_t n_waiting; /* changed under bfo.pending_lock, read without */
     bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_rails */
     size_t match_limit; /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
     size_t rndv_limit;  /* payload of a RNDV at most, likewise */
@@ -126,13 +128,13 @@ typedef struct bfo_got_frag_t {
 
 /* ---- work that waits for resources --------------------------------------------------------------- */
 
-/* An element of bfo.pending; it counts 1 in the events of the request it belongs to. */
+/* An element of bfo_peer_t.waiting; it counts 1 in the events of the request it belongs to. */
 typedef struct bfo_work_t {
     bfo_link_t link;
     /* Tries again. OMPI_SUCCESS: done or discarded; OMPI_ERR_OUT_OF_RESOURCE: stays. */
     int (*retry)(struct bfo_work_t *work);
-    bool queued; /* Lock: bfo.pending_lock */
-    struct bfo_peer_t *again_to; /* a resend: not more of them to this peer in one call of progress than allowed; or NULL */
+    bool queued;    /* Lock: bfo.pending_lock */
+    bool is_resend; /* a copy after an error: progress sends only so many of them to a peer in one call */
 } bfo_work_t;
 
 /* A control message that could not be sent yet. */

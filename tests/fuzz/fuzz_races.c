@@ -195,14 +195,16 @@ static int work_done(bfo_work_t *work)
 static void work_is_listed_once(void)
 {
     bfo_work_t work = {.queued = false};
+    bfo_peer_t *peer;
 
     world_begin();
+    peer = bfo_peer_get(world_proc[1]);
     worked = 0;
-    must(bfo_work_queue(&work, work_done) && !bfo_work_queue(&work, work_done), "work was listed twice");
+    must(bfo_work_queue(peer, &work, work_done) && !bfo_work_queue(peer, &work, work_done), "work was listed twice");
     must(1 == bfo.n_pending, "one piece of work counts as more");
     (void) bfo_progress();
     must(1 == worked && 0 == bfo.n_pending, "work was not done once");
-    must(bfo_work_queue(&work, work_done), "work that was done cannot be listed again");
+    must(bfo_work_queue(peer, &work, work_done), "work that was done cannot be listed again");
     (void) bfo_progress();
     world_end();
 }

@@ -622,7 +622,66 @@ static void device_memory_is_sent_from(void)
     must(0x33 == ((const char *) h)[sizeof(*h)], "a long message is not the device's");
 }
 
+/* ---- what waits for rails ------------------------------------------------------------------------------------ */
+
+static unsigned refusals;
+
+static int no_room(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des,
+                   mca_btl_base_tag_t tag)
+{
+    ++refusals;
+    return OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+static void send_to(int rank)
+{
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS == bfo_isend(room, 100, &ompi_mpi_byte.dt, rank, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
+         "a send does not start");
+}
+
+/* The rails of one peer have no room for many messages, those of another one refused once. */
+static void sick_peer_holds_up_no_other(void)
+{
+    enum { N = 40 };
+    const mca_btl_base_module_send_fn_t btl_send = world_btl[0].super.btl_send;
+
+    world_begin();
+    world_btl[0].super.btl_send = world_btl[1].super.btl_send = no_room;
+    for (int i = 0; i < N; ++i) {
+        send_to(1);
+    }
+    world_refuse_busy = 1;
+    send_to(2);
+    must(0 == world_posted() && N + 1 == bfo.n_pending, "a message that was refused does not wait");
+    refusals = 0;
+    (void) bfo_progress();
+    must(1 == world_posted(), "a peer whose rails have no room holds up the messages of another");
+    must(0 < refusals && refusals < N, "progress does not try what waits, or tries without a bound");
+    world_btl[0].super.btl_send = world_btl[1].super.btl_send = btl_send;
+    (void) bfo_progress();
+    must(N + 1 == world_posted() && 0 == bfo.n_pending, "a message waits although its rails have room again");
+}
+
+static void progress_of_nothing_writes_nothing(void)
+{
+    static char before[sizeof(bfo)];
+
+    world_begin();
+    world_refuse_memory = 1;
+    send_to(2);
+    must(1 == bfo.n_pending, "a message without a descriptor does not wait");
+    (void) bfo_progress();
+    must(0 == bfo.n_pending, "a message waits although there are descriptors again");
+    memcpy(before, &bfo, sizeof(bfo));
+    (void) bfo_progress();
+    must(0 == memcmp(before, &bfo, sizeof(bfo)), "every call of progress writes to shared lines though nothing waits");
+}
+
 static const world_case_t cases[] = {
+    {"sick_peer_holds_up_no_other", sick_peer_holds_up_no_other},
+    {"progress_of_nothing_writes_nothing", progress_of_nothing_writes_nothing},
     {"declaration_leaves_other_receives_alone", declaration_leaves_other_receives_alone},
     {"posted_receives_of_a_declared_peer_end", posted_receives_of_a_declared_peer_end},
     {"send_to_a_declared_peer_fails_at_once", send_to_a_declared_peer_fails_at_once},

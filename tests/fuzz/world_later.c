@@ -87,29 +87,12 @@ static void last_rail_is_waited_for(void)
     must(!peer->declared, "a peer is declared although its rails may return");
 }
 
-static void progress_of_nothing_writes_nothing(void)
-{
-    uint32_t calls;
-
-    (void) life_begins();
-    world_refuse_memory = 1;
-    (void) send_start(100);
-    for (int i = 0; i < 10; ++i) {
-        (void) bfo_progress();
-    }
-    must(0 == bfo.n_pending, "a message still waits");
-    calls = bfo.progress_calls;
-    (void) bfo_progress();
-    must(calls == bfo.progress_calls, "every call of progress writes a shared line though nothing waits");
-}
-
 static const world_case_t cases[] = {
     {"old_fence_ends_no_newer", old_fence_ends_no_newer},
     {"older_message_goes_first", older_message_goes_first},
     {"rail_with_room_is_taken", rail_with_room_is_taken},
     {"fence_looks_at_requests_of_its_peer_only", fence_looks_at_requests_of_its_peer_only},
     {"last_rail_is_waited_for", last_rail_is_waited_for},
-    {"progress_of_nothing_writes_nothing", progress_of_nothing_writes_nothing},
 };
 
 int main(int argc, char **argv)

@@ -153,7 +153,7 @@ our @all = (
     { name => 'gone-communicator-keeps', what => 'a message that found a communicator which was freed meanwhile is kept for it', file => $dispatch,
       from => 'if (0 != (lane->match.n_open & BFO_LANE_GONE)) {', to => 'if (NULL == lane) {', test => 'tests/fuzz/test_fuzz_dispatch.sh' },
     { name => 'ack-without-memory-lost', what => 'an ACK for which there is no memory is not tried again', file => $place,
-      from => '(void) bfo_work_queue(&req->work, ack_retry);', to => '(void) bfo_add32(&req->m.events, 0 != (size_t) ack_retry ? -1 : 0);', test => 'tests/fuzz/test_fuzz_dispatch.sh' },
+      from => '(void) bfo_work_queue(req->lane->peer, &req->work, ack_retry);', to => '(void) bfo_add32(&req->m.events, 0 != (size_t) ack_retry ? -1 : 0);', test => 'tests/fuzz/test_fuzz_dispatch.sh' },
     { name => 'epochs-wrap', what => 'the last epoch has a successor, the one before has none', file => 'pml_bfo/pml_bfo_failover_fsm.c',
       from => 'bool epochs_left = BFO_EPOCH_LAST != bfo_se_epoch(se);', to => 'bool epochs_left = BFO_EPOCH_LAST - 1 != bfo_se_epoch(se);',
       unit => 'test_bfo_failover_fsm test_bfo_failover_dance' },
