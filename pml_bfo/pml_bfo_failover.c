@@ -170,11 +170,27 @@ static BFO_COLD void fence_refused(bfo_peer_t *peer, uint8_t r)
     bfo_failover_settle_all();
 }
 
+/* The wait for the fence begins before the BTL is asked: its end ends the wait. False: the fence is done, or there is none. */
+static bool fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+{
+    bfo_rail_t *rail = &peer->rails[r];
+    bool to_come = false;
+
+    BFO_LOCK(&bfo.lock);
+    if (NULL != rail->ext && rail->fenced < gen) { /* else it is done: nobody would take the bit away again */
+        to_come = true;
+        rail->gen = rail->gen < gen ? gen : rail->gen;
+        peer->fencing |= (uint8_t) (1u << r);
+    }
+    BFO_UNLOCK(&bfo.lock);
+    return to_come;
+}
+
 void bfo_failover_fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
     const bfo_rail_t *rail = &peer->rails[r];
 
-    if (OPAL_SUCCESS != rail->ext->fence(rail->btl, &peer->proc->super, rail->name, gen)) {
+    if (fence_begins(peer, r, gen) && OPAL_SUCCESS != rail->ext->fence(rail->btl, &peer->proc->super, rail->name, gen)) {
         fence_refused(peer, r);
     }
 }
@@ -187,48 +203,35 @@ void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
         }
     }
 }
-
-bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
-{
-    const bfo_rail_t *rail = &peer->rails[r];
-    bool to_come = false;
-
-    BFO_LOCK(&bfo.lock);
-    if (NULL != rail->ext && rail->fenced < gen) { /* else it is done: nobody would take the bit away again */
-        to_come = true;
-        peer->fencing |= (uint8_t) (1u << r);
-    }
-    BFO_UNLOCK(&bfo.lock);
-    return to_come;
-}
 #endif
 
-/* `told`: the user knows already. Whoever calls this sees to it that the BTL ends the fence. */
-static void rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool told)
+/* `told`: the user knows already. The BTL is asked for the fence even if it reported the loss itself: it may have ended the fence
+ * before the peer was `ready` and listened, and tells of the end again; if it knows of no error it brings the rail down. */
+static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *cause, bool told)
 {
+    bool is_new;
+
     bfo_stat_add(BFO_STAT_ERRORS, 1);
-    if (rail >= BFO_MAX_RAILS || !bfo_rail_take_down(peer, rail)) {
+    if (r >= BFO_MAX_RAILS || gen < peer->rails[r].gen) {
         return;
     }
-    bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
-    bfo_stat_mark_error();
-    (void) bfo_failover_fence_begins(peer, rail, peer->rails[rail].gen);
-    bfo_tell_rail_lost(peer, rail, cause, told);
-    if (0 == peer->send_mask || NULL == peer->rails[rail].ext) {
-        bfo_failover_declare(peer, cause);
+    is_new = bfo_rail_take_down(peer, r);
+    if (is_new || gen > peer->rails[r].gen) {
+        bfo_failover_fence(peer, r, gen);
+    }
+    if (is_new) {
+        bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
+        bfo_stat_mark_error();
+        bfo_tell_rail_lost(peer, r, cause, told);
+        if (0 == peer->send_mask || NULL == peer->rails[r].ext) {
+            bfo_failover_declare(peer, cause);
+        }
     }
 }
 
-/* The BTL may have told of its error, and ended the fence, before the peer was `ready` and listened: it is asked to tell
- * again. One that knows of no error brings the rail down. */
-void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause)
+void bfo_failover_rail_failed(bfo_peer_t *peer, uint8_t rail, uint16_t gen, const char *cause)
 {
-    const bool was_up = rail < BFO_MAX_RAILS && (peer->send_mask >> rail & 1);
-
-    rail_lost(peer, rail, cause, false);
-    if (PML_BFO && was_up && NULL != peer->rails[rail].ext && peer->rails[rail].fenced < peer->rails[rail].gen) {
-        bfo_failover_fence_down(peer, (uint8_t) (1u << rail));
-    }
+    rail_failed(peer, rail, gen, cause, false);
 }
 
 #if PML_BFO
@@ -266,14 +269,9 @@ bool bfo_failover_rails_are_possible(const bfo_peer_t *peer, uint8_t mask, const
 static void rail_is_dead(bfo_peer_t *peer, uint8_t name, uint16_t gen)
 {
     const uint8_t r = rail_by_name(peer, name);
-    bfo_rail_t *rail = &peer->rails[r < BFO_MAX_RAILS ? r : 0];
 
-    if (BFO_MAX_RAILS == r || NULL == rail->ext || rail->fenced >= gen || rail->gen > gen) {
-        return;
-    }
-    rail_lost(peer, r, "the peer lost it", false);
-    if (bfo_failover_fence_begins(peer, r, gen)) {
-        bfo_failover_fence(peer, r, gen);
+    if (BFO_MAX_RAILS != r && NULL != peer->rails[r].ext && peer->rails[r].fenced < gen) {
+        bfo_failover_rail_failed(peer, r, gen, "the peer lost it");
     }
 }
 
@@ -403,19 +401,21 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
 {
     bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
     const uint8_t r = NULL == peer || !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
+    bfo_rail_t *rail;
 
     if (BFO_MAX_RAILS == r) {
         return;
     }
+    rail = &peer->rails[r];
     BFO_LOCK(&bfo.lock);
-    if (peer->rails[r].fenced < generation) {
-        peer->rails[r].fenced = generation;
-    }
+    rail->fenced = rail->fenced < generation ? generation : rail->fenced;
     if (lossy) {
-        peer->rails[r].is_lossy = true;
-        peer->rails[r].lossy_gen = generation;
+        rail->is_lossy = true;
+        rail->lossy_gen = generation;
     }
-    peer->fencing &= (uint8_t) ~(1u << r);
+    if (rail->fenced >= rail->gen) { /* else the fence of a newer generation runs */
+        peer->fencing &= (uint8_t) ~(1u << r);
+    }
     BFO_UNLOCK(&bfo.lock);
     held_fins_release(peer);
     bfo_tell_rails(peer);
@@ -444,12 +444,8 @@ static bool is_spared(const bfo_peer_t *peer, uint8_t r)
  * and be used by one side alone. So it is brought down there too. */
 static void rail_lost_with_port(bfo_peer_t *peer, uint8_t r, const char *cause)
 {
-    if (is_spared(peer, r)) {
-        return;
-    }
-    rail_lost(peer, r, cause, true);
-    if (PML_BFO && BFO_MAX_RAILS != r && NULL != peer->rails[r].ext && peer->rails[r].fenced < peer->rails[r].gen) {
-        bfo_failover_fence_down(peer, (uint8_t) (1u << r));
+    if (!is_spared(peer, r)) {
+        rail_failed(peer, r, bfo_rail_gen(peer, r), cause, true);
     }
 }
 
@@ -473,7 +469,9 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         bfo_peer_t *peer = bfo_peer_get((ompi_proc_t *) proc);
 
         if (NULL != peer && peer->ready) {
-            rail_lost(peer, bfo_rail_index(peer, btl), cause, false); /* its fence follows (B3) */
+            const uint8_t r = bfo_rail_index(peer, btl);
+
+            bfo_failover_rail_failed(peer, r, bfo_rail_gen(peer, r), cause);
         }
         return;
     }
@@ -504,7 +502,7 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
     const bfo_hdr_t *h = header;
     bfo_fin_hdr_t fin;
 
-    bfo_failover_rail_lost(peer, rail, "a message came back with an error");
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a message came back with an error");
     if (peer->declared) {
         return;
     }

@@ -15,9 +15,11 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl);
 /* Says once per node if failover is not in force for a peer reached by the rails found, and why. */
 void bfo_failover_announce(const bfo_peer_t *peer);
 
-/* A rail of the peer failed: error status of a descriptor, or a post refused with UNREACH. Context: progress
- * or post; locks: none held. */
-void bfo_failover_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause) BFO_COLD;
+/* Every symptom of a rail's failure comes in here: a descriptor with error status, a post that was refused, what the BTL or the
+ * peer reports. `gen`: the generation that failed; nothing happens if the rail has a later one. A refused post brings the
+ * generation read before the post; a descriptor comes back before the fence of its generation is done (B8), and therefore
+ * bfo_rail_gen() is right for it. `rail` may be BFO_MAX_RAILS: none. Context: progress or post; locks: none held. */
+void bfo_failover_rail_failed(bfo_peer_t *peer, uint8_t rail, uint16_t gen, const char *cause) BFO_COLD;
 
 /* A PUT or READ failed: does copying bring the bytes over, with no rail lost? */
 bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused) BFO_COLD;
@@ -34,7 +36,7 @@ uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *bt
 /* Names and generations of the peer's rails, and whether torn transfers can be restarted. Returns the mask of those
  * that are down already; those whose fence is not done count as being fenced. Locks: bfo.lock held. */
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer);
-/* Asks the BTL for the fence of a rail that has one. */
+/* Asks the BTL for the fence of that generation and waits for its end (peer->fencing), unless the fence is done or the rail has none. */
 void bfo_failover_fence(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
 /* Brings those rails down at the peer too, who may never have seen the port down. peer->ready is set. Locks: none held. */
 void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down);
@@ -44,15 +46,12 @@ void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h);
 bool bfo_failover_rails_are_possible(const bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 /* Handles what a NOTIFY says of dead rails: each of ours that still lives is fenced. */
 void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
-/* Our side of the rail is being fenced from now on; fence_done() ends that. False: it is done, or there is none. */
-bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
 #else
 /* Compiled out: no rail has a name, a generation or a fence. */
 static inline uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl) { return BFO_MAX_RAILS; }
 static inline uint8_t bfo_failover_name_rails(bfo_peer_t *peer) { return 0; }
 static inline void bfo_failover_fence(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { }
 static inline void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down) { }
-static inline bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { return false; }
 #endif
 /* May the FIN be taken now? False: it waits for the fence of the rail that carried its data. */
 bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin) BFO_COLD;

@@ -72,7 +72,7 @@ static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
         bfo_failover_send_raise(req, BFO_SEV_NOTIFY_OK, NULL);
         return;
     }
-    bfo_failover_rail_lost(peer, rail, "a restart message came back with an error");
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a restart message came back with an error");
     if (bfo_failover_send_is_poison(req, rail, status)) {
         bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
     } else {
@@ -272,7 +272,7 @@ static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, in
         bfo_failover_recv_raise(req, ok, NULL);
         return;
     }
-    bfo_failover_rail_lost(peer, rail, "a restart message came back with an error");
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a restart message came back with an error");
     bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_CONTROL_POISON : err, NULL);
 }
 
@@ -482,7 +482,9 @@ void bfo_failover_recv_settle(bfo_recv_t *req)
 
 void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
 {
-    bfo_failover_rail_lost(req->lane->peer, rail, "a first fragment came back with an error");
+    bfo_peer_t *peer = req->lane->peer;
+
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a first fragment came back with an error");
     if (bfo_failover_send_is_poison(req, rail, status)) {
         bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
     } else if (BFO_MSG_MATCH == req->rts_type) {
@@ -496,7 +498,7 @@ void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
 {
     bfo_peer_t *peer = req->lane->peer;
 
-    bfo_failover_rail_lost(peer, rail, "a data fragment came back with an error");
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a data fragment came back with an error");
     if (!peer->failover) {
         bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
     }
@@ -507,7 +509,7 @@ void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
 {
     bfo_peer_t *peer = req->lane->peer;
 
-    bfo_failover_rail_lost(peer, rail, "an answer came back with an error");
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "an answer came back with an error");
     if (!peer->failover) {
         bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
     }

@@ -63,7 +63,7 @@ void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
 
 void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header, size_t length, int status)
 {
-    bfo_failover_rail_lost(peer, rail, "a message came back with an error");
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a message came back with an error");
     bfo_failover_declare(peer, "a message was lost, and this PML was built without failover");
 }
 #endif

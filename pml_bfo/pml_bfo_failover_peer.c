@@ -108,13 +108,8 @@ static void lanes_end(const bfo_peer_t *peer, bfo_link_t *posted)
 static void rails_end(bfo_peer_t *peer)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        const bfo_rail_t *rail = &peer->rails[r];
-
         (void) bfo_rail_take_down(peer, r);
-        if (NULL != rail->ext && rail->fenced < rail->gen) { /* also one that refused before the BTL had begun a fence */
-            (void) bfo_failover_fence_begins(peer, r, rail->gen);
-            bfo_failover_fence(peer, r, rail->gen);
-        }
+        bfo_failover_fence(peer, r, peer->rails[r].gen); /* also one that refused before the BTL had begun a fence */
     }
     if (NULL != peer->rails[0].ext) {
         peer->rails[0].ext->declare(peer->rails[0].btl, &peer->proc->super); /* it is told, and never contacted again */

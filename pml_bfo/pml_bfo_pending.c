@@ -202,6 +202,7 @@ static inline __attribute__((always_inline)) int ctl_try(bfo_peer_t *peer, bfo_p
     const uint8_t type = ((const bfo_hdr_t *) header)->common.type;
     mca_btl_base_descriptor_t *des;
     const bfo_rail_t *rail;
+    uint16_t gen;
     uint8_t r;
     int rc;
 
@@ -213,6 +214,7 @@ static inline __attribute__((always_inline)) int ctl_try(bfo_peer_t *peer, bfo_p
         return OMPI_ERR_UNREACH;
     }
     rail = &peer->rails[r];
+    gen = rail->gen;
     des = rail->btl->btl_alloc(rail->btl, rail->endpoint, path.order, length, BFO_DES_FLAGS);
     if (NULL == des) {
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -237,7 +239,7 @@ static inline __attribute__((always_inline)) int ctl_try(bfo_peer_t *peer, bfo_p
     }
     rail->btl->btl_free(rail->btl, des);
     if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
-        bfo_failover_rail_lost(peer, r, "a control message was refused");
+        bfo_failover_rail_failed(peer, r, gen, "a control message was refused");
         rc = OMPI_ERR_UNREACH;
     }
     return rc;

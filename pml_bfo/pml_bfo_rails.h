@@ -29,6 +29,12 @@ void bfo_lane_has_hole(uint16_t ctx, int32_t src) BFO_COLD;
 /* Index of the rail of `btl`, or BFO_MAX_RAILS if the peer has none. */
 uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl);
 
+/* Generation of a rail in use, or the last one; 0 for BFO_MAX_RAILS. */
+static inline uint16_t bfo_rail_gen(const bfo_peer_t *peer, uint8_t rail)
+{
+    return rail < BFO_MAX_RAILS ? peer->rails[rail].gen : 0;
+}
+
 /* From now on no send offers its buffer to the peer's PUTs. */
 void bfo_rails_offer_no_put(bfo_peer_t *peer) BFO_COLD;
 

@@ -166,6 +166,7 @@ static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, opal
     const size_t head = first_header_size(req, peer);
     mca_btl_base_descriptor_t *des;
     const bfo_rail_t *rail;
+    uint16_t gen;
     uint8_t r;
     int rc;
 
@@ -174,6 +175,7 @@ static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, opal
         return OMPI_ERR_UNREACH;
     }
     rail = &peer->rails[r];
+    gen = rail->gen;
     des = first_alloc(req, rail, head, req->rts_length, own);
     if (NULL == des) {
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -194,7 +196,7 @@ static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, opal
     rail->btl->btl_free(rail->btl, des);
     (void) bfo_add32(&req->m.events, -1);
     if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
-        bfo_failover_rail_lost(peer, r, "a first fragment was refused");
+        bfo_failover_rail_failed(peer, r, gen, "a first fragment was refused");
         rc = OMPI_ERR_UNREACH;
     }
     return rc;

@@ -162,7 +162,7 @@ static void fence_that_has_ended_does_not_run(void)
     (void) peer->rails[0].ext->fence(peer->rails[0].btl, &peer->proc->super, 0, 0); /* the BTL was first */
     in_front_of_lock = fence_ends;
     locks_to_skip = 1;
-    bfo_failover_rail_lost(peer, 0, "a post is refused");
+    bfo_failover_rail_failed(peer, 0, 0, "a post is refused");
     must(0 == peer->rails[0].fenced && 0 == peer->fencing, "a fence that is done counts as running");
     life_ends();
 }
@@ -178,7 +178,7 @@ static void fence_that_was_not_heard_of_is_told_again(void)
     world_rail_fails(&world_btl[0]);
     fence_ends();
     peer->ready = true;
-    bfo_failover_rail_lost(peer, 0, "a post is refused");
+    bfo_failover_rail_failed(peer, 0, 0, "a post is refused");
     must(1 == peer->fencing, "the fence of a rail that was lost is not waited for");
     fence_ends();
     must(0 == peer->fencing, "a fence does not end");

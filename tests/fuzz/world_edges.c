@@ -622,6 +622,56 @@ static void device_memory_is_sent_from(void)
     must(0x33 == ((const char *) h)[sizeof(*h)], "a long message is not the device's");
 }
 
+/* ---- generations of a rail ----------------------------------------------------------------------------------- */
+
+static bfo_peer_t *peer_of_generation(uint16_t gen)
+{
+    bfo_peer_t *peer;
+
+    world_begin();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    peer = peer_of_rank(1);
+    peer->rails[0].gen = gen;
+    return peer;
+}
+
+/* The fence of an older generation is done, again, while that of a newer one runs. */
+static void old_fence_ends_no_newer(void)
+{
+    bfo_peer_t *peer = peer_of_generation(3);
+
+    bfo_failover_fence(peer, 0, 3);
+    world_btl[0].ext.fence_done(&world_btl[0].super, &world_proc[1]->super, 0, 2, false);
+    must(0 != (peer->fencing & 1), "the end of an older fence is taken for that of a newer one");
+    world_btl[0].ext.fence_done(&world_btl[0].super, &world_proc[1]->super, 0, 3, false);
+    must(0 == peer->fencing, "a fence does not end");
+}
+
+/* A thread that was refused before the rail came back speaks of a rail that is gone. */
+static void old_failure_ends_no_newer_rail(void)
+{
+    bfo_peer_t *peer = peer_of_generation(3);
+
+    bfo_failover_rail_failed(peer, 0, 2, "a post was refused");
+    must(3 == peer->send_mask && 0 == world_fences(), "the failure of an older generation ends the rail");
+    bfo_failover_rail_failed(peer, 0, 3, "a post was refused");
+    must(2 == peer->send_mask && 1 == world_fences(), "a rail that failed stays in use");
+}
+
+/* The peer has seen our rail come back and fail again; we saw neither. */
+static void newer_failure_is_fenced_too(void)
+{
+    bfo_peer_t *peer = peer_of_generation(3);
+
+    bfo_failover_rail_failed(peer, 0, 3, "a post was refused");
+    world_fence_done(0, false);
+    must(0 == peer->fencing, "a fence does not end");
+    bfo_failover_rail_failed(peer, 0, 4, "the peer lost it");
+    must(1 == world_fences() && 1 == peer->fencing, "a generation that only the peer knows is not fenced");
+    world_fence_done(0, false);
+    must(0 == peer->fencing && 4 == peer->rails[0].fenced, "a fence does not end");
+}
+
 /* ---- what waits for rails ------------------------------------------------------------------------------------ */
 
 static unsigned refusals;
@@ -680,6 +730,9 @@ static void progress_of_nothing_writes_nothing(void)
 }
 
 static const world_case_t cases[] = {
+    {"old_fence_ends_no_newer", old_fence_ends_no_newer},
+    {"old_failure_ends_no_newer_rail", old_failure_ends_no_newer_rail},
+    {"newer_failure_is_fenced_too", newer_failure_is_fenced_too},
     {"sick_peer_holds_up_no_other", sick_peer_holds_up_no_other},
     {"progress_of_nothing_writes_nothing", progress_of_nothing_writes_nothing},
     {"declaration_leaves_other_receives_alone", declaration_leaves_other_receives_alone},

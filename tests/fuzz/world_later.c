@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "world_case.h"
 
-#include "pml_bfo_failover.h"
 #include "pml_bfo_send_api.h"
 
 #include <sys/mman.h>
@@ -28,17 +27,6 @@ static ompi_request_t *send_start(size_t size)
              == bfo_isend(room, size, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
          "a send does not start");
     return request;
-}
-
-/* The fence of an older generation is done, again, while that of a newer one runs. */
-static void old_fence_ends_no_newer(void)
-{
-    bfo_peer_t *peer = life_begins();
-
-    peer->rails[0].gen = 3;
-    (void) bfo_failover_fence_begins(peer, 0, 3);
-    world_btl[0].ext.fence_done(&world_btl[0].super, &world_proc[1]->super, 0, 2, false);
-    must(0 != (peer->fencing & 1), "the end of an older fence is taken for that of a newer one");
 }
 
 /* There was no descriptor for the first of two messages. */
@@ -88,7 +76,6 @@ static void last_rail_is_waited_for(void)
 }
 
 static const world_case_t cases[] = {
-    {"old_fence_ends_no_newer", old_fence_ends_no_newer},
     {"older_message_goes_first", older_message_goes_first},
     {"rail_with_room_is_taken", rail_with_room_is_taken},
     {"fence_looks_at_requests_of_its_peer_only", fence_looks_at_requests_of_its_peer_only},
