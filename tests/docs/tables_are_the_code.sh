@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# What the tables of the request machines name is in the code, as tables_are_the_code.pl says. What is planted into a copy of the
+# sources is found.
+. "$BFO_SRCDIR/tests/lib.sh"
+need perl perl
+script="$BFO_SRCDIR"/tests/docs/tables_are_the_code.pl
+perl "$script" "$BFO_SRCDIR" || fail "the tables of the request machines are not the code"
+
+# planted WHAT WORDS: the copy with WHAT run in it fails, and says WORDS.
+planted() {
+    rm -rf "$TEST_TMP/copy"
+    mkdir -p "$TEST_TMP/copy/pml_bfo"
+    cp "$BFO_SRCDIR"/pml_bfo/*.[ch] "$BFO_SRCDIR"/pml_bfo/*.def "$TEST_TMP/copy/pml_bfo"
+    chmod -R u+w "$TEST_TMP/copy"
+    (cd "$TEST_TMP/copy/pml_bfo" && eval "$1") || fail "cannot plant: $1"
+    if perl "$script" "$TEST_TMP/copy" >"$TEST_TMP/out" 2>&1; then
+        fail "not found: $1"
+    fi
+    grep -qF -- "$2" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "$1: not \"$2\""; }
+}
+planted "sed -i 's/send_act_restart(/send_act_other(/' *.[ch]" "send: restart is an action without a function"
+planted "sed -i 's/BFO_REV_NOTIFY_COPY/BFO_REV_NOTIFY/' *.c" "recv: NOTIFY_COPY is an event that nothing raises"
+planted "echo 'ACTION(invented)' >>pml_bfo_failover_recv.def" "recv: invented is an action without a function"
+planted "echo 'void x(bfo_send_t *r) { r->m.own.se = 0; }' >>pml_bfo_send_api.c" "pml_bfo_send_api.c: only pml_bfo_failover_se.h"
+planted "echo '/* BFO_SEV_NOTIFY_OK */' >>pml_bfo_tell.c; sed -i 's/BFO_SEV_NOTIFY_OK,/0,/' pml_bfo_failover_actions.c" \
+    "send: NOTIFY_OK is an event that nothing raises"
