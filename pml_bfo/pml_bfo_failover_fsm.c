@@ -183,7 +183,7 @@ static __attribute__((destructor)) void write_all_rows(void)
 /* One row. For a guard `look` is the one its facts were read under, and losing it is final; any other event that finds
  * the word changed is looked up in the new one. A guard holds an event over its action: between the change of the word
  * and the last line of the action no other thread may see the new state with the old bits and nothing outstanding. */
-static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_machine_t look, const bfo_fsm_ops_t *ops,
+static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, const bfo_fsm_ops_t *ops,
                        void *request, void *arg, bfo_cell_t *out)
 {
     uint32_t se = look.se;
@@ -213,7 +213,7 @@ static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo
 }
 
 /* A guard's row: true when the guards are to be tested again, false when the request is complete or another thread's. */
-static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_machine_t look, unsigned done,
+static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, unsigned done,
                   const bfo_fsm_ops_t *ops, void *request)
 {
     bfo_cell_t c = cell(k, look.se, event);
@@ -238,7 +238,7 @@ void bfo_send_settle(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request)
     bool again = true;
 
     while (again) {
-        bfo_machine_t look = bfo_look_at(m);
+        bfo_look_t look = bfo_look_at(m);
         uint32_t se = look.se;
         bfo_send_facts_t facts = {.resp = false};
         unsigned event;
@@ -258,7 +258,7 @@ void bfo_recv_settle(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request)
     bool again = true;
 
     while (again) {
-        bfo_machine_t look = bfo_look_at(m);
+        bfo_look_t look = bfo_look_at(m);
         uint32_t se = look.se;
         bfo_recv_facts_t facts = {.fail = false};
         unsigned event;

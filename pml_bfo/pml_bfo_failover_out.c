@@ -21,7 +21,7 @@ void bfo_failover_init(void)
 /* S19 */
 void bfo_failover_send_settle(bfo_send_t *req)
 {
-    const bfo_machine_t look = bfo_look_at(&req->m);
+    const bfo_look_t look = bfo_look_at(&req->m);
 
     if (BFO_SEND_DEAD == bfo_se_state(look.se) && 0 == bfo_events_load(&req->m)
         && bfo_se_claim(&req->m, look, BFO_SE(BFO_SEND_DONE, 0), bfo_threads)) {
@@ -33,7 +33,7 @@ void bfo_failover_send_settle(bfo_send_t *req)
 /* R18 */
 void bfo_failover_recv_settle(bfo_recv_t *req)
 {
-    const bfo_machine_t look = bfo_look_at(&req->m);
+    const bfo_look_t look = bfo_look_at(&req->m);
 
     if (BFO_RECV_DEAD == bfo_se_state(look.se) && 0 == bfo_events_load(&req->m)
         && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), bfo_threads)) {

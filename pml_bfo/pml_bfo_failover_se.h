@@ -67,14 +67,21 @@ extern uint32_t bfo_send_rows_taken[BFO_SEND_STATES][BFO_SEND_EVENTS], bfo_recv_
 #define BFO_SE(state, epoch) ((uint32_t) (state) << 16 | (uint16_t) (epoch))
 #define BFO_EPOCH_LAST 65535u   /* a restart beyond it declares the peer */
 
-/* Part of every request. A request object is zero when first made; `events` is never stored again, it balances. */
+/* One look at the word of a machine, to claim by it. */
+typedef union {
+    struct {
+        uint32_t se;    /* state and epoch */
+        uint32_t looks; /* threads: changes with every move and every bfo_look(), so that no older look claims anything */
+    };
+    uint64_t word;
+} bfo_look_t;
+
+/* Part of every request. A request object is zero when first made; `events` is never stored again, it balances. Everybody reads
+ * `se`; `own` is the same word, and this header alone names it (tests/docs): bfo_se_claim() and bfo_se_move() write state and epoch. */
 typedef struct {
     union {
-        struct {
-            uint32_t se;    /* state and epoch; written by bfo_se_move() and bfo_se_claim() only. Threads: compare-and-swap */
-            uint32_t looks; /* threads: changes with every move and every bfo_look(), so that no older look claims anything */
-        };
-        uint64_t word;
+        const uint32_t se;
+        bfo_look_t own; /* threads: compare-and-swap */
     };
     int32_t events;   /* descriptors posted and items listed whose callback or discard has not run. Threads: atomic */
 } bfo_machine_t;
@@ -99,31 +106,37 @@ static inline bool bfo_recv_state_is_err(unsigned state) { return 0 != (BFO_RECV
 static inline bool bfo_send_state_is_open(unsigned state) { return BFO_SEND_IDLE != state && BFO_SEND_DONE != state; }
 static inline bool bfo_recv_state_is_open(unsigned state) { return BFO_RECV_NONE != state && BFO_RECV_DONE != state; }
 
-/* One look at a machine, to claim by it. */
-static inline bfo_machine_t bfo_look_at(const bfo_machine_t *m)
+static inline bfo_look_t bfo_look_at(const bfo_machine_t *m)
 {
-    return (bfo_machine_t){.word = __atomic_load_n(&m->word, __ATOMIC_SEQ_CST)};
+    return (bfo_look_t){.word = __atomic_load_n(&m->own.word, __ATOMIC_SEQ_CST)};
 }
 
 /* The writers of `se`. With threads a claim fails if anything happened since the look: the request may have been completed
  * and taken again in between, and be in the same state and epoch. */
-static inline bool bfo_se_claim(bfo_machine_t *m, bfo_machine_t look, uint32_t to, bool threads)
+static inline bool bfo_se_claim(bfo_machine_t *m, bfo_look_t look, uint32_t to, bool threads)
 {
-    bfo_machine_t next = {.word = look.word};
+    bfo_look_t next = look;
 
     if (!threads) {
-        m->se = to;
+        m->own.se = to;
         return true;
     }
     next.se = to;
     ++next.looks;
-    return __atomic_compare_exchange_n(&m->word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return __atomic_compare_exchange_n(&m->own.word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* A new request object: IDLE, or NONE. */
+static inline void bfo_machine_construct(bfo_machine_t *m)
+{
+    m->own.word = 0;
+    m->events = 0;
 }
 
 /* For who holds an event. False if another thread changed state or epoch first. */
 static inline bool bfo_se_move(bfo_machine_t *m, uint32_t from, uint32_t to, bool threads)
 {
-    bfo_machine_t look = bfo_look_at(m);
+    bfo_look_t look = bfo_look_at(m);
 
     while (from == look.se || !threads) {
         if (bfo_se_claim(m, look, to, threads)) {
@@ -138,14 +151,14 @@ static inline bool bfo_se_move(bfo_machine_t *m, uint32_t from, uint32_t to, boo
  * next, before it looks whether the request is the one it means: a completion that had found `events` at 0 before fails now. */
 static inline void bfo_look(bfo_machine_t *m, bool threads)
 {
-    bfo_machine_t look, next;
+    bfo_look_t look, next;
 
     do {
         look = bfo_look_at(m);
         next.word = look.word;
         ++next.looks;
     } while (threads
-             && !__atomic_compare_exchange_n(&m->word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+             && !__atomic_compare_exchange_n(&m->own.word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
 
 /* ---- the event counter: raised before the post or insertion, released by a completion ----------------- */
@@ -170,7 +183,7 @@ static inline int32_t bfo_events_down(bfo_machine_t *m, bool threads)
 /* S1, M1. The request is the caller's alone. */
 static inline void bfo_send_start(bfo_machine_t *m, bool eager)
 {
-    __atomic_store_n(&m->se, BFO_SE(eager ? BFO_SEND_EAGER : BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&m->own.se, BFO_SE(eager ? BFO_SEND_EAGER : BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
 }
 
 /* S2, S7, S8: a successful completion changes no state in these. False: raise the event. */
@@ -199,16 +212,22 @@ static inline void bfo_send_take_response(bfo_machine_t *m, bool threads)
 /* R0. The request is the caller's alone. */
 static inline void bfo_recv_post(bfo_machine_t *m)
 {
-    __atomic_store_n(&m->se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
+    __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
+}
+
+/* A receive that is the caller's alone ends without having been matched: C1, or R16 and R18 at once. */
+static inline void bfo_recv_end_unmatched(bfo_machine_t *m)
+{
+    __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
 }
 
 /* R2, R2m. The request is UNMATCHED and the caller's alone: taken out of matching under the matching lock. */
 static inline void bfo_recv_match(bfo_machine_t *m, bool eager)
 {
     if (eager) {
-        __atomic_store_n(&m->se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
+        __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
     } else {
-        __atomic_store_n(&m->se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
+        __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
     }
 }
 

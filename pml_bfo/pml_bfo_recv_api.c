@@ -97,7 +97,7 @@ static int recv_start(bfo_recv_t *req)
     if (BFO_ANY_SOURCE != base->req_peer) {
         lane = bfo_lane(bc, (uint32_t) base->req_peer);
         if (bfo_unlikely(NULL == lane)) {
-            req->m.se = BFO_SE(BFO_RECV_DONE, 0);
+            bfo_recv_end_unmatched(&req->m);
             return OMPI_ERR_UNREACH;
         }
         req->lane = lane;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The end of a receive request: the one place that writes its state DONE, and what MPI is told; cancel.
+ * The end of a receive request: its guards, and what MPI is told; cancel.
  * DESIGN.txt section 7 (rows R10, R18) and 14.3.
  */
 #include "pml_bfo.h"
@@ -34,7 +34,7 @@ static bool recv_withdraw(bfo_recv_t *req)
     mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && !bfo_link_is_empty(&req->want.key.link);
     if (mine) {
         bfo_match_withdraw(&bc->match, &req->want);
-        req->m.se = BFO_SE(BFO_RECV_DONE, 0);
+        bfo_recv_end_unmatched(&req->m);
     }
     bfo_unlock(&bc->lock);
     return mine;
@@ -59,8 +59,7 @@ static void recv_construct(bfo_recv_t *req)
     req->req_recv.req_base.req_ompi.req_free = recv_free;
     req->req_recv.req_base.req_ompi.req_cancel = recv_cancel;
     req->req_recv.req_base.req_ompi.req_start = bfo_module.pml_start;
-    req->m.se = BFO_SE(BFO_RECV_NONE, 0);
-    req->m.events = 0;
+    bfo_machine_construct(&req->m);
     req->scheduling = 0;
     req->work.queued = false;
     bfo_link_init(&req->want.key.link);
@@ -131,7 +130,7 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
 /* `events` is read before and behind the facts, as in the engine: who holds an event then tests them when it lets go. */
 void bfo_recv_check(bfo_recv_t *req)
 {
-    const bfo_machine_t look = bfo_look_at(&req->m);
+    const bfo_look_t look = bfo_look_at(&req->m);
     const uint32_t state = bfo_se_state(look.se);
 
     if (bfo_is_held(&req->m.events)) {
@@ -158,7 +157,7 @@ void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_t *lane, int32_t rank, bfo_l
 
         bfo_match_withdraw(&bc->match, want);
         BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), PEER_DECLARED);
-        req->m.se = BFO_SE(BFO_RECV_DONE, 0);
+        bfo_recv_end_unmatched(&req->m);
         bfo_link_append(ring, &want->key.link);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The end of a send request: the one place that writes its state DONE, and what MPI is told.
+ * The end of a send request: its guards, and what MPI is told.
  * DESIGN.txt section 7 (rows S12, S19) and 14.3.
  */
 #include "pml_bfo.h"
@@ -36,8 +36,7 @@ static void send_construct(bfo_send_t *req)
     req->req_send.req_base.req_ompi.req_free = send_free;
     req->req_send.req_base.req_ompi.req_cancel = send_cancel;
     req->req_send.req_base.req_ompi.req_start = bfo_module.pml_start;
-    req->m.se = BFO_SE(BFO_SEND_IDLE, 0);
-    req->m.events = 0;
+    bfo_machine_construct(&req->m);
     req->scheduling = 0;
     req->first.queued = req->work.queued = false;
     req->got_ack = req->got_nack = false;
@@ -139,7 +138,7 @@ void bfo_send_complete(bfo_send_t *req)
 /* `events` is read before and behind the facts, as in the engine: who holds an event then tests them when it lets go. */
 void bfo_send_check(bfo_send_t *req)
 {
-    const bfo_machine_t look = bfo_look_at(&req->m);
+    const bfo_look_t look = bfo_look_at(&req->m);
     bool may_end;
 
     if (bfo_is_held(&req->m.events)) {

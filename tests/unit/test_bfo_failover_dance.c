@@ -248,7 +248,8 @@ static void recv_complete_message_answers_notify_with_nack(void **unused)
     recv_is(&r, BFO_RECV_DONE, 0, BFO_RACT_post_nack_complete);
     v(&r, BFO_REV_NOTIFY, 0);   /* lost the race against its own completion */
     recv_is(&r, BFO_RECV_DONE, 0, BFO_RACT_answer_gone);
-    r = (request_t) {.last = ACTIONS_MAX};
+    memset(&r, 0, sizeof(r));
+    r.last = ACTIONS_MAX;
     v(&r, BFO_REV_NOTIFY_GONE, 0);
     recv_is(&r, BFO_RECV_NONE, 0, BFO_RACT_answer_gone);
 }
@@ -403,7 +404,8 @@ static void threads_that_drain_together_notify_exactly_once(void **unused)
         assert_int_equal(0, pthread_create(&threads[i], NULL, complete_one_in_error, &sh));
     }
     for (int i = 0; i < ROUNDS; i++) {
-        sh.m = (bfo_machine_t) {.se = BFO_SE(BFO_SEND_STREAM, 5), .events = WORKERS};
+        sh.m.own = (bfo_look_t) {.se = BFO_SE(BFO_SEND_STREAM, 5)};
+        sh.m.events = WORKERS;
         sh.notified = 0;
         (void) pthread_barrier_wait(&sh.gate);
         (void) pthread_barrier_wait(&sh.gate);
@@ -423,10 +425,10 @@ static void threads_that_drain_together_notify_exactly_once(void **unused)
 static void request_taken_again_is_not_claimed_by_an_older_look(void **state)
 {
     bfo_machine_t m = {.se = BFO_SE(BFO_SEND_STREAM, 0)};
-    const bfo_machine_t older = bfo_look_at(&m);
+    const bfo_look_t older = bfo_look_at(&m);
 
     assert_true(bfo_se_move(&m, BFO_SE(BFO_SEND_STREAM, 0), BFO_SE(BFO_SEND_DONE, 0), true));
-    m.se = BFO_SE(BFO_SEND_RTS, 0);
+    m.own.se = BFO_SE(BFO_SEND_RTS, 0);
     assert_true(bfo_se_move(&m, BFO_SE(BFO_SEND_RTS, 0), BFO_SE(BFO_SEND_STREAM, 0), true));
     assert_int_equal(older.se, m.se);
     assert_false(bfo_se_claim(&m, older, BFO_SE(BFO_SEND_DONE, 0), true));
@@ -437,7 +439,7 @@ static void request_taken_again_is_not_claimed_by_an_older_look(void **state)
 static void completion_fails_once_somebody_looks(void **state)
 {
     bfo_machine_t m = {.se = BFO_SE(BFO_SEND_STREAM, 7)};
-    const bfo_machine_t completion = bfo_look_at(&m);
+    const bfo_look_t completion = bfo_look_at(&m);
 
     assert_int_equal(0, bfo_events_load(&m));
     bfo_events_up(&m, true);

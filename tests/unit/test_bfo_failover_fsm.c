@@ -293,7 +293,7 @@ static void hot_rows_equal_the_table(void **unused)
 
             assert_int_equal(BFO_RECV_UNMATCHED == state, match.listed); /* the only state bfo_recv_match() is for */
             if (match.listed) {
-                m.se = BFO_SE(state, 0);
+                m.own.se = BFO_SE(state, 0);
                 bfo_recv_match(&m, 1 == eager);
                 assert_int_equal(match.next, m.se);
             }
