@@ -314,7 +314,7 @@ unsigned bfo_send_guard(uint32_t se, int32_t events, const bfo_send_facts_t *fac
 {
     unsigned state = bfo_se_state(se);
     bool epochs_left = BFO_EPOCH_LAST != bfo_se_epoch(se);
-    bool rts_done = facts->rts_done, resp = facts->resp, all_bytes = facts->all_bytes, revoked = facts->revoked;
+    bool rts_done = facts->rts_done, resp = facts->resp, all_bytes = facts->all_bytes;
     bool got_ack = facts->got_ack, got_nack = facts->got_nack, peer_fenced = facts->peer_fenced;
 
 #include "pml_bfo_failover_send.def"

@@ -12,7 +12,7 @@
 /* ---- the engine ------------------------------------------------------------------------------------ */
 /* What the guards ask. `events`, the epoch and threads are read by the engine itself. */
 typedef struct {
-    bool rts_done, resp, all_bytes, revoked, got_ack, got_nack;
+    bool rts_done, resp, all_bytes, got_ack, got_nack;
     bool peer_fenced;   /* every rail of the peer is fenced; asked in DEAD only */
 } bfo_send_facts_t;
 

@@ -9,14 +9,14 @@ use strict;
 use warnings;
 
 my %no_function = (
-    send => [qw(post_match count_match resend_match post_rts count_rts resend_rts take_ack take_revoked take_put count_frag
-        count_write_post_fin take_fin drop_stale die declare_peer complete_revoked)],
+    send => [qw(post_match count_match resend_match post_rts count_rts resend_rts take_ack take_put count_frag
+        count_write_post_fin take_fin drop_stale die declare_peer)],
     recv => [qw(reset match_first take_eager accept take_frag take_fin_more take_fin hold_fin count_read count_read_post_fin
-        enter_quiesce repeat_down answer_gone answer_revoked drop_stale die declare_peer complete_cancelled)],
+        enter_quiesce repeat_down answer_gone drop_stale die declare_peer complete_cancelled)],
 );
 my %not_raised = (    # a GUARD is raised by the code that GUARD() generates
-    send => [qw(START_EAGER START PEER_DECLARED MATCH_OK RTS_OK FRAG_OK WRITE_OK DISCARDED ACK ACK_REVOKED PUT FIN)],
-    recv => [qw(POST CANCEL PEER_DECLARED RTS_FIRST MATCHED_EAGER MATCHED RTS_RESTART RTS_REVOKED FRAG FIN FIN_UNFENCED
+    send => [qw(START_EAGER START PEER_DECLARED MATCH_OK RTS_OK FRAG_OK WRITE_OK DISCARDED ACK PUT FIN)],
+    recv => [qw(POST CANCEL PEER_DECLARED RTS_FIRST MATCHED_EAGER MATCHED RTS_RESTART FRAG FIN FIN_UNFENCED
         NOTIFY_GONE READ_OK READ_ALL_OK RESPONSE_OK DISCARDED)],
 );
 my %prefix = (send => 'BFO_SEV_', recv => 'BFO_REV_');

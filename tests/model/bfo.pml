@@ -268,7 +268,6 @@ inline S_LOOKUP() {
 #define rts_done srdone
 #define resp sresp
 #define all_bytes (sbytes==NX)
-#define revoked 0
 #define got_ack sgack
 #define got_nack sgnack
 #define epochs_left 1
@@ -288,7 +287,6 @@ inline S_GUARDS() {
 #undef rts_done
 #undef resp
 #undef all_bytes
-#undef revoked
 #undef got_ack
 #undef got_nack
 #undef epochs_left

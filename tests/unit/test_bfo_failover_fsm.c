@@ -178,12 +178,8 @@ static unsigned send_guard_by_hand(unsigned state, unsigned epoch, int events, c
     case BFO_SEND_EAGER:
         return f->rts_done ? BFO_SEV_ALL_DELIVERED : BFO_SEV_NOTHING;
     case BFO_SEND_RTS:
-        if (f->revoked) {
-            return BFO_SEV_DRAINED_REVOKED;
-        }
-        return f->resp && f->all_bytes ? BFO_SEV_ALL_DELIVERED : BFO_SEV_NOTHING;
     case BFO_SEND_STREAM:
-        return f->resp && f->all_bytes && !f->revoked ? BFO_SEV_ALL_DELIVERED : BFO_SEV_NOTHING;
+        return f->resp && f->all_bytes ? BFO_SEV_ALL_DELIVERED : BFO_SEV_NOTHING;
     case BFO_SEND_ERRD:
         return epoch < 65535 ? BFO_SEV_DRAINED : BFO_SEV_EPOCH_SPENT;
     case BFO_SEND_NOTIFIED:
@@ -230,7 +226,7 @@ static void guard_every_combination_of_facts_raises_the_right_event(void **unuse
 {
     (void) unused;
     for (unsigned bits = 0; bits < 256; bits++) {
-        bfo_send_facts_t sf = {bits & 1, bits & 2, bits & 4, bits & 8, bits & 16, bits & 32, bits & 64};
+        bfo_send_facts_t sf = {bits & 1, bits & 2, bits & 4, bits & 8, bits & 16, bits & 32};
         bfo_recv_facts_t rf = {bits & 1, bits & 2, bits & 4, bits & 8};
         int events = bits & 128 ? 1 : 0;
 

@@ -5,8 +5,7 @@
 # rows.pl LIST met=DIR raised=DIR [jobs=DIR]: which rows of the state machines simulations took, from the counts that
 # builds with -DBFO_COUNT_ROWS=1 left in the directories, beside the rows of the .def files. Every row has to be taken by the
 # simulated world (met) or by jobs over software rails (jobs). LIST names those that nothing can bring about, each with
-# its reason: these have to be raised one by one, unless the reason begins with "not built"; and one that was taken does
-# not belong there. btl_openib_rail.def is the model's table and drives no code of the product: no job takes its rows, and
+# its reason: these have to be raised one by one; and one that was taken does not belong there. btl_openib_rail.def is the model's table and drives no code of the product: no job takes its rows, and
 # tests/unit/test_ofo_rail_fsm.c counts those that two of its machines take. DESIGN.txt section 13.
 use strict;
 use warnings;
@@ -45,12 +44,11 @@ for my $machine (sort keys %file) {
             ++$n{taken};
             if ($why) { print "TAKEN, but listed: $machine $from $on\n"; ++$bad }
         } elsif (!$why) { print "NOT TAKEN: $machine $from $on\n"; ++$bad }
-        elsif ($why =~ /^not built/) { ++$n{unbuilt} }
         elsif ($by{raised}) { ++$n{alone} }
         else { print "NOT RAISED: $machine $from $on\n"; ++$bad }
     }
-    printf "%-46s %3d rows: %3d taken (%d in the simulated world%s), %d that nothing brings about raised alone, %d not built\n",
-        $file{$machine}, $rows, $n{taken}, $n{met}, $dir{jobs} ? ", $n{jobs} by jobs" : '', $n{alone} // 0, $n{unbuilt} // 0;
+    printf "%-46s %3d rows: %3d taken (%d in the simulated world%s), %d that nothing brings about raised alone\n",
+        $file{$machine}, $rows, $n{taken}, $n{met}, $dir{jobs} ? ", $n{jobs} by jobs" : '', $n{alone} // 0;
 }
 my $model = () = Job::slurp("$top/btl_openib_failover/btl_openib_rail.def") =~ /^ROW\(/mg;
 printf "%-46s %3d rows of the model, counted in tests/unit/test_ofo_rail_fsm.c\n", 'btl_openib_failover/btl_openib_rail.def', $model;
