@@ -12,6 +12,14 @@ my ($start, $schedule, $rails) = map { "pml_bfo/pml_bfo_$_.c" } qw(send_start se
 my ($bfail, $bsend, $bstatus) = map { "btl_openib_failover/btl_openib_$_.c" } qw(failover send status);
 
 our @all = (
+    { name => 'table-poison-refused', what => 'the table has no row for a MATCH that can never be delivered', file => 'pml_bfo/pml_bfo_failover_send.def',
+      from => "ROW(S18p,    EAGER,    CONTROL_POISON,        DEAD,     declare_peer)\n", to => '', unit => 'test_fsm_rules' },
+    { name => 'table-epoch-rises', what => 'the completion of a RACK raises the epoch', file => 'pml_bfo/pml_bfo_failover_recv.def',
+      from => 'ROW(R13b,    ACTIVE,    RACK_OK, ', to => 'ROW_NEXT(R13b, ACTIVE, RACK_OK, ', unit => 'test_fsm_rules' },
+    { name => 'table-asked-in-vain', what => 'a peer that asks again about a rail that is down gets no answer', file => 'btl_openib_failover/btl_openib_connect.def',
+      from => 'ROW(DOWN, DOWN_SAME, DOWN, send_dack)', to => 'ROW(DOWN, DOWN_SAME, DOWN, nothing)', unit => 'test_fsm_rules' },
+    { name => 'table-dead-peer', what => 'a rail to a peer that declares us dead is not fenced while it is being proved', file => 'btl_openib_failover/btl_openib_connect.def',
+      from => 'ROW(PROVING, PEERDEAD, DRAINING, fence)', to => 'ROW(PROVING, PEERDEAD, PROVING, nothing)', unit => 'test_fsm_rules' },
     { name => 'duplicate-accepted', what => 'the duplicate check is dropped', file => 'pml_bfo/pml_bfo_recv_match.h',
       from => 'return ahead < 0 ? BFO_SEQ_DUPLICATE : BFO_SEQ_EARLY;', to => 'return ahead < 0 ? BFO_SEQ_NEXT : BFO_SEQ_EARLY;', unit => 'test_bfo_match', cells => '(SENDI|MATCH).unacked' },
     { name => 'match-new-number', what => 'a MATCH is sent again with a new sequence number', file => $actions,
