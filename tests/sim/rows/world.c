@@ -218,6 +218,23 @@ static void blame(void)
     }
 }
 
+void (*world_before_event)(bfo_send_t *req);
+unsigned world_event;
+
+/* The linker brings each call of bfo_send_step() here (-Wl,--wrap). */
+bfo_step_t __real_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
+bfo_step_t __wrap_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
+bfo_step_t __wrap_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg)
+{
+    void (*meanwhile)(bfo_send_t *req) = world_before_event;
+
+    if (NULL != meanwhile && world_event == event) {
+        world_before_event = NULL;
+        meanwhile(request);
+    }
+    return __real_bfo_send_step(m, event, ops, request, arg);
+}
+
 void comes_back(unsigned type, int status)
 {
     const int n = world_find(type);

@@ -43,6 +43,10 @@ void give_back(void *request);
 /* The first operation of that kind (a message type, WORLD_PUT, WORLD_GET) comes back; in error its rail is lost. */
 /* OPAL_ERR_FATAL: another rail has said the same before. */
 void comes_back(unsigned type, int status);
+/* Called once, when the PML has decided that this event of a send happened, and before the machine takes it: what another thread
+ * does between the two. */
+extern void (*world_before_event)(bfo_send_t *req);
+extern unsigned world_event;
 /* With OPAL_ERR_FATAL, and what another rail said is known. */
 void comes_back_suspect(unsigned type);
 bool is_posted(unsigned type);

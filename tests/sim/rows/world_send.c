@@ -278,6 +278,43 @@ static void dances(void)
     }
 }
 
+static void is_answered(bfo_send_t *req)
+{
+    got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
+    must(BFO_SEND_STREAM == state_of(req));
+}
+
+static void is_refused(bfo_send_t *req)
+{
+    is_answered(req);
+    got_dance(BFO_MSG_RERR, req, 0);
+    must(BFO_SEND_ERRD == state_of(req));
+}
+
+/* S4: the first fragment comes back in error and nobody has answered it; before the machine takes that, another thread takes the
+ * answer, or the answer and an error. The fragment has arrived, so it is not sent again. */
+static void answers_in_between(void)
+{
+    static void (*const meanwhile[])(bfo_send_t *req) = {is_answered, is_refused};
+
+    for (int i = 0; i < 2; ++i) {
+        bfo_send_t *req;
+
+        life_begins(THREADS);
+        req = send_copied();
+        world_event = BFO_SEV_RTS_ERR_UNANSWERED;
+        world_before_event = meanwhile[i];
+        comes_back(BFO_MSG_RNDV, OPAL_ERROR);
+        must(NULL == world_before_event && !is_posted(BFO_MSG_RNDV) && req->rts_done);
+        must((0 == i ? BFO_SEND_STREAM : BFO_SEND_ERRD) == state_of(req));
+        while (is_posted(BFO_MSG_FRAG)) {
+            comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
+        }
+        must(0 == i ? is_over(req) : BFO_SEND_NOTIFIED == state_of(req) && is_posted(BFO_MSG_NOTIFY));
+        life_ends();
+    }
+}
+
 /* S18p before and after an answer; a listed WRITE that became void. */
 static void poison_and_lists(void)
 {
@@ -478,6 +515,7 @@ void rows_of_senders(void)
     rails_are_unlike();
     reads();
     dances();
+    answers_in_between();
     poison_and_lists();
     suspicions();
     deaths();
