@@ -13,7 +13,7 @@
 #include "pml_bfo_failover_poison.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
-#include "pml_bfo_pending.h"
+#include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_tell.h"
@@ -110,11 +110,6 @@ void bfo_failover_announce(const bfo_peer_t *peer)
     }
     said = true;
     bfo_help_say("help-pml-bfo.txt", "no-failover", OPAL_PROC_MY_HOSTNAME, reason, remedy);
-}
-
-uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail)
-{
-    return MCA_BTL_NO_ORDER; /* our BTL puts every WRITE and every short message on the same queue pair */
 }
 
 #if PML_BFO

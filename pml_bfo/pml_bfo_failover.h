@@ -27,9 +27,6 @@ bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused) B
 /* The BML's error callback. */
 void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info);
 
-/* BTL order tag that binds a WRITE on the rail and its FIN to one queue pair. */
-uint8_t bfo_failover_write_order(const bfo_peer_t *peer, uint8_t rail);
-
 #if PML_BFO
 /* Name of the rail that a module is to the peer; BFO_MAX_RAILS: it has none. */
 uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl);

@@ -13,7 +13,6 @@
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
-#include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_place.h"

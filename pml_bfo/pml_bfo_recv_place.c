@@ -11,6 +11,7 @@
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
+#include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_copy.h"
@@ -187,7 +188,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     }
     bfo_stripe_charge(&peer->stripe, r, peer->weight, frag->length);
     req->next += frag->length;
-    rc = answer_send(req, (bfo_path_t){r, true, MCA_BTL_NO_ORDER}, &u, sizeof(u.h) + peer->handle_size);
+    rc = answer_send(req, (bfo_path_t){r, true}, &u, sizeof(u.h) + peer->handle_size);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         req->next -= frag->length;
         (void) bfo_add32(&req->open, -1);
@@ -330,9 +331,26 @@ static inline int read_try(bfo_work_t *work)
     return OMPI_SUCCESS;
 }
 
+/* Starts the READ of the next `length` bytes; it is counted in `open`. */
+static inline void read_begin(bfo_recv_t *req, bfo_peer_t *peer, bfo_frag_t *frag, size_t length)
+{
+    frag->kind = BFO_FRAG_READ;
+    frag->send = NULL;
+    frag->recv = req;
+    frag->peer = peer;
+    frag->rail = req->rail;
+    frag->epoch = bfo_se_epoch(req->m.se);
+    frag->offset = req->next;
+    frag->length = length;
+    req->next += length;
+    bfo_recv_get(req);
+    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {
+        (void) bfo_work_queue(peer, &frag->work, read_try);
+    }
+}
+
 static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
 {
-    const size_t length = bfo_smaller(peer->rails[req->rail].get_limit, req->end - req->next);
     bfo_frag_t *frag = bfo_spare_take(BFO_SPARE_FRAG);
 
     if (bfo_unlikely(NULL == frag)) {
@@ -343,42 +361,16 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         return bfo_recv_copies_instead(req);
     }
-    frag->kind = BFO_FRAG_READ;
-    frag->send = NULL;
-    frag->recv = req;
-    frag->peer = peer;
-    frag->rail = req->rail;
-    frag->epoch = bfo_se_epoch(req->m.se);
-    frag->offset = req->next;
-    frag->length = length;
-    frag->remote = req->rget->remote + frag->offset;
-    req->next += frag->length;
-    bfo_recv_get(req);
-    if (OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work)) {
-        (void) bfo_work_queue(peer, &frag->work, read_try);
-    }
+    frag->remote = req->rget->remote + req->next;
+    read_begin(req, peer, frag, bfo_smaller(peer->rails[req->rail].get_limit, req->end - req->next));
     return OMPI_SUCCESS;
 }
 
 /* All of the message in one READ, which uses the description of the RGET. */
 static inline void read_all(bfo_recv_t *req, bfo_peer_t *peer)
 {
-    bfo_frag_t *frag = req->rget;
-
-    frag->kind = BFO_FRAG_READ;
-    frag->send = NULL;
-    frag->recv = req;
-    frag->peer = peer;
-    frag->rail = req->rail;
-    frag->epoch = bfo_se_epoch(req->m.se);
-    frag->offset = 0;
-    frag->length = req->length;
-    req->next = req->length;
     req->open = 1;
-    bfo_recv_get(req);
-    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {
-        (void) bfo_work_queue(peer, &frag->work, read_try);
-    }
+    read_begin(req, peer, req->rget, req->length);
 }
 
 /* ---- the pipeline ---------------------------------------------------------------------------------- */

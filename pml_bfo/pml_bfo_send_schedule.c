@@ -12,6 +12,7 @@
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
+#include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_send_schedule.h"
@@ -227,18 +228,15 @@ static void write_finish(bfo_frag_t *frag, uint8_t flags)
     const mca_pml_base_request_t *base = &req->req_send.req_base;
     bfo_match_hdr_t message;
     bfo_fin_hdr_t fin;
-    int rc;
 
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_comm->c_my_rank,
                        base->req_tag, req->match_seq);
     bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE | flags, frag->peer_frag, frag->length, &message);
     fin.wrail = frag->peer->rails[frag->rail].name;
     fin.wgen = frag->peer->rails[frag->rail].gen;
-    rc = bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false, bfo_failover_write_order(frag->peer, frag->rail)}, &fin,
-                      sizeof(fin), NULL, NULL);
-    if (OMPI_SUCCESS != rc) { /* without memory it is no fault of the rail */
-        bfo_failover_ctl_failed(frag->peer, OMPI_ERR_OUT_OF_RESOURCE == rc ? BFO_MAX_RAILS : frag->rail, &fin, sizeof(fin),
-                                OPAL_ERROR);
+    /* our BTL puts every WRITE and every short message on the same queue pair */
+    if (OMPI_SUCCESS != bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false}, &fin, sizeof(fin), NULL, NULL)) {
+        bfo_failover_ctl_failed(frag->peer, BFO_MAX_RAILS, &fin, sizeof(fin), OPAL_ERROR);
     }
 }
 
@@ -294,7 +292,7 @@ static int write_try(bfo_work_t *work)
     } else if (frag->peer->send_mask >> frag->rail & 1) {
         rc = rail->btl->btl_put(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, frag->local,
                                 (mca_btl_base_registration_handle_t *) frag->handle, frag->length, 0,
-                                bfo_failover_write_order(frag->peer, frag->rail), write_completed, NULL, frag);
+                                MCA_BTL_NO_ORDER, write_completed, NULL, frag);
     }
     if (bfo_likely(OMPI_SUCCESS == rc) || OMPI_ERR_OUT_OF_RESOURCE == rc) {
         return rc;

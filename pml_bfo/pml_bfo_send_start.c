@@ -11,6 +11,7 @@
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_pending.h"
+#include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_send_schedule.h"

@@ -144,8 +144,6 @@ typedef struct bfo_ctl_t {
     bfo_peer_t *peer;
     uint8_t rail;  /* preferred; BFO_MAX_RAILS: any */
     bool bound;    /* only the preferred rail will do */
-    uint8_t order; /* BTL order tag */
-    uint8_t type;
     uint32_t length;
     char *text;    /* the message: room, or malloc */
     mca_btl_base_completion_fn_t done; /* NULL: nobody waits */

@@ -161,7 +161,7 @@ static void ack_without_memory_is_sent_later(void)
         ++n;
     }
     must(n < 64, "the list of control messages does not end");
-    world_refuse_memory = 2;
+    world_refuse_memory = 4; /* twice by each of the two rails */
     recv = receive_started(4);
     must(!is_complete(recv) && 0 == world_posted() && 1 == bfo.n_pending, "an ACK without memory does not wait");
     (void) bfo_progress(); /* still none */
@@ -172,7 +172,7 @@ static void ack_without_memory_is_sent_later(void)
     all_succeed();
     give_back(recv, "a receive whose ACK waited for memory does not end well");
 
-    world_refuse_memory = 1; /* the peer is lost while an ACK waits */
+    world_refuse_memory = 2; /* the peer is lost while an ACK waits */
     recv = receive_started(4);
     must(1 == bfo.n_pending, "an ACK without memory does not wait");
     world_drain();

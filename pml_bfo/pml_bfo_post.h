@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The one way to post a descriptor, and control messages, which need nothing else. Here alone it is known that a rail may have no
+ * room, may refuse for good, and that another one is tried then. What no rail takes waits in _pending.c. DESIGN.txt sections 9 and
+ * 14.4.
+ */
+#ifndef PML_BFO_POST_H
+#define PML_BFO_POST_H
+
+#include "pml_bfo.h"
+
+/* Flags of every descriptor the PML allocates: one callback, then the BTL frees it. */
+#define BFO_DES_FLAGS (MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
+
+/* Makes the descriptor of `what` for one rail, with header, des_cbfunc and des_cbdata. NULL: the rail has no room now. */
+typedef mca_btl_base_descriptor_t *(*bfo_build_fn_t)(void *what, bfo_peer_t *peer, uint8_t rail);
+
+/* btl_send said `rc`. Frees the descriptor; a rail that does not merely lack room has failed, in generation `gen`. */
+int bfo_post_refused(bfo_peer_t *peer, uint8_t rail, uint16_t gen, mca_btl_base_descriptor_t *des, int rc) BFO_COLD;
+/* The first choice `rail` (BFO_MAX_RAILS: there was none) said `rc`: on to the others. As bfo_post(). */
+int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t rail, int rc, const uint8_t *up, uint8_t only, bfo_build_fn_t build,
+                       void *what) BFO_COLD;
+
+/* Posts to one rail. OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH: the rail has failed. */
+static inline __attribute__((always_inline)) int bfo_post_by(bfo_peer_t *peer, uint8_t r, bfo_build_fn_t build, void *what)
+{
+    const bfo_rail_t *rail = &peer->rails[r];
+    const uint16_t gen = rail->gen;
+    mca_btl_base_descriptor_t *des = build(what, peer, r);
+    int rc;
+
+    if (bfo_unlikely(NULL == des)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    des->des_context = peer;
+    rc = rail->btl->btl_send(rail->btl, rail->endpoint, des,
+                             BFO_TAG(((const bfo_hdr_t *) des->des_segments[0].seg_addr.pval)->common.type));
+    return bfo_likely(rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc) ? OMPI_SUCCESS : bfo_post_refused(peer, r, gen, des, rc);
+}
+
+/* Posts a message to the rail `r` (BFO_MAX_RAILS: none was found), or to the first other one that takes it of those that *up, a
+ * mask of the peer, and `only` name. OMPI_SUCCESS; the callback may have run. OMPI_ERR_OUT_OF_RESOURCE: no rail has room
+ * now; OMPI_ERR_UNREACH: none is left. Nothing is posted then. */
+static inline __attribute__((always_inline)) int bfo_post(bfo_peer_t *peer, uint8_t r, const uint8_t *up, uint8_t only,
+                                                          bfo_build_fn_t build, void *what)
+{
+    const int rc = bfo_likely(BFO_MAX_RAILS != r) ? bfo_post_by(peer, r, build, what) : OMPI_ERR_UNREACH;
+
+    return bfo_likely(OMPI_SUCCESS == rc) ? rc : bfo_post_elsewhere(peer, r, rc, up, only, build, what);
+}
+
+/* ---- control messages ---------------------------------------------------------------------------- */
+
+/* Where a control message may go. */
+typedef struct {
+    uint8_t rail; /* BFO_MAX_RAILS: any */
+    bool bound;   /* only this rail */
+} bfo_path_t;
+#define BFO_ANY_PATH ((bfo_path_t){BFO_MAX_RAILS, false})
+
+/* Sends a header, or for a re-send a whole first fragment, of `length` bytes, or queues a copy. `done` is called exactly once if OMPI_SUCCESS is
+ * returned, possibly inside this call; with NULL the message is self-contained: sent again until one copy
+ * succeeds. des_cbdata is `context`, des_context the peer.
+ * Errors: OMPI_ERR_UNREACH (no rail, or the bound rail is down), OMPI_ERR_OUT_OF_RESOURCE (no memory). */
+int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
+                 mca_btl_base_completion_fn_t done, void *context);
+
+/* Sends a message without request again, over any rail: now, or when its turn comes. OMPI_SUCCESS or an error. */
+int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length) BFO_COLD;
+
+/* Sends a FIN that nothing has to overtake or follow, by btl_sendi where there is one. As bfo_ctl_send() without `done`. */
+int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin);
+
+#endif /* PML_BFO_POST_H */
