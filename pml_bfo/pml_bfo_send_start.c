@@ -160,69 +160,6 @@ static uint8_t rail_for_rget(bfo_send_t *req, const bfo_peer_t *peer)
     return req->rail;
 }
 
-/* One try. Takes an event if it returns OMPI_SUCCESS. */
-static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, opal_convertor_t *own)
-{
-    bfo_peer_t *peer = req->lane->peer;
-    const size_t head = first_header_size(req, peer);
-    mca_btl_base_descriptor_t *des;
-    const bfo_rail_t *rail;
-    uint16_t gen;
-    uint8_t r;
-    int rc;
-
-    r = BFO_MSG_RGET == req->rts_type ? rail_for_rget(req, peer) : bfo_rail_for_first(peer);
-    if (BFO_MAX_RAILS == r || 0 == (peer->send_mask >> r & 1)) {
-        return OMPI_ERR_UNREACH;
-    }
-    rail = &peer->rails[r];
-    gen = rail->gen;
-    des = first_alloc(req, rail, head, req->rts_length, own);
-    if (NULL == des) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    first_header(req, r, des->des_segments[0].seg_addr.pval);
-    if (1 == des->des_segment_count && bfo_unlikely(des->des_segments[0].seg_len - head != req->rts_length)) {
-        /* a strided type, before any copy was posted: later ones ask for what was packed, and find it written */
-        req->rts_length = des->des_segments[0].seg_len - head;
-    }
-    des->des_cbfunc = first_completed;
-    des->des_cbdata = req;
-    des->des_context = peer;
-    bfo_send_get(req);
-    rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(req->rts_type));
-    if (rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc) {
-        return OMPI_SUCCESS;
-    }
-    rail->btl->btl_free(rail->btl, des);
-    (void) bfo_add32(&req->m.events, -1);
-    if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
-        bfo_failover_rail_failed(peer, r, gen, "a first fragment was refused");
-        rc = OMPI_ERR_UNREACH;
-    }
-    return rc;
-}
-
-/* A rail that refuses has been taken out: on to the next one. Another thread may post between the BTL's refusal of a
- * dead rail and its message about it. */
-static BFO_COLD int first_post_elsewhere(bfo_send_t *req, opal_convertor_t *own)
-{
-    const bfo_peer_t *peer = req->lane->peer;
-    int rc = OMPI_ERR_UNREACH;
-
-    for (unsigned n = 1; bfo_unlikely(OMPI_ERR_UNREACH == rc) && n < BFO_MAX_RAILS && 0 != peer->send_mask; ++n) {
-        rc = first_try(req, own);
-    }
-    return rc;
-}
-
-static inline __attribute__((always_inline)) int first_post(bfo_send_t *req, opal_convertor_t *own)
-{
-    const int rc = first_try(req, own);
-
-    return bfo_likely(OMPI_ERR_UNREACH != rc) ? rc : first_post_elsewhere(req, own);
-}
-
 static int prepare(const bfo_send_t *req, opal_convertor_t *convertor, bool packed)
 {
     const mca_pml_base_request_t *base = &req->req_send.req_base;
@@ -235,19 +172,60 @@ static int prepare(const bfo_send_t *req, opal_convertor_t *convertor, bool pack
                                                     base->req_count, base->req_addr, 0, convertor);
 }
 
+/* `own` as in first_alloc(). */
+static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *
+first_build_with(bfo_send_t *req, bfo_peer_t *peer, uint8_t r, opal_convertor_t *own)
+{
+    const size_t head = first_header_size(req, peer);
+    mca_btl_base_descriptor_t *des = first_alloc(req, &peer->rails[r], head, req->rts_length, own);
+
+    if (bfo_unlikely(NULL == des)) {
+        return NULL;
+    }
+    first_header(req, r, des->des_segments[0].seg_addr.pval);
+    if (1 == des->des_segment_count && bfo_unlikely(des->des_segments[0].seg_len - head != req->rts_length)) {
+        /* a strided type, before any copy was posted: later ones ask for what was packed, and find it written */
+        req->rts_length = des->des_segments[0].seg_len - head;
+    }
+    des->des_cbfunc = first_completed;
+    des->des_cbdata = req;
+    return des;
+}
+
+static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_build(void *req, bfo_peer_t *peer, uint8_t r)
+{
+    return first_build_with(req, peer, r, NULL);
+}
+
 /* Once more, after an error or because nothing could be posted. A copy that was posted may have been delivered, and be
  * answered at any moment: another thread then packs the FRAGs with the request's convertor. */
-static BFO_COLD int first_post_again(bfo_send_t *req)
+static BFO_COLD mca_btl_base_descriptor_t *first_build_again(void *what, bfo_peer_t *peer, uint8_t r)
 {
+    mca_btl_base_descriptor_t *des = NULL;
+    bfo_send_t *req = what;
     opal_convertor_t own;
-    int rc;
 
     OBJ_CONSTRUCT(&own, opal_convertor_t);
-    rc = prepare(req, &own, MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode);
-    if (OMPI_SUCCESS == rc) {
-        rc = first_post(req, &own);
+    if (OMPI_SUCCESS == prepare(req, &own, MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)) {
+        des = first_build_with(req, peer, r, &own);
     }
     OBJ_DESTRUCT(&own);
+    return des;
+}
+
+/* Takes an event if it returns OMPI_SUCCESS. The caller holds another. */
+static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, bfo_build_fn_t build)
+{
+    bfo_peer_t *peer = req->lane->peer;
+    const bool rget = BFO_MSG_RGET == req->rts_type;
+    int rc;
+
+    bfo_send_get(req);
+    rc = bfo_post(peer, rget ? rail_for_rget(req, peer) : bfo_rail_for_first(peer), rget ? &peer->get_mask : &peer->eager_mask,
+                  rget ? req->regs->mask : 0xff, build, req);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        (void) bfo_add32(&req->m.events, -1);
+    }
     return rc;
 }
 
@@ -261,7 +239,7 @@ static int first_retry(bfo_work_t *work)
         first_is_delivered(req); /* S4: the receiver has answered a copy that came back with an error */
         bfo_send_schedule(req);
     } else if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
-        rc = first_post_again(req);
+        rc = first_try(req, first_build_again);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
             return rc;
         }
@@ -286,14 +264,14 @@ static inline __attribute__((always_inline)) int first_posted(bfo_send_t *req, i
 
 static inline __attribute__((always_inline)) int post_first(bfo_send_t *req)
 {
-    return first_posted(req, first_post(req, NULL));
+    return first_posted(req, first_try(req, first_build));
 }
 
 #if PML_BFO
 int bfo_send_post_first_again(bfo_send_t *req)
 {
     if (bfo_resend_may_go(req->lane->peer)) {
-        return first_posted(req, first_post_again(req));
+        return first_posted(req, first_try(req, first_build_again));
     }
     bfo_send_get(req);
     if (!bfo_work_queue_resend(req->lane->peer, &req->first, first_retry)) {
