@@ -43,59 +43,63 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     bfo_send_put(req);
 }
 
-/* Posts the next FRAG. OMPI_SUCCESS: went out; OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH. */
-static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
-{
-    opal_convertor_t *convertor = bfo_send_convertor(req);
-    const size_t left = req->end - req->next;
-    const uint8_t up = __atomic_load_n(&peer->send_mask, __ATOMIC_RELAXED); /* one look: another thread may lose the last */
-    mca_btl_base_descriptor_t *des;
-    const bfo_rail_t *rail;
-    size_t size, position = req->next;
-    uint8_t r;
-    int rc;
+/* The next FRAG of a request. */
+typedef struct {
+    bfo_send_t *req;
+    size_t size; /* out: payload, as much as the rail takes */
+} frag_t;
 
-    if (0 == up) {
-        bfo_send_get(req);
-        bfo_failover_data_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
-        return OMPI_ERR_UNREACH;
-    }
-    r = bfo_rail_for_data(peer, bfo_rails_at_most(up, bfo_params.max_send_per_range),
-                          left < 65536 ? left : 65536);
-    rail = &peer->rails[r];
-    size = rail->frag_limit - sizeof(bfo_frag_hdr_t);
-    size = size < left ? size : left;
+static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *frag_build(void *what, bfo_peer_t *peer, uint8_t r)
+{
+    frag_t *frag = what;
+    bfo_send_t *req = frag->req;
+    opal_convertor_t *convertor = bfo_send_convertor(req);
+    const bfo_rail_t *rail = &peer->rails[r];
+    mca_btl_base_descriptor_t *des;
+    size_t position = req->next;
+
+    frag->size = bfo_smaller(rail->frag_limit - sizeof(bfo_frag_hdr_t), req->end - req->next);
     opal_convertor_set_position(convertor, &position);
     des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, sizeof(bfo_frag_hdr_t),
-                                     &size, BFO_DES_FLAGS);
+                                     &frag->size, BFO_DES_FLAGS);
     if (NULL == des) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return NULL;
     }
-    if (bfo_unlikely(0 == size)) {
+    if (bfo_unlikely(0 == frag->size)) {
         rail->btl->btl_free(rail->btl, des);
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return NULL;
     }
     bfo_hdr_pack_frag(des->des_segments[0].seg_addr.pval, bfo_se_epoch(req->m.se), bfo_name_id(&req->name), req->dst_id,
                       req->next);
     des->des_cbfunc = frag_completed;
     des->des_cbdata = req;
-    des->des_context = peer;
+    return des;
+}
+
+/* Posts the next FRAG. OMPI_SUCCESS: went out; OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH. */
+static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
+{
+    const size_t left = req->end - req->next;
+    const uint8_t up = __atomic_load_n(&peer->send_mask, __ATOMIC_RELAXED); /* one look: another thread may lose the last */
+    const uint8_t r = 0 == up ? BFO_MAX_RAILS
+                              : bfo_rail_for_data(peer, bfo_rails_at_most(up, bfo_params.max_send_per_range), bfo_smaller(left, 65536));
+    frag_t frag = {.req = req};
+    int rc;
+
     bfo_send_get(req);
     (void) bfo_add32(&req->in_flight, 1);
-    req->next += size;
-    rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(BFO_MSG_FRAG));
-    if (bfo_likely(rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc)) {
-        bfo_stat_add(BFO_STAT_FRAG_BYTES, size);
+    rc = bfo_post(peer, r, &peer->send_mask, 0xff, frag_build, &frag);
+    if (bfo_likely(OMPI_SUCCESS == rc)) {
+        req->next += frag.size;
+        bfo_stat_add(BFO_STAT_FRAG_BYTES, frag.size);
         return OMPI_SUCCESS;
     }
-    rail->btl->btl_free(rail->btl, des);
-    req->next -= size;
     (void) bfo_add32(&req->in_flight, -1);
-    if (OMPI_ERR_OUT_OF_RESOURCE != rc) {
-        bfo_failover_data_failed(req, r, OPAL_ERROR); /* takes the event */
-        return OMPI_ERR_UNREACH;
+    if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
+        (void) bfo_add32(&req->m.events, -1); /* the caller holds another */
+    } else {
+        bfo_failover_data_failed(req, BFO_MAX_RAILS, OPAL_ERROR); /* takes the event */
     }
-    (void) bfo_add32(&req->m.events, -1);
     return rc;
 }
 

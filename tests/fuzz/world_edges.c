@@ -714,6 +714,47 @@ static void sick_peer_holds_up_no_other(void)
     must(N + 1 == world_posted() && 0 == bfo.n_pending, "a message waits although its rails have room again");
 }
 
+static void is_posted_by_the_other_rail(unsigned type, const char *what)
+{
+    const int n = world_find(type);
+
+    must(n >= 0, what);
+    must(no_room != world_btl_of((unsigned) n)->super.btl_send, "a rail without room takes a message");
+}
+
+/* One rail has no room, the other one has: for a first fragment, an ACK, the FRAGs. */
+static void rail_with_room_is_taken(void)
+{
+    bfo_rndv_hdr_t rndv = {.msg_length = 600, .src_id = 0x800000001u};
+    ompi_request_t *request = NULL;
+    const bfo_send_t *req;
+    bfo_ack_hdr_t ack;
+
+    world_begin();
+    bfo_params.use_put = bfo_params.use_get = false;
+    world_btl[0].super.btl_send = no_room;
+    for (int i = 0; i < 2; ++i) { /* the first choice alternates */
+        must(OMPI_SUCCESS
+                 == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+             "a send does not start");
+        is_posted_by_the_other_rail(BFO_MSG_RNDV, "a first fragment waits for one rail while the other has room");
+        world_complete(0, OPAL_SUCCESS);
+        req = (bfo_send_t *) request;
+        bfo_hdr_pack_ack(&ack, 0, bfo_name_id(&req->name), 0x700000001u, req->rts_length, 3000 - req->rts_length);
+        world_receive(&world_btl[1], BFO_TAG(BFO_MSG_ACK), &ack, sizeof(ack), sizeof(ack));
+        is_posted_by_the_other_rail(BFO_MSG_FRAG, "a FRAG waits for one rail while the other has room");
+        while (world_posted() > 0) {
+            world_complete(0, OPAL_SUCCESS);
+        }
+        must(is_well(request) && 0 == bfo.n_pending, "a send does not end well with one rail without room");
+        must(OMPI_SUCCESS == bfo_irecv(room, 600, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request), "no receive");
+        bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, 0, 0, 1, 7, (uint32_t) i);
+        world_receive(&world_btl[1], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+        is_posted_by_the_other_rail(BFO_MSG_ACK, "an ACK waits for one rail while the other has room");
+        answer_leaves(BFO_MSG_ACK);
+    }
+}
+
 static void progress_of_nothing_writes_nothing(void)
 {
     static char before[sizeof(bfo)];
@@ -734,6 +775,7 @@ static const world_case_t cases[] = {
     {"old_failure_ends_no_newer_rail", old_failure_ends_no_newer_rail},
     {"newer_failure_is_fenced_too", newer_failure_is_fenced_too},
     {"sick_peer_holds_up_no_other", sick_peer_holds_up_no_other},
+    {"rail_with_room_is_taken", rail_with_room_is_taken},
     {"progress_of_nothing_writes_nothing", progress_of_nothing_writes_nothing},
     {"declaration_leaves_other_receives_alone", declaration_leaves_other_receives_alone},
     {"posted_receives_of_a_declared_peer_end", posted_receives_of_a_declared_peer_end},
