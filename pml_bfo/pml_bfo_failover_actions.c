@@ -9,6 +9,7 @@
 
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_failover_poison.h"
@@ -101,7 +102,7 @@ static void send_notify(bfo_send_t *req)
     }
 }
 
-static void send_act_post_notify(void *request, void *arg)
+void bfo_send_act_post_notify(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
@@ -109,18 +110,16 @@ static void send_act_post_notify(void *request, void *arg)
     send_notify(req);
 }
 
-static void send_act_resend_notify(void *request, void *arg)
+void bfo_send_act_resend_notify(void *request, void *arg)
 {
     bfo_stat_add(BFO_STAT_RESENDS, 1);
     bfo_tell_resent(((bfo_send_t *) request)->lane->peer, "NOTIFY");
     send_notify(request);
 }
 
-/* resend_match, resend_rts */
-static void send_act_resend_first(void *request, void *arg)
+/* MATCH, RNDV or RGET */
+static void resend_first(bfo_send_t *req)
 {
-    bfo_send_t *req = request;
-
     bfo_stat_add(BFO_STAT_RESENDS, 1);
     bfo_tell_resent(req->lane->peer, bfo_hdr_name(req->rts_type));
     if (OMPI_SUCCESS != bfo_send_post_first_again(req)) {
@@ -130,22 +129,22 @@ static void send_act_resend_first(void *request, void *arg)
     bfo_stat_mark_resumed();
 }
 
-static void send_act_count_first(void *request, void *arg)
+void bfo_send_act_resend_match(void *request, void *arg)
 {
-    bfo_send_t *req = request;
-
-    if (!req->rts_done) {
-        req->rts_done = true;
-        (void) bfo_add_size(&req->bytes, req->rts_length);
-    }
+    resend_first(request);
 }
 
-static void send_act_set_fail(void *request, void *arg)
+void bfo_send_act_resend_rts(void *request, void *arg)
+{
+    resend_first(request);
+}
+
+void bfo_send_act_set_fail(void *request, void *arg)
 {
     ((bfo_send_t *) request)->error = MPI_ERR_OTHER;
 }
 
-static void send_act_take_dst(void *request, void *arg)
+void bfo_send_act_take_dst(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
@@ -153,7 +152,7 @@ static void send_act_take_dst(void *request, void *arg)
     req->resp = true;
 }
 
-static void send_act_take_rerr(void *request, void *arg)
+void bfo_send_act_take_rerr(void *request, void *arg)
 {
     const bfo_dance_hdr_t *h = arg;
     bfo_send_t *req = request;
@@ -165,12 +164,12 @@ static void send_act_take_rerr(void *request, void *arg)
     }
 }
 
-static void send_act_note_rack(void *request, void *arg)
+void bfo_send_act_note_rack(void *request, void *arg)
 {
     ((bfo_send_t *) request)->got_ack = true;
 }
 
-static void send_act_note_nack(void *request, void *arg)
+void bfo_send_act_note_nack(void *request, void *arg)
 {
     const bfo_dance_hdr_t *h = arg;
     bfo_send_t *req = request;
@@ -181,7 +180,7 @@ static void send_act_note_nack(void *request, void *arg)
     }
 }
 
-static void send_act_restart(void *request, void *arg)
+void bfo_send_act_restart(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
@@ -205,17 +204,17 @@ static void send_act_restart(void *request, void *arg)
     bfo_stat_mark_resumed();
 }
 
-static void send_act_declare(void *request, void *arg)
+void bfo_send_act_declare_peer(void *request, void *arg)
 {
     bfo_failover_declare(((bfo_send_t *) request)->lane->peer, "a message can never be delivered");
 }
 
-static void send_act_complete(void *request, void *arg)
+void bfo_send_act_complete(void *request, void *arg)
 {
     bfo_send_complete(request);
 }
 
-static void send_act_complete_dead(void *request, void *arg)
+void bfo_send_act_complete_dead(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
@@ -223,29 +222,29 @@ static void send_act_complete_dead(void *request, void *arg)
     bfo_send_complete(req);
 }
 
-static void act_drop_stale(void *request, void *arg)
+void bfo_send_act_drop_stale(void *request, void *arg)
 {
     bfo_stat_drop(BFO_STAT_STALE);
 }
 
 static const bfo_action_fn_t send_actions[BFO_SEND_ACTIONS] = {
-    [BFO_SACT_count_match] = send_act_count_first,
-    [BFO_SACT_resend_match] = send_act_resend_first,
-    [BFO_SACT_count_rts] = send_act_count_first,
-    [BFO_SACT_resend_rts] = send_act_resend_first,
-    [BFO_SACT_take_dst] = send_act_take_dst,
-    [BFO_SACT_set_fail] = send_act_set_fail,
-    [BFO_SACT_take_rerr] = send_act_take_rerr,
-    [BFO_SACT_post_notify] = send_act_post_notify,
-    [BFO_SACT_resend_notify] = send_act_resend_notify,
-    [BFO_SACT_note_rack] = send_act_note_rack,
-    [BFO_SACT_note_nack] = send_act_note_nack,
-    [BFO_SACT_restart] = send_act_restart,
-    [BFO_SACT_drop_stale] = act_drop_stale,
-    [BFO_SACT_declare_peer] = send_act_declare,
-    [BFO_SACT_complete] = send_act_complete,
-    [BFO_SACT_complete_dead] = send_act_complete_dead,
-    /* the rest is done in place by the sending rooms, before the machine is asked */
+    [BFO_SACT_count_match] = bfo_send_act_count_match,
+    [BFO_SACT_count_rts] = bfo_send_act_count_rts,
+    [BFO_SACT_post_notify] = bfo_send_act_post_notify,
+    [BFO_SACT_resend_notify] = bfo_send_act_resend_notify,
+    [BFO_SACT_resend_match] = bfo_send_act_resend_match,
+    [BFO_SACT_resend_rts] = bfo_send_act_resend_rts,
+    [BFO_SACT_set_fail] = bfo_send_act_set_fail,
+    [BFO_SACT_take_dst] = bfo_send_act_take_dst,
+    [BFO_SACT_take_rerr] = bfo_send_act_take_rerr,
+    [BFO_SACT_note_rack] = bfo_send_act_note_rack,
+    [BFO_SACT_note_nack] = bfo_send_act_note_nack,
+    [BFO_SACT_restart] = bfo_send_act_restart,
+    [BFO_SACT_declare_peer] = bfo_send_act_declare_peer,
+    [BFO_SACT_complete] = bfo_send_act_complete,
+    [BFO_SACT_complete_dead] = bfo_send_act_complete_dead,
+    [BFO_SACT_drop_stale] = bfo_send_act_drop_stale,
+    /* the rest is fired in place by the rooms, before the engine is asked */
 };
 
 static void send_facts(void *request, unsigned state, bfo_send_facts_t *facts)
@@ -313,45 +312,51 @@ static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool fail
     }
 }
 
-static void recv_act_post_rerr(void *request, void *arg)
+void bfo_recv_act_post_rerr(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
     recv_answer(req, BFO_MSG_RERR, bfo_se_epoch(req->m.se), MPI_SUCCESS != req->error, rerr_completed);
 }
 
-static void recv_act_resend_rerr(void *request, void *arg)
+void bfo_recv_act_resend_rerr(void *request, void *arg)
 {
     bfo_stat_add(BFO_STAT_RESENDS, 1);
     bfo_tell_resent(((bfo_recv_t *) request)->lane->peer, "RERR");
-    recv_act_post_rerr(request, arg);
+    bfo_recv_act_post_rerr(request, arg);
 }
 
-static void recv_act_fail_post_rerr(void *request, void *arg)
+void bfo_recv_act_fail_post_rerr(void *request, void *arg)
 {
     ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
-    recv_act_post_rerr(request, arg);
+    bfo_recv_act_post_rerr(request, arg);
 }
 
-static void recv_act_set_fail(void *request, void *arg)
+void bfo_recv_act_set_fail(void *request, void *arg)
 {
     ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
 }
 
-/* enter_quiesce, repeat_down; arg is NOTIFY */
-static void recv_act_take_notify(void *request, void *arg)
+static void take_notify(bfo_recv_t *req, const bfo_dance_hdr_t *h)
 {
-    const bfo_dance_hdr_t *h = arg;
-    bfo_recv_t *req = request;
-
     if (h->match.flags & BFO_FLAG_FAILED) {
         req->error = MPI_ERR_OTHER;
     }
     bfo_failover_rails_down(req->lane->peer, h->dead_mask, h->rail_gen);
 }
 
+void bfo_recv_act_enter_quiesce(void *request, void *arg)
+{
+    take_notify(request, arg);
+}
+
+void bfo_recv_act_repeat_down(void *request, void *arg)
+{
+    take_notify(request, arg);
+}
+
 /* Nothing of the old attempt can reach the buffer any more: forget all of it. */
-static void recv_act_grant_restart(void *request, void *arg)
+void bfo_recv_act_grant_restart(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
@@ -362,7 +367,7 @@ static void recv_act_grant_restart(void *request, void *arg)
     recv_answer(req, BFO_MSG_RACK, bfo_se_epoch(req->m.se), false, rack_completed);
 }
 
-static void recv_act_resend_rack(void *request, void *arg)
+void bfo_recv_act_resend_rack(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
@@ -371,7 +376,7 @@ static void recv_act_resend_rack(void *request, void *arg)
     recv_answer(req, BFO_MSG_RACK, bfo_se_epoch(req->m.se), false, rack_completed);
 }
 
-static void recv_act_post_nack_complete(void *request, void *arg)
+void bfo_recv_act_post_nack_complete(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
@@ -379,7 +384,7 @@ static void recv_act_post_nack_complete(void *request, void *arg)
     bfo_recv_complete(req, req->error);
 }
 
-static void recv_act_post_nack_failed(void *request, void *arg)
+void bfo_recv_act_post_nack_failed(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
@@ -388,17 +393,17 @@ static void recv_act_post_nack_failed(void *request, void *arg)
     bfo_recv_complete(req, MPI_ERR_OTHER);
 }
 
-static void recv_act_declare(void *request, void *arg)
+void bfo_recv_act_declare_peer(void *request, void *arg)
 {
     bfo_failover_declare(((bfo_recv_t *) request)->lane->peer, "a message can never be received");
 }
 
-static void recv_act_complete(void *request, void *arg)
+void bfo_recv_act_complete(void *request, void *arg)
 {
     bfo_recv_complete(request, ((bfo_recv_t *) request)->error);
 }
 
-static void recv_act_complete_dead(void *request, void *arg)
+void bfo_recv_act_complete_dead(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
@@ -406,22 +411,27 @@ static void recv_act_complete_dead(void *request, void *arg)
     bfo_recv_complete(req, MPI_SUCCESS != req->error ? req->error : MPI_ERR_OTHER);
 }
 
+void bfo_recv_act_drop_stale(void *request, void *arg)
+{
+    bfo_stat_drop(BFO_STAT_STALE);
+}
+
 static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
-    [BFO_RACT_post_rerr] = recv_act_post_rerr,
-    [BFO_RACT_fail_post_rerr] = recv_act_fail_post_rerr,
-    [BFO_RACT_set_fail] = recv_act_set_fail,
-    [BFO_RACT_resend_rerr] = recv_act_resend_rerr,
-    [BFO_RACT_enter_quiesce] = recv_act_take_notify,
-    [BFO_RACT_repeat_down] = recv_act_take_notify,
-    [BFO_RACT_complete] = recv_act_complete,
-    [BFO_RACT_post_nack_complete] = recv_act_post_nack_complete,
-    [BFO_RACT_grant_restart] = recv_act_grant_restart,
-    [BFO_RACT_post_nack_failed] = recv_act_post_nack_failed,
-    [BFO_RACT_resend_rack] = recv_act_resend_rack,
-    [BFO_RACT_drop_stale] = act_drop_stale,
-    [BFO_RACT_declare_peer] = recv_act_declare,
-    [BFO_RACT_complete_dead] = recv_act_complete_dead,
-    /* the rest is done in place by the receiving rooms, before the machine is asked */
+    [BFO_RACT_post_rerr] = bfo_recv_act_post_rerr,
+    [BFO_RACT_resend_rerr] = bfo_recv_act_resend_rerr,
+    [BFO_RACT_fail_post_rerr] = bfo_recv_act_fail_post_rerr,
+    [BFO_RACT_set_fail] = bfo_recv_act_set_fail,
+    [BFO_RACT_enter_quiesce] = bfo_recv_act_enter_quiesce,
+    [BFO_RACT_repeat_down] = bfo_recv_act_repeat_down,
+    [BFO_RACT_grant_restart] = bfo_recv_act_grant_restart,
+    [BFO_RACT_resend_rack] = bfo_recv_act_resend_rack,
+    [BFO_RACT_post_nack_complete] = bfo_recv_act_post_nack_complete,
+    [BFO_RACT_post_nack_failed] = bfo_recv_act_post_nack_failed,
+    [BFO_RACT_declare_peer] = bfo_recv_act_declare_peer,
+    [BFO_RACT_complete] = bfo_recv_act_complete,
+    [BFO_RACT_complete_dead] = bfo_recv_act_complete_dead,
+    [BFO_RACT_drop_stale] = bfo_recv_act_drop_stale,
+    /* the rest is fired in place by the rooms, before the engine is asked */
 };
 
 static bool fences_are_done(const bfo_recv_t *req)

@@ -56,9 +56,11 @@ enum bfo_recv_action {
 #endif
 #if BFO_COUNT_ROWS
 extern uint32_t bfo_send_rows_taken[BFO_SEND_STATES][BFO_SEND_EVENTS], bfo_recv_rows_taken[BFO_RECV_STATES][BFO_RECV_EVENTS];
+#define BFO_COUNT_ROW(machine, state, event) ((void) ++bfo_##machine##_rows_taken[state][event])
 #define BFO_SEND_ROW(se, event) ((void) ++bfo_send_rows_taken[(se) >> 16][BFO_SEV_##event])
 #define BFO_RECV_ROW(se, event) ((void) ++bfo_recv_rows_taken[(se) >> 16][BFO_REV_##event])
 #else
+#define BFO_COUNT_ROW(machine, state, event) ((void) 0)
 #define BFO_SEND_ROW(se, event) ((void) 0)
 #define BFO_RECV_ROW(se, event) ((void) 0)
 #endif

@@ -8,6 +8,7 @@
 
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_pending.h"
@@ -24,12 +25,19 @@
 
 /* ---- completion of a first fragment --------------------------------------------------------------- */
 
-static void first_is_delivered(bfo_send_t *req)
+inline void bfo_send_act_count_rts(void *request, void *arg)
 {
+    bfo_send_t *req = request;
+
     if (!req->rts_done) {
         req->rts_done = true;
         (void) bfo_add_size(&req->bytes, req->rts_length);
     }
+}
+
+inline void bfo_send_act_count_match(void *request, void *arg)
+{
+    bfo_send_act_count_rts(request, arg);
 }
 
 static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -42,11 +50,10 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         return;
     }
     if (BFO_MSG_MATCH == req->rts_type) {
-        BFO_SEND_ROW(req->m.se, MATCH_OK);
+        (void) bfo_send_fire(&req->m, BFO_SEV_MATCH_OK, bfo_threads, req, NULL);
     } else {
-        BFO_SEND_ROW(req->m.se, RTS_OK);
+        (void) bfo_send_fire(&req->m, BFO_SEV_RTS_OK, bfo_threads, req, NULL);
     }
-    first_is_delivered(req);
     bfo_send_put(req);
 }
 
@@ -236,7 +243,7 @@ static int first_retry(bfo_work_t *work)
     int rc = OMPI_SUCCESS;
 
     if (BFO_SEND_STREAM == state || (BFO_SEND_RTS == state && __atomic_load_n(&req->resp, __ATOMIC_ACQUIRE))) {
-        first_is_delivered(req); /* S4: the receiver has answered a copy that came back with an error */
+        (void) bfo_send_fire(&req->m, BFO_SEV_RTS_ERR_ANSWERED, bfo_threads, req, NULL);
         bfo_send_schedule(req);
     } else if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
         rc = first_try(req, first_build_again);

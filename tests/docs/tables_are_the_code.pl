@@ -3,19 +3,18 @@
 # Copyright (c) 2026 The bfo authors
 #
 # tables_are_the_code.pl DIR: every action that pml_bfo_failover_send.def and _recv.def name is a C function of its name
-# (send_act_NAME, recv_act_NAME), every event is raised by name, and the state word has one writer. What still is not so stands
+# (bfo_send_act_NAME, bfo_recv_act_NAME), every event is raised by name, and the state word has one writer. What still is not so stands
 # below. The lists only tighten: an entry that is not needed any more is an error, too. DESIGN.txt section 7.6.
 use strict;
 use warnings;
 
 my %no_function = (
-    send => [qw(post_match count_match resend_match post_rts count_rts resend_rts take_ack take_put count_frag
-        count_write_post_fin take_fin drop_stale die declare_peer)],
+    send => [qw(post_match post_rts take_ack take_put count_frag count_write_post_fin take_fin die)],
     recv => [qw(reset match_first take_eager accept take_frag take_fin_more take_fin hold_fin count_read count_read_post_fin
-        enter_quiesce repeat_down answer_gone drop_stale die declare_peer complete_cancelled)],
+        answer_gone die complete_cancelled)],
 );
 my %not_raised = (    # a GUARD is raised by the code that GUARD() generates
-    send => [qw(START_EAGER START PEER_DECLARED MATCH_OK RTS_OK FRAG_OK WRITE_OK DISCARDED ACK PUT FIN)],
+    send => [qw(START_EAGER START PEER_DECLARED FRAG_OK WRITE_OK DISCARDED ACK PUT FIN)],
     recv => [qw(POST CANCEL PEER_DECLARED RTS_FIRST MATCHED_EAGER MATCHED RTS_RESTART FRAG FIN FIN_UNFENCED
         NOTIFY_GONE READ_OK READ_ALL_OK RESPONSE_OK DISCARDED)],
 );
@@ -49,7 +48,7 @@ for my $path (sort glob "$dir/pml_bfo/*.[ch]") {
     my $code = slurp($path) =~ s{/\*.*?\*/}{}gsr;
     complain("$path: only pml_bfo_failover_se.h names the state word that can be written")
         if $path !~ m{/pml_bfo_failover_se\.h$} && $code =~ /(?:\.|->)own\b/;
-    $text .= $code if $path !~ m{/pml_bfo_failover_(?:se\.h|fsm\.[ch])$};
+    $text .= $code if $path !~ m{/pml_bfo_failover_(?:se\.h|fire\.h|fsm\.[ch])$};
 }
 for my $machine (qw(send recv)) {
     my $def = slurp("$dir/pml_bfo/pml_bfo_failover_$machine.def");
@@ -58,7 +57,7 @@ for my $machine (qw(send recv)) {
 
     die "$machine: few actions or events\n" if 20 > @actions || 20 > keys %kind;
     same($machine, 'is an action without a function', $no_function{$machine},
-        [grep { $text !~ /^[a-z][^\n;]*\b${machine}_act_$_\([^;{]*\)\s*\{/m } @actions]);
+        [grep { $text !~ /^[a-z][^\n;]*\bbfo_${machine}_act_$_\([^;{]*\)\s*\{/m } @actions]);
     same($machine, 'is an event that nothing raises', $not_raised{$machine},
         [grep { 'GUARD' ne $kind{$_} && $text !~ /\b$prefix{$machine}$_\b/ } sort keys %kind]);
 }

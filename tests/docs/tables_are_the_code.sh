@@ -21,7 +21,7 @@ planted() {
     fi
     grep -qF -- "$2" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "$1: not \"$2\""; }
 }
-planted "sed -i 's/send_act_restart(/send_act_other(/' *.[ch]" "send: restart is an action without a function"
+planted "sed -i 's/bfo_send_act_restart(/bfo_send_act_other(/' *.[ch]" "send: restart is an action without a function"
 planted "sed -i 's/BFO_REV_NOTIFY_COPY/BFO_REV_NOTIFY/' *.c" "recv: NOTIFY_COPY is an event that nothing raises"
 planted "echo 'ACTION(invented)' >>pml_bfo_failover_recv.def" "recv: invented is an action without a function"
 planted "echo 'void x(bfo_send_t *r) { r->m.own.se = 0; }' >>pml_bfo_send_api.c" "pml_bfo_send_api.c: only pml_bfo_failover_se.h"
