@@ -209,25 +209,11 @@ void bfo_send_act_declare_peer(void *request, void *arg)
     bfo_failover_declare(((bfo_send_t *) request)->lane->peer, "a message can never be delivered");
 }
 
-void bfo_send_act_complete(void *request, void *arg)
-{
-    bfo_send_complete(request);
-}
-
-void bfo_send_act_complete_dead(void *request, void *arg)
-{
-    bfo_send_t *req = request;
-
-    req->error = MPI_SUCCESS != req->error ? req->error : MPI_ERR_OTHER;
-    bfo_send_complete(req);
-}
-
-void bfo_send_act_drop_stale(void *request, void *arg)
-{
-    bfo_stat_drop(BFO_STAT_STALE);
-}
-
 static const bfo_action_fn_t send_actions[BFO_SEND_ACTIONS] = {
+    [BFO_SACT_count_frag] = bfo_send_act_count_frag,
+    [BFO_SACT_count_write_post_fin] = bfo_send_act_count_write_post_fin,
+    [BFO_SACT_take_fin] = bfo_send_act_take_fin,
+    [BFO_SACT_die] = bfo_send_act_die,
     [BFO_SACT_count_match] = bfo_send_act_count_match,
     [BFO_SACT_count_rts] = bfo_send_act_count_rts,
     [BFO_SACT_post_notify] = bfo_send_act_post_notify,

@@ -8,6 +8,7 @@
 
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_place.h"
@@ -23,10 +24,8 @@ void bfo_failover_send_settle(bfo_send_t *req)
 {
     const bfo_look_t look = bfo_look_at(&req->m);
 
-    if (BFO_SEND_DEAD == bfo_se_state(look.se) && 0 == bfo_events_load(&req->m)
-        && bfo_se_claim(&req->m, look, BFO_SE(BFO_SEND_DONE, 0), bfo_threads)) {
-        req->error = MPI_ERR_OTHER;
-        bfo_send_complete(req);
+    if (0 == bfo_events_load(&req->m)) {
+        (void) bfo_send_fire_at(&req->m, look, BFO_SEV_DEAD_DRAINED, bfo_threads, req, NULL);
     }
 }
 

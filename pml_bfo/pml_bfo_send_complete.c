@@ -7,6 +7,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_fire.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send_complete.h"
@@ -135,6 +136,19 @@ void bfo_send_complete(bfo_send_t *req)
     }
 }
 
+inline void bfo_send_act_complete(void *request, void *arg)
+{
+    bfo_send_complete(request);
+}
+
+void bfo_send_act_complete_dead(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    req->error = MPI_SUCCESS != req->error ? req->error : MPI_ERR_OTHER;
+    bfo_send_complete(req);
+}
+
 /* `events` is read before and behind the facts, as in the engine: who holds an event then tests them when it lets go. */
 void bfo_send_check(bfo_send_t *req)
 {
@@ -160,25 +174,20 @@ void bfo_send_check(bfo_send_t *req)
         bfo_failover_send_settle(req);
         return;
     }
-    if (may_end && !bfo_is_held(&req->m.events)
-        && bfo_se_claim(&req->m, look, BFO_SE(BFO_SEND_DONE, 0), bfo_threads)) {
-        BFO_SEND_ROW(look.se, ALL_DELIVERED);
-        bfo_send_complete(req);
+    if (may_end && !bfo_is_held(&req->m.events)) {
+        (void) bfo_send_fire_at(&req->m, look, BFO_SEV_ALL_DELIVERED, bfo_threads, req, NULL);
     }
+}
+
+/* What is listed for the request is thrown away when its turn comes (DESIGN.txt section 9 rule 2). */
+void bfo_send_act_die(void *request, void *arg)
+{
+    ((bfo_send_t *) request)->error = *(const int *) arg;
 }
 
 void bfo_send_fail(bfo_send_t *req, int error)
 {
-    for (;;) {
-        const uint32_t se = bfo_se_load(&req->m);
-
-        if (!bfo_send_state_is_open(bfo_se_state(se)) || BFO_SEND_DEAD == bfo_se_state(se)) {
-            return;
-        }
-        req->error = error;
-        if (bfo_se_move(&req->m, se, BFO_SE(BFO_SEND_DEAD, bfo_se_epoch(se)), bfo_threads)) {
-            BFO_SEND_ROW(se, PEER_DECLARED);
-            return;
-        }
+    if (BFO_SEND_DEAD != bfo_se_state(bfo_se_load(&req->m))) {
+        (void) bfo_send_fire(&req->m, BFO_SEV_PEER_DECLARED, bfo_threads, req, &error);
     }
 }

@@ -8,6 +8,7 @@
 
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
@@ -23,6 +24,15 @@
 
 /* ---- FRAG ----------------------------------------------------------------------------------------- */
 
+inline void bfo_send_act_count_frag(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+    const size_t *length = arg;
+
+    (void) bfo_add_size(&req->bytes, *length - sizeof(bfo_frag_hdr_t));
+    bfo_send_schedule(req);
+}
+
 static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                            mca_btl_base_descriptor_t *des, int status)
 {
@@ -37,9 +47,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     for (size_t i = 0; i < des->des_segment_count; ++i) {
         length += des->des_segments[i].seg_len;
     }
-    BFO_SEND_ROW(req->m.se, FRAG_OK);
-    (void) bfo_add_size(&req->bytes, length - sizeof(bfo_frag_hdr_t));
-    bfo_send_schedule(req);
+    (void) bfo_send_fire(&req->m, BFO_SEV_FRAG_OK, bfo_threads, req, &length);
     bfo_send_put(req);
 }
 
@@ -153,23 +161,29 @@ void bfo_send_schedule(bfo_send_t *req)
 
 /* ---- answers of the receiver ---------------------------------------------------------------------- */
 
+void bfo_send_act_drop_stale(void *request, void *arg)
+{
+    bfo_stat_drop(BFO_STAT_STALE);
+}
+
 /* The request an answer names, held; or NULL: stale, counted. */
 static bfo_send_t *send_get_by_id(bfo_id_t id, uint16_t epoch)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.sends, id);
     bfo_send_t *req = NULL == name ? NULL : bfo_container(name, bfo_send_t, name);
-    uint32_t se;
 
-    if (NULL != req) {
-        bfo_send_get(req);
-        se = bfo_se_load(&req->m);
-        if (bfo_name_id(name) == id && bfo_send_takes_response(se, epoch)) {
-            return req;
-        }
-        BFO_SEND_ROW(se, STALE);
-        bfo_send_put(req);
+    if (NULL == req) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return NULL;
     }
-    bfo_stat_drop(BFO_STAT_STALE);
+    bfo_send_get(req);
+    if (bfo_name_id(name) == id && bfo_send_takes_response(bfo_se_load(&req->m), epoch)) {
+        return req;
+    }
+    if (!bfo_send_fire(&req->m, BFO_SEV_STALE, bfo_threads, req, NULL)) {
+        bfo_stat_drop(BFO_STAT_STALE);
+    }
+    bfo_send_put(req);
     return NULL;
 }
 
@@ -203,6 +217,15 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
     bfo_send_put(req);
 }
 
+inline void bfo_send_act_take_fin(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+    const bfo_fin_hdr_t *fin = arg;
+
+    req->resp = true;
+    (void) bfo_add_size(&req->bytes, fin->size);
+}
+
 void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 {
     bfo_send_t *req = __atomic_load_n(&frag->send, __ATOMIC_RELAXED);
@@ -217,9 +240,7 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         || fin->size > bfo_send_length(req) || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
-        BFO_SEND_ROW(req->m.se, FIN);
-        req->resp = true;
-        (void) bfo_add_size(&req->bytes, fin->size);
+        (void) bfo_send_fire(&req->m, BFO_SEV_FIN, bfo_threads, req, (void *) fin);
     }
     bfo_send_put(req);
 }
@@ -263,6 +284,15 @@ static BFO_COLD void write_failed(bfo_frag_t *frag, int status, bool refused)
     }
 }
 
+inline void bfo_send_act_count_write_post_fin(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+    bfo_frag_t *frag = arg;
+
+    (void) bfo_add_size(&req->bytes, frag->length);
+    write_finish(frag, 0);
+}
+
 static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
                             struct mca_btl_base_registration_handle_t *handle, void *context, void *cbdata, int status)
 {
@@ -274,11 +304,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         return;
     }
     bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
-    BFO_SEND_ROW(req->m.se, WRITE_OK);
-    if (BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
-        (void) bfo_add_size(&req->bytes, frag->length);
-        write_finish(frag, 0);
-    }
+    (void) bfo_send_fire(&req->m, BFO_SEV_WRITE_OK, bfo_threads, req, frag);
     bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     bfo_send_put(req);
 }
@@ -304,7 +330,7 @@ static int write_try(bfo_work_t *work)
     if (rc > 0) {
         write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS);
     } else if (OMPI_ERR_NOT_FOUND == rc) {
-        BFO_SEND_ROW(req->m.se, DISCARDED);
+        (void) bfo_send_fire(&req->m, BFO_SEV_DISCARDED, bfo_threads, req, NULL);
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         bfo_send_put(req);
     } else {

@@ -9,12 +9,12 @@ use strict;
 use warnings;
 
 my %no_function = (
-    send => [qw(post_match post_rts take_ack take_put count_frag count_write_post_fin take_fin die)],
+    send => [qw(post_match post_rts take_ack take_put)],
     recv => [qw(reset match_first take_eager accept take_frag take_fin_more take_fin hold_fin count_read count_read_post_fin
         answer_gone die complete_cancelled)],
 );
 my %not_raised = (    # a GUARD is raised by the code that GUARD() generates
-    send => [qw(START_EAGER START PEER_DECLARED FRAG_OK WRITE_OK DISCARDED ACK PUT FIN)],
+    send => [qw(START_EAGER START ACK PUT)],
     recv => [qw(POST CANCEL PEER_DECLARED RTS_FIRST MATCHED_EAGER MATCHED RTS_RESTART FRAG FIN FIN_UNFENCED
         NOTIFY_GONE READ_OK READ_ALL_OK RESPONSE_OK DISCARDED)],
 );

@@ -82,12 +82,14 @@ static bfo_recv_t *recv_in(unsigned state)
 static void raise_send(const row_t *row)
 {
     bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_RACK}, .dst_id = 0x700000001u};
+    int error = MPI_ERR_OTHER;
     bfo_send_t *req;
 
     life_begins(0);
     req = send_in(row->state);
     bfo_send_get(req);
-    bfo_failover_send_raise(req, row->event, BFO_SEV_PUT_RAIL_DOWN == row->event ? (void *) &h.dst_id : (void *) &h);
+    bfo_failover_send_raise(req, row->event, BFO_SEV_PUT_RAIL_DOWN == row->event ? (void *) &h.dst_id
+                                             : BFO_SEV_PEER_DECLARED == row->event ? (void *) &error : (void *) &h);
     if (BFO_KIND_COMPLETION != bfo_send_cell(req->m.se, row->event).kind) {
         bfo_send_put(req);
     }
@@ -118,12 +120,21 @@ static bool is_done_in_place(const row_t *row)
            && BFO_RECV_UNMATCHED != to;
 }
 
+/* The actions that take what a BTL brought: without it there is nothing to take. */
+static bool send_needs_data(const row_t *row)
+{
+    const unsigned action = bfo_send_cell(BFO_SE(row->state, 0), row->event).action;
+
+    return BFO_SACT_count_frag == action || BFO_SACT_count_write_post_fin == action || BFO_SACT_take_fin == action;
+}
+
 void rows_raised(void)
 {
     for (size_t i = 0; i < sizeof(send_rows) / sizeof(send_rows[0]); ++i) {
         const row_t *row = &send_rows[i];
 
-        if (bfo_send_state_is_open(row->state) && BFO_KIND_GUARD != bfo_send_cell(0, row->event).kind) {
+        if (bfo_send_state_is_open(row->state) && BFO_KIND_GUARD != bfo_send_cell(0, row->event).kind
+            && !send_needs_data(row)) {
             raise_send(row);
         }
     }
