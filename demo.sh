@@ -23,7 +23,7 @@ esac
 echo "== 1. packages"
 bash contrib/packages.sh build perf || exit $?
 echo "== 2. build"
-bash contrib/build.sh build || exit 1
+bash contrib/build.sh build --disable-assertions || exit 1
 . build/tests/env.sh
 
 # mpirun refuses root unless told otherwise.

@@ -83,11 +83,11 @@ target() {
     echo "== $name: $((SECONDS - start)) s"
 }
 
-# script NAME SCRIPT ARGUMENTS: a test script that needs more than one build.
+# script NAME BUILD SCRIPT ARGUMENTS: a test script that needs more than one build, in the first of them.
 script() {
-    local name=$1 start=$SECONDS
-    shift
-    (. build/tests/env.sh && bash "$@") >"build/$name.log" 2>&1 </dev/null
+    local name=$1 build=$2 start=$SECONDS
+    shift 2
+    (. "$build/tests/env.sh" && bash "$@") >"build/$name.log" 2>&1 </dev/null
     local status=$?
     [ $status = 0 ] || tail -n 40 "build/$name.log"
     add_retries "build/$name.log"
@@ -117,14 +117,16 @@ if wanted sim; then suite sim build tests/sim; fi
 if wanted mpi; then suite mpi build tests/mpi; fi
 if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; suite mutants build tests/mutants; fi
 if wanted soak; then suite soak build tests/soak; fi
-if wanted perf; then suite perf build tests/perf; fi
+# What a user builds: no assertions. Only there instructions and times are counted.
+if wanted perf || wanted combinations; then build user build/user --disable-assertions --enable-werror; fi
+if wanted perf; then suite perf build/user tests/perf; fi
 if wanted docs; then suite docs build tests/docs; fi
 if wanted contrib; then suite contrib build tests/contrib; fi
 if wanted clang; then build clang build/clang CC=clang --enable-werror; fi
 if wanted combinations; then
-    build without-failover build/plain --disable-btl-openib-failover --disable-pml-failover --enable-werror &&
-        script combinations tests/mpi/combinations.sh "$top/build/plain" &&
-        BYTES=8 script failover-cost tests/perf/failover_cost.sh "$top/build/plain"
+    build without-failover build/plain --disable-btl-openib-failover --disable-pml-failover --disable-assertions --enable-werror &&
+        script combinations build tests/mpi/combinations.sh "$top/build/plain" &&
+        BYTES=8 script failover-cost build/user tests/perf/failover_cost.sh "$top/build/plain"
 fi
 if wanted sanitizers && build sanitizers build/sanitizers --enable-sanitizers --enable-werror; then
     suite unit build/sanitizers tests/unit check 2

@@ -3,12 +3,14 @@
 # Copyright (c) 2026 The bfo authors
 #
 # build.sh DIR [CONFIGURE ARGUMENTS...]   configures (when new, or when the arguments changed) and builds in DIR.
+# It is a build for the tests: with assertions, unless the arguments say --disable-assertions.
 # Silent but for one line a step; on failure the end of the log DIR/build.log.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 [ $# -ge 1 ] || { echo "usage: build.sh DIR [CONFIGURE ARGUMENTS...]" >&2; exit 2; }
 dir=$1
 shift
+set -- --enable-assertions "$@"
 mkdir -p "$dir" || exit 1
 dir=$(cd "$dir" && pwd)
 log=$dir/build.log

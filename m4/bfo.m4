@@ -127,6 +127,7 @@ bfo $PACKAGE_VERSION
   software rails (softrail)     yes
   unit tests                    $bfo_unit
   sanitizers                    $enable_sanitizers
+  assertions                    $enable_assertions
   compiler                      $CC $CFLAGS $BFO_CFLAGS
 "])
 ])

@@ -39,6 +39,12 @@ has_asan() { grep -q __asan_init "$BFO_BUILDDIR/softrail/.libs/libsoftrail.so"; 
 has_asan ||
     export LD_PRELOAD="$BFO_BUILDDIR/tests/.libs/stock_stays.so${LD_PRELOAD:+:$LD_PRELOAD}"
 
+# What is counted or timed is what users run.
+without_assertions() {
+    ! grep -q '^#define BFO_ASSERTIONS 1' "${1:-$BFO_BUILDDIR}/include/bfo_config.h" ||
+        fail "${1:-$BFO_BUILDDIR} has assertions: measure a build that was configured with --disable-assertions"
+}
+
 # Component path of this build, in front of the stock one. use_components pml btl | pml | btl | none
 use_components() {
     local path= part

@@ -37,7 +37,7 @@ if [ ! -x "$program" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/btl_openib_f
     -name '*.[chd]*' -newer "$program" -print -quit)" ]; then
     # shellcheck disable=SC2086
     clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fno-strict-aliasing -fsanitize=fuzzer,address,undefined -fno-sanitize=alignment \
-        -fno-sanitize-recover=undefined -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror \
+        -fno-sanitize-recover=undefined -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror -DBFO_ASSERTIONS=1 \
         -I"$from"/shadow -I"$BFO_SRCDIR"/include -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat \
         "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS "${sources[@]}" -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS \
         "${libraries[@]}" || fail "fuzz_$target does not build"

@@ -10,9 +10,11 @@
 # -t: time too, per message of 8 bytes, on a quiet machine; the two builds in turns; bound: 1 % or 5 ns more, within the spread
 #   that this build shows against itself (A/A).
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
+without_assertions
 times=
 [ "${1:-}" != -t ] || { times=yes; shift; }
 plain=${1:?usage: failover_cost.sh [-t] BUILD-DIRECTORY-WITHOUT-FAILOVER}
+without_assertions "$plain"
 need valgrind valgrind
 [ -f "$plain/pml_bfo/.libs/mca_pml_bfo.so" ] || fail "$plain has no PML"
 grep -q '^#define PML_BFO 0' "$plain/include/bfo_config.h" || fail "$plain was not configured with --disable-pml-failover"

@@ -8,6 +8,7 @@
 # over self: everything from the MPI library down; self hands a message over in two segments. over vader, between two ranks:
 # the PML's own, one segment; what is below polls now more, now less often.
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
+without_assertions
 need valgrind valgrind
 use_components pml
 MPI_TIMEOUT=600

@@ -14,7 +14,7 @@ under_tsan() {
     local test=$1 status
     shift
     # shellcheck disable=SC2086
-    gcc -std=gnu11 -g -O1 -fno-strict-aliasing -fsanitize=thread -DPML_BFO=1 -I"$pml" -I"$unit" -I"$BFO_SRCDIR"/include \
+    gcc -std=gnu11 -g -O1 -fno-strict-aliasing -fsanitize=thread -DPML_BFO=1 -DBFO_ASSERTIONS=1 -I"$pml" -I"$unit" -I"$BFO_SRCDIR"/include \
         -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat $OMPI_CPPFLAGS $OMPI_CFLAGS "$unit/$test.c" "$@" \
         -o "$TEST_TMP/$test" $OMPI_LDFLAGS $OMPI_LIBS -lcmocka -lpthread ||
         fail "$test does not build"
