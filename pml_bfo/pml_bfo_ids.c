@@ -18,6 +18,7 @@ int bfo_ids_add(bfo_ids_t *t, bfo_name_t *name)
     name->gen = 0;
     pthread_mutex_lock(&t->lock);
     slot = t->size;
+    BFO_ASSERT(slot <= BFO_IDS_CHUNKS * BFO_IDS_CHUNK);
     if (slot < BFO_IDS_CHUNKS * BFO_IDS_CHUNK) {
         bfo_name_t ***chunk = &t->chunks[slot >> BFO_IDS_CHUNK_BITS];
 
@@ -25,10 +26,12 @@ int bfo_ids_add(bfo_ids_t *t, bfo_name_t *name)
             *chunk = calloc(BFO_IDS_CHUNK, sizeof(**chunk));
         }
         if (NULL != *chunk) {
+            BFO_ASSERT(NULL == (*chunk)[slot & (BFO_IDS_CHUNK - 1)]);
             name->slot = slot;
             name->gen = 1;
             (*chunk)[slot & (BFO_IDS_CHUNK - 1)] = name;
             __atomic_store_n(&t->size, slot + 1, __ATOMIC_RELEASE);
+            BFO_ASSERT(name == bfo_ids_at(t, slot));
             rc = 0;
         }
     }
@@ -38,6 +41,7 @@ int bfo_ids_add(bfo_ids_t *t, bfo_name_t *name)
 
 void bfo_ids_free(bfo_ids_t *t)
 {
+    BFO_ASSERT((0 == t->size) == (NULL == t->chunks[0]));
     __atomic_store_n(&t->size, 0, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < BFO_IDS_CHUNKS && NULL != t->chunks[i]; ++i) {
         free(t->chunks[i]);

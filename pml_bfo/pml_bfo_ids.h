@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bfo_assert.h"
 #include "pml_bfo_hdr.h"
 
 /* Part of every object with an identifier. */
@@ -42,6 +43,7 @@ void bfo_ids_free(bfo_ids_t *t);
 
 static inline bfo_id_t bfo_name_id(const bfo_name_t *name)
 {
+    BFO_ASSERT(0 != name->gen);
     return ((bfo_id_t) name->gen << 32) | name->slot;
 }
 
@@ -50,6 +52,7 @@ static inline void bfo_name_retire(bfo_name_t *name)
 {
     uint32_t gen = name->gen + 1;
 
+    BFO_ASSERT(1 != gen);
     __atomic_store_n(&name->gen, 0 == gen ? 1 : gen, __ATOMIC_SEQ_CST);
 }
 
@@ -59,6 +62,8 @@ static inline bool bfo_name_claim(bfo_name_t *name, bfo_id_t id, bool threads)
     uint32_t gen = (uint32_t) (id >> 32);
     const uint32_t next = UINT32_MAX == gen ? 1 : gen + 1;
 
+    BFO_ASSERT(name->slot == (uint32_t) id);
+    BFO_ASSERT(0 != gen);
     if (threads) {
         return __atomic_compare_exchange_n(&name->gen, &gen, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     }
@@ -71,6 +76,8 @@ static inline bool bfo_name_claim(bfo_name_t *name, bfo_id_t id, bool threads)
 
 static inline bfo_name_t *bfo_ids_at(bfo_ids_t *t, uint32_t slot)
 {
+    BFO_ASSERT(slot < __atomic_load_n(&t->size, __ATOMIC_RELAXED));
+    BFO_ASSERT(NULL != t->chunks[slot >> BFO_IDS_CHUNK_BITS]);
     return t->chunks[slot >> BFO_IDS_CHUNK_BITS][slot & (BFO_IDS_CHUNK - 1)];
 }
 
@@ -84,6 +91,7 @@ static inline bfo_name_t *bfo_ids_find(bfo_ids_t *t, bfo_id_t id)
         return NULL;
     }
     name = bfo_ids_at(t, slot);
+    BFO_ASSERT(NULL != name && slot == name->slot);
     return __builtin_expect(__atomic_load_n(&name->gen, __ATOMIC_RELAXED) == (uint32_t) (id >> 32), 1) ? name : NULL;
 }
 

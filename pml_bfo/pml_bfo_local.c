@@ -35,6 +35,7 @@ static opal_free_list_t *list_of(unsigned kind)
     case BFO_SPARE_FRAG:
         return &bfo.frag_list;
     default:
+        BFO_ASSERT(BFO_SPARE_GOT == kind);
         return &bfo.got_list;
     }
 }
@@ -110,6 +111,7 @@ void bfo_lock_wait(bfo_lock_t *lock)
 {
     const struct timespec a_while = {.tv_nsec = 50000};
 
+    BFO_ASSERT(bfo_threads);
     for (unsigned n = 1; __atomic_exchange_n(&lock->held, true, __ATOMIC_ACQUIRE); ++n) {
         for (unsigned look = 0; look < 100 && __atomic_load_n(&lock->held, __ATOMIC_RELAXED); ++look) {
             __builtin_ia32_pause();
@@ -127,6 +129,7 @@ void bfo_lock_wait(bfo_lock_t *lock)
 static void give_back_spares(bfo_local_t *me)
 {
     for (unsigned kind = 0; kind < BFO_SPARE_KINDS; ++kind) {
+        BFO_ASSERT((NULL == me->spare[kind].first) == (0 == me->spare[kind].n));
         while (NULL != me->spare[kind].first) {
             opal_free_list_item_t *item = me->spare[kind].first;
 
@@ -141,6 +144,7 @@ static void thread_ended(void *arg)
 {
     bfo_local_t *me = arg;
 
+    BFO_ASSERT(&bfo_local_first != me && 0 == me->depth);
     pthread_mutex_lock(&lock);
     for (bfo_local_t **p = &bfo_local_first.next; NULL != *p; p = &(*p)->next) {
         if (me == *p) {
@@ -161,6 +165,7 @@ bfo_local_t *bfo_local_make(void)
 {
     bfo_local_t *me = bfo_calloc_line(sizeof(*me));
 
+    BFO_ASSERT(bfo_threads && NULL == bfo_local_mine);
     if (NULL == me) {
         return NULL;
     }
@@ -273,6 +278,7 @@ bool bfo_request_publish(ompi_request_t *request)
     if (BFO_REQUEST_FREED != was) { /* somebody waits, or did and is about to let go */
         was = __atomic_exchange_n(&request->req_complete, REQUEST_COMPLETED, __ATOMIC_SEQ_CST);
     }
+    BFO_ASSERT(REQUEST_COMPLETED != was); /* a request completes once */
     if (BFO_REQUEST_FREED == was) {
         return true;
     }
@@ -288,6 +294,7 @@ bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life)
 {
     const ompi_request_complete_fn_t callback = request->req_complete_cb;
 
+    BFO_ASSERT(NULL != callback);
     request->req_complete_cb = NULL;
     (void) bfo_set_bits(life, BFO_LIFE_PML_DONE);
     return 0 == callback(request) && bfo_request_publish(request);

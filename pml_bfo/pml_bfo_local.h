@@ -67,8 +67,10 @@ static inline void *bfo_spare_take(unsigned kind)
     if (bfo_unlikely(NULL == item)) {
         return bfo_spare_get(kind);
     }
+    BFO_ASSERT(0 != me->spare[kind].n);
     me->spare[kind].first = (opal_free_list_item_t *) item->super.opal_list_next;
     --me->spare[kind].n;
+    BFO_ASSERT((NULL == me->spare[kind].first) == (0 == me->spare[kind].n));
     return item;
 }
 static inline void bfo_spare_give(unsigned kind, opal_free_list_item_t *item)
@@ -79,9 +81,11 @@ static inline void bfo_spare_give(unsigned kind, opal_free_list_item_t *item)
         bfo_spare_return(kind, item);
         return;
     }
+    BFO_ASSERT(item != me->spare[kind].first); /* given back twice */
     item->super.opal_list_next = (opal_list_item_t *) me->spare[kind].first;
     me->spare[kind].first = item;
     ++me->spare[kind].n;
+    BFO_ASSERT(me->spare[kind].n <= bfo_spare_most);
 }
 
 static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)
@@ -105,6 +109,7 @@ static inline bfo_local_t *bfo_enter(void)
     if (bfo_unlikely(NULL == me)) {
         (void) __atomic_add_fetch(&bfo_local_first.depth, 1, __ATOMIC_SEQ_CST);
     } else if (0 == me->depth++) {
+        BFO_ASSERT(0 == (me->turn & 1));
         __atomic_store_n(&me->turn, me->turn + 1, __ATOMIC_SEQ_CST); /* before any look at the table of communicators */
     }
     return me;
@@ -114,6 +119,7 @@ static inline void bfo_leave(bfo_local_t *me)
     if (bfo_unlikely(NULL == me)) {
         (void) __atomic_sub_fetch(&bfo_local_first.depth, 1, __ATOMIC_SEQ_CST);
     } else if (0 == --me->depth) {
+        BFO_ASSERT(1 == (me->turn & 1));
         __atomic_store_n(&me->turn, me->turn + 1, __ATOMIC_RELEASE);
     }
 }
@@ -135,7 +141,9 @@ extern BFO_OURS char bfo_freed_mark;
 /* The callback of a send on `comm` has returned: MPI_Comm_free does not wait for it any more (pml_bfo_hooks.c). */
 static inline void bfo_callback_was_made(const ompi_communicator_t *comm)
 {
-    (void) __atomic_sub_fetch(&bfo_comm_of(comm)->n_watched, 1, __ATOMIC_SEQ_CST);
+    const int32_t left = __atomic_sub_fetch(&bfo_comm_of(comm)->n_watched, 1, __ATOMIC_SEQ_CST);
+
+    BFO_ASSERT(0 <= left);
 }
 
 /* For a request with a callback. As bfo_request_finish(). Who set the callback may not free the request in another thread while
@@ -149,6 +157,7 @@ bool bfo_request_publish(ompi_request_t *request) __attribute__((noinline));
 /* Tells MPI that the request is complete. True: it was freed, the caller recycles it. False: it is not ours any more. */
 static inline bool bfo_request_finish(ompi_request_t *request, uint8_t *life)
 {
+    BFO_ASSERT(REQUEST_COMPLETED != __atomic_load_n(&request->req_complete, __ATOMIC_RELAXED));
     if (bfo_unlikely(NULL != request->req_complete_cb)) {
         return bfo_request_finish_callback(request, life);
     }

@@ -45,6 +45,7 @@ bfo_peer_t *bfo_peer_get(ompi_proc_t *proc)
         }
         BFO_UNLOCK(&bfo.lock);
     }
+    BFO_ASSERT(NULL == peer || proc == peer->proc);
     return peer;
 }
 
@@ -52,11 +53,13 @@ void bfo_peer_free(ompi_proc_t *proc)
 {
     bfo_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 
+    BFO_ASSERT(NULL == peer || proc == peer->proc);
     if (NULL != peer) {
         bfo_peer_t **at = &bfo.peers;
 
         BFO_LOCK(&bfo.lock);
         while (peer != *at) {
+            BFO_ASSERT(NULL != *at);
             at = &(*at)->next;
         }
         *at = peer->next;
@@ -129,6 +132,7 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     bfo_rail_t *rail = &peer->rails[peer->n_rails];
     const size_t most = btl->btl_max_send_size;
 
+    BFO_ASSERT(peer->n_rails < BFO_MAX_RAILS && peer->n_rails < bfo.modules);
     rail->btl = btl;
     rail->endpoint = bml_btl->btl_endpoint;
     rail->ext = bfo_failover_adopt(btl);
@@ -182,6 +186,7 @@ static void set_limits(bfo_peer_t *peer)
     size_t eager = SIZE_MAX, rndv = SIZE_MAX, rdma = 0;
     const size_t head = sizeof(bfo_rndv_hdr_t) + sizeof(bfo_restart_hdr_t);
 
+    BFO_ASSERT(0 != peer->n_rails);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const mca_btl_base_module_t *btl = peer->rails[r].btl;
 
@@ -207,6 +212,7 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
     uint32_t lowest = UINT32_MAX;
     uint8_t eager = 0, put = 0, get = 0;
 
+    BFO_ASSERT(0 == up >> peer->n_rails);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         if ((up >> r & 1) && peer->rails[r].btl->btl_latency < lowest) {
             lowest = peer->rails[r].btl->btl_latency;
@@ -219,6 +225,8 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
             get |= (peer->rails[r].flags & MCA_BTL_FLAGS_GET) ? 1u << r : 0;
         }
     }
+    BFO_ASSERT((0 == up) == (0 == eager)); /* while a rail is up, one takes first fragments */
+    BFO_ASSERT(0 == ((eager | put | get) & ~up));
     peer->send_mask = up;
     peer->eager_mask = eager;
     peer->put_mask = put;
@@ -303,6 +311,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         set_limits(peer);
         all = (uint8_t) ((1u << peer->n_rails) - 1);
         down = bfo_failover_name_rails(peer);
+        BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);
         set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* none left: the first use says so */
         bfo_failover_announce(peer);
         bfo_failover_announce_bypass(peer);
@@ -318,6 +327,7 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail)
 {
     bool was_up;
 
+    BFO_ASSERT(rail < peer->n_rails);
     BFO_LOCK(&bfo.lock);
     was_up = peer->send_mask >> rail & 1;
     if (was_up) {
@@ -375,6 +385,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
     const bfo_seqs_t *kept;
     bool lost = false;
 
+    BFO_ASSERT(rank < bc->size);
     if (NULL == peer) {
         return NULL;
     }
@@ -394,6 +405,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
         lost = has_hole((uint16_t) bc->comm->c_contextid, rank);
         __atomic_store_n(&bc->lanes[rank], lane, __ATOMIC_RELEASE);
     }
+    BFO_ASSERT(NULL == lane || peer == lane->peer);
     BFO_UNLOCK(&bfo.lock);
     free(made);
     if (lost) {
@@ -408,6 +420,7 @@ uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t siz
 {
     bfo_regs_t *regs;
 
+    BFO_ASSERT(0 == mask >> peer->n_rails);
     *out = NULL;
     if (0 == mask) {
         return 0;
@@ -436,12 +449,14 @@ uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t siz
         opal_free_list_return(&bfo.regs_list, &regs->super);
         return 0;
     }
+    BFO_ASSERT(0 == (regs->mask & ~mask));
     *out = regs;
     return regs->mask;
 }
 
 void bfo_regs_deregister(bfo_regs_t *regs)
 {
+    BFO_ASSERT(regs != regs->peer->no_regs && 0 == regs->mask >> regs->peer->n_rails);
     for (uint8_t r = 0; r < regs->peer->n_rails; ++r) {
         if ((regs->mask >> r & 1) && NULL != regs->handle[r]) {
             mca_btl_base_module_t *btl = regs->peer->rails[r].btl;

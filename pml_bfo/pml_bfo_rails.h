@@ -7,6 +7,7 @@
 #ifndef PML_BFO_RAILS_H
 #define PML_BFO_RAILS_H
 
+#include "bfo_assert.h"
 #include "pml_bfo.h"
 
 /* The peer structure of a process, made at the first call. NULL without memory. Context: any. */
@@ -51,6 +52,7 @@ void bfo_regs_deregister(bfo_regs_t *regs);
 static inline uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,
                                     bfo_regs_t **regs)
 {
+    BFO_ASSERT(0 == mask >> peer->n_rails);
     if (NULL != peer->no_regs && 0 == (mask & ~peer->no_regs->mask)) {
         *regs = 0 != mask ? peer->no_regs : NULL;
         return mask;
@@ -59,6 +61,7 @@ static inline uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, 
 }
 static inline void bfo_regs_drop(bfo_regs_t *regs)
 {
+    BFO_ASSERT(NULL != regs->peer && 0 != regs->mask);
     if (regs != regs->peer->no_regs) {
         bfo_regs_deregister(regs);
     }
@@ -78,6 +81,7 @@ static inline uint8_t bfo_rails_at_most(uint8_t mask, unsigned most)
 /* The rail of `mask` (not 0) that carries the next `bytes` of a message. */
 static inline uint8_t bfo_rail_for_data(bfo_peer_t *peer, uint8_t mask, size_t bytes)
 {
+    BFO_ASSERT(0 != mask && 0 == mask >> peer->n_rails);
     return (uint8_t) (bfo_likely(0 == (peer->send_mask & (peer->send_mask - 1)))
                           ? (unsigned) __builtin_ctz(mask)
                           : bfo_stripe_next(&peer->stripe, mask, peer->weight, bytes));
@@ -87,6 +91,7 @@ static inline bfo_lane_t *bfo_lane(bfo_comm_t *bc, uint32_t rank)
 {
     bfo_lane_t *lane = __atomic_load_n(&bc->lanes[rank], __ATOMIC_ACQUIRE);
 
+    BFO_ASSERT(rank < bc->size);
     return bfo_likely(NULL != lane) ? lane : bfo_lane_create(bc, rank);
 }
 
@@ -107,6 +112,7 @@ static inline uint8_t bfo_rail_for_first(bfo_peer_t *peer)
     }
     above = (uint8_t) (mask & (0xff << peer->next_eager));
     above = (uint8_t) __builtin_ctz(0 != above ? above : mask);
+    BFO_ASSERT(mask >> above & 1 && above < peer->n_rails);
     peer->next_eager = (uint8_t) ((above + 1) & (BFO_MAX_RAILS - 1));
     return above;
 }

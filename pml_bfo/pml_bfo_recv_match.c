@@ -18,11 +18,13 @@ static inline bfo_link_t *bin_of(const bfo_bins_t *b, int32_t src, int32_t tag)
     const uint32_t key = (uint32_t) tag + (uint32_t) src * UINT32_C(0x9e3779b1);
     const uint64_t h = (key ^ (key >> 16)) * UINT64_C(0x61c88647);
 
+    BFO_ASSERT(b->mask == (b->n - 1) * sizeof(*b->heads));
     return (bfo_link_t *) (void *) ((char *) b->heads + ((uint32_t) (h ^ (h >> 32)) & b->mask));
 }
 
 static int bins_init(bfo_bins_t *b, uint32_t n)
 {
+    BFO_ASSERT(0 != n && 0 == (n & (n - 1)));
     b->heads = malloc(n * sizeof(*b->heads));
     if (NULL == b->heads) {
         return -1;
@@ -76,6 +78,8 @@ static inline bfo_keyed_t *bin_find(const bfo_link_t *bin, int32_t src, int32_t 
     for (bfo_link_t *l = bin->next; l != bin;) {
         bfo_keyed_t *first = bfo_container(l, bfo_keyed_t, link);
 
+        BFO_ASSERT(NULL != first->last);
+        BFO_ASSERT(first->last->src == first->src && first->last->tag == first->tag);
         if (first->tag == tag && first->src == src) {
             return first;
         }
@@ -86,6 +90,7 @@ static inline bfo_keyed_t *bin_find(const bfo_link_t *bin, int32_t src, int32_t 
 
 static inline void bin_add_first(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 {
+    BFO_ASSERT(NULL == bin_find(bin, e->src, e->tag));
     ++b->n_keys;
     e->last = e;
     bfo_link_append(bin, &e->link);
@@ -101,6 +106,7 @@ static inline bool bin_add_last(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
         bin_add_first(b, bin, e);
         return false;
     }
+    BFO_ASSERT(first != e && first->last != e);
     last = &first->last->link;
     e->last = NULL;
     bfo_link_between(last, bin->prev == last ? bin : last->next, &e->link);
@@ -113,6 +119,7 @@ static __attribute__((noinline, cold)) void bins_grow(bfo_bins_t *b)
 {
     bfo_bins_t bigger;
 
+    BFO_ASSERT(b->n_keys > 2 * b->n && 4 * b->n > b->n);
     if (0 != bins_init(&bigger, 4 * b->n)) {
         return;
     }
@@ -124,6 +131,7 @@ static __attribute__((noinline, cold)) void bins_grow(bfo_bins_t *b)
             (void) bin_add_last(&bigger, bin_of(&bigger, e->src, e->tag), e);
         }
     }
+    BFO_ASSERT(bigger.n_keys == b->n_keys);
     free(b->heads);
     *b = bigger;
 }
@@ -148,11 +156,16 @@ static inline void bin_add(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 /* The element goes, others of its key stay: the first of them knows the last. */
 static __attribute__((noinline)) void bin_pass_on(const bfo_bins_t *b, const bfo_keyed_t *e)
 {
+    BFO_ASSERT(e != e->last);
     if (NULL != e->last) {
+        BFO_ASSERT(bfo_container(e->link.next, bfo_keyed_t, link)->src == e->src);
+        BFO_ASSERT(bfo_container(e->link.next, bfo_keyed_t, link)->tag == e->tag);
+        BFO_ASSERT(NULL == bfo_container(e->link.next, bfo_keyed_t, link)->last);
         bfo_container(e->link.next, bfo_keyed_t, link)->last = e->last;
     } else {
         bfo_keyed_t *first = bin_find(bin_of(b, e->src, e->tag), e->src, e->tag);
 
+        BFO_ASSERT(NULL != first && first != e);
         if (first->last == e) {
             first->last = bfo_container(e->link.prev, bfo_keyed_t, link);
         }
@@ -162,6 +175,7 @@ static __attribute__((noinline)) void bin_pass_on(const bfo_bins_t *b, const bfo
 /* Leaves the element as it is. */
 static inline void bin_cut(bfo_bins_t *b, bfo_keyed_t *e)
 {
+    BFO_ASSERT(0 != b->n_keys);
     if (__builtin_expect(e == e->last, 1)) {
         --b->n_keys;
     } else {
@@ -188,17 +202,21 @@ void bfo_lane_hold(bfo_lane_match_t *lane, bfo_got_t *got)
 {
     bfo_link_t *after = lane->early.prev;
 
+    BFO_ASSERT(0 <= (int32_t) (got->seq - lane->next_recv));
     while (after != &lane->early && (int32_t) (got->seq - bfo_container(after, bfo_got_t, by_lane)->seq) < 0) {
         after = after->prev;
     }
+    BFO_ASSERT(after == &lane->early || got->seq != bfo_container(after, bfo_got_t, by_lane)->seq);
     bfo_link_between(after, after->next, &got->by_lane);
     ++lane->n_early;
+    BFO_ASSERT(0 != lane->n_early);
 }
 
 bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane)
 {
     bfo_got_t *got;
 
+    BFO_ASSERT(bfo_link_is_empty(&lane->early) == (0 == lane->n_early));
     if (bfo_link_is_empty(&lane->early) || 0 != lane->n_open) {
         return NULL;
     }
@@ -209,6 +227,7 @@ bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane)
     ++lane->next_recv;
     --lane->n_early;
     bfo_link_remove(&got->by_lane);
+    BFO_ASSERT(got->seq + 1 == lane->next_recv);
     return got;
 }
 
@@ -223,12 +242,14 @@ static inline bfo_want_t *first_want(bfo_match_t *m, int32_t src, int32_t tag)
 
 static bfo_want_t *earlier(bfo_want_t *a, bfo_want_t *b)
 {
+    BFO_ASSERT(NULL == a || NULL == b || a->order != b->order);
     return NULL == a || (NULL != b && b->order < a->order) ? b : a;
 }
 
 static __attribute__((noinline)) bfo_want_t *first_wild_want(bfo_match_t *m, bfo_lane_match_t *lane, int32_t tag,
                                                              bfo_want_t *best)
 {
+    BFO_ASSERT(0 != m->n_wild);
     best = earlier(best, first_want(m, BFO_ANY_SOURCE, tag));
     if (tag >= 0 && !bfo_link_is_empty(&lane->any_tag_wants)) {
         best = earlier(best, bfo_container(lane->any_tag_wants.next, bfo_want_t, key.link));
@@ -236,6 +257,7 @@ static __attribute__((noinline)) bfo_want_t *first_wild_want(bfo_match_t *m, bfo
     if (tag >= 0 && !bfo_link_is_empty(&m->any_wants)) {
         best = earlier(best, bfo_container(m->any_wants.next, bfo_want_t, key.link));
     }
+    BFO_ASSERT(NULL == best || best->order < m->next_order);
     return best;
 }
 
@@ -243,10 +265,12 @@ static inline void withdraw(bfo_match_t *m, bfo_want_t *want)
 {
     if (__builtin_expect(BFO_ANY_TAG != want->key.tag, 1)) {
         if (__builtin_expect(BFO_ANY_SOURCE == want->key.src, 0)) {
+            BFO_ASSERT(0 != m->n_wild);
             --m->n_wild;
         }
         bin_cut(&m->wants, &want->key);
     } else {
+        BFO_ASSERT(0 != m->n_wild);
         --m->n_wild;
         bfo_link_cut(&want->key.link);
     }
@@ -257,10 +281,13 @@ bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src
 {
     bfo_want_t *want = first_want(m, src, tag);
 
+    BFO_ASSERT(0 <= src);
     if (__builtin_expect(0 != m->n_wild, 0)) {
         want = first_wild_want(m, lane, tag, want);
     }
     if (NULL != want) {
+        BFO_ASSERT(src == want->key.src || BFO_ANY_SOURCE == want->key.src);
+        BFO_ASSERT(BFO_ANY_TAG == want->key.tag ? 0 <= tag : tag == want->key.tag);
         withdraw(m, want);
     }
     return want;
@@ -268,6 +295,7 @@ bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src
 
 static void add_by_tag(bfo_match_t *m, bfo_got_t *got)
 {
+    BFO_ASSERT(m->by_tag);
     got->by_tag.src = BFO_ANY_SOURCE;
     got->by_tag.tag = got->by_key.tag;
     bin_add(&m->gots_tag, bin_of(&m->gots_tag, BFO_ANY_SOURCE, got->by_key.tag), &got->by_tag);
@@ -276,6 +304,7 @@ static void add_by_tag(bfo_match_t *m, bfo_got_t *got)
 /* The bin is not empty, or there are bins of tags. */
 static __attribute__((noinline)) void store_behind(bfo_match_t *m, bfo_got_t *got, bfo_link_t *bin)
 {
+    BFO_ASSERT(m->by_tag || !bfo_link_is_empty(bin));
     bin_add(&m->gots_key, bin, &got->by_key);
     if (m->by_tag) {
         add_by_tag(m, got);
@@ -295,6 +324,7 @@ void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got)
         bfo_link_append(&m->own_gots, &got->by_comm);
     }
     ++m->n_gots;
+    BFO_ASSERT(0 != m->n_gots);
     if (__builtin_expect(bfo_link_is_empty(bin) && !m->by_tag, 1)) {
         bin_add_first(&m->gots_key, bin, &got->by_key);
     } else {
@@ -316,6 +346,7 @@ static __attribute__((noinline, cold)) void begin_by_tag(bfo_match_t *m)
 {
     const bfo_link_t *rings[2] = {&m->gots, &m->own_gots};
 
+    BFO_ASSERT(!m->by_tag && 0 == m->gots_tag.n_keys);
     m->by_tag = true;
     for (int i = 0; i < 2; ++i) {
         for (bfo_link_t *l = rings[i]->next; l != rings[i]; l = l->next) {
@@ -331,12 +362,15 @@ static bfo_got_t *peek_tag(bfo_match_t *m, int32_t tag)
     if (__builtin_expect(!m->by_tag, 0)) {
         begin_by_tag(m);
     }
+    BFO_ASSERT((0 == m->gots_tag.n_keys) == (0 == m->n_gots));
     first = bin_find(bin_of(&m->gots_tag, BFO_ANY_SOURCE, tag), BFO_ANY_SOURCE, tag);
     return NULL == first ? NULL : bfo_container(first, bfo_got_t, by_tag);
 }
 
 bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag)
 {
+    BFO_ASSERT((bfo_link_is_empty(&m->gots) && bfo_link_is_empty(&m->own_gots)) == (0 == m->n_gots));
+    BFO_ASSERT((0 == m->gots_key.n_keys) == (0 == m->n_gots));
     if (__builtin_expect(0 == m->n_gots, 1)) {
         return NULL;
     }
@@ -344,6 +378,7 @@ bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, i
         return BFO_ANY_SOURCE != src ? peek_key(m, src, tag) : peek_tag(m, tag);
     }
     if (BFO_ANY_SOURCE != src) {
+        BFO_ASSERT(NULL != lane);
         return bfo_link_is_empty(&lane->gots) ? NULL : bfo_container(lane->gots.next, bfo_got_t, by_lane);
     }
     return bfo_link_is_empty(&m->gots) ? NULL : bfo_container(m->gots.next, bfo_got_t, by_comm);
@@ -353,6 +388,7 @@ bfo_got_t *bfo_match_some(const bfo_match_t *m)
 {
     const bfo_link_t *ring = bfo_link_is_empty(&m->gots) ? &m->own_gots : &m->gots;
 
+    BFO_ASSERT(bfo_link_is_empty(ring) == (0 == m->n_gots));
     return bfo_link_is_empty(ring) ? NULL : bfo_container(ring->next, bfo_got_t, by_comm);
 }
 
@@ -374,6 +410,7 @@ void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n)
 /* Others have its key, or there are bins of tags. */
 static __attribute__((noinline)) void take_among(bfo_match_t *m, bfo_got_t *got)
 {
+    BFO_ASSERT(m->by_tag || &got->by_key != got->by_key.last);
     bin_cut(&m->gots_key, &got->by_key);
     if (m->by_tag) {
         bin_cut(&m->gots_tag, &got->by_tag);
@@ -382,6 +419,7 @@ static __attribute__((noinline)) void take_among(bfo_match_t *m, bfo_got_t *got)
 
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got)
 {
+    BFO_ASSERT(0 != m->n_gots);
     bfo_link_cut(&got->by_lane);
     bfo_link_cut(&got->by_comm);
     --m->n_gots;
@@ -396,6 +434,7 @@ void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want)
 {
     const int32_t src = want->key.src, tag = want->key.tag;
 
+    BFO_ASSERT(0 <= src || BFO_ANY_SOURCE == src);
     want->order = m->next_order++;
     if (__builtin_expect(BFO_ANY_TAG == tag, 0)) {
         ++m->n_wild;
@@ -410,7 +449,9 @@ void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want)
 
 bfo_want_t *bfo_match_want_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin)
 {
+    BFO_ASSERT(0 <= src && *bin <= m->wants.n);
     if (!bfo_link_is_empty(&lane->any_tag_wants)) {
+        BFO_ASSERT(src == bfo_container(lane->any_tag_wants.next, bfo_want_t, key.link)->key.src);
         return bfo_container(lane->any_tag_wants.next, bfo_want_t, key.link);
     }
     for (; *bin < m->wants.n; ++*bin) {

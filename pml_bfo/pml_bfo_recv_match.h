@@ -9,6 +9,8 @@
 #ifndef PML_BFO_RECV_MATCH_H
 #define PML_BFO_RECV_MATCH_H
 
+#include "bfo_assert.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -141,6 +143,8 @@ static inline bool bfo_link_is_empty(const bfo_link_t *l)
 }
 static inline void bfo_link_between(bfo_link_t *prev, bfo_link_t *next, bfo_link_t *l)
 {
+    BFO_ASSERT(prev->next == next && next->prev == prev);
+    BFO_ASSERT(l != prev && l != next);
     l->next = next;
     l->prev = prev;
     prev->next = l;
@@ -155,6 +159,7 @@ static inline void bfo_link_cut(bfo_link_t *l)
 {
     bfo_link_t *next = l->next, *prev = l->prev;
 
+    BFO_ASSERT(next->prev == l && prev->next == l);
     prev->next = next;
     next->prev = prev;
 }
@@ -162,6 +167,7 @@ static inline void bfo_link_remove(bfo_link_t *l)
 {
     bfo_link_cut(l);
     bfo_link_init(l);
+    BFO_ASSERT(bfo_link_is_empty(l));
 }
 #define bfo_container(ptr, type, member) ((type *) (void *) ((char *) (ptr) -offsetof(type, member)))
 

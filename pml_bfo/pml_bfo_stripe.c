@@ -7,16 +7,20 @@
 
 #include "pml_bfo_stripe.h"
 
+#include "bfo_assert.h"
+
 unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask)
 {
     unsigned best = (unsigned) __builtin_ctz(mask);
 
+    BFO_ASSERT(0 != mask && 0 == mask >> BFO_STRIPE_MAX);
     for (unsigned r = best + 1; r < BFO_STRIPE_MAX; ++r) {
         if ((mask >> r & 1)
             && __atomic_load_n(&s->load[r], __ATOMIC_RELAXED) < __atomic_load_n(&s->load[best], __ATOMIC_RELAXED)) {
             best = r;
         }
     }
+    BFO_ASSERT(mask >> best & 1);
     return best;
 }
 
@@ -24,6 +28,7 @@ void bfo_stripe_charge(bfo_stripe_t *s, unsigned rail, const uint32_t *weight, s
 {
     const uint64_t cost = (((uint64_t) bytes + 1) << 10) / weight[rail];
 
+    BFO_ASSERT(BFO_STRIPE_MAX > rail && 0 != weight[rail]);
     __atomic_store_n(&s->load[rail], __atomic_load_n(&s->load[rail], __ATOMIC_RELAXED) + cost, __ATOMIC_RELAXED);
 }
 
@@ -31,6 +36,7 @@ unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, const uint32_t *weight,
 {
     const unsigned rail = bfo_stripe_least(s, mask);
 
+    BFO_ASSERT(mask >> rail & 1);
     bfo_stripe_charge(s, rail, weight, bytes);
     return rail;
 }
@@ -46,9 +52,12 @@ size_t bfo_stripe_piece(unsigned mask, unsigned rail, const uint32_t *weight, si
             fastest = weight[r] > fastest ? weight[r] : fastest;
         }
     }
+    BFO_ASSERT(mask >> rail & 1);
+    BFO_ASSERT(0 < all && 0 < fastest && fastest <= all);
     share = (double) length * weight[rail] / all;
     cap = (double) most * weight[rail] / fastest;
     share = share < cap ? share : cap;
     piece = share < (double) least ? least : ((size_t) share + 4095) / 4096 * 4096; /* rounded up: no small last piece */
+    BFO_ASSERT(piece >= least);
     return piece < most ? piece : most;
 }

@@ -7,6 +7,8 @@
 #ifndef PML_BFO_SYNC_H
 #define PML_BFO_SYNC_H
 
+#include "bfo_assert.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,6 +56,7 @@ static inline void bfo_lock(bfo_lock_t *lock)
 static inline void bfo_unlock(bfo_lock_t *lock)
 {
     if (bfo_unlikely(bfo_threads)) {
+        BFO_ASSERT(__atomic_load_n(&lock->held, __ATOMIC_RELAXED));
         __atomic_store_n(&lock->held, false, __ATOMIC_RELEASE);
     }
 }
