@@ -18,6 +18,7 @@ uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct 
     uint32_t taken = chain->count;
     int rc = NULL != srq ? ibv_post_srq_recv(srq, wr, &wrong) : ibv_post_recv(qp, wr, &wrong);
 
+    BFO_ASSERT(0 < taken && (NULL == qp) != (NULL == srq));
     chain->count = 0;
     if (OPAL_UNLIKELY(0 != rc)) {
         chain->first = (ofo_recv_t *) ((uint8_t *) (NULL != wrong ? wrong : wr) - offsetof(ofo_recv_t, wr));
@@ -25,5 +26,6 @@ uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct 
             ++chain->count;
         }
     }
+    BFO_ASSERT(chain->count <= taken);
     return taken - chain->count;
 }

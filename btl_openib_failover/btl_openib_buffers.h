@@ -6,6 +6,7 @@
 #ifndef BTL_OPENIB_BUFFERS_H
 #define BTL_OPENIB_BUFFERS_H
 
+#include "bfo_assert.h"
 #include "btl_openib_qpmap.h"
 #include "btl_openib_types.h"
 
@@ -13,6 +14,8 @@
 void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey);
 static inline void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
 {
+    BFO_ASSERT(OFO_WORK_RECV == recv->work.kind);
+    BFO_ASSERT(0 == chain->count || (recv != chain->last && NULL == chain->last->wr.next));
     recv->wr.next = NULL;
     if (0 == chain->count) {
         chain->first = recv;

@@ -9,6 +9,8 @@
 #ifndef BTL_OPENIB_CREDITS_H
 #define BTL_OPENIB_CREDITS_H
 
+#include "bfo_assert.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,37 +30,46 @@ typedef struct {
 
 static inline void ofo_credits_init(ofo_credits_t *credits, int32_t count, int32_t window)
 {
+    BFO_ASSERT(OFO_WINDOW_MIN < count);
     credits->have = credits->count = count;
     credits->owed = credits->collected = 0;
     credits->window = window < OFO_WINDOW_MIN ? OFO_WINDOW_MIN : window >= count ? count - 1 : window;
     /* A peer without credits has sent count - 1 messages: so many must make `window` owed, collected ones apart. */
     credits->batch = (count - credits->window) / 2;
     credits->batch = credits->batch < 1 ? 1 : credits->batch > OFO_BATCH_MAX ? OFO_BATCH_MAX : credits->batch;
+    BFO_ASSERT(OFO_WINDOW_MIN <= credits->window && credits->window < count);
+    BFO_ASSERT(count - credits->batch >= credits->window);
 }
 
 static inline bool ofo_credits_may_send(const ofo_credits_t *credits)
 {
+    BFO_ASSERT(0 <= credits->have && credits->have <= credits->count);
     return 1 < credits->have;
 }
 
 static inline bool ofo_credits_must_return(const ofo_credits_t *credits)
 {
+    BFO_ASSERT(0 <= credits->owed && 0 < credits->window);
     return credits->owed >= credits->window && 0 < credits->have;
 }
 
 static inline void ofo_credits_use(ofo_credits_t *credits)
 {
+    BFO_ASSERT(0 < credits->have);
     --credits->have;
 }
 
 /* One message was received. True: now all collected buffers are to be posted again, and then ofo_credits_owe(). */
 static inline bool ofo_credits_collect(ofo_credits_t *credits)
 {
+    BFO_ASSERT(0 <= credits->collected && credits->collected < credits->count);
     return ++credits->collected >= credits->batch;
 }
 
 static inline void ofo_credits_owe(ofo_credits_t *credits)
 {
+    BFO_ASSERT(0 < credits->collected);
+    BFO_ASSERT(0 <= credits->owed);
     credits->owed += credits->collected;
     credits->collected = 0;
 }
@@ -68,6 +79,7 @@ static inline uint16_t ofo_credits_take_owed(ofo_credits_t *credits)
 {
     uint16_t owed = (uint16_t) credits->owed;
 
+    BFO_ASSERT(0 <= credits->owed);
     credits->owed = 0;
     return owed;
 }
@@ -75,10 +87,12 @@ static inline uint16_t ofo_credits_take_owed(ofo_credits_t *credits)
 /* The peer returns credits. False: more than it can owe; the message is not to be trusted, nothing is taken. */
 static inline bool ofo_credits_gain(ofo_credits_t *credits, uint16_t returned)
 {
+    BFO_ASSERT(0 <= credits->have && credits->have <= credits->count);
     if (credits->have + (int32_t) returned > credits->count) {
         return false;
     }
     credits->have += returned;
+    BFO_ASSERT(credits->have <= credits->count);
     return true;
 }
 

@@ -8,6 +8,7 @@
  */
 #include "btl_openib_keepalive.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_mail.h"
@@ -19,6 +20,7 @@ void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->alive}, *wrong;
     struct ibv_sge sge;
 
+    BFO_ASSERT(!qps->is_asking && !qps->failed);
     ofo_qpset_ask(qps, &wr, &sge, 1);
     if (0 == ibv_post_send(qps->qp[0].qp, &wr, &wrong)) {
         qps->is_asking = true;

@@ -6,6 +6,7 @@
  */
 #include "btl_openib_mail.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
 
@@ -26,6 +27,8 @@ ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box)
 
     pthread_mutex_lock(&box->lock);
     first = box->first;
+    BFO_ASSERT((NULL == first) == (0 == box->count));
+    BFO_ASSERT(NULL == *box->last);
     box->first = NULL;
     box->last = &box->first;
     OFO_STORE(box->count, 0);
@@ -38,6 +41,7 @@ static void mailbox_put(ofo_mailbox_t *box, ofo_mail_t *mail)
     mail->next = NULL;
     mail->posted_at = ofo_now_ms();
     pthread_mutex_lock(&box->lock);
+    BFO_ASSERT(NULL == *box->last && (box->last == &box->first) == (NULL == box->first));
     *box->last = mail;
     box->last = &mail->next;
     OFO_STORE(box->count, box->count + 1);
@@ -86,6 +90,7 @@ void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, co
 {
     ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
 
+    BFO_ASSERT(OFO_MAIL_UP > kind);
     if (NULL != mail) {
         mailbox_put(&ep->module->service_inbox, mail);
         ofo_service_wake(ep->module);
@@ -97,6 +102,7 @@ void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_
 {
     ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
 
+    BFO_ASSERT(OFO_MAIL_UP <= kind || OFO_MAIL_RING == kind);
     if (NULL != mail) {
         mailbox_put(&module->inbox, mail);
         ofo_sleep_end();

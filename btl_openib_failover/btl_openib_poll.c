@@ -7,6 +7,7 @@
  */
 #include "btl_openib_poll.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_doubt.h"
@@ -51,6 +52,7 @@ static void send_completed(ofo_work_t *work)
         ofo_silent_arrived(qps, work->qp, frag->place);
     }
     OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(qps->qp[work->qp].sq_free < qps->qp[work->qp].sq_slots);
     ++qps->qp[work->qp].sq_free;
     if (OPAL_UNLIKELY(work == qps->ring_out.proof)) { /* the peer has seen what was put before it */
         qps->ring_out.behind_put = false;
@@ -68,6 +70,7 @@ static void rdma_completed(ofo_work_t *work)
     ofo_endpoint_t *ep = rdma->ep;
 
     OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(work->qps->qp[work->qp].sq_free < work->qps->qp[work->qp].sq_slots);
     ++work->qps->qp[work->qp].sq_free;
     OPAL_THREAD_UNLOCK(&ep->lock);
     ofo_rdma_part_done(rdma, OPAL_SUCCESS);
@@ -78,6 +81,7 @@ static void return_completed(ofo_work_t *work)
 {
     ofo_qpset_t *qps = work->qps;
 
+    BFO_ASSERT(qps->qp[work->qp].is_returning || qps->is_fenced);
     qps->qp[work->qp].is_returning = false;
     ++qps->qp[work->qp].n_send;
     ++qps->n_ok;
@@ -93,6 +97,7 @@ static void alive_completed(ofo_qpset_t *qps)
     uint32_t place;
 
     OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(qps->is_asking || qps->is_fenced);
     qps->is_asking = false;
     place = qps->alive_place;
     if (OFO_ANSWER_NONE != ep->answer) {

@@ -16,6 +16,8 @@ static void put(ofo_qpmap_table_t *table, uint32_t number, void *value)
 {
     uint32_t i = ofo_qpmap_place(number, table->mask);
 
+    BFO_ASSERT(0 != number && OFO_QPMAP_GONE != number && NULL != value);
+    BFO_ASSERT(2 * (table->used + 1) <= table->mask + 1);
     while (0 != table->entry[i].number) {
         i = (i + 1) & table->mask;
     }
@@ -31,6 +33,7 @@ static uint32_t count_alive(const ofo_qpmap_table_t *table)
     for (uint32_t i = 0; i <= table->mask; ++i) {
         alive += 0 != table->entry[i].number && OFO_QPMAP_GONE != table->entry[i].number;
     }
+    BFO_ASSERT(alive <= table->used);
     return alive;
 }
 
@@ -53,6 +56,8 @@ static bool grow(ofo_qpmap_t *map)
             put(table, old->entry[i].number, old->entry[i].value);
         }
     }
+    BFO_ASSERT(alive == table->used);
+    BFO_ASSERT(2 * (alive + 1) <= table->mask);
     __atomic_store_n(&map->table, table, __ATOMIC_RELEASE);
     return true;
 }
@@ -62,7 +67,9 @@ bool ofo_qpmap_add(ofo_qpmap_t *map, uint32_t number, void *value)
     if ((NULL == map->table || 2 * (map->table->used + 1) > map->table->mask) && !grow(map)) {
         return false;
     }
+    BFO_ASSERT(NULL == ofo_qpmap_find(map, number));
     put(map->table, number, value);
+    BFO_ASSERT(value == ofo_qpmap_find(map, number));
     return true;
 }
 
@@ -70,6 +77,7 @@ void ofo_qpmap_remove(ofo_qpmap_t *map, uint32_t number)
 {
     ofo_qpmap_table_t *table = map->table;
 
+    BFO_ASSERT(0 != number && OFO_QPMAP_GONE != number);
     if (NULL == table) {
         return;
     }
@@ -85,6 +93,7 @@ void ofo_qpmap_trim(ofo_qpmap_t *map)
     ofo_qpmap_t older = {.table = NULL != map->table ? map->table->older : NULL};
 
     if (NULL != older.table) {
+        BFO_ASSERT(older.table != map->table);
         map->table->older = NULL;
         ofo_qpmap_free(&older);
     }

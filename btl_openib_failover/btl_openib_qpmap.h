@@ -7,6 +7,8 @@
 #ifndef BTL_OPENIB_QPMAP_H
 #define BTL_OPENIB_QPMAP_H
 
+#include "bfo_assert.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,6 +39,7 @@ void ofo_qpmap_free(ofo_qpmap_t *map);
 /* Numbers of neighbours are neighbours: they need no scattering beyond the multiplication. */
 static inline uint32_t ofo_qpmap_place(uint32_t number, uint32_t mask)
 {
+    BFO_ASSERT(0 == (mask & (mask + 1)));
     return (number * 2654435761u >> 8) & mask;
 }
 
@@ -45,12 +48,14 @@ static inline void *ofo_qpmap_find(const ofo_qpmap_t *map, uint32_t number)
 {
     const ofo_qpmap_table_t *table = __atomic_load_n(&map->table, __ATOMIC_ACQUIRE);
 
+    BFO_ASSERT(OFO_QPMAP_GONE != number);
     if (__builtin_expect(0 == table, 0)) {
         return 0;
     }
     for (uint32_t i = ofo_qpmap_place(number, table->mask);; i = (i + 1) & table->mask) {
         uint32_t found = __atomic_load_n(&table->entry[i].number, __ATOMIC_ACQUIRE);
         if (found == number) {
+            BFO_ASSERT(0 != table->entry[i].value);
             return table->entry[i].value;
         }
         if (0 == found) {

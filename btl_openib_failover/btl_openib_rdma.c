@@ -7,6 +7,7 @@
  */
 #include "btl_openib_rdma.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_lock.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_send.h"
@@ -45,6 +46,7 @@ bool ofo_rdma_post(ofo_rdma_t *rdma, ofo_qpset_t *qps)
             ofo_tell_service(rdma->ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
             return false;
         }
+        BFO_ASSERT(length <= rdma->size - rdma->posted && (0 < length || 0 == rdma->size));
         --qp->sq_free;
         ++rdma->inflight;
         rdma->posted += length;
@@ -59,6 +61,7 @@ static void finish(ofo_rdma_t *rdma)
     ofo_module_t *module = ep->module;
 
     OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(0 < ep->rdma_out && 0 == rdma->inflight);
     --ep->rdma_out;
     if (IBV_WR_RDMA_WRITE == rdma->opcode && NULL != ep->qps) {
         ep->qps->ring_out.behind_put = true;
@@ -78,6 +81,8 @@ void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
     bool last;
 
     OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(0 < rdma->inflight && rdma->started);
+    BFO_ASSERT(rdma->posted <= rdma->size);
     --rdma->inflight;
     if (OPAL_SUCCESS != status && OPAL_SUCCESS == rdma->status) {
         rdma->status = status;

@@ -6,6 +6,7 @@
  */
 #include "btl_openib_recv.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_buffers.h"
 #include "btl_openib_coalesce.h"
 #include "btl_openib_credits.h"
@@ -21,6 +22,7 @@
 /* Locks: ep->lock held. */
 static bool gain_slots(ofo_ring_out_t *out, int32_t slots)
 {
+    BFO_ASSERT(0 <= slots && 0 <= out->free && out->free <= out->slots);
     if (out->free + slots > out->slots) {
         return false;
     }
@@ -157,6 +159,8 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
         return;
     }
     if (NULL != recv->work.qps) {
+        BFO_ASSERT(0 < qp->recv_posted);
+        BFO_ASSERT(qps == recv->work.qps);
         --qp->recv_posted;
     }
     ++qp->n_recv;

@@ -47,6 +47,7 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     ring_msg_t *msg;
     uint64_t address;
 
+    BFO_ASSERT(0 < module->rings_asked);
     --module->rings_asked;
     if (NULL == qps || gen != qps->gen || qps->failed || NULL == qps->ring_in.memory) {
         return;
@@ -64,6 +65,7 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     frag->segment.seg_len = sizeof(*msg);
     frag->base.order = OFO_RING_QP;
     frag->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    BFO_ASSERT(!qps->ring_in.is_open && module->ring_count < OFO.params.max_eager_rdma);
     qps->ring_in.is_open = true;
     module->ring[module->ring_count++] = qps;
     ofo_log(1, "%s: eager ring of %u slots for rail %u from %u, ring %u of this port", module->name, qps->ring_in.slots, ep->rail,
@@ -93,6 +95,7 @@ static void take(ofo_module_t *module, ofo_qpset_t *qps, ofo_ring_footer_t *foot
     ofo_ring_in_t *in = &qps->ring_in;
     uint32_t length = ntohl(footer->length);
 
+    BFO_ASSERT(in->head < in->slots && 0 != in->turn);
     if (++in->head == in->slots) {
         in->head = 0;
         in->turn = (uint8_t) (in->turn % TURNS + 1);
@@ -117,6 +120,7 @@ static int poll_ring(ofo_module_t *module, ofo_qpset_t *qps)
     uint32_t size = ofo_ring_slot_size();
     int count = 0;
 
+    BFO_ASSERT(in->is_open && NULL != in->memory);
     for (; count < POLL_BATCH; ++count) {
         ofo_ring_footer_t *footer = (ofo_ring_footer_t *) (in->memory + (size_t) (in->head + 1) * size - sizeof(*footer));
         if (in->turn != __atomic_load_n(&footer->turn, __ATOMIC_ACQUIRE)) {
@@ -132,6 +136,7 @@ int ofo_rings_poll(ofo_module_t *module)
     int count = 0;
 
     for (unsigned i = 0; i < module->ring_count; ++i) {
+        BFO_ASSERT(module == module->ring[i]->module);
         count += poll_ring(module, module->ring[i]);
     }
     return count;
@@ -141,6 +146,7 @@ void ofo_ring_drain(ofo_qpset_t *qps)
 {
     ofo_module_t *module = qps->module;
 
+    BFO_ASSERT(!qps->ring_in.is_open || 0 < module->ring_count);
     if (!qps->ring_in.is_open) {
         return;
     }
@@ -184,6 +190,9 @@ void ofo_ring_prepare(ofo_qpset_t *qps, ofo_frag_t *frag, struct ibv_sge *sge, s
     uint32_t length = sge->length, padded = ofo_ring_round_up(length), size = ofo_ring_slot_size();
     ofo_ring_footer_t *footer = (ofo_ring_footer_t *) ((uint8_t *) frag->hdr + padded);
 
+    BFO_ASSERT(0 < out->free && out->free <= out->slots && out->next < (uint32_t) out->slots);
+    BFO_ASSERT(padded + sizeof(*footer) <= size);
+    BFO_ASSERT(0 != out->turn);
     memset((uint8_t *) frag->hdr + length, 0, padded - length);
     *footer = (ofo_ring_footer_t){.length = htonl(length), .turn = out->turn};
     sge->length = padded + (uint32_t) sizeof(*footer);
@@ -197,9 +206,11 @@ void ofo_ring_posted(ofo_qpset_t *qps)
 {
     ofo_ring_out_t *out = &qps->ring_out;
 
+    BFO_ASSERT(0 < out->free && out->free <= out->slots);
     --out->free;
     if (++out->next == (uint32_t) out->slots) {
         out->next = 0;
         out->turn = (uint8_t) (out->turn % TURNS + 1);
     }
+    BFO_ASSERT(out->next < (uint32_t) out->slots && 0 != out->turn);
 }

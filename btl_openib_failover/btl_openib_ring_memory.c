@@ -5,6 +5,7 @@
  */
 #include "btl_openib_ring_memory.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_device.h"
 
 #include <stdlib.h>
@@ -15,6 +16,8 @@ int ofo_ring_create(ofo_qpset_t *qps)
     ofo_ring_in_t *in = &qps->ring_in;
     size_t size = (size_t) OFO.params.eager_rdma_num * ofo_ring_slot_size();
 
+    BFO_ASSERT(NULL == in->memory && !in->is_open);
+    BFO_ASSERT(0 < OFO.params.eager_rdma_num && OFO_RING_SLOTS_MAX >= OFO.params.eager_rdma_num);
     in->memory = ofo_pages_alloc(size);
     if (NULL == in->memory) {
         return -1;
@@ -34,6 +37,7 @@ int ofo_ring_create(ofo_qpset_t *qps)
 
 void ofo_ring_destroy(ofo_qpset_t *qps)
 {
+    BFO_ASSERT((NULL == qps->ring_in.mr) == (NULL == qps->ring_in.memory));
     if (NULL != qps->ring_in.mr) {
         ibv_dereg_mr(qps->ring_in.mr);
     }

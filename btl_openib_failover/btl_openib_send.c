@@ -7,6 +7,7 @@
  */
 #include "btl_openib_send.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_coalesce.h"
 #include "btl_openib_credits.h"
@@ -83,6 +84,8 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
                        *wrong;
     bool proves; /* that a put is visible */
 
+    BFO_ASSERT(NULL == frag->work.qps && index < qps->nqp);
+    BFO_ASSERT(0 < qp->sq_free && qp->sq_free <= qp->sq_slots);
     frag->work.qp = (uint8_t) index;
     frag->work.qps = qps;
     frag->hdr->flags = frag->hdr->pad = 0;
@@ -241,6 +244,7 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
         return;
     }
     OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(0 < ep->sends_out);
     --ep->sends_out;
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (frag->is_sendi) {

@@ -6,6 +6,7 @@
  */
 #include "btl_openib_service.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
@@ -213,6 +214,7 @@ static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
     module->active = NULL; /* an event may add endpoints */
     for (; NULL != list; list = next) {
         next = list->next_active;
+        BFO_ASSERT(list->is_active && module == list->module);
         list->is_active = false;
         if (LATE_MS <= late && 0 != list->give_up_at) {
             list->give_up_at += late;
@@ -272,6 +274,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
 
     *proving = false;
     for (ofo_endpoint_t *ep = module->active; NULL != ep; ep = ep->next_active) {
+        BFO_ASSERT(ep->is_active);
         earlier(&due, ep->retransmit_at);
         earlier(&due, ep->give_up_at);
         earlier(&due, ep->last_wqe_at);

@@ -21,6 +21,7 @@ static void report(ofo_qpset_t *qps, ofo_frag_t *frag)
     while (NULL != frag) {
         ofo_frag_t *next = frag->next_silent;
         ofo_send_count(qps, frag);
+        BFO_ASSERT(frag->is_silent && qps == frag->work.qps);
         frag->work.qps = NULL;
         opal_free_list_return(frag->list, &frag->base.super);
         frag = next;
@@ -33,6 +34,7 @@ static ofo_frag_t *take(ofo_qpset_t *qps, ofo_qp_t *qp, uint32_t count)
     ofo_frag_t *first = qp->silent, *last = NULL, *rest = first;
 
     for (uint32_t i = 0; i < count; ++i) {
+        BFO_ASSERT(NULL != rest);
         last = rest;
         rest = rest->next_silent;
     }
@@ -41,6 +43,9 @@ static ofo_frag_t *take(ofo_qpset_t *qps, ofo_qp_t *qp, uint32_t count)
     }
     last->next_silent = NULL;
     qp->silent = rest;
+    BFO_ASSERT(qp->sq_free + (int32_t) count <= qp->sq_slots);
+    BFO_ASSERT(count <= qps->ep->sends_out);
+    BFO_ASSERT(NULL == rest || 0 > (int32_t) (last->place - rest->place));
     qp->sq_free += (int32_t) count;
     qps->ep->sends_out -= count;
     return first;
@@ -87,6 +92,7 @@ void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
     }
     if (NULL != *at) {
         *at = frag->next_silent;
+        BFO_ASSERT(frag->is_silent);
         if (frag == qp->silent_last) {
             qp->silent_last = NULL; /* nothing is posted on a failed set any more */
         }

@@ -6,6 +6,7 @@
 #ifndef BTL_OPENIB_SILENT_H
 #define BTL_OPENIB_SILENT_H
 
+#include "bfo_assert.h"
 #include "btl_openib_types.h"
 
 /* May the message be posted without asking for a completion? Only what nobody waits for, behind another that is not reported
@@ -18,16 +19,19 @@ static inline bool ofo_silent_may(const ofo_qp_t *qp, unsigned index, const ofo_
 /* It was posted. Locks: ep->lock held since. */
 static inline void ofo_silent_posted(ofo_qp_t *qp, ofo_frag_t *frag)
 {
+    BFO_ASSERT(qp->place + 1 == frag->place);
     qp->place = frag->place;
     if (OPAL_LIKELY(!frag->is_silent)) {
         qp->silent_run = 0;
         return;
     }
     ++qp->silent_run;
+    BFO_ASSERT(frag->is_sendi && 0 < qp->silent_run);
     frag->next_silent = NULL;
     if (NULL == qp->silent) {
         __atomic_store_n(&qp->silent, frag, __ATOMIC_RELAXED);
     } else {
+        BFO_ASSERT(NULL != qp->silent_last && 0 > (int32_t) (qp->silent_last->place - frag->place));
         qp->silent_last->next_silent = frag;
     }
     qp->silent_last = frag;

@@ -8,6 +8,7 @@
  */
 #include "btl_openib_srq.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_buffers.h"
 #include "btl_openib_device.h"
@@ -43,6 +44,7 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
     if (NULL == chunk) {
         return NULL;
     }
+    BFO_ASSERT(0 < count);
     chunk->count = count;
     chunk->memory = ofo_pages_alloc(size);
     if (NULL == chunk->memory) {
@@ -78,6 +80,7 @@ static bool add_buffers(ofo_module_t *module, ofo_srq_t *srq, uint32_t count)
         }
     }
     posted = 0 < srq->spare.count ? ofo_recv_post_chain(&srq->spare, NULL, srq->srq) : 0;
+    BFO_ASSERT(posted <= srq->most);
     OFO_STORE(srq->buffers, srq->buffers + posted);
     return posted >= count;
 }
@@ -94,6 +97,7 @@ static void grow(ofo_srq_t *srq)
 {
     uint32_t more = srq->buffers < srq->most - srq->buffers ? srq->buffers : srq->most - srq->buffers;
 
+    BFO_ASSERT(srq->buffers <= srq->most);
     if (!OFO.params.enable_srq_resize || 0 == more || !add_buffers(srq->module, srq, more)) {
         ofo_log(1, "%s: shared queue %u stays at %u buffers", srq->module->name, srq->index, srq->buffers);
         return; /* armed again it would ask at once, and for ever */
@@ -116,6 +120,7 @@ void ofo_srq_buffers_missing(ofo_srq_t *srq, uint32_t count)
 {
     pthread_mutex_lock(&srq->lock);
     count = count < srq->buffers ? count : srq->buffers;
+    BFO_ASSERT(count <= srq->buffers);
     OFO_STORE(srq->buffers, srq->buffers - count);
     if (!add_buffers(srq->module, srq, count)) {
         arm_limit(srq); /* it was not so many, or there is no memory now */
@@ -129,12 +134,14 @@ static uint32_t batch_of(const ofo_srq_t *srq)
 {
     uint32_t buffers = OFO_LOAD(srq->buffers), batch = (uint32_t) ((uint64_t) buffers * srq->slack / srq->most);
 
+    BFO_ASSERT(0 != srq->most && srq->slack <= srq->most);
     return batch < 1 ? 1 : batch < OFO_SRQ_BATCH ? batch : OFO_SRQ_BATCH;
 }
 
 /* What the queue does not take now stays collected. */
 void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv)
 {
+    BFO_ASSERT(NULL == recv->work.qps && srq->index == recv->work.qp);
     ofo_recv_collect(&srq->again, recv);
     if (srq->again.count >= batch_of(srq)) {
         (void) ofo_recv_post_chain(&srq->again, NULL, srq->srq);
@@ -150,6 +157,8 @@ static int create(ofo_module_t *module, unsigned index)
     if (NULL == srq) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
+    BFO_ASSERT(NULL == module->srq[index]);
+    BFO_ASSERT(queue->low <= queue->count);
     module->srq[index] = srq;
     srq->module = module;
     pthread_mutex_init(&srq->lock, NULL);

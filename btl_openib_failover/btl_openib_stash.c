@@ -43,6 +43,7 @@ bool ofo_poll_and_keep(ofo_module_t *module)
             if (IBV_WC_SUCCESS == wc.status && OFO_WORK_PROVE == work->kind) {
                 ofo_proof_completed(work->qps);
             } else {
+                BFO_ASSERT(module->stash_count < module->stash_size);
                 module->stash[module->stash_count++] = wc;
             }
             if (module->is_iwarp && !OFO.closing && IBV_WC_SUCCESS == wc.status && OFO_WORK_RECV == work->kind) {
@@ -67,6 +68,7 @@ bool ofo_poll_and_forget(const ofo_qpset_t *qps)
             module->stash[kept++] = module->stash[i];
         }
     }
+    BFO_ASSERT(kept <= module->stash_count);
     module->stash_count = kept;
     ofo_poll_unlock(module);
     return true;

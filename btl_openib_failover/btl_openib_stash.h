@@ -6,13 +6,17 @@
 #ifndef BTL_OPENIB_STASH_H
 #define BTL_OPENIB_STASH_H
 
+#include "bfo_assert.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_types.h"
 
 /* A zero-byte WRITE of the handshake: service counts them, whoever reaps. */
 static inline void ofo_proof_completed(ofo_qpset_t *qps)
 {
-    if (0 == __atomic_sub_fetch(&qps->proving, 1, __ATOMIC_SEQ_CST)) {
+    const int32_t left = __atomic_sub_fetch(&qps->proving, 1, __ATOMIC_SEQ_CST);
+
+    BFO_ASSERT(0 <= left);
+    if (0 == left) {
         ofo_tell_service(qps->ep, OFO_MAIL_PROVED, qps->gen, NULL, NULL);
     }
 }

@@ -6,6 +6,7 @@
  */
 #include "btl_openib_wc_error.h"
 
+#include "bfo_assert.h"
 #include "btl_openib_address.h"
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
@@ -25,6 +26,7 @@ static void send_failed(ofo_work_t *work, int status)
     if (frag->is_silent) {
         ofo_silent_forget(work->qps, work->qp, frag);
     }
+    BFO_ASSERT(work->qps->qp[work->qp].sq_free < work->qps->qp[work->qp].sq_slots);
     ++work->qps->qp[work->qp].sq_free; /* nobody posts on a failed set */
     ofo_send_complete(frag, status);
 }
@@ -36,17 +38,20 @@ void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
         send_failed(work, status);
         break;
     case OFO_WORK_RDMA:
+        BFO_ASSERT(qps->qp[work->qp].sq_free < qps->qp[work->qp].sq_slots);
         ++qps->qp[work->qp].sq_free;
         ofo_rdma_part_done((ofo_rdma_t *) ((uint8_t *) work - offsetof(ofo_rdma_t, work)), status);
         break;
     case OFO_WORK_RECV:
         if (NULL != work->qps) {
+            BFO_ASSERT(0 < qps->qp[work->qp].recv_posted || qps->is_fenced);
             --qps->qp[work->qp].recv_posted;
         } else { /* the buffer belongs to the module */
             ofo_srq_return(qps->ep->module->srq[work->qp], (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)));
         }
         break;
     case OFO_WORK_RETURN:
+        BFO_ASSERT(qps->qp[work->qp].is_returning || qps->is_fenced);
         qps->qp[work->qp].is_returning = false;
         break;
     case OFO_WORK_ALIVE:

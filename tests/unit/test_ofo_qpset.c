@@ -131,6 +131,7 @@ void ofo_ring_destroy(ofo_qpset_t *qps)
 }
 void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey)
 {
+    recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = (uint8_t) index, .qps = qps};
     recv->wr.next = NULL;
 }
 uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq)

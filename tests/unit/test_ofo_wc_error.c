@@ -122,6 +122,7 @@ static int begin(void **state)
     qps->ep = &ep;
     qps->nqp = 1;
     qps->qp[0].returns.qps = qps;
+    qps->qp[0].sq_slots = 64; /* none is free: what comes back was posted */
     port_state = IBV_PORT_ACTIVE;
     query_fails = 0;
     is_settled = true;
