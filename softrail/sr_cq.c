@@ -5,6 +5,7 @@
  * completions through a ring of this process. Who adds an entry wakes whoever armed the queue. DESIGN.txt 16.
  */
 #include "sr_cq.h"
+#include "bfo_assert.h"
 #include "sr_device.h"
 #include "sr_event.h"
 #include "sr_pending.h"
@@ -20,6 +21,7 @@ static uint32_t ring_entries(int entries)
     while (n < (uint32_t) entries) {
         n *= 2;
     }
+    BFO_ASSERT(n >= (uint32_t) entries && 0 == (n & (n - 1)));
     return n;
 }
 
@@ -28,6 +30,7 @@ static void cq_init(struct sr_cq *cq, struct ibv_context *context, struct ibv_co
 {
     struct sr_cq_shm *shm = cq->shm;
 
+    BFO_ASSERT(0 != ring && 0 == (entries & (entries - 1)));
     sr_lock(&shm->lock);
     shm->produced = shm->consumed_seen = 0;
     atomic_store(&shm->consumed, 0);

@@ -5,6 +5,7 @@
  * ring order; a shared one gives its entries back in any order, so a list says which entry comes next.
  * DESIGN.txt 16.
  */
+#include "bfo_assert.h"
 #include "sr_device.h"
 #include "sr_event.h"
 #include "sr_srq.h"
@@ -27,6 +28,7 @@ int sr_rq_init(struct sr_rq *rq, uint32_t max_wr, uint32_t max_sge, uint32_t pd,
     while (n < max_wr) {
         n *= 2;
     }
+    BFO_ASSERT(n >= max_wr && 0 == (n & (n - 1)));
     memset(rq, 0, sizeof(*rq));
     rq->mask = n - 1;
     rq->max_wr = max_wr;
@@ -55,6 +57,7 @@ int sr_rq_init(struct sr_rq *rq, uint32_t max_wr, uint32_t max_sge, uint32_t pd,
     atomic_store(&shm->tail, 0);
     atomic_store(&shm->limit, 0);
     atomic_store(&shm->is_dead, 0);
+    BFO_ASSERT(shared == (NULL != rq->order) && rq->free_count <= rq->mask + 1);
     shm->wqes = wqes;
     shm->order = order;
     shm->mask = rq->mask;
@@ -117,6 +120,7 @@ int sr_rq_post(struct sr_rq *rq, struct ibv_recv_wr *wr)
             return ENOMEM;
         }
         index = rq->free_list[--rq->free_count];
+        BFO_ASSERT(index <= rq->mask);
         rq->order[head & rq->mask] = index;
     } else {
         if (head - __atomic_load_n(&rq->polled, __ATOMIC_ACQUIRE) >= rq->max_wr) {
