@@ -2,7 +2,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # The mutants: wrong versions of the code, each one replacement of text that must fit exactly once. `cells` names the
-# cells of the fault matrix that should notice first, `unit` a unit test, `test` a script. DESIGN.txt section 13.
+# cells of the fault matrix that should notice first, `unit` a unit test, `test` a script; `says` the assertion that has to notice.
+# DESIGN.txt section 13.
 package Mutants;
 use strict;
 use warnings;
@@ -10,6 +11,8 @@ use warnings;
 my ($dispatch, $place, $actions, $failover, $dance) = map { "pml_bfo/pml_bfo_$_.c" } qw(recv_dispatch recv_place failover_actions failover failover_dance);
 my ($start, $schedule, $rails) = map { "pml_bfo/pml_bfo_$_.c" } qw(send_start send_schedule rails);
 my ($bfail, $bsend, $bstatus) = map { "btl_openib_failover/btl_openib_$_.c" } qw(failover send status);
+my ($match, $credits) = ('pml_bfo/pml_bfo_recv_match.c', 'btl_openib_failover/btl_openib_credits.h');
+my ($qpmap, $mail) = map { "btl_openib_failover/btl_openib_$_.c" } qw(qpmap mail);
 
 our @all = (
     { name => 'table-poison-refused', what => 'the table has no row for a MATCH that can never be delivered', file => 'pml_bfo/pml_bfo_failover_send.def',
@@ -170,5 +173,40 @@ our @all = (
       unit => 'test_bfo_failover_fsm' },
     { name => 'window-not-awaited', what => 'MPI_Comm_free does not wait for sends with callbacks', file => 'pml_bfo/pml_bfo_hooks.c',
       from => 'while (bfo.enabled && NULL != bc', to => 'while (!bfo.enabled && NULL != bc', test => 'tests/mpi/test_pml_answers.sh' },
+    # What an assertion notices first: `says` is its condition, and must stand in the output. Nothing but the tests named is run.
+    { name => 'assert-keys-counted', what => 'a key that leaves the bins stays counted', file => $match, says => '(0 == m->gots_key.n_keys) == (0 == m->n_gots)',
+      from => "        --b->n_keys;\n", to => '', unit => 'test_bfo_match' },
+    { name => 'assert-gots-counted', what => 'a message that is taken stays counted', file => $match, says => '(bfo_link_is_empty(&m->gots) && bfo_link_is_empty(&m->own_gots)) == (0 == m->n_gots)',
+      from => "    --m->n_gots;\n", to => '', unit => 'test_bfo_match' },
+    { name => 'assert-last-of-key', what => 'the first of a key does not learn of the last', file => $match, says => 'NULL != first->last',
+      from => "    first->last = e;\n", to => '', unit => 'test_bfo_match' },
+    { name => 'assert-key-passed-on', what => 'the next of a key does not become its first', file => $match, says => 'NULL != first->last',
+      from => 'bfo_container(e->link.next, bfo_keyed_t, link)->last = e->last;', to => '(void) 0;', unit => 'test_bfo_match' },
+    { name => 'assert-early-counted', what => 'an early message is not counted', file => $match, says => '0 != lane->n_early',
+      from => "    ++lane->n_early;\n", to => '', unit => 'test_bfo_match' },
+    { name => 'assert-early-left', what => 'an early message whose turn has come stays counted', file => $match, says => 'bfo_link_is_empty(&lane->early) == (0 == lane->n_early)',
+      from => "    --lane->n_early;\n", to => '', unit => 'test_bfo_match' },
+    { name => 'assert-bins-mask', what => 'a table of bins has the mask of a smaller one', file => $match, says => 'b->mask == (b->n - 1) * sizeof(*b->heads)',
+      from => 'b->mask = (n - 1) *', to => 'b->mask = (n / 2 - 1) *', unit => 'test_bfo_match' },
+    { name => 'assert-slot-published', what => 'a slot is published before its object', file => 'pml_bfo/pml_bfo_ids.c', says => 'NULL != name && slot == name->slot',
+      from => '&t->size, slot + 1, __ATOMIC_RELEASE', to => '&t->size, slot + 2, __ATOMIC_RELEASE', unit => 'test_bfo_ids' },
+    { name => 'assert-seqmap-half-full', what => 'the kept counters fill their table whole', file => 'pml_bfo/pml_bfo_seqmap.c', says => '2 * m->used <= m->size',
+      from => 'if (2 * (m->used + 1) > m->size &&', to => 'if (m->used + 2 > m->size &&', unit => 'test_bfo_ids' },
+    { name => 'assert-seqmap-grows', what => 'the table of kept counters does not grow', file => 'pml_bfo/pml_bfo_seqmap.c', says => 'bigger.size > m->size',
+      from => '8 : 2 * m->size', to => '8 : m->size', unit => 'test_bfo_ids' },
+    { name => 'assert-rail-of-mask', what => 'a rail outside the mask is chosen', file => 'pml_bfo/pml_bfo_stripe.c', says => 'mask >> best & 1',
+      from => "if ((mask >> r & 1)\n", to => "if (0 != mask\n", unit => 'test_bfo_stripe' },
+    { name => 'assert-credit-used', what => 'a message goes without a credit', file => $credits, says => '0 < credits->have',
+      from => 'return 1 < credits->have;', to => 'return -1 < credits->have;', unit => 'test_ofo_rails' },
+    { name => 'assert-credits-gained', what => 'more credits are taken than there are buffers', file => $credits, says => 'credits->have <= credits->count',
+      from => 'if (credits->have + (int32_t) returned > credits->count) {', to => 'if (credits->have + (int32_t) returned > 2 * credits->count) {', unit => 'test_ofo_rails' },
+    { name => 'assert-credits-batch', what => 'so many buffers are collected that the credits end', file => $credits, says => 'count - credits->batch >= credits->window',
+      from => '(count - credits->window) / 2;', to => 'count;', unit => 'test_ofo_rails' },
+    { name => 'assert-qpmap-half-full', what => 'the map of queue pairs fills its table whole', file => $qpmap, says => '2 * (table->used + 1) <= table->mask + 1',
+      from => '2 * (map->table->used + 1) > map->table->mask', to => 'map->table->used + 1 > map->table->mask', unit => 'test_ofo_poll' },
+    { name => 'assert-qpmap-grows', what => 'the next table of the map has no room', file => $qpmap, says => '2 * (table->used + 1) <= table->mask + 1',
+      from => 'while (size < 4 * alive + 4) {', to => 'while (size < alive + 1) {', unit => 'test_ofo_poll' },
+    { name => 'assert-mail-counted', what => 'letters that were taken stay counted', file => $mail, says => '(NULL == first) == (0 == box->count)',
+      from => "    OFO_STORE(box->count, 0);\n", to => '', unit => 'test_ofo_service' },
 );
 1;

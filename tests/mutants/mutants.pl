@@ -94,9 +94,13 @@ sub matrix { my ($set, $only) = @_; return inside("perl '$src/tests/sim/matrix/m
 # The tests, in order: [name, the command, or that for the one cell or seed in which it failed].
 sub tests_of {
     my ($m) = @_;
-    return (map({ my $unit = $_; ["unit: $unit", sub { "make -s -C '$build/tests/unit' check TESTS=$unit" }] } split ' ', $m->{unit} // ''),
+    return (map({ my $unit = $_; ["unit: $unit", sub { "VERBOSE=1 make -s -C '$build/tests/unit' check TESTS=$unit" }] } split ' ', $m->{unit} // ''),
             map({ my $script = $_; ["script: $script", sub { inside("timeout -k 5 200 bash '$src/$script'") }] } split ' ', $m->{test} // ''),
-            $m->{cells} ? ['matrix', sub { matrix('all', @_ ? "^\Q$_[0]\E\$" : $m->{cells}) }] : (),
+            defined $m->{says} ? () : others_of($m));
+}
+sub others_of {
+    my ($m) = @_;
+    return ($m->{cells} ? ['matrix', sub { matrix('all', @_ ? "^\Q$_[0]\E\$" : $m->{cells}) }] : (),
             ['simulated world', sub { inside("bash '$src/tests/sim/rows/test_rows.sh'") }],
             ['fast matrix', sub { matrix('fast', @_ ? "^\Q$_[0]\E\$" : '.') }],
             ['soak', sub { inside("perl '$src/tests/soak/soak.pl' " . (@_ ? "--seconds 0 --seed $_[0]" : '--seconds 60')) }]);
@@ -108,6 +112,7 @@ sub caught_by {
     for my $test (tests_of($m)) {
         my ($name, $command) = @$test;
         next if sh($command->(), "$work/test.log");
+        next if defined $m->{says} && Job::slurp("$work/test.log") !~ /^bfo: assertion failed at .*: \Q$m->{says}\E \(process /m;
         my ($line, $part) = Job::slurp("$work/test.log") =~ /^FAILED ((?:seed )?([^\s,]+),.*)/m;
         return defined $line ? ("$name: $line", $command->($part)) : ($name, $command->());
     }
