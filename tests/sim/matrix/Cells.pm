@@ -19,7 +19,7 @@ sub ctl   { sprintf 'op=send payload=0:%02x000002/ff0000ff', shift }
 sub again { my ($type) = @_; $type < 4 ? sprintf('op=send payload=0:%02x%s40/ff%s40', 0x40 + $type, ('00' x 8) x 2)
                                        : sprintf('op=send payload=8:%02x000100/ff00ffff', $type) }
 
-my $WRITE = 'op=write payload=0:00/00'; # the zero-byte writes of a handshake have no first byte
+my $WRITE = 'op=write payload=4096:00/00'; # longer than a packet, which is what a handshake writes
 my $READ = 'op=read';
 my $FRAG = fresh(6);
 
@@ -278,7 +278,7 @@ sub doubles {
                 $c->{kind} = "double $name";
                 my $others = join ' ', map { "rail=sr$_" } 1 .. $c->{rails} - 1;
                 $c->{plan} = [@$base, "$by{$how} $others $match->{$proto} nth=1 after=" . @$base];
-                $c->{losses} = $how eq 'silent' ? [1, 2] : [2, 2]; # the break that comes later may come too late
+                $c->{losses} = [2, 2];
                 $c->{text} = $text;
                 push @cells, $c;
             }
@@ -301,6 +301,7 @@ sub ports {
                 $c->{id} = join '.', 'port', $name, $how =~ /local/ ? 'one' : 'all', $rails;
                 $c->{kind} = "port $name";
                 $c->{plan} = ["$how $when{$name} nth=$nth"];
+                $c->{losses} = [1, 1];
                 push @cells, $c;
             }
         }
@@ -326,10 +327,27 @@ sub fences {
     return @cells;
 }
 
-sub all { my ($seed) = @_; seed($seed); return (complete(), doubles(), ports(), fences()) }
+# The message of a restart is lost on the very rail that dies: the receiver has given the rail up when it matches messages that came by
+# it, and says of each that it cannot read it; their sender has not heard of the loss (DOWN is lost), and its NOTIFYs go by all rails
+# in turn. One rail is lost.
+sub overtaken {
+    my @cells;
+    for my $rails (2, 3) {
+        my $c = choose({ name => 'overtaken', proto => ['get'] },
+                       { kind => 'overtaken', fault => 'lost', place => 'first', side => 'sender', rails => $rails, load => 'deep',
+                         mode => 'standard', proto => 'get', receive => 'late' }) or next;
+        $c->{id} = "overtaken.$rails";
+        $c->{plan} = ["error rail=sr0 $READ nth=12", 'lose ' . ctl(0x30) . ' nth=1-2', 'lose rail=sr0 ' . pml(11) . ' nth=1 after=1'];
+        $c->{losses} = [1, 1];
+        push @cells, $c;
+    }
+    return @cells;
+}
+
+sub all { my ($seed) = @_; seed($seed); return (complete(), doubles(), ports(), fences(), overtaken()) }
 
 # The part that runs with every change: each kind x fault x side that sees an error once, the places in turn; of datagrams each
-# fault seen by one side, and the loss that nobody sees; each double state once; ports.
+# fault seen by one side, and the loss that nobody sees; each double state once; ports; a late WRITE, an overtaken bring-down.
 our $fast_most = 200;
 sub fast {
     my ($seed) = @_;
@@ -339,8 +357,8 @@ sub fast {
     for my $c (all($seed)) {
         if (my ($state, $how) = $c->{id} =~ /^double\.(\w+)\.\w+\.(\w+)/) {
             push @cells, $c if $how =~ /lost|cable/ && !$seen{"$state $how"}++;
-        } elsif ($c->{id} =~ /^fence/) {
-            push @cells, $c unless $seen{fence}++;
+        } elsif ($c->{id} =~ /^(fence|overtaken)/) {
+            push @cells, $c unless $seen{$1}++;
         } elsif ($c->{id} =~ /^port\.(\w+\.\w+)/) {
             push @cells, $c if $port{$1} && !$seen{$1}++;
         } elsif ($c->{id} !~ /^pair/ && !$c->{why}) {

@@ -19,7 +19,12 @@ sub mpirun {
             map { ('--mca', @$_) } ['pml', 'bfo'], ['btl', 'openib,self'], ['osc', '^ucx,rdma'], ['pml_bfo_verbose', 1], @mca);
 }
 
-# run($dir, $limit, \@softrail, \@program, @rules): { status, output, faults, command, plan, seconds }. The status is
+# A job that stays until the file "enough" in its directory is there: this function sees what it has said and how to ask for its
+# faults and rails, until it returns true.
+our $enough;
+sub status { my ($fabric) = @_; return eval { decode_json(`$ENV{BFO_BUILDDIR}/softrail/softrail status --json --fabric $fabric 2>/dev/null`) } // {} }
+
+# run($dir, $limit, \@softrail, \@program, @rules): { status, output, faults, rails, command, plan, seconds }. The status is
 # "hung" if it did not end within the limit; then it was ended, the fabric last.
 sub run {
     my ($dir, $limit, $softrail, $program, @rules) = @_;
@@ -27,8 +32,9 @@ sub run {
     open my $plan, '>', "$dir/plan" or die "$dir/plan: $!\n";
     print $plan map { "$_\n" } @rules;
     close $plan;
-    unlink "$dir/report";
-    my @command = ("$ENV{BFO_BUILDDIR}/softrail/softrail", 'run', "--plan=$dir/plan", "--report=$dir/report", @$softrail, '--', @$program);
+    unlink "$dir/report", "$dir/enough", "$dir/log";
+    my $fabric = "bfo-job-$$";
+    my @command = ("$ENV{BFO_BUILDDIR}/softrail/softrail", 'run', "--name=$fabric", "--plan=$dir/plan", "--report=$dir/report", @$softrail, '--', @$program);
     my $pid = fork // die "fork: $!\n";
     if (!$pid) {
         setpgid(0, 0);
@@ -40,10 +46,14 @@ sub run {
         open STDERR, '>&', \*STDOUT;
         exec @command or POSIX::_exit(127);
     }
-    my $status = 'hung';
+    my ($status, $look, $looks) = ('hung', $enough, 0);
     while (time < $from + $limit) {
         if (waitpid($pid, WNOHANG) == $pid) { $status = $?; last }
         sleep 0.01;
+        if ($look && ++$looks % 5 == 0 && $look->(slurp("$dir/log"), $fabric)) {
+            open my $file, '>', "$dir/enough" or die "$dir/enough: $!\n";
+            undef $look;
+        }
     }
     if ($status eq 'hung') {
         kill 'TERM', $pid; # softrail ends the program, then the fabric
@@ -53,7 +63,7 @@ sub run {
         waitpid $pid, WNOHANG;
     }
     my $report = eval { decode_json(slurp("$dir/report")) } // {};
-    return { status => $status, output => slurp("$dir/log"), faults => $report->{faults} // [], command => "@command",
+    return { status => $status, output => slurp("$dir/log"), faults => $report->{faults} // [], rails => $report->{rails} // [], command => "@command",
              plan => join('; ', @rules), seconds => time - $from };
 }
 
@@ -77,6 +87,9 @@ sub lost {
     }
     return keys %lost;
 }
+
+# On how many rails faults were done.
+sub hit_rails { my ($j) = @_; return scalar grep { $_->{faults} } @{ $j->{rails} // [] } }
 
 # How many rails were lost, each once, however many pairs of ranks it connected.
 sub lost_rails {

@@ -174,6 +174,7 @@ for my $id (grep { $done{$_} } map { $_->{id} } @cells) {
     my ($tries, $times) = (($r->[3] // '') =~ /tries: (\d+)/ ? $1 - 1 : 0, ($r->[3] // '') =~ /failed before: (\d+)/ ? $1 : 0);
     $retries += $tries + $times;
     $table .= sprintf "%s passed at run %d\n", $id, $times + 1 if $times && $r->[0] eq 'passed';
+    $table .= "$id was tried $1\n" if ($r->[3] // '') =~ /tries: (\d+ \([^)]*\))/;
 }
 $table .= "FAILED $_->{id}: $done{$_->{id}}[3]\n" for grep { ($done{ $_->{id} } // [''])->[0] eq 'failed' } @cells;
 $table .= "retried: $retries\n";

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_WINDOW = 64, MAX_THREADS = 4, BLOCK = 48, GAP = 16, GUARD = 64, GIVEN_BACK = 0x5a };
 enum { MODE_STANDARD, MODE_SYNC, MODE_BUFFERED, MODE_READY, MODE_PERSISTENT, MODE_BLOCKING };
@@ -22,7 +23,8 @@ enum { MODE_STANDARD, MODE_SYNC, MODE_BUFFERED, MODE_READY, MODE_PERSISTENT, MOD
 static struct {
     uint64_t seed;
     size_t low, high; /* message lengths, bytes */
-    int rounds, window, mode, threads, pause_ms, recheck_ms, linger_ms;
+    int rounds, window, mode, threads, pause_ms, recheck_ms;
+    const char *linger;
     bool strided, late, oneway;
 } opt = {.seed = 1, .low = 1, .high = 4096, .rounds = 4, .window = 4, .threads = 1};
 
@@ -43,7 +45,7 @@ static const struct argp_option options[] = {
     {"oneway", 'o', NULL, 0, "only lower ranks send to higher ones", 0},
     {"pause", 'p', "MS", 0, "every rank sleeps that long between two rounds", 0},
     {"recheck", 'c', "MS", 0, "receive buffers given back, which have to stay as they are, are looked at again that long after the last round", 0},
-    {"linger", 'i', "MS", 0, "every rank stays in MPI for that long after its last message, and sends nothing", 0},
+    {"linger", 'i', "FILE", 0, "every rank stays in MPI after its last message until FILE is there, and sends nothing", 0},
     {0},
 };
 
@@ -93,7 +95,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         opt.recheck_ms = n;
         return 0;
     case 'i':
-        opt.linger_ms = n;
+        opt.linger = arg;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -391,18 +393,15 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* The clock of a queue pair that is to break began before the last message ended: when the last call here polls, it has run out.
- * Sleeps are counted, not the time: a machine that stands still meanwhile counts as one of them. */
+/* A queue pair may break when all messages are there: whoever waits for that makes the file. If nobody does any more, it ends. */
 static void linger(void)
 {
     const struct timespec pause = {.tv_nsec = 1000000L};
     int flag;
 
-    for (int i = 0; 0 != opt.linger_ms && i < opt.linger_ms + 100; ++i) {
+    for (int i = 0; NULL != opt.linger && 0 != access(opt.linger, F_OK) && i < 200000; ++i) {
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-        if (i < opt.linger_ms) {
-            nanosleep(&pause, NULL);
-        }
+        nanosleep(&pause, NULL);
     }
 }
 
