@@ -13,7 +13,7 @@ PROGRAM=$BFO_BUILDDIR/tests/mpi/btl_check
 check() {
     local name=$1 options=$2 n=$3
     shift 3
-    on_rails "$options" "$n" "$@" "$PROGRAM" "$name" || { show_log; fail "$name on $n ranks ended with an error: $options $*"; }
+    on_rails "$options" "$n" "$@" "$PROGRAM" "$name" "$TEST_TMP/$name" || { show_log; fail "$name on $n ranks ended with an error: $options $*"; }
     grep -q 'all right' "$TEST_TMP/log" || { show_log; fail "$name on $n ranks: $options $*"; }
     rails_carried 100 1
     note "$options $*: $(grep 'all right' "$TEST_TMP/log")"

@@ -9,33 +9,35 @@
 use_components pml btl
 IDLE=$BFO_BUILDDIR/tests/mpi/btl_idle
 
-# Small messages keep away from the far rail sr1; the counters are those of all ranks.
+# Small messages keep away from the far rail sr1; the counters are those of all ranks. A pass that takes a message takes it from the
+# busy rail, and leaves the idle one out seven times of eight: however slow the machine is, each ping counts for both ranks.
+PINGS=20000
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1)
-on_rails "-n 2" 2 --mca btl_openib_test_far_devices sr1 "$IDLE" quiet 1 || { show_log; fail "the quiet rail"; }
+on_rails "-n 2" 2 --mca btl_openib_test_far_devices sr1 "$IDLE" quiet $PINGS || { show_log; fail "the quiet rail"; }
 rails_carried 1000000 2
 skipped() { sed -n "s/.*bfo: $1:1: .* polls skipped \([0-9]*\),.*/\1/p" "$TEST_TMP/log" | awk '{ n += $1 } END { print n + 0 }'; }
 busy=$(skipped sr0) idle=$(skipped sr1)
 # (on a loaded machine the busy one is idle too, whenever the peer does not run)
-[ $((idle - busy)) -gt 100000 ] || { show_log; fail "the busy rail was left out $busy times, the idle one $idle"; }
+[ $((idle - busy)) -gt $PINGS ] || { show_log; fail "the busy rail was left out $busy times, the idle one $idle"; }
 note "polls left out: busy rail $busy, idle rail $idle"
 
-# waits MPIRUN-ARGUMENTS...: sets used (ms of processor time in 900 ms) and late (us)
+# waits MPIRUN-ARGUMENTS...: sets used (ms of processor time in 900 ms or more) and late (us)
 waits() {
     on_rails "-n 2" 2 "$@" || { show_log; fail "waiting: $*"; }
     read -r _ used _ _ _ late <<<"$(grep '^processor_ms' "$TEST_TMP/log")"
     [ -n "${late:-}" ] || { show_log; fail "no figures: $*"; }
 }
+# is_asleep WHAT: it has used less than 100 ms of processor time. A process that sleeps takes 0.3 to 1 ms, a process that polls some 600
+# to 900 where nothing else runs. (It is no measure for the other: it gives way to programs that compute.)
+is_asleep() { awk "BEGIN { exit !(${used:-1e9} < 100) }" || { show_log; fail "$1 costs $used ms of processor time"; }; }
 level=
 for pml in ob1 bfo; do
     BTL_ARGS=(--mca pml $pml --mca btl openib,self --mca btl_openib_verbose 1)
-    waits "$IDLE" wait 0.3
-    spinning=$used
-    # the message comes in the middle of a sleep of a second: nothing but its completion can end it
-    waits --mca btl_openib_blocking_progress 1000 "$IDLE" wait 0.3 $level
-    awk "BEGIN { exit !($used * 5 < $spinning) }" || { show_log; fail "$pml: $used ms of processor time asleep, $spinning awake"; }
-    [ "$late" -lt 200000 ] || { show_log; fail "$pml: the message came $late us late"; }
+    # the message comes in the middle of a sleep that nothing but its completion can end: without that the job hangs
+    waits --mca btl_openib_blocking_progress 1000 "$IDLE" sleep 0.3 "$TEST_TMP/sleeps-$pml" $level
+    is_asleep "$pml: waiting with blocking progress"
     counted 'sleeps [1-9]'
-    note "$pml $level: waiting 900 ms costs $spinning ms, with blocking progress $used; a message wakes in $late us"
+    note "$pml $level: waiting 900 ms with blocking progress costs $used ms; a message wakes in $late us"
     level=multiple # bfo with threads
 done
 
@@ -46,7 +48,7 @@ BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca b
 on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 --mca btl_openib_connect_timeout 1 "$IDLE" wait 0.3 || { show_log; fail "no control messages"; }
 used=$(sed -n 's/^processor_ms \([0-9.]*\).*/\1/p' "$TEST_TMP/log")
 grep -B2 'fatal rail=sr1' "$REPORT" | grep -q '"done": [1-9]' || { show_log; fail "the queue pair of control messages did not fail"; }
-awk "BEGIN { exit !(${used:-1e9} * 5 < $spinning) }" || { show_log; fail "waiting beside a broken control queue pair costs $used ms"; }
+is_asleep "waiting beside a broken control queue pair"
 note "waiting 900 ms beside a broken control queue pair costs $used ms"
 
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)

@@ -2,11 +2,13 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Windows: fence, post-start-complete-wait, lock with flush, accumulate, get_accumulate, compare-and-swap, request
- * based calls, strided types. Every value is checked, also those nobody may have touched. mpi_onesided [SECONDS [KIND]]
- * repeats all of it for so many seconds and says so every second, so that rails can be cut under it; KIND of the window:
+ * based calls, strided types. Every value is checked, also those nobody may have touched. mpi_onesided [FILE [KIND]]
+ * repeats all of it until FILE exists, twice at least, and says so each time, so that rails can be cut under it; KIND of the window:
  * create (of the program's memory), allocate, or shared, where each rank also reads and writes its neighbour's by itself.
  */
 #include "mpi_check.h"
+
+#include <unistd.h>
 
 enum { N = 40000, SMALL = 64 };
 
@@ -298,10 +300,8 @@ static void say_file(void)
 
 int main(int argc, char **argv)
 {
-    const double seconds = 1 < argc ? atof(argv[1]) : 0;
-    const char *kind = 2 < argc ? argv[2] : "create";
-    int go_on = 1, said = 0;
-    double begin;
+    const char *until = 1 < argc ? argv[1] : "/", *kind = 2 < argc ? argv[2] : "create";
+    int go_on = 1;
 
     start(&argc, &argv);
     local = malloc(N * sizeof(int));
@@ -309,16 +309,15 @@ int main(int argc, char **argv)
     before = (rank + ranks - 1) % ranks;
     window_make(kind);
     say_file();
-    begin = MPI_Wtime();
     for (int round = 0; go_on; ++round) {
         all_tests(round);
         if (0 == strcmp("shared", kind)) {
             test_shared(round);
         }
-        go_on = round < 2 || MPI_Wtime() - begin < seconds;
+        go_on = round < 2 || 0 != access(until, F_OK);
         MPI(MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD));
-        if (0 == rank && MPI_Wtime() - begin > said + 1) {
-            printf("second %d: %d rounds\n", ++said, round + 1);
+        if (0 == rank) {
+            printf("round %d\n", round);
             fflush(stdout);
         }
     }

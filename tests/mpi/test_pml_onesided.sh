@@ -26,13 +26,13 @@ done
 # in_shared_memory: how many ranks have their window in osc/sm's memory
 in_shared_memory() { grep -c '^rank [0-9]*: window in /dev/shm/osc_sm\.' "$TEST_TMP/mpi_onesided.log"; }
 for kind in allocate shared; do
-    PML_ARGS=(0 $kind)
+    PML_ARGS=(/ $kind)
     for n in 2 4; do
         run_program mpi_onesided $n --mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0
         [ "$(in_shared_memory)" = $n ] || { cat "$TEST_TMP/mpi_onesided.log"; fail "$kind, $n ranks: not osc/sm"; }
     done
 done
-PML_ARGS=(0 allocate)
+PML_ARGS=(/ allocate)
 run_program mpi_onesided 2 --mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0 --mca osc pt2pt
 [ "$(in_shared_memory)" = 0 ] || fail "without osc/sm a window is in its memory"
 PML_ARGS=()
@@ -45,18 +45,22 @@ for n in 2 4 8; do
     ! grep -q 'go past it' "$TEST_TMP/mpi_onesided.log" || fail "something goes past the PML with the parameter file"
 done
 
-# cut_under_windows RAIL RANKS MPIRUN-ARGUMENTS...
+# cut_under_windows RAIL RANKS MPIRUN-ARGUMENTS...: the job goes on until the rail is lost, and some rounds longer
 cut_under_windows() {
-    local rail=$1 n=$2 fabric=bfo-windows-$$ log=$TEST_TMP/cut.log job
+    local rail=$1 n=$2 fabric=bfo-windows-$$ log=$TEST_TMP/cut.log end=$TEST_TMP/end job
     shift 2
     : >"$log"
+    rm -f "$end"
     timeout -k 5 240 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
-        -np "$n" "${ARGS[@]}" "$@" "$PML_DIR/mpi_onesided" 3 >"$log" 2>&1 </dev/null &
+        -np "$n" "${ARGS[@]}" "$@" "$PML_DIR/mpi_onesided" "$end" >"$log" 2>&1 </dev/null &
     job=$!
-    await "$log" '^second 1:'
+    await "$log" '^round 2$'
     "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$log"; fail "rail $rail could not be cut"; }
+    await "$log" "^A rail was lost: .* rail $rail from "
+    await "$log" '^round' $(($(grep -c '^round' "$log") + 3))
+    touch "$end"
     wait $job || { cat "$log"; fail "windows on $n ranks did not survive the loss of rail $rail: $*"; }
-    grep -q "^A rail was lost: .* rail $rail from " "$log" || { cat "$log"; fail "rail $rail was not lost: cut too late"; }
+    grep -q "^A rail was lost: .* rail $rail from " "$log" || { cat "$log"; fail "rail $rail was not lost"; }
     grep -q '^PASSED [1-9]' "$log" || { cat "$log"; fail "windows on $n ranks: no result"; }
     note "rail $rail cut under windows on $n ranks $*: $(grep '^PASSED' "$log")"
 }
