@@ -34,7 +34,8 @@ ended() {
 # keepalives: of all rails of rank 0 and 1
 keepalives() { grep -o 'keepalives [0-9]*' "$log" | awk '{ n += $2 } END { print n + 0 }'; }
 
-begin dies kill --enable-recovery --mca btl_openib_keepalive 1
+# without the runtime's fence at the end, which may wait for the dead process: see test_pml_lost.sh
+begin dies kill --enable-recovery --mca async_mpi_finalize 1 --mca btl_openib_keepalive 1
 sleep 2.5 # a round that finds other counts than the one before, and one that does not
 touch "$go"
 from=$SECONDS
@@ -42,8 +43,7 @@ await "$log" PASSED
 grep -q 'PASSED [1-9][0-9]* checks on rank 0' "$log" || { tail -n 40 "$log"; fail "dies: rank 0 did not pass"; }
 grep -q 'The PML bfo cannot reach a process any more' "$log" || { tail -n 40 "$log"; fail "dies: no warning"; }
 note "killed: rank 0 knows within $((SECONDS - from)) s"
-kill $job 2>/dev/null # the runtime may wait for the dead process in MPI_Finalize
-wait $job
+ended dies 0
 
 begin hangs kill --enable-recovery --mca btl_openib_keepalive 0
 touch "$go"

@@ -4,7 +4,8 @@
 #
 # A process that nothing reaches any more: all rails cut, all messages lost without a word from the ports, and killed under
 # mpirun --enable-recovery. Every call that completes something with it ends with MPI_ERR_OTHER through the user's error
-# handler, collectives too; nobody aborts, nobody hangs, MPI_Finalize returns (not asked for after a kill).
+# handler, collectives too; nobody aborts, nobody hangs, MPI_Finalize returns, the job ends. After a kill the runtime's fence at the end
+# of MPI_Finalize may wait for the dead process (3 of 11 runs), under stock ob1 too: async_mpi_finalize leaves it out, and nothing else.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
@@ -26,15 +27,11 @@ lost() {
         esac >/dev/null || { cat "$log"; fail "rail $rail could not be cut"; }
     done
     touch "$go"
-    if [ "$how" = kill ]; then # the runtime may wait for the dead process in MPI_Finalize, under stock ob1 too
-        await "$log" '^PASSED'
-        kill $job 2>/dev/null
-    fi
     wait $job
     job=$?
-    [ "$how" = kill ] || [ $job = 0 ] || { tail -n 40 "$log"; fail "$how $*: ended with status $job"; }
+    [ $job = 0 ] || { tail -n 40 "$log"; fail "$how $*: ended with status $job"; }
     [ "$(grep -c 'PASSED [1-9]' "$log")" = "$checkers" ] || { tail -n 40 "$log"; fail "$how $*: not all ranks passed"; }
-    [ "$how" = kill ] || [ "$(ls "$go".? 2>/dev/null | wc -l)" = "$checkers" ] ||
+    [ "$(ls "$go".? 2>/dev/null | wc -l)" = "$checkers" ] ||
         { tail -n 40 "$log"; fail "$how $*: MPI_Finalize did not return"; }
     grep -q 'The PML bfo cannot reach a process any more' "$log" || { tail -n 40 "$log"; fail "$how $*: no warning"; }
     [ "$how" != cut ] || [ "$(grep -c '^No rail is left between two' "$log")" = 1 ] ||
@@ -46,5 +43,5 @@ lost cut 2
 lost cut 2 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 lost cut 2 --mca pml_bfo_use_put 0
 lost deaf 2
-lost kill 1 --enable-recovery
+lost kill 1 --enable-recovery --mca async_mpi_finalize 1
 exit 0
