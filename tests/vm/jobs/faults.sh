@@ -18,14 +18,14 @@ start_traffic() {
     wait_for 15 grep -q flowing "$log"
 }
 
-# breaks STATUS FAULT...: the stream on rail 1 ends with this completion status within 5 s of the fault.
+# breaks STATUS FAULT...: the stream on rail 1, which would go on for 30 s, ends with this completion status after the fault.
 breaks() {
     local want=$1 begin
     shift
     start_traffic 1 || { fail "no traffic before $*: $(cat "$log" "$log.server")"; kill $client; return; }
     check "$*" "$@"
     begin=$SECONDS
-    if wait_for 5 grep -Eq "^status ($want) " "$log"; then
+    if wait_for 25 grep -Eq "^status ($want) " "$log"; then
         pass "sender sees $(grep ^status "$log") at most $((SECONDS - begin)) s later"
     else
         fail "sender does not see status $want: $(tail -n 3 "$log" | tr '\n' '|')"
@@ -83,22 +83,22 @@ slow() {
     local mbit
     check "rate 20" rate 1 20
     mbit=$(speed 1 40)
-    check "a rail of 20 Mbit/s carries ${mbit:-nothing}" [ "${mbit:-0}" -ge 2 -a "${mbit:-99}" -le 22 ]
+    check "a rail of 20 Mbit/s carries ${mbit:-nothing}" [ "${mbit:-0}" -ge 1 -a "${mbit:-99}" -le 22 ]
     check "rate 0" rate 1 0
 }
 
 rest() {
-    local begin
+    local begin paused
     check "address_del" address_del node2 1
     check "no GID there now" refuses gid_index node2 1
     check "address_add" address_add node2 1
     works 1
     begin=$SECONDS
-    pause node2 3 &
-    sleep 0.5
-    check "a paused machine does not answer" refuses busybox ping -q -c 1 -W 1 node2
-    wait $! && pass "pause" || fail "pause"
-    check "and answers afterwards, $((SECONDS - begin)) s later" wait_for 5 quiet busybox ping -q -c 1 -W 1 node2
+    pause node2 6 &
+    paused=$!
+    check "a paused machine does not answer" wait_for 30 refuses busybox ping -q -c 1 -W 1 node2
+    wait $paused && pass "pause" || fail "pause"
+    check "and answers afterwards, $((SECONDS - begin)) s later" wait_for 30 quiet busybox ping -q -c 1 -W 1 node2
     check "unknown machine refused" refuses rail_down node9 0
     check "unknown rail refused" refuses rail_down node1 7
     check "absurd loss refused" refuses loss node1 0 in 101

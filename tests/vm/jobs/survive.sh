@@ -182,13 +182,13 @@ killed_row() {
     outcome='bad start' stall=- dropped=0 killed=
     if start_job "$BFO_VM_OUT/killed.log" "$MPIRUN" --enable-recovery --bind-to none -np 4 --map-by node -H node1:2,node2:2 "${args[@]}" "$VM_TRAFFIC" 100000; then
         kill_peer 3
-        wait_for 60 grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log"
+        wait_for 300 grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log"
         before=$(rounds)
-        wait_for 10 eval '[ "$(rounds)" -gt '$((before + 4))' ]' && outcome='rest ran on'
+        wait_for 120 eval '[ "$(rounds)" -gt '$((before + 4))' ]' && outcome='rest ran on'
         grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log" || outcome='no MPI_ERR_OTHER'
         stall=$(sed -n 's/^rank 2: peer 3: .* after \([0-9.]*\) s$/\1/p' "$log")
         pkill -USR2 -x vm_traffic
-        wait_for 30 grep -q '^ok: rank 0: .* 0 wrong' "$log" || outcome="no good end"
+        wait_for 120 grep -q '^ok: rank 0: .* 0 wrong' "$log" || outcome="no good end"
     fi
     end_killed=$outcome
     outcome=killed
@@ -206,7 +206,7 @@ killed_program() {
         begin=${EPOCHREALTIME/./}
         kill_peer 1
         outcome=hangs
-        if wait_for 90 eval '! running'; then
+        if wait_for 300 eval '! running'; then
             stall=$(awk "BEGIN { printf \"%.3f\", (${EPOCHREALTIME/./} - $begin) / 1e6 }")
             outcome='peer not named'
             grep -q 'The PML bfo cannot reach a process any more: .* to rank 1 on ' "$log" && outcome='ends, named'
