@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# make check-long: the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, the throughput around
+# make check-long: the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, whole jobs under sanitizers, the throughput around
 # a failover, all models, kernel rails. What is skipped has not passed (CI=true). Each part goes on although another failed.
 # The models, which only compute, take what the first parts leave of the processors; the throughput and the virtual machines
 # come when they have ended, and alone. Writes one table of the run to check-long.md in the build directory; a run of all parts with a
@@ -10,7 +10,7 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 export CI=true
 out=$BFO_BUILDDIR/tests/check-long.md
-parts=${PARTS:-faults contact soak mutants recovery-mutants rows flaps model model-full model-mutants stream vm vm-faults}
+parts=${PARTS:-faults contact soak mutants recovery-mutants rows flaps sanitized model model-full model-mutants stream vm vm-faults}
 begin=$SECONDS
 if [ -n "${SHORT:-}" ]; then
     export FAULTS='^FRAG.lost.first' CONTACT_FULL=1 SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault' FLAP_RUNS=1
@@ -64,6 +64,7 @@ part mutants 45 check-mutants
 part recovery-mutants 12 check-recovery-mutants
 part rows 4 check-rows
 BFO_FLAP_RUNS=${FLAP_RUNS:-10} part flaps 130 -C tests/mpi check TESTS=btl_flaps.sh VERBOSE=1
+part sanitized 24 -C tests/mpi check-sanitized
 wait
 part stream 16 -C tests/perf check-stream
 part vm 20 check-vm
