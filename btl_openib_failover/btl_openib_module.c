@@ -62,7 +62,7 @@ static int frag_init(opal_free_list_item_t *item, void *context)
     frag->segment.seg_addr.pval = frag->hdr + 1;
     frag->base.des_segments = &frag->segment;
     frag->base.des_segment_count = 1;
-    frag->work.kind = OFO_WORK_SEND;
+    frag->work = (ofo_work_t){.kind = OFO_WORK_SEND}; /* on no set: the list does not zero its memory */
     frag->next_of_all = OFO_LOAD(module->all_frags);
     while (!__atomic_compare_exchange_n(&module->all_frags, &frag->next_of_all, frag, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
@@ -75,7 +75,8 @@ static int rdma_init(opal_free_list_item_t *item, void *context)
     ofo_rdma_t *rdma = (ofo_rdma_t *) item;
     ofo_module_t *module = context;
 
-    rdma->work.kind = OFO_WORK_RDMA;
+    rdma->work = (ofo_work_t){.kind = OFO_WORK_RDMA};
+    rdma->inflight = 0;
     rdma->next_of_all = OFO_LOAD(module->all_rdmas);
     while (!__atomic_compare_exchange_n(&module->all_rdmas, &rdma->next_of_all, rdma, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
