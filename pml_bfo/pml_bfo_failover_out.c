@@ -10,6 +10,7 @@
 #include "pml_bfo_failover_actions.h"
 #include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_peer.h"
+#include "pml_bfo_rails.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_place.h"
 #include "pml_bfo_send_complete.h"
