@@ -200,9 +200,10 @@ void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
 }
 #endif
 
-/* `told`: the user knows already. The BTL is asked for the fence even if it reported the loss itself: it may have ended the fence
- * before the peer was `ready` and listened, and tells of the end again; if it knows of no error it brings the rail down. */
-static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *cause, bool told)
+/* `told`: the user knows already. `by_btl`: the BTL reported the loss itself, and its fence follows (B3). Then it is not asked for
+ * the fence: it would take the peer for the side that brings the rail down, and send no DOWN. Else it is asked: it may have ended
+ * the fence before the peer was `ready` and listened, and tells of the end again; if it knows of no error it brings the rail down. */
+static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *cause, bool told, bool by_btl)
 {
     bool is_new;
 
@@ -211,7 +212,12 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
         return;
     }
     is_new = bfo_rail_take_down(peer, r);
-    if (is_new || gen > peer->rails[r].gen) {
+#if PML_BFO
+    if (by_btl && is_new) {
+        (void) fence_begins(peer, r, gen);
+    }
+#endif
+    if (!by_btl && (is_new || gen > peer->rails[r].gen)) {
         bfo_failover_fence(peer, r, gen);
     }
     if (is_new) {
@@ -226,7 +232,7 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
 
 void bfo_failover_rail_failed(bfo_peer_t *peer, uint8_t rail, uint16_t gen, const char *cause)
 {
-    rail_failed(peer, rail, gen, cause, false);
+    rail_failed(peer, rail, gen, cause, false, false);
 }
 
 #if PML_BFO
@@ -440,7 +446,7 @@ static bool is_spared(const bfo_peer_t *peer, uint8_t r)
 static void rail_lost_with_port(bfo_peer_t *peer, uint8_t r, const char *cause)
 {
     if (!is_spared(peer, r)) {
-        rail_failed(peer, r, bfo_rail_gen(peer, r), cause, true);
+        rail_failed(peer, r, bfo_rail_gen(peer, r), cause, true, false);
     }
 }
 
@@ -466,7 +472,7 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         if (NULL != peer && peer->ready) {
             const uint8_t r = bfo_rail_index(peer, btl);
 
-            bfo_failover_rail_failed(peer, r, bfo_rail_gen(peer, r), cause);
+            rail_failed(peer, r, bfo_rail_gen(peer, r), cause, false, true);
         }
         return;
     }
