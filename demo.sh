@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # ./demo.sh [SECONDS]             builds bfo, runs an MPI job of two ranks over two software rails (default 10 seconds, at
-#                                 least 4), and cuts one rail in mid-job. Draws what each rail carried: build/demo.svg.
+#                                 least 8), pulls the cable of one rail in mid-job, plugs it in again, and lets the other
+#                                 rail swallow everything. Draws what each rail carried: build/demo.svg.
 # ./demo.sh --compare [SECONDS]   then does the same to Open MPI's own ob1 and openib, to see what becomes of them.
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
@@ -15,8 +16,8 @@ if [ "${1:-}" = --compare ]; then
 fi
 seconds=${1:-10}
 case $seconds in
-'' | *[!0-9]* | 0 | [1-3] | ?????*)
-    echo "usage: ./demo.sh [--compare] [SECONDS]   (a whole number from 4 to 9999, not '$seconds')" >&2
+'' | *[!0-9]* | [0-7] | 0* | ?????*)
+    echo "usage: ./demo.sh [--compare] [SECONDS]   (a whole number from 8 to 9999, not '$seconds')" >&2
     exit 2 ;;
 esac
 
@@ -45,26 +46,45 @@ sample() {
 rates() { awk '{ t[NR] = $1; a[NR] = $2; b[NR] = $3 } END { if (NR == 2 && t[1] > 0 && t[2] > t[1]) {
     d = (t[2] - t[1]) * 1048576; printf "   sr0 %7.1f MiB/s   sr1 %7.1f MiB/s", (a[2] - a[1]) / d, (b[2] - b[1]) / d } }'; }
 
-# run_and_cut MPIRUN-ARGUMENTS...: the stream; rail sr1 is cut when two fifths of the time have passed. The job's output goes
-# to $out/log and, with the rates of the rails, to the screen; samples to $out/samples. Returns mpirun's status.
-run_and_cut() {
-    local shown=0 lines start=$SECONDS cut= before= now status
+# What happens, and after how many tenths of the time. The rails are limited to 300 Mbit/s, so that a lost rail is seen in the sum.
+faults=(2 4 7)
+label=('sr1 cut' 'sr1 plugged in' 'sr0 silent')
+told=("softrail down sr1: the cable of the second rail is pulled, on both ends, in mid-message"
+      "softrail up sr1: the cable is plugged in again; the rail is used again when it has worked for a second"
+      "softrail fault lose rail=sr0 nth=1-: the first rail swallows everything, and no port says so")
+make_fault() {
+    case $1 in
+    0) $softrail down --fabric="demo-$$" sr1 ;;
+    1) $softrail up --fabric="demo-$$" sr1 ;;
+    2) $softrail fault --fabric="demo-$$" lose rail=sr0 nth=1- >/dev/null ;;
+    esac
+}
+
+# longest_pause FROM TO: of the lines of the log after FROM, up to TO.
+longest_pause() { sed -n "$(($1 + 1)),$2p" "$out/log" | sed -n 's/.*longest pause *\([0-9]*\) ms.*/\1/p' | sort -n | tail -n 1; }
+
+# run_with_faults MPIRUN-ARGUMENTS...: the stream with its faults. The job's output goes to $out/log and, with the rates of the
+# rails, to the screen; samples to $out/samples; a line "TIME LINE" for each fault to $out/faults: when, and how long the log was.
+# Returns mpirun's status.
+run_with_faults() {
+    local shown=0 lines begin= next=0 before= now status
     : >"$out/samples"
     : >"$out/log"
-    : >"$out/cut"
-    timeout -k 5 $((seconds + 30)) $softrail run -n 2 --name "demo-$$" --retry-time=1s -- mpirun --oversubscribe -np 2 "$@" \
-        build/contrib/bfo_stream -s "$seconds" >"$out/log" 2>&1 </dev/null &
+    : >"$out/faults"
+    timeout -k 5 $((seconds + 60)) $softrail run -n 2 --name "demo-$$" --rate=300M --retry-time=500ms -- mpirun --oversubscribe -np 2 "$@" \
+        build/contrib/bfo_stream -m 100000 -s "$seconds" >"$out/log" 2>&1 </dev/null &
     job=$!
     while kill -0 $job 2>/dev/null; do
-        sleep 0.2
+        sleep 0.1
         now=$(sample)
         [ -z "$now" ] || echo "$now" >>"$out/samples"
         [ -n "$before" ] || before=$now
-        if [ -z "$cut" ] && [ $((SECONDS - start)) -ge $((seconds * 2 / 5)) ]; then
-            cut=$(sample | cut -d' ' -f1)
-            echo "${cut:-0}" >"$out/cut"
-            echo "-- softrail down sr1: the second rail's cable is pulled, on both ends, in mid-message"
-            $softrail down --fabric="demo-$$" sr1 || echo "demo.sh: there was no job left to cut a rail of"
+        [ -n "$begin" ] || ! grep -q 'messages verified' "$out/log" || begin=$((${EPOCHREALTIME/[.,]/} - 1000000))
+        if [ -n "$begin" ] && [ $next -lt 3 ] && [ $((${EPOCHREALTIME/[.,]/} - begin)) -ge $((seconds * 100000 * faults[next])) ]; then
+            echo "$(sample | cut -d' ' -f1) $(wc -l <"$out/log")" >>"$out/faults"
+            echo "-- ${told[next]}"
+            make_fault $next || echo "demo.sh: there was no job left to have a fault"
+            next=$((next + 1))
         fi
         lines=$(wc -l <"$out/log")
         while [ "$shown" -lt "$lines" ]; do
@@ -83,37 +103,47 @@ run_and_cut() {
 draw() {
     awk 'NR > 1 && $1 > t { d = ($1 - t) * 1048576; printf "%.3f %.3f %.3f\n", ($1 + t) / 2 - t0, ($2 - a) / d, ($3 - b) / d }
          NR == 1 { t0 = $1 } { t = $1; a = $2; b = $3 }' "$out/samples" >build/demo.dat
-    local at
-    at=$(awk -v cut="$(cat "$out/cut")" 'NR == 1 { printf "%.2f", cut - $1 }' "$out/samples")
+    local marks= i=0 t rest
+    while read -r t rest; do
+        t=$(awk -v t="$t" 'NR == 1 { printf "%.2f", t - $1 }' "$out/samples")
+        marks="$marks
+set arrow from $t, graph 0 to $t, graph 1 nohead lc rgb 'red' dt 2
+set label '${label[i]}' at $t, graph 0.97 offset 0.5,0 tc rgb 'red'"
+        i=$((i + 1))
+    done <"$out/faults"
     gnuplot <<END || { echo "demo.sh: gnuplot failed" >&2; return 1; }
 set terminal svg size 900,420 background rgb 'white'
 set output 'build/demo.svg'
-set title 'A rail is cut in mid-job: what each rail carried'
+set title 'Rails fail and come back in mid-job: what each rail carried'
 set xlabel 'seconds'
 set ylabel 'MiB/s'
 set yrange [0:*]
 set key outside below
 set grid
-set arrow from $at, graph 0 to $at, graph 1 nohead lc rgb 'red' dt 2
-set label 'sr1 cut' at $at, graph 0.97 offset 0.5,0 tc rgb 'red'
+$marks
 plot 'build/demo.dat' using 1:2 with lines lw 2 title 'rail sr0', '' using 1:3 with lines lw 2 title 'rail sr1', \
      '' using 1:(\$2+\$3) with lines lw 1 dt 3 title 'both'
 END
 }
 
-echo "== 3. run: two ranks exchange a verified stream over two software rails; one is cut"
-echo "   softrail run -n 2 --retry-time=1s -- mpirun -np 2 --mca pml bfo --mca btl openib,self build/contrib/bfo_stream -s $seconds"
+echo "== 3. run: two ranks exchange a verified stream over two software rails; each fails once"
+echo "   softrail run -n 2 --rate=300M --retry-time=500ms -- mpirun -np 2 --mca pml bfo --mca btl openib,self --mca pml_bfo_rejoin 1 build/contrib/bfo_stream -m 100000 -s $seconds"
 export OMPI_MCA_mca_base_component_path=$ours
-run_and_cut --mca pml bfo --mca btl openib,self
+run_with_faults --mca pml bfo --mca btl openib,self --mca pml_bfo_rejoin 1
 status=$?
-if [ "$status" != 0 ] || ! grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$out/log" || ! grep -q '^A rail was lost:' "$out/log"; then
+if [ "$status" != 0 ] || ! grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$out/log" || [ "$(grep -c '^A rail was lost:' "$out/log")" -lt 2 ] || ! grep -q '^A rail is back:' "$out/log"; then
     echo "demo.sh: the job did not survive as it should (status $status)" >&2
     exit 1
 fi
 draw || exit 1
 echo "== what it did"
 echo "Every byte of every message was checked by its receiver: $(grep ' 0 wrong$' "$out/log" | tail -n 1)"
-echo "The rail went in mid-job, the job went on. What each rail carried over time: build/demo.svg (numbers: build/demo.dat)"
+mapfile -t at < <(cut -d' ' -f2 "$out/faults")
+at[3]=$(wc -l <"$out/log")
+for i in 0 1 2; do
+    echo "Longest pause of the stream after '${label[i]}': $(longest_pause "${at[i]}" "${at[i + 1]}") ms"
+done
+echo "What each rail carried over time: build/demo.svg (numbers: build/demo.dat)"
 
 if [ -n "$compare" ]; then
     echo "== 4. the same with Open MPI's own ob1 and openib over the same rails"
@@ -122,12 +152,12 @@ if [ -n "$compare" ]; then
         exit 1
     fi
     unset OMPI_MCA_mca_base_component_path
-    run_and_cut --mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1 --mca btl_openib_warn_no_device_params_found 0
+    run_with_faults --mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1 --mca btl_openib_warn_no_device_params_found 0
     status=$?
     echo "== what became of it"
     case $status in
     0) echo "ob1 ended with success: was the rail in use? ($(tail -n 1 "$out/log"))"; exit 1 ;;
-    124) echo "ob1 hung; it was stopped $((seconds + 30)) seconds after its start" ;;
+    124) echo "ob1 hung; it was stopped $((seconds + 60)) seconds after its start" ;;
     *) echo "ob1 ended with status $status after $(grep -c 'messages verified' "$out/log") seconds of traffic: the job is lost" ;;
     esac
 fi

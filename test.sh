@@ -7,6 +7,7 @@
 #   sim          software rails under others' programs    mpi    MPI programs
 #   faults       a fault at every kind of fragment    soak   random faults under random operations
 #   fuzz         libFuzzer over all that is read from others
+#   tools        the command bfo
 #   perf         instructions beside ob1           docs   documents, installation, tarball
 #   contrib      the two scripts about ob1, on made-up trees and on Debian's 4.1.4 and 5.0.7
 #   clang        builds with clang, warnings are errors
@@ -18,9 +19,9 @@
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
-all_steps="build unit fuzz sim mpi faults soak perf docs contrib clang combinations sanitizers model vm"
+all_steps="build unit fuzz sim mpi faults soak tools perf docs contrib clang combinations sanitizers model vm"
 steps=${*:-$all_steps}
-passed=0 failed=0 skipped=0 expected=0 retries=0 failures=
+passed=0 failed=0 skipped=0 expected=0 retries=0 failures= complaints=
 
 for step in $steps; do
     case " $all_steps " in
@@ -34,6 +35,10 @@ wanted() { [[ " $steps " == *" $1 "* ]]; }
 count() {
     if [ "$2" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); failures="$failures $1"; fi
 }
+
+# complain LOG: keeps the lines in which a failed test says why, for the end of the run: a log's last lines may not have them.
+complain() { complaints="$complaints$(grep -E '^ *(FAIL|WRONG|ERROR|[A-Za-z0-9_./-]+: (line [0-9]+|error|failed))' "$1" | head -n 12 | cut -c1-400 | sed "s|^|  ${1##*/}: |")
+"; }
 
 # add_retries LOG...: adds up what tests said of their retries.
 add_retries() {
@@ -62,7 +67,7 @@ suite() {
         PASS) passed=$((passed + 1)) ;;
         SKIP) skipped=$((skipped + 1)); echo "SKIP ${trs%.trs}"; tail -n 3 "${trs%.trs}.log" ;;
         XFAIL) expected=$((expected + 1)); echo "XFAIL ${trs%.trs}" ;;
-        *) failed=$((failed + 1)); failures="$failures ${trs%.trs}"; echo "${result:-FAIL} ${trs%.trs}"; tail -n 40 "${trs%.trs}.log" ;;
+        *) failed=$((failed + 1)); failures="$failures ${trs%.trs}"; complain "${trs%.trs}.log"; echo "${result:-FAIL} ${trs%.trs}"; tail -n 40 "${trs%.trs}.log" ;;
         esac
     done < <(find "$dir" -name '*.trs')
     if [ "$found" = 0 ] || { [ "$status" != 0 ] && [ "$failed" = 0 ]; }; then
@@ -77,7 +82,7 @@ target() {
     local name=$1 start=$SECONDS log=$2/$3/$1.log
     make -s -C "$2/$3" "$name" >"$log" 2>&1 </dev/null
     local status=$?
-    [ $status = 0 ] || tail -n 40 "$log"
+    [ $status = 0 ] || { tail -n 40 "$log"; complain "$log"; }
     add_retries "$log"
     count "$name" $status
     echo "== $name: $((SECONDS - start)) s"
@@ -89,7 +94,7 @@ script() {
     shift 2
     (. "$build/tests/env.sh" && bash "$@") >"build/$name.log" 2>&1 </dev/null
     local status=$?
-    [ $status = 0 ] || tail -n 40 "build/$name.log"
+    [ $status = 0 ] || { tail -n 40 "build/$name.log"; complain "build/$name.log"; }
     add_retries "build/$name.log"
     count "$name" $status
     echo "== $name: $((SECONDS - start)) s"
@@ -117,6 +122,7 @@ if wanted sim; then suite sim build tests/sim; fi
 if wanted mpi; then suite mpi build tests/mpi; fi
 if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; suite mutants build tests/mutants; fi
 if wanted soak; then suite soak build tests/soak; fi
+if wanted tools; then suite tools build tests/tools; fi
 # What a user builds: no assertions. Only there instructions and times are counted.
 if wanted perf || wanted combinations; then build user build/user --disable-assertions --enable-werror; fi
 if wanted perf; then suite perf build/user tests/perf; fi
@@ -138,6 +144,6 @@ if wanted model; then
 fi
 if wanted vm; then suite vm build tests/vm check-vm; fi
 
-[ "$failed" = 0 ] || echo "failed:$failures"
+[ "$failed" = 0 ] || printf 'failed:%s\n%s' "$failures" "$complaints"
 summary
 [ "$failed" = 0 ] && { [ "${CI:-}" != true ] || [ "$skipped" = 0 ]; }

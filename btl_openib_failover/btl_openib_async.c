@@ -36,6 +36,9 @@ static void set_port_locked(ofo_module_t *module, bool up, const char *why)
     }
     OFO_STORE(module->port_up, up);
     ofo_tell_progress(module, up ? OFO_MAIL_PORT_UP : OFO_MAIL_PORT_DOWN, NULL, 0, NULL, NULL);
+    if (up) {
+        ofo_service_wake(module); /* rails wait for it */
+    }
 }
 
 /* What is wrong with a port; `why` is NULL if nothing is. The rails of a port that is down end, except those that are spared. */

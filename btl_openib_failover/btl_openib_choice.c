@@ -78,6 +78,47 @@ bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, con
     return false;
 }
 
+bool ofo_list_names(const char *list, const char *device, unsigned port)
+{
+    char with_port[IBV_SYSFS_NAME_MAX + 8];
+    size_t length;
+
+    snprintf(with_port, sizeof(with_port), "%s:%u", device, port);
+    for (; '\0' != *list; list += length + (',' == list[length])) {
+        length = strcspn(list, ",");
+        if ((strlen(device) == length && 0 == strncmp(list, device, length))
+            || (strlen(with_port) == length && 0 == strncmp(list, with_port, length))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ofo_pkey_find(struct ibv_context *context, unsigned port, int table_len, unsigned wanted, uint16_t *index)
+{
+    bool found = false;
+
+    for (int i = 0; i < table_len; ++i) {
+        __be16 entry;
+        uint16_t pkey;
+        if (0 != ibv_query_pkey(context, (uint8_t) port, i, &entry)) {
+            continue;
+        }
+        pkey = ntohs(entry);
+        if (0 == (pkey & 0x7fff) || (0 != wanted && (pkey & 0x7fff) != (wanted & 0x7fff))) {
+            continue;
+        }
+        if (!found || 0 != (pkey & 0x8000)) {
+            *index = (uint16_t) i;
+            found = true;
+        }
+        if (0 != (pkey & 0x8000)) {
+            break;
+        }
+    }
+    return found;
+}
+
 /* The higher the better; 0 is none. */
 static int address_rank(const struct sockaddr *address)
 {
@@ -189,6 +230,22 @@ uint32_t ofo_sysfs_rate(const char *device, unsigned port)
         return 0;
     }
     return 1000 * whole + 100 * tenth;
+}
+
+uint32_t ofo_port_rate(const char *device, unsigned port, const struct ibv_port_attr *attr)
+{
+    const uint32_t shown = ofo_sysfs_rate(device, port);
+    static const uint32_t speed[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
+    static const uint32_t width[] = {1, 4, 8, 12, 2};
+    unsigned s = 0, w = 0;
+
+    while (s < 7 && attr->active_speed >> (s + 1)) {
+        ++s;
+    }
+    while (w < 4 && attr->active_width >> (w + 1)) {
+        ++w;
+    }
+    return shown > speed[s] * width[w] ? shown : speed[s] * width[w];
 }
 
 uint8_t ofo_sysfs_traffic_class(const char *device, unsigned port)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which GID of a RoCE port is used, which interface has its IP address, which IP address an iWARP port has, whether a device
- * is near, and what the kernel shows of a port that verbs do not tell. No Open MPI header. See DESIGN.txt 15.2.
+ * Which ports a list names, which GID and which partition key of a port are used, which interface has its IP address, which IP
+ * address an iWARP port has, whether a device is near, and what the kernel shows of a port that verbs do not tell. No Open MPI
+ * header: the command bfo makes these choices too. See DESIGN.txt 15.2.
  */
 #ifndef BTL_OPENIB_CHOICE_H
 #define BTL_OPENIB_CHOICE_H
@@ -28,6 +29,13 @@ bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, c
 /* Index of the GID in the port's table. On a RoCE port it stands there once for each type: `v2_only`. */
 bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, const uint8_t *gid, bool v2_only, uint8_t *index);
 
+/* Is "device" or "device:port" an entry of the list? */
+bool ofo_list_names(const char *list, const char *device, unsigned port);
+
+/* Index of the partition key `wanted`, or of the first one if that is 0: of a full member if there is one, because two limited
+ * members do not hear each other, and index 0 is often limited. False if there is none. */
+bool ofo_pkey_find(struct ibv_context *context, unsigned port, int table_len, unsigned wanted, uint16_t *index);
+
 #define OFO_MAC_LEN 6
 /* IP address of an interface with that hardware address, as RoCE writes it in a GID: IPv4, then IPv6 that is not link-local;
  * the first of equals. False if there is none. */
@@ -41,6 +49,9 @@ bool ofo_list_has_address(const char *list, const uint8_t *gid);
 
 /* The rate that sysfs shows of a port, Mbit/s of data on the wire; 0: it shows none. `device` is the device's path in sysfs. */
 uint32_t ofo_sysfs_rate(const char *device, unsigned port);
+
+/* Mbit/s of data on the wire. The 8 bits of active_speed do not hold what is faster than NDR: sysfs tells such a rate. */
+uint32_t ofo_port_rate(const char *device, unsigned port, const struct ibv_port_attr *attr);
 
 /* The traffic class that the port's driver or librdmacm is configured for; 0 if neither is. */
 uint8_t ofo_sysfs_traffic_class(const char *device, unsigned port);

@@ -16,7 +16,6 @@
 
 #include "bfo_help.h"
 
-#include "opal/mca/pmix/pmix.h"
 #include "opal/memoryhooks/memory.h"
 #include "opal/runtime/opal_params.h"
 
@@ -30,6 +29,12 @@ static mca_btl_base_module_t defaults;
 
 static int component_register(void)
 {
+    if (!bfo_ompi_is_the_one_built_for()) {
+        if (bfo_help_is_first_rank()) {
+            bfo_help_line(OFO_HELP_FILE, "other release", BFO_OMPI_BUILT_FOR, bfo_ompi_running());
+        }
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
     defaults = (mca_btl_base_module_t){
         .btl_eager_limit = 12 * 1024,
         .btl_rndv_eager_limit = 12 * 1024,
@@ -53,7 +58,6 @@ static int component_open(void)
     pthread_mutex_init(&OFO.peers_lock, NULL);
     OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
     opal_hash_table_init(&OFO.peers, 64);
-    bfo_help_add_dir_of(&mca_btl_openib_component);
     return OPAL_SUCCESS;
 }
 
@@ -127,7 +131,7 @@ static int publish_record(void)
     if (NULL != bytes) {
         OFO.record.version = (uint8_t) OFO.params.test_record_version;
         length = ofo_record_pack(&OFO.record, bytes, OFO_RECORD_MAX_SIZE);
-        OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, (char *) MODEX_KEY, bytes, length);
+        OPAL_MODEX_SEND_STRING(rc, BFO_MODEX_GLOBAL, (char *) MODEX_KEY, bytes, length);
         free(bytes);
     }
     return rc;
@@ -187,7 +191,7 @@ err_free:
 __attribute__((visibility("default"))) ofo_component_t mca_btl_openib_component = {
     .super = {
         .btl_version = {
-            MCA_BTL_BASE_VERSION_3_1_0,
+            BFO_BTL_BASE_VERSION,
             .mca_component_name = BFO_BTL_EXT_COMPONENT,
             .mca_component_major_version = BFO_VERSION_MAJOR,
             .mca_component_minor_version = BFO_VERSION_MINOR,

@@ -10,6 +10,7 @@
 #include "btl_openib_endpoints.h"
 #include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_partner.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_rail.h"
 
@@ -26,6 +27,7 @@ static void answer_declared(ofo_module_t *module, ofo_peer_t *peer)
 void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
 {
     ofo_peer_t *peer = ofo_peer_find(ctl->jobid, ctl->vpid);
+    ofo_endpoint_t *ep;
 
     if (NULL == peer) {
         /* Finding the process means asking Open MPI: progress does that, the letter comes back. */
@@ -44,15 +46,12 @@ void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
         answer_declared(module, peer);
         return;
     }
-    for (unsigned rail = 0; rail < peer->rail_count; ++rail) {
-        ofo_endpoint_t *ep = peer->rail[rail];
-        if (NULL == ep || rail != ctl->rail) {
-            continue;
-        }
-        if (ep->module == module) {
-            ofo_rail_message(ep, ctl);
-        } else {
-            ofo_tell_service(ep, OFO_MAIL_CTL, ctl->gen, ctl, NULL);
-        }
+    ep = ofo_partner_endpoint(peer, module, ctl);
+    if (NULL == ep) {
+        ++module->count.ctl_dropped;
+    } else if (ep->module == module) {
+        ofo_rail_message(ep, ctl);
+    } else {
+        ofo_tell_service(ep, OFO_MAIL_CTL, ctl->gen, ctl, NULL);
     }
 }

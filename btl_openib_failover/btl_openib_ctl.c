@@ -14,6 +14,9 @@ void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     if (OFO_LOAD(ep->peer->declared) && OFO_CTL_PEERDEAD != ctl->type) {
         return; /* it is never contacted again */
     }
+    if (OFO_RAIL_NONE == ctl->rail && OFO_CTL_PEERDEAD != ctl->type && OFO_CTL_ASK != ctl->type) {
+        return; /* the peer knows no such rail yet */
+    }
     ctl->jobid = OFO.self.jobid;
     ctl->vpid = OFO.self.vpid;
     ctl->src_inc = OFO.record.incarnation;

@@ -44,7 +44,7 @@ void ofo_doubt_ask_over(ofo_endpoint_t *ep)
 {
     ofo_qpset_t *qps = ep->qps;
 
-    if (!is_needed(ep) || NULL == qps || qps->failed) {
+    if (!is_needed(ep) || NULL == qps || !ofo_drain_is_live(&qps->drain)) {
         return;
     }
     for (unsigned i = 0; i < ep->peer->rail_count; ++i) {

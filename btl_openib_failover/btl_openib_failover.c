@@ -11,6 +11,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_doubt.h"
+#include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_log.h"
@@ -24,6 +25,7 @@
 #include "btl_openib_spared.h"
 #include "btl_openib_wire.h"
 
+#include "bfo_assert.h"
 #include "bfo_help.h"
 
 #include <string.h>
@@ -53,27 +55,20 @@ static void tell_pml(ofo_module_t *module, ofo_peer_t *peer, const char *why)
     module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_NONFATAL, proc, text);
 }
 
-/* Locks: ep->lock held. */
-static void refuse(ofo_endpoint_t *ep, uint16_t gen)
+void ofo_drain_act_tell_service(ofo_qpset_t *qps, const char *why)
 {
-    ep->gate = OFO_GATE_REFUSING;
-    ep->refused_gen = gen;
+    ofo_tell_service(qps->ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+}
+
+void ofo_drain_act_tell_all(ofo_qpset_t *qps, const char *why)
+{
+    tell_pml(qps->ep->module, qps->ep->peer, why);
+    ofo_drain_act_tell_service(qps, NULL);
 }
 
 void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
 {
-    ofo_endpoint_t *ep = qps->ep;
-
-    if (qps->error_told) {
-        return;
-    }
-    qps->error_told = true;
-    OPAL_THREAD_LOCK(&ep->lock);
-    qps->failed = true;
-    refuse(ep, qps->gen);
-    OPAL_THREAD_UNLOCK(&ep->lock);
-    tell_pml(ep->module, ep->peer, why);
-    ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+    (void) ofo_drain_raise(qps, OFO_DEV_ERROR, why);
 }
 
 /* iWARP: the queue pair's connection was closed, as a peer that leaves does, and the receives that nobody waits for came
@@ -84,11 +79,9 @@ void ofo_rail_closed(ofo_qpset_t *qps)
     bool waits;
 
     OPAL_THREAD_LOCK(&ep->lock);
-    qps->failed = true; /* ofo_rail_up sees it, if it is still to come */
     waits = qps == ep->qps && 0 < ep->sends_out + ep->rdma_out;
-    if (qps == ep->qps && !qps->error_told && !waits) {
-        qps->is_closed = true;
-        refuse(ep, qps->gen);
+    if (!waits) {
+        (void) ofo_drain_raise(qps, qps == ep->qps ? OFO_DEV_CLOSE : OFO_DEV_CLOSE_EARLY, NULL);
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (waits) {
@@ -104,30 +97,44 @@ static bool was_refused(const ofo_endpoint_t *ep, const ofo_qpset_t *qps)
            && (ep->dead_port ? !OFO_LOAD(ep->module->port_up) : (int32_t) qps->gen <= ep->refused_gen);
 }
 
+/* Their rails were spared, or are in doubt, and may not be the last any more. */
+static void look_at_dead_ports(void)
+{
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        if (!OFO_LOAD(OFO.module[i]->port_up)) {
+            ofo_tell_progress(OFO.module[i], OFO_MAIL_PORT_DOWN, NULL, 0, NULL, NULL);
+        }
+    }
+}
+
 /* What waited and what is owed is posted before the gate opens: nobody can overtake it, and service, should it be the
  * one that opens, touches the queue pairs only while posts still take gate_lock. */
+void ofo_drain_act_open_gate(ofo_qpset_t *qps, const char *why)
+{
+    ofo_endpoint_t *ep = qps->ep;
+
+    ofo_pending_post(ep, qps);
+    ofo_credits_post(ep, qps);
+    OFO_STORE(ep->gate, OFO_GATE_UP);
+    ofo_doubt_ask_over(ep); /* who was asked before may have died */
+}
+
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
-    bool failed;
+    bool is_open;
 
     pthread_mutex_lock(&ep->gate_lock);
     OPAL_THREAD_LOCK(&ep->lock);
     ep->answer = OFO_ANSWER_NONE;
     ep->qps = qps;
     ep->up_gen = qps->gen;
-    failed = qps->failed = qps->failed || was_refused(ep, qps);
-    if (!failed) {
-        ofo_pending_post(ep, qps);
-        ofo_credits_post(ep, qps);
-        OFO_STORE(ep->gate, OFO_GATE_UP);
-        ofo_doubt_ask_over(ep); /* who was asked before may have died */
-    }
+    (void) ofo_drain_raise(qps, was_refused(ep, qps) ? OFO_DEV_UP_LATE : OFO_DEV_UP, NULL);
+    is_open = OFO_GATE_UP == ep->gate;
     OPAL_THREAD_UNLOCK(&ep->lock);
     pthread_mutex_unlock(&ep->gate_lock);
-    if (failed) {
-        ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
-    } else if (0 < qps->gen && NULL != ep->module->ext.rail_restored) {
+    if (is_open && 0 < qps->gen && NULL != ep->module->ext.rail_restored) {
         ep->module->ext.rail_restored(&ep->module->super, ep->peer->proc, ep->rail, qps->gen);
+        look_at_dead_ports();
     }
 }
 
@@ -155,11 +162,10 @@ static void post_marker(ofo_qp_t *qp)
     qp->marker_refused = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp);
 }
 
-/* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. A set that is
- * stuck is service's: it destroys the queue pairs. */
+/* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. */
 static void post_markers(ofo_qpset_t *qps)
 {
-    for (unsigned i = 0; i < qps->nqp && !qps->is_stuck; ++i) {
+    for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
         if (!qp->marker_posted && NULL != qp->qp && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
             post_marker(qp);
@@ -211,61 +217,75 @@ void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
     }
 }
 
-/* After a fence that was given up the PML has to wait for the loss check: service tells when it is passed. */
+/* `qps` is NULL where there are no queue pairs. After a fence that was given up the PML has to wait for the loss check: service tells
+ * when it is passed. */
 static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 {
     return_pending(ep);
-    if (NULL != qps) {
-        ofo_fence_end(qps);
-        qps->is_fenced = true;
-    }
     OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(0 == ep->pending_count);
     ep->qps = ep->draining = NULL;
     OPAL_THREAD_UNLOCK(&ep->lock);
-    if (NULL == qps || !qps->lossy) {
+    if (NULL == qps || OFO_DRAIN_LOSSY != ofo_drain_state(&qps->drain)) {
         ofo_fence_done_again(ep, gen);
     }
     ofo_tell_service(ep, OFO_MAIL_FENCE_DONE, gen, NULL, qps);
 }
 
+void ofo_drain_act_end_fence(ofo_qpset_t *qps, const char *why)
+{
+    BFO_ASSERT(qps == qps->ep->draining && is_drained(qps));
+    ofo_ring_drain(qps); /* nothing more comes in (A4) */
+    ofo_fence_end(qps);
+    drain_end(qps->ep, qps, qps->gen);
+}
+
 void ofo_drain_check(ofo_qpset_t *qps)
 {
-    if (qps->fencing && is_drained(qps)) {
-        ofo_ring_drain(qps); /* nothing more comes in (A4) */
-        drain_end(qps->ep, qps, qps->gen);
+    if (ofo_drain_is_running(&qps->drain) && is_drained(qps)) {
+        (void) ofo_drain_raise(qps, OFO_DEV_DRAINED, NULL);
     }
+}
+
+void ofo_drain_act_drain(ofo_qpset_t *qps, const char *why)
+{
+    BFO_ASSERT(NULL == qps->ep->draining);
+    qps->ep->draining = qps;
+    post_markers(qps);
+    ofo_fence_begin(qps);
+}
+
+void ofo_drain_act_tell_pml_drain(ofo_qpset_t *qps, const char *why)
+{
+    tell_pml(qps->ep->module, qps->ep->peer, why);
+    ofo_drain_act_drain(qps, NULL);
+}
+
+/* The letter may have waited for a process that computed: the markers get their time from here on. */
+void ofo_drain_act_post_markers(ofo_qpset_t *qps, const char *why)
+{
+    post_markers(qps);
+    ofo_fence_extend(qps);
 }
 
 void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 {
     OPAL_THREAD_LOCK(&ep->lock);
-    refuse(ep, gen);
+    ofo_gate_refuse(ep, gen);
     ep->dead_port = false; /* the port may return, the rail does not */
-    if (NULL != qps) {
-        qps->failed = true;
-    }
     OPAL_THREAD_UNLOCK(&ep->lock);
-    if (NULL == qps) {
+    if (NULL != qps) {
+        (void) ofo_drain_raise(qps, OFO_DEV_DRAIN, "the rail was brought down");
+    } else {
         tell_pml(ep->module, ep->peer, "the rail does not connect");
         drain_end(ep, NULL, gen);
-        return;
     }
-    if (!qps->error_told) {
-        qps->error_told = true;
-        tell_pml(ep->module, ep->peer, "the rail was brought down");
-    }
-    ep->draining = qps;
-    post_markers(qps);
-    ofo_fence_begin(qps);
-    ofo_drain_check(qps);
 }
 
 void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
 {
     if (NULL != ep->draining && gen == ep->draining->gen) {
-        post_markers(ep->draining);
-        ofo_fence_extend(ep->draining);
-        ofo_drain_check(ep->draining);
+        (void) ofo_drain_raise(ep->draining, OFO_DEV_LAST_WQE, NULL);
     }
 }
 
@@ -280,16 +300,13 @@ static void end_endpoint(ofo_endpoint_t *ep)
     OFO_STORE(ep->doubted, false);
     ep->module->port_ends_rails = true;
     if (NULL != ep->qps) {
-        ep->qps->error_told = true; /* the port's message speaks for all its rails */
-        ep->qps->failed = true;
-        ofo_tell_service(ep, OFO_MAIL_ERROR, ep->qps->gen, NULL, NULL);
-        refuse(ep, ep->qps->gen);
+        (void) ofo_drain_raise(ep->qps, OFO_DEV_PORT_LOST, NULL); /* the port's message speaks for all its rails */
     } else if (OFO_GATE_CLOSED == ep->gate && OFO_ST_CLOSED == state) {
         ep->dead_port = true; /* no queue pairs here; a PML that has met the peer asks for the fence */
         ep->gate = OFO_GATE_REFUSING;
     } else if (OFO_GATE_REFUSING != ep->gate || OFO_ST_UP == state || ofo_fsm_state_is_connecting(state)) { /* we ask, or the peer */
         ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) published, NULL, NULL);
-        refuse(ep, (uint16_t) published);
+        ofo_gate_refuse(ep, (uint16_t) published);
     }
 }
 
@@ -368,11 +385,7 @@ void ofo_port_returned(ofo_module_t *module)
 {
     ofo_log(1, "%s: the port is back", module->name);
     ofo_for_each_endpoint(module, revive_endpoint);
-    for (unsigned i = 0; i < OFO.module_count; ++i) { /* rails of other ports were spared, and are not the last any more */
-        if (!OFO_LOAD(OFO.module[i]->port_up)) {
-            ofo_tell_progress(OFO.module[i], OFO_MAIL_PORT_DOWN, NULL, 0, NULL, NULL);
-        }
-    }
+    look_at_dead_ports();
 }
 
 /* ---- the extension ------------------------------------------------------------------------------ */
@@ -400,7 +413,7 @@ static int ext_fence(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t rail
     ofo_endpoint_t *ep = endpoint_of(btl, proc);
     ofo_ctl_t ctl = {.type = OFO_CTL_DOWN, .rail = rail, .gen = generation};
 
-    if (NULL == ep || ep->rail != rail) {
+    if (NULL == ep || (OFO_RAIL_NONE != OFO_LOAD(ep->rail) && OFO_LOAD(ep->rail) != rail)) {
         return OPAL_ERR_BAD_PARAM;
     }
     ofo_tell_service(ep, OFO_MAIL_FENCE, generation, &ctl, NULL);
@@ -416,7 +429,7 @@ static void ext_declare(mca_btl_base_module_t *btl, opal_proc_t *proc)
     }
 }
 
-static opal_proc_t *ext_des_peer(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
+static opal_proc_t *ext_des_peer(mca_btl_base_module_t *btl, const bfo_arrival_t *des)
 {
     return ((const ofo_got_t *) des)->from->peer->proc;
 }
@@ -462,7 +475,7 @@ static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rai
         OPAL_THREAD_UNLOCK(&ep->lock);
     }
     published = (uint32_t) OFO_LOAD(ep->published);
-    info->name = ep->rail;
+    info->name = OFO_LOAD(ep->rail);
     info->generation = (uint16_t) published;
     info->state = rail_state_of((ofo_fsm_state_t) (published >> 16), info->generation);
     if (OFO_GATE_REFUSING == ep->gate && BFO_RAIL_DOWN_BOTH != info->state) {

@@ -10,6 +10,7 @@
 
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
+#include "btl_openib_drain.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
@@ -26,13 +27,11 @@ void ofo_fence_begin(ofo_qpset_t *qps)
 {
     ofo_module_t *module = qps->ep->module;
 
-    qps->fencing = true;
     qps->fence_until = deadline();
     qps->fence_next = module->fencing;
     module->fencing = qps;
 }
 
-/* The letter may have waited for a process that computed: its markers get their time from here on. */
 void ofo_fence_extend(ofo_qpset_t *qps)
 {
     qps->fence_until = deadline();
@@ -48,7 +47,6 @@ void ofo_fence_end(ofo_qpset_t *qps)
     if (NULL != *at) {
         *at = qps->fence_next;
     }
-    qps->fencing = false;
 }
 
 /* The adapter may flush late: the fence is young. */
@@ -77,11 +75,19 @@ static void take_refused(ofo_qpset_t *qps, uint64_t now)
     }
 }
 
-/* On iWARP nobody waits for a marker, which may be swallowed: no other rail takes over. */
-static bool is_overdue(const ofo_module_t *module, const ofo_qpset_t *qps, uint64_t now)
+void ofo_drain_act_ask_service(ofo_qpset_t *qps, const char *why)
 {
-    return !qps->is_stuck
-           && (now >= qps->fence_until || (!qps->is_obstinate && (OFO_LOAD(module->device->fatal) || module->is_iwarp)));
+    ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
+}
+
+/* On iWARP nobody waits for a marker, which may be swallowed: no other rail takes over. */
+static void watch_bound(const ofo_module_t *module, ofo_qpset_t *qps, uint64_t now)
+{
+    if (now >= qps->fence_until) {
+        (void) ofo_drain_raise(qps, OFO_DEV_OVERDUE, NULL);
+    } else if (OFO_LOAD(module->device->fatal) || module->is_iwarp) {
+        (void) ofo_drain_raise(qps, OFO_DEV_HOPELESS, NULL);
+    }
 }
 
 bool ofo_fence_is_due(const ofo_module_t *module)
@@ -90,7 +96,7 @@ bool ofo_fence_is_due(const ofo_module_t *module)
     bool due = false;
 
     for (const ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
-        due |= !qps->is_stuck && now >= qps->fence_until;
+        due |= OFO_DRAIN_STUCK != ofo_drain_state(&qps->drain) && now >= qps->fence_until;
     }
     return due;
 }
@@ -106,10 +112,7 @@ void ofo_fence_watch(ofo_module_t *module)
         take_refused(qps, now); /* may end the fence, and then `qps` belongs to service */
     }
     for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
-        if (is_overdue(module, qps, now)) {
-            qps->is_stuck = true;
-            ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
-        }
+        watch_bound(module, qps, now);
     }
 }
 
@@ -147,22 +150,22 @@ static void return_posted(ofo_module_t *module, ofo_qpset_t *qps)
     qps->is_asking = false;
 }
 
-void ofo_fence_abandon(ofo_module_t *module, ofo_qpset_t *qps)
+void ofo_drain_act_give_up(ofo_qpset_t *qps, const char *why)
 {
-    ofo_poll_out(module);
-    if (!is_fenced_here(module, qps)) {
-        return; /* the last completions came after all */
-    }
-    if (!qps->is_stopped) {
-        qps->is_stuck = false; /* the queue pairs could not be destroyed: no buffer is given back, try again */
-        qps->is_obstinate = true;
-        qps->fence_until = deadline();
-        return;
-    }
+    ofo_module_t *module = qps->ep->module;
+
     ofo_log(1, "%s: rail %u to %u gen %u: the fence did not end, its queue pairs were destroyed", module->name,
             qps->ep->rail, qps->ep->peer->name.vpid, qps->gen);
-    qps->lossy = true;
     ++module->count.lossy_fences;
     return_posted(module, qps);
-    ofo_drain_check(qps);
+    ofo_drain_act_end_fence(qps, NULL);
+}
+
+/* The last completions may have come after all; then `qps` may be no set any more. */
+void ofo_fence_answered(ofo_module_t *module, ofo_qpset_t *qps, bool is_destroyed)
+{
+    ofo_poll_out(module);
+    if (is_fenced_here(module, qps)) {
+        (void) ofo_drain_raise(qps, is_destroyed ? OFO_DEV_DESTROYED : OFO_DEV_NOT_DESTROYED, NULL);
+    }
 }

@@ -10,8 +10,8 @@
 
 #include "bfo_assert.h"
 #include "btl_openib_atomic.h"
+#include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
-#include "btl_openib_mail.h"
 #include "btl_openib_qpset.h"
 
 /* It takes the slot of the proof, which is over once a rail is up. Locks: ep->lock held. */
@@ -20,14 +20,13 @@ void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->alive}, *wrong;
     struct ibv_sge sge;
 
-    BFO_ASSERT(!qps->is_asking && !qps->failed);
+    BFO_ASSERT(!qps->is_asking && ofo_drain_is_live(&qps->drain));
     ofo_qpset_ask(qps, &wr, &sge, 1);
     if (0 == ibv_post_send(qps->qp[0].qp, &wr, &wrong)) {
         qps->is_asking = true;
         qps->alive_place = qps->qp[0].place + 1;
     } else {
-        qps->failed = true;
-        ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+        (void) ofo_drain_raise(qps, OFO_DEV_POST_REFUSED, NULL);
     }
 }
 
@@ -51,11 +50,11 @@ static void visit(ofo_endpoint_t *ep)
     if (!is_its_turn(ep)) {
         return;
     }
-    if (NULL != qps && qps->is_closed && !OFO.closing && !OFO_LOAD(peer->closing)) {
-        ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL); /* the peer left, and we are still here */
+    if (NULL != qps && OFO_DRAIN_CLOSED == ofo_drain_state(&qps->drain) && !OFO.closing && !OFO_LOAD(peer->closing)) {
+        (void) ofo_drain_raise(qps, OFO_DEV_TURN, NULL);
         return;
     }
-    if (OFO_GATE_UP != ep->gate || NULL == qps || qps->failed || !ofo_keepalive_may_ask(peer)) {
+    if (OFO_GATE_UP != ep->gate || NULL == qps || !ofo_drain_is_live(&qps->drain) || !ofo_keepalive_may_ask(peer)) {
         return;
     }
     seen = qps->n_ok + qps->n_received;

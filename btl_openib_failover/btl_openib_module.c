@@ -157,6 +157,9 @@ static void dump_endpoint(const ofo_endpoint_t *ep)
     opal_output(0, "  %s rail %u to %u (%s): %s gen %u, gate %d, sends out %u, rdma out %u, pending %u", ep->module->name,
                 ep->rail, ep->peer->name.vpid, ep->remote.name, ofo_fsm_state_name((ofo_fsm_state_t) (published >> 16)),
                 published & 0xffff, (int) ep->gate, ep->sends_out, ep->rdma_out, ep->pending_count);
+    if (NULL != ep->qps) {
+        opal_output(0, "    queue pairs: %s", ofo_drain_state_name(ofo_drain_state(&ep->qps->drain)));
+    }
     for (unsigned i = 0; NULL != ep->qps && i < ep->qps->nqp; ++i) {
         const ofo_qp_t *qp = &ep->qps->qp[i];
         opal_output(0, "    queue pair %u: slots %d, credits %d, owed %d, receives posted %d", i, qp->sq_free,
@@ -184,7 +187,7 @@ static void dump_counters(const ofo_module_t *module)
                 "fences %llu (longest %llu ms), given up %llu, without the last receive's event %llu, received late %llu, "
                 "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, silent %llu, keepalives %llu, "
                 "polls skipped %llu, sleeps %llu, "
-                "control in %llu out %llu dropped %llu refused %llu mended %llu",
+                "control in %llu out %llu dropped %llu refused %llu mended %llu, drain events refused %llu",
                 module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
                 (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes,
                 (unsigned long long) c->receives, fragments_made(module), (unsigned long long) c->queued_sends,
@@ -196,7 +199,7 @@ static void dump_counters(const ofo_module_t *module)
                 (unsigned long long) c->ring_sends, (unsigned long long) c->ring_receives, (unsigned long long) c->silent,
                 (unsigned long long) c->keepalives, (unsigned long long) c->polls_skipped, (unsigned long long) c->sleeps,
                 (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out, (unsigned long long) c->ctl_dropped,
-                (unsigned long long) c->ctl_refused, (unsigned long long) c->ctl_mended);
+                (unsigned long long) c->ctl_refused, (unsigned long long) c->ctl_mended, (unsigned long long) c->drain_refused);
 }
 
 static void module_dump(mca_btl_base_module_t *btl, ofo_endpoint_t *only, int verbose)
@@ -372,10 +375,7 @@ static int prepare(ofo_module_t *module)
     ofo_mailbox_init(&module->service_inbox);
     make_lists(module);
     OBJ_CONSTRUCT(&module->rdmas, opal_free_list_t);
-    OBJ_CONSTRUCT(&module->got.base, mca_btl_base_descriptor_t);
-    module->got.base.des_segments = &module->got.segment;
-    module->got.base.des_segment_count = 1;
-    module->got.base.order = MCA_BTL_NO_ORDER;
+    bfo_arrival_init(&module->got.base, &module->got.segment);
     module->use_eager_rdma = 1 == OFO.params.use_eager_rdma && 0 == OFO.params.blocking_progress /* no event tells of a slot */
                              && !module->is_iwarp; /* a WRITE's last byte says nothing about the others */
     module->ring = calloc(OFO.params.max_eager_rdma + 1, sizeof(*module->ring));

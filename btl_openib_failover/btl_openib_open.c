@@ -17,6 +17,10 @@ enum { OPENING_MOST = 16 };
 
 static void post(ofo_endpoint_t *ep)
 {
+    if (ep->rejoin.is_answered) {
+        ofo_rail_rejoin(ep);
+        return;
+    }
     ofo_rail_event(ep, OFO_EV_POST, NULL);
     if (OFO_LOAD(ep->peer->declared)) {
         ofo_rail_event(ep, OFO_EV_PEERDEAD, NULL); /* its letter was faster: what was posted comes back */
@@ -37,13 +41,19 @@ bool ofo_open_due(ofo_module_t *module)
     return NULL != module->asked.first || (NULL != module->wanted.first && OPENING_MOST > module->opening);
 }
 
+/* The peer's request may have opened it meanwhile. */
+static bool waits(const ofo_endpoint_t *ep)
+{
+    return OFO_ST_CLOSED == ep->fsm.state || ep->rejoin.is_answered;
+}
+
 /* Requests go first: a peer waits for the answer. */
 void ofo_open_next(ofo_module_t *module)
 {
     ofo_endpoint_t *ep;
 
-    while (NULL != module->wanted.first && OFO_ST_CLOSED != module->wanted.first->fsm.state) {
-        post(ofo_turn_take_wanted(module)); /* the peer's request has opened it meanwhile */
+    while (NULL != module->wanted.first && !waits(module->wanted.first)) {
+        post(ofo_turn_take_wanted(module));
     }
     ep = ofo_turn_take_asked(module);
     if (NULL != ep) {

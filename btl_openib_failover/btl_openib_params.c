@@ -101,6 +101,11 @@ static const param_t table[] = {
            "Seconds until queue pairs of a lost rail that do not return their work are destroyed"),
     NUMBER("keepalive", keepalive, 10, 5,
            "Seconds without traffic after which a rail is asked whether its peer still lives (0: never)"),
+    NUMBER("rejoin_after", rejoin_after, 1000, 5,
+           "Milliseconds until a rail that was lost is asked whether it works again, counted from its port's return if the port was "
+           "down; used again by the same job if pml_bfo_rejoin is 1"),
+    NUMBER("rejoin_half_life", rejoin_half_life, 300, 6,
+           "Seconds in which half of a rail's failures are forgotten; a rail that failed four times in short order stays out for up to 15 minutes (0: never)"),
     NUMBER("blocking_progress", blocking_progress, 0, 4,
            "Let a process that waits in MPI sleep up to this many milliseconds (0: always poll). Traffic on a rail wakes it at once; "
            "messages of other transports (vader, tcp) may be delayed by up to this time"),
@@ -262,6 +267,8 @@ static int check_numbers(void)
         {"ctl_rate", p->ctl_rate, 1, 1000000},
         {"fence_timeout", p->fence_timeout, 1, 3600},
         {"keepalive", p->keepalive, 0, 86400},
+        {"rejoin_after", p->rejoin_after, 10, 900000},
+        {"rejoin_half_life", p->rejoin_half_life, 0, 86400},
         {"blocking_progress", p->blocking_progress, 0, 1000},
         {"gid_prefix_len", p->gid_prefix_len, 0, 127},
     };

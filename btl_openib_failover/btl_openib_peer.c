@@ -17,7 +17,6 @@
 
 #include "bfo_help.h"
 
-#include "opal/mca/pmix/pmix.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +56,7 @@ static ofo_endpoint_t *endpoint_new(ofo_peer_t *peer, unsigned rail, const ofo_p
     ep->rail = (uint8_t) rail;
     ep->remote = *remote;
     ep->remote_contact = remote->contact[pair->lane];
+    ep->partner = pair->remote;
     ep->gate = OFO_GATE_CLOSED;
     pthread_mutex_init(&ep->gate_lock, NULL);
     OBJ_CONSTRUCT(&ep->lock, opal_mutex_t);
@@ -97,6 +97,7 @@ static void peer_free(ofo_peer_t *peer)
     for (unsigned i = 0; i < peer->rail_count; ++i) {
         endpoint_free(peer->rail[i]);
     }
+    free(peer->port);
     free(peer);
 }
 
@@ -155,6 +156,34 @@ static uint8_t most_alike(const ofo_record_t *record, const ofo_subnet_t *subnet
     return (uint8_t) (own > theirs ? own : theirs);
 }
 
+/* Where the records leave a choice, the higher process gets the rail's name with the request that arrives. Both must see it so. */
+static bool leave_choice(ofo_peer_t *peer, ofo_endpoint_t *ep, const ofo_record_t *record, uint16_t choices)
+{
+    if (0 == choices) {
+        return true;
+    }
+    if (NULL == peer->port) {
+        peer->port = malloc(sizeof(record->port));
+        if (NULL == peer->port) {
+            return false;
+        }
+        memcpy(peer->port, record->port, sizeof(record->port));
+    }
+    peer->rail_hash = ofo_fnv1a(peer->rail_hash, &ep->rail, 1);
+    ep->choices = choices;
+    if (peer->own_is_higher) {
+        ep->rail = OFO_RAIL_NONE;
+    }
+    return true;
+}
+
+static uint16_t choices_of(const ofo_record_t *record, const ofo_rails_t *rails, unsigned rail)
+{
+    const bool has_map = NULL != OFO.params.rail_map && '\0' != *OFO.params.rail_map;
+
+    return has_map || OFO_CPC_UD != OFO.cpc->type ? 0 : ofo_rails_choices(&OFO.record, record, rails, rail);
+}
+
 static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
 {
     ofo_rails_t rails;
@@ -182,9 +211,14 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     peer->queues = OFO.no_srq || !ofo_queues_are_shared(record) ? &OFO.plain : &OFO.queues;
     peer->incarnation = record->incarnation;
     peer->rail_hash = rails.hash;
+    memcpy(peer->pair, rails.pair, sizeof(peer->pair));
     for (unsigned i = 0; i < rails.count; ++i) {
         peer->rail[i] = endpoint_new(peer, i, &rails.pair[i], &record->port[rails.pair[i].remote]);
         if (NULL == peer->rail[i]) {
+            return;
+        }
+        if (!leave_choice(peer, peer->rail[i], record, choices_of(record, &rails, i))) {
+            endpoint_free(peer->rail[i]);
             return;
         }
         peer->rail[i]->alike = most_alike(record, &OFO.record.port[rails.pair[i].local].subnet);

@@ -81,7 +81,7 @@ static void return_completed(ofo_work_t *work)
 {
     ofo_qpset_t *qps = work->qps;
 
-    BFO_ASSERT(qps->qp[work->qp].is_returning || qps->is_fenced);
+    BFO_ASSERT(qps->qp[work->qp].is_returning || ofo_drain_is_over(&qps->drain));
     qps->qp[work->qp].is_returning = false;
     ++qps->qp[work->qp].n_send;
     ++qps->n_ok;
@@ -97,7 +97,7 @@ static void alive_completed(ofo_qpset_t *qps)
     uint32_t place;
 
     OPAL_THREAD_LOCK(&ep->lock);
-    BFO_ASSERT(qps->is_asking || qps->is_fenced);
+    BFO_ASSERT(qps->is_asking || ofo_drain_is_over(&qps->drain));
     qps->is_asking = false;
     place = qps->alive_place;
     if (OFO_ANSWER_NONE != ep->answer) {
@@ -162,8 +162,8 @@ static void handle_unknown(ofo_module_t *module, const ofo_ctl_t *ctl)
     ofo_peer_t *peer = meet(ctl);
     ofo_endpoint_t *ep = NULL != peer ? ofo_peer_endpoint(peer, module) : NULL;
 
-    if (NULL != ep && ctl->src_inc == peer->incarnation && ctl->rail == ep->rail) {
-        ofo_tell_service(ep, OFO_MAIL_CTL, ctl->gen, ctl, NULL);
+    if (NULL != ep) {
+        ofo_tell_service(ep, OFO_MAIL_AGAIN, ctl->gen, ctl, NULL);
     }
 }
 
@@ -187,7 +187,10 @@ static void handle_mail(ofo_module_t *module)
             ofo_ring_open(module, mail->ep, mail->gen);
             break;
         case OFO_MAIL_ABANDON:
-            ofo_fence_abandon(module, mail->qps);
+            ofo_fence_answered(module, mail->qps, true);
+            break;
+        case OFO_MAIL_OBSTINATE:
+            ofo_fence_answered(module, mail->qps, false);
             break;
         case OFO_MAIL_PEER_LOST:
             ofo_peer_lost(mail->ep->peer);

@@ -47,23 +47,6 @@ static const char *key_of(const char *place, const char *port)
 
 /* ---- selection ---------------------------------------------------------------------------------- */
 
-/* Is "device" or "device:port" an entry of the list? */
-static bool list_names(const char *list, const char *device, unsigned port)
-{
-    char with_port[IBV_SYSFS_NAME_MAX + 8];
-    size_t length;
-
-    snprintf(with_port, sizeof(with_port), "%s:%u", device, port);
-    for (; '\0' != *list; list += length + (',' == list[length])) {
-        length = strcspn(list, ",");
-        if ((strlen(device) == length && 0 == strncmp(list, device, length))
-            || (strlen(with_port) == length && 0 == strncmp(list, with_port, length))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_given(const char *list)
 {
     return NULL != list && '\0' != *list;
@@ -72,9 +55,9 @@ static bool is_given(const char *list)
 static bool is_wanted(const char *device, unsigned port)
 {
     if (is_given(OFO.params.if_include)) {
-        return list_names(OFO.params.if_include, device, port);
+        return ofo_list_names(OFO.params.if_include, device, port);
     }
-    return !is_given(OFO.params.if_exclude) || !list_names(OFO.params.if_exclude, device, port);
+    return !is_given(OFO.params.if_exclude) || !ofo_list_names(OFO.params.if_exclude, device, port);
 }
 
 /* May a port of the device pass is_wanted()? What it has is not known before it is opened. */
@@ -84,7 +67,7 @@ static bool device_may_be_wanted(const char *device)
     const size_t length = strlen(device);
 
     if (!is_given(list)) {
-        return !is_given(OFO.params.if_exclude) || !list_names(OFO.params.if_exclude, device, 0);
+        return !is_given(OFO.params.if_exclude) || !ofo_list_names(OFO.params.if_exclude, device, 0);
     }
     for (; '\0' != *list; list += strcspn(list, ","), list += ',' == *list) {
         if (length == strcspn(list, ",:") && 0 == strncmp(list, device, length)) {
@@ -110,12 +93,9 @@ static bool type_is_wanted(const struct ibv_device *verbs)
     return 0 == strcmp(OFO.params.device_type, "all") || ofo_is_iwarp(verbs) == (0 == strcmp(OFO.params.device_type, "iwarp"));
 }
 
-/* Index of the partition key the user names, or of the first if the user names none: of a full member if there is one, for
- * two limited members do not hear each other, and index 0 is often limited. iWARP knows no partitions. */
+/* Index of the partition key the user names, or of the first if the user names none. iWARP knows no partitions. */
 static bool find_pkey(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, uint16_t *index)
 {
-    bool found = false;
-
     if (device->is_iwarp) {
         return true;
     }
@@ -123,25 +103,8 @@ static bool find_pkey(const ofo_device_t *device, unsigned number, const struct 
     if (0 != OFO.params.ib_pkey_index && 0 == OFO.params.pkey) {
         return OFO.params.ib_pkey_index < attr->pkey_tbl_len;
     }
-    for (int i = 0; i < attr->pkey_tbl_len; ++i) {
-        __be16 entry;
-        uint16_t pkey;
-        if (0 != ibv_query_pkey(device->context, (uint8_t) number, i, &entry)) {
-            continue;
-        }
-        pkey = ntohs(entry);
-        if (0 == (pkey & 0x7fff) || (0 != OFO.params.pkey && (pkey & 0x7fff) != (OFO.params.pkey & 0x7fff))) {
-            continue;
-        }
-        if (!found || 0 != (pkey & 0x8000)) {
-            *index = (uint16_t) i;
-            found = true;
-        }
-        if (0 != (pkey & 0x8000)) {
-            break;
-        }
-    }
-    return found || (0 == OFO.params.pkey && 0 < attr->pkey_tbl_len);
+    return ofo_pkey_find(device->context, number, attr->pkey_tbl_len, OFO.params.pkey, index)
+           || (0 == OFO.params.pkey && 0 < attr->pkey_tbl_len);
 }
 
 /* ---- locality ----------------------------------------------------------------------------------- */
@@ -152,7 +115,7 @@ static bool is_near(struct ibv_device *verbs)
     bool near = true;
 
     if (is_given(OFO.params.test_far_devices)) {
-        return !list_names(OFO.params.test_far_devices, ibv_get_device_name(verbs), 1);
+        return !ofo_list_names(OFO.params.test_far_devices, ibv_get_device_name(verbs), 1);
     }
     if (OPAL_SUCCESS != opal_hwloc_base_get_topology() || NULL == opal_hwloc_topology) {
         return true;
@@ -247,23 +210,6 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
     return true;
 }
 
-/* Mbit/s of data on the wire. The 8 bits of active_speed do not hold what is faster than NDR: sysfs tells such a rate. */
-static uint32_t port_rate(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr)
-{
-    const uint32_t shown = ofo_sysfs_rate(device->context->device->ibdev_path, number);
-    static const uint32_t speed[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
-    static const uint32_t width[] = {1, 4, 8, 12, 2};
-    unsigned s = 0, w = 0;
-
-    while (s < 7 && attr->active_speed >> (s + 1)) {
-        ++s;
-    }
-    while (w < 4 && attr->active_width >> (w + 1)) {
-        ++w;
-    }
-    return shown > speed[s] * width[w] ? shown : speed[s] * width[w];
-}
-
 /* What the user gives; else what the port is configured for. */
 static uint8_t traffic_class(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr)
 {
@@ -324,7 +270,7 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     port->lid = attr->lid;
     port->sm_lid = attr->sm_lid;
     port->mtu = (uint8_t) attr->active_mtu;
-    port->rate = port_rate(device, number, attr);
+    port->rate = ofo_port_rate(device->context->device->ibdev_path, number, attr);
     port->proof_at = (uintptr_t) device->proof;
     port->proof_key = device->proof_mr->rkey;
     model.port_up = true;

@@ -14,10 +14,13 @@
 #include "btl_openib_log.h"
 #include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_partner.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_rail_actions.h"
 #include "btl_openib_spared.h"
+#include "btl_openib_timers.h"
 #include "btl_openib_turns.h"
+#include "btl_openib_wire.h"
 
 #include <string.h>
 
@@ -52,13 +55,134 @@ void ofo_rail_init(ofo_endpoint_t *ep)
     ep->kept[0].gen = ep->kept[1].gen = ep->lossy_gen = ep->refused_gen = OFO_GEN_NONE;
 }
 
+/* ---- rails that come back --------------------------------------------------------------------------- */
+
+/* Does the PML take rails back, and may this one still come? */
+static bool rejoins(const ofo_endpoint_t *ep)
+{
+    return NULL != ep->module->ext.rail_restored && UINT16_MAX > ep->fsm.gen && !ep->rejoin.is_refused && !OFO.closing
+           && !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared) && !ofo_port_is_gone(ep->module);
+}
+
+/* Nothing of the generation before may be open: L13. */
+static bool may_rejoin(const ofo_endpoint_t *ep)
+{
+    return OFO_ST_DOWN == ep->fsm.state && rejoins(ep) && OFO_GEN_NONE == ep->fsm.check_gen && !ep->check_open
+           && 0 == ep->unknown_until;
+}
+
+static uint64_t half_life(void)
+{
+    return UINT64_C(1000) * OFO.params.rejoin_half_life;
+}
+
+/* A peer without any other rail waits for this one: no damping then, and no patience. DOWN is repeated as often, too. */
+enum { CUT_OFF_MS = 100 };
+
+static uint32_t rejoin_wait(ofo_endpoint_t *ep)
+{
+    const uint32_t first = OFO.params.rejoin_after;
+
+    if (ofo_rail_is_last(ep)) {
+        return first < CUT_OFF_MS ? first : CUT_OFF_MS;
+    }
+    return ofo_rejoin_back_off(&ep->rejoin, first);
+}
+
+static void rejoin_later(ofo_endpoint_t *ep, uint32_t ms)
+{
+    ep->rejoin.at = OFO_LOAD(ep->module->port_up) ? ofo_now_ms() + ms : OFO_REJOIN_WITH_PORT;
+    ep->rejoin.asked_at = 0;
+    ofo_timers_add(ep);
+}
+
+/* The state has changed. */
+static void rejoin_follow(ofo_endpoint_t *ep, ofo_fsm_state_t before)
+{
+    if (OFO_ST_UP == before) {
+        ofo_rejoin_fall(&ep->rejoin, ofo_now_ms(), half_life());
+    }
+    if (OFO_ST_UP == ep->fsm.state) {
+        ofo_rejoin_end(&ep->rejoin);
+    } else if (OFO_ST_DOWN != ep->fsm.state) {
+        ep->rejoin.at = ep->rejoin.asked_at = 0;
+        ep->rejoin.is_answered = false;
+    } else if (rejoins(ep)) {
+        rejoin_later(ep, OFO_LOAD(ep->module->port_up) ? rejoin_wait(ep) : 0);
+    }
+}
+
+/* The question is a bring-down of the generation that is down, over the rail itself and no other: the peer's DACK says that the rail
+ * carries packets again. Only then a generation is spent on it. */
+static void rejoin_ask(ofo_endpoint_t *ep, uint64_t now)
+{
+    ofo_ctl_t down = {.type = OFO_CTL_DOWN, .flags = OFO_CTL_ASKS, .rail = ep->rail, .gen = ep->fsm.gen};
+
+    if (0 != ep->rejoin.asked_at) {
+        ofo_ud_forget(ep); /* the neighbour may have another address */
+    }
+    rejoin_later(ep, rejoin_wait(ep));
+    ep->rejoin.asked_at = now;
+    ofo_ctl_send(ep, &down);
+}
+
+static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
+{
+    enum { LOOK_AGAIN_MS = 1000 };
+
+    if (OFO_REJOIN_WITH_PORT == ep->rejoin.at) {
+        if (OFO_LOAD(ep->module->port_up)) {
+            ep->rejoin.wait = 0; /* what was not answered before says nothing now */
+            rejoin_later(ep, rejoin_wait(ep));
+        }
+    } else if (now >= ep->rejoin.at) {
+        ep->rejoin.at = 0;
+        if (OFO_ST_DOWN != ep->fsm.state || !rejoins(ep)) {
+            return;
+        }
+        if (!OFO_LOAD(ep->module->port_up) || !may_rejoin(ep)
+            || (ofo_rejoin_is_held(&ep->rejoin, now, half_life()) && !ofo_rail_is_last(ep))) {
+            rejoin_later(ep, LOOK_AGAIN_MS);
+        } else {
+            rejoin_ask(ep, now);
+        }
+    }
+}
+
+/* A DACK for a rail that is down. */
+static void rejoin_answered(ofo_endpoint_t *ep)
+{
+    if (0 != ep->rejoin.asked_at && may_rejoin(ep)) {
+        ep->rejoin.at = ep->rejoin.asked_at = 0;
+        ep->rejoin.is_answered = true;
+        ofo_turn_want(ep);
+    }
+}
+
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
 {
-    if (OFO_EV_POST == event && OFO_ST_CLOSED != ep->fsm.state) {
+    const ofo_fsm_state_t before = ep->fsm.state;
+
+    if (OFO_EV_POST == event && OFO_ST_CLOSED != before) {
         return; /* the peer was faster, or the rail is gone: progress learns it by mail */
     }
     (void) ofo_fsm_step(&ep->fsm, event, ctl);
+    if (before != ep->fsm.state) {
+        rejoin_follow(ep, before);
+    }
 }
+
+void ofo_rail_rejoin(ofo_endpoint_t *ep)
+{
+    ep->rejoin.is_answered = false;
+    if (may_rejoin(ep) && OFO_LOAD(ep->module->port_up)) {
+        ofo_rail_event(ep, OFO_EV_RESTORED, NULL);
+    } else if (OFO_ST_DOWN == ep->fsm.state) {
+        rejoin_later(ep, rejoin_wait(ep));
+    }
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------ */
 
 /* Only these two carry addresses and the hash of the rails. */
 static bool tells_addresses(const ofo_ctl_t *ctl)
@@ -82,7 +206,7 @@ static ofo_fsm_event_t classify(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     const ofo_fsm_facts_t facts = {
         .own_is_higher = ep->peer->own_is_higher,
         .hash_ok = ctl->rail_hash == ep->peer->rail_hash,
-        .usable = OFO_LOAD(ep->module->port_up) && !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared),
+        .usable = OFO_LOAD(ep->module->port_up) && ofo_rail_is_welcome(ep, ctl->gen),
     };
 
     return ofo_fsm_classify(&ep->fsm, ctl, &facts);
@@ -95,16 +219,20 @@ static bool opens(const ofo_endpoint_t *ep, ofo_fsm_event_t event)
            || (OFO_ST_DOWN == ep->fsm.state && OFO_EV_REQ_NEXT == event);
 }
 
-/* A refusal would end the peer's rail, and ours goes on when the port is back: the peer asks again. */
+/* A refusal would end the peer's rail, and ours goes on when the port is back, or the loss check is passed: the peer asks again. */
 static bool comes_too_early(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
-    return OFO_CTL_REQ == ctl->type && !OFO_LOAD(ep->module->port_up) && ofo_rail_is_spared(ep);
+    return OFO_CTL_REQ == ctl->type
+           && ((!OFO_LOAD(ep->module->port_up) && ofo_rail_is_spared(ep)) || (ep->check_open && ctl->gen > ep->fsm.gen));
 }
 
 void ofo_rail_asked(ofo_endpoint_t *ep, const ofo_ctl_t *req)
 {
     ofo_fsm_event_t event = classify(ep, req);
 
+    if (OFO_CTL_ASK == req->type && !OFO_LOAD(ep->peer->closing)) {
+        ofo_rail_event(ep, OFO_EV_POST, NULL);
+    }
     if (!comes_too_early(ep, req) && OFO_EV_NONE != event && ofo_fsm_has_row(ep->fsm.state, event)) { /* else the rail has come to life, or to its end */
         ofo_rail_event(ep, event, req);
     }
@@ -115,6 +243,7 @@ static void heard(ofo_endpoint_t *ep, const ofo_ctl_t *busy)
 {
     if (OFO_ST_REQUESTED == ep->fsm.state && busy->gen == ep->fsm.gen) {
         ofo_rail_give_time(ep);
+        ep->tries = 0;
     }
 }
 
@@ -122,7 +251,7 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     ofo_fsm_event_t event = classify(ep, ctl);
 
-    if (comes_too_early(ep, ctl)) {
+    if (comes_too_early(ep, ctl) || !ofo_partner_fits(ep, ctl)) {
         ++ep->module->count.ctl_dropped;
         return;
     }
@@ -130,12 +259,20 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
         heard(ep, ctl);
         return;
     }
+    if (OFO_CTL_ASK == ctl->type) {
+        if (OFO_ST_CLOSED == ep->fsm.state) {
+            ofo_turn_ask(ep, ctl);
+        }
+        return;
+    }
     if (OFO_EV_NONE != event && ofo_fsm_has_row(ep->fsm.state, event)) {
+        ofo_partner_learn(ep, ctl);
         learn_address(ep, ctl); /* an old copy may tell an old one */
     }
     if (OFO_CTL_REJ == ctl->type) {
         ofo_log(1, "%s: rail %u to %u: gen %u was rejected, reason %u", ep->module->name, ep->rail, ep->peer->name.vpid, ctl->gen,
                 ctl->reason); /* ofo_rej_reason_t */
+        ep->rejoin.is_refused = ep->rejoin.is_refused || (OFO_REJ_DISABLED == ctl->reason && OFO_ST_REQUESTED == ep->fsm.state && ctl->gen == ep->fsm.gen);
     }
     if (tells_addresses(ctl) && ctl->rail_hash != ep->peer->rail_hash) {
         ep->patience = 0; /* waiting makes no list of rails right */
@@ -146,6 +283,9 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
         ofo_turn_ask(ep, ctl);
     } else {
         ofo_rail_event(ep, event, ctl);
+    }
+    if (OFO_EV_DACK_SAME == event && 0 != (ctl->flags & OFO_CTL_ASKS)) {
+        rejoin_answered(ep);
     }
     if (OFO_CTL_REQ == ctl->type && NULL != OFO.cpc->refuse) {
         OFO.cpc->refuse(ep, ctl->gen);
@@ -185,6 +325,9 @@ static void retransmit(ofo_endpoint_t *ep)
     if (0 != ep->give_up_at && 250 * OFO.params.connect_timeout < backoff) {
         backoff = 250 * OFO.params.connect_timeout; /* several tries in the time of one silence */
     }
+    if (CUT_OFF_MS < backoff && rejoins(ep) && ofo_rail_is_last(ep)) {
+        backoff = CUT_OFF_MS;
+    }
     ofo_rail_repeat_after(ep, backoff);
     if (asks_for_counts(ep)) {
         ofo_rail_send_down(ep, OFO_GEN_NONE != ep->fsm.check_gen ? (uint16_t) ep->fsm.check_gen : ep->fsm.gen);
@@ -200,7 +343,7 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
         ofo_async_last_wqe_late(ep, now);
     }
     if (OFO_LOAD(ep->peer->declared)) {
-        ep->retransmit_at = ep->give_up_at = ep->unknown_until = 0;
+        ep->retransmit_at = ep->give_up_at = ep->unknown_until = ep->rejoin.at = 0;
         return;
     }
     if (0 != ep->unknown_until && now >= ep->unknown_until) {
@@ -213,12 +356,17 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
         if (ofo_fsm_state_is_connecting(ep->fsm.state) && !has_patience(ep, now)) {
             ofo_log(1, "%s: rail %u to %u did not connect in %u s", ep->module->name, ep->rail, ep->peer->name.vpid,
                     OFO.params.connect_timeout);
-            ofo_peer_doubt_pair(ep);
+            if (0 == ep->fsm.gen) {
+                ofo_peer_doubt_pair(ep);
+            }
             ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, NULL);
         }
     }
     if (0 != ep->retransmit_at && now >= ep->retransmit_at) {
         retransmit(ep);
+    }
+    if (0 != ep->rejoin.at) {
+        rejoin_timer(ep, now);
     }
 }
 
@@ -273,7 +421,7 @@ void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
         count_fence(ep, gen, ofo_now_ms() - ep->error_at);
         ofo_qpset_counts(qps, &kept->sent, &kept->received);
         kept->carried = 0 < kept->sent.n_ok || 0 < kept->received.n_ok;
-        if (qps->lossy) {
+        if (OFO_DRAIN_LOSSY == ofo_drain_state(&qps->drain)) {
             OFO_STORE(ep->lossy_gen, (int32_t) gen);
             ep->check_open = true;
         }

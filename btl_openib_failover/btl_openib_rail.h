@@ -11,6 +11,8 @@
 void ofo_rail_init(ofo_endpoint_t *ep);
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl);
 void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl);
+/* Opens the next generation of a rail that is down, if it still may come back. */
+void ofo_rail_rejoin(ofo_endpoint_t *ep);
 /* A REQ whose turn has come. */
 void ofo_rail_asked(ofo_endpoint_t *ep, const ofo_ctl_t *req);
 void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now);

@@ -15,6 +15,7 @@
 #include "btl_openib_log.h"
 #include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_partner.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_spared.h"
 #include "btl_openib_stash.h"
@@ -84,12 +85,13 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
     ctl.reads = ofo_reads_answered(module);
     ctl.nqp = (uint8_t) ep->building->nqp;
     ctl.rail_hash = ep->peer->rail_hash;
+    ctl.from = module->port_index;
     memcpy(ctl.gid, OFO.record.port[module->port_index].gid, sizeof(ctl.gid));
     for (unsigned i = 0; i < ctl.nqp; ++i) {
         ctl.qp[i].qpn = ep->building->qp[i].qp->qp_num;
         ctl.qp[i].psn = ep->building->qp[i].psn;
     }
-    ofo_ctl_send(ep, &ctl);
+    ofo_partner_send(ep, &ctl);
 }
 
 /* ---- counts ------------------------------------------------------------------------------------- */
@@ -116,7 +118,7 @@ ofo_kept_t *ofo_rail_keep(ofo_endpoint_t *ep, uint16_t gen)
     return &ep->kept[0];
 }
 
-static void send_dack(ofo_endpoint_t *ep, uint16_t gen)
+static void send_dack(ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *down)
 {
     ofo_ctl_t ctl = message(ep, OFO_CTL_DACK, gen);
     const ofo_kept_t *kept = kept_of(ep, gen);
@@ -124,6 +126,9 @@ static void send_dack(ofo_endpoint_t *ep, uint16_t gen)
     if (NULL != kept) {
         ctl.counts = kept->sent;
         ctl.flags = OFO_DACK_VALID;
+    }
+    if (NULL != down && OFO_CTL_DOWN == down->type) {
+        ctl.flags |= down->flags & OFO_CTL_ASKS;
     }
     send_by_any_way(ep, &ctl);
 }
@@ -189,6 +194,12 @@ static int ofo_do_send_rtu(void *owner, const ofo_ctl_t *ctl)
     return 0;
 }
 
+bool ofo_rail_is_welcome(const ofo_endpoint_t *ep, uint16_t gen)
+{
+    return !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared)
+           && (gen <= ep->fsm.gen || NULL != ep->module->ext.rail_restored);
+}
+
 static int ofo_do_send_rej(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
@@ -202,7 +213,7 @@ static int ofo_do_send_rej(void *owner, const ofo_ctl_t *ctl)
             bfo_help_say(OFO_HELP_FILE, "rails differ", OFO.self.vpid, ep->peer->name.vpid);
         }
     } else {
-        rej.reason = OFO_LOAD(ep->module->port_up) ? OFO_REJ_DISABLED : OFO_REJ_PORT_DOWN;
+        rej.reason = ofo_rail_is_welcome(ep, ctl->gen) ? OFO_REJ_PORT_DOWN : OFO_REJ_DISABLED; /* the port may be back by now */
     }
     ofo_ctl_send(ep, &rej);
     return 0;
@@ -230,7 +241,7 @@ static int ofo_do_send_dack(void *owner, const ofo_ctl_t *ctl)
     if (NULL != ctl && ctl->gen == ep->fsm.gen && ep->kept[0].gen < (int32_t) ctl->gen) {
         (void) ofo_rail_keep(ep, ctl->gen); /* L11, L12: an attempt that never was one here */
     }
-    send_dack(ep, NULL != ctl ? ctl->gen : ep->fsm.gen);
+    send_dack(ep, NULL != ctl ? ctl->gen : ep->fsm.gen, ctl);
     return 0;
 }
 
@@ -400,7 +411,7 @@ static int ofo_do_dack_and_check(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
-    send_dack(ep, ep->fsm.gen);
+    send_dack(ep, ep->fsm.gen, ctl);
     check(ep, ep->fsm.gen, &ep->dack, ep->dack_known);
     return 0;
 }

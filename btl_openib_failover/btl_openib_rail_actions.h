@@ -13,6 +13,8 @@ enum { OFO_CONNECT_PATIENCE = 11 }; /* a connection gets 12 times connect_timeou
 void ofo_rail_give_time(ofo_endpoint_t *ep); /* connect_timeout from now on */
 void ofo_rail_repeat_after(ofo_endpoint_t *ep, unsigned backoff_ms);
 void ofo_rail_send_down(ofo_endpoint_t *ep, uint16_t gen);
+/* Would a request for that generation be answered if the port were up? */
+bool ofo_rail_is_welcome(const ofo_endpoint_t *ep, uint16_t gen);
 /* A place for what is known of a generation whose fence is done. */
 ofo_kept_t *ofo_rail_keep(ofo_endpoint_t *ep, uint16_t gen);
 /* The fence was given up, and nothing is missing, or nothing matters any more: now the PML may go on. */

@@ -263,6 +263,26 @@ const char *ofo_fabrics_stray(const char *list, const ofo_record_t *record)
     return NULL;
 }
 
+static bool are_alike(const ofo_port_t *a, const ofo_port_t *b)
+{
+    return OFO_NET_IB == a->subnet.type && do_share(a, b, SHARED_MANAGER);
+}
+
+uint16_t ofo_rails_choices(const ofo_record_t *own, const ofo_record_t *peer, const ofo_rails_t *rails, unsigned rail)
+{
+    const ofo_pair_t *pair = &rails->pair[rail];
+    uint16_t choices = 0;
+
+    for (unsigned i = 0; i < rails->count; ++i) {
+        const ofo_pair_t *other = &rails->pair[i];
+        if (other->lane == pair->lane && are_alike(&own->port[other->local], &own->port[pair->local])
+            && are_alike(&peer->port[other->remote], &peer->port[pair->remote])) {
+            choices |= (uint16_t) (1u << other->remote);
+        }
+    }
+    return 0 == (choices & (choices - 1)) ? 0 : choices;
+}
+
 int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
                    ofo_rails_t *rails)
 {

@@ -32,6 +32,10 @@ typedef struct {
 int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
                    ofo_rails_t *rails);
 
+/* Which ports of the peer may be at the other end of that rail, a bit each: those of all rails whose ports have the same evidence, that is InfiniBand
+ * prefix and subnet managers' LIDs. 0: there is one alone. Both sides find the same rails alike. */
+uint16_t ofo_rails_choices(const ofo_record_t *own, const ofo_record_t *peer, const ofo_rails_t *rails, unsigned rail);
+
 /* Mixes the name of the fabric that the port is on, if `list` ("device:port=name,...", or NULL) has one, into its subnet. */
 void ofo_subnet_add_fabric(ofo_subnet_t *subnet, const char *list, const char *port);
 

@@ -8,6 +8,7 @@
 #include "btl_openib_rdma.h"
 
 #include "bfo_assert.h"
+#include "btl_openib_drain.h"
 #include "btl_openib_lock.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_send.h"
@@ -42,8 +43,7 @@ bool ofo_rdma_post(ofo_rdma_t *rdma, ofo_qpset_t *qps)
             return false;
         }
         if (OPAL_UNLIKELY(0 != post_part(rdma, qp, length))) {
-            qps->failed = true;
-            ofo_tell_service(rdma->ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+            (void) ofo_drain_raise(qps, OFO_DEV_POST_REFUSED, NULL);
             return false;
         }
         BFO_ASSERT(length <= rdma->size - rdma->posted && (0 < length || 0 == rdma->size));

@@ -62,7 +62,7 @@ void ofo_recv_deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t len
     }
     module->got.segment.seg_addr.pval = bytes;
     module->got.segment.seg_len = length;
-    callback->cbfunc(&module->super, tag, &module->got.base, callback->cbdata);
+    bfo_arrival_hand_up(callback, &module->super, module->got.from, &module->got.base, tag);
 }
 
 static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, size_t length)
@@ -109,7 +109,7 @@ static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qp
         ofo_srq_return(module->srq[recv->work.qp], recv);
         return;
     }
-    if (OPAL_UNLIKELY(qps->failed)) {
+    if (OPAL_UNLIKELY(!ofo_drain_is_live(&qps->drain))) {
         return; /* a failed set only drains */
     }
     ofo_recv_collect(&qp->again, recv);
@@ -154,7 +154,7 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
     }
     qps = qp->returns.qps;
     ep = qps->ep;
-    if (OPAL_UNLIKELY(qps->is_fenced)) {
+    if (OPAL_UNLIKELY(ofo_drain_is_over(&qps->drain))) {
         drop_late(module, qps, recv);
         return;
     }
@@ -175,7 +175,7 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
     if (OPAL_UNLIKELY(module->use_eager_rdma && qps->n_received >= OFO.params.eager_rdma_threshold && qps == ep->qps)) {
         ofo_ring_ask(module, qps); /* not before the rail is up: service makes none then */
     }
-    if (OPAL_UNLIKELY(qps->fencing)) {
+    if (OPAL_UNLIKELY(!ofo_drain_is_live(&qps->drain))) {
         ofo_drain_check(qps);
     }
 }

@@ -33,7 +33,7 @@ typedef struct {
 /* A message from a peer that sends often: service makes a ring for it. */
 void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps)
 {
-    if (!qps->ring_asked && module->ring_count + module->rings_asked < OFO.params.max_eager_rdma && !qps->failed) {
+    if (!qps->ring_asked && module->ring_count + module->rings_asked < OFO.params.max_eager_rdma && ofo_drain_is_live(&qps->drain)) {
         qps->ring_asked = true;
         ++module->rings_asked;
         ofo_tell_service(qps->ep, OFO_MAIL_RING, qps->gen, NULL, NULL);
@@ -49,7 +49,7 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
 
     BFO_ASSERT(0 < module->rings_asked);
     --module->rings_asked;
-    if (NULL == qps || gen != qps->gen || qps->failed || NULL == qps->ring_in.memory) {
+    if (NULL == qps || gen != qps->gen || !ofo_drain_is_live(&qps->drain) || NULL == qps->ring_in.memory) {
         return;
     }
     frag = ofo_frag_alloc_whole(module, OFO_RING_QP);
@@ -109,7 +109,7 @@ static void take(ofo_module_t *module, ofo_qpset_t *qps, ofo_ring_footer_t *foot
         ++module->count.ring_receives;
         ofo_recv_message(module, qps, hdr, length);
     }
-    if (OPAL_LIKELY(!qps->failed)) {
+    if (OPAL_LIKELY(ofo_drain_is_live(&qps->drain))) {
         slot_done(qps);
     }
 }

@@ -11,6 +11,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_coalesce.h"
 #include "btl_openib_credits.h"
+#include "btl_openib_drain.h"
 #include "btl_openib_frag.h"
 #include "btl_openib_lock.h"
 #include "btl_openib_mail.h"
@@ -40,7 +41,7 @@ bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc)
         ep->gate = OFO_GATE_WAITING;
         *start = true;
     }
-    return OFO_GATE_UP == ep->gate && !ep->qps->failed;
+    return OFO_GATE_UP == ep->gate && ofo_drain_is_live(&ep->qps->drain);
 }
 
 /* Through the eager ring of the rail's first queue pair? */
@@ -126,10 +127,9 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
 
 /* A post that verbs refused although slots were free: the queue pair is broken. The fragment stays queued and
  * comes back with the others when the rail is drained. */
-static void post_refused(ofo_endpoint_t *ep, ofo_qpset_t *qps)
+static void post_refused(ofo_qpset_t *qps)
 {
-    qps->failed = true;
-    ofo_tell_service(ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+    (void) ofo_drain_raise(qps, OFO_DEV_POST_REFUSED, NULL);
 }
 
 static unsigned choose_qp(const ofo_frag_t *frag)
@@ -154,7 +154,7 @@ static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
             ofo_post_unlock(ep, gate);
             return OPAL_SUCCESS;
         }
-        post_refused(ep, ep->qps);
+        post_refused(ep->qps);
     }
     if (OPAL_SUCCESS == rc) {
         opal_list_append(&ep->pending[index], &frag->base.super.super);
@@ -264,12 +264,12 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
 static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        while (!qps->failed && !opal_list_is_empty(&ep->pending[i]) && may_post(qps, i)) {
+        while (ofo_drain_is_live(&qps->drain) && !opal_list_is_empty(&ep->pending[i]) && may_post(qps, i)) {
             ofo_frag_t *frag;
             ofo_coalesce(ep, i);
             frag = (ofo_frag_t *) opal_list_get_first(&ep->pending[i]);
             if (OPAL_SUCCESS != post_message(qps, i, frag)) {
-                post_refused(ep, qps);
+                post_refused(qps);
                 return;
             }
             opal_list_remove_item(&ep->pending[i], &frag->base.super.super);
@@ -281,7 +281,7 @@ static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 void ofo_pending_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
     flush_messages(ep, qps);
-    while (!qps->failed && !opal_list_is_empty(&ep->pending_rdma)) {
+    while (ofo_drain_is_live(&qps->drain) && !opal_list_is_empty(&ep->pending_rdma)) {
         ofo_rdma_t *rdma = (ofo_rdma_t *) opal_list_get_first(&ep->pending_rdma);
         if (!ofo_rdma_post(rdma, qps)) {
             break;
@@ -297,7 +297,7 @@ void ofo_pending_flush(ofo_endpoint_t *ep)
         return;
     }
     OPAL_THREAD_LOCK(&ep->lock);
-    if (OFO_GATE_UP == ep->gate && !ep->qps->failed) {
+    if (OFO_GATE_UP == ep->gate && ofo_drain_is_live(&ep->qps->drain)) {
         ofo_pending_post(ep, ep->qps);
     }
     OPAL_THREAD_UNLOCK(&ep->lock);
@@ -315,7 +315,7 @@ static void credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
                              .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
 
-    if (!qps->failed && !qp->is_returning
+    if (ofo_drain_is_live(&qps->drain) && !qp->is_returning
         && ((!qp->shared && ofo_credits_must_return(&qp->credits)) || (0 == index && ofo_ring_must_return(qps)))) {
         *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN};
         piggyback(qps, index, qp->returns_hdr);
@@ -326,7 +326,7 @@ static void credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
             }
             ++ep->module->count.credit_messages;
         } else {
-            post_refused(ep, qps);
+            post_refused(qps);
         }
     }
 }

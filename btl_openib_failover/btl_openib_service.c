@@ -80,14 +80,17 @@ static void handle_mail(ofo_mail_t *mail)
         ofo_rail_fence_done(ep, mail->gen, mail->qps);
         break;
     case OFO_MAIL_STUCK:
-        mail->qps->is_stopped = ofo_qpset_stop_busy(mail->qps);
-        ofo_tell_progress(ep->module, OFO_MAIL_ABANDON, ep, mail->gen, NULL, mail->qps);
+        ofo_tell_progress(ep->module, ofo_qpset_stop_busy(mail->qps) ? OFO_MAIL_ABANDON : OFO_MAIL_OBSTINATE, ep, mail->gen, NULL,
+                          mail->qps);
         break;
     case OFO_MAIL_DECLARE:
         ofo_rail_declared(ep);
         break;
     case OFO_MAIL_CTL:
         ofo_rail_message(ep, &mail->ctl);
+        break;
+    case OFO_MAIL_AGAIN:
+        ofo_ctl_dispatch(ep->module, &mail->ctl);
         break;
     case OFO_MAIL_RING:
         if (current && OFO_ST_UP == ep->fsm.state && NULL != ep->building) {
@@ -143,14 +146,14 @@ static ofo_mail_t *take_unread(ofo_mailbox_t *box, ofo_mail_kind_t kind, uint64_
     return found;
 }
 
-/* Letters of that kind to progress that nobody has read. */
+/* Letters of that kind to progress that nobody has read, and that service could read in its place. */
 static unsigned unread(ofo_mailbox_t *box, ofo_mail_kind_t kind)
 {
     unsigned count = 0;
 
     pthread_mutex_lock(&box->lock);
     for (const ofo_mail_t *mail = box->first; NULL != mail; mail = mail->next) {
-        count += kind == mail->kind;
+        count += kind == mail->kind && 0 == mail->gen;
     }
     pthread_mutex_unlock(&box->lock);
     return count;
@@ -221,7 +224,7 @@ static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
         }
         ofo_rail_timers(list, now);
         if (0 != list->retransmit_at || 0 != list->give_up_at || 0 != list->last_wqe_at
-            || 0 != list->unknown_until) {
+            || 0 != list->unknown_until || 0 != list->rejoin.at) {
             ofo_timers_add(list);
         }
     }
@@ -279,6 +282,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
         earlier(&due, ep->give_up_at);
         earlier(&due, ep->last_wqe_at);
         earlier(&due, ep->unknown_until);
+        earlier(&due, ep->rejoin.at);
         *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state
                     || (module->is_iwarp && OFO_ST_READY == ep->fsm.state);
     }

@@ -105,7 +105,7 @@ static void ask(ofo_endpoint_t *ep)
 {
     ofo_qpset_t *qps = ep->qps;
 
-    if (OFO_GATE_UP == ep->gate && NULL != qps && !qps->failed && NULL != qps->qp[0].silent && !qps->is_asking) {
+    if (OFO_GATE_UP == ep->gate && NULL != qps && ofo_drain_is_live(&qps->drain) && NULL != qps->qp[0].silent && !qps->is_asking) {
         ofo_keepalive_post(ep, qps);
     }
 }

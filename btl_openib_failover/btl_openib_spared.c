@@ -7,8 +7,7 @@
 
 #include "btl_openib_atomic.h"
 
-/* Does no other rail to the peer live, over a port that is up? */
-static bool is_last(const ofo_endpoint_t *ep)
+bool ofo_rail_is_last(const ofo_endpoint_t *ep)
 {
     for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
         const ofo_endpoint_t *other = ep->peer->rail[i];
@@ -26,5 +25,5 @@ bool ofo_port_is_gone(const ofo_module_t *module)
 
 bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
 {
-    return !ofo_port_is_gone(ep->module) && (NULL == ep->module->ext.failed_frag || OFO_LOAD(ep->doubted) || is_last(ep));
+    return !ofo_port_is_gone(ep->module) && (NULL == ep->module->ext.failed_frag || OFO_LOAD(ep->doubted) || ofo_rail_is_last(ep));
 }

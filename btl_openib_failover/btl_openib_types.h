@@ -13,11 +13,14 @@
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_counts.h"
 #include "btl_openib_credits.h"
+#include "btl_openib_drain_fsm.h"
 #include "btl_openib_qpmap.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rails.h"
+#include "btl_openib_rejoin.h"
 
 #include "bfo_btl_ext.h"
+#include "bfo_ompi.h"
 
 #include "opal_config.h"
 #include "opal/class/opal_free_list.h"
@@ -27,7 +30,6 @@
 #include "opal/mca/btl/btl.h"
 #include "opal/mca/rcache/base/base.h"
 #include "opal/mca/rcache/rcache.h"
-#include "opal/threads/mutex.h"
 #include "opal/util/proc.h"
 
 #include <infiniband/verbs.h>
@@ -109,7 +111,7 @@ typedef struct {
 
 /* What a receive callback gets; one per module, for callbacks do not nest. */
 typedef struct {
-    mca_btl_base_descriptor_t base;
+    bfo_arrival_t base;
     mca_btl_base_segment_t segment;
     ofo_endpoint_t *from; /* sender */
 } ofo_got_t;
@@ -226,18 +228,10 @@ struct ofo_qpset {
     bool is_asking;      /* it is in flight */
     uint32_t alive_place; /* messages up to here were posted before it */
     uint64_t seen;       /* n_ok + n_received at its last turn of the keepalive */
-    bool failed;         /* no new posts; context: progress */
-    bool error_told;     /* error_cb was called for it */
-    bool fencing;        /* the fence waits for the last completions */
+    ofo_drain_t drain;   /* changed by ofo_drain_raise() alone, under ep->lock */
     bool told_first_recv;
     uint8_t heard;       /* iWARP: queue pairs that something was received on, a bit each; lock: poll_lock */
-    bool is_closed;      /* iWARP: the peer closed it, and the PML was not told; lock: ep->lock */
-    uint64_t fence_until; /* ms; then the fence is given up */
-    bool is_stuck;       /* service was asked to end it */
-    bool is_obstinate;   /* and could not: it is asked again when the time is over, not before */
-    bool is_stopped;     /* the queue pairs are destroyed; written by service before its letter */
-    bool is_fenced;      /* the fence is done: nothing is handed up any more; context: progress */
-    bool lossy;          /* receptions may have been lost: the fence was given up */
+    uint64_t fence_until; /* ms; then the fence is given up. Context of the two: progress */
     ofo_qpset_t *fence_next; /* module->fencing */
     uint64_t n_ok;       /* completed SENDs and eager WRITEs */
     uint64_t n_received;
@@ -287,6 +281,7 @@ typedef enum {
     OFO_MAIL_DECLARE,    /* the peer was declared unreachable: end this rail */
     OFO_MAIL_FENCE,      /* the PML learnt that `gen` is dead at the peer */
     OFO_MAIL_CTL,        /* control message for this endpoint that came by another way */
+    OFO_MAIL_AGAIN,      /* control message that came to this endpoint's module before its sender was known */
     OFO_MAIL_RING,       /* make an eager ring; and back: it is made, or cannot be */
     OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module's UD queue pair */
     /* to progress */
@@ -294,7 +289,8 @@ typedef enum {
     OFO_MAIL_FENCED,     /* `gen` was fenced before: tell the PML again */
     OFO_MAIL_DRAIN,      /* queue pairs of `qps` are in ERR (or there are none): drain */
     OFO_MAIL_LAST_WQE,   /* a shared queue gives nothing more to a queue pair of `gen` */
-    OFO_MAIL_ABANDON,    /* queue pairs of `qps` were destroyed, if qps->is_stopped */
+    OFO_MAIL_ABANDON,    /* queue pairs of `qps` were destroyed */
+    OFO_MAIL_OBSTINATE,  /* they could not be destroyed */
     OFO_MAIL_PEER_LOST,  /* the endpoint's peer was declared by the BTL: tell the PML */
     OFO_MAIL_KEEPALIVE,  /* the next turn of the keepalive is due; no endpoint */
     OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
@@ -352,7 +348,8 @@ typedef struct {
 struct mca_btl_base_endpoint_t {
     ofo_module_t *module;
     ofo_peer_t *peer;
-    uint8_t rail; /* name */
+    uint8_t rail; /* name; OFO_RAIL_NONE until the peer gives it: _partner.c. Atomic, written once by service */
+    uint16_t choices; /* ports of the peer that may be at the other end, a bit each; 0: the records tell. Constant */
     ofo_port_t remote;
     uint32_t remote_contact;
     uint8_t alike; /* most ports that one of the two hosts has in the own port's subnet */
@@ -376,6 +373,9 @@ struct mca_btl_base_endpoint_t {
     uint32_t rdma_out;
 
     /* service */
+    uint8_t partner;        /* index of `remote` among the peer's ports */
+    bool is_settled;        /* of several choices that is the one; constant from then on */
+    unsigned tries;         /* requests that went to one of several choices alone */
     ofo_fsm_t fsm;
     int32_t published; /* fsm.state << 16 | gen, atomic, for rail_state() */
     ofo_qpset_t *building;
@@ -395,6 +395,7 @@ struct mca_btl_base_endpoint_t {
     uint64_t error_at;      /* ms; when the queue pairs of the last fence were in the error state */
     uint64_t last_wqe_at;   /* ms, 0: no timer; LAST_WQE_REACHED is not waited for any longer */
     ofo_qpset_t *fenced_set; /* the set `last_wqe_at` is about */
+    ofo_rejoin_t rejoin;    /* of a rail that is down */
     bool is_active;         /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
     bool is_wanted, is_asked; /* in the module's queues of rails to open */
@@ -411,6 +412,9 @@ struct ofo_peer {
     bool declared;      /* unreachable, for good: nothing but PEERDEAD is sent to it; atomic */
     const char *why;    /* it was declared; constant text. release: declared */
     uint64_t rail_hash;
+    ofo_pair_t pair[OFO_MAX_RAILS]; /* the list, by name */
+    ofo_port_t *port;   /* its ports; NULL if no rail has a choice */
+    uint8_t ended;      /* names that the peer gave up before a port of ours had them, a bit each. lock: peers_lock */
     const ofo_queues_t *queues; /* what both sides have */
     unsigned rail_count;
     ofo_endpoint_t *rail[OFO_MAX_RAILS];
@@ -492,6 +496,7 @@ typedef struct {
     uint64_t connects, errors, lossy_fences;
     uint64_t fences, fence_ms; /* those of queue pairs that were made, and the longest */
     uint64_t last_wqe_missed;  /* fences that did not wait for it any longer */
+    uint64_t drain_refused;    /* events of sets of queue pairs that no row takes: errors of ours */
     uint64_t late_receives;    /* messages that came after the fence of their queue pair, dropped */
     uint64_t srq_growths;
     uint64_t coalesced, carriers; /* messages that travelled with others, and what they travelled in */
@@ -619,6 +624,8 @@ typedef struct {
     unsigned fence_timeout;   /* s */
     unsigned keepalive;       /* s, 0: none */
     unsigned blocking_progress; /* ms, 0: progress never sleeps */
+    unsigned rejoin_after;    /* ms */
+    unsigned rejoin_half_life; /* s, 0: no damping */
     unsigned ctl_rate;        /* 1/s */
     unsigned gid_prefix_len;
     int want_fork_support;
@@ -633,7 +640,7 @@ typedef struct {
 } ofo_params_t;
 
 typedef struct {
-    mca_btl_base_component_3_0_0_t super;
+    mca_btl_base_component_t super;
     ofo_params_t params;
     ofo_queues_t queues;   /* as the user asked for */
     ofo_queues_t plain;    /* the same without shared ones */

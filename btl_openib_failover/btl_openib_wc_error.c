@@ -44,14 +44,14 @@ void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
         break;
     case OFO_WORK_RECV:
         if (NULL != work->qps) {
-            BFO_ASSERT(0 < qps->qp[work->qp].recv_posted || qps->is_fenced);
+            BFO_ASSERT(0 < qps->qp[work->qp].recv_posted || ofo_drain_is_over(&qps->drain));
             --qps->qp[work->qp].recv_posted;
         } else { /* the buffer belongs to the module */
             ofo_srq_return(qps->ep->module->srq[work->qp], (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)));
         }
         break;
     case OFO_WORK_RETURN:
-        BFO_ASSERT(qps->qp[work->qp].is_returning || qps->is_fenced);
+        BFO_ASSERT(qps->qp[work->qp].is_returning || ofo_drain_is_over(&qps->drain));
         qps->qp[work->qp].is_returning = false;
         break;
     case OFO_WORK_ALIVE:
@@ -102,22 +102,20 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
     qps = qp->returns.qps;
     if (OFO_WORK_RECV != work->kind) { /* flushed receives may come back before the send that broke the queue pair */
         poison = OFO_WC_POISON
-                 == ofo_status_class(wc->status, !qp->is_failed, qps->fencing,
+                 == ofo_status_class(wc->status, !qp->is_failed, ofo_drain_is_running(&qps->drain),
                                      IBV_WC_LOC_QP_OP_ERR != wc->status || qp->is_failed || is_sound(module, qp));
         qp->is_failed = true;
     }
     if (is_close(module, work, wc->status)) {
         ofo_work_failed(qps, work, OPAL_ERROR);
-        if (!qps->failed) {
+        if (ofo_drain_is_live(&qps->drain)) {
             ofo_rail_closed(qps);
         }
-        if (qps->fencing) {
-            ofo_drain_check(qps);
-        }
+        ofo_drain_check(qps);
         return;
     }
     ++module->count.errors;
-    if (!qps->failed) {
+    if (ofo_drain_is_live(&qps->drain)) {
         ofo_log(1, "%s: rail %u to %u: %s (vendor error 0x%x)", module->name, qps->ep->rail, qps->ep->peer->name.vpid,
                 ibv_wc_status_str(wc->status), wc->vendor_err);
     }
@@ -132,7 +130,5 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
         ofo_silent_lost(qps, work->qp, qps->qp[work->qp].place + 1);
     }
     ofo_work_failed(qps, work, poison ? OPAL_ERR_FATAL : OPAL_ERROR);
-    if (qps->fencing) {
-        ofo_drain_check(qps);
-    }
+    ofo_drain_check(qps);
 }

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-enum { CH_SIZE = 24, DACK_SIZE = 56, REQ_SIZE = 56, REJ_SIZE = 32, MTU_MIN = 1, MTU_MAX = 5 };
+enum { CH_SIZE = 24, DACK_SIZE = 56, REQ_SIZE = 56, REJ_SIZE = 32, ASK_SIZE = 32, MTU_MIN = 1, MTU_MAX = 5 };
 
-static const char *const ctl_names[] = {"DOWN", "DACK", "REQ", "REP", "RTU", "REJ", "PEERDEAD"};
+static const char *const ctl_names[] = {"DOWN", "DACK", "REQ", "REP", "RTU", "REJ", "PEERDEAD", "ASK"};
 
 static size_t ctl_size(const ofo_ctl_t *ctl)
 {
@@ -28,6 +28,8 @@ static size_t ctl_size(const ofo_ctl_t *ctl)
         return REQ_SIZE + 8u * ctl->nqp;
     case OFO_CTL_REJ:
         return REJ_SIZE;
+    case OFO_CTL_ASK:
+        return ASK_SIZE;
     default:
         return 0;
     }
@@ -35,15 +37,15 @@ static size_t ctl_size(const ofo_ctl_t *ctl)
 
 static int ctl_fields_are_valid(const ofo_ctl_t *ctl)
 {
-    if (OFO_CTL_PEERDEAD == ctl->type) {
-        return OFO_RAIL_NONE == ctl->rail && 0 == ctl->gen;
+    if (OFO_CTL_PEERDEAD == ctl->type || OFO_CTL_ASK == ctl->type) {
+        return OFO_RAIL_NONE == ctl->rail && 0 == ctl->gen && OFO_MAX_PORTS > ctl->from && OFO_MAX_PORTS > ctl->to;
     }
     if (OFO_MAX_RAILS <= ctl->rail) {
         return 0;
     }
     if (OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type) {
         return 1 <= ctl->nqp && OFO_MAX_QPS >= ctl->nqp && ctl->qp_index < ctl->nqp && MTU_MIN <= ctl->mtu
-               && MTU_MAX >= ctl->mtu;
+               && MTU_MAX >= ctl->mtu && OFO_MAX_PORTS > ctl->from && OFO_MAX_PORTS > ctl->to;
     }
     if (OFO_CTL_REJ == ctl->type) {
         return OFO_REJ_PORT_DOWN <= ctl->reason && OFO_REJ_DISABLED >= ctl->reason;
@@ -58,6 +60,8 @@ static void pack_connect(const ofo_ctl_t *ctl, uint8_t *at)
     at[27] = ctl->nqp;
     at[28] = ctl->qp_index;
     at[29] = ctl->reads;
+    at[30] = ctl->from;
+    at[31] = ctl->to;
     ofo_put64(at + 32, ctl->rail_hash);
     memcpy(at + 40, ctl->gid, 16);
     for (unsigned i = 0; i < ctl->nqp; ++i) {
@@ -98,6 +102,9 @@ size_t ofo_ctl_pack(const ofo_ctl_t *ctl, uint8_t *buffer, size_t size)
         pack_counts(&ctl->counts, buffer);
     } else if (OFO_CTL_REJ == ctl->type) {
         buffer[24] = ctl->reason;
+    } else if (OFO_CTL_ASK == ctl->type) {
+        buffer[24] = ctl->from;
+        buffer[25] = ctl->to;
     }
     return need;
 }
@@ -111,6 +118,8 @@ static void unpack_body(const uint8_t *at, ofo_ctl_t *ctl)
         ctl->nqp = at[27];
         ctl->qp_index = at[28];
         ctl->reads = at[29];
+        ctl->from = at[30];
+        ctl->to = at[31];
         ctl->rail_hash = ofo_get64(at + 32);
         memcpy(ctl->gid, at + 40, 16);
     } else if (OFO_CTL_DACK == ctl->type) {
@@ -121,6 +130,9 @@ static void unpack_body(const uint8_t *at, ofo_ctl_t *ctl)
         ctl->counts.n_eager = ofo_get16(at + 48);
     } else if (OFO_CTL_REJ == ctl->type) {
         ctl->reason = at[24];
+    } else if (OFO_CTL_ASK == ctl->type) {
+        ctl->from = at[24];
+        ctl->to = at[25];
     }
 }
 
@@ -174,5 +186,5 @@ ofo_wire_result_t ofo_ctl_unpack(const uint8_t *buffer, size_t length, ofo_ctl_t
 
 const char *ofo_ctl_name(uint8_t type)
 {
-    return OFO_CTL_DOWN <= type && OFO_CTL_PEERDEAD >= type ? ctl_names[type - OFO_CTL_DOWN] : "unknown";
+    return OFO_CTL_DOWN <= type && OFO_CTL_ASK >= type ? ctl_names[type - OFO_CTL_DOWN] : "unknown";
 }

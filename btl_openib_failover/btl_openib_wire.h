@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 #define OFO_CTL_VERSION 2    /* version byte of every control message */
-#define OFO_RECORD_VERSION 7 /* version byte of the modex record; raised when its layout or meaning changes */
+#define OFO_RECORD_VERSION 8 /* version byte of the modex record; raised when its layout or meaning changes */
 #define OFO_MAX_RAILS 8      /* rails to one peer */
 #define OFO_MAX_QPS 8        /* queue pairs of one rail */
 #define OFO_MAX_PORTS 16     /* ports one process publishes */
-#define OFO_RAIL_NONE 255    /* rail field of messages that concern the peer, not a rail */
+#define OFO_RAIL_NONE 255    /* rail field of messages that concern the peer, not a rail; name of a rail that has none yet */
 
 typedef enum {
     OFO_CTL_DOWN = 0x30,
@@ -24,7 +24,8 @@ typedef enum {
     OFO_CTL_REP = 0x33,
     OFO_CTL_RTU = 0x34,
     OFO_CTL_REJ = 0x35,
-    OFO_CTL_PEERDEAD = 0x36
+    OFO_CTL_PEERDEAD = 0x36,
+    OFO_CTL_ASK = 0x37 /* connect a rail to this port, whichever it is: see btl_openib_partner.c */
 } ofo_ctl_type_t;
 
 typedef enum {
@@ -35,6 +36,7 @@ typedef enum {
 } ofo_rej_reason_t;
 
 #define OFO_DACK_VALID 0x01 /* flag of DACK: the counts are known */
+#define OFO_CTL_ASKS 0x02   /* flag of DOWN: does the rail carry packets again? of DACK: it answers such a DOWN */
 
 /* One queue pair as its owner announces it. */
 typedef struct {
@@ -57,6 +59,8 @@ typedef struct {
     uint16_t gen;
     uint32_t jobid, vpid; /* of the sender */
     uint32_t src_inc, dst_inc;
+    /* REQ, REP, ASK */
+    uint8_t from, to; /* the sender's and the receiver's port, each an index into its owner's record */
     /* REQ, REP */
     uint16_t lid;
     uint8_t mtu; /* enum ibv_mtu: largest path MTU the sender takes */

@@ -3,7 +3,8 @@
  *
  * bfo_stream: a verified stream of mixed message sizes between pairs of ranks, for the demo and for trying bfo on
  * a cluster. Every byte is a function of (seed, sender, receiver, sequence), sizes too, so the receiver checks
- * length, order and content of every message. Rank 0 prints one progress line a second. SIGUSR1 to mpirun ends the stream early.
+ * length, order and content of every message. Rank 0 prints one progress line a second: what all ranks have received, and the longest
+ * pause of any rank between two windows of messages. SIGUSR1 to mpirun ends the stream early.
  */
 #include <argp.h>
 #include <errno.h>
@@ -34,6 +35,7 @@ typedef struct {
     uint64_t messages; /* received and verified */
     uint64_t bytes;    /* received and verified */
     uint64_t errors;
+    double last_window, longest_pause; /* when a window ended, and the longest time between two since sum_up(); s */
 } stream_t;
 
 static volatile sig_atomic_t is_over;
@@ -192,6 +194,11 @@ static void exchange_window(stream_t *stream, const options_t *options)
         verify(stream, options, i, &statuses[i]);
     }
     stream->sequence += WINDOW;
+    double now = MPI_Wtime();
+    if (now - stream->last_window > stream->longest_pause) {
+        stream->longest_pause = now - stream->last_window;
+    }
+    stream->last_window = now;
 }
 
 static void end_stream(int signal)
@@ -199,31 +206,38 @@ static void end_stream(int signal)
     is_over = 1;
 }
 
-/* Totals of all ranks: messages, bytes, errors. */
-static void sum_up(const stream_t *stream, uint64_t total[3])
+/* Totals of all ranks: messages, bytes, errors. Returns the longest pause of a rank since the call before, in seconds. */
+static double sum_up(stream_t *stream, uint64_t total[3])
 {
     uint64_t mine[3] = {stream->messages, stream->bytes, stream->errors};
+    double pause = 0;
+
     MPI_Allreduce(mine, total, 3, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&stream->longest_pause, &pause, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    stream->longest_pause = 0;
+    return pause;
 }
 
 static void run(stream_t *stream, const options_t *options, uint64_t total[3])
 {
-    double start = MPI_Wtime(), shown = start;
+    double start = MPI_Wtime(), shown = start, longest = 0;
     uint64_t shown_bytes = 0;
     int more = 1;
 
+    stream->last_window = start;
     while (more) {
         for (int i = 0; i < 4 && stream->peer < stream->size; ++i) {
             exchange_window(stream, options);
         }
-        sum_up(stream, total);
-        double now = MPI_Wtime();
+        double pause = sum_up(stream, total), now = MPI_Wtime();
+        longest = pause > longest ? pause : longest;
         if (0 == stream->rank && now - shown >= 1.0) {
-            printf("%4.0f s  %10" PRIu64 " messages verified, %8.1f MiB/s, %" PRIu64 " wrong\n", now - start, total[0],
-                   (double) (total[1] - shown_bytes) / (now - shown) / 1048576.0, total[2]);
+            printf("%4.0f s  %10" PRIu64 " messages verified, %8.1f MiB/s, longest pause %4.0f ms, %" PRIu64 " wrong\n", now - start, total[0],
+                   (double) (total[1] - shown_bytes) / (now - shown) / 1048576.0, 1e3 * longest, total[2]);
             fflush(stdout);
             shown = now;
             shown_bytes = total[1];
+            longest = 0;
         }
         more = !is_over && now - start < options->seconds && 0 == total[2];
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bfo_ompi.h"
+
 #include "opal_config.h"
 #include "opal/mca/btl/btl.h"
 #include "opal/util/proc.h"
@@ -37,7 +39,7 @@ typedef enum {
 
 typedef struct {
     bfo_rail_state_t state;
-    uint8_t name;         /* rail name, alike on both sides, 0..7 */
+    uint8_t name;         /* rail name, alike on both sides, 0..7; more: it has none yet, and has carried nothing */
     uint16_t generation;  /* of the current or last set of queue pairs */
 } bfo_rail_info_t;
 
@@ -81,7 +83,7 @@ typedef void (*bfo_btl_declare_fn_t)(struct mca_btl_base_module_t *btl, struct o
 /* The process that sent a received descriptor (the endpoint's, never a field of the message). Only valid
  * during the receive callback that handed `des` up. */
 typedef struct opal_proc_t *(*bfo_btl_des_peer_fn_t)(struct mca_btl_base_module_t *btl,
-                                                     const struct mca_btl_base_descriptor_t *des);
+                                                     const bfo_arrival_t *des);
 
 /* Fills *info for the rail of this module to `proc`. Returns OPAL_SUCCESS or OPAL_ERR_NOT_FOUND. */
 typedef int (*bfo_btl_rail_state_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc,
@@ -148,6 +150,13 @@ static inline bfo_btl_ext_verdict_t bfo_btl_ext_check(struct mca_btl_base_module
         return BFO_BTL_EXT_WRONG_VERSION;
     }
     return BFO_BTL_EXT_OK;
+}
+
+/* Name of the local port behind a module; of a BTL that names none its own. */
+static inline const char *bfo_btl_port_name(struct mca_btl_base_module_t *btl)
+{
+    return BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->port ? bfo_btl_ext(btl)->port
+                                                                                     : btl->btl_component->btl_version.mca_component_name;
 }
 
 #endif /* BFO_BTL_EXT_H */

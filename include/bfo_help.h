@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Messages for the user: the texts lie in help/ beside the component, wherever that was installed or moved to (in a
- * build tree help/ is a link to the sources). Open MPI 4.1 sends such texts to mpirun and can lose one on the way, so
- * they are written here, to stderr, and once per node: the processes of a job share directories on a node, and the
- * first that leaves a mark speaks. bfo_help_say() takes texts that differ in digits only (process names, counts) for the
+ * Messages for the user, from any thread: the texts lie in help/ beside the component, wherever that was installed or moved
+ * to (in a build tree help/ is a link to the sources). They are read and written here, to stderr, and once per node.
+ * Open MPI's own reader of such texts has one state for the whole process, and two threads that speak at once crash in it;
+ * Open MPI 4.1 sends texts to mpirun and can lose one on the way. The processes of a job share directories on a node, and
+ * the first that leaves a mark speaks. bfo_help_say() takes texts that differ in digits only (process names, counts) for the
  * same; what must not hide another says itself by bfo_help_say_once() with a key of its own. DESIGN.txt section 18.
  */
 #ifndef BFO_HELP_H
@@ -28,22 +29,67 @@
 
 #include "opal_config.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
-/* Make bfo_help_say() find the texts of the component that `symbol` belongs to. Without effect if the component's
- * file cannot be found. */
-static inline void bfo_help_add_dir_of(const void *symbol)
+/* The lines of `topic` in a file of help texts: those after the line "[topic]", before the next such line, without comments (#).
+ * NULL: the file has none. The caller frees. */
+static inline char *bfo_help_lines_of(const char *path, const char *topic)
 {
-    char dir[PATH_MAX];
-    Dl_info info;
+    FILE *file = fopen(path, "re");
+    char *lines = NULL, *line = NULL;
+    size_t size = 0, room = 0, length = strlen(topic);
+    bool is_here = false;
 
-    if (0 == dladdr(symbol, &info) || NULL == info.dli_fname || NULL == strrchr(info.dli_fname, '/')) {
-        return;
+    if (NULL == file) {
+        return NULL;
     }
-    int length = (int) (strrchr(info.dli_fname, '/') - info.dli_fname);
-    if ((int) sizeof(dir) > snprintf(dir, sizeof(dir), "%.*s/help", length, info.dli_fname)) {
-        opal_show_help_add_dir(dir);
+    FILE *into = open_memstream(&lines, &size);
+    while (NULL != into && 0 < getline(&line, &room, file)) {
+        if ('[' == line[0]) {
+            is_here = 0 == strncmp(line + 1, topic, length) && ']' == line[1 + length];
+        } else if (is_here && '#' != line[0]) {
+            fputs(line, into);
+        }
     }
+    free(line);
+    fclose(file);
+    if (NULL != into) {
+        fclose(into);
+    }
+    if (0 == size) {
+        free(lines);
+        lines = NULL;
+    }
+    return lines;
+}
+
+/* The text of `topic` in `file` with its arguments, between two rules if `is_framed`. NULL: no memory. The caller frees. */
+static inline char *bfo_help_text(const char *file, const char *topic, bool is_framed, va_list arguments)
+{
+#define BFO_HELP_RULE "--------------------------------------------------------------------------\n"
+    static const char here = 0; /* lies in the component */
+    char path[PATH_MAX], *lines = NULL, *said = NULL, *text = NULL;
+    Dl_info info = {.dli_fname = NULL};
+
+    snprintf(path, sizeof(path), "%s", file);
+    if (0 != dladdr(&here, &info) && NULL != info.dli_fname && NULL != strrchr(info.dli_fname, '/')) {
+        int length = (int) (strrchr(info.dli_fname, '/') - info.dli_fname);
+        if ((int) sizeof(path) > snprintf(path, sizeof(path), "%.*s/help/%s", length, info.dli_fname, file)) {
+            lines = bfo_help_lines_of(path, topic);
+        }
+    }
+    if (0 > (NULL != lines ? vasprintf(&said, lines, arguments)
+                           : asprintf(&said, "bfo has something to say (%s), but %s does not have the text: install bfo again.\n", topic, path))) {
+        said = NULL;
+    }
+    free(lines);
+    if (NULL == said || !is_framed) {
+        return said;
+    }
+    if (0 > asprintf(&text, BFO_HELP_RULE "%s" BFO_HELP_RULE, said)) {
+        text = NULL;
+    }
+    free(said);
+    return text;
 }
 
 /* FNV-1a of the text, with or without its digits. */
@@ -133,7 +179,7 @@ static inline void bfo_help_say(const char *file, const char *topic, ...)
     va_list arguments;
 
     va_start(arguments, topic);
-    char *text = opal_show_help_vstring(file, topic, true, arguments);
+    char *text = bfo_help_text(file, topic, true, arguments);
     va_end(arguments);
     if (NULL != text) {
         bfo_help_write_once(text, bfo_help_mark(text, false));
@@ -147,12 +193,20 @@ static inline void bfo_help_say_once(const char *key, const char *file, const ch
     va_list arguments;
 
     va_start(arguments, topic);
-    char *text = opal_show_help_vstring(file, topic, true, arguments);
+    char *text = bfo_help_text(file, topic, true, arguments);
     va_end(arguments);
     if (NULL != text) {
         bfo_help_write_once(text, bfo_help_mark(key, true));
     }
     free(text);
+}
+
+/* Is this the first process of the job on this node, as mpirun said, or without mpirun? Asks nothing of Open MPI. */
+static inline bool bfo_help_is_first_rank(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+
+    return NULL == rank || 0 == strcmp("0", rank);
 }
 
 /* Says the line that `topic` is, each time. */
@@ -161,7 +215,7 @@ static inline void bfo_help_line(const char *file, const char *topic, ...)
     va_list arguments;
 
     va_start(arguments, topic);
-    char *text = opal_show_help_vstring(file, topic, false, arguments);
+    char *text = bfo_help_text(file, topic, false, arguments);
     va_end(arguments);
     if (NULL != text) {
         bfo_help_write(text);

@@ -13,6 +13,22 @@ AC_DEFUN([BFO_MISSING], [
     AS_CASE([" $bfo_packages "], [*" $2 "*], [], [bfo_packages="$bfo_packages $2"])
 ])
 
+# What only Open MPI 5.0 has: PMIx in its headers, and threads that are a choice of its build. The headers of that choice are not
+# installed, and ours stand in for those of POSIX threads only.
+AC_DEFUN([BFO_CHECK_OPENMPI_5], [
+    OMPI_LIBS="-lmpi -lopen-pal"
+    PKG_CHECK_MODULES([PMIX], [pmix],
+        [OMPI_CPPFLAGS="$OMPI_CPPFLAGS `echo "$PMIX_CFLAGS" | sed 's/-I */-isystem /g'`"
+         OMPI_LIBS="$OMPI_LIBS $PMIX_LIBS"],
+        [BFO_MISSING([pmix, which the headers of Open MPI 5.0 include], [libpmix-dev])])
+    AC_MSG_CHECKING([for the threads of Open MPI])
+    bfo_threads=`sed -n 's,^#define MCA_threads_mutex_base_include_HEADER "opal/mca/threads/\(@<:@^/@:>@*\)/.*,\1,p' \
+        "$ompi_incdir/openmpi/opal_config.h" 2>/dev/null`
+    AC_MSG_RESULT([${bfo_threads:-unknown}])
+    AS_IF([test "x$bfo_threads" = xpthreads || test ! -f "$ompi_incdir/openmpi/opal_config.h"], [],
+        [AC_MSG_ERROR([Open MPI $OMPI_VERSION in $ompi_incdir was configured with the threads "$bfo_threads": bfo needs POSIX threads (its configure option --with-threads=pthreads)])])
+])
+
 # The installed Open MPI: programs, version, directories, development headers.
 AC_DEFUN([BFO_CHECK_OPENMPI], [
     bfo_ompi_path=$PATH
@@ -33,8 +49,9 @@ AC_DEFUN([BFO_CHECK_OPENMPI], [
         ompi_componentdir=`echo "$bfo_info" | sed -n 's/^path:pkglibdir://p' | tail -n 1`
         AC_MSG_RESULT([$OMPI_VERSION])
         AS_CASE([$OMPI_VERSION],
-            [4.1.*], [],
-            [AC_MSG_ERROR([Open MPI $OMPI_VERSION is not supported: bfo needs Open MPI 4.1; name another one with --with-openmpi=DIR])])
+            [4.1.*], [bfo_ompi_series=4],
+            [5.0.*], [bfo_ompi_series=5],
+            [AC_MSG_ERROR([Open MPI $OMPI_VERSION is not supported: bfo needs Open MPI 4.1 or 5.0; name another one with --with-openmpi=DIR])])
         OMPI_CPPFLAGS="-isystem $ompi_incdir -isystem $ompi_incdir/openmpi"
         AC_MSG_CHECKING([for the development headers of Open MPI])
         bfo_headers=yes
@@ -46,7 +63,7 @@ AC_DEFUN([BFO_CHECK_OPENMPI], [
               [BFO_MISSING([the component headers of Open MPI: configure it --with-devel-headers], [libopenmpi-dev])])
     ])
     OMPI_LDFLAGS="-L$ompi_libdir"
-    OMPI_LIBS="-lmpi -lopen-rte -lopen-pal"
+    AS_IF([test 5 = "$bfo_ompi_series"], [BFO_CHECK_OPENMPI_5], [OMPI_LIBS="-lmpi -lopen-rte -lopen-pal"])
     AC_SUBST([OMPI_VERSION])
     AC_SUBST([OMPI_CPPFLAGS])
     AC_SUBST([OMPI_LDFLAGS])

@@ -24,8 +24,7 @@ __attribute__((visibility("default"))) extern ompi_osc_base_component_t mca_osc_
 
 static int register_params(void)
 {
-    bfo_help_add_dir_of(&mca_osc_bfo_component);
-    return OMPI_SUCCESS;
+    return bfo_ompi_is_the_one_built_for() ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE; /* the PML says so */
 }
 
 static int init(bool progress_threads, bool mpi_threads)

@@ -38,6 +38,10 @@ typedef struct {
     uint32_t n_pending;  /* bfo_work_t that wait, of all peers; changed under pending_lock, read without */
     bool progress_registered;
 
+    int32_t n_waits;       /* peers that are waited for because no rail is left; atomic */
+    bool waits_registered; /* Lock: lock */
+    bool is_ending;        /* MPI_Finalize or MPI_Comm_disconnect waits for what was sent */
+
     opal_mutex_t unpack_lock[16]; /* of the convertor of receive request slot % 16 */
 
     uint8_t modules; /* of all BTLs, BFO_MAX_RAILS if there are more: no peer has more rails */
@@ -53,7 +57,7 @@ extern BFO_OURS bfo_t bfo;
     for (bfo_peer_t *peer = __atomic_load_n(&bfo.peers, __ATOMIC_ACQUIRE); NULL != peer; peer = peer->next)
 
 /* The one public symbol of the PML (pml_bfo_component.c). */
-OMPI_MODULE_DECLSPEC extern mca_pml_base_component_2_0_0_t mca_pml_bfo_component;
+__attribute__((visibility("default"))) extern mca_pml_base_component_t mca_pml_bfo_component;
 
 /* Does the packed message lie in memory as it is? Then it starts at the true lower bound. */
 static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)
@@ -64,7 +68,7 @@ static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t 
 
 /* 1: buffers may lie in memory of a device, which only the convertor can read and write. */
 #ifndef BFO_DEVICE_MEMORY
-#define BFO_DEVICE_MEMORY OPAL_CUDA_SUPPORT
+#define BFO_DEVICE_MEMORY BFO_OMPI_DEVICE_MEMORY
 #endif
 bool bfo_buffer_is_on_device(const ompi_datatype_t *datatype, size_t count, const void *base); /* pml_bfo_device.c */
 

@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_figures.h"
 #include "pml_bfo_module.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pvars.h"
@@ -14,11 +15,17 @@
 
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/pml/base/base.h"
+#include "ompi/runtime/params.h"
 #include "opal/mca/btl/base/base.h"
 
 static int bfo_component_register(void)
 {
-    bfo_help_add_dir_of(&mca_pml_bfo_component);
+    if (!bfo_ompi_is_the_one_built_for()) {
+        if (bfo_help_is_first_rank()) {
+            bfo_help_line("help-pml-bfo.txt", "other-release", BFO_OMPI_BUILT_FOR, bfo_ompi_running());
+        }
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
     bfo_pvars_register();
     return bfo_params_register();
 }
@@ -38,23 +45,32 @@ static mca_pml_base_module_t *bfo_component_init(int *priority, bool progress_th
     if (!bfo_params_are_sound()) {
         return NULL;
     }
+    if (BFO_OMPI_ULFM_IS_ON) { /* without pml_revoke_comm a revoked communicator would be news for ever */
+        bfo_help_say("help-pml-bfo.txt", "ulfm");
+        return NULL;
+    }
     *priority = bfo_params.priority;
     if (OMPI_SUCCESS != mca_bml_base_init(progress_threads, mpi_threads)) {
         return NULL;
     }
     bfo.modules = (uint8_t) bfo_smaller(BFO_MAX_RAILS, opal_list_get_size(&mca_btl_base_modules_initialized));
-    return OMPI_SUCCESS == bfo_module_publish() ? &bfo_module : NULL;
+    if (OMPI_SUCCESS != bfo_module_publish()) {
+        return NULL;
+    }
+    bfo_figures_open();
+    return &bfo_module;
 }
 
 static int bfo_component_finalize(void)
 {
     bfo_module_finalize();
+    bfo_figures_close();
     return mca_bml.bml_finalize();
 }
 
-mca_pml_base_component_2_0_0_t mca_pml_bfo_component = {
+mca_pml_base_component_t mca_pml_bfo_component = {
     .pmlm_version = {
-        MCA_PML_BASE_VERSION_2_0_0,
+        BFO_PML_BASE_VERSION,
         .mca_component_name = "bfo",
         MCA_BASE_MAKE_VERSION(component, BFO_VERSION_MAJOR, BFO_VERSION_MINOR, BFO_VERSION_RELEASE),
         .mca_open_component = bfo_component_open,

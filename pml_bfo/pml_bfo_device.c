@@ -16,7 +16,7 @@ bool bfo_buffer_is_on_device(const ompi_datatype_t *datatype, size_t count, cons
     }
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &datatype->super, count, base, 0, &convertor);
-    is = 0 != (convertor.flags & (CONVERTOR_CUDA | CONVERTOR_CUDA_UNIFIED));
+    is = BFO_OMPI_IS_ON_DEVICE(&convertor);
     OBJ_DESTRUCT(&convertor);
     return is;
 }

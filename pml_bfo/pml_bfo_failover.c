@@ -11,6 +11,7 @@
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_failover_poison.h"
+#include "pml_bfo_figures.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_post.h"
@@ -19,13 +20,13 @@
 #include "pml_bfo_tell.h"
 
 #include "ompi/runtime/mpiruntime.h"
-#include "orte/util/name_fns.h"
 #include "opal/util/output.h"
 
 #if PML_BFO
 static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
                          const void *data, size_t length, int status);
 static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy);
+static void rail_restored(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation);
 #endif
 
 /* ---- is failover in force? ------------------------------------------------------------------------- */
@@ -37,6 +38,7 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
         bfo.failover_component = btl->btl_component;
         bfo_btl_ext(btl)->failed_frag = sendi_failed;
         bfo_btl_ext(btl)->fence_done = fence_done;
+        bfo_btl_ext(btl)->rail_restored = bfo_params.rejoin ? rail_restored : NULL;
         bfo_btl_ext(btl)->peer_dead = bfo_failover_peer_dead;
         return bfo_btl_ext(btl);
     }
@@ -81,31 +83,38 @@ bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused)
     return NULL == peer->rails[rail].ext && !peer->declared && (refused || cannot_fail(peer->rails[rail].btl));
 }
 
-void bfo_failover_announce(const bfo_peer_t *peer)
+/* Why a lost rail to the peer would not be survived, and what helps. NULL: it would be, or memory is the way, which does not fail. */
+static const char *what_is_missing(const bfo_peer_t *peer, const char **remedy, char *room, size_t size)
 {
-    static bool said;
     const char *reason = "the PML was built without failover (configure --disable-pml-failover)";
-    const char *remedy = "Build bfo with --enable-pml-failover to have it.";
-#if PML_BFO
-    char room[160];
-#endif
 
-    if (said || !bfo_params.warn_no_failover || cannot_fail(peer->rails[0].btl)) {
-        return;
+    *remedy = "Build bfo with --enable-pml-failover to have it.";
+    if (cannot_fail(peer->rails[0].btl)) {
+        return NULL;
     }
 #if PML_BFO
-    remedy = "Failover needs the BTL openib of bfo on every rail: put its directory in front of\n"
-             "mca_base_component_path and give --mca btl openib,vader,self.";
+    *remedy = "Failover needs the BTL openib of bfo on every rail: put its directory in front of\n"
+             "mca_base_component_path and give --mca btl openib," BFO_OMPI_SHARED_MEMORY_BTL ",self.";
     reason = NULL;
     for (uint8_t r = 0; r < peer->n_rails && NULL == reason; ++r) {
-        reason = reason_of(peer->rails[r].btl, room, sizeof(room));
+        reason = reason_of(peer->rails[r].btl, room, size);
     }
     if (NULL == reason && peer->n_rails < 2) {
         reason = "there is only one rail to at least one other process";
-        remedy = "Failover needs two: a second port in both machines.";
+        *remedy = "Failover needs two: a second port in both machines.";
     }
 #endif
-    if (NULL == reason) {
+    return reason;
+}
+
+void bfo_failover_announce(bfo_peer_t *peer)
+{
+    static bool said;
+    char room[160];
+    const char *remedy, *reason = what_is_missing(peer, &remedy, room, sizeof(room));
+
+    bfo_figures_connected(peer, reason, cannot_fail(peer->rails[0].btl));
+    if (NULL == reason || said || !bfo_params.warn_no_failover) {
         return;
     }
     said = true;
@@ -135,22 +144,32 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
         if (NULL == rail->ext) {
             peer->failover = false;
         } else if (OPAL_SUCCESS != rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
-                   || info.name >= BFO_MAX_RAILS) { /* its index may be another rail's name */
+) {
             peer->failover = false;
-            rail->name = BFO_MAX_RAILS;
+            rail->name = BFO_MAX_RAILS; /* its index may be another rail's name */
         } else {
-            rail->name = info.name;
+            rail->name = info.name < BFO_MAX_RAILS ? info.name : BFO_MAX_RAILS;
             rail->gen = info.generation;
             if (BFO_RAIL_DOWN_BOTH == info.state) {
                 rail->fenced = info.generation;
                 down |= (uint8_t) (1u << r);
             } else if (BFO_RAIL_DOWN_LOCAL == info.state) {
+                rail->awaited = info.generation;
                 peer->fencing |= (uint8_t) (1u << r);
                 down |= (uint8_t) (1u << r);
             }
         }
     }
     return down;
+}
+
+/* A rail may get its name when it connects: its first data comes later than that. */
+uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail)
+{
+    if (NULL != peer->rails[rail].ext) {
+        peer->rails[rail].name = bfo_failover_rail_name(peer, peer->rails[rail].btl);
+    }
+    return peer->rails[rail].name;
 }
 
 /* ---- rails ------------------------------------------------------------------------------------------ */
@@ -175,6 +194,7 @@ static bool fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
     if (NULL != rail->ext && rail->fenced < gen) { /* else it is done: nobody would take the bit away again */
         to_come = true;
         rail->gen = rail->gen < gen ? gen : rail->gen;
+        rail->awaited = rail->gen;
         peer->fencing |= (uint8_t) (1u << r);
     }
     BFO_UNLOCK(&bfo.lock);
@@ -185,7 +205,7 @@ void bfo_failover_fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
     const bfo_rail_t *rail = &peer->rails[r];
 
-    if (fence_begins(peer, r, gen) && OPAL_SUCCESS != rail->ext->fence(rail->btl, &peer->proc->super, rail->name, gen)) {
+    if (fence_begins(peer, r, gen) && OPAL_SUCCESS != rail->ext->fence(rail->btl, &peer->proc->super, bfo_rail_name(peer, r), gen)) {
         fence_refused(peer, r);
     }
 }
@@ -207,16 +227,18 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
 {
     bool is_new;
 
-    bfo_stat_add(BFO_STAT_ERRORS, 1);
+    bfo_stat_add(BFO_STAT_ERRORS, by_btl ? 0 : 1);
     if (r >= BFO_MAX_RAILS || gen < peer->rails[r].gen) {
         return;
     }
+    (void) bfo_rail_name(peer, r); /* the messages tell it */
     is_new = bfo_rail_take_down(peer, r);
 #if PML_BFO
     if (by_btl && is_new) {
         (void) fence_begins(peer, r, gen);
     }
 #endif
+    bfo_stat_add(BFO_STAT_ERRORS, by_btl && is_new ? 1 : 0); /* the end of an attempt to come back is no error */
     if (!by_btl && (is_new || gen > peer->rails[r].gen)) {
         bfo_failover_fence(peer, r, gen);
     }
@@ -224,8 +246,10 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
         bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
         bfo_stat_mark_error();
         bfo_tell_rail_lost(peer, r, cause, told);
-        if (0 == peer->send_mask || NULL == peer->rails[r].ext) {
+        if (NULL == peer->rails[r].ext) {
             bfo_failover_declare(peer, cause);
+        } else if (0 == peer->send_mask) {
+            bfo_failover_wait(peer, cause);
         }
     }
 }
@@ -236,27 +260,36 @@ void bfo_failover_rail_failed(bfo_peer_t *peer, uint8_t rail, uint16_t gen, cons
 }
 
 #if PML_BFO
-static uint8_t rail_by_name(const bfo_peer_t *peer, uint8_t name)
+static uint8_t rail_by_name(bfo_peer_t *peer, uint8_t name)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        if (peer->rails[r].name == name) {
+        if (bfo_rail_name(peer, r) == name) {
             return r;
         }
     }
     return BFO_MAX_RAILS;
 }
 
+/* The last generation that the BTL knows of the rail, by its own attempts or the peer's, of which the PML may not know all. */
+static uint16_t last_attempt(const bfo_peer_t *peer, const bfo_rail_t *rail)
+{
+    bfo_rail_info_t info;
+
+    return NULL != rail->ext && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info) ? info.generation : 0;
+}
+
 /* LX: a generation beyond ours exists only once ours is fenced, and then it is the next one. Any other is a bad message,
  * and its fence would never be done: the BTL refuses it. */
-static bool generation_is_possible(const bfo_peer_t *peer, uint8_t name, uint16_t gen)
+static bool generation_is_possible(bfo_peer_t *peer, uint8_t name, uint16_t gen)
 {
     const uint8_t r = rail_by_name(peer, name);
     const bfo_rail_t *rail = &peer->rails[r < BFO_MAX_RAILS ? r : 0];
 
-    return BFO_MAX_RAILS == r || gen <= rail->gen || (gen == rail->gen + 1 && rail->fenced >= rail->gen);
+    return BFO_MAX_RAILS == r || gen <= rail->gen || (gen == rail->gen + 1 && rail->fenced >= rail->gen)
+           || gen <= last_attempt(peer, rail);
 }
 
-bool bfo_failover_rails_are_possible(const bfo_peer_t *peer, uint8_t mask, const uint16_t *gen)
+bool bfo_failover_rails_are_possible(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen)
 {
     for (uint8_t name = 0; name < BFO_MAX_RAILS; ++name) {
         if ((mask >> name & 1) && !generation_is_possible(peer, name, gen[name])) {
@@ -285,22 +318,24 @@ void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen
     }
 }
 
-void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h)
+void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h)
 {
     h->nrails = peer->n_rails;
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        if (0 == (peer->send_mask >> r & 1) && rail->name < BFO_MAX_RAILS) {
+        const bool is_up = peer->send_mask >> r & 1;
+
+        if (bfo_rail_name(peer, r) < BFO_MAX_RAILS && (!is_up || 0 < rail->gen)) { /* all generations before the one in use are dead */
             h->dead_mask |= (uint8_t) (1u << rail->name);
-            h->rail_gen[rail->name] = rail->gen;
+            h->rail_gen[rail->name] = (uint16_t) (rail->gen - is_up);
         }
     }
 }
 
 /* ---- FINs that came by another way than their data --------------------------------------------------- */
 
-static bool fin_fence_is_done(const bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+static bool fin_fence_is_done(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
     const uint8_t r = rail_by_name(peer, fin->wrail);
 
@@ -309,12 +344,12 @@ static bool fin_fence_is_done(const bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 
 /* The queue pairs of the WRITE were destroyed before everything had come back: its data may never have reached memory.
  * What came on the same queue pair behind the data is not in doubt. */
-static bool fin_fence_was_lossy(const bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+static bool fin_fence_was_lossy(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
     const uint8_t r = rail_by_name(peer, fin->wrail);
 
     return BFO_MAX_RAILS != r && 0 != (fin->fflags & BFO_FIN_RESENT) && peer->rails[r].is_lossy
-           && peer->rails[r].lossy_gen == fin->wgen;
+           && peer->rails[r].lossy_first <= fin->wgen && fin->wgen <= peer->rails[r].lossy_last;
 }
 
 #if BFO_COUNT_ROWS
@@ -411,16 +446,36 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
     BFO_LOCK(&bfo.lock);
     rail->fenced = rail->fenced < generation ? generation : rail->fenced;
     if (lossy) {
+        rail->lossy_first = rail->is_lossy ? rail->lossy_first : generation;
+        rail->lossy_last = generation;
         rail->is_lossy = true;
-        rail->lossy_gen = generation;
     }
-    if (rail->fenced >= rail->gen) { /* else the fence of a newer generation runs */
+    if (rail->fenced >= rail->awaited) { /* else the fence of a newer generation runs */
         peer->fencing &= (uint8_t) ~(1u << r);
     }
     BFO_UNLOCK(&bfo.lock);
     held_fins_release(peer);
     bfo_tell_rails(peer);
     bfo_failover_settle_all();
+}
+
+static void rail_restored(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation)
+{
+    bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+    uint8_t r;
+
+    BFO_LOCK(&bfo.lock); /* who connects the peer at this moment may have found the rail down: that is awaited */
+    r = NULL == peer || !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
+    BFO_UNLOCK(&bfo.lock);
+    if (BFO_MAX_RAILS == r) {
+        return; /* bfo_failover_name_rails() will see it */
+    }
+    bfo_tell_rails(peer); /* its loss first */
+    if (bfo_rail_bring_up(peer, r, generation)) {
+        bfo_failover_wait_ends(peer);
+        bfo_stat_add(BFO_STAT_RAILS_BACK, 1);
+        bfo_tell_rail_back(peer, r);
+    }
 }
 #endif
 
@@ -454,7 +509,7 @@ static void rail_lost_with_port(bfo_peer_t *peer, uint8_t r, const char *cause)
  * MPI_Finalize ends, each at its own time: by then everything has been delivered. */
 static bool is_loss(mca_btl_base_module_t *btl, int32_t flags)
 {
-    return 0 == (flags & MCA_BTL_ERROR_FLAGS_ADD_CUDA_IPC)
+    return 0 == (flags & BFO_BTL_ERROR_FLAGS_IPC)
            && (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) || ompi_mpi_state < OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT);
 }
 
@@ -477,7 +532,12 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         return;
     }
     BFO_FOREACH_PEER (peer) {
-        to_all = to_all && !(peer->ready && is_spared(peer, bfo_rail_index(peer, btl)));
+        const uint8_t r = peer->ready ? bfo_rail_index(peer, btl) : BFO_MAX_RAILS;
+
+        to_all = to_all && !is_spared(peer, r);
+        if (BFO_MAX_RAILS != r) {
+            (void) bfo_rail_name(peer, r);
+        }
     }
     bfo_tell_port_lost(btl, cause, to_all);
     BFO_FOREACH_PEER (peer) {

@@ -13,7 +13,7 @@
 bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl);
 
 /* Says once per node if failover is not in force for a peer reached by the rails found, and why. */
-void bfo_failover_announce(const bfo_peer_t *peer);
+void bfo_failover_announce(bfo_peer_t *peer);
 
 /* Every symptom of a rail's failure comes in here: a descriptor with error status, a post that was refused, what the BTL or the
  * peer reports. `gen`: the generation that failed; nothing happens if the rail has a later one. A refused post brings the
@@ -30,6 +30,8 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
 #if PML_BFO
 /* Name of the rail that a module is to the peer; BFO_MAX_RAILS: it has none. */
 uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl);
+/* As bfo_rail_name(), of a rail whose name is not known. */
+uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail) BFO_COLD;
 /* Names and generations of the peer's rails, and whether torn transfers can be restarted. Returns the mask of those
  * that are down already; those whose fence is not done count as being fenced. Locks: bfo.lock held. */
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer);
@@ -38,18 +40,27 @@ void bfo_failover_fence(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
 /* Brings those rails down at the peer too, who may never have seen the port down. peer->ready is set. Locks: none held. */
 void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down);
 /* Fills in which rails are dead here, for NOTIFY. */
-void bfo_failover_dead_set(const bfo_peer_t *peer, bfo_dance_hdr_t *h);
+void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h);
 /* False: NOTIFY names a generation that cannot exist; it is to be dropped. */
-bool bfo_failover_rails_are_possible(const bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
+bool bfo_failover_rails_are_possible(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 /* Handles what a NOTIFY says of dead rails: each of ours that still lives is fenced. */
 void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 #else
 /* Compiled out: no rail has a name, a generation or a fence. */
 static inline uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl) { return BFO_MAX_RAILS; }
+static inline uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail) { return BFO_MAX_RAILS; }
 static inline uint8_t bfo_failover_name_rails(bfo_peer_t *peer) { return 0; }
 static inline void bfo_failover_fence(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { }
 static inline void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down) { }
 #endif
+/* Name of a rail, alike on both sides; BFO_MAX_RAILS: it has none yet, and has carried nothing. */
+static inline uint8_t bfo_rail_name(bfo_peer_t *peer, uint8_t rail)
+{
+    const uint8_t name = peer->rails[rail].name;
+
+    return bfo_likely(name < BFO_MAX_RAILS) ? name : bfo_failover_learn_name(peer, rail);
+}
+
 /* May the FIN be taken now? False: it waits for the fence of the rail that carried its data. */
 bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin) BFO_COLD;
 /* FIN or another message without request; `header` is valid during the call. */

@@ -90,7 +90,7 @@ static void send_notify(bfo_send_t *req)
 
     bfo_dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error,
                bfo_name_id(&req->name), req->dst_id);
-    h.match.ctx = (uint16_t) base->req_comm->c_contextid;
+    h.match.ctx = (uint16_t) BFO_OMPI_CTX_OF(base->req_comm);
     h.match.src = base->req_comm->c_my_rank;
     h.match.tag = base->req_tag;
     h.match.seq = req->match_seq;
@@ -280,7 +280,7 @@ static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool fail
     bfo_dance_hdr_t h;
 
     bfo_dance_pack(&h, type, epoch, failed, req->src_id, bfo_name_id(&req->name));
-    h.match.ctx = (uint16_t) base->req_comm->c_contextid;
+    h.match.ctx = (uint16_t) BFO_OMPI_CTX_OF(base->req_comm);
     h.match.src = base->req_ompi.req_status.MPI_SOURCE;
     h.match.tag = base->req_ompi.req_status.MPI_TAG;
     h.match.seq = req->match_seq;
@@ -422,7 +422,7 @@ static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
 
 static bool fences_are_done(const bfo_recv_t *req)
 {
-    const bfo_peer_t *peer = req->lane->peer;
+    bfo_peer_t *peer = req->lane->peer;
 
     if (0 != peer->fencing) {
         return false;
@@ -430,7 +430,7 @@ static bool fences_are_done(const bfo_recv_t *req)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        if ((req->fence_mask >> rail->name & 1) && rail->fenced < req->fence_gen[rail->name]
+        if ((req->fence_mask >> bfo_rail_name(peer, r) & 1) && rail->fenced < req->fence_gen[rail->name]
             && rail->gen <= req->fence_gen[rail->name]) {
             return false;
         }

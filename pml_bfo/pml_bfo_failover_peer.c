@@ -78,6 +78,91 @@ static void fail_all(const bfo_peer_t *peer)
     bfo_leave(me);
 }
 
+/* ---- waiting for a rail ----------------------------------------------------------------------------- */
+
+#if PML_BFO
+enum { WAIT_AT_THE_END_MS = 300000 }; /* MPI_Finalize waits no longer */
+
+static uint64_t now_ms(void)
+{
+    return bfo_clock_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+static bool is_over(const bfo_peer_t *peer, uint64_t now)
+{
+    const uint64_t since = __atomic_load_n(&peer->waits_since, __ATOMIC_RELAXED);
+    uint64_t most = bfo_params.last_rail_timeout < 0 ? UINT64_MAX : UINT64_C(1000) * (unsigned) bfo_params.last_rail_timeout;
+
+    if (bfo.is_ending && most > WAIT_AT_THE_END_MS) {
+        most = WAIT_AT_THE_END_MS;
+    }
+    return 0 != since && now > since && now - since >= most;
+}
+
+/* Progress function, from the first wait on. */
+static int look_at_waits(void)
+{
+    uint64_t now;
+    int done = 0;
+
+    if (bfo_likely(0 == __atomic_load_n(&bfo.n_waits, __ATOMIC_RELAXED))) {
+        return 0;
+    }
+    now = now_ms();
+    BFO_FOREACH_PEER (peer) {
+        if (bfo_unlikely(is_over(peer, now))) {
+            bfo_failover_declare(peer, "no rail came back in time (pml_bfo_last_rail_timeout)");
+            ++done;
+        }
+    }
+    return done;
+}
+
+void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
+{
+    bool begins, is_first = false;
+
+    if (!bfo_peer_may_wait(peer)) {
+        bfo_failover_declare(peer, cause);
+        return;
+    }
+    BFO_LOCK(&bfo.lock);
+    begins = 0 == peer->send_mask && 0 == peer->waits_since && !peer->declared;
+    if (begins) {
+        __atomic_store_n(&peer->waits_since, now_ms(), __ATOMIC_RELAXED);
+        (void) bfo_add32(&bfo.n_waits, 1);
+        is_first = !bfo.waits_registered;
+        bfo.waits_registered = true;
+    }
+    BFO_UNLOCK(&bfo.lock);
+    if (is_first) {
+        opal_progress_register(look_at_waits);
+    }
+    if (begins) {
+        bfo_stat_add(BFO_STAT_PEERS_WAITED, 1);
+        bfo_tell_peer_waits(peer);
+    }
+}
+
+void bfo_failover_wait_ends(bfo_peer_t *peer)
+{
+    BFO_LOCK(&bfo.lock);
+    if (0 != peer->waits_since && (0 != peer->send_mask || peer->declared)) {
+        __atomic_store_n(&peer->waits_since, 0, __ATOMIC_RELAXED);
+        (void) bfo_add32(&bfo.n_waits, -1);
+    }
+    BFO_UNLOCK(&bfo.lock);
+}
+
+void bfo_failover_wait_fini(void)
+{
+    if (bfo.waits_registered) {
+        bfo.waits_registered = false;
+        opal_progress_unregister(look_at_waits);
+    }
+}
+#endif
+
 /* ---- declaration ------------------------------------------------------------------------------------ */
 
 /* Nothing that still comes from it is matched: its place was taken by the error of the receive it was meant for. Those receives
@@ -122,6 +207,7 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
     if (__atomic_exchange_n(&peer->declared, true, __ATOMIC_SEQ_CST)) {
         return;
     }
+    bfo_failover_wait_ends(peer);
     bfo_stat_add(BFO_STAT_PEERS_LOST, 1);
     bfo_tell_peer_lost(peer, cause);
     bfo_link_init(&posted);
@@ -208,28 +294,22 @@ static const bfo_peer_t *peer_of_busy_rail(void)
     return NULL;
 }
 
-static time_t now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec;
-}
-
 /* A process that is alive may take its time until it calls MPI; one that is not is declared, and then nothing of it is
- * waited for. So there is no end to this but the end of the work. */
+ * waited for. So there is no end to this but the end of the work, or of the wait for a rail. */
 void bfo_failover_flush(void)
 {
-    const time_t late = now() + BFO_FLUSH_SECONDS;
+    const uint64_t late = now_ms() + UINT64_C(1000) * BFO_FLUSH_SECONDS;
     bool said = false;
 
+    bfo.is_ending = true;
     while (0 != bfo.n_pending || NULL != peer_of_open_request() || NULL != peer_of_busy_rail()) {
-        if (!said && now() >= late) {
+        if (!said && now_ms() >= late) {
             said = true;
             bfo_tell_flush_waits(peer_of_open_request() ?: peer_of_busy_rail(), BFO_FLUSH_SECONDS);
         }
         opal_progress();
         usleep(50);
     }
+    bfo.is_ending = false;
 }
 #endif /* PML_BFO */

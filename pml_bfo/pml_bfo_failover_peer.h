@@ -11,6 +11,19 @@
 
 /* The peer cannot be reached any more: all its requests end with MPI_ERR_OTHER. */
 void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
+#if PML_BFO
+/* No rail to the peer is left: it is waited for, pml_bfo_last_rail_timeout, or declared because of `cause`. Context: as rail_failed. */
+void bfo_failover_wait(bfo_peer_t *peer, const char *cause) BFO_COLD;
+/* A rail is back, or the peer is declared. */
+void bfo_failover_wait_ends(bfo_peer_t *peer) BFO_COLD;
+/* The PML ends. */
+void bfo_failover_wait_fini(void) BFO_COLD;
+#else
+/* Compiled out: no rail comes back. */
+static inline void bfo_failover_wait(bfo_peer_t *peer, const char *cause) { bfo_failover_declare(peer, cause); }
+static inline void bfo_failover_wait_ends(bfo_peer_t *peer) { }
+static inline void bfo_failover_wait_fini(void) { }
+#endif
 /* Every request in an ERR-class state looks at its guards again. */
 void bfo_failover_settle_all(void) BFO_COLD;
 /* peer_dead of bfo_btl_ext.h. */

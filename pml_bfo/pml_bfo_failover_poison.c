@@ -68,13 +68,13 @@ static uint64_t message_of(uint16_t ctx, uint32_t seq)
 bool bfo_failover_send_is_poison(const bfo_send_t *req, uint8_t rail, int status)
 {
     return is_poison(req->lane->peer, rail, BFO_SUSPECT_SENT,
-                     message_of((uint16_t) req->req_send.req_base.req_comm->c_contextid, req->match_seq), status);
+                     message_of((uint16_t) BFO_OMPI_CTX_OF(req->req_send.req_base.req_comm), req->match_seq), status);
 }
 
 bool bfo_failover_recv_is_poison(const bfo_recv_t *req, uint8_t rail, int status)
 {
     return is_poison(req->lane->peer, rail, BFO_SUSPECT_RECEIVED,
-                     message_of((uint16_t) req->req_recv.req_base.req_comm->c_contextid, req->match_seq), status);
+                     message_of((uint16_t) BFO_OMPI_CTX_OF(req->req_recv.req_base.req_comm), req->match_seq), status);
 }
 
 bool bfo_failover_ctl_is_poison(const bfo_peer_t *peer, uint8_t rail, const bfo_hdr_t *h, int status)

@@ -11,12 +11,11 @@
 #include "pml_bfo_tell.h"
 
 #include "ompi/attribute/attribute.h"
-#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_progress.h"
 
 #include <unistd.h>
 
-static int no_copy(MPI_Comm comm, int keyval, void *extra, void *value, void *copy, int *flag, MPI_Comm other)
+static int no_copy(MPI_Comm comm, int keyval, void *extra, void *value, void *copy, int *flag BFO_OMPI_COPY_ATTR_REST)
 {
     *flag = 0;
     return MPI_SUCCESS;
@@ -80,11 +79,15 @@ static int hook_finalize(void)
 
     return OMPI_SUCCESS == rc ? ompi_attr_set_c(COMM_ATTR, self, &self->c_keyhash, self_key, NULL, false) : rc;
 }
+#else
+static int hook_finalize(void) { return OMPI_SUCCESS; }
+#endif /* PML_BFO */
 
 /* ---- MPI_Comm_disconnect: by the fence of the runtime -----------------------------------------------------
  * MPI_Comm_disconnect waits in a fence of the runtime, inside which MPI makes no progress, and offers a PML no place in
  * front of it. A message that has to be sent again would never be, and its receiver, still on its way to that fence, would
  * wait for ever. So the fence is ours while rails with failover are in use: flush, then the runtime's with progress. */
+#if PML_BFO && BFO_OMPI_HAS_FENCE_HOOK
 static opal_pmix_base_module_fence_fn_t runtime_fence;
 
 static void fence_arrived(int status, void *done)
@@ -124,10 +127,9 @@ void bfo_hooks_close(void)
     }
 }
 #else
-static int hook_finalize(void) { return OMPI_SUCCESS; }
 static void hook_disconnect(void) { }
 void bfo_hooks_close(void) { }
-#endif /* PML_BFO */
+#endif /* PML_BFO && BFO_OMPI_HAS_FENCE_HOOK */
 
 int bfo_hooks_open(void)
 {

@@ -202,24 +202,16 @@ void bfo_local_finalize(void)
     bfo_local_mine = NULL;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
-}
-
 void bfo_stat_mark_error(void)
 {
-    bfo_local_first.stats[BFO_STAT_ERROR_AT] = now_ns();
+    bfo_local_first.stats[BFO_STAT_ERROR_AT] = bfo_clock_ns(CLOCK_MONOTONIC);
     bfo_local_first.stats[BFO_STAT_RESUMED_AT] = 0;
 }
 
 void bfo_stat_mark_resumed(void)
 {
     if (0 == bfo_local_first.stats[BFO_STAT_RESUMED_AT]) {
-        bfo_local_first.stats[BFO_STAT_RESUMED_AT] = now_ns();
+        bfo_local_first.stats[BFO_STAT_RESUMED_AT] = bfo_clock_ns(CLOCK_MONOTONIC);
     }
 }
 

@@ -13,6 +13,8 @@
 #include "opal/class/opal_free_list.h"
 #include "ompi/request/request.h"
 
+#include <time.h>
+
 enum { BFO_SPARE_SEND, BFO_SPARE_RECV, BFO_SPARE_FRAG, BFO_SPARE_GOT, BFO_SPARE_KINDS };
 
 typedef struct bfo_local_t {
@@ -181,6 +183,15 @@ static inline bool bfo_request_free(ompi_request_t *request, const uint8_t *life
 {
     return bfo_likely(REQUEST_COMPLETED == __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE))
            || bfo_request_free_early(request, life);
+}
+
+/* ns of that clock. */
+static inline uint64_t bfo_clock_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
 }
 
 #endif /* PML_BFO_LOCAL_H */

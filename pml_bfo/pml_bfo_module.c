@@ -28,7 +28,6 @@
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/base.h"
 #include "opal/class/opal_bitmap.h"
-#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_progress.h"
 
 #include <limits.h>
@@ -118,7 +117,7 @@ int bfo_module_publish(void)
     int rc;
 
     bfo.modex = (bfo_modex_t){.version = bfo_params.protocol_version};
-    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_pml_bfo_component.pmlm_version, &bfo.modex, sizeof(bfo.modex));
+    OPAL_MODEX_SEND(rc, BFO_MODEX_GLOBAL, &mca_pml_bfo_component.pmlm_version, &bfo.modex, sizeof(bfo.modex));
     return rc;
 }
 
@@ -181,6 +180,7 @@ void bfo_module_finalize(void)
     if (bfo.progress_registered) {
         opal_progress_unregister(bfo_progress);
     }
+    bfo_failover_wait_fini();
     while (!bfo_link_is_empty(&bfo.orphans)) {
         bfo_got_frag_t *g = bfo_container(bfo.orphans.next, bfo_got_frag_t, link);
 
@@ -278,7 +278,7 @@ int bfo_add_comm(ompi_communicator_t *comm)
     bfo_comm_t *bc;
     bool is_known;
 
-    if (comm->c_contextid > UINT16_MAX) {
+    if (BFO_OMPI_CTX_OF(comm) > UINT16_MAX) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     bc = bfo_calloc_line(sizeof(*bc));
@@ -298,7 +298,7 @@ int bfo_add_comm(ompi_communicator_t *comm)
     }
     BFO_LOCK(&bfo.lock);
     comm->c_pml_comm = (struct mca_pml_comm_t *) bc;
-    is_known = comm_is_known(comm->c_contextid, bc);
+    is_known = comm_is_known(BFO_OMPI_CTX_OF(comm), bc);
     BFO_UNLOCK(&bfo.lock);
     if (!is_known) {
         bfo_del_comm(comm);
@@ -335,7 +335,7 @@ static void comm_end(bfo_comm_t *bc)
 {
     BFO_LOCK(&bfo.lock);
     bc->comm->c_pml_comm = NULL;
-    (void) comm_is_known(bc->comm->c_contextid, NULL);
+    (void) comm_is_known(BFO_OMPI_CTX_OF(bc->comm), NULL);
     bc->gone = true;
     BFO_UNLOCK(&bfo.lock);
     bfo_lock(&bc->lock);
@@ -362,7 +362,7 @@ int bfo_del_comm(ompi_communicator_t *comm)
     }
     for (uint32_t rank = 0; rank < bc->size; ++rank) {
         if (NULL != bc->lanes[rank]) {
-            lane_end(bc->lanes[rank], comm->c_contextid);
+            lane_end(bc->lanes[rank], BFO_OMPI_CTX_OF(comm));
         }
     }
     BFO_LOCK(&bfo.lock);
@@ -375,9 +375,12 @@ int bfo_del_comm(ompi_communicator_t *comm)
 
 /* ---- persistent requests ---------------------------------------------------------------------------- */
 
-/* MPI_Start returns what the PML does as it is, MPI_Startall drops it, neither calls the error handler: so it is done here. */
+/* Where MPI_Start returns what the PML does as it is and MPI_Startall drops it, neither calls the error handler: so it is done here. */
 static BFO_COLD int start_failed(const mca_pml_base_request_t *base, int rc)
 {
+    if (!BFO_OMPI_START_TELLS_NOBODY) {
+        return rc;
+    }
     return OMPI_ERRHANDLER_INVOKE(base->req_comm, rc, "MPI_Start");
 }
 
@@ -413,11 +416,13 @@ static int bfo_start(size_t count, ompi_request_t **requests)
     return bfo_unlikely(NULL != failed) ? start_failed(failed, first) : OMPI_SUCCESS;
 }
 
+#if BFO_OMPI_HAS_FT_EVENT
 /* Checkpoint and restart of processes is not supported. */
 static int bfo_ft_event(int state)
 {
     return OMPI_ERR_NOT_SUPPORTED;
 }
+#endif
 
 mca_pml_base_module_t bfo_module = {
     .pml_add_procs = bfo_add_procs,
@@ -440,7 +445,9 @@ mca_pml_base_module_t bfo_module = {
     .pml_imrecv = bfo_imrecv,
     .pml_mrecv = bfo_mrecv,
     .pml_dump = bfo_dump,
+#if BFO_OMPI_HAS_FT_EVENT
     .pml_ft_event = bfo_ft_event,
+#endif
     .pml_max_contextid = UINT16_MAX,
     .pml_max_tag = INT_MAX,
     .pml_flags = 0,

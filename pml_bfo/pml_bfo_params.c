@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "bfo_figures.h"
 #include "bfo_help.h"
 #include "pml_bfo_params.h"
 
@@ -14,12 +15,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bfo_params_t bfo_params = {
     .priority = 1,
     .warn_no_failover = true,
     .say_protected = true,
     .warnings_per_minute = 8,
+    .status_dir = BFO_FIGURES_ROOT,
     .send_pipeline_depth = 3,
     .recv_pipeline_depth = 4,
     .use_put = true,
@@ -52,8 +55,12 @@ static const struct {
      "the rails", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.say_protected, OPAL_INFO_LVL_3},
     {"warnings_per_minute", "Lines about lost rails, and about lost processes, per node and minute at most (0 to 1000); the "
      "next line, or the end, says how many were held back", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.warnings_per_minute, OPAL_INFO_LVL_4},
-    {"last_rail_timeout", "Seconds to wait for a rail when the last one to a peer is lost. Waiting is not built yet: only 0 is "
-     "accepted, and the requests of that peer fail at once", MCA_BASE_VAR_TYPE_INT, &bfo_params.last_rail_timeout, OPAL_INFO_LVL_4},
+    {"rejoin", "A rail that was lost is used again by the same job once it works again", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.rejoin,
+     OPAL_INFO_LVL_4},
+    {"status_dir", "Directory in which each process keeps a small file of figures for the command bfo, in a folder of the user's "
+     "(none: no file)", MCA_BASE_VAR_TYPE_STRING, &bfo_params.status_dir, OPAL_INFO_LVL_4},
+    {"last_rail_timeout", "Seconds for which the requests of a peer wait when the last rail to it is lost (0: they fail at once; -1: "
+     "for ever). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &bfo_params.last_rail_timeout, OPAL_INFO_LVL_4},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
      "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
      OPAL_INFO_LVL_4},
@@ -126,9 +133,15 @@ bool bfo_params_are_sound(void)
     if (p->warnings_per_minute > 1000) {
         return refuse("warnings_per_minute", text_of(v, sizeof(v), (int) p->warnings_per_minute), "it must be 0 to 1000");
     }
-    if (0 != p->last_rail_timeout) {
+    if (NULL != p->status_dir && '/' != p->status_dir[0] && 0 != strcmp(BFO_FIGURES_OFF, p->status_dir)) {
+        return refuse("status_dir", p->status_dir, "it must be a path that begins with /, or none");
+    }
+    if (p->last_rail_timeout < -1 || p->last_rail_timeout > 1000000) {
+        return refuse("last_rail_timeout", text_of(v, sizeof(v), p->last_rail_timeout), "it must be -1 to 1000000 seconds");
+    }
+    if (0 != p->last_rail_timeout && !p->rejoin) {
         return refuse("last_rail_timeout", text_of(v, sizeof(v), p->last_rail_timeout),
-                      "it must be 0, because waiting for a lost rail is not built yet");
+                      "it must be 0, because no rail comes back unless pml_bfo_rejoin is 1");
     }
     if (p->resend_burst < 1 || p->resend_burst > 1000000) {
         return refuse("resend_burst", text_of(v, sizeof(v), (int) p->resend_burst), "it must be 1 to 1000000");

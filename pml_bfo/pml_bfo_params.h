@@ -16,7 +16,9 @@ typedef struct {
     bool counters;
     bool warn_no_failover, say_protected;
     unsigned warnings_per_minute;
-    int last_rail_timeout;      /* seconds; only 0 is built */
+    bool rejoin;
+    const char *status_dir;     /* of the files of figures; BFO_FIGURES_OFF or NULL: none */
+    int last_rail_timeout;      /* seconds; -1: for ever */
     unsigned eager_limit;       /* bytes, 0 = the BTLs' */
     unsigned rdma_min;          /* bytes, 0 = the BTLs' */
     unsigned send_pipeline_depth;

@@ -106,6 +106,9 @@ static int peer_visit(bfo_peer_t *peer)
     int done = 0;
 
     peer->resends = 0;
+    if (0 == peer->send_mask && bfo_peer_may_wait(peer)) {
+        return 0; /* no rail takes anything */
+    }
     for (uint32_t n = peer->n_waiting; 0 < n && refusals < MAX_REFUSALS; --n) {
         bfo_work_t *work = work_pop(peer);
 

@@ -26,7 +26,8 @@ int bfo_post_refused(bfo_peer_t *peer, uint8_t r, uint16_t gen, mca_btl_base_des
     return OMPI_ERR_UNREACH;
 }
 
-/* A rail that fails here leaves *up. Another thread may post between the BTL's refusal of a dead rail and its message about it. */
+/* A rail that fails here leaves *up. Another thread may post between the BTL's refusal of a dead rail and its message about it.
+ * If no rail is left and the peer is waited for, its rails have no room, for the time being. */
 int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t r, int rc, const uint8_t *up, uint8_t only, bfo_build_fn_t build, void *what)
 {
     const bool is_ready = bfo_peer_is_ready(peer);
@@ -38,7 +39,7 @@ int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t r, int rc, const uint8_t *up, u
         next = bfo_post_by(peer, r, build, what);
         rc = OMPI_ERR_UNREACH == next ? rc : next; /* one rail without room is worth waiting for */
     }
-    return rc;
+    return OMPI_ERR_UNREACH == rc && bfo_peer_may_wait(peer) ? OMPI_ERR_OUT_OF_RESOURCE : rc;
 }
 
 /* ---- control messages ---------------------------------------------------------------------------- */
@@ -98,9 +99,7 @@ static inline uint8_t ctl_rail(bfo_path_t path, bfo_peer_t *peer)
 
 static BFO_COLD int ctl_elsewhere(bfo_peer_t *peer, uint8_t r, int rc, message_t *m)
 {
-    const uint8_t only = (uint8_t) (m->path.bound ? 1u << m->path.rail : 0xff);
-
-    return bfo_post_elsewhere(peer, r, rc, m->path.bound ? &peer->send_mask : &peer->eager_mask, only, ctl_build, m);
+    return m->path.bound ? rc : bfo_post_elsewhere(peer, r, rc, &peer->eager_mask, 0xff, ctl_build, m);
 }
 
 static inline __attribute__((always_inline)) int ctl_post(bfo_peer_t *peer, uint8_t r, const message_t *m)
@@ -116,13 +115,26 @@ static void ctl_free(bfo_ctl_t *ctl)
     opal_free_list_return(&bfo.ctl_list, &ctl->super);
 }
 
+/* While it waited the rail of its WRITE may have been lost and come back: then its data has gone another way. */
+static void fin_waited(const bfo_ctl_t *ctl)
+{
+    bfo_fin_hdr_t *fin = (bfo_fin_hdr_t *) ctl->text;
+
+    if (sizeof(*fin) == ctl->length && BFO_MSG_FIN == ((const bfo_hdr_t *) ctl->text)->common.type
+        && fin->wgen != bfo_rail_gen(ctl->peer, ctl->rail)) {
+        fin->fflags |= 0 != (fin->fflags & BFO_FIN_WRITE) ? BFO_FIN_RESENT : 0;
+    }
+}
+
 static int ctl_retry(bfo_work_t *work)
 {
     bfo_ctl_t *ctl = bfo_container(work, bfo_ctl_t, work);
     message_t m = {ctl->text, ctl->length, ctl->done, ctl->context, {ctl->rail, ctl->bound}};
     const uint8_t r = ctl_rail(m.path, ctl->peer);
-    int rc = ctl_post(ctl->peer, r, &m);
+    int rc;
 
+    fin_waited(ctl);
+    rc = ctl_post(ctl->peer, r, &m);
     rc = OMPI_SUCCESS == rc ? rc : ctl_elsewhere(ctl->peer, r, rc, &m);
     if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
         return rc;

@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) int bfo_post_by(bfo_peer_t *peer, u
 
 /* Posts a message to the rail `r` (BFO_MAX_RAILS: none was found), or to the first other one that takes it of those that *up, a
  * mask of the peer, and `only` name. OMPI_SUCCESS; the callback may have run. OMPI_ERR_OUT_OF_RESOURCE: no rail has room
- * now; OMPI_ERR_UNREACH: none is left. Nothing is posted then. */
+ * now, or none is left and the peer is waited for; OMPI_ERR_UNREACH: none is left. Nothing is posted then. */
 static inline __attribute__((always_inline)) int bfo_post(bfo_peer_t *peer, uint8_t r, const uint8_t *up, uint8_t only,
                                                           bfo_build_fn_t build, void *what)
 {

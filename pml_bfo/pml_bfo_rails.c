@@ -17,7 +17,6 @@
 #include "pml_bfo_rails.h"
 #include "pml_bfo_tell.h"
 
-#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_params.h"
 #include "opal/util/arch.h"
 #include "opal/util/output.h"
@@ -293,7 +292,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         return OMPI_ERR_UNREACH;
     }
     if (peer->ready) {
-        return 0 != peer->send_mask ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+        return 0 != peer->send_mask || bfo_peer_may_wait(peer) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
     }
     endpoint = mca_bml_base_get_endpoint(peer->proc);
     if (NULL == endpoint || !is_of_our_kind(peer) || !speaks_our_protocol(peer)) {
@@ -313,6 +312,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         down = bfo_failover_name_rails(peer);
         BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);
         set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* none left: the first use says so */
+        peer->may_wait = PML_BFO && peer->failover && 0 != bfo_params.last_rail_timeout;
         bfo_failover_announce(peer);
         bfo_failover_announce_bypass(peer);
         bfo_tell_connected(peer);
@@ -335,6 +335,25 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail)
     }
     BFO_UNLOCK(&bfo.lock);
     return was_up;
+}
+
+bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+{
+    bfo_rail_t *rail = &peer->rails[r];
+    bool is_new;
+
+    BFO_ASSERT(r < peer->n_rails);
+    BFO_LOCK(&bfo.lock);
+    is_new = !peer->declared && gen > rail->gen && rail->fenced < (int32_t) gen;
+    if (is_new) {
+        BFO_ASSERT(0 == (peer->send_mask >> r & 1));
+        bfo_stripe_join(&peer->stripe, r, peer->send_mask);
+        __atomic_store_n(&rail->gen, gen, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_RELEASE); /* who sees the rail in a mask sees its generation */
+        set_masks(peer, (uint8_t) (peer->send_mask | 1u << r));
+    }
+    BFO_UNLOCK(&bfo.lock);
+    return is_new;
 }
 
 /* ---- lanes --------------------------------------------------------------------------------------- */
@@ -396,13 +415,13 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
     made->peer = peer;
     BFO_LOCK(&bfo.lock);
     lane = bc->lanes[rank];
-    if (NULL == lane && !bc->gone && NULL != (kept = kept_counters(peer, bc->comm->c_contextid))) {
+    if (NULL == lane && !bc->gone && NULL != (kept = kept_counters(peer, BFO_OMPI_CTX_OF(bc->comm)))) {
         bfo_lane_match_init(&made->match, kept->next_recv);
         made->match.n_open = peer->declared ? BFO_LANE_ENDED : 0;
         made->next_send = kept->next_send;
         lane = made;
         made = NULL;
-        lost = has_hole((uint16_t) bc->comm->c_contextid, rank);
+        lost = has_hole((uint16_t) BFO_OMPI_CTX_OF(bc->comm), rank);
         __atomic_store_n(&bc->lanes[rank], lane, __ATOMIC_RELEASE);
     }
     BFO_ASSERT(NULL == lane || peer == lane->peer);
@@ -415,6 +434,17 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
 }
 
 /* ---- registrations ------------------------------------------------------------------------------- */
+
+/* False: the rail wants a registration, and there is none. */
+static bool register_with(bfo_regs_t *regs, uint8_t r, void *base, size_t size, uint32_t access)
+{
+    bfo_rail_t *rail = &regs->peer->rails[r];
+
+    if (NULL != rail->btl->btl_register_mem) {
+        regs->handle[r] = rail->btl->btl_register_mem(rail->btl, rail->endpoint, base, size, access);
+    }
+    return NULL == rail->btl->btl_register_mem || NULL != regs->handle[r];
+}
 
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **out)
 {
@@ -432,16 +462,8 @@ uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t siz
     regs->peer = peer;
     regs->mask = 0;
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        bfo_rail_t *rail = &peer->rails[r];
-
         regs->handle[r] = NULL;
-        if (mask >> r & 1) {
-            if (NULL != rail->btl->btl_register_mem) {
-                regs->handle[r] = rail->btl->btl_register_mem(rail->btl, rail->endpoint, base, size, access);
-                if (NULL == regs->handle[r]) {
-                    continue;
-                }
-            }
+        if ((mask >> r & 1) && register_with(regs, r, base, size, access)) {
             regs->mask |= (uint8_t) (1u << r);
         }
     }
@@ -452,6 +474,17 @@ uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t siz
     BFO_ASSERT(0 == (regs->mask & ~mask));
     *out = regs;
     return regs->mask;
+}
+
+uint8_t bfo_regs_extend(bfo_regs_t *regs, uint8_t mask, void *base, size_t size, uint32_t access)
+{
+    BFO_ASSERT(0 == mask >> regs->peer->n_rails);
+    for (uint8_t r = 0; r < regs->peer->n_rails && regs != regs->peer->no_regs; ++r) {
+        if ((mask & ~regs->mask) >> r & 1 && register_with(regs, r, base, size, access)) {
+            __atomic_store_n(&regs->mask, (uint8_t) (regs->mask | 1u << r), __ATOMIC_RELEASE); /* whoever sees the rail has its handle */
+        }
+    }
+    return regs->mask & mask;
 }
 
 void bfo_regs_deregister(bfo_regs_t *regs)

@@ -42,10 +42,15 @@ void bfo_rails_offer_no_put(bfo_peer_t *peer) BFO_COLD;
 /* No new use of the rail. Returns false if it was down already. */
 bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 
+/* A new generation of a rail that was lost is up. False: it is not used, because it is known to be dead already, or the peer is declared. */
+bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
+
 /* For rails that want registrations: as bfo_regs_make() and bfo_regs_drop(). */
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,
                           bfo_regs_t **regs);
 void bfo_regs_deregister(bfo_regs_t *regs);
+/* Adds the rails of `mask` to what is registered with others, with the same arguments. Returns those of `mask` that are in it now. */
+uint8_t bfo_regs_extend(bfo_regs_t *regs, uint8_t mask, void *base, size_t size, uint32_t access) BFO_COLD;
 
 /* Bitmask of the rails with which all of [base, base+size) is registered; the registrations in *regs, or
  * NULL with 0 (refused, or no RDMA). `access` is MCA_BTL_REG_FLAG_*. */

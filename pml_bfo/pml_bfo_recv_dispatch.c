@@ -214,8 +214,8 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
         return;
     }
     bfo_lock(&bc->lock);
-    verdict = bfo_unlikely(0 != lane->match.n_open) ? bfo_lane_admit_none(&lane->match, h->seq)
-                                                    : bfo_lane_admit(&lane->match, h->seq);
+    verdict = bfo_unlikely(0 != (lane->match.n_open | lane->match.n_early)) ? bfo_lane_admit_among(&lane->match, h->seq)
+                                                                            : bfo_lane_admit(&lane->match, h->seq);
     BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
     if (bfo_unlikely(BFO_SEQ_NEXT != verdict)) {
         if (BFO_SEQ_EARLY == verdict) {
@@ -248,7 +248,7 @@ void bfo_dispatch_first(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 }
 
 /* The process the BTL received the fragment from; NULL if its rails cannot fail. */
-static inline ompi_proc_t *source_proc(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
+static inline ompi_proc_t *source_proc(mca_btl_base_module_t *btl, const bfo_arrival_t *des)
 {
     if (!PML_BFO || btl->btl_component != bfo.failover_component) {
         return NULL;
@@ -267,14 +267,14 @@ static inline bfo_peer_t *peer_of(ompi_proc_t *proc)
     return bfo_unlikely(NULL == peer) ? bfo_peer_get(proc) : peer;
 }
 
-static inline bfo_peer_t *source_of(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
+static inline bfo_peer_t *source_of(mca_btl_base_module_t *btl, const bfo_arrival_t *des)
 {
     return peer_of(source_proc(btl, des));
 }
 
 /* ---- callbacks of the BTLs ------------------------------------------------------------------------- */
 
-static inline bfo_in_t in_from(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des)
+static inline bfo_in_t in_from(mca_btl_base_module_t *btl, const bfo_arrival_t *des)
 {
     bfo_in_t in = {btl, des->des_segments, des->des_segment_count, des->des_segments[0].seg_len};
 
@@ -284,8 +284,8 @@ static inline bfo_in_t in_from(mca_btl_base_module_t *btl, const mca_btl_base_de
     return in;
 }
 
-/* A MATCH that on_match() leaves alone: early, a duplicate, for a communicator or from a source not known (yet). */
-static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des,
+/* A MATCH that on_match() leaves alone: early, in front of early ones, a duplicate, for a communicator or from a source not known (yet). */
+static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des,
                                                         bfo_comm_t *bc, ompi_proc_t *proc)
 {
     const bfo_in_t in = in_from(btl, des);
@@ -300,7 +300,7 @@ static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *b
 
 /* A MATCH that no receive wants yet. Under the communicator's lock, which it gives back. */
 static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module_t *btl,
-                                                             const mca_btl_base_descriptor_t *des, bfo_comm_t *bc,
+                                                             const bfo_arrival_t *des, bfo_comm_t *bc,
                                                              bfo_lane_t *lane)
 {
     const bfo_in_t in = in_from(btl, des);
@@ -308,17 +308,8 @@ static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module
     keep_unwanted(bc, lane, &in);
 }
 
-/* A MATCH that later messages of its source wait for. Under the communicator's lock, which it gives back. */
-static BFO_COLD void match_arrived_in_front(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des, bfo_comm_t *bc,
-                                            bfo_lane_t *lane, bfo_want_t *want)
-{
-    const bfo_in_t in = in_from(btl, des);
-
-    arrived_in_front(bc, lane, &in, want);
-}
-
 /* A MATCH whose header and payload are in two segments (self). */
-static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des,
+static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, const bfo_arrival_t *des,
                                                    bfo_lane_t *lane, bfo_recv_t *req)
 {
     const bfo_in_t in = in_from(btl, des);
@@ -330,7 +321,7 @@ static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, c
  * belong to the sender's core: they are asked for before anything is looked at (never beyond the message, where the
  * sender writes the next one), and what is needed of the fragment stays in registers, not in a bfo_in_t (DESIGN.txt
  * section 14.3). */
-static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+static void on_match(BFO_ARRIVAL_ARGS)
 {
     const bfo_match_hdr_t *h = des->des_segments[0].seg_addr.pval;
     const size_t length = des->des_segments[0].seg_len;
@@ -355,7 +346,7 @@ static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
         return;
     }
     bfo_lock(&bc->lock);
-    if (bfo_unlikely(0 != lane->match.n_open) || bfo_unlikely(h->seq != lane->match.next_recv)) {
+    if (bfo_unlikely(0 != (lane->match.n_open | lane->match.n_early)) || bfo_unlikely(h->seq != lane->match.next_recv)) {
         bfo_unlock(&bc->lock);
         odd_match_arrived(btl, des, bc, from);
         return;
@@ -363,10 +354,6 @@ static void on_match(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
     (void) bfo_lane_admit(&lane->match, h->seq);
     BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
     want = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
-    if (bfo_unlikely(0 != lane->match.n_early)) {
-        match_arrived_in_front(btl, des, bc, lane, want);
-        return;
-    }
     if (bfo_likely(NULL != want)) {
         bfo_unlock(&bc->lock);
         if (bfo_likely(1 == des->des_segment_count)) {
@@ -384,7 +371,7 @@ static inline size_t handle_size_of(const mca_btl_base_module_t *btl)
     return NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size;
 }
 
-static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const mca_btl_base_descriptor_t *des,
+static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des,
                                       const bfo_in_t *in, const bfo_match_hdr_t *h)
 {
     bfo_peer_t *from = source_of(btl, des);
@@ -402,7 +389,7 @@ static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const mca_btl_
     first_arrived_now(bc, in, from);
 }
 
-static void on_rndv(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+static void on_rndv(BFO_ARRIVAL_ARGS)
 {
     const bfo_in_t in = in_from(btl, des);
     const bfo_rndv_hdr_t *h = des->des_segments[0].seg_addr.pval;
@@ -414,7 +401,7 @@ static void on_rndv(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_
     rendezvous_arrived(btl, des, &in, &h->match);
 }
 
-static void on_rget(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+static void on_rget(BFO_ARRIVAL_ARGS)
 {
     const bfo_in_t in = in_from(btl, des);
     const bfo_rget_hdr_t *h = des->des_segments[0].seg_addr.pval;
@@ -440,7 +427,7 @@ void bfo_dispatch_fin(const bfo_fin_hdr_t *fin)
     }
 }
 
-static void on_frag(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+static void on_frag(BFO_ARRIVAL_ARGS)
 {
     const bfo_in_t in = in_from(btl, des);
     const bfo_frag_hdr_t *h = des->des_segments[0].seg_addr.pval;
@@ -452,7 +439,7 @@ static void on_frag(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_
     bfo_recv_on_frag(&in, h);
 }
 
-static void on_fin(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+static void on_fin(BFO_ARRIVAL_ARGS)
 {
     const bfo_fin_hdr_t *h = des->des_segments[0].seg_addr.pval;
     const size_t length = des->des_segments[0].seg_len;
@@ -467,11 +454,11 @@ static void on_fin(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_b
 }
 
 /* Every other message. */
-static void on_other(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata)
+static void on_other(BFO_ARRIVAL_ARGS)
 {
     const bfo_in_t in = in_from(btl, des);
     const bfo_hdr_t *h = des->des_segments[0].seg_addr.pval;
-    const uint8_t type = (uint8_t) (tag - BFO_TAG_BASE);
+    const uint8_t type = (uint8_t) (BFO_ARRIVAL_TAG - BFO_TAG_BASE);
 
     if (bfo_unlikely(!bfo_hdr_is_valid(type, h, des->des_segments[0].seg_len, in.length, handle_size_of(btl)))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
@@ -495,12 +482,11 @@ static void on_other(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl
 /* ---- first fragments, with threads: the communicator they find may be freed by another one meanwhile ------------------ */
 
 #define INSIDE(handler)                                                                                                  \
-    static void handler##_inside(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des,     \
-                                 void *cbdata)                                                                           \
+    static void handler##_inside(BFO_ARRIVAL_ARGS)                                                                       \
     {                                                                                                                    \
         bfo_local_t *me = bfo_enter();                                                                                   \
                                                                                                                          \
-        handler(btl, tag, des, cbdata);                                                                                  \
+        handler(BFO_ARRIVAL_PASS);                                                                                       \
         bfo_leave(me);                                                                                                   \
     }
 INSIDE(on_match)

@@ -186,6 +186,22 @@ static inline void bin_cut(bfo_bins_t *b, bfo_keyed_t *e)
 
 /* ---- numbers ------------------------------------------------------------------------------------- */
 
+static const bfo_got_t *first_held(const bfo_lane_match_t *lane)
+{
+    BFO_ASSERT(bfo_link_is_empty(&lane->early) == (0 == lane->n_early));
+    return 0 == lane->n_early ? NULL : bfo_container(lane->early.next, bfo_got_t, by_lane);
+}
+
+bfo_seq_verdict_t bfo_lane_admit_among(bfo_lane_match_t *lane, uint32_t seq)
+{
+    const bfo_got_t *first = first_held(lane);
+
+    if (0 == lane->n_open && (NULL == first || seq != first->seq)) {
+        return bfo_lane_admit(lane, seq);
+    }
+    return (int32_t) (seq - lane->next_recv) < 0 ? BFO_SEQ_DUPLICATE : BFO_SEQ_EARLY;
+}
+
 bool bfo_lane_is_held(const bfo_lane_match_t *lane, uint32_t seq)
 {
     for (const bfo_link_t *l = lane->early.prev; l != &lane->early; l = l->prev) {
@@ -221,6 +237,7 @@ bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane)
         return NULL;
     }
     got = bfo_container(lane->early.next, bfo_got_t, by_lane);
+    BFO_ASSERT(0 <= (int32_t) (got->seq - lane->next_recv)); /* no second copy was delivered meanwhile */
     if (got->seq != lane->next_recv) {
         return NULL;
     }

@@ -95,6 +95,7 @@ static inline bfo_seq_verdict_t bfo_lane_admit(bfo_lane_match_t *lane, uint32_t 
 {
     const int32_t ahead = (int32_t) (seq - lane->next_recv);
 
+    BFO_ASSERT(0 == lane->n_open);
     if (__builtin_expect(0 == ahead, 1)) {
         ++lane->next_recv;
         return BFO_SEQ_NEXT;
@@ -102,11 +103,9 @@ static inline bfo_seq_verdict_t bfo_lane_admit(bfo_lane_match_t *lane, uint32_t 
     return ahead < 0 ? BFO_SEQ_DUPLICATE : BFO_SEQ_EARLY;
 }
 
-/* The verdict while receives hold back what comes behind them: nothing is delivered. */
-static inline bfo_seq_verdict_t bfo_lane_admit_none(const bfo_lane_match_t *lane, uint32_t seq)
-{
-    return (int32_t) (seq - lane->next_recv) < 0 ? BFO_SEQ_DUPLICATE : BFO_SEQ_EARLY;
-}
+/* The verdict while receives hold back what comes behind them, or early messages are held. Nothing is delivered in the first case, and
+ * no second copy in the other: the held message whose turn it is belongs to the thread that is about to deliver it. */
+bfo_seq_verdict_t bfo_lane_admit_among(bfo_lane_match_t *lane, uint32_t seq);
 /* True if the early message `seq` is held already. */
 bool bfo_lane_is_held(const bfo_lane_match_t *lane, uint32_t seq);
 /* Holds an early message (not held yet) until its turn comes. */

@@ -59,7 +59,7 @@ void bfo_orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
 
 void bfo_orphans_adopt(bfo_comm_t *bc)
 {
-    const uint16_t ctx = (uint16_t) bc->comm->c_contextid;
+    const uint16_t ctx = (uint16_t) BFO_OMPI_CTX_OF(bc->comm);
     mca_btl_base_segment_t segment;
     bfo_link_t mine, *l, *next;
     bfo_got_frag_t *g;

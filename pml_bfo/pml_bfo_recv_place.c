@@ -248,7 +248,7 @@ static void read_finish(bfo_recv_t *req)
     bfo_match_hdr_t message;
     bfo_fin_hdr_t fin;
 
-    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_ompi.req_status.MPI_SOURCE,
+    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_ompi.req_status.MPI_SOURCE,
                        base->req_ompi.req_status.MPI_TAG, req->match_seq);
     bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
     if (bfo_unlikely(OMPI_SUCCESS != bfo_fin_send(req->lane->peer, &fin))) {

@@ -57,7 +57,7 @@ static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, om
                                                  &convertor);
     }
     *seq = bfo_fetch_next(&lane->next_send);
-    bfo_hdr_pack_match(&hdr, BFO_MSG_MATCH, 0, (uint16_t) comm->c_contextid, comm->c_my_rank, tag, *seq);
+    bfo_hdr_pack_match(&hdr, BFO_MSG_MATCH, 0, (uint16_t) BFO_OMPI_CTX_OF(comm), comm->c_my_rank, tag, *seq);
     rc = rail->btl->btl_sendi(rail->btl, rail->endpoint, &convertor, &hdr, sizeof(hdr), size, MCA_BTL_NO_ORDER,
                               MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, BFO_TAG(BFO_MSG_MATCH),
                               NULL);

@@ -254,21 +254,23 @@ static void write_finish(bfo_frag_t *frag, uint8_t flags)
     bfo_match_hdr_t message;
     bfo_fin_hdr_t fin;
 
-    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) base->req_comm->c_contextid, base->req_comm->c_my_rank,
+    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_comm->c_my_rank,
                        base->req_tag, req->match_seq);
     bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE | flags, frag->peer_frag, frag->length, &message);
-    fin.wrail = frag->peer->rails[frag->rail].name;
-    fin.wgen = frag->peer->rails[frag->rail].gen;
+    fin.wrail = bfo_rail_name(frag->peer, frag->rail);
+    fin.wgen = frag->gen;
     /* our BTL puts every WRITE and every short message on the same queue pair */
     if (OMPI_SUCCESS != bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false}, &fin, sizeof(fin), NULL, NULL)) {
         bfo_failover_ctl_failed(frag->peer, BFO_MAX_RAILS, &fin, sizeof(fin), OPAL_ERROR);
     }
 }
 
-/* `refused`: btl_put itself said no, nothing was begun. The receiver is told, and asks for the bytes by ACK. */
+/* `refused`: btl_put itself said no, or was not asked; nothing was begun. The receiver is told, and asks for the bytes by ACK. A rail
+ * that has come back since does not pay for its last life. */
 static BFO_COLD void write_failed(bfo_frag_t *frag, int status, bool refused)
 {
     const uint8_t rail = frag->rail;
+    const uint16_t gen = frag->gen;
     bfo_send_t *req = frag->send;
     const bool copied = bfo_failover_may_copy(frag->peer, rail, refused)
                         && BFO_SE(BFO_SEND_STREAM, frag->epoch) == bfo_se_load(&req->m);
@@ -280,7 +282,7 @@ static BFO_COLD void write_failed(bfo_frag_t *frag, int status, bool refused)
     if (copied) {
         bfo_send_put(req);
     } else {
-        bfo_failover_data_failed(req, rail, status);
+        bfo_failover_data_failed(req, refused && gen != bfo_rail_gen(req->lane->peer, rail) ? BFO_MAX_RAILS : rail, status);
     }
 }
 
@@ -304,6 +306,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         return;
     }
     bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
+    frag->gen = bfo_rail_gen(frag->peer, frag->rail); /* which carried it (B8): the rail may have come back right before the post */
     (void) bfo_send_fire(&req->m, BFO_SEV_WRITE_OK, bfo_threads, req, frag);
     bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     bfo_send_put(req);
@@ -319,7 +322,7 @@ static int write_try(bfo_work_t *work)
 
     if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_se_load(&req->m)) {
         rc = OMPI_ERR_NOT_FOUND; /* void: the attempt is over */
-    } else if (frag->peer->send_mask >> frag->rail & 1) {
+    } else if ((frag->peer->send_mask >> frag->rail & 1) && frag->gen == rail->gen) { /* else it waited while its rail was lost */
         rc = rail->btl->btl_put(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, frag->local,
                                 (mca_btl_base_registration_handle_t *) frag->handle, frag->length, 0,
                                 MCA_BTL_NO_ORDER, write_completed, NULL, frag);
@@ -353,6 +356,7 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     frag->peer = peer;
     frag->rail = rail;
     frag->epoch = put->epoch;
+    frag->gen = peer->rails[rail].gen;
     frag->offset = put->rdma_offset;
     frag->length = put->dst_size;
     frag->remote = put->dst_ptr;
@@ -366,13 +370,13 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     return OMPI_SUCCESS;
 }
 
-/* S6b: the rail is lost; or it is none of ours, or cannot write here, and the receiver will not know unless it is told so by
- * the next attempts, which offer no PUT. */
+/* S6b: the rail is lost, or was when the message began: the next attempt registers with it again. Or it is none of ours, or cannot
+ * write here, and the receiver will not know unless it is told so by the next attempts, which offer no PUT. */
 static BFO_COLD void put_elsewhere(bfo_send_t *req, uint8_t rail, bfo_id_t dst_id)
 {
     bfo_peer_t *peer = req->lane->peer;
 
-    if (BFO_MAX_RAILS == rail || (peer->send_mask >> rail & 1)) {
+    if (BFO_MAX_RAILS == rail || 0 == (peer->rails[rail].flags & MCA_BTL_FLAGS_PUT)) {
         bfo_rails_offer_no_put(peer);
         bfo_tell_foreign_put(peer);
     }

@@ -132,7 +132,7 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
                 | (MCA_PML_BASE_SEND_SYNCHRONOUS == req->req_send.req_send_mode ? BFO_FLAG_ACK : 0)
                 | (NULL != req->regs ? BFO_FLAG_PIN : 0) | (0 != epoch ? BFO_FLAG_RESTART : 0);
     }
-    bfo_hdr_pack_match(&h->match, req->rts_type, flags, (uint16_t) base->req_comm->c_contextid,
+    bfo_hdr_pack_match(&h->match, req->rts_type, flags, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm),
                        base->req_comm->c_my_rank, base->req_tag, req->match_seq);
     if (BFO_MSG_MATCH == req->rts_type) {
         return;
@@ -220,6 +220,15 @@ static BFO_COLD mca_btl_base_descriptor_t *first_build_again(void *what, bfo_pee
     return des;
 }
 
+/* Every rail that the message is registered with is lost. Those that have come back since it began are not asked for a registration
+ * before they are needed. */
+static BFO_COLD int rget_by_returned(bfo_send_t *req, bfo_peer_t *peer, bfo_build_fn_t build)
+{
+    const uint8_t mask = bfo_regs_extend(req->regs, peer->get_mask, req->base, bfo_send_length(req), MCA_BTL_REG_FLAG_REMOTE_READ);
+
+    return bfo_post_elsewhere(peer, BFO_MAX_RAILS, OMPI_ERR_UNREACH, &peer->get_mask, mask, build, req);
+}
+
 /* Takes an event if it returns OMPI_SUCCESS. The caller holds another. */
 static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, bfo_build_fn_t build)
 {
@@ -231,7 +240,10 @@ static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, bfo_
     rc = bfo_post(peer, rget ? rail_for_rget(req, peer) : bfo_rail_for_first(peer), rget ? &peer->get_mask : &peer->eager_mask,
                   rget ? req->regs->mask : 0xff, build, req);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
-        (void) bfo_add32(&req->m.events, -1);
+        rc = rget && 0 != peer->get_mask && 0 == (peer->get_mask & req->regs->mask) ? rget_by_returned(req, peer, build) : rc;
+        if (OMPI_SUCCESS != rc) {
+            (void) bfo_add32(&req->m.events, -1);
+        }
     }
     return rc;
 }

@@ -70,7 +70,7 @@ static void dump_sends(const ompi_communicator_t *comm)
 
         if (bfo_send_state_is_open(bfo_se_state(se)) && base->req_comm == comm) {
             opal_output(0, "bfo: ctx %u send req 0x%x.%x to %d tag %d seq %u: %s epoch %u, %s, %zu of %zu bytes "
-                        "delivered, %d events, waits for %s", comm->c_contextid, req->name.gen, req->name.slot,
+                        "delivered, %d events, waits for %s", BFO_OMPI_CTX_OF(comm), req->name.gen, req->name.slot,
                         base->req_peer, base->req_tag, req->match_seq, bfo_send_state_name(bfo_se_state(se)),
                         bfo_se_epoch(se), bfo_hdr_name(req->rts_type), req->bytes, bfo_send_length(req),
                         req->m.events, send_waits_for(req));
@@ -102,11 +102,11 @@ static void dump_recvs(const ompi_communicator_t *comm)
         }
         if (BFO_RECV_UNMATCHED == bfo_se_state(se)) {
             opal_output(0, "bfo: ctx %u recv req 0x%x.%x from %s tag %s: unmatched, buffer of %zu bytes, waits for %s",
-                        comm->c_contextid, req->name.gen, req->name.slot, wanted(base->req_peer, from, sizeof(from)),
+                        BFO_OMPI_CTX_OF(comm), req->name.gen, req->name.slot, wanted(base->req_peer, from, sizeof(from)),
                         wanted(base->req_tag, tag, sizeof(tag)), req->capacity, recv_waits_for(req));
         } else {
             opal_output(0, "bfo: ctx %u recv req 0x%x.%x from %d tag %d seq %u: %s epoch %u, %zu of %zu bytes here, "
-                        "%d transfers open, %d events, waits for %s", comm->c_contextid, req->name.gen, req->name.slot,
+                        "%d transfers open, %d events, waits for %s", BFO_OMPI_CTX_OF(comm), req->name.gen, req->name.slot,
                         status->MPI_SOURCE, status->MPI_TAG, req->match_seq, bfo_recv_state_name(bfo_se_state(se)),
                         bfo_se_epoch(se), req->bytes, req->length, req->open, req->m.events, recv_waits_for(req));
         }
@@ -147,7 +147,7 @@ static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_
     for (const bfo_link_t *l = lane->match.gots.next; l != &lane->match.gots; l = l->next) {
         ++waiting;
         if (verbose > 0) {
-            dump_message(comm->c_contextid, bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got),
+            dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got),
                          "a receive");
         }
     }
@@ -157,16 +157,16 @@ static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_
         if ((uint32_t) got->by_key.src == rank) {
             ++waiting;
             if (verbose > 0) {
-                dump_message(comm->c_contextid, bfo_container(got, bfo_got_frag_t, got), "a receive");
+                dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(got, bfo_got_frag_t, got), "a receive");
             }
         }
     }
     for (const bfo_link_t *l = lane->match.early.next; verbose > 0 && l != &lane->match.early; l = l->next) {
-        dump_message(comm->c_contextid, bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got),
+        dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got),
                      "those in front of it");
     }
     opal_output(0, "bfo: ctx %u rank %u is %s: next to send %u, next expected %u, %u waiting, %u early, rails up 0x%x%s",
-                comm->c_contextid, rank, OPAL_NAME_PRINT(lane->peer->proc->super.proc_name), lane->next_send,
+                BFO_OMPI_CTX_OF(comm), rank, OPAL_NAME_PRINT(lane->peer->proc->super.proc_name), lane->next_send,
                 lane->match.next_recv, waiting, lane->match.n_early, lane->peer->send_mask,
                 lane->peer->declared ? ", declared unreachable" : "");
     dump_rails(lane->peer, verbose);

@@ -27,6 +27,8 @@ static const struct {
     [BFO_STAT_RESENDS] = {"resends", "fragments sent again after an error"},
     [BFO_STAT_RESTARTS] = {"restarts", "messages restarted after an error"},
     [BFO_STAT_RAILS_LOST] = {"rails_lost", "rails taken out of use after an error"},
+    [BFO_STAT_RAILS_BACK] = {"rails_back", "rails taken into use again after they were lost"},
+    [BFO_STAT_PEERS_WAITED] = {"peers_waited", "times the last rail to a peer was lost, and a rail was waited for"},
     [BFO_STAT_PEERS_LOST] = {"peers_lost", "peers declared unreachable"},
     [BFO_STAT_ERROR_AT] = {"error_at", "monotonic clock in ns at the first error of the rail that was lost last"},
     [BFO_STAT_RESUMED_AT] = {"resumed_at", "the same when the first message it interrupted went on by another rail"},

@@ -28,6 +28,8 @@ typedef enum {
     BFO_STAT_RESENDS,
     BFO_STAT_RESTARTS,
     BFO_STAT_RAILS_LOST,
+    BFO_STAT_RAILS_BACK,
+    BFO_STAT_PEERS_WAITED,
     BFO_STAT_PEERS_LOST,
     BFO_STAT_ERROR_AT,       /* ns of the monotonic clock: first error of the rail lost last */
     BFO_STAT_RESUMED_AT,     /* then: first byte of an interrupted message on another rail */

@@ -41,6 +41,18 @@ unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, const uint32_t *weight,
     return rail;
 }
 
+void bfo_stripe_join(bfo_stripe_t *s, unsigned rail, unsigned mask)
+{
+    BFO_ASSERT(BFO_STRIPE_MAX > rail && 0 == mask >> BFO_STRIPE_MAX);
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        const uint64_t load = __atomic_load_n(&s->load[r], __ATOMIC_RELAXED);
+
+        if ((mask >> r & 1) && __atomic_load_n(&s->load[rail], __ATOMIC_RELAXED) < load) {
+            __atomic_store_n(&s->load[rail], load, __ATOMIC_RELAXED);
+        }
+    }
+}
+
 size_t bfo_stripe_piece(unsigned mask, unsigned rail, const uint32_t *weight, size_t length, size_t least, size_t most)
 {
     double all = 0, fastest = 0, share, cap;

@@ -25,6 +25,9 @@ unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, const uint32_t *weight,
 unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask);
 void bfo_stripe_charge(bfo_stripe_t *s, unsigned rail, const uint32_t *weight, size_t bytes);
 
+/* A rail joins those of `mask`: it is as far as the one that is furthest ahead, or it would carry everything until it has caught up. */
+void bfo_stripe_join(bfo_stripe_t *s, unsigned rail, unsigned mask);
+
 /* Bytes of the next piece for `rail` of `mask`, of a message of `length` that goes by all of them: its share by weight, but
  * `most` at most for the fastest, as long for each of the others, and `least` at least. */
 size_t bfo_stripe_piece(unsigned mask, unsigned rail, const uint32_t *weight, size_t length, size_t least, size_t most);

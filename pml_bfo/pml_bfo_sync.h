@@ -8,14 +8,13 @@
 #define PML_BFO_SYNC_H
 
 #include "bfo_assert.h"
+#include "bfo_ompi.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "opal_config.h"
-#include "opal/threads/mutex.h"
-#include "opal/threads/thread_usage.h"
 
 #define bfo_likely(x) __builtin_expect(!!(x), 1)
 #define bfo_unlikely(x) __builtin_expect(!!(x), 0)

@@ -9,6 +9,7 @@
 
 #include "bfo_help.h"
 #include "pml_bfo_failover_fsm.h"
+#include "pml_bfo_figures.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_tell.h"
 
@@ -25,15 +26,12 @@
 
 const char *bfo_tell_port(mca_btl_base_module_t *btl)
 {
-    if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->port) {
-        return bfo_btl_ext(btl)->port;
-    }
-    return btl->btl_component->btl_version.mca_component_name;
+    return bfo_btl_port_name(btl);
 }
 
-static const char *host_of(const bfo_peer_t *peer)
+static const char *host_of(const bfo_peer_t *peer, char room[BFO_OMPI_HOST_ROOM])
 {
-    const char *host = opal_get_proc_hostname(&peer->proc->super);
+    const char *host = bfo_ompi_host_of(&peer->proc->super, room);
 
     return NULL == host ? "unknown host" : host;
 }
@@ -75,14 +73,14 @@ static const char *without_port(const char *cause, const char *port)
 static void say_protected(const bfo_peer_t *peer)
 {
     static bool said; /* under the lock of the rails' set-up */
-    char room[256], line[512];
+    char room[256], line[512], host[BFO_OMPI_HOST_ROOM];
 
     if (said || !bfo_params.say_protected || 0 != my_rank() || !peer->failover || 2 > __builtin_popcount(peer->send_mask)) {
         return;
     }
     said = true;
     snprintf(line, sizeof(line), "bfo %s: failover is in force; rank 0 on %s reaches rank %u on %s over rails %s\n", BFO_VERSION,
-             OPAL_PROC_MY_HOSTNAME, rank_of(peer), host_of(peer), rails_text(peer, peer->send_mask, room, sizeof(room)));
+             OPAL_PROC_MY_HOSTNAME, rank_of(peer), host_of(peer, host), rails_text(peer, peer->send_mask, room, sizeof(room)));
     bfo_help_write(line);
 }
 
@@ -103,6 +101,7 @@ void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool tol
     bfo_rail_t *rail = &peer->rails[r];
     char room[256];
 
+    bfo_figures_rail_lost(peer, r, without_port(cause, bfo_tell_port(rail->btl)), told);
     if (BFO_TELL_RAILS <= bfo_params.verbose) {
         opal_output(0, "bfo: %u->%u rail %u generation %u (%s) lost: %s; left %s", my_rank(), rank_of(peer), rail->name,
                     rail->gen, bfo_tell_port(rail->btl), without_port(cause, bfo_tell_port(rail->btl)),
@@ -288,6 +287,7 @@ static void say_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to
 
 void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all)
 {
+    bfo_figures_port_down(btl, without_port(cause, bfo_tell_port(btl)));
     say_port_lost(btl, cause, to_all, false);
 }
 
@@ -297,16 +297,16 @@ static void tell_rail(const bfo_peer_t *peer, uint8_t r)
     const bfo_rail_t *rail = &peer->rails[r];
     const char *port = bfo_tell_port(rail->btl);
     bfo_btl_ports_t ports;
-    char key[256], to[320];
+    char key[256], to[320], host[BFO_OMPI_HOST_ROOM];
 
     if (NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
         say_port_lost(rail->btl, "the port is down", false, true); /* its event may be on its way */
         return;
     }
-    snprintf(key, sizeof(key), "rail %s to %s generation %u", port, host_of(peer), rail->gen);
+    snprintf(key, sizeof(key), "rail %s to %s generation %u", port, host_of(peer, host), rail->gen);
     name_ports(rail->btl, peer, &ports);
     snprintf(to, sizeof(to), "%s%s%s, noticed by rank %u talking to rank %u", ports.there, '\0' == ports.there[0] ? "" : " on ",
-             host_of(peer), my_rank(), rank_of(peer));
+             host_of(peer, host), my_rank(), rank_of(peer));
     say_rail_lost(key, rail->name, ports.here, to, rail->cause, peer, peer->send_mask);
 }
 
@@ -332,6 +332,50 @@ void bfo_tell_rails(bfo_peer_t *only)
     }
 }
 
+/* One line for a port and a generation, however many processes and peers it comes back to. */
+void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t r)
+{
+    const bfo_rail_t *rail = &peer->rails[r];
+    char key[256], when[BFO_HELP_WHEN], to[320], rails[256], host[BFO_OMPI_HOST_ROOM];
+    bfo_btl_ports_t ports;
+
+    bfo_figures_rail_back(peer, r);
+    rails_text(peer, peer->send_mask, rails, sizeof(rails));
+    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u->%u rail %u generation %u (%s) is back; in use %s", my_rank(), rank_of(peer), rail->name, rail->gen,
+                    bfo_tell_port(rail->btl), rails);
+    }
+    name_ports(rail->btl, peer, &ports);
+    snprintf(key, sizeof(key), "port %s back after loss %u, generation %u", bfo_tell_port(rail->btl), ports.downs, rail->gen);
+    if (may_warn("return", key)) {
+        snprintf(to, sizeof(to), "%s%s%s", ports.there, '\0' == ports.there[0] ? "" : " on ", host_of(peer, host));
+        bfo_help_line("help-pml-bfo.txt", "rail-back", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, rail->name, ports.here, to, rails);
+    }
+}
+
+/* One line for each time, and for all processes of the other host. */
+void bfo_tell_peer_waits(bfo_peer_t *peer)
+{
+    char key[256], when[BFO_HELP_WHEN], limit[32] = "without end", host[BFO_OMPI_HOST_ROOM];
+    unsigned generations = 0;
+
+    if (0 < bfo_params.last_rail_timeout) {
+        snprintf(limit, sizeof(limit), "%d s", bfo_params.last_rail_timeout);
+    }
+    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+        opal_output(0, "bfo: %u->%u no rail is left: waits for one, %s", my_rank(), rank_of(peer), limit);
+    }
+    bfo_tell_rails(peer);
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        generations += peer->rails[r].gen;
+    }
+    snprintf(key, sizeof(key), "wait for %s after generations %u", host_of(peer, host), generations);
+    if (may_warn("wait", key)) {
+        bfo_help_line("help-pml-bfo.txt", "peer-waits", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
+                      host_of(peer, host), limit);
+    }
+}
+
 void bfo_tell_foreign_put(const bfo_peer_t *peer)
 {
     if (BFO_TELL_RAILS <= bfo_params.verbose) {
@@ -343,15 +387,16 @@ void bfo_tell_foreign_put(const bfo_peer_t *peer)
 void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
 {
     const char *name = OPAL_NAME_PRINT(peer->proc->super.proc_name);
-    char key[256], when[BFO_HELP_WHEN];
+    char key[256], when[BFO_HELP_WHEN], host[BFO_OMPI_HOST_ROOM];
 
+    bfo_figures_peer_lost(peer, cause);
     bfo_tell_rails(peer);
     snprintf(key, sizeof(key), "peer %s", name);
     if (!may_warn("peer", key)) {
         return;
     }
     bfo_help_line("help-pml-bfo.txt", "peer-lost", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
-                  host_of(peer), name, cause);
+                  host_of(peer, host), name, cause);
     if (explains) {
         bfo_help_say("help-pml-bfo.txt", "peer-lost-meaning");
     }
@@ -359,10 +404,10 @@ void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
 
 void bfo_tell_flush_waits(const bfo_peer_t *peer, int seconds)
 {
-    char whom[128] = "not known";
+    char whom[128] = "not known", host[BFO_OMPI_HOST_ROOM];
 
     if (NULL != peer) {
-        snprintf(whom, sizeof(whom), "rank %u on %s", rank_of(peer), host_of(peer));
+        snprintf(whom, sizeof(whom), "rank %u on %s", rank_of(peer), host_of(peer, host));
     }
     bfo_help_say("help-pml-bfo.txt", "flush-waits", OPAL_PROC_MY_HOSTNAME, my_rank(), whom, seconds);
 }
@@ -397,6 +442,7 @@ void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t 
 
 void bfo_tell_resent(const bfo_peer_t *peer, const char *what)
 {
+    bfo_figures_resent();
     if (BFO_TELL_MESSAGES <= bfo_params.verbose) {
         opal_output(0, "bfo: %u->%u %s sent again", my_rank(), rank_of(peer), what);
     }

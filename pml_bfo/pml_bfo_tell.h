@@ -26,6 +26,10 @@ void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool 
 void bfo_tell_rails(bfo_peer_t *peer) BFO_COLD;
 /* A port is lost to all peers, known and future, or to those that another rail reaches. */
 void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all) BFO_COLD;
+/* A new generation of a rail that was lost is in use. */
+void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t rail) BFO_COLD;
+/* No rail to the peer is left, and its requests wait for one. */
+void bfo_tell_peer_waits(bfo_peer_t *peer) BFO_COLD;
 /* A peer uses a rail that we do not (level 1). */
 void bfo_tell_foreign_put(const bfo_peer_t *peer) BFO_COLD;
 void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause) BFO_COLD;

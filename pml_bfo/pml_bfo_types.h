@@ -31,6 +31,7 @@
 #include "opal/mca/btl/btl.h"
 
 #include "bfo_btl_ext.h"
+#include "bfo_ompi.h"
 
 struct bfo_frag_t;
 struct bfo_lane_t;
@@ -43,15 +44,16 @@ typedef struct {
     mca_btl_base_module_t *btl;
     struct mca_btl_base_endpoint_t *endpoint;
     bfo_btl_ext_t *ext; /* NULL: this rail has no failover */
-    uint8_t name;       /* of the rail, alike on both sides (DESIGN.txt section 10); its index without failover */
+    uint8_t name;       /* of the rail, alike on both sides (DESIGN.txt section 10); its index without failover. Read by bfo_rail_name() */
     uint16_t gen;       /* generation in use, or the last one */
     int32_t fenced;     /* highest generation our side has fenced, -1: none. Lock: bfo.lock */
     uint32_t flags;     /* MCA_BTL_FLAGS_* that can be used with this peer */
     size_t frag_limit;  /* most bytes of one FRAG, header included */
     size_t get_limit;   /* most bytes of one READ */
     size_t get_align;   /* addresses and length of a READ are multiples of get_align + 1, a power of two */
-    bool is_lossy;      /* the fence of lossy_gen was given up. Context: progress */
-    uint16_t lossy_gen;
+    uint16_t awaited;   /* generation whose fence ends the rail's bit in `fencing`. Lock: bfo.lock */
+    bool is_lossy;      /* fences were given up: the first and the last such generation. Lock: bfo.lock */
+    uint16_t lossy_first, lossy_last;
     char cause[64];     /* why it was lost, for the user */
 } bfo_rail_t;
 
@@ -70,7 +72,11 @@ typedef struct bfo_peer_t {
     bool failover;      /* every rail has the extension: torn transfers are restarted */
     uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
     uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
+    uint8_t figures_lost; /* rails counted as lost in the file of figures, and: as on its last rail. Lock: pml_bfo_figures.c's */
+    bool figures_last;
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
+    bool may_wait;      /* without any rail it is waited for, pml_bfo_last_rail_timeout */
+    uint64_t waits_since; /* it is: since then, in ms; else 0. Lock: bfo.lock */
     uint32_t resends;   /* since progress last tried what waits; benign race */
     bfo_link_t turn;    /* in bfo.pending while something waits. Lock: bfo.pending_lock */
     bfo_link_t waiting; /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */
@@ -86,6 +92,12 @@ typedef struct bfo_peer_t {
     bfo_seqmap_t kept; /* counters of context ids not active now. Lock: bfo.lock */
     bfo_rail_t rails[]; /* room for bfo.modules */
 } bfo_peer_t;
+
+/* Is the peer waited for if no rail to it is left? Its rails may be back at any moment. */
+static inline bool bfo_peer_may_wait(const bfo_peer_t *peer)
+{
+    return peer->may_wait && !peer->declared;
+}
 
 static inline size_t bfo_smaller(size_t a, size_t b)
 {
@@ -245,6 +257,7 @@ typedef struct bfo_frag_t {
     uint8_t kind;       /* BFO_FRAG_* */
     uint8_t rail;
     uint16_t epoch;
+    uint16_t gen;       /* WRITE: of the rail, when its PUT arrived */
     uint64_t offset;    /* in the packed message */
     uint64_t length;
     uint64_t remote;    /* address at the peer */

@@ -64,7 +64,7 @@ ends 1 check-ob1-revision.pl --tree "$tree"
 note "5.0.7: $(sed -n 2p "$TEST_TMP/out") ($(($(date +%s) - start)) s)"
 names 'typedef   mca_btl_base_module_recv_cb_fn_t' pml_bfo/pml_bfo_recv_dispatch.c
 names 'struct    mca_btl_base_receive_descriptor_t' pml_bfo/pml_bfo_recv_dispatch.c
-names 'field     ompi_communicator_t.c_contextid' pml_bfo/pml_bfo_module.c
+names 'field     ompi_communicator_t.c_contextid' include/bfo_ompi.h
 names 'component opal/mca/accelerator' pml_bfo/pml_bfo_device.c
 names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/pml_bfo_failover_peer.c
 names 'component opal/mca/btl/openib' btl_openib_failover/

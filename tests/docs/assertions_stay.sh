@@ -14,7 +14,7 @@ while read -r folder floor; do
     note "$folder: $count assertions"
 done <<'END'
 pml_bfo 109
-btl_openib_failover 91
+btl_openib_failover 94
 softrail 5
 END
 changing=$(grep -nE 'BFO_ASSERT\(.*(\+\+|--|[^=!<>]=[^=]|_add_|_sub_|exchange)' pml_bfo/*.[ch] btl_openib_failover/*.[ch] softrail/*.[ch])

@@ -9,7 +9,7 @@ cd "$BFO_SRCDIR" || exit 1
 bad=0
 say() { echo "  $*"; bad=$((bad + 1)); }
 
-files=$(find include softrail pml_bfo btl_openib_failover contrib tests m4 demo.sh test.sh autogen.sh configure.ac -type f \
+files=$(find include softrail pml_bfo btl_openib_failover tools contrib tests m4 demo.sh test.sh autogen.sh configure.ac -type f \
     \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.am' -o -name '*.pl' -o -name '*.pml' -o -name bfo.m4 \
     -o -name configure.ac \))
 [ "$(wc -w <<<"$files")" -gt 20 ] || fail "found no sources in $BFO_SRCDIR"
@@ -19,7 +19,7 @@ done
 for file in $(grep -l . $(find . -name '*.sh' -not -path './build*')); do
     bash -n "$file" || say "$file: does not parse"
 done
-product=$(find include softrail pml_bfo btl_openib_failover contrib -name '*.c')
+product=$(find include softrail pml_bfo btl_openib_failover tools contrib -name '*.c')
 [ "$(wc -w <<<"$product")" -gt 50 ] || fail "found no sources of the product"
 for file in $product; do
     awk 'END { exit NR > 600 }' "$file" || say "$file: more than 600 lines"

@@ -5,6 +5,7 @@
 # tables_are_the_code.pl DIR: every action that pml_bfo_failover_send.def and _recv.def name is a C function of its name
 # (bfo_send_act_NAME, bfo_recv_act_NAME), every event is raised by name, and the state word has one writer. What still is not so stands
 # below. The lists only tighten: an entry that is not needed any more is an error, too. DESIGN.txt section 7.6.
+# The same for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions. DESIGN.txt section 10.3.
 use strict;
 use warnings;
 
@@ -61,4 +62,18 @@ for my $machine (qw(send recv)) {
     same($machine, 'is an event that nothing raises', $not_raised{$machine},
         [grep { 'GUARD' ne $kind{$_} && $text !~ /\b$prefix{$machine}$_\b/ } sort keys %kind]);
 }
+
+my $def = slurp("$dir/btl_openib_failover/btl_openib_drain.def");
+my @actions = $def =~ /^ACTION\((\w+)\)/mg;
+my @events = $def =~ /^EVENT\((\w+),/mg;
+die "drain: few actions or events\n" if 8 > @actions || 8 > @events;
+$text = '';
+for my $path (sort glob "$dir/btl_openib_failover/*.[ch]") {
+    my $code = slurp($path) =~ s{/\*.*?\*/}{}gsr;
+    next if $path =~ m{/btl_openib_drain_fsm\.[ch]$};
+    complain("$path: only btl_openib_drain_fsm.[ch] name the state of a set of queue pairs") if $code =~ /(?:\.|->)own\b/;
+    $text .= $code;
+}
+same('drain', 'is an action without a function', [], [grep { $text !~ /^void ofo_drain_act_$_\([^;{]*\)\s*\{/m } @actions]);
+same('drain', 'is an event that nothing raises', [], [grep { $text !~ /\bOFO_DEV_$_\b/ } @events]);
 exit($bad ? 1 : 0);

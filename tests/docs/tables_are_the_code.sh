@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What the tables of the request machines name is in the code, as tables_are_the_code.pl says. What is planted into a copy of the
+# What the tables of the request machines and of the drain name is in the code, as tables_are_the_code.pl says. What is planted into a copy of the
 # sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 script="$BFO_SRCDIR"/tests/docs/tables_are_the_code.pl
-perl "$script" "$BFO_SRCDIR" || fail "the tables of the request machines are not the code"
+perl "$script" "$BFO_SRCDIR" || fail "the tables are not the code"
 
 # planted WHAT WORDS: the copy with WHAT run in it fails, and says WORDS.
 planted() {
     rm -rf "$TEST_TMP/copy"
-    mkdir -p "$TEST_TMP/copy/pml_bfo"
-    cp "$BFO_SRCDIR"/pml_bfo/*.[ch] "$BFO_SRCDIR"/pml_bfo/*.def "$TEST_TMP/copy/pml_bfo"
+    for folder in pml_bfo btl_openib_failover; do
+        mkdir -p "$TEST_TMP/copy/$folder"
+        cp "$BFO_SRCDIR/$folder"/*.[ch] "$BFO_SRCDIR/$folder"/*.def "$TEST_TMP/copy/$folder"
+    done
     chmod -R u+w "$TEST_TMP/copy"
     (cd "$TEST_TMP/copy/pml_bfo" && eval "$1") || fail "cannot plant: $1"
     if perl "$script" "$TEST_TMP/copy" >"$TEST_TMP/out" 2>&1; then
@@ -27,3 +29,7 @@ planted "echo 'ACTION(invented)' >>pml_bfo_failover_recv.def" "recv: invented is
 planted "echo 'void x(bfo_send_t *r) { r->m.own.se = 0; }' >>pml_bfo_send_api.c" "pml_bfo_send_api.c: only pml_bfo_failover_se.h"
 planted "echo '/* BFO_SEV_NOTIFY_OK */' >>pml_bfo_tell.c; sed -i 's/BFO_SEV_NOTIFY_OK,/0,/' pml_bfo_failover_actions.c" \
     "send: NOTIFY_OK is an event that nothing raises"
+cd_btl='cd ../btl_openib_failover'
+planted "$cd_btl && sed -i 's/OFO_DEV_TURN/0/' btl_openib_keepalive.c" "drain: TURN is an event that nothing raises"
+planted "$cd_btl && sed -i 's/^void ofo_drain_act_give_up(/void ofo_give_up(/' btl_openib_fence.c" "drain: give_up is an action without a function"
+planted "$cd_btl && echo 'void x(ofo_qpset_t *qps) { qps->drain.own = 0; }' >>btl_openib_rail.c" "btl_openib_rail.c: only btl_openib_drain_fsm"

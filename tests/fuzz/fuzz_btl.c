@@ -120,6 +120,7 @@ static void fuzz_record(const uint8_t *data, size_t size)
                 must(rails.pair[r].local < own.nports && rails.pair[r].remote < record.nports
                          && rails.pair[r].lane < OFO_MAX_LANES,
                      "a rail without a port");
+                must(0 == ofo_rails_choices(&own, &record, &rails, r) >> record.nports, "a choice that is no port");
             }
         }
     }

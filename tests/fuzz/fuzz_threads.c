@@ -588,8 +588,45 @@ static void early_messages_wait_for_their_communicator(const uint32_t order[5])
     life_ends();
 }
 
+/* ---- a copy of a message comes while its turn is about to come ---------------------------------------------- */
+
+static int copy_of_1_comes(ompi_request_t *request)
+{
+    early_for_comm(1, 100);
+    return 0;
+}
+
+/* The thread that delivers early messages has given back the lock to deliver number 0; another one meets number 1 on another rail. */
+static void copy_does_not_pass_its_held_message(void)
+{
+    enum { N = 4 };
+    const uint64_t twice = bfo_local_stat(BFO_STAT_DUPLICATE);
+    ompi_request_t *request[N];
+    static char in[N][100];
+
+    life_begins();
+    world_comm_add();
+    for (int i = 0; i < N; ++i) {
+        must(OMPI_SUCCESS == bfo_irecv(in[i], 100, &ompi_mpi_byte.dt, 1, 4, world_comm[1], &request[i]), "no receive");
+    }
+    request[0]->req_complete_cb = copy_of_1_comes;
+    early_for_comm(3, 100);
+    early_for_comm(1, 100);
+    early_for_comm(0, 100);
+    must(twice + 1 == bfo_local_stat(BFO_STAT_DUPLICATE), "a copy passed its held message");
+    must(is_over(request[1]) && !is_over(request[2]), "a held message is not delivered in its turn");
+    early_for_comm(2, 100);
+    must(0 == bfo_comm_of(world_comm[1])->lanes[1]->match.n_early, "a message is held although its turn has come");
+    for (uint32_t i = 0; i < N; ++i) {
+        must(is_over(request[i]) && byte_of(i, 99) == in[i][99], "a receive has another message, or none");
+        request[i]->req_free(&request[i]);
+    }
+    life_ends();
+}
+
 void fuzz_threads(void)
 {
+    copy_does_not_pass_its_held_message();
     early_messages_wait_for_their_communicator((const uint32_t[]){0, 1, 2, 3, 4});
     early_messages_wait_for_their_communicator((const uint32_t[]){4, 3, 2, 1, 0});
     early_messages_wait_for_their_communicator((const uint32_t[]){2, 0, 4, 1, 3});

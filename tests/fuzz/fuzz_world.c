@@ -289,7 +289,8 @@ static int ext_rail_state(struct mca_btl_base_module_t *btl, struct opal_proc_t 
 {
     const int b = (int) ((world_btl_t *) btl - world_btl);
 
-    *info = (bfo_rail_info_t){.state = dead[b] ? BFO_RAIL_DOWN_LOCAL : BFO_RAIL_UP, .name = (uint8_t) b};
+    *info = (bfo_rail_info_t){.state = dead[b] ? BFO_RAIL_DOWN_LOCAL : BFO_RAIL_UP, .name = (uint8_t) b,
+                              .generation = world_btl[b].gen};
     return OPAL_SUCCESS;
 }
 
@@ -437,7 +438,16 @@ void world_rail_fails(world_btl_t *btl)
     dead[b] = true;
     bfo_failover_btl_error(&btl->super, MCA_BTL_ERROR_FLAGS_NONFATAL, &world_proc[btl->peer]->super, NULL);
     if (BFO_BTL_EXT_MAGIC == btl->ext.magic) {
-        fence_begin(btl, (uint8_t) b, 0);
+        fence_begin(btl, (uint8_t) b, btl->gen);
+    }
+}
+
+void world_rail_returns(world_btl_t *btl)
+{
+    dead[btl - world_btl] = false;
+    ++btl->gen;
+    if (NULL != btl->ext.rail_restored) {
+        btl->ext.rail_restored(&btl->super, &world_proc[btl->peer]->super, (uint8_t) (btl - world_btl), btl->gen);
     }
 }
 
@@ -474,4 +484,7 @@ void world_btl_begin(void)
 {
     world_refuse_busy = world_refuse_dead = world_refuse_memory = 0;
     memset(dead, 0, sizeof(dead));
+    for (int b = 0; b < WORLD_ALL_BTLS; ++b) {
+        world_btl[b].gen = 0;
+    }
 }

@@ -27,6 +27,7 @@ typedef struct {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext;
     int peer; /* rank reached by it */
+    uint16_t gen; /* of the rail */
 } world_btl_t;
 
 extern world_btl_t world_btl[WORLD_ALL_BTLS];
@@ -71,6 +72,8 @@ unsigned world_fences(void);
 void world_fence_done(unsigned n, bool lossy);
 /* The BTL reports an error of its rail; every post is refused afterwards. */
 void world_rail_fails(world_btl_t *btl);
+/* The rail, whose fence is done, comes back with its next generation. */
+void world_rail_returns(world_btl_t *btl);
 /* PUTs that receives have asked for and that did not end. */
 unsigned world_open_puts(void);
 /* A message of btl_sendi comes back. */

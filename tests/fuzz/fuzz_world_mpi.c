@@ -47,16 +47,24 @@ void fuzz_output(int stream, const char *format, ...)
 
 void (*world_on_progress)(void);
 
+static int (*looks_at_waits)(void);
+
 void fuzz_progress(void)
 {
     if (NULL != world_on_progress) {
         world_on_progress();
     }
     (void) bfo_progress();
+    if (NULL != looks_at_waits) {
+        (void) looks_at_waits();
+    }
 }
 
 int fuzz_progress_register(int (*progress)(void))
 {
+    if (bfo_progress != progress) {
+        looks_at_waits = progress;
+    }
     return OPAL_SUCCESS;
 }
 

@@ -56,20 +56,9 @@ static void fence_looks_at_requests_of_its_peer_only(void)
     world_btl[0].ext.fence_done(&world_btl[0].super, &world_proc[1]->super, 0, 0, false);
 }
 
-/* Both rails are down for a moment. */
-static void last_rail_is_waited_for(void)
-{
-    const bfo_peer_t *peer = life_begins();
-
-    world_rail_fails(&world_btl[0]);
-    world_rail_fails(&world_btl[1]);
-    must(!peer->declared, "a peer is declared although its rails may return");
-}
-
 static const world_case_t cases[] = {
     {"older_message_goes_first", older_message_goes_first},
     {"fence_looks_at_requests_of_its_peer_only", fence_looks_at_requests_of_its_peer_only},
-    {"last_rail_is_waited_for", last_rail_is_waited_for},
 };
 
 int main(int argc, char **argv)

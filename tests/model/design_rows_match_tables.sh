@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The tables of DESIGN.txt 7.1, 7.2 and 10.2 and the .def files name the same rows in the same order.
+# The tables of DESIGN.txt 7.1, 7.2, 10.2 and 10.3 and the .def files name the same rows in the same order.
 # Rows that DESIGN.txt marks (ULFM) are not built, and no table has them.
 set -u
 top=$(cd "${BFO_MODEL_SRCDIR:-$(dirname "$0")}/../.." && pwd)
@@ -26,4 +26,5 @@ compare() {
 compare pml_bfo/pml_bfo_failover_send.def "7.1 Sender" "7.2 Receiver"
 compare pml_bfo/pml_bfo_failover_recv.def "7.2 Receiver" "7.3 Engine"
 compare btl_openib_failover/btl_openib_rail.def "10.2 States" "10.3 Fence"
+compare btl_openib_failover/btl_openib_drain.def "10.3 Fence" "10.4 Loss"
 exit $bad

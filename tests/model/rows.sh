@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# rows.sh   takes every row and guard of the three tables away, one at a time, and looks which run of the models notices.
+# rows.sh   takes every row and guard of the four tables away, one at a time, and looks which run of the models notices.
 # Prints one line per row: the first run that ends with an error, or "not noticed". rows.new keeps the lines.
 # The models are compiled once per run (flag SWEEP); the line that is gone comes from the environment.
 # Rows of what no model covers (MATCH, cancel, ports) are left out; DESIGN.txt section 13 names them.
@@ -30,6 +30,9 @@ rail_runs='-DNF=1
 -DNF=1 -DLAZY -DNODUP
 -DNF=1 -DREFUSE=1 -DNODUP
 -DNF=3 -DGIVER -DNODUP'
+drain_runs='-DSHARED -DPORT
+-DDEADCARD -DPORT
+-DIWARP'
 # NOTIFIED is entered with nothing outstanding, so those rows are for a BTL that breaks its contract; RTS_ERR_UNANSWERED outside RTS
 # needs two threads.
 left_out='NOTIFIED, *(RTS|FRAG|WRITE|DATA)|(STREAM|ERRD|NOTIFIED), *RTS_ERR_UNANSWERED|\((M[1-4]|S13e|S18p|R1|R2m|R15|R16p|C1|L1b|L1c|L23|D1|LX),|CONTROL_POISON|DONE, *(START|POST)'
@@ -67,8 +70,11 @@ n=0
 while read -r flags; do n=$((n + 1)); build bfo $n "$flags"; done <<< "$bfo_runs"
 n=0
 while read -r flags; do n=$((n + 1)); build rail $n "$flags"; done <<< "$rail_runs"
+n=0
+while read -r flags; do n=$((n + 1)); build drain $n "$flags"; done <<< "$drain_runs"
 sweep bfo 0 pml_bfo_failover_send "$bfo_runs"
 sweep bfo 1 pml_bfo_failover_recv "$bfo_runs"
 sweep rail 0 btl_openib_rail "$rail_runs"
+sweep drain 0 btl_openib_drain "$drain_runs"
 rm -f pan-* pan.*
 echo "rows taken away: $(grep -c . $out), not noticed: $(grep -c 'not noticed' $out)"

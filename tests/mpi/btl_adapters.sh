@@ -47,26 +47,50 @@ grep -q -- '-> proving on' "$TEST_TMP/log" || { show_log; fail "no rail was to b
 grep -q -- '-> up on' "$TEST_TMP/log" && { show_log; fail "a path that swallows full packets was used"; }
 note "a path that swallows full packets is not used"
 
-# Two fabrics with one prefix, and hosts that are wired differently: the subnet managers' LIDs tell, or the user does.
-# both_rails "options": the last job's ports were paired crosswise, and both rails carried its messages.
+# Two fabrics with one prefix, and hosts that are wired differently: the subnet managers' LIDs tell, or the user does, or the port at which a
+# request arrives.
+# both_rails "options" SAYS: the last job's ports were paired crosswise, and both rails carried its messages.
 both_rails() {
-    works "-n 2 --default-prefix --crossed-wires $1" 'rail 0: sr0:1 - sr1:1'
-    grep -q 'rail 1: sr1:1 - sr0:1' "$TEST_TMP/log" || { show_log; fail "there is no second rail: $1"; }
+    works "-n 2 --default-prefix --crossed-wires $1" "rail 0: sr0:1 - sr1:1$2"
+    grep -q "rail 1: sr1:1 - sr0:1$2" "$TEST_TMP/log" || { show_log; fail "there is no second rail: $1"; }
     grep -q 'did not connect' "$TEST_TMP/log" && { show_log; fail "a rail did not connect: $1"; }
     rails_carried 100 2
 }
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
-both_rails ''
-use_components pml btl # under ob1 the timer is twelve times longer
+both_rails '' ''
+grep -q 'ASK' "$TEST_TMP/log" && { show_log; fail "ports were tried although the records tell"; }
+both_rails --one-sm-lid ', proved'
+use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
-on_rails "-n 2 --default-prefix --crossed-wires --one-sm-lid" 2 --mca btl_openib_connect_timeout 1 "${TRY[@]}" &&
+both_rails --one-sm-lid ', proved'
+# A rail is lost: both sides call it by one name, whatever port of theirs it is.
+begin_stream "-n 2 --default-prefix --crossed-wires --one-sm-lid --retry-time=200ms" 2 --mca pml_bfo_verbose 1 "$STREAM" -s 600 -m 100000
+wait_until "have_moved 100000 2 && has_said 'messages verified'"
+"$SOFTRAIL" down --fabric "$FABRIC" 0 || { show_log; fail "rail 0 could not be cut"; }
+lost='bfo: [01]->[01] \(rail [01]\) generation 0 (\(sr[01]\):1) lost'
+wait_until "has_said 'bfo: 0->1 rail . generation 0 .* lost' && has_said 'bfo: 1->0 rail . generation 0 .* lost'"
+[ "$(sed -n "s/.*$lost.*/\1/p" "$TEST_TMP/log" | sort -u | wc -l)" = 1 ] && [ "$(sed -n "s/.*$lost.*/\2/p" "$TEST_TMP/log" | sort -u | wc -l)" = 2 ] ||
+    { grep lost "$TEST_TMP/log"; fail "two ports were not lost under one name"; }
+shown=$(grep -c 'messages verified' "$TEST_TMP/log")
+wait_until "has_said 'messages verified' $((shown + 2))"
+end_stream
+verified "a rail of crossed wires is lost"
+# Four processes, three fabrics.
+on_rails "-n 3 --default-prefix --crossed-wires --one-sm-lid" 4 "${TRY[@]}" || { show_log; fail "four processes on three fabrics"; }
+grep -q 'did not connect' "$TEST_TMP/log" && { show_log; fail "a rail of three fabrics did not connect"; }
+rails_carried 100 3
+# A host with one port and a host with two: which of the two is the rail was said by the list.
+# shellcheck disable=SC2016
+on_rails "-n 2 --default-prefix --crossed-wires --one-sm-lid" 2 --mca btl_openib_connect_timeout 1 \
+    bash -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || export OMPI_MCA_btl_openib_if_include=sr0; exec "$0" everybody' "$BFO_BUILDDIR/tests/mpi/btl_check" &&
     fail "ports of different fabrics talk to each other"
 grep -q 'Several ports of a host have that prefix' "$TEST_TMP/log" || { show_log; fail "nobody said why ports do not connect"; }
 note "nothing tells the fabrics apart: the user is told"
 # shellcheck disable=SC2016
 TRY=(bash -c 'one=east two=west; [ "$OMPI_COMM_WORLD_RANK" = 1 ] && one=west two=east
               OMPI_MCA_btl_openib_fabrics=sr0:1=$one,sr1:1=$two exec "$0" everybody' "$BFO_BUILDDIR/tests/mpi/btl_check")
-both_rails --one-sm-lid
+both_rails --one-sm-lid ''
+grep -q 'ASK' "$TEST_TMP/log" && { show_log; fail "ports were tried although the user told the fabrics apart"; }
 
 # InfiniBand packets do not leave their subnet.
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)

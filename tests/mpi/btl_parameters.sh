@@ -284,6 +284,6 @@ for name in $(sed -n 's/.*param:btl_openib_\([a-z_0-9]*\):value:.*/\1/p' <<<"$al
     case " $(tr '\n' ' ' <<<"$ignored") atomic_flags get_alignment put_alignment " in
     *[[:space:]]"$name"[[:space:]]*) continue ;;
     esac
-    grep -qE -- "^$name\||(--mca |OMPI_MCA_|rank_1_with )btl_openib_$name[ =]" "$BFO_SRCDIR"/tests/mpi/{btl_*,test_pml_alive}.sh || fail "no test sets the parameter $name"
+    grep -qE -- "^$name\||(--mca |OMPI_MCA_|rank_1_with )btl_openib_$name[ =]" "$BFO_SRCDIR"/tests/mpi/{btl_*,test_pml_alive,test_pml_rejoin}.sh || fail "no test sets the parameter $name"
 done
 exit 0

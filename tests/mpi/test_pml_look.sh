@@ -37,6 +37,6 @@ if grep -nE '\b(abort|_?exit|_Exit|raise|assert|ompi_mpi_abort|MPI_Abort|ompi_rt
     grep -v '_Static_assert'; then
     fail "the PML can end the process (above)"
 fi
-grep -A30 '^mca_pml_base_module_t bfo_module' pml_bfo_module.c | sed '1d;/^};/,$d' | grep -v '^ *\.pml_' &&
+grep -A30 '^mca_pml_base_module_t bfo_module' pml_bfo_module.c | sed '1d;/^};/,$d' | grep -vE '^( *\.pml_|#(if|endif))' &&
     fail "a field of the module is not named"
 exit 0

@@ -16,7 +16,7 @@ job() {
     : >"$LOG"
     rm -f "$TEST_TMP/go"
     timeout -k 5 240 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
-        --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_counters" \
+        --bind-to none -np "$n" --mca pml bfo --mca btl openib,self --mca pml_bfo_rejoin 0 "$@" "$BFO_BUILDDIR/tests/mpi/mpi_counters" \
         "$TEST_TMP/go"         >"$LOG" 2>&1 </dev/null &
     job=$!
     await "$LOG" '^ready'

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Every parameter of the PML is named by a test that shows its effect (a refusal is none): here, in other tests of this
-# folder, or in tests/fuzz/fuzz_params.c.
+# folder, in tests/tools, or in tests/fuzz/fuzz_params.c.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml
@@ -19,7 +19,7 @@ names=$("$OMPI_INFO" --param pml bfo --level 9 --parsable | sed -n 's/.*param:pm
 [ "$(wc -w <<<"$names")" -ge 20 ] || fail "ompi_info lists only: $names"
 for name in $names; do
     case $name in protocol_version | last_rail_timeout) continue ;; esac # these are there to be refused
-    grep -lE "(pml_bfo_|bfo_params\.)$name\b" "$BFO_SRCDIR"/tests/mpi/test_pml_*.sh "$BFO_SRCDIR"/tests/fuzz/fuzz_params.c |
+    grep -lE "(pml_bfo_|bfo_params\.)$name\b" "$BFO_SRCDIR"/tests/mpi/test_pml_*.sh "$BFO_SRCDIR"/tests/tools/*.sh "$BFO_SRCDIR"/tests/fuzz/fuzz_params.c |
         grep -qv refusals || fail "no test shows what the parameter $name does"
 done
 note "$(wc -w <<<"$names") parameters have a test"

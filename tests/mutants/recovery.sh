@@ -13,13 +13,20 @@ arguments=$("$BFO_BUILDDIR/config.status" --config)
 make_all() { make -s -C "$build" && make -s -C "$build/tests/unit" check TESTS= && make -s -C "$build/tests/mpi" check TESTS=; }
 (cd "$build" && eval "'$src/configure' $arguments") >"$TEST_TMP/log" 2>&1 && make_all >>"$TEST_TMP/log" 2>&1 ||
     { tail -n 20 "$TEST_TMP/log"; fail "the copy does not build"; }
-# try TEST: status of the test in the copy
+# try TEST: status of the test in the copy. It runs in a session of its own, and ends with all its processes: a mutant that hangs leaves no job.
 try() {
-    (. "$build/tests/env.sh"
-     case $1 in
-     *.sh) timeout -k 5 200 bash "$src/$1" ;;
-     *) timeout -k 5 60 "$build/$1" ;;
-     esac) >"$TEST_TMP/test.log" 2>&1 </dev/null
+    local status leader
+    setsid bash -c '
+        . "$1/tests/env.sh"
+        case $3 in
+        *.sh) timeout -k 5 200 bash "$2/$3" ;;
+        *) timeout -k 5 60 "$1/$3" ;;
+        esac' try "$build" "$src" "$1" >"$TEST_TMP/test.log" 2>&1 </dev/null &
+    leader=$!
+    wait $leader
+    status=$?
+    pkill -KILL -s $leader
+    return $status
 }
 sound=
 for patch in "$BFO_SRCDIR"/tests/mutants/recovery/*.patch; do

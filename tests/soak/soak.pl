@@ -63,6 +63,7 @@ sub job_of {
     push @mca, ['btl_openib_eager_rdma_threshold', one_of(1, 16)] if rand() < 0.5;
     push @mca, ['pml_bfo_eager_limit', one_of(256, 1000, 4000)] if rand() < 0.3;
     push @mca, ['btl_openib_receive_queues', one_of('S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4', 'P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2')] if rand() < 0.5;
+    push @mca, ['pml_bfo_rejoin', 1], ['btl_openib_rejoin_after', one_of(20, 200)], ['btl_openib_rejoin_half_life', one_of(0, 300)] if rand() < 0.7;
     return { rules => \@rules, softrail => ['-n', $rails, '--link-layer=' . one_of('ib', 'eth'), '--retry-time=' . (50 + int rand 100) . 'ms'],
              program => [Job::mpirun($ranks, @mca), "$build/tests/soak/soak", $seed, 25 + int rand 30], ranks => $ranks, rails => $rails };
 }

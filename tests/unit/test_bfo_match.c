@@ -154,7 +154,7 @@ static void arrive(int src, int tag, uint32_t seq, int id)
     g->got.by_key.tag = tag;
     g->got.seq = seq;
     g->id = id;
-    switch (0 != lane->n_open ? bfo_lane_admit_none(lane, seq) : bfo_lane_admit(lane, seq)) {
+    switch (0 != (lane->n_open | lane->n_early) ? bfo_lane_admit_among(lane, seq) : bfo_lane_admit(lane, seq)) {
     case BFO_SEQ_NEXT:
         deliver_one(&g->got);
         deliver_held(lane);
@@ -499,8 +499,10 @@ static void duplicate_of_a_held_message_is_seen(void **state)
     assert_true(bfo_lane_is_held(&here->lanes[0], 5));
     assert_false(bfo_lane_is_held(&here->lanes[0], 4));
     assert_null(bfo_lane_next_held(&here->lanes[0]));
-    assert_int_equal(BFO_SEQ_NEXT, bfo_lane_admit(&here->lanes[0], 3));
-    assert_int_equal(BFO_SEQ_NEXT, bfo_lane_admit(&here->lanes[0], 4));
+    assert_int_equal(BFO_SEQ_NEXT, bfo_lane_admit_among(&here->lanes[0], 3));
+    assert_int_equal(BFO_SEQ_NEXT, bfo_lane_admit_among(&here->lanes[0], 4));
+    assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit_among(&here->lanes[0], 5)); /* its turn, but it is held */
+    assert_true(bfo_lane_is_held(&here->lanes[0], 5));
     assert_ptr_equal(&g.got, bfo_lane_next_held(&here->lanes[0]));
     assert_int_equal(BFO_SEQ_DUPLICATE, bfo_lane_admit(&here->lanes[0], 5));
     assert_int_equal(0, here->lanes[0].n_early);

@@ -90,6 +90,18 @@ static void piece_is_neither_too_short_nor_too_long(void **state)
     assert_true(1000001 <= whole); /* one piece for each rail, not a fourth */
 }
 
+static void rail_that_joins_is_as_far_as_the_others(void **state)
+{
+    bfo_stripe_t s = {.load = {700, 10, 900, 2000}};
+
+    bfo_stripe_join(&s, 1, 5);
+    assert_int_equal(900, s.load[1]);
+    bfo_stripe_join(&s, 3, 5); /* it does not get what it has carried already */
+    assert_int_equal(2000, s.load[3]);
+    bfo_stripe_join(&s, 0, 0);
+    assert_int_equal(700, s.load[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +110,7 @@ int main(void)
         cmocka_unit_test(rail_out_of_the_mask_gets_nothing),
         cmocka_unit_test(pieces_of_a_message_end_together),
         cmocka_unit_test(piece_is_neither_too_short_nor_too_long),
+        cmocka_unit_test(rail_that_joins_is_as_far_as_the_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,13 +16,13 @@
 #include "bfo_help.h"
 
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,10 +35,11 @@ bfo_params_t bfo_params = {.warnings_per_minute = 100};
 
 static unsigned lines;
 
-char *opal_show_help_vstring(const char *file, const char *topic, bool header, va_list arguments)
+/* The program has no help texts: what is written names the topic. */
+ssize_t write(int fd, const void *bytes, size_t size)
 {
-    lines += 0 == strcmp("rail-lost", topic);
-    return strdup("");
+    lines += STDERR_FILENO == fd && NULL != memmem(bytes, size, "(rail-lost)", sizeof("(rail-lost)") - 1);
+    return syscall(SYS_write, fd, bytes, size);
 }
 const char *bfo_stat_name(bfo_stat_t index)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The tables of the four machines against the rules of DESIGN.txt 7.1, 7.2, 10.2 and 15.3, stated here by hand: this file
+ * The tables of the five machines against the rules of DESIGN.txt 7.1, 7.2, 10.2, 10.3 and 15.3, stated here by hand: this file
  * includes no .def. A rule says in which states a machine takes an event, and what the machine does then; a pair (state, event)
  * that no rule names has to be refused. The promises behind the rules are asked for one by one. */
 #include "btl_openib_connect_fsm.h"
+#include "btl_openib_drain_fsm.h"
 #include "btl_openib_rail_fsm.h"
 #include "pml_bfo_failover_fsm.h"
 
@@ -21,7 +22,7 @@ enum { SAME = 99, NOW = 7, NEXT = 8, TOLD = 9 }; /* epoch or generation: as it w
 typedef struct {
     unsigned event, states; /* a bit for each state */
     unsigned to;            /* or SAME */
-    unsigned number;        /* epoch or generation afterwards, of a machine that was at NOW; 0 begins again */
+    unsigned number;        /* epoch or generation afterwards, of a machine that was at NOW; 0 begins again. Of a set: its gate */
     unsigned action;
 } rule_t;
 
@@ -63,7 +64,7 @@ static void keeps_its_rules(const machine_t *m)
             const char *wrong = seen.taken != (NULL != rule) ? (seen.taken ? "is taken" : "is refused")
                                 : NULL == rule ? NULL
                                 : seen.to != (SAME == rule->to ? state : rule->to) ? m->state_name(seen.to)
-                                : seen.number != rule->number ? "has another epoch or generation"
+                                : seen.number != rule->number ? "has another epoch, generation or gate"
                                 : seen.action != rule->action ? "has another action" : NULL;
 
             if (NULL != wrong) {
@@ -319,6 +320,80 @@ static seen_t ask_connect(unsigned state, unsigned event)
 static const char *connect_state_name(unsigned state) { return ofo_fsm_state_name((ofo_fsm_state_t) state); }
 static const char *connect_event_name(unsigned event) { return ofo_fsm_event_name((ofo_fsm_event_t) event); }
 
+/* ---- drain of a set of queue pairs ----------------------------------------------------------------------- */
+#define D(state) (1u << OFO_DRAIN_##state)
+enum {
+    D_UNTOLD = D(LIVE) | D(BROKEN) | D(CLOSED),          /* nobody told the PML that the rail is lost */
+    D_RUNNING = D(DRAINING) | D(OBSTINATE) | D(STUCK),   /* the fence runs */
+    D_OVER = D(FENCED) | D(LOSSY),                       /* the set is service's */
+    D_KNOWN = D(FAILED) | D_RUNNING | D_OVER
+};
+
+#define RULE(event, states, to, gate, act) {OFO_DEV_##event, states, to, OFO_DRAIN_##gate, OFO_DACT_##act}
+static const rule_t drain_rules[] = {
+    RULE(POST_REFUSED, D(LIVE), OFO_DRAIN_BROKEN, KEEP, tell_service),
+    RULE(UP, D(LIVE), SAME, KEEP, open_gate),
+    RULE(UP_LATE, D(LIVE), OFO_DRAIN_BROKEN, KEEP, tell_service),
+    RULE(UP, D(BROKEN), SAME, KEEP, tell_service), /* nobody did */
+    RULE(UP_LATE, D(BROKEN), SAME, KEEP, tell_service),
+    RULE(UP, D(FAILED), SAME, KEEP, nothing),
+    RULE(UP_LATE, D(FAILED), SAME, KEEP, nothing),
+    RULE(CLOSE_EARLY, D(LIVE), OFO_DRAIN_BROKEN, KEEP, nothing),
+    RULE(CLOSE, D(LIVE), OFO_DRAIN_CLOSED, REFUSE, nothing),
+    RULE(CLOSE, D(BROKEN), SAME, KEEP, nothing),
+    RULE(TURN, D(CLOSED), SAME, KEEP, tell_service),
+    RULE(ERROR, D_UNTOLD, OFO_DRAIN_FAILED, REFUSE, tell_all),
+    RULE(ERROR, D_KNOWN, SAME, KEEP, nothing),
+    RULE(PORT_LOST, D_UNTOLD, OFO_DRAIN_FAILED, REFUSE, tell_service), /* the port's message tells the PML */
+    RULE(PORT_LOST, D_KNOWN, SAME, KEEP, nothing),
+    RULE(DRAIN, D_UNTOLD, OFO_DRAIN_DRAINING, REFUSE, tell_pml_drain),
+    RULE(DRAIN, D(FAILED), OFO_DRAIN_DRAINING, REFUSE, drain),
+    RULE(LAST_WQE, D(DRAINING) | D(OBSTINATE), SAME, KEEP, post_markers),
+    RULE(LAST_WQE, D(STUCK), SAME, KEEP, nothing),
+    RULE(DRAINED, D_RUNNING, OFO_DRAIN_FENCED, KEEP, end_fence),
+    RULE(OVERDUE, D(DRAINING) | D(OBSTINATE), OFO_DRAIN_STUCK, KEEP, ask_service),
+    RULE(OVERDUE, D(STUCK), SAME, KEEP, nothing),
+    RULE(HOPELESS, D(DRAINING), OFO_DRAIN_STUCK, KEEP, ask_service),
+    RULE(HOPELESS, D(OBSTINATE) | D(STUCK), SAME, KEEP, nothing),
+    RULE(NOT_DESTROYED, D(STUCK), OFO_DRAIN_OBSTINATE, KEEP, post_markers),
+    RULE(DESTROYED, D(STUCK), OFO_DRAIN_LOSSY, KEEP, give_up),
+};
+#undef RULE
+
+/* A set gets into a state by the shortest way that the rules name: nothing but the machine writes it. */
+static ofo_drain_t set_in(unsigned state)
+{
+    static const struct {
+        unsigned n;
+        ofo_drain_event_t event[3];
+    } way[OFO_DRAIN_STATES] = {
+        [OFO_DRAIN_BROKEN] = {1, {OFO_DEV_POST_REFUSED}},
+        [OFO_DRAIN_CLOSED] = {1, {OFO_DEV_CLOSE}},
+        [OFO_DRAIN_FAILED] = {1, {OFO_DEV_ERROR}},
+        [OFO_DRAIN_DRAINING] = {1, {OFO_DEV_DRAIN}},
+        [OFO_DRAIN_OBSTINATE] = {3, {OFO_DEV_DRAIN, OFO_DEV_OVERDUE, OFO_DEV_NOT_DESTROYED}},
+        [OFO_DRAIN_STUCK] = {2, {OFO_DEV_DRAIN, OFO_DEV_HOPELESS}},
+        [OFO_DRAIN_FENCED] = {2, {OFO_DEV_DRAIN, OFO_DEV_DRAINED}},
+        [OFO_DRAIN_LOSSY] = {3, {OFO_DEV_DRAIN, OFO_DEV_OVERDUE, OFO_DEV_DESTROYED}},
+    };
+    ofo_drain_t set = {0};
+
+    for (unsigned i = 0; i < way[state].n; ++i) {
+        (void) ofo_drain_step(&set, way[state].event[i]);
+    }
+    assert_int_equal(ofo_drain_state(&set), state);
+    return set;
+}
+
+static seen_t ask_drain(unsigned state, unsigned event)
+{
+    ofo_drain_t set = set_in(state);
+    const ofo_drain_cell_t cell = ofo_drain_step(&set, (ofo_drain_event_t) event);
+
+    assert_int_equal(ofo_drain_state(&set), cell.listed ? cell.next : state);
+    return (seen_t){cell.listed, cell.next, cell.gate, cell.action};
+}
+
 /* ---- every pair ------------------------------------------------------------------------------------------ */
 #define RULES(list) list, sizeof(list) / sizeof((list)[0])
 static const machine_t sender = {"sender", RULES(send_rules), BFO_SEND_STATES, BFO_SEND_EVENTS, ask_send, bfo_send_state_name,
@@ -328,12 +403,16 @@ static const machine_t receiver = {"receiver", RULES(recv_rules), BFO_RECV_STATE
 static const machine_t connection = {"connection", RULES(connect_rules), OFO_ST_COUNT, OFO_EV_COUNT, ask_connect,
                                      connect_state_name, connect_event_name};
 
+static const machine_t drain = {"drain", RULES(drain_rules), OFO_DRAIN_STATES, OFO_DRAIN_EVENTS, ask_drain, ofo_drain_state_name,
+                                ofo_drain_event_name};
+
 static void machines_do_what_the_rules_say_and_nothing_else(void **unused)
 {
     (void) unused;
     keeps_its_rules(&sender);
     keeps_its_rules(&receiver);
     keeps_its_rules(&connection);
+    keeps_its_rules(&drain);
 }
 
 /* ---- promises --------------------------------------------------------------------------------------------- */
@@ -445,6 +524,49 @@ static void rails_keep_i10(void **unused)
     }
 }
 
+/* A set takes posts in LIVE alone and never again once it has left it. The gate refuses before the PML is told, and before a buffer
+ * can come back. The fence begins once, ends once, and gives back what is still out only where no queue pair is left. */
+static void sets_end_once(void **unused)
+{
+    (void) unused;
+    for (unsigned event = 0; event < OFO_DRAIN_EVENTS; ++event) {
+        for (unsigned state = 0; state < OFO_DRAIN_STATES; ++state) {
+            const seen_t seen = ask_drain(state, event);
+            const bool begins = OFO_DACT_drain == seen.action || OFO_DACT_tell_pml_drain == seen.action;
+            const bool ends = OFO_DACT_end_fence == seen.action || OFO_DACT_give_up == seen.action;
+            const bool tells_pml = OFO_DACT_tell_all == seen.action || OFO_DACT_tell_pml_drain == seen.action;
+
+            if (!seen.taken) {
+                continue;
+            }
+            assert_true(OFO_DRAIN_LIVE != seen.to || (OFO_DRAIN_LIVE == state && OFO_DEV_UP == event));
+            assert_true(OFO_DACT_open_gate != seen.action || OFO_DRAIN_LIVE == state);
+            assert_true(0 == (D_KNOWN >> state & 1) || 0 != (D_KNOWN >> seen.to & 1));
+            assert_true(!tells_pml || (0 != (D_UNTOLD >> state & 1) && OFO_DRAIN_REFUSE == seen.number));
+            assert_int_equal(begins, 0 == ((D_RUNNING | D_OVER) >> state & 1) && 0 != (D_RUNNING >> seen.to & 1));
+            assert_int_equal(ends, 0 != (D_RUNNING >> state & 1) && 0 != (D_OVER >> seen.to & 1));
+            assert_true(0 == (D_OVER >> seen.to & 1) || 0 != ((D_RUNNING | D_OVER) >> state & 1));
+            assert_true(0 == (D_RUNNING >> state & 1) || 0 != ((D_RUNNING | D_OVER) >> seen.to & 1));
+            assert_true(0 == (D_OVER >> state & 1) || seen.to == state);
+            assert_int_equal(OFO_DRAIN_LOSSY == seen.to && OFO_DRAIN_LOSSY != state, OFO_DACT_give_up == seen.action);
+            assert_true(OFO_DACT_give_up != seen.action || (OFO_DRAIN_STUCK == state && OFO_DEV_DESTROYED == event));
+            assert_true(OFO_DACT_post_markers != seen.action || OFO_DRAIN_STUCK != seen.to); /* the queue pairs are service's */
+        }
+    }
+}
+
+static void questions_about_sets_go_by_the_states(void **unused)
+{
+    (void) unused;
+    for (unsigned state = 0; state < OFO_DRAIN_STATES; ++state) {
+        const ofo_drain_t set = set_in(state);
+
+        assert_int_equal(ofo_drain_is_live(&set), D(LIVE) >> state & 1);
+        assert_int_equal(ofo_drain_is_running(&set), D_RUNNING >> state & 1);
+        assert_int_equal(ofo_drain_is_over(&set), D_OVER >> state & 1);
+    }
+}
+
 /* The same for the table of the model: with fz (own fence runs), da (DACK received) and what is owed. */
 static void rails_of_the_model_keep_i10(void **unused)
 {
@@ -486,6 +608,8 @@ int main(void)
         cmocka_unit_test(epochs_rise_by_a_restart_alone),
         cmocka_unit_test(ends_are_ends),
         cmocka_unit_test(rails_keep_i10),
+        cmocka_unit_test(sets_end_once),
+        cmocka_unit_test(questions_about_sets_go_by_the_states),
         cmocka_unit_test(rails_of_the_model_keep_i10),
     };
 

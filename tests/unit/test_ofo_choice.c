@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The GID of a port by type and kind of address, in every order of its table, and nearness by two sets of cores. The port
+ * The GID of a port by type and kind of address, in every order of its table; its partition key, rate and lists; nearness by two sets of cores. The port
  * is played here. DESIGN.txt section 15.2.
  */
 #include <arpa/inet.h>
@@ -49,6 +49,15 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t g
     *entry = (struct ibv_gid_entry){.gid = table[gid_index].gid, .gid_index = gid_index, .port_num = port_num,
                                     .gid_type = table[gid_index].type, .ndev_ifindex = table[gid_index].ifindex};
     return 0;
+}
+
+static const uint16_t *pkeys; /* 0xdead: unreadable */
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+    assert_int_equal(port_num, PORT);
+    *pkey = htons(pkeys[index]);
+    return 0xdead == pkeys[index] ? -1 : 0;
 }
 
 /* Index of the GID that is chosen, -1 if none is. */
@@ -171,6 +180,47 @@ static void gid_is_found_again_by_value_and_type(void **state)
     assert_int_equal(index, 3);
 }
 
+/* A full member is taken before a limited one, an empty or unreadable entry never. */
+static void pkey_of_a_full_member_is_found_first(void **state)
+{
+    static const uint16_t keys[] = {0, 0xdead, 0x7fff, 0x0005, 0xffff, 0x8005};
+    enum { NONE = 99 };
+    static const struct {
+        int length;
+        unsigned wanted;
+        uint16_t index;
+    } row[] = {{6, 0, 4}, {4, 0, 2}, {2, 0, NONE}, {0, 0, NONE}, {6, 0x8005, 5}, {6, 5, 5}, {5, 5, 3}, {6, 0xffff, 4}, {4, 0xffff, 2}, {6, 6, NONE}};
+
+    pkeys = keys;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); ++i) {
+        uint16_t index = NONE;
+        assert_int_equal(ofo_pkey_find(NULL, PORT, row[i].length, row[i].wanted, &index), NONE != row[i].index);
+        assert_int_equal(index, row[i].index);
+    }
+}
+
+static void list_names_devices_and_ports(void **state)
+{
+    assert_true(ofo_list_names("mlx5_0", "mlx5_0", 1));
+    assert_true(ofo_list_names("mlx5_1,mlx5_0:2", "mlx5_0", 2));
+    assert_false(ofo_list_names("mlx5_1,mlx5_0:2", "mlx5_0", 1));
+    assert_false(ofo_list_names("mlx5_01,mlx5,,", "mlx5_0", 1));
+    assert_false(ofo_list_names("", "mlx5_0", 1));
+}
+
+/* 4X of each speed, and what has more than 8 bits hold. */
+static void rate_is_that_of_the_attributes_or_of_sysfs(void **state)
+{
+    struct ibv_port_attr attr = {.active_speed = 32, .active_width = 2};
+
+    assert_int_equal(ofo_port_rate("/nowhere", 1, &attr), 100000);
+    attr.active_speed = 1;
+    attr.active_width = 1;
+    assert_int_equal(ofo_port_rate("/nowhere", 1, &attr), 2500);
+    attr = (struct ibv_port_attr){.active_speed = 255, .active_width = 255};
+    assert_in_range(ofo_port_rate("/nowhere", 1, &attr), 1, 12 * 100000);
+}
+
 /* Verbs have 8 bits for the index of a connection's GID. */
 static void gid_beyond_what_verbs_can_name_is_not_taken(void **state)
 {
@@ -287,6 +337,9 @@ int main(void)
         cmocka_unit_test(gid_of_this_namespace_is_chosen),
         cmocka_unit_test(files_of_the_kernel_tell_rate_and_class),
         cmocka_unit_test(gid_is_found_again_by_value_and_type),
+        cmocka_unit_test(pkey_of_a_full_member_is_found_first),
+        cmocka_unit_test(list_names_devices_and_ports),
+        cmocka_unit_test(rate_is_that_of_the_attributes_or_of_sysfs),
         cmocka_unit_test(gid_beyond_what_verbs_can_name_is_not_taken),
         cmocka_unit_test(iwarp_port_has_its_interfaces_address),
         cmocka_unit_test(interface_has_the_address),

@@ -9,6 +9,7 @@
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_doubt.h"
+#include "btl_openib_drain.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_keepalive.h"
@@ -100,6 +101,12 @@ bool ofo_peer_declare(ofo_peer_t *of, const char *why, bool by_peer)
     return true;
 }
 void ofo_credits_post(ofo_endpoint_t *of, ofo_qpset_t *qps)
+{
+}
+void ofo_drain_act_ask_service(ofo_qpset_t *qps, const char *why)
+{
+}
+void ofo_drain_act_give_up(ofo_qpset_t *qps, const char *why)
 {
 }
 void ofo_fence_begin(ofo_qpset_t *qps)

@@ -6,9 +6,9 @@
  */
 #include "bfo_config.h"
 
+#include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_keepalive.h"
-#include "btl_openib_mail.h"
 #include "btl_openib_qpset.h"
 
 #include <setjmp.h>
@@ -36,8 +36,9 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sge *sge, uint32_t length)
 {
 }
-void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
 {
+    return ofo_drain_step(&qps->drain, event).listed;
 }
 void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *))
 {

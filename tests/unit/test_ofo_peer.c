@@ -26,6 +26,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -65,10 +67,11 @@ static int modex(const opal_process_name_t *proc, const char *key, opal_list_t *
 /* The texts. */
 static unsigned doubts;
 
-char *opal_show_help_vstring(const char *file, const char *topic, bool header, va_list arguments)
+/* The program has no help texts: what is written names the topic. */
+ssize_t write(int fd, const void *bytes, size_t size)
 {
-    doubts += 0 == strcmp("doubtful pair", topic);
-    return strdup("");
+    doubts += STDERR_FILENO == fd && NULL != memmem(bytes, size, "(doubtful pair)", sizeof("(doubtful pair)") - 1);
+    return syscall(SYS_write, fd, bytes, size);
 }
 
 /* ---- what the room calls ------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 
 #include "btl_openib_clock.h"
 #include "btl_openib_doubt.h"
+#include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
@@ -79,6 +80,31 @@ void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
 void ofo_drain_check(ofo_qpset_t *qps)
 {
     ++drain_checks;
+}
+void ofo_drain_act_drain(ofo_qpset_t *qps, const char *why)
+{
+    ofo_fence_begin(qps);
+}
+void ofo_drain_act_end_fence(ofo_qpset_t *qps, const char *why)
+{
+    ofo_fence_end(qps);
+}
+void ofo_drain_act_open_gate(ofo_qpset_t *qps, const char *why)
+{
+}
+void ofo_drain_act_post_markers(ofo_qpset_t *qps, const char *why)
+{
+    ofo_fence_extend(qps);
+}
+void ofo_drain_act_tell_all(ofo_qpset_t *qps, const char *why)
+{
+}
+void ofo_drain_act_tell_pml_drain(ofo_qpset_t *qps, const char *why)
+{
+    ofo_drain_act_drain(qps, NULL);
+}
+void ofo_drain_act_tell_service(ofo_qpset_t *qps, const char *why)
+{
 }
 void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
 {
@@ -215,7 +241,7 @@ static int begin(void **state)
     now = 1000;
     is_saturated = true;
     found = stuck = 0;
-    ofo_fence_begin(qps);
+    assert_true(ofo_drain_raise(qps, OFO_DEV_DRAIN, NULL));
     return 0;
 }
 
@@ -250,8 +276,7 @@ static void service_that_cannot_end_a_fence_is_not_asked_without_end(void **stat
     device.fatal = true; /* no reason to wait */
     (void) ofo_module_progress(&module);
     assert_int_equal(stuck, 1);
-    qps->is_stopped = false;
-    ofo_fence_abandon(&module, qps);
+    ofo_fence_answered(&module, qps, false);
     for (int i = 0; i < 10; ++i) {
         (void) ofo_module_progress(&module);
     }

@@ -217,6 +217,71 @@ static void rails_are_not_crossed_by_a_manager_that_moves(void **state)
     }
 }
 
+/* The other ends that the records allow, as the lower process sees them; the higher process sees the same rails in doubt. */
+static uint16_t choices(const ofo_record_t *low, const ofo_record_t *high, unsigned rail)
+{
+    const ofo_rails_t a = pair(low, high, NULL);
+    ofo_rails_t b;
+    uint16_t own;
+
+    assert_int_equal(ofo_rails_pair(high, low, false, NULL, &b), 0);
+    assert_true(rail < a.count);
+    own = ofo_rails_choices(low, high, &a, rail);
+    assert_int_equal(0 != own, 0 != ofo_rails_choices(high, low, &b, rail));
+    assert_true(0 == own || (own >> a.pair[rail].remote & 1));
+    return own;
+}
+
+static void rails_of_one_evidence_leave_a_choice(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+
+    add(&a, 1, 1, 1);
+    add(&b, 1, 1, 1);
+    assert_int_equal(choices(&a, &b, 0), 0); /* one port each */
+    add(&a, 1, 2, 1);
+    assert_int_equal(choices(&a, &b, 0), 0); /* one pair */
+    add(&b, 2, 2, 1);
+    assert_int_equal(choices(&a, &b, 0), 0); /* another prefix */
+    add(&b, 1, 3, 1);
+    assert_int_equal(choices(&a, &b, 0), 5);
+    assert_int_equal(choices(&a, &b, 1), 5);
+    a.port[1].sm_lid = b.port[2].sm_lid = 9; /* two managers tell the fabrics apart */
+    assert_int_equal(choices(&a, &b, 0), 0);
+    assert_int_equal(choices(&a, &b, 1), 0);
+    b.port[2].sm_lid = 0; /* one side has not seen a new manager: what it shows is not the same evidence */
+    assert_int_equal(choices(&a, &b, 1), 0);
+}
+
+static void rails_of_ethernet_leave_no_choice(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+
+    for (unsigned i = 0; i < 2; ++i) {
+        add(&a, 1, i, 1);
+        add(&b, 1, i, 1);
+        a.port[i].subnet.type = b.port[i].subnet.type = OFO_NET_IPV4;
+    }
+    assert_int_equal(choices(&a, &b, 0), 0);
+}
+
+/* Each lane has queue pairs for datagrams of its own: it meets its like. */
+static void choices_stay_within_lane_and_fabric(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    for (unsigned i = 0; i < 3; ++i) {
+        add(&a, i / 2, i, 2);
+        add(&b, i / 2, i, 2);
+    }
+    rails = pair(&a, &b, NULL);
+    assert_int_equal(rails.count, 6);
+    for (unsigned rail = 0; rail < rails.count; ++rail) {
+        assert_int_equal(choices(&a, &b, rail), 2 > rails.pair[rail].local ? 3 : 0);
+    }
+}
+
 static void rails_of_named_fabrics_do_not_mix(void **state)
 {
     ofo_record_t a = {.nports = 0}, b = {.nports = 0};
@@ -453,6 +518,9 @@ int main(void)
         cmocka_unit_test(rails_names_are_in_natural_order),
         cmocka_unit_test(rails_of_one_subnet_manager_are_paired_first),
         cmocka_unit_test(rails_are_not_crossed_by_a_manager_that_moves),
+        cmocka_unit_test(rails_of_one_evidence_leave_a_choice),
+        cmocka_unit_test(rails_of_ethernet_leave_no_choice),
+        cmocka_unit_test(choices_stay_within_lane_and_fabric),
         cmocka_unit_test(rails_of_named_fabrics_do_not_mix),
         cmocka_unit_test(lists_of_fabrics_are_read),
         cmocka_unit_test(rails_hash_is_fnv1a),

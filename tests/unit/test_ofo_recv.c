@@ -91,13 +91,12 @@ static void message_after_the_fence_is_not_handed_up(void **state)
     ofo_recv_init(&recv, NULL, 0, &buffer, sizeof(buffer), 0);
 
     ofo_recv_handle(&module, &recv, sizeof(buffer), NUMBER); /* in service */
-    qps->failed = qps->fencing = true;
+    (void) ofo_drain_step(&qps->drain, OFO_DEV_DRAIN);
     ofo_recv_handle(&module, &recv, sizeof(buffer), NUMBER); /* while it is drained */
     assert_int_equal(handed_up, 2);
     assert_int_equal(qps->n_received, 2);
     assert_int_equal(drain_checks, 1);
-    qps->fencing = false;
-    qps->is_fenced = true;
+    (void) ofo_drain_step(&qps->drain, OFO_DEV_DRAINED);
     ofo_recv_handle(&module, &recv, sizeof(buffer), NUMBER);
     assert_int_equal(handed_up, 2);
     assert_int_equal(qps->n_received, 2); /* the counts that DACK carried stay */

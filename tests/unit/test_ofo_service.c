@@ -98,8 +98,10 @@ bool ofo_qpset_destroy(ofo_qpset_t *qps)
 void ofo_rail_declared(ofo_endpoint_t *ep)
 {
 }
+static int32_t events; /* atomic */
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
 {
+    OFO_STORE(events, OFO_LOAD(events) + 1);
 }
 void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail)
 {
@@ -127,8 +129,10 @@ static int fd(const ofo_module_t *module)
 {
     return -1;
 }
-static void receive(ofo_module_t *module)
+static int32_t rounds[MODULES]; /* of each service; atomic */
+static void receive(ofo_module_t *of)
 {
+    OFO_STORE(rounds[of - module], OFO_LOAD(rounds[of - module]) + 1);
 }
 
 static int begin(void **state)
@@ -138,6 +142,7 @@ static int begin(void **state)
     OFO.cpc = &cpc;
     OFO.module_count = MODULES;
     memset(module, 0, sizeof(module));
+    memset(rounds, 0, sizeof(rounds));
     for (unsigned i = 0; i < MODULES; ++i) {
         OFO.module[i] = &module[i];
         module[i].device = &device;
@@ -145,7 +150,7 @@ static int begin(void **state)
         ofo_mailbox_init(&module[i].service_inbox);
         assert_int_equal(ofo_service_start(&module[i]), OPAL_SUCCESS);
     }
-    adopted = dispatched = 0;
+    adopted = dispatched = events = 0;
     has_proc = false;
     device.fatal = false;
     return 0;
@@ -209,12 +214,40 @@ static void fence_is_not_over_before_its_queue_pairs_are_gone(void **state)
     device.fatal = true;
     is_destroyed = false;
     ofo_tell_service(&ep, OFO_MAIL_STUCK, 0, NULL, &qps);
-    free(await_letter(&module[0], OFO_MAIL_ABANDON));
-    assert_false(qps.is_stopped);
+    free(await_letter(&module[0], OFO_MAIL_OBSTINATE));
     is_destroyed = true;
     ofo_tell_service(&ep, OFO_MAIL_STUCK, 0, NULL, &qps);
     free(await_letter(&module[0], OFO_MAIL_ABANDON));
-    assert_true(qps.is_stopped);
+}
+
+/* Its letters were under way while the rail was lost and came back. */
+static void letter_of_a_generation_before_is_no_event(void **state)
+{
+    const ofo_mail_kind_t kinds[] = {OFO_MAIL_ERROR, OFO_MAIL_PROVED, OFO_MAIL_FIRST_RECV};
+    ofo_endpoint_t ep = {.module = &module[0], .fsm = {.state = OFO_ST_UP, .gen = 1}};
+
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
+        ofo_tell_service(&ep, kinds[i], 0, NULL, NULL);
+    }
+    ofo_tell_service(&ep, OFO_MAIL_ERROR, 1, NULL, NULL); /* read after the others */
+    for (int ms = 0; ms < PATIENCE_MS && 0 == OFO_LOAD(events); ++ms) {
+        (void) poll(NULL, 0, 1);
+    }
+    ofo_service_stop(&module[0]);
+    assert_int_equal(OFO_LOAD(events), 1);
+}
+
+/* A rail that came back is taken into use by progress alone: service cannot help, and does not look again and again. */
+static void letter_that_only_progress_can_read_keeps_no_service_awake(void **state)
+{
+    ofo_tell_progress(&module[0], OFO_MAIL_UP, NULL, 1, NULL, NULL);
+    ofo_service_wake(&module[0]);
+    for (int ms = 0; ms < PATIENCE_MS && 0 == OFO_LOAD(rounds[0]); ++ms) {
+        (void) poll(NULL, 0, 1);
+    }
+    (void) poll(NULL, 0, 100); /* nothing wakes it, however long it is */
+    assert_int_equal(OFO_LOAD(rounds[0]), 1);
+    free(await_letter(&module[0], OFO_MAIL_UP));
 }
 
 /* Who ends first still hears the others, on a descriptor that is its own until nobody runs. */
@@ -240,6 +273,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(stranger_is_answered_while_the_process_computes),
         TEST(fence_is_not_over_before_its_queue_pairs_are_gone),
+        TEST(letter_of_a_generation_before_is_no_event),
+        TEST(letter_that_only_progress_can_read_keeps_no_service_awake),
         TEST(descriptor_stays_until_all_services_have_ended),
     };
 

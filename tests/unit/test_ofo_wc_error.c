@@ -69,13 +69,13 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
 void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
 {
     ++rails_failed;
-    qps->failed = true;
+    (void) ofo_drain_step(&qps->drain, OFO_DEV_ERROR);
 }
 static unsigned rails_closed;
 void ofo_rail_closed(ofo_qpset_t *qps)
 {
     ++rails_closed;
-    qps->failed = true;
+    (void) ofo_drain_step(&qps->drain, OFO_DEV_CLOSE);
 }
 void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
 {
@@ -201,7 +201,8 @@ static void port_that_is_up_again_is_at_fault(void **state)
     ++module.downs;
     assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
     qps->downs = module.downs; /* queue pairs of afterwards */
-    qps->failed = qps->qp[0].is_failed = false;
+    qps->drain = (ofo_drain_t){0};
+    qps->qp[0].is_failed = false;
     assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERR_FATAL);
 }
 
@@ -241,7 +242,7 @@ static void iwarp_connection_that_is_closed_is_no_failure(void **state)
     assert_int_equal(rails_failed, 0);
     assert_int_equal(qps->qp[0].recv_posted, 1);
     assert_int_equal(told(IBV_WC_WR_FLUSH_ERR), OPAL_ERROR);
-    qps->failed = false;
+    qps->drain = (ofo_drain_t){0};
     wc.status = IBV_WC_LOC_PROT_ERR;
     ofo_wc_error(&module, &wc);
     assert_int_equal(rails_failed, 2);

@@ -5,6 +5,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,9 +17,10 @@
 
 static ofo_ctl_t example(uint8_t type)
 {
+    const bool is_of_no_rail = OFO_CTL_PEERDEAD == type || OFO_CTL_ASK == type;
     ofo_ctl_t ctl = {.type = type,
-                     .rail = OFO_CTL_PEERDEAD == type ? OFO_RAIL_NONE : 3,
-                     .gen = OFO_CTL_PEERDEAD == type ? 0 : 0x1234,
+                     .rail = is_of_no_rail ? OFO_RAIL_NONE : 3,
+                     .gen = is_of_no_rail ? 0 : 0x1234,
                      .jobid = 0xa1b2c3d4,
                      .vpid = 7,
                      .src_inc = 0x01020304,
@@ -41,16 +43,20 @@ static ofo_ctl_t example(uint8_t type)
     } else if (OFO_CTL_REJ == type) {
         ctl.reason = OFO_REJ_RAIL_HASH;
     }
+    if (OFO_CTL_REQ == type || OFO_CTL_REP == type || OFO_CTL_ASK == type) {
+        ctl.from = 1;
+        ctl.to = 15;
+    }
     return ctl;
 }
 
-static const size_t sizes[] = {24, 56, 72, 72, 24, 32, 24};
+static const size_t sizes[] = {24, 56, 72, 72, 24, 32, 24, 32};
 
 static void ctl_every_type_round_trips(void **state)
 {
     uint8_t buffer[OFO_CTL_MAX_SIZE];
 
-    for (uint8_t type = OFO_CTL_DOWN; type <= OFO_CTL_PEERDEAD; ++type) {
+    for (uint8_t type = OFO_CTL_DOWN; type <= OFO_CTL_ASK; ++type) {
         ofo_ctl_t in = example(type), out;
         assert_int_equal(ofo_ctl_pack(&in, buffer, sizeof(buffer)), sizes[type - OFO_CTL_DOWN]);
         assert_int_equal(ofo_ctl_unpack(buffer, sizes[type - OFO_CTL_DOWN], &out), OFO_WIRE_OK);
@@ -62,7 +68,7 @@ static void ctl_layout_is_network_byte_order(void **state)
 {
     static const uint8_t head[24] = {0x32, 0, 3, 2, 0x12, 0x34, 0, 0, 0xa1, 0xb2, 0xc3, 0xd4,
                                      0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8};
-    static const uint8_t body[16] = {0xbe, 0xef, 5, 2, 0, 16, 0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
+    static const uint8_t body[16] = {0xbe, 0xef, 5, 2, 0, 16, 1, 15, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
     uint8_t buffer[OFO_CTL_MAX_SIZE];
     ofo_ctl_t req = example(OFO_CTL_REQ);
 
@@ -78,7 +84,7 @@ static void ctl_short_message_is_refused(void **state)
     uint8_t buffer[OFO_CTL_MAX_SIZE];
     ofo_ctl_t out;
 
-    for (uint8_t type = OFO_CTL_DOWN; type <= OFO_CTL_PEERDEAD; ++type) {
+    for (uint8_t type = OFO_CTL_DOWN; type <= OFO_CTL_ASK; ++type) {
         ofo_ctl_t in = example(type);
         size_t length = ofo_ctl_pack(&in, buffer, sizeof(buffer));
         for (size_t shorter = 0; shorter < length; ++shorter) {
@@ -100,7 +106,7 @@ static void refuse_byte(uint8_t type, unsigned at, uint8_t value, ofo_wire_resul
 static void ctl_bad_fields_are_refused(void **state)
 {
     refuse_byte(OFO_CTL_DOWN, 0, 0x2f, OFO_WIRE_TYPE);
-    refuse_byte(OFO_CTL_DOWN, 0, 0x37, OFO_WIRE_TYPE);
+    refuse_byte(OFO_CTL_DOWN, 0, 0x38, OFO_WIRE_TYPE);
     refuse_byte(OFO_CTL_DOWN, 3, 1, OFO_WIRE_VERSION);
     refuse_byte(OFO_CTL_DOWN, 3, 3, OFO_WIRE_VERSION);
     refuse_byte(OFO_CTL_DOWN, 2, 8, OFO_WIRE_FIELD);
@@ -115,6 +121,12 @@ static void ctl_bad_fields_are_refused(void **state)
     refuse_byte(OFO_CTL_REP, 60, 1, OFO_WIRE_FIELD);
     refuse_byte(OFO_CTL_REJ, 24, 0, OFO_WIRE_FIELD);
     refuse_byte(OFO_CTL_REJ, 24, 5, OFO_WIRE_FIELD);
+    refuse_byte(OFO_CTL_REQ, 30, 16, OFO_WIRE_FIELD);
+    refuse_byte(OFO_CTL_REP, 31, 16, OFO_WIRE_FIELD);
+    refuse_byte(OFO_CTL_ASK, 24, 16, OFO_WIRE_FIELD);
+    refuse_byte(OFO_CTL_ASK, 25, 255, OFO_WIRE_FIELD);
+    refuse_byte(OFO_CTL_ASK, 2, 0, OFO_WIRE_FIELD); /* a rail */
+    refuse_byte(OFO_CTL_ASK, 5, 1, OFO_WIRE_FIELD); /* a generation */
 }
 
 /* Whatever the bytes, the result is an answer and no access outside the buffer (run it with sanitizers). */
@@ -141,6 +153,7 @@ static void ctl_random_bytes_never_hurt(void **state)
             ++accepted;
             assert_true(ctl.nqp <= OFO_MAX_QPS);
             assert_true(ctl.rail < OFO_MAX_RAILS || OFO_RAIL_NONE == ctl.rail);
+            assert_true(ctl.from < OFO_MAX_PORTS && ctl.to < OFO_MAX_PORTS);
         }
         free(bytes);
     }

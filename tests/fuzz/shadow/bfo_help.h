@@ -11,9 +11,6 @@
 #include "opal_config.h"
 #include "opal/util/proc.h"
 
-static inline void bfo_help_add_dir_of(const void *symbol)
-{
-}
 static inline bool bfo_help_node_file(const char *kind, char *path, size_t size)
 {
     return false;
@@ -28,6 +25,10 @@ static inline uint64_t bfo_help_mark(const char *text, bool digits)
     return 0;
 }
 static inline bool bfo_help_is_first_on_node(uint64_t mark)
+{
+    return true;
+}
+static inline bool bfo_help_is_first_rank(void)
 {
     return true;
 }

@@ -80,6 +80,8 @@ sub job {
     my @pairs = map { [@mca[2 * $_, 2 * $_ + 1]] } 0 .. @mca / 2 - 1;
     push @pairs, ["btl_openib_fence_timeout", 1] if $c->{recheck};
     push @pairs, ['pml_bfo_counters', 1], ['btl_openib_verbose', 1];
+    # Rails come back within the job (ms); but not where the rules would break them a second time, each time for as long as the clock.
+    push @pairs, 1 > clock($c) ? (['pml_bfo_rejoin', 1], ['btl_openib_rejoin_after', 50]) : ['pml_bfo_rejoin', 0];
     push @pairs, ['btl_openib_use_eager_rdma', 0] if $c->{proto} ne 'ring'; # it would turn the sends into writes
     push @pairs, ['btl_openib_receive_queues', $c->{queues} eq 'shared' ? 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4' : 'P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2']
         if $c->{proto} ne 'crowd'; # which has its own
@@ -98,8 +100,9 @@ sub main_rule {
 }
 
 # Where the receiver is to see the error, the sender's retry clock is long, and the job has to end before it. A base fault does not
-# wait for it, but for that of NACK, whose fragments all have to arrive.
-my %clock = (receiver => 120, NACK => 4); # s
+# wait for it, but for that of NACK, whose fragments all have to arrive. The rest of such a job takes a second, and on a busy machine
+# several: the clock is long beside them.
+my %clock = (receiver => 120, NACK => 20); # s
 sub clock { my ($c) = @_; return $c->{side} ne 'receiver' ? 0.1 : $clock{ $c->{kind} } // $clock{receiver} }
 sub base_rules {
     my ($c) = @_;

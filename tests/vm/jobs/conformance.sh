@@ -15,12 +15,12 @@ rc_pingpong_events  ibv_rc_pingpong -d rxe@R -g @G -p @P -n $n -e -c
 uc_pingpong         ibv_uc_pingpong -d rxe@R -g @G -p @P -n $n
 ud_pingpong         ibv_ud_pingpong -d rxe@R -g @G -p @P -n $n
 srq_pingpong        ibv_srq_pingpong -d rxe@R -g @G -p @P -n $n -q 4 -c
-send_bw             ib_send_bw -d rxe@R -x @G -p @P $iters -s 16384
-send_lat            ib_send_lat -d rxe@R -x @G -p @P $iters
-write_bw            ib_write_bw -d rxe@R -x @G -p @P $iters -s 16384
-write_lat           ib_write_lat -d rxe@R -x @G -p @P $iters
-read_bw             ib_read_bw -d rxe@R -x @G -p @P $iters -s 16384
-atomic_bw           ib_atomic_bw -d rxe@R -x @G -p @P $iters
+send_bw             ib_send_bw -F -d rxe@R -x @G -p @P $iters -s 16384
+send_lat            ib_send_lat -F -d rxe@R -x @G -p @P $iters
+write_bw            ib_write_bw -F -d rxe@R -x @G -p @P $iters -s 16384
+write_lat           ib_write_lat -F -d rxe@R -x @G -p @P $iters
+read_bw             ib_read_bw -F -d rxe@R -x @G -p @P $iters -s 16384
+atomic_bw           ib_atomic_bw -F -d rxe@R -x @G -p @P $iters
 rping               rping -a @A -p @P -C 20 -v
 ucmatose            ucmatose -p @P -C 10
 END

@@ -42,13 +42,19 @@ works() {
     check "rail $1 works" quiet timeout 30 "$VM_STREAM" -d "rxe$1" -p $port -n 200 -r 6 -s 20 node2
 }
 
-speed() { # speed RAIL: MB/s of a short ib_write_bw
-    local p=$((++port))
-    start_on node2 /dev/null "timeout 60 ib_write_bw -d rxe$1 -x $(gid_index node2 "$1") -p $p -n $2 -s 65536 -t 8"
-    wait_for 10 node_run node2 "ss -Hltn 'sport = $p' | grep -q ."
-    timeout 60 ib_write_bw -d "rxe$1" -x "$(gid_index node1 "$1")" -p $p -n "$2" -s 65536 -t 8 --report_gbits -F node2 2>&1 |
-        awk '$1 == 65536 { print int($4 * 1000) }'
+# speed RAIL MESSAGES: MiB/s ($speed) of an ib_write_bw that short, its start included, by this shell's clock: perftest says 0.00 where it
+# cannot measure the processor's. Its words are in $log.
+speed() {
+    port=$((port + 1))
+    log=$BFO_VM_OUT/speed-$port.log
+    start_on node2 "$log.server" "timeout 120 ib_write_bw -d rxe$1 -x $(gid_index node2 "$1") -p $port -n $2 -s 65536 -t 8 -F"
+    wait_for 30 node_run node2 "ss -Hltn 'sport = $port' | grep -q ." || fail "no server: $(cat "$log.server")"
+    local begin=${EPOCHREALTIME/[.,]/}
+    speed=
+    timeout 120 ib_write_bw -d "rxe$1" -x "$(gid_index node1 "$1")" -p $port -n "$2" -s 65536 -t 8 -F node2 >"$log" 2>&1 </dev/null &&
+        speed=$(awk -v n="$2" -v us=$((${EPOCHREALTIME/[.,]/} - begin)) 'BEGIN { printf "%.4f", n / 16 / us * 1e6 }')
 }
+is_between() { awk -v low="$1" -v x="$2" -v high="$3" 'BEGIN { exit !(x + 0 > low && x + 0 <= high) }'; }
 
 quiet() { "$@" >/dev/null 2>&1; }
 refuses() { ! quiet "$@"; }
@@ -80,10 +86,9 @@ packets_lost() {
 }
 
 slow() {
-    local mbit
     check "rate 20" rate 1 20
-    mbit=$(speed 1 40)
-    check "a rail of 20 Mbit/s carries ${mbit:-nothing}" [ "${mbit:-0}" -ge 1 -a "${mbit:-99}" -le 22 ]
+    speed 1 200
+    check "a rail of 20 Mbit/s carries ${speed:-nothing: $(tail -n 5 "$log" "$log.server" | tr '\n' '|')} MiB/s" is_between 0 "${speed:-0}" 2.63
     check "rate 0" rate 1 0
 }
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * An event of a set of queue pairs: the change under ep->lock, then the row's action. See DESIGN.txt 10.3.
+ */
+#include "btl_openib_drain.h"
+
+#include "bfo_assert.h"
+#include "btl_openib_log.h"
+
+#define ACTION(name) [OFO_DACT_##name] = ofo_drain_act_##name,
+static void (*const actions[OFO_DRAIN_ACTIONS])(ofo_qpset_t *qps, const char *why) = {
+#include "btl_openib_drain.def"
+};
+
+void ofo_drain_act_nothing(ofo_qpset_t *qps, const char *why)
+{
+}
+
+void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen)
+{
+    ep->gate = OFO_GATE_REFUSING;
+    ep->refused_gen = gen;
+}
+
+static void trace(ofo_qpset_t *qps, ofo_drain_state_t from, ofo_drain_event_t event, ofo_drain_cell_t cell)
+{
+    const ofo_endpoint_t *ep = qps->ep;
+
+    if (!cell.listed) {
+        ++ep->module->count.drain_refused;
+        ofo_log(1, "bfo: %u->%u rail %u gen %u: queue pairs: %s refused in %s", OFO.self.vpid, ep->peer->name.vpid, ep->rail, qps->gen,
+                ofo_drain_event_name(event), ofo_drain_state_name(from));
+    } else if (cell.next != from) {
+        ofo_log(2, "bfo: %u->%u rail %u gen %u: queue pairs: %s -> %s on %s", OFO.self.vpid, ep->peer->name.vpid, ep->rail, qps->gen,
+                ofo_drain_state_name(from), ofo_drain_state_name(cell.next), ofo_drain_event_name(event));
+    }
+}
+
+bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
+{
+    ofo_endpoint_t *ep = qps->ep;
+    const bool held = ofo_drain_lock_is_held(event);
+    ofo_drain_state_t from;
+    ofo_drain_cell_t cell;
+
+    if (!held) {
+        OPAL_THREAD_LOCK(&ep->lock);
+    }
+    from = ofo_drain_state(&qps->drain);
+    cell = ofo_drain_step(&qps->drain, event);
+    if (OFO_DRAIN_REFUSE == cell.gate) {
+        ofo_gate_refuse(ep, qps->gen);
+    }
+    if (!held) {
+        OPAL_THREAD_UNLOCK(&ep->lock);
+    }
+    trace(qps, from, event, cell);
+    BFO_ASSERT(cell.listed); /* no peer and no device can do that: the caller's guard is wrong */
+    if (cell.listed) {
+        actions[cell.action](qps, why);
+    }
+    return cell.listed;
+}

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# tree.sh SUITE DIR [COMMAND...]   makes a tree of another Debian suite (trixie has Open MPI 5.0) with what a build and the tests need,
+# and runs the command in it, in this directory. A tree that is there is kept, unless the packages asked for have changed.
+# The tree comes from the mirror that apt uses on this machine. The command sees this source tree at its own path, a /dev/shm of its
+# own (so software rails do not meet those of the machine), and the machine's /proc and /dev. Needs root and debootstrap.
+# Mounts live in a mount namespace of the command and end with it.
+set -u
+top=$(cd "$(dirname "$0")/.." && pwd)
+[ $# -ge 2 ] || { echo "usage: tree.sh SUITE DIR [COMMAND...]" >&2; exit 2; }
+suite=$1 dir=$2
+shift 2
+
+say() { echo "tree.sh: $*" >&2; }
+[ "$(id -u)" = 0 ] || { say "a tree of another suite needs root (debootstrap, chroot, mount)"; exit 3; }
+command -v debootstrap >/dev/null || { say "debootstrap is missing: apt-get install debootstrap"; exit 3; }
+mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || exit 1
+case $dir in
+"$top" | "$top"/*) say "$dir lies in the source tree, which is bound into the tree: name a place outside"; exit 2 ;;
+esac
+
+# The archive that apt has indices of; its proxy, if it has one.
+mirror() {
+    apt-get indextargets --format '$(REPO_URI) $(LABEL) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
+        awk '$2 == "Debian" && $3 == "main" { print $1; exit }'
+}
+eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
+[ -z "${http_proxy:-}" ] || export http_proxy
+[ -z "${https_proxy:-}" ] || export https_proxy
+
+# in_tree COMMAND...: in a mount namespace of its own.
+in_tree() {
+    unshare --mount --propagation private -- /bin/bash -c '
+        dir=$1 top=$2 here=$3
+        shift 3
+        mount -t tmpfs -o mode=1777 tmpfs "$dir/tmp" && mkdir -p "$dir$top" && mount --bind "$top" "$dir$top" &&
+            mount -t proc proc "$dir/proc" && mount --rbind /sys "$dir/sys" && mount --rbind /dev "$dir/dev" &&
+            mount -t tmpfs -o mode=1777 tmpfs "$dir/dev/shm" || exit 125
+        exec chroot "$dir" /bin/bash -c "cd \"\$1\" && shift && exec \"\$@\"" in-tree "$here" "$@"' tree "$dir" "$top" "$PWD" "$@"
+}
+
+packages=$(bash "$top/contrib/packages.sh" --list build tree) || exit 1
+stamp=$dir/.bfo-tree
+if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
+    log=$dir.log
+    : >"$log"
+    run() { "$@" >>"$log" 2>&1 </dev/null || { tail -n 15 "$log" >&2; say "'$1' failed; the whole log is $log"; exit 1; }; }
+    if [ ! -e "$dir/.bfo-base" ]; then
+        from=$(mirror)
+        [ -n "$from" ] || { say "apt knows no Debian archive: run apt-get update, or set its sources"; exit 3; }
+        [ -z "$(ls -A "$dir" | grep -vx .bfo-part)" ] || [ -e "$dir/.bfo-part" ] || { say "$dir holds something else, and is left alone"; exit 2; }
+        find "$dir" -mindepth 1 -xdev -delete
+        : >"$dir/.bfo-part"
+        say "making a tree of Debian $suite in $dir"
+        run debootstrap --variant=minbase "$suite" "$dir" "$from"
+        printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
+        chmod 755 "$dir/usr/sbin/policy-rc.d"
+        : >"$dir/.bfo-base"
+    fi
+    say "installing what a build and the tests need"
+    cp -L /etc/resolv.conf /etc/hosts "$dir/etc/"
+    export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+    # A mirror may keep a suite as it was on some day.
+    printf 'Acquire::Check-Valid-Until "false";\nAPT::Sandbox::User "root";\n' >"$dir/etc/apt/apt.conf.d/90bfo"
+    run in_tree apt-get update
+    run in_tree apt-get install -y --no-install-recommends $packages
+    run in_tree apt-get clean
+    rm -f "$dir/.bfo-part"
+    echo "$suite $packages" >"$stamp"
+fi
+[ $# -gt 0 ] || exit 0
+export LC_ALL=C
+in_tree "$@"

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The figures of a process: a small file that the PML bfo maps and writes, and the command bfo reads, whether the process computes,
+ * hangs or is dead. This header is the layout; numbers are in the byte order of the machine, texts end with 0. No header of Open MPI
+ * is needed. Nothing in such a file is trusted by its reader. DESIGN.txt section 19.
+ */
+#ifndef BFO_FIGURES_H
+#define BFO_FIGURES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* "BFOFIGUR", first character in the lowest byte. */
+#define BFO_FIGURES_MAGIC UINT64_C(0x52554749464f4642)
+#define BFO_FIGURES_LAYOUT 1u
+#define BFO_FIGURES_ROOT "/dev/shm" /* default of pml_bfo_status_dir */
+#define BFO_FIGURES_OFF "none"
+enum { BFO_FIGURES_PORTS = 16, BFO_FIGURES_EVENTS = 64, BFO_FIGURES_NAME = 64 };
+
+/* Is a lost rail survived? */
+typedef enum {
+    BFO_FIGURES_NOT_KNOWN = 0, /* no process was contacted over a network */
+    BFO_FIGURES_IN_FORCE,
+    BFO_FIGURES_NOT_IN_FORCE,  /* `reason` says why */
+    BFO_FIGURES_VERDICTS
+} bfo_figures_verdict_t;
+
+/* Of a port: all, some, or none of its rails are in use. Of a rail in an event: up or lost. Of a process: reached or given up. */
+typedef enum {
+    BFO_FIGURES_NONE = 0,
+    BFO_FIGURES_UP,
+    BFO_FIGURES_PART,
+    BFO_FIGURES_LOST,
+    BFO_FIGURES_REACHED,
+    BFO_FIGURES_GIVEN_UP,
+    BFO_FIGURES_STATES
+} bfo_figures_state_t;
+
+typedef enum {
+    BFO_FIGURES_BEGUN = 1, /* the process has joined its job */
+    BFO_FIGURES_PORT_DOWN, /* the device says so */
+    BFO_FIGURES_RAIL_LOST,
+    BFO_FIGURES_RAIL_BACK,
+    BFO_FIGURES_PEER_LOST,
+    BFO_FIGURES_WHATS
+} bfo_figures_what_t;
+
+/* A local port (or a BTL without names of ports), with the sum over its rails to all peers. */
+typedef struct {
+    char name[64];      /* "mlx5_0:1" */
+    char here[112];     /* the same with GUID or GID */
+    uint32_t rate;      /* Mbit/s, 0: not known */
+    uint32_t state;     /* bfo_figures_state_t */
+    uint32_t rails;     /* to processes that are not given up */
+    uint32_t rails_lost; /* of those, now */
+    uint64_t losses;    /* rails lost so far */
+    uint64_t returns;   /* rails that came back so far */
+    uint64_t downs;     /* how often the device said that the port went down */
+    uint64_t since_wall, since_mono; /* ns; the last change of `state` */
+    char cause[96];     /* of the last loss */
+} bfo_figures_port_t;
+
+typedef struct {
+    uint64_t number;    /* counts from 1; its place is (number - 1) % BFO_FIGURES_EVENTS */
+    uint64_t wall, mono; /* ns */
+    uint32_t what;      /* bfo_figures_what_t */
+    uint32_t before, after; /* bfo_figures_state_t */
+    uint32_t generation; /* of the rail; of PORT_DOWN how often the port went down */
+    int32_t peer;       /* rank in its job, -1: none */
+    uint32_t reserved;
+    char here[112], there[112]; /* both ports */
+    char host[64];      /* of the peer */
+    char cause[96];
+} bfo_figures_event_t;
+
+typedef struct {
+    /* written before the file has its name, and never again */
+    uint64_t magic;
+    uint32_t layout, size;
+    uint32_t pid, rank;
+    uint32_t job;       /* Open MPI's number: family << 16 | job of the family */
+    uint32_t reserved;
+    uint64_t started;   /* of the process, in ticks of /proc/PID/stat */
+    uint64_t began_wall, began_mono; /* ns */
+    char host[64], command[64], batch[64], version[32];
+    /* odd while something below is written */
+    uint64_t sequence;
+    uint64_t changed_wall; /* ns */
+    uint32_t ranks;     /* of the job, 0: not known yet */
+    uint32_t verdict;   /* bfo_figures_verdict_t: NOT_IN_FORCE if it is not for one process */
+    char reason[160];
+    uint32_t peers;     /* processes contacted, given up or not, this one and those on this node too */
+    uint32_t peers_given_up;
+    uint32_t peers_on_last_rail; /* of those that had more */
+    uint32_t n_ports;
+    uint64_t resent;    /* messages, alone or as part of a restart; written outside the sequence */
+    uint64_t n_events;  /* so far; the file keeps the last BFO_FIGURES_EVENTS */
+    bfo_figures_port_t port[BFO_FIGURES_PORTS];
+    bfo_figures_event_t event[BFO_FIGURES_EVENTS];
+} bfo_figures_t;
+
+/* ---- pml_bfo_figures_dir.c: where the files lie, for the PML and the command ------------------------------ */
+
+/* Descriptor of the directory ROOT/bfo-UID, or -errno: -EPERM if it is not a directory of that user and his alone. */
+int bfo_figures_dir(const char *root, uid_t uid, bool make);
+/* Opens a file of it to be read: -1 if it is no regular file of that user with one name. */
+int bfo_figures_open_file(int dir, const char *name, uid_t uid);
+/* "FAMILY.JOB.RANK.PID"; false: no such name. */
+bool bfo_figures_parse_name(const char *name, uint32_t *job, uint32_t *rank, uint32_t *pid);
+void bfo_figures_make_name(char name[BFO_FIGURES_NAME], uint32_t job, uint32_t rank, uint32_t pid);
+/* Start of a process in ticks, 0: there is none, or a zombie. */
+uint64_t bfo_figures_started(uint32_t pid);
+/* Does the process that made the file live? It holds a lock, or stands in /proc with the same start. */
+bool bfo_figures_is_alive(int file, uint32_t pid);
+/* Removes the files of jobs of which no process of this node lives, but those of `spare`; returns how many. */
+unsigned bfo_figures_sweep(int dir, uid_t uid, uint32_t spare);
+
+#endif /* BFO_FIGURES_H */

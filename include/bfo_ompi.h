@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What differs between the releases of Open MPI that bfo can be built for: 4.1 and 5.0. This is the only file that asks for the
+ * release; the others include it and use its names (tests/docs/one_file_asks_for_the_release.sh). DESIGN.txt section 18.2.
+ */
+#ifndef BFO_OMPI_H
+#define BFO_OMPI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal_config.h"
+
+#define BFO_OMPI_IS_4 (5 > OPAL_MAJOR_VERSION)
+
+#include "opal/mca/btl/btl.h"
+#include "opal/runtime/opal.h"
+#include "opal/util/proc.h"
+
+/* ---- headers that moved ------------------------------------------------------------------------------ */
+
+#if BFO_OMPI_IS_4
+#include "opal/mca/pmix/pmix.h"
+#include "opal/threads/mutex.h"
+#include "opal/threads/thread_usage.h"
+#else
+#include "opal/mca/pmix/pmix-internal.h"
+#include "opal/mca/threads/mutex.h"
+#include "opal/mca/threads/thread_usage.h"
+#endif
+
+/* ---- the release itself ------------------------------------------------------------------------------- */
+
+/* Structures of Open MPI change within a series, and Open MPI compares no more than the version of its component interface. So a
+ * component must ask this before it touches anything else. */
+#define BFO_OMPI_BUILT_FOR OPAL_IDENT_STRING
+static inline const char *bfo_ompi_running(void)
+{
+    return opal_version_string;
+}
+static inline bool bfo_ompi_is_the_one_built_for(void)
+{
+    return 0 == strcmp(BFO_OMPI_BUILT_FOR, bfo_ompi_running());
+}
+
+/* ---- versions of the interfaces ------------------------------------------------------------------------ */
+
+#if BFO_OMPI_IS_4
+#define BFO_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_0_0
+#define BFO_BTL_BASE_VERSION MCA_BTL_BASE_VERSION_3_1_0
+#else
+#define BFO_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_1_0
+#define BFO_BTL_BASE_VERSION MCA_BTL_BASE_VERSION_3_3_0
+#endif
+
+/* May processes of the job die (ULFM, mpirun --with-ft)? For files that include ompi/runtime/params.h. */
+#if BFO_OMPI_IS_4
+#define BFO_OMPI_ULFM_IS_ON false
+#else
+#define BFO_OMPI_ULFM_IS_ON ompi_ftmpi_enabled
+#endif
+
+/* Checkpoint and restart of processes is a function of each module. */
+#define BFO_OMPI_HAS_FT_EVENT BFO_OMPI_IS_4
+
+/* MPI_Start calls no error handler when the PML returns an error. */
+#define BFO_OMPI_START_TELLS_NOBODY BFO_OMPI_IS_4
+
+/* The fence of the runtime can be replaced (opal_pmix.fence). */
+#define BFO_OMPI_HAS_FENCE_HOOK BFO_OMPI_IS_4
+
+/* A one-sided component goes over the PML: osc/pt2pt. And osc/rdma takes a BTL only for its atomic operations; without osc/pt2pt,
+ * osc/rdma makes them of messages of any BTL. */
+#define BFO_OMPI_HAS_OSC_PT2PT BFO_OMPI_IS_4
+
+/* The BTL for processes of one node. */
+#if BFO_OMPI_IS_4
+#define BFO_OMPI_SHARED_MEMORY_BTL "vader"
+#else
+#define BFO_OMPI_SHARED_MEMORY_BTL "sm"
+#endif
+
+/* ---- the modex ---------------------------------------------------------------------------------------- */
+
+#if BFO_OMPI_IS_4
+#define BFO_MODEX_GLOBAL OPAL_PMIX_GLOBAL
+#else
+#define BFO_MODEX_GLOBAL PMIX_GLOBAL
+#endif
+
+/* ---- what a BTL hands up --------------------------------------------------------------------------------
+ * BFO_ARRIVAL_ARGS are the arguments of a receive callback, `btl` and `des` among them; BFO_ARRIVAL_TAG is the tag in it, and
+ * BFO_ARRIVAL_PASS gives them to another callback. */
+#if BFO_OMPI_IS_4
+typedef mca_btl_base_descriptor_t bfo_arrival_t;
+#define BFO_ARRIVAL_ARGS mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata
+#define BFO_ARRIVAL_TAG tag
+#define BFO_ARRIVAL_PASS btl, tag, des, cbdata
+#else
+typedef mca_btl_base_receive_descriptor_t bfo_arrival_t;
+#define BFO_ARRIVAL_ARGS mca_btl_base_module_t *btl, const mca_btl_base_receive_descriptor_t *des
+#define BFO_ARRIVAL_TAG des->tag
+#define BFO_ARRIVAL_PASS btl, des
+#endif
+
+/* One segment is all that `des` ever has. */
+static inline void bfo_arrival_init(bfo_arrival_t *des, mca_btl_base_segment_t *segment)
+{
+#if BFO_OMPI_IS_4
+    OBJ_CONSTRUCT(des, mca_btl_base_descriptor_t);
+    des->order = MCA_BTL_NO_ORDER;
+#else
+    memset(des, 0, sizeof(*des));
+#endif
+    des->des_segments = segment;
+    des->des_segment_count = 1;
+}
+
+/* Calls the function registered for `tag`. From 5.0 on it can answer over the endpoint. */
+static inline void bfo_arrival_hand_up(const mca_btl_active_message_callback_t *callback, mca_btl_base_module_t *btl,
+                                       struct mca_btl_base_endpoint_t *from, bfo_arrival_t *des, mca_btl_base_tag_t tag)
+{
+#if BFO_OMPI_IS_4
+    callback->cbfunc(btl, tag, des, callback->cbdata);
+#else
+    des->endpoint = from;
+    des->tag = tag;
+    des->cbdata = callback->cbdata;
+    callback->cbfunc(btl, des);
+#endif
+}
+
+/* error_cb() with this flag is no loss: memory of a device can be reached from now on. */
+#if BFO_OMPI_IS_4
+#define BFO_BTL_ERROR_FLAGS_IPC MCA_BTL_ERROR_FLAGS_ADD_CUDA_IPC
+#else
+#define BFO_BTL_ERROR_FLAGS_IPC MCA_BTL_ERROR_FLAGS_ADD_ACCELERATOR_IPC
+#endif
+
+/* ---- memory of a device --------------------------------------------------------------------------------
+ * BFO_OMPI_DEVICE_MEMORY: may buffers lie in it? BFO_OMPI_IS_ON_DEVICE(): does that of a prepared convertor? */
+#if BFO_OMPI_IS_4
+#define BFO_OMPI_DEVICE_MEMORY OPAL_CUDA_SUPPORT
+#define BFO_OMPI_IS_ON_DEVICE(convertor) (0 != ((convertor)->flags & (CONVERTOR_CUDA | CONVERTOR_CUDA_UNIFIED)))
+#else
+#include "opal/mca/accelerator/base/base.h"
+#define BFO_OMPI_DEVICE_MEMORY bfo_ompi_has_devices()
+#define BFO_OMPI_IS_ON_DEVICE(convertor) (0 != opal_convertor_on_device(convertor))
+/* The accelerator of machines without any is called "null". */
+static inline bool bfo_ompi_has_devices(void)
+{
+    return 0 != memcmp("null", opal_accelerator_base_selected_component.base_version.mca_component_name, sizeof("null"));
+}
+#endif
+
+/* ---- names ------------------------------------------------------------------------------------------- */
+
+/* The host of a process, written into the room and cut to it; NULL if nobody knows it. */
+#define BFO_OMPI_HOST_ROOM 256
+static inline const char *bfo_ompi_host_of(opal_proc_t *proc, char room[BFO_OMPI_HOST_ROOM])
+{
+    const char *host = opal_get_proc_hostname(proc);
+
+    if (NULL != host) {
+        snprintf(room, BFO_OMPI_HOST_ROOM, "%s", host);
+    }
+#if !BFO_OMPI_IS_4
+    free((char *) host);
+#endif
+    return NULL == host ? NULL : room;
+}
+
+/* ---- communicators: for files that include ompi/communicator/communicator.h ------------------------------ */
+
+/* The number of a communicator, the same in all its processes. */
+#if BFO_OMPI_IS_4
+#define BFO_OMPI_CTX_OF(comm) ((comm)->c_contextid)
+#else
+#define BFO_OMPI_CTX_OF(comm) ((comm)->c_index)
+#endif
+
+/* The arguments of a function that copies an attribute, after the flag. */
+#if BFO_OMPI_IS_4
+#define BFO_OMPI_COPY_ATTR_REST , MPI_Comm other
+#else
+#define BFO_OMPI_COPY_ATTR_REST
+#endif
+
+#endif /* BFO_OMPI_H */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: storage of threads that are POSIX
+ * threads.
+ */
+#ifndef BFO_COMPAT_THREADS_PTHREADS_TSD_H
+#define BFO_COMPAT_THREADS_PTHREADS_TSD_H
+
+#include <pthread.h>
+
+typedef pthread_key_t opal_tsd_key_t;
+
+static inline int opal_tsd_get(opal_tsd_key_t key, void **value)
+{
+    *value = pthread_getspecific(key);
+    return 0; /* OPAL_SUCCESS */
+}
+
+#endif /* BFO_COMPAT_THREADS_PTHREADS_TSD_H */

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The file of figures that this process keeps for the command bfo: in come events of rails, ports and peers, from pml_bfo_tell.c; out
+ * goes a file that a tool can read at any time. It is mapped, so writing costs no system call. DESIGN.txt section 19.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* program_invocation_short_name */
+#endif
+#include "pml_bfo.h"
+
+#include "bfo_figures.h"
+#include "pml_bfo_figures.h"
+#include "pml_bfo_local.h"
+#include "pml_bfo_params.h"
+
+#include "opal/util/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static bfo_figures_t *figures; /* NULL: none. Written at set-up and at the end */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file. A leaf: nothing else is taken under it */
+static int dir = -1, file = -1; /* the file stays open, because its lock says that this process lives */
+static char name[BFO_FIGURES_NAME];
+
+/* ---- the file ---------------------------------------------------------------------------------------- */
+
+/* What the batch system calls the job, because its user and the administrator know it by that. */
+static const char *batch_job(void)
+{
+    static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        const char *value = getenv(names[i]);
+
+        if (NULL != value && '\0' != value[0]) {
+            return value;
+        }
+    }
+    return "";
+}
+
+static void event_write(uint32_t what, uint32_t before, uint32_t after, const char *cause)
+{
+    bfo_figures_event_t *event = &figures->event[figures->n_events % BFO_FIGURES_EVENTS];
+
+    *event = (bfo_figures_event_t){.number = ++figures->n_events,
+                                   .wall = bfo_clock_ns(CLOCK_REALTIME),
+                                   .mono = bfo_clock_ns(CLOCK_MONOTONIC),
+                                   .what = what,
+                                   .before = before,
+                                   .after = after,
+                                   .peer = -1};
+    snprintf(event->cause, sizeof(event->cause), "%s", cause);
+}
+
+static bfo_figures_event_t *last_event(void)
+{
+    return &figures->event[(figures->n_events - 1) % BFO_FIGURES_EVENTS];
+}
+
+static void fill(bfo_figures_t *f)
+{
+    f->layout = BFO_FIGURES_LAYOUT;
+    f->size = sizeof(*f);
+    f->pid = (uint32_t) getpid();
+    f->started = bfo_figures_started(f->pid);
+    f->job = OPAL_PROC_MY_NAME.jobid;
+    f->rank = OPAL_PROC_MY_NAME.vpid;
+    f->began_wall = f->changed_wall = bfo_clock_ns(CLOCK_REALTIME);
+    f->began_mono = bfo_clock_ns(CLOCK_MONOTONIC);
+    snprintf(f->host, sizeof(f->host), "%s", OPAL_PROC_MY_HOSTNAME);
+    snprintf(f->command, sizeof(f->command), "%s", program_invocation_short_name);
+    snprintf(f->batch, sizeof(f->batch), "%s", batch_job());
+    snprintf(f->version, sizeof(f->version), "%s", BFO_VERSION);
+    f->magic = BFO_FIGURES_MAGIC;
+}
+
+/* Nobody finds the file before it is whole, locked and has its room: a full file system is found out here, not by a signal at the first
+ * write. Returns 0 or errno. */
+static int make(const char *new)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    void *map = MAP_FAILED;
+    struct rlimit most;
+    int rc;
+
+    if (0 == getrlimit(RLIMIT_FSIZE, &most) && RLIM_INFINITY != most.rlim_cur && sizeof(*figures) > most.rlim_cur) {
+        return EFBIG; /* else SIGXFSZ would come */
+    }
+    (void) unlinkat(dir, new, 0); /* of a dead process with this number */
+    file = openat(dir, new, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (0 > file) {
+        return errno;
+    }
+    rc = posix_fallocate(file, 0, sizeof(*figures));
+    if (0 == rc && 0 != fcntl(file, F_SETLK, &whole)) {
+        rc = errno;
+    }
+    if (0 == rc) {
+        map = mmap(NULL, sizeof(*figures), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        rc = MAP_FAILED == map ? errno : 0;
+    }
+    if (0 == rc) {
+        figures = map;
+        fill(figures);
+        event_write(BFO_FIGURES_BEGUN, BFO_FIGURES_NONE, BFO_FIGURES_UP, "");
+        bfo_figures_make_name(name, figures->job, figures->rank, figures->pid);
+        rc = 0 != renameat(dir, new, dir, name) ? errno : 0;
+    }
+    if (0 != rc) {
+        (void) unlinkat(dir, new, 0);
+    }
+    return rc;
+}
+
+static void give_up(void)
+{
+    if (NULL != figures) {
+        munmap(figures, sizeof(*figures));
+        figures = NULL;
+    }
+    if (0 <= file) {
+        close(file);
+    }
+    if (0 <= dir) {
+        close(dir);
+    }
+    file = dir = -1;
+}
+
+void bfo_figures_open(void)
+{
+    char new[BFO_FIGURES_NAME];
+    int rc;
+
+    if (NULL != figures || NULL == bfo_params.status_dir || 0 == strcmp(BFO_FIGURES_OFF, bfo_params.status_dir)) {
+        return;
+    }
+    snprintf(new, sizeof(new), ".new.%u", (unsigned) getpid());
+    dir = bfo_figures_dir(bfo_params.status_dir, geteuid(), true);
+    rc = 0 > dir ? -dir : 0;
+    if (0 == rc) {
+        (void) bfo_figures_sweep(dir, geteuid(), OPAL_PROC_MY_NAME.jobid);
+        rc = make(new);
+    }
+    if (0 != rc) {
+        give_up();
+        if (0 < bfo_params.verbose) {
+            opal_output(0, "bfo: rank %u keeps no figures for the command bfo in %s/bfo-%u: %s", OPAL_PROC_MY_NAME.vpid,
+                        bfo_params.status_dir, (unsigned) geteuid(), strerror(rc));
+        }
+    }
+}
+
+void bfo_figures_close(void)
+{
+    pthread_mutex_lock(&lock);
+    if (NULL != figures && figures->pid == (uint32_t) getpid()) { /* else a child: it is its parent's */
+        (void) unlinkat(dir, name, 0);
+    }
+    give_up();
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------- */
+
+/* False: there is no file. Else the caller ends the change. */
+static bool change_begins(void)
+{
+    if (NULL == __atomic_load_n(&figures, __ATOMIC_RELAXED)) {
+        return false;
+    }
+    pthread_mutex_lock(&lock);
+    if (NULL == figures) {
+        pthread_mutex_unlock(&lock);
+        return false;
+    }
+    __atomic_store_n(&figures->sequence, figures->sequence + 1, __ATOMIC_RELAXED);
+    BFO_ASSERT(1 == (figures->sequence & 1));
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    figures->changed_wall = bfo_clock_ns(CLOCK_REALTIME);
+    return true;
+}
+
+static void change_ends(void)
+{
+    __atomic_store_n(&figures->sequence, figures->sequence + 1, __ATOMIC_RELEASE);
+    BFO_ASSERT(0 == (figures->sequence & 1));
+    pthread_mutex_unlock(&lock);
+}
+
+/* Both ports of a rail as texts; without `peer` the own one. */
+static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_btl_ports_t *ports)
+{
+    snprintf(ports->here, sizeof(ports->here), "%s", bfo_btl_port_name(btl));
+    ports->there[0] = '\0';
+    ports->downs = 0;
+    if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->name_ports) {
+        bfo_btl_ext(btl)->name_ports(btl, NULL == peer ? NULL : &peer->proc->super, ports);
+    }
+}
+
+/* NULL: more ports than there is room for. */
+static bfo_figures_port_t *port_of(const char *port_name)
+{
+    for (uint32_t i = 0; i < figures->n_ports; ++i) {
+        if (0 == strncmp(figures->port[i].name, port_name, sizeof(figures->port[i].name) - 1)) {
+            return &figures->port[i];
+        }
+    }
+    if (BFO_FIGURES_PORTS == figures->n_ports) {
+        return NULL;
+    }
+    bfo_figures_port_t *port = &figures->port[figures->n_ports++];
+
+    *port = (bfo_figures_port_t){.state = BFO_FIGURES_UP, .since_wall = bfo_clock_ns(CLOCK_REALTIME), .since_mono = bfo_clock_ns(CLOCK_MONOTONIC)};
+    snprintf(port->name, sizeof(port->name), "%s", port_name);
+    return port;
+}
+
+static bfo_figures_port_t *port_of_btl(const mca_btl_base_module_t *btl, const bfo_btl_ports_t *ports)
+{
+    bfo_figures_port_t *port = port_of(bfo_btl_port_name((mca_btl_base_module_t *) btl));
+
+    if (NULL != port) {
+        port->rate = btl->btl_bandwidth;
+        snprintf(port->here, sizeof(port->here), "%s", ports->here);
+    }
+    return port;
+}
+
+static void enter_state(bfo_figures_port_t *port, uint32_t state)
+{
+    if (state != port->state) {
+        port->state = state;
+        port->since_wall = bfo_clock_ns(CLOCK_REALTIME);
+        port->since_mono = bfo_clock_ns(CLOCK_MONOTONIC);
+    }
+}
+
+/* A port without rails keeps its state: what took its last rail is the last thing that is known of it. */
+static void set_state(bfo_figures_port_t *port)
+{
+    if (0 != port->rails) {
+        enter_state(port, 0 == port->rails_lost ? BFO_FIGURES_UP : port->rails == port->rails_lost ? BFO_FIGURES_LOST : BFO_FIGURES_PART);
+    }
+}
+
+/* The sums follow the masks of the peer, so that no order of events makes them drift. */
+static void recount(bfo_peer_t *peer)
+{
+    const uint8_t lost = (uint8_t) (~peer->send_mask & ((1u << peer->n_rails) - 1));
+    const bool on_last = 1 == __builtin_popcount(peer->send_mask) && 1 < peer->n_rails;
+
+    if (peer->declared) {
+        return; /* it counts no more, or bfo_figures_peer_lost() is to come */
+    }
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        bfo_figures_port_t *port = port_of(bfo_btl_port_name(peer->rails[r].btl));
+
+        if (NULL != port) {
+            port->rails_lost += (uint32_t) (lost >> r & 1) - (peer->figures_lost >> r & 1);
+            BFO_ASSERT(port->rails_lost <= port->rails);
+            set_state(port);
+        }
+    }
+    figures->peers_on_last_rail += (uint32_t) on_last - peer->figures_last;
+    BFO_ASSERT(figures->peers_on_last_rail <= figures->peers);
+    peer->figures_lost = lost;
+    peer->figures_last = on_last;
+}
+
+static void name_host(const bfo_peer_t *peer)
+{
+    char room[BFO_OMPI_HOST_ROOM];
+    const char *host = bfo_ompi_host_of(&peer->proc->super, room);
+
+    last_event()->peer = (int32_t) peer->proc->super.proc_name.vpid;
+    snprintf(last_event()->host, sizeof(last_event()->host), "%.*s", (int) sizeof(last_event()->host) - 1, NULL == host ? "" : host);
+}
+
+static void add_rail_event(const bfo_peer_t *peer, uint8_t r, const bfo_btl_ports_t *ports, bool is_loss, const char *cause)
+{
+    event_write(is_loss ? BFO_FIGURES_RAIL_LOST : BFO_FIGURES_RAIL_BACK, is_loss ? BFO_FIGURES_UP : BFO_FIGURES_LOST,
+              is_loss ? BFO_FIGURES_LOST : BFO_FIGURES_UP, cause);
+    last_event()->generation = peer->rails[r].gen;
+    snprintf(last_event()->here, sizeof(last_event()->here), "%s", ports->here);
+    snprintf(last_event()->there, sizeof(last_event()->there), "%s", ports->there);
+    name_host(peer);
+}
+
+/* ---- what happens ---------------------------------------------------------------------------------------- */
+
+void bfo_figures_connected(bfo_peer_t *peer, const char *missing, bool memory)
+{
+    bfo_btl_ports_t ports[BFO_MAX_RAILS];
+
+    for (uint8_t r = 0; NULL != figures && r < peer->n_rails; ++r) {
+        name_ports(peer->rails[r].btl, peer, &ports[r]);
+    }
+    if (!change_begins()) {
+        return;
+    }
+    figures->ranks = (uint32_t) ompi_comm_size(MPI_COMM_WORLD);
+    ++figures->peers;
+    if (NULL != missing) {
+        figures->verdict = BFO_FIGURES_NOT_IN_FORCE;
+        snprintf(figures->reason, sizeof(figures->reason), "%s", missing);
+    } else if (!memory && BFO_FIGURES_NOT_KNOWN == figures->verdict) {
+        figures->verdict = BFO_FIGURES_IN_FORCE;
+    }
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        bfo_figures_port_t *port = port_of_btl(peer->rails[r].btl, &ports[r]);
+
+        if (NULL != port) {
+            ++port->rails;
+        }
+    }
+    recount(peer);
+    change_ends();
+}
+
+void bfo_figures_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool told)
+{
+    bfo_btl_ports_t ports;
+    bfo_figures_port_t *port;
+
+    name_ports(peer->rails[r].btl, peer, &ports);
+    if (!change_begins()) {
+        return;
+    }
+    port = port_of_btl(peer->rails[r].btl, &ports);
+    if (NULL != port) {
+        ++port->losses;
+        snprintf(port->cause, sizeof(port->cause), "%s", cause);
+    }
+    recount(peer);
+    if (!told) {
+        add_rail_event(peer, r, &ports, true, cause);
+    }
+    change_ends();
+}
+
+void bfo_figures_rail_back(bfo_peer_t *peer, uint8_t r)
+{
+    bfo_btl_ports_t ports;
+    bfo_figures_port_t *port;
+
+    name_ports(peer->rails[r].btl, peer, &ports);
+    if (!change_begins()) {
+        return;
+    }
+    port = port_of_btl(peer->rails[r].btl, &ports);
+    if (NULL != port) {
+        ++port->returns;
+    }
+    recount(peer);
+    add_rail_event(peer, r, &ports, false, "");
+    change_ends();
+}
+
+void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause)
+{
+    bfo_btl_ports_t ports;
+    bfo_figures_port_t *port;
+
+    name_ports(btl, NULL, &ports);
+    if (!change_begins()) {
+        return;
+    }
+    port = port_of_btl(btl, &ports);
+    if (NULL != port) {
+        ++port->downs;
+        snprintf(port->cause, sizeof(port->cause), "%s", cause);
+        if (0 == port->rails) {
+            enter_state(port, BFO_FIGURES_LOST);
+        }
+    }
+    event_write(BFO_FIGURES_PORT_DOWN, BFO_FIGURES_UP, BFO_FIGURES_LOST, cause);
+    last_event()->generation = ports.downs;
+    snprintf(last_event()->here, sizeof(last_event()->here), "%s", ports.here);
+    change_ends();
+}
+
+/* A process that is given up is not held against a port: its rails count no more. */
+void bfo_figures_peer_lost(bfo_peer_t *peer, const char *cause)
+{
+    if (!change_begins()) {
+        return;
+    }
+    ++figures->peers_given_up;
+    figures->peers_on_last_rail -= peer->figures_last;
+    for (uint8_t r = 0; peer->ready && r < peer->n_rails; ++r) {
+        bfo_figures_port_t *port = port_of(bfo_btl_port_name(peer->rails[r].btl));
+
+        if (NULL != port && 0 != port->rails) {
+            --port->rails;
+            port->rails_lost -= peer->figures_lost >> r & 1;
+            set_state(port);
+        }
+    }
+    peer->figures_lost = 0;
+    peer->figures_last = false;
+    event_write(BFO_FIGURES_PEER_LOST, BFO_FIGURES_REACHED, BFO_FIGURES_GIVEN_UP, cause);
+    name_host(peer);
+    change_ends();
+}
+
+void bfo_figures_resent(void)
+{
+    if (NULL != __atomic_load_n(&figures, __ATOMIC_RELAXED)) {
+        pthread_mutex_lock(&lock);
+        if (NULL != figures) {
+            __atomic_store_n(&figures->resent, figures->resent + 1, __ATOMIC_RELAXED);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The file of figures that this process keeps for the command bfo. Nothing here is called on the way of a message. Any thread;
+ * without a file each call returns at once. DESIGN.txt section 19.
+ */
+#ifndef PML_BFO_FIGURES_H
+#define PML_BFO_FIGURES_H
+
+#include "pml_bfo_types.h"
+
+/* Makes the file, if pml_bfo_status_dir does not forbid it. Whatever fails, the job goes on without. */
+void bfo_figures_open(void) BFO_COLD;
+/* The end: removes it. */
+void bfo_figures_close(void) BFO_COLD;
+
+/* The rails of a peer are known. `missing`: why a lost rail would not be survived, or NULL. `memory`: it is reached through memory,
+ * which does not fail. Locks: bfo.lock, so this is told before any loss of these rails. */
+void bfo_figures_connected(bfo_peer_t *peer, const char *missing, bool memory) BFO_COLD;
+/* A rail to a peer is out of use since this moment. `told`: with its port, which bfo_figures_port_down() wrote down. */
+void bfo_figures_rail_lost(bfo_peer_t *peer, uint8_t rail, const char *cause, bool told) BFO_COLD;
+/* It is in use again. */
+void bfo_figures_rail_back(bfo_peer_t *peer, uint8_t rail) BFO_COLD;
+/* The device says that a port is down. */
+void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause) BFO_COLD;
+/* A peer is given up; its rails that are still in use are taken down after this. */
+void bfo_figures_peer_lost(bfo_peer_t *peer, const char *cause) BFO_COLD;
+/* A message is sent again. */
+void bfo_figures_resent(void) BFO_COLD;
+
+#endif /* PML_BFO_FIGURES_H */

@@ -1,0 +1,6 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# What the PML does with a peer to which no rail is left.
+exec bash "$BFO_SRCDIR/tests/fuzz/world.sh" world_wait

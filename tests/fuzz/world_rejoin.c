@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A rail that was lost comes back as a new generation: what is taken up with it, and what belongs to the old one and is not.
+ * Rank 1 is reached by two rails with failover. DESIGN.txt sections 10 and 14.6.
+ */
+#define _GNU_SOURCE
+#include "world_case.h"
+
+#include "pml_bfo_failover.h"
+#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_recv_api.h"
+#include "pml_bfo_send_api.h"
+#include "pml_bfo_send_start.h"
+
+enum { LONG = 8000 };
+
+static char room[9000];
+
+/* In some cases rail 0 is lost and its fence done. */
+static bfo_peer_t *life_begins(bool is_lost)
+{
+    bfo_peer_t *peer;
+
+    world_begin();
+    bfo_params.rejoin = true;
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    peer = peer_of_rank(1);
+    if (is_lost) {
+        world_rail_fails(&world_btl[0]);
+        must(2 == peer->send_mask && 1 == peer->fencing && 1 == world_fences(), "a rail that failed is in use");
+        world_fence_done(0, false);
+        must(0 == peer->fencing, "a fence does not end");
+    }
+    return peer;
+}
+
+static void fence_ends(world_btl_t *btl, uint16_t gen, bool lossy)
+{
+    btl->ext.fence_done(&btl->super, &world_proc[1]->super, (uint8_t) (btl - world_btl), gen, lossy);
+}
+
+static bfo_send_t *send_long(void)
+{
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS == bfo_isend(room, LONG, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
+         "a send does not start");
+    return (bfo_send_t *) request;
+}
+
+static void put_comes(int btl, const bfo_send_t *req)
+{
+    struct {
+        bfo_put_hdr_t h;
+        char handle[WORLD_HANDLE];
+    } put = {.h = {.type = BFO_MSG_PUT, .src_id = bfo_name_id(&req->name), .frag_id = 0x900000001u, .dst_id = 0x700000001u,
+                   .rdma_offset = req->rts_length, .dst_ptr = 4096, .dst_size = 1000}};
+
+    world_receive(&world_btl[btl], BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
+}
+
+static const bfo_fin_hdr_t *posted_fin(void)
+{
+    const int n = world_find(BFO_MSG_FIN);
+
+    must(n >= 0, "no FIN is sent");
+    return world_posted_message((unsigned) n);
+}
+
+/* ---- the rail itself ------------------------------------------------------------------------------- */
+
+static void rail_that_returns_is_used(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+    bool used[2] = {false, false};
+
+    world_rail_returns(&world_btl[0]);
+    must(3 == peer->send_mask && 3 == peer->eager_mask && 3 == peer->put_mask, "a rail that returned is not used");
+    must(1 == peer->rails[0].gen && 0 == peer->rails[0].fenced, "its generation is not the new one");
+    for (int i = 0; i < 4; ++i) {
+        (void) send_long();
+        used[world_btl_of((unsigned) i) - world_btl] = true;
+    }
+    must(used[0] && used[1], "no message goes over the rail that returned");
+    must(1 == bfo_local_stat(BFO_STAT_RAILS_BACK), "its return is not counted");
+    world_rail_fails(&world_btl[0]);
+    must(2 == peer->send_mask && 1 == peer->fencing, "a rail that returned is not lost again");
+    must(1 == world_fences(), "its new generation is not fenced");
+    world_fence_done(0, false);
+    must(0 == peer->fencing && 1 == peer->rails[0].fenced, "the fence of its new generation does not end");
+}
+
+static void lost_rail_stays_lost_if_that_is_asked_for(void)
+{
+    const bfo_peer_t *peer;
+
+    world_begin();
+    bfo_params.rejoin = false;
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    peer = peer_of_rank(1);
+    world_rail_fails(&world_btl[0]);
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    must(2 == peer->send_mask && 0 == peer->rails[0].gen, "a rail that returned is used");
+}
+
+/* The peer's NOTIFY told of the end of generation 1 before the BTL told of its begin. */
+static void return_of_a_dead_generation_is_no_return(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    bfo_failover_rail_failed(peer, 0, 1, "the peer lost it");
+    must(1 == peer->fencing && 1 == world_fences(), "a generation that only the peer knows is not fenced");
+    world_rail_returns(&world_btl[0]);
+    must(2 == peer->send_mask, "a generation that is dead is used");
+    world_fence_done(0, false);
+    must(0 == peer->fencing && 1 == peer->rails[0].fenced, "its fence does not end");
+    world_rail_returns(&world_btl[0]);
+    must(3 == peer->send_mask && 2 == peer->rails[0].gen, "the next one is not used");
+}
+
+/* The BTL tells of each end of queue pairs, also of those that never came to life. */
+static void attempt_that_fails_is_no_error(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+    const uint64_t errors = bfo_local_stat(BFO_STAT_ERRORS), lost = bfo_local_stat(BFO_STAT_RAILS_LOST);
+
+    must(0 < errors, "the loss of a rail is not counted");
+    bfo_failover_btl_error(&world_btl[0].super, MCA_BTL_ERROR_FLAGS_NONFATAL, &world_proc[1]->super, NULL);
+    fence_ends(&world_btl[0], 1, false);
+    must(errors == bfo_local_stat(BFO_STAT_ERRORS) && lost == bfo_local_stat(BFO_STAT_RAILS_LOST), "an attempt that fails counts as an error");
+    must(2 == peer->send_mask && 0 == peer->fencing, "an attempt that fails takes a rail along");
+}
+
+static void declared_peer_gets_no_rail_back(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    bfo_failover_declare(peer, "a test");
+    world_rail_returns(&world_btl[0]);
+    must(0 == peer->send_mask, "a rail to a declared peer is used");
+}
+
+/* Symptoms of the generation before may be told late. */
+static void failure_of_before_is_none(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    world_rail_returns(&world_btl[0]);
+    bfo_failover_rail_failed(peer, 0, 0, "a message was refused");
+    must(3 == peer->send_mask && 0 == peer->fencing, "a rail that returned is lost by what befell it before");
+}
+
+/* It was asked for once more before the rail came back. */
+static void fence_of_before_ends_after_the_return(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    peer->rails[0].fenced = -1;
+    bfo_failover_fence(peer, 0, 0);
+    must(1 == peer->fencing, "a fence does not begin");
+    world_rail_returns(&world_btl[0]);
+    fence_ends(&world_btl[0], 0, false);
+    must(0 == peer->fencing && 3 == peer->send_mask, "the end of the fence of the generation before is waited for for ever");
+}
+
+static void dead_set_names_the_generation_before(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+    bfo_dance_hdr_t notify = {.epoch = 1};
+
+    bfo_failover_dead_set(peer, &notify);
+    must(1 == notify.dead_mask && 0 == notify.rail_gen[0], "a dead rail is not named");
+    world_rail_returns(&world_btl[0]);
+    world_rail_fails(&world_btl[0]);
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    notify = (bfo_dance_hdr_t){.epoch = 1};
+    bfo_failover_dead_set(peer, &notify);
+    must(1 == notify.dead_mask && 1 == notify.rail_gen[0], "the last dead generation of a rail in use is not named");
+}
+
+/* Attempts to come back that failed are the BTL's alone. */
+static void generation_that_the_btl_knows_is_possible(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+    const uint16_t gen[BFO_MAX_RAILS] = {5};
+
+    must(!bfo_failover_rails_are_possible(peer, 1, gen), "a generation that nobody has made is believed");
+    world_btl[0].gen = 5;
+    must(bfo_failover_rails_are_possible(peer, 1, gen), "a generation of the peer's is not believed");
+}
+
+static void returned_rail_is_as_far_as_the_others(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    peer->stripe.load[0] = 10;
+    peer->stripe.load[1] = 1u << 30;
+    world_rail_returns(&world_btl[0]);
+    must(1u << 30 == peer->stripe.load[0], "a rail that returned carries everything until it has caught up");
+}
+
+/* ---- messages that have seen the old generation ---------------------------------------------------------- */
+
+/* The message began while the rail was away: nothing of it is registered with the rail. */
+static void put_by_a_rail_that_returned_is_restarted(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+    bfo_send_t *req = send_long();
+
+    must(NULL != req->regs && 2 == req->regs->mask, "the message offers no PUT");
+    world_rail_returns(&world_btl[0]);
+    put_comes(0, req);
+    must(0 > world_find(WORLD_PUT) && BFO_SEND_STREAM != bfo_se_state(req->m.se), "what is not registered is written");
+    must(!peer->foreign_puts && 3 == peer->pin_mask && !peer->declared, "PUTs of later messages are refused, too");
+}
+
+/* The rail had no room for a WRITE, was lost and came back. */
+static void write_of_before_is_not_written(void)
+{
+    bfo_peer_t *peer = life_begins(false);
+    bfo_send_t *req = send_long();
+
+    must(NULL != req->regs && 3 == req->regs->mask, "the message offers no PUT");
+    world_refuse_busy = 1;
+    put_comes(0, req);
+    must(0 > world_find(WORLD_PUT) && 1 == bfo.n_pending, "a WRITE without room does not wait");
+    world_rail_fails(&world_btl[0]);
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    must(3 == peer->send_mask, "a rail that returned is not used");
+    (void) bfo_progress();
+    must(0 > world_find(WORLD_PUT) && 0 == bfo.n_pending, "a WRITE of the generation before is written by the new one");
+    must(BFO_SEND_STREAM != bfo_se_state(req->m.se), "the message is not restarted");
+    must(3 == peer->send_mask && 1 == peer->rails[0].gen, "the new generation pays for a WRITE of the one before");
+}
+
+/* Between the look at the rail and the post the rail was lost and came back: the new generation carries the WRITE. */
+static void fin_names_the_generation_that_carried_the_write(void)
+{
+    bfo_peer_t *peer = life_begins(false);
+    bfo_send_t *req = send_long();
+    const bfo_fin_hdr_t *fin;
+
+    put_comes(0, req);
+    must(0 <= world_find(WORLD_PUT), "nothing is written");
+    must(bfo_rail_take_down(peer, 0) && bfo_rail_bring_up(peer, 0, 1), "a rail that returned is not used");
+    world_complete((unsigned) world_find(WORLD_PUT), OPAL_SUCCESS);
+    fin = posted_fin();
+    must(1 == fin->wgen && 0 == (fin->fflags & BFO_FIN_RESENT), "the FIN names another generation than that of the WRITE");
+}
+
+/* The message began while rail 0 was away; then rail 0 came back, and rail 1 was lost before the message was out. */
+static void rget_goes_over_a_rail_that_returned(bool is_refused)
+{
+    bfo_peer_t *peer = life_begins(true);
+    bfo_send_t *req = send_long();
+    int n;
+
+    must(BFO_MSG_RGET == req->rts_type && 2 == req->regs->mask, "the message offers no READ");
+    world_rail_returns(&world_btl[0]);
+    if (is_refused) { /* its second copy finds that rail 1 is lost */
+        world_refuse_dead = 1;
+        (void) bfo_send_post_first_again(req);
+    } else {
+        world_rail_fails(&world_btl[1]);
+        n = world_find(BFO_MSG_RGET);
+        must(0 <= n, "the message was not posted");
+        world_complete((unsigned) n, OPAL_ERROR);
+    }
+    for (n = 0; n < (int) world_posted() && world_btl_of((unsigned) n) != &world_btl[0]; ++n) { }
+    must(n < (int) world_posted() && !peer->declared, "a message is lost although a rail is there");
+    must(BFO_MSG_RGET == ((const bfo_hdr_t *) world_posted_message((unsigned) n))->common.type, "the message goes another way");
+    must(3 == req->regs->mask && NULL != req->regs->handle[0], "its memory is not registered with the rail");
+    must(0 == memcmp((const char *) world_posted_message((unsigned) n) + sizeof(bfo_rget_hdr_t), req->regs->handle[0], WORLD_HANDLE),
+         "it does not name its memory");
+}
+static void rget_that_failed_goes_over_a_rail_that_returned(void)
+{
+    rget_goes_over_a_rail_that_returned(false);
+}
+static void rget_that_is_refused_goes_over_a_rail_that_returned(void)
+{
+    rget_goes_over_a_rail_that_returned(true);
+}
+
+/* The WRITE was delivered, its FIN had no room, and the rail was lost and came back. */
+static void fin_of_before_says_so(void)
+{
+    bfo_peer_t *peer = life_begins(false);
+    bfo_send_t *req = send_long();
+    const bfo_fin_hdr_t *fin;
+
+    put_comes(0, req);
+    must(0 <= world_find(WORLD_PUT), "nothing is written");
+    world_refuse_memory = 2;
+    world_complete((unsigned) world_find(WORLD_PUT), OPAL_SUCCESS);
+    must(0 > world_find(BFO_MSG_FIN) && 1 == bfo.n_pending, "a FIN without room does not wait");
+    world_refuse_memory = 0;
+    world_rail_fails(&world_btl[0]);
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    must(3 == peer->send_mask, "a rail that returned is not used");
+    (void) bfo_progress();
+    fin = posted_fin();
+    must(0 == fin->wgen && 0 != (fin->fflags & BFO_FIN_RESENT), "the FIN of a generation before counts as come behind its data");
+}
+
+/* Two fences were given up; the FIN names the first. */
+static void data_of_each_lossy_fence_is_in_doubt(void)
+{
+    bfo_peer_t *peer = life_begins(false);
+    bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN, .fflags = BFO_FIN_WRITE | BFO_FIN_RESENT, .wrail = 0, .wgen = 1};
+
+    for (uint16_t gen = 0; gen < 4; ++gen) {
+        world_rail_fails(&world_btl[0]);
+        world_fence_done(0, 1 == gen || 3 == gen);
+        world_rail_returns(&world_btl[0]);
+    }
+    fin.wgen = 0;
+    must(bfo_failover_fin_is_visible(peer, &fin) && !peer->declared, "data that is there is in doubt");
+    fin.wgen = 1;
+    must(!bfo_failover_fin_is_visible(peer, &fin) && peer->declared, "data that may be lost is taken");
+}
+
+static const world_case_t cases[] = {
+    {"rail_that_returns_is_used", rail_that_returns_is_used},
+    {"lost_rail_stays_lost_if_that_is_asked_for", lost_rail_stays_lost_if_that_is_asked_for},
+    {"return_of_a_dead_generation_is_no_return", return_of_a_dead_generation_is_no_return},
+    {"attempt_that_fails_is_no_error", attempt_that_fails_is_no_error},
+    {"declared_peer_gets_no_rail_back", declared_peer_gets_no_rail_back},
+    {"failure_of_before_is_none", failure_of_before_is_none},
+    {"fence_of_before_ends_after_the_return", fence_of_before_ends_after_the_return},
+    {"dead_set_names_the_generation_before", dead_set_names_the_generation_before},
+    {"generation_that_the_btl_knows_is_possible", generation_that_the_btl_knows_is_possible},
+    {"returned_rail_is_as_far_as_the_others", returned_rail_is_as_far_as_the_others},
+    {"put_by_a_rail_that_returned_is_restarted", put_by_a_rail_that_returned_is_restarted},
+    {"write_of_before_is_not_written", write_of_before_is_not_written},
+    {"fin_of_before_says_so", fin_of_before_says_so},
+    {"fin_names_the_generation_that_carried_the_write", fin_names_the_generation_that_carried_the_write},
+    {"rget_that_failed_goes_over_a_rail_that_returned", rget_that_failed_goes_over_a_rail_that_returned},
+    {"rget_that_is_refused_goes_over_a_rail_that_returned", rget_that_is_refused_goes_over_a_rail_that_returned},
+    {"data_of_each_lossy_fence_is_in_doubt", data_of_each_lossy_fence_is_in_doubt},
+};
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        world_init();
+    }
+    return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}

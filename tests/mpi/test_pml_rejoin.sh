@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# A rail that was lost comes back into the running job: its cable is pulled and plugged in again, then that of the other rail, under
+# a verified stream. After each return the rail carries bytes again, so no job ends although each rail was lost many times. Many flaps
+# leave as many queue pairs as none. A rail that swallows everything is asked again and again, and spends one generation. BFO_FLAPS: flaps (4).
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca btl_openib_time_wait 1)
+BACK=(--mca pml_bfo_rejoin 1 --mca btl_openib_rejoin_after 50 --mca btl_openib_rejoin_half_life 0)
+log=$TEST_TMP/log
+
+give_up() { tail -n 40 "$log"; fail "$1"; }
+
+# both RAIL WHAT TIMES: both sides have said so often of the rail that it is lost, or is back
+both() { await "$log" "rail $1 generation [0-9]* (.*) $2" $((2 * $3)) || give_up "rail $1: not $3 times $2 at both sides"; }
+
+# shows RAIL KEY: of the running job
+shows() {
+    "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/status" 2>/dev/null || give_up "the job is over"
+    rail_counter "$TEST_TMP/status" "$1" "$2"
+}
+
+# until_it_is TEXT COMMAND: 90 s
+until_it_is() {
+    local end=$((SECONDS + 90))
+    until eval "$2"; do
+        [ $SECONDS -lt $end ] || give_up "$1"
+        sleep 0.1
+    done
+}
+
+# carries RAIL: it moves more from now on
+carries() {
+    local before
+    before=$(shows "$1" tx_bytes)
+    until_it_is "rail $1 does not carry anything after its return" "[ \$(shows $1 tx_bytes) -gt $((before + 1000000)) ]"
+}
+
+# flap RAIL TIMES: the rail is lost for the so-manieth time, and comes back
+flap() {
+    "$SOFTRAIL" down --fabric "$FABRIC" "$1" || give_up "rail $1 could not be cut"
+    both "$1" lost "$2"
+    "$SOFTRAIL" up --fabric "$FABRIC" "$1" || give_up "rail $1 did not return"
+    both "$1" 'is back' "$2"
+    carries "$1"
+}
+
+begin_stream "-n 2 --retry-time=300ms" 2 "${BACK[@]}" --mca pml_bfo_verbose 1 "$STREAM" -m 300000 -s 600
+await "$log" 'messages verified' || give_up 'no stream'
+pairs=$(shows 0 queue_pairs)
+for ((i = 0; i < ${BFO_FLAPS:-4}; ++i)); do
+    flap $(((i + 1) % 2)) $((i / 2 + 1))
+done
+# opened: generations that were opened on rail 1
+opened() { grep -c 'rail 1 .* -> requested on restored' "$log"; }
+
+last=$(((i + 1) / 2 + 1)) # loss of rail 1
+spent=$(opened)
+"$SOFTRAIL" silent --fabric "$FABRIC" 1 || give_up 'rail 1 could not be silenced'
+both 1 lost $last
+sleep 1 # the longer the more questions
+[ "$(opened)" = "$spent" ] || give_up 'a rail that answers nothing spends generations'
+"$SOFTRAIL" up --fabric "$FABRIC" 1 || give_up 'rail 1 did not return'
+both 1 'is back' $last
+carries 1
+for rail in 0 1; do
+    until_it_is "rail $rail has not $pairs queue pairs as at the beginning" "[ \$(shows $rail queue_pairs) = $pairs ]"
+done
+end_stream
+[ $rc = 0 ] || give_up "the job ended with $rc"
+grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || give_up 'the stream did not verify'
+grep -q 'A rail is back: .* rail 1 from sr1:1' "$log" || give_up 'nobody was told that rail 1 is back'
+note "$(grep ' 0 wrong$' "$log" | tail -n 1)"
+exit 0

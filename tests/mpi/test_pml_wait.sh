@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# All rails between two processes are lost while a verified stream runs: the job waits, and goes on when a rail is back, one rail or two,
+# with PUT, by copying and by reading. If none comes back in time, the requests fail.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca pml_bfo_rejoin 1 --mca btl_openib_rejoin_after 50 --mca btl_openib_rejoin_half_life 0 --mca pml_bfo_verbose 1 --mca pml_bfo_warn_no_failover 0)
+log=$TEST_TMP/log
+
+give_up() { tail -n 40 "$log"; fail "$1"; }
+# every VERB RAILS: of the fabric
+every() {
+    local rail
+    for ((rail = 0; rail < $2; ++rail)); do
+        "$SOFTRAIL" "$1" --fabric "$FABRIC" $rail || give_up "rail $rail: no $1"
+    done
+}
+
+# away RAILS mpirun-arguments...: twice all rails are silent until a side waits; the other one may have nothing to send, and learns of
+# it when a rail is back
+away() {
+    local rails=$1 time waits
+    shift
+    begin_stream "-n $rails --retry-time=300ms" 2 "$@" --mca pml_bfo_last_rail_timeout 300 "$STREAM" -m 300000 -s 600
+    await "$log" 'messages verified' || give_up 'no stream'
+    for time in 1 2; do
+        waits=$(grep -c 'no rail is left: waits' "$log")
+        every silent "$rails"
+        await "$log" 'no rail is left: waits' $((waits + 1)) || give_up "$rails rails, $*: nobody waits, time $time"
+        every up "$rails"
+        await "$log" 'is back; in use' $((2 * rails * time)) || give_up "$rails rails, $*: not all rails are back, time $time"
+    done
+    end_stream
+    [ $rc = 0 ] || give_up "$rails rails, $*: the job ended with $rc"
+    grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || give_up "$rails rails, $*: the stream did not verify"
+    ! grep -q 'cannot reach a process' "$log" || give_up "$rails rails, $*: a peer was given up"
+    note "$rails rails, $*: $(grep ' 0 wrong$' "$log" | tail -n 1)"
+}
+away 1
+away 2
+away 2 --mca pml_bfo_use_put 0
+away 2 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
+grep -q 'No rail is left to a process; the job waits for one: .* it waits 300 s' "$log" || give_up 'nobody was told of the wait'
+
+# no rail comes back
+begin_stream "-n 2 --retry-time=300ms" 2 --mca pml_bfo_last_rail_timeout 2 "$STREAM" -m 300000 -s 600
+await "$log" 'messages verified' || give_up 'no stream'
+every silent 2
+await "$log" 'no rail is left: waits' || give_up 'nobody waits'
+wait $job && give_up 'the job ended well without rails'
+grep -q 'cause: no rail came back in time' "$log" || give_up 'the wait did not end'
+exit 0

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Ranks 0 and 1 send each other 8 bytes in turn for some seconds. Rank 0 prints "go" when that has begun, and at the end the median
+ * exchange (us) and the longest one: "longest FROM TO", in seconds since 1970, so that a script can say what it did meanwhile.
+ * perf_gap SECONDS.
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { WARM = 1000, KEPT = 20000000 };
+
+static double now(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *) a, y = *(const float *) b;
+
+    return (x > y) - (x < y);
+}
+
+/* One message there and one back; number 0 is the last. Returns the number that came. */
+static int64_t exchange(int rank, int64_t number)
+{
+    int64_t got = -1;
+
+    if (0 == rank) {
+        MPI_Send(&number, 1, MPI_INT64_T, 1, 1, MPI_COMM_WORLD);
+        MPI_Recv(&got, 1, MPI_INT64_T, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(&got, 1, MPI_INT64_T, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&got, 1, MPI_INT64_T, 0, 1, MPI_COMM_WORLD);
+    }
+    return got;
+}
+
+static void lead(double seconds)
+{
+    float *took = malloc(KEPT * sizeof(*took));
+    double longest = 0, end_of_longest = 0, begin, end = 0;
+    int64_t n = 0;
+
+    if (NULL == took) {
+        fprintf(stderr, "perf_gap: no memory\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    for (begin = now(CLOCK_MONOTONIC); n < KEPT && (n < WARM || end < seconds + begin); ++n) {
+        const double from = now(CLOCK_MONOTONIC);
+
+        if (n + 1 != exchange(0, n + 1)) {
+            fprintf(stderr, "perf_gap: wrong data\n");
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+        end = now(CLOCK_MONOTONIC);
+        took[n] = (float) (end - from);
+        if (n >= WARM && end - from > longest) {
+            longest = end - from;
+            end_of_longest = now(CLOCK_REALTIME);
+        }
+        if (WARM == n) {
+            begin = end;
+            printf("go\n");
+            fflush(stdout);
+        }
+    }
+    exchange(0, 0);
+    qsort(took, (size_t) n, sizeof(*took), by_value);
+    printf("median %.2f\nlongest %.6f %.6f\n", 1e6 * (double) took[n / 2], end_of_longest - longest, end_of_longest);
+    free(took);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (2 != argc || 0 >= atof(argv[1]) || 2 != size) {
+        fprintf(stderr, "usage: mpirun -np 2 perf_gap SECONDS\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    if (0 == rank) {
+        lead(atof(argv[1]));
+    } else {
+        while (0 != exchange(1, 0)) {
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}

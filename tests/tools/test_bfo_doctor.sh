@@ -1,0 +1,182 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# bfo doctor on software rails: well with two ports; and each check is seen to fail: a port down, one port only, memory that cannot be
+# locked, no reliable connections, no device, no component, another Open MPI, no help text, times that are too long or wrong, and odd
+# things in place of ompi_info.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/tools/tools.sh"
+use_components pml btl
+need perl perl
+unset BFO_STATUS_DIR OMPI_MCA_pml_bfo_status_dir
+ulimit -l unlimited 2>/dev/null
+
+# doctor RAILS-ARGUMENTS [-- ARGUMENTS...]: runs it over the rails; output in out, exit status in STATUS.
+doctor() {
+    local rails=$1
+    shift
+    timeout -k 5 120 "$SOFTRAIL" run $rails -- "$BFO" doctor "$@" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
+    STATUS=$?
+}
+# says STATUS VERDICT TEXT: the last doctor ended with this status, and a finding of this verdict has the text (a pattern).
+says() {
+    [ "$STATUS" = "$1" ] && grep -Eq "^  $2 +.*$3" "$TEST_TMP/out" || { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "status $STATUS, not $1, or no '$2 $3'"; }
+}
+
+# Two ports: well. What Open MPI says of itself stays in a file: the other cases are quick with it.
+"$OMPI_INFO" --parsable --all >"$TEST_TMP/info" 2>/dev/null
+doctor "-n 2"
+if [ "$PML_BFO$BFO_BTL_FAILOVER" != 11 ]; then
+    says 1 problem 'built without failover'
+    exit 0
+fi
+says 0 ok 'Open MPI .*: the release that bfo was built for'
+says 0 ok "pml bfo $BFO_VERSION: .*/mca_pml_bfo.so"
+says 0 ok "osc bfo $BFO_VERSION: .*/mca_osc_bfo.so"
+says 0 ok "btl openib $BFO_VERSION: .*/mca_btl_openib.so"
+says 0 ok 'texts of messages: .*/help-pml-bfo.txt'
+says 0 ok 'texts of messages: .*/help-btl-openib-bfo.txt'
+says 0 ok 'sr1:1: active, InfiniBand, [0-9]+G, MTU [0-9]+, GID fe80:.* \(index 0\), P_Key 0xffff'
+says 0 ok 'sr0:1: a job goes on over sr1:1$'
+says 0 ok 'sr1:1: a job goes on over sr0:1$'
+says 0 ok 'librdmacm can start'
+says 0 ok 'used again by the next job'
+says 0 ok 'its requests fail at once'
+says 0 ok 'lost after 30\.06 s \(4\.096 us \* 2\^20 \* \(6 \+ 1\)\)'
+grep -q '^0 problems, ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the last line"; }
+[ ! -s "$TEST_TMP/err" ] || { cat "$TEST_TMP/err"; fail "something on stderr"; }
+note "two ports: well"
+
+# The same for programs.
+doctor "-n 2 --link-layer=eth --ipv4-gids" --json
+[ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "--json ended with $STATUS"; }
+[ "$(json "$TEST_TMP/out" 'join ",", map { "$_->{port} $_->{state} $_->{kind} $_->{gid} " . ($_->{used} ? "used" : "idle") } @{$j->{ports}}')" = \
+    "$(json "$TEST_TMP/out" 'join ",", map { "sr$_:1 active RoCE v2 " . $j->{ports}[$_]{gid} . " used" } 0, 1')" ] &&
+    [ "$(json "$TEST_TMP/out" 'scalar grep { $_->{gid} =~ /^::ffff:127\.42\./ } @{$j->{ports}}')" = 2 ] || { cat "$TEST_TMP/out"; fail "ports in JSON"; }
+[ "$(json "$TEST_TMP/out" 'scalar grep { $_->{verdict} eq "problem" } @{$j->{findings}}')" = 0 ] &&
+    [ "$(json "$TEST_TMP/out" 'scalar grep { $_->{verdict} eq "ok" && $_->{group} && $_->{text} } @{$j->{findings}}')" -gt 10 ] || { cat "$TEST_TMP/out"; fail "findings in JSON"; }
+"$BFO" doctor one two >"$TEST_TMP/out" 2>&1
+[ $? = 2 ] || fail "a word too many is no wrong usage"
+note "JSON: the same"
+
+# Ports. An ompi_info that only shows the file makes each case quick; FAKE_SAYS is what its stderr says.
+mkdir "$TEST_TMP/bin"
+printf '#!/bin/sh\n%s\n' "cat '$TEST_TMP/info'" >"$TEST_TMP/bin/ompi_info"
+chmod +x "$TEST_TMP/bin/ompi_info"
+PATH=$TEST_TMP/bin:$PATH
+# setting NAME VALUE: as if the parameter of the BTL or of the PML had this value.
+setting() { sed -i "s/\(:param:$1:value:\).*/\1$2/" "$TEST_TMP/info"; grep -q ":param:$1:value:$2\$" "$TEST_TMP/info" || fail "there is no $1"; }
+
+timeout -k 5 120 "$SOFTRAIL" run -n 2 -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
+STATUS=$?
+says 1 warning 'sr1:1: down, InfiniBand; not used, because it is not active'
+says 1 problem 'sr0:1 is the only port'
+timeout -k 5 120 "$SOFTRAIL" run -n 3 -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
+STATUS=$?
+says 0 ok 'sr0:1: a job goes on over sr2:1$'
+doctor "-n 1"
+says 1 problem 'sr0:1 is the only port: if it is lost, no rail is left'
+doctor "-n 2 --no-rc"
+says 1 warning 'sr1: it has no reliable connections; not used'
+says 1 problem 'no port can be used'
+doctor "-n 2 --link-layer=eth"
+says 0 ok 'sr1:1: active, RoCE v2, .*GID '
+(ulimit -l 64 && doctor "-n 2 --memlock" && says 1 problem 'sr1: 256 KiB of memory cannot be locked \(limit: 64 KiB\); not used' &&
+    says 1 problem 'no port can be used' && says 1 warning 'limit of a process: 64 KiB') || exit 1
+for list in "if_exclude sr1" "if_include sr0:1" "max_btls 1"; do
+    cp "$TEST_TMP/info" "$TEST_TMP/kept"
+    setting "btl_openib_${list% *}" "${list#* }"
+    doctor "-n 2"
+    says 1 ok 'sr1:1: active, InfiniBand; not used, because .*(leaves it out|than btl_openib_max_btls)'
+    says 1 problem 'sr0:1 is the only port'
+    cp "$TEST_TMP/kept" "$TEST_TMP/info"
+done
+for wrong in "btl_openib_pkey 5 partition.key" "btl_openib_ib_pkey_index 200 partition.key" "btl_openib_gid_index 200 GID"; do
+    set -- $wrong
+    cp "$TEST_TMP/info" "$TEST_TMP/kept"
+    setting "$1" "$2"
+    doctor "-n 2 --link-layer=eth"
+    says 1 warning "not used, because it has no .*$3"
+    cp "$TEST_TMP/kept" "$TEST_TMP/info"
+done
+note "ports: down, one only, without memory, without connections, left out, without a key or a GID"
+
+# Without rails at all. (A machine with adapters has devices.)
+if [ ! -d /sys/class/infiniband ]; then
+    "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err"
+    STATUS=$?
+    says 1 problem 'this machine has no RDMA device'
+    says 1 problem 'no port can be used'
+    [ -e /dev/infiniband/rdma_cm ] || says 1 ok 'librdmacm cannot start'
+    setting btl_openib_cpc_include rdmacm
+    "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err"
+    STATUS=$?
+    [ -e /dev/infiniband/rdma_cm ] || says 1 problem 'librdmacm cannot start'
+    setting btl_openib_cpc_include ''
+fi
+
+# Times.
+setting btl_openib_ib_timeout 17
+doctor "-n 2"
+says 0 ok 'lost after 3\.76 s'
+setting btl_openib_ib_timeout 25
+setting btl_openib_keepalive 0
+setting pml_bfo_last_rail_timeout 300
+setting pml_bfo_rejoin false
+doctor "-n 2"
+says 1 warning 'lost after 962\.07 s'
+says 1 warning 'never asked whether its peer lives'
+says 1 ok 'used again by the next job'
+says 1 problem 'the PML refuses pml_bfo_last_rail_timeout 300 without pml_bfo_rejoin'
+setting btl_openib_ib_timeout 99
+setting btl_openib_ib_retry_count 7
+setting btl_openib_keepalive 20
+setting pml_bfo_rejoin true
+doctor "-n 2"
+says 1 problem 'btl_openib_ib_timeout is 99, and may be 1 to 31'
+says 1 warning 'for ever on soft-RoCE'
+says 1 ok 'asked after 20 s'
+says 1 ok 'used again by its job some 1\.00 s after'
+says 1 ok 'wait for a rail for 300 s'
+setting btl_openib_ib_timeout 20
+setting btl_openib_ib_retry_count 6
+note "times: right, too long, wrong"
+
+# The installation.
+OMPI_MCA_mca_base_component_path=$TEST_TMP/nowhere doctor "-n 2"
+says 1 problem "the directory of components $TEST_TMP/nowhere cannot be read: no job starts with it"
+says 1 problem "pml bfo: no mca_pml_bfo.so in $TEST_TMP/nowhere"
+says 1 problem 'btl openib: no mca_btl_openib.so in '
+cp "$TEST_TMP/info" "$TEST_TMP/kept"
+sed -i '/^mca:pml:bfo:version:/d; s/^\(mca:btl:openib:version:"component:\).*/\14.1.4"/; s/^\(ompi:version:full:\).*/\14.1.9/' "$TEST_TMP/info"
+doctor "-n 2"
+says 1 problem 'Open MPI 4\.1\.9 in /.*, and bfo was built for '
+says 1 problem 'pml bfo: Open MPI does not take /.*/mca_pml_bfo.so'
+says 1 problem "btl openib: Open MPI takes one of release 4\.1\.4, and this command is of bfo $BFO_VERSION"
+cp "$TEST_TMP/kept" "$TEST_TMP/info"
+mkdir "$TEST_TMP/bare"
+ln -s "$BFO_BUILDDIR"/pml_bfo/.libs/mca_*_bfo.so "$BFO_BUILDDIR"/btl_openib_failover/.libs/mca_btl_openib.so "$TEST_TMP/bare"
+OMPI_MCA_mca_base_component_path=$TEST_TMP/bare doctor "-n 2"
+says 0 warning "texts of messages: $TEST_TMP/bare/help/help-pml-bfo.txt cannot be read"
+note "installation: missing, refused, of other releases, without texts"
+
+# Odd things in place of ompi_info: one clear line, and no crash.
+odd() { printf '#!/bin/sh\n%s\n' "$1" >"$TEST_TMP/bin/ompi_info"; doctor "-n 2" --json; [ "$STATUS" = 1 ] || { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "'$1': status $STATUS"; }; }
+complaint() { json "$TEST_TMP/out" 'map { $_->{text} } grep { $_->{group} eq "installation" } @{$j->{findings}}'; }
+odd 'exit 3'
+[ "$(complaint)" = "ompi_info cannot be run, or says nothing" ] || fail "no output: $(complaint)"
+odd 'printf "\033[2J\377 broken\n" >&2; exit 1'
+[ "$(complaint)" = "ompi_info cannot be run, or says nothing: ?[2J? broken " ] || fail "odd bytes: $(complaint)"
+odd 'kill -SEGV $$'
+odd 'head -c 200000 /dev/urandom'
+odd 'printf ompi:version:full:; head -c 100000 /dev/zero | tr "\0" x'
+odd "sed 's/:value:.*/:value:\"\\xff-1e99999999999999999999/' '$TEST_TMP/info'"
+rm "$TEST_TMP/bin/ompi_info"
+PATH=$TEST_TMP/bin "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err"
+STATUS=$?
+says 1 problem 'ompi_info cannot be run, or says nothing: ompi_info: No such file or directory'
+"$BFO" doctor >/dev/full 2>/dev/null
+[ $? = 3 ] || fail "a full disk is no trouble"
+note "odd things: said"
+exit 0

@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# A job on two rails, one of them cut: bfo status shows the port lost, with cause and since when; bfo events shows the line; JSON and
+# Prometheus say the same as softrail does. A job that ends takes its files away; one without a directory of figures has none.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/tools/tools.sh"
+use_components pml btl
+need perl perl
+
+"$BFO" status >"$TEST_TMP/out" 2>&1
+[ $? = 4 ] && grep -q 'no job' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "without a job the status is not 4"; }
+
+export SLURM_JOB_ID=4711
+start_job 3 2
+before=$(date +%s)
+until_so "both ports are not up" status_has '^  sr1:1 +[0-9]+[GM] +up '
+[ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "all is well, and the status is $STATUS"; }
+grep -Eq '^job [0-9]+\.1 \(batch 4711\)   mpi_counters of .*   3 of 3 ranks on ' "$TEST_TMP/out" && grep -q '^  failover: in force$' "$TEST_TMP/out" ||
+    { cat "$TEST_TMP/out"; fail "the head of the job"; }
+[ "$(stat -c %a "$FIGURES")" = 700 ] && [ "$(find "$FIGURES" -type f -perm 600 | wc -l)" = 3 ] || { ls -la "$FIGURES"; fail "the files are not private"; }
+
+"$SOFTRAIL" down --fabric "$FABRIC" 1 || fail "rail 1 could not be cut"
+until_so "the port is not lost" status_has '^  sr1:1 +[0-9]+[GM] +lost ' 4711
+[ "$STATUS" = 1 ] || { cat "$TEST_TMP/out"; fail "a port is lost, and the status is $STATUS"; }
+grep -Eq '^  sr0:1 +[0-9]+[GM] +up .* 6/6 +0' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the other port is not up"; }
+grep -Eq '^  sr1:1 .* 0/6 +6  ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "not all six rails are lost"; }
+grep -q '^  1 port not up, 0 peers given up, 6 on the last rail; ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the last line"; }
+
+# The same for programs, and softrail's own view beside it.
+"$BFO" status 4711 --json >"$TEST_TMP/json" || [ $? = 1 ] || fail "status --json"
+"$SOFTRAIL" status --fabric "$FABRIC" --json >"$TEST_TMP/rails"
+for rail in 0 1; do
+    here=$(json "$TEST_TMP/json" "map { \$_->{state} } grep { \$_->{port} eq 'sr$rail:1' } @{\$j->{jobs}[0]{ports}}")
+    there=$(json "$TEST_TMP/rails" "\$j->{rails}[$rail]{state}")
+    case $here:$there in up:active | lost:down) ;; *) fail "rail $rail is $there for softrail and $here for bfo" ;; esac
+done
+since=$(json "$TEST_TMP/json" 'map { $_->{since} } grep { $_->{port} eq "sr1:1" } @{$j->{jobs}[0]{ports}}')
+since=$(date -d "${since%.*}${since: -5}" +%s) || fail "no time: $since"
+[ "$since" -ge "$before" ] && [ "$since" -le "$(date +%s)" ] || fail "lost since $since, and the test began at $before"
+[ "$(json "$TEST_TMP/json" 'scalar grep { $_->{alive} } @{$j->{jobs}[0]{processes}}')" = 3 ] || fail "JSON does not show three processes that live"
+cause=$(json "$TEST_TMP/json" 'map { $_->{cause} } grep { $_->{port} eq "sr1:1" } @{$j->{jobs}[0]{ports}}')
+[ -n "$cause" ] || fail "the lost port has no cause"
+
+# Events: the loss, as people and as programs read it.
+event() { "$BFO" events --since 1h >"$TEST_TMP/out" 2>&1; grep -Eq -- "$1" "$TEST_TMP/out"; }
+until_so "the device's word is no event" event ' port-down sr1:1 \(GUID 0x[0-9a-f]{16}\): up -> lost; cause: the port is down'
+grep -Eq '^20[0-9-]+T[0-9:.]+[+-][0-9]{4} job [0-9]+\.1 host [^ ]+ rank [0-2] begun \(and 2 more processes\)$' "$TEST_TMP/out" ||
+    { cat "$TEST_TMP/out"; fail "the beginning is not one line"; }
+"$BFO" events --json | while read -r line; do echo "$line" >"$TEST_TMP/line"; json "$TEST_TMP/line" '$j->{event}'; done >"$TEST_TMP/kinds"
+grep -q '^port-down$' "$TEST_TMP/kinds" || { cat "$TEST_TMP/kinds"; fail "no event in JSON"; }
+"$BFO" events --since 2099-01-01 >"$TEST_TMP/out" || fail "events of the future"
+[ ! -s "$TEST_TMP/out" ] || fail "--since shows what was before"
+
+"$BFO" status --prometheus >"$TEST_TMP/out"
+value() { sed -n "s/^$1{.*$2.*} //p" "$TEST_TMP/out"; }
+[ "$(value bfo_port_up 'device="sr1",port="1"')" = 0 ] && [ "$(value bfo_port_up 'device="sr0",port="1"')" = 1 ] &&
+    [ "$(value bfo_port_rails_lost_total 'device="sr1"')" = 6 ] && [ "$(value bfo_job_ranks 'batch="4711"')" = 3 ] ||
+    { cat "$TEST_TMP/out"; fail "Prometheus"; }
+bad=$(grep -vE '^(# (HELP|TYPE) bfo_[a-z_]+ .+|bfo_[a-z_]+\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\} [0-9.e+-]+)$' "$TEST_TMP/out")
+[ -z "$bad" ] || fail "not in the text format: $bad"
+
+"$BFO" events 4711 --follow >"$TEST_TMP/followed" & # it ends with the job
+follower=$!
+until_so "nothing to follow" grep -q begun "$TEST_TMP/followed"
+finish_job
+wait $follower || fail "bfo events --follow ended with $?"
+[ -z "$(ls -A "$FIGURES")" ] || { ls -la "$FIGURES"; fail "a job that ended well left something"; }
+note "cut: status, events, JSON and Prometheus say what softrail says"
+
+# A rail that comes back is up again, and what was lost stays counted.
+start_job 2 2 --mca pml_bfo_rejoin 1 --mca btl_openib_rejoin_after 50 --mca btl_openib_time_wait 1
+"$SOFTRAIL" down --fabric "$FABRIC" 1 || fail "rail 1 could not be cut"
+until_so "the port is not lost" status_has '^  sr1:1 +[0-9]+[GM] +lost '
+"$SOFTRAIL" up --fabric "$FABRIC" 1 || fail "rail 1 did not return"
+until_so "the port is not up again" status_has '^  sr1:1 +[0-9]+[GM] +up .* 2/2 +2  '
+[ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "all rails are back, and the status is $STATUS"; }
+grep -q ', 0 on the last rail; ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "a peer is still on its last rail"; }
+event ' rail-back sr1:1 \(GUID 0x[0-9a-f]{16}\) to sr1:1 \(GUID 0x[0-9a-f]{16}\) rank [01] on [^ ]+: lost -> up' ||
+    { cat "$TEST_TMP/out"; fail "the return is no event"; }
+finish_job
+note "back: the port is up again"
+
+# Nothing to write to, or not wanted: the job runs as ever.
+for dir in none /proc "$TEST_TMP/full"; do
+    [ $dir != "$TEST_TMP/full" ] || { mkdir "$dir" && ln -s /dev/full "$dir/bfo-$(id -u)"; }
+    OMPI_MCA_pml_bfo_status_dir=$dir start_job 2 2 --mca pml_bfo_verbose 1
+    [ -z "$(ls -A "$FIGURES")" ] || fail "figures, although the directory is $dir"
+    [ $dir = none ] || grep -q 'keeps no figures for the command bfo' "$LOG" || { cat "$LOG"; fail "$dir: nobody says why there are none"; }
+    finish_job
+done
+note "without a directory: the job runs"
+exit 0

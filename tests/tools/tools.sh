@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Helpers of the tests of the command bfo. Source after lib.sh. Each test has a directory of figures of its own.
+BFO=$BFO_BUILDDIR/tools/bfo
+export BFO_STATUS_DIR=$TEST_TMP/figures OMPI_MCA_pml_bfo_status_dir=$TEST_TMP/figures
+mkdir -p "$BFO_STATUS_DIR"
+FIGURES=$BFO_STATUS_DIR/bfo-$(id -u)
+LOG=$TEST_TMP/log
+JOB=
+
+# start_job RANKS RAILS MPIRUN-ARGUMENTS...: a verified job that exchanges messages until finish_job; it has met its peers.
+start_job() {
+    local n=$1 rails=$2
+    shift 2
+    FABRIC=bfo-tools-$$
+    rm -f "$TEST_TMP/go"
+    : >"$LOG"
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n "$rails" --name "$FABRIC" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
+        --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/tools/mpi_counters" "$TEST_TMP/go" \
+        >"$LOG" 2>&1 </dev/null &
+    JOB=$!
+    await "$LOG" '^ready' || { cat "$LOG"; fail "the job does not begin"; }
+}
+finish_job() {
+    touch "$TEST_TMP/go"
+    wait "$JOB" || { tail -n 40 "$LOG"; fail "the job ended with status $?"; }
+    grep -q '^PASSED' "$LOG" || { tail -n 40 "$LOG"; fail "the job verified nothing"; }
+}
+
+# until_so WORDS COMMAND...: repeats it until it succeeds, 60 s at most.
+until_so() {
+    local words=$1
+    shift
+    for _ in $(seq 600); do
+        "$@" && return
+        sleep 0.1
+    done
+    [ ! -f "$TEST_TMP/out" ] || cat "$TEST_TMP/out"
+    cat "$LOG"
+    fail "$words"
+}
+
+# status_has PATTERN ARGUMENTS...: a line of "bfo status" matches. The output stays in out, the exit status in STATUS.
+status_has() {
+    local pattern=$1
+    shift
+    "$BFO" status "$@" >"$TEST_TMP/out" 2>&1
+    STATUS=$?
+    grep -Eq -- "$pattern" "$TEST_TMP/out"
+}
+
+# json FILE EXPRESSION: prints what Perl finds in the JSON document $j of the file.
+json() { perl -MJSON::PP -e 'local $/; open my $in, "<", $ARGV[0] or die; my $j = decode_json(<$in>); print eval $ARGV[1], "\n"; die $@ if $@' "$1" "$2"; }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The command `bfo`: finds the subcommand. DESIGN.txt section 19.
+ */
+#include "bt.h"
+
+#include <string.h>
+
+#include "bfo_config.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} commands[] = {
+    {"status", bt_cmd_status, "show the jobs of this node, their ports, and what is lost"},
+    {"events", bt_cmd_events, "show what happened to rails and peers"},
+    {"doctor", bt_cmd_doctor, "look at this machine before a job does: installation, ports, times"},
+    {"clean", bt_cmd_clean, "remove the files that dead jobs left"},
+};
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static void usage(FILE *out)
+{
+    fputs("Usage: bfo COMMAND [OPTIONS]\n\nSee what the rails of MPI jobs under the PML bfo do.\n\n", out);
+    for (int i = 0; i < COMMANDS; ++i) {
+        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
+    }
+    fputs("\n'bfo COMMAND --help' tells more; see also bfo(1).\n", out);
+}
+
+int main(int argc, char **argv)
+{
+    if (1 < argc) {
+        if (0 == strcmp("--help", argv[1]) || 0 == strcmp("-h", argv[1]) || 0 == strcmp("help", argv[1])) {
+            usage(stdout);
+            return BT_WELL;
+        }
+        if (0 == strcmp("--version", argv[1]) || 0 == strcmp("-V", argv[1])) {
+            puts("bfo " BFO_VERSION);
+            return BT_WELL;
+        }
+        argp_err_exit_status = BT_USAGE;
+        for (int i = 0; i < COMMANDS; ++i) {
+            if (0 == strcmp(commands[i].name, argv[1])) {
+                return commands[i].run(argc - 1, argv + 1);
+            }
+        }
+        fprintf(stderr, "bfo: there is no command '%s'\n", argv[1]);
+    }
+    usage(stderr);
+    return BT_USAGE;
+}

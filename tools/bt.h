@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The command `bfo`: what its subcommands share. Each subcommand returns the exit status of the program. DESIGN.txt section 19.
+ */
+#ifndef BT_H
+#define BT_H
+
+#include <argp.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bfo_figures.h"
+
+enum { BT_WELL = 0, BT_NOT_WELL = 1, BT_USAGE = 2, BT_TROUBLE = 3, BT_NO_JOB = 4 };
+
+int bt_cmd_status(int argc, char **argv);
+int bt_cmd_events(int argc, char **argv);
+int bt_cmd_doctor(int argc, char **argv);
+int bt_cmd_clean(int argc, char **argv);
+
+/* ---- bt_read.c: the files of figures ------------------------------------------------------------------ */
+
+/* One process, checked: numbers are in their ranges, texts are printable and end. */
+typedef struct {
+    bfo_figures_t f;
+    uid_t uid;
+    bool alive;
+    bool torn; /* it was read while it was being written, as of a process that died then */
+} bt_process_t;
+
+enum { BT_MOST_PROCESSES = 16384, BT_MOST_REFUSED = 16 };
+
+typedef struct {
+    bt_process_t **process; /* by user, job and rank */
+    size_t n;
+    char refused[BT_MOST_REFUSED][256]; /* what is not trusted or not understood, and why */
+    size_t n_refused;                   /* also of those without room */
+} bt_all_t;
+
+/* Reads what ROOT holds: of this user, of root of all users. `root` NULL: BFO_STATUS_DIR, or the default.
+ * `job` NULL: all jobs. False: no memory. */
+bool bt_read(bt_all_t *all, const char *root, const char *job);
+void bt_free(bt_all_t *all);
+/* Checks a file's bytes in place. NULL, or what is wrong with them. `name`: of the file. */
+const char *bt_check(bfo_figures_t *f, const char *name);
+/* How many processes from `at` on are of one job. */
+size_t bt_job_size(const bt_all_t *all, size_t at);
+/* Removes what dead jobs left of this user (of root: of all users); returns how many files. */
+unsigned bt_clean(const char *root);
+
+/* ---- bt_ports.c: a job's ports on this node ------------------------------------------------------------- */
+
+typedef struct {
+    const bfo_figures_port_t *port; /* of the process in which it changed last */
+    uint32_t state, rails, rails_lost;
+    uint64_t losses, returns, downs;
+} bt_port_t;
+
+typedef struct {
+    const bt_process_t *first; /* says what all have alike */
+    size_t n, n_dead;
+    uint32_t ranks;
+    uint32_t verdict;
+    const char *reason;
+    uint64_t peers_given_up, peers_on_last_rail, resent; /* sums over the processes */
+    bt_port_t port[BFO_FIGURES_PORTS];
+    size_t n_ports;
+    size_t n_ports_lost; /* not up */
+} bt_job_t;
+
+void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n);
+/* Nothing is lost, and a lost rail would be survived. */
+bool bt_job_is_well(const bt_job_t *job);
+
+/* ---- bt_text.c ----------------------------------------------------------------------------------------- */
+
+enum { BT_TIME = 40 };
+/* A time as 2026-11-24T11:12:13.123+0000. */
+const char *bt_time(char room[BT_TIME], uint64_t wall_ns);
+/* "200G", "2500M", or "-". */
+const char *bt_rate(char room[16], uint32_t megabits);
+/* "54321.1" */
+const char *bt_job_name(char room[16], uint32_t job);
+const char *bt_state_name(uint32_t state);
+const char *bt_verdict_name(uint32_t verdict);
+const char *bt_what_name(uint32_t what);
+/* Ways to write in colours on a terminal; "" elsewhere. */
+const char *bt_colour_of(uint32_t state);
+const char *bt_no_colour(void);
+/* Prints and frees; nothing else goes to stdout. */
+void bt_print_json(json_t *json, bool is_line);
+
+/* ---- bt_prometheus.c ----------------------------------------------------------------------------------- */
+void bt_print_prometheus(const bt_all_t *all);
+
+#endif /* BT_H */

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * bfo events: what happened to rails and peers, one line for what many processes noticed alike. DESIGN.txt section 19.
+ */
+#include "bt.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct {
+    const char *root, *job, *since_text;
+    uint64_t since; /* ns of the wall clock */
+    bool json, follow;
+} choice_t;
+
+/* An event, with the process that wrote it, and how many others wrote the same. */
+typedef struct {
+    const bt_process_t *process;
+    const bfo_figures_event_t *event;
+    unsigned others;
+} line_t;
+
+/* How far a process has been shown, for --follow. */
+typedef struct {
+    uid_t uid;
+    uint32_t job, rank, pid;
+    uint64_t shown;
+} shown_t;
+
+static shown_t *shown;
+static size_t n_shown;
+
+enum { POLL_MS = 200, MOST_SHOWN = 1 << 20 };
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
+}
+
+static shown_t *shown_of(const bt_process_t *p)
+{
+    for (size_t i = 0; i < n_shown; ++i) {
+        if (shown[i].uid == p->uid && shown[i].job == p->f.job && shown[i].rank == p->f.rank && shown[i].pid == p->f.pid) {
+            return &shown[i];
+        }
+    }
+    if (0 == (n_shown & (n_shown - 1))) {
+        shown_t *more = MOST_SHOWN > n_shown ? realloc(shown, (0 == n_shown ? 1 : 2 * n_shown) * sizeof(*more)) : NULL;
+
+        if (NULL == more) {
+            fputs("bfo: no memory\n", stderr);
+            exit(BT_TROUBLE);
+        }
+        shown = more;
+    }
+    shown[n_shown] = (shown_t){.uid = p->uid, .job = p->f.job, .rank = p->f.rank, .pid = p->f.pid};
+    return &shown[n_shown++];
+}
+
+/* ---- collecting -------------------------------------------------------------------------------------------- */
+
+/* What differs only in who noticed it, and when. */
+static int by_content(const line_t *x, const line_t *y)
+{
+    const bfo_figures_event_t *a = x->event, *b = y->event;
+    int order = x->process->uid != y->process->uid ? (x->process->uid < y->process->uid ? -1 : 1)
+                : x->process->f.job != y->process->f.job ? (x->process->f.job < y->process->f.job ? -1 : 1)
+                : a->what != b->what ? (a->what < b->what ? -1 : 1)
+                : a->generation != b->generation ? (a->generation < b->generation ? -1 : 1) : 0;
+
+    order = 0 != order ? order : strcmp(a->here, b->here);
+    order = 0 != order ? order : strcmp(a->there, b->there);
+    order = 0 != order ? order : strcmp(a->host, b->host);
+    if (0 == order && BFO_FIGURES_PEER_LOST == a->what) {
+        order = a->peer < b->peer ? -1 : a->peer > b->peer;
+    }
+    return 0 != order ? order : strcmp(a->cause, b->cause);
+}
+
+static int by_content_then_time(const void *x, const void *y)
+{
+    const line_t *a = x, *b = y;
+    const int order = by_content(a, b);
+
+    return 0 != order ? order : a->event->wall < b->event->wall ? -1 : a->event->wall > b->event->wall;
+}
+
+static int by_time(const void *x, const void *y)
+{
+    const line_t *a = x, *b = y;
+
+    return a->event->wall < b->event->wall ? -1 : a->event->wall > b->event->wall;
+}
+
+/* Many processes notice the same: the first one of them stays. */
+static size_t merge(line_t *line, size_t n)
+{
+    size_t kept = 0;
+
+    qsort(line, n, sizeof(*line), by_content_then_time);
+    for (size_t i = 0; i < n; ++i) {
+        if (0 != kept && 0 == by_content(&line[kept - 1], &line[i])) {
+            ++line[kept - 1].others;
+        } else {
+            line[kept++] = line[i];
+        }
+    }
+    qsort(line, kept, sizeof(*line), by_time);
+    return kept;
+}
+
+/* The events that were not shown yet. The caller frees them; NULL without memory or without events. */
+static line_t *collect(const bt_all_t *all, const choice_t *choice, size_t *n)
+{
+    line_t *line = 0 == all->n ? NULL : malloc(all->n * BFO_FIGURES_EVENTS * sizeof(*line));
+
+    *n = 0;
+    for (size_t i = 0; NULL != line && i < all->n; ++i) {
+        const bt_process_t *p = all->process[i];
+        shown_t *until = shown_of(p);
+
+        for (size_t e = 0; e < BFO_FIGURES_EVENTS; ++e) {
+            if (p->f.event[e].number > until->shown && p->f.event[e].wall >= choice->since) {
+                line[(*n)++] = (line_t){.process = p, .event = &p->f.event[e]};
+            }
+        }
+        until->shown = p->f.n_events;
+    }
+    *n = 0 == *n ? 0 : merge(line, *n);
+    return line;
+}
+
+/* ---- printing ----------------------------------------------------------------------------------------------- */
+
+static void print_line(const line_t *line)
+{
+    const bfo_figures_event_t *e = line->event;
+    char when[BT_TIME], name[16];
+
+    printf("%s job %s host %s rank %u %s", bt_time(when, e->wall), bt_job_name(name, line->process->f.job), line->process->f.host,
+           line->process->f.rank, bt_what_name(e->what));
+    if ('\0' != e->here[0]) {
+        printf(" %s", e->here);
+    }
+    if (0 <= e->peer) {
+        printf(" to%s%s rank %d on %s", '\0' == e->there[0] ? "" : " ", e->there, e->peer, e->host);
+    }
+    if (BFO_FIGURES_BEGUN != e->what) {
+        printf(": %s -> %s", bt_state_name(e->before), bt_state_name(e->after));
+    }
+    if ('\0' != e->cause[0]) {
+        printf("; cause: %s", e->cause);
+    }
+    if (0 != line->others) {
+        printf(" (and %u more process%s)", line->others, 1 == line->others ? "" : "es");
+    }
+    putchar('\n');
+}
+
+static void print_json(const line_t *line)
+{
+    const bfo_figures_event_t *e = line->event;
+    char when[BT_TIME], name[16];
+
+    bt_print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:s, s:I, s:I}", "time", bt_time(when, e->wall),
+                            "job", bt_job_name(name, line->process->f.job), "batch", line->process->f.batch, "host", line->process->f.host,
+                            "rank", (json_int_t) line->process->f.rank, "event", bt_what_name(e->what), "port", e->here, "peer_port", e->there,
+                            "peer", (int) e->peer, "peer_host", e->host, "before", bt_state_name(e->before), "after", bt_state_name(e->after),
+                            "generation", (json_int_t) e->generation, "cause", e->cause, "processes", (json_int_t) line->others + 1,
+                            "monotonic_ns", (json_int_t) (e->mono & INT64_MAX)), true);
+}
+
+/* ---- command ------------------------------------------------------------------------------------------------ */
+
+/* "10m": so long ago; or a time as 2026-11-24T11:12:13 or 2026-11-24. */
+static bool parse_since(const char *text, uint64_t *since)
+{
+    static const struct { char unit; unsigned seconds; } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    struct tm tm = {.tm_isdst = -1};
+    char *end;
+    const unsigned long long n = strtoull(text, &end, 10);
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && end != text && '-' != text[0]; ++i) {
+        if (units[i].unit == end[0] && '\0' == end[1] && n < 100000000) {
+            const uint64_t ago = n * units[i].seconds * UINT64_C(1000000000), now = now_ns();
+
+            *since = ago < now ? now - ago : 0;
+            return true;
+        }
+    }
+    for (int with_time = 1; 0 <= with_time; --with_time) {
+        const char *rest = strptime(text, with_time ? "%Y-%m-%dT%H:%M:%S" : "%Y-%m-%d", &tm);
+
+        if (NULL != rest && '\0' == *rest) {
+            const time_t seconds = mktime(&tm);
+
+            *since = 0 < seconds ? (uint64_t) seconds * UINT64_C(1000000000) : 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { KEY_JSON = 300, KEY_FOLLOW, KEY_SINCE, KEY_DIR };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    choice_t *choice = state->input;
+
+    switch (key) {
+    case KEY_JSON: choice->json = true; return 0;
+    case KEY_FOLLOW: choice->follow = true; return 0;
+    case KEY_DIR: choice->root = arg; return 0;
+    case KEY_SINCE:
+        if (!parse_since(arg, &choice->since)) {
+            argp_error(state, "--since takes 30s, 10m, 2h, 1d or 2026-11-24T11:12:13, not '%s'", arg);
+        }
+        return 0;
+    case ARGP_KEY_ARG:
+        if (NULL != choice->job) {
+            argp_error(state, "'%s' is one word too many", arg);
+        }
+        choice->job = arg;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static bool some_live(const bt_all_t *all)
+{
+    for (size_t i = 0; i < all->n; ++i) {
+        if (all->process[i]->alive) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Shows what is new. Returns the exit status. `goes_on`: there is a process that may write more. */
+static int show(const choice_t *choice, bool *goes_on)
+{
+    bt_all_t all;
+    line_t *line;
+    size_t n;
+    int status;
+
+    if (!bt_read(&all, choice->root, choice->job)) {
+        fputs("bfo: no memory\n", stderr);
+        return BT_TROUBLE;
+    }
+    line = collect(&all, choice, &n);
+    for (size_t i = 0; i < n; ++i) {
+        (choice->json ? print_json : print_line)(&line[i]);
+    }
+    free(line);
+    *goes_on = some_live(&all);
+    status = 0 == all.n ? BT_NO_JOB : BT_WELL;
+    bt_free(&all);
+    return 0 == fflush(stdout) && !ferror(stdout) ? status : BT_TROUBLE;
+}
+
+int bt_cmd_events(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"json", KEY_JSON, NULL, 0, "for programs: one object a line", 0},
+        {"follow", KEY_FOLLOW, NULL, 0, "go on showing what happens; with JOB until the job has ended", 0},
+        {"since", KEY_SINCE, "TIME", 0, "only later events: 30s, 10m, 2h, 1d (ago), or 2026-11-24T11:12:13", 0},
+        {"dir", KEY_DIR, "DIR", 0, "the jobs' pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0},
+        {0}};
+    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]",
+        .doc = "Show what happened to the rails and peers of the jobs of this node. Each process keeps its last 64 events.\v"
+               "Exit status: 0 done, 2 wrong usage, 3 trouble, 4 no job."};
+    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
+    choice_t choice = {.root = NULL};
+    bool goes_on = false;
+    int status;
+
+    argv[0] = (char *) "bfo events";
+    argp_parse(&argp, argc, argv, 0, NULL, &choice);
+    status = show(&choice, &goes_on);
+    while (choice.follow && BT_TROUBLE != status && (goes_on || NULL == choice.job)) {
+        nanosleep(&pause, NULL);
+        const int next = show(&choice, &goes_on);
+
+        status = BT_NO_JOB == next ? status : next;
+    }
+    if (BT_NO_JOB == status) {
+        fputs("bfo: no such job runs on this node under the PML bfo\n", stderr);
+    }
+    free(shown);
+    return status;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Words, numbers, times and colours of the command `bfo`. DESIGN.txt section 19.
+ */
+#include "bt.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+const char *bt_time(char room[BT_TIME], uint64_t wall_ns)
+{
+    const time_t seconds = (time_t) (wall_ns / UINT64_C(1000000000));
+    char day[24], zone[8];
+    struct tm tm;
+
+    if (0 == wall_ns || NULL == localtime_r(&seconds, &tm) || 0 == strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm)
+        || 0 == strftime(zone, sizeof(zone), "%z", &tm)) {
+        snprintf(room, BT_TIME, "-");
+    } else {
+        snprintf(room, BT_TIME, "%s.%03u%s", day, (unsigned) (wall_ns / 1000000 % 1000), zone);
+    }
+    return room;
+}
+
+const char *bt_rate(char room[16], uint32_t megabits)
+{
+    if (0 == megabits) {
+        snprintf(room, 16, "-");
+    } else if (0 == megabits % 1000) {
+        snprintf(room, 16, "%uG", megabits / 1000);
+    } else {
+        snprintf(room, 16, "%uM", megabits);
+    }
+    return room;
+}
+
+const char *bt_job_name(char room[16], uint32_t job)
+{
+    snprintf(room, 16, "%u.%u", job >> 16, job & 0xffff);
+    return room;
+}
+
+const char *bt_state_name(uint32_t state)
+{
+    static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up"};
+
+    return names[state];
+}
+
+const char *bt_verdict_name(uint32_t verdict)
+{
+    static const char *const names[BFO_FIGURES_VERDICTS] = {"not known yet", "in force", "not in force"};
+
+    return names[verdict];
+}
+
+const char *bt_what_name(uint32_t what)
+{
+    static const char *const names[BFO_FIGURES_WHATS] = {"", "begun", "port-down", "rail-lost", "rail-back", "peer-lost"};
+
+    return names[what];
+}
+
+static bool has_colours(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && NULL == getenv("NO_COLOR") && NULL != term && 0 != strcmp("dumb", term);
+}
+
+const char *bt_colour_of(uint32_t state)
+{
+    if (!has_colours()) {
+        return "";
+    }
+    return BFO_FIGURES_UP == state ? "\033[32m" : BFO_FIGURES_PART == state ? "\033[33m" : "\033[31m";
+}
+
+const char *bt_no_colour(void)
+{
+    return has_colours() ? "\033[0m" : "";
+}
+
+void bt_print_json(json_t *json, bool is_line)
+{
+    if (NULL == json || 0 != json_dumpf(json, stdout, (is_line ? JSON_COMPACT : JSON_INDENT(2)) | JSON_SORT_KEYS)) {
+        fputs("bfo: no memory, or the output cannot be written\n", stderr);
+        exit(BT_TROUBLE);
+    }
+    putchar('\n');
+    json_decref(json);
+}
