@@ -45,6 +45,10 @@ struct sr_cm_channel {
     pthread_mutex_t mutex;
     struct sr_cm_event *first, **last; /* mutex */
     struct sr_cm_id *ids;              /* mutex; all identifiers of the channel */
+    bool is_read, by_others;           /* mutex; events were asked for; by more threads than reader */
+    pthread_t reader;                  /* mutex; if is_read: who asked first */
+    bool closed;                       /* mutex */
+    struct sr_cm_channel *next_closed; /* of those that are kept because a reader may still be inside */
 };
 
 struct sr_cm_id {

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -53,20 +54,40 @@ SR_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
     return &channel->rdma;
 }
 
+/* Channels that another thread than the destroyer read: it may still be inside, as rping's is. */
+static struct sr_cm_channel *_Atomic closed_channels;
+
+static void keep_closed(struct sr_cm_channel *channel)
+{
+    channel->next_closed = atomic_load(&closed_channels);
+    while (!atomic_compare_exchange_weak(&closed_channels, &channel->next_closed, channel)) {
+    }
+}
+
 SR_PUBLIC void rdma_destroy_event_channel(struct rdma_event_channel *rdma)
 {
     struct sr_cm_channel *channel = sr_cm_channel(rdma);
     struct sr_cm_event *event;
     int error = errno;
+    bool is_ours;
 
+    pthread_mutex_lock(&channel->mutex);
     while (NULL != (event = channel->first)) {
         channel->first = event->next;
         free(event);
     }
+    channel->last = &channel->first;
+    channel->closed = true;
+    is_ours = !channel->is_read || (!channel->by_others && pthread_equal(channel->reader, pthread_self()));
     close(channel->ready);
     close(channel->ticker);
     close(rdma->fd);
-    free(channel);
+    pthread_mutex_unlock(&channel->mutex);
+    if (is_ours) {
+        free(channel);
+    } else {
+        keep_closed(channel);
+    }
     errno = error;
 }
 
@@ -314,12 +335,30 @@ static void look(struct sr_cm_channel *channel)
     }
 }
 
-/* The next event, or NULL: nothing has happened that is worth one. */
+static void note_reader(struct sr_cm_channel *channel)
+{
+    if (!channel->is_read) {
+        channel->is_read = true;
+        channel->reader = pthread_self();
+    } else if (!pthread_equal(channel->reader, pthread_self())) {
+        channel->by_others = true;
+    }
+}
+
+/* The next event, or NULL: nothing has happened that is worth one. Of a closed channel the caller sleeps for ever, as a
+ * thread does that the kernel holds while another closes the file. */
 static struct sr_cm_event *next_event(struct sr_cm_channel *channel)
 {
     struct sr_cm_event *event;
 
     pthread_mutex_lock(&channel->mutex);
+    if (channel->closed) {
+        pthread_mutex_unlock(&channel->mutex);
+        for (;;) {
+            pause();
+        }
+    }
+    note_reader(channel);
     look(channel);
     event = take_first(channel);
     if (NULL != event) {
@@ -339,6 +378,7 @@ SR_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *rdma, struct rdma_cm_
 {
     struct sr_cm_channel *channel = sr_cm_channel(rdma);
     struct pollfd wait = { .fd = rdma->fd, .events = POLLIN };
+    int flags;
 
     for (;;) {
         struct sr_cm_event *event = next_event(channel);
@@ -352,7 +392,8 @@ SR_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *rdma, struct rdma_cm_
             *result = &event->rdma;
             return 0;
         }
-        if (0 == poll(&wait, 1, 0) && 0 != (fcntl(rdma->fd, F_GETFL) & O_NONBLOCK)) {
+        flags = fcntl(wait.fd, F_GETFL); /* -1: another thread has closed the channel */
+        if (0 == poll(&wait, 1, 0) && 0 <= flags && 0 != (flags & O_NONBLOCK)) {
             errno = EAGAIN;
             return -1;
         }

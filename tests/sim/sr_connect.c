@@ -11,12 +11,15 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <semaphore.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -500,13 +503,76 @@ static void device_removal(void **state)
     rdma_destroy_event_channel(ears);
 }
 
+/* ---- a channel that is closed under its reader ---------------------------------------------------- */
+
+struct reader {
+    struct rdma_event_channel *channel;
+    sem_t has_read, may_read;
+    _Atomic pid_t tid; /* 0: not yet on its way into the closed channel */
+    atomic_bool returned;
+};
+
+static void *read_twice(void *arg)
+{
+    struct reader *reader = arg;
+    struct rdma_cm_event *event;
+
+    assert_int_equal(-1, rdma_get_cm_event(reader->channel, &event));
+    sem_post(&reader->has_read);
+    sem_wait(&reader->may_read);
+    atomic_store(&reader->tid, (pid_t) syscall(SYS_gettid));
+    rdma_get_cm_event(reader->channel, &event);
+    atomic_store(&reader->returned, true);
+    return NULL;
+}
+
+static bool sleeps(pid_t tid)
+{
+    char name[64], state = 0;
+    FILE *file;
+
+    snprintf(name, sizeof(name), "/proc/self/task/%d/stat", (int) tid);
+    file = fopen(name, "r");
+    assert_non_null(file);
+    assert_int_equal(1, fscanf(file, "%*d (%*[^)]) %c", &state));
+    fclose(file);
+    return 'S' == state;
+}
+
+/* A thread that asks a channel for events while another closes it sleeps, as in the kernel: rping's does so at its end. */
+static void closed_under_reader(void **state)
+{
+    static struct reader reader; /* the thread stays until the process ends */
+    pthread_t thread;
+
+    (void) state;
+    reader.channel = channel_new();
+    sem_init(&reader.has_read, 0, 0);
+    sem_init(&reader.may_read, 0, 0);
+    assert_int_equal(0, pthread_create(&thread, NULL, read_twice, &reader));
+    pthread_detach(thread);
+    sem_wait(&reader.has_read);
+    rdma_destroy_event_channel(reader.channel);
+    sem_post(&reader.may_read);
+    while (0 == atomic_load(&reader.tid)) {
+        usleep(1000);
+    }
+    for (int ms = 0; !sleeps(atomic_load(&reader.tid)); ms++) {
+        assert_false(atomic_load(&reader.returned));
+        assert_in_range(ms, 0, WAIT_MS);
+        usleep(1000);
+    }
+    assert_false(atomic_load(&reader.returned));
+}
+
 /* sr_connect [CASE | impatient] */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(private_data), cmocka_unit_test(late_listener), cmocka_unit_test(listener_ends),
         cmocka_unit_test(migrate), cmocka_unit_test(endpoints), cmocka_unit_test(datagrams), cmocka_unit_test(refused),
-        cmocka_unit_test(silence_that_ends), cmocka_unit_test(device_removal) };
+        cmocka_unit_test(silence_that_ends), cmocka_unit_test(device_removal),
+        cmocka_unit_test(closed_under_reader) };
     const struct CMUnitTest impatient[] = { cmocka_unit_test(silence_that_stays) };
 
     if (1 < argc && 0 == strcmp("impatient", argv[1])) {
