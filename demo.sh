@@ -127,9 +127,9 @@ END
 }
 
 echo "== 3. run: two ranks exchange a verified stream over two software rails; each fails once"
-echo "   softrail run -n 2 --rate=300M --retry-time=500ms -- mpirun -np 2 --mca pml bfo --mca btl openib,self --mca pml_bfo_rejoin 1 build/contrib/bfo_stream -m 100000 -s $seconds"
+echo "   softrail run -n 2 --rate=300M --retry-time=500ms -- mpirun -np 2 --mca pml bfo --mca btl openib,self build/contrib/bfo_stream -m 100000 -s $seconds"
 export OMPI_MCA_mca_base_component_path=$ours
-run_with_faults --mca pml bfo --mca btl openib,self --mca pml_bfo_rejoin 1
+run_with_faults --mca pml bfo --mca btl openib,self
 status=$?
 if [ "$status" != 0 ] || ! grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$out/log" || [ "$(grep -c '^A rail was lost:' "$out/log")" -lt 2 ] || ! grep -q '^A rail is back:' "$out/log"; then
     echo "demo.sh: the job did not survive as it should (status $status)" >&2

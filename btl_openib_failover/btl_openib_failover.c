@@ -478,6 +478,8 @@ static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rai
     info->name = OFO_LOAD(ep->rail);
     info->generation = (uint16_t) published;
     info->state = rail_state_of((ofo_fsm_state_t) (published >> 16), info->generation);
+    info->returns = OFO_GATE_REFUSING == ep->gate && info->generation > ep->up_gen
+                    && (BFO_RAIL_REQUESTING == info->state || BFO_RAIL_READY == info->state || BFO_RAIL_UP == info->state);
     if (OFO_GATE_REFUSING == ep->gate && BFO_RAIL_DOWN_BOTH != info->state) {
         info->state = BFO_RAIL_DOWN_LOCAL;
     } else if (OFO_GATE_UP == ep->gate) {

@@ -21,7 +21,7 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 3u
+#define BFO_BTL_EXT_VERSION 4u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
 /* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only UP carries data now;
@@ -41,6 +41,7 @@ typedef struct {
     bfo_rail_state_t state;
     uint8_t name;         /* rail name, alike on both sides, 0..7; more: it has none yet, and has carried nothing */
     uint16_t generation;  /* of the current or last set of queue pairs */
+    bool returns;         /* it refuses posts, and a new generation is being connected or proved, or is UP and rail_restored follows */
 } bfo_rail_info_t;
 
 /* ---- called by the BTL, set by the PML (NULL until then) ---------------------------------------- */

@@ -88,6 +88,21 @@ static uint64_t now_ms(void)
     return bfo_clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
+/* The peer may use the new generation already, and have ended the last rail in its favour. DESIGN.txt 10.2. */
+static bool a_rail_returns(const bfo_peer_t *peer)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const bfo_rail_t *rail = &peer->rails[r];
+        bfo_rail_info_t info;
+
+        if (NULL != rail->ext && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
+            && (info.returns || (BFO_RAIL_UP == info.state && info.generation > rail->gen))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_over(const bfo_peer_t *peer, uint64_t now)
 {
     const uint64_t since = __atomic_load_n(&peer->waits_since, __ATOMIC_RELAXED);
@@ -96,7 +111,7 @@ static bool is_over(const bfo_peer_t *peer, uint64_t now)
     if (bfo.is_ending && most > WAIT_AT_THE_END_MS) {
         most = WAIT_AT_THE_END_MS;
     }
-    return 0 != since && now > since && now - since >= most;
+    return 0 != since && now >= since && now - since >= most && !a_rail_returns(peer);
 }
 
 /* Progress function, from the first wait on. */
@@ -111,7 +126,9 @@ static int look_at_waits(void)
     now = now_ms();
     BFO_FOREACH_PEER (peer) {
         if (bfo_unlikely(is_over(peer, now))) {
-            bfo_failover_declare(peer, "no rail came back in time (pml_bfo_last_rail_timeout)");
+            bfo_failover_declare(peer, 0 == bfo_params.last_rail_timeout
+                                           ? "the last rail is lost, and the rail that was coming back did not"
+                                           : "no rail came back in time (pml_bfo_last_rail_timeout)");
             ++done;
         }
     }
@@ -122,7 +139,7 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
 {
     bool begins, is_first = false;
 
-    if (!bfo_peer_may_wait(peer)) {
+    if (!bfo_peer_may_wait(peer) || (0 == bfo_params.last_rail_timeout && !a_rail_returns(peer))) {
         bfo_failover_declare(peer, cause);
         return;
     }

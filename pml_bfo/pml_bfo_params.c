@@ -21,6 +21,7 @@ bfo_params_t bfo_params = {
     .priority = 1,
     .warn_no_failover = true,
     .say_protected = true,
+    .rejoin = true,
     .warnings_per_minute = 8,
     .status_dir = BFO_FIGURES_ROOT,
     .send_pipeline_depth = 3,
@@ -59,8 +60,8 @@ static const struct {
      OPAL_INFO_LVL_4},
     {"status_dir", "Directory in which each process keeps a small file of figures for the command bfo, in a folder of the user's "
      "(none: no file)", MCA_BASE_VAR_TYPE_STRING, &bfo_params.status_dir, OPAL_INFO_LVL_4},
-    {"last_rail_timeout", "Seconds for which the requests of a peer wait when the last rail to it is lost (0: they fail at once; -1: "
-     "for ever). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &bfo_params.last_rail_timeout, OPAL_INFO_LVL_4},
+    {"last_rail_timeout", "Seconds for which the requests of a peer wait when the last rail to it is lost (0: no longer than a rail is "
+     "coming back; -1: for ever). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &bfo_params.last_rail_timeout, OPAL_INFO_LVL_4},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
      "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
      OPAL_INFO_LVL_4},

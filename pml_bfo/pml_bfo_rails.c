@@ -312,7 +312,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         down = bfo_failover_name_rails(peer);
         BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);
         set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* none left: the first use says so */
-        peer->may_wait = PML_BFO && peer->failover && 0 != bfo_params.last_rail_timeout;
+        peer->may_wait = PML_BFO && peer->failover && bfo_params.rejoin;
         bfo_failover_announce(peer);
         bfo_failover_announce_bypass(peer);
         bfo_tell_connected(peer);

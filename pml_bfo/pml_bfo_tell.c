@@ -353,14 +353,16 @@ void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t r)
     }
 }
 
-/* One line for each time, and for all processes of the other host. */
+/* One line for each time, and for all processes of the other host. None for a wait that ends with a rail's proof: it is short. */
 void bfo_tell_peer_waits(bfo_peer_t *peer)
 {
-    char key[256], when[BFO_HELP_WHEN], limit[32] = "without end", host[BFO_OMPI_HOST_ROOM];
+    char key[256], when[BFO_HELP_WHEN], limit[48] = "without end", host[BFO_OMPI_HOST_ROOM];
     unsigned generations = 0;
 
     if (0 < bfo_params.last_rail_timeout) {
         snprintf(limit, sizeof(limit), "%d s", bfo_params.last_rail_timeout);
+    } else if (0 == bfo_params.last_rail_timeout) {
+        snprintf(limit, sizeof(limit), "for the rail that is coming back");
     }
     if (BFO_TELL_RAILS <= bfo_params.verbose) {
         opal_output(0, "bfo: %u->%u no rail is left: waits for one, %s", my_rank(), rank_of(peer), limit);
@@ -370,7 +372,7 @@ void bfo_tell_peer_waits(bfo_peer_t *peer)
         generations += peer->rails[r].gen;
     }
     snprintf(key, sizeof(key), "wait for %s after generations %u", host_of(peer, host), generations);
-    if (may_warn("wait", key)) {
+    if (0 != bfo_params.last_rail_timeout && may_warn("wait", key)) {
         bfo_help_line("help-pml-bfo.txt", "peer-waits", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
                       host_of(peer, host), limit);
     }

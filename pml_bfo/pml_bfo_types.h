@@ -75,7 +75,7 @@ typedef struct bfo_peer_t {
     uint8_t figures_lost; /* rails counted as lost in the file of figures, and: as on its last rail. Lock: pml_bfo_figures.c's */
     bool figures_last;
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
-    bool may_wait;      /* without any rail it is waited for, pml_bfo_last_rail_timeout */
+    bool may_wait;      /* rails come back: without any it may be waited for, pml_bfo_last_rail_timeout */
     uint64_t waits_since; /* it is: since then, in ms; else 0. Lock: bfo.lock */
     uint32_t resends;   /* since progress last tried what waits; benign race */
     bfo_link_t turn;    /* in bfo.pending while something waits. Lock: bfo.pending_lock */

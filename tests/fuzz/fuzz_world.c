@@ -290,7 +290,7 @@ static int ext_rail_state(struct mca_btl_base_module_t *btl, struct opal_proc_t 
     const int b = (int) ((world_btl_t *) btl - world_btl);
 
     *info = (bfo_rail_info_t){.state = dead[b] ? BFO_RAIL_DOWN_LOCAL : BFO_RAIL_UP, .name = (uint8_t) b,
-                              .generation = world_btl[b].gen};
+                              .generation = world_btl[b].gen, .returns = world_btl[b].returns};
     return OPAL_SUCCESS;
 }
 
@@ -442,10 +442,15 @@ void world_rail_fails(world_btl_t *btl)
     }
 }
 
+void world_rail_returns_unheard(world_btl_t *btl)
+{
+    dead[btl - world_btl] = btl->returns = false;
+    ++btl->gen;
+}
+
 void world_rail_returns(world_btl_t *btl)
 {
-    dead[btl - world_btl] = false;
-    ++btl->gen;
+    world_rail_returns_unheard(btl);
     if (NULL != btl->ext.rail_restored) {
         btl->ext.rail_restored(&btl->super, &world_proc[btl->peer]->super, (uint8_t) (btl - world_btl), btl->gen);
     }
@@ -486,5 +491,6 @@ void world_btl_begin(void)
     memset(dead, 0, sizeof(dead));
     for (int b = 0; b < WORLD_ALL_BTLS; ++b) {
         world_btl[b].gen = 0;
+        world_btl[b].returns = false;
     }
 }

@@ -28,6 +28,7 @@ typedef struct {
     bfo_btl_ext_t ext;
     int peer; /* rank reached by it */
     uint16_t gen; /* of the rail */
+    bool returns; /* its next generation is in its proof */
 } world_btl_t;
 
 extern world_btl_t world_btl[WORLD_ALL_BTLS];
@@ -74,6 +75,8 @@ void world_fence_done(unsigned n, bool lossy);
 void world_rail_fails(world_btl_t *btl);
 /* The rail, whose fence is done, comes back with its next generation. */
 void world_rail_returns(world_btl_t *btl);
+/* The BTL has its next generation and has not told of it yet. */
+void world_rail_returns_unheard(world_btl_t *btl);
 /* PUTs that receives have asked for and that did not end. */
 unsigned world_open_puts(void);
 /* A message of btl_sendi comes back. */

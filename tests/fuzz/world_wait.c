@@ -87,6 +87,43 @@ static void nobody_waits_unless_that_is_asked_for(void)
     must(peer->declared && 0 == bfo.n_waits, "a peer without a rail is not declared");
 }
 
+/* The peer may have ended the last rail in favour of a rail that is still in its proof here. DESIGN.txt 10.2. */
+static void rail_in_its_proof_is_waited_for(void)
+{
+    bfo_peer_t *peer = life_begins(0);
+
+    world_rail_fails(&world_btl[0]);
+    fences_end();
+    world_btl[0].returns = true;
+    world_rail_fails(&world_btl[1]);
+    must(!peer->declared && 1 == bfo.n_waits, "a peer is declared although a rail to it is in its proof");
+    fences_end();
+    (void) send_start(SHORT, MCA_PML_BASE_SEND_SYNCHRONOUS);
+    time_passes(peer, 14);
+    must(!peer->declared && 0 == world_posted(), "the wait for a proof ends early");
+    world_rail_returns_unheard(&world_btl[0]);
+    fuzz_progress();
+    must(!peer->declared, "a proof that has just succeeded is taken for a failure");
+    world_btl[0].ext.rail_restored(&world_btl[0].super, &world_proc[1]->super, 0, world_btl[0].gen);
+    fuzz_progress();
+    must(0 == bfo.n_waits && 1 == peer->send_mask && 1 == world_posted(), "the rail is not used after its proof");
+}
+
+static void proof_that_fails_ends_the_wait(void)
+{
+    bfo_peer_t *peer = life_begins(0);
+
+    world_rail_fails(&world_btl[0]);
+    fences_end();
+    world_btl[0].returns = true;
+    world_rail_fails(&world_btl[1]);
+    fences_end();
+    must(!peer->declared, "a peer is declared although a rail to it is in its proof");
+    world_btl[0].returns = false;
+    fuzz_progress();
+    must(peer->declared && 0 == bfo.n_waits, "the wait goes on after the proof has failed");
+}
+
 /* Short and long, started in the meantime. */
 static void sends_of_the_meantime_go_afterwards(void)
 {
@@ -218,6 +255,8 @@ static void message_is_offered_by_a_rail_that_was_away(void)
 static const world_case_t cases[] = {
     {"last_rail_is_waited_for", last_rail_is_waited_for},
     {"nobody_waits_unless_that_is_asked_for", nobody_waits_unless_that_is_asked_for},
+    {"rail_in_its_proof_is_waited_for", rail_in_its_proof_is_waited_for},
+    {"proof_that_fails_ends_the_wait", proof_that_fails_ends_the_wait},
     {"sends_of_the_meantime_go_afterwards", sends_of_the_meantime_go_afterwards},
     {"what_was_under_way_goes_again", what_was_under_way_goes_again},
     {"answers_wait_too", answers_wait_too},

@@ -314,6 +314,35 @@ static void port_that_returns_meanwhile_ends_no_more_rails(void **state)
     assert_int_equal(errors, 1);
 }
 
+/* The PML waits for such a rail when it loses its last one. */
+static void rail_returns_from_its_request_until_the_pml_is_told(void **state)
+{
+    static const struct {
+        ofo_fsm_state_t is;
+        uint16_t gen;
+        bool returns;
+    } table[] = {{OFO_ST_UP, 0, false}, {OFO_ST_DRAINING, 0, false}, {OFO_ST_DOWN, 0, false}, {OFO_ST_REQUESTED, 1, true},
+                 {OFO_ST_PROVING, 1, true}, {OFO_ST_READY, 1, true}, {OFO_ST_CHECKING, 1, true}, {OFO_ST_UP, 1, true},
+                 {OFO_ST_DRAINING, 1, false}, {OFO_ST_DOWN, 1, false}};
+    ofo_endpoint_t *of = &ep[0][0];
+    opal_proc_t proc = {.proc_name = peer[0].name};
+    bfo_rail_info_t info;
+
+    ofo_ext_fill(&module[0]);
+    of->gate = OFO_GATE_REFUSING;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); ++i) {
+        OFO_STORE(of->published, (int32_t) ((uint32_t) table[i].is << 16 | table[i].gen));
+        assert_int_equal(module[0].ext.rail_state(&module[0].super, &proc, &info), OPAL_SUCCESS);
+        assert_int_equal(info.returns, table[i].returns);
+        assert_true(table[i].gen == info.generation && BFO_RAIL_UP != info.state);
+    }
+    OFO_STORE(of->published, (int32_t) ((uint32_t) OFO_ST_UP << 16 | 1u));
+    of->qps->gen = 1;
+    ofo_rail_up(of, of->qps);
+    assert_int_equal(module[0].ext.rail_state(&module[0].super, &proc, &info), OPAL_SUCCESS);
+    assert_true(BFO_RAIL_UP == info.state && 1 == info.generation && !info.returns);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -326,6 +355,7 @@ int main(void)
         TEST(rail_that_comes_up_is_asked),
         TEST(rails_of_a_moved_port_end_without_an_answer),
         TEST(port_that_returns_meanwhile_ends_no_more_rails),
+        TEST(rail_returns_from_its_request_until_the_pml_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
