@@ -14,7 +14,7 @@
 
 /* "BFOFIGUR", first character in the lowest byte. */
 #define BFO_FIGURES_MAGIC UINT64_C(0x52554749464f4642)
-#define BFO_FIGURES_LAYOUT 1u
+#define BFO_FIGURES_LAYOUT 2u
 #define BFO_FIGURES_ROOT "/dev/shm" /* default of pml_bfo_status_dir */
 #define BFO_FIGURES_OFF "none"
 enum { BFO_FIGURES_PORTS = 16, BFO_FIGURES_EVENTS = 64, BFO_FIGURES_NAME = 64 };
@@ -27,7 +27,7 @@ typedef enum {
     BFO_FIGURES_VERDICTS
 } bfo_figures_verdict_t;
 
-/* Of a port: all, some, or none of its rails are in use. Of a rail in an event: up or lost. Of a process: reached or given up. */
+/* Of a port: all, some, or none of its rails are in use, or it stands out. Of a rail in an event: up or lost. Of a process: reached or given up. */
 typedef enum {
     BFO_FIGURES_NONE = 0,
     BFO_FIGURES_UP,
@@ -35,6 +35,8 @@ typedef enum {
     BFO_FIGURES_LOST,
     BFO_FIGURES_REACHED,
     BFO_FIGURES_GIVEN_UP,
+    BFO_FIGURES_DRAINING, /* of a port that is taken out of service: something is under way on a rail, or a rail cannot be spared */
+    BFO_FIGURES_DRAINED,
     BFO_FIGURES_STATES
 } bfo_figures_state_t;
 
@@ -44,6 +46,9 @@ typedef enum {
     BFO_FIGURES_RAIL_LOST,
     BFO_FIGURES_RAIL_BACK,
     BFO_FIGURES_PEER_LOST,
+    BFO_FIGURES_PORT_OUT,      /* it is being taken out of service */
+    BFO_FIGURES_PORT_DRAINED,  /* nothing is under way on it */
+    BFO_FIGURES_PORT_RELEASED, /* it is given back */
     BFO_FIGURES_WHATS
 } bfo_figures_what_t;
 
@@ -55,6 +60,10 @@ typedef struct {
     uint32_t state;     /* bfo_figures_state_t */
     uint32_t rails;     /* to processes that are not given up */
     uint32_t rails_lost; /* of those, now */
+    uint32_t is_out;    /* the port is taken out of service */
+    uint32_t rails_kept; /* rails that go on all the same, because no other rail reaches their processes */
+    uint32_t rails_draining; /* rails on which something is under way at one of their ends, or whose other end has not answered yet */
+    uint32_t rails_drained;
     uint64_t losses;    /* rails lost so far */
     uint64_t returns;   /* rails that came back so far */
     uint64_t downs;     /* how often the device said that the port went down */
@@ -101,12 +110,31 @@ typedef struct {
     bfo_figures_event_t event[BFO_FIGURES_EVENTS];
 } bfo_figures_t;
 
+/* ---- what the user asks of his jobs on this node ------------------------------------------------------------ */
+
+/* The file ".steer" beside the files of figures. The command bfo writes it, under a lock; processes map it and only read. */
+#define BFO_STEER_NAME ".steer"
+#define BFO_STEER_MAGIC UINT64_C(0x52454554534f4642) /* "BFOSTEER" */
+#define BFO_STEER_LAYOUT 1u
+enum { BFO_STEER_PORTS = BFO_FIGURES_PORTS };
+typedef struct {
+    uint64_t magic;
+    uint32_t layout, size;
+    uint64_t sequence; /* odd while something below is written */
+    uint32_t n_out;
+    uint32_t reserved;
+    char out[BFO_STEER_PORTS][64]; /* names of ports that are taken out of service */
+} bfo_steer_t;
+
 /* ---- pml_bfo_figures_dir.c: where the files lie, for the PML and the command ------------------------------ */
 
 /* Descriptor of the directory ROOT/bfo-UID, or -errno: -EPERM if it is not a directory of that user and his alone. */
 int bfo_figures_dir(const char *root, uid_t uid, bool make);
 /* Opens a file of it to be read: -1 if it is no regular file of that user with one name. */
 int bfo_figures_open_file(int dir, const char *name, uid_t uid);
+/* Opens the file of what the user asks, made if it is not there; -errno: -EPERM if it is not a file of that user with one name, or has
+ * another layout. */
+int bfo_figures_open_steer(int dir, uid_t uid);
 /* "FAMILY.JOB.RANK.PID"; false: no such name. */
 bool bfo_figures_parse_name(const char *name, uint32_t *job, uint32_t *rank, uint32_t *pid);
 void bfo_figures_make_name(char name[BFO_FIGURES_NAME], uint32_t job, uint32_t rank, uint32_t pid);

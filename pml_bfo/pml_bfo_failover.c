@@ -248,7 +248,7 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
         bfo_tell_rail_lost(peer, r, cause, told);
         if (NULL == peer->rails[r].ext) {
             bfo_failover_declare(peer, cause);
-        } else if (0 == peer->send_mask) {
+        } else if (0 == peer->up_mask) {
             bfo_failover_wait(peer, cause);
         }
     }
@@ -324,7 +324,7 @@ void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        const bool is_up = peer->send_mask >> r & 1;
+        const bool is_up = peer->up_mask >> r & 1;
 
         if (bfo_rail_name(peer, r) < BFO_MAX_RAILS && (!is_up || 0 < rail->gen)) { /* all generations before the one in use are dead */
             h->dead_mask |= (uint8_t) (1u << rail->name);

@@ -144,7 +144,7 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
         return;
     }
     BFO_LOCK(&bfo.lock);
-    begins = 0 == peer->send_mask && 0 == peer->waits_since && !peer->declared;
+    begins = 0 == peer->up_mask && 0 == peer->waits_since && !peer->declared;
     if (begins) {
         __atomic_store_n(&peer->waits_since, now_ms(), __ATOMIC_RELAXED);
         (void) bfo_add32(&bfo.n_waits, 1);
@@ -164,7 +164,7 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
 void bfo_failover_wait_ends(bfo_peer_t *peer)
 {
     BFO_LOCK(&bfo.lock);
-    if (0 != peer->waits_since && (0 != peer->send_mask || peer->declared)) {
+    if (0 != peer->waits_since && (0 != peer->up_mask || peer->declared)) {
         __atomic_store_n(&peer->waits_since, 0, __ATOMIC_RELAXED);
         (void) bfo_add32(&bfo.n_waits, -1);
     }

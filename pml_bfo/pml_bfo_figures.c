@@ -29,6 +29,7 @@
 
 static bfo_figures_t *figures; /* NULL: none. Written at set-up and at the end */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file. A leaf: nothing else is taken under it */
+static bfo_steer_t *steer; /* NULL: none */
 static int dir = -1, file = -1; /* the file stays open, because its lock says that this process lives */
 static char name[BFO_FIGURES_NAME];
 
@@ -129,6 +130,10 @@ static void give_up(void)
         munmap(figures, sizeof(*figures));
         figures = NULL;
     }
+    if (NULL != steer) {
+        munmap(steer, sizeof(*steer));
+        steer = NULL;
+    }
     if (0 <= file) {
         close(file);
     }
@@ -136,6 +141,26 @@ static void give_up(void)
         close(dir);
     }
     file = dir = -1;
+}
+
+/* Without it the job goes on, and nobody can take a port out of it. */
+static void map_steer(void)
+{
+    const int fd = bfo_figures_open_steer(dir, geteuid());
+    void *map = 0 > fd ? MAP_FAILED : mmap(NULL, sizeof(*steer), PROT_READ, MAP_SHARED, fd, 0);
+
+    steer = MAP_FAILED == map ? NULL : map;
+    if (NULL == steer && 0 < bfo_params.verbose) {
+        opal_output(0, "bfo: rank %u cannot be steered by the command bfo: %s", OPAL_PROC_MY_NAME.vpid, strerror(0 > fd ? -fd : errno));
+    }
+    if (0 <= fd) {
+        close(fd);
+    }
+}
+
+const bfo_steer_t *bfo_figures_steer(void)
+{
+    return steer;
 }
 
 void bfo_figures_open(void)
@@ -152,6 +177,9 @@ void bfo_figures_open(void)
     if (0 == rc) {
         (void) bfo_figures_sweep(dir, geteuid(), OPAL_PROC_MY_NAME.jobid);
         rc = make(new);
+    }
+    if (0 == rc) {
+        map_steer();
     }
     if (0 != rc) {
         give_up();
@@ -251,7 +279,9 @@ static void enter_state(bfo_figures_port_t *port, uint32_t state)
 /* A port without rails keeps its state: what took its last rail is the last thing that is known of it. */
 static void set_state(bfo_figures_port_t *port)
 {
-    if (0 != port->rails) {
+    if (port->is_out) {
+        enter_state(port, 0 == port->rails_draining + port->rails_kept ? BFO_FIGURES_DRAINED : BFO_FIGURES_DRAINING);
+    } else if (0 != port->rails) {
         enter_state(port, 0 == port->rails_lost ? BFO_FIGURES_UP : port->rails == port->rails_lost ? BFO_FIGURES_LOST : BFO_FIGURES_PART);
     }
 }
@@ -259,8 +289,8 @@ static void set_state(bfo_figures_port_t *port)
 /* The sums follow the masks of the peer, so that no order of events makes them drift. */
 static void recount(bfo_peer_t *peer)
 {
-    const uint8_t lost = (uint8_t) (~peer->send_mask & ((1u << peer->n_rails) - 1));
-    const bool on_last = 1 == __builtin_popcount(peer->send_mask) && 1 < peer->n_rails;
+    const uint8_t lost = (uint8_t) (~peer->up_mask & ((1u << peer->n_rails) - 1));
+    const bool on_last = 1 == __builtin_popcount(peer->up_mask) && 1 < peer->n_rails;
 
     if (peer->declared) {
         return; /* it counts no more, or bfo_figures_peer_lost() is to come */
@@ -413,6 +443,44 @@ void bfo_figures_peer_lost(bfo_peer_t *peer, const char *cause)
     peer->figures_last = false;
     event_write(BFO_FIGURES_PEER_LOST, BFO_FIGURES_REACHED, BFO_FIGURES_GIVEN_UP, cause);
     name_host(peer);
+    change_ends();
+}
+
+static void add_port_event(const bfo_figures_port_t *port, uint32_t what, uint32_t before)
+{
+    event_write(what, before, port->state, "");
+    snprintf(last_event()->here, sizeof(last_event()->here), "%s", port->here);
+}
+
+void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
+{
+    const bfo_drained_t none = {0}, *n = NULL == rails ? &none : rails;
+    bfo_figures_port_t *port = NULL;
+    uint32_t before, was_out;
+
+    for (uint32_t i = 0; NULL != figures && i < figures->n_ports; ++i) {
+        port = 0 == strncmp(figures->port[i].name, port_name, sizeof(figures->port[i].name) - 1) ? &figures->port[i] : port;
+    }
+    if (NULL == port || (port->is_out == (NULL != rails) && port->rails_kept == n->kept && port->rails_draining == n->draining
+                         && port->rails_drained == n->drained) || !change_begins()) {
+        return; /* a port that this process does not use, or no news. Only one thread at a time writes these */
+    }
+    before = port->state;
+    was_out = port->is_out;
+    port->is_out = NULL != rails;
+    port->rails_kept = n->kept;
+    port->rails_draining = n->draining;
+    port->rails_drained = n->drained;
+    if (NULL == rails) {
+        enter_state(port, BFO_FIGURES_UP); /* of a port without rails nothing else is known */
+    }
+    set_state(port);
+    if (was_out != port->is_out) {
+        add_port_event(port, NULL == rails ? BFO_FIGURES_PORT_RELEASED : BFO_FIGURES_PORT_OUT, before);
+    }
+    if (BFO_FIGURES_DRAINED == port->state && BFO_FIGURES_DRAINED != before) {
+        add_port_event(port, BFO_FIGURES_PORT_DRAINED, BFO_FIGURES_DRAINING);
+    }
     change_ends();
 }
 

@@ -4,6 +4,9 @@
  * Where the files of figures lie: the user's private directory, the names, who is alive, and the removal of what dead jobs left.
  * Plain C without Open MPI: the command bfo is linked with it too. DESIGN.txt section 19.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* renameat2 */
+#endif
 #include "bfo_figures.h"
 
 #include <dirent.h>
@@ -53,6 +56,52 @@ int bfo_figures_open_file(int dir, const char *name, uid_t uid)
         close(fd);
         errno = EPERM;
         return -1;
+    }
+    return fd;
+}
+
+static bool is_steer(int fd)
+{
+    bfo_steer_t head;
+
+    return (ssize_t) sizeof(head) == pread(fd, &head, sizeof(head), 0) && BFO_STEER_MAGIC == head.magic && BFO_STEER_LAYOUT == head.layout
+           && sizeof(head) == head.size;
+}
+
+/* Made under another name, so that nobody finds half a file. Two who make it at once: the first one's stays. */
+static void make_steer(int dir, uid_t uid)
+{
+    const bfo_steer_t empty = {.magic = BFO_STEER_MAGIC, .layout = BFO_STEER_LAYOUT, .size = sizeof(empty)};
+    char new[BFO_FIGURES_NAME];
+    int fd;
+
+    snprintf(new, sizeof(new), ".new.%u.steer", (unsigned) getpid());
+    (void) unlinkat(dir, new, 0);
+    fd = openat(dir, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (0 <= fd) {
+        if ((geteuid() == uid || 0 == fchown(fd, uid, (gid_t) -1)) && (ssize_t) sizeof(empty) == write(fd, &empty, sizeof(empty))) {
+            (void) renameat2(dir, new, dir, BFO_STEER_NAME, RENAME_NOREPLACE);
+        }
+        (void) unlinkat(dir, new, 0);
+        close(fd);
+    }
+}
+
+int bfo_figures_open_steer(int dir, uid_t uid)
+{
+    struct stat st;
+    int fd;
+
+    if (0 != fstatat(dir, BFO_STEER_NAME, &st, AT_SYMLINK_NOFOLLOW)) {
+        make_steer(dir, uid);
+    }
+    fd = openat(dir, BFO_STEER_NAME, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (0 > fd) {
+        return ELOOP == errno ? -EPERM : -errno;
+    }
+    if (0 != fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != uid || 1 < st.st_nlink || !is_steer(fd)) {
+        close(fd);
+        return -EPERM;
     }
     return fd;
 }

@@ -21,6 +21,7 @@ enum {
     BFO_MSG_RNDV = 2,
     BFO_MSG_RGET = 3,
     BFO_MSG_ACK = 4,
+    BFO_MSG_RAILS = 5,
     BFO_MSG_FRAG = 6,
     BFO_MSG_PUT = 8,
     BFO_MSG_FIN = 9,
@@ -133,6 +134,16 @@ typedef struct {
     uint32_t vpid;
 } bfo_dance_hdr_t; /* NOTIFY, RACK, NACK, RERR */
 
+typedef struct {
+    uint8_t type;
+    uint8_t flags;
+    uint8_t out;     /* rails whose port at the sender's end stands out, by name */
+    uint8_t quiet;   /* rails on which the sender has nothing under way, of those that stand out at either end */
+    uint32_t number; /* counts from 1; a higher number is the later word */
+    uint32_t jobid;  /* of the sender, a cross-check */
+    uint32_t vpid;
+} bfo_rails_hdr_t;
+
 typedef union {
     struct {
         uint8_t type;
@@ -146,6 +157,7 @@ typedef union {
     bfo_put_hdr_t put;
     bfo_fin_hdr_t fin;
     bfo_dance_hdr_t dance;
+    bfo_rails_hdr_t rails;
 } bfo_hdr_t;
 
 #define BFO_AT(type, field, at) _Static_assert((at) == offsetof(type, field), #type "." #field)
@@ -199,6 +211,12 @@ BFO_AT(bfo_dance_hdr_t, dead_mask, 35);
 BFO_AT(bfo_dance_hdr_t, rail_gen, 40);
 BFO_AT(bfo_dance_hdr_t, jobid, 56);
 BFO_AT(bfo_dance_hdr_t, vpid, 60);
+BFO_SIZE(bfo_rails_hdr_t, 16);
+BFO_AT(bfo_rails_hdr_t, out, 2);
+BFO_AT(bfo_rails_hdr_t, quiet, 3);
+BFO_AT(bfo_rails_hdr_t, number, 4);
+BFO_AT(bfo_rails_hdr_t, jobid, 8);
+BFO_AT(bfo_rails_hdr_t, vpid, 12);
 
 /* The largest header: PUT or RGET with a handle and the restart part. */
 #define BFO_HANDLE_MAX 256

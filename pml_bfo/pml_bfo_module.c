@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_drain.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
 #include "pml_bfo_failover_peer.h"
@@ -109,6 +110,9 @@ static int bfo_enable(bool enable)
     OBJ_CONSTRUCT(&bfo.ctl_list, opal_free_list_t);
     rc = lists_init();
     bfo.enabled = OMPI_SUCCESS == rc;
+    if (bfo.enabled) {
+        bfo_drain_open();
+    }
     return rc;
 }
 
@@ -180,6 +184,7 @@ void bfo_module_finalize(void)
     if (bfo.progress_registered) {
         opal_progress_unregister(bfo_progress);
     }
+    bfo_drain_close();
     bfo_failover_wait_fini();
     while (!bfo_link_is_empty(&bfo.orphans)) {
         bfo_got_frag_t *g = bfo_container(bfo.orphans.next, bfo_got_frag_t, link);
@@ -237,6 +242,9 @@ static int bfo_add_procs(ompi_proc_t **procs, size_t nprocs)
     bfo_threads = opal_uses_threads; /* a BTL may have brought a thread of its own */
     if (OMPI_SUCCESS == rc) {
         rc = bfo_dispatch_register();
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = bfo_drain_register();
     }
     if (OMPI_SUCCESS == rc) {
         rc = mca_bml.bml_register_error(bfo_failover_btl_error);

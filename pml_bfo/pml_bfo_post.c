@@ -91,7 +91,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *ctl_buil
 
 static inline uint8_t ctl_rail(bfo_path_t path, bfo_peer_t *peer)
 {
-    if (path.rail < BFO_MAX_RAILS && (peer->send_mask >> path.rail & 1)) {
+    if (path.rail < BFO_MAX_RAILS && (peer->up_mask >> path.rail & 1)) {
         return path.rail;
     }
     return path.bound ? BFO_MAX_RAILS : bfo_rail_for_first(peer);

@@ -15,6 +15,7 @@
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
+#include "pml_bfo_steer.h"
 #include "pml_bfo_tell.h"
 
 #include "opal/runtime/opal_params.h"
@@ -205,28 +206,30 @@ static void set_limits(bfo_peer_t *peer)
     peer->rdma_min = 0 != bfo_params.rdma_min ? bfo_params.rdma_min : rdma;
 }
 
-/* First fragments go by the rails of the lowest latency. */
+/* First fragments go by the rails of the lowest latency. Rails that stand out serve if there is no other: no peer is lost for them. */
 static void set_masks(bfo_peer_t *peer, uint8_t up)
 {
+    const uint8_t in = (uint8_t) (up & ~(peer->out_own | peer->out_theirs)), use = 0 != in ? in : up;
     uint32_t lowest = UINT32_MAX;
     uint8_t eager = 0, put = 0, get = 0;
 
     BFO_ASSERT(0 == up >> peer->n_rails);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        if ((up >> r & 1) && peer->rails[r].btl->btl_latency < lowest) {
+        if ((use >> r & 1) && peer->rails[r].btl->btl_latency < lowest) {
             lowest = peer->rails[r].btl->btl_latency;
         }
     }
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        if (up >> r & 1) {
+        if (use >> r & 1) {
             eager |= peer->rails[r].btl->btl_latency == lowest ? 1u << r : 0;
             put |= (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? 1u << r : 0;
             get |= (peer->rails[r].flags & MCA_BTL_FLAGS_GET) ? 1u << r : 0;
         }
     }
     BFO_ASSERT((0 == up) == (0 == eager)); /* while a rail is up, one takes first fragments */
-    BFO_ASSERT(0 == ((eager | put | get) & ~up));
-    peer->send_mask = up;
+    BFO_ASSERT(0 == ((eager | put | get) & ~use));
+    peer->up_mask = up;
+    peer->send_mask = use;
     peer->eager_mask = eager;
     peer->put_mask = put;
     peer->pin_mask = peer->foreign_puts ? 0 : put;
@@ -311,6 +314,8 @@ int bfo_peer_connect(bfo_peer_t *peer)
         all = (uint8_t) ((1u << peer->n_rails) - 1);
         down = bfo_failover_name_rails(peer);
         BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);
+        peer->out_own = bfo_rails_of_ports_out(peer);
+        peer->out_theirs = bfo_rails_of_names(peer, peer->names_out);
         set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* none left: the first use says so */
         peer->may_wait = PML_BFO && peer->failover && bfo_params.rejoin;
         bfo_failover_announce(peer);
@@ -329,9 +334,9 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail)
 
     BFO_ASSERT(rail < peer->n_rails);
     BFO_LOCK(&bfo.lock);
-    was_up = peer->send_mask >> rail & 1;
+    was_up = peer->up_mask >> rail & 1;
     if (was_up) {
-        set_masks(peer, (uint8_t) (peer->send_mask & ~(1u << rail)));
+        set_masks(peer, (uint8_t) (peer->up_mask & ~(1u << rail)));
     }
     BFO_UNLOCK(&bfo.lock);
     return was_up;
@@ -346,14 +351,64 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
     BFO_LOCK(&bfo.lock);
     is_new = !peer->declared && gen > rail->gen && rail->fenced < (int32_t) gen;
     if (is_new) {
-        BFO_ASSERT(0 == (peer->send_mask >> r & 1));
+        BFO_ASSERT(0 == (peer->up_mask >> r & 1));
         bfo_stripe_join(&peer->stripe, r, peer->send_mask);
         __atomic_store_n(&rail->gen, gen, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_RELEASE); /* who sees the rail in a mask sees its generation */
-        set_masks(peer, (uint8_t) (peer->send_mask | 1u << r));
+        set_masks(peer, (uint8_t) (peer->up_mask | 1u << r));
     }
     BFO_UNLOCK(&bfo.lock);
     return is_new;
+}
+
+uint8_t bfo_rails_of_ports_out(const bfo_peer_t *peer)
+{
+    uint8_t mask = 0;
+
+    for (uint8_t r = 0; PML_BFO && peer->failover && r < peer->n_rails; ++r) {
+        mask |= bfo_steer_is_out(bfo_btl_port_name(peer->rails[r].btl)) ? (uint8_t) (1u << r) : 0;
+    }
+    return mask;
+}
+
+uint8_t bfo_rails_of_names(bfo_peer_t *peer, uint8_t names)
+{
+    uint8_t mask = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const uint8_t name = 0 == names ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
+
+        mask |= name < BFO_MAX_RAILS && (names >> name & 1) ? (uint8_t) (1u << r) : 0;
+    }
+    return mask;
+}
+
+void bfo_rails_stand_out(bfo_peer_t *peer, uint8_t own, uint8_t theirs)
+{
+    uint8_t before;
+
+    BFO_ASSERT(0 == (own | theirs) >> peer->n_rails);
+    BFO_LOCK(&bfo.lock);
+    before = peer->send_mask;
+    peer->out_own = own;
+    peer->out_theirs = theirs;
+    set_masks(peer, peer->up_mask);
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if ((peer->send_mask & ~before) >> r & 1) {
+            bfo_stripe_join(&peer->stripe, r, before);
+        }
+    }
+    BFO_UNLOCK(&bfo.lock);
+}
+
+uint8_t bfo_rails_that_put(const bfo_peer_t *peer)
+{
+    uint8_t mask = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        mask |= (peer->up_mask >> r & 1) && (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? (uint8_t) (1u << r) : 0;
+    }
+    return mask;
 }
 
 /* ---- lanes --------------------------------------------------------------------------------------- */

@@ -44,6 +44,14 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 
 /* A new generation of a rail that was lost is up. False: it is not used, because it is known to be dead already, or the peer is declared. */
 bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
+/* Rails whose own port stands out. Locks: as bfo_steer_is_out(). */
+uint8_t bfo_rails_of_ports_out(const bfo_peer_t *peer) BFO_COLD;
+/* A mask of rails from one of their names; rails that have no name yet carry nothing. */
+uint8_t bfo_rails_of_names(bfo_peer_t *peer, uint8_t names) BFO_COLD;
+/* Which rails stand out (pml_bfo_drain.c); no new work begins on them. */
+void bfo_rails_stand_out(bfo_peer_t *peer, uint8_t own, uint8_t theirs) BFO_COLD;
+/* Rails that can PUT, also those that stand out. */
+uint8_t bfo_rails_that_put(const bfo_peer_t *peer) BFO_COLD;
 
 /* For rails that want registrations: as bfo_regs_make() and bfo_regs_drop(). */
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,

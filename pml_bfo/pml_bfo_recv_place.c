@@ -150,12 +150,15 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         bfo_put_hdr_t h;
         char room[BFO_HDR_MAX];
     } u;
-    const uint8_t mask = req->regs->mask & peer->put_mask;
+    uint8_t mask = req->regs->mask & peer->put_mask;
     bfo_frag_t *frag;
     uint8_t r;
     int rc;
 
-    if (0 == mask) {
+    if (bfo_unlikely(0 == mask)) {
+        mask = req->regs->mask & bfo_rails_that_put(peer); /* a rail that stands out ends what it has begun */
+    }
+    if (bfo_unlikely(0 == mask)) {
         bfo_recv_get(req);
         bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
         return OMPI_ERR_UNREACH;
@@ -315,7 +318,7 @@ static inline int read_try(bfo_work_t *work)
     bfo_recv_t *req = frag->recv;
     int rc = OMPI_ERR_UNREACH;
 
-    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m) && (frag->peer->send_mask >> frag->rail & 1)) {
+    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m) && (frag->peer->up_mask >> frag->rail & 1)) {
         rc = rail->btl->btl_get(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, req->regs->handle[frag->rail],
                                 (mca_btl_base_registration_handle_t *) req->rget->handle, frag->length, 0,
                                 MCA_BTL_NO_ORDER, read_completed, NULL, frag);
@@ -442,7 +445,7 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
 
     req->rail = bfo_rail_index(peer, in->btl);
     rail = BFO_MAX_RAILS == req->rail ? NULL : &peer->rails[req->rail];
-    if (PML_BFO && NULL != rail && NULL != rail->ext && 0 == (peer->send_mask >> req->rail & 1)) {
+    if (PML_BFO && NULL != rail && NULL != rail->ext && 0 == (peer->up_mask >> req->rail & 1)) {
         bfo_failover_rget_on_dead_rail(req);
         return;
     }

@@ -322,7 +322,7 @@ static int write_try(bfo_work_t *work)
 
     if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_se_load(&req->m)) {
         rc = OMPI_ERR_NOT_FOUND; /* void: the attempt is over */
-    } else if ((frag->peer->send_mask >> frag->rail & 1) && frag->gen == rail->gen) { /* else it waited while its rail was lost */
+    } else if ((frag->peer->up_mask >> frag->rail & 1) && frag->gen == rail->gen) { /* else it waited while its rail was lost */
         rc = rail->btl->btl_put(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, frag->local,
                                 (mca_btl_base_registration_handle_t *) frag->handle, frag->length, 0,
                                 MCA_BTL_NO_ORDER, write_completed, NULL, frag);
@@ -398,7 +398,7 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
     rail = bfo_rail_index(req->lane->peer, btl);
     if (NULL == req->regs || 0 == put->dst_id || put->rdma_offset + put->dst_size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
-    } else if (bfo_unlikely(0 == (req->lane->peer->send_mask & req->regs->mask & 1u << rail))) {
+    } else if (bfo_unlikely(0 == (req->lane->peer->up_mask & req->regs->mask & 1u << rail))) {
         put_elsewhere(req, rail, put->dst_id); /* also a rail that was dead before: nothing is registered with it */
     } else {
         BFO_SEND_ROW(req->m.se, PUT);

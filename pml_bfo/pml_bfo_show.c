@@ -130,9 +130,10 @@ static void dump_rails(const bfo_peer_t *peer, int verbose)
     for (uint8_t r = 0; peer->ready && r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        opal_output(0, "bfo:   rail %u (%s) generation %u %s%s", rail->name,
+        opal_output(0, "bfo:   rail %u (%s) generation %u %s%s%s", rail->name,
                     rail->btl->btl_component->btl_version.mca_component_name, rail->gen,
-                    peer->send_mask >> r & 1 ? "up" : "down", peer->fencing >> r & 1 ? ", being fenced" : "");
+                    peer->up_mask >> r & 1 ? "up" : "down", peer->fencing >> r & 1 ? ", being fenced" : "",
+                    (peer->out_own | peer->out_theirs) >> r & 1 ? ", stands out" : "");
         if (verbose > 0 && NULL != rail->btl->btl_dump) {
             rail->btl->btl_dump(rail->btl, rail->endpoint, verbose);
         }
@@ -167,7 +168,7 @@ static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_
     }
     opal_output(0, "bfo: ctx %u rank %u is %s: next to send %u, next expected %u, %u waiting, %u early, rails up 0x%x%s",
                 BFO_OMPI_CTX_OF(comm), rank, OPAL_NAME_PRINT(lane->peer->proc->super.proc_name), lane->next_send,
-                lane->match.next_recv, waiting, lane->match.n_early, lane->peer->send_mask,
+                lane->match.next_recv, waiting, lane->match.n_early, lane->peer->up_mask,
                 lane->peer->declared ? ", declared unreachable" : "");
     dump_rails(lane->peer, verbose);
 }

@@ -266,7 +266,7 @@ static void say_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to
     BFO_FOREACH_PEER (peer) {
         for (uint8_t r = 0; peer->ready && r < peer->n_rails; ++r) {
             if (btl == peer->rails[r].btl) {
-                takes |= ((peer->send_mask | __atomic_fetch_and(&peer->untold, (uint8_t) ~(1u << r), __ATOMIC_SEQ_CST)) >> r) & 1;
+                takes |= ((peer->up_mask | __atomic_fetch_and(&peer->untold, (uint8_t) ~(1u << r), __ATOMIC_SEQ_CST)) >> r) & 1;
                 rail = peer->rails[r].name;
                 if (NULL == some || 0 != (peer->send_mask & ~(1u << r))) {
                     some = peer;

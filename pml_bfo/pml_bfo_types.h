@@ -63,7 +63,8 @@ typedef struct bfo_peer_t {
     struct bfo_peer_t *next; /* in bfo.peers */
     uint8_t n_rails;    /* 0: bfo_peer_connect() was not called, or found no rail */
     uint8_t eager_mask; /* rails for first fragments: UP and of the lowest latency */
-    uint8_t send_mask;  /* rails for FRAG: all that are UP */
+    uint8_t up_mask;    /* rails that are UP: what is under way goes on by them */
+    uint8_t send_mask;  /* rails for new work: those that are UP and do not stand out; if none is left, all that are UP */
     uint8_t put_mask;   /* rails that can PUT, of those */
     uint8_t pin_mask;   /* put_mask, or 0: no send lets the peer ask for its bytes by PUT */
     uint8_t get_mask;   /* rails that can GET, of those */
@@ -76,6 +77,11 @@ typedef struct bfo_peer_t {
     bool figures_last;
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
     bool may_wait;      /* rails come back: without any it may be waited for, pml_bfo_last_rail_timeout */
+    uint8_t out_own, out_theirs; /* rails that stand out, as the own or the peer's port is taken out of service. Lock: bfo.lock */
+    uint8_t names_out, names_quiet; /* the peer's word of its ports, by names of rails: out, and without anything under way. Lock: bfo.lock */
+    uint8_t quiet_before; /* our rails without anything under way at the last look of pml_bfo_drain.c, which alone uses it and the next two */
+    uint32_t told;        /* what the peer was told last: out << 8 | quiet, or that it has to be told again; atomic */
+    uint32_t rails_number, rails_heard; /* of the last message of this kind to it, and from it. Lock: bfo.lock */
     uint64_t waits_since; /* it is: since then, in ms; else 0. Lock: bfo.lock */
     uint32_t resends;   /* since progress last tried what waits; benign race */
     bfo_link_t turn;    /* in bfo.pending while something waits. Lock: bfo.pending_lock */

@@ -17,6 +17,8 @@ static const struct {
     {"status", bt_cmd_status, "show the jobs of this node, their ports, and what is lost"},
     {"events", bt_cmd_events, "show what happened to rails and peers"},
     {"doctor", bt_cmd_doctor, "look at this machine before a job does: installation, ports, times"},
+    {"drain", bt_cmd_drain, "take a port out of service, without a lost message"},
+    {"release", bt_cmd_release, "give a drained port back"},
     {"clean", bt_cmd_clean, "remove the files that dead jobs left"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

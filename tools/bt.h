@@ -19,6 +19,8 @@ enum { BT_WELL = 0, BT_NOT_WELL = 1, BT_USAGE = 2, BT_TROUBLE = 3, BT_NO_JOB = 4
 int bt_cmd_status(int argc, char **argv);
 int bt_cmd_events(int argc, char **argv);
 int bt_cmd_doctor(int argc, char **argv);
+int bt_cmd_drain(int argc, char **argv);
+int bt_cmd_release(int argc, char **argv);
 int bt_cmd_clean(int argc, char **argv);
 
 /* ---- bt_read.c: the files of figures ------------------------------------------------------------------ */
@@ -46,8 +48,14 @@ bool bt_read(bt_all_t *all, const char *root, const char *job);
 void bt_free(bt_all_t *all);
 /* Checks a file's bytes in place. NULL, or what is wrong with them. `name`: of the file. */
 const char *bt_check(bfo_figures_t *f, const char *name);
+/* Makes a text of a file printable, and end. */
+void bt_clean_text(char *text, size_t size);
 /* How many processes from `at` on are of one job. */
 size_t bt_job_size(const bt_all_t *all, size_t at);
+/* What --dir, BFO_STATUS_DIR and the default make of it. */
+const char *bt_root_of(const char *root);
+/* Calls `what` for this user, or if we are root for each user who has a directory, until it returns false. */
+bool bt_for_users(const char *root, bool (*what)(void *context, const char *root, uid_t uid), void *context);
 /* Removes what dead jobs left of this user (of root: of all users); returns how many files. */
 unsigned bt_clean(const char *root);
 
@@ -55,7 +63,8 @@ unsigned bt_clean(const char *root);
 
 typedef struct {
     const bfo_figures_port_t *port; /* of the process in which it changed last */
-    uint32_t state, rails, rails_lost;
+    uint32_t state, rails, rails_lost, rails_kept, rails_draining, rails_drained;
+    bool is_out;
     uint64_t losses, returns, downs;
 } bt_port_t;
 
@@ -68,7 +77,7 @@ typedef struct {
     uint64_t peers_given_up, peers_on_last_rail, resent; /* sums over the processes */
     bt_port_t port[BFO_FIGURES_PORTS];
     size_t n_ports;
-    size_t n_ports_lost; /* not up */
+    size_t n_ports_lost; /* not up, and not taken out of service */
 } bt_job_t;
 
 void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n);

@@ -21,13 +21,28 @@ static bt_port_t *port_of(bt_job_t *job, const bfo_figures_port_t *port)
     return &job->port[job->n_ports++];
 }
 
+static bool stands_out(uint32_t state)
+{
+    return BFO_FIGURES_DRAINED == state || BFO_FIGURES_DRAINING == state;
+}
+
+/* What two processes together make of a port. */
+static uint32_t both(uint32_t a, uint32_t b)
+{
+    return a == b ? a : stands_out(a) || stands_out(b) ? BFO_FIGURES_DRAINING : BFO_FIGURES_PART;
+}
+
 static void add_ports(bt_job_t *job, const bfo_figures_t *f)
 {
     for (uint32_t i = 0; i < f->n_ports; ++i) {
         bt_port_t *sum = port_of(job, &f->port[i]);
 
         if (NULL != sum) {
-            sum->state = f->port[i].state == sum->state ? sum->state : BFO_FIGURES_PART;
+            sum->state = both(sum->state, f->port[i].state);
+            sum->is_out = sum->is_out || 0 != f->port[i].is_out;
+            sum->rails_kept += f->port[i].rails_kept;
+            sum->rails_draining += f->port[i].rails_draining;
+            sum->rails_drained += f->port[i].rails_drained;
             sum->rails += f->port[i].rails;
             sum->rails_lost += f->port[i].rails_lost;
             sum->losses += f->port[i].losses;
@@ -66,7 +81,7 @@ void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n)
         add_ports(job, f);
     }
     for (size_t i = 0; i < job->n_ports; ++i) {
-        job->n_ports_lost += BFO_FIGURES_UP != job->port[i].state;
+        job->n_ports_lost += BFO_FIGURES_UP != job->port[i].state && !stands_out(job->port[i].state);
     }
 }
 

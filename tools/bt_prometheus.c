@@ -17,6 +17,7 @@ static double port_up(const bt_job_t *job, const bt_port_t *port) { return BFO_F
 static double port_rails(const bt_job_t *job, const bt_port_t *port) { return port->rails; }
 static double port_rails_lost(const bt_job_t *job, const bt_port_t *port) { return port->rails_lost; }
 static double port_lost(const bt_job_t *job, const bt_port_t *port) { return (double) port->losses; }
+static double port_out(const bt_job_t *job, const bt_port_t *port) { return port->is_out; }
 static double port_returned(const bt_job_t *job, const bt_port_t *port) { return (double) port->returns; }
 static double port_since(const bt_job_t *job, const bt_port_t *port) { return (double) (port->port->since_wall / 1000000) / 1e3; }
 static double ranks(const bt_job_t *job, const bt_port_t *port) { return (double) job->n; }
@@ -30,6 +31,7 @@ static const metric_t of_ports[] = {
     {"bfo_port_up", "gauge", "1 if every rail of the job over this port is in use.", port_up},
     {"bfo_port_rails", "gauge", "Rails of the job's processes on this node over this port.", port_rails},
     {"bfo_port_rails_lost", "gauge", "Of those, rails that are lost now.", port_rails_lost},
+    {"bfo_port_out", "gauge", "1 if the port is taken out of service (bfo drain).", port_out},
     {"bfo_port_rails_lost_total", "counter", "Rails lost so far.", port_lost},
     {"bfo_port_rails_returned_total", "counter", "Rails that came back so far.", port_returned},
     {"bfo_port_state_since_seconds", "gauge", "Unix time of the last change of the port's state for the job.", port_since},

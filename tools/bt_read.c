@@ -21,7 +21,7 @@ enum { LOOKS = 50 };
 /* ---- checks --------------------------------------------------------------------------------------------- */
 
 /* Ends a text and makes it harmless for terminals, JSON and Prometheus. */
-static void clean(char *text, size_t size)
+void bt_clean_text(char *text, size_t size)
 {
     bool is_over = false;
 
@@ -35,7 +35,7 @@ static void clean(char *text, size_t size)
         }
     }
 }
-#define CLEAN(text) clean(text, sizeof(text))
+#define CLEAN(text) bt_clean_text(text, sizeof(text))
 
 /* The end of the year 9999; later ones have no name. */
 static void clean_time(uint64_t *wall)
@@ -117,7 +117,7 @@ static void refuse(bt_all_t *all, const char *root, unsigned uid, const char *na
     if (all->n_refused < BT_MOST_REFUSED) {
         snprintf(all->refused[all->n_refused], sizeof(all->refused[0]), "%.80s/bfo-%u%s%.64s: %s", root, uid, '\0' == name[0] ? "" : "/",
                  name, why);
-        clean(all->refused[all->n_refused], sizeof(all->refused[0]));
+        bt_clean_text(all->refused[all->n_refused], sizeof(all->refused[0]));
     }
     ++all->n_refused;
 }
@@ -255,15 +255,14 @@ static bool read_dir(bt_all_t *all, const char *root, uid_t uid, const char *job
     return has_memory;
 }
 
-static const char *root_of(const char *root)
+const char *bt_root_of(const char *root)
 {
     const char *env = getenv("BFO_STATUS_DIR");
 
     return NULL != root ? root : NULL != env && '/' == env[0] ? env : BFO_FIGURES_ROOT;
 }
 
-/* Calls `what` for this user, or if we are root for each user who has a directory. */
-static bool for_users(const char *root, bool (*what)(void *context, const char *root, uid_t uid), void *context)
+bool bt_for_users(const char *root, bool (*what)(void *context, const char *root, uid_t uid), void *context)
 {
     DIR *names = 0 == geteuid() ? opendir(root) : NULL;
     const struct dirent *entry;
@@ -305,7 +304,7 @@ bool bt_read(bt_all_t *all, const char *root, const char *job)
     bool is_done;
 
     memset(all, 0, sizeof(*all));
-    is_done = for_users(root_of(root), read_user, &reading);
+    is_done = bt_for_users(bt_root_of(root), read_user, &reading);
     if (0 != all->n) {
         qsort(all->process, all->n, sizeof(all->process[0]), by_rank);
     }
@@ -346,6 +345,6 @@ unsigned bt_clean(const char *root)
 {
     unsigned removed = 0;
 
-    (void) for_users(root_of(root), clean_user, &removed);
+    (void) bt_for_users(bt_root_of(root), clean_user, &removed);
     return removed;
 }

@@ -27,9 +27,10 @@ static json_t *times_json(const bfo_figures_port_t *port)
 
 static json_t *sum_json(const bt_port_t *sum)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:s}", "port", sum->port->name, "address", sum->port->here,
+    return json_pack("{s:s, s:s, s:I, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "port", sum->port->name, "address", sum->port->here,
                      "rate_mbits", (json_int_t) sum->port->rate, "state", bt_state_name(sum->state), "since", times_json(sum->port), "rails",
-                     (json_int_t) sum->rails, "rails_lost", (json_int_t) sum->rails_lost, "lost", (json_int_t) sum->losses, "returned",
+                     (json_int_t) sum->rails, "rails_lost", (json_int_t) sum->rails_lost, "rails_kept", (json_int_t) sum->rails_kept,
+                     "rails_draining", (json_int_t) sum->rails_draining, "rails_drained", (json_int_t) sum->rails_drained, "lost", (json_int_t) sum->losses, "returned",
                      (json_int_t) sum->returns, "port_downs", (json_int_t) sum->downs, "cause", sum->port->cause);
 }
 

@@ -45,7 +45,7 @@ const char *bt_job_name(char room[16], uint32_t job)
 
 const char *bt_state_name(uint32_t state)
 {
-    static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up"};
+    static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up", "draining", "drained"};
 
     return names[state];
 }
@@ -59,7 +59,8 @@ const char *bt_verdict_name(uint32_t verdict)
 
 const char *bt_what_name(uint32_t what)
 {
-    static const char *const names[BFO_FIGURES_WHATS] = {"", "begun", "port-down", "rail-lost", "rail-back", "peer-lost"};
+    static const char *const names[BFO_FIGURES_WHATS] = {"", "begun", "port-down", "rail-lost", "rail-back", "peer-lost", "port-out", "port-drained",
+                                                           "port-released"};
 
     return names[what];
 }
@@ -76,7 +77,7 @@ const char *bt_colour_of(uint32_t state)
     if (!has_colours()) {
         return "";
     }
-    return BFO_FIGURES_UP == state ? "\033[32m" : BFO_FIGURES_PART == state ? "\033[33m" : "\033[31m";
+    return BFO_FIGURES_UP == state ? "\033[32m" : BFO_FIGURES_PART == state || BFO_FIGURES_DRAINING == state || BFO_FIGURES_DRAINED == state ? "\033[33m" : "\033[31m";
 }
 
 const char *bt_no_colour(void)

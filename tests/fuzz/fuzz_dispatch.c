@@ -407,7 +407,8 @@ static void receive(world_btl_t *btl, const message_t *m, size_t split)
 static void op_message(void)
 {
     static const uint8_t types[] = {BFO_MSG_MATCH, BFO_MSG_RNDV, BFO_MSG_RGET, BFO_MSG_ACK,  BFO_MSG_FRAG, BFO_MSG_PUT,
-                                    BFO_MSG_FIN,   BFO_MSG_NOTIFY, BFO_MSG_RACK, BFO_MSG_NACK, BFO_MSG_RERR};
+                                    BFO_MSG_FIN,   BFO_MSG_NOTIFY, BFO_MSG_RACK, BFO_MSG_NACK, BFO_MSG_RERR,
+                                    BFO_MSG_RAILS};
     static message_t m;
     world_btl_t *btl = &world_btl[below(WORLD_BTLS)];
     const unsigned rank = (unsigned) btl->peer, shape = byte();
@@ -432,6 +433,11 @@ static void op_message(void)
         break;
     case BFO_MSG_FIN:
         make_fin(&m);
+        break;
+    case BFO_MSG_RAILS:
+        m.u.h.rails = (bfo_rails_hdr_t){.type = BFO_MSG_RAILS, .out = (uint8_t) below(8), .quiet = (uint8_t) below(8), .number = 1 + below(4),
+                                        .jobid = 77, .vpid = rank};
+        m.length = sizeof(bfo_rails_hdr_t);
         break;
     default:
         make_dance(&m, rank);

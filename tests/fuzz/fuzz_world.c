@@ -262,7 +262,12 @@ static void fence_begin(world_btl_t *btl, uint8_t name, uint16_t gen)
 
 static bool ext_flush(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc)
 {
-    return 0 == n_posted;
+    for (const posted_t *p = posted; NULL != p; p = p->next) {
+        if (&p->btl->super == btl) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int ext_fence(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t gen)

@@ -6,6 +6,7 @@
  */
 #include "fuzz_world.h"
 
+#include "pml_bfo_drain.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_recv_dispatch.h"
 
@@ -29,6 +30,7 @@ void (*world_on_output)(const char *line);
 void fuzz_output(int stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fuzz_progress(void);
 int fuzz_progress_register(int (*progress)(void));
+int fuzz_progress_register_lp(int (*progress)(void));
 
 /* ---- Open MPI's side --------------------------------------------------------------------------------- */
 
@@ -47,7 +49,7 @@ void fuzz_output(int stream, const char *format, ...)
 
 void (*world_on_progress)(void);
 
-static int (*looks_at_waits)(void);
+static int (*looks_at_waits)(void), (*looks_at_ports)(void);
 
 void fuzz_progress(void)
 {
@@ -58,6 +60,9 @@ void fuzz_progress(void)
     if (NULL != looks_at_waits) {
         (void) looks_at_waits();
     }
+    if (NULL != looks_at_ports) {
+        (void) looks_at_ports();
+    }
 }
 
 int fuzz_progress_register(int (*progress)(void))
@@ -65,6 +70,12 @@ int fuzz_progress_register(int (*progress)(void))
     if (bfo_progress != progress) {
         looks_at_waits = progress;
     }
+    return OPAL_SUCCESS;
+}
+
+int fuzz_progress_register_lp(int (*progress)(void))
+{
+    looks_at_ports = progress;
     return OPAL_SUCCESS;
 }
 
@@ -201,7 +212,7 @@ void world_begin(void)
     OBJ_CONSTRUCT(&mca_pml_base_recv_requests, opal_free_list_t);
     bfo.failover_component = NULL;
     bfo.modex = (bfo_modex_t){.version = BFO_PROTOCOL_VERSION};
-    if (OMPI_SUCCESS != bfo_module.pml_enable(true) || OMPI_SUCCESS != bfo_dispatch_register()) {
+    if (OMPI_SUCCESS != bfo_module.pml_enable(true) || OMPI_SUCCESS != bfo_dispatch_register() || OMPI_SUCCESS != bfo_drain_register()) {
         abort();
     }
     (void) opal_pointer_array_set_item(&ompi_mpi_communicators, 0, world_comm[0]);

@@ -11,7 +11,7 @@ need perl perl
 
 start_job 2 2
 until_so "the job is not shown" status_has ' 2 of 2 ranks '
-good=$(find "$FIGURES" -type f | head -n 1)
+good=$(find "$FIGURES" -type f ! -name ".*" | head -n 1)
 size=$(stat -c %s "$good")
 mkfifo "$FIGURES/1.1.0.11"
 ln -s /etc/passwd "$FIGURES/1.1.0.12"

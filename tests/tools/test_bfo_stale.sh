@@ -15,7 +15,7 @@ counts() { # ALIVE DEAD FILES
     "$BFO" status --json >"$TEST_TMP/json" 2>"$TEST_TMP/out"
     alive=$(json "$TEST_TMP/json" 'scalar grep { $_->{alive} } map { @{$_->{processes}} } @{$j->{jobs}}')
     dead=$(json "$TEST_TMP/json" 'scalar grep { !$_->{alive} } map { @{$_->{processes}} } @{$j->{jobs}}')
-    [ "$alive $dead $(find "$FIGURES" -type f | wc -l)" = "$1 $2 $3" ]
+    [ "$alive $dead $(find "$FIGURES" -type f ! -name ".*" | wc -l)" = "$1 $2 $3" ]
 }
 # kill_job: as a crash would; mpirun stays stopped meanwhile, so that it cannot end the other rank.
 kill_job() {

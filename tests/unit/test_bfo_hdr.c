@@ -81,14 +81,15 @@ static void restart_part_of_rget_is_aligned(void **state)
     assert_int_equal(64 + 16, bfo_hdr_size(BFO_MSG_RGET, BFO_FLAG_RESTART, 13));
     assert_int_equal(48, bfo_hdr_size(BFO_MSG_RNDV, BFO_FLAG_RESTART, 13));
     assert_int_equal(64, bfo_hdr_size(BFO_MSG_NACK, 0, 13));
-    assert_int_equal(0, bfo_hdr_size(5, 0, 13));
+    assert_int_equal(16, bfo_hdr_size(BFO_MSG_RAILS, 0, 13));
+    assert_int_equal(0, bfo_hdr_size(7, 0, 13));
     assert_int_equal(0, bfo_hdr_size(255, 0, 13));
 }
 
 /* Every type: valid as packed, refused when shorter, of another type, or in network byte order. */
 static void header_too_short_or_of_another_type_is_refused(void **state)
 {
-    static const uint8_t types[] = {1, 2, 3, 4, 6, 8, 9, 11, 12, 13, 14};
+    static const uint8_t types[] = {1, 2, 3, 4, 5, 6, 8, 9, 11, 12, 13, 14};
     const size_t h = 12;
     union {
         bfo_hdr_t hdr;
@@ -120,6 +121,9 @@ static void header_too_short_or_of_another_type_is_refused(void **state)
             break;
         case BFO_MSG_FIN:
             u.hdr.fin.frag_id = 1;
+            break;
+        case BFO_MSG_RAILS:
+            u.hdr.rails.number = 1;
             break;
         default:
             break;

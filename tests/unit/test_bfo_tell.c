@@ -100,9 +100,9 @@ static void down(void)
 {
     ++downs;
     is_up = false;
-    peer->send_mask = 1;
+    peer->up_mask = peer->send_mask = 1;
     bfo_tell_port_lost(&btl->super, "the port is down", true);
-    peer->send_mask = 0;
+    peer->up_mask = peer->send_mask = 0;
 }
 
 static void up(void)

@@ -11,7 +11,7 @@ rm -rf "$dir/met" "$dir/raised"
 mkdir -p "$dir/met" "$dir/raised" "$dir/objects" || fail "cannot write to $dir"
 flags=(-std=gnu11 -g -O1 -fno-strict-aliasing -mcx16 -DPML_BFO=1 -DBFO_COUNT_ROWS=1 -I"$fuzz/shadow" -I"$BFO_SRCDIR/include" -I"$BFO_BUILDDIR/include"
     -I"$BFO_SRCDIR/include/compat" -I"$pml" -I"$btl" -Dopal_output=fuzz_output -Dopal_progress=fuzz_progress
-    -Dopal_progress_register=fuzz_progress_register -Dopal_progress_unregister=fuzz_progress_register)
+    -Dopal_progress_register=fuzz_progress_register -Dopal_progress_register_lp=fuzz_progress_register_lp -Dopal_progress_unregister=fuzz_progress_register)
 compile() { # compile SOURCE...: one object each, two at a time
     local source
     for source in "$@"; do printf '%s\0' "$source"; done |

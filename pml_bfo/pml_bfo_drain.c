@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Drain: rails of ports that the user takes out of service carry nothing new; what is under way on them ends where it began. Each side
+ * tells the other which of its ports stand out and on which rails it has nothing under way. A rail is drained when both have nothing.
+ * DESIGN.txt section 10.5.
+ */
+#include "pml_bfo.h"
+
+#include "bfo_figures.h"
+#include "pml_bfo_drain.h"
+#include "pml_bfo_failover.h"
+#include "pml_bfo_figures.h"
+#include "pml_bfo_local.h"
+#include "pml_bfo_post.h"
+#include "pml_bfo_rails.h"
+#include "pml_bfo_steer.h"
+
+#include "opal/runtime/opal_progress.h"
+
+#include <time.h>
+
+#if PML_BFO
+/* Between two looks while a rail stands out. */
+#ifndef BFO_DRAIN_LOOK_MS
+#define BFO_DRAIN_LOOK_MS 10
+#endif
+enum { UNTOLD = 1 << 16 };
+
+static bool is_registered;
+static bool is_active;           /* a rail stands out, or a peer has to be told; else one look at the list's number is all. Atomic */
+static uint8_t is_looking;       /* one thread at a time; atomic */
+static uint64_t last_look;       /* ms */
+
+/* ---- names of rails ---------------------------------------------------------------------------------- */
+
+static uint8_t to_names(bfo_peer_t *peer, uint8_t mask)
+{
+    uint8_t names = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const uint8_t name = 0 == (mask >> r & 1) ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
+
+        names |= name < BFO_MAX_RAILS ? (uint8_t) (1u << name) : 0;
+    }
+    return names;
+}
+
+/* ---- what is under way ------------------------------------------------------------------------------- */
+
+/* A receive has asked for data by this rail. Another thread may use the fragment for something else meanwhile: then the next look
+ * sees it right. */
+static bool has_asked_by(const bfo_peer_t *peer, uint8_t r)
+{
+    for (uint32_t i = 0; i < bfo_load(&bfo.frags.size); ++i) {
+        const bfo_frag_t *frag = bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name);
+
+        if (BFO_FRAG_PUT == __atomic_load_n(&frag->kind, __ATOMIC_ACQUIRE) && frag->peer == peer && frag->rail == r) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_quiet(const bfo_peer_t *peer, uint8_t r)
+{
+    const bfo_rail_t *rail = &peer->rails[r];
+
+    return 0 == (peer->up_mask >> r & 1)
+           || (0 == peer->n_waiting && rail->ext->flush(rail->btl, &peer->proc->super) && !has_asked_by(peer, r));
+}
+
+/* Of the rails that stand out, those on which nothing was under way at this look and the one before: a thread that has chosen a rail
+ * posts on it within that time. */
+static uint8_t quiet_rails(bfo_peer_t *peer, uint8_t out)
+{
+    const uint8_t before = peer->quiet_before;
+    uint8_t quiet = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        quiet |= (out >> r & 1) && is_quiet(peer, r) ? (uint8_t) (1u << r) : 0;
+    }
+    peer->quiet_before = quiet;
+    return quiet & before;
+}
+
+/* ---- telling the peer -------------------------------------------------------------------------------- */
+
+static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
+{
+    bfo_peer_t *peer = des->des_cbdata;
+
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        const uint8_t r = bfo_rail_index(peer, btl);
+
+        __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED); /* the next look tells what is true then */
+        bfo_failover_rail_failed(peer, r, bfo_rail_gen(peer, r), "a message came back with an error");
+    }
+}
+
+static void tell_peer(bfo_peer_t *peer, uint8_t quiet)
+{
+    bfo_rails_hdr_t h = {.type = BFO_MSG_RAILS, .out = to_names(peer, peer->out_own), .quiet = to_names(peer, quiet),
+                         .jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_PROC_MY_NAME.vpid};
+    const uint32_t news = (uint32_t) h.out << 8 | h.quiet;
+
+    if (news != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
+        h.number = ++peer->rails_number;
+        __atomic_store_n(&peer->told, news, __ATOMIC_RELAXED);
+        if (OMPI_SUCCESS != bfo_ctl_send(peer, BFO_ANY_PATH, &h, sizeof(h), rails_sent, peer)) {
+            __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+static void rails_heard(bfo_peer_t *from, const bfo_rails_hdr_t *h)
+{
+    const opal_process_name_t *name = NULL == from ? NULL : &from->proc->super.proc_name;
+
+    if (NULL == name || h->jobid != name->jobid || h->vpid != name->vpid) {
+        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+        return;
+    }
+    BFO_LOCK(&bfo.lock);
+    if ((int32_t) (h->number - from->rails_heard) > 0) { /* else a later one has overtaken it */
+        from->rails_heard = h->number;
+        from->names_out = h->out;
+        from->names_quiet = h->quiet;
+    }
+    BFO_UNLOCK(&bfo.lock);
+    __atomic_store_n(&is_active, true, __ATOMIC_RELAXED);
+    bfo_drain_open();
+}
+
+static void on_rails(BFO_ARRIVAL_ARGS)
+{
+    const bfo_rails_hdr_t *h = des->des_segments[0].seg_addr.pval;
+    const size_t length = des->des_segments[0].seg_len;
+
+    if (1 != des->des_segment_count || !bfo_hdr_is_valid(BFO_MSG_RAILS, h, length, length, 0)) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else {
+        rails_heard(btl->btl_component == bfo.failover_component ? bfo_peer_get((ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des)) : NULL, h);
+    }
+}
+
+int bfo_drain_register(void)
+{
+    return mca_bml.bml_register(BFO_TAG(BFO_MSG_RAILS), on_rails, NULL);
+}
+
+/* ---- the look ------------------------------------------------------------------------------------------ */
+
+/* Sums over the rails of a port that stands out. */
+typedef struct {
+    mca_btl_base_module_t *btl;
+    bfo_drained_t n;
+} port_sum_t;
+
+static void add_rail(port_sum_t *sums, unsigned *n, const bfo_peer_t *peer, uint8_t r, bool is_drained)
+{
+    unsigned i = 0;
+
+    while (i < *n && sums[i].btl != peer->rails[r].btl) {
+        ++i;
+    }
+    if (i == BFO_FIGURES_PORTS) {
+        return;
+    }
+    if (i == *n) {
+        sums[(*n)++] = (port_sum_t){.btl = peer->rails[r].btl};
+    }
+    ++*(peer->send_mask >> r & 1 ? &sums[i].n.kept : is_drained ? &sums[i].n.drained : &sums[i].n.draining);
+}
+
+/* True: it has to be looked at again. */
+static bool look_at_peer(bfo_peer_t *peer, port_sum_t *sums, unsigned *n)
+{
+    const uint8_t own = bfo_rails_of_ports_out(peer), theirs = bfo_rails_of_names(peer, peer->names_out), out = own | theirs;
+    uint8_t quiet, drained;
+
+    if (own != peer->out_own || theirs != peer->out_theirs) {
+        bfo_rails_stand_out(peer, own, theirs);
+    }
+    quiet = quiet_rails(peer, out);
+    if (0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
+        tell_peer(peer, quiet);
+    }
+    drained = quiet & bfo_rails_of_names(peer, peer->names_quiet);
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (own >> r & 1) {
+            add_rail(sums, n, peer, r, (drained | ~peer->up_mask) >> r & 1);
+        }
+    }
+    return 0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED);
+}
+
+static void look_at_peers(void)
+{
+    port_sum_t sums[BFO_FIGURES_PORTS];
+    bool again = false;
+    unsigned n = 0;
+
+    __atomic_store_n(&is_active, false, __ATOMIC_RELAXED);
+    BFO_FOREACH_PEER (peer) {
+        if (__atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && peer->failover && !peer->declared) {
+            again = look_at_peer(peer, sums, &n) || again;
+        }
+    }
+    for (uint32_t i = 0; i < bfo_steer_ports(); ++i) {
+        bfo_drained_t none = {0}, *of_port = &none;
+
+        for (unsigned j = 0; j < n; ++j) {
+            of_port = bfo_steer_is(bfo_btl_port_name(sums[j].btl), i) ? &sums[j].n : of_port;
+        }
+        bfo_figures_out(bfo_steer_port(i), of_port);
+    }
+    if (again || 0 != bfo_steer_ports()) {
+        __atomic_store_n(&is_active, true, __ATOMIC_RELAXED);
+    }
+}
+
+static void given_back(const char *port)
+{
+    bfo_figures_out(port, NULL);
+}
+
+static int look(void)
+{
+    const bool is_news = bfo_steer_number() != bfo_steer_number_read();
+    uint64_t now;
+
+    if (bfo_likely(!is_news) && bfo_likely(!__atomic_load_n(&is_active, __ATOMIC_RELAXED))) {
+        return 0;
+    }
+    if (__atomic_exchange_n(&is_looking, 1, __ATOMIC_ACQUIRE)) {
+        return 0;
+    }
+    now = bfo_clock_ns(CLOCK_MONOTONIC) / 1000000;
+    if ((is_news && bfo_steer_read(given_back)) || now - last_look >= BFO_DRAIN_LOOK_MS) {
+        last_look = now;
+        look_at_peers();
+    }
+    __atomic_store_n(&is_looking, 0, __ATOMIC_RELEASE);
+    return 0;
+}
+
+void bfo_drain_open(void)
+{
+    bool is_first;
+
+    BFO_LOCK(&bfo.lock);
+    is_first = (bfo_steer_open() || __atomic_load_n(&is_active, __ATOMIC_RELAXED));
+    is_first = is_first && !is_registered;
+    is_registered = is_registered || is_first;
+    BFO_UNLOCK(&bfo.lock);
+    if (is_first) {
+        opal_progress_register_lp(look);
+        (void) look();
+    }
+}
+
+void bfo_drain_close(void)
+{
+    if (is_registered) {
+        opal_progress_unregister(look);
+    }
+    is_registered = is_active = false;
+    bfo_steer_close();
+}
+#endif /* PML_BFO */

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A port is taken out of service while its rails work, and given back: what goes by its rails, what both sides tell each other, and
+ * what the user is shown. Rank 1 is reached by two rails with failover. DESIGN.txt section 10.5.
+ */
+#define _GNU_SOURCE
+#include "world_case.h"
+
+#include "bfo_figures.h"
+#include "pml_bfo_failover.h"
+#include "pml_bfo_figures.h"
+#include "pml_bfo_recv_api.h"
+#include "pml_bfo_send_api.h"
+#include "pml_bfo_send_start.h"
+
+#include "ompi/communicator/communicator.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void fuzz_progress(void);
+
+enum { SHORT = 100, LONG = 8000 };
+
+static char room[9000];
+static bfo_steer_t *steer;          /* as the command bfo has it */
+static const bfo_figures_t *figures; /* as the command bfo sees it */
+
+static void *map(int dir, const char *name, size_t size)
+{
+    const int fd = openat(dir, name, O_RDWR);
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    must(0 <= fd && MAP_FAILED != at, "a file cannot be mapped");
+    close(fd);
+    return at;
+}
+
+static void map_both(const char *root)
+{
+    const int fd = bfo_figures_dir(root, geteuid(), false);
+    DIR *names = fdopendir(fd);
+    const struct dirent *entry;
+
+    must(NULL != names, "there is no directory");
+    while (NULL != (entry = readdir(names))) {
+        uint32_t job, rank, pid;
+
+        if (bfo_figures_parse_name(entry->d_name, &job, &rank, &pid)) {
+            figures = map(fd, entry->d_name, sizeof(*figures));
+        }
+    }
+    steer = map(fd, BFO_STEER_NAME, sizeof(*steer));
+    closedir(names);
+    must(NULL != figures, "there is no file of figures");
+}
+
+static bfo_peer_t *life_begins(void)
+{
+    static char root[] = "/tmp/world-drain-XXXXXX";
+
+    must(NULL != mkdtemp(root), "no directory");
+    ompi_mpi_comm_world.comm.c_local_group = world_comm[0]->c_local_group;
+    bfo_params.status_dir = root;
+    bfo_params.rejoin = true;
+    world_btl[0].ext.port = "a:1";
+    world_btl[1].ext.port = "b:1";
+    bfo_figures_open();
+    map_both(root);
+    world_begin();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    return peer_of_rank(1);
+}
+
+static void life_ends(void)
+{
+    char command[200];
+
+    bfo_figures_close();
+    snprintf(command, sizeof(command), "rm -r %s", bfo_params.status_dir);
+    must(0 == system(command), "the directory stays");
+}
+
+/* The user's wish; NULL: no port. */
+static void out(const char *port)
+{
+    steer->sequence += 1;
+    steer->n_out = NULL == port ? 0 : 1;
+    snprintf(steer->out[0], sizeof(steer->out[0]), "%s", NULL == port ? "" : port);
+    steer->sequence += 1;
+    fuzz_progress();
+}
+
+static uint32_t state_of(const char *port)
+{
+    for (uint32_t i = 0; i < figures->n_ports; ++i) {
+        if (0 == strcmp(port, figures->port[i].name)) {
+            return figures->port[i].state;
+        }
+    }
+    return BFO_FIGURES_NONE;
+}
+
+/* The RAILS message that is under way: it goes by that rail (NULL: by any) and says this; it arrives. */
+static void rails_go(const world_btl_t *by, unsigned names_out, unsigned names_quiet)
+{
+    const int n = world_find(BFO_MSG_RAILS);
+    const bfo_rails_hdr_t *h;
+
+    must(0 <= n, "the peer is told nothing");
+    h = world_posted_message((unsigned) n);
+    must(NULL == by || by == world_btl_of((unsigned) n), "the peer is told by another rail");
+    must(names_out == h->out && names_quiet == h->quiet && 0 != h->number, "the peer is told something else");
+    world_complete((unsigned) n, OPAL_SUCCESS);
+}
+
+static void peer_says(uint32_t number, unsigned names_out, unsigned names_quiet)
+{
+    const bfo_rails_hdr_t h = {.type = BFO_MSG_RAILS, .out = (uint8_t) names_out, .quiet = (uint8_t) names_quiet, .number = number, .jobid = 77, .vpid = 1};
+
+    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_RAILS), &h, sizeof(h), sizeof(h));
+    fuzz_progress();
+}
+
+static bfo_send_t *send_start(size_t size)
+{
+    ompi_request_t *request = NULL;
+
+    must(OMPI_SUCCESS == bfo_isend(room, size, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
+         "a send does not start");
+    return (bfo_send_t *) request;
+}
+
+/* The rail has nothing under way: the peer is told so, and says the same. */
+static void drain(const char *port)
+{
+    out(port);
+    rails_go(&world_btl[1], 1, 0);
+    fuzz_progress();
+    fuzz_progress();
+    rails_go(&world_btl[1], 1, 1);
+    must(BFO_FIGURES_DRAINING == state_of(port), "a port is drained although the other side has not spoken");
+    peer_says(1, 0, 1);
+    must(BFO_FIGURES_DRAINED == state_of(port), "a port is not drained although nothing is under way");
+}
+
+static void port_that_is_out_carries_nothing_new(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    drain("a:1");
+    must(3 == peer->up_mask && 2 == peer->send_mask && 2 == peer->eager_mask && 2 == peer->put_mask, "its rail is in a mask");
+    for (int i = 0; i < 4; ++i) {
+        (void) send_start(0 == (i & 1) ? SHORT : LONG);
+    }
+    for (unsigned i = 0; i < world_posted(); ++i) {
+        must(&world_btl[1] == world_btl_of(i), "its rail carries a message");
+    }
+    must(0 == bfo_local_stat(BFO_STAT_RAILS_LOST) && 0 == world_fences(), "it counts as lost");
+    out(NULL);
+    must(3 == peer->send_mask && 3 == peer->eager_mask, "it is not used after its return");
+    must(BFO_FIGURES_UP == state_of("a:1"), "it is not shown as given back");
+    rails_go(NULL, 0, 0);
+    fuzz_progress();
+    must(0 > world_find(BFO_MSG_RAILS), "the peer is told twice");
+    life_ends();
+}
+
+/* The WRITE that the peer asked for by that rail, and the FIN behind it. */
+static void what_is_under_way_ends_where_it_began(void)
+{
+    bfo_peer_t *peer = life_begins();
+    const bfo_send_t *req = send_start(LONG);
+    struct {
+        bfo_put_hdr_t h;
+        char handle[WORLD_HANDLE];
+    } put = {.h = {.type = BFO_MSG_PUT, .src_id = bfo_name_id(&req->name), .frag_id = 0x900000001u, .dst_id = 0x700000001u,
+                   .rdma_offset = req->rts_length, .dst_ptr = 4096, .dst_size = 1000}};
+
+    world_complete(0, OPAL_SUCCESS);
+    out("a:1");
+    rails_go(&world_btl[1], 1, 0);
+    must(2 == peer->send_mask, "new work may begin");
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
+    must(1 == world_posted() && 0 == world_find(WORLD_PUT) && &world_btl[0] == world_btl_of(0), "the peer's PUT is not done");
+    fuzz_progress();
+    fuzz_progress();
+    must(0 > world_find(BFO_MSG_RAILS), "a rail with a WRITE under way counts as quiet");
+    world_complete(0, OPAL_SUCCESS);
+    must(0 == world_find(BFO_MSG_FIN) && &world_btl[0] == world_btl_of(0), "the FIN leaves the rail of its WRITE");
+    must(0 == (((const bfo_fin_hdr_t *) world_posted_message(0))->fflags & BFO_FIN_RESENT), "the FIN counts as sent again");
+    world_complete(0, OPAL_SUCCESS);
+    fuzz_progress();
+    fuzz_progress();
+    rails_go(&world_btl[1], 1, 1);
+    life_ends();
+}
+
+/* We have asked the peer for data by that rail. */
+static void data_that_was_asked_for_is_under_way(void)
+{
+    bfo_peer_t *peer = life_begins();
+    bfo_rndv_hdr_t rndv = {.match = {.type = BFO_MSG_RNDV, .flags = BFO_FLAG_PIN | BFO_FLAG_CONTIG,
+                                     .ctx = (uint16_t) BFO_OMPI_CTX_OF(world_comm[0]), .src = 1, .tag = 7},
+                           .msg_length = LONG, .src_id = 0x700000001u};
+    ompi_request_t *recv = NULL;
+    int put;
+
+    out("b:1"); /* so that it is asked for by rail 0 */
+    rails_go(&world_btl[0], 2, 0);
+    must(OMPI_SUCCESS == bfo_irecv(room, LONG, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &recv), "a receive does not start");
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+    put = world_find(BFO_MSG_PUT);
+    must(0 <= put && &world_btl[0] == world_btl_of((unsigned) put), "nothing is asked for by the rail that is left");
+    out("a:1");
+    while (0 <= (put = world_find(BFO_MSG_PUT)) || 0 <= (put = world_find(BFO_MSG_RAILS))) {
+        world_complete((unsigned) put, OPAL_SUCCESS);
+    }
+    must(0 != world_open_puts() && 2 == peer->send_mask, "the PUT is forgotten");
+    fuzz_progress();
+    fuzz_progress();
+    must(0 > world_find(BFO_MSG_RAILS), "a rail by which data is to come counts as quiet");
+    life_ends();
+}
+
+static void last_rail_is_kept(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    world_rail_fails(&world_btl[1]);
+    world_fence_done(0, false);
+    out("a:1");
+    must(1 == peer->send_mask && !peer->declared, "the last rail is taken out of use");
+    must(BFO_FIGURES_DRAINING == state_of("a:1"), "a port whose rail goes on is not shown as such");
+    (void) send_start(SHORT);
+    must(0 <= world_find(BFO_MSG_RNDV) || 0 <= world_find(BFO_MSG_MATCH), "nothing goes by the last rail");
+    while (0 != world_posted()) {
+        world_complete(0, OPAL_SUCCESS);
+    }
+    world_rail_returns(&world_btl[1]);
+    must(2 == peer->send_mask, "the port does not stand out although there is another rail");
+    life_ends();
+}
+
+static void rail_that_is_drained_serves_when_the_other_is_lost(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    drain("a:1");
+    world_rail_fails(&world_btl[1]);
+    must(!peer->declared && 1 == peer->send_mask, "a peer is given up although a drained rail reaches it");
+    fuzz_progress();
+    must(BFO_FIGURES_DRAINING == state_of("a:1"), "a port whose rail serves is shown as drained");
+    life_ends();
+}
+
+static void loss_while_drained_leaves_it_drained(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    drain("a:1");
+    world_rail_fails(&world_btl[0]);
+    must(2 == peer->up_mask && 2 == peer->send_mask, "a drained rail is not lost");
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    must(3 == peer->up_mask && 2 == peer->send_mask, "a drained rail is used because it was lost");
+    out(NULL);
+    must(3 == peer->send_mask, "it is not used after its return");
+    life_ends();
+}
+
+static void peers_port_stands_out(void)
+{
+    bfo_peer_t *peer = life_begins();
+    bfo_rails_hdr_t odd = {.type = BFO_MSG_RAILS, .out = 1, .number = 9, .jobid = 78, .vpid = 1};
+
+    peer_says(5, 2, 0);
+    must(1 == peer->send_mask, "a rail whose port stands out at the peer is used");
+    must(BFO_FIGURES_UP == state_of("b:1"), "our port is shown as taken out of service");
+    fuzz_progress();
+    fuzz_progress();
+    rails_go(&world_btl[0], 0, 2);
+    peer_says(4, 0, 0);
+    must(1 == peer->send_mask, "an older word counts");
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RAILS), &odd, sizeof(odd), sizeof(odd));
+    fuzz_progress();
+    must(1 == peer->send_mask, "the word of another job counts");
+    peer_says(6, 0, 0);
+    must(3 == peer->send_mask, "a port that the peer gave back is not used");
+    rails_go(NULL, 0, 0);
+    life_ends();
+}
+
+static void word_that_is_lost_is_said_again(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    world_rail_fails(&world_btl[0]); /* so that the word goes by rail 1 */
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    out("a:1");
+    must(0 <= world_find(BFO_MSG_RAILS) && &world_btl[1] == world_btl_of((unsigned) world_find(BFO_MSG_RAILS)), "the peer is told by another rail");
+    world_complete((unsigned) world_find(BFO_MSG_RAILS), OPAL_ERROR);
+    must(!peer->declared && 1 == peer->up_mask, "the rail that lost the word is not lost, or the peer is");
+    fuzz_progress();
+    rails_go(&world_btl[0], 1, 1);
+    life_ends();
+}
+
+/* The user's file is nobody's but his; it may hold anything all the same. */
+static void nonsense_is_no_list(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    steer->sequence += 1;
+    memset(steer->out, 'a', sizeof(steer->out));
+    steer->n_out = 1000000;
+    fuzz_progress();
+    must(3 == peer->send_mask, "a list that is being written is read");
+    steer->sequence += 1;
+    fuzz_progress();
+    must(3 == peer->send_mask, "a list that is too long is read");
+    steer->sequence += 1;
+    steer->n_out = BFO_STEER_PORTS;
+    steer->sequence += 1;
+    fuzz_progress();
+    must(3 == peer->send_mask, "names without an end are ports");
+    life_ends();
+}
+
+static const world_case_t cases[] = {
+    {"port_that_is_out_carries_nothing_new", port_that_is_out_carries_nothing_new},
+    {"what_is_under_way_ends_where_it_began", what_is_under_way_ends_where_it_began},
+    {"data_that_was_asked_for_is_under_way", data_that_was_asked_for_is_under_way},
+    {"last_rail_is_kept", last_rail_is_kept},
+    {"rail_that_is_drained_serves_when_the_other_is_lost", rail_that_is_drained_serves_when_the_other_is_lost},
+    {"loss_while_drained_leaves_it_drained", loss_while_drained_leaves_it_drained},
+    {"peers_port_stands_out", peers_port_stands_out},
+    {"word_that_is_lost_is_said_again", word_that_is_lost_is_said_again},
+    {"nonsense_is_no_list", nonsense_is_no_list},
+};
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        world_init();
+    }
+    return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}

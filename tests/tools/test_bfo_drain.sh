@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# bfo drain takes a port out of a running job: its rail carries nothing more at either end, by softrail's own counters; its cable is
+# pulled, and nothing is lost or sent again. bfo release gives it back, and it carries as before. A port that stands out stays out of later
+# jobs. The last rail is kept. A process that is stopped is waited for, and named.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+. "$BFO_SRCDIR/tests/tools/tools.sh"
+use_components pml btl
+need perl perl
+LOG=$TEST_TMP/log
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
+
+# ends_with STATUS COMMAND...: what it says is in out
+ends_with() {
+    local expected=$1 status
+    shift
+    "$@" >"$TEST_TMP/out" 2>&1
+    status=$?
+    [ $status = "$expected" ] || { cat "$TEST_TMP/out"; "$BFO" status; fail "$*: status $status, not $expected"; }
+}
+# refuses PORT PATTERN: it is not drained, and the command says why; processes may notice late
+refuses() {
+    "$BFO" drain "$1" --wait 0.2 >"$TEST_TMP/out" 2>&1
+    [ $? = 1 ] && grep -Eq -- "$2" "$TEST_TMP/out"
+}
+says() { grep -Eq -- "$1" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "it does not say: $1"; }; }
+
+# bytes RAIL: so far, of both ends
+bytes() { "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/rails" && rail_counter "$TEST_TMP/rails" "$1" tx_bytes; }
+
+# moves RAIL: it carries a megabyte more
+moves() {
+    local before
+    before=$(bytes "$1") || fail "the job is over"
+    until_so "rail $1 carries nothing" eval "[ \$(bytes $1) -gt $((before + 1000000)) ]"
+}
+# rests RAIL WHILE: it carries next to nothing while the other one moves; questions whether the peer lives are no messages
+rests() {
+    local before after
+    before=$(bytes "$1")
+    moves "$2"
+    moves "$2"
+    after=$(bytes "$1")
+    [ $((after - before)) -lt 10000 ] || fail "rail $1 carries $((after - before)) bytes although its port stands out"
+}
+
+begin_stream "-n 2 --retry-time=500ms" 2 "$STREAM" -m 300000 -s 600
+await "$LOG" 'messages verified' || { cat "$LOG"; fail 'no stream'; }
+ends_with 0 "$BFO" drain sr0:1 --wait 60
+says '^sr0:1 is drained in 2 processes$'
+rests 0 1
+until_so "the port is not shown as drained" status_has '^  sr0:1 +[0-9]+[GM] +drained '
+[ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "a drained port is no loss, and the status is $STATUS"; }
+grep -q ' 0 messages sent again$' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "messages were sent again"; }
+ends_with 0 "$BFO" drain
+says '^sr0:1$'
+
+"$SOFTRAIL" down --fabric "$FABRIC" 0 || fail "rail 0 could not be cut"
+until_so "the loss is not counted" status_has '^  sr0:1 +[0-9]+[GM] +drained .* 0/2 +2 '
+"$SOFTRAIL" up --fabric "$FABRIC" 0 || fail "rail 0 did not return"
+until_so "the rail is not back" status_has '^  sr0:1 +[0-9]+[GM] +drained .* 2/2 +2 '
+grep -q ' 0 messages sent again$' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the cut of a drained port cost messages"; }
+ends_with 0 "$BFO" drain sr0:1 --wait 60 --json
+[ "$(json "$TEST_TMP/out" '$j->{done} && 2 == grep { $_->{done} } @{$j->{processes}}')" = 1 ] || { cat "$TEST_TMP/out"; fail "--json"; }
+rests 0 1
+ends_with 0 "$BFO" release sr0:1 --wait 60
+moves 0
+moves 1
+ends_with 0 "$BFO" events
+for what in 'port-out sr0:1 .*: up -> draining' 'port-drained sr0:1 .*: draining -> drained' 'port-released sr0:1 .*: drained -> up'; do says "$what"; done
+note "drained, cut, back and released"
+
+ends_with 1 "$BFO" release sr0:1
+says "the port 'sr0:1' does not stand out"
+ends_with 2 "$BFO" release
+ends_with 2 "$BFO" drain "$(printf 'x%.0s' $(seq 64))"
+says 'is no name of a port'
+ends_with 2 "$BFO" drain sr0:1 --wait soon
+ends_with 4 "$BFO" drain sr9:1
+says '^no job on this node uses sr9:1; '
+ends_with 4 "$BFO" release sr9:1
+
+ends_with 0 "$BFO" drain sr0:1 --wait 60
+until_so "the last rail is not kept" refuses sr1:1 '1 rail goes on, because no other rail reaches'
+moves 1
+ends_with 0 "$BFO" release sr1:1 --wait 60
+ends_with 0 "$BFO" release sr0:1 --wait 60
+note "the last rail is kept"
+
+stopped=$(sed -n 's/^[0-9.]*\.1\.\([0-9]*\)$/\1/p' < <(ls "$FIGURES"))
+kill -STOP "$stopped" || fail "rank 1 cannot be stopped"
+until_so "rank 0 does not wait for rank 1" refuses sr0:1 'rank 0 .*: on 1 rail something is under way, or the process at the other end has not answered'
+says "rank 1 \(pid $stopped\): it has not noticed yet"
+kill -CONT "$stopped"
+ends_with 0 "$BFO" drain sr0:1 --wait 60
+note "a stopped process is waited for"
+end_stream
+[ "$rc" = 0 ] || { tail -n 40 "$LOG"; fail "the job ended with $rc"; }
+grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$LOG" || { tail -n 40 "$LOG"; fail 'the stream did not verify'; }
+
+begin_stream "-n 2 --retry-time=500ms" 2 "$STREAM" -m 300000 -s 600
+await "$LOG" 'messages verified' 2 || { cat "$LOG"; fail 'no stream'; }
+[ "$(bytes 0)" -lt 10000 ] || fail "a port that stood out before the job began carried $(bytes 0) bytes"
+ends_with 0 "$BFO" release sr0:1 --wait 60
+moves 0
+end_stream
+[ "$rc" = 0 ] || { tail -n 40 "$LOG"; fail "the job ended with $rc"; }
+note "out of later jobs, until it is given back"
+exit 0

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * bfo drain and bfo release: a port is taken out of service of the jobs of this node, and given back. The wish is written into a file
+ * that the jobs map; their files of figures tell how far they are. DESIGN.txt sections 10.5 and 19.
+ */
+#include "bt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct {
+    const char *root, *port;
+    double wait; /* seconds */
+    bool json;
+} choice_t;
+
+enum { POLL_MS = 50, LOCK_TRIES = 100, MOST_SECONDS = 86400 };
+
+static void sleep_ms(long ms)
+{
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------- */
+
+/* A user may hold the lock of his own file for ever: nobody waits for him for ever. Returns 0 or errno. */
+static int lock(int file)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    for (int i = 0; i < LOCK_TRIES; ++i) {
+        if (0 == fcntl(file, F_SETLK, &whole)) {
+            return 0;
+        }
+        if (EAGAIN != errno && EACCES != errno) {
+            return errno;
+        }
+        sleep_ms(POLL_MS);
+    }
+    return EBUSY;
+}
+
+/* Written, not mapped: its user may cut the file short at any moment. */
+static bool write_list(int file, bfo_steer_t *list)
+{
+    const uint64_t odd = list->sequence | 1, even = odd + 1;
+    const size_t head = offsetof(bfo_steer_t, n_out);
+
+    return (ssize_t) sizeof(odd) == pwrite(file, &odd, sizeof(odd), offsetof(bfo_steer_t, sequence))
+           && (ssize_t) (sizeof(*list) - head) == pwrite(file, (const char *) list + head, sizeof(*list) - head, (off_t) head)
+           && (ssize_t) sizeof(even) == pwrite(file, &even, sizeof(even), offsetof(bfo_steer_t, sequence));
+}
+
+static void clean_list(bfo_steer_t *list)
+{
+    list->n_out = list->n_out <= BFO_STEER_PORTS ? list->n_out : 0;
+    for (uint32_t i = 0; i < BFO_STEER_PORTS; ++i) {
+        bt_clean_text(list->out[i], sizeof(list->out[i]));
+    }
+}
+
+static uint32_t place_of(const bfo_steer_t *list, const char *port)
+{
+    uint32_t i = 0;
+
+    while (i < list->n_out && 0 != strcmp(port, list->out[i])) {
+        ++i;
+    }
+    return i;
+}
+
+/* What is to be done with the list of each user, and what came of it. */
+typedef struct {
+    const char *port; /* NULL: the list is only read */
+    bool out;
+    json_t *ports;    /* that stand out for some user */
+    unsigned changed; /* lists */
+    bool has_failed;
+} wish_t;
+
+/* NULL, or why the list stays as it is. */
+static const char *change(int file, bfo_steer_t *list, wish_t *wish)
+{
+    const uint32_t at = place_of(list, wish->port);
+
+    if (wish->out == (at < list->n_out)) {
+        return NULL;
+    }
+    if (wish->out && BFO_STEER_PORTS == list->n_out) {
+        return "16 ports stand out already; give one of them back first (bfo release)";
+    }
+    if (wish->out) {
+        memset(list->out[at], 0, sizeof(list->out[at]));
+        strcpy(list->out[at], wish->port); /* it is short enough: parse() */
+        ++list->n_out;
+    } else {
+        memmove(list->out[at], list->out[list->n_out - 1], sizeof(list->out[at]));
+        memset(list->out[--list->n_out], 0, sizeof(list->out[0]));
+    }
+    if (!write_list(file, list)) {
+        return "it cannot be written";
+    }
+    ++wish->changed;
+    return NULL;
+}
+
+static void add_names(wish_t *wish, const bfo_steer_t *list)
+{
+    for (uint32_t i = 0; i < list->n_out; ++i) {
+        json_t *name;
+        size_t k = 0;
+
+        while (k < json_array_size(wish->ports) && 0 != strcmp(json_string_value(json_array_get(wish->ports, k)), list->out[i])) {
+            ++k;
+        }
+        name = k == json_array_size(wish->ports) ? json_string(list->out[i]) : NULL; /* NULL: it is there, or no text */
+        if (NULL != name) {
+            json_array_append_new(wish->ports, name);
+        }
+    }
+}
+
+static bool of_user(void *context, const char *root, uid_t uid)
+{
+    wish_t *wish = context;
+    const int dir = bfo_figures_dir(root, uid, wish->out && geteuid() == uid);
+    const int file = 0 > dir ? dir : bfo_figures_open_steer(dir, uid);
+    const char *why = NULL;
+    bfo_steer_t list;
+    int rc = 0 > file ? -file : lock(file);
+
+    if (-ENOENT == dir) {
+        return true; /* no job of this user has run here */
+    }
+    if (0 == rc && (ssize_t) sizeof(list) != pread(file, &list, sizeof(list), 0)) {
+        rc = EIO;
+    }
+    if (0 == rc) {
+        clean_list(&list);
+        why = NULL == wish->port ? NULL : change(file, &list, wish);
+        add_names(wish, &list);
+    } else {
+        why = EPERM == rc ? "it is not a private file of its user" : EBUSY == rc ? "another process holds its lock" : strerror(rc);
+    }
+    if (NULL != why) {
+        fprintf(stderr, "bfo: the list of ports of user %u, %s/bfo-%u/" BFO_STEER_NAME ": %s\n", (unsigned) uid, root, (unsigned) uid, why);
+        wish->has_failed = true;
+    }
+    if (0 <= file) {
+        close(file);
+    }
+    if (0 <= dir) {
+        close(dir);
+    }
+    return true;
+}
+
+/* ---- how far the jobs are ---------------------------------------------------------------------------------- */
+
+static const bfo_figures_port_t *port_of(const bt_process_t *process, const char *name)
+{
+    for (uint32_t i = 0; process->alive && i < process->f.n_ports; ++i) {
+        if (0 == strcmp(name, process->f.port[i].name)) {
+            return &process->f.port[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_done(const bfo_figures_port_t *port, bool out)
+{
+    return out ? BFO_FIGURES_DRAINED == port->state : !port->is_out;
+}
+
+static json_t *process_json(const bt_process_t *process, const bfo_figures_port_t *port, bool out)
+{
+    char name[16];
+
+    return json_pack("{s:s, s:I, s:I, s:b, s:b, s:s, s:I, s:I, s:I}", "job", bt_job_name(name, process->f.job), "rank",
+                     (json_int_t) process->f.rank, "pid", (json_int_t) process->f.pid, "done", is_done(port, out), "noticed",
+                     out == (0 != port->is_out), "state", bt_state_name(port->state), "rails_kept", (json_int_t) port->rails_kept,
+                     "rails_draining", (json_int_t) port->rails_draining, "rails_drained", (json_int_t) port->rails_drained);
+}
+
+static void say_process(const bt_process_t *process, const bfo_figures_port_t *port, bool out)
+{
+    char name[16];
+
+    printf("  job %s rank %u (pid %u): ", bt_job_name(name, process->f.job), process->f.rank, process->f.pid);
+    if (out != (0 != port->is_out)) {
+        puts("it has not noticed yet; it will in its next MPI call that waits");
+    } else if (0 != port->rails_kept) {
+        printf("%u rail%s on, because no other rail reaches the process at the other end\n", port->rails_kept, 1 == port->rails_kept ? " goes" : "s go");
+    } else {
+        printf("on %u rail%s something is under way, or the process at the other end has not answered\n", port->rails_draining,
+               1 == port->rails_draining ? "" : "s");
+    }
+}
+
+/* Counts the processes that use the port, and those that are not done. */
+static void count(const bt_all_t *all, const choice_t *choice, bool out, size_t *users, size_t *late)
+{
+    *users = *late = 0;
+    for (size_t i = 0; i < all->n; ++i) {
+        const bfo_figures_port_t *port = port_of(all->process[i], choice->port);
+
+        *users += NULL != port;
+        *late += NULL != port && !is_done(port, out);
+    }
+}
+
+static void report(const bt_all_t *all, const choice_t *choice, bool out, size_t users, size_t late)
+{
+    json_t *processes = choice->json ? json_array() : NULL;
+
+    if (!choice->json && 0 == users) {
+        printf("no job on this node uses %s; %s\n", choice->port, out ? "jobs that begin later leave it out" : "jobs that begin later use it");
+    } else if (!choice->json && 0 == late) {
+        printf("%s %s in %zu process%s\n", choice->port, out ? "is drained" : "is given back", users, 1 == users ? "" : "es");
+    } else if (!choice->json) {
+        printf("%s %s in %zu of %zu processes:\n", choice->port, out ? "is not drained yet" : "is not given back yet", late, users);
+    }
+    for (size_t i = 0; i < all->n; ++i) {
+        const bfo_figures_port_t *port = port_of(all->process[i], choice->port);
+
+        if (NULL != port && choice->json) {
+            json_array_append_new(processes, process_json(all->process[i], port, out));
+        } else if (NULL != port && !is_done(port, out)) {
+            say_process(all->process[i], port, out);
+        }
+    }
+    if (choice->json) {
+        bt_print_json(json_pack("{s:s, s:b, s:b, s:o}", "port", choice->port, "out", out, "done", 0 == late, "processes", processes), false);
+    }
+}
+
+static int wait_for_jobs(const choice_t *choice, bool out)
+{
+    const double end = now_s() + choice->wait;
+    size_t users, late;
+    bt_all_t all;
+
+    for (;;) {
+        if (!bt_read(&all, choice->root, NULL)) {
+            fputs("bfo: no memory\n", stderr);
+            return BT_TROUBLE;
+        }
+        count(&all, choice, out, &users, &late);
+        if (0 == late || now_s() >= end) {
+            break;
+        }
+        bt_free(&all);
+        sleep_ms(POLL_MS);
+    }
+    report(&all, choice, out, users, late);
+    bt_free(&all);
+    return 0 != late ? BT_NOT_WELL : 0 != users ? BT_WELL : BT_NO_JOB;
+}
+
+/* ---- commands ---------------------------------------------------------------------------------------------- */
+
+enum { KEY_JSON = 300, KEY_DIR, KEY_WAIT };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    choice_t *choice = state->input;
+    char *rest;
+
+    switch (key) {
+    case KEY_JSON: choice->json = true; return 0;
+    case KEY_DIR: choice->root = arg; return 0;
+    case KEY_WAIT:
+        choice->wait = strtod(arg, &rest);
+        if (rest == arg || '\0' != *rest || !(choice->wait >= 0 && choice->wait <= MOST_SECONDS)) {
+            argp_error(state, "--wait is a number of seconds, 0 to %d, not '%s'", MOST_SECONDS, arg);
+        }
+        return 0;
+    case ARGP_KEY_ARG:
+        if (NULL != choice->port) {
+            argp_error(state, "'%s' is one word too many", arg);
+        }
+        if ('\0' == arg[0] || strlen(arg) >= sizeof(((bfo_steer_t *) 0)->out[0])) {
+            argp_error(state, "'%s' is no name of a port; 'bfo status' shows the names (mlx5_0:1)", arg);
+        }
+        choice->port = arg;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option options[] = {
+    {"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for the jobs (30; 0: not at all)", 0},
+    {"json", KEY_JSON, NULL, 0, "for programs", 0},
+    {"dir", KEY_DIR, "DIR", 0, "the jobs' pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0},
+    {0}};
+
+static int print_names(wish_t *wish, bool json)
+{
+    if (json) {
+        bt_print_json(json_pack("{s:O}", "out", wish->ports), false);
+    } else {
+        for (size_t i = 0; i < json_array_size(wish->ports); ++i) {
+            puts(json_string_value(json_array_get(wish->ports, i)));
+        }
+    }
+    return wish->has_failed ? BT_TROUBLE : BT_WELL;
+}
+
+static int run(int argc, char **argv, const struct argp *argp, bool out)
+{
+    choice_t choice = {.wait = 30};
+    wish_t wish = {.out = out};
+    int verdict;
+
+    argp_parse(argp, argc, argv, 0, NULL, &choice);
+    if (!out && NULL == choice.port) {
+        fputs("bfo release: which port? 'bfo drain' without a port lists those that stand out\n", stderr);
+        return BT_USAGE;
+    }
+    wish.port = choice.port;
+    wish.ports = json_array();
+    (void) bt_for_users(bt_root_of(choice.root), of_user, &wish);
+    if (NULL == choice.port) {
+        verdict = print_names(&wish, choice.json);
+    } else if (!out && 0 == wish.changed && !wish.has_failed) {
+        fprintf(stderr, "bfo: the port '%s' does not stand out; 'bfo drain' without a port lists those that do\n", choice.port);
+        verdict = BT_NOT_WELL;
+    } else {
+        verdict = wait_for_jobs(&choice, out);
+        verdict = wish.has_failed ? BT_TROUBLE : verdict;
+    }
+    json_decref(wish.ports);
+    return 0 == fflush(stdout) && !ferror(stdout) ? verdict : BT_TROUBLE;
+}
+
+int bt_cmd_drain(int argc, char **argv)
+{
+    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[PORT]",
+        .doc = "Take a port out of service: the jobs of this user on this node (of root: of all users who have run a job here) begin nothing "
+               "new on its rails, at either end. The command waits until nothing is under way on them. Then the port can be unplugged, "
+               "and no message is lost or sent again. It stands out, for later jobs too, until 'bfo release PORT'. Without PORT: list the "
+               "ports that stand out.\vExit status: 0 drained, 1 not yet (the processes that are waited for are named), 2 wrong usage, 3 trouble, 4 no job "
+               "uses the port."};
+
+    argv[0] = (char *) "bfo drain";
+    return run(argc, argv, &argp, true);
+}
+
+int bt_cmd_release(int argc, char **argv)
+{
+    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "PORT",
+        .doc = "Give back a port that 'bfo drain' took out of service.\vExit status: 0 the jobs use it again, 1 it did not stand out, or a process has "
+               "not noticed yet, 2 wrong usage, 3 trouble, 4 no job uses the port."};
+
+    argv[0] = (char *) "bfo release";
+    return run(argc, argv, &argp, false);
+}
