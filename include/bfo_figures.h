@@ -132,8 +132,8 @@ typedef struct {
 int bfo_figures_dir(const char *root, uid_t uid, bool make);
 /* Opens a file of it to be read: -1 if it is no regular file of that user with one name. */
 int bfo_figures_open_file(int dir, const char *name, uid_t uid);
-/* Opens the file of what the user asks, made if it is not there; -errno: -EPERM if it is not a file of that user with one name, or has
- * another layout. */
+/* Opens the file of what the user asks, made if it is not there; -errno: -EPERM if it is not a file of that user with one name,
+ * -EPROTO if it has another layout. */
 int bfo_figures_open_steer(int dir, uid_t uid);
 /* "FAMILY.JOB.RANK.PID"; false: no such name. */
 bool bfo_figures_parse_name(const char *name, uint32_t *job, uint32_t *rank, uint32_t *pid);

@@ -173,11 +173,21 @@ static void add_rail(port_sum_t *sums, unsigned *n, const bfo_peer_t *peer, uint
     ++*(peer->send_mask >> r & 1 ? &sums[i].n.kept : is_drained ? &sums[i].n.drained : &sums[i].n.draining);
 }
 
+/* Rails without failover carry on: nobody could tell the peer. */
+static void add_rails(port_sum_t *sums, unsigned *n, const bfo_peer_t *peer, uint8_t drained)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (bfo_steer_is_out(bfo_btl_port_name(peer->rails[r].btl))) {
+            add_rail(sums, n, peer, r, (drained | ~peer->up_mask) >> r & 1);
+        }
+    }
+}
+
 /* True: it has to be looked at again. */
 static bool look_at_peer(bfo_peer_t *peer, port_sum_t *sums, unsigned *n)
 {
     const uint8_t own = bfo_rails_of_ports_out(peer), theirs = bfo_rails_of_names(peer, peer->names_out), out = own | theirs;
-    uint8_t quiet, drained;
+    uint8_t quiet;
 
     if (own != peer->out_own || theirs != peer->out_theirs) {
         bfo_rails_stand_out(peer, own, theirs);
@@ -186,12 +196,7 @@ static bool look_at_peer(bfo_peer_t *peer, port_sum_t *sums, unsigned *n)
     if (0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
         tell_peer(peer, quiet);
     }
-    drained = quiet & bfo_rails_of_names(peer, peer->names_quiet);
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        if (own >> r & 1) {
-            add_rail(sums, n, peer, r, (drained | ~peer->up_mask) >> r & 1);
-        }
-    }
+    add_rails(sums, n, peer, quiet & bfo_rails_of_names(peer, peer->names_quiet));
     return 0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED);
 }
 
@@ -203,8 +208,13 @@ static void look_at_peers(void)
 
     __atomic_store_n(&is_active, false, __ATOMIC_RELAXED);
     BFO_FOREACH_PEER (peer) {
-        if (__atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && peer->failover && !peer->declared) {
+        if (!__atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) || peer->declared) {
+            continue;
+        }
+        if (peer->failover) {
             again = look_at_peer(peer, sums, &n) || again;
+        } else {
+            add_rails(sums, &n, peer, 0);
         }
     }
     for (uint32_t i = 0; i < bfo_steer_ports(); ++i) {
@@ -250,7 +260,7 @@ void bfo_drain_open(void)
     bool is_first;
 
     BFO_LOCK(&bfo.lock);
-    is_first = (bfo_steer_open() || __atomic_load_n(&is_active, __ATOMIC_RELAXED));
+    is_first = bfo.enabled && (bfo_steer_open() || __atomic_load_n(&is_active, __ATOMIC_RELAXED));
     is_first = is_first && !is_registered;
     is_registered = is_registered || is_first;
     BFO_UNLOCK(&bfo.lock);

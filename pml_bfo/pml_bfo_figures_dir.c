@@ -99,9 +99,13 @@ int bfo_figures_open_steer(int dir, uid_t uid)
     if (0 > fd) {
         return ELOOP == errno ? -EPERM : -errno;
     }
-    if (0 != fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != uid || 1 < st.st_nlink || !is_steer(fd)) {
+    if (0 != fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != uid || 1 < st.st_nlink) {
         close(fd);
         return -EPERM;
+    }
+    if (!is_steer(fd)) {
+        close(fd);
+        return -EPROTO;
     }
     return fd;
 }

@@ -471,6 +471,9 @@ static void on_other(BFO_ARRIVAL_ARGS)
     case BFO_MSG_PUT:
         bfo_send_on_put(btl, &h->put);
         break;
+    case BFO_MSG_RAILS: /* pml_bfo_drain.c has a handler of its own; compiled out, nobody drains */
+        bfo_stat_drop(BFO_STAT_STALE);
+        break;
     default:
         if (PML_BFO) {
             bfo_failover_on_dance(source_of(btl, des), &h->dance);
@@ -504,6 +507,7 @@ int bfo_dispatch_register(void)
         {BFO_MSG_RGET, PML_BFO && bfo_threads ? on_rget_inside : on_rget}, {BFO_MSG_ACK, on_other},
         {BFO_MSG_FRAG, on_frag},   {BFO_MSG_PUT, on_other}, {BFO_MSG_FIN, on_fin},    {BFO_MSG_NOTIFY, on_other},
         {BFO_MSG_RACK, on_other},  {BFO_MSG_NACK, on_other}, {BFO_MSG_RERR, on_other},
+        {BFO_MSG_RAILS, on_other},
     };
     int rc = OMPI_SUCCESS;
 

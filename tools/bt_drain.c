@@ -156,7 +156,9 @@ static bool of_user(void *context, const char *root, uid_t uid)
         why = NULL == wish->port ? NULL : change(file, &list, wish);
         add_names(wish, &list);
     } else {
-        why = EPERM == rc ? "it is not a private file of its user" : EBUSY == rc ? "another process holds its lock" : strerror(rc);
+        why = EPERM == rc ? "it is not a private file of its user" : EBUSY == rc    ? "another process holds its lock"
+              : EPROTO == rc ? "another release of bfo made it; remove it when no job of the user runs"
+                             : strerror(rc);
     }
     if (NULL != why) {
         fprintf(stderr, "bfo: the list of ports of user %u, %s/bfo-%u/" BFO_STEER_NAME ": %s\n", (unsigned) uid, root, (unsigned) uid, why);
@@ -206,7 +208,8 @@ static void say_process(const bt_process_t *process, const bfo_figures_port_t *p
     if (out != (0 != port->is_out)) {
         puts("it has not noticed yet; it will in its next MPI call that waits");
     } else if (0 != port->rails_kept) {
-        printf("%u rail%s on, because no other rail reaches the process at the other end\n", port->rails_kept, 1 == port->rails_kept ? " goes" : "s go");
+        printf("%u rail%s on, because no other rail reaches the process at the other end, or failover is not in force\n", port->rails_kept,
+               1 == port->rails_kept ? " goes" : "s go");
     } else {
         printf("on %u rail%s something is under way, or the process at the other end has not answered\n", port->rails_draining,
                1 == port->rails_draining ? "" : "s");

@@ -245,6 +245,22 @@ static void last_rail_is_kept(void)
     life_ends();
 }
 
+/* Rank 2 is reached without failover. */
+static void rail_without_failover_is_kept(void)
+{
+    const bfo_peer_t *peer;
+
+    (void) life_begins();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[2])), "no rails");
+    peer = peer_of_rank(2);
+    out("other");
+    fuzz_progress();
+    fuzz_progress();
+    must(1 == peer->send_mask && 0 > world_find(BFO_MSG_RAILS), "a rail without failover is taken out of use, or its peer told");
+    must(BFO_FIGURES_DRAINING == state_of("other"), "a port is drained although its rail carries on");
+    life_ends();
+}
+
 static void rail_that_is_drained_serves_when_the_other_is_lost(void)
 {
     bfo_peer_t *peer = life_begins();
@@ -336,6 +352,7 @@ static const world_case_t cases[] = {
     {"what_is_under_way_ends_where_it_began", what_is_under_way_ends_where_it_began},
     {"data_that_was_asked_for_is_under_way", data_that_was_asked_for_is_under_way},
     {"last_rail_is_kept", last_rail_is_kept},
+    {"rail_without_failover_is_kept", rail_without_failover_is_kept},
     {"rail_that_is_drained_serves_when_the_other_is_lost", rail_that_is_drained_serves_when_the_other_is_lost},
     {"loss_while_drained_leaves_it_drained", loss_while_drained_leaves_it_drained},
     {"peers_port_stands_out", peers_port_stands_out},
