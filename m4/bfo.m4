@@ -19,7 +19,8 @@ AC_DEFUN([BFO_CHECK_OPENMPI_5], [
     OMPI_LIBS="-lmpi -lopen-pal"
     PKG_CHECK_MODULES([PMIX], [pmix],
         [OMPI_CPPFLAGS="$OMPI_CPPFLAGS `echo "$PMIX_CFLAGS" | sed 's/-I */-isystem /g'`"
-         OMPI_LIBS="$OMPI_LIBS $PMIX_LIBS"],
+         OMPI_LIBS="$OMPI_LIBS $PMIX_LIBS"
+         pmix_componentdir=`$PKG_CONFIG --variable=libdir pmix`/pmix],
         [BFO_MISSING([pmix, which the headers of Open MPI 5.0 include], [libpmix-dev])])
     AC_MSG_CHECKING([for the threads of Open MPI])
     bfo_threads=`sed -n 's,^#define MCA_threads_mutex_base_include_HEADER "opal/mca/threads/\(@<:@^/@:>@*\)/.*,\1,p' \
@@ -69,6 +70,7 @@ AC_DEFUN([BFO_CHECK_OPENMPI], [
     AC_SUBST([OMPI_LDFLAGS])
     AC_SUBST([OMPI_LIBS])
     AC_SUBST([ompi_componentdir])
+    AC_SUBST([pmix_componentdir])
 ])
 
 # BFO_PKG(variable prefix, pkg-config module, Debian package)

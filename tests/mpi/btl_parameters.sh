@@ -162,7 +162,7 @@ while IFS='|' read -r name value others expected; do
     run "-n 1" $others --mca "btl_openib_$name" "$value"
     { [ $rc = 0 ] && says "$expected"; } || { show_log; fail "$name=$value $others: exit $rc, expected: $expected"; }
     note "$name=$value: $expected"
-done <<'TABLE'
+done <<TABLE
 flags|send||sends 47, .* gets 0 
 eager_limit|4000000|--mca btl_openib_receive_queues P,256,12:P,4194304,4|sends 0, immediate 2, .* gets 0 
 max_send_size|8192|--mca btl_openib_flags send|sends 368, 
@@ -174,7 +174,7 @@ get_limit|100000||gets 30 \(3000000 bytes\)
 put_limit|100000|--mca btl_openib_flags send,put|puts 30 \(3000000 bytes\)
 latency|7||latency 7$
 bandwidth|1234|| 1234 Mbit/s
-exclusivity|100000|--mca btl openib,vader,self|gets 1 \(3000000 bytes\)
+exclusivity|100000|--mca btl openib,$SHARED_MEMORY,self|gets 1 \(3000000 bytes\)
 TABLE
 unset OMPI_MCA_btl
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)

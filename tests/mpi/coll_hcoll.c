@@ -21,10 +21,16 @@ static mca_coll_base_module_t *comm_query(struct ompi_communicator_t *comm, int 
     return NULL;
 }
 
-extern mca_coll_base_component_2_0_0_t mca_coll_hcoll_component;
-__attribute__((visibility("default"))) mca_coll_base_component_2_0_0_t mca_coll_hcoll_component = {
+#ifdef MCA_COLL_BASE_VERSION_2_4_0
+#define COLL_BASE_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#else
+#define COLL_BASE_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#endif
+
+extern mca_coll_base_component_t mca_coll_hcoll_component;
+__attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_hcoll_component = {
     .collm_version = {
-        MCA_COLL_BASE_VERSION_2_0_0,
+        COLL_BASE_VERSION,
         .mca_component_name = "hcoll",
         MCA_BASE_MAKE_VERSION(component, 0, 0, 0),
     },

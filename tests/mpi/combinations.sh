@@ -10,7 +10,7 @@
 plain=${1:?usage: combinations.sh BUILD-DIRECTORY-WITHOUT-FAILOVER}
 
 # try PML-DIRECTORY BTL-DIRECTORY PML BTL WANTED: WANTED is "in force", "none" (ob1: nothing is said) or a part of the
-# reason why failover is not in force (vader and self cannot fail: nothing is said). A directory "-" stands for Open MPI's own components.
+# reason why failover is not in force (shared memory and self cannot fail: nothing is said). A directory "-" stands for Open MPI's own components.
 try() {
     local pml_dir=$1 btl_dir=$2 pml=$3 btl=$4 wanted=$5 path='' log=$TEST_TMP/log report=$TEST_TMP/report.json
     [ "$pml_dir" = - ] || path=$path$pml_dir/pml_bfo/.libs:
@@ -44,9 +44,9 @@ try "$full" "$plain" bfo openib,self 'failover'
 try "$plain" "$full" bfo openib,self 'without failover'
 try "$plain" "$plain" bfo openib,self 'without failover'
 try "$full" - bfo openib,self 'failover'
-try "$full" - bfo vader,self none
+try "$full" - bfo $SHARED_MEMORY,self none
 try "$full" - bfo tcp,self 'failover'
-try "$plain" - bfo vader,self none
+try "$plain" - bfo $SHARED_MEMORY,self none
 try "$plain" - bfo tcp,self 'without failover'
 try - "$full" ob1 openib,self none
 try - "$plain" ob1 openib,self none

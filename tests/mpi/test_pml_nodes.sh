@@ -19,12 +19,12 @@ shift
 exec bash -c "$*"
 AGENT
 chmod +x "$TEST_TMP/agent"
-ARGS=(--mca plm_rsh_agent "$TEST_TMP/agent" -H "left:2,right:2" --mca pml bfo --mca btl openib,vader,self --mca pml_bfo_verbose 1)
+ARGS=(--mca plm_rsh_agent "$TEST_TMP/agent" -H "left:2,right:2" --mca pml bfo --mca btl openib,$SHARED_MEMORY,self --mca pml_bfo_verbose 1)
 
 # both LOG: ranks 0 and 1 (or those named) of one node talk by vader, those of different nodes by both rails
 both() {
     local log=$1 near=${2:-1} far=${3:-2}
-    grep -q "bfo: 0->$near rails 1: vader, no failover\$" "$log" || { cat "$log"; fail "ranks 0 and $near do not talk by vader"; }
+    grep -q "bfo: 0->$near rails 1: $SHARED_MEMORY, no failover\$" "$log" || { cat "$log"; fail "ranks 0 and $near do not talk by vader"; }
     grep -q "bfo: 0->$far rails 2: sr0:1 sr1:1\$" "$log" || { cat "$log"; fail "ranks 0 and $far do not talk by the rails"; }
     ! grep -q 'will not be survived' "$log" || { cat "$log"; fail "vader within a node is no lack of failover"; }
 }

@@ -18,7 +18,7 @@ sed "s,^mca_base_component_path = [^:]*,mca_base_component_path = $BFO_BUILDDIR/
 grep -q '^osc = ^ucx,rdma$' "$FILE" || fail "the installed file for --tune does not set osc: $(cat "$FILE")"
 export OMPI_MCA_mca_base_param_files=$FILE
 
-for btl in vader tcp; do
+for btl in $SHARED_MEMORY tcp; do
     for n in 1 2 4; do
         run_program mpi_onesided $n --mca pml bfo --mca btl $btl,self --mca pml_bfo_warn_no_failover 0
     done
@@ -28,15 +28,15 @@ in_shared_memory() { grep -c '^rank [0-9]*: window in /dev/shm/osc_sm\.' "$TEST_
 for kind in allocate shared; do
     PML_ARGS=(/ $kind)
     for n in 2 4; do
-        run_program mpi_onesided $n --mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0
+        run_program mpi_onesided $n --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0
         [ "$(in_shared_memory)" = $n ] || { cat "$TEST_TMP/mpi_onesided.log"; fail "$kind, $n ranks: not osc/sm"; }
     done
 done
 PML_ARGS=(/ allocate)
-run_program mpi_onesided 2 --mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0 --mca osc pt2pt
+run_program mpi_onesided 2 --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0 --mca osc pt2pt
 [ "$(in_shared_memory)" = 0 ] || fail "without osc/sm a window is in its memory"
 PML_ARGS=()
-run_program mpi_onesided 2 --mca pml bfo --mca btl vader,self --mca pml_bfo_warn_no_failover 0
+run_program mpi_onesided 2 --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0
 [ "$(in_shared_memory)" = 0 ] || fail "the program's own memory is osc/sm's"
 PML_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
 for n in 2 4 8; do
