@@ -383,13 +383,14 @@ int bfo_del_comm(ompi_communicator_t *comm)
 
 /* ---- persistent requests ---------------------------------------------------------------------------- */
 
-/* Where MPI_Start returns what the PML does as it is and MPI_Startall drops it, neither calls the error handler: so it is done here. */
-static BFO_COLD int start_failed(const mca_pml_base_request_t *base, int rc)
+/* MPI_Startall drops what the PML returns, and MPI_Start of some releases calls no error handler: so it is done here. Where MPI_Start
+ * calls one, an MPI_Startall of one request, which looks the same, calls none. */
+static BFO_COLD int start_failed(const mca_pml_base_request_t *base, size_t count, int rc)
 {
-    if (!BFO_OMPI_START_TELLS_NOBODY) {
+    if (1 == count && !BFO_OMPI_START_TELLS_NOBODY) {
         return rc;
     }
-    return OMPI_ERRHANDLER_INVOKE(base->req_comm, rc, "MPI_Start");
+    return OMPI_ERRHANDLER_INVOKE(base->req_comm, rc, 1 == count ? "MPI_Start" : "MPI_Startall");
 }
 
 /* One that cannot start does not keep the others from it: MPI_Startall would not tell, and who waits for them got nothing. */
@@ -421,7 +422,7 @@ static int bfo_start(size_t count, ompi_request_t **requests)
             first = rc;
         }
     }
-    return bfo_unlikely(NULL != failed) ? start_failed(failed, first) : OMPI_SUCCESS;
+    return bfo_unlikely(NULL != failed) ? start_failed(failed, count, first) : OMPI_SUCCESS;
 }
 
 #if BFO_OMPI_HAS_FT_EVENT
