@@ -13,7 +13,7 @@ packages_of() {
                 librdmacm-dev libhwloc-dev libevent-dev libjansson-dev perl ;;
     test)  echo clang libclang-rt-14-dev libcmocka-dev ibverbs-utils libfabric-bin perftest netpipe-openmpi hpcc scalapack-mpi-test \
                 ucx-utils rdmacm-utils perl man-db valgrind patch universal-ctags git xz-utils ;;
-    tree)  echo libcmocka-dev libpmix-dev ibverbs-providers ibverbs-utils procps file ca-certificates ;;
+    tree)  echo libcmocka-dev libpmix-dev ibverbs-providers ibverbs-utils netpipe-openmpi hpcc scalapack-mpi-test procps file ca-certificates ;;
     model) echo spin ;;
     vm)    echo qemu-system-x86 busybox-static kmod cpio nftables iproute2 dropbear-bin openssh-client procps \
                 ibverbs-utils perftest rdmacm-utils openmpi-bin ;;

@@ -50,7 +50,7 @@ static int query(struct ompi_win_t *win, void **base, size_t size, int disp_unit
 static int refuse(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                   struct opal_info_t *info, int flavor, int *model)
 {
-    bfo_help_say("help-pml-bfo.txt", "no-windows", OPAL_PROC_MY_HOSTNAME,
+    bfo_help_say("help-pml-bfo.txt", BFO_OMPI_HAS_OSC_PT2PT ? "no-windows" : "no-windows-here", OPAL_PROC_MY_HOSTNAME,
                  ompi_mpi_thread_multiple ? "osc/pt2pt does not support MPI_THREAD_MULTIPLE"
                                           : "the parameter osc leaves osc/pt2pt out");
     return OMPI_ERR_NOT_SUPPORTED;

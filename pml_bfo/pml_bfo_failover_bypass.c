@@ -31,9 +31,12 @@ static bool is_available(const mca_base_framework_t *framework, const char *name
     return false;
 }
 
-/* osc/rdma takes a BTL only for its atomic operations. */
-static bool offers_atomics(const bfo_peer_t *peer)
+/* Would osc/rdma take a BTL? Beside osc/pt2pt only for atomic operations. */
+static bool suits_osc_rdma(const bfo_peer_t *peer)
 {
+    if (!BFO_OMPI_HAS_OSC_PT2PT) {
+        return true;
+    }
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         if (peer->rails[r].btl->btl_flags & (MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS)) {
             return true;
@@ -61,7 +64,7 @@ void bfo_failover_announce_bypass(const bfo_peer_t *peer)
     if (is_available(&ompi_coll_base_framework, "hcoll")) {
         add(list, sizeof(list), "coll/hcoll");
     }
-    if (is_available(&ompi_osc_base_framework, "rdma") && offers_atomics(peer)) {
+    if (is_available(&ompi_osc_base_framework, "rdma") && suits_osc_rdma(peer)) {
         add(list, sizeof(list), "osc/rdma");
     }
     if (is_available(&ompi_osc_base_framework, "ucx")) {

@@ -33,12 +33,14 @@ fi
 MPI_TIMEOUT=${MPI_TIMEOUT:-240} # a job that takes as long hangs: loaded machines are slow
 
 # The BTL for processes of one node. From 5.0 on mpirun hands our component path to PMIx as well, which complains of every component in it:
-# PMIx gets its own. And btl tcp finds no way from a machine's address to the same address: it has the loopback interface instead.
+# PMIx gets its own. btl tcp finds no way from a machine's address to the same address: it has the loopback interface instead. And mpirun
+# ends its texts with a zero byte, for which grep takes a log for a binary file.
 case $OMPI_VERSION in
 4.*) SHARED_MEMORY=vader ;;
 *)
     SHARED_MEMORY=sm
     export PMIX_MCA_mca_base_component_path=$PMIX_COMPONENTDIR OMPI_MCA_btl_tcp_if_include=lo
+    grep() { command grep -a "$@"; }
     ;;
 esac
 

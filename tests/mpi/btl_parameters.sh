@@ -145,7 +145,7 @@ BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
 
 # Those of the BTL base, by one message of 3,000,000 bytes under ob1: NAME VALUE, what else is given, what the log must show,
 # and must not without the parameter. Three have no row: atomic_flags (there are no atomics), get_alignment and put_alignment
-# (memory may begin anywhere, and ob1 does not ask).
+# (memory may begin anywhere, and ob1 does not ask). ob1's header has another length in each release, and with it what is left to put.
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" single)
 BTL_ARGS=(--mca pml ob1)
 export OMPI_MCA_btl=openib,self
@@ -167,8 +167,8 @@ flags|send||sends 47, .* gets 0
 eager_limit|4000000|--mca btl_openib_receive_queues P,256,12:P,4194304,4|sends 0, immediate 2, .* gets 0 
 max_send_size|8192|--mca btl_openib_flags send|sends 368, 
 rndv_eager_limit|4096|--mca btl_openib_flags send,put --mca mpi_leave_pinned 0|puts 2 \(1947328 bytes\)
-rdma_pipeline_send_length|500000|--mca btl_openib_flags send,put --mca mpi_leave_pinned 0|puts 3 \(2487768 bytes\)
-rdma_pipeline_frag_size|100000|--mca btl_openib_flags send,put --mca mpi_leave_pinned 0|puts 20 \(1939192 bytes\)
+rdma_pipeline_send_length|500000|--mca btl_openib_flags send,put --mca mpi_leave_pinned 0|puts 3 \(24877[0-9]+ bytes\)
+rdma_pipeline_frag_size|100000|--mca btl_openib_flags send,put --mca mpi_leave_pinned 0|puts 20 \(1939[0-9]+ bytes\)
 min_rdma_pipeline_size|4000000|--mca btl_openib_flags send,put --mca mpi_leave_pinned 0|puts 3 \(3000000 bytes\)
 get_limit|100000||gets 30 \(3000000 bytes\)
 put_limit|100000|--mca btl_openib_flags send,put|puts 30 \(3000000 bytes\)

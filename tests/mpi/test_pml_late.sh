@@ -29,6 +29,11 @@ for rail in 0 1; do
 done
 note "first contact without rail 0, without rail 1: add_procs, spawn, connect and accept"
 
+# From 5.0 on MPI_Comm_disconnect waits in the runtime, where nothing of ours can run (DESIGN.txt 18.2): such a job would hang.
+case $OMPI_VERSION in
+4.*) ;;
+*) note "not tested on $OMPI_VERSION: the last message before MPI_Comm_disconnect is lost"; exit 0 ;;
+esac
 # The last message before MPI_Comm_disconnect is lost once; then it arrives and its sender hears of an error.
 for fault in lose unacked; do
     echo "$fault payload=24:deadbeef1a57 nth=1" >"$TEST_TMP/plan"

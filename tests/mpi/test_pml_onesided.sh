@@ -12,6 +12,63 @@ REPORT=$TEST_TMP/rails.json
 FILE=$TEST_TMP/bfo.conf
 ARGS=(--mca pml bfo --mca btl openib,self)
 
+# in_shared_memory: how many ranks have their window in osc/sm's memory
+in_shared_memory() { grep -c '^rank [0-9]*: window in /dev/shm/osc_sm\.' "$TEST_TMP/mpi_onesided.log"; }
+# Windows whose memory Open MPI allocates.
+allocated() {
+    local kind n
+    for kind in allocate shared; do
+        PML_ARGS=(/ $kind)
+        for n in 2 4; do
+            run_program mpi_onesided $n --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0
+            [ "$(in_shared_memory)" = $n ] || { cat "$TEST_TMP/mpi_onesided.log"; fail "$kind, $n ranks: not osc/sm"; }
+        done
+    done
+    PML_ARGS=()
+}
+# named COMPONENTS MPIRUN-ARGUMENTS...: says once that these go past the PML
+named() {
+    local list=$1 said
+    shift
+    run_program mpi_sizes 2 "${ARGS[@]}" "$@"
+    said=$(grep -c "components:  $list\$" "$TEST_TMP/mpi_sizes.log")
+    [ "$said" = 1 ] || { grep -v PASSED "$TEST_TMP/mpi_sizes.log"; fail "$list was named $said times, not once: $*"; }
+}
+# unnamed WHY MPIRUN-ARGUMENTS...
+unnamed() {
+    local why=$1
+    shift
+    run_program mpi_sizes 2 "${ARGS[@]}" "$@"
+    ! grep -q 'go past it' "$TEST_TMP/mpi_sizes.log" || fail "a component was named: $why"
+}
+# Collectives of hcoll, as a component of that name stands for it.
+use_hcoll() {
+    export OMPI_MCA_mca_base_component_path=$PML_DIR/.libs:$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
+}
+
+# Open MPI 5.0 has no osc/pt2pt, so a window of the program's memory is refused under the PML, and osc/rdma, which goes past it, is named.
+case $OMPI_VERSION in
+4.*) ;;
+*)
+    use_components pml btl
+    export OMPI_MCA_osc=^ucx,rdma # as bfo.conf says
+    allocated
+    run_program mpi_onesided 2 --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0 --mca osc rdma
+    ! mpi 2 --mca pml bfo --mca btl $SHARED_MEMORY,self "$PML_DIR/mpi_onesided" >"$TEST_TMP/log" 2>&1 ||
+        fail "a window of the program's memory went another way"
+    [ "$(grep -c 'this release of Open MPI has no component osc/pt2pt' "$TEST_TMP/log")" = 1 ] ||
+        { cat "$TEST_TMP/log"; fail "nobody says, or not once, why there is no window"; }
+    PML_PREFIX=("$SOFTRAIL" run -n 2 --)
+    named osc/rdma --mca osc rdma
+    unnamed "it is excluded"
+    use_hcoll
+    named coll/hcoll
+    named "coll/hcoll, osc/rdma" --mca osc rdma
+    unnamed "it cannot run" -x HCOLL_CANNOT_RUN=1
+    exit 0
+    ;;
+esac
+
 # The file for --tune as it is installed, with the components of this build.
 sed "s,^mca_base_component_path = [^:]*,mca_base_component_path = $BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs," \
     "$BFO_BUILDDIR/bfo.conf" >"$FILE"
@@ -20,18 +77,10 @@ export OMPI_MCA_mca_base_param_files=$FILE
 
 for btl in $SHARED_MEMORY tcp; do
     for n in 1 2 4; do
-        run_program mpi_onesided $n --mca pml bfo --mca btl $btl,self --mca pml_bfo_warn_no_failover 0
+        run_program mpi_onesided $n --mca pml bfo --mca btl "$btl,self" --mca pml_bfo_warn_no_failover 0
     done
 done
-# in_shared_memory: how many ranks have their window in osc/sm's memory
-in_shared_memory() { grep -c '^rank [0-9]*: window in /dev/shm/osc_sm\.' "$TEST_TMP/mpi_onesided.log"; }
-for kind in allocate shared; do
-    PML_ARGS=(/ $kind)
-    for n in 2 4; do
-        run_program mpi_onesided $n --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0
-        [ "$(in_shared_memory)" = $n ] || { cat "$TEST_TMP/mpi_onesided.log"; fail "$kind, $n ranks: not osc/sm"; }
-    done
-done
+allocated
 PML_ARGS=(/ allocate)
 run_program mpi_onesided 2 --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0 --mca osc pt2pt
 [ "$(in_shared_memory)" = 0 ] || fail "without osc/sm a window is in its memory"
@@ -68,29 +117,13 @@ cut_under_windows 0 2
 cut_under_windows 1 4
 cut_under_windows 1 2 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 
-# named COMPONENTS MPIRUN-ARGUMENTS...: says once that these go past the PML
-named() {
-    local list=$1 said
-    shift
-    run_program mpi_sizes 2 "${ARGS[@]}" "$@"
-    said=$(grep -c "components:  $list\$" "$TEST_TMP/mpi_sizes.log")
-    [ "$said" = 1 ] || { grep -v PASSED "$TEST_TMP/mpi_sizes.log"; fail "$list was named $said times, not once: $*"; }
-}
 if [ -f "$BFO_OMPI_COMPONENTDIR/mca_osc_ucx.so" ]; then
     named osc/ucx --mca osc ucx,pt2pt
 fi
 ATOMICS=(--mca btl_openib_flags send,put,get,atomics,fetching-atomics)
 named osc/rdma --mca osc rdma,pt2pt "${ATOMICS[@]}"
-# unnamed WHY MPIRUN-ARGUMENTS...
-unnamed() {
-    local why=$1
-    shift
-    run_program mpi_sizes 2 "${ARGS[@]}" "$@"
-    ! grep -q 'go past it' "$TEST_TMP/mpi_sizes.log" || fail "a component was named: $why"
-}
 unnamed "the parameter file excludes it" "${ATOMICS[@]}"
-# Collectives of hcoll, as a component of that name stands for it.
-export OMPI_MCA_mca_base_component_path=$PML_DIR/.libs:$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
+use_hcoll
 named coll/hcoll
 named "coll/hcoll, osc/rdma" --mca osc rdma,pt2pt "${ATOMICS[@]}"
 unnamed "it is excluded" --mca coll ^hcoll

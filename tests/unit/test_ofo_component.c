@@ -15,7 +15,7 @@
 #include "btl_openib_service.h"
 #include "btl_openib_sleep.h"
 
-#include "opal/mca/pmix/pmix.h"
+#include "bfo_ompi.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -80,11 +80,25 @@ int ofo_component_progress(void)
 void ofo_module_set_functions(mca_btl_base_module_t *super)
 {
 }
+/* The modex of 4.1 is a table of functions, that of 5.0 calls PMIx. */
+#if BFO_OMPI_IS_4
 static int put(opal_pmix_scope_t scope, opal_value_t *value)
 {
     return is_published ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
 }
-
+static void play_modex(void)
+{
+    opal_pmix.put = put;
+}
+#else
+pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value)
+{
+    return is_published ? PMIX_SUCCESS : PMIX_ERR_INIT;
+}
+static void play_modex(void)
+{
+}
+#endif
 
 static enum ibv_fork_status kernel; /* what libibverbs knows of it */
 static int fork_inits, fork_init_status;
@@ -106,7 +120,7 @@ static mca_btl_base_module_t **begin(unsigned threads_to_be_had, bool published,
     startable = threads_to_be_had;
     is_published = published;
     threads = ports = 0;
-    opal_pmix.put = put;
+    play_modex();
     assert_null(ofo_queues_parse("P,256,12:P,65792,12", &OFO.queues));
     return OFO.super.btl_init(count, false, false);
 }
