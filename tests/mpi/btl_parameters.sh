@@ -279,11 +279,12 @@ for name in $ignored; do
 done
 note "$(wc -w <<<"$ignored") parameters accepted with a notice"
 
-# Each is set by a row above or by a test.
+# Each is set by a row above or by a test. (accelerator_... of Open MPI 5.0 are for memory of devices, of which there is none here.)
 for name in $(sed -n 's/.*param:btl_openib_\([a-z_0-9]*\):value:.*/\1/p' <<<"$all"); do
     case " $(tr '\n' ' ' <<<"$ignored") atomic_flags get_alignment put_alignment " in
     *[[:space:]]"$name"[[:space:]]*) continue ;;
     esac
+    [ "${name#accelerator_}" = "$name" ] || continue
     grep -qE -- "^$name\||(--mca |OMPI_MCA_|rank_1_with )btl_openib_$name[ =]" "$BFO_SRCDIR"/tests/mpi/{btl_*,test_pml_alive,test_pml_rejoin}.sh || fail "no test sets the parameter $name"
 done
 exit 0
