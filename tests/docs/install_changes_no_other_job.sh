@@ -42,22 +42,22 @@ cmp "$TEST_TMP/before" "$TEST_TMP/after" || fail "installation changed a job tha
 conf=$(find "$stage" -name bfo.conf)
 components=$(dirname "$(find "$stage" -name mca_pml_bfo.so)")
 sed "s,^mca_base_component_path = [^:]*,mca_base_component_path = $components," "$conf" >"$TEST_TMP/bfo.conf"
-mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl $SHARED_MEMORY,self --mca pml_bfo_counters 1 "$BFO_BUILDDIR/contrib/bfo_stream" \
+mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_counters 1 "$BFO_BUILDDIR/contrib/bfo_stream" \
     -s 1 -m 65536 >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "a job with the file for --tune"; }
 grep -q ' 0 wrong' "$TEST_TMP/log" || fail "the job verified nothing"
 grep -q 'bfo: rank 0 counters:' "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "the file for --tune does not choose bfo"; }
-mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl $SHARED_MEMORY,self "$BFO_BUILDDIR/tests/docs/threads_window" >"$TEST_TMP/log" 2>&1 &&
+mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl "$SHARED_MEMORY,self" "$BFO_BUILDDIR/tests/docs/threads_window" >"$TEST_TMP/log" 2>&1 &&
     fail "osc/pt2pt takes MPI_THREAD_MULTIPLE now: correct README.md and docs/FAQ.md"
 tr '\n' ' ' <"$TEST_TMP/log" | grep -q 'window for one-sided operations cannot be made.*osc/pt2pt does not support MPI_THREAD_MULTIPLE' ||
     { cat "$TEST_TMP/log"; fail "no word of the way out"; }
-mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl $SHARED_MEMORY,self --mca osc rdma "$BFO_BUILDDIR/tests/docs/threads_window" \
+mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl "$SHARED_MEMORY,self" --mca osc rdma "$BFO_BUILDDIR/tests/docs/threads_window" \
     >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "the way out on one node"; }
-mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl $SHARED_MEMORY,self "$BFO_BUILDDIR/tests/docs/threads_window" serialized >"$TEST_TMP/log" 2>&1 ||
+mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl "$SHARED_MEMORY,self" "$BFO_BUILDDIR/tests/docs/threads_window" serialized >"$TEST_TMP/log" 2>&1 ||
     { cat "$TEST_TMP/log"; fail "the way out with MPI_THREAD_SERIALIZED"; }
-mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl $SHARED_MEMORY,self --mca osc ^pt2pt,rdma,ucx "$BFO_BUILDDIR/tests/docs/threads_window" serialized \
+mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl "$SHARED_MEMORY,self" --mca osc ^pt2pt,rdma,ucx "$BFO_BUILDDIR/tests/docs/threads_window" serialized \
     >"$TEST_TMP/log" 2>&1 && fail "a window without osc/pt2pt"
 grep -q 'the parameter osc leaves osc/pt2pt out' "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "no word of the parameter osc"; }
-mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl $SHARED_MEMORY,self --mca pml ob1 --mca osc ^ucx,pt2pt "$BFO_BUILDDIR/tests/docs/threads_window" \
+mpi 2 --tune "$TEST_TMP/bfo.conf" --mca btl "$SHARED_MEMORY,self" --mca pml ob1 --mca osc ^ucx,pt2pt "$BFO_BUILDDIR/tests/docs/threads_window" \
     >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "windows under ob1 with our components"; }
 
 # The module file: it names the file for --tune, sets no parameter of Open MPI, and refuses where the directory is missing.

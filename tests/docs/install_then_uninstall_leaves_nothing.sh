@@ -26,7 +26,7 @@ sed "s,^mca_base_component_path = .*,mca_base_component_path = $components:SYS_D
 info=$(OMPI_MCA_mca_base_component_path=$components:$BFO_OMPI_COMPONENTDIR "$OMPI_INFO" --parsable)
 grep -qx "mca:pml:bfo:version:\"component:$BFO_VERSION\"" <<<"$info" || fail "ompi_info does not list pml bfo $BFO_VERSION"
 grep -qx "mca:btl:openib:version:\"component:$BFO_VERSION\"" <<<"$info" || fail "ompi_info does not list btl openib $BFO_VERSION"
-mpi 2 --tune "$TEST_TMP/params.conf" --mca btl $SHARED_MEMORY,self \
+mpi 2 --tune "$TEST_TMP/params.conf" --mca btl "$SHARED_MEMORY,self" \
     "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 -m 65536 >"$TEST_TMP/run.log" 2>&1 ||
     { cat "$TEST_TMP/run.log"; fail "a job with the file for --tune alone"; }
 grep -q ' 0 wrong' "$TEST_TMP/run.log" || fail "the job verified nothing"

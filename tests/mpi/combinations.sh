@@ -44,9 +44,9 @@ try "$full" "$plain" bfo openib,self 'failover'
 try "$plain" "$full" bfo openib,self 'without failover'
 try "$plain" "$plain" bfo openib,self 'without failover'
 try "$full" - bfo openib,self 'failover'
-try "$full" - bfo $SHARED_MEMORY,self none
+try "$full" - bfo "$SHARED_MEMORY,self" none
 try "$full" - bfo tcp,self 'failover'
-try "$plain" - bfo $SHARED_MEMORY,self none
+try "$plain" - bfo "$SHARED_MEMORY,self" none
 try "$plain" - bfo tcp,self 'without failover'
 try - "$full" ob1 openib,self none
 try - "$plain" ob1 openib,self none

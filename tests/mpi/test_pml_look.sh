@@ -24,7 +24,7 @@ look() {
     dumped 'rank 1 is .*: next to send [0-9]+, next expected [0-9]+, 2 waiting, 0 early, rails up 0x[13]$'
     dumped '0 pieces of work wait for resources, 0 messages for their communicator'
 }
-look --mca btl $SHARED_MEMORY,self
+look --mca btl "$SHARED_MEMORY,self"
 dumped "rail 0 \\($SHARED_MEMORY\\) generation 0 up"
 look --mca btl tcp,self
 PML_PREFIX=("$SOFTRAIL" run -n 2 --)

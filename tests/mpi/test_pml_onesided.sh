@@ -20,7 +20,7 @@ allocated() {
     for kind in allocate shared; do
         PML_ARGS=(/ $kind)
         for n in 2 4; do
-            run_program mpi_onesided $n --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0
+            run_program mpi_onesided $n --mca pml bfo --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0
             [ "$(in_shared_memory)" = $n ] || { cat "$TEST_TMP/mpi_onesided.log"; fail "$kind, $n ranks: not osc/sm"; }
         done
     done
@@ -53,8 +53,8 @@ case $OMPI_VERSION in
     use_components pml btl
     export OMPI_MCA_osc=^ucx,rdma # as bfo.conf says
     allocated
-    run_program mpi_onesided 2 --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0 --mca osc rdma
-    ! mpi 2 --mca pml bfo --mca btl $SHARED_MEMORY,self "$PML_DIR/mpi_onesided" >"$TEST_TMP/log" 2>&1 ||
+    run_program mpi_onesided 2 --mca pml bfo --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0 --mca osc rdma
+    ! mpi 2 --mca pml bfo --mca btl "$SHARED_MEMORY,self" "$PML_DIR/mpi_onesided" >"$TEST_TMP/log" 2>&1 ||
         fail "a window of the program's memory went another way"
     [ "$(grep -c 'this release of Open MPI has no component osc/pt2pt' "$TEST_TMP/log")" = 1 ] ||
         { cat "$TEST_TMP/log"; fail "nobody says, or not once, why there is no window"; }
@@ -82,10 +82,10 @@ for btl in $SHARED_MEMORY tcp; do
 done
 allocated
 PML_ARGS=(/ allocate)
-run_program mpi_onesided 2 --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0 --mca osc pt2pt
+run_program mpi_onesided 2 --mca pml bfo --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0 --mca osc pt2pt
 [ "$(in_shared_memory)" = 0 ] || fail "without osc/sm a window is in its memory"
 PML_ARGS=()
-run_program mpi_onesided 2 --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0
+run_program mpi_onesided 2 --mca pml bfo --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0
 [ "$(in_shared_memory)" = 0 ] || fail "the program's own memory is osc/sm's"
 PML_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
 for n in 2 4 8; do

@@ -9,7 +9,7 @@
 use_components pml
 LOG=$TEST_TMP/mpi_match.log
 
-ARGS=(--mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0 --mca pml_base_verbose 10 --mca pml_bfo_counters 1)
+ARGS=(--mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0 --mca pml_base_verbose 10 --mca pml_bfo_counters 1)
 run_program mpi_match 1 --mca pml bfo "${ARGS[@]}" --mca pml_bfo_priority 7
 grep -q 'selected bfo best priority 7$' "$LOG" || { cat "$LOG"; fail "priority 7 was not told"; }
 run_program mpi_match 1 --mca pml bfo,ob1 "${ARGS[@]}" --mca pml_bfo_priority 0

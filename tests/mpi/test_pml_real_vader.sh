@@ -6,5 +6,5 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/real.sh"
 use_components pml
-run_real_programs --mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0
+run_real_programs --mca pml bfo --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0
 exit 0

@@ -30,7 +30,7 @@ refused() {
     [ "$said" = "$count" ] || { tail -n 40 "$LOG"; fail "'$text' was said $said times, not $count: $*"; }
     note "refused: $*"
 }
-BFO=(--mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0)
+BFO=(--mca pml bfo --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0)
 
 refused 'pml_bfo_max_rails cannot be 0' 1 -np 2 "${BFO[@]}" --mca pml_bfo_max_rails 0 "$PROGRAM"
 refused 'pml_bfo_max_rails cannot be 9' 1 -np 2 "${BFO[@]}" --mca pml_bfo_max_rails 9 "$PROGRAM"
@@ -40,7 +40,7 @@ refused 'pml_bfo_last_rail_timeout cannot be 60' 1 -np 2 "${BFO[@]}" --mca pml_b
 refused 'pml_bfo_free_list_max cannot be 1' 1 -np 2 "${BFO[@]}" --mca pml_bfo_free_list_max 1 "$PROGRAM"
 refused 'pml_bfo_status_dir cannot be figures' 1 -np 2 "${BFO[@]}" --mca pml_bfo_status_dir figures "$PROGRAM"
 # nobody takes its place
-refused 'pml_bfo_max_rails cannot be 9' 1 -np 2 --mca pml bfo,ob1 --mca btl $SHARED_MEMORY,self --mca pml_bfo_max_rails 9 "$PROGRAM"
+refused 'pml_bfo_max_rails cannot be 9' 1 -np 2 --mca pml bfo,ob1 --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_max_rails 9 "$PROGRAM"
 # rank 0 runs another protocol, or another PML, than rank 1
 odd() { printf %s "[ \$OMPI_COMM_WORLD_RANK = 0 ] && export $1; exec $PROGRAM"; }
 refused "do not$" 1 -np 2 "${BFO[@]}" bash -c "$(odd OMPI_MCA_pml_bfo_protocol_version=1)"
@@ -56,5 +56,5 @@ preload=$other_release${LD_PRELOAD:+:$LD_PRELOAD}
 PROGRAM_OWN=(bash -c "exec $PROGRAM 2>>$TEST_TMP/own")
 refused 'The PML bfo was built for Open MPI' 1 -np 1 "${BFO[@]}" -x LD_PRELOAD="$preload" "${PROGRAM_OWN[@]}"
 grep -q 'this is Open MPI 0.0.1' "$LOG" || fail "the release that runs is not named"
-refused 'The BTL openib of bfo was built for Open MPI' 1 -np 1 --mca pml ob1 --mca btl openib,$SHARED_MEMORY,self -x LD_PRELOAD="$preload" "${PROGRAM_OWN[@]}"
+refused 'The BTL openib of bfo was built for Open MPI' 1 -np 1 --mca pml ob1 --mca btl "openib,$SHARED_MEMORY,self" -x LD_PRELOAD="$preload" "${PROGRAM_OWN[@]}"
 exit 0

@@ -36,7 +36,7 @@ for ((i = 0; i < jobs; i++)); do
     ends $program --mca pml bfo --mca btl openib,self --mca osc '^ucx,rdma'
     [ $((i % 4)) = 0 ] || continue
     PML_PREFIX=()
-    ends $program --mca pml ob1 --mca btl $SHARED_MEMORY,self --mca osc '^ucx,rdma'
+    ends $program --mca pml ob1 --mca btl "$SHARED_MEMORY,self" --mca osc '^ucx,rdma'
 done
 note "$jobs jobs of pml bfo without the preload, $crashed crashed behind their work"
 exit 0

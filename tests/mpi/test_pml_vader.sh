@@ -6,7 +6,7 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml
-ARGS=(--mca pml bfo --mca btl $SHARED_MEMORY,self --mca pml_bfo_warn_no_failover 0)
+ARGS=(--mca pml bfo --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0)
 
 run_point_to_point "${ARGS[@]}"
 # few requests, and more messages than that which wait for their receive

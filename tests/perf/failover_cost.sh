@@ -70,7 +70,7 @@ done
 [ -n "$times" ] || exit 0
 
 # one BUILD OVER: nanoseconds per message
-in_memory() { timeout -k 5 "$MPI_TIMEOUT" "$MPIRUN" --bind-to core -np 2 --mca pml bfo --mca btl $SHARED_MEMORY,self "$@"; }
+in_memory() { timeout -k 5 "$MPI_TIMEOUT" "$MPIRUN" --bind-to core -np 2 --mca pml bfo --mca btl "$SHARED_MEMORY,self" "$@"; }
 on_rails() { rails --bind-to core "$@"; }
 one() {
     use "$1"

@@ -36,7 +36,7 @@ over_vader() {
         for _ in 1 2 3; do
             rm -f "$file"*
             # shellcheck disable=SC2086
-            mpi 2 --mca pml "$1" --mca btl $SHARED_MEMORY,self $callgrind --toggle-collect=perf_failover_loop \
+            mpi 2 --mca pml "$1" --mca btl "$SHARED_MEMORY,self" $callgrind --toggle-collect=perf_failover_loop \
                 --callgrind-out-file="$file.%q{OMPI_COMM_WORLD_RANK}" "$BFO_BUILDDIR/tests/perf/perf_failover" "$2" 0 $n \
                 >"$TEST_TMP/log" 2>&1 </dev/null || { tail -n 20 "$TEST_TMP/log"; fail "callgrind under $1 over vader"; }
             here=$(awk -v pml="mca_pml_$1[.]so" '/^ob=/ { ours = $0 ~ pml } /^calls=/ { getline; next }

@@ -56,7 +56,7 @@ notices 'soak' '^WRONG' "$COPY" 2 "$T/soak/soak" 7 40
 launch() {
     local way=$1
     shift
-    "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl $SHARED_MEMORY,self --mca osc '^ucx,rdma' -x BFO_WRONG="$way" \
+    "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl "$SHARED_MEMORY,self" --mca osc '^ucx,rdma' -x BFO_WRONG="$way" \
         -x LD_PRELOAD="$T/soak/.libs/wrong_mpi.so${LD_PRELOAD:+:$LD_PRELOAD}" "$@" >"$LOG" 2>&1 </dev/null &
     job=$!
 }

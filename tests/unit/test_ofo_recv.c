@@ -63,7 +63,7 @@ void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
-static void hand_up(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *data)
+static void hand_up(BFO_ARRIVAL_ARGS)
 {
     ++handed_up;
 }
