@@ -36,9 +36,9 @@ MPI_TIMEOUT=${MPI_TIMEOUT:-240} # a job that takes as long hangs: loaded machine
 # PMIx gets its own. btl tcp finds no way from a machine's address to the same address: it has the loopback interface instead. And mpirun
 # ends its texts with a zero byte, for which grep takes a log for a binary file.
 case $OMPI_VERSION in
-4.*) SHARED_MEMORY=vader ;;
+4.*) export SHARED_MEMORY=vader ;;
 *)
-    SHARED_MEMORY=sm
+    export SHARED_MEMORY=sm
     export PMIX_MCA_mca_base_component_path=$PMIX_COMPONENTDIR OMPI_MCA_btl_tcp_if_include=lo
     grep() { command grep -a "$@"; }
     ;;

@@ -22,7 +22,6 @@ shift
 exec bash -c "$*"
 AGENT
 chmod +x "$TEST_TMP/agent"
-export SHARED_MEMORY # for the agent
 ARGS=(--mca plm_rsh_agent "$TEST_TMP/agent" -H "left:2,right:2" --mca pml bfo --mca btl "openib,$SHARED_MEMORY,self" --mca pml_bfo_verbose 1)
 
 # both LOG: ranks 0 and 1 (or those named) of one node talk by shared memory, those of different nodes by both rails

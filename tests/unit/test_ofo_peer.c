@@ -85,6 +85,7 @@ pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_inf
 }
 static void play_modex(void)
 {
+    opal_pmix_setup_nspace_tracker(); /* Open MPI turns its number of the job into PMIx's name */
 }
 #endif
 
