@@ -13,6 +13,8 @@
 #   clang        builds with clang, warnings are errors
 #   combinations builds with failover off on either side, and what failover costs    sanitizers  unit and softrail tests under ASan and UBSan
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
+# And only if it is named:
+#   ompi5        unit and mpi on Open MPI 5.0, in a tree of Debian trixie beside this folder (FOLDER-trees/trixie, 1 GB; needs root)
 # With CI=true a skipped test is a failure. A test that is expected to fail (XFAIL_TESTS of its Makefile.am) and fails is counted
 # by itself; one that passes unexpectedly is a failure. A test that tries again writes "retried: N" into its log.
 # Ends with "N expected failures", "N retries" and "N passed, N failed, N skipped", each on a line of its own.
@@ -20,13 +22,14 @@ set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
 all_steps="build unit fuzz sim mpi faults soak tools perf docs contrib clang combinations sanitizers model vm"
+named_steps="ompi5"
 steps=${*:-$all_steps}
 passed=0 failed=0 skipped=0 expected=0 retries=0 failures= complaints=
 
 for step in $steps; do
-    case " $all_steps " in
+    case " $all_steps $named_steps " in
     *" $step "*) ;;
-    *) echo "test.sh: no step '$step'; steps: $all_steps" >&2; exit 2 ;;
+    *) echo "test.sh: no step '$step'; steps: $all_steps $named_steps" >&2; exit 2 ;;
     esac
 done
 wanted() { [[ " $steps " == *" $1 "* ]]; }
@@ -53,11 +56,13 @@ summary() {
     echo "$passed passed, $failed failed, $skipped skipped"
 }
 
+inside=() # a command that runs others in another tree
+
 # suite NAME BUILD FOLDER [TARGET [JOBS]]: run the tests of one folder and count their results.
 suite() {
     local name=$1 dir=$2/$3 target=${4:-check} jobs=${5:-1} start=$SECONDS result trs
     find "$dir" -name '*.trs' -delete 2>/dev/null
-    make -k -s -j"$jobs" -C "$dir" "$target" >"$dir/$name.log" 2>&1 </dev/null
+    "${inside[@]}" make -k -s -j"$jobs" -C "$dir" "$target" >"$dir/$name.log" 2>&1 </dev/null
     local status=$? found=0
     while read -r trs; do
         found=$((found + 1))
@@ -103,7 +108,7 @@ script() {
 build() {
     local name=$1 start=$SECONDS
     shift
-    bash contrib/build.sh "$@"
+    "${inside[@]}" bash contrib/build.sh "$@"
     local status=$?
     count "build:$name" $status
     echo "== build $name: $((SECONDS - start)) s"
@@ -113,6 +118,7 @@ build() {
 groups="build test"
 if wanted model; then groups="$groups model"; fi
 if wanted vm; then groups="$groups vm"; fi
+if wanted ompi5; then groups="$groups ompi5"; fi
 bash contrib/packages.sh $groups || exit $?
 
 build gcc build --prefix="$top/build/install" --enable-werror || { summary; exit 1; }
@@ -143,6 +149,13 @@ if wanted model; then
     target check-model build tests/model
 fi
 if wanted vm; then suite vm build tests/vm check-vm; fi
+if wanted ompi5; then
+    inside=(bash contrib/tree.sh trixie "$top-trees/trixie")
+    if build ompi5 build/ompi5 --enable-werror; then
+        suite ompi5-unit build/ompi5 tests/unit
+        suite ompi5-mpi build/ompi5 tests/mpi check-ompi5
+    fi
+fi
 
 [ "$failed" = 0 ] || printf 'failed:%s\n%s' "$failures" "$complaints"
 summary
