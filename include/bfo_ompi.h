@@ -24,6 +24,7 @@
 /* ---- headers that moved ------------------------------------------------------------------------------ */
 
 #if BFO_OMPI_IS_4
+#include "opal/mca/event/event.h"
 #include "opal/mca/pmix/pmix.h"
 #include "opal/threads/mutex.h"
 #include "opal/threads/thread_usage.h"
@@ -31,6 +32,7 @@
 #include "opal/mca/pmix/pmix-internal.h"
 #include "opal/mca/threads/mutex.h"
 #include "opal/mca/threads/thread_usage.h"
+#include "opal/util/event.h"
 #endif
 
 /* ---- the release itself ------------------------------------------------------------------------------- */

@@ -65,6 +65,8 @@ AC_DEFUN([BFO_CHECK_OPENMPI], [
     ])
     OMPI_LDFLAGS="-L$ompi_libdir"
     AS_IF([test 5 = "$bfo_ompi_series"], [BFO_CHECK_OPENMPI_5], [OMPI_LIBS="-lmpi -lopen-rte -lopen-pal"])
+    # Open MPI's event loop is libevent's. An Open MPI with a copy of its own has the functions in libopen-pal under other names.
+    PKG_CHECK_EXISTS([libevent_core], [OMPI_LIBS="$OMPI_LIBS `$PKG_CONFIG --libs libevent_core`"])
     AC_SUBST([OMPI_VERSION])
     AC_SUBST([OMPI_CPPFLAGS])
     AC_SUBST([OMPI_LDFLAGS])

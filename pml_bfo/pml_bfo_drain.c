@@ -25,12 +25,13 @@
 #ifndef BFO_DRAIN_LOOK_MS
 #define BFO_DRAIN_LOOK_MS 10
 #endif
-enum { UNTOLD = 1 << 16 };
+enum { UNTOLD = 1 << 16, CHECK_MS = 200 };
 
-static bool is_registered;
-static bool is_active;           /* a rail stands out, or a peer has to be told; else one look at the list's number is all. Atomic */
-static uint8_t is_looking;       /* one thread at a time; atomic */
-static uint64_t last_look;       /* ms */
+static opal_event_t timer;   /* in Open MPI's event loop, which progress runs now and then */
+static bool is_registered;   /* as a progress function; changed by the timer alone */
+static bool is_active;       /* a rail stands out, or a peer has to be told. Atomic */
+static uint8_t is_looking;   /* one thread at a time; atomic */
+static uint64_t last_look;   /* ms */
 
 /* ---- names of rails ---------------------------------------------------------------------------------- */
 
@@ -129,7 +130,6 @@ static void rails_heard(bfo_peer_t *from, const bfo_rails_hdr_t *h)
     }
     BFO_UNLOCK(&bfo.lock);
     __atomic_store_n(&is_active, true, __ATOMIC_RELAXED);
-    bfo_drain_open();
 }
 
 static void on_rails(BFO_ARRIVAL_ARGS)
@@ -235,19 +235,21 @@ static void given_back(const char *port)
     bfo_figures_out(port, NULL);
 }
 
+static bool is_news(void)
+{
+    return bfo_steer_number() != bfo_steer_number_read();
+}
+
+/* Progress function, while a rail stands out. */
 static int look(void)
 {
-    const bool is_news = bfo_steer_number() != bfo_steer_number_read();
     uint64_t now;
 
-    if (bfo_likely(!is_news) && bfo_likely(!__atomic_load_n(&is_active, __ATOMIC_RELAXED))) {
-        return 0;
-    }
     if (__atomic_exchange_n(&is_looking, 1, __ATOMIC_ACQUIRE)) {
         return 0;
     }
     now = bfo_clock_ns(CLOCK_MONOTONIC) / 1000000;
-    if ((is_news && bfo_steer_read(given_back)) || now - last_look >= BFO_DRAIN_LOOK_MS) {
+    if ((is_news() && bfo_steer_read(given_back)) || now - last_look >= BFO_DRAIN_LOOK_MS) {
         last_look = now;
         look_at_peers();
     }
@@ -255,23 +257,44 @@ static int look(void)
     return 0;
 }
 
+/* Only while there is something to look at it costs anything on the way of a message. */
+void bfo_drain_check(void)
+{
+    const bool is_wanted = is_news() || __atomic_load_n(&is_active, __ATOMIC_RELAXED);
+
+    if (is_wanted && !is_registered) {
+        opal_progress_register_lp(look);
+    } else if (!is_wanted && is_registered) {
+        opal_progress_unregister(look);
+    }
+    is_registered = is_wanted;
+}
+
+static void timer_rings(int fd, short flags, void *arg)
+{
+    const struct timeval period = {.tv_usec = CHECK_MS * 1000};
+
+    bfo_drain_check();
+    opal_event_evtimer_add(&timer, &period);
+}
+
 void bfo_drain_open(void)
 {
-    bool is_first;
-
-    BFO_LOCK(&bfo.lock);
-    is_first = bfo.enabled && (bfo_steer_open() || __atomic_load_n(&is_active, __ATOMIC_RELAXED));
-    is_first = is_first && !is_registered;
-    is_registered = is_registered || is_first;
-    BFO_UNLOCK(&bfo.lock);
-    if (is_first) {
-        opal_progress_register_lp(look);
-        (void) look();
+    (void) bfo_steer_open();
+    if (is_news()) {
+        (void) look(); /* the first peers leave out what stands out already */
+    }
+    if (NULL != opal_sync_event_base) {
+        opal_event_evtimer_set(opal_sync_event_base, &timer, timer_rings, NULL);
+        timer_rings(-1, 0, NULL);
     }
 }
 
 void bfo_drain_close(void)
 {
+    if (NULL != opal_sync_event_base) {
+        opal_event_evtimer_del(&timer);
+    }
     if (is_registered) {
         opal_progress_unregister(look);
     }

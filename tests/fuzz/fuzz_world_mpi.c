@@ -60,6 +60,7 @@ void fuzz_progress(void)
     if (NULL != looks_at_waits) {
         (void) looks_at_waits();
     }
+    bfo_drain_check(); /* there is no timer here */
     if (NULL != looks_at_ports) {
         (void) looks_at_ports();
     }
