@@ -19,6 +19,7 @@ static const struct {
     {"doctor", bt_cmd_doctor, "look at this machine before a job does: installation, ports, times"},
     {"drain", bt_cmd_drain, "take a port out of service, without a lost message"},
     {"release", bt_cmd_release, "give a drained port back"},
+    {"report", bt_cmd_report, "write what a bug report needs into one file"},
     {"clean", bt_cmd_clean, "remove the files that dead jobs left"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
