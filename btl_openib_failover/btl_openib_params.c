@@ -18,6 +18,7 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,9 +188,11 @@ int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *
     (void) mca_base_var_register_synonym(mca_base_var_find("opal", "btl", "openib", "max_inline_data"), "opal", "btl", "openib",
                                          "ib_max_inline_data", 0);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); ++i) {
-        (void) mca_base_component_var_register(component, ignored[i].name, "Accepted and not used", MCA_BASE_VAR_TYPE_STRING,
-                                               NULL, 0, 0, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY,
-                                               &ignored_value[i]);
+        char text[160]; /* Open MPI copies it */
+
+        snprintf(text, sizeof(text), "Accepted and not used: %s", ignored[i].why);
+        (void) mca_base_component_var_register(component, ignored[i].name, text, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
+                                               OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY, &ignored_value[i]);
     }
     return mca_btl_base_param_register(component, defaults);
 }

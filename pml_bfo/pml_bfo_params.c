@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * MCA parameters: one table, registered once; contradictions are refused with a help text.
- * README.md has the same table for people.
+ * docs/parameters.md has the same table for people.
  */
 #include "pml_bfo.h"
 

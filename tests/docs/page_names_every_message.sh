@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The table of messages in README.md: each topic of the help texts has one row, whose first cell is words of that text.
+# The table in docs/messages.md: each topic of the help texts has one row, whose first cell is words of that text.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
-perl - "$BFO_SRCDIR"/README.md "$BFO_SRCDIR"/*/help-*.txt <<'PERL' || fail "README.md's table of messages and the help texts disagree"
+perl - "$BFO_SRCDIR"/docs/messages.md "$BFO_SRCDIR"/*/help-*.txt <<'PERL' || fail "docs/messages.md and the help texts disagree"
 use strict;
 use warnings;
 sub words { my $text = shift; $text =~ s/\s+/ /g; return lc $text }
 
-my ($readme, @texts) = @ARGV;
-open my $in, '<', $readme or die "$readme: $!\n";
+my ($page, @texts) = @ARGV;
+open my $in, '<', $page or die "$page: $!\n";
 my @rows;
 my $inside = 0;
 while (<$in>) {
