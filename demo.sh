@@ -63,6 +63,9 @@ make_fault() {
 # longest_pause FROM TO: of the lines of the log after FROM, up to TO.
 longest_pause() { sed -n "$(($1 + 1)),$2p" "$out/log" | sed -n 's/.*longest pause *\([0-9]*\) ms.*/\1/p' | sort -n | tail -n 1; }
 
+# The stream has told of itself since the last fault, which therefore has a pause of its own.
+has_told() { sed -n "$(($(tail -n 1 "$out/faults" | cut -d' ' -f2) + 1)),\$p" "$out/log" | grep -q 'longest pause'; }
+
 # run_with_faults MPIRUN-ARGUMENTS...: the stream with its faults. The job's output goes to $out/log and, with the rates of the
 # rails, to the screen; samples to $out/samples; a line "TIME LINE" for each fault to $out/faults: when, and how long the log was.
 # Returns mpirun's status.
@@ -80,7 +83,7 @@ run_with_faults() {
         [ -z "$now" ] || echo "$now" >>"$out/samples"
         [ -n "$before" ] || before=$now
         [ -n "$begin" ] || ! grep -q 'messages verified' "$out/log" || begin=$((${EPOCHREALTIME/[.,]/} - 1000000))
-        if [ -n "$begin" ] && [ $next -lt 3 ] && [ $((${EPOCHREALTIME/[.,]/} - begin)) -ge $((seconds * 100000 * faults[next])) ]; then
+        if [ -n "$begin" ] && [ $next -lt 3 ] && [ $((${EPOCHREALTIME/[.,]/} - begin)) -ge $((seconds * 100000 * faults[next])) ] && { [ $next = 0 ] || has_told; }; then
             echo "$(sample | cut -d' ' -f1) $(wc -l <"$out/log")" >>"$out/faults"
             echo "-- ${told[next]}"
             make_fault $next || echo "demo.sh: there was no job left to have a fault"
