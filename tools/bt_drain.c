@@ -90,7 +90,8 @@ typedef struct {
     const char *port; /* NULL: the list is only read */
     bool out;
     json_t *ports;    /* that stand out for some user */
-    unsigned changed; /* lists */
+    unsigned lists;   /* that were read */
+    unsigned changed; /* of those */
     bool has_failed;
 } wish_t;
 
@@ -153,6 +154,7 @@ static bool of_user(void *context, const char *root, uid_t uid)
     }
     if (0 == rc) {
         clean_list(&list);
+        ++wish->lists;
         why = NULL == wish->port ? NULL : change(file, &list, wish);
         add_names(wish, &list);
     } else {
@@ -341,12 +343,16 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
     (void) bt_for_users(bt_root_of(choice.root), of_user, &wish);
     if (NULL == choice.port) {
         verdict = print_names(&wish, choice.json);
-    } else if (!out && 0 == wish.changed && !wish.has_failed) {
+    } else if (wish.has_failed) {
+        verdict = BT_TROUBLE;
+    } else if (0 == wish.lists) { /* root makes no directory of others */
+        fputs("bfo: no user has run a job under the PML bfo on this node yet: there is no list of ports to write\n", stderr);
+        verdict = BT_NO_JOB;
+    } else if (!out && 0 == wish.changed) {
         fprintf(stderr, "bfo: the port '%s' does not stand out; 'bfo drain' without a port lists those that do\n", choice.port);
         verdict = BT_NOT_WELL;
     } else {
         verdict = wait_for_jobs(&choice, out);
-        verdict = wish.has_failed ? BT_TROUBLE : verdict;
     }
     json_decref(wish.ports);
     return 0 == fflush(stdout) && !ferror(stdout) ? verdict : BT_TROUBLE;

@@ -101,6 +101,35 @@ end_stream
 [ "$rc" = 0 ] || { tail -n 40 "$LOG"; fail "the job ended with $rc"; }
 grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$LOG" || { tail -n 40 "$LOG"; fail 'the stream did not verify'; }
 
+# Lists that are not trusted, or not there.
+other=$TEST_TMP/other
+mkdir -p "$other/bfo-$(id -u)"
+chmod 700 "$other/bfo-$(id -u)"
+printf short >"$other/bfo-$(id -u)/.steer"
+ends_with 3 "$BFO" drain sr0:1 --dir "$other"
+says 'another release of bfo made it'
+ln -sf "$TEST_TMP/out" "$other/bfo-$(id -u)/.steer"
+ends_with 3 "$BFO" drain sr0:1 --dir "$other"
+says 'it is not a private file of its user'
+rm -r "$other/bfo-$(id -u)"
+if [ "$(id -u)" = 0 ]; then # root writes the lists of all users, and makes none
+    ends_with 4 "$BFO" drain sr0:1 --dir "$other"
+    says 'no user has run a job'
+    mkdir -m 700 "$other/bfo-12345"
+    chown 12345 "$other/bfo-12345"
+    ends_with 4 "$BFO" drain sr0:1 --dir "$other"
+    [ "$(stat -c '%u %a' "$other/bfo-12345/.steer")" = '12345 600' ] || { ls -lan "$other/bfo-12345"; fail "another user's list is not his"; }
+    ends_with 0 "$BFO" drain --dir "$other"
+    says '^sr0:1$'
+fi
+for i in $(seq 16); do "$BFO" drain "p$i:1" --wait 0 >/dev/null 2>&1; done # sr0:1 stands out, too
+ends_with 3 "$BFO" drain p17:1
+says '16 ports stand out already'
+for i in $(seq 15); do "$BFO" release "p$i:1" --wait 0 >/dev/null 2>&1; done
+ends_with 0 "$BFO" drain
+[ "$(cat "$TEST_TMP/out")" = sr0:1 ] || { cat "$TEST_TMP/out"; fail "not only sr0:1 stands out"; }
+note "lists: broken, of others, full"
+
 begin_stream "-n 2 --retry-time=500ms" 2 "$STREAM" -m 300000 -s 600
 await "$LOG" 'messages verified' 2 || { cat "$LOG"; fail 'no stream'; }
 [ "$(bytes 0)" -lt 10000 ] || fail "a port that stood out before the job began carried $(bytes 0) bytes"
