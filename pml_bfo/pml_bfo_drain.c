@@ -151,40 +151,21 @@ int bfo_drain_register(void)
 
 /* ---- the look ------------------------------------------------------------------------------------------ */
 
-/* Sums over the rails of a port that stands out. */
-typedef struct {
-    mca_btl_base_module_t *btl;
-    bfo_drained_t n;
-} port_sum_t;
-
-static void add_rail(port_sum_t *sums, unsigned *n, const bfo_peer_t *peer, uint8_t r, bool is_drained)
-{
-    unsigned i = 0;
-
-    while (i < *n && sums[i].btl != peer->rails[r].btl) {
-        ++i;
-    }
-    if (i == BFO_FIGURES_PORTS) {
-        return;
-    }
-    if (i == *n) {
-        sums[(*n)++] = (port_sum_t){.btl = peer->rails[r].btl};
-    }
-    ++*(peer->send_mask >> r & 1 ? &sums[i].n.kept : is_drained ? &sums[i].n.drained : &sums[i].n.draining);
-}
-
-/* Rails without failover carry on: nobody could tell the peer. */
-static void add_rails(port_sum_t *sums, unsigned *n, const bfo_peer_t *peer, uint8_t drained)
+/* Adds the peer's rails to the sums of the ports that stand out; a port may have several (btl_openib_lanes). Rails without failover
+ * carry on: nobody could tell the peer. */
+static void add_rails(bfo_drained_t *sums, const bfo_peer_t *peer, uint8_t drained)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        if (bfo_steer_is_out(bfo_btl_port_name(peer->rails[r].btl))) {
-            add_rail(sums, n, peer, r, (drained | ~peer->up_mask) >> r & 1);
+        const uint32_t i = bfo_steer_place(bfo_btl_port_name(peer->rails[r].btl));
+
+        if (i < bfo_steer_ports()) {
+            ++*(peer->send_mask >> r & 1 ? &sums[i].kept : (drained | ~peer->up_mask) >> r & 1 ? &sums[i].drained : &sums[i].draining);
         }
     }
 }
 
 /* True: it has to be looked at again. */
-static bool look_at_peer(bfo_peer_t *peer, port_sum_t *sums, unsigned *n)
+static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
 {
     const uint8_t own = bfo_rails_of_ports_out(peer), theirs = bfo_rails_of_names(peer, peer->names_out), out = own | theirs;
     uint8_t quiet;
@@ -196,15 +177,14 @@ static bool look_at_peer(bfo_peer_t *peer, port_sum_t *sums, unsigned *n)
     if (0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
         tell_peer(peer, quiet);
     }
-    add_rails(sums, n, peer, quiet & bfo_rails_of_names(peer, peer->names_quiet));
+    add_rails(sums, peer, quiet & bfo_rails_of_names(peer, peer->names_quiet));
     return 0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED);
 }
 
 static void look_at_peers(void)
 {
-    port_sum_t sums[BFO_FIGURES_PORTS];
+    bfo_drained_t sums[BFO_STEER_PORTS] = {{0}};
     bool again = false;
-    unsigned n = 0;
 
     __atomic_store_n(&is_active, false, __ATOMIC_RELAXED);
     BFO_FOREACH_PEER (peer) {
@@ -212,18 +192,13 @@ static void look_at_peers(void)
             continue;
         }
         if (peer->failover) {
-            again = look_at_peer(peer, sums, &n) || again;
+            again = look_at_peer(peer, sums) || again;
         } else {
-            add_rails(sums, &n, peer, 0);
+            add_rails(sums, peer, 0);
         }
     }
     for (uint32_t i = 0; i < bfo_steer_ports(); ++i) {
-        bfo_drained_t none = {0}, *of_port = &none;
-
-        for (unsigned j = 0; j < n; ++j) {
-            of_port = bfo_steer_is(bfo_btl_port_name(sums[j].btl), i) ? &sums[j].n : of_port;
-        }
-        bfo_figures_out(bfo_steer_port(i), of_port);
+        bfo_figures_out(bfo_steer_port(i), &sums[i]);
     }
     if (again || 0 != bfo_steer_ports()) {
         __atomic_store_n(&is_active, true, __ATOMIC_RELAXED);

@@ -366,7 +366,7 @@ uint8_t bfo_rails_of_ports_out(const bfo_peer_t *peer)
     uint8_t mask = 0;
 
     for (uint8_t r = 0; PML_BFO && peer->failover && r < peer->n_rails; ++r) {
-        mask |= bfo_steer_is_out(bfo_btl_port_name(peer->rails[r].btl)) ? (uint8_t) (1u << r) : 0;
+        mask |= bfo_steer_place(bfo_btl_port_name(peer->rails[r].btl)) < bfo_steer_ports() ? (uint8_t) (1u << r) : 0;
     }
     return mask;
 }

@@ -44,7 +44,7 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 
 /* A new generation of a rail that was lost is up. False: it is not used, because it is known to be dead already, or the peer is declared. */
 bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
-/* Rails whose own port stands out. Locks: as bfo_steer_is_out(). */
+/* Rails whose own port stands out. Locks: as bfo_steer_place(). */
 uint8_t bfo_rails_of_ports_out(const bfo_peer_t *peer) BFO_COLD;
 /* A mask of rails from one of their names; rails that have no name yet carry nothing. */
 uint8_t bfo_rails_of_names(bfo_peer_t *peer, uint8_t names) BFO_COLD;

@@ -46,29 +46,20 @@ const char *bfo_steer_port(uint32_t i)
     return list.out[i];
 }
 
-bool bfo_steer_is(const char *port, uint32_t i)
+/* Place of a port in a list; `n_out`: it is not there. */
+static uint32_t place_in(const bfo_steer_t *in, const char *port)
 {
-    return 0 == strncmp(port, list.out[i], sizeof(list.out[i]));
+    uint32_t i = 0;
+
+    while (i < in->n_out && 0 != strncmp(port, in->out[i], sizeof(in->out[i]))) {
+        ++i;
+    }
+    return i;
 }
 
-bool bfo_steer_is_out(const char *port)
+uint32_t bfo_steer_place(const char *port)
 {
-    for (uint32_t i = 0; i < list.n_out; ++i) {
-        if (bfo_steer_is(port, i)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool has(const bfo_steer_t *new, const char *port)
-{
-    for (uint32_t i = 0; i < new->n_out; ++i) {
-        if (0 == strncmp(port, new->out[i], sizeof(new->out[i]))) {
-            return true;
-        }
-    }
-    return false;
+    return place_in(&list, port);
 }
 
 bool bfo_steer_read(void (*gone)(const char *port))
@@ -87,7 +78,7 @@ bool bfo_steer_read(void (*gone)(const char *port))
     new.n_out = new.n_out <= BFO_STEER_PORTS ? new.n_out : 0;
     new.sequence = number;
     for (uint32_t i = 0; i < list.n_out; ++i) {
-        if (!has(&new, list.out[i])) {
+        if (new.n_out == place_in(&new, list.out[i])) {
             gone(list.out[i]);
         }
     }

@@ -21,8 +21,7 @@ bool bfo_steer_read(void (*gone)(const char *port)) BFO_COLD;
 /* The list that was read: how many ports, and each name, which may have no end. */
 uint32_t bfo_steer_ports(void);
 const char *bfo_steer_port(uint32_t i);
-bool bfo_steer_is(const char *port, uint32_t i);
-/* Does the port stand out? Locks: bfo.lock held, or the thread that reads. */
-bool bfo_steer_is_out(const char *port) BFO_COLD;
+/* Where a port stands in the list; bfo_steer_ports(): it does not stand out. Locks: bfo.lock held, or the thread that reads. */
+uint32_t bfo_steer_place(const char *port) BFO_COLD;
 
 #endif /* PML_BFO_STEER_H */
