@@ -297,13 +297,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         }
         return 0;
     case ARGP_KEY_ARG:
-        if (NULL != choice->port) {
-            argp_error(state, "'%s' is one word too many", arg);
-        }
+        bt_take_word(state, &choice->port, arg);
         if ('\0' == arg[0] || strlen(arg) >= sizeof(((bfo_steer_t *) 0)->out[0])) {
             argp_error(state, "'%s' is no name of a port; 'bfo status' shows the names (mlx5_0:1)", arg);
         }
-        choice->port = arg;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

@@ -22,7 +22,7 @@
 enum { MOST_SECONDS = 60, MOST_BYTES = 16 << 20, LINE = 512 };
 
 typedef struct {
-    char *job, *output;
+    const char *job, *output;
 } choice_t;
 
 extern char **environ;
@@ -152,8 +152,8 @@ static void add_all(FILE *out, const choice_t *choice)
     add_environment(out);
     add_output(out, run_program, (char *[]){ompi, version, NULL});
     add_output(out, bt_cmd_doctor, (char *[]){doctor, NULL});
-    add_output(out, bt_cmd_status, (char *[]){status, json, choice->job, NULL});
-    add_output(out, bt_cmd_events, (char *[]){events, since, day, choice->job, NULL});
+    add_output(out, bt_cmd_status, (char *[]){status, json, (char *) choice->job, NULL});
+    add_output(out, bt_cmd_events, (char *[]){events, since, day, (char *) choice->job, NULL});
     add_output(out, run_program, (char *[]){devinfo, verbose, NULL});
 }
 
@@ -166,10 +166,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'o': choice->output = arg; return 0;
     case ARGP_KEY_ARG:
-        if (NULL != choice->job) {
-            argp_error(state, "'%s' is one word too many", arg);
-        }
-        choice->job = arg;
+        bt_take_word(state, &choice->job, arg);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

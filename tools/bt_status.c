@@ -199,10 +199,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_PROMETHEUS: choice->prometheus = true; return 0;
     case KEY_DIR: choice->root = arg; return 0;
     case ARGP_KEY_ARG:
-        if (NULL != choice->job) {
-            argp_error(state, "'%s' is one word too many", arg);
-        }
-        choice->job = arg;
+        bt_take_word(state, &choice->job, arg);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

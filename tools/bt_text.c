@@ -85,6 +85,14 @@ const char *bt_no_colour(void)
     return has_colours() ? "\033[0m" : "";
 }
 
+void bt_take_word(struct argp_state *state, const char **word, const char *arg)
+{
+    if (NULL != *word) {
+        argp_error(state, "'%s' is one word too many", arg);
+    }
+    *word = arg;
+}
+
 void bt_print_json(json_t *json, bool is_line)
 {
     if (NULL == json || 0 != json_dumpf(json, stdout, (is_line ? JSON_COMPACT : JSON_INDENT(2)) | JSON_SORT_KEYS)) {
