@@ -287,7 +287,7 @@ static inline bool bfo_hdr_put_is_valid(const bfo_put_hdr_t *h, size_t length, s
 }
 static inline bool bfo_hdr_fin_is_valid(const bfo_fin_hdr_t *h, size_t length, size_t total)
 {
-    return bfo_hdr_common_is_valid(BFO_MSG_FIN, h, length, sizeof(*h)) && total == sizeof(*h) && 0 != h->frag_id
+    return total == sizeof(*h) && bfo_hdr_common_is_valid(BFO_MSG_FIN, h, length, sizeof(*h)) && 0 != h->frag_id
            && bfo_range_is_sound(0, h->size);
 }
 

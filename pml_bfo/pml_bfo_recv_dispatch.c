@@ -439,6 +439,14 @@ static void on_frag(BFO_ARRIVAL_ARGS)
     bfo_recv_on_frag(&in, h);
 }
 
+/* A FIN that was sent again counts when its WRITE is visible. */
+static BFO_COLD void on_fin_resent(mca_btl_base_module_t *btl, const bfo_arrival_t *des, const bfo_fin_hdr_t *h)
+{
+    if (bfo_failover_fin_is_visible(source_of(btl, des), h)) {
+        bfo_dispatch_fin(h);
+    }
+}
+
 static void on_fin(BFO_ARRIVAL_ARGS)
 {
     const bfo_fin_hdr_t *h = des->des_segments[0].seg_addr.pval;
@@ -446,9 +454,9 @@ static void on_fin(BFO_ARRIVAL_ARGS)
 
     if (bfo_unlikely(1 != des->des_segment_count || !bfo_hdr_fin_is_valid(h, length, length))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
-        return;
-    }
-    if (!PML_BFO || bfo_likely(0 == (h->fflags & BFO_FIN_RESENT)) || bfo_failover_fin_is_visible(source_of(btl, des), h)) {
+    } else if (PML_BFO && bfo_unlikely(0 != (h->fflags & BFO_FIN_RESENT))) {
+        on_fin_resent(btl, des, h);
+    } else {
         bfo_dispatch_fin(h);
     }
 }

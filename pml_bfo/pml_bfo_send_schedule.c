@@ -226,22 +226,31 @@ inline void bfo_send_act_take_fin(void *request, void *arg)
     (void) bfo_add_size(&req->bytes, fin->size);
 }
 
+/* A copy of the FIN by another rail was first; `req` NULL: the fragment is in use for something else. */
+static BFO_COLD void fin_is_stale(bfo_send_t *req)
+{
+    bfo_stat_drop(BFO_STAT_STALE);
+    if (NULL != req) {
+        bfo_send_put(req);
+    }
+}
+
 void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 {
     bfo_send_t *req = __atomic_load_n(&frag->send, __ATOMIC_RELAXED);
     const uint32_t seq = fin->match.seq;
 
-    if (bfo_unlikely(NULL == req)) { /* a copy by another rail was first, and the fragment is in use for something else */
-        bfo_stat_drop(BFO_STAT_STALE);
+    if (bfo_unlikely(NULL == req)) {
+        fin_is_stale(NULL);
         return;
     }
     bfo_send_get(req);
     if (!bfo_send_takes_response(bfo_se_load(&req->m), fin->epoch) || req->rget != frag || req->match_seq != seq
         || fin->size > bfo_send_length(req) || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
-        bfo_stat_drop(BFO_STAT_STALE);
-    } else {
-        (void) bfo_send_fire(&req->m, BFO_SEV_FIN, bfo_threads, req, (void *) fin);
+        fin_is_stale(req);
+        return;
     }
+    (void) bfo_send_fire(&req->m, BFO_SEV_FIN, bfo_threads, req, (void *) fin);
     bfo_send_put(req);
 }
 

@@ -40,13 +40,19 @@ inline void bfo_send_act_count_match(void *request, void *arg)
     bfo_send_act_count_rts(request, arg);
 }
 
+/* By itself, as what follows a failure is everywhere on the way of a message: the way without failures then needs no stack. */
+static BFO_COLD void first_failed(bfo_send_t *req, const mca_btl_base_module_t *btl, int status)
+{
+    bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);
+}
+
 static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                             mca_btl_base_descriptor_t *des, int status)
 {
     bfo_send_t *req = des->des_cbdata;
 
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
-        bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);
+        first_failed(req, btl, status);
         return;
     }
     if (BFO_MSG_MATCH == req->rts_type) {
