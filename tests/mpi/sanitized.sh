@@ -13,6 +13,7 @@ mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 1
     for part in include softrail pml_bfo btl_openib_failover contrib; do make -s -j2 -C $part || exit 1; done &&
     make -s -j2 -C tests/mpi check TESTS=) >"$build/build.log" 2>&1 ||
     { tail -n 20 "$build/build.log"; echo "the sanitized build failed, see $build/build.log"; exit 1; }
+unset LD_PRELOAD # that of check_long.sh, whose build is another: the run-time library comes first
 . "$build/tests/env.sh"
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
