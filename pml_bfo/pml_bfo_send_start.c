@@ -40,7 +40,7 @@ inline void bfo_send_act_count_match(void *request, void *arg)
     bfo_send_act_count_rts(request, arg);
 }
 
-/* By itself, as what follows a failure is everywhere on the way of a message: the way without failures then needs no stack. */
+/* A function of its own, so that first_completed() needs no stack where nothing fails. */
 static BFO_COLD void first_failed(bfo_send_t *req, const mca_btl_base_module_t *btl, int status)
 {
     bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);

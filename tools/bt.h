@@ -100,7 +100,7 @@ const char *bt_what_name(uint32_t what);
 /* Ways to write in colours on a terminal; "" elsewhere. */
 const char *bt_colour_of(uint32_t state);
 const char *bt_no_colour(void);
-/* The one word that a subcommand takes beside its options; a second one is an error of usage. */
+/* Takes the word that a subcommand accepts beside its options; a second word is an error of usage. */
 void bt_take_word(struct argp_state *state, const char **word, const char *arg);
 /* Prints and frees; nothing else goes to stdout. */
 void bt_print_json(json_t *json, bool is_line);
