@@ -18,6 +18,7 @@
 #include "pml_bfo_send_schedule.h"
 #include "pml_bfo_send_start.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* From this payload on a BTL that can send from the user's buffer is allowed to. */
@@ -387,6 +388,7 @@ int bfo_send_begin(bfo_send_t *req)
     const ompi_datatype_t *datatype = req->req_send.req_base.req_datatype;
     const size_t size = bfo_send_length(req);
     bfo_peer_t *peer = req->lane->peer;
+    const bool is_large = size > peer->match_limit;
     const bool buffered = MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode;
     ompi_status_public_t *status = &req->req_send.req_base.req_ompi.req_status;
     int rc;
@@ -396,16 +398,10 @@ int bfo_send_begin(bfo_send_t *req)
     status->_ucount = size;
     req->flat = buffered || bfo_buffer_is_flat(datatype, req->req_send.req_base.req_count, req->req_send.req_base.req_addr);
     req->base = (char *) req->req_send.req_addr + (buffered ? 0 : datatype->super.true_lb);
-    req->resp = req->acked = req->rts_done = req->unposted = false;
-    req->error = MPI_SUCCESS;
-    req->in_flight = 0;
-    req->dst_id = 0;
-    req->bytes = req->next = req->end = 0;
-    req->regs = NULL;
-    req->rget = NULL;
+    memset((char *) req + offsetof(bfo_send_t, resp), 0, offsetof(bfo_send_t, first) - offsetof(bfo_send_t, resp));
     req->req_send.req_base.req_ompi.req_state = OMPI_REQUEST_ACTIVE;
     bfo_send_get(req);
-    if (size <= peer->match_limit && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {
+    if (!is_large && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {
         req->rts_type = BFO_MSG_MATCH;
         req->rts_length = size;
         BFO_SEND_ROW(req->m.se, START_EAGER);
@@ -415,7 +411,7 @@ int bfo_send_begin(bfo_send_t *req)
     } else {
         req->rts_type = BFO_MSG_RNDV;
         req->rts_length = size < peer->rndv_limit ? size : peer->rndv_limit;
-        if (size > peer->match_limit) {
+        if (is_large) {
             choose_rdma(req, peer);
         }
         BFO_SEND_ROW(req->m.se, START);

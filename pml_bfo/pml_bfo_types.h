@@ -185,27 +185,28 @@ typedef struct bfo_send_t {
     bfo_name_t name;
     bfo_machine_t m;    /* state, epoch and events (DESIGN.txt section 7) */
     uint8_t life;       /* BFO_LIFE_* (pml_bfo_local.h); atomic */
-    bool resp;          /* a response of this epoch was accepted */
-    bool acked;
-    bool rts_done;
-    bool unposted;      /* nothing of the message was ever with a BTL */
     bool got_ack;       /* RACK of the next epoch came */
     bool got_nack;      /* NACK of the next epoch came */
     bool prepared;      /* the convertor is; Owner: who posts the first copy of the first fragment, then the scheduling thread */
     bool flat;          /* the packed message lies in memory as it is, at `base` */
     uint8_t rail;       /* RGET: the one whose registration is offered */
     uint8_t rts_type;   /* frozen: MATCH, RNDV or RGET */
-    int32_t error;      /* to complete with, MPI_SUCCESS or a class */
     bfo_lane_t *lane;
     uint32_t match_seq;
     int32_t scheduling; /* atomic: threads inside bfo_send_schedule; the first one works */
+    size_t rts_length;  /* payload of the RTS */
+    char *base;
+    /* From here to `first`: zero when the message begins. */
+    bool resp;          /* a response of this epoch was accepted */
+    bool acked;
+    bool rts_done;
+    bool unposted;      /* nothing of the message was ever with a BTL */
+    int32_t error;      /* to complete with, MPI_SUCCESS or a class */
     int32_t in_flight;  /* FRAGs posted and not completed; atomic */
     bfo_id_t dst_id;    /* receive request */
     size_t bytes;       /* delivered in this attempt; atomic */
-    size_t rts_length;  /* payload of the RTS */
     size_t next;        /* next byte to be sent by FRAG; Owner: the scheduling thread */
     size_t end;         /* of the range to be sent by FRAG */
-    char *base;
     bfo_regs_t *regs;
     struct bfo_frag_t *rget;
     bfo_work_t first;   /* the RTS or MATCH to be sent; queued only while no copy of it is posted */
