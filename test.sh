@@ -13,7 +13,9 @@
 #   clang        builds with clang, warnings are errors
 #   combinations builds with failover off on either side, and what failover costs    sanitizers  unit and softrail tests under ASan and UBSan
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
+#   packages     the Debian packages, built from a clean copy
 # And only if it is named:
+#   bare         the packages on a Debian bookworm that has nothing else, in a tree beside this folder (FOLDER-trees/bare, 1 GB; needs root)
 #   ompi5        unit and mpi on Open MPI 5.0, in a tree of Debian trixie beside this folder (FOLDER-trees/trixie, 1 GB; needs root)
 # With CI=true a skipped test is a failure. A test that is expected to fail (XFAIL_TESTS of its Makefile.am) and fails is counted
 # by itself; one that passes unexpectedly is a failure. A test that tries again writes "retried: N" into its log.
@@ -21,8 +23,8 @@
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
-all_steps="build unit fuzz sim mpi faults soak tools perf docs contrib clang combinations sanitizers model vm"
-named_steps="ompi5"
+all_steps="build unit fuzz sim mpi faults soak tools perf docs contrib clang combinations sanitizers model packages vm"
+named_steps="ompi5 bare"
 steps=${*:-$all_steps}
 passed=0 failed=0 skipped=0 expected=0 retries=0 failures= complaints=
 
@@ -118,7 +120,8 @@ build() {
 groups="build test"
 if wanted model; then groups="$groups model"; fi
 if wanted vm; then groups="$groups vm"; fi
-if wanted ompi5; then groups="$groups ompi5"; fi
+if wanted packages || wanted bare; then groups="$groups packages"; fi
+if wanted ompi5 || wanted bare; then groups="$groups ompi5"; fi
 bash contrib/packages.sh $groups || exit $?
 
 build gcc build --prefix="$top/build/install" --enable-werror || { summary; exit 1; }
@@ -147,6 +150,10 @@ fi
 if wanted model; then
     suite model build tests/model
     target check-model build tests/model
+fi
+if wanted packages || wanted bare; then script packages build tests/packages/build.sh "$top/build/packages"; fi
+if wanted bare; then
+    script bare build contrib/tree.sh --bare bookworm "$top-trees/bare" bash tests/packages/install.sh "$top/build/packages"
 fi
 if wanted vm; then suite vm build tests/vm check-vm; fi
 if wanted ompi5; then

@@ -18,8 +18,9 @@ packages_of() {
     vm)    echo qemu-system-x86 busybox-static kmod cpio nftables iproute2 dropbear-bin openssh-client procps \
                 ibverbs-utils perftest rdmacm-utils openmpi-bin ;;
     perf)  echo gnuplot-nox ;;
+    packages) echo build-essential debhelper dpkg-dev lintian git rpm python3-minimal ;;
     ompi5) echo debootstrap ;;
-    *)     echo "packages.sh: unknown group '$1'; groups: build test tree model vm perf ompi5" >&2; exit 2 ;;
+    *)     echo "packages.sh: unknown group '$1'; groups: build test tree model vm perf packages ompi5" >&2; exit 2 ;;
     esac
 }
 

@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# tree.sh SUITE DIR [COMMAND...]   makes a tree of another Debian suite (trixie has Open MPI 5.0) with what a build and the tests need,
-# and runs the command in it, in this directory. A tree that is there is kept, unless the packages asked for have changed.
+# tree.sh [--bare] SUITE DIR [COMMAND...]   makes a tree of another Debian suite (trixie has Open MPI 5.0) with what a build and the tests
+# need, or with --bare of a system that has nothing of it, and runs the command in it, in this directory. A tree that is there is kept,
+# unless the packages asked for have changed.
 # The tree comes from the mirror that apt uses on this machine. The command sees this source tree at its own path, a /dev/shm of its
 # own (so software rails do not meet those of the machine), and the machine's /proc and /dev. Needs root and debootstrap.
 # Mounts live in a mount namespace of the command and end with it.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
-[ $# -ge 2 ] || { echo "usage: tree.sh SUITE DIR [COMMAND...]" >&2; exit 2; }
+bare=
+if [ "${1:-}" = --bare ]; then
+    bare=yes
+    shift
+fi
+[ $# -ge 2 ] || { echo "usage: tree.sh [--bare] SUITE DIR [COMMAND...]" >&2; exit 2; }
 suite=$1 dir=$2
 shift 2
 
@@ -41,7 +47,8 @@ in_tree() {
         exec chroot "$dir" /bin/bash -c "cd \"\$1\" && shift && exec \"\$@\"" in-tree "$here" "$@"' tree "$dir" "$top" "$PWD" "$@"
 }
 
-packages=$(bash "$top/contrib/packages.sh" --list build tree) || exit 1
+packages=ca-certificates
+[ -n "$bare" ] || packages=$(bash "$top/contrib/packages.sh" --list build tree) || exit 1
 stamp=$dir/.bfo-tree
 if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
     log=$dir.log
@@ -59,11 +66,11 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
         chmod 755 "$dir/usr/sbin/policy-rc.d"
         : >"$dir/.bfo-base"
     fi
-    say "installing what a build and the tests need"
+    say "installing what is needed in it"
     cp -L /etc/resolv.conf /etc/hosts "$dir/etc/"
     export DEBIAN_FRONTEND=noninteractive LC_ALL=C
     # A mirror may keep a suite as it was on some day.
-    printf 'Acquire::Check-Valid-Until "false";\nAPT::Sandbox::User "root";\n' >"$dir/etc/apt/apt.conf.d/90bfo"
+    printf 'Acquire::Check-Valid-Until "false";\nAPT::Sandbox::User "root";\n' >"$dir/etc/apt/apt.conf.d/90tree"
     run in_tree apt-get update
     run in_tree apt-get install -y --no-install-recommends $packages
     run in_tree apt-get clean
