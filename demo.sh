@@ -172,5 +172,5 @@ cat <<END
   without rails:      mpirun -np 2 --mca pml bfo --mca btl vader,self build/contrib/bfo_stream
   the rails alone:    $softrail run -n 2 -- ibv_devinfo        (package ibverbs-utils)
   all tests:          ./test.sh
-  for real use:       make -C build install, then: mpirun --tune PREFIX/share/bfo/bfo.conf PROGRAM (README.md)
+  for real use:       make -C build install, then: PREFIX/bin/bfo run PROGRAM (README.md)
 END

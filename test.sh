@@ -15,7 +15,7 @@
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
 #   packages     the Debian packages, built from a clean copy
 # And only if it is named:
-#   bare         the packages on a Debian bookworm that has nothing else, in a tree beside this folder (FOLDER-trees/bare, 1 GB; needs root)
+#   bare         the packages on a Debian bookworm and a trixie that have nothing else, in trees beside this folder (2 GB; needs root)
 #   ompi5        unit and mpi on Open MPI 5.0, in a tree of Debian trixie beside this folder (FOLDER-trees/trixie, 1 GB; needs root)
 # With CI=true a skipped test is a failure. A test that is expected to fail (XFAIL_TESTS of its Makefile.am) and fails is counted
 # by itself; one that passes unexpectedly is a failure. A test that tries again writes "retried: N" into its log.
@@ -154,6 +154,11 @@ fi
 if wanted packages || wanted bare; then script packages build tests/packages/build.sh "$top/build/packages"; fi
 if wanted bare; then
     script bare build contrib/tree.sh --bare bookworm "$top-trees/bare" bash tests/packages/install.sh "$top/build/packages"
+    inside=(bash contrib/tree.sh trixie "$top-trees/trixie")
+    build ompi5 build/ompi5 --enable-werror &&
+        script packages-trixie build/ompi5 contrib/tree.sh trixie "$top-trees/trixie" bash tests/packages/build.sh "$top/build/packages-trixie" &&
+        script bare-trixie build/ompi5 contrib/tree.sh --bare trixie "$top-trees/bare-trixie" bash tests/packages/install.sh "$top/build/packages-trixie"
+    inside=()
 fi
 if wanted vm; then suite vm build tests/vm check-vm; fi
 if wanted ompi5; then

@@ -48,7 +48,7 @@ in_tree() {
 }
 
 packages=ca-certificates
-[ -n "$bare" ] || packages=$(bash "$top/contrib/packages.sh" --list build tree) || exit 1
+[ -n "$bare" ] || packages=$(bash "$top/contrib/packages.sh" --list build tree packages) || exit 1
 stamp=$dir/.bfo-tree
 if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
     log=$dir.log

@@ -14,6 +14,7 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
+    {"run", bt_cmd_run, "start a job that uses bfo: mpirun with what it takes"},
     {"status", bt_cmd_status, "show the jobs of this node, their ports, and what is lost"},
     {"events", bt_cmd_events, "show what happened to rails and peers"},
     {"doctor", bt_cmd_doctor, "look at this machine before a job does: installation, ports, times"},

@@ -21,6 +21,7 @@ int bt_cmd_events(int argc, char **argv);
 int bt_cmd_doctor(int argc, char **argv);
 int bt_cmd_drain(int argc, char **argv);
 int bt_cmd_release(int argc, char **argv);
+int bt_cmd_run(int argc, char **argv);
 int bt_cmd_report(int argc, char **argv);
 int bt_cmd_clean(int argc, char **argv);
 

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # For a repository of recipes of your own ("spack repo create"); only its syntax is tested. The tarball is the one of "make dist":
-# spack install openmpi-bfo, after "spack mirror" or the line below says where it lies. Then: mpirun --tune $BFO_CONF PROGRAM
+# spack install openmpi-bfo, after "spack mirror" or the line below says where it lies. Then: bfo run PROGRAM
 from spack.package import *
 
 
