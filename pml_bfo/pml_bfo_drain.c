@@ -21,7 +21,7 @@
 #include <time.h>
 
 #if PML_BFO
-/* Between two looks while a rail stands out. */
+/* Between two looks while a rail that stands out has something under way. */
 #ifndef BFO_DRAIN_LOOK_MS
 #define BFO_DRAIN_LOOK_MS 10
 #endif
@@ -30,6 +30,7 @@ enum { UNTOLD = 1 << 16, CHECK_MS = 200 };
 static opal_event_t timer;   /* in Open MPI's event loop, which progress runs now and then */
 static bool is_registered;   /* as a progress function; changed by the timer alone */
 static bool is_active;       /* a rail stands out, or a peer has to be told. Atomic */
+static bool is_moving;       /* that may change within milliseconds. Atomic */
 static uint8_t is_looking;   /* one thread at a time; atomic */
 static uint64_t last_look;   /* ms */
 
@@ -85,6 +86,12 @@ static uint8_t quiet_rails(bfo_peer_t *peer, uint8_t out)
     return quiet & before;
 }
 
+static void look_again(void)
+{
+    __atomic_store_n(&is_active, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&is_moving, true, __ATOMIC_RELAXED);
+}
+
 /* ---- telling the peer -------------------------------------------------------------------------------- */
 
 static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
@@ -95,6 +102,7 @@ static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
         const uint8_t r = bfo_rail_index(peer, btl);
 
         __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED); /* the next look tells what is true then */
+        look_again();
         bfo_failover_rail_failed(peer, r, bfo_rail_gen(peer, r), "a message came back with an error");
     }
 }
@@ -129,7 +137,7 @@ static void rails_heard(bfo_peer_t *from, const bfo_rails_hdr_t *h)
         from->names_quiet = h->quiet;
     }
     BFO_UNLOCK(&bfo.lock);
-    __atomic_store_n(&is_active, true, __ATOMIC_RELAXED);
+    look_again();
 }
 
 static void on_rails(BFO_ARRIVAL_ARGS)
@@ -164,7 +172,7 @@ static void add_rails(bfo_drained_t *sums, const bfo_peer_t *peer, uint8_t drain
     }
 }
 
-/* True: it has to be looked at again. */
+/* True: it has to be looked at again. What has to be soon is a rail that is to end here: of the other end its word tells. */
 static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
 {
     const uint8_t own = bfo_rails_of_ports_out(peer), theirs = bfo_rails_of_names(peer, peer->names_out), out = own | theirs;
@@ -172,10 +180,14 @@ static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
 
     if (own != peer->out_own || theirs != peer->out_theirs) {
         bfo_rails_stand_out(peer, own, theirs);
+        look_again();
     }
     quiet = quiet_rails(peer, out);
     if (0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
         tell_peer(peer, quiet);
+    }
+    if (0 != (out & ~peer->send_mask & ~quiet) || UNTOLD == __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
+        look_again();
     }
     add_rails(sums, peer, quiet & bfo_rails_of_names(peer, peer->names_quiet));
     return 0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED);
@@ -187,6 +199,7 @@ static void look_at_peers(void)
     bool again = false;
 
     __atomic_store_n(&is_active, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&is_moving, false, __ATOMIC_RELAXED);
     BFO_FOREACH_PEER (peer) {
         if (!__atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) || peer->declared) {
             continue;
@@ -215,7 +228,7 @@ static bool is_news(void)
     return bfo_steer_number() != bfo_steer_number_read();
 }
 
-/* Progress function, while a rail stands out. */
+/* Progress function, while something moves. */
 static int look(void)
 {
     uint64_t now;
@@ -232,10 +245,10 @@ static int look(void)
     return 0;
 }
 
-/* Only while there is something to look at it costs anything on the way of a message. */
+/* Only while something moves it costs anything on the way of a message; what has come to rest is looked at from here. */
 void bfo_drain_check(void)
 {
-    const bool is_wanted = is_news() || __atomic_load_n(&is_active, __ATOMIC_RELAXED);
+    const bool is_wanted = is_news() || __atomic_load_n(&is_moving, __ATOMIC_RELAXED);
 
     if (is_wanted && !is_registered) {
         opal_progress_register_lp(look);
@@ -243,6 +256,9 @@ void bfo_drain_check(void)
         opal_progress_unregister(look);
     }
     is_registered = is_wanted;
+    if (!is_wanted && __atomic_load_n(&is_active, __ATOMIC_RELAXED)) {
+        (void) look();
+    }
 }
 
 static void timer_rings(int fd, short flags, void *arg)
@@ -273,7 +289,7 @@ void bfo_drain_close(void)
     if (is_registered) {
         opal_progress_unregister(look);
     }
-    is_registered = is_active = false;
+    is_registered = is_active = is_moving = false;
     bfo_steer_close();
 }
 #endif /* PML_BFO */

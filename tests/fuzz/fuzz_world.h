@@ -49,6 +49,8 @@ extern void (*world_on_output)(const char *line);
 void world_init(void);
 /* Called with every call of progress, or NULL. */
 extern void (*world_on_progress)(void);
+/* Does the PML look at ports that stand out with each call of progress? */
+bool world_looks_at_ports(void);
 /* A fresh PML, as after MPI_Init. */
 void world_begin(void);
 /* Ends every peer; whatever was posted comes back. */

@@ -31,6 +31,7 @@ void fuzz_output(int stream, const char *format, ...) __attribute__((format(prin
 void fuzz_progress(void);
 int fuzz_progress_register(int (*progress)(void));
 int fuzz_progress_register_lp(int (*progress)(void));
+int fuzz_progress_unregister(int (*progress)(void));
 
 /* ---- Open MPI's side --------------------------------------------------------------------------------- */
 
@@ -78,6 +79,18 @@ int fuzz_progress_register_lp(int (*progress)(void))
 {
     looks_at_ports = progress;
     return OPAL_SUCCESS;
+}
+
+int fuzz_progress_unregister(int (*progress)(void))
+{
+    looks_at_waits = progress == looks_at_waits ? NULL : looks_at_waits;
+    looks_at_ports = progress == looks_at_ports ? NULL : looks_at_ports;
+    return OPAL_SUCCESS;
+}
+
+bool world_looks_at_ports(void)
+{
+    return NULL != looks_at_ports;
 }
 
 static int bml_register(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t handler, void *data)

@@ -68,12 +68,6 @@ int world_memalign(void **room, size_t align, size_t size)
     return memory_ends() ? ENOMEM : posix_memalign(room, align, size);
 }
 
-int fuzz_progress_unregister(int (*progress)(void));
-int fuzz_progress_unregister(int (*progress)(void))
-{
-    return OPAL_SUCCESS;
-}
-
 /* Called once, by a thread that waits for the lock of a communicator. */
 static void (*while_waiting)(void);
 

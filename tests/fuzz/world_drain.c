@@ -169,6 +169,34 @@ static void port_that_is_out_carries_nothing_new(void)
     life_ends();
 }
 
+/* What has come to rest costs nothing on the way of a message, and is looked at all the same. */
+static void what_is_drained_costs_nothing(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    out("a:1");
+    must(world_looks_at_ports(), "nobody looks at a port that stands out");
+    rails_go(&world_btl[1], 1, 0);
+    fuzz_progress();
+    fuzz_progress();
+    rails_go(&world_btl[1], 1, 1);
+    fuzz_progress();
+    must(!world_looks_at_ports(), "we look with each message although nothing is under way here");
+    world_rail_fails(&world_btl[1]); /* a rail that stands out serves now: nothing is to end on it */
+    world_fence_done(0, false);
+    fuzz_progress();
+    fuzz_progress();
+    must(BFO_FIGURES_DRAINING == state_of("a:1") && !world_looks_at_ports(), "we look with each message although the rail is kept");
+    (void) send_start(SHORT);
+    must(&world_btl[0] == world_btl_of(0), "the last rail carries nothing");
+    world_rail_returns(&world_btl[1]);
+    must(2 == peer->send_mask, "its rail is in use although another one is back");
+    fuzz_progress();
+    fuzz_progress();
+    must(world_looks_at_ports(), "nobody looks at what is under way on a rail that stands out again");
+    life_ends();
+}
+
 /* The WRITE that the peer asked for by that rail, and the FIN behind it. */
 static void what_is_under_way_ends_where_it_began(void)
 {
@@ -349,6 +377,7 @@ static void nonsense_is_no_list(void)
 
 static const world_case_t cases[] = {
     {"port_that_is_out_carries_nothing_new", port_that_is_out_carries_nothing_new},
+    {"what_is_drained_costs_nothing", what_is_drained_costs_nothing},
     {"what_is_under_way_ends_where_it_began", what_is_under_way_ends_where_it_began},
     {"data_that_was_asked_for_is_under_way", data_that_was_asked_for_is_under_way},
     {"last_rail_is_kept", last_rail_is_kept},

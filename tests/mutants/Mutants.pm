@@ -105,6 +105,8 @@ our @all = (
       from => 'if ((int32_t) (h->number - from->rails_heard) > 0) {', to => 'if (h->number != from->rails_heard) {', test => 'tests/fuzz/test_world_drain.sh' },
     { name => 'drain-put-forgotten', what => 'a rail by which data was asked for counts as drained', file => 'pml_bfo/pml_bfo_drain.c',
       from => ' && !has_asked_by(peer, r));', to => ' && (!has_asked_by(peer, r) || true));', test => 'tests/fuzz/test_world_drain.sh' },
+    { name => 'drain-never-looks-again', what => 'nobody looks at a port once its rails are drained', file => 'pml_bfo/pml_bfo_drain.c',
+      from => 'if (!is_wanted && __atomic_load_n(&is_active, __ATOMIC_RELAXED)) {', to => 'if (false) {', test => 'tests/fuzz/test_world_drain.sh' },
     { name => 'drain-tears-put', what => 'a PUT that was asked for by a rail that stands out is refused', file => $schedule,
       from => '(0 == (req->lane->peer->up_mask & req->regs->mask & 1u << rail))', to => '(0 == (req->lane->peer->send_mask & req->regs->mask & 1u << rail))', test => 'tests/fuzz/test_world_drain.sh' },
     { name => 'drain-takes-last', what => 'the last rail is taken out of use', file => $rails,
