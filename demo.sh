@@ -4,7 +4,8 @@
 #
 # ./demo.sh [SECONDS]             builds bfo, runs an MPI job of two ranks over two software rails (default 10 seconds, at
 #                                 least 8), pulls the cable of one rail in mid-job, plugs it in again, and lets the other
-#                                 rail swallow everything. Draws what each rail carried: build/demo.svg.
+#                                 rail swallow everything. Draws what each rail carried: build/demo.svg, and the state of both over
+#                                 time, as "bfo events --plot" has it: build/demo-rails.svg.
 # ./demo.sh --compare [SECONDS]   then does the same to Open MPI's own ob1 and openib, to see what becomes of them.
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
@@ -66,16 +67,34 @@ longest_pause() { sed -n "$(($1 + 1)),$2p" "$out/log" | sed -n 's/.*longest paus
 # The stream has told of itself since the last fault, which therefore has a pause of its own.
 has_told() { sed -n "$(($(tail -n 1 "$out/faults" | cut -d' ' -f2) + 1)),\$p" "$out/log" | grep -q 'longest pause'; }
 
-# run_with_faults MPIRUN-ARGUMENTS...: the stream with its faults. The job's output goes to $out/log and, with the rates of the
+# Has the fault before had its time? The other rail is silenced only when the first is in use again: else none would be left.
+may_go_on() {
+    case $next in
+    0) ;;
+    2) has_told && grep -q '^A rail is back:' "$out/log" ;;
+    *) has_told ;;
+    esac
+}
+
+# The stream ends when mpirun gets SIGUSR1: mpirun is a child, or a child's, of the job.
+end_stream() {
+    local pid=$job
+    while [ -n "$pid" ]; do
+        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != mpirun ] || { kill -USR1 "$pid"; return; }
+        pid=$(cut -d' ' -f1 "/proc/$pid/task/$pid/children" 2>/dev/null)
+    done
+}
+
+# run_with_faults MPIRUN-ARGUMENTS...: the stream with its faults. On a busy machine it takes longer than was asked for, until all is seen. The job's output goes to $out/log and, with the rates of the
 # rails, to the screen; samples to $out/samples; a line "TIME LINE" for each fault to $out/faults: when, and how long the log was.
 # Returns mpirun's status.
 run_with_faults() {
-    local shown=0 lines begin= next=0 before= now status
+    local shown=0 lines begin= next=0 before= now passed status
     : >"$out/samples"
     : >"$out/log"
     : >"$out/faults"
-    timeout -k 5 $((seconds + 60)) $softrail run -n 2 --name "demo-$$" --rate=300M --retry-time=500ms -- mpirun --oversubscribe -np 2 "$@" \
-        build/contrib/bfo_stream -m 100000 -s "$seconds" >"$out/log" 2>&1 </dev/null &
+    timeout -k 5 $((seconds * 5 + 60)) $softrail run -n 2 --name "demo-$$" --rate=300M --retry-time=500ms -- mpirun --oversubscribe -np 2 "$@" \
+        build/contrib/bfo_stream -m 100000 -s $((seconds * 5)) >"$out/log" 2>&1 </dev/null &
     job=$!
     while kill -0 $job 2>/dev/null; do
         sleep 0.1
@@ -83,7 +102,11 @@ run_with_faults() {
         [ -z "$now" ] || echo "$now" >>"$out/samples"
         [ -n "$before" ] || before=$now
         [ -n "$begin" ] || ! grep -q 'messages verified' "$out/log" || begin=$((${EPOCHREALTIME/[.,]/} - 1000000))
-        if [ -n "$begin" ] && [ $next -lt 3 ] && [ $((${EPOCHREALTIME/[.,]/} - begin)) -ge $((seconds * 100000 * faults[next])) ] && { [ $next = 0 ] || has_told; }; then
+        passed=$((${EPOCHREALTIME/[.,]/} - ${begin:-${EPOCHREALTIME/[.,]/}}))
+        if [ -n "$begin" ] && [ $next = 3 ] && [ $passed -ge $((seconds * 1000000)) ] && has_told; then
+            next=4
+            end_stream
+        elif [ -n "$begin" ] && [ $next -lt 3 ] && [ $passed -ge $((seconds * 100000 * faults[next])) ] && may_go_on; then
             echo "$(sample | cut -d' ' -f1) $(wc -l <"$out/log")" >>"$out/faults"
             echo "-- ${told[next]}"
             make_fault $next || echo "demo.sh: there was no job left to have a fault"
@@ -130,10 +153,15 @@ END
 }
 
 echo "== 3. run: two ranks exchange a verified stream over two software rails; each fails once"
-echo "   softrail run -n 2 --rate=300M --retry-time=500ms -- mpirun -np 2 --mca pml bfo --mca btl openib,self build/contrib/bfo_stream -m 100000 -s $seconds"
+echo "   softrail run -n 2 --rate=300M --retry-time=500ms -- mpirun -np 2 --mca pml bfo --mca btl openib,self build/contrib/bfo_stream -m 100000"
 export OMPI_MCA_mca_base_component_path=$ours
-run_with_faults --mca pml bfo --mca btl openib,self
+mkdir "$out/figures"
+build/tools/bfo events --dir "$out/figures" --follow --plot build/demo-rails.svg >"$out/events" 2>&1 &
+follower=$!
+run_with_faults --mca pml bfo --mca btl openib,self --mca pml_bfo_status_dir "$out/figures"
 status=$?
+kill "$follower"
+wait "$follower" || { cat "$out/events" >&2; echo "demo.sh: bfo events --plot failed" >&2; exit 1; }
 if [ "$status" != 0 ] || ! grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$out/log" || [ "$(grep -c '^A rail was lost:' "$out/log")" -lt 2 ] || ! grep -q '^A rail is back:' "$out/log"; then
     echo "demo.sh: the job did not survive as it should (status $status)" >&2
     exit 1
@@ -146,7 +174,7 @@ at[3]=$(wc -l <"$out/log")
 for i in 0 1 2; do
     echo "Longest pause of the stream after '${label[i]}': $(longest_pause "${at[i]}" "${at[i + 1]}") ms"
 done
-echo "What each rail carried over time: build/demo.svg (numbers: build/demo.dat)"
+echo "What each rail carried over time: build/demo.svg (numbers: build/demo.dat); the state of both: build/demo-rails.svg"
 
 if [ -n "$compare" ]; then
     echo "== 4. the same with Open MPI's own ob1 and openib over the same rails"
@@ -160,7 +188,7 @@ if [ -n "$compare" ]; then
     echo "== what became of it"
     case $status in
     0) echo "ob1 ended with success: was the rail in use? ($(tail -n 1 "$out/log"))"; exit 1 ;;
-    124) echo "ob1 hung; it was stopped $((seconds + 60)) seconds after its start" ;;
+    124) echo "ob1 hung; it was stopped $((seconds * 5 + 60)) seconds after its start" ;;
     *) echo "ob1 ended with status $status after $(grep -c 'messages verified' "$out/log") seconds of traffic: the job is lost" ;;
     esac
 fi

@@ -109,4 +109,11 @@ void bt_print_json(json_t *json, bool is_line);
 /* ---- bt_prometheus.c ----------------------------------------------------------------------------------- */
 void bt_print_prometheus(const bt_all_t *all);
 
+/* ---- bt_plot.c ------------------------------------------------------------------------------------------ */
+/* An event that has not been handed in before; then each process that was read, every time. */
+void bt_plot_event(const bt_process_t *process, const bfo_figures_event_t *event);
+void bt_plot_process(const bt_process_t *process);
+/* Draws what was handed in, from `since` to `now` (ns of the wall clock), into an SVG file. Returns the exit status. */
+int bt_plot_draw(const char *file, uint64_t since, uint64_t now);
+
 #endif /* BT_H */

@@ -5,12 +5,13 @@
  */
 #include "bt.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 typedef struct {
-    const char *root, *job, *since_text;
+    const char *root, *job, *plot;
     uint64_t since; /* ns of the wall clock */
     bool json, follow;
 } choice_t;
@@ -28,6 +29,8 @@ typedef struct {
     uint32_t job, rank, pid;
     uint64_t shown;
 } shown_t;
+
+static volatile sig_atomic_t is_over; /* the user ends --follow, and is to see the picture */
 
 static shown_t *shown;
 static size_t n_shown;
@@ -125,9 +128,15 @@ static line_t *collect(const bt_all_t *all, const choice_t *choice, size_t *n)
         shown_t *until = shown_of(p);
 
         for (size_t e = 0; e < BFO_FIGURES_EVENTS; ++e) {
+            if (p->f.event[e].number > until->shown && NULL != choice->plot) {
+                bt_plot_event(p, &p->f.event[e]);
+            }
             if (p->f.event[e].number > until->shown && p->f.event[e].wall >= choice->since) {
                 line[(*n)++] = (line_t){.process = p, .event = &p->f.event[e]};
             }
+        }
+        if (NULL != choice->plot) {
+            bt_plot_process(p);
         }
         until->shown = p->f.n_events;
     }
@@ -206,7 +215,7 @@ static bool parse_since(const char *text, uint64_t *since)
     return false;
 }
 
-enum { KEY_JSON = 300, KEY_FOLLOW, KEY_SINCE, KEY_DIR };
+enum { KEY_JSON = 300, KEY_FOLLOW, KEY_SINCE, KEY_PLOT, KEY_DIR };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -216,6 +225,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_JSON: choice->json = true; return 0;
     case KEY_FOLLOW: choice->follow = true; return 0;
     case KEY_DIR: choice->root = arg; return 0;
+    case KEY_PLOT: choice->plot = arg; return 0;
     case KEY_SINCE:
         if (!parse_since(arg, &choice->since)) {
             argp_error(state, "--since takes 30s, 10m, 2h, 1d or 2026-11-24T11:12:13, not '%s'", arg);
@@ -261,12 +271,26 @@ static int show(const choice_t *choice, bool *goes_on)
     return 0 == fflush(stdout) && !ferror(stdout) ? status : BT_TROUBLE;
 }
 
+static void on_signal(int number)
+{
+    is_over = 1;
+}
+
+static void follow_until_interrupted(void)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+
+    (void) sigaction(SIGINT, &action, NULL);
+    (void) sigaction(SIGTERM, &action, NULL);
+}
+
 int bt_cmd_events(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"json", KEY_JSON, NULL, 0, "for programs: one object a line", 0},
         {"follow", KEY_FOLLOW, NULL, 0, "go on showing what happens; with JOB until the job has ended", 0},
         {"since", KEY_SINCE, "TIME", 0, "only later events: 30s, 10m, 2h, 1d (ago), or 2026-11-24T11:12:13", 0},
+        {"plot", KEY_PLOT, "FILE", 0, "draw the ports over time into FILE, an SVG picture (needs gnuplot); with --follow when it ends", 0},
         {"dir", KEY_DIR, "DIR", 0, "the jobs' pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0},
         {0}};
     static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]",
@@ -279,12 +303,18 @@ int bt_cmd_events(int argc, char **argv)
 
     argv[0] = (char *) "bfo events";
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
+    if (choice.follow && NULL != choice.plot) {
+        follow_until_interrupted();
+    }
     status = show(&choice, &goes_on);
-    while (choice.follow && BT_TROUBLE != status && (goes_on || NULL == choice.job)) {
+    while (0 == is_over && choice.follow && BT_TROUBLE != status && (goes_on || NULL == choice.job)) {
         nanosleep(&pause, NULL);
         const int next = show(&choice, &goes_on);
 
         status = BT_NO_JOB == next ? status : next;
+    }
+    if (NULL != choice.plot && BT_WELL == status) {
+        status = bt_plot_draw(choice.plot, choice.since, now_ns());
     }
     if (BT_NO_JOB == status) {
         fputs("bfo: no such job runs on this node under the PML bfo\n", stderr);

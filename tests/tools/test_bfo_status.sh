@@ -8,6 +8,7 @@
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
 need perl perl
+need gnuplot gnuplot-nox
 
 "$BFO" status >"$TEST_TMP/out" 2>&1
 [ $? = 4 ] && grep -q 'no job' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "without a job the status is not 4"; }
@@ -77,6 +78,12 @@ until_so "the port is not lost" status_has '^  sr1:1 +[0-9]+[GM] +lost '
 until_so "the port is not up again" status_has '^  sr1:1 +[0-9]+[GM] +up .* 2/2 +2  '
 [ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "all rails are back, and the status is $STATUS"; }
 grep -q ', 0 on the last rail; ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "a peer is still on its last rail"; }
+# The picture: both ports, one of them lost for a while. Without gnuplot the command says so.
+"$BFO" events --plot "$TEST_TMP/rails.svg" >"$TEST_TMP/out" 2>&1 || { cat "$TEST_TMP/out"; fail "bfo events --plot"; }
+grep -q '<svg' "$TEST_TMP/rails.svg" && grep -q 'sr1:1 of [0-9]*\.1' "$TEST_TMP/rails.svg" && [ "$(grep -ci 'd62728\|rgb(214, *39, *40)' "$TEST_TMP/rails.svg")" -ge 2 ] ||
+    { head -c 3000 "$TEST_TMP/rails.svg"; fail "the picture does not show the lost port"; }
+PATH=$TEST_TMP "$BFO" events --plot "$TEST_TMP/none.svg" >"$TEST_TMP/out" 2>&1
+[ $? = 3 ] && grep -q 'none.svg was not drawn: there is no gnuplot in PATH' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the lack of gnuplot is not said"; }
 event ' rail-back sr1:1 \(GUID 0x[0-9a-f]{16}\) to sr1:1 \(GUID 0x[0-9a-f]{16}\) rank [01] on [^ ]+: lost -> up' ||
     { cat "$TEST_TMP/out"; fail "the return is no event"; }
 finish_job
