@@ -2,21 +2,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# parameters-page.pl PAGE            says whether the parameter tables in docs/parameters.md are what the components
+# parameters-page.pl PAGE            says whether the parameters in docs/parameters.md or docs/bfo-params.7 are what the components
 #                                    register (status 1 and the differing lines if not)
 # parameters-page.pl --update PAGE   writes them
 #
 # The components are asked through ompi_info (environment OMPI_INFO, else PATH), which must find them:
-# OMPI_MCA_mca_base_component_path. The tables stand between the markers "<!-- parameters FRAMEWORK COMPONENT -->" and
-# "<!-- end -->".
+# OMPI_MCA_mca_base_component_path. A table of a .md stands between the markers "<!-- parameters FRAMEWORK COMPONENT -->" and
+# "<!-- end -->", a list of a man page between the comments ".\" parameters FRAMEWORK COMPONENT" and ".\" end".
 use strict;
 use warnings;
 
 my $update = @ARGV && $ARGV[0] eq '--update' && shift @ARGV;
 my $file = shift @ARGV;
-die "usage: parameters-page.pl [--update] docs/parameters.md\n" if !defined $file || @ARGV;
+die "usage: parameters-page.pl [--update] docs/parameters.md|docs/bfo-params.7\n" if !defined $file || @ARGV;
+my $is_man = $file =~ /\.[1-8]$/;
 
-sub table {
+# in_roff(TEXT): TEXT as a line of a man page.
+sub in_roff {
+    my ($text) = @_;
+    $text =~ s/\\/\\e/g;
+    $text =~ s/-/\\-/g;
+    $text =~ s/^([.'])/\\&$1/;
+    return $text;
+}
+
+# parameters(FRAMEWORK, COMPONENT): their names in order, and a hash each of their defaults and meanings.
+sub parameters {
     my ($framework, $component) = @_;
     my $info = $ENV{OMPI_INFO} || 'ompi_info';
     open my $in, '-|', $info, '--parsable', '--param', $framework, $component, '--level', 9
@@ -26,15 +37,32 @@ sub table {
         next unless /^mca:$framework:$component:param:([a-z0-9_]+):(value|help):(.*)$/;
         my ($name, $what, $text) = ($1, $2, $3);
         $text =~ s/^"(.*)"$/$1/;
-        $text =~ s/\|/\\|/g;
         if ($what eq 'value') { $value{$name} = $text; push @order, $name } else { $help{$name} = $text }
     }
     close $in;
     die "parameters-page.pl: $info lists no parameter of $framework $component: set "
         . "OMPI_MCA_mca_base_component_path\n" unless @order;
+    return \@order, \%value, \%help;
+}
+
+sub table {
+    my ($order, $value, $help) = parameters(@_);
     my $table = "| parameter | default | meaning |\n|---|---|---|\n";
-    $table .= "| `$_` | $value{$_} | " . ($help{$_} // '') . " |\n" for @order;
+    for my $name (@$order) {
+        my $meaning = ($help->{$name} // '') =~ s/\|/\\|/gr;
+        $table .= "| `$name` | $value->{$name} | $meaning |\n";
+    }
     return $table;
+}
+
+sub list {
+    my ($order, $value, $help) = parameters(@_);
+    my $list = '';
+    for my $name (@$order) {
+        my $default = $value->{$name} eq '' ? '' : ' (' . in_roff($value->{$name}) . ')';
+        $list .= ".TP\n\\fB$name\\fR$default\n" . in_roff($help->{$name} // '') . "\n";
+    }
+    return $list;
 }
 
 # Defaults, not what the environment of this moment says.
@@ -44,8 +72,13 @@ open my $in, '<', $file or die "parameters-page.pl: cannot read $file: $!\n";
 my $old = do { local $/; <$in> };
 close $in;
 my $count = 0;
-(my $new = $old) =~ s{(<!-- parameters (\w+) (\w+) -->\n).*?(<!-- end -->\n)}{$count++; $1 . table($2, $3) . $4}gse;
-die "parameters-page.pl: $file has no marker \"<!-- parameters FRAMEWORK COMPONENT -->\"\n" unless $count;
+my $new = $old;
+if ($is_man) {
+    $new =~ s{(\.\\" parameters (\w+) (\w+)\n).*?(\.\\" end\n)}{$count++; $1 . list($2, $3) . $4}gse;
+} else {
+    $new =~ s{(<!-- parameters (\w+) (\w+) -->\n).*?(<!-- end -->\n)}{$count++; $1 . table($2, $3) . $4}gse;
+}
+die "parameters-page.pl: $file has no marker of parameters\n" unless $count;
 exit 0 if $new eq $old;
 if ($update) {
     open my $out, '>', $file or die "parameters-page.pl: cannot write $file: $!\n";

@@ -5,7 +5,7 @@
 # check_long.sh [PART...]: the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, whole jobs under
 # sanitizers, the throughput around a failover, all models, kernel rails; or those named, here or in PARTS, because all take some two hours. What is skipped
 # has not passed (CI=true). Each part goes on although another failed. The models, which only compute, take what the first parts leave of the
-# processors; the throughput and the virtual machines come when they have ended, and alone. When a part has ended its row takes the place of its last one in
+# processors; the throughput, of a build of its own without assertions, and the virtual machines come when they have ended, and alone. When a part has ended its row takes the place of its last one in
 # tests/RESULTS.md, unless the sources differ from the commit that the row names. The rows of this run are in check-long.md in the build directory, beside the logs.
 . "$BFO_SRCDIR/tests/lib.sh"
 need flock util-linux
@@ -109,7 +109,10 @@ part rows 4 check-rows
 BFO_FLAP_RUNS=${FLAP_RUNS:-10} part flaps 130 -C tests/mpi check TESTS=btl_flaps.sh VERBOSE=1
 part sanitized 24 -C tests/mpi check-sanitized
 wait
-part stream 16 -C tests/perf check-stream
+case " $parts " in
+*" stream "*) bash "$BFO_SRCDIR/contrib/build.sh" "$BFO_BUILDDIR/user" --disable-assertions --enable-werror >"$TEST_TMP/user" 2>&1 || tail -n 20 "$TEST_TMP/user" ;;
+esac
+part stream 16 -C user/tests/perf check-stream
 part vm 20 check-vm
 part vm-faults 30 check-vm-faults
 for name in $parts; do

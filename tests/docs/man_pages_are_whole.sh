@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# groff formats every man page without a warning; the parameters that man pages and bfo(7) name are registered (docs/parameters.md),
+# and the pages of ours that they name exist.
+. "$BFO_SRCDIR/tests/lib.sh"
+need groff groff-base
+cd "$BFO_SRCDIR" || exit 1
+pages=(tools/*.1 contrib/*.1 softrail/*.[1-8] docs/*.7)
+[ ${#pages[@]} -ge 6 ] || fail "only ${#pages[@]} man pages"
+for page in "${pages[@]}"; do
+    groff -man -Tutf8 -ww -z "$page" >"$TEST_TMP/warnings" 2>&1 && [ ! -s "$TEST_TMP/warnings" ] || fail "$(cat "$TEST_TMP/warnings")"
+    text=$(groff -man -Tutf8 -P-cbou "$page" | sed -n '/^NAME/,$p')
+    [ "$(wc -l <<<"$text")" -gt 20 ] || fail "$page has hardly any text"
+    sed 's/\\-/-/g; s/^\.\\".*//' "$page" >"$TEST_TMP/plain"
+    while read -r name; do
+        grep -q "^| \`$name\` |" docs/parameters.md || fail "$page names the parameter $name, which docs/parameters.md does not have"
+    done < <(grep -oE '\b(pml_bfo|btl_openib)_[a-z0-9_]+[a-z0-9]' "$TEST_TMP/plain" | grep -vE '_failover$' | sort -u)
+    while read -r other section; do
+        ls ./*/"$other.$section" >/dev/null 2>&1 || fail "$page refers to $other($section), which does not exist"
+    done < <(sed -nE 's/.*\b((bfo|softrail)[a-z_-]*) ?\(([1-8])\).*/\1 \3/p' "$TEST_TMP/plain" | sort -u)
+done
