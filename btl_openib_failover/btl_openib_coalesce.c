@@ -6,6 +6,7 @@
  * exactly once. See DESIGN.txt 4 (B1) and 15.
  */
 #include "btl_openib_coalesce.h"
+#include "btl_openib_atomic.h"
 
 #include "btl_openib_frag.h"
 #include "btl_openib_recv.h"
@@ -89,7 +90,7 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
         tail = &frag->next_part;
     }
     opal_list_prepend(&ep->pending[index], &carrier->base.super.super);
-    ep->pending_count -= count - 1;
+    OFO_ADD(ep->pending_count, 1 - count);
     ep->module->count.coalesced += count;
     ++ep->module->count.carriers;
 }

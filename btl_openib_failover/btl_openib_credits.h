@@ -49,8 +49,8 @@ static inline bool ofo_credits_may_send(const ofo_credits_t *credits)
 
 static inline bool ofo_credits_must_return(const ofo_credits_t *credits)
 {
-    BFO_ASSERT(0 <= credits->owed && 0 < credits->window);
-    return credits->owed >= credits->window && 0 < credits->have;
+    BFO_ASSERT(0 < credits->window);
+    return __atomic_load_n(&credits->owed, __ATOMIC_RELAXED) >= credits->window && 0 < credits->have;
 }
 
 static inline void ofo_credits_use(ofo_credits_t *credits)
@@ -70,7 +70,7 @@ static inline void ofo_credits_owe(ofo_credits_t *credits)
 {
     BFO_ASSERT(0 < credits->collected);
     BFO_ASSERT(0 <= credits->owed);
-    credits->owed += credits->collected;
+    __atomic_store_n(&credits->owed, credits->owed + credits->collected, __ATOMIC_RELAXED);
     credits->collected = 0;
 }
 
@@ -80,7 +80,7 @@ static inline uint16_t ofo_credits_take_owed(ofo_credits_t *credits)
     uint16_t owed = (uint16_t) credits->owed;
 
     BFO_ASSERT(0 <= credits->owed);
-    credits->owed = 0;
+    __atomic_store_n(&credits->owed, 0, __ATOMIC_RELAXED);
     return owed;
 }
 

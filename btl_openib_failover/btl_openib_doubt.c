@@ -59,7 +59,7 @@ void ofo_doubt_ask_over(ofo_endpoint_t *ep)
 void ofo_doubt_ask(const ofo_module_t *module)
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {
-        OFO.module[i]->idle_polls = 0; /* the answer and its letter are not to wait for the turn of an idle rail */
+        __atomic_store_n(&OFO.module[i]->idle_polls, 0, __ATOMIC_RELAXED); /* the answer and its letter are not to wait for the turn of an idle rail */
         if (module != OFO.module[i]) {
             ofo_for_each_endpoint(OFO.module[i], ofo_doubt_ask_over);
         }

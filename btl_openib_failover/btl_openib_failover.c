@@ -197,7 +197,7 @@ static void return_pending(ofo_endpoint_t *ep)
         opal_list_join(&messages, opal_list_get_end(&messages), &ep->pending[i]);
     }
     opal_list_join(&rdma, opal_list_get_end(&rdma), &ep->pending_rdma);
-    ep->pending_count = 0;
+    OFO_STORE(ep->pending_count, 0);
     OPAL_THREAD_UNLOCK(&ep->lock);
     while (NULL != (item = opal_list_remove_first(&messages))) {
         ofo_send_complete((ofo_frag_t *) item, OPAL_ERROR);

@@ -343,12 +343,14 @@ int ofo_component_progress(void)
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         ofo_module_t *module = OFO.module[i];
         /* A rail where nothing happened for long is looked at every eighth time. */
-        if (IDLE_AFTER < module->idle_polls && 0 != (++module->idle_polls & IDLE_SKIP)) {
-            ++module->count.polls_skipped;
+        unsigned idle = __atomic_load_n(&module->idle_polls, __ATOMIC_RELAXED); /* another thread's look may be forgotten */
+        if (IDLE_AFTER < idle && 0 != (++idle & IDLE_SKIP)) {
+            __atomic_store_n(&module->idle_polls, idle, __ATOMIC_RELAXED);
+            ofo_count(&module->count.polls_skipped);
             continue;
         }
         int n = ofo_module_progress(module);
-        module->idle_polls = 0 < n ? 0 : module->idle_polls + 1;
+        __atomic_store_n(&module->idle_polls, 0 < n ? 0 : idle + 1, __ATOMIC_RELAXED);
         count += n;
     }
     if (OPAL_UNLIKELY(0 < OFO.params.blocking_progress)) {

@@ -205,9 +205,11 @@ static int post_all_recvs(ofo_qpset_t *qps)
             ofo_recv_collect(&chain, recv);
         }
         if (0 < chain.count) {
-            qps->qp[i].recv_posted = (int32_t) ofo_recv_post_chain(&chain, qps->qp[i].qp, NULL);
+            qps->qp[i].recv_posted = (int32_t) chain.count; /* before verbs have them: each that comes is counted down */
+            ofo_recv_post_chain(&chain, qps->qp[i].qp, NULL);
         }
         if (0 < chain.count) {
+            qps->qp[i].recv_posted -= (int32_t) chain.count;
             return -1;
         }
     }

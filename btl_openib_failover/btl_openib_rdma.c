@@ -112,7 +112,7 @@ static int submit(ofo_endpoint_t *ep, ofo_rdma_t *rdma)
         ++ep->rdma_out;
         if (!admitted || !ofo_rdma_post(rdma, ep->qps)) {
             opal_list_append(&ep->pending_rdma, &rdma->super.super);
-            ++ep->pending_count;
+            OFO_ADD(ep->pending_count, 1);
             ++ep->module->count.queued_rdma;
         }
     }

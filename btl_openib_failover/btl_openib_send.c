@@ -158,7 +158,7 @@ static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
     }
     if (OPAL_SUCCESS == rc) {
         opal_list_append(&ep->pending[index], &frag->base.super.super);
-        ++ep->pending_count;
+        OFO_ADD(ep->pending_count, 1);
         ++ep->sends_out;
         ++ep->module->count.queued_sends;
     }
@@ -174,7 +174,7 @@ int ofo_send(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descri
     ofo_frag_t *frag = (ofo_frag_t *) des;
 
     frag->hdr->tag = tag;
-    ++ep->module->count.sends;
+    ofo_count(&ep->module->count.sends);
     return submit(ep, frag);
 }
 
@@ -228,7 +228,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
         opal_free_list_return(frag->list, &frag->base.super);
         return rc;
     }
-    ++module->count.sendis;
+    ofo_count(&module->count.sendis);
     return OPAL_SUCCESS;
 }
 
@@ -273,7 +273,7 @@ static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)
                 return;
             }
             opal_list_remove_item(&ep->pending[i], &frag->base.super.super);
-            --ep->pending_count;
+            OFO_ADD(ep->pending_count, -1);
         }
     }
 }
@@ -287,13 +287,13 @@ void ofo_pending_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
             break;
         }
         opal_list_remove_item(&ep->pending_rdma, &rdma->super.super);
-        --ep->pending_count;
+        OFO_ADD(ep->pending_count, -1);
     }
 }
 
 void ofo_pending_flush(ofo_endpoint_t *ep)
 {
-    if (OPAL_LIKELY(0 == ep->pending_count)) {
+    if (OPAL_LIKELY(0 == __atomic_load_n(&ep->pending_count, __ATOMIC_RELAXED))) {
         return;
     }
     OPAL_THREAD_LOCK(&ep->lock);

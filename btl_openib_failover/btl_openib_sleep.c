@@ -82,7 +82,7 @@ static void read_events(ofo_module_t *module)
 
     while (0 == ibv_get_cq_event(module->channel, &cq, &context)) {
         ibv_ack_cq_events(cq, 1);
-        module->idle_polls = 0;
+        __atomic_store_n(&module->idle_polls, 0, __ATOMIC_RELAXED);
     }
 }
 

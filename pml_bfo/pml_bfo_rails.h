@@ -123,10 +123,10 @@ static inline uint8_t bfo_rail_for_first(bfo_peer_t *peer)
     if (bfo_likely(0 == (mask & (mask - 1)))) {
         return 0 != mask ? (uint8_t) __builtin_ctz(mask) : BFO_MAX_RAILS;
     }
-    above = (uint8_t) (mask & (0xff << peer->next_eager));
+    above = (uint8_t) (mask & (0xff << __atomic_load_n(&peer->next_eager, __ATOMIC_RELAXED)));
     above = (uint8_t) __builtin_ctz(0 != above ? above : mask);
     BFO_ASSERT(mask >> above & 1 && above < peer->n_rails);
-    peer->next_eager = (uint8_t) ((above + 1) & (BFO_MAX_RAILS - 1));
+    __atomic_store_n(&peer->next_eager, (uint8_t) ((above + 1) & (BFO_MAX_RAILS - 1)), __ATOMIC_RELAXED);
     return above;
 }
 

@@ -399,7 +399,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
     do {
         depth = (int32_t) bfo_params.recv_pipeline_depth
                 * (NULL != req->rget ? 1 : __builtin_popcount(peer->put_mask));
-        while (req->next < req->end && (req->open < depth || 0 == depth)
+        while (req->next < req->end && (__atomic_load_n(&req->open, __ATOMIC_RELAXED) < depth || 0 == depth)
                && BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m))) {
             rc = NULL != req->rget ? read_start(req, peer) : put_ask(req, peer);
             if (bfo_unlikely(OMPI_SUCCESS != rc)) {

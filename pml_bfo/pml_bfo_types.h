@@ -68,7 +68,7 @@ typedef struct bfo_peer_t {
     uint8_t put_mask;   /* rails that can PUT, of those */
     uint8_t pin_mask;   /* put_mask, or 0: no send lets the peer ask for its bytes by PUT */
     uint8_t get_mask;   /* rails that can GET, of those */
-    uint8_t next_eager; /* round robin; benign race */
+    uint8_t next_eager; /* round robin; two threads may take the same */
     bool foreign_puts;  /* it has asked for a PUT by a rail not used here. Lock: bfo.lock */
     bool failover;      /* every rail has the extension: torn transfers are restarted */
     uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
