@@ -6,6 +6,8 @@
 #ifndef BTL_OPENIB_ATOMIC_H
 #define BTL_OPENIB_ATOMIC_H
 
+#include <stdint.h>
+
 #define OFO_LOAD(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define OFO_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
 /* For who writes alone, under a lock, what others read without it. */
