@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# codespell knows no word in documents, sources and tests as misspelt, and each file that a document names in `backticks` exists.
+. "$BFO_SRCDIR/tests/lib.sh"
+need codespell codespell
+cd "$BFO_SRCDIR" || exit 1
+# Words that are none: OFO (the BTL's prefix), ND (a macro of a model), MPI_Improbe, inflight (a counter), "to and fro", "\tthe".
+words=ofo,nd,improbe,inflight,fro,tthe
+mapfile -t files < <(find README.md CONTRIBUTING.md NEWS DESIGN.txt docs include softrail pml_bfo btl_openib_failover tools contrib tests m4 debian demo.sh test.sh \
+    -type f \( -name '*.[ch1-8]' -o -name '*.def' -o -name '*.sh' -o -name '*.p[lm]' -o -name '*.pml' -o -name '*.md' -o -name '*.txt' -o -name NEWS -o -name control \) \
+    -not -path '*/results/*' -not -path '*/corpus/*' -not -path '*/work/*')
+[ ${#files[@]} -gt 300 ] || fail "found only ${#files[@]} files in $BFO_SRCDIR"
+codespell -L "$words" "${files[@]}" >"$TEST_TMP/words" 2>&1 && [ ! -s "$TEST_TMP/words" ] || fail "misspelt: $(head -n 20 "$TEST_TMP/words")"
+echo "a message" | sed s/ss/s/ >"$TEST_TMP/wrong.txt"
+codespell -L "$words" "$TEST_TMP/wrong.txt" >/dev/null 2>&1 && fail "codespell finds nothing in a word that is misspelt"
+
+paths=0
+while IFS=: read -r page path; do
+    paths=$((paths + 1))
+    [ -e "$path" ] || [ -e "$(dirname "$page")/$path" ] || fail "$page names $path, which does not exist"
+done < <(grep -oE '`[A-Za-z0-9_.-]+/[A-Za-z0-9_./-]+\.(md|txt|sh|pl|c|h|def|pml|am|7)`' README.md CONTRIBUTING.md docs/*.md */README.md tests/*/README.md /dev/null | tr -d '`' | sort -u)
+[ "$paths" -gt 10 ] || fail "documents name only $paths files"
