@@ -44,16 +44,6 @@ bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
                         &module->gid_index);
 }
 
-static unsigned mask_length(const uint8_t *mask, unsigned bytes)
-{
-    unsigned length = 0;
-
-    while (length < 8 * bytes && (mask[length / 8] & (0x80 >> length % 8))) {
-        ++length;
-    }
-    return length;
-}
-
 ofo_interface_t ofo_interface_look(const uint8_t *gid)
 {
     ofo_interface_t interface = {.prefix_len = 0};
@@ -66,11 +56,7 @@ ofo_interface_t ofo_interface_look(const uint8_t *gid)
     found = ofo_interface_of(all, gid);
     if (NULL != found) {
         interface.is_up = 0 != (found->ifa_flags & IFF_UP);
-    }
-    if (NULL != found && NULL != found->ifa_netmask) {
-        interface.prefix_len = AF_INET == found->ifa_addr->sa_family
-                                   ? mask_length((uint8_t *) &((struct sockaddr_in *) found->ifa_netmask)->sin_addr, 4)
-                                   : mask_length((uint8_t *) &((struct sockaddr_in6 *) found->ifa_netmask)->sin6_addr, 16);
+        interface.prefix_len = ofo_interface_prefix(found);
     }
     freeifaddrs(all);
     return interface;

@@ -177,6 +177,26 @@ const struct ifaddrs *ofo_interface_of(const struct ifaddrs *all, const uint8_t 
     return NULL;
 }
 
+static unsigned mask_length(const uint8_t *mask, unsigned bytes)
+{
+    unsigned length = 0;
+
+    while (length < 8 * bytes && (mask[length / 8] & (0x80 >> length % 8))) {
+        ++length;
+    }
+    return length;
+}
+
+unsigned ofo_interface_prefix(const struct ifaddrs *interface)
+{
+    if (NULL == interface->ifa_netmask) {
+        return 0;
+    }
+    return AF_INET == interface->ifa_addr->sa_family
+               ? mask_length((const uint8_t *) &((const struct sockaddr_in *) interface->ifa_netmask)->sin_addr, 4)
+               : mask_length((const uint8_t *) &((const struct sockaddr_in6 *) interface->ifa_netmask)->sin6_addr, 16);
+}
+
 bool ofo_list_has_address(const char *list, const uint8_t *gid)
 {
     for (size_t length; '\0' != *list; list += length + (',' == list[length])) {

@@ -44,6 +44,9 @@ bool ofo_iwarp_address(const struct ifaddrs *all, const uint8_t *mac, uint8_t *g
 /* The entry of the interface that has the IP address of a GID, or NULL. `all` is what getifaddrs tells. */
 const struct ifaddrs *ofo_interface_of(const struct ifaddrs *all, const uint8_t *gid);
 
+/* Length of the network prefix of an interface's address in bits, 0: not known. */
+unsigned ofo_interface_prefix(const struct ifaddrs *interface);
+
 /* Is the address in one of the networks of the list? Both as IPv4-mapped or IPv6. */
 bool ofo_list_has_address(const char *list, const uint8_t *gid);
 

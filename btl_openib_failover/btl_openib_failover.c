@@ -9,6 +9,7 @@
 
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_drain.h"
@@ -503,11 +504,26 @@ static void ext_name_ports(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_bt
         ofo_port_text(&ep->remote, ports->there, sizeof(ports->there));
     }
 }
+
+/* Service may write meanwhile: then a figure of the past is shown. */
+static uint32_t ext_penalty(mca_btl_base_module_t *btl, opal_proc_t *proc, bool *is_held)
+{
+    const ofo_endpoint_t *ep = endpoint_of(btl, proc);
+    const uint64_t half_life = UINT64_C(1000) * OFO.params.rejoin_half_life;
+
+    if (NULL == ep) {
+        *is_held = false;
+        return 0;
+    }
+    *is_held = __atomic_load_n(&ep->rejoin.is_held, __ATOMIC_RELAXED);
+    return ofo_rejoin_penalty(&ep->rejoin, ofo_now_ms(), half_life);
+}
 #endif
 
 void ofo_ext_fill(ofo_module_t *module)
 {
     memset(&module->ext, 0, sizeof(module->ext));
+    module->ext.traffic = &module->traffic;
 #if BFO_BTL_FAILOVER
     if (module->is_iwarp) {
         return; /* its successes do not mean delivered (A1) */
@@ -522,7 +538,9 @@ void ofo_ext_fill(ofo_module_t *module)
                                   .rail_state = ext_rail_state,
                                   .port_is_up = ext_port_is_up,
                                   .name_ports = ext_name_ports,
-                                  .port = module->name};
+                                  .penalty = ext_penalty,
+                                  .port = module->name,
+                                  .traffic = &module->traffic};
     module->super.btl_flags |= MCA_BTL_FLAGS_FAILOVER_SUPPORT;
 #endif
 }

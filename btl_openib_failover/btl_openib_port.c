@@ -135,21 +135,9 @@ static bool is_near(struct ibv_device *verbs)
 
 static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
 {
-    bool v4 = 0 == memcmp(gid, ofo_v4_mapped, sizeof(ofo_v4_mapped));
-    unsigned length = OFO.params.gid_prefix_len, bytes = v4 ? 4 : 16;
+    const unsigned given = OFO.params.gid_prefix_len;
 
-    if (0 == length) {
-        length = ofo_interface_look(gid).prefix_len;
-    }
-    if (0 == length || 8 * bytes < length) {
-        length = v4 ? 24 : 64;
-    }
-    subnet->type = v4 ? OFO_NET_IPV4 : OFO_NET_IPV6;
-    subnet->prefix_len = (uint8_t) length;
-    memcpy(subnet->key, v4 ? gid + 12 : gid, bytes);
-    for (unsigned bit = length; bit < 8 * bytes; ++bit) {
-        subnet->key[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
-    }
+    ofo_subnet_set_ip(subnet, gid, 0 == given ? ofo_interface_look(gid).prefix_len : given);
 }
 
 /* Of the network interface whose hardware address the GID is; librdmacm finds the device by it, too. */

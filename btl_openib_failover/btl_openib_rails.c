@@ -33,6 +33,23 @@ uint64_t ofo_fnv1a(uint64_t hash, const void *data, size_t length)
     return hash;
 }
 
+void ofo_subnet_set_ip(ofo_subnet_t *subnet, const uint8_t *gid, unsigned prefix_len)
+{
+    static const uint8_t v4_mapped[12] = {[10] = 0xff, [11] = 0xff};
+    const bool v4 = 0 == memcmp(gid, v4_mapped, sizeof(v4_mapped));
+    const unsigned bytes = v4 ? 4 : 16;
+
+    if (0 == prefix_len || 8 * bytes < prefix_len) {
+        prefix_len = v4 ? 24 : 64;
+    }
+    subnet->type = v4 ? OFO_NET_IPV4 : OFO_NET_IPV6;
+    subnet->prefix_len = (uint8_t) prefix_len;
+    memcpy(subnet->key, v4 ? gid + 12 : gid, bytes);
+    for (unsigned bit = prefix_len; bit < 8 * bytes; ++bit) {
+        subnet->key[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
+    }
+}
+
 static int subnet_compare(const ofo_subnet_t *a, const ofo_subnet_t *b)
 {
     if (a->type != b->type) {

@@ -36,6 +36,9 @@ int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_i
  * prefix and subnet managers' LIDs. 0: there is one alone. Both sides find the same rails alike. */
 uint16_t ofo_rails_choices(const ofo_record_t *own, const ofo_record_t *peer, const ofo_rails_t *rails, unsigned rail);
 
+/* The network of an IP address in a GID; a `prefix_len` that fits no address, or 0, stands for /24 or /64. */
+void ofo_subnet_set_ip(ofo_subnet_t *subnet, const uint8_t *gid, unsigned prefix_len);
+
 /* Mixes the name of the fabric that the port is on, if `list` ("device:port=name,...", or NULL) has one, into its subnet. */
 void ofo_subnet_add_fabric(ofo_subnet_t *subnet, const char *list, const char *port);
 

@@ -33,6 +33,7 @@ bool ofo_rdma_post(ofo_rdma_t *rdma, ofo_qpset_t *qps)
 {
     ofo_qp_t *qp = &qps->qp[RDMA_QP];
     uint32_t part_max = rdma->ep->module->max_message;
+    bfo_traffic_t *traffic = bfo_traffic_of(&rdma->ep->module->ext);
 
     rdma->work.qp = RDMA_QP;
     rdma->work.qps = qps;
@@ -47,6 +48,7 @@ bool ofo_rdma_post(ofo_rdma_t *rdma, ofo_qpset_t *qps)
             return false;
         }
         BFO_ASSERT(length <= rdma->size - rdma->posted && (0 < length || 0 == rdma->size));
+        bfo_traffic_add(IBV_WR_RDMA_WRITE == rdma->opcode ? &traffic->written_bytes : &traffic->read_bytes, length, opal_using_threads());
         --qp->sq_free;
         ++rdma->inflight;
         rdma->posted += length;

@@ -84,8 +84,11 @@ static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr,
 void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, uint32_t length)
 {
     ofo_endpoint_t *ep = qps->ep;
+    bfo_traffic_t *traffic = bfo_traffic_of(&module->ext);
     bool gained = take_credits(ep, qps, hdr);
 
+    bfo_traffic_add(&traffic->received_messages, 1, false);
+    bfo_traffic_add(&traffic->received_bytes, length, false);
     module->got.from = ep;
     hand_up(module, qps, hdr, length - sizeof(*hdr));
     if (OPAL_UNLIKELY(ep->qps != qps) && !qps->told_first_recv) {

@@ -13,13 +13,14 @@ enum { PENALTY_MOST = 16 * OFO_REJOIN_FALL };
 /* Halved with each half-life, in a straight line between. */
 static uint32_t decayed(const ofo_rejoin_t *r, uint64_t now, uint64_t half_life)
 {
-    const uint64_t age = now > r->fell_at ? now - r->fell_at : 0, halvings = 0 == half_life ? 32 : age / half_life;
+    const uint64_t fell_at = __atomic_load_n(&r->fell_at, __ATOMIC_RELAXED), age = now > fell_at ? now - fell_at : 0;
+    const uint64_t halvings = 0 == half_life ? 32 : age / half_life;
     uint32_t left;
 
     if (halvings >= 32) {
         return 0;
     }
-    left = r->penalty >> halvings;
+    left = __atomic_load_n(&r->penalty, __ATOMIC_RELAXED) >> halvings;
     return left - (uint32_t) (left * (age % half_life) / (2 * half_life));
 }
 
@@ -27,15 +28,20 @@ void ofo_rejoin_fall(ofo_rejoin_t *r, uint64_t now, uint64_t half_life)
 {
     const uint32_t penalty = decayed(r, now, half_life) + OFO_REJOIN_FALL;
 
-    r->penalty = penalty < PENALTY_MOST ? penalty : PENALTY_MOST;
-    r->fell_at = now;
-    r->is_held = 0 != half_life && OFO_REJOIN_SUPPRESS < r->penalty;
+    __atomic_store_n(&r->penalty, penalty < PENALTY_MOST ? penalty : PENALTY_MOST, __ATOMIC_RELAXED);
+    __atomic_store_n(&r->fell_at, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&r->is_held, 0 != half_life && OFO_REJOIN_SUPPRESS < r->penalty, __ATOMIC_RELAXED);
+}
+
+uint32_t ofo_rejoin_penalty(const ofo_rejoin_t *r, uint64_t now, uint64_t half_life)
+{
+    return decayed(r, now, half_life);
 }
 
 bool ofo_rejoin_is_held(ofo_rejoin_t *r, uint64_t now, uint64_t half_life)
 {
     if (r->is_held && (OFO_REJOIN_REUSE >= decayed(r, now, half_life) || now - r->fell_at >= OFO_REJOIN_MOST_MS)) {
-        r->is_held = false;
+        __atomic_store_n(&r->is_held, false, __ATOMIC_RELAXED);
     }
     return r->is_held;
 }

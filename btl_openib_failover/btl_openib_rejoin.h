@@ -25,7 +25,7 @@ typedef struct {
     uint32_t wait;     /* until the next question, when one is not answered */
     bool is_answered;  /* the rail waits for its turn to be opened */
     bool is_refused;   /* the peer takes no rail back */
-    bool is_held;      /* it fell too often */
+    bool is_held;      /* it fell too often. This and the next two are read by other threads, for the user; atomic */
     uint32_t penalty;  /* at fell_at */
     uint64_t fell_at;
 } ofo_rejoin_t;
@@ -34,6 +34,8 @@ typedef struct {
 void ofo_rejoin_fall(ofo_rejoin_t *r, uint64_t now, uint64_t half_life);
 /* Does the rail have to stay out because it fell too often? */
 bool ofo_rejoin_is_held(ofo_rejoin_t *r, uint64_t now, uint64_t half_life);
+/* What is left of the penalty. */
+uint32_t ofo_rejoin_penalty(const ofo_rejoin_t *r, uint64_t now, uint64_t half_life);
 /* ms until the next question when one had no answer, or an attempt failed: doubled each time up to OFO_REJOIN_MOST_MS. */
 uint32_t ofo_rejoin_back_off(ofo_rejoin_t *r, uint32_t first);
 /* The rail is up. */

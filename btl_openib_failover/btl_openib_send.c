@@ -70,6 +70,16 @@ static void piggyback(ofo_qpset_t *qps, unsigned index, ofo_data_hdr_t *hdr)
     qps->ring_in.owed = 0;
 }
 
+/* Several endpoints of a module may post at once. */
+static void count_sent(ofo_module_t *module, uint32_t length)
+{
+    bfo_traffic_t *traffic = bfo_traffic_of(&module->ext);
+    const int is_shared = opal_using_threads();
+
+    bfo_traffic_add(&traffic->sent_messages, 1, is_shared);
+    bfo_traffic_add(&traffic->sent_bytes, length, is_shared);
+}
+
 /* Posts; the caller has checked slots and credits. Locks: ep->lock held. */
 static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
 {
@@ -109,6 +119,7 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
         return OPAL_ERROR;
     }
     --qp->sq_free;
+    count_sent(qps->module, sge.length);
     ofo_silent_posted(qp, frag);
     qps->module->count.silent += frag->is_silent;
     if (frag->in_ring) {
@@ -321,6 +332,7 @@ static void credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
         piggyback(qps, index, qp->returns_hdr);
         if (0 == ibv_post_send(qp->qp, &wr, &wrong)) {
             qp->is_returning = true;
+            count_sent(ep->module, sge.length);
             if (!qp->shared) {
                 ofo_credits_use(&qp->credits);
             }

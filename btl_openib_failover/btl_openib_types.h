@@ -574,6 +574,7 @@ struct ofo_module {
     bool wants_reports;  /* no fragment was left; some may be silent ones that have arrived; atomic */
     ofo_mailbox_t inbox;
     ofo_counters_t count;
+    bfo_traffic_t traffic; /* ext.traffic points here until the PML has a better place */
 
     /* service */
     pthread_t thread;

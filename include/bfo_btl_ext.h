@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "bfo_ompi.h"
+#include "bfo_traffic.h"
 
 #include "opal_config.h"
 #include "opal/mca/btl/btl.h"
@@ -21,7 +22,7 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 4u
+#define BFO_BTL_EXT_VERSION 5u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
 /* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only UP carries data now;
@@ -104,6 +105,10 @@ typedef struct {
 /* Names both ports of the rail to `proc`; `there` is empty without `proc`, or if it is not known. */
 typedef void (*bfo_btl_name_ports_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_btl_ports_t *ports);
 
+/* For the user: the penalty of the rail to `proc` for having fallen, as it has decayed by now; one fall from UP is 1000. `is_held`: the
+ * rail fell too often, and stays out until the penalty has decayed. */
+typedef uint32_t (*bfo_btl_penalty_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bool *is_held);
+
 typedef struct {
     uint64_t magic;   /* BFO_BTL_EXT_MAGIC */
     uint32_t version; /* BFO_BTL_EXT_VERSION */
@@ -121,7 +126,10 @@ typedef struct {
     bfo_btl_rail_state_fn_t rail_state;
     bfo_btl_port_is_up_fn_t port_is_up;
     bfo_btl_name_ports_fn_t name_ports;
+    bfo_btl_penalty_fn_t penalty;
     const char *port; /* name of the local port, for messages; NULL: none */
+    /* What this module has carried. The PML may let it point to memory of its own, which then stays until the process ends. Atomic */
+    bfo_traffic_t *traffic;
 } bfo_btl_ext_t;
 
 /* Why a module has no usable extension. */
@@ -136,6 +144,12 @@ typedef enum {
 static inline bfo_btl_ext_t *bfo_btl_ext(struct mca_btl_base_module_t *btl)
 {
     return (bfo_btl_ext_t *) (btl + 1);
+}
+
+/* The PML moves the counters while others count: what is counted at that moment in the old place is lost, and nothing else. */
+static inline bfo_traffic_t *bfo_traffic_of(bfo_btl_ext_t *ext)
+{
+    return __atomic_load_n(&ext->traffic, __ATOMIC_RELAXED);
 }
 
 /* Every openib module, stock or ours, is longer than the header read here. */

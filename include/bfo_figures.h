@@ -9,15 +9,18 @@
 #define BFO_FIGURES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bfo_traffic.h"
+
 /* "BFOFIGUR", first character in the lowest byte. */
 #define BFO_FIGURES_MAGIC UINT64_C(0x52554749464f4642)
-#define BFO_FIGURES_LAYOUT 2u
+#define BFO_FIGURES_LAYOUT 3u
 #define BFO_FIGURES_ROOT "/dev/shm" /* default of pml_bfo_status_dir */
 #define BFO_FIGURES_OFF "none"
-enum { BFO_FIGURES_PORTS = 16, BFO_FIGURES_EVENTS = 64, BFO_FIGURES_NAME = 64 };
+enum { BFO_FIGURES_PORTS = 16, BFO_FIGURES_MODULES = 32, BFO_FIGURES_EVENTS = 64, BFO_FIGURES_NAME = 64, BFO_FIGURES_ROOM = 8 };
 
 /* Is a lost rail survived? */
 typedef enum {
@@ -37,6 +40,7 @@ typedef enum {
     BFO_FIGURES_GIVEN_UP,
     BFO_FIGURES_DRAINING, /* of a port that is taken out of service: something is under way on a rail, or a rail cannot be spared */
     BFO_FIGURES_DRAINED,
+    BFO_FIGURES_WAITED_FOR,
     BFO_FIGURES_STATES
 } bfo_figures_state_t;
 
@@ -49,6 +53,8 @@ typedef enum {
     BFO_FIGURES_PORT_OUT,      /* it is being taken out of service */
     BFO_FIGURES_PORT_DRAINED,  /* nothing is under way on it */
     BFO_FIGURES_PORT_RELEASED, /* it is given back */
+    BFO_FIGURES_PEER_WAITS,    /* no rail to it is left, and its requests wait for one */
+    BFO_FIGURES_PEER_BACK,     /* they wait no more */
     BFO_FIGURES_WHATS
 } bfo_figures_what_t;
 
@@ -67,7 +73,12 @@ typedef struct {
     uint64_t losses;    /* rails lost so far */
     uint64_t returns;   /* rails that came back so far */
     uint64_t downs;     /* how often the device said that the port went down */
+    uint64_t resent;    /* messages, alone or as part of a restart, after a rail of this port was lost */
     uint64_t since_wall, since_mono; /* ns; the last change of `state` */
+    uint64_t lost_wall; /* ns; the last loss of a rail, 0: none */
+    uint64_t down_ns;   /* how long `state` was LOST in sum, without the time since then if it is now */
+    uint32_t penalty;   /* the largest of its rails, for having fallen; one fall is 1000, and it decays. As seen last, at most a second ago */
+    uint32_t rails_held; /* rails that fell too often, and stay out until their penalties have decayed. As seen last */
     char cause[96];     /* of the last loss */
 } bfo_figures_port_t;
 
@@ -103,12 +114,18 @@ typedef struct {
     uint32_t peers;     /* processes contacted, given up or not, this one and those on this node too */
     uint32_t peers_given_up;
     uint32_t peers_on_last_rail; /* of those that had more */
+    uint32_t peers_waited_for;   /* no rail to them is left, and their requests wait */
     uint32_t n_ports;
-    uint64_t resent;    /* messages, alone or as part of a restart; written outside the sequence */
+    uint32_t n_modules;
+    uint64_t resent;    /* messages, alone or as part of a restart */
     uint64_t n_events;  /* so far; the file keeps the last BFO_FIGURES_EVENTS */
+    uint32_t module_port[BFO_FIGURES_MODULES]; /* the port of each module that counts what it carries; a port may have several */
     bfo_figures_port_t port[BFO_FIGURES_PORTS];
     bfo_figures_event_t event[BFO_FIGURES_EVENTS];
+    uint8_t room[BFO_FIGURES_ROOM];
+    bfo_traffic_t traffic[BFO_FIGURES_MODULES]; /* a cache line each; written outside the sequence */
 } bfo_figures_t;
+_Static_assert(0 == offsetof(bfo_figures_t, traffic) % 64 && 64 == sizeof(bfo_traffic_t), "no two modules share a cache line");
 
 /* ---- what the user asks of his jobs on this node ------------------------------------------------------------ */
 

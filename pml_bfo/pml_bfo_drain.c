@@ -25,7 +25,7 @@
 #ifndef BFO_DRAIN_LOOK_MS
 #define BFO_DRAIN_LOOK_MS 10
 #endif
-enum { UNTOLD = 1 << 16, CHECK_MS = 200 };
+enum { UNTOLD = 1 << 16, CHECK_MS = 200, LOOKS_AT_FIGURES = 5 };
 
 static opal_event_t timer;   /* in Open MPI's event loop, which progress runs now and then */
 static bool is_registered;   /* as a progress function; changed by the timer alone */
@@ -264,8 +264,12 @@ void bfo_drain_check(void)
 static void timer_rings(int fd, short flags, void *arg)
 {
     const struct timeval period = {.tv_usec = CHECK_MS * 1000};
+    static unsigned rings;
 
     bfo_drain_check();
+    if (0 == ++rings % LOOKS_AT_FIGURES) {
+        bfo_figures_refresh();
+    }
     opal_event_evtimer_add(&timer, &period);
 }
 

@@ -8,6 +8,7 @@
 
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_peer.h"
+#include "pml_bfo_figures.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_complete.h"
@@ -169,6 +170,7 @@ void bfo_failover_wait_ends(bfo_peer_t *peer)
         (void) bfo_add32(&bfo.n_waits, -1);
     }
     BFO_UNLOCK(&bfo.lock);
+    bfo_figures_waits(peer, false);
 }
 
 void bfo_failover_wait_fini(void)

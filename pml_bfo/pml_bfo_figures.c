@@ -4,51 +4,43 @@
  * The file of figures that this process keeps for the command bfo: in come events of rails, ports and peers, from pml_bfo_tell.c; out
  * goes a file that a tool can read at any time. It is mapped, so writing costs no system call. DESIGN.txt section 19.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* program_invocation_short_name */
-#endif
 #include "pml_bfo.h"
 
 #include "bfo_figures.h"
 #include "pml_bfo_figures.h"
+#include "pml_bfo_figures_file.h"
 #include "pml_bfo_local.h"
-#include "pml_bfo_params.h"
 
-#include "opal/util/output.h"
-
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
+static const bfo_figures_t no_figures; /* before the beginning, and after the end */
 static bfo_figures_t *figures; /* NULL: none. Written at set-up and at the end */
+static const mca_btl_base_module_t *counting[BFO_FIGURES_MODULES]; /* the modules whose counters are in the figures. Lock: `lock` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file. A leaf: nothing else is taken under it */
-static bfo_steer_t *steer; /* NULL: none */
-static int dir = -1, file = -1; /* the file stays open, because its lock says that this process lives */
-static char name[BFO_FIGURES_NAME];
 
-/* ---- the file ---------------------------------------------------------------------------------------- */
-
-/* What the batch system calls the job, because its user and the administrator know it by that. */
-static const char *batch_job(void)
+void bfo_figures_open(void)
 {
-    static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
-        const char *value = getenv(names[i]);
-
-        if (NULL != value && '\0' != value[0]) {
-            return value;
-        }
+    if (NULL == figures) {
+        memset(counting, 0, sizeof(counting));
+        figures = bfo_figures_file_open();
     }
-    return "";
 }
+
+/* Modules of BTLs may count until the process ends: memory in which they do so stays. */
+void bfo_figures_close(void)
+{
+    pthread_mutex_lock(&lock);
+    if (NULL != figures) {
+        bfo_figures_file_close(0 == figures->n_modules);
+        figures = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------ */
 
 static void event_write(uint32_t what, uint32_t before, uint32_t after, const char *cause)
 {
@@ -67,137 +59,6 @@ static void event_write(uint32_t what, uint32_t before, uint32_t after, const ch
 static bfo_figures_event_t *last_event(void)
 {
     return &figures->event[(figures->n_events - 1) % BFO_FIGURES_EVENTS];
-}
-
-static void fill(bfo_figures_t *f)
-{
-    f->layout = BFO_FIGURES_LAYOUT;
-    f->size = sizeof(*f);
-    f->pid = (uint32_t) getpid();
-    f->started = bfo_figures_started(f->pid);
-    f->job = OPAL_PROC_MY_NAME.jobid;
-    f->rank = OPAL_PROC_MY_NAME.vpid;
-    f->began_wall = f->changed_wall = bfo_clock_ns(CLOCK_REALTIME);
-    f->began_mono = bfo_clock_ns(CLOCK_MONOTONIC);
-    snprintf(f->host, sizeof(f->host), "%s", OPAL_PROC_MY_HOSTNAME);
-    snprintf(f->command, sizeof(f->command), "%s", program_invocation_short_name);
-    snprintf(f->batch, sizeof(f->batch), "%s", batch_job());
-    snprintf(f->version, sizeof(f->version), "%s", BFO_VERSION);
-    f->magic = BFO_FIGURES_MAGIC;
-}
-
-/* Nobody finds the file before it is whole, locked and has its room: a full file system is found out here, not by a signal at the first
- * write. Returns 0 or errno. */
-static int make(const char *new)
-{
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    void *map = MAP_FAILED;
-    struct rlimit most;
-    int rc;
-
-    if (0 == getrlimit(RLIMIT_FSIZE, &most) && RLIM_INFINITY != most.rlim_cur && sizeof(*figures) > most.rlim_cur) {
-        return EFBIG; /* else SIGXFSZ would come */
-    }
-    (void) unlinkat(dir, new, 0); /* of a dead process with this number */
-    file = openat(dir, new, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (0 > file) {
-        return errno;
-    }
-    rc = posix_fallocate(file, 0, sizeof(*figures));
-    if (0 == rc && 0 != fcntl(file, F_SETLK, &whole)) {
-        rc = errno;
-    }
-    if (0 == rc) {
-        map = mmap(NULL, sizeof(*figures), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        rc = MAP_FAILED == map ? errno : 0;
-    }
-    if (0 == rc) {
-        figures = map;
-        fill(figures);
-        event_write(BFO_FIGURES_BEGUN, BFO_FIGURES_NONE, BFO_FIGURES_UP, "");
-        bfo_figures_make_name(name, figures->job, figures->rank, figures->pid);
-        rc = 0 != renameat(dir, new, dir, name) ? errno : 0;
-    }
-    if (0 != rc) {
-        (void) unlinkat(dir, new, 0);
-    }
-    return rc;
-}
-
-static void give_up(void)
-{
-    if (NULL != figures) {
-        munmap(figures, sizeof(*figures));
-        figures = NULL;
-    }
-    if (NULL != steer) {
-        munmap(steer, sizeof(*steer));
-        steer = NULL;
-    }
-    if (0 <= file) {
-        close(file);
-    }
-    if (0 <= dir) {
-        close(dir);
-    }
-    file = dir = -1;
-}
-
-/* Without it the job goes on, and nobody can take a port out of it. */
-static void map_steer(void)
-{
-    const int fd = bfo_figures_open_steer(dir, geteuid());
-    void *map = 0 > fd ? MAP_FAILED : mmap(NULL, sizeof(*steer), PROT_READ, MAP_SHARED, fd, 0);
-
-    steer = MAP_FAILED == map ? NULL : map;
-    if (NULL == steer && 0 < bfo_params.verbose) {
-        opal_output(0, "bfo: rank %u cannot be steered by the command bfo: %s", OPAL_PROC_MY_NAME.vpid, strerror(0 > fd ? -fd : errno));
-    }
-    if (0 <= fd) {
-        close(fd);
-    }
-}
-
-const bfo_steer_t *bfo_figures_steer(void)
-{
-    return steer;
-}
-
-void bfo_figures_open(void)
-{
-    char new[BFO_FIGURES_NAME];
-    int rc;
-
-    if (NULL != figures || NULL == bfo_params.status_dir || 0 == strcmp(BFO_FIGURES_OFF, bfo_params.status_dir)) {
-        return;
-    }
-    snprintf(new, sizeof(new), ".new.%u", (unsigned) getpid());
-    dir = bfo_figures_dir(bfo_params.status_dir, geteuid(), true);
-    rc = 0 > dir ? -dir : 0;
-    if (0 == rc) {
-        (void) bfo_figures_sweep(dir, geteuid(), OPAL_PROC_MY_NAME.jobid);
-        rc = make(new);
-    }
-    if (0 == rc) {
-        map_steer();
-    }
-    if (0 != rc) {
-        give_up();
-        if (0 < bfo_params.verbose) {
-            opal_output(0, "bfo: rank %u keeps no figures for the command bfo in %s/bfo-%u: %s", OPAL_PROC_MY_NAME.vpid,
-                        bfo_params.status_dir, (unsigned) geteuid(), strerror(rc));
-        }
-    }
-}
-
-void bfo_figures_close(void)
-{
-    pthread_mutex_lock(&lock);
-    if (NULL != figures && figures->pid == (uint32_t) getpid()) { /* else a child: it is its parent's */
-        (void) unlinkat(dir, name, 0);
-    }
-    give_up();
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
@@ -269,11 +130,35 @@ static bfo_figures_port_t *port_of_btl(const mca_btl_base_module_t *btl, const b
 
 static void enter_state(bfo_figures_port_t *port, uint32_t state)
 {
+    const uint64_t now = bfo_clock_ns(CLOCK_MONOTONIC);
+
     if (state != port->state) {
+        port->down_ns += BFO_FIGURES_LOST == port->state ? now - port->since_mono : 0;
         port->state = state;
         port->since_wall = bfo_clock_ns(CLOCK_REALTIME);
-        port->since_mono = bfo_clock_ns(CLOCK_MONOTONIC);
+        port->since_mono = now;
     }
+}
+
+/* From now on the module counts in the figures what it carries. */
+static void move_traffic(mca_btl_base_module_t *btl, const bfo_figures_port_t *port)
+{
+    bfo_btl_ext_t *ext = bfo_btl_ext(btl);
+    const uint32_t n = figures->n_modules;
+
+    if (BFO_FIGURES_MODULES == n || BFO_BTL_EXT_OK != bfo_btl_ext_check(btl) || NULL == ext->traffic) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+        if (btl == counting[i]) {
+            return;
+        }
+    }
+    counting[n] = btl;
+    figures->module_port[n] = (uint32_t) (port - figures->port);
+    figures->traffic[n] = *ext->traffic;
+    __atomic_store_n(&ext->traffic, &figures->traffic[n], __ATOMIC_RELEASE);
+    figures->n_modules = n + 1;
 }
 
 /* A port without rails keeps its state: what took its last rail is the last thing that is known of it. */
@@ -354,6 +239,7 @@ void bfo_figures_connected(bfo_peer_t *peer, const char *missing, bool memory)
 
         if (NULL != port) {
             ++port->rails;
+            move_traffic(peer->rails[r].btl, port);
         }
     }
     recount(peer);
@@ -372,8 +258,10 @@ void bfo_figures_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool 
     port = port_of_btl(peer->rails[r].btl, &ports);
     if (NULL != port) {
         ++port->losses;
+        port->lost_wall = bfo_clock_ns(CLOCK_REALTIME);
         snprintf(port->cause, sizeof(port->cause), "%s", cause);
     }
+    peer->figures_rail = r;
     recount(peer);
     if (!told) {
         add_rail_event(peer, r, &ports, true, cause);
@@ -484,13 +372,89 @@ void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
     change_ends();
 }
 
-void bfo_figures_resent(void)
+void bfo_figures_waits(bfo_peer_t *peer, bool waits)
 {
-    if (NULL != __atomic_load_n(&figures, __ATOMIC_RELAXED)) {
-        pthread_mutex_lock(&lock);
-        if (NULL != figures) {
-            __atomic_store_n(&figures->resent, figures->resent + 1, __ATOMIC_RELAXED);
-        }
-        pthread_mutex_unlock(&lock);
+    bool is_news;
+
+    if (!change_begins()) {
+        return;
     }
+    is_news = waits != peer->figures_waits;
+    figures->peers_waited_for += (uint32_t) waits - peer->figures_waits;
+    peer->figures_waits = waits;
+    if (is_news && (waits || !peer->declared)) { /* else its end is an event */
+        event_write(waits ? BFO_FIGURES_PEER_WAITS : BFO_FIGURES_PEER_BACK, waits ? BFO_FIGURES_REACHED : BFO_FIGURES_WAITED_FOR,
+                    waits ? BFO_FIGURES_WAITED_FOR : BFO_FIGURES_REACHED, "");
+        name_host(peer);
+    }
+    change_ends();
+}
+
+void bfo_figures_resent(const bfo_peer_t *peer)
+{
+    bfo_figures_port_t *port;
+
+    if (!change_begins()) {
+        return;
+    }
+    ++figures->resent;
+    port = port_of(bfo_btl_port_name(peer->rails[peer->figures_rail].btl));
+    if (NULL != port) {
+        ++port->resent;
+    }
+    change_ends();
+}
+
+/* ---- penalties --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint32_t penalty, held;
+} fall_t;
+
+/* The BTL is asked without the lock of the figures, which is a leaf. */
+static void ask_for_penalties(fall_t *fall, const bfo_figures_t *f)
+{
+    BFO_FOREACH_PEER (peer) {
+        for (uint8_t r = 0; __atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && !peer->declared && r < peer->n_rails; ++r) {
+            const bfo_rail_t *rail = &peer->rails[r];
+            bool is_held = false;
+            const uint32_t penalty = NULL == rail->ext ? 0 : rail->ext->penalty(rail->btl, &peer->proc->super, &is_held);
+
+            for (uint32_t i = 0; 0 != penalty && i < f->n_ports; ++i) {
+                if (0 == strncmp(f->port[i].name, bfo_btl_port_name(rail->btl), sizeof(f->port[i].name) - 1)) {
+                    fall[i].penalty = penalty > fall[i].penalty ? penalty : fall[i].penalty;
+                    fall[i].held += is_held;
+                }
+            }
+        }
+    }
+}
+
+void bfo_figures_refresh(void)
+{
+    fall_t fall[BFO_FIGURES_PORTS] = {{0}};
+    bool has_fallen = false, is_news = false;
+
+    for (uint32_t i = 0; NULL != figures && i < figures->n_ports; ++i) {
+        has_fallen = has_fallen || 0 != figures->port[i].losses;
+    }
+    if (!has_fallen) {
+        return;
+    }
+    ask_for_penalties(fall, figures);
+    for (uint32_t i = 0; i < figures->n_ports; ++i) {
+        is_news = is_news || fall[i].penalty != figures->port[i].penalty || fall[i].held != figures->port[i].rails_held;
+    }
+    if (is_news && change_begins()) {
+        for (uint32_t i = 0; i < figures->n_ports; ++i) {
+            figures->port[i].penalty = fall[i].penalty;
+            figures->port[i].rails_held = fall[i].held;
+        }
+        change_ends();
+    }
+}
+
+const bfo_figures_t *bfo_figures_now(void)
+{
+    return NULL == figures ? &no_figures : figures;
 }

@@ -26,14 +26,18 @@ void bfo_figures_rail_back(bfo_peer_t *peer, uint8_t rail) BFO_COLD;
 void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause) BFO_COLD;
 /* A peer is given up; its rails that are still in use are taken down after this. */
 void bfo_figures_peer_lost(bfo_peer_t *peer, const char *cause) BFO_COLD;
-/* What the user asks of his jobs, mapped; NULL: there is no file. It stays until bfo_figures_close(). */
-const bfo_steer_t *bfo_figures_steer(void) BFO_COLD;
 /* A port that stands out: how far its rails are; NULL: it is given back. */
 typedef struct {
     uint32_t kept, draining, drained; /* rails, as in bfo_figures_port_t */
 } bfo_drained_t;
 void bfo_figures_out(const char *port, const bfo_drained_t *rails) BFO_COLD;
-/* A message is sent again. */
-void bfo_figures_resent(void) BFO_COLD;
+/* A message to the peer is sent again. */
+void bfo_figures_resent(const bfo_peer_t *peer) BFO_COLD;
+/* No rail to the peer is left, and its requests wait; or they wait no more. */
+void bfo_figures_waits(bfo_peer_t *peer, bool waits) BFO_COLD;
+/* Looks at the penalties of rails, if any was ever lost. Called now and then. */
+void bfo_figures_refresh(void) BFO_COLD;
+/* The figures as they are, for MPI_T: never NULL. Read without locks. */
+const bfo_figures_t *bfo_figures_now(void) BFO_COLD;
 
 #endif /* PML_BFO_FIGURES_H */

@@ -36,6 +36,18 @@ static inline uint16_t bfo_rail_gen(const bfo_peer_t *peer, uint8_t rail)
     return rail < BFO_MAX_RAILS ? peer->rails[rail].gen : 0;
 }
 
+/* Counts what the peer did by RDMA in our memory over a rail; of it the BTL knows nothing. */
+static inline void bfo_rail_count(bfo_peer_t *peer, uint8_t rail, bool wrote, size_t bytes)
+{
+    bfo_btl_ext_t *ext = rail < peer->n_rails ? peer->rails[rail].ext : NULL;
+
+    if (NULL != ext) {
+        bfo_traffic_t *traffic = bfo_traffic_of(ext);
+
+        bfo_traffic_add(wrote ? &traffic->peer_written_bytes : &traffic->peer_read_bytes, bytes, bfo_threads);
+    }
+}
+
 /* From now on no send offers its buffer to the peer's PUTs. */
 void bfo_rails_offer_no_put(bfo_peer_t *peer) BFO_COLD;
 

@@ -220,6 +220,7 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         put_ends(frag);
         BFO_RECV_ROW(se, FIN);
         if (bfo_likely(0 == (fin->fflags & BFO_FIN_REFUSED))) {
+            bfo_rail_count(frag->peer, frag->rail, true, frag->length);
             (void) bfo_add_size(&req->bytes, frag->length);
         } else {
             bfo_recv_copy_from(req, frag->offset);

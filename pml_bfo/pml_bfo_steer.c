@@ -6,7 +6,7 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_figures.h"
+#include "pml_bfo_figures_file.h"
 #include "pml_bfo_steer.h"
 
 #include <string.h>

@@ -367,6 +367,7 @@ void bfo_tell_peer_waits(bfo_peer_t *peer)
     if (BFO_TELL_RAILS <= bfo_params.verbose) {
         opal_output(0, "bfo: %u->%u no rail is left: waits for one, %s", my_rank(), rank_of(peer), limit);
     }
+    bfo_figures_waits(peer, true);
     bfo_tell_rails(peer);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         generations += peer->rails[r].gen;
@@ -444,7 +445,7 @@ void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t 
 
 void bfo_tell_resent(const bfo_peer_t *peer, const char *what)
 {
-    bfo_figures_resent();
+    bfo_figures_resent(peer);
     if (BFO_TELL_MESSAGES <= bfo_params.verbose) {
         opal_output(0, "bfo: %u->%u %s sent again", my_rank(), rank_of(peer), what);
     }

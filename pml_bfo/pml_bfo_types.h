@@ -75,6 +75,8 @@ typedef struct bfo_peer_t {
     uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
     uint8_t figures_lost; /* rails counted as lost in the file of figures, and: as on its last rail. Lock: pml_bfo_figures.c's */
     bool figures_last;
+    bool figures_waits; /* counted as waited for. The same lock */
+    uint8_t figures_rail; /* the rail lost last: what is sent again is put down to its port. The same lock */
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
     bool may_wait;      /* rails come back: without any it may be waited for, pml_bfo_last_rail_timeout */
     uint8_t out_own, out_theirs; /* rails that stand out, as the own or the peer's port is taken out of service. Lock: bfo.lock */

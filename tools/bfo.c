@@ -16,12 +16,14 @@ static const struct {
 } commands[] = {
     {"run", bt_cmd_run, "start a job that uses bfo: mpirun with what it takes"},
     {"status", bt_cmd_status, "show the jobs of this node, their ports, and what is lost"},
+    {"top", bt_cmd_top, "the same, anew every second, with what each port carries"},
     {"events", bt_cmd_events, "show what happened to rails and peers"},
     {"doctor", bt_cmd_doctor, "look at this machine before a job does: installation, ports, times"},
     {"drain", bt_cmd_drain, "take a port out of service, without a lost message"},
     {"release", bt_cmd_release, "give a drained port back"},
     {"report", bt_cmd_report, "write what a bug report needs into one file"},
     {"clean", bt_cmd_clean, "remove the files that dead jobs left"},
+    {"figures", bt_cmd_figures, NULL}, /* for bfo --hosts */
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -29,7 +31,9 @@ static void usage(FILE *out)
 {
     fputs("Usage: bfo COMMAND [OPTIONS]\n\nSee what the rails of MPI jobs under the PML bfo do.\n\n", out);
     for (int i = 0; i < COMMANDS; ++i) {
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
+        if (NULL != commands[i].help) {
+            fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
+        }
     }
     fputs("\n'bfo COMMAND --help' tells more; see also bfo(1).\n", out);
 }

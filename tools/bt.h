@@ -17,12 +17,14 @@
 enum { BT_WELL = 0, BT_NOT_WELL = 1, BT_USAGE = 2, BT_TROUBLE = 3, BT_NO_JOB = 4 };
 
 int bt_cmd_status(int argc, char **argv);
+int bt_cmd_top(int argc, char **argv);
 int bt_cmd_events(int argc, char **argv);
 int bt_cmd_doctor(int argc, char **argv);
 int bt_cmd_drain(int argc, char **argv);
 int bt_cmd_release(int argc, char **argv);
 int bt_cmd_run(int argc, char **argv);
 int bt_cmd_report(int argc, char **argv);
+int bt_cmd_figures(int argc, char **argv);
 int bt_cmd_clean(int argc, char **argv);
 
 /* ---- bt_read.c: the files of figures ------------------------------------------------------------------ */
@@ -42,18 +44,35 @@ typedef struct {
     size_t n;
     char refused[BT_MOST_REFUSED][256]; /* what is not trusted or not understood, and why */
     size_t n_refused;                   /* also of those without room */
+    bool has_failed;                    /* a host could not be asked */
 } bt_all_t;
+
+/* Where the figures are read. */
+typedef struct {
+    const char *root;  /* NULL: BFO_STATUS_DIR, or the default */
+    const char *hosts; /* names with commas between; NULL: this node */
+    const char *rsh;   /* the command that runs a command on a host; NULL: BFO_RSH, or ssh */
+} bt_source_t;
+/* --dir, --hosts and --rsh, as the child of a command's parser; its input is a bt_source_t. */
+extern const struct argp bt_source_argp;
 
 /* Reads what ROOT holds: of this user, of root of all users. `root` NULL: BFO_STATUS_DIR, or the default.
  * `job` NULL: all jobs. False: no memory. */
 bool bt_read(bt_all_t *all, const char *root, const char *job);
+/* The same of any source; without `job` of all jobs. */
+bool bt_read_from(bt_all_t *all, const bt_source_t *source, const char *job);
+/* Takes a process that bt_check() has found good. False: no memory, or too many. */
+bool bt_add(bt_all_t *all, bt_process_t *process);
+/* Says on stderr what was refused. */
+void bt_print_refused(const bt_all_t *all);
 void bt_free(bt_all_t *all);
 /* Checks a file's bytes in place. NULL, or what is wrong with them. `name`: of the file. */
 const char *bt_check(bfo_figures_t *f, const char *name);
 /* Makes a text of a file printable, and end. */
 void bt_clean_text(char *text, size_t size);
-/* How many processes from `at` on are of one job. */
+/* How many processes from `at` on are of one job on one node; or of one job. */
 size_t bt_job_size(const bt_all_t *all, size_t at);
+size_t bt_job_size_all_nodes(const bt_all_t *all, size_t at);
 /* What --dir, BFO_STATUS_DIR and the default make of it. */
 const char *bt_root_of(const char *root);
 /* Calls `what` for this user, or if we are root for each user who has a directory, until it returns false. */
@@ -67,7 +86,12 @@ typedef struct {
     const bfo_figures_port_t *port; /* of the process in which it changed last */
     uint32_t state, rails, rails_lost, rails_kept, rails_draining, rails_drained;
     bool is_out;
-    uint64_t losses, returns, downs;
+    bool counts; /* what it carries */
+    uint64_t losses, returns, downs, resent;
+    uint64_t sent_bytes, received_bytes;       /* messages and RDMA of either side */
+    uint64_t sent_messages, received_messages; /* without RDMA */
+    uint64_t lost_wall, down_ns; /* the last loss; the longest sum of a process, until now */
+    uint32_t penalty, rails_held;
 } bt_port_t;
 
 typedef struct {
@@ -76,12 +100,14 @@ typedef struct {
     uint32_t ranks;
     uint32_t verdict;
     const char *reason;
-    uint64_t peers_given_up, peers_on_last_rail, resent; /* sums over the processes */
+    uint64_t peers_given_up, peers_on_last_rail, peers_waited_for, resent; /* sums over the processes */
     bt_port_t port[BFO_FIGURES_PORTS];
     size_t n_ports;
     size_t n_ports_lost; /* not up, and not taken out of service */
 } bt_job_t;
 
+/* How long the port was lost in sum, until now. */
+uint64_t bt_down_ns(const bfo_figures_port_t *port);
 void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n);
 /* Nothing is lost, and a lost rail would be survived. */
 bool bt_job_is_well(const bt_job_t *job);
@@ -93,6 +119,8 @@ enum { BT_TIME = 40 };
 const char *bt_time(char room[BT_TIME], uint64_t wall_ns);
 /* "200G", "2500M", or "-". */
 const char *bt_rate(char room[16], uint32_t megabits);
+/* "2.93G", six characters at most. */
+const char *bt_amount(char room[16], double amount);
 /* "54321.1" */
 const char *bt_job_name(char room[16], uint32_t job);
 const char *bt_state_name(uint32_t state);

@@ -4,7 +4,7 @@
  * bfo drain and bfo release: a port is taken out of service of the jobs of this node, and given back. The wish is written into a file
  * that the jobs map; their files of figures tell how far they are. DESIGN.txt sections 10.5 and 19.
  */
-#include "bt.h"
+#include "bt_hosts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +15,13 @@
 #include <unistd.h>
 
 typedef struct {
-    const char *root, *port;
+    bt_source_t source;
+    const char *port, *wait_text;
     double wait; /* seconds */
     bool json;
 } choice_t;
 
-enum { POLL_MS = 50, LOCK_TRIES = 100, MOST_SECONDS = 86400 };
+enum { POLL_MS = 50, LOCK_TRIES = 100, MOST_SECONDS = 86400, LOGIN_SECONDS = 30 };
 
 static void sleep_ms(long ms)
 {
@@ -262,7 +263,7 @@ static int wait_for_jobs(const choice_t *choice, bool out)
     bt_all_t all;
 
     for (;;) {
-        if (!bt_read(&all, choice->root, NULL)) {
+        if (!bt_read(&all, choice->source.root, NULL)) {
             fputs("bfo: no memory\n", stderr);
             return BT_TROUBLE;
         }
@@ -280,7 +281,7 @@ static int wait_for_jobs(const choice_t *choice, bool out)
 
 /* ---- commands ---------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 300, KEY_DIR, KEY_WAIT };
+enum { KEY_JSON = 300, KEY_WAIT };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -289,9 +290,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case KEY_JSON: choice->json = true; return 0;
-    case KEY_DIR: choice->root = arg; return 0;
     case KEY_WAIT:
         choice->wait = strtod(arg, &rest);
+        choice->wait_text = arg;
         if (rest == arg || '\0' != *rest || !(choice->wait >= 0 && choice->wait <= MOST_SECONDS)) {
             argp_error(state, "--wait is a number of seconds, 0 to %d, not '%s'", MOST_SECONDS, arg);
         }
@@ -302,14 +303,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "'%s' is no name of a port; 'bfo status' shows the names (mlx5_0:1)", arg);
         }
         return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
+static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
 static const struct argp_option options[] = {
     {"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for the jobs (30; 0: not at all)", 0},
     {"json", KEY_JSON, NULL, 0, "for programs", 0},
-    {"dir", KEY_DIR, "DIR", 0, "the jobs' pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0},
     {0}};
 
 static int print_names(wish_t *wish, bool json)
@@ -324,6 +326,23 @@ static int print_names(wish_t *wish, bool json)
     return wish->has_failed ? BT_TROUBLE : BT_WELL;
 }
 
+/* The same on each of the hosts. */
+static int run_there(const choice_t *choice, bool out)
+{
+    const char *words[BT_MOST_WORDS] = {out ? "drain" : "release", "--wait", NULL == choice->wait_text ? "30" : choice->wait_text};
+    size_t n = 3;
+
+    if (choice->json) {
+        words[n++] = "--json";
+    }
+    if (NULL != choice->source.root) {
+        words[n++] = "--dir";
+        words[n++] = choice->source.root;
+    }
+    words[n] = choice->port;
+    return bt_hosts_forward(&choice->source, words, choice->json, choice->wait + LOGIN_SECONDS);
+}
+
 static int run(int argc, char **argv, const struct argp *argp, bool out)
 {
     choice_t choice = {.wait = 30};
@@ -335,9 +354,12 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
         fputs("bfo release: which port? 'bfo drain' without a port lists those that stand out\n", stderr);
         return BT_USAGE;
     }
+    if (NULL != choice.source.hosts) {
+        return run_there(&choice, out);
+    }
     wish.port = choice.port;
     wish.ports = json_array();
-    (void) bt_for_users(bt_root_of(choice.root), of_user, &wish);
+    (void) bt_for_users(bt_root_of(choice.source.root), of_user, &wish);
     if (NULL == choice.port) {
         verdict = print_names(&wish, choice.json);
     } else if (wish.has_failed) {
@@ -357,7 +379,7 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
 
 int bt_cmd_drain(int argc, char **argv)
 {
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[PORT]",
+    static const struct argp argp = {.options = options, .parser = parse, .children = children, .args_doc = "[PORT]",
         .doc = "Take a port out of service: the jobs of this user on this node (of root: of all users who have run a job here) begin nothing "
                "new on its rails, at either end. The command waits until nothing is under way on them. Then the port can be unplugged, "
                "and no message is lost or sent again. It stands out, for later jobs too, until 'bfo release PORT'. Without PORT: list the "
@@ -370,7 +392,7 @@ int bt_cmd_drain(int argc, char **argv)
 
 int bt_cmd_release(int argc, char **argv)
 {
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "PORT",
+    static const struct argp argp = {.options = options, .parser = parse, .children = children, .args_doc = "PORT",
         .doc = "Give back a port that 'bfo drain' took out of service.\vExit status: 0 the jobs use it again, 1 it did not stand out, or a process has "
                "not noticed yet, 2 wrong usage, 3 trouble, 4 no job uses the port."};
 

@@ -11,7 +11,8 @@
 #include <time.h>
 
 typedef struct {
-    const char *root, *job, *plot;
+    bt_source_t source;
+    const char *job, *plot;
     uint64_t since; /* ns of the wall clock */
     bool json, follow;
 } choice_t;
@@ -35,7 +36,7 @@ static volatile sig_atomic_t is_over; /* the user ends --follow, and is to see t
 static shown_t *shown;
 static size_t n_shown;
 
-enum { POLL_MS = 200, MOST_SHOWN = 1 << 20 };
+enum { POLL_MS = 200, HOSTS_SECONDS = 5, MOST_SHOWN = 1 << 20 };
 
 static uint64_t now_ns(void)
 {
@@ -215,7 +216,7 @@ static bool parse_since(const char *text, uint64_t *since)
     return false;
 }
 
-enum { KEY_JSON = 300, KEY_FOLLOW, KEY_SINCE, KEY_PLOT, KEY_DIR };
+enum { KEY_JSON = 300, KEY_FOLLOW, KEY_SINCE, KEY_PLOT };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -224,7 +225,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_JSON: choice->json = true; return 0;
     case KEY_FOLLOW: choice->follow = true; return 0;
-    case KEY_DIR: choice->root = arg; return 0;
     case KEY_PLOT: choice->plot = arg; return 0;
     case KEY_SINCE:
         if (!parse_since(arg, &choice->since)) {
@@ -234,6 +234,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         bt_take_word(state, &choice->job, arg);
         return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -256,7 +257,7 @@ static int show(const choice_t *choice, bool *goes_on)
     size_t n;
     int status;
 
-    if (!bt_read(&all, choice->root, choice->job)) {
+    if (!bt_read_from(&all, &choice->source, choice->job)) {
         fputs("bfo: no memory\n", stderr);
         return BT_TROUBLE;
     }
@@ -266,7 +267,7 @@ static int show(const choice_t *choice, bool *goes_on)
     }
     free(line);
     *goes_on = some_live(&all);
-    status = 0 == all.n ? BT_NO_JOB : BT_WELL;
+    status = all.has_failed ? BT_TROUBLE : 0 == all.n ? BT_NO_JOB : BT_WELL;
     bt_free(&all);
     return 0 == fflush(stdout) && !ferror(stdout) ? status : BT_TROUBLE;
 }
@@ -291,18 +292,21 @@ int bt_cmd_events(int argc, char **argv)
         {"follow", KEY_FOLLOW, NULL, 0, "go on showing what happens; with JOB until the job has ended", 0},
         {"since", KEY_SINCE, "TIME", 0, "only later events: 30s, 10m, 2h, 1d (ago), or 2026-11-24T11:12:13", 0},
         {"plot", KEY_PLOT, "FILE", 0, "draw the ports over time into FILE, an SVG picture (needs gnuplot); with --follow when it ends", 0},
-        {"dir", KEY_DIR, "DIR", 0, "the jobs' pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0},
         {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]",
+    static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]", .children = children,
         .doc = "Show what happened to the rails and peers of the jobs of this node. Each process keeps its last 64 events.\v"
                "Exit status: 0 done, 2 wrong usage, 3 trouble, 4 no job."};
-    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
-    choice_t choice = {.root = NULL};
+    struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
+    choice_t choice = {.job = NULL};
     bool goes_on = false;
     int status;
 
     argv[0] = (char *) "bfo events";
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
+    if (NULL != choice.source.hosts) {
+        pause = (struct timespec){.tv_sec = HOSTS_SECONDS}; /* each time logs in to each of them */
+    }
     if (choice.follow && NULL != choice.plot) {
         follow_until_interrupted();
     }
@@ -317,7 +321,7 @@ int bt_cmd_events(int argc, char **argv)
         status = bt_plot_draw(choice.plot, choice.since, now_ns());
     }
     if (BT_NO_JOB == status) {
-        fputs("bfo: no such job runs on this node under the PML bfo\n", stderr);
+        fprintf(stderr, "bfo: no such job runs %s under the PML bfo\n", NULL == choice.source.hosts ? "on this node" : "on these nodes");
     }
     free(shown);
     return status;

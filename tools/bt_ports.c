@@ -6,6 +6,7 @@
 #include "bt.h"
 
 #include <string.h>
+#include <time.h>
 
 static bt_port_t *port_of(bt_job_t *job, const bfo_figures_port_t *port)
 {
@@ -32,6 +33,45 @@ static uint32_t both(uint32_t a, uint32_t b)
     return a == b ? a : stands_out(a) || stands_out(b) ? BFO_FIGURES_DRAINING : BFO_FIGURES_PART;
 }
 
+static void add_traffic(bt_port_t *sum, const bfo_figures_t *f, uint32_t port)
+{
+    for (uint32_t m = 0; m < f->n_modules; ++m) {
+        const bfo_traffic_t *t = &f->traffic[m];
+
+        if (port == f->module_port[m]) {
+            sum->counts = true;
+            sum->sent_messages += t->sent_messages;
+            sum->received_messages += t->received_messages;
+            sum->sent_bytes += t->sent_bytes + t->written_bytes + t->peer_read_bytes;
+            sum->received_bytes += t->received_bytes + t->read_bytes + t->peer_written_bytes;
+        }
+    }
+}
+
+uint64_t bt_down_ns(const bfo_figures_port_t *port)
+{
+    struct timespec t; /* the wall clock, because the port may be another node's */
+    uint64_t now;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    now = (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
+    return port->down_ns + (BFO_FIGURES_LOST == port->state && now > port->since_wall ? now - port->since_wall : 0);
+}
+
+static void add_losses(bt_port_t *sum, const bfo_figures_port_t *port)
+{
+    const uint64_t down_ns = bt_down_ns(port);
+
+    sum->losses += port->losses;
+    sum->returns += port->returns;
+    sum->resent += port->resent;
+    sum->downs = port->downs > sum->downs ? port->downs : sum->downs;
+    sum->lost_wall = port->lost_wall > sum->lost_wall ? port->lost_wall : sum->lost_wall;
+    sum->down_ns = down_ns > sum->down_ns ? down_ns : sum->down_ns;
+    sum->penalty = port->penalty > sum->penalty ? port->penalty : sum->penalty;
+    sum->rails_held += port->rails_held;
+}
+
 static void add_ports(bt_job_t *job, const bfo_figures_t *f)
 {
     for (uint32_t i = 0; i < f->n_ports; ++i) {
@@ -45,9 +85,8 @@ static void add_ports(bt_job_t *job, const bfo_figures_t *f)
             sum->rails_drained += f->port[i].rails_drained;
             sum->rails += f->port[i].rails;
             sum->rails_lost += f->port[i].rails_lost;
-            sum->losses += f->port[i].losses;
-            sum->returns += f->port[i].returns;
-            sum->downs = f->port[i].downs > sum->downs ? f->port[i].downs : sum->downs;
+            add_losses(sum, &f->port[i]);
+            add_traffic(sum, f, i);
             if (f->port[i].since_mono > sum->port->since_mono) {
                 sum->port = &f->port[i];
             }
@@ -77,6 +116,7 @@ void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n)
         job->ranks = f->ranks > job->ranks ? f->ranks : job->ranks;
         job->peers_given_up += f->peers_given_up;
         job->peers_on_last_rail += f->peers_on_last_rail;
+        job->peers_waited_for += f->peers_waited_for;
         job->resent += f->resent;
         add_ports(job, f);
     }
@@ -87,5 +127,5 @@ void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n)
 
 bool bt_job_is_well(const bt_job_t *job)
 {
-    return 0 == job->n_dead && 0 == job->n_ports_lost && 0 == job->peers_given_up && BFO_FIGURES_NOT_IN_FORCE != job->verdict;
+    return 0 == job->n_dead && 0 == job->n_ports_lost && 0 == job->peers_given_up && 0 == job->peers_waited_for && BFO_FIGURES_NOT_IN_FORCE != job->verdict;
 }

@@ -4,7 +4,7 @@
  * Reads the files of figures. A file is copied, never mapped, so that nobody who shortens it harms the reader; then every field is
  * checked. DESIGN.txt section 19.
  */
-#include "bt.h"
+#include "bt_hosts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -51,6 +51,7 @@ static void check_port(bfo_figures_port_t *port)
     CLEAN(port->here);
     CLEAN(port->cause);
     clean_time(&port->since_wall);
+    clean_time(&port->lost_wall);
     if (port->state >= BFO_FIGURES_STATES) {
         port->state = BFO_FIGURES_NONE;
     }
@@ -100,6 +101,9 @@ const char *bt_check(bfo_figures_t *f, const char *name)
     }
     if (f->n_ports > BFO_FIGURES_PORTS) {
         f->n_ports = BFO_FIGURES_PORTS;
+    }
+    if (f->n_modules > BFO_FIGURES_MODULES) {
+        f->n_modules = BFO_FIGURES_MODULES;
     }
     for (uint32_t i = 0; i < BFO_FIGURES_PORTS; ++i) {
         check_port(&f->port[i]);
@@ -152,8 +156,11 @@ static bool is_job(const bfo_figures_t *f, const char *job)
            || ('\0' != job[0] && 0 == strcmp(job, f->batch));
 }
 
-static bool add(bt_all_t *all, bt_process_t *process)
+bool bt_add(bt_all_t *all, bt_process_t *process)
 {
+    if (BT_MOST_PROCESSES == all->n) {
+        return false;
+    }
     if (0 == (all->n & (all->n - 1))) { /* room for the next power of two */
         bt_process_t **more = realloc(all->process, (0 == all->n ? 1 : 2 * all->n) * sizeof(*more));
 
@@ -204,7 +211,7 @@ static bool read_file(bt_all_t *all, int dir, const char *root, uid_t uid, const
     if (NULL != why) {
         refuse(all, root, uid, name, why);
     } else if (is_job(&process->f, job)) {
-        return add(all, process);
+        return bt_add(all, process);
     }
     free(process);
     return true;
@@ -222,7 +229,17 @@ static int by_rank(const void *a, const void *b)
     if (x->f.job != y->f.job) {
         return x->f.job < y->f.job ? -1 : 1;
     }
+    if (0 != strcmp(x->f.host, y->f.host)) {
+        return strcmp(x->f.host, y->f.host);
+    }
     return x->f.rank < y->f.rank ? -1 : x->f.rank > y->f.rank;
+}
+
+static void sort(bt_all_t *all)
+{
+    if (0 != all->n) {
+        qsort(all->process, all->n, sizeof(all->process[0]), by_rank);
+    }
 }
 
 static bool read_dir(bt_all_t *all, const char *root, uid_t uid, const char *job)
@@ -305,9 +322,20 @@ bool bt_read(bt_all_t *all, const char *root, const char *job)
 
     memset(all, 0, sizeof(*all));
     is_done = bt_for_users(bt_root_of(root), read_user, &reading);
-    if (0 != all->n) {
-        qsort(all->process, all->n, sizeof(all->process[0]), by_rank);
+    sort(all);
+    return is_done;
+}
+
+bool bt_read_from(bt_all_t *all, const bt_source_t *source, const char *job)
+{
+    bool is_done;
+
+    if (NULL == source->hosts) {
+        return bt_read(all, source->root, job);
     }
+    memset(all, 0, sizeof(*all));
+    is_done = bt_hosts_read(all, source, job);
+    sort(all);
     return is_done;
 }
 
@@ -320,7 +348,7 @@ void bt_free(bt_all_t *all)
     memset(all, 0, sizeof(*all));
 }
 
-size_t bt_job_size(const bt_all_t *all, size_t at)
+size_t bt_job_size_all_nodes(const bt_all_t *all, size_t at)
 {
     size_t end = at;
 
@@ -328,6 +356,27 @@ size_t bt_job_size(const bt_all_t *all, size_t at)
         ++end;
     }
     return end - at;
+}
+
+size_t bt_job_size(const bt_all_t *all, size_t at)
+{
+    const size_t most = bt_job_size_all_nodes(all, at);
+    size_t n = 1;
+
+    while (n < most && 0 == strcmp(all->process[at + n]->f.host, all->process[at]->f.host)) {
+        ++n;
+    }
+    return n;
+}
+
+void bt_print_refused(const bt_all_t *all)
+{
+    for (size_t i = 0; i < all->n_refused && i < BT_MOST_REFUSED; ++i) {
+        fprintf(stderr, "bfo: not read: %s\n", all->refused[i]);
+    }
+    if (all->n_refused > BT_MOST_REFUSED) {
+        fprintf(stderr, "bfo: and %zu more\n", all->n_refused - BT_MOST_REFUSED);
+    }
 }
 
 static bool clean_user(void *context, const char *root, uid_t uid)

@@ -37,6 +37,22 @@ const char *bt_rate(char room[16], uint32_t megabits)
     return room;
 }
 
+const char *bt_amount(char room[16], double amount)
+{
+    static const char units[] = " kMGTPEZY";
+    unsigned i = 0;
+
+    for (; 999.5 <= amount && i + 2 < sizeof(units); ++i) {
+        amount /= 1000;
+    }
+    if (0 == i) {
+        snprintf(room, 16, "%.0f", amount);
+    } else {
+        snprintf(room, 16, "%.*f%c", amount < 9.995 ? 2 : amount < 99.95 ? 1 : 0, amount, units[i]);
+    }
+    return room;
+}
+
 const char *bt_job_name(char room[16], uint32_t job)
 {
     snprintf(room, 16, "%u.%u", job >> 16, job & 0xffff);
@@ -45,7 +61,8 @@ const char *bt_job_name(char room[16], uint32_t job)
 
 const char *bt_state_name(uint32_t state)
 {
-    static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up", "draining", "drained"};
+    static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up", "draining", "drained",
+                                                            "waited for"};
 
     return names[state];
 }
@@ -60,7 +77,7 @@ const char *bt_verdict_name(uint32_t verdict)
 const char *bt_what_name(uint32_t what)
 {
     static const char *const names[BFO_FIGURES_WHATS] = {"", "begun", "port-down", "rail-lost", "rail-back", "peer-lost", "port-out", "port-drained",
-                                                           "port-released"};
+                                                           "port-released", "peer-waits", "peer-back"};
 
     return names[what];
 }

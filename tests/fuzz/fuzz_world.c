@@ -304,6 +304,12 @@ static bool ext_port_is_up(struct mca_btl_base_module_t *btl)
     return true;
 }
 
+static uint32_t ext_penalty(mca_btl_base_module_t *btl, opal_proc_t *proc, bool *is_held)
+{
+    *is_held = false;
+    return 1000;
+}
+
 static void ext_name_ports(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_btl_ports_t *ports)
 {
     *ports = (bfo_btl_ports_t){.here = "w0:1 (GUID 0x0)", .there = "w1:1 (GUID 0x1)", .downs = 1};
@@ -481,7 +487,7 @@ void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, 
         btl->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC, .version = BFO_BTL_EXT_VERSION,
                                    .size = sizeof(bfo_btl_ext_t), .flush = ext_flush, .fence = ext_fence,
                                    .declare = ext_declare, .des_peer = ext_des_peer, .rail_state = ext_rail_state,
-                                   .port_is_up = ext_port_is_up, .name_ports = ext_name_ports};
+                                   .port_is_up = ext_port_is_up, .name_ports = ext_name_ports, .penalty = ext_penalty, .traffic = &btl->traffic};
     }
 }
 

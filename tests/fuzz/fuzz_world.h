@@ -26,6 +26,7 @@ enum {
 typedef struct {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext;
+    bfo_traffic_t traffic;
     int peer; /* rank reached by it */
     uint16_t gen; /* of the rail */
     bool returns; /* its next generation is in its proof */

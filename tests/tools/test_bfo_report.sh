@@ -14,7 +14,7 @@ has() { grep -Eq -- "$1" "$report" || { cat "$report"; fail "the report does not
 export A_TOKEN=open-sesame OMPI_MCA_btl_openib_ib_timeout=17
 start_job 2 2
 "$SOFTRAIL" down --fabric "$FABRIC" 1 || fail "rail 1 could not be cut"
-until_so "the port is not lost" status_has '^  sr1:1 +[0-9]+[GM] +lost '
+until_so "the port is not lost" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +lost '
 "$BFO" report --output "$report" >"$TEST_TMP/out" 2>&1 || { cat "$TEST_TMP/out"; fail "no report"; }
 grep -q "^$report is written" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "it does not say where the report is"; }
 [ "$(stat -c %a "$report")" = 600 ] || fail "others may read it"

@@ -27,7 +27,7 @@ kill_job() {
     kill -KILL $one
     until_so "a killed rank is not dead, or a stopped one is" counts 1 1 2
     "$BFO" clean >"$TEST_TMP/out" && grep -q '^0 files removed' "$TEST_TMP/out" || fail "a file was removed while its job lives: $(cat "$TEST_TMP/out")"
-    status_has '^  rank 1 \(pid [0-9]*\) is dead' && [ "$STATUS" = 1 ] || { cat "$TEST_TMP/out"; fail "status of a dead rank is $STATUS"; }
+    status_has '^  rank 1 \(pid [0-9]* on [^ ]*\) is dead' && [ "$STATUS" = 1 ] || { cat "$TEST_TMP/out"; fail "status of a dead rank is $STATUS"; }
     kill -KILL $zero
     kill -CONT $mpirun
     wait "$JOB" && fail "the job whose ranks were killed ended well"

@@ -16,18 +16,46 @@ need gnuplot gnuplot-nox
 export SLURM_JOB_ID=4711
 start_job 3 2
 before=$(date +%s)
-until_so "both ports are not up" status_has '^  sr1:1 +[0-9]+[GM] +up '
+until_so "both ports are not up" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +up '
 [ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "all is well, and the status is $STATUS"; }
 grep -Eq '^job [0-9]+\.1 \(batch 4711\)   mpi_counters of .*   3 of 3 ranks on ' "$TEST_TMP/out" && grep -q '^  failover: in force$' "$TEST_TMP/out" ||
     { cat "$TEST_TMP/out"; fail "the head of the job"; }
 [ "$(stat -c %a "$FIGURES")" = 700 ] && [ "$(find "$FIGURES" -type f -perm 600 | wc -l)" = 4 ] || { ls -la "$FIGURES"; fail "the files are not private"; }
 
+# What a port carries, while the processes stand still: as much as softrail has seen. A few fragments are under way, and softrail counts
+# headers and control messages as well.
+carried() { json "$TEST_TMP/json" "map { \$_->{$2} } grep { \$_->{port} eq 'sr$1:1' } @{\$j->{jobs}[0]{ports}}"; }
+has_carried() { "$BFO" status --json >"$TEST_TMP/json" && [ "$(carried 0 sent_bytes)" -gt 300000000 ] && [ "$(carried 1 received_bytes)" -gt 300000000 ]; }
+until_so "the ports carry too little" has_carried
+pids=$(json "$TEST_TMP/json" 'join " ", map { $_->{pid} } @{$j->{jobs}[0]{processes}}')
+kill -STOP $pids
+all_stand() { ! grep -L '^State:.T' $(for pid in $pids; do echo "/proc/$pid/status"; done) | grep -q .; }
+until_so "the processes do not stand still" all_stand
+"$BFO" status --json >"$TEST_TMP/json"
+"$SOFTRAIL" status --fabric "$FABRIC" --json >"$TEST_TMP/rails"
+"$BFO" top --count 2 --interval 0.1 --json >"$TEST_TMP/still" || fail "bfo top"
+kill -CONT $pids
+for rail in 0 1; do
+    for way in sent:tx received:rx; do
+        here=$(carried $rail "${way%:*}_bytes") there=$(json "$TEST_TMP/rails" "\$j->{rails}[$rail]{${way#*:}_bytes}")
+        off=$((here > there ? here - there : there - here))
+        [ $((off * 25)) -le "$there" ] || fail "rail $rail: ${way%:*} $here bytes for bfo and $there for softrail"
+    done
+done
+sed -n 2p "$TEST_TMP/still" >"$TEST_TMP/line"
+[ "$(json "$TEST_TMP/line" 'join ",", map { $_->{sent_bytes_per_second} } @{$j->{jobs}[0]{ports}}')" = 0,0 ] || { cat "$TEST_TMP/still"; fail "what stands still carries something"; }
+flows() { "$BFO" top 4711 --count 2 --interval 0.2 --json | sed -n 2p >"$TEST_TMP/line" && json "$TEST_TMP/line" 'scalar grep { $_->{sent_bytes_per_second} > 0 && $_->{received_bytes_per_second} > 0 && $_->{messages_per_second} > 0 } @{$j->{jobs}[0]{ports}}' | grep -qx 2; }
+until_so "bfo top shows no flow" flows
+"$BFO" top --count 2 --interval 0.2 >"$TEST_TMP/out" || fail "bfo top"
+[ "$(grep -Ec '^  sr[01]:1 +[0-9]+[GM] +up ' "$TEST_TMP/out")" = 4 ] || { cat "$TEST_TMP/out"; fail "bfo top shows not both ports twice"; }
+note "what each port carries: as softrail sees it"
+
 "$SOFTRAIL" down --fabric "$FABRIC" 1 || fail "rail 1 could not be cut"
-until_so "the port is not lost" status_has '^  sr1:1 +[0-9]+[GM] +lost ' 4711
+until_so "the port is not lost" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +lost ' 4711
 [ "$STATUS" = 1 ] || { cat "$TEST_TMP/out"; fail "a port is lost, and the status is $STATUS"; }
-grep -Eq '^  sr0:1 +[0-9]+[GM] +up .* 6/6 +0' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the other port is not up"; }
-grep -Eq '^  sr1:1 .* 0/6 +6  ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "not all six rails are lost"; }
-grep -q '^  1 port not up, 0 peers given up, 6 on the last rail; ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the last line"; }
+grep -Eq '^  [^ ]+ +sr0:1 +[0-9]+[GM] +up .* 6/6 +0' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the other port is not up"; }
+grep -Eq '^  [^ ]+ +sr1:1 .* 0/6 +6  ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "not all six rails are lost"; }
+grep -q '^  1 port not up, 0 peers given up, 0 waited for, 6 on the last rail; ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the last line"; }
 
 # The same for programs, and softrail's own view beside it.
 "$BFO" status 4711 --json >"$TEST_TMP/json" || [ $? = 1 ] || fail "status --json"
@@ -43,6 +71,11 @@ since=$(date -d "${since%.*}${since: -5}" +%s) || fail "no time: $since"
 [ "$(json "$TEST_TMP/json" 'scalar grep { $_->{alive} } @{$j->{jobs}[0]{processes}}')" = 3 ] || fail "JSON does not show three processes that live"
 cause=$(json "$TEST_TMP/json" 'map { $_->{cause} } grep { $_->{port} eq "sr1:1" } @{$j->{jobs}[0]{ports}}')
 [ -n "$cause" ] || fail "the lost port has no cause"
+
+[ "$(carried 1 resent)" = "$(json "$TEST_TMP/json" '$j->{jobs}[0]{resent}')" ] && [ "$(carried 0 resent)" = 0 ] || fail "what was sent again is not put down to the lost port"
+[ "$(json "$TEST_TMP/json" 'scalar grep { $_->{port} eq "sr1:1" && $_->{down_seconds} > 0 && $_->{lost_at} =~ /^20/ } @{$j->{jobs}[0]{ports}}')" = 1 ] || fail "no time of the loss"
+penalty() { "$BFO" status --json >"$TEST_TMP/json"; [ "$(carried 1 penalty)" -gt 800 ] && [ "$(carried 0 penalty)" = 0 ]; }
+until_so "the fall is not held against the port" penalty
 
 # Events: the loss, as people and as programs read it.
 event() { "$BFO" events --since 1h >"$TEST_TMP/out" 2>&1; grep -Eq -- "$1" "$TEST_TMP/out"; }
@@ -70,12 +103,46 @@ wait $follower || fail "bfo events --follow ended with $?"
 [ "$(ls -A "$FIGURES")" = .steer ] || { ls -la "$FIGURES"; fail "a job that ended well left something"; }
 note "cut: status, events, JSON and Prometheus say what softrail says"
 
+# Other nodes, by a command that stands for ssh: one that answers, one that does not, one that talks nonsense.
+cat >"$TEST_TMP/rsh" <<'X'
+#!/bin/sh
+host=$1
+shift
+case $host in
+good) exec "$@" ;;
+bad) head -c 100000 /dev/urandom ;;
+short) "$@" | head -c 20000 ;;
+long) yes ;;
+*) echo "no route to $host" >&2; exit 255 ;;
+esac
+X
+chmod +x "$TEST_TMP/rsh"
+export BFO_RSH=$TEST_TMP/rsh
+start_job 2 2
+until_so "the other node's ports are not up" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +up ' --hosts good
+[ "$STATUS" = 0 ] || fail "all is well on the other node, and the status is $STATUS"
+status_has '^bfo: bad: what it said are no figures' --hosts bad,good,gone,short || { cat "$TEST_TMP/out"; fail "nonsense is not refused"; }
+[ "$STATUS" = 3 ] && grep -q '^bfo: gone: bfo failed there' "$TEST_TMP/out" && grep -q '^bfo: short: ' "$TEST_TMP/out" && grep -q ' sr1:1 ' "$TEST_TMP/out" ||
+    { cat "$TEST_TMP/out"; fail "one node that answers among others is not shown, or the status is $STATUS"; }
+for list in '' , a,,b -oProxyCommand=x 'a;b' 'a b'; do
+    "$BFO" status --hosts "$list" >"$TEST_TMP/out" 2>&1
+    [ $? = 2 ] || { cat "$TEST_TMP/out"; fail "the list '$list' is taken"; }
+done
+"$BFO" drain --hosts good,gone sr0:1 >"$TEST_TMP/out" 2>&1
+[ $? = 3 ] && grep -q '^good: sr0:1 is drained in 2 processes' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "drain on another node"; }
+"$BFO" release --hosts good --json sr0:1 >"$TEST_TMP/json" || fail "release on another node"
+[ "$(json "$TEST_TMP/json" '"$j->[0]{host} $j->[0]{status} $j->[0]{output}{done}"')" = "good 0 1" ] || { cat "$TEST_TMP/json"; fail "release of another node in JSON"; }
+"$BFO" events --hosts good | grep -q ' port-released sr0:1 ' || fail "no events of the other node"
+finish_job
+unset BFO_RSH
+note "other nodes: asked, steered, and not trusted"
+
 # A rail that comes back is up again, and what was lost stays counted.
 start_job 2 2 --mca pml_bfo_rejoin 1 --mca btl_openib_rejoin_after 50 --mca btl_openib_time_wait 1
 "$SOFTRAIL" down --fabric "$FABRIC" 1 || fail "rail 1 could not be cut"
-until_so "the port is not lost" status_has '^  sr1:1 +[0-9]+[GM] +lost '
+until_so "the port is not lost" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +lost '
 "$SOFTRAIL" up --fabric "$FABRIC" 1 || fail "rail 1 did not return"
-until_so "the port is not up again" status_has '^  sr1:1 +[0-9]+[GM] +up .* 2/2 +2  '
+until_so "the port is not up again" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +up .* 2/2 +2  '
 [ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "all rails are back, and the status is $STATUS"; }
 grep -q ', 0 on the last rail; ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "a peer is still on its last rail"; }
 # The picture: both ports, one of them lost for a while. Without gnuplot the command says so.
@@ -88,6 +155,18 @@ event ' rail-back sr1:1 \(GUID 0x[0-9a-f]{16}\) to sr1:1 \(GUID 0x[0-9a-f]{16}\)
     { cat "$TEST_TMP/out"; fail "the return is no event"; }
 finish_job
 note "back: the port is up again"
+
+# Without any rail a peer is waited for, and said to be; then it is reached again.
+start_job 2 2 --mca pml_bfo_last_rail_timeout -1 --mca btl_openib_rejoin_after 50 --mca btl_openib_time_wait 1
+"$SOFTRAIL" down --fabric "$FABRIC" 0 && "$SOFTRAIL" down --fabric "$FABRIC" 1 || fail "the rails could not be cut"
+until_so "nobody is waited for" status_has '^  2 ports not up, 0 peers given up, 2 waited for, '
+[ "$STATUS" = 1 ] || fail "a peer is waited for, and the status is $STATUS"
+until_so "the wait is no event" event ' rank [01] peer-waits .*rank [01] on '
+"$SOFTRAIL" up --fabric "$FABRIC" 0 && "$SOFTRAIL" up --fabric "$FABRIC" 1 || fail "the rails did not return"
+until_so "the wait does not end" status_has '^  0 ports not up, 0 peers given up, 0 waited for, 0 on the last rail; '
+event ' rank [01] peer-back .*rank [01] on ' || { cat "$TEST_TMP/out"; fail "its end is no event"; }
+finish_job
+note "no rail: waited for"
 
 # Nothing to write to, or not wanted: the job runs as ever.
 for dir in none /proc "$TEST_TMP/full"; do
