@@ -7,6 +7,7 @@
 #include "btl_openib_log.h"
 #include "btl_openib_module.h"
 #include "btl_openib_params.h"
+#include "btl_openib_pvars.h"
 #include "btl_openib_poll.h"
 #include "btl_openib_port.h"
 #include "btl_openib_queues.h"
@@ -50,6 +51,7 @@ static int component_register(void)
         .btl_get_limit = SIZE_MAX,
     };
     ofo_module_set_functions(&defaults); /* flags without their function are taken back by the base */
+    ofo_pvars_register(&mca_btl_openib_component.super.btl_version);
     return ofo_params_register(&mca_btl_openib_component.super.btl_version, &defaults);
 }
 

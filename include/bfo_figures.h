@@ -20,7 +20,7 @@
 #define BFO_FIGURES_LAYOUT 3u
 #define BFO_FIGURES_ROOT "/dev/shm" /* default of pml_bfo_status_dir */
 #define BFO_FIGURES_OFF "none"
-enum { BFO_FIGURES_PORTS = 16, BFO_FIGURES_MODULES = 32, BFO_FIGURES_EVENTS = 64, BFO_FIGURES_NAME = 64, BFO_FIGURES_ROOM = 8 };
+enum { BFO_FIGURES_PORTS = 16, BFO_FIGURES_MODULES = 64, BFO_FIGURES_EVENTS = 64, BFO_FIGURES_NAME = 64, BFO_FIGURES_ROOM = 8 };
 
 /* Is a lost rail survived? */
 typedef enum {

@@ -8,6 +8,7 @@
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_pvars.h"
+#include "pml_bfo_pvars_ports.h"
 
 #include "opal/mca/base/mca_base_pvar.h"
 
@@ -76,6 +77,7 @@ static void register_queue(const char *name, const char *text, mca_base_get_valu
 
 void bfo_pvars_register(void)
 {
+    bfo_pvars_register_ports();
     register_queue("posted_recvq_length", "receives posted for each rank of a communicator and not matched; without those from any source",
                    read_posted);
     register_queue("unexpected_msgq_length", "messages from each rank of a communicator that no receive has taken", read_unexpected);

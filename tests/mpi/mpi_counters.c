@@ -58,7 +58,7 @@ static void find_one(int index)
 
     MPI(MPI_T_pvar_get_info(index, name, &name_size, &verbosity, &class, &type, &names, text, &text_size, &bind, &readonly,
                             &continuous, &atomic));
-    if (0 != strncmp(name, "pml_bfo_", 8) || MPI_T_BIND_NO_OBJECT != bind) {
+    if (0 != strncmp(name, "pml_bfo_", 8) || 0 == strncmp(name, "pml_bfo_port_", 13) || MPI_T_BIND_NO_OBJECT != bind) {
         return;
     }
     CHECK((is_time(name) ? MPI_T_PVAR_CLASS_GENERIC : MPI_T_PVAR_CLASS_COUNTER) == class);
