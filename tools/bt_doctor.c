@@ -278,49 +278,73 @@ static void print_table(const bt_doctor_t *doctor, const char *host, const char 
            0 != doctor->problems ? ": bfo or its failover cannot work here" : "");
 }
 
+/* Nobody asked this node. */
+static bool is_of_hosts(const bt_doctor_t *doctor)
+{
+    return NULL == doctor->info.text;
+}
+
 static void print_json(const bt_doctor_t *doctor, const char *host, const char *now)
 {
     bt_print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:O, s:O}", "version", BFO_VERSION, "host", host, "time", now, "verdict", verdict_of(doctor),
                             "problems", (json_int_t) doctor->problems, "warnings", (json_int_t) doctor->warnings, "findings", doctor->findings,
-                            "ports", doctor->ports), false);
+                            is_of_hosts(doctor) ? "nodes" : "ports", doctor->ports), false);
 }
 
 /* ---- command --------------------------------------------------------------------------------------------------------- */
 
 enum { KEY_JSON = 300 };
 
+typedef struct {
+    bt_source_t source;
+    bool json;
+} choice_t;
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    if (KEY_JSON == key) {
-        *(bool *) state->input = true;
-        return 0;
+    choice_t *choice = state->input;
+
+    switch (key) {
+    case KEY_JSON: choice->json = true; return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
+    default: return ARGP_ERR_UNKNOWN;
     }
-    return ARGP_ERR_UNKNOWN;
+}
+
+/* False: no memory. */
+static bool look(bt_doctor_t *doctor)
+{
+    if (!bt_info_ask(&doctor->info)) {
+        return false;
+    }
+    look_at_installation(doctor);
+    bt_doctor_ports(doctor);
+    tell_times(doctor);
+    return true;
 }
 
 int bt_cmd_doctor(int argc, char **argv)
 {
     static const struct argp_option options[] = {{"json", KEY_JSON, NULL, 0, "for programs", 0}, {0}};
-    static const struct argp argp = {.options = options, .parser = parse,
-        .doc = "Look at this machine before a job does: the installation, ports, locked memory, times, and what the loss of each port would mean.\v"
+    static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {.options = options, .parser = parse, .children = children,
+        .doc = "Look at this machine before a job does: the installation, ports, locked memory, times, and what the loss of each port would mean; with "
+               "--hosts at each of them, and at what joins them.\v"
                "Exit status: 0 no problem, 1 a problem that stops bfo or its failover, 2 wrong usage, 3 trouble."};
     bt_doctor_t doctor = {.findings = json_array(), .ports = json_array()};
     char host[256] = "", now[BT_TIME];
-    bool json = false;
+    choice_t choice = {.json = false};
 
     argv[0] = (char *) "bfo doctor";
-    argp_parse(&argp, argc, argv, 0, NULL, &json);
-    if (!bt_info_ask(&doctor.info)) {
+    argp_parse(&argp, argc, argv, 0, NULL, &choice);
+    if (!(NULL == choice.source.hosts ? look(&doctor) : bt_doctor_hosts(&doctor, &choice.source))) {
         fputs("bfo: no memory\n", stderr);
         return BT_TROUBLE;
     }
-    look_at_installation(&doctor);
-    bt_doctor_ports(&doctor);
-    tell_times(&doctor);
     gethostname(host, sizeof(host) - 1);
     bt_doctor_clean(host);
     bt_time(now, (uint64_t) time(NULL) * UINT64_C(1000000000));
-    (json ? print_json : print_table)(&doctor, host, now);
+    (choice.json ? print_json : print_table)(&doctor, host, now);
     json_decref(doctor.findings);
     json_decref(doctor.ports);
     bt_info_free(&doctor.info);

@@ -51,4 +51,9 @@ void bt_doctor_clean(char *text);
 
 void bt_doctor_ports(bt_doctor_t *doctor);
 
+/* ---- bt_doctor_hosts.c: other nodes ----------------------------------------------------------------------------- */
+
+/* Asks the nodes of `source`; what each said stands in `ports` then. False: no memory. */
+bool bt_doctor_hosts(bt_doctor_t *doctor, const bt_source_t *source);
+
 #endif /* BT_DOCTOR_H */

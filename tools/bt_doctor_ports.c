@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "btl_openib_choice.h"
+#include "btl_openib_rails.h"
 #include "btl_openib_wire.h"
 
 #define PORTS "ports"
@@ -179,6 +180,36 @@ static json_t *card_of(const struct ibv_device *verbs)
     return card;
 }
 
+/* The subnet as the BTL tells it from others; ports with the same text can be joined. */
+static json_t *subnet_of(const scan_t *scan, const struct ibv_port_attr *attr, const char *name, const json_t *port)
+{
+    const struct ifaddrs *interface;
+    ofo_subnet_t subnet = {.type = OFO_NET_IB, .prefix_len = 64};
+    char list[BT_VALUE], text[64];
+    uint8_t gid[16];
+    size_t at;
+
+    if (1 != inet_pton(AF_INET6, json_string_value(json_object_get(port, "gid")), gid)) {
+        return json_string("");
+    }
+    if (IBV_LINK_LAYER_ETHERNET == attr->link_layer) {
+        const long given = bt_info_btl_number(&scan->doctor->info, "gid_prefix_len", 0);
+
+        interface = ofo_interface_of(scan->all, gid);
+        ofo_subnet_set_ip(&subnet, gid, 0 < given ? (unsigned) given : NULL == interface ? 0 : ofo_interface_prefix(interface));
+    } else {
+        memcpy(subnet.key, gid, 8);
+    }
+    if (has_list(scan, "fabrics", list)) {
+        ofo_subnet_add_fabric(&subnet, list, name);
+    }
+    at = (size_t) snprintf(text, sizeof(text), "%u/%u/", subnet.type, subnet.prefix_len);
+    for (size_t i = 0; i < sizeof(subnet.key); ++i) {
+        at += (size_t) snprintf(text + at, sizeof(text) - at, "%02x", subnet.key[i]);
+    }
+    return json_string(text);
+}
+
 static void look_at_port(scan_t *scan, unsigned number)
 {
     static const char *const states[] = {"unknown", "down", "initializing", "armed", "active", "active with an error"};
@@ -206,6 +237,7 @@ static void look_at_port(scan_t *scan, unsigned number)
         bt_doctor_find(scan->doctor, objection->is_wish ? BT_OK : BT_WARNING, PORTS, objection->remedy, "%s: %s, %s; not used, because %s", name,
                        state, kind, objection->why);
     } else {
+        json_object_set_new(port, "subnet", subnet_of(scan, &attr, name, port));
         gid = json_string_value(json_object_get(port, "gid"));
         ++scan->used;
         bt_doctor_find(scan->doctor, BT_OK, PORTS, NULL, "%s: %s, %s, %s, MTU %u, GID %s (index %u), P_Key 0x%04x", name, state, kind, rate,

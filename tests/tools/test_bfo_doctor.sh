@@ -48,6 +48,46 @@ grep -q '^0 problems, ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the last
 [ ! -s "$TEST_TMP/err" ] || { cat "$TEST_TMP/err"; fail "something on stderr"; }
 note "two ports: well"
 
+# Several nodes, by a command that stands for ssh: each has rails of its own.
+cat >"$TEST_TMP/rsh" <<'X'
+#!/bin/sh
+host=$1
+shift
+case $host in
+two*) exec "$SOFTRAIL" run -n 2 -- "$@" ;;
+three) exec "$SOFTRAIL" run -n 3 -- "$@" ;;
+one) exec "$SOFTRAIL" run -n 1 -- "$@" ;;
+eth) exec "$SOFTRAIL" run -n 2 --link-layer=eth --ipv4-gids -- "$@" ;;
+small) "$SOFTRAIL" run -n 2 -- "$@" | sed 's/"mtu": 4096/"mtu": 1024/' ;;
+old) "$SOFTRAIL" run -n 2 -- "$@" | sed 's/"version": "[^"]*"/"version": "0.0.9"/' ;;
+*) echo '["no", "findings"]' ;;
+esac
+X
+chmod +x "$TEST_TMP/rsh"
+# hosts LIST [ARGUMENTS...]
+hosts() {
+    BFO_RSH=$TEST_TMP/rsh SOFTRAIL=$SOFTRAIL timeout -k 5 120 "$BFO" doctor --hosts "$@" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
+    STATUS=$?
+}
+hosts two,two-b,two-c
+says 0 ok '2 rails join any two of the 3 nodes'
+says 0 ok "bfo $BFO_VERSION on all 3 nodes"
+hosts two,three
+says 0 warning '2 rails join two and three; sr2:1 of three has no partner'
+hosts two,one
+says 1 problem 'one rail alone joins two and one: its loss is not survived'
+hosts eth,two
+says 1 problem 'no rail joins eth and two: their ports have no subnet in common'
+hosts two,small
+says 0 warning 'MTU 4096 of sr0:1 on two, and 1024 of sr0:1 on small, in one subnet'
+hosts two,old
+says 1 problem "bfo $BFO_VERSION on two, and 0.0.9 on old"
+hosts two,mute
+says 1 problem 'bfo doctor says nothing that can be read'
+hosts two,one --json
+[ "$STATUS" = 1 ] && [ "$(json "$TEST_TMP/out" 'join ",", map { scalar @{$_->{ports}} } @{$j->{nodes}}')" = 2,1 ] || { cat "$TEST_TMP/out"; fail "nodes in JSON"; }
+note "several nodes: what joins them"
+
 # The same for programs.
 doctor "-n 2 --link-layer=eth --ipv4-gids" --json
 [ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "--json ended with $STATUS"; }
