@@ -16,7 +16,7 @@ packages_of() {
     tree)  echo libcmocka-dev libpmix-dev ibverbs-providers ibverbs-utils netpipe-openmpi hpcc scalapack-mpi-test procps file ca-certificates ;;
     model) echo spin ;;
     vm)    echo qemu-system-x86 busybox-static kmod cpio nftables iproute2 dropbear-bin openssh-client procps \
-                ibverbs-utils perftest rdmacm-utils openmpi-bin ;;
+                ibverbs-utils perftest rdmacm-utils openmpi-bin tmux ;;
     perf)  echo gnuplot-nox ;;
     packages) echo build-essential debhelper dpkg-dev lintian git rpm python3-minimal ;;
     ompi5) echo debootstrap ;;
