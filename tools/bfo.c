@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The command `bfo`: finds the subcommand. DESIGN.txt section 19.
+ * The command `bfo`: finds the subcommand. Called mpirun or mpiexec, it is that. DESIGN.txt section 19.
  */
 #include "bt.h"
 
@@ -40,6 +40,11 @@ static void usage(FILE *out)
 
 int main(int argc, char **argv)
 {
+    const char *name = 0 < argc ? basename(argv[0]) : "bfo";
+
+    if (0 == strcmp("mpirun", name) || 0 == strcmp("mpiexec", name)) {
+        return bt_as_mpirun(name, argc, argv);
+    }
     if (1 < argc) {
         if (0 == strcmp("--help", argv[1]) || 0 == strcmp("-h", argv[1]) || 0 == strcmp("help", argv[1])) {
             usage(stdout);

@@ -137,6 +137,21 @@ void bt_print_json(json_t *json, bool is_line);
 /* ---- bt_prometheus.c ----------------------------------------------------------------------------------- */
 void bt_print_prometheus(const bt_all_t *all);
 
+/* ---- bt_run.c, bt_mpirun.c: mpirun in place of this process --------------------------------------------- */
+/* Starts a job that uses bfo with the next `name` (mpirun, mpiexec) of PATH and the arguments after argv[0]. Returns only if that fails,
+ * with the exit status; `who` begins messages. */
+int bt_run(const char *name, int argc, char **argv, const char *who);
+/* The same for any job, as it is. */
+int bt_mpirun_next(const char *name, char **argv, const char *who);
+/* This program under the name of mpirun or mpiexec. */
+int bt_as_mpirun(const char *name, int argc, char **argv);
+/* Do mpirun's arguments, or else the environment, ask for the PML bfo? */
+bool bt_mpirun_asks(int argc, char **argv);
+/* Does a file of theirs for --tune assign to the parameter? */
+bool bt_mpirun_tunes(int argc, char **argv, const char *parameter);
+/* The executable `name` of PATH, after the last one that is this program; the caller frees it. NULL: there is none. */
+char *bt_next_in_path(const char *name);
+
 /* ---- bt_plot.c ------------------------------------------------------------------------------------------ */
 /* An event that has not been handed in before; then each process that was read, every time. */
 void bt_plot_event(const bt_process_t *process, const bfo_figures_event_t *event);

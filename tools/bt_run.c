@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo run: mpirun, with the file that makes one job use bfo, and with what mpirun of Open MPI 5.0 does not take from a file. DESIGN.txt
- * section 19.
+ * bfo run: mpirun, with the parameters of bfo.conf in its environment, unless the user names them himself. Both releases of Open MPI hand such
+ * variables to the job, let the command line count more, and files for --tune less. DESIGN.txt 19.8.
  */
 #include "bt.h"
 
@@ -16,59 +16,54 @@ static const char path_name[] = "mca_base_component_path";
 static void help(void)
 {
     puts("Usage: bfo run [OPTIONS OF MPIRUN] PROGRAM [ARGUMENTS]\n\n"
-         "Start a job that uses bfo: mpirun of PATH, with --tune FILE and the options that follow. FILE is BFO_CONF, or\n"
-         BT_CONF ". Parameters that follow count more than those of the file.\n\n"
+         "Start a job that uses bfo: mpirun of PATH, with the parameters of FILE and the options that follow. FILE is BFO_CONF, or\n"
+         BT_CONF ". What the options, files of theirs for --tune, or the environment name counts more than FILE.\n\n"
          "Exit status: mpirun's; 3 it could not be started.");
 }
 
-/* The directories of components that the file names; the caller frees them. NULL: none, or no such file, which was said. */
-static char *component_path(const char *conf)
+/* Splits a line "NAME = VALUE" or "--mca NAME VALUE" in place; false if it is none. */
+static bool parameter_of(char *line, char **name, char **value)
 {
-    FILE *in = fopen(conf, "r");
-    char *line = NULL, *path = NULL;
-    size_t room = 0;
+    char *rest = line;
 
-    if (NULL == in) {
-        fprintf(stderr, "bfo run: %s: %s. Install bfo on this node, or let BFO_CONF name its bfo.conf.\n", conf, strerror(errno));
-        return NULL;
+    *name = strtok_r(line, " \t=\n", &rest);
+    if (NULL != *name && 0 == strcmp("--mca", *name)) {
+        *name = strtok_r(NULL, " \t\n", &rest);
     }
-    while (NULL == path && 0 < getline(&line, &room, in)) {
-        char *at = '#' == line[0] ? NULL : strstr(line, path_name);
+    if (NULL == *name || '#' == (*name)[0]) {
+        return false;
+    }
+    *value = rest + strspn(rest, " \t=");
+    (*value)[strcspn(*value, " \t\n")] = '\0';
+    return '\0' != (*value)[0];
+}
 
-        if (NULL != at) {
-            at += strlen(path_name);
-            at += strspn(at, " \t=");
-            at[strcspn(at, " \t\n")] = '\0';
-            path = strdup(at);
-        }
-    }
-    free(line);
-    fclose(in);
-    if (NULL == path || '\0' == path[0]) {
-        fprintf(stderr, "bfo run: %s names no directory of components (%s). Is it bfo's file?\n", conf, path_name);
-        free(path);
-        return NULL;
-    }
-    return path;
+/* Sets a variable of Open MPI, unless the environment has it. */
+static bool set_parameter(const char *name, const char *value)
+{
+    char *variable = NULL;
+    const bool is = 0 < asprintf(&variable, "OMPI_MCA_%s", name) && 0 == setenv(variable, value, 0);
+
+    free(variable);
+    return is;
 }
 
 /* Else mpirun would say that there is no PML bfo, and not why. */
-static bool is_there(const char *path, const char *conf)
+static bool is_there(const char *path, const char *conf, const char *who)
 {
     char *first = strndup(path, strcspn(path, ":"));
     const bool is = NULL != first && 0 == access(first, R_OK | X_OK);
 
     if (!is) {
-        fprintf(stderr, "bfo run: the components of bfo are not in %s, which %s names: %s. Install bfo on this node.\n",
-                NULL == first ? path : first, conf, strerror(NULL == first ? ENOMEM : errno));
+        fprintf(stderr, "%s: the components of bfo are not in %s, which %s names: %s. Install bfo on this node.\n", who, NULL == first ? path : first,
+                conf, strerror(NULL == first ? ENOMEM : errno));
     }
     free(first);
     return is;
 }
 
-/* mpirun of Open MPI 5.0 puts a path of its own over the one in the file, but not over the environment's, and hands that to PMIx, too, which
- * complains of each component that it finds there. */
-static bool export_path(const char *path)
+/* A path of the user's stays, after ours. mpirun of Open MPI 5.0 hands it to PMIx, too, which complains of each component that it finds there. */
+static bool set_path(const char *path)
 {
     static const char ours[] = "OMPI_MCA_mca_base_component_path";
     const char *users = getenv(ours);
@@ -76,43 +71,59 @@ static bool export_path(const char *path)
     bool is = '\0' == BT_PMIX_COMPONENTDIR[0] || 0 == setenv("PMIX_MCA_mca_base_component_path", BT_PMIX_COMPONENTDIR, 0);
 
     if (NULL == users) {
-        is = is && 0 == setenv(ours, path, 1);
-    } else {
-        is = is && 0 < asprintf(&both, "%s:%s", path, users) && 0 == setenv(ours, both, 1);
-        free(both);
+        return is && 0 == setenv(ours, path, 1);
     }
-    if (!is) {
-        fputs("bfo: no memory\n", stderr);
-    }
+    is = is && 0 < asprintf(&both, "%s:%s", path, users) && 0 == setenv(ours, both, 1);
+    free(both);
     return is;
+}
+
+/* Puts what the file says into the environment, for mpirun with these arguments. False: it was said why not. */
+static bool set_parameters(const char *conf, int argc, char **argv, const char *who)
+{
+    FILE *in = fopen(conf, "r");
+    char *line = NULL, *name, *value;
+    size_t room = 0;
+    bool has_path = false, is = true, has_memory = true;
+
+    if (NULL == in) {
+        fprintf(stderr, "%s: %s: %s. Install bfo on this node, or let BFO_CONF name its bfo.conf.\n", who, conf, strerror(errno));
+        return false;
+    }
+    while (is && has_memory && 0 < getline(&line, &room, in)) {
+        if (!parameter_of(line, &name, &value)) {
+            continue;
+        }
+        if (0 == strcmp(path_name, name)) {
+            has_path = true;
+            is = is_there(value, conf, who);
+            has_memory = !is || set_path(value);
+        } else if (!bt_mpirun_tunes(argc, argv, name)) {
+            has_memory = set_parameter(name, value);
+        }
+    }
+    free(line);
+    fclose(in);
+    if (!has_memory) {
+        fputs("bfo: no memory\n", stderr);
+    } else if (is && !has_path) {
+        fprintf(stderr, "%s: %s names no directory of components (%s). Is it bfo's file?\n", who, conf, path_name);
+    }
+    return is && has_path && has_memory;
+}
+
+int bt_run(const char *name, int argc, char **argv, const char *who)
+{
+    const char *named = getenv("BFO_CONF"), *conf = NULL == named || '\0' == named[0] ? BT_CONF : named;
+
+    return set_parameters(conf, argc, argv, who) ? bt_mpirun_next(name, argv, who) : BT_TROUBLE;
 }
 
 int bt_cmd_run(int argc, char **argv)
 {
-    const char *named = getenv("BFO_CONF"), *conf = NULL == named || '\0' == named[0] ? BT_CONF : named;
-    char **command, *path;
-
     if (1 >= argc || 0 == strcmp("--help", argv[1])) {
         help();
         return 1 >= argc ? BT_USAGE : BT_WELL;
     }
-    path = component_path(conf);
-    if (NULL == path || !is_there(path, conf) || ('4' != BT_OMPI_VERSION[0] && !export_path(path))) {
-        free(path);
-        return BT_TROUBLE;
-    }
-    free(path);
-    command = calloc((size_t) argc + 3, sizeof(*command));
-    if (NULL == command) {
-        fputs("bfo: no memory\n", stderr);
-        return BT_TROUBLE;
-    }
-    command[0] = (char *) "mpirun";
-    command[1] = (char *) "--tune";
-    command[2] = (char *) conf;
-    memcpy(command + 3, argv + 1, (size_t) (argc - 1) * sizeof(*command));
-    execvp(command[0], command);
-    fprintf(stderr, "bfo run: mpirun: %s. PATH must lead to the mpirun of Open MPI " BT_OMPI_VERSION ".\n", strerror(errno));
-    free(command);
-    return BT_TROUBLE;
+    return bt_run("mpirun", argc, argv, "bfo run");
 }

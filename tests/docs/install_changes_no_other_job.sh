@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # A program with MPI_THREAD_MULTIPLE and a window that does not ask for bfo says the same before installation, after it and after
-# uninstallation. The file for --tune makes one job use bfo; without its directory, Open MPI says what docs/FAQ.md quotes.
+# uninstallation, and in a shell that has loaded the module. The file for --tune, and in that shell --mca pml bfo, makes one job use bfo;
+# without its directory, Open MPI says what docs/FAQ.md quotes.
 . "$BFO_SRCDIR/tests/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 exec </dev/null
@@ -75,6 +76,18 @@ END
     grep -qx "setenv BFO_CONF $conf" "$TEST_TMP/log" && grep -qx loaded "$TEST_TMP/log" ||
         { cat "$TEST_TMP/log"; fail "the module file does not name $conf"; }
     ! grep -q OMPI_MCA "$TEST_TMP/log" || fail "the module file sets a parameter of Open MPI"
+    # In the shell that has loaded it: mpirun of PATH.
+    loaded=$PATH
+    while read -r directory; do loaded=$directory:$loaded; done < <(sed -n 's/^path PATH //p' "$TEST_TMP/log")
+    [ "$loaded" != "$PATH" ] || fail "the module leaves PATH as it is"
+    PATH=$loaded MPIRUN=mpirun BFO_CONF=$TEST_TMP/bfo.conf stock loaded
+    cmp "$TEST_TMP/before" "$TEST_TMP/loaded" || fail "the module changed a job that does not ask for bfo"
+    PATH=$loaded MPIRUN=mpirun BFO_CONF=$TEST_TMP/bfo.conf mpi 2 --mca pml bfo --mca pml_bfo_counters 1 "$BFO_BUILDDIR/contrib/bfo_stream" \
+        -s 1 -m 65536 >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "mpirun --mca pml bfo with the module"; }
+    grep -q ' 0 wrong' "$TEST_TMP/log" && grep -q 'bfo: rank 0 counters:' "$TEST_TMP/log" ||
+        { cat "$TEST_TMP/log"; fail "mpirun --mca pml bfo with the module does not choose bfo"; }
+    PATH=$loaded MPIRUN=mpirun BFO_CONF=$TEST_TMP/bfo.conf mpi 1 --mca pml bfo "$OMPI_INFO" --parsable >"$TEST_TMP/log" 2>&1
+    grep -qx "mca:btl:openib:version:\"component:$BFO_VERSION\"" "$TEST_TMP/log" || { grep openib "$TEST_TMP/log"; fail "the job does not have our openib"; }
 fi
 
 make -s -C "$BFO_BUILDDIR" uninstall DESTDIR="$stage" >"$TEST_TMP/uninstall.log" 2>&1 </dev/null || fail "make uninstall"

@@ -25,6 +25,7 @@ has openmpi-bfo 'usr/lib/.*/openmpi-bfo/mca_pml_bfo\.so'
 has openmpi-bfo 'usr/lib/.*/openmpi-bfo/mca_btl_openib\.so'
 has openmpi-bfo 'usr/bin/bfo'
 has openmpi-bfo 'usr/share/bfo/bfo\.conf'
+has openmpi-bfo 'usr/lib/.*/openmpi-bfo/bin/mpirun -> .*/bin/bfo'
 has softrail 'usr/lib/.*/softrail/libsoftrail\.so'
 has bfo-doc 'usr/share/doc/bfo-doc/site-guide\.md\(\.gz\)\?'
 
