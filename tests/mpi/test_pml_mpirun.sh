@@ -7,8 +7,8 @@
 . "$BFO_SRCDIR/tests/lib.sh" || exit 1
 unset OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 REAL=${MPIRUN%/*}
-front=$TEST_TMP/front other=$TEST_TMP/other
-mkdir "$front" "$other" "$TEST_TMP/empty"
+front=$TEST_TMP/front/bin other=$TEST_TMP/other
+mkdir -p "$front" "$other" "$TEST_TMP/empty"
 for name in mpirun mpiexec; do ln -s "$BFO_BUILDDIR/tools/bfo" "$front/$name"; done
 export BFO_CONF=$TEST_TMP/bfo.conf
 ours=$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs
@@ -120,7 +120,7 @@ rm -f "$SEEN".*
 PATH=$front:$other:$PATH "$BFO_BUILDDIR/tools/bfo" run true && [ "$(tr '\0' ' ' <"$SEEN.arguments")" = "mpirun true " ] ||
     fail "bfo run does not go to the mpirun after bfo's own"
 
-# The real mpirun. Nobody names a BTL, and two nodes, which are this machine, talk over both rails.
+# The real mpirun, which must not take the place of the link for that of Open MPI on the nodes. Nobody names a BTL, and two nodes, which are this machine, talk over both rails.
 export PATH=$front:$REAL:$PATH
 cat >"$TEST_TMP/agent" <<'AGENT'
 #!/bin/bash
@@ -134,7 +134,7 @@ AGENT
 chmod +x "$TEST_TMP/agent"
 job() { timeout -k 5 "$MPI_TIMEOUT" "$@" >"$TEST_TMP/log" 2>&1 </dev/null; }
 two=(--oversubscribe --bind-to none --mca plm_rsh_agent "$TEST_TMP/agent" -H left:1,right:1 -np 2)
-job "$SOFTRAIL" run -n 2 --report "$TEST_TMP/report" -- mpirun "${two[@]}" --mca pml bfo --mca pml_bfo_verbose 1 "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 ||
+job "$SOFTRAIL" run -n 2 --report "$TEST_TMP/report" -- "$front/mpirun" "${two[@]}" --mca pml bfo --mca pml_bfo_verbose 1 "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 ||
     { cat "$TEST_TMP/log"; fail "mpirun --mca pml bfo over software rails"; }
 grep -q ' 0 wrong$' "$TEST_TMP/log" && grep -q 'bfo: 0->1 rails 2: sr0:1 sr1:1' "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "the job did not use both rails"; }
 rails_moved "$TEST_TMP/report" 0 1
