@@ -15,6 +15,7 @@
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
 #   packages     the Debian packages, built from a clean copy
 # And only if it is named:
+#   quick        after a change, in about a minute: the build, unit, the documents but for installations, one job that loses a rail
 #   bare         the packages on a Debian bookworm and a trixie that have nothing else, in trees beside this folder (2 GB; needs root)
 #   ompi5        unit and mpi on Open MPI 5.0, in a tree of Debian trixie beside this folder (FOLDER-trees/trixie, 1 GB; needs root)
 # With CI=true a skipped test is a failure. A test that is expected to fail (XFAIL_TESTS of its Makefile.am) and fails is counted
@@ -24,7 +25,9 @@ set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
 all_steps="build unit fuzz sim mpi faults soak tools perf docs contrib clang combinations sanitizers model packages vm"
-named_steps="ompi5 bare"
+named_steps="quick ompi5 bare"
+quick_docs="sources_keep_the_house_rules.sh help_topics_exist.sh readmes_name_every_file.sh page_names_every_message.sh
+    page_names_every_parameter.sh man_pages_are_whole.sh words_and_paths.sh one_file_asks_for_the_release.sh tables_are_the_code.sh"
 steps=${*:-$all_steps}
 passed=0 failed=0 skipped=0 expected=0 retries=0 failures= complaints=
 
@@ -60,11 +63,12 @@ summary() {
 
 inside=() # a command that runs others in another tree
 
-# suite NAME BUILD FOLDER [TARGET [JOBS]]: run the tests of one folder and count their results.
+# suite NAME BUILD FOLDER [TARGET [JOBS [VARIABLE=VALUE...]]]: run the tests of one folder and count their results.
 suite() {
     local name=$1 dir=$2/$3 target=${4:-check} jobs=${5:-1} start=$SECONDS result trs
+    local variables=("${@:6}")
     find "$dir" -name '*.trs' -delete 2>/dev/null
-    "${inside[@]}" make -k -s -j"$jobs" -C "$dir" "$target" >"$dir/$name.log" 2>&1 </dev/null
+    "${inside[@]}" make -k -s -j"$jobs" -C "$dir" "$target" "${variables[@]}" >"$dir/$name.log" 2>&1 </dev/null
     local status=$? found=0
     while read -r trs; do
         found=$((found + 1))
@@ -125,7 +129,13 @@ if wanted ompi5 || wanted bare; then groups="$groups ompi5"; fi
 bash contrib/packages.sh $groups || exit $?
 
 build gcc build --prefix="$top/build/install" --enable-werror || { summary; exit 1; }
-if wanted unit; then suite unit build tests/unit check 2; fi
+if wanted quick; then
+    suite unit build tests/unit check 2
+    suite docs build tests/docs check 2 check_PROGRAMS= TESTS="$quick_docs"
+    BFO_FLAPS=1 script lost-rail build tests/mpi/test_pml_rejoin.sh
+elif wanted unit; then
+    suite unit build tests/unit check 2
+fi
 if wanted fuzz; then suite fuzz build tests/fuzz; fi
 if wanted sim; then suite sim build tests/sim; fi
 if wanted mpi; then suite mpi build tests/mpi; fi
