@@ -6,11 +6,11 @@
 # sanitizers, the throughput around a failover, all models, kernel rails; or those named, here or in PARTS, because all take some two hours. What is skipped
 # has not passed (CI=true). Each part goes on although another failed. The models, which only compute, take what the first parts leave of the
 # processors; the throughput, of a build of its own without assertions, and the virtual machines come when they have ended, and alone. When a part has ended its row takes the place of its last one in
-# tests/RESULTS.md, unless the sources differ from the commit that the row names. The rows of this run are in check-long.md in the build directory, beside the logs.
+# tests/RESULTS.md and in docs/verification.md, unless the sources differ from the commit that the row names. The rows of this run are in check-long.md in the build directory, beside the logs.
 . "$BFO_SRCDIR/tests/lib.sh"
 need flock util-linux
 export CI=true
-out=$BFO_BUILDDIR/tests/check-long.md results=$BFO_SRCDIR/tests/RESULTS.md
+out=$BFO_BUILDDIR/tests/check-long.md results=$BFO_SRCDIR/tests/RESULTS.md page=$BFO_SRCDIR/docs/verification.md
 all_parts="faults contact soak mutants recovery-mutants rows flaps sanitized model model-full model-mutants stream vm vm-faults"
 parts=${*:-${PARTS:-$all_parts}}
 for name in $parts; do
@@ -25,7 +25,7 @@ rm -f "$BFO_BUILDDIR"/tests/check-long-*.md
 version() {
     local commit
     commit=$(git -C "$BFO_SRCDIR" log -1 --format=%h 2>/dev/null) || commit="unknown, changed"
-    [ -z "$(git -C "$BFO_SRCDIR" status --porcelain -- . ':(exclude)tests/RESULTS.md' 2>/dev/null)" ] || commit="$commit, changed"
+    [ -z "$(git -C "$BFO_SRCDIR" status --porcelain -- . ':(exclude)tests/RESULTS.md' ':(exclude)docs/verification.md' 2>/dev/null)" ] || commit="$commit, changed"
     echo "$commit"
 }
 built=$(version)
@@ -56,6 +56,7 @@ add_row() {
               fi
           done; } >"$TEST_TMP/results"
         cp "$TEST_TMP/results" "$results"
+        [ ! -e "$page" ] || perl "$BFO_SRCDIR/contrib/results-page.pl" --update "$page"
     ) 9>"$BFO_BUILDDIR/tests/check-long.lock"
 }
 

@@ -68,4 +68,16 @@ run 0 faults # and are changed from then on
 run 1 faults nonsense
 grep -q "there is no part 'nonsense'" "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "an unknown part is not named"; }
 cmp "$TEST_TMP/before" "$results" || { cat "$results"; fail "a row is not of the commit that it names"; }
+# docs/verification.md follows, and does not count as a change either.
+mkdir "$repository/docs" "$repository/contrib"
+cp "$BFO_SRCDIR/contrib/results-page.pl" "$repository/contrib"
+{ echo '<!-- results tests/RESULTS.md -->'
+  for part in faults soak rows model; do echo "| \`$part\` | words | |"; done
+  echo '<!-- end -->'; } >"$repository/docs/verification.md"
+commit third
+run 0 soak
+run 0 rows
+has rows passed "$at"
+grep -qE "^\| \`rows\` \| words \| passed \| 3 \| 0 \| [0-9]+ s \| $at, " "$repository/docs/verification.md" ||
+    { cat "$TEST_TMP/log" "$repository/docs/verification.md"; fail "docs/verification.md has another row"; }
 exit 0

@@ -1,0 +1,94 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# results-page.pl PAGE            says whether the tables of results in docs/verification.md or docs/comparison.md are those of the files that
+#                                 tests wrote (status 1 and the differing lines if not)
+# results-page.pl --update PAGE   writes them
+#
+# A table stands between a marker and "<!-- end -->". "<!-- results FILE -->": rows whose first cell is a part of check-long and whose second is
+# text; the other cells come from FILE (tests/RESULTS.md), and each part of FILE has a row. "<!-- compare FILE -->": what tests/vm/compare.sh
+# wrote, a column for each stack; FILE is the newest. Files are looked for beside this script's folder.
+use strict;
+use warnings;
+use FindBin;
+
+my $update = @ARGV && $ARGV[0] eq '--update' && shift @ARGV;
+my $page = shift @ARGV;
+die "usage: results-page.pl [--update] docs/verification.md|docs/comparison.md\n" if !defined $page || @ARGV;
+
+sub slurp {
+    my ($file) = @_;
+    open my $in, '<', $file or die "results-page.pl: cannot read $file: $!\n";
+    local $/;
+    return scalar <$in>;
+}
+
+# cells(LINE): of a row of a table.
+sub cells { my ($line) = @_; return map { s/^\s+|\s+$//gr } (split /\|/, $line, -1)[1 .. ($line =~ tr/|//) - 1] }
+
+# results(FILE, OLD): the table with its first two columns as they are.
+sub results {
+    my ($file, $old) = @_;
+    my (%row, %meaning, @order);
+    for (grep { /^\| [a-z]/ } split /\n/, slurp("$FindBin::Bin/../$file")) {
+        my ($part, $verdict, $seconds, $passed, $failed, undef, $commit) = cells($_);
+        next if $part eq 'part';
+        $row{$part} = "$verdict | $passed | $failed | $seconds s | $commit";
+    }
+    die "results-page.pl: $file has no rows\n" unless %row;
+    for (grep { /^\| `/ } split /\n/, $old) {
+        my ($part, $meaning) = cells($_);
+        $part =~ tr/`//d;
+        die "results-page.pl: $page: $file has no part '$part'\n" unless $row{$part};
+        push @order, $part;
+        $meaning{$part} = $meaning;
+    }
+    for (sort keys %row) { die "results-page.pl: $page has no row of the part '$_' of $file\n" unless defined $meaning{$_} }
+    return "| part | what it shows | verdict | passed | failed | took | commit, date |\n|---|---|---|---|---|---|---|\n"
+        . join('', map { "| `$_` | $meaning{$_} | $row{$_} |\n" } @order);
+}
+
+my %column = (
+    'pml bfo, our btl openib' => 'bfo', 'ob1, our btl openib' => 'ob1, our BTL', 'ob1, btl tcp' => 'ob1, tcp', 'cm, mtl ofi tcp;ofi_rxm' => 'libfabric tcp',
+    'cm, mtl ofi verbs;ofi_rxm' => 'libfabric verbs', 'pml ucx' => 'UCX', 'pml ucx, retry count 6' => 'UCX, retry count 6',
+);
+
+# compare(FILE): outcome of each fault with each stack; seconds only of runs that had the machine for themselves.
+sub compare {
+    my ($file) = @_;
+    my ($newest) = reverse sort glob "$FindBin::Bin/../tests/vm/results/compare-*.txt";
+    die "results-page.pl: $page shows $file, and $newest is newer\n" if $newest !~ m{/\Q@{[$file =~ s{.*/}{}r]}\E$};
+    my (@stacks, @faults, %cell);
+    for (split /\n/, slurp("$FindBin::Bin/../$file")) {
+        my ($stack, $fault, $outcome, $seconds, $note) = map { s/^\s+|\s+$//gr } split /\|/, $_, -1;
+        next unless defined $note && $stack ne 'stack';
+        die "results-page.pl: $file: a stack without a column: $stack\n" unless $column{$stack};
+        push @stacks, $stack unless grep { $_ eq $stack } @stacks;
+        push @faults, $fault unless grep { $_ eq $fault } @faults;
+        my $time = $seconds =~ /^[0-9.]+$/ && $note =~ /^f?$/ ? sprintf(' %.1f s', $seconds) : '';
+        $cell{$fault}{$stack} = $outcome . $time;
+    }
+    die "results-page.pl: $file has no rows\n" unless @faults;
+    return '| fault | ' . join(' | ', map { $column{$_} } @stacks) . " |\n|---|" . '---|' x @stacks . "\n"
+        . join '', map { my $fault = $_; "| $fault | " . join(' | ', map { $cell{$fault}{$_} // '-' } @stacks) . " |\n" } @faults;
+}
+
+my $old = slurp($page);
+my $new = $old;
+my $count = 0;
+$new =~ s{(<!-- results (\S+) -->\n)(.*?)(<!-- end -->\n)}{$count++; $1 . results($2, $3) . $4}gse;
+$new =~ s{(<!-- compare (\S+) -->\n).*?(<!-- end -->\n)}{$count++; $1 . compare($2) . $3}gse;
+die "results-page.pl: $page has no marker of results\n" unless $count;
+exit 0 if $new eq $old;
+if ($update) {
+    open my $out, '>', $page or die "results-page.pl: cannot write $page: $!\n";
+    print $out $new;
+    close $out or die "results-page.pl: cannot write $page: $!\n";
+    exit 0;
+}
+my %is = map { $_ => 1 } split /\n/, $old;
+my %be = map { $_ => 1 } split /\n/, $new;
+print "- $_\n" for grep { !$be{$_} } split /\n/, $old;
+print "+ $_\n" for grep { !$is{$_} } split /\n/, $new;
+exit 1;
