@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Every source has its licence line; no unfinished business is left in the code; every script
-# parses; no source of the product has more than 600 lines, none of its functions more than 60.
+# parses; no source of the product has more than 600 lines, none of its functions more than 60. Tabs and ends are as .editorconfig says.
 . "$BFO_SRCDIR/tests/lib.sh"
 cd "$BFO_SRCDIR" || exit 1
 bad=0
@@ -19,6 +19,15 @@ done
 for file in $(grep -l . $(find . -name '*.sh' -not -path './build*')); do
     bash -n "$file" || say "$file: does not parse"
 done
+while IFS= read -r line; do say "$line"; done < <(perl -e '
+    for my $file (@ARGV) {
+        open my $in, "<", $file or die "$file: $!\n";
+        my $text = do { local $/; <$in> };
+        print "$file: no end of the last line\n" if $text !~ /\n\z/;
+        print "$file: a carriage return\n" if $text =~ /\r/;
+        print "$file: a tab\n" if $file =~ /\.(?:c|h|def|pl|pm|sh)$/ && $text =~ /\t/;
+        print "$file: a blank at the end of a line\n" if $file =~ /\.(?:c|h|def|pl|pm)$/ && $text =~ /[ \t]$/m;
+    }' $files)
 product=$(find include softrail pml_bfo btl_openib_failover tools contrib -name '*.c')
 [ "$(wc -w <<<"$product")" -gt 50 ] || fail "found no sources of the product"
 for file in $product; do
