@@ -11,6 +11,7 @@
 #include "btl_openib_params.h"
 #include "btl_openib_poll.h"
 #include "btl_openib_port.h"
+#include "btl_openib_pvars.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_service.h"
 #include "btl_openib_sleep.h"
@@ -36,6 +37,9 @@ static bool is_published;
 int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *defaults)
 {
     return OPAL_SUCCESS;
+}
+void ofo_pvars_register(const mca_base_component_t *component)
+{
 }
 int ofo_params_check(void)
 {

@@ -82,6 +82,7 @@ static void message_after_the_fence_is_not_handed_up(void **state)
 
     mca_btl_base_active_message_trigger[TAG].cbfunc = hand_up;
     ep = (ofo_endpoint_t){.module = &module, .peer = &peer};
+    module.ext.traffic = &module.traffic;
     qps->ep = &ep;
     qps->nqp = 1;
     qps->qp[0].shared = true;
