@@ -3,8 +3,8 @@
  *
  * bfo_stream: a verified stream of mixed message sizes between pairs of ranks, for the demo and for trying bfo on
  * a cluster. Every byte is a function of (seed, sender, receiver, sequence), sizes too, so the receiver checks
- * length, order and content of every message. Rank 0 prints one progress line a second: what all ranks have received, and the longest
- * pause of any rank between two windows of messages. SIGUSR1 to mpirun ends the stream early.
+ * length, order and content of every message. Rank 0 prints progress lines: what all ranks have received, and the longest
+ * pause of any rank between two windows of messages; `bfo check` reads them as JSON. SIGUSR1 to mpirun ends the stream early.
  */
 #include <argp.h>
 #include <errno.h>
@@ -26,6 +26,7 @@ typedef struct {
     double seconds;    /* how long */
     uint64_t seed;     /* of sizes and payloads */
     size_t max_bytes;  /* largest message */
+    bool json;         /* progress lines are for programs */
 } options_t;
 
 typedef struct {
@@ -46,6 +47,7 @@ static const struct argp_option argp_options[] = {
     {"seconds", 's', "S", 0, "run for S seconds (default 10), or until SIGUSR1", 0},
     {"seed", 'r', "N", 0, "seed of sizes and payloads (default 1)", 0},
     {"max", 'm', "BYTES", 0, "largest message in bytes, 8 to 1073741824 (default 4194304)", 0},
+    {"json", 'j', NULL, 0, "five progress lines a second, each a JSON object", 0},
     {0},
 };
 
@@ -73,6 +75,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case 'm':
         options->max_bytes = number(state, "max", arg, 8, 1u << 30);
         return 0;
+    case 'j':
+        options->json = true;
+        return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "unexpected argument '%s'", arg);
         return EINVAL;
@@ -82,8 +87,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {argp_options, parse_option, NULL,
-                                 "A verified stream of mixed message sizes between pairs of MPI ranks "
-                                 "(0 with 1, 2 with 3, ...). Ends with status 1 if any byte was wrong.",
+                                 "A verified stream of mixed message sizes between pairs of MPI ranks, on different nodes "
+                                 "where that can be. Ends with status 1 if any byte was wrong.",
                                  NULL, NULL, NULL};
 
 /* Bijective mixing of 64 bits (the finaliser of splitmix64). */
@@ -201,6 +206,40 @@ static void exchange_window(stream_t *stream, const options_t *options)
     stream->last_window = now;
 }
 
+static int by_key(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The ranks in the order of their nodes: the first half is paired with the second. So a pair shares a node only if more than half of the ranks
+ * are there. Of an odd number the last rank has no peer: it gets itself. */
+static int peer_of(int rank, int size)
+{
+    uint64_t *keys = malloc((size_t) size * sizeof(*keys)), key;
+    int node = rank, half = size / 2, place = 0, peer;
+    MPI_Comm here;
+
+    if (NULL == keys) {
+        fprintf(stderr, "rank %d: no memory for %d ranks\n", rank, size);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here);
+    MPI_Bcast(&node, 1, MPI_INT, 0, here); /* a node is named after its lowest rank */
+    MPI_Comm_free(&here);
+    key = (uint64_t) (unsigned) node << 32 | (unsigned) rank;
+    MPI_Allgather(&key, 1, MPI_UINT64_T, keys, 1, MPI_UINT64_T, MPI_COMM_WORLD);
+    qsort(keys, (size_t) size, sizeof(*keys), by_key);
+    while (keys[place] != key) {
+        ++place;
+    }
+    peer = place < half ? place + half : place < 2 * half ? place - half : place;
+    peer = (int) (keys[peer] & UINT32_MAX);
+    free(keys);
+    return peer;
+}
+
 static void end_stream(int signal)
 {
     is_over = 1;
@@ -218,34 +257,49 @@ static double sum_up(stream_t *stream, uint64_t total[3])
     return pause;
 }
 
+/* What rank 0 says now and then, and at the end. `longest`: pause since it spoke before; `since`: how long ago that was. */
+static void tell(const options_t *options, const uint64_t total[3], uint64_t told_bytes, double elapsed, double since, double longest, bool is_end)
+{
+    const double mib = (double) total[1] / 1048576.0;
+
+    if (options->json) {
+        printf("{\"seconds\": %.6f, \"messages\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"wrong\": %" PRIu64
+               ", \"longest_pause_s\": %.6f, \"end\": %s}\n", elapsed, total[0], total[1], total[2], longest, is_end ? "true" : "false");
+    } else if (is_end) {
+        printf("%" PRIu64 " messages, %.1f MiB in %.1f s (%.1f MiB/s), %" PRIu64 " wrong\n", total[0], mib, elapsed, mib / elapsed, total[2]);
+    } else {
+        printf("%4.0f s  %10" PRIu64 " messages verified, %8.1f MiB/s, longest pause %4.0f ms, %" PRIu64 " wrong\n", elapsed, total[0],
+               (double) (total[1] - told_bytes) / since / 1048576.0, 1e3 * longest, total[2]);
+    }
+    fflush(stdout);
+}
+
 static void run(stream_t *stream, const options_t *options, uint64_t total[3])
 {
-    double start = MPI_Wtime(), shown = start, longest = 0;
-    uint64_t shown_bytes = 0;
+    double start = MPI_Wtime(), now = start, told = start, longest = 0;
+    uint64_t told_bytes = 0;
     int more = 1;
 
     stream->last_window = start;
     while (more) {
-        for (int i = 0; i < 4 && stream->peer < stream->size; ++i) {
+        for (int i = 0; i < 4 && stream->peer != stream->rank; ++i) {
             exchange_window(stream, options);
         }
-        double pause = sum_up(stream, total), now = MPI_Wtime();
+        double pause = sum_up(stream, total);
+        now = MPI_Wtime();
         longest = pause > longest ? pause : longest;
-        if (0 == stream->rank && now - shown >= 1.0) {
-            printf("%4.0f s  %10" PRIu64 " messages verified, %8.1f MiB/s, longest pause %4.0f ms, %" PRIu64 " wrong\n", now - start, total[0],
-                   (double) (total[1] - shown_bytes) / (now - shown) / 1048576.0, 1e3 * longest, total[2]);
-            fflush(stdout);
-            shown = now;
-            shown_bytes = total[1];
+        more = !is_over && now - start < options->seconds && 0 == total[2];
+        if (0 == stream->rank && now - told >= (options->json ? 0.2 : 1.0)) {
+            tell(options, total, told_bytes, now - start, now - told, longest, false);
+            told = now;
+            told_bytes = total[1];
             longest = 0;
         }
-        more = !is_over && now - start < options->seconds && 0 == total[2];
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     if (0 == stream->rank) {
-        double took = MPI_Wtime() - start;
-        printf("%" PRIu64 " messages, %.1f MiB in %.1f s (%.1f MiB/s), %" PRIu64 " wrong\n", total[0],
-               (double) total[1] / 1048576.0, took, (double) total[1] / took / 1048576.0, total[2]);
+        now = MPI_Wtime();
+        tell(options, total, told_bytes, now - start, now - told, longest, true);
     }
 }
 
@@ -260,7 +314,6 @@ int main(int argc, char **argv)
     MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &stream.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &stream.size);
-    stream.peer = stream.rank ^ 1;
     if (stream.size < 2) {
         fprintf(stderr, "bfo_stream needs at least two ranks: mpirun -np 2 bfo_stream\n");
         MPI_Finalize();
@@ -275,6 +328,7 @@ int main(int argc, char **argv)
             MPI_Abort(MPI_COMM_WORLD, 2);
         }
     }
+    stream.peer = peer_of(stream.rank, stream.size);
     run(&stream, &options, total);
     MPI_Finalize();
     for (int i = 0; i < WINDOW; ++i) {

@@ -92,6 +92,9 @@ int sr_parse_rail(const struct sr_fabric *fabric, const char *text)
     char *end;
     unsigned long rail = strtoul(digits, &end, 10);
 
+    if (end != digits && digits != text && 0 == strcmp(":1", end)) { /* the name of its port, as `bfo status` shows it */
+        end += 2;
+    }
     if (end == digits || '\0' != *end || fabric->shm->rails <= rail) {
         fprintf(stderr, "softrail: there is no rail '%s'; this fabric has sr0 to sr%u\n", text,
                 fabric->shm->rails - 1);
