@@ -19,6 +19,7 @@ static const struct {
     {"top", bt_cmd_top, "the same, anew every second, with what each port carries"},
     {"events", bt_cmd_events, "show what happened to rails and peers"},
     {"doctor", bt_cmd_doctor, "look at this machine before a job does: installation, ports, times"},
+    {"check", bt_cmd_check, "try whether a job survives the loss of each port"},
     {"drain", bt_cmd_drain, "take a port out of service, without a lost message"},
     {"release", bt_cmd_release, "give a drained port back"},
     {"report", bt_cmd_report, "write what a bug report needs into one file"},

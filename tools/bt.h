@@ -25,6 +25,7 @@ int bt_cmd_release(int argc, char **argv);
 int bt_cmd_run(int argc, char **argv);
 int bt_cmd_report(int argc, char **argv);
 int bt_cmd_figures(int argc, char **argv);
+int bt_cmd_check(int argc, char **argv);
 int bt_cmd_clean(int argc, char **argv);
 
 /* ---- bt_read.c: the files of figures ------------------------------------------------------------------ */
@@ -131,6 +132,8 @@ const char *bt_colour_of(uint32_t state);
 const char *bt_no_colour(void);
 /* Takes the word that a subcommand accepts beside its options; a second word is an error of usage. */
 void bt_take_word(struct argp_state *state, const char **word, const char *arg);
+/* "bfo-WHAT-HOST-TIME.ENDING": a file of the current directory. */
+void bt_file_name(char *name, size_t size, const char *what, const char *ending);
 /* Prints and frees; nothing else goes to stdout. */
 void bt_print_json(json_t *json, bool is_line);
 

@@ -172,20 +172,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static void make_name(char *name, size_t size)
-{
-    const time_t now = time(NULL);
-    char host[128] = "", when[32] = "";
-    struct tm parts;
-
-    gethostname(host, sizeof(host) - 1);
-    host[strcspn(host, "./")] = '\0';
-    if (NULL != localtime_r(&now, &parts)) {
-        strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &parts);
-    }
-    snprintf(name, size, "bfo-report-%s-%s.txt", host, when);
-}
-
 int bt_cmd_report(int argc, char **argv)
 {
     static const struct argp_option options[] = {{"output", 'o', "FILE", 0, "default: bfo-report-HOST-TIME.txt; a file that is there is kept", 0}, {0}};
@@ -200,7 +186,7 @@ int bt_cmd_report(int argc, char **argv)
 
     argv[0] = (char *) "bfo report";
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
-    make_name(name, sizeof(name));
+    bt_file_name(name, sizeof(name), "report", "txt");
     choice.output = NULL == choice.output ? name : choice.output;
     fd = open(choice.output, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
     out = 0 > fd ? NULL : fdopen(fd, "a");

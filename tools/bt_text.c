@@ -110,9 +110,23 @@ void bt_take_word(struct argp_state *state, const char **word, const char *arg)
     *word = arg;
 }
 
+void bt_file_name(char *name, size_t size, const char *what, const char *ending)
+{
+    const time_t now = time(NULL);
+    char host[128] = "", when[32] = "";
+    struct tm parts;
+
+    gethostname(host, sizeof(host) - 1);
+    host[strcspn(host, "./")] = '\0';
+    if (NULL != localtime_r(&now, &parts)) {
+        strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &parts);
+    }
+    snprintf(name, size, "bfo-%s-%s-%s.%s", what, host, when, ending);
+}
+
 void bt_print_json(json_t *json, bool is_line)
 {
-    if (NULL == json || 0 != json_dumpf(json, stdout, (is_line ? JSON_COMPACT : JSON_INDENT(2)) | JSON_SORT_KEYS)) {
+    if (NULL == json || 0 != json_dumpf(json, stdout, (is_line ? JSON_COMPACT : JSON_INDENT(2)) | JSON_SORT_KEYS | JSON_REAL_PRECISION(9))) {
         fputs("bfo: no memory, or the output cannot be written\n", stderr);
         exit(BT_TROUBLE);
     }
