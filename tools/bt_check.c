@@ -113,13 +113,18 @@ static void watch_loss(bt_check_t *check, double begin)
 {
     const bt_check_choice_t *choice = &check->choice;
     bt_tried_t *now = check->now;
+    double away = bt_now(); /* since when, at the latest */
     bt_wait_t outcome = wait_for(check, choice->wait, bt_is_seen_lost, "was not seen lost");
 
     if (BT_MET != outcome) {
         now->verdict = verdict_of(outcome, BT_NOT_SEEN);
         return;
     }
-    now->noticed = NULL == choice->cut ? -1 : bt_since(check, now->name, BFO_FIGURES_LOST, bt_now()) - begin;
+    if (NULL == choice->cut) {
+        away = bt_now();
+    } else {
+        now->noticed = bt_since(check, now->name, BFO_FIGURES_LOST, bt_now()) - begin;
+    }
     bt_say(check, "%s is seen lost", now->name);
     mark(check);
     outcome = wait_for(check, choice->wait, bt_goes_on, "was lost, and the stream did not go on");
@@ -127,7 +132,7 @@ static void watch_loss(bt_check_t *check, double begin)
         now->verdict = verdict_of(outcome, BT_NOT_SURVIVED);
         return;
     }
-    now->verdict = verdict_of(wait_for(check, begin + choice->down - bt_now(), NULL, NULL), BT_SURVIVED);
+    now->verdict = verdict_of(wait_for(check, away + choice->down - bt_now(), NULL, NULL), BT_SURVIVED);
 }
 
 static void watch_return(bt_check_t *check, double begin)
