@@ -3,7 +3,7 @@
  *
  * bfo check: a verified stream runs while the ports of this node are taken away one by one and given back. In come the user's words for mpirun
  * and the command that cuts a port; out goes a report. A port is cut only while another one works, and is given back whatever happens.
- * DESIGN.txt section 19.9.
+ * DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 
@@ -56,6 +56,25 @@ static bt_wait_t wait_for(bt_check_t *check, double seconds, bool (*is_so)(bt_ch
 
     if (BT_TIMEOUT == outcome && NULL != words) {
         bt_fail(check, BT_NOT_WELL, "%s %s within %g s", NULL == check->now ? "the check" : check->now->name, words, seconds);
+    }
+    return outcome;
+}
+
+static bool is_so_or_danger(bt_check_t *check)
+{
+    return (NULL != check->question && check->question(check)) || NULL != bt_other_lost(check);
+}
+
+/* Waits while a port is away. If another port is lost, the last rail may be next: then the wait is over as after a signal. */
+static bt_wait_t watch(bt_check_t *check, double seconds, bool (*is_so)(bt_check_t *), const char *words)
+{
+    bt_wait_t outcome;
+
+    check->question = is_so;
+    outcome = wait_for(check, seconds, is_so_or_danger, words);
+    if (BT_MET == outcome && NULL != bt_other_lost(check)) {
+        bt_fail(check, BT_NOT_WELL, "%s was lost while %s was to be away", bt_other_lost(check), check->now->name);
+        outcome = BT_STOPPED;
     }
     return outcome;
 }
@@ -114,7 +133,7 @@ static void watch_loss(bt_check_t *check, double begin)
     const bt_check_choice_t *choice = &check->choice;
     bt_tried_t *now = check->now;
     double away = bt_now(); /* since when, at the latest */
-    bt_wait_t outcome = wait_for(check, choice->wait, bt_is_seen_lost, "was not seen lost");
+    bt_wait_t outcome = watch(check, choice->wait, bt_is_seen_lost, "was not seen lost");
 
     if (BT_MET != outcome) {
         now->verdict = verdict_of(outcome, BT_NOT_SEEN);
@@ -127,12 +146,12 @@ static void watch_loss(bt_check_t *check, double begin)
     }
     bt_say(check, "%s is seen lost", now->name);
     mark(check);
-    outcome = wait_for(check, choice->wait, bt_goes_on, "was lost, and the stream did not go on");
+    outcome = watch(check, choice->wait, bt_goes_on, "was lost, and the stream did not go on");
     if (BT_MET != outcome) {
         now->verdict = verdict_of(outcome, BT_NOT_SURVIVED);
         return;
     }
-    now->verdict = verdict_of(wait_for(check, away + choice->down - bt_now(), NULL, NULL), BT_SURVIVED);
+    now->verdict = verdict_of(watch(check, away + choice->down - bt_now(), NULL, NULL), BT_SURVIVED);
 }
 
 static void watch_return(bt_check_t *check, double begin)
@@ -338,7 +357,9 @@ static void run(bt_check_t *check)
         return;
     }
     check->stream.longest = 0; /* what the begin of the job cost is no gap */
-    if (choose_ports(check) && is_allowed(check)) {
+    if (choose_ports(check) && 0 == check->n_tried) {
+        bt_fail(check, BT_USAGE, "--ports names no port");
+    } else if (0 != check->n_tried && BT_WELL == check->status && is_allowed(check)) {
         for (size_t i = 0; i < check->n_tried && try_port(check, &check->tried[i]); ++i) {
         }
     }

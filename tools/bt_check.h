@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * bfo check: what its files share. One check runs in a process, in one thread; all times are seconds of the monotonic clock.
- * DESIGN.txt section 19.9.
+ * DESIGN.txt section 19.10.
  */
 #ifndef BT_CHECK_H
 #define BT_CHECK_H
@@ -11,7 +11,7 @@
 
 #include "bt.h"
 
-/* INTERRUPTED: it was cut, and given back before anything was known, because of a signal or a command that failed. */
+/* INTERRUPTED: it was cut, and given back before anything was known, because of a signal, a command that failed, or another port that was lost. */
 typedef enum { BT_NOT_TRIED = 0, BT_INTERRUPTED, BT_SURVIVED, BT_NOT_SURVIVED, BT_NOT_SEEN, BT_NOT_BACK, BT_PORT_VERDICTS } bt_port_verdict_t;
 
 /* What the check found out about a port. Negative: not known. */
@@ -47,7 +47,7 @@ typedef struct {
     char **arguments;
 } bt_check_choice_t;
 
-typedef struct {
+typedef struct bt_check {
     bt_check_choice_t choice;
     char *command[64]; /* the words of choice.cut, with room for two more and NULL */
     size_t n_command;
@@ -66,6 +66,7 @@ typedef struct {
     bt_tried_t *now; /* the port that is tried now; NULL: none yet */
     bt_port_t before; /* that port in the figures before it was cut */
     uint64_t resent_before;
+    bool (*question)(struct bt_check *); /* of watch() */
     uint64_t lines_before, messages_before; /* of the stream, when a wait began */
     bool is_down;    /* the port `now` was cut by the command, and not given back yet */
     int status;      /* the exit status so far */
@@ -108,6 +109,8 @@ const bt_port_t *bt_figures_of(const bt_check_t *check, const char *name);
 double bt_since(const bt_check_t *check, const char *name, uint32_t state, double fallback);
 /* NULL, or why the job would not survive the loss of this port; without a name: of any port. */
 const char *bt_why_not_cut(const bt_check_t *check, const char *name, char *room, size_t size);
+/* Another port than the one that is tried now, if it has lost a rail; else NULL. */
+const char *bt_other_lost(const bt_check_t *check);
 /* Questions for bt_wait(). */
 bool bt_has_begun(bt_check_t *check);
 bool bt_is_calm(bt_check_t *check); /* the stream moves, and all rails work; or waiting for that is of no use */

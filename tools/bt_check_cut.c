@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * bfo check: runs the command that cuts a port and gives it back. No shell sees a word of it. A signal does not end a command in the middle, and
- * the stream is read meanwhile. DESIGN.txt section 19.9.
+ * the stream is read meanwhile. DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 

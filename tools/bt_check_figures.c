@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * bfo check: what the figures say of the stream's job. Its processes on this node are those below the mpirun that the check has started.
- * DESIGN.txt section 19.9.
+ * DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 
@@ -163,10 +163,25 @@ const char *bt_why_not_cut(const bt_check_t *check, const char *name, char *room
     if (0 != job->n_dead || 0 != job->peers_given_up || 0 != job->peers_on_last_rail) {
         return "a process is dead, was given up, or is reached over its last rail only";
     }
+    if (NULL != name && (NULL == bt_figures_of(check, name) || 0 == bt_figures_of(check, name)->rails)) {
+        return "no rail of the job is over it";
+    }
     for (size_t i = 0; NULL != name && i < check->n; ++i) {
         if (is_last_of(&check->all.process[check->at + i]->f, name)) {
             snprintf(room, size, "rank %u reaches a process over %s only", check->all.process[check->at + i]->f.rank, name);
             return room;
+        }
+    }
+    return NULL;
+}
+
+const char *bt_other_lost(const bt_check_t *check)
+{
+    for (size_t i = 0; 0 != check->n && i < check->job.n_ports; ++i) {
+        const bt_port_t *port = &check->job.port[i];
+
+        if (0 != port->rails_lost && 0 != strcmp(check->now->name, port->port->name)) {
+            return port->port->name;
         }
     }
     return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo check: its report, for people and for programs. DESIGN.txt section 19.9.
+ * bfo check: its report, for people and for programs. DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 
@@ -66,14 +66,14 @@ static const char *seconds_text(char room[SECONDS], double seconds)
 static void print_tried(const bt_tried_t *tried)
 {
     const bool is_tried = BT_NOT_TRIED != tried->verdict;
-    char noticed[SECONDS], gap[SECONDS], back[SECONDS], resent[SECONDS] = "-";
+    char took[SECONDS], noticed[SECONDS], gap[SECONDS], back[SECONDS], resent[SECONDS] = "-";
 
     if (0 <= tried->resent) {
         snprintf(resent, sizeof(resent), "%lld", (long long) tried->resent);
     }
-    printf("  %-16.63s %s%-13s%s %12s %12s %10s %12s  %s\n", tried->name,
+    printf("  %-16.63s %s%-13s%s %10s %10s %12s %10s %12s  %s\n", tried->name,
            is_tried ? bt_colour_of(BT_SURVIVED == tried->verdict ? BFO_FIGURES_UP : BFO_FIGURES_LOST) : "", verdict_name(tried->verdict),
-           is_tried ? bt_no_colour() : "", seconds_text(noticed, tried->noticed), seconds_text(gap, tried->gap), resent,
+           is_tried ? bt_no_colour() : "", seconds_text(took, tried->command), seconds_text(noticed, tried->noticed), seconds_text(gap, tried->gap), resent,
            seconds_text(back, tried->back), bt_state_name(tried->state));
 }
 
@@ -86,7 +86,7 @@ static void print_text(const bt_check_t *check, const char *host)
         printf("bfo check on %s: no port was cut\n", host);
     } else {
         printf("bfo check on %s, job %s\n", host, bt_job_name(job, check->number));
-        printf("  %-16s %-13s %12s %12s %10s %12s  %s\n", "PORT", "VERDICT", "NOTICED", "LONGEST GAP", "SENT AGAIN", "USED AGAIN", "STATE AT END");
+        printf("  %-16s %-13s %10s %10s %12s %10s %12s  %s\n", "PORT", "VERDICT", "CUT TOOK", "NOTICED", "LONGEST GAP", "SENT AGAIN", "USED AGAIN", "STATE AT END");
     }
     for (size_t i = 0; i < check->n_tried; ++i) {
         print_tried(&check->tried[i]);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * bfo check: bfo_stream under `bfo run`, in a child. In come its progress lines, a JSON object each; what else the job says goes to the log.
- * DESIGN.txt section 19.9.
+ * DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 
@@ -149,6 +149,11 @@ static bool read_some(bt_check_t *check)
     }
     if (0 >= n) {
         return false;
+    }
+    for (ssize_t i = 0; i < n; ++i) { /* some launchers end a line with a zero byte more */
+        if ('\0' == stream->line[stream->used + (size_t) i]) {
+            stream->line[stream->used + (size_t) i] = ' ';
+        }
     }
     stream->used += (size_t) n;
     stream->line[stream->used] = '\0';

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * bfo check: time, signals, and words to the user. Every wait of the check is here, so that each reads the stream, looks at the figures, and
- * hears a signal. DESIGN.txt section 19.9.
+ * hears a signal. DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 

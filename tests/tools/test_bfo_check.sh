@@ -26,6 +26,8 @@ case $CUT_HOW-$1 in
 nothing-*) ;;
 silent-down) softrail silent "$2" ;;
 fails-up) exit 5 ;;
+other-down) softrail down sr1:1 ;;
+other-up) softrail up sr1:1 ;;
 late-up) [ "$(grep -c '^up' "$CUTS")" -lt 2 ] && exit 5 || softrail up "$2" ;;
 *) softrail "$1" "$2" ;;
 esac || exit 1
@@ -76,7 +78,7 @@ note "two ports are cut and come back: $verified bytes verified, $carried carrie
 
 # softrail itself is a command that cuts; one port; for people; a path that is silent.
 check 0 2 --cut softrail --yes --ports sr1:1 --log kept
-says '^  sr1:1 +survived +[0-9.]+ s +[0-9.]+ s +[0-9]+ +[0-9.]+ s  up$'
+says '^  sr1:1 +survived +[0-9.]+ s +[0-9.]+ s +[0-9.]+ s +[0-9]+ +[0-9.]+ s  up$'
 says '^  [0-9]+ messages, [0-9.]+ MiB verified, 0 wrong; longest gap [0-9.]+ s$'
 says '^  all is well: '
 says '^  log: kept$'
@@ -100,6 +102,8 @@ says 'not well: sr0:1 is taken out of service'
 check 2 2 --cut "$TEST_TMP/cut" --yes --ports sr1:1,sr7:1
 no_cut
 says "the job has no port 'sr7:1' on this node"
+check 2 2 --cut "$TEST_TMP/cut" --yes --ports ,
+no_cut
 note "one rail, a drained port, no such port: nothing is cut"
 
 # Bad ends.
@@ -112,6 +116,10 @@ was_asked 'down sr0:1 up sr0:1 '
 CUT_HOW=killer check 1 2 --cut "$TEST_TMP/cut" --yes --json
 verdicts_are 'sr0:1 not survived,sr1:1 not tried'
 was_asked 'down sr0:1 up sr0:1 '
+CUT_HOW=other check 1 2 --cut "$TEST_TMP/cut" --yes --json
+verdicts_are 'sr0:1 interrupted,sr1:1 not tried'
+was_asked 'down sr0:1 up sr0:1 '
+[ "$(json out '$j->{reason} =~ /^sr1:1 was lost while sr0:1 was to be away/')" = 1 ] || give_up "the other port is not named"
 note "not come back, not seen lost, not survived"
 
 # A command that fails, when it cuts, and when it gives back.
