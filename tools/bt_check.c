@@ -171,8 +171,10 @@ static void watch_return(bt_check_t *check, double begin)
 static void give_back(bt_check_t *check)
 {
     const double begin = bt_now();
+    const bt_port_t *port = bt_figures_of(check, check->now->name);
     bt_tried_t *now = check->now;
 
+    check->carried_before = NULL == port ? 0 : port->sent_bytes + port->received_bytes;
     if (check->is_down) {
         bt_say(check, "%s is given back", now->name);
         if (!bt_cut_up(check)) {

@@ -66,6 +66,7 @@ typedef struct bt_check {
     bt_tried_t *now; /* the port that is tried now; NULL: none yet */
     bt_port_t before; /* that port in the figures before it was cut */
     uint64_t resent_before;
+    uint64_t carried_before; /* bytes, by that port, until it was given back */
     bool (*question)(struct bt_check *); /* of watch() */
     uint64_t lines_before, messages_before; /* of the stream, when a wait began */
     bool is_down;    /* the port `now` was cut by the command, and not given back yet */

@@ -160,8 +160,8 @@ const char *bt_why_not_cut(const bt_check_t *check, const char *name, char *room
             return room;
         }
     }
-    if (0 != job->n_dead || 0 != job->peers_given_up || 0 != job->peers_on_last_rail) {
-        return "a process is dead, was given up, or is reached over its last rail only";
+    if (0 != job->n_dead || 0 != job->peers_given_up || 0 != job->peers_on_last_rail || 0 != job->peers_waited_for) {
+        return "a process is dead, given up, waited for, or reached over its last rail only";
     }
     if (NULL != name && (NULL == bt_figures_of(check, name) || 0 == bt_figures_of(check, name)->rails)) {
         return "no rail of the job is over it";
@@ -211,11 +211,13 @@ bool bt_is_seen_lost(bt_check_t *check)
     return NULL != port && port->losses - check->before.losses >= check->before.rails;
 }
 
+/* All its rails are in use, and it carries something again, if that is counted. */
 bool bt_is_back(bt_check_t *check)
 {
     const bt_port_t *port = bt_figures_of(check, check->now->name);
 
-    return NULL != port && 0 == port->rails_lost && BFO_FIGURES_UP == port->state;
+    return NULL != port && 0 == port->rails_lost && BFO_FIGURES_UP == port->state
+           && (!port->counts || port->sent_bytes + port->received_bytes > check->carried_before);
 }
 
 bool bt_goes_on(bt_check_t *check)
