@@ -20,7 +20,14 @@
 #define BFO_FIGURES_LAYOUT 3u
 #define BFO_FIGURES_ROOT "/dev/shm" /* default of pml_bfo_status_dir */
 #define BFO_FIGURES_OFF "none"
-enum { BFO_FIGURES_PORTS = 16, BFO_FIGURES_MODULES = 64, BFO_FIGURES_EVENTS = 64, BFO_FIGURES_NAME = 64, BFO_FIGURES_ROOM = 8 };
+enum {
+    BFO_FIGURES_PORTS = 16,
+    BFO_FIGURES_MODULES = 64,
+    BFO_FIGURES_EVENTS = 64,
+    BFO_FIGURES_NAME = 64,
+    BFO_FIGURES_ROOM = 8,
+    BFO_FIGURES_PARAMETERS = 7
+};
 
 /* Is a lost rail survived? */
 typedef enum {
@@ -55,6 +62,7 @@ typedef enum {
     BFO_FIGURES_PORT_RELEASED, /* it is given back */
     BFO_FIGURES_PEER_WAITS,    /* no rail to it is left, and its requests wait for one */
     BFO_FIGURES_PEER_BACK,     /* they wait no more */
+    BFO_FIGURES_PARAMETER,     /* the user or the program asked for another value of a parameter; `cause` says what came of it */
     BFO_FIGURES_WHATS
 } bfo_figures_what_t;
 
@@ -120,6 +128,8 @@ typedef struct {
     uint64_t resent;    /* messages, alone or as part of a restart */
     uint64_t n_events;  /* so far; the file keeps the last BFO_FIGURES_EVENTS */
     uint32_t module_port[BFO_FIGURES_MODULES]; /* the port of each module that counts what it carries; a port may have several */
+    uint64_t steer_number; /* of the list of wishes (bfo_steer_t) that was obeyed last; at first, of the list that is older than this process */
+    int64_t parameter[BFO_FIGURES_PARAMETERS]; /* values now, by bfo_parameter_t; those that may change while the job runs */
     bfo_figures_port_t port[BFO_FIGURES_PORTS];
     bfo_figures_event_t event[BFO_FIGURES_EVENTS];
     uint8_t room[BFO_FIGURES_ROOM];
@@ -132,15 +142,25 @@ _Static_assert(0 == offsetof(bfo_figures_t, traffic) % 64 && 64 == sizeof(bfo_tr
 /* The file ".steer" beside the files of figures. The command bfo writes it, under a lock; processes map it and only read. */
 #define BFO_STEER_NAME ".steer"
 #define BFO_STEER_MAGIC UINT64_C(0x52454554534f4642) /* "BFOSTEER" */
-#define BFO_STEER_LAYOUT 1u
-enum { BFO_STEER_PORTS = BFO_FIGURES_PORTS };
+#define BFO_STEER_LAYOUT 2u
+enum { BFO_STEER_PORTS = BFO_FIGURES_PORTS, BFO_STEER_WISHES = 128 };
+
+/* The processes of a job on this node are to use another value of a parameter. */
+typedef struct {
+    uint32_t job;       /* as in bfo_figures_t */
+    uint32_t parameter; /* bfo_parameter_t, one of those that may change */
+    int64_t value;
+    uint64_t number;    /* `sequence` of the list as it was when the wish had been written; a later process does not obey */
+} bfo_steer_wish_t;
+
 typedef struct {
     uint64_t magic;
     uint32_t layout, size;
     uint64_t sequence; /* odd while something below is written */
     uint32_t n_out;
-    uint32_t reserved;
+    uint32_t n_wishes;
     char out[BFO_STEER_PORTS][64]; /* names of ports that are taken out of service */
+    bfo_steer_wish_t wish[BFO_STEER_WISHES];
 } bfo_steer_t;
 
 /* ---- pml_bfo_figures_dir.c: where the files lie, for the PML and the command ------------------------------ */

@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_drain_cvar.h"
 #include "pml_bfo_figures.h"
 #include "pml_bfo_module.h"
 #include "pml_bfo_params.h"
@@ -20,6 +21,8 @@
 
 static int bfo_component_register(void)
 {
+    int rc;
+
     if (!bfo_ompi_is_the_one_built_for()) {
         if (bfo_help_is_first_rank()) {
             bfo_help_line("help-pml-bfo.txt", "other-release", BFO_OMPI_BUILT_FOR, bfo_ompi_running());
@@ -27,7 +30,8 @@ static int bfo_component_register(void)
         return OMPI_ERR_NOT_AVAILABLE;
     }
     bfo_pvars_register();
-    return bfo_params_register();
+    rc = bfo_params_register();
+    return OMPI_SUCCESS == rc ? bfo_drain_cvar_register() : rc;
 }
 
 static int bfo_component_open(void)
@@ -57,6 +61,7 @@ static mca_pml_base_module_t *bfo_component_init(int *priority, bool progress_th
     if (OMPI_SUCCESS != bfo_module_publish()) {
         return NULL;
     }
+    bfo_drain_cvar_know_ports();
     bfo_figures_open();
     return &bfo_module;
 }

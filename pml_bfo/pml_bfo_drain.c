@@ -14,6 +14,7 @@
 #include "pml_bfo_local.h"
 #include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
+#include "pml_bfo_settings.h"
 #include "pml_bfo_steer.h"
 
 #include "opal/runtime/opal_progress.h"
@@ -195,7 +196,7 @@ static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
 
 static void look_at_peers(void)
 {
-    bfo_drained_t sums[BFO_STEER_PORTS] = {{0}};
+    bfo_drained_t sums[BFO_STEER_MOST] = {{0}};
     bool again = false;
 
     __atomic_store_n(&is_active, false, __ATOMIC_RELAXED);
@@ -223,9 +224,19 @@ static void given_back(const char *port)
     bfo_figures_out(port, NULL);
 }
 
+/* Reads what is asked of this process. True: other ports may stand out now. */
+static bool obey(void)
+{
+    const bool is_read = bfo_steer_read(given_back);
+
+    bfo_steer_obey(bfo_settings_wish);
+    bfo_settings_take();
+    return is_read;
+}
+
 static bool is_news(void)
 {
-    return bfo_steer_number() != bfo_steer_number_read();
+    return bfo_steer_is_news() || bfo_settings_are_news();
 }
 
 /* Progress function, while something moves. */
@@ -237,7 +248,7 @@ static int look(void)
         return 0;
     }
     now = bfo_clock_ns(CLOCK_MONOTONIC) / 1000000;
-    if ((is_news() && bfo_steer_read(given_back)) || now - last_look >= BFO_DRAIN_LOOK_MS) {
+    if ((is_news() && obey()) || now - last_look >= BFO_DRAIN_LOOK_MS) {
         last_look = now;
         look_at_peers();
     }

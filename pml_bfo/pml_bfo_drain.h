@@ -14,7 +14,7 @@
 /* Looks at the list of ports, at once and from then on five times a second, in Open MPI's event loop. */
 void bfo_drain_open(void) BFO_COLD;
 void bfo_drain_close(void) BFO_COLD;
-/* Has the list changed, or has a peer told of its ports? Then progress looks at the peers' rails, until no rail stands out. */
+/* Has the list changed, has the program written a variable, or has a peer told of its ports? Then progress looks at the peers' rails, until no rail stands out. */
 void bfo_drain_check(void) BFO_COLD;
 /* Takes the messages in which peers tell of their ports. */
 int bfo_drain_register(void) BFO_COLD;

@@ -104,10 +104,11 @@ static bool a_rail_returns(const bfo_peer_t *peer)
     return false;
 }
 
-static bool is_over(const bfo_peer_t *peer, uint64_t now)
+/* `timeout`: pml_bfo_last_rail_timeout, read once, because it may change at any moment. */
+static bool is_over(const bfo_peer_t *peer, uint64_t now, int timeout)
 {
     const uint64_t since = __atomic_load_n(&peer->waits_since, __ATOMIC_RELAXED);
-    uint64_t most = bfo_params.last_rail_timeout < 0 ? UINT64_MAX : UINT64_C(1000) * (unsigned) bfo_params.last_rail_timeout;
+    uint64_t most = timeout < 0 ? UINT64_MAX : UINT64_C(1000) * (unsigned) timeout;
 
     if (bfo.is_ending && most > WAIT_AT_THE_END_MS) {
         most = WAIT_AT_THE_END_MS;
@@ -119,15 +120,16 @@ static bool is_over(const bfo_peer_t *peer, uint64_t now)
 static int look_at_waits(void)
 {
     uint64_t now;
-    int done = 0;
+    int done = 0, timeout;
 
     if (bfo_likely(0 == __atomic_load_n(&bfo.n_waits, __ATOMIC_RELAXED))) {
         return 0;
     }
     now = now_ms();
+    timeout = bfo_param(last_rail_timeout);
     BFO_FOREACH_PEER (peer) {
-        if (bfo_unlikely(is_over(peer, now))) {
-            bfo_failover_declare(peer, 0 == bfo_params.last_rail_timeout
+        if (bfo_unlikely(is_over(peer, now, timeout))) {
+            bfo_failover_declare(peer, 0 == timeout
                                            ? "the last rail is lost, and the rail that was coming back did not"
                                            : "no rail came back in time (pml_bfo_last_rail_timeout)");
             ++done;
@@ -140,7 +142,7 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
 {
     bool begins, is_first = false;
 
-    if (!bfo_peer_may_wait(peer) || (0 == bfo_params.last_rail_timeout && !a_rail_returns(peer))) {
+    if (!bfo_peer_may_wait(peer) || (0 == bfo_param(last_rail_timeout) && !a_rail_returns(peer))) {
         bfo_failover_declare(peer, cause);
         return;
     }

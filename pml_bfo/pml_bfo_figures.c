@@ -372,6 +372,24 @@ void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
     change_ends();
 }
 
+void bfo_figures_parameter(uint32_t parameter, int64_t value, const char *what)
+{
+    BFO_ASSERT(parameter < BFO_FIGURES_PARAMETERS);
+    if (change_begins()) {
+        figures->parameter[parameter] = value;
+        event_write(BFO_FIGURES_PARAMETER, BFO_FIGURES_NONE, BFO_FIGURES_NONE, what);
+        change_ends();
+    }
+}
+
+void bfo_figures_obeyed(uint64_t number)
+{
+    if (change_begins()) {
+        figures->steer_number = number;
+        change_ends();
+    }
+}
+
 void bfo_figures_waits(bfo_peer_t *peer, bool waits)
 {
     bool is_news;

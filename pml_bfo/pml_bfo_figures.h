@@ -26,6 +26,10 @@ void bfo_figures_rail_back(bfo_peer_t *peer, uint8_t rail) BFO_COLD;
 void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause) BFO_COLD;
 /* A peer is given up; its rails that are still in use are taken down after this. */
 void bfo_figures_peer_lost(bfo_peer_t *peer, const char *cause) BFO_COLD;
+/* What became of a wish for a parameter that may change, and the value that it has now. */
+void bfo_figures_parameter(uint32_t parameter, int64_t value, const char *what) BFO_COLD;
+/* All wishes of the list of that number are obeyed or refused. */
+void bfo_figures_obeyed(uint64_t number) BFO_COLD;
 /* A port that stands out: how far its rails are; NULL: it is given back. */
 typedef struct {
     uint32_t kept, draining, drained; /* rails, as in bfo_figures_port_t */

@@ -28,6 +28,7 @@
 static bfo_figures_t without_file;
 static bfo_figures_t *figures; /* NULL: none */
 static bfo_steer_t *steer;     /* NULL: none */
+static uint64_t seen_with;     /* the number of that list when this process came to be seen */
 static int dir = -1, file = -1; /* the file stays open, because its lock says that this process lives */
 static char name[BFO_FIGURES_NAME];
 
@@ -44,6 +45,16 @@ static const char *batch_job(void)
         }
     }
     return "";
+}
+
+static void fill_parameters(bfo_figures_t *f)
+{
+    _Static_assert((int) BFO_PARAMETERS_LIVE <= (int) BFO_FIGURES_PARAMETERS, "each has its place");
+    f->parameter[BFO_PARAMETER_VERBOSE] = bfo_params.verbose;
+    f->parameter[BFO_PARAMETER_COUNTERS] = bfo_params.counters;
+    f->parameter[BFO_PARAMETER_WARNINGS_PER_MINUTE] = bfo_params.warnings_per_minute;
+    f->parameter[BFO_PARAMETER_LAST_RAIL_TIMEOUT] = bfo_params.last_rail_timeout;
+    f->parameter[BFO_PARAMETER_RESEND_BURST] = bfo_params.resend_burst;
 }
 
 static void fill(bfo_figures_t *f)
@@ -63,6 +74,8 @@ static void fill(bfo_figures_t *f)
     f->event[0] = (bfo_figures_event_t){.number = 1, .wall = f->began_wall, .mono = f->began_mono, .what = BFO_FIGURES_BEGUN,
                                         .before = BFO_FIGURES_NONE, .after = BFO_FIGURES_UP, .peer = -1};
     f->n_events = 1;
+    fill_parameters(f);
+    f->steer_number = seen_with;
     f->magic = BFO_FIGURES_MAGIC;
 }
 
@@ -128,6 +141,7 @@ static void map_steer(void)
     void *map = 0 > fd ? MAP_FAILED : mmap(NULL, sizeof(*steer), PROT_READ, MAP_SHARED, fd, 0);
 
     steer = MAP_FAILED == map ? NULL : map;
+    seen_with = NULL == steer ? 0 : __atomic_load_n(&steer->sequence, __ATOMIC_ACQUIRE);
     if (NULL == steer && 0 < bfo_params.verbose) {
         opal_output(0, "bfo: rank %u cannot be steered by the command bfo: %s", OPAL_PROC_MY_NAME.vpid, strerror(0 > fd ? -fd : errno));
     }
@@ -136,8 +150,9 @@ static void map_steer(void)
     }
 }
 
-const bfo_steer_t *bfo_figures_steer(void)
+const bfo_steer_t *bfo_figures_steer(uint64_t *number)
 {
+    *number = seen_with;
     return steer;
 }
 
@@ -161,10 +176,10 @@ bfo_figures_t *bfo_figures_file_open(void)
     rc = 0 > dir ? -dir : 0;
     if (0 == rc) {
         (void) bfo_figures_sweep(dir, geteuid(), OPAL_PROC_MY_NAME.jobid);
+        map_steer(); /* before the command bfo can see this process, and wait for it */
         rc = make(new);
     }
     if (0 == rc) {
-        map_steer();
         return figures;
     }
     give_up();

@@ -12,8 +12,9 @@
 /* Makes the file, if pml_bfo_status_dir does not forbid it and nothing stands in the way; else the figures are in memory that only this
  * process sees. Its head is written, and that the process has begun. Set-up. */
 bfo_figures_t *bfo_figures_file_open(void) BFO_COLD;
-/* What the user asks of his jobs, mapped; NULL: there is no file. It stays until bfo_figures_file_close(). */
-const bfo_steer_t *bfo_figures_steer(void) BFO_COLD;
+/* What the user asks of his jobs, mapped; NULL: there is no file. It stays until bfo_figures_file_close(). `number`: of the list when this
+ * process came to be seen; older wishes are not meant for it. */
+const bfo_steer_t *bfo_figures_steer(uint64_t *number) BFO_COLD;
 /* The end: removes the file. `unmap`: nobody writes into the figures any more. */
 void bfo_figures_file_close(bool unmap) BFO_COLD;
 

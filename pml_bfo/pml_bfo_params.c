@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * MCA parameters: one table, registered once; contradictions are refused with a help text.
+ * MCA parameters: one table, registered once; contradictions are refused with a help text. Those that may change while the job runs are
+ * registered with a variable of their own, which MPI_T writes from any thread; the code reads values that were checked.
  * docs/parameters.md has the same table for people.
  */
 #include "pml_bfo.h"
@@ -37,31 +38,35 @@ bfo_params_t bfo_params = {
     .free_list_inc = 64,
 };
 
+/* Of the parameters that may change: as Open MPI has them, and as they were taken up or refused last. Atomic. */
+static bfo_params_t asked, answered;
+
 static const struct {
     const char *name, *text;
     mca_base_var_type_t type;
     void *value;
     mca_base_var_info_lvl_t level;
+    bool may_change;
 } table[] = {
     {"priority", "Priority told to Open MPI 4.1, which takes the first PML of its list whatever the priorities", MCA_BASE_VAR_TYPE_INT, &bfo_params.priority,
      OPAL_INFO_LVL_9},
     {"verbose", "What is told on stderr: 0 lost rails and peers, once per node; 1 also each process's rails; 2 also every step of "
      "recovery; 3 also every message sent again or dropped",
-     MCA_BASE_VAR_TYPE_INT, &bfo_params.verbose, OPAL_INFO_LVL_5},
+     MCA_BASE_VAR_TYPE_INT, &asked.verbose, OPAL_INFO_LVL_5, true},
     {"counters", "Each process prints its counters that are not 0 when it ends", MCA_BASE_VAR_TYPE_BOOL,
-     &bfo_params.counters, OPAL_INFO_LVL_4},
+     &asked.counters, OPAL_INFO_LVL_4, true},
     {"warn_no_failover", "Say once per node, at the first contact, if a lost rail would not be survived, and why; and "
      "which components of the job go past this PML", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
     {"say_protected", "Rank 0 says once, at its first contact over two or more rails, that a lost rail would be survived, and names "
      "the rails", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.say_protected, OPAL_INFO_LVL_3},
     {"warnings_per_minute", "Lines about lost rails, and about lost processes, per node and minute at most (0 to 1000); the "
-     "next line, or the end, says how many were held back", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.warnings_per_minute, OPAL_INFO_LVL_4},
+     "next line, or the end, says how many were held back", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &asked.warnings_per_minute, OPAL_INFO_LVL_4, true},
     {"rejoin", "A rail that was lost is used again by the same job once it works again", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.rejoin,
      OPAL_INFO_LVL_4},
     {"status_dir", "Directory in which each process keeps a small file of figures for the command bfo, in a folder of the user's "
      "(none: no file)", MCA_BASE_VAR_TYPE_STRING, &bfo_params.status_dir, OPAL_INFO_LVL_4},
     {"last_rail_timeout", "Seconds for which the requests of a peer wait when the last rail to it is lost (0: no longer than a rail is "
-     "coming back; -1: for ever). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &bfo_params.last_rail_timeout, OPAL_INFO_LVL_4},
+     "coming back; -1: for ever). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
      "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
      OPAL_INFO_LVL_4},
@@ -87,7 +92,7 @@ static const struct {
      "room for longer ones is allocated", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.unexpected_limit,
      OPAL_INFO_LVL_9},
     {"resend_burst", "After a rail was lost: fragments sent again to a peer at most in one call of progress",
-     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.resend_burst, OPAL_INFO_LVL_8},
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &asked.resend_burst, OPAL_INFO_LVL_8, true},
     {"protocol_version", "Protocol version announced to the peers; any other than the default is refused by them",
      MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.protocol_version, OPAL_INFO_LVL_9},
     {"free_list_num", "Requests and fragments of each kind allocated at start", MCA_BASE_VAR_TYPE_INT,
@@ -98,16 +103,113 @@ static const struct {
      &bfo_params.free_list_inc, OPAL_INFO_LVL_9},
 };
 
+/* ---- values by number ------------------------------------------------------------------------------------ */
+
+/* Where an integer is; BFO_PARAMETER_COUNTERS is the only one that is none. */
+static void *place_in(bfo_params_t *p, uint32_t parameter)
+{
+    switch (parameter) {
+    case BFO_PARAMETER_VERBOSE: return &p->verbose;
+    case BFO_PARAMETER_WARNINGS_PER_MINUTE: return &p->warnings_per_minute;
+    case BFO_PARAMETER_LAST_RAIL_TIMEOUT: return &p->last_rail_timeout;
+    case BFO_PARAMETER_RESEND_BURST: return &p->resend_burst;
+    case BFO_PARAMETER_MAX_RAILS: return &p->max_rails;
+    case BFO_PARAMETER_SEND_PIPELINE_DEPTH: return &p->send_pipeline_depth;
+    case BFO_PARAMETER_RECV_PIPELINE_DEPTH: return &p->recv_pipeline_depth;
+    case BFO_PARAMETER_EAGER_LIMIT: return &p->eager_limit;
+    case BFO_PARAMETER_FRAG_SIZE: return &p->frag_size;
+    default: return &p->unexpected_limit;
+    }
+}
+
+static bool is_signed(uint32_t parameter)
+{
+    return BFO_PARAMETER_VERBOSE == parameter || BFO_PARAMETER_LAST_RAIL_TIMEOUT == parameter;
+}
+
+/* Whoever wrote the byte of a bool by MPI_T may have written any. */
+static int64_t value_in(bfo_params_t *p, uint32_t parameter)
+{
+    BFO_ASSERT(parameter < BFO_PARAMETERS);
+    if (BFO_PARAMETER_COUNTERS == parameter) {
+        return __atomic_load_n((uint8_t *) &p->counters, __ATOMIC_RELAXED);
+    }
+    return is_signed(parameter) ? (int64_t) __atomic_load_n((int *) place_in(p, parameter), __ATOMIC_RELAXED)
+                                : (int64_t) __atomic_load_n((unsigned *) place_in(p, parameter), __ATOMIC_RELAXED);
+}
+
+static void put_in(bfo_params_t *p, uint32_t parameter, int64_t value)
+{
+    if (BFO_PARAMETER_COUNTERS == parameter) {
+        __atomic_store_n((uint8_t *) &p->counters, (uint8_t) value, __ATOMIC_RELAXED);
+    } else {
+        __atomic_store_n((uint32_t *) place_in(p, parameter), (uint32_t) value, __ATOMIC_RELAXED);
+    }
+}
+
+int64_t bfo_params_value(uint32_t parameter)
+{
+    return value_in(&bfo_params, parameter);
+}
+
+bool bfo_params_may_be(uint32_t parameter, int64_t value, char why[BFO_PARAMS_WHY])
+{
+    if (!bfo_range_has(parameter, value)) {
+        snprintf(why, BFO_PARAMS_WHY, "it must be %s", bfo_range_of(parameter)->values);
+        return false;
+    }
+    if (BFO_PARAMETER_LAST_RAIL_TIMEOUT == parameter && 0 != value && !bfo_params.rejoin) {
+        snprintf(why, BFO_PARAMS_WHY, "it must be 0, because no rail comes back unless pml_bfo_rejoin is 1");
+        return false;
+    }
+    return true;
+}
+
+void bfo_params_set(uint32_t parameter, int64_t value)
+{
+    BFO_ASSERT(parameter < BFO_PARAMETERS_LIVE);
+    put_in(&bfo_params, parameter, value);
+    put_in(&answered, parameter, value);
+    put_in(&asked, parameter, value);
+}
+
+bool bfo_params_asked(uint32_t *parameter, int64_t *value)
+{
+    for (uint32_t i = 0; i < BFO_PARAMETERS_LIVE; ++i) {
+        *parameter = i;
+        *value = value_in(&asked, i);
+        if (*value != value_in(&answered, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_asked(void)
+{
+    for (uint32_t i = 0; i < BFO_PARAMETERS_LIVE; ++i) {
+        const int64_t value = value_in(&asked, i);
+
+        put_in(&bfo_params, i, value);
+        put_in(&answered, i, value);
+    }
+}
+
+/* ---- at start ---------------------------------------------------------------------------------------------- */
+
 int bfo_params_register(void)
 {
+    asked = bfo_params;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); ++i) {
-        const int rc = mca_base_component_var_register(&mca_pml_bfo_component.pmlm_version, table[i].name,
-                                                       table[i].text, table[i].type, NULL, 0, 0, table[i].level,
-                                                       MCA_BASE_VAR_SCOPE_READONLY, table[i].value);
+        const bool may_change = PML_BFO && table[i].may_change;
+        const int rc = mca_base_component_var_register(&mca_pml_bfo_component.pmlm_version, table[i].name, table[i].text, table[i].type,
+                                                       NULL, 0, may_change ? MCA_BASE_VAR_FLAG_SETTABLE : 0, table[i].level,
+                                                       may_change ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, table[i].value);
         if (rc < 0) {
             return rc;
         }
     }
+    take_asked();
     return OPAL_SUCCESS;
 }
 
@@ -117,59 +219,30 @@ static bool refuse(const char *name, const char *value, const char *why)
     return false;
 }
 
-static const char *text_of(char *room, size_t size, long value)
+static bool refuse_number(const char *name, int64_t value, const char *why)
 {
-    snprintf(room, size, "%ld", value);
-    return room;
+    char text[32];
+
+    snprintf(text, sizeof(text), "%lld", (long long) value);
+    return refuse(name, text, why);
 }
 
 bool bfo_params_are_sound(void)
 {
     const bfo_params_t *p = &bfo_params;
-    char v[32];
+    char why[BFO_PARAMS_WHY];
 
-    if (p->max_rails < 1 || p->max_rails > 8) {
-        return refuse("max_rails", text_of(v, sizeof(v), (int) p->max_rails), "it must be 1 to 8");
-    }
-    if (p->warnings_per_minute > 1000) {
-        return refuse("warnings_per_minute", text_of(v, sizeof(v), (int) p->warnings_per_minute), "it must be 0 to 1000");
+    take_asked();
+    for (uint32_t i = 0; i < BFO_PARAMETERS; ++i) {
+        if (!bfo_params_may_be(i, bfo_params_value(i), why)) {
+            return refuse_number(bfo_range_of(i)->name, bfo_params_value(i), why);
+        }
     }
     if (NULL != p->status_dir && '/' != p->status_dir[0] && 0 != strcmp(BFO_FIGURES_OFF, p->status_dir)) {
         return refuse("status_dir", p->status_dir, "it must be a path that begins with /, or none");
     }
-    if (p->last_rail_timeout < -1 || p->last_rail_timeout > 1000000) {
-        return refuse("last_rail_timeout", text_of(v, sizeof(v), p->last_rail_timeout), "it must be -1 to 1000000 seconds");
-    }
-    if (0 != p->last_rail_timeout && !p->rejoin) {
-        return refuse("last_rail_timeout", text_of(v, sizeof(v), p->last_rail_timeout),
-                      "it must be 0, because no rail comes back unless pml_bfo_rejoin is 1");
-    }
-    if (p->resend_burst < 1 || p->resend_burst > 1000000) {
-        return refuse("resend_burst", text_of(v, sizeof(v), (int) p->resend_burst), "it must be 1 to 1000000");
-    }
-    if (p->send_pipeline_depth < 1 || p->send_pipeline_depth > 1000) {
-        return refuse("send_pipeline_depth", text_of(v, sizeof(v), (int) p->send_pipeline_depth),
-                      "it must be 1 to 1000");
-    }
-    if (p->recv_pipeline_depth < 1 || p->recv_pipeline_depth > 1000) {
-        return refuse("recv_pipeline_depth", text_of(v, sizeof(v), (int) p->recv_pipeline_depth),
-                      "it must be 1 to 1000");
-    }
-    if (0 != p->eager_limit && p->eager_limit < 128) {
-        return refuse("eager_limit", text_of(v, sizeof(v), (int) p->eager_limit),
-                      "it must be 0 (the BTLs' limit) or at least 128 bytes");
-    }
-    if (0 != p->frag_size && p->frag_size < 1024) {
-        return refuse("frag_size", text_of(v, sizeof(v), (int) p->frag_size),
-                      "it must be 0 (the BTLs' size) or at least 1024 bytes");
-    }
-    if (p->unexpected_limit < 64 || p->unexpected_limit > 1u << 20) {
-        return refuse("unexpected_limit", text_of(v, sizeof(v), (long) p->unexpected_limit),
-                      "it must be 64 to 1048576 bytes");
-    }
     if (p->free_list_inc < 1 || p->free_list_num < 0 || (p->free_list_max >= 0 && p->free_list_max < p->free_list_num)) {
-        return refuse("free_list_max", text_of(v, sizeof(v), p->free_list_max),
-                      "it must be -1 or at least free_list_num, and free_list_inc at least 1");
+        return refuse_number("free_list_max", p->free_list_max, "it must be -1 or at least free_list_num, and free_list_inc at least 1");
     }
     return true;
 }

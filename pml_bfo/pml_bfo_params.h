@@ -6,10 +6,12 @@
 #ifndef PML_BFO_PARAMS_H
 #define PML_BFO_PARAMS_H
 
+#include "bfo_parameters.h"
 #include "pml_bfo_sync.h"
 
 #include <stdbool.h>
 
+/* Those of bfo_parameter_t before BFO_PARAMETERS_LIVE change while the job runs, and are atomic: bfo_param(). */
 typedef struct {
     int priority;
     int verbose;                /* BFO_TELL_* */
@@ -39,9 +41,25 @@ typedef struct {
 
 extern BFO_OURS bfo_params_t bfo_params;
 
+/* A parameter that may change while the job runs, as it is now. */
+#define bfo_param(name) __atomic_load_n(&bfo_params.name, __ATOMIC_RELAXED)
+
 /* Registers the table. */
 int bfo_params_register(void);
-/* False if the values contradict each other; says so with a help text. */
+/* Takes what a program has asked for before MPI_Init, too. False if the values contradict each other; says so with a help text. */
 bool bfo_params_are_sound(void);
+
+/* ---- while the job runs: `parameter` is one of those that may change -------------------------------------- */
+
+enum { BFO_PARAMS_WHY = 80 };
+/* The value now. */
+int64_t bfo_params_value(uint32_t parameter) BFO_COLD;
+/* May it be this? Else `why` says why not. */
+bool bfo_params_may_be(uint32_t parameter, int64_t value, char why[BFO_PARAMS_WHY]) BFO_COLD;
+/* It is this from now on, and MPI_T reads it. The value is sound. */
+void bfo_params_set(uint32_t parameter, int64_t value) BFO_COLD;
+/* Has the program written a variable of MPI_T? Then which, and the value, which is checked by nobody yet; until the caller takes up or
+ * refuses it by bfo_params_set(), it is in no use. */
+bool bfo_params_asked(uint32_t *parameter, int64_t *value);
 
 #endif /* PML_BFO_PARAMS_H */

@@ -16,7 +16,7 @@
 
 bool bfo_resend_may_go(bfo_peer_t *peer)
 {
-    return peer->resends++ < bfo_params.resend_burst;
+    return peer->resends++ < bfo_param(resend_burst);
 }
 
 /* Lock: pending_lock */

@@ -1,57 +1,72 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The list of ports that stand out: in comes memory that another process writes, out goes a copy that is whole. Nothing of it is
- * trusted: a length out of range is an empty list, and no name has to end. DESIGN.txt section 19.6.
+ * What is asked of this process while it runs: in comes memory that another process writes, and the ports that the program names; out go
+ * the ports that stand out and wishes for parameters. Nothing of that memory is trusted: a length out of range is an empty list, no name
+ * has to end, and a wish has to be newer than the last list and no newer than this one. DESIGN.txt section 19.6.
  */
 #include "pml_bfo.h"
 
+#include "bfo_parameters.h"
+#include "pml_bfo_figures.h"
 #include "pml_bfo_figures_file.h"
 #include "pml_bfo_steer.h"
 
 #include <string.h>
 
+typedef struct {
+    uint32_t n;
+    char name[BFO_STEER_MOST][sizeof(((bfo_steer_t *) 0)->out[0])];
+} ports_t;
+
 static const bfo_steer_t *steer; /* as it is now; NULL: none */
-static bfo_steer_t list;         /* as it was read. Lock: bfo.lock, which who reads it takes to write */
+static bfo_steer_t list;         /* as it was read. One thread at a time, as all below but `out` */
+static uint32_t named;           /* by the program: a mask, as it was read */
+static uint64_t obeyed;          /* number of the list whose wishes were handed in last */
+static ports_t out;              /* of both. Lock: bfo.lock, which who reads the lists takes to write */
 
 bool bfo_steer_open(void)
 {
-    steer = NULL == steer ? bfo_figures_steer() : steer;
+    if (NULL == steer) {
+        steer = bfo_figures_steer(&obeyed);
+    }
     return NULL != steer;
 }
 
 void bfo_steer_close(void)
 {
     steer = NULL;
+    named = 0;
     memset(&list, 0, sizeof(list));
+    memset(&out, 0, sizeof(out));
 }
 
-uint64_t bfo_steer_number(void)
+static uint64_t number_now(void)
 {
     return NULL == steer ? 0 : __atomic_load_n(&steer->sequence, __ATOMIC_ACQUIRE);
 }
 
-uint64_t bfo_steer_number_read(void)
+bool bfo_steer_is_news(void)
 {
-    return list.sequence;
+    return number_now() != list.sequence || bfo_drain_cvar_ports() != named;
 }
 
 uint32_t bfo_steer_ports(void)
 {
-    return list.n_out;
+    return out.n;
 }
 
 const char *bfo_steer_port(uint32_t i)
 {
-    return list.out[i];
+    return out.name[i];
 }
 
-/* Place of a port in a list; `n_out`: it is not there. */
-static uint32_t place_in(const bfo_steer_t *in, const char *port)
+/* Place of a port in a list; `n`: it is not there. */
+static uint32_t place_in(const ports_t *in, const char *port)
 {
     uint32_t i = 0;
 
-    while (i < in->n_out && 0 != strncmp(port, in->out[i], sizeof(in->out[i]))) {
+    while (i < in->n && 0 != strncmp(port, in->name[i], sizeof(in->name[i]))) {
         ++i;
     }
     return i;
@@ -59,12 +74,21 @@ static uint32_t place_in(const bfo_steer_t *in, const char *port)
 
 uint32_t bfo_steer_place(const char *port)
 {
-    return place_in(&list, port);
+    return place_in(&out, port);
 }
 
-bool bfo_steer_read(void (*gone)(const char *port))
+static void add(ports_t *to, const char *port)
 {
-    const uint64_t number = bfo_steer_number();
+    BFO_ASSERT(to->n < BFO_STEER_MOST);
+    if (to->n == place_in(to, port)) {
+        strncpy(to->name[to->n++], port, sizeof(to->name[0]));
+    }
+}
+
+/* False: it is being written, or there is none. */
+static bool read_list(void)
+{
+    const uint64_t number = number_now();
     bfo_steer_t new;
 
     if (NULL == steer || 0 != (number & 1)) {
@@ -76,14 +100,52 @@ bool bfo_steer_read(void (*gone)(const char *port))
         return false;
     }
     new.n_out = new.n_out <= BFO_STEER_PORTS ? new.n_out : 0;
+    new.n_wishes = new.n_wishes <= BFO_STEER_WISHES ? new.n_wishes : 0;
     new.sequence = number;
+    list = new;
+    return true;
+}
+
+bool bfo_steer_read(void (*gone)(const char *port))
+{
+    const uint32_t before = named;
+    ports_t new = {0};
+
+    named = bfo_drain_cvar_ports();
+    if (!(number_now() != list.sequence && read_list()) && before == named) {
+        return false;
+    }
     for (uint32_t i = 0; i < list.n_out; ++i) {
-        if (new.n_out == place_in(&new, list.out[i])) {
-            gone(list.out[i]);
+        add(&new, list.out[i]);
+    }
+    for (uint32_t i = 0; i < BFO_DRAIN_NAMES; ++i) {
+        if (named >> i & 1) {
+            add(&new, bfo_drain_cvar_port(i));
+        }
+    }
+    for (uint32_t i = 0; i < out.n; ++i) {
+        if (new.n == place_in(&new, out.name[i])) {
+            gone(out.name[i]);
         }
     }
     BFO_LOCK(&bfo.lock);
-    list = new;
+    out = new;
     BFO_UNLOCK(&bfo.lock);
     return true;
+}
+
+void bfo_steer_obey(void (*wish)(uint32_t parameter, int64_t value))
+{
+    if (NULL == steer || list.sequence == obeyed) {
+        return;
+    }
+    for (uint32_t i = 0; i < list.n_wishes; ++i) {
+        const bfo_steer_wish_t *w = &list.wish[i];
+
+        if (OPAL_PROC_MY_NAME.jobid == w->job && w->parameter < BFO_PARAMETERS_LIVE && obeyed < w->number && w->number <= list.sequence) {
+            wish(w->parameter, w->value);
+        }
+    }
+    obeyed = list.sequence;
+    bfo_figures_obeyed(obeyed);
 }

@@ -90,7 +90,7 @@ void bfo_tell_connected(const bfo_peer_t *peer)
 
     say_protected(peer);
 
-    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+    if (BFO_TELL_RAILS <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u->%u rails %s%s", my_rank(), rank_of(peer),
                     rails_text(peer, peer->send_mask, room, sizeof(room)), peer->failover ? "" : ", no failover");
     }
@@ -102,7 +102,7 @@ void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool tol
     char room[256];
 
     bfo_figures_rail_lost(peer, r, without_port(cause, bfo_tell_port(rail->btl)), told);
-    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+    if (BFO_TELL_RAILS <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u->%u rail %u generation %u (%s) lost: %s; left %s", my_rank(), rank_of(peer), rail->name,
                     rail->gen, bfo_tell_port(rail->btl), without_port(cause, bfo_tell_port(rail->btl)),
                     rails_text(peer, peer->send_mask, room, sizeof(room)));
@@ -193,13 +193,14 @@ static void tell_held_back(void)
 static bool may_warn(const char *kind, const char *event)
 {
     const long long minute = (long long) time(NULL) / 60;
+    const unsigned most = bfo_param(warnings_per_minute);
     char mark[320];
 
     snprintf(mark, sizeof(mark), "event %s", event);
     if (!bfo_help_is_first_on_node(bfo_help_mark(mark, true))) {
         return false;
     }
-    for (unsigned i = 0; i < bfo_params.warnings_per_minute; ++i) {
+    for (unsigned i = 0; i < most; ++i) {
         snprintf(mark, sizeof(mark), "%s warning %u of minute %lld", kind, i, minute);
         if (bfo_help_is_first_on_node(bfo_help_mark(mark, true))) {
             tell_held_back();
@@ -341,7 +342,7 @@ void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t r)
 
     bfo_figures_rail_back(peer, r);
     rails_text(peer, peer->send_mask, rails, sizeof(rails));
-    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+    if (BFO_TELL_RAILS <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u->%u rail %u generation %u (%s) is back; in use %s", my_rank(), rank_of(peer), rail->name, rail->gen,
                     bfo_tell_port(rail->btl), rails);
     }
@@ -357,14 +358,15 @@ void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t r)
 void bfo_tell_peer_waits(bfo_peer_t *peer)
 {
     char key[256], when[BFO_HELP_WHEN], limit[48] = "without end", host[BFO_OMPI_HOST_ROOM];
+    const int timeout = bfo_param(last_rail_timeout);
     unsigned generations = 0;
 
-    if (0 < bfo_params.last_rail_timeout) {
-        snprintf(limit, sizeof(limit), "%d s", bfo_params.last_rail_timeout);
-    } else if (0 == bfo_params.last_rail_timeout) {
+    if (0 < timeout) {
+        snprintf(limit, sizeof(limit), "%d s", timeout);
+    } else if (0 == timeout) {
         snprintf(limit, sizeof(limit), "for the rail that is coming back");
     }
-    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+    if (BFO_TELL_RAILS <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u->%u no rail is left: waits for one, %s", my_rank(), rank_of(peer), limit);
     }
     bfo_figures_waits(peer, true);
@@ -373,7 +375,7 @@ void bfo_tell_peer_waits(bfo_peer_t *peer)
         generations += peer->rails[r].gen;
     }
     snprintf(key, sizeof(key), "wait for %s after generations %u", host_of(peer, host), generations);
-    if (0 != bfo_params.last_rail_timeout && may_warn("wait", key)) {
+    if (0 != timeout && may_warn("wait", key)) {
         bfo_help_line("help-pml-bfo.txt", "peer-waits", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
                       host_of(peer, host), limit);
     }
@@ -381,7 +383,7 @@ void bfo_tell_peer_waits(bfo_peer_t *peer)
 
 void bfo_tell_foreign_put(const bfo_peer_t *peer)
 {
-    if (BFO_TELL_RAILS <= bfo_params.verbose) {
+    if (BFO_TELL_RAILS <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u<-%u asks for data by a rail that is not used here: what it is sent is copied from now on",
                     my_rank(), rank_of(peer));
     }
@@ -422,7 +424,7 @@ void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t 
 {
     const bfo_send_t *req = request;
 
-    if (BFO_TELL_STEPS <= bfo_params.verbose) {
+    if (BFO_TELL_STEPS <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u->%u send req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events",
                     my_rank(), rank_of(req->lane->peer), req->name.gen, req->name.slot, req->match_seq, bfo_se_epoch(to),
                     bfo_send_state_name(bfo_se_state(from)), bfo_send_state_name(bfo_se_state(to)),
@@ -434,7 +436,7 @@ void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t 
 {
     const bfo_recv_t *req = request;
 
-    if (BFO_TELL_STEPS <= bfo_params.verbose) {
+    if (BFO_TELL_STEPS <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u<-%u recv req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events",
                     my_rank(), NULL == req->lane ? 0 : rank_of(req->lane->peer), req->name.gen, req->name.slot,
                     req->match_seq, bfo_se_epoch(to), bfo_recv_state_name(bfo_se_state(from)),
@@ -446,7 +448,7 @@ void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t 
 void bfo_tell_resent(const bfo_peer_t *peer, const char *what)
 {
     bfo_figures_resent(peer);
-    if (BFO_TELL_MESSAGES <= bfo_params.verbose) {
+    if (BFO_TELL_MESSAGES <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u->%u %s sent again", my_rank(), rank_of(peer), what);
     }
 }
@@ -457,7 +459,7 @@ void bfo_stat_drop(bfo_stat_t why)
 {
     bfo_stat_add(why, 1);
     bfo_stat_add(BFO_STAT_DROPPED, 1);
-    if (BFO_TELL_MESSAGES <= bfo_params.verbose) {
+    if (BFO_TELL_MESSAGES <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u message dropped: %s", my_rank(), bfo_stat_name(why));
     }
 }
@@ -470,7 +472,7 @@ void bfo_tell_counters(void)
     size_t at = 0;
 
     tell_held_back();
-    if (!bfo_params.counters) {
+    if (!bfo_param(counters)) {
         return;
     }
     for (int i = 0; i < BFO_STAT_ERROR_AT && at < sizeof(text); ++i) {

@@ -22,6 +22,7 @@ int bt_cmd_events(int argc, char **argv);
 int bt_cmd_doctor(int argc, char **argv);
 int bt_cmd_drain(int argc, char **argv);
 int bt_cmd_release(int argc, char **argv);
+int bt_cmd_set(int argc, char **argv);
 int bt_cmd_run(int argc, char **argv);
 int bt_cmd_report(int argc, char **argv);
 int bt_cmd_figures(int argc, char **argv);
@@ -80,6 +81,20 @@ const char *bt_root_of(const char *root);
 bool bt_for_users(const char *root, bool (*what)(void *context, const char *root, uid_t uid), void *context);
 /* Removes what dead jobs left of this user (of root: of all users); returns how many files. */
 unsigned bt_clean(const char *root);
+
+/* ---- bt_steer.c: what a user asks of his jobs, and the wait for them ------------------------------------------ */
+
+/* Opens the list of a user, locked, and copies it. `make`: his directory is made if there is none. Returns a descriptor, whose end unlocks
+ * it; -ENOENT: no job of the user has run here; another negative number: stderr says why. */
+int bt_steer_open(const char *root, uid_t uid, bool make, bfo_steer_t *list);
+/* Writes the list without the wishes of dead jobs, and with one more, unless it is NULL, which gets its number. NULL, or why not. */
+const char *bt_steer_write(int file, const char *root, uid_t uid, bfo_steer_t *list, bfo_steer_wish_t *wish);
+/* Says on stderr what is wrong with that list. */
+void bt_steer_say(const char *root, uid_t uid, const char *why);
+/* Seconds of a clock, a pause between two looks, and the argument of --wait. */
+double bt_now(void);
+void bt_sleep_a_while(void);
+double bt_take_wait(struct argp_state *state, const char *arg);
 
 /* ---- bt_ports.c: a job's ports on this node ------------------------------------------------------------- */
 

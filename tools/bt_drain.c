@@ -7,11 +7,7 @@
 #include "bt_hosts.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 typedef struct {
@@ -21,60 +17,7 @@ typedef struct {
     bool json;
 } choice_t;
 
-enum { POLL_MS = 50, LOCK_TRIES = 100, MOST_SECONDS = 86400, LOGIN_SECONDS = 30 };
-
-static void sleep_ms(long ms)
-{
-    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    nanosleep(&time, NULL);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
-}
-
-/* ---- the file -------------------------------------------------------------------------------------------- */
-
-/* A user may hold the lock of his own file for ever: nobody waits for him for ever. Returns 0 or errno. */
-static int lock(int file)
-{
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    for (int i = 0; i < LOCK_TRIES; ++i) {
-        if (0 == fcntl(file, F_SETLK, &whole)) {
-            return 0;
-        }
-        if (EAGAIN != errno && EACCES != errno) {
-            return errno;
-        }
-        sleep_ms(POLL_MS);
-    }
-    return EBUSY;
-}
-
-/* Written, not mapped: its user may cut the file short at any moment. */
-static bool write_list(int file, bfo_steer_t *list)
-{
-    const uint64_t odd = list->sequence | 1, even = odd + 1;
-    const size_t head = offsetof(bfo_steer_t, n_out);
-
-    return (ssize_t) sizeof(odd) == pwrite(file, &odd, sizeof(odd), offsetof(bfo_steer_t, sequence))
-           && (ssize_t) (sizeof(*list) - head) == pwrite(file, (const char *) list + head, sizeof(*list) - head, (off_t) head)
-           && (ssize_t) sizeof(even) == pwrite(file, &even, sizeof(even), offsetof(bfo_steer_t, sequence));
-}
-
-static void clean_list(bfo_steer_t *list)
-{
-    list->n_out = list->n_out <= BFO_STEER_PORTS ? list->n_out : 0;
-    for (uint32_t i = 0; i < BFO_STEER_PORTS; ++i) {
-        bt_clean_text(list->out[i], sizeof(list->out[i]));
-    }
-}
+/* ---- the list -------------------------------------------------------------------------------------------- */
 
 static uint32_t place_of(const bfo_steer_t *list, const char *port)
 {
@@ -97,9 +40,10 @@ typedef struct {
 } wish_t;
 
 /* NULL, or why the list stays as it is. */
-static const char *change(int file, bfo_steer_t *list, wish_t *wish)
+static const char *change(int file, const char *root, uid_t uid, bfo_steer_t *list, wish_t *wish)
 {
     const uint32_t at = place_of(list, wish->port);
+    const char *why;
 
     if (wish->out == (at < list->n_out)) {
         return NULL;
@@ -115,11 +59,9 @@ static const char *change(int file, bfo_steer_t *list, wish_t *wish)
         memmove(list->out[at], list->out[list->n_out - 1], sizeof(list->out[at]));
         memset(list->out[--list->n_out], 0, sizeof(list->out[0]));
     }
-    if (!write_list(file, list)) {
-        return "it cannot be written";
-    }
-    ++wish->changed;
-    return NULL;
+    why = bt_steer_write(file, root, uid, list, NULL);
+    wish->changed += NULL == why;
+    return why;
 }
 
 static void add_names(wish_t *wish, const bfo_steer_t *list)
@@ -141,38 +83,25 @@ static void add_names(wish_t *wish, const bfo_steer_t *list)
 static bool of_user(void *context, const char *root, uid_t uid)
 {
     wish_t *wish = context;
-    const int dir = bfo_figures_dir(root, uid, wish->out && geteuid() == uid);
-    const int file = 0 > dir ? dir : bfo_figures_open_steer(dir, uid);
-    const char *why = NULL;
     bfo_steer_t list;
-    int rc = 0 > file ? -file : lock(file);
+    const int file = bt_steer_open(root, uid, wish->out && geteuid() == uid, &list);
+    const char *why;
 
-    if (-ENOENT == dir) {
+    if (-ENOENT == file) {
         return true; /* no job of this user has run here */
     }
-    if (0 == rc && (ssize_t) sizeof(list) != pread(file, &list, sizeof(list), 0)) {
-        rc = EIO;
+    if (0 > file) {
+        wish->has_failed = true;
+        return true;
     }
-    if (0 == rc) {
-        clean_list(&list);
-        ++wish->lists;
-        why = NULL == wish->port ? NULL : change(file, &list, wish);
-        add_names(wish, &list);
-    } else {
-        why = EPERM == rc ? "it is not a private file of its user" : EBUSY == rc    ? "another process holds its lock"
-              : EPROTO == rc ? "another release of bfo made it; remove it when no job of the user runs"
-                             : strerror(rc);
-    }
+    ++wish->lists;
+    why = NULL == wish->port ? NULL : change(file, root, uid, &list, wish);
     if (NULL != why) {
-        fprintf(stderr, "bfo: the list of ports of user %u, %s/bfo-%u/" BFO_STEER_NAME ": %s\n", (unsigned) uid, root, (unsigned) uid, why);
+        bt_steer_say(root, uid, why);
         wish->has_failed = true;
     }
-    if (0 <= file) {
-        close(file);
-    }
-    if (0 <= dir) {
-        close(dir);
-    }
+    add_names(wish, &list);
+    close(file);
     return true;
 }
 
@@ -258,7 +187,7 @@ static void report(const bt_all_t *all, const choice_t *choice, bool out, size_t
 
 static int wait_for_jobs(const choice_t *choice, bool out)
 {
-    const double end = now_s() + choice->wait;
+    const double end = bt_now() + choice->wait;
     size_t users, late;
     bt_all_t all;
 
@@ -268,11 +197,11 @@ static int wait_for_jobs(const choice_t *choice, bool out)
             return BT_TROUBLE;
         }
         count(&all, choice, out, &users, &late);
-        if (0 == late || now_s() >= end) {
+        if (0 == late || bt_now() >= end) {
             break;
         }
         bt_free(&all);
-        sleep_ms(POLL_MS);
+        bt_sleep_a_while();
     }
     report(&all, choice, out, users, late);
     bt_free(&all);
@@ -286,16 +215,12 @@ enum { KEY_JSON = 300, KEY_WAIT };
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     choice_t *choice = state->input;
-    char *rest;
 
     switch (key) {
     case KEY_JSON: choice->json = true; return 0;
     case KEY_WAIT:
-        choice->wait = strtod(arg, &rest);
+        choice->wait = bt_take_wait(state, arg);
         choice->wait_text = arg;
-        if (rest == arg || '\0' != *rest || !(choice->wait >= 0 && choice->wait <= MOST_SECONDS)) {
-            argp_error(state, "--wait is a number of seconds, 0 to %d, not '%s'", MOST_SECONDS, arg);
-        }
         return 0;
     case ARGP_KEY_ARG:
         bt_take_word(state, &choice->port, arg);
@@ -340,7 +265,7 @@ static int run_there(const choice_t *choice, bool out)
         words[n++] = choice->source.root;
     }
     words[n] = choice->port;
-    return bt_hosts_forward(&choice->source, words, choice->json, choice->wait + LOGIN_SECONDS);
+    return bt_hosts_forward(&choice->source, words, choice->json, choice->wait + BT_LOGIN_SECONDS);
 }
 
 static int run(int argc, char **argv, const struct argp *argp, bool out)

@@ -8,7 +8,7 @@
 
 #include "bt.h"
 
-enum { BT_MOST_HOSTS = 4096, BT_MOST_WORDS = 32 };
+enum { BT_MOST_HOSTS = 4096, BT_MOST_WORDS = 32, BT_LOGIN_SECONDS = 30 };
 
 /* What a command said on one host. */
 typedef struct {

@@ -77,7 +77,7 @@ const char *bt_verdict_name(uint32_t verdict)
 const char *bt_what_name(uint32_t what)
 {
     static const char *const names[BFO_FIGURES_WHATS] = {"", "begun", "port-down", "rail-lost", "rail-back", "peer-lost", "port-out", "port-drained",
-                                                           "port-released", "peer-waits", "peer-back"};
+                                                           "port-released", "peer-waits", "peer-back", "parameter"};
 
     return names[what];
 }

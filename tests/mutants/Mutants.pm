@@ -96,7 +96,7 @@ our @all = (
     { name => 'wait-without-end', what => 'the wait for a rail never ends', file => 'pml_bfo/pml_bfo_failover_peer.c',
       from => 'return 0 != since && now >= since && now - since >= most && ', to => 'return 0 != since && now < since && now - since >= most && ', test => 'tests/fuzz/test_world_wait.sh' },
     { name => 'last-rail-forsakes', what => 'the end of the last rail does not wait for a rail that is in its proof', file => 'pml_bfo/pml_bfo_failover_peer.c',
-      from => '(0 == bfo_params.last_rail_timeout && !a_rail_returns(peer))', to => '0 == bfo_params.last_rail_timeout', test => 'tests/fuzz/test_world_wait.sh' },
+      from => '(0 == bfo_param(last_rail_timeout) && !a_rail_returns(peer))', to => '0 == bfo_param(last_rail_timeout)', test => 'tests/fuzz/test_world_wait.sh' },
     { name => 'last-rail-forsakes-soon', what => 'the wait for a rail that is in its proof ends at once', file => 'pml_bfo/pml_bfo_failover_peer.c',
       from => ' && now - since >= most && !a_rail_returns(peer);', to => ' && now - since >= most;', test => 'tests/fuzz/test_world_wait.sh' },
     { name => 'drain-not-told', what => 'the peer is not told that a port stands out', file => 'pml_bfo/pml_bfo_drain.c',
