@@ -159,7 +159,7 @@ bool bfo_params_may_be(uint32_t parameter, int64_t value, char why[BFO_PARAMS_WH
         return false;
     }
     if (BFO_PARAMETER_LAST_RAIL_TIMEOUT == parameter && 0 != value && !bfo_params.rejoin) {
-        snprintf(why, BFO_PARAMS_WHY, "it must be 0, because no rail comes back unless pml_bfo_rejoin is 1");
+        snprintf(why, BFO_PARAMS_WHY, "it must be 0 unless pml_bfo_rejoin is 1, because no rail comes back");
         return false;
     }
     return true;

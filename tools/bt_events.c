@@ -160,11 +160,11 @@ static void print_line(const line_t *line)
     if (0 <= e->peer) {
         printf(" to%s%s rank %d on %s", '\0' == e->there[0] ? "" : " ", e->there, e->peer, e->host);
     }
-    if (BFO_FIGURES_BEGUN != e->what) {
+    if (BFO_FIGURES_BEGUN != e->what && BFO_FIGURES_PARAMETER != e->what) {
         printf(": %s -> %s", bt_state_name(e->before), bt_state_name(e->after));
     }
     if ('\0' != e->cause[0]) {
-        printf("; cause: %s", e->cause);
+        printf("%s%s", BFO_FIGURES_PARAMETER == e->what ? ": " : "; cause: ", e->cause);
     }
     if (0 != line->others) {
         printf(" (and %u more process%s)", line->others, 1 == line->others ? "" : "es");

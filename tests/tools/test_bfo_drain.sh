@@ -13,38 +13,10 @@ need perl perl
 LOG=$TEST_TMP/log
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
 
-# ends_with STATUS COMMAND...: what it says is in out
-ends_with() {
-    local expected=$1 status
-    shift
-    "$@" >"$TEST_TMP/out" 2>&1
-    status=$?
-    [ $status = "$expected" ] || { cat "$TEST_TMP/out"; "$BFO" status; fail "$*: status $status, not $expected"; }
-}
 # refuses PORT PATTERN: it is not drained, and the command says why; processes may notice late
 refuses() {
     "$BFO" drain "$1" --wait 0.2 >"$TEST_TMP/out" 2>&1
     [ $? = 1 ] && grep -Eq -- "$2" "$TEST_TMP/out"
-}
-says() { grep -Eq -- "$1" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "it does not say: $1"; }; }
-
-# bytes RAIL: so far, of both ends
-bytes() { "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/rails" && rail_counter "$TEST_TMP/rails" "$1" tx_bytes; }
-
-# moves RAIL: it carries a megabyte more
-moves() {
-    local before
-    before=$(bytes "$1") || fail "the job is over"
-    until_so "rail $1 carries nothing" eval "[ \$(bytes $1) -gt $((before + 1000000)) ]"
-}
-# rests RAIL WHILE: it carries next to nothing while the other one moves; questions whether the peer lives are no messages
-rests() {
-    local before after
-    before=$(bytes "$1")
-    moves "$2"
-    moves "$2"
-    after=$(bytes "$1")
-    [ $((after - before)) -lt 10000 ] || fail "rail $1 carries $((after - before)) bytes although its port stands out"
 }
 
 begin_stream "-n 2 --retry-time=500ms" 2 "$STREAM" -m 300000 -s 600

@@ -52,3 +52,33 @@ status_has() {
 
 # json FILE EXPRESSION: prints what Perl finds in the JSON document $j of the file.
 json() { perl -MJSON::PP -e 'local $/; open my $in, "<", $ARGV[0] or die; my $j = decode_json(<$in>); print eval $ARGV[1], "\n"; die $@ if $@' "$1" "$2"; }
+
+# ends_with STATUS COMMAND...: what it says is in out
+ends_with() {
+    local expected=$1 status
+    shift
+    "$@" >"$TEST_TMP/out" 2>&1
+    status=$?
+    [ $status = "$expected" ] || { cat "$TEST_TMP/out"; "$BFO" status; fail "$*: status $status, not $expected"; }
+}
+# says PATTERN: that command did
+says() { grep -Eq -- "$1" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "it does not say: $1"; }; }
+
+# bytes RAIL: so far, of both ends
+bytes() { "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/rails" && rail_counter "$TEST_TMP/rails" "$1" tx_bytes; }
+
+# moves RAIL: it carries a megabyte more
+moves() {
+    local before
+    before=$(bytes "$1") || fail "the job is over"
+    until_so "rail $1 carries nothing" eval "[ \$(bytes $1) -gt $((before + 1000000)) ]"
+}
+# rests RAIL WHILE: it carries next to nothing while the other one moves; questions whether the peer lives are no messages
+rests() {
+    local before after
+    before=$(bytes "$1")
+    moves "$2"
+    moves "$2"
+    after=$(bytes "$1")
+    [ $((after - before)) -lt 10000 ] || fail "rail $1 carries $((after - before)) bytes although its port stands out"
+}
