@@ -163,10 +163,12 @@ void bfo_drain_cvar_know_ports(void)
 {
     const uint32_t n = count();
     mca_btl_base_selected_module_t *module;
+    char key[sizeof(names[0]) + 16];
 
     for (uint32_t i = 0; i < n; ++i) {
         if (!is_own(names[i])) {
-            bfo_help_say("help-pml-bfo.txt", "drain-no-port", names[i]);
+            snprintf(key, sizeof(key), "drain-no-port %.63s", names[i]);
+            bfo_help_say_once(key, "help-pml-bfo.txt", "drain-no-port", names[i]); /* names may differ in digits only */
         }
     }
     OPAL_LIST_FOREACH (module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {

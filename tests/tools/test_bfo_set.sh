@@ -67,6 +67,11 @@ ends_with 0 "$BFO" set "${number%.*}" counters true --wait 60 --json
 ends_with 0 "$BFO" set "$number" last_rail_timeout -1 --wait 60
 "$SOFTRAIL" down --fabric "bfo-set-4711-$$" 0 || fail "rail 0 could not be cut"
 until_so "the loss is not noticed" status_has '^  sr0:1 .* lost .* 0/2 ' 4711
+# With the last rail lost it waits, because it was told to while it ran.
+"$SOFTRAIL" down --fabric "bfo-set-4711-$$" 1 || fail "rail 1 could not be cut"
+job_says 4711 'No rail is left to a process; the job waits'
+"$SOFTRAIL" up --fabric "bfo-set-4711-$$" 1 || fail "rail 1 did not return"
+until_so "rail 1 is not back" status_has '^  sr1:1 .* up .* 2/2 ' 4711
 ends_with 0 "$BFO" events "$number"
 says 'parameter: pml_bfo_verbose = 1 \(bfo set\)'
 note "more words"
