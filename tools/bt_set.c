@@ -4,7 +4,7 @@
  * bfo set: another value of a parameter for the processes of a job on this node. The wish is written into the file that the jobs map;
  * their files of figures tell what came of it. DESIGN.txt section 19.6.
  */
-#include "bt.h"
+#include "bt_hosts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 #include "bfo_parameters.h"
 
 typedef struct {
-    const char *root, *job, *name, *text; /* words of the command line, NULL: not there */
+    bt_source_t source;
+    const char *job, *name, *text, *wait_text; /* words of the command line, NULL: not there */
     uint32_t parameter;
     int64_t value;
     double wait; /* seconds */
@@ -138,7 +139,7 @@ static target_t *target_of(target_t *targets, size_t n, const bt_process_t *proc
 
 static bool write_wish(const choice_t *choice, target_t *target)
 {
-    const char *root = bt_root_of(choice->root), *why;
+    const char *root = bt_root_of(choice->source.root), *why;
     bfo_steer_wish_t wish = {.job = target->job, .parameter = choice->parameter, .value = choice->value};
     bfo_steer_t list;
     const int file = bt_steer_open(root, target->uid, false, &list);
@@ -281,7 +282,7 @@ static int wait_for_job(const choice_t *choice, target_t *targets, size_t n)
     count_t c;
 
     for (;;) {
-        if (!bt_read(&all, choice->root, choice->job)) {
+        if (!bt_read(&all, choice->source.root, choice->job)) {
             fputs("bfo: no memory\n", stderr);
             return BT_TROUBLE;
         }
@@ -299,7 +300,7 @@ static int wait_for_job(const choice_t *choice, target_t *targets, size_t n)
 
 /* ---- command ----------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 300, KEY_DIR, KEY_WAIT };
+enum { KEY_JSON = 300, KEY_WAIT };
 
 static void take_name(struct argp_state *state, choice_t *choice, const char *arg)
 {
@@ -315,11 +316,11 @@ static void take_value(struct argp_state *state, choice_t *choice, const char *a
     const bool is_word = BFO_PARAMETER_COUNTERS == choice->parameter && (0 == strcmp("true", arg) || 0 == strcmp("false", arg));
     char *rest = NULL;
 
-    choice->text = arg;
+    choice->text = ' ' == arg[0] ? arg + 1 : arg; /* shield_numbers() */
     errno = 0;
     choice->value = is_word ? 't' == arg[0] : strtoll(arg, &rest, 10);
     if (!is_word && (rest == arg || '\0' != *rest || 0 != errno || !bfo_range_has(choice->parameter, choice->value))) {
-        argp_error(state, "%s cannot be '%s': it must be %s", name_of(choice->parameter), ' ' == arg[0] ? arg + 1 : arg,
+        argp_error(state, "%s cannot be '%s': it must be %s", name_of(choice->parameter), choice->text,
                    bfo_range_of(choice->parameter)->values);
     }
 }
@@ -330,8 +331,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case KEY_JSON: choice->json = true; return 0;
-    case KEY_DIR: choice->root = arg; return 0;
-    case KEY_WAIT: choice->wait = bt_take_wait(state, arg); return 0;
+    case KEY_WAIT:
+        choice->wait = bt_take_wait(state, arg);
+        choice->wait_text = arg;
+        return 0;
     case ARGP_KEY_ARG:
         if (NULL == choice->job) {
             choice->job = arg;
@@ -343,6 +346,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "'%s' is one word too many", arg);
         }
         return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -367,6 +371,25 @@ static int set(const bt_all_t *all, const choice_t *choice)
     return 0 == n ? BT_TROUBLE : wait_for_job(choice, targets, n);
 }
 
+/* The same on each of the hosts. */
+static int set_there(const choice_t *choice)
+{
+    const char *words[BT_MOST_WORDS] = {"set", "--wait", NULL == choice->wait_text ? "30" : choice->wait_text};
+    size_t n = 3;
+
+    if (choice->json) {
+        words[n++] = "--json";
+    }
+    if (NULL != choice->source.root) {
+        words[n++] = "--dir";
+        words[n++] = choice->source.root;
+    }
+    words[n++] = choice->job;
+    words[n++] = choice->name; /* NULL: no more words */
+    words[n] = NULL == choice->name ? NULL : choice->text;
+    return bt_hosts_forward(&choice->source, words, choice->json, choice->wait + BT_LOGIN_SECONDS);
+}
+
 static size_t living(const bt_all_t *all)
 {
     size_t n = 0;
@@ -382,9 +405,9 @@ int bt_cmd_set(int argc, char **argv)
     static const struct argp_option options[] = {
         {"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for the processes (30; 0: not at all)", 0},
         {"json", KEY_JSON, NULL, 0, "for programs", 0},
-        {"dir", KEY_DIR, "DIR", 0, "the job's pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0},
         {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB [PARAMETER [VALUE]]]",
+    static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {.options = options, .parser = parse, .children = children, .args_doc = "[JOB [PARAMETER [VALUE]]]",
         .doc = "Change a parameter of the PML bfo in the processes of a job on this node while they run. The command waits until each process "
                "has taken the value up. Without VALUE: show what the processes have now. Without words: list the parameters that can change, "
                "with their values.\vExit status: 0 the processes have the value, 1 not yet, or a process refuses it (these processes are named), "
@@ -398,7 +421,9 @@ int bt_cmd_set(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
     if (NULL == choice.job) {
         verdict = list_parameters(choice.json);
-    } else if (!bt_read(&all, choice.root, choice.job)) {
+    } else if (NULL != choice.source.hosts) {
+        return set_there(&choice);
+    } else if (!bt_read(&all, choice.source.root, choice.job)) {
         fputs("bfo: no memory\n", stderr);
         verdict = BT_TROUBLE;
     } else {

@@ -66,12 +66,12 @@ ends_with 0 "$BFO" set "${number%.*}" counters true --wait 60 --json
     { cat "$TEST_TMP/out"; fail "--json"; }
 ends_with 0 "$BFO" set "$number" last_rail_timeout -1 --wait 60
 "$SOFTRAIL" down --fabric "bfo-set-4711-$$" 0 || fail "rail 0 could not be cut"
-until_so "the loss is not noticed" status_has '^  sr0:1 .* lost .* 0/2 ' 4711
+until_so "the loss is not noticed" status_has '^  [^ ]+ +sr0:1 .* lost .* 0/2 ' 4711
 # With the last rail lost it waits, because it was told to while it ran.
 "$SOFTRAIL" down --fabric "bfo-set-4711-$$" 1 || fail "rail 1 could not be cut"
 job_says 4711 'No rail is left to a process; the job waits'
 "$SOFTRAIL" up --fabric "bfo-set-4711-$$" 1 || fail "rail 1 did not return"
-until_so "rail 1 is not back" status_has '^  sr1:1 .* up .* 2/2 ' 4711
+until_so "rail 1 is not back" status_has '^  [^ ]+ +sr1:1 .* up .* 2/2 ' 4711
 ends_with 0 "$BFO" events "$number"
 says 'parameter: pml_bfo_verbose = 1 \(bfo set\)'
 note "more words"
@@ -101,14 +101,23 @@ ends_with 2 "$BFO" set 4712 verbose 1 --wait -1
 until_so "a refused value is in use" has_in_all 4712 warnings_per_minute 1000
 note "refused by the command"
 
+# On another node, by a command that stands for ssh.
+printf '#!/bin/sh\n[ "$1" = good ] || exit 255\nshift\nexec "$@"\n' >"$TEST_TMP/rsh"
+chmod +x "$TEST_TMP/rsh"
+ends_with 0 "$BFO" set --hosts good --rsh "$TEST_TMP/rsh" --wait 60 4712 verbose -1
+says '^good: pml_bfo_verbose is -1 in 2 processes$'
+ends_with 3 "$BFO" set --hosts good,gone --rsh "$TEST_TMP/rsh" 4712
+says '^good: job [0-9.]+: pml_bfo_verbose -1 in 2 processes$'
+note "on another node"
+
 # Wishes of the dead job go with the next one, and what is not trusted changes nothing.
 end 4711
 [ "$(grep -c 'generation' "$TEST_TMP/4711/log")" = "$said" ] || { cat "$TEST_TMP/4711/log"; fail "it says more although verbose is 0 again"; }
 grep -q 'bfo: rank 1 counters: ' "$TEST_TMP/4711/log" || { cat "$TEST_TMP/4711/log"; fail "the counters are not printed"; }
 note "fewer words; counters at the end"
-[ "$(wishes)" = 5 ] || fail "$(wishes) wishes, not 5"
+[ "$(wishes)" = 6 ] || fail "$(wishes) wishes, not 6"
 ends_with 0 "$BFO" set 4712 resend_burst 7 --wait 60
-[ "$(wishes)" = 3 ] || fail "$(wishes) wishes, not the 3 of the job that lives"
+[ "$(wishes)" = 4 ] || fail "$(wishes) wishes, not the 4 of the job that lives"
 note "wishes of a dead job are forgotten"
 job=$("$BFO" status 4712 --json | sed -n 's/^ *"job": "\(.*\)",*$/\1/p')
 perl -e 'my ($file, $family, $local) = @ARGV; open my $f, "+<", $file or die; binmode $f;

@@ -9,6 +9,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_figures.h"
+#include "pml_bfo_figures_file.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_settings.h"
 #include "pml_bfo_steer.h"
