@@ -91,9 +91,7 @@ int bt_steer_open(const char *root, uid_t uid, bool make, bfo_steer_t *list);
 const char *bt_steer_write(int file, const char *root, uid_t uid, bfo_steer_t *list, bfo_steer_wish_t *wish);
 /* Says on stderr what is wrong with that list. */
 void bt_steer_say(const char *root, uid_t uid, const char *why);
-/* Seconds of a clock, a pause between two looks, and the argument of --wait. */
-double bt_now(void);
-void bt_sleep_a_while(void);
+/* The argument of --wait, in seconds. */
 double bt_take_wait(struct argp_state *state, const char *arg);
 
 /* ---- bt_ports.c: a job's ports on this node ------------------------------------------------------------- */
@@ -127,6 +125,15 @@ uint64_t bt_down_ns(const bfo_figures_port_t *port);
 void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n);
 /* Nothing is lost, and a lost rail would be survived. */
 bool bt_job_is_well(const bt_job_t *job);
+
+/* ---- bt_clock.c ----------------------------------------------------------------------------------------- */
+
+/* Seconds of a clock that nobody sets. */
+double bt_now(void);
+/* ns of the wall clock. */
+uint64_t bt_wall_ns(void);
+/* A pause between two looks. */
+void bt_sleep_a_while(void);
 
 /* ---- bt_text.c ----------------------------------------------------------------------------------------- */
 

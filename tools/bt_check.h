@@ -76,8 +76,6 @@ typedef struct bt_check {
 
 typedef enum { BT_MET, BT_TIMEOUT, BT_ENDED, BT_STOPPED } bt_wait_t;
 
-/* ---- bt_check_wait.c: time, signals, words to the user ------------------------------------------------------ */
-double bt_now(void);
 /* INT, QUIT, TERM and HUP are remembered from now on; the terminal cannot stop the check (^Z), because a port may be down then. */
 void bt_catch_signals(void);
 /* For a child that becomes another program. */

@@ -19,14 +19,6 @@ enum { POLL_MS = 50 };
 static const int ignored[] = {SIGPIPE, SIGTSTP, SIGTTOU};
 static volatile sig_atomic_t caught;
 
-double bt_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
-}
-
 static void remember(int signal)
 {
     caught = signal;
@@ -63,14 +55,12 @@ int bt_signal(void)
 void bt_say(bt_check_t *check, const char *format, ...)
 {
     char text[1024], when[BT_TIME];
-    struct timespec t;
     va_list list;
 
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    clock_gettime(CLOCK_REALTIME, &t);
-    bt_time(when, (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec);
+    bt_time(when, bt_wall_ns());
     fprintf(stderr, "%.12s  %s\n", when + 11, text);
     if (NULL != check->log) {
         fprintf(check->log, "%s check: %s\n", when, text);

@@ -38,14 +38,6 @@ static size_t n_shown;
 
 enum { POLL_MS = 200, HOSTS_SECONDS = 5, MOST_SHOWN = 1 << 20 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
-}
-
 static shown_t *shown_of(const bt_process_t *p)
 {
     for (size_t i = 0; i < n_shown; ++i) {
@@ -197,7 +189,7 @@ static bool parse_since(const char *text, uint64_t *since)
 
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && end != text && '-' != text[0]; ++i) {
         if (units[i].unit == end[0] && '\0' == end[1] && n < 100000000) {
-            const uint64_t ago = n * units[i].seconds * UINT64_C(1000000000), now = now_ns();
+            const uint64_t ago = n * units[i].seconds * UINT64_C(1000000000), now = bt_wall_ns();
 
             *since = ago < now ? now - ago : 0;
             return true;
@@ -318,7 +310,7 @@ int bt_cmd_events(int argc, char **argv)
         status = BT_NO_JOB == next ? status : next;
     }
     if (NULL != choice.plot && BT_WELL == status) {
-        status = bt_plot_draw(choice.plot, choice.since, now_ns());
+        status = bt_plot_draw(choice.plot, choice.since, bt_wall_ns());
     }
     if (BT_NO_JOB == status) {
         fprintf(stderr, "bfo: no such job runs %s under the PML bfo\n", NULL == choice.source.hosts ? "on this node" : "on these nodes");

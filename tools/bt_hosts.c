@@ -192,14 +192,6 @@ static bool take_output(child_t *child, size_t most)
     return false;
 }
 
-static double now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
-}
-
 static void end_all(child_t *child, double seconds)
 {
     for (int i = 0; i < SIDE_BY_SIDE; ++i) {
@@ -214,7 +206,7 @@ bool bt_hosts_run(bt_hosts_t *hosts, const bt_source_t *source, const char *cons
 {
     static call_t call;
     child_t child[SIDE_BY_SIDE] = {{.host = NULL}};
-    const double end = now_s() + seconds;
+    const double end = bt_now() + seconds;
     size_t next = 0;
 
     *hosts = (bt_hosts_t){.host = NULL};
@@ -235,11 +227,11 @@ bool bt_hosts_run(bt_hosts_t *hosts, const bt_source_t *source, const char *cons
         if (0 == running) {
             return true;
         }
-        if (now_s() >= end) {
+        if (bt_now() >= end) {
             end_all(child, seconds);
             return true;
         }
-        (void) poll(wait, SIDE_BY_SIDE, 1 + (int) ((end - now_s()) * 1e3));
+        (void) poll(wait, SIDE_BY_SIDE, 1 + (int) ((end - bt_now()) * 1e3));
         for (int i = 0; i < SIDE_BY_SIDE; ++i) {
             if (NULL != child[i].host && 0 != wait[i].revents) {
                 (void) take_output(&child[i], most);

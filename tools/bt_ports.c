@@ -6,7 +6,6 @@
 #include "bt.h"
 
 #include <string.h>
-#include <time.h>
 
 static bt_port_t *port_of(bt_job_t *job, const bfo_figures_port_t *port)
 {
@@ -50,11 +49,8 @@ static void add_traffic(bt_port_t *sum, const bfo_figures_t *f, uint32_t port)
 
 uint64_t bt_down_ns(const bfo_figures_port_t *port)
 {
-    struct timespec t; /* the wall clock, because the port may be another node's */
-    uint64_t now;
+    const uint64_t now = bt_wall_ns(); /* the wall clock, because the port may be another node's */
 
-    clock_gettime(CLOCK_REALTIME, &t);
-    now = (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
     return port->down_ns + (BFO_FIGURES_LOST == port->state && now > port->since_wall ? now - port->since_wall : 0);
 }
 

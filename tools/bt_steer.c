@@ -18,21 +18,6 @@ enum { LOCK_TRIES = 100, MOST_SECONDS = 86400 };
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-void bt_sleep_a_while(void)
-{
-    const struct timespec time = {.tv_nsec = 50 * 1000000};
-
-    nanosleep(&time, NULL);
-}
-
-double bt_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
-}
-
 double bt_take_wait(struct argp_state *state, const char *arg)
 {
     char *rest;

@@ -43,14 +43,6 @@ static void on_signal(int number)
     is_over = 1;
 }
 
-static double now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
-}
-
 /* NULL: the port is new. */
 static const seen_t *find(const sight_t *before, const seen_t *port)
 {
@@ -205,12 +197,12 @@ static int run(const choice_t *choice)
     int status = BT_WELL;
 
     for (long i = 0; 0 == is_over && BT_TROUBLE != status && (0 == choice->count || i < choice->count); ++i) {
-        sight_t now = {.at = now_s()};
+        sight_t now = {.at = bt_now()};
         bt_all_t all;
 
         if (0 != i) {
             wait_for(choice->interval);
-            now.at = now_s();
+            now.at = bt_now();
         }
         if (0 != is_over) {
             break;
