@@ -223,7 +223,9 @@ inline void bfo_send_act_take_fin(void *request, void *arg)
     const bfo_fin_hdr_t *fin = arg;
 
     req->resp = true;
-    bfo_rail_count(req->lane->peer, req->rail, false, fin->size);
+    if (bfo_unlikely(req->lane->peer->failover)) { /* else nobody counts */
+        bfo_rail_count(req->lane->peer, req->rail, false, fin->size);
+    }
     (void) bfo_add_size(&req->bytes, fin->size);
 }
 
