@@ -23,6 +23,7 @@ static const struct {
     {"drain", bt_cmd_drain, "take a port out of service, without a lost message"},
     {"release", bt_cmd_release, "give a drained port back"},
     {"set", bt_cmd_set, "change a parameter of jobs that run"},
+    {"ftb", bt_cmd_ftb, "fault events for other programs, and from them"},
     {"report", bt_cmd_report, "write what a bug report needs into one file"},
     {"clean", bt_cmd_clean, "remove the files that dead jobs left"},
     {"figures", bt_cmd_figures, NULL}, /* for bfo --hosts */

@@ -28,6 +28,7 @@ int bt_cmd_report(int argc, char **argv);
 int bt_cmd_figures(int argc, char **argv);
 int bt_cmd_check(int argc, char **argv);
 int bt_cmd_clean(int argc, char **argv);
+int bt_cmd_ftb(int argc, char **argv);
 
 /* ---- bt_read.c: the files of figures ------------------------------------------------------------------ */
 
@@ -72,6 +73,8 @@ void bt_free(bt_all_t *all);
 const char *bt_check(bfo_figures_t *f, const char *name);
 /* Makes a text of a file printable, and end. */
 void bt_clean_text(char *text, size_t size);
+/* Is the job called so: "54321.1", "54321", or the batch system's word? NULL calls all of them. */
+bool bt_is_job(const bfo_figures_t *f, const char *job);
 /* How many processes from `at` on are of one job on one node; or of one job. */
 size_t bt_job_size(const bt_all_t *all, size_t at);
 size_t bt_job_size_all_nodes(const bt_all_t *all, size_t at);
@@ -84,13 +87,16 @@ unsigned bt_clean(const char *root);
 
 /* ---- bt_steer.c: what a user asks of his jobs, and the wait for them ------------------------------------------ */
 
-/* Opens the list of a user, locked, and copies it. `make`: his directory is made if there is none. Returns a descriptor, whose end unlocks
+/* Opens the list of a user, locked, and copies it. `make`: his directory is made if there is none. `tries`: to take the lock, 50 ms between two of them. Returns a descriptor, whose end unlocks
  * it; -ENOENT: no job of the user has run here; another negative number: stderr says why. */
-int bt_steer_open(const char *root, uid_t uid, bool make, bfo_steer_t *list);
+int bt_steer_open(const char *root, uid_t uid, bool make, unsigned tries, bfo_steer_t *list);
 /* Writes the list without the wishes of dead jobs, and with one more, unless it is NULL, which gets its number. NULL, or why not. */
 const char *bt_steer_write(int file, const char *root, uid_t uid, bfo_steer_t *list, bfo_steer_wish_t *wish);
 /* Says on stderr what is wrong with that list. */
 void bt_steer_say(const char *root, uid_t uid, const char *why);
+/* What it said last. */
+const char *bt_steer_said(void);
+enum { BT_STEER_TRIES = 100 };
 /* The argument of --wait, in seconds. */
 double bt_take_wait(struct argp_state *state, const char *arg);
 
@@ -146,6 +152,8 @@ const char *bt_rate(char room[16], uint32_t megabits);
 const char *bt_amount(char room[16], double amount);
 /* "54321.1" */
 const char *bt_job_name(char room[16], uint32_t job);
+/* "mlx5_0:1" of "mlx5_0:1 (GUID 0x0002c90300000001)" */
+const char *bt_port_of(char room[64], const char *here);
 const char *bt_state_name(uint32_t state);
 const char *bt_verdict_name(uint32_t verdict);
 const char *bt_what_name(uint32_t what);
@@ -158,6 +166,26 @@ void bt_take_word(struct argp_state *state, const char **word, const char *arg);
 void bt_file_name(char *name, size_t size, const char *what, const char *ending);
 /* Prints and frees; nothing else goes to stdout. */
 void bt_print_json(json_t *json, bool is_line);
+
+/* ---- bt_out.c: the ports that jobs leave out, in the list of each user ---------------------------------------------------- */
+
+/* What is to be done with the list of each user, and what came of it. */
+typedef struct {
+    const char *port; /* bt_is_port_name() holds; NULL: the list is only read */
+    bool out;
+    unsigned tries;   /* to take the lock of a list, 50 ms between two of them */
+    json_t *ports;    /* that stand out for some user */
+    unsigned lists;   /* that were read */
+    unsigned changed; /* of those */
+    unsigned done;    /* that are as they are to be now */
+    bool has_failed;  /* for some user: stderr has it */
+    char why[512];    /* the first reason */
+} bt_wish_t;
+
+/* A port whose name fits into the list. */
+bool bt_is_port_name(const char *port);
+/* Changes the list of this user, of root those of all users who have a directory. */
+void bt_out(bt_wish_t *wish, const char *root);
 
 /* ---- bt_prometheus.c ----------------------------------------------------------------------------------- */
 void bt_print_prometheus(const bt_all_t *all);
@@ -183,5 +211,17 @@ void bt_plot_event(const bt_process_t *process, const bfo_figures_event_t *event
 void bt_plot_process(const bt_process_t *process);
 /* Draws what was handed in, from `since` to `now` (ns of the wall clock), into an SVG file. Returns the exit status. */
 int bt_plot_draw(const char *file, uint64_t since, uint64_t now);
+
+/* ---- bt_hook.c ------------------------------------------------------------------------------------------ */
+/* An event, as bfo events shows it. */
+typedef struct {
+    const bt_process_t *process;
+    const bfo_figures_event_t *event;
+    unsigned others; /* processes that wrote the same */
+    const char *line;
+} bt_hook_t;
+/* Runs a program for the event, and waits for its end. False: there is no such program. */
+bool bt_hook_run(const char *command, const bt_hook_t *hook);
+void bt_hook_log(const bt_hook_t *hook);
 
 #endif /* BT_H */

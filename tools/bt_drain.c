@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo drain and bfo release: a port is taken out of service of the jobs of this node, and given back. The wish is written into a file
- * that the jobs map; their files of figures tell how far they are. DESIGN.txt sections 10.5 and 19.
+ * bfo drain and bfo release: a port is taken out of service of the jobs of this node, and given back. The wish goes into the lists that
+ * the jobs read (bt_out.c); their files of figures tell how far they are. DESIGN.txt sections 10.5 and 19.
  */
 #include "bt_hosts.h"
 
@@ -16,94 +16,6 @@ typedef struct {
     double wait; /* seconds */
     bool json;
 } choice_t;
-
-/* ---- the list -------------------------------------------------------------------------------------------- */
-
-static uint32_t place_of(const bfo_steer_t *list, const char *port)
-{
-    uint32_t i = 0;
-
-    while (i < list->n_out && 0 != strcmp(port, list->out[i])) {
-        ++i;
-    }
-    return i;
-}
-
-/* What is to be done with the list of each user, and what came of it. */
-typedef struct {
-    const char *port; /* NULL: the list is only read */
-    bool out;
-    json_t *ports;    /* that stand out for some user */
-    unsigned lists;   /* that were read */
-    unsigned changed; /* of those */
-    bool has_failed;
-} wish_t;
-
-/* NULL, or why the list stays as it is. */
-static const char *change(int file, const char *root, uid_t uid, bfo_steer_t *list, wish_t *wish)
-{
-    const uint32_t at = place_of(list, wish->port);
-    const char *why;
-
-    if (wish->out == (at < list->n_out)) {
-        return NULL;
-    }
-    if (wish->out && BFO_STEER_PORTS == list->n_out) {
-        return "16 ports stand out already; give one of them back first (bfo release)";
-    }
-    if (wish->out) {
-        memset(list->out[at], 0, sizeof(list->out[at]));
-        strcpy(list->out[at], wish->port); /* it is short enough: parse() */
-        ++list->n_out;
-    } else {
-        memmove(list->out[at], list->out[list->n_out - 1], sizeof(list->out[at]));
-        memset(list->out[--list->n_out], 0, sizeof(list->out[0]));
-    }
-    why = bt_steer_write(file, root, uid, list, NULL);
-    wish->changed += NULL == why;
-    return why;
-}
-
-static void add_names(wish_t *wish, const bfo_steer_t *list)
-{
-    for (uint32_t i = 0; i < list->n_out; ++i) {
-        json_t *name;
-        size_t k = 0;
-
-        while (k < json_array_size(wish->ports) && 0 != strcmp(json_string_value(json_array_get(wish->ports, k)), list->out[i])) {
-            ++k;
-        }
-        name = k == json_array_size(wish->ports) ? json_string(list->out[i]) : NULL; /* NULL: it is there, or no text */
-        if (NULL != name) {
-            json_array_append_new(wish->ports, name);
-        }
-    }
-}
-
-static bool of_user(void *context, const char *root, uid_t uid)
-{
-    wish_t *wish = context;
-    bfo_steer_t list;
-    const int file = bt_steer_open(root, uid, wish->out && geteuid() == uid, &list);
-    const char *why;
-
-    if (-ENOENT == file) {
-        return true; /* no job of this user has run here */
-    }
-    if (0 > file) {
-        wish->has_failed = true;
-        return true;
-    }
-    ++wish->lists;
-    why = NULL == wish->port ? NULL : change(file, root, uid, &list, wish);
-    if (NULL != why) {
-        bt_steer_say(root, uid, why);
-        wish->has_failed = true;
-    }
-    add_names(wish, &list);
-    close(file);
-    return true;
-}
 
 /* ---- how far the jobs are ---------------------------------------------------------------------------------- */
 
@@ -224,7 +136,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         bt_take_word(state, &choice->port, arg);
-        if ('\0' == arg[0] || strlen(arg) >= sizeof(((bfo_steer_t *) 0)->out[0])) {
+        if (!bt_is_port_name(arg)) {
             argp_error(state, "'%s' is no name of a port; 'bfo status' shows the names (mlx5_0:1)", arg);
         }
         return 0;
@@ -239,7 +151,7 @@ static const struct argp_option options[] = {
     {"json", KEY_JSON, NULL, 0, "for programs", 0},
     {0}};
 
-static int print_names(wish_t *wish, bool json)
+static int print_names(bt_wish_t *wish, bool json)
 {
     if (json) {
         bt_print_json(json_pack("{s:O}", "out", wish->ports), false);
@@ -271,7 +183,7 @@ static int run_there(const choice_t *choice, bool out)
 static int run(int argc, char **argv, const struct argp *argp, bool out)
 {
     choice_t choice = {.wait = 30};
-    wish_t wish = {.out = out};
+    bt_wish_t wish = {.out = out, .tries = BT_STEER_TRIES};
     int verdict;
 
     argp_parse(argp, argc, argv, 0, NULL, &choice);
@@ -284,7 +196,7 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
     }
     wish.port = choice.port;
     wish.ports = json_array();
-    (void) bt_for_users(bt_root_of(choice.source.root), of_user, &wish);
+    bt_out(&wish, choice.source.root);
     if (NULL == choice.port) {
         verdict = print_names(&wish, choice.json);
     } else if (wish.has_failed) {

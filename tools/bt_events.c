@@ -12,9 +12,9 @@
 
 typedef struct {
     bt_source_t source;
-    const char *job, *plot;
+    const char *job, *plot, *exec;
     uint64_t since; /* ns of the wall clock */
-    bool json, follow;
+    bool json, follow, syslog;
 } choice_t;
 
 /* An event, with the process that wrote it, and how many others wrote the same. */
@@ -139,29 +139,34 @@ static line_t *collect(const bt_all_t *all, const choice_t *choice, size_t *n)
 
 /* ---- printing ----------------------------------------------------------------------------------------------- */
 
-static void print_line(const line_t *line)
+static void write_line(FILE *out, const line_t *line)
 {
     const bfo_figures_event_t *e = line->event;
     char when[BT_TIME], name[16];
 
-    printf("%s job %s host %s rank %u %s", bt_time(when, e->wall), bt_job_name(name, line->process->f.job), line->process->f.host,
-           line->process->f.rank, bt_what_name(e->what));
+    fprintf(out, "%s job %s host %s rank %u %s", bt_time(when, e->wall), bt_job_name(name, line->process->f.job), line->process->f.host,
+            line->process->f.rank, bt_what_name(e->what));
     if ('\0' != e->here[0]) {
-        printf(" %s", e->here);
+        fprintf(out, " %s", e->here);
     }
     if (0 <= e->peer) {
-        printf(" to%s%s rank %d on %s", '\0' == e->there[0] ? "" : " ", e->there, e->peer, e->host);
+        fprintf(out, " to%s%s rank %d on %s", '\0' == e->there[0] ? "" : " ", e->there, e->peer, e->host);
     }
     if (BFO_FIGURES_BEGUN != e->what && BFO_FIGURES_PARAMETER != e->what) {
-        printf(": %s -> %s", bt_state_name(e->before), bt_state_name(e->after));
+        fprintf(out, ": %s -> %s", bt_state_name(e->before), bt_state_name(e->after));
     }
     if ('\0' != e->cause[0]) {
-        printf("%s%s", BFO_FIGURES_PARAMETER == e->what ? ": " : "; cause: ", e->cause);
+        fprintf(out, "%s%s", BFO_FIGURES_PARAMETER == e->what ? ": " : "; cause: ", e->cause);
     }
     if (0 != line->others) {
-        printf(" (and %u more process%s)", line->others, 1 == line->others ? "" : "es");
+        fprintf(out, " (and %u more process%s)", line->others, 1 == line->others ? "" : "es");
     }
-    putchar('\n');
+    putc('\n', out);
+}
+
+static void print_line(const line_t *line)
+{
+    write_line(stdout, line);
 }
 
 static void print_json(const line_t *line)
@@ -175,6 +180,31 @@ static void print_json(const line_t *line)
                             "peer", (int) e->peer, "peer_host", e->host, "before", bt_state_name(e->before), "after", bt_state_name(e->after),
                             "generation", (json_int_t) e->generation, "cause", e->cause, "processes", (json_int_t) line->others + 1,
                             "monotonic_ns", (json_int_t) (e->mono & INT64_MAX)), true);
+}
+
+/* To the hooks. False: one of them cannot be served. */
+static bool hand_on(const choice_t *choice, const line_t *line)
+{
+    bt_hook_t hook = {.process = line->process, .event = line->event, .others = line->others};
+    char *text = NULL;
+    size_t n = 0;
+    FILE *room = open_memstream(&text, &n);
+    bool is_well = NULL != room;
+
+    if (is_well) {
+        write_line(room, line);
+        is_well = 0 == fclose(room);
+    }
+    if (is_well) {
+        text[n - 1] = '\0'; /* the end of the line */
+        hook.line = text;
+        if (choice->syslog) {
+            bt_hook_log(&hook);
+        }
+        is_well = NULL == choice->exec || bt_hook_run(choice->exec, &hook);
+    }
+    free(text);
+    return is_well;
 }
 
 /* ---- command ------------------------------------------------------------------------------------------------ */
@@ -208,7 +238,7 @@ static bool parse_since(const char *text, uint64_t *since)
     return false;
 }
 
-enum { KEY_JSON = 300, KEY_FOLLOW, KEY_SINCE, KEY_PLOT };
+enum { KEY_JSON = 300, KEY_FOLLOW, KEY_SINCE, KEY_PLOT, KEY_EXEC, KEY_SYSLOG };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -218,6 +248,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_JSON: choice->json = true; return 0;
     case KEY_FOLLOW: choice->follow = true; return 0;
     case KEY_PLOT: choice->plot = arg; return 0;
+    case KEY_EXEC: choice->exec = arg; return 0;
+    case KEY_SYSLOG: choice->syslog = true; return 0;
     case KEY_SINCE:
         if (!parse_since(arg, &choice->since)) {
             argp_error(state, "--since takes 30s, 10m, 2h, 1d or 2026-11-24T11:12:13, not '%s'", arg);
@@ -227,6 +259,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         bt_take_word(state, &choice->job, arg);
         return 0;
     case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
+    case ARGP_KEY_END:
+        if (!choice->follow && (NULL != choice->exec || choice->syslog)) {
+            argp_error(state, "--exec and --syslog are for what happens: they go with --follow");
+        }
+        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -246,6 +283,7 @@ static int show(const choice_t *choice, bool *goes_on)
 {
     bt_all_t all;
     line_t *line;
+    bool is_well = true;
     size_t n;
     int status;
 
@@ -254,14 +292,15 @@ static int show(const choice_t *choice, bool *goes_on)
         return BT_TROUBLE;
     }
     line = collect(&all, choice, &n);
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; is_well && i < n; ++i) {
         (choice->json ? print_json : print_line)(&line[i]);
+        is_well = (NULL == choice->exec && !choice->syslog) || hand_on(choice, &line[i]);
     }
     free(line);
     *goes_on = some_live(&all);
     status = all.has_failed ? BT_TROUBLE : 0 == all.n ? BT_NO_JOB : BT_WELL;
     bt_free(&all);
-    return 0 == fflush(stdout) && !ferror(stdout) ? status : BT_TROUBLE;
+    return is_well && 0 == fflush(stdout) && !ferror(stdout) ? status : BT_TROUBLE;
 }
 
 static void on_signal(int number)
@@ -284,6 +323,8 @@ int bt_cmd_events(int argc, char **argv)
         {"follow", KEY_FOLLOW, NULL, 0, "go on showing what happens; with JOB until the job has ended", 0},
         {"since", KEY_SINCE, "TIME", 0, "only later events: 30s, 10m, 2h, 1d (ago), or 2026-11-24T11:12:13", 0},
         {"plot", KEY_PLOT, "FILE", 0, "draw the ports over time into FILE, an SVG picture (needs gnuplot); with --follow when it ends", 0},
+        {"exec", KEY_EXEC, "PROGRAM", 0, "with --follow: run PROGRAM for each event, with BFO_EVENT, BFO_JOB, BFO_PORT... in its environment", 0},
+        {"syslog", KEY_SYSLOG, NULL, 0, "with --follow: write each event to the system log", 0},
         {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]", .children = children,

@@ -146,8 +146,7 @@ static bool copy(int file, bfo_figures_t *f, bool *is_torn)
     return true;
 }
 
-/* What users and administrators call a job: "54321.1", "54321", or the batch system's word. */
-static bool is_job(const bfo_figures_t *f, const char *job)
+bool bt_is_job(const bfo_figures_t *f, const char *job)
 {
     char name[16], family[16];
 
@@ -210,7 +209,7 @@ static bool read_file(bt_all_t *all, int dir, const char *root, uid_t uid, const
     close(file);
     if (NULL != why) {
         refuse(all, root, uid, name, why);
-    } else if (is_job(&process->f, job)) {
+    } else if (bt_is_job(&process->f, job)) {
         return bt_add(all, process);
     }
     free(process);

@@ -142,7 +142,7 @@ static bool write_wish(const choice_t *choice, target_t *target)
     const char *root = bt_root_of(choice->source.root), *why;
     bfo_steer_wish_t wish = {.job = target->job, .parameter = choice->parameter, .value = choice->value};
     bfo_steer_t list;
-    const int file = bt_steer_open(root, target->uid, false, &list);
+    const int file = bt_steer_open(root, target->uid, false, BT_STEER_TRIES, &list);
 
     if (0 > file) {
         if (-ENOENT == file) {

@@ -14,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOCK_TRIES = 100, MOST_SECONDS = 86400 };
+enum { MOST_SECONDS = 86400 };
+
+static char said[512];
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
@@ -32,18 +34,20 @@ double bt_take_wait(struct argp_state *state, const char *arg)
 /* ---- the file -------------------------------------------------------------------------------------------- */
 
 /* A user may hold the lock of his own file for ever: nobody waits for him for ever. Returns 0 or errno. */
-static int lock(int file)
+static int lock(int file, unsigned tries)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-    for (int i = 0; i < LOCK_TRIES; ++i) {
+    for (unsigned i = 0; i < tries; ++i) {
+        if (0 != i) {
+            bt_sleep_a_while();
+        }
         if (0 == fcntl(file, F_SETLK, &whole)) {
             return 0;
         }
         if (EAGAIN != errno && EACCES != errno) {
             return errno;
         }
-        bt_sleep_a_while();
     }
     return EBUSY;
 }
@@ -59,13 +63,19 @@ static void clean_list(bfo_steer_t *list)
 
 void bt_steer_say(const char *root, uid_t uid, const char *why)
 {
-    fprintf(stderr, "bfo: what user %u asks of his jobs, %s/bfo-%u/" BFO_STEER_NAME ": %s\n", (unsigned) uid, root, (unsigned) uid, why);
+    snprintf(said, sizeof(said), "what user %u asks of his jobs, %.256s/bfo-%u/" BFO_STEER_NAME ": %.128s", (unsigned) uid, root, (unsigned) uid, why);
+    fprintf(stderr, "bfo: %s\n", said);
 }
 
-int bt_steer_open(const char *root, uid_t uid, bool make, bfo_steer_t *list)
+const char *bt_steer_said(void)
+{
+    return said;
+}
+
+int bt_steer_open(const char *root, uid_t uid, bool make, unsigned tries, bfo_steer_t *list)
 {
     const int dir = bfo_figures_dir(root, uid, make);
-    int file = 0 > dir ? dir : bfo_figures_open_steer(dir, uid), rc = 0 > file ? -file : lock(file);
+    int file = 0 > dir ? dir : bfo_figures_open_steer(dir, uid), rc = 0 > file ? -file : lock(file, tries);
 
     if (0 == rc && (ssize_t) sizeof(*list) != pread(file, list, sizeof(*list), 0)) {
         rc = EIO;

@@ -59,6 +59,12 @@ const char *bt_job_name(char room[16], uint32_t job)
     return room;
 }
 
+const char *bt_port_of(char room[64], const char *here)
+{
+    snprintf(room, 64, "%.*s", (int) strcspn(here, " "), here);
+    return room;
+}
+
 const char *bt_state_name(uint32_t state)
 {
     static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up", "draining", "drained",
