@@ -110,7 +110,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     printf short >"$BFO_STATUS_DIR/bfo-12345/.steer"
     chown 12345 "$BFO_STATUS_DIR/bfo-12345/.steer"
     "$BFO" ftb publish IFACE_DEAD "iface: sr0:1, node: $(uname -n)" || fail "another user's broken list keeps a port in service"
-    grep -q 'the list of ports of user 12345, .*: another release of bfo made it' "$TEST_TMP/serve" || { cat "$TEST_TMP/serve"; fail "the server does not say whose list is broken"; }
+    grep -q 'what user 12345 asks of his jobs, .*: another release of bfo made it' "$TEST_TMP/serve" || { cat "$TEST_TMP/serve"; fail "the server does not say whose list is broken"; }
     "$BFO" drain 2>/dev/null | grep -qx sr0:1 || fail "the port does not stand out"
     "$BFO" ftb publish IFACE_RESTORED "iface: sr0:1, node: $(uname -n)" || fail "another user's broken list keeps a port out of service"
     note "another user is refused, root is not"
@@ -138,7 +138,7 @@ begin_server
 goes_on "a dead server"
 printf short >"$FIGURES/.steer"
 "$BFO" ftb publish IFACE_DEAD "iface: sr0:1, node: $(uname -n)" --dir "$BFO_STATUS_DIR" >"$OUT" 2>&1
-[ $? = 1 ] && grep -q 'the server refuses: the list of ports of user .*: another release of bfo made it' "$OUT" || { cat "$OUT"; fail "a list that is broken"; }
+[ $? = 1 ] && grep -q 'the server refuses: what user .*: another release of bfo made it' "$OUT" || { cat "$OUT"; fail "a list that is broken"; }
 end_server
 [ ! -e "$SOCKET" ] || fail "the socket stays"
 echo precious >"$SOCKET"
