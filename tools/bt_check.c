@@ -32,7 +32,8 @@ static void stream_has_ended(bt_check_t *check)
     const int status = check->stream.status;
 
     if (WIFEXITED(status)) {
-        bt_fail(check, BT_NOT_WELL, "the stream ended with status %d%s", WEXITSTATUS(status), 0 == check->stream.wrong ? "" : ": a message was wrong");
+        bt_fail(check, BT_NOT_WELL, "the stream ended with status %d%s", WEXITSTATUS(status),
+                0 == check->stream.wrong ? "" : ": a message was wrong");
     } else {
         bt_fail(check, BT_NOT_WELL, "the stream was ended by signal %d", WTERMSIG(status));
     }
@@ -456,7 +457,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-    {"cut", KEY_CUT, "COMMAND", 0, "'COMMAND down PORT' cuts a port, 'COMMAND up PORT' gives it back. COMMAND is split at blanks, and no shell sees it", 0},
+    {"cut", KEY_CUT, "COMMAND", 0,
+     "'COMMAND down PORT' cuts a port, 'COMMAND up PORT' gives it back. COMMAND is split at blanks, and no shell sees it", 0},
     {"ports", KEY_PORTS, "LIST", 0, "the ports to try, as mlx5_0:1,mlx5_1:1 (all of this node)", 0},
     {"down", KEY_DOWN, "SECONDS", 0, "how long a port stays away at least (5)", 0},
     {"up", KEY_UP, "SECONDS", 0, "how long all are there before the next port is cut (5)", 0},
@@ -471,10 +473,10 @@ int bt_cmd_check(int argc, char **argv)
 {
     static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[-- MPIRUN-ARGUMENTS...]",
         .doc = "Try whether a job survives the loss of each port of this node: bfo_stream runs under 'bfo run' with MPIRUN-ARGUMENTS (default: "
-               "--map-by ppr:1:node), while the ports are taken away one by one and given back. Without --cut the command says which port is to be "
-               "taken away by hand, and when. Call it on a node of the job.\vExit status: 0 each port was lost and came back, and the stream went on; 1 "
-               "not so, or the job would not survive, so that nothing was cut; 2 wrong usage; 3 trouble: the stream did not begin, or COMMAND failed; 4 "
-               "no rank runs on this node."};
+               "--map-by ppr:1:node), while the ports are taken away one by one and given back. Without --cut the command says which port is to "
+               "be taken away by hand, and when. Call it on a node of the job.\vExit status: 0 each port was lost and came back, and the stream went "
+               "on; 1 not so, or the job would not survive, so that nothing was cut; 2 wrong usage; 3 trouble: the stream did not begin, or COMMAND "
+               "failed; 4 no rank runs on this node."};
     static bt_check_t check; /* too large for a stack */
     const char *why;
 

@@ -64,11 +64,13 @@ verdicts_are 'sr0:1 survived,sr1:1 survived'
 was_asked 'down sr0:1 up sr0:1 down sr1:1 up sr1:1 '
 awk '{ rail = substr($2, 3, 1); own = $(3 + rail); other = $(4 - rail) }
      $1 == "down" { own_before = own; other_before = other; since = $5 }
-     $1 == "up" { own -= own_before; other -= other_before; if (own > 2500000 || other < own || other < 1000000 || $5 < since + 1) exit 1 }' "$CUTS" ||
+     $1 == "up" { own -= own_before; other -= other_before }
+     $1 == "up" && (own > 2500000 || other < own || other < 1000000 || $5 < since + 1) { exit 1 }' "$CUTS" ||
     give_up "a rail carried something while it was away, or the other one nothing, or it was away for less than a second"
 [ "$(json out '2 == grep { $_->{noticed_s} >= 0 && $_->{command_s} > 0 && $_->{longest_gap_s} > 0 && $_->{longest_gap_s} <= $j->{longest_gap_s}
     && $_->{used_again_s} >= 0 && $_->{resent} >= 0 && $_->{state} eq "up" } @{$j->{ports}}')" = 1 ] || give_up "figures of the ports"
-[ "$(json out '$j->{well} && 0 == $j->{status} && 0 == $j->{wrong} && $j->{messages} > 0 && !defined $j->{log} && "" eq $j->{reason}')" = 1 ] || give_up "the sums"
+[ "$(json out '$j->{well} && 0 == $j->{status} && 0 == $j->{wrong} && $j->{messages} > 0
+    && !defined $j->{log} && "" eq $j->{reason}')" = 1 ] || give_up "the sums"
 verified=$(json out '$j->{bytes}')
 carried=$(($(rail_counter "$REPORT" 0 tx_bytes) + $(rail_counter "$REPORT" 1 tx_bytes)))
 [ "$verified" -gt 0 ] && [ "$carried" -ge "$verified" ] && [ $((carried / 2)) -lt "$verified" ] ||
@@ -129,7 +131,8 @@ says "not well: the command '$TEST_TMP/cut down sr0:1' failed with status 1\$"
 [ "$(tail -n 1 "$CUTS" | cut -d' ' -f2)" = sr0:1 ] && ! grep -q 'may still be down' said || give_up "the port was not given back"
 CUT_HOW=fails check 3 2 --cut "$TEST_TMP/cut" --yes --json
 was_asked 'down sr0:1 up sr0:1 up sr0:1 up sr0:1 '
-[ "$(json out '$j->{reason} =~ /sr0:1 may still be down: .* failed with status 5, 3 times$/')" = 1 ] || give_up "a port that stays down is not told of"
+[ "$(json out '$j->{reason} =~ /sr0:1 may still be down: .* failed with status 5, 3 times$/')" = 1 ] ||
+    give_up "a port that stays down is not told of"
 has_said '^the last lines of bfo-check-.*\.log:$'
 check 3 2 --cut "$TEST_TMP/cut" --yes -- --no-such-option
 no_cut
@@ -138,8 +141,9 @@ note "a command that fails, a job that does not begin"
 
 # A signal while a port is down. bash lets what it starts in the background ignore INT; a check does not.
 for signal in INT TERM HUP QUIT; do
-    rm -f "$CUTS" bfo-check-*.log
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$FABRIC" --retry-time=200ms -- perl -e '$SIG{HUP} = "DEFAULT"; open my $out, ">", "pid"; print $out $$; close $out;
+    rm -f "$CUTS" bfo-check-*.log said pid
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$FABRIC" --retry-time=200ms -- \
+        perl -e '$SIG{HUP} = "DEFAULT"; open my $out, ">", "pid"; print $out $$; close $out;
         exec @ARGV' "$BFO" check --cut "$TEST_TMP/cut" --yes --down 600 -- "${JOB_ARGS[@]}" >out 2>said </dev/null &
     job=$!
     await said 'sr0:1 is seen lost' || give_up "no port is cut"
