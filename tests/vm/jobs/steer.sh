@@ -32,14 +32,22 @@ carried() {
         print map { $_->{sent_bytes} } grep { $_->{port} eq $ARGV[1] } map { @{$_->{ports}} } grep { $_->{host} eq $ARGV[0] } @{$j->{jobs}}' "$1" "$2"
 }
 sent() { node_run "$1" "cat /sys/class/net/eth$2/statistics/tx_bytes"; }
-# Between two looks both count the same bytes; packets of 1024 or 4096 bytes and acknowledgements make the kernel's sum larger, up to a fifth.
+# look: what both say of each rail while the ranks stand still and nothing is under way any more, as words NODE:RAIL:BFO:KERNEL.
+quiet() { local before; before=$(sent node1 0)$(sent node1 1)$(sent node2 0)$(sent node2 1); sleep 0.5; [ "$before" = "$(sent node1 0)$(sent node1 1)$(sent node2 0)$(sent node2 1)" ]; }
+look() {
+    local node rail
+    for node in node1 node2; do node_run $node "pkill -STOP -x vm_ring"; done
+    wait_for 60 quiet || echo "never quiet"
+    for node in node1 node2; do
+        for rail in 0 1; do echo "$node:$rail:$(carried $node rxe$rail:1):$(sent $node $rail)"; done
+    done
+    for node in node1 node2; do node_run $node "pkill -CONT -x vm_ring"; done
+}
+# The kernel counts the same bytes, with the headers of the network and acknowledgements: a fifth more at most.
 counts_agree() {
-    local node=$1 rail=$2 before_bfo before_kernel bfo kernel
-    before_kernel=$(sent "$node" "$rail") before_bfo=$(carried "$node" "rxe$rail:1")
-    wait_for 60 grown "$node" "$rail" $((before_bfo + 30000000)) || return 1
-    bfo=$(($(carried "$node" "rxe$rail:1") - before_bfo)) kernel=$(($(sent "$node" "$rail") - before_kernel))
-    echo "  $node rxe$rail: bfo $bfo bytes, kernel $kernel"
-    [ $((bfo * 10)) -le $((kernel * 11)) ] && [ $((kernel * 10)) -le $((bfo * 14)) ]
+    awk -F : -v bfo0="$3" -v kernel0="$4" -v bfo1="$5" -v kernel1="$6" -v name="$1 rxe$2" 'BEGIN {
+        bfo = bfo1 - bfo0; kernel = kernel1 - kernel0; printf "  %s: bfo %d bytes, kernel %d\n", name, bfo, kernel
+        exit !(bfo > 2e7 && bfo <= kernel && kernel <= 1.2 * bfo) }'
 }
 grown() { [ "$(carried "$1" "rxe$2:1")" -gt "$3" ]; }
 rounds() { grep -c ^round "$log"; }
@@ -56,9 +64,13 @@ check "both machines' ports are up" wait_for 30 rails_are 'node1 rxe0:1 up' 'nod
 check "and all is well ($STATUS)" [ "$STATUS" = 0 ]
 check "the table has a row for each" bfo_shows '^  node2 +rxe1:1 .* up ' status --hosts node1,node2
 check "one job on 2 nodes" grep -Eq '^job .* 2 of 2 ranks on 2 nodes' "$out"
-for node in node1 node2; do
-    for rail in 0 1; do check "$node's rail $rail carries what the kernel has counted" counts_agree $node $rail; done
-done
+look >"$BFO_VM_OUT/before"
+carried_so_far=$(carried node2 rxe1:1)
+check "the rails carry" wait_for 60 grown node2 1 $((carried_so_far + 30000000))
+look >"$BFO_VM_OUT/after"
+while IFS=: read -r node rail bfo0 kernel0 _ _ bfo1 kernel1; do
+    check "$node's rail $rail carried what the kernel has counted" counts_agree "$node" "$rail" "$bfo0" "$kernel0" "$bfo1" "$kernel1"
+done < <(paste -d : "$BFO_VM_OUT/before" "$BFO_VM_OUT/after")
 tmux new-session -d -s top -x 200 -y 30 "'$BFO' top --interval 0.5" || fail "no terminal"
 check "top shows a flow in a terminal" wait_for 30 tmux_shows 'rxe0:1 .* up +[0-9.]+[kMG] +[0-9.]+[kMG] '
 
@@ -86,6 +98,28 @@ check "($STATUS)" [ "$STATUS" = 0 ]
 check "node1's port is given back" bfo_shows '^rxe1:1 is given back' release rxe1:1 --wait 60
 check "and carries again" wait_for 60 grown node2 1 $((after2 + 5000000))
 check "doctor: two rails join the machines" bfo_shows '2 rails join any two of the 2 nodes' doctor --hosts node1,node2
+
+# A monitor that watches what it likes takes the port out by an event, and gives it back.
+sed -n '/^# watch-port DEVICE PORT/,/^```/{/^```/!p}' "$BFO_SRCDIR/docs/ftb.md" >"$BFO_VM_OUT/watch-port"
+check "the monitor has 20 lines at most" eval '[ "$(wc -l <"$BFO_VM_OUT/watch-port")" -le 20 ] && [ -s "$BFO_VM_OUT/watch-port" ]'
+mkdir -p /run/bin && ln -sf "$BFO" /run/bin/bfo
+echo "4: ACTIVE" >/run/state
+"$BFO" ftb serve >"$BFO_VM_OUT/ftb" 2>&1 &
+server=$!
+check "the server of fault events is there" wait_for 30 grep -q . "$BFO_VM_OUT/ftb"
+PATH=/run/bin:$PATH STATE_FILE=/run/state sh "$BFO_VM_OUT/watch-port" rxe1 1 >"$BFO_VM_OUT/watch.log" 2>&1 &
+monitor=$!
+timeout 120 "$BFO" ftb subscribe MPI_IFACE_DEAD MPI_IFACE_RESTORED >"$BFO_VM_OUT/events" 2>&1 &
+subscriber=$!
+check "a subscriber hears" wait_for 30 grep -q subscribed "$BFO_VM_OUT/events"
+echo "1: DOWN" >/run/state
+check "the monitor's event takes the port out of the job" wait_for 60 rails_are 'node1 rxe1:1 drained'
+check "and the job's answer is an event" wait_for 30 grep -q 'MPI_IFACE_DEAD .*rxe1:1.* state: drained' "$BFO_VM_OUT/events"
+check "the job goes on" goes_on
+echo "4: ACTIVE" >/run/state
+check "the monitor gives it back" wait_for 60 rails_are 'node1 rxe1:1 up'
+check "which is an event" wait_for 30 grep -q 'MPI_IFACE_RESTORED .*rxe1:1' "$BFO_VM_OUT/events"
+kill $monitor $subscriber $server
 
 tmux kill-server
 pkill -USR2 -x vm_ring
