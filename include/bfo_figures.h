@@ -97,7 +97,7 @@ typedef struct {
     uint32_t before, after; /* bfo_figures_state_t */
     uint32_t generation; /* of the rail; of PORT_DOWN how often the port went down */
     int32_t peer;       /* rank in its job, -1: none */
-    uint32_t reserved;
+    uint32_t lasted_ms; /* how long the state before had lasted, 0: not known, or shorter */
     char here[112], there[112]; /* both ports */
     char host[64];      /* of the peer */
     char cause[96];

@@ -99,6 +99,15 @@ static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_b
     }
 }
 
+/* The state that the last event ended had begun then; it begins anew with the event. */
+static void lasted_since(uint64_t *since)
+{
+    const uint64_t now = last_event()->mono, ms = 0 == *since || now < *since ? 0 : (now - *since) / 1000000;
+
+    last_event()->lasted_ms = ms < UINT32_MAX ? (uint32_t) ms : UINT32_MAX;
+    *since = now;
+}
+
 /* NULL: more ports than there is room for. */
 static bfo_figures_port_t *port_of(const char *port_name)
 {
@@ -204,11 +213,12 @@ static void name_host(const bfo_peer_t *peer)
     snprintf(last_event()->host, sizeof(last_event()->host), "%.*s", (int) sizeof(last_event()->host) - 1, NULL == host ? "" : host);
 }
 
-static void add_rail_event(const bfo_peer_t *peer, uint8_t r, const bfo_btl_ports_t *ports, bool is_loss, const char *cause)
+static void add_rail_event(bfo_peer_t *peer, uint8_t r, const bfo_btl_ports_t *ports, bool is_loss, const char *cause)
 {
     event_write(is_loss ? BFO_FIGURES_RAIL_LOST : BFO_FIGURES_RAIL_BACK, is_loss ? BFO_FIGURES_UP : BFO_FIGURES_LOST,
               is_loss ? BFO_FIGURES_LOST : BFO_FIGURES_UP, cause);
     last_event()->generation = peer->rails[r].gen;
+    lasted_since(&peer->rails[r].figures_since);
     snprintf(last_event()->here, sizeof(last_event()->here), "%s", ports->here);
     snprintf(last_event()->there, sizeof(last_event()->there), "%s", ports->there);
     name_host(peer);
@@ -239,6 +249,7 @@ void bfo_figures_connected(bfo_peer_t *peer, const char *missing, bool memory)
 
         if (NULL != port) {
             ++port->rails;
+            peer->rails[r].figures_since = bfo_clock_ns(CLOCK_MONOTONIC);
             move_traffic(peer->rails[r].btl, port);
         }
     }
@@ -263,7 +274,9 @@ void bfo_figures_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool 
     }
     peer->figures_rail = r;
     recount(peer);
-    if (!told) {
+    if (told) {
+        peer->rails[r].figures_since = bfo_clock_ns(CLOCK_MONOTONIC);
+    } else {
         add_rail_event(peer, r, &ports, true, cause);
     }
     change_ends();
@@ -291,6 +304,7 @@ void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause)
 {
     bfo_btl_ports_t ports;
     bfo_figures_port_t *port;
+    uint64_t since = 0;
 
     name_ports(btl, NULL, &ports);
     if (!change_begins()) {
@@ -299,6 +313,7 @@ void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause)
     port = port_of_btl(btl, &ports);
     if (NULL != port) {
         ++port->downs;
+        since = BFO_FIGURES_UP == port->state ? port->since_mono : 0;
         snprintf(port->cause, sizeof(port->cause), "%s", cause);
         if (0 == port->rails) {
             enter_state(port, BFO_FIGURES_LOST);
@@ -306,6 +321,7 @@ void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause)
     }
     event_write(BFO_FIGURES_PORT_DOWN, BFO_FIGURES_UP, BFO_FIGURES_LOST, cause);
     last_event()->generation = ports.downs;
+    lasted_since(&since);
     snprintf(last_event()->here, sizeof(last_event()->here), "%s", ports.here);
     change_ends();
 }
@@ -334,9 +350,10 @@ void bfo_figures_peer_lost(bfo_peer_t *peer, const char *cause)
     change_ends();
 }
 
-static void add_port_event(const bfo_figures_port_t *port, uint32_t what, uint32_t before)
+static void add_port_event(const bfo_figures_port_t *port, uint32_t what, uint32_t before, uint64_t since)
 {
     event_write(what, before, port->state, "");
+    lasted_since(&since);
     snprintf(last_event()->here, sizeof(last_event()->here), "%s", port->here);
 }
 
@@ -345,6 +362,7 @@ void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
     const bfo_drained_t none = {0}, *n = NULL == rails ? &none : rails;
     bfo_figures_port_t *port = NULL;
     uint32_t before, was_out;
+    uint64_t since;
 
     for (uint32_t i = 0; NULL != figures && i < figures->n_ports; ++i) {
         port = 0 == strncmp(figures->port[i].name, port_name, sizeof(figures->port[i].name) - 1) ? &figures->port[i] : port;
@@ -354,6 +372,7 @@ void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
         return; /* a port that this process does not use, or no news. Only one thread at a time writes these */
     }
     before = port->state;
+    since = port->since_mono;
     was_out = port->is_out;
     port->is_out = NULL != rails;
     port->rails_kept = n->kept;
@@ -364,10 +383,10 @@ void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
     }
     set_state(port);
     if (was_out != port->is_out) {
-        add_port_event(port, NULL == rails ? BFO_FIGURES_PORT_RELEASED : BFO_FIGURES_PORT_OUT, before);
+        add_port_event(port, NULL == rails ? BFO_FIGURES_PORT_RELEASED : BFO_FIGURES_PORT_OUT, before, since);
     }
     if (BFO_FIGURES_DRAINED == port->state && BFO_FIGURES_DRAINED != before) {
-        add_port_event(port, BFO_FIGURES_PORT_DRAINED, BFO_FIGURES_DRAINING);
+        add_port_event(port, BFO_FIGURES_PORT_DRAINED, BFO_FIGURES_DRAINING, BFO_FIGURES_DRAINING == before ? since : 0);
     }
     change_ends();
 }
@@ -404,6 +423,8 @@ void bfo_figures_waits(bfo_peer_t *peer, bool waits)
         event_write(waits ? BFO_FIGURES_PEER_WAITS : BFO_FIGURES_PEER_BACK, waits ? BFO_FIGURES_REACHED : BFO_FIGURES_WAITED_FOR,
                     waits ? BFO_FIGURES_WAITED_FOR : BFO_FIGURES_REACHED, "");
         name_host(peer);
+        peer->figures_waits_since = waits ? 0 : peer->figures_waits_since; /* how long it was reached nobody has kept */
+        lasted_since(&peer->figures_waits_since);
     }
     change_ends();
 }

@@ -54,6 +54,7 @@ typedef struct {
     uint16_t awaited;   /* generation whose fence ends the rail's bit in `fencing`. Lock: bfo.lock */
     bool is_lossy;      /* fences were given up: the first and the last such generation. Lock: bfo.lock */
     uint16_t lossy_first, lossy_last;
+    uint64_t figures_since; /* ns; lost, or in use, since then. Lock: pml_bfo_figures.c's */
     char cause[64];     /* why it was lost, for the user */
 } bfo_rail_t;
 
@@ -75,7 +76,8 @@ typedef struct bfo_peer_t {
     uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
     uint8_t figures_lost; /* rails counted as lost in the file of figures, and: as on its last rail. Lock: pml_bfo_figures.c's */
     bool figures_last;
-    bool figures_waits; /* counted as waited for. The same lock */
+    bool figures_waits; /* counted as waited for, and since when, in ns. The same lock */
+    uint64_t figures_waits_since;
     uint8_t figures_rail; /* the rail lost last: what is sent again is put down to its port. The same lock */
     bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
     bool may_wait;      /* rails come back: without any it may be waited for, pml_bfo_last_rail_timeout */

@@ -154,6 +154,9 @@ static void write_line(FILE *out, const line_t *line)
     }
     if (BFO_FIGURES_BEGUN != e->what && BFO_FIGURES_PARAMETER != e->what) {
         fprintf(out, ": %s -> %s", bt_state_name(e->before), bt_state_name(e->after));
+        if (0 != e->lasted_ms) {
+            fprintf(out, " after %.3f s", e->lasted_ms / 1e3);
+        }
     }
     if ('\0' != e->cause[0]) {
         fprintf(out, "%s%s", BFO_FIGURES_PARAMETER == e->what ? ": " : "; cause: ", e->cause);
@@ -174,11 +177,11 @@ static void print_json(const line_t *line)
     const bfo_figures_event_t *e = line->event;
     char when[BT_TIME], name[16];
 
-    bt_print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:s, s:I, s:I}", "time", bt_time(when, e->wall),
+    bt_print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:s, s:I, s:f, s:I}", "time", bt_time(when, e->wall),
                             "job", bt_job_name(name, line->process->f.job), "batch", line->process->f.batch, "host", line->process->f.host,
                             "rank", (json_int_t) line->process->f.rank, "event", bt_what_name(e->what), "port", e->here, "peer_port", e->there,
                             "peer", (int) e->peer, "peer_host", e->host, "before", bt_state_name(e->before), "after", bt_state_name(e->after),
-                            "generation", (json_int_t) e->generation, "cause", e->cause, "processes", (json_int_t) line->others + 1,
+                            "generation", (json_int_t) e->generation, "cause", e->cause, "processes", (json_int_t) line->others + 1, "lasted_seconds", e->lasted_ms / 1e3,
                             "monotonic_ns", (json_int_t) (e->mono & INT64_MAX)), true);
 }
 

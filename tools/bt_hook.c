@@ -32,7 +32,7 @@ static void set_number(const char *name, long long number)
 static void set_environment(const bt_hook_t *hook)
 {
     const bfo_figures_event_t *e = hook->event;
-    char room[64], when[BT_TIME];
+    char room[64], when[BT_TIME], lasted[24];
 
     setenv("BFO_TIME", bt_time(when, e->wall), 1);
     setenv("BFO_EVENT", bt_what_name(e->what), 1);
@@ -46,6 +46,8 @@ static void set_environment(const bt_hook_t *hook)
     setenv("BFO_PEER_HOST", e->host, 1);
     setenv("BFO_BEFORE", bt_state_name(e->before), 1);
     setenv("BFO_AFTER", bt_state_name(e->after), 1);
+    snprintf(lasted, sizeof(lasted), "%.3f", e->lasted_ms / 1e3);
+    setenv("BFO_LASTED", lasted, 1);
     setenv("BFO_CAUSE", e->cause, 1);
     set_number("BFO_PROCESSES", (long long) hook->others + 1);
     setenv("BFO_LINE", hook->line, 1);

@@ -21,3 +21,12 @@ for page in "${pages[@]}"; do
         ls ./*/"$other.$section" >/dev/null 2>&1 || fail "$page refers to $other($section), which does not exist"
     done < <(sed -nE 's/.*\b((bfo|softrail)[a-z_-]*) ?\(([1-8])\).*/\1 \3/p' "$TEST_TMP/plain" | sort -u)
 done
+
+# Each command has a section of bfo(1), and a page of its name that shows it.
+commands=$("$BFO_BUILDDIR/tools/bfo" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+[ "$(wc -w <<<"$commands")" -gt 8 ] || fail "bfo --help names hardly any command"
+for command in $commands; do
+    grep -qx "\.SS $command" tools/bfo.1 || fail "bfo(1) has no section of bfo $command"
+    grep -qx '\.so man1/bfo\.1' "$BFO_BUILDDIR/tools/bfo-$command.1" || fail "bfo-$command(1) is not made"
+done
+exit 0
