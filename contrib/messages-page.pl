@@ -10,6 +10,9 @@
 # and what to do.
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Bfo::Page qw(read_page finish_page);
 
 my $update = @ARGV && $ARGV[0] eq '--update' && shift @ARGV;
 die "usage: messages-page.pl [--update] docs/messages.md docs/bfo.7\n" if @ARGV != 2;
@@ -41,20 +44,7 @@ while (<$in>) {
 close $in;
 die "messages-page.pl: $messages has no table of messages\n" unless $rows;
 
-open $in, '<', $page or die "messages-page.pl: cannot read $page: $!\n";
-my $old = do { local $/; <$in> };
-close $in;
+my $old = read_page($page);
 my $new = $old;
 $new =~ s{(\.\\" messages\n).*?(\.\\" end\n)}{$1$list$2}s or die "messages-page.pl: $page has no place for the messages\n";
-exit 0 if $new eq $old;
-if ($update) {
-    open my $out, '>', $page or die "messages-page.pl: cannot write $page: $!\n";
-    print $out $new;
-    close $out or die "messages-page.pl: cannot write $page: $!\n";
-    exit 0;
-}
-my %is = map { $_ => 1 } split /\n/, $old;
-my %be = map { $_ => 1 } split /\n/, $new;
-print "- $_\n" for grep { !$be{$_} } split /\n/, $old;
-print "+ $_\n" for grep { !$is{$_} } split /\n/, $new;
-exit 1;
+finish_page($page, $old, $new, $update);

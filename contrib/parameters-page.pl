@@ -11,6 +11,9 @@
 # "<!-- end -->", a list of a man page between the comments ".\" parameters FRAMEWORK COMPONENT" and ".\" end".
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Bfo::Page qw(read_page finish_page);
 
 my $update = @ARGV && $ARGV[0] eq '--update' && shift @ARGV;
 my $file = shift @ARGV;
@@ -68,9 +71,7 @@ sub list {
 # Defaults, not what the environment of this moment says.
 delete @ENV{grep { /^OMPI_MCA_(?:pml_bfo|btl_openib)_/ } keys %ENV};
 
-open my $in, '<', $file or die "parameters-page.pl: cannot read $file: $!\n";
-my $old = do { local $/; <$in> };
-close $in;
+my $old = read_page($file);
 my $count = 0;
 my $new = $old;
 if ($is_man) {
@@ -79,15 +80,4 @@ if ($is_man) {
     $new =~ s{(<!-- parameters (\w+) (\w+) -->\n).*?(<!-- end -->\n)}{$count++; $1 . table($2, $3) . $4}gse;
 }
 die "parameters-page.pl: $file has no marker of parameters\n" unless $count;
-exit 0 if $new eq $old;
-if ($update) {
-    open my $out, '>', $file or die "parameters-page.pl: cannot write $file: $!\n";
-    print $out $new;
-    close $out or die "parameters-page.pl: cannot write $file: $!\n";
-    exit 0;
-}
-my %is = map { $_ => 1 } split /\n/, $old;
-my %be = map { $_ => 1 } split /\n/, $new;
-print "- $_\n" for grep { !$be{$_} } split /\n/, $old;
-print "+ $_\n" for grep { !$is{$_} } split /\n/, $new;
-exit 1;
+finish_page($file, $old, $new, $update);

@@ -12,17 +12,12 @@
 use strict;
 use warnings;
 use FindBin;
+use lib "$FindBin::Bin/lib";
+use Bfo::Page qw(read_page finish_page);
 
 my $update = @ARGV && $ARGV[0] eq '--update' && shift @ARGV;
 my $page = shift @ARGV;
 die "usage: results-page.pl [--update] docs/verification.md|docs/comparison.md\n" if !defined $page || @ARGV;
-
-sub slurp {
-    my ($file) = @_;
-    open my $in, '<', $file or die "results-page.pl: cannot read $file: $!\n";
-    local $/;
-    return scalar <$in>;
-}
 
 # cells(LINE): of a row of a table.
 sub cells { my ($line) = @_; return map { s/^\s+|\s+$//gr } (split /\|/, $line, -1)[1 .. ($line =~ tr/|//) - 1] }
@@ -31,7 +26,7 @@ sub cells { my ($line) = @_; return map { s/^\s+|\s+$//gr } (split /\|/, $line, 
 sub results {
     my ($file, $old) = @_;
     my (%row, %meaning, @order);
-    for (grep { /^\| [a-z]/ } split /\n/, slurp("$FindBin::Bin/../$file")) {
+    for (grep { /^\| [a-z]/ } split /\n/, read_page("$FindBin::Bin/../$file")) {
         my ($part, $verdict, $seconds, $passed, $failed, undef, $commit) = cells($_);
         next if $part eq 'part';
         $row{$part} = "$verdict | $passed | $failed | $seconds s | $commit";
@@ -60,7 +55,7 @@ sub compare {
     my ($newest) = reverse sort glob "$FindBin::Bin/../tests/vm/results/compare-*.txt";
     die "results-page.pl: $page shows $file, and $newest is newer\n" if $newest !~ m{/\Q@{[$file =~ s{.*/}{}r]}\E$};
     my (@stacks, @faults, %cell);
-    for (split /\n/, slurp("$FindBin::Bin/../$file")) {
+    for (split /\n/, read_page("$FindBin::Bin/../$file")) {
         my ($stack, $fault, $outcome, $seconds, $note) = map { s/^\s+|\s+$//gr } split /\|/, $_, -1;
         next unless defined $note && $stack ne 'stack';
         die "results-page.pl: $file: a stack without a column: $stack\n" unless $column{$stack};
@@ -74,21 +69,10 @@ sub compare {
         . join '', map { my $fault = $_; "| $fault | " . join(' | ', map { $cell{$fault}{$_} // '-' } @stacks) . " |\n" } @faults;
 }
 
-my $old = slurp($page);
+my $old = read_page($page);
 my $new = $old;
 my $count = 0;
 $new =~ s{(<!-- results (\S+) -->\n)(.*?)(<!-- end -->\n)}{$count++; $1 . results($2, $3) . $4}gse;
 $new =~ s{(<!-- compare (\S+) -->\n).*?(<!-- end -->\n)}{$count++; $1 . compare($2) . $3}gse;
 die "results-page.pl: $page has no marker of results\n" unless $count;
-exit 0 if $new eq $old;
-if ($update) {
-    open my $out, '>', $page or die "results-page.pl: cannot write $page: $!\n";
-    print $out $new;
-    close $out or die "results-page.pl: cannot write $page: $!\n";
-    exit 0;
-}
-my %is = map { $_ => 1 } split /\n/, $old;
-my %be = map { $_ => 1 } split /\n/, $new;
-print "- $_\n" for grep { !$be{$_} } split /\n/, $old;
-print "+ $_\n" for grep { !$is{$_} } split /\n/, $new;
-exit 1;
+finish_page($page, $old, $new, $update);

@@ -166,16 +166,9 @@ static int print_names(bt_wish_t *wish, bool json)
 /* The same on each of the hosts. */
 static int run_there(const choice_t *choice, bool out)
 {
-    const char *words[BT_MOST_WORDS] = {out ? "drain" : "release", "--wait", NULL == choice->wait_text ? "30" : choice->wait_text};
-    size_t n = 3;
+    const char *words[BT_MOST_WORDS] = {NULL};
+    const size_t n = bt_hosts_words(words, out ? "drain" : "release", choice->wait_text, choice->json, &choice->source);
 
-    if (choice->json) {
-        words[n++] = "--json";
-    }
-    if (NULL != choice->source.root) {
-        words[n++] = "--dir";
-        words[n++] = choice->source.root;
-    }
     words[n] = choice->port;
     return bt_hosts_forward(&choice->source, words, choice->json, choice->wait + BT_LOGIN_SECONDS);
 }

@@ -240,6 +240,25 @@ bool bt_hosts_run(bt_hosts_t *hosts, const bt_source_t *source, const char *cons
     }
 }
 
+size_t bt_hosts_words(const char *words[BT_MOST_WORDS], const char *command, const char *wait, bool json, const bt_source_t *source)
+{
+    size_t n = 0;
+
+    words[n++] = command;
+    if (NULL != wait) {
+        words[n++] = "--wait";
+        words[n++] = wait;
+    }
+    if (json) {
+        words[n++] = "--json";
+    }
+    if (NULL != source->root) {
+        words[n++] = "--dir";
+        words[n++] = source->root;
+    }
+    return n;
+}
+
 /* ---- a command on all hosts ---------------------------------------------------------------------------------- */
 
 static int status_of(const bt_host_t *host)

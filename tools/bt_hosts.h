@@ -29,6 +29,8 @@ const char *bt_hosts_check(const bt_source_t *source, const char *const *words);
  * longer than `seconds`. False: no memory. What the commands say on stderr goes to ours. */
 bool bt_hosts_run(bt_hosts_t *hosts, const bt_source_t *source, const char *const *words, size_t most, double seconds);
 void bt_hosts_free(bt_hosts_t *hosts);
+/* The words of a command that waits: its name, --wait, --json and --dir as they were given. Returns how many. */
+size_t bt_hosts_words(const char *words[BT_MOST_WORDS], const char *command, const char *wait, bool json, const bt_source_t *source);
 /* Runs it, and prints what each said, with the name of the host before each line; `json`: an array. Returns the exit status: the worst. */
 int bt_hosts_forward(const bt_source_t *source, const char *const *words, bool json, double seconds);
 /* Adds what the hosts' processes keep to `all`. False: no memory. */

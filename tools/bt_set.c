@@ -374,16 +374,9 @@ static int set(const bt_all_t *all, const choice_t *choice)
 /* The same on each of the hosts. */
 static int set_there(const choice_t *choice)
 {
-    const char *words[BT_MOST_WORDS] = {"set", "--wait", NULL == choice->wait_text ? "30" : choice->wait_text};
-    size_t n = 3;
+    const char *words[BT_MOST_WORDS] = {NULL};
+    size_t n = bt_hosts_words(words, "set", choice->wait_text, choice->json, &choice->source);
 
-    if (choice->json) {
-        words[n++] = "--json";
-    }
-    if (NULL != choice->source.root) {
-        words[n++] = "--dir";
-        words[n++] = choice->source.root;
-    }
     words[n++] = choice->job;
     words[n++] = choice->name; /* NULL: no more words */
     words[n] = NULL == choice->name ? NULL : choice->text;

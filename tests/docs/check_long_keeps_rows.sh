@@ -70,7 +70,9 @@ grep -q "there is no part 'nonsense'" "$TEST_TMP/log" || { cat "$TEST_TMP/log"; 
 cmp "$TEST_TMP/before" "$results" || { cat "$results"; fail "a row is not of the commit that it names"; }
 # docs/verification.md follows, and does not count as a change either.
 mkdir "$repository/docs" "$repository/contrib"
+mkdir -p "$repository/contrib/lib/Bfo"
 cp "$BFO_SRCDIR/contrib/results-page.pl" "$repository/contrib"
+cp "$BFO_SRCDIR/contrib/lib/Bfo/Page.pm" "$repository/contrib/lib/Bfo"
 { echo '<!-- results tests/RESULTS.md -->'
   for part in faults soak rows model; do echo "| \`$part\` | words | |"; done
   echo '<!-- end -->'; } >"$repository/docs/verification.md"

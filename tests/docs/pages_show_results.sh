@@ -12,7 +12,9 @@ for name in verification comparison; do
 done
 tree=$TEST_TMP/tree
 mkdir -p "$tree/docs" "$tree/contrib" "$tree/tests/vm/results"
+mkdir -p "$tree/contrib/lib/Bfo"
 cp "$BFO_SRCDIR/contrib/results-page.pl" "$tree/contrib"
+cp "$BFO_SRCDIR/contrib/lib/Bfo/Page.pm" "$tree/contrib/lib/Bfo"
 cp "$BFO_SRCDIR"/docs/{verification,comparison}.md "$tree/docs"
 cp "$BFO_SRCDIR"/tests/vm/results/compare-*.txt "$tree/tests/vm/results"
 sed 's/^\(| soak | \)passed/\1FAILED/' "$BFO_SRCDIR/tests/RESULTS.md" >"$tree/tests/RESULTS.md"

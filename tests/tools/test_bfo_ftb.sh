@@ -29,21 +29,6 @@ refuses() {
 }
 stands_out() { [ "$("$BFO" drain 2>&1)" = "$1" ]; }
 
-bytes() { "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/rails" && rail_counter "$TEST_TMP/rails" "$1" tx_bytes; }
-moves() { # RAIL: it carries a megabyte more
-    local before
-    before=$(bytes "$1") || fail "the job is over"
-    until_so "rail $1 carries nothing" eval "[ \$(bytes $1) -gt $((before + 1000000)) ]"
-}
-rests() { # RAIL WHILE: it carries next to nothing while the other one moves
-    local before after
-    before=$(bytes "$1")
-    moves "$2"
-    moves "$2"
-    after=$(bytes "$1")
-    [ $((after - before)) -lt 10000 ] || fail "rail $1 carries $((after - before)) bytes although its port stands out"
-}
-
 refuses 3 "no server runs; start 'bfo ftb serve'" publish HELLO
 "$BFO" ftb serve >"$TEST_TMP/ready" 2>"$TEST_TMP/serve" &
 server=$!
