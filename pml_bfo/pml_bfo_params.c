@@ -50,7 +50,7 @@ static const struct {
 } table[] = {
     {"priority", "Priority told to Open MPI 4.1, which takes the first PML of its list whatever the priorities", MCA_BASE_VAR_TYPE_INT, &bfo_params.priority,
      OPAL_INFO_LVL_9},
-    {"verbose", "What is told on stderr: 0 lost rails and peers, once per node; 1 also each process's rails; 2 also every step of "
+    {"verbose", "What bfo writes to stderr: 0 lost rails and peers, once per node; 1 also each process's rails; 2 also every step of "
      "recovery; 3 also every message sent again or dropped",
      MCA_BASE_VAR_TYPE_INT, &asked.verbose, OPAL_INFO_LVL_5, true},
     {"counters", "Each process prints its counters that are not 0 when it ends", MCA_BASE_VAR_TYPE_BOOL,
@@ -66,7 +66,7 @@ static const struct {
     {"status_dir", "Directory in which each process keeps a small file of figures for the command bfo, in a folder of the user's "
      "(none: no file)", MCA_BASE_VAR_TYPE_STRING, &bfo_params.status_dir, OPAL_INFO_LVL_4},
     {"last_rail_timeout", "Seconds for which the requests of a peer wait when the last rail to it is lost (0: no longer than a rail is "
-     "coming back; -1: for ever). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
+     "coming back; -1: without limit). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
      "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
      OPAL_INFO_LVL_4},

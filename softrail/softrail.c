@@ -19,7 +19,7 @@ static const struct {
 } commands[] = {
     { "run", sr_cmd_run, "start a program on virtual rails" },
     { "status", sr_cmd_status, "show rails, processes and counters of a running fabric" },
-    { "top", sr_cmd_top, "the same, anew every second" },
+    { "top", sr_cmd_top, "the same, every second" },
     { "down", sr_cmd_rail, "pull the cable of a rail" },
     { "up", sr_cmd_rail, "plug it in again" },
     { "silent", sr_cmd_rail, "let the path of a rail swallow everything" },

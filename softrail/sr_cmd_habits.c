@@ -18,7 +18,7 @@ static const struct argp_option options[] = {
     { "max-inline", KEY_MAX_INLINE, "BYTES", 0,
       "creating a queue pair that asks for more inline data fails with EINVAL (0 to 512; default 512)", 0 },
     { "flush-head-only", KEY_FLUSH_HEAD, NULL, 0,
-      "unsignalled work requests that are flushed behind the first failed one get no completion", 0 },
+      "unsignalled work requests that are flushed after the first failed one get no completion", 0 },
     { "no-empty-write", KEY_NO_EMPTY, NULL, 0, "an RDMA write of no bytes with key 0 fails with LOC_QP_OP_ERR", 0 },
     { "mtu-blackhole", KEY_BLACKHOLE, "BYTES", 0, "packets with more than BYTES of payload are swallowed on their way", 0 },
     { "pkeys", KEY_PKEYS, "LIST", 0, "table of P_Keys of each port, such as 0x7fff,0xffff (at most 8; default 0xffff)", 0 },

@@ -233,7 +233,7 @@ int sr_cmd_top(int argc, char **argv)
         { "fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0 },
         { NULL, 0, NULL, 0, NULL, 0 } };
     static const struct argp argp = { .options = options, .parser = parse,
-                                      .doc = "Show what 'softrail status' shows, anew every second." };
+                                      .doc = "Show what 'softrail status' shows, again every second." };
     struct choice choice = { .count = 0 };
     struct sample samples[2];
     struct sr_fabric fabric;

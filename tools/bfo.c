@@ -16,7 +16,7 @@ static const struct {
 } commands[] = {
     {"run", bt_cmd_run, "start a job that uses bfo: mpirun with what it takes"},
     {"status", bt_cmd_status, "show the jobs of this node, their ports, and what is lost"},
-    {"top", bt_cmd_top, "the same, anew every second, with what each port carries"},
+    {"top", bt_cmd_top, "the same, every second, with what each port carries"},
     {"events", bt_cmd_events, "show what happened to rails and peers"},
     {"doctor", bt_cmd_doctor, "look at this machine before a job does: installation, ports, times"},
     {"check", bt_cmd_check, "try whether a job survives the loss of each port"},

@@ -192,7 +192,7 @@ static void tell_retry_time(bt_doctor_t *doctor)
                    LONG < seconds ? "a smaller btl_openib_ib_timeout; 17 with btl_openib_ib_retry_count 6 gives 3.8 s" :
                    FOR_EVER == retries ? "btl_openib_ib_retry_count 6" : NULL,
                    "a path that is silent, with its ports up, is lost after %.2f s (4.096 us * 2^%ld * (%ld + 1))%s", seconds, timeout, retries,
-                   FOR_EVER == retries ? "; 7 retries mean for ever on soft-RoCE" : "");
+                   FOR_EVER == retries ? "; 7 retries mean without limit on soft-RoCE" : "");
 }
 
 static void tell_keepalive(bt_doctor_t *doctor)
@@ -223,7 +223,7 @@ static void tell_return(bt_doctor_t *doctor)
     } else if (0 == wait) {
         bt_doctor_find(doctor, BT_OK, TIMES, NULL, "when the last rail to a peer is lost, its requests fail at once (pml_bfo_last_rail_timeout: they wait)");
     } else if (0 > wait) {
-        bt_doctor_find(doctor, BT_OK, TIMES, NULL, "when the last rail to a peer is lost, its requests wait for a rail for ever");
+        bt_doctor_find(doctor, BT_OK, TIMES, NULL, "when the last rail to a peer is lost, its requests wait for a rail without limit");
     } else {
         bt_doctor_find(doctor, BT_OK, TIMES, NULL, "when the last rail to a peer is lost, its requests wait for a rail for %ld s", wait);
     }

@@ -205,7 +205,7 @@ static bool read_quoted(bt_ftb_event_t *e, const char **at)
 
     for (++*at; '"' != **at; ++*at) {
         if ('\\' == **at && '"' != *++*at && '\\' != **at) {
-            return refuse(e, "behind \\ in quotes comes \" or \\", *at);
+            return refuse(e, "after \\ in quotes comes \" or \\", *at);
         }
         if ('\0' == **at) {
             return refuse(e, "quotes end with \"", *at);
@@ -272,7 +272,7 @@ static bool read_pair(bt_ftb_event_t *e, const char **at)
     }
     *at = behind_blanks(*at + n);
     if (':' != **at) {
-        return refuse(e, "behind a key comes :", *at);
+        return refuse(e, "after a key comes :", *at);
     }
     *at = behind_blanks(*at + 1);
     if (!add_pair(e, key, n, '{' == **at)) {

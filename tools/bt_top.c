@@ -260,7 +260,7 @@ int bt_cmd_top(int argc, char **argv)
         {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]", .children = children,
-        .doc = "Show what each port of the jobs carries, anew every second: bytes and messages per second, and what is lost.\v"
+        .doc = "Show what each port of the jobs carries, every second: bytes and messages per second, and what is lost.\v"
                "Exit status: 0 done, 2 wrong usage, 3 trouble, 4 no job at the end."};
     const struct sigaction action = {.sa_handler = on_signal};
     choice_t choice = {.interval = 1};

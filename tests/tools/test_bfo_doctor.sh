@@ -175,7 +175,7 @@ setting btl_openib_keepalive 20
 setting pml_bfo_rejoin true
 doctor "-n 2"
 says 1 problem 'btl_openib_ib_timeout is 99, and may be 1 to 31'
-says 1 warning 'for ever on soft-RoCE'
+says 1 warning 'without limit on soft-RoCE'
 says 1 ok 'asked after 20 s'
 says 1 ok 'used again by its job some 1\.00 s after'
 says 1 ok 'wait for a rail for 300 s'

@@ -113,7 +113,7 @@ hears " info CONFIRM_NODES_ALIVE nodes: \{$HERE\}$"
 hears " info MPI_RANKS_ALIVE (user: [0-9]+, )?nodes: \{$HERE\}, jobs: \{$job_name\}, ranks: \{0, 1\}$"
 refuses 1 "the payload of IFACE_DEAD needs 'iface: ...' and the node" publish IFACE_DEAD "iface: sr0:1"
 refuses 1 'is the name of a port' publish IFACE_DEAD "iface: $(printf 'x%.0s' $(seq 64)), node: $HERE"
-refuses 2 'behind a key comes :' publish IFACE_DEAD "iface sr0:1"
+refuses 2 'after a key comes :' publish IFACE_DEAD "iface sr0:1"
 refuses 2 '--space is a-z' publish X --space ftb.mpi.bfo
 refuses 2 'an EVENT is missing' publish
 refuses 2 "one word too many: b" publish X 'a: 1' b

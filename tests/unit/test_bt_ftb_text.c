@@ -40,13 +40,13 @@ static void line_that_is_wrong_is_refused_with_a_reason(void **state)
     static const struct { const char *in, *why; } bad[] = {
         {"", "a space of events"}, {"A info B", "a space of events"}, {"a", "a severity is"}, {"a loud B", "a severity is"},
         {"a info", "the name of an event"}, {"a info b", "the name of an event"}, {"a info B-C", "the name of an event"},
-        {"a info B c", "behind a key comes :"}, {"a info B c:", "a word of"}, {"a info B c: d,", "a key of"}, {"a info B ,", "a key of"},
+        {"a info B c", "after a key comes :"}, {"a info B c:", "a word of"}, {"a info B c: d,", "a key of"}, {"a info B ,", "a key of"},
         {"a info B C: d", "a key of"}, {"a info B c: d e", "between two pairs comes ,"}, {"a info B c: d, c: e", "each key stands once"},
         {"a info B c: {}", "a word of"}, {"a info B c: {d", "a set goes on"}, {"a info B c: {d,}", "a word of"},
         {"a info B c: {d e}", "a set goes on"},
         {"a info B c: {{d}}", "a word of"}, {"a info B c: d}", "between two pairs"}, {"a info B c: \"d", "quotes end"},
-        {"a info B c: \"d\\", "behind \\ in quotes"},
-        {"a info B c: \"d\\n\"", "behind \\ in quotes"}, {"a info B c: $(reboot)", "a word of"}, {"a info B c: `d`", "a word of"},
+        {"a info B c: \"d\\", "after \\ in quotes"},
+        {"a info B c: \"d\\n\"", "after \\ in quotes"}, {"a info B c: $(reboot)", "a word of"}, {"a info B c: `d`", "a word of"},
         {"a info B c: d\tx", "printable ASCII"}, {"a info B c: \"\033[2J\"", "printable ASCII"}, {"a info B c: \"\xc3\xa4\"", "printable ASCII"},
         {"a info B c: \"d\ne\"", "printable ASCII"}, {"a info B kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk: d", "a key of"},
     };

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# Words that readers stumbled over do not come back: in what users read none, in DESIGN.txt and in the comments of the product no more than there
+# are today.
+. "$BFO_SRCDIR/tests/lib.sh"
+cd "$BFO_SRCDIR" || exit 1
+users="README.md NEWS docs/*.md docs/*.7 tools/*.1 contrib/*.1 softrail/*.1 softrail/*.5 pml_bfo/help-*.txt btl_openib_failover/help-*.txt pml_bfo/pml_bfo_params.c pml_bfo/pml_bfo_drain_cvar.c
+    btl_openib_failover/btl_openib_params.c tools/*.c softrail/sr_cmd_*.c softrail/softrail.c demo.sh"
+others="DESIGN.txt pml_bfo/*.[ch] btl_openib_failover/*.[ch] include/*.h softrail/*.[ch]"
+
+# pattern MOST-IN-THE-OTHERS BETTER PATTERN
+patterns='
+18 over_a_rail \bby (a|the|this|that|its|another|one|other|each|which) rails?\b
+73 after \bbehind\b
+16 again \banew\b
+25 without_limit \bfor ever\b
+1 a_process_that (process|rank|peer|job|node)(es|s)?,? who\b
+39 hears_or_says \b(is|are) told\b
+2 iWARP \bof iWARP\b'
+bad=0
+# count FILES PATTERN: how often. Of the .c files that users read, only lines with a text in quotes count.
+count() { grep -oiE -- "$2" $1 2>/dev/null | wc -l; }
+while read -r most better pattern; do
+    [ -n "$pattern" ] || continue
+    n=$(grep -niE -- "$pattern" $users | grep -vE '^[^:]*\.c:[0-9]+:[^"]*$' | grep -vE '^[^:]*\.c:[0-9]+: *(\*|/\*)' | tee "$TEST_TMP/found" | wc -l)
+    [ "$n" = 0 ] || { echo "users read '$pattern' (better: ${better//_/ }):"; head -n 10 "$TEST_TMP/found"; bad=1; }
+    n=$(count "$others" "$pattern")
+    [ "$n" -le "$most" ] || { echo "'$pattern' stands $n times in DESIGN.txt and in comments, and $most were there (better: ${better//_/ })"; bad=1; }
+done <<<"$patterns"
+[ "$bad" = 0 ] || fail "plain English"
+echo "it is made anew" >"$TEST_TMP/sample.md"
+[ "$(count "$TEST_TMP/sample.md" '\banew\b')" = 1 ] || fail "nothing is found where something stands"
+exit 0
