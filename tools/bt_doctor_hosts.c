@@ -19,7 +19,7 @@ typedef struct {
     const json_t *said; /* NULL: nothing that can be read */
     struct {
         const char *port, *subnet;
-        json_int_t mtu;
+        json_int_t mtu, class;
     } port[MOST_PORTS];
     size_t n_ports;
 } node_t;
@@ -42,6 +42,7 @@ static void take_ports(node_t *node)
             node->port[node->n_ports].port = text_of(port, "port");
             node->port[node->n_ports].subnet = text_of(port, "subnet");
             node->port[node->n_ports].mtu = json_integer_value(json_object_get(port, "mtu"));
+            node->port[node->n_ports].class = json_integer_value(json_object_get(port, "traffic_class"));
             ++node->n_ports;
         }
     }
@@ -159,16 +160,30 @@ static void look_at_releases(bt_doctor_t *doctor, const node_t *node, size_t n)
     }
 }
 
-/* Both sides of a rail send as much as the smaller MTU allows; packets of the larger one would be lost on RoCE. */
-static void look_at_mtu(bt_doctor_t *doctor, const node_t *node, size_t n)
+static bool are_alike_here(bt_doctor_t *doctor, const node_t *a, size_t p, const node_t *b, size_t q)
+{
+    if (a->port[p].mtu != b->port[q].mtu) { /* both sides send the smaller one, but a switch may have been forgotten, too */
+        bt_doctor_find(doctor, BT_WARNING, BETWEEN, "set one MTU on all ports of a subnet, and on its switches",
+                       "MTU %lld of %s on %s, and %lld of %s on %s, in one subnet", (long long) a->port[p].mtu, a->port[p].port, a->host,
+                       (long long) b->port[q].mtu, b->port[q].port, b->host);
+        return false;
+    }
+    if (a->port[p].class != b->port[q].class) {
+        bt_doctor_find(doctor, BT_WARNING, BETWEEN, "configure one traffic class, or set btl_openib_ib_traffic_class",
+                       "traffic class %lld of %s on %s, and %lld of %s on %s: switches may treat one direction as lossy", (long long) a->port[p].class,
+                       a->port[p].port, a->host, (long long) b->port[q].class, b->port[q].port, b->host);
+        return false;
+    }
+    return true;
+}
+
+/* Ports that can be joined have one MTU and one traffic class; the first that differ are enough. */
+static void look_at_settings(bt_doctor_t *doctor, const node_t *node, size_t n)
 {
     for (size_t i = 1; i < n; ++i) {
         for (size_t p = 0; p < node[i].n_ports; ++p) {
             for (size_t q = 0; q < node[0].n_ports; ++q) {
-                if (0 == strcmp(node[i].port[p].subnet, node[0].port[q].subnet) && node[i].port[p].mtu != node[0].port[q].mtu) {
-                    bt_doctor_find(doctor, BT_WARNING, BETWEEN, "set one MTU on all ports of a subnet, and on its switches",
-                                   "MTU %lld of %s on %s, and %lld of %s on %s, in one subnet", (long long) node[0].port[q].mtu, node[0].port[q].port,
-                                   node[0].host, (long long) node[i].port[p].mtu, node[i].port[p].port, node[i].host);
+                if (0 == strcmp(node[i].port[p].subnet, node[0].port[q].subnet) && !are_alike_here(doctor, &node[0], q, &node[i], p)) {
                     return;
                 }
             }
@@ -239,7 +254,7 @@ bool bt_doctor_hosts(bt_doctor_t *doctor, const bt_source_t *source)
     if (0 != n) {
         look_at_releases(doctor, node, n);
         look_at_pairs(doctor, node, n);
-        look_at_mtu(doctor, node, n);
+        look_at_settings(doctor, node, n);
     }
     json_decref(doctor->ports);
     doctor->ports = all;

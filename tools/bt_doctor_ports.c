@@ -180,6 +180,14 @@ static json_t *card_of(const struct ibv_device *verbs)
     return card;
 }
 
+/* Of RoCE packets: the parameter's, or the one that the port is configured for. */
+static unsigned traffic_class(const scan_t *scan, unsigned number)
+{
+    const long given = bt_info_btl_number(&scan->doctor->info, "ib_traffic_class", -1);
+
+    return 0 <= given && given <= 255 ? (unsigned) given : ofo_sysfs_traffic_class(scan->verbs->ibdev_path, number);
+}
+
 /* The subnet as the BTL tells it from others; ports with the same text can be joined. */
 static json_t *subnet_of(const scan_t *scan, const struct ibv_port_attr *attr, const char *name, const json_t *port)
 {
@@ -215,7 +223,7 @@ static void look_at_port(scan_t *scan, unsigned number)
     static const char *const states[] = {"unknown", "down", "initializing", "armed", "active", "active with an error"};
     const char *device = ibv_get_device_name(scan->verbs), *state, *kind, *gid;
     struct ibv_port_attr attr;
-    char rate[16], name[IBV_SYSFS_NAME_MAX + 8];
+    char rate[16], class[32] = "", name[IBV_SYSFS_NAME_MAX + 8];
     const objection_t *objection;
     json_t *port;
 
@@ -239,11 +247,15 @@ static void look_at_port(scan_t *scan, unsigned number)
     } else {
         json_object_set_new(port, "subnet", subnet_of(scan, &attr, name, port));
         gid = json_string_value(json_object_get(port, "gid"));
+        if (IBV_LINK_LAYER_ETHERNET == attr.link_layer) {
+            json_object_set_new(port, "traffic_class", json_integer(traffic_class(scan, number)));
+            snprintf(class, sizeof(class), ", traffic class %u", (unsigned) json_integer_value(json_object_get(port, "traffic_class")));
+        }
         ++scan->used;
-        bt_doctor_find(scan->doctor, BT_OK, PORTS, NULL, "%s: %s, %s, %s, MTU %u, GID %s (index %u), P_Key 0x%04x", name, state, kind, rate,
+        bt_doctor_find(scan->doctor, BT_OK, PORTS, NULL, "%s: %s, %s, %s, MTU %u, GID %s (index %u), P_Key 0x%04x%s", name, state, kind, rate,
                        (unsigned) json_integer_value(json_object_get(port, "mtu")), NULL == gid ? "?" : gid,
                        (unsigned) json_integer_value(json_object_get(port, "gid_index")),
-                       (unsigned) json_integer_value(json_object_get(port, "pkey")));
+                       (unsigned) json_integer_value(json_object_get(port, "pkey")), class);
     }
     json_array_append_new(scan->doctor->ports, port);
 }

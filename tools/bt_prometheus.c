@@ -20,6 +20,14 @@ static double port_lost(const bt_job_t *job, const bt_port_t *port) { return (do
 static double port_out(const bt_job_t *job, const bt_port_t *port) { return port->is_out; }
 static double port_returned(const bt_job_t *job, const bt_port_t *port) { return (double) port->returns; }
 static double port_since(const bt_job_t *job, const bt_port_t *port) { return (double) (port->port->since_wall / 1000000) / 1e3; }
+static double port_sent(const bt_job_t *job, const bt_port_t *port) { return (double) port->sent_bytes; }
+static double port_received(const bt_job_t *job, const bt_port_t *port) { return (double) port->received_bytes; }
+static double port_messages_sent(const bt_job_t *job, const bt_port_t *port) { return (double) port->sent_messages; }
+static double port_messages_received(const bt_job_t *job, const bt_port_t *port) { return (double) port->received_messages; }
+static double port_resent(const bt_job_t *job, const bt_port_t *port) { return (double) port->resent; }
+static double port_down(const bt_job_t *job, const bt_port_t *port) { return (double) port->down_ns / 1e9; }
+static double port_penalty(const bt_job_t *job, const bt_port_t *port) { return port->penalty; }
+static double waited_for(const bt_job_t *job, const bt_port_t *port) { return (double) job->peers_waited_for; }
 static double ranks(const bt_job_t *job, const bt_port_t *port) { return (double) job->n; }
 static double ranks_dead(const bt_job_t *job, const bt_port_t *port) { return (double) job->n_dead; }
 static double in_force(const bt_job_t *job, const bt_port_t *port) { return BFO_FIGURES_IN_FORCE == job->verdict; }
@@ -32,6 +40,13 @@ static const metric_t of_ports[] = {
     {"bfo_port_rails", "gauge", "Rails of the job's processes on this node over this port.", port_rails},
     {"bfo_port_rails_lost", "gauge", "Of those, rails that are lost now.", port_rails_lost},
     {"bfo_port_out", "gauge", "1 if the port is taken out of service (bfo drain).", port_out},
+    {"bfo_port_data_transmitted_bytes_total", "counter", "Bytes that the job's processes have sent over this port, RDMA of either side included.", port_sent},
+    {"bfo_port_data_received_bytes_total", "counter", "Bytes that they have received over this port, likewise.", port_received},
+    {"bfo_port_messages_transmitted_total", "counter", "Messages that they have sent over this port, without RDMA.", port_messages_sent},
+    {"bfo_port_messages_received_total", "counter", "Messages that they have received over this port, without RDMA.", port_messages_received},
+    {"bfo_port_messages_resent_total", "counter", "Messages sent again after a rail of this port was lost.", port_resent},
+    {"bfo_port_down_seconds_total", "counter", "How long all rails over this port were lost, in the process where it was longest.", port_down},
+    {"bfo_port_penalty", "gauge", "Largest penalty of the rails over this port for having fallen; 1000 a fall, it decays.", port_penalty},
     {"bfo_port_rails_lost_total", "counter", "Rails lost so far.", port_lost},
     {"bfo_port_rails_returned_total", "counter", "Rails that came back so far.", port_returned},
     {"bfo_port_state_since_seconds", "gauge", "Unix time of the last change of the port's state for the job.", port_since},
@@ -41,6 +56,7 @@ static const metric_t of_jobs[] = {
     {"bfo_job_ranks_dead", "gauge", "Of those, processes that ended without MPI_Finalize.", ranks_dead},
     {"bfo_job_failover_in_force", "gauge", "1 if a lost rail is survived.", in_force},
     {"bfo_job_peers_given_up", "gauge", "Pairs of processes that no rail joins any more.", given_up},
+    {"bfo_job_peers_waited_for", "gauge", "Pairs of processes without a rail whose requests wait for one.", waited_for},
     {"bfo_job_peers_on_last_rail", "gauge", "Pairs of processes that had more rails and have one.", on_last_rail},
     {"bfo_job_messages_resent_total", "counter", "Messages sent again.", resent},
 };

@@ -59,6 +59,7 @@ three) exec "$SOFTRAIL" run -n 3 -- "$@" ;;
 one) exec "$SOFTRAIL" run -n 1 -- "$@" ;;
 eth) exec "$SOFTRAIL" run -n 2 --link-layer=eth --ipv4-gids -- "$@" ;;
 small) "$SOFTRAIL" run -n 2 -- "$@" | sed 's/"mtu": 4096/"mtu": 1024/' ;;
+class) OMPI_MCA_btl_openib_ib_traffic_class=106 exec "$SOFTRAIL" run -n 2 --link-layer=eth --ipv4-gids -- "$@" ;;
 old) "$SOFTRAIL" run -n 2 -- "$@" | sed 's/"version": "[^"]*"/"version": "0.0.9"/' ;;
 *) echo '["no", "findings"]' ;;
 esac
@@ -80,6 +81,8 @@ hosts eth,two
 says 1 problem 'no rail joins eth and two: their ports have no subnet in common'
 hosts two,small
 says 0 warning 'MTU 4096 of sr0:1 on two, and 1024 of sr0:1 on small, in one subnet'
+hosts eth,class
+says 0 warning 'traffic class 0 of sr0:1 on eth, and 106 of sr0:1 on class: switches may treat one direction as lossy'
 hosts two,old
 says 1 problem "bfo $BFO_VERSION on two, and 0.0.9 on old"
 hosts two,mute

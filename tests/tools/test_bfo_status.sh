@@ -92,6 +92,9 @@ value() { sed -n "s/^$1{.*$2.*} //p" "$TEST_TMP/out"; }
 [ "$(value bfo_port_up 'device="sr1",port="1"')" = 0 ] && [ "$(value bfo_port_up 'device="sr0",port="1"')" = 1 ] &&
     [ "$(value bfo_port_rails_lost_total 'device="sr1"')" = 6 ] && [ "$(value bfo_job_ranks 'batch="4711"')" = 3 ] ||
     { cat "$TEST_TMP/out"; fail "Prometheus"; }
+[ "$(value bfo_port_data_transmitted_bytes_total 'device="sr0"')" -gt 300000000 ] && [ "$(value bfo_port_data_received_bytes_total 'device="sr1"')" -gt 300000000 ] &&
+    [ "$(value bfo_port_messages_resent_total 'device="sr1"')" = "$(carried 1 resent)" ] && [ "$(value bfo_port_messages_transmitted_total 'device="sr0"')" -gt 1000 ] &&
+    [ "$(value bfo_job_peers_waited_for 'batch="4711"')" = 0 ] || { cat "$TEST_TMP/out"; fail "Prometheus: what the ports carry"; }
 bad=$(grep -vE '^(# (HELP|TYPE) bfo_[a-z_]+ .+|bfo_[a-z_]+\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\} [0-9.e+-]+)$' "$TEST_TMP/out")
 [ -z "$bad" ] || fail "not in the text format: $bad"
 
