@@ -157,6 +157,8 @@ const char *bt_port_of(char room[64], const char *here);
 const char *bt_state_name(uint32_t state);
 const char *bt_verdict_name(uint32_t verdict);
 const char *bt_what_name(uint32_t what);
+/* Then the terminal is mpirun's, and others write to it as well. */
+bool bt_is_under_mpirun(void);
 /* Ways to write in colours on a terminal; "" elsewhere. */
 const char *bt_colour_of(uint32_t state);
 const char *bt_no_colour(void);

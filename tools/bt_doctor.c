@@ -337,6 +337,9 @@ int bt_cmd_doctor(int argc, char **argv)
 
     argv[0] = (char *) "bfo doctor";
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
+    if (bt_is_under_mpirun()) {
+        setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* what one node says stands together */
+    }
     if (!(NULL == choice.source.hosts ? look(&doctor) : bt_doctor_hosts(&doctor, &choice.source))) {
         fputs("bfo: no memory\n", stderr);
         return BT_TROUBLE;

@@ -88,11 +88,16 @@ const char *bt_what_name(uint32_t what)
     return names[what];
 }
 
+bool bt_is_under_mpirun(void)
+{
+    return NULL != getenv("OMPI_COMM_WORLD_RANK");
+}
+
 static bool has_colours(void)
 {
     const char *term = getenv("TERM");
 
-    return isatty(STDOUT_FILENO) && NULL == getenv("NO_COLOR") && NULL != term && 0 != strcmp("dumb", term);
+    return isatty(STDOUT_FILENO) && !bt_is_under_mpirun() && NULL == getenv("NO_COLOR") && NULL != term && 0 != strcmp("dumb", term);
 }
 
 const char *bt_colour_of(uint32_t state)

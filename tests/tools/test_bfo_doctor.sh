@@ -91,6 +91,11 @@ hosts two,one --json
 [ "$STATUS" = 1 ] && [ "$(json "$TEST_TMP/out" 'join ",", map { scalar @{$_->{ports}} } @{$j->{nodes}}')" = 2,1 ] || { cat "$TEST_TMP/out"; fail "nodes in JSON"; }
 note "several nodes: what joins them"
 
+# Under mpirun: what a node says stands together, without colours on mpirun's terminal, and a problem is mpirun's status.
+timeout -k 5 120 "$SOFTRAIL" run -n 1 -- "$MPIRUN" --oversubscribe -np 2 env TERM=xterm "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
+[ $? = 1 ] && [ "$(grep -c '^bfo .* on ' "$TEST_TMP/out")" = 2 ] && [ "$(grep -c '^1 problem' "$TEST_TMP/out")" -ge 1 ] && ! grep -q "$(printf '\033')" "$TEST_TMP/out" ||
+    { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "under mpirun"; }
+
 # The same for programs.
 doctor "-n 2 --link-layer=eth --ipv4-gids" --json
 [ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "--json ended with $STATUS"; }
