@@ -66,6 +66,23 @@ typedef enum {
     BFO_FIGURES_WHATS
 } bfo_figures_what_t;
 
+/* Names for people and programs; of a value that was checked. */
+static inline const char *bfo_figures_state_name(uint32_t state)
+{
+    static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up", "draining", "drained",
+                                                          "waited for"};
+
+    return names[state];
+}
+
+static inline const char *bfo_figures_what_name(uint32_t what)
+{
+    static const char *const names[BFO_FIGURES_WHATS] = {"", "begun", "port-down", "rail-lost", "rail-back", "peer-lost", "port-out", "port-drained",
+                                                         "port-released", "peer-waits", "peer-back", "parameter"};
+
+    return names[what];
+}
+
 /* A local port (or a BTL without names of ports), with the sum over its rails to all peers. */
 typedef struct {
     char name[64];      /* "mlx5_0:1" */

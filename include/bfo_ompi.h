@@ -176,6 +176,58 @@ static inline const char *bfo_ompi_host_of(opal_proc_t *proc, char room[BFO_OMPI
     return NULL == host ? NULL : room;
 }
 
+/* ---- events of PMIx --------------------------------------------------------------------------------------- */
+
+#define BFO_OMPI_HAS_PMIX_EVENTS BFO_OMPI_IS_4
+
+#if BFO_OMPI_HAS_PMIX_EVENTS
+static inline bool bfo_ompi_can_notify(void)
+{
+    return NULL != opal_pmix.notify_event;
+}
+
+static inline opal_value_t *bfo_ompi_note_add(opal_list_t *note, const char *key, opal_data_type_t type)
+{
+    opal_value_t *value = OBJ_NEW(opal_value_t);
+
+    value->key = strdup(key);
+    value->type = type;
+    opal_list_append(note, &value->super);
+    return value;
+}
+static inline void bfo_ompi_note_text(opal_list_t *note, const char *key, const char *text)
+{
+    bfo_ompi_note_add(note, key, OPAL_STRING)->data.string = strdup(text);
+}
+static inline void bfo_ompi_note_u32(opal_list_t *note, const char *key, uint32_t number)
+{
+    bfo_ompi_note_add(note, key, OPAL_UINT32)->data.uint32 = number;
+}
+static inline void bfo_ompi_note_u64(opal_list_t *note, const char *key, uint64_t number)
+{
+    bfo_ompi_note_add(note, key, OPAL_UINT64)->data.uint64 = number;
+}
+
+static inline void bfo_ompi_note_free(opal_list_t *note)
+{
+    OPAL_LIST_RELEASE(note);
+}
+
+/* Tells the processes of this node that have a handler for the code, and waits for nothing. The note is given away: done(status, note), which may
+ * run in a thread of PMIx, has to free it. The range is "local": with the wider ranges the mpirun of Open MPI 4.1 comes to a standstill. And the
+ * event never is for default handlers: that of Open MPI ends the job. */
+static inline void bfo_ompi_notify(int code, opal_list_t *note, opal_pmix_op_cbfunc_t done)
+{
+    int rc;
+
+    bfo_ompi_note_add(note, OPAL_PMIX_EVENT_NON_DEFAULT, OPAL_BOOL)->data.flag = true;
+    rc = opal_pmix.notify_event(code, &OPAL_PROC_MY_NAME, OPAL_PMIX_RANGE_LOCAL, note, done, note);
+    if (OPAL_SUCCESS != rc) { /* then nobody calls back */
+        done(OPAL_OPERATION_SUCCEEDED == rc ? OPAL_SUCCESS : rc, note);
+    }
+}
+#endif
+
 /* ---- communicators: for files that include ompi/communicator/communicator.h ------------------------------ */
 
 /* The number of a communicator, the same in all its processes. */

@@ -30,6 +30,12 @@ AC_DEFUN([BFO_CHECK_OPENMPI_5], [
         [AC_MSG_ERROR([Open MPI $OMPI_VERSION in $ompi_incdir was configured with the threads "$bfo_threads": bfo needs POSIX threads (its configure option --with-threads=pthreads)])])
 ])
 
+# Programs of the tests hear events of PMIx, if its headers are there. The headers of Open MPI 5.0 have asked for them already.
+AC_DEFUN([BFO_CHECK_PMIX], [
+    AS_IF([test "x$bfo_ompi_series" = x4], [PKG_CHECK_MODULES([PMIX], [pmix], [], [PMIX_LIBS=])])
+    AM_CONDITIONAL([HAVE_PMIX], [test -n "$PMIX_LIBS"])
+])
+
 # The installed Open MPI: programs, version, directories, development headers.
 AC_DEFUN([BFO_CHECK_OPENMPI], [
     bfo_ompi_path=$PATH

@@ -10,6 +10,8 @@
 #include "pml_bfo_figures.h"
 #include "pml_bfo_figures_file.h"
 #include "pml_bfo_local.h"
+#include "pml_bfo_notify.h"
+#include "pml_bfo_params.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@
 static const bfo_figures_t no_figures; /* before the beginning, and after the end */
 static bfo_figures_t *figures; /* NULL: none. Written at set-up and at the end */
 static const mca_btl_base_module_t *counting[BFO_FIGURES_MODULES]; /* the modules whose counters are in the figures. Lock: `lock` */
+static uint64_t n_before; /* events before the change that is under way. Lock: `lock` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file. A leaf: nothing else is taken under it */
 
 void bfo_figures_open(void)
@@ -78,14 +81,30 @@ static bool change_begins(void)
     BFO_ASSERT(1 == (figures->sequence & 1));
     __atomic_thread_fence(__ATOMIC_RELEASE);
     figures->changed_wall = bfo_clock_ns(CLOCK_REALTIME);
+    n_before = figures->n_events;
     return true;
 }
 
+enum { EVENTS_OF_A_CHANGE = 2 }; /* at most: a port is taken out, and drained at once */
+
+/* Its events are handed on without the lock. */
 static void change_ends(void)
 {
+    bfo_figures_event_t news[EVENTS_OF_A_CHANGE];
+    uint64_t n = 0;
+
     __atomic_store_n(&figures->sequence, figures->sequence + 1, __ATOMIC_RELEASE);
     BFO_ASSERT(0 == (figures->sequence & 1));
+    if (bfo_params.pmix_events) {
+        BFO_ASSERT(figures->n_events - n_before <= EVENTS_OF_A_CHANGE);
+        for (; n_before + n < figures->n_events && n < EVENTS_OF_A_CHANGE; ++n) {
+            news[n] = figures->event[(n_before + n) % BFO_FIGURES_EVENTS];
+        }
+    }
     pthread_mutex_unlock(&lock);
+    for (uint64_t i = 0; i < n; ++i) {
+        bfo_notify_add(&news[i]);
+    }
 }
 
 /* Both ports of a rail as texts; without `peer` the own one. */

@@ -8,6 +8,7 @@
 
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_hooks.h"
+#include "pml_bfo_notify.h"
 #include "pml_bfo_tell.h"
 
 #include "ompi/attribute/attribute.h"
@@ -66,6 +67,7 @@ void bfo_hooks_callback_is_owed(ompi_communicator_t *comm)
 #if PML_BFO
 static int flush_at_finalize(MPI_Comm comm, int keyval, void *value, void *extra)
 {
+    bfo_notify_close();
     bfo_failover_flush();
     bfo_tell_rails(NULL);
     return OMPI_SUCCESS;

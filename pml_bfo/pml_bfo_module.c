@@ -13,6 +13,7 @@
 #include "pml_bfo_hooks.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_module.h"
+#include "pml_bfo_notify.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
@@ -111,6 +112,7 @@ static int bfo_enable(bool enable)
     rc = lists_init();
     bfo.enabled = OMPI_SUCCESS == rc;
     if (bfo.enabled) {
+        bfo_notify_open();
         bfo_drain_open();
     }
     return rc;
@@ -179,6 +181,7 @@ void bfo_module_finalize(void)
         return;
     }
     bfo.enabled = false;
+    bfo_notify_close();
     bfo_hooks_close();
     bfo_tell_counters();
     if (bfo.progress_registered) {

@@ -65,6 +65,8 @@ static const struct {
      OPAL_INFO_LVL_4},
     {"status_dir", "Directory in which each process keeps a small file of figures for the command bfo, in a folder of the user's "
      "(none: no file)", MCA_BASE_VAR_TYPE_STRING, &bfo_params.status_dir, OPAL_INFO_LVL_4},
+    {"pmix_events", "Notify the processes of the same node of events of rails, ports and peers by PMIx as well; bfo(7) has the code and the "
+     "keys (Open MPI 4.1 only)", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.pmix_events, OPAL_INFO_LVL_4},
     {"last_rail_timeout", "Seconds for which the requests of a peer wait when the last rail to it is lost (0: no longer than a rail is "
      "coming back; -1: without limit). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
@@ -240,6 +242,9 @@ bool bfo_params_are_sound(void)
     }
     if (NULL != p->status_dir && '/' != p->status_dir[0] && 0 != strcmp(BFO_FIGURES_OFF, p->status_dir)) {
         return refuse("status_dir", p->status_dir, "it must be a path that begins with /, or none");
+    }
+    if (p->pmix_events && !BFO_OMPI_HAS_PMIX_EVENTS) {
+        return refuse("pmix_events", "1", "it must be 0 with this release of Open MPI, because events of PMIx were tried with Open MPI 4.1 only");
     }
     if (p->free_list_inc < 1 || p->free_list_num < 0 || (p->free_list_max >= 0 && p->free_list_max < p->free_list_num)) {
         return refuse_number("free_list_max", p->free_list_max, "it must be -1 or at least free_list_num, and free_list_inc at least 1");

@@ -20,6 +20,7 @@ typedef struct {
     unsigned warnings_per_minute;
     bool rejoin;
     const char *status_dir;     /* of the files of figures; BFO_FIGURES_OFF or NULL: none */
+    bool pmix_events;           /* events of rails go out by PMIx as well */
     int last_rail_timeout;      /* seconds; -1: for ever */
     unsigned eager_limit;       /* bytes, 0 = the BTLs' */
     unsigned rdma_min;          /* bytes, 0 = the BTLs' */

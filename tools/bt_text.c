@@ -67,10 +67,7 @@ const char *bt_port_of(char room[64], const char *here)
 
 const char *bt_state_name(uint32_t state)
 {
-    static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up", "draining", "drained",
-                                                            "waited for"};
-
-    return names[state];
+    return bfo_figures_state_name(state);
 }
 
 const char *bt_verdict_name(uint32_t verdict)
@@ -82,10 +79,7 @@ const char *bt_verdict_name(uint32_t verdict)
 
 const char *bt_what_name(uint32_t what)
 {
-    static const char *const names[BFO_FIGURES_WHATS] = {"", "begun", "port-down", "rail-lost", "rail-back", "peer-lost", "port-out", "port-drained",
-                                                           "port-released", "peer-waits", "peer-back", "parameter"};
-
-    return names[what];
+    return bfo_figures_what_name(what);
 }
 
 bool bt_is_under_mpirun(void)
