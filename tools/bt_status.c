@@ -299,20 +299,30 @@ int bt_cmd_status(int argc, char **argv)
 
 int bt_cmd_clean(int argc, char **argv)
 {
+    static const struct argp_option options[] = {{"json", KEY_JSON, NULL, 0, "for programs", 0}, {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.parser = parse, .children = children,
+    static const struct argp argp = {.options = options, .parser = parse, .children = children,
         .doc = "Remove the files of jobs of which no process of this node lives. The next job of the user does it too."};
     choice_t choice = {.job = NULL};
     unsigned removed;
 
     argv[0] = (char *) "bfo clean";
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
+    if (NULL != choice.job) {
+        fprintf(stderr, "bfo clean: '%s' is one word too many: it removes what all dead jobs left\n", choice.job);
+        return BT_USAGE;
+    }
     if (NULL != choice.source.hosts) {
-        const char *words[] = {"clean", NULL == choice.source.root ? NULL : "--dir", choice.source.root, NULL};
+        const char *words[BT_MOST_WORDS] = {NULL};
 
-        return bt_hosts_forward(&choice.source, words, false, 60);
+        (void) bt_hosts_words(words, "clean", NULL, choice.json, &choice.source);
+        return bt_hosts_forward(&choice.source, words, choice.json, 60);
     }
     removed = bt_clean(choice.source.root);
-    printf("%u file%s removed\n", removed, 1 == removed ? "" : "s");
-    return BT_WELL;
+    if (choice.json) {
+        bt_print_json(json_pack("{s:I}", "removed", (json_int_t) removed), false);
+    } else {
+        printf("%u file%s removed\n", removed, 1 == removed ? "" : "s");
+    }
+    return 0 == fflush(stdout) && !ferror(stdout) ? BT_WELL : BT_TROUBLE;
 }

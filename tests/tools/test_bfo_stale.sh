@@ -36,7 +36,10 @@ kill_job() {
 
 start_job 2 2
 kill_job
+"$BFO" clean 4711 >/dev/null 2>&1
+[ $? = 2 ] || fail "bfo clean takes a job"
 "$BFO" clean >"$TEST_TMP/out" && grep -q '^2 files removed' "$TEST_TMP/out" || fail "the files of a dead job stay: $(cat "$TEST_TMP/out")"
+"$BFO" clean --json | tr -d ' \n' | grep -qx '{"removed":0}' || fail "bfo clean --json"
 note "bfo clean removes what a dead job left"
 
 start_job 2 2
