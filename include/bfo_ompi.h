@@ -244,4 +244,11 @@ static inline void bfo_ompi_notify(int code, opal_list_t *note, opal_pmix_op_cbf
 #define BFO_OMPI_COPY_ATTR_REST
 #endif
 
+/* An enumerator of a parameter that describes itself is asked in which form since 5.0. */
+#if BFO_OMPI_IS_4
+#define BFO_OMPI_ENUM_DUMP_ARGS mca_base_var_enum_t *self, char **text
+#else
+#define BFO_OMPI_ENUM_DUMP_ARGS mca_base_var_enum_t *self, char **text, mca_base_var_enum_dump_type_t form
+#endif
+
 #endif /* BFO_OMPI_H */

@@ -116,7 +116,7 @@ static int text_from_value(mca_base_var_enum_t *self, const int value, char **te
     return OPAL_SUCCESS;
 }
 
-static int describe(mca_base_var_enum_t *self, char **text)
+static int describe(BFO_OMPI_ENUM_DUMP_ARGS)
 {
     *text = strdup("names of ports, comma-separated");
     return NULL == *text ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
