@@ -127,19 +127,29 @@ static void lasted_since(uint64_t *since)
     *since = now;
 }
 
-/* NULL: more ports than there is room for. */
-static bfo_figures_port_t *port_of(const char *port_name)
+/* NULL: this process does not use the port. */
+static bfo_figures_port_t *find_port(const char *port_name)
 {
     for (uint32_t i = 0; i < figures->n_ports; ++i) {
         if (0 == strncmp(figures->port[i].name, port_name, sizeof(figures->port[i].name) - 1)) {
             return &figures->port[i];
         }
     }
+    return NULL;
+}
+
+/* NULL: more ports than there is room for. */
+static bfo_figures_port_t *port_of(const char *port_name)
+{
+    bfo_figures_port_t *port = find_port(port_name);
+
+    if (NULL != port) {
+        return port;
+    }
     if (BFO_FIGURES_PORTS == figures->n_ports) {
         return NULL;
     }
-    bfo_figures_port_t *port = &figures->port[figures->n_ports++];
-
+    port = &figures->port[figures->n_ports++];
     *port = (bfo_figures_port_t){.state = BFO_FIGURES_UP, .since_wall = bfo_clock_ns(CLOCK_REALTIME), .since_mono = bfo_clock_ns(CLOCK_MONOTONIC)};
     snprintf(port->name, sizeof(port->name), "%s", port_name);
     return port;
@@ -379,13 +389,10 @@ static void add_port_event(const bfo_figures_port_t *port, uint32_t what, uint32
 void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
 {
     const bfo_drained_t none = {0}, *n = NULL == rails ? &none : rails;
-    bfo_figures_port_t *port = NULL;
+    bfo_figures_port_t *port = NULL == figures ? NULL : find_port(port_name);
     uint32_t before, was_out;
     uint64_t since;
 
-    for (uint32_t i = 0; NULL != figures && i < figures->n_ports; ++i) {
-        port = 0 == strncmp(figures->port[i].name, port_name, sizeof(figures->port[i].name) - 1) ? &figures->port[i] : port;
-    }
     if (NULL == port || (port->is_out == (NULL != rails) && port->rails_kept == n->kept && port->rails_draining == n->draining
                          && port->rails_drained == n->drained) || !change_begins()) {
         return; /* a port that this process does not use, or no news. Only one thread at a time writes these */
@@ -470,7 +477,7 @@ typedef struct {
 } fall_t;
 
 /* The BTL is asked without the lock of the figures, which is a leaf. */
-static void ask_for_penalties(fall_t *fall, const bfo_figures_t *f)
+static void ask_for_penalties(fall_t *fall)
 {
     BFO_FOREACH_PEER (peer) {
         for (uint8_t r = 0; __atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && !peer->declared && r < peer->n_rails; ++r) {
@@ -478,11 +485,13 @@ static void ask_for_penalties(fall_t *fall, const bfo_figures_t *f)
             bool is_held = false;
             const uint32_t penalty = NULL == rail->ext ? 0 : rail->ext->penalty(rail->btl, &peer->proc->super, &is_held);
 
-            for (uint32_t i = 0; 0 != penalty && i < f->n_ports; ++i) {
-                if (0 == strncmp(f->port[i].name, bfo_btl_port_name(rail->btl), sizeof(f->port[i].name) - 1)) {
-                    fall[i].penalty = penalty > fall[i].penalty ? penalty : fall[i].penalty;
-                    fall[i].held += is_held;
-                }
+            const bfo_figures_port_t *port = 0 == penalty ? NULL : find_port(bfo_btl_port_name(rail->btl));
+
+            if (NULL != port) {
+                fall_t *its = &fall[port - figures->port];
+
+                its->penalty = penalty > its->penalty ? penalty : its->penalty;
+                its->held += is_held;
             }
         }
     }
@@ -499,7 +508,7 @@ void bfo_figures_refresh(void)
     if (!has_fallen) {
         return;
     }
-    ask_for_penalties(fall, figures);
+    ask_for_penalties(fall);
     for (uint32_t i = 0; i < figures->n_ports; ++i) {
         is_news = is_news || fall[i].penalty != figures->port[i].penalty || fall[i].held != figures->port[i].rails_held;
     }

@@ -126,18 +126,11 @@ static const char *take(bt_all_t *all, const unsigned char *bytes, size_t length
 
 bool bt_hosts_read(bt_all_t *all, const bt_source_t *source, const char *job)
 {
-    const char *words[6] = {"figures"};
+    const char *words[BT_MOST_WORDS] = {NULL};
     const char *wrong;
-    size_t n = 1;
     bt_hosts_t hosts;
 
-    if (NULL != source->root) {
-        words[n++] = "--dir";
-        words[n++] = source->root;
-    }
-    if (NULL != job) {
-        words[n++] = job;
-    }
+    words[bt_hosts_words(words, "figures", NULL, false, source)] = job;
     wrong = bt_hosts_check(source, words);
     if (NULL != wrong) {
         fprintf(stderr, "bfo: %s\n", wrong);
