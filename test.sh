@@ -20,7 +20,8 @@
 #   ompi5        unit and mpi on Open MPI 5.0, in a tree of Debian trixie beside this folder (FOLDER-trees/trixie, 1 GB; needs root)
 # With CI=true a skipped test is a failure. A test that is expected to fail (XFAIL_TESTS of its Makefile.am) and fails is counted
 # by itself; one that passes unexpectedly is a failure. A test that tries again writes "retried: N" into its log.
-# Ends with "N expected failures", "N retries" and "N passed, N failed, N skipped", each on a line of its own.
+# A test that hangs is ended and named (tests/limit.sh).
+# Ends with the tests that took longest, and with "N expected failures", "N retries" and "N passed, N failed, N skipped", each on a line of its own.
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
@@ -55,7 +56,12 @@ add_retries() {
     retries=$((retries + n))
 }
 
+# add_times LOG...: keeps the times of the tests that took longest, for the end of the run.
+slowest=
+add_times() { slowest=$(printf '%s\n' "$slowest" "$(awk '/^took: [0-9]+ s$/ { print $2, FILENAME }' "$@" 2>/dev/null)" | sort -rn | head -n 12); }
+
 summary() {
+    [ -z "$slowest" ] || printf 'took longest (s):\n%s\n' "$slowest"
     echo "$expected expected failures"
     echo "$retries retries"
     echo "$passed passed, $failed failed, $skipped skipped"
@@ -68,11 +74,12 @@ suite() {
     local name=$1 dir=$2/$3 target=${4:-check} jobs=${5:-1} start=$SECONDS result trs
     local variables=("${@:6}")
     find "$dir" -name '*.trs' -delete 2>/dev/null
-    "${inside[@]}" make -k -s -j"$jobs" -C "$dir" "$target" "${variables[@]}" >"$dir/$name.log" 2>&1 </dev/null
+    "${inside[@]}" make -k -s -j"$jobs" -C "$dir" "$target" {,SH_}LOG_COMPILER="$top/tests/limit.sh" "${variables[@]}" >"$dir/$name.log" 2>&1 </dev/null
     local status=$? found=0
     while read -r trs; do
         found=$((found + 1))
         add_retries "${trs%.trs}.log"
+        add_times "${trs%.trs}.log"
         result=$(sed -n 's/^:test-result: \([A-Z]*\).*/\1/p' "$trs" | head -n 1)
         case $result in
         PASS) passed=$((passed + 1)) ;;
