@@ -151,7 +151,7 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     if (NULL == btl->btl_get || !bfo_params.use_get) {
         rail->flags &= ~(uint32_t) MCA_BTL_FLAGS_GET;
     }
-    peer->weight[peer->n_rails] = 0 != btl->btl_bandwidth ? btl->btl_bandwidth : 1;
+    bfo_stripe_add(&peer->stripe, peer->n_rails, btl->btl_bandwidth);
     ++peer->n_rails;
 }
 
@@ -206,22 +206,24 @@ static void set_limits(bfo_peer_t *peer)
     peer->rdma_min = 0 != bfo_params.rdma_min ? bfo_params.rdma_min : rdma;
 }
 
-/* First fragments go by the rails of the lowest latency. Rails that stand out serve if there is no other: no peer is lost for them. */
+/* First fragments go over the rails of the lowest latency, and not over a slow one beside others. Rails that stand out serve if there is
+ * no other: no peer is lost for them. */
 static void set_masks(bfo_peer_t *peer, uint8_t up)
 {
     const uint8_t in = (uint8_t) (up & ~(peer->out_own | peer->out_theirs)), use = 0 != in ? in : up;
+    const uint8_t fast = 0 != (use & ~peer->stripe.slow) ? (uint8_t) (use & ~peer->stripe.slow) : use;
     uint32_t lowest = UINT32_MAX;
     uint8_t eager = 0, put = 0, get = 0;
 
     BFO_ASSERT(0 == up >> peer->n_rails);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        if ((use >> r & 1) && peer->rails[r].btl->btl_latency < lowest) {
+        if ((fast >> r & 1) && peer->rails[r].btl->btl_latency < lowest) {
             lowest = peer->rails[r].btl->btl_latency;
         }
     }
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         if (use >> r & 1) {
-            eager |= peer->rails[r].btl->btl_latency == lowest ? 1u << r : 0;
+            eager |= (fast >> r & 1) && peer->rails[r].btl->btl_latency == lowest ? 1u << r : 0;
             put |= (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? 1u << r : 0;
             get |= (peer->rails[r].flags & MCA_BTL_FLAGS_GET) ? 1u << r : 0;
         }
@@ -234,6 +236,16 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
     peer->put_mask = put;
     peer->pin_mask = peer->foreign_puts ? 0 : put;
     peer->get_mask = get;
+}
+
+void bfo_rails_bulk_end(bfo_peer_t *peer, uint8_t rail, uint8_t mask, size_t bytes, bool carried)
+{
+    if (rail < peer->n_rails && bfo_stripe_end(&peer->stripe, rail, mask, bytes, carried)) {
+        BFO_LOCK(&bfo.lock);
+        set_masks(peer, peer->up_mask);
+        BFO_UNLOCK(&bfo.lock);
+        bfo_tell_slow(peer);
+    }
 }
 
 /* The peer asks by rails that are not ours, or that cannot write here. */

@@ -109,7 +109,22 @@ static inline uint8_t bfo_rail_for_data(bfo_peer_t *peer, uint8_t mask, size_t b
     BFO_ASSERT(0 != mask && 0 == mask >> peer->n_rails);
     return (uint8_t) (bfo_likely(0 == (peer->send_mask & (peer->send_mask - 1)))
                           ? (unsigned) __builtin_ctz(mask)
-                          : bfo_stripe_next(&peer->stripe, mask, peer->weight, bytes));
+                          : bfo_stripe_next(&peer->stripe, mask, bytes));
+}
+
+/* A piece of a long message begins on a rail, and ends there. `mask`: rails that carry such pieces; `carried`: all of it arrived. */
+static inline void bfo_bulk_begin(bfo_peer_t *peer, uint8_t rail, size_t bytes)
+{
+    if (1 < peer->n_rails) {
+        bfo_stripe_begin(&peer->stripe, rail, bytes);
+    }
+}
+void bfo_rails_bulk_end(bfo_peer_t *peer, uint8_t rail, uint8_t mask, size_t bytes, bool carried);
+static inline void bfo_bulk_end(bfo_peer_t *peer, uint8_t rail, uint8_t mask, size_t bytes, bool carried)
+{
+    if (1 < peer->n_rails) {
+        bfo_rails_bulk_end(peer, rail, mask, bytes, carried);
+    }
 }
 
 static inline bfo_lane_t *bfo_lane(bfo_comm_t *bc, uint32_t rank)

@@ -131,15 +131,16 @@ static size_t put_size(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t ma
         size = 0 != limit ? limit : left;
     }
     if (0 != (mask & (mask - 1))) {
-        size = bfo_stripe_piece(mask, r, peer->weight, req->length, PUT_LEAST, size);
+        size = bfo_stripe_piece(&peer->stripe, mask, r, req->length, PUT_LEAST, size);
     }
     return size < left ? size : left;
 }
 
 /* Others walk over all fragments and look for the PUTs of their request: one that is a PUT again, and is not told yet whose,
  * must not be taken for one of the request it was of before. */
-static inline void put_ends(bfo_frag_t *frag)
+static inline void put_ends(bfo_frag_t *frag, bool carried)
 {
+    bfo_bulk_end(frag->peer, frag->rail, frag->peer->put_mask, frag->length, carried);
     frag->kind = BFO_FRAG_NONE;
     __atomic_store_n(&frag->recv, NULL, __ATOMIC_RELAXED);
 }
@@ -189,14 +190,15 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     } else {
         memset(&u.h + 1, 0, peer->handle_size);
     }
-    bfo_stripe_charge(&peer->stripe, r, peer->weight, frag->length);
+    bfo_stripe_charge(&peer->stripe, r, frag->length);
+    bfo_bulk_begin(peer, r, frag->length);
     req->next += frag->length;
     rc = answer_send(req, (bfo_path_t){r, true}, &u, sizeof(u.h) + peer->handle_size);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         req->next -= frag->length;
         (void) bfo_add32(&req->open, -1);
         bfo_name_retire(&frag->name);
-        put_ends(frag);
+        put_ends(frag, false);
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     }
     return rc;
@@ -217,7 +219,7 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
-        put_ends(frag);
+        put_ends(frag, 0 == (fin->fflags & BFO_FIN_REFUSED));
         BFO_RECV_ROW(se, FIN);
         if (bfo_likely(0 == (fin->fflags & BFO_FIN_REFUSED))) {
             bfo_rail_count(frag->peer, frag->rail, true, frag->length);
@@ -238,7 +240,7 @@ void bfo_recv_forget_puts(bfo_recv_t *req)
 
         if (BFO_FRAG_PUT == __atomic_load_n(&frag->kind, __ATOMIC_ACQUIRE) && frag->recv == req) {
             bfo_name_retire(&frag->name);
-            put_ends(frag);
+            put_ends(frag, false);
             bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         }
     }

@@ -37,15 +37,19 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
                            mca_btl_base_descriptor_t *des, int status)
 {
     bfo_send_t *req = des->des_cbdata;
+    bfo_peer_t *peer = req->lane->peer;
     size_t length = 0;
 
-    (void) bfo_add32(&req->in_flight, -1);
-    if (bfo_unlikely(OPAL_SUCCESS != status)) {
-        bfo_failover_data_failed(req, bfo_rail_index(req->lane->peer, btl), status);
-        return;
-    }
     for (size_t i = 0; i < des->des_segment_count; ++i) {
         length += des->des_segments[i].seg_len;
+    }
+    if (1 < peer->n_rails) {
+        bfo_rails_bulk_end(peer, bfo_rail_index(peer, btl), peer->send_mask, length, OPAL_SUCCESS == status);
+    }
+    (void) bfo_add32(&req->in_flight, -1);
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        bfo_failover_data_failed(req, bfo_rail_index(peer, btl), status);
+        return;
     }
     (void) bfo_send_fire(&req->m, BFO_SEV_FRAG_OK, bfo_threads, req, &length);
     bfo_send_put(req);
@@ -55,6 +59,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 typedef struct {
     bfo_send_t *req;
     size_t size; /* out: payload, as much as the rail takes */
+    uint8_t rail; /* out: the one that was asked last */
 } frag_t;
 
 static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *frag_build(void *what, bfo_peer_t *peer, uint8_t r)
@@ -81,6 +86,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *frag_bui
                       req->next);
     des->des_cbfunc = frag_completed;
     des->des_cbdata = req;
+    frag->rail = r;
     return des;
 }
 
@@ -99,6 +105,7 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
     rc = bfo_post(peer, r, &peer->send_mask, 0xff, frag_build, &frag);
     if (bfo_likely(OMPI_SUCCESS == rc)) {
         req->next += frag.size;
+        bfo_bulk_begin(peer, frag.rail, frag.size + sizeof(bfo_frag_hdr_t)); /* as the descriptor's segments say at its end */
         bfo_stat_add(BFO_STAT_FRAG_BYTES, frag.size);
         return OMPI_SUCCESS;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Striping by weighted virtual time. DESIGN.txt section 14.5.
+ * Striping by what is under way, what was given and what is delivered. DESIGN.txt section 14.5.
  */
 #include "bfo_config.h"
 
@@ -9,14 +9,37 @@
 
 #include "bfo_assert.h"
 
+enum {
+    WINDOW = 4 * 1024 * 1024, /* bytes for each of the rails that carry long messages, before they are judged: some pieces */
+    LEAST_PART = 32           /* a slow rail keeps this part of its weight at least: what it carries shows that it is well again */
+};
+
+void bfo_stripe_add(bfo_stripe_t *s, unsigned rail, uint32_t bandwidth)
+{
+    const uint32_t most = 1u << 21; /* in Mbit/s beyond any rail: the shifted value and the sum of all stay in their types */
+
+    BFO_ASSERT(BFO_STRIPE_MAX > rail);
+    s->nominal[rail] = (0 == bandwidth ? 1 : bandwidth < most ? bandwidth : most) << 8;
+    s->weight[rail] = s->nominal[rail];
+}
+
+/* Is `a` to be preferred to `b`? */
+static bool is_before(const bfo_stripe_t *s, unsigned a, unsigned b)
+{
+    const double of_a = (double) __atomic_load_n(&s->under_way[a], __ATOMIC_RELAXED) * s->weight[b];
+    const double of_b = (double) __atomic_load_n(&s->under_way[b], __ATOMIC_RELAXED) * s->weight[a];
+
+    return of_a < of_b
+           || (of_a <= of_b && __atomic_load_n(&s->load[a], __ATOMIC_RELAXED) < __atomic_load_n(&s->load[b], __ATOMIC_RELAXED));
+}
+
 unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask)
 {
     unsigned best = (unsigned) __builtin_ctz(mask);
 
     BFO_ASSERT(0 != mask && 0 == mask >> BFO_STRIPE_MAX);
     for (unsigned r = best + 1; r < BFO_STRIPE_MAX; ++r) {
-        if ((mask >> r & 1)
-            && __atomic_load_n(&s->load[r], __ATOMIC_RELAXED) < __atomic_load_n(&s->load[best], __ATOMIC_RELAXED)) {
+        if ((mask >> r & 1) && is_before(s, r, best)) {
             best = r;
         }
     }
@@ -24,20 +47,20 @@ unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask)
     return best;
 }
 
-void bfo_stripe_charge(bfo_stripe_t *s, unsigned rail, const uint32_t *weight, size_t bytes)
+void bfo_stripe_charge(bfo_stripe_t *s, unsigned rail, size_t bytes)
 {
-    const uint64_t cost = (((uint64_t) bytes + 1) << 10) / weight[rail];
+    const uint64_t cost = (((uint64_t) bytes + 1) << 18) / s->weight[rail];
 
-    BFO_ASSERT(BFO_STRIPE_MAX > rail && 0 != weight[rail]);
+    BFO_ASSERT(BFO_STRIPE_MAX > rail && 0 != s->weight[rail]);
     __atomic_store_n(&s->load[rail], __atomic_load_n(&s->load[rail], __ATOMIC_RELAXED) + cost, __ATOMIC_RELAXED);
 }
 
-unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, const uint32_t *weight, size_t bytes)
+unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, size_t bytes)
 {
     const unsigned rail = bfo_stripe_least(s, mask);
 
     BFO_ASSERT(mask >> rail & 1);
-    bfo_stripe_charge(s, rail, weight, bytes);
+    bfo_stripe_charge(s, rail, bytes);
     return rail;
 }
 
@@ -50,24 +73,102 @@ void bfo_stripe_join(bfo_stripe_t *s, unsigned rail, unsigned mask)
         if ((mask >> r & 1) && __atomic_load_n(&s->load[rail], __ATOMIC_RELAXED) < load) {
             __atomic_store_n(&s->load[rail], load, __ATOMIC_RELAXED);
         }
+        __atomic_store_n(&s->carried[r], 0, __ATOMIC_RELAXED); /* the newcomer has not had its time */
     }
+    s->weight[rail] = s->nominal[rail];
+    s->slow &= (uint8_t) ~(1u << rail);
 }
 
-size_t bfo_stripe_piece(unsigned mask, unsigned rail, const uint32_t *weight, size_t length, size_t least, size_t most)
+void bfo_stripe_begin(bfo_stripe_t *s, unsigned rail, size_t bytes)
+{
+    BFO_ASSERT(BFO_STRIPE_MAX > rail);
+    (void) __atomic_add_fetch(&s->under_way[rail], (int64_t) bytes, __ATOMIC_RELAXED);
+}
+
+/* Does every rail of `mask` but one have something under way? */
+static bool all_others_work(const bfo_stripe_t *s, unsigned mask, unsigned rail)
+{
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        if (r != rail && (mask >> r & 1) && 0 >= __atomic_load_n(&s->under_way[r], __ATOMIC_RELAXED)) {
+            return false;
+        }
+    }
+    return 0 != (mask & ~(1u << rail));
+}
+
+/* What the rails carried of a window against what they should have: within a third they are as the BTL says, or all would waver with the
+ * noise; else each goes half of the way to what was seen. True: another set of rails is slow now. */
+static bool judge(bfo_stripe_t *s, unsigned mask, const uint64_t *carried, uint64_t all)
+{
+    uint64_t nominal = 0;
+    double best = 0;
+    bool is_well = true;
+    uint8_t slow = s->slow & (uint8_t) ~mask;
+
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        nominal += mask >> r & 1 ? s->nominal[r] : 0;
+    }
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        is_well = is_well && (0 == (mask >> r & 1) || 3.0 * (double) carried[r] * (double) nominal >= 2.0 * (double) all * s->nominal[r]);
+    }
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        if (mask >> r & 1) {
+            const double seen = (double) carried[r] * (double) nominal / (double) all;
+            const uint32_t halfway = (uint32_t) ((s->weight[r] + seen) / 2), least = s->nominal[r] / LEAST_PART;
+
+            s->weight[r] = is_well ? s->nominal[r] : halfway > least ? halfway : least;
+            best = (double) s->weight[r] / s->nominal[r] > best ? (double) s->weight[r] / s->nominal[r] : best;
+        }
+    }
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        slow |= (mask >> r & 1) && 2.0 * s->weight[r] < best * s->nominal[r] ? (uint8_t) (1u << r) : 0;
+    }
+    BFO_ASSERT(0 != (mask & ~slow)); /* the best is not slow */
+    is_well = slow == s->slow;
+    s->slow = slow;
+    return !is_well;
+}
+
+bool bfo_stripe_end(bfo_stripe_t *s, unsigned rail, unsigned mask, size_t bytes, bool carried)
+{
+    const uint64_t window = (uint64_t) WINDOW * (unsigned) __builtin_popcount(mask);
+    uint64_t part[BFO_STRIPE_MAX] = {0}, all = 0;
+
+    BFO_ASSERT(BFO_STRIPE_MAX > rail && 0 == mask >> BFO_STRIPE_MAX);
+    (void) __atomic_sub_fetch(&s->under_way[rail], (int64_t) bytes, __ATOMIC_RELAXED);
+    if (!carried || 0 == (mask >> rail & 1) || !all_others_work(s, mask, rail)) {
+        return false;
+    }
+    (void) __atomic_add_fetch(&s->carried[rail], bytes, __ATOMIC_RELAXED);
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        all += mask >> r & 1 ? __atomic_load_n(&s->carried[r], __ATOMIC_RELAXED) : 0;
+    }
+    if (all < window) {
+        return false;
+    }
+    all = 0;
+    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+        part[r] = __atomic_exchange_n(&s->carried[r], 0, __ATOMIC_RELAXED);
+        all += mask >> r & 1 ? part[r] : 0;
+    }
+    return all >= window / 2 && judge(s, mask, part, all); /* less: another thread took the window */
+}
+
+size_t bfo_stripe_piece(const bfo_stripe_t *s, unsigned mask, unsigned rail, size_t length, size_t least, size_t most)
 {
     double all = 0, fastest = 0, share, cap;
     size_t piece;
 
     for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
         if (mask >> r & 1) {
-            all += weight[r];
-            fastest = weight[r] > fastest ? weight[r] : fastest;
+            all += s->weight[r];
+            fastest = s->weight[r] > fastest ? s->weight[r] : fastest;
         }
     }
     BFO_ASSERT(mask >> rail & 1);
     BFO_ASSERT(0 < all && 0 < fastest && fastest <= all);
-    share = (double) length * weight[rail] / all;
-    cap = (double) most * weight[rail] / fastest;
+    share = (double) length * s->weight[rail] / all;
+    cap = (double) most * s->weight[rail] / fastest;
     share = share < cap ? share : cap;
     piece = share < (double) least ? least : ((size_t) share + 4095) / 4096 * 4096; /* rounded up: no small last piece */
     BFO_ASSERT(piece >= least);

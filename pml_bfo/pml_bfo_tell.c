@@ -96,6 +96,17 @@ void bfo_tell_connected(const bfo_peer_t *peer)
     }
 }
 
+void bfo_tell_slow(const bfo_peer_t *peer)
+{
+    const uint8_t slow = peer->stripe.slow;
+    char room[256];
+
+    if (BFO_TELL_RAILS <= bfo_param(verbose)) {
+        opal_output(0, "bfo: %u->%u slow rails %s", my_rank(), rank_of(peer),
+                    0 == slow ? "none" : rails_text(peer, slow, room, sizeof(room)));
+    }
+}
+
 void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool told)
 {
     bfo_rail_t *rail = &peer->rails[r];

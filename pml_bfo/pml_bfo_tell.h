@@ -28,6 +28,8 @@ void bfo_tell_rails(bfo_peer_t *peer) BFO_COLD;
 void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all) BFO_COLD;
 /* A new generation of a rail that was lost is in use. */
 void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t rail) BFO_COLD;
+/* Other rails than before are slow (level 1). */
+void bfo_tell_slow(const bfo_peer_t *peer) BFO_COLD;
 /* No rail to the peer is left, and its requests wait for one. */
 void bfo_tell_peer_waits(bfo_peer_t *peer) BFO_COLD;
 /* A peer uses a rail that we do not (level 1). */

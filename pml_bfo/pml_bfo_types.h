@@ -97,7 +97,6 @@ typedef struct bfo_peer_t {
     size_t rdma_min;    /* from this many bytes on RDMA pays */
     struct bfo_regs_t *no_regs; /* for the rails that need no registration, shared by all requests; or NULL */
     size_t handle_size; /* of a registration, equal on all rails that do RDMA */
-    uint32_t weight[BFO_MAX_RAILS];
     bfo_stripe_t stripe;
     bfo_seqmap_t kept; /* counters of context ids not active now. Lock: bfo.lock */
     bfo_rail_t rails[]; /* room for bfo.modules */

@@ -16,6 +16,10 @@ my ($qpmap, $mail) = map { "btl_openib_failover/btl_openib_$_.c" } qw(qpmap mail
 my $bdrain = 'btl_openib_failover/btl_openib_drain.def';
 
 our @all = (
+    { name => 'stripe-not-judged', what => 'what a rail delivers is not judged', file => 'pml_bfo/pml_bfo_stripe.c',
+      from => 'return all >= window / 2 && judge(s, mask, part, all);', to => 'return false;', unit => 'test_bfo_stripe' },
+    { name => 'stripe-blind', what => 'what is under way on a rail does not count', file => 'pml_bfo/pml_bfo_stripe.c',
+      from => 'return of_a < of_b', to => 'return of_a > of_b + 1e300', unit => 'test_bfo_stripe' },
     { name => 'table-poison-refused', what => 'the table has no row for a MATCH that can never be delivered', file => 'pml_bfo/pml_bfo_failover_send.def',
       from => "ROW(S18p,    EAGER,    CONTROL_POISON,        DEAD,     declare_peer)\n", to => '', unit => 'test_fsm_rules' },
     { name => 'table-epoch-rises', what => 'the completion of a RACK raises the epoch', file => 'pml_bfo/pml_bfo_failover_recv.def',
@@ -65,7 +69,7 @@ our @all = (
     { name => 'receiver-keeps-bytes', what => 'the receiver does not begin to count anew at a restart', file => $actions,
       from => "    req->open = 0;\n    req->bytes = req->next = req->end = 0;", to => "    req->open = 0;\n    req->next = req->end = 0;", test => 'tests/sim/rows/test_rows.sh' },
     { name => 'put-freed-early', what => 'a restart forgets PUTs without making their names invalid', file => $place,
-      from => "            bfo_name_retire(&frag->name);\n            put_ends(frag);\n            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}",
+      from => "            bfo_name_retire(&frag->name);\n            put_ends(frag, false);\n            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}",
       to => "            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}", cells => '^(WRITE|FIN|PUT)', test => 'tests/sim/rows/test_rows.sh' },
     { name => 'fence-skipped', what => 'RACK does not wait for the fence', file => $actions,
       from => 'facts->fences_done = fences_are_done(req);', to => 'facts->fences_done = true || fences_are_done(req);', cells => '^fence' },
@@ -262,7 +266,7 @@ our @all = (
     { name => 'assert-seqmap-grows', what => 'the table of kept counters does not grow', file => 'pml_bfo/pml_bfo_seqmap.c', says => 'bigger.size > m->size',
       from => '8 : 2 * m->size', to => '8 : m->size', unit => 'test_bfo_ids' },
     { name => 'assert-rail-of-mask', what => 'a rail outside the mask is chosen', file => 'pml_bfo/pml_bfo_stripe.c', says => 'mask >> best & 1',
-      from => "if ((mask >> r & 1)\n", to => "if (0 != mask\n", unit => 'test_bfo_stripe' },
+      from => 'if ((mask >> r & 1) && is_before', to => 'if (0 != mask && is_before', unit => 'test_bfo_stripe' },
     { name => 'assert-credit-used', what => 'a message goes without a credit', file => $credits, says => '0 < credits->have',
       from => 'return 1 < credits->have;', to => 'return -1 < credits->have;', unit => 'test_ofo_rails' },
     { name => 'assert-credits-gained', what => 'more credits are taken than there are buffers', file => $credits, says => 'credits->have <= credits->count',

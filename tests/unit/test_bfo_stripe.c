@@ -10,18 +10,30 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-static void shares(const uint32_t *weight, unsigned mask, double *share)
+/* Rails of these bandwidths; 0 ends them. */
+static bfo_stripe_t rails_of(const uint32_t *bandwidth)
 {
-    bfo_stripe_t s = {{0}};
+    bfo_stripe_t s = {.slow = 0};
+
+    for (unsigned r = 0; r < BFO_STRIPE_MAX && 0 != bandwidth[r]; ++r) {
+        bfo_stripe_add(&s, r, bandwidth[r]);
+    }
+    return s;
+}
+
+static void shares(const uint32_t *bandwidth, unsigned mask, double *share)
+{
+    bfo_stripe_t s = rails_of(bandwidth);
     double bytes[BFO_STRIPE_MAX] = {0}, all = 0;
     unsigned seed = 4711;
 
     for (int i = 0; i < 100000; ++i) {
         const size_t n = 1 + (size_t) rand_r(&seed) % 65536;
-        const unsigned r = bfo_stripe_next(&s, mask, weight, n);
+        const unsigned r = bfo_stripe_next(&s, mask, n);
 
         assert_true(mask >> r & 1);
         bytes[r] += (double) n;
@@ -66,33 +78,35 @@ enum { KIB = 1024, MIB = 1024 * 1024 };
 
 static void pieces_of_a_message_end_together(void **state)
 {
-    const uint32_t weight[BFO_STRIPE_MAX] = {40000, 10000, 40000};
+    const uint32_t bandwidth[BFO_STRIPE_MAX] = {40000, 10000, 40000};
+    const bfo_stripe_t s = rails_of(bandwidth);
 
-    assert_int_equal(1 * MIB, bfo_stripe_piece(3, 0, weight, 16 * MIB, 128 * KIB, MIB));
-    assert_int_equal(256 * KIB, bfo_stripe_piece(3, 1, weight, 16 * MIB, 128 * KIB, MIB));
-    assert_int_equal(512 * KIB, bfo_stripe_piece(5, 0, weight, 1 * MIB, 128 * KIB, MIB));
-    assert_int_equal(512 * KIB, bfo_stripe_piece(5, 2, weight, 1 * MIB, 128 * KIB, MIB));
+    assert_int_equal(1 * MIB, bfo_stripe_piece(&s, 3, 0, 16 * MIB, 128 * KIB, MIB));
+    assert_int_equal(256 * KIB, bfo_stripe_piece(&s, 3, 1, 16 * MIB, 128 * KIB, MIB));
+    assert_int_equal(512 * KIB, bfo_stripe_piece(&s, 5, 0, 1 * MIB, 128 * KIB, MIB));
+    assert_int_equal(512 * KIB, bfo_stripe_piece(&s, 5, 2, 1 * MIB, 128 * KIB, MIB));
 }
 
 static void piece_is_neither_too_short_nor_too_long(void **state)
 {
-    const uint32_t weight[BFO_STRIPE_MAX] = {40000, 1};
+    const uint32_t bandwidth[BFO_STRIPE_MAX] = {40000, 1};
+    const uint32_t three[BFO_STRIPE_MAX] = {7, 7, 7};
+    const bfo_stripe_t s = rails_of(bandwidth), alike = rails_of(three);
     size_t whole = 0;
 
-    assert_int_equal(128 * KIB, bfo_stripe_piece(3, 1, weight, 16 * MIB, 128 * KIB, MIB));
-    assert_int_equal(1024, bfo_stripe_piece(3, 1, weight, 16 * MIB, 128 * KIB, 1024));
-    assert_int_equal(1000, bfo_stripe_piece(3, 0, weight, 16 * MIB, 128 * KIB, 1000));
-    assert_int_equal(1, bfo_stripe_piece(3, 0, weight, SIZE_MAX, 1, 1));
+    assert_int_equal(128 * KIB, bfo_stripe_piece(&s, 3, 1, 16 * MIB, 128 * KIB, MIB));
+    assert_int_equal(1024, bfo_stripe_piece(&s, 3, 1, 16 * MIB, 128 * KIB, 1024));
+    assert_int_equal(1000, bfo_stripe_piece(&s, 3, 0, 16 * MIB, 128 * KIB, 1000));
+    assert_int_equal(1, bfo_stripe_piece(&s, 3, 0, SIZE_MAX, 1, 1));
     for (unsigned r = 0; r < 3; ++r) {
-        const uint32_t alike[BFO_STRIPE_MAX] = {7, 7, 7};
-        whole += bfo_stripe_piece(7, r, alike, 1000001, 128 * KIB, MIB);
+        whole += bfo_stripe_piece(&alike, 7, r, 1000001, 128 * KIB, MIB);
     }
     assert_true(1000001 <= whole); /* one piece for each rail, not a fourth */
 }
 
 static void rail_that_joins_is_as_far_as_the_others(void **state)
 {
-    bfo_stripe_t s = {.load = {700, 10, 900, 2000}};
+    bfo_stripe_t s = {.load = {700, 10, 900, 2000}, .nominal = {1, 1, 1, 1}};
 
     bfo_stripe_join(&s, 1, 5);
     assert_int_equal(900, s.load[1]);
@@ -100,6 +114,104 @@ static void rail_that_joins_is_as_far_as_the_others(void **state)
     assert_int_equal(2000, s.load[3]);
     bfo_stripe_join(&s, 0, 0);
     assert_int_equal(700, s.load[0]);
+}
+
+/* Rails of one nominal speed and of these real ones carry long messages of so many pieces, for so many bytes: a simulation in virtual time.
+ * Each rail has two pieces in line at most, as a pipeline has. Returns the time that all took. */
+static double carry(bfo_stripe_t *s, unsigned mask, const double *speed, size_t message, size_t bytes)
+{
+    size_t piece[BFO_STRIPE_MAX][16], begun = 0;
+    unsigned n[BFO_STRIPE_MAX] = {0}, open = 0, depth = 2 * (unsigned) __builtin_popcount(mask);
+    double end[BFO_STRIPE_MAX] = {0}, now = 0;
+
+    while (begun < bytes || 0 != open) {
+        unsigned first = BFO_STRIPE_MAX;
+
+        while (begun < bytes && open < depth && (0 == open || 0 != begun % message)) {
+            const unsigned r = bfo_stripe_least(s, mask);
+            size_t size = bfo_stripe_piece(s, mask, r, message, 128 * KIB, MIB);
+
+            size = size < message - begun % message ? size : message - begun % message;
+            bfo_stripe_charge(s, r, size);
+            bfo_stripe_begin(s, r, size);
+            end[r] = 0 == n[r] ? now + (double) size / speed[r] : end[r];
+            piece[r][n[r]++] = size;
+            begun += size;
+            ++open;
+        }
+        for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+            first = 0 != n[r] && (BFO_STRIPE_MAX == first || end[r] < end[first]) ? r : first;
+        }
+        now = end[first];
+        (void) bfo_stripe_end(s, first, mask, piece[first][0], true);
+        memmove(piece[first], piece[first] + 1, sizeof(piece[first]) - sizeof(piece[first][0]));
+        --open;
+        end[first] = 0 != --n[first] ? now + (double) piece[first][0] / speed[first] : 0;
+    }
+    return now;
+}
+
+static void a_rail_of_a_tenth_costs_a_tenth(void **state)
+{
+    const uint32_t bandwidth[BFO_STRIPE_MAX] = {10000, 10000, 10000, 10000};
+    const double well[] = {1000, 1000, 1000, 1000}, ill[] = {1000, 100, 1000, 1000};
+    bfo_stripe_t s = rails_of(bandwidth);
+    double before, after;
+
+    for (unsigned mask = 3; mask <= 15; mask += 12) { /* two rails, and four */
+        s = rails_of(bandwidth);
+        before = carry(&s, mask, well, 16 * MIB, 1024 * (size_t) MIB);
+        assert_int_equal(0, s.slow);
+        for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
+            assert_int_equal(s.nominal[r], s.weight[r]);
+        }
+        (void) carry(&s, mask, ill, 16 * MIB, 64 * MIB); /* it becomes slow: that is learnt */
+        assert_int_equal(2, s.slow);
+        after = carry(&s, mask, ill, 16 * MIB, 1024 * (size_t) MIB);
+        assert_true(s.weight[1] * 5 < s.weight[0] && s.weight[1] * 20 > s.weight[0]);
+        /* two rails deliver 1.1 of 2, four 3.1 of 4; a fifth more is for the ends of messages */
+        assert_true(after < before * (3 == mask ? 2 / 1.1 : 4 / 3.1) * 1.2);
+        (void) carry(&s, mask, well, 16 * MIB, 512 * MIB); /* and it is well again */
+        assert_int_equal(0, s.slow);
+        assert_int_equal(s.nominal[1], s.weight[1]);
+    }
+}
+
+static void a_silent_rail_is_slow(void **state)
+{
+    const uint32_t bandwidth[BFO_STRIPE_MAX] = {10000, 10000};
+    bfo_stripe_t s = rails_of(bandwidth);
+    bool changed = false;
+
+    bfo_stripe_begin(&s, 1, MIB);
+    for (int i = 0; i < 32; ++i) {
+        assert_int_equal(0, bfo_stripe_least(&s, 3));
+        bfo_stripe_begin(&s, 0, MIB - 1);
+        changed = bfo_stripe_end(&s, 0, 3, MIB - 1, true) || changed;
+    }
+    assert_true(changed);
+    assert_int_equal(2, s.slow);
+    bfo_stripe_join(&s, 1, 1); /* lost, and back */
+    assert_int_equal(0, s.slow);
+    assert_int_equal(s.nominal[1], s.weight[1]);
+    assert_false(bfo_stripe_end(&s, 1, 3, MIB, false)); /* the end of what was lost with it */
+    assert_int_equal(0, s.under_way[1]);
+}
+
+/* A rail alone, or whose neighbours have nothing to do, tells nothing. */
+static void who_works_alone_is_not_judged(void **state)
+{
+    const uint32_t bandwidth[BFO_STRIPE_MAX] = {10000, 10000};
+    bfo_stripe_t s = rails_of(bandwidth);
+
+    for (int i = 0; i < 64; ++i) {
+        bfo_stripe_begin(&s, 0, MIB);
+        assert_false(bfo_stripe_end(&s, 0, 3, MIB, true));
+        bfo_stripe_begin(&s, 0, MIB);
+        assert_false(bfo_stripe_end(&s, 0, 1, MIB, true));
+    }
+    assert_int_equal(0, s.carried[0]);
+    assert_int_equal(0, s.slow);
 }
 
 int main(void)
@@ -111,6 +223,9 @@ int main(void)
         cmocka_unit_test(pieces_of_a_message_end_together),
         cmocka_unit_test(piece_is_neither_too_short_nor_too_long),
         cmocka_unit_test(rail_that_joins_is_as_far_as_the_others),
+        cmocka_unit_test(a_rail_of_a_tenth_costs_a_tenth),
+        cmocka_unit_test(a_silent_rail_is_slow),
+        cmocka_unit_test(who_works_alone_is_not_judged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
