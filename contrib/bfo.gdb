@@ -5,6 +5,16 @@
 # They read memory and call nothing, so a core will do. They need the debugging information of mca_pml_bfo.so (bfo-requests, bfo-send,
 # bfo-recv, bfo-peers, bfo-peer) and of mca_btl_openib.so (bfo-rail, bfo-queues). "help user-defined" lists them. DESIGN.txt 14.9.
 
+define bfo-word
+  # The text stays in gdb: a string in an expression would be written into the process, by a call of its malloc().
+  if $arg0
+    printf $arg1
+  end
+end
+document bfo-word
+bfo-word CONDITION "TEXT": prints the text if the condition holds. Neither has blanks outside of quotes.
+end
+
 define bfo-mask
   # The rails of a mask of bits.
   set $bfo_bit = 0
@@ -27,8 +37,10 @@ define bfo-send
   printf "send %p, 0x%x.%x: ", $bfo_s, $bfo_s->name.gen, $bfo_s->name.slot
   output (enum bfo_send_state) ($bfo_s->m.se >> 16)
   printf ", epoch %u, %d events\n", $bfo_s->m.se & 0xffff, $bfo_s->m.events
-  printf "  to rank %d, tag %d, message %u, %lu of %lu bytes delivered, first fragment of type %d%s\n", $bfo_s->req_send.req_base.req_peer, \
-    $bfo_s->req_send.req_base.req_tag, $bfo_s->match_seq, $bfo_s->bytes, $bfo_s->req_send.req_bytes_packed, $bfo_s->rts_type, $bfo_s->rts_done ? ", which has left" : ""
+  printf "  to rank %d, tag %d, message %u, %lu of %lu bytes delivered, first fragment of type %d", $bfo_s->req_send.req_base.req_peer, \
+    $bfo_s->req_send.req_base.req_tag, $bfo_s->match_seq, $bfo_s->bytes, $bfo_s->req_send.req_bytes_packed, $bfo_s->rts_type
+  bfo-word $bfo_s->rts_done ", which has left"
+  printf "\n"
   printf "  next byte %lu of %lu, %d FRAGs in flight, acknowledged %d, answered %d, agreed to a restart %d, refused %d, error %d\n", $bfo_s->next, $bfo_s->end, \
     $bfo_s->in_flight, $bfo_s->acked, $bfo_s->resp, $bfo_s->got_ack, $bfo_s->got_nack, $bfo_s->error
   printf "  waits for room: first fragment %d, further ones %d", $bfo_s->first.queued, $bfo_s->work.queued
@@ -87,8 +99,13 @@ end
 
 define bfo-peer
   set $bfo_p = (bfo_peer_t *) ($arg0)
-  printf "peer %p, process %u.%u: %s%s%s, %u wait for its rails\n", $bfo_p, $bfo_p->proc->super.proc_name.jobid, $bfo_p->proc->super.proc_name.vpid, \
-    $bfo_p->ready ? "met" : "not met", $bfo_p->failover ? ", failover" : ", no failover", $bfo_p->declared ? ", given up" : "", $bfo_p->n_waiting
+  printf "peer %p, process %u.%u: ", $bfo_p, $bfo_p->proc->super.proc_name.jobid, $bfo_p->proc->super.proc_name.vpid
+  bfo-word $bfo_p->ready "met"
+  bfo-word !$bfo_p->ready "not met"
+  bfo-word $bfo_p->failover ", failover"
+  bfo-word !$bfo_p->failover ", no failover"
+  bfo-word $bfo_p->declared ", given up"
+  printf ", %u wait for its rails\n", $bfo_p->n_waiting
   printf "  up:"
   bfo-mask $bfo_p->up_mask
   printf "; for new work:"
@@ -102,9 +119,13 @@ define bfo-peer
   printf "\n"
   set $bfo_n = 0
   while $bfo_n < $bfo_p->n_rails
-    printf "  rail %d: name %d, BTL %s, generation %u, %s, fenced up to %d, endpoint %p%s%s\n", $bfo_n, $bfo_p->rails[$bfo_n].name, \
-      $bfo_p->rails[$bfo_n].btl->btl_component->btl_version.mca_component_name, $bfo_p->rails[$bfo_n].gen, ($bfo_p->up_mask >> $bfo_n) & 1 ? "up" : "down", \
-      $bfo_p->rails[$bfo_n].fenced, $bfo_p->rails[$bfo_n].endpoint, $bfo_p->rails[$bfo_n].cause[0] != 0 ? ", lost: " : "", $bfo_p->rails[$bfo_n].cause
+    printf "  rail %d: name %d, BTL %s, generation %u, ", $bfo_n, $bfo_p->rails[$bfo_n].name, \
+      $bfo_p->rails[$bfo_n].btl->btl_component->btl_version.mca_component_name, $bfo_p->rails[$bfo_n].gen
+    bfo-word ($bfo_p->up_mask>>$bfo_n)&1 "up"
+    bfo-word !(($bfo_p->up_mask>>$bfo_n)&1) "down"
+    printf ", fenced up to %d, endpoint %p", $bfo_p->rails[$bfo_n].fenced, $bfo_p->rails[$bfo_n].endpoint
+    bfo-word $bfo_p->rails[$bfo_n].cause[0] ", lost: "
+    printf "%s\n", $bfo_p->rails[$bfo_n].cause
     set $bfo_n = $bfo_n + 1
   end
 end
@@ -135,9 +156,12 @@ define bfo-queues
       output $bfo_q->qp[$bfo_n].qp->state
       printf ", "
     end
-    printf "%d of %d slots free, %d receives posted%s%s%s%s\n", $bfo_q->qp[$bfo_n].sq_free, $bfo_q->qp[$bfo_n].sq_slots, $bfo_q->qp[$bfo_n].recv_posted, \
-      $bfo_q->qp[$bfo_n].shared ? ", shared receives" : "", $bfo_q->qp[$bfo_n].is_failed ? ", failed" : "", $bfo_q->qp[$bfo_n].marker_posted ? ", marker posted" : "", \
-      $bfo_q->qp[$bfo_n].last_wqe_seen ? ", last receive taken" : ""
+    printf "%d of %d slots free, %d receives posted", $bfo_q->qp[$bfo_n].sq_free, $bfo_q->qp[$bfo_n].sq_slots, $bfo_q->qp[$bfo_n].recv_posted
+    bfo-word $bfo_q->qp[$bfo_n].shared ", shared receives"
+    bfo-word $bfo_q->qp[$bfo_n].is_failed ", failed"
+    bfo-word $bfo_q->qp[$bfo_n].marker_posted ", marker posted"
+    bfo-word $bfo_q->qp[$bfo_n].last_wqe_seen ", last receive taken"
+    printf "\n"
     set $bfo_n = $bfo_n + 1
   end
 end
@@ -151,8 +175,10 @@ define bfo-rail
   output $bfo_e->gate
   printf ", connection "
   output $bfo_e->fsm.state
-  printf " of generation %u, up %u, %u wait, %u sends and %u RDMA out%s%s\n", $bfo_e->fsm.gen, $bfo_e->up_gen, $bfo_e->pending_count, $bfo_e->sends_out, $bfo_e->rdma_out, \
-    $bfo_e->dead_port ? ", port down" : "", $bfo_e->doubted ? ", in doubt" : ""
+  printf " of generation %u, up %u, %u wait, %u sends and %u RDMA out", $bfo_e->fsm.gen, $bfo_e->up_gen, $bfo_e->pending_count, $bfo_e->sends_out, $bfo_e->rdma_out
+  bfo-word $bfo_e->dead_port ", port down"
+  bfo-word $bfo_e->doubted ", in doubt"
+  printf "\n"
   if $bfo_e->qps != 0
     bfo-queues $bfo_e->qps
   end
