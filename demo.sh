@@ -7,6 +7,8 @@
 #                                 rail swallow everything. Draws what each rail carried: build/demo.svg, and the state of both over
 #                                 time, as "bfo events --plot" has it: build/demo-rails.svg.
 # ./demo.sh --compare [SECONDS]   then does the same to Open MPI's own ob1 and openib, to see what becomes of them.
+#
+# BFO_DEMO_BUILD=DIRECTORY        uses the build that is there, and installs and builds nothing; the pictures go there.
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
@@ -22,18 +24,24 @@ case $seconds in
     exit 2 ;;
 esac
 
-echo "== 1. packages"
-bash contrib/packages.sh build perf || exit $?
-echo "== 2. build"
-bash contrib/build.sh build --disable-assertions || exit 1
-. build/tests/env.sh
+build=${BFO_DEMO_BUILD:-build}
+if [ -z "${BFO_DEMO_BUILD:-}" ]; then
+    echo "== 1. packages"
+    bash contrib/packages.sh build perf || exit $?
+    echo "== 2. build"
+    bash contrib/build.sh build --disable-assertions || exit 1
+elif [ ! -f "$build/tests/env.sh" ]; then
+    echo "demo.sh: BFO_DEMO_BUILD names '$build', which is no build of bfo: unset it, and the demo makes one" >&2
+    exit 2
+fi
+. "$build/tests/env.sh" || exit 1
 
 # mpirun refuses root unless told otherwise.
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-ours=$top/build/pml_bfo/.libs:$top/build/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
-softrail=build/softrail/softrail
+ours=$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
+softrail=$build/softrail/softrail
 out=$(mktemp -d) || exit 1
 job=
 trap '[ -z "$job" ] || kill "$job" 2>/dev/null; rm -rf "$out"' EXIT
@@ -94,7 +102,7 @@ run_with_faults() {
     : >"$out/log"
     : >"$out/faults"
     timeout -k 5 $((seconds * 5 + 60)) $softrail run -n 2 --name "demo-$$" --rate=300M --retry-time=500ms -- mpirun --oversubscribe -np 2 "$@" \
-        build/contrib/bfo_stream -m 100000 -s $((seconds * 5)) >"$out/log" 2>&1 </dev/null &
+        "$build/contrib/bfo_stream" -m 100000 -s $((seconds * 5)) >"$out/log" 2>&1 </dev/null &
     job=$!
     while kill -0 $job 2>/dev/null; do
         sleep 0.1
@@ -128,7 +136,7 @@ run_with_faults() {
 
 draw() {
     awk 'NR > 1 && $1 > t { d = ($1 - t) * 1048576; printf "%.3f %.3f %.3f\n", ($1 + t) / 2 - t0, ($2 - a) / d, ($3 - b) / d }
-         NR == 1 { t0 = $1 } { t = $1; a = $2; b = $3 }' "$out/samples" >build/demo.dat
+         NR == 1 { t0 = $1 } { t = $1; a = $2; b = $3 }' "$out/samples" >"$build/demo.dat"
     local marks= i=0 t rest
     while read -r t rest; do
         t=$(awk -v t="$t" 'NR == 1 { printf "%.2f", t - $1 }' "$out/samples")
@@ -139,7 +147,7 @@ set label '${label[i]}' at $t, graph 0.97 offset 0.5,0 tc rgb 'red'"
     done <"$out/faults"
     gnuplot <<END || { echo "demo.sh: gnuplot failed" >&2; return 1; }
 set terminal svg size 900,420 background rgb 'white'
-set output 'build/demo.svg'
+set output '$build/demo.svg'
 set title 'Rails fail and come back in mid-job: what each rail carried'
 set xlabel 'seconds'
 set ylabel 'MiB/s'
@@ -147,16 +155,16 @@ set yrange [0:*]
 set key outside below
 set grid
 $marks
-plot 'build/demo.dat' using 1:2 with lines lw 2 title 'rail sr0', '' using 1:3 with lines lw 2 title 'rail sr1', \
+plot '$build/demo.dat' using 1:2 with lines lw 2 title 'rail sr0', '' using 1:3 with lines lw 2 title 'rail sr1', \
      '' using 1:(\$2+\$3) with lines lw 1 dt 3 title 'both'
 END
 }
 
 echo "== 3. run: two ranks exchange a verified stream over two software rails; each fails once"
-echo "   softrail run -n 2 --rate=300M --retry-time=500ms -- mpirun -np 2 --mca pml bfo --mca btl openib,self build/contrib/bfo_stream -m 100000"
+echo "   softrail run -n 2 --rate=300M --retry-time=500ms -- mpirun -np 2 --mca pml bfo --mca btl openib,self $build/contrib/bfo_stream -m 100000"
 export OMPI_MCA_mca_base_component_path=$ours
 mkdir "$out/figures"
-build/tools/bfo events --dir "$out/figures" --follow --plot build/demo-rails.svg >"$out/events" 2>&1 &
+"$build/tools/bfo" events --dir "$out/figures" --follow --plot "$build/demo-rails.svg" >"$out/events" 2>&1 &
 follower=$!
 run_with_faults --mca pml bfo --mca btl openib,self --mca pml_bfo_status_dir "$out/figures"
 status=$?
@@ -174,7 +182,7 @@ at[3]=$(wc -l <"$out/log")
 for i in 0 1 2; do
     echo "Longest pause of the stream after '${label[i]}': $(longest_pause "${at[i]}" "${at[i + 1]}") ms"
 done
-echo "What each rail carried over time: build/demo.svg (numbers: build/demo.dat); the state of both: build/demo-rails.svg"
+echo "What each rail carried over time: $build/demo.svg (numbers: $build/demo.dat); the state of both: $build/demo-rails.svg"
 
 if [ -n "$compare" ]; then
     echo "== 4. the same with Open MPI's own ob1 and openib over the same rails"
@@ -194,11 +202,11 @@ if [ -n "$compare" ]; then
 fi
 cat <<END
 == what to try next
-  . build/tests/env.sh; export OMPI_MCA_mca_base_component_path=$ours
+  . $build/tests/env.sh; export OMPI_MCA_mca_base_component_path=$ours
   your own program:   $softrail run -n 2 -- mpirun -np 2 --mca pml bfo --mca btl openib,self PROGRAM
   what others do:     ./demo.sh --compare
-  without rails:      mpirun -np 2 --mca pml bfo --mca btl vader,self build/contrib/bfo_stream
+  without rails:      mpirun -np 2 --mca pml bfo --mca btl vader,self $build/contrib/bfo_stream
   the rails alone:    $softrail run -n 2 -- ibv_devinfo        (package ibverbs-utils)
   all tests:          ./test.sh
-  for real use:       make -C build install, then: PREFIX/bin/bfo run PROGRAM (README.md)
+  for real use:       make -C $build install, then: PREFIX/bin/bfo run PROGRAM (README.md)
 END
