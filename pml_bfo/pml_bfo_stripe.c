@@ -10,7 +10,7 @@
 #include "bfo_assert.h"
 
 enum {
-    WINDOW = 4 * 1024 * 1024, /* bytes for each of the rails that carry long messages, before they are judged: some pieces */
+    WINDOW = 8 * 1024 * 1024, /* bytes for each of the rails that carry long messages, before they are judged: some pieces */
     LEAST_PART = 32           /* a slow rail keeps this part of its weight at least: what it carries shows that it is well again */
 };
 
@@ -20,7 +20,7 @@ void bfo_stripe_add(bfo_stripe_t *s, unsigned rail, uint32_t bandwidth)
 
     BFO_ASSERT(BFO_STRIPE_MAX > rail);
     s->nominal[rail] = (0 == bandwidth ? 1 : bandwidth < most ? bandwidth : most) << 8;
-    s->weight[rail] = s->nominal[rail];
+    s->weight[rail] = s->seen[rail] = s->nominal[rail];
 }
 
 /* Is `a` to be preferred to `b`? */
@@ -75,7 +75,7 @@ void bfo_stripe_join(bfo_stripe_t *s, unsigned rail, unsigned mask)
         }
         __atomic_store_n(&s->carried[r], 0, __ATOMIC_RELAXED); /* the newcomer has not had its time */
     }
-    s->weight[rail] = s->nominal[rail];
+    s->weight[rail] = s->seen[rail] = s->nominal[rail];
     s->slow &= (uint8_t) ~(1u << rail);
 }
 
@@ -96,37 +96,39 @@ static bool all_others_work(const bfo_stripe_t *s, unsigned mask, unsigned rail)
     return 0 != (mask & ~(1u << rail));
 }
 
-/* What the rails carried of a window against what they should have: within a third they are as the BTL says, or all would waver with the
- * noise; else each goes half of the way to what was seen. True: another set of rails is slow now. */
+/* What the rails carried in a window is added to what they showed before. While each has two thirds of its share they are as the BTL says:
+ * a smaller difference is noise, and all would waver with it. True: another set of rails is slow now. */
 static bool judge(bfo_stripe_t *s, unsigned mask, const uint64_t *carried, uint64_t all)
 {
+    const uint8_t before = s->slow;
     uint64_t nominal = 0;
-    double best = 0;
+    double part[BFO_STRIPE_MAX], best = 0; /* of what the BTL says */
     bool is_well = true;
-    uint8_t slow = s->slow & (uint8_t) ~mask;
 
     for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
         nominal += mask >> r & 1 ? s->nominal[r] : 0;
     }
     for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
-        is_well = is_well && (0 == (mask >> r & 1) || 3.0 * (double) carried[r] * (double) nominal >= 2.0 * (double) all * s->nominal[r]);
-    }
-    for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
         if (mask >> r & 1) {
-            const double seen = (double) carried[r] * (double) nominal / (double) all;
-            const uint32_t halfway = (uint32_t) ((s->weight[r] + seen) / 2), least = s->nominal[r] / LEAST_PART;
+            const double now = (double) carried[r] * (double) nominal / (double) all;
 
-            s->weight[r] = is_well ? s->nominal[r] : halfway > least ? halfway : least;
-            best = (double) s->weight[r] / s->nominal[r] > best ? (double) s->weight[r] / s->nominal[r] : best;
+            s->seen[r] = (uint32_t) ((s->seen[r] + now) / 2);
+            part[r] = (double) s->seen[r] / s->nominal[r];
+            best = part[r] > best ? part[r] : best;
+            is_well = is_well && 3 * part[r] >= 2;
         }
     }
     for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
-        slow |= (mask >> r & 1) && 2.0 * s->weight[r] < best * s->nominal[r] ? (uint8_t) (1u << r) : 0;
+        if (mask >> r & 1) {
+            const uint32_t least = s->nominal[r] / LEAST_PART;
+            const bool is_slow = !is_well && 3 * part[r] < 2 * best && (2 * part[r] < best || (before >> r & 1));
+
+            s->weight[r] = is_well ? s->nominal[r] : s->seen[r] > least ? s->seen[r] : least;
+            s->slow = (uint8_t) ((s->slow & ~(1u << r)) | (is_slow ? 1u << r : 0));
+        }
     }
-    BFO_ASSERT(0 != (mask & ~slow)); /* the best is not slow */
-    is_well = slow == s->slow;
-    s->slow = slow;
-    return !is_well;
+    BFO_ASSERT(0 != (mask & ~s->slow)); /* the best is not slow */
+    return before != s->slow;
 }
 
 bool bfo_stripe_end(bfo_stripe_t *s, unsigned rail, unsigned mask, size_t bytes, bool carried)

@@ -17,7 +17,7 @@ for name in $parts; do
     [[ " $all_parts " == *" $name "* ]] || fail "there is no part '$name'; the parts are: $all_parts"
 done
 if [ -n "${SHORT:-}" ]; then
-    export FAULTS='^FRAG.lost.first' CONTACT_FULL=1 SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault' FLAP_RUNS=1
+    export FAULTS='^FRAG.lost.first' CONTACT_FULL=1 SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault' FLAP_RUNS=1 FLAPS=4
 fi
 rm -f "$BFO_BUILDDIR"/tests/check-long-*.md
 
@@ -107,7 +107,7 @@ part soak 5 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"
 part mutants 45 check-mutants
 part recovery-mutants 12 check-recovery-mutants
 part rows 4 check-rows
-BFO_FLAP_RUNS=${FLAP_RUNS:-10} part flaps 130 -C tests/mpi check TESTS=btl_flaps.sh VERBOSE=1
+BFO_FLAP_RUNS=${FLAP_RUNS:-10} BFO_FLAPS=${FLAPS:-1000} part flaps 130 -C tests/mpi check TESTS="btl_flaps.sh test_pml_rejoin.sh" VERBOSE=1
 part sanitized 24 -C tests/mpi check-sanitized
 wait
 case " $parts " in

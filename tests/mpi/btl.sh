@@ -58,7 +58,7 @@ begin_stream() {
     rm -f "$TEST_TMP/pid"
     : >"$TEST_TMP/log"
     # shellcheck disable=SC2086
-    timeout -k 5 240 "$SOFTRAIL" run $options --name "$FABRIC" --report="$REPORT" -- \
+    timeout -k 5 "${STREAM_LIMIT:-240}" "$SOFTRAIL" run $options --name "$FABRIC" --report="$REPORT" -- \
         "$MPIRUN" --report-pid "$TEST_TMP/pid" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$TEST_TMP/log" 2>&1 </dev/null &
     job=$!
 }

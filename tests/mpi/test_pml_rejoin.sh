@@ -4,13 +4,17 @@
 #
 # A rail that was lost comes back into the running job: its cable is pulled and plugged in again, then that of the other rail, under
 # a verified stream. After each return the rail carries bytes again, so no job ends although each rail was lost many times. Many flaps
-# leave as many queue pairs as none. A rail that swallows everything is asked again and again, and spends one generation. BFO_FLAPS: flaps (4).
+# leave as many queue pairs as none. A rail that swallows everything is asked again and again, and spends one generation. BFO_FLAPS: flaps (4); with
+# more than twenty of them both ranks have as many descriptors as after the first ten, and no more memory, but for buffers that the peak of
+# traffic has left in free lists.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca btl_openib_time_wait 1)
 BACK=(--mca pml_bfo_rejoin 1 --mca btl_openib_rejoin_after 50 --mca btl_openib_rejoin_half_life 0)
 log=$TEST_TMP/log
+flaps=${BFO_FLAPS:-4}
+STREAM_LIMIT=$((300 + 5 * flaps))
 
 give_up() { tail -n 40 "$log"; fail "$1"; }
 
@@ -48,11 +52,31 @@ flap() {
     carries "$1"
 }
 
-begin_stream "-n 2 --retry-time=300ms" 2 "${BACK[@]}" --mca pml_bfo_verbose 1 "$STREAM" -m 300000 -s 600
+# open_files: descriptors of both ranks; resident: their memory without what is shared, in KiB.
+ranks() { shows 0 queue_pairs >/dev/null; sed -n 's/^ *"pid": \([0-9]*\).*/\1/p' "$TEST_TMP/status"; }
+open_files() {
+    local n=0 pid
+    for pid in $(ranks); do
+        n=$((n + $(find "/proc/$pid/fd" -mindepth 1 2>/dev/null | wc -l)))
+    done
+    echo $n
+}
+resident() {
+    local pid
+    for pid in $(ranks); do
+        cat "/proc/$pid/status"
+    done | awk '/^RssAnon:/ { n += $2 } END { print n }'
+}
+
+begin_stream "-n 2 --retry-time=300ms" 2 "${BACK[@]}" --mca pml_bfo_verbose 1 "$STREAM" -m 300000 -s $STREAM_LIMIT
 await "$log" 'messages verified' || give_up 'no stream'
 pairs=$(shows 0 queue_pairs)
-for ((i = 0; i < ${BFO_FLAPS:-4}; ++i)); do
+for ((i = 0; i < flaps; ++i)); do
     flap $(((i + 1) % 2)) $((i / 2 + 1))
+    if [ $i = 9 ] && [ $flaps -gt 20 ]; then
+        sleep 3 # queue pairs of the last second wait for late packets
+        files=$(open_files) resident=$(resident)
+    fi
 done
 # opened: generations that were opened on rail 1
 opened() { grep -c 'rail 1 .* -> requested on restored' "$log"; }
@@ -69,6 +93,11 @@ carries 1
 for rail in 0 1; do
     until_it_is "rail $rail has not $pairs queue pairs as at the beginning" "[ \$(shows $rail queue_pairs) = $pairs ]"
 done
+if [ $flaps -gt 20 ]; then
+    until_it_is "the ranks have $(open_files) descriptors, $files after ten flaps" '[ $(open_files) -le $files ]'
+    [ $(($(resident) - resident)) -le 16384 ] || give_up "the ranks have $(resident) KiB, $resident after ten flaps"
+    note "$flaps flaps: $(open_files) descriptors ($files after ten), $(resident) KiB ($resident after ten)"
+fi
 end_stream
 [ $rc = 0 ] || give_up "the job ended with $rc"
 grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || give_up 'the stream did not verify'

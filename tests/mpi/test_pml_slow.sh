@@ -9,7 +9,7 @@
 use_components pml btl
 REPORT=$TEST_TMP/rails.json
 LOG=$TEST_TMP/mpi_slow.log
-ROUNDS=20 PINGS=4000
+ROUNDS=32 PINGS=4000
 
 # job RATE-OF-SR1 PINGS MPIRUN-ARGUMENTS...
 job() {
