@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The one way to post a descriptor, and control messages, which need nothing else. Here alone it is known that a rail may have no
- * room, may refuse for good, and that another one is tried then. What no rail takes waits in _pending.c. DESIGN.txt sections 9 and
+ * The one way to post a descriptor or a transfer of RDMA, and control messages, which need nothing else. Here alone it is known that a
+ * rail may have no room, may refuse for good, and that another one is tried then. What no rail takes waits in _pending.c. DESIGN.txt sections 9 and
  * 14.4.
  */
 #ifndef PML_BFO_POST_H
@@ -48,6 +48,31 @@ static inline __attribute__((always_inline)) int bfo_post(bfo_peer_t *peer, uint
     const int rc = bfo_likely(BFO_MAX_RAILS != r) ? bfo_post_by(peer, r, build, what) : OMPI_ERR_UNREACH;
 
     return bfo_likely(OMPI_SUCCESS == rc) ? rc : bfo_post_elsewhere(peer, r, rc, up, only, build, what);
+}
+
+/* Posts a transfer of RDMA to its rail, `frag`->rail, which holds the registrations, so no other rail will do: `transfer` is the rail's
+ * btl_put or btl_get, `done` gets `frag` as its cbdata. OMPI_SUCCESS: the callback has run, or will;
+ * OMPI_ERR_OUT_OF_RESOURCE: the rail has no room now; OMPI_ERR_UNREACH: the rail is down or refuses, nothing was begun. */
+static inline __attribute__((always_inline)) int bfo_post_rdma(bfo_frag_t *frag, mca_btl_base_module_put_fn_t transfer, void *local,
+                                                               mca_btl_base_registration_handle_t *own, char *theirs,
+                                                               mca_btl_base_rdma_completion_fn_t done)
+{
+    const bfo_rail_t *rail = &frag->peer->rails[frag->rail];
+    int rc;
+
+    if (bfo_unlikely(0 == (frag->peer->up_mask >> frag->rail & 1))) {
+        return OMPI_ERR_UNREACH;
+    }
+    rc = transfer(rail->btl, rail->endpoint, local, frag->remote, own, (mca_btl_base_registration_handle_t *) theirs, frag->length, 0,
+                  MCA_BTL_NO_ORDER, done, NULL, frag);
+    if (bfo_likely(OMPI_SUCCESS == rc) || OMPI_ERR_OUT_OF_RESOURCE == rc) {
+        return rc;
+    }
+    if (0 > rc) {
+        return OMPI_ERR_UNREACH;
+    }
+    done(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS); /* it is done already, and the BTL calls nobody */
+    return OMPI_SUCCESS;
 }
 
 /* ---- control messages ---------------------------------------------------------------------------- */

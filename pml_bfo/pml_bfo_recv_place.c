@@ -317,24 +317,18 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 static inline int read_try(bfo_work_t *work)
 {
     bfo_frag_t *frag = bfo_container(work, bfo_frag_t, work);
-    const bfo_rail_t *rail = &frag->peer->rails[frag->rail];
     bfo_recv_t *req = frag->recv;
     int rc = OMPI_ERR_UNREACH;
 
-    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m) && (frag->peer->up_mask >> frag->rail & 1)) {
-        rc = rail->btl->btl_get(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, req->regs->handle[frag->rail],
-                                (mca_btl_base_registration_handle_t *) req->rget->handle, frag->length, 0,
-                                MCA_BTL_NO_ORDER, read_completed, NULL, frag);
+    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m)) {
+        rc = bfo_post_rdma(frag, frag->peer->rails[frag->rail].btl->btl_get, req->base + frag->offset, req->regs->handle[frag->rail],
+                           req->rget->handle, read_completed);
     }
-    if (bfo_likely(OMPI_SUCCESS == rc) || OMPI_ERR_OUT_OF_RESOURCE == rc) {
-        return rc;
-    }
-    if (rc > 0) {
-        read_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS);
-    } else {
+    if (bfo_unlikely(OMPI_ERR_UNREACH == rc)) {
         read_failed(frag, OPAL_ERROR, true);
+        rc = OMPI_SUCCESS;
     }
-    return OMPI_SUCCESS;
+    return rc;
 }
 
 /* Starts the READ of the next `length` bytes; it is counted in `open`. */

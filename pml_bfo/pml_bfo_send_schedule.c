@@ -339,26 +339,20 @@ static int write_try(bfo_work_t *work)
     bfo_send_t *req = frag->send;
     int rc = OMPI_ERR_UNREACH;
 
-    if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_se_load(&req->m)) {
-        rc = OMPI_ERR_NOT_FOUND; /* void: the attempt is over */
-    } else if ((frag->peer->up_mask >> frag->rail & 1) && frag->gen == rail->gen) { /* else it waited while its rail was lost */
-        rc = rail->btl->btl_put(rail->btl, rail->endpoint, req->base + frag->offset, frag->remote, frag->local,
-                                (mca_btl_base_registration_handle_t *) frag->handle, frag->length, 0,
-                                MCA_BTL_NO_ORDER, write_completed, NULL, frag);
-    }
-    if (bfo_likely(OMPI_SUCCESS == rc) || OMPI_ERR_OUT_OF_RESOURCE == rc) {
-        return rc;
-    }
-    if (rc > 0) {
-        write_completed(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS);
-    } else if (OMPI_ERR_NOT_FOUND == rc) {
+    if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_se_load(&req->m)) { /* the attempt is over */
         (void) bfo_send_fire(&req->m, BFO_SEV_DISCARDED, bfo_threads, req, NULL);
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         bfo_send_put(req);
-    } else {
-        write_failed(frag, OPAL_ERROR, true);
+        return OMPI_SUCCESS;
     }
-    return OMPI_SUCCESS;
+    if (frag->gen == rail->gen) { /* else it waited while its rail was lost */
+        rc = bfo_post_rdma(frag, rail->btl->btl_put, req->base + frag->offset, frag->local, frag->handle, write_completed);
+    }
+    if (bfo_unlikely(OMPI_ERR_UNREACH == rc)) {
+        write_failed(frag, OPAL_ERROR, true);
+        rc = OMPI_SUCCESS;
+    }
+    return rc;
 }
 
 static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)

@@ -90,7 +90,7 @@ our @all = (
     { name => 'rejoin-failure-of-before', what => 'a failure of the generation before takes the new one along', file => $failover,
       from => 'if (r >= BFO_MAX_RAILS || gen < peer->rails[r].gen) {', to => 'if (r >= BFO_MAX_RAILS) {', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'rejoin-write-of-before', what => 'a WRITE that waited while its rail was lost is written by the new generation', file => $schedule,
-      from => ' && frag->gen == rail->gen) {', to => ') {', test => 'tests/fuzz/test_world_rejoin.sh' },
+      from => '    if (frag->gen == rail->gen) { /* else', to => '    { /* else', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'rejoin-fin-of-before', what => 'a FIN names the generation that was looked at before the WRITE was posted', file => $schedule,
       from => '    frag->gen = bfo_rail_gen(frag->peer, frag->rail); /*', to => '    /*', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'rejoin-not-registered', what => 'RGET is not sent over a rail that has come back since it began', file => $start,
