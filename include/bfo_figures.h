@@ -192,8 +192,6 @@ int bfo_figures_open_steer(int dir, uid_t uid);
 /* "FAMILY.JOB.RANK.PID"; false: no such name. */
 bool bfo_figures_parse_name(const char *name, uint32_t *job, uint32_t *rank, uint32_t *pid);
 void bfo_figures_make_name(char name[BFO_FIGURES_NAME], uint32_t job, uint32_t rank, uint32_t pid);
-/* Start of a process in ticks, 0: there is none, or a zombie. */
-uint64_t bfo_figures_started(uint32_t pid);
 /* Does the process that made the file live? It holds a lock, or stands in /proc with the same start. */
 bool bfo_figures_is_alive(int file, uint32_t pid);
 /* Removes the files of jobs of which no process of this node lives, but those of `spare`; returns how many. */

@@ -90,9 +90,23 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 
 #if BFO_OMPI_IS_4
 #define BFO_MODEX_GLOBAL OPAL_PMIX_GLOBAL
+#define BFO_OMPI_NODEID OPAL_PMIX_NODEID
+#define BFO_OMPI_UINT32 OPAL_UINT32
 #else
 #define BFO_MODEX_GLOBAL PMIX_GLOBAL
+#define BFO_OMPI_NODEID PMIX_NODEID
+#define BFO_OMPI_UINT32 PMIX_UINT32
 #endif
+
+/* Number of the node, as the runtime counts; 0 also if the runtime does not say. */
+static inline uint32_t bfo_ompi_node(void)
+{
+    uint32_t number = 0, *place = &number;
+    int rc;
+
+    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, BFO_OMPI_NODEID, &OPAL_PROC_MY_NAME, &place, BFO_OMPI_UINT32);
+    return OPAL_SUCCESS == rc ? number : 0;
+}
 
 /* ---- what a BTL hands up --------------------------------------------------------------------------------
  * BFO_ARRIVAL_ARGS are the arguments of a receive callback, `btl` and `des` among them; BFO_ARRIVAL_TAG is the tag in it, and

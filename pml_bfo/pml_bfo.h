@@ -9,11 +9,12 @@
 #include "pml_bfo_types.h"
 
 /* Version of the wire formats and rules; peers must agree. Travels in the modex. */
-#define BFO_PROTOCOL_VERSION 4u
+#define BFO_PROTOCOL_VERSION 5u
 
 typedef struct {
     uint32_t version;  /* BFO_PROTOCOL_VERSION */
-    uint32_t reserved; /* zero; 8 bytes are what versions 2 to 4 look for. The incarnation is in the record of the BTL */
+    uint32_t reserved; /* zero. 8 bytes are what versions 2 to 4 look for. The incarnation is in the record of the BTL */
+    bfo_life_t life;   /* of the process itself */
 } bfo_modex_t;
 
 typedef struct {

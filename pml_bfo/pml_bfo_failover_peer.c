@@ -116,6 +116,21 @@ static bool is_over(const bfo_peer_t *peer, uint64_t now, int timeout)
     return 0 != since && now >= since && now - since >= most && !a_rail_returns(peer);
 }
 
+/* Is the process dead, as its machine says? */
+static bool (*knows_dead)(bfo_peer_t *peer, uint64_t since, uint64_t now);
+
+void bfo_failover_wait_init(bool (*is_dead)(bfo_peer_t *peer, uint64_t since, uint64_t now))
+{
+    knows_dead = is_dead;
+}
+
+static bool has_died(bfo_peer_t *peer, uint64_t now)
+{
+    const uint64_t since = __atomic_load_n(&peer->waits_since, __ATOMIC_RELAXED);
+
+    return 0 != since && NULL != knows_dead && knows_dead(peer, since, now);
+}
+
 /* Progress function, from the first wait on. */
 static int look_at_waits(void)
 {
@@ -128,7 +143,10 @@ static int look_at_waits(void)
     now = now_ms();
     timeout = bfo_param(last_rail_timeout);
     BFO_FOREACH_PEER (peer) {
-        if (bfo_unlikely(is_over(peer, now, timeout))) {
+        if (bfo_unlikely(has_died(peer, now))) {
+            bfo_failover_declare(peer, "the process is dead, as its machine says");
+            ++done;
+        } else if (bfo_unlikely(is_over(peer, now, timeout))) {
             bfo_failover_declare(peer, 0 == timeout
                                            ? "the last rail is lost, and the rail that was coming back did not"
                                            : "no rail came back in time (pml_bfo_last_rail_timeout)");

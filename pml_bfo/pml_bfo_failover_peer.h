@@ -14,6 +14,9 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
 #if PML_BFO
 /* No rail to the peer is left: it is waited for, pml_bfo_last_rail_timeout, or declared because of `cause`. Context: as rail_failed. */
 void bfo_failover_wait(bfo_peer_t *peer, const char *cause) BFO_COLD;
+/* While a peer is waited for, `is_dead` is asked in each call of progress whether its process has died: then the peer is declared.
+ * `since`, `now`: ms. */
+void bfo_failover_wait_init(bool (*is_dead)(bfo_peer_t *peer, uint64_t since, uint64_t now)) BFO_COLD;
 /* A rail is back, or the peer is declared. */
 void bfo_failover_wait_ends(bfo_peer_t *peer) BFO_COLD;
 /* The PML ends. */

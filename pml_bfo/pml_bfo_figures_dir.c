@@ -8,6 +8,7 @@
 #define _GNU_SOURCE /* renameat2 */
 #endif
 #include "bfo_figures.h"
+#include "pml_bfo_life.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -132,30 +133,6 @@ bool bfo_figures_parse_name(const char *name, uint32_t *job, uint32_t *rank, uin
 
 /* ---- who is alive ------------------------------------------------------------------------------------ */
 
-uint64_t bfo_figures_started(uint32_t pid)
-{
-    char path[32], text[1024], state;
-    unsigned long long started;
-    const char *rest;
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (0 > fd) {
-        return 0;
-    }
-    n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[0 < n ? n : 0] = '\0';
-    rest = strrchr(text, ')'); /* the command's name before it may hold anything */
-    if (NULL == rest || 2 != sscanf(rest + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &state, &started)
-        || 'Z' == state || 'X' == state) {
-        return 0;
-    }
-    return started;
-}
-
 /* The lock tells it in any case but two: the program has closed all its descriptors, or it has another number in the container that
  * it runs in. Then /proc tells, or the lock. */
 bool bfo_figures_is_alive(int file, uint32_t pid)
@@ -166,7 +143,7 @@ bool bfo_figures_is_alive(int file, uint32_t pid)
     if (0 == fcntl(file, F_GETLK, &lock) && F_UNLCK != lock.l_type) {
         return true;
     }
-    started = bfo_figures_started(pid);
+    started = bfo_life_started(pid);
     return 0 != started
            && ((ssize_t) sizeof(began) != pread(file, &began, sizeof(began), offsetof(bfo_figures_t, started)) || began == started);
 }

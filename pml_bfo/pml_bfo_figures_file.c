@@ -10,6 +10,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_figures_file.h"
+#include "pml_bfo_life.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 
@@ -62,7 +63,7 @@ static void fill(bfo_figures_t *f)
     f->layout = BFO_FIGURES_LAYOUT;
     f->size = sizeof(*f);
     f->pid = (uint32_t) getpid();
-    f->started = bfo_figures_started(f->pid);
+    f->started = bfo_life_started(f->pid);
     f->job = OPAL_PROC_MY_NAME.jobid;
     f->rank = OPAL_PROC_MY_NAME.vpid;
     f->began_wall = f->changed_wall = bfo_clock_ns(CLOCK_REALTIME);

@@ -8,6 +8,8 @@
 #ifndef PML_BFO_HDR_H
 #define PML_BFO_HDR_H
 
+#include "pml_bfo_life.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +25,7 @@ enum {
     BFO_MSG_ACK = 4,
     BFO_MSG_RAILS = 5,
     BFO_MSG_FRAG = 6,
+    BFO_MSG_LIFE = 7,
     BFO_MSG_PUT = 8,
     BFO_MSG_FIN = 9,
     BFO_MSG_NOTIFY = 11,
@@ -144,6 +147,17 @@ typedef struct {
     uint32_t vpid;
 } bfo_rails_hdr_t;
 
+typedef struct {
+    uint8_t type;
+    uint8_t flags;
+    uint8_t answer;  /* bfo_life_answer_t: 0 asks, any other value answers */
+    uint8_t pad;
+    uint32_t number; /* of the wait for which the asker wants to know; the answer has the same */
+    uint32_t jobid;  /* of the sender, a cross-check */
+    uint32_t vpid;
+    bfo_life_t about;
+} bfo_life_hdr_t;
+
 typedef union {
     struct {
         uint8_t type;
@@ -158,6 +172,7 @@ typedef union {
     bfo_fin_hdr_t fin;
     bfo_dance_hdr_t dance;
     bfo_rails_hdr_t rails;
+    bfo_life_hdr_t life;
 } bfo_hdr_t;
 
 #define BFO_AT(type, field, at) _Static_assert((at) == offsetof(type, field), #type "." #field)
@@ -217,6 +232,15 @@ BFO_AT(bfo_rails_hdr_t, quiet, 3);
 BFO_AT(bfo_rails_hdr_t, number, 4);
 BFO_AT(bfo_rails_hdr_t, jobid, 8);
 BFO_AT(bfo_rails_hdr_t, vpid, 12);
+BFO_SIZE(bfo_life_t, 24);
+BFO_AT(bfo_life_t, started, 8);
+BFO_AT(bfo_life_t, pid, 16);
+BFO_SIZE(bfo_life_hdr_t, 40);
+BFO_AT(bfo_life_hdr_t, answer, 2);
+BFO_AT(bfo_life_hdr_t, number, 4);
+BFO_AT(bfo_life_hdr_t, jobid, 8);
+BFO_AT(bfo_life_hdr_t, vpid, 12);
+BFO_AT(bfo_life_hdr_t, about, 16);
 
 /* The largest header: PUT or RGET with a handle and the restart part. */
 #define BFO_HANDLE_MAX 256

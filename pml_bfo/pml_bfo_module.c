@@ -26,6 +26,7 @@
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_show.h"
 #include "pml_bfo_tell.h"
+#include "pml_bfo_witness.h"
 
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/base.h"
@@ -122,7 +123,7 @@ int bfo_module_publish(void)
 {
     int rc;
 
-    bfo.modex = (bfo_modex_t){.version = bfo_params.protocol_version};
+    bfo.modex = (bfo_modex_t){.version = bfo_params.protocol_version, .life = bfo_life_own(bfo_ompi_node())};
     OPAL_MODEX_SEND(rc, BFO_MODEX_GLOBAL, &mca_pml_bfo_component.pmlm_version, &bfo.modex, sizeof(bfo.modex));
     return rc;
 }
@@ -248,6 +249,9 @@ static int bfo_add_procs(ompi_proc_t **procs, size_t nprocs)
     }
     if (OMPI_SUCCESS == rc) {
         rc = bfo_drain_register();
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = bfo_witness_register();
     }
     if (OMPI_SUCCESS == rc) {
         rc = mca_bml.bml_register_error(bfo_failover_btl_error);

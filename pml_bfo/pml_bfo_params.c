@@ -23,6 +23,7 @@ bfo_params_t bfo_params = {
     .warn_no_failover = true,
     .say_protected = true,
     .rejoin = true,
+    .last_rail_timeout = 300,
     .warnings_per_minute = 8,
     .status_dir = BFO_FIGURES_ROOT,
     .send_pipeline_depth = 3,
@@ -68,7 +69,8 @@ static const struct {
     {"pmix_events", "Notify the processes of the same node of events of rails, ports and peers by PMIx as well; bfo(7) has the code and the "
      "keys (Open MPI 4.1 only)", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.pmix_events, OPAL_INFO_LVL_4},
     {"last_rail_timeout", "Seconds for which the requests of a peer wait when the last rail to it is lost (0: no longer than a rail is "
-     "coming back; -1: without limit). Needs pml_bfo_rejoin 1. A process that has died is waited for as well", MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
+     "coming back; -1: without limit). A process of which its machine says that it is dead is not waited for. With pml_bfo_rejoin 0 it "
+     "is 0", MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
     {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
      "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
      OPAL_INFO_LVL_4},
@@ -199,6 +201,14 @@ static void take_asked(void)
 
 /* ---- at start ---------------------------------------------------------------------------------------------- */
 
+static bool is_default(int variable)
+{
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+
+    return OPAL_SUCCESS == mca_base_var_get_value(variable, NULL, &source, NULL) && MCA_BASE_VAR_SOURCE_DEFAULT == source;
+}
+
+/* The value of pml_bfo_rejoin is known when the table comes to pml_bfo_last_rail_timeout. */
 int bfo_params_register(void)
 {
     asked = bfo_params;
@@ -209,6 +219,9 @@ int bfo_params_register(void)
                                                        may_change ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, table[i].value);
         if (rc < 0) {
             return rc;
+        }
+        if (&asked.last_rail_timeout == table[i].value && !bfo_params.rejoin && is_default(rc)) {
+            asked.last_rail_timeout = 0; /* no rail comes back: nobody who did not ask for a wait waits */
         }
     }
     take_asked();

@@ -86,16 +86,38 @@ uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl)
 
 /* ---- connecting ---------------------------------------------------------------------------------- */
 
-/* Both sides must speak the same protocol; a peer without a record runs another PML, which
- * mca_pml_base_pml_check_selected() has reported. */
-static bool speaks_our_protocol(const bfo_peer_t *peer)
+static int modex_of(const ompi_proc_t *proc, bfo_modex_t **theirs, size_t *size)
+{
+    int rc;
+
+    OPAL_MODEX_RECV(rc, &mca_pml_bfo_component.pmlm_version, &proc->super.proc_name, (void **) theirs, size);
+    return rc;
+}
+
+bfo_life_t bfo_rails_life_of(const ompi_proc_t *proc)
 {
     bfo_modex_t *theirs = NULL;
+    bfo_life_t life = {0};
+    size_t size = 0;
+
+    if (OPAL_SUCCESS == modex_of(proc, &theirs, &size) && size >= sizeof(*theirs)) {
+        life = theirs->life;
+    }
+    free(theirs);
+    return life;
+}
+
+/* Both sides must speak the same protocol; a peer without a record runs another PML, which
+ * mca_pml_base_pml_check_selected() has reported. */
+static bool speaks_our_protocol(bfo_peer_t *peer)
+{
+    bfo_modex_t *theirs = NULL;
+    const size_t least = offsetof(bfo_modex_t, life); /* of any version */
     size_t size = 0;
     int rc;
 
-    OPAL_MODEX_RECV(rc, &mca_pml_bfo_component.pmlm_version, &peer->proc->super.proc_name, (void **) &theirs, &size);
-    if (OPAL_SUCCESS != rc || size < sizeof(*theirs)) {
+    rc = modex_of(peer->proc, &theirs, &size);
+    if (OPAL_SUCCESS != rc || size < least) {
         const uint32_t none = 0;
 
         bfo_help_say("help-pml-bfo.txt", "wrong-protocol", BFO_PROTOCOL_VERSION,
@@ -105,6 +127,9 @@ static bool speaks_our_protocol(const bfo_peer_t *peer)
         return false;
     }
     rc = theirs->version == bfo.modex.version;
+    if (size >= sizeof(*theirs)) {
+        peer->life = theirs->life;
+    }
     if (!rc) {
         bfo_help_say("help-pml-bfo.txt", "wrong-protocol", bfo.modex.version,
                        OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, theirs->version,

@@ -16,6 +16,9 @@ bfo_peer_t *bfo_peer_get(ompi_proc_t *proc);
 /* Finds the rails of the peer. OMPI_SUCCESS (with at least one rail), OMPI_ERR_UNREACH. Locks: none held. */
 int bfo_peer_connect(bfo_peer_t *peer);
 
+/* How the processes of its machine find a process; all zero: that is not known. Asks the modex. */
+bfo_life_t bfo_rails_life_of(const ompi_proc_t *proc) BFO_COLD;
+
 /* The peer's process goes: frees what was kept for it. */
 void bfo_peer_free(ompi_proc_t *proc);
 

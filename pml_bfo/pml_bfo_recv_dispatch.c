@@ -479,7 +479,8 @@ static void on_other(BFO_ARRIVAL_ARGS)
     case BFO_MSG_PUT:
         bfo_send_on_put(btl, &h->put);
         break;
-    case BFO_MSG_RAILS: /* pml_bfo_drain.c has a handler of its own; compiled out, nobody drains */
+    case BFO_MSG_RAILS: /* pml_bfo_drain.c and _witness.c have handlers of their own; compiled out, nobody drains or asks */
+    case BFO_MSG_LIFE:
         bfo_stat_drop(BFO_STAT_STALE);
         break;
     default:
@@ -515,7 +516,7 @@ int bfo_dispatch_register(void)
         {BFO_MSG_RGET, PML_BFO && bfo_threads ? on_rget_inside : on_rget}, {BFO_MSG_ACK, on_other},
         {BFO_MSG_FRAG, on_frag},   {BFO_MSG_PUT, on_other}, {BFO_MSG_FIN, on_fin},    {BFO_MSG_NOTIFY, on_other},
         {BFO_MSG_RACK, on_other},  {BFO_MSG_NACK, on_other}, {BFO_MSG_RERR, on_other},
-        {BFO_MSG_RAILS, on_other},
+        {BFO_MSG_RAILS, on_other}, {BFO_MSG_LIFE, on_other},
     };
     int rc = OMPI_SUCCESS;
 

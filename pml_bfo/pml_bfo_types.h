@@ -87,6 +87,13 @@ typedef struct bfo_peer_t {
     uint32_t told;        /* what the peer was told last: out << 8 | quiet, or that it has to be told again; atomic */
     uint32_t rails_number, rails_heard; /* of the last message of this kind to it, and from it. Lock: bfo.lock */
     uint64_t waits_since; /* it is: since then, in ms; else 0. Lock: bfo.lock */
+    bfo_life_t life;      /* how the processes of its machine find it; from the modex */
+    uint64_t asked_at;    /* ms; when its life was asked for last. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
+    uint32_t witness;     /* turn of the processes of its machine */
+    uint32_t looked;      /* ranks looked at for a process of its machine */
+    uint32_t question;    /* number of the wait in which others are asked, 0: they were not. Atomic, like the next two */
+    bool is_dead;         /* its machine says so, in this wait */
+    bool life_out;        /* a message LIFE to it is under way */
     uint32_t resends;   /* since progress last tried what waits; benign race */
     bfo_link_t turn;    /* in bfo.pending while something waits. Lock: bfo.pending_lock */
     bfo_link_t waiting; /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */

@@ -20,7 +20,7 @@ my %leaves = (
     btl_openib_failover => [map { "btl_openib_$_" } qw(address atomic buffers bytes choice clock connect_fsm connect_parked counts ctl
         credits device drain drain_fsm endpoints frag heard lock log mail qpmap queues rail_fsm rails record rejoin ring_memory spared
         stash status timers turns types wire)],
-    pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fire failover_fsm failover_se hdr ids recv_match seqmap stats stripe sync types)],
+    pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fire failover_fsm failover_se hdr ids life recv_match seqmap stats stripe sync types)],
     softrail            => [qw(sr_faultplan sr_shm)],
 );
 

@@ -408,7 +408,7 @@ static void op_message(void)
 {
     static const uint8_t types[] = {BFO_MSG_MATCH, BFO_MSG_RNDV, BFO_MSG_RGET, BFO_MSG_ACK,  BFO_MSG_FRAG, BFO_MSG_PUT,
                                     BFO_MSG_FIN,   BFO_MSG_NOTIFY, BFO_MSG_RACK, BFO_MSG_NACK, BFO_MSG_RERR,
-                                    BFO_MSG_RAILS};
+                                    BFO_MSG_RAILS, BFO_MSG_LIFE};
     static message_t m;
     world_btl_t *btl = &world_btl[below(WORLD_BTLS)];
     const unsigned rank = (unsigned) btl->peer, shape = byte();
@@ -438,6 +438,11 @@ static void op_message(void)
         m.u.h.rails = (bfo_rails_hdr_t){.type = BFO_MSG_RAILS, .out = (uint8_t) below(8), .quiet = (uint8_t) below(8), .number = 1 + below(4),
                                         .jobid = 77, .vpid = rank};
         m.length = sizeof(bfo_rails_hdr_t);
+        break;
+    case BFO_MSG_LIFE:
+        m.u.h.life = (bfo_life_hdr_t){.type = BFO_MSG_LIFE, .answer = (uint8_t) below(BFO_PROCESS_ANSWERS), .number = 1 + below(3), .jobid = 77, .vpid = rank,
+                                      .about = world_life[1]};
+        m.length = sizeof(bfo_life_hdr_t);
         break;
     default:
         make_dance(&m, rank);

@@ -44,6 +44,10 @@ extern void (*world_in_sendi)(void);
 
 /* Set before world_init(): rank 1 has a third rail, world_btl[3]. */
 extern bool world_third_rail;
+/* Set before world_init(): the rail to rank 2 has failover, too. */
+extern bool world_second_is_safe;
+/* How each process is found on its machine. */
+extern bfo_life_t world_life[WORLD_RANKS];
 /* If set: called with each line the PML tells, also as another thread that runs at that moment. */
 extern void (*world_on_output)(const char *line);
 

@@ -9,6 +9,7 @@
 #include "pml_bfo_drain.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_witness.h"
 
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/base/base.h"
@@ -24,7 +25,8 @@
 ompi_communicator_t *world_comm[WORLD_COMMS];
 ompi_proc_t *world_proc[WORLD_RANKS];
 ompi_datatype_t *world_strided;
-bool world_third_rail;
+bool world_third_rail, world_second_is_safe;
+bfo_life_t world_life[WORLD_RANKS];
 void (*world_on_output)(const char *line);
 
 void fuzz_output(int stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -108,11 +110,13 @@ static int bml_add_proc(struct ompi_proc_t *proc)
 static int modex_get(const opal_process_name_t *proc, const char *key, opal_list_t *info, opal_value_t **value)
 {
     opal_value_t *kv = OBJ_NEW(opal_value_t);
+    bfo_modex_t theirs = bfo.modex;
 
+    theirs.life = world_life[proc->vpid];
     kv->type = OPAL_BYTE_OBJECT;
     kv->data.bo.bytes = malloc(sizeof(bfo_modex_t));
     kv->data.bo.size = sizeof(bfo_modex_t);
-    memcpy(kv->data.bo.bytes, &bfo.modex, sizeof(bfo_modex_t));
+    memcpy(kv->data.bo.bytes, &theirs, sizeof(theirs));
     *value = kv;
     return OPAL_SUCCESS;
 }
@@ -181,7 +185,7 @@ void world_init(void)
     mca_bml.bml_add_proc = bml_add_proc;
     world_btl_make(0, 1, &openib, true);
     world_btl_make(1, 1, &openib, true);
-    world_btl_make(2, 2, &other, false);
+    world_btl_make(2, 2, world_second_is_safe ? &openib : &other, world_second_is_safe);
     if (world_third_rail) {
         world_btl_make(WORLD_BTLS, 1, &openib, true);
     }
@@ -198,6 +202,7 @@ void world_init(void)
     (void) ompi_datatype_commit(&world_strided);
     bfo_params.free_list_num = 4;
     bfo_params.free_list_inc = 4;
+    bfo_params.last_rail_timeout = 0;
 }
 
 /* ---- one life of the PML ----------------------------------------------------------------------------- */
@@ -225,8 +230,9 @@ void world_begin(void)
     OBJ_CONSTRUCT(&mca_pml_base_send_requests, opal_free_list_t);
     OBJ_CONSTRUCT(&mca_pml_base_recv_requests, opal_free_list_t);
     bfo.failover_component = NULL;
-    bfo.modex = (bfo_modex_t){.version = BFO_PROTOCOL_VERSION};
-    if (OMPI_SUCCESS != bfo_module.pml_enable(true) || OMPI_SUCCESS != bfo_dispatch_register() || OMPI_SUCCESS != bfo_drain_register()) {
+    bfo.modex = (bfo_modex_t){.version = BFO_PROTOCOL_VERSION, .life = world_life[0]};
+    if (OMPI_SUCCESS != bfo_module.pml_enable(true) || OMPI_SUCCESS != bfo_dispatch_register() || OMPI_SUCCESS != bfo_drain_register()
+        || OMPI_SUCCESS != bfo_witness_register()) {
         abort();
     }
     (void) opal_pointer_array_set_item(&ompi_mpi_communicators, 0, world_comm[0]);

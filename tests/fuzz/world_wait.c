@@ -11,6 +11,9 @@
 #include "pml_bfo_recv_api.h"
 #include "pml_bfo_send_api.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 void fuzz_progress(void);
 
 enum { SHORT = 100, LONG = 8000, PATIENCE = 60 };
@@ -62,6 +65,7 @@ static void time_passes(bfo_peer_t *peer, unsigned seconds)
 {
     must(0 != peer->waits_since, "the peer is not waited for");
     peer->waits_since -= 1000u * seconds;
+    peer->asked_at -= 0 == peer->asked_at ? 0 : 1000u * seconds;
     fuzz_progress();
 }
 
@@ -252,6 +256,313 @@ static void message_is_offered_by_a_rail_that_was_away(void)
     must(&world_btl[0] == world_btl_of(0), "it goes by a rail that is lost");
 }
 
+/* ---- a dead process is no dead rail ------------------------------------------------------------------- */
+
+enum { PID = 4, ELSEWHERE = 77 };
+
+/* A process of this machine that has ended. */
+static bfo_life_t life_that_ended(void)
+{
+    bfo_life_t life;
+    int way[2];
+    pid_t pid;
+
+    must(0 == pipe(way), "no pipe");
+    pid = fork();
+    if (0 == pid) {
+        life = bfo_life_own(0);
+        _exit((ssize_t) sizeof(life) == write(way[1], &life, sizeof(life)) ? 0 : 1);
+    }
+    must((ssize_t) sizeof(life) == read(way[0], &life, sizeof(life)) && pid == waitpid(pid, NULL, 0), "no process that ends");
+    return life;
+}
+
+/* Ranks 1 and 2 are on another machine; a rail to rank 2 is up. No rail to rank 1 is left, and the second is over after which questions begin. */
+static bfo_peer_t *wait_begins_beside_a_witness(void)
+{
+    bfo_peer_t *peer;
+
+    world_life[0] = bfo_life_own(0);
+    world_life[1] = (bfo_life_t){.node = ELSEWHERE, .started = 1000, .pid = PID};
+    world_life[2] = (bfo_life_t){.node = ELSEWHERE, .started = 2000, .pid = PID + 1};
+    peer = life_begins(PATIENCE);
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[2])), "no rail to the witness");
+    all_rails_fail();
+    fences_end();
+    fuzz_progress();
+    must(0 == world_posted(), "somebody is asked at once");
+    time_passes(peer, 1);
+    return peer;
+}
+
+/* Of the question that is under way; it arrives. */
+static uint32_t question_goes(void)
+{
+    const int n = world_find(BFO_MSG_LIFE);
+    const bfo_life_hdr_t *h;
+    uint32_t number;
+
+    must(0 <= n && 1 == world_posted() && &world_btl[2] == world_btl_of((unsigned) n), "not one witness is asked");
+    h = world_posted_message((unsigned) n);
+    must(BFO_PROCESS_ASKED == h->answer && 0 != h->number && ELSEWHERE == h->about.node && 1000 == h->about.started && PID == h->about.pid,
+         "something else is asked");
+    number = h->number;
+    world_complete((unsigned) n, OPAL_SUCCESS);
+    return number;
+}
+
+static bfo_life_hdr_t words_of(unsigned rank, bfo_life_answer_t answer, uint32_t number)
+{
+    return (bfo_life_hdr_t){.type = BFO_MSG_LIFE, .answer = (uint8_t) answer, .number = number, .jobid = 77, .vpid = rank, .about = world_life[1]};
+}
+
+static void hear(world_btl_t *btl, const bfo_life_hdr_t *h, size_t length)
+{
+    world_receive(btl, BFO_TAG(BFO_MSG_LIFE), h, length, length);
+    fuzz_progress();
+}
+
+static void witness_says(bfo_life_answer_t answer, uint32_t number)
+{
+    const bfo_life_hdr_t h = words_of(2, answer, number);
+
+    hear(&world_btl[2], &h, sizeof(h));
+}
+
+/* As if the next question were due. */
+static void question_is_due(bfo_peer_t *peer)
+{
+    time_passes(peer, 1);
+    while (0 > world_find(BFO_MSG_LIFE)) { /* one in a millisecond */
+        fuzz_progress();
+    }
+}
+
+static void dead_process_of_this_machine_ends_the_wait(void)
+{
+    bfo_peer_t *peer;
+    ompi_request_t *send;
+
+    world_life[0] = bfo_life_own(0);
+    world_life[1] = life_that_ended();
+    peer = life_begins(PATIENCE);
+    all_rails_fail();
+    fences_end();
+    send = send_start(SHORT, MCA_PML_BASE_SEND_SYNCHRONOUS);
+    fuzz_progress();
+    must(!peer->declared, "it is looked at at once");
+    time_passes(peer, 1);
+    must(peer->declared && 0 == bfo.n_waits, "a dead process is waited for");
+    fuzz_progress();
+    must(is_complete(send) && MPI_ERR_OTHER == send->req_status.MPI_ERROR, "a send to a dead process does not end");
+}
+
+static void living_process_of_this_machine_is_waited_for(void)
+{
+    bfo_peer_t *peer;
+
+    world_life[0] = world_life[1] = bfo_life_own(0);
+    peer = life_begins(PATIENCE);
+    all_rails_fail();
+    fences_end();
+    time_passes(peer, 1);
+    must(!peer->declared && 0 == world_posted(), "a process that lives is declared, or somebody is asked");
+}
+
+static void dead_process_is_found_by_a_witness(void)
+{
+    bfo_peer_t *peer = wait_begins_beside_a_witness();
+    ompi_request_t *recv = recv_start(SHORT);
+    const uint32_t number = question_goes();
+
+    must(!peer->declared && !is_complete(recv), "the question ends the wait");
+    witness_says(BFO_PROCESS_DEAD, number);
+    must(peer->declared && !peer_of_rank(2)->declared && 0 == bfo.n_waits, "a dead process is waited for");
+    must(is_complete(recv) && MPI_ERR_OTHER == recv->req_status.MPI_ERROR, "a receive from a dead process does not end");
+}
+
+static void witness_is_met_if_none_is_known(void)
+{
+    bfo_peer_t *peer;
+
+    world_life[0] = bfo_life_own(0);
+    world_life[1] = (bfo_life_t){.node = ELSEWHERE, .started = 1000, .pid = PID};
+    world_life[2] = (bfo_life_t){.node = ELSEWHERE, .started = 2000, .pid = PID + 1};
+    peer = life_begins(PATIENCE);
+    must(NULL != bfo_lane(bfo_comm_of(world_comm[0]), 1), "no lane");
+    all_rails_fail();
+    fences_end();
+    time_passes(peer, 1);
+    witness_says(BFO_PROCESS_DEAD, question_goes());
+    must(peer->declared && !peer_of_rank(2)->declared, "the witness that was met is not believed");
+}
+
+static void nobody_is_met_who_runs_elsewhere(void)
+{
+    bfo_peer_t *peer;
+
+    world_life[0] = bfo_life_own(0);
+    world_life[1] = (bfo_life_t){.node = ELSEWHERE, .started = 1000, .pid = PID};
+    world_life[2] = (bfo_life_t){.node = ELSEWHERE + 1, .started = 2000, .pid = PID + 1};
+    peer = life_begins(PATIENCE);
+    must(NULL != bfo_lane(bfo_comm_of(world_comm[0]), 1), "no lane");
+    all_rails_fail();
+    fences_end();
+    time_passes(peer, 1);
+    must(0 == world_posted() && NULL == peer_of_rank(2), "a process of another machine is contacted");
+}
+
+static void living_process_is_waited_for(void)
+{
+    bfo_peer_t *peer = wait_begins_beside_a_witness();
+    const uint32_t number = question_goes();
+
+    witness_says(BFO_PROCESS_ALIVE, number);
+    witness_says(BFO_PROCESS_UNKNOWN, number);
+    must(!peer->declared && 0 == world_posted(), "a process that lives is declared, or asked about all the time");
+    question_is_due(peer);
+    must(number == question_goes(), "the number changes within a wait: an answer that takes longer than a second is lost");
+    witness_says(BFO_PROCESS_DEAD, number);
+    must(peer->declared, "what was true at first stays true for ever");
+}
+
+static void witness_that_does_not_answer_says_nothing(void)
+{
+    bfo_peer_t *peer = wait_begins_beside_a_witness();
+
+    must(1 == world_posted(), "nobody is asked");
+    time_passes(peer, 1);
+    for (unsigned i = 0; i < 1000; ++i) {
+        fuzz_progress();
+    }
+    must(1 == world_posted() && !peer->declared, "a witness is asked again before the first question has left");
+    (void) question_goes();
+    time_passes(peer, PATIENCE - 10 - 2);
+    must(!peer->declared, "silence ends the wait");
+    time_passes(peer, 10);
+    must(peer->declared, "the wait does not end in time");
+}
+
+static void word_of_others_does_not_count(void)
+{
+    bfo_peer_t *peer = wait_begins_beside_a_witness();
+    const uint32_t number = question_goes();
+    const bfo_life_hdr_t good = words_of(2, BFO_PROCESS_DEAD, number);
+    bfo_life_hdr_t odd[9];
+
+    for (unsigned i = 0; i < 9; ++i) {
+        odd[i] = good;
+    }
+    odd[0].jobid = 78;
+    odd[1].vpid = 1;
+    odd[2].number = number + 1;
+    odd[3].number = 0;
+    odd[4].answer = BFO_PROCESS_ANSWERS;
+    odd[5].about.pid += 1;
+    odd[6].about.started += 1;
+    odd[7].about.node += 1;
+    odd[8].flags = BFO_FLAG_NBO;
+    for (unsigned i = 0; i < 9; ++i) {
+        hear(&world_btl[2], &odd[i], sizeof(odd[i]));
+        must(!peer->declared, "a message that is not the answer declares a process");
+    }
+    hear(&world_btl[2], &good, sizeof(good) - 1);
+    must(!peer->declared, "half a message declares a process");
+    peer_of_rank(2)->life.node += 1;
+    hear(&world_btl[2], &good, sizeof(good));
+    must(!peer->declared, "a process of another machine is believed");
+    peer_of_rank(2)->life.node -= 1;
+    hear(&world_btl[2], &good, sizeof(good));
+    must(peer->declared, "the answer is not believed");
+}
+
+static void process_of_another_machine_is_not_asked(void)
+{
+    bfo_peer_t *peer = wait_begins_beside_a_witness();
+
+    (void) question_goes();
+    peer_of_rank(2)->life.node += 1;
+    time_passes(peer, 1);
+    for (unsigned i = 0; i < 1000; ++i) {
+        fuzz_progress();
+    }
+    must(0 == world_posted() && !peer->declared, "a process of another machine is asked");
+}
+
+static void question_that_is_lost_declares_nobody(void)
+{
+    bfo_peer_t *peer = wait_begins_beside_a_witness(), *witness = peer_of_rank(2);
+
+    must(1 == world_posted(), "nobody is asked");
+    world_complete(0, OPAL_ERROR);
+    must(!witness->declared && !peer->declared && 2 == bfo.n_waits, "a lost question declares its witness, or the rail stays");
+    fences_end();
+    fuzz_progress();
+    must(0 == bfo.n_pending && 0 == world_posted(), "a question is kept");
+    world_rail_returns(&world_btl[2]);
+    question_is_due(peer);
+    (void) question_goes();
+}
+
+static void question_without_room_is_asked_later(void)
+{
+    bfo_peer_t *peer;
+
+    world_life[0] = bfo_life_own(0);
+    world_life[1] = world_life[2] = (bfo_life_t){.node = ELSEWHERE, .started = 1000, .pid = PID};
+    peer = life_begins(PATIENCE);
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[2])), "no rail to the witness");
+    all_rails_fail();
+    fences_end();
+    world_refuse_busy = 1;
+    time_passes(peer, 1);
+    must(0 == world_refuse_busy && 0 == world_posted() && 0 == bfo.n_pending && !peer->declared, "a question without room is kept");
+    question_is_due(peer);
+    (void) question_goes();
+}
+
+static void answer_after_the_wait_does_not_count(void)
+{
+    bfo_peer_t *peer = wait_begins_beside_a_witness();
+    const uint32_t number = question_goes();
+
+    world_rail_returns(&world_btl[0]);
+    must(0 == bfo.n_waits, "the wait goes on");
+    witness_says(BFO_PROCESS_DEAD, number);
+    world_rail_fails(&world_btl[0]);
+    fences_end();
+    fuzz_progress();
+    must(!peer->declared, "an answer of before declares a process to which a rail was back");
+    witness_says(BFO_PROCESS_DEAD, number);
+    must(!peer->declared, "an answer to the question of another wait counts");
+    question_is_due(peer);
+    must(number != question_goes(), "two waits have one number");
+}
+
+static void questions_are_answered_from_this_machine(void)
+{
+    static const bfo_life_answer_t answers[] = {BFO_PROCESS_ALIVE, BFO_PROCESS_DEAD, BFO_PROCESS_UNKNOWN};
+    bfo_life_hdr_t h = {.type = BFO_MSG_LIFE, .number = 5, .jobid = 77, .vpid = 1};
+
+    world_life[0] = bfo_life_own(0);
+    (void) life_begins(PATIENCE);
+    for (unsigned i = 0; i < 3; ++i) {
+        const bfo_life_hdr_t *answer;
+
+        h.about = 1 == i ? life_that_ended() : world_life[0];
+        h.about.node += 2 == i;
+        hear(&world_btl[1], &h, sizeof(h));
+        hear(&world_btl[1], &h, sizeof(h)); /* again, before the answer has left */
+        must(1 == world_posted() && 0 == world_find(BFO_MSG_LIFE), "there is not one answer");
+        answer = world_posted_message(0);
+        must(answers[i] == answer->answer && 5 == answer->number && 0 == memcmp(&h.about, &answer->about, sizeof(h.about)), "it is another answer");
+        world_complete(0, OPAL_SUCCESS);
+    }
+    h.vpid = 2;
+    hear(&world_btl[1], &h, sizeof(h));
+    must(0 == world_posted(), "a question is answered that came from another process than it says");
+}
+
 static const world_case_t cases[] = {
     {"last_rail_is_waited_for", last_rail_is_waited_for},
     {"nobody_waits_unless_that_is_asked_for", nobody_waits_unless_that_is_asked_for},
@@ -264,11 +575,25 @@ static const world_case_t cases[] = {
     {"wait_without_end_has_one_at_finalize", wait_without_end_has_one_at_finalize},
     {"finalize_does_not_wait_for_a_rail_that_nobody_needs", finalize_does_not_wait_for_a_rail_that_nobody_needs},
     {"message_is_offered_by_a_rail_that_was_away", message_is_offered_by_a_rail_that_was_away},
+    {"dead_process_of_this_machine_ends_the_wait", dead_process_of_this_machine_ends_the_wait},
+    {"living_process_of_this_machine_is_waited_for", living_process_of_this_machine_is_waited_for},
+    {"dead_process_is_found_by_a_witness", dead_process_is_found_by_a_witness},
+    {"witness_is_met_if_none_is_known", witness_is_met_if_none_is_known},
+    {"nobody_is_met_who_runs_elsewhere", nobody_is_met_who_runs_elsewhere},
+    {"living_process_is_waited_for", living_process_is_waited_for},
+    {"witness_that_does_not_answer_says_nothing", witness_that_does_not_answer_says_nothing},
+    {"word_of_others_does_not_count", word_of_others_does_not_count},
+    {"process_of_another_machine_is_not_asked", process_of_another_machine_is_not_asked},
+    {"question_that_is_lost_declares_nobody", question_that_is_lost_declares_nobody},
+    {"question_without_room_is_asked_later", question_without_room_is_asked_later},
+    {"answer_after_the_wait_does_not_count", answer_after_the_wait_does_not_count},
+    {"questions_are_answered_from_this_machine", questions_are_answered_from_this_machine},
 };
 
 int main(int argc, char **argv)
 {
     if (argc > 1) {
+        world_second_is_safe = true;
         world_init();
     }
     return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);

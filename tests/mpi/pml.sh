@@ -51,3 +51,22 @@ run_wide() {
         run_program $program 8 "$@"
     done
 }
+
+# two_nodes: sets TWO_NODES, arguments of mpirun for two nodes of two ranks each. Both are this machine: mpirun starts its two daemons by
+# an agent that goes nowhere, and takes ranks of different daemons for ranks of different nodes. From 5.0 on it asks each daemon for the
+# name of its machine, and waits for ever if both have the same: there each daemon has its own (unshare, hostname).
+two_nodes() {
+    cat >"$TEST_TMP/agent" <<'AGENT'
+#!/bin/bash
+# agent NODE COMMAND: each node has its own directories; the files of both in one would have the same names
+export TMPDIR=$(dirname "$0")/$1
+export OMPI_MCA_btl_${SHARED_MEMORY}_backing_directory=$TMPDIR
+mkdir -p "$TMPDIR"
+node=$1
+shift
+[ "$SHARED_MEMORY" = vader ] || exec unshare --uts bash -c "hostname $node; $*"
+exec bash -c "$*"
+AGENT
+    chmod +x "$TEST_TMP/agent"
+    TWO_NODES=(--mca plm_rsh_agent "$TEST_TMP/agent" -H "left:2,right:2")
+}

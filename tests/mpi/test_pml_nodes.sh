@@ -3,26 +3,13 @@
 # Copyright (c) 2026 The bfo authors
 #
 # --mca btl openib,vader,self on two nodes of two ranks: rails with failover between the nodes, vader, which has none, within
-# each. A rail is lost, or all of them. Both nodes are this machine: mpirun starts its two daemons by an agent that goes
-# nowhere, and takes ranks of different daemons for ranks of different nodes. From 5.0 on it asks each daemon for the name of its
-# machine, and waits for ever if both have the same: there each daemon has its own (unshare, hostname).
+# each. A rail is lost, or all of them.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
 REPORT=$TEST_TMP/rails.json
-cat >"$TEST_TMP/agent" <<'AGENT'
-#!/bin/bash
-# agent NODE COMMAND: each node has its own directories; the files of both in one would have the same names
-export TMPDIR=$(dirname "$0")/$1
-export OMPI_MCA_btl_${SHARED_MEMORY}_backing_directory=$TMPDIR
-mkdir -p "$TMPDIR"
-node=$1
-shift
-[ "$SHARED_MEMORY" = vader ] || exec unshare --uts bash -c "hostname $node; $*"
-exec bash -c "$*"
-AGENT
-chmod +x "$TEST_TMP/agent"
-ARGS=(--mca plm_rsh_agent "$TEST_TMP/agent" -H "left:2,right:2" --mca pml bfo --mca btl "openib,$SHARED_MEMORY,self" --mca pml_bfo_verbose 1)
+two_nodes
+ARGS=("${TWO_NODES[@]}" --mca pml bfo --mca btl "openib,$SHARED_MEMORY,self" --mca pml_bfo_verbose 1)
 
 # both LOG: ranks 0 and 1 (or those named) of one node talk by shared memory, those of different nodes by both rails
 both() {
@@ -73,6 +60,7 @@ for rail in 0 1; do
         { cat "$LOG"; fail "no rank of the left node lost rail $rail"; }
     note "rail $rail cut between nodes: $(grep '^PASSED' "$LOG")"
 done
+ARGS+=(--mca pml_bfo_last_rail_timeout 0)
 cut mpi_apart "0 1"
 [ "$(grep -c '^PASSED [1-9]' "$LOG")" = 4 ] || { tail -n 40 "$LOG"; fail "not all ranks passed without rails"; }
 [ "$(grep -c 'The PML bfo cannot reach a process any more' "$LOG")" -ge 2 ] ||

@@ -43,7 +43,7 @@ subscriber=$!
 await "$TEST_TMP/subscribed" 'subscribed' || fail "no subscriber"
 
 # A rail is cut, and comes back.
-begin_stream "-n 2 --retry-time=500ms" 2 "$STREAM" -m 300000 -s 600
+begin_stream "-n 2 --retry-time=500ms" 2 --mca pml_bfo_last_rail_timeout 0 "$STREAM" -m 300000 -s 600
 await "$LOG" 'messages verified' || { cat "$LOG"; fail 'no stream'; }
 hears "^20[0-9-]+T[0-9:.]+[+-][0-9]{4} ftb\.mpi\.bfo info MPI_INIT node: $HERE, job: [0-9]+\.1.*, ranks: \{[01]"
 job_name=$(sed -n 's/.* MPI_INIT .*, job: \([0-9.]*\),* .*/\1/p' "$HEARD" | head -n 1)

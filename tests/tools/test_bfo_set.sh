@@ -36,7 +36,7 @@ ends_with 4 "$BFO" set 4711 verbose 1
 says "no process of the job '4711' lives on this node"
 ends_with 0 "$BFO" set
 says '^pml_bfo_last_rail_timeout +-1 to 1000000 seconds$'
-begin 4711 mpi_computes
+begin 4711 mpi_computes --mca pml_bfo_last_rail_timeout 0
 begin 4712 mpi_computes --mca pml_bfo_rejoin 0
 job_says 4711 '^computes'
 job_says 4712 '^computes'

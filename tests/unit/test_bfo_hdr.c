@@ -82,14 +82,15 @@ static void restart_part_of_rget_is_aligned(void **state)
     assert_int_equal(48, bfo_hdr_size(BFO_MSG_RNDV, BFO_FLAG_RESTART, 13));
     assert_int_equal(64, bfo_hdr_size(BFO_MSG_NACK, 0, 13));
     assert_int_equal(16, bfo_hdr_size(BFO_MSG_RAILS, 0, 13));
-    assert_int_equal(0, bfo_hdr_size(7, 0, 13));
+    assert_int_equal(40, bfo_hdr_size(BFO_MSG_LIFE, 0, 13));
+    assert_int_equal(0, bfo_hdr_size(10, 0, 13));
     assert_int_equal(0, bfo_hdr_size(255, 0, 13));
 }
 
 /* Every type: valid as packed, refused when shorter, of another type, or in network byte order. */
 static void header_too_short_or_of_another_type_is_refused(void **state)
 {
-    static const uint8_t types[] = {1, 2, 3, 4, 5, 6, 8, 9, 11, 12, 13, 14};
+    static const uint8_t types[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14};
     const size_t h = 12;
     union {
         bfo_hdr_t hdr;
@@ -125,6 +126,9 @@ static void header_too_short_or_of_another_type_is_refused(void **state)
         case BFO_MSG_RAILS:
             u.hdr.rails.number = 1;
             break;
+        case BFO_MSG_LIFE:
+            u.hdr.life.number = 1;
+            break;
         default:
             break;
         }
@@ -154,6 +158,13 @@ static void lengths_that_contradict_are_refused(void **state)
     assert_false(bfo_hdr_is_valid(BFO_MSG_ACK, &h, 40, 40, 0));
     bfo_hdr_pack_frag(&h.frag, 0, 1, 2, INT64_MAX);
     assert_false(bfo_hdr_is_valid(BFO_MSG_FRAG, &h, 33, 33, 0));
+    h.life = (bfo_life_hdr_t){.type = BFO_MSG_LIFE, .answer = BFO_PROCESS_DEAD, .number = 1};
+    assert_true(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 40, 0));
+    assert_false(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 41, 0)); /* it has no payload */
+    h.life.answer = BFO_PROCESS_ANSWERS;
+    assert_false(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 40, 0)); /* no such answer */
+    h.life = (bfo_life_hdr_t){.type = BFO_MSG_LIFE};
+    assert_false(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 40, 0)); /* of no wait */
     bfo_hdr_pack_match(&h.match, BFO_MSG_MATCH, 0, 1, -1, 3, 4); /* no such rank */
     assert_false(bfo_hdr_is_valid(BFO_MSG_MATCH, &h, 16, 16, 0));
     assert_false(bfo_hdr_match_is_valid(&h.match, 16));

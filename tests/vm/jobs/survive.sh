@@ -202,7 +202,7 @@ killed_row() {
 killed_program() {
     local begin
     outcome='bad start' stall=- dropped=0 killed=
-    if start_program "$1" NetPIPE --enable-recovery -np 2 -H node1,node2; then
+    if start_program "$1" NetPIPE --enable-recovery --mca pml_bfo_last_rail_timeout 0 -np 2 -H node1,node2; then # nobody else is there to be asked
         begin=${EPOCHREALTIME/./}
         kill_peer 1
         outcome=hangs
