@@ -72,8 +72,8 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 /* MPI_Start calls no error handler when the PML returns an error. */
 #define BFO_OMPI_START_TELLS_NOBODY BFO_OMPI_IS_4
 
-/* The fence of the runtime can be replaced (opal_pmix.fence). */
-#define BFO_OMPI_HAS_FENCE_HOOK BFO_OMPI_IS_4
+/* Calls of the runtime can be replaced (opal_pmix.fence, opal_pmix.connect). */
+#define BFO_OMPI_HAS_RUNTIME_HOOKS BFO_OMPI_IS_4
 
 /* A one-sided component goes over the PML: osc/pt2pt. And osc/rdma takes a BTL only for its atomic operations; without osc/pt2pt,
  * osc/rdma makes them of messages of any BTL. */

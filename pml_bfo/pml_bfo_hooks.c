@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Where bfo reaches into Open MPI beyond the interface of a PML: three places at which MPI would go on too early. DESIGN.txt
- * sections 14.3 and 14.6. Each waits with progress and leaves the core to others meanwhile.
+ * Where bfo reaches into Open MPI beyond the interface of a PML: three places at which MPI would go on too early, and one at which MPI
+ * would wait without progress. DESIGN.txt sections 14.3 and 14.6. Each waits with progress
+ * and leaves the core to others meanwhile.
  */
 #include "pml_bfo.h"
 
@@ -89,35 +90,60 @@ static int hook_finalize(void) { return OMPI_SUCCESS; }
  * MPI_Comm_disconnect waits in a fence of the runtime, inside which MPI makes no progress, and offers a PML no place in
  * front of it. A message that has to be sent again would never be, and its receiver, still on its way to that fence, would
  * wait for ever. So the fence is ours while rails with failover are in use: flush, then the runtime's with progress. */
-#if PML_BFO && BFO_OMPI_HAS_FENCE_HOOK
+#if PML_BFO && BFO_OMPI_HAS_RUNTIME_HOOKS
 static opal_pmix_base_module_fence_fn_t runtime_fence;
+static opal_pmix_base_module_connect_fn_t runtime_connect;
 
-static void fence_arrived(int status, void *done)
+static void runtime_is_done(int status, void *done)
 {
     __atomic_store_n((int *) done, OPAL_SUCCESS == status ? 1 : status, __ATOMIC_RELEASE);
 }
 
-static int fence(opal_list_t *procs, int collect)
+/* `rc`: whether the runtime has begun; then it calls runtime_is_done(). */
+static int wait_with_progress(int rc, int *done)
 {
-    int done = 0, rc;
-
-    if (!bfo.enabled || NULL == bfo.failover_component) {
-        return runtime_fence(procs, collect);
-    }
-    bfo_failover_flush();
-    rc = opal_pmix.fence_nb(procs, collect, fence_arrived, &done);
-    while (OPAL_SUCCESS == rc && 0 == __atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+    while (OPAL_SUCCESS == rc && 0 == __atomic_load_n(done, __ATOMIC_ACQUIRE)) {
         opal_progress();
         usleep(50);
     }
-    return OPAL_SUCCESS == rc && 1 != done ? done : rc;
+    return OPAL_SUCCESS == rc && 1 != *done ? *done : rc;
 }
 
-static void hook_disconnect(void)
+static bool is_wanted(void)
+{
+    return bfo.enabled && NULL != bfo.failover_component;
+}
+
+static int fence(opal_list_t *procs, int collect)
+{
+    int done = 0;
+
+    if (!is_wanted()) {
+        return runtime_fence(procs, collect);
+    }
+    bfo_failover_flush();
+    return wait_with_progress(opal_pmix.fence_nb(procs, collect, runtime_is_done, &done), &done);
+}
+
+/* ---- MPI_Comm_spawn, _connect, _accept: by the runtime's connect ---------------------------------------------
+ * Both sides meet in a call of the runtime that ends when all of them have come. What one of them sent before it came, others may need
+ * to come as well. No flush: nobody leaves, so progress until the end is enough. */
+static int connect_procs(opal_list_t *procs)
+{
+    int done = 0;
+
+    return !is_wanted() ? runtime_connect(procs) : wait_with_progress(opal_pmix.connect_nb(procs, runtime_is_done, &done), &done);
+}
+
+static void hook_runtime(void)
 {
     if (NULL == runtime_fence && NULL != opal_pmix.fence && NULL != opal_pmix.fence_nb) {
         runtime_fence = opal_pmix.fence;
         opal_pmix.fence = fence;
+    }
+    if (NULL == runtime_connect && NULL != opal_pmix.connect && NULL != opal_pmix.connect_nb) {
+        runtime_connect = opal_pmix.connect;
+        opal_pmix.connect = connect_procs;
     }
 }
 
@@ -127,16 +153,20 @@ void bfo_hooks_close(void)
         opal_pmix.fence = runtime_fence;
         runtime_fence = NULL;
     }
+    if (NULL != runtime_connect) {
+        opal_pmix.connect = runtime_connect;
+        runtime_connect = NULL;
+    }
 }
 #else
-static void hook_disconnect(void) { }
+static void hook_runtime(void) { }
 void bfo_hooks_close(void) { }
-#endif /* PML_BFO && BFO_OMPI_HAS_FENCE_HOOK */
+#endif /* PML_BFO && BFO_OMPI_HAS_RUNTIME_HOOKS */
 
 int bfo_hooks_open(void)
 {
     const int rc = end_key(wait_for_callbacks, &free_key);
 
-    hook_disconnect();
+    hook_runtime();
     return OMPI_SUCCESS == rc ? hook_finalize() : rc;
 }

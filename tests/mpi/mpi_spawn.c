@@ -4,7 +4,7 @@
  * Peers that come late: MPI_Comm_spawn twice; traffic between parents and children; the two broods, which share no
  * communicator, connect by the name of a port that the parents hand on, and talk; so do the halves of the parents, who
  * know each other; disconnect; the last message goes out right before that. With the name of a file, all this begins
- * when the file exists.
+ * when the file exists, and with a word behind the name the parents have talked over all rails by then.
  */
 #include "mpi_check.h"
 
@@ -138,16 +138,20 @@ int main(int argc, char **argv)
     uint8_t got[sizeof(last)];
 
     start(&argc, &argv);
+    MPI(MPI_Comm_get_parent(&parent));
+    if (MPI_COMM_NULL == parent && 3 == argc) {
+        exchange(MPI_COMM_WORLD, ranks - 1 - rank, 3000000, 7);
+        MPI(MPI_Barrier(MPI_COMM_WORLD));
+    }
     if (0 == rank) {
         printf("ready\n");
         fflush(stdout);
     }
-    MPI(MPI_Comm_get_parent(&parent));
     if (MPI_COMM_NULL != parent) {
         CHECK(3 == argc);
         return child(parent, atoi(argv[2]));
     }
-    while (2 == argc && 0 != access(argv[1], F_OK)) {
+    while (1 < argc && 0 != access(argv[1], F_OK)) {
         int found;
 
         MPI(MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE));

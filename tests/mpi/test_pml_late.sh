@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A rail is lost after MPI_Init and before two processes talk for the first time: long messages go by the other one.
+# A rail is lost after MPI_Init and before two processes talk for the first time: long messages go by the other one. A rail is lost while
+# processes meet in the runtime.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
@@ -43,5 +44,23 @@ for fault in lose unacked; do
     grep -q '^PASSED [1-9]' "$TEST_TMP/log" && grep -q '^A rail was lost:' "$TEST_TMP/log" ||
         { cat "$TEST_TMP/log"; fail "$fault of the last message before MPI_Comm_disconnect: not tested"; }
     note "$fault of the last message before MPI_Comm_disconnect"
+done
+# A rail is silent from the begin of MPI_Comm_spawn on. Of the two messages that rank 0 sends to rank 1 before it waits for all others in the
+# runtime, one goes over that rail, and has to be sent again meanwhile.
+for rail in 0 1; do
+    rm -f "$TEST_TMP/go"
+    : >"$TEST_TMP/log"
+    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "bfo-late-$$" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none -np 2 \
+        --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/mpi_spawn" "$TEST_TMP/go" warm >"$TEST_TMP/log" 2>&1 </dev/null &
+    job=$!
+    await "$TEST_TMP/log" ready || { cat "$TEST_TMP/log"; fail "mpi_spawn did not begin"; }
+    "$SOFTRAIL" silent --fabric "bfo-late-$$" $rail || { cat "$TEST_TMP/log"; fail "rail $rail could not be silenced"; }
+    touch "$TEST_TMP/go"
+    await "$TEST_TMP/log" '^A rail was lost:' && "$SOFTRAIL" up --fabric "bfo-late-$$" $rail || { cat "$TEST_TMP/log"; fail "rail $rail was not lost"; }
+    wait $job
+    job=$?
+    [ $job = 0 ] || { cat "$TEST_TMP/log"; fail "rail $rail was lost during MPI_Comm_spawn: the job ended with $job"; }
+    grep -q '^PASSED [1-9]' "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "rail $rail was lost during MPI_Comm_spawn: no result"; }
+    note "rail $rail lost during MPI_Comm_spawn"
 done
 exit 0

@@ -101,6 +101,8 @@ our @all = (
       from => 'return 0 != since && now >= since && now - since >= most && ', to => 'return 0 != since && now < since && now - since >= most && ', test => 'tests/fuzz/test_world_wait.sh' },
     { name => 'last-rail-forsakes', what => 'the end of the last rail does not wait for a rail that is in its proof', file => 'pml_bfo/pml_bfo_failover_peer.c',
       from => '(0 == bfo_param(last_rail_timeout) && !a_rail_returns(peer))', to => '0 == bfo_param(last_rail_timeout)', test => 'tests/fuzz/test_world_wait.sh' },
+    { name => 'spawn-no-progress', what => 'MPI_Comm_spawn waits in the runtime without progress', file => 'pml_bfo/pml_bfo_hooks.c',
+      from => 'return !is_wanted() ? runtime_connect(procs)', to => 'return is_wanted() ? runtime_connect(procs)', test => 'tests/mpi/test_pml_late.sh' },
     { name => 'witness-lost-declares', what => 'a question that is lost declares its witness', file => 'pml_bfo/pml_bfo_witness.c',
       from => 'bfo_failover_rail_failed(to, r, bfo_rail_gen(to, r), "a message came back with an error");', to => 'bfo_failover_declare(to, "lost");', test => 'tests/fuzz/test_world_wait.sh' },
     { name => 'witness-of-another-machine', what => 'a process of another machine is believed', file => 'pml_bfo/pml_bfo_witness.c',
