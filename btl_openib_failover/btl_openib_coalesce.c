@@ -9,8 +9,6 @@
 #include "btl_openib_atomic.h"
 
 #include "btl_openib_frag.h"
-#include "btl_openib_recv.h"
-#include "btl_openib_send.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -95,36 +93,16 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
     ++ep->module->count.carriers;
 }
 
-/* A poison is one descriptor's: the first part's, for the carrier itself is nobody's; the others are recoverable. */
-void ofo_parts_complete(ofo_frag_t *carrier, int status)
-{
-    ofo_frag_t *frag = carrier->parts;
-
-    carrier->parts = NULL;
-    while (NULL != frag) {
-        ofo_frag_t *next = frag->next_part;
-        frag->work.qp = carrier->work.qp;
-        ofo_send_complete(frag, status);
-        status = OPAL_SUCCESS == status ? OPAL_SUCCESS : OPAL_ERROR;
-        frag = next;
-    }
-    opal_free_list_return(carrier->list, &carrier->base.super);
-}
-
 /* Lengths come from the wire: a part that does not fit ends the message. */
-void ofo_parts_deliver(ofo_module_t *module, uint8_t *bytes, size_t length)
+bool ofo_parts_next(const uint8_t *bytes, size_t length, size_t *at, ofo_part_t *part)
 {
-    size_t at = 0;
+    const part_hdr_t *hdr = (const part_hdr_t *) (bytes + *at);
+    const size_t left = length - *at;
 
-    while (at < length) {
-        const part_hdr_t *part = (const part_hdr_t *) (bytes + at);
-        const size_t left = length - at;
-        if (left < sizeof(*part) || left - sizeof(*part) < ntohl(part->length)) {
-            ++module->count.bad_messages;
-            return;
-        }
-        const size_t size = ntohl(part->length);
-        ofo_recv_deliver(module, part->tag, bytes + at + sizeof(*part), size);
-        at += part_size(size);
+    if (left < sizeof(*hdr) || left - sizeof(*hdr) < ntohl(hdr->length)) {
+        return false;
     }
+    *part = (ofo_part_t){.tag = hdr->tag, .at = *at + sizeof(*hdr), .length = ntohl(hdr->length)};
+    *at += part_size(part->length);
+    return true;
 }

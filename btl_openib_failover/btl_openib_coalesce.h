@@ -10,8 +10,14 @@
 
 /* Replaces what waits at the head of a list by a carrier, if two or more fit. Locks: ep->lock held. */
 void ofo_coalesce(ofo_endpoint_t *ep, unsigned index);
-/* Completes each part, and gives the carrier back. Context: as ofo_send_complete. */
-void ofo_parts_complete(ofo_frag_t *carrier, int status);
-void ofo_parts_deliver(ofo_module_t *module, uint8_t *bytes, size_t length);
+
+/* A part of a message that carries several: where its payload begins, how long it is and for whom. */
+typedef struct {
+    uint8_t tag;
+    size_t at, length;
+} ofo_part_t;
+
+/* The part at `*at` (below `length`), which moves to the next part, and to the end or beyond after the last. False: what is there is no part. */
+bool ofo_parts_next(const uint8_t *bytes, size_t length, size_t *at, ofo_part_t *part);
 
 #endif /* BTL_OPENIB_COALESCE_H */

@@ -6,6 +6,7 @@
 #include "btl_openib_drain.h"
 
 #include "bfo_assert.h"
+#include "btl_openib_gate.h"
 #include "btl_openib_log.h"
 
 #define ACTION(name) [OFO_DACT_##name] = ofo_drain_act_##name,
@@ -15,12 +16,6 @@ static void (*const actions[OFO_DRAIN_ACTIONS])(ofo_qpset_t *qps, const char *wh
 
 void ofo_drain_act_nothing(ofo_qpset_t *qps, const char *why)
 {
-}
-
-void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen)
-{
-    ep->gate = OFO_GATE_REFUSING;
-    ep->refused_gen = gen;
 }
 
 static void trace(ofo_qpset_t *qps, ofo_drain_state_t from, ofo_drain_event_t event, ofo_drain_cell_t cell)
@@ -61,4 +56,27 @@ bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
         actions[cell.action](qps, why);
     }
     return cell.listed;
+}
+
+void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
+{
+    (void) ofo_drain_raise(qps, OFO_DEV_ERROR, why);
+}
+
+/* iWARP: the queue pair's connection was closed, as a peer that leaves does, and the receives that nobody waits for came
+ * back. That is no loss if we leave too: posts are refused from now on, and the next round of the keepalive tells. */
+void ofo_rail_closed(ofo_qpset_t *qps)
+{
+    ofo_endpoint_t *ep = qps->ep;
+    bool waits;
+
+    OPAL_THREAD_LOCK(&ep->lock);
+    waits = qps == ep->qps && 0 < ep->sends_out + ep->rdma_out;
+    if (!waits) {
+        (void) ofo_drain_raise(qps, qps == ep->qps ? OFO_DEV_CLOSE : OFO_DEV_CLOSE_EARLY, NULL);
+    }
+    OPAL_THREAD_UNLOCK(&ep->lock);
+    if (waits) {
+        ofo_rail_failed(qps, "the other side closed the connection");
+    }
 }

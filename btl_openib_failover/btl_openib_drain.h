@@ -17,7 +17,9 @@
  * btl_openib_drain.def. Context: progress, in MPI or by service in its place; the poll lock held for each event that is not HELD. */
 bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why);
 
-/* Posts are refused because of this generation. Locks: ep->lock held. */
-void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen);
+/* The set failed: refuse posts, tell PML and service. Context: progress, no lock held. */
+void ofo_rail_failed(ofo_qpset_t *qps, const char *why);
+/* iWARP: the peer closed the connection. Context: progress, no lock held. */
+void ofo_rail_closed(ofo_qpset_t *qps);
 
 #endif /* BTL_OPENIB_DRAIN_H */

@@ -10,17 +10,20 @@
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
+#include "btl_openib_complete.h"
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_fence.h"
+#include "btl_openib_gate.h"
 #include "btl_openib_log.h"
 #include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_marker.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_rdma.h"
-#include "btl_openib_ring.h"
+#include "btl_openib_ring_in.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_spared.h"
@@ -65,29 +68,6 @@ void ofo_drain_act_tell_all(ofo_qpset_t *qps, const char *why)
 {
     tell_pml(qps->ep->module, qps->ep->peer, why);
     ofo_drain_act_tell_service(qps, NULL);
-}
-
-void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
-{
-    (void) ofo_drain_raise(qps, OFO_DEV_ERROR, why);
-}
-
-/* iWARP: the queue pair's connection was closed, as a peer that leaves does, and the receives that nobody waits for came
- * back. That is no loss if we leave too: posts are refused from now on, and the next round of the keepalive tells. */
-void ofo_rail_closed(ofo_qpset_t *qps)
-{
-    ofo_endpoint_t *ep = qps->ep;
-    bool waits;
-
-    OPAL_THREAD_LOCK(&ep->lock);
-    waits = qps == ep->qps && 0 < ep->sends_out + ep->rdma_out;
-    if (!waits) {
-        (void) ofo_drain_raise(qps, qps == ep->qps ? OFO_DEV_CLOSE : OFO_DEV_CLOSE_EARLY, NULL);
-    }
-    OPAL_THREAD_UNLOCK(&ep->lock);
-    if (waits) {
-        ofo_rail_failed(qps, "the other side closed the connection");
-    }
 }
 
 /* Has the port died while the letter that opens the gate was under way? One that has come back does not matter: who
@@ -141,50 +121,6 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 
 /* ---- draining ----------------------------------------------------------------------------------- */
 
-static bool is_in_error(struct ibv_qp *qp)
-{
-    struct ibv_qp_attr attr;
-    struct ibv_qp_init_attr init;
-
-    return 0 == ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) && IBV_QPS_ERR == attr.qp_state;
-}
-
-/* One more work request behind all others: when it comes back, nothing before it is still to come. Some adapters refuse posts
- * in the error state: then ofo_fence_watch() takes its place. A marker that is refused for another reason says nothing: it
- * stays owed until the fence's bound. */
-static void post_marker(ofo_qp_t *qp)
-{
-    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker,
-                             .opcode = IBV_WR_RDMA_WRITE,
-                             .send_flags = IBV_SEND_SIGNALED},
-                       *wrong;
-
-    qp->marker_posted = qp->marker_pending = true;
-    qp->marker_refused = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp);
-}
-
-/* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. */
-static void post_markers(ofo_qpset_t *qps)
-{
-    for (unsigned i = 0; i < qps->nqp; ++i) {
-        ofo_qp_t *qp = &qps->qp[i];
-        if (!qp->marker_posted && NULL != qp->qp && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
-            post_marker(qp);
-        }
-    }
-}
-
-static bool is_drained(const ofo_qpset_t *qps)
-{
-    for (unsigned i = 0; i < qps->nqp; ++i) {
-        const ofo_qp_t *qp = &qps->qp[i];
-        if (!qp->marker_posted || qp->marker_pending || 0 < qp->recv_posted || qp->is_returning || qp->sq_free < qp->sq_slots) {
-            return false;
-        }
-    }
-    return !qps->is_asking;
-}
-
 /* Takes all lists under the lock, then calls back without it. */
 static void return_pending(ofo_endpoint_t *ep)
 {
@@ -235,24 +171,17 @@ static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 
 void ofo_drain_act_end_fence(ofo_qpset_t *qps, const char *why)
 {
-    BFO_ASSERT(qps == qps->ep->draining && is_drained(qps));
+    BFO_ASSERT(qps == qps->ep->draining && ofo_set_is_drained(qps));
     ofo_ring_drain(qps); /* nothing more comes in (A4) */
     ofo_fence_end(qps);
     drain_end(qps->ep, qps, qps->gen);
-}
-
-void ofo_drain_check(ofo_qpset_t *qps)
-{
-    if (ofo_drain_is_running(&qps->drain) && is_drained(qps)) {
-        (void) ofo_drain_raise(qps, OFO_DEV_DRAINED, NULL);
-    }
 }
 
 void ofo_drain_act_drain(ofo_qpset_t *qps, const char *why)
 {
     BFO_ASSERT(NULL == qps->ep->draining);
     qps->ep->draining = qps;
-    post_markers(qps);
+    ofo_markers_post(qps);
     ofo_fence_begin(qps);
 }
 
@@ -265,7 +194,7 @@ void ofo_drain_act_tell_pml_drain(ofo_qpset_t *qps, const char *why)
 /* The letter may have waited for a process that computed: the markers get their time from here on. */
 void ofo_drain_act_post_markers(ofo_qpset_t *qps, const char *why)
 {
-    post_markers(qps);
+    ofo_markers_post(qps);
     ofo_fence_extend(qps);
 }
 

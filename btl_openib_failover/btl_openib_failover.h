@@ -10,12 +10,7 @@
 
 /* Opens the gate. Locks: the poll lock held, by progress or by service in its place. */
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps);
-/* The rail's current set failed: refuse posts, tell PML and service. Context: progress, no lock held. */
-void ofo_rail_failed(ofo_qpset_t *qps, const char *why);
-/* iWARP: the peer closed the connection. Context: progress, no lock held. */
-void ofo_rail_closed(ofo_qpset_t *qps);
 void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen);
-void ofo_drain_check(ofo_qpset_t *qps);
 /* A shared queue gives nothing more to a queue pair of the draining set; or so we assume. */
 void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen);
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen);

@@ -11,12 +11,10 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
 #include "btl_openib_drain.h"
-#include "btl_openib_failover.h"
+#include "btl_openib_failed_work.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
-#include "btl_openib_poll.h"
-#include "btl_openib_silent.h"
-#include "btl_openib_wc_error.h"
+#include "btl_openib_marker.h"
 
 static uint64_t deadline(void)
 {
@@ -161,10 +159,9 @@ void ofo_drain_act_give_up(ofo_qpset_t *qps, const char *why)
     ofo_drain_act_end_fence(qps, NULL);
 }
 
-/* The last completions may have come after all; then `qps` may be no set any more. */
+/* If the last completions came after all, `qps` may be no set any more. */
 void ofo_fence_answered(ofo_module_t *module, ofo_qpset_t *qps, bool is_destroyed)
 {
-    ofo_poll_out(module);
     if (is_fenced_here(module, qps)) {
         (void) ofo_drain_raise(qps, is_destroyed ? OFO_DEV_DESTROYED : OFO_DEV_NOT_DESTROYED, NULL);
     }

@@ -15,7 +15,8 @@ void ofo_fence_end(ofo_qpset_t *qps);
 bool ofo_fence_is_due(const ofo_module_t *module);
 /* Asks service to end the fences that are overdue. Call it when a poll of all CQs found nothing, or has emptied them. */
 void ofo_fence_watch(ofo_module_t *module);
-/* Service has destroyed the queue pairs: whatever is still out comes back with an error. Or it could not: the set waits on. */
+/* Service has destroyed the queue pairs: whatever is still out comes back with an error. Or it could not: the set waits on. The caller
+ * has emptied the completion queues. */
 void ofo_fence_answered(ofo_module_t *module, ofo_qpset_t *qps, bool is_destroyed);
 
 #endif /* BTL_OPENIB_FENCE_H */

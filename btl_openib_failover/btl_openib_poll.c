@@ -9,6 +9,7 @@
 
 #include "bfo_assert.h"
 #include "btl_openib_atomic.h"
+#include "btl_openib_complete.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_endpoints.h"
@@ -21,6 +22,7 @@
 #include "btl_openib_rdma.h"
 #include "btl_openib_recv.h"
 #include "btl_openib_ring.h"
+#include "btl_openib_ring_in.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_sleep.h"
@@ -31,16 +33,6 @@
 #include <string.h>
 
 enum { BATCH = 16, IDLE_AFTER = 4096, IDLE_SKIP = 7 };
-
-void ofo_send_count(ofo_qpset_t *qps, const ofo_frag_t *frag)
-{
-    if (frag->in_ring) {
-        ++qps->n_eager;
-    } else {
-        ++qps->qp[frag->work.qp].n_send;
-    }
-    ++qps->n_ok;
-}
 
 static void send_completed(ofo_work_t *work)
 {
@@ -149,82 +141,6 @@ static void handle(ofo_module_t *module, const struct ibv_wc *wc)
     }
 }
 
-static ofo_peer_t *meet(const ofo_ctl_t *ctl)
-{
-    opal_process_name_t name = {.jobid = ctl->jobid, .vpid = ctl->vpid};
-    opal_proc_t *proc = opal_proc_for_name(name);
-
-    return NULL != proc ? ofo_peer_get(&name, proc) : NULL;
-}
-
-static void handle_unknown(ofo_module_t *module, const ofo_ctl_t *ctl)
-{
-    ofo_peer_t *peer = meet(ctl);
-    ofo_endpoint_t *ep = NULL != peer ? ofo_peer_endpoint(peer, module) : NULL;
-
-    if (NULL != ep) {
-        ofo_tell_service(ep, OFO_MAIL_AGAIN, ctl->gen, ctl, NULL);
-    }
-}
-
-static void handle_mail(ofo_module_t *module)
-{
-    ofo_mail_t *mail = ofo_mailbox_take(&module->inbox);
-
-    while (NULL != mail) {
-        ofo_mail_t *next = mail->next;
-        switch (mail->kind) {
-        case OFO_MAIL_UP:
-            ofo_rail_up(mail->ep, mail->qps);
-            break;
-        case OFO_MAIL_DRAIN:
-            ofo_drain_start(mail->ep, mail->qps, mail->gen);
-            break;
-        case OFO_MAIL_LAST_WQE:
-            ofo_drain_last_wqe(mail->ep, mail->gen);
-            break;
-        case OFO_MAIL_RING:
-            ofo_ring_open(module, mail->ep, mail->gen);
-            break;
-        case OFO_MAIL_ABANDON:
-            ofo_fence_answered(module, mail->qps, true);
-            break;
-        case OFO_MAIL_OBSTINATE:
-            ofo_fence_answered(module, mail->qps, false);
-            break;
-        case OFO_MAIL_PEER_LOST:
-            ofo_peer_lost(mail->ep->peer);
-            break;
-        case OFO_MAIL_KEEPALIVE:
-            ofo_keepalive(module);
-            break;
-        case OFO_MAIL_FENCED:
-            ofo_fence_done_again(mail->ep, mail->gen);
-            break;
-        case OFO_MAIL_UNKNOWN:
-            handle_unknown(module, &mail->ctl);
-            break;
-        case OFO_MAIL_MET:
-            (void) meet(&mail->ctl);
-            break;
-        case OFO_MAIL_ANSWERED:
-            ofo_port_ends(mail->ep, mail->gen);
-            break;
-        case OFO_MAIL_PORT_DOWN:
-            ofo_port_down(module);
-            break;
-        case OFO_MAIL_PORT_UP:
-            ofo_port_returned(module);
-            break;
-        default:
-            break;
-        }
-        free(mail);
-        mail = next;
-    }
-    ofo_port_tell(module);
-}
-
 /* What service took from the CQ comes first: it is older. */
 static int handle_stash(ofo_module_t *module)
 {
@@ -259,7 +175,7 @@ static int poll_cqs(ofo_module_t *module)
 }
 
 /* A queue held no more than it has room for; what callbacks bring about meanwhile is for the next call. */
-void ofo_poll_out(ofo_module_t *module)
+static void poll_out(ofo_module_t *module)
 {
     int cqs = OFO_LOAD(module->cq_count);
 
@@ -273,6 +189,89 @@ void ofo_poll_out(ofo_module_t *module)
     }
 }
 
+static ofo_peer_t *meet(const ofo_ctl_t *ctl)
+{
+    opal_process_name_t name = {.jobid = ctl->jobid, .vpid = ctl->vpid};
+    opal_proc_t *proc = opal_proc_for_name(name);
+
+    return NULL != proc ? ofo_peer_get(&name, proc) : NULL;
+}
+
+static void handle_unknown(ofo_module_t *module, const ofo_ctl_t *ctl)
+{
+    ofo_peer_t *peer = meet(ctl);
+    ofo_endpoint_t *ep = NULL != peer ? ofo_peer_endpoint(peer, module) : NULL;
+
+    if (NULL != ep) {
+        ofo_tell_service(ep, OFO_MAIL_AGAIN, ctl->gen, ctl, NULL);
+    }
+}
+
+/* The last completions may have come after all. */
+static void answered(ofo_module_t *module, ofo_qpset_t *qps, bool is_destroyed)
+{
+    poll_out(module);
+    ofo_fence_answered(module, qps, is_destroyed);
+}
+
+static void handle_mail(ofo_module_t *module)
+{
+    ofo_mail_t *mail = ofo_mailbox_take(&module->inbox);
+
+    while (NULL != mail) {
+        ofo_mail_t *next = mail->next;
+        switch (mail->kind) {
+        case OFO_MAIL_UP:
+            ofo_rail_up(mail->ep, mail->qps);
+            break;
+        case OFO_MAIL_DRAIN:
+            ofo_drain_start(mail->ep, mail->qps, mail->gen);
+            break;
+        case OFO_MAIL_LAST_WQE:
+            ofo_drain_last_wqe(mail->ep, mail->gen);
+            break;
+        case OFO_MAIL_RING:
+            ofo_ring_open(module, mail->ep, mail->gen);
+            break;
+        case OFO_MAIL_ABANDON:
+            answered(module, mail->qps, true);
+            break;
+        case OFO_MAIL_OBSTINATE:
+            answered(module, mail->qps, false);
+            break;
+        case OFO_MAIL_PEER_LOST:
+            ofo_peer_lost(mail->ep->peer);
+            break;
+        case OFO_MAIL_KEEPALIVE:
+            ofo_keepalive(module);
+            break;
+        case OFO_MAIL_FENCED:
+            ofo_fence_done_again(mail->ep, mail->gen);
+            break;
+        case OFO_MAIL_UNKNOWN:
+            handle_unknown(module, &mail->ctl);
+            break;
+        case OFO_MAIL_MET:
+            (void) meet(&mail->ctl);
+            break;
+        case OFO_MAIL_ANSWERED:
+            ofo_port_ends(mail->ep, mail->gen);
+            break;
+        case OFO_MAIL_PORT_DOWN:
+            ofo_port_down(module);
+            break;
+        case OFO_MAIL_PORT_UP:
+            ofo_port_returned(module);
+            break;
+        default:
+            break;
+        }
+        free(mail);
+        mail = next;
+    }
+    ofo_port_tell(module);
+}
+
 /* Where each poll finds something, the queues are emptied once when the time of a fence is over: it would never end else. */
 static void watch_fences(ofo_module_t *module, bool found)
 {
@@ -280,7 +279,7 @@ static void watch_fences(ofo_module_t *module, bool found)
         return;
     }
     if (found) {
-        ofo_poll_out(module);
+        poll_out(module);
     }
     ofo_fence_watch(module);
 }
@@ -321,7 +320,8 @@ inline int ofo_module_progress(ofo_module_t *module) /* into the pass over all m
     return count;
 }
 
-bool ofo_module_arm(ofo_module_t *module)
+/* Asks all CQs for an event and then looks once more: false if there was something, or if another thread is at it. */
+static bool arm(ofo_module_t *module)
 {
     bool armed = true, silent;
 
@@ -354,7 +354,7 @@ int ofo_component_progress(void)
         count += n;
     }
     if (OPAL_UNLIKELY(0 < OFO.params.blocking_progress)) {
-        ofo_sleep_if_idle(0 < count);
+        ofo_sleep_if_idle(0 < count, arm);
     }
     return count;
 }

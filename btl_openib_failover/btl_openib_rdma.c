@@ -9,9 +9,9 @@
 
 #include "bfo_assert.h"
 #include "btl_openib_drain.h"
+#include "btl_openib_gate.h"
 #include "btl_openib_lock.h"
 #include "btl_openib_mail.h"
-#include "btl_openib_send.h"
 
 enum { RDMA_QP = 0 };
 

@@ -10,9 +10,10 @@
 #include "btl_openib_buffers.h"
 #include "btl_openib_coalesce.h"
 #include "btl_openib_credits.h"
-#include "btl_openib_failover.h"
+#include "btl_openib_drain.h"
 #include "btl_openib_heard.h"
 #include "btl_openib_log.h"
+#include "btl_openib_marker.h"
 #include "btl_openib_ring.h"
 #include "btl_openib_send.h"
 #include "btl_openib_srq.h"
@@ -51,7 +52,8 @@ static bool take_credits(ofo_endpoint_t *ep, ofo_qpset_t *qps, const ofo_data_hd
     return valid;
 }
 
-void ofo_recv_deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t length)
+/* Payload to the callback of its tag. */
+static void deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t length)
 {
     mca_btl_active_message_callback_t *callback
         = MCA_BTL_TAG_MAX > tag ? &mca_btl_base_active_message_trigger[tag] : NULL;
@@ -65,6 +67,20 @@ void ofo_recv_deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t len
     bfo_arrival_hand_up(callback, &module->super, module->got.from, &module->got.base, tag);
 }
 
+/* Every part to the callback of its tag. */
+static void deliver_parts(ofo_module_t *module, uint8_t *bytes, size_t length)
+{
+    ofo_part_t part;
+
+    for (size_t at = 0; at < length;) {
+        if (!ofo_parts_next(bytes, length, &at, &part)) {
+            ++module->count.bad_messages;
+            return;
+        }
+        deliver(module, part.tag, bytes + part.at, part.length);
+    }
+}
+
 static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, size_t length)
 {
     switch (hdr->tag) {
@@ -74,10 +90,10 @@ static void hand_up(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr,
         ofo_ring_announced(qps, hdr + 1, length);
         break;
     case OFO_TAG_MANY:
-        ofo_parts_deliver(module, (uint8_t *) (hdr + 1), length);
+        deliver_parts(module, (uint8_t *) (hdr + 1), length);
         break;
     default:
-        ofo_recv_deliver(module, hdr->tag, hdr + 1, length);
+        deliver(module, hdr->tag, hdr + 1, length);
     }
 }
 

@@ -12,6 +12,4 @@
 void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn);
 /* A message that arrived, checked for length: its credits and its payload. `length` with the header. */
 void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, uint32_t length);
-/* Payload to the callback of its tag. */
-void ofo_recv_deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t length);
 #endif /* BTL_OPENIB_RECV_H */

@@ -10,12 +10,17 @@
 #include "btl_openib_credits.h"
 #include "btl_openib_types.h"
 
-/* Context of the next four: progress. */
+enum { OFO_RING_TURNS = 255 };
+
+/* OFO_TAG_RING: where the ring is. Network byte order. */
+typedef struct {
+    uint32_t address_high, address_low;
+    uint32_t rkey;
+    uint32_t slots;
+} ofo_ring_msg_t;
+
+/* Context: progress. */
 void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps);
-void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen);
-int ofo_rings_poll(ofo_module_t *module);
-/* Hands up what is complete and stops polling. The queue pairs are drained. */
-void ofo_ring_drain(ofo_qpset_t *qps);
 /* The peer's ring. */
 void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length);
 void ofo_ring_prepare(ofo_qpset_t *qps, ofo_frag_t *frag, struct ibv_sge *sge, struct ibv_send_wr *wr);

@@ -13,6 +13,7 @@
 #include "btl_openib_credits.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_frag.h"
+#include "btl_openib_gate.h"
 #include "btl_openib_lock.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_rdma.h"
@@ -23,26 +24,6 @@
 
 #include <arpa/inet.h>
 #include <string.h>
-
-bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc)
-{
-    *start = false;
-    *rc = OPAL_SUCCESS;
-    if (OFO_GATE_REFUSING == ep->gate) {
-        *rc = OPAL_ERR_UNREACH;
-        return false;
-    }
-    if (OFO_GATE_CLOSED == ep->gate) {
-        if (OFO_LOAD(ep->peer->declared)) {
-            ep->gate = OFO_GATE_REFUSING;
-            *rc = OPAL_ERR_UNREACH;
-            return false;
-        }
-        ep->gate = OFO_GATE_WAITING;
-        *start = true;
-    }
-    return OFO_GATE_UP == ep->gate && ofo_drain_is_live(&ep->qps->drain);
-}
 
 /* Through the eager ring of the rail's first queue pair? */
 static bool may_use_ring(const ofo_qpset_t *qps, unsigned index)
@@ -241,35 +222,6 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
     }
     ofo_count(&module->count.sendis);
     return OPAL_SUCCESS;
-}
-
-void ofo_send_complete(ofo_frag_t *frag, int status)
-{
-    ofo_endpoint_t *ep = frag->ep;
-    ofo_module_t *module = ep->module;
-    uint32_t flags = frag->base.des_flags;
-
-    frag->work.qps = NULL;
-    if (NULL != frag->parts) {
-        ofo_parts_complete(frag, status);
-        return;
-    }
-    OPAL_THREAD_LOCK(&ep->lock);
-    BFO_ASSERT(0 < ep->sends_out);
-    --ep->sends_out;
-    OPAL_THREAD_UNLOCK(&ep->lock);
-    if (frag->is_sendi) {
-        if (OPAL_UNLIKELY(OPAL_SUCCESS != status) && NULL != module->ext.failed_frag) {
-            module->ext.failed_frag(&module->super, ep, frag->hdr->tag, frag->segment.seg_addr.pval,
-                                    frag->segment.seg_len, status);
-        }
-    } else if (NULL != frag->base.des_cbfunc) {
-        frag->base.order = frag->work.qp;
-        frag->base.des_cbfunc(&module->super, ep, &frag->base, status);
-    }
-    if (flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) {
-        opal_free_list_return(frag->list, &frag->base.super);
-    }
 }
 
 static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)

@@ -12,14 +12,10 @@ int ofo_send(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descri
 int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header,
               size_t header_size, size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
               mca_btl_base_descriptor_t **descriptor);
-/* Runs the callback or the PML's hook and gives the fragment back. Context: progress, ep->lock not held. */
-void ofo_send_complete(ofo_frag_t *frag, int status);
 /* Posts what waits on the endpoint, as far as slots and credits go. Context: progress or a post. */
 void ofo_pending_flush(ofo_endpoint_t *ep);
 /* The same for a set the gate is not open to yet. Locks: ep->gate_lock and ep->lock held. */
 void ofo_pending_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
-/* True if a post may proceed; else *rc says why not, or the caller queues. Locks: ep->lock held. */
-bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc);
 /* Credits due on any queue pair of a set the gate is not open to yet. Locks: ep->gate_lock and ep->lock held. */
 void ofo_credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* Tells the peer about posted receive buffers if it is due. Locks: takes ep->lock. */

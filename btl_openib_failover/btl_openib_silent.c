@@ -10,10 +10,9 @@
 #include "btl_openib_silent.h"
 
 #include "btl_openib_atomic.h"
+#include "btl_openib_complete.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_keepalive.h"
-#include "btl_openib_poll.h"
-#include "btl_openib_wc_error.h"
 
 /* Reported together, without a callback: they are sendis and arrived. The list was taken under the lock. */
 static void report(ofo_qpset_t *qps, ofo_frag_t *frag)
@@ -70,15 +69,6 @@ void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
 {
     ofo_silent_arrived(qps, index, qps->qp[index].place + 1);
-}
-
-void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
-{
-    ofo_frag_t *frag;
-
-    while (NULL != (frag = qps->qp[index].silent) && 0 > (int32_t) (frag->place - place)) {
-        ofo_work_failed(qps, &frag->work, OPAL_ERROR); /* takes it off the list */
-    }
 }
 
 void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)

@@ -38,8 +38,6 @@ static inline void ofo_silent_posted(ofo_qp_t *qp, ofo_frag_t *frag)
 }
 /* Silent messages posted before that place, or all of the queue pair, arrived: reports them. Context: progress. */
 void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place);
-/* Those posted before `place` return with an error: lost or delivered. The set has failed, so nothing is posted on it. */
-void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place);
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index);
 /* This one came back itself. */
 void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag);

@@ -9,7 +9,6 @@
 
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
-#include "btl_openib_poll.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -118,18 +117,18 @@ static void restart(unsigned passes)
     __atomic_store_n(&OFO.idle_passes, passes, __ATOMIC_RELAXED);
 }
 
-static bool arm_all(void)
+static bool arm_all(bool (*arm)(ofo_module_t *module))
 {
     bool silent = !OFO.closing && 0 < OFO.module_count;
 
     for (unsigned i = 0; silent && i < OFO.module_count; ++i) {
-        silent = ofo_module_arm(OFO.module[i]);
+        silent = arm(OFO.module[i]);
     }
     return silent;
 }
 
 /* Who computes or naps between two looks (MPI_Test, and Open MPI itself at its start and end) is not made to sleep. */
-void ofo_sleep_if_idle(bool found)
+void ofo_sleep_if_idle(bool found, bool (*arm)(ofo_module_t *module))
 {
     unsigned passes;
 
@@ -144,7 +143,7 @@ void ofo_sleep_if_idle(bool found)
         }
         return;
     }
-    if (TIGHT_MS >= ofo_now_ms() - __atomic_load_n(&OFO.idle_since, __ATOMIC_RELAXED) && arm_all()) {
+    if (TIGHT_MS >= ofo_now_ms() - __atomic_load_n(&OFO.idle_since, __ATOMIC_RELAXED) && arm_all(arm)) {
         sleep_until_woken();
         restart(SLEEP_AFTER - SLEEP_AGAIN);
     } else {

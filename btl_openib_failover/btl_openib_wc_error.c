@@ -11,59 +11,12 @@
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
 #include "btl_openib_buffers.h"
-#include "btl_openib_failover.h"
+#include "btl_openib_drain.h"
+#include "btl_openib_failed_work.h"
 #include "btl_openib_log.h"
-#include "btl_openib_rdma.h"
-#include "btl_openib_send.h"
-#include "btl_openib_silent.h"
+#include "btl_openib_marker.h"
 #include "btl_openib_srq.h"
 #include "btl_openib_status.h"
-
-static void send_failed(ofo_work_t *work, int status)
-{
-    ofo_frag_t *frag = (ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work));
-
-    if (frag->is_silent) {
-        ofo_silent_forget(work->qps, work->qp, frag);
-    }
-    BFO_ASSERT(work->qps->qp[work->qp].sq_free < work->qps->qp[work->qp].sq_slots);
-    ++work->qps->qp[work->qp].sq_free; /* nobody posts on a failed set */
-    ofo_send_complete(frag, status);
-}
-
-void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
-{
-    switch (work->kind) {
-    case OFO_WORK_SEND:
-        send_failed(work, status);
-        break;
-    case OFO_WORK_RDMA:
-        BFO_ASSERT(qps->qp[work->qp].sq_free < qps->qp[work->qp].sq_slots);
-        ++qps->qp[work->qp].sq_free;
-        ofo_rdma_part_done((ofo_rdma_t *) ((uint8_t *) work - offsetof(ofo_rdma_t, work)), status);
-        break;
-    case OFO_WORK_RECV:
-        if (NULL != work->qps) {
-            BFO_ASSERT(0 < qps->qp[work->qp].recv_posted || ofo_drain_is_over(&qps->drain));
-            --qps->qp[work->qp].recv_posted;
-        } else { /* the buffer belongs to the module */
-            ofo_srq_return(qps->ep->module->srq[work->qp], (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)));
-        }
-        break;
-    case OFO_WORK_RETURN:
-        BFO_ASSERT(qps->qp[work->qp].is_returning || ofo_drain_is_over(&qps->drain));
-        qps->qp[work->qp].is_returning = false;
-        break;
-    case OFO_WORK_ALIVE:
-        qps->is_asking = false;
-        break;
-    case OFO_WORK_MARKER:
-        qps->qp[work->qp].marker_pending = false;
-        break;
-    default:
-        break;
-    }
-}
 
 static ofo_qp_t *qp_of(ofo_module_t *module, ofo_work_t *work, uint32_t qpn)
 {

@@ -9,7 +9,4 @@
 #include "btl_openib_types.h"
 
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc);
-/* One work request comes back with an error, to whoever posted it. */
-void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status);
-
 #endif /* BTL_OPENIB_WC_ERROR_H */

@@ -5,21 +5,22 @@
 # include_graph.pl DIR: looks for circles in the include graph of each component folder in DIR; with INCLUDE_GRAPH_SHOW=1 it prints
 # the graph as well. A unit is X.c with X.h; X knows Y if X.c or X.h includes Y.h (an X.def includes nothing). Units that reach each other form a circle: none of them can be
 # read without all others.
+# Where a folder has rooms, no unit includes a unit of a room further down.
 # The bounds only tighten. A circle larger than its bound is an error; a smaller one is an error, too, until its number stands here.
 use strict;
 use warnings;
 
 my %bound = (    # folder => [units of the largest circle, units in circles]
-    btl_openib_failover => [11, 11],
+    btl_openib_failover => [0, 0],
     pml_bfo             => [15, 15],
     softrail            => [0, 0],
 );
 
-# Leaves: units that know nothing but leaves.
+# Rooms: the table in the folder's README.md names the units of each room; a unit includes its own room and the rooms above it.
+my %has_rooms = (btl_openib_failover => 'btl_openib_');
+
+# Leaves, where there are no rooms: units that know nothing but leaves.
 my %leaves = (
-    btl_openib_failover => [map { "btl_openib_$_" } qw(address atomic buffers bytes choice clock connect_fsm connect_parked counts ctl
-        credits device drain drain_fsm endpoints frag heard lock log mail qpmap queues rail_fsm rails record rejoin ring_memory spared
-        stash status timers turns types wire)],
     pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fire failover_fsm failover_se hdr ids life recv_match seqmap stats stripe sync types)],
     softrail            => [qw(sr_faultplan sr_shm)],
 );
@@ -137,6 +138,37 @@ sub check_offers
     }
 }
 
+# The place of each unit in the table of rooms, and the name of its room.
+sub read_rooms
+{
+    my ($folder, $prefix) = @_;
+    my (%place, %room, $row);
+
+    for (split /\n/, slurp("$dir/$folder/README.md")) {
+        my ($name, $files) = /^\| ([a-z ]+) \| (`[^|]*) \|/ or next;
+        ++$row;
+        for my $unit (map { $prefix . s/\.\w+$//r } $files =~ /`([^`]+\.[ch])`/g) {
+            complain("$folder: $unit is in two rooms, $room{$unit} and $name") if exists $room{$unit} && $room{$unit} ne $name;
+            ($place{$unit}, $room{$unit}) = ($row, $name);
+        }
+    }
+    complain("$folder/README.md has no table of rooms") if 3 > ($row || 0);
+    return (\%place, \%room);
+}
+sub check_rooms
+{
+    my ($folder, $knows) = @_;
+    my ($place, $room) = read_rooms($folder, $has_rooms{$folder});
+
+    for my $unit (sort keys %$knows) {
+        complain("$folder: $unit is in no room of README.md") if !exists $place->{$unit};
+        for my $known (sort keys %{ $knows->{$unit} }) {
+            next if ($place->{$known} || 0) <= ($place->{$unit} || 0);
+            complain("$folder/$knows->{$unit}{$known}, room $room->{$unit}, includes $known.h of the room $room->{$known}, further down");
+        }
+    }
+}
+
 for my $folder (sort keys %bound) {
     my $knows = read_graph($folder);
     my @circles = circles($knows);
@@ -157,6 +189,7 @@ for my $folder (sort keys %bound) {
         complain("$folder: the circles are smaller now; write [$largest, $in_circles] into the table of tests/docs/include_graph.pl");
     }
     check_offers($folder);
+    check_rooms($folder, $knows) if $has_rooms{$folder};
     for my $leaf (sort keys %is_leaf) {
         complain("$folder has no unit $leaf") if !exists $knows->{$leaf};
         complain("$folder: the leaf $leaf includes $_.h, in $knows->{$leaf}{$_}") for grep { !$is_leaf{$_} } sort keys %{ $knows->{$leaf} };

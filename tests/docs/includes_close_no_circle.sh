@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The include graph of the component folders has no larger circles than those that include_graph.pl names, and leaves know leaves
-# alone. What is planted into a copy of the sources is found.
+# The include graph of the component folders has no larger circles than those that include_graph.pl names, leaves know leaves
+# alone, and rooms know no room further down. What is planted into a copy of the sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 graph="$BFO_SRCDIR"/tests/docs/include_graph.pl
@@ -16,7 +16,7 @@ planted() {
     mkdir "$TEST_TMP/copy"
     for folder in btl_openib_failover pml_bfo softrail; do
         mkdir "$TEST_TMP/copy/$folder"
-        cp "$BFO_SRCDIR/$folder"/*.[ch] "$TEST_TMP/copy/$folder"
+        cp "$BFO_SRCDIR/$folder"/*.[ch] "$BFO_SRCDIR/$folder"/README.md "$TEST_TMP/copy/$folder"
     done
     chmod -R u+w "$TEST_TMP/copy"
     (cd "$TEST_TMP/copy" && eval "$1") || fail "cannot plant: $1"
@@ -28,8 +28,11 @@ planted() {
 planted "echo '#include \"btl_openib_module.h\"' >>${btl}_device.c" "btl_openib_device -> btl_openib_module -> btl_openib_device"
 planted "echo '#include \"pml_bfo_module.h\"' >>pml_bfo/pml_bfo_pvars.c; echo '#include \"pml_bfo_pvars.h\"' >pml_bfo/pml_bfo_module.h" \
     "pml_bfo_module -> pml_bfo_pvars -> pml_bfo_module"
-planted "sed -i '/#include \"btl_openib/d' ${btl}_*.c" "write [0, 0]"
-planted "echo '#include \"btl_openib_srq.h\"' >>${btl}_log.c" "the leaf btl_openib_log includes btl_openib_srq.h"
+planted "sed -i '/#include \"pml_bfo/d' pml_bfo/*.c" "write ["
+planted "echo '#include \"btl_openib_poll.h\"' >>${btl}_recv.c" "room in, includes btl_openib_poll.h of the room threads, further down"
+planted "echo '#include \"btl_openib_open.h\"' >>${btl}_silent.c" "room out, includes btl_openib_open.h of the room rail, further down"
+planted "sed -i 's/ .wire.c.//' btl_openib_failover/README.md" "btl_openib_wire is in no room"
+planted "echo '#include \"pml_bfo_module.h\"' >>pml_bfo/pml_bfo_hdr.h" "the leaf pml_bfo_hdr includes pml_bfo_module.h"
 planted "echo '#include \"btl_openib_log.h\"' >>${btl}_srq.c" "btl_openib_srq.c includes btl_openib_log.h twice"
 planted "echo 'void ofo_log_all(void);' >>${btl}_types.h" "btl_openib_types.h declares ofo_log_all()"
 planted "echo 'void bfo_recv_copy_from(void);' >>pml_bfo/pml_bfo_recv_place.h" "pml_bfo_recv_place.h declares bfo_recv_copy_from()"

@@ -13,6 +13,7 @@
 #include "btl_openib_rails.h"
 #include "btl_openib_recv.h"
 #include "btl_openib_ring.h"
+#include "btl_openib_ring_in.h"
 #include "btl_openib_ring_memory.h"
 #include "btl_openib_send.h"
 #include "btl_openib_wire.h"

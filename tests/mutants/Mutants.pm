@@ -46,7 +46,7 @@ our @all = (
     { name => 'read-error-is-success', what => 'one error completion of a READ is treated as success', file => $place,
       from => "    if (bfo_unlikely(OPAL_SUCCESS != status)) {\n        read_failed(frag, status, false);",
       to => "    if (bfo_unlikely(OPAL_SUCCESS != status && NULL == req->lane)) {\n        read_failed(frag, status, false);", cells => '^READ.lost' },
-    { name => 'sendi-lost', what => 'the error of a btl_sendi fragment is forgotten', file => $bsend,
+    { name => 'sendi-lost', what => 'the error of a btl_sendi fragment is forgotten', file => 'btl_openib_failover/btl_openib_complete.c',
       from => 'if (OPAL_UNLIKELY(OPAL_SUCCESS != status) && NULL != module->ext.failed_frag) {',
       to => 'if (OPAL_UNLIKELY(OPAL_SUCCESS != status) && NULL == module->ext.failed_frag) {', cells => '^SENDI.lost' },
     { name => 'fin-not-resent', what => 'a FIN in error is not sent again', file => $failover,

@@ -8,6 +8,7 @@
 
 #include "btl_openib_async.h"
 #include "btl_openib_atomic.h"
+#include "btl_openib_complete.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_failover.h"
@@ -18,7 +19,7 @@
 #include "btl_openib_lost.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_rdma.h"
-#include "btl_openib_ring.h"
+#include "btl_openib_ring_in.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_wire.h"

@@ -8,23 +8,24 @@
 
 #include "btl_openib_async.h"
 #include "btl_openib_clock.h"
+#include "btl_openib_complete.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
+#include "btl_openib_failed_work.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_keepalive.h"
 #include "btl_openib_log.h"
 #include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_marker.h"
 #include "btl_openib_peer.h"
-#include "btl_openib_poll.h"
 #include "btl_openib_rdma.h"
-#include "btl_openib_ring.h"
+#include "btl_openib_ring_in.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_spared.h"
-#include "btl_openib_wc_error.h"
 #include "btl_openib_wire.h"
 
 #include <setjmp.h>
@@ -77,9 +78,6 @@ void ofo_work_failed(ofo_qpset_t *set, ofo_work_t *work, int status)
     assert_ptr_equal(set, work->qps);
     assert_int_equal(status, OPAL_ERROR);
     work->qps = NULL;
-}
-void ofo_poll_out(ofo_module_t *of)
-{
 }
 void ofo_silent_lost(ofo_qpset_t *set, unsigned index, uint32_t place)
 {

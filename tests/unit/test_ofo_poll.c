@@ -7,21 +7,24 @@
 #include "bfo_config.h"
 
 #include "btl_openib_clock.h"
+#include "btl_openib_complete.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
+#include "btl_openib_failed_work.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_fence.h"
 #include "btl_openib_heard.h"
 #include "btl_openib_keepalive.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_marker.h"
 #include "btl_openib_peer.h"
 #include "btl_openib_poll.h"
 #include "btl_openib_qpmap.h"
 #include "btl_openib_rdma.h"
 #include "btl_openib_recv.h"
-#include "btl_openib_ring.h"
+#include "btl_openib_ring_in.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_sleep.h"
@@ -197,7 +200,7 @@ void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
 void ofo_silent_ask_all(ofo_module_t *module)
 {
 }
-void ofo_sleep_if_idle(bool found)
+void ofo_sleep_if_idle(bool found, bool (*arm)(ofo_module_t *module))
 {
 }
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)

@@ -8,9 +8,9 @@
 
 #include "btl_openib_buffers.h"
 #include "btl_openib_coalesce.h"
-#include "btl_openib_failover.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_marker.h"
 #include "btl_openib_qpmap.h"
 #include "btl_openib_recv.h"
 #include "btl_openib_ring.h"
@@ -45,8 +45,9 @@ void ofo_log(unsigned level, const char *format, ...)
 void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
 }
-void ofo_parts_deliver(ofo_module_t *module, uint8_t *at, size_t length)
+bool ofo_parts_next(const uint8_t *bytes, size_t length, size_t *at, ofo_part_t *part)
 {
+    return false;
 }
 void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length)
 {

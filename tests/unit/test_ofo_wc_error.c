@@ -8,10 +8,12 @@
 
 #include "btl_openib_address.h"
 #include "btl_openib_async.h"
-#include "btl_openib_failover.h"
+#include "btl_openib_complete.h"
+#include "btl_openib_drain.h"
+#include "btl_openib_failed_work.h"
 #include "btl_openib_log.h"
+#include "btl_openib_marker.h"
 #include "btl_openib_rdma.h"
-#include "btl_openib_send.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_srq.h"
 #include "btl_openib_wc_error.h"
@@ -81,15 +83,6 @@ void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
 {
 }
 void ofo_drain_check(ofo_qpset_t *qps)
-{
-}
-void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
-{
-}
-void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
-{
-}
-void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
 {
 }
 void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A message goes back to its owner. See DESIGN.txt 15.4.
+ */
+#ifndef BTL_OPENIB_COMPLETE_H
+#define BTL_OPENIB_COMPLETE_H
+
+#include "btl_openib_types.h"
+
+/* A message arrived: for DACK and the loss check. Context: progress. */
+static inline void ofo_send_count(ofo_qpset_t *qps, const ofo_frag_t *frag)
+{
+    if (frag->in_ring) {
+        ++qps->n_eager;
+    } else {
+        ++qps->qp[frag->work.qp].n_send;
+    }
+    ++qps->n_ok;
+}
+/* Runs the callback or the PML's hook and gives the fragment back, or all that travelled in it. Context: progress, ep->lock not held. */
+void ofo_send_complete(ofo_frag_t *frag, int status);
+
+#endif /* BTL_OPENIB_COMPLETE_H */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The markers of a fence: the last work request of each queue pair. See DESIGN.txt 10.3.
+ */
+#include "btl_openib_marker.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_drain.h"
+
+static bool is_in_error(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    return 0 == ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) && IBV_QPS_ERR == attr.qp_state;
+}
+
+/* One more work request behind all others: when it comes back, nothing before it is still to come. Some adapters refuse posts
+ * in the error state: then ofo_fence_watch() takes its place. A marker that is refused for another reason says nothing: it
+ * stays owed until the fence's bound. */
+static void post_marker(ofo_qp_t *qp)
+{
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker,
+                             .opcode = IBV_WR_RDMA_WRITE,
+                             .send_flags = IBV_SEND_SIGNALED},
+                       *wrong;
+
+    qp->marker_posted = qp->marker_pending = true;
+    qp->marker_refused = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp);
+}
+
+/* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. */
+void ofo_markers_post(ofo_qpset_t *qps)
+{
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        ofo_qp_t *qp = &qps->qp[i];
+        if (!qp->marker_posted && NULL != qp->qp && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
+            post_marker(qp);
+        }
+    }
+}
+
+bool ofo_set_is_drained(const ofo_qpset_t *qps)
+{
+    for (unsigned i = 0; i < qps->nqp; ++i) {
+        const ofo_qp_t *qp = &qps->qp[i];
+        if (!qp->marker_posted || qp->marker_pending || 0 < qp->recv_posted || qp->is_returning || qp->sq_free < qp->sq_slots) {
+            return false;
+        }
+    }
+    return !qps->is_asking;
+}
+
+void ofo_drain_check(ofo_qpset_t *qps)
+{
+    if (ofo_drain_is_running(&qps->drain) && ofo_set_is_drained(qps)) {
+        (void) ofo_drain_raise(qps, OFO_DEV_DRAINED, NULL);
+    }
+}
