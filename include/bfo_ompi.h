@@ -59,11 +59,22 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 #define BFO_BTL_BASE_VERSION MCA_BTL_BASE_VERSION_3_3_0
 #endif
 
-/* May processes of the job die (ULFM, mpirun --with-ft)? For files that include ompi/runtime/params.h. */
+/* Can processes of a job die (ULFM)? */
 #if BFO_OMPI_IS_4
-#define BFO_OMPI_ULFM_IS_ON false
+#define BFO_OMPI_HAS_ULFM 0
 #else
+#define BFO_OMPI_HAS_ULFM OPAL_ENABLE_FT_MPI
+#endif
+
+/* May they in this job (mpirun --with-ft ulfm)? For files that include ompi/runtime/params.h. And the errors of then. */
+#if BFO_OMPI_HAS_ULFM
 #define BFO_OMPI_ULFM_IS_ON ompi_ftmpi_enabled
+#define BFO_OMPI_ERR_PROC_FAILED MPI_ERR_PROC_FAILED
+#define BFO_OMPI_ERR_REVOKED MPI_ERR_REVOKED
+#else
+#define BFO_OMPI_ULFM_IS_ON false
+#define BFO_OMPI_ERR_PROC_FAILED MPI_ERR_OTHER
+#define BFO_OMPI_ERR_REVOKED MPI_ERR_OTHER
 #endif
 
 /* Checkpoint and restart of processes is a function of each module. */

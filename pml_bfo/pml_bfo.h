@@ -8,6 +8,8 @@
 
 #include "pml_bfo_types.h"
 
+#include "ompi/runtime/params.h"
+
 /* Version of the wire formats and rules; peers must agree. Travels in the modex. */
 #define BFO_PROTOCOL_VERSION 5u
 
@@ -38,6 +40,10 @@ typedef struct {
     bfo_link_t pending;  /* bfo_peer_t.turn: peers for whose rails something waits. Lock: pending_lock */
     uint32_t n_pending;  /* bfo_work_t that wait, of all peers; changed under pending_lock, read without */
     bool progress_registered;
+
+    /* Of a lane with BFO_LANE_REVOKED: is the first fragment dropped because its communicator is revoked? Under the communicator's lock, which
+     * is given back if so; and the sender of a rendezvous hears it (pml_bfo_revoke.c). NULL until a communicator is revoked. */
+    bool (*refuses)(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h);
 
     int32_t n_waits;       /* peers that are waited for because no rail is left; atomic */
     bool waits_registered; /* Lock: lock */
@@ -82,6 +88,12 @@ static inline bool bfo_buffer_is_flat(const ompi_datatype_t *datatype, size_t co
 static inline bfo_comm_t *bfo_comm_of(const ompi_communicator_t *comm)
 {
     return (bfo_comm_t *) comm->c_pml_comm;
+}
+
+/* What requests of a declared peer end with. */
+static inline int bfo_lost_error(void)
+{
+    return BFO_OMPI_ULFM_IS_ON ? BFO_OMPI_ERR_PROC_FAILED : MPI_ERR_OTHER;
 }
 
 extern BFO_OURS mca_pml_base_module_t bfo_module; /* the functions that MPI calls (pml_bfo_module.c) */

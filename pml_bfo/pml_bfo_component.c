@@ -49,10 +49,6 @@ static mca_pml_base_module_t *bfo_component_init(int *priority, bool progress_th
     if (!bfo_params_are_sound()) {
         return NULL;
     }
-    if (BFO_OMPI_ULFM_IS_ON) { /* without pml_revoke_comm a revoked communicator would be news for ever */
-        bfo_help_say("help-pml-bfo.txt", "ulfm");
-        return NULL;
-    }
     *priority = bfo_params.priority;
     if (OMPI_SUCCESS != mca_bml_base_init(progress_threads, mpi_threads)) {
         return NULL;

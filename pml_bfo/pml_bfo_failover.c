@@ -245,7 +245,7 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
     if (is_new) {
         bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
         bfo_stat_mark_error();
-        bfo_tell_rail_lost(peer, r, cause, told);
+        bfo_tell_rail_lost(peer, r, cause, told || (BFO_OMPI_ULFM_IS_ON && NULL == peer->rails[r].ext)); /* then it is the process */
         if (NULL == peer->rails[r].ext) {
             bfo_failover_declare(peer, cause);
         } else if (0 == peer->up_mask) {
@@ -550,11 +550,11 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
 #if PML_BFO
 /* ---- messages without request ------------------------------------------------------------------------ */
 
-/* What can be sent again without knowing its request. A second MATCH is dropped by its number, a second FIN by the
- * generation of its fragment; the FIN of a WRITE that travels anew waits for the fence of the rail of the WRITE. */
+/* What can be sent again without knowing its request. A second MATCH is dropped by its number, a second refusal (ACK without dst_id) by
+ * the request's end, a second FIN by the generation of its fragment; the FIN of a WRITE that travels anew waits for the fence of the rail. */
 static bool is_resendable(const bfo_peer_t *peer, const bfo_hdr_t *h)
 {
-    return BFO_MSG_MATCH == h->common.type || BFO_MSG_NACK == h->common.type
+    return BFO_MSG_MATCH == h->common.type || BFO_MSG_NACK == h->common.type || (BFO_MSG_ACK == h->common.type && 0 == h->ack.dst_id)
            || (BFO_MSG_FIN == h->common.type && (peer->failover || 0 == (h->fin.fflags & BFO_FIN_WRITE)));
 }
 

@@ -59,7 +59,7 @@ bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_com
 static void send_give_up(bfo_send_t *req, const char *why)
 {
     bfo_failover_declare(req->lane->peer, why);
-    bfo_send_fail(req, MPI_ERR_OTHER);
+    bfo_send_fail(req, bfo_lost_error());
 }
 
 static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -293,7 +293,7 @@ static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool fail
         }
         bfo_failover_declare(peer, "no rail is left for a restart");
         if (NULL != done) {
-            bfo_recv_fail(req, MPI_ERR_OTHER);
+            bfo_recv_fail(req, bfo_lost_error());
         }
     }
 }
@@ -394,7 +394,7 @@ void bfo_recv_act_complete_dead(void *request, void *arg)
     bfo_recv_t *req = request;
 
     bfo_recv_forget_puts(req);
-    bfo_recv_complete(req, MPI_SUCCESS != req->error ? req->error : MPI_ERR_OTHER);
+    bfo_recv_complete(req, MPI_SUCCESS != req->error ? req->error : bfo_lost_error());
 }
 
 void bfo_recv_act_drop_stale(void *request, void *arg)

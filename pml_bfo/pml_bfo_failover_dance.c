@@ -141,7 +141,7 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
         req->extras = true;
         req->copies = false;
         if (req->lane->peer->declared) {
-            bfo_recv_fail(req, MPI_ERR_OTHER);
+            bfo_recv_fail(req, bfo_lost_error());
         } else {
             bfo_recv_begin_again(req, in, h);
         }

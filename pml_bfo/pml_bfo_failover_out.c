@@ -38,7 +38,7 @@ void bfo_failover_recv_settle(bfo_recv_t *req)
     if (BFO_RECV_DEAD == bfo_se_state(look.se) && 0 == bfo_events_load(&req->m)
         && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), bfo_threads)) {
         bfo_recv_forget_puts(req);
-        bfo_recv_complete(req, MPI_ERR_OTHER);
+        bfo_recv_complete(req, MPI_SUCCESS != req->error ? req->error : bfo_lost_error());
     }
 }
 
@@ -50,14 +50,14 @@ void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
 void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
 {
     bfo_failover_ctl_failed(req->lane->peer, rail, NULL, 0, status);
-    bfo_send_fail(req, MPI_ERR_OTHER); /* its peer may have been declared before it was begun */
+    bfo_send_fail(req, bfo_lost_error()); /* its peer may have been declared before it was begun */
     bfo_send_put(req);
 }
 
 void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
 {
     bfo_failover_ctl_failed(req->lane->peer, rail, NULL, 0, status);
-    bfo_recv_fail(req, MPI_ERR_OTHER);
+    bfo_recv_fail(req, bfo_lost_error());
     bfo_recv_put(req);
 }
 

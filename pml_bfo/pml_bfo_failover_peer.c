@@ -14,6 +14,7 @@
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_tell.h"
+#include "pml_bfo_ulfm.h"
 
 #include "opal/runtime/opal_progress.h"
 
@@ -60,7 +61,7 @@ static void fail_all(const bfo_peer_t *peer)
 
         bfo_send_get_by_look(req);
         if (bfo_send_state_is_open(bfo_se_state(bfo_se_load(&req->m))) && req->lane->peer == peer) {
-            bfo_send_fail(req, MPI_ERR_OTHER);
+            bfo_send_fail(req, bfo_lost_error());
         }
         bfo_send_put(req);
     }
@@ -72,7 +73,7 @@ static void fail_all(const bfo_peer_t *peer)
         bfo_recv_get_by_look(req);
         state = bfo_se_state(bfo_se_load(&req->m));
         if (bfo_recv_state_is_open(state) && BFO_RECV_UNMATCHED != state && req->lane->peer == peer) {
-            bfo_recv_fail(req, MPI_ERR_OTHER);
+            bfo_recv_fail(req, bfo_lost_error());
         }
         bfo_recv_put(req);
     }
@@ -249,6 +250,7 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
     bfo_failover_wait_ends(peer);
     bfo_stat_add(BFO_STAT_PEERS_LOST, 1);
     bfo_tell_peer_lost(peer, cause);
+    bfo_ulfm_peer_failed(peer);
     bfo_link_init(&posted);
     lanes_end(peer, &posted);
     rails_end(peer);

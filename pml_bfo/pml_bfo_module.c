@@ -22,6 +22,7 @@
 #include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_recv_orphan.h"
 #include "pml_bfo_recv_probe.h"
+#include "pml_bfo_revoke.h"
 #include "pml_bfo_send_api.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_show.h"
@@ -463,6 +464,9 @@ mca_pml_base_module_t bfo_module = {
     .pml_dump = bfo_dump,
 #if BFO_OMPI_HAS_FT_EVENT
     .pml_ft_event = bfo_ft_event,
+#endif
+#if BFO_OMPI_HAS_ULFM
+    .pml_revoke_comm = bfo_revoke_comm,
 #endif
     .pml_max_contextid = UINT16_MAX,
     .pml_max_tag = INT_MAX,

@@ -509,7 +509,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
     lane = bc->lanes[rank];
     if (NULL == lane && !bc->gone && NULL != (kept = kept_counters(peer, BFO_OMPI_CTX_OF(bc->comm)))) {
         bfo_lane_match_init(&made->match, kept->next_recv);
-        made->match.n_open = peer->declared ? BFO_LANE_ENDED : 0;
+        made->match.n_open = (peer->declared ? BFO_LANE_ENDED : 0) | (bc->is_marked ? BFO_LANE_REVOKED : 0);
         made->next_send = kept->next_send;
         lane = made;
         made = NULL;

@@ -12,6 +12,7 @@
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_recv_place.h"
+#include "pml_bfo_ulfm.h"
 
 #include "ompi/message/message.h"
 
@@ -116,7 +117,7 @@ static int recv_start(bfo_recv_t *req)
     if (NULL != got) {
         recv_begin_got(req, bc, got);
     } else if (bfo_unlikely(NULL != lane && lane->peer->declared)) {
-        bfo_recv_fail(req, MPI_ERR_OTHER);
+        bfo_recv_fail(req, bfo_lost_error());
     }
     return OMPI_SUCCESS;
 }
@@ -159,6 +160,9 @@ static int recv_wait(bfo_recv_t *req, ompi_status_public_t *status)
     int rc;
 
     ompi_request_wait_completion(ompi);
+    if (BFO_OMPI_HAS_ULFM && bfo_unlikely(!REQUEST_COMPLETE(ompi))) {
+        bfo_ulfm_end_wait(ompi);
+    }
     if (MPI_STATUS_IGNORE != status) {
         OMPI_COPY_STATUS(status, ompi->req_status, false);
     }

@@ -12,6 +12,7 @@
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_recv_strided.h"
+#include "pml_bfo_ulfm.h"
 
 static int recv_free(ompi_request_t **request)
 {
@@ -48,7 +49,7 @@ static int recv_cancel(ompi_request_t *request, int complete)
         request->req_status._cancelled = true;
         BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), CANCEL);
         req->length = 0;
-        bfo_recv_complete(req, MPI_SUCCESS);
+        bfo_recv_complete(req, bfo_ulfm_cancel_error(request));
     }
     return OMPI_SUCCESS;
 }
@@ -169,7 +170,7 @@ void bfo_recv_fail_withdrawn(bfo_link_t *ring)
 
         bfo_link_remove(&req->want.key.link);
         req->length = 0;
-        bfo_recv_complete(req, MPI_ERR_OTHER);
+        bfo_recv_complete(req, bfo_lost_error());
     }
 }
 

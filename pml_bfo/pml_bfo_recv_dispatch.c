@@ -79,6 +79,11 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
     for (;;) {
         bfo_lock(&bc->lock);
         got = bfo_lane_next_held(&lane->match);
+        if (NULL != got && bfo_unlikely(0 != (lane->match.n_open & BFO_LANE_REVOKED))
+            && bfo.refuses(bc, lane, (const bfo_hdr_t *) bfo_container(got, bfo_got_frag_t, got)->data)) {
+            bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
+            continue;
+        }
         want = NULL == got ? NULL : bfo_match_arrive(&bc->match, &lane->match, got->by_key.src, got->by_key.tag);
         if (NULL != got && NULL == want) {
             bfo_match_store(&bc->match, &lane->match, got);
@@ -111,7 +116,7 @@ void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
     bool more;
 
     bfo_lock(&bc->lock); /* bfo_recv_complete() holds a reference to the communicator */
-    more = 0 == --lane->match.n_open && 0 != lane->match.n_early;
+    more = 0 == (--lane->match.n_open & ~BFO_LANE_REVOKED) && 0 != lane->match.n_early;
     bfo_unlock(&bc->lock);
     if (more) {
         deliver_held(bc, lane);
@@ -200,6 +205,28 @@ static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *
     }
 }
 
+/* False: it is the next message, and is taken. Under the communicator's lock, which it gives back if true. */
+static BFO_COLD bool odd_verdict(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, bfo_peer_t *from, bfo_seq_verdict_t verdict)
+{
+    const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
+
+    switch (verdict) {
+    case BFO_SEQ_NEXT_REVOKED:
+        if (!bfo.refuses(bc, lane, (const bfo_hdr_t *) h)) {
+            return false;
+        }
+        deliver_held(bc, lane);
+        return true;
+    case BFO_SEQ_EARLY:
+        hold_early(bc, lane, in, h->seq, from);
+        return true;
+    default:
+        bfo_unlock(&bc->lock);
+        bfo_stat_drop(BFO_STAT_DUPLICATE);
+        return true;
+    }
+}
+
 /* The complete rule for a first fragment of an active communicator. */
 static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 {
@@ -217,13 +244,7 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
     verdict = bfo_unlikely(0 != (lane->match.n_open | lane->match.n_early)) ? bfo_lane_admit_among(&lane->match, h->seq)
                                                                             : bfo_lane_admit(&lane->match, h->seq);
     BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
-    if (bfo_unlikely(BFO_SEQ_NEXT != verdict)) {
-        if (BFO_SEQ_EARLY == verdict) {
-            hold_early(bc, lane, in, h->seq, from);
-            return;
-        }
-        bfo_unlock(&bc->lock);
-        bfo_stat_drop(BFO_STAT_DUPLICATE);
+    if (bfo_unlikely(BFO_SEQ_NEXT != verdict) && odd_verdict(bc, lane, in, from, verdict)) {
         return;
     }
     want = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);

@@ -196,8 +196,10 @@ bfo_seq_verdict_t bfo_lane_admit_among(bfo_lane_match_t *lane, uint32_t seq)
 {
     const bfo_got_t *first = first_held(lane);
 
-    if (0 == lane->n_open && (NULL == first || seq != first->seq)) {
-        return bfo_lane_admit(lane, seq);
+    if (0 == (lane->n_open & ~BFO_LANE_REVOKED) && (NULL == first || seq != first->seq)) {
+        const bfo_seq_verdict_t verdict = bfo_lane_admit(lane, seq);
+
+        return BFO_SEQ_NEXT == verdict && 0 != lane->n_open ? BFO_SEQ_NEXT_REVOKED : verdict;
     }
     return (int32_t) (seq - lane->next_recv) < 0 ? BFO_SEQ_DUPLICATE : BFO_SEQ_EARLY;
 }
@@ -233,7 +235,7 @@ bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane)
     bfo_got_t *got;
 
     BFO_ASSERT(bfo_link_is_empty(&lane->early) == (0 == lane->n_early));
-    if (bfo_link_is_empty(&lane->early) || 0 != lane->n_open) {
+    if (bfo_link_is_empty(&lane->early) || 0 != (lane->n_open & ~BFO_LANE_REVOKED)) {
         return NULL;
     }
     got = bfo_container(lane->early.next, bfo_got_t, by_lane);
@@ -407,6 +409,16 @@ bfo_got_t *bfo_match_some(const bfo_match_t *m)
 
     BFO_ASSERT(bfo_link_is_empty(ring) == (0 == m->n_gots));
     return bfo_link_is_empty(ring) ? NULL : bfo_container(ring->next, bfo_got_t, by_comm);
+}
+
+bfo_got_t *bfo_match_after(const bfo_match_t *m, const bfo_got_t *got)
+{
+    const bfo_link_t *next = NULL == got ? m->gots.next : got->by_comm.next;
+
+    if (&m->gots == next) {
+        next = m->own_gots.next;
+    }
+    return &m->own_gots == next ? NULL : bfo_container(next, bfo_got_t, by_comm);
 }
 
 void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n)

@@ -40,6 +40,8 @@ typedef struct {
 #define BFO_LANE_ENDED 0x80000000u
 /* Bit of n_open: the communicator was freed. What comes has to find the next one of its context id. */
 #define BFO_LANE_GONE 0x40000000u
+/* Bit of n_open: the communicator is revoked, for some tags at least. It holds nothing back. */
+#define BFO_LANE_REVOKED 0x20000000u
 
 /* A message without a receive, or one that came too early. */
 typedef struct {
@@ -88,14 +90,15 @@ int bfo_match_init(bfo_match_t *m);
 void bfo_match_free(bfo_match_t *m);
 void bfo_lane_match_init(bfo_lane_match_t *lane, uint32_t next_recv);
 
-typedef enum { BFO_SEQ_NEXT, BFO_SEQ_EARLY, BFO_SEQ_DUPLICATE } bfo_seq_verdict_t;
+/* NEXT_REVOKED: NEXT, on a lane with BFO_LANE_REVOKED, where some tags are dropped. Only bfo_lane_admit_among() says so. */
+typedef enum { BFO_SEQ_NEXT, BFO_SEQ_EARLY, BFO_SEQ_DUPLICATE, BFO_SEQ_NEXT_REVOKED } bfo_seq_verdict_t;
 
 /* Is message number `seq` the next one? NEXT counts it as delivered. */
 static inline bfo_seq_verdict_t bfo_lane_admit(bfo_lane_match_t *lane, uint32_t seq)
 {
     const int32_t ahead = (int32_t) (seq - lane->next_recv);
 
-    BFO_ASSERT(0 == lane->n_open);
+    BFO_ASSERT(0 == (lane->n_open & ~BFO_LANE_REVOKED));
     if (__builtin_expect(0 == ahead, 1)) {
         ++lane->next_recv;
         return BFO_SEQ_NEXT;
@@ -123,6 +126,8 @@ bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, i
 bfo_got_t *bfo_match_some(const bfo_match_t *m);
 /* Adds to count[rank], for each of `n` ranks, how many of its messages wait. */
 void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n);
+/* The message that came after `got` (NULL: the first), those with Open MPI's own tags at the end; or NULL. For a walk over all. */
+bfo_got_t *bfo_match_after(const bfo_match_t *m, const bfo_got_t *got);
 /* Takes out a message found by peek. */
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got);
 /* Posts a receive for which peek found nothing. */

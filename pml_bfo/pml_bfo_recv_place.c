@@ -501,7 +501,7 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
     BFO_RECV_ROW(req->m.se, MATCHED);
     bfo_recv_match(&req->m, false);
     if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {
-        bfo_recv_fail(req, MPI_ERR_OTHER); /* the rest of the message will never come */
+        bfo_recv_fail(req, bfo_lost_error()); /* the rest of the message will never come */
     } else if (BFO_MSG_RNDV == h->common.type) {
         begin_rndv(req, peer, in, &h->rndv);
     } else {

@@ -8,6 +8,7 @@
 
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_probe.h"
+#include "pml_bfo_ulfm.h"
 
 #include "ompi/message/message.h"
 #include "opal/runtime/opal_progress.h"
@@ -64,7 +65,9 @@ static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message
             *rc = message_make(&bc->match, g, comm, message);
         }
     } else if (NULL != lane && lane->peer->declared) {
-        *rc = MPI_ERR_OTHER;
+        *rc = bfo_lost_error();
+    } else {
+        *rc = bfo_ulfm_probe_error(comm, src, tag);
     }
     bfo_unlock(&bc->lock);
     return NULL != got && OMPI_SUCCESS == *rc;

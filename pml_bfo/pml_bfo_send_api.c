@@ -160,7 +160,7 @@ static BFO_COLD int buffered_start(bfo_send_t *req, bool numbered)
 static inline int send_start_numbered(bfo_send_t *req, bfo_lane_t *lane, bool numbered, uint32_t seq)
 {
     if (bfo_unlikely(!bfo_peer_is_ready(lane->peer))) {
-        return MPI_ERR_OTHER; /* before it takes a number, which nobody would send */
+        return bfo_lost_error(); /* before it takes a number, which nobody would send */
     }
     if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)) {
         const int rc = buffered_start(req, numbered);

@@ -11,6 +11,7 @@
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send_complete.h"
+#include "pml_bfo_ulfm.h"
 
 static int send_free(ompi_request_t **request)
 {
@@ -28,6 +29,7 @@ static int send_free(ompi_request_t **request)
 /* Sends cannot be cancelled: the message may be with the receiver. As with ob1 the call has no effect. */
 static int send_cancel(ompi_request_t *request, int complete)
 {
+    bfo_ulfm_cancel_denied(request);
     return OMPI_SUCCESS;
 }
 
@@ -145,7 +147,7 @@ void bfo_send_act_complete_dead(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
-    req->error = MPI_SUCCESS != req->error ? req->error : MPI_ERR_OTHER;
+    req->error = MPI_SUCCESS != req->error ? req->error : bfo_lost_error();
     bfo_send_complete(req);
 }
 

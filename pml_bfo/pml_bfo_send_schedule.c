@@ -201,6 +201,17 @@ static void send_answered(bfo_send_t *req, bfo_id_t dst_id)
     bfo_send_take_response(&req->m, bfo_threads);
 }
 
+/* The receiver had no receive for the message yet, and takes none: the communicator is revoked, or a process of it has failed and
+ * the message is of a collective operation (BFO_FLAG_FAILED). */
+static BFO_COLD void refused(bfo_send_t *req, const bfo_ack_hdr_t *ack)
+{
+    int error = 0 != (ack->flags & BFO_FLAG_FAILED) ? BFO_OMPI_ERR_PROC_FAILED : BFO_OMPI_ERR_REVOKED;
+
+    if (!BFO_OMPI_ULFM_IS_ON || !bfo_send_fire(&req->m, BFO_SEV_REFUSED, bfo_threads, req, &error)) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    }
+}
+
 void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
 {
     bfo_send_t *req = send_get_by_id(ack->src_id, ack->epoch);
@@ -208,7 +219,9 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
     if (NULL == req) {
         return;
     }
-    if (req->acked || 0 == ack->dst_id || ack->send_offset + ack->send_size > bfo_send_length(req)) {
+    if (0 == ack->dst_id) {
+        refused(req, ack);
+    } else if (req->acked || ack->send_offset + ack->send_size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
         BFO_SEND_ROW(req->m.se, ACK);

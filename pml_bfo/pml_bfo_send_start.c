@@ -272,7 +272,7 @@ static int first_retry(bfo_work_t *work)
     }
     if (OMPI_SUCCESS != rc) {
         bfo_failover_declare(req->lane->peer, "no rail takes a message that has its number");
-        bfo_send_fail(req, MPI_ERR_OTHER);
+        bfo_send_fail(req, bfo_lost_error());
     }
     bfo_send_put(req);
     return OMPI_SUCCESS;
@@ -380,7 +380,7 @@ static BFO_COLD void number_is_lost(bfo_send_t *req)
 {
     req->unposted = true;
     bfo_failover_declare(req->lane->peer, "no rail takes a message that has its number");
-    bfo_send_fail(req, MPI_ERR_OTHER);
+    bfo_send_fail(req, bfo_lost_error());
 }
 
 int bfo_send_begin(bfo_send_t *req)

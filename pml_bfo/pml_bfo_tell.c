@@ -411,9 +411,9 @@ void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
     if (!may_warn("peer", key)) {
         return;
     }
-    bfo_help_line("help-pml-bfo.txt", "peer-lost", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
+    bfo_help_line("help-pml-bfo.txt", BFO_OMPI_ULFM_IS_ON ? "process-failed" : "peer-lost", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
                   host_of(peer, host), name, cause);
-    if (explains) {
+    if (explains && !BFO_OMPI_ULFM_IS_ON) {
         bfo_help_say("help-pml-bfo.txt", "peer-lost-meaning");
     }
 }

@@ -138,6 +138,7 @@ typedef struct bfo_comm_t {
     int32_t n_watched;   /* sends under way whose callbacks MPI_Comm_free waits for; atomic */
     bool is_watched;     /* there was one, and MPI_Comm_free knows; atomic */
     bool gone;           /* MPI has freed it; only its memory is still here. Lock: bfo.lock */
+    bool is_marked;      /* it is revoked, for collectives at least: its lanes have BFO_LANE_REVOKED. Lock: bfo.lock */
     struct bfo_comm_t *next_gone;
 } bfo_comm_t;
 

@@ -125,6 +125,7 @@ static const rule_t send_rules[] = {
     RULE(CONTROL_POISON, S(DEAD), SAME, NOW, none),
     /* messages */
     RULE(ACK, S_ANSWERABLE, BFO_SEND_STREAM, NOW, take_ack),
+    RULE(REFUSED, S(RTS), BFO_SEND_DEAD, NOW, die),
     RULE(PUT, S_ANSWERABLE, BFO_SEND_STREAM, NOW, take_put),
     RULE(PUT_RAIL_DOWN, S_ANSWERABLE, BFO_SEND_ERRD, NOW, take_dst),
     RULE(FIN, S_ANSWERABLE, SAME, NOW, take_fin),
@@ -168,6 +169,7 @@ static const rule_t recv_rules[] = {
     RULE(RAIL_DOWN, R(ACTIVE), BFO_RECV_ERRL, NOW, post_rerr),
     /* messages */
     RULE(RTS_FIRST, R(NONE), SAME, NOW, match_first),
+    RULE(RTS_REFUSED, R(NONE), SAME, NOW, refuse),
     RULE(MATCHED_EAGER, R(UNMATCHED), BFO_RECV_DONE, NOW, take_eager),
     RULE(MATCHED, R(UNMATCHED), BFO_RECV_ACTIVE, 0, accept),
     RULE(RTS_RESTART, R(WAITRTS), BFO_RECV_ACTIVE, NOW, accept),
