@@ -41,6 +41,8 @@ static bool is_class(int code, int class, const char *call)
     }
     return class == class_of(code);
 }
+#undef MPI
+#define MPI(call) CHECK(is_class(call, MPI_SUCCESS, #call))
 #define ENDS(class, call)                     \
     do {                                      \
         SAY(#call);                           \
@@ -66,6 +68,7 @@ static void sum(MPI_Comm comm)
 {
     int me, n, mine, all = 0;
 
+    SAY("sums up");
     MPI(MPI_Comm_rank(comm, &me));
     MPI(MPI_Comm_size(comm, &n));
     mine = me + 1;
@@ -205,6 +208,7 @@ static void go_on(void)
     MPI_Comm shrunk;
     int me, n, flag = 1;
 
+    MPI(MPIX_Comm_agree(MPI_COMM_WORLD, &flag)); /* nobody is in an operation any more that the revoke would end */
     if (0 == rank) {
         MPI(MPIX_Comm_revoke(MPI_COMM_WORLD));
     }
