@@ -12,6 +12,7 @@
 #include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
 #include "btl_openib_frag.h"
+#include "btl_openib_guard.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_peer.h"
@@ -385,6 +386,7 @@ static int prepare(ofo_module_t *module)
     module->random = OFO.record.incarnation ^ (uint32_t) (module->port_index * 64 + module->lane);
     ofo_module_set_functions(&module->super);
     ofo_ext_fill(module);
+    module->ext.guard = ofo_guard;
     if (OPAL_SUCCESS != ofo_sleep_open(module) || OPAL_SUCCESS != init_lists(module) || OPAL_SUCCESS != ofo_srqs_create(module)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }

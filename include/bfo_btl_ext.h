@@ -22,7 +22,7 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 5u
+#define BFO_BTL_EXT_VERSION 6u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
 /* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only UP carries data now;
@@ -67,7 +67,15 @@ typedef void (*bfo_btl_rail_restored_fn_t)(struct mca_btl_base_module_t *btl, st
  * lost with a device. `why`: constant text. Every rail to it is being fenced. Context: progress. */
 typedef void (*bfo_btl_peer_dead_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, const char *why);
 
+/* A message whose tag is guarded is to be sent to `proc`. True: the PML takes it over, with a copy of the bytes, and the descriptor is done;
+ * false: it goes out as it is. Context: btl_send. */
+typedef bool (*bfo_btl_take_frag_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, mca_btl_base_tag_t tag, const void *data,
+                                       size_t length);
+
 /* ---- called by the PML, set by the BTL ---------------------------------------------------------- */
+
+/* From now on messages with the tags `first` to `last`, which others than the PML send, are offered to take_frag before they go out. */
+typedef void (*bfo_btl_guard_fn_t)(struct mca_btl_base_module_t *btl, mca_btl_base_tag_t first, mca_btl_base_tag_t last);
 
 /* True when no descriptor of this module to `proc` is outstanding, pending lists and flow control included. */
 typedef bool (*bfo_btl_flush_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc);
@@ -118,6 +126,7 @@ typedef struct {
     bfo_btl_fence_done_fn_t fence_done;
     bfo_btl_rail_restored_fn_t rail_restored;
     bfo_btl_peer_dead_fn_t peer_dead;
+    bfo_btl_take_frag_fn_t take_frag;
     /* set by the BTL */
     bfo_btl_flush_fn_t flush;
     bfo_btl_fence_fn_t fence;
@@ -127,6 +136,7 @@ typedef struct {
     bfo_btl_port_is_up_fn_t port_is_up;
     bfo_btl_name_ports_fn_t name_ports;
     bfo_btl_penalty_fn_t penalty;
+    bfo_btl_guard_fn_t guard;
     const char *port; /* name of the local port, for messages; NULL: none */
     /* What this module has carried. The PML may let it point to memory of its own, which then stays until the process ends. Atomic */
     bfo_traffic_t *traffic;

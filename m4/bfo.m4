@@ -74,6 +74,8 @@ AC_DEFUN([BFO_CHECK_OPENMPI], [
     # Open MPI's event loop is libevent's. An Open MPI with a copy of its own has the functions in libopen-pal under other names.
     PKG_CHECK_EXISTS([libevent_core], [OMPI_LIBS="$OMPI_LIBS `$PKG_CONFIG --libs libevent_core`"])
     AC_SUBST([OMPI_VERSION])
+    AS_CASE([$OMPI_VERSION], [4.*], [bfo_ulfm=no], [bfo_ulfm=yes])
+    AM_CONDITIONAL([HAVE_ULFM], [test yes = "$bfo_ulfm"])
     AC_SUBST([OMPI_CPPFLAGS])
     AC_SUBST([OMPI_LDFLAGS])
     AC_SUBST([OMPI_LIBS])

@@ -554,7 +554,7 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
  * the request's end, a second FIN by the generation of its fragment; the FIN of a WRITE that travels anew waits for the fence of the rail. */
 static bool is_resendable(const bfo_peer_t *peer, const bfo_hdr_t *h)
 {
-    return BFO_MSG_MATCH == h->common.type || BFO_MSG_NACK == h->common.type || (BFO_MSG_ACK == h->common.type && 0 == h->ack.dst_id)
+    return BFO_MSG_MATCH == h->common.type || BFO_MSG_NACK == h->common.type || BFO_MSG_FOREIGN == h->common.type || (BFO_MSG_ACK == h->common.type && 0 == h->ack.dst_id)
            || (BFO_MSG_FIN == h->common.type && (peer->failover || 0 == (h->fin.fflags & BFO_FIN_WRITE)));
 }
 

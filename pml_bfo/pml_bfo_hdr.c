@@ -38,6 +38,8 @@ size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handle_size)
         return sizeof(bfo_rails_hdr_t);
     case BFO_MSG_LIFE:
         return sizeof(bfo_life_hdr_t);
+    case BFO_MSG_FOREIGN:
+        return sizeof(bfo_foreign_hdr_t);
     default:
         return 0;
     }
@@ -75,6 +77,8 @@ bool bfo_hdr_is_valid(uint8_t type, const void *data, size_t length, size_t tota
     case BFO_MSG_LIFE:
         return bfo_hdr_common_is_valid(type, h, length, sizeof(h->life)) && total == sizeof(h->life) && 0 != h->life.number
                && h->life.answer < BFO_PROCESS_ANSWERS;
+    case BFO_MSG_FOREIGN:
+        return bfo_hdr_common_is_valid(type, h, length, sizeof(h->foreign));
     default:
         return false;
     }
@@ -86,7 +90,7 @@ const char *bfo_hdr_name(uint8_t type)
         [BFO_MSG_MATCH] = "match", [BFO_MSG_RNDV] = "rndv",     [BFO_MSG_RGET] = "rget", [BFO_MSG_ACK] = "ack",
         [BFO_MSG_FRAG] = "frag",   [BFO_MSG_PUT] = "put",       [BFO_MSG_FIN] = "fin",   [BFO_MSG_NOTIFY] = "notify",
         [BFO_MSG_RACK] = "rack",   [BFO_MSG_NACK] = "nack",     [BFO_MSG_RERR] = "rerr",
-        [BFO_MSG_RAILS] = "rails", [BFO_MSG_LIFE] = "life",
+        [BFO_MSG_RAILS] = "rails", [BFO_MSG_LIFE] = "life",     [BFO_MSG_FOREIGN] = "foreign",
     };
 
     return type < BFO_MSG_MAX && NULL != names[type] ? names[type] : "unknown";

@@ -28,6 +28,7 @@ enum {
     BFO_MSG_LIFE = 7,
     BFO_MSG_PUT = 8,
     BFO_MSG_FIN = 9,
+    BFO_MSG_FOREIGN = 10,
     BFO_MSG_NOTIFY = 11,
     BFO_MSG_RACK = 12,
     BFO_MSG_NACK = 13,
@@ -158,6 +159,17 @@ typedef struct {
     bfo_life_t about;
 } bfo_life_hdr_t;
 
+/* A message of others that goes past the PML, taken over by it (pml_bfo_ulfm_tags.c); its bytes follow. */
+typedef struct {
+    uint8_t type;
+    uint8_t flags;
+    uint8_t tag; /* of the BTL */
+    uint8_t pad;
+    uint32_t number; /* counts from 1, for the pair of processes */
+    uint32_t jobid;  /* of the sender, a cross-check */
+    uint32_t vpid;
+} bfo_foreign_hdr_t;
+
 typedef union {
     struct {
         uint8_t type;
@@ -173,6 +185,7 @@ typedef union {
     bfo_dance_hdr_t dance;
     bfo_rails_hdr_t rails;
     bfo_life_hdr_t life;
+    bfo_foreign_hdr_t foreign;
 } bfo_hdr_t;
 
 #define BFO_AT(type, field, at) _Static_assert((at) == offsetof(type, field), #type "." #field)
@@ -241,6 +254,11 @@ BFO_AT(bfo_life_hdr_t, number, 4);
 BFO_AT(bfo_life_hdr_t, jobid, 8);
 BFO_AT(bfo_life_hdr_t, vpid, 12);
 BFO_AT(bfo_life_hdr_t, about, 16);
+BFO_SIZE(bfo_foreign_hdr_t, 16);
+BFO_AT(bfo_foreign_hdr_t, tag, 2);
+BFO_AT(bfo_foreign_hdr_t, number, 4);
+BFO_AT(bfo_foreign_hdr_t, jobid, 8);
+BFO_AT(bfo_foreign_hdr_t, vpid, 12);
 
 /* The largest header: PUT or RGET with a handle and the restart part. */
 #define BFO_HANDLE_MAX 256

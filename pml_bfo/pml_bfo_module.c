@@ -27,6 +27,7 @@
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_show.h"
 #include "pml_bfo_tell.h"
+#include "pml_bfo_ulfm_tags.h"
 #include "pml_bfo_witness.h"
 
 #include "ompi/errhandler/errhandler.h"
@@ -253,6 +254,9 @@ static int bfo_add_procs(ompi_proc_t **procs, size_t nprocs)
     }
     if (OMPI_SUCCESS == rc) {
         rc = bfo_witness_register();
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = bfo_ulfm_tags_register();
     }
     if (OMPI_SUCCESS == rc) {
         rc = mca_bml.bml_register_error(bfo_failover_btl_error);

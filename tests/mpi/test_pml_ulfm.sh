@@ -3,16 +3,17 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Processes die, and the others go on (ULFM, Open MPI 5.0): revoke, shrink, agree, failure_ack and get_acked, and each error class, over
-# shared memory, tcp and software rails. BFO_ULFM: which of "sm tcp rails" (all).
+# shared memory, tcp and two software rails, of which one is cut, or swallows everything from some moment on, ULFM's own messages as well.
+# BFO_ULFM: which of "sm tcp rails down silent" (all). BFO_ULFM_RANKS, BFO_ULFM_DYING: of the large job (8, 2).
 # Open MPI 5.0.7 itself may hang in the fence of MPI_Finalize once a process has died, with ob1 as well: it goes without that fence here.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
-. "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
 FT=(--with-ft ulfm --mca pml bfo --mca async_mpi_finalize 1 --mca pml_bfo_warn_no_failover 0)
 BTL_ARGS=("${FT[@]}" --mca btl openib,self)
 log=$TEST_TMP/log
 ulfm=$BFO_BUILDDIR/tests/mpi/mpi_ulfm
+many=${BFO_ULFM_RANKS:-8} dying=${BFO_ULFM_DYING:-2}
 
 give_up() { tail -n 40 "$log"; fail "$1"; }
 
@@ -28,12 +29,35 @@ by_btl() {
     ends "$1, $2 ranks, $3 die"
 }
 
-for what in ${BFO_ULFM:-sm tcp}; do
+# by_rails RANKS DYING
+by_rails() {
+    on_rails "-n 2" "$1" "$ulfm" "$2"
+    ends "two rails, $1 ranks, $2 die"
+    ! grep -q 'lost a rail' "$log" || give_up "two rails, $1 ranks, $2 die: a dead process passes for a lost rail"
+}
+
+# struck VERB RAIL RANKS DYING: that happens to the rail while all ranks talk. Whoever counts as dead has died: mpi_ulfm checks it.
+struck() {
+    rm -f "$TEST_TMP/go"
+    begin_stream "-n 2 --retry-time=300ms" "$3" "$ulfm" "$4" "$TEST_TMP/go"
+    await "$log" 'mpi_ulfm: exchanging' || give_up "rail $2 $1: no exchange"
+    "$SOFTRAIL" "$1" --fabric "$FABRIC" "$2" || give_up "rail $2: no $1"
+    : >"$TEST_TMP/go"
+    wait $job
+    ends "two rails, rail $2 $1, $3 ranks, $4 die"
+}
+
+for what in ${BFO_ULFM:-sm tcp rails down silent}; do
     case $what in
     sm | tcp)
         by_btl $what 4 0
         by_btl $what 4 1
-        by_btl $what 8 2
+        by_btl $what "$many" "$dying"
+        ;;
+    rails) by_rails "$many" "$dying" ;;
+    *)
+        struck $what 0 4 1
+        struck $what 1 4 1
         ;;
     esac
 done

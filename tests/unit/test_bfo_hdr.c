@@ -83,14 +83,15 @@ static void restart_part_of_rget_is_aligned(void **state)
     assert_int_equal(64, bfo_hdr_size(BFO_MSG_NACK, 0, 13));
     assert_int_equal(16, bfo_hdr_size(BFO_MSG_RAILS, 0, 13));
     assert_int_equal(40, bfo_hdr_size(BFO_MSG_LIFE, 0, 13));
-    assert_int_equal(0, bfo_hdr_size(10, 0, 13));
+    assert_int_equal(16, bfo_hdr_size(BFO_MSG_FOREIGN, 0, 13));
+    assert_int_equal(0, bfo_hdr_size(15, 0, 13));
     assert_int_equal(0, bfo_hdr_size(255, 0, 13));
 }
 
 /* Every type: valid as packed, refused when shorter, of another type, or in network byte order. */
 static void header_too_short_or_of_another_type_is_refused(void **state)
 {
-    static const uint8_t types[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14};
+    static const uint8_t types[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
     const size_t h = 12;
     union {
         bfo_hdr_t hdr;
