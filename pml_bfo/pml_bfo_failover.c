@@ -69,7 +69,7 @@ static const char *reason_of(mca_btl_base_module_t *btl, char *room, size_t size
 #endif
 
 /* A peer on this node is reached through memory, which does not fail. */
-static bool cannot_fail(const mca_btl_base_module_t *btl)
+bool bfo_failover_cannot_fail(const mca_btl_base_module_t *btl)
 {
     const char *name = btl->btl_component->btl_version.mca_component_name;
 
@@ -80,7 +80,7 @@ static bool cannot_fail(const mca_btl_base_module_t *btl)
  * wrong in memory is over. A rail that can fail over restarts the whole message instead. */
 bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused)
 {
-    return NULL == peer->rails[rail].ext && !peer->declared && (refused || cannot_fail(peer->rails[rail].btl));
+    return NULL == peer->rails[rail].ext && !peer->declared && (refused || bfo_failover_cannot_fail(peer->rails[rail].btl));
 }
 
 /* Why a lost rail to the peer would not be survived, and what helps. NULL: it would be, or memory is the way, which does not fail. */
@@ -89,7 +89,7 @@ static const char *what_is_missing(const bfo_peer_t *peer, const char **remedy, 
     const char *reason = "the PML was built without failover (configure --disable-pml-failover)";
 
     *remedy = "Build bfo with --enable-pml-failover to have it.";
-    if (cannot_fail(peer->rails[0].btl)) {
+    if (bfo_failover_cannot_fail(peer->rails[0].btl)) {
         return NULL;
     }
 #if PML_BFO
@@ -113,7 +113,7 @@ void bfo_failover_announce(bfo_peer_t *peer)
     char room[160];
     const char *remedy, *reason = what_is_missing(peer, &remedy, room, sizeof(room));
 
-    bfo_figures_connected(peer, reason, cannot_fail(peer->rails[0].btl));
+    bfo_figures_connected(peer, reason, bfo_failover_cannot_fail(peer->rails[0].btl));
     if (NULL == reason || said || !bfo_params.warn_no_failover) {
         return;
     }

@@ -21,6 +21,9 @@ void bfo_failover_announce(bfo_peer_t *peer);
  * bfo_rail_gen() is right for it. `rail` may be BFO_MAX_RAILS: none. Context: progress or post; locks: none held. */
 void bfo_failover_rail_failed(bfo_peer_t *peer, uint8_t rail, uint16_t gen, const char *cause) BFO_COLD;
 
+/* Does the BTL reach processes of this node through memory, which does not fail? */
+bool bfo_failover_cannot_fail(const mca_btl_base_module_t *btl) BFO_COLD;
+
 /* A PUT or READ failed: does copying bring the bytes over, with no rail lost? */
 bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused) BFO_COLD;
 

@@ -7,6 +7,7 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_actions.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_figures.h"
 #include "pml_bfo_local.h"
@@ -79,6 +80,59 @@ static void fail_all(const bfo_peer_t *peer)
     }
     bfo_leave(me);
 }
+
+#if BFO_OMPI_HAS_ULFM && PML_BFO
+/* ---- processes that have failed on this node ---------------------------------------------------------- */
+
+enum { NEVER = 1 << 20 }; /* more events than a request has */
+
+/* The callbacks that may still come find the request, and a lane of its own: its communicator may go. */
+static void abandon(bfo_machine_t *m, uint8_t *life, mca_pml_base_request_t *base, bfo_lane_t **lane, bool keeps_lane)
+{
+    bfo_lane_t *mine = keeps_lane ? NULL : bfo_calloc_line(sizeof(*mine));
+
+    (void) bfo_add32(&m->events, NEVER);
+    (void) bfo_set_bits(life, BFO_LIFE_ABANDONED);
+    base->req_type = MCA_PML_REQUEST_NULL; /* it cannot be started again */
+    if (NULL != mine) {
+        mine->peer = (*lane)->peer;
+        *lane = mine;
+    }
+}
+
+/* Shared memory returns what its receiver has read, and a failed process reads no more. So requests that are DEAD and wait for
+ * nothing else end now, and their objects are not used again. Networks return everything. */
+static void abandon_all(const bfo_peer_t *peer)
+{
+    bfo_local_t *me;
+
+    if (!BFO_OMPI_ULFM_IS_ON || 0 == peer->n_rails || !bfo_failover_cannot_fail(peer->rails[0].btl)) {
+        return;
+    }
+    me = bfo_enter();
+    for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
+        bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
+
+        bfo_send_get_by_look(req);
+        if (BFO_SEND_DEAD == bfo_se_state(bfo_se_load(&req->m)) && req->lane->peer == peer && 1 < bfo_events_load(&req->m)) {
+            abandon(&req->m, &req->life, &req->req_send.req_base, &req->lane, false);
+            bfo_failover_send_raise(req, BFO_SEV_ABANDONED, NULL);
+        }
+        bfo_send_put(req);
+    }
+    for (uint32_t i = 0; i < bfo_load(&bfo.recvs.size); ++i) {
+        bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
+
+        bfo_recv_get_by_look(req);
+        if (BFO_RECV_DEAD == bfo_se_state(bfo_se_load(&req->m)) && req->lane->peer == peer && 1 < bfo_events_load(&req->m)) {
+            abandon(&req->m, &req->life, &req->req_recv.req_base, &req->lane, req->extras && req->holds);
+            bfo_failover_recv_raise(req, BFO_REV_ABANDONED, NULL);
+        }
+        bfo_recv_put(req);
+    }
+    bfo_leave(me);
+}
+#endif
 
 /* ---- waiting for a rail ----------------------------------------------------------------------------- */
 
@@ -256,6 +310,9 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
     rails_end(peer);
     bfo_recv_fail_withdrawn(&posted);
     fail_all(peer);
+#if BFO_OMPI_HAS_ULFM && PML_BFO
+    abandon_all(peer);
+#endif
 }
 
 #if PML_BFO

@@ -138,6 +138,7 @@ extern BFO_OURS char bfo_freed_mark;
 /* life of a request: a bit for what req_complete cannot say, after a callback and for buffered sends */
 #define BFO_LIFE_PML_DONE 1u /* the PML will not touch it any more */
 #define BFO_LIFE_FREED 2u    /* buffered sends: the user has given it back. Who sets the second of the two recycles */
+#define BFO_LIFE_ABANDONED 8u /* a BTL may still refer to it: it is never used again */
 #define BFO_LIFE_WATCHED 4u  /* a send with a callback: bfo_callback_was_made() is owed */
 
 /* The callback of a send on `comm` has returned: MPI_Comm_free does not wait for it any more (pml_bfo_hooks.c). */

@@ -426,7 +426,7 @@ static int bfo_start(size_t count, ompi_request_t **requests)
             rc = bfo_recv_restart(requests[i]);
             break;
         default:
-            rc = OMPI_ERR_REQUEST;
+            rc = BFO_OMPI_HAS_ULFM ? bfo_lost_error() : OMPI_ERR_REQUEST; /* it was abandoned with its peer */
             break;
         }
         if (bfo_unlikely(OMPI_SUCCESS != rc) && NULL == failed) {

@@ -76,6 +76,9 @@ void bfo_recv_recycle(bfo_recv_t *req)
     OMPI_REQUEST_FINI(&base->req_ompi);
     OBJ_RELEASE(base->req_comm);
     OMPI_DATATYPE_RELEASE(base->req_datatype);
+    if (BFO_OMPI_HAS_ULFM && bfo_unlikely(0 != (req->life & BFO_LIFE_ABANDONED))) {
+        return;
+    }
     bfo_spare_give(BFO_SPARE_RECV, &base->req_ompi.super);
 }
 

@@ -58,6 +58,9 @@ void bfo_send_recycle(bfo_send_t *req)
         OMPI_DATATYPE_RELEASE(base->req_datatype);
     }
     bfo_send_unprepare(req);
+    if (BFO_OMPI_HAS_ULFM && bfo_unlikely(0 != (req->life & BFO_LIFE_ABANDONED))) {
+        return;
+    }
     bfo_spare_give(BFO_SPARE_SEND, &base->req_ompi.super);
 }
 

@@ -406,7 +406,11 @@ void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
     char key[256], when[BFO_HELP_WHEN], host[BFO_OMPI_HOST_ROOM];
 
     bfo_figures_peer_lost(peer, cause);
-    bfo_tell_rails(peer);
+    if (BFO_OMPI_ULFM_IS_ON) { /* its rails went with it */
+        __atomic_store_n(&peer->untold, 0, __ATOMIC_RELAXED);
+    } else {
+        bfo_tell_rails(peer);
+    }
     snprintf(key, sizeof(key), "peer %s", name);
     if (!may_warn("peer", key)) {
         return;

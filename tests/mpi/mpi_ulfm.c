@@ -12,12 +12,13 @@
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
 #include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { LONG = 3000000, SHORT = 100, TAG = 5, UNSENT = 6 };
 
 static int n_dying, alive; /* alive: ranks 0 to alive - 1 survive */
-static uint8_t *out, *in;
+static uint8_t *out, *in, *lost;
 
 #define SAY(text)                                         \
     do {                                                  \
@@ -137,6 +138,11 @@ static void check_revoke(void)
     sum(MPI_COMM_WORLD); /* another communicator is not touched */
 }
 
+static void kill_myself(int signal)
+{
+    raise(SIGKILL);
+}
+
 /* ---- some die ------------------------------------------------------------------------------------------ */
 
 /* Acknowledges until all that die are known here. */
@@ -162,6 +168,46 @@ static void acknowledge_all(MPI_Comm comm)
     MPI(MPI_Group_free(&world));
 }
 
+/* Is killed while long messages from and to all who live are under way. */
+static void die_at_work(void)
+{
+    const struct itimerval soon = {.it_value = {.tv_usec = 30000}};
+    uint8_t *into = malloc((size_t) LONG * (unsigned) alive);
+    MPI_Request requests[60];
+
+    CHECK(NULL != into);
+    CHECK(SIG_ERR != signal(SIGALRM, kill_myself) && 0 == setitimer(ITIMER_REAL, &soon, NULL));
+    for (;;) {
+        for (int i = 0; i < alive; ++i) {
+            MPI_Irecv(into + (size_t) i * LONG, LONG, MPI_BYTE, i, TAG, MPI_COMM_WORLD, &requests[2 * i]);
+            MPI_Isend(out, LONG, MPI_BYTE, i, TAG, MPI_COMM_WORLD, &requests[2 * i + 1]);
+        }
+        MPI_Waitall(2 * alive, requests, MPI_STATUSES_IGNORE);
+    }
+}
+
+/* Messages that came whole are right; the first error is that of a failed process, and both requests end. */
+static void talk_until_it_is_dead(int dead)
+{
+    MPI_Request requests[2];
+    MPI_Status status;
+    int rc[2];
+
+    do {
+        memset(in, 0, LONG);
+        MPI(MPI_Irecv(in, LONG, MPI_BYTE, dead, TAG, MPI_COMM_WORLD, &requests[0]));
+        rc[1] = MPI_Isend(out, LONG, MPI_BYTE, dead, TAG, MPI_COMM_WORLD, &requests[1]);
+        CHECK(MPI_SUCCESS == rc[1] || is_class(rc[1], MPI_ERR_PROC_FAILED, "MPI_Isend"));
+        if (MPI_SUCCESS == rc[1]) {
+            rc[1] = MPI_Wait(&requests[1], &status);
+        }
+        rc[0] = MPI_Wait(&requests[0], &status);
+        CHECK(MPI_SUCCESS != rc[0] || is_only(in, LONG, 1));
+    } while (MPI_SUCCESS == rc[0] && MPI_SUCCESS == rc[1]);
+    CHECK(MPI_SUCCESS == rc[0] || is_class(rc[0], MPI_ERR_PROC_FAILED, "the receive"));
+    CHECK(MPI_SUCCESS == rc[1] || is_class(rc[1], MPI_ERR_PROC_FAILED, "the send"));
+}
+
 static void die_or_survive(void)
 {
     const int dead = ranks - 1;
@@ -170,15 +216,21 @@ static void die_or_survive(void)
     uint8_t word[2] = {0};
     int rc, flag;
 
-    MPI(MPI_Irecv(in, LONG, MPI_BYTE, dead, UNSENT, MPI_COMM_WORLD, &recv));
+    memset(out, 1, LONG);
+    MPI(MPI_Irecv(lost, LONG, MPI_BYTE, dead, UNSENT, MPI_COMM_WORLD, &recv));
     MPI(MPI_Irecv(&word[0], 1, MPI_BYTE, MPI_ANY_SOURCE, UNSENT + 1, MPI_COMM_WORLD, &any));
     MPI(MPI_Isend(out, LONG, MPI_BYTE, dead, UNSENT + 2, MPI_COMM_WORLD, &send));
     MPI(MPI_Issend(out, SHORT, MPI_BYTE, dead, UNSENT + 2, MPI_COMM_WORLD, &synchronous));
     rc = MPI_Barrier(MPI_COMM_WORLD); /* whoever is in it yet when the first rank dies may be told so */
     CHECK(MPI_SUCCESS == rc || is_class(rc, MPI_ERR_PROC_FAILED, "MPI_Barrier"));
-    if (rank >= alive) {
+    if (rank >= alive && rank < dead) {
         raise(SIGKILL);
     }
+    if (rank == dead) {
+        die_at_work();
+    }
+    SAY("talks with the dying");
+    talk_until_it_is_dead(dead);
     SAY("waits for the dead");
     ENDS(MPI_ERR_PROC_FAILED, MPI_Wait(&recv, &status));
     ENDS(MPI_ERR_PROC_FAILED, MPI_Wait(&send, &status));
@@ -245,8 +297,8 @@ int main(int argc, char **argv)
     CHECK(2 <= alive && ranks <= 30);
     out = malloc(LONG);
     in = malloc(LONG);
-    CHECK(NULL != out && NULL != in);
-    memset(out, 1, LONG);
+    lost = malloc(LONG);
+    CHECK(NULL != out && NULL != in && NULL != lost);
     if (2 < argc) {
         exchange_until(argv[2]);
     }
@@ -257,6 +309,7 @@ int main(int argc, char **argv)
     go_on();
     free(out);
     free(in);
+    free(lost);
     MPI_Finalize();
     return 0;
 }

@@ -140,6 +140,7 @@ static const rule_t send_rules[] = {
     RULE(DRAINED_NACKED, S(NOTIFIED), BFO_SEND_DONE, NOW, complete),
     RULE(DRAINED_ACKED, S(NOTIFIED), BFO_SEND_RTS, NEXT, restart),
     RULE(DEAD_DRAINED, S(DEAD), BFO_SEND_DONE, NOW, complete_dead),
+    RULE(ABANDONED, S(DEAD), BFO_SEND_DONE, NOW, complete_dead),
 };
 #undef RULE
 
@@ -217,6 +218,7 @@ static const rule_t recv_rules[] = {
     RULE(QUIET, R_FENCED, BFO_RECV_WAITRTS, NEXT, grant_restart),
     RULE(QUIET_FAILED, R_FENCED, BFO_RECV_DONE, NOW, post_nack_failed),
     RULE(DEAD_DRAINED, R(DEAD), BFO_RECV_DONE, NOW, complete_dead),
+    RULE(ABANDONED, R(DEAD), BFO_RECV_DONE, NOW, complete_dead),
 };
 #undef RULE
 
@@ -489,14 +491,14 @@ static void ends_are_ends(void **unused)
         const unsigned dead = bfo_se_state(bfo_send_cell(BFO_SE(BFO_SEND_DEAD, NOW), event).next);
 
         assert_true(BFO_SEND_DONE == done || BFO_SEV_START == event || BFO_SEV_START_EAGER == event);
-        assert_true(BFO_SEND_DEAD == dead || (BFO_SEND_DONE == dead && BFO_SEV_DEAD_DRAINED == event));
+        assert_true(BFO_SEND_DEAD == dead || (BFO_SEND_DONE == dead && (BFO_SEV_DEAD_DRAINED == event || BFO_SEV_ABANDONED == event)));
     }
     for (unsigned event = 0; event < BFO_RECV_EVENTS; ++event) {
         const unsigned done = bfo_se_state(bfo_recv_cell(BFO_SE(BFO_RECV_DONE, NOW), event).next);
         const unsigned dead = bfo_se_state(bfo_recv_cell(BFO_SE(BFO_RECV_DEAD, NOW), event).next);
 
         assert_true(BFO_RECV_DONE == done || BFO_REV_POST == event);
-        assert_true(BFO_RECV_DEAD == dead || (BFO_RECV_DONE == dead && BFO_REV_DEAD_DRAINED == event));
+        assert_true(BFO_RECV_DEAD == dead || (BFO_RECV_DONE == dead && (BFO_REV_DEAD_DRAINED == event || BFO_REV_ABANDONED == event)));
     }
 }
 
