@@ -8,6 +8,7 @@
 
 #include "bfo_assert.h"
 #include "btl_openib_complete.h"
+#include "btl_openib_marker.h"
 #include "btl_openib_rdma.h"
 #include "btl_openib_silent.h"
 #include "btl_openib_srq.h"
@@ -51,7 +52,7 @@ void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
         qps->is_asking = false;
         break;
     case OFO_WORK_MARKER:
-        qps->qp[work->qp].marker_pending = false;
+        ofo_marker_returned(&qps->qp[work->qp]);
         break;
     default:
         break;

@@ -62,9 +62,8 @@ static void take_refused(ofo_qpset_t *qps, uint64_t now)
 
     for (unsigned i = 0; i < qps->nqp && !may_flush(qps, now); ++i) {
         ofo_qp_t *qp = &qps->qp[i];
-        if (qp->marker_refused) {
+        if (ofo_marker_take_refused(qp)) {
             any = true;
-            qp->marker_pending = qp->marker_refused = false;
             ofo_silent_lost(qps, i, qp->place + 1);
         }
     }
@@ -140,8 +139,8 @@ static void return_posted(ofo_module_t *module, ofo_qpset_t *qps)
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
-        qp->marker_posted = true;
-        qp->marker_pending = qp->is_returning = false;
+        ofo_marker_give_up(qp);
+        qp->is_returning = false;
         qp->recv_posted = 0;
         qp->sq_free = qp->sq_slots;
     }

@@ -26,8 +26,7 @@ static void post_marker(ofo_qp_t *qp)
                              .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
 
-    qp->marker_posted = qp->marker_pending = true;
-    qp->marker_refused = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp);
+    qp->marker_state = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp) ? OFO_MARKER_REFUSED : OFO_MARKER_OUT;
 }
 
 /* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. */
@@ -35,7 +34,7 @@ void ofo_markers_post(ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
-        if (!qp->marker_posted && NULL != qp->qp && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
+        if (OFO_MARKER_NONE == qp->marker_state && NULL != qp->qp && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
             post_marker(qp);
         }
     }
@@ -45,7 +44,7 @@ bool ofo_set_is_drained(const ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
         const ofo_qp_t *qp = &qps->qp[i];
-        if (!qp->marker_posted || qp->marker_pending || 0 < qp->recv_posted || qp->is_returning || qp->sq_free < qp->sq_slots) {
+        if (OFO_MARKER_BACK != qp->marker_state || 0 < qp->recv_posted || qp->is_returning || qp->sq_free < qp->sq_slots) {
             return false;
         }
     }

@@ -6,10 +6,32 @@
 #ifndef BTL_OPENIB_MARKER_H
 #define BTL_OPENIB_MARKER_H
 
+#include "bfo_assert.h"
 #include "btl_openib_types.h"
 
 /* Posts the marker of each queue pair that may have its marker now. Context: progress. */
 void ofo_markers_post(ofo_qpset_t *qps);
+/* Its completion came, which is never a success. */
+static inline void ofo_marker_returned(ofo_qp_t *qp)
+{
+    BFO_ASSERT(OFO_MARKER_NONE != qp->marker_state);
+    qp->marker_state = OFO_MARKER_BACK;
+}
+/* The completion queues are empty: true if that takes the place of a marker that the adapter refused. */
+static inline bool ofo_marker_take_refused(ofo_qp_t *qp)
+{
+    const bool is_refused = OFO_MARKER_REFUSED == qp->marker_state;
+
+    if (is_refused) {
+        qp->marker_state = OFO_MARKER_BACK;
+    }
+    return is_refused;
+}
+/* The queue pair was destroyed: nothing comes any more, posted or not. */
+static inline void ofo_marker_give_up(ofo_qp_t *qp)
+{
+    qp->marker_state = OFO_MARKER_BACK;
+}
 /* Nothing of the set is still to come. */
 bool ofo_set_is_drained(const ofo_qpset_t *qps);
 /* Something of the set came back: raises DRAINED if it was the last. The set may be service's then. Context: progress. */

@@ -157,6 +157,14 @@ typedef struct {
     mca_btl_base_registration_handle_t handle;
 } ofo_reg_t;
 
+/* The marker of a fence. Written by btl_openib_marker.[ch] alone; context: progress. */
+typedef enum {
+    OFO_MARKER_NONE,    /* not posted yet */
+    OFO_MARKER_OUT,     /* posted; or refused for a reason that says nothing, and owed until the fence's bound */
+    OFO_MARKER_REFUSED, /* by an adapter that takes no posts in the error state: empty completion queues take its place */
+    OFO_MARKER_BACK     /* nothing before it is still to come */
+} ofo_marker_state_t;
+
 /* ---- queue pairs -------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -168,9 +176,7 @@ typedef struct {
     bool is_failed;        /* the first error completion of its send queue was seen */
     bool is_fatal;         /* QP_FATAL was reported; atomic, written by service */
     bool is_returning;     /* `returns` is in flight */
-    bool marker_posted;
-    bool marker_pending;
-    bool marker_refused; /* by an adapter that takes no posts in the error state; pending until the completion queues are empty */
+    ofo_marker_state_t marker_state;
     bool last_wqe_seen;    /* shared queue: LAST_WQE_REACHED came, or did not in time; atomic, set by service */
     int32_t sq_free;       /* slots for messages and RDMA; lock: ep->lock */
     int32_t sq_slots;      /* all of them */

@@ -159,7 +159,7 @@ define bfo-queues
     printf "%d of %d slots free, %d receives posted", $bfo_q->qp[$bfo_n].sq_free, $bfo_q->qp[$bfo_n].sq_slots, $bfo_q->qp[$bfo_n].recv_posted
     bfo-word $bfo_q->qp[$bfo_n].shared ", shared receives"
     bfo-word $bfo_q->qp[$bfo_n].is_failed ", failed"
-    bfo-word $bfo_q->qp[$bfo_n].marker_posted ", marker posted"
+    bfo-word $bfo_q->qp[$bfo_n].marker_state>0 ", marker posted"
     bfo-word $bfo_q->qp[$bfo_n].last_wqe_seen ", last receive taken"
     printf "\n"
     set $bfo_n = $bfo_n + 1

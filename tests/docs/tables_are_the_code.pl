@@ -72,6 +72,7 @@ for my $path (sort glob "$dir/btl_openib_failover/*.[ch]") {
     my $code = slurp($path) =~ s{/\*.*?\*/}{}gsr;
     next if $path =~ m{/btl_openib_drain_fsm\.[ch]$};
     complain("$path: only btl_openib_drain_fsm.[ch] name the state of a set of queue pairs") if $code =~ /(?:\.|->)own\b/;
+    complain("$path: only btl_openib_marker.[ch] write the state of a marker") if $path !~ m{/btl_openib_marker\.[ch]$} && $code =~ /\bmarker_state\s*=[^=]/;
     $text .= $code;
 }
 same('drain', 'is an action without a function', [], [grep { $text !~ /^void ofo_drain_act_$_\([^;{]*\)\s*\{/m } @actions]);

@@ -32,4 +32,5 @@ planted "echo '/* BFO_SEV_NOTIFY_OK */' >>pml_bfo_tell.c; sed -i 's/BFO_SEV_NOTI
 cd_btl='cd ../btl_openib_failover'
 planted "$cd_btl && sed -i 's/OFO_DEV_TURN/0/' btl_openib_keepalive.c" "drain: TURN is an event that nothing raises"
 planted "$cd_btl && sed -i 's/^void ofo_drain_act_give_up(/void ofo_give_up(/' btl_openib_fence.c" "drain: give_up is an action without a function"
+planted "$cd_btl && echo 'void x(ofo_qp_t *qp) { qp->marker_state = 0; }' >>btl_openib_fence.c" "btl_openib_fence.c: only btl_openib_marker"
 planted "$cd_btl && echo 'void x(ofo_qpset_t *qps) { qps->drain.own = 0; }' >>btl_openib_rail.c" "btl_openib_rail.c: only btl_openib_drain_fsm"

@@ -50,15 +50,18 @@ static ofo_qpset_t *qps;
 static unsigned markers, letters[OFO_MAIL_PORT_UP + 1];
 static uint64_t now;
 
+static bool takes_no_marker;
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **wrong)
 {
     ++markers;
-    return 0;
+    return takes_no_marker ? -1 : 0;
 }
 #undef ibv_query_qp
+static bool in_error; /* the queue pair, if it can be asked */
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-    return -1;
+    attr->qp_state = IBV_QPS_ERR;
+    return in_error ? 0 : -1;
 }
 uint64_t ofo_now_ms(void)
 {
@@ -246,8 +249,53 @@ static void all_returns(void)
     qps->qp[0].sq_free = qps->qp[0].sq_slots;
     ofo_drain_check(qps);
     is_in(OFO_DRAIN_DRAINING);
-    qps->qp[0].marker_pending = false;
+    ofo_marker_returned(&qps->qp[0]);
     ofo_drain_check(qps);
+}
+
+/* From NONE to OUT or REFUSED, and from there to BACK: no way leads out of BACK. */
+static void marker_goes_one_way(void **state)
+{
+    ofo_qp_t *qp = &qps->qp[0];
+
+    qp->shared = true; /* it may not be posted yet */
+    ofo_markers_post(qps);
+    assert_int_equal(qp->marker_state, OFO_MARKER_NONE);
+    assert_false(ofo_marker_take_refused(qp));
+    assert_int_equal(qp->marker_state, OFO_MARKER_NONE);
+    qp->last_wqe_seen = true;
+    ofo_markers_post(qps);
+    assert_int_equal(qp->marker_state, OFO_MARKER_OUT);
+    assert_false(ofo_marker_take_refused(qp));
+    assert_false(ofo_set_is_drained(qps));
+    ofo_markers_post(qps); /* once */
+    assert_int_equal(markers, 1);
+    ofo_marker_returned(qp);
+    assert_int_equal(qp->marker_state, OFO_MARKER_BACK);
+    assert_true(ofo_set_is_drained(qps));
+    ofo_markers_post(qps);
+    assert_int_equal(markers, 1);
+
+    qp->marker_state = OFO_MARKER_NONE;
+    takes_no_marker = true;
+    ofo_markers_post(qps); /* nobody knows why */
+    assert_int_equal(qp->marker_state, OFO_MARKER_OUT);
+    ofo_marker_give_up(qp);
+    assert_int_equal(qp->marker_state, OFO_MARKER_BACK);
+
+    qp->marker_state = OFO_MARKER_NONE;
+    in_error = true;
+    ofo_markers_post(qps);
+    in_error = takes_no_marker = false;
+    assert_int_equal(qp->marker_state, OFO_MARKER_REFUSED);
+    assert_false(ofo_set_is_drained(qps));
+    assert_true(ofo_marker_take_refused(qp));
+    assert_false(ofo_marker_take_refused(qp));
+    assert_int_equal(qp->marker_state, OFO_MARKER_BACK);
+
+    qp->marker_state = OFO_MARKER_NONE;
+    ofo_marker_give_up(qp); /* the bound came before LAST_WQE_REACHED */
+    assert_true(ofo_set_is_drained(qps));
 }
 
 static void gets_stuck(void)
@@ -393,7 +441,7 @@ static void marker_that_waited_is_posted_when_service_gives_back_the_set(void **
     ofo_fence_answered(&module, qps, false);
     is_in(OFO_DRAIN_OBSTINATE);
     assert_int_equal(markers, 1);
-    qps->qp[0].marker_pending = false;
+    ofo_marker_returned(&qps->qp[0]);
     ofo_drain_check(qps);
     is_in(OFO_DRAIN_FENCED);
     assert_int_equal(fences_done, 1);
@@ -404,6 +452,7 @@ static void marker_that_waited_is_posted_when_service_gives_back_the_set(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(marker_goes_one_way),
         TEST(set_that_fails_is_told_once_and_fenced_once),
         TEST(pml_is_told_by_drain_if_nobody_did),
         TEST(set_that_comes_too_late_opens_no_gate),

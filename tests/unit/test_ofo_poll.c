@@ -293,27 +293,27 @@ static void service_that_cannot_end_a_fence_is_not_asked_without_end(void **stat
  * of all messages that asked for no completion; but not at once, for it may flush late. */
 static void refused_marker_ends_the_wait(void **state)
 {
-    qps->qp[0].marker_pending = qps->qp[0].marker_refused = true;
+    qps->qp[0].marker_state = OFO_MARKER_REFUSED;
     qps->qp[0].place = 41;
     silent_lost_to = drain_checks = 0;
     (void) ofo_module_progress(&module);
-    assert_true(qps->qp[0].marker_pending); /* the queues were not empty */
+    assert_int_equal(qps->qp[0].marker_state, OFO_MARKER_REFUSED); /* the queues were not empty */
     is_saturated = false;
     now += OFO_LAST_WQE_UNSEEN_MS - 1;
     (void) ofo_module_progress(&module);
-    assert_true(qps->qp[0].marker_pending);
+    assert_int_equal(qps->qp[0].marker_state, OFO_MARKER_REFUSED);
     assert_int_equal(silent_lost_to, 0);
     ofo_fence_extend(qps); /* its marker was posted, and refused, now */
     now += OFO_LAST_WQE_UNSEEN_MS - 1;
     (void) ofo_module_progress(&module);
-    assert_true(qps->qp[0].marker_pending);
+    assert_int_equal(qps->qp[0].marker_state, OFO_MARKER_REFUSED);
     ++now;
     is_saturated = true;
     (void) ofo_module_progress(&module);
-    assert_true(qps->qp[0].marker_pending);
+    assert_int_equal(qps->qp[0].marker_state, OFO_MARKER_REFUSED);
     is_saturated = false;
     (void) ofo_module_progress(&module);
-    assert_false(qps->qp[0].marker_pending);
+    assert_int_equal(qps->qp[0].marker_state, OFO_MARKER_BACK);
     assert_int_equal(silent_lost_to, 42);
     assert_int_equal(drain_checks, 1);
     (void) ofo_module_progress(&module);
