@@ -8,7 +8,7 @@
 #include "bfo_assert.h"
 
 /* A poison is one descriptor's: the first part's, for the carrier itself is nobody's; the others are recoverable. */
-static void complete_parts(ofo_frag_t *carrier, int status)
+static __attribute__((noinline)) void complete_parts(ofo_frag_t *carrier, int status)
 {
     ofo_frag_t *frag = carrier->parts;
 

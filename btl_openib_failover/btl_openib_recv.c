@@ -68,7 +68,7 @@ static void deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t lengt
 }
 
 /* Every part to the callback of its tag. */
-static void deliver_parts(ofo_module_t *module, uint8_t *bytes, size_t length)
+static __attribute__((noinline)) void deliver_parts(ofo_module_t *module, uint8_t *bytes, size_t length)
 {
     ofo_part_t part;
 
