@@ -7,7 +7,7 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 need groff groff-base
 cd "$BFO_SRCDIR" || exit 1
-pages=(tools/*.1 contrib/*.1 softrail/*.[1-8] docs/*.7)
+pages=(tools/*.1 contrib/*.1 softrail/*.[1-8] docs/*.7 "$BFO_BUILDDIR/railfail/railfail.1")
 [ ${#pages[@]} -ge 6 ] || fail "only ${#pages[@]} man pages"
 for page in "${pages[@]}"; do
     groff -man -Tutf8 -ww -z "$page" >"$TEST_TMP/warnings" 2>&1 && [ ! -s "$TEST_TMP/warnings" ] || fail "$(cat "$TEST_TMP/warnings")"

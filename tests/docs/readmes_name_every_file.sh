@@ -23,4 +23,5 @@ check btl_openib_failover btl_openib_
 check softrail sr_
 check tools bt_
 check contrib ''
+check railfail rf_
 check include ''

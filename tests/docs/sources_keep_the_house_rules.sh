@@ -9,7 +9,7 @@ cd "$BFO_SRCDIR" || exit 1
 bad=0
 say() { echo "  $*"; bad=$((bad + 1)); }
 
-files=$(find include softrail pml_bfo btl_openib_failover tools contrib tests m4 demo.sh test.sh autogen.sh configure.ac -type f \
+files=$(find include softrail pml_bfo btl_openib_failover tools railfail contrib tests m4 demo.sh test.sh autogen.sh configure.ac -type f \
     \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.am' -o -name '*.pl' -o -name '*.pml' -o -name bfo.m4 \
     -o -name configure.ac \))
 [ "$(wc -w <<<"$files")" -gt 20 ] || fail "found no sources in $BFO_SRCDIR"
@@ -28,7 +28,7 @@ while IFS= read -r line; do say "$line"; done < <(perl -e '
         print "$file: a tab\n" if $file =~ /\.(?:c|h|def|pl|pm|sh)$/ && $text =~ /\t/;
         print "$file: a blank at the end of a line\n" if $file =~ /\.(?:c|h|def|pl|pm)$/ && $text =~ /[ \t]$/m;
     }' $files)
-product=$(find include softrail pml_bfo btl_openib_failover tools contrib -name '*.c')
+product=$(find include softrail pml_bfo btl_openib_failover tools railfail contrib -name '*.c')
 [ "$(wc -w <<<"$product")" -gt 50 ] || fail "found no sources of the product"
 for file in $product; do
     awk 'END { exit NR > 600 }' "$file" || say "$file: more than 600 lines"

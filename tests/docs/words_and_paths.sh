@@ -8,7 +8,7 @@ need codespell codespell
 cd "$BFO_SRCDIR" || exit 1
 # Words that are none: OFO (the BTL's prefix), ND (a macro of a model), MPI_Improbe, inflight (a counter), "to and fro", "\tthe".
 words=ofo,nd,improbe,inflight,fro,tthe
-mapfile -t files < <(find README.md CONTRIBUTING.md NEWS DESIGN.txt docs include softrail pml_bfo btl_openib_failover tools contrib tests m4 debian demo.sh test.sh \
+mapfile -t files < <(find README.md CONTRIBUTING.md NEWS DESIGN.txt docs include softrail pml_bfo btl_openib_failover tools railfail contrib tests m4 debian demo.sh test.sh \
     -type f \( -name '*.[ch1-8]' -o -name '*.def' -o -name '*.sh' -o -name '*.p[lm]' -o -name '*.pml' -o -name '*.md' -o -name '*.txt' -o -name NEWS -o -name control \) \
     -not -path '*/results/*' -not -path '*/corpus/*' -not -path '*/work/*')
 [ ${#files[@]} -gt 300 ] || fail "found only ${#files[@]} files in $BFO_SRCDIR"

@@ -27,6 +27,7 @@ has openmpi-bfo 'usr/bin/bfo'
 has openmpi-bfo 'usr/share/bfo/bfo\.conf'
 has openmpi-bfo 'usr/lib/.*/openmpi-bfo/bin/mpirun -> .*/bin/bfo'
 has softrail 'usr/lib/.*/softrail/libsoftrail\.so'
+has railfail 'usr/share/railfail/railfail_job\.c'
 has bfo-doc 'usr/share/doc/bfo-doc/site-guide\.md\(\.gz\)\?'
 
 release=$(ompi_info --parsable | sed -n 's/^ompi:version:full://p')

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# railfail on software rails: under bfo, cells of several operations, faults and times are survived, and the results are written and shown.
+# railfail on software rails: under bfo, cells of several operations, faults and times are survived, and the results are written and shown, as in docs/railfail.md.
 # What ob1 does is only recorded. The program that railfail builds by itself is the one that it runs.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
@@ -22,6 +22,16 @@ grep -q '^| flood | .*survived [0-9.]* s' page || { cat page; fail "the page has
 perl -MJSON::PP -e 'local $/; my $j = decode_json(<STDIN>); exit !(6 == @{ $j->{cells} } && !grep { $_->{runs}[0]{messages} < 1 || $_->{runs}[0]{longest_s} <= 0 } @{ $j->{cells} })' \
     <bfo.json || { cat bfo.json; fail "the file of results"; }
 note "bfo: six cells are survived"
+
+railfail --program "$BFO_BUILDDIR/railfail/railfail_job" --mpirun "$MPIRUN --oversubscribe --bind-to none --mca pml ob1 --mca btl $SHARED_MEMORY,self" --only eager/cut ||
+    give_up "railfail over shared memory"
+grep -q '^eager .* no verdict .* the rails carried nothing' out || give_up "a job that uses no rail has survived the loss of a rail"
+
+# The tables of docs/railfail.md are those of the newest results.
+newest=$(ls "$BFO_SRCDIR"/railfail/results/*.json | sed 's,.*/,,' | cut -c1-10 | sort | tail -n 1)
+perl "$BFO_SRCDIR/railfail/railfail" --markdown "$BFO_SRCDIR/railfail/results/$newest"-*.json >page || fail "--markdown of the results"
+sed -n '/^<!-- railfail -->$/,/^<!-- end -->$/p' "$BFO_SRCDIR/docs/railfail.md" | sed '1d;$d' | diff - page ||
+    fail "docs/railfail.md does not show railfail --markdown railfail/results/$newest-*.json"
 
 railfail --program "$BFO_BUILDDIR/railfail/railfail_job" --label ob1 --mpirun "$(words ob1)" --timeout 20 --only flood/cut || give_up "railfail under ob1"
 grep -q '^flood ' out || give_up "no cell was run under ob1"
