@@ -6,9 +6,9 @@
 #include "rf_post.h"
 
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
-enum { DATA_TAG = 7, IDLE_US = 300000 };
+enum { DATA_TAG = 7, IDLE_NS = 300000000 };
 enum { SMALL_LEAST = 40, SMALL_MOST = 2000, LARGE_LEAST = 200000, LARGE_MOST = 400000, MIXED_MOST = 100000 };
 
 static rf_post_t out, in, from_all[16]; /* this rank's flow to its partner, and back; rank 0: from each other rank */
@@ -232,7 +232,9 @@ static void end_types(void)
 /* No rank calls MPI for a while: a rail that is lost meanwhile is noticed by the next message, or by a thread of the MPI. */
 static void idle(void)
 {
-    usleep(IDLE_US);
+    static const struct timespec rest = {0, IDLE_NS};
+
+    nanosleep(&rest, NULL);
     flood();
 }
 
