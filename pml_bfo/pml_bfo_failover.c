@@ -143,8 +143,7 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 
         if (NULL == rail->ext) {
             peer->failover = false;
-        } else if (OPAL_SUCCESS != rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
-) {
+        } else if (OPAL_SUCCESS != rail->ext->rail_state(rail->btl, &peer->proc->super, &info)) {
             peer->failover = false;
             rail->name = BFO_MAX_RAILS; /* its index may be another rail's name */
         } else {
@@ -323,7 +322,6 @@ void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h)
     h->nrails = peer->n_rails;
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
-
         const bool is_up = peer->up_mask >> r & 1;
 
         if (bfo_rail_name(peer, r) < BFO_MAX_RAILS && (!is_up || 0 < rail->gen)) { /* all generations before the one in use are dead */
@@ -382,8 +380,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return false;
     }
-    held = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
-    if (NULL == held) {
+    if (NULL == (held = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list))) {
         bfo_failover_declare(from, "no memory");
         return false;
     }
@@ -437,12 +434,11 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
 {
     bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
     const uint8_t r = NULL == peer || !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
-    bfo_rail_t *rail;
+    bfo_rail_t *rail = BFO_MAX_RAILS == r ? NULL : &peer->rails[r];
 
-    if (BFO_MAX_RAILS == r) {
+    if (NULL == rail) {
         return;
     }
-    rail = &peer->rails[r];
     BFO_LOCK(&bfo.lock);
     rail->fenced = rail->fenced < generation ? generation : rail->fenced;
     if (lossy) {
@@ -527,7 +523,11 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         if (NULL != peer && peer->ready) {
             const uint8_t r = bfo_rail_index(peer, btl);
 
+            (void) bfo_set_bits(&peer->closed, (uint8_t) (r < BFO_MAX_RAILS ? 1u << r : 0));
             rail_failed(peer, r, bfo_rail_gen(peer, r), cause, false, true);
+#if BFO_OMPI_HAS_ULFM && PML_BFO
+            bfo_failover_abandon(peer);
+#endif
         }
         return;
     }

@@ -82,7 +82,7 @@ static void fail_all(const bfo_peer_t *peer)
 }
 
 #if BFO_OMPI_HAS_ULFM && PML_BFO
-/* ---- processes that have failed on this node ---------------------------------------------------------- */
+/* ---- what was given to the BTLs of a process that has failed ------------------------------------------ */
 
 enum { NEVER = 1 << 20 }; /* more events than a request has */
 
@@ -100,13 +100,24 @@ static void abandon(bfo_machine_t *m, uint8_t *life, mca_pml_base_request_t *bas
     }
 }
 
-/* Shared memory returns what its receiver has read, and a failed process reads no more. So requests that are DEAD and wait for
- * nothing else end now, and their objects are not used again. Networks return everything. */
-static void abandon_all(const bfo_peer_t *peer)
+/* Can nothing of the peer reach memory of ours any more, though its BTLs may keep what was given to them? */
+static bool is_silent(const bfo_peer_t *peer)
+{
+    bool is = 0 != peer->n_rails;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        is = is && NULL == peer->rails[r].ext && (bfo_failover_cannot_fail(peer->rails[r].btl) || 0 != (peer->closed >> r & 1));
+    }
+    return is;
+}
+
+/* Shared memory returns what its receiver has read, and a failed process reads no more; tcp may keep what came to a connection that
+ * it has closed. So requests that are DEAD and wait for nothing else end now, and their objects are not used again. Rails return everything. */
+void bfo_failover_abandon(const bfo_peer_t *peer)
 {
     bfo_local_t *me;
 
-    if (!BFO_OMPI_ULFM_IS_ON || 0 == peer->n_rails || !bfo_failover_cannot_fail(peer->rails[0].btl)) {
+    if (!BFO_OMPI_ULFM_IS_ON || !peer->declared || !is_silent(peer)) {
         return;
     }
     me = bfo_enter();
@@ -311,7 +322,7 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
     bfo_recv_fail_withdrawn(&posted);
     fail_all(peer);
 #if BFO_OMPI_HAS_ULFM && PML_BFO
-    abandon_all(peer);
+    bfo_failover_abandon(peer);
 #endif
 }
 

@@ -27,6 +27,11 @@ static inline void bfo_failover_wait(bfo_peer_t *peer, const char *cause) { bfo_
 static inline void bfo_failover_wait_ends(bfo_peer_t *peer) { }
 static inline void bfo_failover_wait_fini(void) { }
 #endif
+#if BFO_OMPI_HAS_ULFM && PML_BFO
+/* The peer is declared, or a BTL without failover has closed its connection to it: ends the requests for which that BTL may return
+ * nothing any more, if nothing of the peer can arrive. */
+void bfo_failover_abandon(const bfo_peer_t *peer) BFO_COLD;
+#endif
 /* Every request in an ERR-class state looks at its guards again. */
 void bfo_failover_settle_all(void) BFO_COLD;
 /* peer_dead of bfo_btl_ext.h. */

@@ -72,6 +72,7 @@ typedef struct bfo_peer_t {
     uint8_t next_eager; /* round robin; two threads may take the same */
     bool foreign_puts;  /* it has asked for a PUT by a rail not used here. Lock: bfo.lock */
     bool failover;      /* every rail has the extension: torn transfers are restarted */
+    uint8_t closed;     /* rails without the extension whose connection is closed; atomic */
     uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
     uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
     uint8_t figures_lost; /* rails counted as lost in the file of figures, and: as on its last rail. Lock: pml_bfo_figures.c's */
