@@ -488,6 +488,45 @@ static int tell_seed(void **state)
 
 /* ---- single situations ----------------------------------------------------------------------------- */
 
+/* The mark of a revoked communicator sends messages the long way, and holds nothing back. */
+static void lane_of_a_revoked_communicator_goes_on(void **state)
+{
+    my_got_t g = {.got = {.by_key = {.src = 0, .tag = 1}, .seq = 5}};
+
+    setup_lanes(3);
+    bfo_lane_hold(&here->lanes[0], &g.got);
+    here->lanes[0].n_open |= BFO_LANE_REVOKED;
+    assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit_among(&here->lanes[0], 4));
+    assert_int_equal(BFO_SEQ_NEXT_REVOKED, bfo_lane_admit_among(&here->lanes[0], 3));
+    assert_int_equal(BFO_SEQ_DUPLICATE, bfo_lane_admit_among(&here->lanes[0], 3));
+    assert_null(bfo_lane_next_held(&here->lanes[0]));
+    assert_int_equal(BFO_SEQ_NEXT_REVOKED, bfo_lane_admit_among(&here->lanes[0], 4));
+    assert_ptr_equal(&g.got, bfo_lane_next_held(&here->lanes[0]));
+    ++here->lanes[0].n_open; /* a receive holds back what comes after it: the mark changes nothing of that */
+    assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit_among(&here->lanes[0], 6));
+    bfo_match_free(&here->m);
+}
+
+static void walk_sees_each_message_once(void **state)
+{
+    my_got_t g[4] = {{.got = {.by_key = {.src = 0, .tag = 1}, .seq = 3}}, {.got = {.by_key = {.src = 0, .tag = -7}, .seq = 4}},
+                     {.got = {.by_key = {.src = 0, .tag = 1}, .seq = 5}}, {.got = {.by_key = {.src = 0, .tag = -7}, .seq = 6}}};
+    const int order[4] = {0, 2, 1, 3}; /* Open MPI's own tags at the end */
+    bfo_got_t *got = NULL;
+
+    setup_lanes(3);
+    assert_null(bfo_match_after(&here->m, NULL));
+    for (int i = 0; i < 4; ++i) {
+        bfo_match_store(&here->m, &here->lanes[0], &g[i].got);
+    }
+    for (int i = 0; i < 4; ++i) {
+        got = bfo_match_after(&here->m, got);
+        assert_ptr_equal(&g[order[i]].got, got);
+    }
+    assert_null(bfo_match_after(&here->m, got));
+    bfo_match_free(&here->m);
+}
+
 static void duplicate_of_a_held_message_is_seen(void **state)
 {
     my_got_t g = {.got = {.by_key = {.src = 0, .tag = 1}, .seq = 5}};
@@ -878,6 +917,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(random_schedules_match_like_the_model, tell_seed),
+        cmocka_unit_test(lane_of_a_revoked_communicator_goes_on),
+        cmocka_unit_test(walk_sees_each_message_once),
         cmocka_unit_test(duplicate_of_a_held_message_is_seen),
         cmocka_unit_test(any_tag_does_not_take_messages_of_open_mpi),
         cmocka_unit_test(withdrawn_receive_is_not_matched),
