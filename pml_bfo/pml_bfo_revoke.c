@@ -14,16 +14,6 @@
 #include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_revoke.h"
 
-#if BFO_OMPI_HAS_ULFM
-#include "ompi/communicator/communicator.h"
-#include "ompi/proc/proc.h"
-
-static bool is_revoked(ompi_communicator_t *comm, int tag)
-{
-    return !ompi_request_tag_is_ft(tag)
-           && (ompi_comm_is_revoked(comm) || (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag)));
-}
-
 /* No receive: `request` is the peer. `arg`: the answer. */
 void bfo_recv_act_refuse(void *request, void *arg)
 {
@@ -32,6 +22,16 @@ void bfo_recv_act_refuse(void *request, void *arg)
     if (OMPI_SUCCESS != bfo_ctl_send(peer, BFO_ANY_PATH, arg, sizeof(bfo_ack_hdr_t), NULL, NULL)) {
         bfo_failover_declare(peer, "no rail takes the word that a communicator is revoked");
     }
+}
+
+#if BFO_OMPI_HAS_ULFM
+#include "ompi/communicator/communicator.h"
+#include "ompi/proc/proc.h"
+
+static bool is_revoked(ompi_communicator_t *comm, int tag)
+{
+    return !ompi_request_tag_is_ft(tag)
+           && (ompi_comm_is_revoked(comm) || (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag)));
 }
 
 /* A MATCH was complete for its sender when it was sent. */

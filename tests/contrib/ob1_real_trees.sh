@@ -66,7 +66,7 @@ names 'typedef   mca_btl_base_module_recv_cb_fn_t' pml_bfo/pml_bfo_recv_dispatch
 names 'struct    mca_btl_base_receive_descriptor_t' pml_bfo/pml_bfo_recv_dispatch.c
 names 'field     ompi_communicator_t.c_contextid' include/bfo_ompi.h
 names 'component opal/mca/accelerator' pml_bfo/pml_bfo_device.c
-names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/pml_bfo_failover_peer.c
+names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/pml_bfo_revoke.c
 names 'component opal/mca/btl/openib' btl_openib_failover/
 for topic in 'receive callback' '128-bit context id' 'accelerator framework' revoke 'lost openib'; do says "* $topic: "; done
 ends 1 check-ob1-pml-diffs.pl --tree "$tree" matching
@@ -75,5 +75,5 @@ says '! '
 for tree in "${BFO_OMPI_SOURCES:-/nowhere}"/openmpi-6.*; do
     [ -d "$tree" ] || continue
     ends 1 check-ob1-revision.pl --tree "$tree"
-    names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/pml_bfo_failover_peer.c
+    names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/pml_bfo_revoke.c
 done

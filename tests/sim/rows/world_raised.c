@@ -8,6 +8,7 @@
 #include "world.h"
 
 #include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_fire.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_send_complete.h"
 
@@ -111,6 +112,20 @@ static void raise_recv(const row_t *row)
     life_ends();
 }
 
+/* A rendezvous without a receive, on a revoked communicator: its sender hears so. */
+static void raise_refused(void)
+{
+    bfo_ack_hdr_t ack;
+
+    life_begins(0);
+    (void) send_match(); /* the first message makes the peer */
+    bfo_hdr_pack_ack(&ack, 0, 0x700000001u, 0, 0, 0);
+    (void) bfo_recv_fire_at(NULL, BFO_KNOWN(BFO_RECV_NONE), BFO_REV_RTS_REFUSED, false,
+                            world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], &ack);
+    must(is_posted(BFO_MSG_ACK));
+    life_ends();
+}
+
 /* The rows that end a request in place, before the machine is asked, would leave it behind here. */
 static bool is_done_in_place(const row_t *row)
 {
@@ -146,4 +161,5 @@ void rows_raised(void)
             raise_recv(row);
         }
     }
+    raise_refused();
 }
