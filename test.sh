@@ -27,7 +27,7 @@ top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
 all_steps="build unit fuzz sim mpi faults soak tools perf docs contrib clang combinations sanitizers model packages vm"
 named_steps="quick ompi5 bare"
-quick_docs="sources_keep_the_house_rules.sh help_topics_exist.sh readmes_name_every_file.sh page_names_every_message.sh
+quick_docs="sources_keep_the_house_rules.sh layout_is_clang_formats.sh help_topics_exist.sh readmes_name_every_file.sh page_names_every_message.sh
     page_names_every_parameter.sh pages_show_results.sh man_pages_are_whole.sh words_and_paths.sh one_file_asks_for_the_release.sh tables_are_the_code.sh"
 steps=${*:-$all_steps}
 passed=0 failed=0 skipped=0 expected=0 retries=0 failures= complaints=

@@ -18,8 +18,7 @@ bool ofo_port_choose_gid(struct ibv_context *context, unsigned port, int table_l
     bool found;
 
     if (0 <= OFO.params.gid_index) {
-        return 0 == ibv_query_gid_ex(context, port, (uint32_t) OFO.params.gid_index, best, 0)
-               && !ofo_gid_is_empty(best->gid.raw);
+        return 0 == ibv_query_gid_ex(context, port, (uint32_t) OFO.params.gid_index, best, 0) && !ofo_gid_is_empty(best->gid.raw);
     }
     if (0 != getifaddrs(&all)) {
         all = NULL;
@@ -40,8 +39,7 @@ bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
         module->gid_index = (uint8_t) given;
         return true;
     }
-    return ofo_gid_find(module->device->context, module->port_num, module->port_attr.gid_tbl_len, gid, is_roce && 0 > given,
-                        &module->gid_index);
+    return ofo_gid_find(module->device->context, module->port_num, module->port_attr.gid_tbl_len, gid, is_roce && 0 > given, &module->gid_index);
 }
 
 ofo_interface_t ofo_interface_look(const uint8_t *gid)

@@ -339,8 +339,7 @@ void ofo_async_answer(ofo_module_t *module)
     struct ibv_port_attr attr;
 
     if (asked != OFO_LOAD(module->port_told)) {
-        OFO_STORE(module->port_answer, 0 == ibv_query_port(module->device->context, module->port_num, &attr)
-                                           && IBV_PORT_ACTIVE == attr.state);
+        OFO_STORE(module->port_answer, 0 == ibv_query_port(module->device->context, module->port_num, &attr) && IBV_PORT_ACTIVE == attr.state);
         OFO_STORE(module->port_told, asked);
     }
 }

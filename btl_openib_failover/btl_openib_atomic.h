@@ -15,6 +15,9 @@
 
 /* A counter of the module, which several threads may raise at once: nothing but figures for people depends on it, so one that is lost
  * now and then is better than an atomic operation for each message. */
-static inline void ofo_count(uint64_t *counter) { ++*counter; }
+static inline void ofo_count(uint64_t *counter)
+{
+    ++*counter;
+}
 
 #endif /* BTL_OPENIB_ATOMIC_H */

@@ -68,8 +68,7 @@ bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, con
 {
     for (int i = 0; i < table_len && OFO_GID_INDEX_MAX >= i; ++i) {
         struct ibv_gid_entry entry;
-        if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0)
-            && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))
+        if (0 == ibv_query_gid_ex(context, port, (uint32_t) i, &entry, 0) && 0 == memcmp(entry.gid.raw, gid, sizeof(entry.gid.raw))
             && (!v2_only || IBV_GID_TYPE_ROCE_V2 == entry.gid_type)) {
             *index = (uint8_t) i;
             return true;
@@ -125,8 +124,7 @@ static int address_rank(const struct sockaddr *address)
     if (NULL != address && AF_INET == address->sa_family) {
         return 2;
     }
-    return NULL != address && AF_INET6 == address->sa_family
-           && !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *) address)->sin6_addr);
+    return NULL != address && AF_INET6 == address->sa_family && !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *) address)->sin6_addr);
 }
 
 static bool has_hardware_address(const struct ifaddrs *all, const char *interface, const uint8_t *mac)

@@ -40,8 +40,7 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (frag->is_sendi) {
         if (OPAL_UNLIKELY(OPAL_SUCCESS != status) && NULL != module->ext.failed_frag) {
-            module->ext.failed_frag(&module->super, ep, frag->hdr->tag, frag->segment.seg_addr.pval,
-                                    frag->segment.seg_len, status);
+            module->ext.failed_frag(&module->super, ep, frag->hdr->tag, frag->segment.seg_addr.pval, frag->segment.seg_len, status);
         }
     } else if (NULL != frag->base.des_cbfunc) {
         frag->base.order = frag->work.qp;

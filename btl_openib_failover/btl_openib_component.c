@@ -160,8 +160,7 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
     }
     OFO.self = OPAL_PROC_MY_NAME;
     while (0 == OFO.record.incarnation
-           && (ssize_t) sizeof(OFO.record.incarnation)
-                  == getrandom(&OFO.record.incarnation, sizeof(OFO.record.incarnation), 0)) {
+           && (ssize_t) sizeof(OFO.record.incarnation) == getrandom(&OFO.record.incarnation, sizeof(OFO.record.incarnation), 0)) {
     }
     ofo_queues_unshare(&OFO.queues, &OFO.plain);
     clamp_sizes();
@@ -190,6 +189,7 @@ err_free:
     return NULL;
 }
 
+/* clang-format off */
 __attribute__((visibility("default"))) ofo_component_t mca_btl_openib_component = {
     .super = {
         .btl_version = {
@@ -207,3 +207,4 @@ __attribute__((visibility("default"))) ofo_component_t mca_btl_openib_component 
         .btl_progress = ofo_component_progress,
     },
 };
+/* clang-format on */

@@ -67,11 +67,7 @@ static __attribute__((destructor)) void write_rows(void)
 
 void ofo_fsm_init(ofo_fsm_t *fsm, const ofo_fsm_action_fn_t *actions, ofo_fsm_trace_fn_t trace, void *owner)
 {
-    *fsm = (ofo_fsm_t){.state = OFO_ST_CLOSED,
-                       .check_gen = OFO_GEN_NONE,
-                       .actions = actions,
-                       .trace = trace,
-                       .owner = owner};
+    *fsm = (ofo_fsm_t){.state = OFO_ST_CLOSED, .check_gen = OFO_GEN_NONE, .actions = actions, .trace = trace, .owner = owner};
 }
 
 static ofo_fsm_event_t classify_request(const ofo_fsm_t *fsm, const ofo_ctl_t *message, const ofo_fsm_facts_t *facts)
@@ -93,8 +89,8 @@ static ofo_fsm_event_t classify_request(const ofo_fsm_t *fsm, const ofo_ctl_t *m
     return OFO_EV_NONE;
 }
 
-static ofo_fsm_event_t by_generation(const ofo_fsm_t *fsm, const ofo_ctl_t *message, ofo_fsm_event_t same,
-                                     ofo_fsm_event_t older, ofo_fsm_event_t newer)
+static ofo_fsm_event_t by_generation(const ofo_fsm_t *fsm, const ofo_ctl_t *message, ofo_fsm_event_t same, ofo_fsm_event_t older,
+                                     ofo_fsm_event_t newer)
 {
     if (message->gen == fsm->gen) {
         return same;

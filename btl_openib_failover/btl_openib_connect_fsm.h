@@ -35,18 +35,17 @@ typedef enum {
 typedef int (*ofo_fsm_action_fn_t)(void *owner, const ofo_ctl_t *message);
 
 /* Called after every accepted transition and for every refused event (next == state, action OFO_DO_COUNT). */
-typedef void (*ofo_fsm_trace_fn_t)(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo_fsm_state_t next,
-                                   ofo_fsm_action_t action);
+typedef void (*ofo_fsm_trace_fn_t)(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo_fsm_state_t next, ofo_fsm_action_t action);
 
 #define OFO_GEN_NONE (-1)
 
 typedef struct {
     ofo_fsm_state_t state;
-    uint16_t gen;               /* of the current or last set of queue pairs */
-    int32_t check_gen;          /* older generation whose loss check is still due, or OFO_GEN_NONE */
-    uint32_t refused;           /* events that met an empty cell */
+    uint16_t gen;                       /* of the current or last set of queue pairs */
+    int32_t check_gen;                  /* older generation whose loss check is still due, or OFO_GEN_NONE */
+    uint32_t refused;                   /* events that met an empty cell */
     const ofo_fsm_action_fn_t *actions; /* OFO_DO_COUNT entries */
-    ofo_fsm_trace_fn_t trace;   /* may be NULL */
+    ofo_fsm_trace_fn_t trace;           /* may be NULL */
     void *owner;
 } ofo_fsm_t;
 

@@ -13,14 +13,14 @@
 typedef struct ofo_cm_parked {
     struct ofo_cm_parked *next;
     struct rdma_cm_id *id;
-    ofo_ctl_t ctl; /* the REQ it brought */
+    ofo_ctl_t ctl;  /* the REQ it brought */
     uint64_t since; /* ms */
 } parked_t;
 
 static bool is_for(const parked_t *parked, const ofo_endpoint_t *ep, uint16_t gen)
 {
-    return parked->ctl.jobid == ep->peer->name.jobid && parked->ctl.vpid == ep->peer->name.vpid
-           && parked->ctl.rail == ep->rail && parked->ctl.gen == gen;
+    return parked->ctl.jobid == ep->peer->name.jobid && parked->ctl.vpid == ep->peer->name.vpid && parked->ctl.rail == ep->rail
+           && parked->ctl.gen == gen;
 }
 
 static bool same_request(const ofo_ctl_t *a, const ofo_ctl_t *b)

@@ -26,9 +26,9 @@
 
 enum {
     RESOLVE_MS = 2000,
-    PRIVATE_MAX = 56,     /* of a connect */
-    ADDRESS_PART = 40,    /* of REQ and REP: the queue pairs are the connection manager's own */
-    MESSAGES_MAX = 256    /* on their way, of one port */
+    PRIVATE_MAX = 56,  /* of a connect */
+    ADDRESS_PART = 40, /* of REQ and REP: the queue pairs are the connection manager's own */
+    MESSAGES_MAX = 256 /* on their way, of one port */
 };
 
 /* One outgoing connect: for a queue pair of `qps`, or with a message. Context of its identifier. */
@@ -68,8 +68,7 @@ static int create(ofo_module_t *module)
     ofo_cm_t *cm = &module->cm;
     struct sockaddr_storage own;
 
-    if (IBV_LINK_LAYER_ETHERNET != module->port_attr.link_layer
-        || !address_of(OFO.record.port[module->port_index].gid, 0, &own)) {
+    if (IBV_LINK_LAYER_ETHERNET != module->port_attr.link_layer || !address_of(OFO.record.port[module->port_index].gid, 0, &own)) {
         snprintf(module->no_calls, sizeof(module->no_calls), "it needs an IP address as GID, and a port of Ethernet");
         return OPAL_ERR_NOT_SUPPORTED;
     }
@@ -116,8 +115,7 @@ static call_t *call_begin(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index, 
     struct sockaddr_storage own, peer;
     call_t *call;
 
-    if ((NULL == qps && MESSAGES_MAX <= module->cm.messages) || PRIVATE_MAX < length
-        || !address_of(OFO.record.port[module->port_index].gid, 0, &own)
+    if ((NULL == qps && MESSAGES_MAX <= module->cm.messages) || PRIVATE_MAX < length || !address_of(OFO.record.port[module->port_index].gid, 0, &own)
         || !address_of(ep->remote.gid, (uint16_t) ep->remote_contact, &peer)) {
         return NULL;
     }
@@ -219,7 +217,7 @@ static void cm_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
         break;
     default:
         length = ep->module->is_iwarp ? 0 /* no connect without a queue pair: the end of the connections tells */
-                                              : ofo_ctl_pack(ctl, bytes, sizeof(bytes));
+                                      : ofo_ctl_pack(ctl, bytes, sizeof(bytes));
         if (0 == length || NULL == call_begin(ep, NULL, 0, bytes, length)) {
             ++ep->module->count.ctl_dropped;
             return;
@@ -331,8 +329,8 @@ static int cm_join(ofo_qpset_t *qps, const ofo_ctl_t *remote)
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
         if (NULL == qp->cm_id || 0 != join_one(qps->module, qp, remote->mtu, active)) {
-            ofo_log(1, "%s: rail %u to %u does not connect by rdmacm: %s", qps->ep->module->name, qps->ep->rail,
-                    qps->ep->peer->name.vpid, strerror(errno));
+            ofo_log(1, "%s: rail %u to %u does not connect by rdmacm: %s", qps->ep->module->name, qps->ep->rail, qps->ep->peer->name.vpid,
+                    strerror(errno));
             return -1;
         }
     }
@@ -426,8 +424,7 @@ static void rejected(ofo_module_t *module, call_t *call, const struct rdma_conn_
 
     if (NULL == call->qps) {
         call_end(module, call); /* the message has arrived */
-    } else if (0 < param->private_data_len && OFO_CTL_REJ == *(const uint8_t *) param->private_data
-               && read_message(module, param, &ctl)) {
+    } else if (0 < param->private_data_len && OFO_CTL_REJ == *(const uint8_t *) param->private_data && read_message(module, param, &ctl)) {
         ofo_rail_message(call->ep, &ctl);
     } else if (call->qps == call->ep->building && OFO_ST_REQUESTED == call->ep->fsm.state && !module->is_iwarp) {
         /* iWARP: such a queue pair is spent, and the peer's request finds a new one */

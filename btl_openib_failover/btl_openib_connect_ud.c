@@ -58,10 +58,7 @@ static bool post_recvs(ofo_ud_t *ud)
 
 static int move_to_rts(ofo_module_t *module, struct ibv_qp *qp, uint32_t qkey)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .pkey_index = module->pkey_index,
-                               .port_num = module->port_num,
-                               .qkey = qkey};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .pkey_index = module->pkey_index, .port_num = module->port_num, .qkey = qkey};
 
     if (0 != ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)) {
         return -1;
@@ -78,12 +75,8 @@ static int move_to_rts(ofo_module_t *module, struct ibv_qp *qp, uint32_t qkey)
 static int create_queues(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
-    struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD,
-                                    .cap = {.max_send_wr = SENDS,
-                                            .max_recv_wr = RECVS,
-                                            .max_send_sge = 1,
-                                            .max_recv_sge = 1},
-                                    .sq_sig_all = 1};
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_UD, .cap = {.max_send_wr = SENDS, .max_recv_wr = RECVS, .max_send_sge = 1, .max_recv_sge = 1}, .sq_sig_all = 1};
 
     ud->channel = ibv_create_comp_channel(module->device->context);
     if (NULL == ud->channel) {
@@ -156,9 +149,7 @@ static void ud_destroy(ofo_module_t *module)
 static struct ibv_ah *address_handle(ofo_endpoint_t *ep)
 {
     ofo_module_t *module = ep->module;
-    struct ibv_ah_attr attr = {.dlid = ep->remote.lid,
-                               .sl = (uint8_t) OFO.params.ib_service_level,
-                               .port_num = module->port_num};
+    struct ibv_ah_attr attr = {.dlid = ep->remote.lid, .sl = (uint8_t) OFO.params.ib_service_level, .port_num = module->port_num};
 
     if (module->use_grh || ep->remote.wants_grh) {
         attr.is_global = 1;
@@ -229,8 +220,7 @@ static bool bring_back(ofo_module_t *module)
         return false;
     }
     if (IBV_QPS_RTS != attr.qp_state) {
-        ofo_log(0 == module->count.ctl_mended ? 1 : 2, "%s: the queue pair of control messages was in state %d", module->name,
-                (int) attr.qp_state);
+        ofo_log(0 == module->count.ctl_mended ? 1 : 2, "%s: the queue pair of control messages was in state %d", module->name, (int) attr.qp_state);
         ++module->count.ctl_mended;
         if ((IBV_QPS_SQE != attr.qp_state || !move_to(ud->qp, IBV_QPS_RTS)) && !begin_anew(module)) {
             return false;

@@ -24,8 +24,8 @@ typedef struct {
     int32_t owed;
     int32_t collected; /* buffers that were received and are not posted again yet */
     int32_t batch;     /* post them again when there are so many */
-    int32_t count;  /* buffers of either side's queue */
-    int32_t window; /* tell the peer when this many are owed; OFO_WINDOW_MIN <= window < count */
+    int32_t count;     /* buffers of either side's queue */
+    int32_t window;    /* tell the peer when this many are owed; OFO_WINDOW_MIN <= window < count */
 } ofo_credits_t;
 
 static inline void ofo_credits_init(ofo_credits_t *credits, int32_t count, int32_t window)

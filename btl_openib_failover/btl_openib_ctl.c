@@ -21,8 +21,7 @@ void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     ctl->vpid = OFO.self.vpid;
     ctl->src_inc = OFO.record.incarnation;
     ctl->dst_inc = ep->peer->incarnation;
-    ofo_log(2, "%s: %s(%u) of rail %u to %u", ep->module->name, ofo_ctl_name(ctl->type), ctl->gen, ctl->rail,
-            ep->peer->name.vpid);
+    ofo_log(2, "%s: %s(%u) of rail %u to %u", ep->module->name, ofo_ctl_name(ctl->type), ctl->gen, ctl->rail, ep->peer->name.vpid);
     OFO.cpc->send(ep, ctl);
 }
 

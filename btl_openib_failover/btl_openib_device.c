@@ -134,10 +134,8 @@ static mca_rcache_base_module_t *create_cache(ofo_device_t *device)
 static bool probe_queue_pair(ofo_device_t *device)
 {
     struct ibv_cq *cq = ibv_create_cq(device->context, 2, NULL, NULL, 0);
-    struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-                                    .send_cq = cq,
-                                    .recv_cq = cq,
-                                    .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
     struct ibv_qp *qp = NULL;
 
     if (NULL == cq) {
@@ -217,14 +215,12 @@ void ofo_device_close(ofo_device_t *device)
     free(device);
 }
 
-mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base,
-                                                     size_t size, uint32_t flags)
+mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base, size_t size, uint32_t flags)
 {
     mca_rcache_base_module_t *rcache = ((ofo_module_t *) btl)->device->rcache;
     mca_rcache_base_registration_t *reg = NULL;
 
-    if (OPAL_SUCCESS
-        != rcache->rcache_register(rcache, base, size, 0, (int32_t) (flags & MCA_BTL_REG_FLAG_ACCESS_ANY), &reg)) {
+    if (OPAL_SUCCESS != rcache->rcache_register(rcache, base, size, 0, (int32_t) (flags & MCA_BTL_REG_FLAG_ACCESS_ANY), &reg)) {
         return NULL;
     }
     return &((ofo_reg_t *) reg)->handle;

@@ -21,8 +21,7 @@ void ofo_device_close(ofo_device_t *device);
 void *ofo_pages_alloc(size_t size);
 /* Tells the user that the device may not lock enough memory, and what the limit is. */
 void ofo_device_say_locked_memory(const ofo_device_t *device);
-mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base,
-                                                     size_t size, uint32_t flags);
+mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base, size_t size, uint32_t flags);
 int ofo_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
 
 #endif /* BTL_OPENIB_DEVICE_H */

@@ -15,8 +15,7 @@
 /* Locks: ep->lock held, but not that of `other`. */
 static bool may_answer(const ofo_endpoint_t *ep, const ofo_endpoint_t *other)
 {
-    return other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_UP == OFO_LOAD(other->gate)
-           && ofo_keepalive_may_ask(other->peer);
+    return other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_UP == OFO_LOAD(other->gate) && ofo_keepalive_may_ask(other->peer);
 }
 
 bool ofo_doubt_begin(ofo_endpoint_t *ep)
@@ -59,7 +58,8 @@ void ofo_doubt_ask_over(ofo_endpoint_t *ep)
 void ofo_doubt_ask(const ofo_module_t *module)
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {
-        __atomic_store_n(&OFO.module[i]->idle_polls, 0, __ATOMIC_RELAXED); /* the answer and its letter are not to wait for the turn of an idle rail */
+        __atomic_store_n(&OFO.module[i]->idle_polls, 0,
+                         __ATOMIC_RELAXED); /* the answer and its letter are not to wait for the turn of an idle rail */
         if (module != OFO.module[i]) {
             ofo_for_each_endpoint(OFO.module[i], ofo_doubt_ask_over);
         }

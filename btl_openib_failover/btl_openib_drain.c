@@ -14,9 +14,7 @@ static void (*const actions[OFO_DRAIN_ACTIONS])(ofo_qpset_t *qps, const char *wh
 #include "btl_openib_drain.def"
 };
 
-void ofo_drain_act_nothing(ofo_qpset_t *qps, const char *why)
-{
-}
+void ofo_drain_act_nothing(ofo_qpset_t *qps, const char *why) {}
 
 static void trace(ofo_qpset_t *qps, ofo_drain_state_t from, ofo_drain_event_t event, ofo_drain_cell_t cell)
 {

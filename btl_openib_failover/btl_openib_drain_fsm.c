@@ -8,8 +8,7 @@
 /* A pair (state, event) with two rows is an error, whatever the flags of the build. */
 #pragma GCC diagnostic error "-Woverride-init"
 
-#define ROW(id, state, event, next_, gate_, act) \
-    [OFO_DRAIN_##state][OFO_DEV_##event] = {true, OFO_DRAIN_##next_, OFO_DRAIN_##gate_, OFO_DACT_##act},
+#define ROW(id, state, event, next_, gate_, act) [OFO_DRAIN_##state][OFO_DEV_##event] = {true, OFO_DRAIN_##next_, OFO_DRAIN_##gate_, OFO_DACT_##act},
 static const ofo_drain_cell_t rows[OFO_DRAIN_STATES][OFO_DRAIN_EVENTS] = {
 #include "btl_openib_drain.def"
 };
@@ -48,7 +47,19 @@ ofo_drain_cell_t ofo_drain_step(ofo_drain_t *drain, ofo_drain_event_t event)
     return *row;
 }
 
-bool ofo_drain_lock_is_held(ofo_drain_event_t event) { return held[event]; }
-const char *ofo_drain_state_name(unsigned state) { return state < OFO_DRAIN_STATES ? state_names[state] : "?"; }
-const char *ofo_drain_event_name(unsigned event) { return event < OFO_DRAIN_EVENTS ? event_names[event] : "?"; }
-const char *ofo_drain_action_name(unsigned action) { return action < OFO_DRAIN_ACTIONS ? action_names[action] : "?"; }
+bool ofo_drain_lock_is_held(ofo_drain_event_t event)
+{
+    return held[event];
+}
+const char *ofo_drain_state_name(unsigned state)
+{
+    return state < OFO_DRAIN_STATES ? state_names[state] : "?";
+}
+const char *ofo_drain_event_name(unsigned event)
+{
+    return event < OFO_DRAIN_EVENTS ? event_names[event] : "?";
+}
+const char *ofo_drain_action_name(unsigned action)
+{
+    return action < OFO_DRAIN_ACTIONS ? action_names[action] : "?";
+}

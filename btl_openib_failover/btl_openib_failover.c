@@ -74,8 +74,7 @@ void ofo_drain_act_tell_all(ofo_qpset_t *qps, const char *why)
  * waited for it begins anew, and a later generation than the refused one knows. Locks: ep->lock held. */
 static bool was_refused(const ofo_endpoint_t *ep, const ofo_qpset_t *qps)
 {
-    return OFO_GATE_REFUSING == ep->gate
-           && (ep->dead_port ? !OFO_LOAD(ep->module->port_up) : (int32_t) qps->gen <= ep->refused_gen);
+    return OFO_GATE_REFUSING == ep->gate && (ep->dead_port ? !OFO_LOAD(ep->module->port_up) : (int32_t) qps->gen <= ep->refused_gen);
 }
 
 /* Their rails were spared, or are in doubt, and may not be the last any more. */
@@ -149,8 +148,7 @@ static void return_pending(ofo_endpoint_t *ep)
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
 {
     if (NULL != ep->module->ext.fence_done) {
-        ep->module->ext.fence_done(&ep->module->super, ep->peer->proc, ep->rail, gen,
-                                   (int32_t) gen == OFO_LOAD(ep->lossy_gen));
+        ep->module->ext.fence_done(&ep->module->super, ep->peer->proc, ep->rail, gen, (int32_t) gen == OFO_LOAD(ep->lossy_gen));
     }
 }
 

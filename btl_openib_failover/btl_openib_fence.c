@@ -151,8 +151,8 @@ void ofo_drain_act_give_up(ofo_qpset_t *qps, const char *why)
 {
     ofo_module_t *module = qps->ep->module;
 
-    ofo_log(1, "%s: rail %u to %u gen %u: the fence did not end, its queue pairs were destroyed", module->name,
-            qps->ep->rail, qps->ep->peer->name.vpid, qps->gen);
+    ofo_log(1, "%s: rail %u to %u gen %u: the fence did not end, its queue pairs were destroyed", module->name, qps->ep->rail,
+            qps->ep->peer->name.vpid, qps->gen);
     ++module->count.lossy_fences;
     return_posted(module, qps);
     ofo_drain_act_end_fence(qps, NULL);

@@ -44,8 +44,7 @@ ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload)
     return frag;
 }
 
-mca_btl_base_descriptor_t *ofo_alloc(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, uint8_t order, size_t size,
-                                     uint32_t flags)
+mca_btl_base_descriptor_t *ofo_alloc(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, uint8_t order, size_t size, uint32_t flags)
 {
     ofo_frag_t *frag = size <= btl->btl_max_send_size ? ofo_frag_alloc((ofo_module_t *) btl, size) : NULL;
 
@@ -65,8 +64,8 @@ int ofo_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *des)
     return OPAL_SUCCESS;
 }
 
-mca_btl_base_descriptor_t *ofo_prepare_src(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor,
-                                           uint8_t order, size_t reserve, size_t *size, uint32_t flags)
+mca_btl_base_descriptor_t *ofo_prepare_src(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, uint8_t order,
+                                           size_t reserve, size_t *size, uint32_t flags)
 {
     size_t most = btl->btl_max_send_size;
     struct iovec iov;

@@ -31,8 +31,7 @@ static inline void ofo_post_unlock(ofo_endpoint_t *ep, bool gate)
 
 static inline bool ofo_poll_try_lock(ofo_module_t *module)
 {
-    return 0 == __atomic_load_n(&module->poll_lock, __ATOMIC_RELAXED)
-           && 0 == __atomic_exchange_n(&module->poll_lock, 1, __ATOMIC_ACQUIRE);
+    return 0 == __atomic_load_n(&module->poll_lock, __ATOMIC_RELAXED) && 0 == __atomic_exchange_n(&module->poll_lock, 1, __ATOMIC_ACQUIRE);
 }
 
 static inline void ofo_poll_unlock(ofo_module_t *module)

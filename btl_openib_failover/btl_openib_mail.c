@@ -48,8 +48,7 @@ static void mailbox_put(ofo_mailbox_t *box, ofo_mail_t *mail)
     pthread_mutex_unlock(&box->lock);
 }
 
-static ofo_mail_t *mail_new(ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
-                            ofo_qpset_t *qps)
+static ofo_mail_t *mail_new(ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
     ofo_mail_t *mail = calloc(1, sizeof(*mail));
 
@@ -97,8 +96,7 @@ void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, co
     }
 }
 
-void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen,
-                       const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
     ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
 

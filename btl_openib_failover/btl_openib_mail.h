@@ -12,8 +12,7 @@ void ofo_mailbox_init(ofo_mailbox_t *box);
 ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box); /* the whole list, or NULL */
 /* Queue a letter; the caller's thread never waits. ctl may be NULL. */
 void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps);
-void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen,
-                       const ofo_ctl_t *ctl, ofo_qpset_t *qps);
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps);
 /* Ends the sleep of the module's service thread. */
 void ofo_service_wake(ofo_module_t *module);
 /* There is mail for progress. Any thread. */

@@ -21,10 +21,7 @@ static bool is_in_error(struct ibv_qp *qp)
  * stays owed until the fence's bound. */
 static void post_marker(ofo_qp_t *qp)
 {
-    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker,
-                             .opcode = IBV_WR_RDMA_WRITE,
-                             .send_flags = IBV_SEND_SIGNALED},
-                       *wrong;
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *wrong;
 
     qp->marker_state = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp) ? OFO_MARKER_REFUSED : OFO_MARKER_OUT;
 }

@@ -65,8 +65,7 @@ static int frag_init(opal_free_list_item_t *item, void *context)
     frag->base.des_segment_count = 1;
     frag->work = (ofo_work_t){.kind = OFO_WORK_SEND}; /* on no set: the list does not zero its memory */
     frag->next_of_all = OFO_LOAD(module->all_frags);
-    while (!__atomic_compare_exchange_n(&module->all_frags, &frag->next_of_all, frag, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE)) {
+    while (!__atomic_compare_exchange_n(&module->all_frags, &frag->next_of_all, frag, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     }
     return OPAL_SUCCESS;
 }
@@ -79,16 +78,14 @@ static int rdma_init(opal_free_list_item_t *item, void *context)
     rdma->work = (ofo_work_t){.kind = OFO_WORK_RDMA};
     rdma->inflight = 0;
     rdma->next_of_all = OFO_LOAD(module->all_rdmas);
-    while (!__atomic_compare_exchange_n(&module->all_rdmas, &rdma->next_of_all, rdma, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE)) {
+    while (!__atomic_compare_exchange_n(&module->all_rdmas, &rdma->next_of_all, rdma, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     }
     return OPAL_SUCCESS;
 }
 
 /* ---- processes ---------------------------------------------------------------------------------- */
 
-static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs, ofo_endpoint_t **endpoints,
-                            opal_bitmap_t *reachable)
+static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs, ofo_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
     for (size_t i = 0; i < nprocs; ++i) {
         ofo_peer_t *peer = ofo_peer_get(&procs[i]->proc_name, procs[i]);
@@ -155,16 +152,16 @@ static void dump_endpoint(const ofo_endpoint_t *ep)
 {
     uint32_t published = (uint32_t) OFO_LOAD(ep->published);
 
-    opal_output(0, "  %s rail %u to %u (%s): %s gen %u, gate %d, sends out %u, rdma out %u, pending %u", ep->module->name,
-                ep->rail, ep->peer->name.vpid, ep->remote.name, ofo_fsm_state_name((ofo_fsm_state_t) (published >> 16)),
-                published & 0xffff, (int) ep->gate, ep->sends_out, ep->rdma_out, ep->pending_count);
+    opal_output(0, "  %s rail %u to %u (%s): %s gen %u, gate %d, sends out %u, rdma out %u, pending %u", ep->module->name, ep->rail,
+                ep->peer->name.vpid, ep->remote.name, ofo_fsm_state_name((ofo_fsm_state_t) (published >> 16)), published & 0xffff, (int) ep->gate,
+                ep->sends_out, ep->rdma_out, ep->pending_count);
     if (NULL != ep->qps) {
         opal_output(0, "    queue pairs: %s", ofo_drain_state_name(ofo_drain_state(&ep->qps->drain)));
     }
     for (unsigned i = 0; NULL != ep->qps && i < ep->qps->nqp; ++i) {
         const ofo_qp_t *qp = &ep->qps->qp[i];
-        opal_output(0, "    queue pair %u: slots %d, credits %d, owed %d, receives posted %d", i, qp->sq_free,
-                    qp->credits.have, qp->credits.owed, qp->recv_posted);
+        opal_output(0, "    queue pair %u: slots %d, credits %d, owed %d, receives posted %d", i, qp->sq_free, qp->credits.have, qp->credits.owed,
+                    qp->recv_posted);
     }
 }
 
@@ -190,12 +187,11 @@ static void dump_counters(const ofo_module_t *module)
                 "polls skipped %llu, sleeps %llu, "
                 "control in %llu out %llu dropped %llu refused %llu mended %llu, drain events refused %llu",
                 module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
-                (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes,
-                (unsigned long long) c->receives, fragments_made(module), (unsigned long long) c->queued_sends,
-                (unsigned long long) c->queued_rdma, (unsigned long long) c->credit_messages,
-                (unsigned long long) c->bad_messages, (unsigned long long) c->connects, (unsigned long long) c->errors,
-                (unsigned long long) c->fences, (unsigned long long) c->fence_ms, (unsigned long long) c->lossy_fences,
-                (unsigned long long) c->last_wqe_missed, (unsigned long long) c->late_receives,
+                (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes, (unsigned long long) c->receives,
+                fragments_made(module), (unsigned long long) c->queued_sends, (unsigned long long) c->queued_rdma,
+                (unsigned long long) c->credit_messages, (unsigned long long) c->bad_messages, (unsigned long long) c->connects,
+                (unsigned long long) c->errors, (unsigned long long) c->fences, (unsigned long long) c->fence_ms,
+                (unsigned long long) c->lossy_fences, (unsigned long long) c->last_wqe_missed, (unsigned long long) c->late_receives,
                 (unsigned long long) c->srq_growths, (unsigned long long) c->coalesced, (unsigned long long) c->carriers,
                 (unsigned long long) c->ring_sends, (unsigned long long) c->ring_receives, (unsigned long long) c->silent,
                 (unsigned long long) c->keepalives, (unsigned long long) c->polls_skipped, (unsigned long long) c->sleeps,
@@ -335,17 +331,17 @@ static int init_lists(ofo_module_t *module)
 
     for (ofo_frag_list_t *list = module->frags; list < module->frags + module->frag_lists; ++list) {
         if (OPAL_SUCCESS
-            != opal_free_list_init(&list->free, sizeof(ofo_frag_t), FRAG_ALIGN, OBJ_CLASS(ofo_frag_t), list->size + RING_ROOM,
-                                   FRAG_ALIGN, frags_at_once(OFO.params.free_list_num, list->size),
-                                   OFO.params.free_list_max, frags_at_once(OFO.params.free_list_inc, list->size), mpool,
-                                   MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache, frag_init, list)) {
+            != opal_free_list_init(&list->free, sizeof(ofo_frag_t), FRAG_ALIGN, OBJ_CLASS(ofo_frag_t), list->size + RING_ROOM, FRAG_ALIGN,
+                                   frags_at_once(OFO.params.free_list_num, list->size), OFO.params.free_list_max,
+                                   frags_at_once(OFO.params.free_list_inc, list->size), mpool, MCA_RCACHE_FLAGS_CACHE_BYPASS, module->device->rcache,
+                                   frag_init, list)) {
             return OPAL_ERR_OUT_OF_RESOURCE;
         }
-        ofo_log(2, "%s: fragments of %u bytes: %zu to begin with, %zu at a time", module->name, list->size,
-                list->free.fl_num_allocated, list->free.fl_num_per_alloc);
+        ofo_log(2, "%s: fragments of %u bytes: %zu to begin with, %zu at a time", module->name, list->size, list->free.fl_num_allocated,
+                list->free.fl_num_per_alloc);
     }
-    return opal_free_list_init(&module->rdmas, sizeof(ofo_rdma_t), FRAG_ALIGN, OBJ_CLASS(ofo_rdma_t), 0, 0, OPERATIONS_FIRST,
-                               -1, OPERATIONS_MORE, NULL, 0, NULL, rdma_init, module);
+    return opal_free_list_init(&module->rdmas, sizeof(ofo_rdma_t), FRAG_ALIGN, OBJ_CLASS(ofo_rdma_t), 0, 0, OPERATIONS_FIRST, -1, OPERATIONS_MORE,
+                               NULL, 0, NULL, rdma_init, module);
 }
 
 void ofo_module_set_functions(mca_btl_base_module_t *super)

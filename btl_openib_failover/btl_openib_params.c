@@ -34,6 +34,7 @@ typedef struct {
     int level;
 } param_t;
 
+/* clang-format off */
 #define TEXT(name, field, text, level, help) \
     {name, help, MCA_BASE_VAR_TYPE_STRING, &OFO.params.field, 0, text, OPAL_INFO_LVL_##level}
 #define NUMBER(name, field, value, level, help) \
@@ -42,6 +43,7 @@ typedef struct {
     {name, help, MCA_BASE_VAR_TYPE_INT, &OFO.params.field, value, NULL, OPAL_INFO_LVL_##level}
 #define TRUTH(name, field, value, level, help) \
     {name, help, MCA_BASE_VAR_TYPE_BOOL, &OFO.params.field, value, NULL, OPAL_INFO_LVL_##level}
+/* clang-format on */
 
 static const param_t table[] = {
     TEXT("if_include", if_include, NULL, 1,
@@ -50,12 +52,12 @@ static const param_t table[] = {
     TEXT("ipaddr_include", ipaddr_include, NULL, 3,
          "IP networks whose RoCE ports are used: address/prefix, separated by commas; excludes btl_openib_ipaddr_exclude"),
     TEXT("ipaddr_exclude", ipaddr_exclude, NULL, 3, "IP networks whose ports are not used; excludes btl_openib_ipaddr_include"),
-    TEXT("device_type", device_type, "all", 5, "Which adapters to use: infiniband, with RoCE; iwarp, which has no failover; all: iwarp where there is no other"),
+    TEXT("device_type", device_type, "all", 5,
+         "Which adapters to use: infiniband, with RoCE; iwarp, which has no failover; all: iwarp where there is no other"),
     TRUTH("ignore_locality", ignore_locality, 0, 5, "Use far ports for small messages too; near are those of the cores this process is bound to"),
     NUMBER("max_btls", max_btls, 0, 2, "Use at most this many ports (0: all)"),
     NUMBER("lanes", lanes, 1, 5, "Rails over each pair of ports (1 to 4)"),
-    TEXT("rail_map", rail_map, NULL, 5,
-         "Pairs of ports that form rails, instead of pairing by subnet: device:port-device:port,..."),
+    TEXT("rail_map", rail_map, NULL, 5, "Pairs of ports that form rails, instead of pairing by subnet: device:port-device:port,..."),
     TEXT("fabrics", fabrics, NULL, 5,
          "Names of the fabrics that ports of this host are on, where several fabrics have one subnet prefix: device:port=name,... (only "
          "ports on fabrics of one name are paired)"),
@@ -67,13 +69,13 @@ static const param_t table[] = {
     TEXT("receive_queues", receive_queues, DEFAULT_QUEUES, 3,
          "Receive queues of each rail, from small to large buffers, separated by colons; each is P,size,count... (for one peer) or "
          "S,size,count... (shared by all peers of a port); docs/FAQ.md explains every field"),
-    NUMBER("ib_timeout", ib_timeout, 20, 4,
-           "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31)"),
+    NUMBER("ib_timeout", ib_timeout, 20, 4, "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31)"),
     NUMBER("ib_retry_count", ib_retry_count, 6, 4,
            "Repetitions of a packet before the rail is given up (1 to 7; 7 means without limit on soft-RoCE)"),
     NUMBER("ib_rnr_retry", ib_rnr_retry, 7, 6, "Receiver-not-ready retries (0 to 7; 7 means without limit)"),
     NUMBER("ib_min_rnr_timer", ib_min_rnr_timer, 12, 6, "Receiver-not-ready timer code (0 to 31)"),
-    NUMBER("ib_service_level", ib_service_level, 0, 6, "Service level of all queue pairs (0 to 15; 0 with rdmacm: that of each path record, which udcm does not ask for)"),
+    NUMBER("ib_service_level", ib_service_level, 0, 6,
+           "Service level of all queue pairs (0 to 15; 0 with rdmacm: that of each path record, which udcm does not ask for)"),
     SIGNED("ib_traffic_class", ib_traffic_class, -1, 6, "Traffic class of RoCE packets (0 to 255; -1: the one the port is configured for)"),
     NUMBER("ib_pkey_index", ib_pkey_index, 0, 6, "Index into the port's partition table (0: the first of a full member)"),
     NUMBER("pkey", pkey, 0, 6, "Partition key to use, looked up in each port's table (0: by btl_openib_ib_pkey_index)"),
@@ -87,7 +89,9 @@ static const param_t table[] = {
     NUMBER("ib_max_rdma_dst_ops", max_rd_atomic, 16, 6, "RDMA reads in flight on one queue pair"),
     NUMBER("rd_num", send_queue_depth, 16, 6, "Send queue slots for puts and gets of one rail, in addition to those for messages"),
     NUMBER("cq_size", cq_size, 4096, 6, "Entries of a completion queue; another one is made when it is full"),
-    NUMBER("connect_timeout", connect_timeout, 15, 6, "Seconds of a peer's silence until a rail that does not connect is given up (12 times that under a PML without failover, where it ends the job)"),
+    NUMBER(
+        "connect_timeout", connect_timeout, 15, 6,
+        "Seconds of a peer's silence until a rail that does not connect is given up (12 times that under a PML without failover, where it ends the job)"),
     NUMBER("time_wait", time_wait, 5, 7, "Seconds a dead queue pair keeps its number"),
     SIGNED("use_eager_rdma", use_eager_rdma, -1, 4,
            "Write small messages by RDMA into a ring that the peer polls: 1 on, 0 off, -1 automatic (off: no tested device is faster with it)"),
@@ -95,29 +99,25 @@ static const param_t table[] = {
     NUMBER("eager_rdma_threshold", eager_rdma_threshold, 16, 6, "Messages from a peer until a ring is made for it"),
     NUMBER("max_eager_rdma", max_eager_rdma, 16, 6, "Peers that get a ring, for each port"),
     TRUTH("use_message_coalescing", use_message_coalescing, 1, 4, "Small messages that have to wait travel together"),
-    NUMBER("completion_interval", completion_interval, 8, 6,
-           "Request a completion for every Nth small message posted in a row (1: for each)"),
+    NUMBER("completion_interval", completion_interval, 8, 6, "Request a completion for every Nth small message posted in a row (1: for each)"),
     NUMBER("ctl_rate", ctl_rate, 2000, 7, "Bring-down messages per second and process, when a port with many peers dies"),
-    NUMBER("fence_timeout", fence_timeout, 10, 7,
-           "Seconds until queue pairs of a lost rail that do not return their work are destroyed"),
-    NUMBER("keepalive", keepalive, 10, 5,
-           "Seconds without traffic after which a rail is asked whether its peer still lives (0: never)"),
+    NUMBER("fence_timeout", fence_timeout, 10, 7, "Seconds until queue pairs of a lost rail that do not return their work are destroyed"),
+    NUMBER("keepalive", keepalive, 10, 5, "Seconds without traffic after which a rail is asked whether its peer still lives (0: never)"),
     NUMBER("rejoin_after", rejoin_after, 1000, 5,
            "Milliseconds until a rail that was lost is asked whether it works again, counted from its port's return if the port was "
            "down; used again by the same job if pml_bfo_rejoin is 1"),
-    NUMBER("rejoin_half_life", rejoin_half_life, 300, 6,
-           "Seconds in which half of a rail's failures are forgotten; a rail that failed four times in short order stays out for up to 15 minutes (0: never)"),
+    NUMBER(
+        "rejoin_half_life", rejoin_half_life, 300, 6,
+        "Seconds in which half of a rail's failures are forgotten; a rail that failed four times in short order stays out for up to 15 minutes (0: never)"),
     NUMBER("blocking_progress", blocking_progress, 0, 4,
            "Let a process that waits in MPI sleep up to this many milliseconds (0: always poll). Traffic on a rail wakes it at once; "
            "messages of other transports (vader, tcp) may be delayed by up to this time"),
-    SIGNED("want_fork_support", want_fork_support, 1, 4,
-           "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
+    SIGNED("want_fork_support", want_fork_support, 1, 4, "Make fork() safe: 0 no, 1 if it is possible, 2 fail without it"),
     TRUTH("warn_nonexistent_if", warn_no_device, 1, 6, "Say when if_include or if_exclude names no device, or fabrics no port in use"),
     TRUTH("allow_ib", allow_ib, 1, 6, "Use ports whose link layer is InfiniBand"),
     NUMBER("verbose", verbose, 0, 7, "1: rails and connections, 2: also each control message and queue pair"),
     TEXT("test_far_devices", test_far_devices, NULL, 9, "For tests: devices that are taken for far"),
-    NUMBER("test_record_version", test_record_version, OFO_RECORD_VERSION, 9,
-           "For tests: the version this process claims in the modex"),
+    NUMBER("test_record_version", test_record_version, OFO_RECORD_VERSION, 9, "For tests: the version this process claims in the modex"),
 };
 
 /* Known elsewhere, without a meaning here. */
@@ -180,19 +180,18 @@ int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); ++i) {
         set_initial(&table[i]);
         if (0 > mca_base_component_var_register(component, table[i].name, table[i].help, table[i].type, NULL, 0, 0,
-                                                (mca_base_var_info_lvl_t) table[i].level, MCA_BASE_VAR_SCOPE_READONLY,
-                                                table[i].storage)) {
+                                                (mca_base_var_info_lvl_t) table[i].level, MCA_BASE_VAR_SCOPE_READONLY, table[i].storage)) {
             return OPAL_ERROR;
         }
     }
-    (void) mca_base_var_register_synonym(mca_base_var_find("opal", "btl", "openib", "max_inline_data"), "opal", "btl", "openib",
-                                         "ib_max_inline_data", 0);
+    (void) mca_base_var_register_synonym(mca_base_var_find("opal", "btl", "openib", "max_inline_data"), "opal", "btl", "openib", "ib_max_inline_data",
+                                         0);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); ++i) {
         char text[160]; /* Open MPI copies it */
 
         snprintf(text, sizeof(text), "Accepted and not used: %s", ignored[i].why);
-        (void) mca_base_component_var_register(component, ignored[i].name, text, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
-                                               OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY, &ignored_value[i]);
+        (void) mca_base_component_var_register(component, ignored[i].name, text, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_9,
+                                               MCA_BASE_VAR_SCOPE_READONLY, &ignored_value[i]);
     }
     return mca_btl_base_param_register(component, defaults);
 }
@@ -218,8 +217,7 @@ static int check_range(const char *name, unsigned value, unsigned low, unsigned 
 static int check_texts(ofo_params_t *p)
 {
     if (NULL != p->ipaddr_include && '\0' != *p->ipaddr_include && NULL != p->ipaddr_exclude && '\0' != *p->ipaddr_exclude) {
-        return bad("ipaddr_exclude", p->ipaddr_exclude,
-                   "btl_openib_ipaddr_include and btl_openib_ipaddr_exclude cannot be given together");
+        return bad("ipaddr_exclude", p->ipaddr_exclude, "btl_openib_ipaddr_include and btl_openib_ipaddr_exclude cannot be given together");
     }
     if (0 != strcmp(p->device_type, "all") && 0 != strcmp(p->device_type, "infiniband") && 0 != strcmp(p->device_type, "ib")
         && 0 != strcmp(p->device_type, "iwarp")) {

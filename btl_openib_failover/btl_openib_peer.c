@@ -117,8 +117,8 @@ static bool fetch_record(const opal_process_name_t *name, ofo_record_t *record)
     }
     result = ofo_record_unpack(bytes, length, record);
     if (OFO_WIRE_VERSION == result) {
-        bfo_help_say(OFO_HELP_FILE, "other version", OFO.self.vpid, name->vpid, BFO_VERSION,
-                       (unsigned) OFO_RECORD_VERSION, (unsigned) record->version);
+        bfo_help_say(OFO_HELP_FILE, "other version", OFO.self.vpid, name->vpid, BFO_VERSION, (unsigned) OFO_RECORD_VERSION,
+                     (unsigned) record->version);
     } else if (OFO_WIRE_OK != result) {
         bfo_help_say(OFO_HELP_FILE, "bad record", OFO.self.vpid, name->vpid);
     }
@@ -135,8 +135,8 @@ static void say_fewer_rails(const ofo_peer_t *peer, const ofo_record_t *record, 
         return;
     }
     said = true;
-    bfo_help_say(OFO_HELP_FILE, 0 < record->nports ? "fewer rails" : "peer without ports", OFO.self.vpid,
-                   OFO.record.nports, peer->name.vpid, record->nports, rails->count);
+    bfo_help_say(OFO_HELP_FILE, 0 < record->nports ? "fewer rails" : "peer without ports", OFO.self.vpid, OFO.record.nports, peer->name.vpid,
+                 record->nports, rails->count);
 }
 
 static unsigned count_ports(const ofo_record_t *record, const ofo_subnet_t *subnet)
@@ -194,7 +194,7 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     }
     if (0 != ofo_rails_pair(&OFO.record, record, !peer->own_is_higher, OFO.params.rail_map, &rails)) {
         bfo_help_say(OFO_HELP_FILE, "bad parameter", "rail_map", OFO.params.rail_map,
-                       "it must be a list of device:port-device:port, separated by commas");
+                     "it must be a list of device:port-device:port, separated by commas");
         return;
     }
     for (unsigned i = 0; i < rails.count; ++i) {
@@ -223,8 +223,7 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
         }
         peer->rail[i]->alike = most_alike(record, &OFO.record.port[rails.pair[i].local].subnet);
         peer->rail_count = i + 1;
-        ofo_log(1, "bfo: %u->%u rail %u: %s - %s", OFO.self.vpid, peer->name.vpid, i, peer->rail[i]->module->name,
-                peer->rail[i]->remote.name);
+        ofo_log(1, "bfo: %u->%u rail %u: %s - %s", OFO.self.vpid, peer->name.vpid, i, peer->rail[i]->module->name, peer->rail[i]->remote.name);
     }
 }
 

@@ -106,8 +106,7 @@ static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
 
     switch (work->kind) {
     case OFO_WORK_RECV:
-        ofo_recv_handle(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc->byte_len,
-                        wc->qp_num);
+        ofo_recv_handle(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc->byte_len, wc->qp_num);
         break;
     case OFO_WORK_SEND:
         send_completed(work);

@@ -103,8 +103,7 @@ static bool find_pkey(const ofo_device_t *device, unsigned number, const struct 
     if (0 != OFO.params.ib_pkey_index && 0 == OFO.params.pkey) {
         return OFO.params.ib_pkey_index < attr->pkey_tbl_len;
     }
-    return ofo_pkey_find(device->context, number, attr->pkey_tbl_len, OFO.params.pkey, index)
-           || (0 == OFO.params.pkey && 0 < attr->pkey_tbl_len);
+    return ofo_pkey_find(device->context, number, attr->pkey_tbl_len, OFO.params.pkey, index) || (0 == OFO.params.pkey && 0 < attr->pkey_tbl_len);
 }
 
 /* ---- locality ----------------------------------------------------------------------------------- */
@@ -153,7 +152,8 @@ static bool describe_iwarp(const ofo_device_t *device, unsigned number, ofo_port
     found = ofo_iwarp_address(all, gid.raw, port->gid);
     freeifaddrs(all);
     if (!found) {
-        bfo_help_say_once(key_of(__func__, module->name), OFO_HELP_FILE, "no address", module->name, gid.raw[0], gid.raw[1], gid.raw[2], gid.raw[3], gid.raw[4], gid.raw[5]);
+        bfo_help_say_once(key_of(__func__, module->name), OFO_HELP_FILE, "no address", module->name, gid.raw[0], gid.raw[1], gid.raw[2], gid.raw[3],
+                          gid.raw[4], gid.raw[5]);
         return false;
     }
     set_ip_subnet(port->gid, &port->subnet);
@@ -163,8 +163,7 @@ static bool describe_iwarp(const ofo_device_t *device, unsigned number, ofo_port
     return true;
 }
 
-static bool describe_address(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr,
-                             ofo_port_t *port, ofo_module_t *module)
+static bool describe_address(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, ofo_port_t *port, ofo_module_t *module)
 {
     struct ibv_gid_entry entry = {.gid_index = 0};
 
@@ -232,12 +231,10 @@ static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t
     return true;
 }
 
-static void add_port(ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr,
-                     const mca_btl_base_module_t *defaults, survey_t *survey)
+static void add_port(ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     ofo_port_t *port = &OFO.record.port[OFO.record.nports];
-    ofo_module_t model = {.super = *defaults, .device = device, .is_iwarp = device->is_iwarp, .port_num = (uint8_t) number,
-                          .port_attr = *attr};
+    ofo_module_t model = {.super = *defaults, .device = device, .is_iwarp = device->is_iwarp, .port_num = (uint8_t) number, .port_attr = *attr};
     bool near;
 
     memset(port, 0, sizeof(*port));
@@ -277,8 +274,10 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
         model.super.btl_bandwidth = port->rate / OFO.params.lanes;
     }
     ofo_log(1, "%s: %s, gid index %u, prefix %u, pkey index %u, %s", model.name,
-            device->is_iwarp ? "iwarp" : IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet" : "infiniband", model.gid_index, port->subnet.prefix_len,
-            model.pkey_index, near ? "near" : "far");
+            device->is_iwarp                              ? "iwarp"
+            : IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet"
+                                                          : "infiniband",
+            model.gid_index, port->subnet.prefix_len, model.pkey_index, near ? "near" : "far");
     for (unsigned lane = 0; lane < OFO.params.lanes; ++lane) {
         if (!add_lane(device, &model, port, lane)) {
             break;
@@ -298,8 +297,7 @@ static void look_at_port(ofo_device_t *device, unsigned number, const mca_btl_ba
 {
     struct ibv_port_attr attr;
 
-    if (!there_is_room() || !is_wanted(device->name, number)
-        || 0 != ibv_query_port(device->context, (uint8_t) number, &attr)
+    if (!there_is_room() || !is_wanted(device->name, number) || 0 != ibv_query_port(device->context, (uint8_t) number, &attr)
         || (IBV_LINK_LAYER_ETHERNET != attr.link_layer && !OFO.params.allow_ib)) {
         return;
     }
@@ -368,8 +366,8 @@ static bool was_asked_for(void)
     int index = mca_base_var_find("opal", "btl", NULL, NULL);
     const char **value = NULL;
 
-    return 0 <= index && OPAL_SUCCESS == mca_base_var_get_value(index, (void *) &value, NULL, NULL) && NULL != value
-           && NULL != *value && '^' != **value && NULL != strstr(*value, "openib");
+    return 0 <= index && OPAL_SUCCESS == mca_base_var_get_value(index, (void *) &value, NULL, NULL) && NULL != value && NULL != *value
+           && '^' != **value && NULL != strstr(*value, "openib");
 }
 
 static const char *text_of(const char *list)
@@ -386,8 +384,8 @@ static void say_why_none(const survey_t *survey)
             bfo_help_say(OFO_HELP_FILE, "no device", survey->devices, NULL == survey->why ? "there is none" : survey->why);
         }
     } else if (0 == survey->matched || 0 < survey->unwanted) {
-        bfo_help_say(OFO_HELP_FILE, "no matching port", include, exclude, text_of(OFO.params.ipaddr_include),
-                     text_of(OFO.params.ipaddr_exclude), OFO.params.device_type);
+        bfo_help_say(OFO_HELP_FILE, "no matching port", include, exclude, text_of(OFO.params.ipaddr_include), text_of(OFO.params.ipaddr_exclude),
+                     OFO.params.device_type);
     } else if (0 == survey->active) {
         bfo_help_say(OFO_HELP_FILE, "no active port", survey->matched);
     }
@@ -406,8 +404,7 @@ static void rank_by_rate(void)
         for (uint32_t rate = OFO.record.port[module->port_index].rate; rate <= fastest / 2; rate *= 2) {
             ++module->super.btl_latency;
         }
-        ofo_log(1, "%s: lane %u, %u Mbit/s, latency %u", module->name, module->lane, module->super.btl_bandwidth,
-                module->super.btl_latency);
+        ofo_log(1, "%s: lane %u, %u Mbit/s, latency %u", module->name, module->lane, module->super.btl_bandwidth, module->super.btl_latency);
     }
 }
 

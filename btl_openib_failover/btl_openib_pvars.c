@@ -18,8 +18,10 @@ typedef struct {
     size_t in_traffic;
 } variable_t;
 
+/* clang-format off */
 #define COUNT(name, text) {"port_" #name, text, offsetof(ofo_module_t, count.name), 0}
 #define TRAFFIC(name, text) {"port_" #name, text, SIZE_MAX, offsetof(bfo_traffic_t, name)}
+/* clang-format on */
 static const variable_t variables[] = {
     TRAFFIC(sent_messages, "messages that each port has sent"),
     TRAFFIC(sent_bytes, "their bytes, with headers"),
@@ -90,12 +92,12 @@ void ofo_pvars_register(const mca_base_component_t *component)
 {
     const mca_base_pvar_flag_t flags = MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS;
 
-    (void) mca_base_component_pvar_register(component, "port_names", "names of the ports of the variables btl_openib_port_*, in their order, with commas between",
-                                            OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_GENERIC, MCA_BASE_VAR_TYPE_STRING, NULL,
-                                            MCA_BASE_VAR_BIND_NO_OBJECT, flags, read_names, NULL, names_notify, NULL);
+    (void) mca_base_component_pvar_register(
+        component, "port_names", "names of the ports of the variables btl_openib_port_*, in their order, with commas between", OPAL_INFO_LVL_4,
+        MCA_BASE_PVAR_CLASS_GENERIC, MCA_BASE_VAR_TYPE_STRING, NULL, MCA_BASE_VAR_BIND_NO_OBJECT, flags, read_names, NULL, names_notify, NULL);
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); ++i) {
         (void) mca_base_component_pvar_register(component, variables[i].name, variables[i].text, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
-                                                MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT, flags, read_values,
-                                                NULL, values_notify, (void *) &variables[i]);
+                                                MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT, flags, read_values, NULL,
+                                                values_notify, (void *) &variables[i]);
     }
 }

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OWN_WORK = 3 /* slots for returns, proof or keepalive, and marker */, RETURN_SLOT = 64};
+enum { OWN_WORK = 3 /* slots for returns, proof or keepalive, and marker */, RETURN_SLOT = 64 };
 
 static uint32_t send_slots(const ofo_queues_t *queues, unsigned index)
 {
@@ -161,8 +161,7 @@ static int move_to_init(ofo_module_t *module, struct ibv_qp *qp)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                                .pkey_index = module->pkey_index,
                                .port_num = module->port_num,
-                               .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
-                                                  | IBV_ACCESS_REMOTE_READ};
+                               .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 
     return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
@@ -246,8 +245,7 @@ ofo_qpset_t *ofo_qpset_create(ofo_endpoint_t *ep, uint16_t gen)
     return qps;
 
 err_destroy:
-    ofo_log(1, "%s: no queue pairs for rail %u to %u: %s", ep->module->name, ep->rail, ep->peer->name.vpid,
-            strerror(errno));
+    ofo_log(1, "%s: no queue pairs for rail %u to %u: %s", ep->module->name, ep->rail, ep->peer->name.vpid, strerror(errno));
     if (!ofo_qpset_destroy(qps)) {
         ofo_qpset_bury(qps);
     }
@@ -307,8 +305,8 @@ static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remo
         memcpy(&attr.ah_attr.grh.dgid, remote->gid, sizeof(attr.ah_attr.grh.dgid));
     }
     return ibv_modify_qp(qp->qp, &attr,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN
-                             | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC
+                             | IBV_QP_MIN_RNR_TIMER);
 }
 
 static int move_to_rts(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remote)
@@ -323,24 +321,25 @@ static int move_to_rts(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remo
     };
 
     return ibv_modify_qp(qp->qp, &attr,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN
-                             | IBV_QP_MAX_QP_RD_ATOMIC);
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp)
 {
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
-    const int mask = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU
-                     | IBV_QP_PKEY_INDEX | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_CAP;
+    const int mask = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX
+                     | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_CAP;
 
     if (2 > OFO.params.verbose || 0 != ibv_query_qp(qp->qp, &attr, mask, &init)) {
         return;
     }
-    ofo_log(2, "%s: queue pair 0x%x: timeout %u, retries %u, rnr retries %u, rnr timer %u, sl %u, class %u, mtu %u, pkey %u, "
-            "reads %u, inline %u, sends %u, receives %u", module->name, qp->qp->qp_num, attr.timeout, attr.retry_cnt,
-            attr.rnr_retry, attr.min_rnr_timer, attr.ah_attr.sl, attr.ah_attr.grh.traffic_class, attr.path_mtu, attr.pkey_index,
-            attr.max_rd_atomic, qp->inline_max, init.cap.max_send_wr, init.cap.max_recv_wr);
+    ofo_log(2,
+            "%s: queue pair 0x%x: timeout %u, retries %u, rnr retries %u, rnr timer %u, sl %u, class %u, mtu %u, pkey %u, "
+            "reads %u, inline %u, sends %u, receives %u",
+            module->name, qp->qp->qp_num, attr.timeout, attr.retry_cnt, attr.rnr_retry, attr.min_rnr_timer, attr.ah_attr.sl,
+            attr.ah_attr.grh.traffic_class, attr.path_mtu, attr.pkey_index, attr.max_rd_atomic, qp->inline_max, init.cap.max_send_wr,
+            init.cap.max_recv_wr);
 }
 
 int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
@@ -349,8 +348,7 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
 
     for (unsigned i = 0; i < qps->nqp; ++i) {
         if (0 != move_to_rtr(module, &qps->qp[i], remote, i) || 0 != move_to_rts(module, &qps->qp[i], remote)) {
-            ofo_log(1, "%s: rail %u to %u does not connect: %s", module->name, qps->ep->rail,
-                    qps->ep->peer->name.vpid, strerror(errno));
+            ofo_log(1, "%s: rail %u to %u does not connect: %s", module->name, qps->ep->rail, qps->ep->peer->name.vpid, strerror(errno));
             return -1;
         }
         ofo_qpset_log(module, &qps->qp[i]);

@@ -105,8 +105,7 @@ void ofo_queues_unshare(const ofo_queues_t *queues, ofo_queues_t *plain)
     for (unsigned i = 0; i < plain->count; ++i) {
         ofo_queue_t *queue = &plain->queue[i];
         if ('S' == queue->type) {
-            *queue = (ofo_queue_t){.type = 'P', .size = queue->size, .count = queue->window,
-                                   .window = queue->window / 4};
+            *queue = (ofo_queue_t){.type = 'P', .size = queue->size, .count = queue->window, .window = queue->window / 4};
         }
     }
 }
@@ -116,10 +115,8 @@ static ofo_queue_shape_t shape_of(const ofo_queue_t *queue, bool shares)
 {
     bool shared = 'S' == queue->type;
 
-    return (ofo_queue_shape_t){.type = shared && !shares ? 's' : queue->type,
-                               .sends = shared ? (uint16_t) queue->window : 0,
-                               .size = queue->size,
-                               .count = queue->count};
+    return (ofo_queue_shape_t){
+        .type = shared && !shares ? 's' : queue->type, .sends = shared ? (uint16_t) queue->window : 0, .size = queue->size, .count = queue->count};
 }
 
 void ofo_queues_publish(const ofo_queues_t *queues, bool shares, ofo_record_t *record)
@@ -137,8 +134,7 @@ bool ofo_queues_match(const ofo_queues_t *own, const ofo_record_t *peer)
     }
     for (unsigned i = 0; i < own->count; ++i) {
         const ofo_queue_shape_t *theirs = &peer->queue[i], ours = shape_of(&own->queue[i], 's' != theirs->type);
-        if (ours.type != theirs->type || ours.sends != theirs->sends || ours.size != theirs->size
-            || ours.count != theirs->count) {
+        if (ours.type != theirs->type || ours.sends != theirs->sends || ours.size != theirs->size || ours.count != theirs->count) {
             return false;
         }
     }

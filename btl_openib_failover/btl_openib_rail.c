@@ -29,23 +29,21 @@ static bool is_opening(ofo_fsm_state_t state)
     return OFO_ST_REQUESTED == state || OFO_ST_PROVING == state;
 }
 
-static void trace(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo_fsm_state_t next,
-                  ofo_fsm_action_t action)
+static void trace(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo_fsm_state_t next, ofo_fsm_action_t action)
 {
     ofo_endpoint_t *ep = owner;
 
     if (OFO_DO_COUNT == action) {
         ++ep->module->count.ctl_refused;
-        ofo_log(1, "bfo: %u->%u rail %u gen %u: %s refused in %s", OFO.self.vpid, ep->peer->name.vpid, ep->rail,
-                ep->fsm.gen, ofo_fsm_event_name(event), ofo_fsm_state_name(state));
+        ofo_log(1, "bfo: %u->%u rail %u gen %u: %s refused in %s", OFO.self.vpid, ep->peer->name.vpid, ep->rail, ep->fsm.gen,
+                ofo_fsm_event_name(event), ofo_fsm_state_name(state));
         return;
     }
     OFO_STORE(ep->published, (int32_t) ((unsigned) next << 16 | ep->fsm.gen));
     ep->module->opening += (unsigned) is_opening(next) - (unsigned) is_opening(state);
     if (next != state) {
-        ofo_log(1, "bfo: %u->%u rail %u (%s) gen %u: %s -> %s on %s", OFO.self.vpid, ep->peer->name.vpid, ep->rail,
-                ep->module->name, ep->fsm.gen, ofo_fsm_state_name(state), ofo_fsm_state_name(next),
-                ofo_fsm_event_name(event));
+        ofo_log(1, "bfo: %u->%u rail %u (%s) gen %u: %s -> %s on %s", OFO.self.vpid, ep->peer->name.vpid, ep->rail, ep->module->name, ep->fsm.gen,
+                ofo_fsm_state_name(state), ofo_fsm_state_name(next), ofo_fsm_event_name(event));
     }
 }
 
@@ -60,15 +58,14 @@ void ofo_rail_init(ofo_endpoint_t *ep)
 /* Does the PML take rails back, and may this one still come? */
 static bool rejoins(const ofo_endpoint_t *ep)
 {
-    return NULL != ep->module->ext.rail_restored && UINT16_MAX > ep->fsm.gen && !ep->rejoin.is_refused && !OFO.closing
-           && !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared) && !ofo_port_is_gone(ep->module);
+    return NULL != ep->module->ext.rail_restored && UINT16_MAX > ep->fsm.gen && !ep->rejoin.is_refused && !OFO.closing && !OFO_LOAD(ep->peer->closing)
+           && !OFO_LOAD(ep->peer->declared) && !ofo_port_is_gone(ep->module);
 }
 
 /* Nothing of the generation before may be open: L13. */
 static bool may_rejoin(const ofo_endpoint_t *ep)
 {
-    return OFO_ST_DOWN == ep->fsm.state && rejoins(ep) && OFO_GEN_NONE == ep->fsm.check_gen && !ep->check_open
-           && 0 == ep->unknown_until;
+    return OFO_ST_DOWN == ep->fsm.state && rejoins(ep) && OFO_GEN_NONE == ep->fsm.check_gen && !ep->check_open && 0 == ep->unknown_until;
 }
 
 static uint64_t half_life(void)
@@ -140,8 +137,7 @@ static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
         if (OFO_ST_DOWN != ep->fsm.state || !rejoins(ep)) {
             return;
         }
-        if (!OFO_LOAD(ep->module->port_up) || !may_rejoin(ep)
-            || (ofo_rejoin_is_held(&ep->rejoin, now, half_life()) && !ofo_rail_is_last(ep))) {
+        if (!OFO_LOAD(ep->module->port_up) || !may_rejoin(ep) || (ofo_rejoin_is_held(&ep->rejoin, now, half_life()) && !ofo_rail_is_last(ep))) {
             rejoin_later(ep, LOOK_AGAIN_MS);
         } else {
             rejoin_ask(ep, now);
@@ -222,8 +218,7 @@ static bool opens(const ofo_endpoint_t *ep, ofo_fsm_event_t event)
 /* A refusal would end the peer's rail, and ours goes on when the port is back, or the loss check is passed: the peer asks again. */
 static bool comes_too_early(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
-    return OFO_CTL_REQ == ctl->type
-           && ((!OFO_LOAD(ep->module->port_up) && ofo_rail_is_spared(ep)) || (ep->check_open && ctl->gen > ep->fsm.gen));
+    return OFO_CTL_REQ == ctl->type && ((!OFO_LOAD(ep->module->port_up) && ofo_rail_is_spared(ep)) || (ep->check_open && ctl->gen > ep->fsm.gen));
 }
 
 void ofo_rail_asked(ofo_endpoint_t *ep, const ofo_ctl_t *req)
@@ -233,7 +228,8 @@ void ofo_rail_asked(ofo_endpoint_t *ep, const ofo_ctl_t *req)
     if (OFO_CTL_ASK == req->type && !OFO_LOAD(ep->peer->closing)) {
         ofo_rail_event(ep, OFO_EV_POST, NULL);
     }
-    if (!comes_too_early(ep, req) && OFO_EV_NONE != event && ofo_fsm_has_row(ep->fsm.state, event)) { /* else the rail has come to life, or to its end */
+    if (!comes_too_early(ep, req) && OFO_EV_NONE != event
+        && ofo_fsm_has_row(ep->fsm.state, event)) { /* else the rail has come to life, or to its end */
         ofo_rail_event(ep, event, req);
     }
 }
@@ -272,7 +268,8 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     if (OFO_CTL_REJ == ctl->type) {
         ofo_log(1, "%s: rail %u to %u: gen %u was rejected, reason %u", ep->module->name, ep->rail, ep->peer->name.vpid, ctl->gen,
                 ctl->reason); /* ofo_rej_reason_t */
-        ep->rejoin.is_refused = ep->rejoin.is_refused || (OFO_REJ_DISABLED == ctl->reason && OFO_ST_REQUESTED == ep->fsm.state && ctl->gen == ep->fsm.gen);
+        ep->rejoin.is_refused = ep->rejoin.is_refused
+                                || (OFO_REJ_DISABLED == ctl->reason && OFO_ST_REQUESTED == ep->fsm.state && ctl->gen == ep->fsm.gen);
     }
     if (tells_addresses(ctl) && ctl->rail_hash != ep->peer->rail_hash) {
         ep->patience = 0; /* waiting makes no list of rails right */
@@ -354,8 +351,7 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
     if (0 != ep->give_up_at && now >= ep->give_up_at) {
         ep->give_up_at = 0;
         if (ofo_fsm_state_is_connecting(ep->fsm.state) && !has_patience(ep, now)) {
-            ofo_log(1, "%s: rail %u to %u did not connect in %u s", ep->module->name, ep->rail, ep->peer->name.vpid,
-                    OFO.params.connect_timeout);
+            ofo_log(1, "%s: rail %u to %u did not connect in %u s", ep->module->name, ep->rail, ep->peer->name.vpid, OFO.params.connect_timeout);
             if (0 == ep->fsm.gen) {
                 ofo_peer_doubt_pair(ep);
             }

@@ -196,8 +196,7 @@ static int ofo_do_send_rtu(void *owner, const ofo_ctl_t *ctl)
 
 bool ofo_rail_is_welcome(const ofo_endpoint_t *ep, uint16_t gen)
 {
-    return !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared)
-           && (gen <= ep->fsm.gen || NULL != ep->module->ext.rail_restored);
+    return !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared) && (gen <= ep->fsm.gen || NULL != ep->module->ext.rail_restored);
 }
 
 static int ofo_do_send_rej(void *owner, const ofo_ctl_t *ctl)
@@ -368,8 +367,7 @@ static int ofo_do_fence_and_tell(void *owner, const ofo_ctl_t *ctl)
 
     ofo_do_fence(owner, ctl);
     if (0 < wait) {
-        ofo_log(2, "%s: bring-down of rail %u to %u waits %u ms for its turn", ep->module->name, ep->rail,
-                ep->peer->name.vpid, (unsigned) wait);
+        ofo_log(2, "%s: bring-down of rail %u to %u waits %u ms for its turn", ep->module->name, ep->rail, ep->peer->name.vpid, (unsigned) wait);
         ep->retransmit_at = ofo_now_ms() + wait; /* the first copy, when its turn comes */
         ep->backoff_ms = 0;
         return 0;

@@ -9,7 +9,7 @@
 #include "btl_openib_types.h"
 
 extern const ofo_fsm_action_fn_t ofo_rail_actions[OFO_DO_COUNT];
-enum { OFO_CONNECT_PATIENCE = 11 }; /* a connection gets 12 times connect_timeout where its end is that of the job */
+enum { OFO_CONNECT_PATIENCE = 11 };          /* a connection gets 12 times connect_timeout where its end is that of the job */
 void ofo_rail_give_time(ofo_endpoint_t *ep); /* connect_timeout from now on */
 void ofo_rail_repeat_after(ofo_endpoint_t *ep, unsigned backoff_ms);
 void ofo_rail_send_down(ofo_endpoint_t *ep, uint16_t gen);

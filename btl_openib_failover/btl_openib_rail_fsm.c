@@ -14,8 +14,7 @@ typedef struct {
     uint8_t listed, next, effect, action;
 } row_t;
 
-#define ROW(id, state, event, next_, effect_, act) \
-    [OFO_RAIL_##state][OFO_REV_##event] = {1, OFO_RAIL_##next_, OFO_REFF_##effect_, OFO_RACT_##act},
+#define ROW(id, state, event, next_, effect_, act) [OFO_RAIL_##state][OFO_REV_##event] = {1, OFO_RAIL_##next_, OFO_REFF_##effect_, OFO_RACT_##act},
 static const row_t rows[OFO_RAIL_STATES][OFO_RAIL_EVENTS] = {
 #include "btl_openib_rail.def"
 };
@@ -177,6 +176,15 @@ unsigned ofo_rail_rej_event(const ofo_rail_machine_t *rail, uint16_t x)
 }
 
 /* ---- names ------------------------------------------------------------------------------------------- */
-const char *ofo_rail_state_name(unsigned state) { return state < OFO_RAIL_STATES ? state_names[state] : "?"; }
-const char *ofo_rail_event_name(unsigned event) { return event < OFO_RAIL_EVENTS ? event_names[event] : "?"; }
-const char *ofo_rail_action_name(unsigned action) { return action < OFO_RAIL_ACTIONS ? action_names[action] : "?"; }
+const char *ofo_rail_state_name(unsigned state)
+{
+    return state < OFO_RAIL_STATES ? state_names[state] : "?";
+}
+const char *ofo_rail_event_name(unsigned event)
+{
+    return event < OFO_RAIL_EVENTS ? event_names[event] : "?";
+}
+const char *ofo_rail_action_name(unsigned action)
+{
+    return action < OFO_RAIL_ACTIONS ? action_names[action] : "?";
+}

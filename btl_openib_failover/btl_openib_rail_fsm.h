@@ -32,21 +32,21 @@ enum ofo_rail_action {
     OFO_RAIL_ACTIONS
 };
 
-#define OFO_GENERATION_LAST 65535u   /* a rail of this generation never rejoins */
+#define OFO_GENERATION_LAST 65535u /* a rail of this generation never rejoins */
 
 /* Zero is the state of a rail that was never connected. Written by ofo_rail_step() only. */
 typedef struct {
     uint8_t state;
-    bool fz;       /* own fence of g runs */
-    bool da;       /* DACK(g) received */
-    bool owes;     /* the check of generation ck is due */
-    uint16_t g;    /* generation: number of the set of queue pairs */
-    uint16_t ck;   /* valid if owes */
+    bool fz;     /* own fence of g runs */
+    bool da;     /* DACK(g) received */
+    bool owes;   /* the check of generation ck is due */
+    uint16_t g;  /* generation: number of the set of queue pairs */
+    uint16_t ck; /* valid if owes */
 } ofo_rail_machine_t;
 
 typedef struct {
-    bool listed;       /* false: the event was dropped, nothing changed */
-    unsigned action;   /* OFO_RACT_* for the caller to perform, after the change of state */
+    bool listed;     /* false: the event was dropped, nothing changed */
+    unsigned action; /* OFO_RACT_* for the caller to perform, after the change of state */
     const char *row;
 } ofo_rail_step_t;
 
@@ -71,7 +71,10 @@ static inline bool ofo_rail_may_rejoin(const ofo_rail_machine_t *rail)
 }
 
 /* May the PML post? CLOSED and CONNECTING take posts too: the first starts the connection, they wait in the BTL. */
-static inline bool ofo_rail_is_up(const ofo_rail_machine_t *rail) { return OFO_RAIL_UP == rail->state; }
+static inline bool ofo_rail_is_up(const ofo_rail_machine_t *rail)
+{
+    return OFO_RAIL_UP == rail->state;
+}
 
 /* Is the own fence of generation x done? Older ones are, by definition; a generation not reached is not. */
 static inline bool ofo_rail_is_fenced(const ofo_rail_machine_t *rail, uint16_t x)

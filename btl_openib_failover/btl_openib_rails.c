@@ -155,8 +155,7 @@ static bool is_unroutable(const ofo_port_t *a, const ofo_port_t *b)
     if (OFO_NET_IB != a->subnet.type && OFO_NET_IB != b->subnet.type) {
         return false;
     }
-    return a->subnet.type != b->subnet.type
-           || (0 != memcmp(a->gid, b->gid, 8) && !a->wants_grh && !b->wants_grh);
+    return a->subnet.type != b->subnet.type || (0 != memcmp(a->gid, b->gid, 8) && !a->wants_grh && !b->wants_grh);
 }
 
 /* False: those are no ports of these two. */
@@ -300,8 +299,7 @@ uint16_t ofo_rails_choices(const ofo_record_t *own, const ofo_record_t *peer, co
     return 0 == (choices & (choices - 1)) ? 0 : choices;
 }
 
-int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
-                   ofo_rails_t *rails)
+int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map, ofo_rails_t *rails)
 {
     links_t links = {.low = own_is_lower ? own : peer, .high = own_is_lower ? peer : own};
 

@@ -29,8 +29,7 @@ typedef struct {
 /* Fills *rails. `own_is_lower`: our process name is the lower of the two. `map` is NULL or the list
  * "portA-portB,..." (btl_openib_rail_map), read the same way on both sides. Returns 0, or -1 if `map` cannot be
  * read (rails->count is 0 then). */
-int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map,
-                   ofo_rails_t *rails);
+int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map, ofo_rails_t *rails);
 
 /* Which ports of the peer may be at the other end of that rail, a bit each: those of all rails whose ports have the same evidence, that is InfiniBand
  * prefix and subnet managers' LIDs. 0: there is one alone. Both sides find the same rails alike. */

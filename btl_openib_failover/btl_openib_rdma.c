@@ -125,9 +125,9 @@ static int submit(ofo_endpoint_t *ep, ofo_rdma_t *rdma)
     return rc;
 }
 
-static int start(ofo_endpoint_t *ep, enum ibv_wr_opcode opcode, void *local, uint64_t remote,
-                 mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
-                 size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+static int start(ofo_endpoint_t *ep, enum ibv_wr_opcode opcode, void *local, uint64_t remote, mca_btl_base_registration_handle_t *local_handle,
+                 mca_btl_base_registration_handle_t *remote_handle, size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                 void *cbdata)
 {
     ofo_module_t *module = ep->module;
     ofo_rdma_t *rdma = (ofo_rdma_t *) opal_free_list_get(&module->rdmas);
@@ -159,23 +159,19 @@ static int start(ofo_endpoint_t *ep, enum ibv_wr_opcode opcode, void *local, uin
 }
 
 int ofo_put(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *local_address, uint64_t remote_address,
-            mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
-            size_t size, int flags, int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
-            void *cbdata)
+            mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+            mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     ++ep->module->count.puts;
     ep->module->count.put_bytes += size;
-    return start(ep, IBV_WR_RDMA_WRITE, local_address, remote_address, local_handle, remote_handle, size, cbfunc,
-                 cbcontext, cbdata);
+    return start(ep, IBV_WR_RDMA_WRITE, local_address, remote_address, local_handle, remote_handle, size, cbfunc, cbcontext, cbdata);
 }
 
 int ofo_get(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *local_address, uint64_t remote_address,
-            mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
-            size_t size, int flags, int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
-            void *cbdata)
+            mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+            mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     ++ep->module->count.gets;
     ep->module->count.get_bytes += size;
-    return start(ep, IBV_WR_RDMA_READ, local_address, remote_address, local_handle, remote_handle, size, cbfunc,
-                 cbcontext, cbdata);
+    return start(ep, IBV_WR_RDMA_READ, local_address, remote_address, local_handle, remote_handle, size, cbfunc, cbcontext, cbdata);
 }

@@ -97,8 +97,7 @@ void ofo_port_text(const ofo_port_t *port, char *text, size_t size)
 
 static int head_is_valid(const ofo_record_t *record)
 {
-    return 1 <= record->nqp && OFO_MAX_QPS >= record->nqp && OFO_MAX_PORTS >= record->nports
-           && 0 != record->incarnation;
+    return 1 <= record->nqp && OFO_MAX_QPS >= record->nqp && OFO_MAX_PORTS >= record->nports && 0 != record->incarnation;
 }
 
 static size_t record_size(const ofo_record_t *record)

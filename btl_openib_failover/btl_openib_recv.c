@@ -55,8 +55,7 @@ static bool take_credits(ofo_endpoint_t *ep, ofo_qpset_t *qps, const ofo_data_hd
 /* Payload to the callback of its tag. */
 static void deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t length)
 {
-    mca_btl_active_message_callback_t *callback
-        = MCA_BTL_TAG_MAX > tag ? &mca_btl_base_active_message_trigger[tag] : NULL;
+    mca_btl_active_message_callback_t *callback = MCA_BTL_TAG_MAX > tag ? &mca_btl_base_active_message_trigger[tag] : NULL;
 
     if (OPAL_UNLIKELY(NULL == callback || NULL == callback->cbfunc)) {
         ++module->count.bad_messages;
@@ -152,8 +151,7 @@ static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qp
 static void drop_late(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv)
 {
     ++module->count.late_receives;
-    ofo_log(1, "%s: rail %u to %u gen %u: a message came after the fence", module->name, qps->ep->rail,
-            qps->ep->peer->name.vpid, qps->gen);
+    ofo_log(1, "%s: rail %u to %u gen %u: a message came after the fence", module->name, qps->ep->rail, qps->ep->peer->name.vpid, qps->gen);
     if (NULL == recv->work.qps) {
         ofo_srq_return(module->srq[recv->work.qp], recv);
     }

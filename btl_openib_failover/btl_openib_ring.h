@@ -30,8 +30,7 @@ void ofo_ring_posted(ofo_qpset_t *qps);
 static inline bool ofo_ring_must_return(const ofo_qpset_t *qps)
 {
     BFO_ASSERT(!qps->ring_in.is_open || 0 < qps->ring_in.slots);
-    return qps->ring_in.is_open && 2 * qps->ring_in.owed >= qps->ring_in.slots
-           && (qps->qp[0].shared || ofo_credits_may_send(&qps->qp[0].credits));
+    return qps->ring_in.is_open && 2 * qps->ring_in.owed >= qps->ring_in.slots && (qps->qp[0].shared || ofo_credits_may_send(&qps->qp[0].credits));
 }
 
 #endif /* BTL_OPENIB_RING_H */

@@ -36,9 +36,9 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     address = (uintptr_t) qps->ring_in.memory;
     msg = frag->segment.seg_addr.pval;
     *msg = (ofo_ring_msg_t){.address_high = htonl((uint32_t) (address >> 32)),
-                        .address_low = htonl((uint32_t) address),
-                        .rkey = htonl(qps->ring_in.mr->rkey),
-                        .slots = htonl(qps->ring_in.slots)};
+                            .address_low = htonl((uint32_t) address),
+                            .rkey = htonl(qps->ring_in.mr->rkey),
+                            .slots = htonl(qps->ring_in.slots)};
     frag->segment.seg_len = sizeof(*msg);
     frag->base.order = OFO_RING_QP;
     frag->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;

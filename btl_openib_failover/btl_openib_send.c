@@ -35,8 +35,7 @@ static bool may_post(const ofo_qpset_t *qps, unsigned index)
 {
     const ofo_qp_t *qp = &qps->qp[index];
 
-    return 0 < qp->sq_free
-           && (qp->shared || ofo_credits_may_send(&qp->credits) || may_use_ring(qps, index));
+    return 0 < qp->sq_free && (qp->shared || ofo_credits_may_send(&qp->credits) || may_use_ring(qps, index));
 }
 
 /* Credits for this queue pair, or for another one that owes some: whatever travels takes them along. */
@@ -65,14 +64,8 @@ static void count_sent(ofo_module_t *module, uint32_t length)
 static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
 {
     ofo_qp_t *qp = &qps->qp[index];
-    struct ibv_sge sge = {.addr = (uintptr_t) frag->hdr,
-                          .length = (uint32_t) (sizeof(ofo_data_hdr_t) + frag->segment.seg_len),
-                          .lkey = frag->lkey};
-    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &frag->work,
-                             .sg_list = &sge,
-                             .num_sge = 1,
-                             .opcode = IBV_WR_SEND,
-                             .send_flags = IBV_SEND_SIGNALED},
+    struct ibv_sge sge = {.addr = (uintptr_t) frag->hdr, .length = (uint32_t) (sizeof(ofo_data_hdr_t) + frag->segment.seg_len), .lkey = frag->lkey};
+    struct ibv_send_wr wr = {.wr_id = (uintptr_t) &frag->work, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
     bool proves; /* that a put is visible */
 
@@ -126,9 +119,8 @@ static void post_refused(ofo_qpset_t *qps)
 
 static unsigned choose_qp(const ofo_frag_t *frag)
 {
-    return MCA_BTL_NO_ORDER != frag->base.order && frag->base.order >= frag->queue && frag->base.order < OFO.queues.count
-               ? frag->base.order
-               : frag->queue;
+    return MCA_BTL_NO_ORDER != frag->base.order && frag->base.order >= frag->queue && frag->base.order < OFO.queues.count ? frag->base.order
+                                                                                                                          : frag->queue;
 }
 
 static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
@@ -139,8 +131,7 @@ static int submit(ofo_endpoint_t *ep, ofo_frag_t *frag)
 
     frag->ep = ep;
     gate = ofo_post_lock(ep);
-    if (OPAL_LIKELY(ofo_gate_admits(ep, &start, &rc)) && opal_list_is_empty(&ep->pending[index])
-        && may_post(ep->qps, index)) {
+    if (OPAL_LIKELY(ofo_gate_admits(ep, &start, &rc)) && opal_list_is_empty(&ep->pending[index]) && may_post(ep->qps, index)) {
         if (OPAL_LIKELY(OPAL_SUCCESS == post_message(ep->qps, index, frag))) {
             ++ep->sends_out;
             ofo_post_unlock(ep, gate);
@@ -180,9 +171,8 @@ int ofo_send_own(ofo_endpoint_t *ep, ofo_frag_t *frag, uint8_t tag)
  * to wait with a request. */
 enum { SENDI_WAITING_MAX = 128 };
 
-int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header,
-              size_t header_size, size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
-              mca_btl_base_descriptor_t **descriptor)
+int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header, size_t header_size,
+              size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
     ofo_module_t *module = ep->module;
     ofo_frag_t *frag = NULL;
@@ -191,8 +181,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
     if (NULL != descriptor) {
         *descriptor = NULL;
     }
-    if (header_size + payload_size <= module->super.btl_eager_limit
-        && SENDI_WAITING_MAX > __atomic_load_n(&ep->pending_count, __ATOMIC_RELAXED)) {
+    if (header_size + payload_size <= module->super.btl_eager_limit && SENDI_WAITING_MAX > __atomic_load_n(&ep->pending_count, __ATOMIC_RELAXED)) {
         frag = ofo_frag_alloc(module, header_size + payload_size);
     }
     if (OPAL_UNLIKELY(NULL == frag)) {

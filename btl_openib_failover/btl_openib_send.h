@@ -9,9 +9,8 @@
 #include "btl_openib_types.h"
 
 int ofo_send(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descriptor_t *des, mca_btl_base_tag_t tag);
-int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header,
-              size_t header_size, size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
-              mca_btl_base_descriptor_t **descriptor);
+int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header, size_t header_size,
+              size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor);
 /* Posts what waits on the endpoint, as far as slots and credits go. Context: progress or a post. */
 void ofo_pending_flush(ofo_endpoint_t *ep);
 /* The same for a set the gate is not open to yet. Locks: ep->gate_lock and ep->lock held. */

@@ -32,7 +32,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { UNKNOWN_GRACE_MS = 200, UP_GRACE_MS = 3, MAIL_POLL_MS = 5, MAIL_POLLS = 40, PROOF_POLL_MS = 2, DESTROY_AGAIN_MS = 1000, READ_AGAIN_MS = 10, LATE_MS = 100 };
+enum {
+    UNKNOWN_GRACE_MS = 200,
+    UP_GRACE_MS = 3,
+    MAIL_POLL_MS = 5,
+    MAIL_POLLS = 40,
+    PROOF_POLL_MS = 2,
+    DESTROY_AGAIN_MS = 1000,
+    READ_AGAIN_MS = 10,
+    LATE_MS = 100
+};
 
 void ofo_mailbox_free(ofo_mailbox_t *box)
 {
@@ -80,8 +89,7 @@ static void handle_mail(ofo_mail_t *mail)
         ofo_rail_fence_done(ep, mail->gen, mail->qps);
         break;
     case OFO_MAIL_STUCK:
-        ofo_tell_progress(ep->module, ofo_qpset_stop_busy(mail->qps) ? OFO_MAIL_ABANDON : OFO_MAIL_OBSTINATE, ep, mail->gen, NULL,
-                          mail->qps);
+        ofo_tell_progress(ep->module, ofo_qpset_stop_busy(mail->qps) ? OFO_MAIL_ABANDON : OFO_MAIL_OBSTINATE, ep, mail->gen, NULL, mail->qps);
         break;
     case OFO_MAIL_DECLARE:
         ofo_rail_declared(ep);
@@ -223,8 +231,7 @@ static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
             list->give_up_at += late;
         }
         ofo_rail_timers(list, now);
-        if (0 != list->retransmit_at || 0 != list->give_up_at || 0 != list->last_wqe_at
-            || 0 != list->unknown_until || 0 != list->rejoin.at) {
+        if (0 != list->retransmit_at || 0 != list->give_up_at || 0 != list->last_wqe_at || 0 != list->unknown_until || 0 != list->rejoin.at) {
             ofo_timers_add(list);
         }
     }
@@ -283,8 +290,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
         earlier(&due, ep->last_wqe_at);
         earlier(&due, ep->unknown_until);
         earlier(&due, ep->rejoin.at);
-        *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state
-                    || (module->is_iwarp && OFO_ST_READY == ep->fsm.state);
+        *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state || (module->is_iwarp && OFO_ST_READY == ep->fsm.state);
     }
     for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {
         earlier(&due, qps->destroy_at);
@@ -295,8 +301,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
     earlier(&due, module->keepalive_at);
     earlier(&due, module->owns_async ? module->device->look_at : 0);
     earlier(&due, module->expire_at);
-    if (0 != OFO_LOAD(module->inbox.count)
-        && (0 < unread(&module->inbox, OFO_MAIL_UP) || 0 < unread(&module->inbox, OFO_MAIL_UNKNOWN))) {
+    if (0 != OFO_LOAD(module->inbox.count) && (0 < unread(&module->inbox, OFO_MAIL_UP) || 0 < unread(&module->inbox, OFO_MAIL_UNKNOWN))) {
         earlier(&due, now + (module->mail_polls++ < MAIL_POLLS ? MAIL_POLL_MS : UNKNOWN_GRACE_MS));
     } else {
         module->mail_polls = 0;

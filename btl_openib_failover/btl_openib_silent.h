@@ -13,8 +13,8 @@
  * yet, and never so many that none in a full send queue asks. Locks: ep->lock held. */
 static inline bool ofo_silent_may(const ofo_qp_t *qp, unsigned index, const ofo_frag_t *frag)
 {
-    return frag->is_sendi && 0 == index && qp->sq_free < qp->sq_slots
-           && qp->silent_run + 1 < (int32_t) OFO.params.completion_interval && 2 * (qp->silent_run + 1) < qp->sq_slots;
+    return frag->is_sendi && 0 == index && qp->sq_free < qp->sq_slots && qp->silent_run + 1 < (int32_t) OFO.params.completion_interval
+           && 2 * (qp->silent_run + 1) < qp->sq_slots;
 }
 /* It was posted. Locks: ep->lock held since. */
 static inline void ofo_silent_posted(ofo_qp_t *qp, ofo_frag_t *frag)

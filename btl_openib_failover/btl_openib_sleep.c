@@ -48,8 +48,7 @@ int ofo_sleep_open(ofo_module_t *module)
         return OPAL_SUCCESS;
     }
     module->channel = ibv_create_comp_channel(module->device->context);
-    if (NULL == module->channel
-        || 0 != fcntl(module->channel->fd, F_SETFL, fcntl(module->channel->fd, F_GETFL) | O_NONBLOCK)) {
+    if (NULL == module->channel || 0 != fcntl(module->channel->fd, F_SETFL, fcntl(module->channel->fd, F_GETFL) | O_NONBLOCK)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     return OPAL_SUCCESS;

@@ -60,8 +60,7 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
         return NULL;
     }
     for (uint32_t i = 0; i < count; ++i) {
-        ofo_recv_init(&chunk->recv[i], NULL, srq->index, chunk->memory + (size_t) i * srq->size, srq->size,
-                      chunk->mr->lkey);
+        ofo_recv_init(&chunk->recv[i], NULL, srq->index, chunk->memory + (size_t) i * srq->size, srq->size, chunk->mr->lkey);
     }
     return chunk;
 }

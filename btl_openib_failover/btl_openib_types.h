@@ -58,9 +58,9 @@ typedef enum {
 
 /* wr_id is a pointer to one of these; it lives until its completion was reaped. */
 typedef struct {
-    uint8_t kind;       /* ofo_work_kind_t */
-    uint8_t qp;         /* index of the queue pair it was posted on */
-    ofo_qpset_t *qps;   /* set it was posted on; NULL for a receive on a shared queue */
+    uint8_t kind;     /* ofo_work_kind_t */
+    uint8_t qp;       /* index of the queue pair it was posted on */
+    ofo_qpset_t *qps; /* set it was posted on; NULL for a receive on a shared queue */
 } ofo_work_t;
 
 /* In front of every message on a queue pair. */
@@ -69,8 +69,8 @@ typedef struct {
     uint8_t flags;     /* zero */
     uint8_t credit_qp; /* queue pair index the credits belong to */
     uint8_t pad;
-    uint16_t credits;  /* returned receive buffers, network byte order */
-    uint16_t slots;    /* returned slots of the eager ring, network byte order */
+    uint16_t credits; /* returned receive buffers, network byte order */
+    uint16_t slots;   /* returned slots of the eager ring, network byte order */
 } ofo_data_hdr_t;
 
 /* Messages of our own; no callback is ever registered for them. */
@@ -89,15 +89,15 @@ typedef struct ofo_frag {
     ofo_data_hdr_t *hdr; /* start of the registered buffer */
     uint32_t lkey;
     opal_free_list_t *list; /* it goes back to; constant */
-    uint8_t queue;       /* the first whose buffers hold it; constant */
-    bool is_sendi;       /* the PML has no descriptor; errors go to failed_frag */
-    bool in_ring;        /* posted as a write into the eager ring */
+    uint8_t queue;          /* the first whose buffers hold it; constant */
+    bool is_sendi;          /* the PML has no descriptor; errors go to failed_frag */
+    bool in_ring;           /* posted as a write into the eager ring */
     ofo_endpoint_t *ep;
-    bool is_silent;      /* posted without asking for a completion */
-    uint32_t place;      /* among the posts of its queue pair */
+    bool is_silent;               /* posted without asking for a completion */
+    uint32_t place;               /* among the posts of its queue pair */
     struct ofo_frag *next_silent; /* on its queue pair; lock: ep->lock */
-    struct ofo_frag *parts;     /* of a carrier: the messages it holds; else NULL */
-    struct ofo_frag *next_part; /* in its carrier */
+    struct ofo_frag *parts;       /* of a carrier: the messages it holds; else NULL */
+    struct ofo_frag *next_part;   /* in its carrier */
     struct ofo_frag *next_of_all; /* module->all_frags; constant */
 } ofo_frag_t;
 OBJ_CLASS_DECLARATION(ofo_frag_t);
@@ -168,28 +168,28 @@ typedef enum {
 /* ---- queue pairs -------------------------------------------------------------------------------- */
 
 typedef struct {
-    struct ibv_qp *qp;     /* NULL: none yet, or destroyed */
-    uint32_t number;       /* shared queue: its entry in module->qpmap, 0: none */
-    uint32_t psn;          /* of our first packet */
+    struct ibv_qp *qp; /* NULL: none yet, or destroyed */
+    uint32_t number;   /* shared queue: its entry in module->qpmap, 0: none */
+    uint32_t psn;      /* of our first packet */
     uint32_t inline_max;
-    bool shared;           /* receives come from a shared queue */
-    bool is_failed;        /* the first error completion of its send queue was seen */
-    bool is_fatal;         /* QP_FATAL was reported; atomic, written by service */
-    bool is_returning;     /* `returns` is in flight */
+    bool shared;       /* receives come from a shared queue */
+    bool is_failed;    /* the first error completion of its send queue was seen */
+    bool is_fatal;     /* QP_FATAL was reported; atomic, written by service */
+    bool is_returning; /* `returns` is in flight */
     ofo_marker_state_t marker_state;
-    bool last_wqe_seen;    /* shared queue: LAST_WQE_REACHED came, or did not in time; atomic, set by service */
-    int32_t sq_free;       /* slots for messages and RDMA; lock: ep->lock */
-    int32_t sq_slots;      /* all of them */
-    ofo_credits_t credits; /* lock: ep->lock */
-    ofo_recv_chain_t again; /* context: progress */
-    int32_t recv_posted;   /* own receive buffers posted; context: progress */
+    bool last_wqe_seen;      /* shared queue: LAST_WQE_REACHED came, or did not in time; atomic, set by service */
+    int32_t sq_free;         /* slots for messages and RDMA; lock: ep->lock */
+    int32_t sq_slots;        /* all of them */
+    ofo_credits_t credits;   /* lock: ep->lock */
+    ofo_recv_chain_t again;  /* context: progress */
+    int32_t recv_posted;     /* own receive buffers posted; context: progress */
     uint16_t n_send, n_recv; /* completed SENDs, received messages; context: progress */
     ofo_work_t returns, prove, marker;
     /* messages that asked for no completion and are not known to have arrived, in the order of their posts */
     ofo_frag_t *silent, *silent_last; /* lock of the four: ep->lock */
-    int32_t silent_run;    /* posted since the last that asked */
-    uint32_t place;        /* of the last message */
-    struct rdma_cm_id *cm_id; /* rdmacm: its connection, or the attempt; context: service */
+    int32_t silent_run;               /* posted since the last that asked */
+    uint32_t place;                   /* of the last message */
+    struct rdma_cm_id *cm_id;         /* rdmacm: its connection, or the attempt; context: service */
     bool cm_passive, cm_answered, cm_done;
     ofo_data_hdr_t *returns_hdr; /* registered with the receive buffers */
 } ofo_qp_t;
@@ -201,9 +201,9 @@ typedef struct {
     uint8_t *memory; /* made by service; NULL: none */
     struct ibv_mr *mr;
     uint32_t slots, head;
-    uint8_t turn;    /* of the next message */
-    bool is_open;    /* polled; context: progress */
-    uint32_t owed;   /* slots consumed and not told; lock: ep->lock */
+    uint8_t turn;  /* of the next message */
+    bool is_open;  /* polled; context: progress */
+    uint32_t owed; /* slots consumed and not told; lock: ep->lock */
 } ofo_ring_in_t;
 
 /* The one of the peer we write into; lock: ep->lock. */
@@ -226,20 +226,20 @@ struct ofo_qpset {
     unsigned nqp;
     const ofo_queues_t *queues;
     struct ibv_cq *cq;
-    uint8_t *memory;     /* credit messages, receive buffers and `recvs` */
+    uint8_t *memory; /* credit messages, receive buffers and `recvs` */
     struct ibv_mr *mr;
     ofo_recv_t *recvs;
-    int32_t proving;     /* zero-byte WRITEs not completed; atomic */
-    ofo_work_t alive;    /* keepalive, on the first queue pair. Context of the three: progress */
-    bool is_asking;      /* it is in flight */
+    int32_t proving;      /* zero-byte WRITEs not completed; atomic */
+    ofo_work_t alive;     /* keepalive, on the first queue pair. Context of the three: progress */
+    bool is_asking;       /* it is in flight */
     uint32_t alive_place; /* messages up to here were posted before it */
-    uint64_t seen;       /* n_ok + n_received at its last turn of the keepalive */
-    ofo_drain_t drain;   /* changed by ofo_drain_raise() alone, under ep->lock */
+    uint64_t seen;        /* n_ok + n_received at its last turn of the keepalive */
+    ofo_drain_t drain;    /* changed by ofo_drain_raise() alone, under ep->lock */
     bool told_first_recv;
-    uint8_t heard;       /* iWARP: queue pairs that something was received on, a bit each; lock: poll_lock */
-    uint64_t fence_until; /* ms; then the fence is given up. Context of the two: progress */
+    uint8_t heard;           /* iWARP: queue pairs that something was received on, a bit each; lock: poll_lock */
+    uint64_t fence_until;    /* ms; then the fence is given up. Context of the two: progress */
     ofo_qpset_t *fence_next; /* module->fencing */
-    uint64_t n_ok;       /* completed SENDs and eager WRITEs */
+    uint64_t n_ok;           /* completed SENDs and eager WRITEs */
     uint64_t n_received;
     uint16_t n_eager, n_eager_recv; /* completed eager WRITEs, slots consumed */
     bool ring_asked;
@@ -263,11 +263,11 @@ typedef struct {
     struct ibv_srq *srq;
     ofo_module_t *module;
     uint8_t index;
-    uint32_t size;    /* bytes of a buffer */
-    uint32_t most;    /* buffers at most */
-    uint32_t slack;   /* of `most` buffers, so many may be missing before they are posted again */
-    uint32_t limit;   /* event when fewer are left */
-    pthread_mutex_t lock; /* of the next three: service threads */
+    uint32_t size;          /* bytes of a buffer */
+    uint32_t most;          /* buffers at most */
+    uint32_t slack;         /* of `most` buffers, so many may be missing before they are posted again */
+    uint32_t limit;         /* event when fewer are left */
+    pthread_mutex_t lock;   /* of the next three: service threads */
     uint32_t buffers;       /* made and not missing; atomic, read by progress */
     ofo_recv_chain_t spare; /* the queue had no room for them */
     ofo_chunk_t *chunks;
@@ -291,17 +291,17 @@ typedef enum {
     OFO_MAIL_RING,       /* make an eager ring; and back: it is made, or cannot be */
     OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module's UD queue pair */
     /* to progress */
-    OFO_MAIL_UP,         /* `qps` carries data */
-    OFO_MAIL_FENCED,     /* `gen` was fenced before: tell the PML again */
-    OFO_MAIL_DRAIN,      /* queue pairs of `qps` are in ERR (or there are none): drain */
-    OFO_MAIL_LAST_WQE,   /* a shared queue gives nothing more to a queue pair of `gen` */
-    OFO_MAIL_ABANDON,    /* queue pairs of `qps` were destroyed */
-    OFO_MAIL_OBSTINATE,  /* they could not be destroyed */
-    OFO_MAIL_PEER_LOST,  /* the endpoint's peer was declared by the BTL: tell the PML */
-    OFO_MAIL_KEEPALIVE,  /* the next turn of the keepalive is due; no endpoint */
-    OFO_MAIL_UNKNOWN,    /* `ctl` came from a process nobody talked to yet */
-    OFO_MAIL_MET,        /* service has made that process a peer: look Open MPI's entry for it up */
-    OFO_MAIL_ANSWERED,   /* another rail to the endpoint's peer answered; `gen`: module->downs when it was asked */
+    OFO_MAIL_UP,        /* `qps` carries data */
+    OFO_MAIL_FENCED,    /* `gen` was fenced before: tell the PML again */
+    OFO_MAIL_DRAIN,     /* queue pairs of `qps` are in ERR (or there are none): drain */
+    OFO_MAIL_LAST_WQE,  /* a shared queue gives nothing more to a queue pair of `gen` */
+    OFO_MAIL_ABANDON,   /* queue pairs of `qps` were destroyed */
+    OFO_MAIL_OBSTINATE, /* they could not be destroyed */
+    OFO_MAIL_PEER_LOST, /* the endpoint's peer was declared by the BTL: tell the PML */
+    OFO_MAIL_KEEPALIVE, /* the next turn of the keepalive is due; no endpoint */
+    OFO_MAIL_UNKNOWN,   /* `ctl` came from a process nobody talked to yet */
+    OFO_MAIL_MET,       /* service has made that process a peer: look Open MPI's entry for it up */
+    OFO_MAIL_ANSWERED,  /* another rail to the endpoint's peer answered; `gen`: module->downs when it was asked */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
 } ofo_mail_kind_t;
@@ -345,7 +345,7 @@ typedef enum {
 
 /* What is known of one generation once its fence is done, for DACK and the loss check. */
 typedef struct {
-    int32_t gen; /* OFO_GEN_NONE: nothing */
+    int32_t gen;  /* OFO_GEN_NONE: nothing */
     bool carried; /* at least one message, one way or the other */
     ofo_counts_t sent, received;
 } ofo_kept_t;
@@ -354,7 +354,7 @@ typedef struct {
 struct mca_btl_base_endpoint_t {
     ofo_module_t *module;
     ofo_peer_t *peer;
-    uint8_t rail; /* name; OFO_RAIL_NONE until the peer gives it: _partner.c. Atomic, written once by service */
+    uint8_t rail;     /* name; OFO_RAIL_NONE until the peer gives it: _partner.c. Atomic, written once by service */
     uint16_t choices; /* ports of the peer that may be at the other end, a bit each; 0: the records tell. Constant */
     ofo_port_t remote;
     uint32_t remote_contact;
@@ -363,50 +363,50 @@ struct mca_btl_base_endpoint_t {
     /* progress; lock: `lock`, and `gate_lock` in front of it unless the gate is UP */
     pthread_mutex_t gate_lock; /* service opens the gate of a process that does not come by: a real lock always */
     opal_mutex_t lock;
-    ofo_gate_t gate; /* release: ofo_rail_up; acquire: posts */
-    ofo_qpset_t *qps;       /* current set; NULL unless UP or draining */
-    ofo_qpset_t *draining;  /* set whose fence runs, UP before or not; context: progress */
+    ofo_gate_t gate;       /* release: ofo_rail_up; acquire: posts */
+    ofo_qpset_t *qps;      /* current set; NULL unless UP or draining */
+    ofo_qpset_t *draining; /* set whose fence runs, UP before or not; context: progress */
     uint16_t up_gen;
-    int32_t refused_gen;    /* the gate refuses because of this generation, or OFO_GEN_NONE */
-    bool dead_port;         /* it refuses because of the port alone */
-    bool doubted;           /* its port is down; it ends when another rail to the peer answers. Atomic, written under the lock */
-    ofo_answer_t answer;    /* to a WRITE that was posted after a port's event, for rails in doubt */
+    int32_t refused_gen;                 /* the gate refuses because of this generation, or OFO_GEN_NONE */
+    bool dead_port;                      /* it refuses because of the port alone */
+    bool doubted;                        /* its port is down; it ends when another rail to the peer answers. Atomic, written under the lock */
+    ofo_answer_t answer;                 /* to a WRITE that was posted after a port's event, for rails in doubt */
     uint16_t asked_downs[OFO_MAX_RAILS]; /* of the peer's rails' modules, before it was posted */
-    uint32_t pending_count; /* entries of all pending lists */
+    uint32_t pending_count;              /* entries of all pending lists */
     opal_list_t pending[OFO_MAX_QPS];
     opal_list_t pending_rdma;
-    uint32_t sends_out;     /* accepted, callback not run */
+    uint32_t sends_out; /* accepted, callback not run */
     uint32_t rdma_out;
 
     /* service */
-    uint8_t partner;        /* index of `remote` among the peer's ports */
-    bool is_settled;        /* of several choices that is the one; constant from then on */
-    unsigned tries;         /* requests that went to one of several choices alone */
+    uint8_t partner; /* index of `remote` among the peer's ports */
+    bool is_settled; /* of several choices that is the one; constant from then on */
+    unsigned tries;  /* requests that went to one of several choices alone */
     ofo_fsm_t fsm;
     int32_t published; /* fsm.state << 16 | gen, atomic, for rail_state() */
     ofo_qpset_t *building;
     struct ibv_ah *ah;
-    uint8_t ah_gid_index;   /* own GID it was made with */
-    bool ah_failed;         /* the last attempt found no address */
-    ofo_kept_t kept[2];     /* the last fenced generation, and the last one before it that carried something */
-    ofo_counts_t dack;      /* the peer's counts of `gen`, and whether it knows them */
+    uint8_t ah_gid_index; /* own GID it was made with */
+    bool ah_failed;       /* the last attempt found no address */
+    ofo_kept_t kept[2];   /* the last fenced generation, and the last one before it that carried something */
+    ofo_counts_t dack;    /* the peer's counts of `gen`, and whether it knows them */
     bool dack_known;
     int32_t lossy_gen;      /* last generation whose fence was given up, or OFO_GEN_NONE; atomic, progress reads it */
     bool check_open;        /* the fence of `gen` is done and not told: the loss check decides */
     uint64_t unknown_until; /* ms, 0: not waiting for the peer's counts */
     unsigned backoff_ms;
-    uint64_t retransmit_at; /* ms, 0: no timer */
-    uint64_t give_up_at;    /* ms, 0: no timer */
-    unsigned patience;      /* times it may be put off */
-    uint64_t error_at;      /* ms; when the queue pairs of the last fence were in the error state */
-    uint64_t last_wqe_at;   /* ms, 0: no timer; LAST_WQE_REACHED is not waited for any longer */
+    uint64_t retransmit_at;  /* ms, 0: no timer */
+    uint64_t give_up_at;     /* ms, 0: no timer */
+    unsigned patience;       /* times it may be put off */
+    uint64_t error_at;       /* ms; when the queue pairs of the last fence were in the error state */
+    uint64_t last_wqe_at;    /* ms, 0: no timer; LAST_WQE_REACHED is not waited for any longer */
     ofo_qpset_t *fenced_set; /* the set `last_wqe_at` is about */
-    ofo_rejoin_t rejoin;    /* of a rail that is down */
-    bool is_active;         /* on the module's list of endpoints with timers */
+    ofo_rejoin_t rejoin;     /* of a rail that is down */
+    bool is_active;          /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
     bool is_wanted, is_asked; /* in the module's queues of rails to open */
     ofo_endpoint_t *next_wanted, *next_asked;
-    ofo_ctl_t request;      /* is_asked: the peer's last REQ */
+    ofo_ctl_t request; /* is_asked: the peer's last REQ */
 };
 
 struct ofo_peer {
@@ -414,14 +414,14 @@ struct ofo_peer {
     opal_proc_t *proc;
     uint32_t incarnation;
     bool own_is_higher;
-    bool closing;       /* del_procs was called; atomic */
-    bool declared;      /* unreachable, for good: nothing but PEERDEAD is sent to it; atomic */
-    const char *why;    /* it was declared; constant text. release: declared */
+    bool closing;    /* del_procs was called; atomic */
+    bool declared;   /* unreachable, for good: nothing but PEERDEAD is sent to it; atomic */
+    const char *why; /* it was declared; constant text. release: declared */
     uint64_t rail_hash;
     ofo_pair_t pair[OFO_MAX_RAILS]; /* the list, by name */
-    ofo_port_t *port;   /* its ports; NULL if no rail has a choice */
-    uint8_t ended;      /* names that the peer gave up before a port of ours had them, a bit each. lock: peers_lock */
-    const ofo_queues_t *queues; /* what both sides have */
+    ofo_port_t *port;               /* its ports; NULL if no rail has a choice */
+    uint8_t ended;                  /* names that the peer gave up before a port of ours had them, a bit each. lock: peers_lock */
+    const ofo_queues_t *queues;     /* what both sides have */
     unsigned rail_count;
     ofo_endpoint_t *rail[OFO_MAX_RAILS];
 };
@@ -433,15 +433,15 @@ typedef struct {
     char name[IBV_SYSFS_NAME_MAX];
     mca_rcache_base_module_t *rcache;
     unsigned users; /* modules */
-    uint8_t *proof;      /* OFO_PROOF_SIZE bytes, source and target of the writes that prove a path; nobody reads them */
+    uint8_t *proof; /* OFO_PROOF_SIZE bytes, source and target of the writes that prove a path; nobody reads them */
     struct ibv_mr *proof_mr;
-    uint32_t inline_max; /* bytes a queue pair takes inline; constant */
-    bool is_iwarp;  /* DESIGN.txt 15.7; constant */
-    bool fatal;     /* DEVICE_FATAL was reported; atomic */
+    uint32_t inline_max;  /* bytes a queue pair takes inline; constant */
+    bool is_iwarp;        /* DESIGN.txt 15.7; constant */
+    bool fatal;           /* DEVICE_FATAL was reported; atomic */
     bool raises_last_wqe; /* it did so at least once; atomic */
-    uint64_t deaf_until; /* ms; service did not answer in time, and is not waited for before; atomic */
-    uint64_t look_at; /* ms; lost GIDs are looked for again, or 0; context: the service that reads events */
-    bool reading;   /* service takes an event out of the device and has not yet noted what it says; atomic */
+    uint64_t deaf_until;  /* ms; service did not answer in time, and is not waited for before; atomic */
+    uint64_t look_at;     /* ms; lost GIDs are looked for again, or 0; context: the service that reads events */
+    bool reading;         /* service takes an event out of the device and has not yet noted what it says; atomic */
 } ofo_device_t;
 
 #define OFO_UD_RECVS 1024
@@ -454,13 +454,13 @@ typedef struct {
     struct ibv_qp *qp;
     uint8_t *memory;
     struct ibv_mr *mr;
-    unsigned sent, reaped; /* of the send slots, a ring */
+    unsigned sent, reaped;     /* of the send slots, a ring */
     bool posted[OFO_UD_RECVS]; /* receive slots that the queue pair has */
-    bool is_doubtful;      /* a completion or a post of it went wrong; atomic, the service that reads events sets it too */
-    uint64_t mend_at;      /* ms; not looked after before */
-    bool is_reading;       /* its datagrams are being handled, so it stays as it is */
-    bool is_behind;        /* there may be more of them */
-    bool is_slow;          /* an address took long in this round of service */
+    bool is_doubtful;          /* a completion or a post of it went wrong; atomic, the service that reads events sets it too */
+    uint64_t mend_at;          /* ms; not looked after before */
+    bool is_reading;           /* its datagrams are being handled, so it stays as it is */
+    bool is_behind;            /* there may be more of them */
+    bool is_slow;              /* an address took long in this round of service */
     uint32_t qkey;
 } ofo_ud_t;
 
@@ -487,8 +487,8 @@ typedef struct {
     void (*send)(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
     /* Queue pairs to RTS, after the peer's REQ or REP. */
     int (*join)(ofo_qpset_t *qps, const ofo_ctl_t *remote);
-    void (*leave)(ofo_qpset_t *qps);                    /* before queue pairs are destroyed; may be NULL */
-    void (*refuse)(ofo_endpoint_t *ep, uint16_t gen);   /* a REQ was dealt with; may be NULL */
+    void (*leave)(ofo_qpset_t *qps);                        /* before queue pairs are destroyed; may be NULL */
+    void (*refuse)(ofo_endpoint_t *ep, uint16_t gen);       /* a REQ was dealt with; may be NULL */
     uint64_t (*expire)(ofo_module_t *module, uint64_t now); /* ends what waits too long; ms when to ask again, 0: not; may be NULL */
 } ofo_cpc_t;
 
@@ -535,31 +535,31 @@ struct ofo_module {
     uint16_t pkey_index;
     uint8_t traffic_class;
     struct ibv_port_attr port_attr;
-    bool is_iwarp;   /* as the device: no failover, connections by rdmacm alone (DESIGN.txt 15.7); constant */
+    bool is_iwarp; /* as the device: no failover, connections by rdmacm alone (DESIGN.txt 15.7); constant */
     bool use_grh;
-    bool on_interface; /* an interface of this host that was up had the port's IP address when the port was opened */
-    bool port_up;    /* atomic; written under the lock of _async.c */
+    bool on_interface;              /* an interface of this host that was up had the port's IP address when the port was opened */
+    bool port_up;                   /* atomic; written under the lock of _async.c */
     uint32_t port_asked, port_told; /* progress's questions about the port, and how many are answered; atomic */
-    bool port_answer; /* the last answer: it is up. release: port_told */
-    uint32_t downs;  /* how often the port went down; atomic, written before port_up under the same lock */
-    const char *down_why; /* constant text. release: port_up */
-    bool gone_told;  /* progress was told that the port is down for good; lock: that of _async.c */
-    char no_calls[96]; /* why the connection manager cannot start on this port; else empty. Context: set-up */
+    bool port_answer;               /* the last answer: it is up. release: port_told */
+    uint32_t downs;                 /* how often the port went down; atomic, written before port_up under the same lock */
+    const char *down_why;           /* constant text. release: port_up */
+    bool gone_told;                 /* progress was told that the port is down for good; lock: that of _async.c */
+    char no_calls[96];              /* why the connection manager cannot start on this port; else empty. Context: set-up */
     bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */
     bool port_ends_rails; /* the port's event ended a rail; context: progress */
     bool owes_news;       /* and the PML is to be told of rails without queue pairs; context: progress */
     uint64_t lost_since;  /* ms; the port's GID is looked for since then, or 0; context: the service that reads events */
-    bool owns_async; /* its service thread reads the device's asynchronous events */
+    bool owns_async;      /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;
 
     /* progress */
     int32_t poll_lock; /* atomic: 1 while a thread polls or delivers */
     struct ibv_cq *cq[OFO_MAX_CQS];
-    int32_t cq_count; /* atomic; release: new cq; acquire: poll */
+    int32_t cq_count;                 /* atomic; release: new cq; acquire: poll */
     struct ibv_comp_channel *channel; /* of these queues; NULL without blocking progress */
-    int cq_room[OFO_MAX_CQS]; /* free entries; context: service */
-    int cq_size;      /* of the last one */
-    struct ibv_wc *stash; /* completions that service took from a CQ; lock: poll_lock */
+    int cq_room[OFO_MAX_CQS];         /* free entries; context: service */
+    int cq_size;                      /* of the last one */
+    struct ibv_wc *stash;             /* completions that service took from a CQ; lock: poll_lock */
     unsigned stash_count, stash_size;
     ofo_frag_list_t frags[OFO_MAX_FRAG_LISTS]; /* ascending size */
     unsigned frag_lists;
@@ -569,15 +569,15 @@ struct ofo_module {
     ofo_srq_t *srq[OFO_MAX_QPS]; /* NULL: a queue per peer */
     ofo_qpmap_t qpmap;           /* number -> ofo_qp_t, of queue pairs with a shared queue */
     bool use_eager_rdma;
-    ofo_qpset_t **ring;   /* sets whose eager rings are polled; max_eager_rdma places */
+    ofo_qpset_t **ring; /* sets whose eager rings are polled; max_eager_rdma places */
     unsigned ring_count, rings_asked;
     ofo_frag_t *all_frags; /* every one ever made; atomic, only grows */
     ofo_rdma_t *all_rdmas;
-    ofo_qpset_t *fencing;  /* sets whose fence runs */
-    uint32_t max_message;  /* bytes of one RDMA part */
+    ofo_qpset_t *fencing; /* sets whose fence runs */
+    uint32_t max_message; /* bytes of one RDMA part */
     unsigned idle_polls;
     unsigned keepalive_turn; /* whose it is */
-    bool wants_reports;  /* no fragment was left; some may be silent ones that have arrived; atomic */
+    bool wants_reports;      /* no fragment was left; some may be silent ones that have arrived; atomic */
     ofo_mailbox_t inbox;
     ofo_counters_t count;
     bfo_traffic_t traffic; /* ext.traffic points here until the PML has a better place */
@@ -588,18 +588,18 @@ struct ofo_module {
     bool stop; /* atomic */
     int wake_fd;
     ofo_mailbox_t service_inbox;
-    uint64_t ctl_turn;   /* us; when the next bring-down may be sent (btl_openib_ctl_rate) */
+    uint64_t ctl_turn;     /* us; when the next bring-down may be sent (btl_openib_ctl_rate) */
     uint64_t keepalive_at; /* ms, 0: no keepalive */
     uint64_t expire_at;    /* ms, 0: the connection manager has no timer */
-    uint32_t contact;    /* published: where the peers find us */
+    uint32_t contact;      /* published: where the peers find us */
     ofo_cm_t cm;
     unsigned mail_polls; /* times service has found progress's mail unread */
     ofo_ud_t ud;
     ofo_endpoint_t *active;
     ofo_open_queue_t wanted, asked; /* rails to open: by our posts, by requests of peers */
-    unsigned opening;    /* rails that wait for the answer to our request, or prove it */
-    uint64_t timers_at;  /* ms; when the timers were last run */
-    uint64_t resolve_at; /* ms; addresses that could not be resolved are not asked for again before */
+    unsigned opening;               /* rails that wait for the answer to our request, or prove it */
+    uint64_t timers_at;             /* ms; when the timers were last run */
+    uint64_t resolve_at;            /* ms; addresses that could not be resolved are not asked for again before */
     ofo_qpset_t *graveyard;
     uint32_t random;
 };
@@ -626,14 +626,14 @@ typedef struct {
     unsigned max_rd_atomic;
     unsigned send_queue_depth; /* rdma slots of the first queue pair */
     unsigned cq_size;
-    unsigned connect_timeout; /* s */
-    unsigned time_wait;       /* s */
-    unsigned fence_timeout;   /* s */
-    unsigned keepalive;       /* s, 0: none */
+    unsigned connect_timeout;   /* s */
+    unsigned time_wait;         /* s */
+    unsigned fence_timeout;     /* s */
+    unsigned keepalive;         /* s, 0: none */
     unsigned blocking_progress; /* ms, 0: progress never sleeps */
-    unsigned rejoin_after;    /* ms */
-    unsigned rejoin_half_life; /* s, 0: no damping */
-    unsigned ctl_rate;        /* 1/s */
+    unsigned rejoin_after;      /* ms */
+    unsigned rejoin_half_life;  /* s, 0: no damping */
+    unsigned ctl_rate;          /* 1/s */
     unsigned gid_prefix_len;
     int want_fork_support;
     int use_eager_rdma; /* 1: yes */
@@ -649,11 +649,11 @@ typedef struct {
 typedef struct {
     mca_btl_base_component_t super;
     ofo_params_t params;
-    ofo_queues_t queues;   /* as the user asked for */
-    ofo_queues_t plain;    /* the same without shared ones */
-    bool no_srq;           /* a device of ours has none; constant once the ports are open */
+    ofo_queues_t queues; /* as the user asked for */
+    ofo_queues_t plain;  /* the same without shared ones */
+    bool no_srq;         /* a device of ours has none; constant once the ports are open */
     const ofo_cpc_t *cpc;
-    ofo_record_t record;   /* ours */
+    ofo_record_t record; /* ours */
     unsigned device_count;
     ofo_device_t *device[OFO_MAX_PORTS];
     unsigned module_count;
@@ -661,11 +661,11 @@ typedef struct {
     pthread_mutex_t peers_lock;
     opal_hash_table_t peers; /* process name -> ofo_peer_t; lock: peers_lock */
     bool peers_ready;
-    int wake_fd;      /* ends a sleep of progress; -1 without blocking progress */
-    int32_t asleep;   /* threads that sleep, or are about to; atomic */
+    int wake_fd;          /* ends a sleep of progress; -1 without blocking progress */
+    int32_t asleep;       /* threads that sleep, or are about to; atomic */
     unsigned idle_passes; /* progress calls in a row that found nothing; atomic */
     uint64_t idle_since;  /* ms; since when they count; atomic */
-    bool closing; /* finalize began: late errors of peers that left earlier are no news */
+    bool closing;         /* finalize began: late errors of peers that left earlier are no news */
     opal_process_name_t self;
 } ofo_component_t;
 

@@ -20,24 +20,22 @@
 
 static ofo_qp_t *qp_of(ofo_module_t *module, ofo_work_t *work, uint32_t qpn)
 {
-    return OFO_WORK_RECV == work->kind
-               ? ofo_recv_qp(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), qpn)
-               : &work->qps->qp[work->qp];
+    return OFO_WORK_RECV == work->kind ? ofo_recv_qp(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), qpn)
+                                       : &work->qps->qp[work->qp];
 }
 
 /* In the order in which a link that goes down shows: its interface, the port's event, the port. Asked the other way round, each
  * could still be well when it is asked, and the rail's end would pass for a bad work request. A port that is up again was down. */
 static bool is_sound(ofo_module_t *module, const ofo_qp_t *qp)
 {
-    return !ofo_port_lost_interface(module) && ofo_async_settled(module->device) && !OFO_LOAD(qp->is_fatal)
-           && ofo_async_port_is_up(module, false) && OFO_LOAD(module->downs) == qp->returns.qps->downs;
+    return !ofo_port_lost_interface(module) && ofo_async_settled(module->device) && !OFO_LOAD(qp->is_fatal) && ofo_async_port_is_up(module, false)
+           && OFO_LOAD(module->downs) == qp->returns.qps->downs;
 }
 
 /* iWARP: a connection that is closed returns what was posted on it, and that somebody waits for none of these. */
 static bool is_close(const ofo_module_t *module, const ofo_work_t *work, enum ibv_wc_status status)
 {
-    return module->is_iwarp && IBV_WC_WR_FLUSH_ERR == status
-           && (OFO_WORK_RECV == work->kind || OFO_WORK_RETURN == work->kind);
+    return module->is_iwarp && IBV_WC_WR_FLUSH_ERR == status && (OFO_WORK_RECV == work->kind || OFO_WORK_RETURN == work->kind);
 }
 
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
@@ -69,12 +67,12 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
     }
     ++module->count.errors;
     if (ofo_drain_is_live(&qps->drain)) {
-        ofo_log(1, "%s: rail %u to %u: %s (vendor error 0x%x)", module->name, qps->ep->rail, qps->ep->peer->name.vpid,
-                ibv_wc_status_str(wc->status), wc->vendor_err);
+        ofo_log(1, "%s: rail %u to %u: %s (vendor error 0x%x)", module->name, qps->ep->rail, qps->ep->peer->name.vpid, ibv_wc_status_str(wc->status),
+                wc->vendor_err);
     }
     if (poison) {
-        ofo_log(1, "%s: rail %u to %u: %s: the work request itself may be bad", module->name, qps->ep->rail,
-                qps->ep->peer->name.vpid, ibv_wc_status_str(wc->status));
+        ofo_log(1, "%s: rail %u to %u: %s: the work request itself may be bad", module->name, qps->ep->rail, qps->ep->peer->name.vpid,
+                ibv_wc_status_str(wc->status));
     }
     ofo_rail_failed(qps, IBV_WC_WR_FLUSH_ERR == wc->status ? "the other side gave it up" : ibv_wc_status_str(wc->status));
     if (OFO_WORK_SEND == work->kind) { /* B5: no good completion speaks for what was posted before it and has not come back */

@@ -44,8 +44,8 @@ static int ctl_fields_are_valid(const ofo_ctl_t *ctl)
         return 0;
     }
     if (OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type) {
-        return 1 <= ctl->nqp && OFO_MAX_QPS >= ctl->nqp && ctl->qp_index < ctl->nqp && MTU_MIN <= ctl->mtu
-               && MTU_MAX >= ctl->mtu && OFO_MAX_PORTS > ctl->from && OFO_MAX_PORTS > ctl->to;
+        return 1 <= ctl->nqp && OFO_MAX_QPS >= ctl->nqp && ctl->qp_index < ctl->nqp && MTU_MIN <= ctl->mtu && MTU_MAX >= ctl->mtu
+               && OFO_MAX_PORTS > ctl->from && OFO_MAX_PORTS > ctl->to;
     }
     if (OFO_CTL_REJ == ctl->type) {
         return OFO_REJ_PORT_DOWN <= ctl->reason && OFO_REJ_DISABLED >= ctl->reason;

@@ -120,16 +120,16 @@ typedef struct {
     char name[OFO_PORT_NAME_LEN]; /* "device:port", for messages and rail maps */
     ofo_subnet_t subnet;
     uint8_t guid[16]; /* what ports of equal names are sorted by: port GUID (IB) or GID (RoCE) */
-    uint8_t gid[16];    /* iWARP: the IP address, as RoCE has it for GID */
+    uint8_t gid[16];  /* iWARP: the IP address, as RoCE has it for GID */
     uint16_t lid;
-    uint8_t mtu;        /* active MTU, enum ibv_mtu */
-    uint8_t lanes;      /* rails this port offers to one peer */
+    uint8_t mtu;         /* active MTU, enum ibv_mtu */
+    uint8_t lanes;       /* rails this port offers to one peer */
     uint8_t cpc;         /* ofo_cpc_type_t: how connections are made */
     uint8_t wants_grh;   /* packets to it need a global route header */
     uint32_t contact[4]; /* of each lane: UD queue pair, or IP port that rdmacm listens at */
     uint32_t qkey;
-    uint32_t rate; /* Mbit/s */
-    uint64_t proof_at;   /* a page that peers write to, and nobody reads: OFO_PROOF_SIZE bytes */
+    uint32_t rate;     /* Mbit/s */
+    uint64_t proof_at; /* a page that peers write to, and nobody reads: OFO_PROOF_SIZE bytes */
     uint32_t proof_key;
     uint16_t sm_lid; /* of the subnet manager; 0 on Ethernet */
 } ofo_port_t;

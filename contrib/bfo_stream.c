@@ -23,10 +23,10 @@
 enum { WINDOW = 16, TAG = 77 };
 
 typedef struct {
-    double seconds;    /* how long */
-    uint64_t seed;     /* of sizes and payloads */
-    size_t max_bytes;  /* largest message */
-    bool json;         /* progress lines are for programs */
+    double seconds;   /* how long */
+    uint64_t seed;    /* of sizes and payloads */
+    size_t max_bytes; /* largest message */
+    bool json;        /* progress lines are for programs */
 } options_t;
 
 typedef struct {
@@ -86,10 +86,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp argp = {argp_options, parse_option, NULL,
+static const struct argp argp = {argp_options,
+                                 parse_option,
+                                 NULL,
                                  "A verified stream of mixed message sizes between pairs of MPI ranks, on different nodes "
                                  "where that can be. Ends with status 1 if any byte was wrong.",
-                                 NULL, NULL, NULL};
+                                 NULL,
+                                 NULL,
+                                 NULL};
 
 /* Bijective mixing of 64 bits (the finaliser of splitmix64). */
 static uint64_t mix(uint64_t x)
@@ -156,15 +160,13 @@ static void verify(stream_t *stream, const options_t *options, int slot, const M
     int count = -1;
     MPI_Get_count(status, MPI_BYTE, &count);
     if ((size_t) count != size) {
-        fprintf(stderr, "rank %d: message %" PRIu64 " of rank %d has %d bytes, not %zu\n", stream->rank, sequence,
-                stream->peer, count, size);
+        fprintf(stderr, "rank %d: message %" PRIu64 " of rank %d has %d bytes, not %zu\n", stream->rank, sequence, stream->peer, count, size);
         stream->errors++;
         return;
     }
     size_t wrong = first_wrong(stream->recv_buffer[slot], size, key);
     if (wrong != size) {
-        fprintf(stderr, "rank %d: message %" PRIu64 " of rank %d is wrong at byte %zu of %zu\n", stream->rank, sequence,
-                stream->peer, wrong, size);
+        fprintf(stderr, "rank %d: message %" PRIu64 " of rank %d is wrong at byte %zu of %zu\n", stream->rank, sequence, stream->peer, wrong, size);
         stream->errors++;
         return;
     }
@@ -183,15 +185,13 @@ static void exchange_window(stream_t *stream, const options_t *options)
         bool receive = late == (1 == pass);
         for (int i = 0; i < WINDOW; ++i) {
             if (receive) {
-                MPI_Irecv(stream->recv_buffer[i], (int) options->max_bytes, MPI_BYTE, stream->peer, TAG, MPI_COMM_WORLD,
-                          &requests[i]);
+                MPI_Irecv(stream->recv_buffer[i], (int) options->max_bytes, MPI_BYTE, stream->peer, TAG, MPI_COMM_WORLD, &requests[i]);
                 continue;
             }
             uint64_t key = key_of(options->seed, stream->rank, stream->peer, stream->sequence + (uint64_t) i);
             size_t size = size_of(key, options->max_bytes);
             fill(stream->send_buffer[i], size, key);
-            MPI_Isend(stream->send_buffer[i], (int) size, MPI_BYTE, stream->peer, TAG, MPI_COMM_WORLD,
-                      &requests[WINDOW + i]);
+            MPI_Isend(stream->send_buffer[i], (int) size, MPI_BYTE, stream->peer, TAG, MPI_COMM_WORLD, &requests[WINDOW + i]);
         }
     }
     MPI_Waitall(2 * WINDOW, requests, statuses);
@@ -264,7 +264,8 @@ static void tell(const options_t *options, const uint64_t total[3], uint64_t tol
 
     if (options->json) {
         printf("{\"seconds\": %.6f, \"messages\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"wrong\": %" PRIu64
-               ", \"longest_pause_s\": %.6f, \"end\": %s}\n", elapsed, total[0], total[1], total[2], longest, is_end ? "true" : "false");
+               ", \"longest_pause_s\": %.6f, \"end\": %s}\n",
+               elapsed, total[0], total[1], total[2], longest, is_end ? "true" : "false");
     } else if (is_end) {
         printf("%" PRIu64 " messages, %.1f MiB in %.1f s (%.1f MiB/s), %" PRIu64 " wrong\n", total[0], mib, elapsed, mib / elapsed, total[2]);
     } else {
@@ -323,8 +324,7 @@ int main(int argc, char **argv)
         stream.send_buffer[i] = malloc(options.max_bytes);
         stream.recv_buffer[i] = malloc(options.max_bytes);
         if (NULL == stream.send_buffer[i] || NULL == stream.recv_buffer[i]) {
-            fprintf(stderr, "rank %d: no memory for %d buffers of %zu bytes: take a smaller --max\n", stream.rank,
-                    2 * WINDOW, options.max_bytes);
+            fprintf(stderr, "rank %d: no memory for %d buffers of %zu bytes: take a smaller --max\n", stream.rank, 2 * WINDOW, options.max_bytes);
             MPI_Abort(MPI_COMM_WORLD, 2);
         }
     }

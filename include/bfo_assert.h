@@ -23,13 +23,12 @@ static __attribute__((noinline, cold, noreturn, unused)) void bfo_assert_failed(
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
 
-    (void) dprintf(STDERR_FILENO, "bfo: assertion failed at %s:%d, %s(): %s (process %d, rank %s)\n", file, line, function, condition,
-                   (int) getpid(), NULL != rank ? rank : "-");
+    (void) dprintf(STDERR_FILENO, "bfo: assertion failed at %s:%d, %s(): %s (process %d, rank %s)\n", file, line, function, condition, (int) getpid(),
+                   NULL != rank ? rank : "-");
     abort();
 }
 
-#define BFO_ASSERT(condition) \
-    (__builtin_expect(!(condition), 0) ? bfo_assert_failed(#condition, __FILE__, __LINE__, __func__) : (void) 0)
+#define BFO_ASSERT(condition) (__builtin_expect(!(condition), 0) ? bfo_assert_failed(#condition, __FILE__, __LINE__, __func__) : (void) 0)
 
 #else
 

@@ -31,18 +31,18 @@ typedef enum {
     BFO_RAIL_CLOSED = 0,
     BFO_RAIL_CONNECTING,
     BFO_RAIL_UP,
-    BFO_RAIL_DOWN_LOCAL,  /* own fence running, or waiting for the peer's acknowledgement */
-    BFO_RAIL_DOWN_BOTH,   /* own fence done and the peer's acknowledgement received */
-    BFO_RAIL_REQUESTING,  /* rejoin, active side */
-    BFO_RAIL_READY,       /* rejoin, passive side */
-    BFO_RAIL_UNUSABLE     /* this module is no rail to that process */
+    BFO_RAIL_DOWN_LOCAL, /* own fence running, or waiting for the peer's acknowledgement */
+    BFO_RAIL_DOWN_BOTH,  /* own fence done and the peer's acknowledgement received */
+    BFO_RAIL_REQUESTING, /* rejoin, active side */
+    BFO_RAIL_READY,      /* rejoin, passive side */
+    BFO_RAIL_UNUSABLE    /* this module is no rail to that process */
 } bfo_rail_state_t;
 
 typedef struct {
     bfo_rail_state_t state;
-    uint8_t name;         /* rail name, alike on both sides, 0..7; more: it has none yet, and has carried nothing */
-    uint16_t generation;  /* of the current or last set of queue pairs */
-    bool returns;         /* it refuses posts, and a new generation is being connected or proved, or is UP and rail_restored follows */
+    uint8_t name;        /* rail name, alike on both sides, 0..7; more: it has none yet, and has carried nothing */
+    uint16_t generation; /* of the current or last set of queue pairs */
+    bool returns;        /* it refuses posts, and a new generation is being connected or proved, or is UP and rail_restored follows */
 } bfo_rail_info_t;
 
 /* ---- called by the BTL, set by the PML (NULL until then) ---------------------------------------- */
@@ -50,18 +50,16 @@ typedef struct {
 /* A fragment posted by btl_sendi failed: it is lost or delivered. `data` (header and payload, `length`
  * bytes) is valid during the call only. `status` is OPAL_ERROR or OPAL_ERR_FATAL (suspect).
  * Context: progress; never from within a post. */
-typedef void (*bfo_btl_failed_frag_fn_t)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                                         mca_btl_base_tag_t tag, const void *data, size_t length, int status);
+typedef void (*bfo_btl_failed_frag_fn_t)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
+                                         const void *data, size_t length, int status);
 
 /* Every descriptor and every receive of generation `generation` of the rail to `proc` has been handed up;
  * nothing of it touches memory any more. `lossy`: the fence was given up and the queue pairs destroyed; the loss check
  * found all messages, but the data of a WRITE may be missing. Context: progress. */
-typedef void (*bfo_btl_fence_done_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
-                                        uint16_t generation, bool lossy);
+typedef void (*bfo_btl_fence_done_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation, bool lossy);
 
 /* The rail to `proc` is up again with a new generation. Context: progress. */
-typedef void (*bfo_btl_rail_restored_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
-                                           uint16_t generation);
+typedef void (*bfo_btl_rail_restored_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation);
 
 /* The BTL had to declare `proc` unreachable: the peer did so with us, or messages that were reported as delivered are
  * lost with a device. `why`: constant text. Every rail to it is being fenced. Context: progress. */
@@ -83,8 +81,7 @@ typedef bool (*bfo_btl_flush_fn_t)(struct mca_btl_base_module_t *btl, struct opa
 /* The peer reports generation `generation` of the rail as dead: bring ours down, then call fence_done.
  * Asynchronous; idempotent; a generation that is fenced already calls fence_done again from progress.
  * Returns OPAL_SUCCESS, or OPAL_ERR_BAD_PARAM for a rail that does not exist. */
-typedef int (*bfo_btl_fence_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail,
-                                  uint16_t generation);
+typedef int (*bfo_btl_fence_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation);
 
 /* The PML declares `proc` unreachable: every rail to it, of any module, is ended, the peer is told, and no rail of it is
  * used again. Asynchronous; idempotent. fence() still gives the end of each rail. */
@@ -92,12 +89,10 @@ typedef void (*bfo_btl_declare_fn_t)(struct mca_btl_base_module_t *btl, struct o
 
 /* The process that sent a received descriptor (the endpoint's, never a field of the message). Only valid
  * during the receive callback that handed `des` up. */
-typedef struct opal_proc_t *(*bfo_btl_des_peer_fn_t)(struct mca_btl_base_module_t *btl,
-                                                     const bfo_arrival_t *des);
+typedef struct opal_proc_t *(*bfo_btl_des_peer_fn_t)(struct mca_btl_base_module_t *btl, const bfo_arrival_t *des);
 
 /* Fills *info for the rail of this module to `proc`. Returns OPAL_SUCCESS or OPAL_ERR_NOT_FOUND. */
-typedef int (*bfo_btl_rail_state_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc,
-                                       bfo_rail_info_t *info);
+typedef int (*bfo_btl_rail_state_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_rail_info_t *info);
 
 /* Is the local port up now? It asks the device: a completion may come before the event that explains it. */
 typedef bool (*bfo_btl_port_is_up_fn_t)(struct mca_btl_base_module_t *btl);
@@ -181,7 +176,7 @@ static inline bfo_btl_ext_verdict_t bfo_btl_ext_check(struct mca_btl_base_module
 static inline const char *bfo_btl_port_name(struct mca_btl_base_module_t *btl)
 {
     return BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->port ? bfo_btl_ext(btl)->port
-                                                                                     : btl->btl_component->btl_version.mca_component_name;
+                                                                                      : btl->btl_component->btl_version.mca_component_name;
 }
 
 #endif /* BFO_BTL_EXT_H */

@@ -33,7 +33,7 @@ enum {
 typedef enum {
     BFO_FIGURES_NOT_KNOWN = 0, /* no process was contacted over a network */
     BFO_FIGURES_IN_FORCE,
-    BFO_FIGURES_NOT_IN_FORCE,  /* `reason` says why */
+    BFO_FIGURES_NOT_IN_FORCE, /* `reason` says why */
     BFO_FIGURES_VERDICTS
 } bfo_figures_verdict_t;
 
@@ -69,54 +69,54 @@ typedef enum {
 /* Names for people and programs; of a value that was checked. */
 static inline const char *bfo_figures_state_name(uint32_t state)
 {
-    static const char *const names[BFO_FIGURES_STATES] = {"-", "up", "partly lost", "lost", "reached", "given up", "draining", "drained",
-                                                          "waited for"};
+    static const char *const names[BFO_FIGURES_STATES] = {"-",        "up",       "partly lost", "lost",      "reached",
+                                                          "given up", "draining", "drained",     "waited for"};
 
     return names[state];
 }
 
 static inline const char *bfo_figures_what_name(uint32_t what)
 {
-    static const char *const names[BFO_FIGURES_WHATS] = {"", "begun", "port-down", "rail-lost", "rail-back", "peer-lost", "port-out", "port-drained",
-                                                         "port-released", "peer-waits", "peer-back", "parameter"};
+    static const char *const names[BFO_FIGURES_WHATS] = {"",         "begun",        "port-down",     "rail-lost",  "rail-back", "peer-lost",
+                                                         "port-out", "port-drained", "port-released", "peer-waits", "peer-back", "parameter"};
 
     return names[what];
 }
 
 /* A local port (or a BTL without names of ports), with the sum over its rails to all peers. */
 typedef struct {
-    char name[64];      /* "mlx5_0:1" */
-    char here[112];     /* the same with GUID or GID */
-    uint32_t rate;      /* Mbit/s, 0: not known */
-    uint32_t state;     /* bfo_figures_state_t */
-    uint32_t rails;     /* to processes that are not given up */
-    uint32_t rails_lost; /* of those, now */
-    uint32_t is_out;    /* the port is taken out of service */
-    uint32_t rails_kept; /* rails that go on all the same, because no other rail reaches their processes */
+    char name[64];           /* "mlx5_0:1" */
+    char here[112];          /* the same with GUID or GID */
+    uint32_t rate;           /* Mbit/s, 0: not known */
+    uint32_t state;          /* bfo_figures_state_t */
+    uint32_t rails;          /* to processes that are not given up */
+    uint32_t rails_lost;     /* of those, now */
+    uint32_t is_out;         /* the port is taken out of service */
+    uint32_t rails_kept;     /* rails that go on all the same, because no other rail reaches their processes */
     uint32_t rails_draining; /* rails on which something is under way at one of their ends, or whose other end has not answered yet */
     uint32_t rails_drained;
-    uint64_t losses;    /* rails lost so far */
-    uint64_t returns;   /* rails that came back so far */
-    uint64_t downs;     /* how often the device said that the port went down */
-    uint64_t resent;    /* messages, alone or as part of a restart, after a rail of this port was lost */
+    uint64_t losses;                 /* rails lost so far */
+    uint64_t returns;                /* rails that came back so far */
+    uint64_t downs;                  /* how often the device said that the port went down */
+    uint64_t resent;                 /* messages, alone or as part of a restart, after a rail of this port was lost */
     uint64_t since_wall, since_mono; /* ns; the last change of `state` */
-    uint64_t lost_wall; /* ns; the last loss of a rail, 0: none */
-    uint64_t down_ns;   /* how long `state` was LOST in sum, without the time since then if it is now */
-    uint32_t penalty;   /* the largest of its rails, for having fallen; one fall is 1000, and it decays. As seen last, at most a second ago */
+    uint64_t lost_wall;              /* ns; the last loss of a rail, 0: none */
+    uint64_t down_ns;                /* how long `state` was LOST in sum, without the time since then if it is now */
+    uint32_t penalty;    /* the largest of its rails, for having fallen; one fall is 1000, and it decays. As seen last, at most a second ago */
     uint32_t rails_held; /* rails that fell too often, and stay out until their penalties have decayed. As seen last */
-    char cause[96];     /* of the last loss */
+    char cause[96];      /* of the last loss */
 } bfo_figures_port_t;
 
 typedef struct {
-    uint64_t number;    /* counts from 1; its place is (number - 1) % BFO_FIGURES_EVENTS */
-    uint64_t wall, mono; /* ns */
-    uint32_t what;      /* bfo_figures_what_t */
-    uint32_t before, after; /* bfo_figures_state_t */
-    uint32_t generation; /* of the rail; of PORT_DOWN how often the port went down */
-    int32_t peer;       /* rank in its job, -1: none */
-    uint32_t lasted_ms; /* how long the state before had lasted, 0: not known, or shorter */
+    uint64_t number;            /* counts from 1; its place is (number - 1) % BFO_FIGURES_EVENTS */
+    uint64_t wall, mono;        /* ns */
+    uint32_t what;              /* bfo_figures_what_t */
+    uint32_t before, after;     /* bfo_figures_state_t */
+    uint32_t generation;        /* of the rail; of PORT_DOWN how often the port went down */
+    int32_t peer;               /* rank in its job, -1: none */
+    uint32_t lasted_ms;         /* how long the state before had lasted, 0: not known, or shorter */
     char here[112], there[112]; /* both ports */
-    char host[64];      /* of the peer */
+    char host[64];              /* of the peer */
     char cause[96];
 } bfo_figures_event_t;
 
@@ -125,25 +125,25 @@ typedef struct {
     uint64_t magic;
     uint32_t layout, size;
     uint32_t pid, rank;
-    uint32_t job;       /* Open MPI's number: family << 16 | job of the family */
+    uint32_t job; /* Open MPI's number: family << 16 | job of the family */
     uint32_t reserved;
-    uint64_t started;   /* of the process, in ticks of /proc/PID/stat */
+    uint64_t started;                /* of the process, in ticks of /proc/PID/stat */
     uint64_t began_wall, began_mono; /* ns */
     char host[64], command[64], batch[64], version[32];
     /* odd while something below is written */
     uint64_t sequence;
     uint64_t changed_wall; /* ns */
-    uint32_t ranks;     /* of the job, 0: not known yet */
-    uint32_t verdict;   /* bfo_figures_verdict_t: NOT_IN_FORCE if it is not for one process */
+    uint32_t ranks;        /* of the job, 0: not known yet */
+    uint32_t verdict;      /* bfo_figures_verdict_t: NOT_IN_FORCE if it is not for one process */
     char reason[160];
-    uint32_t peers;     /* processes contacted, given up or not, this one and those on this node too */
+    uint32_t peers; /* processes contacted, given up or not, this one and those on this node too */
     uint32_t peers_given_up;
     uint32_t peers_on_last_rail; /* of those that had more */
     uint32_t peers_waited_for;   /* no rail to them is left, and their requests wait */
     uint32_t n_ports;
     uint32_t n_modules;
-    uint64_t resent;    /* messages, alone or as part of a restart */
-    uint64_t n_events;  /* so far; the file keeps the last BFO_FIGURES_EVENTS */
+    uint64_t resent;                           /* messages, alone or as part of a restart */
+    uint64_t n_events;                         /* so far; the file keeps the last BFO_FIGURES_EVENTS */
     uint32_t module_port[BFO_FIGURES_MODULES]; /* the port of each module that counts what it carries; a port may have several */
     uint64_t steer_number; /* of the list of wishes (bfo_steer_t) that was obeyed last; at first, of the list that is older than this process */
     int64_t parameter[BFO_FIGURES_PARAMETERS]; /* values now, by bfo_parameter_t; those that may change while the job runs */
@@ -167,7 +167,7 @@ typedef struct {
     uint32_t job;       /* as in bfo_figures_t */
     uint32_t parameter; /* bfo_parameter_t, one of those that may change */
     int64_t value;
-    uint64_t number;    /* `sequence` of the list as it was when the wish had been written; a later process does not obey */
+    uint64_t number; /* `sequence` of the list as it was when the wish had been written; a later process does not obey */
 } bfo_steer_wish_t;
 
 typedef struct {

@@ -31,10 +31,10 @@ typedef enum {
 #define BFO_PARAMETER_PREFIX "pml_bfo_"
 
 typedef struct {
-    const char *name;     /* without pml_bfo_ */
+    const char *name; /* without pml_bfo_ */
     int64_t least, most;
-    bool or_zero;         /* 0 is right, too */
-    const char *values;   /* the same for people: "1 to 8" */
+    bool or_zero;       /* 0 is right, too */
+    const char *values; /* the same for people: "1 to 8" */
 } bfo_range_t;
 
 /* Of a parameter < BFO_PARAMETERS. */

@@ -37,25 +37,24 @@ static int finalize(void)
     return OMPI_SUCCESS;
 }
 
-static int query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
-                 struct opal_info_t *info, int flavor)
+static int query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm, struct opal_info_t *info,
+                 int flavor)
 {
-    if (0 != strcmp("bfo", mca_pml_base_selected_component.pmlm_version.mca_component_name)
-        || MPI_WIN_FLAVOR_SHARED == flavor) {
+    if (0 != strcmp("bfo", mca_pml_base_selected_component.pmlm_version.mca_component_name) || MPI_WIN_FLAVOR_SHARED == flavor) {
         return -1;
     }
     return ompi_mpi_thread_multiple ? PRIORITY_BEFORE_PT2PT : PRIORITY_LAST;
 }
 
-static int refuse(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
-                  struct opal_info_t *info, int flavor, int *model)
+static int refuse(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm, struct opal_info_t *info,
+                  int flavor, int *model)
 {
     bfo_help_say("help-pml-bfo.txt", BFO_OMPI_HAS_OSC_PT2PT ? "no-windows" : "no-windows-here", OPAL_PROC_MY_HOSTNAME,
-                 ompi_mpi_thread_multiple ? "osc/pt2pt does not support MPI_THREAD_MULTIPLE"
-                                          : "the parameter osc leaves osc/pt2pt out");
+                 ompi_mpi_thread_multiple ? "osc/pt2pt does not support MPI_THREAD_MULTIPLE" : "the parameter osc leaves osc/pt2pt out");
     return OMPI_ERR_NOT_SUPPORTED;
 }
 
+/* clang-format off */
 ompi_osc_base_component_t mca_osc_bfo_component = {
     .osc_version = {
         OMPI_OSC_BASE_VERSION_3_0_0,
@@ -71,3 +70,4 @@ ompi_osc_base_component_t mca_osc_bfo_component = {
     .osc_select = refuse,
     .osc_finalize = finalize,
 };
+/* clang-format on */

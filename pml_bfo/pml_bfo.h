@@ -29,16 +29,16 @@ typedef struct {
     opal_free_list_t got_list;  /* bfo_got_frag_t */
     opal_free_list_t ctl_list;  /* bfo_ctl_t */
 
-    bfo_peer_t *peers;   /* all of them, the newest first; read without a lock, as none goes before the end. Lock: lock */
-    bfo_comm_t *gone;    /* freed by MPI, while a thread may still look into them (DESIGN.txt section 14.7). Lock: lock */
+    bfo_peer_t *peers;       /* all of them, the newest first; read without a lock, as none goes before the end. Lock: lock */
+    bfo_comm_t *gone;        /* freed by MPI, while a thread may still look into them (DESIGN.txt section 14.7). Lock: lock */
     bfo_comm_t **comms[256]; /* by context id, in chunks of 256; Open MPI's table takes a lock to look. Lock: lock */
-    opal_mutex_t lock;   /* of comms, orphans, of lane creation and of every peer's set-up and kept counters */
-    bfo_link_t held_fins; /* bfo_ctl_t.work.link: FINs that wait for a fence. Lock: lock */
-    bfo_link_t orphans;  /* bfo_got_frag_t for communicators that do not exist here yet */
+    opal_mutex_t lock;       /* of comms, orphans, of lane creation and of every peer's set-up and kept counters */
+    bfo_link_t held_fins;    /* bfo_ctl_t.work.link: FINs that wait for a fence. Lock: lock */
+    bfo_link_t orphans;      /* bfo_got_frag_t for communicators that do not exist here yet */
 
     opal_mutex_t pending_lock;
-    bfo_link_t pending;  /* bfo_peer_t.turn: peers for whose rails something waits. Lock: pending_lock */
-    uint32_t n_pending;  /* bfo_work_t that wait, of all peers; changed under pending_lock, read without */
+    bfo_link_t pending; /* bfo_peer_t.turn: peers for whose rails something waits. Lock: pending_lock */
+    uint32_t n_pending; /* bfo_work_t that wait, of all peers; changed under pending_lock, read without */
     bool progress_registered;
 
     /* Of a lane with BFO_LANE_REVOKED: is the first fragment dropped because its communicator is revoked? Under the communicator's lock, which
@@ -51,7 +51,7 @@ typedef struct {
 
     opal_mutex_t unpack_lock[16]; /* of the convertor of receive request slot % 16 */
 
-    uint8_t modules; /* of all BTLs, BFO_MAX_RAILS if there are more: no peer has more rails */
+    uint8_t modules;                              /* of all BTLs, BFO_MAX_RAILS if there are more: no peer has more rails */
     mca_btl_base_component_t *failover_component; /* of the modules with the extension; NULL: there are none */
     bool enabled;
     bfo_modex_t modex;
@@ -60,8 +60,7 @@ typedef struct {
 extern BFO_OURS bfo_t bfo;
 
 /* Every peer. Open MPI's own list of processes has a lock that a PML cannot take. */
-#define BFO_FOREACH_PEER(peer) \
-    for (bfo_peer_t *peer = __atomic_load_n(&bfo.peers, __ATOMIC_ACQUIRE); NULL != peer; peer = peer->next)
+#define BFO_FOREACH_PEER(peer) for (bfo_peer_t *peer = __atomic_load_n(&bfo.peers, __ATOMIC_ACQUIRE); NULL != peer; peer = peer->next)
 
 /* The one public symbol of the PML (pml_bfo_component.c). */
 __attribute__((visibility("default"))) extern mca_pml_base_component_t mca_pml_bfo_component;
@@ -69,8 +68,7 @@ __attribute__((visibility("default"))) extern mca_pml_base_component_t mca_pml_b
 /* Does the packed message lie in memory as it is? Then it starts at the true lower bound. */
 static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)
 {
-    return (datatype->super.flags & OPAL_DATATYPE_FLAG_NO_GAPS)
-           || (1 >= count && (datatype->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS));
+    return (datatype->super.flags & OPAL_DATATYPE_FLAG_NO_GAPS) || (1 >= count && (datatype->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS));
 }
 
 /* 1: buffers may lie in memory of a device, which only the convertor can read and write. */

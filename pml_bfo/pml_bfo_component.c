@@ -69,6 +69,7 @@ static int bfo_component_finalize(void)
     return mca_bml.bml_finalize();
 }
 
+/* clang-format off */
 mca_pml_base_component_t mca_pml_bfo_component = {
     .pmlm_version = {
         BFO_PML_BASE_VERSION,
@@ -84,3 +85,4 @@ mca_pml_base_component_t mca_pml_bfo_component = {
     .pmlm_init = bfo_component_init,
     .pmlm_finalize = bfo_component_finalize,
 };
+/* clang-format on */

@@ -28,12 +28,12 @@
 #endif
 enum { UNTOLD = 1 << 16, CHECK_MS = 200, LOOKS_AT_FIGURES = 5 };
 
-static opal_event_t timer;   /* in Open MPI's event loop, which progress runs now and then */
-static bool is_registered;   /* as a progress function; changed by the timer alone */
-static bool is_active;       /* a rail stands out, or a peer has to be told. Atomic */
-static bool is_moving;       /* that may change within milliseconds. Atomic */
-static uint8_t is_looking;   /* one thread at a time; atomic */
-static uint64_t last_look;   /* ms */
+static opal_event_t timer; /* in Open MPI's event loop, which progress runs now and then */
+static bool is_registered; /* as a progress function; changed by the timer alone */
+static bool is_active;     /* a rail stands out, or a peer has to be told. Atomic */
+static bool is_moving;     /* that may change within milliseconds. Atomic */
+static uint8_t is_looking; /* one thread at a time; atomic */
+static uint64_t last_look; /* ms */
 
 /* ---- names of rails ---------------------------------------------------------------------------------- */
 
@@ -69,8 +69,7 @@ static bool is_quiet(const bfo_peer_t *peer, uint8_t r)
 {
     const bfo_rail_t *rail = &peer->rails[r];
 
-    return 0 == (peer->up_mask >> r & 1)
-           || (0 == peer->n_waiting && rail->ext->flush(rail->btl, &peer->proc->super) && !has_asked_by(peer, r));
+    return 0 == (peer->up_mask >> r & 1) || (0 == peer->n_waiting && rail->ext->flush(rail->btl, &peer->proc->super) && !has_asked_by(peer, r));
 }
 
 /* Of the rails that stand out, those on which nothing was under way at this look and the one before: a thread that has chosen a rail
@@ -110,8 +109,11 @@ static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 
 static void tell_peer(bfo_peer_t *peer, uint8_t quiet)
 {
-    bfo_rails_hdr_t h = {.type = BFO_MSG_RAILS, .out = to_names(peer, peer->out_own), .quiet = to_names(peer, quiet),
-                         .jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_PROC_MY_NAME.vpid};
+    bfo_rails_hdr_t h = {.type = BFO_MSG_RAILS,
+                         .out = to_names(peer, peer->out_own),
+                         .quiet = to_names(peer, quiet),
+                         .jobid = OPAL_PROC_MY_NAME.jobid,
+                         .vpid = OPAL_PROC_MY_NAME.vpid};
     const uint32_t news = (uint32_t) h.out << 8 | h.quiet;
 
     if (news != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
@@ -201,7 +203,8 @@ static void look_at_peers(void)
 
     __atomic_store_n(&is_active, false, __ATOMIC_RELAXED);
     __atomic_store_n(&is_moving, false, __ATOMIC_RELAXED);
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         if (!__atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) || peer->declared) {
             continue;
         }

@@ -19,9 +19,12 @@ void bfo_drain_check(void) BFO_COLD;
 /* Takes the messages in which peers tell of their ports. */
 int bfo_drain_register(void) BFO_COLD;
 #else
-static inline void bfo_drain_open(void) { }
-static inline void bfo_drain_close(void) { }
-static inline int bfo_drain_register(void) { return OMPI_SUCCESS; }
+static inline void bfo_drain_open(void) {}
+static inline void bfo_drain_close(void) {}
+static inline int bfo_drain_register(void)
+{
+    return OMPI_SUCCESS;
+}
 #endif
 
 #endif /* PML_BFO_DRAIN_H */

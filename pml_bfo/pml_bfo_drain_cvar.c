@@ -136,11 +136,12 @@ int bfo_drain_cvar_register(void)
     ports->value_from_string = value_from_text;
     ports->string_from_value = text_from_value;
     ports->dump = describe;
-    rc = mca_base_component_var_register(&mca_pml_bfo_component.pmlm_version, "drain",
-                                         "Ports that stand out of this job, as those of 'bfo drain' do: names as in 'bfo status', comma-separated. By MPI_T a "
-                                         "program writes a mask of bits, which the variable's enumeration gives to the ports",
-                                         MCA_BASE_VAR_TYPE_INT, ports, 0, PML_BFO ? MCA_BASE_VAR_FLAG_SETTABLE : 0, OPAL_INFO_LVL_4,
-                                         PML_BFO ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, &mask);
+    rc = mca_base_component_var_register(
+        &mca_pml_bfo_component.pmlm_version, "drain",
+        "Ports that stand out of this job, as those of 'bfo drain' do: names as in 'bfo status', comma-separated. By MPI_T a "
+        "program writes a mask of bits, which the variable's enumeration gives to the ports",
+        MCA_BASE_VAR_TYPE_INT, ports, 0, PML_BFO ? MCA_BASE_VAR_FLAG_SETTABLE : 0, OPAL_INFO_LVL_4,
+        PML_BFO ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, &mask);
     OBJ_RELEASE(ports); /* the variable holds it */
     return 0 > rc ? rc : OPAL_SUCCESS;
 }
@@ -151,7 +152,8 @@ static bool is_own(const char *name)
 {
     mca_btl_base_selected_module_t *module;
 
-    OPAL_LIST_FOREACH (module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
+    OPAL_LIST_FOREACH(module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
         if (0 == strcmp(name, bfo_btl_port_name(module->btl_module))) {
             return true;
         }
@@ -171,7 +173,8 @@ void bfo_drain_cvar_know_ports(void)
             bfo_help_say_once(key, "help-pml-bfo.txt", "drain-no-port", names[i]); /* names may differ in digits only */
         }
     }
-    OPAL_LIST_FOREACH (module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
+    OPAL_LIST_FOREACH(module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
         const char *name = bfo_btl_port_name(module->btl_module);
 
         if (BFO_BTL_EXT_OK == bfo_btl_ext_check(module->btl_module)) {

@@ -23,8 +23,8 @@
 #include "opal/util/output.h"
 
 #if PML_BFO
-static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
-                         const void *data, size_t length, int status);
+static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag, const void *data,
+                         size_t length, int status);
 static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy);
 static void rail_restored(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation);
 #endif
@@ -94,7 +94,7 @@ static const char *what_is_missing(const bfo_peer_t *peer, const char **remedy, 
     }
 #if PML_BFO
     *remedy = "Failover needs the BTL openib of bfo on every rail: put its directory in front of\n"
-             "mca_base_component_path and give --mca btl openib," BFO_OMPI_SHARED_MEMORY_BTL ",self.";
+              "mca_base_component_path and give --mca btl openib," BFO_OMPI_SHARED_MEMORY_BTL ",self.";
     reason = NULL;
     for (uint8_t r = 0; r < peer->n_rails && NULL == reason; ++r) {
         reason = reason_of(peer->rails[r].btl, room, size);
@@ -127,9 +127,7 @@ uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *bt
     const bfo_btl_ext_t *ext = bfo_failover_adopt(btl);
     bfo_rail_info_t info;
 
-    return NULL != ext && OPAL_SUCCESS == ext->rail_state(btl, &peer->proc->super, &info) && info.name < BFO_MAX_RAILS
-               ? info.name
-               : BFO_MAX_RAILS;
+    return NULL != ext && OPAL_SUCCESS == ext->rail_state(btl, &peer->proc->super, &info) && info.name < BFO_MAX_RAILS ? info.name : BFO_MAX_RAILS;
 }
 
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
@@ -284,8 +282,7 @@ static bool generation_is_possible(bfo_peer_t *peer, uint8_t name, uint16_t gen)
     const uint8_t r = rail_by_name(peer, name);
     const bfo_rail_t *rail = &peer->rails[r < BFO_MAX_RAILS ? r : 0];
 
-    return BFO_MAX_RAILS == r || gen <= rail->gen || (gen == rail->gen + 1 && rail->fenced >= rail->gen)
-           || gen <= last_attempt(peer, rail);
+    return BFO_MAX_RAILS == r || gen <= rail->gen || (gen == rail->gen + 1 && rail->fenced >= rail->gen) || gen <= last_attempt(peer, rail);
 }
 
 bool bfo_failover_rails_are_possible(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen)
@@ -346,8 +343,8 @@ static bool fin_fence_was_lossy(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
     const uint8_t r = rail_by_name(peer, fin->wrail);
 
-    return BFO_MAX_RAILS != r && 0 != (fin->fflags & BFO_FIN_RESENT) && peer->rails[r].is_lossy
-           && peer->rails[r].lossy_first <= fin->wgen && fin->wgen <= peer->rails[r].lossy_last;
+    return BFO_MAX_RAILS != r && 0 != (fin->fflags & BFO_FIN_RESENT) && peer->rails[r].is_lossy && peer->rails[r].lossy_first <= fin->wgen
+           && fin->wgen <= peer->rails[r].lossy_last;
 }
 
 #if BFO_COUNT_ROWS
@@ -484,8 +481,7 @@ static bool is_spared(const bfo_peer_t *peer, uint8_t r)
     const bfo_rail_t *rail = &peer->rails[r < BFO_MAX_RAILS ? r : 0];
     bfo_rail_info_t info;
 
-    return BFO_MAX_RAILS != r && NULL != rail->ext
-           && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
+    return BFO_MAX_RAILS != r && NULL != rail->ext && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
            && BFO_RAIL_DOWN_LOCAL != info.state && BFO_RAIL_DOWN_BOTH != info.state;
 #else
     return false;
@@ -531,7 +527,8 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         }
         return;
     }
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         const uint8_t r = peer->ready ? bfo_rail_index(peer, btl) : BFO_MAX_RAILS;
 
         to_all = to_all && !is_spared(peer, r);
@@ -540,7 +537,8 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
         }
     }
     bfo_tell_port_lost(btl, cause, to_all);
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         if (peer->ready) {
             rail_lost_with_port(peer, bfo_rail_index(peer, btl), cause);
         }
@@ -554,7 +552,8 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
  * the request's end, a second FIN by the generation of its fragment; the FIN of a WRITE that travels anew waits for the fence of the rail. */
 static bool is_resendable(const bfo_peer_t *peer, const bfo_hdr_t *h)
 {
-    return BFO_MSG_MATCH == h->common.type || BFO_MSG_NACK == h->common.type || BFO_MSG_FOREIGN == h->common.type || (BFO_MSG_ACK == h->common.type && 0 == h->ack.dst_id)
+    return BFO_MSG_MATCH == h->common.type || BFO_MSG_NACK == h->common.type || BFO_MSG_FOREIGN == h->common.type
+           || (BFO_MSG_ACK == h->common.type && 0 == h->ack.dst_id)
            || (BFO_MSG_FIN == h->common.type && (peer->failover || 0 == (h->fin.fflags & BFO_FIN_WRITE)));
 }
 
@@ -585,10 +584,11 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
 }
 
 /* A fragment of btl_sendi failed: the BTL hands back its bytes. */
-static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
-                         const void *data, size_t length, int status)
+static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag, const void *data,
+                         size_t length, int status)
 {
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         const uint8_t rail = !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
 
         if (BFO_MAX_RAILS != rail && peer->rails[rail].endpoint == endpoint) {

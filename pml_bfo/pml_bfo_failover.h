@@ -50,11 +50,20 @@ bool bfo_failover_rails_are_possible(bfo_peer_t *peer, uint8_t mask, const uint1
 void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 #else
 /* Compiled out: no rail has a name, a generation or a fence. */
-static inline uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl) { return BFO_MAX_RAILS; }
-static inline uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail) { return BFO_MAX_RAILS; }
-static inline uint8_t bfo_failover_name_rails(bfo_peer_t *peer) { return 0; }
-static inline void bfo_failover_fence(bfo_peer_t *peer, uint8_t rail, uint16_t gen) { }
-static inline void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down) { }
+static inline uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl)
+{
+    return BFO_MAX_RAILS;
+}
+static inline uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail)
+{
+    return BFO_MAX_RAILS;
+}
+static inline uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
+{
+    return 0;
+}
+static inline void bfo_failover_fence(bfo_peer_t *peer, uint8_t rail, uint16_t gen) {}
+static inline void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down) {}
 #endif
 /* Name of a rail, alike on both sides; BFO_MAX_RAILS: it has none yet, and has carried nothing. */
 static inline uint8_t bfo_rail_name(bfo_peer_t *peer, uint8_t rail)

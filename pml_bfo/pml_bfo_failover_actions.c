@@ -44,8 +44,12 @@ void bfo_dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool faile
 {
     const opal_process_name_t me = OPAL_PROC_MY_NAME;
 
-    *h = (bfo_dance_hdr_t){.match = {.type = type, .flags = failed ? BFO_FLAG_FAILED : 0}, .src_id = src_id,
-                           .dst_id = dst_id, .epoch = epoch, .jobid = me.jobid, .vpid = me.vpid};
+    *h = (bfo_dance_hdr_t){.match = {.type = type, .flags = failed ? BFO_FLAG_FAILED : 0},
+                           .src_id = src_id,
+                           .dst_id = dst_id,
+                           .epoch = epoch,
+                           .jobid = me.jobid,
+                           .vpid = me.vpid};
 }
 
 bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_completion_fn_t done, void *req)
@@ -62,8 +66,7 @@ static void send_give_up(bfo_send_t *req, const char *why)
     bfo_send_fail(req, bfo_lost_error());
 }
 
-static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                             mca_btl_base_descriptor_t *des, int status)
+static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     bfo_send_t *req = des->des_cbdata;
     bfo_peer_t *peer = req->lane->peer;
@@ -77,8 +80,7 @@ static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
     if (bfo_failover_send_is_poison(req, rail, status)) {
         bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
     } else {
-        bfo_failover_send_raise(req, req->got_ack || req->got_nack ? BFO_SEV_NOTIFY_ERR_ANSWERED : BFO_SEV_NOTIFY_ERR_UNANSWERED,
-                   NULL);
+        bfo_failover_send_raise(req, req->got_ack || req->got_nack ? BFO_SEV_NOTIFY_ERR_ANSWERED : BFO_SEV_NOTIFY_ERR_UNANSWERED, NULL);
     }
 }
 
@@ -88,8 +90,7 @@ static void send_notify(bfo_send_t *req)
     bfo_peer_t *peer = req->lane->peer;
     bfo_dance_hdr_t h;
 
-    bfo_dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error,
-               bfo_name_id(&req->name), req->dst_id);
+    bfo_dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error, bfo_name_id(&req->name), req->dst_id);
     h.match.ctx = (uint16_t) BFO_OMPI_CTX_OF(base->req_comm);
     h.match.src = base->req_comm->c_my_rank;
     h.match.tag = base->req_tag;
@@ -210,26 +211,16 @@ void bfo_send_act_declare_peer(void *request, void *arg)
 }
 
 static const bfo_action_fn_t send_actions[BFO_SEND_ACTIONS] = {
-    [BFO_SACT_count_frag] = bfo_send_act_count_frag,
-    [BFO_SACT_count_write_post_fin] = bfo_send_act_count_write_post_fin,
-    [BFO_SACT_take_fin] = bfo_send_act_take_fin,
-    [BFO_SACT_die] = bfo_send_act_die,
-    [BFO_SACT_count_match] = bfo_send_act_count_match,
-    [BFO_SACT_count_rts] = bfo_send_act_count_rts,
-    [BFO_SACT_post_notify] = bfo_send_act_post_notify,
-    [BFO_SACT_resend_notify] = bfo_send_act_resend_notify,
-    [BFO_SACT_resend_match] = bfo_send_act_resend_match,
-    [BFO_SACT_resend_rts] = bfo_send_act_resend_rts,
-    [BFO_SACT_set_fail] = bfo_send_act_set_fail,
-    [BFO_SACT_take_dst] = bfo_send_act_take_dst,
-    [BFO_SACT_take_rerr] = bfo_send_act_take_rerr,
-    [BFO_SACT_note_rack] = bfo_send_act_note_rack,
-    [BFO_SACT_note_nack] = bfo_send_act_note_nack,
-    [BFO_SACT_restart] = bfo_send_act_restart,
-    [BFO_SACT_declare_peer] = bfo_send_act_declare_peer,
-    [BFO_SACT_complete] = bfo_send_act_complete,
-    [BFO_SACT_complete_dead] = bfo_send_act_complete_dead,
-    [BFO_SACT_drop_stale] = bfo_send_act_drop_stale,
+    [BFO_SACT_count_frag] = bfo_send_act_count_frag,       [BFO_SACT_count_write_post_fin] = bfo_send_act_count_write_post_fin,
+    [BFO_SACT_take_fin] = bfo_send_act_take_fin,           [BFO_SACT_die] = bfo_send_act_die,
+    [BFO_SACT_count_match] = bfo_send_act_count_match,     [BFO_SACT_count_rts] = bfo_send_act_count_rts,
+    [BFO_SACT_post_notify] = bfo_send_act_post_notify,     [BFO_SACT_resend_notify] = bfo_send_act_resend_notify,
+    [BFO_SACT_resend_match] = bfo_send_act_resend_match,   [BFO_SACT_resend_rts] = bfo_send_act_resend_rts,
+    [BFO_SACT_set_fail] = bfo_send_act_set_fail,           [BFO_SACT_take_dst] = bfo_send_act_take_dst,
+    [BFO_SACT_take_rerr] = bfo_send_act_take_rerr,         [BFO_SACT_note_rack] = bfo_send_act_note_rack,
+    [BFO_SACT_note_nack] = bfo_send_act_note_nack,         [BFO_SACT_restart] = bfo_send_act_restart,
+    [BFO_SACT_declare_peer] = bfo_send_act_declare_peer,   [BFO_SACT_complete] = bfo_send_act_complete,
+    [BFO_SACT_complete_dead] = bfo_send_act_complete_dead, [BFO_SACT_drop_stale] = bfo_send_act_drop_stale,
     /* the rest is fired in place by the rooms, before the engine is asked */
 };
 
@@ -261,14 +252,12 @@ static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, in
     bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_CONTROL_POISON : err, NULL);
 }
 
-static void rerr_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                           mca_btl_base_descriptor_t *des, int status)
+static void rerr_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     recv_dance_completed(btl, des->des_cbdata, status, BFO_REV_RERR_OK, BFO_REV_RERR_ERR);
 }
 
-static void rack_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                           mca_btl_base_descriptor_t *des, int status)
+static void rack_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     recv_dance_completed(btl, des->des_cbdata, status, BFO_REV_RACK_OK, BFO_REV_RACK_ERR);
 }
@@ -430,8 +419,7 @@ static bool fences_are_done(const bfo_recv_t *req)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        if ((req->fence_mask >> bfo_rail_name(peer, r) & 1) && rail->fenced < req->fence_gen[rail->name]
-            && rail->gen <= req->fence_gen[rail->name]) {
+        if ((req->fence_mask >> bfo_rail_name(peer, r) & 1) && rail->fenced < req->fence_gen[rail->name] && rail->gen <= req->fence_gen[rail->name]) {
             return false;
         }
     }
@@ -456,11 +444,9 @@ static void reject(void *request, uint32_t se, unsigned event)
 
 void bfo_failover_init(void)
 {
-    send_ops = (bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .trace = bfo_tell_send_step,
-                                         .threads = bfo_threads},
+    send_ops = (bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .trace = bfo_tell_send_step, .threads = bfo_threads},
                                 .facts = send_facts};
-    recv_ops = (bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .trace = bfo_tell_recv_step,
-                                         .threads = bfo_threads},
+    recv_ops = (bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .trace = bfo_tell_recv_step, .threads = bfo_threads},
                                 .facts = recv_facts};
 }
 
@@ -509,8 +495,7 @@ void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
     if (!peer->failover) {
         bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
     }
-    bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR,
-                            NULL);
+    bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR, NULL);
 }
 
 void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id)

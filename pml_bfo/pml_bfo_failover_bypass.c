@@ -23,7 +23,8 @@ static bool is_available(const mca_base_framework_t *framework, const char *name
     if (0 == framework->framework_refcnt) {
         return false;
     }
-    OPAL_LIST_FOREACH(item, &framework->framework_components, mca_base_component_list_item_t) {
+    OPAL_LIST_FOREACH(item, &framework->framework_components, mca_base_component_list_item_t)
+    {
         if (0 == strcmp(name, item->cli_component->mca_component_name)) {
             return true;
         }
@@ -75,7 +76,5 @@ void bfo_failover_announce_bypass(const bfo_peer_t *peer)
     }
 }
 #else
-void bfo_failover_announce_bypass(const bfo_peer_t *peer)
-{
-}
+void bfo_failover_announce_bypass(const bfo_peer_t *peer) {}
 #endif

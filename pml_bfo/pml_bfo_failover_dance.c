@@ -121,8 +121,7 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
     bfo_name_t *name;
     bfo_recv_t *req;
 
-    memcpy(&restart, (const char *) h + bfo_hdr_size(h->common.type, h->common.flags, handle_size) - sizeof(restart),
-           sizeof(restart));
+    memcpy(&restart, (const char *) h + bfo_hdr_size(h->common.type, h->common.flags, handle_size) - sizeof(restart), sizeof(restart));
     name = bfo_ids_find(&bfo.recvs, restart.dst_id);
     if (NULL == name) {
         bfo_stat_drop(BFO_STAT_STALE);
@@ -130,11 +129,9 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
     }
     req = bfo_container(name, bfo_recv_t, name);
     bfo_recv_get_by_look(req);
-    if (bfo_name_id(name) != restart.dst_id || req->src_id != h->rndv.src_id || req->match_seq != h->match.seq
-        || req->length != h->rndv.msg_length
+    if (bfo_name_id(name) != restart.dst_id || req->src_id != h->rndv.src_id || req->match_seq != h->match.seq || req->length != h->rndv.msg_length
         || BFO_SE(BFO_RECV_WAITRTS, restart.epoch) != bfo_se_load(&req->m)
-        || !bfo_se_move(&req->m, BFO_SE(BFO_RECV_WAITRTS, restart.epoch), BFO_SE(BFO_RECV_ACTIVE, restart.epoch),
-                        bfo_threads)) {
+        || !bfo_se_move(&req->m, BFO_SE(BFO_RECV_WAITRTS, restart.epoch), BFO_SE(BFO_RECV_ACTIVE, restart.epoch), bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         BFO_RECV_ROW(BFO_SE(BFO_RECV_WAITRTS, 0), RTS_RESTART);

@@ -19,28 +19,28 @@
 
 /* ---- one row ----------------------------------------------------------------------------------------------------------- */
 /* A row that changes the word claims it by `look`. A guard that lost is over; any other event looks its row up again. */
-#define FIRE_ROW(MACHINE, EV, ACT, machine, from, on, stays, to, act)                                       \
-    if (EV##on == event && MACHINE##from == bfo_se_state(look.se)) {                                        \
-        if (!(stays) && !bfo_se_claim(m, look, (to), threads)) {                                            \
-            if (is_guard) {                                                                                 \
-                return false;                                                                               \
-            }                                                                                               \
-            look = bfo_look_at(m);                                                                          \
-            continue;                                                                                       \
-        }                                                                                                   \
-        BFO_COUNT_ROW(machine, MACHINE##from, EV##on);                                                      \
-        if (ACT##none != ACT##act) {                                                                        \
-            bfo_##machine##_act_##act(request, arg);                                                        \
-        }                                                                                                   \
-        return true;                                                                                        \
+#define FIRE_ROW(MACHINE, EV, ACT, machine, from, on, stays, to, act) \
+    if (EV##on == event && MACHINE##from == bfo_se_state(look.se)) { \
+        if (!(stays) && !bfo_se_claim(m, look, (to), threads)) { \
+            if (is_guard) { \
+                return false; \
+            } \
+            look = bfo_look_at(m); \
+            continue; \
+        } \
+        BFO_COUNT_ROW(machine, MACHINE##from, EV##on); \
+        if (ACT##none != ACT##act) { \
+            bfo_##machine##_act_##act(request, arg); \
+        } \
+        return true; \
     }
 
 /* Takes the row of `event`, a constant, in the state of `look`; `m` may be NULL where no row of the state changes the word. False:
  * no row, or a guard that was not the first to claim. `threads`: false also for a request that is the caller's alone.
  * A completion's own event is the caller's to release afterwards, and with it the guards are the caller's to test.
  * Locks: none; with threads whoever fires a MESSAGE holds an event. Context: progress, or an MPI call. */
-static inline __attribute__((always_inline)) bool bfo_send_fire_at(bfo_machine_t *m, bfo_look_t look, const unsigned event,
-                                                                   bool threads, void *request, void *arg)
+static inline __attribute__((always_inline)) bool bfo_send_fire_at(bfo_machine_t *m, bfo_look_t look, const unsigned event, bool threads,
+                                                                   void *request, void *arg)
 {
 #define EVENT(name, kind, text) || (BFO_KIND_GUARD == BFO_KIND_##kind && BFO_SEV_##name == event)
     const bool is_guard = false
@@ -49,8 +49,7 @@ static inline __attribute__((always_inline)) bool bfo_send_fire_at(bfo_machine_t
 
     for (;;) {
 #define FIRE_SEND(from, on, stays, to, act) FIRE_ROW(BFO_SEND_, BFO_SEV_, BFO_SACT_, send, from, on, stays, to, act)
-#define ROW(id, from, on, next, act) \
-    FIRE_SEND(from, on, BFO_SEND_##from == BFO_SEND_##next, BFO_SE(BFO_SEND_##next, bfo_se_epoch(look.se)), act)
+#define ROW(id, from, on, next, act) FIRE_SEND(from, on, BFO_SEND_##from == BFO_SEND_##next, BFO_SE(BFO_SEND_##next, bfo_se_epoch(look.se)), act)
 #define ROW_ZERO(id, from, on, next, act) FIRE_SEND(from, on, false, BFO_SE(BFO_SEND_##next, 0), act)
 #define ROW_NEXT(id, from, on, next, act) FIRE_SEND(from, on, false, BFO_SE(BFO_SEND_##next, bfo_se_epoch(look.se) + 1), act)
 #include "pml_bfo_failover_send.def"
@@ -58,8 +57,8 @@ static inline __attribute__((always_inline)) bool bfo_send_fire_at(bfo_machine_t
     }
 }
 
-static inline __attribute__((always_inline)) bool bfo_recv_fire_at(bfo_machine_t *m, bfo_look_t look, const unsigned event,
-                                                                   bool threads, void *request, void *arg)
+static inline __attribute__((always_inline)) bool bfo_recv_fire_at(bfo_machine_t *m, bfo_look_t look, const unsigned event, bool threads,
+                                                                   void *request, void *arg)
 {
 #define EVENT(name, kind, text) || (BFO_KIND_GUARD == BFO_KIND_##kind && BFO_REV_##name == event)
     const bool is_guard = false
@@ -68,8 +67,7 @@ static inline __attribute__((always_inline)) bool bfo_recv_fire_at(bfo_machine_t
 
     for (;;) {
 #define FIRE_RECV(from, on, stays, to, act) FIRE_ROW(BFO_RECV_, BFO_REV_, BFO_RACT_, recv, from, on, stays, to, act)
-#define ROW(id, from, on, next, act) \
-    FIRE_RECV(from, on, BFO_RECV_##from == BFO_RECV_##next, BFO_SE(BFO_RECV_##next, bfo_se_epoch(look.se)), act)
+#define ROW(id, from, on, next, act) FIRE_RECV(from, on, BFO_RECV_##from == BFO_RECV_##next, BFO_SE(BFO_RECV_##next, bfo_se_epoch(look.se)), act)
 #define ROW_ZERO(id, from, on, next, act) FIRE_RECV(from, on, false, BFO_SE(BFO_RECV_##next, 0), act)
 #define ROW_NEXT(id, from, on, next, act) FIRE_RECV(from, on, false, BFO_SE(BFO_RECV_##next, bfo_se_epoch(look.se) + 1), act)
 #include "pml_bfo_failover_recv.def"

@@ -47,19 +47,16 @@ static const char *const recv_action_names[] = {
 /* A pair (state, event) with two rows is an error, whatever the flags of the build. */
 #pragma GCC diagnostic error "-Woverride-init"
 
-enum { STEP_NONE, STEP_KEEP, STEP_ZERO, STEP_NEXT };   /* what a row does to the epoch; NONE: no row */
+enum { STEP_NONE, STEP_KEEP, STEP_ZERO, STEP_NEXT }; /* what a row does to the epoch; NONE: no row */
 
 typedef struct {
     uint8_t step, next, action;
 } row_t;
 
 /* ---- sender: table, kinds -------------------------------------------------------------------------- */
-#define ROW(id, state, event, next_, act) \
-    [BFO_SEND_##state][BFO_SEV_##event] = {STEP_KEEP, BFO_SEND_##next_, BFO_SACT_##act},
-#define ROW_ZERO(id, state, event, next_, act) \
-    [BFO_SEND_##state][BFO_SEV_##event] = {STEP_ZERO, BFO_SEND_##next_, BFO_SACT_##act},
-#define ROW_NEXT(id, state, event, next_, act) \
-    [BFO_SEND_##state][BFO_SEV_##event] = {STEP_NEXT, BFO_SEND_##next_, BFO_SACT_##act},
+#define ROW(id, state, event, next_, act) [BFO_SEND_##state][BFO_SEV_##event] = {STEP_KEEP, BFO_SEND_##next_, BFO_SACT_##act},
+#define ROW_ZERO(id, state, event, next_, act) [BFO_SEND_##state][BFO_SEV_##event] = {STEP_ZERO, BFO_SEND_##next_, BFO_SACT_##act},
+#define ROW_NEXT(id, state, event, next_, act) [BFO_SEND_##state][BFO_SEV_##event] = {STEP_NEXT, BFO_SEND_##next_, BFO_SACT_##act},
 static const row_t send_rows[BFO_SEND_STATES][BFO_SEND_EVENTS] = {
 #include "pml_bfo_failover_send.def"
 };
@@ -76,12 +73,9 @@ static const uint8_t send_kinds[BFO_SEND_EVENTS] = {
 };
 
 /* ---- receiver: table, kinds ------------------------------------------------------------------------ */
-#define ROW(id, state, event, next_, act) \
-    [BFO_RECV_##state][BFO_REV_##event] = {STEP_KEEP, BFO_RECV_##next_, BFO_RACT_##act},
-#define ROW_ZERO(id, state, event, next_, act) \
-    [BFO_RECV_##state][BFO_REV_##event] = {STEP_ZERO, BFO_RECV_##next_, BFO_RACT_##act},
-#define ROW_NEXT(id, state, event, next_, act) \
-    [BFO_RECV_##state][BFO_REV_##event] = {STEP_NEXT, BFO_RECV_##next_, BFO_RACT_##act},
+#define ROW(id, state, event, next_, act) [BFO_RECV_##state][BFO_REV_##event] = {STEP_KEEP, BFO_RECV_##next_, BFO_RACT_##act},
+#define ROW_ZERO(id, state, event, next_, act) [BFO_RECV_##state][BFO_REV_##event] = {STEP_ZERO, BFO_RECV_##next_, BFO_RACT_##act},
+#define ROW_NEXT(id, state, event, next_, act) [BFO_RECV_##state][BFO_REV_##event] = {STEP_NEXT, BFO_RECV_##next_, BFO_RACT_##act},
 static const row_t recv_rows[BFO_RECV_STATES][BFO_RECV_EVENTS] = {
 #include "pml_bfo_failover_recv.def"
 };
@@ -131,8 +125,14 @@ static bfo_cell_t cell(const machine_t *k, uint32_t se, unsigned event)
     return c;
 }
 
-bfo_cell_t bfo_send_cell(uint32_t se, unsigned event) { return cell(&send_machine, se, event); }
-bfo_cell_t bfo_recv_cell(uint32_t se, unsigned event) { return cell(&recv_machine, se, event); }
+bfo_cell_t bfo_send_cell(uint32_t se, unsigned event)
+{
+    return cell(&send_machine, se, event);
+}
+bfo_cell_t bfo_recv_cell(uint32_t se, unsigned event)
+{
+    return cell(&recv_machine, se, event);
+}
 
 /* ---- rows taken, for tests/sim/rows ------------------------------------------------------------------ */
 #if BFO_COUNT_ROWS
@@ -183,8 +183,8 @@ static __attribute__((destructor)) void write_all_rows(void)
 /* One row. For a guard `look` is the one its facts were read under, and losing it is final; any other event that finds
  * the word changed is looked up in the new one. A guard holds an event over its action: between the change of the word
  * and the last line of the action no other thread may see the new state with the old bits and nothing outstanding. */
-static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, const bfo_fsm_ops_t *ops,
-                       void *request, void *arg, bfo_cell_t *out)
+static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, const bfo_fsm_ops_t *ops, void *request, void *arg,
+                       bfo_cell_t *out)
 {
     uint32_t se = look.se;
     bfo_cell_t c = cell(k, se, event);
@@ -213,8 +213,7 @@ static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo
 }
 
 /* A guard's row: true when the guards are to be tested again, false when the request is complete or another thread's. */
-static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, unsigned done,
-                  const bfo_fsm_ops_t *ops, void *request)
+static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, unsigned done, const bfo_fsm_ops_t *ops, void *request)
 {
     bfo_cell_t c = cell(k, look.se, event);
     bool held = ops->threads && done != bfo_se_state(c.next);
@@ -248,8 +247,7 @@ void bfo_send_settle(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request)
         }
         ops->facts(request, bfo_se_state(se), &facts);
         event = bfo_send_guard(se, bfo_events_load(m), &facts);
-        again = BFO_SEV_NOTHING != event
-                && claim(&send_machine, m, event, look, BFO_SEND_DONE, &ops->fsm, request);
+        again = BFO_SEV_NOTHING != event && claim(&send_machine, m, event, look, BFO_SEND_DONE, &ops->fsm, request);
     }
 }
 
@@ -268,8 +266,7 @@ void bfo_recv_settle(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request)
         }
         ops->facts(request, bfo_se_state(se), &facts);
         event = bfo_recv_guard(se, bfo_events_load(m), &facts, ops->fsm.threads);
-        again = BFO_REV_NOTHING != event
-                && claim(&recv_machine, m, event, look, BFO_RECV_DONE, &ops->fsm, request);
+        again = BFO_REV_NOTHING != event && claim(&recv_machine, m, event, look, BFO_RECV_DONE, &ops->fsm, request);
     }
 }
 
@@ -342,9 +339,27 @@ static const char *name(const char *const *names, unsigned count, unsigned index
     return index < count ? names[index] : "?";
 }
 
-const char *bfo_send_state_name(unsigned state) { return name(send_state_names, BFO_SEND_STATES, state); }
-const char *bfo_send_event_name(unsigned event) { return name(send_event_names, BFO_SEND_EVENTS, event); }
-const char *bfo_send_action_name(unsigned action) { return name(send_action_names, BFO_SEND_ACTIONS, action); }
-const char *bfo_recv_state_name(unsigned state) { return name(recv_state_names, BFO_RECV_STATES, state); }
-const char *bfo_recv_event_name(unsigned event) { return name(recv_event_names, BFO_RECV_EVENTS, event); }
-const char *bfo_recv_action_name(unsigned action) { return name(recv_action_names, BFO_RECV_ACTIONS, action); }
+const char *bfo_send_state_name(unsigned state)
+{
+    return name(send_state_names, BFO_SEND_STATES, state);
+}
+const char *bfo_send_event_name(unsigned event)
+{
+    return name(send_event_names, BFO_SEND_EVENTS, event);
+}
+const char *bfo_send_action_name(unsigned action)
+{
+    return name(send_action_names, BFO_SEND_ACTIONS, action);
+}
+const char *bfo_recv_state_name(unsigned state)
+{
+    return name(recv_state_names, BFO_RECV_STATES, state);
+}
+const char *bfo_recv_event_name(unsigned event)
+{
+    return name(recv_event_names, BFO_RECV_EVENTS, event);
+}
+const char *bfo_recv_action_name(unsigned action)
+{
+    return name(recv_action_names, BFO_RECV_ACTIONS, action);
+}

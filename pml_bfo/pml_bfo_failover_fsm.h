@@ -13,13 +13,13 @@
 /* What the guards ask. `events`, the epoch and threads are read by the engine itself. */
 typedef struct {
     bool rts_done, resp, all_bytes, got_ack, got_nack;
-    bool peer_fenced;   /* every rail of the peer is fenced; asked in DEAD only */
+    bool peer_fenced; /* every rail of the peer is fenced; asked in DEAD only */
 } bfo_send_facts_t;
 
 typedef struct {
     bool all_bytes, fail;
-    bool fences_done;   /* fence_set is done and no own fence towards the peer runs; asked in QUIESCE and SEALED only */
-    bool peer_fenced;   /* as above */
+    bool fences_done; /* fence_set is done and no own fence towards the peer runs; asked in QUIESCE and SEALED only */
+    bool peer_fenced; /* as above */
 } bfo_recv_facts_t;
 
 /* An action never waits. It may raise events on the same machine; it does not touch a request it has completed. */
@@ -27,20 +27,20 @@ typedef void (*bfo_action_fn_t)(void *request, void *arg);
 
 /* Supplied once per process by the owner of the requests. */
 typedef struct {
-    const bfo_action_fn_t *actions;  /* by BFO_SACT_* or BFO_RACT_*; NULL: nothing to do */
-    void (*reject)(void *request, uint32_t se, unsigned event);                                      /* trace, count */
-    void (*trace)(void *request, const char *row, uint32_t from, uint32_t to, unsigned event);       /* or NULL */
-    bool threads;                    /* opal_using_threads() */
+    const bfo_action_fn_t *actions;                                                            /* by BFO_SACT_* or BFO_RACT_*; NULL: nothing to do */
+    void (*reject)(void *request, uint32_t se, unsigned event);                                /* trace, count */
+    void (*trace)(void *request, const char *row, uint32_t from, uint32_t to, unsigned event); /* or NULL */
+    bool threads;                                                                              /* opal_using_threads() */
 } bfo_fsm_ops_t;
 
 typedef struct {
     bfo_fsm_ops_t fsm;
-    void (*facts)(void *request, unsigned state, bfo_send_facts_t *facts);   /* facts is zeroed */
+    void (*facts)(void *request, unsigned state, bfo_send_facts_t *facts); /* facts is zeroed */
 } bfo_send_ops_t;
 
 typedef struct {
     bfo_fsm_ops_t fsm;
-    void (*facts)(void *request, unsigned state, bfo_recv_facts_t *facts);   /* facts is zeroed */
+    void (*facts)(void *request, unsigned state, bfo_recv_facts_t *facts); /* facts is zeroed */
 } bfo_recv_ops_t;
 
 typedef enum { BFO_STEP_TAKEN, BFO_STEP_REJECTED, BFO_STEP_LOST } bfo_step_t;

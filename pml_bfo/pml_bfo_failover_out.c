@@ -16,9 +16,7 @@
 #include "pml_bfo_send_complete.h"
 
 #if !PML_BFO
-void bfo_failover_init(void)
-{
-}
+void bfo_failover_init(void) {}
 
 /* S19 */
 void bfo_failover_send_settle(bfo_send_t *req)

@@ -208,14 +208,14 @@ static int look_at_waits(void)
     }
     now = now_ms();
     timeout = bfo_param(last_rail_timeout);
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         if (bfo_unlikely(has_died(peer, now))) {
             bfo_failover_declare(peer, "the process is dead, as its machine says");
             ++done;
         } else if (bfo_unlikely(is_over(peer, now, timeout))) {
-            bfo_failover_declare(peer, 0 == timeout
-                                           ? "the last rail is lost, and the rail that was coming back did not"
-                                           : "no rail came back in time (pml_bfo_last_rail_timeout)");
+            bfo_failover_declare(peer, 0 == timeout ? "the last rail is lost, and the rail that was coming back did not"
+                                                    : "no rail came back in time (pml_bfo_last_rail_timeout)");
             ++done;
         }
     }
@@ -368,8 +368,7 @@ static const bfo_peer_t *open_request(void)
 
         bfo_recv_get_by_look(req);
         state = bfo_se_state(bfo_se_load(&req->m));
-        if (bfo_recv_state_is_open(state) && NULL != req->lane
-            && (1 < bfo_events_load(&req->m) || bfo_recv_state_is_err(state))) {
+        if (bfo_recv_state_is_open(state) && NULL != req->lane && (1 < bfo_events_load(&req->m) || bfo_recv_state_is_err(state))) {
             peer = req->lane->peer;
         }
         bfo_recv_put(req);
@@ -391,7 +390,8 @@ static const bfo_peer_t *peer_of_open_request(void)
 
 static const bfo_peer_t *peer_of_busy_rail(void)
 {
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         for (uint8_t r = 0; !peer->declared && r < peer->n_rails; ++r) {
             const bfo_rail_t *rail = &peer->rails[r];
 

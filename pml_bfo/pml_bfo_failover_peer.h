@@ -23,9 +23,12 @@ void bfo_failover_wait_ends(bfo_peer_t *peer) BFO_COLD;
 void bfo_failover_wait_fini(void) BFO_COLD;
 #else
 /* Compiled out: no rail comes back. */
-static inline void bfo_failover_wait(bfo_peer_t *peer, const char *cause) { bfo_failover_declare(peer, cause); }
-static inline void bfo_failover_wait_ends(bfo_peer_t *peer) { }
-static inline void bfo_failover_wait_fini(void) { }
+static inline void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
+{
+    bfo_failover_declare(peer, cause);
+}
+static inline void bfo_failover_wait_ends(bfo_peer_t *peer) {}
+static inline void bfo_failover_wait_fini(void) {}
 #endif
 #if BFO_OMPI_HAS_ULFM && PML_BFO
 /* The peer is declared, or a BTL without failover has closed its connection to it: ends the requests for which that BTL may return

@@ -67,8 +67,8 @@ static uint64_t message_of(uint16_t ctx, uint32_t seq)
 
 bool bfo_failover_send_is_poison(const bfo_send_t *req, uint8_t rail, int status)
 {
-    return is_poison(req->lane->peer, rail, BFO_SUSPECT_SENT,
-                     message_of((uint16_t) BFO_OMPI_CTX_OF(req->req_send.req_base.req_comm), req->match_seq), status);
+    return is_poison(req->lane->peer, rail, BFO_SUSPECT_SENT, message_of((uint16_t) BFO_OMPI_CTX_OF(req->req_send.req_base.req_comm), req->match_seq),
+                     status);
 }
 
 bool bfo_failover_recv_is_poison(const bfo_recv_t *req, uint8_t rail, int status)
@@ -85,7 +85,7 @@ bool bfo_failover_ctl_is_poison(const bfo_peer_t *peer, uint8_t rail, const bfo_
     if (BFO_MSG_FOREIGN == h->common.type) {
         return is_poison(peer, rail, BFO_SUSPECT_FOREIGN, h->foreign.number, status);
     }
-    return is_poison(peer, rail, BFO_MSG_MATCH == h->common.type ? BFO_SUSPECT_SENT : BFO_SUSPECT_RECEIVED,
-                     message_of(h->match.ctx, h->match.seq), status);
+    return is_poison(peer, rail, BFO_MSG_MATCH == h->common.type ? BFO_SUSPECT_SENT : BFO_SUSPECT_RECEIVED, message_of(h->match.ctx, h->match.seq),
+                     status);
 }
 #endif /* PML_BFO */

@@ -19,7 +19,7 @@ bool bfo_failover_ctl_is_poison(const bfo_peer_t *peer, uint8_t rail, const bfo_
 /* The peer goes. */
 void bfo_failover_forget_suspects(const bfo_peer_t *peer);
 #else
-static inline void bfo_failover_forget_suspects(const bfo_peer_t *peer) { }
+static inline void bfo_failover_forget_suspects(const bfo_peer_t *peer) {}
 #endif
 
 #endif /* PML_BFO_FAILOVER_POISON_H */

@@ -67,7 +67,7 @@ extern uint32_t bfo_send_rows_taken[BFO_SEND_STATES][BFO_SEND_EVENTS], bfo_recv_
 
 /* ---- the state word: state << 16 | epoch ------------------------------------------------------------ */
 #define BFO_SE(state, epoch) ((uint32_t) (state) << 16 | (uint16_t) (epoch))
-#define BFO_EPOCH_LAST 65535u   /* a restart beyond it declares the peer */
+#define BFO_EPOCH_LAST 65535u /* a restart beyond it declares the peer */
 
 /* One look at the word of a machine, to claim by it. */
 typedef union {
@@ -85,28 +85,54 @@ typedef struct {
         const uint32_t se;
         bfo_look_t own; /* threads: compare-and-swap */
     };
-    int32_t events;   /* descriptors posted and items listed whose callback or discard has not run. Threads: atomic */
+    int32_t events; /* descriptors posted and items listed whose callback or discard has not run. Threads: atomic */
 } bfo_machine_t;
 
-static inline unsigned bfo_se_state(uint32_t se) { return se >> 16; }
-static inline uint16_t bfo_se_epoch(uint32_t se) { return (uint16_t) se; }
+static inline unsigned bfo_se_state(uint32_t se)
+{
+    return se >> 16;
+}
+static inline uint16_t bfo_se_epoch(uint32_t se)
+{
+    return (uint16_t) se;
+}
 /* Epochs are compared by equality only, and 65535 has no successor. */
-static inline bool bfo_se_is_epoch(uint32_t se, uint16_t epoch) { return epoch == (uint16_t) se; }
-static inline bool bfo_se_is_next_epoch(uint32_t se, uint16_t epoch) { return epoch == (se & 0xffffu) + 1u; }
+static inline bool bfo_se_is_epoch(uint32_t se, uint16_t epoch)
+{
+    return epoch == (uint16_t) se;
+}
+static inline bool bfo_se_is_next_epoch(uint32_t se, uint16_t epoch)
+{
+    return epoch == (se & 0xffffu) + 1u;
+}
 
 /* ERR-class: completions drain, nothing of the attempt is posted any more. */
 #define STATE(name, text, is_err) | (uint32_t) (is_err) << BFO_SEND_##name
-enum { BFO_SEND_ERR_MASK = 0
+enum {
+    BFO_SEND_ERR_MASK = 0
 #include "pml_bfo_failover_send.def"
 };
 #define STATE(name, text, is_err) | (uint32_t) (is_err) << BFO_RECV_##name
-enum { BFO_RECV_ERR_MASK = 0
+enum {
+    BFO_RECV_ERR_MASK = 0
 #include "pml_bfo_failover_recv.def"
 };
-static inline bool bfo_send_state_is_err(unsigned state) { return 0 != (BFO_SEND_ERR_MASK >> state & 1); }
-static inline bool bfo_recv_state_is_err(unsigned state) { return 0 != (BFO_RECV_ERR_MASK >> state & 1); }
-static inline bool bfo_send_state_is_open(unsigned state) { return BFO_SEND_IDLE != state && BFO_SEND_DONE != state; }
-static inline bool bfo_recv_state_is_open(unsigned state) { return BFO_RECV_NONE != state && BFO_RECV_DONE != state; }
+static inline bool bfo_send_state_is_err(unsigned state)
+{
+    return 0 != (BFO_SEND_ERR_MASK >> state & 1);
+}
+static inline bool bfo_recv_state_is_err(unsigned state)
+{
+    return 0 != (BFO_RECV_ERR_MASK >> state & 1);
+}
+static inline bool bfo_send_state_is_open(unsigned state)
+{
+    return BFO_SEND_IDLE != state && BFO_SEND_DONE != state;
+}
+static inline bool bfo_recv_state_is_open(unsigned state)
+{
+    return BFO_RECV_NONE != state && BFO_RECV_DONE != state;
+}
 
 static inline bfo_look_t bfo_look_at(const bfo_machine_t *m)
 {
@@ -159,13 +185,18 @@ static inline void bfo_look(bfo_machine_t *m, bool threads)
         look = bfo_look_at(m);
         next.word = look.word;
         ++next.looks;
-    } while (threads
-             && !__atomic_compare_exchange_n(&m->own.word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    } while (threads && !__atomic_compare_exchange_n(&m->own.word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
 
 /* ---- the event counter: raised before the post or insertion, released by a completion ----------------- */
-static inline uint32_t bfo_se_load(const bfo_machine_t *m) { return __atomic_load_n(&m->se, __ATOMIC_SEQ_CST); }
-static inline int32_t bfo_events_load(const bfo_machine_t *m) { return __atomic_load_n(&m->events, __ATOMIC_SEQ_CST); }
+static inline uint32_t bfo_se_load(const bfo_machine_t *m)
+{
+    return __atomic_load_n(&m->se, __ATOMIC_SEQ_CST);
+}
+static inline int32_t bfo_events_load(const bfo_machine_t *m)
+{
+    return __atomic_load_n(&m->events, __ATOMIC_SEQ_CST);
+}
 
 static inline void bfo_events_up(bfo_machine_t *m, bool threads)
 {

@@ -18,11 +18,11 @@
 #include <string.h>
 #include <time.h>
 
-static const bfo_figures_t no_figures; /* before the beginning, and after the end */
-static bfo_figures_t *figures; /* NULL: none. Written at set-up and at the end */
+static const bfo_figures_t no_figures;                             /* before the beginning, and after the end */
+static bfo_figures_t *figures;                                     /* NULL: none. Written at set-up and at the end */
 static const mca_btl_base_module_t *counting[BFO_FIGURES_MODULES]; /* the modules whose counters are in the figures. Lock: `lock` */
-static uint64_t n_before; /* events before the change that is under way. Lock: `lock` */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file. A leaf: nothing else is taken under it */
+static uint64_t n_before;                                          /* events before the change that is under way. Lock: `lock` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;           /* of the file. A leaf: nothing else is taken under it */
 
 void bfo_figures_open(void)
 {
@@ -245,7 +245,7 @@ static void name_host(const bfo_peer_t *peer)
 static void add_rail_event(bfo_peer_t *peer, uint8_t r, const bfo_btl_ports_t *ports, bool is_loss, const char *cause)
 {
     event_write(is_loss ? BFO_FIGURES_RAIL_LOST : BFO_FIGURES_RAIL_BACK, is_loss ? BFO_FIGURES_UP : BFO_FIGURES_LOST,
-              is_loss ? BFO_FIGURES_LOST : BFO_FIGURES_UP, cause);
+                is_loss ? BFO_FIGURES_LOST : BFO_FIGURES_UP, cause);
     last_event()->generation = peer->rails[r].gen;
     lasted_since(&peer->rails[r].figures_since);
     snprintf(last_event()->here, sizeof(last_event()->here), "%s", ports->here);
@@ -393,8 +393,10 @@ void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
     uint32_t before, was_out;
     uint64_t since;
 
-    if (NULL == port || (port->is_out == (NULL != rails) && port->rails_kept == n->kept && port->rails_draining == n->draining
-                         && port->rails_drained == n->drained) || !change_begins()) {
+    if (NULL == port
+        || (port->is_out == (NULL != rails) && port->rails_kept == n->kept && port->rails_draining == n->draining
+            && port->rails_drained == n->drained)
+        || !change_begins()) {
         return; /* a port that this process does not use, or no news. Only one thread at a time writes these */
     }
     before = port->state;
@@ -479,7 +481,8 @@ typedef struct {
 /* The BTL is asked without the lock of the figures, which is a leaf. */
 static void ask_for_penalties(fall_t *fall)
 {
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         for (uint8_t r = 0; __atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && !peer->declared && r < peer->n_rails; ++r) {
             const bfo_rail_t *rail = &peer->rails[r];
             bool is_held = false;

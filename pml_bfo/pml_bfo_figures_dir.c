@@ -144,8 +144,7 @@ bool bfo_figures_is_alive(int file, uint32_t pid)
         return true;
     }
     started = bfo_life_started(pid);
-    return 0 != started
-           && ((ssize_t) sizeof(began) != pread(file, &began, sizeof(began), offsetof(bfo_figures_t, started)) || began == started);
+    return 0 != started && ((ssize_t) sizeof(began) != pread(file, &began, sizeof(began), offsetof(bfo_figures_t, started)) || began == started);
 }
 
 /* ---- what dead jobs left -------------------------------------------------------------------------------- */

@@ -27,9 +27,9 @@
 #include <unistd.h>
 
 static bfo_figures_t without_file;
-static bfo_figures_t *figures; /* NULL: none */
-static bfo_steer_t *steer;     /* NULL: none */
-static uint64_t seen_with;     /* the number of that list when this process came to be seen */
+static bfo_figures_t *figures;  /* NULL: none */
+static bfo_steer_t *steer;      /* NULL: none */
+static uint64_t seen_with;      /* the number of that list when this process came to be seen */
 static int dir = -1, file = -1; /* the file stays open, because its lock says that this process lives */
 static char name[BFO_FIGURES_NAME];
 
@@ -72,8 +72,13 @@ static void fill(bfo_figures_t *f)
     snprintf(f->command, sizeof(f->command), "%s", program_invocation_short_name);
     snprintf(f->batch, sizeof(f->batch), "%s", batch_job());
     snprintf(f->version, sizeof(f->version), "%s", BFO_VERSION);
-    f->event[0] = (bfo_figures_event_t){.number = 1, .wall = f->began_wall, .mono = f->began_mono, .what = BFO_FIGURES_BEGUN,
-                                        .before = BFO_FIGURES_NONE, .after = BFO_FIGURES_UP, .peer = -1};
+    f->event[0] = (bfo_figures_event_t){.number = 1,
+                                        .wall = f->began_wall,
+                                        .mono = f->began_mono,
+                                        .what = BFO_FIGURES_BEGUN,
+                                        .before = BFO_FIGURES_NONE,
+                                        .after = BFO_FIGURES_UP,
+                                        .peer = -1};
     f->n_events = 1;
     fill_parameters(f);
     f->steer_number = seen_with;
@@ -185,8 +190,8 @@ bfo_figures_t *bfo_figures_file_open(void)
     }
     give_up();
     if (0 < bfo_params.verbose) {
-        opal_output(0, "bfo: rank %u keeps no figures for the command bfo in %s/bfo-%u: %s", OPAL_PROC_MY_NAME.vpid,
-                    bfo_params.status_dir, (unsigned) geteuid(), strerror(rc));
+        opal_output(0, "bfo: rank %u keeps no figures for the command bfo in %s/bfo-%u: %s", OPAL_PROC_MY_NAME.vpid, bfo_params.status_dir,
+                    (unsigned) geteuid(), strerror(rc));
     }
     return keep_to_ourselves();
 }

@@ -87,10 +87,9 @@ bool bfo_hdr_is_valid(uint8_t type, const void *data, size_t length, size_t tota
 const char *bfo_hdr_name(uint8_t type)
 {
     static const char *const names[BFO_MSG_MAX] = {
-        [BFO_MSG_MATCH] = "match", [BFO_MSG_RNDV] = "rndv",     [BFO_MSG_RGET] = "rget", [BFO_MSG_ACK] = "ack",
-        [BFO_MSG_FRAG] = "frag",   [BFO_MSG_PUT] = "put",       [BFO_MSG_FIN] = "fin",   [BFO_MSG_NOTIFY] = "notify",
-        [BFO_MSG_RACK] = "rack",   [BFO_MSG_NACK] = "nack",     [BFO_MSG_RERR] = "rerr",
-        [BFO_MSG_RAILS] = "rails", [BFO_MSG_LIFE] = "life",     [BFO_MSG_FOREIGN] = "foreign",
+        [BFO_MSG_MATCH] = "match", [BFO_MSG_RNDV] = "rndv",   [BFO_MSG_RGET] = "rget",     [BFO_MSG_ACK] = "ack",         [BFO_MSG_FRAG] = "frag",
+        [BFO_MSG_PUT] = "put",     [BFO_MSG_FIN] = "fin",     [BFO_MSG_NOTIFY] = "notify", [BFO_MSG_RACK] = "rack",       [BFO_MSG_NACK] = "nack",
+        [BFO_MSG_RERR] = "rerr",   [BFO_MSG_RAILS] = "rails", [BFO_MSG_LIFE] = "life",     [BFO_MSG_FOREIGN] = "foreign",
     };
 
     return type < BFO_MSG_MAX && NULL != names[type] ? names[type] : "unknown";

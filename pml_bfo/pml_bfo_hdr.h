@@ -39,10 +39,10 @@ enum {
 #define BFO_TAG(type) ((uint8_t) (BFO_TAG_BASE + (type)))
 
 /* flags1 of every message */
-#define BFO_FLAG_ACK 1u     /* the sender wants an ACK however short the message is */
-#define BFO_FLAG_NBO 2u     /* network byte order: never sent, never accepted */
-#define BFO_FLAG_PIN 4u     /* the sender's buffer is registered with every RDMA rail */
-#define BFO_FLAG_CONTIG 8u  /* the sender's buffer is contiguous */
+#define BFO_FLAG_ACK 1u    /* the sender wants an ACK however short the message is */
+#define BFO_FLAG_NBO 2u    /* network byte order: never sent, never accepted */
+#define BFO_FLAG_PIN 4u    /* the sender's buffer is registered with every RDMA rail */
+#define BFO_FLAG_CONTIG 8u /* the sender's buffer is contiguous */
 #define BFO_FLAG_RESTART 64u
 #define BFO_FLAG_FAILED 1u /* in the NOTIFY family */
 
@@ -110,7 +110,7 @@ typedef struct {
 } bfo_put_hdr_t;
 
 #define BFO_FIN_RESENT 1u
-#define BFO_FIN_WRITE 2u /* ends a WRITE of the PUT protocol; else a READ of RGET */
+#define BFO_FIN_WRITE 2u   /* ends a WRITE of the PUT protocol; else a READ of RGET */
 #define BFO_FIN_REFUSED 4u /* with WRITE: nothing was written, the receiver is to ask for it by ACK */
 typedef struct {
     uint8_t type;
@@ -151,7 +151,7 @@ typedef struct {
 typedef struct {
     uint8_t type;
     uint8_t flags;
-    uint8_t answer;  /* bfo_life_answer_t: 0 asks, any other value answers */
+    uint8_t answer; /* bfo_life_answer_t: 0 asks, any other value answers */
     uint8_t pad;
     uint32_t number; /* of the wait for which the asker wants to know; the answer has the same */
     uint32_t jobid;  /* of the sender, a cross-check */
@@ -267,8 +267,7 @@ BFO_AT(bfo_foreign_hdr_t, vpid, 12);
 /* Where the restart part of an RGET header begins, and where its payload would. */
 static inline size_t bfo_rget_hdr_size(size_t handle_size, bool restart)
 {
-    return restart ? ((sizeof(bfo_rget_hdr_t) + handle_size + 7) & ~(size_t) 7) + sizeof(bfo_restart_hdr_t)
-                   : sizeof(bfo_rget_hdr_t) + handle_size;
+    return restart ? ((sizeof(bfo_rget_hdr_t) + handle_size + 7) & ~(size_t) 7) + sizeof(bfo_restart_hdr_t) : sizeof(bfo_rget_hdr_t) + handle_size;
 }
 
 /* Bytes of header in front of the payload of a valid message of `type`, for handles of `handle_size`. */
@@ -302,8 +301,7 @@ static inline bool bfo_hdr_rndv_is_valid(const bfo_rndv_hdr_t *h, size_t length,
         return false;
     }
     size += h->match.flags & BFO_FLAG_RESTART ? sizeof(bfo_restart_hdr_t) : 0;
-    return length >= size && h->match.src >= 0 && bfo_range_is_sound(0, h->msg_length) && 0 != h->src_id
-           && total - size <= h->msg_length;
+    return length >= size && h->match.src >= 0 && bfo_range_is_sound(0, h->msg_length) && 0 != h->src_id && total - size <= h->msg_length;
 }
 static inline bool bfo_hdr_rget_is_valid(const bfo_rget_hdr_t *h, size_t length, size_t total, size_t handle_size)
 {
@@ -323,39 +321,42 @@ static inline bool bfo_hdr_frag_is_valid(const bfo_frag_hdr_t *h, size_t length,
 }
 static inline bool bfo_hdr_put_is_valid(const bfo_put_hdr_t *h, size_t length, size_t total, size_t handle_size)
 {
-    return bfo_hdr_common_is_valid(BFO_MSG_PUT, h, length, sizeof(*h) + handle_size)
-           && total == sizeof(*h) + handle_size && 0 != h->src_id && 0 != h->frag_id && 0 != h->dst_size
-           && bfo_range_is_sound(h->rdma_offset, h->dst_size);
+    return bfo_hdr_common_is_valid(BFO_MSG_PUT, h, length, sizeof(*h) + handle_size) && total == sizeof(*h) + handle_size && 0 != h->src_id
+           && 0 != h->frag_id && 0 != h->dst_size && bfo_range_is_sound(h->rdma_offset, h->dst_size);
 }
 static inline bool bfo_hdr_fin_is_valid(const bfo_fin_hdr_t *h, size_t length, size_t total)
 {
-    return total == sizeof(*h) && bfo_hdr_common_is_valid(BFO_MSG_FIN, h, length, sizeof(*h)) && 0 != h->frag_id
-           && bfo_range_is_sound(0, h->size);
+    return total == sizeof(*h) && bfo_hdr_common_is_valid(BFO_MSG_FIN, h, length, sizeof(*h)) && 0 != h->frag_id && bfo_range_is_sound(0, h->size);
 }
 
 /* Fill a header; reserved bytes become zero. */
-static inline void bfo_hdr_pack_match(bfo_match_hdr_t *h, uint8_t type, uint8_t flags, uint16_t ctx, int32_t src,
-                                      int32_t tag, uint32_t seq)
+static inline void bfo_hdr_pack_match(bfo_match_hdr_t *h, uint8_t type, uint8_t flags, uint16_t ctx, int32_t src, int32_t tag, uint32_t seq)
 {
     *h = (bfo_match_hdr_t){.type = type, .flags = flags, .ctx = ctx, .src = src, .tag = tag, .seq = seq};
 }
-static inline void bfo_hdr_pack_ack(bfo_ack_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id,
-                                    uint64_t offset, uint64_t size)
+static inline void bfo_hdr_pack_ack(bfo_ack_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id, uint64_t offset, uint64_t size)
 {
-    *h = (bfo_ack_hdr_t){.type = BFO_MSG_ACK, .epoch = epoch, .src_id = src_id, .dst_id = dst_id,
-                         .send_offset = offset, .send_size = size};
+    *h = (bfo_ack_hdr_t){.type = BFO_MSG_ACK, .epoch = epoch, .src_id = src_id, .dst_id = dst_id, .send_offset = offset, .send_size = size};
 }
-static inline void bfo_hdr_pack_frag(bfo_frag_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id,
-                                     uint64_t offset)
+static inline void bfo_hdr_pack_frag(bfo_frag_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t dst_id, uint64_t offset)
 {
-    *h = (bfo_frag_hdr_t){.type = BFO_MSG_FRAG, .epoch = epoch, .frag_offset = offset, .src_id = src_id,
-                          .dst_id = dst_id};
+    *h = (bfo_frag_hdr_t){.type = BFO_MSG_FRAG, .epoch = epoch, .frag_offset = offset, .src_id = src_id, .dst_id = dst_id};
 }
-static inline void bfo_hdr_pack_fin(bfo_fin_hdr_t *h, uint16_t epoch, uint8_t fflags, bfo_id_t frag_id, uint64_t size,
-                                    const bfo_match_hdr_t *message)
+static inline void bfo_hdr_pack_put(bfo_put_hdr_t *h, uint16_t epoch, bfo_id_t src_id, bfo_id_t frag_id, bfo_id_t dst_id, uint64_t offset,
+                                    const void *to, uint64_t size)
 {
-    *h = (bfo_fin_hdr_t){.type = BFO_MSG_FIN, .epoch = epoch, .fflags = fflags, .size = size, .frag_id = frag_id,
-                         .match = *message};
+    *h = (bfo_put_hdr_t){.type = BFO_MSG_PUT,
+                         .epoch = epoch,
+                         .src_id = src_id,
+                         .frag_id = frag_id,
+                         .dst_id = dst_id,
+                         .rdma_offset = offset,
+                         .dst_ptr = (uintptr_t) to,
+                         .dst_size = size};
+}
+static inline void bfo_hdr_pack_fin(bfo_fin_hdr_t *h, uint16_t epoch, uint8_t fflags, bfo_id_t frag_id, uint64_t size, const bfo_match_hdr_t *message)
+{
+    *h = (bfo_fin_hdr_t){.type = BFO_MSG_FIN, .epoch = epoch, .fflags = fflags, .size = size, .frag_id = frag_id, .match = *message};
     h->match.type = 0;
     h->match.flags = 0;
 }

@@ -83,7 +83,10 @@ static int hook_finalize(void)
     return OMPI_SUCCESS == rc ? ompi_attr_set_c(COMM_ATTR, self, &self->c_keyhash, self_key, NULL, false) : rc;
 }
 #else
-static int hook_finalize(void) { return OMPI_SUCCESS; }
+static int hook_finalize(void)
+{
+    return OMPI_SUCCESS;
+}
 #endif /* PML_BFO */
 
 /* ---- MPI_Comm_disconnect: by the fence of the runtime -----------------------------------------------------
@@ -159,8 +162,8 @@ void bfo_hooks_close(void)
     }
 }
 #else
-static void hook_runtime(void) { }
-void bfo_hooks_close(void) { }
+static void hook_runtime(void) {}
+void bfo_hooks_close(void) {}
 #endif /* PML_BFO && BFO_OMPI_HAS_RUNTIME_HOOKS */
 
 int bfo_hooks_open(void)

@@ -32,7 +32,9 @@ typedef struct {
     pthread_mutex_t lock; /* of bfo_ids_add */
 } bfo_ids_t;
 
+/* clang-format off */
 #define BFO_IDS_INITIALIZER {.lock = PTHREAD_MUTEX_INITIALIZER}
+/* clang-format on */
 
 /* Gives `name` a slot and its first generation. Returns 0, or -1: no memory or table full (slot 0 and
  * generation 0: no identifier will ever find it). */

@@ -22,7 +22,7 @@ __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
 unsigned bfo_spare_most;
 char bfo_freed_mark;
 
-static pthread_key_t key; /* its destructor runs when a thread ends */
+static pthread_key_t key;                                /* its destructor runs when a thread ends */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of spares and counts of ended threads */
 
 static opal_free_list_t *list_of(unsigned kind)
@@ -263,8 +263,7 @@ bool bfo_request_publish(ompi_request_t *request)
     const int error = request->req_status.MPI_ERROR;
     volatile void *was = REQUEST_PENDING;
 
-    if (__atomic_compare_exchange_n(&request->req_complete, &was, REQUEST_COMPLETED, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST)) {
+    if (__atomic_compare_exchange_n(&request->req_complete, &was, REQUEST_COMPLETED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         return false;
     }
     if (BFO_REQUEST_FREED != was) { /* somebody waits, or did and is about to let go */
@@ -297,8 +296,7 @@ bool bfo_request_free_early(ompi_request_t *request, const uint8_t *life)
     while (0 == (__atomic_load_n(life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
         volatile void *was = REQUEST_PENDING;
 
-        if (__atomic_compare_exchange_n(&request->req_complete, &was, BFO_REQUEST_FREED, false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST)) {
+        if (__atomic_compare_exchange_n(&request->req_complete, &was, BFO_REQUEST_FREED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
             return false;
         }
         if (REQUEST_COMPLETED == was) {

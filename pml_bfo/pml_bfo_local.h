@@ -22,10 +22,10 @@ typedef struct bfo_local_t {
         opal_free_list_item_t *first; /* chained by opal_list_next */
         unsigned n;
     } spare[BFO_SPARE_KINDS];
-    uint64_t stats[BFO_STAT_COUNT];   /* written by this thread, read by any */
-    uint32_t turn;                    /* odd while the thread is between bfo_enter() and bfo_leave(); read by any */
-    uint32_t depth;                   /* of calls of bfo_enter(). Of bfo_local_first: threads without memory that are inside; atomic */
-    struct bfo_local_t *next;         /* Lock: pml_bfo_local.c's */
+    uint64_t stats[BFO_STAT_COUNT]; /* written by this thread, read by any */
+    uint32_t turn;                  /* odd while the thread is between bfo_enter() and bfo_leave(); read by any */
+    uint32_t depth;                 /* of calls of bfo_enter(). Of bfo_local_first: threads without memory that are inside; atomic */
+    struct bfo_local_t *next;       /* Lock: pml_bfo_local.c's */
 } bfo_local_t;
 
 /* Of a process without MPI_THREAD_MULTIPLE; later also what threads that have ended counted. */
@@ -136,10 +136,10 @@ extern BFO_OURS char bfo_freed_mark;
 #define BFO_REQUEST_FREED ((void *) &bfo_freed_mark)
 
 /* life of a request: a bit for what req_complete cannot say, after a callback and for buffered sends */
-#define BFO_LIFE_PML_DONE 1u /* the PML will not touch it any more */
-#define BFO_LIFE_FREED 2u    /* buffered sends: the user has given it back. Who sets the second of the two recycles */
+#define BFO_LIFE_PML_DONE 1u  /* the PML will not touch it any more */
+#define BFO_LIFE_FREED 2u     /* buffered sends: the user has given it back. Who sets the second of the two recycles */
 #define BFO_LIFE_ABANDONED 8u /* a BTL may still refer to it: it is never used again */
-#define BFO_LIFE_WATCHED 4u  /* a send with a callback: bfo_callback_was_made() is owed */
+#define BFO_LIFE_WATCHED 4u   /* a send with a callback: bfo_callback_was_made() is owed */
 
 /* The callback of a send on `comm` has returned: MPI_Comm_free does not wait for it any more (pml_bfo_hooks.c). */
 static inline void bfo_callback_was_made(const ompi_communicator_t *comm)
@@ -182,8 +182,7 @@ static inline void bfo_request_undo_start(ompi_request_t *request, uint8_t *life
 /* The user gives the request back. True: the caller recycles it now. False: the PML will. */
 static inline bool bfo_request_free(ompi_request_t *request, const uint8_t *life)
 {
-    return bfo_likely(REQUEST_COMPLETED == __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE))
-           || bfo_request_free_early(request, life);
+    return bfo_likely(REQUEST_COMPLETED == __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE)) || bfo_request_free_early(request, life);
 }
 
 /* ns of that clock. */

@@ -61,20 +61,18 @@ OBJ_CLASS_INSTANCE(bfo_ctl_t, opal_free_list_item_t, NULL, NULL);
 
 static int list_init(opal_free_list_t *list, size_t size, opal_class_t *class, int most)
 {
-    return opal_free_list_init(list, size, opal_cache_line_size, class, 0, 0, bfo_params.free_list_num, most,
-                               bfo_params.free_list_inc, NULL, 0, NULL, NULL, NULL);
+    return opal_free_list_init(list, size, opal_cache_line_size, class, 0, 0, bfo_params.free_list_num, most, bfo_params.free_list_inc, NULL, 0, NULL,
+                               NULL, NULL);
 }
 
 /* Requests are limited as the user says: a call of MPI fails. What a message under way needs is not: without it the
  * message, and with a first fragment that cannot be kept the whole peer, would be lost. */
 static int lists_init(void)
 {
-    int rc = list_init(&mca_pml_base_send_requests, sizeof(bfo_send_t), OBJ_CLASS(bfo_send_t),
-                       bfo_params.free_list_max);
+    int rc = list_init(&mca_pml_base_send_requests, sizeof(bfo_send_t), OBJ_CLASS(bfo_send_t), bfo_params.free_list_max);
 
     if (OMPI_SUCCESS == rc) {
-        rc = list_init(&mca_pml_base_recv_requests, sizeof(bfo_recv_t), OBJ_CLASS(bfo_recv_t),
-                       bfo_params.free_list_max);
+        rc = list_init(&mca_pml_base_recv_requests, sizeof(bfo_recv_t), OBJ_CLASS(bfo_recv_t), bfo_params.free_list_max);
     }
     if (OMPI_SUCCESS == rc) {
         rc = list_init(&bfo.frag_list, sizeof(bfo_frag_t), OBJ_CLASS(bfo_frag_t), -1);

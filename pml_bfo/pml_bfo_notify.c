@@ -23,10 +23,10 @@ enum { ROOM = 4 * BFO_NOTIFY_MOST, CHECK_MS = 100 };
 static const uint64_t minute = UINT64_C(60000000000); /* ns */
 
 static bfo_figures_event_t queue[ROOM];
-static uint32_t n_in, n_out;    /* events that came, and that were told; both count on */
-static uint32_t n_in_minute;    /* events that came in the minute that began at `since`, without those held back */
-static uint32_t n_held;         /* events held back */
-static uint64_t since;          /* ns of CLOCK_MONOTONIC, 0: never */
+static uint32_t n_in, n_out;                             /* events that came, and that were told; both count on */
+static uint32_t n_in_minute;                             /* events that came in the minute that began at `since`, without those held back */
+static uint32_t n_held;                                  /* events held back */
+static uint64_t since;                                   /* ns of CLOCK_MONOTONIC, 0: never */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all above. A leaf: nothing else is taken under it */
 
 /* ---- which events go out -------------------------------------------------------------------------------- */
@@ -200,6 +200,6 @@ void bfo_notify_close(void)
     }
 }
 #else
-void bfo_notify_open(void) { }
-void bfo_notify_close(void) { }
+void bfo_notify_open(void) {}
+void bfo_notify_close(void) {}
 #endif /* BFO_OMPI_HAS_PMIX_EVENTS */

@@ -49,62 +49,72 @@ static const struct {
     mca_base_var_info_lvl_t level;
     bool may_change;
 } table[] = {
-    {"priority", "Priority told to Open MPI 4.1, which takes the first PML of its list whatever the priorities", MCA_BASE_VAR_TYPE_INT, &bfo_params.priority,
-     OPAL_INFO_LVL_9},
-    {"verbose", "What bfo writes to stderr: 0 lost rails and peers, once per node; 1 also each process's rails; 2 also every step of "
+    {"priority", "Priority told to Open MPI 4.1, which takes the first PML of its list whatever the priorities", MCA_BASE_VAR_TYPE_INT,
+     &bfo_params.priority, OPAL_INFO_LVL_9},
+    {"verbose",
+     "What bfo writes to stderr: 0 lost rails and peers, once per node; 1 also each process's rails; 2 also every step of "
      "recovery; 3 also every message sent again or dropped",
      MCA_BASE_VAR_TYPE_INT, &asked.verbose, OPAL_INFO_LVL_5, true},
-    {"counters", "Each process prints its counters that are not 0 when it ends", MCA_BASE_VAR_TYPE_BOOL,
-     &asked.counters, OPAL_INFO_LVL_4, true},
-    {"warn_no_failover", "Say once per node, at the first contact, if a lost rail would not be survived, and why; and "
-     "which components of the job go past this PML", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
-    {"say_protected", "Rank 0 says once, at its first contact over two or more rails, that a lost rail would be survived, and names "
-     "the rails", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.say_protected, OPAL_INFO_LVL_3},
-    {"warnings_per_minute", "Lines about lost rails, and about lost processes, per node and minute at most (0 to 1000); the "
-     "next line, or the end, says how many were held back", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &asked.warnings_per_minute, OPAL_INFO_LVL_4, true},
-    {"rejoin", "A rail that was lost is used again by the same job once it works again", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.rejoin,
-     OPAL_INFO_LVL_4},
-    {"status_dir", "Directory in which each process keeps a small file of figures for the command bfo, in a folder of the user's "
-     "(none: no file)", MCA_BASE_VAR_TYPE_STRING, &bfo_params.status_dir, OPAL_INFO_LVL_4},
-    {"pmix_events", "Notify the processes of the same node of events of rails, ports and peers by PMIx as well; bfo(7) has the code and the "
-     "keys (Open MPI 4.1 only)", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.pmix_events, OPAL_INFO_LVL_4},
-    {"last_rail_timeout", "Seconds for which the requests of a peer wait when the last rail to it is lost (0: no longer than a rail is "
+    {"counters", "Each process prints its counters that are not 0 when it ends", MCA_BASE_VAR_TYPE_BOOL, &asked.counters, OPAL_INFO_LVL_4, true},
+    {"warn_no_failover",
+     "Say once per node, at the first contact, if a lost rail would not be survived, and why; and "
+     "which components of the job go past this PML",
+     MCA_BASE_VAR_TYPE_BOOL, &bfo_params.warn_no_failover, OPAL_INFO_LVL_3},
+    {"say_protected",
+     "Rank 0 says once, at its first contact over two or more rails, that a lost rail would be survived, and names "
+     "the rails",
+     MCA_BASE_VAR_TYPE_BOOL, &bfo_params.say_protected, OPAL_INFO_LVL_3},
+    {"warnings_per_minute",
+     "Lines about lost rails, and about lost processes, per node and minute at most (0 to 1000); the "
+     "next line, or the end, says how many were held back",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &asked.warnings_per_minute, OPAL_INFO_LVL_4, true},
+    {"rejoin", "A rail that was lost is used again by the same job once it works again", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.rejoin, OPAL_INFO_LVL_4},
+    {"status_dir",
+     "Directory in which each process keeps a small file of figures for the command bfo, in a folder of the user's "
+     "(none: no file)",
+     MCA_BASE_VAR_TYPE_STRING, &bfo_params.status_dir, OPAL_INFO_LVL_4},
+    {"pmix_events",
+     "Notify the processes of the same node of events of rails, ports and peers by PMIx as well; bfo(7) has the code and the "
+     "keys (Open MPI 4.1 only)",
+     MCA_BASE_VAR_TYPE_BOOL, &bfo_params.pmix_events, OPAL_INFO_LVL_4},
+    {"last_rail_timeout",
+     "Seconds for which the requests of a peer wait when the last rail to it is lost (0: no longer than a rail is "
      "coming back; -1: without limit). A process of which its machine says that it is dead is not waited for. With pml_bfo_rejoin 0 it "
-     "is 0", MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
-    {"eager_limit", "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
-     "a larger value than theirs has no effect)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit,
+     "is 0",
+     MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
+    {"eager_limit",
+     "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "
+     "a larger value than theirs has no effect)",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.eager_limit, OPAL_INFO_LVL_4},
+    {"rdma_min", "Shortest message for which memory is registered for RDMA, in bytes (0: the BTLs' choice)", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+     &bfo_params.rdma_min, OPAL_INFO_LVL_4},
+    {"send_pipeline_depth", "Fragments of one message under way at a time, per rail", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.send_pipeline_depth,
      OPAL_INFO_LVL_4},
-    {"rdma_min", "Shortest message for which memory is registered for RDMA, in bytes (0: the BTLs' choice)",
-     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.rdma_min, OPAL_INFO_LVL_4},
-    {"send_pipeline_depth", "Fragments of one message under way at a time, per rail", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
-     &bfo_params.send_pipeline_depth, OPAL_INFO_LVL_4},
-    {"recv_pipeline_depth", "RDMA transfers of one message under way at a time, per rail",
-     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.recv_pipeline_depth, OPAL_INFO_LVL_4},
-    {"frag_size", "Longest RDMA transfer in bytes (0: the BTLs' pipeline fragment size)",
-     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.frag_size, OPAL_INFO_LVL_5},
-    {"use_put", "Use RDMA write where the rails have it", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_put,
+    {"recv_pipeline_depth", "RDMA transfers of one message under way at a time, per rail", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+     &bfo_params.recv_pipeline_depth, OPAL_INFO_LVL_4},
+    {"frag_size", "Longest RDMA transfer in bytes (0: the BTLs' pipeline fragment size)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.frag_size,
      OPAL_INFO_LVL_5},
-    {"use_get", "Use RDMA read where the rails have it and there is one rail, or none that has RDMA write",
-     MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_get, OPAL_INFO_LVL_5},
+    {"use_put", "Use RDMA write where the rails have it", MCA_BASE_VAR_TYPE_BOOL, &bfo_params.use_put, OPAL_INFO_LVL_5},
+    {"use_get", "Use RDMA read where the rails have it and there is one rail, or none that has RDMA write", MCA_BASE_VAR_TYPE_BOOL,
+     &bfo_params.use_get, OPAL_INFO_LVL_5},
     {"max_rails", "Rails used to one peer at most, 1 to 8: those of the lowest names", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rails,
      OPAL_INFO_LVL_4},
-    {"max_rdma_per_request", "Rails used for RDMA write of one message at most (0: all)",
-     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_rdma_per_request, OPAL_INFO_LVL_9},
-    {"max_send_per_range", "Rails used for the fragments of one message at most (0: all)",
-     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.max_send_per_range, OPAL_INFO_LVL_9},
-    {"unexpected_limit", "Longest unexpected message, in bytes with header, that is kept in an element of the list; "
-     "room for longer ones is allocated", MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.unexpected_limit,
+    {"max_rdma_per_request", "Rails used for RDMA write of one message at most (0: all)", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+     &bfo_params.max_rdma_per_request, OPAL_INFO_LVL_9},
+    {"max_send_per_range", "Rails used for the fragments of one message at most (0: all)", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+     &bfo_params.max_send_per_range, OPAL_INFO_LVL_9},
+    {"unexpected_limit",
+     "Longest unexpected message, in bytes with header, that is kept in an element of the list; "
+     "room for longer ones is allocated",
+     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.unexpected_limit, OPAL_INFO_LVL_9},
+    {"resend_burst", "After a rail was lost: fragments sent again to a peer at most in one call of progress", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+     &asked.resend_burst, OPAL_INFO_LVL_8, true},
+    {"protocol_version", "Protocol version announced to the peers; any other than the default is refused by them", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+     &bfo_params.protocol_version, OPAL_INFO_LVL_9},
+    {"free_list_num", "Requests and fragments of each kind allocated at start", MCA_BASE_VAR_TYPE_INT, &bfo_params.free_list_num, OPAL_INFO_LVL_9},
+    {"free_list_max", "Send requests, and receive requests, at most (-1: no limit)", MCA_BASE_VAR_TYPE_INT, &bfo_params.free_list_max,
      OPAL_INFO_LVL_9},
-    {"resend_burst", "After a rail was lost: fragments sent again to a peer at most in one call of progress",
-     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &asked.resend_burst, OPAL_INFO_LVL_8, true},
-    {"protocol_version", "Protocol version announced to the peers; any other than the default is refused by them",
-     MCA_BASE_VAR_TYPE_UNSIGNED_INT, &bfo_params.protocol_version, OPAL_INFO_LVL_9},
-    {"free_list_num", "Requests and fragments of each kind allocated at start", MCA_BASE_VAR_TYPE_INT,
-     &bfo_params.free_list_num, OPAL_INFO_LVL_9},
-    {"free_list_max", "Send requests, and receive requests, at most (-1: no limit)", MCA_BASE_VAR_TYPE_INT,
-     &bfo_params.free_list_max, OPAL_INFO_LVL_9},
-    {"free_list_inc", "Requests and fragments of each kind allocated at a time", MCA_BASE_VAR_TYPE_INT,
-     &bfo_params.free_list_inc, OPAL_INFO_LVL_9},
+    {"free_list_inc", "Requests and fragments of each kind allocated at a time", MCA_BASE_VAR_TYPE_INT, &bfo_params.free_list_inc, OPAL_INFO_LVL_9},
 };
 
 /* ---- values by number ------------------------------------------------------------------------------------ */
@@ -113,16 +123,26 @@ static const struct {
 static void *place_in(bfo_params_t *p, uint32_t parameter)
 {
     switch (parameter) {
-    case BFO_PARAMETER_VERBOSE: return &p->verbose;
-    case BFO_PARAMETER_WARNINGS_PER_MINUTE: return &p->warnings_per_minute;
-    case BFO_PARAMETER_LAST_RAIL_TIMEOUT: return &p->last_rail_timeout;
-    case BFO_PARAMETER_RESEND_BURST: return &p->resend_burst;
-    case BFO_PARAMETER_MAX_RAILS: return &p->max_rails;
-    case BFO_PARAMETER_SEND_PIPELINE_DEPTH: return &p->send_pipeline_depth;
-    case BFO_PARAMETER_RECV_PIPELINE_DEPTH: return &p->recv_pipeline_depth;
-    case BFO_PARAMETER_EAGER_LIMIT: return &p->eager_limit;
-    case BFO_PARAMETER_FRAG_SIZE: return &p->frag_size;
-    default: return &p->unexpected_limit;
+    case BFO_PARAMETER_VERBOSE:
+        return &p->verbose;
+    case BFO_PARAMETER_WARNINGS_PER_MINUTE:
+        return &p->warnings_per_minute;
+    case BFO_PARAMETER_LAST_RAIL_TIMEOUT:
+        return &p->last_rail_timeout;
+    case BFO_PARAMETER_RESEND_BURST:
+        return &p->resend_burst;
+    case BFO_PARAMETER_MAX_RAILS:
+        return &p->max_rails;
+    case BFO_PARAMETER_SEND_PIPELINE_DEPTH:
+        return &p->send_pipeline_depth;
+    case BFO_PARAMETER_RECV_PIPELINE_DEPTH:
+        return &p->recv_pipeline_depth;
+    case BFO_PARAMETER_EAGER_LIMIT:
+        return &p->eager_limit;
+    case BFO_PARAMETER_FRAG_SIZE:
+        return &p->frag_size;
+    default:
+        return &p->unexpected_limit;
     }
 }
 
@@ -214,8 +234,8 @@ int bfo_params_register(void)
     asked = bfo_params;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); ++i) {
         const bool may_change = PML_BFO && table[i].may_change;
-        const int rc = mca_base_component_var_register(&mca_pml_bfo_component.pmlm_version, table[i].name, table[i].text, table[i].type,
-                                                       NULL, 0, may_change ? MCA_BASE_VAR_FLAG_SETTABLE : 0, table[i].level,
+        const int rc = mca_base_component_var_register(&mca_pml_bfo_component.pmlm_version, table[i].name, table[i].text, table[i].type, NULL, 0,
+                                                       may_change ? MCA_BASE_VAR_FLAG_SETTABLE : 0, table[i].level,
                                                        may_change ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, table[i].value);
         if (rc < 0) {
             return rc;

@@ -14,27 +14,27 @@
 /* Those of bfo_parameter_t before BFO_PARAMETERS_LIVE change while the job runs, and are atomic: bfo_param(). */
 typedef struct {
     int priority;
-    int verbose;                /* BFO_TELL_* */
+    int verbose; /* BFO_TELL_* */
     bool counters;
     bool warn_no_failover, say_protected;
     unsigned warnings_per_minute;
     bool rejoin;
-    const char *status_dir;     /* of the files of figures; BFO_FIGURES_OFF or NULL: none */
-    bool pmix_events;           /* events of rails go out by PMIx as well */
-    int last_rail_timeout;      /* seconds; -1: for ever */
-    unsigned eager_limit;       /* bytes, 0 = the BTLs' */
-    unsigned rdma_min;          /* bytes, 0 = the BTLs' */
+    const char *status_dir; /* of the files of figures; BFO_FIGURES_OFF or NULL: none */
+    bool pmix_events;       /* events of rails go out by PMIx as well */
+    int last_rail_timeout;  /* seconds; -1: for ever */
+    unsigned eager_limit;   /* bytes, 0 = the BTLs' */
+    unsigned rdma_min;      /* bytes, 0 = the BTLs' */
     unsigned send_pipeline_depth;
     unsigned recv_pipeline_depth;
-    unsigned frag_size;         /* bytes, 0 = the BTLs' */
+    unsigned frag_size; /* bytes, 0 = the BTLs' */
     bool use_put;
     bool use_get;
     unsigned max_rails;
     unsigned max_rdma_per_request; /* rails, 0 = all */
     unsigned max_send_per_range;   /* rails, 0 = all */
-    unsigned unexpected_limit;  /* bytes */
-    unsigned resend_burst;      /* resends to a peer in one call of progress */
-    unsigned protocol_version;  /* announced; other than ours only to test the refusal */
+    unsigned unexpected_limit;     /* bytes */
+    unsigned resend_burst;         /* resends to a peer in one call of progress */
+    unsigned protocol_version;     /* announced; other than ours only to test the refusal */
     int free_list_num;
     int free_list_max;
     int free_list_inc;

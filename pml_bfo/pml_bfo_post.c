@@ -44,14 +44,12 @@ int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t r, int rc, const uint8_t *up, u
 
 /* ---- control messages ---------------------------------------------------------------------------- */
 
-static void ctl_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                          mca_btl_base_descriptor_t *des, int status)
+static void ctl_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_peer_t *peer = des->des_context;
 
-        bfo_failover_ctl_failed(peer, bfo_rail_index(peer, btl), des->des_segments[0].seg_addr.pval,
-                                des->des_segments[0].seg_len, status);
+        bfo_failover_ctl_failed(peer, bfo_rail_index(peer, btl), des->des_segments[0].seg_addr.pval, des->des_segments[0].seg_len, status);
     }
 }
 
@@ -142,8 +140,7 @@ static int ctl_retry(bfo_work_t *work)
     if (OMPI_SUCCESS != rc && NULL != ctl->done) {
         /* whoever waits for the callback gets it, as from a rail that died with the message in it */
         mca_btl_base_segment_t seg = {.seg_addr.pval = ctl->text, .seg_len = ctl->length};
-        mca_btl_base_descriptor_t des = {.des_segments = &seg, .des_segment_count = 1, .des_cbdata = ctl->context,
-                                         .des_context = ctl->peer};
+        mca_btl_base_descriptor_t des = {.des_segments = &seg, .des_segment_count = 1, .des_cbdata = ctl->context, .des_context = ctl->peer};
 
         ctl->done(NULL, NULL, &des, OPAL_ERROR);
     }
@@ -177,8 +174,8 @@ static int ctl_queue(bfo_peer_t *peer, const message_t *m, bool again)
 }
 
 /* The values one by one: a structure whose address a cold function takes would be written with every message. */
-static BFO_COLD int ctl_send_elsewhere(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
-                                       mca_btl_base_completion_fn_t done, void *context, uint8_t r, int rc)
+static BFO_COLD int ctl_send_elsewhere(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length, mca_btl_base_completion_fn_t done,
+                                       void *context, uint8_t r, int rc)
 {
     message_t m = {header, length, done, context, path};
 
@@ -186,8 +183,7 @@ static BFO_COLD int ctl_send_elsewhere(bfo_peer_t *peer, bfo_path_t path, const 
     return OMPI_ERR_OUT_OF_RESOURCE != rc ? rc : ctl_queue(peer, &m, false);
 }
 
-int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
-                 mca_btl_base_completion_fn_t done, void *context)
+int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length, mca_btl_base_completion_fn_t done, void *context)
 {
     const message_t m = {header, length, done, context, path};
     const uint8_t r = ctl_rail(path, peer);
@@ -215,10 +211,8 @@ int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 
         convertor.flags = OPAL_DATATYPE_FLAG_NO_GAPS | CONVERTOR_COMPLETED;
         if (bfo_likely(OPAL_SUCCESS
-                       == rail->btl->btl_sendi(rail->btl, rail->endpoint, &convertor, (void *) fin, sizeof(*fin), 0,
-                                               MCA_BTL_NO_ORDER,
-                                               MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP,
-                                               BFO_TAG(BFO_MSG_FIN), NULL))) {
+                       == rail->btl->btl_sendi(rail->btl, rail->endpoint, &convertor, (void *) fin, sizeof(*fin), 0, MCA_BTL_NO_ORDER,
+                                               MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, BFO_TAG(BFO_MSG_FIN), NULL))) {
             return OMPI_SUCCESS;
         }
     }

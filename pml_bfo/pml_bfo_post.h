@@ -19,8 +19,7 @@ typedef mca_btl_base_descriptor_t *(*bfo_build_fn_t)(void *what, bfo_peer_t *pee
 /* btl_send said `rc`. Frees the descriptor; a rail that does not merely lack room has failed, in generation `gen`. */
 int bfo_post_refused(bfo_peer_t *peer, uint8_t rail, uint16_t gen, mca_btl_base_descriptor_t *des, int rc) BFO_COLD;
 /* The first choice `rail` (BFO_MAX_RAILS: there was none) said `rc`: on to the others. As bfo_post(). */
-int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t rail, int rc, const uint8_t *up, uint8_t only, bfo_build_fn_t build,
-                       void *what) BFO_COLD;
+int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t rail, int rc, const uint8_t *up, uint8_t only, bfo_build_fn_t build, void *what) BFO_COLD;
 
 /* Posts to one rail. OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH: the rail has failed. */
 static inline __attribute__((always_inline)) int bfo_post_by(bfo_peer_t *peer, uint8_t r, bfo_build_fn_t build, void *what)
@@ -34,16 +33,15 @@ static inline __attribute__((always_inline)) int bfo_post_by(bfo_peer_t *peer, u
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     des->des_context = peer;
-    rc = rail->btl->btl_send(rail->btl, rail->endpoint, des,
-                             BFO_TAG(((const bfo_hdr_t *) des->des_segments[0].seg_addr.pval)->common.type));
+    rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(((const bfo_hdr_t *) des->des_segments[0].seg_addr.pval)->common.type));
     return bfo_likely(rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc) ? OMPI_SUCCESS : bfo_post_refused(peer, r, gen, des, rc);
 }
 
 /* Posts a message to the rail `r` (BFO_MAX_RAILS: none was found), or to the first other one that takes it of those that *up, a
  * mask of the peer, and `only` name. OMPI_SUCCESS; the callback may have run. OMPI_ERR_OUT_OF_RESOURCE: no rail has room
  * now, or none is left and the peer is waited for; OMPI_ERR_UNREACH: none is left. Nothing is posted then. */
-static inline __attribute__((always_inline)) int bfo_post(bfo_peer_t *peer, uint8_t r, const uint8_t *up, uint8_t only,
-                                                          bfo_build_fn_t build, void *what)
+static inline __attribute__((always_inline)) int bfo_post(bfo_peer_t *peer, uint8_t r, const uint8_t *up, uint8_t only, bfo_build_fn_t build,
+                                                          void *what)
 {
     const int rc = bfo_likely(BFO_MAX_RAILS != r) ? bfo_post_by(peer, r, build, what) : OMPI_ERR_UNREACH;
 
@@ -88,8 +86,7 @@ typedef struct {
  * returned, possibly inside this call; with NULL the message is self-contained: sent again until one copy
  * succeeds. des_cbdata is `context`, des_context the peer.
  * Errors: OMPI_ERR_UNREACH (no rail, or the bound rail is down), OMPI_ERR_OUT_OF_RESOURCE (no memory). */
-int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length,
-                 mca_btl_base_completion_fn_t done, void *context);
+int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length, mca_btl_base_completion_fn_t done, void *context);
 
 /* Sends a message without request again, over any rail: now, or when its turn comes. OMPI_SUCCESS or an error. */
 int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length) BFO_COLD;

@@ -69,10 +69,9 @@ static int read_unexpected(const mca_base_pvar_t *pvar, void *value, void *objec
 
 static void register_queue(const char *name, const char *text, mca_base_get_value_fn_t read)
 {
-    (void) mca_base_component_pvar_register(&mca_pml_bfo_component.pmlm_version, name, text, OPAL_INFO_LVL_4,
-                                            MCA_BASE_PVAR_CLASS_SIZE, MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL,
-                                            MCA_BASE_VAR_BIND_MPI_COMM, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
-                                            read, NULL, queues_notify, NULL);
+    (void) mca_base_component_pvar_register(&mca_pml_bfo_component.pmlm_version, name, text, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_SIZE,
+                                            MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, MCA_BASE_VAR_BIND_MPI_COMM,
+                                            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read, NULL, queues_notify, NULL);
 }
 
 void bfo_pvars_register(void)
@@ -82,10 +81,9 @@ void bfo_pvars_register(void)
                    read_posted);
     register_queue("unexpected_msgq_length", "messages from each rank of a communicator that no receive has taken", read_unexpected);
     for (int i = 0; i < BFO_STAT_COUNT; ++i) {
-        (void) mca_base_component_pvar_register(&mca_pml_bfo_component.pmlm_version, bfo_stat_name(i), bfo_stat_text(i),
-                                                OPAL_INFO_LVL_4, is_sum(i) ? MCA_BASE_PVAR_CLASS_COUNTER : MCA_BASE_PVAR_CLASS_GENERIC,
-                                                MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-                                                MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_stat,
-                                                NULL, NULL, (void *) (intptr_t) i);
+        (void) mca_base_component_pvar_register(
+            &mca_pml_bfo_component.pmlm_version, bfo_stat_name(i), bfo_stat_text(i), OPAL_INFO_LVL_4,
+            is_sum(i) ? MCA_BASE_PVAR_CLASS_COUNTER : MCA_BASE_PVAR_CLASS_GENERIC, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+            MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_stat, NULL, NULL, (void *) (intptr_t) i);
     }
 }

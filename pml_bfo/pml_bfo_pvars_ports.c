@@ -36,15 +36,42 @@ static uint64_t sum_of(const bfo_figures_t *f, uint32_t port, const size_t *offs
 #define SUM(...) sum_of(f, port, (const size_t[]){__VA_ARGS__}, sizeof((const size_t[]){__VA_ARGS__}) / sizeof(size_t))
 #define OF(field) offsetof(bfo_traffic_t, field)
 
-static uint64_t sent_bytes(const bfo_figures_t *f, uint32_t port) { return SUM(OF(sent_bytes), OF(written_bytes), OF(peer_read_bytes)); }
-static uint64_t received_bytes(const bfo_figures_t *f, uint32_t port) { return SUM(OF(received_bytes), OF(read_bytes), OF(peer_written_bytes)); }
-static uint64_t sent_messages(const bfo_figures_t *f, uint32_t port) { return SUM(OF(sent_messages)); }
-static uint64_t received_messages(const bfo_figures_t *f, uint32_t port) { return SUM(OF(received_messages)); }
-static uint64_t resent(const bfo_figures_t *f, uint32_t port) { return f->port[port].resent; }
-static uint64_t lost(const bfo_figures_t *f, uint32_t port) { return f->port[port].losses; }
-static uint64_t returned(const bfo_figures_t *f, uint32_t port) { return f->port[port].returns; }
-static uint64_t lost_at(const bfo_figures_t *f, uint32_t port) { return f->port[port].lost_wall; }
-static uint64_t penalty(const bfo_figures_t *f, uint32_t port) { return f->port[port].penalty; }
+static uint64_t sent_bytes(const bfo_figures_t *f, uint32_t port)
+{
+    return SUM(OF(sent_bytes), OF(written_bytes), OF(peer_read_bytes));
+}
+static uint64_t received_bytes(const bfo_figures_t *f, uint32_t port)
+{
+    return SUM(OF(received_bytes), OF(read_bytes), OF(peer_written_bytes));
+}
+static uint64_t sent_messages(const bfo_figures_t *f, uint32_t port)
+{
+    return SUM(OF(sent_messages));
+}
+static uint64_t received_messages(const bfo_figures_t *f, uint32_t port)
+{
+    return SUM(OF(received_messages));
+}
+static uint64_t resent(const bfo_figures_t *f, uint32_t port)
+{
+    return f->port[port].resent;
+}
+static uint64_t lost(const bfo_figures_t *f, uint32_t port)
+{
+    return f->port[port].losses;
+}
+static uint64_t returned(const bfo_figures_t *f, uint32_t port)
+{
+    return f->port[port].returns;
+}
+static uint64_t lost_at(const bfo_figures_t *f, uint32_t port)
+{
+    return f->port[port].lost_wall;
+}
+static uint64_t penalty(const bfo_figures_t *f, uint32_t port)
+{
+    return f->port[port].penalty;
+}
 
 static uint64_t down(const bfo_figures_t *f, uint32_t port)
 {
@@ -54,7 +81,8 @@ static uint64_t down(const bfo_figures_t *f, uint32_t port)
 }
 
 static const variable_t variables[] = {
-    {"port_sent_bytes", "bytes that each port has sent: messages with their headers, and RDMA of either side", MCA_BASE_PVAR_CLASS_COUNTER, sent_bytes},
+    {"port_sent_bytes", "bytes that each port has sent: messages with their headers, and RDMA of either side", MCA_BASE_PVAR_CLASS_COUNTER,
+     sent_bytes},
     {"port_received_bytes", "bytes that each port has received, likewise", MCA_BASE_PVAR_CLASS_COUNTER, received_bytes},
     {"port_sent_messages", "messages that each port has sent, without RDMA", MCA_BASE_PVAR_CLASS_COUNTER, sent_messages},
     {"port_received_messages", "messages that each port has received, without RDMA", MCA_BASE_PVAR_CLASS_COUNTER, received_messages},
@@ -117,11 +145,11 @@ void bfo_pvars_register_ports(void)
 
     (void) mca_base_component_pvar_register(&mca_pml_bfo_component.pmlm_version, "port_names",
                                             "names of the ports of the variables pml_bfo_port_*, in their order, with commas between",
-                                            OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_GENERIC, MCA_BASE_VAR_TYPE_STRING, NULL,
-                                            MCA_BASE_VAR_BIND_NO_OBJECT, flags, read_names, NULL, names_notify, NULL);
+                                            OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_GENERIC, MCA_BASE_VAR_TYPE_STRING, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+                                            flags, read_names, NULL, names_notify, NULL);
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); ++i) {
         (void) mca_base_component_pvar_register(&mca_pml_bfo_component.pmlm_version, variables[i].name, variables[i].text, OPAL_INFO_LVL_4,
-                                                variables[i].class, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-                                                flags, read_values, NULL, values_notify, (void *) &variables[i]);
+                                                variables[i].class, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT, flags,
+                                                read_values, NULL, values_notify, (void *) &variables[i]);
     }
 }

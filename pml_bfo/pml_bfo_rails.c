@@ -120,9 +120,8 @@ static bool speaks_our_protocol(bfo_peer_t *peer)
     if (OPAL_SUCCESS != rc || size < least) {
         const uint32_t none = 0;
 
-        bfo_help_say("help-pml-bfo.txt", "wrong-protocol", BFO_PROTOCOL_VERSION,
-                       OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, none,
-                       OPAL_NAME_PRINT(peer->proc->super.proc_name));
+        bfo_help_say("help-pml-bfo.txt", "wrong-protocol", BFO_PROTOCOL_VERSION, OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, none,
+                     OPAL_NAME_PRINT(peer->proc->super.proc_name));
         free(theirs);
         return false;
     }
@@ -131,9 +130,8 @@ static bool speaks_our_protocol(bfo_peer_t *peer)
         peer->life = theirs->life;
     }
     if (!rc) {
-        bfo_help_say("help-pml-bfo.txt", "wrong-protocol", bfo.modex.version,
-                       OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, theirs->version,
-                       OPAL_NAME_PRINT(peer->proc->super.proc_name));
+        bfo_help_say("help-pml-bfo.txt", "wrong-protocol", bfo.modex.version, OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME,
+                     theirs->version, OPAL_NAME_PRINT(peer->proc->super.proc_name));
     }
     free(theirs);
     return rc;
@@ -145,8 +143,8 @@ static bool is_of_our_kind(const bfo_peer_t *peer)
     const bool is = peer->proc->super.proc_arch == opal_local_arch;
 
     if (!is) {
-        bfo_help_say("help-pml-bfo.txt", "other-architecture", OPAL_PROC_MY_HOSTNAME, opal_local_arch,
-                     OPAL_NAME_PRINT(peer->proc->super.proc_name), peer->proc->super.proc_arch);
+        bfo_help_say("help-pml-bfo.txt", "other-architecture", OPAL_PROC_MY_HOSTNAME, opal_local_arch, OPAL_NAME_PRINT(peer->proc->super.proc_name),
+                     peer->proc->super.proc_arch);
     }
     return is;
 }
@@ -292,8 +290,7 @@ static void set_handle_size(bfo_peer_t *peer)
             continue;
         }
         if (h > BFO_HANDLE_MAX || (0 != peer->handle_size && 0 != h && h != peer->handle_size)) {
-            bfo_help_say("help-pml-bfo.txt", "handle-size", OPAL_PROC_MY_HOSTNAME,
-                           OPAL_NAME_PRINT(peer->proc->super.proc_name));
+            bfo_help_say("help-pml-bfo.txt", "handle-size", OPAL_PROC_MY_HOSTNAME, OPAL_NAME_PRINT(peer->proc->super.proc_name));
             for (uint8_t q = 0; q < peer->n_rails; ++q) {
                 peer->rails[q].flags &= ~(uint32_t) MCA_BTL_FLAGS_RDMA;
             }

@@ -69,16 +69,14 @@ void bfo_rails_stand_out(bfo_peer_t *peer, uint8_t own, uint8_t theirs) BFO_COLD
 uint8_t bfo_rails_that_put(const bfo_peer_t *peer) BFO_COLD;
 
 /* For rails that want registrations: as bfo_regs_make() and bfo_regs_drop(). */
-uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,
-                          bfo_regs_t **regs);
+uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs);
 void bfo_regs_deregister(bfo_regs_t *regs);
 /* Adds the rails of `mask` to what is registered with others, with the same arguments. Returns those of `mask` that are in it now. */
 uint8_t bfo_regs_extend(bfo_regs_t *regs, uint8_t mask, void *base, size_t size, uint32_t access) BFO_COLD;
 
 /* Bitmask of the rails with which all of [base, base+size) is registered; the registrations in *regs, or
  * NULL with 0 (refused, or no RDMA). `access` is MCA_BTL_REG_FLAG_*. */
-static inline uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access,
-                                    bfo_regs_t **regs)
+static inline uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs)
 {
     BFO_ASSERT(0 == mask >> peer->n_rails);
     if (NULL != peer->no_regs && 0 == (mask & ~peer->no_regs->mask)) {
@@ -110,9 +108,8 @@ static inline uint8_t bfo_rails_at_most(uint8_t mask, unsigned most)
 static inline uint8_t bfo_rail_for_data(bfo_peer_t *peer, uint8_t mask, size_t bytes)
 {
     BFO_ASSERT(0 != mask && 0 == mask >> peer->n_rails);
-    return (uint8_t) (bfo_likely(0 == (peer->send_mask & (peer->send_mask - 1)))
-                          ? (unsigned) __builtin_ctz(mask)
-                          : bfo_stripe_next(&peer->stripe, mask, bytes));
+    return (uint8_t) (bfo_likely(0 == (peer->send_mask & (peer->send_mask - 1))) ? (unsigned) __builtin_ctz(mask)
+                                                                                 : bfo_stripe_next(&peer->stripe, mask, bytes));
 }
 
 /* A piece of a long message begins on a rail, and ends there. `mask`: rails that carry such pieces; `carried`: all of it arrived. */

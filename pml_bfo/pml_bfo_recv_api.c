@@ -18,15 +18,14 @@
 
 _Static_assert(BFO_ANY_SOURCE == MPI_ANY_SOURCE && BFO_ANY_TAG == MPI_ANY_TAG, "wildcards of the matching room");
 
-static inline void recv_init(bfo_recv_t *req, void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                             ompi_communicator_t *comm, bool persistent)
+static inline void recv_init(bfo_recv_t *req, void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
+                             bool persistent)
 {
     MCA_PML_BASE_RECV_REQUEST_INIT(&req->req_recv, buf, count, datatype, src, tag, comm, persistent);
     req->req_recv.req_base.req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
 }
 
-bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                         ompi_communicator_t *comm, bool persistent)
+bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, bool persistent)
 {
     bfo_recv_t *req = bfo_spare_take(BFO_SPARE_RECV);
 
@@ -122,8 +121,7 @@ static int recv_start(bfo_recv_t *req)
     return OMPI_SUCCESS;
 }
 
-int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
-                   ompi_request_t **request)
+int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, ompi_request_t **request)
 {
     bfo_recv_t *req = bfo_recv_new(buf, count, datatype, src, tag, comm, true);
 
@@ -135,8 +133,7 @@ int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, 
     return OMPI_SUCCESS;
 }
 
-int bfo_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
-              ompi_request_t **request)
+int bfo_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, ompi_request_t **request)
 {
     bfo_recv_t *req = bfo_recv_new(buf, count, datatype, src, tag, comm, false);
     int rc;
@@ -171,8 +168,7 @@ static int recv_wait(bfo_recv_t *req, ompi_status_public_t *status)
     return rc;
 }
 
-int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
-             ompi_status_public_t *status)
+int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
     bfo_recv_t *req = bfo_recv_new(buf, count, datatype, src, tag, comm, false);
     int rc;
@@ -231,8 +227,7 @@ int bfo_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_
     return mrecv_start(req, message);
 }
 
-int bfo_mrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-              ompi_status_public_t *status)
+int bfo_mrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message, ompi_status_public_t *status)
 {
     bfo_recv_t *req = bfo_recv_new(buf, count, datatype, (*message)->peer, BFO_ANY_TAG, (*message)->comm, false);
 

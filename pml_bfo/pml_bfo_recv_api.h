@@ -8,20 +8,14 @@
 
 #include "pml_bfo.h"
 
-int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
-                   ompi_request_t **request);
-int bfo_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
-              ompi_request_t **request);
-int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm,
-             ompi_status_public_t *status);
+int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, ompi_request_t **request);
+int bfo_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, ompi_request_t **request);
+int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status);
 int bfo_recv_restart(ompi_request_t *request);
-int bfo_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-               ompi_request_t **request);
-int bfo_mrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
-              ompi_status_public_t *status);
+int bfo_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message, ompi_request_t **request);
+int bfo_mrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message, ompi_status_public_t *status);
 /* A request that is not active yet. */
-bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                         ompi_communicator_t *comm, bool persistent);
+bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, bool persistent);
 /* Makes the request active and unmatched. */
 void bfo_recv_activate(bfo_recv_t *req);
 

@@ -141,8 +141,7 @@ void bfo_recv_check(bfo_recv_t *req)
         return;
     }
     if (bfo_likely(BFO_RECV_ACTIVE == state)) {
-        if (req->bytes >= req->length && !bfo_is_held(&req->m.events)
-            && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), bfo_threads)) {
+        if (req->bytes >= req->length && !bfo_is_held(&req->m.events) && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), bfo_threads)) {
             BFO_RECV_ROW(look.se, ALL_PLACED);
             bfo_recv_complete(req, req->error);
         }
@@ -189,8 +188,7 @@ void bfo_recv_fail(bfo_recv_t *req, int error)
     for (;;) {
         const uint32_t se = bfo_se_load(&req->m);
 
-        if (!bfo_recv_state_is_open(bfo_se_state(se)) || BFO_RECV_UNMATCHED == bfo_se_state(se)
-            || BFO_RECV_DEAD == bfo_se_state(se)) {
+        if (!bfo_recv_state_is_open(bfo_se_state(se)) || BFO_RECV_UNMATCHED == bfo_se_state(se) || BFO_RECV_DEAD == bfo_se_state(se)) {
             break;
         }
         req->error = error;

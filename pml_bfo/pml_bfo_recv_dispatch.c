@@ -306,8 +306,7 @@ static inline bfo_in_t in_from(mca_btl_base_module_t *btl, const bfo_arrival_t *
 }
 
 /* A MATCH that on_match() leaves alone: early, in front of early ones, a duplicate, for a communicator or from a source not known (yet). */
-static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des,
-                                                        bfo_comm_t *bc, ompi_proc_t *proc)
+static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des, bfo_comm_t *bc, ompi_proc_t *proc)
 {
     const bfo_in_t in = in_from(btl, des);
     bfo_peer_t *from = peer_of(proc);
@@ -320,9 +319,7 @@ static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *b
 }
 
 /* A MATCH that no receive wants yet. Under the communicator's lock, which it gives back. */
-static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module_t *btl,
-                                                             const bfo_arrival_t *des, bfo_comm_t *bc,
-                                                             bfo_lane_t *lane)
+static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des, bfo_comm_t *bc, bfo_lane_t *lane)
 {
     const bfo_in_t in = in_from(btl, des);
 
@@ -330,8 +327,7 @@ static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module
 }
 
 /* A MATCH whose header and payload are in two segments (self). */
-static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, const bfo_arrival_t *des,
-                                                   bfo_lane_t *lane, bfo_recv_t *req)
+static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, const bfo_arrival_t *des, bfo_lane_t *lane, bfo_recv_t *req)
 {
     const bfo_in_t in = in_from(btl, des);
 
@@ -392,8 +388,7 @@ static inline size_t handle_size_of(const mca_btl_base_module_t *btl)
     return NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size;
 }
 
-static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des,
-                                      const bfo_in_t *in, const bfo_match_hdr_t *h)
+static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des, const bfo_in_t *in, const bfo_match_hdr_t *h)
 {
     bfo_peer_t *from = source_of(btl, des);
     bfo_comm_t *bc;
@@ -514,13 +509,13 @@ static void on_other(BFO_ARRIVAL_ARGS)
 
 /* ---- first fragments, with threads: the communicator they find may be freed by another one meanwhile ------------------ */
 
-#define INSIDE(handler)                                                                                                  \
-    static void handler##_inside(BFO_ARRIVAL_ARGS)                                                                       \
-    {                                                                                                                    \
-        bfo_local_t *me = bfo_enter();                                                                                   \
-                                                                                                                         \
-        handler(BFO_ARRIVAL_PASS);                                                                                       \
-        bfo_leave(me);                                                                                                   \
+#define INSIDE(handler) \
+    static void handler##_inside(BFO_ARRIVAL_ARGS) \
+    { \
+        bfo_local_t *me = bfo_enter(); \
+\
+        handler(BFO_ARRIVAL_PASS); \
+        bfo_leave(me); \
     }
 INSIDE(on_match)
 INSIDE(on_rndv)
@@ -534,10 +529,17 @@ int bfo_dispatch_register(void)
     } table[] = {
         {BFO_MSG_MATCH, PML_BFO && bfo_threads ? on_match_inside : on_match},
         {BFO_MSG_RNDV, PML_BFO && bfo_threads ? on_rndv_inside : on_rndv},
-        {BFO_MSG_RGET, PML_BFO && bfo_threads ? on_rget_inside : on_rget}, {BFO_MSG_ACK, on_other},
-        {BFO_MSG_FRAG, on_frag},   {BFO_MSG_PUT, on_other}, {BFO_MSG_FIN, on_fin},    {BFO_MSG_NOTIFY, on_other},
-        {BFO_MSG_RACK, on_other},  {BFO_MSG_NACK, on_other}, {BFO_MSG_RERR, on_other},
-        {BFO_MSG_RAILS, on_other}, {BFO_MSG_LIFE, on_other},
+        {BFO_MSG_RGET, PML_BFO && bfo_threads ? on_rget_inside : on_rget},
+        {BFO_MSG_ACK, on_other},
+        {BFO_MSG_FRAG, on_frag},
+        {BFO_MSG_PUT, on_other},
+        {BFO_MSG_FIN, on_fin},
+        {BFO_MSG_NOTIFY, on_other},
+        {BFO_MSG_RACK, on_other},
+        {BFO_MSG_NACK, on_other},
+        {BFO_MSG_RERR, on_other},
+        {BFO_MSG_RAILS, on_other},
+        {BFO_MSG_LIFE, on_other},
     };
     int rc = OMPI_SUCCESS;
 

@@ -44,8 +44,7 @@ int bfo_match_init(bfo_match_t *m)
     bfo_link_init(&m->any_wants);
     bfo_link_init(&m->gots);
     bfo_link_init(&m->own_gots);
-    if (0 != bins_init(&m->wants, FIRST_BINS) || 0 != bins_init(&m->gots_key, FIRST_BINS)
-        || 0 != bins_init(&m->gots_tag, FIRST_BINS)) {
+    if (0 != bins_init(&m->wants, FIRST_BINS) || 0 != bins_init(&m->gots_key, FIRST_BINS) || 0 != bins_init(&m->gots_tag, FIRST_BINS)) {
         bfo_match_free(m);
         return -1;
     }
@@ -265,8 +264,7 @@ static bfo_want_t *earlier(bfo_want_t *a, bfo_want_t *b)
     return NULL == a || (NULL != b && b->order < a->order) ? b : a;
 }
 
-static __attribute__((noinline)) bfo_want_t *first_wild_want(bfo_match_t *m, bfo_lane_match_t *lane, int32_t tag,
-                                                             bfo_want_t *best)
+static __attribute__((noinline)) bfo_want_t *first_wild_want(bfo_match_t *m, bfo_lane_match_t *lane, int32_t tag, bfo_want_t *best)
 {
     BFO_ASSERT(0 != m->n_wild);
     best = earlier(best, first_want(m, BFO_ANY_SOURCE, tag));

@@ -57,12 +57,12 @@ typedef struct {
     bfo_link_t *heads;
     uint32_t n;
     uint32_t n_keys; /* of the elements in them */
-    uint32_t mask; /* of a head's offset in bytes */
+    uint32_t mask;   /* of a head's offset in bytes */
 } bfo_bins_t;
 
 /* The matching state of one source rank. */
 typedef struct {
-    uint32_t next_recv;       /* number of the next message to be matched */
+    uint32_t next_recv; /* number of the next message to be matched */
     uint32_t n_early;
     uint32_t n_open;          /* matched receives that hold back what comes behind them (DESIGN.txt section 14.2); with
                                * BFO_LANE_ENDED or _GONE nothing is taken any more */
@@ -73,15 +73,15 @@ typedef struct {
 
 /* The matching state of one communicator. */
 typedef struct {
-    bfo_bins_t wants;      /* receives with a tag, under (src or any, tag) */
-    bfo_bins_t gots_key;   /* messages under (src, tag) */
-    bfo_bins_t gots_tag;   /* messages under tag, if by_tag */
-    bool by_tag;           /* a receive or probe from any source has looked for a tag among them */
-    bfo_link_t any_wants;  /* receives with any source and any tag */
-    bfo_link_t gots;       /* messages in arrival order */
-    bfo_link_t own_gots;   /* the same with Open MPI's own tags: what may take any tag passes them by */
+    bfo_bins_t wants;     /* receives with a tag, under (src or any, tag) */
+    bfo_bins_t gots_key;  /* messages under (src, tag) */
+    bfo_bins_t gots_tag;  /* messages under tag, if by_tag */
+    bool by_tag;          /* a receive or probe from any source has looked for a tag among them */
+    bfo_link_t any_wants; /* receives with any source and any tag */
+    bfo_link_t gots;      /* messages in arrival order */
+    bfo_link_t own_gots;  /* the same with Open MPI's own tags: what may take any tag passes them by */
     uint64_t next_order;
-    uint32_t n_wild;       /* posted receives with a wildcard */
+    uint32_t n_wild; /* posted receives with a wildcard */
     uint32_t n_gots;
 } bfo_match_t;
 

@@ -47,8 +47,7 @@ void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t s
 /* ---- answers -------------------------------------------------------------------------------------- */
 
 /* ACK or PUT has left, or failed. */
-static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                             mca_btl_base_descriptor_t *des, int status)
+static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     bfo_recv_t *req = des->des_cbdata;
 
@@ -145,20 +144,25 @@ static inline void put_ends(bfo_frag_t *frag, bool carried)
     __atomic_store_n(&frag->recv, NULL, __ATOMIC_RELAXED);
 }
 
+/* The rails over which the next WRITE may come. */
+static uint8_t put_rails(const bfo_recv_t *req, const bfo_peer_t *peer)
+{
+    const uint8_t mask = req->regs->mask & peer->put_mask;
+
+    return bfo_likely(0 != mask) ? mask : req->regs->mask & bfo_rails_that_put(peer); /* a rail that stands out ends what it has begun */
+}
+
 static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
 {
     union {
         bfo_put_hdr_t h;
         char room[BFO_HDR_MAX];
     } u;
-    uint8_t mask = req->regs->mask & peer->put_mask;
+    const uint8_t mask = put_rails(req, peer);
     bfo_frag_t *frag;
     uint8_t r;
     int rc;
 
-    if (bfo_unlikely(0 == mask)) {
-        mask = req->regs->mask & bfo_rails_that_put(peer); /* a rail that stands out ends what it has begun */
-    }
     if (bfo_unlikely(0 == mask)) {
         bfo_recv_get(req);
         bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
@@ -182,9 +186,8 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
     frag->length = put_size(req, peer, mask, r);
-    u.h = (bfo_put_hdr_t){.type = BFO_MSG_PUT, .epoch = frag->epoch, .src_id = req->src_id, .frag_id = bfo_name_id(&frag->name),
-                          .dst_id = bfo_name_id(&req->name), .rdma_offset = frag->offset,
-                          .dst_ptr = (uint64_t) (uintptr_t) (req->base + frag->offset), .dst_size = frag->length};
+    bfo_hdr_pack_put(&u.h, frag->epoch, req->src_id, bfo_name_id(&frag->name), bfo_name_id(&req->name), frag->offset, req->base + frag->offset,
+                     frag->length);
     if (NULL != req->regs->handle[r]) {
         memcpy(&u.h + 1, req->regs->handle[r], peer->handle_size);
     } else {
@@ -266,8 +269,7 @@ static void read_finish(bfo_recv_t *req)
 static BFO_COLD void read_failed(bfo_frag_t *frag, int status, bool refused)
 {
     bfo_recv_t *req = frag->recv;
-    const bool copied = bfo_failover_may_copy(frag->peer, frag->rail, refused)
-                        && BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m);
+    const bool copied = bfo_failover_may_copy(frag->peer, frag->rail, refused) && BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m);
     int32_t open;
 
     if (copied) {
@@ -394,8 +396,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
         return;
     }
     do {
-        depth = (int32_t) bfo_params.recv_pipeline_depth
-                * (NULL != req->rget ? 1 : __builtin_popcount(peer->put_mask));
+        depth = (int32_t) bfo_params.recv_pipeline_depth * (NULL != req->rget ? 1 : __builtin_popcount(peer->put_mask));
         while (req->next < req->end && (__atomic_load_n(&req->open, __ATOMIC_RELAXED) < depth || 0 == depth)
                && BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m))) {
             rc = NULL != req->rget ? read_start(req, peer) : put_ask(req, peer);
@@ -417,6 +418,12 @@ void bfo_recv_schedule(bfo_recv_t *req)
 
 /* ---- the message has found its request ------------------------------------------------------------- */
 
+/* Registers the receive's buffer on these rails; false: no rail could. */
+static bool opens_to_writes(bfo_recv_t *req, bfo_peer_t *peer, uint8_t rails)
+{
+    return 0 != bfo_regs_make(peer, rails, req->base, req->length, MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs);
+}
+
 static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rndv_hdr_t *h)
 {
     const size_t head = bfo_hdr_size(BFO_MSG_RNDV, h->match.flags, peer->handle_size);
@@ -426,8 +433,7 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     bfo_recv_place(req, 0, in, head);
     req->bytes = payload;
     if (both == (h->match.flags & both) && req->flat && req->length <= req->capacity && payload < req->length
-        && 0 != bfo_regs_make(peer, bfo_rails_at_most(peer->put_mask, bfo_params.max_rdma_per_request), req->base, req->length,
-                              MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs)) {
+        && opens_to_writes(req, peer, bfo_rails_at_most(peer->put_mask, bfo_params.max_rdma_per_request))) {
         req->next = payload;
         req->end = req->length;
         bfo_recv_schedule(req);
@@ -447,9 +453,7 @@ static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
         return;
     }
     if (NULL != rail && (peer->get_mask >> req->rail & 1) && req->flat && req->length <= req->capacity
-        && 0 == ((h->src_ptr | (uintptr_t) req->base | req->length) & rail->get_align)
-        && 0 != bfo_regs_make(peer, (uint8_t) (1u << req->rail), req->base, req->length,
-                              MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs)) {
+        && 0 == ((h->src_ptr | (uintptr_t) req->base | req->length) & rail->get_align) && opens_to_writes(req, peer, (uint8_t) (1u << req->rail))) {
         req->rget = bfo_spare_take(BFO_SPARE_FRAG);
     }
     if (NULL == req->rget) {
@@ -577,8 +581,7 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
     }
     bfo_recv_get(req);
     se = bfo_se_load(&req->m);
-    if (bfo_name_id(name) != h->dst_id || !bfo_recv_takes_data(se, h->epoch)
-        || h->src_id != req->src_id) {
+    if (bfo_name_id(name) != h->dst_id || !bfo_recv_takes_data(se, h->epoch) || h->src_id != req->src_id) {
         BFO_RECV_ROW(se, STALE);
         bfo_stat_drop(BFO_STAT_STALE);
     } else if (h->frag_offset + payload > req->length || (NULL != req->regs && !req->copies)) { /* or its bytes come by PUT or READ */

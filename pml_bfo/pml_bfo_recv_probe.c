@@ -45,8 +45,7 @@ static int message_make(bfo_match_t *match, bfo_got_frag_t *g, ompi_communicator
 
 /* Is there a message for (src, tag)? With `message` it is taken out as one. *rc: MPI_ERR_OTHER if the peer can send nothing
  * any more, OMPI_ERR_OUT_OF_RESOURCE if the message could not be taken; false in either case. */
-static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message, ompi_status_public_t *status,
-                       int *rc)
+static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message, ompi_status_public_t *status, int *rc)
 {
     bfo_comm_t *bc = bfo_comm_of(comm);
     bfo_lane_t *lane = BFO_ANY_SOURCE == src ? NULL : bfo_lane(bc, (uint32_t) src);
@@ -74,8 +73,7 @@ static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message
 }
 
 /* Looks, lets progress happen if nothing is there, and looks again. */
-static int probe_twice(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message,
-                       ompi_status_public_t *status)
+static int probe_twice(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message, ompi_status_public_t *status)
 {
     int rc;
 
@@ -110,8 +108,7 @@ int bfo_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t 
     return probe_until(src, tag, comm, NULL, status);
 }
 
-int bfo_improbe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message,
-                ompi_status_public_t *status)
+int bfo_improbe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message, ompi_status_public_t *status)
 {
     return probe_twice(src, tag, comm, matched, message, status);
 }

@@ -10,8 +10,7 @@
 
 int bfo_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_status_public_t *status);
 int bfo_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status);
-int bfo_improbe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message,
-                ompi_status_public_t *status);
+int bfo_improbe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message, ompi_status_public_t *status);
 int bfo_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message, ompi_status_public_t *status);
 
 #endif /* PML_BFO_RECV_PROBE_H */

@@ -66,9 +66,8 @@ void bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, 
 
     BFO_LOCK(lock);
     if (!req->prepared) {
-        opal_convertor_copy_and_prepare_for_recv(req->lane->peer->proc->super.proc_convertor,
-                                                 &base->req_datatype->super, base->req_count, base->req_addr, 0,
-                                                 &base->req_convertor);
+        opal_convertor_copy_and_prepare_for_recv(req->lane->peer->proc->super.proc_convertor, &base->req_datatype->super, base->req_count,
+                                                 base->req_addr, 0, &base->req_convertor);
         req->unpacked = 0;
         bfo_link_init(&req->ahead);
         req->prepared = true;
@@ -76,8 +75,7 @@ void bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, 
     }
     if (offset == req->unpacked) {
         strided_unpack(req, in, skip);
-        while (!bfo_link_is_empty(&req->ahead)
-               && req->unpacked == bfo_container(req->ahead.next, bfo_got_frag_t, link)->offset) {
+        while (!bfo_link_is_empty(&req->ahead) && req->unpacked == bfo_container(req->ahead.next, bfo_got_frag_t, link)->offset) {
             bfo_got_frag_t *g = bfo_container(req->ahead.next, bfo_got_frag_t, link);
             const mca_btl_base_segment_t segment = {.seg_addr.pval = g->data, .seg_len = g->length};
 

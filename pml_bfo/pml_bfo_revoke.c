@@ -30,8 +30,7 @@ void bfo_recv_act_refuse(void *request, void *arg)
 
 static bool is_revoked(ompi_communicator_t *comm, int tag)
 {
-    return !ompi_request_tag_is_ft(tag)
-           && (ompi_comm_is_revoked(comm) || (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag)));
+    return !ompi_request_tag_is_ft(tag) && (ompi_comm_is_revoked(comm) || (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag)));
 }
 
 /* A MATCH was complete for its sender when it was sent. */
@@ -116,7 +115,8 @@ int bfo_revoke_comm(ompi_communicator_t *comm, bool coll_only)
         revoke_one(comm->c_local_comm, coll_only);
     }
     bfo_leave(me);
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         if (!peer->declared && !ompi_proc_is_active(peer->proc)) {
             bfo_failover_declare(peer, "its process has failed");
         }

@@ -24,8 +24,7 @@ static BFO_COLD bool number_give_back(bfo_lane_t *lane, uint32_t seq)
 }
 
 /* Does the message fit into a MATCH, and may it complete before it has its receive? */
-static inline bool is_short(bfo_lane_t *lane, size_t count, const ompi_datatype_t *datatype,
-                            mca_pml_base_send_mode_t mode)
+static inline bool is_short(bfo_lane_t *lane, size_t count, const ompi_datatype_t *datatype, mca_pml_base_send_mode_t mode)
 {
     return MCA_PML_BASE_SEND_SYNCHRONOUS != mode && bfo_peer_is_ready(lane->peer)
            && bfo_likely(count * datatype->super.size <= lane->peer->match_limit);
@@ -33,8 +32,8 @@ static inline bool is_short(bfo_lane_t *lane, size_t count, const ompi_datatype_
 
 /* True: the message is with the BTL and the buffer free. False: not sent; if *numbered, *seq is a number that it has
  * to be sent with. */
-static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype,
-                                    int tag, ompi_communicator_t *comm, uint32_t *seq, bool *numbered)
+static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int tag, ompi_communicator_t *comm,
+                             uint32_t *seq, bool *numbered)
 {
     const size_t size = count * datatype->super.size;
     bfo_peer_t *peer = lane->peer;
@@ -53,14 +52,12 @@ static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, om
     convertor.bConverted = 0;
     convertor.flags = OPAL_DATATYPE_FLAG_NO_GAPS | CONVERTOR_COMPLETED;
     if (bfo_likely(0 != size)) {
-        opal_convertor_copy_and_prepare_for_send(peer->proc->super.proc_convertor, &datatype->super, count, buf, 0,
-                                                 &convertor);
+        opal_convertor_copy_and_prepare_for_send(peer->proc->super.proc_convertor, &datatype->super, count, buf, 0, &convertor);
     }
     *seq = bfo_fetch_next(&lane->next_send);
     bfo_hdr_pack_match(&hdr, BFO_MSG_MATCH, 0, (uint16_t) BFO_OMPI_CTX_OF(comm), comm->c_my_rank, tag, *seq);
     rc = rail->btl->btl_sendi(rail->btl, rail->endpoint, &convertor, &hdr, sizeof(hdr), size, MCA_BTL_NO_ORDER,
-                              MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, BFO_TAG(BFO_MSG_MATCH),
-                              NULL);
+                              MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, BFO_TAG(BFO_MSG_MATCH), NULL);
     if (bfo_unlikely(convertor.stack_size > DT_STATIC_STACK_SIZE)) {
         opal_convertor_cleanup(&convertor);
     }
@@ -84,9 +81,9 @@ static BFO_COLD bfo_send_t *send_beyond_limit(bfo_peer_t *peer)
 }
 
 /* `must`: a request is needed, whatever the limit. NULL: no more of them. */
-static inline __attribute__((always_inline)) bfo_send_t *
-send_new(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, bool persistent, bool must)
+static inline __attribute__((always_inline)) bfo_send_t *send_new(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
+                                                                  int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, bool persistent,
+                                                                  bool must)
 {
     bfo_send_t *req = bfo_spare_take(BFO_SPARE_SEND);
     mca_pml_base_request_t *base;
@@ -124,8 +121,8 @@ send_new(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datat
     return req;
 }
 
-int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-                   mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode,
+                   ompi_communicator_t *comm, ompi_request_t **request)
 {
     bfo_lane_t *lane = bfo_lane(bfo_comm_of(comm), (uint32_t) dst);
     bfo_send_t *req;
@@ -173,8 +170,8 @@ static inline int send_start_numbered(bfo_send_t *req, bfo_lane_t *lane, bool nu
     return bfo_send_begin(req);
 }
 
-int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-              mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+              ompi_request_t **request)
 {
     bfo_lane_t *lane = bfo_lane(bfo_comm_of(comm), (uint32_t) dst);
     bool numbered = false;
@@ -185,8 +182,7 @@ int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
     if (bfo_unlikely(NULL == lane)) {
         return OMPI_ERR_UNREACH;
     }
-    if (is_short(lane, count, datatype, mode)
-        && bfo_likely(send_immediately(lane, buf, count, datatype, tag, comm, &seq, &numbered))) {
+    if (is_short(lane, count, datatype, mode) && bfo_likely(send_immediately(lane, buf, count, datatype, tag, comm, &seq, &numbered))) {
         *request = &ompi_request_empty;
         return OMPI_SUCCESS;
     }
@@ -203,8 +199,7 @@ int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
     return OMPI_SUCCESS;
 }
 
-int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
     bfo_lane_t *lane = bfo_lane(bfo_comm_of(comm), (uint32_t) dst);
     bool numbered = false;
@@ -215,8 +210,7 @@ int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, 
     if (bfo_unlikely(NULL == lane)) {
         return OMPI_ERR_UNREACH;
     }
-    if (is_short(lane, count, datatype, mode)
-        && bfo_likely(send_immediately(lane, buf, count, datatype, tag, comm, &seq, &numbered))) {
+    if (is_short(lane, count, datatype, mode) && bfo_likely(send_immediately(lane, buf, count, datatype, tag, comm, &seq, &numbered))) {
         return OMPI_SUCCESS;
     }
     req = send_new(lane, buf, count, datatype, dst, tag, mode, comm, false, numbered);
@@ -242,11 +236,10 @@ int bfo_send_restart(ompi_request_t **request)
     mca_pml_base_request_t *base = &req->req_send.req_base;
     int rc;
 
-    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode
-        && 0 == (__atomic_load_n(&req->life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
+    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode && 0 == (__atomic_load_n(&req->life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
         /* the last round of a buffered send still runs: it keeps its request, this round gets another */
-        bfo_send_t *fresh = send_new(req->lane, base->req_addr, base->req_count, base->req_datatype, base->req_peer,
-                                     base->req_tag, req->req_send.req_send_mode, base->req_comm, true, false);
+        bfo_send_t *fresh = send_new(req->lane, base->req_addr, base->req_count, base->req_datatype, base->req_peer, base->req_tag,
+                                     req->req_send.req_send_mode, base->req_comm, true, false);
         if (NULL == fresh) {
             return OMPI_ERR_OUT_OF_RESOURCE;
         }

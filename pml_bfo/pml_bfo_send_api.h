@@ -8,12 +8,11 @@
 
 #include "pml_bfo.h"
 
-int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-                   mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request);
-int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-              mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request);
-int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
+int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode,
+                   ompi_communicator_t *comm, ompi_request_t **request);
+int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+              ompi_request_t **request);
+int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
 /* Starts a persistent send; *request may be replaced. */
 int bfo_send_restart(ompi_request_t **request);
 

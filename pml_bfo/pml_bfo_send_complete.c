@@ -18,9 +18,8 @@ static int send_free(ompi_request_t **request)
     bfo_send_t *req = (bfo_send_t *) *request;
 
     *request = MPI_REQUEST_NULL;
-    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode
-            ? 0 != (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE)
-            : bfo_request_free(&req->req_send.req_base.req_ompi, &req->life)) {
+    if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode ? 0 != (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE)
+                                                                  : bfo_request_free(&req->req_send.req_base.req_ompi, &req->life)) {
         bfo_send_recycle(req);
     }
     return OMPI_SUCCESS;

@@ -33,8 +33,7 @@ inline void bfo_send_act_count_frag(void *request, void *arg)
     bfo_send_schedule(req);
 }
 
-static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                           mca_btl_base_descriptor_t *des, int status)
+static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     bfo_send_t *req = des->des_cbdata;
     bfo_peer_t *peer = req->lane->peer;
@@ -58,7 +57,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 /* The next FRAG of a request. */
 typedef struct {
     bfo_send_t *req;
-    size_t size; /* out: payload, as much as the rail takes */
+    size_t size;  /* out: payload, as much as the rail takes */
     uint8_t rail; /* out: the one that was asked last */
 } frag_t;
 
@@ -73,8 +72,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *frag_bui
 
     frag->size = bfo_smaller(rail->frag_limit - sizeof(bfo_frag_hdr_t), req->end - req->next);
     opal_convertor_set_position(convertor, &position);
-    des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, sizeof(bfo_frag_hdr_t),
-                                     &frag->size, BFO_DES_FLAGS);
+    des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, sizeof(bfo_frag_hdr_t), &frag->size, BFO_DES_FLAGS);
     if (NULL == des) {
         return NULL;
     }
@@ -82,8 +80,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *frag_bui
         rail->btl->btl_free(rail->btl, des);
         return NULL;
     }
-    bfo_hdr_pack_frag(des->des_segments[0].seg_addr.pval, bfo_se_epoch(req->m.se), bfo_name_id(&req->name), req->dst_id,
-                      req->next);
+    bfo_hdr_pack_frag(des->des_segments[0].seg_addr.pval, bfo_se_epoch(req->m.se), bfo_name_id(&req->name), req->dst_id, req->next);
     des->des_cbfunc = frag_completed;
     des->des_cbdata = req;
     frag->rail = r;
@@ -150,8 +147,7 @@ void bfo_send_schedule(bfo_send_t *req)
     }
     do {
         depth = (int32_t) bfo_params.send_pipeline_depth * __builtin_popcount(peer->send_mask);
-        while (req->next < req->end && (req->in_flight < depth || 0 == depth)
-               && BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
+        while (req->next < req->end && (req->in_flight < depth || 0 == depth) && BFO_SEND_STREAM == bfo_se_state(bfo_se_load(&req->m))) {
             rc = frag_post(req, peer);
             if (bfo_unlikely(OMPI_SUCCESS != rc)) {
                 break;
@@ -268,8 +264,8 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         return;
     }
     bfo_send_get(req);
-    if (!bfo_send_takes_response(bfo_se_load(&req->m), fin->epoch) || req->rget != frag || req->match_seq != seq
-        || fin->size > bfo_send_length(req) || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
+    if (!bfo_send_takes_response(bfo_se_load(&req->m), fin->epoch) || req->rget != frag || req->match_seq != seq || fin->size > bfo_send_length(req)
+        || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
         fin_is_stale(req);
         return;
     }
@@ -286,8 +282,7 @@ static void write_finish(bfo_frag_t *frag, uint8_t flags)
     bfo_match_hdr_t message;
     bfo_fin_hdr_t fin;
 
-    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_comm->c_my_rank,
-                       base->req_tag, req->match_seq);
+    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_comm->c_my_rank, base->req_tag, req->match_seq);
     bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE | flags, frag->peer_frag, frag->length, &message);
     fin.wrail = bfo_rail_name(frag->peer, frag->rail);
     fin.wgen = frag->gen;
@@ -304,8 +299,7 @@ static BFO_COLD void write_failed(bfo_frag_t *frag, int status, bool refused)
     const uint8_t rail = frag->rail;
     const uint16_t gen = frag->gen;
     bfo_send_t *req = frag->send;
-    const bool copied = bfo_failover_may_copy(frag->peer, rail, refused)
-                        && BFO_SE(BFO_SEND_STREAM, frag->epoch) == bfo_se_load(&req->m);
+    const bool copied = bfo_failover_may_copy(frag->peer, rail, refused) && BFO_SE(BFO_SEND_STREAM, frag->epoch) == bfo_se_load(&req->m);
 
     if (copied) {
         write_finish(frag, BFO_FIN_REFUSED);

@@ -47,8 +47,7 @@ static BFO_COLD void first_failed(bfo_send_t *req, const mca_btl_base_module_t *
     bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);
 }
 
-static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                            mca_btl_base_descriptor_t *des, int status)
+static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     bfo_send_t *req = des->des_cbdata;
 
@@ -68,7 +67,8 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
 
 /* Descriptor with `head` bytes of room and the first `size` bytes of the message; NULL: try again later. `own`: another
  * convertor than the request's, with which a second thread may be packing FRAGs at this moment. */
-static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t *rail, size_t head, size_t size, opal_convertor_t *own)
+static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t *rail, size_t head, size_t size,
+                                                                                    opal_convertor_t *own)
 {
     mca_btl_base_descriptor_t *des = NULL;
     size_t got = size, zero = 0;
@@ -79,8 +79,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_al
         opal_convertor_t *convertor = NULL != own ? own : bfo_send_convertor(req);
 
         opal_convertor_set_position(convertor, &zero);
-        des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, head, &got,
-                                         BFO_DES_FLAGS);
+        des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, head, &got, BFO_DES_FLAGS);
         if (NULL == des || got == size) {
             return des;
         }
@@ -135,12 +134,11 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
     uint8_t flags = 0;
 
     if (BFO_MSG_MATCH != req->rts_type) {
-        flags = (req->flat ? BFO_FLAG_CONTIG : 0)
-                | (MCA_PML_BASE_SEND_SYNCHRONOUS == req->req_send.req_send_mode ? BFO_FLAG_ACK : 0)
+        flags = (req->flat ? BFO_FLAG_CONTIG : 0) | (MCA_PML_BASE_SEND_SYNCHRONOUS == req->req_send.req_send_mode ? BFO_FLAG_ACK : 0)
                 | (NULL != req->regs ? BFO_FLAG_PIN : 0) | (0 != epoch ? BFO_FLAG_RESTART : 0);
     }
-    bfo_hdr_pack_match(&h->match, req->rts_type, flags, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm),
-                       base->req_comm->c_my_rank, base->req_tag, req->match_seq);
+    bfo_hdr_pack_match(&h->match, req->rts_type, flags, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_comm->c_my_rank, base->req_tag,
+                       req->match_seq);
     if (BFO_MSG_MATCH == req->rts_type) {
         return;
     }
@@ -179,16 +177,16 @@ static int prepare(const bfo_send_t *req, opal_convertor_t *convertor, bool pack
     const mca_pml_base_request_t *base = &req->req_send.req_base;
 
     if (packed) { /* in the attached buffer; the user's may be gone */
-        return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &ompi_mpi_packed.dt.super,
-                                                        bfo_send_length(req), req->base, 0, convertor);
+        return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &ompi_mpi_packed.dt.super, bfo_send_length(req),
+                                                        req->base, 0, convertor);
     }
-    return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &base->req_datatype->super,
-                                                    base->req_count, base->req_addr, 0, convertor);
+    return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &base->req_datatype->super, base->req_count, base->req_addr,
+                                                    0, convertor);
 }
 
 /* `own` as in first_alloc(). */
-static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *
-first_build_with(bfo_send_t *req, bfo_peer_t *peer, uint8_t r, opal_convertor_t *own)
+static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_build_with(bfo_send_t *req, bfo_peer_t *peer, uint8_t r,
+                                                                                         opal_convertor_t *own)
 {
     const size_t head = first_header_size(req, peer);
     mca_btl_base_descriptor_t *des = first_alloc(req, &peer->rails[r], head, req->rts_length, own);

@@ -22,8 +22,8 @@ static bool change(uint32_t parameter, int64_t value, const char *by, char why[B
     const char *name = bfo_range_of(parameter)->name;
     char text[sizeof(((bfo_figures_event_t *) 0)->cause)];
 
-    snprintf(text, sizeof(text), BFO_PARAMETER_PREFIX "%s = %lld (%s%s%s)", name, (long long) value, by, is_right ? "" : "; refused: ",
-             is_right ? "" : why);
+    snprintf(text, sizeof(text), BFO_PARAMETER_PREFIX "%s = %lld (%s%s%s)", name, (long long) value, by,
+             is_right ? "" : "; refused: ", is_right ? "" : why);
     bfo_params_set(parameter, is_right ? value : bfo_params_value(parameter));
     bfo_figures_parameter(parameter, bfo_params_value(parameter), text);
     if (is_right && 0 < bfo_param(verbose)) {

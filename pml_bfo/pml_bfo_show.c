@@ -69,10 +69,11 @@ static void dump_sends(const ompi_communicator_t *comm)
         const uint32_t se = req->m.se;
 
         if (bfo_send_state_is_open(bfo_se_state(se)) && base->req_comm == comm) {
-            opal_output(0, "bfo: ctx %u send req 0x%x.%x to %d tag %d seq %u: %s epoch %u, %s, %zu of %zu bytes "
-                        "delivered, %d events, waits for %s", BFO_OMPI_CTX_OF(comm), req->name.gen, req->name.slot,
-                        base->req_peer, base->req_tag, req->match_seq, bfo_send_state_name(bfo_se_state(se)),
-                        bfo_se_epoch(se), bfo_hdr_name(req->rts_type), req->bytes, bfo_send_length(req),
+            opal_output(0,
+                        "bfo: ctx %u send req 0x%x.%x to %d tag %d seq %u: %s epoch %u, %s, %zu of %zu bytes "
+                        "delivered, %d events, waits for %s",
+                        BFO_OMPI_CTX_OF(comm), req->name.gen, req->name.slot, base->req_peer, base->req_tag, req->match_seq,
+                        bfo_send_state_name(bfo_se_state(se)), bfo_se_epoch(se), bfo_hdr_name(req->rts_type), req->bytes, bfo_send_length(req),
                         req->m.events, send_waits_for(req));
         }
     }
@@ -101,14 +102,16 @@ static void dump_recvs(const ompi_communicator_t *comm)
             continue;
         }
         if (BFO_RECV_UNMATCHED == bfo_se_state(se)) {
-            opal_output(0, "bfo: ctx %u recv req 0x%x.%x from %s tag %s: unmatched, buffer of %zu bytes, waits for %s",
-                        BFO_OMPI_CTX_OF(comm), req->name.gen, req->name.slot, wanted(base->req_peer, from, sizeof(from)),
-                        wanted(base->req_tag, tag, sizeof(tag)), req->capacity, recv_waits_for(req));
+            opal_output(0, "bfo: ctx %u recv req 0x%x.%x from %s tag %s: unmatched, buffer of %zu bytes, waits for %s", BFO_OMPI_CTX_OF(comm),
+                        req->name.gen, req->name.slot, wanted(base->req_peer, from, sizeof(from)), wanted(base->req_tag, tag, sizeof(tag)),
+                        req->capacity, recv_waits_for(req));
         } else {
-            opal_output(0, "bfo: ctx %u recv req 0x%x.%x from %d tag %d seq %u: %s epoch %u, %zu of %zu bytes here, "
-                        "%d transfers open, %d events, waits for %s", BFO_OMPI_CTX_OF(comm), req->name.gen, req->name.slot,
-                        status->MPI_SOURCE, status->MPI_TAG, req->match_seq, bfo_recv_state_name(bfo_se_state(se)),
-                        bfo_se_epoch(se), req->bytes, req->length, req->open, req->m.events, recv_waits_for(req));
+            opal_output(0,
+                        "bfo: ctx %u recv req 0x%x.%x from %d tag %d seq %u: %s epoch %u, %zu of %zu bytes here, "
+                        "%d transfers open, %d events, waits for %s",
+                        BFO_OMPI_CTX_OF(comm), req->name.gen, req->name.slot, status->MPI_SOURCE, status->MPI_TAG, req->match_seq,
+                        bfo_recv_state_name(bfo_se_state(se)), bfo_se_epoch(se), req->bytes, req->length, req->open, req->m.events,
+                        recv_waits_for(req));
         }
     }
 }
@@ -120,9 +123,8 @@ static void dump_message(unsigned ctx, const bfo_got_frag_t *g, const char *what
     const bfo_hdr_t *h = (const bfo_hdr_t *) g->data;
     const bool whole = BFO_MSG_MATCH == h->common.type;
 
-    opal_output(0, "bfo: ctx %u message from %d tag %d seq %u waits for %s: %s, %zu bytes", ctx, g->got.by_key.src,
-                g->got.by_key.tag, g->got.seq, what, bfo_hdr_name(h->common.type),
-                whole ? g->length - sizeof(bfo_match_hdr_t) : (size_t) h->rndv.msg_length);
+    opal_output(0, "bfo: ctx %u message from %d tag %d seq %u waits for %s: %s, %zu bytes", ctx, g->got.by_key.src, g->got.by_key.tag, g->got.seq,
+                what, bfo_hdr_name(h->common.type), whole ? g->length - sizeof(bfo_match_hdr_t) : (size_t) h->rndv.msg_length);
 }
 
 static void dump_rails(const bfo_peer_t *peer, int verbose)
@@ -130,8 +132,7 @@ static void dump_rails(const bfo_peer_t *peer, int verbose)
     for (uint8_t r = 0; peer->ready && r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        opal_output(0, "bfo:   rail %u (%s) generation %u %s%s%s", rail->name,
-                    rail->btl->btl_component->btl_version.mca_component_name, rail->gen,
+        opal_output(0, "bfo:   rail %u (%s) generation %u %s%s%s", rail->name, rail->btl->btl_component->btl_version.mca_component_name, rail->gen,
                     peer->up_mask >> r & 1 ? "up" : "down", peer->fencing >> r & 1 ? ", being fenced" : "",
                     (peer->out_own | peer->out_theirs) >> r & 1 ? ", stands out" : "");
         if (verbose > 0 && NULL != rail->btl->btl_dump) {
@@ -148,8 +149,7 @@ static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_
     for (const bfo_link_t *l = lane->match.gots.next; l != &lane->match.gots; l = l->next) {
         ++waiting;
         if (verbose > 0) {
-            dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got),
-                         "a receive");
+            dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got), "a receive");
         }
     }
     for (const bfo_link_t *l = own->next; l != own; l = l->next) {
@@ -163,13 +163,11 @@ static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_
         }
     }
     for (const bfo_link_t *l = lane->match.early.next; verbose > 0 && l != &lane->match.early; l = l->next) {
-        dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got),
-                     "those in front of it");
+        dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got), "those in front of it");
     }
-    opal_output(0, "bfo: ctx %u rank %u is %s: next to send %u, next expected %u, %u waiting, %u early, rails up 0x%x%s",
-                BFO_OMPI_CTX_OF(comm), rank, OPAL_NAME_PRINT(lane->peer->proc->super.proc_name), lane->next_send,
-                lane->match.next_recv, waiting, lane->match.n_early, lane->peer->up_mask,
-                lane->peer->declared ? ", declared unreachable" : "");
+    opal_output(0, "bfo: ctx %u rank %u is %s: next to send %u, next expected %u, %u waiting, %u early, rails up 0x%x%s", BFO_OMPI_CTX_OF(comm), rank,
+                OPAL_NAME_PRINT(lane->peer->proc->super.proc_name), lane->next_send, lane->match.next_recv, waiting, lane->match.n_early,
+                lane->peer->up_mask, lane->peer->declared ? ", declared unreachable" : "");
     dump_rails(lane->peer, verbose);
 }
 
@@ -189,9 +187,10 @@ static void dump_process(int verbose)
     for (const bfo_link_t *l = bfo.held_fins.next; l != &bfo.held_fins; l = l->next) {
         ++fins;
     }
-    opal_output(0, "bfo: %u pieces of work wait for resources, %u messages for their communicator, %u ends of transfers "
-                "for a fence; %llu messages dropped so far", bfo.n_pending, orphans, fins,
-                (unsigned long long) bfo_local_stat(BFO_STAT_DROPPED));
+    opal_output(0,
+                "bfo: %u pieces of work wait for resources, %u messages for their communicator, %u ends of transfers "
+                "for a fence; %llu messages dropped so far",
+                bfo.n_pending, orphans, fins, (unsigned long long) bfo_local_stat(BFO_STAT_DROPPED));
 }
 
 int bfo_dump(ompi_communicator_t *comm, int verbose)

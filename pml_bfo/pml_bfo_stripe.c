@@ -29,8 +29,7 @@ static bool is_before(const bfo_stripe_t *s, unsigned a, unsigned b)
     const double of_a = (double) __atomic_load_n(&s->under_way[a], __ATOMIC_RELAXED) * s->weight[b];
     const double of_b = (double) __atomic_load_n(&s->under_way[b], __ATOMIC_RELAXED) * s->weight[a];
 
-    return of_a < of_b
-           || (of_a <= of_b && __atomic_load_n(&s->load[a], __ATOMIC_RELAXED) < __atomic_load_n(&s->load[b], __ATOMIC_RELAXED));
+    return of_a < of_b || (of_a <= of_b && __atomic_load_n(&s->load[a], __ATOMIC_RELAXED) < __atomic_load_n(&s->load[b], __ATOMIC_RELAXED));
 }
 
 unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask)

@@ -17,13 +17,13 @@
  * time, which is bytes given so far divided by weight.
  * Locks: none; `under_way` and `carried` are atomic, a lost update of another word only bends the shares. */
 typedef struct {
-    uint64_t load[BFO_STRIPE_MAX];    /* virtual time: (bytes << 18) / weight */
-    uint32_t nominal[BFO_STRIPE_MAX]; /* what the BTL says of the rail: its bandwidth << 8 */
-    uint32_t weight[BFO_STRIPE_MAX];  /* what the rail was seen to deliver, in the same unit; not 0 */
+    uint64_t load[BFO_STRIPE_MAX];     /* virtual time: (bytes << 18) / weight */
+    uint32_t nominal[BFO_STRIPE_MAX];  /* what the BTL says of the rail: its bandwidth << 8 */
+    uint32_t weight[BFO_STRIPE_MAX];   /* what the rail was seen to deliver, in the same unit; not 0 */
     int64_t under_way[BFO_STRIPE_MAX]; /* bytes of pieces that have begun and not ended; below 0 while another thread counts a piece's begin */
-    uint32_t seen[BFO_STRIPE_MAX];    /* what the last windows showed, the last counting most, in the same unit */
-    uint64_t carried[BFO_STRIPE_MAX]; /* bytes that ended while all other rails had some under way, since the last judgement */
-    uint8_t slow;                     /* rails that deliver less than half of their share, until it is two thirds again */
+    uint32_t seen[BFO_STRIPE_MAX];     /* what the last windows showed, the last counting most, in the same unit */
+    uint64_t carried[BFO_STRIPE_MAX];  /* bytes that ended while all other rails had some under way, since the last judgement */
+    uint8_t slow;                      /* rails that deliver less than half of their share, until it is two thirds again */
 } bfo_stripe_t;
 
 /* A rail of `bandwidth` (any unit, alike for all rails; 0: unknown) is one of the peer's. */

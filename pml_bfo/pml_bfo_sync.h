@@ -26,17 +26,17 @@
 /* A copy of opal_uses_threads, which is settled before pml_enable. */
 extern BFO_OURS bool bfo_threads; /* pml_bfo_local.c */
 
-#define BFO_LOCK(m)                        \
-    do {                                   \
+#define BFO_LOCK(m) \
+    do { \
         if (bfo_unlikely(bfo_threads)) { \
-            opal_mutex_lock(m);            \
-        }                                  \
+            opal_mutex_lock(m); \
+        } \
     } while (0)
-#define BFO_UNLOCK(m)                      \
-    do {                                   \
+#define BFO_UNLOCK(m) \
+    do { \
         if (bfo_unlikely(bfo_threads)) { \
-            opal_mutex_unlock(m);          \
-        }                                  \
+            opal_mutex_unlock(m); \
+        } \
     } while (0)
 
 /* A lock held for a short time, for a copy of one fragment at most, never over a call of a BTL or of MPI: one atomic operation where a mutex has

@@ -91,8 +91,8 @@ void bfo_tell_connected(const bfo_peer_t *peer)
     say_protected(peer);
 
     if (BFO_TELL_RAILS <= bfo_param(verbose)) {
-        opal_output(0, "bfo: %u->%u rails %s%s", my_rank(), rank_of(peer),
-                    rails_text(peer, peer->send_mask, room, sizeof(room)), peer->failover ? "" : ", no failover");
+        opal_output(0, "bfo: %u->%u rails %s%s", my_rank(), rank_of(peer), rails_text(peer, peer->send_mask, room, sizeof(room)),
+                    peer->failover ? "" : ", no failover");
     }
 }
 
@@ -102,8 +102,7 @@ void bfo_tell_slow(const bfo_peer_t *peer)
     char room[256];
 
     if (BFO_TELL_RAILS <= bfo_param(verbose)) {
-        opal_output(0, "bfo: %u->%u slow rails %s", my_rank(), rank_of(peer),
-                    0 == slow ? "none" : rails_text(peer, slow, room, sizeof(room)));
+        opal_output(0, "bfo: %u->%u slow rails %s", my_rank(), rank_of(peer), 0 == slow ? "none" : rails_text(peer, slow, room, sizeof(room)));
     }
 }
 
@@ -114,9 +113,8 @@ void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool tol
 
     bfo_figures_rail_lost(peer, r, without_port(cause, bfo_tell_port(rail->btl)), told);
     if (BFO_TELL_RAILS <= bfo_param(verbose)) {
-        opal_output(0, "bfo: %u->%u rail %u generation %u (%s) lost: %s; left %s", my_rank(), rank_of(peer), rail->name,
-                    rail->gen, bfo_tell_port(rail->btl), without_port(cause, bfo_tell_port(rail->btl)),
-                    rails_text(peer, peer->send_mask, room, sizeof(room)));
+        opal_output(0, "bfo: %u->%u rail %u generation %u (%s) lost: %s; left %s", my_rank(), rank_of(peer), rail->name, rail->gen,
+                    bfo_tell_port(rail->btl), without_port(cause, bfo_tell_port(rail->btl)), rails_text(peer, peer->send_mask, room, sizeof(room)));
     }
     if (!told) {
         snprintf(rail->cause, sizeof(rail->cause), "%s", without_port(cause, bfo_tell_port(rail->btl)));
@@ -151,8 +149,8 @@ void bfo_tell_processes(ompi_proc_t **procs, size_t n)
     for (size_t i = 0; i < n; ++i) {
         const opal_proc_t *proc = &procs[i]->super;
 
-        explains = explains || (OPAL_PROC_MY_NAME.jobid == proc->proc_name.jobid && 0 == proc->proc_name.vpid
-                                && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags));
+        explains = explains
+                   || (OPAL_PROC_MY_NAME.jobid == proc->proc_name.jobid && 0 == proc->proc_name.vpid && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags));
     }
 }
 
@@ -236,8 +234,7 @@ static uint8_t working(const bfo_peer_t *peer, uint8_t rails)
 }
 
 /* `left` is the mask of rails to `peer` that are in use; without a peer nobody knows which are left. */
-static void say_rail_lost(const char *key, unsigned rail, const char *here, const char *to, const char *cause,
-                          const bfo_peer_t *peer, uint8_t left)
+static void say_rail_lost(const char *key, unsigned rail, const char *here, const char *to, const char *cause, const bfo_peer_t *peer, uint8_t left)
 {
     char when[BFO_HELP_WHEN], rails[256];
 
@@ -275,7 +272,8 @@ static void say_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to
     bfo_btl_ports_t ports;
     char key[256];
 
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         for (uint8_t r = 0; peer->ready && r < peer->n_rails; ++r) {
             if (btl == peer->rails[r].btl) {
                 takes |= ((peer->up_mask | __atomic_fetch_and(&peer->untold, (uint8_t) ~(1u << r), __ATOMIC_SEQ_CST)) >> r) & 1;
@@ -292,8 +290,7 @@ static void say_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to
     if (takes && ports.downs > port->told) {
         port->told = ports.downs;
         snprintf(key, sizeof(key), "port %s loss %u", name, ports.downs);
-        say_rail_lost(key, rail, ports.here, to_all ? "all peers" : "all peers that another rail reaches",
-                      without_port(cause, name), some, left);
+        say_rail_lost(key, rail, ports.here, to_all ? "all peers" : "all peers that another rail reaches", without_port(cause, name), some, left);
     }
 }
 
@@ -317,8 +314,8 @@ static void tell_rail(const bfo_peer_t *peer, uint8_t r)
     }
     snprintf(key, sizeof(key), "rail %s to %s generation %u", port, host_of(peer, host), rail->gen);
     name_ports(rail->btl, peer, &ports);
-    snprintf(to, sizeof(to), "%s%s%s, noticed by rank %u talking to rank %u", ports.there, '\0' == ports.there[0] ? "" : " on ",
-             host_of(peer, host), my_rank(), rank_of(peer));
+    snprintf(to, sizeof(to), "%s%s%s, noticed by rank %u talking to rank %u", ports.there, '\0' == ports.there[0] ? "" : " on ", host_of(peer, host),
+             my_rank(), rank_of(peer));
     say_rail_lost(key, rail->name, ports.here, to, rail->cause, peer, peer->send_mask);
 }
 
@@ -339,7 +336,8 @@ void bfo_tell_rails(bfo_peer_t *only)
         tell_rails_of(only);
         return;
     }
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         tell_rails_of(peer);
     }
 }
@@ -387,16 +385,15 @@ void bfo_tell_peer_waits(bfo_peer_t *peer)
     }
     snprintf(key, sizeof(key), "wait for %s after generations %u", host_of(peer, host), generations);
     if (0 != timeout && may_warn("wait", key)) {
-        bfo_help_line("help-pml-bfo.txt", "peer-waits", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
-                      host_of(peer, host), limit);
+        bfo_help_line("help-pml-bfo.txt", "peer-waits", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer), host_of(peer, host),
+                      limit);
     }
 }
 
 void bfo_tell_foreign_put(const bfo_peer_t *peer)
 {
     if (BFO_TELL_RAILS <= bfo_param(verbose)) {
-        opal_output(0, "bfo: %u<-%u asks for data by a rail that is not used here: what it is sent is copied from now on",
-                    my_rank(), rank_of(peer));
+        opal_output(0, "bfo: %u<-%u asks for data by a rail that is not used here: what it is sent is copied from now on", my_rank(), rank_of(peer));
     }
 }
 
@@ -415,8 +412,8 @@ void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
     if (!may_warn("peer", key)) {
         return;
     }
-    bfo_help_line("help-pml-bfo.txt", BFO_OMPI_ULFM_IS_ON ? "process-failed" : "peer-lost", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(), rank_of(peer),
-                  host_of(peer, host), name, cause);
+    bfo_help_line("help-pml-bfo.txt", BFO_OMPI_ULFM_IS_ON ? "process-failed" : "peer-lost", bfo_help_when(when), OPAL_PROC_MY_HOSTNAME, my_rank(),
+                  rank_of(peer), host_of(peer, host), name, cause);
     if (explains && !BFO_OMPI_ULFM_IS_ON) {
         bfo_help_say("help-pml-bfo.txt", "peer-lost-meaning");
     }
@@ -440,10 +437,10 @@ void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t 
     const bfo_send_t *req = request;
 
     if (BFO_TELL_STEPS <= bfo_param(verbose)) {
-        opal_output(0, "bfo: %u->%u send req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events",
-                    my_rank(), rank_of(req->lane->peer), req->name.gen, req->name.slot, req->match_seq, bfo_se_epoch(to),
-                    bfo_send_state_name(bfo_se_state(from)), bfo_send_state_name(bfo_se_state(to)),
-                    bfo_send_event_name(event), row, req->bytes, req->req_send.req_bytes_packed, req->m.events);
+        opal_output(0, "bfo: %u->%u send req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events", my_rank(),
+                    rank_of(req->lane->peer), req->name.gen, req->name.slot, req->match_seq, bfo_se_epoch(to),
+                    bfo_send_state_name(bfo_se_state(from)), bfo_send_state_name(bfo_se_state(to)), bfo_send_event_name(event), row, req->bytes,
+                    req->req_send.req_bytes_packed, req->m.events);
     }
 }
 
@@ -452,11 +449,10 @@ void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t 
     const bfo_recv_t *req = request;
 
     if (BFO_TELL_STEPS <= bfo_param(verbose)) {
-        opal_output(0, "bfo: %u<-%u recv req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events",
-                    my_rank(), NULL == req->lane ? 0 : rank_of(req->lane->peer), req->name.gen, req->name.slot,
-                    req->match_seq, bfo_se_epoch(to), bfo_recv_state_name(bfo_se_state(from)),
-                    bfo_recv_state_name(bfo_se_state(to)), bfo_recv_event_name(event), row, req->bytes, req->length,
-                    req->m.events);
+        opal_output(0, "bfo: %u<-%u recv req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events", my_rank(),
+                    NULL == req->lane ? 0 : rank_of(req->lane->peer), req->name.gen, req->name.slot, req->match_seq, bfo_se_epoch(to),
+                    bfo_recv_state_name(bfo_se_state(from)), bfo_recv_state_name(bfo_se_state(to)), bfo_recv_event_name(event), row, req->bytes,
+                    req->length, req->m.events);
     }
 }
 

@@ -55,60 +55,60 @@ typedef struct {
     bool is_lossy;      /* fences were given up: the first and the last such generation. Lock: bfo.lock */
     uint16_t lossy_first, lossy_last;
     uint64_t figures_since; /* ns; lost, or in use, since then. Lock: pml_bfo_figures.c's */
-    char cause[64];     /* why it was lost, for the user */
+    char cause[64];         /* why it was lost, for the user */
 } bfo_rail_t;
 
 /* One process. Lives from the first contact to del_procs. */
 typedef struct bfo_peer_t {
     ompi_proc_t *proc;
     struct bfo_peer_t *next; /* in bfo.peers */
-    uint8_t n_rails;    /* 0: bfo_peer_connect() was not called, or found no rail */
-    uint8_t eager_mask; /* rails for first fragments: UP and of the lowest latency */
-    uint8_t up_mask;    /* rails that are UP: what is under way goes on by them */
-    uint8_t send_mask;  /* rails for new work: those that are UP and do not stand out; if none is left, all that are UP */
-    uint8_t put_mask;   /* rails that can PUT, of those */
-    uint8_t pin_mask;   /* put_mask, or 0: no send lets the peer ask for its bytes by PUT */
-    uint8_t get_mask;   /* rails that can GET, of those */
-    uint8_t next_eager; /* round robin; two threads may take the same */
-    bool foreign_puts;  /* it has asked for a PUT by a rail not used here. Lock: bfo.lock */
-    bool failover;      /* every rail has the extension: torn transfers are restarted */
-    uint8_t closed;     /* rails without the extension whose connection is closed; atomic */
-    uint8_t fencing;    /* rails whose own fence runs. Lock: bfo.lock */
-    uint8_t untold;     /* rails whose loss the user was not told yet; atomic */
-    uint8_t figures_lost; /* rails counted as lost in the file of figures, and: as on its last rail. Lock: pml_bfo_figures.c's */
+    uint8_t n_rails;         /* 0: bfo_peer_connect() was not called, or found no rail */
+    uint8_t eager_mask;      /* rails for first fragments: UP and of the lowest latency */
+    uint8_t up_mask;         /* rails that are UP: what is under way goes on by them */
+    uint8_t send_mask;       /* rails for new work: those that are UP and do not stand out; if none is left, all that are UP */
+    uint8_t put_mask;        /* rails that can PUT, of those */
+    uint8_t pin_mask;        /* put_mask, or 0: no send lets the peer ask for its bytes by PUT */
+    uint8_t get_mask;        /* rails that can GET, of those */
+    uint8_t next_eager;      /* round robin; two threads may take the same */
+    bool foreign_puts;       /* it has asked for a PUT by a rail not used here. Lock: bfo.lock */
+    bool failover;           /* every rail has the extension: torn transfers are restarted */
+    uint8_t closed;          /* rails without the extension whose connection is closed; atomic */
+    uint8_t fencing;         /* rails whose own fence runs. Lock: bfo.lock */
+    uint8_t untold;          /* rails whose loss the user was not told yet; atomic */
+    uint8_t figures_lost;    /* rails counted as lost in the file of figures, and: as on its last rail. Lock: pml_bfo_figures.c's */
     bool figures_last;
     bool figures_waits; /* counted as waited for, and since when, in ns. The same lock */
     uint64_t figures_waits_since;
-    uint8_t figures_rail; /* the rail lost last: what is sent again is put down to its port. The same lock */
-    bool declared;      /* declared unreachable: never used again (DESIGN.txt section 11) */
-    bool may_wait;      /* rails come back: without any it may be waited for, pml_bfo_last_rail_timeout */
-    uint8_t out_own, out_theirs; /* rails that stand out, as the own or the peer's port is taken out of service. Lock: bfo.lock */
+    uint8_t figures_rail;           /* the rail lost last: what is sent again is put down to its port. The same lock */
+    bool declared;                  /* declared unreachable: never used again (DESIGN.txt section 11) */
+    bool may_wait;                  /* rails come back: without any it may be waited for, pml_bfo_last_rail_timeout */
+    uint8_t out_own, out_theirs;    /* rails that stand out, as the own or the peer's port is taken out of service. Lock: bfo.lock */
     uint8_t names_out, names_quiet; /* the peer's word of its ports, by names of rails: out, and without anything under way. Lock: bfo.lock */
     uint8_t quiet_before; /* our rails without anything under way at the last look of pml_bfo_drain.c, which alone uses it and the next two */
     uint32_t told;        /* what the peer was told last: out << 8 | quiet, or that it has to be told again; atomic */
     uint32_t rails_number, rails_heard; /* of the last message of this kind to it, and from it. Lock: bfo.lock */
-    uint64_t waits_since; /* it is: since then, in ms; else 0. Lock: bfo.lock */
-    bfo_life_t life;      /* how the processes of its machine find it; from the modex */
-    uint64_t asked_at;    /* ms; when its life was asked for last. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
-    uint32_t witness;     /* turn of the processes of its machine */
-    uint32_t looked;      /* ranks looked at for a process of its machine */
-    uint32_t question;    /* number of the wait in which others are asked, 0: they were not. Atomic, like the next two */
-    bool is_dead;         /* its machine says so, in this wait */
-    bool life_out;        /* a message LIFE to it is under way */
+    uint64_t waits_since;               /* it is: since then, in ms; else 0. Lock: bfo.lock */
+    bfo_life_t life;                    /* how the processes of its machine find it; from the modex */
+    uint64_t asked_at;  /* ms; when its life was asked for last. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
+    uint32_t witness;   /* turn of the processes of its machine */
+    uint32_t looked;    /* ranks looked at for a process of its machine */
+    uint32_t question;  /* number of the wait in which others are asked, 0: they were not. Atomic, like the next two */
+    bool is_dead;       /* its machine says so, in this wait */
+    bool life_out;      /* a message LIFE to it is under way */
     uint32_t resends;   /* since progress last tried what waits; benign race */
     bfo_link_t turn;    /* in bfo.pending while something waits. Lock: bfo.pending_lock */
     bfo_link_t waiting; /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */
     uint32_t n_waiting; /* changed under bfo.pending_lock, read without */
     bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_rails */
-    uint32_t foreign_sent, foreign_heard;   /* number of the last FOREIGN to it; atomic. From it, handed up. Lock: bfo.lock */
-    struct bfo_foreign_t *foreign_held;     /* those that came too early, by number (pml_bfo_ulfm_tags.c). Lock: bfo.lock */
-    size_t match_limit; /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
-    size_t rndv_limit;  /* payload of a RNDV at most, likewise */
-    size_t rdma_min;    /* from this many bytes on RDMA pays */
-    struct bfo_regs_t *no_regs; /* for the rails that need no registration, shared by all requests; or NULL */
-    size_t handle_size; /* of a registration, equal on all rails that do RDMA */
+    uint32_t foreign_sent, foreign_heard; /* number of the last FOREIGN to it; atomic. From it, handed up. Lock: bfo.lock */
+    struct bfo_foreign_t *foreign_held;   /* those that came too early, by number (pml_bfo_ulfm_tags.c). Lock: bfo.lock */
+    size_t match_limit;                   /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
+    size_t rndv_limit;                    /* payload of a RNDV at most, likewise */
+    size_t rdma_min;                      /* from this many bytes on RDMA pays */
+    struct bfo_regs_t *no_regs;           /* for the rails that need no registration, shared by all requests; or NULL */
+    size_t handle_size;                   /* of a registration, equal on all rails that do RDMA */
     bfo_stripe_t stripe;
-    bfo_seqmap_t kept; /* counters of context ids not active now. Lock: bfo.lock */
+    bfo_seqmap_t kept;  /* counters of context ids not active now. Lock: bfo.lock */
     bfo_rail_t rails[]; /* room for bfo.modules */
 } bfo_peer_t;
 
@@ -132,7 +132,7 @@ typedef struct bfo_lane_t {
 
 /* One communicator (c_pml_comm). */
 typedef struct bfo_comm_t {
-    bfo_lock_t lock;   /* of match and of every lane's match */
+    bfo_lock_t lock; /* of match and of every lane's match */
     bfo_match_t match;
     uint32_t size;      /* ranks that can send to us: the remote group */
     bfo_lane_t **lanes; /* [rank], NULL before the first contact. release: bfo_lane_create */
@@ -174,10 +174,10 @@ typedef struct bfo_ctl_t {
     opal_free_list_item_t super;
     bfo_work_t work;
     bfo_peer_t *peer;
-    uint8_t rail;  /* preferred; BFO_MAX_RAILS: any */
-    bool bound;    /* only the preferred rail will do */
+    uint8_t rail; /* preferred; BFO_MAX_RAILS: any */
+    bool bound;   /* only the preferred rail will do */
     uint32_t length;
-    char *text;    /* the message: room, or malloc */
+    char *text;                        /* the message: room, or malloc */
     mca_btl_base_completion_fn_t done; /* NULL: nobody waits */
     void *context;
     char room[BFO_HDR_MAX];
@@ -197,34 +197,34 @@ typedef struct bfo_regs_t {
 typedef struct bfo_send_t {
     mca_pml_base_send_request_t req_send;
     bfo_name_t name;
-    bfo_machine_t m;    /* state, epoch and events (DESIGN.txt section 7) */
-    uint8_t life;       /* BFO_LIFE_* (pml_bfo_local.h); atomic */
-    bool got_ack;       /* RACK of the next epoch came */
-    bool got_nack;      /* NACK of the next epoch came */
-    bool prepared;      /* the convertor is; Owner: who posts the first copy of the first fragment, then the scheduling thread */
-    bool flat;          /* the packed message lies in memory as it is, at `base` */
-    uint8_t rail;       /* RGET: the one whose registration is offered */
-    uint8_t rts_type;   /* frozen: MATCH, RNDV or RGET */
+    bfo_machine_t m;  /* state, epoch and events (DESIGN.txt section 7) */
+    uint8_t life;     /* BFO_LIFE_* (pml_bfo_local.h); atomic */
+    bool got_ack;     /* RACK of the next epoch came */
+    bool got_nack;    /* NACK of the next epoch came */
+    bool prepared;    /* the convertor is; Owner: who posts the first copy of the first fragment, then the scheduling thread */
+    bool flat;        /* the packed message lies in memory as it is, at `base` */
+    uint8_t rail;     /* RGET: the one whose registration is offered */
+    uint8_t rts_type; /* frozen: MATCH, RNDV or RGET */
     bfo_lane_t *lane;
     uint32_t match_seq;
     int32_t scheduling; /* atomic: threads inside bfo_send_schedule; the first one works */
     size_t rts_length;  /* payload of the RTS */
     char *base;
     /* From here to `first`: zero when the message begins. */
-    bool resp;          /* a response of this epoch was accepted */
+    bool resp; /* a response of this epoch was accepted */
     bool acked;
     bool rts_done;
-    bool unposted;      /* nothing of the message was ever with a BTL */
-    int32_t error;      /* to complete with, MPI_SUCCESS or a class */
-    int32_t in_flight;  /* FRAGs posted and not completed; atomic */
-    bfo_id_t dst_id;    /* receive request */
-    size_t bytes;       /* delivered in this attempt; atomic */
-    size_t next;        /* next byte to be sent by FRAG; Owner: the scheduling thread */
-    size_t end;         /* of the range to be sent by FRAG */
+    bool unposted;     /* nothing of the message was ever with a BTL */
+    int32_t error;     /* to complete with, MPI_SUCCESS or a class */
+    int32_t in_flight; /* FRAGs posted and not completed; atomic */
+    bfo_id_t dst_id;   /* receive request */
+    size_t bytes;      /* delivered in this attempt; atomic */
+    size_t next;       /* next byte to be sent by FRAG; Owner: the scheduling thread */
+    size_t end;        /* of the range to be sent by FRAG */
     bfo_regs_t *regs;
     struct bfo_frag_t *rget;
-    bfo_work_t first;   /* the RTS or MATCH to be sent; queued only while no copy of it is posted */
-    bfo_work_t work;    /* FRAGs to be sent */
+    bfo_work_t first; /* the RTS or MATCH to be sent; queued only while no copy of it is posted */
+    bfo_work_t work;  /* FRAGs to be sent */
 } bfo_send_t;
 
 static inline size_t bfo_send_length(const bfo_send_t *req)
@@ -245,9 +245,9 @@ typedef struct bfo_recv_t {
     int32_t error;      /* to complete with */
     uint8_t fence_mask; /* rails NOTIFY named dead, by name; with fence_gen written before state QUIESCE */
     uint16_t fence_gen[BFO_MAX_RAILS];
-    bfo_want_t want;    /* Lock: the communicator's */
-    bfo_lane_t *lane;   /* of the source; NULL while that is unknown */
-    bfo_id_t src_id;    /* send request */
+    bfo_want_t want;  /* Lock: the communicator's */
+    bfo_lane_t *lane; /* of the source; NULL while that is unknown */
+    bfo_id_t src_id;  /* send request */
     uint32_t match_seq;
     uint8_t rail;       /* RGET: the rail it arrived by */
     int32_t scheduling; /* atomic: as in bfo_send_t */
@@ -257,13 +257,13 @@ typedef struct bfo_recv_t {
     size_t bytes;       /* received in this attempt; atomic */
     size_t next;        /* next byte to be asked for by PUT or READ; Owner: the scheduling thread */
     size_t end;
-    size_t copy_from;   /* with `copies`: everything in front of it has been written or read. Lock: bfo.lock */
+    size_t copy_from; /* with `copies`: everything in front of it has been written or read. Lock: bfo.lock */
     char *base;
     bfo_regs_t *regs;
-    size_t unpacked;    /* strided buffer: bytes unpacked so far, in order. Lock: unpack_lock */
-    bfo_link_t ahead;   /* strided buffer: bfo_got_frag_t behind `unpacked`, by offset. Lock: unpack_lock */
+    size_t unpacked;         /* strided buffer: bytes unpacked so far, in order. Lock: unpack_lock */
+    bfo_link_t ahead;        /* strided buffer: bfo_got_frag_t behind `unpacked`, by offset. Lock: unpack_lock */
     struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handle */
-    bfo_work_t work;    /* PUTs or READs to be started */
+    bfo_work_t work;         /* PUTs or READs to be started */
 } bfo_recv_t;
 
 enum { BFO_FRAG_NONE = 0, BFO_FRAG_PUT, BFO_FRAG_WRITE, BFO_FRAG_RGET, BFO_FRAG_READ };
@@ -271,15 +271,15 @@ enum { BFO_FRAG_NONE = 0, BFO_FRAG_PUT, BFO_FRAG_WRITE, BFO_FRAG_RGET, BFO_FRAG_
 /* One RDMA transfer: a PUT asked for (receiver), a WRITE (sender), an RGET offered (sender), a READ (receiver). */
 typedef struct bfo_frag_t {
     opal_free_list_item_t super;
-    bfo_name_t name;    /* for PUT and RGET: FIN names it */
-    bfo_send_t *send;   /* one of the two is set */
+    bfo_name_t name;  /* for PUT and RGET: FIN names it */
+    bfo_send_t *send; /* one of the two is set */
     bfo_recv_t *recv;
     bfo_peer_t *peer;
-    uint8_t kind;       /* BFO_FRAG_* */
+    uint8_t kind; /* BFO_FRAG_* */
     uint8_t rail;
     uint16_t epoch;
-    uint16_t gen;       /* WRITE: of the rail, when its PUT arrived */
-    uint64_t offset;    /* in the packed message */
+    uint16_t gen;    /* WRITE: of the rail, when its PUT arrived */
+    uint64_t offset; /* in the packed message */
     uint64_t length;
     uint64_t remote;    /* address at the peer */
     bfo_id_t peer_frag; /* to be named in our FIN */

@@ -42,7 +42,7 @@ void bfo_ulfm_end_wait(ompi_request_t *request)
 {
     request->req_status.MPI_ERROR = MPI_ERR_PROC_FAILED;
     (void) ompi_request_cancel(request);
-    request->req_status._cancelled = 0; /* not by the user */
+    request->req_status._cancelled = 0;  /* not by the user */
     while (!REQUEST_COMPLETE(request)) { /* its message has come */
         opal_progress();
     }

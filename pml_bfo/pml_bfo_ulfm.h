@@ -22,11 +22,17 @@ void bfo_ulfm_end_wait(ompi_request_t *request) BFO_COLD;
 /* Why no message will come for a probe, or MPI_SUCCESS. */
 int bfo_ulfm_probe_error(ompi_communicator_t *comm, int src, int tag) BFO_COLD;
 #else
-static inline void bfo_ulfm_peer_failed(bfo_peer_t *peer) { }
-static inline int bfo_ulfm_cancel_error(const ompi_request_t *request) { return MPI_SUCCESS; }
-static inline void bfo_ulfm_cancel_denied(ompi_request_t *request) { }
-static inline void bfo_ulfm_end_wait(ompi_request_t *request) { }
-static inline int bfo_ulfm_probe_error(ompi_communicator_t *comm, int src, int tag) { return MPI_SUCCESS; }
+static inline void bfo_ulfm_peer_failed(bfo_peer_t *peer) {}
+static inline int bfo_ulfm_cancel_error(const ompi_request_t *request)
+{
+    return MPI_SUCCESS;
+}
+static inline void bfo_ulfm_cancel_denied(ompi_request_t *request) {}
+static inline void bfo_ulfm_end_wait(ompi_request_t *request) {}
+static inline int bfo_ulfm_probe_error(ompi_communicator_t *comm, int src, int tag)
+{
+    return MPI_SUCCESS;
+}
 #endif
 
 #endif /* PML_BFO_ULFM_H */

@@ -59,8 +59,11 @@ static bool take(mca_btl_base_module_t *btl, opal_proc_t *proc, mca_btl_base_tag
     if (NULL == h) {
         return false;
     }
-    *h = (bfo_foreign_hdr_t){.type = BFO_MSG_FOREIGN, .tag = tag, .number = __atomic_add_fetch(&peer->foreign_sent, 1, __ATOMIC_RELAXED),
-                             .jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_PROC_MY_NAME.vpid};
+    *h = (bfo_foreign_hdr_t){.type = BFO_MSG_FOREIGN,
+                             .tag = tag,
+                             .number = __atomic_add_fetch(&peer->foreign_sent, 1, __ATOMIC_RELAXED),
+                             .jobid = OPAL_PROC_MY_NAME.jobid,
+                             .vpid = OPAL_PROC_MY_NAME.vpid};
     memcpy(h + 1, data, length);
     if (OMPI_SUCCESS != bfo_ctl_send(peer, BFO_ANY_PATH, h, size, NULL, NULL)) {
         bfo_failover_declare(peer, "no rail takes a message of ULFM that has its number");

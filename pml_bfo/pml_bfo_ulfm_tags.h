@@ -12,7 +12,10 @@
 /* Takes them over on rails that can fail over, and takes them in. Of no effect without --with-ft. OMPI_SUCCESS or an error of the BML. */
 int bfo_ulfm_tags_register(void) BFO_COLD;
 #else
-static inline int bfo_ulfm_tags_register(void) { return OMPI_SUCCESS; }
+static inline int bfo_ulfm_tags_register(void)
+{
+    return OMPI_SUCCESS;
+}
 #endif
 
 #endif /* PML_BFO_ULFM_TAGS_H */

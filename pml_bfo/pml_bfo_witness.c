@@ -56,8 +56,12 @@ static mca_btl_base_descriptor_t *life_build(void *what, bfo_peer_t *peer, uint8
 /* One such message to a process at a time, and only if a rail has room now: what does not go is asked again, or is not answered. */
 static void send_life(bfo_peer_t *to, uint8_t answer, uint32_t number, const bfo_life_t *about)
 {
-    bfo_life_hdr_t h = {.type = BFO_MSG_LIFE, .answer = answer, .number = number, .jobid = OPAL_PROC_MY_NAME.jobid,
-                        .vpid = OPAL_PROC_MY_NAME.vpid, .about = {.node = about->node, .started = about->started, .pid = about->pid}};
+    bfo_life_hdr_t h = {.type = BFO_MSG_LIFE,
+                        .answer = answer,
+                        .number = number,
+                        .jobid = OPAL_PROC_MY_NAME.jobid,
+                        .vpid = OPAL_PROC_MY_NAME.vpid,
+                        .about = {.node = about->node, .started = about->started, .pid = about->pid}};
 
     if (!__atomic_exchange_n(&to->life_out, true, __ATOMIC_ACQUIRE)
         && OMPI_SUCCESS != bfo_post(to, bfo_rail_for_first(to), &to->eager_mask, 0xff, life_build, &h)) {
@@ -78,11 +82,13 @@ static bfo_peer_t *next_witness(bfo_peer_t *of)
 {
     uint32_t n = 0, turn;
 
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         n += is_witness(peer, of);
     }
     turn = 0 == n ? 0 : of->witness++ % n;
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         if (is_witness(peer, of) && 0 == turn--) {
             return peer;
         }
@@ -119,7 +125,8 @@ static bool may_meet(const bfo_peer_t *of)
 {
     bool is_port_up = false;
 
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         if (peer != of && peer->life.node == of->life.node) {
             return false;
         }
@@ -216,7 +223,8 @@ static void answer_heard(const bfo_peer_t *from, const bfo_life_hdr_t *h)
         bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
         return;
     }
-    BFO_FOREACH_PEER (peer) {
+    BFO_FOREACH_PEER(peer)
+    {
         if (is_about(peer, h)) {
             if (BFO_PROCESS_DEAD == h->answer) {
                 __atomic_store_n(&peer->is_dead, true, __ATOMIC_RELAXED);

@@ -14,7 +14,10 @@
 /* Takes the message LIFE, and tells the waits for peers how to ask. OMPI_SUCCESS or an error of Open MPI's. */
 int bfo_witness_register(void) BFO_COLD;
 #else
-static inline int bfo_witness_register(void) { return OMPI_SUCCESS; }
+static inline int bfo_witness_register(void)
+{
+    return OMPI_SUCCESS;
+}
 #endif
 
 #endif /* PML_BFO_WITNESS_H */

@@ -145,8 +145,10 @@ static const rf_operation_t *operation_of(const char *name)
 
 static void give_up(const char *what, const char *word)
 {
-    fprintf(stderr, "railfail_job: %s%s; usage: railfail_job OPERATION [--hold contact|finalize] [--wrong flip|lose|double|swap|drop] [--limit SECONDS]"
-                    " [--patience SECONDS], or railfail_job --list\n", what, word);
+    fprintf(stderr,
+            "railfail_job: %s%s; usage: railfail_job OPERATION [--hold contact|finalize] [--wrong flip|lose|double|swap|drop] [--limit SECONDS]"
+            " [--patience SECONDS], or railfail_job --list\n",
+            what, word);
     exit(2);
 }
 

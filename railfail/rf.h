@@ -29,10 +29,10 @@ enum { RF_CHILD = 1000 };
 /* Messages from one process to another, one after the other. Each side has a copy. */
 typedef struct {
     uint32_t from, to, flow;
-    size_t least, most;  /* of the sizes in bytes */
-    uint64_t next;       /* number of the first message of the next window */
-    uint64_t seen;       /* receiver: bit i: message next + i is here */
-    uint64_t missing;    /* receiver: the first message that another overtook; RF_NONE */
+    size_t least, most; /* of the sizes in bytes */
+    uint64_t next;      /* number of the first message of the next window */
+    uint64_t seen;      /* receiver: bit i: message next + i is here */
+    uint64_t missing;   /* receiver: the first message that another overtook; RF_NONE */
 } rf_flow_t;
 
 #define RF_NONE UINT64_MAX
@@ -42,10 +42,10 @@ typedef enum { RF_RIGHT, RF_FLIP, RF_LOSE, RF_DOUBLE, RF_SWAP, RF_DROP } rf_wron
 
 typedef struct {
     const char *name;
-    int ranks;                  /* fewest ranks */
-    void (*begin)(void);        /* may be NULL */
-    void (*window)(void);       /* one window of messages, of all ranks */
-    void (*end)(void);          /* may be NULL */
+    int ranks;            /* fewest ranks */
+    void (*begin)(void);  /* may be NULL */
+    void (*window)(void); /* one window of messages, of all ranks */
+    void (*end)(void);    /* may be NULL */
     const char *about;
 } rf_operation_t;
 
@@ -67,12 +67,12 @@ void rf_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void rf_say_wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void rf_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void rf_error(const char *call, int code) __attribute__((noreturn));
-#define RF_MPI(name, arguments)                   \
-    do {                                          \
-        int rf_code = name arguments;             \
-        if (MPI_SUCCESS != rf_code) {             \
-            rf_error(#name, rf_code);             \
-        }                                         \
+#define RF_MPI(name, arguments) \
+    do { \
+        int rf_code = name arguments; \
+        if (MPI_SUCCESS != rf_code) { \
+            rf_error(#name, rf_code); \
+        } \
     } while (0)
 void rf_waitall(int n, MPI_Request *requests);
 void *rf_memory(size_t bytes);
@@ -81,10 +81,10 @@ bool rf_is_due(rf_wrong_t wrong, uint64_t number); /* shall this process do it t
 /* rf_judge.c: makes and judges messages */
 size_t rf_size(const rf_flow_t *flow, uint64_t number);
 uint64_t rf_number(uint64_t place); /* the number of the message that goes at this place: the place, but for what is wrong on purpose */
-size_t rf_fill(const rf_flow_t *flow, uint64_t number, void *buffer); /* returns its size */
-void rf_clear(void *buffer, size_t most);                               /* before a receive; RF_GUARD bytes beyond most, too */
-void rf_judge(rf_flow_t *flow, uint64_t place, const void *buffer, size_t bytes); /* messages in the order of MPI */
-void rf_judge_end(rf_flow_t *flow);                                               /* a window is here */
+size_t rf_fill(const rf_flow_t *flow, uint64_t number, void *buffer);                         /* returns its size */
+void rf_clear(void *buffer, size_t most);                                                     /* before a receive; RF_GUARD bytes beyond most, too */
+void rf_judge(rf_flow_t *flow, uint64_t place, const void *buffer, size_t bytes);             /* messages in the order of MPI */
+void rf_judge_end(rf_flow_t *flow);                                                           /* a window is here */
 void rf_judge_slot(const rf_flow_t *flow, uint64_t number, const void *buffer, size_t bytes); /* memory that has to hold this message */
 void rf_watch(void); /* starts the thread that tells a message that never comes although later ones do */
 void rf_count(void); /* one more message, or sum, was judged */

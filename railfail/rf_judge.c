@@ -63,10 +63,14 @@ uint64_t rf_number(uint64_t place)
         return place;
     }
     switch (rf_wrong) {
-    case RF_LOSE: return place >= rf_wrong_at ? place + 1 : place;
-    case RF_DOUBLE: return place > rf_wrong_at ? place - 1 : place;
-    case RF_SWAP: return place == rf_wrong_at ? place + 1 : place == rf_wrong_at + 1 ? place - 1 : place;
-    default: return place;
+    case RF_LOSE:
+        return place >= rf_wrong_at ? place + 1 : place;
+    case RF_DOUBLE:
+        return place > rf_wrong_at ? place - 1 : place;
+    case RF_SWAP:
+        return place == rf_wrong_at ? place + 1 : place == rf_wrong_at + 1 ? place - 1 : place;
+    default:
+        return place;
     }
 }
 
@@ -127,8 +131,8 @@ static rf_head_t read_head(const rf_flow_t *flow, uint64_t due, const void *buff
     seed = seed_of(&head);
     i = first_wrong(seed, data, bytes < head.bytes ? bytes : head.bytes);
     if (i < bytes) {
-        rf_say_wrong("flipped: byte %zu of %zu of message %" PRIu64 " from rank %" PRIu32 " is 0x%02x, not 0x%02x", i, bytes, due,
-                     flow->from, data[i], byte_at(seed, i));
+        rf_say_wrong("flipped: byte %zu of %zu of message %" PRIu64 " from rank %" PRIu32 " is 0x%02x, not 0x%02x", i, bytes, due, flow->from,
+                     data[i], byte_at(seed, i));
     }
     if (head.bytes != bytes) {
         rf_say_wrong("wrong length: message %" PRIu64 " from rank %" PRIu32 " has %zu bytes, not %" PRIu64, head.number, flow->from, bytes,

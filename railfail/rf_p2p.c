@@ -27,9 +27,18 @@ static void begin(size_t least, size_t most)
     rf_post_begin(&out, (uint32_t) rf_rank, (uint32_t) partner(), 0, least, most);
     rf_post_begin(&in, (uint32_t) partner(), (uint32_t) rf_rank, 0, least, most);
 }
-static void begin_small(void) { begin(SMALL_LEAST, SMALL_MOST); }
-static void begin_large(void) { begin(LARGE_LEAST, LARGE_MOST); }
-static void begin_mixed(void) { begin(SMALL_LEAST, MIXED_MOST); }
+static void begin_small(void)
+{
+    begin(SMALL_LEAST, SMALL_MOST);
+}
+static void begin_large(void)
+{
+    begin(LARGE_LEAST, LARGE_MOST);
+}
+static void begin_mixed(void)
+{
+    begin(SMALL_LEAST, MIXED_MOST);
+}
 
 /* MPI_Send and MPI_Recv, one way and then the other. */
 static void eager(void)
@@ -62,8 +71,8 @@ static void rendezvous(void)
         MPI_Status status;
 
         rf_clear(in.buffer[i], in.flow.most);
-        RF_MPI(MPI_Sendrecv, (out.buffer[i], bytes, MPI_BYTE, rf_post_to(&out, i, partner()), DATA_TAG, in.buffer[i], (int) in.flow.most,
-                              MPI_BYTE, partner(), DATA_TAG, rf_world, &status));
+        RF_MPI(MPI_Sendrecv, (out.buffer[i], bytes, MPI_BYTE, rf_post_to(&out, i, partner()), DATA_TAG, in.buffer[i], (int) in.flow.most, MPI_BYTE,
+                              partner(), DATA_TAG, rf_world, &status));
         rf_post_judge(&in, i, &status);
     }
     out.flow.next += RF_WINDOW;
@@ -206,8 +215,8 @@ static void types(void)
             memcpy(spread_out + 16 * b, out.buffer[i] + 8 * b, 8);
         }
         memset(spread_in, 0x5a, 2 * MIXED_MOST);
-        RF_MPI(MPI_Sendrecv, (spread_out, 1, strided, rf_post_to(&out, i, partner()), DATA_TAG, spread_in, 1, strided, partner(), DATA_TAG,
-                              rf_world, &status));
+        RF_MPI(MPI_Sendrecv,
+               (spread_out, 1, strided, rf_post_to(&out, i, partner()), DATA_TAG, spread_in, 1, strided, partner(), DATA_TAG, rf_world, &status));
         RF_MPI(MPI_Get_count, (&status, MPI_BYTE, &bytes));
         rf_clear(in.buffer[i], in.flow.most);
         for (size_t b = 0; b < BLOCKS; ++b) {

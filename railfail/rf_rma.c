@@ -16,8 +16,14 @@ static uint8_t *memory, *buffer;
 static rf_flow_t put_out, put_in, get_out, get_in;
 static uint64_t turn;
 
-static int after(void) { return (rf_rank + 1) % rf_ranks; }
-static int before(void) { return (rf_rank + rf_ranks - 1) % rf_ranks; }
+static int after(void)
+{
+    return (rf_rank + 1) % rf_ranks;
+}
+static int before(void)
+{
+    return (rf_rank + rf_ranks - 1) % rf_ranks;
+}
 
 static void begin_rma(void)
 {

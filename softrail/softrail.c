@@ -17,25 +17,24 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
-    { "run", sr_cmd_run, "start a program on virtual rails" },
-    { "status", sr_cmd_status, "show rails, processes and counters of a running fabric" },
-    { "top", sr_cmd_top, "the same, every second" },
-    { "down", sr_cmd_rail, "pull the cable of a rail" },
-    { "up", sr_cmd_rail, "plug it in again" },
-    { "silent", sr_cmd_rail, "let the path of a rail swallow everything" },
-    { "port-error", sr_cmd_rail, "report a port error while the rail goes on working" },
-    { "gone", sr_cmd_rail, "take the device of a rail away" },
-    { "gid", sr_cmd_rail, "change the GIDs of a rail" },
-    { "lid", sr_cmd_rail, "change the LIDs of a rail" },
-    { "set", sr_cmd_rail, "change rate or latency of a rail" },
-    { "fault", sr_cmd_fault, "add fault rules, or show what they did" },
+    {"run", sr_cmd_run, "start a program on virtual rails"},
+    {"status", sr_cmd_status, "show rails, processes and counters of a running fabric"},
+    {"top", sr_cmd_top, "the same, every second"},
+    {"down", sr_cmd_rail, "pull the cable of a rail"},
+    {"up", sr_cmd_rail, "plug it in again"},
+    {"silent", sr_cmd_rail, "let the path of a rail swallow everything"},
+    {"port-error", sr_cmd_rail, "report a port error while the rail goes on working"},
+    {"gone", sr_cmd_rail, "take the device of a rail away"},
+    {"gid", sr_cmd_rail, "change the GIDs of a rail"},
+    {"lid", sr_cmd_rail, "change the LIDs of a rail"},
+    {"set", sr_cmd_rail, "change rate or latency of a rail"},
+    {"fault", sr_cmd_fault, "add fault rules, or show what they did"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static void usage(FILE *out)
 {
-    fputs("Usage: softrail COMMAND [OPTIONS]\n\nRDMA rails in user space, between the processes of one machine.\n\n",
-          out);
+    fputs("Usage: softrail COMMAND [OPTIONS]\n\nRDMA rails in user space, between the processes of one machine.\n\n", out);
     for (int i = 0; i < COMMANDS; ++i) {
         fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].help);
     }
@@ -96,8 +95,7 @@ int sr_parse_rail(const struct sr_fabric *fabric, const char *text)
         end += 2;
     }
     if (end == digits || '\0' != *end || fabric->shm->rails <= rail) {
-        fprintf(stderr, "softrail: there is no rail '%s'; this fabric has sr0 to sr%u\n", text,
-                fabric->shm->rails - 1);
+        fprintf(stderr, "softrail: there is no rail '%s'; this fabric has sr0 to sr%u\n", text, fabric->shm->rails - 1);
         return -1;
     }
     return (int) rail;
@@ -112,10 +110,23 @@ bool sr_parse_rate(const char *text, uint64_t *bits_per_second)
         return false;
     }
     switch (*end) {
-    case 'G': case 'g': value *= 1e9; ++end; break;
-    case 'M': case 'm': value *= 1e6; ++end; break;
-    case 'K': case 'k': value *= 1e3; ++end; break;
-    default: break;
+    case 'G':
+    case 'g':
+        value *= 1e9;
+        ++end;
+        break;
+    case 'M':
+    case 'm':
+        value *= 1e6;
+        ++end;
+        break;
+    case 'K':
+    case 'k':
+        value *= 1e3;
+        ++end;
+        break;
+    default:
+        break;
     }
     *bits_per_second = (uint64_t) value;
     return '\0' == *end && value < 1e15;
@@ -129,8 +140,7 @@ bool sr_parse_time(const char *text, uint64_t *ns)
     if (end == text || 0 > value) {
         return false;
     }
-    value *= 0 == strcmp(end, "ns") ? 1 : 0 == strcmp(end, "us") ? 1e3 : 0 == strcmp(end, "ms") ? 1e6
-             : 0 == strcmp(end, "s") ? 1e9 : -1;
+    value *= 0 == strcmp(end, "ns") ? 1 : 0 == strcmp(end, "us") ? 1e3 : 0 == strcmp(end, "ms") ? 1e6 : 0 == strcmp(end, "s") ? 1e9 : -1;
     *ns = (uint64_t) value;
     return 0 <= value && value < 1e15;
 }

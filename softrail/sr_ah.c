@@ -45,8 +45,7 @@ int sr_ah_destroy(struct ibv_ah *ah)
     return 0;
 }
 
-int sr_ah_attr_from_wc(struct ibv_context *context, uint8_t port, const struct ibv_wc *wc, const struct ibv_grh *grh,
-                       struct ibv_ah_attr *attr)
+int sr_ah_attr_from_wc(struct ibv_context *context, uint8_t port, const struct ibv_wc *wc, const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
     (void) context;
     memset(attr, 0, sizeof(*attr));

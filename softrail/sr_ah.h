@@ -11,7 +11,6 @@
 
 struct ibv_ah *sr_ah_create(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int sr_ah_destroy(struct ibv_ah *ah);
-int sr_ah_attr_from_wc(struct ibv_context *context, uint8_t port, const struct ibv_wc *wc, const struct ibv_grh *grh,
-                       struct ibv_ah_attr *attr);
+int sr_ah_attr_from_wc(struct ibv_context *context, uint8_t port, const struct ibv_wc *wc, const struct ibv_grh *grh, struct ibv_ah_attr *attr);
 
 #endif /* SR_AH_H */

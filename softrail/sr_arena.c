@@ -15,7 +15,7 @@
 #define SR_PAGE 4096u
 #define SR_SMALLS (4 * SR_PAGE)
 #define SR_STEP (UINT64_C(256) * 1024) /* the file grows by this much at least */
-#define SR_ROUND(x, to) (((x) + (to) - 1) / (to) * (to))
+#define SR_ROUND(x, to) (((x) + (to) -1) / (to) * (to))
 
 struct free_block {
     uint64_t offset;
@@ -25,13 +25,13 @@ struct free_block {
 
 static struct {
     pthread_mutex_t mutex;
-    uint64_t used;      /* everything below is handed out or on a list */
-    uint64_t allocated; /* file pages exist below */
+    uint64_t used;             /* everything below is handed out or on a list */
+    uint64_t allocated;        /* file pages exist below */
     uint64_t small, small_end; /* pages that objects smaller than one share */
     struct free_block *blocks;
     uint64_t *stable[SR_STABLE_KINDS];
     unsigned stable_count[SR_STABLE_KINDS], stable_room[SR_STABLE_KINDS];
-} arena = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} arena = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static const size_t stable_size[SR_STABLE_KINDS] = {
     [SR_STABLE_QP] = SR_ROUND(sizeof(struct sr_qp_shm), 64),
@@ -60,8 +60,7 @@ static int grow(uint64_t end)
         arena.allocated = to;
         return 0;
     }
-    sr_say_once(&said, "%s is full (%s): enlarge /dev/shm (containers: --shm-size) or use smaller queues", path,
-                strerror(rc));
+    sr_say_once(&said, "%s is full (%s): enlarge /dev/shm (containers: --shm-size) or use smaller queues", path, strerror(rc));
     return ENOMEM;
 }
 
@@ -145,7 +144,7 @@ void sr_arena_free(uint64_t offset, size_t size)
 
     if (NULL != block) {
         pthread_mutex_lock(&arena.mutex);
-        *block = (struct free_block) { .offset = offset, .size = block_size(size), .next = arena.blocks };
+        *block = (struct free_block){.offset = offset, .size = block_size(size), .next = arena.blocks};
         arena.blocks = block;
         pthread_mutex_unlock(&arena.mutex);
     }

@@ -17,10 +17,10 @@
 
 #define SR_PUBLIC __attribute__((visibility("default")))
 
-enum { SR_CM_BY_CONSUMER = 28, SR_CM_NO_SERVICE = 8 }; /* why a request is rejected, as InfiniBand numbers it */
+enum { SR_CM_BY_CONSUMER = 28, SR_CM_NO_SERVICE = 8 };     /* why a request is rejected, as InfiniBand numbers it */
 enum { SR_CM_NO_DATAGRAMS = 1, SR_CM_NO_DATAGRAM_QP = 2 }; /* the same of RDMA_PS_UDP: nobody listens, rejected */
-enum { SR_CM_KNOCKS = 300 };                           /* so often, a tick apart, before nobody listens */
-#define SR_CM_PATIENCE_NS UINT64_C(60000000000)        /* for an answer; --retry-time is for what the rail does not carry */
+enum { SR_CM_KNOCKS = 300 };                               /* so often, a tick apart, before nobody listens */
+#define SR_CM_PATIENCE_NS UINT64_C(60000000000)            /* for an answer; --retry-time is for what the rail does not carry */
 
 struct sr_cm_id *sr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps)
 {
@@ -75,8 +75,8 @@ static unsigned data_limit(enum sr_cm_kind kind, enum rdma_port_space ps)
 
 int sr_cm_send(struct sr_cm_id *id, enum sr_cm_kind kind, const struct rdma_conn_param *param)
 {
-    struct sr_cm_letter letter = { .kind = kind, .slot = sr.slot, .rail = (uint32_t) id->rail,
-                                   .from = id->rdma.route.addr.src_storage, .to = id->rdma.route.addr.dst_storage };
+    struct sr_cm_letter letter = {
+        .kind = kind, .slot = sr.slot, .rail = (uint32_t) id->rail, .from = id->rdma.route.addr.src_storage, .to = id->rdma.route.addr.dst_storage};
 
     if (NULL != param) {
         letter.qpn = NULL != id->rdma.qp ? id->rdma.qp->qp_num : param->qp_num;
@@ -286,8 +286,8 @@ static void on_letter(struct sr_cm_id *id, const struct sr_cm_letter *letter)
 /* The next letter, which stays in the socket. False: there is none that could be one. */
 static bool peek(const struct sr_cm_id *id, struct sr_cm_letter *letter)
 {
-    return (ssize_t) sizeof(*letter) == recv(id->fd, letter, sizeof(*letter), MSG_DONTWAIT | MSG_PEEK)
-           && SR_CM_DATA >= letter->length && SR_MAX_PROCS > letter->slot && sr.fabric.shm->rails > letter->rail;
+    return (ssize_t) sizeof(*letter) == recv(id->fd, letter, sizeof(*letter), MSG_DONTWAIT | MSG_PEEK) && SR_CM_DATA >= letter->length
+           && SR_MAX_PROCS > letter->slot && sr.fabric.shm->rails > letter->rail;
 }
 
 static bool passes(const struct sr_cm_id *id, const struct sr_cm_letter *letter)
@@ -390,8 +390,7 @@ static void give_up(struct sr_cm_id *id)
     id->deadline = 0;
     if (SR_CM_RESOLVING == id->state) {
         id->state = SR_CM_BOUND;
-        sr_cm_event_add(id, RDMA_CM_EVENT_ADDR_RESOLVED == id->asked ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ROUTE_ERROR,
-                        -ETIMEDOUT, NULL);
+        sr_cm_event_add(id, RDMA_CM_EVENT_ADDR_RESOLVED == id->asked ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT, NULL);
     } else {
         sr_cm_end(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
     }
@@ -400,7 +399,7 @@ static void give_up(struct sr_cm_id *id)
 /* A letter that was held goes on when the rail carries it. Returns false if its sender gave up and nobody heard of it. */
 static bool let_go(struct sr_cm_id *id)
 {
-    struct pollfd closed = { .fd = id->fd };
+    struct pollfd closed = {.fd = id->fd};
     struct sr_cm_letter letter;
 
     if (!peek(id, &letter) || passes(id, &letter)) {
@@ -454,8 +453,7 @@ static int connect_locked(struct sr_cm_id *id, const struct rdma_conn_param *par
 SR_PUBLIC int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *param)
 {
     struct sr_cm_channel *channel = sr_cm_channel(rdma->channel);
-    struct rdma_conn_param none = { .retry_count = 7, .rnr_retry_count = 7, .responder_resources = 16,
-                                    .initiator_depth = 16 };
+    struct rdma_conn_param none = {.retry_count = 7, .rnr_retry_count = 7, .responder_resources = 16, .initiator_depth = 16};
     int rc;
 
     pthread_mutex_lock(&channel->mutex);
@@ -492,8 +490,8 @@ SR_PUBLIC int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *param
 {
     struct sr_cm_channel *channel = sr_cm_channel(rdma->channel);
     struct sr_cm_id *id = sr_cm_id(rdma);
-    struct rdma_conn_param none = { .responder_resources = id->peer.initiator_depth,
-                                    .initiator_depth = id->peer.responder_resources, .rnr_retry_count = 7 };
+    struct rdma_conn_param none = {
+        .responder_resources = id->peer.initiator_depth, .initiator_depth = id->peer.responder_resources, .rnr_retry_count = 7};
     int rc;
 
     pthread_mutex_lock(&channel->mutex);
@@ -520,7 +518,7 @@ SR_PUBLIC int rdma_establish(struct rdma_cm_id *rdma)
 SR_PUBLIC int rdma_reject(struct rdma_cm_id *rdma, const void *data, uint8_t length)
 {
     struct sr_cm_channel *channel = sr_cm_channel(rdma->channel);
-    struct rdma_conn_param param = { .private_data = data, .private_data_len = length };
+    struct rdma_conn_param param = {.private_data = data, .private_data_len = length};
     struct sr_cm_id *id = sr_cm_id(rdma);
     int rc = EINVAL;
 

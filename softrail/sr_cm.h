@@ -14,18 +14,30 @@
 
 #define SR_CM_DATA 196 /* private data of a letter, bytes; sr_cm_send knows how many of them each kind may use */
 
-enum sr_cm_state { SR_CM_IDLE, SR_CM_RESOLVING, SR_CM_BOUND, SR_CM_LISTENING, SR_CM_INCOMING, SR_CM_ASKED, SR_CM_KNOCKING,
-                   SR_CM_CONNECTING, SR_CM_ANSWERED, SR_CM_ACCEPTED, SR_CM_CONNECTED, SR_CM_ENDED };
+enum sr_cm_state {
+    SR_CM_IDLE,
+    SR_CM_RESOLVING,
+    SR_CM_BOUND,
+    SR_CM_LISTENING,
+    SR_CM_INCOMING,
+    SR_CM_ASKED,
+    SR_CM_KNOCKING,
+    SR_CM_CONNECTING,
+    SR_CM_ANSWERED,
+    SR_CM_ACCEPTED,
+    SR_CM_CONNECTED,
+    SR_CM_ENDED
+};
 enum sr_cm_kind { SR_CM_REQUEST = 1, SR_CM_REPLY, SR_CM_READY, SR_CM_REJECT, SR_CM_GOODBYE };
 
 /* One letter between two identifiers: one packet of the socket. */
 struct sr_cm_letter {
-    uint32_t kind;          /* enum sr_cm_kind */
-    uint32_t slot;          /* of the sender */
+    uint32_t kind; /* enum sr_cm_kind */
+    uint32_t slot; /* of the sender */
     uint32_t rail;
     uint32_t qpn;
     uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
-    uint8_t length;         /* of data; checked when received */
+    uint8_t length; /* of data; checked when received */
     uint8_t reserved;
     struct sockaddr_storage from, to;
     uint8_t data[SR_CM_DATA];
@@ -53,29 +65,35 @@ struct sr_cm_channel {
 
 struct sr_cm_id {
     struct rdma_cm_id rdma;
-    enum sr_cm_state state; /* channel's mutex, as all below */
+    enum sr_cm_state state;        /* channel's mutex, as all below */
     struct sr_cm_id *next, **link; /* of the channel's list */
-    int fd;                 /* socket; -1: none */
-    int rail;               /* -1: not bound to any */
-    bool sync;              /* the channel is the identifier's own: calls wait by themselves */
-    bool passive;           /* a listener made it */
-    bool held;              /* a letter waits in the socket for the rail to carry it */
-    bool removed;           /* DEVICE_REMOVAL was told */
-    unsigned knocks;        /* KNOCKING: how often nobody was there */
-    uint64_t deadline;      /* ns; 0: no answer is awaited */
-    uint64_t lost_since;    /* ns; an answer is awaited, and the rail has not carried anything since; 0: it does */
+    int fd;                        /* socket; -1: none */
+    int rail;                      /* -1: not bound to any */
+    bool sync;                     /* the channel is the identifier's own: calls wait by themselves */
+    bool passive;                  /* a listener made it */
+    bool held;                     /* a letter waits in the socket for the rail to carry it */
+    bool removed;                  /* DEVICE_REMOVAL was told */
+    unsigned knocks;               /* KNOCKING: how often nobody was there */
+    uint64_t deadline;             /* ns; 0: no answer is awaited */
+    uint64_t lost_since;           /* ns; an answer is awaited, and the rail has not carried anything since; 0: it does */
     enum rdma_cm_event_type asked; /* RESOLVING: ADDR_RESOLVED or ROUTE_RESOLVED */
-    char name[32];          /* of the listening socket; empty: none */
-    struct sr_cm_id *listener; /* INCOMING only */
-    struct sr_cm_id *incoming; /* of a listener: the first that has not asked yet; of such: the next */
-    struct sr_cm_letter peer; /* the last request or reply that came */
+    char name[32];                 /* of the listening socket; empty: none */
+    struct sr_cm_id *listener;     /* INCOMING only */
+    struct sr_cm_id *incoming;     /* of a listener: the first that has not asked yet; of such: the next */
+    struct sr_cm_letter peer;      /* the last request or reply that came */
     struct rdma_conn_param mine;
     struct ibv_qp_init_attr *accept_with; /* rdma_create_ep of a listener: for the queue pairs of requests */
     struct sr_acks acks;
 };
 
-static inline struct sr_cm_id *sr_cm_id(struct rdma_cm_id *id) { return (struct sr_cm_id *) id; }
-static inline struct sr_cm_channel *sr_cm_channel(struct rdma_event_channel *c) { return (struct sr_cm_channel *) c; }
+static inline struct sr_cm_id *sr_cm_id(struct rdma_cm_id *id)
+{
+    return (struct sr_cm_id *) id;
+}
+static inline struct sr_cm_channel *sr_cm_channel(struct rdma_event_channel *c)
+{
+    return (struct sr_cm_channel *) c;
+}
 
 /* ---- sr_cm_address.c ---------------------------------------------------------------------------- */
 /* The rail of a local address, or -1 for wildcards and loopback; EADDRNOTAVAIL if it is not of this machine. */

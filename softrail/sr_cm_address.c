@@ -22,14 +22,13 @@ socklen_t sr_cm_address_length(const struct sockaddr *address)
 
 in_port_t *sr_cm_port(struct sockaddr *address)
 {
-    return AF_INET6 == address->sa_family ? &((struct sockaddr_in6 *) address)->sin6_port
-                                          : &((struct sockaddr_in *) address)->sin_port;
+    return AF_INET6 == address->sa_family ? &((struct sockaddr_in6 *) address)->sin6_port : &((struct sockaddr_in *) address)->sin_port;
 }
 
 /* The kernel knows its addresses: only those can be bound. */
 static bool is_local(const struct sockaddr *address)
 {
-    struct sockaddr_storage copy = { 0 };
+    struct sockaddr_storage copy = {0};
     int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool ok;
 
@@ -110,7 +109,7 @@ bool sr_cm_rail_carries(unsigned rail, unsigned slot)
 /* The directory's descriptor keeps the path of the socket short enough. */
 static int at_socket(const char *name, int (*act)(int, const struct sockaddr *, socklen_t), int fd)
 {
-    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
     int dir = open(sr.fabric.path, O_PATH | O_DIRECTORY | O_CLOEXEC), rc, error;
 
     if (0 > dir) {

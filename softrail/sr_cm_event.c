@@ -26,7 +26,7 @@ static char ticker_mark, device_mark; /* in the place of an identifier */
 
 static bool watch_fd(struct sr_cm_channel *channel, int fd, uint32_t events, void *mark)
 {
-    struct epoll_event watch = { .events = events, .data.ptr = mark };
+    struct epoll_event watch = {.events = events, .data.ptr = mark};
 
     return 0 == epoll_ctl(channel->rdma.fd, EPOLL_CTL_ADD, fd, &watch);
 }
@@ -45,8 +45,7 @@ SR_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
     channel->ready = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
     channel->ticker = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     channel->rdma.fd = epoll_create1(EPOLL_CLOEXEC);
-    if (0 > channel->ready || 0 > channel->ticker || 0 > channel->rdma.fd
-        || !watch_fd(channel, channel->ready, EPOLLIN, NULL)
+    if (0 > channel->ready || 0 > channel->ticker || 0 > channel->rdma.fd || !watch_fd(channel, channel->ready, EPOLLIN, NULL)
         || !watch_fd(channel, channel->ticker, EPOLLIN, &ticker_mark)) {
         rdma_destroy_event_channel(&channel->rdma);
         return NULL;
@@ -108,8 +107,8 @@ void sr_cm_watch_device(struct sr_cm_id *id)
 
 void sr_cm_tick(struct sr_cm_channel *channel, bool on)
 {
-    const struct timespec period = { .tv_nsec = on ? SR_CM_TICK_NS : 0 };
-    const struct itimerspec time = { .it_value = period, .it_interval = period };
+    const struct timespec period = {.tv_nsec = on ? SR_CM_TICK_NS : 0};
+    const struct itimerspec time = {.it_value = period, .it_interval = period};
 
     if (on != channel->ticking) {
         channel->ticking = on;
@@ -169,23 +168,25 @@ void sr_cm_event_add(struct sr_cm_id *id, enum rdma_cm_event_type type, int stat
     if (NULL == event) {
         return;
     }
-    event->rdma = (struct rdma_cm_event) { .id = &id->rdma, .event = type, .status = status,
-                                           .listen_id = NULL == listener ? NULL : &listener->rdma };
+    event->rdma = (struct rdma_cm_event){.id = &id->rdma, .event = type, .status = status, .listen_id = NULL == listener ? NULL : &listener->rdma};
     conn = &event->rdma.param.conn;
-    if (RDMA_CM_EVENT_CONNECT_REQUEST == type || RDMA_CM_EVENT_CONNECT_RESPONSE == type
-        || RDMA_CM_EVENT_REJECTED == type || RDMA_CM_EVENT_UNREACHABLE == type
-        || (RDMA_CM_EVENT_ESTABLISHED == type && !id->passive)) {
+    if (RDMA_CM_EVENT_CONNECT_REQUEST == type || RDMA_CM_EVENT_CONNECT_RESPONSE == type || RDMA_CM_EVENT_REJECTED == type
+        || RDMA_CM_EVENT_UNREACHABLE == type || (RDMA_CM_EVENT_ESTABLISHED == type && !id->passive)) {
         const struct sr_cm_letter *peer = &id->peer;
         memcpy(event->data, peer->data, peer->length);
-        *conn = (struct rdma_conn_param) { .private_data = 0 < peer->length ? event->data : NULL,
-            .private_data_len = peer->length, .responder_resources = peer->initiator_depth,
-            .initiator_depth = peer->responder_resources, .flow_control = peer->flow_control,
-            .retry_count = peer->retry_count, .rnr_retry_count = peer->rnr_retry_count, .srq = peer->srq,
-            .qp_num = peer->qpn };
+        *conn = (struct rdma_conn_param){.private_data = 0 < peer->length ? event->data : NULL,
+                                         .private_data_len = peer->length,
+                                         .responder_resources = peer->initiator_depth,
+                                         .initiator_depth = peer->responder_resources,
+                                         .flow_control = peer->flow_control,
+                                         .retry_count = peer->retry_count,
+                                         .rnr_retry_count = peer->rnr_retry_count,
+                                         .srq = peer->srq,
+                                         .qp_num = peer->qpn};
     }
     if (IBV_QPT_UD == id->rdma.qp_type && RDMA_CM_EVENT_ESTABLISHED == type) {
-        struct rdma_ud_param ud = { .private_data = conn->private_data, .private_data_len = conn->private_data_len,
-                                    .qp_num = id->peer.qpn, .qkey = RDMA_UDP_QKEY };
+        struct rdma_ud_param ud = {
+            .private_data = conn->private_data, .private_data_len = conn->private_data_len, .qp_num = id->peer.qpn, .qkey = RDMA_UDP_QKEY};
         sr_cm_address_peer(id, &ud.ah_attr);
         event->rdma.param.ud = ud;
     }
@@ -216,8 +217,7 @@ static struct sr_cm_event *take_all_of(const struct sr_cm_id *id)
     struct sr_cm_event *event, *kept = NULL, **kept_last = &kept, *taken = NULL, **taken_last = &taken;
 
     while (NULL != (event = take_first(channel))) {
-        struct sr_cm_event ***last = &id->rdma == event->rdma.id || &id->rdma == event->rdma.listen_id ? &taken_last
-                                                                                                       : &kept_last;
+        struct sr_cm_event ***last = &id->rdma == event->rdma.id || &id->rdma == event->rdma.listen_id ? &taken_last : &kept_last;
         event->next = NULL;
         **last = event;
         *last = &event->next;
@@ -377,7 +377,7 @@ static bool is_request_to_sync(const struct rdma_cm_event *event)
 SR_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *rdma, struct rdma_cm_event **result)
 {
     struct sr_cm_channel *channel = sr_cm_channel(rdma);
-    struct pollfd wait = { .fd = rdma->fd, .events = POLLIN };
+    struct pollfd wait = {.fd = rdma->fd, .events = POLLIN};
     int flags;
 
     for (;;) {

@@ -47,8 +47,7 @@ static bool is_multicast(const struct sockaddr *address)
 {
     return AF_INET6 == address->sa_family
                ? IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *) address)->sin6_addr)
-               : AF_INET == address->sa_family
-                     && IN_MULTICAST(ntohl(((const struct sockaddr_in *) address)->sin_addr.s_addr));
+               : AF_INET == address->sa_family && IN_MULTICAST(ntohl(((const struct sockaddr_in *) address)->sin_addr.s_addr));
 }
 
 /* The source is on the destination's rail; where the caller named another, the destination is not there. Loopback is on
@@ -199,7 +198,7 @@ static int set_address(struct sockaddr **address, socklen_t *length, const struc
 static int look_up(const char *node, const char *service, struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
 {
     bool passive = 0 != (info->ai_flags & RAI_PASSIVE);
-    struct addrinfo want = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+    struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     int rc;
 
     if (NULL != hints) {
@@ -223,8 +222,7 @@ static int default_space(int qp_type)
 }
 
 /* What no name gives, the hints give. */
-SR_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
-                               struct rdma_addrinfo **answer)
+SR_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **answer)
 {
     static const struct rdma_addrinfo none;
     const struct rdma_addrinfo *h = NULL == hints ? &none : hints;

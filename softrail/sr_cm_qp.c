@@ -40,7 +40,10 @@ static struct ibv_context *open_device(unsigned rail)
 struct ibv_context *sr_cm_device(int rail, struct ibv_pd **pd)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static struct { struct ibv_context *context; struct ibv_pd *pd; } open[SR_MAX_RAILS];
+    static struct {
+        struct ibv_context *context;
+        struct ibv_pd *pd;
+    } open[SR_MAX_RAILS];
     static pid_t owner;
     struct ibv_context *context;
 
@@ -116,12 +119,10 @@ static int mask_of(enum ibv_qp_type type, enum ibv_qp_state state)
     }
     if (IBV_QPS_RTR == state) {
         return ud ? IBV_QP_STATE
-                  : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN
-                        | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+                  : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     }
     return ud ? IBV_QP_STATE | IBV_QP_SQ_PSN
-              : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN
-                    | IBV_QP_MAX_QP_RD_ATOMIC;
+              : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
 /* RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH stand for what the device can do. */
@@ -157,7 +158,7 @@ SR_PUBLIC int rdma_init_qp_attr(struct rdma_cm_id *rdma, struct ibv_qp_attr *att
 
 int sr_cm_qp_to(struct sr_cm_id *id, enum ibv_qp_state state)
 {
-    struct ibv_qp_attr attr = { .qp_state = state };
+    struct ibv_qp_attr attr = {.qp_state = state};
     int mask = IBV_QP_STATE;
 
     if (NULL == id->rdma.qp) {
@@ -190,8 +191,7 @@ static void free_queues(struct rdma_cm_id *rdma)
 }
 
 /* The queue that the caller gave, or that of the identifier. NULL with errno. */
-static struct ibv_cq *queue(struct rdma_cm_id *rdma, struct ibv_cq *given, uint32_t entries, struct ibv_cq **cq,
-                            struct ibv_comp_channel **channel)
+static struct ibv_cq *queue(struct rdma_cm_id *rdma, struct ibv_cq *given, uint32_t entries, struct ibv_cq **cq, struct ibv_comp_channel **channel)
 {
     if (NULL != given || NULL != *cq) {
         return NULL != given ? given : *cq;
@@ -245,9 +245,13 @@ SR_PUBLIC int rdma_create_qp(struct rdma_cm_id *rdma, struct ibv_pd *pd, struct 
 
 SR_PUBLIC int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *ex)
 {
-    struct ibv_qp_init_attr init = { .qp_context = ex->qp_context, .send_cq = ex->send_cq, .recv_cq = ex->recv_cq,
-                                     .srq = ex->srq, .cap = ex->cap, .qp_type = ex->qp_type,
-                                     .sq_sig_all = ex->sq_sig_all };
+    struct ibv_qp_init_attr init = {.qp_context = ex->qp_context,
+                                    .send_cq = ex->send_cq,
+                                    .recv_cq = ex->recv_cq,
+                                    .srq = ex->srq,
+                                    .cap = ex->cap,
+                                    .qp_type = ex->qp_type,
+                                    .sq_sig_all = ex->sq_sig_all};
     int rc;
 
     if (0 != (ex->comp_mask & ~(uint32_t) IBV_QP_INIT_ATTR_PD)) {
@@ -286,7 +290,7 @@ SR_PUBLIC int rdma_create_srq(struct rdma_cm_id *rdma, struct ibv_pd *pd, struct
 SR_PUBLIC int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_ex *ex)
 {
     const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-    struct ibv_srq_init_attr init = { .srq_context = ex->srq_context, .attr = ex->attr };
+    struct ibv_srq_init_attr init = {.srq_context = ex->srq_context, .attr = ex->attr};
     int rc;
 
     if (0 != (ex->comp_mask & ~known) || 0 == (ex->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || IBV_SRQT_BASIC != ex->srq_type) {

@@ -75,8 +75,7 @@ bool sr_cm_make_sync(struct sr_cm_id *id)
 
 /* ---- identifiers -------------------------------------------------------------------------------- */
 
-SR_PUBLIC int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **result, void *context,
-                             enum rdma_port_space ps)
+SR_PUBLIC int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **result, void *context, enum rdma_port_space ps)
 {
     bool sync = NULL == channel;
     struct sr_cm_id *id;
@@ -141,8 +140,7 @@ SR_PUBLIC int rdma_migrate_id(struct rdma_cm_id *rdma, struct rdma_event_channel
 
 /* ---- endpoints ---------------------------------------------------------------------------------- */
 
-static int listen_at(struct sr_cm_id *id, const struct rdma_addrinfo *info, struct ibv_pd *pd,
-                     const struct ibv_qp_init_attr *init)
+static int listen_at(struct sr_cm_id *id, const struct rdma_addrinfo *info, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
     if (0 != rdma_bind_addr(&id->rdma, info->ai_src_addr)) {
         return -1;
@@ -159,8 +157,7 @@ static int listen_at(struct sr_cm_id *id, const struct rdma_addrinfo *info, stru
     return 0;
 }
 
-static int call_to(struct sr_cm_id *id, const struct rdma_addrinfo *info, struct ibv_pd *pd,
-                   struct ibv_qp_init_attr *init)
+static int call_to(struct sr_cm_id *id, const struct rdma_addrinfo *info, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
     if (0 != rdma_resolve_addr(&id->rdma, info->ai_src_addr, info->ai_dst_addr, SR_CM_ENDPOINT_MS)
         || 0 != rdma_resolve_route(&id->rdma, SR_CM_ENDPOINT_MS)) {
@@ -173,8 +170,7 @@ static int call_to(struct sr_cm_id *id, const struct rdma_addrinfo *info, struct
     return rdma_create_qp(&id->rdma, pd, init);
 }
 
-SR_PUBLIC int rdma_create_ep(struct rdma_cm_id **result, struct rdma_addrinfo *info, struct ibv_pd *pd,
-                             struct ibv_qp_init_attr *init)
+SR_PUBLIC int rdma_create_ep(struct rdma_cm_id **result, struct rdma_addrinfo *info, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
     struct rdma_cm_id *rdma;
     int rc, error;
@@ -183,8 +179,7 @@ SR_PUBLIC int rdma_create_ep(struct rdma_cm_id **result, struct rdma_addrinfo *i
         return -1;
     }
     rdma->qp_type = (enum ibv_qp_type) info->ai_qp_type;
-    rc = 0 != (info->ai_flags & RAI_PASSIVE) ? listen_at(sr_cm_id(rdma), info, pd, init)
-                                             : call_to(sr_cm_id(rdma), info, pd, init);
+    rc = 0 != (info->ai_flags & RAI_PASSIVE) ? listen_at(sr_cm_id(rdma), info, pd, init) : call_to(sr_cm_id(rdma), info, pd, init);
     if (0 != rc) {
         error = errno;
         rdma_destroy_ep(rdma);

@@ -26,13 +26,12 @@ int sr_plan_add_line(struct sr_fabric *fabric, const char *line, const char *whe
     } else if (1 == kind) {
         uint32_t at = atomic_load(&plan->count);
         if (SR_MAX_RULES <= at) {
-            fprintf(stderr, "softrail: %s: a plan has at most %d rules; use 'softrail fault --clear'\n", where,
-                    SR_MAX_RULES);
+            fprintf(stderr, "softrail: %s: a plan has at most %d rules; use 'softrail fault --clear'\n", where, SR_MAX_RULES);
             return ENOSPC;
         }
         if (0 != rule.rails >> fabric->shm->rails) {
-            fprintf(stderr, "softrail: %s: there is no rail %d; this fabric has sr0 to sr%u\n", where,
-                    31 - __builtin_clz(rule.rails), fabric->shm->rails - 1);
+            fprintf(stderr, "softrail: %s: there is no rail %d; this fabric has sr0 to sr%u\n", where, 31 - __builtin_clz(rule.rails),
+                    fabric->shm->rails - 1);
             return EINVAL;
         }
         if (at < rule.after) {
@@ -78,9 +77,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     size_t used = strlen(choice->rule);
 
     switch (key) {
-    case KEY_FABRIC: choice->fabric = arg; return 0;
-    case KEY_FILE: choice->file = arg; return 0;
-    case KEY_CLEAR: choice->clear = true; return 0;
+    case KEY_FABRIC:
+        choice->fabric = arg;
+        return 0;
+    case KEY_FILE:
+        choice->file = arg;
+        return 0;
+    case KEY_CLEAR:
+        choice->clear = true;
+        return 0;
     case ARGP_KEY_ARG:
         snprintf(choice->rule + used, sizeof(choice->rule) - used, "%s%s", 0 == used ? "" : " ", arg);
         return 0;
@@ -96,23 +101,22 @@ static void show(const struct sr_fabric *fabric)
 
     printf("%8s %8s  %s\n", "matched", "done", "rule");
     for (uint32_t i = 0; i < count && i < SR_MAX_RULES; ++i) {
-        printf("%8u %8u  %.*s\n", atomic_load(&plan->rule[i].seen), atomic_load(&plan->rule[i].hits), SR_RULE_TEXT,
-               plan->rule[i].text);
+        printf("%8u %8u  %.*s\n", atomic_load(&plan->rule[i].seen), atomic_load(&plan->rule[i].hits), SR_RULE_TEXT, plan->rule[i].text);
     }
 }
 
 int sr_cmd_fault(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        { "fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0 },
-        { "file", KEY_FILE, "PLAN", 0, "add the rules of a plan file", 0 },
-        { "clear", KEY_CLEAR, NULL, 0, "remove all rules first", 0 },
-        { NULL, 0, NULL, 0, NULL, 0 } };
-    static const struct argp argp = {
-        .options = options, .parser = parse, .args_doc = "[RULE]",
-        .doc = "Add a fault rule to a running fabric, or show what the rules did. Example:\n\n"
-               "  softrail fault unacked rail=sr1 op=send nth=3\n\nThe rules are explained in softrail-plan(5)." };
-    struct choice choice = { .fabric = NULL };
+    static const struct argp_option options[] = {{"fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0},
+                                                 {"file", KEY_FILE, "PLAN", 0, "add the rules of a plan file", 0},
+                                                 {"clear", KEY_CLEAR, NULL, 0, "remove all rules first", 0},
+                                                 {NULL, 0, NULL, 0, NULL, 0}};
+    static const struct argp argp = {.options = options,
+                                     .parser = parse,
+                                     .args_doc = "[RULE]",
+                                     .doc = "Add a fault rule to a running fabric, or show what the rules did. Example:\n\n"
+                                            "  softrail fault unacked rail=sr1 op=send nth=3\n\nThe rules are explained in softrail-plan(5)."};
+    struct choice choice = {.fabric = NULL};
     struct sr_fabric fabric;
     int rc;
 

@@ -25,9 +25,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     char *end;
 
     switch (key) {
-    case KEY_FABRIC: choice->fabric = arg; return 0;
-    case KEY_RATE: choice->rate = arg; return 0;
-    case KEY_LATENCY: choice->latency = arg; return 0;
+    case KEY_FABRIC:
+        choice->fabric = arg;
+        return 0;
+    case KEY_RATE:
+        choice->rate = arg;
+        return 0;
+    case KEY_LATENCY:
+        choice->latency = arg;
+        return 0;
     case KEY_PROCESS:
         choice->process = (int) strtol(arg, &end, 10);
         if (end == arg || '\0' != *end || 0 > choice->process || SR_MAX_PROCS <= choice->process) {
@@ -50,15 +56,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* clang-format off */
 #define FABRIC_OPTION { "fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0 }
 #define PROCESS_OPTION { "process", KEY_PROCESS, "N", 0, "only the port of this process (see 'softrail status')", 0 }
 #define END { NULL, 0, NULL, 0, NULL, 0 }
+/* clang-format on */
 
-static const struct argp_option cable_options[] = { FABRIC_OPTION, PROCESS_OPTION, END };
-static const struct argp_option fabric_options[] = { FABRIC_OPTION, END };
-static const struct argp_option set_options[] = {
-    FABRIC_OPTION, { "rate", KEY_RATE, "RATE", 0, "limit to RATE bit/s, such as 10G; 0 = no limit", 0 },
-    { "latency", KEY_LATENCY, "TIME", 0, "add TIME to every message, such as 50us", 0 }, END };
+static const struct argp_option cable_options[] = {FABRIC_OPTION, PROCESS_OPTION, END};
+static const struct argp_option fabric_options[] = {FABRIC_OPTION, END};
+static const struct argp_option set_options[] = {FABRIC_OPTION,
+                                                 {"rate", KEY_RATE, "RATE", 0, "limit to RATE bit/s, such as 10G; 0 = no limit", 0},
+                                                 {"latency", KEY_LATENCY, "TIME", 0, "add TIME to every message, such as 50us", 0},
+                                                 END};
 
 /* ---- what is done ------------------------------------------------------------------------------- */
 
@@ -155,25 +164,29 @@ static const struct action {
     const struct argp_option *options;
     const char *doc;
 } actions[] = {
-    { "down", do_down, cable_options, "Pull the cable of a rail, such as sr1. Processes get PORT_ERR; messages on "
-      "their way are retried, then end in RETRY_EXC_ERR." },
-    { "up", do_up, cable_options, "Plug the cable of a rail in again, or let its path carry again. Processes whose "
-      "port was down get PORT_ACTIVE." },
-    { "silent", do_silent, fabric_options, "Let the path between the ports of a rail swallow everything. No process gets an event; "
-      "messages are retried, then end in RETRY_EXC_ERR." },
-    { "port-error", do_error, cable_options, "Send PORT_ERR to the processes while the rail goes on working." },
-    { "gone", do_gone, fabric_options, "Take the device of a rail away for good. Processes get DEVICE_FATAL; verbs "
-      "fail with EIO from now on." },
-    { "gid", do_gid, fabric_options, "Change the GIDs of a rail. Processes get GID_CHANGE." },
-    { "lid", do_lid, fabric_options, "Change the LIDs of an InfiniBand rail. Processes get LID_CHANGE." },
-    { "set", do_set, set_options, "Change rate or latency of a rail." },
+    {"down", do_down, cable_options,
+     "Pull the cable of a rail, such as sr1. Processes get PORT_ERR; messages on "
+     "their way are retried, then end in RETRY_EXC_ERR."},
+    {"up", do_up, cable_options,
+     "Plug the cable of a rail in again, or let its path carry again. Processes whose "
+     "port was down get PORT_ACTIVE."},
+    {"silent", do_silent, fabric_options,
+     "Let the path between the ports of a rail swallow everything. No process gets an event; "
+     "messages are retried, then end in RETRY_EXC_ERR."},
+    {"port-error", do_error, cable_options, "Send PORT_ERR to the processes while the rail goes on working."},
+    {"gone", do_gone, fabric_options,
+     "Take the device of a rail away for good. Processes get DEVICE_FATAL; verbs "
+     "fail with EIO from now on."},
+    {"gid", do_gid, fabric_options, "Change the GIDs of a rail. Processes get GID_CHANGE."},
+    {"lid", do_lid, fabric_options, "Change the LIDs of an InfiniBand rail. Processes get LID_CHANGE."},
+    {"set", do_set, set_options, "Change rate or latency of a rail."},
 };
 
 int sr_cmd_rail(int argc, char **argv)
 {
-    struct choice choice = { .process = -1 };
+    struct choice choice = {.process = -1};
     const struct action *action = actions;
-    struct argp argp = { .parser = parse, .args_doc = "RAIL" };
+    struct argp argp = {.parser = parse, .args_doc = "RAIL"};
     struct sr_fabric fabric;
     char name[32];
     int rc, rail;

@@ -22,9 +22,22 @@
 
 #include "bfo_config.h"
 
-enum { KEY_NAME = 300, KEY_LINK, KEY_RETRY, KEY_COPY, KEY_RATE, KEY_LATENCY, KEY_REPORT, KEY_MEMLOCK, KEY_RESIDENT,
-       KEY_NO_SRQ, KEY_LAST_WQE, KEY_ONE_PIECE, KEY_PLAN,
-       KEY_SEED };
+enum {
+    KEY_NAME = 300,
+    KEY_LINK,
+    KEY_RETRY,
+    KEY_COPY,
+    KEY_RATE,
+    KEY_LATENCY,
+    KEY_REPORT,
+    KEY_MEMLOCK,
+    KEY_RESIDENT,
+    KEY_NO_SRQ,
+    KEY_LAST_WQE,
+    KEY_ONE_PIECE,
+    KEY_PLAN,
+    KEY_SEED
+};
 
 struct run {
     struct sr_fabric_options options;
@@ -37,28 +50,28 @@ struct run {
 };
 
 static const struct argp_option options[] = {
-    { "rails", 'n', "N", 0, "number of rails, that is of virtual single-port HCAs sr0, sr1, ... (1 to 8; default 2)", 0 },
-    { "name", KEY_NAME, "NAME", 0, "name of the fabric (default: run-PID)", 0 },
-    { "link-layer", KEY_LINK, "LAYER", 0, "ib: InfiniBand with LIDs (default); eth: RoCE v2 with GIDs", 0 },
-    { "rate", KEY_RATE, "[RAIL=]RATE", 0, "limit rails to RATE bit/s, such as 10G; without RAIL: each of them", 0 },
-    { "latency", KEY_LATENCY, "[RAIL=]TIME", 0, "add TIME to every message, such as 50us", 0 },
-    { "retry-time", KEY_RETRY, "TIME", 0,
-      "how long a message may stay unanswered before RETRY_EXC_ERR, for all queue pairs, such as 100ms (default: "
-      "timeout and retry_cnt of the queue pair)", 0 },
-    { "report", KEY_REPORT, "FILE", 0,
-      "write the final counters of every rail to FILE when the program has ended, as 'softrail status --json' "
-      "shows them", 0 },
-    { "plan", KEY_PLAN, "FILE", 0, "faults to inject, see softrail-plan(5)", 0 },
-    { "seed", KEY_SEED, "N", 0, "seed of the plan, instead of the one in the file", 0 },
-    { "copy-max", KEY_COPY, "BYTES", 0, "largest message that is copied through shared memory (default 2048)", 0 },
-    { "memlock", KEY_MEMLOCK, NULL, 0, "registered memory counts against RLIMIT_MEMLOCK, as with a real HCA", 0 },
-    { "resident", KEY_RESIDENT, NULL, 0, "registered memory is resident, as with a real HCA", 0 },
-    { "no-srq", KEY_NO_SRQ, NULL, 0, "the devices have no shared receive queues", 0 },
-    { "last-wqe", KEY_LAST_WQE, "N", 0,
-      "the devices of a process raise QP_LAST_WQE_REACHED N times, then never; with 0 they are as soft-RoCE is", 0 },
-    { "one-piece", KEY_ONE_PIECE, NULL, 0, "write the last bytes of an RDMA write together with the others", 0 },
-    { NULL, 0, NULL, 0, NULL, 0 }
-};
+    {"rails", 'n', "N", 0, "number of rails, that is of virtual single-port HCAs sr0, sr1, ... (1 to 8; default 2)", 0},
+    {"name", KEY_NAME, "NAME", 0, "name of the fabric (default: run-PID)", 0},
+    {"link-layer", KEY_LINK, "LAYER", 0, "ib: InfiniBand with LIDs (default); eth: RoCE v2 with GIDs", 0},
+    {"rate", KEY_RATE, "[RAIL=]RATE", 0, "limit rails to RATE bit/s, such as 10G; without RAIL: each of them", 0},
+    {"latency", KEY_LATENCY, "[RAIL=]TIME", 0, "add TIME to every message, such as 50us", 0},
+    {"retry-time", KEY_RETRY, "TIME", 0,
+     "how long a message may stay unanswered before RETRY_EXC_ERR, for all queue pairs, such as 100ms (default: "
+     "timeout and retry_cnt of the queue pair)",
+     0},
+    {"report", KEY_REPORT, "FILE", 0,
+     "write the final counters of every rail to FILE when the program has ended, as 'softrail status --json' "
+     "shows them",
+     0},
+    {"plan", KEY_PLAN, "FILE", 0, "faults to inject, see softrail-plan(5)", 0},
+    {"seed", KEY_SEED, "N", 0, "seed of the plan, instead of the one in the file", 0},
+    {"copy-max", KEY_COPY, "BYTES", 0, "largest message that is copied through shared memory (default 2048)", 0},
+    {"memlock", KEY_MEMLOCK, NULL, 0, "registered memory counts against RLIMIT_MEMLOCK, as with a real HCA", 0},
+    {"resident", KEY_RESIDENT, NULL, 0, "registered memory is resident, as with a real HCA", 0},
+    {"no-srq", KEY_NO_SRQ, NULL, 0, "the devices have no shared receive queues", 0},
+    {"last-wqe", KEY_LAST_WQE, "N", 0, "the devices of a process raise QP_LAST_WQE_REACHED N times, then never; with 0 they are as soft-RoCE is", 0},
+    {"one-piece", KEY_ONE_PIECE, NULL, 0, "write the last bytes of an RDMA write together with the others", 0},
+    {NULL, 0, NULL, 0, NULL, 0}};
 
 /* "RAIL=TEXT" or "TEXT": sets one rail or all. */
 static bool set_per_rail(const char *arg, bool (*parse)(const char *, uint64_t *), uint64_t values[SR_MAX_RAILS])
@@ -100,15 +113,63 @@ static bool parse_number(const char *text, unsigned long least, unsigned long mo
 static bool parse_plain(int key, char *arg, struct run *run)
 {
     switch (key) {
-    case KEY_NAME: run->name = arg; return true;
-    case KEY_REPORT: run->report = arg; return true;
-    case KEY_PLAN: run->plan = arg; return true;
-    case KEY_SEED: run->seed = arg; return true;
-    case KEY_MEMLOCK: run->options.flags |= SR_FABRIC_MEMLOCK; return true;
-    case KEY_RESIDENT: run->options.flags |= SR_FABRIC_RESIDENT; return true;
-    case KEY_ONE_PIECE: run->options.flags &= ~(unsigned) SR_FABRIC_SPLIT_TAIL; return true;
-    case KEY_NO_SRQ: setenv(SR_ENV_NO_SRQ, "1", 1); return true;
-    default: return false;
+    case KEY_NAME:
+        run->name = arg;
+        return true;
+    case KEY_REPORT:
+        run->report = arg;
+        return true;
+    case KEY_PLAN:
+        run->plan = arg;
+        return true;
+    case KEY_SEED:
+        run->seed = arg;
+        return true;
+    case KEY_MEMLOCK:
+        run->options.flags |= SR_FABRIC_MEMLOCK;
+        return true;
+    case KEY_RESIDENT:
+        run->options.flags |= SR_FABRIC_RESIDENT;
+        return true;
+    case KEY_ONE_PIECE:
+        run->options.flags &= ~(unsigned) SR_FABRIC_SPLIT_TAIL;
+        return true;
+    case KEY_NO_SRQ:
+        setenv(SR_ENV_NO_SRQ, "1", 1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What each rail costs. */
+static bool parse_cost(int key, char *arg, struct argp_state *state)
+{
+    struct run *run = state->input;
+
+    switch (key) {
+    case KEY_RETRY:
+        if (!sr_parse_time(arg, &run->options.retry_ns)) {
+            argp_error(state, "--retry-time wants a time such as 100ms, not '%s'", arg);
+        }
+        return true;
+    case KEY_COPY:
+        if (!parse_number(arg, 0, SR_PAYLOAD_RING / 4, &run->options.copy_max)) {
+            argp_error(state, "--copy-max wants a number from 0 to %u, not '%s'", SR_PAYLOAD_RING / 4, arg);
+        }
+        return true;
+    case KEY_RATE:
+        if (!set_per_rail(arg, sr_parse_rate, run->options.rate)) {
+            argp_error(state, "--rate wants a rate such as 10G or 1=2.5G, not '%s'", arg);
+        }
+        return true;
+    case KEY_LATENCY:
+        if (!set_per_rail(arg, sr_parse_time, run->options.latency)) {
+            argp_error(state, "--latency wants a time such as 50us or 1=2ms, not '%s'", arg);
+        }
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -117,11 +178,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct run *run = state->input;
     unsigned number;
 
-    if (parse_plain(key, arg, run)) {
+    if (parse_plain(key, arg, run) || parse_cost(key, arg, state)) {
         return 0;
     }
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &run->options; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &run->options;
+        return 0;
     case 'n':
         if (!parse_number(arg, 1, SR_MAX_RAILS, &run->options.rails)) {
             argp_error(state, "--rails wants a number from 1 to %d, not '%s'", SR_MAX_RAILS, arg);
@@ -138,26 +201,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--link-layer is ib or eth, not '%s'", arg);
         }
         run->options.link_layer = 'e' == arg[0] ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-        return 0;
-    case KEY_RETRY:
-        if (!sr_parse_time(arg, &run->options.retry_ns)) {
-            argp_error(state, "--retry-time wants a time such as 100ms, not '%s'", arg);
-        }
-        return 0;
-    case KEY_COPY:
-        if (!parse_number(arg, 0, SR_PAYLOAD_RING / 4, &run->options.copy_max)) {
-            argp_error(state, "--copy-max wants a number from 0 to %u, not '%s'", SR_PAYLOAD_RING / 4, arg);
-        }
-        return 0;
-    case KEY_RATE:
-        if (!set_per_rail(arg, sr_parse_rate, run->options.rate)) {
-            argp_error(state, "--rate wants a rate such as 10G or 1=2.5G, not '%s'", arg);
-        }
-        return 0;
-    case KEY_LATENCY:
-        if (!set_per_rail(arg, sr_parse_time, run->options.latency)) {
-            argp_error(state, "--latency wants a time such as 50us or 1=2ms, not '%s'", arg);
-        }
         return 0;
     case ARGP_KEY_ARG:
         run->program = &state->argv[state->next - 1];
@@ -206,8 +249,7 @@ static void extend(const char *name, const char *first, const char *separator)
     char *value = malloc(size);
 
     if (NULL != value) {
-        snprintf(value, size, "%s%s%s", first, NULL == before || '\0' == *before ? "" : separator,
-                 NULL == before ? "" : before);
+        snprintf(value, size, "%s%s%s", first, NULL == before || '\0' == *before ? "" : separator, NULL == before ? "" : before);
         setenv(name, value, 1);
         free(value);
     }
@@ -240,15 +282,15 @@ static int wait_for(pid_t child, const sigset_t *signals, struct sr_fabric *fabr
 {
     for (;;) {
         bool planned = 0 != atomic_load(&fabric->shm->plan.count);
-        const struct timespec soon = { .tv_nsec = planned ? 5000000 : 100000000 };
-        siginfo_t info = { .si_code = SI_USER };
+        const struct timespec soon = {.tv_nsec = planned ? 5000000 : 100000000};
+        siginfo_t info = {.si_code = SI_USER};
         int status, signal;
         if (child == waitpid(child, &status, WNOHANG)) {
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         }
         signal = sigtimedwait(signals, &info, &soon);
         if (0 < signal && SIGCHLD != signal && SI_KERNEL != info.si_code) { /* a terminal tells the program itself */
-            kill(child, signal); /* ends cleanly: the program first, then the fabric */
+            kill(child, signal);                                            /* ends cleanly: the program first, then the fabric */
         }
         sr_fabric_plug_in(fabric);
     }
@@ -258,7 +300,7 @@ static int wait_for(pid_t child, const sigset_t *signals, struct sr_fabric *fabr
 static bool cma_is_refused(void)
 {
     char here = 1, there = 0;
-    struct iovec local = { &there, 1 }, remote = { &here, 1 };
+    struct iovec local = {&there, 1}, remote = {&here, 1};
     int ready[2], end[2];
     bool refused = false;
     pid_t child;
@@ -319,7 +361,7 @@ static int run_program(char **program, struct sr_fabric *fabric)
 /* Members that the program left behind get two seconds to end. */
 static unsigned members_left(struct sr_fabric *fabric)
 {
-    const struct timespec pause = { .tv_nsec = 20000000 };
+    const struct timespec pause = {.tv_nsec = 20000000};
     unsigned alive = 0;
 
     for (int i = 0; i < 100; ++i) {
@@ -351,8 +393,7 @@ static int finish(struct run *run, struct sr_fabric *fabric, int status)
         json_decref(json);
     }
     if (0 < alive) {
-        fprintf(stderr, "softrail: %u processes still use the fabric %s; it is removed by the next 'softrail run'\n",
-                alive, run->name);
+        fprintf(stderr, "softrail: %u processes still use the fabric %s; it is removed by the next 'softrail run'\n", alive, run->name);
     } else {
         sr_fabric_remove(fabric->path);
     }
@@ -373,16 +414,20 @@ static int add_plan(const struct run *run, struct sr_fabric *fabric)
 
 int sr_cmd_run(int argc, char **argv)
 {
-    static const struct argp_child children[] = { { &sr_habits_argp, 0, "Habits of adapters:", 1 }, { NULL, 0, NULL, 0 } };
-    static const struct argp argp = {
-        .options = options, .children = children, .parser = parse, .args_doc = "-- PROGRAM [ARGUMENTS]",
-        .doc = "Start a program, and all it starts in turn, on virtual RDMA rails. Every process is a host of its own "
-               "on each rail.\vCounters can be read while the program runs with 'softrail status [--json]', and "
-               "after it has ended from the file of --report. Example:\n\n"
-               "  softrail run -n 2 -- mpirun -np 2 --mca btl openib,self PROGRAM" };
-    struct run run = { .options = { .rails = 2, .link_layer = IBV_LINK_LAYER_INFINIBAND, .copy_max = 2048,
-                                    .flags = SR_FABRIC_SPLIT_TAIL,
-                                    .habits = { .max_inline = 512, .pkey_count = 1, .pkeys = { 0xffff } } } };
+    static const struct argp_child children[] = {{&sr_habits_argp, 0, "Habits of adapters:", 1}, {NULL, 0, NULL, 0}};
+    static const struct argp argp = {.options = options,
+                                     .children = children,
+                                     .parser = parse,
+                                     .args_doc = "-- PROGRAM [ARGUMENTS]",
+                                     .doc = "Start a program, and all it starts in turn, on virtual RDMA rails. Every process is a host of its own "
+                                            "on each rail.\vCounters can be read while the program runs with 'softrail status [--json]', and "
+                                            "after it has ended from the file of --report. Example:\n\n"
+                                            "  softrail run -n 2 -- mpirun -np 2 --mca btl openib,self PROGRAM"};
+    struct run run = {.options = {.rails = 2,
+                                  .link_layer = IBV_LINK_LAYER_INFINIBAND,
+                                  .copy_max = 2048,
+                                  .flags = SR_FABRIC_SPLIT_TAIL,
+                                  .habits = {.max_inline = 512, .pkey_count = 1, .pkeys = {0xffff}}}};
     struct sr_fabric fabric;
 
     argv[0] = (char *) "softrail run";
@@ -394,7 +439,8 @@ int sr_cmd_run(int argc, char **argv)
     if (cma_is_refused()) {
         run.options.flags |= SR_FABRIC_NO_CMA;
         fputs("softrail: process_vm_readv and process_vm_writev are refused here; copying through shared memory, "
-              "which is slower\n", stderr);
+              "which is slower\n",
+              stderr);
     }
     sr_fabric_sweep();
     if (0 != sr_fabric_create(&fabric, run.name, &run.options)) {

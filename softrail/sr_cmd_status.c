@@ -53,13 +53,11 @@ static json_t *rail_json(const struct sr_fabric *fabric, unsigned rail)
 
     snprintf(name, sizeof(name), "sr%u", rail);
     sr_fabric_totals(fabric, rail, &t);
-    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rail", (int) rail, "name",
-                     name, "state", rail_state(fabric, rail), "tx_messages", (json_int_t) t.tx_messages, "tx_bytes",
-                     (json_int_t) t.tx_bytes, "rx_messages", (json_int_t) t.rx_messages, "rx_bytes",
-                     (json_int_t) t.rx_bytes, "errors", (json_int_t) t.errors, "retries", (json_int_t) t.retries,
-                     "faults", (json_int_t) t.faults, "registrations", (json_int_t) t.registrations, "queue_pairs",
-                     (json_int_t) t.qps, "rate_bits", (json_int_t) atomic_load(&r->rate), "latency_ns",
-                     (json_int_t) atomic_load(&r->latency));
+    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rail", (int) rail, "name", name, "state",
+                     rail_state(fabric, rail), "tx_messages", (json_int_t) t.tx_messages, "tx_bytes", (json_int_t) t.tx_bytes, "rx_messages",
+                     (json_int_t) t.rx_messages, "rx_bytes", (json_int_t) t.rx_bytes, "errors", (json_int_t) t.errors, "retries",
+                     (json_int_t) t.retries, "faults", (json_int_t) t.faults, "registrations", (json_int_t) t.registrations, "queue_pairs",
+                     (json_int_t) t.qps, "rate_bits", (json_int_t) atomic_load(&r->rate), "latency_ns", (json_int_t) atomic_load(&r->latency));
 }
 
 static json_t *process_json(const struct sr_proc *proc, unsigned slot)
@@ -74,8 +72,7 @@ static json_t *process_json(const struct sr_proc *proc, unsigned slot)
             json_array_append_new(down, json_integer(rail));
         }
     }
-    return json_pack("{s:i, s:i, s:s*, s:o}", "process", (int) slot, "pid", (int) atomic_load(&proc->pid), "command",
-                     command, "rails_down", down);
+    return json_pack("{s:i, s:i, s:s*, s:o}", "process", (int) slot, "pid", (int) atomic_load(&proc->pid), "command", command, "rails_down", down);
 }
 
 static json_t *rules_json(const struct sr_plan *plan)
@@ -85,8 +82,7 @@ static json_t *rules_json(const struct sr_plan *plan)
 
     for (uint32_t i = 0; i < count && i < SR_MAX_RULES; ++i) {
         json_array_append_new(rules, json_pack("{s:s*, s:I, s:I}", "rule", plan->rule[i].text, "matched",
-                                               (json_int_t) atomic_load(&plan->rule[i].seen), "done",
-                                               (json_int_t) atomic_load(&plan->rule[i].hits)));
+                                               (json_int_t) atomic_load(&plan->rule[i].seen), "done", (json_int_t) atomic_load(&plan->rule[i].hits)));
     }
     return rules;
 }
@@ -104,11 +100,10 @@ json_t *sr_status_json(const struct sr_fabric *fabric)
             json_array_append_new(processes, process_json(&shm->proc[slot], slot));
         }
     }
-    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o}", "version", BFO_VERSION, "fabric",
-                     strrchr(fabric->path, '/') + 1, "owner_pid", (json_int_t) shm->owner_pid, "link_layer",
-                     IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "ethernet" : "infiniband", "time_ns",
-                     (json_int_t) now_ns(), "seed", (json_int_t) atomic_load(&shm->plan.seed), "rails", rails,
-                     "processes", processes, "faults", rules_json(&shm->plan));
+    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o}", "version", BFO_VERSION, "fabric", strrchr(fabric->path, '/') + 1, "owner_pid",
+                     (json_int_t) shm->owner_pid, "link_layer", IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "ethernet" : "infiniband", "time_ns",
+                     (json_int_t) now_ns(), "seed", (json_int_t) atomic_load(&shm->plan.seed), "rails", rails, "processes", processes, "faults",
+                     rules_json(&shm->plan));
 }
 
 /* ---- table -------------------------------------------------------------------------------------- */
@@ -123,16 +118,14 @@ static void print_rails(const struct sr_fabric *fabric, const struct sample *bef
 {
     uint64_t ns = after->time - before->time;
 
-    printf("%-5s %-7s %6s %10s %10s %12s %16s %12s %16s %7s %7s %7s\n", "rail", "state", "QPs", "tx MB/s", "rx MB/s",
-           "tx messages", "tx bytes", "rx messages", "rx bytes", "errors", "retries", "faults");
+    printf("%-5s %-7s %6s %10s %10s %12s %16s %12s %16s %7s %7s %7s\n", "rail", "state", "QPs", "tx MB/s", "rx MB/s", "tx messages", "tx bytes",
+           "rx messages", "rx bytes", "errors", "retries", "faults");
     for (unsigned rail = 0; rail < fabric->shm->rails; ++rail) {
         const struct sr_totals *t = &after->rail[rail], *b = &before->rail[rail];
-        printf("sr%-3u %-7s %6llu %10.1f %10.1f %12llu %16llu %12llu %16llu %7llu %7llu %7llu\n", rail,
-               rail_state(fabric, rail), (unsigned long long) t->qps, rate(b->tx_bytes, t->tx_bytes, ns),
-               rate(b->rx_bytes, t->rx_bytes, ns), (unsigned long long) t->tx_messages,
-               (unsigned long long) t->tx_bytes, (unsigned long long) t->rx_messages,
-               (unsigned long long) t->rx_bytes, (unsigned long long) t->errors, (unsigned long long) t->retries,
-               (unsigned long long) t->faults);
+        printf("sr%-3u %-7s %6llu %10.1f %10.1f %12llu %16llu %12llu %16llu %7llu %7llu %7llu\n", rail, rail_state(fabric, rail),
+               (unsigned long long) t->qps, rate(b->tx_bytes, t->tx_bytes, ns), rate(b->rx_bytes, t->rx_bytes, ns),
+               (unsigned long long) t->tx_messages, (unsigned long long) t->tx_bytes, (unsigned long long) t->rx_messages,
+               (unsigned long long) t->rx_bytes, (unsigned long long) t->errors, (unsigned long long) t->retries, (unsigned long long) t->faults);
     }
 }
 
@@ -141,8 +134,8 @@ static void print_table(const struct sr_fabric *fabric, const struct sample *bef
     const struct sr_fabric_shm *shm = fabric->shm;
     uint32_t rules = atomic_load(&shm->plan.count);
 
-    printf("fabric %s, %s, %u rails\n", strrchr(fabric->path, '/') + 1,
-           IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "ethernet" : "infiniband", shm->rails);
+    printf("fabric %s, %s, %u rails\n", strrchr(fabric->path, '/') + 1, IBV_LINK_LAYER_ETHERNET == shm->link_layer ? "ethernet" : "infiniband",
+           shm->rails);
     print_rails(fabric, before, after);
     for (unsigned slot = 0; slot < SR_MAX_PROCS; ++slot) {
         const struct sr_proc *proc = &shm->proc[slot];
@@ -157,8 +150,8 @@ static void print_table(const struct sr_fabric *fabric, const struct sample *bef
         }
     }
     for (uint32_t i = 0; i < rules && i < SR_MAX_RULES; ++i) {
-        printf("fault: %.*s: matched %u, done %u\n", SR_RULE_TEXT, shm->plan.rule[i].text,
-               atomic_load(&shm->plan.rule[i].seen), atomic_load(&shm->plan.rule[i].hits));
+        printf("fault: %.*s: matched %u, done %u\n", SR_RULE_TEXT, shm->plan.rule[i].text, atomic_load(&shm->plan.rule[i].seen),
+               atomic_load(&shm->plan.rule[i].hits));
     }
 }
 
@@ -177,17 +170,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct choice *choice = state->input;
 
     switch (key) {
-    case KEY_JSON: choice->json = true; return 0;
-    case KEY_FABRIC: choice->fabric = arg; return 0;
-    case KEY_COUNT: choice->count = (unsigned) strtoul(arg, NULL, 10); return 0;
-    case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
+    case KEY_FABRIC:
+        choice->fabric = arg;
+        return 0;
+    case KEY_COUNT:
+        choice->count = (unsigned) strtoul(arg, NULL, 10);
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "'%s' is one word too many", arg);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
 static void pause_ms(unsigned ms)
 {
-    struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = (long) (ms % 1000) * 1000000 };
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long) (ms % 1000) * 1000000};
 
     nanosleep(&pause, NULL);
 }
@@ -195,12 +197,11 @@ static void pause_ms(unsigned ms)
 int sr_cmd_status(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "json", KEY_JSON, NULL, 0, "for programs: counters, without rates; time_ns is the monotonic clock", 0 },
-        { "fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0 },
-        { NULL, 0, NULL, 0, NULL, 0 } };
-    static const struct argp argp = { .options = options, .parser = parse,
-                                      .doc = "Show rails, processes, counters and faults of a running fabric." };
-    struct choice choice = { .fabric = NULL };
+        {"json", KEY_JSON, NULL, 0, "for programs: counters, without rates; time_ns is the monotonic clock", 0},
+        {"fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0},
+        {NULL, 0, NULL, 0, NULL, 0}};
+    static const struct argp argp = {.options = options, .parser = parse, .doc = "Show rails, processes, counters and faults of a running fabric."};
+    struct choice choice = {.fabric = NULL};
     struct sample before, after;
     struct sr_fabric fabric;
     int rc;
@@ -228,13 +229,11 @@ int sr_cmd_status(int argc, char **argv)
 
 int sr_cmd_top(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        { "count", KEY_COUNT, "N", 0, "end after N pictures (default: when the fabric ends)", 0 },
-        { "fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0 },
-        { NULL, 0, NULL, 0, NULL, 0 } };
-    static const struct argp argp = { .options = options, .parser = parse,
-                                      .doc = "Show what 'softrail status' shows, again every second." };
-    struct choice choice = { .count = 0 };
+    static const struct argp_option options[] = {{"count", KEY_COUNT, "N", 0, "end after N pictures (default: when the fabric ends)", 0},
+                                                 {"fabric", KEY_FABRIC, "NAME", 0, "name of the fabric, if several are running", 0},
+                                                 {NULL, 0, NULL, 0, NULL, 0}};
+    static const struct argp argp = {.options = options, .parser = parse, .doc = "Show what 'softrail status' shows, again every second."};
+    struct choice choice = {.count = 0};
     struct sample samples[2];
     struct sr_fabric fabric;
     int rc;

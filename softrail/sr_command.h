@@ -20,7 +20,7 @@ int sr_cmd_status(int argc, char **argv);
 int sr_cmd_top(int argc, char **argv);
 int sr_cmd_fault(int argc, char **argv);
 extern const struct argp sr_habits_argp; /* options of run; its input is struct sr_fabric_options */
-int sr_cmd_rail(int argc, char **argv); /* down, up, port-error, gone, gid, set */
+int sr_cmd_rail(int argc, char **argv);  /* down, up, port-error, gone, gid, set */
 
 /* Add the rules of a line or a file to the plan; `where` names the line in messages. Returns 0 or errno after
  * saying what is wrong. Locks: the fabric lock, or nobody else knows the fabric yet. */

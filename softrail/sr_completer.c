@@ -52,11 +52,15 @@ void sr_complete_send(struct sr_qp *qp, const struct sr_wqe *wqe, enum ibv_wc_st
         return;
     }
     tail = atomic_load_explicit(&cq->local_tail, memory_order_relaxed);
-    cq->local[tail & (cq->local_room - 1)] = (struct sr_local_wc) {
-        .wr_id = wqe->wr_id, .qpn = qp->ibv.qp_num, .byte_len = wqe->length, .sq_position = wqe->position,
+    cq->local[tail & (cq->local_room - 1)] = (struct sr_local_wc){
+        .wr_id = wqe->wr_id,
+        .qpn = qp->ibv.qp_num,
+        .byte_len = wqe->length,
+        .sq_position = wqe->position,
         .behind = IBV_WC_SUCCESS == status ? 0 : __atomic_load_n(&cq->shm->produced, __ATOMIC_RELAXED),
-        .epoch = qp->shm->epoch, .status = (uint8_t) status, .opcode = sr_opcode(wqe->opcode)->wc
-    };
+        .epoch = qp->shm->epoch,
+        .status = (uint8_t) status,
+        .opcode = sr_opcode(wqe->opcode)->wc};
     atomic_store_explicit(&cq->local_tail, tail + 1, memory_order_release);
     pthread_mutex_unlock(&cq->lock);
     if (NULL != cq->ibv.channel) {

@@ -24,7 +24,7 @@
 
 struct sr_device {
     struct ibv_device ibv;
-    char room[1024];        /* direct-verbs probes of providers read behind struct ibv_device */
+    char room[1024]; /* direct-verbs probes of providers read behind struct ibv_device */
     unsigned rail;
 };
 
@@ -49,8 +49,7 @@ static void devices_init(void)
         dev->transport_type = IBV_TRANSPORT_IB;
         snprintf(dev->name, sizeof(dev->name), "sr%u", rail);
         snprintf(dev->dev_name, sizeof(dev->dev_name), "uverbs%u", rail);
-        snprintf(dev->dev_path, sizeof(dev->dev_path), "%.180s/sysfs/class/infiniband_verbs/uverbs%u", sr.fabric.path,
-                 rail);
+        snprintf(dev->dev_path, sizeof(dev->dev_path), "%.180s/sysfs/class/infiniband_verbs/uverbs%u", sr.fabric.path, rail);
         snprintf(dev->ibdev_path, sizeof(dev->ibdev_path), "%.180s/sysfs/class/infiniband/sr%u", sr.fabric.path, rail);
         devices[rail].rail = rail;
     }

@@ -50,13 +50,12 @@ static unsigned split_tail(struct iovec *iov, unsigned count)
         return count;
     }
     last->iov_len -= tail;
-    iov[count] = (struct iovec) { .iov_base = (void *) (end - tail), .iov_len = tail };
+    iov[count] = (struct iovec){.iov_base = (void *) (end - tail), .iov_len = tail};
     return count + 1;
 }
 
 /* One step: as much as goes in one call. Returns the number of bytes, or -1 (errno). */
-static ssize_t step(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
-                    unsigned remotes, bool write)
+static ssize_t step(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote, unsigned remotes, bool write)
 {
     size_t n;
     int rc;
@@ -74,8 +73,7 @@ static ssize_t step(struct sr_peer *peer, const struct iovec *local, unsigned lo
     return 0 == rc ? (ssize_t) n : -1;
 }
 
-static int copy(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
-                unsigned remotes, bool write)
+static int copy(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote, unsigned remotes, bool write)
 {
     struct iovec mine[SR_MAX_SGE + 1], theirs[SR_MAX_SGE + 1], *from = mine, *to = theirs;
 
@@ -109,21 +107,18 @@ static int explain(int rc)
     static _Atomic bool said;
 
     if (EPERM == rc || ENOSYS == rc) {
-        sr_say_once(&said, "the kernel refuses to copy between processes (%s); start with SOFTRAIL_NO_CMA=1",
-                    strerror(rc));
+        sr_say_once(&said, "the kernel refuses to copy between processes (%s); start with SOFTRAIL_NO_CMA=1", strerror(rc));
         return ESRCH;
     }
     return rc;
 }
 
-int sr_copy_to(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
-               unsigned remotes)
+int sr_copy_to(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote, unsigned remotes)
 {
     return explain(copy(peer, local, locals, remote, remotes, true));
 }
 
-int sr_copy_from(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote,
-                 unsigned remotes)
+int sr_copy_from(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote, unsigned remotes)
 {
     return explain(copy(peer, local, locals, remote, remotes, false));
 }

@@ -25,8 +25,7 @@ static uint32_t ring_entries(int entries)
     return n;
 }
 
-static void cq_init(struct sr_cq *cq, struct ibv_context *context, struct ibv_comp_channel *channel, uint32_t entries,
-                    uint64_t ring)
+static void cq_init(struct sr_cq *cq, struct ibv_context *context, struct ibv_comp_channel *channel, uint32_t entries, uint64_t ring)
 {
     struct sr_cq_shm *shm = cq->shm;
 
@@ -49,8 +48,7 @@ static void cq_init(struct sr_cq *cq, struct ibv_context *context, struct ibv_co
     sr_acks_init(&cq->async_acks);
 }
 
-struct ibv_cq *sr_cq_create(struct ibv_context *context, int entries, void *cq_context,
-                            struct ibv_comp_channel *channel, int vector)
+struct ibv_cq *sr_cq_create(struct ibv_context *context, int entries, void *cq_context, struct ibv_comp_channel *channel, int vector)
 {
     struct sr_cq *cq;
     uint64_t ring;
@@ -65,8 +63,7 @@ struct ibv_cq *sr_cq_create(struct ibv_context *context, int entries, void *cq_c
     }
     cq = calloc(1, sizeof(*cq));
     ring = sr_arena_alloc(ring_entries(entries) * sizeof(struct sr_cqe));
-    if (NULL == cq || 0 == ring || 0 == (cq->offset = sr_stable_alloc(SR_STABLE_CQ))
-        || 0 == (cq->id = sr_handle_add(cq))) {
+    if (NULL == cq || 0 == ring || 0 == (cq->offset = sr_stable_alloc(SR_STABLE_CQ)) || 0 == (cq->id = sr_handle_add(cq))) {
         sr_arena_free(ring, ring_entries(entries) * sizeof(struct sr_cqe));
         free(cq);
         errno = ENOMEM;
@@ -200,8 +197,7 @@ bool sr_cq_push(struct sr_peer *peer, uint64_t offset, const struct sr_cqe *cqe,
     ring = sr_peer_at(peer, shm->ring, ((size_t) shm->mask + 1) * sizeof(*ring));
     if (NULL != ring && shm->produced - shm->consumed_seen <= shm->mask) {
         slot = &ring[shm->produced & shm->mask];
-        memcpy((char *) slot + sizeof(slot->seq), (const char *) cqe + sizeof(cqe->seq),
-               sizeof(*slot) - sizeof(slot->seq));
+        memcpy((char *) slot + sizeof(slot->seq), (const char *) cqe + sizeof(cqe->seq), sizeof(*slot) - sizeof(slot->seq));
         shm->produced++;
         atomic_store_explicit(&slot->seq, shm->produced, memory_order_release);
         done = true;

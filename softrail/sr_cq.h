@@ -9,8 +9,7 @@
 
 #include "sr_objects.h"
 
-struct ibv_cq *sr_cq_create(struct ibv_context *context, int entries, void *cq_context,
-                            struct ibv_comp_channel *channel, int vector);
+struct ibv_cq *sr_cq_create(struct ibv_context *context, int entries, void *cq_context, struct ibv_comp_channel *channel, int vector);
 int sr_cq_destroy(struct ibv_cq *cq);
 int sr_cq_resize(struct ibv_cq *cq, int entries);
 int sr_cq_arm(struct ibv_cq *cq, int solicited_only);

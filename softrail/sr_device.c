@@ -72,8 +72,7 @@ int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_
 {
     union ibv_gid gid;
 
-    *address = (struct sr_address) { .dlid = attr->dlid, .sl = attr->sl, .src_path_bits = attr->src_path_bits,
-                                     .is_global = attr->is_global };
+    *address = (struct sr_address){.dlid = attr->dlid, .sl = attr->sl, .src_path_bits = attr->src_path_bits, .is_global = attr->is_global};
     if (is_ethernet()) {
         unsigned slot = (unsigned) (be64toh(attr->grh.dgid.global.interface_id) & 0xff) - 1;
         if (!attr->is_global || sr_gid_count() - 1 != attr->grh.sgid_index) {
@@ -144,10 +143,12 @@ int sr_device_query(struct ibv_context *context, struct ibv_device_attr *attr)
 /* The slowest link that carries the rate of the rail. */
 static void set_speed(uint64_t rate, struct ibv_port_attr *attr)
 {
-    static const struct { uint8_t width, speed; uint64_t bits; } links[] = {
-        { 1, 1, UINT64_C(2500000000) }, { 1, 2, UINT64_C(5000000000) }, { 2, 1, UINT64_C(10000000000) },
-        { 2, 2, UINT64_C(20000000000) }, { 2, 4, UINT64_C(40000000000) }, { 2, 16, UINT64_C(56000000000) },
-        { 2, 32, UINT64_C(100000000000) }, { 2, 64, UINT64_C(200000000000) }, { 2, 128, UINT64_C(400000000000) } };
+    static const struct {
+        uint8_t width, speed;
+        uint64_t bits;
+    } links[] = {{1, 1, UINT64_C(2500000000)},    {1, 2, UINT64_C(5000000000)},    {2, 1, UINT64_C(10000000000)},
+                 {2, 2, UINT64_C(20000000000)},   {2, 4, UINT64_C(40000000000)},   {2, 16, UINT64_C(56000000000)},
+                 {2, 32, UINT64_C(100000000000)}, {2, 64, UINT64_C(200000000000)}, {2, 128, UINT64_C(400000000000)}};
     unsigned i = 0, last = sizeof(links) / sizeof(links[0]) - 1;
 
     if (0 == rate) {

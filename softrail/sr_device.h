@@ -14,7 +14,7 @@ uint16_t sr_lid(unsigned slot); /* before any LID change */
 uint16_t sr_lid_shift(unsigned rail);
 uint32_t sr_host_address(unsigned rail, unsigned slot); /* IPv4, host order: 127.42.rail.(slot + 1) until a GID change */
 void sr_gid(unsigned rail, unsigned slot, union ibv_gid *gid);
-unsigned sr_gid_count(void); /* the last one is the port's own */
+unsigned sr_gid_count(void);  /* the last one is the port's own */
 bool sr_habit(unsigned flag); /* SR_FABRIC_* */
 int sr_address_resolve(unsigned rail, const struct ibv_ah_attr *attr, struct sr_address *address);
 /* Does the context accept further work? EIO when the device is gone. */

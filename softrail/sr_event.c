@@ -21,7 +21,7 @@ static struct {
     pthread_mutex_t mutex;
     void **objects;
     uint32_t room, hint;
-} handles = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} handles = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 uint32_t sr_handle_add(void *object)
 {
@@ -106,9 +106,12 @@ void sr_fifo_close(uint32_t number, int fd)
 #define SR_CACHED_FIFOS 64
 static struct {
     pthread_mutex_t mutex;
-    struct { uint32_t word, fifo; int fd; } entry[SR_CACHED_FIFOS];
+    struct {
+        uint32_t word, fifo;
+        int fd;
+    } entry[SR_CACHED_FIFOS];
     unsigned next;
-} cache = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} cache = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* Locks: cache.mutex */
 static int cached_fd(uint32_t word, uint32_t fifo)
@@ -139,7 +142,7 @@ static int cached_fd(uint32_t word, uint32_t fifo)
 
 void sr_event_send(struct sr_peer *peer, uint32_t fifo, uint32_t type, uint32_t id)
 {
-    struct sr_event event = { .type = type, .id = id };
+    struct sr_event event = {.type = type, .id = id};
     int fd;
 
     if (0 == fifo || !sr_peer_is_alive(peer)) {
@@ -153,7 +156,7 @@ void sr_event_send(struct sr_peer *peer, uint32_t fifo, uint32_t type, uint32_t 
         sigaddset(&pipe_only, SIGPIPE);
         pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
         if (0 > write(fd, &event, sizeof(event)) && EPIPE == errno) {
-            static const struct timespec now = { 0, 0 };
+            static const struct timespec now = {0, 0};
             sigtimedwait(&pipe_only, NULL, &now);
         }
         pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -25,7 +25,7 @@ static pthread_mutex_t fabric_mutex = PTHREAD_MUTEX_INITIALIZER; /* fcntl locks 
 
 static int byte_lock(int fd, int command, short type, off_t byte)
 {
-    struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     int rc;
 
     do {
@@ -36,7 +36,7 @@ static int byte_lock(int fd, int command, short type, off_t byte)
 
 static bool byte_is_held(int fd, off_t byte)
 {
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 
     return 0 == fcntl(fd, F_GETLK, &lock) && F_UNLCK != lock.l_type;
 }
@@ -92,8 +92,7 @@ static void init_rails(struct sr_fabric_shm *shm, const struct sr_fabric_options
 {
     for (unsigned i = 0; i < options->rails; ++i) {
         shm->rail[i].guid = UINT64_C(0x0250520000000000) | (uint64_t) (i + 1) << 16;
-        shm->rail[i].gid_prefix = UINT64_C(0xfe80000000000000)
-                                  | (0 != (options->flags & SR_FABRIC_DEFAULT_PREFIX) ? 0 : i + 1);
+        shm->rail[i].gid_prefix = UINT64_C(0xfe80000000000000) | (0 != (options->flags & SR_FABRIC_DEFAULT_PREFIX) ? 0 : i + 1);
         shm->rail[i].rate = options->rate[i];
         shm->rail[i].latency = options->latency[i];
     }
@@ -122,8 +121,8 @@ int sr_fabric_create(struct sr_fabric *fabric, const char *name, const struct sr
     snprintf(file, sizeof(file), "%s/fabric", fabric->path);
     rc = map_shared(file, O_RDWR | O_CREAT | O_EXCL, sizeof(*shm), true, (void **) &shm);
     if (0 != rc) {
-        fprintf(stderr, "softrail: cannot allocate %zu KiB in %s: %s. Enlarge /dev/shm (containers: --shm-size)\n",
-                sizeof(*shm) / 1024, base, strerror(rc));
+        fprintf(stderr, "softrail: cannot allocate %zu KiB in %s: %s. Enlarge /dev/shm (containers: --shm-size)\n", sizeof(*shm) / 1024, base,
+                strerror(rc));
         sr_fabric_remove(fabric->path);
         return rc;
     }
@@ -203,7 +202,7 @@ void sr_fabric_remove(const char *path)
 
 bool sr_fabric_is_alive(const struct sr_fabric *fabric)
 {
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = SR_BYTE_OWNER + 1 };
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = SR_BYTE_OWNER + 1};
 
     return 0 == fcntl(fabric->lock_fd, F_GETLK, &lock) && F_UNLCK != lock.l_type;
 }
@@ -274,8 +273,7 @@ void sr_fabric_arena_path(const struct sr_fabric *fabric, uint32_t word, char pa
 
 void sr_fabric_fifo_path(const struct sr_fabric *fabric, uint32_t word, uint32_t number, char path[SR_PATH_MAX])
 {
-    snprintf(path, SR_PATH_MAX, "%.215s/p%03u-%06x.%u", fabric->path, sr_word_slot(word), sr_word_incarnation(word),
-             number);
+    snprintf(path, SR_PATH_MAX, "%.215s/p%03u-%06x.%u", fabric->path, sr_word_slot(word), sr_word_incarnation(word), number);
 }
 
 /* ---- what a member leaves ----------------------------------------------------------------------- */
@@ -331,8 +329,7 @@ static void add_member(const struct sr_fabric *fabric, uint32_t word, struct sr_
 
     for (unsigned i = 0; NULL != arena && i < SR_MAX_QPS; ++i) {
         const struct sr_qp_shm *qp;
-        if (word != atomic_load(&shm->qp[i].owner) || NULL == (qp = qp_in_arena(arena, size, &shm->qp[i]))
-            || SR_MAX_RAILS <= qp->rail) {
+        if (word != atomic_load(&shm->qp[i].owner) || NULL == (qp = qp_in_arena(arena, size, &shm->qp[i])) || SR_MAX_RAILS <= qp->rail) {
             continue;
         }
         totals[qp->rail].tx_messages += qp->tx_messages;
@@ -460,8 +457,7 @@ void sr_fabric_rail_event(const struct sr_fabric *fabric, unsigned rail, int onl
             struct sr_context_entry *entry = &shm->proc[slot].contexts[i];
             uint32_t fifo = atomic_load(&entry->fifo);
             if (0 != fifo && rail == entry->rail) {
-                sr_fabric_send_event(fabric, sr_word((unsigned) slot, incarnation), fifo,
-                                     (struct sr_event) { .type = type, .id = 1 });
+                sr_fabric_send_event(fabric, sr_word((unsigned) slot, incarnation), fifo, (struct sr_event){.type = type, .id = 1});
             }
         }
     }

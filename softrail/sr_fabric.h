@@ -15,7 +15,7 @@
 #include "sr_shm.h"
 
 #define SR_ENV_FABRIC "SOFTRAIL_FABRIC"
-#define SR_ENV_NO_SRQ "SOFTRAIL_NO_SRQ" /* of one process: its devices have no shared receive queues */
+#define SR_ENV_NO_SRQ "SOFTRAIL_NO_SRQ"     /* of one process: its devices have no shared receive queues */
 #define SR_ENV_LAST_WQE "SOFTRAIL_LAST_WQE" /* of one process: its devices raise QP_LAST_WQE_REACHED so often, then never */
 #define SR_PATH_MAX 256
 
@@ -106,9 +106,10 @@ void sr_fabric_plug_in(struct sr_fabric *fabric);
 /* Can (rail, slot) send and receive? */
 static inline bool sr_rail_is_up(const struct sr_fabric_shm *shm, unsigned rail, unsigned slot)
 {
-    return 0 == (atomic_load_explicit(&shm->rail[rail].down, memory_order_relaxed)
-                 | (atomic_load_explicit(&shm->proc[slot].down_rails, memory_order_relaxed) >> rail & 1u)
-                 | atomic_load_explicit(&shm->rail[rail].gone, memory_order_relaxed));
+    return 0
+           == (atomic_load_explicit(&shm->rail[rail].down, memory_order_relaxed)
+               | (atomic_load_explicit(&shm->proc[slot].down_rails, memory_order_relaxed) >> rail & 1u)
+               | atomic_load_explicit(&shm->rail[rail].gone, memory_order_relaxed));
 }
 
 /* Does a message from or to (rail, slot) get through? */

@@ -11,33 +11,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const fate_names[SR_FATES] = {
-    [SR_FATE_NONE] = "none", [SR_FATE_LOSE] = "lose", [SR_FATE_UNACKED] = "unacked", [SR_FATE_DELAY] = "delay",
-    [SR_FATE_SILENT] = "silent", [SR_FATE_CORRUPT] = "corrupt", [SR_FATE_ERROR] = "error",
-    [SR_FATE_ENOMEM] = "enomem", [SR_FATE_RNR] = "rnr", [SR_FATE_LATE] = "late", [SR_FATE_FATAL] = "fatal", [SR_FATE_DOWN] = "down",
-    [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow", [SR_FATE_SLOW] = "slow",
-    [SR_FATE_CQ_ERROR] = "cq_error", [SR_FATE_SRQ_ERROR] = "srq_error"
+static const char *const fate_names[SR_FATES] = {[SR_FATE_NONE] = "none",         [SR_FATE_LOSE] = "lose",          [SR_FATE_UNACKED] = "unacked",
+                                                 [SR_FATE_DELAY] = "delay",       [SR_FATE_SILENT] = "silent",      [SR_FATE_CORRUPT] = "corrupt",
+                                                 [SR_FATE_ERROR] = "error",       [SR_FATE_ENOMEM] = "enomem",      [SR_FATE_RNR] = "rnr",
+                                                 [SR_FATE_LATE] = "late",         [SR_FATE_FATAL] = "fatal",        [SR_FATE_DOWN] = "down",
+                                                 [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow",    [SR_FATE_SLOW] = "slow",
+                                                 [SR_FATE_CQ_ERROR] = "cq_error", [SR_FATE_SRQ_ERROR] = "srq_error"};
+
+static const struct {
+    const char *name;
+    uint32_t bits;
+} opcode_names[] = {
+    {"send", 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM},
+    {"write", 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM},
+    {"read", 1u << IBV_WR_RDMA_READ},
+    {"atomic", 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD},
+    {"imm", 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_RDMA_WRITE_WITH_IMM},
+    {"reg_mr", 1u << SR_CALL_REG_MR},
+    {"create_qp", 1u << SR_CALL_CREATE_QP},
+    {"create_ah", 1u << SR_CALL_CREATE_AH},
+    {"destroy_qp", 1u << SR_CALL_DESTROY_QP},
+    {"qp_rtr", 1u << SR_CALL_QP_RTR},
+    {"qp_error", 1u << SR_CALL_QP_ERROR},
 };
 
-static const struct { const char *name; uint32_t bits; } opcode_names[] = {
-    { "send", 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM },
-    { "write", 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM },
-    { "read", 1u << IBV_WR_RDMA_READ },
-    { "atomic", 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD },
-    { "imm", 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_RDMA_WRITE_WITH_IMM },
-    { "reg_mr", 1u << SR_CALL_REG_MR },
-    { "create_qp", 1u << SR_CALL_CREATE_QP },
-    { "create_ah", 1u << SR_CALL_CREATE_AH },
-    { "destroy_qp", 1u << SR_CALL_DESTROY_QP },
-    { "qp_rtr", 1u << SR_CALL_QP_RTR },
-    { "qp_error", 1u << SR_CALL_QP_ERROR },
-};
-
-static const struct { const char *name; uint32_t status; } status_names[] = {
-    { "retry", IBV_WC_RETRY_EXC_ERR }, { "rnr", IBV_WC_RNR_RETRY_EXC_ERR }, { "protection", IBV_WC_LOC_PROT_ERR },
-    { "length", IBV_WC_LOC_LEN_ERR }, { "local", IBV_WC_LOC_QP_OP_ERR }, { "access", IBV_WC_REM_ACCESS_ERR },
-    { "request", IBV_WC_REM_INV_REQ_ERR }, { "remote", IBV_WC_REM_OP_ERR }, { "fatal", IBV_WC_FATAL_ERR },
-    { "general", IBV_WC_GENERAL_ERR },
+static const struct {
+    const char *name;
+    uint32_t status;
+} status_names[] = {
+    {"retry", IBV_WC_RETRY_EXC_ERR}, {"rnr", IBV_WC_RNR_RETRY_EXC_ERR}, {"protection", IBV_WC_LOC_PROT_ERR}, {"length", IBV_WC_LOC_LEN_ERR},
+    {"local", IBV_WC_LOC_QP_OP_ERR}, {"access", IBV_WC_REM_ACCESS_ERR}, {"request", IBV_WC_REM_INV_REQ_ERR}, {"remote", IBV_WC_REM_OP_ERR},
+    {"fatal", IBV_WC_FATAL_ERR},     {"general", IBV_WC_GENERAL_ERR},
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -81,8 +85,10 @@ static bool parse_rail(const char *text, uint32_t *rails)
 
 static bool parse_time(const char *text, uint64_t *ns)
 {
-    static const struct { const char *unit; double factor; } units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 },
-                                                                         { "s", 1e9 } };
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     char *end;
     double value = strtod(text, &end);
 
@@ -129,7 +135,7 @@ static bool parse_hex(const char *text, size_t digits, uint8_t bytes[SR_MAX_PATT
         return false;
     }
     for (size_t i = 0; i < digits; i += 2) {
-        char pair[3] = { text[i], text[i + 1], '\0' }, *end;
+        char pair[3] = {text[i], text[i + 1], '\0'}, *end;
         bytes[i / 2] = (uint8_t) strtoul(pair, &end, 16);
         if ('\0' != *end || '-' == pair[0] || '+' == pair[0] || ' ' == pair[0]) {
             return false;
@@ -211,7 +217,8 @@ static const char *parse_pair(const char *key, const char *value, struct sr_rule
         return parse_u32(value, &rule->qpn) ? NULL : "a queue pair number";
     }
     if (0 == strcmp(key, "op")) {
-        return parse_opcodes(value, &rule->opcodes) ? NULL : "send, write, read, atomic, imm, reg_mr, create_qp, create_ah, destroy_qp, qp_rtr or qp_error";
+        return parse_opcodes(value, &rule->opcodes) ? NULL
+                                                    : "send, write, read, atomic, imm, reg_mr, create_qp, create_ah, destroy_qp, qp_rtr or qp_error";
     }
     if (0 == strcmp(key, "payload")) {
         return parse_pattern(value, rule) ? NULL : "OFFSET:HEX or OFFSET:HEX/MASK, at most 16 bytes";
@@ -226,8 +233,7 @@ static const char *parse_pair(const char *key, const char *value, struct sr_rule
         return parse_time(value, &rule->time) ? NULL : "a time such as 20ms";
     }
     if (0 == strcmp(key, "status")) {
-        return parse_status(value, &rule->status)
-                   ? NULL : "retry, rnr, protection, length, local, access, request, remote, fatal or general";
+        return parse_status(value, &rule->status) ? NULL : "retry, rnr, protection, length, local, access, request, remote, fatal or general";
     }
     if (0 == strcmp(key, "breaks")) {
         return parse_breaks(value, &rule->breaks) ? NULL : "sender, receiver or both";
@@ -288,8 +294,10 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
     }
     set_defaults(rule, line);
     if (0 != parse_fate(word, rule)) {
-        snprintf(why, size, "'%.40s' is no fault; there are lose, unacked, delay, silent, corrupt, error, enomem, rnr, "
-                 "late, fatal, down, migrated, swallow, slow, cq_error, srq_error", word);
+        snprintf(why, size,
+                 "'%.40s' is no fault; there are lose, unacked, delay, silent, corrupt, error, enomem, rnr, "
+                 "late, fatal, down, migrated, swallow, slow, cq_error, srq_error",
+                 word);
         return -1;
     }
     while (NULL != (word = strtok_r(NULL, " \t", &save))) {
@@ -319,8 +327,7 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
         snprintf(why, size, "'slow' wants a call, such as op=qp_rtr");
         return -1;
     }
-    if (SR_BREAKS_DEFAULT != rule->breaks && SR_FATE_LOSE != rule->fate && SR_FATE_UNACKED != rule->fate
-        && SR_FATE_SILENT != rule->fate) {
+    if (SR_BREAKS_DEFAULT != rule->breaks && SR_FATE_LOSE != rule->fate && SR_FATE_UNACKED != rule->fate && SR_FATE_SILENT != rule->fate) {
         snprintf(why, size, "'breaks=' is for lose, unacked and silent");
         return -1;
     }

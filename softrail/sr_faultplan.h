@@ -30,22 +30,22 @@
 /* What happens to a message. */
 enum sr_fate {
     SR_FATE_NONE = 0,
-    SR_FATE_LOSE,       /* the peer never sees it; the sender ends in RETRY_EXC_ERR */
-    SR_FATE_UNACKED,    /* the peer has it, exactly once; the sender ends in RETRY_EXC_ERR */
-    SR_FATE_DELAY,      /* it arrives `time` later */
-    SR_FATE_SILENT,     /* it arrives; its completion comes `time` later */
-    SR_FATE_CORRUPT,    /* payload byte `at` is inverted */
-    SR_FATE_ERROR,      /* the sender gets `status`; the peer sees nothing */
-    SR_FATE_ENOMEM,     /* posting returns ENOMEM */
-    SR_FATE_RNR,        /* the peer answers: receiver not ready */
-    SR_FATE_LATE,       /* the sender ends in RETRY_EXC_ERR; the message arrives `time` later all the same */
-    SR_FATE_FATAL,      /* the queue pair breaks: QP_FATAL, LOC_QP_OP_ERR, flush */
-    SR_FATE_DOWN,       /* the rail goes down before the message, for everybody or one process */
-    SR_FATE_MIGRATED,   /* it arrives; the sender's queue pair reports PATH_MIG */
-    SR_FATE_SWALLOW,    /* the sender gets a success; the peer never sees it (its HCA died between acknowledgement and completion) */
-    SR_FATE_SLOW,       /* a call takes `time` longer */
-    SR_FATE_CQ_ERROR,   /* it arrives; the sender's CQ for sends reports CQ_ERR and is dead */
-    SR_FATE_SRQ_ERROR,  /* it arrives; the SRQ of the sender's queue pair reports SRQ_ERR and is dead */
+    SR_FATE_LOSE,      /* the peer never sees it; the sender ends in RETRY_EXC_ERR */
+    SR_FATE_UNACKED,   /* the peer has it, exactly once; the sender ends in RETRY_EXC_ERR */
+    SR_FATE_DELAY,     /* it arrives `time` later */
+    SR_FATE_SILENT,    /* it arrives; its completion comes `time` later */
+    SR_FATE_CORRUPT,   /* payload byte `at` is inverted */
+    SR_FATE_ERROR,     /* the sender gets `status`; the peer sees nothing */
+    SR_FATE_ENOMEM,    /* posting returns ENOMEM */
+    SR_FATE_RNR,       /* the peer answers: receiver not ready */
+    SR_FATE_LATE,      /* the sender ends in RETRY_EXC_ERR; the message arrives `time` later all the same */
+    SR_FATE_FATAL,     /* the queue pair breaks: QP_FATAL, LOC_QP_OP_ERR, flush */
+    SR_FATE_DOWN,      /* the rail goes down before the message, for everybody or one process */
+    SR_FATE_MIGRATED,  /* it arrives; the sender's queue pair reports PATH_MIG */
+    SR_FATE_SWALLOW,   /* the sender gets a success; the peer never sees it (its HCA died between acknowledgement and completion) */
+    SR_FATE_SLOW,      /* a call takes `time` longer */
+    SR_FATE_CQ_ERROR,  /* it arrives; the sender's CQ for sends reports CQ_ERR and is dead */
+    SR_FATE_SRQ_ERROR, /* it arrives; the SRQ of the sender's queue pair reports SRQ_ERR and is dead */
     SR_FATES
 };
 
@@ -59,22 +59,22 @@ enum sr_breaks {
 
 /* All but `hits` and `seen` is constant while the plan is in force. */
 struct sr_rule {
-    uint32_t fate;       /* enum sr_fate */
-    uint32_t rails;      /* bit per rail, 0 = every one */
-    uint32_t process;    /* slot of the sender; SR_ANY = every one; the same below */
+    uint32_t fate;    /* enum sr_fate */
+    uint32_t rails;   /* bit per rail, 0 = every one */
+    uint32_t process; /* slot of the sender; SR_ANY = every one; the same below */
     uint32_t qpn;
-    uint32_t opcodes;    /* bit per enum ibv_wr_opcode, 0 = all */
+    uint32_t opcodes;                        /* bit per enum ibv_wr_opcode, 0 = all */
     uint32_t pattern_offset, pattern_length; /* length 0 = no pattern */
     uint8_t pattern_value[SR_MAX_PATTERN], pattern_mask[SR_MAX_PATTERN];
-    uint32_t first;      /* from this match on, counted from 1 */
-    uint32_t count;      /* this many of them; SR_ANY = all */
-    uint32_t permille;   /* of those; 1000 = always */
-    uint32_t status;     /* enum ibv_wc_status, for ERROR */
-    uint32_t at;         /* byte to corrupt */
-    uint32_t local;      /* DOWN: only the port of the sender; `time` then up again, 0 = stays down */
-    uint32_t breaks;     /* enum sr_breaks */
-    uint32_t after;      /* what is posted before that rule (1 = the first) has done a fault is no match; 0 = none */
-    uint64_t time;       /* ns */
+    uint32_t first;        /* from this match on, counted from 1 */
+    uint32_t count;        /* this many of them; SR_ANY = all */
+    uint32_t permille;     /* of those; 1000 = always */
+    uint32_t status;       /* enum ibv_wc_status, for ERROR */
+    uint32_t at;           /* byte to corrupt */
+    uint32_t local;        /* DOWN: only the port of the sender; `time` then up again, 0 = stays down */
+    uint32_t breaks;       /* enum sr_breaks */
+    uint32_t after;        /* what is posted before that rule (1 = the first) has done a fault is no match; 0 = none */
+    uint64_t time;         /* ns */
     _Atomic uint32_t seen; /* messages that matched */
     _Atomic uint32_t hits; /* faults done */
     char text[SR_RULE_TEXT];

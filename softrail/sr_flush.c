@@ -18,8 +18,7 @@ void sr_qp_flush_receives_locked(struct sr_qp *qp)
 
     qp->flush_receives = false;
     while (tail != atomic_load(&shm->head)) {
-        struct sr_cqe cqe = { .qpn = qp->ibv.qp_num, .wqe = tail, .epoch = qp->shm->epoch,
-                              .status = IBV_WC_WR_FLUSH_ERR, .where = SR_CQE_EMPTY };
+        struct sr_cqe cqe = {.qpn = qp->ibv.qp_num, .wqe = tail, .epoch = qp->shm->epoch, .status = IBV_WC_WR_FLUSH_ERR, .where = SR_CQE_EMPTY};
         if (!sr_cq_push(sr.self, qp->recv_cq->offset, &cqe, true)) {
             qp->flush_receives = true; /* goes on when the CQ is polled */
             return;

@@ -48,7 +48,7 @@ static bool take_copy(struct sr_wqe *wqe)
         memcpy(to, wqe->iov[i].iov_base, wqe->iov[i].iov_len);
     }
     wqe->num_sge = 1;
-    wqe->iov[0] = (struct iovec) { .iov_base = wqe->inline_copy, .iov_len = wqe->length };
+    wqe->iov[0] = (struct iovec){.iov_base = wqe->inline_copy, .iov_len = wqe->length};
     return true;
 }
 
@@ -150,7 +150,7 @@ static int apply(const struct sr_rule *rule, struct sr_qp *qp, struct sr_wqe *wq
 
 static void wait_for(uint64_t ns)
 {
-    struct timespec left = { .tv_sec = (time_t) (ns / 1000000000), .tv_nsec = (long) (ns % 1000000000) };
+    struct timespec left = {.tv_sec = (time_t) (ns / 1000000000), .tv_nsec = (long) (ns % 1000000000)};
 
     while (0 != nanosleep(&left, &left) && EINTR == errno) {
     }
@@ -165,8 +165,7 @@ int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe)
 {
     struct sr_plan *plan = &sr.fabric.shm->plan;
     uint8_t head[SR_HEAD_BYTES];
-    struct sr_message message = { .rail = qp->rail, .process = sr.slot, .qpn = qp->ibv.qp_num,
-                                  .opcode = wqe->opcode, .head = head };
+    struct sr_message message = {.rail = qp->rail, .process = sr.slot, .qpn = qp->ibv.qp_num, .opcode = wqe->opcode, .head = head};
     uint32_t count = rules_count(plan);
 
     if (carries_payload(wqe)) {
@@ -186,7 +185,7 @@ int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe)
 bool sr_faults_refuse(unsigned rail, uint32_t call)
 {
     struct sr_plan *plan = &sr.fabric.shm->plan;
-    struct sr_message message = { .rail = rail, .process = sr.slot, .qpn = SR_ANY - 1, .opcode = call };
+    struct sr_message message = {.rail = rail, .process = sr.slot, .qpn = SR_ANY - 1, .opcode = call};
     uint32_t count = rules_count(plan);
 
     for (uint32_t i = 0; i < count; ++i) {

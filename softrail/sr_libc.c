@@ -33,9 +33,8 @@ static bool is_ours(const char *path)
 {
     const char *digit = path + sizeof(uverbs) - 1;
 
-    return NULL != getenv(SR_ENV_FABRIC) && 0 == strncmp(path, uverbs, sizeof(uverbs) - 1) && '0' <= *digit
-           && '0' + SR_MAX_RAILS > *digit && '\0' == digit[1] && 0 == sr_attach()
-           && (unsigned) (*digit - '0') < sr.fabric.shm->rails;
+    return NULL != getenv(SR_ENV_FABRIC) && 0 == strncmp(path, uverbs, sizeof(uverbs) - 1) && '0' <= *digit && '0' + SR_MAX_RAILS > *digit
+           && '\0' == digit[1] && 0 == sr_attach() && (unsigned) (*digit - '0') < sr.fabric.shm->rails;
 }
 
 SR_PUBLIC int access(const char *path, int mode)
@@ -75,12 +74,14 @@ static void describe(struct sr_interface *interface, unsigned rail)
     uint32_t host = sr_host_address(rail, 0 != (sr.fabric.shm->flags & SR_FABRIC_IPV4_GIDS) && sr.joined ? sr.slot : 0);
 
     snprintf(interface->name, sizeof(interface->name), "sr%u", rail);
-    interface->address = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(host) };
-    interface->mask = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xffffff00) };
-    interface->broadcast = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(host | 0xff) };
-    interface->ifa = (struct ifaddrs) { .ifa_name = interface->name, .ifa_flags = IFF_UP | IFF_BROADCAST,
-        .ifa_addr = (struct sockaddr *) &interface->address, .ifa_netmask = (struct sockaddr *) &interface->mask,
-        .ifa_ifu.ifu_broadaddr = (struct sockaddr *) &interface->broadcast };
+    interface->address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
+    interface->mask = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xffffff00)};
+    interface->broadcast = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(host | 0xff)};
+    interface->ifa = (struct ifaddrs){.ifa_name = interface->name,
+                                      .ifa_flags = IFF_UP | IFF_BROADCAST,
+                                      .ifa_addr = (struct sockaddr *) &interface->address,
+                                      .ifa_netmask = (struct sockaddr *) &interface->mask,
+                                      .ifa_ifu.ifu_broadaddr = (struct sockaddr *) &interface->broadcast};
     if (sr_rail_is_up(sr.fabric.shm, rail, sr.joined ? sr.slot : 0)) {
         interface->ifa.ifa_flags |= IFF_RUNNING;
     }

@@ -17,17 +17,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define SR_ACCESS_KNOWN (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ \
-                         | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED \
-                         | (int) IBV_ACCESS_OPTIONAL_RANGE)
+#define SR_ACCESS_KNOWN \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB \
+     | IBV_ACCESS_ZERO_BASED | (int) IBV_ACCESS_OPTIONAL_RANGE)
 
 static struct {
     pthread_mutex_t mutex;
-    uint32_t fresh;          /* indices never used */
+    uint32_t fresh; /* indices never used */
     uint32_t *free_list;
     uint32_t free_count, free_room;
     uint64_t bytes;
-} table = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} table = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static struct sr_mr_entry *entry_of(const struct sr_peer *peer, uint32_t index)
 {
@@ -43,14 +43,12 @@ static struct sr_mr_entry *entry_of(const struct sr_peer *peer, uint32_t index)
     return NULL == entries ? NULL : &entries[index % SR_MR_CHUNK];
 }
 
-bool sr_mr_resolve(struct sr_peer *peer, uint32_t pd, uint32_t key, uint64_t addr, uint64_t length, unsigned access,
-                   uint64_t *where)
+bool sr_mr_resolve(struct sr_peer *peer, uint32_t pd, uint32_t key, uint64_t addr, uint64_t length, unsigned access, uint64_t *where)
 {
     struct sr_mr_entry *entry = entry_of(peer, key >> 8);
 
-    if (NULL == entry || 0 == key || key != atomic_load(&entry->key) || pd != entry->pd
-        || access != (entry->access & access) || addr < entry->iova || length > entry->length
-        || addr - entry->iova > entry->length - length) {
+    if (NULL == entry || 0 == key || key != atomic_load(&entry->key) || pd != entry->pd || access != (entry->access & access) || addr < entry->iova
+        || length > entry->length || addr - entry->iova > entry->length - length) {
         return false;
     }
     *where = entry->addr + (addr - entry->iova);
@@ -110,8 +108,7 @@ static int check_request(struct ibv_pd *pd, void *addr, size_t length, unsigned 
     if ((uintptr_t) addr + length < (uintptr_t) addr) {
         return EINVAL;
     }
-    if (0 != (sr.fabric.shm->flags & SR_FABRIC_MEMLOCK) && 0 == getrlimit(RLIMIT_MEMLOCK, &limit)
-        && table.bytes + length > limit.rlim_cur) {
+    if (0 != (sr.fabric.shm->flags & SR_FABRIC_MEMLOCK) && 0 == getrlimit(RLIMIT_MEMLOCK, &limit) && table.bytes + length > limit.rlim_cur) {
         return ENOMEM;
     }
     /* memory that is not there cannot be registered */
@@ -138,8 +135,7 @@ bool sr_mr_covers(uint64_t addr, uint64_t length, bool write)
 {
     for (uint32_t i = 0; i < __atomic_load_n(&table.fresh, __ATOMIC_ACQUIRE); ++i) {
         const struct sr_mr_entry *entry = entry_of(sr.self, i);
-        if (0 != atomic_load(&entry->key) && addr >= entry->addr && length <= entry->length
-            && addr - entry->addr <= entry->length - length
+        if (0 != atomic_load(&entry->key) && addr >= entry->addr && length <= entry->length && addr - entry->addr <= entry->length - length
             && (!write || 0 != (entry->access & IBV_ACCESS_LOCAL_WRITE))) {
             return true;
         }
@@ -175,8 +171,8 @@ struct ibv_mr *sr_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
     entry->addr = (uintptr_t) addr;
     entry->length = length;
     entry->iova = 0 != (access & IBV_ACCESS_ZERO_BASED) ? 0 : iova;
-    mr->ibv = (struct ibv_mr) { .context = pd->context, .pd = pd, .addr = addr, .length = length,
-                                .handle = mr->index, .lkey = mr->index << 8 | entry->generation };
+    mr->ibv = (struct ibv_mr){
+        .context = pd->context, .pd = pd, .addr = addr, .length = length, .handle = mr->index, .lkey = mr->index << 8 | entry->generation};
     mr->ibv.rkey = mr->ibv.lkey;
     atomic_store(&entry->key, mr->ibv.lkey);
     pthread_mutex_unlock(&table.mutex);

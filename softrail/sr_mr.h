@@ -13,8 +13,7 @@ struct ibv_mr *sr_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
 int sr_mr_dereg(struct ibv_mr *mr);
 /* Address in the memory of `peer` (or here: sr.self) behind (key, addr, length), if it is registered in `pd`
  * with all of `access`. Returns false if not. */
-bool sr_mr_resolve(struct sr_peer *peer, uint32_t pd, uint32_t key, uint64_t addr, uint64_t length, unsigned access,
-                   uint64_t *where);
+bool sr_mr_resolve(struct sr_peer *peer, uint32_t pd, uint32_t key, uint64_t addr, uint64_t length, unsigned access, uint64_t *where);
 /* Is all of this memory registered (for writing)? */
 bool sr_mr_covers(uint64_t addr, uint64_t length, bool write);
 /* Does this process have memory there? */

@@ -24,7 +24,7 @@
 struct sr_context {
     struct ibv_context ibv;
     unsigned rail;
-    unsigned entry;         /* in sr_proc.contexts */
+    unsigned entry; /* in sr_proc.contexts */
     uint32_t fifo;
 };
 
@@ -51,8 +51,8 @@ struct sr_local_wc {
     uint64_t wr_id;
     uint32_t qpn;
     uint32_t byte_len;
-    uint32_t sq_position;   /* the send queue is free up to here once this is polled */
-    uint32_t behind;        /* an error: polled only after that many entries of the ring, as they are older */
+    uint32_t sq_position; /* the send queue is free up to here once this is polled */
+    uint32_t behind;      /* an error: polled only after that many entries of the ring, as they are older */
     uint16_t epoch;
     uint8_t status;
     uint8_t opcode;
@@ -64,15 +64,15 @@ struct sr_cq {
     uint64_t offset;
     struct sr_cqe *ring;
     uint32_t mask;
-    uint32_t consumed;      /* lock */
+    uint32_t consumed; /* lock */
     uint32_t kick_seen;
     pthread_mutex_t lock;
     struct sr_local_wc *local; /* lock; ring of local_room entries */
     uint32_t local_room, local_head;
     _Atomic uint32_t local_tail;
-    bool local_first;       /* lock; takes turns */
-    bool is_dead;           /* atomic; CQ_ERR: nothing comes out any more */
-    uint32_t idle;          /* lock; polls in a row that found nothing */
+    bool local_first; /* lock; takes turns */
+    bool is_dead;     /* atomic; CQ_ERR: nothing comes out any more */
+    uint32_t idle;    /* lock; polls in a row that found nothing */
     uint32_t id;
     _Atomic int uses;
     struct sr_acks comp_acks, async_acks;
@@ -83,11 +83,11 @@ struct sr_rq {
     struct sr_rq_shm *shm;
     uint64_t offset;
     char *wqes;
-    uint32_t *order;        /* SRQ only */
-    uint32_t *free_list;    /* SRQ only; lock */
+    uint32_t *order;     /* SRQ only */
+    uint32_t *free_list; /* SRQ only; lock */
     uint32_t free_count;
     uint32_t mask, stride, max_wr, max_sge;
-    uint32_t polled;        /* own queue: entries whose completion was polled; atomic enough under cq lock */
+    uint32_t polled; /* own queue: entries whose completion was polled; atomic enough under cq lock */
     pthread_mutex_t lock;
 };
 
@@ -106,7 +106,7 @@ struct sr_address {
     uint8_t is_global;
     uint8_t src_path_bits;
     uint8_t valid;
-    unsigned slot;          /* of the process that has this address */
+    unsigned slot; /* of the process that has this address */
 };
 
 struct sr_ah {
@@ -124,26 +124,26 @@ struct sr_wqe {
     uint64_t wr_id;
     uint64_t remote_addr;
     uint64_t compare_add, swap;
-    uint64_t ready;         /* not before this time, ns; 0 = at once */
-    uint64_t lost_since;    /* the retry clock, ns; 0 = not running */
+    uint64_t ready;      /* not before this time, ns; 0 = at once */
+    uint64_t lost_since; /* the retry clock, ns; 0 = not running */
     uint64_t rnr_since;
     const struct ibv_sge *sge;
-    void *inline_copy;      /* of a waiting request */
-    struct sr_wqe *next;    /* waiting requests of a queue pair */
+    void *inline_copy;   /* of a waiting request */
+    struct sr_wqe *next; /* waiting requests of a queue pair */
     uint32_t num_sge;
     uint32_t length;
     uint32_t imm;
     uint32_t rkey;
     uint32_t remote_qpn, remote_qkey;
-    uint32_t position;      /* in the send queue */
-    uint32_t flags;         /* IBV_SEND_* */
-    uint8_t opcode;         /* enum ibv_wr_opcode */
-    uint8_t fate;           /* enum sr_fate */
-    uint8_t forced_status;  /* ERROR */
-    uint8_t delivered;      /* UNACKED, SILENT: the peer has it already */
-    uint8_t breaks;         /* enum sr_breaks; DEFAULT once it is done */
-    uint32_t corrupt_at;    /* CORRUPT: payload offset */
-    uint64_t fate_time;     /* ns; what it means depends on the fate */
+    uint32_t position;     /* in the send queue */
+    uint32_t flags;        /* IBV_SEND_* */
+    uint8_t opcode;        /* enum ibv_wr_opcode */
+    uint8_t fate;          /* enum sr_fate */
+    uint8_t forced_status; /* ERROR */
+    uint8_t delivered;     /* UNACKED, SILENT: the peer has it already */
+    uint8_t breaks;        /* enum sr_breaks; DEFAULT once it is done */
+    uint32_t corrupt_at;   /* CORRUPT: payload offset */
+    uint64_t fate_time;    /* ns; what it means depends on the fate */
     struct sr_address address;
     struct iovec iov[SR_MAX_SGE]; /* resolved local memory, filled by the requester */
 };
@@ -158,28 +158,28 @@ struct sr_qp {
     struct sr_cq *send_cq, *recv_cq;
     struct sr_srq *srq;
     struct sr_rq own_rq;
-    struct sr_rq *rq;       /* own_rq or the SRQ's */
+    struct sr_rq *rq; /* own_rq or the SRQ's */
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
     struct sr_address address;
-    uint64_t retry_ns;      /* how long a message may stay unanswered; 0 = for ever */
+    uint64_t retry_ns; /* how long a message may stay unanswered; 0 = for ever */
     /* send side: sq_lock */
     pthread_mutex_t sq_lock;
     uint32_t sq_posted;
     _Atomic uint32_t sq_retired;
     struct sr_wqe *wait_first, *wait_last;
-    struct sr_wqe *ghosts;  /* copies that arrive after their request has failed */
+    struct sr_wqe *ghosts;         /* copies that arrive after their request has failed */
     void (*run)(struct sr_qp *qp); /* tries the requests that wait; never changes */
-    bool on_pending_list;   /* pending list mutex */
+    bool on_pending_list;          /* pending list mutex */
     struct sr_qp *pending_next, *pending_prev;
-    struct sr_peer *peer;   /* of the connection, with a reference */
+    struct sr_peer *peer; /* of the connection, with a reference */
     struct sr_qp_shm *remote;
     /* error state */
-    bool in_error;          /* sq_lock; this process has flushed and flushes what comes */
-    bool flush_receives;    /* rq lock; receives wait for room in the CQ */
+    bool in_error;       /* sq_lock; this process has flushed and flushes what comes */
+    bool flush_receives; /* rq lock; receives wait for room in the CQ */
     bool last_wqe_sent;
     struct sr_acks acks;
-    struct sr_qp *next;     /* all queue pairs; qp table mutex */
+    struct sr_qp *next; /* all queue pairs; qp table mutex */
 };
 
 #define sr_context(p) ((struct sr_context *) (p))

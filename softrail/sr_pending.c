@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <time.h>
 
-#define SR_RETRY_NS UINT64_C(1000000)   /* how often the thread looks at what waits for the other side */
+#define SR_RETRY_NS UINT64_C(1000000) /* how often the thread looks at what waits for the other side */
 #define SR_SHORTEST_NS UINT64_C(50000)
 
 _Atomic uint32_t sr_pending_count;
@@ -19,7 +19,7 @@ static struct {
     pthread_cond_t cond;
     struct sr_qp *first;
     pid_t thread_of; /* process that has the thread; a forked child has none */
-} pending = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} pending = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* Locks: pending.mutex */
 static void unlink_qp(struct sr_qp *qp)

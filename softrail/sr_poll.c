@@ -87,8 +87,7 @@ static void make_grh(const struct sr_qp *qp, const struct sr_cqe *cqe, struct ib
 }
 
 /* Copy to the posted buffers, `skip` bytes in. False: a region has gone meanwhile. */
-static bool scatter(const struct sr_qp *qp, const struct sr_wqe_shm *wqe, uint32_t skip, const char *from,
-                    uint32_t length)
+static bool scatter(const struct sr_qp *qp, const struct sr_wqe_shm *wqe, uint32_t skip, const char *from, uint32_t length)
 {
     for (uint32_t i = 0; i < wqe->num_sge && 0 < length; ++i) {
         uint32_t size = wqe->sge[i].length, begin = skip < size ? skip : size;
@@ -98,8 +97,7 @@ static bool scatter(const struct sr_qp *qp, const struct sr_wqe_shm *wqe, uint32
         if (0 == part) {
             continue;
         }
-        if (!sr_mr_resolve(sr.self, qp->rq->shm->pd, wqe->sge[i].lkey, wqe->sge[i].addr + begin, part,
-                           IBV_ACCESS_LOCAL_WRITE, &where)) {
+        if (!sr_mr_resolve(sr.self, qp->rq->shm->pd, wqe->sge[i].lkey, wqe->sge[i].addr + begin, part, IBV_ACCESS_LOCAL_WRITE, &where)) {
             return false;
         }
         memcpy((void *) (uintptr_t) where, from, part);
@@ -154,7 +152,7 @@ static bool ring_to_wc(const struct sr_cqe *cqe, struct ibv_wc *wc)
     wqe = sr_rq_wqe(qp->rq, cqe->wqe);
     wc->wr_id = wqe->wr_id;
     wc->status = (enum ibv_wc_status) cqe->status;
-    wc->opcode = (enum ibv_wc_opcode) (IBV_WC_RECV + cqe->opcode);
+    wc->opcode = (enum ibv_wc_opcode)(IBV_WC_RECV + cqe->opcode);
     wc->vendor_err = 0;
     wc->byte_len = cqe->byte_len;
     wc->imm_data = cqe->imm;

@@ -20,7 +20,7 @@
 
 #define SR_ALIVE_TRUST_NS UINT64_C(10000000)
 
-struct sr_state sr = { .peer_mutex = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER, .next_fifo = 1 };
+struct sr_state sr = {.peer_mutex = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER, .next_fifo = 1};
 
 void sr_say_once(_Atomic bool *flag, const char *format, ...)
 {
@@ -173,7 +173,7 @@ static int become_member(unsigned slot)
     sr.slot = slot;
     sr.pid = getpid();
     sr.proc = proc;
-    *sr.self = (struct sr_peer) { .word = sr.word, .pid = sr.pid, .base = base, .size = size, .refs = 2 };
+    *sr.self = (struct sr_peer){.word = sr.word, .pid = sr.pid, .base = base, .size = size, .refs = 2};
     sr.peers[slot] = sr.self;
     sr.arena = (struct sr_arena_head *) base;
     proc->pid = (uint32_t) sr.pid;
@@ -313,8 +313,7 @@ bool sr_peer_is_alive(struct sr_peer *peer)
 /* What a holder wrote becomes visible by a last store only, so a lock may simply be taken from the dead. */
 static bool take_from_dead(struct sr_lock *lock, uint32_t holder, uint32_t value)
 {
-    return holder != sr.word && !sr_fabric_word_is_alive(&sr.fabric, holder)
-           && atomic_compare_exchange_strong(&lock->word, &holder, value);
+    return holder != sr.word && !sr_fabric_word_is_alive(&sr.fabric, holder) && atomic_compare_exchange_strong(&lock->word, &holder, value);
 }
 
 void sr_lock_slow(struct sr_lock *lock)

@@ -16,19 +16,19 @@
 
 /* Another member (or this one), as mapped here. */
 struct sr_peer {
-    uint32_t word;          /* lock word: slot and incarnation */
+    uint32_t word; /* lock word: slot and incarnation */
     pid_t pid;
-    char *base;             /* its arena */
+    char *base; /* its arena */
     size_t size;
-    int refs;               /* sr.peer_mutex */
+    int refs;                    /* sr.peer_mutex */
     _Atomic uint64_t seen_alive; /* ns, coarse clock: when its byte was last found held */
     _Atomic bool dead;
 };
 
 struct sr_state {
     struct sr_fabric fabric;
-    bool attached;          /* fabric mapped */
-    bool joined;            /* has a slot; false again in a forked child */
+    bool attached; /* fabric mapped */
+    bool joined;   /* has a slot; false again in a forked child */
     pid_t pid;
     uint32_t word;
     unsigned slot;
@@ -37,8 +37,8 @@ struct sr_state {
     struct sr_proc *proc;
     pthread_mutex_t peer_mutex;
     struct sr_peer *peers[SR_MAX_PROCS];
-    uint32_t next_fifo;     /* mutex */
-    pthread_mutex_t mutex;  /* join, arena, handles */
+    uint32_t next_fifo;    /* mutex */
+    pthread_mutex_t mutex; /* join, arena, handles */
 };
 extern struct sr_state sr;
 

@@ -38,9 +38,8 @@ static int check_init(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
     if (IBV_QPT_RC != init->qp_type && IBV_QPT_UC != init->qp_type && IBV_QPT_UD != init->qp_type) {
         return EOPNOTSUPP;
     }
-    if (NULL == init->send_cq || NULL == init->recv_cq || SR_MAX_WR < cap->max_send_wr
-        || SR_MAX_WR < cap->max_recv_wr || SR_MAX_SGE < cap->max_send_sge || SR_MAX_SGE < cap->max_recv_sge
-        || sr.fabric.shm->habits.max_inline < cap->max_inline_data) {
+    if (NULL == init->send_cq || NULL == init->recv_cq || SR_MAX_WR < cap->max_send_wr || SR_MAX_WR < cap->max_recv_wr
+        || SR_MAX_SGE < cap->max_send_sge || SR_MAX_SGE < cap->max_recv_sge || sr.fabric.shm->habits.max_inline < cap->max_inline_data) {
         return EINVAL;
     }
     return 0;
@@ -305,7 +304,10 @@ static void take_attributes(struct sr_qp *qp, const struct ibv_qp_attr *attr, in
 {
     struct ibv_qp_attr *mine = &qp->attr;
 
-#define TAKE(bit, field) if (0 != (mask & IBV_QP_##bit)) { mine->field = attr->field; }
+#define TAKE(bit, field) \
+    if (0 != (mask & IBV_QP_##bit)) { \
+        mine->field = attr->field; \
+    }
     TAKE(ACCESS_FLAGS, qp_access_flags)
     TAKE(PKEY_INDEX, pkey_index)
     TAKE(PORT, port_num)
@@ -326,14 +328,13 @@ static void take_attributes(struct sr_qp *qp, const struct ibv_qp_attr *attr, in
 #undef TAKE
 }
 
-static int check_attributes(const struct sr_qp *qp, const struct ibv_qp_attr *attr, int mask,
-                            struct sr_address *address)
+static int check_attributes(const struct sr_qp *qp, const struct ibv_qp_attr *attr, int mask, struct sr_address *address)
 {
-    if ((0 != (mask & IBV_QP_PORT) && 1 != attr->port_num) || (0 != (mask & IBV_QP_PKEY_INDEX) && sr.fabric.shm->habits.pkey_count <= attr->pkey_index)
+    if ((0 != (mask & IBV_QP_PORT) && 1 != attr->port_num)
+        || (0 != (mask & IBV_QP_PKEY_INDEX) && sr.fabric.shm->habits.pkey_count <= attr->pkey_index)
         || (0 != (mask & IBV_QP_PATH_MTU) && (IBV_MTU_256 > attr->path_mtu || IBV_MTU_4096 < attr->path_mtu))
         || (0 != (mask & IBV_QP_TIMEOUT) && 31 < attr->timeout) || (0 != (mask & IBV_QP_RETRY_CNT) && 7 < attr->retry_cnt)
-        || (0 != (mask & IBV_QP_RNR_RETRY) && 7 < attr->rnr_retry)
-        || (0 != (mask & IBV_QP_MIN_RNR_TIMER) && 31 < attr->min_rnr_timer)
+        || (0 != (mask & IBV_QP_RNR_RETRY) && 7 < attr->rnr_retry) || (0 != (mask & IBV_QP_MIN_RNR_TIMER) && 31 < attr->min_rnr_timer)
         || (0 != (mask & IBV_QP_MAX_QP_RD_ATOMIC) && 128 < attr->max_rd_atomic)
         || (0 != (mask & IBV_QP_MAX_DEST_RD_ATOMIC) && 128 < attr->max_dest_rd_atomic)) {
         return EINVAL;
@@ -394,8 +395,7 @@ static int modify_locked(struct sr_qp *qp, const struct ibv_qp_attr *attr, int m
     if (IBV_QPS_RTS == to) {
         sr_requester_run(qp);
     }
-    if (IBV_QPS_SQD == to && IBV_QPS_SQD != from && 0 != (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
-        && attr->en_sqd_async_notify) {
+    if (IBV_QPS_SQD == to && IBV_QPS_SQD != from && 0 != (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify) {
         sr_event_send(sr.self, qp->shm->event_fifo, IBV_EVENT_SQ_DRAINED, qp->id);
     }
     return 0;
@@ -409,8 +409,7 @@ int sr_qp_modify(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     if (0 != rc) {
         return rc;
     }
-    if (sr_unlikely(sr_faults_planned()) && 0 != (mask & IBV_QP_STATE)
-        && (IBV_QPS_ERR == attr->qp_state || IBV_QPS_RTR == attr->qp_state)
+    if (sr_unlikely(sr_faults_planned()) && 0 != (mask & IBV_QP_STATE) && (IBV_QPS_ERR == attr->qp_state || IBV_QPS_RTR == attr->qp_state)
         && sr_faults_refuse(qp->rail, IBV_QPS_ERR == attr->qp_state ? SR_CALL_QP_ERROR : SR_CALL_QP_RTR)) {
         return ENOMEM;
     }

@@ -9,7 +9,7 @@ static struct {
     pthread_mutex_t mutex;
     struct sr_qp *first;
     _Atomic(struct sr_qp *) by_index[SR_MAX_QPS];
-} qps = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} qps = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 struct sr_qp *sr_qp_find(uint32_t qpn)
 {

@@ -22,9 +22,8 @@
 enum progress { DONE, WAIT };
 
 /* Receiver-not-ready timer, in units of 10 us, by its encoding (InfiniBand specification). */
-static const uint32_t rnr_time[32] = { 65536, 1,   2,   3,   4,   6,   8,    12,   16,   24,   32,
-                                       48,    64,  96,  128, 192, 256, 384,  512,  768,  1024, 1536,
-                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152 };
+static const uint32_t rnr_time[32] = {65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+                                      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 /* ---- the remote end ----------------------------------------------------------------------------- */
 
@@ -68,8 +67,7 @@ static struct sr_peer *find_remote(const struct sr_address *address, uint32_t qp
 
 static bool connection_is_found(struct sr_qp *qp)
 {
-    if (sr_unlikely(NULL != qp->peer
-                    && qp->attr.dest_qp_num != atomic_load_explicit(&qp->remote->qpn, memory_order_relaxed))) {
+    if (sr_unlikely(NULL != qp->peer && qp->attr.dest_qp_num != atomic_load_explicit(&qp->remote->qpn, memory_order_relaxed))) {
         sr_requester_forget(qp);
     }
     if (sr_unlikely(NULL == qp->peer)) {
@@ -86,7 +84,7 @@ static bool resolve_local(struct sr_qp *qp, struct sr_wqe *wqe)
     unsigned access = sr_opcode(wqe->opcode)->local_access;
 
     if (NULL != wqe->inline_copy) {
-        wqe->iov[0] = (struct iovec) { .iov_base = wqe->inline_copy, .iov_len = wqe->length };
+        wqe->iov[0] = (struct iovec){.iov_base = wqe->inline_copy, .iov_len = wqe->length};
         return true;
     }
     for (uint32_t i = 0; i < wqe->num_sge; ++i) {
@@ -95,7 +93,7 @@ static bool resolve_local(struct sr_qp *qp, struct sr_wqe *wqe)
             && !sr_mr_resolve(sr.self, qp->pd->id, wqe->sge[i].lkey, where, wqe->sge[i].length, access, &where)) {
             return false;
         }
-        wqe->iov[i] = (struct iovec) { .iov_base = (void *) (uintptr_t) where, .iov_len = wqe->sge[i].length };
+        wqe->iov[i] = (struct iovec){.iov_base = (void *) (uintptr_t) where, .iov_len = wqe->sge[i].length};
     }
     return true;
 }
@@ -417,8 +415,7 @@ static void run_ghosts(struct sr_qp *qp)
 /* Acknowledgements that get lost do not keep later messages from arriving. */
 static void deliver_behind(struct sr_qp *qp, struct sr_wqe *wqe)
 {
-    if (SR_FATE_UNACKED == wqe->fate && !wqe->delivered && resolve_local(qp, wqe)
-        && SR_ANSWER_OK == deliver(qp, wqe)) {
+    if (SR_FATE_UNACKED == wqe->fate && !wqe->delivered && resolve_local(qp, wqe) && SR_ANSWER_OK == deliver(qp, wqe)) {
         wqe->delivered = 1;
         count_sent(qp, wqe);
     }
@@ -451,13 +448,11 @@ void sr_requester_run(struct sr_qp *qp)
 
 /* ---- posting ------------------------------------------------------------------------------------ */
 
-static int check_request(const struct sr_qp *qp, const struct ibv_send_wr *wr, const struct sr_opcode *op,
-                         uint32_t *length)
+static int check_request(const struct sr_qp *qp, const struct ibv_send_wr *wr, const struct sr_opcode *op, uint32_t *length)
 {
     uint64_t sum = 0;
 
-    if (NULL == op || 0 == (op->types >> qp->init.qp_type & 1) || 0 > wr->num_sge
-        || qp->init.cap.max_send_sge < (uint32_t) wr->num_sge) {
+    if (NULL == op || 0 == (op->types >> qp->init.qp_type & 1) || 0 > wr->num_sge || qp->init.cap.max_send_sge < (uint32_t) wr->num_sge) {
         return EINVAL;
     }
     for (int i = 0; i < wr->num_sge; ++i) {
@@ -467,16 +462,14 @@ static int check_request(const struct sr_qp *qp, const struct ibv_send_wr *wr, c
         || (0 != (op->traits & SR_OP_ATOMIC) && 8 != sum)) {
         return EINVAL;
     }
-    if (0 != (wr->send_flags & IBV_SEND_INLINE)
-        && (qp->init.cap.max_inline_data < sum || 0 != (op->traits & (SR_OP_READ | SR_OP_ATOMIC)))) {
+    if (0 != (wr->send_flags & IBV_SEND_INLINE) && (qp->init.cap.max_inline_data < sum || 0 != (op->traits & (SR_OP_READ | SR_OP_ATOMIC)))) {
         return EINVAL;
     }
     *length = (uint32_t) sum;
     return 0;
 }
 
-static void fill(struct sr_wqe *wqe, const struct sr_qp *qp, const struct ibv_send_wr *wr, const struct sr_opcode *op,
-                 uint32_t length)
+static void fill(struct sr_wqe *wqe, const struct sr_qp *qp, const struct ibv_send_wr *wr, const struct sr_opcode *op, uint32_t length)
 {
     wqe->wr_id = wr->wr_id;
     wqe->ready = wqe->lost_since = wqe->rnr_since = 0;

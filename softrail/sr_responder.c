@@ -25,8 +25,8 @@ struct target {
 struct receive {
     struct sr_rq_shm *rq;
     struct sr_wqe_shm *wqe;
-    uint32_t index;     /* of the entry */
-    uint32_t position;  /* in the order of consumption */
+    uint32_t index;    /* of the entry */
+    uint32_t position; /* in the order of consumption */
 };
 
 /* ---- admission ---------------------------------------------------------------------------------- */
@@ -50,16 +50,14 @@ static bool is_for(const struct sr_qp_shm *remote, const struct sr_qp *qp, const
         uint32_t qkey = 0 != (wqe->remote_qkey & 0x80000000u) ? qp->attr.qkey : wqe->remote_qkey;
         return wqe->remote_qpn == atomic_load_explicit(&remote->qpn, memory_order_relaxed) && qkey == remote->qkey;
     }
-    return qp->attr.dest_qp_num == atomic_load_explicit(&remote->qpn, memory_order_relaxed)
-           && remote->dest_qpn == qp->ibv.qp_num;
+    return qp->attr.dest_qp_num == atomic_load_explicit(&remote->qpn, memory_order_relaxed) && remote->dest_qpn == qp->ibv.qp_num;
 }
 
 /* ---- receives ----------------------------------------------------------------------------------- */
 
 static bool rq_is_sane(const struct target *t, const struct sr_rq_shm *rq)
 {
-    return NULL != sr_peer_at(t->peer, rq->wqes, ((size_t) rq->mask + 1) * rq->stride)
-           && rq->stride >= sizeof(struct sr_wqe_shm)
+    return NULL != sr_peer_at(t->peer, rq->wqes, ((size_t) rq->mask + 1) * rq->stride) && rq->stride >= sizeof(struct sr_wqe_shm)
            && (0 == rq->order || NULL != sr_peer_at(t->peer, rq->order, ((size_t) rq->mask + 1) * 4));
 }
 
@@ -125,8 +123,7 @@ static void receive_done(const struct target *t, struct receive *r)
     }
     atomic_store(&r->wqe->taker, 0);
     limit = atomic_load(&rq->limit);
-    if (sr_unlikely(0 != limit) && atomic_load(&rq->head) - atomic_load(&rq->tail) < limit
-        && atomic_compare_exchange_strong(&rq->limit, &limit, 0)) {
+    if (sr_unlikely(0 != limit) && atomic_load(&rq->head) - atomic_load(&rq->tail) < limit && atomic_compare_exchange_strong(&rq->limit, &limit, 0)) {
         sr_event_send(t->peer, rq->fifo, IBV_EVENT_SRQ_LIMIT_REACHED, rq->id);
     }
 }
@@ -143,8 +140,7 @@ static void gather(char *to, const struct sr_wqe *wqe)
 
 /* Memory of the posted receive from `skip` bytes on, `length` bytes of it. Returns the number of elements, or
  * -1 if a key does not fit. */
-static int scatter_list(const struct target *t, const struct receive *r, uint32_t skip, uint32_t length,
-                        struct iovec iov[SR_MAX_SGE])
+static int scatter_list(const struct target *t, const struct receive *r, uint32_t skip, uint32_t length, struct iovec iov[SR_MAX_SGE])
 {
     int count = 0;
 
@@ -157,11 +153,10 @@ static int scatter_list(const struct target *t, const struct receive *r, uint32_
         if (0 == part) {
             continue;
         }
-        if (!sr_mr_resolve(t->peer, r->rq->pd, r->wqe->sge[i].lkey, r->wqe->sge[i].addr + begin, part,
-                           IBV_ACCESS_LOCAL_WRITE, &where)) {
+        if (!sr_mr_resolve(t->peer, r->rq->pd, r->wqe->sge[i].lkey, r->wqe->sge[i].addr + begin, part, IBV_ACCESS_LOCAL_WRITE, &where)) {
             return -1;
         }
-        iov[count++] = (struct iovec) { .iov_base = (void *) (uintptr_t) where, .iov_len = part };
+        iov[count++] = (struct iovec){.iov_base = (void *) (uintptr_t) where, .iov_len = part};
         length -= part;
     }
     return count;
@@ -188,8 +183,7 @@ static bool ring_room(struct sr_qp_shm *remote, uint32_t length, uint32_t *start
 }
 
 /* Returns an answer; SR_ANSWER_OK: cqe says where the payload is. */
-static int place(const struct target *t, const struct receive *r, struct sr_wqe *wqe, uint32_t skip,
-                 struct sr_cqe *cqe)
+static int place(const struct target *t, const struct receive *r, struct sr_wqe *wqe, uint32_t skip, struct sr_cqe *cqe)
 {
     struct iovec iov[SR_MAX_SGE];
     int count = scatter_list(t, r, skip, wqe->length, iov), rc;
@@ -203,8 +197,7 @@ static int place(const struct target *t, const struct receive *r, struct sr_wqe 
     } else if (wqe->length <= SR_CQE_INLINE) {
         cqe->where = SR_CQE_INLINE_DATA;
         gather((char *) cqe->data, wqe);
-    } else if (wqe->length <= sr.fabric.shm->copy_max
-               && NULL != (ring = sr_peer_at(t->peer, t->qp->payload, SR_PAYLOAD_RING))
+    } else if (wqe->length <= sr.fabric.shm->copy_max && NULL != (ring = sr_peer_at(t->peer, t->qp->payload, SR_PAYLOAD_RING))
                && ring_room(t->qp, wqe->length, &cqe->pay_start, &cqe->pay_end)) {
         cqe->where = SR_CQE_RING_DATA;
         gather(ring + (cqe->pay_start & (SR_PAYLOAD_RING - 1)), wqe);
@@ -212,8 +205,7 @@ static int place(const struct target *t, const struct receive *r, struct sr_wqe 
         cqe->where = SR_CQE_PLACED;
         rc = sr_copy_to(t->peer, wqe->iov, wqe->num_sge, iov, (unsigned) count);
         if (0 != rc) {
-            return ESRCH == rc ? SR_ANSWER_LOST
-                   : sr_copy_is_local_fault(wqe->iov, wqe->num_sge) ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR;
+            return ESRCH == rc ? SR_ANSWER_LOST : sr_copy_is_local_fault(wqe->iov, wqe->num_sge) ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR;
         }
     }
     return SR_ANSWER_OK;
@@ -252,8 +244,8 @@ static uint32_t srq_id(const struct target *t, const struct receive *r)
 /* The receive itself ends in an error: the owner gets a completion with it. */
 static void receive_fails(const struct target *t, struct receive *r, enum ibv_wc_status status)
 {
-    struct sr_cqe cqe = { .qpn = t->qp->qpn, .wqe = r->index, .epoch = t->qp->epoch, .status = (uint8_t) status,
-                          .where = SR_CQE_EMPTY, .srq = srq_id(t, r) };
+    struct sr_cqe cqe = {
+        .qpn = t->qp->qpn, .wqe = r->index, .epoch = t->qp->epoch, .status = (uint8_t) status, .where = SR_CQE_EMPTY, .srq = srq_id(t, r)};
 
     if (sr_cq_push(t->peer, t->qp->recv_cq, &cqe, true)) {
         receive_done(t, r);
@@ -263,8 +255,8 @@ static void receive_fails(const struct target *t, struct receive *r, enum ibv_wc
 
 /* ---- the kinds of message ----------------------------------------------------------------------- */
 
-static void describe(const struct target *t, const struct receive *r, const struct sr_qp *qp,
-                     const struct sr_wqe *wqe, uint8_t traits, struct sr_cqe *cqe)
+static void describe(const struct target *t, const struct receive *r, const struct sr_qp *qp, const struct sr_wqe *wqe, uint8_t traits,
+                     struct sr_cqe *cqe)
 {
     cqe->qpn = t->qp->qpn;
     cqe->epoch = t->qp->epoch;
@@ -345,11 +337,10 @@ static int write_memory(const struct target *t, struct sr_wqe *wqe)
         return SR_ANSWER_OK;
     }
     if (0 == (t->qp->access & IBV_ACCESS_REMOTE_WRITE)
-        || !sr_mr_resolve(t->peer, t->qp->pd, wqe->rkey, wqe->remote_addr, wqe->length, IBV_ACCESS_REMOTE_WRITE,
-                          &where)) {
+        || !sr_mr_resolve(t->peer, t->qp->pd, wqe->rkey, wqe->remote_addr, wqe->length, IBV_ACCESS_REMOTE_WRITE, &where)) {
         return access_error(t);
     }
-    remote = (struct iovec) { .iov_base = (void *) (uintptr_t) where, .iov_len = wqe->length };
+    remote = (struct iovec){.iov_base = (void *) (uintptr_t) where, .iov_len = wqe->length};
     rc = sr_copy_to(t->peer, wqe->iov, wqe->num_sge, &remote, 1);
     if (ESRCH == rc) {
         return SR_ANSWER_LOST;
@@ -375,8 +366,7 @@ static int respond_write(const struct target *t, struct sr_qp *qp, struct sr_wqe
         cqe.where = SR_CQE_EMPTY;
         describe(t, &r, qp, wqe, traits, &cqe);
         cqe.opcode = 1;
-        answer = sr_cq_push(t->peer, t->qp->recv_cq, &cqe, 0 != (wqe->flags & IBV_SEND_SOLICITED)) ? SR_ANSWER_OK
-                                                                                                     : SR_ANSWER_BUSY;
+        answer = sr_cq_push(t->peer, t->qp->recv_cq, &cqe, 0 != (wqe->flags & IBV_SEND_SOLICITED)) ? SR_ANSWER_OK : SR_ANSWER_BUSY;
     }
     if (SR_ANSWER_OK == answer) {
         count_received(t->qp, wqe->length);
@@ -401,11 +391,10 @@ static int respond_read(const struct target *t, struct sr_wqe *wqe)
     }
     if (0 != wqe->length
         && (0 == (t->qp->access & IBV_ACCESS_REMOTE_READ)
-            || !sr_mr_resolve(t->peer, t->qp->pd, wqe->rkey, wqe->remote_addr, wqe->length, IBV_ACCESS_REMOTE_READ,
-                              &where))) {
+            || !sr_mr_resolve(t->peer, t->qp->pd, wqe->rkey, wqe->remote_addr, wqe->length, IBV_ACCESS_REMOTE_READ, &where))) {
         return access_error(t);
     }
-    remote = (struct iovec) { .iov_base = (void *) (uintptr_t) where, .iov_len = wqe->length };
+    remote = (struct iovec){.iov_base = (void *) (uintptr_t) where, .iov_len = wqe->length};
     rc = sr_copy_from(t->peer, wqe->iov, wqe->num_sge, &remote, 1);
     if (ESRCH == rc) {
         return SR_ANSWER_LOST;
@@ -421,7 +410,7 @@ static int respond_atomic(const struct target *t, struct sr_wqe *wqe)
 {
     struct sr_arena_head *head = (struct sr_arena_head *) t->peer->base;
     uint64_t where, before, after;
-    struct iovec local = { .iov_base = &before, .iov_len = 8 }, remote;
+    struct iovec local = {.iov_base = &before, .iov_len = 8}, remote;
     int rc;
 
     if (0 == t->qp->max_dest_rd_atomic || 0 != wqe->remote_addr % 8) {
@@ -432,7 +421,7 @@ static int respond_atomic(const struct target *t, struct sr_wqe *wqe)
         || !sr_mr_resolve(t->peer, t->qp->pd, wqe->rkey, wqe->remote_addr, 8, IBV_ACCESS_REMOTE_ATOMIC, &where)) {
         return access_error(t);
     }
-    remote = (struct iovec) { .iov_base = (void *) (uintptr_t) where, .iov_len = 8 };
+    remote = (struct iovec){.iov_base = (void *) (uintptr_t) where, .iov_len = 8};
     sr_lock(&head->atomics);
     rc = sr_copy_from(t->peer, &local, 1, &remote, 1);
     if (0 == rc) {
@@ -456,7 +445,7 @@ static int respond_atomic(const struct target *t, struct sr_wqe *wqe)
 
 void sr_respond_break(struct sr_peer *peer, struct sr_qp_shm *remote, const struct sr_qp *qp, const struct sr_wqe *wqe)
 {
-    const struct target t = { .peer = peer, .qp = remote };
+    const struct target t = {.peer = peer, .qp = remote};
 
     sr_lock(&remote->lock);
     if (is_for(remote, qp, wqe)) {
@@ -467,7 +456,7 @@ void sr_respond_break(struct sr_peer *peer, struct sr_qp_shm *remote, const stru
 
 int sr_respond(struct sr_peer *peer, struct sr_qp_shm *remote, struct sr_qp *qp, struct sr_wqe *wqe)
 {
-    const struct target t = { .peer = peer, .qp = remote };
+    const struct target t = {.peer = peer, .qp = remote};
     uint8_t traits = sr_opcode(wqe->opcode)->traits;
     int answer = SR_ANSWER_LOST;
 

@@ -18,7 +18,7 @@
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, long timeout_ns)
 {
-    struct timespec ts = { .tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000 };
+    struct timespec ts = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
 
     syscall(SYS_futex, word, FUTEX_WAIT, value, 0 > timeout_ns ? NULL : &ts, NULL, 0);
 }
@@ -36,8 +36,7 @@ static int serve_one(struct sr_service *service, char *data)
     char *memory = (char *) (uintptr_t) service->addr;
     size_t length = service->length;
 
-    if (SR_SERVICE_BYTES < length || !sr_mr_covers(service->addr, length, service->write)
-        || !sr_mr_is_mapped(memory, length)) {
+    if (SR_SERVICE_BYTES < length || !sr_mr_covers(service->addr, length, service->write) || !sr_mr_is_mapped(memory, length)) {
         return EFAULT;
     }
     if (service->write) {

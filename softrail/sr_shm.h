@@ -19,7 +19,7 @@
 
 #define SR_MAX_RAILS 8
 #define SR_MAX_PROCS 250
-#define SR_MAX_CONTEXTS 32  /* open devices of one process */
+#define SR_MAX_CONTEXTS 32 /* open devices of one process */
 #define SR_QP_INDEX_BITS 15
 #define SR_MAX_QPS (1u << SR_QP_INDEX_BITS)
 #define SR_QPN_INDEX(qpn) ((qpn) & (SR_MAX_QPS - 1))
@@ -38,24 +38,24 @@ struct sr_lock {
 
 struct sr_counters {
     _Atomic uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes;
-    _Atomic uint64_t errors;   /* work requests that ended in an error other than a flush */
-    _Atomic uint64_t retries;  /* work requests that had to wait for the peer or the link */
-    _Atomic uint64_t faults;   /* faults injected */
+    _Atomic uint64_t errors;        /* work requests that ended in an error other than a flush */
+    _Atomic uint64_t retries;       /* work requests that had to wait for the peer or the link */
+    _Atomic uint64_t faults;        /* faults injected */
     _Atomic uint64_t registrations; /* of memory regions, so far */
 };
 
 struct sr_rail {
-    alignas(64) _Atomic uint32_t down;  /* cable pulled for everybody */
-    _Atomic uint32_t gone;              /* device gone */
-    _Atomic uint32_t gid_serial;        /* raised by each GID change */
-    _Atomic uint32_t lid_serial;        /* raised by each LID change */
-    _Atomic uint32_t silent;            /* the path swallows everything, the ports stay active */
-    _Atomic uint64_t up_at;             /* ns: the plan plugs the cable in again; 0 = it does not */
-    uint64_t guid;                      /* host order */
-    uint64_t gid_prefix;                /* host order */
-    _Atomic uint64_t rate;              /* bit/s, 0 = unlimited */
-    _Atomic uint64_t latency;           /* ns added to each message */
-    struct sr_counters retired;         /* of processes that left; fabric lock */
+    alignas(64) _Atomic uint32_t down;      /* cable pulled for everybody */
+    _Atomic uint32_t gone;                  /* device gone */
+    _Atomic uint32_t gid_serial;            /* raised by each GID change */
+    _Atomic uint32_t lid_serial;            /* raised by each LID change */
+    _Atomic uint32_t silent;                /* the path swallows everything, the ports stay active */
+    _Atomic uint64_t up_at;                 /* ns: the plan plugs the cable in again; 0 = it does not */
+    uint64_t guid;                          /* host order */
+    uint64_t gid_prefix;                    /* host order */
+    _Atomic uint64_t rate;                  /* bit/s, 0 = unlimited */
+    _Atomic uint64_t latency;               /* ns added to each message */
+    struct sr_counters retired;             /* of processes that left; fabric lock */
     alignas(64) _Atomic uint64_t next_free; /* ns, CLOCK_MONOTONIC: when the wire is free again */
 };
 
@@ -67,27 +67,27 @@ struct sr_context_entry {
 struct sr_proc {
     alignas(64) _Atomic uint32_t incarnation; /* 24 bits, 0 = slot never used or clean */
     _Atomic uint32_t pid;
-    _Atomic uint32_t down_rails;  /* bit per rail: cable pulled for this process only */
+    _Atomic uint32_t down_rails; /* bit per rail: cable pulled for this process only */
     char command[48];
     struct sr_context_entry contexts[SR_MAX_CONTEXTS];
     struct sr_counters done[SR_MAX_RAILS]; /* of queue pairs destroyed, and of work done outside any */
 };
 
 struct sr_qp_entry {
-    _Atomic uint32_t owner;      /* lock word of the owning process, 0 = free */
-    _Atomic uint32_t qpn;        /* 0 while being created or destroyed */
-    _Atomic uint64_t offset;     /* of the sr_qp_shm in the owner's arena */
-    uint32_t generation;         /* owner; part of the next queue pair number */
+    _Atomic uint32_t owner;  /* lock word of the owning process, 0 = free */
+    _Atomic uint32_t qpn;    /* 0 while being created or destroyed */
+    _Atomic uint64_t offset; /* of the sr_qp_shm in the owner's arena */
+    uint32_t generation;     /* owner; part of the next queue pair number */
     uint32_t reserved;
 };
 
 /* What adapters do differently from each other, besides the bits of SR_FABRIC_*. Constant while the fabric lives. */
 #define SR_MAX_PKEYS 8
 struct sr_habits {
-    uint32_t max_inline;         /* creating a queue pair that asks for more fails */
-    uint32_t mtu_blackhole;      /* a packet with more payload is swallowed; 0 = none is */
-    uint32_t traffic_class;      /* sysfs shows it for the ports; 0 = none is set */
-    uint32_t pkey_count;         /* at least 1 */
+    uint32_t max_inline;    /* creating a queue pair that asks for more fails */
+    uint32_t mtu_blackhole; /* a packet with more payload is swallowed; 0 = none is */
+    uint32_t traffic_class; /* sysfs shows it for the ports; 0 = none is set */
+    uint32_t pkey_count;    /* at least 1 */
     uint16_t pkeys[SR_MAX_PKEYS];
 };
 
@@ -95,12 +95,12 @@ struct sr_fabric_shm {
     uint64_t magic;
     uint32_t layout;
     uint32_t rails;
-    uint32_t link_layer;         /* IBV_LINK_LAYER_* */
-    uint32_t copy_max;           /* largest payload that goes through a payload ring, bytes */
-    uint64_t retry_ns;           /* replaces the retry time of all queue pairs; 0 = as the attributes say */
-    uint64_t created;            /* CLOCK_REALTIME, s */
-    uint32_t owner_pid;          /* of softrail run */
-    uint32_t flags;              /* SR_FABRIC_* */
+    uint32_t link_layer; /* IBV_LINK_LAYER_* */
+    uint32_t copy_max;   /* largest payload that goes through a payload ring, bytes */
+    uint64_t retry_ns;   /* replaces the retry time of all queue pairs; 0 = as the attributes say */
+    uint64_t created;    /* CLOCK_REALTIME, s */
+    uint32_t owner_pid;  /* of softrail run */
+    uint32_t flags;      /* SR_FABRIC_* */
     _Atomic uint32_t next_incarnation;
     struct sr_habits habits;
     struct sr_rail rail[SR_MAX_RAILS];
@@ -110,31 +110,31 @@ struct sr_fabric_shm {
 };
 
 enum {
-    SR_FABRIC_SPLIT_TAIL = 1, /* the last 8 bytes of a remote write are written as a piece of their own */
-    SR_FABRIC_NO_CMA = 4,        /* process_vm_* is refused here: copy services */
-    SR_FABRIC_MEMLOCK = 2,    /* registered memory counts against RLIMIT_MEMLOCK */
-    SR_FABRIC_RESIDENT = 8,   /* the pages of registered memory are made when it is registered */
-    SR_FABRIC_GRH = 16,             /* ports want a global route header on InfiniBand */
+    SR_FABRIC_SPLIT_TAIL = 1,        /* the last 8 bytes of a remote write are written as a piece of their own */
+    SR_FABRIC_NO_CMA = 4,            /* process_vm_* is refused here: copy services */
+    SR_FABRIC_MEMLOCK = 2,           /* registered memory counts against RLIMIT_MEMLOCK */
+    SR_FABRIC_RESIDENT = 8,          /* the pages of registered memory are made when it is registered */
+    SR_FABRIC_GRH = 16,              /* ports want a global route header on InfiniBand */
     SR_FABRIC_NO_POST_IN_ERROR = 32, /* a queue pair in ERR refuses posts */
-    SR_FABRIC_NO_RC = 64,           /* there are no RC queue pairs */
-    SR_FABRIC_FLUSH_HEAD = 128,     /* unsignalled requests behind the first failed one get no completion */
-    SR_FABRIC_NO_EMPTY_WRITE = 256, /* a write of nothing needs a key */
-    SR_FABRIC_FOREIGN_GID = 512,    /* Ethernet: GID 0 belongs to another network namespace, GID 1 is the port's */
-    SR_FABRIC_CROSSED = 1024,       /* GUIDs of every second process are in the opposite order of the names */
+    SR_FABRIC_NO_RC = 64,            /* there are no RC queue pairs */
+    SR_FABRIC_FLUSH_HEAD = 128,      /* unsignalled requests behind the first failed one get no completion */
+    SR_FABRIC_NO_EMPTY_WRITE = 256,  /* a write of nothing needs a key */
+    SR_FABRIC_FOREIGN_GID = 512,     /* Ethernet: GID 0 belongs to another network namespace, GID 1 is the port's */
+    SR_FABRIC_CROSSED = 1024,        /* GUIDs of every second process are in the opposite order of the names */
     SR_FABRIC_DEFAULT_PREFIX = 2048, /* all rails have the GID prefix fe80:: */
-    SR_FABRIC_ONE_SM_LID = 8192,    /* the subnet managers of all rails have one LID */
-    SR_FABRIC_CROSSED_WIRES = 4096, /* every second process has its cables in the opposite order of the names */
-    SR_FABRIC_IPV4_GIDS = 16384     /* Ethernet: GIDs are IPv4 addresses */
+    SR_FABRIC_ONE_SM_LID = 8192,     /* the subnet managers of all rails have one LID */
+    SR_FABRIC_CROSSED_WIRES = 4096,  /* every second process has its cables in the opposite order of the names */
+    SR_FABRIC_IPV4_GIDS = 16384      /* Ethernet: GIDs are IPv4 addresses */
 };
 
 /* ---- in the arena ------------------------------------------------------------------------------- */
 
 struct sr_mr_entry {
-    _Atomic uint32_t key;   /* index << 8 | generation, 0 = no region */
+    _Atomic uint32_t key; /* index << 8 | generation, 0 = no region */
     uint32_t pd;
-    uint32_t access;        /* IBV_ACCESS_* */
-    uint32_t generation;    /* last one used */
-    uint64_t addr;          /* in the owner's address space */
+    uint32_t access;     /* IBV_ACCESS_* */
+    uint32_t generation; /* last one used */
+    uint64_t addr;       /* in the owner's address space */
     uint64_t length;
     uint64_t iova;
 };
@@ -144,80 +144,84 @@ enum { SR_SERVICE_IDLE = 0, SR_SERVICE_ASKED = 1, SR_SERVICE_DONE = 2 };
 #define SR_SERVICE_BYTES 65536u
 
 struct sr_service {
-    struct sr_lock lock;         /* held by the process that asks */
-    _Atomic uint32_t state;      /* futex: SR_SERVICE_* */
-    uint32_t write;              /* 1 = into the owner's memory */
-    int32_t result;              /* 0 or errno */
+    struct sr_lock lock;    /* held by the process that asks */
+    _Atomic uint32_t state; /* futex: SR_SERVICE_* */
+    uint32_t write;         /* 1 = into the owner's memory */
+    int32_t result;         /* 0 or errno */
     uint64_t addr;
     uint64_t length;
-    _Atomic uint64_t data;       /* offset of SR_SERVICE_BYTES, 0 = no service */
+    _Atomic uint64_t data; /* offset of SR_SERVICE_BYTES, 0 = no service */
 };
 
 struct sr_arena_head {
-    struct sr_lock atomics;      /* remote atomics exclude each other per target process */
+    struct sr_lock atomics;                  /* remote atomics exclude each other per target process */
     _Atomic uint64_t mr_chunk[SR_MR_CHUNKS]; /* offsets of sr_mr_entry[SR_MR_CHUNK], 0 = none */
     alignas(64) struct sr_service service;
 };
 
-struct sr_wqe_shm {              /* one posted receive */
+struct sr_wqe_shm { /* one posted receive */
     uint64_t wr_id;
     uint32_t num_sge;
     uint32_t length;
-    _Atomic uint32_t taker;      /* SRQ: lock word of who consumes it, 0 = nobody or published */
+    _Atomic uint32_t taker; /* SRQ: lock word of who consumes it, 0 = nobody or published */
     uint32_t reserved;
-    struct { uint64_t addr; uint32_t length; uint32_t lkey; } sge[];
+    struct {
+        uint64_t addr;
+        uint32_t length;
+        uint32_t lkey;
+    } sge[];
 };
 
 /* Receive queue: the owner posts at head, whoever delivers consumes at tail. */
 struct sr_rq_shm {
-    struct sr_lock lock;         /* SRQ only: several queue pairs consume */
+    struct sr_lock lock; /* SRQ only: several queue pairs consume */
     _Atomic uint32_t tail;
     alignas(64) _Atomic uint32_t head;
-    _Atomic uint32_t limit;      /* SRQ: raise SRQ_LIMIT_REACHED below it, then 0 */
-    alignas(64) uint64_t wqes;   /* offset of the entries */
-    uint64_t order;              /* SRQ: offset of uint32_t[mask + 1], which entry comes when; 0 = in order */
-    uint32_t mask;               /* number of entries - 1 */
+    _Atomic uint32_t limit;    /* SRQ: raise SRQ_LIMIT_REACHED below it, then 0 */
+    alignas(64) uint64_t wqes; /* offset of the entries */
+    uint64_t order;            /* SRQ: offset of uint32_t[mask + 1], which entry comes when; 0 = in order */
+    uint32_t mask;             /* number of entries - 1 */
     uint32_t stride;
     uint32_t pd;
-    uint32_t id;                 /* owner's handle, for events */
-    uint32_t fifo;               /* event FIFO of the owner's context */
-    _Atomic uint32_t is_dead;    /* SRQ_ERR: nobody gets a receive any more */
+    uint32_t id;              /* owner's handle, for events */
+    uint32_t fifo;            /* event FIFO of the owner's context */
+    _Atomic uint32_t is_dead; /* SRQ_ERR: nobody gets a receive any more */
 };
 
 enum { SR_CQE_DEAD = 0, SR_CQE_EMPTY, SR_CQE_INLINE_DATA, SR_CQE_RING_DATA, SR_CQE_PLACED };
 
-struct sr_cqe {                  /* one receive completion, 64 bytes */
-    _Atomic uint32_t seq;        /* release: sr_cq_push; acquire: sr_cq_take. Position + 1 when valid */
+struct sr_cqe {           /* one receive completion, 64 bytes */
+    _Atomic uint32_t seq; /* release: sr_cq_push; acquire: sr_cq_take. Position + 1 when valid */
     uint32_t qpn;
     uint32_t byte_len;
-    uint32_t imm;                /* network order */
-    uint32_t wqe;                /* index of the receive entry */
+    uint32_t imm; /* network order */
+    uint32_t wqe; /* index of the receive entry */
     uint32_t src_qp;
-    uint32_t pay_start;          /* ring data: position and the position behind it */
+    uint32_t pay_start; /* ring data: position and the position behind it */
     uint32_t pay_end;
     uint16_t slid;
-    uint16_t epoch;              /* of the queue pair; completions of earlier lives are dropped */
+    uint16_t epoch; /* of the queue pair; completions of earlier lives are dropped */
     uint8_t status;
-    uint8_t opcode;              /* IBV_WC_RECV or IBV_WC_RECV_RDMA_WITH_IMM, less IBV_WC_RECV */
+    uint8_t opcode; /* IBV_WC_RECV or IBV_WC_RECV_RDMA_WITH_IMM, less IBV_WC_RECV */
     uint8_t wc_flags;
-    uint8_t where;               /* SR_CQE_* */
-    uint32_t srq;                /* handle of the SRQ the entry came from, 0 = own queue */
+    uint8_t where; /* SR_CQE_* */
+    uint32_t srq;  /* handle of the SRQ the entry came from, 0 = own queue */
     uint8_t data[SR_CQE_INLINE];
 };
 _Static_assert(64 == sizeof(struct sr_cqe), "a completion entry is one cache line");
 
 struct sr_cq_shm {
-    struct sr_lock lock;         /* of whoever adds an entry */
-    uint32_t produced;           /* lock */
-    uint32_t consumed_seen;      /* lock; last value read from consumed */
+    struct sr_lock lock;    /* of whoever adds an entry */
+    uint32_t produced;      /* lock */
+    uint32_t consumed_seen; /* lock; last value read from consumed */
     alignas(64) _Atomic uint32_t consumed;
     alignas(64) _Atomic uint32_t armed; /* 0, 1 = next completion, 2 = next solicited one */
-    _Atomic uint32_t kick;       /* raised when a queue pair of this CQ was put in error from outside */
-    uint64_t ring;               /* lock; offset of sr_cqe[mask + 1] */
-    uint32_t mask;               /* lock */
+    _Atomic uint32_t kick;              /* raised when a queue pair of this CQ was put in error from outside */
+    uint64_t ring;                      /* lock; offset of sr_cqe[mask + 1] */
+    uint32_t mask;                      /* lock */
     uint32_t id;
-    uint32_t fifo;               /* of the completion channel, 0 = none */
-    uint32_t event_fifo;         /* of the context */
+    uint32_t fifo;       /* of the completion channel, 0 = none */
+    uint32_t event_fifo; /* of the context */
 };
 
 struct sr_qp_shm {
@@ -233,8 +237,8 @@ struct sr_qp_shm {
     _Atomic uint64_t errors, retries;
     /* owner, under lock */
     alignas(64) _Atomic uint32_t qpn;
-    _Atomic uint32_t state;      /* enum ibv_qp_state; who delivers may set ERR */
-    uint32_t type;               /* enum ibv_qp_type */
+    _Atomic uint32_t state; /* enum ibv_qp_state; who delivers may set ERR */
+    uint32_t type;          /* enum ibv_qp_type */
     uint32_t rail;
     uint32_t pd;
     uint32_t access;
@@ -243,20 +247,20 @@ struct sr_qp_shm {
     uint32_t event_fifo;
     uint32_t id;
     uint16_t epoch;
-    uint16_t rnr_timer;          /* encoded as in the attribute */
+    uint16_t rnr_timer; /* encoded as in the attribute */
     uint16_t max_dest_rd_atomic;
     uint16_t has_srq;
     uint32_t pkey;
-    uint64_t rq;                 /* offset of the sr_rq_shm in use (own or shared) */
-    uint64_t recv_cq, send_cq;   /* offsets */
-    uint64_t payload;            /* offset of the payload ring */
+    uint64_t rq;               /* offset of the sr_rq_shm in use (own or shared) */
+    uint64_t recv_cq, send_cq; /* offsets */
+    uint64_t payload;          /* offset of the payload ring */
     char peer[8];
 };
 
 /* What is written into an event FIFO or a completion channel: small enough to be atomic. */
 struct sr_event {
-    uint32_t type;               /* enum ibv_event_type, or SR_EVENT_COMPLETION */
-    uint32_t id;                 /* handle of the object, or the port number */
+    uint32_t type; /* enum ibv_event_type, or SR_EVENT_COMPLETION */
+    uint32_t id;   /* handle of the object, or the port number */
 };
 #define SR_EVENT_COMPLETION 0x1000u
 

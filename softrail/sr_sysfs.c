@@ -57,8 +57,8 @@ static void put_file(struct tree *tree, const char *dir, const char *file, const
 
 static void guid_text(uint64_t guid, char text[24])
 {
-    snprintf(text, 24, "%04x:%04x:%04x:%04x", (unsigned) (guid >> 48), (unsigned) (guid >> 32 & 0xffff),
-             (unsigned) (guid >> 16 & 0xffff), (unsigned) (guid & 0xffff));
+    snprintf(text, 24, "%04x:%04x:%04x:%04x", (unsigned) (guid >> 48), (unsigned) (guid >> 32 & 0xffff), (unsigned) (guid >> 16 & 0xffff),
+             (unsigned) (guid & 0xffff));
 }
 
 static void make_device(struct tree *tree, const struct sr_fabric_shm *shm, unsigned rail)
@@ -108,7 +108,7 @@ static void make_device(struct tree *tree, const struct sr_fabric_shm *shm, unsi
 
 int sr_sysfs_create(const char *fabric_path, const struct sr_fabric_shm *shm)
 {
-    struct tree tree = { .rc = 0 };
+    struct tree tree = {.rc = 0};
 
     snprintf(tree.path, sizeof(tree.path), "%s/sysfs", fabric_path);
     make_dir(&tree, "class/infiniband_verbs");

@@ -13,7 +13,9 @@ struct row {
     int required, optional;
 };
 
+/* clang-format off */
 #define ROW(t, f, s, r, o) { IBV_QPT_##t, IBV_QPS_##f, IBV_QPS_##s, (r), (o) }
+/* clang-format on */
 #define A(name) IBV_QP_##name
 #define MIGRATION (A(ALT_PATH) | A(PATH_MIG_STATE))
 
@@ -44,8 +46,9 @@ static const struct row rows[] = {
     ROW(UC, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY)),
     ROW(UD, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY)),
 
-    ROW(RC, SQD, SQD, 0, A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_QP_RD_ATOMIC)
-        | A(MAX_DEST_RD_ATOMIC) | A(CUR_STATE) | A(ACCESS_FLAGS) | A(PKEY_INDEX) | A(MIN_RNR_TIMER) | MIGRATION),
+    ROW(RC, SQD, SQD, 0,
+        A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_QP_RD_ATOMIC) | A(MAX_DEST_RD_ATOMIC) | A(CUR_STATE) | A(ACCESS_FLAGS)
+            | A(PKEY_INDEX) | A(MIN_RNR_TIMER) | MIGRATION),
     ROW(UC, SQD, SQD, 0, A(AV) | A(CUR_STATE) | A(ACCESS_FLAGS) | A(PKEY_INDEX) | MIGRATION),
     ROW(UD, SQD, SQD, 0, A(PKEY_INDEX) | A(QKEY)),
 
@@ -67,8 +70,7 @@ int sr_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         const struct row *row = &rows[i];
         if (type == row->type && from == row->from && to == row->to) {
-            return row->required == (given & row->required) && 0 == (given & ~(row->required | row->optional))
-                       ? 0 : EINVAL;
+            return row->required == (given & row->required) && 0 == (given & ~(row->required | row->optional)) ? 0 : EINVAL;
         }
     }
     return EINVAL;

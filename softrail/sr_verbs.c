@@ -152,8 +152,7 @@ SR_PUBLIC int ibv_query_gid(struct ibv_context *context, uint8_t port, int index
     return 0;
 }
 
-SR_PUBLIC int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
-                                struct ibv_gid_entry *result, uint32_t flags, size_t size)
+SR_PUBLIC int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *result, uint32_t flags, size_t size)
 {
     struct ibv_gid_entry entry;
     int rc = 0 != flags ? EOPNOTSUPP : query_gid_entry(context, port, index, &entry);
@@ -164,8 +163,7 @@ SR_PUBLIC int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint
     return rc;
 }
 
-SR_PUBLIC ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
-                                       uint32_t flags, size_t size)
+SR_PUBLIC ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max, uint32_t flags, size_t size)
 {
     if (0 != flags || size < sizeof(*entries)) {
         return -EOPNOTSUPP;
@@ -238,8 +236,7 @@ SR_PUBLIC struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t l
     return sr_mr_reg(pd, addr, length, iova, (unsigned) access);
 }
 
-SR_PUBLIC struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-                                          unsigned int access)
+SR_PUBLIC struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
     return sr_mr_reg(pd, addr, length, iova, access);
 }
@@ -256,8 +253,7 @@ SR_PUBLIC int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void
     return IBV_REREG_MR_ERR_INPUT;
 }
 
-SR_PUBLIC struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
-                                           int access)
+SR_PUBLIC struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
     (void) pd, (void) offset, (void) length, (void) iova, (void) fd, (void) access;
     errno = EOPNOTSUPP;
@@ -274,14 +270,12 @@ SR_PUBLIC int ibv_destroy_ah(struct ibv_ah *ah)
     return sr_ah_destroy(ah);
 }
 
-SR_PUBLIC int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh,
-                                  struct ibv_ah_attr *attr)
+SR_PUBLIC int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
     return sr_ah_attr_from_wc(context, port, wc, grh, attr);
 }
 
-SR_PUBLIC struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
-                                               uint8_t port)
+SR_PUBLIC struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
 {
     struct ibv_ah_attr attr;
 
@@ -301,8 +295,7 @@ SR_PUBLIC int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
     return sr_channel_destroy(channel);
 }
 
-SR_PUBLIC struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-                                       struct ibv_comp_channel *channel, int vector)
+SR_PUBLIC struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
 {
     return sr_cq_create(context, cqe, cq_context, channel, vector);
 }

@@ -110,7 +110,7 @@ typedef struct {
     uint64_t losses, returns, downs, resent;
     uint64_t sent_bytes, received_bytes;       /* messages and RDMA of either side */
     uint64_t sent_messages, received_messages; /* without RDMA */
-    uint64_t lost_wall, down_ns; /* the last loss; the longest sum of a process, until now */
+    uint64_t lost_wall, down_ns;               /* the last loss; the longest sum of a process, until now */
     uint32_t penalty, rails_held;
 } bt_port_t;
 

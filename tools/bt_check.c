@@ -435,15 +435,33 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     bt_check_choice_t *choice = state->input;
 
     switch (key) {
-    case KEY_CUT: choice->cut = arg; return 0;
-    case KEY_PORTS: choice->ports = arg; return 0;
-    case KEY_DOWN: choice->down = seconds_of(state, "down", arg); return 0;
-    case KEY_UP: choice->up = seconds_of(state, "up", arg); return 0;
-    case KEY_WAIT: choice->wait = seconds_of(state, "wait", arg); return 0;
-    case KEY_YES: choice->yes = true; return 0;
-    case KEY_JSON: choice->json = true; return 0;
-    case KEY_LOG: choice->log_name = arg; return 0;
-    case KEY_DIR: choice->root = arg; return 0;
+    case KEY_CUT:
+        choice->cut = arg;
+        return 0;
+    case KEY_PORTS:
+        choice->ports = arg;
+        return 0;
+    case KEY_DOWN:
+        choice->down = seconds_of(state, "down", arg);
+        return 0;
+    case KEY_UP:
+        choice->up = seconds_of(state, "up", arg);
+        return 0;
+    case KEY_WAIT:
+        choice->wait = seconds_of(state, "wait", arg);
+        return 0;
+    case KEY_YES:
+        choice->yes = true;
+        return 0;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
+    case KEY_LOG:
+        choice->log_name = arg;
+        return 0;
+    case KEY_DIR:
+        choice->root = arg;
+        return 0;
     case ARGP_KEY_ARG:
         if (0 == state->quoted || state->next <= state->quoted) {
             argp_error(state, "'%s' is no option; the arguments of mpirun come after '--'", arg);
@@ -452,7 +470,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         choice->n_arguments = state->argc - state->next + 1;
         state->next = state->argc;
         return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -471,7 +490,10 @@ static const struct argp_option options[] = {
 
 int bt_cmd_check(int argc, char **argv)
 {
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[-- MPIRUN-ARGUMENTS...]",
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[-- MPIRUN-ARGUMENTS...]",
         .doc = "Try whether a job survives the loss of each port of this node: bfo_stream runs under 'bfo run' with MPIRUN-ARGUMENTS (default: "
                "--map-by ppr:1:node), while the ports are taken away one by one and given back. Without --cut the command says which port is to "
                "be taken away by hand, and when. Call it on a node of the job.\vExit status: 0 each port was lost and came back, and the stream went "

@@ -18,23 +18,23 @@ typedef enum { BT_NOT_TRIED = 0, BT_INTERRUPTED, BT_SURVIVED, BT_NOT_SURVIVED, B
 typedef struct {
     char name[64];
     bt_port_verdict_t verdict;
-    double command;  /* how long the command took that cut the port, s */
-    double noticed;  /* from the begin of that command until all processes here had lost their rails over the port, s */
-    double back;     /* from the begin of the command that gave it back until all processes here used it again, s */
-    double gap;      /* longest pause of the stream meanwhile, s */
-    int64_t resent;  /* messages that processes here sent again meanwhile */
-    uint32_t state;  /* at the end of the check */
+    double command; /* how long the command took that cut the port, s */
+    double noticed; /* from the begin of that command until all processes here had lost their rails over the port, s */
+    double back;    /* from the begin of the command that gave it back until all processes here used it again, s */
+    double gap;     /* longest pause of the stream meanwhile, s */
+    int64_t resent; /* messages that processes here sent again meanwhile */
+    uint32_t state; /* at the end of the check */
 } bt_tried_t;
 
 /* bfo_stream under mpirun, and what it has said. */
 typedef struct {
-    pid_t pid;       /* mpirun, 0: it has ended, or was not started */
-    int status;      /* of waitpid(), when it has ended */
-    int out;         /* its progress lines; -1: no more will come */
+    pid_t pid;  /* mpirun, 0: it has ended, or was not started */
+    int status; /* of waitpid(), when it has ended */
+    int out;    /* its progress lines; -1: no more will come */
     char line[1024];
-    size_t used;     /* of `line` */
-    uint64_t lines;  /* progress lines so far */
-    double spoke;    /* when the last of them came */
+    size_t used;    /* of `line` */
+    uint64_t lines; /* progress lines so far */
+    double spoke;   /* when the last of them came */
     uint64_t messages, bytes, wrong;
     double longest, gap; /* the longest pause so far, and since somebody set it to 0 */
 } bt_stream_t;
@@ -63,15 +63,15 @@ typedef struct bt_check {
     /* the ports that are tried */
     bt_tried_t tried[BFO_FIGURES_PORTS];
     size_t n_tried;
-    bt_tried_t *now; /* the port that is tried now; NULL: none yet */
+    bt_tried_t *now;  /* the port that is tried now; NULL: none yet */
     bt_port_t before; /* that port in the figures before it was cut */
     uint64_t resent_before;
-    uint64_t carried_before; /* bytes, by that port, until it was given back */
-    bool (*question)(struct bt_check *); /* of watch() */
+    uint64_t carried_before;                /* bytes, by that port, until it was given back */
+    bool (*question)(struct bt_check *);    /* of watch() */
     uint64_t lines_before, messages_before; /* of the stream, when a wait began */
-    bool is_down;    /* the port `now` was cut by the command, and not given back yet */
-    int status;      /* the exit status so far */
-    char reason[1024]; /* why it is not BT_WELL */
+    bool is_down;                           /* the port `now` was cut by the command, and not given back yet */
+    int status;                             /* the exit status so far */
+    char reason[1024];                      /* why it is not BT_WELL */
 } bt_check_t;
 
 typedef enum { BT_MET, BT_TIMEOUT, BT_ENDED, BT_STOPPED } bt_wait_t;

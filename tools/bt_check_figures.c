@@ -49,8 +49,8 @@ static bool is_below(pid_t pid, pid_t root)
 
 static bool is_ours(const bt_check_t *check, const bt_process_t *process)
 {
-    return process->uid == geteuid() && (check->is_found ? process->f.job == check->number
-                                                         : process->alive && is_below((pid_t) process->f.pid, check->stream.pid));
+    return process->uid == geteuid()
+           && (check->is_found ? process->f.job == check->number : process->alive && is_below((pid_t) process->f.pid, check->stream.pid));
 }
 
 void bt_look(bt_check_t *check)

@@ -49,7 +49,8 @@ static void print_json(const bt_check_t *check, const char *host)
                             check->is_found ? bt_job_name(job, check->number) : "", "well", BT_WELL == check->status, "reason", check->reason,
                             "status", check->status, "signal", bt_signal(), "ports", ports, "messages", (json_int_t) stream->messages, "bytes",
                             (json_int_t) stream->bytes, "wrong", (json_int_t) stream->wrong, "longest_gap_s", json_real(stream->longest), "log",
-                            BT_WELL == check->status && NULL == check->choice.log_name ? json_null() : json_string(check->log_name)), false);
+                            BT_WELL == check->status && NULL == check->choice.log_name ? json_null() : json_string(check->log_name)),
+                  false);
 }
 
 /* ---- for people ------------------------------------------------------------------------------------------------- */
@@ -73,9 +74,8 @@ static void print_tried(const bt_tried_t *tried)
     }
     printf("  %-16.63s %s%-13s%s %10s %10s %12s %10s %12s  %s\n", tried->name,
            is_tried ? bt_colour_of(BT_SURVIVED == tried->verdict ? BFO_FIGURES_UP : BFO_FIGURES_LOST) : "", verdict_name(tried->verdict),
-           is_tried ? bt_no_colour() : "", seconds_text(took, tried->command), seconds_text(noticed, tried->noticed),
-           seconds_text(gap, tried->gap), resent,
-           seconds_text(back, tried->back), bt_state_name(tried->state));
+           is_tried ? bt_no_colour() : "", seconds_text(took, tried->command), seconds_text(noticed, tried->noticed), seconds_text(gap, tried->gap),
+           resent, seconds_text(back, tried->back), bt_state_name(tried->state));
 }
 
 static void print_text(const bt_check_t *check, const char *host)
@@ -87,8 +87,8 @@ static void print_text(const bt_check_t *check, const char *host)
         printf("bfo check on %s: no port was cut\n", host);
     } else {
         printf("bfo check on %s, job %s\n", host, bt_job_name(job, check->number));
-        printf("  %-16s %-13s %10s %10s %12s %10s %12s  %s\n", "PORT", "VERDICT", "CUT TOOK", "NOTICED", "LONGEST GAP",
-               "SENT AGAIN", "USED AGAIN", "STATE AT END");
+        printf("  %-16s %-13s %10s %10s %12s %10s %12s  %s\n", "PORT", "VERDICT", "CUT TOOK", "NOTICED", "LONGEST GAP", "SENT AGAIN", "USED AGAIN",
+               "STATE AT END");
     }
     for (size_t i = 0; i < check->n_tried; ++i) {
         print_tried(&check->tried[i]);

@@ -37,8 +37,9 @@ void bt_doctor_find(bt_doctor_t *doctor, bt_level_t level, const char *group, co
     bt_doctor_clean(text);
     doctor->problems += BT_PROBLEM == level;
     doctor->warnings += BT_WARNING == level;
-    if (0 != json_array_append_new(doctor->findings, json_pack("{s:s, s:s, s:s, s:s}", "group", group, "verdict", level_names[level], "text", text,
-                                                               "remedy", NULL == remedy ? "" : remedy))) {
+    if (0
+        != json_array_append_new(doctor->findings, json_pack("{s:s, s:s, s:s, s:s}", "group", group, "verdict", level_names[level], "text", text,
+                                                             "remedy", NULL == remedy ? "" : remedy))) {
         fputs("bfo: no memory\n", stderr);
         exit(BT_TROUBLE);
     }
@@ -69,7 +70,8 @@ static void look_at_directories(bt_doctor_t *doctor)
 
     while (next_directory(&list, directory)) {
         if (0 != strcmp("SYS_DEFAULT", directory) && 0 != strcmp("USER_DEFAULT", directory) && 0 != access(directory, R_OK | X_OK)) {
-            bt_doctor_find(doctor, BT_PROBLEM, INSTALLATION, "install bfo on this machine; unset OMPI_MCA_mca_base_component_path if it names another place",
+            bt_doctor_find(doctor, BT_PROBLEM, INSTALLATION,
+                           "install bfo on this machine; unset OMPI_MCA_mca_base_component_path if it names another place",
                            "the directory of components %s cannot be read: no job starts with it", directory);
         }
     }
@@ -121,8 +123,8 @@ static void look_at_component(bt_doctor_t *doctor, bt_level_t level, const char 
         return;
     }
     if ('\0' == *version) {
-        bt_doctor_find(doctor, level, INSTALLATION, "build bfo for this Open MPI; ldd shows libraries that are missing", "%s %s: Open MPI does not take %s%s%s",
-                       framework, name, path, '\0' == *complaint ? "" : ": ", complaint);
+        bt_doctor_find(doctor, level, INSTALLATION, "build bfo for this Open MPI; ldd shows libraries that are missing",
+                       "%s %s: Open MPI does not take %s%s%s", framework, name, path, '\0' == *complaint ? "" : ": ", complaint);
     } else if (0 != strcmp(BFO_VERSION, version)) {
         bt_doctor_find(doctor, level, INSTALLATION, "install one release of bfo; its directory must come before Open MPI's own",
                        "%s %s: Open MPI takes one of release %s, and this command is of bfo " BFO_VERSION, framework, name, version);
@@ -145,8 +147,10 @@ static void look_at_installation(bt_doctor_t *doctor)
     }
     look_at_directories(doctor);
     if (NULL == bt_info_line(&doctor->info, "ompi:version:full:", version)) {
-        bt_doctor_find(doctor, BT_PROBLEM, INSTALLATION, "PATH must begin with the directory of the Open MPI that bfo was built for; each directory of "
-                       "OMPI_MCA_mca_base_component_path must exist", "ompi_info cannot be run, or says nothing%s%s", '\0' == *complaint ? "" : ": ", complaint);
+        bt_doctor_find(doctor, BT_PROBLEM, INSTALLATION,
+                       "PATH must begin with the directory of the Open MPI that bfo was built for; each directory of "
+                       "OMPI_MCA_mca_base_component_path must exist",
+                       "ompi_info cannot be run, or says nothing%s%s", '\0' == *complaint ? "" : ": ", complaint);
         return;
     }
     if (NULL == bt_info_line(&doctor->info, "path:bindir:", place)) {
@@ -162,7 +166,8 @@ static void look_at_installation(bt_doctor_t *doctor)
     look_at_component(doctor, BT_WARNING, "osc", "bfo", NULL);
     look_at_component(doctor, BT_PROBLEM, "btl", "openib", "help-btl-openib-bfo.txt");
     if ('\0' != *complaint) {
-        bt_doctor_find(doctor, BT_WARNING, INSTALLATION, "a parameter in the environment or in a file, or another component", "ompi_info says: %s", complaint);
+        bt_doctor_find(doctor, BT_WARNING, INSTALLATION, "a parameter in the environment or in a file, or another component", "ompi_info says: %s",
+                       complaint);
     }
 }
 
@@ -178,7 +183,8 @@ static long number_of(bt_doctor_t *doctor, const char *name, long least, long mo
     if (least <= number && most >= number) {
         return number;
     }
-    bt_doctor_find(doctor, BT_PROBLEM, TIMES, "correct it; the BTL refuses it", "btl_openib_%s is %ld, and may be %ld to %ld", name, number, least, most);
+    bt_doctor_find(doctor, BT_PROBLEM, TIMES, "correct it; the BTL refuses it", "btl_openib_%s is %ld, and may be %ld to %ld", name, number, least,
+                   most);
     return otherwise;
 }
 
@@ -189,8 +195,9 @@ static void tell_retry_time(bt_doctor_t *doctor)
     const double seconds = 4.096e-6 * (double) (UINT64_C(1) << timeout) * (double) (retries + 1);
 
     bt_doctor_find(doctor, LONG < seconds || FOR_EVER == retries ? BT_WARNING : BT_OK, TIMES,
-                   LONG < seconds ? "a smaller btl_openib_ib_timeout; 17 with btl_openib_ib_retry_count 6 gives 3.8 s" :
-                   FOR_EVER == retries ? "btl_openib_ib_retry_count 6" : NULL,
+                   LONG < seconds        ? "a smaller btl_openib_ib_timeout; 17 with btl_openib_ib_retry_count 6 gives 3.8 s"
+                   : FOR_EVER == retries ? "btl_openib_ib_retry_count 6"
+                                         : NULL,
                    "a path that is silent, with its ports up, is lost after %.2f s (4.096 us * 2^%ld * (%ld + 1))%s", seconds, timeout, retries,
                    FOR_EVER == retries ? "; 7 retries mean without limit on soft-RoCE" : "");
 }
@@ -200,7 +207,8 @@ static void tell_keepalive(bt_doctor_t *doctor)
     const long keepalive = number_of(doctor, "keepalive", 0, 86400, 10);
 
     if (0 == keepalive) {
-        bt_doctor_find(doctor, BT_WARNING, TIMES, "btl_openib_keepalive 10", "a rail without traffic is never asked whether its peer lives: a dead peer is waited for");
+        bt_doctor_find(doctor, BT_WARNING, TIMES, "btl_openib_keepalive 10",
+                       "a rail without traffic is never asked whether its peer lives: a dead peer is waited for");
     } else {
         bt_doctor_find(doctor, BT_OK, TIMES, NULL, "a rail without traffic is asked after %ld s whether its peer lives", keepalive);
     }
@@ -214,14 +222,17 @@ static void tell_return(bt_doctor_t *doctor)
     const long wait = strtol(bt_info_value(&doctor->info, "pml", "bfo", "last_rail_timeout", room), NULL, 10);
 
     if (rejoin) {
-        bt_doctor_find(doctor, BT_OK, TIMES, NULL, "a rail that was lost is used again by its job some %.2f s after it works again", (double) after / 1000);
+        bt_doctor_find(doctor, BT_OK, TIMES, NULL, "a rail that was lost is used again by its job some %.2f s after it works again",
+                       (double) after / 1000);
     } else {
         bt_doctor_find(doctor, BT_OK, TIMES, NULL, "a rail that was lost is used again by the next job (pml_bfo_rejoin 1: by the same job)");
     }
     if (0 != wait && !rejoin) {
-        bt_doctor_find(doctor, BT_PROBLEM, TIMES, "pml_bfo_rejoin 1", "the PML refuses pml_bfo_last_rail_timeout %ld without pml_bfo_rejoin: no rail would come back", wait);
+        bt_doctor_find(doctor, BT_PROBLEM, TIMES, "pml_bfo_rejoin 1",
+                       "the PML refuses pml_bfo_last_rail_timeout %ld without pml_bfo_rejoin: no rail would come back", wait);
     } else if (0 == wait) {
-        bt_doctor_find(doctor, BT_OK, TIMES, NULL, "when the last rail to a peer is lost, its requests fail at once (pml_bfo_last_rail_timeout: they wait)");
+        bt_doctor_find(doctor, BT_OK, TIMES, NULL,
+                       "when the last rail to a peer is lost, its requests fail at once (pml_bfo_last_rail_timeout: they wait)");
     } else if (0 > wait) {
         bt_doctor_find(doctor, BT_OK, TIMES, NULL, "when the last rail to a peer is lost, its requests wait for a rail without limit");
     } else {
@@ -262,7 +273,8 @@ static void print_table(const bt_doctor_t *doctor, const char *host, const char 
     size_t i;
 
     printf("bfo " BFO_VERSION " on %s, %.19s\n", host, now);
-    json_array_foreach(doctor->findings, i, finding) {
+    json_array_foreach(doctor->findings, i, finding)
+    {
         const char *verdict = text_of(finding, "verdict");
 
         if (0 != strcmp(group, text_of(finding, "group"))) {
@@ -286,9 +298,10 @@ static bool is_of_hosts(const bt_doctor_t *doctor)
 
 static void print_json(const bt_doctor_t *doctor, const char *host, const char *now)
 {
-    bt_print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:O, s:O}", "version", BFO_VERSION, "host", host, "time", now, "verdict", verdict_of(doctor),
-                            "problems", (json_int_t) doctor->problems, "warnings", (json_int_t) doctor->warnings, "findings", doctor->findings,
-                            is_of_hosts(doctor) ? "nodes" : "ports", doctor->ports), false);
+    bt_print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:O, s:O}", "version", BFO_VERSION, "host", host, "time", now, "verdict",
+                            verdict_of(doctor), "problems", (json_int_t) doctor->problems, "warnings", (json_int_t) doctor->warnings, "findings",
+                            doctor->findings, is_of_hosts(doctor) ? "nodes" : "ports", doctor->ports),
+                  false);
 }
 
 /* ---- command --------------------------------------------------------------------------------------------------------- */
@@ -305,9 +318,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     choice_t *choice = state->input;
 
     switch (key) {
-    case KEY_JSON: choice->json = true; return 0;
-    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &choice->source;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -327,10 +345,14 @@ int bt_cmd_doctor(int argc, char **argv)
 {
     static const struct argp_option options[] = {{"json", KEY_JSON, NULL, 0, "for programs", 0}, {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .children = children,
-        .doc = "Look at this machine before a job does: the installation, ports, locked memory, times, and what the loss of each port would mean; with "
-               "--hosts at each of them, and at what joins them.\v"
-               "Exit status: 0 no problem, 1 a problem that stops bfo or its failover, 2 wrong usage, 3 trouble."};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .children = children,
+        .doc =
+            "Look at this machine before a job does: the installation, ports, locked memory, times, and what the loss of each port would mean; with "
+            "--hosts at each of them, and at what joins them.\v"
+            "Exit status: 0 no problem, 1 a problem that stops bfo or its failover, 2 wrong usage, 3 trouble."};
     bt_doctor_t doctor = {.findings = json_array(), .ports = json_array()};
     char host[256] = "", now[BT_TIME];
     choice_t choice = {.json = false};

@@ -87,8 +87,8 @@ static bool look_at_pair(bt_doctor_t *doctor, const node_t *a, const node_t *b)
         bt_doctor_find(doctor, BT_PROBLEM, BETWEEN, "give ports of both the same subnet; btl_openib_fabrics must not tell them apart",
                        "no rail joins %s and %s: their ports have no subnet in common", a->host, b->host);
     } else if (1 == rails) {
-        bt_doctor_find(doctor, BT_PROBLEM, BETWEEN, "give a second port of both the same subnet", "one rail alone joins %s and %s: its loss is not survived",
-                       a->host, b->host);
+        bt_doctor_find(doctor, BT_PROBLEM, BETWEEN, "give a second port of both the same subnet",
+                       "one rail alone joins %s and %s: its loss is not survived", a->host, b->host);
     } else if (NULL != alone_a || NULL != alone_b) {
         bt_doctor_find(doctor, BT_WARNING, BETWEEN, NULL, "%zu rails join %s and %s; %s of %s has no partner", rails, a->host, b->host,
                        NULL != alone_a ? alone_a : alone_b, NULL != alone_a ? a->host : b->host);
@@ -170,8 +170,8 @@ static bool are_alike_here(bt_doctor_t *doctor, const node_t *a, size_t p, const
     }
     if (a->port[p].class != b->port[q].class) {
         bt_doctor_find(doctor, BT_WARNING, BETWEEN, "configure one traffic class, or set btl_openib_ib_traffic_class",
-                       "traffic class %lld of %s on %s, and %lld of %s on %s: switches may treat one direction as lossy", (long long) a->port[p].class,
-                       a->port[p].port, a->host, (long long) b->port[q].class, b->port[q].port, b->host);
+                       "traffic class %lld of %s on %s, and %lld of %s on %s: switches may treat one direction as lossy",
+                       (long long) a->port[p].class, a->port[p].port, a->host, (long long) b->port[q].class, b->port[q].port, b->host);
         return false;
     }
     return true;
@@ -217,7 +217,8 @@ static void take_findings(bt_doctor_t *doctor, const char *host, const json_t *s
 
             snprintf(remedy, sizeof(remedy), "%s", text_of(finding, "remedy"));
             bt_doctor_clean(remedy);
-            bt_doctor_find(doctor, 'p' == verdict[0] ? BT_PROBLEM : BT_WARNING, host, remedy, "%s: %s", text_of(finding, "group"), text_of(finding, "text"));
+            bt_doctor_find(doctor, 'p' == verdict[0] ? BT_PROBLEM : BT_WARNING, host, remedy, "%s: %s", text_of(finding, "group"),
+                           text_of(finding, "text"));
         } else {
             ++well;
         }

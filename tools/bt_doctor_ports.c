@@ -123,14 +123,17 @@ static bool find_pkey(const scan_t *scan, unsigned number, const struct ibv_port
 static const objection_t *objection_to(scan_t *scan, unsigned number, const struct ibv_port_attr *attr, json_t *port)
 {
     static const objection_t left_out = {"btl_openib_if_include or btl_openib_if_exclude leaves it out", NULL, true},
-        unwanted = {"btl_openib_device_type or btl_openib_allow_ib leaves it out", NULL, true},
-        network = {"btl_openib_ipaddr_include or btl_openib_ipaddr_exclude leaves it out", NULL, true},
-        too_many = {"there are more ports than btl_openib_max_btls, or 16", NULL, true},
-        is_down = {"it is not active", "cable, switch port; on RoCE also: ip link set INTERFACE up", false},
-        no_manager = {"it is not active", "the link is there, and no subnet manager has set it up: is opensm running?", false},
-        no_gid = {"it has no GID that can be used", "give its network interface an IP address; btl_openib_gid_index, if it is set, must name a GID", false},
-        no_pkey = {"it has no such partition key", "btl_openib_pkey and btl_openib_ib_pkey_index must name a key of /sys/class/infiniband/*/ports/*/pkeys", false},
-        iwarp = {"iWARP has no failover", "use RoCE or InfiniBand ports", false};
+                             unwanted = {"btl_openib_device_type or btl_openib_allow_ib leaves it out", NULL, true},
+                             network = {"btl_openib_ipaddr_include or btl_openib_ipaddr_exclude leaves it out", NULL, true},
+                             too_many = {"there are more ports than btl_openib_max_btls, or 16", NULL, true},
+                             is_down = {"it is not active", "cable, switch port; on RoCE also: ip link set INTERFACE up", false},
+                             no_manager = {"it is not active", "the link is there, and no subnet manager has set it up: is opensm running?", false},
+                             no_gid = {"it has no GID that can be used",
+                                       "give its network interface an IP address; btl_openib_gid_index, if it is set, must name a GID", false},
+                             no_pkey = {"it has no such partition key",
+                                        "btl_openib_pkey and btl_openib_ib_pkey_index must name a key of /sys/class/infiniband/*/ports/*/pkeys",
+                                        false},
+                             iwarp = {"iWARP has no failover", "use RoCE or InfiniBand ports", false};
     const bool is_ethernet = IBV_LINK_LAYER_ETHERNET == attr->link_layer;
     struct ibv_gid_entry entry = {.gid_index = 0};
     char text[INET6_ADDRSTRLEN];
@@ -286,15 +289,15 @@ static bool device_can_work(scan_t *scan, const char *name)
     struct ibv_pd *pd = ibv_alloc_pd(scan->context);
     struct ibv_mr *mr = NULL == pd || NULL == memory ? NULL : ibv_reg_mr(pd, memory, PROBE, IBV_ACCESS_LOCAL_WRITE);
     struct ibv_cq *cq = ibv_create_cq(scan->context, 2, NULL, NULL, 0);
-    struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq,
-                                    .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
     struct ibv_qp *qp = NULL == pd || NULL == cq ? NULL : ibv_create_qp(pd, &init);
     const bool works = NULL != mr && NULL != qp;
     char limit[32];
 
     if (NULL == mr) {
-        bt_doctor_find(scan->doctor, BT_PROBLEM, PORTS, raise_the_limit,
-                       "%s: 256 KiB of memory cannot be locked (limit: %s); not used", name, limit_text(limit));
+        bt_doctor_find(scan->doctor, BT_PROBLEM, PORTS, raise_the_limit, "%s: 256 KiB of memory cannot be locked (limit: %s); not used", name,
+                       limit_text(limit));
     } else if (NULL == qp) {
         bt_doctor_find(scan->doctor, BT_WARNING, PORTS, "use an adapter of InfiniBand or RoCE", "%s: it has no reliable connections; not used", name);
     }
@@ -326,8 +329,8 @@ static void look_at_device(scan_t *scan)
     errno = 0;
     scan->context = ibv_open_device(scan->verbs);
     if (NULL == scan->context) {
-        bt_doctor_find(scan->doctor, BT_WARNING, PORTS, "the user needs to read and write /dev/infiniband/uverbs*", "%s: cannot be opened (%s); not used",
-                       name, 0 == errno ? "no reason given" : strerror(errno));
+        bt_doctor_find(scan->doctor, BT_WARNING, PORTS, "the user needs to read and write /dev/infiniband/uverbs*",
+                       "%s: cannot be opened (%s); not used", name, 0 == errno ? "no reason given" : strerror(errno));
         return;
     }
     if (0 != ibv_query_device(scan->context, &attr)) {
@@ -349,7 +352,8 @@ static const char *others(const bt_doctor_t *doctor, const json_t *but, char *ro
     size_t i, n = 0;
 
     room[0] = '\0';
-    json_array_foreach(doctor->ports, i, port) {
+    json_array_foreach(doctor->ports, i, port)
+    {
         if (port != but && is_used(port) && n < size) {
             n += (size_t) snprintf(room + n, size - n, "%s%s", 0 == n ? "" : ", ", name_of(port));
         }
@@ -364,7 +368,8 @@ static bool are_alike(const bt_doctor_t *doctor, const char *key)
     json_t *port;
     size_t i;
 
-    json_array_foreach(doctor->ports, i, port) {
+    json_array_foreach(doctor->ports, i, port)
+    {
         const json_t *value = is_used(port) ? json_object_get(port, key) : NULL;
 
         if (NULL != value && NULL != first && !json_equal(first, value)) {
@@ -385,10 +390,11 @@ static void tell_losses(bt_doctor_t *doctor, long used)
     if (0 == used) {
         bt_doctor_find(doctor, BT_PROBLEM, group, "see the ports above, and their remedies", "no port can be used: no job gets a rail here");
     }
-    json_array_foreach(doctor->ports, i, port) {
+    json_array_foreach(doctor->ports, i, port)
+    {
         if (is_used(port) && 1 == used) {
-            bt_doctor_find(doctor, BT_PROBLEM, group, "a second active port, see the ports above", "%s is the only port: if it is lost, no rail is left, and there is no failover",
-                           name_of(port));
+            bt_doctor_find(doctor, BT_PROBLEM, group, "a second active port, see the ports above",
+                           "%s is the only port: if it is lost, no rail is left, and there is no failover", name_of(port));
         } else if (is_used(port)) {
             bt_doctor_find(doctor, BT_OK, group, NULL, "%s: a job goes on over %s", name_of(port), others(doctor, port, room, sizeof(room)));
         }
@@ -407,9 +413,8 @@ static void tell_locked_memory(bt_doctor_t *doctor)
     const bool is_small = 0 == getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur < (rlim_t) 1 << 30;
     char room[32];
 
-    bt_doctor_find(doctor, is_small ? BT_WARNING : BT_OK, "locked memory",
-                   is_small ? raise_the_limit : NULL,
-                   "limit of a process: %s%s", limit_text(room), is_small ? "; long messages lock their buffers, and may need more" : "");
+    bt_doctor_find(doctor, is_small ? BT_WARNING : BT_OK, "locked memory", is_small ? raise_the_limit : NULL, "limit of a process: %s%s",
+                   limit_text(room), is_small ? "; long messages lock their buffers, and may need more" : "");
 }
 
 static void tell_rdmacm(scan_t *scan)

@@ -38,10 +38,10 @@ static json_t *process_json(const bt_process_t *process, const bfo_figures_port_
 {
     char name[16];
 
-    return json_pack("{s:s, s:I, s:I, s:b, s:b, s:s, s:I, s:I, s:I}", "job", bt_job_name(name, process->f.job), "rank",
-                     (json_int_t) process->f.rank, "pid", (json_int_t) process->f.pid, "done", is_done(port, out), "noticed",
-                     out == (0 != port->is_out), "state", bt_state_name(port->state), "rails_kept", (json_int_t) port->rails_kept,
-                     "rails_draining", (json_int_t) port->rails_draining, "rails_drained", (json_int_t) port->rails_drained);
+    return json_pack("{s:s, s:I, s:I, s:b, s:b, s:s, s:I, s:I, s:I}", "job", bt_job_name(name, process->f.job), "rank", (json_int_t) process->f.rank,
+                     "pid", (json_int_t) process->f.pid, "done", is_done(port, out), "noticed", out == (0 != port->is_out), "state",
+                     bt_state_name(port->state), "rails_kept", (json_int_t) port->rails_kept, "rails_draining", (json_int_t) port->rails_draining,
+                     "rails_drained", (json_int_t) port->rails_drained);
 }
 
 static void say_process(const bt_process_t *process, const bfo_figures_port_t *port, bool out)
@@ -129,7 +129,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     choice_t *choice = state->input;
 
     switch (key) {
-    case KEY_JSON: choice->json = true; return 0;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
     case KEY_WAIT:
         choice->wait = bt_take_wait(state, arg);
         choice->wait_text = arg;
@@ -140,16 +142,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "'%s' is no name of a port; 'bfo status' shows the names (mlx5_0:1)", arg);
         }
         return 0;
-    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &choice->source;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
 static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
 static const struct argp_option options[] = {
-    {"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for the jobs (30; 0: not at all)", 0},
-    {"json", KEY_JSON, NULL, 0, "for programs", 0},
-    {0}};
+    {"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for the jobs (30; 0: not at all)", 0}, {"json", KEY_JSON, NULL, 0, "for programs", 0}, {0}};
 
 static int print_names(bt_wish_t *wish, bool json)
 {
@@ -209,12 +212,17 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
 
 int bt_cmd_drain(int argc, char **argv)
 {
-    static const struct argp argp = {.options = options, .parser = parse, .children = children, .args_doc = "[PORT]",
-        .doc = "Take a port out of service: the jobs of this user on this node (of root: of all users who have run a job here) begin nothing "
-               "new on its rails, at either end. The command waits until nothing is under way on them. Then the port can be unplugged, "
-               "and no message is lost or sent again. It stands out, for later jobs too, until 'bfo release PORT'. Without PORT: list the "
-               "ports that stand out.\vExit status: 0 drained, 1 not yet (the processes that are waited for are named), 2 wrong usage, 3 trouble, 4 no job "
-               "uses the port."};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .children = children,
+        .args_doc = "[PORT]",
+        .doc =
+            "Take a port out of service: the jobs of this user on this node (of root: of all users who have run a job here) begin nothing "
+            "new on its rails, at either end. The command waits until nothing is under way on them. Then the port can be unplugged, "
+            "and no message is lost or sent again. It stands out, for later jobs too, until 'bfo release PORT'. Without PORT: list the "
+            "ports that stand out.\vExit status: 0 drained, 1 not yet (the processes that are waited for are named), 2 wrong usage, 3 trouble, 4 no job "
+            "uses the port."};
 
     argv[0] = (char *) "bfo drain";
     return run(argc, argv, &argp, true);
@@ -222,9 +230,14 @@ int bt_cmd_drain(int argc, char **argv)
 
 int bt_cmd_release(int argc, char **argv)
 {
-    static const struct argp argp = {.options = options, .parser = parse, .children = children, .args_doc = "PORT",
-        .doc = "Give back a port that 'bfo drain' took out of service.\vExit status: 0 the jobs use it again, 1 it did not stand out, or a process has "
-               "not noticed yet, 2 wrong usage, 3 trouble, 4 no job uses the port."};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .children = children,
+        .args_doc = "PORT",
+        .doc =
+            "Give back a port that 'bfo drain' took out of service.\vExit status: 0 the jobs use it again, 1 it did not stand out, or a process has "
+            "not noticed yet, 2 wrong usage, 3 trouble, 4 no job uses the port."};
 
     argv[0] = (char *) "bfo release";
     return run(argc, argv, &argp, false);

@@ -64,10 +64,11 @@ static shown_t *shown_of(const bt_process_t *p)
 static int by_content(const line_t *x, const line_t *y)
 {
     const bfo_figures_event_t *a = x->event, *b = y->event;
-    int order = x->process->uid != y->process->uid ? (x->process->uid < y->process->uid ? -1 : 1)
+    int order = x->process->uid != y->process->uid       ? (x->process->uid < y->process->uid ? -1 : 1)
                 : x->process->f.job != y->process->f.job ? (x->process->f.job < y->process->f.job ? -1 : 1)
-                : a->what != b->what ? (a->what < b->what ? -1 : 1)
-                : a->generation != b->generation ? (a->generation < b->generation ? -1 : 1) : 0;
+                : a->what != b->what                     ? (a->what < b->what ? -1 : 1)
+                : a->generation != b->generation         ? (a->generation < b->generation ? -1 : 1)
+                                                         : 0;
 
     order = 0 != order ? order : strcmp(a->here, b->here);
     order = 0 != order ? order : strcmp(a->there, b->there);
@@ -178,11 +179,12 @@ static void print_json(const line_t *line)
     char when[BT_TIME], name[16];
 
     bt_print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:s, s:I, s:f, s:I}", "time", bt_time(when, e->wall),
-                            "job", bt_job_name(name, line->process->f.job), "batch", line->process->f.batch, "host", line->process->f.host,
-                            "rank", (json_int_t) line->process->f.rank, "event", bt_what_name(e->what), "port", e->here, "peer_port", e->there,
-                            "peer", (int) e->peer, "peer_host", e->host, "before", bt_state_name(e->before), "after", bt_state_name(e->after),
-                            "generation", (json_int_t) e->generation, "cause", e->cause, "processes", (json_int_t) line->others + 1, "lasted_seconds", e->lasted_ms / 1e3,
-                            "monotonic_ns", (json_int_t) (e->mono & INT64_MAX)), true);
+                            "job", bt_job_name(name, line->process->f.job), "batch", line->process->f.batch, "host", line->process->f.host, "rank",
+                            (json_int_t) line->process->f.rank, "event", bt_what_name(e->what), "port", e->here, "peer_port", e->there, "peer",
+                            (int) e->peer, "peer_host", e->host, "before", bt_state_name(e->before), "after", bt_state_name(e->after), "generation",
+                            (json_int_t) e->generation, "cause", e->cause, "processes", (json_int_t) line->others + 1, "lasted_seconds",
+                            e->lasted_ms / 1e3, "monotonic_ns", (json_int_t) (e->mono & INT64_MAX)),
+                  true);
 }
 
 /* To the hooks. False: one of them cannot be served. */
@@ -215,7 +217,10 @@ static bool hand_on(const choice_t *choice, const line_t *line)
 /* "10m": so long ago; or a time as 2026-11-24T11:12:13 or 2026-11-24. */
 static bool parse_since(const char *text, uint64_t *since)
 {
-    static const struct { char unit; unsigned seconds; } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    static const struct {
+        char unit;
+        unsigned seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
     struct tm tm = {.tm_isdst = -1};
     char *end;
     const unsigned long long n = strtoull(text, &end, 10);
@@ -248,11 +253,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     choice_t *choice = state->input;
 
     switch (key) {
-    case KEY_JSON: choice->json = true; return 0;
-    case KEY_FOLLOW: choice->follow = true; return 0;
-    case KEY_PLOT: choice->plot = arg; return 0;
-    case KEY_EXEC: choice->exec = arg; return 0;
-    case KEY_SYSLOG: choice->syslog = true; return 0;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
+    case KEY_FOLLOW:
+        choice->follow = true;
+        return 0;
+    case KEY_PLOT:
+        choice->plot = arg;
+        return 0;
+    case KEY_EXEC:
+        choice->exec = arg;
+        return 0;
+    case KEY_SYSLOG:
+        choice->syslog = true;
+        return 0;
     case KEY_SINCE:
         if (!parse_since(arg, &choice->since)) {
             argp_error(state, "--since takes 30s, 10m, 2h, 1d or 2026-11-24T11:12:13, not '%s'", arg);
@@ -261,13 +276,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         bt_take_word(state, &choice->job, arg);
         return 0;
-    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &choice->source;
+        return 0;
     case ARGP_KEY_END:
         if (!choice->follow && (NULL != choice->exec || choice->syslog)) {
             argp_error(state, "--exec and --syslog are for what happens: they go with --follow");
         }
         return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -330,7 +348,11 @@ int bt_cmd_events(int argc, char **argv)
         {"syslog", KEY_SYSLOG, NULL, 0, "with --follow: write each event to the system log", 0},
         {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]", .children = children,
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[JOB]",
+        .children = children,
         .doc = "Show what happened to the rails and peers of the jobs of this node. Each process keeps its last 64 events.\v"
                "Exit status: 0 done, 2 wrong usage, 3 trouble, 4 no job."};
     struct timespec pause = {.tv_nsec = POLL_MS * 1000000};

@@ -22,9 +22,11 @@ typedef struct {
 
 enum { KEY_JSON = 300, KEY_DIR, KEY_USER, KEY_COUNT, KEY_SPACE, KEY_SEVERITY };
 
+/* clang-format off */
 #define OPTION_JSON {"json", KEY_JSON, NULL, 0, "for programs", 0}
 #define OPTION_DIR {"dir", KEY_DIR, "DIR", 0, "the jobs' pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0}
 #define OPTION_USER {"user", KEY_USER, "UID", 0, "root: the server of this user, not that of root", 0}
+/* clang-format on */
 
 static unsigned long number_of(struct argp_state *state, const char *name, const char *arg, unsigned long most)
 {
@@ -43,10 +45,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     bt_ftb_severity_t severity;
 
     switch (key) {
-    case KEY_JSON: choice->json = true; return 0;
-    case KEY_DIR: choice->root = arg; return 0;
-    case KEY_USER: choice->uid = (uid_t) number_of(state, "user", arg, UINT32_MAX - 1); return 0;
-    case KEY_COUNT: choice->count = number_of(state, "count", arg, 1000000000); return 0;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
+    case KEY_DIR:
+        choice->root = arg;
+        return 0;
+    case KEY_USER:
+        choice->uid = (uid_t) number_of(state, "user", arg, UINT32_MAX - 1);
+        return 0;
+    case KEY_COUNT:
+        choice->count = number_of(state, "count", arg, 1000000000);
+        return 0;
     case KEY_SPACE:
         choice->space = arg;
         if (!bt_ftb_is_space(arg) || 0 == strcmp(BT_FTB_SPACE, arg)) {
@@ -62,7 +72,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         choice->word[choice->n_words++] = arg;
         return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -233,18 +244,29 @@ static const struct argp_option serve_options[] = {OPTION_JSON, OPTION_DIR, {0}}
 static const struct argp_option publish_options[] = {
     {"space", KEY_SPACE, "NAME", 0, "the space of the event (" BT_FTB_SPACE_OF_OTHERS ")", 0},
     {"severity", KEY_SEVERITY, "WORD", 0, "info, warning, error or fatal (that of bfo(1), or info)", 0},
-    OPTION_USER, OPTION_JSON, OPTION_DIR, {0}};
+    OPTION_USER,
+    OPTION_JSON,
+    OPTION_DIR,
+    {0}};
 static const struct argp_option subscribe_options[] = {
     {"count", KEY_COUNT, "N", 0, "end after N events", 0}, OPTION_USER, OPTION_JSON, OPTION_DIR, {0}};
 
-static const struct argp serve_argp = {.options = serve_options, .parser = parse,
+static const struct argp serve_argp = {
+    .options = serve_options,
+    .parser = parse,
     .doc = "Pass fault events on between programs of this node, and throw those of this user's MPI jobs (of root: of all users). Goes on until a "
            "signal ends it, and says on stdout when it is ready.\vExit status: 0 it was ended by a signal, 2 wrong usage, 3 another server "
            "runs, or trouble."};
-static const struct argp publish_argp = {.options = publish_options, .parser = parse, .args_doc = "EVENT [PAYLOAD]",
+static const struct argp publish_argp = {
+    .options = publish_options,
+    .parser = parse,
+    .args_doc = "EVENT [PAYLOAD]",
     .doc = "Publish one fault event, as: bfo ftb publish IFACE_DEAD 'iface: mlx5_0:1, node: n1'. bfo(1) has the table of events.\vExit status: 0 "
            "the server took it, 1 it did not, 2 wrong usage, 3 no server runs, or trouble."};
-static const struct argp subscribe_argp = {.options = subscribe_options, .parser = parse, .args_doc = "[EVENT...]",
+static const struct argp subscribe_argp = {
+    .options = subscribe_options,
+    .parser = parse,
+    .args_doc = "[EVENT...]",
     .doc = "Print fault events, one a line, those of the names given or all.\vExit status: 0 as many as --count says were printed, 2 wrong "
            "usage, 3 no server runs, or it has ended."};
 
@@ -269,8 +291,8 @@ static int run(int argc, char **argv, const struct argp *argp, int least, int mo
     }
     argp_parse(argp, argc, argv, 0, NULL, &choice);
     if (least > choice.n_words || most < choice.n_words) {
-        fprintf(stderr, "%s: %s%s; '%s --help' tells more\n", argv[0], least > choice.n_words ? "an EVENT is missing" : "one word too many: ",
-                least > choice.n_words ? "" : choice.word[most], argv[0]);
+        fprintf(stderr, "%s: %s%s; '%s --help' tells more\n", argv[0],
+                least > choice.n_words ? "an EVENT is missing" : "one word too many: ", least > choice.n_words ? "" : choice.word[most], argv[0]);
         status = BT_USAGE;
     } else {
         status = command(&choice);

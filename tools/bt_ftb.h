@@ -70,10 +70,10 @@ typedef struct bt_ftb_known {
     uid_t uid;
     uint32_t job, rank, pid;
     char name[64], host[64]; /* of a port: containers of one node may have names of their own */
-    uint64_t shown; /* of a process: the number of its last event that was thrown */
-    uint32_t state; /* bfo_figures_state_t: what was said of a port, of a process or of a rank */
-    bool was_alive; /* of a process */
-    uint64_t seen;  /* in which look */
+    uint64_t shown;          /* of a process: the number of its last event that was thrown */
+    uint32_t state;          /* bfo_figures_state_t: what was said of a port, of a process or of a rank */
+    bool was_alive;          /* of a process */
+    uint64_t seen;           /* in which look */
     struct bt_ftb_known *next;
 } bt_ftb_known_t;
 

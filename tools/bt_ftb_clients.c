@@ -18,11 +18,11 @@ enum { QUEUE = 1 << 16, NAMES = 32, IDLE_SECONDS = 10, REPLY = 768 };
 typedef struct {
     int fd;
     bool is_used, is_subscriber;
-    bool is_over;     /* nothing more is read; it is closed when its queue is empty */
-    bool has_shut;    /* the client sends nothing more */
-    double heard;     /* when it sent or took something */
-    uint64_t lost;    /* events that had no room since it was told so */
-    size_t n_names;   /* 0: of a subscriber: all */
+    bool is_over;   /* nothing more is read; it is closed when its queue is empty */
+    bool has_shut;  /* the client sends nothing more */
+    double heard;   /* when it sent or took something */
+    uint64_t lost;  /* events that had no room since it was told so */
+    size_t n_names; /* 0: of a subscriber: all */
     size_t n_in, n_out;
     char name[NAMES][BT_FTB_NAME];
     char in[BT_FTB_REQUEST];

@@ -17,7 +17,9 @@ static bt_ftb_known_t *list; /* all that the tree holds */
 static size_t n_known;
 static uint64_t look = 1;
 
-#define ORDER(field) if (x->field != y->field) return x->field < y->field ? -1 : 1
+#define ORDER(field) \
+    if (x->field != y->field) \
+    return x->field < y->field ? -1 : 1
 static int compare(const void *a, const void *b)
 {
     const bt_ftb_known_t *x = a, *y = b;

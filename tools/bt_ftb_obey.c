@@ -203,8 +203,8 @@ static const struct {
     const char *name, *needs, *node;
     bool without_node; /* all nodes are asked if none is named */
 } obeyed[] = {
-    {"IFACE_DEAD", "iface", "node", false},          {"IFACE_RESTORED", "iface", "node", false}, {"CHECK_INTERFACE", "iface", "node", false},
-    {"CHECK_NODES_DEAD", "nodes", "nodes", false},   {"CHECK_JOBS_DEAD", "jobs", "nodes", true}, {"CHECK_RANKS_DEAD", "ranks", "nodes", true},
+    {"IFACE_DEAD", "iface", "node", false},        {"IFACE_RESTORED", "iface", "node", false}, {"CHECK_INTERFACE", "iface", "node", false},
+    {"CHECK_NODES_DEAD", "nodes", "nodes", false}, {"CHECK_JOBS_DEAD", "jobs", "nodes", true}, {"CHECK_RANKS_DEAD", "ranks", "nodes", true},
 };
 enum { OBEYED = sizeof(obeyed) / sizeof(obeyed[0]), STEERED = 2 /* the first ones */ };
 

@@ -18,8 +18,12 @@ typedef struct {
 
 /* ---- collecting ------------------------------------------------------------------------------------------- */
 
-#define ORDER(x, y) if ((x) != (y)) return (x) < (y) ? -1 : 1
-#define ORDER_TEXT(x, y) if (0 != strcmp(x, y)) return strcmp(x, y)
+#define ORDER(x, y) \
+    if ((x) != (y)) \
+    return (x) < (y) ? -1 : 1
+#define ORDER_TEXT(x, y) \
+    if (0 != strcmp(x, y)) \
+    return strcmp(x, y)
 
 /* Equal: one event is thrown for both. */
 static int by_content(const news_t *x, const news_t *y)
@@ -123,8 +127,8 @@ static void throw_given_up(const news_t *news, size_t n, bt_ftb_sink_t sink)
 
     bt_ftb_begin_ranks(&e, "MPI_RANKS_DEAD", news->e->host, news->p);
     for (size_t i = 0; i < n; ++i) {
-        const bt_ftb_known_t key = {.kind = BT_FTB_RANK, .uid = news->p->uid, .job = news->p->f.job, .rank = (uint32_t) news[i].e->peer,
-                                    .state = BFO_FIGURES_GIVEN_UP};
+        const bt_ftb_known_t key = {
+            .kind = BT_FTB_RANK, .uid = news->p->uid, .job = news->p->f.job, .rank = (uint32_t) news[i].e->peer, .state = BFO_FIGURES_GIVEN_UP};
         bool is_new;
 
         (void) bt_ftb_know(&key, &is_new);
@@ -154,17 +158,28 @@ static void throw_back(const news_t *news, size_t n, bt_ftb_sink_t sink)
 static void throw_news(const news_t *news, size_t n, bt_ftb_sink_t sink)
 {
     switch (news->e->what) {
-    case BFO_FIGURES_BEGUN: throw_alike("MPI_INIT", news, n, sink); break;
-    case BFO_FIGURES_PORT_DOWN: throw_alike("CHECK_INTERFACE", news, n, sink); break;
-    case BFO_FIGURES_RAIL_LOST: throw_alike("COMM_FAILURE", news, n, sink); break;
+    case BFO_FIGURES_BEGUN:
+        throw_alike("MPI_INIT", news, n, sink);
+        break;
+    case BFO_FIGURES_PORT_DOWN:
+        throw_alike("CHECK_INTERFACE", news, n, sink);
+        break;
+    case BFO_FIGURES_RAIL_LOST:
+        throw_alike("COMM_FAILURE", news, n, sink);
+        break;
     case BFO_FIGURES_PEER_LOST:
         throw_alike("COMMUNICATION", news, n, sink);
         throw_alike("UNREACHABLE", news, n, sink);
         throw_given_up(news, n, sink);
         break;
-    case BFO_FIGURES_PEER_WAITS: throw_alike("UNREACHABLE", news, n, sink); break;
-    case BFO_FIGURES_PEER_BACK: throw_back(news, n, sink); break;
-    default: break; /* the state of the port tells it */
+    case BFO_FIGURES_PEER_WAITS:
+        throw_alike("UNREACHABLE", news, n, sink);
+        break;
+    case BFO_FIGURES_PEER_BACK:
+        throw_back(news, n, sink);
+        break;
+    default:
+        break; /* the state of the port tells it */
     }
 }
 

@@ -31,9 +31,10 @@ static int open_dir(const char *root, uid_t uid, bool make)
     const int dir = bfo_figures_dir(root, uid, make);
 
     if (0 > dir) {
-        return fail(root, uid, -EPERM == dir   ? "the directory is no private directory of its user"
-                               : -ENOENT == dir && !make ? "no server runs; start 'bfo ftb serve'"
-                                                : strerror(-dir));
+        return fail(root, uid,
+                    -EPERM == dir             ? "the directory is no private directory of its user"
+                    : -ENOENT == dir && !make ? "no server runs; start 'bfo ftb serve'"
+                                              : strerror(-dir));
     }
     return dir;
 }

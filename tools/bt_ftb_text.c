@@ -17,11 +17,14 @@ static const struct {
     const char *name;
     bt_ftb_severity_t severity;
 } table[] = {
-    {"IFACE_DEAD", BT_FTB_ERROR},         {"MPI_IFACE_DEAD", BT_FTB_ERROR},     {"CHECK_INTERFACE", BT_FTB_WARNING},
-    {"CONFIRM_INTERFACE_DEAD", BT_FTB_ERROR}, {"COMM_FAILURE", BT_FTB_ERROR},   {"COMMUNICATION", BT_FTB_ERROR},
-    {"UNREACHABLE", BT_FTB_ERROR},        {"MPI_RANKS_DEAD", BT_FTB_ERROR},     {"CONFIRM_RANKS_DEAD", BT_FTB_ERROR},
-    {"CONFIRM_JOBS_DEAD", BT_FTB_ERROR},  {"CONFIRM_NODES_DEAD", BT_FTB_ERROR}, {"OUT_OF_RESOURCES", BT_FTB_ERROR},
-    {"CHECK_RANKS_DEAD", BT_FTB_WARNING}, {"CHECK_JOBS_DEAD", BT_FTB_WARNING},  {"CHECK_NODES_DEAD", BT_FTB_WARNING},
+    {"IFACE_DEAD", BT_FTB_ERROR},         {"MPI_IFACE_DEAD", BT_FTB_ERROR},
+    {"CHECK_INTERFACE", BT_FTB_WARNING},  {"CONFIRM_INTERFACE_DEAD", BT_FTB_ERROR},
+    {"COMM_FAILURE", BT_FTB_ERROR},       {"COMMUNICATION", BT_FTB_ERROR},
+    {"UNREACHABLE", BT_FTB_ERROR},        {"MPI_RANKS_DEAD", BT_FTB_ERROR},
+    {"CONFIRM_RANKS_DEAD", BT_FTB_ERROR}, {"CONFIRM_JOBS_DEAD", BT_FTB_ERROR},
+    {"CONFIRM_NODES_DEAD", BT_FTB_ERROR}, {"OUT_OF_RESOURCES", BT_FTB_ERROR},
+    {"CHECK_RANKS_DEAD", BT_FTB_WARNING}, {"CHECK_JOBS_DEAD", BT_FTB_WARNING},
+    {"CHECK_NODES_DEAD", BT_FTB_WARNING},
 };
 
 bt_ftb_severity_t bt_ftb_severity_of(const char *name)
@@ -403,6 +406,6 @@ json_t *bt_ftb_json(const bt_ftb_event_t *e, const char *time)
         }
         json_object_set_new(payload, e->pair[p].key, set);
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:o}", "time", time, "space", e->space, "severity", severities[e->severity], "event", e->name,
-                     "payload", payload);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o}", "time", time, "space", e->space, "severity", severities[e->severity], "event", e->name, "payload",
+                     payload);
 }

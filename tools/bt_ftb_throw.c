@@ -130,11 +130,16 @@ static const char *event_between(uint32_t before, uint32_t now)
     }
     switch (now) {
     case BFO_FIGURES_LOST:
-    case BFO_FIGURES_DRAINED: return "MPI_IFACE_DEAD";
-    case BFO_FIGURES_UP: return "MPI_IFACE_RESTORED";
-    case BFO_FIGURES_PART: return BFO_FIGURES_UP == before ? "CHECK_INTERFACE" : "MPI_IFACE_RESTORED";
-    case BFO_FIGURES_DRAINING: return BFO_FIGURES_DRAINED == before ? NULL : "MPI_IFACE_DRAINING";
-    default: return NULL;
+    case BFO_FIGURES_DRAINED:
+        return "MPI_IFACE_DEAD";
+    case BFO_FIGURES_UP:
+        return "MPI_IFACE_RESTORED";
+    case BFO_FIGURES_PART:
+        return BFO_FIGURES_UP == before ? "CHECK_INTERFACE" : "MPI_IFACE_RESTORED";
+    case BFO_FIGURES_DRAINING:
+        return BFO_FIGURES_DRAINED == before ? NULL : "MPI_IFACE_DRAINING";
+    default:
+        return NULL;
     }
 }
 

@@ -112,8 +112,8 @@ void bt_hook_log(const bt_hook_t *hook)
         openlog("bfo", 0, LOG_USER);
         is_open = true;
     }
-    syslog(BFO_FIGURES_PEER_LOST == what || BFO_FIGURES_PEER_WAITS == what      ? LOG_ERR
+    syslog(BFO_FIGURES_PEER_LOST == what || BFO_FIGURES_PEER_WAITS == what  ? LOG_ERR
            : BFO_FIGURES_RAIL_LOST == what || BFO_FIGURES_PORT_DOWN == what ? LOG_WARNING
-                                                                                : LOG_NOTICE,
+                                                                            : LOG_NOTICE,
            "%s", hook->line);
 }

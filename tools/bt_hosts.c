@@ -298,8 +298,8 @@ static void add_json(json_t *all, const bt_host_t *host)
 {
     json_t *said = json_loadb((const char *) host->out, host->length, 0, NULL);
 
-    json_array_append_new(all, json_pack("{s:s, s:i, s:o}", "host", host->host, "status", status_of(host), "output",
-                                         NULL == said ? json_null() : said));
+    json_array_append_new(all,
+                          json_pack("{s:s, s:i, s:o}", "host", host->host, "status", status_of(host), "output", NULL == said ? json_null() : said));
 }
 
 int bt_hosts_forward(const bt_source_t *source, const char *const *words, bool json, double seconds)

@@ -15,7 +15,7 @@ typedef struct {
     char *host;
     unsigned char *out; /* its standard output */
     size_t length, room;
-    int status;         /* as of wait(); -1: it did not begin, or did not end in time, or said too much */
+    int status; /* as of wait(); -1: it did not begin, or did not end in time, or said too much */
 } bt_host_t;
 
 typedef struct {

@@ -195,8 +195,8 @@ int bt_mpirun_next(const char *name, char **argv, const char *who)
         argv[0] = (char *) name;
         execv(next, argv);
     }
-    fprintf(stderr, "%s: %s: %s. PATH must lead to the %s of Open MPI " BT_OMPI_VERSION ", after the directory of bfo's own, if that is in it.\n", who,
-            NULL == next ? name : next, strerror(errno), name);
+    fprintf(stderr, "%s: %s: %s. PATH must lead to the %s of Open MPI " BT_OMPI_VERSION ", after the directory of bfo's own, if that is in it.\n",
+            who, NULL == next ? name : next, strerror(errno), name);
     free(next);
     return BT_TROUBLE;
 }

@@ -33,8 +33,9 @@ typedef struct {
 } member_t;
 
 typedef enum { UP, LOST, OUT, DRAINED, STATES } colour_t;
-static const struct { const char *colour, *title; } colours[STATES] = {
-    {"0x2ca02c", "in use"}, {"0xd62728", "a rail is lost"}, {"0xff9f1c", "being drained"}, {"0x1f77b4", "drained"}};
+static const struct {
+    const char *colour, *title;
+} colours[STATES] = {{"0x2ca02c", "in use"}, {"0xd62728", "a rail is lost"}, {"0xff9f1c", "being drained"}, {"0x1f77b4", "drained"}};
 
 static note_t *notes;
 static size_t n_notes;
@@ -172,16 +173,28 @@ static void take(lane_t *lane, const note_t *note)
     member_t *member = member_of(lane, note);
 
     switch (note->what) {
-    case BFO_FIGURES_PORT_DOWN: member->is_down = member->is_down || !note->is_no_loss; break;
-    case BFO_FIGURES_RAIL_LOST: ++member->lost; break;
+    case BFO_FIGURES_PORT_DOWN:
+        member->is_down = member->is_down || !note->is_no_loss;
+        break;
+    case BFO_FIGURES_RAIL_LOST:
+        ++member->lost;
+        break;
     case BFO_FIGURES_RAIL_BACK:
         member->is_down = false;
         member->lost -= 0 != member->lost;
         break;
-    case BFO_FIGURES_PORT_OUT: lane->is_out = true; lane->is_drained = false; break;
-    case BFO_FIGURES_PORT_DRAINED: lane->is_drained = true; break;
-    case BFO_FIGURES_PORT_RELEASED: lane->is_out = lane->is_drained = false; break;
-    default: break;
+    case BFO_FIGURES_PORT_OUT:
+        lane->is_out = true;
+        lane->is_drained = false;
+        break;
+    case BFO_FIGURES_PORT_DRAINED:
+        lane->is_drained = true;
+        break;
+    case BFO_FIGURES_PORT_RELEASED:
+        lane->is_out = lane->is_drained = false;
+        break;
+    default:
+        break;
     }
 }
 
@@ -218,8 +231,8 @@ static void head(FILE *out, const char *file, const lane_t *lane, size_t n, doub
     fputs("set terminal svg size 1000,", out);
     fprintf(out, "%zu background rgb 'white'\nset output ", 160 + 40 * n);
     quote(out, file);
-    fprintf(out, "\nset title 'Ports of MPI jobs over time'\nset xtics time format '%%H:%%M:%%S'\nset xrange [%.3f:%.3f]\nset yrange [%.1f:0.4]\n", begin,
-            end, (double) n + 0.6);
+    fprintf(out, "\nset title 'Ports of MPI jobs over time'\nset xtics time format '%%H:%%M:%%S'\nset xrange [%.3f:%.3f]\nset yrange [%.1f:0.4]\n",
+            begin, end, (double) n + 0.6);
     fputs("set grid x\nset key outside below\nset style fill solid noborder\nset ytics (", out);
     for (size_t i = 0; i < n; ++i) {
         char name[16], label[WORD + 24];
@@ -292,7 +305,9 @@ int bt_plot_draw(const char *file, uint64_t since, uint64_t now)
     status = NULL == out ? -1 : pclose(out);
     if (0 != status) {
         fprintf(stderr, "bfo: %s was not drawn: %s\n", file,
-                -1 == status ? strerror(errno) : WIFEXITED(status) && 127 == WEXITSTATUS(status) ? "there is no gnuplot in PATH" : "gnuplot failed");
+                -1 == status                                      ? strerror(errno)
+                : WIFEXITED(status) && 127 == WEXITSTATUS(status) ? "there is no gnuplot in PATH"
+                                                                  : "gnuplot failed");
     }
     free(notes);
     return 0 == status ? BT_WELL : BT_TROUBLE;

@@ -123,5 +123,6 @@ void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n)
 
 bool bt_job_is_well(const bt_job_t *job)
 {
-    return 0 == job->n_dead && 0 == job->n_ports_lost && 0 == job->peers_given_up && 0 == job->peers_waited_for && BFO_FIGURES_NOT_IN_FORCE != job->verdict;
+    return 0 == job->n_dead && 0 == job->n_ports_lost && 0 == job->peers_given_up && 0 == job->peers_waited_for
+           && BFO_FIGURES_NOT_IN_FORCE != job->verdict;
 }

@@ -13,34 +13,98 @@ typedef struct {
     double (*value)(const bt_job_t *job, const bt_port_t *port); /* port NULL: of the job */
 } metric_t;
 
-static double port_up(const bt_job_t *job, const bt_port_t *port) { return BFO_FIGURES_UP == port->state; }
-static double port_rails(const bt_job_t *job, const bt_port_t *port) { return port->rails; }
-static double port_rails_lost(const bt_job_t *job, const bt_port_t *port) { return port->rails_lost; }
-static double port_lost(const bt_job_t *job, const bt_port_t *port) { return (double) port->losses; }
-static double port_out(const bt_job_t *job, const bt_port_t *port) { return port->is_out; }
-static double port_returned(const bt_job_t *job, const bt_port_t *port) { return (double) port->returns; }
-static double port_since(const bt_job_t *job, const bt_port_t *port) { return (double) (port->port->since_wall / 1000000) / 1e3; }
-static double port_sent(const bt_job_t *job, const bt_port_t *port) { return (double) port->sent_bytes; }
-static double port_received(const bt_job_t *job, const bt_port_t *port) { return (double) port->received_bytes; }
-static double port_messages_sent(const bt_job_t *job, const bt_port_t *port) { return (double) port->sent_messages; }
-static double port_messages_received(const bt_job_t *job, const bt_port_t *port) { return (double) port->received_messages; }
-static double port_resent(const bt_job_t *job, const bt_port_t *port) { return (double) port->resent; }
-static double port_down(const bt_job_t *job, const bt_port_t *port) { return (double) port->down_ns / 1e9; }
-static double port_penalty(const bt_job_t *job, const bt_port_t *port) { return port->penalty; }
-static double waited_for(const bt_job_t *job, const bt_port_t *port) { return (double) job->peers_waited_for; }
-static double ranks(const bt_job_t *job, const bt_port_t *port) { return (double) job->n; }
-static double ranks_dead(const bt_job_t *job, const bt_port_t *port) { return (double) job->n_dead; }
-static double in_force(const bt_job_t *job, const bt_port_t *port) { return BFO_FIGURES_IN_FORCE == job->verdict; }
-static double given_up(const bt_job_t *job, const bt_port_t *port) { return (double) job->peers_given_up; }
-static double on_last_rail(const bt_job_t *job, const bt_port_t *port) { return (double) job->peers_on_last_rail; }
-static double resent(const bt_job_t *job, const bt_port_t *port) { return (double) job->resent; }
+static double port_up(const bt_job_t *job, const bt_port_t *port)
+{
+    return BFO_FIGURES_UP == port->state;
+}
+static double port_rails(const bt_job_t *job, const bt_port_t *port)
+{
+    return port->rails;
+}
+static double port_rails_lost(const bt_job_t *job, const bt_port_t *port)
+{
+    return port->rails_lost;
+}
+static double port_lost(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) port->losses;
+}
+static double port_out(const bt_job_t *job, const bt_port_t *port)
+{
+    return port->is_out;
+}
+static double port_returned(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) port->returns;
+}
+static double port_since(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) (port->port->since_wall / 1000000) / 1e3;
+}
+static double port_sent(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) port->sent_bytes;
+}
+static double port_received(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) port->received_bytes;
+}
+static double port_messages_sent(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) port->sent_messages;
+}
+static double port_messages_received(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) port->received_messages;
+}
+static double port_resent(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) port->resent;
+}
+static double port_down(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) port->down_ns / 1e9;
+}
+static double port_penalty(const bt_job_t *job, const bt_port_t *port)
+{
+    return port->penalty;
+}
+static double waited_for(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) job->peers_waited_for;
+}
+static double ranks(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) job->n;
+}
+static double ranks_dead(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) job->n_dead;
+}
+static double in_force(const bt_job_t *job, const bt_port_t *port)
+{
+    return BFO_FIGURES_IN_FORCE == job->verdict;
+}
+static double given_up(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) job->peers_given_up;
+}
+static double on_last_rail(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) job->peers_on_last_rail;
+}
+static double resent(const bt_job_t *job, const bt_port_t *port)
+{
+    return (double) job->resent;
+}
 
 static const metric_t of_ports[] = {
     {"bfo_port_up", "gauge", "1 if every rail of the job over this port is in use.", port_up},
     {"bfo_port_rails", "gauge", "Rails of the job's processes on this node over this port.", port_rails},
     {"bfo_port_rails_lost", "gauge", "Of those, rails that are lost now.", port_rails_lost},
     {"bfo_port_out", "gauge", "1 if the port is taken out of service (bfo drain).", port_out},
-    {"bfo_port_data_transmitted_bytes_total", "counter", "Bytes that the job's processes have sent over this port, RDMA of either side included.", port_sent},
+    {"bfo_port_data_transmitted_bytes_total", "counter", "Bytes that the job's processes have sent over this port, RDMA of either side included.",
+     port_sent},
     {"bfo_port_data_received_bytes_total", "counter", "Bytes that they have received over this port, likewise.", port_received},
     {"bfo_port_messages_transmitted_total", "counter", "Messages that they have sent over this port, without RDMA.", port_messages_sent},
     {"bfo_port_messages_received_total", "counter", "Messages that they have received over this port, without RDMA.", port_messages_received},

@@ -119,8 +119,7 @@ const char *bt_check(bfo_figures_t *f, const char *name)
 static void refuse(bt_all_t *all, const char *root, unsigned uid, const char *name, const char *why)
 {
     if (all->n_refused < BT_MOST_REFUSED) {
-        snprintf(all->refused[all->n_refused], sizeof(all->refused[0]), "%.80s/bfo-%u%s%.64s: %s", root, uid, '\0' == name[0] ? "" : "/",
-                 name, why);
+        snprintf(all->refused[all->n_refused], sizeof(all->refused[0]), "%.80s/bfo-%u%s%.64s: %s", root, uid, '\0' == name[0] ? "" : "/", name, why);
         bt_clean_text(all->refused[all->n_refused], sizeof(all->refused[0]));
     }
     ++all->n_refused;
@@ -151,8 +150,7 @@ bool bt_is_job(const bfo_figures_t *f, const char *job)
     char name[16], family[16];
 
     snprintf(family, sizeof(family), "%u", f->job >> 16);
-    return NULL == job || 0 == strcmp(job, bt_job_name(name, f->job)) || 0 == strcmp(job, family)
-           || ('\0' != job[0] && 0 == strcmp(job, f->batch));
+    return NULL == job || 0 == strcmp(job, bt_job_name(name, f->job)) || 0 == strcmp(job, family) || ('\0' != job[0] && 0 == strcmp(job, f->batch));
 }
 
 bool bt_add(bt_all_t *all, bt_process_t *process)

@@ -30,16 +30,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     choice_t *choice = state->input;
 
     switch (key) {
-    case ARGP_KEY_ARG: bt_take_word(state, &choice->job, arg); return 0;
-    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_ARG:
+        bt_take_word(state, &choice->job, arg);
+        return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &choice->source;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
 int bt_cmd_figures(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.parser = parse, .args_doc = "[JOB]", .children = children,
+    static const struct argp argp = {
+        .parser = parse,
+        .args_doc = "[JOB]",
+        .children = children,
         .doc = "Write the figures of the jobs of this node to a pipe, for a bfo that runs with --hosts on another node."};
     choice_t choice = {.job = NULL};
     head_t head;

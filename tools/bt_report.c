@@ -78,8 +78,8 @@ static void add_machine(FILE *out)
 /* A value may be anything; what has no such name may be a secret. */
 static void add_environment(FILE *out)
 {
-    static const char *const names[] = {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "BFO_", "SOFTRAIL", "LD_PRELOAD=", "LD_LIBRARY_PATH=", "PATH=",
-                                        "SLURM_JOB_ID=", "SLURM_MPI_TYPE=", "PBS_JOBID=", NULL};
+    static const char *const names[] = {"OMPI_MCA_", "PMIX_MCA_",     "PRTE_MCA_",       "BFO_",       "SOFTRAIL", "LD_PRELOAD=", "LD_LIBRARY_PATH=",
+                                        "PATH=",     "SLURM_JOB_ID=", "SLURM_MPI_TYPE=", "PBS_JOBID=", NULL};
 
     begin(out, "environment (only variables that say how MPI runs)");
     for (char **variable = environ; NULL != *variable; ++variable) {
@@ -164,18 +164,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     choice_t *choice = state->input;
 
     switch (key) {
-    case 'o': choice->output = arg; return 0;
+    case 'o':
+        choice->output = arg;
+        return 0;
     case ARGP_KEY_ARG:
         bt_take_word(state, &choice->job, arg);
         return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
 int bt_cmd_report(int argc, char **argv)
 {
-    static const struct argp_option options[] = {{"output", 'o', "FILE", 0, "default: bfo-report-HOST-TIME.txt; a file that is there is kept", 0}, {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]",
+    static const struct argp_option options[] = {{"output", 'o', "FILE", 0, "default: bfo-report-HOST-TIME.txt; a file that is there is kept", 0},
+                                                 {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[JOB]",
         .doc = "Write what a bug report needs into one file: releases, the machine, parameters of MPI in the environment, and what bfo doctor, "
                "status and events say.\vExit status: 0 it is written, 2 wrong usage, 3 it cannot be written."};
     choice_t choice = {.job = NULL};

@@ -16,8 +16,8 @@ static const char path_name[] = "mca_base_component_path";
 static void help(void)
 {
     puts("Usage: bfo run [OPTIONS OF MPIRUN] PROGRAM [ARGUMENTS]\n\n"
-         "Start a job that uses bfo: mpirun of PATH, with the parameters of FILE and the options that follow. FILE is BFO_CONF, or\n"
-         BT_CONF ". What the options, files of theirs for --tune, or the environment name counts more than FILE.\n\n"
+         "Start a job that uses bfo: mpirun of PATH, with the parameters of FILE and the options that follow. FILE is BFO_CONF, or\n" BT_CONF
+         ". What the options, files of theirs for --tune, or the environment name counts more than FILE.\n\n"
          "Exit status: mpirun's; 3 it could not be started.");
 }
 

@@ -49,8 +49,8 @@ static int list_parameters(bool json)
         const bfo_range_t *range = bfo_range_of(i);
 
         if (json) {
-            json_array_append_new(all, json_pack("{s:s, s:I, s:I}", "name", name_of(i), "least", (json_int_t) range->least, "most",
-                                                 (json_int_t) range->most));
+            json_array_append_new(
+                all, json_pack("{s:s, s:I, s:I}", "name", name_of(i), "least", (json_int_t) range->least, "most", (json_int_t) range->most));
         } else {
             printf("%-32s %s\n", name_of(i), range->values);
         }
@@ -244,8 +244,7 @@ static json_t *process_json(const bt_process_t *process, const choice_t *choice,
 
     return json_pack("{s:s, s:I, s:I, s:b, s:b, s:I}", "job", bt_job_name(name, process->f.job), "rank", (json_int_t) process->f.rank, "pid",
                      (json_int_t) process->f.pid, "noticed", has_noticed(process, target), "done",
-                     has_noticed(process, target) && has_value(process, choice), "value",
-                     (json_int_t) process->f.parameter[choice->parameter]);
+                     has_noticed(process, target) && has_value(process, choice), "value", (json_int_t) process->f.parameter[choice->parameter]);
 }
 
 static void report(const bt_all_t *all, const choice_t *choice, target_t *targets, size_t n, count_t c)
@@ -253,11 +252,11 @@ static void report(const bt_all_t *all, const choice_t *choice, target_t *target
     const size_t not = c.late + c.refused;
     json_t *processes = choice->json ? json_array() : NULL;
 
-    if (!choice->json && 0 == not) {
+    if (!choice->json && 0 == not ) {
         printf("%s is %lld in %zu process%s\n", name_of(choice->parameter), (long long) choice->value, c.n, 1 == c.n ? "" : "es");
     } else if (!choice->json) {
-        printf("%s is not %lld%s in %zu of %zu processes:\n", name_of(choice->parameter), (long long) choice->value, 0 == c.late ? "" : " yet",
-               not, c.n);
+        printf("%s is not %lld%s in %zu of %zu processes:\n", name_of(choice->parameter), (long long) choice->value, 0 == c.late ? "" : " yet", not,
+               c.n);
     }
     for (size_t i = 0; i < all->n; ++i) {
         const bt_process_t *process = all->process[i];
@@ -271,7 +270,8 @@ static void report(const bt_all_t *all, const choice_t *choice, target_t *target
     }
     if (choice->json) {
         bt_print_json(json_pack("{s:s, s:I, s:b, s:o}", "parameter", name_of(choice->parameter), "value", (json_int_t) choice->value, "done",
-                                0 == not, "processes", processes), false);
+                                0 == not, "processes", processes),
+                      false);
     }
 }
 
@@ -320,8 +320,7 @@ static void take_value(struct argp_state *state, choice_t *choice, const char *a
     errno = 0;
     choice->value = is_word ? 't' == arg[0] : strtoll(arg, &rest, 10);
     if (!is_word && (rest == arg || '\0' != *rest || 0 != errno || !bfo_range_has(choice->parameter, choice->value))) {
-        argp_error(state, "%s cannot be '%s': it must be %s", name_of(choice->parameter), choice->text,
-                   bfo_range_of(choice->parameter)->values);
+        argp_error(state, "%s cannot be '%s': it must be %s", name_of(choice->parameter), choice->text, bfo_range_of(choice->parameter)->values);
     }
 }
 
@@ -330,7 +329,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     choice_t *choice = state->input;
 
     switch (key) {
-    case KEY_JSON: choice->json = true; return 0;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
     case KEY_WAIT:
         choice->wait = bt_take_wait(state, arg);
         choice->wait_text = arg;
@@ -346,8 +347,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "'%s' is one word too many", arg);
         }
         return 0;
-    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &choice->source;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -395,12 +399,15 @@ static size_t living(const bt_all_t *all)
 
 int bt_cmd_set(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for the processes (30; 0: not at all)", 0},
-        {"json", KEY_JSON, NULL, 0, "for programs", 0},
-        {0}};
+    static const struct argp_option options[] = {{"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for the processes (30; 0: not at all)", 0},
+                                                 {"json", KEY_JSON, NULL, 0, "for programs", 0},
+                                                 {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .children = children, .args_doc = "[JOB [PARAMETER [VALUE]]]",
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .children = children,
+        .args_doc = "[JOB [PARAMETER [VALUE]]]",
         .doc = "Change a parameter of the PML bfo in the processes of a job on this node while they run. The command waits until each process "
                "has taken the value up. Without VALUE: show what the processes have now. Without words: list the parameters that can change, "
                "with their values.\vExit status: 0 the processes have the value, 1 not yet, or a process refuses it (these processes are named), "

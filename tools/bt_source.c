@@ -18,10 +18,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     bt_source_t *source = state->input;
 
     switch (key) {
-    case KEY_DIR: source->root = arg; return 0;
-    case KEY_HOSTS: source->hosts = arg; return 0;
-    case KEY_RSH: source->rsh = arg; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case KEY_DIR:
+        source->root = arg;
+        return 0;
+    case KEY_HOSTS:
+        source->hosts = arg;
+        return 0;
+    case KEY_RSH:
+        source->rsh = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 

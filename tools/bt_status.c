@@ -40,11 +40,12 @@ static void add_traffic(json_t *to, const bt_port_t *sum)
 
 static json_t *sum_json(const bt_port_t *sum)
 {
-    json_t *port = json_pack("{s:s, s:s, s:I, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "port", sum->port->name, "address", sum->port->here,
-                     "rate_mbits", (json_int_t) sum->port->rate, "state", bt_state_name(sum->state), "since", times_json(sum->port), "rails",
-                     (json_int_t) sum->rails, "rails_lost", (json_int_t) sum->rails_lost, "rails_kept", (json_int_t) sum->rails_kept,
-                     "rails_draining", (json_int_t) sum->rails_draining, "rails_drained", (json_int_t) sum->rails_drained, "lost", (json_int_t) sum->losses, "returned",
-                     (json_int_t) sum->returns, "port_downs", (json_int_t) sum->downs, "cause", sum->port->cause);
+    json_t *port = json_pack("{s:s, s:s, s:I, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "port", sum->port->name, "address",
+                             sum->port->here, "rate_mbits", (json_int_t) sum->port->rate, "state", bt_state_name(sum->state), "since",
+                             times_json(sum->port), "rails", (json_int_t) sum->rails, "rails_lost", (json_int_t) sum->rails_lost, "rails_kept",
+                             (json_int_t) sum->rails_kept, "rails_draining", (json_int_t) sum->rails_draining, "rails_drained",
+                             (json_int_t) sum->rails_drained, "lost", (json_int_t) sum->losses, "returned", (json_int_t) sum->returns, "port_downs",
+                             (json_int_t) sum->downs, "cause", sum->port->cause);
     json_t *life = json_pack("{s:I, s:f, s:I, s:I}", "resent", (json_int_t) sum->resent, "down_seconds", (double) sum->down_ns / 1e9, "penalty",
                              (json_int_t) sum->penalty, "rails_held", (json_int_t) sum->rails_held);
     char at[BT_TIME];
@@ -60,8 +61,7 @@ static json_t *port_json(const bfo_figures_port_t *port)
 {
     return json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:s}", "port", port->name, "state", bt_state_name(port->state), "since",
                      times_json(port), "rails", (json_int_t) port->rails, "rails_lost", (json_int_t) port->rails_lost, "lost",
-                     (json_int_t) port->losses, "returned", (json_int_t) port->returns, "port_downs", (json_int_t) port->downs, "cause",
-                     port->cause);
+                     (json_int_t) port->losses, "returned", (json_int_t) port->returns, "port_downs", (json_int_t) port->downs, "cause", port->cause);
 }
 
 static json_t *process_json(const bt_process_t *process)
@@ -74,10 +74,10 @@ static json_t *process_json(const bt_process_t *process)
         json_array_append_new(ports, port_json(&f->port[i]));
     }
     return json_pack("{s:I, s:I, s:b, s:b, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "rank", (json_int_t) f->rank, "pid",
-                     (json_int_t) f->pid, "alive", process->alive, "being_written", process->torn, "began", bt_time(began, f->began_wall),
-                     "changed", bt_time(changed, f->changed_wall), "failover", bt_verdict_name(f->verdict), "reason", f->reason, "peers",
-                     (json_int_t) f->peers, "peers_given_up", (json_int_t) f->peers_given_up, "peers_on_last_rail",
-                     (json_int_t) f->peers_on_last_rail, "peers_waited_for", (json_int_t) f->peers_waited_for, "resent", (json_int_t) f->resent, "events", (json_int_t) f->n_events, "ports", ports);
+                     (json_int_t) f->pid, "alive", process->alive, "being_written", process->torn, "began", bt_time(began, f->began_wall), "changed",
+                     bt_time(changed, f->changed_wall), "failover", bt_verdict_name(f->verdict), "reason", f->reason, "peers", (json_int_t) f->peers,
+                     "peers_given_up", (json_int_t) f->peers_given_up, "peers_on_last_rail", (json_int_t) f->peers_on_last_rail, "peers_waited_for",
+                     (json_int_t) f->peers_waited_for, "resent", (json_int_t) f->resent, "events", (json_int_t) f->n_events, "ports", ports);
 }
 
 static json_t *job_json(const bt_all_t *all, size_t at, size_t n)
@@ -97,9 +97,9 @@ static json_t *job_json(const bt_all_t *all, size_t at, size_t n)
                      bt_job_name(name, job.first->f.job), "batch", job.first->f.batch, "uid", (json_int_t) job.first->uid, "command",
                      job.first->f.command, "host", job.first->f.host, "version", job.first->f.version, "well", bt_job_is_well(&job), "ranks",
                      (json_int_t) job.ranks, "ranks_here", (json_int_t) job.n, "ranks_dead", (json_int_t) job.n_dead, "failover",
-                     bt_verdict_name(job.verdict), "reason", job.reason, "peers_given_up", (json_int_t) job.peers_given_up,
-                     "peers_on_last_rail", (json_int_t) job.peers_on_last_rail, "peers_waited_for", (json_int_t) job.peers_waited_for, "resent", (json_int_t) job.resent, "ports", ports,
-                     "processes", processes);
+                     bt_verdict_name(job.verdict), "reason", job.reason, "peers_given_up", (json_int_t) job.peers_given_up, "peers_on_last_rail",
+                     (json_int_t) job.peers_on_last_rail, "peers_waited_for", (json_int_t) job.peers_waited_for, "resent", (json_int_t) job.resent,
+                     "ports", ports, "processes", processes);
 }
 
 static void print_json(const bt_all_t *all)
@@ -114,7 +114,8 @@ static void print_json(const bt_all_t *all)
         json_array_append_new(refused, json_string(all->refused[i]));
     }
     bt_print_json(json_pack("{s:s, s:s, s:o, s:o}", "version", BFO_VERSION, "time", bt_time(now, (uint64_t) time(NULL) * UINT64_C(1000000000)),
-                            "jobs", jobs, "refused", refused), false);
+                            "jobs", jobs, "refused", refused),
+                  false);
 }
 
 /* ---- for people --------------------------------------------------------------------------------------------- */
@@ -140,9 +141,8 @@ static void print_head(const bt_job_t *job, size_t nodes)
         printf("%zu nodes", nodes);
     }
     printf("   since %.19s\n", bt_time(began, job->first->f.began_wall));
-    printf("  failover: %s%s%s%s%s\n", BFO_FIGURES_NOT_IN_FORCE == job->verdict ? bt_colour_of(BFO_FIGURES_LOST) : "",
-           bt_verdict_name(job->verdict), BFO_FIGURES_NOT_IN_FORCE == job->verdict ? bt_no_colour() : "", '\0' == job->reason[0] ? "" : ", because ",
-           job->reason);
+    printf("  failover: %s%s%s%s%s\n", BFO_FIGURES_NOT_IN_FORCE == job->verdict ? bt_colour_of(BFO_FIGURES_LOST) : "", bt_verdict_name(job->verdict),
+           BFO_FIGURES_NOT_IN_FORCE == job->verdict ? bt_no_colour() : "", '\0' == job->reason[0] ? "" : ", because ", job->reason);
 }
 
 static void print_port(const bt_job_t *job, const bt_port_t *sum)
@@ -197,8 +197,8 @@ static void print_job(const bt_all_t *all, size_t at, size_t n)
     bt_job_sum(&job, all, at, n);
     print_head(&job, nodes);
     if (0 != n_ports) {
-        printf("  %-12s %-12s %6s  %-11s  %-19s  %8s %8s  %11s %5s %6s %8s %7s  %s\n", "NODE", "PORT", "RATE", "STATE", "SINCE", "SENT",
-               "RECEIVED", "RAILS UP/ALL", "LOST", "RESENT", "DOWN", "PENALTY", "LAST CAUSE");
+        printf("  %-12s %-12s %6s  %-11s  %-19s  %8s %8s  %11s %5s %6s %8s %7s  %s\n", "NODE", "PORT", "RATE", "STATE", "SINCE", "SENT", "RECEIVED",
+               "RAILS UP/ALL", "LOST", "RESENT", "DOWN", "PENALTY", "LAST CAUSE");
     }
     for (size_t i = at; i < at + n; i += bt_job_size(all, i)) {
         print_ports(all, i, bt_job_size(all, i));
@@ -250,24 +250,34 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     choice_t *choice = state->input;
 
     switch (key) {
-    case KEY_JSON: choice->json = true; return 0;
-    case KEY_PROMETHEUS: choice->prometheus = true; return 0;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
+    case KEY_PROMETHEUS:
+        choice->prometheus = true;
+        return 0;
     case ARGP_KEY_ARG:
         bt_take_word(state, &choice->job, arg);
         return 0;
-    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &choice->source;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
 int bt_cmd_status(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"json", KEY_JSON, NULL, 0, "for programs", 0},
-        {"prometheus", KEY_PROMETHEUS, NULL, 0, "for the textfile collector of node_exporter", 0},
-        {0}};
+    static const struct argp_option options[] = {{"json", KEY_JSON, NULL, 0, "for programs", 0},
+                                                 {"prometheus", KEY_PROMETHEUS, NULL, 0, "for the textfile collector of node_exporter", 0},
+                                                 {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]", .children = children,
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[JOB]",
+        .children = children,
         .doc = "Show the jobs of this node, their ports, and what is lost. JOB is a number of Open MPI (54321 or 54321.1) or of the batch "
                "system.\vExit status: 0 all is well, 1 something is lost or not protected, 2 wrong usage, 3 trouble, 4 no job."};
     choice_t choice = {.job = NULL};
@@ -301,8 +311,10 @@ int bt_cmd_clean(int argc, char **argv)
 {
     static const struct argp_option options[] = {{"json", KEY_JSON, NULL, 0, "for programs", 0}, {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .children = children,
-        .doc = "Remove the files of jobs of which no process of this node lives. The next job of the user does it too."};
+    static const struct argp argp = {.options = options,
+                                     .parser = parse,
+                                     .children = children,
+                                     .doc = "Remove the files of jobs of which no process of this node lives. The next job of the user does it too."};
     choice_t choice = {.job = NULL};
     unsigned removed;
 

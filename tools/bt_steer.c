@@ -63,7 +63,8 @@ static void clean_list(bfo_steer_t *list)
 
 void bt_steer_say(const char *root, uid_t uid, const char *why)
 {
-    snprintf(said, sizeof(said), "what user %u asks of his jobs, %.256s/bfo-%u/" BFO_STEER_NAME ": %.128s", (unsigned) uid, root, (unsigned) uid, why);
+    snprintf(said, sizeof(said), "what user %u asks of his jobs, %.256s/bfo-%u/" BFO_STEER_NAME ": %.128s", (unsigned) uid, root, (unsigned) uid,
+             why);
     fprintf(stderr, "bfo: %s\n", said);
 }
 

@@ -99,7 +99,9 @@ const char *bt_colour_of(uint32_t state)
     if (!has_colours()) {
         return "";
     }
-    return BFO_FIGURES_UP == state ? "\033[32m" : BFO_FIGURES_PART == state || BFO_FIGURES_DRAINING == state || BFO_FIGURES_DRAINED == state ? "\033[33m" : "\033[31m";
+    return BFO_FIGURES_UP == state                                                                      ? "\033[32m"
+           : BFO_FIGURES_PART == state || BFO_FIGURES_DRAINING == state || BFO_FIGURES_DRAINED == state ? "\033[33m"
+                                                                                                        : "\033[31m";
 }
 
 const char *bt_no_colour(void)

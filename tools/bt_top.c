@@ -73,7 +73,10 @@ static flow_t flow_of(const bt_job_t *job, const bt_port_t *sum, sight_t *now, c
     const double seconds = now->at - before->at;
     const seen_t *old;
 
-    *port = (seen_t){.uid = job->first->uid, .job = job->first->f.job, .sent_bytes = sum->sent_bytes, .received_bytes = sum->received_bytes,
+    *port = (seen_t){.uid = job->first->uid,
+                     .job = job->first->f.job,
+                     .sent_bytes = sum->sent_bytes,
+                     .received_bytes = sum->received_bytes,
                      .messages = sum->sent_messages + sum->received_messages};
     strcpy(port->host, job->first->f.host);
     strcpy(port->name, sum->port->name);
@@ -81,7 +84,8 @@ static flow_t flow_of(const bt_job_t *job, const bt_port_t *sum, sight_t *now, c
     if (NULL == old || !sum->counts) {
         return (flow_t){.is_known = false};
     }
-    return (flow_t){.is_known = true, .sent = rate_of(port->sent_bytes, old->sent_bytes, seconds),
+    return (flow_t){.is_known = true,
+                    .sent = rate_of(port->sent_bytes, old->sent_bytes, seconds),
                     .received = rate_of(port->received_bytes, old->received_bytes, seconds),
                     .messages = rate_of(port->messages, old->messages, seconds)};
 }
@@ -114,9 +118,9 @@ static void print_port(const bt_port_t *sum, const flow_t *flow)
 
 static json_t *port_json(const bt_port_t *sum, const flow_t *flow)
 {
-    json_t *port = json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:s}", "port", sum->port->name, "rate_mbits", (json_int_t) sum->port->rate,
-                             "state", bt_state_name(sum->state), "rails", (json_int_t) sum->rails, "rails_lost", (json_int_t) sum->rails_lost,
-                             "lost", (json_int_t) sum->losses, "resent", (json_int_t) sum->resent, "cause", sum->port->cause);
+    json_t *port = json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:s}", "port", sum->port->name, "rate_mbits", (json_int_t) sum->port->rate, "state",
+                             bt_state_name(sum->state), "rails", (json_int_t) sum->rails, "rails_lost", (json_int_t) sum->rails_lost, "lost",
+                             (json_int_t) sum->losses, "resent", (json_int_t) sum->resent, "cause", sum->port->cause);
 
     if (flow->is_known) {
         json_object_set_new(port, "sent_bytes_per_second", json_real(flow->sent));
@@ -134,10 +138,10 @@ static void show_job(const bt_job_t *job, json_t *jobs, sight_t *now, const sigh
     bt_job_name(name, job->first->f.job);
     if (NULL == jobs) {
         printf("job %s   %s   %zu of %u ranks on %s   failover: %s; %llu peers given up, %llu waited for, %llu on the last rail\n", name,
-               job->first->f.command, job->n, job->ranks, job->first->f.host, bt_verdict_name(job->verdict),
-               (unsigned long long) job->peers_given_up, (unsigned long long) job->peers_waited_for, (unsigned long long) job->peers_on_last_rail);
-        printf("  %-16s %6s  %-11s  %8s %8s %8s %5s  %11s %5s %7s  %s\n", "PORT", "RATE", "STATE", "SENT/s", "RECV/s", "MSGS/s", "USE",
-               "RAILS", "LOST", "RESENT", "LAST CAUSE");
+               job->first->f.command, job->n, job->ranks, job->first->f.host, bt_verdict_name(job->verdict), (unsigned long long) job->peers_given_up,
+               (unsigned long long) job->peers_waited_for, (unsigned long long) job->peers_on_last_rail);
+        printf("  %-16s %6s  %-11s  %8s %8s %8s %5s  %11s %5s %7s  %s\n", "PORT", "RATE", "STATE", "SENT/s", "RECV/s", "MSGS/s", "USE", "RAILS",
+               "LOST", "RESENT", "LAST CAUSE");
     }
     for (size_t i = 0; i < job->n_ports; ++i) {
         const flow_t flow = flow_of(job, &job->port[i], now, before);
@@ -150,8 +154,8 @@ static void show_job(const bt_job_t *job, json_t *jobs, sight_t *now, const sigh
     }
     if (NULL != jobs) {
         json_array_append_new(jobs, json_pack("{s:s, s:I, s:s, s:s, s:s, s:O}", "job", name, "uid", (json_int_t) job->first->uid, "command",
-                                              job->first->f.command, "host", job->first->f.host, "failover", bt_verdict_name(job->verdict),
-                                              "ports", ports));
+                                              job->first->f.command, "host", job->first->f.host, "failover", bt_verdict_name(job->verdict), "ports",
+                                              ports));
     }
     json_decref(ports);
 }
@@ -232,7 +236,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     char *rest;
 
     switch (key) {
-    case KEY_JSON: choice->json = true; return 0;
+    case KEY_JSON:
+        choice->json = true;
+        return 0;
     case KEY_INTERVAL:
         choice->interval = strtod(arg, &rest);
         if (rest == arg || '\0' != *rest || !(0.1 <= choice->interval && choice->interval <= MOST_INTERVAL)) {
@@ -245,21 +251,29 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--count is a number from 1 to %d, not '%s'", MOST_COUNT, arg);
         }
         return 0;
-    case ARGP_KEY_ARG: bt_take_word(state, &choice->job, arg); return 0;
-    case ARGP_KEY_INIT: state->child_inputs[0] = &choice->source; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_ARG:
+        bt_take_word(state, &choice->job, arg);
+        return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &choice->source;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
 int bt_cmd_top(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"interval", KEY_INTERVAL, "SECONDS", 0, "how often (1)", 0},
-        {"count", KEY_COUNT, "N", 0, "end after N pictures (default: go on until it is interrupted)", 0},
-        {"json", KEY_JSON, NULL, 0, "for programs: one object a line", 0},
-        {0}};
+    static const struct argp_option options[] = {{"interval", KEY_INTERVAL, "SECONDS", 0, "how often (1)", 0},
+                                                 {"count", KEY_COUNT, "N", 0, "end after N pictures (default: go on until it is interrupted)", 0},
+                                                 {"json", KEY_JSON, NULL, 0, "for programs: one object a line", 0},
+                                                 {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.options = options, .parser = parse, .args_doc = "[JOB]", .children = children,
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[JOB]",
+        .children = children,
         .doc = "Show what each port of the jobs carries, every second: bytes and messages per second, and what is lost.\v"
                "Exit status: 0 done, 2 wrong usage, 3 trouble, 4 no job at the end."};
     const struct sigaction action = {.sa_handler = on_signal};

@@ -86,14 +86,16 @@ static ofo_record_t own;
 
 static void own_make(void)
 {
-    own = (ofo_record_t){.version = OFO_RECORD_VERSION, .incarnation = 7, .nqp = 2, .nports = 3,
+    own = (ofo_record_t){.version = OFO_RECORD_VERSION,
+                         .incarnation = 7,
+                         .nqp = 2,
+                         .nports = 3,
                          .queue = {{.type = 'P', .size = 4096, .count = 64}, {.type = 'S', .sends = 8, .size = 65536, .count = 16}}};
     for (int i = 0; i < 3; ++i) {
         ofo_port_t *p = &own.port[i];
 
         snprintf(p->name, sizeof(p->name), "own%d:1", i);
-        p->subnet = (ofo_subnet_t){.type = i < 2 ? OFO_NET_IB : OFO_NET_IPV4, .prefix_len = i < 2 ? 64 : 24,
-                                   .key = {0xfe, (uint8_t) (0x80 + i)}};
+        p->subnet = (ofo_subnet_t){.type = i < 2 ? OFO_NET_IB : OFO_NET_IPV4, .prefix_len = i < 2 ? 64 : 24, .key = {0xfe, (uint8_t) (0x80 + i)}};
         p->guid[7] = (uint8_t) (i + 1);
         p->mtu = 5;
         p->lanes = (uint8_t) (1 + i % 2);
@@ -118,8 +120,7 @@ static void fuzz_record(const uint8_t *data, size_t size)
             must(0 == ofo_rails_pair(&own, &record, lower, NULL, &rails), "no map was given, and it cannot be read");
             must(rails.count <= OFO_MAX_RAILS, "more rails than there can be");
             for (unsigned r = 0; r < rails.count; ++r) {
-                must(rails.pair[r].local < own.nports && rails.pair[r].remote < record.nports
-                         && rails.pair[r].lane < OFO_MAX_LANES,
+                must(rails.pair[r].local < own.nports && rails.pair[r].remote < record.nports && rails.pair[r].lane < OFO_MAX_LANES,
                      "a rail without a port");
                 must(0 == ofo_rails_choices(&own, &record, &rails, r) >> record.nports, "a choice that is no port");
             }
@@ -134,12 +135,8 @@ static void fuzz_record(const uint8_t *data, size_t size)
 ofo_component_t mca_btl_openib_component;
 static unsigned delivered;
 
-void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
-{
-}
-void ofo_pending_flush(ofo_endpoint_t *ep)
-{
-}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps) {}
+void ofo_pending_flush(ofo_endpoint_t *ep) {}
 void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
 {
     qps->ring_in.owed = 0;

@@ -68,15 +68,14 @@ static void die(const char *what, const mine_t *m)
     if (NULL != m) {
         const bfo_machine_t *machine = m->is_send ? &send_of(m)->m : &recv_of(m)->m;
 
-        fprintf(stderr, ": %s rank %d tag %d, request %d, state %u epoch %u, %d events", m->is_send ? "send" : "receive",
-                m->rank, m->tag, (int) (m - mine), bfo_se_state(machine->se), bfo_se_epoch(machine->se),
-                machine->events);
+        fprintf(stderr, ": %s rank %d tag %d, request %d, state %u epoch %u, %d events", m->is_send ? "send" : "receive", m->rank, m->tag,
+                (int) (m - mine), bfo_se_state(machine->se), bfo_se_epoch(machine->se), machine->events);
         for (int rank = 1; rank < WORLD_RANKS; ++rank) {
             const bfo_peer_t *peer = world_proc[rank]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 
             if (NULL != peer) {
-                fprintf(stderr, "; peer %d: %s, rails up 0x%x, being fenced 0x%x", rank,
-                        peer->declared ? "declared" : "alive", peer->send_mask, peer->fencing);
+                fprintf(stderr, "; peer %d: %s, rails up 0x%x, being fenced 0x%x", rank, peer->declared ? "declared" : "alive", peer->send_mask,
+                        peer->fencing);
             }
         }
     }
@@ -127,8 +126,7 @@ static void op_receive(void)
     }
     count = shape & 1 ? count / 80 : count;
     ompi_datatype_get_extent(type, &lb, &extent);
-    *m = (mine_t){.rank = (int) below(4) - 1, .tag = (int) below(5) - 1, .comm = pick_comm(),
-                  .capacity = count * type->super.size};
+    *m = (mine_t){.rank = (int) below(4) - 1, .tag = (int) below(5) - 1, .comm = pick_comm(), .capacity = count * type->super.size};
     m->rank = 0 == m->rank ? 1 : m->rank;
     m->buffer = malloc(count > 0 ? count * (size_t) extent : 1);
     if (OMPI_SUCCESS != bfo_irecv(m->buffer, count, type, m->rank, m->tag, world_comm[m->comm], &m->request)) {
@@ -155,9 +153,8 @@ static void op_send(void)
     *m = (mine_t){.is_send = true, .rank = 1 + (int) below(2), .tag = (int) below(4), .comm = pick_comm()};
     m->buffer = calloc(1, count > 0 ? count * (size_t) extent : 1);
     if (OMPI_SUCCESS
-            != bfo_isend(m->buffer, count, type, m->rank, m->tag,
-                         shape & 2 ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD, world_comm[m->comm],
-                         &m->request)
+            != bfo_isend(m->buffer, count, type, m->rank, m->tag, shape & 2 ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
+                         world_comm[m->comm], &m->request)
         || &ompi_request_empty == m->request) {
         free(m->buffer);
         m->request = NULL;
@@ -172,8 +169,7 @@ static void check_done(const mine_t *m)
     if (m->is_send || m->cancelled || failed) {
         return;
     }
-    if ((m->rank >= 0 && st->MPI_SOURCE != m->rank) || (m->tag >= 0 && st->MPI_TAG != m->tag)
-        || (m->tag < 0 && st->MPI_TAG < 0)) {
+    if ((m->rank >= 0 && st->MPI_SOURCE != m->rank) || (m->tag >= 0 && st->MPI_TAG != m->tag) || (m->tag < 0 && st->MPI_TAG < 0)) {
         die("a receive completed with a message it did not ask for", m);
     }
     if ((MPI_ERR_TRUNCATE == st->MPI_ERROR) != (st->_ucount > m->capacity)) {
@@ -236,8 +232,7 @@ static void make_first(message_t *m, unsigned rank, unsigned flags)
     if (BFO_MSG_MATCH != m->type && (flags & BFO_FLAG_RESTART)) {
         const bfo_name_t *name = living(&bfo.recvs, byte());
         const bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
-        bfo_restart_hdr_t restart = {.dst_id = NULL == name ? 1 : bfo_name_id(name),
-                                     .epoch = NULL == name ? 1 : bfo_se_epoch(req->m.se)};
+        bfo_restart_hdr_t restart = {.dst_id = NULL == name ? 1 : bfo_name_id(name), .epoch = NULL == name ? 1 : bfo_se_epoch(req->m.se)};
 
         if (NULL != req) {
             m->u.h.rndv.src_id = req->src_id;
@@ -258,8 +253,8 @@ static void make_ack(message_t *m)
     const size_t length = NULL == req ? 0 : bfo_send_length(req), from = NULL == req ? 0 : req->rts_length;
     const unsigned odd = byte();
 
-    bfo_hdr_pack_ack(&m->u.h.ack, NULL == req ? 0 : bfo_se_epoch(req->m.se), NULL == name ? 1 : bfo_name_id(name),
-                     0x300000000u + byte(), odd < 200 ? from : word(), odd < 220 ? length - from : word());
+    bfo_hdr_pack_ack(&m->u.h.ack, NULL == req ? 0 : bfo_se_epoch(req->m.se), NULL == name ? 1 : bfo_name_id(name), 0x300000000u + byte(),
+                     odd < 200 ? from : word(), odd < 220 ? length - from : word());
     m->length = sizeof(bfo_ack_hdr_t);
 }
 
@@ -272,8 +267,8 @@ static void make_frag(message_t *m)
 
     offset = odd < 180 ? offset : word() % 9000;
     left = odd < 180 && left > 0 && left < 600 ? left : 1 + word() % 600;
-    bfo_hdr_pack_frag(&m->u.h.frag, NULL == req ? 0 : bfo_se_epoch(req->m.se), NULL == req ? 1 : req->src_id,
-                      NULL == name ? 1 : bfo_name_id(name), offset);
+    bfo_hdr_pack_frag(&m->u.h.frag, NULL == req ? 0 : bfo_se_epoch(req->m.se), NULL == req ? 1 : req->src_id, NULL == name ? 1 : bfo_name_id(name),
+                      offset);
     m->length = sizeof(bfo_frag_hdr_t) + left;
 }
 
@@ -284,10 +279,14 @@ static void make_put(message_t *m, unsigned rank)
     const size_t length = NULL == req ? 1 : bfo_send_length(req);
     const unsigned odd = byte();
 
-    m->u.h.put = (bfo_put_hdr_t){.type = BFO_MSG_PUT, .epoch = NULL == req ? 0 : bfo_se_epoch(req->m.se),
-                                 .src_id = NULL == name ? 1 : bfo_name_id(name), .frag_id = 0x400000000u + byte(),
-                                 .dst_id = 0x500000000u + byte(), .dst_ptr = 0x20000,
-                                 .rdma_offset = odd < 128 ? 0 : word(), .dst_size = odd < 200 ? length : 1 + word()};
+    m->u.h.put = (bfo_put_hdr_t){.type = BFO_MSG_PUT,
+                                 .epoch = NULL == req ? 0 : bfo_se_epoch(req->m.se),
+                                 .src_id = NULL == name ? 1 : bfo_name_id(name),
+                                 .frag_id = 0x400000000u + byte(),
+                                 .dst_id = 0x500000000u + byte(),
+                                 .dst_ptr = 0x20000,
+                                 .rdma_offset = odd < 128 ? 0 : word(),
+                                 .dst_size = odd < 200 ? length : 1 + word()};
     m->length = sizeof(bfo_put_hdr_t) + (1 == rank ? WORLD_HANDLE : 0);
 }
 
@@ -304,8 +303,8 @@ static void make_fin(message_t *m)
     } else if (NULL != frag && BFO_FRAG_RGET == frag->kind) {
         message.seq = frag->send->match_seq;
     }
-    bfo_hdr_pack_fin(&m->u.h.fin, NULL == frag ? 0 : frag->epoch, is_put ? BFO_FIN_WRITE : 0,
-                     NULL == name ? 1 : bfo_name_id(name), NULL == frag || odd > 200 ? word() : frag->length, &message);
+    bfo_hdr_pack_fin(&m->u.h.fin, NULL == frag ? 0 : frag->epoch, is_put ? BFO_FIN_WRITE : 0, NULL == name ? 1 : bfo_name_id(name),
+                     NULL == frag || odd > 200 ? word() : frag->length, &message);
     if (odd & 1) {
         m->u.h.fin.fflags |= BFO_FIN_RESENT;
         m->u.h.fin.wrail = (uint8_t) below(3);
@@ -406,9 +405,8 @@ static void receive(world_btl_t *btl, const message_t *m, size_t split)
 
 static void op_message(void)
 {
-    static const uint8_t types[] = {BFO_MSG_MATCH, BFO_MSG_RNDV, BFO_MSG_RGET, BFO_MSG_ACK,  BFO_MSG_FRAG, BFO_MSG_PUT,
-                                    BFO_MSG_FIN,   BFO_MSG_NOTIFY, BFO_MSG_RACK, BFO_MSG_NACK, BFO_MSG_RERR,
-                                    BFO_MSG_RAILS, BFO_MSG_LIFE};
+    static const uint8_t types[] = {BFO_MSG_MATCH,  BFO_MSG_RNDV, BFO_MSG_RGET, BFO_MSG_ACK,  BFO_MSG_FRAG,  BFO_MSG_PUT, BFO_MSG_FIN,
+                                    BFO_MSG_NOTIFY, BFO_MSG_RACK, BFO_MSG_NACK, BFO_MSG_RERR, BFO_MSG_RAILS, BFO_MSG_LIFE};
     static message_t m;
     world_btl_t *btl = &world_btl[below(WORLD_BTLS)];
     const unsigned rank = (unsigned) btl->peer, shape = byte();
@@ -435,12 +433,16 @@ static void op_message(void)
         make_fin(&m);
         break;
     case BFO_MSG_RAILS:
-        m.u.h.rails = (bfo_rails_hdr_t){.type = BFO_MSG_RAILS, .out = (uint8_t) below(8), .quiet = (uint8_t) below(8), .number = 1 + below(4),
-                                        .jobid = 77, .vpid = rank};
+        m.u.h.rails = (bfo_rails_hdr_t){
+            .type = BFO_MSG_RAILS, .out = (uint8_t) below(8), .quiet = (uint8_t) below(8), .number = 1 + below(4), .jobid = 77, .vpid = rank};
         m.length = sizeof(bfo_rails_hdr_t);
         break;
     case BFO_MSG_LIFE:
-        m.u.h.life = (bfo_life_hdr_t){.type = BFO_MSG_LIFE, .answer = (uint8_t) below(BFO_PROCESS_ANSWERS), .number = 1 + below(3), .jobid = 77, .vpid = rank,
+        m.u.h.life = (bfo_life_hdr_t){.type = BFO_MSG_LIFE,
+                                      .answer = (uint8_t) below(BFO_PROCESS_ANSWERS),
+                                      .number = 1 + below(3),
+                                      .jobid = 77,
+                                      .vpid = rank,
                                       .about = world_life[1]};
         m.length = sizeof(bfo_life_hdr_t);
         break;
@@ -497,8 +499,7 @@ static void op_probe(void)
         return;
     }
     m = unused();
-    if (NULL == m || OMPI_SUCCESS != bfo_improbe(0 == rank ? MPI_ANY_SOURCE : rank, tag, world_comm[comm], &found,
-                                                 &message, &status) || !found) {
+    if (NULL == m || OMPI_SUCCESS != bfo_improbe(0 == rank ? MPI_ANY_SOURCE : rank, tag, world_comm[comm], &found, &message, &status) || !found) {
         return;
     }
     *m = (mine_t){.rank = status.MPI_SOURCE, .tag = status.MPI_TAG, .comm = comm, .capacity = word() % 2000};
@@ -562,10 +563,9 @@ static void op_dump(void)
 
 static void step(void)
 {
-    static void (*const ops[])(void) = {op_receive, op_receive,  op_send,    op_send,    op_message, op_message,
-                                        op_message, op_message,  op_message, op_message, op_message, op_complete,
-                                        op_complete, op_complete, op_raw,     op_probe,   op_cancel,  op_trouble,
-                                        op_trouble, op_comm,     fuzz_progress};
+    static void (*const ops[])(void) = {op_receive, op_receive, op_send,    op_send,    op_message,  op_message,  op_message,
+                                        op_message, op_message, op_message, op_message, op_complete, op_complete, op_complete,
+                                        op_raw,     op_probe,   op_cancel,  op_trouble, op_trouble,  op_comm,     fuzz_progress};
 
     const unsigned op = byte(), n_ops = sizeof(ops) / sizeof(ops[0]);
 

@@ -62,8 +62,7 @@ static ompi_request_t *send_start(size_t length)
 {
     ompi_request_t *request = NULL;
 
-    must(OMPI_SUCCESS
-             == bfo_isend(room, length, &ompi_mpi_byte.dt, 1, 3, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
+    must(OMPI_SUCCESS == bfo_isend(room, length, &ompi_mpi_byte.dt, 1, 3, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
          "a send does not start");
     return request;
 }
@@ -157,9 +156,7 @@ static uint8_t type_of_first(size_t length)
     uint8_t type;
 
     (void) life_begins();
-    must(OMPI_SUCCESS
-             == bfo_isend_init(room, length, &ompi_mpi_byte.dt, 1, 3, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
-         "no request");
+    must(OMPI_SUCCESS == bfo_isend_init(room, length, &ompi_mpi_byte.dt, 1, 3, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "no request");
     must(OMPI_SUCCESS == bfo_send_restart(&request) && 1 == world_posted(), "a send does not start");
     type = posted(0)->common.type;
     life_ends(request);

@@ -44,8 +44,7 @@ static void acknowledge(const bfo_send_t *req)
 {
     bfo_ack_hdr_t ack;
 
-    bfo_hdr_pack_ack(&ack, 0, bfo_name_id(&req->name), 0x700000001u, req->rts_length,
-                     bfo_send_length(req) - req->rts_length);
+    bfo_hdr_pack_ack(&ack, 0, bfo_name_id(&req->name), 0x700000001u, req->rts_length, bfo_send_length(req) - req->rts_length);
     world_receive(&world_btl[1], BFO_TAG(BFO_MSG_ACK), &ack, sizeof(ack), sizeof(ack));
 }
 
@@ -246,8 +245,7 @@ static ompi_request_t *start_short(mca_pml_base_send_mode_t mode)
 {
     ompi_request_t *request = NULL;
 
-    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 3, mode, world_comm[0], &request),
-         "a short message does not start");
+    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 3, mode, world_comm[0], &request), "a short message does not start");
     return request;
 }
 
@@ -284,8 +282,7 @@ static void number_that_was_passed_is_used(mca_pml_base_send_mode_t mode, bool n
     must(!no_requests || NULL == spare[7], "there are more requests than allowed");
     world_in_sendi = pass_by_and_refuse_one;
     request = start_short(mode);
-    must(2 == world_posted() && 1 == number_of_posted(0) && 0 == number_of_posted(1),
-         "a message whose number was passed did not go out with it");
+    must(2 == world_posted() && 1 == number_of_posted(0) && 0 == number_of_posted(1), "a message whose number was passed did not go out with it");
     must(2 == bfo_comm_of(world_comm[0])->lanes[1]->next_send, "a number was given out twice, or lost");
     all_succeed();
     give_back(request, "a message whose number was passed does not end well");
@@ -329,8 +326,8 @@ static bfo_recv_t *receive_by_put(int tag)
 /* A receive that ends with an error has asked for data that nobody will write: a late FIN must not find what it asked for. */
 static void puts_of_a_lost_receive_come_back(void)
 {
-    bfo_dance_hdr_t notify = {.match = {.type = BFO_MSG_NOTIFY, .flags = BFO_FLAG_FAILED}, .src_id = 0x800000001u,
-                              .epoch = 1, .jobid = 77, .vpid = 1};
+    bfo_dance_hdr_t notify = {
+        .match = {.type = BFO_MSG_NOTIFY, .flags = BFO_FLAG_FAILED}, .src_id = 0x800000001u, .epoch = 1, .jobid = 77, .vpid = 1};
     bfo_recv_t *recv;
 
     world_begin();
@@ -391,8 +388,8 @@ static void late_message_of_a_lost_peer_is_dropped(void)
     world_comm_add();
     other = receive_from(MPI_ANY_SOURCE, world_comm[1]);
     dropped = bfo_local_stat(BFO_STAT_STALE);
-    message_late(0, 1);                                    /* to the receive that has ended */
-    message_late(0, 2);                                    /* ahead of its turn */
+    message_late(0, 1);                                     /* to the receive that has ended */
+    message_late(0, 2);                                     /* ahead of its turn */
     message_late((uint16_t) world_comm[1]->c_contextid, 0); /* where the peer was never heard of */
     must(!is_complete(any) && !is_complete(other), "a late message of a lost peer was received");
     must(dropped + 3 == bfo_local_stat(BFO_STAT_STALE), "late messages of a lost peer were kept");

@@ -200,8 +200,8 @@ static void *first_fragment_fails(void *unused)
 }
 
 /* T1, about to pack the first fragment for a copy, waits for T2. */
-static mca_btl_base_descriptor_t *alloc_of_t1(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                                              uint8_t order, size_t size, uint32_t flags)
+static mca_btl_base_descriptor_t *alloc_of_t1(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, uint8_t order, size_t size,
+                                              uint32_t flags)
 {
     if (pthread_equal(pthread_self(), first_thread)) {
         sem_post(&first_is_at_alloc);
@@ -212,8 +212,7 @@ static mca_btl_base_descriptor_t *alloc_of_t1(struct mca_btl_base_module_t *btl,
 
 /* T2, about to pack the second FRAG, waits for T1. */
 static mca_btl_base_descriptor_t *prepare_of_t2(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                                                struct opal_convertor_t *convertor, uint8_t order, size_t reserve,
-                                                size_t *size, uint32_t flags)
+                                                struct opal_convertor_t *convertor, uint8_t order, size_t reserve, size_t *size, uint32_t flags)
 {
     if (2 == ++prepares) {
         sem_post(&first_goes_on);
@@ -271,8 +270,7 @@ static void copy_of_first_fragment_has_its_own_convertor(void)
         memcpy(want + at, room + c / 4 * 80 + c % 4 * 24, 8);
     }
     life_begins();
-    must(OMPI_SUCCESS == bfo_isend(room, COUNT, world_strided, 1, 3, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
-         "a send does not start");
+    must(OMPI_SUCCESS == bfo_isend(room, COUNT, world_strided, 1, 3, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "a send does not start");
     req = (bfo_send_t *) request;
     rts_length = req->rts_length;
     sem_init(&first_is_at_alloc, 0, 0);
@@ -372,8 +370,7 @@ static void failed_start_leaves_the_request_inactive(void)
     for (int again = 0; again < 2; ++again) {
         const bfo_send_t *req = (const bfo_send_t *) request;
 
-        must(OMPI_SUCCESS != bfo_send_restart(&request) && req == (const bfo_send_t *) request,
-             "a buffered send without buffer starts");
+        must(OMPI_SUCCESS != bfo_send_restart(&request) && req == (const bfo_send_t *) request, "a buffered send without buffer starts");
         must(OMPI_REQUEST_INACTIVE == request->req_state && is_over(request) && BFO_LIFE_PML_DONE == req->life,
              "a request whose start failed is not inactive");
     }

@@ -100,8 +100,8 @@ static int refusal(const world_btl_t *btl)
 
 /* ---- the BTL's functions ----------------------------------------------------------------------------- */
 
-static mca_btl_base_descriptor_t *btl_alloc(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                                            uint8_t order, size_t size, uint32_t flags)
+static mca_btl_base_descriptor_t *btl_alloc(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, uint8_t order, size_t size,
+                                            uint32_t flags)
 {
     mca_btl_base_descriptor_t *des;
     mca_btl_base_segment_t *segment;
@@ -129,10 +129,8 @@ static int btl_free(struct mca_btl_base_module_t *btl, mca_btl_base_descriptor_t
     return OPAL_SUCCESS;
 }
 
-static mca_btl_base_descriptor_t *btl_prepare_src(struct mca_btl_base_module_t *btl,
-                                                  struct mca_btl_base_endpoint_t *endpoint,
-                                                  struct opal_convertor_t *convertor, uint8_t order, size_t reserve,
-                                                  size_t *size, uint32_t flags)
+static mca_btl_base_descriptor_t *btl_prepare_src(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                                                  struct opal_convertor_t *convertor, uint8_t order, size_t reserve, size_t *size, uint32_t flags)
 {
     const size_t room = btl->btl_max_send_size - reserve;
     mca_btl_base_descriptor_t *des;
@@ -150,8 +148,8 @@ static mca_btl_base_descriptor_t *btl_prepare_src(struct mca_btl_base_module_t *
     return des;
 }
 
-static int btl_send(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                    mca_btl_base_descriptor_t *des, mca_btl_base_tag_t tag)
+static int btl_send(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des,
+                    mca_btl_base_tag_t tag)
 {
     const int rc = refusal((world_btl_t *) btl);
 
@@ -161,9 +159,9 @@ static int btl_send(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     return rc;
 }
 
-static int btl_sendi(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                     struct opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
-                     uint8_t order, uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+static int btl_sendi(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor, void *header,
+                     size_t header_size, size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                     mca_btl_base_descriptor_t **descriptor)
 {
     void (*const meanwhile)(void) = world_in_sendi;
     posted_t *p;
@@ -194,8 +192,8 @@ static int btl_sendi(struct mca_btl_base_module_t *btl, struct mca_btl_base_endp
     return OPAL_SUCCESS;
 }
 
-static int rdma(struct mca_btl_base_module_t *btl, int kind, void *local, size_t size,
-                mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+static int rdma(struct mca_btl_base_module_t *btl, int kind, void *local, size_t size, mca_btl_base_rdma_completion_fn_t done, void *context,
+                void *data)
 {
     const int rc = refusal((world_btl_t *) btl);
     posted_t *p;
@@ -211,24 +209,21 @@ static int rdma(struct mca_btl_base_module_t *btl, int kind, void *local, size_t
     return rc;
 }
 
-static int btl_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
-                   uint64_t remote, struct mca_btl_base_registration_handle_t *local_handle,
-                   struct mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
-                   mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+static int btl_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
+                   struct mca_btl_base_registration_handle_t *local_handle, struct mca_btl_base_registration_handle_t *remote_handle, size_t size,
+                   int flags, int order, mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
 {
     return rdma(btl, PUT, local, size, done, context, data);
 }
 
-static int btl_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
-                   uint64_t remote, struct mca_btl_base_registration_handle_t *local_handle,
-                   struct mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
-                   mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+static int btl_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
+                   struct mca_btl_base_registration_handle_t *local_handle, struct mca_btl_base_registration_handle_t *remote_handle, size_t size,
+                   int flags, int order, mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
 {
     return rdma(btl, GET, local, size, done, context, data);
 }
 
-static mca_btl_base_registration_handle_t *btl_register(struct mca_btl_base_module_t *btl,
-                                                        struct mca_btl_base_endpoint_t *endpoint, void *base,
+static mca_btl_base_registration_handle_t *btl_register(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *base,
                                                         size_t size, uint32_t flags)
 {
     if (world_refuse_memory > 0) {
@@ -294,8 +289,8 @@ static int ext_rail_state(struct mca_btl_base_module_t *btl, struct opal_proc_t 
 {
     const int b = (int) ((world_btl_t *) btl - world_btl);
 
-    *info = (bfo_rail_info_t){.state = dead[b] ? BFO_RAIL_DOWN_LOCAL : BFO_RAIL_UP, .name = (uint8_t) b,
-                              .generation = world_btl[b].gen, .returns = world_btl[b].returns};
+    *info = (bfo_rail_info_t){
+        .state = dead[b] ? BFO_RAIL_DOWN_LOCAL : BFO_RAIL_UP, .name = (uint8_t) b, .generation = world_btl[b].gen, .returns = world_btl[b].returns};
     return OPAL_SUCCESS;
 }
 
@@ -352,8 +347,7 @@ void world_complete(unsigned n, int status)
         break;
     case SENDI:
         if (OPAL_SUCCESS != status && NULL != p->btl->ext.failed_frag) {
-            p->btl->ext.failed_frag(btl, (struct mca_btl_base_endpoint_t *) p->btl, BFO_TAG(BFO_MSG_MATCH), p->bytes,
-                                    p->size, status);
+            p->btl->ext.failed_frag(btl, (struct mca_btl_base_endpoint_t *) p->btl, BFO_TAG(BFO_MSG_MATCH), p->bytes, p->size, status);
         }
         free(p->bytes);
         break;
@@ -474,20 +468,39 @@ void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, 
     world_btl_t *btl = &world_btl[b];
 
     btl->peer = peer;
-    btl->super = (mca_btl_base_module_t){
-        .btl_component = (mca_btl_base_component_t *) component, .btl_eager_limit = 512, .btl_rndv_eager_limit = 512,
-        .btl_max_send_size = 700, .btl_rdma_pipeline_frag_size = 1500, .btl_latency = 1, .btl_bandwidth = 100,
-        .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET, .btl_alloc = btl_alloc,
-        .btl_free = btl_free, .btl_prepare_src = btl_prepare_src, .btl_send = btl_send, .btl_sendi = btl_sendi,
-        .btl_put = btl_put, .btl_get = btl_get, .btl_put_limit = 4000, .btl_get_limit = 4000};
+    btl->super = (mca_btl_base_module_t){.btl_component = (mca_btl_base_component_t *) component,
+                                         .btl_eager_limit = 512,
+                                         .btl_rndv_eager_limit = 512,
+                                         .btl_max_send_size = 700,
+                                         .btl_rdma_pipeline_frag_size = 1500,
+                                         .btl_latency = 1,
+                                         .btl_bandwidth = 100,
+                                         .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET,
+                                         .btl_alloc = btl_alloc,
+                                         .btl_free = btl_free,
+                                         .btl_prepare_src = btl_prepare_src,
+                                         .btl_send = btl_send,
+                                         .btl_sendi = btl_sendi,
+                                         .btl_put = btl_put,
+                                         .btl_get = btl_get,
+                                         .btl_put_limit = 4000,
+                                         .btl_get_limit = 4000};
     if (failover) {
         btl->super.btl_register_mem = btl_register;
         btl->super.btl_deregister_mem = btl_deregister;
         btl->super.btl_registration_handle_size = WORLD_HANDLE;
-        btl->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC, .version = BFO_BTL_EXT_VERSION,
-                                   .size = sizeof(bfo_btl_ext_t), .flush = ext_flush, .fence = ext_fence,
-                                   .declare = ext_declare, .des_peer = ext_des_peer, .rail_state = ext_rail_state,
-                                   .port_is_up = ext_port_is_up, .name_ports = ext_name_ports, .penalty = ext_penalty, .traffic = &btl->traffic};
+        btl->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC,
+                                   .version = BFO_BTL_EXT_VERSION,
+                                   .size = sizeof(bfo_btl_ext_t),
+                                   .flush = ext_flush,
+                                   .fence = ext_fence,
+                                   .declare = ext_declare,
+                                   .des_peer = ext_des_peer,
+                                   .rail_state = ext_rail_state,
+                                   .port_is_up = ext_port_is_up,
+                                   .name_ports = ext_name_ports,
+                                   .penalty = ext_penalty,
+                                   .traffic = &btl->traffic};
     }
 }
 

@@ -15,10 +15,10 @@
 #include "pml_bfo_rails.h"
 
 enum {
-    WORLD_RANKS = 3,   /* we are 0; 1 is reached by two rails with failover, 2 by one without */
+    WORLD_RANKS = 3, /* we are 0; 1 is reached by two rails with failover, 2 by one without */
     WORLD_BTLS = 3,
     WORLD_ALL_BTLS = 4, /* with the third rail to 1 */
-    WORLD_HANDLE = 16, /* bytes of a registration handle of the rails with failover */
+    WORLD_HANDLE = 16,  /* bytes of a registration handle of the rails with failover */
     WORLD_COMMS = 2
 };
 
@@ -27,7 +27,7 @@ typedef struct {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext;
     bfo_traffic_t traffic;
-    int peer; /* rank reached by it */
+    int peer;     /* rank reached by it */
     uint16_t gen; /* of the rail */
     bool returns; /* its next generation is in its proof */
 } world_btl_t;

@@ -161,8 +161,7 @@ static ompi_communicator_t *comm_make(uint32_t ctx, ompi_group_t *group)
 
 void world_init(void)
 {
-    static const mca_btl_base_component_t openib = {.btl_version.mca_component_name = "openib"},
-                                          other = {.btl_version.mca_component_name = "other"};
+    static const mca_btl_base_component_t openib = {.btl_version.mca_component_name = "openib"}, other = {.btl_version.mca_component_name = "other"};
     ompi_group_t *group;
     ompi_proc_t **list = calloc(WORLD_RANKS, sizeof(*list));
     int argc = 0;

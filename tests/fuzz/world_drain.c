@@ -26,7 +26,7 @@ void fuzz_progress(void);
 enum { SHORT = 100, LONG = 8000 };
 
 static char room[9000];
-static bfo_steer_t *steer;          /* as the command bfo has it */
+static bfo_steer_t *steer;           /* as the command bfo has it */
 static const bfo_figures_t *figures; /* as the command bfo sees it */
 
 static void *map(int dir, const char *name, size_t size)
@@ -119,7 +119,8 @@ static void rails_go(const world_btl_t *by, unsigned names_out, unsigned names_q
 
 static void peer_says(uint32_t number, unsigned names_out, unsigned names_quiet)
 {
-    const bfo_rails_hdr_t h = {.type = BFO_MSG_RAILS, .out = (uint8_t) names_out, .quiet = (uint8_t) names_quiet, .number = number, .jobid = 77, .vpid = 1};
+    const bfo_rails_hdr_t h = {
+        .type = BFO_MSG_RAILS, .out = (uint8_t) names_out, .quiet = (uint8_t) names_quiet, .number = number, .jobid = 77, .vpid = 1};
 
     world_receive(&world_btl[1], BFO_TAG(BFO_MSG_RAILS), &h, sizeof(h), sizeof(h));
     fuzz_progress();
@@ -205,8 +206,13 @@ static void what_is_under_way_ends_where_it_began(void)
     struct {
         bfo_put_hdr_t h;
         char handle[WORLD_HANDLE];
-    } put = {.h = {.type = BFO_MSG_PUT, .src_id = bfo_name_id(&req->name), .frag_id = 0x900000001u, .dst_id = 0x700000001u,
-                   .rdma_offset = req->rts_length, .dst_ptr = 4096, .dst_size = 1000}};
+    } put = {.h = {.type = BFO_MSG_PUT,
+                   .src_id = bfo_name_id(&req->name),
+                   .frag_id = 0x900000001u,
+                   .dst_id = 0x700000001u,
+                   .rdma_offset = req->rts_length,
+                   .dst_ptr = 4096,
+                   .dst_size = 1000}};
 
     world_complete(0, OPAL_SUCCESS);
     out("a:1");
@@ -231,9 +237,13 @@ static void what_is_under_way_ends_where_it_began(void)
 static void data_that_was_asked_for_is_under_way(void)
 {
     bfo_peer_t *peer = life_begins();
-    bfo_rndv_hdr_t rndv = {.match = {.type = BFO_MSG_RNDV, .flags = BFO_FLAG_PIN | BFO_FLAG_CONTIG,
-                                     .ctx = (uint16_t) BFO_OMPI_CTX_OF(world_comm[0]), .src = 1, .tag = 7},
-                           .msg_length = LONG, .src_id = 0x700000001u};
+    bfo_rndv_hdr_t rndv = {.match = {.type = BFO_MSG_RNDV,
+                                     .flags = BFO_FLAG_PIN | BFO_FLAG_CONTIG,
+                                     .ctx = (uint16_t) BFO_OMPI_CTX_OF(world_comm[0]),
+                                     .src = 1,
+                                     .tag = 7},
+                           .msg_length = LONG,
+                           .src_id = 0x700000001u};
     ompi_request_t *recv = NULL;
     int put;
 

@@ -132,8 +132,13 @@ static ompi_request_t *send_begins(void)
 
 static void put_is_asked_for(const bfo_send_t *req, uint64_t offset, uint64_t size)
 {
-    bfo_put_hdr_t put = {.type = BFO_MSG_PUT, .src_id = bfo_name_id(&req->name), .frag_id = 0x900000001u + offset,
-                         .dst_id = 0x700000001u, .rdma_offset = offset, .dst_ptr = 0x10000, .dst_size = size};
+    bfo_put_hdr_t put = {.type = BFO_MSG_PUT,
+                         .src_id = bfo_name_id(&req->name),
+                         .frag_id = 0x900000001u + offset,
+                         .dst_id = 0x700000001u,
+                         .rdma_offset = offset,
+                         .dst_ptr = 0x10000,
+                         .dst_size = size};
 
     world_receive(&world_btl[2], BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
 }
@@ -234,9 +239,9 @@ static void rail_without_registrations_writes_nothing(void)
         const mca_btl_base_module_t *btl = &world_btl_of(n)->super;
         const size_t size = sizeof(bfo_put_hdr_t) + peer_of_rank(1)->handle_size;
 
-        must(bfo_hdr_is_valid(BFO_MSG_PUT, world_posted_message(n), size, size,
-                              NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size),
-             "a PUT is not as long as its receiver expects");
+        must(
+            bfo_hdr_is_valid(BFO_MSG_PUT, world_posted_message(n), size, size, NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size),
+            "a PUT is not as long as its receiver expects");
     }
 }
 
@@ -380,8 +385,7 @@ static void unreachable_peer_costs_no_number(void)
         must(MPI_SUCCESS != request->req_status.MPI_ERROR, "a send without a rail succeeds");
     }
     *place = endpoint;
-    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
-         "a send does not start");
+    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "a send does not start");
     must(1 == world_posted(), "a message is not posted");
     h = world_posted_message(0);
     must(0 == h->seq, "the receiver waits for a number that nobody sends");
@@ -428,8 +432,7 @@ static void request_without_identifier_is_refused(void)
     must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
     (void) bfo_lane(bfo_comm_of(world_comm[0]), 1);
     no_memory = 1000;
-    must(OMPI_ERR_OUT_OF_RESOURCE
-             == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+    must(OMPI_ERR_OUT_OF_RESOURCE == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
          "a send without identifier is not refused");
     must(OMPI_ERR_OUT_OF_RESOURCE == bfo_irecv(room, 3000, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request),
          "a receive without identifier is not refused");
@@ -734,8 +737,7 @@ static void rail_with_room_is_taken(void)
     bfo_params.use_put = bfo_params.use_get = false;
     world_btl[0].super.btl_send = no_room;
     for (int i = 0; i < 2; ++i) { /* the first choice alternates */
-        must(OMPI_SUCCESS
-                 == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
+        must(OMPI_SUCCESS == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
              "a send does not start");
         is_posted_by_the_other_rail(BFO_MSG_RNDV, "a first fragment waits for one rail while the other has room");
         world_complete(0, OPAL_SUCCESS);

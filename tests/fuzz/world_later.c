@@ -23,8 +23,7 @@ static ompi_request_t *send_start(size_t size)
 {
     ompi_request_t *request = NULL;
 
-    must(OMPI_SUCCESS
-             == bfo_isend(room, size, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
+    must(OMPI_SUCCESS == bfo_isend(room, size, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
          "a send does not start");
     return request;
 }

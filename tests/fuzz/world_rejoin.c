@@ -54,8 +54,13 @@ static void put_comes(int btl, const bfo_send_t *req)
     struct {
         bfo_put_hdr_t h;
         char handle[WORLD_HANDLE];
-    } put = {.h = {.type = BFO_MSG_PUT, .src_id = bfo_name_id(&req->name), .frag_id = 0x900000001u, .dst_id = 0x700000001u,
-                   .rdma_offset = req->rts_length, .dst_ptr = 4096, .dst_size = 1000}};
+    } put = {.h = {.type = BFO_MSG_PUT,
+                   .src_id = bfo_name_id(&req->name),
+                   .frag_id = 0x900000001u,
+                   .dst_id = 0x700000001u,
+                   .rdma_offset = req->rts_length,
+                   .dst_ptr = 4096,
+                   .dst_size = 1000}};
 
     world_receive(&world_btl[btl], BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
 }
@@ -270,7 +275,8 @@ static void rget_goes_over_a_rail_that_returned(bool is_refused)
         must(0 <= n, "the message was not posted");
         world_complete((unsigned) n, OPAL_ERROR);
     }
-    for (n = 0; n < (int) world_posted() && world_btl_of((unsigned) n) != &world_btl[0]; ++n) { }
+    for (n = 0; n < (int) world_posted() && world_btl_of((unsigned) n) != &world_btl[0]; ++n) {
+    }
     must(n < (int) world_posted() && !peer->declared, "a message is lost although a rail is there");
     must(BFO_MSG_RGET == ((const bfo_hdr_t *) world_posted_message((unsigned) n))->common.type, "the message goes another way");
     must(3 == req->regs->mask && NULL != req->regs->handle[0], "its memory is not registered with the rail");

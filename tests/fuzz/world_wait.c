@@ -173,7 +173,8 @@ static void answers_wait_too(void)
 {
     bfo_peer_t *peer = life_begins(PATIENCE);
     bfo_rndv_hdr_t rndv = {.match = {.type = BFO_MSG_RNDV, .ctx = (uint16_t) BFO_OMPI_CTX_OF(world_comm[0]), .src = 1, .tag = 7, .seq = 0},
-                           .msg_length = LONG, .src_id = 0x700000001u};
+                           .msg_length = LONG,
+                           .src_id = 0x700000001u};
 
     (void) recv_start(LONG);
     bfo_params.use_put = false;

@@ -57,8 +57,7 @@ static void exchange(int peer, int tag, size_t length, unsigned seed, uint8_t *o
 {
     fill(out, length, seed + (unsigned) rank);
     memset(in, 0, length);
-    MPI_Sendrecv(out, (int) length, MPI_BYTE, peer, tag, in, (int) length, MPI_BYTE, peer, tag, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, (int) length, MPI_BYTE, peer, tag, in, (int) length, MPI_BYTE, peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     check(in, length, seed + (unsigned) peer);
 }
 
@@ -282,8 +281,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } programs[] = {{"late", late}, {"leaves", leaves}, {"threads", threads}, {"everybody", everybody}, {"crowd", crowd},
-                    {"onesided", onesided}, {"fork", fork_in_traffic}, {"single", single}, {"steady", steady}, {"cache", cache}};
+    } programs[] = {{"late", late},         {"leaves", leaves},        {"threads", threads}, {"everybody", everybody}, {"crowd", crowd},
+                    {"onesided", onesided}, {"fork", fork_in_traffic}, {"single", single},   {"steady", steady},       {"cache", cache}};
     const char *wanted = 1 < argc ? argv[1] : "";
     int level, all = 0, found = 0;
     double begin;

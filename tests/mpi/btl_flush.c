@@ -35,8 +35,8 @@ static void find_module(void)
     CHECK(NULL != ep);
 }
 
-static void done(mca_btl_base_module_t *module, struct mca_btl_base_endpoint_t *endpoint, void *local,
-                 mca_btl_base_registration_handle_t *handle, void *context, void *data, int status)
+static void done(mca_btl_base_module_t *module, struct mca_btl_base_endpoint_t *endpoint, void *local, mca_btl_base_registration_handle_t *handle,
+                 void *context, void *data, int status)
 {
     CHECK(OPAL_SUCCESS == status);
     ++called;
@@ -51,8 +51,7 @@ static uint64_t learn(void *own, const void *own_handle, uint8_t *handle)
     CHECK(HANDLE_MAX >= btl->btl_registration_handle_size);
     memcpy(copy, own_handle, btl->btl_registration_handle_size);
     MPI(MPI_Sendrecv(&address, 8, MPI_BYTE, 1 - rank, TAG, &theirs, 8, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    MPI(MPI_Sendrecv(copy, HANDLE_MAX, MPI_BYTE, 1 - rank, TAG, handle, HANDLE_MAX, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE));
+    MPI(MPI_Sendrecv(copy, HANDLE_MAX, MPI_BYTE, 1 - rank, TAG, handle, HANDLE_MAX, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     return theirs;
 }
 
@@ -62,8 +61,9 @@ static void move_and_flush(mca_btl_base_module_put_fn_t move, struct mca_btl_bas
 {
     called = 0;
     for (size_t i = 0; i < PARTS; ++i) {
-        CHECK(OPAL_SUCCESS == move(btl, ep, memory + i * PART, address + i * PART, own,
-                                   (mca_btl_base_registration_handle_t *) handle, PART, 0, MCA_BTL_NO_ORDER, done, NULL, NULL));
+        CHECK(OPAL_SUCCESS
+              == move(btl, ep, memory + i * PART, address + i * PART, own, (mca_btl_base_registration_handle_t *) handle, PART, 0, MCA_BTL_NO_ORDER,
+                      done, NULL, NULL));
     }
     CHECK(0 == called);
     CHECK(OPAL_SUCCESS == btl->btl_flush(btl, of));

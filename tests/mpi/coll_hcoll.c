@@ -28,6 +28,7 @@ static mca_coll_base_module_t *comm_query(struct ompi_communicator_t *comm, int 
 #endif
 
 extern mca_coll_base_component_t mca_coll_hcoll_component;
+/* clang-format off */
 __attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_hcoll_component = {
     .collm_version = {
         COLL_BASE_VERSION,
@@ -40,3 +41,4 @@ __attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_hcoll_
     .collm_init_query = init_query,
     .collm_comm_query = comm_query,
 };
+/* clang-format on */

@@ -9,7 +9,10 @@
 
 enum { ROUNDS = 2, BLOCKS = 4000, STEP = 16 };
 
-static size_t size_of(int i) { return 16 + (size_t) (i % 100) * STEP; }
+static size_t size_of(int i)
+{
+    return 16 + (size_t) (i % 100) * STEP;
+}
 
 /* Makes progress for 0.6 s, longer than a completion is late. */
 static void wait_for_completions(void)

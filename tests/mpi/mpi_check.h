@@ -17,14 +17,14 @@
 static int rank, ranks;
 static unsigned long checks;
 
-#define CHECK(what)                                                                                    \
-    do {                                                                                               \
-        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED); /* threads check, too */                    \
-        if (!(what)) {                                                                                 \
-            fprintf(stderr, "%s:%d: rank %d: %s is false\n", __FILE__, __LINE__, rank, #what);         \
-            MPI_Abort(MPI_COMM_WORLD, 3);                                                              \
-            abort();                                                                                   \
-        }                                                                                              \
+#define CHECK(what) \
+    do { \
+        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED); /* threads check, too */ \
+        if (!(what)) { \
+            fprintf(stderr, "%s:%d: rank %d: %s is false\n", __FILE__, __LINE__, rank, #what); \
+            MPI_Abort(MPI_COMM_WORLD, 3); \
+            abort(); \
+        } \
     } while (0)
 #define MPI(call) CHECK(MPI_SUCCESS == (call))
 
@@ -43,8 +43,7 @@ static inline bool is_filled(const void *buf, size_t n, uint32_t seed)
 {
     for (size_t i = 0; i < n; ++i) {
         if (((const uint8_t *) buf)[i] != pattern(seed, i)) {
-            fprintf(stderr, "rank %d: byte %zu of %zu is 0x%02x, not 0x%02x\n", rank, i, n, ((const uint8_t *) buf)[i],
-                    pattern(seed, i));
+            fprintf(stderr, "rank %d: byte %zu of %zu is 0x%02x, not 0x%02x\n", rank, i, n, ((const uint8_t *) buf)[i], pattern(seed, i));
             return false;
         }
     }

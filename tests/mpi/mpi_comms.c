@@ -15,8 +15,7 @@ static void exchange(MPI_Comm comm, uint32_t seed, int n)
     MPI(MPI_Comm_rank(comm, &me));
     MPI(MPI_Comm_size(comm, &size));
     fill(out, (size_t) n, seed + (uint32_t) me);
-    MPI(MPI_Sendrecv(out, n, MPI_BYTE, (me + 1) % size, 1, in, n, MPI_BYTE, (me + size - 1) % size, 1, comm,
-                     MPI_STATUS_IGNORE));
+    MPI(MPI_Sendrecv(out, n, MPI_BYTE, (me + 1) % size, 1, in, n, MPI_BYTE, (me + size - 1) % size, 1, comm, MPI_STATUS_IGNORE));
     CHECK(is_filled(in, (size_t) n, seed + (uint32_t) ((me + size - 1) % size)));
     free(out);
     free(in);

@@ -56,8 +56,7 @@ static void find_one(int index)
     MPI_Datatype type;
     MPI_T_enum names;
 
-    MPI(MPI_T_pvar_get_info(index, name, &name_size, &verbosity, &class, &type, &names, text, &text_size, &bind, &readonly,
-                            &continuous, &atomic));
+    MPI(MPI_T_pvar_get_info(index, name, &name_size, &verbosity, &class, &type, &names, text, &text_size, &bind, &readonly, &continuous, &atomic));
     if (0 != strncmp(name, "pml_bfo_", 8) || 0 == strncmp(name, "pml_bfo_port_", 13) || MPI_T_BIND_NO_OBJECT != bind) {
         return;
     }

@@ -64,8 +64,7 @@ int main(int argc, char **argv)
     if (3 == argc) {
         int to = 7 + rank, from = 0;
 
-        MPI(MPI_Sendrecv(&to, 1, MPI_INT, 1 - rank, MESSAGES, &from, 1, MPI_INT, 1 - rank, MESSAGES, MPI_COMM_WORLD,
-                         MPI_STATUS_IGNORE));
+        MPI(MPI_Sendrecv(&to, 1, MPI_INT, 1 - rank, MESSAGES, &from, 1, MPI_INT, 1 - rank, MESSAGES, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         CHECK(8 - rank == from);
     }
     printf(0 == rank ? "ready\n" : "receiver %d\n", (int) getpid());

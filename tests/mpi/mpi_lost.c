@@ -31,40 +31,40 @@ static int class_of(int code)
     return class;
 }
 
-#define SAY(text)                                                 \
-    do {                                                          \
-        if (NULL != getenv("MPI_LOST_VERBOSE")) {                 \
-            fprintf(stderr, "rank %d: %s\n", rank, text);         \
-        }                                                         \
+#define SAY(text) \
+    do { \
+        if (NULL != getenv("MPI_LOST_VERBOSE")) { \
+            fprintf(stderr, "rank %d: %s\n", rank, text); \
+        } \
     } while (0)
-#define SAY_CLASS(c)                                              \
-    do {                                                          \
-        if (MPI_ERR_OTHER != (c)) {                               \
+#define SAY_CLASS(c) \
+    do { \
+        if (MPI_ERR_OTHER != (c)) { \
             fprintf(stderr, "rank %d: ends with class %d\n", rank, c); \
-        }                                                         \
+        } \
     } while (0)
 /* The call ends with MPI_ERR_OTHER, and the handler was told. */
-#define LOST(call)                                                \
-    do {                                                          \
-        const unsigned before = handled;                          \
-        SAY(#call);                                               \
-        const int ended = class_of(call);                         \
-        SAY_CLASS(ended);                                         \
-        CHECK(MPI_ERR_OTHER == ended);                            \
-        CHECK(before < handled);                                  \
+#define LOST(call) \
+    do { \
+        const unsigned before = handled; \
+        SAY(#call); \
+        const int ended = class_of(call); \
+        SAY_CLASS(ended); \
+        CHECK(MPI_ERR_OTHER == ended); \
+        CHECK(before < handled); \
     } while (0)
 /* The call ends with errors in its statuses. */
-#define LOST_INSIDE(call)                                         \
-    do {                                                          \
-        const unsigned before = handled;                          \
-        SAY(#call);                                               \
-        CHECK(MPI_ERR_IN_STATUS == class_of(call));               \
-        CHECK(before < handled);                                  \
+#define LOST_INSIDE(call) \
+    do { \
+        const unsigned before = handled; \
+        SAY(#call); \
+        CHECK(MPI_ERR_IN_STATUS == class_of(call)); \
+        CHECK(before < handled); \
     } while (0)
-#define ENDS(call)                                                \
-    do {                                                          \
-        SAY(#call);                                               \
-        (void) (call);                                            \
+#define ENDS(call) \
+    do { \
+        SAY(#call); \
+        (void) (call); \
     } while (0)
 
 /* ---- what was under way when the peer was lost ------------------------------------------------------ */
@@ -179,8 +179,7 @@ static void check_recvs(pending_t *p)
 
     LOST(MPI_Recv(in[0], LONG, MPI_BYTE, peer, UNSENT, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     LOST(MPI_Irecv(in[0], LONG, MPI_BYTE, peer, UNSENT, MPI_COMM_WORLD, &r) ?: MPI_Wait(&r, MPI_STATUS_IGNORE));
-    LOST(MPI_Sendrecv(out, LONG, MPI_BYTE, peer, TAG, in[0], LONG, MPI_BYTE, peer, UNSENT, MPI_COMM_WORLD,
-                      MPI_STATUS_IGNORE));
+    LOST(MPI_Sendrecv(out, LONG, MPI_BYTE, peer, TAG, in[0], LONG, MPI_BYTE, peer, UNSENT, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     LOST(MPI_Sendrecv_replace(in[0], SHORT, MPI_BYTE, peer, TAG, peer, UNSENT, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     LOST(MPI_Probe(peer, UNSENT, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     LOST(MPI_Iprobe(peer, UNSENT, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));

@@ -28,8 +28,7 @@ static void test_order(void)
             const int from = 0 == k % 3 ? MPI_ANY_SOURCE : 1 + k % (ranks - 1);
             const bool done = MPI_ANY_SOURCE != from && next[from] == n;
 
-            MPI(MPI_Recv(buf, 20000, MPI_INT, done ? MPI_ANY_SOURCE : from, 0 == k % 2 ? MPI_ANY_TAG : 3,
-                         MPI_COMM_WORLD, &st));
+            MPI(MPI_Recv(buf, 20000, MPI_INT, done ? MPI_ANY_SOURCE : from, 0 == k % 2 ? MPI_ANY_TAG : 3, MPI_COMM_WORLD, &st));
             CHECK(3 == st.MPI_TAG && buf[1] == st.MPI_SOURCE && buf[0] == next[st.MPI_SOURCE]);
             ++next[st.MPI_SOURCE];
         }
@@ -53,7 +52,7 @@ static void test_wildcard_order(int peer)
     MPI(MPI_Irecv(&got[3], 1, MPI_INT, peer, MPI_ANY_TAG, MPI_COMM_WORLD, &r[3]));           /* 12 */
     MPI(MPI_Irecv(&got[4], 1, MPI_INT, peer, 1, MPI_COMM_WORLD, &r[4]));                     /* 15 */
     MPI(MPI_Irecv(&got[5], 1, MPI_INT, peer, 3, MPI_COMM_WORLD, &r[5]));                     /* 14 */
-    MPI(MPI_Barrier(MPI_COMM_WORLD)); /* negative tags pass the wildcards by */
+    MPI(MPI_Barrier(MPI_COMM_WORLD));                                                        /* negative tags pass the wildcards by */
     for (int i = 0; i < 6; ++i) {
         MPI(MPI_Send(&mine[i], 1, MPI_INT, peer, tags[i], MPI_COMM_WORLD));
     }

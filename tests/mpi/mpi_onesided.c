@@ -285,8 +285,8 @@ static void say_file(void)
     while (NULL != maps && NULL != fgets(line, sizeof(line), maps)) {
         unsigned long begin, end;
 
-        if (2 <= sscanf(line, "%lx-%lx %*s %*s %*s %*s %255s", &begin, &end, file)
-            && (unsigned long) window >= begin && (unsigned long) window < end) {
+        if (2 <= sscanf(line, "%lx-%lx %*s %*s %*s %*s %255s", &begin, &end, file) && (unsigned long) window >= begin
+            && (unsigned long) window < end) {
             break;
         }
         file[0] = '\0';

@@ -29,8 +29,8 @@ static MPI_T_pvar_handle find(const char *wanted, MPI_Datatype type, int *count)
     for (index = 0; index < n; ++index) {
         name_size = sizeof(name);
         text_size = sizeof(text);
-        MPI(MPI_T_pvar_get_info(index, name, &name_size, &verbosity, &class, &its_type, &names, text, &text_size, &bound_to, &readonly,
-                                &continuous, &atomic));
+        MPI(MPI_T_pvar_get_info(index, name, &name_size, &verbosity, &class, &its_type, &names, text, &text_size, &bound_to, &readonly, &continuous,
+                                &atomic));
         if (0 == strcmp(wanted, name)) {
             break;
         }
@@ -115,9 +115,9 @@ static bool fits(unsigned long long bytes)
 int main(int argc, char **argv)
 {
     enum { SENT, RECEIVED, WRITTEN, READ, PML_SENT, PML_RECEIVED, MESSAGES, LOST, N };
-    static const char *const names[N] = {"btl_openib_port_sent_bytes", "btl_openib_port_received_bytes", "btl_openib_port_written_bytes",
-                                         "btl_openib_port_read_bytes", "pml_bfo_port_sent_bytes", "pml_bfo_port_received_bytes",
-                                         "pml_bfo_port_sent_messages", "pml_bfo_port_lost"};
+    static const char *const names[N] = {
+        "btl_openib_port_sent_bytes", "btl_openib_port_received_bytes", "btl_openib_port_written_bytes", "btl_openib_port_read_bytes",
+        "pml_bfo_port_sent_bytes",    "pml_bfo_port_received_bytes",    "pml_bfo_port_sent_messages",    "pml_bfo_port_lost"};
     static variable_t variable[N];
     unsigned long long before[N], grown[N];
     const int modules = argc > 1 ? atoi(argv[1]) : 0, ports = argc > 2 ? atoi(argv[2]) : 0;
@@ -143,8 +143,8 @@ int main(int argc, char **argv)
     if (rank < 2) { /* one side's PUT or GET is the other side's bytes, too */
         unsigned long long mine[2] = {grown[SENT] + grown[WRITTEN], grown[RECEIVED] + grown[READ]}, theirs[2];
 
-        MPI(MPI_Sendrecv(&grown[WRITTEN], 2, MPI_UNSIGNED_LONG_LONG, 1 - rank, 7, theirs, 2, MPI_UNSIGNED_LONG_LONG, 1 - rank, 7,
-                         MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        MPI(MPI_Sendrecv(&grown[WRITTEN], 2, MPI_UNSIGNED_LONG_LONG, 1 - rank, 7, theirs, 2, MPI_UNSIGNED_LONG_LONG, 1 - rank, 7, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE));
         CHECK(fits(mine[0] + theirs[1]) && fits(mine[1] + theirs[0]));
         CHECK(!has_pml || (fits(grown[PML_SENT]) && fits(grown[PML_RECEIVED]) && grown[MESSAGES] >= ROUNDS * PIECES && 0 == grown[LOST]));
     }

@@ -24,8 +24,8 @@ static MPI_T_pvar_handle bind_to(const char *end, MPI_Comm comm)
         MPI_T_enum names;
         MPI_T_pvar_handle handle;
 
-        MPI(MPI_T_pvar_get_info(i, name, &name_size, &verbosity, &class, &type, &names, text, &text_size, &bound_to, &readonly,
-                                &continuous, &atomic));
+        MPI(MPI_T_pvar_get_info(i, name, &name_size, &verbosity, &class, &type, &names, text, &text_size, &bound_to, &readonly, &continuous,
+                                &atomic));
         at = strstr(name, end);
         if (0 != strncmp(name, "pml_", 4) || NULL == at || '\0' != at[strlen(end)]) {
             continue;

@@ -202,8 +202,7 @@ static void finalize(void)
 
 int main(int argc, char **argv)
 {
-    static void (*const checks_of[])(unsigned) = {check_buffered, check_synchronous, check_cancel, check_probe,
-                                                  check_teardown, check_many};
+    static void (*const checks_of[])(unsigned) = {check_buffered, check_synchronous, check_cancel, check_probe, check_teardown, check_many};
     const int attached = 4 * (LONG + MPI_BSEND_OVERHEAD);
     unsigned round = 0;
     int more = 1;

@@ -6,8 +6,8 @@
  */
 #include "mpi_check.h"
 
-static const size_t sizes[] = {0,    1,    2,     7,     8,     63,    64,     65,     255,     256,     1000,   1024,
-                               2000, 2048, 4000,  4064,  4079,  4080,  4081,   4096,   4097,    8192,    12345,  32752,
+static const size_t sizes[] = {0,     1,     2,     7,     8,     63,    64,     65,     255,    256,     1000,    1024,
+                               2000,  2048,  4000,  4064,  4079,  4080,  4081,   4096,   4097,   8192,    12345,   32752,
                                32768, 40000, 65519, 65520, 65521, 65536, 131072, 262144, 300001, 1048576, 1048577, 4200001};
 #define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
 #define GUARD 64
@@ -86,7 +86,8 @@ static void test_truncation(int peer, bool first)
                 MPI(MPI_Error_class(rc, &class));
                 CHECK(MPI_ERR_TRUNCATE == class);
                 CHECK(is_filled(in, room, 77));
-                if (!is_only(in + room, n + GUARD - room, 0x5a)) fprintf(stderr, "n %zu late %d\n", n, late);
+                if (!is_only(in + room, n + GUARD - room, 0x5a))
+                    fprintf(stderr, "n %zu late %d\n", n, late);
                 CHECK(is_only(in + room, n + GUARD - room, 0x5a));
             }
         }

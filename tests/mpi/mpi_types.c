@@ -188,8 +188,8 @@ static void test_displaced(int peer)
 
             fill(out, (size_t) n, (uint32_t) (s + way));
             memset(in, 0xee, sizeof(in));
-            MPI(MPI_Sendrecv((char *) out - skip, 1, t, peer, 4, 2 == way ? MPI_BOTTOM : (void *) ((char *) in + 1 + skip),
-                             1, u, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            MPI(MPI_Sendrecv((char *) out - skip, 1, t, peer, 4, 2 == way ? MPI_BOTTOM : (void *) ((char *) in + 1 + skip), 1, u, peer, 4,
+                             MPI_COMM_WORLD, MPI_STATUS_IGNORE));
             CHECK(is_filled(in + 1, (size_t) n, (uint32_t) (s + way)) && 0xee == in[0] && 0xee == in[n + 1]);
             MPI(MPI_Type_free(&t));
             MPI(MPI_Type_free(&u));

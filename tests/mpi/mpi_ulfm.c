@@ -20,11 +20,11 @@ enum { LONG = 3000000, SHORT = 100, TAG = 5, UNSENT = 6 };
 static int n_dying, alive; /* alive: ranks 0 to alive - 1 survive */
 static uint8_t *out, *in, *lost;
 
-#define SAY(text)                                         \
-    do {                                                  \
-        if (NULL != getenv("MPI_ULFM_VERBOSE")) {         \
+#define SAY(text) \
+    do { \
+        if (NULL != getenv("MPI_ULFM_VERBOSE")) { \
             fprintf(stderr, "rank %d: %s\n", rank, text); \
-        }                                                 \
+        } \
     } while (0)
 
 static int class_of(int code)
@@ -44,10 +44,10 @@ static bool is_class(int code, int class, const char *call)
 }
 #undef MPI
 #define MPI(call) CHECK(is_class(call, MPI_SUCCESS, #call))
-#define ENDS(class, call)                     \
-    do {                                      \
-        SAY(#call);                           \
-        CHECK(is_class(call, class, #call));  \
+#define ENDS(class, call) \
+    do { \
+        SAY(#call); \
+        CHECK(is_class(call, class, #call)); \
     } while (0)
 
 /* ---- all are well ------------------------------------------------------------------------------------- */

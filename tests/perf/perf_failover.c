@@ -201,8 +201,8 @@ int main(int argc, char **argv)
     MPI_T_pvar_read(session, resumed_at, &resumed);
     felt = took_at(rounds, error);
     qsort(took, (size_t) rounds, sizeof(*took), by_value);
-    printf("rank %d rounds %d median_us %.1f felt_ms %.3f error_at %llu resumed_at %llu\n", rank, rounds,
-           took[rounds / 2] * 1e6, felt * 1e3, error, resumed);
+    printf("rank %d rounds %d median_us %.1f felt_ms %.3f error_at %llu resumed_at %llu\n", rank, rounds, took[rounds / 2] * 1e6, felt * 1e3, error,
+           resumed);
     MPI_Finalize();
     return 0;
 }

@@ -97,8 +97,7 @@ static void measure(thread_t *t, int n, int rounds, int is_blocking)
         s[i] = seconds(t, n);
     }
     qsort(s, BATCHES, sizeof(s[0]), by_value);
-    printf("%s-%s 8 %.0f\n", 1 == n ? "one-thread" : "two-threads", is_blocking ? "blocking" : "rate",
-           (double) n * rounds * WINDOW / s[BATCHES / 2]);
+    printf("%s-%s 8 %.0f\n", 1 == n ? "one-thread" : "two-threads", is_blocking ? "blocking" : "rate", (double) n * rounds * WINDOW / s[BATCHES / 2]);
 }
 
 int main(int argc, char **argv)

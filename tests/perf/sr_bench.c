@@ -104,7 +104,7 @@ static void ring(const char *here, const char *there)
 static void cma(const char *cpu)
 {
     char *target = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), *mine = malloc(MIB);
-    struct iovec local = { mine, MIB }, remote;
+    struct iovec local = {mine, MIB}, remote;
     int ready[2], count = 500;
     double begin, last, least = 1e9;
     pid_t child;
@@ -174,9 +174,11 @@ static void make_queue_pairs(int peers)
         struct ibv_context *context = ibv_open_device(list[rail]);
         struct ibv_pd *pd = ibv_alloc_pd(context);
         struct ibv_cq *cq = ibv_create_cq(context, 1024, NULL, NULL, 0);
-        struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-                                         .cap = { .max_send_wr = 256, .max_recv_wr = 256, .max_send_sge = 4,
-                                                  .max_recv_sge = 1, .max_inline_data = 128 } };
+        struct ibv_qp_init_attr init = {
+            .send_cq = cq,
+            .recv_cq = cq,
+            .qp_type = IBV_QPT_RC,
+            .cap = {.max_send_wr = 256, .max_recv_wr = 256, .max_send_sge = 4, .max_recv_sge = 1, .max_inline_data = 128}};
         for (int i = 0; i < peers; ++i) {
             if (NULL == ibv_create_qp(pd, &init)) {
                 perror("ibv_create_qp");

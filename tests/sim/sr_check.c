@@ -14,13 +14,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const struct pair_options rc = { .type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12 };
+static const struct pair_options rc = {.type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12};
 
 /* ---- data --------------------------------------------------------------------------------------- */
 
 static void send_of_every_size_arrives_whole(void **state)
 {
-    static const uint32_t sizes[] = { 0, 1, 8, 20, 21, 64, 1000, 2048, 2049, 4096, 65536, 300001 };
+    static const uint32_t sizes[] = {0, 1, 8, 20, 21, 64, 1000, 2048, 2049, 4096, 65536, 300001};
     struct pair p;
 
     pair_open(&p, rc);
@@ -51,13 +51,12 @@ static void scattered_send_lands_in_scattered_receive(void **state)
     for (uint32_t unit = 3; unit < 9000; unit *= 9) {
         struct ibv_sge from[3], to[2];
         for (uint32_t i = 0; i < 3; ++i) {
-            from[i] = (struct ibv_sge) { (uintptr_t) p.a.memory + i * 20000, unit + i, p.a.mr->lkey };
+            from[i] = (struct ibv_sge){(uintptr_t) p.a.memory + i * 20000, unit + i, p.a.mr->lkey};
         }
-        to[0] = (struct ibv_sge) { (uintptr_t) p.b.memory + 500, unit / 2, p.b.mr->lkey };
-        to[1] = (struct ibv_sge) { (uintptr_t) p.b.memory + 100000, 50000, p.b.mr->lkey };
-        struct ibv_recv_wr recv = { .wr_id = 2, .sg_list = to, .num_sge = 2 };
-        struct ibv_send_wr send = { .wr_id = 1, .sg_list = from, .num_sge = 3, .opcode = IBV_WR_SEND,
-                                    .send_flags = IBV_SEND_SIGNALED };
+        to[0] = (struct ibv_sge){(uintptr_t) p.b.memory + 500, unit / 2, p.b.mr->lkey};
+        to[1] = (struct ibv_sge){(uintptr_t) p.b.memory + 100000, 50000, p.b.mr->lkey};
+        struct ibv_recv_wr recv = {.wr_id = 2, .sg_list = to, .num_sge = 2};
+        struct ibv_send_wr send = {.wr_id = 1, .sg_list = from, .num_sge = 3, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
         unsigned char expected[30000], got[30000];
         uint32_t total = 0;
         fill(p.a.memory, 60000, unit);
@@ -101,7 +100,7 @@ static void write_read_and_atomics_reach_memory(void **state)
 
     value = 40;
     memcpy(p.b.memory, &value, 8);
-    sge = (struct ibv_sge) { (uintptr_t) p.a.memory, 8, p.a.mr->lkey };
+    sge = (struct ibv_sge){(uintptr_t) p.a.memory, 8, p.a.mr->lkey};
     memset(&wr, 0, sizeof(wr));
     wr.sg_list = &sge;
     wr.num_sge = 1;
@@ -127,9 +126,8 @@ static void inline_data_may_change_after_the_post(void **state)
 {
     struct pair p;
     unsigned char local[100]; /* not registered, as inline data need not be */
-    struct ibv_sge sge = { (uintptr_t) local, 100, 0 };
-    struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-                              .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE };
+    struct ibv_sge sge = {(uintptr_t) local, 100, 0};
+    struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE};
 
     pair_open(&p, rc);
     fill(local, 100, 5);
@@ -151,12 +149,12 @@ static void datagram_carries_header_and_qkey(void **state)
     struct ibv_sge sge;
     struct ibv_send_wr wr;
 
-    pair_open(&p, (struct pair_options) { .type = IBV_QPT_UD });
+    pair_open(&p, (struct pair_options){.type = IBV_QPT_UD});
     own_address(&p, &attr);
     ah = ibv_create_ah(p.pd, &attr);
     assert_non_null(ah);
     fill(p.a.memory, 4096, 3);
-    sge = (struct ibv_sge) { (uintptr_t) p.a.memory, 4096, p.a.mr->lkey };
+    sge = (struct ibv_sge){(uintptr_t) p.a.memory, 4096, p.a.mr->lkey};
     memset(&wr, 0, sizeof(wr));
     wr.wr_id = 1;
     wr.sg_list = &sge;
@@ -190,11 +188,11 @@ static void wrong_rkey_fails_once_then_everything_is_flushed(void **state)
     struct pair p;
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
-    struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED };
+    struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
     struct ibv_sge sge;
 
     pair_open(&p, rc);
-    sge = (struct ibv_sge) { (uintptr_t) p.a.memory, 64, p.a.mr->lkey };
+    sge = (struct ibv_sge){(uintptr_t) p.a.memory, 64, p.a.mr->lkey};
     wr.sg_list = &sge;
     wr.wr.rdma.remote_addr = (uintptr_t) p.b.memory;
     wr.wr.rdma.rkey = p.b.mr->rkey ^ 1;
@@ -220,13 +218,13 @@ static void memory_access_is_checked(void **state)
 {
     struct pair p;
     struct ibv_mr *read_only;
-    struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED };
+    struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
     struct ibv_sge sge;
 
     for (int variant = 0; variant < 4; ++variant) {
         pair_open(&p, rc);
         read_only = ibv_reg_mr(p.pd, p.b.memory, 4096, IBV_ACCESS_REMOTE_READ);
-        sge = (struct ibv_sge) { (uintptr_t) p.a.memory, 64, p.a.mr->lkey };
+        sge = (struct ibv_sge){(uintptr_t) p.a.memory, 64, p.a.mr->lkey};
         wr.sg_list = &sge;
         wr.wr.rdma.remote_addr = (uintptr_t) p.b.memory;
         wr.wr.rdma.rkey = 0 == variant ? read_only->rkey : p.b.mr->rkey;
@@ -255,7 +253,7 @@ static void deregistered_memory_is_out_of_reach(void **state)
 {
     struct pair p;
     struct ibv_mr *mr;
-    struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_RDMA_READ, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED };
+    struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_RDMA_READ, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
     struct ibv_sge sge;
     uint32_t old_key;
 
@@ -265,7 +263,7 @@ static void deregistered_memory_is_out_of_reach(void **state)
     assert_int_equal(0, ibv_dereg_mr(mr));
     mr = ibv_reg_mr(p.pd, p.b.memory, 4096, IBV_ACCESS_REMOTE_READ);
     assert_int_not_equal(old_key, mr->rkey);
-    sge = (struct ibv_sge) { (uintptr_t) p.a.memory, 64, p.a.mr->lkey };
+    sge = (struct ibv_sge){(uintptr_t) p.a.memory, 64, p.a.mr->lkey};
     wr.sg_list = &sge;
     wr.wr.rdma.remote_addr = (uintptr_t) p.b.memory;
     wr.wr.rdma.rkey = old_key;
@@ -294,10 +292,10 @@ static void receive_without_a_valid_key_fails_both_ends(void **state)
     struct pair p;
     struct ibv_recv_wr *bad;
     struct ibv_sge sge;
-    struct ibv_recv_wr wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 };
+    struct ibv_recv_wr wr = {.wr_id = 2, .sg_list = &sge, .num_sge = 1};
 
     pair_open(&p, rc);
-    sge = (struct ibv_sge) { (uintptr_t) p.b.memory, 100, p.b.mr->lkey ^ 0x300 };
+    sge = (struct ibv_sge){(uintptr_t) p.b.memory, 100, p.b.mr->lkey ^ 0x300};
     assert_int_equal(0, ibv_post_recv(p.b.qp, &wr, &bad));
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
     expect_wc(p.a.send_cq, 1, IBV_WC_REM_OP_ERR);
@@ -307,7 +305,7 @@ static void receive_without_a_valid_key_fails_both_ends(void **state)
 
 static void receiver_not_ready_waits_or_ends(void **state)
 {
-    struct pair_options few = { .type = IBV_QPT_RC, .rnr_retry = 2, .min_rnr_timer = 20 /* 10.24 ms */ };
+    struct pair_options few = {.type = IBV_QPT_RC, .rnr_retry = 2, .min_rnr_timer = 20 /* 10.24 ms */};
     struct pair p;
     uint64_t begin;
 
@@ -337,7 +335,7 @@ static void receiver_not_ready_waits_or_ends(void **state)
 static void error_state_discards_what_comes_in(void **state)
 {
     struct pair p;
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     uint64_t begin = now_ms();
 
     pair_open(&p, rc);
@@ -355,7 +353,7 @@ static void error_state_discards_what_comes_in(void **state)
 static void reset_queue_pair_can_be_connected_again(void **state)
 {
     struct pair p;
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
     struct ibv_ah_attr address;
 
     pair_open(&p, rc);
@@ -408,12 +406,12 @@ static void full_queues_refuse_and_polling_makes_room(void **state)
 static void illegal_requests_are_refused(void **state)
 {
     struct pair p;
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
     struct ibv_qp_init_attr init;
     char *hole = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     pair_open(&p, rc);
-    assert_int_equal(EINVAL, ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE)); /* RTS to RTR */
+    assert_int_equal(EINVAL, ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE));                        /* RTS to RTR */
     assert_int_equal(EINVAL, post_send(&p.a, IBV_WR_SEND, 1, 0, 200, IBV_SEND_INLINE, NULL, 0)); /* max 128 */
     assert_int_equal(EINVAL, post_send(&p.a, IBV_WR_TSO, 1, 0, 20, 0, NULL, 0));
     memset(&init, 0, sizeof(init));
@@ -439,10 +437,10 @@ static void unsignalled_sends_complete_silently(void **state)
 {
     struct pair p;
     struct ibv_sge sge;
-    struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
 
     pair_open(&p, rc);
-    sge = (struct ibv_sge) { (uintptr_t) p.a.memory, 16, p.a.mr->lkey };
+    sge = (struct ibv_sge){(uintptr_t) p.a.memory, 16, p.a.mr->lkey};
     for (int round = 0; round < 4; ++round) {
         for (uint64_t i = 0; i < PAIR_DEPTH; ++i) {
             assert_int_equal(0, post_recv(&p.b, i, 0, 64));
@@ -463,7 +461,7 @@ static void unsignalled_sends_complete_silently(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest timing[] = { cmocka_unit_test(retry_time_is_that_of_the_attributes) };
+    const struct CMUnitTest timing[] = {cmocka_unit_test(retry_time_is_that_of_the_attributes)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(send_of_every_size_arrives_whole),
         cmocka_unit_test(scattered_send_lands_in_scattered_receive),

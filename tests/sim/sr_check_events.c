@@ -17,15 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct pair_options rc = { .type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12 };
+static const struct pair_options rc = {.type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12};
 
 /* ---- shared receive queue, events --------------------------------------------------------------- */
 
 void srq_raises_limit_once_and_last_wqe(void **state)
 {
-    struct pair_options options = { .type = IBV_QPT_RC, .rnr_retry = -1, .srq = true };
-    struct ibv_srq_attr limit = { .srq_limit = 3 };
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    struct pair_options options = {.type = IBV_QPT_RC, .rnr_retry = -1, .srq = true};
+    struct ibv_srq_attr limit = {.srq_limit = 3};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     struct pair p;
 
     pair_open(&p, options);
@@ -124,7 +124,7 @@ void long_outage_ends_in_retry_exceeded(void **state)
     struct pair p, other;
 
     pair_open(&p, rc);
-    pair_open(&other, (struct pair_options) { .type = IBV_QPT_RC, .rnr_retry = -1, .rail = 1 });
+    pair_open(&other, (struct pair_options){.type = IBV_QPT_RC, .rnr_retry = -1, .rail = 1});
     softrail("down sr0");
     expect_event(p.context, IBV_EVENT_PORT_ERR);
     expect_no_event(other.context);
@@ -167,7 +167,10 @@ void sleeping_program_is_woken_when_retries_end(void **state)
 void killed_peer_is_a_dead_remote_end(void **state)
 {
     struct pair p;
-    struct { uint32_t qpn; struct ibv_ah_attr address; } mine, theirs;
+    struct {
+        uint32_t qpn;
+        struct ibv_ah_attr address;
+    } mine, theirs;
     int to_child[2], from_child[2], status;
     pid_t child;
 
@@ -175,11 +178,10 @@ void killed_peer_is_a_dead_remote_end(void **state)
     assert_int_equal(0, pipe(from_child));
     child = fork();
     if (0 == child) {
-        struct pair c = { .type = IBV_QPT_RC };
+        struct pair c = {.type = IBV_QPT_RC};
         mine.qpn = half_open(&c, &mine.address);
         post_recv(&c.a, 1, 0, 100);
-        if (sizeof(mine) != write(from_child[1], &mine, sizeof(mine))
-            || sizeof(theirs) != read(to_child[0], &theirs, sizeof(theirs))) {
+        if (sizeof(mine) != write(from_child[1], &mine, sizeof(mine)) || sizeof(theirs) != read(to_child[0], &theirs, sizeof(theirs))) {
             _exit(1);
         }
         side_connect(&c, &c.a, &theirs.address, theirs.qpn, rc);
@@ -236,7 +238,7 @@ void threads_may_share_a_queue_pair(void **state)
     struct pair p;
     pthread_t threads[3];
     struct sender senders[3];
-    uint64_t next[3] = { 0, 0, 0 };
+    uint64_t next[3] = {0, 0, 0};
     unsigned sent = 0, received = 0;
     uint64_t end = now_ms() + 30000;
 
@@ -245,7 +247,7 @@ void threads_may_share_a_queue_pair(void **state)
         assert_int_equal(0, post_recv(&p.b, i, 0, 300));
     }
     for (unsigned t = 0; t < 3; ++t) {
-        senders[t] = (struct sender) { &p.a, (uint64_t) t << 32 };
+        senders[t] = (struct sender){&p.a, (uint64_t) t << 32};
         assert_int_equal(0, pthread_create(&threads[t], NULL, send_many, &senders[t]));
     }
     while ((sent < 3 * PER_THREAD || received < 3 * PER_THREAD) && now_ms() < end) {
@@ -277,7 +279,7 @@ void threads_may_share_a_queue_pair(void **state)
 
 void drained_send_queue_keeps_what_is_posted(void **state)
 {
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
     struct pair p;
 
     pair_open(&p, rc);
@@ -295,13 +297,12 @@ void drained_send_queue_keeps_what_is_posted(void **state)
 
 void unreliable_sender_stops_at_its_own_error_only(void **state)
 {
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
-    struct ibv_sge sge = { 4096, 10, 1 };
-    struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-                              .send_flags = IBV_SEND_SIGNALED };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+    struct ibv_sge sge = {4096, 10, 1};
+    struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
     struct pair p;
 
-    pair_open(&p, (struct pair_options) { .type = IBV_QPT_UC });
+    pair_open(&p, (struct pair_options){.type = IBV_QPT_UC});
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 9, 0, 10, 0, NULL, 0)); /* no receive: dropped */
     expect_wc(p.a.send_cq, 9, IBV_WC_SUCCESS);
     assert_int_equal(0, post_wr(&p.a, &wr));

@@ -32,7 +32,7 @@ enum { WAIT_MS = 60000, PORT = 7471 };
 
 static struct sockaddr_in rail1(void)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 
     address.sin_addr.s_addr = htonl(0x7f2a0101); /* 127.42.1.1 */
     return address;
@@ -59,7 +59,7 @@ static void assert_silent(struct rdma_event_channel *channel)
 /* The next event; it must be of this type. */
 static struct rdma_cm_event *next(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
 {
-    struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
+    struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
     struct rdma_cm_event *event = NULL;
 
     while (0 != rdma_get_cm_event(channel, &event)) {
@@ -106,7 +106,7 @@ static void private_data(void **state)
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
     struct rdma_cm_id *listener = listener_new(ears), *caller = caller_new(mouth), *accepted;
     uint8_t data[57];
-    struct rdma_conn_param param = { .private_data = data, .private_data_len = sizeof(data) };
+    struct rdma_conn_param param = {.private_data = data, .private_data_len = sizeof(data)};
     struct rdma_cm_event *event;
 
     (void) state;
@@ -137,7 +137,7 @@ static void late_listener(void **state)
 {
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
     struct rdma_cm_id *caller = caller_new(mouth), *listener;
-    struct pollfd heard = { .fd = ears->fd, .events = POLLIN }, timer = { .fd = mouth->fd, .events = POLLIN };
+    struct pollfd heard = {.fd = ears->fd, .events = POLLIN}, timer = {.fd = mouth->fd, .events = POLLIN};
     struct rdma_cm_event *event;
 
     (void) state;
@@ -168,7 +168,7 @@ static void late_listener(void **state)
 /* A socket to the listener that says nothing. */
 static int silent_peer(void)
 {
-    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
     char pattern[200];
     glob_t found;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -189,7 +189,7 @@ static void listener_ends(void **state)
     struct rdma_event_channel *ears = channel_new();
     struct rdma_cm_id *listener = listener_new(ears);
     int fd = silent_peer();
-    struct pollfd closed = { .fd = fd };
+    struct pollfd closed = {.fd = fd};
 
     (void) state;
     assert_silent(ears);
@@ -243,8 +243,7 @@ struct visitor {
 
 static struct ibv_qp_init_attr one_each(void)
 {
-    return (struct ibv_qp_init_attr) { .cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
-                                       .sq_sig_all = 1 };
+    return (struct ibv_qp_init_attr){.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}, .sq_sig_all = 1};
 }
 
 /* Connects and gets a message; or sees that it is refused. */
@@ -272,7 +271,7 @@ static void *visit(void *arg)
 
 static void visitor_start(struct visitor *v)
 {
-    struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP };
+    struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP};
 
     assert_int_equal(0, rdma_getaddrinfo("127.42.1.1", "7471", &hints, &v->where));
     assert_int_equal(0, pthread_create(&v->thread, NULL, visit, v));
@@ -290,8 +289,8 @@ static void visitor_ends(struct visitor *v)
 /* Both ends without a channel; queues, memory and events are the identifier's own. */
 static void endpoints(void **state)
 {
-    struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP }, *here;
-    struct visitor refused = { .refused = false }, welcome = { .refused = false };
+    struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP}, *here;
+    struct visitor refused = {.refused = false}, welcome = {.refused = false};
     struct ibv_qp_init_attr init = one_each();
     struct rdma_cm_id *listener, *id;
     char text[8] = "hello";
@@ -336,7 +335,7 @@ static void datagrams(void **state)
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
     struct sockaddr_in address = rail1();
     struct rdma_cm_id *listener, *caller, *asked;
-    struct rdma_conn_param me = { .qp_num = 77, .private_data = "port", .private_data_len = 4 };
+    struct rdma_conn_param me = {.qp_num = 77, .private_data = "port", .private_data_len = 4};
     struct rdma_cm_event *event;
 
     (void) state;
@@ -377,7 +376,7 @@ static void datagrams(void **state)
 /* What is not there fails at once. */
 static void refused(void **state)
 {
-    struct sockaddr_in group = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xefffff01) };
+    struct sockaddr_in group = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xefffff01)};
     struct rdma_event_channel *mouth = channel_new();
     struct rdma_cm_event *event;
     struct rdma_cm_id *id;
@@ -569,11 +568,10 @@ static void closed_under_reader(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(private_data), cmocka_unit_test(late_listener), cmocka_unit_test(listener_ends),
-        cmocka_unit_test(migrate), cmocka_unit_test(endpoints), cmocka_unit_test(datagrams), cmocka_unit_test(refused),
-        cmocka_unit_test(silence_that_ends), cmocka_unit_test(device_removal),
-        cmocka_unit_test(closed_under_reader) };
-    const struct CMUnitTest impatient[] = { cmocka_unit_test(silence_that_stays) };
+        cmocka_unit_test(private_data),   cmocka_unit_test(late_listener),      cmocka_unit_test(listener_ends), cmocka_unit_test(migrate),
+        cmocka_unit_test(endpoints),      cmocka_unit_test(datagrams),          cmocka_unit_test(refused),       cmocka_unit_test(silence_that_ends),
+        cmocka_unit_test(device_removal), cmocka_unit_test(closed_under_reader)};
+    const struct CMUnitTest impatient[] = {cmocka_unit_test(silence_that_stays)};
 
     if (1 < argc && 0 == strcmp("impatient", argv[1])) {
         return cmocka_run_group_tests(impatient, NULL, NULL);

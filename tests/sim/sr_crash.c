@@ -23,7 +23,7 @@ struct hello {
     struct ibv_ah_attr address;
 };
 
-static const struct pair_options rc = { .type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 1 };
+static const struct pair_options rc = {.type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 1};
 
 static void exchange(int out, int in, const struct hello *mine, struct hello *theirs)
 {
@@ -35,7 +35,7 @@ static void exchange(int out, int in, const struct hello *mine, struct hello *th
 /* Sends for ever, or LAST messages that all have to arrive. */
 static void child_main(int out, int in, bool last)
 {
-    struct pair c = { .type = IBV_QPT_RC };
+    struct pair c = {.type = IBV_QPT_RC};
     struct hello mine, theirs;
 
     mine.qpn = half_open(&c, &mine.address);
@@ -55,9 +55,8 @@ static void child_main(int out, int in, bool last)
 /* A queue pair of ours for the child, on the shared queue. */
 static struct ibv_qp *serve(struct pair *p, struct side *side, const struct hello *theirs, int out)
 {
-    struct ibv_qp_init_attr init = { .send_cq = side->send_cq, .recv_cq = side->recv_cq, .srq = side->srq,
-                                     .qp_type = IBV_QPT_RC,
-                                     .cap = { .max_send_wr = 4, .max_send_sge = 1 } };
+    struct ibv_qp_init_attr init = {
+        .send_cq = side->send_cq, .recv_cq = side->recv_cq, .srq = side->srq, .qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 4, .max_send_sge = 1}};
     struct side one = *side;
     struct hello mine;
 
@@ -122,7 +121,7 @@ static void survivor_goes_on_receiving(void **state)
 {
     const char *env = getenv("SR_SEED"), *children = getenv("SR_CHILDREN");
     unsigned seed = NULL == env ? (unsigned) time(NULL) : (unsigned) atoi(env), received = 0;
-    struct pair_options options = { .type = IBV_QPT_RC, .rnr_retry = -1, .srq = true };
+    struct pair_options options = {.type = IBV_QPT_RC, .rnr_retry = -1, .srq = true};
     struct pair p;
 
     printf("SR_SEED=%u\n", seed);
@@ -142,7 +141,7 @@ static void survivor_goes_on_receiving(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(survivor_goes_on_receiving) };
+    const struct CMUnitTest tests[] = {cmocka_unit_test(survivor_goes_on_receiving)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

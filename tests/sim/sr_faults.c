@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct pair_options rc = { .type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12 };
+static const struct pair_options rc = {.type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12};
 
 static int no_rules(void **state)
 {
@@ -129,7 +129,7 @@ static void silent_and_delayed_messages_take_their_time(void **state)
 
 static void one_payload_byte_is_inverted(void **state)
 {
-    static const uint32_t sizes[] = { 10, 1000, 100000 };
+    static const uint32_t sizes[] = {10, 1000, 100000};
     struct pair p;
 
     pair_open(&p, rc);
@@ -205,7 +205,7 @@ static void shared_receive_queue_dies_with_an_event(void **state)
 {
     struct pair p;
 
-    pair_open(&p, (struct pair_options){ .type = IBV_QPT_RC, .srq = true, .rnr_retry = 1, .min_rnr_timer = 1 });
+    pair_open(&p, (struct pair_options){.type = IBV_QPT_RC, .srq = true, .rnr_retry = 1, .min_rnr_timer = 1});
     softrail("fault srq_error op=write nth=1");
     send_one(&p, 1);
     expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
@@ -259,13 +259,12 @@ static uint64_t receiver_breaks(const struct receiver_breaks *c)
 /* The receiver's queue pair breaks at a message that was lost, or delivered; the sender hears silence, or an error too. */
 static void queue_pair_of_the_receiver_breaks(void **state)
 {
-    static const struct receiver_breaks cases[] = {
-        { "fault lose breaks=receiver op=send nth=2", false, IBV_WC_RETRY_EXC_ERR, false },
-        { "fault unacked breaks=receiver op=send nth=2", true, IBV_WC_RETRY_EXC_ERR, false },
-        { "fault lose breaks=both op=send nth=2", false, IBV_WC_RETRY_EXC_ERR, true },
-        { "fault unacked breaks=both op=send nth=2", true, IBV_WC_RETRY_EXC_ERR, true },
-        { "fault silent breaks=receiver op=send nth=2 time=80ms", true, IBV_WC_SUCCESS, false },
-        { "fault silent breaks=both op=send nth=2 time=80ms", true, IBV_WC_RETRY_EXC_ERR, false } };
+    static const struct receiver_breaks cases[] = {{"fault lose breaks=receiver op=send nth=2", false, IBV_WC_RETRY_EXC_ERR, false},
+                                                   {"fault unacked breaks=receiver op=send nth=2", true, IBV_WC_RETRY_EXC_ERR, false},
+                                                   {"fault lose breaks=both op=send nth=2", false, IBV_WC_RETRY_EXC_ERR, true},
+                                                   {"fault unacked breaks=both op=send nth=2", true, IBV_WC_RETRY_EXC_ERR, true},
+                                                   {"fault silent breaks=receiver op=send nth=2 time=80ms", true, IBV_WC_SUCCESS, false},
+                                                   {"fault silent breaks=both op=send nth=2 time=80ms", true, IBV_WC_RETRY_EXC_ERR, false}};
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         uint64_t took = receiver_breaks(&cases[i]);
@@ -314,9 +313,9 @@ static void queue_pair_of_the_sender_breaks(void **state)
     static const struct {
         const char *rule;
         bool arrives, silent;
-    } cases[] = { { "fault lose breaks=sender nth=1", false, false },
-                  { "fault unacked breaks=sender nth=1", true, false },
-                  { "fault silent breaks=sender nth=1 time=80ms", true, true } };
+    } cases[] = {{"fault lose breaks=sender nth=1", false, false},
+                 {"fault unacked breaks=sender nth=1", true, false},
+                 {"fault silent breaks=sender nth=1 time=80ms", true, true}};
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         uint64_t took = sender_breaks(cases[i].rule, cases[i].arrives);
@@ -336,22 +335,22 @@ static void datagram_breaks_queue_pairs_if_asked_to(void **state)
         bool arrives;
         enum ibv_wc_status status;
         enum ibv_qp_state a, b;
-    } cases[] = { { "fault lose", false, IBV_WC_SUCCESS, IBV_QPS_RTS, IBV_QPS_RTS },
-                  { "fault lose breaks=sender", false, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS },
-                  { "fault unacked breaks=sender", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS },
-                  { "fault silent breaks=sender time=20ms", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS },
-                  { "fault lose breaks=receiver", false, IBV_WC_SUCCESS, IBV_QPS_RTS, IBV_QPS_ERR },
-                  { "fault unacked breaks=both", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_ERR } };
+    } cases[] = {{"fault lose", false, IBV_WC_SUCCESS, IBV_QPS_RTS, IBV_QPS_RTS},
+                 {"fault lose breaks=sender", false, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS},
+                 {"fault unacked breaks=sender", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS},
+                 {"fault silent breaks=sender time=20ms", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_RTS},
+                 {"fault lose breaks=receiver", false, IBV_WC_SUCCESS, IBV_QPS_RTS, IBV_QPS_ERR},
+                 {"fault unacked breaks=both", true, IBV_WC_RETRY_EXC_ERR, IBV_QPS_SQE, IBV_QPS_ERR}};
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         struct pair p;
         struct ibv_ah_attr attr;
         struct ibv_sge sge;
-        struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+        struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-        pair_open(&p, (struct pair_options) { .type = IBV_QPT_UD });
+        pair_open(&p, (struct pair_options){.type = IBV_QPT_UD});
         own_address(&p, &attr);
-        sge = (struct ibv_sge) { (uintptr_t) p.a.memory, 100, p.a.mr->lkey };
+        sge = (struct ibv_sge){(uintptr_t) p.a.memory, 100, p.a.mr->lkey};
         wr.wr.ud.ah = ibv_create_ah(p.pd, &attr);
         assert_non_null(wr.wr.ud.ah);
         wr.wr.ud.remote_qpn = p.b.qp->qp_num;
@@ -417,7 +416,7 @@ static void payload_pattern_names_one_kind_of_message(void **state)
 static void exhaustion_is_reported_as_such(void **state)
 {
     struct pair p;
-    struct ibv_qp_attr broken = { .qp_state = IBV_QPS_ERR };
+    struct ibv_qp_attr broken = {.qp_state = IBV_QPS_ERR};
     struct ibv_qp_init_attr init;
 
     pair_open(&p, rc);
@@ -447,7 +446,7 @@ static void exhaustion_is_reported_as_such(void **state)
 static void slow_call_comes_back_late(void **state)
 {
     struct pair p;
-    struct ibv_qp_attr broken = { .qp_state = IBV_QPS_ERR };
+    struct ibv_qp_attr broken = {.qp_state = IBV_QPS_ERR};
     uint64_t begin;
 
     pair_open(&p, rc);
@@ -484,7 +483,7 @@ static void late_write_lands_after_its_error(void **state)
 static void late_write_is_fenced_by_the_error_state(void **state)
 {
     struct pair p;
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
     pair_open(&p, rc);
     softrail("fault late op=write time=100ms");
@@ -515,10 +514,10 @@ static void cable_goes_at_the_message_named(void **state)
 static void device_that_is_gone_refuses_everything(void **state)
 {
     struct pair p;
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     struct ibv_port_attr port;
 
-    pair_open(&p, (struct pair_options) { .type = IBV_QPT_RC, .rail = 1 });
+    pair_open(&p, (struct pair_options){.type = IBV_QPT_RC, .rail = 1});
     softrail("gone sr1");
     expect_event(p.context, IBV_EVENT_DEVICE_FATAL);
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));

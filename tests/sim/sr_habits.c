@@ -15,15 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct pair_options rc = { .type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12 };
+static const struct pair_options rc = {.type = IBV_QPT_RC, .rnr_retry = -1, .min_rnr_timer = 12};
 
 static void no_address_without_grh(void **state)
 {
-    struct pair p = { .type = IBV_QPT_RC };
+    struct pair p = {.type = IBV_QPT_RC};
     struct ibv_ah_attr where;
     struct ibv_port_attr port;
     struct ibv_ah *ah;
-    struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .max_dest_rd_atomic = 1 };
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .max_dest_rd_atomic = 1};
     uint32_t qpn = half_open(&p, &where);
 
     assert_int_equal(0, ibv_query_port(p.context, 1, &port));
@@ -33,8 +33,9 @@ static void no_address_without_grh(void **state)
     assert_int_equal(EINVAL, errno);
     rtr.ah_attr = where;
     rtr.dest_qp_num = qpn;
-    assert_int_equal(EINVAL, ibv_modify_qp(p.a.qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN
-                                                          | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+    assert_int_equal(EINVAL, ibv_modify_qp(p.a.qp, &rtr,
+                                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC
+                                               | IBV_QP_MIN_RNR_TIMER));
     where.is_global = 1;
     assert_int_equal(0, ibv_query_gid(p.context, 1, 0, &where.grh.dgid));
     ah = ibv_create_ah(p.pd, &where);
@@ -45,7 +46,7 @@ static void no_address_without_grh(void **state)
 
 static void no_post_in_the_error_state(void **state)
 {
-    struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
     struct pair p;
 
     pair_open(&p, rc);
@@ -58,9 +59,10 @@ static void no_post_in_the_error_state(void **state)
 /* Creates and destroys a queue pair; returns 0 or errno. */
 static int create(struct pair *p, enum ibv_qp_type type, uint32_t max_inline)
 {
-    struct ibv_qp_init_attr init = { .send_cq = p->a.send_cq, .recv_cq = p->a.recv_cq, .qp_type = type,
-                                     .cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1,
-                                              .max_inline_data = max_inline } };
+    struct ibv_qp_init_attr init = {.send_cq = p->a.send_cq,
+                                    .recv_cq = p->a.recv_cq,
+                                    .qp_type = type,
+                                    .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = max_inline}};
     struct ibv_qp *qp = ibv_create_qp(p->pd, &init);
 
     return NULL == qp ? errno : ibv_destroy_qp(qp);
@@ -69,7 +71,7 @@ static int create(struct pair *p, enum ibv_qp_type type, uint32_t max_inline)
 static void only_so_much_inline(void **state)
 {
     struct ibv_ah_attr own;
-    struct pair p = { .type = IBV_QPT_RC };
+    struct pair p = {.type = IBV_QPT_RC};
 
     half_open(&p, &own);
     assert_int_equal(0, create(&p, IBV_QPT_RC, 128));
@@ -80,7 +82,7 @@ static void only_so_much_inline(void **state)
 static void no_reliable_connections(void **state)
 {
     struct ibv_ah_attr own;
-    struct pair p = { .type = IBV_QPT_UD };
+    struct pair p = {.type = IBV_QPT_UD};
 
     half_open(&p, &own);
     assert_int_equal(EOPNOTSUPP, create(&p, IBV_QPT_RC, 0));
@@ -108,10 +110,9 @@ static void flush_tells_the_head_only(void **state)
 
     pair_open(&p, rc);
     softrail("fault lose op=send nth=1");
-    sge = (struct ibv_sge) { .addr = (uintptr_t) p.a.memory, .length = 10, .lkey = p.a.mr->lkey };
+    sge = (struct ibv_sge){.addr = (uintptr_t) p.a.memory, .length = 10, .lkey = p.a.mr->lkey};
     for (uint64_t id = 1; id <= 4; ++id) {
-        struct ibv_send_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-                                  .send_flags = 4 == id ? IBV_SEND_SIGNALED : 0 };
+        struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = 4 == id ? IBV_SEND_SIGNALED : 0};
         assert_int_equal(0, post_wr(&p.a, &wr));
     }
     expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
@@ -122,7 +123,7 @@ static void flush_tells_the_head_only(void **state)
 
 static void write_of_nothing_wants_a_key(void **state)
 {
-    struct ibv_send_wr wr = { .wr_id = 2, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+    struct ibv_send_wr wr = {.wr_id = 2, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
     struct pair p;
 
     pair_open(&p, rc);
@@ -136,9 +137,9 @@ static void write_of_nothing_wants_a_key(void **state)
 /* Sends a message between two queue pairs that both use the P_Key of that index. */
 static void send_with_pkey(uint16_t index, enum ibv_wc_status status)
 {
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .pkey_index = index, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .pkey_index = index, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
     const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    struct pair p = { .type = IBV_QPT_RC };
+    struct pair p = {.type = IBV_QPT_RC};
     struct ibv_ah_attr own;
 
     half_open(&p, &own);
@@ -230,7 +231,7 @@ static void managers_of_all_rails_have_one_lid(void **state)
 
 static void traffic_class_is_shown(void **state)
 {
-    struct pair p = { .type = IBV_QPT_UD };
+    struct pair p = {.type = IBV_QPT_UD};
     char path[300], line[40] = "";
     struct ibv_ah_attr where;
     FILE *file;
@@ -246,7 +247,7 @@ static void traffic_class_is_shown(void **state)
 
 static void first_gid_is_of_another_namespace(void **state)
 {
-    struct pair p = { .type = IBV_QPT_UD };
+    struct pair p = {.type = IBV_QPT_UD};
     struct ibv_ah_attr where;
     struct ibv_port_attr port;
     struct ibv_gid_entry table[4];
@@ -264,7 +265,7 @@ static void first_gid_is_of_another_namespace(void **state)
 /* The network interface sr0 has the same address. */
 static void gids_are_ip_addresses(void **state)
 {
-    struct pair p = { .type = IBV_QPT_UD };
+    struct pair p = {.type = IBV_QPT_UD};
     struct ibv_ah_attr where;
     const struct ifaddrs *i;
     struct ifaddrs *all;
@@ -283,14 +284,21 @@ static void gids_are_ip_addresses(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_address_without_grh), cmocka_unit_test(no_post_in_the_error_state),
-        cmocka_unit_test(only_so_much_inline), cmocka_unit_test(no_reliable_connections),
-        cmocka_unit_test(large_packets_are_swallowed), cmocka_unit_test(flush_tells_the_head_only),
-        cmocka_unit_test(write_of_nothing_wants_a_key), cmocka_unit_test(limited_members_do_not_talk),
-        cmocka_unit_test(all_rails_have_the_default_prefix), cmocka_unit_test(guids_of_two_processes_are_crossed),
-        cmocka_unit_test(wires_of_two_processes_are_crossed), cmocka_unit_test(traffic_class_is_shown),
+        cmocka_unit_test(no_address_without_grh),
+        cmocka_unit_test(no_post_in_the_error_state),
+        cmocka_unit_test(only_so_much_inline),
+        cmocka_unit_test(no_reliable_connections),
+        cmocka_unit_test(large_packets_are_swallowed),
+        cmocka_unit_test(flush_tells_the_head_only),
+        cmocka_unit_test(write_of_nothing_wants_a_key),
+        cmocka_unit_test(limited_members_do_not_talk),
+        cmocka_unit_test(all_rails_have_the_default_prefix),
+        cmocka_unit_test(guids_of_two_processes_are_crossed),
+        cmocka_unit_test(wires_of_two_processes_are_crossed),
+        cmocka_unit_test(traffic_class_is_shown),
         cmocka_unit_test(managers_of_all_rails_have_one_lid),
-        cmocka_unit_test(first_gid_is_of_another_namespace), cmocka_unit_test(gids_are_ip_addresses),
+        cmocka_unit_test(first_gid_is_of_another_namespace),
+        cmocka_unit_test(gids_are_ip_addresses),
     };
 
     if (2 == argc) {

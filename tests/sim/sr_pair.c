@@ -68,7 +68,7 @@ void side_open(struct pair *pair, struct side *side, bool srq)
     assert_non_null(side->recv_cq);
     side->srq = NULL;
     if (srq) {
-        struct ibv_srq_init_attr attr = { .attr = { .max_wr = PAIR_DEPTH, .max_sge = 2 } };
+        struct ibv_srq_init_attr attr = {.attr = {.max_wr = PAIR_DEPTH, .max_sge = 2}};
         side->srq = ibv_create_srq(pair->pd, &attr);
         assert_non_null(side->srq);
     }
@@ -86,9 +86,8 @@ void side_open(struct pair *pair, struct side *side, bool srq)
 
 void side_to_init(struct pair *pair, struct side *side)
 {
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL_ACCESS, .qkey = QKEY };
-    int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT
-               | (IBV_QPT_UD == pair->type ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL_ACCESS, .qkey = QKEY};
+    int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (IBV_QPT_UD == pair->type ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
 
     assert_int_equal(0, ibv_modify_qp(side->qp, &attr, mask));
 }
@@ -103,12 +102,14 @@ uint32_t half_open(struct pair *pair, struct ibv_ah_attr *own)
     return pair->a.qp->qp_num;
 }
 
-void side_connect(struct pair *pair, struct side *side, const struct ibv_ah_attr *where, uint32_t qpn,
-                  struct pair_options options)
+void side_connect(struct pair *pair, struct side *side, const struct ibv_ah_attr *where, uint32_t qpn, struct pair_options options)
 {
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .dest_qp_num = qpn,
-                                .ah_attr = *where, .max_dest_rd_atomic = 4,
-                                .min_rnr_timer = (uint8_t) options.min_rnr_timer };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+                               .path_mtu = IBV_MTU_4096,
+                               .dest_qp_num = qpn,
+                               .ah_attr = *where,
+                               .max_dest_rd_atomic = 4,
+                               .min_rnr_timer = (uint8_t) options.min_rnr_timer};
     int mask = IBV_QP_STATE;
 
     if (IBV_QPT_UD != pair->type) {
@@ -175,8 +176,8 @@ void pair_close(struct pair *pair)
 
 int post_recv(struct side *side, uint64_t wr_id, uint32_t offset, uint32_t length)
 {
-    struct ibv_sge sge = { .addr = (uintptr_t) side->memory + offset, .length = length, .lkey = side->mr->lkey };
-    struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+    struct ibv_sge sge = {.addr = (uintptr_t) side->memory + offset, .length = length, .lkey = side->mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
 
     return NULL != side->srq ? ibv_post_srq_recv(side->srq, &wr, &bad) : ibv_post_recv(side->qp, &wr, &bad);
 }
@@ -188,12 +189,12 @@ int post_wr(struct side *side, struct ibv_send_wr *wr)
     return ibv_post_send(side->qp, wr, &bad);
 }
 
-int post_send(struct side *side, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t offset, uint32_t length,
-              unsigned flags, const struct side *to, uint32_t remote_offset)
+int post_send(struct side *side, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t offset, uint32_t length, unsigned flags, const struct side *to,
+              uint32_t remote_offset)
 {
-    struct ibv_sge sge = { .addr = (uintptr_t) side->memory + offset, .length = length, .lkey = side->mr->lkey };
-    struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
-                              .send_flags = flags | IBV_SEND_SIGNALED, .imm_data = 0x11223344 };
+    struct ibv_sge sge = {.addr = (uintptr_t) side->memory + offset, .length = length, .lkey = side->mr->lkey};
+    struct ibv_send_wr wr = {
+        .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = flags | IBV_SEND_SIGNALED, .imm_data = 0x11223344};
 
     if (NULL != to && IBV_WR_ATOMIC_CMP_AND_SWP != opcode && IBV_WR_ATOMIC_FETCH_AND_ADD != opcode) {
         wr.wr.rdma.remote_addr = (uintptr_t) to->memory + remote_offset;
@@ -216,8 +217,8 @@ struct ibv_wc expect_wc(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status st
         fail_msg("no completion of %llu", (unsigned long long) wr_id);
     }
     if (wr_id != wc.wr_id || status != wc.status) {
-        fail_msg("completion of %llu with status %d, not of %llu with status %d", (unsigned long long) wc.wr_id,
-                 wc.status, (unsigned long long) wr_id, status);
+        fail_msg("completion of %llu with status %d, not of %llu with status %d", (unsigned long long) wc.wr_id, wc.status,
+                 (unsigned long long) wr_id, status);
     }
     return wc;
 }
@@ -231,7 +232,7 @@ void expect_nothing(struct ibv_cq *cq)
 
 static bool next_event(struct ibv_context *context, struct ibv_async_event *event, int timeout_ms)
 {
-    struct pollfd fd = { .fd = context->async_fd, .events = POLLIN };
+    struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
 
     return 1 == poll(&fd, 1, timeout_ms) && 0 == ibv_get_async_event(context, event);
 }

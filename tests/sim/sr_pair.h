@@ -22,7 +22,7 @@ struct side {
     struct ibv_cq *send_cq, *recv_cq;
     struct ibv_srq *srq;
     struct ibv_mr *mr;
-    unsigned char *memory;      /* PAIR_BYTES, registered for everything */
+    unsigned char *memory; /* PAIR_BYTES, registered for everything */
 };
 
 struct pair {
@@ -37,7 +37,7 @@ struct pair {
 struct pair_options {
     enum ibv_qp_type type;
     bool srq;
-    int rnr_retry;      /* -1 = 7 */
+    int rnr_retry; /* -1 = 7 */
     int min_rnr_timer;
     unsigned rail;
 };
@@ -50,15 +50,14 @@ void side_open(struct pair *pair, struct side *side, bool srq);
 void side_close(struct side *side);
 void side_to_init(struct pair *pair, struct side *side);
 /* RTR and RTS towards (lid or gid, qpn). */
-void side_connect(struct pair *pair, struct side *side, const struct ibv_ah_attr *where, uint32_t qpn,
-                  struct pair_options options);
+void side_connect(struct pair *pair, struct side *side, const struct ibv_ah_attr *where, uint32_t qpn, struct pair_options options);
 void own_address(struct pair *pair, struct ibv_ah_attr *attr);
 /* Rail 0 with the side a alone, in INIT, for a process whose other side is in another one. Returns its number. */
 uint32_t half_open(struct pair *pair, struct ibv_ah_attr *own);
 
 int post_recv(struct side *side, uint64_t wr_id, uint32_t offset, uint32_t length);
-int post_send(struct side *side, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t offset, uint32_t length,
-              unsigned flags, const struct side *to, uint32_t remote_offset);
+int post_send(struct side *side, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t offset, uint32_t length, unsigned flags, const struct side *to,
+              uint32_t remote_offset);
 int post_wr(struct side *side, struct ibv_send_wr *wr);
 
 /* Wait for one completion, at most five seconds; check its id and status. */

@@ -14,7 +14,7 @@ static unsigned char expected(size_t at, int round, int rank)
 
 int main(int argc, char **argv)
 {
-    static const size_t sizes[] = { 0, 1, 100, 5000, 20000, 70000, 1000003, 4194304 };
+    static const size_t sizes[] = {0, 1, 100, 5000, 20000, 70000, 1000003, 4194304};
     int rank, size, rounds = 1 < argc ? atoi(argv[1]) : 10;
     long bad = 0;
 
@@ -28,8 +28,7 @@ int main(int argc, char **argv)
             for (size_t i = 0; i < sizes[s]; ++i) {
                 out[i] = expected(i, round, rank);
             }
-            MPI_Sendrecv(out, length, MPI_BYTE, to, 5, in, length, MPI_BYTE, from, 5, MPI_COMM_WORLD,
-                         MPI_STATUS_IGNORE);
+            MPI_Sendrecv(out, length, MPI_BYTE, to, 5, in, length, MPI_BYTE, from, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             for (size_t i = 0; i < sizes[s]; ++i) {
                 bad += in[i] != expected(i, round, from);
             }

@@ -70,8 +70,7 @@ void soak_check_equal(const soak_t *s, uint64_t is, uint64_t expected, const cha
     if (is != expected) {
         int world;
         MPI_Comm_rank(MPI_COMM_WORLD, &world);
-        fprintf(stderr, "WRONG rank %d, operation %" PRIu64 ": %s is %" PRIu64 ", not %" PRIu64 "\n", world, s->step, what, is,
-                expected);
+        fprintf(stderr, "WRONG rank %d, operation %" PRIu64 ": %s is %" PRIu64 ", not %" PRIu64 "\n", world, s->step, what, is, expected);
         fflush(stderr);
         MPI_Abort(MPI_COMM_WORLD, 3);
         abort();

@@ -237,8 +237,7 @@ static void neighbours(soak_t *s, int variant)
     }
     SOAK_MPI(s, MPI_Neighbor_alltoall(out, (int) length, MPI_BYTE, in, (int) length, MPI_BYTE, torus));
     for (int b = 0; b < 4; ++b) { /* what comes from one side was sent to the other */
-        soak_check(s, in + (size_t) b * length, length, soak_key(s, near[b], s->rank, direction(dims, b ^ 1)),
-                   "first wrong byte of a neighbour");
+        soak_check(s, in + (size_t) b * length, length, soak_key(s, near[b], s->rank, direction(dims, b ^ 1)), "first wrong byte of a neighbour");
     }
     SOAK_MPI(s, MPI_Comm_free(&torus));
     free(out);

@@ -82,8 +82,7 @@ static void squeeze(const plan_t *plan, unsigned char *data, size_t length)
     }
 }
 
-static void send_one(const soak_t *s, const plan_t *plan, const message_t *m, MPI_Datatype type, unsigned char *from,
-                     MPI_Request *request)
+static void send_one(const soak_t *s, const plan_t *plan, const message_t *m, MPI_Datatype type, unsigned char *from, MPI_Request *request)
 {
     spread(plan, from, m->length, soak_key(s, m->sender, m->receiver, m->sequence));
     switch (plan->mode) {
@@ -194,8 +193,8 @@ static void burst(soak_t *s, int mode, int finish)
             const message_t *m = &plan.list[i];
             if (late == (1 == pass) && m->receiver == s->rank) {
                 room[rooms] = soak_room(most);
-                SOAK_MPI(s, MPI_Irecv(room[rooms++], units(&plan, SOAK_MAX_BYTES), type, any ? MPI_ANY_SOURCE : m->sender, TAG, s->comm,
-                                      &recvs[nr++]));
+                SOAK_MPI(s,
+                         MPI_Irecv(room[rooms++], units(&plan, SOAK_MAX_BYTES), type, any ? MPI_ANY_SOURCE : m->sender, TAG, s->comm, &recvs[nr++]));
             }
             if (late != (1 == pass) && m->sender == s->rank) {
                 unsigned char *from = soak_room(m->length / 24 * 32 + 64);
@@ -249,8 +248,11 @@ typedef struct {
 
 static ring_t ring_begin(soak_t *s)
 {
-    return (ring_t){.right = (s->rank + 1) % s->size, .left = (s->rank + s->size - 1) % s->size, .rounds = 1 + (int) soak_draw(s, 8),
-                    .out = soak_room(SOAK_MAX_BYTES), .in = soak_room(SOAK_MAX_BYTES)};
+    return (ring_t){.right = (s->rank + 1) % s->size,
+                    .left = (s->rank + s->size - 1) % s->size,
+                    .rounds = 1 + (int) soak_draw(s, 8),
+                    .out = soak_room(SOAK_MAX_BYTES),
+                    .in = soak_room(SOAK_MAX_BYTES)};
 }
 
 static void ring_check(const soak_t *s, const ring_t *ring, const MPI_Status *status, size_t length, int round)
@@ -277,8 +279,7 @@ static void exchange(soak_t *s, int variant)
     for (int i = 0; i < ring.rounds; ++i) {
         size_t length = soak_draw_length(s);
         soak_fill(ring.out, length, soak_key(s, s->rank, ring.right, (uint64_t) i));
-        SOAK_MPI(s, MPI_Sendrecv(ring.out, (int) length, MPI_BYTE, ring.right, i, ring.in, SOAK_MAX_BYTES, MPI_BYTE, ring.left, i, s->comm,
-                                 &status));
+        SOAK_MPI(s, MPI_Sendrecv(ring.out, (int) length, MPI_BYTE, ring.right, i, ring.in, SOAK_MAX_BYTES, MPI_BYTE, ring.left, i, s->comm, &status));
         ring_check(s, &ring, &status, length, i);
     }
     ring_end(s, &ring);

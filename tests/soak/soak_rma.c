@@ -13,7 +13,7 @@ enum { FENCE, POST_START, LOCK, LOCK_ALL }; /* ways to synchronise; the last two
 
 typedef struct {
     MPI_Win win;
-    size_t slot; /* bytes that each origin may write at each target; a multiple of 8 */
+    size_t slot;                    /* bytes that each origin may write at each target; a multiple of 8 */
     MPI_Aint mine, counter, ticket; /* where this rank's slot is at each target, and what all share */
     unsigned char *memory;
     MPI_Group everybody;
@@ -184,15 +184,13 @@ static void get_accumulate(soak_t *s, int how)
         soak_fill(first, w.slot, soak_key(s, s->rank, target, 9));
         soak_fill(second, w.slot, soak_key(s, s->rank, target, 10));
         target_begin(s, &w, how, target);
-        SOAK_MPI(s, MPI_Get_accumulate(first, n, MPI_UINT64_T, before, n, MPI_UINT64_T, target, w.mine, n, MPI_UINT64_T, MPI_REPLACE,
-                                       w.win));
+        SOAK_MPI(s, MPI_Get_accumulate(first, n, MPI_UINT64_T, before, n, MPI_UINT64_T, target, w.mine, n, MPI_UINT64_T, MPI_REPLACE, w.win));
         target_end(s, &w, how, target);
         for (int k = 0; k < n; ++k) {
             soak_check_equal(s, before[k], 0, "what was in a slot before the first Get_accumulate");
         }
         target_begin(s, &w, how, target);
-        SOAK_MPI(s, MPI_Get_accumulate(second, n, MPI_UINT64_T, before, n, MPI_UINT64_T, target, w.mine, n, MPI_UINT64_T, MPI_SUM,
-                                       w.win));
+        SOAK_MPI(s, MPI_Get_accumulate(second, n, MPI_UINT64_T, before, n, MPI_UINT64_T, target, w.mine, n, MPI_UINT64_T, MPI_SUM, w.win));
         target_end(s, &w, how, target);
         soak_check(s, before, w.slot, soak_key(s, s->rank, target, 9), "first wrong byte of a Get_accumulate");
     }

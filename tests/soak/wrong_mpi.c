@@ -137,8 +137,7 @@ __attribute__((visibility("default"))) int MPI_Send(const void *data, int count,
     return MPI_SUCCESS != error ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-__attribute__((visibility("default"))) int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                                                     MPI_Request *request)
+__attribute__((visibility("default"))) int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
 {
     static unsigned long posted, marked;
     static unsigned char *buffer;

@@ -43,14 +43,15 @@ static bool is_clean(const char *text, size_t size)
 
 static void damage(bfo_figures_t *f)
 {
-    static const size_t words[] = {offsetof(bfo_figures_t, n_ports), offsetof(bfo_figures_t, n_events), offsetof(bfo_figures_t, verdict),
-                                   offsetof(bfo_figures_t, port[0].state), offsetof(bfo_figures_t, event[0].what),
-                                   offsetof(bfo_figures_t, event[1].number), offsetof(bfo_figures_t, began_wall)};
+    static const size_t words[] = {offsetof(bfo_figures_t, n_ports),       offsetof(bfo_figures_t, n_events),
+                                   offsetof(bfo_figures_t, verdict),       offsetof(bfo_figures_t, port[0].state),
+                                   offsetof(bfo_figures_t, event[0].what), offsetof(bfo_figures_t, event[1].number),
+                                   offsetof(bfo_figures_t, began_wall)};
     const unsigned n = 1 + next_random() % 8;
 
     for (unsigned i = 0; i < n; ++i) {
         size_t at = next_random() % sizeof(*f), length = 1 + next_random() % 64;
-        const uint64_t word = next_random() % 3 ? next_random() : (uint64_t) -(int64_t) (next_random() % 4);
+        const uint64_t word = next_random() % 3 ? next_random() : (uint64_t) - (int64_t) (next_random() % 4);
 
         if (0 == next_random() % 2) {
             at = words[next_random() % (sizeof(words) / sizeof(words[0]))];
@@ -77,15 +78,15 @@ static void look(bfo_figures_t *f, unsigned long n)
     must(is_clean(f->host, sizeof(f->host)) && is_clean(f->command, sizeof(f->command)) && is_clean(f->reason, sizeof(f->reason)),
          "a text is not clean", n);
     for (unsigned i = 0; i < BFO_FIGURES_PORTS; ++i) {
-        must(f->port[i].state < BFO_FIGURES_STATES && f->port[i].rails_lost <= f->port[i].rails
-                 && is_clean(f->port[i].name, sizeof(f->port[i].name)) && is_clean(f->port[i].cause, sizeof(f->port[i].cause)),
+        must(f->port[i].state < BFO_FIGURES_STATES && f->port[i].rails_lost <= f->port[i].rails && is_clean(f->port[i].name, sizeof(f->port[i].name))
+                 && is_clean(f->port[i].cause, sizeof(f->port[i].cause)),
              "a port is not checked", n);
     }
     for (unsigned i = 0; i < BFO_FIGURES_EVENTS; ++i) {
         const bfo_figures_event_t *e = &f->event[i];
 
-        must(0 == e->number || (e->what < BFO_FIGURES_WHATS && e->before < BFO_FIGURES_STATES && e->after < BFO_FIGURES_STATES
-                                && e->number <= f->n_events),
+        must(0 == e->number
+                 || (e->what < BFO_FIGURES_WHATS && e->before < BFO_FIGURES_STATES && e->after < BFO_FIGURES_STATES && e->number <= f->n_events),
              "an event is not checked", n);
         must(is_clean(e->cause, sizeof(e->cause)) && is_clean(e->host, sizeof(e->host)), "an event's text is not clean", n);
         must('\0' != bt_time(room, e->wall)[0], "a time has no text", n);

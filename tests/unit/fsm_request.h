@@ -27,8 +27,8 @@ typedef struct {
     unsigned last;
     int rejected;
     const char *row;
-    bool posting;   /* actions raise events as real ones would: those that post a control message by one */
-    int data;       /* and take_ack, take_put, accept by this */
+    bool posting; /* actions raise events as real ones would: those that post a control message by one */
+    int data;     /* and take_ack, take_put, accept by this */
 } request_t;
 
 static void ran(void *request, unsigned action)
@@ -48,8 +48,8 @@ static void post(void *request, int count)
     }
 }
 
-static const char *const control_posts[] = {"post_match", "resend_match", "post_rts", "resend_rts", "post_notify",
-    "resend_notify", "restart", "post_rerr", "fail_post_rerr", "resend_rerr", "grant_restart", "resend_rack"};
+static const char *const control_posts[] = {"post_match", "resend_match", "post_rts",       "resend_rts",  "post_notify",   "resend_notify",
+                                            "restart",    "post_rerr",    "fail_post_rerr", "resend_rerr", "grant_restart", "resend_rack"};
 static const char *const data_posts[] = {"take_ack", "take_put", "accept"};
 
 /* What an action of this name would post: the counting half of the real ones. */
@@ -64,10 +64,20 @@ static void post_for(void *request, const char *name)
 }
 
 #define ACTION(name) \
-    static void send_##name(void *request, void *arg) { (void) arg; ran(request, BFO_SACT_##name); post_for(request, #name); }
+    static void send_##name(void *request, void *arg) \
+    { \
+        (void) arg; \
+        ran(request, BFO_SACT_##name); \
+        post_for(request, #name); \
+    }
 #include "pml_bfo_failover_send.def"
 #define ACTION(name) \
-    static void recv_##name(void *request, void *arg) { (void) arg; ran(request, BFO_RACT_##name); post_for(request, #name); }
+    static void recv_##name(void *request, void *arg) \
+    { \
+        (void) arg; \
+        ran(request, BFO_RACT_##name); \
+        post_for(request, #name); \
+    }
 #include "pml_bfo_failover_recv.def"
 
 #define ACTION(name) [BFO_SACT_##name] = send_##name,

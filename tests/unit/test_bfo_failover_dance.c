@@ -30,7 +30,7 @@ static void send_frag_flow_completes_once_with_the_last_byte(void **unused)
     assert_int_equal(1, r.ran[BFO_SACT_complete]);
     assert_int_equal(0, r.m.events);
     assert_int_equal(0, r.rejected);
-    s(&r, BFO_SEV_START, 0);   /* a persistent request starts again at epoch 0 */
+    s(&r, BFO_SEV_START, 0); /* a persistent request starts again at epoch 0 */
     send_is(&r, BFO_SEND_RTS, 0, BFO_SACT_post_rts);
 }
 
@@ -59,7 +59,7 @@ static void send_get_flow_completes_from_rts(void **unused)
     s(&r, BFO_SEV_START, 0);
     r.send.resp = r.send.all_bytes = true;
     s(&r, BFO_SEV_FIN, 0);
-    send_is(&r, BFO_SEND_RTS, 0, BFO_SACT_take_fin);   /* its RGET is still outstanding */
+    send_is(&r, BFO_SEND_RTS, 0, BFO_SACT_take_fin); /* its RGET is still outstanding */
     s(&r, BFO_SEV_RTS_OK, 0);
     send_is(&r, BFO_SEND_DONE, 0, BFO_SACT_complete);
 }
@@ -75,13 +75,13 @@ static void recv_flows_complete_when_bytes_and_events_are_in(void **unused)
     v(&r, BFO_REV_FRAG, 0);
     r.recv.all_bytes = true;
     v(&r, BFO_REV_FRAG, 0);
-    recv_is(&r, BFO_RECV_ACTIVE, 0, BFO_RACT_take_frag);   /* its ACK has not completed */
+    recv_is(&r, BFO_RECV_ACTIVE, 0, BFO_RACT_take_frag); /* its ACK has not completed */
     v(&r, BFO_REV_RESPONSE_OK, 0);
     recv_is(&r, BFO_RECV_DONE, 0, BFO_RACT_complete);
     v(&r, BFO_REV_POST, 0);
     v(&r, BFO_REV_MATCHED_EAGER, 0);
     recv_is(&r, BFO_RECV_DONE, 0, BFO_RACT_take_eager);
-    v(&r, BFO_REV_CANCEL, 0);   /* too late */
+    v(&r, BFO_REV_CANCEL, 0); /* too late */
     assert_int_equal(1, r.rejected);
     v(&r, BFO_REV_POST, 0);
     v(&r, BFO_REV_CANCEL, 0);
@@ -131,7 +131,7 @@ static void sender_to_notified(request_t *r, int n)
     s(r, BFO_SEV_DATA_ERR, 0);
     for (int i = 1; i < n; i++) {
         send_is(r, BFO_SEND_ERRD, 0, BFO_SACT_none);
-        s(r, 0 == i % 2 ? BFO_SEV_DATA_ERR : BFO_SEV_FRAG_OK, 0);   /* the last to drain posts NOTIFY */
+        s(r, 0 == i % 2 ? BFO_SEV_DATA_ERR : BFO_SEV_FRAG_OK, 0); /* the last to drain posts NOTIFY */
     }
     send_is(r, BFO_SEND_NOTIFIED, 0, BFO_SACT_post_notify);
 }
@@ -147,12 +147,12 @@ static void frag_lost_drains_then_notifies_then_restarts(void **unused)
     send_is(&r, BFO_SEND_NOTIFIED, 0, BFO_SACT_resend_notify);
     r.send.got_ack = true;
     s(&r, BFO_SEV_RACK, 0);
-    send_is(&r, BFO_SEND_NOTIFIED, 0, BFO_SACT_note_rack);   /* NOTIFY itself is still outstanding */
-    s(&r, BFO_SEV_NOTIFY_OK, 0);                             /* restart posts the RTS; so the guard stops there */
+    send_is(&r, BFO_SEND_NOTIFIED, 0, BFO_SACT_note_rack); /* NOTIFY itself is still outstanding */
+    s(&r, BFO_SEV_NOTIFY_OK, 0);                           /* restart posts the RTS; so the guard stops there */
     assert_int_equal(1, r.ran[BFO_SACT_restart]);
     assert_int_equal(BFO_SE(BFO_SEND_RTS, 1), r.m.se);
     assert_int_equal(1, r.ran[BFO_SACT_post_notify]);
-    s(&r, BFO_SEV_STALE, 0);                                  /* a late ACK(0) */
+    s(&r, BFO_SEV_STALE, 0); /* a late ACK(0) */
     send_is(&r, BFO_SEND_RTS, 1, BFO_SACT_drop_stale);
 }
 
@@ -162,7 +162,7 @@ static void nack_completes_the_sender_only_when_notify_is_back(void **unused)
 
     (void) unused;
     sender_to_notified(&r, 2);
-    r.send.got_nack = r.send.got_ack = true;   /* NACK wins over RACK */
+    r.send.got_nack = r.send.got_ack = true; /* NACK wins over RACK */
     s(&r, BFO_SEV_NACK, 0);
     send_is(&r, BFO_SEND_NOTIFIED, 0, BFO_SACT_note_nack);
     s(&r, BFO_SEV_NOTIFY_ERR_ANSWERED, 0);
@@ -196,7 +196,7 @@ static void recv_response_lost_sends_rerr_and_still_counts_data(void **unused)
     v(&r, BFO_REV_RESPONSE_ERR, 0);
     recv_is(&r, BFO_RECV_ERRL, 0, BFO_RACT_post_rerr);
     assert_int_equal(1, r.m.events);
-    v(&r, BFO_REV_FRAG, 0);   /* the ACK was delivered after all: the sender may already be done */
+    v(&r, BFO_REV_FRAG, 0); /* the ACK was delivered after all: the sender may already be done */
     recv_is(&r, BFO_RECV_ERRL, 0, BFO_RACT_take_frag);
     v(&r, BFO_REV_RERR_ERR, 0);
     recv_is(&r, BFO_RECV_ERRL, 0, BFO_RACT_resend_rerr);
@@ -219,20 +219,20 @@ static void recv_restart_waits_for_fences_then_grants_once(void **unused)
     v(&r, BFO_REV_NOTIFY, 0);
     recv_is(&r, BFO_RECV_QUIESCE, 0, BFO_RACT_repeat_down);
     v(&r, BFO_REV_RESPONSE_ERR, 0);
-    recv_is(&r, BFO_RECV_QUIESCE, 0, BFO_RACT_none);        /* drained; the fence still runs */
+    recv_is(&r, BFO_RECV_QUIESCE, 0, BFO_RACT_none); /* drained; the fence still runs */
     r.recv.fences_done = true;
-    bfo_recv_settle(&r.m, &recv_ops, &r);                    /* fence_done */
+    bfo_recv_settle(&r.m, &recv_ops, &r); /* fence_done */
     recv_is(&r, BFO_RECV_WAITRTS, 1, BFO_RACT_grant_restart);
     v(&r, BFO_REV_NOTIFY_COPY, 0);
     recv_is(&r, BFO_RECV_WAITRTS, 1, BFO_RACT_repeat_down);
-    v(&r, BFO_REV_FRAG, 0);                                  /* no data in WAITRTS */
+    v(&r, BFO_REV_FRAG, 0); /* no data in WAITRTS */
     assert_int_equal(1, r.rejected);
     v(&r, BFO_REV_RACK_ERR, 0);
     recv_is(&r, BFO_RECV_WAITRTS, 1, BFO_RACT_resend_rack);
     v(&r, BFO_REV_RTS_RESTART, 1);
     recv_is(&r, BFO_RECV_ACTIVE, 1, BFO_RACT_accept);
     v(&r, BFO_REV_RACK_ERR, 0);
-    recv_is(&r, BFO_RECV_ACTIVE, 1, BFO_RACT_none);          /* the RTS proves the RACK */
+    recv_is(&r, BFO_RECV_ACTIVE, 1, BFO_RACT_none); /* the RTS proves the RACK */
     assert_int_equal(1, r.ran[BFO_RACT_grant_restart]);
 }
 
@@ -246,7 +246,7 @@ static void recv_complete_message_answers_notify_with_nack(void **unused)
     v(&r, BFO_REV_NOTIFY, 0);
     v(&r, BFO_REV_RESPONSE_OK, 0);
     recv_is(&r, BFO_RECV_DONE, 0, BFO_RACT_post_nack_complete);
-    v(&r, BFO_REV_NOTIFY, 0);   /* lost the race against its own completion */
+    v(&r, BFO_REV_NOTIFY, 0); /* lost the race against its own completion */
     recv_is(&r, BFO_RECV_DONE, 0, BFO_RACT_answer_gone);
     memset(&r, 0, sizeof(r));
     r.last = ACTIONS_MAX;
@@ -316,13 +316,13 @@ static void restarts_use_every_epoch_then_declare_the_peer(void **unused)
     for (unsigned epoch = 0; epoch < 65535; epoch++) {
         assert_int_equal(BFO_SE(BFO_SEND_RTS, epoch), tx.m.se);
         assert_int_equal(BFO_SE(BFO_RECV_ACTIVE, epoch), rx.m.se);
-        s(&tx, BFO_SEV_RERR, 0);                 /* the RTS is still out: ERRD */
+        s(&tx, BFO_SEV_RERR, 0); /* the RTS is still out: ERRD */
         assert_int_equal(BFO_SE(BFO_SEND_ERRD, epoch), tx.m.se);
-        s(&tx, BFO_SEV_RTS_OK, 0);               /* drained: NOTIFY goes out */
+        s(&tx, BFO_SEV_RTS_OK, 0); /* drained: NOTIFY goes out */
         assert_int_equal(BFO_SE(BFO_SEND_NOTIFIED, epoch), tx.m.se);
         assert_true(bfo_se_is_next_epoch(rx.m.se, (uint16_t) (bfo_se_epoch(tx.m.se) + 1)));
         v(&rx, BFO_REV_NOTIFY, 0);
-        v(&rx, BFO_REV_RESPONSE_OK, 0);           /* drained: RACK goes out */
+        v(&rx, BFO_REV_RESPONSE_OK, 0); /* drained: RACK goes out */
         assert_int_equal(BFO_SE(BFO_RECV_WAITRTS, epoch + 1), rx.m.se);
         s(&tx, BFO_SEV_RACK, 0);
         s(&tx, BFO_SEV_NOTIFY_OK, 0);
@@ -332,7 +332,7 @@ static void restarts_use_every_epoch_then_declare_the_peer(void **unused)
     assert_int_equal(65535, tx.ran[BFO_SACT_restart]);
     assert_int_equal(65535, rx.ran[BFO_RACT_grant_restart]);
     assert_int_equal(BFO_SE(BFO_SEND_RTS, 65535), tx.m.se);
-    assert_false(bfo_se_is_next_epoch(tx.m.se, 0));   /* no wrap */
+    assert_false(bfo_se_is_next_epoch(tx.m.se, 0)); /* no wrap */
     s(&tx, BFO_SEV_RERR, 0);
     s(&tx, BFO_SEV_RTS_OK, 0);
     send_is(&tx, BFO_SEND_DEAD, 65535, BFO_SACT_declare_peer);
@@ -383,7 +383,7 @@ static void *complete_one_in_error(void *arg)
 
     for (int i = 0; i < ROUNDS; i++) {
         (void) pthread_barrier_wait(&sh->gate);
-        bfo_events_up(&sh->m, true);          /* a late message handler on top */
+        bfo_events_up(&sh->m, true); /* a late message handler on top */
         (void) bfo_send_step(&sh->m, BFO_SEV_DATA_ERR, &shared_ops, sh, NULL);
         if (0 == bfo_events_down(&sh->m, true)) {
             bfo_send_settle(&sh->m, &shared_ops, sh);
@@ -404,7 +404,7 @@ static void threads_that_drain_together_notify_exactly_once(void **unused)
         assert_int_equal(0, pthread_create(&threads[i], NULL, complete_one_in_error, &sh));
     }
     for (int i = 0; i < ROUNDS; i++) {
-        sh.m.own = (bfo_look_t) {.se = BFO_SE(BFO_SEND_STREAM, 5)};
+        sh.m.own = (bfo_look_t){.se = BFO_SE(BFO_SEND_STREAM, 5)};
         sh.m.events = WORKERS;
         sh.notified = 0;
         (void) pthread_barrier_wait(&sh.gate);

@@ -21,7 +21,7 @@
 typedef struct {
     const char *id;
     unsigned state, event, next, action;
-    int epoch;   /* of a machine that was at 7 */
+    int epoch; /* of a machine that was at 7 */
 } expected_t;
 
 #define ROW(id, state, event, next, act) {#id, BFO_SEND_##state, BFO_SEV_##event, BFO_SEND_##next, BFO_SACT_##act, 7},
@@ -65,8 +65,7 @@ static void walk_cell(const side_t *side, unsigned state, unsigned event, size_t
     const expected_t *want = find(side, state, event);
     request_t r = {.m = {.se = BFO_SE(state, 7), .events = 2}, .last = ACTIONS_MAX};
     bfo_cell_t cell = side->sender ? bfo_send_cell(r.m.se, event) : bfo_recv_cell(r.m.se, event);
-    bfo_step_t step = side->sender ? bfo_send_step(&r.m, event, &send_ops, &r, NULL)
-                                   : bfo_recv_step(&r.m, event, &recv_ops, &r, NULL);
+    bfo_step_t step = side->sender ? bfo_send_step(&r.m, event, &send_ops, &r, NULL) : bfo_recv_step(&r.m, event, &recv_ops, &r, NULL);
     bool completion = BFO_KIND_COMPLETION == cell.kind;
     bool open = side->sender ? bfo_send_state_is_open(state) : bfo_recv_state_is_open(state);
 
@@ -101,9 +100,8 @@ static void machine_every_cell_does_its_row_or_is_rejected(void **unused)
                 walk_cell(&sides[i], state, event, &hit);
             }
         }
-        assert_int_equal(sides[i].rows, hit);   /* every row was hit, and none twice */
-        print_message("%s: %u cells, %zu rows hit\n", sides[i].sender ? "sender" : "receiver",
-                      sides[i].states * sides[i].events, hit);
+        assert_int_equal(sides[i].rows, hit); /* every row was hit, and none twice */
+        print_message("%s: %u cells, %zu rows hit\n", sides[i].sender ? "sender" : "receiver", sides[i].states * sides[i].events, hit);
     }
 }
 
@@ -153,19 +151,16 @@ static void machine_tables_keep_their_promises(void **unused)
             assert_true(open == (NULL != e));
             assert_true(NULL == e || dead == e->next);
         }
-        for (unsigned event = 1; event < side->events; event++) {   /* in DEAD every completion drains */
+        for (unsigned event = 1; event < side->events; event++) { /* in DEAD every completion drains */
             assert_true(BFO_KIND_COMPLETION != kind_of(side->sender, event) || NULL != find(side, dead, event));
         }
     }
-    assert_true(bfo_send_state_is_err(BFO_SEND_ERRD) && bfo_send_state_is_err(BFO_SEND_NOTIFIED)
-                && bfo_send_state_is_err(BFO_SEND_DEAD));
-    assert_false(bfo_send_state_is_err(BFO_SEND_RTS) || bfo_send_state_is_err(BFO_SEND_STREAM)
-                 || bfo_send_state_is_err(BFO_SEND_DONE) || bfo_send_state_is_err(BFO_SEND_EAGER));
-    assert_false(bfo_recv_state_is_err(BFO_RECV_UNMATCHED) || bfo_recv_state_is_err(BFO_RECV_ACTIVE)
-                 || bfo_recv_state_is_err(BFO_RECV_DONE));
-    assert_true(bfo_recv_state_is_err(BFO_RECV_ERRL) && bfo_recv_state_is_err(BFO_RECV_QUIESCE)
-                && bfo_recv_state_is_err(BFO_RECV_SEALED) && bfo_recv_state_is_err(BFO_RECV_WAITRTS)
-                && bfo_recv_state_is_err(BFO_RECV_DEAD));
+    assert_true(bfo_send_state_is_err(BFO_SEND_ERRD) && bfo_send_state_is_err(BFO_SEND_NOTIFIED) && bfo_send_state_is_err(BFO_SEND_DEAD));
+    assert_false(bfo_send_state_is_err(BFO_SEND_RTS) || bfo_send_state_is_err(BFO_SEND_STREAM) || bfo_send_state_is_err(BFO_SEND_DONE)
+                 || bfo_send_state_is_err(BFO_SEND_EAGER));
+    assert_false(bfo_recv_state_is_err(BFO_RECV_UNMATCHED) || bfo_recv_state_is_err(BFO_RECV_ACTIVE) || bfo_recv_state_is_err(BFO_RECV_DONE));
+    assert_true(bfo_recv_state_is_err(BFO_RECV_ERRL) && bfo_recv_state_is_err(BFO_RECV_QUIESCE) && bfo_recv_state_is_err(BFO_RECV_SEALED)
+                && bfo_recv_state_is_err(BFO_RECV_WAITRTS) && bfo_recv_state_is_err(BFO_RECV_DEAD));
 }
 
 /* ---- guards: written out anew, over every combination of facts ---------------------------------------- */

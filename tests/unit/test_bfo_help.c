@@ -99,7 +99,8 @@ static int with_texts(void)
     snprintf(path, sizeof(path), "%s/help/" TEXTS, dir);
     FILE *file = fopen(path, "we");
     assert_non_null(file);
-    fputs("# before all topics\n[one]\n[two words]\n# a comment\nrail %s, %d ms\n\nsecond line\n#\n[two words more]\nanother\n[last]\nthe last one", file);
+    fputs("# before all topics\n[one]\n[two words]\n# a comment\nrail %s, %d ms\n\nsecond line\n#\n[two words more]\nanother\n[last]\nthe last one",
+          file);
     fclose(file);
     snprintf(path, sizeof(path), "%s/component", dir);
     assert_true(0 < readlink("/proc/self/exe", self, sizeof(self) - 1));

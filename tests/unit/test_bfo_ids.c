@@ -39,10 +39,10 @@ static void forged_names_find_nothing(void **state)
 
     assert_int_equal(0, bfo_ids_add(&ids, &a));
     assert_null(bfo_ids_find(&ids, 0));
-    assert_null(bfo_ids_find(&ids, 1));                          /* slot out of range, generation 0 */
-    assert_null(bfo_ids_find(&ids, UINT64_C(0x100000001)));      /* slot out of range */
+    assert_null(bfo_ids_find(&ids, 1));                     /* slot out of range, generation 0 */
+    assert_null(bfo_ids_find(&ids, UINT64_C(0x100000001))); /* slot out of range */
     assert_null(bfo_ids_find(&ids, UINT64_MAX));
-    assert_null(bfo_ids_find(&ids, UINT64_C(0x200000000)));      /* generation not reached yet */
+    assert_null(bfo_ids_find(&ids, UINT64_C(0x200000000))); /* generation not reached yet */
     bfo_ids_free(&ids);
 }
 
@@ -97,10 +97,8 @@ static void counters_are_kept_per_context(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(name_is_found_until_it_is_retired),
-        cmocka_unit_test(forged_names_find_nothing),
-        cmocka_unit_test(generation_skips_zero_when_it_wraps),
-        cmocka_unit_test(table_grows_over_chunks_and_keeps_slots),
+        cmocka_unit_test(name_is_found_until_it_is_retired),   cmocka_unit_test(forged_names_find_nothing),
+        cmocka_unit_test(generation_skips_zero_when_it_wraps), cmocka_unit_test(table_grows_over_chunks_and_keeps_slots),
         cmocka_unit_test(counters_are_kept_per_context),
     };
 

@@ -22,10 +22,10 @@
 
 enum { THREADS = 4, ROUNDS = 5000, OBJECTS = 3000 };
 
-bfo_t bfo;               /* the lists that spares come from are not asked here */
+bfo_t bfo; /* the lists that spares come from are not asked here */
 bfo_params_t bfo_params;
 
-static void run_threads(int n, void *(*work)(void *))
+static void run_threads(int n, void *(*work)(void *) )
 {
     pthread_t threads[THREADS];
 
@@ -131,7 +131,7 @@ static void who_is_inside_has_not_left(void **state)
 static struct {
     ompi_request_t request;
     uint8_t life;
-    unsigned data;     /* written by the PML before it completes the request, by who recycles it afterwards */
+    unsigned data; /* written by the PML before it completes the request, by who recycles it afterwards */
     unsigned recycled;
 } uses[ROUNDS];
 static pthread_barrier_t begin;

@@ -39,8 +39,7 @@ static model_t models[COMMS], *model = models; /* of the communicator at work */
 
 static int fits(const item_t *want, int src, int tag)
 {
-    return (BFO_ANY_SOURCE == want->src || want->src == src)
-           && (want->tag == tag || (BFO_ANY_TAG == want->tag && tag >= 0));
+    return (BFO_ANY_SOURCE == want->src || want->src == src) && (want->tag == tag || (BFO_ANY_TAG == want->tag && tag >= 0));
 }
 
 static int list_take(item_t *list, int *n, int i)
@@ -201,7 +200,7 @@ static void setup_lanes(uint32_t first)
 }
 
 static const int plain_tags[TAGS] = {0, 1, 2, 3, 4, 5, 6, -2, -3}; /* of the user; two of Open MPI */
-static int crowded_tags[TAGS];                                      /* meet in one bin */
+static int crowded_tags[TAGS];                                     /* meet in one bin */
 static const int *tags = plain_tags;
 
 static void end_wants_of(int src, int tag)
@@ -509,8 +508,10 @@ static void lane_of_a_revoked_communicator_goes_on(void **state)
 
 static void walk_sees_each_message_once(void **state)
 {
-    my_got_t g[4] = {{.got = {.by_key = {.src = 0, .tag = 1}, .seq = 3}}, {.got = {.by_key = {.src = 0, .tag = -7}, .seq = 4}},
-                     {.got = {.by_key = {.src = 0, .tag = 1}, .seq = 5}}, {.got = {.by_key = {.src = 0, .tag = -7}, .seq = 6}}};
+    my_got_t g[4] = {{.got = {.by_key = {.src = 0, .tag = 1}, .seq = 3}},
+                     {.got = {.by_key = {.src = 0, .tag = -7}, .seq = 4}},
+                     {.got = {.by_key = {.src = 0, .tag = 1}, .seq = 5}},
+                     {.got = {.by_key = {.src = 0, .tag = -7}, .seq = 6}}};
     const int order[4] = {0, 2, 1, 3}; /* Open MPI's own tags at the end */
     bfo_got_t *got = NULL;
 

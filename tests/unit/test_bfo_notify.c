@@ -129,7 +129,8 @@ static int take_event(int status, const opal_process_name_t *source, opal_pmix_d
     assert_int_equal(status, BFO_NOTIFY_CODE);
     assert_int_equal(range, OPAL_PMIX_RANGE_LOCAL);
     assert_non_null(done);
-    OPAL_LIST_FOREACH(entry, info, opal_value_t) {
+    OPAL_LIST_FOREACH(entry, info, opal_value_t)
+    {
         is_for_default = is_for_default && !(0 == strcmp("pmix.evnondef", entry->key) && OPAL_BOOL == entry->type && entry->data.flag);
     }
     assert_false(is_for_default);

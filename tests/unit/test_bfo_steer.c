@@ -56,9 +56,7 @@ void bfo_figures_obeyed(uint64_t number)
 }
 
 /* What level 1 says. */
-void opal_output(int stream, const char *format, ...)
-{
-}
+void opal_output(int stream, const char *format, ...) {}
 
 static uint32_t mask; /* of the program */
 
@@ -221,11 +219,11 @@ static void wish_is_obeyed_once(void **state)
 
 static void wish_that_is_not_meant_is_not_obeyed(void **state)
 {
-    wish(0, JOB + 1, BFO_PARAMETER_RESEND_BURST, 5, 102);            /* another job */
-    wish(1, JOB, BFO_PARAMETER_RESEND_BURST, 6, SEEN_WITH);          /* older than the process */
-    wish(2, JOB, BFO_PARAMETER_RESEND_BURST, 7, 104);                /* of the future */
-    wish(3, JOB, BFO_PARAMETERS_LIVE, 8, 102);                       /* may not change */
-    wish(4, JOB, BFO_PARAMETERS, 8, 102);                            /* unknown */
+    wish(0, JOB + 1, BFO_PARAMETER_RESEND_BURST, 5, 102);   /* another job */
+    wish(1, JOB, BFO_PARAMETER_RESEND_BURST, 6, SEEN_WITH); /* older than the process */
+    wish(2, JOB, BFO_PARAMETER_RESEND_BURST, 7, 104);       /* of the future */
+    wish(3, JOB, BFO_PARAMETERS_LIVE, 8, 102);              /* may not change */
+    wish(4, JOB, BFO_PARAMETERS, 8, 102);                   /* unknown */
     wish(5, JOB, UINT32_MAX, 8, 102);
     assert_true(look(102));
     assert_int_equal(told, 0);

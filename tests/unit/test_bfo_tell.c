@@ -52,8 +52,8 @@ static struct {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext;
 } btls[8], *btl = btls; /* a test begins with a port of which nothing was said */
-static uint32_t downs; /* events that were read */
-static bool is_up;     /* as they told */
+static uint32_t downs;  /* events that were read */
+static bool is_up;      /* as they told */
 
 static void name_ports(mca_btl_base_module_t *module, opal_proc_t *proc, bfo_btl_ports_t *ports)
 {
@@ -75,8 +75,12 @@ static void begin(void)
     snprintf(component.btl_version.mca_component_name, sizeof(component.btl_version.mca_component_name), BFO_BTL_EXT_COMPONENT);
     ++btl;
     btl->super.btl_component = &component;
-    btl->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC, .version = BFO_BTL_EXT_VERSION, .size = sizeof(bfo_btl_ext_t),
-                              .port_is_up = port_is_up, .name_ports = name_ports, .port = "w0:1"};
+    btl->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC,
+                               .version = BFO_BTL_EXT_VERSION,
+                               .size = sizeof(bfo_btl_ext_t),
+                               .port_is_up = port_is_up,
+                               .name_ports = name_ports,
+                               .port = "w0:1"};
     peer = calloc(1, sizeof(*peer) + sizeof(peer->rails[0]));
     assert_non_null(peer);
     peer->proc = &proc;
@@ -222,10 +226,8 @@ static void marks_do_not_stay_in_tmp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_loss_of_a_port_is_said_once),
-        cmocka_unit_test(loss_that_is_known_before_its_event_is_said_once),
-        cmocka_unit_test(later_loss_that_takes_no_rail_is_not_said),
-        cmocka_unit_test(marks_do_not_stay_in_tmp),
+        cmocka_unit_test(every_loss_of_a_port_is_said_once),         cmocka_unit_test(loss_that_is_known_before_its_event_is_said_once),
+        cmocka_unit_test(later_loss_that_takes_no_rail_is_not_said), cmocka_unit_test(marks_do_not_stay_in_tmp),
         cmocka_unit_test(processes_of_a_node_number_losses_alike),
     };
 

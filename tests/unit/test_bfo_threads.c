@@ -44,7 +44,7 @@ static void *add_find_retire(void *arg)
     return NULL;
 }
 
-static void run_threads(void *(*work)(void *))
+static void run_threads(void *(*work)(void *) )
 {
     pthread_t threads[THREADS];
 

@@ -188,7 +188,7 @@ static void questions_that_wait_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(job_is_dead_only_if_all_of_it_was_here), cmocka_unit_test(ranks_are_answered_for_as_far_as_they_are_here),
+        cmocka_unit_test(job_is_dead_only_if_all_of_it_was_here),   cmocka_unit_test(ranks_are_answered_for_as_far_as_they_are_here),
         cmocka_unit_test(port_is_dead_when_all_its_rails_are_lost), cmocka_unit_test(node_is_known_by_its_name),
         cmocka_unit_test(question_that_lacks_something_is_refused), cmocka_unit_test(questions_that_wait_are_bounded),
     };

@@ -18,7 +18,9 @@ static char line[BT_FTB_LINE], second[BT_FTB_LINE];
 
 static void line_is_written_in_one_way(void **state)
 {
-    static const struct { const char *in, *out; } good[] = {
+    static const struct {
+        const char *in, *out;
+    } good[] = {
         {"ftb.mpi.x info A", NULL},
         {"ftb.mpi.x info A   ", "ftb.mpi.x info A"},
         {"ftb.monitor.bfo error IFACE_DEAD iface: mlx5_0:1, node: n1.cluster", NULL},
@@ -37,18 +39,39 @@ static void line_is_written_in_one_way(void **state)
 
 static void line_that_is_wrong_is_refused_with_a_reason(void **state)
 {
-    static const struct { const char *in, *why; } bad[] = {
-        {"", "a space of events"}, {"A info B", "a space of events"}, {"a", "a severity is"}, {"a loud B", "a severity is"},
-        {"a info", "the name of an event"}, {"a info b", "the name of an event"}, {"a info B-C", "the name of an event"},
-        {"a info B c", "after a key comes :"}, {"a info B c:", "a word of"}, {"a info B c: d,", "a key of"}, {"a info B ,", "a key of"},
-        {"a info B C: d", "a key of"}, {"a info B c: d e", "between two pairs comes ,"}, {"a info B c: d, c: e", "each key stands once"},
-        {"a info B c: {}", "a word of"}, {"a info B c: {d", "a set goes on"}, {"a info B c: {d,}", "a word of"},
+    static const struct {
+        const char *in, *why;
+    } bad[] = {
+        {"", "a space of events"},
+        {"A info B", "a space of events"},
+        {"a", "a severity is"},
+        {"a loud B", "a severity is"},
+        {"a info", "the name of an event"},
+        {"a info b", "the name of an event"},
+        {"a info B-C", "the name of an event"},
+        {"a info B c", "after a key comes :"},
+        {"a info B c:", "a word of"},
+        {"a info B c: d,", "a key of"},
+        {"a info B ,", "a key of"},
+        {"a info B C: d", "a key of"},
+        {"a info B c: d e", "between two pairs comes ,"},
+        {"a info B c: d, c: e", "each key stands once"},
+        {"a info B c: {}", "a word of"},
+        {"a info B c: {d", "a set goes on"},
+        {"a info B c: {d,}", "a word of"},
         {"a info B c: {d e}", "a set goes on"},
-        {"a info B c: {{d}}", "a word of"}, {"a info B c: d}", "between two pairs"}, {"a info B c: \"d", "quotes end"},
+        {"a info B c: {{d}}", "a word of"},
+        {"a info B c: d}", "between two pairs"},
+        {"a info B c: \"d", "quotes end"},
         {"a info B c: \"d\\", "after \\ in quotes"},
-        {"a info B c: \"d\\n\"", "after \\ in quotes"}, {"a info B c: $(reboot)", "a word of"}, {"a info B c: `d`", "a word of"},
-        {"a info B c: d\tx", "printable ASCII"}, {"a info B c: \"\033[2J\"", "printable ASCII"}, {"a info B c: \"\xc3\xa4\"", "printable ASCII"},
-        {"a info B c: \"d\ne\"", "printable ASCII"}, {"a info B kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk: d", "a key of"},
+        {"a info B c: \"d\\n\"", "after \\ in quotes"},
+        {"a info B c: $(reboot)", "a word of"},
+        {"a info B c: `d`", "a word of"},
+        {"a info B c: d\tx", "printable ASCII"},
+        {"a info B c: \"\033[2J\"", "printable ASCII"},
+        {"a info B c: \"\xc3\xa4\"", "printable ASCII"},
+        {"a info B c: \"d\ne\"", "printable ASCII"},
+        {"a info B kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk: d", "a key of"},
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); ++i) {
@@ -141,10 +164,28 @@ static void append(char *text, size_t size, const char *part)
 /* A good line, or pieces of lines in any order; then some characters are changed. */
 static void make_input(char *text, size_t size)
 {
-    static const char *const parts[] = {"ftb.mpi.bfo ", "error ", "MPI_IFACE_DEAD ", "iface: ", "mlx5_0:1", ", ", "{", "}", "\"", "\\\"", "\\",
-                                        "a, b", ":", "node: ", "n1", " ", "ranks: {0, 1, 2}", "cause: \"the port is down\"", "k", "0"};
-    static const char *const values[] = {"n1", "mlx5_0:1", "\"a \\\"b\\\"\"", "\"\"", "{0}", "{0,1 ,2}", "{ \"}\", \"{\" }",
-                                         "{a, b, c, d, e, f, g}", "*"};
+    static const char *const parts[] = {"ftb.mpi.bfo ",
+                                        "error ",
+                                        "MPI_IFACE_DEAD ",
+                                        "iface: ",
+                                        "mlx5_0:1",
+                                        ", ",
+                                        "{",
+                                        "}",
+                                        "\"",
+                                        "\\\"",
+                                        "\\",
+                                        "a, b",
+                                        ":",
+                                        "node: ",
+                                        "n1",
+                                        " ",
+                                        "ranks: {0, 1, 2}",
+                                        "cause: \"the port is down\"",
+                                        "k",
+                                        "0"};
+    static const char *const values[] = {"n1",       "mlx5_0:1",         "\"a \\\"b\\\"\"",       "\"\"", "{0}",
+                                         "{0,1 ,2}", "{ \"}\", \"{\" }", "{a, b, c, d, e, f, g}", "*"};
     const bool is_good = 0 != next_random() % 3;
     const size_t n = next_random() % (is_good ? 18 : 0 == next_random() % 8 ? 1500 : 24);
     char key[24];
@@ -195,8 +236,10 @@ static void damaged_lines_break_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(line_is_written_in_one_way),      cmocka_unit_test(line_that_is_wrong_is_refused_with_a_reason),
-        cmocka_unit_test(limits_are_kept),                 cmocka_unit_test(building_stays_inside),
+        cmocka_unit_test(line_is_written_in_one_way),
+        cmocka_unit_test(line_that_is_wrong_is_refused_with_a_reason),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(building_stays_inside),
         cmocka_unit_test(damaged_lines_break_nothing),
     };
 

@@ -302,11 +302,16 @@ static void job_that_is_gone_is_forgotten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(port_is_told_when_its_state_changes), cmocka_unit_test(port_that_was_lost_before_the_server_began_is_told),
-        cmocka_unit_test(what_many_noticed_alike_is_one_event), cmocka_unit_test(rank_is_given_up_once_and_dead_once),
-        cmocka_unit_test(rank_is_waited_for_and_reached_again), cmocka_unit_test(hosts_of_one_node_are_kept_apart),
-        cmocka_unit_test(old_crash_is_no_news), cmocka_unit_test(events_that_nobody_saw_are_counted),
-        cmocka_unit_test(hostile_figures_are_bounded), cmocka_unit_test(states_of_many_jobs_are_told_in_several_looks),
+        cmocka_unit_test(port_is_told_when_its_state_changes),
+        cmocka_unit_test(port_that_was_lost_before_the_server_began_is_told),
+        cmocka_unit_test(what_many_noticed_alike_is_one_event),
+        cmocka_unit_test(rank_is_given_up_once_and_dead_once),
+        cmocka_unit_test(rank_is_waited_for_and_reached_again),
+        cmocka_unit_test(hosts_of_one_node_are_kept_apart),
+        cmocka_unit_test(old_crash_is_no_news),
+        cmocka_unit_test(events_that_nobody_saw_are_counted),
+        cmocka_unit_test(hostile_figures_are_bounded),
+        cmocka_unit_test(states_of_many_jobs_are_told_in_several_looks),
         cmocka_unit_test(job_that_is_gone_is_forgotten),
     };
 

@@ -61,15 +61,16 @@ static void keeps_its_rules(const machine_t *m)
         for (unsigned event = 0; event < m->events; ++event) {
             const rule_t *rule = rule_for(m, state, event);
             const seen_t seen = m->ask(state, event);
-            const char *wrong = seen.taken != (NULL != rule) ? (seen.taken ? "is taken" : "is refused")
-                                : NULL == rule ? NULL
+            const char *wrong = seen.taken != (NULL != rule)                       ? (seen.taken ? "is taken" : "is refused")
+                                : NULL == rule                                     ? NULL
                                 : seen.to != (SAME == rule->to ? state : rule->to) ? m->state_name(seen.to)
-                                : seen.number != rule->number ? "has another epoch, generation or gate"
-                                : seen.action != rule->action ? "has another action" : NULL;
+                                : seen.number != rule->number                      ? "has another epoch, generation or gate"
+                                : seen.action != rule->action                      ? "has another action"
+                                                                                   : NULL;
 
             if (NULL != wrong) {
-                fail_msg("%s: %s in %s: %s (action %u, number %u)", m->name, m->event_name(event), m->state_name(state), wrong,
-                         seen.action, seen.number);
+                fail_msg("%s: %s in %s: %s (action %u, number %u)", m->name, m->event_name(event), m->state_name(state), wrong, seen.action,
+                         seen.number);
             }
         }
     }
@@ -84,7 +85,9 @@ enum {
     S_DRAINING = S(ERRD) | S(NOTIFIED)                         /* what is out of the attempt comes back for nothing */
 };
 
+/* clang-format off */
 #define RULE(event, states, to, number, act) {BFO_SEV_##event, states, to, number, BFO_SACT_##act}
+/* clang-format on */
 static const rule_t send_rules[] = {
     RULE(START_EAGER, S(IDLE) | S(DONE), BFO_SEND_EAGER, 0, post_match),
     RULE(START, S(IDLE) | S(DONE), BFO_SEND_RTS, 0, post_rts),
@@ -156,13 +159,15 @@ static seen_t ask_send(unsigned state, unsigned event)
 enum {
     R_IDLE = R(NONE) | R(DONE),
     R_OPEN = R(UNMATCHED) | R(ACTIVE) | R(ERRL) | R(QUIESCE) | R(SEALED) | R(WAITRTS) | R(DEAD),
-    R_DATA = R(ACTIVE) | R(ERRL) | R(QUIESCE),     /* data still counts, and ACKs, PUTs and READs may be out */
-    R_FENCED = R(QUIESCE) | R(SEALED),             /* waits for fences and for what is out */
-    R_RACK = R_DATA | R(WAITRTS),                  /* a RACK may be out: its restart comes sooner than its completion */
-    R_LISTED = R_RACK | R(DEAD)                    /* something may be listed */
+    R_DATA = R(ACTIVE) | R(ERRL) | R(QUIESCE), /* data still counts, and ACKs, PUTs and READs may be out */
+    R_FENCED = R(QUIESCE) | R(SEALED),         /* waits for fences and for what is out */
+    R_RACK = R_DATA | R(WAITRTS),              /* a RACK may be out: its restart comes sooner than its completion */
+    R_LISTED = R_RACK | R(DEAD)                /* something may be listed */
 };
 
+/* clang-format off */
 #define RULE(event, states, to, number, act) {BFO_REV_##event, states, to, number, BFO_RACT_##act}
+/* clang-format on */
 static const rule_t recv_rules[] = {
     RULE(POST, R_IDLE, BFO_RECV_UNMATCHED, 0, reset),
     RULE(CANCEL, R(UNMATCHED), BFO_RECV_DONE, NOW, complete_cancelled),
@@ -234,12 +239,14 @@ static seen_t ask_recv(unsigned state, unsigned event)
 enum {
     C_ALL = (1u << OFO_ST_COUNT) - 1,
     C_LIVE = C(REQUESTED) | C(PROVING) | C(READY) | C(CHECKING) | C(UP), /* queue pairs, and no fence runs */
-    C_FENCING = C(DRAINING) | C(DRAINING_ACKED),                        /* the own fence runs */
-    C_FENCED = C(ASKING) | C(DOWN),                                     /* the own fence is done */
-    C_AGREED = C(CHECKING) | C(UP)                                      /* copies of handshake messages come here */
+    C_FENCING = C(DRAINING) | C(DRAINING_ACKED),                         /* the own fence runs */
+    C_FENCED = C(ASKING) | C(DOWN),                                      /* the own fence is done */
+    C_AGREED = C(CHECKING) | C(UP)                                       /* copies of handshake messages come here */
 };
 
+/* clang-format off */
 #define RULE(event, states, to, number, act) {OFO_EV_##event, states, to, number, OFO_DO_##act}
+/* clang-format on */
 static const rule_t connect_rules[] = {
     RULE(POST, C(CLOSED), OFO_ST_REQUESTED, NOW, open_active),
     RULE(REQ_YIELD, C(CLOSED), OFO_ST_READY, NOW, open_passive),
@@ -321,19 +328,27 @@ static seen_t ask_connect(unsigned state, unsigned event)
     return (seen_t){taken, (unsigned) fsm.state, fsm.gen, action};
 }
 
-static const char *connect_state_name(unsigned state) { return ofo_fsm_state_name((ofo_fsm_state_t) state); }
-static const char *connect_event_name(unsigned event) { return ofo_fsm_event_name((ofo_fsm_event_t) event); }
+static const char *connect_state_name(unsigned state)
+{
+    return ofo_fsm_state_name((ofo_fsm_state_t) state);
+}
+static const char *connect_event_name(unsigned event)
+{
+    return ofo_fsm_event_name((ofo_fsm_event_t) event);
+}
 
 /* ---- drain of a set of queue pairs ----------------------------------------------------------------------- */
 #define D(state) (1u << OFO_DRAIN_##state)
 enum {
-    D_UNTOLD = D(LIVE) | D(BROKEN) | D(CLOSED),          /* nobody told the PML that the rail is lost */
-    D_RUNNING = D(DRAINING) | D(OBSTINATE) | D(STUCK),   /* the fence runs */
-    D_OVER = D(FENCED) | D(LOSSY),                       /* the set is service's */
+    D_UNTOLD = D(LIVE) | D(BROKEN) | D(CLOSED),        /* nobody told the PML that the rail is lost */
+    D_RUNNING = D(DRAINING) | D(OBSTINATE) | D(STUCK), /* the fence runs */
+    D_OVER = D(FENCED) | D(LOSSY),                     /* the set is service's */
     D_KNOWN = D(FAILED) | D_RUNNING | D_OVER
 };
 
+/* clang-format off */
 #define RULE(event, states, to, gate, act) {OFO_DEV_##event, states, to, OFO_DRAIN_##gate, OFO_DACT_##act}
+/* clang-format on */
 static const rule_t drain_rules[] = {
     RULE(POST_REFUSED, D(LIVE), OFO_DRAIN_BROKEN, KEEP, tell_service),
     RULE(UP, D(LIVE), SAME, KEEP, open_gate),
@@ -400,15 +415,14 @@ static seen_t ask_drain(unsigned state, unsigned event)
 
 /* ---- every pair ------------------------------------------------------------------------------------------ */
 #define RULES(list) list, sizeof(list) / sizeof((list)[0])
-static const machine_t sender = {"sender", RULES(send_rules), BFO_SEND_STATES, BFO_SEND_EVENTS, ask_send, bfo_send_state_name,
-                                 bfo_send_event_name};
-static const machine_t receiver = {"receiver", RULES(recv_rules), BFO_RECV_STATES, BFO_RECV_EVENTS, ask_recv, bfo_recv_state_name,
-                                   bfo_recv_event_name};
-static const machine_t connection = {"connection", RULES(connect_rules), OFO_ST_COUNT, OFO_EV_COUNT, ask_connect,
-                                     connect_state_name, connect_event_name};
+static const machine_t sender = {"sender", RULES(send_rules), BFO_SEND_STATES, BFO_SEND_EVENTS, ask_send, bfo_send_state_name, bfo_send_event_name};
+static const machine_t receiver = {"receiver", RULES(recv_rules),   BFO_RECV_STATES,    BFO_RECV_EVENTS,
+                                   ask_recv,   bfo_recv_state_name, bfo_recv_event_name};
+static const machine_t connection = {"connection", RULES(connect_rules), OFO_ST_COUNT,      OFO_EV_COUNT,
+                                     ask_connect,  connect_state_name,   connect_event_name};
 
-static const machine_t drain = {"drain", RULES(drain_rules), OFO_DRAIN_STATES, OFO_DRAIN_EVENTS, ask_drain, ofo_drain_state_name,
-                                ofo_drain_event_name};
+static const machine_t drain = {"drain",   RULES(drain_rules),   OFO_DRAIN_STATES,    OFO_DRAIN_EVENTS,
+                                ask_drain, ofo_drain_state_name, ofo_drain_event_name};
 
 static void machines_do_what_the_rules_say_and_nothing_else(void **unused)
 {
@@ -442,13 +456,23 @@ static unsigned completions(const unsigned *list, size_t n, unsigned events, boo
 /* A completion gives an event back; whatever else gave one back would let a request end while a descriptor is out. */
 static void events_are_given_back_by_completions_alone(void **unused)
 {
-    static const unsigned send[] = {
-        BFO_SEV_MATCH_OK, BFO_SEV_MATCH_ERR, BFO_SEV_RTS_OK, BFO_SEV_RTS_ERR_UNANSWERED, BFO_SEV_RTS_ERR_ANSWERED,
-        BFO_SEV_FRAG_OK, BFO_SEV_WRITE_OK, BFO_SEV_DATA_ERR, BFO_SEV_DATA_POISON, BFO_SEV_NOTIFY_OK,
-        BFO_SEV_NOTIFY_ERR_UNANSWERED, BFO_SEV_NOTIFY_ERR_ANSWERED, BFO_SEV_CONTROL_POISON, BFO_SEV_DISCARDED};
-    static const unsigned recv[] = {
-        BFO_REV_READ_OK, BFO_REV_READ_ALL_OK, BFO_REV_RESPONSE_OK, BFO_REV_RESPONSE_ERR, BFO_REV_RESPONSE_POISON,
-        BFO_REV_RERR_OK, BFO_REV_RERR_ERR, BFO_REV_RACK_OK, BFO_REV_RACK_ERR, BFO_REV_CONTROL_POISON, BFO_REV_DISCARDED};
+    static const unsigned send[] = {BFO_SEV_MATCH_OK,
+                                    BFO_SEV_MATCH_ERR,
+                                    BFO_SEV_RTS_OK,
+                                    BFO_SEV_RTS_ERR_UNANSWERED,
+                                    BFO_SEV_RTS_ERR_ANSWERED,
+                                    BFO_SEV_FRAG_OK,
+                                    BFO_SEV_WRITE_OK,
+                                    BFO_SEV_DATA_ERR,
+                                    BFO_SEV_DATA_POISON,
+                                    BFO_SEV_NOTIFY_OK,
+                                    BFO_SEV_NOTIFY_ERR_UNANSWERED,
+                                    BFO_SEV_NOTIFY_ERR_ANSWERED,
+                                    BFO_SEV_CONTROL_POISON,
+                                    BFO_SEV_DISCARDED};
+    static const unsigned recv[] = {BFO_REV_READ_OK,         BFO_REV_READ_ALL_OK,    BFO_REV_RESPONSE_OK, BFO_REV_RESPONSE_ERR,
+                                    BFO_REV_RESPONSE_POISON, BFO_REV_RERR_OK,        BFO_REV_RERR_ERR,    BFO_REV_RACK_OK,
+                                    BFO_REV_RACK_ERR,        BFO_REV_CONTROL_POISON, BFO_REV_DISCARDED};
 
     (void) unused;
     assert_int_equal(14, completions(send, sizeof(send) / sizeof(send[0]), BFO_SEND_EVENTS, true));
@@ -511,8 +535,7 @@ static void rails_keep_i10(void **unused)
         for (unsigned state = 0; state < OFO_ST_COUNT; ++state) {
             const seen_t seen = ask_connect(state, event);
             const bool opens = OFO_DO_open_active == seen.action || OFO_DO_open_passive == seen.action;
-            const bool fences = OFO_DO_fence == seen.action || OFO_DO_fence_and_tell == seen.action
-                                || OFO_DO_fence_and_keep == seen.action;
+            const bool fences = OFO_DO_fence == seen.action || OFO_DO_fence_and_tell == seen.action || OFO_DO_fence_and_keep == seen.action;
 
             if (!seen.taken) {
                 continue;
@@ -578,11 +601,13 @@ static void rails_of_the_model_keep_i10(void **unused)
     for (unsigned event = 0; event < OFO_RAIL_EVENTS; ++event) {
         for (unsigned state = 0; state < OFO_RAIL_STATES; ++state) {
             const bool fencing = OFO_REV_FENCE_DONE == event || OFO_REV_FENCE_DONE_ACKED == event || OFO_REV_DOWN_NOW_FENCING == event
-                                 || OFO_REV_DACK_NOW_FENCING == event || OFO_REV_DOWN_NEW_FENCING == event
-                                 || OFO_REV_DACK_NEW_FENCING == event;
+                                 || OFO_REV_DACK_NOW_FENCING == event || OFO_REV_DOWN_NEW_FENCING == event || OFO_REV_DACK_NEW_FENCING == event;
             const bool is_down = OFO_RAIL_DOWNL == state || OFO_RAIL_DOWNB == state;
             const bool debt = OFO_REV_DACK_OLD_DUE == event;
-            const ofo_rail_machine_t before = {.state = (uint8_t) state, .g = NOW, .fz = OFO_RAIL_DOWNL == state && fencing, .owes = debt,
+            const ofo_rail_machine_t before = {.state = (uint8_t) state,
+                                               .g = NOW,
+                                               .fz = OFO_RAIL_DOWNL == state && fencing,
+                                               .owes = debt,
                                                .da = OFO_RAIL_DOWNB == state || OFO_REV_FENCE_DONE_ACKED == event};
             ofo_rail_machine_t r = before;
             const ofo_rail_step_t step = ofo_rail_step(&r, event, TOLD);

@@ -59,9 +59,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
     waiting = IBV_EVENT_COMM_EST;
     return 0;
 }
-void ibv_ack_async_event(struct ibv_async_event *event)
-{
-}
+void ibv_ack_async_event(struct ibv_async_event *event) {}
 const char *ibv_event_type_str(enum ibv_event_type type)
 {
     return "";
@@ -116,8 +114,7 @@ static void let_second_in(void)
     overtook = OFO_LOAD(second_is_through);
 }
 
-void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
-                       ofo_qpset_t *qps)
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
     const unsigned port = module->port_num;
     unsigned *count = OFO_MAIL_PORT_DOWN == kind ? &downs[port] : OFO_MAIL_PORT_UP == kind ? &ups[port] : &last_wqes;
@@ -127,29 +124,19 @@ void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_
         let_second_in();
     }
 }
-void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
-{
-}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps) {}
 bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
 {
     return has_gid[module->port_num];
 }
-void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp)
-{
-}
-void ofo_srq_limit_reached(ofo_srq_t *srq)
-{
-}
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp) {}
+void ofo_srq_limit_reached(ofo_srq_t *srq) {}
+void ofo_log(unsigned level, const char *format, ...) {}
 uint64_t ofo_now_ms(void)
 {
     return now;
 }
-void ofo_timers_add(ofo_endpoint_t *ep)
-{
-}
+void ofo_timers_add(ofo_endpoint_t *ep) {}
 bool ofo_qpset_assume_last_wqe(ofo_qpset_t *qps)
 {
     return true;

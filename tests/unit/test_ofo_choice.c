@@ -23,9 +23,11 @@
 /* ---- the port ----------------------------------------------------------------------------------- */
 
 enum { V1 = IBV_GID_TYPE_ROCE_V1, V2 = IBV_GID_TYPE_ROCE_V2, PORT = 2 };
+/* clang-format off */
 #define V4_MAPPED {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 8, 7}}
 #define IPV6 {{0x20, 1, 0xd, 0xb8, [15] = 1}}
 #define LINK_LOCAL {{0xfe, 0x80, [15] = 1}}
+/* clang-format on */
 
 typedef struct {
     uint32_t type;
@@ -38,16 +40,19 @@ static const struct ifaddrs *host;
 static const row_t *table;
 static int table_len;
 
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry,
-                      uint32_t flags, size_t entry_size)
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags,
+                      size_t entry_size)
 {
     assert_int_equal(port_num, PORT);
     assert_true(gid_index < (uint32_t) table_len);
     if (table[gid_index].unreadable) {
         return ENODATA;
     }
-    *entry = (struct ibv_gid_entry){.gid = table[gid_index].gid, .gid_index = gid_index, .port_num = port_num,
-                                    .gid_type = table[gid_index].type, .ndev_ifindex = table[gid_index].ifindex};
+    *entry = (struct ibv_gid_entry){.gid = table[gid_index].gid,
+                                    .gid_index = gid_index,
+                                    .port_num = port_num,
+                                    .gid_type = table[gid_index].type,
+                                    .ndev_ifindex = table[gid_index].ifindex};
     return 0;
 }
 
@@ -99,7 +104,7 @@ static void walk_orders(row_t *rows, int length, int free, const row_t *best)
 
 static void gid_is_chosen_by_type_and_kind_in_every_order(void **state)
 {
-    static const row_t by_rank[] = {{V1, V4_MAPPED}, {V1, IPV6}, {V2, .gid = {{0}}}, {V2, V4_MAPPED, .unreadable = true},
+    static const row_t by_rank[] = {{V1, V4_MAPPED},  {V1, IPV6}, {V2, .gid = {{0}}}, {V2, V4_MAPPED, .unreadable = true},
                                     {V2, LINK_LOCAL}, {V2, IPV6}, {V2, V4_MAPPED}};
     enum { USELESS = 4, ROWS = sizeof(by_rank) / sizeof(by_rank[0]) };
 
@@ -144,9 +149,11 @@ static void files_of_the_kernel_tell_rate_and_class(void **state)
     snprintf(device, sizeof(device), "%s/class/infiniband/mlx5_0", root);
     assert_int_equal(ofo_sysfs_rate(device, 1), 0);
     assert_int_equal(ofo_sysfs_traffic_class(device, 1), 0);
-    snprintf(command, sizeof(command), "mkdir -p %s/ports/1 %s/ports/2 %s/tc/1 %s/kernel/config/rdma_cm/mlx5_0/ports/1 && cd %s && "
+    snprintf(command, sizeof(command),
+             "mkdir -p %s/ports/1 %s/ports/2 %s/tc/1 %s/kernel/config/rdma_cm/mlx5_0/ports/1 && cd %s && "
              "echo '800 Gb/sec (4X XDR)' >ports/1/rate && echo '2.5 Gb/sec (1X SDR)' >ports/2/rate && : >tc/1/traffic_class && "
-             "echo 96 >%s/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos", device, device, device, root, device, root);
+             "echo 96 >%s/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos",
+             device, device, device, root, device, root);
     assert_int_equal(system(command), 0);
     assert_int_equal(ofo_sysfs_rate(device, 1), 800000);
     assert_int_equal(ofo_sysfs_rate(device, 2), 2500);
@@ -317,10 +324,10 @@ static void device_is_near_if_a_core_is_shared(void **state)
         const char *own, *its;
         bool near;
     } row[] = {
-        {"0-7", "0-7", true}, {"4-11", "8-15", true}, {"7", "0-7", true}, {"0,64", "64-127", true},
-        {"0-7", "8-15", false}, {"8", "0-7,9-15", false}, {"0-63", "64-127", false},
-        {"0-", "8-15", true}, {"0-", "0-", true}, /* all there are, and more: not bound, or no cores of its own */
-        {"", "0-7", true}, {"", "", true}, /* not known */
+        {"0-7", "0-7", true},      {"4-11", "8-15", true}, {"7", "0-7", true},
+        {"0,64", "64-127", true},  {"0-7", "8-15", false}, {"8", "0-7,9-15", false},
+        {"0-63", "64-127", false}, {"0-", "8-15", true},   {"0-", "0-", true}, /* all there are, and more: not bound, or no cores of its own */
+        {"", "0-7", true},         {"", "", true},                             /* not known */
     };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); ++i) {

@@ -38,16 +38,12 @@ int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *
 {
     return OPAL_SUCCESS;
 }
-void ofo_pvars_register(const mca_base_component_t *component)
-{
-}
+void ofo_pvars_register(const mca_base_component_t *component) {}
 int ofo_params_check(void)
 {
     return OPAL_SUCCESS;
 }
-void ofo_params_compare_fabrics(void)
-{
-}
+void ofo_params_compare_fabrics(void) {}
 int ofo_sleep_create(void)
 {
     return OPAL_SUCCESS;
@@ -81,9 +77,7 @@ int ofo_component_progress(void)
 {
     return 0;
 }
-void ofo_module_set_functions(mca_btl_base_module_t *super)
-{
-}
+void ofo_module_set_functions(mca_btl_base_module_t *super) {}
 /* The modex of 4.1 is a table of functions, that of 5.0 calls PMIx. */
 #if BFO_OMPI_IS_4
 static int put(opal_pmix_scope_t scope, opal_value_t *value)
@@ -99,9 +93,7 @@ pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value
 {
     return is_published ? PMIX_SUCCESS : PMIX_ERR_INIT;
 }
-static void play_modex(void)
-{
-}
+static void play_modex(void) {}
 #endif
 
 static enum ibv_fork_status kernel; /* what libibverbs knows of it */
@@ -171,9 +163,8 @@ static void fork_is_prepared_for_where_it_is_wanted_and_needed(void **state)
         int init_status, inits;
         bool begins;
     } row[] = {
-        {0, IBV_FORK_DISABLED, 0, 0, true},      {0, IBV_FORK_UNNEEDED, 0, 0, true},
-        {1, IBV_FORK_DISABLED, 0, 1, true},      {2, IBV_FORK_DISABLED, 0, 1, true},
-        {1, IBV_FORK_DISABLED, EINVAL, 1, true}, {2, IBV_FORK_DISABLED, EINVAL, 1, false},
+        {0, IBV_FORK_DISABLED, 0, 0, true},      {0, IBV_FORK_UNNEEDED, 0, 0, true},      {1, IBV_FORK_DISABLED, 0, 1, true},
+        {2, IBV_FORK_DISABLED, 0, 1, true},      {1, IBV_FORK_DISABLED, EINVAL, 1, true}, {2, IBV_FORK_DISABLED, EINVAL, 1, false},
         {1, IBV_FORK_UNNEEDED, EINVAL, 0, true}, {2, IBV_FORK_UNNEEDED, EINVAL, 0, true},
     };
 

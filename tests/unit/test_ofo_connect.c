@@ -284,11 +284,10 @@ static void two_sides_always_connect(void **state)
 static void assert_same(const ofo_fsm_t *fsm, const ofo_rail_machine_t *rail)
 {
     static const uint8_t same[OFO_ST_COUNT] = {
-        [OFO_ST_CLOSED] = OFO_RAIL_CLOSED,       [OFO_ST_REQUESTED] = OFO_RAIL_CREQ,
-        [OFO_ST_PROVING] = OFO_RAIL_CREQ,        [OFO_ST_READY] = OFO_RAIL_RDY,
-        [OFO_ST_CHECKING] = OFO_RAIL_RDY,        [OFO_ST_UP] = OFO_RAIL_UP,
-        [OFO_ST_DRAINING] = OFO_RAIL_DOWNL,      [OFO_ST_DRAINING_ACKED] = OFO_RAIL_DOWNL,
-        [OFO_ST_ASKING] = OFO_RAIL_DOWNL,        [OFO_ST_DOWN] = OFO_RAIL_DOWNB,
+        [OFO_ST_CLOSED] = OFO_RAIL_CLOSED,  [OFO_ST_REQUESTED] = OFO_RAIL_CREQ,       [OFO_ST_PROVING] = OFO_RAIL_CREQ,
+        [OFO_ST_READY] = OFO_RAIL_RDY,      [OFO_ST_CHECKING] = OFO_RAIL_RDY,         [OFO_ST_UP] = OFO_RAIL_UP,
+        [OFO_ST_DRAINING] = OFO_RAIL_DOWNL, [OFO_ST_DRAINING_ACKED] = OFO_RAIL_DOWNL, [OFO_ST_ASKING] = OFO_RAIL_DOWNL,
+        [OFO_ST_DOWN] = OFO_RAIL_DOWNB,
     };
 
     assert_int_equal(rail->state, same[fsm->state]);
@@ -303,8 +302,7 @@ static void assert_same(const ofo_fsm_t *fsm, const ofo_rail_machine_t *rail)
     }
 }
 
-static unsigned rail_event(const ofo_rail_machine_t *rail, const ofo_fsm_t *fsm, const ofo_ctl_t *m,
-                           const ofo_fsm_facts_t *f)
+static unsigned rail_event(const ofo_rail_machine_t *rail, const ofo_fsm_t *fsm, const ofo_ctl_t *m, const ofo_fsm_facts_t *f)
 {
     switch (m->type) {
     case OFO_CTL_DOWN:
@@ -389,12 +387,9 @@ static void machine_agrees_with_the_rail_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machine_every_cell_is_as_listed),
-        cmocka_unit_test(machine_failed_action_becomes_a_local_error),
-        cmocka_unit_test(machine_generation_moves_once_per_rejoin),
-        cmocka_unit_test(classify_requests),
-        cmocka_unit_test(backoff_doubles_to_two_seconds),
-        cmocka_unit_test(two_sides_always_connect),
+        cmocka_unit_test(machine_every_cell_is_as_listed),          cmocka_unit_test(machine_failed_action_becomes_a_local_error),
+        cmocka_unit_test(machine_generation_moves_once_per_rejoin), cmocka_unit_test(classify_requests),
+        cmocka_unit_test(backoff_doubles_to_two_seconds),           cmocka_unit_test(two_sides_always_connect),
         cmocka_unit_test(machine_agrees_with_the_rail_table),
     };
 

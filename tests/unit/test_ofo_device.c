@@ -98,9 +98,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 {
     return 0;
 }
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_log(unsigned level, const char *format, ...) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
@@ -108,12 +106,9 @@ static void idle_registrations_go_only_where_that_helps(void **state)
 {
     static const struct {
         int refusal, told;
-    } row[] = {{0, OPAL_SUCCESS},
-               {ENOMEM, OPAL_ERR_OUT_OF_RESOURCE},
-               {EAGAIN, OPAL_ERR_OUT_OF_RESOURCE},
-               {EFAULT, OPAL_ERROR},
-               {EACCES, OPAL_ERROR},
-               {EINVAL, OPAL_ERROR}};
+    } row[] = {
+        {0, OPAL_SUCCESS},   {ENOMEM, OPAL_ERR_OUT_OF_RESOURCE}, {EAGAIN, OPAL_ERR_OUT_OF_RESOURCE}, {EFAULT, OPAL_ERROR}, {EACCES, OPAL_ERROR},
+        {EINVAL, OPAL_ERROR}};
     struct ibv_device verbs = {.transport_type = IBV_TRANSPORT_IB};
     const char *why = "";
     ofo_device_t *device;

@@ -62,8 +62,7 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
         OFO_STORE(of->module->port_up, true);
     }
 }
-void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl,
-                       ofo_qpset_t *qps)
+void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
     answers += OFO_MAIL_ANSWERED == kind;
     answered_downs = gen;
@@ -101,52 +100,23 @@ bool ofo_peer_declare(ofo_peer_t *of, const char *why, bool by_peer)
 {
     return true;
 }
-void ofo_credits_post(ofo_endpoint_t *of, ofo_qpset_t *qps)
-{
-}
-void ofo_drain_act_ask_service(ofo_qpset_t *qps, const char *why)
-{
-}
-void ofo_drain_act_give_up(ofo_qpset_t *qps, const char *why)
-{
-}
-void ofo_fence_begin(ofo_qpset_t *qps)
-{
-}
-void ofo_fence_end(ofo_qpset_t *qps)
-{
-}
-void ofo_fence_extend(ofo_qpset_t *qps)
-{
-}
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
-void ofo_pending_post(ofo_endpoint_t *of, ofo_qpset_t *qps)
-{
-}
-void ofo_port_text(const ofo_port_t *port, char *text, size_t size)
-{
-}
-void ofo_rdma_abandon(ofo_rdma_t *rdma)
-{
-}
-void ofo_ring_drain(ofo_qpset_t *qps)
-{
-}
-void ofo_send_complete(ofo_frag_t *frag, int status)
-{
-}
-void ofo_silent_ask(ofo_endpoint_t *of)
-{
-}
+void ofo_credits_post(ofo_endpoint_t *of, ofo_qpset_t *qps) {}
+void ofo_drain_act_ask_service(ofo_qpset_t *qps, const char *why) {}
+void ofo_drain_act_give_up(ofo_qpset_t *qps, const char *why) {}
+void ofo_fence_begin(ofo_qpset_t *qps) {}
+void ofo_fence_end(ofo_qpset_t *qps) {}
+void ofo_fence_extend(ofo_qpset_t *qps) {}
+void ofo_log(unsigned level, const char *format, ...) {}
+void ofo_pending_post(ofo_endpoint_t *of, ofo_qpset_t *qps) {}
+void ofo_port_text(const ofo_port_t *port, char *text, size_t size) {}
+void ofo_rdma_abandon(ofo_rdma_t *rdma) {}
+void ofo_ring_drain(ofo_qpset_t *qps) {}
+void ofo_send_complete(ofo_frag_t *frag, int status) {}
+void ofo_silent_ask(ofo_endpoint_t *of) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
-static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_base_tag_t tag, const void *data, size_t length,
-                        int status)
-{
-}
+static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_base_tag_t tag, const void *data, size_t length, int status) {}
 
 static unsigned news; /* of the port */
 
@@ -322,8 +292,8 @@ static void rail_returns_from_its_request_until_the_pml_is_told(void **state)
         ofo_fsm_state_t is;
         uint16_t gen;
         bool returns;
-    } table[] = {{OFO_ST_UP, 0, false}, {OFO_ST_DRAINING, 0, false}, {OFO_ST_DOWN, 0, false}, {OFO_ST_REQUESTED, 1, true},
-                 {OFO_ST_PROVING, 1, true}, {OFO_ST_READY, 1, true}, {OFO_ST_CHECKING, 1, true}, {OFO_ST_UP, 1, true},
+    } table[] = {{OFO_ST_UP, 0, false},       {OFO_ST_DRAINING, 0, false}, {OFO_ST_DOWN, 0, false},    {OFO_ST_REQUESTED, 1, true},
+                 {OFO_ST_PROVING, 1, true},   {OFO_ST_READY, 1, true},     {OFO_ST_CHECKING, 1, true}, {OFO_ST_UP, 1, true},
                  {OFO_ST_DRAINING, 1, false}, {OFO_ST_DOWN, 1, false}};
     ofo_endpoint_t *of = &ep[0][0];
     opal_proc_t proc = {.proc_name = peer[0].name};

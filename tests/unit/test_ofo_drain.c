@@ -72,9 +72,7 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
     assert_int_equal(gen, GEN);
     ++letters[kind];
 }
-void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
-{
-}
+void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set) {}
 /* What is out comes back to the set that it was posted on. */
 void ofo_work_failed(ofo_qpset_t *set, ofo_work_t *work, int status)
 {
@@ -82,9 +80,7 @@ void ofo_work_failed(ofo_qpset_t *set, ofo_work_t *work, int status)
     assert_int_equal(status, OPAL_ERROR);
     work->qps = NULL;
 }
-void ofo_silent_lost(ofo_qpset_t *set, unsigned index, uint32_t place)
-{
-}
+void ofo_silent_lost(ofo_qpset_t *set, unsigned index, uint32_t place) {}
 bool ofo_keepalive_may_ask(const ofo_peer_t *of)
 {
     return true;
@@ -135,18 +131,10 @@ bool ofo_doubt_begin(ofo_endpoint_t *of)
 {
     return false;
 }
-void ofo_doubt_ask(const ofo_module_t *of)
-{
-}
-void ofo_doubt_ask_over(ofo_endpoint_t *of)
-{
-}
-void ofo_credits_post(ofo_endpoint_t *of, ofo_qpset_t *set)
-{
-}
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_doubt_ask(const ofo_module_t *of) {}
+void ofo_doubt_ask_over(ofo_endpoint_t *of) {}
+void ofo_credits_post(ofo_endpoint_t *of, ofo_qpset_t *set) {}
+void ofo_log(unsigned level, const char *format, ...) {}
 /* A post that waited is refused. */
 static bool refuses;
 void ofo_pending_post(ofo_endpoint_t *of, ofo_qpset_t *set)
@@ -155,21 +143,11 @@ void ofo_pending_post(ofo_endpoint_t *of, ofo_qpset_t *set)
         assert_true(ofo_drain_raise(set, OFO_DEV_POST_REFUSED, NULL));
     }
 }
-void ofo_port_text(const ofo_port_t *port, char *text, size_t size)
-{
-}
-void ofo_rdma_abandon(ofo_rdma_t *rdma)
-{
-}
-void ofo_ring_drain(ofo_qpset_t *set)
-{
-}
-void ofo_send_complete(ofo_frag_t *frag, int status)
-{
-}
-void ofo_silent_ask(ofo_endpoint_t *of)
-{
-}
+void ofo_port_text(const ofo_port_t *port, char *text, size_t size) {}
+void ofo_rdma_abandon(ofo_rdma_t *rdma) {}
+void ofo_ring_drain(ofo_qpset_t *set) {}
+void ofo_send_complete(ofo_frag_t *frag, int status) {}
+void ofo_silent_ask(ofo_endpoint_t *of) {}
 
 /* ---- the PML ------------------------------------------------------------------------------------- */
 
@@ -334,7 +312,7 @@ static void set_that_fails_is_told_once_and_fenced_once(void **state)
     assert_null(ep.qps);
     assert_null(module.fencing);
     ofo_drain_check(qps);
-    ofo_rail_failed(qps, ""); /* a buffer of a shared queue comes back */
+    ofo_rail_failed(qps, "");               /* a buffer of a shared queue comes back */
     ofo_fence_answered(&module, qps, true); /* service was slower */
     is_in(OFO_DRAIN_FENCED);
     assert_int_equal(fences_done, 1);

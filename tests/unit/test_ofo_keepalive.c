@@ -33,9 +33,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
     ++posts;
     return 0;
 }
-void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sge *sge, uint32_t length)
-{
-}
+void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sge *sge, uint32_t length) {}
 bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
 {
     return ofo_drain_step(&qps->drain, event).listed;

@@ -41,9 +41,7 @@ void ofo_ctl_send(ofo_endpoint_t *to, ofo_ctl_t *ctl)
     sent[sent_count].to = ctl->to;
     sent[sent_count++].contact = to->remote_contact;
 }
-void ofo_ud_forget(ofo_endpoint_t *forgetful)
-{
-}
+void ofo_ud_forget(ofo_endpoint_t *forgetful) {}
 void ofo_tell_service(ofo_endpoint_t *to, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
     ++letters[to - ep][kind];
@@ -51,9 +49,7 @@ void ofo_tell_service(ofo_endpoint_t *to, ofo_mail_kind_t kind, uint16_t gen, co
         letter = *ctl;
     }
 }
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_log(unsigned level, const char *format, ...) {}
 
 /* Our ports 0, 1, 2 and the peer's 0, 1, 2 are paired in this order. */
 static void begin(bool own_is_higher)
@@ -145,7 +141,7 @@ static void port_takes_the_name_of_the_request_that_arrives(void **state)
     assert_ptr_equal(arrives(1, OFO_CTL_REQ, 0, 0, 1), &ep[1]); /* a copy */
     assert_null(arrives(0, OFO_CTL_REQ, 0, 0, 0));              /* no other port takes it */
     assert_int_equal(ep[0].rail, OFO_RAIL_NONE);
-    assert_null(arrives(1, OFO_CTL_REQ, 1, 1, 1));              /* nor does this one take another */
+    assert_null(arrives(1, OFO_CTL_REQ, 1, 1, 1)); /* nor does this one take another */
     assert_int_equal(ep[1].rail, 0);
     assert_ptr_equal(arrives(0, OFO_CTL_REQ, 1, 1, 0), &ep[0]);
     assert_int_equal(ep[0].rail, 1);

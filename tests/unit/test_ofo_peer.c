@@ -113,9 +113,7 @@ bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
     }
     return false;
 }
-void ofo_rail_init(ofo_endpoint_t *ep)
-{
-}
+void ofo_rail_init(ofo_endpoint_t *ep) {}
 bool ofo_qpset_destroy(ofo_qpset_t *qps)
 {
     return true;
@@ -124,16 +122,9 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 {
     return 0;
 }
-void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
-{
-}
-void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl,
-                       ofo_qpset_t *qps)
-{
-}
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps) {}
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps) {}
+void ofo_log(unsigned level, const char *format, ...) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
@@ -150,7 +141,8 @@ static int begin(void **state)
     OFO.cpc = &cpc;
     OFO.self.jobid = 1;
     OFO.record = (ofo_record_t){.version = OFO_RECORD_VERSION, .incarnation = 1, .nqp = 1, .nports = 1};
-    *port = (ofo_port_t){.name = "one:1", .subnet = {.type = OFO_NET_IB, .prefix_len = 64, .key = {0xfe}}, .guid = {1}, .mtu = 3, .lanes = 1, .rate = 1000};
+    *port = (ofo_port_t){
+        .name = "one:1", .subnet = {.type = OFO_NET_IB, .prefix_len = 64, .key = {0xfe}}, .guid = {1}, .mtu = 3, .lanes = 1, .rate = 1000};
     assert_null(ofo_queues_parse("P,256,12", &OFO.queues));
     OFO.record.queue[0] = (ofo_queue_shape_t){.type = 'P', .size = OFO.queues.queue[0].size, .count = OFO.queues.queue[0].count};
     OFO.plain = OFO.queues;

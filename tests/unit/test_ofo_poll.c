@@ -77,9 +77,7 @@ void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, co
 {
     stuck += OFO_MAIL_STUCK == kind;
 }
-void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
-{
-}
+void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index) {}
 void ofo_drain_check(ofo_qpset_t *qps)
 {
     ++drain_checks;
@@ -92,38 +90,22 @@ void ofo_drain_act_end_fence(ofo_qpset_t *qps, const char *why)
 {
     ofo_fence_end(qps);
 }
-void ofo_drain_act_open_gate(ofo_qpset_t *qps, const char *why)
-{
-}
+void ofo_drain_act_open_gate(ofo_qpset_t *qps, const char *why) {}
 void ofo_drain_act_post_markers(ofo_qpset_t *qps, const char *why)
 {
     ofo_fence_extend(qps);
 }
-void ofo_drain_act_tell_all(ofo_qpset_t *qps, const char *why)
-{
-}
+void ofo_drain_act_tell_all(ofo_qpset_t *qps, const char *why) {}
 void ofo_drain_act_tell_pml_drain(ofo_qpset_t *qps, const char *why)
 {
     ofo_drain_act_drain(qps, NULL);
 }
-void ofo_drain_act_tell_service(ofo_qpset_t *qps, const char *why)
-{
-}
-void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen)
-{
-}
-void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
-{
-}
-void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
-{
-}
-void ofo_keepalive(ofo_module_t *module)
-{
-}
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_drain_act_tell_service(ofo_qpset_t *qps, const char *why) {}
+void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen) {}
+void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen) {}
+void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen) {}
+void ofo_keepalive(ofo_module_t *module) {}
+void ofo_log(unsigned level, const char *format, ...) {}
 ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box)
 {
     return NULL;
@@ -136,24 +118,12 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
 {
     return NULL;
 }
-void ofo_peer_lost(ofo_peer_t *peer)
-{
-}
-void ofo_pending_flush(ofo_endpoint_t *ep)
-{
-}
-void ofo_port_down(ofo_module_t *module)
-{
-}
-void ofo_port_returned(ofo_module_t *module)
-{
-}
-void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs)
-{
-}
-void ofo_port_tell(ofo_module_t *module)
-{
-}
+void ofo_peer_lost(ofo_peer_t *peer) {}
+void ofo_pending_flush(ofo_endpoint_t *ep) {}
+void ofo_port_down(ofo_module_t *module) {}
+void ofo_port_returned(ofo_module_t *module) {}
+void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs) {}
+void ofo_port_tell(ofo_module_t *module) {}
 static unsigned answered;
 void ofo_doubt_answered(ofo_endpoint_t *ep)
 {
@@ -161,31 +131,17 @@ void ofo_doubt_answered(ofo_endpoint_t *ep)
     ep->answer = OFO_ANSWER_NONE;
     ++answered;
 }
-void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
-{
-}
-void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
-{
-}
-void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn)
-{
-}
-void ofo_recv_kept(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
-{
-}
-void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
-{
-}
+void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps) {}
+void ofo_rdma_part_done(ofo_rdma_t *rdma, int status) {}
+void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn) {}
+void ofo_recv_kept(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn) {}
+void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen) {}
 int ofo_rings_poll(ofo_module_t *module)
 {
     return 0;
 }
-void ofo_send_complete(ofo_frag_t *frag, int status)
-{
-}
-void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index)
-{
-}
+void ofo_send_complete(ofo_frag_t *frag, int status) {}
+void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index) {}
 /* Another thread reads of a port's event meanwhile, and posts the next WRITE. */
 void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
 {
@@ -197,18 +153,10 @@ void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
 {
     silent_lost_to = place;
 }
-void ofo_silent_ask_all(ofo_module_t *module)
-{
-}
-void ofo_sleep_if_idle(bool found, bool (*arm)(ofo_module_t *module))
-{
-}
-void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
-{
-}
-void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
-{
-}
+void ofo_silent_ask_all(ofo_module_t *module) {}
+void ofo_sleep_if_idle(bool found, bool (*arm)(ofo_module_t *module)) {}
+void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc) {}
+void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 

@@ -22,8 +22,7 @@ typedef struct {
     unsigned state, event, next, effect, action;
 } expected_t;
 
-#define ROW(id, state, event, next, effect, act) \
-    {#id, OFO_RAIL_##state, OFO_REV_##event, OFO_RAIL_##next, OFO_REFF_##effect, OFO_RACT_##act},
+#define ROW(id, state, event, next, effect, act) {#id, OFO_RAIL_##state, OFO_REV_##event, OFO_RAIL_##next, OFO_REFF_##effect, OFO_RACT_##act},
 static const expected_t list[] = {
 #include "btl_openib_rail.def"
 };
@@ -170,8 +169,8 @@ static void rail_guards_of_the_handshake(void **unused)
     r.owes = true;
     assert_int_equal(OFO_REV_REQ_NEXT_BLOCKED, ofo_rail_req_event(&r, 6, true, true));
     assert_false(ofo_rail_may_rejoin(&r));
-    r = (ofo_rail_machine_t) {.state = OFO_RAIL_DOWNB, .g = 65535};
-    assert_false(ofo_rail_may_rejoin(&r));   /* the last generation never comes back */
+    r = (ofo_rail_machine_t){.state = OFO_RAIL_DOWNB, .g = 65535};
+    assert_false(ofo_rail_may_rejoin(&r)); /* the last generation never comes back */
     assert_int_equal(OFO_REV_NOTHING, ofo_rail_req_event(&r, 0, true, true));
     r.state = OFO_RAIL_UP;
     r.g = 5;
@@ -232,14 +231,14 @@ typedef struct {
 typedef struct {
     ofo_rail_machine_t r;
     bool seen_rep, seen_rtu, validating;
-    bool qp_alive;         /* queue pairs of generation r.g can receive */
+    bool qp_alive; /* queue pairs of generation r.g can receive */
     mail_t in[MAIL];
     int mails;
 } end_t;
 
 typedef struct {
     end_t end[2];
-    unsigned first, seed;   /* the seed of the run, and where the dice are now */
+    unsigned first, seed; /* the seed of the run, and where the dice are now */
     bool lossy;
     int ups;
 } world_t;
@@ -255,7 +254,7 @@ static void mail(world_t *w, int to, int kind, uint16_t x)
     int copies = w->lossy ? (int) dice(w, 3) : 1;
 
     for (int i = 0; i < copies && w->end[to].mails < MAIL; i++) {
-        w->end[to].in[w->end[to].mails++] = (mail_t) {kind, x};
+        w->end[to].in[w->end[to].mails++] = (mail_t){kind, x};
     }
 }
 
@@ -458,8 +457,8 @@ static int run_world(unsigned seed)
         act(&w, (int) dice(&w, 2), false);
         check(&w);
         if (++quiet > 200000) {
-            fail_msg("seed %u: the rail does not come back: %s(%u) %s(%u)", seed, ofo_rail_state_name(w.end[0].r.state),
-                     w.end[0].r.g, ofo_rail_state_name(w.end[1].r.state), w.end[1].r.g);
+            fail_msg("seed %u: the rail does not come back: %s(%u) %s(%u)", seed, ofo_rail_state_name(w.end[0].r.state), w.end[0].r.g,
+                     ofo_rail_state_name(w.end[1].r.state), w.end[1].r.g);
         }
     }
     return w.ups;
@@ -521,7 +520,7 @@ static void rail_two_ends_over_a_bad_network_keep_i10_and_come_back(void **unuse
     for (unsigned seed = 1; seed <= RUNS; seed++) {
         ups += run_world(seed);
     }
-    assert_true(ups > RUNS);   /* rails did go down and come back */
+    assert_true(ups > RUNS); /* rails did go down and come back */
     print_message("%d runs, %d rejoins\n", RUNS, ups);
     rows_were_taken();
 }

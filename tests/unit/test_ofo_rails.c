@@ -60,7 +60,7 @@ static void rails_same_subnets_pair_by_guid(void **state)
     add(&b, 1, 8, 1);
     rails = pair(&a, &b, NULL);
     assert_int_equal(rails.count, 2);
-    assert_int_equal(rails.pair[0].local, 1); /* guid 3 */
+    assert_int_equal(rails.pair[0].local, 1);  /* guid 3 */
     assert_int_equal(rails.pair[0].remote, 0); /* guid 5 */
     assert_int_equal(rails.pair[1].local, 0);
     assert_int_equal(rails.pair[1].remote, 1);
@@ -309,8 +309,8 @@ static void rails_of_named_fabrics_do_not_mix(void **state)
 static void lists_of_fabrics_are_read(void **state)
 {
     static const char *const good[] = {NULL, "", "hca1:1=east", "hca1:1=east,hca1:2=west", "x=y", "hca1:1=a=b,"};
-    static const char *const wrong[] = {"hca1:1", "hca1:1=", "=east", "=", ",", "hca1:1=east,,hca1:2=west", "hca1:1=,hca1:2=west",
-                                        "hca1:1=east,hca1:2"};
+    static const char *const wrong[] = {
+        "hca1:1", "hca1:1=", "=east", "=", ",", "hca1:1=east,,hca1:2=west", "hca1:1=,hca1:2=west", "hca1:1=east,hca1:2"};
     const char *list = "hca1:1=east,hca1:2=west,hca1:1=x,hca1:20=y,hca3:1=z";
     ofo_record_t record = {.nports = 0};
 
@@ -356,8 +356,7 @@ static void rails_random_records_agree(void **state)
         for (unsigned i = 0; i < rails.count; ++i) {
             assert_false(used & 1u << rails.pair[i].local);
             used |= 1u << rails.pair[i].local;
-            assert_memory_equal(&a.port[rails.pair[i].local].subnet, &b.port[rails.pair[i].remote].subnet,
-                                sizeof(ofo_subnet_t));
+            assert_memory_equal(&a.port[rails.pair[i].local].subnet, &b.port[rails.pair[i].remote].subnet, sizeof(ofo_subnet_t));
         }
         mixed = a;
         for (unsigned i = 0; i < na; ++i) {
@@ -423,8 +422,19 @@ static void queues_of_a_device_without_shared_ones_are_agreed_on(void **state)
 
 static void queues_bad_texts_are_refused(void **state)
 {
-    static const char *const bad[] = {"", "P", "P,2048", "Q,2048,64", "X,2048,64", "P,10,64", "P,2048,3", "P,2048,64:",
-                                      "P,2048,64:P,2048,64", "P,2048,64x", "P,2048,-1", "P,,64", "P,2048,64,1,1,1,1",
+    static const char *const bad[] = {"",
+                                      "P",
+                                      "P,2048",
+                                      "Q,2048,64",
+                                      "X,2048,64",
+                                      "P,10,64",
+                                      "P,2048,3",
+                                      "P,2048,64:",
+                                      "P,2048,64:P,2048,64",
+                                      "P,2048,64x",
+                                      "P,2048,-1",
+                                      "P,,64",
+                                      "P,2048,64,1,1,1,1",
                                       "P,99999999999,8",
                                       "P,256,4:P,257,4:P,258,4:P,259,4:P,260,4:P,261,4:P,262,4:P,263,4:P,264,4"};
     ofo_queues_t q;

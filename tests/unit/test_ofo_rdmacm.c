@@ -36,7 +36,8 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask
 {
     *mask = IBV_QP_STATE;
     if (IBV_QPS_RTR == attr->qp_state) {
-        *attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .max_dest_rd_atomic = THEIR_READS, .ah_attr = {.is_global = 1, .sl = FOUND_SL}};
+        *attr = (struct ibv_qp_attr){
+            .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .max_dest_rd_atomic = THEIR_READS, .ah_attr = {.is_global = 1, .sl = FOUND_SL}};
         attr->ah_attr.grh.traffic_class = FOUND_CLASS;
     } else {
         attr->max_rd_atomic = THEIR_READS;
@@ -80,9 +81,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
     ++begun;
     return -1;
 }
-void rdma_destroy_event_channel(struct rdma_event_channel *channel)
-{
-}
+void rdma_destroy_event_channel(struct rdma_event_channel *channel) {}
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
     return 0;
@@ -138,25 +137,15 @@ void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp)
 {
     ++logged;
 }
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_log(unsigned level, const char *format, ...) {}
 uint64_t ofo_now_ms(void)
 {
     return 0;
 }
-void ofo_async_device_gone(const ofo_device_t *device)
-{
-}
-void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
-{
-}
-void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
-{
-}
-void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
-{
-}
+void ofo_async_device_gone(const ofo_device_t *device) {}
+void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl) {}
+void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl) {}
+void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl) {}
 bool ofo_parked_add(ofo_module_t *module, struct rdma_cm_id *id, const ofo_ctl_t *ctl, uint64_t now)
 {
     return false;
@@ -165,19 +154,13 @@ struct rdma_cm_id *ofo_parked_take(ofo_endpoint_t *ep, uint16_t gen, unsigned *i
 {
     return NULL;
 }
-void ofo_parked_drop(ofo_module_t *module, const struct rdma_cm_id *id)
-{
-}
-void ofo_parked_reject(ofo_endpoint_t *ep, uint16_t gen, const uint8_t *data, size_t length)
-{
-}
+void ofo_parked_drop(ofo_module_t *module, const struct rdma_cm_id *id) {}
+void ofo_parked_reject(ofo_endpoint_t *ep, uint16_t gen, const uint8_t *data, size_t length) {}
 uint64_t ofo_parked_expire(ofo_module_t *module, uint64_t now)
 {
     return 0;
 }
-void ofo_parked_free(ofo_module_t *module)
-{
-}
+void ofo_parked_free(ofo_module_t *module) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
@@ -191,8 +174,13 @@ static void join(unsigned mtu, unsigned level, int class, bool is_iwarp)
     ofo_qpset_t *qps = calloc(1, sizeof(*qps) + QPS * sizeof(qps->qp[0]));
 
     assert_non_null(qps);
-    OFO.params = (ofo_params_t){.ib_mtu = mtu, .ib_service_level = level, .ib_traffic_class = class, .ib_min_rnr_timer = 11,
-                                .ib_timeout = 12, .ib_retry_count = 3, .ib_rnr_retry = 2};
+    OFO.params = (ofo_params_t){.ib_mtu = mtu,
+                                .ib_service_level = level,
+                                .ib_traffic_class = class,
+                                .ib_min_rnr_timer = 11,
+                                .ib_timeout = 12,
+                                .ib_retry_count = 3,
+                                .ib_rnr_retry = 2};
     qps->module = &module;
     qps->ep = &ep;
     qps->nqp = QPS;

@@ -39,28 +39,16 @@ void ofo_drain_check(ofo_qpset_t *qps)
 {
     ++drain_checks;
 }
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
-void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
-{
-}
+void ofo_log(unsigned level, const char *format, ...) {}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps) {}
 bool ofo_parts_next(const uint8_t *bytes, size_t length, size_t *at, ofo_part_t *part)
 {
     return false;
 }
-void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length)
-{
-}
-void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps)
-{
-}
-void ofo_pending_flush(ofo_endpoint_t *ep)
-{
-}
-void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
-{
-}
+void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length) {}
+void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps) {}
+void ofo_pending_flush(ofo_endpoint_t *ep) {}
+void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 

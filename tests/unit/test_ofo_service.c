@@ -62,31 +62,17 @@ bool ofo_qpset_stop_busy(ofo_qpset_t *qps)
 {
     return is_destroyed;
 }
-void ofo_async_look_again(ofo_device_t *device, uint64_t now)
-{
-}
-void ofo_async_read(ofo_module_t *module)
-{
-}
-void ofo_async_answer(ofo_module_t *module)
-{
-}
-void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
-{
-}
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_async_look_again(ofo_device_t *device, uint64_t now) {}
+void ofo_async_read(ofo_module_t *module) {}
+void ofo_async_answer(ofo_module_t *module) {}
+void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl) {}
+void ofo_log(unsigned level, const char *format, ...) {}
 bool ofo_open_due(ofo_module_t *module)
 {
     return false;
 }
-void ofo_open_next(ofo_module_t *module)
-{
-}
-void ofo_open_want(ofo_endpoint_t *ep)
-{
-}
+void ofo_open_next(ofo_module_t *module) {}
+void ofo_open_want(ofo_endpoint_t *ep) {}
 bool ofo_poll_and_keep(ofo_module_t *module)
 {
     return true;
@@ -95,29 +81,17 @@ bool ofo_qpset_destroy(ofo_qpset_t *qps)
 {
     return true;
 }
-void ofo_rail_declared(ofo_endpoint_t *ep)
-{
-}
+void ofo_rail_declared(ofo_endpoint_t *ep) {}
 static int32_t events; /* atomic */
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
 {
     OFO_STORE(events, OFO_LOAD(events) + 1);
 }
-void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail)
-{
-}
-void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
-{
-}
-void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
-{
-}
-void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
-{
-}
-void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
-{
-}
+void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail) {}
+void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps) {}
+void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl) {}
+void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now) {}
+void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps) {}
 int ofo_ring_create(ofo_qpset_t *qps)
 {
     return 0;
@@ -271,10 +245,8 @@ static void descriptor_stays_until_all_services_have_ended(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(stranger_is_answered_while_the_process_computes),
-        TEST(fence_is_not_over_before_its_queue_pairs_are_gone),
-        TEST(letter_of_a_generation_before_is_no_event),
-        TEST(letter_that_only_progress_can_read_keeps_no_service_awake),
+        TEST(stranger_is_answered_while_the_process_computes), TEST(fence_is_not_over_before_its_queue_pairs_are_gone),
+        TEST(letter_of_a_generation_before_is_no_event),       TEST(letter_that_only_progress_can_read_keeps_no_service_awake),
         TEST(descriptor_stays_until_all_services_have_ended),
     };
 

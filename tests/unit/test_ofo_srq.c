@@ -64,12 +64,8 @@ void *ofo_pages_alloc(size_t size)
 {
     return malloc(size);
 }
-void ofo_device_say_locked_memory(const ofo_device_t *device)
-{
-}
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_device_say_locked_memory(const ofo_device_t *device) {}
+void ofo_log(unsigned level, const char *format, ...) {}
 void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey)
 {
     recv->work = (ofo_work_t){.kind = OFO_WORK_RECV, .qp = (uint8_t) index, .qps = qps};

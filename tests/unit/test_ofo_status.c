@@ -16,8 +16,8 @@ enum { STATUSES = IBV_WC_GENERAL_ERR + 1 };
 
 static bool is_rail_fault(enum ibv_wc_status status)
 {
-    static const enum ibv_wc_status rail[] = {IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR,
-                                              IBV_WC_RESP_TIMEOUT_ERR, IBV_WC_FATAL_ERR, IBV_WC_GENERAL_ERR};
+    static const enum ibv_wc_status rail[] = {IBV_WC_RETRY_EXC_ERR,    IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR,
+                                              IBV_WC_RESP_TIMEOUT_ERR, IBV_WC_FATAL_ERR,         IBV_WC_GENERAL_ERR};
 
     for (size_t i = 0; i < sizeof(rail) / sizeof(rail[0]); ++i) {
         if (status == rail[i]) {
@@ -69,10 +69,8 @@ static void status_success_is_good(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(status_first_with_living_port),
-        cmocka_unit_test(status_behind_the_first_is_never_poison),
-        cmocka_unit_test(status_of_a_dead_port),
-        cmocka_unit_test(status_of_a_fenced_queue_pair_is_poison_only_if_local),
+        cmocka_unit_test(status_first_with_living_port), cmocka_unit_test(status_behind_the_first_is_never_poison),
+        cmocka_unit_test(status_of_a_dead_port),         cmocka_unit_test(status_of_a_fenced_queue_pair_is_poison_only_if_local),
         cmocka_unit_test(status_success_is_good),
     };
 

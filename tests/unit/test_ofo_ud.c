@@ -73,9 +73,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 {
     return -1;
 }
-void ibv_ack_cq_events(struct ibv_cq *cq, unsigned events)
-{
-}
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned events) {}
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
     return NULL;
@@ -112,12 +110,8 @@ uint64_t ofo_now_ms(void)
 {
     return now;
 }
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
-void ofo_service_wake(ofo_module_t *module)
-{
-}
+void ofo_log(unsigned level, const char *format, ...) {}
+void ofo_service_wake(ofo_module_t *module) {}
 void *ofo_pages_alloc(size_t size)
 {
     return NULL;
@@ -126,9 +120,7 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
 {
     return 0;
 }
-void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
-{
-}
+void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 

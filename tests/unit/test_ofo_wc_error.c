@@ -79,21 +79,11 @@ void ofo_rail_closed(ofo_qpset_t *qps)
     ++rails_closed;
     (void) ofo_drain_step(&qps->drain, OFO_DEV_CLOSE);
 }
-void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
-{
-}
-void ofo_drain_check(ofo_qpset_t *qps)
-{
-}
-void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
-{
-}
-void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv)
-{
-}
-void ofo_log(unsigned level, const char *format, ...)
-{
-}
+void ofo_rdma_part_done(ofo_rdma_t *rdma, int status) {}
+void ofo_drain_check(ofo_qpset_t *qps) {}
+void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag) {}
+void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv) {}
+void ofo_log(unsigned level, const char *format, ...) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 

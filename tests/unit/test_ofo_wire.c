@@ -66,8 +66,7 @@ static void ctl_every_type_round_trips(void **state)
 
 static void ctl_layout_is_network_byte_order(void **state)
 {
-    static const uint8_t head[24] = {0x32, 0, 3, 2, 0x12, 0x34, 0, 0, 0xa1, 0xb2, 0xc3, 0xd4,
-                                     0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const uint8_t head[24] = {0x32, 0, 3, 2, 0x12, 0x34, 0, 0, 0xa1, 0xb2, 0xc3, 0xd4, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8};
     static const uint8_t body[16] = {0xbe, 0xef, 5, 2, 0, 16, 1, 15, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
     uint8_t buffer[OFO_CTL_MAX_SIZE];
     ofo_ctl_t req = example(OFO_CTL_REQ);
@@ -216,8 +215,7 @@ static void record_bad_fields_are_refused(void **state)
     static const struct {
         unsigned at;
         uint8_t value;
-    } bad[] = {{1, 0}, {1, 9}, {2, OFO_MAX_PORTS + 1}, {8 + 24 + 76, 0}, {8 + 24 + 76, 6}, {8 + 24 + 77, 0},
-               {8 + 24 + 77, OFO_MAX_LANES + 1}};
+    } bad[] = {{1, 0}, {1, 9}, {2, OFO_MAX_PORTS + 1}, {8 + 24 + 76, 0}, {8 + 24 + 76, 6}, {8 + 24 + 77, 0}, {8 + 24 + 77, OFO_MAX_LANES + 1}};
     ofo_record_t in = record_example(), out;
     uint8_t buffer[OFO_RECORD_MAX_SIZE];
 
@@ -249,10 +247,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ports_of_long_names_have_them_whole),
-        cmocka_unit_test(ctl_every_type_round_trips),      cmocka_unit_test(ctl_layout_is_network_byte_order),
-        cmocka_unit_test(ctl_short_message_is_refused),    cmocka_unit_test(ctl_bad_fields_are_refused),
-        cmocka_unit_test(ctl_random_bytes_never_hurt),     cmocka_unit_test(record_round_trips),
-        cmocka_unit_test(record_of_other_version_is_told), cmocka_unit_test(record_bad_fields_are_refused),
+        cmocka_unit_test(ctl_every_type_round_trips),
+        cmocka_unit_test(ctl_layout_is_network_byte_order),
+        cmocka_unit_test(ctl_short_message_is_refused),
+        cmocka_unit_test(ctl_bad_fields_are_refused),
+        cmocka_unit_test(ctl_random_bytes_never_hurt),
+        cmocka_unit_test(record_round_trips),
+        cmocka_unit_test(record_of_other_version_is_told),
+        cmocka_unit_test(record_bad_fields_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,11 +100,39 @@ static void empty_line_comment_and_seed_are_no_rules(void **state)
 static void mistakes_are_refused_with_a_reason(void **state)
 {
     static const char *const lines[] = {
-        "lost", "lose rail=8", "lose rail=-1", "lose rail=", "lose after=0", "lose after=x", "lose nth=0", "lose nth=3-2", "lose nth=2x", "lose nth=-3",
-        "lose chance=0%", "lose chance=101%", "lose chance=5", "delay", "delay time=5", "delay time=-1ms", "silent",
-        "late", "lose payload=1", "lose payload=1:", "lose payload=1:abc", "lose payload=1:zz",
-        "lose payload=1:ab/ff00", "lose payload=1:1122334455667788990011223344556677", "lose payload=99999:ab", "lose op=jump",
-        "error status=ok", "lose colour=red", "lose rail", "lose local", "seed", "seed x", "seed -1",
+        "lost",
+        "lose rail=8",
+        "lose rail=-1",
+        "lose rail=",
+        "lose after=0",
+        "lose after=x",
+        "lose nth=0",
+        "lose nth=3-2",
+        "lose nth=2x",
+        "lose nth=-3",
+        "lose chance=0%",
+        "lose chance=101%",
+        "lose chance=5",
+        "delay",
+        "delay time=5",
+        "delay time=-1ms",
+        "silent",
+        "late",
+        "lose payload=1",
+        "lose payload=1:",
+        "lose payload=1:abc",
+        "lose payload=1:zz",
+        "lose payload=1:ab/ff00",
+        "lose payload=1:1122334455667788990011223344556677",
+        "lose payload=99999:ab",
+        "lose op=jump",
+        "error status=ok",
+        "lose colour=red",
+        "lose rail",
+        "lose local",
+        "seed",
+        "seed x",
+        "seed -1",
     };
 
     for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); ++i) {
@@ -132,16 +160,32 @@ static void line_that_is_too_long_is_refused(void **state)
 
 static void rule_matches_what_it_names(void **state)
 {
-    const uint8_t head[8] = { 0x41, 2, 3, 0xa5, 5, 6, 7, 8 };
-    struct sr_message m = { .rail = 1, .process = 4, .qpn = 77, .opcode = IBV_WR_SEND, .head = head, .head_length = 8 };
-    static const struct { const char *line; bool matches; } cases[] = {
-        { "lose", true }, { "lose rail=sr1", true }, { "lose rail=sr0", false }, { "lose rail=sr0 rail=sr1", true },
-        { "lose rail=sr0 rail=sr2", false }, { "lose process=4", true },
-        { "lose process=3", false }, { "lose qp=77", true }, { "lose qp=78", false }, { "lose op=send", true },
-        { "lose op=write", false }, { "lose op=write op=send", true }, { "lose op=imm", false },
-        { "lose payload=0:41", true }, { "lose payload=3:a0/f0", true }, { "lose payload=3:a0", false },
-        { "lose payload=7:08", true }, { "lose payload=7:0809", false }, { "lose payload=8:00", false },
-        { "enomem op=reg_mr", false },
+    const uint8_t head[8] = {0x41, 2, 3, 0xa5, 5, 6, 7, 8};
+    struct sr_message m = {.rail = 1, .process = 4, .qpn = 77, .opcode = IBV_WR_SEND, .head = head, .head_length = 8};
+    static const struct {
+        const char *line;
+        bool matches;
+    } cases[] = {
+        {"lose", true},
+        {"lose rail=sr1", true},
+        {"lose rail=sr0", false},
+        {"lose rail=sr0 rail=sr1", true},
+        {"lose rail=sr0 rail=sr2", false},
+        {"lose process=4", true},
+        {"lose process=3", false},
+        {"lose qp=77", true},
+        {"lose qp=78", false},
+        {"lose op=send", true},
+        {"lose op=write", false},
+        {"lose op=write op=send", true},
+        {"lose op=imm", false},
+        {"lose payload=0:41", true},
+        {"lose payload=3:a0/f0", true},
+        {"lose payload=3:a0", false},
+        {"lose payload=7:08", true},
+        {"lose payload=7:0809", false},
+        {"lose payload=8:00", false},
+        {"enomem op=reg_mr", false},
     };
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {

@@ -12,7 +12,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
 #define A(name) IBV_QP_##name
 
@@ -23,8 +23,7 @@ static int required(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
         return A(PKEY_INDEX) | A(PORT) | (IBV_QPT_UD == type ? A(QKEY) : A(ACCESS_FLAGS));
     }
     if (IBV_QPS_INIT == from && IBV_QPS_RTR == to && IBV_QPT_UD != type) {
-        return A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN)
-               | (IBV_QPT_RC == type ? A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER) : 0);
+        return A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN) | (IBV_QPT_RC == type ? A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER) : 0);
     }
     if (IBV_QPS_RTR == from && IBV_QPS_RTS == to) {
         return A(SQ_PSN) | (IBV_QPT_RC == type ? A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_QP_RD_ATOMIC) : 0);
@@ -39,8 +38,7 @@ static bool legal(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_sta
     }
     return (IBV_QPS_RESET == from && IBV_QPS_INIT == to) || (IBV_QPS_INIT == from && IBV_QPS_INIT == to)
            || (IBV_QPS_INIT == from && IBV_QPS_RTR == to) || (IBV_QPS_RTR == from && IBV_QPS_RTS == to)
-           || (IBV_QPS_RTS == from && (IBV_QPS_RTS == to || IBV_QPS_SQD == to))
-           || (IBV_QPS_SQD == from && (IBV_QPS_RTS == to || IBV_QPS_SQD == to))
+           || (IBV_QPS_RTS == from && (IBV_QPS_RTS == to || IBV_QPS_SQD == to)) || (IBV_QPS_SQD == from && (IBV_QPS_RTS == to || IBV_QPS_SQD == to))
            || (IBV_QPS_SQE == from && IBV_QPS_RTS == to && IBV_QPT_RC != type);
 }
 
@@ -82,8 +80,7 @@ static void opcodes_know_their_transports(void **state)
     assert_null(sr_opcode(1000));
     for (unsigned opcode = 0; opcode < 20; ++opcode) {
         const struct sr_opcode *op = sr_opcode(opcode);
-        bool reads = IBV_WR_RDMA_READ == opcode || IBV_WR_ATOMIC_CMP_AND_SWP == opcode
-                     || IBV_WR_ATOMIC_FETCH_AND_ADD == opcode;
+        bool reads = IBV_WR_RDMA_READ == opcode || IBV_WR_ATOMIC_CMP_AND_SWP == opcode || IBV_WR_ATOMIC_FETCH_AND_ADD == opcode;
         bool sends = IBV_WR_SEND == opcode || IBV_WR_SEND_WITH_IMM == opcode;
         if (NULL == op) {
             continue;

@@ -22,7 +22,7 @@ static void on_signal(int number)
 static void fill(unsigned char *at, int size, int round)
 {
     for (int i = 0; i < size; i++) {
-        at[i] = (unsigned char)(i * 31 + round * 17 + (i >> 8));
+        at[i] = (unsigned char) (i * 31 + round * 17 + (i >> 8));
     }
 }
 
@@ -30,7 +30,7 @@ static int count_wrong(const unsigned char *at, int size, int round)
 {
     int wrong = 0;
     for (int i = 0; i < size; i++) {
-        wrong += at[i] != (unsigned char)(i * 31 + round * 17 + (i >> 8));
+        wrong += at[i] != (unsigned char) (i * 31 + round * 17 + (i >> 8));
     }
     return wrong;
 }
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < sizes; i++) {
         size = atoi(argv[2 + i]) > size ? atoi(argv[2 + i]) : size;
     }
-    unsigned char *buffer = malloc((size_t)size + 1);
+    unsigned char *buffer = malloc((size_t) size + 1);
     if (NULL == buffer) {
         fprintf(stderr, "vm_ring: no memory for messages of %d bytes\n", size);
         MPI_Abort(MPI_COMM_WORLD, 2);

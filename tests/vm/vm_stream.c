@@ -49,7 +49,7 @@ static double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
 /* The RoCE v2 GID made of an IPv4 address, at whatever index it sits. */
@@ -61,7 +61,7 @@ static int find_gid(struct ibv_context *context, union ibv_gid *gid)
     for (ssize_t i = 0; i < n; i++) {
         if (IBV_GID_TYPE_ROCE_V2 == entries[i].gid_type && 0 == memcmp(entries[i].gid.raw, mapped, 12)) {
             *gid = entries[i].gid;
-            return (int)entries[i].gid_index;
+            return (int) entries[i].gid_index;
         }
     }
     fprintf(stderr, "vm_stream: no RoCE v2 GID of an IPv4 address\n");
@@ -71,7 +71,7 @@ static int find_gid(struct ibv_context *context, union ibv_gid *gid)
 static void open_rail(struct rail *r, const char *device)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
-    size_t size = (size_t)MSG_SIZE * RECVS;
+    size_t size = (size_t) MSG_SIZE * RECVS;
     for (int i = 0; NULL != list && NULL != list[i]; i++) {
         if (0 == strcmp(ibv_get_device_name(list[i]), device)) {
             r->context = ibv_open_device(list[i]);
@@ -88,7 +88,10 @@ static void open_rail(struct rail *r, const char *device)
     if (NULL == r->cq || NULL == r->mr) {
         die("cannot set up the device");
     }
-    struct ibv_qp_init_attr init = {.send_cq = r->cq, .recv_cq = r->cq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+    struct ibv_qp_init_attr init = {.send_cq = r->cq,
+                                    .recv_cq = r->cq,
+                                    .qp_type = IBV_QPT_RC,
+                                    .sq_sig_all = 1,
                                     .cap = {.max_send_wr = WINDOW, .max_recv_wr = RECVS, .max_send_sge = 1, .max_recv_sge = 1}};
     r->qp = ibv_create_qp(r->pd, &init);
     if (NULL == r->qp) {
@@ -99,31 +102,38 @@ static void open_rail(struct rail *r, const char *device)
         die("modify_qp to INIT");
     }
     r->self.qpn = r->qp->qp_num;
-    r->self.psn = (uint32_t)getpid() & 0xffffff;
+    r->self.psn = (uint32_t) getpid() & 0xffffff;
 }
 
 static void connect_rail(struct rail *r, const struct peer *peer, const struct options *o)
 {
-    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer->qpn, .rq_psn = peer->psn,
-                              .min_rnr_timer = 12, .ah_attr = {.is_global = 1, .port_num = 1}};
-    struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .sq_psn = r->self.psn, .timeout = (uint8_t)o->timeout,
-                              .retry_cnt = (uint8_t)o->retry, .rnr_retry = 7};
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+                              .path_mtu = IBV_MTU_1024,
+                              .dest_qp_num = peer->qpn,
+                              .rq_psn = peer->psn,
+                              .min_rnr_timer = 12,
+                              .ah_attr = {.is_global = 1, .port_num = 1}};
+    struct ibv_qp_attr rts = {
+        .qp_state = IBV_QPS_RTS, .sq_psn = r->self.psn, .timeout = (uint8_t) o->timeout, .retry_cnt = (uint8_t) o->retry, .rnr_retry = 7};
     rtr.ah_attr.grh.dgid = peer->gid;
-    rtr.ah_attr.grh.sgid_index = (uint8_t)r->gid_index;
+    rtr.ah_attr.grh.sgid_index = (uint8_t) r->gid_index;
     rtr.ah_attr.grh.hop_limit = 64;
-    if (0 != ibv_modify_qp(r->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
+    if (0
+        != ibv_modify_qp(r->qp, &rtr,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC
+                             | IBV_QP_MIN_RNR_TIMER)) {
         die("modify_qp to RTR");
     }
-    if (0 != ibv_modify_qp(r->qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                            IBV_QP_MAX_QP_RD_ATOMIC)) {
+    if (0
+        != ibv_modify_qp(r->qp, &rts,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) {
         die("modify_qp to RTS");
     }
 }
 
 static void all(ssize_t got, size_t want, const char *what)
 {
-    if (got != (ssize_t)want) {
+    if (got != (ssize_t) want) {
         die(what);
     }
 }
@@ -168,7 +178,7 @@ static int tcp(const struct options *o)
 
 static void post_recv(struct rail *r, uint64_t slot)
 {
-    struct ibv_sge sge = {(uintptr_t)r->memory + slot * MSG_SIZE, MSG_SIZE, r->mr->lkey};
+    struct ibv_sge sge = {(uintptr_t) r->memory + slot * MSG_SIZE, MSG_SIZE, r->mr->lkey};
     struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
     if (0 != ibv_post_recv(r->qp, &wr, &bad)) {
         die("post_recv");
@@ -179,7 +189,7 @@ static void post_recv(struct rail *r, uint64_t slot)
 static void fill(unsigned char *at, uint64_t n)
 {
     memcpy(at, &n, sizeof(n));
-    memset(at + sizeof(n), (int)(n * 7 + 1), MSG_SIZE - sizeof(n));
+    memset(at + sizeof(n), (int) (n * 7 + 1), MSG_SIZE - sizeof(n));
 }
 
 static int is_message(const unsigned char *at, uint64_t n)
@@ -217,7 +227,7 @@ static int serve(struct rail *r, int sock, double end)
 static int post_send(struct rail *r, uint64_t n)
 {
     unsigned char *at = r->memory + (n % WINDOW) * MSG_SIZE;
-    struct ibv_sge sge = {(uintptr_t)at, MSG_SIZE, r->mr->lkey};
+    struct ibv_sge sge = {(uintptr_t) at, MSG_SIZE, r->mr->lkey};
     struct ibv_send_wr wr = {.wr_id = n, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
     fill(at, n);
     return ibv_post_send(r->qp, &wr, &bad);
@@ -226,10 +236,10 @@ static int post_send(struct rail *r, uint64_t n)
 static int stream(struct rail *r, int sock, const struct options *o)
 {
     uint64_t sent = 0, acknowledged = 0, result[2] = {0, 0};
-    double end = now() + (double)o->seconds;
+    double end = now() + (double) o->seconds;
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
-    while (IBV_WC_SUCCESS == wc.status && now() < end && acknowledged < (uint64_t)o->count) {
-        if (sent < (uint64_t)o->count && sent - acknowledged < WINDOW && 0 == post_send(r, sent)) {
+    while (IBV_WC_SUCCESS == wc.status && now() < end && acknowledged < (uint64_t) o->count) {
+        if (sent < (uint64_t) o->count && sent - acknowledged < WINDOW && 0 == post_send(r, sent)) {
             sent++;
         }
         int n = ibv_poll_cq(r->cq, 1, &wc);
@@ -241,27 +251,42 @@ static int stream(struct rail *r, int sock, const struct options *o)
             fflush(stdout);
         }
     }
-    printf("status %d (%s)\n", (int)wc.status, ibv_wc_status_str(wc.status));
+    printf("status %d (%s)\n", (int) wc.status, ibv_wc_status_str(wc.status));
     fflush(stdout);
     shutdown(sock, SHUT_WR);
     all(recv(sock, result, sizeof(result), MSG_WAITALL), sizeof(result), "no result from the server");
-    printf("sent %llu acknowledged %llu received %llu wrong %llu\n", (unsigned long long)sent, (unsigned long long)acknowledged,
-           (unsigned long long)result[0], (unsigned long long)result[1]);
-    return IBV_WC_SUCCESS == wc.status && acknowledged == (uint64_t)o->count && 0 == result[1] && sent == result[0] ? 0 : 1;
+    printf("sent %llu acknowledged %llu received %llu wrong %llu\n", (unsigned long long) sent, (unsigned long long) acknowledged,
+           (unsigned long long) result[0], (unsigned long long) result[1]);
+    return IBV_WC_SUCCESS == wc.status && acknowledged == (uint64_t) o->count && 0 == result[1] && sent == result[0] ? 0 : 1;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;
     switch (key) {
-    case 'd': o->device = arg; return 0;
-    case 'p': o->port = arg; return 0;
-    case 'n': o->count = atol(arg); return 0;
-    case 't': o->timeout = atol(arg); return 0;
-    case 'r': o->retry = atol(arg); return 0;
-    case 's': o->seconds = atol(arg); return 0;
-    case ARGP_KEY_ARG: o->host = arg; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case 'd':
+        o->device = arg;
+        return 0;
+    case 'p':
+        o->port = arg;
+        return 0;
+    case 'n':
+        o->count = atol(arg);
+        return 0;
+    case 't':
+        o->timeout = atol(arg);
+        return 0;
+    case 'r':
+        o->retry = atol(arg);
+        return 0;
+    case 's':
+        o->seconds = atol(arg);
+        return 0;
+    case ARGP_KEY_ARG:
+        o->host = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -290,5 +315,5 @@ int main(int argc, char **argv)
     exchange(sock, &r.self, &peer);
     connect_rail(&r, &peer, &o);
     exchange(sock, &r.self, &peer); /* both sides are ready */
-    return o.host ? stream(&r, sock, &o) : serve(&r, sock, now() + (double)o.seconds);
+    return o.host ? stream(&r, sock, &o) : serve(&r, sock, now() + (double) o.seconds);
 }

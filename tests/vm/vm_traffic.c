@@ -39,7 +39,10 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 33);
 }
 
-static uint64_t key_of(int sender, int receiver, uint64_t n) { return mix(mix((uint64_t)sender * 1009 + (uint64_t)receiver) + n); }
+static uint64_t key_of(int sender, int receiver, uint64_t n)
+{
+    return mix(mix((uint64_t) sender * 1009 + (uint64_t) receiver) + n);
+}
 
 /* Mostly short, a few up to the longest; the first of a window is its head. */
 static int size_of(uint64_t key, uint64_t n, int max)
@@ -48,22 +51,22 @@ static int size_of(uint64_t key, uint64_t n, int max)
     if (0 == n % WINDOW) {
         return HEAD;
     }
-    return (int)((key >> 8) % (uint64_t)(top < max ? top : max));
+    return (int) ((key >> 8) % (uint64_t) (top < max ? top : max));
 }
 
 static void fill(unsigned char *at, int size, uint64_t key)
 {
     for (int i = 0; i < size; i += 8) {
-        uint64_t word = key + (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15);
-        memcpy(at + i, &word, (size_t)(size - i < 8 ? size - i : 8));
+        uint64_t word = key + (uint64_t) i * UINT64_C(0x9e3779b97f4a7c15);
+        memcpy(at + i, &word, (size_t) (size - i < 8 ? size - i : 8));
     }
 }
 
 static int is_right(const unsigned char *at, int size, uint64_t key)
 {
     for (int i = 0; i < size; i += 8) {
-        uint64_t word = key + (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15);
-        if (0 != memcmp(at + i, &word, (size_t)(size - i < 8 ? size - i : 8))) {
+        uint64_t word = key + (uint64_t) i * UINT64_C(0x9e3779b97f4a7c15);
+        if (0 != memcmp(at + i, &word, (size_t) (size - i < 8 ? size - i : 8))) {
             return 0;
         }
     }
@@ -74,7 +77,7 @@ static int is_right(const unsigned char *at, int size, uint64_t key)
 static void make_window(struct traffic *t, MPI_Request *requests, uint64_t end)
 {
     for (int i = 0; i < WINDOW; i++) {
-        uint64_t n = t->windows * WINDOW + (uint64_t)i, key = key_of(t->rank, t->peer, n);
+        uint64_t n = t->windows * WINDOW + (uint64_t) i, key = key_of(t->rank, t->peer, n);
         int size = size_of(key, n, t->max);
         fill(t->out[i], size, key);
         if (0 == i) {
@@ -87,12 +90,12 @@ static void make_window(struct traffic *t, MPI_Request *requests, uint64_t end)
 
 static void verify(struct traffic *t, int i, MPI_Status *status)
 {
-    uint64_t n = t->windows * WINDOW + (uint64_t)i, key = key_of(t->peer, t->rank, n);
+    uint64_t n = t->windows * WINDOW + (uint64_t) i, key = key_of(t->peer, t->rank, n);
     int size = size_of(key, n, t->max), got = -1;
     MPI_Get_count(status, MPI_BYTE, &got);
     if (got != size || !is_right(t->in[i], 0 == i ? 8 : size, key)) {
-        fprintf(stderr, "vm_traffic: rank %d: message %llu of rank %d is WRONG (%d bytes, %d expected)\n", t->rank,
-                (unsigned long long)n, t->peer, got, size);
+        fprintf(stderr, "vm_traffic: rank %d: message %llu of rank %d is WRONG (%d bytes, %d expected)\n", t->rank, (unsigned long long) n, t->peer,
+                got, size);
         t->wrong++;
     }
     t->messages++;
@@ -109,7 +112,7 @@ static void tell(struct traffic *t)
     t->last = now;
     if (0 == t->rank % 2 && now - t->said > 0.25) {
         t->said = now;
-        printf("round %llu of rank %d, stall %.3f s\n", (unsigned long long)t->windows, t->rank, t->stall);
+        printf("round %llu of rank %d, stall %.3f s\n", (unsigned long long) t->windows, t->rank, t->stall);
         fflush(stdout);
     }
 }
@@ -137,7 +140,7 @@ static int run(struct traffic *t)
     uint64_t end = 0;
     t->last = MPI_Wtime();
     while (0 == end) {
-        make_window(t, requests, (uint64_t)stop);
+        make_window(t, requests, (uint64_t) stop);
         int error = MPI_Waitall(2 * WINDOW, requests, statuses);
         if (MPI_SUCCESS != error) {
             tell_error(t, error, statuses);
@@ -207,8 +210,8 @@ int main(int argc, char **argv)
     signal(SIGUSR1, on_signal);
     signal(SIGUSR2, on_signal);
     for (int i = 0; i < WINDOW; i++) {
-        t.out[i] = malloc((size_t)t.max + 8);
-        t.in[i] = malloc((size_t)t.max + 8);
+        t.out[i] = malloc((size_t) t.max + 8);
+        t.in[i] = malloc((size_t) t.max + 8);
         if (NULL == t.out[i] || NULL == t.in[i]) {
             fprintf(stderr, "vm_traffic: no memory for messages of %d bytes\n", t.max);
             MPI_Abort(MPI_COMM_WORLD, 2);
@@ -218,8 +221,8 @@ int main(int argc, char **argv)
     error = run(&t);
     tell_counters(t.rank);
     if (0 == t.rank % 2 && MPI_SUCCESS == error) {
-        printf("%s: rank %d: %llu messages, %llu wrong, stall %.3f s\n", 0 == t.wrong ? "ok" : "WRONG DATA", t.rank,
-               (unsigned long long)t.messages, (unsigned long long)t.wrong, t.stall);
+        printf("%s: rank %d: %llu messages, %llu wrong, stall %.3f s\n", 0 == t.wrong ? "ok" : "WRONG DATA", t.rank, (unsigned long long) t.messages,
+               (unsigned long long) t.wrong, t.stall);
         fflush(stdout);
     }
     alarm(60); /* a peer that was killed may be waited for in MPI_Finalize */

@@ -32,17 +32,9 @@ static inline bool bfo_help_is_first_rank(void)
 {
     return true;
 }
-static inline void bfo_help_write(const char *text)
-{
-}
-static inline void bfo_help_say(const char *file, const char *topic, ...)
-{
-}
-static inline void bfo_help_say_once(const char *key, const char *file, const char *topic, ...)
-{
-}
-static inline void bfo_help_line(const char *file, const char *topic, ...)
-{
-}
+static inline void bfo_help_write(const char *text) {}
+static inline void bfo_help_say(const char *file, const char *topic, ...) {}
+static inline void bfo_help_say_once(const char *key, const char *file, const char *topic, ...) {}
+static inline void bfo_help_line(const char *file, const char *topic, ...) {}
 
 #endif /* BFO_HELP_H */

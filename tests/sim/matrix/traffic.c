@@ -113,8 +113,7 @@ static uint64_t mix(uint64_t x)
 
 static uint64_t key_of(int sender, int receiver, int thread, uint64_t sequence)
 {
-    return mix(mix(opt.seed ^ ((uint64_t) (unsigned) sender << 40 | (uint64_t) (unsigned) receiver << 20 | (unsigned) thread))
-               + sequence);
+    return mix(mix(opt.seed ^ ((uint64_t) (unsigned) sender << 40 | (uint64_t) (unsigned) receiver << 20 | (unsigned) thread)) + sequence);
 }
 
 static size_t length_of(uint64_t key)
@@ -145,7 +144,7 @@ static size_t room(void)
 typedef struct {
     int peer;
     unsigned char *send[MAX_WINDOW], *recv[2][MAX_WINDOW]; /* rounds receive into the two sets in turn */
-    uint64_t sent, received; /* sequence of the next message */
+    uint64_t sent, received;                               /* sequence of the next message */
 } lane_t;
 
 typedef struct {
@@ -171,8 +170,8 @@ static void shape(size_t length, int *count, MPI_Datatype *type)
 static void complain(worker_t *w, const lane_t *lane, const char *what, uint64_t is, uint64_t expected)
 {
     if (10 > w->wrong++) {
-        fprintf(stderr, "WRONG rank %d thread %d: message %" PRIu64 " of rank %d: %s is %" PRIu64 ", not %" PRIu64 "\n", rank,
-                w->thread, lane->received, lane->peer, what, is, expected);
+        fprintf(stderr, "WRONG rank %d thread %d: message %" PRIu64 " of rank %d: %s is %" PRIu64 ", not %" PRIu64 "\n", rank, w->thread,
+                lane->received, lane->peer, what, is, expected);
     }
 }
 
@@ -228,8 +227,7 @@ static void post_receives(worker_t *w)
             unsigned char *buffer = w->lanes[p].recv[w->round % 2][i];
 
             memset(buffer, 0xa5, room());
-            MPI_Irecv(buffer, opt.strided ? count : (int) opt.high, type, p, w->thread, MPI_COMM_WORLD,
-                      &w->requests[w->count++]);
+            MPI_Irecv(buffer, opt.strided ? count : (int) opt.high, type, p, w->thread, MPI_COMM_WORLD, &w->requests[w->count++]);
         }
     }
 }

@@ -226,7 +226,7 @@ bfo_step_t __real_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send
 bfo_step_t __wrap_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
 bfo_step_t __wrap_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg)
 {
-    void (*meanwhile)(bfo_send_t *req) = world_before_event;
+    void (*meanwhile)(bfo_send_t * req) = world_before_event;
 
     if (NULL != meanwhile && world_event == event) {
         world_before_event = NULL;
@@ -278,8 +278,14 @@ void got_put(const bfo_send_t *req, world_btl_t *btl, size_t from, size_t size)
     struct {
         bfo_put_hdr_t h;
         char handle[WORLD_HANDLE];
-    } put = {.h = {.type = BFO_MSG_PUT, .epoch = bfo_se_epoch(req->m.se), .src_id = bfo_name_id(&req->name),
-                   .frag_id = 0xa00000001u, .dst_id = 0x700000001u, .rdma_offset = from, .dst_ptr = 0x20000, .dst_size = size}};
+    } put = {.h = {.type = BFO_MSG_PUT,
+                   .epoch = bfo_se_epoch(req->m.se),
+                   .src_id = bfo_name_id(&req->name),
+                   .frag_id = 0xa00000001u,
+                   .dst_id = 0x700000001u,
+                   .rdma_offset = from,
+                   .dst_ptr = 0x20000,
+                   .dst_size = size}};
 
     got(btl, BFO_MSG_PUT, &put, sizeof(put));
 }
@@ -305,7 +311,8 @@ static void dance(bfo_dance_hdr_t *h)
 void got_dance(uint8_t type, const bfo_send_t *req, unsigned flags)
 {
     bfo_dance_hdr_t h = {.match = {.type = type, .flags = (uint8_t) flags, .seq = req->match_seq},
-                         .src_id = bfo_name_id(&req->name), .dst_id = 0x700000001u,
+                         .src_id = bfo_name_id(&req->name),
+                         .dst_id = 0x700000001u,
                          .epoch = (uint16_t) (bfo_se_epoch(req->m.se) + (BFO_MSG_RERR != type))};
 
     dance(&h);
@@ -314,7 +321,10 @@ void got_dance(uint8_t type, const bfo_send_t *req, unsigned flags)
 void got_notify(const bfo_recv_t *req, uint16_t epoch, unsigned flags, uint8_t dead_mask)
 {
     bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY, .flags = (uint8_t) flags, .seq = req->match_seq},
-                         .src_id = req->src_id, .dst_id = bfo_name_id(&req->name), .epoch = epoch, .dead_mask = dead_mask};
+                         .src_id = req->src_id,
+                         .dst_id = bfo_name_id(&req->name),
+                         .epoch = epoch,
+                         .dead_mask = dead_mask};
 
     dance(&h);
 }

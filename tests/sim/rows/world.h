@@ -26,14 +26,14 @@ void declare(void);
 void progress(void);
 
 /* ---- our sends, to rank 1 ---------------------------------------------------------------------------- */
-bfo_send_t *send_match(void);  /* a request although it is short: btl_sendi was busy */
-bfo_send_t *send_copied(void); /* RNDV, then three FRAGs */
+bfo_send_t *send_match(void);   /* a request although it is short: btl_sendi was busy */
+bfo_send_t *send_copied(void);  /* RNDV, then three FRAGs */
 bfo_send_t *send_written(void); /* RNDV, then WRITEs */
-bfo_send_t *send_read(void);   /* RGET; in a life without PUT */
+bfo_send_t *send_read(void);    /* RGET; in a life without PUT */
 /* ---- our receives from rank 1, and what matches them -------------------------------------------------- */
 bfo_recv_t *recv_posted(void);
-bfo_recv_t *recv_copied(void); /* 1200 bytes: ACK posted */
-bfo_recv_t *recv_written(void); /* 6000 bytes: four PUTs posted */
+bfo_recv_t *recv_copied(void);                          /* 1200 bytes: ACK posted */
+bfo_recv_t *recv_written(void);                         /* 6000 bytes: four PUTs posted */
 bfo_recv_t *recv_read(size_t length, world_btl_t *btl); /* READs of at most 4000 bytes posted */
 bool is_over(const void *request);
 /* It has ended well; its object may be used again. */

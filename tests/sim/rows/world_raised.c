@@ -89,8 +89,10 @@ static void raise_send(const row_t *row)
     life_begins(0);
     req = send_in(row->state);
     bfo_send_get(req);
-    bfo_failover_send_raise(req, row->event, BFO_SEV_PUT_RAIL_DOWN == row->event ? (void *) &h.dst_id
-                                             : BFO_SEV_PEER_DECLARED == row->event ? (void *) &error : (void *) &h);
+    bfo_failover_send_raise(req, row->event,
+                            BFO_SEV_PUT_RAIL_DOWN == row->event   ? (void *) &h.dst_id
+                            : BFO_SEV_PEER_DECLARED == row->event ? (void *) &error
+                                                                  : (void *) &h);
     if (BFO_KIND_COMPLETION != bfo_send_cell(req->m.se, row->event).kind) {
         bfo_send_put(req);
     }
@@ -120,8 +122,8 @@ static void raise_refused(void)
     life_begins(0);
     (void) send_match(); /* the first message makes the peer */
     bfo_hdr_pack_ack(&ack, 0, 0x700000001u, 0, 0, 0);
-    (void) bfo_recv_fire_at(NULL, BFO_KNOWN(BFO_RECV_NONE), BFO_REV_RTS_REFUSED, false,
-                            world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML], &ack);
+    (void) bfo_recv_fire_at(NULL, BFO_KNOWN(BFO_RECV_NONE), BFO_REV_RTS_REFUSED, false, world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML],
+                            &ack);
     must(is_posted(BFO_MSG_ACK));
     life_ends();
 }
@@ -131,8 +133,7 @@ static bool is_done_in_place(const row_t *row)
 {
     const unsigned to = bfo_se_state(bfo_recv_cell(BFO_SE(row->state, 0), row->event).next);
 
-    return BFO_RECV_UNMATCHED == row->state && BFO_REV_STALE != row->event && BFO_REV_FIN_UNFENCED != row->event
-           && BFO_RECV_UNMATCHED != to;
+    return BFO_RECV_UNMATCHED == row->state && BFO_REV_STALE != row->event && BFO_REV_FIN_UNFENCED != row->event && BFO_RECV_UNMATCHED != to;
 }
 
 /* The actions that take what a BTL brought: without it there is nothing to take. */
@@ -148,16 +149,15 @@ void rows_raised(void)
     for (size_t i = 0; i < sizeof(send_rows) / sizeof(send_rows[0]); ++i) {
         const row_t *row = &send_rows[i];
 
-        if (bfo_send_state_is_open(row->state) && BFO_KIND_GUARD != bfo_send_cell(0, row->event).kind
-            && !send_needs_data(row)) {
+        if (bfo_send_state_is_open(row->state) && BFO_KIND_GUARD != bfo_send_cell(0, row->event).kind && !send_needs_data(row)) {
             raise_send(row);
         }
     }
     for (size_t i = 0; i < sizeof(recv_rows) / sizeof(recv_rows[0]); ++i) {
         const row_t *row = &recv_rows[i];
 
-        if (BFO_RECV_NONE != row->state && BFO_RECV_SEALED != row->state && !is_done_in_place(row)
-            && BFO_REV_POST != row->event && BFO_KIND_GUARD != bfo_recv_cell(0, row->event).kind) {
+        if (BFO_RECV_NONE != row->state && BFO_RECV_SEALED != row->state && !is_done_in_place(row) && BFO_REV_POST != row->event
+            && BFO_KIND_GUARD != bfo_recv_cell(0, row->event).kind) {
             raise_recv(row);
         }
     }

@@ -39,7 +39,7 @@ static void plain(void)
     must(is_posted(BFO_MSG_NACK));
     req = recv_posted();
     got_match(4);
-    got_frag(req, 0, 0, 10); /* D1 in DONE */
+    got_frag(req, 0, 0, 10);                /* D1 in DONE */
     got_notify_of(bfo_name_id(&req->name)); /* R15 in DONE */
     req = recv_written();
     for (int i = 0; i < 4; ++i) {
@@ -78,7 +78,7 @@ static void own_errors(void)
         req = recv_copied();
         comes_back(BFO_MSG_ACK, ends[i]);
         must(BFO_RECV_ERRL == state_of(req) && is_posted(BFO_MSG_RERR));
-        got_frag(req, 5, 0, 10); /* D1 */
+        got_frag(req, 5, 0, 10);           /* D1 */
         comes_back(BFO_MSG_RERR, ends[i]); /* R8, R16p */
         must(0 == i ? is_posted(BFO_MSG_RERR) : BFO_RECV_DEAD == state_of(req));
         if (0 == i) {
@@ -93,14 +93,14 @@ static void own_errors(void)
         comes_back(WORLD_GET, ends[i]);
         must(BFO_RECV_ERRL == state_of(req));
         comes_back(WORLD_GET, OPAL_SUCCESS); /* R5 in ERRL */
-        comes_back(WORLD_GET, ends[i]); /* R7 */
+        comes_back(WORLD_GET, ends[i]);      /* R7 */
         life_ends();
     }
     life_begins(0);
     req = recv_written();
     comes_back(BFO_MSG_PUT, OPAL_ERROR);
-    comes_back(BFO_MSG_PUT, OPAL_SUCCESS); /* R5b in ERRL */
-    got_fin_of_write(req, 0, 1); /* R4 in ERRL */
+    comes_back(BFO_MSG_PUT, OPAL_SUCCESS);    /* R5b in ERRL */
+    got_fin_of_write(req, 0, 1);              /* R4 in ERRL */
     got_fin_of_write(req, BFO_FIN_RESENT, 2); /* R4b in ERRL */
     life_ends();
 
@@ -128,9 +128,9 @@ static void notified(void)
         req = recv_copied();
         got_notify(req, 1, 0, 1);
         must(BFO_RECV_QUIESCE == state_of(req));
-        got_notify(req, 1, 0, 1); /* R9b */
-        got_frag(req, 0, 0, 700); /* R3 */
-        got_frag(req, 9, 0, 10);  /* D1 */
+        got_notify(req, 1, 0, 1);         /* R9b */
+        got_frag(req, 0, 0, 700);         /* R3 */
+        got_frag(req, 9, 0, 10);          /* D1 */
         comes_back(BFO_MSG_ACK, ends[i]); /* R5b, R7 */
         fences_end();
         must(i < 2 ? BFO_SE(BFO_RECV_WAITRTS, 1) == req->m.se && is_posted(BFO_MSG_RACK) : is_over(req)); /* R12, R12f */
@@ -273,7 +273,7 @@ static void threads(void)
         req = to_sealed(3 == how);
         got_frag(req, 0, 0, 10);  /* D1: no longer admissible */
         got_notify(req, 1, 0, 0); /* R9b */
-        if (1 == how) { /* what the other thread counted before */
+        if (1 == how) {           /* what the other thread counted before */
             (void) bfo_add_size(&req->bytes, req->length);
         } else if (2 == how) {
             req->error = MPI_ERR_OTHER;

@@ -100,7 +100,7 @@ static void streams(void)
     life_begins(0);
     req = send_written();
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-    got_put(req, &world_btl[0], 0, 1000); /* RTS */
+    got_put(req, &world_btl[0], 0, 1000);    /* RTS */
     got_put(req, &world_btl[1], 1000, 1000); /* STREAM */
     comes_back(WORLD_PUT, OPAL_SUCCESS);
     comes_back(WORLD_PUT, OPAL_SUCCESS);
@@ -272,8 +272,10 @@ static void dances(void)
             got_dance(BFO_MSG_NACK, req, 0);
         }
         comes_back(BFO_MSG_NOTIFY, 2 == i ? OPAL_ERR_FATAL : OPAL_ERROR);
-        must(0 == i ? is_posted(BFO_MSG_NOTIFY) : 1 == i ? BFO_SE(BFO_SEND_RTS, 1) == req->m.se
-             : 2 == i ? BFO_SEND_DEAD == state_of(req) : is_over(req));
+        must(0 == i   ? is_posted(BFO_MSG_NOTIFY)
+             : 1 == i ? BFO_SE(BFO_SEND_RTS, 1) == req->m.se
+             : 2 == i ? BFO_SEND_DEAD == state_of(req)
+                      : is_over(req));
         life_ends();
     }
 }
@@ -295,7 +297,7 @@ static void is_refused(bfo_send_t *req)
  * answer, or the answer and an error. The fragment has arrived, so it is not sent again. */
 static void answers_in_between(void)
 {
-    static void (*const meanwhile[])(bfo_send_t *req) = {is_answered, is_refused};
+    static void (*const meanwhile[])(bfo_send_t * req) = {is_answered, is_refused};
 
     for (int i = 0; i < 2; ++i) {
         bfo_send_t *req;
@@ -477,7 +479,8 @@ static void dumped(void)
 
     life_begins(0);
     req = send_copied();
-    must(dump_says("send req 0x", "to 1 tag 3 seq 0: rts epoch 0, rndv, 0 of 1920 bytes delivered, 1 events, waits for the rail to take the first fragment"));
+    must(dump_says("send req 0x",
+                   "to 1 tag 3 seq 0: rts epoch 0, rndv, 0 of 1920 bytes delivered, 1 events, waits for the rail to take the first fragment"));
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
     must(dump_says("send req 0x", "waits for the receiver to match it"));
     got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
