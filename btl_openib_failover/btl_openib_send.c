@@ -176,7 +176,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
 {
     ofo_module_t *module = ep->module;
     ofo_frag_t *frag = NULL;
-    int rc = OPAL_ERR_RESOURCE_BUSY;
+    int rc;
 
     if (NULL != descriptor) {
         *descriptor = NULL;

@@ -51,8 +51,8 @@ typedef enum {
     OFO_WORK_RECV,   /* ofo_recv_t */
     OFO_WORK_RDMA,   /* ofo_rdma_t; several parts share one */
     OFO_WORK_RETURN, /* ofo_qp_t.returns: a message that only returns credits */
-    OFO_WORK_PROVE,  /* ofo_qp_t.prove: zero-byte WRITE of the handshake */
-    OFO_WORK_ALIVE,  /* ofo_qpset_t.alive: zero-byte WRITE of the keepalive */
+    OFO_WORK_PROVE,  /* ofo_qp_t.prove: WRITE of one full packet, the proof of the handshake */
+    OFO_WORK_ALIVE,  /* ofo_qpset_t.alive: a WRITE of one byte that asks whether the peer lives */
     OFO_WORK_MARKER  /* ofo_qp_t.marker: last work request of a fenced send queue */
 } ofo_work_kind_t;
 
@@ -229,7 +229,7 @@ struct ofo_qpset {
     uint8_t *memory; /* credit messages, receive buffers and `recvs` */
     struct ibv_mr *mr;
     ofo_recv_t *recvs;
-    int32_t proving;      /* zero-byte WRITEs not completed; atomic */
+    int32_t proving;      /* proofs not completed; atomic */
     ofo_work_t alive;     /* keepalive, on the first queue pair. Context of the three: progress */
     bool is_asking;       /* it is in flight */
     uint32_t alive_place; /* messages up to here were posted before it */
@@ -280,7 +280,7 @@ typedef enum {
     /* to service */
     OFO_MAIL_POST,       /* a post wants the rail connected */
     OFO_MAIL_ERROR,      /* generation `gen` failed */
-    OFO_MAIL_PROVED,     /* zero-byte WRITEs of `gen` completed */
+    OFO_MAIL_PROVED,     /* proofs of `gen` completed */
     OFO_MAIL_FIRST_RECV, /* first message of `gen` */
     OFO_MAIL_FENCE_DONE, /* `qps` is silent, and service's again */
     OFO_MAIL_STUCK,      /* the fence of `qps` does not end: destroy its queue pairs */

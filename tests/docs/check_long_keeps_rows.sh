@@ -12,7 +12,7 @@ mkdir -p "$repository/tests" "$TEST_TMP/build/tests" "$TEST_TMP/bin" "$TEST_TMP/
 cp "$BFO_SRCDIR"/tests/{lib.sh,check_long.sh} "$repository/tests"
 ln -s "$BFO_BUILDDIR/softrail" "$TEST_TMP/build/softrail"
 ln -s "$BFO_BUILDDIR/tests/.libs" "$TEST_TMP/build/tests/.libs"
-printf '%s\n' '# table' '| part | verdict | seconds | passed | failed | retried | commit, date |' >"$results"
+printf '%s\n' '# table' '| part | verdict | seconds | passed | failed | retried | commit, date |' '' '## Figures' '' '| Of | hand |' >"$results"
 cat >"$TEST_TMP/bin/make" <<'MAKE'
 #!/bin/bash
 # Each target takes, and does, what the test says: BREAKS, CHANGES.
@@ -82,4 +82,5 @@ run 0 rows
 has rows passed "$at"
 grep -qE "^\| \`rows\` \| words \| passed \| 3 \| 0 \| [0-9]+ s \| $at, " "$repository/docs/verification.md" ||
     { cat "$TEST_TMP/log" "$repository/docs/verification.md"; fail "docs/verification.md has another row"; }
+[ "$(sed -n '/^## Figures/,$p' "$results")" = $'## Figures\n\n| Of | hand |' ] || { cat "$results"; fail "what stands after the table did not stay as it was"; }
 exit 0
