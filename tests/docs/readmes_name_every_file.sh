@@ -25,3 +25,13 @@ check tools bt_
 check contrib ''
 check railfail rf_
 check include ''
+
+# Each folder of tests, and that of the pages, has a README whose table names files that exist.
+for folder in docs tests/*/; do
+    folder=${folder%/}
+    [ -n "$(find "$folder" -maxdepth 1 -name '*.am' -o -maxdepth 1 -name '*.md')" ] || continue
+    [ -e "$folder/README.md" ] || fail "$folder has no README.md"
+    for name in $(grep '^|' "$folder/README.md" | grep -oE '`[A-Za-z0-9_*][A-Za-z0-9_./*-]*\.(sh|c|h|pl|pm|am|list|md|svg)`' | tr -d '`'); do
+        compgen -G "$folder/$name" >/dev/null || compgen -G "$name" >/dev/null || fail "$folder/README.md names $name, which is not there"
+    done
+done
