@@ -82,6 +82,9 @@ bool bfo_failover_ctl_is_poison(const bfo_peer_t *peer, uint8_t rail, const bfo_
     if (BFO_MSG_FIN == h->common.type) {
         return is_poison(peer, rail, BFO_SUSPECT_FIN, h->fin.frag_id, status);
     }
+    if (BFO_MSG_ACK == h->common.type) { /* a refusal, which has no receive */
+        return is_poison(peer, rail, BFO_SUSPECT_REFUSAL, h->ack.src_id, status);
+    }
     if (BFO_MSG_FOREIGN == h->common.type) {
         return is_poison(peer, rail, BFO_SUSPECT_FOREIGN, h->foreign.number, status);
     }

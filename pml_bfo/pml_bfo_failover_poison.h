@@ -9,8 +9,8 @@
 #include "pml_bfo.h"
 
 #if PML_BFO
-/* What a suspect is: a message we send, one that we receive, or a FIN. */
-typedef enum { BFO_SUSPECT_SENT, BFO_SUSPECT_RECEIVED, BFO_SUSPECT_FIN, BFO_SUSPECT_FOREIGN } bfo_suspect_t;
+/* What a suspect is: a message that we send or receive, a FIN, a FOREIGN, or the refusal of a rendezvous. */
+typedef enum { BFO_SUSPECT_SENT, BFO_SUSPECT_RECEIVED, BFO_SUSPECT_FIN, BFO_SUSPECT_FOREIGN, BFO_SUSPECT_REFUSAL } bfo_suspect_t;
 /* Something of the request came back with `status`: will no rail carry it? False the first time, which is remembered. */
 bool bfo_failover_send_is_poison(const bfo_send_t *req, uint8_t rail, int status) BFO_COLD;
 bool bfo_failover_recv_is_poison(const bfo_recv_t *req, uint8_t rail, int status) BFO_COLD;

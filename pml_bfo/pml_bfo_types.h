@@ -102,6 +102,7 @@ typedef struct bfo_peer_t {
     bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_rails */
     uint32_t foreign_sent, foreign_heard; /* number of the last FOREIGN to it; atomic. From it, handed up. Lock: bfo.lock */
     struct bfo_foreign_t *foreign_held;   /* those that came too early, by number (pml_bfo_ulfm_tags.c). Lock: bfo.lock */
+    bool is_handing_up;                   /* a thread hands up those of this peer. Lock: bfo.lock */
     size_t match_limit;                   /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
     size_t rndv_limit;                    /* payload of a RNDV at most, likewise */
     size_t rdma_min;                      /* from this many bytes on RDMA pays */

@@ -110,7 +110,7 @@ static bool hold(bfo_peer_t *from, const bfo_foreign_hdr_t *h, size_t length)
     return true;
 }
 
-/* The one whose turn it is, or NULL. */
+/* Takes the next message in order; without one, hand_up() is at rest again. */
 static bfo_foreign_t *next_held(bfo_peer_t *from)
 {
     bfo_foreign_t *held;
@@ -122,30 +122,34 @@ static bfo_foreign_t *next_held(bfo_peer_t *from)
         ++from->foreign_heard;
     } else {
         held = NULL;
+        from->is_handing_up = false;
     }
     BFO_UNLOCK(&bfo.lock);
     return held;
 }
 
+/* One thread at a time hands up, in order. A message that comes meanwhile, over another rail or below the callback, waits for that thread. */
 static void arrived(mca_btl_base_module_t *btl, bfo_peer_t *from, const bfo_foreign_hdr_t *h, size_t length)
 {
     bfo_foreign_t *held;
-    bool is_held = true;
+    bool is_next, is_kept = true;
     int32_t ahead;
 
     BFO_LOCK(&bfo.lock);
     ahead = (int32_t) (h->number - from->foreign_heard);
-    if (1 == ahead) {
+    is_next = 1 == ahead && !from->is_handing_up;
+    if (is_next) {
+        from->is_handing_up = true;
         ++from->foreign_heard;
-    } else if (1 < ahead) {
-        is_held = hold(from, h, length);
+    } else if (0 < ahead) {
+        is_kept = hold(from, h, length);
     }
     BFO_UNLOCK(&bfo.lock);
     if (ahead <= 0) {
         bfo_stat_drop(BFO_STAT_DUPLICATE);
-    } else if (!is_held) {
+    } else if (!is_kept) {
         bfo_failover_declare(from, BFO_HOLE);
-    } else if (1 == ahead) {
+    } else if (is_next) {
         hand_up(btl, from, h->tag, h + 1, length);
         while (NULL != (held = next_held(from))) {
             hand_up(btl, from, held->tag, held->data, held->length);
