@@ -265,8 +265,8 @@ static void read_finish(bfo_recv_t *req)
     }
 }
 
-/* `refused`: btl_get itself said no, nothing was begun. */
-static BFO_COLD void read_failed(bfo_frag_t *frag, int status, bool refused)
+/* `rail`: the rail that failed; BFO_MAX_RAILS: none did. `refused`: btl_get itself said no, nothing was begun. */
+static BFO_COLD void read_failed(bfo_frag_t *frag, uint8_t rail, int status, bool refused)
 {
     bfo_recv_t *req = frag->recv;
     const bool copied = bfo_failover_may_copy(frag->peer, frag->rail, refused) && BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m);
@@ -280,7 +280,7 @@ static BFO_COLD void read_failed(bfo_frag_t *frag, int status, bool refused)
     }
     open = bfo_add32(&req->open, -1);
     if (!copied) {
-        bfo_failover_answer_failed(req, req->rail, status);
+        bfo_failover_answer_failed(req, rail, status);
         return;
     }
     if (0 == open) {
@@ -297,7 +297,7 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     const size_t length = frag->length;
 
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
-        read_failed(frag, status, false);
+        read_failed(frag, frag->rail, status, false);
         return;
     }
     if (frag != req->rget) {
@@ -320,14 +320,16 @@ static inline int read_try(bfo_work_t *work)
 {
     bfo_frag_t *frag = bfo_container(work, bfo_frag_t, work);
     bfo_recv_t *req = frag->recv;
-    int rc = OMPI_ERR_UNREACH;
+    int rc;
 
-    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m)) {
-        rc = bfo_post_rdma(frag, frag->peer->rails[frag->rail].btl->btl_get, req->base + frag->offset, req->regs->handle[frag->rail],
-                           req->rget->handle, read_completed);
+    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) != bfo_se_load(&req->m)) { /* the attempt is over, and no rail is to blame */
+        read_failed(frag, BFO_MAX_RAILS, OPAL_ERROR, true);
+        return OMPI_SUCCESS;
     }
+    rc = bfo_post_rdma(frag, frag->peer->rails[frag->rail].btl->btl_get, req->base + frag->offset, req->regs->handle[frag->rail], req->rget->handle,
+                       read_completed);
     if (bfo_unlikely(OMPI_ERR_UNREACH == rc)) {
-        read_failed(frag, OPAL_ERROR, true);
+        read_failed(frag, frag->rail, OPAL_ERROR, true);
         rc = OMPI_SUCCESS;
     }
     return rc;

@@ -13,7 +13,7 @@
 #include "pml_bfo_send_api.h"
 #include "pml_bfo_send_start.h"
 
-enum { LONG = 8000 };
+enum { LONG = 8000, SHORT = 3000 };
 
 static char room[9000];
 
@@ -331,6 +331,40 @@ static void data_of_each_lossy_fence_is_in_doubt(void)
     must(!bfo_failover_fin_is_visible(peer, &fin) && peer->declared, "data that may be lost is taken");
 }
 
+/* A READ had no room, and before its turn the sender restarted the message. */
+static void read_of_before_costs_no_rail(void)
+{
+    static char into[SHORT];
+    bfo_peer_t *peer;
+    ompi_request_t *request = NULL;
+    const bfo_recv_t *req;
+    struct {
+        bfo_rget_hdr_t h;
+        char handle[WORLD_HANDLE];
+    } rget = {.h = {.rndv = {.msg_length = SHORT, .src_id = 0x800000001u}, .frag_id = 0x900000001u, .src_ptr = 0x10000}};
+    bfo_dance_hdr_t notify = {.match = {.type = BFO_MSG_NOTIFY}, .src_id = 0x800000001u, .epoch = 1, .nrails = 2};
+
+    bfo_params.use_put = false;
+    peer = life_begins(false);
+    must(OMPI_SUCCESS == bfo_irecv(into, SHORT, &ompi_mpi_byte.dt, 1, 4, world_comm[0], &request), "a receive does not start");
+    req = (const bfo_recv_t *) request;
+    world_refuse_busy = 1;
+    bfo_hdr_pack_match(&rget.h.rndv.match, BFO_MSG_RGET, BFO_FLAG_CONTIG, 0, 1, 4, 0);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RGET), &rget, sizeof(rget), sizeof(rget));
+    must(0 > world_find(WORLD_GET) && 1 == bfo.n_pending, "a READ without room does not wait");
+    notify.match.seq = req->match_seq;
+    notify.dst_id = bfo_name_id(&req->name);
+    notify.jobid = world_proc[1]->super.proc_name.jobid;
+    notify.vpid = world_proc[1]->super.proc_name.vpid;
+    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_NOTIFY), &notify, sizeof(notify), sizeof(notify));
+    must(BFO_RECV_QUIESCE == bfo_se_state(req->m.se), "the message is not restarted");
+    (void) bfo_progress();
+    must(0 > world_find(WORLD_GET), "a READ of the attempt before is posted");
+    must(BFO_RECV_WAITRTS == bfo_se_state(req->m.se), "the restart waits for a READ that was never posted");
+    must(3 == peer->send_mask && 0 == peer->fencing, "a rail that is well is lost with it");
+    bfo_params.use_put = true;
+}
+
 static const world_case_t cases[] = {
     {"rail_that_returns_is_used", rail_that_returns_is_used},
     {"lost_rail_stays_lost_if_that_is_asked_for", lost_rail_stays_lost_if_that_is_asked_for},
@@ -342,6 +376,7 @@ static const world_case_t cases[] = {
     {"dead_set_names_the_generation_before", dead_set_names_the_generation_before},
     {"generation_that_the_btl_knows_is_possible", generation_that_the_btl_knows_is_possible},
     {"returned_rail_is_as_far_as_the_others", returned_rail_is_as_far_as_the_others},
+    {"read_of_before_costs_no_rail", read_of_before_costs_no_rail},
     {"put_by_a_rail_that_returned_is_restarted", put_by_a_rail_that_returned_is_restarted},
     {"write_of_before_is_not_written", write_of_before_is_not_written},
     {"fin_of_before_says_so", fin_of_before_says_so},
