@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Assertions: what must hold at this point whatever others send, do or refuse. Only a build that was configured with
- * --enable-assertions tests the condition, says which one is broken and ends the process; in any other build the condition is
- * parsed and never evaluated. So a condition has no side effect, and no assertion stands in the place of a test of what came from
- * a peer, a device or the user. See DESIGN.txt 18.
+ * Assertions: conditions that must hold whatever peers, devices or the user send, do or refuse. Only a build configured with
+ * --enable-assertions tests a condition; if it is broken, the build names it and aborts the process. In any other build the condition
+ * is parsed and never evaluated. Therefore a condition has no side effect, and an assertion never replaces a test of input from a peer,
+ * a device or the user. DESIGN.txt section 18.
  */
 #ifndef BFO_ASSERT_H
 #define BFO_ASSERT_H
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* One write: lines of several processes do not mix. */
+/* One write, so that the lines of several processes do not mix. */
 static __attribute__((noinline, cold, noreturn, unused)) void bfo_assert_failed(const char *condition, const char *file, int line,
                                                                                 const char *function)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The interface between the PML bfo and a failover-capable BTL, beyond BTL 3.1.0. A BTL that offers it puts
- * one bfo_btl_ext_t directly behind its mca_btl_base_module_t; the PML finds it by component name and magic.
+ * one bfo_btl_ext_t directly after its mca_btl_base_module_t; the PML finds it by component name and magic.
  * See DESIGN.txt, "BTL contract".
  */
 #ifndef BFO_BTL_EXT_H
@@ -25,8 +25,8 @@
 #define BFO_BTL_EXT_VERSION 6u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
-/* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only UP carries data now;
- * CLOSED and CONNECTING accept posts, which wait in the BTL until the connection stands. */
+/* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only a rail that is UP carries data;
+ * CLOSED and CONNECTING accept posts, which wait in the BTL until the connection is established. */
 typedef enum {
     BFO_RAIL_CLOSED = 0,
     BFO_RAIL_CONNECTING,
@@ -35,47 +35,47 @@ typedef enum {
     BFO_RAIL_DOWN_BOTH,  /* own fence done and the peer's acknowledgement received */
     BFO_RAIL_REQUESTING, /* rejoin, active side */
     BFO_RAIL_READY,      /* rejoin, passive side */
-    BFO_RAIL_UNUSABLE    /* this module is no rail to that process */
+    BFO_RAIL_UNUSABLE    /* this module has no rail to that process */
 } bfo_rail_state_t;
 
 typedef struct {
     bfo_rail_state_t state;
-    uint8_t name;        /* rail name, alike on both sides, 0..7; more: it has none yet, and has carried nothing */
-    uint16_t generation; /* of the current or last set of queue pairs */
-    bool returns;        /* it refuses posts, and a new generation is being connected or proved, or is UP and rail_restored follows */
+    uint8_t name;        /* rail name, the same on both sides, 0..7; above 7: it has no name yet, and has carried nothing */
+    uint16_t generation; /* of the current set of queue pairs, or of the last one */
+    bool returns;        /* the rail refuses posts while a new generation is connected or proved, or is UP and rail_restored follows */
 } bfo_rail_info_t;
 
 /* ---- called by the BTL, set by the PML (NULL until then) ---------------------------------------- */
 
-/* A fragment posted by btl_sendi failed: it is lost or delivered. `data` (header and payload, `length`
+/* A fragment posted by btl_sendi failed: it may be lost or delivered. `data` (header and payload, `length`
  * bytes) is valid during the call only. `status` is OPAL_ERROR or OPAL_ERR_FATAL (suspect).
  * Context: progress; never from within a post. */
 typedef void (*bfo_btl_failed_frag_fn_t)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag,
                                          const void *data, size_t length, int status);
 
-/* Every descriptor and every receive of generation `generation` of the rail to `proc` has been handed up;
- * nothing of it touches memory any more. `lossy`: the fence was given up and the queue pairs destroyed; the loss check
- * found all messages, but the data of a WRITE may be missing. Context: progress. */
+/* The BTL has returned every descriptor and handed up every receive of generation `generation` of the rail to `proc`; that generation
+ * no longer touches memory. `lossy`: the BTL gave up the fence and destroyed the queue pairs; its loss check found all messages,
+ * but the data of a WRITE may be missing. Context: progress. */
 typedef void (*bfo_btl_fence_done_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation, bool lossy);
 
 /* The rail to `proc` is up again with a new generation. Context: progress. */
 typedef void (*bfo_btl_rail_restored_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation);
 
-/* The BTL had to declare `proc` unreachable: the peer did so with us, or messages that were reported as delivered are
- * lost with a device. `why`: constant text. Every rail to it is being fenced. Context: progress. */
+/* The BTL had to declare `proc` unreachable, because the peer declared us so, or because messages that were reported as delivered were
+ * lost with a device. `why`: constant text. The BTL is fencing every rail to the peer. Context: progress. */
 typedef void (*bfo_btl_peer_dead_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, const char *why);
 
-/* A message whose tag is guarded is to be sent to `proc`. True: the PML takes it over, with a copy of the bytes, and the descriptor is done;
- * false: it goes out as it is. Context: btl_send. */
+/* Offers the PML a message to `proc` whose tag is guarded. True: the PML has copied the bytes and sends them, and the BTL completes the
+ * descriptor; false: the BTL sends the message itself. Context: btl_send. */
 typedef bool (*bfo_btl_take_frag_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, mca_btl_base_tag_t tag, const void *data,
                                        size_t length);
 
 /* ---- called by the PML, set by the BTL ---------------------------------------------------------- */
 
-/* From now on messages with the tags `first` to `last`, which others than the PML send, are offered to take_frag before they go out. */
+/* From now on the BTL offers messages with the tags `first` to `last`, which senders other than the PML send, to take_frag first. */
 typedef void (*bfo_btl_guard_fn_t)(struct mca_btl_base_module_t *btl, mca_btl_base_tag_t first, mca_btl_base_tag_t last);
 
-/* True when no descriptor of this module to `proc` is outstanding, pending lists and flow control included. */
+/* True if no descriptor of this module to `proc` is outstanding, in a pending list or held by flow control. */
 typedef bool (*bfo_btl_flush_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc);
 
 /* The peer reports generation `generation` of the rail as dead: bring ours down, then call fence_done.
@@ -83,33 +83,33 @@ typedef bool (*bfo_btl_flush_fn_t)(struct mca_btl_base_module_t *btl, struct opa
  * Returns OPAL_SUCCESS, or OPAL_ERR_BAD_PARAM for a rail that does not exist. */
 typedef int (*bfo_btl_fence_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation);
 
-/* The PML declares `proc` unreachable: every rail to it, of any module, is ended, the peer is told, and no rail of it is
- * used again. Asynchronous; idempotent. fence() still gives the end of each rail. */
+/* The PML declares `proc` unreachable: the BTL fences every rail to it, of any module, notifies the peer, and uses no rail to it
+ * again. Asynchronous; idempotent. fence() still reports the end of each rail. */
 typedef void (*bfo_btl_declare_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc);
 
-/* The process that sent a received descriptor (the endpoint's, never a field of the message). Only valid
- * during the receive callback that handed `des` up. */
+/* The process that sent a received descriptor. It comes from the endpoint, never from a field of the message. Only valid
+ * during the receive callback that hands `des` up. */
 typedef struct opal_proc_t *(*bfo_btl_des_peer_fn_t)(struct mca_btl_base_module_t *btl, const bfo_arrival_t *des);
 
 /* Fills *info for the rail of this module to `proc`. Returns OPAL_SUCCESS or OPAL_ERR_NOT_FOUND. */
 typedef int (*bfo_btl_rail_state_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_rail_info_t *info);
 
-/* Is the local port up now? It asks the device: a completion may come before the event that explains it. */
+/* Is the local port up now? Asks the device, because a completion may come before the event that explains it. */
 typedef bool (*bfo_btl_port_is_up_fn_t)(struct mca_btl_base_module_t *btl);
 
-/* For messages: "device:port (GUID 0x..)" or "device:port (GID ..)", terminated. And how often events told that the own port
- * went down, which all processes of a node count alike, and whether it is up as far as they told. */
+/* Both ports as messages name them: "device:port (GUID 0x..)" or "device:port (GID ..)", terminated. `downs`: how often device events
+ * reported that the local port went down; all processes of a node count alike. `is_up`: the port's state according to these events. */
 typedef struct {
     char here[112], there[112];
     uint32_t downs;
     bool is_up;
 } bfo_btl_ports_t;
 
-/* Names both ports of the rail to `proc`; `there` is empty without `proc`, or if it is not known. */
+/* Names both ports of the rail to `proc`; `there` is empty if `proc` is NULL or its port is not known. */
 typedef void (*bfo_btl_name_ports_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_btl_ports_t *ports);
 
-/* For the user: the penalty of the rail to `proc` for having fallen, as it has decayed by now; one fall from UP is 1000. `is_held`: the
- * rail fell too often, and stays out until the penalty has decayed. */
+/* For the user: the penalty of the rail to `proc` for its failures, decayed to this moment; each failure of a rail that is UP adds 1000.
+ * `is_held`: the rail failed too often, and stays out until the penalty has decayed. */
 typedef uint32_t (*bfo_btl_penalty_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bool *is_held);
 
 typedef struct {
@@ -133,11 +133,11 @@ typedef struct {
     bfo_btl_penalty_fn_t penalty;
     bfo_btl_guard_fn_t guard;
     const char *port; /* name of the local port, for messages; NULL: none */
-    /* What this module has carried. The PML may let it point to memory of its own, which then stays until the process ends. Atomic */
+    /* What this module has carried. The PML may point it to its own memory, which stays until the process ends. Atomic */
     bfo_traffic_t *traffic;
 } bfo_btl_ext_t;
 
-/* Why a module has no usable extension. */
+/* Whether a module has a usable extension, or why not. */
 typedef enum {
     BFO_BTL_EXT_OK = 0,
     BFO_BTL_EXT_OTHER_COMPONENT, /* not the component that can have it */
@@ -151,7 +151,7 @@ static inline bfo_btl_ext_t *bfo_btl_ext(struct mca_btl_base_module_t *btl)
     return (bfo_btl_ext_t *) (btl + 1);
 }
 
-/* The PML moves the counters while others count: what is counted at that moment in the old place is lost, and nothing else. */
+/* The PML moves the counters while other threads count: only what they count in the old place at that moment is lost. */
 static inline bfo_traffic_t *bfo_traffic_of(bfo_btl_ext_t *ext)
 {
     return __atomic_load_n(&ext->traffic, __ATOMIC_RELAXED);
@@ -172,7 +172,7 @@ static inline bfo_btl_ext_verdict_t bfo_btl_ext_check(struct mca_btl_base_module
     return BFO_BTL_EXT_OK;
 }
 
-/* Name of the local port behind a module; of a BTL that names none its own. */
+/* Name of the module's local port, or of its BTL if the BTL names no port. */
 static inline const char *bfo_btl_port_name(struct mca_btl_base_module_t *btl)
 {
     return BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->port ? bfo_btl_ext(btl)->port

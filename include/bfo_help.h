@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Messages for the user, from any thread: the texts lie in help/ beside the component, wherever that was installed or moved
- * to (in a build tree help/ is a link to the sources). They are read and written here, to stderr, and once per node.
- * Open MPI's own reader of such texts has one state for the whole process, and two threads that speak at once crash in it;
- * Open MPI 4.1 sends texts to mpirun and can lose one on the way. The processes of a job share directories on a node, and
- * the first that leaves a mark speaks. bfo_help_say() takes texts that differ in digits only (process names, counts) for the
- * same; what must not hide another says itself by bfo_help_say_once() with a key of its own. DESIGN.txt section 18.
+ * Messages for the user, from any thread. The texts are in the directory help/ next to the component, wherever that was installed or
+ * moved to (in a build tree help/ is a link to the sources). This header reads a text and writes it to stderr, once per node.
+ * It does not use Open MPI's reader of such texts: that has one state for the whole process, and two threads that use it at once crash;
+ * besides, Open MPI 4.1 sends texts to mpirun and can lose one. The processes of a job share directories on a node; the first
+ * process that creates the mark of a text prints it. bfo_help_say() takes texts that differ only in digits (process names, counts) for
+ * the same text; a text that must not be suppressed by another goes through bfo_help_say_once() with its own key. DESIGN.txt section 18.
  */
 #ifndef BFO_HELP_H
 #define BFO_HELP_H
@@ -30,8 +30,8 @@
 #include "opal_config.h"
 #include "opal/util/proc.h"
 
-/* The lines of `topic` in a file of help texts: those after the line "[topic]", before the next such line, without comments (#).
- * NULL: the file has none. The caller frees. */
+/* The lines of `topic` in a file of help texts: those after the line "[topic]" and before the next such line, without comments (#).
+ * NULL: the file has no such lines. The caller frees the result. */
 static inline char *bfo_help_lines_of(const char *path, const char *topic)
 {
     FILE *file = fopen(path, "re");
@@ -62,7 +62,7 @@ static inline char *bfo_help_lines_of(const char *path, const char *topic)
     return lines;
 }
 
-/* The text of `topic` in `file` with its arguments, between two rules if `is_framed`. NULL: no memory. The caller frees. */
+/* The text of `topic` in `file` with its arguments, between two rules if `is_framed`. NULL: no memory. The caller frees the result. */
 static inline char *bfo_help_text(const char *file, const char *topic, bool is_framed, va_list arguments)
 {
 #define BFO_HELP_RULE "--------------------------------------------------------------------------\n"
@@ -105,9 +105,10 @@ static inline uint64_t bfo_help_mark(const char *text, bool digits)
     return hash;
 }
 
-/* Name of a file that the processes of this job on this node share; false: there is none. It lies beside the job's directory, not
- * in it: that one is removed by the first process that gives up. But a batch system may give a directory whose parent is everybody's
- * (/tmp), where nobody would remove the file: then it lies in the job's directory, which the batch system removes. */
+/* Name of a file that the processes of this job on this node share; false: there is none. The file is next to the job's session
+ * directory and not in it, because the first process that gives up removes that directory. But the parent of a directory that a batch system
+ * provides may be writable for everyone (/tmp), and nobody would remove the file there: then the file is in the job's directory, which the
+ * batch system removes. */
 static inline bool bfo_help_node_file(const char *kind, char *path, size_t size)
 {
     const char *job = opal_process_info.job_session_dir;
@@ -123,7 +124,8 @@ static inline bool bfo_help_node_file(const char *kind, char *path, size_t size)
     return (int) size > snprintf(path, size, "%.*s/bfo-%s-%s", (int) (name - job), job, kind, name + 1);
 }
 
-/* Also true if the mark cannot be left: better twice than not at all. */
+/* Is this the first process of the job on this node to leave the mark? Also true if the mark cannot be left, because a text printed twice
+ * is better than none. */
 static inline bool bfo_help_is_first_on_node(uint64_t mark)
 {
     char path[PATH_MAX], kind[32];
@@ -140,7 +142,7 @@ static inline bool bfo_help_is_first_on_node(uint64_t mark)
     return true;
 }
 
-/* To stderr, in one piece where the kernel takes it so. Any thread. */
+/* Writes to stderr, in one piece if the kernel takes it so. Context: any thread. */
 static inline void bfo_help_write(const char *text)
 {
     while (0 > write(STDERR_FILENO, text, strlen(text)) && EINTR == errno) {
@@ -157,7 +159,7 @@ static inline const char *bfo_help_when(char room[BFO_HELP_WHEN])
     return NULL != localtime_r(&now, &here) && 0 != strftime(room, BFO_HELP_WHEN, "%Y-%m-%dT%H:%M:%S%z", &here) ? room : "unknown time";
 }
 
-/* A text of several lines begins with where and when. */
+/* Writes the text, once per node and mark, after a line with host and time. */
 static inline void bfo_help_write_once(const char *text, uint64_t mark)
 {
     char when[BFO_HELP_WHEN], *placed;
@@ -173,7 +175,7 @@ static inline void bfo_help_write_once(const char *text, uint64_t mark)
     free(placed);
 }
 
-/* Say the text of `topic` in `file` (a help text of our own) with its arguments, once per node. */
+/* Prints the text of `topic` in `file` (a help text of bfo) with its arguments, once per node. */
 static inline void bfo_help_say(const char *file, const char *topic, ...)
 {
     va_list arguments;
@@ -187,7 +189,7 @@ static inline void bfo_help_say(const char *file, const char *topic, ...)
     free(text);
 }
 
-/* The same, once per node and `key`. */
+/* As bfo_help_say(), but once per node and `key`. */
 static inline void bfo_help_say_once(const char *key, const char *file, const char *topic, ...)
 {
     va_list arguments;
@@ -201,7 +203,7 @@ static inline void bfo_help_say_once(const char *key, const char *file, const ch
     free(text);
 }
 
-/* Is this the first process of the job on this node, as mpirun said, or without mpirun? Asks nothing of Open MPI. */
+/* Is this the first process of the job on this node according to mpirun, or was it started without mpirun? Calls no function of Open MPI. */
 static inline bool bfo_help_is_first_rank(void)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
@@ -209,7 +211,7 @@ static inline bool bfo_help_is_first_rank(void)
     return NULL == rank || 0 == strcmp("0", rank);
 }
 
-/* Says the line that `topic` is, each time. */
+/* Prints the line of `topic`, without a frame, at each call. */
 static inline void bfo_help_line(const char *file, const char *topic, ...)
 {
     va_list arguments;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What differs between the releases of Open MPI that bfo can be built for: 4.1 and 5.0. This is the only file that asks for the
+ * The differences between the releases of Open MPI that bfo can be built for, 4.1 and 5.0. Only this file tests the
  * release; the others include it and use its names (tests/docs/one_file_asks_for_the_release.sh). DESIGN.txt section 18.2.
  */
 #ifndef BFO_OMPI_H
@@ -37,8 +37,8 @@
 
 /* ---- the release itself ------------------------------------------------------------------------------- */
 
-/* Structures of Open MPI change within a series, and Open MPI compares no more than the version of its component interface. So a
- * component must ask this before it touches anything else. */
+/* Structures of Open MPI change within a series, and Open MPI compares only the version of its component interface. Therefore a
+ * component must call bfo_ompi_is_the_one_built_for() before it touches anything else. */
 #define BFO_OMPI_BUILT_FOR OPAL_IDENT_STRING
 static inline const char *bfo_ompi_running(void)
 {
@@ -66,7 +66,7 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 #define BFO_OMPI_HAS_ULFM OPAL_ENABLE_FT_MPI
 #endif
 
-/* May they in this job (mpirun --with-ft ulfm)? For files that include ompi/runtime/params.h. And the errors of then. */
+/* Does this job survive the death of a process (mpirun --with-ft ulfm)? For files that include ompi/runtime/params.h. And its error codes. */
 #if BFO_OMPI_HAS_ULFM
 #define BFO_OMPI_ULFM_IS_ON ompi_ftmpi_enabled
 #define BFO_OMPI_ERR_PROC_FAILED MPI_ERR_PROC_FAILED
@@ -77,7 +77,7 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 #define BFO_OMPI_ERR_REVOKED MPI_ERR_OTHER
 #endif
 
-/* Checkpoint and restart of processes is a function of each module. */
+/* Modules have a function for checkpoint and restart. */
 #define BFO_OMPI_HAS_FT_EVENT BFO_OMPI_IS_4
 
 /* MPI_Start calls no error handler when the PML returns an error. */
@@ -86,8 +86,8 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 /* Calls of the runtime can be replaced (opal_pmix.fence, opal_pmix.connect). */
 #define BFO_OMPI_HAS_RUNTIME_HOOKS BFO_OMPI_IS_4
 
-/* A one-sided component goes over the PML: osc/pt2pt. And osc/rdma takes a BTL only for its atomic operations; without osc/pt2pt,
- * osc/rdma makes them of messages of any BTL. */
+/* One one-sided component uses the PML: osc/pt2pt. Where it exists, osc/rdma uses a BTL only if the BTL has atomic operations. Without
+ * osc/pt2pt, osc/rdma builds its atomic operations from messages of any BTL. */
 #define BFO_OMPI_HAS_OSC_PT2PT BFO_OMPI_IS_4
 
 /* The BTL for processes of one node. */
@@ -109,7 +109,7 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 #define BFO_OMPI_UINT32 PMIX_UINT32
 #endif
 
-/* Number of the node, as the runtime counts; 0 also if the runtime does not say. */
+/* Number of this node according to the runtime; 0 also if the runtime does not say. */
 static inline uint32_t bfo_ompi_node(void)
 {
     uint32_t number = 0, *place = &number;
@@ -120,8 +120,8 @@ static inline uint32_t bfo_ompi_node(void)
 }
 
 /* ---- what a BTL hands up --------------------------------------------------------------------------------
- * BFO_ARRIVAL_ARGS are the arguments of a receive callback, `btl` and `des` among them; BFO_ARRIVAL_TAG is the tag in it, and
- * BFO_ARRIVAL_PASS gives them to another callback. */
+ * BFO_ARRIVAL_ARGS declares the parameters of a receive callback, among them `btl` and `des`. In its body BFO_ARRIVAL_TAG is the tag, and
+ * BFO_ARRIVAL_PASS passes the parameters to another callback. */
 #if BFO_OMPI_IS_4
 typedef mca_btl_base_descriptor_t bfo_arrival_t;
 #define BFO_ARRIVAL_ARGS mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata
@@ -134,7 +134,7 @@ typedef mca_btl_base_receive_descriptor_t bfo_arrival_t;
 #define BFO_ARRIVAL_PASS btl, des
 #endif
 
-/* One segment is all that `des` ever has. */
+/* `des` has exactly one segment. */
 static inline void bfo_arrival_init(bfo_arrival_t *des, mca_btl_base_segment_t *segment)
 {
 #if BFO_OMPI_IS_4
@@ -147,7 +147,7 @@ static inline void bfo_arrival_init(bfo_arrival_t *des, mca_btl_base_segment_t *
     des->des_segment_count = 1;
 }
 
-/* Calls the function registered for `tag`. From 5.0 on it can answer over the endpoint. */
+/* Calls the function registered for `tag`. Since 5.0 that function can answer over the endpoint. */
 static inline void bfo_arrival_hand_up(const mca_btl_active_message_callback_t *callback, mca_btl_base_module_t *btl,
                                        struct mca_btl_base_endpoint_t *from, bfo_arrival_t *des, mca_btl_base_tag_t tag)
 {
@@ -161,7 +161,7 @@ static inline void bfo_arrival_hand_up(const mca_btl_active_message_callback_t *
 #endif
 }
 
-/* error_cb() with this flag is no loss: memory of a device can be reached from now on. */
+/* error_cb() with this flag reports no loss: memory of a device can be reached from now on. */
 #if BFO_OMPI_IS_4
 #define BFO_BTL_ERROR_FLAGS_IPC MCA_BTL_ERROR_FLAGS_ADD_CUDA_IPC
 #else
@@ -169,7 +169,7 @@ static inline void bfo_arrival_hand_up(const mca_btl_active_message_callback_t *
 #endif
 
 /* ---- memory of a device --------------------------------------------------------------------------------
- * BFO_OMPI_DEVICE_MEMORY: may buffers lie in it? BFO_OMPI_IS_ON_DEVICE(): does that of a prepared convertor? */
+ * BFO_OMPI_DEVICE_MEMORY: can buffers be in it? BFO_OMPI_IS_ON_DEVICE(): is the buffer of a prepared convertor in it? */
 #if BFO_OMPI_IS_4
 #define BFO_OMPI_DEVICE_MEMORY OPAL_CUDA_SUPPORT
 #define BFO_OMPI_IS_ON_DEVICE(convertor) (0 != ((convertor)->flags & (CONVERTOR_CUDA | CONVERTOR_CUDA_UNIFIED)))
@@ -177,7 +177,7 @@ static inline void bfo_arrival_hand_up(const mca_btl_active_message_callback_t *
 #include "opal/mca/accelerator/base/base.h"
 #define BFO_OMPI_DEVICE_MEMORY bfo_ompi_has_devices()
 #define BFO_OMPI_IS_ON_DEVICE(convertor) (0 != opal_convertor_on_device(convertor))
-/* The accelerator of machines without any is called "null". */
+/* On machines without an accelerator Open MPI selects the component "null". */
 static inline bool bfo_ompi_has_devices(void)
 {
     return 0 != memcmp("null", opal_accelerator_base_selected_component.base_version.mca_component_name, sizeof("null"));
@@ -186,7 +186,7 @@ static inline bool bfo_ompi_has_devices(void)
 
 /* ---- names ------------------------------------------------------------------------------------------- */
 
-/* The host of a process, written into the room and cut to it; NULL if nobody knows it. */
+/* The host of a process, copied into `room` and truncated to it; NULL if it is not known. */
 #define BFO_OMPI_HOST_ROOM 256
 static inline const char *bfo_ompi_host_of(opal_proc_t *proc, char room[BFO_OMPI_HOST_ROOM])
 {
@@ -238,16 +238,16 @@ static inline void bfo_ompi_note_free(opal_list_t *note)
     OPAL_LIST_RELEASE(note);
 }
 
-/* Tells the processes of this node that have a handler for the code, and waits for nothing. The note is given away: done(status, note), which may
- * run in a thread of PMIx, has to free it. The range is "local": with the wider ranges the mpirun of Open MPI 4.1 comes to a standstill. And the
- * event never is for default handlers: that of Open MPI ends the job. */
+/* Notifies the processes of this node that have a handler for the code, without waiting. Ownership of the note passes on: done(status, note),
+ * which may run in a thread of PMIx, frees it. The range is "local", because mpirun of Open MPI 4.1 hangs with the wider ranges. The event
+ * never goes to default handlers, because Open MPI's default handler ends the job. */
 static inline void bfo_ompi_notify(int code, opal_list_t *note, opal_pmix_op_cbfunc_t done)
 {
     int rc;
 
     bfo_ompi_note_add(note, OPAL_PMIX_EVENT_NON_DEFAULT, OPAL_BOOL)->data.flag = true;
     rc = opal_pmix.notify_event(code, &OPAL_PROC_MY_NAME, OPAL_PMIX_RANGE_LOCAL, note, done, note);
-    if (OPAL_SUCCESS != rc) { /* then nobody calls back */
+    if (OPAL_SUCCESS != rc) { /* then PMIx does not call `done` */
         done(OPAL_OPERATION_SUCCEEDED == rc ? OPAL_SUCCESS : rc, note);
     }
 }
@@ -255,21 +255,21 @@ static inline void bfo_ompi_notify(int code, opal_list_t *note, opal_pmix_op_cbf
 
 /* ---- communicators: for files that include ompi/communicator/communicator.h ------------------------------ */
 
-/* The number of a communicator, the same in all its processes. */
+/* The context id of a communicator, the same in all its processes. */
 #if BFO_OMPI_IS_4
 #define BFO_OMPI_CTX_OF(comm) ((comm)->c_contextid)
 #else
 #define BFO_OMPI_CTX_OF(comm) ((comm)->c_index)
 #endif
 
-/* The arguments of a function that copies an attribute, after the flag. */
+/* The parameters, after the flag, of a function that copies an attribute. */
 #if BFO_OMPI_IS_4
 #define BFO_OMPI_COPY_ATTR_REST , MPI_Comm other
 #else
 #define BFO_OMPI_COPY_ATTR_REST
 #endif
 
-/* An enumerator of a parameter that describes itself is asked in which form since 5.0. */
+/* Since 5.0 the function that describes an enumerator has a parameter for the form of the text. */
 #if BFO_OMPI_IS_4
 #define BFO_OMPI_ENUM_DUMP_ARGS mca_base_var_enum_t *self, char **text
 #else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which values the parameters pml_bfo_* take, and which of them may change while a job runs: one table for the PML, at start and later, and for
- * the command bfo. No header of Open MPI is needed. DESIGN.txt sections 14.8 and 19.6.
+ * Which values the parameters pml_bfo_* take, and which of them may change while a job runs. The PML, at start and later, and the command
+ * bfo use the same table. It needs no header of Open MPI. DESIGN.txt sections 14.8 and 19.6.
  */
 #ifndef BFO_PARAMETERS_H
 #define BFO_PARAMETERS_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Numbers that stand in files: a number is never given to another parameter. Those before BFO_PARAMETERS_LIVE may change while a job runs:
- * each place that reads them takes whatever value of the range it finds, at any moment. */
+/* These numbers are stored in files, therefore a number is never reused for another parameter. Parameters before BFO_PARAMETERS_LIVE may
+ * change while a job runs: code that reads one must cope with any value of its range at any moment. */
 typedef enum {
     BFO_PARAMETER_VERBOSE,
     BFO_PARAMETER_COUNTERS,
@@ -33,15 +33,15 @@ typedef enum {
 typedef struct {
     const char *name; /* without pml_bfo_ */
     int64_t least, most;
-    bool or_zero;       /* 0 is right, too */
-    const char *values; /* the same for people: "1 to 8" */
+    bool or_zero;       /* 0 is valid, too */
+    const char *values; /* the range in words: "1 to 8" */
 } bfo_range_t;
 
-/* Of a parameter < BFO_PARAMETERS. */
+/* The range of a parameter, which must be < BFO_PARAMETERS. */
 const bfo_range_t *bfo_range_of(uint32_t parameter);
-/* Is it a value of that parameter? No, if there is no such parameter. */
+/* Is the value in the range of that parameter? False also if there is no such parameter. */
 bool bfo_range_has(uint32_t parameter, int64_t value);
-/* The parameter of that name, with or without pml_bfo_; BFO_PARAMETERS: it has no range of ours. */
+/* The parameter of that name, with or without the prefix pml_bfo_; BFO_PARAMETERS: the table does not have it. */
 uint32_t bfo_range_find(const char *name);
 
 #endif /* BFO_PARAMETERS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: the mutex inside opal_mutex_t, where
- * Open MPI was built with POSIX threads (configure has looked). Its size is part of opal_mutex_t.
+ * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: the mutex inside opal_mutex_t, for an
+ * Open MPI built with POSIX threads (configure checks that). The size of opal_mutex_t depends on it.
  */
 #ifndef BFO_COMPAT_THREADS_PTHREADS_MUTEX_H
 #define BFO_COMPAT_THREADS_PTHREADS_MUTEX_H
@@ -18,7 +18,7 @@ typedef pthread_cond_t opal_thread_internal_cond_t;
 #define OPAL_THREAD_INTERNAL_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
 #define OPAL_THREAD_INTERNAL_COND_INITIALIZER PTHREAD_COND_INITIALIZER
 
-/* 0: it is ours. */
+/* Returns 0 if the caller now holds the mutex. */
 static inline int opal_thread_internal_mutex_trylock(opal_thread_internal_mutex_t *mutex)
 {
     return 0 != pthread_mutex_trylock(mutex);
@@ -34,7 +34,7 @@ static inline void opal_thread_internal_mutex_unlock(opal_thread_internal_mutex_
     (void) pthread_mutex_unlock(mutex);
 }
 
-/* Of requests that a thread waits for. */
+/* Open MPI waits for requests with these. */
 static inline int opal_thread_internal_cond_init(opal_thread_internal_cond_t *cond)
 {
     return 0 == pthread_cond_init(cond, NULL) ? OPAL_SUCCESS : OPAL_ERROR;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: threads that are POSIX threads.
+ * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: the yield of POSIX threads.
  */
 #ifndef BFO_COMPAT_THREADS_PTHREADS_THREADS_H
 #define BFO_COMPAT_THREADS_PTHREADS_THREADS_H

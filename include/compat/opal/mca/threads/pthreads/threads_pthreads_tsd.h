@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: storage of threads that are POSIX
+ * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: thread-specific storage of POSIX
  * threads.
  */
 #ifndef BFO_COMPAT_THREADS_PTHREADS_TSD_H
