@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The one instance of the PML: what all rooms share. DESIGN.txt section 14.1.
+ * The one instance of the PML: what all source files share. DESIGN.txt section 14.1.
  */
 #ifndef PML_BFO_H
 #define PML_BFO_H
@@ -15,8 +15,8 @@
 
 typedef struct {
     uint32_t version;  /* BFO_PROTOCOL_VERSION */
-    uint32_t reserved; /* zero. 8 bytes are what versions 2 to 4 look for. The incarnation is in the record of the BTL */
-    bfo_life_t life;   /* of the process itself */
+    uint32_t reserved; /* zero. Versions 2 to 4 look for these 8 bytes. The incarnation is in the record of the BTL */
+    bfo_life_t life;   /* how processes of its machine find this process */
 } bfo_modex_t;
 
 typedef struct {
@@ -29,55 +29,55 @@ typedef struct {
     opal_free_list_t got_list;  /* bfo_got_frag_t */
     opal_free_list_t ctl_list;  /* bfo_ctl_t */
 
-    bfo_peer_t *peers;       /* all of them, the newest first; read without a lock, as none goes before the end. Lock: lock */
-    bfo_comm_t *gone;        /* freed by MPI, while a thread may still look into them (DESIGN.txt section 14.7). Lock: lock */
-    bfo_comm_t **comms[256]; /* by context id, in chunks of 256; Open MPI's table takes a lock to look. Lock: lock */
-    opal_mutex_t lock;       /* of comms, orphans, of lane creation and of every peer's set-up and kept counters */
+    bfo_peer_t *peers;       /* all peers, the newest first; read without a lock, because no peer is freed before the end. Lock: lock */
+    bfo_comm_t *gone;        /* freed by MPI, but a thread may still read them (DESIGN.txt section 14.7). Lock: lock */
+    bfo_comm_t **comms[256]; /* by context id, in chunks of 256; used because a lookup in Open MPI's table takes a lock. Lock: lock */
+    opal_mutex_t lock;       /* protects comms, orphans, the creation of lanes, and every peer's set-up and kept counters */
     bfo_link_t held_fins;    /* bfo_ctl_t.work.link: FINs that wait for a fence. Lock: lock */
     bfo_link_t orphans;      /* bfo_got_frag_t for communicators that do not exist here yet */
 
     opal_mutex_t pending_lock;
-    bfo_link_t pending; /* bfo_peer_t.turn: peers for whose rails something waits. Lock: pending_lock */
-    uint32_t n_pending; /* bfo_work_t that wait, of all peers; changed under pending_lock, read without */
+    bfo_link_t pending; /* bfo_peer_t.turn: peers with work that waits for a rail. Lock: pending_lock */
+    uint32_t n_pending; /* waiting bfo_work_t of all peers; changed under pending_lock, read without a lock */
     bool progress_registered;
 
-    /* Of a lane with BFO_LANE_REVOKED: is the first fragment dropped because its communicator is revoked? Under the communicator's lock, which
-     * is given back if so; and the sender of a rendezvous hears it (pml_bfo_revoke.c). NULL until a communicator is revoked. */
+    /* On a lane with BFO_LANE_REVOKED: is the first fragment dropped because its communicator is revoked? Called under the communicator's lock.
+     * If true, it has released the lock, and refused a rendezvous towards the sender (pml_bfo_revoke.c). NULL until a communicator is revoked. */
     bool (*refuses)(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h);
 
-    int32_t n_waits;       /* peers that are waited for because no rail is left; atomic */
+    int32_t n_waits;       /* peers without a rail left that this process waits for; atomic */
     bool waits_registered; /* Lock: lock */
     bool is_ending;        /* MPI_Finalize or MPI_Comm_disconnect waits for what was sent */
 
-    opal_mutex_t unpack_lock[16]; /* of the convertor of receive request slot % 16 */
+    opal_mutex_t unpack_lock[16]; /* protects the convertor of receive request slot % 16 */
 
-    uint8_t modules;                              /* of all BTLs, BFO_MAX_RAILS if there are more: no peer has more rails */
-    mca_btl_base_component_t *failover_component; /* of the modules with the extension; NULL: there are none */
+    uint8_t modules;                              /* of all BTLs, BFO_MAX_RAILS at most, because no peer has more rails */
+    mca_btl_base_component_t *failover_component; /* the component whose modules have the extension; NULL: there is none */
     bool enabled;
     bfo_modex_t modex;
 } bfo_t;
 
 extern BFO_OURS bfo_t bfo;
 
-/* Every peer. Open MPI's own list of processes has a lock that a PML cannot take. */
+/* Walks over all peers. Open MPI's own list of processes has a lock that a PML cannot take. */
 #define BFO_FOREACH_PEER(peer) for (bfo_peer_t *peer = __atomic_load_n(&bfo.peers, __ATOMIC_ACQUIRE); NULL != peer; peer = peer->next)
 
 /* The one public symbol of the PML (pml_bfo_component.c). */
 __attribute__((visibility("default"))) extern mca_pml_base_component_t mca_pml_bfo_component;
 
-/* Does the packed message lie in memory as it is? Then it starts at the true lower bound. */
+/* Is the packed message equal to the bytes in memory? If so, it starts at the true lower bound. */
 static inline bool bfo_datatype_is_flat(const ompi_datatype_t *datatype, size_t count)
 {
     return (datatype->super.flags & OPAL_DATATYPE_FLAG_NO_GAPS) || (1 >= count && (datatype->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS));
 }
 
-/* 1: buffers may lie in memory of a device, which only the convertor can read and write. */
+/* 1: buffers may be in device memory, which only the convertor can read and write. */
 #ifndef BFO_DEVICE_MEMORY
 #define BFO_DEVICE_MEMORY BFO_OMPI_DEVICE_MEMORY
 #endif
 bool bfo_buffer_is_on_device(const ompi_datatype_t *datatype, size_t count, const void *base); /* pml_bfo_device.c */
 
-/* May the buffer be copied and registered as it is? */
+/* May the buffer be copied and registered without the convertor? */
 static inline bool bfo_buffer_is_flat(const ompi_datatype_t *datatype, size_t count, const void *base)
 {
     return bfo_datatype_is_flat(datatype, count) && !(BFO_DEVICE_MEMORY && bfo_buffer_is_on_device(datatype, count, base));
@@ -88,7 +88,7 @@ static inline bfo_comm_t *bfo_comm_of(const ompi_communicator_t *comm)
     return (bfo_comm_t *) comm->c_pml_comm;
 }
 
-/* What requests of a declared peer end with. */
+/* The error with which requests of a declared peer complete. */
 static inline int bfo_lost_error(void)
 {
     return BFO_OMPI_ULFM_IS_ON ? BFO_OMPI_ERR_PROC_FAILED : MPI_ERR_OTHER;
@@ -96,7 +96,7 @@ static inline int bfo_lost_error(void)
 
 extern BFO_OURS mca_pml_base_module_t bfo_module; /* the functions that MPI calls (pml_bfo_module.c) */
 
-/* The communicator of a context id here, or NULL. */
+/* The communicator of a context id in this process, or NULL. */
 static inline bfo_comm_t *bfo_comm_find(uint16_t ctx)
 {
     bfo_comm_t **chunk = __atomic_load_n(&bfo.comms[ctx >> 8], __ATOMIC_ACQUIRE);

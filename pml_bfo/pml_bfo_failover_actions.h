@@ -9,22 +9,22 @@
 
 #include "pml_bfo.h"
 
-/* Once, at start. */
+/* Called once, at start. */
 void bfo_failover_init(void);
 
-/* The request, in an ERR-class state, looks at its guards. */
+/* Tests the guards of a request in an ERR-class state. */
 void bfo_failover_send_settle(bfo_send_t *req) BFO_COLD;
 void bfo_failover_recv_settle(bfo_recv_t *req) BFO_COLD;
-/* An event of the request's machine; the request may be complete and taken again when this returns. */
+/* Raises an event of the request's machine; the request may be complete and reused when this returns. */
 void bfo_failover_send_raise(bfo_send_t *req, unsigned event, void *arg) BFO_COLD;
 void bfo_failover_recv_raise(bfo_recv_t *req, unsigned event, void *arg) BFO_COLD;
 void bfo_dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id);
-/* Sends a message of a dance; false: no rail is left. The callback, if any, gets an event of the request. */
+/* Sends a message of the restart handshake; false: no rail is left. The callback, if any, takes over an event of the request. */
 bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_completion_fn_t done, void *req);
 void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id) BFO_COLD;
 void bfo_failover_rget_on_dead_rail(bfo_recv_t *req) BFO_COLD;
 
-/* Error completions; each takes over and gives back the event of the descriptor. Compiled out: the peer is declared. */
+/* Error completions; each takes over the event of the descriptor and releases it. Compiled out, they declare the peer. */
 
 /* MATCH, RNDV or RGET of a request. */
 void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status) BFO_COLD;

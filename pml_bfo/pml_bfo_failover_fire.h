@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The one place where an event of a known name meets its row: all rows of a table as a chain of ifs. Whoever fires names a
- * constant, so the compiler keeps the rows of this event alone, with their next states and actions as constants. Here stand
- * the prototypes of all actions, too; each action is defined in the room that owns it. The engine (pml_bfo_failover_fsm.c) looks
- * the same rows up where the event is not a constant. Includes pml_bfo_failover_se.h alone. DESIGN.txt section 7.6. */
+ * The one place where an event known at compile time meets its row: all rows of a table as a chain of ifs. The caller passes a
+ * constant event, so the compiler keeps only the rows of that event, with their next states and actions as constants. This header also
+ * has the prototypes of all actions; each action is defined in the source file that owns it. The engine (pml_bfo_failover_fsm.c) looks
+ * up the same rows where the event is not a constant. Includes only pml_bfo_failover_se.h. DESIGN.txt section 7.6. */
 #ifndef PML_BFO_FAILOVER_FIRE_H
 #define PML_BFO_FAILOVER_FIRE_H
 
@@ -18,7 +18,7 @@
 #include "pml_bfo_failover_recv.def"
 
 /* ---- one row ----------------------------------------------------------------------------------------------------------- */
-/* A row that changes the word claims it by `look`. A guard that lost is over; any other event looks its row up again. */
+/* A row that changes the state word claims it with `look`. A guard that loses the race ends; any other event looks up its row again. */
 #define FIRE_ROW(MACHINE, EV, ACT, machine, from, on, stays, to, act) \
     if (EV##on == event && MACHINE##from == bfo_se_state(look.se)) { \
         if (!(stays) && !bfo_se_claim(m, look, (to), threads)) { \
@@ -35,10 +35,10 @@
         return true; \
     }
 
-/* Takes the row of `event`, a constant, in the state of `look`; `m` may be NULL where no row of the state changes the word. False:
- * no row, or a guard that was not the first to claim. `threads`: false also for a request that is the caller's alone.
- * A completion's own event is the caller's to release afterwards, and with it the guards are the caller's to test.
- * Locks: none; with threads whoever fires a MESSAGE holds an event. Context: progress, or an MPI call. */
+/* Takes the row of `event`, a constant, in the state of `look`; `m` may be NULL where no row of the state changes the word. Returns false
+ * if there is no row, or for a guard that was not the first to claim. `threads`: false also for a request that only the caller knows.
+ * After a completion the caller releases its event and then tests the guards.
+ * Locks: none; with threads the caller holds an event to fire a MESSAGE. Context: progress, or an MPI call. */
 static inline __attribute__((always_inline)) bool bfo_send_fire_at(bfo_machine_t *m, bfo_look_t look, const unsigned event, bool threads,
                                                                    void *request, void *arg)
 {
@@ -78,11 +78,11 @@ static inline __attribute__((always_inline)) bool bfo_recv_fire_at(bfo_machine_t
 #undef FIRE_SEND
 #undef FIRE_RECV
 
-/* By a look of this moment. */
+/* As the functions above, with a look taken now. */
 #define bfo_send_fire(m, event, threads, request, arg) bfo_send_fire_at(m, bfo_look_at(m), event, threads, request, arg)
 #define bfo_recv_fire(m, event, threads, request, arg) bfo_recv_fire_at(m, bfo_look_at(m), event, threads, request, arg)
 
-/* The state is known without a look: no other thread knows the request, or nothing changes it. */
+/* A look at a state that is known: no other thread knows the request, or no row changes the state. */
 #define BFO_KNOWN(state) ((bfo_look_t){.se = BFO_SE(state, 0)})
 
 #endif /* PML_BFO_FAILOVER_FIRE_H */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The engine that walks the machines of send and receive requests.
- * In: events. Out: calls of the owner's actions. No Open MPI header; it knows no message, rail or request.
+ * Input: events. Output: calls of the owner's actions. It needs no Open MPI header and knows no message, rail or request.
  * DESIGN.txt section 7; the tables are pml_bfo_failover_send.def and pml_bfo_failover_recv.def. */
 #ifndef PML_BFO_FAILOVER_FSM_H
 #define PML_BFO_FAILOVER_FSM_H
@@ -10,7 +10,7 @@
 #include "pml_bfo_failover_se.h"
 
 /* ---- the engine ------------------------------------------------------------------------------------ */
-/* What the guards ask. `events`, the epoch and threads are read by the engine itself. */
+/* The facts that the guards test. The engine itself reads `events`, the epoch and threads. */
 typedef struct {
     bool rts_done, resp, all_bytes, got_ack, got_nack;
     bool peer_fenced; /* every rail of the peer is fenced; asked in DEAD only */
@@ -18,7 +18,7 @@ typedef struct {
 
 typedef struct {
     bool all_bytes, fail;
-    bool fences_done; /* fence_set is done and no own fence towards the peer runs; asked in QUIESCE and SEALED only */
+    bool fences_done; /* fence_set is done and no fence of this side towards the peer runs; asked in QUIESCE and SEALED only */
     bool peer_fenced; /* as above */
 } bfo_recv_facts_t;
 
@@ -45,13 +45,13 @@ typedef struct {
 
 typedef enum { BFO_STEP_TAKEN, BFO_STEP_REJECTED, BFO_STEP_LOST } bfo_step_t;
 
-/* Raise one event: row, action, ev- for a completion, then every guard that holds. The request may be complete and
- * taken again when this returns. LOST: only with threads, a guard that another thread was first to claim.
- * Locks: none; with threads whoever raises a MESSAGE holds an event. Context: progress, or an MPI call. */
+/* Raises one event: takes its row, runs the action, does ev- for a completion, then takes every guard that holds. The request may be
+ * complete and reused when this returns. LOST: only with threads, a guard that another thread claimed first.
+ * Locks: none; with threads the caller holds an event to raise a MESSAGE. Context: progress, or an MPI call. */
 bfo_step_t bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
 bfo_step_t bfo_recv_step(bfo_machine_t *m, unsigned event, const bfo_recv_ops_t *ops, void *request, void *arg);
 
-/* Test the guards: at fence_done, and where a hot row or a handler was the last to release an event. */
+/* Tests the guards: at fence_done, and where a hot row or a handler released the last event. */
 void bfo_send_settle(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request);
 void bfo_recv_settle(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request);
 

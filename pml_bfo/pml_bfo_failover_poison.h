@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Poison: a message that no rail would carry. DESIGN.txt 7.5.
+ * Poison: a message that fails on every rail. DESIGN.txt section 7.5.
  */
 #ifndef PML_BFO_FAILOVER_POISON_H
 #define PML_BFO_FAILOVER_POISON_H
@@ -14,9 +14,9 @@ typedef enum { BFO_SUSPECT_SENT, BFO_SUSPECT_RECEIVED, BFO_SUSPECT_FIN, BFO_SUSP
 /* Something of the request came back with `status`: will no rail carry it? False the first time, which is remembered. */
 bool bfo_failover_send_is_poison(const bfo_send_t *req, uint8_t rail, int status) BFO_COLD;
 bool bfo_failover_recv_is_poison(const bfo_recv_t *req, uint8_t rail, int status) BFO_COLD;
-/* The same of MATCH, NACK or FIN without a request. */
+/* The same for a message without a request. */
 bool bfo_failover_ctl_is_poison(const bfo_peer_t *peer, uint8_t rail, const bfo_hdr_t *h, int status) BFO_COLD;
-/* The peer goes. */
+/* Forgets what was remembered of the peer, which goes. */
 void bfo_failover_forget_suspects(const bfo_peer_t *peer);
 #else
 static inline void bfo_failover_forget_suspects(const bfo_peer_t *peer) {}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a request carries of its state machine: the state word `se`, the event counter, the names generated from the
+ * The part of the state machine that is in a request: the state word `se`, the event counter, the names generated from the
  * tables, and the rows of the failure-free path, done in place. Includes no other header of the project.
  * DESIGN.txt section 7; the tables are pml_bfo_failover_send.def and pml_bfo_failover_recv.def. */
 #ifndef PML_BFO_FAILOVER_SE_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /* ---- names, generated from the tables ------------------------------------------------------------- */
-/* An event's kind: CALL, MESSAGE and COMPLETION look themselves up anew when another thread changed the state first;
- * a GUARD that lost does nothing. COMPLETION releases one of `events` behind its action. */
+/* An event's kind. If another thread changes the state first, a CALL, MESSAGE or COMPLETION looks up its row again, and
+ * a GUARD does nothing. A COMPLETION releases one of `events` after its action. */
 enum { BFO_KIND_CALL, BFO_KIND_MESSAGE, BFO_KIND_COMPLETION, BFO_KIND_GUARD };
 
 #define STATE(name, text, is_err) BFO_SEND_##name,
@@ -49,8 +49,8 @@ enum bfo_recv_action {
 };
 
 /* ---- which rows were taken (tests/sim/rows) --------------------------------------------------------- */
-/* Built with -DBFO_COUNT_ROWS=1 each row is counted where it is taken, in the engine or in place, and written to a file in
- * BFO_ROWS_DIR at the end of the process. Otherwise there is nothing of it. */
+/* A build with -DBFO_COUNT_ROWS=1 counts each row where it is taken, in the engine or in place, and writes the counts to a file in
+ * BFO_ROWS_DIR at the end of the process. Any other build has no code for this. */
 #ifndef BFO_COUNT_ROWS
 #define BFO_COUNT_ROWS 0
 #endif
@@ -69,17 +69,17 @@ extern uint32_t bfo_send_rows_taken[BFO_SEND_STATES][BFO_SEND_EVENTS], bfo_recv_
 #define BFO_SE(state, epoch) ((uint32_t) (state) << 16 | (uint16_t) (epoch))
 #define BFO_EPOCH_LAST 65535u /* a restart beyond it declares the peer */
 
-/* One look at the word of a machine, to claim by it. */
+/* A snapshot of the word of a machine. bfo_se_claim() succeeds only if the word has not changed since. */
 typedef union {
     struct {
         uint32_t se;    /* state and epoch */
-        uint32_t looks; /* threads: changes with every move and every bfo_look(), so that no older look claims anything */
+        uint32_t looks; /* threads: changes with every move and every bfo_look(), so that no older look can claim */
     };
     uint64_t word;
 } bfo_look_t;
 
-/* Part of every request. A request object is zero when first made; `events` is never stored again, it balances. Everybody reads
- * `se`; `own` is the same word, and this header alone names it (tests/docs): bfo_se_claim() and bfo_se_move() write state and epoch. */
+/* Part of every request. A request object is zero when first made; `events` is never reset after that, because ups and downs balance. All
+ * code reads `se`. `own` is the same word, and only this header names it (tests/docs): bfo_se_claim() and bfo_se_move() write state and epoch. */
 typedef struct {
     union {
         const uint32_t se;
@@ -106,7 +106,7 @@ static inline bool bfo_se_is_next_epoch(uint32_t se, uint16_t epoch)
     return epoch == (se & 0xffffu) + 1u;
 }
 
-/* ERR-class: completions drain, nothing of the attempt is posted any more. */
+/* ERR-class: completions drain, and nothing more of this attempt is posted. */
 #define STATE(name, text, is_err) | (uint32_t) (is_err) << BFO_SEND_##name
 enum {
     BFO_SEND_ERR_MASK = 0
@@ -139,8 +139,8 @@ static inline bfo_look_t bfo_look_at(const bfo_machine_t *m)
     return (bfo_look_t){.word = __atomic_load_n(&m->own.word, __ATOMIC_SEQ_CST)};
 }
 
-/* The writers of `se`. With threads a claim fails if anything happened since the look: the request may have been completed
- * and taken again in between, and be in the same state and epoch. */
+/* Writes `se`. With threads a claim fails if the word has changed in any way since the look: the request may have been completed
+ * and reused in between, and be in the same state and epoch again. */
 static inline bool bfo_se_claim(bfo_machine_t *m, bfo_look_t look, uint32_t to, bool threads)
 {
     bfo_look_t next = look;
@@ -154,14 +154,14 @@ static inline bool bfo_se_claim(bfo_machine_t *m, bfo_look_t look, uint32_t to, 
     return __atomic_compare_exchange_n(&m->own.word, &look.word, next.word, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* A new request object: IDLE, or NONE. */
+/* A new request object: state IDLE (send) or NONE (receive). */
 static inline void bfo_machine_construct(bfo_machine_t *m)
 {
     m->own.word = 0;
     m->events = 0;
 }
 
-/* For who holds an event. False if another thread changed state or epoch first. */
+/* Changes state and epoch; the caller holds an event. False if another thread changed them first. */
 static inline bool bfo_se_move(bfo_machine_t *m, uint32_t from, uint32_t to, bool threads)
 {
     bfo_look_t look = bfo_look_at(m);
@@ -175,8 +175,8 @@ static inline bool bfo_se_move(bfo_machine_t *m, uint32_t from, uint32_t to, boo
     return false;
 }
 
-/* Who raised `events` of a request by a mere look at it, and not as the owner of one of its descriptors or items, does this
- * next, before it looks whether the request is the one it means: a completion that had found `events` at 0 before fails now. */
+/* A thread that raises `events` of a request that it merely found, without owning one of its descriptors or items, calls this
+ * next, before it checks that the request is the one it means. From then on a completion fails if it found `events` at 0 before. */
 static inline void bfo_look(bfo_machine_t *m, bool threads)
 {
     bfo_look_t look, next;
@@ -213,13 +213,13 @@ static inline int32_t bfo_events_down(bfo_machine_t *m, bool threads)
 }
 
 /* ---- hot rows, done in place; test_bfo_failover_fsm.c proves each equal to its row of the table -------- */
-/* S1, M1. The request is the caller's alone. */
+/* S1, M1. Only the caller knows the request. */
 static inline void bfo_send_start(bfo_machine_t *m, bool eager)
 {
     __atomic_store_n(&m->own.se, BFO_SE(eager ? BFO_SEND_EAGER : BFO_SEND_RTS, 0), __ATOMIC_SEQ_CST);
 }
 
-/* S2, S7, S8: a successful completion changes no state in these. False: raise the event. */
+/* S2, S7, S8: in these states a successful completion changes no state. False: the caller raises the event. */
 static inline bool bfo_send_is_flowing(uint32_t se)
 {
     return BFO_SEND_RTS == bfo_se_state(se) || BFO_SEND_STREAM == bfo_se_state(se);
@@ -242,19 +242,19 @@ static inline void bfo_send_take_response(bfo_machine_t *m, bool threads)
     }
 }
 
-/* R0. The request is the caller's alone. */
+/* R0. Only the caller knows the request. */
 static inline void bfo_recv_post(bfo_machine_t *m)
 {
     __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
 }
 
-/* A receive that is the caller's alone ends without having been matched: C1, or R16 and R18 at once. */
+/* Ends a receive that only the caller knows and that was not matched: C1, or R16 and R18 at once. */
 static inline void bfo_recv_end_unmatched(bfo_machine_t *m)
 {
     __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
 }
 
-/* R2, R2m. The request is UNMATCHED and the caller's alone: taken out of matching under the matching lock. */
+/* R2, R2m. The request is UNMATCHED, and the caller, who took it out of matching under the matching lock, alone knows it. */
 static inline void bfo_recv_match(bfo_machine_t *m, bool eager)
 {
     if (eager) {

@@ -9,13 +9,13 @@
 #include "bfo_figures.h"
 #include "pml_bfo_types.h"
 
-/* Makes the file, if pml_bfo_status_dir does not forbid it and nothing stands in the way; else the figures are in memory that only this
- * process sees. Its head is written, and that the process has begun. Set-up. */
+/* Makes the file and returns its memory. If pml_bfo_status_dir forbids the file or it cannot be made, the figures are in memory that only
+ * this process sees. Writes the head and the event BEGUN. Context: set-up. */
 bfo_figures_t *bfo_figures_file_open(void) BFO_COLD;
-/* What the user asks of his jobs, mapped; NULL: there is no file. It stays until bfo_figures_file_close(). `number`: of the list when this
- * process came to be seen; older wishes are not meant for it. */
+/* The mapped list of the user's wishes; NULL: there is no file. Valid until bfo_figures_file_close(). Sets *number to the number of the list
+ * when the file of this process became visible; older wishes are not meant for this process. */
 const bfo_steer_t *bfo_figures_steer(uint64_t *number) BFO_COLD;
-/* The end: removes the file. `unmap`: nobody writes into the figures any more. */
+/* Removes the file at the end. `unmap`: nobody writes to the figures any more. */
 void bfo_figures_file_close(bool unmap) BFO_COLD;
 
 #endif /* PML_BFO_FIGURES_FILE_H */
