@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The wire: every header the PML sends, with fixed offsets. Data comes in as bytes of unknown quality and
- * goes out as a checked header; nothing here looks at requests. DESIGN.txt section 6.
- * Byte order: the sender's. Open MPI 4.1 as built does not join unlike machines; NBO set means drop.
+ * The wire: every header the PML sends, with fixed offsets. Input: received bytes that may be anything. Output:
+ * a checked header. Nothing here looks at requests. DESIGN.txt section 6.
+ * Byte order: the sender's. Open MPI as built does not join machines of different byte order; a message with NBO set is dropped.
  */
 #ifndef PML_BFO_HDR_H
 #define PML_BFO_HDR_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Identifier of an object of the receiver of a message; opaque to its sender. 0 = none. */
+/* Identifier of an object in the receiver of a message; opaque to the sender. 0 = none. */
 typedef uint64_t bfo_id_t;
 
 /* Message types; the BTL tag is BFO_TAG_BASE + type. */
@@ -39,7 +39,7 @@ enum {
 #define BFO_TAG(type) ((uint8_t) (BFO_TAG_BASE + (type)))
 
 /* flags1 of every message */
-#define BFO_FLAG_ACK 1u    /* the sender wants an ACK however short the message is */
+#define BFO_FLAG_ACK 1u    /* the sender wants an ACK even if the message is short */
 #define BFO_FLAG_NBO 2u    /* network byte order: never sent, never accepted */
 #define BFO_FLAG_PIN 4u    /* the sender's buffer is registered with every RDMA rail */
 #define BFO_FLAG_CONTIG 8u /* the sender's buffer is contiguous */
@@ -52,7 +52,7 @@ typedef struct {
     uint16_t ctx; /* context id */
     int32_t src;  /* rank of the sender in the communicator */
     int32_t tag;
-    uint32_t seq; /* per (ctx, pair of processes) */
+    uint32_t seq; /* sequence number, per (ctx, pair of processes) */
 } bfo_match_hdr_t;
 
 typedef struct {
@@ -63,7 +63,7 @@ typedef struct {
 
 typedef struct {
     bfo_rndv_hdr_t rndv;
-    bfo_id_t frag_id; /* rdma fragment of the sender, named by FIN */
+    bfo_id_t frag_id; /* RDMA fragment of the sender, named by FIN */
     uint64_t src_ptr; /* sender's address, used by btl_get only */
     /* then the registration handle, h bytes */
 } bfo_rget_hdr_t;
@@ -101,7 +101,7 @@ typedef struct {
     uint16_t epoch;
     uint8_t pad[4];
     bfo_id_t src_id;
-    bfo_id_t frag_id; /* rdma fragment of the receiver, named by FIN */
+    bfo_id_t frag_id; /* RDMA fragment of the receiver, named by FIN */
     bfo_id_t dst_id;
     uint64_t rdma_offset; /* in the packed message */
     uint64_t dst_ptr;     /* receiver's address, used by btl_put only */
@@ -111,7 +111,7 @@ typedef struct {
 
 #define BFO_FIN_RESENT 1u
 #define BFO_FIN_WRITE 2u   /* ends a WRITE of the PUT protocol; else a READ of RGET */
-#define BFO_FIN_REFUSED 4u /* with WRITE: nothing was written, the receiver is to ask for it by ACK */
+#define BFO_FIN_REFUSED 4u /* with WRITE: nothing was written, the receiver asks for the bytes by ACK */
 typedef struct {
     uint8_t type;
     uint8_t flags;
@@ -141,9 +141,9 @@ typedef struct {
 typedef struct {
     uint8_t type;
     uint8_t flags;
-    uint8_t out;     /* rails whose port at the sender's end stands out, by name */
-    uint8_t quiet;   /* rails on which the sender has nothing under way, of those that stand out at either end */
-    uint32_t number; /* counts from 1; a higher number is the later word */
+    uint8_t out;     /* rails whose port on the sender's side stands out, by name */
+    uint8_t quiet;   /* of the rails that stand out at either end, those on which the sender has nothing in flight */
+    uint32_t number; /* counts from 1; the message with the higher number is the later one */
     uint32_t jobid;  /* of the sender, a cross-check */
     uint32_t vpid;
 } bfo_rails_hdr_t;
@@ -153,17 +153,17 @@ typedef struct {
     uint8_t flags;
     uint8_t answer; /* bfo_life_answer_t: 0 asks, any other value answers */
     uint8_t pad;
-    uint32_t number; /* of the wait for which the asker wants to know; the answer has the same */
+    uint32_t number; /* of the wait in which the sender asks; the answer carries the same number */
     uint32_t jobid;  /* of the sender, a cross-check */
     uint32_t vpid;
     bfo_life_t about;
 } bfo_life_hdr_t;
 
-/* A message of others that goes past the PML, taken over by it (pml_bfo_ulfm_tags.c); its bytes follow. */
+/* A message that bypasses the PML and that the PML has taken over (pml_bfo_ulfm_tags.c); its bytes follow. */
 typedef struct {
     uint8_t type;
     uint8_t flags;
-    uint8_t tag; /* of the BTL */
+    uint8_t tag; /* BTL tag of the original message */
     uint8_t pad;
     uint32_t number; /* counts from 1, for the pair of processes */
     uint32_t jobid;  /* of the sender, a cross-check */
@@ -264,21 +264,21 @@ BFO_AT(bfo_foreign_hdr_t, vpid, 12);
 #define BFO_HANDLE_MAX 256
 #define BFO_HDR_MAX (56 + BFO_HANDLE_MAX + 16)
 
-/* Where the restart part of an RGET header begins, and where its payload would. */
+/* Size of an RGET header, with the restart part, which is aligned to 8 bytes, if `restart`. */
 static inline size_t bfo_rget_hdr_size(size_t handle_size, bool restart)
 {
     return restart ? ((sizeof(bfo_rget_hdr_t) + handle_size + 7) & ~(size_t) 7) + sizeof(bfo_restart_hdr_t) : sizeof(bfo_rget_hdr_t) + handle_size;
 }
 
-/* Bytes of header in front of the payload of a valid message of `type`, for handles of `handle_size`. */
+/* Bytes of header before the payload of a valid message of `type`, for handles of `handle_size` bytes. */
 size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handle_size);
 
 /* True if `length` bytes in the first segment of a message that arrived under the tag of `type` begin with
- * a header of that type whose own fields do not contradict each other; `total` is the length of all
- * segments. Says nothing of identifiers: those are looked up. */
+ * a header of that type whose fields do not contradict each other; `total` is the length of all
+ * segments. Does not check identifiers: the caller looks them up. */
 bool bfo_hdr_is_valid(uint8_t type, const void *data, size_t length, size_t total, size_t handle_size);
 
-/* The same for one type each, for the hot path; `length` <= `total`. */
+/* The same check for a single type, for the hot path; `length` <= `total`. */
 static inline bool bfo_hdr_common_is_valid(uint8_t type, const void *data, size_t length, size_t least)
 {
     const uint8_t *h = data; /* type, flags */

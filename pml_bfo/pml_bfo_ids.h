@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Identifier tables: an object that the peer may name has a slot, which never changes, and a generation,
- * which changes at every completion. A name that is out of date finds nothing. DESIGN.txt section 5.
+ * which changes at every completion. A lookup of a stale identifier finds nothing. DESIGN.txt section 5.
  */
 #ifndef PML_BFO_IDS_H
 #define PML_BFO_IDS_H
@@ -25,19 +25,19 @@ typedef struct {
 #define BFO_IDS_CHUNK (1u << BFO_IDS_CHUNK_BITS)
 #define BFO_IDS_CHUNKS 8192u /* 8 million objects of one kind */
 
-/* Grows only; entries are never taken out. Readers need no lock: size is published after the entry. */
+/* The table only grows; entries are never removed. Readers need no lock, because size is published after the entry. */
 typedef struct {
     bfo_name_t **chunks[BFO_IDS_CHUNKS];
     uint32_t size;        /* release: bfo_ids_add; acquire: bfo_ids_find */
-    pthread_mutex_t lock; /* of bfo_ids_add */
+    pthread_mutex_t lock; /* taken by bfo_ids_add */
 } bfo_ids_t;
 
 /* clang-format off */
 #define BFO_IDS_INITIALIZER {.lock = PTHREAD_MUTEX_INITIALIZER}
 /* clang-format on */
 
-/* Gives `name` a slot and its first generation. Returns 0, or -1: no memory or table full (slot 0 and
- * generation 0: no identifier will ever find it). */
+/* Gives `name` a slot and its first generation. Returns 0, or -1: no memory or table full (`name` then has slot 0 and
+ * generation 0, and no identifier ever finds it). */
 int bfo_ids_add(bfo_ids_t *t, bfo_name_t *name);
 
 /* Frees the table, not the objects. */
@@ -49,7 +49,7 @@ static inline bfo_id_t bfo_name_id(const bfo_name_t *name)
     return ((bfo_id_t) name->gen << 32) | name->slot;
 }
 
-/* The object has completed: every identifier given out so far is stale. */
+/* Makes every identifier of the object given out so far stale, because the object has completed. */
 static inline void bfo_name_retire(bfo_name_t *name)
 {
     uint32_t gen = name->gen + 1;
@@ -58,7 +58,7 @@ static inline void bfo_name_retire(bfo_name_t *name)
     __atomic_store_n(&name->gen, 0 == gen ? 1 : gen, __ATOMIC_SEQ_CST);
 }
 
-/* The same for an object that several threads may find at once by `id`: true for the first of them. */
+/* The same for an object that several threads may find at once under `id`: true for the first of them. */
 static inline bool bfo_name_claim(bfo_name_t *name, bfo_id_t id, bool threads)
 {
     uint32_t gen = (uint32_t) (id >> 32);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Does a process of this machine live? In comes its number and when it began, out goes an answer from /proc. Plain C without Open MPI:
- * the command bfo is linked with it too. DESIGN.txt section 11.
+ * Is a process of this machine alive? Input: its process id and start time. Output: an answer from /proc. Plain C without Open MPI,
+ * because the command bfo links it too. DESIGN.txt section 11.
  */
 #ifndef PML_BFO_LIFE_H
 #define PML_BFO_LIFE_H
@@ -10,15 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A process, as those of its machine can find it. Travels in the modex and in the message LIFE. */
+/* How processes of the same machine find a process. Travels in the modex and in the message LIFE. */
 typedef struct {
-    uint64_t node;    /* alike for processes that see each other in /proc under these numbers; 0: not known, so nobody can tell */
-    uint64_t started; /* in ticks of /proc/PID/stat; another process that has the number later began later */
+    uint64_t node;    /* equal for processes that see each other in /proc under these ids; 0: not known, so nobody can find the process */
+    uint64_t started; /* in ticks of /proc/PID/stat; a process that gets the same id later has a later start time */
     uint32_t pid;
     uint32_t pad;
 } bfo_life_t;
 
-/* Values of the wire; 0 there is a question. */
+/* Values on the wire; there 0 is a question. */
 typedef enum {
     BFO_PROCESS_ASKED = 0,
     BFO_PROCESS_UNKNOWN = 1, /* it runs elsewhere, or /proc does not say */
@@ -27,13 +27,13 @@ typedef enum {
     BFO_PROCESS_ANSWERS
 } bfo_life_answer_t;
 
-/* This process; `number`: of its node, as the runtime counts: two nodes of the runtime may be one machine. */
+/* This process. `number`: its node according to the runtime; two nodes of the runtime may be one machine. */
 bfo_life_t bfo_life_own(uint32_t number);
 
-/* Does `its` process live, as seen by the process `own`, which is the caller? */
+/* Is the process `its` alive, as seen by the caller, whose own record is `own`? */
 bfo_life_answer_t bfo_life_of(const bfo_life_t *own, const bfo_life_t *its);
 
-/* When a process began that lives, in ticks of /proc/PID/stat; 0: there is none, or it is a zombie, or cannot be seen. */
+/* Start time of a living process, in ticks of /proc/PID/stat; 0: there is none, it is a zombie, or it cannot be seen. */
 uint64_t bfo_life_started(uint32_t pid);
 
 #endif /* PML_BFO_LIFE_H */

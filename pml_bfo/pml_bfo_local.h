@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What each thread keeps for itself, so that two threads do not pass the same cache line to and fro with every
- * message: spare requests and fragments, and counters. And who recycles a request. DESIGN.txt section 14.7.
+ * What each thread keeps for itself, so that two threads do not bounce a cache line between them with every
+ * message: spare requests and fragments, and counters. And the rule who recycles a request. DESIGN.txt section 14.7.
  */
 #ifndef PML_BFO_LOCAL_H
 #define PML_BFO_LOCAL_H
@@ -24,31 +24,31 @@ typedef struct bfo_local_t {
     } spare[BFO_SPARE_KINDS];
     uint64_t stats[BFO_STAT_COUNT]; /* written by this thread, read by any */
     uint32_t turn;                  /* odd while the thread is between bfo_enter() and bfo_leave(); read by any */
-    uint32_t depth;                 /* of calls of bfo_enter(). Of bfo_local_first: threads without memory that are inside; atomic */
-    struct bfo_local_t *next;       /* Lock: pml_bfo_local.c's */
+    uint32_t depth;                 /* nesting of bfo_enter(). In bfo_local_first: number of threads inside that have no bfo_local_t; atomic */
+    struct bfo_local_t *next;       /* Lock: that of pml_bfo_local.c */
 } bfo_local_t;
 
-/* Of a process without MPI_THREAD_MULTIPLE; later also what threads that have ended counted. */
+/* Used by a process without MPI_THREAD_MULTIPLE. It also takes over the counts of threads that have ended. */
 extern BFO_OURS bfo_local_t bfo_local_first;
-/* One word: small enough for the room the loader keeps for plugins. */
+/* One word: small enough for the static TLS that the loader reserves for plugins. */
 extern BFO_OURS __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
-/* Most items of each kind that a thread keeps. With a limit set by the user only one: others may need the rest. */
+/* Most items of each kind that a thread keeps. If the user has set a limit it is 1, because other threads may need the rest. */
 extern BFO_OURS unsigned bfo_spare_most;
 
 /* ---- pml_bfo_local.c ------------------------------------------------------------------------------ */
 void bfo_local_init(void);
-/* Gives everything back to the lists. No other thread is in the PML any more. */
+/* Returns all items to the free lists. No other thread is in the PML any more. */
 void bfo_local_finalize(void);
-/* The first call of a thread; NULL without memory. */
+/* Makes the bfo_local_t of a thread at its first call; NULL without memory. */
 bfo_local_t *bfo_local_make(void) BFO_COLD;
-/* Sum over all threads. */
+/* The sum of a counter over all threads. */
 uint64_t bfo_local_stat(bfo_stat_t s);
-/* Has every thread that was inside left since? False also if the caller is inside, or if one stays too long. */
+/* Waits until every thread that is inside now has left once. False if the caller itself is inside, or if a thread stays too long. */
 bool bfo_local_all_left(void) BFO_COLD;
-/* Zeroed memory that shares no cache line with other memory; free() takes it. */
+/* Zeroed memory that shares no cache line with other memory. The caller frees it with free(). NULL without memory. */
 void *bfo_calloc_line(size_t size);
 void *bfo_spare_get(unsigned kind) __attribute__((noinline));
-/* One more than the user's limit allows, which the list has from then on. NULL without memory. */
+/* Makes one item more than the user's limit allows; the free list keeps it from then on. NULL without memory. */
 void *bfo_spare_beyond_limit(unsigned kind) BFO_COLD;
 void bfo_spare_return(unsigned kind, opal_free_list_item_t *item) __attribute__((noinline));
 
@@ -83,7 +83,7 @@ static inline void bfo_spare_give(unsigned kind, opal_free_list_item_t *item)
         bfo_spare_return(kind, item);
         return;
     }
-    BFO_ASSERT(item != me->spare[kind].first); /* given back twice */
+    BFO_ASSERT(item != me->spare[kind].first); /* otherwise it was given back twice */
     item->super.opal_list_next = (opal_list_item_t *) me->spare[kind].first;
     me->spare[kind].first = item;
     ++me->spare[kind].n;
@@ -98,12 +98,12 @@ static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)
         __atomic_store_n(&me->stats[s], me->stats[s] + n, __ATOMIC_RELAXED);
     }
 }
-/* A rail is lost now; an interrupted message goes on now: the first one after a loss counts. */
+/* Take the time: a rail is lost; an interrupted message goes on (only the first one after a loss counts). */
 void bfo_stat_mark_error(void) __attribute__((noinline, cold));
 void bfo_stat_mark_resumed(void) __attribute__((noinline, cold));
 
-/* With threads: who finds a communicator by its context id, and has no reference to it, is inside until it is done with it.
- * What MPI frees meanwhile stays until bfo_local_all_left(). */
+/* With threads: a thread that looks up a communicator by its context id, without a reference to it, is inside until it is done with the
+ * communicator. The memory of a communicator that MPI frees meanwhile stays until bfo_local_all_left(). */
 static inline bfo_local_t *bfo_enter(void)
 {
     bfo_local_t *me = bfo_local();
@@ -126,18 +126,18 @@ static inline void bfo_leave(bfo_local_t *me)
     }
 }
 
-/* Counts a message dropped; told at pml_bfo_verbose 3. */
+/* Counts a dropped message, and reports it at pml_bfo_verbose 3. */
 void bfo_stat_drop(bfo_stat_t why) __attribute__((noinline, cold)); /* pml_bfo_tell.c */
 
 /* ---- the end of a request ------------------------------------------------------------------------- */
-/* req_complete, the word MPI waits on, also decides who recycles: the PML publishes the completion as the last thing
- * it does; who frees a complete request recycles it at once, and who frees one under way leaves a mark for the PML. */
+/* req_complete, the word MPI waits on, also decides who recycles. The PML publishes the completion as its last
+ * step. A caller that frees a complete request recycles it at once; a caller that frees an incomplete one leaves a mark for the PML. */
 extern BFO_OURS char bfo_freed_mark;
 #define BFO_REQUEST_FREED ((void *) &bfo_freed_mark)
 
-/* life of a request: a bit for what req_complete cannot say, after a callback and for buffered sends */
-#define BFO_LIFE_PML_DONE 1u  /* the PML will not touch it any more */
-#define BFO_LIFE_FREED 2u     /* buffered sends: the user has given it back. Who sets the second of the two recycles */
+/* `life` of a request: bits for what req_complete cannot say, after a callback and for buffered sends */
+#define BFO_LIFE_PML_DONE 1u  /* the PML does not touch it any more */
+#define BFO_LIFE_FREED 2u     /* buffered sends: the user has freed it. Whoever sets the second of these two bits recycles */
 #define BFO_LIFE_ABANDONED 8u /* a BTL may still refer to it: it is never used again */
 #define BFO_LIFE_WATCHED 4u   /* a send with a callback: bfo_callback_was_made() is owed */
 
@@ -149,15 +149,15 @@ static inline void bfo_callback_was_made(const ompi_communicator_t *comm)
     BFO_ASSERT(0 <= left);
 }
 
-/* For a request with a callback. As bfo_request_finish(). Who set the callback may not free the request in another thread while
- * a callback that returns 0 runs (nor may it under ob1). */
+/* As bfo_request_finish(), for a request with a callback. The owner of the callback must not free the request in another thread while
+ * a callback that returns 0 runs (ob1 has the same rule). */
 bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life) BFO_COLD;
-/* For a request under way. As bfo_request_free(). */
+/* As bfo_request_free(), for an incomplete request. */
 bool bfo_request_free_early(ompi_request_t *request, const uint8_t *life) BFO_COLD;
-/* With threads, or if somebody waits. As bfo_request_finish(). */
+/* As bfo_request_finish(), with threads or if a thread waits for the request. */
 bool bfo_request_publish(ompi_request_t *request) __attribute__((noinline));
 
-/* Tells MPI that the request is complete. True: it was freed, the caller recycles it. False: it is not ours any more. */
+/* Reports the request to MPI as complete. True: the user has freed it, and the caller recycles it. False: the PML must not touch it. */
 static inline bool bfo_request_finish(ompi_request_t *request, uint8_t *life)
 {
     BFO_ASSERT(REQUEST_COMPLETED != __atomic_load_n(&request->req_complete, __ATOMIC_RELAXED));
@@ -171,7 +171,7 @@ static inline bool bfo_request_finish(ompi_request_t *request, uint8_t *life)
     return bfo_request_publish(request);
 }
 
-/* MPI_Start failed: the request is inactive again, as MPI_Request_free and the next MPI_Start expect it. */
+/* MPI_Start failed: makes the request inactive again, as MPI_Request_free and the next MPI_Start expect it. */
 static inline void bfo_request_undo_start(ompi_request_t *request, uint8_t *life)
 {
     request->req_state = OMPI_REQUEST_INACTIVE;
@@ -179,13 +179,13 @@ static inline void bfo_request_undo_start(ompi_request_t *request, uint8_t *life
     *life = BFO_LIFE_PML_DONE;
 }
 
-/* The user gives the request back. True: the caller recycles it now. False: the PML will. */
+/* The user frees the request. True: the caller recycles it now. False: the PML will recycle it. */
 static inline bool bfo_request_free(ompi_request_t *request, const uint8_t *life)
 {
     return bfo_likely(REQUEST_COMPLETED == __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE)) || bfo_request_free_early(request, life);
 }
 
-/* ns of that clock. */
+/* Time of that clock, in ns. */
 static inline uint64_t bfo_clock_ns(clockid_t clock)
 {
     struct timespec t;

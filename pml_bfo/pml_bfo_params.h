@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* Those of bfo_parameter_t before BFO_PARAMETERS_LIVE change while the job runs, and are atomic: bfo_param(). */
+/* Parameters before BFO_PARAMETERS_LIVE in bfo_parameter_t may change while the job runs: they are atomic, read with bfo_param(). */
 typedef struct {
     int priority;
     int verbose; /* BFO_TELL_* */
@@ -19,9 +19,9 @@ typedef struct {
     bool warn_no_failover, say_protected;
     unsigned warnings_per_minute;
     bool rejoin;
-    const char *status_dir; /* of the files of figures; BFO_FIGURES_OFF or NULL: none */
-    bool pmix_events;       /* events of rails go out by PMIx as well */
-    int last_rail_timeout;  /* seconds; -1: for ever */
+    const char *status_dir; /* directory of the files of figures; BFO_FIGURES_OFF or NULL: none */
+    bool pmix_events;       /* events of rails are also sent as PMIx events */
+    int last_rail_timeout;  /* seconds; -1: without limit */
     unsigned eager_limit;   /* bytes, 0 = the BTLs' */
     unsigned rdma_min;      /* bytes, 0 = the BTLs' */
     unsigned send_pipeline_depth;
@@ -34,7 +34,7 @@ typedef struct {
     unsigned max_send_per_range;   /* rails, 0 = all */
     unsigned unexpected_limit;     /* bytes */
     unsigned resend_burst;         /* resends to a peer in one call of progress */
-    unsigned protocol_version;     /* announced; other than ours only to test the refusal */
+    unsigned protocol_version;     /* announced in the modex; differs from ours only to test the refusal */
     int free_list_num;
     int free_list_max;
     int free_list_inc;
@@ -42,25 +42,25 @@ typedef struct {
 
 extern BFO_OURS bfo_params_t bfo_params;
 
-/* A parameter that may change while the job runs, as it is now. */
+/* The current value of a parameter that may change while the job runs. */
 #define bfo_param(name) __atomic_load_n(&bfo_params.name, __ATOMIC_RELAXED)
 
 /* Registers the table. */
 int bfo_params_register(void);
-/* Takes what a program has asked for before MPI_Init, too. False if the values contradict each other; says so with a help text. */
+/* Also takes over what a program has asked for before MPI_Init. False if the values contradict each other; a help text says so. */
 bool bfo_params_are_sound(void);
 
 /* ---- while the job runs: `parameter` is one of those that may change -------------------------------------- */
 
 enum { BFO_PARAMS_WHY = 80 };
-/* The value now. */
+/* The current value. */
 int64_t bfo_params_value(uint32_t parameter) BFO_COLD;
-/* May it be this? Else `why` says why not. */
+/* May the parameter have this value? If not, `why` says why. */
 bool bfo_params_may_be(uint32_t parameter, int64_t value, char why[BFO_PARAMS_WHY]) BFO_COLD;
-/* It is this from now on, and MPI_T reads it. The value is sound. */
+/* Sets the value, which MPI_T reads from now on. The caller has checked the value. */
 void bfo_params_set(uint32_t parameter, int64_t value) BFO_COLD;
-/* Has the program written a variable of MPI_T? Then which, and the value, which is checked by nobody yet; until the caller takes up or
- * refuses it by bfo_params_set(), it is in no use. */
+/* Has the program written a variable of MPI_T? If so, returns which one and the value, which is not checked yet. The value takes no effect
+ * until the caller accepts or refuses it with bfo_params_set(). */
 bool bfo_params_asked(uint32_t *parameter, int64_t *value);
 
 #endif /* PML_BFO_PARAMS_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The one way to post a descriptor or a transfer of RDMA, and control messages, which need nothing else. Here alone it is known that a
- * rail may have no room, may refuse for good, and that another one is tried then. What no rail takes waits in _pending.c. DESIGN.txt sections 9 and
- * 14.4.
+ * The only way to post a descriptor or an RDMA transfer, and the control messages, which need nothing more. Only this code knows that a
+ * rail may lack room or refuse for good, and that another rail is tried then. A post that no rail takes waits in pml_bfo_pending.c.
+ * DESIGN.txt sections 9 and 14.4.
  */
 #ifndef PML_BFO_POST_H
 #define PML_BFO_POST_H
@@ -16,12 +16,12 @@
 /* Makes the descriptor of `what` for one rail, with header, des_cbfunc and des_cbdata. NULL: the rail has no room now. */
 typedef mca_btl_base_descriptor_t *(*bfo_build_fn_t)(void *what, bfo_peer_t *peer, uint8_t rail);
 
-/* btl_send said `rc`. Frees the descriptor; a rail that does not merely lack room has failed, in generation `gen`. */
+/* btl_send returned `rc`. Frees the descriptor; unless the rail only lacks room, it has failed, in generation `gen`. */
 int bfo_post_refused(bfo_peer_t *peer, uint8_t rail, uint16_t gen, mca_btl_base_descriptor_t *des, int rc) BFO_COLD;
-/* The first choice `rail` (BFO_MAX_RAILS: there was none) said `rc`: on to the others. As bfo_post(). */
+/* The first choice `rail` (BFO_MAX_RAILS: there was none) returned `rc`: tries the other rails. As bfo_post(). */
 int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t rail, int rc, const uint8_t *up, uint8_t only, bfo_build_fn_t build, void *what) BFO_COLD;
 
-/* Posts to one rail. OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH: the rail has failed. */
+/* Posts to one rail. OMPI_SUCCESS; OMPI_ERR_OUT_OF_RESOURCE: no room now; OMPI_ERR_UNREACH: the rail has failed. */
 static inline __attribute__((always_inline)) int bfo_post_by(bfo_peer_t *peer, uint8_t r, bfo_build_fn_t build, void *what)
 {
     const bfo_rail_t *rail = &peer->rails[r];
@@ -37,9 +37,9 @@ static inline __attribute__((always_inline)) int bfo_post_by(bfo_peer_t *peer, u
     return bfo_likely(rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc) ? OMPI_SUCCESS : bfo_post_refused(peer, r, gen, des, rc);
 }
 
-/* Posts a message to the rail `r` (BFO_MAX_RAILS: none was found), or to the first other one that takes it of those that *up, a
- * mask of the peer, and `only` name. OMPI_SUCCESS; the callback may have run. OMPI_ERR_OUT_OF_RESOURCE: no rail has room
- * now, or none is left and the peer is waited for; OMPI_ERR_UNREACH: none is left. Nothing is posted then. */
+/* Posts a message to the rail `r` (BFO_MAX_RAILS: none was found), or else to the first rail that takes it among those in both *up, a
+ * mask of the peer, and `only`. OMPI_SUCCESS: posted, and the callback may have run. In the other cases nothing is posted.
+ * OMPI_ERR_OUT_OF_RESOURCE: no rail has room now, or none is left and this process waits for one; OMPI_ERR_UNREACH: none is left. */
 static inline __attribute__((always_inline)) int bfo_post(bfo_peer_t *peer, uint8_t r, const uint8_t *up, uint8_t only, bfo_build_fn_t build,
                                                           void *what)
 {
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) int bfo_post(bfo_peer_t *peer, uint
     return bfo_likely(OMPI_SUCCESS == rc) ? rc : bfo_post_elsewhere(peer, r, rc, up, only, build, what);
 }
 
-/* Posts a transfer of RDMA to its rail, `frag`->rail, which holds the registrations, so no other rail will do: `transfer` is the rail's
+/* Posts an RDMA transfer to its rail, `frag`->rail. No other rail will do, because this one holds the registrations. `transfer` is the rail's
  * btl_put or btl_get, `done` gets `frag` as its cbdata. OMPI_SUCCESS: the callback has run, or will;
  * OMPI_ERR_OUT_OF_RESOURCE: the rail has no room now; OMPI_ERR_UNREACH: the rail is down or refuses, nothing was begun. */
 static inline __attribute__((always_inline)) int bfo_post_rdma(bfo_frag_t *frag, mca_btl_base_module_put_fn_t transfer, void *local,
@@ -69,7 +69,7 @@ static inline __attribute__((always_inline)) int bfo_post_rdma(bfo_frag_t *frag,
     if (0 > rc) {
         return OMPI_ERR_UNREACH;
     }
-    done(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS); /* it is done already, and the BTL calls nobody */
+    done(rail->btl, rail->endpoint, NULL, NULL, NULL, frag, OPAL_SUCCESS); /* the transfer is done already, and the BTL does not call back */
     return OMPI_SUCCESS;
 }
 
@@ -82,16 +82,16 @@ typedef struct {
 } bfo_path_t;
 #define BFO_ANY_PATH ((bfo_path_t){BFO_MAX_RAILS, false})
 
-/* Sends a header, or for a re-send a whole first fragment, of `length` bytes, or queues a copy. `done` is called exactly once if OMPI_SUCCESS is
- * returned, possibly inside this call; with NULL the message is self-contained: sent again until one copy
+/* Sends `length` bytes, a header or for a resend a whole first fragment, or queues a copy of them. If it returns OMPI_SUCCESS, `done` is
+ * called exactly once, possibly inside this call. If `done` is NULL the message is self-contained: the PML sends it again until one copy
  * succeeds. des_cbdata is `context`, des_context the peer.
  * Errors: OMPI_ERR_UNREACH (no rail, or the bound rail is down), OMPI_ERR_OUT_OF_RESOURCE (no memory). */
 int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length, mca_btl_base_completion_fn_t done, void *context);
 
-/* Sends a message without request again, over any rail: now, or when its turn comes. OMPI_SUCCESS or an error. */
+/* Sends a message without a request again, over any rail: now, or when its turn comes. OMPI_SUCCESS or an error. */
 int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length) BFO_COLD;
 
-/* Sends a FIN that nothing has to overtake or follow, by btl_sendi where there is one. As bfo_ctl_send() without `done`. */
+/* Sends a FIN whose order relative to other messages does not matter, by btl_sendi if the BTL has it. As bfo_ctl_send() without `done`. */
 int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin);
 
 #endif /* PML_BFO_POST_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Rails and peers: which BTL modules reach a process, what they can do, which one is next.
+ * Rails and peers: which BTL modules reach a process, what they can do, and which one is next.
  * DESIGN.txt sections 10 and 14.5.
  */
 #ifndef PML_BFO_RAILS_H
@@ -10,36 +10,36 @@
 #include "bfo_assert.h"
 #include "pml_bfo.h"
 
-/* The peer structure of a process, made at the first call. NULL without memory. Context: any. */
+/* The peer structure of a process, made at the first call; it belongs to the PML. NULL without memory. Context: any. */
 bfo_peer_t *bfo_peer_get(ompi_proc_t *proc);
 
 /* Finds the rails of the peer. OMPI_SUCCESS (with at least one rail), OMPI_ERR_UNREACH. Locks: none held. */
 int bfo_peer_connect(bfo_peer_t *peer);
 
-/* How the processes of its machine find a process; all zero: that is not known. Asks the modex. */
+/* How processes of the same machine find a process, read from the modex; all zero: not known. */
 bfo_life_t bfo_rails_life_of(const ompi_proc_t *proc) BFO_COLD;
 
-/* The peer's process goes: frees what was kept for it. */
+/* Frees the peer structure of a process that goes. */
 void bfo_peer_free(ompi_proc_t *proc);
 
-/* Makes the lane to `rank` of `bc`; taken up where the last communicator of this context id stopped.
+/* Makes the lane to `rank` of `bc`; its sequence numbers go on where the last communicator of this context id stopped.
  * NULL if the process cannot be found. Locks: none of ours held. */
 bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank);
 
-/* A first fragment of a source that has no lane (yet) was lost for want of memory: its process is declared when it gets the lane. */
+/* A first fragment of a source without a lane (yet) was lost for lack of memory: the process is declared when it gets the lane. */
 void bfo_lane_has_hole(uint16_t ctx, int32_t src) BFO_COLD;
 #define BFO_HOLE "no memory for a message that waits for its receive"
 
 /* Index of the rail of `btl`, or BFO_MAX_RAILS if the peer has none. */
 uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl);
 
-/* Generation of a rail in use, or the last one; 0 for BFO_MAX_RAILS. */
+/* Generation of a rail: the one in use, or the last one; 0 for BFO_MAX_RAILS. */
 static inline uint16_t bfo_rail_gen(const bfo_peer_t *peer, uint8_t rail)
 {
     return rail < BFO_MAX_RAILS ? peer->rails[rail].gen : 0;
 }
 
-/* Counts what the peer did by RDMA in our memory over a rail; of it the BTL knows nothing. */
+/* Counts the peer's RDMA in our memory over a rail, because the BTL does not know of it. */
 static inline void bfo_rail_count(bfo_peer_t *peer, uint8_t rail, bool wrote, size_t bytes)
 {
     bfo_btl_ext_t *ext = rail < peer->n_rails ? peer->rails[rail].ext : NULL;
@@ -54,28 +54,28 @@ static inline void bfo_rail_count(bfo_peer_t *peer, uint8_t rail, bool wrote, si
 /* From now on no send offers its buffer to the peer's PUTs. */
 void bfo_rails_offer_no_put(bfo_peer_t *peer) BFO_COLD;
 
-/* No new use of the rail. Returns false if it was down already. */
+/* Starts nothing new on the rail from now on. Returns false if it was down already. */
 bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 
-/* A new generation of a rail that was lost is up. False: it is not used, because it is known to be dead already, or the peer is declared. */
+/* Uses a new generation of a lost rail. False: the rail is not used, because that generation is known to be dead, or the peer is declared. */
 bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
-/* Rails whose own port stands out. Locks: as bfo_steer_place(). */
+/* Mask of the rails whose local port stands out. Locks: as bfo_steer_place(). */
 uint8_t bfo_rails_of_ports_out(const bfo_peer_t *peer) BFO_COLD;
-/* A mask of rails from one of their names; rails that have no name yet carry nothing. */
+/* Turns a mask of rail names into a mask of rails. Rails without a name yet carry nothing and are left out. */
 uint8_t bfo_rails_of_names(bfo_peer_t *peer, uint8_t names) BFO_COLD;
-/* Which rails stand out (pml_bfo_drain.c); no new work begins on them. */
+/* Sets which rails stand out (pml_bfo_drain.c); no new work begins on them. */
 void bfo_rails_stand_out(bfo_peer_t *peer, uint8_t own, uint8_t theirs) BFO_COLD;
-/* Rails that can PUT, also those that stand out. */
+/* Mask of the rails that can PUT, including those that stand out. */
 uint8_t bfo_rails_that_put(const bfo_peer_t *peer) BFO_COLD;
 
-/* For rails that want registrations: as bfo_regs_make() and bfo_regs_drop(). */
+/* For rails that need registrations: as bfo_regs_make() and bfo_regs_drop(). */
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs);
 void bfo_regs_deregister(bfo_regs_t *regs);
-/* Adds the rails of `mask` to what is registered with others, with the same arguments. Returns those of `mask` that are in it now. */
+/* Registers a buffer with the rails of `mask` too; the other arguments are those of the first call. Returns those of `mask` now registered. */
 uint8_t bfo_regs_extend(bfo_regs_t *regs, uint8_t mask, void *base, size_t size, uint32_t access) BFO_COLD;
 
-/* Bitmask of the rails with which all of [base, base+size) is registered; the registrations in *regs, or
- * NULL with 0 (refused, or no RDMA). `access` is MCA_BTL_REG_FLAG_*. */
+/* Registers [base, base+size) with the rails of `mask`. Returns the mask of rails with which all of it is registered; *regs holds the
+ * registrations until bfo_regs_drop(). Returns 0 with *regs NULL if refused or without RDMA. `access` is MCA_BTL_REG_FLAG_*. */
 static inline uint8_t bfo_regs_make(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs)
 {
     BFO_ASSERT(0 == mask >> peer->n_rails);
@@ -112,7 +112,7 @@ static inline uint8_t bfo_rail_for_data(bfo_peer_t *peer, uint8_t mask, size_t b
                                                                                  : bfo_stripe_next(&peer->stripe, mask, bytes));
 }
 
-/* A piece of a long message begins on a rail, and ends there. `mask`: rails that carry such pieces; `carried`: all of it arrived. */
+/* A piece of a long message begins on a rail, or ends there. `mask`: rails that carry such pieces; `carried`: the whole piece arrived. */
 static inline void bfo_bulk_begin(bfo_peer_t *peer, uint8_t rail, size_t bytes)
 {
     if (1 < peer->n_rails) {
@@ -135,13 +135,13 @@ static inline bfo_lane_t *bfo_lane(bfo_comm_t *bc, uint32_t rank)
     return bfo_likely(NULL != lane) ? lane : bfo_lane_create(bc, rank);
 }
 
-/* True if the peer can be sent to: its rails are known and one is up. */
+/* True if the rails of the peer are known, found now if necessary: the peer can be sent to. */
 static inline bool bfo_peer_is_ready(bfo_peer_t *peer)
 {
     return bfo_likely(__atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE)) || OMPI_SUCCESS == bfo_peer_connect(peer);
 }
 
-/* Next rail for a first fragment or a control message; BFO_MAX_RAILS if none is up. */
+/* The next rail for a first fragment or a control message; BFO_MAX_RAILS if none is up. */
 static inline uint8_t bfo_rail_for_first(bfo_peer_t *peer)
 {
     const uint8_t mask = peer->eager_mask;
