@@ -14,7 +14,7 @@ int bfo_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int ta
 int bfo_recv_restart(ompi_request_t *request);
 int bfo_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message, ompi_request_t **request);
 int bfo_mrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message, ompi_status_public_t *status);
-/* A request that is not active yet. */
+/* Makes a request that is not active yet; NULL without memory. */
 bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, bool persistent);
 /* Makes the request active and unmatched. */
 void bfo_recv_activate(bfo_recv_t *req);

@@ -11,20 +11,20 @@
 OBJ_CLASS_DECLARATION(bfo_recv_t);
 
 void bfo_recv_check(bfo_recv_t *req);
-/* All of the message is there, in state DONE: tell MPI. */
+/* Completes a request in state DONE towards MPI. */
 void bfo_recv_complete(bfo_recv_t *req, int error);
-/* Gives back what a rendezvous or a strided buffer holds. */
+/* Releases what a rendezvous or a strided buffer holds. */
 void bfo_recv_drop_extras(bfo_recv_t *req);
 void bfo_recv_recycle(bfo_recv_t *req);
 void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
-/* The peer of a lane is declared. Takes the receives that name its rank out of matching, into a ring; under the communicator's
- * lock. Then each ends with an error; no lock is held. */
+/* The peer of a lane is declared: moves the receives that name its rank out of matching into a ring. Locks: the communicator's held.
+ * The second function then ends each of them with an error. Locks: none held. */
 void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_t *lane, int32_t rank, bfo_link_t *ring) BFO_COLD;
 void bfo_recv_fail_withdrawn(bfo_link_t *ring) BFO_COLD;
 
-/* Matched with a rendezvous: must that be complete before later messages of its sender are seen? The owner of a callback
- * (osc/pt2pt) counts on it: what reaches it after a message tells that the message has ended. Collectives (coll/adapt) set
- * callbacks, too, and do not count on it: their tags are negative. Under the communicator's lock. */
+/* Decides whether a receive matched with a rendezvous must complete before later messages of its sender are delivered. The owner of a
+ * callback (osc/pt2pt) relies on it: it takes a later message as proof that the message before has ended. Collectives (coll/adapt) set
+ * callbacks, too, but do not rely on it; their tags are negative. Locks: the communicator's held. */
 static inline void bfo_recv_hold_back(bfo_recv_t *req, bfo_lane_t *lane)
 {
     req->holds = NULL != req->req_recv.req_base.req_ompi.req_complete_cb && BFO_ANY_TAG <= req->want.key.tag;
@@ -35,7 +35,7 @@ static inline void bfo_recv_get(bfo_recv_t *req)
 {
     (void) bfo_add32(&req->m.events, 1);
 }
-/* For who merely looks at the request, knowing its address or its identifier (see bfo_look()). */
+/* For a caller that found the request by address or identifier and owns no event of it (see bfo_look()). */
 static inline void bfo_recv_get_by_look(bfo_recv_t *req)
 {
     bfo_recv_get(req);

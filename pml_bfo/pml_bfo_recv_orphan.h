@@ -8,11 +8,11 @@
 
 #include "pml_bfo.h"
 
-/* A first fragment of a context id without a communicator. */
+/* Keeps a first fragment whose context id has no communicator yet. */
 void bfo_orphan_arrived(const bfo_in_t *in, bfo_peer_t *from) BFO_COLD;
-/* Matches the fragments that came before their communicator. */
+/* Matches the kept fragments of a new communicator. */
 void bfo_orphans_adopt(bfo_comm_t *bc);
-/* A first fragment that cannot be kept is a hole in its stream: there is no memory left to go on. */
+/* A first fragment cannot be kept for lack of memory. It leaves a hole in its sequence, therefore the peer is declared. */
 void bfo_got_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h) BFO_COLD;
 
 #endif /* PML_BFO_RECV_ORPHAN_H */

@@ -8,9 +8,9 @@
 
 #include "pml_bfo.h"
 
-/* As bfo_recv_place(), for a buffer that does not take the packed message as it is and has room. */
+/* As bfo_recv_place(), for a buffer that is not flat. */
 void bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip) BFO_COLD;
-/* Throws away parts that came ahead of their turn. */
+/* Discards parts that came out of order and are not unpacked yet. */
 void bfo_recv_forget_ahead(bfo_recv_t *req);
 
 #endif /* PML_BFO_RECV_STRIDED_H */

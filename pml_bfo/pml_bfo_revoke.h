@@ -9,8 +9,8 @@
 #include "pml_bfo.h"
 
 #if BFO_OMPI_HAS_ULFM
-/* pml_revoke_comm: the communicator is revoked, or (coll_only) a process of it has failed, and its collective operations end. Then the peers
- * whose processes Open MPI counts as failed are declared. Context: MPI calls, progress; locks: none held. */
+/* pml_revoke_comm: the communicator is revoked, or (coll_only) one of its processes has failed and its collective operations end. Also
+ * declares the peers whose processes Open MPI counts as failed. Context: MPI calls, progress; locks: none held. */
 int bfo_revoke_comm(ompi_communicator_t *comm, bool coll_only) BFO_COLD;
 #endif
 

@@ -12,20 +12,20 @@ OBJ_CLASS_DECLARATION(bfo_send_t);
 
 /* Tests whether the request can move on now that its last event is gone. */
 void bfo_send_check(bfo_send_t *req);
-/* Packs a buffered send into the attached buffer; OMPI_ERR_BUFFER. */
+/* Packs a buffered send into the attached buffer. OMPI_SUCCESS, or OMPI_ERR_BUFFER if it has no room. */
 int bfo_send_buffer(bfo_send_t *req);
-/* In state DONE, claimed by the caller: tells MPI. */
+/* Completes a request in state DONE, which the caller has claimed, towards MPI. */
 void bfo_send_complete(bfo_send_t *req);
-/* Gives the request back to its list. */
+/* Returns the request to its free list. */
 void bfo_send_recycle(bfo_send_t *req);
-/* The request ends with `error` as soon as nothing refers to it any more. The caller holds an event. */
+/* Ends the request with `error` as soon as nothing refers to it any more. The caller holds an event. */
 void bfo_send_fail(bfo_send_t *req, int error) BFO_COLD;
 
 static inline void bfo_send_get(bfo_send_t *req)
 {
     (void) bfo_add32(&req->m.events, 1);
 }
-/* For who merely looks at the request, knowing its address or its identifier (see bfo_look()). */
+/* For a caller that found the request by address or identifier and owns no event of it (see bfo_look()). */
 static inline void bfo_send_get_by_look(bfo_send_t *req)
 {
     bfo_send_get(req);

@@ -10,7 +10,7 @@
 
 /* Posts FRAGs of [next, end) as the pipeline allows. The caller holds an event. */
 void bfo_send_schedule(bfo_send_t *req);
-/* ACK, PUT and FIN of RGET, as they come from the dispatch. */
+/* Handle an ACK, a PUT and the FIN of an RGET, as the dispatch delivers them. */
 void bfo_send_on_ack(const bfo_ack_hdr_t *ack);
 void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put);
 void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);

@@ -11,15 +11,15 @@
 /* Begins the transfer of a request whose base, lane and match_seq are set. An error code means that nothing
  * was sent and the request is not active. */
 int bfo_send_begin(bfo_send_t *req);
-/* Makes the convertor of the user's buffer. */
+/* Prepares the convertor of the user's buffer. */
 void bfo_send_prepare(bfo_send_t *req) __attribute__((noinline));
-/* The first fragment of the next attempt, in state RTS(e), bits and bytes reset: RNDV or RGET, never MATCH. */
+/* Sends the first fragment of the next attempt, in state RTS(e), with bits and bytes reset: RNDV or RGET, never MATCH. */
 int bfo_send_begin_again(bfo_send_t *req) BFO_COLD;
-/* Sends the RTS or MATCH of the request (again); its event is taken here. */
+/* Sends the RTS or MATCH of the request, for the first time or again; takes the event for it. */
 int bfo_send_post_first(bfo_send_t *req);
 /* The same for a copy after an error, now or when its turn comes (pml_bfo_resend_burst). */
 int bfo_send_post_first_again(bfo_send_t *req) BFO_COLD;
-/* The request's convertor: only what is packed, or sent from the buffer piece by piece, needs it. */
+/* The request's convertor, prepared when first needed: to pack, or to send from the buffer piece by piece. */
 static inline opal_convertor_t *bfo_send_convertor(bfo_send_t *req)
 {
     if (!req->prepared) {

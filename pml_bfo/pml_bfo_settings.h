@@ -8,11 +8,11 @@
 
 #include "pml_bfo_types.h"
 
-/* The user wants that value. One thread at a time, as below. */
+/* Obeys or refuses a wish of the user. One thread at a time, as for bfo_settings_take(). */
 void bfo_settings_wish(uint32_t parameter, int64_t value) BFO_COLD;
 /* Has the program written a variable? */
 bool bfo_settings_are_news(void);
-/* Takes up or refuses what it has written. */
+/* Obeys or refuses what the program has written. */
 void bfo_settings_take(void) BFO_COLD;
 
 #endif /* PML_BFO_SETTINGS_H */

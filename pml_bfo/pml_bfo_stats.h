@@ -9,13 +9,13 @@
 #include <stdint.h>
 
 typedef enum {
-    BFO_STAT_DROPPED,      /* sum of the next ones that say so */
+    BFO_STAT_DROPPED,      /* sum of the next four */
     BFO_STAT_BAD_HEADER,   /* dropped: unknown type, bad length, contradictory fields */
     BFO_STAT_STALE,        /* dropped: identifier or epoch out of date */
     BFO_STAT_DUPLICATE,    /* dropped: message number already seen */
-    BFO_STAT_WRONG_SOURCE, /* dropped: rank out of range or not the process it came from */
-    BFO_STAT_EARLY,        /* overtook another message of its source on another rail */
-    BFO_STAT_UNEXPECTED,   /* came before its receive was posted */
+    BFO_STAT_WRONG_SOURCE, /* dropped: rank out of range, or another process than the BTL says */
+    BFO_STAT_EARLY,        /* out of order: overtook another message of its source */
+    BFO_STAT_UNEXPECTED,   /* unexpected: came before its receive was posted */
     BFO_STAT_ORPHAN,       /* came before its communicator existed */
     BFO_STAT_EAGER,        /* messages sent as MATCH */
     BFO_STAT_RENDEZVOUS,   /* messages sent as RNDV */
@@ -32,13 +32,13 @@ typedef enum {
     BFO_STAT_PEERS_WAITED,
     BFO_STAT_PEERS_LOST,
     BFO_STAT_ERROR_AT,   /* ns of the monotonic clock: first error of the rail lost last */
-    BFO_STAT_RESUMED_AT, /* then: first byte of an interrupted message on another rail */
+    BFO_STAT_RESUMED_AT, /* the same clock, when the first message that this interrupted went on */
     BFO_STAT_COUNT
 } bfo_stat_t;
 
-/* Name of a counter, as MPI_T has it without the prefix. */
+/* Name of a counter in MPI_T, without the prefix. */
 const char *bfo_stat_name(bfo_stat_t s);
-/* What it counts, in a line. */
+/* What the counter counts, in one line. */
 const char *bfo_stat_text(bfo_stat_t s);
 
 #endif /* PML_BFO_STATS_H */

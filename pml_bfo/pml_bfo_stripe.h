@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Striping: which rail carries the next bytes, so that over time each gets its share by weight, and what each rail really delivers.
+ * Striping: which rail carries the next bytes, so that over time each gets its share by weight, and how much each rail really delivers.
  * DESIGN.txt section 14.5.
  */
 #ifndef PML_BFO_STRIPE_H
@@ -13,40 +13,40 @@
 
 #define BFO_STRIPE_MAX 8
 
-/* The rail with the least under way for its weight is next; of rails that are alike in this, the one that is furthest behind in virtual
- * time, which is bytes given so far divided by weight.
- * Locks: none; `under_way` and `carried` are atomic, a lost update of another word only bends the shares. */
+/* The rail with the fewest bytes in flight for its weight is next; among equal rails, the one with the least virtual
+ * time, which is the bytes given to it so far divided by its weight.
+ * Locks: none; `under_way` and `carried` are atomic, a lost update of another word only shifts the shares a little. */
 typedef struct {
     uint64_t load[BFO_STRIPE_MAX];     /* virtual time: (bytes << 18) / weight */
     uint32_t nominal[BFO_STRIPE_MAX];  /* what the BTL says of the rail: its bandwidth << 8 */
     uint32_t weight[BFO_STRIPE_MAX];   /* what the rail was seen to deliver, in the same unit; not 0 */
-    int64_t under_way[BFO_STRIPE_MAX]; /* bytes of pieces that have begun and not ended; below 0 while another thread counts a piece's begin */
-    uint32_t seen[BFO_STRIPE_MAX];     /* what the last windows showed, the last counting most, in the same unit */
-    uint64_t carried[BFO_STRIPE_MAX];  /* bytes that ended while all other rails had some under way, since the last judgement */
-    uint8_t slow;                      /* rails that deliver less than half of their share, until it is two thirds again */
+    int64_t under_way[BFO_STRIPE_MAX]; /* bytes of pieces in flight; below 0 while another thread is still counting the begin of a piece */
+    uint32_t seen[BFO_STRIPE_MAX];     /* what the last windows measured, the latest with the most weight, in the same unit */
+    uint64_t carried[BFO_STRIPE_MAX];  /* bytes that ended while all other rails had bytes in flight, since the last judgement */
+    uint8_t slow;                      /* rails that deliver less than half of their share, until they deliver two thirds again */
 } bfo_stripe_t;
 
-/* A rail of `bandwidth` (any unit, alike for all rails; 0: unknown) is one of the peer's. */
+/* Adds a rail of `bandwidth` (in any unit, the same for all rails; 0: unknown) to those of the peer. */
 void bfo_stripe_add(bfo_stripe_t *s, unsigned rail, uint32_t bandwidth);
 
-/* Of the rails in `mask` (not 0) the one to send `bytes` next, charged at once. */
+/* Chooses the rail in `mask` (not 0) to send the next `bytes`, and charges it. */
 unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, size_t bytes);
 
-/* As bfo_stripe_next(), but nothing is charged: the caller does it when it knows how much. */
+/* As bfo_stripe_next(), but charges nothing: the caller does that once it knows how many bytes it sends. */
 unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask);
 void bfo_stripe_charge(bfo_stripe_t *s, unsigned rail, size_t bytes);
 
-/* A rail joins those of `mask`: it is as far as the one that is furthest ahead, or it would carry everything until it has caught up.
- * Nothing is known of what it delivers. */
+/* A rail joins those of `mask`: it gets the largest virtual time among them, because otherwise it would carry everything until it had
+ * caught up. Forgets what it delivered before. */
 void bfo_stripe_join(bfo_stripe_t *s, unsigned rail, unsigned mask);
 
-/* A piece of `bytes` of a long message begins on a rail; it ends there, `carried` if all of it arrived. `mask`: rails that carry such
- * pieces. True: another set of rails is slow now. */
+/* A piece of `bytes` of a long message begins on a rail, or ends there; `carried`: all of it arrived. `mask`: rails that carry such
+ * pieces. bfo_stripe_end() returns true if the set of slow rails has changed. */
 void bfo_stripe_begin(bfo_stripe_t *s, unsigned rail, size_t bytes);
 bool bfo_stripe_end(bfo_stripe_t *s, unsigned rail, unsigned mask, size_t bytes, bool carried);
 
-/* Bytes of the next piece for `rail` of `mask`, of a message of `length` that goes by all of them: its share by weight, but
- * `most` at most for the fastest, as long for each of the others, and `least` at least. */
+/* Bytes of the next piece for `rail`, of a message of `length` that is spread over all rails of `mask`: its share by weight, but at most
+ * `most` for the fastest rail, a piece that takes the same time for each other rail, and at least `least`. */
 size_t bfo_stripe_piece(const bfo_stripe_t *s, unsigned mask, unsigned rail, size_t length, size_t least, size_t most);
 
 #endif /* PML_BFO_STRIPE_H */

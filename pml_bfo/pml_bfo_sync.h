@@ -19,8 +19,8 @@
 #define bfo_likely(x) __builtin_expect(!!(x), 1)
 #define bfo_unlikely(x) __builtin_expect(!!(x), 0)
 #define BFO_COLD __attribute__((noinline, cold))
-/* At the declaration of a variable of ours: it is reached without a detour over the table of foreign symbols, which
- * -fvisibility=hidden spares only the file that defines it. */
+/* For the declaration of a variable of ours: access to it does not go through the global offset table. -fvisibility=hidden alone
+ * has this effect only in the file that defines the variable. */
 #define BFO_OURS __attribute__((visibility("hidden")))
 
 /* A copy of opal_uses_threads, which is settled before pml_enable. */
@@ -39,8 +39,8 @@ extern BFO_OURS bool bfo_threads; /* pml_bfo_local.c */
         } \
     } while (0)
 
-/* A lock held for a short time, for a copy of one fragment at most, never over a call of a BTL or of MPI: one atomic operation where a mutex has
- * two. Who waits lets others have the core. */
+/* A lock that is held for a short time, at most for the copy of one fragment, and never across a call of a BTL or of MPI. It takes one
+ * atomic operation where a mutex takes two. A thread that waits yields the core. */
 typedef struct {
     bool held;
 } bfo_lock_t;
@@ -90,7 +90,7 @@ static inline uint32_t bfo_load(const uint32_t *p)
 {
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);
 }
-/* With threads: has another one raised the event counter meanwhile? (DESIGN.txt section 7.3 rule 3) */
+/* With threads: has another thread raised the event counter meanwhile? (DESIGN.txt section 7.3 rule 3) */
 static inline bool bfo_is_held(const int32_t *events)
 {
     return bfo_unlikely(bfo_threads) && 0 != __atomic_load_n(events, __ATOMIC_SEQ_CST);

@@ -37,24 +37,24 @@ struct bfo_frag_t;
 struct bfo_lane_t;
 struct bfo_regs_t;
 
-/* ---- who we talk to ------------------------------------------------------------------------------ */
+/* ---- peers and rails ----------------------------------------------------------------------------- */
 
 /* One local BTL module and its endpoint to one peer. */
 typedef struct {
     mca_btl_base_module_t *btl;
     struct mca_btl_base_endpoint_t *endpoint;
     bfo_btl_ext_t *ext; /* NULL: this rail has no failover */
-    uint8_t name;       /* of the rail, alike on both sides (DESIGN.txt section 10); its index without failover. Read by bfo_rail_name() */
+    uint8_t name;       /* of the rail, the same on both sides (DESIGN.txt section 10); its index without failover. Read it with bfo_rail_name() */
     uint16_t gen;       /* generation in use, or the last one */
-    int32_t fenced;     /* highest generation our side has fenced, -1: none. Lock: bfo.lock */
+    int32_t fenced;     /* highest generation that this side has fenced, -1: none. Lock: bfo.lock */
     uint32_t flags;     /* MCA_BTL_FLAGS_* that can be used with this peer */
     size_t frag_limit;  /* most bytes of one FRAG, header included */
     size_t get_limit;   /* most bytes of one READ */
     size_t get_align;   /* addresses and length of a READ are multiples of get_align + 1, a power of two */
     uint16_t awaited;   /* generation whose fence ends the rail's bit in `fencing`. Lock: bfo.lock */
-    bool is_lossy;      /* fences were given up: the first and the last such generation. Lock: bfo.lock */
+    bool is_lossy;      /* the BTL gave up fences; below: the first and the last such generation. Lock: bfo.lock */
     uint16_t lossy_first, lossy_last;
-    uint64_t figures_since; /* ns; lost, or in use, since then. Lock: pml_bfo_figures.c's */
+    uint64_t figures_since; /* ns; lost, or in use, since then. Lock: that of pml_bfo_figures.c */
     char cause[64];         /* why it was lost, for the user */
 } bfo_rail_t;
 
@@ -63,57 +63,60 @@ typedef struct bfo_peer_t {
     ompi_proc_t *proc;
     struct bfo_peer_t *next; /* in bfo.peers */
     uint8_t n_rails;         /* 0: bfo_peer_connect() was not called, or found no rail */
-    uint8_t eager_mask;      /* rails for first fragments: UP and of the lowest latency */
-    uint8_t up_mask;         /* rails that are UP: what is under way goes on by them */
-    uint8_t send_mask;       /* rails for new work: those that are UP and do not stand out; if none is left, all that are UP */
+    uint8_t eager_mask;      /* rails for first fragments: UP and with the lowest latency */
+    uint8_t up_mask;         /* rails that are UP: messages in flight go on over them */
+    uint8_t send_mask;       /* rails for new work: UP and not standing out; if there is none, all that are UP */
     uint8_t put_mask;        /* rails that can PUT, of those */
-    uint8_t pin_mask;        /* put_mask, or 0: no send lets the peer ask for its bytes by PUT */
+    uint8_t pin_mask;        /* put_mask, or 0: then no send lets the peer ask for its bytes by PUT */
     uint8_t get_mask;        /* rails that can GET, of those */
-    uint8_t next_eager;      /* round robin; two threads may take the same */
-    bool foreign_puts;       /* it has asked for a PUT by a rail not used here. Lock: bfo.lock */
-    bool failover;           /* every rail has the extension: torn transfers are restarted */
+    uint8_t next_eager;      /* round robin; two threads may take the same rail */
+    bool foreign_puts;       /* it has asked for a PUT over a rail that this process does not use. Lock: bfo.lock */
+    bool failover;           /* every rail has the extension: interrupted transfers are restarted */
     uint8_t closed;          /* rails without the extension whose connection is closed; atomic */
-    uint8_t fencing;         /* rails whose own fence runs. Lock: bfo.lock */
-    uint8_t untold;          /* rails whose loss the user was not told yet; atomic */
-    uint8_t figures_lost;    /* rails counted as lost in the file of figures, and: as on its last rail. Lock: pml_bfo_figures.c's */
+    uint8_t fencing;         /* rails whose fence on this side is running. Lock: bfo.lock */
+    uint8_t untold;          /* rails whose loss is not reported to the user yet; atomic */
+    uint8_t figures_lost;    /* rails counted as lost in the file of figures; below: on its last rail. Lock: that of pml_bfo_figures.c */
     bool figures_last;
-    bool figures_waits; /* counted as waited for, and since when, in ns. The same lock */
+    bool figures_waits; /* counted as waited for; below: since when, in ns. The same lock */
     uint64_t figures_waits_since;
-    uint8_t figures_rail;           /* the rail lost last: what is sent again is put down to its port. The same lock */
-    bool declared;                  /* declared unreachable: never used again (DESIGN.txt section 11) */
-    bool may_wait;                  /* rails come back: without any it may be waited for, pml_bfo_last_rail_timeout */
-    uint8_t out_own, out_theirs;    /* rails that stand out, as the own or the peer's port is taken out of service. Lock: bfo.lock */
-    uint8_t names_out, names_quiet; /* the peer's word of its ports, by names of rails: out, and without anything under way. Lock: bfo.lock */
-    uint8_t quiet_before; /* our rails without anything under way at the last look of pml_bfo_drain.c, which alone uses it and the next two */
-    uint32_t told;        /* what the peer was told last: out << 8 | quiet, or that it has to be told again; atomic */
-    uint32_t rails_number, rails_heard; /* of the last message of this kind to it, and from it. Lock: bfo.lock */
-    uint64_t waits_since;               /* it is: since then, in ms; else 0. Lock: bfo.lock */
-    bfo_life_t life;                    /* how the processes of its machine find it; from the modex */
-    uint64_t asked_at;  /* ms; when its life was asked for last. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
-    uint32_t witness;   /* turn of the processes of its machine */
-    uint32_t looked;    /* ranks looked at for a process of its machine */
-    uint32_t question;  /* number of the wait in which others are asked, 0: they were not. Atomic, like the next two */
-    bool is_dead;       /* its machine says so, in this wait */
-    bool life_out;      /* a message LIFE to it is under way */
-    uint32_t resends;   /* since progress last tried what waits; benign race */
-    bfo_link_t turn;    /* in bfo.pending while something waits. Lock: bfo.pending_lock */
-    bfo_link_t waiting; /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */
-    uint32_t n_waiting; /* changed under bfo.pending_lock, read without */
-    bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_rails */
-    uint32_t foreign_sent, foreign_heard; /* number of the last FOREIGN to it; atomic. From it, handed up. Lock: bfo.lock */
-    struct bfo_foreign_t *foreign_held;   /* those that came too early, by number (pml_bfo_ulfm_tags.c). Lock: bfo.lock */
-    bool is_handing_up;                   /* a thread hands up those of this peer. Lock: bfo.lock */
-    size_t match_limit;                   /* payload of a MATCH at most: from the smallest eager limit of all rails, frozen */
-    size_t rndv_limit;                    /* payload of a RNDV at most, likewise */
-    size_t rdma_min;                      /* from this many bytes on RDMA pays */
-    struct bfo_regs_t *no_regs;           /* for the rails that need no registration, shared by all requests; or NULL */
-    size_t handle_size;                   /* of a registration, equal on all rails that do RDMA */
+    uint8_t figures_rail;        /* the rail lost last: resends are counted for its port. The same lock */
+    bool declared;               /* declared unreachable: never used again (DESIGN.txt section 11) */
+    bool may_wait;               /* rails can come back: without one this process may wait for the peer (pml_bfo_last_rail_timeout) */
+    uint8_t out_own, out_theirs; /* rails that stand out because this side's or the peer's port is out of service. Lock: bfo.lock */
+    uint8_t names_out,
+        names_quiet;      /* the peer's report, by names of rails: those that stand out, and those without anything in flight. Lock: bfo.lock */
+    uint8_t quiet_before; /* rails without anything in flight here at the last look of pml_bfo_drain.c, the only user of this and the next two */
+    uint32_t told;        /* what this process last reported to the peer: out << 8 | quiet, or that it must report again; atomic */
+    uint32_t rails_number, rails_heard; /* number of the last such message to the peer, and from it. Lock: bfo.lock */
+    uint64_t waits_since;               /* ms; this process waits for the peer since then; 0: it does not. Lock: bfo.lock */
+    bfo_life_t life;                    /* how processes of its machine find it; from the modex */
+    uint64_t
+        asked_at; /* ms; of the last question whether the peer is alive. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
+    uint32_t witness;                   /* whose turn it is to be asked, among the processes of its machine */
+    uint32_t looked;                    /* ranks examined so far in the search for a process of its machine */
+    uint32_t question;                  /* number of the wait in which others are asked, 0: none was asked. Atomic, like the next two */
+    bool is_dead;                       /* its machine reported it dead in this wait */
+    bool life_out;                      /* a message LIFE to it is in flight */
+    uint32_t resends;                   /* resends since progress last tried waiting work; benign race */
+    bfo_link_t turn;                    /* in bfo.pending while work waits. Lock: bfo.pending_lock */
+    bfo_link_t waiting;                 /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */
+    uint32_t n_waiting;                 /* changed under bfo.pending_lock, read without */
+    bool ready;                         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_is_ready */
+    uint32_t foreign_sent;              /* number of the last FOREIGN to the peer; atomic */
+    uint32_t foreign_heard;             /* number of the last one from it that was handed up. Lock: bfo.lock */
+    struct bfo_foreign_t *foreign_held; /* FOREIGN messages that came out of order, by number (pml_bfo_ulfm_tags.c). Lock: bfo.lock */
+    bool is_handing_up;                 /* a thread hands up FOREIGN messages of this peer. Lock: bfo.lock */
+    size_t match_limit;                 /* most payload of a MATCH: from the smallest eager limit of all rails; does not change */
+    size_t rndv_limit;                  /* most payload of an RNDV, likewise */
+    size_t rdma_min;                    /* RDMA pays from this many bytes on */
+    struct bfo_regs_t *no_regs;         /* registrations of the rails that need none, shared by all requests; or NULL */
+    size_t handle_size;                 /* of a registration handle, equal on all rails that do RDMA */
     bfo_stripe_t stripe;
-    bfo_seqmap_t kept;  /* counters of context ids not active now. Lock: bfo.lock */
+    bfo_seqmap_t kept;  /* counters of context ids that are not active now. Lock: bfo.lock */
     bfo_rail_t rails[]; /* room for bfo.modules */
 } bfo_peer_t;
 
-/* Is the peer waited for if no rail to it is left? Its rails may be back at any moment. */
+/* Does this process wait for the peer if no rail to it is left? If so, a rail may come back at any moment. */
 static inline bool bfo_peer_may_wait(const bfo_peer_t *peer)
 {
     return peer->may_wait && !peer->declared;
@@ -124,7 +127,7 @@ static inline size_t bfo_smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* What passes between us and one rank of one communicator. Created at the first contact. */
+/* The message streams between this process and one rank of one communicator. Created at the first contact. */
 typedef struct bfo_lane_t {
     bfo_lane_match_t match; /* Lock: the communicator's */
     uint32_t next_send;     /* number of the next message to it; atomic */
@@ -139,9 +142,9 @@ typedef struct bfo_comm_t {
     bfo_lane_t **lanes; /* [rank], NULL before the first contact. release: bfo_lane_create */
     ompi_communicator_t *comm;
     ompi_group_t *group; /* the remote one; holds a reference */
-    int32_t n_watched;   /* sends under way whose callbacks MPI_Comm_free waits for; atomic */
-    bool is_watched;     /* there was one, and MPI_Comm_free knows; atomic */
-    bool gone;           /* MPI has freed it; only its memory is still here. Lock: bfo.lock */
+    int32_t n_watched;   /* sends in flight whose callbacks MPI_Comm_free waits for; atomic */
+    bool is_watched;     /* there was one, and MPI_Comm_free is set up to wait; atomic */
+    bool gone;           /* MPI has freed it, and only its memory remains. Lock: bfo.lock */
     bool is_marked;      /* it is revoked, for collectives at least: its lanes have BFO_LANE_REVOKED. Lock: bfo.lock */
     struct bfo_comm_t *next_gone;
 } bfo_comm_t;
@@ -151,10 +154,10 @@ typedef struct bfo_got_frag_t {
     opal_free_list_item_t super;
     bfo_got_t got;
     bfo_link_t link;            /* in bfo.orphans */
-    mca_btl_base_module_t *btl; /* it came by */
-    bfo_peer_t *peer;           /* process it came from as the BTL says, or NULL */
+    mca_btl_base_module_t *btl; /* the module it arrived on */
+    bfo_peer_t *peer;           /* the process that sent it according to the BTL, or NULL */
     size_t length;              /* header and payload */
-    size_t offset;              /* in the message, of a part that came ahead of its turn (bfo_recv_t.ahead) */
+    size_t offset;              /* in the message, of a part that came out of order (bfo_recv_t.ahead) */
     char *data;                 /* room, or malloc */
     char room[];                /* pml_bfo_unexpected_limit bytes */
 } bfo_got_frag_t;
@@ -202,21 +205,21 @@ typedef struct bfo_send_t {
     uint8_t life;     /* BFO_LIFE_* (pml_bfo_local.h); atomic */
     bool got_ack;     /* RACK of the next epoch came */
     bool got_nack;    /* NACK of the next epoch came */
-    bool prepared;    /* the convertor is; Owner: who posts the first copy of the first fragment, then the scheduling thread */
+    bool prepared;    /* the convertor is; Owner: the thread that posts the first copy of the first fragment, then the scheduling thread */
     bool flat;        /* the packed message lies in memory as it is, at `base` */
-    uint8_t rail;     /* RGET: the one whose registration is offered */
-    uint8_t rts_type; /* frozen: MATCH, RNDV or RGET */
+    uint8_t rail;     /* RGET: the rail whose registration is offered */
+    uint8_t rts_type; /* MATCH, RNDV or RGET; does not change */
     bfo_lane_t *lane;
     uint32_t match_seq;
-    int32_t scheduling; /* atomic: threads inside bfo_send_schedule; the first one works */
+    int32_t scheduling; /* atomic: threads inside bfo_send_schedule; only the first one works */
     size_t rts_length;  /* payload of the RTS */
     char *base;
-    /* From here to `first`: zero when the message begins. */
+    /* The members from here up to `first` are zero when the message begins. */
     bool resp; /* a response of this epoch was accepted */
     bool acked;
     bool rts_done;
-    bool unposted;     /* nothing of the message was ever with a BTL */
-    int32_t error;     /* to complete with, MPI_SUCCESS or a class */
+    bool unposted;     /* no part of the message was ever given to a BTL */
+    int32_t error;     /* to complete with: MPI_SUCCESS or an error class */
     int32_t in_flight; /* FRAGs posted and not completed; atomic */
     bfo_id_t dst_id;   /* receive request */
     size_t bytes;      /* delivered in this attempt; atomic */
@@ -239,18 +242,18 @@ typedef struct bfo_recv_t {
     bfo_machine_t m;
     uint8_t life;
     bool flat;          /* the buffer takes the packed message as it is, at `base` */
-    bool extras;        /* something is to be given back at the end: see bfo_recv_drop_extras() */
-    bool copies;        /* a BTL refused a PUT or READ: no more of them, what is missing is copied; valid with `extras`; atomic */
-    bool prepared;      /* the convertor is, and `ahead` */
+    bool extras;        /* something must be released at the end: see bfo_recv_drop_extras() */
+    bool copies;        /* a BTL refused a PUT or READ: there are no more of them, and the missing bytes are copied; valid with `extras`; atomic */
+    bool prepared;      /* the convertor and `ahead` are */
     bool holds;         /* counted in n_open of its lane; valid with `extras` */
     int32_t error;      /* to complete with */
-    uint8_t fence_mask; /* rails NOTIFY named dead, by name; with fence_gen written before state QUIESCE */
+    uint8_t fence_mask; /* rails that NOTIFY named dead, by name; like fence_gen written before state QUIESCE */
     uint16_t fence_gen[BFO_MAX_RAILS];
     bfo_want_t want;  /* Lock: the communicator's */
     bfo_lane_t *lane; /* of the source; NULL while that is unknown */
     bfo_id_t src_id;  /* send request */
     uint32_t match_seq;
-    uint8_t rail;       /* RGET: the rail it arrived by */
+    uint8_t rail;       /* RGET: the rail it arrived on */
     int32_t scheduling; /* atomic: as in bfo_send_t */
     int32_t open;       /* PUTs without FIN, or READs without completion; atomic */
     size_t capacity;    /* bytes the buffer takes */
@@ -258,11 +261,11 @@ typedef struct bfo_recv_t {
     size_t bytes;       /* received in this attempt; atomic */
     size_t next;        /* next byte to be asked for by PUT or READ; Owner: the scheduling thread */
     size_t end;
-    size_t copy_from; /* with `copies`: everything in front of it has been written or read. Lock: bfo.lock */
+    size_t copy_from; /* with `copies`: everything before it has been written or read. Lock: bfo.lock */
     char *base;
     bfo_regs_t *regs;
     size_t unpacked;         /* strided buffer: bytes unpacked so far, in order. Lock: unpack_lock */
-    bfo_link_t ahead;        /* strided buffer: bfo_got_frag_t behind `unpacked`, by offset. Lock: unpack_lock */
+    bfo_link_t ahead;        /* strided buffer: bfo_got_frag_t beyond `unpacked`, by offset. Lock: unpack_lock */
     struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handle */
     bfo_work_t work;         /* PUTs or READs to be started */
 } bfo_recv_t;
@@ -289,7 +292,7 @@ typedef struct bfo_frag_t {
     char handle[BFO_HANDLE_MAX]; /* the peer's */
 } bfo_frag_t;
 
-/* A fragment as it came: header in the first segment. */
+/* A fragment as it arrived, with the header in the first segment. */
 typedef struct bfo_in_t {
     mca_btl_base_module_t *btl;
     const mca_btl_base_segment_t *segments;
