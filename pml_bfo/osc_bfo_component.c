@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A one-sided component that makes no window. Open MPI asks it with all others when a window is made; under the PML bfo it
- * is chosen where only osc/pt2pt could go over the PML and does not run. It says why, and the way out; the call then fails
- * as it would without it. DESIGN.txt section 14.6.
+ * A one-sided component that makes no window. When a window is made, Open MPI asks it like all other components. Under the PML bfo
+ * Open MPI chooses it where only osc/pt2pt could use the PML and osc/pt2pt does not run. It prints why, and the way out; the call
+ * then fails as it would without this component. DESIGN.txt section 14.6.
  */
 #include "bfo_config.h"
 
@@ -17,14 +17,14 @@
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/win/win.h"
 
-/* osc/pt2pt has 10; osc/rdma, osc/ucx and osc/sm, which do run, have more. */
+/* osc/pt2pt has priority 10; osc/rdma, osc/ucx and osc/sm, which do run, have higher ones. */
 enum { PRIORITY_BEFORE_PT2PT = 11, PRIORITY_LAST = 1 };
 
 __attribute__((visibility("default"))) extern ompi_osc_base_component_t mca_osc_bfo_component;
 
 static int register_params(void)
 {
-    return bfo_ompi_is_the_one_built_for() ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE; /* the PML says so */
+    return bfo_ompi_is_the_one_built_for() ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE; /* the PML reports it */
 }
 
 static int init(bool progress_threads, bool mpi_threads)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * MCA entry: Open MPI looks up mca_pml_bfo_component, asks for the priority and gets the module.
- * bfo is chosen only when asked for (--mca pml bfo). DESIGN.txt section 14.1.
+ * Open MPI chooses bfo only if the user asks for it (--mca pml bfo). DESIGN.txt section 14.1.
  */
 #include "pml_bfo.h"
 

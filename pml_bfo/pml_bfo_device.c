@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Buffers in memory of a device (CUDA): a convertor that is made for one says so, and its pack and unpack reach the memory. To the
- * PML such a buffer is not flat: nothing is copied past the convertor, nothing is registered. DESIGN.txt section 14.3.
+ * Buffers in device memory (CUDA): a convertor prepared for such a buffer has a flag, and its pack and unpack reach the memory. For the
+ * PML such a buffer is not flat: the PML copies only with the convertor and registers nothing. DESIGN.txt section 14.3.
  */
 #include "pml_bfo.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Drain: rails of ports that the user takes out of service carry nothing new; what is under way on them ends where it began. Each side
- * tells the other which of its ports stand out and on which rails it has nothing under way. A rail is drained when both have nothing.
- * DESIGN.txt section 10.5.
+ * Drain: rails of ports that the user takes out of service carry nothing new; messages in flight on them finish there. Each side
+ * reports to the other which of its ports stand out and on which rails it has nothing in flight. A rail is drained when neither side has
+ * anything in flight on it. DESIGN.txt section 10.5.
  */
 #include "pml_bfo.h"
 
@@ -22,17 +22,17 @@
 #include <time.h>
 
 #if PML_BFO
-/* Between two looks while a rail that stands out has something under way. */
+/* Time between two looks while a rail that stands out has something in flight. */
 #ifndef BFO_DRAIN_LOOK_MS
 #define BFO_DRAIN_LOOK_MS 10
 #endif
 enum { UNTOLD = 1 << 16, CHECK_MS = 200, LOOKS_AT_FIGURES = 5 };
 
-static opal_event_t timer; /* in Open MPI's event loop, which progress runs now and then */
+static opal_event_t timer; /* in Open MPI's event loop, which progress runs from time to time */
 static bool is_registered; /* as a progress function; changed by the timer alone */
-static bool is_active;     /* a rail stands out, or a peer has to be told. Atomic */
-static bool is_moving;     /* that may change within milliseconds. Atomic */
-static uint8_t is_looking; /* one thread at a time; atomic */
+static bool is_active;     /* a rail stands out, or a report to a peer is due. Atomic */
+static bool is_moving;     /* the state may change within milliseconds. Atomic */
+static uint8_t is_looking; /* a thread looks: one at a time; atomic */
 static uint64_t last_look; /* ms */
 
 /* ---- names of rails ---------------------------------------------------------------------------------- */
@@ -49,10 +49,10 @@ static uint8_t to_names(bfo_peer_t *peer, uint8_t mask)
     return names;
 }
 
-/* ---- what is under way ------------------------------------------------------------------------------- */
+/* ---- what is in flight ------------------------------------------------------------------------------- */
 
-/* A receive has asked for data by this rail. Another thread may use the fragment for something else meanwhile: then the next look
- * sees it right. */
+/* Has a receive asked for data over this rail? Another thread may reuse the fragment meanwhile, and the answer is wrong; the next look
+ * corrects it. */
 static bool has_asked_by(const bfo_peer_t *peer, uint8_t r)
 {
     for (uint32_t i = 0; i < bfo_load(&bfo.frags.size); ++i) {
@@ -72,8 +72,8 @@ static bool is_quiet(const bfo_peer_t *peer, uint8_t r)
     return 0 == (peer->up_mask >> r & 1) || (0 == peer->n_waiting && rail->ext->flush(rail->btl, &peer->proc->super) && !has_asked_by(peer, r));
 }
 
-/* Of the rails that stand out, those on which nothing was under way at this look and the one before: a thread that has chosen a rail
- * posts on it within that time. */
+/* Of the rails that stand out, those with nothing in flight at this look and at the one before. Two looks are needed because a thread that
+ * has chosen a rail posts on it only later, but before the second look. */
 static uint8_t quiet_rails(bfo_peer_t *peer, uint8_t out)
 {
     const uint8_t before = peer->quiet_before;
@@ -92,7 +92,7 @@ static void look_again(void)
     __atomic_store_n(&is_moving, true, __ATOMIC_RELAXED);
 }
 
-/* ---- telling the peer -------------------------------------------------------------------------------- */
+/* ---- reports to the peer ----------------------------------------------------------------------------- */
 
 static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
@@ -101,7 +101,7 @@ static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         const uint8_t r = bfo_rail_index(peer, btl);
 
-        __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED); /* the next look tells what is true then */
+        __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED); /* the next look reports the state of that moment */
         look_again();
         bfo_failover_rail_failed(peer, r, bfo_rail_gen(peer, r), "a message came back with an error");
     }
@@ -134,7 +134,7 @@ static void rails_heard(bfo_peer_t *from, const bfo_rails_hdr_t *h)
         return;
     }
     BFO_LOCK(&bfo.lock);
-    if ((int32_t) (h->number - from->rails_heard) > 0) { /* else a later one has overtaken it */
+    if ((int32_t) (h->number - from->rails_heard) > 0) { /* otherwise a later report has overtaken it */
         from->rails_heard = h->number;
         from->names_out = h->out;
         from->names_quiet = h->quiet;
@@ -162,8 +162,8 @@ int bfo_drain_register(void)
 
 /* ---- the look ------------------------------------------------------------------------------------------ */
 
-/* Adds the peer's rails to the sums of the ports that stand out; a port may have several (btl_openib_lanes). Rails without failover
- * carry on: nobody could tell the peer. */
+/* Adds the peer's rails to the sums of the ports that stand out; a port may have several rails (btl_openib_lanes). Rails without failover
+ * stay in use, because this process cannot report to the peer. */
 static void add_rails(bfo_drained_t *sums, const bfo_peer_t *peer, uint8_t drained)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
@@ -175,7 +175,8 @@ static void add_rails(bfo_drained_t *sums, const bfo_peer_t *peer, uint8_t drain
     }
 }
 
-/* True: it has to be looked at again. What has to be soon is a rail that is to end here: of the other end its word tells. */
+/* Returns true if the peer needs another look. That look must be soon only for rails that still have something in flight at this end; the
+ * peer reports on the other end. */
 static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
 {
     const uint8_t own = bfo_rails_of_ports_out(peer), theirs = bfo_rails_of_names(peer, peer->names_out), out = own | theirs;
@@ -227,7 +228,7 @@ static void given_back(const char *port)
     bfo_figures_out(port, NULL);
 }
 
-/* Reads what is asked of this process. True: other ports may stand out now. */
+/* Reads the requests to this process. True: other ports may stand out now. */
 static bool obey(void)
 {
     const bool is_read = bfo_steer_read(given_back);
@@ -242,7 +243,7 @@ static bool is_news(void)
     return bfo_steer_is_news() || bfo_settings_are_news();
 }
 
-/* Progress function, while something moves. */
+/* Progress function, registered while the state may change soon. */
 static int look(void)
 {
     uint64_t now;
@@ -259,7 +260,8 @@ static int look(void)
     return 0;
 }
 
-/* Only while something moves it costs anything on the way of a message; what has come to rest is looked at from here. */
+/* Only while the state may change soon is there a progress function, which costs time on the path of a message. In the steady state the
+ * timer looks at the peers from here. */
 void bfo_drain_check(void)
 {
     const bool is_wanted = is_news() || __atomic_load_n(&is_moving, __ATOMIC_RELAXED);
@@ -291,7 +293,7 @@ void bfo_drain_open(void)
 {
     (void) bfo_steer_open();
     if (is_news()) {
-        (void) look(); /* the first peers leave out what stands out already */
+        (void) look(); /* so that even the first peers do not use ports that stand out already */
     }
     if (NULL != opal_sync_event_base) {
         opal_event_evtimer_set(opal_sync_event_base, &timer, timer_rings, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * pml_bfo_drain: in come names of ports at start, and masks by MPI_T later; out goes a mask. It is an integer for Open MPI, with an
- * enumerator of ours that gives each port a bit and a name: a string that MPI_T replaces while progress reads it would be memory that is
- * freed under the reader. DESIGN.txt section 10.5.
+ * pml_bfo_drain. Input: names of ports at start, and masks through MPI_T later. Output: a mask. For Open MPI the variable is an integer
+ * with an enumerator of bfo that gives each port a bit and a name. It is not a string, because MPI_T would free a string while progress
+ * reads it. DESIGN.txt section 10.5.
  */
 #include "pml_bfo.h"
 
@@ -18,7 +18,7 @@
 
 static int mask; /* MPI_T writes it from any thread */
 
-/* A name is written before it is counted, and stays. Any thread reads; it is written at start, by one thread. */
+/* A name is written before n_names counts it, and stays. Any thread reads; one thread writes, at start. */
 static char names[BFO_DRAIN_NAMES][64];
 static uint32_t n_names;
 
@@ -37,7 +37,7 @@ const char *bfo_drain_cvar_port(uint32_t bit)
     return names[bit];
 }
 
-/* The bit of a port, which it gets if it has none; -1: it is no name, or there is no bit left. */
+/* The bit of a port, assigned now if it has none; -1: the name is not valid, or no bit is left. */
 static int bit_of(const char *name, size_t length)
 {
     const uint32_t n = count();
@@ -78,7 +78,7 @@ static int get_value(mca_base_var_enum_t *self, int index, int *value, const cha
     return OPAL_SUCCESS;
 }
 
-/* At start: names with commas. */
+/* Called at start: parses names separated by commas. */
 static int value_from_text(mca_base_var_enum_t *self, const char *text, int *value)
 {
     int all = 0;
@@ -97,7 +97,7 @@ static int value_from_text(mca_base_var_enum_t *self, const char *text, int *val
     return OPAL_SUCCESS;
 }
 
-/* A mask with bits that no port has is refused here, also when MPI_T writes it. */
+/* Refuses a mask with bits that no port has, also when MPI_T writes it. */
 static int text_from_value(mca_base_var_enum_t *self, const int value, char **text)
 {
     char room[BFO_DRAIN_NAMES * sizeof(names[0])] = "";
@@ -170,7 +170,7 @@ void bfo_drain_cvar_know_ports(void)
     for (uint32_t i = 0; i < n; ++i) {
         if (!is_own(names[i])) {
             snprintf(key, sizeof(key), "drain-no-port %.63s", names[i]);
-            bfo_help_say_once(key, "help-pml-bfo.txt", "drain-no-port", names[i]); /* names may differ in digits only */
+            bfo_help_say_once(key, "help-pml-bfo.txt", "drain-no-port", names[i]); /* because names may differ only in digits */
         }
     }
     OPAL_LIST_FOREACH(module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
@@ -178,7 +178,7 @@ void bfo_drain_cvar_know_ports(void)
         const char *name = bfo_btl_port_name(module->btl_module);
 
         if (BFO_BTL_EXT_OK == bfo_btl_ext_check(module->btl_module)) {
-            (void) bit_of(name, strlen(name)); /* without a bit it cannot be named, and that is all */
+            (void) bit_of(name, strlen(name)); /* without a bit the port cannot be named, and nothing else is lost */
         }
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Symptoms of failure: a rail that is lost, a fence that is done, a peer that cannot be reached, a message
- * without request that came back. What a request does about it is in pml_bfo_failover_actions.c.
+ * Symptoms of failure: a lost rail, a fence that is done, an unreachable peer, a message
+ * without a request that came back. What a request does about it is in pml_bfo_failover_actions.c.
  * DESIGN.txt sections 10, 11 and 14.6.
  */
 #include "pml_bfo.h"
@@ -68,7 +68,7 @@ static const char *reason_of(mca_btl_base_module_t *btl, char *room, size_t size
 }
 #endif
 
-/* A peer on this node is reached through memory, which does not fail. */
+/* Peers on this node are reached through memory, which does not fail. */
 bool bfo_failover_cannot_fail(const mca_btl_base_module_t *btl)
 {
     const char *name = btl->btl_component->btl_version.mca_component_name;
@@ -76,14 +76,14 @@ bool bfo_failover_cannot_fail(const mca_btl_base_module_t *btl)
     return 0 == strcmp(name, "self") || 0 == strcmp(name, "vader") || 0 == strcmp(name, "sm") || 0 == strcmp(name, "smcuda");
 }
 
-/* What a network began and did not finish may still reach the buffer later; what was refused was never begun, and what went
- * wrong in memory is over. A rail that can fail over restarts the whole message instead. */
+/* A transfer that a network began and did not finish may still reach the buffer later. A refused transfer was never begun, and a failed
+ * copy in memory is over. A rail with failover restarts the whole message instead. */
 bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused)
 {
     return NULL == peer->rails[rail].ext && !peer->declared && (refused || bfo_failover_cannot_fail(peer->rails[rail].btl));
 }
 
-/* Why a lost rail to the peer would not be survived, and what helps. NULL: it would be, or memory is the way, which does not fail. */
+/* Why the loss of a rail to the peer would not be survived, and what helps. NULL: it would be, or the peer is reached through memory. */
 static const char *what_is_missing(const bfo_peer_t *peer, const char **remedy, char *room, size_t size)
 {
     const char *reason = "the PML was built without failover (configure --disable-pml-failover)";
@@ -160,7 +160,7 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
     return down;
 }
 
-/* A rail may get its name when it connects: its first data comes later than that. */
+/* A rail may get its name only when it connects, but always before its first data. */
 uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail)
 {
     if (NULL != peer->rails[rail].ext) {
@@ -171,7 +171,7 @@ uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail)
 
 /* ---- rails ------------------------------------------------------------------------------------------ */
 
-/* A BTL that does not know the rail has nothing of it under way, and will never say that the fence is done. */
+/* A BTL that does not know the rail has nothing in flight on it, and never reports the fence as done. */
 static BFO_COLD void fence_refused(bfo_peer_t *peer, uint8_t r)
 {
     BFO_LOCK(&bfo.lock);
@@ -181,14 +181,14 @@ static BFO_COLD void fence_refused(bfo_peer_t *peer, uint8_t r)
     bfo_failover_settle_all();
 }
 
-/* The wait for the fence begins before the BTL is asked: its end ends the wait. False: the fence is done, or there is none. */
+/* Marks the fence as running before the BTL is asked, because its end may come at once. False: the fence is done, or there is none. */
 static bool fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
     bfo_rail_t *rail = &peer->rails[r];
     bool to_come = false;
 
     BFO_LOCK(&bfo.lock);
-    if (NULL != rail->ext && rail->fenced < gen) { /* else it is done: nobody would take the bit away again */
+    if (NULL != rail->ext && rail->fenced < gen) { /* otherwise the fence is done, and nobody would clear the bit */
         to_come = true;
         rail->gen = rail->gen < gen ? gen : rail->gen;
         rail->awaited = rail->gen;
@@ -217,9 +217,9 @@ void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
 }
 #endif
 
-/* `told`: the user knows already. `by_btl`: the BTL reported the loss itself, and its fence follows (B3). Then it is not asked for
- * the fence: it would take the peer for the side that brings the rail down, and send no DOWN. Else it is asked: it may have ended
- * the fence before the peer was `ready` and listened, and tells of the end again; if it knows of no error it brings the rail down. */
+/* `told`: the loss was reported to the user already. `by_btl`: the BTL reported the loss itself, and its fence follows (B3). Then this
+ * function does not ask for the fence, because the BTL would assume that the peer brings the rail down, and send no DOWN. Otherwise it
+ * asks: a BTL that ended the fence before the peer was `ready` reports the end again, and one without an error brings the rail down. */
 static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *cause, bool told, bool by_btl)
 {
     bool is_new;
@@ -228,21 +228,21 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
     if (r >= BFO_MAX_RAILS || gen < peer->rails[r].gen) {
         return;
     }
-    (void) bfo_rail_name(peer, r); /* the messages tell it */
+    (void) bfo_rail_name(peer, r); /* the messages to the user need the name */
     is_new = bfo_rail_take_down(peer, r);
 #if PML_BFO
     if (by_btl && is_new) {
         (void) fence_begins(peer, r, gen);
     }
 #endif
-    bfo_stat_add(BFO_STAT_ERRORS, by_btl && is_new ? 1 : 0); /* the end of an attempt to come back is no error */
+    bfo_stat_add(BFO_STAT_ERRORS, by_btl && is_new ? 1 : 0); /* the end of a failed rejoin is no error */
     if (!by_btl && (is_new || gen > peer->rails[r].gen)) {
         bfo_failover_fence(peer, r, gen);
     }
     if (is_new) {
         bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
         bfo_stat_mark_error();
-        bfo_tell_rail_lost(peer, r, cause, told || (BFO_OMPI_ULFM_IS_ON && NULL == peer->rails[r].ext)); /* then it is the process */
+        bfo_tell_rail_lost(peer, r, cause, told || (BFO_OMPI_ULFM_IS_ON && NULL == peer->rails[r].ext)); /* then the process has failed */
         if (NULL == peer->rails[r].ext) {
             bfo_failover_declare(peer, cause);
         } else if (0 == peer->up_mask) {
@@ -267,7 +267,7 @@ static uint8_t rail_by_name(bfo_peer_t *peer, uint8_t name)
     return BFO_MAX_RAILS;
 }
 
-/* The last generation that the BTL knows of the rail, by its own attempts or the peer's, of which the PML may not know all. */
+/* The last generation of the rail that the BTL knows, from its own attempts or the peer's. The PML may not know all attempts. */
 static uint16_t last_attempt(const bfo_peer_t *peer, const bfo_rail_t *rail)
 {
     bfo_rail_info_t info;
@@ -275,8 +275,8 @@ static uint16_t last_attempt(const bfo_peer_t *peer, const bfo_rail_t *rail)
     return NULL != rail->ext && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info) ? info.generation : 0;
 }
 
-/* LX: a generation beyond ours exists only once ours is fenced, and then it is the next one. Any other is a bad message,
- * and its fence would never be done: the BTL refuses it. */
+/* LX: a generation after ours exists only once ours is fenced, and then it is the next one. A message that names any other generation is
+ * bad; the BTL refuses to fence such a generation, therefore its fence would never be done. */
 static bool generation_is_possible(bfo_peer_t *peer, uint8_t name, uint16_t gen)
 {
     const uint8_t r = rail_by_name(peer, name);
@@ -295,7 +295,7 @@ bool bfo_failover_rails_are_possible(bfo_peer_t *peer, uint8_t mask, const uint1
     return true;
 }
 
-/* The peer says that a generation of a rail is dead: ours has to follow. */
+/* The peer reports a generation of a rail as dead: takes ours down too. */
 static void rail_is_dead(bfo_peer_t *peer, uint8_t name, uint16_t gen)
 {
     const uint8_t r = rail_by_name(peer, name);
@@ -328,7 +328,7 @@ void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h)
     }
 }
 
-/* ---- FINs that came by another way than their data --------------------------------------------------- */
+/* ---- FINs that came over another rail than their data ------------------------------------------------ */
 
 static bool fin_fence_is_done(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
@@ -337,8 +337,8 @@ static bool fin_fence_is_done(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
     return BFO_MAX_RAILS == r || peer->rails[r].fenced >= fin->wgen || peer->rails[r].gen > fin->wgen;
 }
 
-/* The queue pairs of the WRITE were destroyed before everything had come back: its data may never have reached memory.
- * What came on the same queue pair behind the data is not in doubt. */
+/* Were the queue pairs of the WRITE destroyed before all completions had come back? Then its data may never have reached memory.
+ * A FIN that came on the same queue pair after the data is not in doubt. */
 static bool fin_fence_was_lossy(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
     const uint8_t r = rail_by_name(peer, fin->wrail);
@@ -386,7 +386,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
     held->length = sizeof(*fin);
     memcpy(held->room, fin, sizeof(*fin));
     BFO_LOCK(&bfo.lock);
-    is_done = fin_fence_is_done(from, fin); /* by another thread meanwhile: who takes from the list has been there */
+    is_done = fin_fence_is_done(from, fin); /* another thread may have ended the fence and emptied the list meanwhile */
     if (!is_done) {
         BFO_RECV_ROW(state_of_receive(fin), FIN_UNFENCED);
         bfo_link_append(&bfo.held_fins, &held->work.link);
@@ -443,7 +443,7 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
         rail->lossy_last = generation;
         rail->is_lossy = true;
     }
-    if (rail->fenced >= rail->awaited) { /* else the fence of a newer generation runs */
+    if (rail->fenced >= rail->awaited) { /* otherwise the fence of a newer generation runs */
         peer->fencing &= (uint8_t) ~(1u << r);
     }
     BFO_UNLOCK(&bfo.lock);
@@ -457,13 +457,13 @@ static void rail_restored(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t
     bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
     uint8_t r;
 
-    BFO_LOCK(&bfo.lock); /* who connects the peer at this moment may have found the rail down: that is awaited */
+    BFO_LOCK(&bfo.lock); /* waits for a thread that connects the peer now and may have found the rail down */
     r = NULL == peer || !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
     BFO_UNLOCK(&bfo.lock);
     if (BFO_MAX_RAILS == r) {
-        return; /* bfo_failover_name_rails() will see it */
+        return; /* bfo_failover_name_rails() will find the rail up */
     }
-    bfo_tell_rails(peer); /* its loss first */
+    bfo_tell_rails(peer); /* reports its loss first */
     if (bfo_rail_bring_up(peer, r, generation)) {
         bfo_failover_wait_ends(peer);
         bfo_stat_add(BFO_STAT_RAILS_BACK, 1);
@@ -474,7 +474,7 @@ static void rail_restored(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t
 
 /* ---- peers ------------------------------------------------------------------------------------------ */
 
-/* The BTL ends no rail that is the last one to its peer: such a rail goes on. */
+/* Does the rail stay in use? The BTL does not end a rail that is the last one to its peer. */
 static bool is_spared(const bfo_peer_t *peer, uint8_t r)
 {
 #if PML_BFO
@@ -488,8 +488,8 @@ static bool is_spared(const bfo_peer_t *peer, uint8_t r)
 #endif
 }
 
-/* The peer may not know of it, and the port may return: a rail that was not connected would be connected by the peer,
- * and be used by one side alone. So it is brought down there too. */
+/* Brings the rail down at the peer too, because the peer may not know of the loss, and the port may return: otherwise the peer
+ * could connect a rail that was not connected, and only one side would use it. */
 static void rail_lost_with_port(bfo_peer_t *peer, uint8_t r, const char *cause)
 {
     if (!is_spared(peer, r)) {
@@ -497,8 +497,8 @@ static void rail_lost_with_port(bfo_peer_t *peer, uint8_t r, const char *cause)
     }
 }
 
-/* A BTL also calls back to say that CUDA's IPC can be used from now on. And one without failover closes its connections while
- * MPI_Finalize ends, each at its own time: by then everything has been delivered. */
+/* A BTL also calls back to report that CUDA's IPC can be used from now on. And during MPI_Finalize each process closes the connections of a
+ * BTL without failover at its own time; everything has been delivered by then. */
 static bool is_loss(mca_btl_base_module_t *btl, int32_t flags)
 {
     return 0 == (flags & BFO_BTL_ERROR_FLAGS_IPC)
@@ -548,8 +548,8 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
 #if PML_BFO
 /* ---- messages without request ------------------------------------------------------------------------ */
 
-/* What can be sent again without knowing its request. A second MATCH is dropped by its number, a second refusal (ACK without dst_id) by
- * the request's end, a second FIN by the generation of its fragment; the FIN of a WRITE that travels anew waits for the fence of the rail. */
+/* Can the message be sent again without its request? The receiver drops a second MATCH by its sequence number, a second refusal (ACK without
+ * dst_id) because the request has ended, a second FIN by the generation of its fragment. A resent FIN of a WRITE waits for the rail's fence. */
 static bool is_resendable(const bfo_peer_t *peer, const bfo_hdr_t *h)
 {
     return BFO_MSG_MATCH == h->common.type || BFO_MSG_NACK == h->common.type || BFO_MSG_FOREIGN == h->common.type
@@ -583,7 +583,7 @@ void bfo_failover_ctl_failed(bfo_peer_t *peer, uint8_t rail, const void *header,
     bfo_failover_declare(peer, "a message could not be sent again");
 }
 
-/* A fragment of btl_sendi failed: the BTL hands back its bytes. */
+/* A fragment of btl_sendi failed: the BTL returns its bytes. */
 static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag, const void *data,
                          size_t length, int status)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The restart dance: what the rows of the two request machines do, and the four messages of the dance as they
- * come and go. The machines themselves are tables (pml_bfo_failover_*.def); nothing here decides a state.
+ * The restart handshake ("dance"): the actions of the rows of the two request machines, and the sending of the four messages of the
+ * handshake. The machines themselves are tables (pml_bfo_failover_*.def); nothing here decides a state.
  * DESIGN.txt sections 7 and 14.6.
  */
 #include "pml_bfo.h"
@@ -38,7 +38,7 @@ void bfo_failover_recv_raise(bfo_recv_t *req, unsigned event, void *arg)
     (void) bfo_recv_step(&req->m, event, &recv_ops, req, arg);
 }
 
-/* ---- messages of the dance ------------------------------------------------------------------------- */
+/* ---- messages of the handshake --------------------------------------------------------------------- */
 
 void bfo_dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id)
 {
@@ -59,7 +59,7 @@ bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_com
 
 /* ---- actions of the sender ------------------------------------------------------------------------- */
 
-/* The message can go nowhere. Its peer may have been declared before this request came into its present state. */
+/* Ends a message that no rail can carry. Its peer may have been declared before this request reached its present state. */
 static void send_give_up(bfo_send_t *req, const char *why)
 {
     bfo_failover_declare(req->lane->peer, why);
@@ -238,7 +238,7 @@ static void send_facts(void *request, unsigned state, bfo_send_facts_t *facts)
 
 /* ---- actions of the receiver ----------------------------------------------------------------------- */
 
-/* One message of a request's dance came back. */
+/* A message of a receive request's handshake completed. */
 static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, int status, unsigned ok, unsigned err)
 {
     bfo_peer_t *peer = req->lane->peer;
@@ -330,7 +330,7 @@ void bfo_recv_act_repeat_down(void *request, void *arg)
     take_notify(request, arg);
 }
 
-/* Nothing of the old attempt can reach the buffer any more: forget all of it. */
+/* Nothing of the old attempt can reach the buffer any more: forgets all of it. */
 void bfo_recv_act_grant_restart(void *request, void *arg)
 {
     bfo_recv_t *req = request;
@@ -436,7 +436,7 @@ static void recv_facts(void *request, unsigned state, bfo_recv_facts_t *facts)
     facts->peer_fenced = NULL == req->lane || 0 == req->lane->peer->fencing;
 }
 
-/* An event where the table has no row: impossible by the protocol, so count it and go on. */
+/* An event without a row in the table cannot occur by the protocol: counts it and goes on. */
 static void reject(void *request, uint32_t se, unsigned event)
 {
     bfo_stat_drop(BFO_STAT_STALE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What goes past the PML in this job and is therefore not protected by it: collectives of hcoll, windows of osc/ucx
- * or osc/rdma. Said once, at the first contact over rails that can fail. DESIGN.txt section 14.6.
+ * Communication of this job that bypasses the PML and that the PML therefore does not protect: collectives of hcoll, windows of osc/ucx
+ * or osc/rdma. Reported once, at the first contact over rails that can fail. DESIGN.txt section 14.6.
  */
 #include "pml_bfo.h"
 
@@ -15,7 +15,7 @@
 #include "opal/mca/base/mca_base_component_repository.h"
 
 #if PML_BFO
-/* Components that cannot run here, or were excluded, are not in the list any more when processes are added. */
+/* When processes are added, the list no longer has components that cannot run here or were excluded. */
 static bool is_available(const mca_base_framework_t *framework, const char *name)
 {
     mca_base_component_list_item_t *item;
@@ -32,7 +32,7 @@ static bool is_available(const mca_base_framework_t *framework, const char *name
     return false;
 }
 
-/* Would osc/rdma take a BTL? Beside osc/pt2pt only for atomic operations. */
+/* Would osc/rdma use a BTL of these rails? Where osc/pt2pt exists, only a BTL with atomic operations. */
 static bool suits_osc_rdma(const bfo_peer_t *peer)
 {
     if (!BFO_OMPI_HAS_OSC_PT2PT) {

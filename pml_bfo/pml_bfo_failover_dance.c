@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The four messages of the restart dance, and the restarted RTS, as they arrive: each finds its request by identifier,
- * epoch and state and becomes an event of its machine, or is answered for a request that is gone. What the machine does
- * then is in pml_bfo_failover_actions.c. DESIGN.txt sections 7 and 14.6.
+ * The four messages of the restart handshake ("dance"), and the restarted RTS, as they arrive. Each is matched with its request by
+ * identifier, epoch and state and becomes an event of its machine; if the request is gone, this file answers. The actions of the
+ * machine are in pml_bfo_failover_actions.c. DESIGN.txt sections 7 and 14.6.
  */
 #include "pml_bfo.h"
 
@@ -19,7 +19,7 @@
 #include "pml_bfo_send_complete.h"
 
 #if PML_BFO
-/* ---- messages of the dance arrive ------------------------------------------------------------------ */
+/* ---- messages of the handshake arrive -------------------------------------------------------------- */
 
 static void to_sender(const bfo_dance_hdr_t *h)
 {
@@ -45,7 +45,7 @@ static void to_sender(const bfo_dance_hdr_t *h)
     bfo_send_put(req);
 }
 
-/* NOTIFY for a receive that is complete: say so. */
+/* Answers a NOTIFY for a complete receive with NACK. */
 static void answer_gone(bfo_peer_t *from, const bfo_dance_hdr_t *h)
 {
     bfo_dance_hdr_t nack;
@@ -113,7 +113,7 @@ void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h)
     }
 }
 
-/* R14: the sender begins again with a request that waits for it. */
+/* R14: the sender restarts the message of a request that waits for the restarted RTS. */
 void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
 {
     const bfo_hdr_t *h = in->segments[0].seg_addr.pval;

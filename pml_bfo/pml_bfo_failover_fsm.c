@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The engine of the request machines: looks a row up, claims the state word, runs the action, releases the event of a
- * completion, tests the guards. It posts nothing and owns no request. DESIGN.txt section 7.3 tells why the order is so.
- * Without failover only the names are left. */
+ * The engine of the request machines: looks up a row, claims the state word, runs the action, releases the event of a
+ * completion, tests the guards. It posts nothing and owns no request. DESIGN.txt section 7.3 explains this order.
+ * Without failover only the names remain. */
 #include "bfo_config.h"
 
 #include "pml_bfo_failover_fsm.h"
@@ -92,7 +92,7 @@ static const uint8_t recv_kinds[BFO_RECV_EVENTS] = {
 };
 
 /* ---- one cell ---------------------------------------------------------------------------------------- */
-/* What the two machines differ in. */
+/* The differences between the two machines. */
 typedef struct {
     const row_t *rows;
     const char (*ids)[6];
@@ -180,9 +180,9 @@ static __attribute__((destructor)) void write_all_rows(void)
 #endif
 
 /* ---- walking ----------------------------------------------------------------------------------------- */
-/* One row. For a guard `look` is the one its facts were read under, and losing it is final; any other event that finds
- * the word changed is looked up in the new one. A guard holds an event over its action: between the change of the word
- * and the last line of the action no other thread may see the new state with the old bits and nothing outstanding. */
+/* Takes one row. For a guard, `look` is the one under which its facts were read, and a failed claim is final; for any other event the
+ * row is looked up again in the changed word. A guard holds an event during its action: between the change of the word
+ * and the end of the action no other thread may see the new state with the old bits and nothing outstanding. */
 static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, const bfo_fsm_ops_t *ops, void *request, void *arg,
                        bfo_cell_t *out)
 {
@@ -212,7 +212,7 @@ static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo
     return BFO_STEP_TAKEN;
 }
 
-/* A guard's row: true when the guards are to be tested again, false when the request is complete or another thread's. */
+/* Takes a guard's row. True: test the guards again; false: the request is complete, or another thread handles it. */
 static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, unsigned done, const bfo_fsm_ops_t *ops, void *request)
 {
     bfo_cell_t c = cell(k, look.se, event);
@@ -224,14 +224,14 @@ static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look
     }
     step = fire(k, m, event, look, ops, request, NULL, &c);
     if (held) {
-        /* who saw our hold has left the guards to us, also if we lost */
+        /* a thread that saw our event left the guards to us, even if our claim failed */
         return 0 == bfo_events_down(m, true);
     }
     return BFO_STEP_TAKEN == step && done != bfo_se_state(c.next);
 }
 
-/* `events` is read before and behind the facts: at the first 0 no action of an earlier claim is half done, so the bits
- * are those of this word; at the second no completion is between counting its bytes and releasing its event. */
+/* Reads `events` before and after the facts. The first 0 proves that no action of an earlier claim is half done, so the bits
+ * belong to this word; the second proves that no completion is between counting its bytes and releasing its event. */
 void bfo_send_settle(bfo_machine_t *m, const bfo_send_ops_t *ops, void *request)
 {
     bool again = true;
@@ -270,7 +270,7 @@ void bfo_recv_settle(bfo_machine_t *m, const bfo_recv_ops_t *ops, void *request)
     }
 }
 
-/* A completion releases its event behind the action, also where the table has no row: nothing may drain for ever. */
+/* A completion releases its event after the action, even if the table has no row, because otherwise the request would drain without end. */
 static void drop_completion(bfo_machine_t *m, const bfo_cell_t *c, bool threads)
 {
     if (BFO_KIND_COMPLETION == c->kind && 0 < bfo_events_load(m)) {

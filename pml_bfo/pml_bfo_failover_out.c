@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * In place of pml_bfo_failover_actions.c and _dance.c when failover is compiled out: nothing is sent again. A fragment that
- * fails takes its peer along, whose requests end with an error once nothing refers to them. DESIGN.txt section 14.6.
+ * Replaces pml_bfo_failover_actions.c and _dance.c when failover is compiled out: nothing is sent again. When a fragment
+ * fails its peer is declared, and the peer's requests end with an error once nothing refers to them. DESIGN.txt section 14.6.
  */
 #include "pml_bfo.h"
 
@@ -48,7 +48,7 @@ void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
 void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
 {
     bfo_failover_ctl_failed(req->lane->peer, rail, NULL, 0, status);
-    bfo_send_fail(req, bfo_lost_error()); /* its peer may have been declared before it was begun */
+    bfo_send_fail(req, bfo_lost_error()); /* its peer may have been declared before the request began */
     bfo_send_put(req);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A peer as a whole: declared unreachable, all its requests looked at again, and the flush.
+ * A peer as a whole: declares it unreachable, tests the guards of its requests again, waits for a rail to it, and flushes.
  * What a request does about it is in pml_bfo_failover_actions.c. DESIGN.txt sections 9, 11 and 14.6.
  */
 #include "pml_bfo.h"
@@ -25,8 +25,8 @@
 /* ---- every request of a peer ------------------------------------------------------------------------ */
 
 #if PML_BFO
-/* Nothing of a request is read but its state: it may end in another thread, and its lane with it. Those of other peers find
- * their guards as they were. */
+/* Reads only the state of a request, because the request, and its lane with it, may end in another thread. Requests of other peers find
+ * their guards unchanged. */
 void bfo_failover_settle_all(void)
 {
     bfo_local_t *me = bfo_enter(); /* as in fail_all() */
@@ -51,8 +51,8 @@ void bfo_failover_settle_all(void)
 }
 #endif
 
-/* With threads a request may end at any moment, and its communicator with it: its lane is looked at from inside. Receives without
- * a message were taken out of matching by lanes_end(); one that is UNMATCHED here is in the hands of a thread that matches it. */
+/* With threads a request may end at any moment, and its communicator with it: therefore its lane is read inside bfo_enter(). lanes_end()
+ * has taken posted receives out of matching; a receive that is still UNMATCHED here belongs to a thread that is matching it. */
 static void fail_all(const bfo_peer_t *peer)
 {
     bfo_local_t *me = bfo_enter();
@@ -82,11 +82,11 @@ static void fail_all(const bfo_peer_t *peer)
 }
 
 #if BFO_OMPI_HAS_ULFM && PML_BFO
-/* ---- what was given to the BTLs of a process that has failed ------------------------------------------ */
+/* ---- descriptors that a BTL keeps after the process has failed ---------------------------------------- */
 
-enum { NEVER = 1 << 20 }; /* more events than a request has */
+enum { NEVER = 1 << 20 }; /* more events than a request can have */
 
-/* The callbacks that may still come find the request, and a lane of its own: its communicator may go. */
+/* Callbacks that still come find the request, with a lane of its own, because its communicator may be freed. */
 static void abandon(bfo_machine_t *m, uint8_t *life, mca_pml_base_request_t *base, bfo_lane_t **lane, bool keeps_lane)
 {
     bfo_lane_t *mine = keeps_lane ? NULL : bfo_calloc_line(sizeof(*mine));
@@ -100,7 +100,7 @@ static void abandon(bfo_machine_t *m, uint8_t *life, mca_pml_base_request_t *bas
     }
 }
 
-/* Can nothing of the peer reach memory of ours any more, though its BTLs may keep what was given to them? */
+/* Is it certain that nothing of the peer reaches our memory any more, although its BTLs may keep descriptors? */
 static bool is_silent(const bfo_peer_t *peer)
 {
     bool is = 0 != peer->n_rails;
@@ -111,8 +111,8 @@ static bool is_silent(const bfo_peer_t *peer)
     return is;
 }
 
-/* Shared memory returns what its receiver has read, and a failed process reads no more; tcp may keep what came to a connection that
- * it has closed. So requests that are DEAD and wait for nothing else end now, and their objects are not used again. Rails return everything. */
+/* Shared memory returns a fragment when its receiver has read it, and a failed process reads nothing; tcp may keep the fragments of a
+ * connection that it has closed. Therefore requests that are DEAD end now, and their objects are not reused. Rails return all descriptors. */
 void bfo_failover_abandon(const bfo_peer_t *peer)
 {
     bfo_local_t *me;
@@ -148,14 +148,14 @@ void bfo_failover_abandon(const bfo_peer_t *peer)
 /* ---- waiting for a rail ----------------------------------------------------------------------------- */
 
 #if PML_BFO
-enum { WAIT_AT_THE_END_MS = 300000 }; /* MPI_Finalize waits no longer */
+enum { WAIT_AT_THE_END_MS = 300000 }; /* MPI_Finalize waits no longer than this */
 
 static uint64_t now_ms(void)
 {
     return bfo_clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
-/* The peer may use the new generation already, and have ended the last rail in its favour. DESIGN.txt 10.2. */
+/* The peer may already use a new generation, and may have ended the last rail because of it. DESIGN.txt section 10.2. */
 static bool a_rail_returns(const bfo_peer_t *peer)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
@@ -170,7 +170,7 @@ static bool a_rail_returns(const bfo_peer_t *peer)
     return false;
 }
 
-/* `timeout`: pml_bfo_last_rail_timeout, read once, because it may change at any moment. */
+/* `timeout`: pml_bfo_last_rail_timeout, read once by the caller, because it may change at any moment. */
 static bool is_over(const bfo_peer_t *peer, uint64_t now, int timeout)
 {
     const uint64_t since = __atomic_load_n(&peer->waits_since, __ATOMIC_RELAXED);
@@ -182,7 +182,7 @@ static bool is_over(const bfo_peer_t *peer, uint64_t now, int timeout)
     return 0 != since && now >= since && now - since >= most && !a_rail_returns(peer);
 }
 
-/* Is the process dead, as its machine says? */
+/* Does the machine of the peer report its process as dead? */
 static bool (*knows_dead)(bfo_peer_t *peer, uint64_t since, uint64_t now);
 
 void bfo_failover_wait_init(bool (*is_dead)(bfo_peer_t *peer, uint64_t since, uint64_t now))
@@ -197,7 +197,7 @@ static bool has_died(bfo_peer_t *peer, uint64_t now)
     return 0 != since && NULL != knows_dead && knows_dead(peer, since, now);
 }
 
-/* Progress function, from the first wait on. */
+/* Progress function, registered at the first wait. */
 static int look_at_waits(void)
 {
     uint64_t now;
@@ -270,8 +270,8 @@ void bfo_failover_wait_fini(void)
 
 /* ---- declaration ------------------------------------------------------------------------------------ */
 
-/* Nothing that still comes from it is matched: its place was taken by the error of the receive it was meant for. Those receives
- * are withdrawn under the lock under which another thread would match or cancel them, and are ours then. */
+/* From now on no message from the peer is matched, because the receive for it has ended with an error instead. Withdraws those receives
+ * under the lock under which another thread would match or cancel them; after that only the caller has them. */
 static void lanes_end(const bfo_peer_t *peer, bfo_link_t *posted)
 {
     BFO_LOCK(&bfo.lock);
@@ -298,10 +298,10 @@ static void rails_end(bfo_peer_t *peer)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         (void) bfo_rail_take_down(peer, r);
-        bfo_failover_fence(peer, r, peer->rails[r].gen); /* also one that refused before the BTL had begun a fence */
+        bfo_failover_fence(peer, r, peer->rails[r].gen); /* also a rail that refused a post before the BTL had begun a fence */
     }
     if (NULL != peer->rails[0].ext) {
-        peer->rails[0].ext->declare(peer->rails[0].btl, &peer->proc->super); /* it is told, and never contacted again */
+        peer->rails[0].ext->declare(peer->rails[0].btl, &peer->proc->super); /* notifies the peer, which is never contacted again */
     }
 }
 
@@ -338,12 +338,12 @@ void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const
 
 /* ---- the flush before MPI_Finalize ------------------------------------------------------------------ */
 
-/* Longer than any retry time of a queue pair: whoever waits so long is told why. */
+/* Longer than any retry time of a queue pair: after this the user hears why the process waits. */
 #ifndef BFO_FLUSH_SECONDS
 #define BFO_FLUSH_SECONDS 120
 #endif
 
-/* Whose request of ours has something under way, or to be put right first? One that merely waits for its receiver has not. */
+/* A peer to which a request of ours has a fragment in flight or must recover first; or NULL. A send that only waits for its receiver is neither. */
 static const bfo_peer_t *open_request(void)
 {
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
@@ -403,8 +403,8 @@ static const bfo_peer_t *peer_of_busy_rail(void)
     return NULL;
 }
 
-/* A process that is alive may take its time until it calls MPI; one that is not is declared, and then nothing of it is
- * waited for. So there is no end to this but the end of the work, or of the wait for a rail. */
+/* A living process may take any time until it calls MPI; a dead one is declared, and then nothing waits for it. Therefore
+ * this loop ends only with the work, or with the wait for a rail. */
 void bfo_failover_flush(void)
 {
     const uint64_t late = now_ms() + UINT64_C(1000) * BFO_FLUSH_SECONDS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Poison: a message that no rail would carry. An adapter says that a work request was itself at fault, but a broken adapter says
- * that of any. Therefore the first rail takes the blame, and the message is sent again. If another rail, or another
- * generation of the same rail, says so too, the message is poison. DESIGN.txt 7.5.
+ * Poison: a message that fails on every rail. An adapter reports that a work request itself was at fault, but a broken adapter reports
+ * that of any request. Therefore the first report counts against the rail, and the message is sent again. If another rail, or another
+ * generation of the same rail, reports the same, the message is poison. DESIGN.txt section 7.5.
  */
 #include "pml_bfo.h"
 
@@ -11,7 +11,7 @@
 #include "pml_bfo_local.h"
 
 #if PML_BFO
-/* A rail names three at most, the first of each queue pair, and has ended then. The oldest gives way. */
+/* A rail reports at most three suspects, the first of each queue pair, and is down after that. A new suspect replaces the oldest. */
 enum { SUSPECTS = 64 };
 static struct {
     const bfo_peer_t *peer;
@@ -59,7 +59,7 @@ void bfo_failover_forget_suspects(const bfo_peer_t *peer)
     BFO_UNLOCK(&bfo.lock);
 }
 
-/* Among all messages of one direction between two processes. */
+/* Identifies a message among all messages of one direction between two processes. */
 static uint64_t message_of(uint16_t ctx, uint32_t seq)
 {
     return (uint64_t) ctx << 32 | seq;
