@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The file of figures that this process keeps for the command bfo: in come events of rails, ports and peers, from pml_bfo_tell.c; out
- * goes a file that a tool can read at any time. It is mapped, so writing costs no system call. DESIGN.txt section 19.
+ * The file of figures that this process keeps for the command bfo. Input: events of rails, ports and peers, from pml_bfo_tell.c. Output:
+ * a file that a tool can read at any time. The file is mapped, so writing costs no system call. DESIGN.txt section 19.
  */
 #include "pml_bfo.h"
 
@@ -21,8 +21,8 @@
 static const bfo_figures_t no_figures;                             /* before the beginning, and after the end */
 static bfo_figures_t *figures;                                     /* NULL: none. Written at set-up and at the end */
 static const mca_btl_base_module_t *counting[BFO_FIGURES_MODULES]; /* the modules whose counters are in the figures. Lock: `lock` */
-static uint64_t n_before;                                          /* events before the change that is under way. Lock: `lock` */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;           /* of the file. A leaf: nothing else is taken under it */
+static uint64_t n_before;                                          /* number of events before the current change. Lock: `lock` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;           /* protects the file. A leaf: no other lock is taken under it */
 
 void bfo_figures_open(void)
 {
@@ -32,7 +32,7 @@ void bfo_figures_open(void)
     }
 }
 
-/* Modules of BTLs may count until the process ends: memory in which they do so stays. */
+/* Modules of BTLs may count until the process ends, therefore memory in which they count stays. */
 void bfo_figures_close(void)
 {
     pthread_mutex_lock(&lock);
@@ -66,7 +66,7 @@ static bfo_figures_event_t *last_event(void)
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
-/* False: there is no file. Else the caller ends the change. */
+/* Begins a change and takes `lock`; the caller ends it with change_ends(). False: there are no figures, and no change. */
 static bool change_begins(void)
 {
     if (NULL == __atomic_load_n(&figures, __ATOMIC_RELAXED)) {
@@ -85,9 +85,9 @@ static bool change_begins(void)
     return true;
 }
 
-enum { EVENTS_OF_A_CHANGE = 2 }; /* at most: a port is taken out, and drained at once */
+enum { EVENTS_OF_A_CHANGE = 2 }; /* at most two: a port is taken out, and is drained at once */
 
-/* Its events are handed on without the lock. */
+/* Ends a change and releases `lock`, then passes the events of the change on without the lock. */
 static void change_ends(void)
 {
     bfo_figures_event_t news[EVENTS_OF_A_CHANGE];
@@ -107,7 +107,7 @@ static void change_ends(void)
     }
 }
 
-/* Both ports of a rail as texts; without `peer` the own one. */
+/* Names both ports of a rail; without `peer` only the local one. */
 static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_btl_ports_t *ports)
 {
     snprintf(ports->here, sizeof(ports->here), "%s", bfo_btl_port_name(btl));
@@ -118,7 +118,7 @@ static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_b
     }
 }
 
-/* The state that the last event ended had begun then; it begins anew with the event. */
+/* *since is when the state that the last event ends had begun: stores how long it lasted, and sets *since to the time of the event. */
 static void lasted_since(uint64_t *since)
 {
     const uint64_t now = last_event()->mono, ms = 0 == *since || now < *since ? 0 : (now - *since) / 1000000;
@@ -127,7 +127,7 @@ static void lasted_since(uint64_t *since)
     *since = now;
 }
 
-/* NULL: this process does not use the port. */
+/* The entry of a port; NULL: this process does not use the port. */
 static bfo_figures_port_t *find_port(const char *port_name)
 {
     for (uint32_t i = 0; i < figures->n_ports; ++i) {
@@ -138,7 +138,7 @@ static bfo_figures_port_t *find_port(const char *port_name)
     return NULL;
 }
 
-/* NULL: more ports than there is room for. */
+/* The entry of a port, made now if it has none; NULL: no room for more ports. */
 static bfo_figures_port_t *port_of(const char *port_name)
 {
     bfo_figures_port_t *port = find_port(port_name);
@@ -178,7 +178,7 @@ static void enter_state(bfo_figures_port_t *port, uint32_t state)
     }
 }
 
-/* From now on the module counts in the figures what it carries. */
+/* From now on the module counts what it carries in the figures. */
 static void move_traffic(mca_btl_base_module_t *btl, const bfo_figures_port_t *port)
 {
     bfo_btl_ext_t *ext = bfo_btl_ext(btl);
@@ -199,7 +199,7 @@ static void move_traffic(mca_btl_base_module_t *btl, const bfo_figures_port_t *p
     figures->n_modules = n + 1;
 }
 
-/* A port without rails keeps its state: what took its last rail is the last thing that is known of it. */
+/* A port without rails keeps its state, because nothing is known of it since it lost its last rail. */
 static void set_state(bfo_figures_port_t *port)
 {
     if (port->is_out) {
@@ -209,14 +209,14 @@ static void set_state(bfo_figures_port_t *port)
     }
 }
 
-/* The sums follow the masks of the peer, so that no order of events makes them drift. */
+/* Adapts the sums to the masks of the peer, so that they do not drift whatever the order of events. */
 static void recount(bfo_peer_t *peer)
 {
     const uint8_t lost = (uint8_t) (~peer->up_mask & ((1u << peer->n_rails) - 1));
     const bool on_last = 1 == __builtin_popcount(peer->up_mask) && 1 < peer->n_rails;
 
     if (peer->declared) {
-        return; /* it counts no more, or bfo_figures_peer_lost() is to come */
+        return; /* it no longer counts, or bfo_figures_peer_lost() follows */
     }
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         bfo_figures_port_t *port = port_of(bfo_btl_port_name(peer->rails[r].btl));
@@ -355,7 +355,7 @@ void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause)
     change_ends();
 }
 
-/* A process that is given up is not held against a port: its rails count no more. */
+/* A process that is given up does not count against a port, therefore its rails no longer count. */
 void bfo_figures_peer_lost(bfo_peer_t *peer, const char *cause)
 {
     if (!change_begins()) {
@@ -397,7 +397,7 @@ void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
         || (port->is_out == (NULL != rails) && port->rails_kept == n->kept && port->rails_draining == n->draining
             && port->rails_drained == n->drained)
         || !change_begins()) {
-        return; /* a port that this process does not use, or no news. Only one thread at a time writes these */
+        return; /* this process does not use the port, or nothing changed. Only one thread at a time writes these */
     }
     before = port->state;
     since = port->since_mono;
@@ -407,7 +407,7 @@ void bfo_figures_out(const char *port_name, const bfo_drained_t *rails)
     port->rails_draining = n->draining;
     port->rails_drained = n->drained;
     if (NULL == rails) {
-        enter_state(port, BFO_FIGURES_UP); /* of a port without rails nothing else is known */
+        enter_state(port, BFO_FIGURES_UP); /* the best guess for a port without rails */
     }
     set_state(port);
     if (was_out != port->is_out) {
@@ -447,11 +447,11 @@ void bfo_figures_waits(bfo_peer_t *peer, bool waits)
     is_news = waits != peer->figures_waits;
     figures->peers_waited_for += (uint32_t) waits - peer->figures_waits;
     peer->figures_waits = waits;
-    if (is_news && (waits || !peer->declared)) { /* else its end is an event */
+    if (is_news && (waits || !peer->declared)) { /* otherwise PEER_LOST is the event */
         event_write(waits ? BFO_FIGURES_PEER_WAITS : BFO_FIGURES_PEER_BACK, waits ? BFO_FIGURES_REACHED : BFO_FIGURES_WAITED_FOR,
                     waits ? BFO_FIGURES_WAITED_FOR : BFO_FIGURES_REACHED, "");
         name_host(peer);
-        peer->figures_waits_since = waits ? 0 : peer->figures_waits_since; /* how long it was reached nobody has kept */
+        peer->figures_waits_since = waits ? 0 : peer->figures_waits_since; /* nobody recorded since when it was reached */
         lasted_since(&peer->figures_waits_since);
     }
     change_ends();
@@ -478,7 +478,7 @@ typedef struct {
     uint32_t penalty, held;
 } fall_t;
 
-/* The BTL is asked without the lock of the figures, which is a leaf. */
+/* Asks the BTL without `lock`, which is a leaf. */
 static void ask_for_penalties(fall_t *fall)
 {
     BFO_FOREACH_PEER(peer)

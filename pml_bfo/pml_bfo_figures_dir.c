@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Where the files of figures lie: the user's private directory, the names, who is alive, and the removal of what dead jobs left.
- * Plain C without Open MPI: the command bfo is linked with it too. DESIGN.txt section 19.
+ * Where the files of figures are: the user's private directory, the names, which processes are alive, and the removal of files of dead jobs.
+ * Plain C without Open MPI, because the command bfo links it too. DESIGN.txt section 19.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* renameat2 */
@@ -47,7 +47,7 @@ int bfo_figures_dir(const char *root, uid_t uid, bool make)
     return fd;
 }
 
-/* Not a pipe, which would keep the reader waiting, nor a second name of a file that lies elsewhere. */
+/* Refuses a pipe, which would block the reader, and a second link to a file in another place. */
 int bfo_figures_open_file(int dir, const char *name, uid_t uid)
 {
     const int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -69,7 +69,7 @@ static bool is_steer(int fd)
            && sizeof(head) == head.size;
 }
 
-/* Made under another name, so that nobody finds half a file. Two who make it at once: the first one's stays. */
+/* Makes the file under another name, so that nobody finds half a file. If two processes make it at once, the first one's file stays. */
 static void make_steer(int dir, uid_t uid)
 {
     const bfo_steer_t empty = {.magic = BFO_STEER_MAGIC, .layout = BFO_STEER_LAYOUT, .size = sizeof(empty)};
@@ -131,10 +131,10 @@ bool bfo_figures_parse_name(const char *name, uint32_t *job, uint32_t *rank, uin
     return 0 == strcmp(name, again);
 }
 
-/* ---- who is alive ------------------------------------------------------------------------------------ */
+/* ---- which processes are alive ------------------------------------------------------------------------ */
 
-/* The lock tells it in any case but two: the program has closed all its descriptors, or it has another number in the container that
- * it runs in. Then /proc tells, or the lock. */
+/* The lock on the file shows a living process, unless the program has closed all its descriptors; then /proc shows it. For a process in a
+ * container, where its id is another one, /proc fails but the lock works. */
 bool bfo_figures_is_alive(int file, uint32_t pid)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
@@ -147,7 +147,7 @@ bool bfo_figures_is_alive(int file, uint32_t pid)
     return 0 != started && ((ssize_t) sizeof(began) != pread(file, &began, sizeof(began), offsetof(bfo_figures_t, started)) || began == started);
 }
 
-/* ---- what dead jobs left -------------------------------------------------------------------------------- */
+/* ---- files of dead jobs --------------------------------------------------------------------------------- */
 
 typedef struct {
     uint32_t job;
@@ -162,7 +162,7 @@ static int by_job(const void *a, const void *b)
     return x->job != y->job ? (x->job < y->job ? -1 : 1) : (int) y->alive - (int) x->alive; /* the living first */
 }
 
-/* A file that never got its name: its maker died at once. */
+/* Is it a file that never got its name, because its maker died? */
 static bool is_unborn(int dir, const char *name)
 {
     struct stat st;
@@ -189,7 +189,7 @@ static bool look_at(int dir, uid_t uid, const char *name, left_t *left)
     return true;
 }
 
-/* All files of jobs other than `spare`, with room for one more. */
+/* Collects the files of all jobs except `spare` in *all, and removes those that never got a name. Returns their number. The caller frees *all. */
 static size_t look_at_all(int dir, uid_t uid, uint32_t spare, left_t **all, unsigned *removed)
 {
     const int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

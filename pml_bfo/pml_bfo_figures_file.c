@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The memory of the figures: a file that other processes can read, made whole before it has its name; without a file, memory of the
+ * The memory of the figures: a file that other processes can read, complete before it gets its name; without a file, memory of the
  * process. DESIGN.txt section 19.1.
  */
 #ifndef _GNU_SOURCE
@@ -29,11 +29,11 @@
 static bfo_figures_t without_file;
 static bfo_figures_t *figures;  /* NULL: none */
 static bfo_steer_t *steer;      /* NULL: none */
-static uint64_t seen_with;      /* the number of that list when this process came to be seen */
+static uint64_t seen_with;      /* number of that list just before the file of this process became visible */
 static int dir = -1, file = -1; /* the file stays open, because its lock says that this process lives */
 static char name[BFO_FIGURES_NAME];
 
-/* What the batch system calls the job, because its user and the administrator know it by that. */
+/* The name that the batch system gives the job, because its user and the administrator know it by that name. */
 static const char *batch_job(void)
 {
     static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"};
@@ -85,8 +85,8 @@ static void fill(bfo_figures_t *f)
     f->magic = BFO_FIGURES_MAGIC;
 }
 
-/* Nobody finds the file before it is whole, locked and has its room: a full file system is found out here, not by a signal at the first
- * write. Returns 0 or errno. */
+/* Nobody finds the file before it is complete, locked and has its space allocated. A full file system shows here, not as a signal at the
+ * first write. Returns 0 or errno. */
 static int make(const char *new)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
@@ -95,9 +95,9 @@ static int make(const char *new)
     int rc;
 
     if (0 == getrlimit(RLIMIT_FSIZE, &most) && RLIM_INFINITY != most.rlim_cur && sizeof(*figures) > most.rlim_cur) {
-        return EFBIG; /* else SIGXFSZ would come */
+        return EFBIG; /* otherwise the kernel would send SIGXFSZ */
     }
-    (void) unlinkat(dir, new, 0); /* of a dead process with this number */
+    (void) unlinkat(dir, new, 0); /* left by a dead process with this id */
     file = openat(dir, new, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (0 > file) {
         return errno;
@@ -140,7 +140,7 @@ static void give_up(void)
     file = dir = -1;
 }
 
-/* Without it the job goes on, and nobody can take a port out of it. */
+/* Without the list the job goes on, but the command bfo cannot take a port out of service for it. */
 static void map_steer(void)
 {
     const int fd = bfo_figures_open_steer(dir, geteuid());
@@ -182,7 +182,7 @@ bfo_figures_t *bfo_figures_file_open(void)
     rc = 0 > dir ? -dir : 0;
     if (0 == rc) {
         (void) bfo_figures_sweep(dir, geteuid(), OPAL_PROC_MY_NAME.jobid);
-        map_steer(); /* before the command bfo can see this process, and wait for it */
+        map_steer(); /* before the command bfo can see this process and wait for it to obey */
         rc = make(new);
     }
     if (0 == rc) {
@@ -198,7 +198,7 @@ bfo_figures_t *bfo_figures_file_open(void)
 
 void bfo_figures_file_close(bool unmap)
 {
-    if (0 <= file && figures->pid == (uint32_t) getpid()) { /* else a child: it is its parent's */
+    if (0 <= file && figures->pid == (uint32_t) getpid()) { /* otherwise this is a forked child, and the file is its parent's */
         (void) unlinkat(dir, name, 0);
     }
     if (unmap && &without_file != figures) {

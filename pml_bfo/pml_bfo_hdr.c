@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The wire: packing and checking of headers. Everything the receive dispatch believes of a header was
+ * The wire: sizes, checks and names of headers. The receive dispatch trusts only what was
  * tested here or is looked up in a table. DESIGN.txt section 6.
  */
 #include "bfo_config.h"

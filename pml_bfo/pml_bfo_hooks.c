@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Where bfo reaches into Open MPI beyond the interface of a PML: three places at which MPI would go on too early, and one at which MPI
- * would wait without progress. DESIGN.txt sections 14.3 and 14.6. Each waits with progress
- * and leaves the core to others meanwhile.
+ * Where bfo changes Open MPI beyond the interface of a PML: three places at which MPI would go on too early, and one at which MPI
+ * would wait without progress. Each of them waits with progress and leaves the core to other processes meanwhile.
+ * DESIGN.txt sections 14.3 and 14.6.
  */
 #include "pml_bfo.h"
 
@@ -23,7 +23,7 @@ static int no_copy(MPI_Comm comm, int keyval, void *extra, void *value, void *co
     return MPI_SUCCESS;
 }
 
-/* A key of attributes that no duplicate of a communicator inherits; `at_end` is called when one is freed. */
+/* A key for attributes that a duplicate of a communicator does not inherit; MPI calls `at_end` when it frees the communicator. */
 static int end_key(MPI_Comm_delete_attr_function *at_end, int *keyval)
 {
     ompi_attribute_fn_ptr_union_t copy = {.attr_communicator_copy_fn = no_copy};
@@ -33,14 +33,14 @@ static int end_key(MPI_Comm_delete_attr_function *at_end, int *keyval)
 }
 
 /* ---- MPI_Comm_free: by an attribute of the communicator ---------------------------------------------------
- * MPI's own components want to hear of some sends by a callback. osc/pt2pt frees a window after a barrier, and the callback
- * of an answer that it sent before counts in the window's memory. Over several rails the barrier may come before the answer
- * is done: the barrier goes over another rail, or the answer has to be sent again. So MPI_Comm_free of the communicator that
- * such sends use, which osc/pt2pt calls between the barrier and that memory's end, waits for their callbacks. DESIGN.txt
+ * MPI's own components set a callback on some sends. osc/pt2pt frees a window after a barrier, and the callback of an answer that it
+ * sent before the barrier writes to the window's memory. Over several rails the barrier may end before the answer does, because
+ * the barrier uses another rail, or because the answer must be sent again. Therefore MPI_Comm_free of the communicator that such sends
+ * use waits for their callbacks; osc/pt2pt calls it between the barrier and the release of that memory. DESIGN.txt
  * section 14.3. */
 static int free_key = MPI_KEYVAL_INVALID;
 
-/* Every such send ends: delivered, or failed with its peer. Context: MPI_Comm_free, outside all locks. */
+/* The loop ends, because every such send is delivered or fails with its peer. Context: MPI_Comm_free, outside all locks. */
 static int wait_for_callbacks(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     const bfo_comm_t *bc = bfo_comm_of(comm);
@@ -58,13 +58,13 @@ void bfo_hooks_callback_is_owed(ompi_communicator_t *comm)
 
     (void) __atomic_add_fetch(&bc->n_watched, 1, __ATOMIC_SEQ_CST);
     if (!OMPI_COMM_IS_INTRINSIC(comm) && !__atomic_exchange_n(&bc->is_watched, true, __ATOMIC_SEQ_CST)) {
-        (void) ompi_attr_set_c(COMM_ATTR, comm, &comm->c_keyhash, free_key, NULL, false); /* without memory nobody waits */
+        (void) ompi_attr_set_c(COMM_ATTR, comm, &comm->c_keyhash, free_key, NULL, false); /* without memory MPI_Comm_free does not wait */
     }
 }
 
 /* ---- MPI_Finalize: by an attribute of MPI_COMM_SELF -------------------------------------------------------
- * MPI_Finalize deletes the attributes of MPI_COMM_SELF first, and then joins a barrier, after which nobody answers any more.
- * So everything that was sent has to be with its receiver before this process joins. */
+ * MPI_Finalize first deletes the attributes of MPI_COMM_SELF, and then joins a barrier, after which no process answers any more.
+ * Therefore everything that was sent must have reached its receiver before this process joins. */
 #if PML_BFO
 static int flush_at_finalize(MPI_Comm comm, int keyval, void *value, void *extra)
 {
@@ -90,9 +90,10 @@ static int hook_finalize(void)
 #endif /* PML_BFO */
 
 /* ---- MPI_Comm_disconnect: by the fence of the runtime -----------------------------------------------------
- * MPI_Comm_disconnect waits in a fence of the runtime, inside which MPI makes no progress, and offers a PML no place in
- * front of it. A message that has to be sent again would never be, and its receiver, still on its way to that fence, would
- * wait for ever. So the fence is ours while rails with failover are in use: flush, then the runtime's with progress. */
+ * MPI_Comm_disconnect waits in a fence of the runtime, inside which MPI makes no progress, and it calls no function of a PML
+ * before. A message that must be sent again would never be sent, and its receiver, which has not reached that fence yet, would
+ * wait forever. Therefore bfo replaces the fence while rails with failover are in use: it flushes, then waits in the runtime's fence with
+ * progress. */
 #if PML_BFO && BFO_OMPI_HAS_RUNTIME_HOOKS
 static opal_pmix_base_module_fence_fn_t runtime_fence;
 static opal_pmix_base_module_connect_fn_t runtime_connect;
@@ -102,7 +103,7 @@ static void runtime_is_done(int status, void *done)
     __atomic_store_n((int *) done, OPAL_SUCCESS == status ? 1 : status, __ATOMIC_RELEASE);
 }
 
-/* `rc`: whether the runtime has begun; then it calls runtime_is_done(). */
+/* `rc`: OPAL_SUCCESS if the runtime has begun and will call runtime_is_done(). Returns the result of the runtime. */
 static int wait_with_progress(int rc, int *done)
 {
     while (OPAL_SUCCESS == rc && 0 == __atomic_load_n(done, __ATOMIC_ACQUIRE)) {
@@ -129,8 +130,8 @@ static int fence(opal_list_t *procs, int collect)
 }
 
 /* ---- MPI_Comm_spawn, _connect, _accept: by the runtime's connect ---------------------------------------------
- * Both sides meet in a call of the runtime that ends when all of them have come. What one of them sent before it came, others may need
- * to come as well. No flush: nobody leaves, so progress until the end is enough. */
+ * Both sides meet in a call of the runtime that ends when all processes have called it. A process may need a message that another one sent
+ * before its call, in order to call too. No flush is needed, because no process leaves: progress until the end is enough. */
 static int connect_procs(opal_list_t *procs)
 {
     int done = 0;

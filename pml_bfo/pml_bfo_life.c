@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Does a process of this machine live? What the kernel says of its number, and /proc of the process that has it. DESIGN.txt section 11.
+ * Is a process of this machine alive? Asks the kernel for its id, and /proc for the process that has this id. DESIGN.txt section 11.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@ typedef struct {
     bool is_zombie;
 } seen_t;
 
-/* False: /proc does not show it. The main thread of a process may have ended before its other threads: that is no zombie. */
+/* False: /proc does not show it. A process whose main thread has ended before its other threads is not a zombie. */
 static bool see(uint32_t pid, seen_t *seen)
 {
     char path[32], text[1024], state;
@@ -46,7 +46,7 @@ static bool see(uint32_t pid, seen_t *seen)
 
     snprintf(path, sizeof(path), "/proc/%u/stat", pid);
     read_text(path, text, sizeof(text));
-    rest = strrchr(text, ')'); /* the command's name before it may hold anything */
+    rest = strrchr(text, ')'); /* the command's name, which comes before, may contain any character */
     if (NULL == rest
         || 3 != sscanf(rest + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu", &state, &threads, &started)) {
         return false;
@@ -75,16 +75,16 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-/* Numbers of processes are those of a name space, and so are the times of /proc. */
+/* Process ids, and the times in /proc, belong to a name space. */
 static uint64_t mix_space(uint64_t hash, const char *path)
 {
     struct stat st;
-    const uint64_t space = 0 == stat(path, &st) ? st.st_ino : 0; /* a kernel without such name spaces has one */
+    const uint64_t space = 0 == stat(path, &st) ? st.st_ino : 0; /* a kernel without such name spaces has only one */
 
     return mix(hash, &space, sizeof(space));
 }
 
-/* Is /proc that of our own name space of processes? A container may have another one. */
+/* Does /proc show our own pid name space? In a container it may show another one. */
 static bool proc_is_ours(uint32_t pid)
 {
     char text[32];
@@ -118,7 +118,7 @@ bfo_life_t bfo_life_own(uint32_t number)
     return own;
 }
 
-/* The kernel is asked for the number first: /proc may hide processes (hidepid), and would show a hidden one as missing. */
+/* Asks the kernel for the id first, because /proc may hide processes (hidepid), and a hidden one would seem to be missing. */
 bfo_life_answer_t bfo_life_of(const bfo_life_t *own, const bfo_life_t *its)
 {
     seen_t seen;

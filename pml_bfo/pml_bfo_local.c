@@ -22,8 +22,8 @@ __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
 unsigned bfo_spare_most;
 char bfo_freed_mark;
 
-static pthread_key_t key;                                /* its destructor runs when a thread ends */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of spares and counts of ended threads */
+static pthread_key_t key;                                /* its destructor, thread_ended(), runs when a thread ends */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list, and the spares and counts of ended threads */
 
 static opal_free_list_t *list_of(unsigned kind)
 {
@@ -40,8 +40,8 @@ static opal_free_list_t *list_of(unsigned kind)
     }
 }
 
-/* What the peer may name has an identifier, unless there was no memory for one when its list grew: a second try, or it cannot be
- * used. */
+/* An object that the peer may name has an identifier, unless there was no memory for one when its list grew. Then this tries again; without
+ * an identifier the object cannot be used. */
 static bool is_named(unsigned kind, opal_free_list_item_t *item)
 {
     bfo_name_t *name;
@@ -86,7 +86,7 @@ void *bfo_spare_beyond_limit(unsigned kind)
     opal_free_list_item_t *item = NULL;
 
     opal_mutex_lock(&list->fl_lock);
-    if (0 != list->fl_max_to_alloc && list->fl_num_allocated >= list->fl_max_to_alloc) { /* 0: no limit, but no memory a moment ago */
+    if (0 != list->fl_max_to_alloc && list->fl_num_allocated >= list->fl_max_to_alloc) { /* 0: no limit; then memory was short a moment ago */
         list->fl_max_to_alloc = list->fl_num_allocated + 1;
     }
     (void) opal_free_list_grow_st(list, 1, &item);
@@ -117,7 +117,7 @@ void bfo_lock_wait(bfo_lock_t *lock)
             __builtin_ia32_pause();
         }
         if (__atomic_load_n(&lock->held, __ATOMIC_RELAXED)) {
-            if (n % 16) { /* its holder may have lost the core */
+            if (n % 16) { /* the holder may have lost the core */
                 sched_yield();
             } else {
                 (void) nanosleep(&a_while, NULL);
@@ -228,7 +228,7 @@ uint64_t bfo_local_stat(bfo_stat_t s)
     return sum;
 }
 
-/* Another thread inside gets the core for a while. */
+/* Yields the core to a thread that is inside, for a bounded time. */
 static bool has_left(const bfo_local_t *l)
 {
     const uint32_t turn = __atomic_load_n(&l->turn, __ATOMIC_ACQUIRE);
@@ -246,7 +246,7 @@ bool bfo_local_all_left(void)
 {
     bool left;
 
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what was taken out of the table is out for who enters from now on */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* a thread that enters from now on does not find what was taken out of the table */
     pthread_mutex_lock(&lock);
     left = 0 == __atomic_load_n(&bfo_local_first.depth, __ATOMIC_SEQ_CST);
     for (const bfo_local_t *l = bfo_local_first.next; NULL != l && left; l = l->next) {
@@ -266,7 +266,7 @@ bool bfo_request_publish(ompi_request_t *request)
     if (__atomic_compare_exchange_n(&request->req_complete, &was, REQUEST_COMPLETED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         return false;
     }
-    if (BFO_REQUEST_FREED != was) { /* somebody waits, or did and is about to let go */
+    if (BFO_REQUEST_FREED != was) { /* a thread waits, or is just ending its wait */
         was = __atomic_exchange_n(&request->req_complete, REQUEST_COMPLETED, __ATOMIC_SEQ_CST);
     }
     BFO_ASSERT(REQUEST_COMPLETED != was); /* a request completes once */
@@ -279,8 +279,8 @@ bool bfo_request_publish(ompi_request_t *request)
     return false;
 }
 
-/* The callback may free the request, or start it again if it is persistent, and then returns other than 0. Nothing of it
- * is touched in that case; a later free recycles it, as `life` says that the PML is done. */
+/* The callback may free the request, or start it again if it is persistent; it then returns a value other than 0, and the PML does not
+ * touch the request again. A later free recycles it, because `life` says that the PML is done. */
 bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life)
 {
     const ompi_request_complete_fn_t callback = request->req_complete_cb;
@@ -302,7 +302,7 @@ bool bfo_request_free_early(ompi_request_t *request, const uint8_t *life)
         if (REQUEST_COMPLETED == was) {
             break;
         }
-        sched_yield(); /* another thread stops waiting for it at this moment */
+        sched_yield(); /* another thread is just ending its wait for it */
     }
     return true;
 }

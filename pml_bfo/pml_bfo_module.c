@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The module: life of the PML, of processes and of communicators; the function table Open MPI calls.
+ * The module: set-up and end of the PML, of processes and of communicators; the function table that Open MPI calls.
  * DESIGN.txt section 14.1.
  */
 #include "pml_bfo.h"
@@ -57,7 +57,7 @@ OBJ_CLASS_INSTANCE(bfo_regs_t, opal_free_list_item_t, NULL, NULL);
 OBJ_CLASS_INSTANCE(bfo_got_frag_t, opal_free_list_item_t, NULL, NULL);
 OBJ_CLASS_INSTANCE(bfo_ctl_t, opal_free_list_item_t, NULL, NULL);
 
-/* ---- life ------------------------------------------------------------------------------------------ */
+/* ---- set-up ---------------------------------------------------------------------------------------- */
 
 static int list_init(opal_free_list_t *list, size_t size, opal_class_t *class, int most)
 {
@@ -65,8 +65,8 @@ static int list_init(opal_free_list_t *list, size_t size, opal_class_t *class, i
                                NULL, NULL);
 }
 
-/* Requests are limited as the user says: a call of MPI fails. What a message under way needs is not: without it the
- * message, and with a first fragment that cannot be kept the whole peer, would be lost. */
+/* The user's limit applies to requests, because there a call of MPI can fail. It does not apply to what a message in flight needs, because
+ * without it the message would be lost, or even the whole peer if a first fragment cannot be kept. */
 static int lists_init(void)
 {
     int rc = list_init(&mca_pml_base_send_requests, sizeof(bfo_send_t), OBJ_CLASS(bfo_send_t), bfo_params.free_list_max);
@@ -140,7 +140,7 @@ static void comm_free(bfo_comm_t *bc)
     free(bc);
 }
 
-/* Frees what MPI has freed, if no thread can still hold a pointer to it; else a later call does. */
+/* Frees communicators that MPI has freed, if no thread can still hold a pointer to them; otherwise a later call does. */
 static void comms_free_gone(void)
 {
     bfo_comm_t *gone, **end = &gone, *next;
@@ -203,7 +203,7 @@ void bfo_module_finalize(void)
         opal_free_list_return(&bfo.ctl_list, &held->super);
     }
     bfo_local_finalize();
-    while (NULL != bfo.gone) { /* groups are not given back any more */
+    while (NULL != bfo.gone) { /* too late to release their groups */
         bfo_comm_t *next = bfo.gone->next_gone;
 
         comm_free(bfo.gone);
@@ -217,7 +217,7 @@ void bfo_module_finalize(void)
     list_release(&bfo.regs_list);
     list_release(&bfo.got_list);
     list_release(&bfo.ctl_list);
-    bfo_ids_free(&bfo.sends); /* whatever still arrives finds nothing */
+    bfo_ids_free(&bfo.sends); /* a message that still arrives finds nothing */
     bfo_ids_free(&bfo.recvs);
     bfo_ids_free(&bfo.frags);
 }
@@ -243,7 +243,7 @@ static int bfo_add_procs(ompi_proc_t **procs, size_t nprocs)
         rc = mca_bml.bml_add_procs(nprocs, procs, &reachable);
     }
     OBJ_DESTRUCT(&reachable);
-    bfo_threads = opal_uses_threads; /* a BTL may have brought a thread of its own */
+    bfo_threads = opal_uses_threads; /* a BTL may have started a thread of its own */
     if (OMPI_SUCCESS == rc) {
         rc = bfo_dispatch_register();
     }
@@ -272,7 +272,7 @@ static int bfo_del_procs(ompi_proc_t **procs, size_t nprocs)
 
 /* ---- communicators ---------------------------------------------------------------------------------- */
 
-/* Enters the communicator of a context id, or NULL. False: no memory. Locks: bfo.lock held. */
+/* Enters the communicator of a context id, or NULL, into the table. False: no memory. Locks: bfo.lock held. */
 static bool comm_is_known(uint32_t ctx, bfo_comm_t *bc)
 {
     bfo_comm_t ***chunk = &bfo.comms[ctx >> 8], **made;
@@ -324,14 +324,14 @@ int bfo_add_comm(ompi_communicator_t *comm)
     }
     bfo_orphans_adopt(bc);
     comms_free_gone();
-    if (comm == &ompi_mpi_comm_self.comm) { /* attributes can be had, and no user has a communicator yet */
+    if (comm == &ompi_mpi_comm_self.comm) { /* attributes work from here on, and no user has a communicator yet */
         return bfo_hooks_open();
     }
     return OMPI_SUCCESS;
 }
 
-/* Messages that no receive has taken end with their communicator, those that came ahead of others too: the numbers of what
- * they waited for are used up with theirs, or the next communicator of this context id would be handed what was missing. */
+/* Drops the out-of-order messages of a communicator that ends. The sequence numbers of the messages they waited for count as used too;
+ * otherwise the next communicator of this context id would get these messages when they arrive. */
 static void lane_end(bfo_lane_t *lane, uint32_t ctx)
 {
     if (!bfo_link_is_empty(&lane->match.early)) {
@@ -344,11 +344,11 @@ static void lane_end(bfo_lane_t *lane, uint32_t ctx)
         bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
     }
     BFO_LOCK(&bfo.lock);
-    (void) bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv); /* it has its place since bfo_lane_create() */
+    (void) bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv); /* cannot fail: bfo_lane_create() made the entry */
     BFO_UNLOCK(&bfo.lock);
 }
 
-/* From now on nobody finds it, and who has found it takes nothing more with it: its numbers are final. */
+/* From now on no thread finds the communicator, and one that has found it takes no more messages: its sequence numbers are final. */
 static void comm_end(bfo_comm_t *bc)
 {
     BFO_LOCK(&bfo.lock);
@@ -393,8 +393,8 @@ int bfo_del_comm(ompi_communicator_t *comm)
 
 /* ---- persistent requests ---------------------------------------------------------------------------- */
 
-/* MPI_Startall drops what the PML returns, and MPI_Start of some releases calls no error handler: so it is done here. Where MPI_Start
- * calls one, an MPI_Startall of one request, which looks the same, calls none. */
+/* Calls the error handler, because MPI_Startall ignores what the PML returns, and MPI_Start of some releases calls no error handler. Where
+ * MPI_Start calls one, an MPI_Startall of a single request, which looks the same here, gets none. */
 static BFO_COLD int start_failed(const mca_pml_base_request_t *base, size_t count, int rc)
 {
     if (1 == count && !BFO_OMPI_START_TELLS_NOBODY) {
@@ -403,7 +403,7 @@ static BFO_COLD int start_failed(const mca_pml_base_request_t *base, size_t coun
     return OMPI_ERRHANDLER_INVOKE(base->req_comm, rc, 1 == count ? "MPI_Start" : "MPI_Startall");
 }
 
-/* One that cannot start does not keep the others from it: MPI_Startall would not tell, and who waits for them got nothing. */
+/* Starts the others even if one cannot start, because MPI_Startall would not report it, and a wait for the others would never end. */
 static int bfo_start(size_t count, ompi_request_t **requests)
 {
     const mca_pml_base_request_t *failed = NULL;
@@ -424,7 +424,7 @@ static int bfo_start(size_t count, ompi_request_t **requests)
             rc = bfo_recv_restart(requests[i]);
             break;
         default:
-            rc = BFO_OMPI_HAS_ULFM ? bfo_lost_error() : OMPI_ERR_REQUEST; /* it was abandoned with its peer */
+            rc = BFO_OMPI_HAS_ULFM ? bfo_lost_error() : OMPI_ERR_REQUEST; /* the request was abandoned with its peer */
             break;
         }
         if (bfo_unlikely(OMPI_SUCCESS != rc) && NULL == failed) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Events of rails, ports and peers for other processes of the node. In come copies of the events of the figures, from any thread and under any lock;
- * out go events of PMIx, from Open MPI's event loop, where no lock of ours is held and no thread of PMIx comes by. DESIGN.txt section 19.13.
+ * Events of rails, ports and peers for other processes of the node. Input: copies of the events of the figures, from any thread and under
+ * any lock. Output: events of PMIx, sent from Open MPI's event loop, where no lock of ours is held and no thread of PMIx runs.
+ * DESIGN.txt section 19.13.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* dladdr */
@@ -23,15 +24,15 @@ enum { ROOM = 4 * BFO_NOTIFY_MOST, CHECK_MS = 100 };
 static const uint64_t minute = UINT64_C(60000000000); /* ns */
 
 static bfo_figures_event_t queue[ROOM];
-static uint32_t n_in, n_out;                             /* events that came, and that were told; both count on */
-static uint32_t n_in_minute;                             /* events that came in the minute that began at `since`, without those held back */
+static uint32_t n_in, n_out;                             /* events that came, and that were sent; both only grow */
+static uint32_t n_in_minute;                             /* events queued in the minute that began at `since` */
 static uint32_t n_held;                                  /* events held back */
 static uint64_t since;                                   /* ns of CLOCK_MONOTONIC, 0: never */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all above. A leaf: nothing else is taken under it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all above. A leaf: no other lock is taken under it */
 
-/* ---- which events go out -------------------------------------------------------------------------------- */
+/* ---- which events are sent ------------------------------------------------------------------------------ */
 
-/* A process that begins has no reader yet, and a parameter is no fault. */
+/* BEGUN is not sent because nobody listens yet, PARAMETER because it is no fault. */
 static bool is_told(const bfo_figures_event_t *event)
 {
     return BFO_FIGURES_BEGUN != event->what && BFO_FIGURES_PARAMETER != event->what;
@@ -83,11 +84,11 @@ uint32_t bfo_notify_held_back(uint64_t now)
 }
 
 #if BFO_OMPI_HAS_PMIX_EVENTS
-/* ---- telling ------------------------------------------------------------------------------------------------ */
+/* ---- sending ------------------------------------------------------------------------------------------------ */
 
-static opal_event_t timer; /* in Open MPI's event loop, which progress runs now and then */
+static opal_event_t timer; /* in Open MPI's event loop, which progress runs from time to time */
 static bool is_open;       /* the timer rings; atomic */
-static int refusal;        /* what PMIx said last if it did not tell an event; written by its thread, atomic */
+static int refusal;        /* the last error of PMIx when it did not send an event; written by its thread, atomic */
 
 /* Context: a thread of PMIx, or the caller of bfo_ompi_notify(). */
 static void is_sent(int status, void *note)
@@ -98,7 +99,7 @@ static void is_sent(int status, void *note)
     }
 }
 
-/* A port without its GUID or GID. */
+/* Adds the name of a port without its GUID or GID. */
 static void add_port(opal_list_t *note, const char *key, const char *port)
 {
     char name[sizeof(((bfo_figures_event_t *) 0)->here)];
@@ -170,7 +171,7 @@ static void timer_rings(int fd, short flags, void *arg)
     }
 }
 
-/* PMIx may call is_sent() after Open MPI has closed this component: it stays in memory. */
+/* Keeps this component in memory, because PMIx may call is_sent() after Open MPI has closed it. */
 static bool stay_loaded(void)
 {
     Dl_info own;

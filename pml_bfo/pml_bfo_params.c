@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * MCA parameters: one table, registered once; contradictions are refused with a help text. Those that may change while the job runs are
- * registered with a variable of their own, which MPI_T writes from any thread; the code reads values that were checked.
+ * MCA parameters: one table, registered once; contradictory values are refused with a help text. A parameter that may change while the job
+ * runs is registered with a separate variable, which MPI_T writes from any thread; the code reads only checked values.
  * docs/parameters.md has the same table for people.
  */
 #include "pml_bfo.h"
@@ -39,7 +39,7 @@ bfo_params_t bfo_params = {
     .free_list_inc = 64,
 };
 
-/* Of the parameters that may change: as Open MPI has them, and as they were taken up or refused last. Atomic. */
+/* Parameters that may change: the values in Open MPI's variables, and the values accepted or refused last. Atomic. */
 static bfo_params_t asked, answered;
 
 static const struct {
@@ -119,7 +119,7 @@ static const struct {
 
 /* ---- values by number ------------------------------------------------------------------------------------ */
 
-/* Where an integer is; BFO_PARAMETER_COUNTERS is the only one that is none. */
+/* Address of an integer parameter; BFO_PARAMETER_COUNTERS is the only parameter that is no integer. */
 static void *place_in(bfo_params_t *p, uint32_t parameter)
 {
     switch (parameter) {
@@ -151,7 +151,7 @@ static bool is_signed(uint32_t parameter)
     return BFO_PARAMETER_VERBOSE == parameter || BFO_PARAMETER_LAST_RAIL_TIMEOUT == parameter;
 }
 
-/* Whoever wrote the byte of a bool by MPI_T may have written any. */
+/* The byte of a bool may have any value, because MPI_T may have written it. */
 static int64_t value_in(bfo_params_t *p, uint32_t parameter)
 {
     BFO_ASSERT(parameter < BFO_PARAMETERS);
@@ -228,7 +228,7 @@ static bool is_default(int variable)
     return OPAL_SUCCESS == mca_base_var_get_value(variable, NULL, &source, NULL) && MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
-/* The value of pml_bfo_rejoin is known when the table comes to pml_bfo_last_rail_timeout. */
+/* pml_bfo_rejoin comes before pml_bfo_last_rail_timeout in the table, so its value is known in time. */
 int bfo_params_register(void)
 {
     asked = bfo_params;
@@ -241,7 +241,7 @@ int bfo_params_register(void)
             return rc;
         }
         if (&asked.last_rail_timeout == table[i].value && !bfo_params.rejoin && is_default(rc)) {
-            asked.last_rail_timeout = 0; /* no rail comes back: nobody who did not ask for a wait waits */
+            asked.last_rail_timeout = 0; /* no rail comes back: do not wait unless the user asked for it */
         }
     }
     take_asked();

@@ -11,7 +11,7 @@
 
 #include "opal/runtime/opal_progress.h"
 
-/* Refusals after which progress leaves a peer. */
+/* Refusals after which progress ends the visit of a peer. */
 #define MAX_REFUSALS 16u
 
 bool bfo_resend_may_go(bfo_peer_t *peer)
@@ -99,7 +99,7 @@ static bfo_work_t *work_pop(bfo_peer_t *peer)
     return work;
 }
 
-/* What was refused goes behind the rest: a rail without room does not hold up the others. */
+/* Refused work goes to the end of the queue, so that a rail without room does not hold up the others. */
 static int peer_visit(bfo_peer_t *peer)
 {
     unsigned refusals = 0;
@@ -107,7 +107,7 @@ static int peer_visit(bfo_peer_t *peer)
 
     peer->resends = 0;
     if (0 == peer->send_mask && bfo_peer_may_wait(peer)) {
-        return 0; /* no rail takes anything */
+        return 0; /* no rail is left to take anything */
     }
     for (uint32_t n = peer->n_waiting; 0 < n && refusals < MAX_REFUSALS; --n) {
         bfo_work_t *work = work_pop(peer);

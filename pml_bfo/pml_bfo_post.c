@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a post does when its first choice of a rail does not take it, and the sending of control messages. DESIGN.txt sections 9
+ * What a post does when the rail of first choice does not take it, and the sending of control messages. DESIGN.txt sections 9
  * and 14.4.
  */
 #include "pml_bfo.h"
@@ -26,8 +26,8 @@ int bfo_post_refused(bfo_peer_t *peer, uint8_t r, uint16_t gen, mca_btl_base_des
     return OMPI_ERR_UNREACH;
 }
 
-/* A rail that fails here leaves *up. Another thread may post between the BTL's refusal of a dead rail and its message about it.
- * If no rail is left and the peer is waited for, its rails have no room, for the time being. */
+/* A rail that fails here leaves *up. Another thread may post between the BTL's first refusal on a dead rail and its report of the loss.
+ * If no rail is left and this process waits for one, the result is the same as if the rails had no room now. */
 int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t r, int rc, const uint8_t *up, uint8_t only, bfo_build_fn_t build, void *what)
 {
     const bool is_ready = bfo_peer_is_ready(peer);
@@ -37,7 +37,7 @@ int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t r, int rc, const uint8_t *up, u
 
         r = (uint8_t) __builtin_ctz(*up & only);
         next = bfo_post_by(peer, r, build, what);
-        rc = OMPI_ERR_UNREACH == next ? rc : next; /* one rail without room is worth waiting for */
+        rc = OMPI_ERR_UNREACH == next ? rc : next; /* a rail without room now is worth waiting for */
     }
     return OMPI_ERR_UNREACH == rc && bfo_peer_may_wait(peer) ? OMPI_ERR_OUT_OF_RESOURCE : rc;
 }
@@ -113,7 +113,7 @@ static void ctl_free(bfo_ctl_t *ctl)
     opal_free_list_return(&bfo.ctl_list, &ctl->super);
 }
 
-/* While it waited the rail of its WRITE may have been lost and come back: then its data has gone another way. */
+/* While a FIN waited, the rail of its WRITE may have been lost and come back: then its data came over other queue pairs. */
 static void fin_waited(const bfo_ctl_t *ctl)
 {
     bfo_fin_hdr_t *fin = (bfo_fin_hdr_t *) ctl->text;
@@ -138,7 +138,7 @@ static int ctl_retry(bfo_work_t *work)
         return rc;
     }
     if (OMPI_SUCCESS != rc && NULL != ctl->done) {
-        /* whoever waits for the callback gets it, as from a rail that died with the message in it */
+        /* makes the callback that the sender waits for, as if a rail had died with the message */
         mca_btl_base_segment_t seg = {.seg_addr.pval = ctl->text, .seg_len = ctl->length};
         mca_btl_base_descriptor_t des = {.des_segments = &seg, .des_segment_count = 1, .des_cbdata = ctl->context, .des_context = ctl->peer};
 
@@ -148,7 +148,7 @@ static int ctl_retry(bfo_work_t *work)
     return OMPI_SUCCESS;
 }
 
-/* Keeps a copy for progress; a resend if `again`. */
+/* Queues a copy for progress, as a resend if `again`. */
 static int ctl_queue(bfo_peer_t *peer, const message_t *m, bool again)
 {
     bfo_ctl_t *ctl = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
@@ -173,7 +173,7 @@ static int ctl_queue(bfo_peer_t *peer, const message_t *m, bool again)
     return OMPI_SUCCESS;
 }
 
-/* The values one by one: a structure whose address a cold function takes would be written with every message. */
+/* Takes the values one by one, because a structure whose address a cold function takes would be written to memory for every message. */
 static BFO_COLD int ctl_send_elsewhere(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length, mca_btl_base_completion_fn_t done,
                                        void *context, uint8_t r, int rc)
 {
@@ -204,7 +204,7 @@ int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length)
 int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
     const uint8_t r = bfo_rail_for_first(peer);
-    opal_convertor_t convertor; /* of no data */
+    opal_convertor_t convertor; /* without data */
 
     if (bfo_likely(BFO_MAX_RAILS != r) && NULL != peer->rails[r].btl->btl_sendi) {
         const bfo_rail_t *rail = &peer->rails[r];

@@ -16,7 +16,7 @@
 
 /* ---- counters ------------------------------------------------------------------------------------------ */
 
-/* The two times are no sums: they may go back to 0, and are kept in one place whatever thread it is. */
+/* The two times are no sums: they may go back to 0, and all threads keep them in one place. */
 static bool is_sum(int s)
 {
     return BFO_STAT_ERROR_AT != s && BFO_STAT_RESUMED_AT != s;
@@ -38,7 +38,7 @@ static int queues_notify(mca_base_pvar_t *pvar, mca_base_pvar_event_t event, voi
     return OPAL_SUCCESS;
 }
 
-/* Receives from any source belong to no rank and are not counted. Reads without locks, as pml_dump does. */
+/* Receives from any source belong to no rank and do not count. Reads without locks, as pml_dump does. */
 static int read_posted(const mca_base_pvar_t *pvar, void *value, void *object)
 {
     const uint32_t size = bfo_comm_of(object)->size;

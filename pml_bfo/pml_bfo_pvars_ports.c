@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * MPI_T performance variables pml_bfo_port_*: one value for each local port, from the figures of this process, in the order in which the
- * ports were first used; pml_bfo_port_names tells them. DESIGN.txt section 14.9.
+ * MPI_T performance variables pml_bfo_port_*: one value per local port, from the figures of this process, in the order in which the
+ * ports were first used; pml_bfo_port_names has their names. DESIGN.txt section 14.9.
  */
 #include "pml_bfo.h"
 
@@ -21,7 +21,7 @@ typedef struct {
     uint64_t (*read)(const bfo_figures_t *f, uint32_t port);
 } variable_t;
 
-/* Over the port's modules. */
+/* Sums the counters at these offsets over the port's modules. */
 static uint64_t sum_of(const bfo_figures_t *f, uint32_t port, const size_t *offset, size_t n)
 {
     uint64_t sum = 0;
@@ -115,7 +115,7 @@ static int values_notify(mca_base_pvar_t *pvar, mca_base_pvar_event_t event, voi
     return OPAL_SUCCESS;
 }
 
-/* Names with commas between, and an end. */
+/* Room for all names with commas between them, and a terminating 0. */
 enum { NAMES = BFO_FIGURES_PORTS * sizeof(((bfo_figures_port_t *) 0)->name) };
 
 static int read_names(const mca_base_pvar_t *pvar, void *value, void *object)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Peers and their rails. In comes a process; out go the BTL modules that reach it, with masks of what each
- * can do, and limits frozen over all of them. DESIGN.txt sections 10 and 14.5.
+ * Peers and their rails. Input: a process. Output: the BTL modules that reach it, with masks of what each
+ * can do, and limits over all of them that do not change. DESIGN.txt sections 10 and 14.5.
  */
 #include "pml_bfo.h"
 
@@ -137,7 +137,7 @@ static bool speaks_our_protocol(bfo_peer_t *peer)
     return rc;
 }
 
-/* Headers and flat buffers travel as they lie in memory. */
+/* Must be the same architecture, because headers and flat buffers travel as they are in memory. */
 static bool is_of_our_kind(const bfo_peer_t *peer)
 {
     const bool is = peer->proc->super.proc_arch == opal_local_arch;
@@ -178,8 +178,8 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     ++peer->n_rails;
 }
 
-/* Not more than pml_bfo_max_rails. Those left are chosen by their names, which the peer gives alike: the order of the modules
- * is each side's own. Without names the peer may choose others, so it must not be asked to write by one of ours. */
+/* Adds at most pml_bfo_max_rails. If there are more, it chooses by name, because both sides use the same names but order their modules
+ * differently. Without names the peer may choose other rails, so this process must not ask it to write over one of ours. */
 static void rails_add(bfo_peer_t *peer, mca_bml_base_endpoint_t *endpoint)
 {
     const mca_bml_base_btl_t *all = endpoint->btl_send.bml_btls;
@@ -203,7 +203,7 @@ static void rails_add(bfo_peer_t *peer, mca_bml_base_endpoint_t *endpoint)
     }
 }
 
-/* Limits over all configured rails: a first fragment must be sendable again on any of them. */
+/* Limits over all configured rails, because any of them must be able to send a first fragment again. */
 static void set_limits(bfo_peer_t *peer)
 {
     size_t eager = SIZE_MAX, rndv = SIZE_MAX, rdma = 0;
@@ -229,8 +229,8 @@ static void set_limits(bfo_peer_t *peer)
     peer->rdma_min = 0 != bfo_params.rdma_min ? bfo_params.rdma_min : rdma;
 }
 
-/* First fragments go over the rails of the lowest latency, and not over a slow one beside others. Rails that stand out serve if there is
- * no other: no peer is lost for them. */
+/* First fragments go over the rails with the lowest latency, and not over a slow rail if there is another. Rails that stand out are used if
+ * there is no other, so that no peer is lost because of them. */
 static void set_masks(bfo_peer_t *peer, uint8_t up)
 {
     const uint8_t in = (uint8_t) (up & ~(peer->out_own | peer->out_theirs)), use = 0 != in ? in : up;
@@ -251,7 +251,7 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
             get |= (peer->rails[r].flags & MCA_BTL_FLAGS_GET) ? 1u << r : 0;
         }
     }
-    BFO_ASSERT((0 == up) == (0 == eager)); /* while a rail is up, one takes first fragments */
+    BFO_ASSERT((0 == up) == (0 == eager)); /* while a rail is up, some rail takes first fragments */
     BFO_ASSERT(0 == ((eager | put | get) & ~use));
     peer->up_mask = up;
     peer->send_mask = use;
@@ -271,7 +271,7 @@ void bfo_rails_bulk_end(bfo_peer_t *peer, uint8_t rail, uint8_t mask, size_t byt
     }
 }
 
-/* The peer asks by rails that are not ours, or that cannot write here. */
+/* The peer asks for PUTs over rails that this process does not use, or that cannot write here. */
 void bfo_rails_offer_no_put(bfo_peer_t *peer)
 {
     BFO_LOCK(&bfo.lock);
@@ -299,7 +299,8 @@ static void set_handle_size(bfo_peer_t *peer)
         }
         peer->handle_size = h > peer->handle_size ? h : peer->handle_size;
     }
-    for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size; ++r) { /* tcp beside verbs: a header has room for all or none */
+    for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size;
+         ++r) { /* tcp with verbs: headers have room for a handle on all rails or on none */
         if (NULL == peer->rails[r].btl->btl_register_mem || 0 == peer->rails[r].btl->btl_registration_handle_size) {
             peer->rails[r].flags &= ~(uint32_t) MCA_BTL_FLAGS_RDMA;
         }
@@ -350,7 +351,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);
         peer->out_own = bfo_rails_of_ports_out(peer);
         peer->out_theirs = bfo_rails_of_names(peer, peer->names_out);
-        set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* none left: the first use says so */
+        set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* if none is left, the first use finds out */
         peer->may_wait = PML_BFO && peer->failover && bfo_params.rejoin;
         bfo_failover_announce(peer);
         bfo_failover_announce_bypass(peer);
@@ -388,7 +389,7 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
         BFO_ASSERT(0 == (peer->up_mask >> r & 1));
         bfo_stripe_join(&peer->stripe, r, peer->send_mask);
         __atomic_store_n(&rail->gen, gen, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_RELEASE); /* who sees the rail in a mask sees its generation */
+        __atomic_thread_fence(__ATOMIC_RELEASE); /* a thread that sees the rail in a mask sees its generation */
         set_masks(peer, (uint8_t) (peer->up_mask | 1u << r));
     }
     BFO_UNLOCK(&bfo.lock);
@@ -452,7 +453,7 @@ static struct {
     uint16_t ctx;
     int32_t src;
 } holes[32];
-static unsigned n_holes; /* more than there is room for: every lane made from then on may have one */
+static unsigned n_holes; /* if larger than the room: every lane made from then on may have a hole */
 
 void bfo_lane_has_hole(uint16_t ctx, int32_t src)
 {
@@ -476,7 +477,7 @@ static bool has_hole(uint16_t ctx, uint32_t src)
     return has;
 }
 
-/* Room for the counters is taken before the first message is counted: the end of the communicator cannot fail for want of it.
+/* Allocates the entry for the counters before the first message counts, so that the end of the communicator cannot fail for lack of memory.
  * NULL without memory. Locks: bfo.lock held. */
 static const bfo_seqs_t *kept_counters(bfo_peer_t *peer, uint32_t ctx)
 {
@@ -487,7 +488,7 @@ static const bfo_seqs_t *kept_counters(bfo_peer_t *peer, uint32_t ctx)
 
 bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
 {
-    ompi_proc_t *proc = ompi_group_peer_lookup(bc->group, (int) rank); /* bc->comm may be gone */
+    ompi_proc_t *proc = ompi_group_peer_lookup(bc->group, (int) rank); /* bc->comm may be freed */
     bfo_peer_t *peer = NULL == proc ? NULL : bfo_peer_get(proc);
     bfo_lane_t *lane, *made;
     const bfo_seqs_t *kept;
@@ -524,7 +525,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
 
 /* ---- registrations ------------------------------------------------------------------------------- */
 
-/* False: the rail wants a registration, and there is none. */
+/* False: the rail needs a registration and did not give one. */
 static bool register_with(bfo_regs_t *regs, uint8_t r, void *base, size_t size, uint32_t access)
 {
     bfo_rail_t *rail = &regs->peer->rails[r];
@@ -570,7 +571,7 @@ uint8_t bfo_regs_extend(bfo_regs_t *regs, uint8_t mask, void *base, size_t size,
     BFO_ASSERT(0 == mask >> regs->peer->n_rails);
     for (uint8_t r = 0; r < regs->peer->n_rails && regs != regs->peer->no_regs; ++r) {
         if ((mask & ~regs->mask) >> r & 1 && register_with(regs, r, base, size, access)) {
-            __atomic_store_n(&regs->mask, (uint8_t) (regs->mask | 1u << r), __ATOMIC_RELEASE); /* whoever sees the rail has its handle */
+            __atomic_store_n(&regs->mask, (uint8_t) (regs->mask | 1u << r), __ATOMIC_RELEASE); /* a thread that sees the rail sees its handle */
         }
     }
     return regs->mask & mask;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The ranges of parameters. Plain C without Open MPI: the command bfo is linked with it too. DESIGN.txt section 14.8.
+ * The ranges of parameters. Plain C without Open MPI, because the command bfo links it too. DESIGN.txt section 14.8.
  */
 #include "bfo_parameters.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* -1 and 100 are the ends of Open MPI's own levels of words. */
+/* For verbose, -1 and 100 are the limits of Open MPI's own verbosity levels. */
 static const bfo_range_t ranges[BFO_PARAMETERS] = {
     [BFO_PARAMETER_VERBOSE] = {"verbose", -1, 100, false, "-1 to 100"},
     [BFO_PARAMETER_COUNTERS] = {"counters", 0, 1, false, "0 to 1"},
