@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The receiving functions of the PML interface: a receive looks for its message among those that wait, or
- * waits itself. DESIGN.txt section 14.3.
+ * The receiving functions of the PML interface: a receive takes its message from the unexpected ones, or
+ * is posted. DESIGN.txt section 14.3.
  */
 #include "pml_bfo.h"
 
@@ -61,7 +61,7 @@ void bfo_recv_activate(bfo_recv_t *req)
     bfo_recv_post(&req->m);
 }
 
-/* The message was here before the receive. */
+/* Begins a receive with an unexpected message. */
 static void recv_begin_got(bfo_recv_t *req, bfo_comm_t *bc, bfo_got_t *got)
 {
     bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
@@ -76,7 +76,7 @@ static void recv_begin_got(bfo_recv_t *req, bfo_comm_t *bc, bfo_got_t *got)
     bfo_got_free(g);
 }
 
-/* Under the communicator's lock. */
+/* Locks: the communicator's held. */
 static inline void hold_back(bfo_recv_t *req, bfo_comm_t *bc, const bfo_got_t *got)
 {
     const bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
@@ -128,7 +128,8 @@ int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, 
     if (NULL == req) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    req->req_recv.req_base.req_ompi.req_status._cancelled = 0; /* its last use may have ended so, the first start is to come */
+    req->req_recv.req_base.req_ompi.req_status._cancelled =
+        0; /* the last use of this object may have been cancelled, and the first start comes later */
     *request = &req->req_recv.req_base.req_ompi;
     return OMPI_SUCCESS;
 }
@@ -150,7 +151,7 @@ int bfo_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int t
     return OMPI_SUCCESS;
 }
 
-/* Waits for the request of a blocking call and gives it back. */
+/* Waits for the request of a blocking call and recycles it. */
 static int recv_wait(bfo_recv_t *req, ompi_status_public_t *status)
 {
     ompi_request_t *ompi = &req->req_recv.req_base.req_ompi;

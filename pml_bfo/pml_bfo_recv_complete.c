@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The end of a receive request: its guards, and what MPI is told; cancel.
+ * The end of a receive request: its guards, its completion towards MPI, and cancel.
  * DESIGN.txt section 7 (rows R10, R18) and 14.3.
  */
 #include "pml_bfo.h"
@@ -25,7 +25,7 @@ static int recv_free(ompi_request_t **request)
     return OMPI_SUCCESS;
 }
 
-/* Takes an unmatched request out of matching; false if its message has come. */
+/* Takes a posted receive out of matching; false if its message has come. */
 static bool recv_withdraw(bfo_recv_t *req)
 {
     bfo_comm_t *bc = bfo_comm_of(req->req_recv.req_base.req_comm);
@@ -82,7 +82,7 @@ void bfo_recv_recycle(bfo_recv_t *req)
     bfo_spare_give(BFO_SPARE_RECV, &base->req_ompi.super);
 }
 
-/* What a rendezvous or a strided buffer holds. */
+/* Registrations and the READ fragment of a rendezvous, and the convertor of a strided buffer. */
 void bfo_recv_drop_extras(bfo_recv_t *req)
 {
     if (NULL != req->regs) {
@@ -108,12 +108,12 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
     ompi_communicator_t *comm = NULL;
 
     if (bfo_unlikely(req->extras)) {
-        bfo_name_retire(&req->name); /* without extras nobody was told the name */
+        bfo_name_retire(&req->name); /* without extras nobody knows the name */
         bfo_recv_drop_extras(req);
         if (bfo_unlikely(req->holds)) {
             held = req->lane;
             comm = base->req_comm;
-            OBJ_RETAIN(comm); /* the callback may give back the request, and the last reference to the communicator with it */
+            OBJ_RETAIN(comm); /* the callback may free the request, and with it the last reference to the communicator */
         }
     }
     status->_ucount = req->length;
@@ -131,7 +131,7 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
     }
 }
 
-/* `events` is read before and behind the facts, as in the engine: who holds an event then tests them when it lets go. */
+/* Reads `events` before and after the facts, as the engine does: a thread that holds an event tests the facts when it releases it. */
 void bfo_recv_check(bfo_recv_t *req)
 {
     const bfo_look_t look = bfo_look_at(&req->m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A BTL without failover refuses a PUT or READ: the bytes that are missing are asked for by ACK and come as FRAGs.
+ * A BTL without failover refuses a PUT or READ: the receiver asks for the missing bytes by ACK, and they come as FRAGs.
  * DESIGN.txt sections 9 (rule 12) and 14.3.
  */
 #include "pml_bfo.h"
@@ -11,7 +11,7 @@
 #include "pml_bfo_recv_place.h"
 
 /* A BTL without failover may refuse a PUT or READ at any time (vader: process_vm_readv is forbidden, or cannot reach the
- * buffer). No rail is lost and nothing is torn: what is missing is asked for by ACK. Call before `open` is lowered. */
+ * buffer). No rail is lost and no transfer was interrupted, so an ACK for the missing bytes is enough. Call before `open` is lowered. */
 void bfo_recv_copy_from(bfo_recv_t *req, size_t offset)
 {
     BFO_LOCK(&bfo.lock);
@@ -22,8 +22,8 @@ void bfo_recv_copy_from(bfo_recv_t *req, size_t offset)
     BFO_UNLOCK(&bfo.lock);
 }
 
-/* The last PUT or READ of a message that is to be copied has ended. Another thread may be about to start one, which gives
- * it up as it finds `copies` set, and comes here too: the first of them asks. */
+/* The last PUT or READ of a message that is to be copied has ended. Another thread that is about to start one finds `copies` set, gives
+ * up, and comes here too; the first of them asks. */
 void bfo_recv_copy_rest(bfo_recv_t *req)
 {
     size_t offset;
@@ -33,12 +33,12 @@ void bfo_recv_copy_rest(bfo_recv_t *req)
     req->copy_from = SIZE_MAX;
     BFO_UNLOCK(&bfo.lock);
     if (SIZE_MAX != offset && BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m))) {
-        __atomic_store_n(&req->bytes, offset, __ATOMIC_SEQ_CST); /* what was written behind it comes again */
+        __atomic_store_n(&req->bytes, offset, __ATOMIC_SEQ_CST); /* what was written beyond it comes again */
         bfo_recv_ask(req, offset);
     }
 }
 
-/* For who has raised `open` to start one more. */
+/* For a caller that has raised `open` to start one more. */
 int bfo_recv_copies_instead(bfo_recv_t *req)
 {
     if (0 == bfo_add32(&req->open, -1)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Everything that arrives: check the header, find the communicator and the source, sort by number, match,
- * and hand over. Bytes from the wire are trusted for nothing else. Messages without a communicator are in
+ * Everything that arrives: checks the header, finds the communicator and the source, puts messages into sequence, matches them
+ * and passes them on. It trusts bytes from the wire for nothing else. Messages without a communicator are in
  * pml_bfo_recv_orphan.c. DESIGN.txt sections 8 and 14.2.
  */
 #include "pml_bfo.h"
@@ -65,8 +65,8 @@ void bfo_got_free(bfo_got_frag_t *g)
 
 /* ---- first fragments ------------------------------------------------------------------------------- */
 
-/* Messages that came too early and whose turn it is now. A receive that ends may give back the last reference to the
- * communicator: hence one more, from the first receive on that we end. */
+/* Delivers out-of-order messages whose turn it is now. A receive that ends may release the last reference to the
+ * communicator, therefore this function takes one more from the first receive on that it ends. */
 static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
 {
     ompi_communicator_t *comm = NULL;
@@ -123,14 +123,14 @@ void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
     }
 }
 
-/* Under the communicator's lock, which it gives back. Of a declared peer nothing is kept. */
+/* Holds an out-of-order message; nothing is kept from a declared peer. Locks: the communicator's held on entry, released here. */
 static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, uint32_t seq, bfo_peer_t *from)
 {
     bfo_got_frag_t *g = NULL;
     const bool is_ended = 0 != (lane->match.n_open & BFO_LANE_ENDED);
     bool is_held;
 
-    if (0 != (lane->match.n_open & BFO_LANE_GONE)) { /* another thread has freed the communicator since, and empties the lane */
+    if (0 != (lane->match.n_open & BFO_LANE_GONE)) { /* another thread has freed the communicator meanwhile, and empties the lane */
         bfo_unlock(&bc->lock);
         bfo_orphan_arrived(in, from);
         return;
@@ -154,7 +154,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
     }
 }
 
-/* No receive wants the message yet. Under the communicator's lock, which it gives back. */
+/* Keeps a message without a receive. Locks: the communicator's held on entry, released here. */
 static inline __attribute__((always_inline)) void keep_unwanted(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in)
 {
     bfo_got_frag_t *g = bfo_got_keep(in, lane->peer);
@@ -169,8 +169,8 @@ static inline __attribute__((always_inline)) void keep_unwanted(bfo_comm_t *bc, 
     }
 }
 
-/* The next message of its source, and later ones wait for it. Under the communicator's lock, which it gives back. A receive
- * that ends may give back the last reference to the communicator. */
+/* Takes the next message of its source while later ones wait for it. Locks: the communicator's held on entry, released here. A receive
+ * that ends may release the last reference to the communicator. */
 static BFO_COLD void arrived_in_front(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, bfo_want_t *want)
 {
     ompi_communicator_t *comm = bc->comm;
@@ -180,7 +180,7 @@ static BFO_COLD void arrived_in_front(bfo_comm_t *bc, bfo_lane_t *lane, const bf
         deliver_held(bc, lane);
         return;
     }
-    OBJ_RETAIN(comm); /* the receive has a reference, and is ours now */
+    OBJ_RETAIN(comm); /* the receive has a reference, and now only this thread has the receive */
     if (BFO_MSG_MATCH != ((const bfo_hdr_t *) in->segments[0].seg_addr.pval)->common.type) {
         bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
     }
@@ -190,8 +190,8 @@ static BFO_COLD void arrived_in_front(bfo_comm_t *bc, bfo_lane_t *lane, const bf
     OBJ_RELEASE(comm);
 }
 
-/* From none of the group; or another thread has freed the communicator since we found it, and makes no lane in it; or there is no
- * memory for a lane. */
+/* A first fragment without a lane: its source is not in the group, another thread has freed the communicator since it was found, or there
+ * is no memory for a lane. */
 static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
@@ -205,7 +205,7 @@ static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *
     }
 }
 
-/* False: it is the next message, and is taken. Under the communicator's lock, which it gives back if true. */
+/* False: it is the next message, and the caller takes it. Locks: the communicator's held on entry, released if true. */
 static BFO_COLD bool odd_verdict(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, bfo_peer_t *from, bfo_seq_verdict_t verdict)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
@@ -227,7 +227,7 @@ static BFO_COLD bool odd_verdict(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_
     }
 }
 
-/* The complete rule for a first fragment of an active communicator. */
+/* Applies the complete rule to a first fragment of an active communicator. */
 static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
@@ -268,7 +268,7 @@ void bfo_dispatch_first(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
     first_arrived_now(bc, in, from);
 }
 
-/* The process the BTL received the fragment from; NULL if its rails cannot fail. */
+/* The process from which the BTL received the fragment; NULL if the BTL is not the one with failover. */
 static inline ompi_proc_t *source_proc(mca_btl_base_module_t *btl, const bfo_arrival_t *des)
 {
     if (!PML_BFO || btl->btl_component != bfo.failover_component) {
@@ -305,7 +305,7 @@ static inline bfo_in_t in_from(mca_btl_base_module_t *btl, const bfo_arrival_t *
     return in;
 }
 
-/* A MATCH that on_match() leaves alone: early, in front of early ones, a duplicate, for a communicator or from a source not known (yet). */
+/* A MATCH that on_match() does not handle: out of order, next while later ones are held, duplicate, or without known communicator or source. */
 static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des, bfo_comm_t *bc, ompi_proc_t *proc)
 {
     const bfo_in_t in = in_from(btl, des);
@@ -318,7 +318,7 @@ static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *b
     }
 }
 
-/* A MATCH that no receive wants yet. Under the communicator's lock, which it gives back. */
+/* An unexpected MATCH. Locks: the communicator's held on entry, released here. */
 static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des, bfo_comm_t *bc, bfo_lane_t *lane)
 {
     const bfo_in_t in = in_from(btl, des);
@@ -326,7 +326,7 @@ static __attribute__((noinline)) void unwanted_match_arrived(mca_btl_base_module
     keep_unwanted(bc, lane, &in);
 }
 
-/* A MATCH whose header and payload are in two segments (self). */
+/* A MATCH with header and payload in two segments (BTL self). */
 static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, const bfo_arrival_t *des, bfo_lane_t *lane, bfo_recv_t *req)
 {
     const bfo_in_t in = in_from(btl, des);
@@ -335,8 +335,8 @@ static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, c
 }
 
 /* The rule of first_arrived_now() for the next message of its source. On shared memory the payload's cache lines still
- * belong to the sender's core: they are asked for before anything is looked at (never beyond the message, where the
- * sender writes the next one), and what is needed of the fragment stays in registers, not in a bfo_in_t (DESIGN.txt
+ * belong to the sender's core: this function prefetches them before it reads anything (never beyond the message, where the
+ * sender writes the next one), and keeps what it needs of the fragment in registers, not in a bfo_in_t (DESIGN.txt
  * section 14.3). */
 static void on_match(BFO_ARRIVAL_ARGS)
 {
@@ -455,7 +455,7 @@ static void on_frag(BFO_ARRIVAL_ARGS)
     bfo_recv_on_frag(&in, h);
 }
 
-/* A FIN that was sent again counts when its WRITE is visible. */
+/* A FIN that was sent again counts only once its WRITE is visible. */
 static BFO_COLD void on_fin_resent(mca_btl_base_module_t *btl, const bfo_arrival_t *des, const bfo_fin_hdr_t *h)
 {
     if (bfo_failover_fin_is_visible(source_of(btl, des), h)) {
@@ -495,7 +495,7 @@ static void on_other(BFO_ARRIVAL_ARGS)
     case BFO_MSG_PUT:
         bfo_send_on_put(btl, &h->put);
         break;
-    case BFO_MSG_RAILS: /* pml_bfo_drain.c and _witness.c have handlers of their own; compiled out, nobody drains or asks */
+    case BFO_MSG_RAILS: /* pml_bfo_drain.c and _witness.c register their own handlers; with failover compiled out nobody drains or asks */
     case BFO_MSG_LIFE:
         bfo_stat_drop(BFO_STAT_STALE);
         break;
@@ -507,7 +507,7 @@ static void on_other(BFO_ARRIVAL_ARGS)
     }
 }
 
-/* ---- first fragments, with threads: the communicator they find may be freed by another one meanwhile ------------------ */
+/* ---- first fragments, with threads: another thread may free the communicator they find meanwhile ----------------------- */
 
 #define INSIDE(handler) \
     static void handler##_inside(BFO_ARRIVAL_ARGS) \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Matching. A receive with a tag hangs in a bin under (source or any, tag); a message without a receive
- * hangs in four rings, one per kind of receive that may come for it. DESIGN.txt section 14.2.
+ * Matching. A receive with a tag is in a bin under (source or any, tag); an unexpected message
+ * is in up to four rings, one per kind of receive that may come for it. DESIGN.txt section 14.2.
  */
 #include "bfo_config.h"
 
@@ -12,7 +12,7 @@
 
 #define FIRST_BINS 16u
 
-/* Keys whose sources and tags are multiples of something, powers of two above all, do not meet in few bins. */
+/* Spreads keys over the bins even if sources and tags are multiples of a number, above all of a power of two. */
 static inline bfo_link_t *bin_of(const bfo_bins_t *b, int32_t src, int32_t tag)
 {
     const uint32_t key = (uint32_t) tag + (uint32_t) src * UINT32_C(0x9e3779b1);
@@ -71,7 +71,7 @@ void bfo_lane_match_init(bfo_lane_match_t *lane, uint32_t next_recv)
 
 /* ---- bins ---------------------------------------------------------------------------------------- */
 
-/* The first element of the key, or NULL. Goes from key to key. */
+/* The first element of the key, or NULL. Steps from key to key. */
 static inline bfo_keyed_t *bin_find(const bfo_link_t *bin, int32_t src, int32_t tag)
 {
     for (bfo_link_t *l = bin->next; l != bin;) {
@@ -95,7 +95,7 @@ static inline void bin_add_first(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
     bfo_link_append(bin, &e->link);
 }
 
-/* Behind those of its key. False: it is the first of its key. */
+/* Adds the element after those of its key. False: it is the first of its key. */
 static inline bool bin_add_last(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 {
     bfo_keyed_t *first = bin_find(bin, e->src, e->tag);
@@ -113,7 +113,7 @@ static inline bool bin_add_last(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
     return true;
 }
 
-/* Elements of one key keep their order. Without memory the bins stay as they are. */
+/* Makes more bins. Elements of one key keep their order. Without memory the bins stay as they are. */
 static __attribute__((noinline, cold)) void bins_grow(bfo_bins_t *b)
 {
     bfo_bins_t bigger;
@@ -135,7 +135,7 @@ static __attribute__((noinline, cold)) void bins_grow(bfo_bins_t *b)
     *b = bigger;
 }
 
-/* There are others in the bin. */
+/* Adds an element to a bin that is not empty. */
 static __attribute__((noinline)) void bin_add_behind(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
 {
     if (!bin_add_last(b, bin, e) && b->n_keys > 2 * b->n) {
@@ -152,7 +152,7 @@ static inline void bin_add(bfo_bins_t *b, bfo_link_t *bin, bfo_keyed_t *e)
     }
 }
 
-/* The element goes, others of its key stay: the first of them knows the last. */
+/* The element goes while others of its key stay: updates which element is the last of the key. */
 static __attribute__((noinline)) void bin_pass_on(const bfo_bins_t *b, const bfo_keyed_t *e)
 {
     BFO_ASSERT(e != e->last);
@@ -171,7 +171,7 @@ static __attribute__((noinline)) void bin_pass_on(const bfo_bins_t *b, const bfo
     }
 }
 
-/* Leaves the element as it is. */
+/* Leaves the links of the element as they are. */
 static inline void bin_cut(bfo_bins_t *b, bfo_keyed_t *e)
 {
     BFO_ASSERT(0 != b->n_keys);
@@ -183,7 +183,7 @@ static inline void bin_cut(bfo_bins_t *b, bfo_keyed_t *e)
     bfo_link_cut(&e->link);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------- */
+/* ---- sequence numbers ---------------------------------------------------------------------------- */
 
 static const bfo_got_t *first_held(const bfo_lane_match_t *lane)
 {
@@ -318,7 +318,7 @@ static void add_by_tag(bfo_match_t *m, bfo_got_t *got)
     bin_add(&m->gots_tag, bin_of(&m->gots_tag, BFO_ANY_SOURCE, got->by_key.tag), &got->by_tag);
 }
 
-/* The bin is not empty, or there are bins of tags. */
+/* Stores a message where the bin is not empty, or where bins of tags are in use. */
 static __attribute__((noinline)) void store_behind(bfo_match_t *m, bfo_got_t *got, bfo_link_t *bin)
 {
     BFO_ASSERT(m->by_tag || !bfo_link_is_empty(bin));
@@ -358,7 +358,7 @@ static bfo_got_t *peek_key(const bfo_match_t *m, int32_t src, int32_t tag)
     return NULL == first ? NULL : bfo_container(first, bfo_got_t, by_key);
 }
 
-/* From now on messages are found by their tag alone. */
+/* From now on messages can be found by their tag alone. */
 static __attribute__((noinline, cold)) void begin_by_tag(bfo_match_t *m)
 {
     const bfo_link_t *rings[2] = {&m->gots, &m->own_gots};
@@ -434,7 +434,7 @@ void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n)
     }
 }
 
-/* Others have its key, or there are bins of tags. */
+/* Takes a message out where others have its key, or where bins of tags are in use. */
 static __attribute__((noinline)) void take_among(bfo_match_t *m, bfo_got_t *got)
 {
     BFO_ASSERT(m->by_tag || &got->by_key != got->by_key.last);

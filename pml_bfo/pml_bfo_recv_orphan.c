@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * First fragments that find no communicator of their context id: it is not made here yet, or not there any more. They wait in
+ * First fragments that find no communicator of their context id, because it is not made here yet or was freed. They wait in
  * bfo.orphans, and the next communicator of that context id takes them. DESIGN.txt section 8.
  */
 #include "pml_bfo.h"
@@ -30,7 +30,7 @@ void bfo_orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
 
     BFO_LOCK(&bfo.lock);
     bc = bfo_comm_find(h->ctx);
-    if (NULL != bc) { /* added meanwhile by another thread */
+    if (NULL != bc) { /* another thread has added it meanwhile */
         BFO_UNLOCK(&bfo.lock);
         bfo_dispatch_first(bc, in, from);
         return;

@@ -46,7 +46,7 @@ void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t s
 
 /* ---- answers -------------------------------------------------------------------------------------- */
 
-/* ACK or PUT has left, or failed. */
+/* An ACK or PUT has completed, or failed. */
 static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     bfo_recv_t *req = des->des_cbdata;
@@ -59,7 +59,7 @@ static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
     bfo_recv_put(req);
 }
 
-/* Sends an answer of the request; takes an event if that works. */
+/* Sends an answer of the request; takes an event if it succeeds. */
 static int answer_send(bfo_recv_t *req, bfo_path_t path, const void *header, size_t length)
 {
     int rc;
@@ -74,7 +74,7 @@ static int answer_send(bfo_recv_t *req, bfo_path_t path, const void *header, siz
     return rc;
 }
 
-/* Asks for everything from `next` on. */
+/* Asks the sender for everything from `next` on. */
 static int ack_post(bfo_recv_t *req)
 {
     bfo_ack_hdr_t ack;
@@ -83,7 +83,7 @@ static int ack_post(bfo_recv_t *req)
     return answer_send(req, BFO_ANY_PATH, &ack, sizeof(ack));
 }
 
-/* There was no memory to list the ACK itself: the request is listed, whose work no PUT or READ needs in this attempt. */
+/* There was no memory to queue the ACK itself. Therefore the request's own work is queued, which no PUT or READ needs in this attempt. */
 static int ack_retry(bfo_work_t *work)
 {
     bfo_recv_t *req = bfo_container(work, bfo_recv_t, work);
@@ -104,7 +104,7 @@ void bfo_recv_ask(bfo_recv_t *req, size_t offset)
     }
 }
 
-/* A PUT or READ has ended, `open` are left. */
+/* A PUT or READ has ended, and `open` of them are left. */
 static inline void rdma_ended(bfo_recv_t *req, int32_t open)
 {
     if (bfo_likely(!__atomic_load_n(&req->copies, __ATOMIC_RELAXED))) {
@@ -116,9 +116,9 @@ static inline void rdma_ended(bfo_recv_t *req, int32_t open)
 
 /* ---- PUT: ask the sender to write ------------------------------------------------------------------ */
 
-enum { PUT_LEAST = 128 * 1024 /* shorter ones cost more than a second rail gains */ };
+enum { PUT_LEAST = 128 * 1024 /* a shorter PUT costs more than a second rail gains */ };
 
-/* A READ has its rail for itself and goes in one piece, if it may; PUTs are shared out over the rails, so that all end at
+/* A READ uses one rail, and goes in one piece if it may; PUTs are spread over the rails so that all of them end at
  * about the same time. */
 static size_t put_size(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t mask, uint8_t r)
 {
@@ -135,8 +135,8 @@ static size_t put_size(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t ma
     return size < left ? size : left;
 }
 
-/* Others walk over all fragments and look for the PUTs of their request: one that is a PUT again, and is not told yet whose,
- * must not be taken for one of the request it was of before. */
+/* Clears `recv`, because other threads walk over all fragments and look for the PUTs of their request: a fragment that is reused for a PUT,
+ * and has no new owner yet, must not be taken for a PUT of its old request. */
 static inline void put_ends(bfo_frag_t *frag, bool carried)
 {
     bfo_bulk_end(frag->peer, frag->rail, frag->peer->put_mask, frag->length, carried);
@@ -149,7 +149,7 @@ static uint8_t put_rails(const bfo_recv_t *req, const bfo_peer_t *peer)
 {
     const uint8_t mask = req->regs->mask & peer->put_mask;
 
-    return bfo_likely(0 != mask) ? mask : req->regs->mask & bfo_rails_that_put(peer); /* a rail that stands out ends what it has begun */
+    return bfo_likely(0 != mask) ? mask : req->regs->mask & bfo_rails_that_put(peer); /* a rail that stands out finishes what it has begun */
 }
 
 static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
@@ -370,7 +370,7 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
     return OMPI_SUCCESS;
 }
 
-/* All of the message in one READ, which uses the description of the RGET. */
+/* Reads the whole message with one READ, which uses the fragment that describes the RGET. */
 static inline void read_all(bfo_recv_t *req, bfo_peer_t *peer)
 {
     req->open = 1;
@@ -412,15 +412,15 @@ void bfo_recv_schedule(bfo_recv_t *req)
         if (OMPI_ERR_OUT_OF_RESOURCE == rc && 0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST)) {
             bfo_recv_get(req);
             if (!bfo_work_queue(peer, &req->work, schedule_retry)) {
-                (void) bfo_add32(&req->m.events, -1); /* the caller holds another */
+                (void) bfo_add32(&req->m.events, -1); /* the caller holds another event */
             }
         }
     }
 }
 
-/* ---- the message has found its request ------------------------------------------------------------- */
+/* ---- the request has its message ------------------------------------------------------------------- */
 
-/* Registers the receive's buffer on these rails; false: no rail could. */
+/* Registers the receive's buffer with these rails; false: no rail registered it. */
 static bool opens_to_writes(bfo_recv_t *req, bfo_peer_t *peer, uint8_t rails)
 {
     return 0 != bfo_regs_make(peer, rails, req->base, req->length, MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs);
@@ -586,7 +586,7 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
     if (bfo_name_id(name) != h->dst_id || !bfo_recv_takes_data(se, h->epoch) || h->src_id != req->src_id) {
         BFO_RECV_ROW(se, STALE);
         bfo_stat_drop(BFO_STAT_STALE);
-    } else if (h->frag_offset + payload > req->length || (NULL != req->regs && !req->copies)) { /* or its bytes come by PUT or READ */
+    } else if (h->frag_offset + payload > req->length || (NULL != req->regs && !req->copies)) { /* or the bytes come by PUT or READ */
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
         BFO_RECV_ROW(se, FRAG);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Probes: look for a message that waits; the matched kind takes it out and hands it over as an MPI_Message.
+ * Probes: look for an unexpected message; the matched kind takes it out and returns it as an MPI_Message.
  * DESIGN.txt section 14.3.
  */
 #include "pml_bfo.h"
@@ -26,7 +26,7 @@ static void status_of(const bfo_got_frag_t *g, ompi_status_public_t *status)
     status->_ucount = BFO_MSG_MATCH == h->common.type ? g->length - sizeof(bfo_match_hdr_t) : h->rndv.msg_length;
 }
 
-/* Takes the message out, for MPI_Mrecv; without memory it stays where it is. Under the communicator's lock. */
+/* Takes the message out, for MPI_Mrecv; without memory it stays where it is. Locks: the communicator's held. */
 static int message_make(bfo_match_t *match, bfo_got_frag_t *g, ompi_communicator_t *comm, ompi_message_t **message)
 {
     ompi_message_t *m = ompi_message_alloc();
@@ -43,8 +43,8 @@ static int message_make(bfo_match_t *match, bfo_got_frag_t *g, ompi_communicator
     return OMPI_SUCCESS;
 }
 
-/* Is there a message for (src, tag)? With `message` it is taken out as one. *rc: MPI_ERR_OTHER if the peer can send nothing
- * any more, OMPI_ERR_OUT_OF_RESOURCE if the message could not be taken; false in either case. */
+/* Is there a message for (src, tag)? With `message` it is taken out. Returns false with an error in *rc if the peer can send no message
+ * any more (bfo_lost_error(), or the error of ULFM), or OMPI_ERR_OUT_OF_RESOURCE if the message could not be taken out. */
 static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message, ompi_status_public_t *status, int *rc)
 {
     bfo_comm_t *bc = bfo_comm_of(comm);
@@ -72,7 +72,7 @@ static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message
     return NULL != got && OMPI_SUCCESS == *rc;
 }
 
-/* Looks, lets progress happen if nothing is there, and looks again. */
+/* Looks, makes progress if nothing is there, and looks again. */
 static int probe_twice(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message, ompi_status_public_t *status)
 {
     int rc;

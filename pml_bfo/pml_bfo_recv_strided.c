@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Payload for a strided buffer: unpacked in order; what comes ahead of its turn waits in a copy. DESIGN.txt section 14.3.
+ * Payload for a strided buffer: unpacked in order; a part that comes out of order waits in a copy. DESIGN.txt section 14.3.
  */
 #include "pml_bfo.h"
 
@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Open MPI's convertor unpacks a strided type reliably only in order: what several rails deliver ahead of its
- * turn waits in a copy. Under unpack_lock. */
+/* Open MPI's convertor unpacks a strided type reliably only in order; parts that several rails deliver out of
+ * order wait in a copy. Locks: unpack_lock held. */
 static void strided_unpack(bfo_recv_t *req, const bfo_in_t *in, size_t skip)
 {
     opal_convertor_t *convertor = &req->req_recv.req_base.req_convertor;
@@ -39,7 +39,7 @@ static void strided_unpack(bfo_recv_t *req, const bfo_in_t *in, size_t skip)
     }
 }
 
-/* Keeps a copy of the payload until everything in front of it is there. False: no memory. */
+/* Keeps a copy of the payload until everything before it has arrived. False: no memory. */
 static bool strided_keep(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
 {
     bfo_got_frag_t *g = bfo_got_keep(in, NULL);

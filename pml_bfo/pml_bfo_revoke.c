@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A communicator is revoked: messages that no receive has taken are dropped, now and when they come, and the sender of a rendezvous
- * gets an answer. What is matched goes on to its end; posted receives are cancelled by Open MPI. Messages of ULFM itself pass. The hot path
- * does not ask: a mark in each lane sends arrivals the long way. DESIGN.txt section 14.11.
+ * A communicator is revoked: the PML drops unexpected messages, those present and those that still come, and answers the sender of a
+ * rendezvous. Matched messages go on to their end; Open MPI cancels posted receives. Messages of ULFM itself pass. The hot path
+ * has no test for this, because a mark in each lane sends arrivals to the slow path. DESIGN.txt section 14.11.
  */
 #include "pml_bfo.h"
 
@@ -14,7 +14,7 @@
 #include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_revoke.h"
 
-/* No receive: `request` is the peer. `arg`: the answer. */
+/* There is no receive: `request` is the peer, `arg` the answer. */
 void bfo_recv_act_refuse(void *request, void *arg)
 {
     bfo_peer_t *peer = request;
@@ -33,7 +33,7 @@ static bool is_revoked(ompi_communicator_t *comm, int tag)
     return !ompi_request_tag_is_ft(tag) && (ompi_comm_is_revoked(comm) || (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag)));
 }
 
-/* A MATCH was complete for its sender when it was sent. */
+/* Answers a rendezvous. A MATCH needs no answer, because it does not wait for its receiver. */
 static void refuse(bfo_peer_t *peer, const bfo_hdr_t *h, bool is_failure)
 {
     bfo_ack_hdr_t ack;
@@ -58,7 +58,7 @@ static bool refuses(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h)
     return true;
 }
 
-/* Messages that wait for a receive, in a ring. Under the communicator's lock. */
+/* Moves the unexpected messages that are revoked into a ring. Locks: the communicator's held. */
 static void take_revoked(bfo_comm_t *bc, bfo_link_t *ring)
 {
     bfo_got_t *next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The sending functions of the PML interface. A short message goes out through btl_sendi without any
- * request; everything else becomes a request and continues in _send_start.c. DESIGN.txt section 14.3.
+ * The sending functions of the PML interface. A short message is sent with btl_sendi without any
+ * request; every other message gets a request and continues in pml_bfo_send_start.c. DESIGN.txt section 14.3.
  */
 #include "pml_bfo.h"
 
@@ -14,8 +14,8 @@
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_send_start.h"
 
-/* A number was taken and btl_sendi did not take the message: give it back. False: another thread has the next number
- * already, and the receiver would wait for this one for ever. The message must go out with it whatever happens. */
+/* Gives a sequence number back, because btl_sendi did not take the message. False: another thread has the next number
+ * already. Then the message must be sent with this number whatever happens, because otherwise the receiver waits for it forever. */
 static BFO_COLD bool number_give_back(bfo_lane_t *lane, uint32_t seq)
 {
     uint32_t next = seq + 1;
@@ -30,8 +30,8 @@ static inline bool is_short(bfo_lane_t *lane, size_t count, const ompi_datatype_
            && bfo_likely(count * datatype->super.size <= lane->peer->match_limit);
 }
 
-/* True: the message is with the BTL and the buffer free. False: not sent; if *numbered, *seq is a number that it has
- * to be sent with. */
+/* True: the BTL has the message and the buffer is free. False: not sent; if *numbered, the message must be sent with the
+ * sequence number *seq. */
 static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int tag, ompi_communicator_t *comm,
                              uint32_t *seq, bool *numbered)
 {
@@ -69,7 +69,7 @@ static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, om
     return true;
 }
 
-/* A request beyond the user's limit, for a message that has its number. */
+/* Makes a request beyond the user's limit, for a message that has its sequence number. */
 static BFO_COLD bfo_send_t *send_beyond_limit(bfo_peer_t *peer)
 {
     bfo_send_t *req = bfo_spare_beyond_limit(BFO_SPARE_SEND);
@@ -80,7 +80,7 @@ static BFO_COLD bfo_send_t *send_beyond_limit(bfo_peer_t *peer)
     return req;
 }
 
-/* `must`: a request is needed, whatever the limit. NULL: no more of them. */
+/* `must`: a request is needed, whatever the limit. NULL: no request is left. */
 static inline __attribute__((always_inline)) bfo_send_t *send_new(bfo_lane_t *lane, const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
                                                                   int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, bool persistent,
                                                                   bool must)
@@ -138,7 +138,7 @@ int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int
     return OMPI_SUCCESS;
 }
 
-/* Packs into the attached buffer. A message that has its number goes without if there is no room: standard mode. */
+/* Packs into the attached buffer. If there is no room, a message that has its sequence number is sent in standard mode instead. */
 static BFO_COLD int buffered_start(bfo_send_t *req, bool numbered)
 {
     int rc;
@@ -153,11 +153,11 @@ static BFO_COLD int buffered_start(bfo_send_t *req, bool numbered)
     return rc;
 }
 
-/* Starts a request that has, or is to take, a number. */
+/* Starts a request that has a sequence number or takes one now. */
 static inline int send_start_numbered(bfo_send_t *req, bfo_lane_t *lane, bool numbered, uint32_t seq)
 {
     if (bfo_unlikely(!bfo_peer_is_ready(lane->peer))) {
-        return bfo_lost_error(); /* before it takes a number, which nobody would send */
+        return bfo_lost_error(); /* before it takes a number that no message would carry */
     }
     if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)) {
         const int rc = buffered_start(req, numbered);
@@ -223,7 +223,7 @@ int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, 
         rc = req->req_send.req_base.req_ompi.req_status.MPI_ERROR;
         if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)
             && 0 == (bfo_set_bits(&req->life, BFO_LIFE_FREED) & BFO_LIFE_PML_DONE)) {
-            return rc; /* under way: the PML recycles it */
+            return rc; /* in flight: the PML recycles it */
         }
     }
     bfo_send_recycle(req);
@@ -237,7 +237,7 @@ int bfo_send_restart(ompi_request_t **request)
     int rc;
 
     if (MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode && 0 == (__atomic_load_n(&req->life, __ATOMIC_SEQ_CST) & BFO_LIFE_PML_DONE)) {
-        /* the last round of a buffered send still runs: it keeps its request, this round gets another */
+        /* the last round of a buffered send is still in flight: it keeps its request, and this round gets another one */
         bfo_send_t *fresh = send_new(req->lane, base->req_addr, base->req_count, base->req_datatype, base->req_peer, base->req_tag,
                                      req->req_send.req_send_mode, base->req_comm, true, false);
         if (NULL == fresh) {

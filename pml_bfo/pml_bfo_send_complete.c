@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The end of a send request: its guards, and what MPI is told.
+ * The end of a send request: its guards, and its completion towards MPI.
  * DESIGN.txt section 7 (rows S12, S19) and 14.3.
  */
 #include "pml_bfo.h"
@@ -25,7 +25,7 @@ static int send_free(ompi_request_t **request)
     return OMPI_SUCCESS;
 }
 
-/* Sends cannot be cancelled: the message may be with the receiver. As with ob1 the call has no effect. */
+/* A send cannot be cancelled, because the receiver may have the message. As with ob1 the call has no effect. */
 static int send_cancel(ompi_request_t *request, int complete)
 {
     bfo_ulfm_cancel_denied(request);
@@ -63,8 +63,8 @@ void bfo_send_recycle(bfo_send_t *req)
     bfo_spare_give(BFO_SPARE_SEND, &base->req_ompi.super);
 }
 
-/* Open MPI 4.1 counts the messages in the attached buffer up without the lock under which it counts them down: with
- * threads the count goes wrong, and MPI_Buffer_detach takes the buffer away from messages that are still in it. */
+/* Open MPI 4.1 increments the number of messages in the attached buffer without the lock under which it decrements it. With
+ * threads the number becomes wrong, and MPI_Buffer_detach takes the buffer away from messages that are still in it. */
 static opal_mutex_t buffer_lock = OPAL_MUTEX_STATIC_INIT;
 
 int bfo_send_buffer(bfo_send_t *req)
@@ -77,7 +77,7 @@ int bfo_send_buffer(bfo_send_t *req)
     return rc;
 }
 
-/* MPI was told at the start; now the room in the attached buffer is free. As bfo_request_finish(). */
+/* The request completed towards MPI at the start; now its room in the attached buffer is free. As bfo_request_finish(). */
 static BFO_COLD bool buffered_finish(bfo_send_t *req)
 {
     mca_pml_base_request_t *base = &req->req_send.req_base;
@@ -114,13 +114,13 @@ static inline bool is_unusual(const bfo_send_t *req)
     return MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode || 0 != (req->life & BFO_LIFE_WATCHED);
 }
 
-/* In state DONE, claimed by the caller. */
+/* The request is in state DONE, claimed by the caller. */
 void bfo_send_complete(bfo_send_t *req)
 {
     mca_pml_base_request_t *base = &req->req_send.req_base;
 
     if (BFO_MSG_MATCH != req->rts_type) {
-        bfo_name_retire(&req->name); /* MATCH tells nobody the name */
+        bfo_name_retire(&req->name); /* a MATCH does not carry the name */
     }
     if (NULL != req->rget) {
         bfo_name_retire(&req->rget->name);
@@ -153,7 +153,7 @@ void bfo_send_act_complete_dead(void *request, void *arg)
     bfo_send_complete(req);
 }
 
-/* `events` is read before and behind the facts, as in the engine: who holds an event then tests them when it lets go. */
+/* Reads `events` before and after the facts, as the engine does: a thread that holds an event tests the facts when it releases it. */
 void bfo_send_check(bfo_send_t *req)
 {
     const bfo_look_t look = bfo_look_at(&req->m);
@@ -183,7 +183,7 @@ void bfo_send_check(bfo_send_t *req)
     }
 }
 
-/* What is listed for the request is thrown away when its turn comes (DESIGN.txt section 9 rule 2). */
+/* Work that is queued for the request is discarded when its turn comes (DESIGN.txt section 9 rule 2). */
 void bfo_send_act_die(void *request, void *arg)
 {
     ((bfo_send_t *) request)->error = *(const int *) arg;

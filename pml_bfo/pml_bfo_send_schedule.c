@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The body of a long message: FRAGs striped over the rails after an ACK, WRITEs after a PUT, and the FIN
- * that ends each of them. DESIGN.txt sections 7 (rows S5-S10) and 14.5.
+ * that ends each WRITE. DESIGN.txt sections 7 (rows S5-S10) and 14.5.
  */
 #include "pml_bfo.h"
 
@@ -58,7 +58,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 typedef struct {
     bfo_send_t *req;
     size_t size;  /* out: payload, as much as the rail takes */
-    uint8_t rail; /* out: the one that was asked last */
+    uint8_t rail; /* out: the rail that was asked last */
 } frag_t;
 
 static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *frag_build(void *what, bfo_peer_t *peer, uint8_t r)
@@ -87,11 +87,11 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *frag_bui
     return des;
 }
 
-/* Posts the next FRAG. OMPI_SUCCESS: went out; OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_UNREACH. */
+/* Posts the next FRAG. OMPI_SUCCESS: posted; otherwise OMPI_ERR_OUT_OF_RESOURCE or OMPI_ERR_UNREACH. */
 static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
 {
     const size_t left = req->end - req->next;
-    const uint8_t up = __atomic_load_n(&peer->send_mask, __ATOMIC_RELAXED); /* one look: another thread may lose the last */
+    const uint8_t up = __atomic_load_n(&peer->send_mask, __ATOMIC_RELAXED); /* read once, because another thread may lose the last rail */
     const uint8_t r = 0 == up ? BFO_MAX_RAILS
                               : bfo_rail_for_data(peer, bfo_rails_at_most(up, bfo_params.max_send_per_range), bfo_smaller(left, 65536));
     frag_t frag = {.req = req};
@@ -102,7 +102,7 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
     rc = bfo_post(peer, r, &peer->send_mask, 0xff, frag_build, &frag);
     if (bfo_likely(OMPI_SUCCESS == rc)) {
         req->next += frag.size;
-        bfo_bulk_begin(peer, frag.rail, frag.size + sizeof(bfo_frag_hdr_t)); /* as the descriptor's segments say at its end */
+        bfo_bulk_begin(peer, frag.rail, frag.size + sizeof(bfo_frag_hdr_t)); /* the sum of the descriptor's segments at its end */
         bfo_stat_add(BFO_STAT_FRAG_BYTES, frag.size);
         return OMPI_SUCCESS;
     }
@@ -124,7 +124,7 @@ static int schedule_retry(bfo_work_t *work)
     return OMPI_SUCCESS;
 }
 
-/* With nothing in flight no completion will come back to continue: progress has to. */
+/* With nothing in flight no completion comes that would continue, therefore progress must. */
 static void schedule_later(bfo_send_t *req)
 {
     if (0 != __atomic_load_n(&req->in_flight, __ATOMIC_SEQ_CST)) {
@@ -143,7 +143,7 @@ void bfo_send_schedule(bfo_send_t *req)
     int rc = OMPI_SUCCESS;
 
     if (1 != bfo_add32(&req->scheduling, 1)) {
-        return; /* another thread, or a caller further up the stack, is at it and will look again */
+        return; /* another thread, or a caller further up the stack, works here and will look again */
     }
     do {
         depth = (int32_t) bfo_params.send_pipeline_depth * __builtin_popcount(peer->send_mask);
@@ -169,7 +169,7 @@ void bfo_send_act_drop_stale(void *request, void *arg)
     bfo_stat_drop(BFO_STAT_STALE);
 }
 
-/* The request an answer names, held; or NULL: stale, counted. */
+/* The request that an answer names, with an event taken; NULL: the answer is stale, and was counted. */
 static bfo_send_t *send_get_by_id(bfo_id_t id, uint16_t epoch)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.sends, id);
@@ -197,8 +197,8 @@ static void send_answered(bfo_send_t *req, bfo_id_t dst_id)
     bfo_send_take_response(&req->m, bfo_threads);
 }
 
-/* The receiver had no receive for the message yet, and takes none: the communicator is revoked, or a process of it has failed and
- * the message is of a collective operation (BFO_FLAG_FAILED). */
+/* The receiver refuses the message, which had no receive yet: the communicator is revoked, or one of its processes has failed and
+ * the message belongs to a collective operation (BFO_FLAG_FAILED). */
 static BFO_COLD void refused(bfo_send_t *req, const bfo_ack_hdr_t *ack)
 {
     int error = 0 != (ack->flags & BFO_FLAG_FAILED) ? BFO_OMPI_ERR_PROC_FAILED : BFO_OMPI_ERR_REVOKED;
@@ -223,7 +223,7 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
         BFO_SEND_ROW(req->m.se, ACK);
         req->acked = true;
         if (NULL != req->regs) {
-            __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* what was written behind it goes out again */
+            __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* what was written beyond it is sent again */
         }
         req->next = ack->send_offset;
         req->end = ack->send_offset + ack->send_size;
@@ -239,13 +239,13 @@ inline void bfo_send_act_take_fin(void *request, void *arg)
     const bfo_fin_hdr_t *fin = arg;
 
     req->resp = true;
-    if (bfo_unlikely(req->lane->peer->failover)) { /* else nobody counts */
+    if (bfo_unlikely(req->lane->peer->failover)) { /* otherwise there is no counter */
         bfo_rail_count(req->lane->peer, req->rail, false, fin->size);
     }
     (void) bfo_add_size(&req->bytes, fin->size);
 }
 
-/* A copy of the FIN by another rail was first; `req` NULL: the fragment is in use for something else. */
+/* Drops a FIN of which a copy over another rail came first; `req` NULL: the fragment is in use for something else. */
 static BFO_COLD void fin_is_stale(bfo_send_t *req)
 {
     bfo_stat_drop(BFO_STAT_STALE);
@@ -286,14 +286,14 @@ static void write_finish(bfo_frag_t *frag, uint8_t flags)
     bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE | flags, frag->peer_frag, frag->length, &message);
     fin.wrail = bfo_rail_name(frag->peer, frag->rail);
     fin.wgen = frag->gen;
-    /* our BTL puts every WRITE and every short message on the same queue pair */
+    /* our BTL uses the same queue pair for every WRITE and every short message */
     if (OMPI_SUCCESS != bfo_ctl_send(frag->peer, (bfo_path_t){frag->rail, false}, &fin, sizeof(fin), NULL, NULL)) {
         bfo_failover_ctl_failed(frag->peer, BFO_MAX_RAILS, &fin, sizeof(fin), OPAL_ERROR);
     }
 }
 
-/* `refused`: btl_put itself said no, or was not asked; nothing was begun. The receiver is told, and asks for the bytes by ACK. A rail
- * that has come back since does not pay for its last life. */
+/* `refused`: btl_put itself refused or was not called, and nothing was begun. If the bytes may be copied, a FIN with REFUSED makes the
+ * receiver ask for them by ACK. A rail that has come back since is not blamed for its last generation. */
 static BFO_COLD void write_failed(bfo_frag_t *frag, int status, bool refused)
 {
     const uint8_t rail = frag->rail;
@@ -332,7 +332,8 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         return;
     }
     bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
-    frag->gen = bfo_rail_gen(frag->peer, frag->rail); /* which carried it (B8): the rail may have come back right before the post */
+    frag->gen = bfo_rail_gen(frag->peer,
+                             frag->rail); /* the generation that carried it (B8), because the rail may have come back right before the post */
     (void) bfo_send_fire(&req->m, BFO_SEV_WRITE_OK, bfo_threads, req, frag);
     bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     bfo_send_put(req);
@@ -352,7 +353,7 @@ static int write_try(bfo_work_t *work)
         bfo_send_put(req);
         return OMPI_SUCCESS;
     }
-    if (frag->gen == rail->gen) { /* else it waited while its rail was lost */
+    if (frag->gen == rail->gen) { /* otherwise the WRITE waited while its rail was lost */
         rc = bfo_post_rdma(frag, rail->btl->btl_put, req->base + frag->offset, frag->local, frag->handle, write_completed);
     }
     if (bfo_unlikely(OMPI_ERR_UNREACH == rc)) {
@@ -390,8 +391,8 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     return OMPI_SUCCESS;
 }
 
-/* S6b: the rail is lost, or was when the message began: the next attempt registers with it again. Or it is none of ours, or cannot
- * write here, and the receiver will not know unless it is told so by the next attempts, which offer no PUT. */
+/* S6b: the rail is lost, or was lost when the message began; the next attempt registers with it again. Or this process does not use the
+ * rail, or cannot write over it; the receiver learns that only from the next attempts, which offer no PUT. */
 static BFO_COLD void put_elsewhere(bfo_send_t *req, uint8_t rail, bfo_id_t dst_id)
 {
     bfo_peer_t *peer = req->lane->peer;
@@ -419,7 +420,7 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
     if (NULL == req->regs || 0 == put->dst_id || put->rdma_offset + put->dst_size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else if (bfo_unlikely(0 == (req->lane->peer->up_mask & req->regs->mask & 1u << rail))) {
-        put_elsewhere(req, rail, put->dst_id); /* also a rail that was dead before: nothing is registered with it */
+        put_elsewhere(req, rail, put->dst_id); /* also a rail that was dead before, because nothing is registered with it */
     } else {
         BFO_SEND_ROW(req->m.se, PUT);
         send_answered(req, put->dst_id);

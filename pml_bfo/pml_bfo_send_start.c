@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The start of a send request: choose the protocol, once and for all, and post the first fragment (MATCH,
- * RNDV or RGET). What follows comes as an answer of the receiver. DESIGN.txt sections 9 and 14.3.
+ * The start of a send request: chooses the protocol of this attempt, and posts the first fragment (MATCH,
+ * RNDV or RGET). The receiver's answers drive the rest. DESIGN.txt sections 9 and 14.3.
  */
 #include "pml_bfo.h"
 
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* From this payload on a BTL that can send from the user's buffer is allowed to. */
+/* From this payload size on, a BTL that can send from the user's buffer may do so. */
 #define INPLACE_MIN 2048u
 
 /* ---- completion of a first fragment --------------------------------------------------------------- */
@@ -41,7 +41,7 @@ inline void bfo_send_act_count_match(void *request, void *arg)
     bfo_send_act_count_rts(request, arg);
 }
 
-/* A function of its own, so that first_completed() needs no stack where nothing fails. */
+/* A separate function, so that first_completed() needs no stack where nothing fails. */
 static BFO_COLD void first_failed(bfo_send_t *req, const mca_btl_base_module_t *btl, int status)
 {
     bfo_failover_rts_failed(req, bfo_rail_index(req->lane->peer, btl), status);
@@ -65,8 +65,8 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
 
 /* ---- building a first fragment -------------------------------------------------------------------- */
 
-/* Descriptor with `head` bytes of room and the first `size` bytes of the message; NULL: try again later. `own`: another
- * convertor than the request's, with which a second thread may be packing FRAGs at this moment. */
+/* Makes a descriptor with `head` bytes of room and the first `size` bytes of the message; NULL: try again later. `own`: a convertor to
+ * use instead of the request's, with which another thread may be packing FRAGs at this moment. */
 static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_alloc(bfo_send_t *req, const bfo_rail_t *rail, size_t head, size_t size,
                                                                                     opal_convertor_t *own)
 {
@@ -125,7 +125,7 @@ static inline size_t first_header_size(const bfo_send_t *req, const bfo_peer_t *
     return bfo_hdr_size(req->rts_type, flags, peer->handle_size);
 }
 
-/* Builds it in the descriptor, as long as first_header_size() says. */
+/* Builds the header in the descriptor, with the length of first_header_size(). */
 static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, uint8_t rail, bfo_hdr_t *h)
 {
     const mca_pml_base_request_t *base = &req->req_send.req_base;
@@ -161,7 +161,7 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
     }
 }
 
-/* RGET goes by a rail with which the buffer is registered: another one if the first choice has died. */
+/* Chooses a rail for the RGET with which the buffer is registered: another rail if the first choice is lost. */
 static uint8_t rail_for_rget(bfo_send_t *req, const bfo_peer_t *peer)
 {
     const uint8_t mask = req->regs->mask & peer->get_mask;
@@ -176,7 +176,7 @@ static int prepare(const bfo_send_t *req, opal_convertor_t *convertor, bool pack
 {
     const mca_pml_base_request_t *base = &req->req_send.req_base;
 
-    if (packed) { /* in the attached buffer; the user's may be gone */
+    if (packed) { /* in the attached buffer, because the user's buffer may be gone */
         return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &ompi_mpi_packed.dt.super, bfo_send_length(req),
                                                         req->base, 0, convertor);
     }
@@ -196,7 +196,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_bu
     }
     first_header(req, r, des->des_segments[0].seg_addr.pval);
     if (1 == des->des_segment_count && bfo_unlikely(des->des_segments[0].seg_len - head != req->rts_length)) {
-        /* a strided type, before any copy was posted: later ones ask for what was packed, and find it written */
+        /* a strided type, before any copy was posted: later copies ask for what was packed here */
         req->rts_length = des->des_segments[0].seg_len - head;
     }
     des->des_cbfunc = first_completed;
@@ -209,8 +209,8 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_bu
     return first_build_with(req, peer, r, NULL);
 }
 
-/* Once more, after an error or because nothing could be posted. A copy that was posted may have been delivered, and be
- * answered at any moment: another thread then packs the FRAGs with the request's convertor. */
+/* Builds the first fragment again, after an error or because nothing could be posted. A posted copy may have been delivered, and its
+ * answer may come at any moment; then another thread packs the FRAGs with the request's convertor. */
 static BFO_COLD mca_btl_base_descriptor_t *first_build_again(void *what, bfo_peer_t *peer, uint8_t r)
 {
     mca_btl_base_descriptor_t *des = NULL;
@@ -225,8 +225,8 @@ static BFO_COLD mca_btl_base_descriptor_t *first_build_again(void *what, bfo_pee
     return des;
 }
 
-/* Every rail that the message is registered with is lost. Those that have come back since it began are not asked for a registration
- * before they are needed. */
+/* Every rail with which the message is registered is lost. Registers the message with rails that have come back since it began, which
+ * happens only now that they are needed. */
 static BFO_COLD int rget_by_returned(bfo_send_t *req, bfo_peer_t *peer, bfo_build_fn_t build)
 {
     const uint8_t mask = bfo_regs_extend(req->regs, peer->get_mask, req->base, bfo_send_length(req), MCA_BTL_REG_FLAG_REMOTE_READ);
@@ -234,7 +234,7 @@ static BFO_COLD int rget_by_returned(bfo_send_t *req, bfo_peer_t *peer, bfo_buil
     return bfo_post_elsewhere(peer, BFO_MAX_RAILS, OMPI_ERR_UNREACH, &peer->get_mask, mask, build, req);
 }
 
-/* Takes an event if it returns OMPI_SUCCESS. The caller holds another. */
+/* Takes an event if it returns OMPI_SUCCESS. The caller holds another event. */
 static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, bfo_build_fn_t build)
 {
     bfo_peer_t *peer = req->lane->peer;
@@ -299,7 +299,7 @@ int bfo_send_post_first_again(bfo_send_t *req)
     }
     bfo_send_get(req);
     if (!bfo_work_queue_resend(req->lane->peer, &req->first, first_retry)) {
-        (void) bfo_add32(&req->m.events, -1); /* it waits already; the caller holds another */
+        (void) bfo_add32(&req->m.events, -1); /* it is queued already; the caller holds another event */
     }
     return OMPI_SUCCESS;
 }
@@ -312,7 +312,7 @@ int bfo_send_post_first(bfo_send_t *req)
 
 /* ---- the choice ----------------------------------------------------------------------------------- */
 
-/* RDMA needs memory as it is, long enough, and a registration with every rail that may be used. */
+/* RDMA needs a flat buffer, enough bytes, and a registration with every rail that may be used. */
 static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
 {
     const size_t size = bfo_send_length(req);
@@ -373,7 +373,7 @@ void bfo_send_prepare(bfo_send_t *req)
     req->prepared = true;
 }
 
-/* No rail takes the message, and the receiver waits for its number. */
+/* No rail takes the message, but the receiver waits for its sequence number: declares the peer. */
 static BFO_COLD void number_is_lost(bfo_send_t *req)
 {
     req->unposted = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Parameters that change while the job runs. In come wishes that nobody has checked; each is taken up or refused by the rules of the start,
- * and what became of it is told to the command bfo, and on stderr to whom it concerns. DESIGN.txt section 19.6.
+ * Parameters that change while the job runs. Input: wishes that nobody has checked. Each is accepted or refused by the rules that hold at
+ * start; the command bfo and, where it concerns the user, stderr report the result. DESIGN.txt section 19.6.
  */
 #include "pml_bfo.h"
 
@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-/* False: it stays as it was, and `why` says why. */
+/* Changes a parameter. False: it keeps its value, and `why` says why. */
 static bool change(uint32_t parameter, int64_t value, const char *by, char why[BFO_PARAMS_WHY])
 {
     const bool is_right = bfo_params_may_be(parameter, value, why);
@@ -36,7 +36,7 @@ void bfo_settings_wish(uint32_t parameter, int64_t value)
 {
     char why[BFO_PARAMS_WHY];
 
-    (void) change(parameter, value, "bfo set", why); /* the command tells the user */
+    (void) change(parameter, value, "bfo set", why); /* the command bfo reports to the user */
 }
 
 bool bfo_settings_are_news(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * pml_dump, "what is stuck where": every request of a communicator that is not done, with its state, peer, tag and
- * progress and what it waits for; the messages that wait; the rails. Reads without locks: a picture, not a proof.
+ * pml_dump, shows what is stuck where: every request of a communicator that is not done, with its state, peer, tag and
+ * progress and what it waits for; the messages that wait; the rails. Reads without locks: a snapshot, not a proof.
  * DESIGN.txt section 14.9.
  */
 #include "pml_bfo.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What is asked of this process while it runs: in comes memory that another process writes, and the ports that the program names; out go
- * the ports that stand out and wishes for parameters. Nothing of that memory is trusted: a length out of range is an empty list, no name
- * has to end, and a wish has to be newer than the last list and no newer than this one. DESIGN.txt section 19.6.
+ * Requests to this process while it runs. Input: memory that another process writes, and the ports that the program names. Output:
+ * the ports that stand out, and wishes for parameters. Nothing in that memory is trusted: a length out of range counts as an empty list, a
+ * name need not be terminated, and a wish must be newer than the last list and not newer than this one. DESIGN.txt section 19.6.
  */
 #include "pml_bfo.h"
 
@@ -19,11 +19,11 @@ typedef struct {
     char name[BFO_STEER_MOST][sizeof(((bfo_steer_t *) 0)->out[0])];
 } ports_t;
 
-static const bfo_steer_t *steer; /* as it is now; NULL: none */
-static bfo_steer_t list;         /* as it was read. One thread at a time, as all below but `out` */
-static uint32_t named;           /* by the program: a mask, as it was read */
-static uint64_t obeyed;          /* number of the list whose wishes were handed in last */
-static ports_t out;              /* of both. Lock: bfo.lock, which who reads the lists takes to write */
+static const bfo_steer_t *steer; /* the mapped list; NULL: none */
+static bfo_steer_t list;         /* the copy read last. One thread at a time uses it and all below except `out` */
+static uint32_t named;           /* ports that the program names: the mask read last */
+static uint64_t obeyed;          /* number of the last list whose wishes were passed on */
+static ports_t out;              /* ports of both. Lock: bfo.lock; the thread that reads the lists takes it only to write */
 
 bool bfo_steer_open(void)
 {
@@ -61,7 +61,7 @@ const char *bfo_steer_port(uint32_t i)
     return out.name[i];
 }
 
-/* Place of a port in a list; `n`: it is not there. */
+/* Index of a port in a list; `n`: it is not there. */
 static uint32_t place_in(const ports_t *in, const char *port)
 {
     uint32_t i = 0;
@@ -85,7 +85,7 @@ static void add(ports_t *to, const char *port)
     }
 }
 
-/* False: it is being written, or there is none. */
+/* Copies the mapped list. False: another process is writing it, or there is none. */
 static bool read_list(void)
 {
     const uint64_t number = number_now();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Striping by what is under way, what was given and what is delivered. DESIGN.txt section 14.5.
+ * Striping by what each rail has in flight, was given and delivers. DESIGN.txt section 14.5.
  */
 #include "bfo_config.h"
 
@@ -10,20 +10,20 @@
 #include "bfo_assert.h"
 
 enum {
-    WINDOW = 8 * 1024 * 1024, /* bytes for each of the rails that carry long messages, before they are judged: some pieces */
-    LEAST_PART = 32           /* a slow rail keeps this part of its weight at least: what it carries shows that it is well again */
+    WINDOW = 8 * 1024 * 1024, /* bytes per rail that carries long messages, before the rails are judged: a few pieces */
+    LEAST_PART = 32           /* a slow rail keeps at least this part of its weight, so that the bytes it carries show when it recovers */
 };
 
 void bfo_stripe_add(bfo_stripe_t *s, unsigned rail, uint32_t bandwidth)
 {
-    const uint32_t most = 1u << 21; /* in Mbit/s beyond any rail: the shifted value and the sum of all stay in their types */
+    const uint32_t most = 1u << 21; /* more Mbit/s than any rail has; keeps the shifted value and the sum of all within their types */
 
     BFO_ASSERT(BFO_STRIPE_MAX > rail);
     s->nominal[rail] = (0 == bandwidth ? 1 : bandwidth < most ? bandwidth : most) << 8;
     s->weight[rail] = s->seen[rail] = s->nominal[rail];
 }
 
-/* Is `a` to be preferred to `b`? */
+/* Is rail `a` better than `b`? */
 static bool is_before(const bfo_stripe_t *s, unsigned a, unsigned b)
 {
     const double of_a = (double) __atomic_load_n(&s->under_way[a], __ATOMIC_RELAXED) * s->weight[b];
@@ -72,7 +72,7 @@ void bfo_stripe_join(bfo_stripe_t *s, unsigned rail, unsigned mask)
         if ((mask >> r & 1) && __atomic_load_n(&s->load[rail], __ATOMIC_RELAXED) < load) {
             __atomic_store_n(&s->load[rail], load, __ATOMIC_RELAXED);
         }
-        __atomic_store_n(&s->carried[r], 0, __ATOMIC_RELAXED); /* the newcomer has not had its time */
+        __atomic_store_n(&s->carried[r], 0, __ATOMIC_RELAXED); /* the new rail has not had time to carry anything */
     }
     s->weight[rail] = s->seen[rail] = s->nominal[rail];
     s->slow &= (uint8_t) ~(1u << rail);
@@ -84,7 +84,7 @@ void bfo_stripe_begin(bfo_stripe_t *s, unsigned rail, size_t bytes)
     (void) __atomic_add_fetch(&s->under_way[rail], (int64_t) bytes, __ATOMIC_RELAXED);
 }
 
-/* Does every rail of `mask` but one have something under way? */
+/* Does every rail of `mask` except `rail` have bytes in flight? */
 static bool all_others_work(const bfo_stripe_t *s, unsigned mask, unsigned rail)
 {
     for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
@@ -95,13 +95,13 @@ static bool all_others_work(const bfo_stripe_t *s, unsigned mask, unsigned rail)
     return 0 != (mask & ~(1u << rail));
 }
 
-/* What the rails carried in a window is added to what they showed before. While each has two thirds of its share they are as the BTL says:
- * a smaller difference is noise, and all would waver with it. True: another set of rails is slow now. */
+/* Averages what the rails carried in a window with what was seen before. While each rail has two thirds of its share, the weights are those
+ * of the BTL, because a smaller difference is noise and the weights would follow it. True: the set of slow rails has changed. */
 static bool judge(bfo_stripe_t *s, unsigned mask, const uint64_t *carried, uint64_t all)
 {
     const uint8_t before = s->slow;
     uint64_t nominal = 0;
-    double part[BFO_STRIPE_MAX], best = 0; /* of what the BTL says */
+    double part[BFO_STRIPE_MAX], best = 0; /* relative to what the BTL says */
     bool is_well = true;
 
     for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the user is told of failures. In come lost rails, ports and peers, steps of the machines and the counters; out
- * goes one line per lost rail or peer and node, and lines of one format by pml_bfo_verbose. Decides nothing.
+ * Reports of failures to the user. Input: lost rails, ports and peers, steps of the machines and the counters. Output:
+ * one line per lost rail or peer and node, and lines of one format by pml_bfo_verbose. It decides nothing.
  * DESIGN.txt section 14.9.
  */
 #include "pml_bfo.h"
@@ -46,7 +46,7 @@ static unsigned my_rank(void)
     return OPAL_PROC_MY_NAME.vpid;
 }
 
-/* "1: sr0:1", or "none". `rails` is a mask of the peer's. */
+/* Text such as "1: sr0:1", or "none". `rails` is a mask of the peer's rails. */
 static const char *rails_text(const bfo_peer_t *peer, uint8_t rails, char *room, size_t size)
 {
     size_t at = (size_t) snprintf(room, size, "%d:", __builtin_popcount(rails));
@@ -59,7 +59,7 @@ static const char *rails_text(const bfo_peer_t *peer, uint8_t rails, char *room,
     return 0 == rails ? "none" : room;
 }
 
-/* The BTL's cause begins with its port's name, which the text has already. */
+/* Skips the port's name with which the BTL's cause begins, because the text has it already. */
 static const char *without_port(const char *cause, const char *port)
 {
     const size_t n = strlen(port);
@@ -69,10 +69,10 @@ static const char *without_port(const char *cause, const char *port)
 
 /* ---- rails ------------------------------------------------------------------------------------------- */
 
-/* Every process of the job has the same view in nearly all jobs; those that differ warn (no-failover, fewer rails). */
+/* In nearly all jobs every process has the same view; a process with another view warns (no-failover, fewer rails). */
 static void say_protected(const bfo_peer_t *peer)
 {
-    static bool said; /* under the lock of the rails' set-up */
+    static bool said; /* Lock: bfo.lock */
     char room[256], line[512], host[BFO_OMPI_HOST_ROOM];
 
     if (said || !bfo_params.say_protected || 0 != my_rank() || !peer->failover || 2 > __builtin_popcount(peer->send_mask)) {
@@ -122,10 +122,10 @@ void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool tol
     }
 }
 
-/* What was said of a port. */
+/* What was reported of a port. */
 typedef struct {
     const mca_btl_base_module_t *btl;
-    uint32_t told; /* the last of its losses, by number */
+    uint32_t told; /* number of the last loss reported */
 } port_t;
 
 static port_t *port_of(const mca_btl_base_module_t *btl)
@@ -142,7 +142,7 @@ static port_t *port_of(const mca_btl_base_module_t *btl)
 
 /* ---- warnings: a line each ------------------------------------------------------------------------------ */
 
-static bool explains; /* rank 0 is on this node, so this is the node that explains; written at set-up */
+static bool explains; /* rank 0 is on this node, therefore this node explains warnings; written at set-up */
 
 void bfo_tell_processes(ompi_proc_t **procs, size_t n)
 {
@@ -154,10 +154,10 @@ void bfo_tell_processes(ompi_proc_t **procs, size_t n)
     }
 }
 
-/* Warnings held back by this process, which could not leave them in the node's file; atomic. */
+/* Warnings held back by this process that could not be recorded in the node's file; atomic. */
 static unsigned held_back;
 
-/* The file has a byte for each warning that a process of this node held back. It is locked until it is closed. -1: none. */
+/* Opens the file that has a byte for each warning that a process of this node held back; locked until it is closed. -1: no file. */
 static int open_held_back(int flags)
 {
     char path[PATH_MAX];
@@ -182,7 +182,7 @@ static void hold_back(void)
     }
 }
 
-/* Says how many warnings this node has held back since somebody said so. */
+/* Reports how many warnings this node has held back since the last such report. */
 static void tell_held_back(void)
 {
     unsigned n = __atomic_exchange_n(&held_back, 0, __ATOMIC_RELAXED);
@@ -220,7 +220,7 @@ static bool may_warn(const char *kind, const char *event)
     return false;
 }
 
-/* Of the rails in the mask those whose own port is up now: the event of another port that went down may be on the way. */
+/* The rails of the mask whose local port is up now, because the event of a port that went down may not have arrived yet. */
 static uint8_t working(const bfo_peer_t *peer, uint8_t rails)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
@@ -233,7 +233,7 @@ static uint8_t working(const bfo_peer_t *peer, uint8_t rails)
     return rails;
 }
 
-/* `left` is the mask of rails to `peer` that are in use; without a peer nobody knows which are left. */
+/* `left`: mask of the rails to `peer` that are in use; without a peer it is not known which are left. */
 static void say_rail_lost(const char *key, unsigned rail, const char *here, const char *to, const char *cause, const bfo_peer_t *peer, uint8_t left)
 {
     char when[BFO_HELP_WHEN], rails[256];
@@ -248,7 +248,7 @@ static void say_rail_lost(const char *key, unsigned rail, const char *here, cons
     }
 }
 
-/* Both ports of a rail, or of a module without `peer` its own. A BTL without names of ports gives its own name. */
+/* Names both ports of a rail; without `peer` only the module's local one. For a BTL without port names it is the name of the BTL. */
 static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_btl_ports_t *ports)
 {
     snprintf(ports->here, sizeof(ports->here), "%s", bfo_tell_port(btl));
@@ -260,8 +260,8 @@ static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_b
     }
 }
 
-/* Each loss has its number, the same in all processes of the node: how often the port went down. If the device alone tells that
- * it is down, the event is on its way and counts one more. A later loss is said only if it takes a rail. */
+/* Each loss has a number, the same in all processes of the node: how often the port went down. If only the device reports the port
+ * as down, the event has not arrived yet and will count one more. A later loss is reported only if it takes a rail. */
 static void say_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all, bool is_early)
 {
     const char *name = bfo_tell_port(btl);
@@ -300,7 +300,7 @@ void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_a
     say_port_lost(btl, cause, to_all, false);
 }
 
-/* One line for a port, a host at the other end and a generation, however many processes notice. */
+/* One line per port, host at the other end and generation, however many processes notice. */
 static void tell_rail(const bfo_peer_t *peer, uint8_t r)
 {
     const bfo_rail_t *rail = &peer->rails[r];
@@ -342,7 +342,7 @@ void bfo_tell_rails(bfo_peer_t *only)
     }
 }
 
-/* One line for a port and a generation, however many processes and peers it comes back to. */
+/* One line per port and generation, however many processes and peers use the port again. */
 void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t r)
 {
     const bfo_rail_t *rail = &peer->rails[r];
@@ -363,7 +363,7 @@ void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t r)
     }
 }
 
-/* One line for each time, and for all processes of the other host. None for a wait that ends with a rail's proof: it is short. */
+/* One line per wait for all processes of the other host. No line for a wait that only lasts until a returning rail is proved, which is short. */
 void bfo_tell_peer_waits(bfo_peer_t *peer)
 {
     char key[256], when[BFO_HELP_WHEN], limit[48] = "without end", host[BFO_OMPI_HOST_ROOM];
@@ -403,7 +403,7 @@ void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause)
     char key[256], when[BFO_HELP_WHEN], host[BFO_OMPI_HOST_ROOM];
 
     bfo_figures_peer_lost(peer, cause);
-    if (BFO_OMPI_ULFM_IS_ON) { /* its rails went with it */
+    if (BFO_OMPI_ULFM_IS_ON) { /* its rails were lost because the process failed */
         __atomic_store_n(&peer->untold, 0, __ATOMIC_RELAXED);
     } else {
         bfo_tell_rails(peer);

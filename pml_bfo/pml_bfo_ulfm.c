@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Jobs whose processes may die (ULFM): a declared peer becomes a failed process, and calls end with the errors of ULFM.
+ * Jobs that survive the death of a process (ULFM): a declared peer becomes a failed process, and calls end with the errors of ULFM.
  * DESIGN.txt section 14.11.
  */
 #include "pml_bfo.h"
@@ -15,7 +15,7 @@
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/runtime/opal_progress.h"
 
-/* At the end of MPI_Finalize processes close their connections, each at its own time. Open MPI ignores a second word of the same process. */
+/* Not at the end of MPI_Finalize, when each process closes its connections at its own time. Open MPI ignores a second report of a process. */
 void bfo_ulfm_peer_failed(bfo_peer_t *peer)
 {
     if (BFO_OMPI_ULFM_IS_ON && ompi_mpi_state < OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT) {
@@ -23,7 +23,7 @@ void bfo_ulfm_peer_failed(bfo_peer_t *peer)
     }
 }
 
-/* PENDING is no end: the user may cancel such a receive, and then it has not failed. */
+/* A receive with PENDING has not ended: the user may cancel it, and then it has not failed. */
 int bfo_ulfm_cancel_error(const ompi_request_t *request)
 {
     const int error = request->req_status.MPI_ERROR;
@@ -42,8 +42,8 @@ void bfo_ulfm_end_wait(ompi_request_t *request)
 {
     request->req_status.MPI_ERROR = MPI_ERR_PROC_FAILED;
     (void) ompi_request_cancel(request);
-    request->req_status._cancelled = 0;  /* not by the user */
-    while (!REQUEST_COMPLETE(request)) { /* its message has come */
+    request->req_status._cancelled = 0;  /* it was not the user who cancelled */
+    while (!REQUEST_COMPLETE(request)) { /* only if its message has matched meanwhile */
         opal_progress();
     }
 }

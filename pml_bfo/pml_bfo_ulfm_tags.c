@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * ULFM's own messages (its broadcasts and agreements) go to the first BTL of a process, past the PML, and ULFM forgets those that fail. On
- * rails that can fail over the BTL offers them to us: FOREIGN carries each to its process, over whatever rail is up, and again if a rail
- * is lost with it. The receiver hands them up once, in the order of their numbers, as the BTL would have. DESIGN.txt section 14.11.
+ * ULFM's own messages (its broadcasts and agreements) go to the first BTL of a process and bypass the PML, and ULFM forgets those that fail.
+ * On rails with failover the BTL offers them to the PML. The PML sends each as FOREIGN over any rail that is up, and again if a rail
+ * is lost with it. The receiver hands each up once, in the order of their numbers, as the BTL would have. DESIGN.txt section 14.11.
  */
 #include "pml_bfo.h"
 
@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-enum { HELD_MOST = 4096 }; /* a sender that numbers right has fewer on its way */
+enum { HELD_MOST = 4096 }; /* a correct sender has fewer in flight */
 
 typedef struct bfo_foreign_t {
     struct bfo_foreign_t *next;
@@ -35,7 +35,7 @@ static bool is_ours(uint8_t tag)
 
 /* ---- out ---------------------------------------------------------------------------------------------- */
 
-/* Does it fit, with its header, into a message of every rail? */
+/* Does a message of this length, header included, fit into a send of every rail? */
 static bool fits(const bfo_peer_t *peer, size_t length)
 {
     bool does = true;
@@ -89,7 +89,7 @@ static void hand_up(mca_btl_base_module_t *btl, const bfo_peer_t *from, mca_btl_
     bfo_arrival_hand_up(callback, btl, from->rails[r].endpoint, &got, tag);
 }
 
-/* Keeps one whose turn has not come. False: no memory, or too many. Locks: bfo.lock held. */
+/* Keeps an out-of-order message. False: no memory, or too many. Locks: bfo.lock held. */
 static bool hold(bfo_peer_t *from, const bfo_foreign_hdr_t *h, size_t length)
 {
     bfo_foreign_t **at = &from->foreign_held, *held;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Tells a dead process from a dead rail: questions about peers to which no rail is left, and answers. A witness is a process of the
+ * Distinguishes a dead process from a dead rail: questions about peers to which no rail is left, and answers. A witness is a process of the
  * peer's machine to which a rail is up. DESIGN.txt section 11.
  */
 #include "pml_bfo.h"
@@ -17,17 +17,17 @@
 
 #if PML_BFO
 enum {
-    ASK_MS = 1000, /* from the begin of a wait to the first question about a peer, and from one question to the next */
-    LOOKS = 16     /* processes looked at for one question, if none of the machine is known */
+    ASK_MS = 1000, /* time from the begin of a wait to the first question about a peer, and between questions */
+    LOOKS = 16     /* processes examined for one question, if none of the machine is known */
 };
 
-static uint8_t is_asking;  /* one thread at a time; atomic */
-static uint64_t last_walk; /* ms; over all peers. This and the next one belong to the thread that asks */
-static uint32_t n_asked;   /* waits in which somebody was asked: their numbers */
+static uint8_t is_asking;  /* a thread asks: one at a time; atomic */
+static uint64_t last_walk; /* ms; time of the last question about any peer. This and the next one belong to the thread that asks */
+static uint32_t n_asked;   /* number of the last wait in which a process was asked */
 
 /* ---- the message ---------------------------------------------------------------------------------------- */
 
-/* Nothing depends on the message but the next one: the peer is not declared if it is lost. */
+/* A lost message does no harm: the next one may be sent, and the peer is not declared for it. */
 static void life_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     bfo_peer_t *to = des->des_context;
@@ -53,7 +53,7 @@ static mca_btl_base_descriptor_t *life_build(void *what, bfo_peer_t *peer, uint8
     return des;
 }
 
-/* One such message to a process at a time, and only if a rail has room now: what does not go is asked again, or is not answered. */
+/* Sends one such message to a process at a time, and only if a rail has room now. A question not sent is asked again, an answer is dropped. */
 static void send_life(bfo_peer_t *to, uint8_t answer, uint32_t number, const bfo_life_t *about)
 {
     bfo_life_hdr_t h = {.type = BFO_MSG_LIFE,
@@ -77,7 +77,7 @@ static bool is_witness(const bfo_peer_t *peer, const bfo_peer_t *of)
            && peer->life.node == of->life.node && !__atomic_load_n(&peer->life_out, __ATOMIC_RELAXED);
 }
 
-/* Each of them in turn, because a process that computes does not answer. NULL: there is none. */
+/* Takes the witnesses in turn, because a process that computes does not answer. NULL: there is none. */
 static bfo_peer_t *next_witness(bfo_peer_t *of)
 {
     uint32_t n = 0, turn;
@@ -120,7 +120,8 @@ static ompi_group_t *group_of(const bfo_peer_t *peer, uint32_t *rank)
     return group;
 }
 
-/* One that was asked in vain is enough: its rails may be as lost as the peer's. And without a port of our own nobody is reached. */
+/* May this process contact a new process of that machine? Not if it has contacted one before, because its rails may be lost like the peer's;
+ * and not if no local port is up. */
 static bool may_meet(const bfo_peer_t *of)
 {
     bool is_port_up = false;
@@ -149,7 +150,7 @@ static bool meet(ompi_group_t *group, int64_t rank, const bfo_peer_t *of)
     return NULL != peer && OMPI_SUCCESS == bfo_peer_connect(peer);
 }
 
-/* The ranks of a node are neighbours mostly: 1 above, 1 below, 2 above, ... A few for each question. */
+/* Contacts a process of the peer's machine. The ranks of a node are mostly neighbours: tries 1 above, 1 below, 2 above, ..., a few per question. */
 static bfo_peer_t *meet_witness(bfo_peer_t *of)
 {
     uint32_t rank;
@@ -182,7 +183,7 @@ static void ask(bfo_peer_t *peer)
     }
 }
 
-/* A wait has a number of its own from its first question on. What was said in a wait before counts no more: a rail came back since. */
+/* A wait gets its own number at its first question. Answers in an earlier wait no longer count, because a rail came back since. */
 static bool is_dead(bfo_peer_t *peer, uint64_t since, uint64_t now)
 {
     bool is_first;
@@ -208,7 +209,7 @@ static bool is_dead(bfo_peer_t *peer, uint64_t since, uint64_t now)
     return __atomic_load_n(&peer->is_dead, __ATOMIC_RELAXED);
 }
 
-/* ---- hearing ----------------------------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------------------------------- */
 
 static bool is_about(const bfo_peer_t *peer, const bfo_life_hdr_t *h)
 {
@@ -216,7 +217,7 @@ static bool is_about(const bfo_peer_t *peer, const bfo_life_hdr_t *h)
            && !peer->declared && peer->life.node == h->about.node && peer->life.started == h->about.started && peer->life.pid == h->about.pid;
 }
 
-/* Only a process of the same machine can know. An answer that comes after the wait is dropped. */
+/* Only a process of the same machine can know. Drops an answer that comes after the wait. */
 static void answer_heard(const bfo_peer_t *from, const bfo_life_hdr_t *h)
 {
     if (from->life.node != h->about.node) {
