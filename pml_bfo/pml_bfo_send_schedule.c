@@ -332,8 +332,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         return;
     }
     bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
-    frag->gen = bfo_rail_gen(frag->peer,
-                             frag->rail); /* the generation that carried it (B8), because the rail may have come back right before the post */
+    frag->gen = bfo_rail_gen(frag->peer, frag->rail); /* which carried it (B8), because the rail may have come back right before the post */
     (void) bfo_send_fire(&req->m, BFO_SEV_WRITE_OK, bfo_threads, req, frag);
     bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     bfo_send_put(req);
@@ -353,7 +352,7 @@ static int write_try(bfo_work_t *work)
         bfo_send_put(req);
         return OMPI_SUCCESS;
     }
-    if (frag->gen == rail->gen) { /* otherwise the WRITE waited while its rail was lost */
+    if (frag->gen == rail->gen) { /* else it waited while its rail was lost */
         rc = bfo_post_rdma(frag, rail->btl->btl_put, req->base + frag->offset, frag->local, frag->handle, write_completed);
     }
     if (bfo_unlikely(OMPI_ERR_UNREACH == rc)) {
