@@ -299,8 +299,7 @@ static void set_handle_size(bfo_peer_t *peer)
         }
         peer->handle_size = h > peer->handle_size ? h : peer->handle_size;
     }
-    for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size;
-         ++r) { /* tcp with verbs: headers have room for a handle on all rails or on none */
+    for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size; ++r) { /* tcp with verbs: a header has room for all or none */
         if (NULL == peer->rails[r].btl->btl_register_mem || 0 == peer->rails[r].btl->btl_registration_handle_size) {
             peer->rails[r].flags &= ~(uint32_t) MCA_BTL_FLAGS_RDMA;
         }

@@ -128,8 +128,7 @@ int bfo_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, 
     if (NULL == req) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    req->req_recv.req_base.req_ompi.req_status._cancelled =
-        0; /* the last use of this object may have been cancelled, and the first start comes later */
+    req->req_recv.req_base.req_ompi.req_status._cancelled = 0; /* its last use may have been cancelled, and the start comes later */
     *request = &req->req_recv.req_base.req_ompi;
     return OMPI_SUCCESS;
 }
