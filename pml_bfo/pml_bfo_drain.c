@@ -29,7 +29,7 @@
 enum { UNTOLD = 1 << 16, CHECK_MS = 200, LOOKS_AT_FIGURES = 5 };
 
 static opal_event_t timer; /* in Open MPI's event loop, which progress runs from time to time */
-static bool is_registered; /* as a progress function; changed by the timer alone */
+static bool is_registered; /* look() is a progress function; changed by the timer and at the end */
 static bool is_active;     /* a rail stands out, or a report to a peer is due. Atomic */
 static bool is_moving;     /* the state may change within milliseconds. Atomic */
 static uint8_t is_looking; /* a thread looks: one at a time; atomic */

@@ -16,7 +16,7 @@ bool bfo_failover_send_is_poison(const bfo_send_t *req, uint8_t rail, int status
 bool bfo_failover_recv_is_poison(const bfo_recv_t *req, uint8_t rail, int status) BFO_COLD;
 /* The same for a message without a request. */
 bool bfo_failover_ctl_is_poison(const bfo_peer_t *peer, uint8_t rail, const bfo_hdr_t *h, int status) BFO_COLD;
-/* Forgets what was remembered of the peer, which goes. */
+/* Forgets the suspects of a peer that goes. */
 void bfo_failover_forget_suspects(const bfo_peer_t *peer);
 #else
 static inline void bfo_failover_forget_suspects(const bfo_peer_t *peer) {}

@@ -178,7 +178,7 @@ static void enter_state(bfo_figures_port_t *port, uint32_t state)
     }
 }
 
-/* From now on the module counts what it carries in the figures. */
+/* From now on the module keeps its counters in the figures. */
 static void move_traffic(mca_btl_base_module_t *btl, const bfo_figures_port_t *port)
 {
     bfo_btl_ext_t *ext = bfo_btl_ext(btl);

@@ -3,7 +3,7 @@
  *
  * The wire: every header the PML sends, with fixed offsets. Input: received bytes that may be anything. Output:
  * a checked header. Nothing here looks at requests. DESIGN.txt section 6.
- * Byte order: the sender's. Open MPI as built does not join machines of different byte order; a message with NBO set is dropped.
+ * Byte order: the sender's, because the PML refuses a peer of another architecture. A message with NBO set is dropped.
  */
 #ifndef PML_BFO_HDR_H
 #define PML_BFO_HDR_H

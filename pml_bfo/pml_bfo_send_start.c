@@ -196,7 +196,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_bu
     }
     first_header(req, r, des->des_segments[0].seg_addr.pval);
     if (1 == des->des_segment_count && bfo_unlikely(des->des_segments[0].seg_len - head != req->rts_length)) {
-        /* a strided type, before any copy was posted: later copies ask for what was packed here */
+        /* a strided type, before any copy was posted: later copies ask for the packed length, and need not write it */
         req->rts_length = des->des_segments[0].seg_len - head;
     }
     des->des_cbfunc = first_completed;

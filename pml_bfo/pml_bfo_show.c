@@ -171,7 +171,7 @@ static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_
     dump_rails(lane->peer, verbose);
 }
 
-/* What belongs to no communicator of this process. */
+/* Shows what belongs to no communicator of this process. */
 static void dump_process(int verbose)
 {
     uint32_t orphans = 0, fins = 0;
