@@ -47,7 +47,7 @@ static const char *const recv_action_names[] = {
 /* A pair (state, event) with two rows is an error, whatever the flags of the build. */
 #pragma GCC diagnostic error "-Woverride-init"
 
-enum { STEP_NONE, STEP_KEEP, STEP_ZERO, STEP_NEXT }; /* what a row does to the epoch; NONE: no row */
+enum { STEP_NONE, STEP_KEEP, STEP_ZERO, STEP_NEXT }; /* how a row changes the epoch; NONE: there is no row */
 
 typedef struct {
     uint8_t step, next, action;

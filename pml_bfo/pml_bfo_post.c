@@ -53,7 +53,7 @@ static void ctl_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoi
     }
 }
 
-/* What is to be sent. */
+/* A message to send. */
 typedef struct {
     const void *header;
     size_t length;

@@ -13,7 +13,7 @@
 /* The peer structure of a process, made at the first call; it belongs to the PML. NULL without memory. Context: any. */
 bfo_peer_t *bfo_peer_get(ompi_proc_t *proc);
 
-/* Finds the rails of the peer. OMPI_SUCCESS (with at least one rail), OMPI_ERR_UNREACH. Locks: none held. */
+/* Finds the rails of the peer. OMPI_SUCCESS (it has a rail, or this process waits for one) or OMPI_ERR_UNREACH. Locks: none held. */
 int bfo_peer_connect(bfo_peer_t *peer);
 
 /* How processes of the same machine find a process, read from the modex; all zero: not known. */

@@ -25,7 +25,7 @@ typedef struct bfo_link {
 
 /* An element of a bin. In the bin's ring the elements with the same key are adjacent, the oldest first. */
 typedef struct bfo_keyed {
-    bfo_link_t link;        /* first: the ring consists of these */
+    bfo_link_t link;        /* must be first: the ring links these */
     struct bfo_keyed *last; /* in the first element of a key: the last one of that key; NULL in the others */
     int32_t src;            /* the key: rank or BFO_ANY_SOURCE, */
     int32_t tag;            /* and tag */

@@ -13,7 +13,7 @@ int bfo_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int
 int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
               ompi_request_t **request);
 int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
-/* Starts a persistent send; *request may be replaced. */
+/* Starts a persistent send. It may replace *request. OMPI_SUCCESS or an error; after an error the request is inactive. */
 int bfo_send_restart(ompi_request_t **request);
 
 #endif /* PML_BFO_SEND_API_H */

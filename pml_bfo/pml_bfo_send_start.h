@@ -8,8 +8,8 @@
 
 #include "pml_bfo.h"
 
-/* Begins the transfer of a request whose base, lane and match_seq are set. An error code means that nothing
- * was sent and the request is not active. */
+/* Begins the transfer of a request whose base, lane and match_seq are set. Always returns OMPI_SUCCESS: if no rail takes the message, the
+ * peer is declared, and the request is active and ends with an error. */
 int bfo_send_begin(bfo_send_t *req);
 /* Prepares the convertor of the user's buffer. */
 void bfo_send_prepare(bfo_send_t *req) __attribute__((noinline));

@@ -23,7 +23,7 @@
  * has this effect only in the file that defines the variable. */
 #define BFO_OURS __attribute__((visibility("hidden")))
 
-/* A copy of opal_uses_threads, which is settled before pml_enable. */
+/* A copy of opal_uses_threads, taken in pml_enable and again in pml_add_procs, because a BTL may have started a thread. */
 extern BFO_OURS bool bfo_threads; /* pml_bfo_local.c */
 
 #define BFO_LOCK(m) \

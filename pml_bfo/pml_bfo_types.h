@@ -147,7 +147,7 @@ typedef struct bfo_comm_t {
     struct bfo_comm_t *next_gone;
 } bfo_comm_t;
 
-/* A first fragment that waits: for a receive, for its turn, or for its communicator. */
+/* A first fragment that waits for a receive, for its turn, or for its communicator. */
 typedef struct bfo_got_frag_t {
     opal_free_list_item_t super;
     bfo_got_t got;
@@ -204,7 +204,7 @@ typedef struct bfo_send_t {
     bool got_ack;     /* RACK of the next epoch came */
     bool got_nack;    /* NACK of the next epoch came */
     bool prepared;    /* the convertor is; Owner: the thread that posts the first copy of the first fragment, then the scheduling thread */
-    bool flat;        /* the packed message lies in memory as it is, at `base` */
+    bool flat;        /* the packed message is equal to the bytes in memory at `base` */
     uint8_t rail;     /* RGET: the rail whose registration is offered */
     uint8_t rts_type; /* MATCH, RNDV or RGET; does not change */
     bfo_lane_t *lane;
@@ -239,7 +239,7 @@ typedef struct bfo_recv_t {
     bfo_name_t name;
     bfo_machine_t m;
     uint8_t life;
-    bool flat;          /* the buffer takes the packed message as it is, at `base` */
+    bool flat;          /* the packed message can be copied to the buffer at `base` without the convertor */
     bool extras;        /* something must be released at the end: see bfo_recv_drop_extras() */
     bool copies;        /* a BTL refused a PUT or READ: there are no more of them, and the missing bytes are copied; valid with `extras`; atomic */
     bool prepared;      /* the convertor and `ahead` are */
