@@ -343,7 +343,7 @@ void bfo_failover_peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const
 #define BFO_FLUSH_SECONDS 120
 #endif
 
-/* A peer to which a request of ours has a fragment in flight or must recover first; or NULL. A send that only waits for its receiver is neither. */
+/* A peer to which a request of ours has a fragment in flight or must recover first; or NULL. A send that waits for its receiver does not count. */
 static const bfo_peer_t *open_request(void)
 {
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
