@@ -13,13 +13,13 @@ typedef struct {
     bool is_up;
 } ofo_interface_t;
 
-/* Of the interface that has the GID's IP address; all 0 if there is none. */
+/* Looks up the interface that has the GID's IP address. Returns all 0 if there is none. */
 ofo_interface_t ofo_interface_look(const uint8_t *gid);
-/* The GID that a port on Ethernet uses. */
+/* Chooses the GID that a port on Ethernet uses; false if the port has none that fits. */
 bool ofo_port_choose_gid(struct ibv_context *context, unsigned port, int table_len, struct ibv_gid_entry *best);
-/* Finds the GID of a module's port anew, by value; false if it is gone. Context: service. */
+/* Looks for the GID again by its value and notes its index in the module; false if it is gone. Context: service. */
 bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid);
-/* True if no interface that is up has the port's IP address any more. Port, GID table and events follow later. */
+/* True if no interface that is up has the port's IP address any more. The port's state, its GID table and the events show this later. */
 bool ofo_port_lost_interface(const ofo_module_t *module);
 
 #endif /* BTL_OPENIB_ADDRESS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Values that two threads share without a lock: what was stored before OFO_STORE() is seen after the OFO_LOAD() that reads it.
+ * Values that two threads share without a lock. A thread whose OFO_LOAD() reads the value of an OFO_STORE() sees all stores before that one.
  */
 #ifndef BTL_OPENIB_ATOMIC_H
 #define BTL_OPENIB_ATOMIC_H
@@ -10,11 +10,11 @@
 
 #define OFO_LOAD(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define OFO_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
-/* For who writes alone, under a lock, what others read without it. */
+/* For the only writer of a value, which holds a lock, while others read the value without it. */
 #define OFO_ADD(x, n) __atomic_store_n(&(x), (x) + (n), __ATOMIC_RELAXED)
 
-/* A counter of the module, which several threads may raise at once: nothing but figures for people depends on it, so one that is lost
- * now and then is better than an atomic operation for each message. */
+/* Raises a counter of the module. Several threads may do so at once, and a count may get lost then. Only figures for people depend on
+ * these counters, and an atomic operation for each message would cost more than a lost count. */
 static inline void ofo_count(uint64_t *counter)
 {
     ++*counter;

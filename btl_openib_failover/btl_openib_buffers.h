@@ -10,7 +10,8 @@
 #include "btl_openib_qpmap.h"
 #include "btl_openib_types.h"
 
-/* Work and scatter entry of a buffer; it is then posted by its `wr` for good. `qps` NULL: of a shared queue. */
+/* Fills in a buffer's work request and scatter entry. From then on each post of the buffer uses its `wr` as it is. `qps` is NULL for a
+ * buffer of a shared queue. */
 void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey);
 static inline void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
 {
@@ -25,9 +26,9 @@ static inline void ofo_recv_collect(ofo_recv_chain_t *chain, ofo_recv_t *recv)
     chain->last = recv;
     ++chain->count;
 }
-/* The chain is empty then; or what verbs do not take now stays in it and is not counted. Returns how many were taken. */
+/* Posts the chain to one of the two queues. Returns how many buffers verbs took; those that verbs refused stay in the chain. */
 uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct ibv_srq *srq);
-/* The queue pair a receive came by; NULL: none we know. */
+/* The queue pair that a receive came by; NULL if we do not know it. */
 static inline ofo_qp_t *ofo_recv_qp(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn)
 {
     return NULL != recv->work.qps ? &recv->work.qps->qp[recv->work.qp] : ofo_qpmap_find(&module->qpmap, qpn);

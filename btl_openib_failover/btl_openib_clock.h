@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The time that all timers of the BTL go by. Any thread.
+ * The clock of all timers of the BTL. Any thread.
  */
 #ifndef BTL_OPENIB_CLOCK_H
 #define BTL_OPENIB_CLOCK_H

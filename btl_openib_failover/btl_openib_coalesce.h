@@ -8,16 +8,18 @@
 
 #include "btl_openib_types.h"
 
-/* Replaces what waits at the head of a list by a carrier, if two or more fit. Locks: ep->lock held. */
+/* Packs the messages that wait at the head of the pending list into one carrier, if two or more fit. The carrier takes their place in
+ * the list. Locks: ep->lock held. */
 void ofo_coalesce(ofo_endpoint_t *ep, unsigned index);
 
-/* A part of a message that carries several: where its payload begins, how long it is and for whom. */
+/* One message inside a carrier: where its payload begins, how long it is, and its tag. */
 typedef struct {
     uint8_t tag;
     size_t at, length;
 } ofo_part_t;
 
-/* The part at `*at` (below `length`), which moves to the next part, and to the end or beyond after the last. False: what is there is no part. */
+/* Reads the part at `*at`, which is below `length`, and moves `*at` to the next part; after the last part it is `length` or more. False
+ * if the bytes there are no valid part. */
 bool ofo_parts_next(const uint8_t *bytes, size_t length, size_t *at, ofo_part_t *part);
 
 #endif /* BTL_OPENIB_COALESCE_H */

@@ -8,7 +8,7 @@
 
 #include "btl_openib_types.h"
 
-/* A message arrived: for DACK and the loss check. Context: progress. */
+/* Counts a message that arrived, for DACK and the loss check. Context: progress. */
 static inline void ofo_send_count(ofo_qpset_t *qps, const ofo_frag_t *frag)
 {
     if (frag->in_ring) {
@@ -18,7 +18,8 @@ static inline void ofo_send_count(ofo_qpset_t *qps, const ofo_frag_t *frag)
     }
     ++qps->n_ok;
 }
-/* Runs the callback or the PML's hook and gives the fragment back, or all that travelled in it. Context: progress, ep->lock not held. */
+/* Runs the fragment's callback, or the PML's hook, and returns the fragment; does so for each part of a carrier. Context: progress,
+ * ep->lock not held. */
 void ofo_send_complete(ofo_frag_t *frag, int status);
 
 #endif /* BTL_OPENIB_COMPLETE_H */

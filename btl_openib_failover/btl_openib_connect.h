@@ -8,7 +8,7 @@
 
 #include "btl_openib_types.h"
 
-/* A valid control message. Context: service of the module that received it. */
+/* Hands a valid control message to the rail it is for. Context: service of the module that received it. */
 void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl);
 
 #endif /* BTL_OPENIB_CONNECT_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The machine of btl_openib_connect.def: in come events and classified messages, out go actions of the owner.
- * It holds no lock and no clock and includes no Open MPI header. See DESIGN.txt 10.
+ * The machine of btl_openib_connect.def: it takes events and classified messages and runs actions of its owner.
+ * It has no lock and no clock and includes no Open MPI header. See DESIGN.txt 10.
  */
 #ifndef BTL_OPENIB_CONNECT_FSM_H
 #define BTL_OPENIB_CONNECT_FSM_H
@@ -30,8 +30,8 @@ typedef enum {
     OFO_DO_COUNT
 } ofo_fsm_action_t;
 
-/* Runs one action. `message` is the control message that caused it, or NULL. A result other than 0 means that
- * the rail cannot go on: the machine then takes LOCAL_ERROR. Context: service thread of the rail. */
+/* Runs one action. `message` is the control message that caused it, or NULL. If the result is not 0 the rail cannot
+ * go on, and the machine takes LOCAL_ERROR. Context: service thread of the rail. */
 typedef int (*ofo_fsm_action_fn_t)(void *owner, const ofo_ctl_t *message);
 
 /* Called after every accepted transition and for every refused event (next == state, action OFO_DO_COUNT). */
@@ -49,7 +49,7 @@ typedef struct {
     void *owner;
 } ofo_fsm_t;
 
-/* What the classification of a message needs to know beside the machine. */
+/* What the classification of a message needs to know in addition to the machine. */
 typedef struct {
     bool own_is_higher; /* own process name > the peer's */
     bool hash_ok;       /* the message's rail_hash is ours (REQ, REP) */
@@ -61,21 +61,21 @@ void ofo_fsm_init(ofo_fsm_t *fsm, const ofo_fsm_action_fn_t *actions, ofo_fsm_tr
 /* The event that `message` is for this machine, or OFO_EV_NONE. Changes nothing. */
 ofo_fsm_event_t ofo_fsm_classify(const ofo_fsm_t *fsm, const ofo_ctl_t *message, const ofo_fsm_facts_t *facts);
 
-/* Takes one event. False: empty cell, nothing changed but the counter. */
+/* Takes one event. False if the table has no row for it: nothing changes but the counter. */
 bool ofo_fsm_step(ofo_fsm_t *fsm, ofo_fsm_event_t event, const ofo_ctl_t *message);
 
 /* Does the table have a row for it? (tests) */
 bool ofo_fsm_has_row(ofo_fsm_state_t state, ofo_fsm_event_t event);
 
-/* Is a retransmission timer, a connection timer due in this state? */
+/* Does a retransmission timer run in this state? Does a connection timer? */
 bool ofo_fsm_state_retransmits(ofo_fsm_state_t state);
 bool ofo_fsm_state_is_connecting(ofo_fsm_state_t state);
 
 const char *ofo_fsm_state_name(ofo_fsm_state_t state);
 const char *ofo_fsm_event_name(ofo_fsm_event_t event);
 
-/* Next retransmission delay: doubled from 100 ms up to 2 s; `previous` 0 starts. The jittered value to wait is
- * within 25 % of it; `random` is any 32 random bits. */
+/* The next retransmission delay: it doubles from 100 ms up to 2 s; `previous_ms` 0 starts. The time to wait is the jittered
+ * value, which is within 25 % of the delay; `random` is any 32 random bits. */
 unsigned ofo_backoff_next(unsigned previous_ms);
 unsigned ofo_backoff_jitter(unsigned delay_ms, uint32_t random);
 

@@ -9,8 +9,8 @@
 #include "btl_openib_types.h"
 
 extern const ofo_cpc_t ofo_cpc_ud;
-/* The device reported a failure of a queue pair: if it is the one of a module's control messages, that module looks
- * after it. Context: any service. */
+/* The device reported a failure of a queue pair. If a module sends its control messages by it, that module's service repairs it.
+ * Context: any service. */
 void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp);
 
 #endif /* BTL_OPENIB_CONNECT_UD_H */

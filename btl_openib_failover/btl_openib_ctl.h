@@ -8,10 +8,10 @@
 
 #include "btl_openib_types.h"
 
-/* Fills the common header and sends to the rail's remote port; nothing to a declared peer. Context: service of the
- * module. */
+/* Fills in the common header and sends the message to the rail's remote port. A declared peer gets nothing but PEERDEAD. Context:
+ * service of the module. */
 void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
-/* The address handle of the rail's remote port is made anew with the next message. Context: service of the module. */
+/* Destroys the address handle of the rail's remote port; the next message makes another. Context: service of the module. */
 void ofo_ud_forget(ofo_endpoint_t *ep);
 
 #endif /* BTL_OPENIB_CTL_H */

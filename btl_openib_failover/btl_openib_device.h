@@ -13,11 +13,11 @@ static inline bool ofo_is_iwarp(const struct ibv_device *verbs)
     return IBV_TRANSPORT_IWARP == verbs->transport_type;
 }
 
-/* Opens the device, its PD and registration cache; NULL and *why (constant text) on failure. */
+/* Opens the device, its PD and its registration cache. The caller closes it. NULL and *why (constant text) on failure. */
 ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why);
 void ofo_device_close(ofo_device_t *device);
-/* Whole pages for free(), or NULL: fork support takes the pages of registered memory from a child, with whatever else
- * lies on them. */
+/* Allocates whole pages, which the caller frees by free(); NULL if there is no memory. Fork support takes the pages of registered
+ * memory away from a child, together with all other data on them. */
 void *ofo_pages_alloc(size_t size);
 /* Tells the user that the device may not lock enough memory, and what the limit is. */
 void ofo_device_say_locked_memory(const ofo_device_t *device);

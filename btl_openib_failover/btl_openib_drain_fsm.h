@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The machine of btl_openib_drain.def: one event in, the state changed, the row's gate and action out for the caller to perform.
+ * The machine of btl_openib_drain.def: it takes one event, changes the state, and returns the row's gate and action for the caller.
  * It holds no lock and includes no Open MPI header. See DESIGN.txt 10.3.
  */
 #ifndef BTL_OPENIB_DRAIN_FSM_H
@@ -30,30 +30,30 @@ typedef enum {
 
 enum { OFO_DRAIN_KEEP, OFO_DRAIN_REFUSE }; /* the gate column */
 
-/* The state of a set. Nobody names the member but this header and btl_openib_drain_fsm.c. */
+/* The state of a set. Only this header and btl_openib_drain_fsm.c may name the member. */
 typedef struct {
     uint8_t own; /* ofo_drain_state_t */
 } ofo_drain_t;
 
 typedef struct {
-    bool listed;    /* false: an empty cell, nothing changed */
+    bool listed;    /* false: no row, nothing changed */
     uint8_t next;   /* ofo_drain_state_t */
     uint8_t gate;   /* OFO_DRAIN_KEEP or OFO_DRAIN_REFUSE */
     uint8_t action; /* ofo_drain_action_t */
 } ofo_drain_cell_t;
 
-/* Takes one event. The only function that writes the state. Locks: those of the event (btl_openib_drain.def). */
+/* Takes one event. No other function writes the state. Locks: ep->lock. */
 ofo_drain_cell_t ofo_drain_step(ofo_drain_t *drain, ofo_drain_event_t event);
 
-/* Does whoever raises the event hold ep->lock? */
+/* Does the caller that raises the event hold ep->lock? */
 bool ofo_drain_lock_is_held(ofo_drain_event_t event);
 
 const char *ofo_drain_state_name(unsigned state);
 const char *ofo_drain_event_name(unsigned event);
 const char *ofo_drain_action_name(unsigned action);
 
-/* Locks of the questions: ep->lock, or the poll lock. Progress, which holds the latter alone, may see a LIVE that a post ends at that
- * moment. */
+/* Locks of the functions that follow: ep->lock, or the poll lock. A caller that holds the poll lock alone may see LIVE although a post
+ * ends that state at the same moment. */
 static inline ofo_drain_state_t ofo_drain_state(const ofo_drain_t *drain)
 {
     return (ofo_drain_state_t) drain->own;

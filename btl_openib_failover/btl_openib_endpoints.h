@@ -8,8 +8,9 @@
 
 #include "btl_openib_types.h"
 
+/* The peer's endpoint on this module, or NULL. */
 ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module);
-/* Locks: peers_lock and ep->lock held during a visit. */
+/* Calls `visit` for each endpoint of the module. Locks: takes peers_lock and, for each visit, ep->lock. */
 void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *));
 
 #endif /* BTL_OPENIB_ENDPOINTS_H */

@@ -8,9 +8,10 @@
 
 #include "btl_openib_types.h"
 
-/* One work request comes back with an error, to whoever posted it. Context: progress. */
+/* Returns one work request to its owner with an error. Context: progress. */
 void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status);
-/* Silent messages posted before `place` return with an error: lost or delivered. The set has failed, so nothing is posted on it. */
+/* Returns the silent messages that were posted before `place` with an error; they are lost or delivered. The set has failed, so no
+ * thread posts on it. */
 void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place);
 
 #endif /* BTL_OPENIB_FAILED_WORK_H */

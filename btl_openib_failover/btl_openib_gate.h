@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Who may post now. See DESIGN.txt 15.4.
+ * Whether a rail takes posts now. See DESIGN.txt 15.4.
  */
 #ifndef BTL_OPENIB_GATE_H
 #define BTL_OPENIB_GATE_H
 
 #include "btl_openib_types.h"
 
-/* Posts are refused because of this generation. Locks: ep->lock held. */
+/* Makes the gate refuse posts because of this generation. Locks: ep->lock held. */
 void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen);
-/* The rail is not up: may the caller queue? Else *rc says why not. *start: this post starts the connection. Locks: ep->lock held. */
+/* The rail is not up. The caller may queue its message if *rc stays OPAL_SUCCESS; otherwise *rc says why not. *start says whether this
+ * post starts the connection. Locks: ep->lock held. */
 void ofo_gate_ask(ofo_endpoint_t *ep, bool *start, int *rc);
 
-/* True if a post may proceed; else *rc says why not, or the caller queues. Locks: ep->lock held. */
+/* True if the caller may post now. Otherwise *rc is an error, or the caller may queue its message. Locks: ep->lock held. */
 static inline bool ofo_gate_admits(ofo_endpoint_t *ep, bool *start, int *rc)
 {
     *start = false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Messages of others than the PML that must survive the loss of a rail. DESIGN.txt section 14.11.
+ * Messages that other components than the PML send, and that must survive the loss of a rail. DESIGN.txt section 14.11.
  */
 #ifndef BTL_OPENIB_GUARD_H
 #define BTL_OPENIB_GUARD_H
 
 #include "btl_openib_types.h"
 
-/* guard of bfo_btl_ext.h. */
+/* The function `guard` of bfo_btl_ext.h. */
 void ofo_guard(mca_btl_base_module_t *btl, mca_btl_base_tag_t first, mca_btl_base_tag_t last);
 
 #endif /* BTL_OPENIB_GUARD_H */

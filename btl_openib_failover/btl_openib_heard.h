@@ -8,10 +8,10 @@
 
 #include "btl_openib_types.h"
 
-/* Stands in for RTU. On iWARP it is RTU: who accepted a connection is silent on it until it has heard the other side (RFC
- * 5044, 7.1). */
+/* Reports the first message to service, which takes it in the place of RTU. On iWARP there is no other RTU: the side that accepted a
+ * connection must not send before it has received something (RFC 5044, 7.1). */
 void ofo_recv_tell_first(ofo_qpset_t *qps);
-/* iWARP: one was received, and service keeps it for progress. Context: service, inside the poll lock. */
+/* iWARP: a message was received, and service keeps its completion for progress. Context: service, inside the poll lock. */
 void ofo_recv_kept(ofo_module_t *module, const ofo_recv_t *recv, uint32_t qpn);
 
 #endif /* BTL_OPENIB_HEARD_H */

@@ -9,7 +9,8 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_types.h"
 
-/* Locks an endpoint for a post. With an open gate that is the lock of MPI threads alone, else the gate's too. */
+/* Locks an endpoint for a post: ep->lock, which MPI threads take, and gate_lock first unless the gate is open. Returns whether
+ * gate_lock was taken, for ofo_post_unlock(). */
 static inline bool ofo_post_lock(ofo_endpoint_t *ep)
 {
     bool gate = OFO_GATE_UP != OFO_LOAD(ep->gate);

@@ -8,10 +8,10 @@
 
 #include "btl_openib_types.h"
 
-/* Declares the peer unreachable, for good and once; false if it was already. `why` is constant text. The PML is told
- * unless the PML says so itself. Any thread. */
+/* Declares the peer unreachable, once and for good; false if it was declared already. `why` is constant text. `tell_pml` is false if the
+ * PML itself declares the peer; otherwise the PML is notified. Any thread. */
 bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml);
-/* Tells the user, once, if the two ports of a rail that does not connect may be on different fabrics. Context: service. */
+/* Warns the user once if the two ports of a rail that does not connect may be on different fabrics. Context: service. */
 void ofo_peer_doubt_pair(const ofo_endpoint_t *ep);
 
 #endif /* BTL_OPENIB_LOST_H */

@@ -10,7 +10,7 @@
 
 int ofo_module_init(ofo_module_t *module);
 void ofo_module_destroy(ofo_module_t *module);
-/* Stops all service threads, then frees all that ofo_ports_open() and ofo_sleep_create() made. */
+/* Stops all service threads, then frees everything that ofo_ports_open() and ofo_sleep_create() made. */
 void ofo_modules_free(void);
 void ofo_module_set_functions(mca_btl_base_module_t *super);
 

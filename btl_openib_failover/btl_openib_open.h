@@ -8,11 +8,11 @@
 
 #include "btl_openib_types.h"
 
-/* A post wants the rail: at once if it is being opened already, else in its turn. */
+/* A post wants the rail. If the rail was opened before, its machine gets the event at once; otherwise the rail queues for its turn. */
 void ofo_open_want(ofo_endpoint_t *ep);
 /* May a rail be opened now? */
 bool ofo_open_due(ofo_module_t *module);
-/* Opens one rail at most. */
+/* Opens the next rail, if one may be opened. */
 void ofo_open_next(ofo_module_t *module);
 
 #endif /* BTL_OPENIB_OPEN_H */

@@ -8,8 +8,8 @@
 
 #include "btl_openib_types.h"
 
-/* The peer of that name, created if need be. NULL: it has no rail to us. Locks: peers_lock. Service gives no `proc`: Open MPI's
- * table of processes is for progress alone, which is told to give it later (OFO_MAIL_MET). */
+/* The peer of that name, made if we do not know it yet; NULL if it has no rail to us. Locks: takes peers_lock. Service passes no `proc`,
+ * because only progress may use Open MPI's table of processes; OFO_MAIL_MET asks progress to set it later. */
 ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc);
 /* The peer if it is known already. Any thread. */
 ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid);

@@ -8,7 +8,7 @@
 
 #include "btl_openib_types.h"
 
-/* Opens devices and creates one module per usable port and lane in OFO. Returns the number of modules. */
+/* Opens the devices and makes one module in OFO for each usable port and lane. Returns the number of modules. */
 int ofo_ports_open(mca_btl_base_module_t *defaults);
 
 #endif /* BTL_OPENIB_PORT_H */

@@ -8,7 +8,7 @@
 
 #include "btl_openib_types.h"
 
-/* Set-up. The variables are zero before the modules are there, and after. */
+/* Registers the variables. They are zero before the modules are made and after their end. Context: set-up. */
 void ofo_pvars_register(const mca_base_component_t *component);
 
 #endif /* BTL_OPENIB_PVARS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * From the number of a queue pair to what it belongs to: a completion of a shared receive queue names its sender by
- * nothing else. Written by service, read by progress without a lock. No Open MPI header. See DESIGN.txt 15.
+ * A table from the number of a queue pair to its object, because a completion of a shared receive queue names its queue
+ * pair by the number alone. Service writes, progress reads without a lock. No Open MPI header. See DESIGN.txt 15.
  */
 #ifndef BTL_OPENIB_QPMAP_H
 #define BTL_OPENIB_QPMAP_H
@@ -32,11 +32,11 @@ typedef struct {
 /* False: out of memory. Context: one writer at a time. */
 bool ofo_qpmap_add(ofo_qpmap_t *map, uint32_t number, void *value);
 void ofo_qpmap_remove(ofo_qpmap_t *map, uint32_t number);
-/* Frees the tables of before. Context: the writer, while nobody reads. */
+/* Frees the tables that growth has replaced. Context: the writer, while no thread reads. */
 void ofo_qpmap_trim(ofo_qpmap_t *map);
 void ofo_qpmap_free(ofo_qpmap_t *map);
 
-/* Numbers of neighbours are neighbours: they need no scattering beyond the multiplication. */
+/* Queue pairs that are made one after the other have neighbouring numbers; the multiplication scatters them well enough. */
 static inline uint32_t ofo_qpmap_place(uint32_t number, uint32_t mask)
 {
     BFO_ASSERT(0 == (mask & (mask + 1)));
