@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The address of a port: a RoCE GID is found by value and type, since its index moves when an address comes or goes. See DESIGN.txt 15.2.
+ * The address of a port. A RoCE GID is found by its value and type, because its index may change when addresses come or go. See
+ * DESIGN.txt 15.2.
  */
 #include "btl_openib_address.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Asynchronous device events, each scoped to what it names: a port's event never touches another port's rails.
- * Events become mail and decide nothing here. Context: service of the device's first module. See DESIGN.txt 15.5.
+ * Asynchronous device events. Each one affects only what it names: a port's event never touches another port's rails.
+ * Events become letters; nothing is decided here. Context: service of the device's first module. See DESIGN.txt 15.5.
  */
 #include "btl_openib_async.h"
 
@@ -17,11 +17,11 @@
 
 #include <unistd.h>
 
-/* Not the service that reads events alone: rdmacm tells each module's of a device that is removed. */
+/* Needed because not only the service that reads events comes here: rdmacm notifies the service of each module of a removed device. */
 static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Locks: ports_lock held. The letters are in the order of what happened. The end of a port that was down already is told, too,
- * once: it ends the rails that were spared or in doubt. */
+/* Locks: ports_lock held, so that the letters have the order of the events. If a port that was down already is lost for good, progress
+ * gets one more letter, because this ends the rails that were spared or in doubt. */
 static void set_port_locked(ofo_module_t *module, bool up, const char *why)
 {
     const bool gone = OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);
@@ -41,7 +41,7 @@ static void set_port_locked(ofo_module_t *module, bool up, const char *why)
     }
 }
 
-/* What is wrong with a port; `why` is NULL if nothing is. The rails of a port that is down end, except those that are spared. */
+/* Notes what is wrong with a port; `why` is NULL if nothing is. Locks: takes ports_lock. */
 static void set_port(ofo_module_t *module, const char *why)
 {
     pthread_mutex_lock(&ports_lock);
@@ -63,7 +63,7 @@ uint32_t ofo_async_downs(const ofo_module_t *module, bool *is_up)
 static const char *const address_lost = "the port has lost its address";
 static const char *const address_moved = "the port has another address";
 
-/* If the port has another address than its connections were made with they end, and new ones begin with the new address. */
+/* If the port's address has changed, its connections end, and new ones are made with the new address. */
 static void port_is_well(ofo_module_t *module, bool moved)
 {
     set_port(module, NULL);
@@ -83,7 +83,7 @@ bool ofo_port_came_back(const ofo_module_t *module)
     return OFO_LOAD(module->port_up) && !ofo_port_has_moved(module);
 }
 
-/* Looks the port up again. True if it can carry rails; *moved if its connections cannot go on. */
+/* Queries the port. True if it can carry rails; *moved says that its connections cannot go on. */
 static bool look_up(ofo_module_t *module, bool *moved, const char **why)
 {
     struct ibv_port_attr attr;
@@ -123,7 +123,7 @@ static void port_up(ofo_module_t *module)
 
 enum { GID_PATIENCE_MS = 500, GID_LOOK_MS = 20 };
 
-/* An interface that is configured again loses its addresses for a moment, while its queue pairs go on. */
+/* While an interface is configured again it loses its addresses for a moment, but its queue pairs go on. */
 static bool is_worth_waiting(ofo_module_t *module)
 {
     const uint64_t now = ofo_now_ms();
@@ -160,7 +160,7 @@ static void device_gone(ofo_module_t *module)
     set_port(module, "the device failed");
 }
 
-/* The ports an event names; all of the device if it names none. */
+/* Calls `what` for the port that an event names, or for all ports of the device if `port` is 0. */
 static void on_ports(const ofo_device_t *device, int port, void (*what)(ofo_module_t *))
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {
@@ -191,7 +191,7 @@ void ofo_async_look_again(ofo_device_t *device, uint64_t now)
     }
 }
 
-/* A completion queue that overran lost completions: nothing of its module can be trusted any more. */
+/* A completion queue that overran has lost completions, so nothing of its module can be trusted any more. */
 static void cq_failed(const ofo_device_t *device, const struct ibv_cq *cq)
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {
@@ -205,7 +205,7 @@ static void cq_failed(const ofo_device_t *device, const struct ibv_cq *cq)
     }
 }
 
-/* A shared receive queue that failed takes no buffers any more: its senders would wait for ever. */
+/* A shared receive queue that failed takes no more buffers, so its senders would wait forever. */
 static void srq_failed(const ofo_device_t *device, const struct ibv_srq *srq)
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {
@@ -219,7 +219,7 @@ static void srq_failed(const ofo_device_t *device, const struct ibv_srq *srq)
     }
 }
 
-/* Latched from the queue pair's creation on: it may come before its fence begins. */
+/* The event may come before the fence begins. Therefore it is noted from the queue pair's creation on. */
 static void last_wqe(ofo_qp_t *qp)
 {
     ofo_qpset_t *qps = qp->returns.qps;
@@ -229,7 +229,7 @@ static void last_wqe(ofo_qp_t *qp)
     ofo_tell_progress(qps->ep->module, OFO_MAIL_LAST_WQE, qps->ep, qps->gen, NULL, NULL);
 }
 
-/* The queue pair is in the error state, and there may be nothing in flight whose completion would tell. */
+/* The queue pair is in the error state. Perhaps no work is in flight whose completion would show it. */
 static void qp_failed(const ofo_device_t *device, const struct ibv_qp *verbs, bool fatal)
 {
     ofo_qp_t *qp = verbs->qp_context;
@@ -280,13 +280,13 @@ static void handle(const ofo_device_t *device, const struct ibv_async_event *eve
     case IBV_EVENT_SRQ_LIMIT_REACHED:
         ofo_srq_limit_reached(event->element.srq->srq_context);
         break;
-    default: /* path migration, subnet manager, partitions: connections go on, or their completions tell */
+    default: /* path migration, subnet manager, partitions: connections go on, or their completions show the error */
         break;
     }
 }
 
-/* Progress waits for service, but not for each of many queue pairs that fail together: who did not answer is not waited for again
- * soon. */
+/* Progress waits for service. If service did not answer in time, progress does not wait for it again soon, because many queue pairs may
+ * fail together. */
 static bool await_service(ofo_device_t *device, bool (*is_waiting)(const void *), const void *what)
 {
     enum { PATIENCE_US = 100000, LOOK_US = 100, DEAF_MS = 1000 };
@@ -307,8 +307,8 @@ static bool waits_for_events(const void *device)
     return ofo_device_has_unread(device);
 }
 
-/* The service thread reads events; this waits for it, because some are of no account here: a queue pair of shared queues
- * announces its last receive whenever it fails. */
+/* It is not enough to look for unread events, because some do not matter here: a queue pair with a shared queue raises
+ * LAST_WQE_REACHED whenever it fails. Therefore this waits until the service thread has read them. */
 bool ofo_async_settled(ofo_device_t *device)
 {
     return await_service(device, waits_for_events, device);
@@ -321,7 +321,7 @@ static bool waits_for_answer(const void *module)
     return OFO_LOAD(of->port_told) != OFO_LOAD(of->port_asked);
 }
 
-/* A query may take a minute where the adapter hangs. */
+/* Service asks, because a query may take a minute if the adapter hangs. */
 bool ofo_async_port_is_up(ofo_module_t *module, bool unanswered)
 {
     if (!OFO_LOAD(module->port_up) || OFO.closing) {

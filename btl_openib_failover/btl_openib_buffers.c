@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Receive buffers, posted for good by their own work requests. See DESIGN.txt 15.4.
+ * Receive buffers. Each has a work request of its own that all its posts use. See DESIGN.txt 15.4.
  */
 #include "btl_openib_buffers.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Choices that no port need exist for: see the header.
+ * Choices about devices and ports; the header lists them.
  */
 #include "btl_openib_choice.h"
 
@@ -22,8 +22,8 @@ bool ofo_gid_is_empty(const uint8_t *gid)
     return 0 == memcmp(gid, empty, sizeof(empty));
 }
 
-/* Is the GID of this network namespace? 2 yes, 1 perhaps, 0 no. The kernel tells the index that the interface has in its own
- * namespace, and another interface may have that index here: only the address is sure. */
+/* Does the GID belong to this network namespace? 2 yes, 1 perhaps, 0 no. Only the address is a proof: the kernel gives the index that
+ * the interface has in its own namespace, and another interface may have that index in ours. */
 static int gid_place(const struct ibv_gid_entry *entry, const struct ifaddrs *all)
 {
     char name[IF_NAMESIZE];

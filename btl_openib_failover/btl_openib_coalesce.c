@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Small messages that wait for a slot or a credit travel together: copied one behind the other into a carrier, a
- * fragment of our own. Its completion, good or bad, is that of each of its parts; the parts come back one by one,
- * exactly once. See DESIGN.txt 4 (B1) and 15.
+ * Small messages that wait for a slot or a credit travel together. They are copied one after the other into a carrier, a
+ * fragment of our own. Each part gets the carrier's completion, good or bad; the parts are returned one by one, exactly
+ * once. See DESIGN.txt 4 (B1) and 15.
  */
 #include "btl_openib_coalesce.h"
 #include "btl_openib_atomic.h"
@@ -13,7 +13,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-/* In front of each part; the next one begins at the next multiple of 8. */
+/* The header of each part. The next part begins at the next multiple of 8. */
 typedef struct {
     uint8_t tag;
     uint8_t pad[3];
@@ -25,7 +25,7 @@ static size_t part_size(size_t length)
     return sizeof(part_hdr_t) + (length + 7) / 8 * 8;
 }
 
-/* How many messages at the head of the list one carrier holds. */
+/* Counts the messages at the head of the list that fit into one carrier. */
 static unsigned count_parts(ofo_endpoint_t *ep, unsigned index)
 {
     size_t room = OFO.queues.queue[index].size - sizeof(ofo_data_hdr_t), used = 0;
@@ -35,7 +35,7 @@ static unsigned count_parts(ofo_endpoint_t *ep, unsigned index)
     OPAL_LIST_FOREACH(frag, &ep->pending[index], ofo_frag_t)
     {
         used += part_size(frag->segment.seg_len);
-        if (used > room || NULL != frag->parts || OFO_TAG_RING == frag->hdr->tag) { /* that is no message of the PML */
+        if (used > room || NULL != frag->parts || OFO_TAG_RING == frag->hdr->tag) { /* OFO_TAG_RING is no message of the PML */
             break;
         }
         ++count;
@@ -52,7 +52,7 @@ static void add_part(ofo_frag_t *carrier, ofo_frag_t *frag)
     carrier->segment.seg_len += part_size(frag->segment.seg_len);
 }
 
-/* Service may post what waited, but take nothing from a free list: without MPI threads those have no lock. */
+/* Service may post waiting messages, but must not use a free list, because without MPI threads these lists have no lock. */
 static bool is_service(const ofo_module_t *module)
 {
     return module->has_thread && pthread_equal(module->thread, pthread_self());
@@ -72,7 +72,7 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
     }
     carrier = ofo_frag_alloc_whole(ep->module, index);
     if (NULL == carrier) {
-        return; /* out of memory: one by one */
+        return; /* out of memory: the messages go one by one */
     }
     carrier->ep = ep;
     carrier->hdr->tag = OFO_TAG_MANY;
@@ -93,7 +93,7 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
     ++ep->module->count.carriers;
 }
 
-/* Lengths come from the wire: a part that does not fit ends the message. */
+/* The lengths come from the wire. A part that does not fit ends the message. */
 bool ofo_parts_next(const uint8_t *bytes, size_t length, size_t *at, ofo_part_t *part)
 {
     const part_hdr_t *hdr = (const part_hdr_t *) (bytes + *at);

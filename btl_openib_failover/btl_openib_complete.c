@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Every accepted descriptor comes back here, exactly once. See DESIGN.txt 15.4, "The life of a work request".
+ * Every accepted descriptor returns to its owner here, exactly once. See DESIGN.txt 15.4, "The life of a work request".
  */
 #include "btl_openib_complete.h"
 
 #include "bfo_assert.h"
 
-/* A poison is one descriptor's: the first part's, for the carrier itself is nobody's; the others are recoverable. */
+/* OPAL_ERR_FATAL goes to one descriptor only. The carrier has no owner, so the first part gets it; the other parts get OPAL_ERROR. */
 static __attribute__((noinline)) void complete_parts(ofo_frag_t *carrier, int status)
 {
     ofo_frag_t *frag = carrier->parts;

@@ -14,11 +14,11 @@ int ofo_put(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *local_address,
 int ofo_get(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *local_address, uint64_t remote_address,
             mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
             mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
-/* Posts parts while there are slots; true when all parts are posted. Locks: ep->lock held. */
+/* Posts parts while there are slots. True when all parts are posted. Locks: ep->lock held. */
 bool ofo_rdma_post(ofo_rdma_t *rdma, ofo_qpset_t *qps);
-/* One part completed; runs the callback after the last. Context: progress. */
+/* One part completed. Runs the callback after the last one. Context: progress. */
 void ofo_rdma_part_done(ofo_rdma_t *rdma, int status);
-/* Ends an operation of which nothing more will be posted. Context: progress. */
+/* Ends an operation whose remaining parts will not be posted. Context: progress. */
 void ofo_rdma_abandon(ofo_rdma_t *rdma);
 
 #endif /* BTL_OPENIB_RDMA_H */

@@ -8,8 +8,8 @@
 
 #include "btl_openib_types.h"
 
-/* `qpn`: of the queue pair, as the completion names it; tells the sender on a shared queue. */
+/* Takes a completed receive. `qpn` is the queue pair's number in the completion; it names the sender of a message on a shared queue. */
 void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, uint32_t qpn);
-/* A message that arrived, checked for length: its credits and its payload. `length` with the header. */
+/* Takes the credits and the payload of a message whose length was checked. `length` includes the header. */
 void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hdr, uint32_t length);
 #endif /* BTL_OPENIB_RECV_H */

@@ -27,7 +27,7 @@ static inline uint32_t ofo_ring_slot_size(void)
     return ofo_ring_round_up(OFO.queues.queue[OFO_RING_QP].size) + (uint32_t) sizeof(ofo_ring_footer_t);
 }
 
-/* Memory of the ring the peer writes into. Context: service. */
+/* Makes the memory of the ring that the peer writes into; 0, or -1 on failure. Context: service. */
 int ofo_ring_create(ofo_qpset_t *qps);
 void ofo_ring_destroy(ofo_qpset_t *qps);
 

@@ -9,9 +9,9 @@
 #include "btl_openib_types.h"
 
 int ofo_service_start(ofo_module_t *module);
-void ofo_service_stop(ofo_module_t *module); /* it can still be told and woken: another may do so */
+void ofo_service_stop(ofo_module_t *module); /* other threads may still send it letters and wake it */
 void ofo_service_free(ofo_module_t *module); /* once no service runs any more */
-/* Frees the letters that nobody reads any more, with the sets of queue pairs that only they know. */
+/* Frees the letters that nobody will read, and the sets of queue pairs that only these letters point to. */
 void ofo_mailbox_free(ofo_mailbox_t *box);
 
 #endif /* BTL_OPENIB_SERVICE_H */

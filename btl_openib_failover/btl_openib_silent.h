@@ -9,14 +9,14 @@
 #include "bfo_assert.h"
 #include "btl_openib_types.h"
 
-/* May the message be posted without asking for a completion? Only what nobody waits for, behind another that is not reported
- * yet, and never so many that none in a full send queue asks. Locks: ep->lock held. */
+/* May the message be posted without asking for a completion? Only if nobody waits for it and an earlier message has not been reported
+ * yet. So many in a row are never silent that a full send queue could hold silent ones alone. Locks: ep->lock held. */
 static inline bool ofo_silent_may(const ofo_qp_t *qp, unsigned index, const ofo_frag_t *frag)
 {
     return frag->is_sendi && 0 == index && qp->sq_free < qp->sq_slots && qp->silent_run + 1 < (int32_t) OFO.params.completion_interval
            && 2 * (qp->silent_run + 1) < qp->sq_slots;
 }
-/* It was posted. Locks: ep->lock held since. */
+/* Notes the message as posted. Locks: ep->lock, held since ofo_silent_may(). */
 static inline void ofo_silent_posted(ofo_qp_t *qp, ofo_frag_t *frag)
 {
     BFO_ASSERT(qp->place + 1 == frag->place);
@@ -36,12 +36,13 @@ static inline void ofo_silent_posted(ofo_qp_t *qp, ofo_frag_t *frag)
     }
     qp->silent_last = frag;
 }
-/* Silent messages posted before that place, or all of the queue pair, arrived: reports them. Context: progress. */
+/* The silent messages posted before `place`, or all of the queue pair, have arrived: reports them. Context: progress. */
 void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place);
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index);
-/* This one came back itself. */
+/* Takes a silent message off the list, because its own completion came. Locks: takes ep->lock. */
 void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag);
-/* Has those that arrived reported soon, of an endpoint or of all of a module. Locks: takes ep->lock. */
+/* Posts a WRITE whose completion reports the silent messages that have arrived, for one endpoint or for all of a module. Locks: takes
+ * ep->lock. */
 void ofo_silent_ask(ofo_endpoint_t *ep);
 void ofo_silent_ask_all(ofo_module_t *module);
 

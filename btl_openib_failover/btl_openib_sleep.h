@@ -10,11 +10,11 @@
 
 int ofo_sleep_create(void);
 void ofo_sleep_destroy(void);
-/* The completion channel of a module, before its first CQ. */
+/* Makes the completion channel of a module. Call it before the module's first CQ is made. */
 int ofo_sleep_open(ofo_module_t *module);
 void ofo_sleep_close(ofo_module_t *module);
-/* After each pass over all modules; sleeps when many in a row found nothing. `arm` asks a module for
- * an event and looks once more: false if there was something. */
+/* Call it after each pass over all modules. It sleeps if many passes in a row found nothing. `arm` asks a module's CQs
+ * for an event and polls once more; it returns false if it found something. */
 void ofo_sleep_if_idle(bool found, bool (*arm)(ofo_module_t *module));
 
 #endif /* BTL_OPENIB_SLEEP_H */

@@ -8,12 +8,13 @@
 
 #include "btl_openib_types.h"
 
-/* A device or completion queue that failed does not come back, a port does: the hardware repeats its packets until then. */
+/* Has the port's device, or a queue of the module, failed? These do not come back. A port does, and the hardware repeats its packets
+ * until then. */
 bool ofo_port_is_gone(const ofo_module_t *module);
-/* Does no other rail to the peer live, over a port that is up? */
+/* Is no other rail to the peer alive on a port that is up? */
 bool ofo_rail_is_last(const ofo_endpoint_t *ep);
-/* Must a port event leave this rail alone? It ends no rail under a PML without failover, and never the last live rail to a
- * peer. */
+/* Must a port event leave this rail alone? Port events end no rail under a PML without failover, no rail in doubt, and never the last
+ * live rail to a peer. */
 bool ofo_rail_is_spared(const ofo_endpoint_t *ep);
 
 #endif /* BTL_OPENIB_SPARED_H */

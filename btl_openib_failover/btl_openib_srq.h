@@ -10,13 +10,13 @@
 
 int ofo_srqs_create(ofo_module_t *module);
 void ofo_srqs_destroy(ofo_module_t *module);
-/* Receives of shared queues that can be completed at once. */
+/* The most receives of shared queues that can complete at one time. */
 unsigned ofo_srqs_buffers_max(const ofo_module_t *module);
-/* A received buffer goes back. Context: progress. */
+/* Gives a received buffer back to its queue. Context: progress. */
 void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv);
-/* More buffers, up to what was asked for. Context: service of the device's first module. */
+/* Adds buffers, up to the number in btl_openib_receive_queues. Context: service of the device's first module. */
 void ofo_srq_limit_reached(ofo_srq_t *srq);
-/* Up to so many buffers went with a queue pair and will not come back: others take their place. Context: any service. */
+/* At most `count` buffers were lost with a destroyed queue pair: posts new ones in their place. Context: any service. */
 void ofo_srq_buffers_missing(ofo_srq_t *srq, uint32_t count);
 
 #endif /* BTL_OPENIB_SRQ_H */

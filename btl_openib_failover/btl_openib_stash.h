@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Completions that service takes and keeps for progress. See DESIGN.txt 15.1.
+ * Completions that service polls and keeps for progress. See DESIGN.txt 15.1.
  */
 #ifndef BTL_OPENIB_STASH_H
 #define BTL_OPENIB_STASH_H
@@ -10,7 +10,7 @@
 #include "btl_openib_mail.h"
 #include "btl_openib_types.h"
 
-/* The WRITE that proves a queue pair: service counts them, whoever reaps. */
+/* A WRITE that proves a queue pair completed, polled by service or by progress. Service is notified after the last one of the set. */
 static inline void ofo_proof_completed(ofo_qpset_t *qps)
 {
     const int32_t left = __atomic_sub_fetch(&qps->proving, 1, __ATOMIC_SEQ_CST);
@@ -20,11 +20,11 @@ static inline void ofo_proof_completed(ofo_qpset_t *qps)
         ofo_tell_service(qps->ep, OFO_MAIL_PROVED, qps->gen, NULL, NULL);
     }
 }
-/* Takes completions from the CQs, because a set proves itself or is about to be destroyed with what is in them: proofs
- * are counted, all else is kept for progress in order. False: progress is at it. Context: service. */
+/* Polls the CQs, because a set proves itself, or because its completions would be lost when it is destroyed. Proofs are counted;
+ * all others are kept for progress, in their order. False if progress polls at the moment. Context: service. */
 bool ofo_poll_and_keep(ofo_module_t *module);
-/* iWARP: receives of queue pairs that are destroyed come back all the same. They are kept and those of the set thrown away,
- * before its memory goes. False: progress is at it. Context: service. */
+/* iWARP: receives of a destroyed queue pair still complete. Polls the CQs, throws those of this set away before its memory is freed, and
+ * keeps the others. False if progress polls at the moment. Context: service. */
 bool ofo_poll_and_forget(const ofo_qpset_t *qps);
 
 #endif /* BTL_OPENIB_STASH_H */

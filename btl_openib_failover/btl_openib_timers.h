@@ -8,7 +8,7 @@
 
 #include "btl_openib_types.h"
 
-/* The endpoint has a timer now. */
+/* Puts the endpoint on the list, because it has a timer now. */
 void ofo_timers_add(ofo_endpoint_t *ep);
 
 #endif /* BTL_OPENIB_TIMERS_H */

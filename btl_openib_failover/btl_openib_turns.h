@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The queues of the rails of a module that wait for their turn to be opened. Context: service of the module. See DESIGN.txt 15.3.
+ * The queues of a module's rails that wait for their turn to be opened. Context: service of the module. See DESIGN.txt 15.3.
  */
 #ifndef BTL_OPENIB_TURNS_H
 #define BTL_OPENIB_TURNS_H
 
 #include "btl_openib_types.h"
 
-/* The peer asks for the rail by this REQ. If other rails wait, too, the peer is told that this process is busy. */
+/* The peer asks for the rail by this REQ or ASK. If other rails wait too, the peer gets the answer "busy". */
 void ofo_turn_ask(ofo_endpoint_t *ep, const ofo_ctl_t *req);
 /* A post of this process wants the rail. */
 void ofo_turn_want(ofo_endpoint_t *ep);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The shared structs of the BTL, nothing else. Two kinds of threads touch them. "Progress": the threads of the
- * application inside MPI; they own the data path. "Service": one sleeping thread per module; it owns the
- * connection machine, queue pair creation and every verb that can block. They talk by mail. DESIGN.txt 15.
+ * The shared structs of the BTL, nothing else. Two kinds of threads use them. "Progress": the threads of the
+ * application inside MPI; they own the data path. "Service": one thread per module, which mostly sleeps; it owns the
+ * connection machine, the creation of queue pairs and every verb that can block. They exchange letters. DESIGN.txt 15.
  */
 #ifndef BTL_OPENIB_TYPES_H
 #define BTL_OPENIB_TYPES_H
@@ -50,53 +50,53 @@ typedef enum {
     OFO_WORK_SEND,   /* ofo_frag_t */
     OFO_WORK_RECV,   /* ofo_recv_t */
     OFO_WORK_RDMA,   /* ofo_rdma_t; several parts share one */
-    OFO_WORK_RETURN, /* ofo_qp_t.returns: a message that only returns credits */
-    OFO_WORK_PROVE,  /* ofo_qp_t.prove: WRITE of one full packet, the proof of the handshake */
+    OFO_WORK_RETURN, /* ofo_qp_t.returns: a message that only returns credits or slots */
+    OFO_WORK_PROVE,  /* ofo_qp_t.prove: a WRITE of one full packet, the proof of the handshake */
     OFO_WORK_ALIVE,  /* ofo_qpset_t.alive: a WRITE of one byte that asks whether the peer lives */
-    OFO_WORK_MARKER  /* ofo_qp_t.marker: last work request of a fenced send queue */
+    OFO_WORK_MARKER  /* ofo_qp_t.marker: the last work request of a fenced send queue */
 } ofo_work_kind_t;
 
-/* wr_id is a pointer to one of these; it lives until its completion was reaped. */
+/* wr_id points to one of these; it must live until its completion was polled. */
 typedef struct {
     uint8_t kind;     /* ofo_work_kind_t */
     uint8_t qp;       /* index of the queue pair it was posted on */
-    ofo_qpset_t *qps; /* set it was posted on; NULL for a receive on a shared queue */
+    ofo_qpset_t *qps; /* the set it was posted on; NULL for a receive on a shared queue */
 } ofo_work_t;
 
-/* In front of every message on a queue pair. */
+/* The header of every message on a queue pair. */
 typedef struct {
     uint8_t tag;       /* BTL tag; OFO_TAG_RETURN carries nothing else */
     uint8_t flags;     /* zero */
-    uint8_t credit_qp; /* queue pair index the credits belong to */
+    uint8_t credit_qp; /* index of the queue pair that the credits belong to */
     uint8_t pad;
     uint16_t credits; /* returned receive buffers, network byte order */
     uint16_t slots;   /* returned slots of the eager ring, network byte order */
 } ofo_data_hdr_t;
 
-/* Messages of our own; no callback is ever registered for them. */
+/* Tags of the BTL's own messages; no callback is ever registered for them. */
 enum {
     OFO_TAG_RETURN = MCA_BTL_TAG_BTL, /* nothing but the header */
     OFO_TAG_RING,                     /* where an eager ring is */
     OFO_TAG_MANY                      /* coalesced messages */
 };
 
-/* A message to send. Descriptor first: the PML holds it as such. On a pending list through base.super. work.qps is
- * set from the post to the completion, and only then. */
+/* A message to send. The descriptor is first, because the PML holds the fragment by it. base.super links it into a pending
+ * list. work.qps is set from the post to the completion, and only then. */
 typedef struct ofo_frag {
     mca_btl_base_descriptor_t base;
-    mca_btl_base_segment_t segment; /* behind the header */
+    mca_btl_base_segment_t segment; /* after the header */
     ofo_work_t work;
     ofo_data_hdr_t *hdr; /* start of the registered buffer */
     uint32_t lkey;
-    opal_free_list_t *list; /* it goes back to; constant */
-    uint8_t queue;          /* the first whose buffers hold it; constant */
+    opal_free_list_t *list; /* the list that it returns to; constant */
+    uint8_t queue;          /* the first receive queue whose buffers hold it; constant */
     bool is_sendi;          /* the PML has no descriptor; errors go to failed_frag */
     bool in_ring;           /* posted as a write into the eager ring */
     ofo_endpoint_t *ep;
     bool is_silent;               /* posted without asking for a completion */
-    uint32_t place;               /* among the posts of its queue pair */
+    uint32_t place;               /* sequence number among the messages posted on its queue pair */
     struct ofo_frag *next_silent; /* on its queue pair; lock: ep->lock */
-    struct ofo_frag *parts;       /* of a carrier: the messages it holds; else NULL */
+    struct ofo_frag *parts;       /* in a carrier: the messages it holds; else NULL */
     struct ofo_frag *next_part;   /* in its carrier */
     struct ofo_frag *next_of_all; /* module->all_frags; constant */
 } ofo_frag_t;
@@ -109,20 +109,20 @@ typedef struct {
     struct ibv_recv_wr wr;
 } ofo_recv_t;
 
-/* What a receive callback gets; one per module, for callbacks do not nest. */
+/* What a receive callback gets. One per module is enough, because callbacks do not nest. */
 typedef struct {
     bfo_arrival_t base;
     mca_btl_base_segment_t segment;
     ofo_endpoint_t *from; /* sender */
 } ofo_got_t;
 
-/* Received buffers that are to be posted again together. */
+/* Receive buffers that will be posted together. */
 typedef struct {
     ofo_recv_t *first, *last;
     uint32_t count;
 } ofo_recv_chain_t;
 
-/* A put or a get, posted in as many parts as the port's largest message asks for. */
+/* A put or a get. It is posted in parts that are no longer than the port's largest message. */
 typedef struct ofo_rdma {
     opal_free_list_item_t super;
     ofo_work_t work;
@@ -134,7 +134,7 @@ typedef struct ofo_rdma {
     size_t size;
     size_t posted;     /* bytes handed to the queue pair */
     uint32_t inflight; /* parts not completed */
-    bool started;      /* at least one part was posted (a zero-byte put has one) */
+    bool started;      /* at least one part was posted (a put of zero bytes has one part) */
     int status;        /* of the first failed part */
     mca_btl_base_registration_handle_t *local_handle;
     mca_btl_base_rdma_completion_fn_t cbfunc;
@@ -160,35 +160,35 @@ typedef struct {
 /* The marker of a fence. Written by btl_openib_marker.[ch] alone; context: progress. */
 typedef enum {
     OFO_MARKER_NONE,    /* not posted yet */
-    OFO_MARKER_OUT,     /* posted; or refused for a reason that says nothing, and owed until the fence's bound */
-    OFO_MARKER_REFUSED, /* by an adapter that takes no posts in the error state: empty completion queues take its place */
-    OFO_MARKER_BACK     /* nothing before it is still to come */
+    OFO_MARKER_OUT,     /* posted; or refused for an unclear reason, and then it stays missing until the fence's time limit */
+    OFO_MARKER_REFUSED, /* the adapter takes no posts in the error state: empty completion queues take the marker's place */
+    OFO_MARKER_BACK     /* all work posted before it has come back */
 } ofo_marker_state_t;
 
 /* ---- queue pairs -------------------------------------------------------------------------------- */
 
 typedef struct {
     struct ibv_qp *qp; /* NULL: none yet, or destroyed */
-    uint32_t number;   /* shared queue: its entry in module->qpmap, 0: none */
+    uint32_t number;   /* with a shared queue: its key in module->qpmap; 0: none */
     uint32_t psn;      /* of our first packet */
     uint32_t inline_max;
     bool shared;       /* receives come from a shared queue */
-    bool is_failed;    /* the first error completion of its send queue was seen */
+    bool is_failed;    /* its send queue has had an error completion */
     bool is_fatal;     /* QP_FATAL was reported; atomic, written by service */
     bool is_returning; /* `returns` is in flight */
     ofo_marker_state_t marker_state;
-    bool last_wqe_seen;      /* shared queue: LAST_WQE_REACHED came, or did not in time; atomic, set by service */
-    int32_t sq_free;         /* slots for messages and RDMA; lock: ep->lock */
-    int32_t sq_slots;        /* all of them */
+    bool last_wqe_seen;      /* with a shared queue: LAST_WQE_REACHED came, or did not come in time; atomic, set by service */
+    int32_t sq_free;         /* free slots for messages and RDMA; lock: ep->lock */
+    int32_t sq_slots;        /* all slots for messages and RDMA */
     ofo_credits_t credits;   /* lock: ep->lock */
     ofo_recv_chain_t again;  /* context: progress */
     int32_t recv_posted;     /* own receive buffers posted; context: progress */
     uint16_t n_send, n_recv; /* completed SENDs, received messages; context: progress */
     ofo_work_t returns, prove, marker;
-    /* messages that asked for no completion and are not known to have arrived, in the order of their posts */
+    /* messages that asked for no completion and are not yet known to have arrived, in the order of their posts */
     ofo_frag_t *silent, *silent_last; /* lock of the four: ep->lock */
-    int32_t silent_run;               /* posted since the last that asked */
-    uint32_t place;                   /* of the last message */
+    int32_t silent_run;               /* messages posted since the last one that asked for a completion */
+    uint32_t place;                   /* that of the last message posted */
     struct rdma_cm_id *cm_id;         /* rdmacm: its connection, or the attempt; context: service */
     bool cm_passive, cm_answered, cm_done;
     ofo_data_hdr_t *returns_hdr; /* registered with the receive buffers */
@@ -196,33 +196,33 @@ typedef struct {
 
 #define OFO_RING_SLOTS_MAX 4096
 
-/* The eager ring the peer writes into. */
+/* The eager ring that the peer writes into. */
 typedef struct {
     uint8_t *memory; /* made by service; NULL: none */
     struct ibv_mr *mr;
     uint32_t slots, head;
     uint8_t turn;  /* of the next message */
     bool is_open;  /* polled; context: progress */
-    uint32_t owed; /* slots consumed and not told; lock: ep->lock */
+    uint32_t owed; /* slots consumed and not yet returned; lock: ep->lock */
 } ofo_ring_in_t;
 
-/* The one of the peer we write into; lock: ep->lock. */
+/* The peer's ring that we write into; lock: ep->lock. */
 typedef struct {
     uint64_t address;
     uint32_t rkey;
     uint32_t next;
     int32_t slots, free; /* 0 slots: none */
     uint8_t turn;
-    bool behind_put;         /* a put completed: messages go as sends until one that was posted after it has completed */
-    const ofo_work_t *proof; /* the first of these; NULL: not posted yet */
+    bool behind_put;         /* a put completed: messages go as sends until one that was posted after the put has completed */
+    const ofo_work_t *proof; /* the first of these sends; NULL: not posted yet */
 } ofo_ring_out_t;
 
 /* The queue pairs of one generation of one rail. Built by service, handed to progress by OFO_MAIL_UP. */
 struct ofo_qpset {
     ofo_module_t *module;
-    ofo_endpoint_t *ep; /* not after the peers' end */
+    ofo_endpoint_t *ep; /* not valid after ofo_peers_free() */
     uint16_t gen;
-    uint32_t downs; /* of the module when this was made */
+    uint32_t downs; /* module->downs when the set was made */
     unsigned nqp;
     const ofo_queues_t *queues;
     struct ibv_cq *cq;
@@ -231,13 +231,13 @@ struct ofo_qpset {
     ofo_recv_t *recvs;
     int32_t proving;      /* proofs not completed; atomic */
     ofo_work_t alive;     /* keepalive, on the first queue pair. Context of the three: progress */
-    bool is_asking;       /* it is in flight */
-    uint32_t alive_place; /* messages up to here were posted before it */
-    uint64_t seen;        /* n_ok + n_received at its last turn of the keepalive */
+    bool is_asking;       /* `alive` is in flight */
+    uint32_t alive_place; /* messages below this place were posted before it */
+    uint64_t seen;        /* n_ok + n_received at the last turn of the keepalive */
     ofo_drain_t drain;    /* changed by ofo_drain_raise() alone, under ep->lock */
     bool told_first_recv;
-    uint8_t heard;           /* iWARP: queue pairs that something was received on, a bit each; lock: poll_lock */
-    uint64_t fence_until;    /* ms; then the fence is given up. Context of the two: progress */
+    uint8_t heard;           /* iWARP: queue pairs that have received something, one bit for each; lock: poll_lock */
+    uint64_t fence_until;    /* ms; when the fence is given up. Context of the two: progress */
     ofo_qpset_t *fence_next; /* module->fencing */
     uint64_t n_ok;           /* completed SENDs and eager WRITEs */
     uint64_t n_received;
@@ -253,8 +253,8 @@ struct ofo_qpset {
 /* ---- shared receive queues ---------------------------------------------------------------------- */
 
 #define OFO_SRQ_BATCH 16
-#define OFO_LAST_WQE_MS 1000       /* LAST_WQE_REACHED may get lost, */
-#define OFO_LAST_WQE_UNSEEN_MS 100 /* and not every driver raises it */
+#define OFO_LAST_WQE_MS 1000       /* longest wait for LAST_WQE_REACHED, which may get lost */
+#define OFO_LAST_WQE_UNSEEN_MS 100 /* wait on a device that was never seen to raise it, because not every driver does */
 
 typedef struct ofo_chunk ofo_chunk_t;
 
@@ -265,11 +265,11 @@ typedef struct {
     uint8_t index;
     uint32_t size;          /* bytes of a buffer */
     uint32_t most;          /* buffers at most */
-    uint32_t slack;         /* of `most` buffers, so many may be missing before they are posted again */
-    uint32_t limit;         /* event when fewer are left */
+    uint32_t slack;         /* if all `most` buffers exist, so many may be missing before buffers are posted again */
+    uint32_t limit;         /* the limit event comes when fewer are left */
     pthread_mutex_t lock;   /* of the next three: service threads */
-    uint32_t buffers;       /* made and not missing; atomic, read by progress */
-    ofo_recv_chain_t spare; /* the queue had no room for them */
+    uint32_t buffers;       /* buffers made and not lost; atomic, read by progress */
+    ofo_recv_chain_t spare; /* buffers that the queue had no room for */
     ofo_chunk_t *chunks;
     ofo_recv_chain_t again; /* context: progress */
 } ofo_srq_t;
@@ -282,26 +282,26 @@ typedef enum {
     OFO_MAIL_ERROR,      /* generation `gen` failed */
     OFO_MAIL_PROVED,     /* proofs of `gen` completed */
     OFO_MAIL_FIRST_RECV, /* first message of `gen` */
-    OFO_MAIL_FENCE_DONE, /* `qps` is silent, and service's again */
+    OFO_MAIL_FENCE_DONE, /* all work of `qps` has come back, and service owns it again */
     OFO_MAIL_STUCK,      /* the fence of `qps` does not end: destroy its queue pairs */
     OFO_MAIL_DECLARE,    /* the peer was declared unreachable: end this rail */
     OFO_MAIL_FENCE,      /* the PML learnt that `gen` is dead at the peer */
-    OFO_MAIL_CTL,        /* control message for this endpoint that came by another way */
+    OFO_MAIL_CTL,        /* control message for this endpoint that came in on another module */
     OFO_MAIL_AGAIN,      /* control message that came to this endpoint's module before its sender was known */
-    OFO_MAIL_RING,       /* make an eager ring; and back: it is made, or cannot be */
-    OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module's UD queue pair */
+    OFO_MAIL_RING,       /* make an eager ring; the same kind goes back to progress when it is made or cannot be made */
+    OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module */
     /* to progress */
     OFO_MAIL_UP,        /* `qps` carries data */
-    OFO_MAIL_FENCED,    /* `gen` was fenced before: tell the PML again */
+    OFO_MAIL_FENCED,    /* `gen` is fenced: call the PML's fence_done (again) */
     OFO_MAIL_DRAIN,     /* queue pairs of `qps` are in ERR (or there are none): drain */
-    OFO_MAIL_LAST_WQE,  /* a shared queue gives nothing more to a queue pair of `gen` */
+    OFO_MAIL_LAST_WQE,  /* a queue pair of `gen` takes no more buffers from its shared queue */
     OFO_MAIL_ABANDON,   /* queue pairs of `qps` were destroyed */
-    OFO_MAIL_OBSTINATE, /* they could not be destroyed */
-    OFO_MAIL_PEER_LOST, /* the endpoint's peer was declared by the BTL: tell the PML */
+    OFO_MAIL_OBSTINATE, /* queue pairs of `qps` could not be destroyed */
+    OFO_MAIL_PEER_LOST, /* the BTL has declared the endpoint's peer: notify the PML */
     OFO_MAIL_KEEPALIVE, /* the next turn of the keepalive is due; no endpoint */
-    OFO_MAIL_UNKNOWN,   /* `ctl` came from a process nobody talked to yet */
-    OFO_MAIL_MET,       /* service has made that process a peer: look Open MPI's entry for it up */
-    OFO_MAIL_ANSWERED,  /* another rail to the endpoint's peer answered; `gen`: module->downs when it was asked */
+    OFO_MAIL_UNKNOWN,   /* `ctl` came from a process that is no peer yet */
+    OFO_MAIL_MET,       /* service has made the sender of `ctl` a peer: look up Open MPI's entry for it */
+    OFO_MAIL_ANSWERED,  /* another rail to the endpoint's peer answered; `gen`: module->downs when the question was sent */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
 } ofo_mail_kind_t;
@@ -324,7 +324,7 @@ typedef struct {
 
 /* Rails that wait to be opened, in their order. */
 typedef struct {
-    ofo_endpoint_t *first, *last; /* last: if there is a first */
+    ofo_endpoint_t *first, *last; /* `last` is valid if `first` is not NULL */
 } ofo_open_queue_t;
 
 /* ---- rails, peers, modules ---------------------------------------------------------------------- */
@@ -338,15 +338,15 @@ typedef enum {
 } ofo_gate_t;
 
 typedef enum {
-    OFO_ANSWER_NONE,   /* nobody waits for one */
-    OFO_ANSWER_WANTED, /* a WRITE is to be posted when the one that is out has come back */
-    OFO_ANSWER_ASKED   /* it is out */
+    OFO_ANSWER_NONE,   /* no rail in doubt waits for an answer */
+    OFO_ANSWER_WANTED, /* a WRITE will be posted when the one in flight has come back */
+    OFO_ANSWER_ASKED   /* that WRITE is in flight */
 } ofo_answer_t;
 
 /* What is known of one generation once its fence is done, for DACK and the loss check. */
 typedef struct {
     int32_t gen;  /* OFO_GEN_NONE: nothing */
-    bool carried; /* at least one message, one way or the other */
+    bool carried; /* at least one message was delivered, in either direction */
     ofo_counts_t sent, received;
 } ofo_kept_t;
 
@@ -354,24 +354,24 @@ typedef struct {
 struct mca_btl_base_endpoint_t {
     ofo_module_t *module;
     ofo_peer_t *peer;
-    uint8_t rail;     /* name; OFO_RAIL_NONE until the peer gives it: _partner.c. Atomic, written once by service */
-    uint16_t choices; /* ports of the peer that may be at the other end, a bit each; 0: the records tell. Constant */
+    uint8_t rail;     /* its name; OFO_RAIL_NONE until the peer's request names it: _partner.c. Atomic, written once by service */
+    uint16_t choices; /* ports of the peer that may be at the other end, one bit for each; 0: there is no choice. Constant */
     ofo_port_t remote;
     uint32_t remote_contact;
-    uint8_t alike; /* most ports that one of the two hosts has in the own port's subnet */
+    uint8_t alike; /* number of ports in our port's subnet, on the side that has more of them */
 
-    /* progress; lock: `lock`, and `gate_lock` in front of it unless the gate is UP */
-    pthread_mutex_t gate_lock; /* service opens the gate of a process that does not come by: a real lock always */
+    /* progress; lock: `lock`, and `gate_lock` before it unless the gate is UP */
+    pthread_mutex_t gate_lock; /* always a real lock, because service opens the gate if the process does not call MPI */
     opal_mutex_t lock;
     ofo_gate_t gate;       /* release: ofo_rail_up; acquire: posts */
     ofo_qpset_t *qps;      /* current set; NULL unless UP or draining */
-    ofo_qpset_t *draining; /* set whose fence runs, UP before or not; context: progress */
+    ofo_qpset_t *draining; /* set whose fence runs, whether it was UP before or not; context: progress */
     uint16_t up_gen;
     int32_t refused_gen;                 /* the gate refuses because of this generation, or OFO_GEN_NONE */
-    bool dead_port;                      /* it refuses because of the port alone */
-    bool doubted;                        /* its port is down; it ends when another rail to the peer answers. Atomic, written under the lock */
-    ofo_answer_t answer;                 /* to a WRITE that was posted after a port's event, for rails in doubt */
-    uint16_t asked_downs[OFO_MAX_RAILS]; /* of the peer's rails' modules, before it was posted */
+    bool dead_port;                      /* the gate refuses because of the port alone */
+    bool doubted;                        /* in doubt: its port is down; it ends if another rail to the peer answers. Atomic; lock to write */
+    ofo_answer_t answer;                 /* state of the WRITE that asks for the sake of rails in doubt */
+    uint16_t asked_downs[OFO_MAX_RAILS]; /* `downs` of the modules of the peer's rails, read before that WRITE was posted */
     uint32_t pending_count;              /* entries of all pending lists */
     opal_list_t pending[OFO_MAX_QPS];
     opal_list_t pending_rdma;
@@ -380,28 +380,28 @@ struct mca_btl_base_endpoint_t {
 
     /* service */
     uint8_t partner; /* index of `remote` among the peer's ports */
-    bool is_settled; /* of several choices that is the one; constant from then on */
-    unsigned tries;  /* requests that went to one of several choices alone */
+    bool is_settled; /* `partner` is known to be the right one of several choices; constant from then on */
+    unsigned tries;  /* requests sent while there are several choices; the first ones go to one of them only */
     ofo_fsm_t fsm;
     int32_t published; /* fsm.state << 16 | gen, atomic, for rail_state() */
     ofo_qpset_t *building;
     struct ibv_ah *ah;
-    uint8_t ah_gid_index; /* own GID it was made with */
+    uint8_t ah_gid_index; /* index of our GID that it was made with */
     bool ah_failed;       /* the last attempt found no address */
-    ofo_kept_t kept[2];   /* the last fenced generation, and the last one before it that carried something */
-    ofo_counts_t dack;    /* the peer's counts of `gen`, and whether it knows them */
+    ofo_kept_t kept[2];   /* the last fenced generation, and the last one before it that carried messages */
+    ofo_counts_t dack;    /* the peer's counts of fsm.gen, valid if dack_known */
     bool dack_known;
     int32_t lossy_gen;      /* last generation whose fence was given up, or OFO_GEN_NONE; atomic, progress reads it */
-    bool check_open;        /* the fence of `gen` is done and not told: the loss check decides */
-    uint64_t unknown_until; /* ms, 0: not waiting for the peer's counts */
+    bool check_open;        /* the fence of lossy_gen is done, but fence_done waits for the loss check */
+    uint64_t unknown_until; /* ms; how long to wait for the peer's counts; 0: we do not wait */
     unsigned backoff_ms;
     uint64_t retransmit_at;  /* ms, 0: no timer */
     uint64_t give_up_at;     /* ms, 0: no timer */
-    unsigned patience;       /* times it may be put off */
-    uint64_t error_at;       /* ms; when the queue pairs of the last fence were in the error state */
-    uint64_t last_wqe_at;    /* ms, 0: no timer; LAST_WQE_REACHED is not waited for any longer */
-    ofo_qpset_t *fenced_set; /* the set `last_wqe_at` is about */
-    ofo_rejoin_t rejoin;     /* of a rail that is down */
+    unsigned patience;       /* how often give_up_at may still be put off */
+    uint64_t error_at;       /* ms; when the queue pairs of the last fence were put into the error state */
+    uint64_t last_wqe_at;    /* ms, 0: no timer; when the wait for LAST_WQE_REACHED ends */
+    ofo_qpset_t *fenced_set; /* the set that `last_wqe_at` belongs to */
+    ofo_rejoin_t rejoin;     /* used while the rail is down */
     bool is_active;          /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
     bool is_wanted, is_asked; /* in the module's queues of rails to open */
@@ -416,12 +416,12 @@ struct ofo_peer {
     bool own_is_higher;
     bool closing;    /* del_procs was called; atomic */
     bool declared;   /* unreachable, for good: nothing but PEERDEAD is sent to it; atomic */
-    const char *why; /* it was declared; constant text. release: declared */
+    const char *why; /* why it was declared; constant text. release: declared */
     uint64_t rail_hash;
-    ofo_pair_t pair[OFO_MAX_RAILS]; /* the list, by name */
+    ofo_pair_t pair[OFO_MAX_RAILS]; /* the list of rails, by their names */
     ofo_port_t *port;               /* its ports; NULL if no rail has a choice */
-    uint8_t ended;                  /* names that the peer gave up before a port of ours had them, a bit each. lock: peers_lock */
-    const ofo_queues_t *queues;     /* what both sides have */
+    uint8_t ended;                  /* names that the peer gave up before our ports had them, one bit each. lock: peers_lock */
+    const ofo_queues_t *queues;     /* the queues that both sides have */
     unsigned rail_count;
     ofo_endpoint_t *rail[OFO_MAX_RAILS];
 };
@@ -435,46 +435,46 @@ typedef struct {
     unsigned users; /* modules */
     uint8_t *proof; /* OFO_PROOF_SIZE bytes, source and target of the writes that prove a path; nobody reads them */
     struct ibv_mr *proof_mr;
-    uint32_t inline_max;  /* bytes a queue pair takes inline; constant */
+    uint32_t inline_max;  /* bytes that a queue pair takes inline; constant */
     bool is_iwarp;        /* DESIGN.txt 15.7; constant */
     bool fatal;           /* DEVICE_FATAL was reported; atomic */
-    bool raises_last_wqe; /* it did so at least once; atomic */
-    uint64_t deaf_until;  /* ms; service did not answer in time, and is not waited for before; atomic */
-    uint64_t look_at;     /* ms; lost GIDs are looked for again, or 0; context: the service that reads events */
-    bool reading;         /* service takes an event out of the device and has not yet noted what it says; atomic */
+    bool raises_last_wqe; /* it has raised LAST_WQE_REACHED at least once; atomic */
+    uint64_t deaf_until;  /* ms; service did not answer in time, and progress does not wait for it again until then; atomic */
+    uint64_t look_at;     /* ms; when lost GIDs are looked for again, or 0; context: the service that reads events */
+    bool reading;         /* service takes events out of the device and has not noted the last one yet; atomic */
 } ofo_device_t;
 
 #define OFO_UD_RECVS 1024
-#define OFO_KEEPALIVE_TURNS 16 /* of a round: a process with thousands of idle peers does not ask them all at once */
+#define OFO_KEEPALIVE_TURNS 16 /* of one round, because a process with thousands of idle peers must not ask them all at once */
 
-/* UD queue pair for control messages. Context: service, after its creation. */
+/* The UD queue pair for control messages. Context: service, after its creation. */
 typedef struct {
     struct ibv_comp_channel *channel;
     struct ibv_cq *recv_cq, *send_cq;
     struct ibv_qp *qp;
     uint8_t *memory;
     struct ibv_mr *mr;
-    unsigned sent, reaped;     /* of the send slots, a ring */
-    bool posted[OFO_UD_RECVS]; /* receive slots that the queue pair has */
+    unsigned sent, reaped;     /* counts of messages sent and completed; the send slots are a ring */
+    bool posted[OFO_UD_RECVS]; /* which receive slots are posted */
     bool is_doubtful;          /* a completion or a post of it went wrong; atomic, the service that reads events sets it too */
-    uint64_t mend_at;          /* ms; not looked after before */
-    bool is_reading;           /* its datagrams are being handled, so it stays as it is */
-    bool is_behind;            /* there may be more of them */
-    bool is_slow;              /* an address took long in this round of service */
+    uint64_t mend_at;          /* ms; it is not repaired before this time */
+    bool is_reading;           /* its datagrams are being handled, so it must not be repaired now */
+    bool is_behind;            /* more datagrams may wait */
+    bool is_slow;              /* an address took long to resolve in this round of service */
     uint32_t qkey;
 } ofo_ud_t;
 
-/* What rdmacm has of a module. Context: service, after its creation. */
+/* What rdmacm keeps for a module. Context: service, after its creation. */
 typedef struct {
     struct rdma_event_channel *channel;
     struct rdma_cm_id *listener;
     struct ofo_cm_call *calls;    /* outgoing connects */
-    unsigned messages;            /* of those, with a message only */
-    struct ofo_cm_parked *parked; /* incoming ones, undecided */
+    unsigned messages;            /* how many of these only carry a message */
+    struct ofo_cm_parked *parked; /* incoming connects that are not decided yet */
 } ofo_cm_t;
 
-/* A connection manager: how control messages travel and queue pairs are joined. Context: service, but for create,
- * destroy and fd. */
+/* A connection manager sends control messages and connects queue pairs. Context: service, except for create, destroy
+ * and fd. */
 typedef struct {
     const char *name;
     ofo_cpc_type_t type;
@@ -483,16 +483,16 @@ typedef struct {
     void (*destroy)(ofo_module_t *module); /* also after a creation that stopped half way */
     int (*fd)(const ofo_module_t *module); /* becomes readable when receive() has something to do */
     void (*receive)(ofo_module_t *module);
-    /* Sends; the common header is filled in. What cannot be sent is lost. */
+    /* Sends a message whose common header is filled in. A message that cannot be sent is lost. */
     void (*send)(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
-    /* Queue pairs to RTS, after the peer's REQ or REP. */
+    /* Moves the queue pairs to RTS, after the peer's REQ or REP. */
     int (*join)(ofo_qpset_t *qps, const ofo_ctl_t *remote);
     void (*leave)(ofo_qpset_t *qps);                        /* before queue pairs are destroyed; may be NULL */
     void (*refuse)(ofo_endpoint_t *ep, uint16_t gen);       /* a REQ was dealt with; may be NULL */
-    uint64_t (*expire)(ofo_module_t *module, uint64_t now); /* ends what waits too long; ms when to ask again, 0: not; may be NULL */
+    uint64_t (*expire)(ofo_module_t *module, uint64_t now); /* ends what waits too long; returns when to call again, ms, 0: never; may be NULL */
 } ofo_cpc_t;
 
-/* Counters of one module; written by one thread each, read by dump. */
+/* Counters of one module. Mostly one thread writes each of them; the dump and MPI_T read them. */
 typedef struct {
     uint64_t sends, sendis, puts, gets, receives;
     uint64_t put_bytes, get_bytes;
@@ -500,12 +500,12 @@ typedef struct {
     uint64_t bad_messages; /* data messages refused */
     uint64_t ctl_in, ctl_out, ctl_dropped, ctl_refused, ctl_mended;
     uint64_t connects, errors, lossy_fences;
-    uint64_t fences, fence_ms; /* those of queue pairs that were made, and the longest */
-    uint64_t last_wqe_missed;  /* fences that did not wait for it any longer */
-    uint64_t drain_refused;    /* events of sets of queue pairs that no row takes: errors of ours */
+    uint64_t fences, fence_ms; /* fences of sets that had queue pairs, and the longest one */
+    uint64_t last_wqe_missed;  /* fences that stopped waiting for LAST_WQE_REACHED */
+    uint64_t drain_refused;    /* events of sets of queue pairs for which there is no row: our own errors */
     uint64_t late_receives;    /* messages that came after the fence of their queue pair, dropped */
     uint64_t srq_growths;
-    uint64_t coalesced, carriers; /* messages that travelled with others, and what they travelled in */
+    uint64_t coalesced, carriers; /* messages that travelled in carriers, and these carriers */
     uint64_t ring_sends, ring_receives;
     uint64_t silent; /* messages that asked for no completion */
     uint64_t keepalives;
@@ -518,7 +518,7 @@ typedef struct {
     opal_free_list_t free;
     ofo_module_t *module;
     uint32_t size; /* header included */
-    uint8_t queue; /* the first whose buffers hold it */
+    uint8_t queue; /* the first receive queue whose buffers hold such a fragment */
 } ofo_frag_list_t;
 
 #define OFO_MAX_FRAG_LISTS (2 * OFO_MAX_QPS)
@@ -529,7 +529,7 @@ struct ofo_module {
     ofo_device_t *device;
     char name[OFO_PORT_NAME_LEN];
     uint8_t port_num;
-    uint8_t port_index; /* in the own record */
+    uint8_t port_index; /* in our own record */
     uint8_t lane;
     uint8_t gid_index;
     uint16_t pkey_index;
@@ -537,18 +537,18 @@ struct ofo_module {
     struct ibv_port_attr port_attr;
     bool is_iwarp; /* as the device: no failover, connections by rdmacm alone (DESIGN.txt 15.7); constant */
     bool use_grh;
-    bool on_interface;              /* an interface of this host that was up had the port's IP address when the port was opened */
+    bool on_interface;              /* when the port was opened, an interface of this host that was up had its IP address */
     bool port_up;                   /* atomic; written under the lock of _async.c */
-    uint32_t port_asked, port_told; /* progress's questions about the port, and how many are answered; atomic */
-    bool port_answer;               /* the last answer: it is up. release: port_told */
+    uint32_t port_asked, port_told; /* how many questions about the port progress has asked, and how many of them are answered; atomic */
+    bool port_answer;               /* the last answer: is the port up? release: port_told */
     uint32_t downs;                 /* how often the port went down; atomic, written before port_up under the same lock */
     const char *down_why;           /* constant text. release: port_up */
-    bool gone_told;                 /* progress was told that the port is down for good; lock: that of _async.c */
-    char no_calls[96];              /* why the connection manager cannot start on this port; else empty. Context: set-up */
+    bool gone_told;                 /* progress got a letter that the port is down for good; lock: that of _async.c */
+    char no_calls[96];              /* why the connection manager cannot start on this port; empty if it can. Context: set-up */
     bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */
     bool port_ends_rails; /* the port's event ended a rail; context: progress */
-    bool owes_news;       /* and the PML is to be told of rails without queue pairs; context: progress */
-    uint64_t lost_since;  /* ms; the port's GID is looked for since then, or 0; context: the service that reads events */
+    bool owes_news;       /* and the PML must still hear of rails without queue pairs that ended; context: progress */
+    uint64_t lost_since;  /* ms; since when the port's GID is missing, or 0; context: the service that reads events */
     bool owns_async;      /* its service thread reads the device's asynchronous events */
     mca_btl_base_module_error_cb_fn_t error_cb;
 
@@ -558,7 +558,7 @@ struct ofo_module {
     int32_t cq_count;                 /* atomic; release: new cq; acquire: poll */
     struct ibv_comp_channel *channel; /* of these queues; NULL without blocking progress */
     int cq_room[OFO_MAX_CQS];         /* free entries; context: service */
-    int cq_size;                      /* of the last one */
+    int cq_size;                      /* entries of the last one */
     struct ibv_wc *stash;             /* completions that service took from a CQ; lock: poll_lock */
     unsigned stash_count, stash_size;
     ofo_frag_list_t frags[OFO_MAX_FRAG_LISTS]; /* ascending size */
@@ -576,8 +576,8 @@ struct ofo_module {
     ofo_qpset_t *fencing; /* sets whose fence runs */
     uint32_t max_message; /* bytes of one RDMA part */
     unsigned idle_polls;
-    unsigned keepalive_turn; /* whose it is */
-    bool wants_reports;      /* no fragment was left; some may be silent ones that have arrived; atomic */
+    unsigned keepalive_turn; /* the current turn of the keepalive's round */
+    bool wants_reports;      /* no fragment was left, but some may be silent messages that have arrived; atomic */
     ofo_mailbox_t inbox;
     ofo_counters_t count;
     bfo_traffic_t traffic; /* ext.traffic points here until the PML has a better place */
@@ -588,18 +588,18 @@ struct ofo_module {
     bool stop; /* atomic */
     int wake_fd;
     ofo_mailbox_t service_inbox;
-    uint64_t ctl_turn;     /* us; when the next bring-down may be sent (btl_openib_ctl_rate) */
+    uint64_t ctl_turn;     /* us; when the next DOWN may be sent (btl_openib_ctl_rate) */
     uint64_t keepalive_at; /* ms, 0: no keepalive */
     uint64_t expire_at;    /* ms, 0: the connection manager has no timer */
-    uint32_t contact;      /* published: where the peers find us */
+    uint32_t contact;      /* where the peers find us; published in the record */
     ofo_cm_t cm;
     unsigned mail_polls; /* times service has found progress's mail unread */
     ofo_ud_t ud;
     ofo_endpoint_t *active;
-    ofo_open_queue_t wanted, asked; /* rails to open: by our posts, by requests of peers */
-    unsigned opening;               /* rails that wait for the answer to our request, or prove it */
+    ofo_open_queue_t wanted, asked; /* rails to open, for our posts and for requests of peers */
+    unsigned opening;               /* rails whose request waits for the answer, or that prove themselves after it */
     uint64_t timers_at;             /* ms; when the timers were last run */
-    uint64_t resolve_at;            /* ms; addresses that could not be resolved are not asked for again before */
+    uint64_t resolve_at;            /* ms; addresses that could not be resolved are not tried again before this time */
     ofo_qpset_t *graveyard;
     uint32_t random;
 };
@@ -651,7 +651,7 @@ typedef struct {
     ofo_params_t params;
     ofo_queues_t queues; /* as the user asked for */
     ofo_queues_t plain;  /* the same without shared ones */
-    bool no_srq;         /* a device of ours has none; constant once the ports are open */
+    bool no_srq;         /* one of our devices has no shared queues; constant once the ports are open */
     const ofo_cpc_t *cpc;
     ofo_record_t record; /* ours */
     unsigned device_count;
@@ -664,8 +664,8 @@ typedef struct {
     int wake_fd;          /* ends a sleep of progress; -1 without blocking progress */
     int32_t asleep;       /* threads that sleep, or are about to; atomic */
     unsigned idle_passes; /* progress calls in a row that found nothing; atomic */
-    uint64_t idle_since;  /* ms; since when they count; atomic */
-    bool closing;         /* finalize began: late errors of peers that left earlier are no news */
+    uint64_t idle_since;  /* ms; when the time of these calls began to be measured; atomic */
+    bool closing;         /* finalize has begun, so late errors of peers that left earlier do not matter */
     opal_process_name_t self;
 } ofo_component_t;
 

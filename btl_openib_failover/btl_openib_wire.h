@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Control messages between two BTLs, and the record each process publishes in the modex. In: untrusted bytes;
- * out: structs in host order, or the reason of a refusal. No Open MPI header. See DESIGN.txt 6 and 15.
+ * Control messages between two BTLs, and the record that each process publishes in the modex. Untrusted bytes become
+ * structs in host order, or are refused with a reason. No Open MPI header. See DESIGN.txt 6 and 15.
  */
 #ifndef BTL_OPENIB_WIRE_H
 #define BTL_OPENIB_WIRE_H
@@ -14,8 +14,8 @@
 #define OFO_RECORD_VERSION 8 /* version byte of the modex record; raised when its layout or meaning changes */
 #define OFO_MAX_RAILS 8      /* rails to one peer */
 #define OFO_MAX_QPS 8        /* queue pairs of one rail */
-#define OFO_MAX_PORTS 16     /* ports one process publishes */
-#define OFO_RAIL_NONE 255    /* rail field of messages that concern the peer, not a rail; name of a rail that has none yet */
+#define OFO_MAX_PORTS 16     /* ports that one process publishes */
+#define OFO_RAIL_NONE 255    /* rail field of a message that concerns the peer, not a rail; name of a rail that has no name yet */
 
 typedef enum {
     OFO_CTL_DOWN = 0x30,
@@ -25,33 +25,33 @@ typedef enum {
     OFO_CTL_RTU = 0x34,
     OFO_CTL_REJ = 0x35,
     OFO_CTL_PEERDEAD = 0x36,
-    OFO_CTL_ASK = 0x37 /* connect a rail to this port, whichever it is: see btl_openib_partner.c */
+    OFO_CTL_ASK = 0x37 /* asks for a REQ of whichever rail belongs to this port: see btl_openib_partner.c */
 } ofo_ctl_type_t;
 
 typedef enum {
     OFO_REJ_PORT_DOWN = 1,
     OFO_REJ_RAIL_HASH = 2,
-    OFO_REJ_BUSY = 3, /* no refusal: the request was heard and waits for its turn */
+    OFO_REJ_BUSY = 3, /* no refusal: the request has arrived and waits for its turn */
     OFO_REJ_DISABLED = 4
 } ofo_rej_reason_t;
 
 #define OFO_DACK_VALID 0x01 /* flag of DACK: the counts are known */
-#define OFO_CTL_ASKS 0x02   /* flag of DOWN: does the rail carry packets again? of DACK: it answers such a DOWN */
+#define OFO_CTL_ASKS 0x02   /* flag of DOWN: asks whether the rail carries packets again; flag of DACK: answers such a DOWN */
 
-/* One queue pair as its owner announces it. */
+/* A queue pair, as its owner announces it. */
 typedef struct {
     uint32_t qpn; /* 24 bits */
     uint32_t psn; /* 24 bits */
 } ofo_qp_addr_t;
 
-/* What a DACK tells: completions of one generation of a rail at the sender of the DACK. */
+/* The contents of a DACK: completions of one generation of a rail at the sender of the DACK. */
 typedef struct {
     uint64_t n_ok;                /* SENDs and eager WRITEs completed with success */
     uint16_t n_send[OFO_MAX_QPS]; /* SENDs of each queue pair, modulo 2^16 */
     uint16_t n_eager;             /* eager WRITEs, modulo 2^16 */
 } ofo_counts_t;
 
-/* A control message in host byte order. Which part behind `dst_inc` is used depends on the type. */
+/* A control message in host byte order. The type decides which of the parts after `dst_inc` are used. */
 typedef struct {
     uint8_t type; /* ofo_ctl_type_t */
     uint8_t flags;
@@ -66,7 +66,7 @@ typedef struct {
     uint8_t mtu; /* enum ibv_mtu: largest path MTU the sender takes */
     uint8_t nqp;
     uint8_t qp_index;
-    uint8_t reads; /* READs that the sender answers at a time on one queue pair; 0: it does not say */
+    uint8_t reads; /* READs that the sender answers at a time on one queue pair; 0: unknown */
     uint64_t rail_hash;
     uint8_t gid[16];
     ofo_qp_addr_t qp[OFO_MAX_QPS];
@@ -90,7 +90,7 @@ typedef enum {
 /* Writes the message; returns its length, or 0 if `size` is too small or a field is out of range. */
 size_t ofo_ctl_pack(const ofo_ctl_t *ctl, uint8_t *buffer, size_t size);
 
-/* Reads a message of `length` bytes; *ctl is valid only on OFO_WIRE_OK. Bytes behind the message are ignored. */
+/* Reads a message of `length` bytes; *ctl is valid only on OFO_WIRE_OK. Bytes after the message are ignored. */
 ofo_wire_result_t ofo_ctl_unpack(const uint8_t *buffer, size_t length, ofo_ctl_t *ctl);
 
 /* "DOWN", "REQ", ... or "unknown". */
@@ -111,7 +111,7 @@ typedef enum { OFO_CPC_UD = 0, OFO_CPC_RDMACM = 1 } ofo_cpc_type_t;
 typedef struct {
     uint8_t type;       /* ofo_net_type_t */
     uint8_t prefix_len; /* of the IP network; 64 for InfiniBand */
-    uint8_t key[16];    /* network part, zero behind it; then the name of the fabric is mixed in, if the user gave one */
+    uint8_t key[16];    /* the network part, then zeros; a fabric's name is mixed in if the user gave one */
 } ofo_subnet_t;
 
 #define OFO_PORT_NAME_LEN 24
@@ -119,17 +119,17 @@ typedef struct {
 typedef struct {
     char name[OFO_PORT_NAME_LEN]; /* "device:port", for messages and rail maps */
     ofo_subnet_t subnet;
-    uint8_t guid[16]; /* what ports of equal names are sorted by: port GUID (IB) or GID (RoCE) */
-    uint8_t gid[16];  /* iWARP: the IP address, as RoCE has it for GID */
+    uint8_t guid[16]; /* sorts ports of equal names: port GUID (IB) or GID (RoCE) */
+    uint8_t gid[16];  /* iWARP: the IP address, written as a GID of RoCE */
     uint16_t lid;
     uint8_t mtu;         /* active MTU, enum ibv_mtu */
     uint8_t lanes;       /* rails this port offers to one peer */
     uint8_t cpc;         /* ofo_cpc_type_t: how connections are made */
     uint8_t wants_grh;   /* packets to it need a global route header */
-    uint32_t contact[4]; /* of each lane: UD queue pair, or IP port that rdmacm listens at */
+    uint32_t contact[4]; /* for each lane: number of the UD queue pair, or IP port that rdmacm listens on */
     uint32_t qkey;
     uint32_t rate;     /* Mbit/s */
-    uint64_t proof_at; /* a page that peers write to, and nobody reads: OFO_PROOF_SIZE bytes */
+    uint64_t proof_at; /* address of the page that peers write to and nobody reads: OFO_PROOF_SIZE bytes */
     uint32_t proof_key;
     uint16_t sm_lid; /* of the subnet manager; 0 on Ethernet */
 } ofo_port_t;
@@ -139,7 +139,7 @@ typedef struct {
 
 /* Receive queues of one queue pair index; both sides must have the same. */
 typedef struct {
-    char type;      /* 'P' per peer, 'S' shared, 's' to be shared, and the device has no such queues */
+    char type;      /* 'P' per peer, 'S' shared, 's' asked to be shared, but the device has no shared queues */
     uint16_t sends; /* S: messages in flight to one peer */
     uint32_t size;
     uint32_t count;
@@ -156,12 +156,13 @@ typedef struct {
 
 #define OFO_RECORD_MAX_SIZE (16 + 12 * OFO_MAX_QPS + 128 * OFO_MAX_PORTS)
 
-/* "device:port", OFO_PORT_NAME_LEN bytes at most; of a device whose name is too long the beginning. */
+/* Writes "device:port", at most OFO_PORT_NAME_LEN bytes; the name of a device is cut if it is too long. */
 void ofo_port_name(const char *device, unsigned number, char *name);
 
-/* "device:port (GUID 0x..)" of an InfiniBand port, "device:port (GID ..)" of others, for messages. */
+/* Writes "device:port (GUID 0x..)" for an InfiniBand port and "device:port (GID ..)" for others, as messages show it. */
 void ofo_port_text(const ofo_port_t *port, char *text, size_t size);
 
+/* Writes the record; returns its length, or 0 if `size` is too small or a field is out of range. */
 size_t ofo_record_pack(const ofo_record_t *record, uint8_t *buffer, size_t size);
 
 /* On OFO_WIRE_VERSION only record->version is valid. */
