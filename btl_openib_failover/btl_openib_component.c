@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The component: what Open MPI looks up, opens, asks for parameters and for modules. Its version is the
- * project's, so that ompi_info tells it from the stock component of the same name. See DESIGN.txt 15.
+ * The component: Open MPI looks it up, opens it, and asks it for parameters and modules. Its version is that of the
+ * project, so that ompi_info shows a difference to the stock component of the same name. See DESIGN.txt 15.
  */
 #include "btl_openib_log.h"
 #include "btl_openib_module.h"
@@ -45,12 +45,12 @@ static int component_register(void)
         .btl_min_rdma_pipeline_size = 256 * 1024,
         .btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT,
         .btl_latency = 4,
-        .btl_bandwidth = 0, /* of the port */
+        .btl_bandwidth = 0, /* that of the port */
         .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_RDMA_FLUSH,
-        .btl_put_limit = SIZE_MAX, /* longer than a port's message: in parts */
+        .btl_put_limit = SIZE_MAX, /* operations longer than a port's message go in parts */
         .btl_get_limit = SIZE_MAX,
     };
-    ofo_module_set_functions(&defaults); /* flags without their function are taken back by the base */
+    ofo_module_set_functions(&defaults); /* the base removes flags whose function is missing */
     ofo_pvars_register(&mca_btl_openib_component.super.btl_version);
     return ofo_params_register(&mca_btl_openib_component.super.btl_version, &defaults);
 }
@@ -70,8 +70,8 @@ static int component_close(void)
     return OPAL_SUCCESS;
 }
 
-/* A first fragment, header included, must fit into the largest receive buffer. ob1 cuts what it writes by the fragment size
- * alone. */
+/* A first fragment, header included, must fit into the largest receive buffer. The fragment size of the RDMA pipeline must not exceed
+ * the put limit, because ob1 cuts its writes by the fragment size alone. */
 static void clamp_sizes(void)
 {
     size_t most = OFO.queues.queue[OFO.queues.count - 1].size - sizeof(ofo_data_hdr_t);
@@ -102,7 +102,7 @@ static const char *fork_support(void)
     }
 }
 
-/* Not where the kernel copies registered pages at a fork: ibv_fork_init() would take them from the child all the same. */
+/* Nothing to do if the kernel copies registered pages at a fork: ibv_fork_init() would still take them away from the child. */
 static int prepare_fork(void)
 {
     if (0 != OFO.params.want_fork_support && IBV_FORK_UNNEEDED != ibv_is_fork_initialized() && 0 != ibv_fork_init()
@@ -114,7 +114,7 @@ static int prepare_fork(void)
     return OPAL_SUCCESS;
 }
 
-/* Registrations may outlive the call that made them if freed memory is noticed. */
+/* Registrations may be kept after the call that made them if Open MPI notices freed memory. */
 static void choose_leave_pinned(void)
 {
     const int needed = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;

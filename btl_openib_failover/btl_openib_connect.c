@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The way of a received control message to the machine of the rail that it names, whichever connection manager brought
- * it. Context: service. See DESIGN.txt 6.2 and 15.3.
+ * Hands a received control message to the machine of the rail that it names, whichever connection manager received it.
+ * Context: service. See DESIGN.txt 6.2 and 15.3.
  */
 #include "btl_openib_connect.h"
 
@@ -14,7 +14,7 @@
 #include "btl_openib_peer.h"
 #include "btl_openib_rail.h"
 
-/* L23: whatever a declared peer wants, it is told so. */
+/* L23: a declared peer gets PEERDEAD as the answer to any message. */
 static void answer_declared(ofo_module_t *module, ofo_peer_t *peer)
 {
     ofo_endpoint_t *ep = ofo_peer_endpoint(peer, module);
@@ -30,7 +30,7 @@ void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep;
 
     if (NULL == peer) {
-        /* Finding the process means asking Open MPI: progress does that, the letter comes back. */
+        /* Only progress may ask Open MPI for the process; it sends the message back as a letter (OFO_MAIL_AGAIN). */
         ofo_tell_progress(module, OFO_MAIL_UNKNOWN, NULL, 0, ctl, NULL);
         return;
     }

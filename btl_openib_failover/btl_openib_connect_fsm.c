@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Executes btl_openib_connect.def. The only function that writes a rail's state is ofo_fsm_step(); generations
- * move here too, before the action runs. See DESIGN.txt 10.
+ * Executes btl_openib_connect.def. Only ofo_fsm_step() writes a rail's state. It changes the generation too, before the
+ * action runs. See DESIGN.txt 10.
  */
 #include "btl_openib_connect_fsm.h"
 
@@ -29,7 +29,7 @@ static const char *const event_names[] = {
 #include "btl_openib_connect.def"
 };
 
-/* Built with -DBFO_COUNT_ROWS=1: the rows taken, written to a file in BFO_ROWS_DIR at the end (tests/sim/rows). */
+/* Built with -DBFO_COUNT_ROWS=1, the process writes the rows it took to a file in BFO_ROWS_DIR when it ends (tests/sim/rows). */
 #ifndef BFO_COUNT_ROWS
 #define BFO_COUNT_ROWS 0
 #endif
@@ -82,7 +82,7 @@ static ofo_fsm_event_t classify_request(const ofo_fsm_t *fsm, const ofo_ctl_t *m
     }
     if (message->gen == fsm->gen + 1) {
         if (OFO_GEN_NONE != fsm->check_gen) {
-            return OFO_EV_NONE; /* L14c: counts not yet checked; the peer asks again */
+            return OFO_EV_NONE; /* L14c: an older check is due; the peer asks again */
         }
         return accepted ? OFO_EV_REQ_NEXT : OFO_EV_REQ_NEXT_REFUSED;
     }

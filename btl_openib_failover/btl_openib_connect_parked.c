@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The passive side of rdmacm: a set of queue pairs comes as one connect each, and the machine of its rail hears of them
- * when all are here. Until it has decided they are parked in a list of the module; one that waits too long for its others
- * is rejected by the service thread's timer. Context: service. See DESIGN.txt 15.3.
+ * The passive side of rdmacm. A set of queue pairs comes as one connect for each, and the rail's machine gets the REQ when
+ * all are here. Until it has decided they are parked in a list of the module. The service thread's timer rejects a connect
+ * that waits too long for the others of its set. Context: service. See DESIGN.txt 15.3.
  */
 #include "btl_openib_connect_parked.h"
 
 #include <stdlib.h>
 
-/* An incoming connect for a queue pair, until all of its set are here and the machine has decided. */
+/* An incoming connect for one queue pair. */
 typedef struct ofo_cm_parked {
     struct ofo_cm_parked *next;
     struct rdma_cm_id *id;
@@ -28,7 +28,7 @@ static bool same_request(const ofo_ctl_t *a, const ofo_ctl_t *b)
     return a->jobid == b->jobid && a->vpid == b->vpid && a->src_inc == b->src_inc && a->rail == b->rail && a->gen == b->gen;
 }
 
-/* Takes the one at this place out of the list and rejects it. */
+/* Takes the connect at this place out of the list and rejects it. */
 static void reject(parked_t **at, const uint8_t *data, size_t length)
 {
     parked_t *parked = *at;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The connection manager rdmacm: queue pairs are joined by librdmacm, one connect per queue pair, and every other control
- * message is the private data of a connect that the peer rejects. The kernel repeats what gets lost. In: events of the
- * channel; out: the same messages to the machine of a rail as by datagrams. Context: service. See DESIGN.txt 6.2, 15.3.
+ * The connection manager rdmacm. librdmacm connects the queue pairs, with one connect for each. Every other control message
+ * is the private data of a connect that the peer rejects. The kernel repeats lost packets. Events of the channel become the
+ * same control messages for the rails' machines that udcm gets as datagrams. Context: service. See DESIGN.txt 6.2, 15.3.
  */
 #include "btl_openib_connect_rdmacm.h"
 
@@ -26,12 +26,12 @@
 
 enum {
     RESOLVE_MS = 2000,
-    PRIVATE_MAX = 56,  /* of a connect */
-    ADDRESS_PART = 40, /* of REQ and REP: the queue pairs are the connection manager's own */
-    MESSAGES_MAX = 256 /* on their way, of one port */
+    PRIVATE_MAX = 56,  /* bytes of private data in a connect */
+    ADDRESS_PART = 40, /* bytes sent of REQ and REP; librdmacm itself exchanges the addresses and numbers of the queue pairs */
+    MESSAGES_MAX = 256 /* messages of one port in flight */
 };
 
-/* One outgoing connect: for a queue pair of `qps`, or with a message. Context of its identifier. */
+/* One outgoing connect: for a queue pair of `qps`, or only with a message. It is the context of its identifier. */
 typedef struct ofo_cm_call {
     struct ofo_cm_call *next;
     struct rdma_cm_id *id;
@@ -108,7 +108,7 @@ static void call_end(ofo_module_t *module, call_t *call)
     free(call);
 }
 
-/* Begins a connect; the events lead it on. NULL: it cannot be. */
+/* Begins a connect; step() continues it with each event. NULL on failure. */
 static call_t *call_begin(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index, const uint8_t *data, size_t length)
 {
     ofo_module_t *module = ep->module;
@@ -161,7 +161,7 @@ static int call_connect(call_t *call)
     return rdma_connect(call->id, &param);
 }
 
-/* A connect for each queue pair that has none. */
+/* Begins a connect for each queue pair that has none. */
 static void send_request(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
     ofo_qpset_t *qps = ep->building;
@@ -176,7 +176,7 @@ static void send_request(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     }
 }
 
-/* The queue pairs are joined already; each gets its answer once. */
+/* The queue pairs are in RTS already. Each connect is accepted once. */
 static void send_reply(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
     ofo_qpset_t *qps = ep->building;
@@ -210,13 +210,13 @@ static void cm_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
         send_reply(ep, ctl);
         break;
     case OFO_CTL_RTU:
-        break; /* the connection manager's own */
+        break; /* librdmacm sends its own */
     case OFO_CTL_REJ:
         length = ofo_ctl_pack(ctl, bytes, sizeof(bytes));
         ofo_parked_reject(ep, ctl->gen, bytes, length);
         break;
     default:
-        length = ep->module->is_iwarp ? 0 /* no connect without a queue pair: the end of the connections tells */
+        length = ep->module->is_iwarp ? 0 /* no connect is possible without a queue pair; the peer sees the connections end */
                                       : ofo_ctl_pack(ctl, bytes, sizeof(bytes));
         if (0 == length || NULL == call_begin(ep, NULL, 0, bytes, length)) {
             ++ep->module->count.ctl_dropped;
@@ -228,7 +228,7 @@ static void cm_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 
 /* ---- joining ------------------------------------------------------------------------------------ */
 
-/* What the user gives goes before what the connection manager took from the path. Both sides of a rail know both bounds. */
+/* The user's parameters override what librdmacm took from the path. Both sides of a rail know both limits of the MTU. */
 static void set_path(const ofo_module_t *module, uint8_t their_mtu, struct ibv_qp_attr *attr)
 {
     const uint8_t mtu = ofo_mtu_with(module, their_mtu);
@@ -249,7 +249,7 @@ static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu,
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
     int mask = 0;
 
-    if (module->is_iwarp) { /* the device does it, at connect and accept */
+    if (module->is_iwarp) { /* the device moves the queue pair, at connect and accept */
         ofo_qpset_log(module, qp);
         return 0;
     }
@@ -280,7 +280,7 @@ static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu,
     return active ? rdma_establish(qp->cm_id) : 0;
 }
 
-/* Also behind the end of the peers: `ep` is not looked at. */
+/* Must not use qps->ep, because it also runs after ofo_peers_free(). */
 static void cm_leave(ofo_qpset_t *qps)
 {
     ofo_module_t *module = qps->module;
@@ -297,7 +297,7 @@ static void cm_leave(ofo_qpset_t *qps)
     }
 }
 
-/* Takes the parked connects of this rail in the place of own ones. False: they are not all here. */
+/* Takes over the parked connects of this rail, in the place of our own ones. False if some are missing. */
 static bool adopt_parked(ofo_qpset_t *qps)
 {
     struct rdma_cm_id *id;
@@ -339,11 +339,11 @@ static int cm_join(ofo_qpset_t *qps, const ofo_ctl_t *remote)
 
 /* ---- incoming ----------------------------------------------------------------------------------- */
 
-/* Reads private data: REQ and REP come without their list of queue pairs. */
+/* Reads the private data of a connect. REQ and REP come without their list of queue pairs. */
 static bool read_message(ofo_module_t *module, const struct rdma_conn_param *param, ofo_ctl_t *ctl)
 {
     uint8_t bytes[OFO_CTL_MAX_SIZE] = {0};
-    size_t length = param->private_data_len; /* as long as the carrier allows, zeros behind the message */
+    size_t length = param->private_data_len; /* as long as the transport allows: zeros follow the message */
 
     if (NULL == param->private_data) {
         return false;
@@ -363,7 +363,7 @@ static bool read_message(ofo_module_t *module, const struct rdma_conn_param *par
     return true;
 }
 
-/* What the machine did not take: copies, and requests of a peer that yields to ours. */
+/* Rejects the connects that the machine did not take: copies, and requests of a peer that yields to our own request. */
 static void cm_refuse(ofo_endpoint_t *ep, uint16_t gen)
 {
     ofo_parked_reject(ep, gen, NULL, 0);
@@ -376,11 +376,11 @@ static void connect_request(ofo_module_t *module, struct rdma_cm_id *id, const s
 
     if (valid && OFO_CTL_REQ == ctl.type) {
         if (ofo_parked_add(module, id, &ctl, ofo_now_ms())) {
-            ofo_ctl_dispatch(module, &ctl); /* what the machine does not want is rejected: cm_refuse */
+            ofo_ctl_dispatch(module, &ctl); /* cm_refuse() rejects the connects that the machine does not take */
         }
         return;
     }
-    rdma_reject(id, NULL, 0); /* a message: it has arrived */
+    rdma_reject(id, NULL, 0); /* this connect only carried a message, which has arrived */
     rdma_destroy_id(id);
     if (valid) {
         ofo_ctl_dispatch(module, &ctl);
@@ -398,7 +398,7 @@ static bool all_done(ofo_qpset_t *qps, const struct rdma_cm_id *id)
     return all;
 }
 
-/* The peer accepted one queue pair: with the last one its reply is complete. */
+/* The peer accepted one queue pair. With the last one its reply is complete. */
 static void connect_response(ofo_module_t *module, call_t *call, const struct rdma_conn_param *param)
 {
     ofo_ctl_t ctl;
@@ -416,8 +416,8 @@ static void established(ofo_qpset_t *qps, const struct rdma_cm_id *id)
     }
 }
 
-/* A rejection without a message: the peer's own request is on its way, or it waited too long for the other connects. The
- * next REQ makes a new one; T_conn bounds the whole. */
+/* A rejection without a message means that the peer's own request is in flight, or that this connect waited too long for the others of
+ * its set. The next REQ makes a new connect; T_conn limits the total time. */
 static void rejected(ofo_module_t *module, call_t *call, const struct rdma_conn_param *param)
 {
     ofo_ctl_t ctl;
@@ -427,7 +427,7 @@ static void rejected(ofo_module_t *module, call_t *call, const struct rdma_conn_
     } else if (0 < param->private_data_len && OFO_CTL_REJ == *(const uint8_t *) param->private_data && read_message(module, param, &ctl)) {
         ofo_rail_message(call->ep, &ctl);
     } else if (call->qps == call->ep->building && OFO_ST_REQUESTED == call->ep->fsm.state && !module->is_iwarp) {
-        /* iWARP: such a queue pair is spent, and the peer's request finds a new one */
+        /* not on iWARP: such a queue pair cannot connect again, and the peer's request gets a new one */
         call->qps->qp[call->index].cm_id = NULL;
         call->qps->qp[call->index].cm_done = false;
         call_end(module, call);
@@ -444,7 +444,7 @@ static void failed(ofo_module_t *module, call_t *call, const struct rdma_cm_even
     }
 }
 
-/* Leads an outgoing connect on. */
+/* Continues an outgoing connect. */
 static void step(ofo_module_t *module, call_t *call, const struct rdma_cm_event *event)
 {
     int rc = 0;
@@ -470,7 +470,7 @@ static void step(ofo_module_t *module, call_t *call, const struct rdma_cm_event 
         failed(module, call, event);
         break;
     default:
-        break; /* the end of a connection: its queue pair tells */
+        break; /* the end of a connection shows on its queue pair */
     }
     if (0 != rc) {
         failed(module, call, event);
@@ -487,14 +487,14 @@ static call_t *find_call(const ofo_module_t *module, const struct rdma_cm_id *id
     return call;
 }
 
-/* A connect of the peer. Its context is the set it was adopted for. */
+/* Handles an event of a connect that came from the peer. Its context is the set that has taken it over, or NULL. */
 static void step_passive(ofo_module_t *module, const struct rdma_cm_event *event)
 {
     ofo_qpset_t *qps = event->id->context;
 
     switch (event->event) {
     case RDMA_CM_EVENT_ESTABLISHED:
-        if (NULL != qps && !module->is_iwarp) { /* there the first messages tell: tell_first of _recv.c */
+        if (NULL != qps && !module->is_iwarp) { /* on iWARP the first messages do this: ofo_recv_tell_first() */
             established(qps, event->id);
         }
         break;
@@ -502,7 +502,7 @@ static void step_passive(ofo_module_t *module, const struct rdma_cm_event *event
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
         if (NULL == qps) {
-            ofo_parked_drop(module, event->id); /* the peer gave up what nobody has answered yet */
+            ofo_parked_drop(module, event->id); /* the peer gave up a connect that was not answered yet */
         } else if (qps == qps->ep->building) {
             ofo_log(1, "%s: rdmacm from %u: %s", module->name, qps->ep->peer->name.vpid, rdma_event_str(event->event));
             ofo_rail_event(qps->ep, OFO_EV_LOCAL_ERROR, NULL);
@@ -513,13 +513,13 @@ static void step_passive(ofo_module_t *module, const struct rdma_cm_event *event
     }
 }
 
-/* The event was acknowledged already, so that identifiers may be destroyed. */
+/* The event was acknowledged before, because identifiers with unacknowledged events cannot be destroyed. */
 static void handle(ofo_module_t *module, const struct rdma_cm_event *event)
 {
     call_t *call = find_call(module, event->id);
 
     ofo_log(3, "%s: %s (%d)", module->name, rdma_event_str(event->event), event->status);
-    if (RDMA_CM_EVENT_DEVICE_REMOVAL == event->event) { /* of each identifier: the device's end is told once */
+    if (RDMA_CM_EVENT_DEVICE_REMOVAL == event->event) { /* comes for each identifier; only the first one has an effect */
         ofo_async_device_gone(module->device);
         return;
     }

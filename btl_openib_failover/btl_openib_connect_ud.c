@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Control messages over an unreliable datagram queue pair per module. Its address is all the modex carries.
- * In: datagrams of anybody; out: validated control messages to the machine of the rail they name. Loss and
- * duplication are the machine's business. See DESIGN.txt 15.
+ * Control messages over an unreliable datagram queue pair for each module. The modex has its address. Datagrams may come
+ * from any sender; only valid control messages go to the machine of the rail that they name. The machine copes with lost
+ * messages and copies. See DESIGN.txt 15.
  */
 #include "btl_openib_connect_ud.h"
 
@@ -45,7 +45,7 @@ static bool post_recv(ofo_ud_t *ud, unsigned i)
     return ud->posted[i];
 }
 
-/* Those the queue pair has not. */
+/* Posts the receives that are not posted. */
 static bool post_recvs(ofo_ud_t *ud)
 {
     bool all = true;
@@ -102,7 +102,7 @@ static int ud_create(ofo_module_t *module)
     ofo_ud_t *ud = &module->ud;
     size_t size = (size_t) SLOT * (RECVS + SENDS);
 
-    /* One key for all ports of the process; the upper half of keys is for privileged users. */
+    /* One key for all ports of the process. Keys of the upper half are for privileged users. */
     ud->qkey = OFO.record.incarnation & 0x7fffffff;
     ud->memory = ofo_pages_alloc(size);
     if (NULL == ud->memory) {
@@ -193,7 +193,7 @@ static bool move_to(struct ibv_qp *qp, enum ibv_qp_state state)
     return 0 == ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
-/* From RESET on. What the completion queues hold then is of the life before: datagrams may get lost. */
+/* Takes the queue pair through RESET. Completions that are still in the queues are of no use then, so datagrams may get lost. */
 static bool begin_anew(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
@@ -208,8 +208,8 @@ static bool begin_anew(ofo_module_t *module)
     return 0 == move_to_rts(module, ud->qp, ud->qkey);
 }
 
-/* A send that failed leaves the send queue alone in error (SQE); with some drivers, and after any other failure, the
- * queue pair is. */
+/* A failed send puts only the send queue into the error state (SQE). Some drivers, and any other failure, put the whole queue pair into
+ * it. */
 static bool bring_back(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
@@ -229,7 +229,8 @@ static bool bring_back(ofo_module_t *module)
     return post_recvs(ud);
 }
 
-/* Returns when to look again, ms; 0: it is sound. A port that cannot send fails each message: not more often than that. */
+/* Repairs the queue pair if needed. Returns when to try again in ms, or 0. There is a pause between repairs, because on a port that cannot
+ * send each message fails. */
 static uint64_t mend(ofo_module_t *module, uint64_t now)
 {
     ofo_ud_t *ud = &module->ud;
@@ -263,9 +264,9 @@ void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp)
 
 /* ---- sending ------------------------------------------------------------------------------------ */
 
-/* A neighbour that does not answer may cost seconds each time. Of service's time such neighbours get a tenth, and one that was not
- * asked before waits for the next round if this round of service has met one that is slow: else a partition would keep service
- * from its datagrams for as many times as there are neighbours. What is not sent now is sent again. */
+/* Makes the address handle. A neighbour that does not answer may cost seconds each time. Therefore such neighbours get a tenth of
+ * service's time, and after one slow address no other is resolved in the same round of service. Otherwise a partition of the network
+ * would keep service from its datagrams once for each neighbour. A message that is not sent now will be repeated. */
 static void resolve(ofo_endpoint_t *ep)
 {
     ofo_module_t *module = ep->module;
@@ -294,7 +295,7 @@ static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 
     (void) mend(module, ofo_now_ms());
     if (NULL != ep->ah && ep->ah_gid_index != module->gid_index) {
-        ofo_ud_forget(ep); /* the own address has moved in its table */
+        ofo_ud_forget(ep); /* our own address has another index in the GID table now */
     }
     if (NULL == ep->ah) {
         resolve(ep);
@@ -332,7 +333,7 @@ static void read_datagram(ofo_module_t *module, const uint8_t *bytes, size_t len
     ofo_ctl_dispatch(module, &ctl);
 }
 
-/* What a broken queue pair gives back is not posted again before it is mended. */
+/* Receives that come back with an error are posted again when the queue pair is repaired. */
 static int poll_datagrams(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The loss check. Per queue pair and kind "completed with success" and "received" are both prefixes of what was
- * posted, so their difference tells; the sum alone could cancel out, but has no wrap. See DESIGN.txt 10.4.
+ * The loss check. For each queue pair and kind "completed with success" and "received" are both prefixes of the messages
+ * posted, so their difference shows a loss. In the sum differences could cancel out, but it does not wrap. See DESIGN.txt
+ * 10.4.
  */
 #include "btl_openib_counts.h"
 
-/* Both modulo 2^16, less than 2^15 apart: is `sent` ahead? */
+/* Is `sent` ahead? Both are modulo 2^16 and less than 2^15 apart. */
 static bool is_ahead(uint16_t sent, uint16_t received)
 {
     return 0 < (int16_t) (uint16_t) (sent - received);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Control messages on their way out: the header that all have. See DESIGN.txt 6.2 and 15.3.
+ * Sends control messages and fills in the header that all have. See DESIGN.txt 6.2 and 15.3.
  */
 #include "btl_openib_ctl.h"
 
@@ -12,10 +12,10 @@
 void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
     if (OFO_LOAD(ep->peer->declared) && OFO_CTL_PEERDEAD != ctl->type) {
-        return; /* it is never contacted again */
+        return; /* a declared peer gets nothing else */
     }
     if (OFO_RAIL_NONE == ctl->rail && OFO_CTL_PEERDEAD != ctl->type && OFO_CTL_ASK != ctl->type) {
-        return; /* the peer knows no such rail yet */
+        return; /* the rail has no name yet */
     }
     ctl->jobid = OFO.self.jobid;
     ctl->vpid = OFO.self.vpid;

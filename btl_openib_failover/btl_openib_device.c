@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Called by the cache for a miss. An access flag of the cache is one of verbs. */
+/* The cache calls it for memory that is not registered yet. */
 static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_base_registration_t *reg)
 {
     ofo_device_t *device = reg_data;
@@ -30,7 +30,7 @@ static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_ba
         access |= IBV_ACCESS_REMOTE_WRITE;
     }
     if (device->is_iwarp && (access & IBV_ACCESS_LOCAL_WRITE)) {
-        access |= IBV_ACCESS_REMOTE_WRITE; /* what a READ brings is written by the peer (RFC 5040) */
+        access |= IBV_ACCESS_REMOTE_WRITE; /* the peer writes the data of our READ (RFC 5040) */
     }
     if (reg->access_flags & MCA_RCACHE_ACCESS_REMOTE_READ) {
         access |= IBV_ACCESS_REMOTE_READ;
@@ -39,7 +39,7 @@ static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_ba
     if (NULL == own->mr) {
         const int cause = errno;
         ofo_log(2, "%s: %zu bytes cannot be registered (access 0x%x): %s", device->name, size, access, strerror(cause));
-        /* The cache gives up what is idle and asks again when resources are short: that helps against no other cause. */
+        /* For "out of resource" the cache gives up idle registrations and tries again. That does not help against other errors. */
         return ENOMEM == cause || EAGAIN == cause ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERROR;
     }
     own->handle.lkey = own->mr->lkey;
@@ -77,7 +77,7 @@ static void destroy_proof_page(ofo_device_t *device)
     free(device->proof);
 }
 
-/* Registers 256 KiB for a moment: can memory be locked at all? */
+/* Can memory be locked at all? Registers 256 KiB for a moment. */
 static bool memory_can_be_locked(ofo_device_t *device)
 {
     enum { PROBE = 256 * 1024 };
@@ -117,7 +117,7 @@ void ofo_device_say_locked_memory(const ofo_device_t *device)
 
 static mca_rcache_base_module_t *create_cache(ofo_device_t *device)
 {
-    static char name[] = "bfo"; /* one for all devices: what is idle gives way, whatever device it is of */
+    static char name[] = "bfo"; /* one for all devices, so that idle registrations of any device give way */
     mca_rcache_base_resources_t resources = {
         .cache_name = name,
         .reg_data = device,
@@ -129,8 +129,8 @@ static mca_rcache_base_module_t *create_cache(ofo_device_t *device)
     return mca_rcache_base_module_create("grdma", device, &resources);
 }
 
-/* One queue pair as rails have them, made and destroyed: has the adapter reliable connections at all (EFA and usNIC have
- * none), and how many bytes does it take inline? Many adapters refuse a size above their own instead of cutting it. */
+/* Makes and destroys one queue pair like those of rails. It shows whether the adapter has reliable connections at all (EFA and usNIC
+ * have none), and how many bytes it takes inline. Many adapters refuse a size above their limit instead of reducing it. */
 static bool probe_queue_pair(ofo_device_t *device)
 {
     struct ibv_cq *cq = ibv_create_cq(device->context, 2, NULL, NULL, 0);
@@ -191,7 +191,7 @@ ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
     if (NULL == device->rcache) {
         goto err_pd;
     }
-    /* Events are read by a thread that also waits for other things. */
+    /* The thread that reads the events also waits for other things, so it must not block. */
     fcntl(device->context->async_fd, F_SETFL, fcntl(device->context->async_fd, F_GETFL) | O_NONBLOCK);
     *why = NULL;
     return device;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A port that is down puts its rails in doubt. Such a rail goes on, and ends only when another rail to the same peer has answered:
- * a one-byte WRITE that was posted after the port's event came back well. Two sides that lose different ports at the same moment
- * both get no answer, and neither ends the rail on which the other one counts. Context: progress. See DESIGN.txt 10.2.
+ * A port that is down puts its rails in doubt. Such a rail goes on, and ends only after another rail to the same peer has answered:
+ * a WRITE of one byte, posted after the port's event, completed with success. If the two sides lose different ports at the same
+ * moment, both get no answer, and neither ends the rail that the other side relies on. Context: progress. See DESIGN.txt 10.2.
  */
 #include "btl_openib_doubt.h"
 
@@ -38,7 +38,7 @@ static bool is_needed(const ofo_endpoint_t *ep)
     return false;
 }
 
-/* What is out already may have been answered before the event: then one more follows. Locks: ep->lock held. */
+/* A WRITE that is in flight already may have been answered before the port's event. Then one more follows it. Locks: ep->lock held. */
 void ofo_doubt_ask_over(ofo_endpoint_t *ep)
 {
     ofo_qpset_t *qps = ep->qps;
@@ -58,8 +58,7 @@ void ofo_doubt_ask_over(ofo_endpoint_t *ep)
 void ofo_doubt_ask(const ofo_module_t *module)
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {
-        __atomic_store_n(&OFO.module[i]->idle_polls, 0,
-                         __ATOMIC_RELAXED); /* the answer and its letter are not to wait for the turn of an idle rail */
+        __atomic_store_n(&OFO.module[i]->idle_polls, 0, __ATOMIC_RELAXED); /* the answer and its letter must not wait until an idle port is polled */
         if (module != OFO.module[i]) {
             ofo_for_each_endpoint(OFO.module[i], ofo_doubt_ask_over);
         }

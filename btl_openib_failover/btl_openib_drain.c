@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * An event of a set of queue pairs: the change under ep->lock, then the row's action. See DESIGN.txt 10.3.
+ * Takes an event of a set of queue pairs: changes the state under ep->lock, then runs the row's action. See DESIGN.txt 10.3.
  */
 #include "btl_openib_drain.h"
 
@@ -49,7 +49,7 @@ bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
         OPAL_THREAD_UNLOCK(&ep->lock);
     }
     trace(qps, from, event, cell);
-    BFO_ASSERT(cell.listed); /* no peer and no device can do that: the caller's guard is wrong */
+    BFO_ASSERT(cell.listed); /* no peer and no device can cause this: the caller's guard is wrong */
     if (cell.listed) {
         actions[cell.action](qps, why);
     }
@@ -61,8 +61,8 @@ void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
     (void) ofo_drain_raise(qps, OFO_DEV_ERROR, why);
 }
 
-/* iWARP: the queue pair's connection was closed, as a peer that leaves does, and the receives that nobody waits for came
- * back. That is no loss if we leave too: posts are refused from now on, and the next round of the keepalive tells. */
+/* iWARP: the peer closed the connection, as it does when it leaves, and our posted receives came back. That is no loss if we leave too.
+ * Posts are refused from now on; if we are still here at the keepalive's next turn, the rail is reported as failed. */
 void ofo_rail_closed(ofo_qpset_t *qps)
 {
     ofo_endpoint_t *ep = qps->ep;

@@ -5,7 +5,7 @@
  */
 #include "btl_openib_drain_fsm.h"
 
-/* A pair (state, event) with two rows is an error, whatever the flags of the build. */
+/* Two rows for one pair (state, event) do not compile, whatever the flags of the build. */
 #pragma GCC diagnostic error "-Woverride-init"
 
 #define ROW(id, state, event, next_, gate_, act) [OFO_DRAIN_##state][OFO_DEV_##event] = {true, OFO_DRAIN_##next_, OFO_DRAIN_##gate_, OFO_DACT_##act},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Work requests that come back with an error: slots, buffers and marks of the set, and every descriptor to its owner.
+ * Work requests that come back with an error: the set gets its slots, buffers and marks back, and every descriptor goes to its owner.
  * Context: progress. See DESIGN.txt 4 (B5, B10).
  */
 #include "btl_openib_failed_work.h"
@@ -21,7 +21,7 @@ static void send_failed(ofo_work_t *work, int status)
         ofo_silent_forget(work->qps, work->qp, frag);
     }
     BFO_ASSERT(work->qps->qp[work->qp].sq_free < work->qps->qp[work->qp].sq_slots);
-    ++work->qps->qp[work->qp].sq_free; /* nobody posts on a failed set */
+    ++work->qps->qp[work->qp].sq_free; /* no lock: no thread posts on a failed set */
     ofo_send_complete(frag, status);
 }
 

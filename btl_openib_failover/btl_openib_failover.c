@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What becomes of a rail's work when the rail dies: posts are refused, the PML is told once, the queue pairs are
- * drained, what waits in lists comes back with an error, and only then the fence is done. Also the extension the
- * PML bfo uses. Context: progress, inside the poll lock. See DESIGN.txt 4 (B3, B4) and 10.
+ * What happens to a rail's work when the rail dies: posts are refused, the PML is notified once, the queue pairs are
+ * drained, the pending lists are returned with an error, and only then the fence is done. Also the extension for the
+ * PML bfo. Context: progress, inside the poll lock. See DESIGN.txt 4 (B3, B4) and 10.
  */
 #include "btl_openib_failover.h"
 
@@ -34,7 +34,7 @@
 
 #include <string.h>
 
-/* The BTL found out that a peer has to be declared; the PML draws the consequences. Its rails are being ended. */
+/* The BTL has declared a peer and ends its rails; the PML ends its requests. */
 void ofo_peer_lost(ofo_peer_t *peer)
 {
     ofo_module_t *module = peer->rail[0]->module;
@@ -53,7 +53,7 @@ static void tell_pml(ofo_module_t *module, ofo_peer_t *peer, const char *why)
         return;
     }
     if (NULL != peer && OFO_LOAD(peer->declared)) {
-        ofo_peer_lost(peer); /* the cause first: the loss of its rails is the consequence */
+        ofo_peer_lost(peer); /* the cause first; the loss of its rails is a consequence */
     }
     snprintf(text, sizeof(text), "%s: %s", module->name, why);
     module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_NONFATAL, proc, text);
@@ -70,14 +70,15 @@ void ofo_drain_act_tell_all(ofo_qpset_t *qps, const char *why)
     ofo_drain_act_tell_service(qps, NULL);
 }
 
-/* Has the port died while the letter that opens the gate was under way? One that has come back does not matter: who
- * waited for it begins anew, and a later generation than the refused one knows. Locks: ep->lock held. */
+/* Has the port died, or was this generation refused, while the letter that opens the gate was in flight? A port that has come back
+ * does not matter, because a rail that waited for it starts again. A generation later than the refused one was made after the loss.
+ * Locks: ep->lock held. */
 static bool was_refused(const ofo_endpoint_t *ep, const ofo_qpset_t *qps)
 {
     return OFO_GATE_REFUSING == ep->gate && (ep->dead_port ? !OFO_LOAD(ep->module->port_up) : (int32_t) qps->gen <= ep->refused_gen);
 }
 
-/* Their rails were spared, or are in doubt, and may not be the last any more. */
+/* Looks at the rails of dead ports again. They were spared or are in doubt, and may not be the last ones to their peers any more. */
 static void look_at_dead_ports(void)
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {
@@ -87,8 +88,8 @@ static void look_at_dead_ports(void)
     }
 }
 
-/* What waited and what is owed is posted before the gate opens: nobody can overtake it, and service, should it be the
- * one that opens, touches the queue pairs only while posts still take gate_lock. */
+/* Waiting messages and owed credits are posted before the gate opens, so that no other post can overtake them. If service opens the
+ * gate, it touches the queue pairs only while posts still take gate_lock. */
 void ofo_drain_act_open_gate(ofo_qpset_t *qps, const char *why)
 {
     ofo_endpoint_t *ep = qps->ep;
@@ -96,7 +97,7 @@ void ofo_drain_act_open_gate(ofo_qpset_t *qps, const char *why)
     ofo_pending_post(ep, qps);
     ofo_credits_post(ep, qps);
     OFO_STORE(ep->gate, OFO_GATE_UP);
-    ofo_doubt_ask_over(ep); /* who was asked before may have died */
+    ofo_doubt_ask_over(ep); /* the rail that was asked before may have died */
 }
 
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
@@ -120,7 +121,7 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 
 /* ---- draining ----------------------------------------------------------------------------------- */
 
-/* Takes all lists under the lock, then calls back without it. */
+/* Takes all lists under the lock, then runs the callbacks without it. */
 static void return_pending(ofo_endpoint_t *ep)
 {
     opal_list_t messages, rdma;
@@ -152,8 +153,8 @@ void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
     }
 }
 
-/* `qps` is NULL where there are no queue pairs. After a fence that was given up the PML has to wait for the loss check: service tells
- * when it is passed. */
+/* `qps` is NULL if there are no queue pairs. After a fence that was given up the PML has to wait for the loss check; service sends a
+ * letter when it is passed. */
 static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 {
     return_pending(ep);
@@ -189,7 +190,7 @@ void ofo_drain_act_tell_pml_drain(ofo_qpset_t *qps, const char *why)
     ofo_drain_act_drain(qps, NULL);
 }
 
-/* The letter may have waited for a process that computed: the markers get their time from here on. */
+/* The letter may have waited while the process computed. Therefore the time limit for the markers starts here. */
 void ofo_drain_act_post_markers(ofo_qpset_t *qps, const char *why)
 {
     ofo_markers_post(qps);
@@ -228,19 +229,19 @@ static void end_endpoint(ofo_endpoint_t *ep)
     OFO_STORE(ep->doubted, false);
     ep->module->port_ends_rails = true;
     if (NULL != ep->qps) {
-        (void) ofo_drain_raise(ep->qps, OFO_DEV_PORT_LOST, NULL); /* the port's message speaks for all its rails */
+        (void) ofo_drain_raise(ep->qps, OFO_DEV_PORT_LOST, NULL); /* one message about the port covers all its rails */
     } else if (OFO_GATE_CLOSED == ep->gate && OFO_ST_CLOSED == state) {
-        ep->dead_port = true; /* no queue pairs here; a PML that has met the peer asks for the fence */
+        ep->dead_port = true; /* no queue pairs here; a PML that knows the peer asks for the fence */
         ep->gate = OFO_GATE_REFUSING;
-    } else if (OFO_GATE_REFUSING != ep->gate || OFO_ST_UP == state || ofo_fsm_state_is_connecting(state)) { /* we ask, or the peer */
+    } else if (OFO_GATE_REFUSING != ep->gate || OFO_ST_UP == state || ofo_fsm_state_is_connecting(state)) { /* one side connects */
         ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) published, NULL, NULL);
         ofo_gate_refuse(ep, (uint16_t) published);
     }
 }
 
-/* Ends the rail of a port that is down, unless the rail is spared or another one has to answer first. The reason says whether the
- * rail can go on, not the state: a port whose address has changed is down for a moment only, one that is back ends nothing.
- * Locks: ep->lock held. */
+/* Ends the rail of a port that is down, unless the rail is spared or another one has to answer first. The reason decides, not only the
+ * port's state: a port whose address has changed is down for a moment only, but its rails cannot go on; a port that is back already
+ * ends no rail. Locks: ep->lock held. */
 static void fail_endpoint(ofo_endpoint_t *ep)
 {
     if (ofo_rail_is_spared(ep)) {
@@ -252,8 +253,8 @@ static void fail_endpoint(ofo_endpoint_t *ep)
     }
 }
 
-/* The PML asks the state of each rail: those that are spared go on. A port that is back already ends nothing: the hardware has
- * repeated what was lost, or will. */
+/* After the message about the port the PML asks for the state of each rail, because spared rails go on. A port that is back already ends
+ * no rail, because the hardware repeats lost packets. */
 void ofo_port_down(ofo_module_t *module)
 {
     ofo_log(1, "%s: %s", module->name, module->down_why);
@@ -267,8 +268,8 @@ void ofo_port_down(ofo_module_t *module)
     ofo_doubt_ask(module);
 }
 
-/* The port's message speaks for all its rails. For those that have no queue pairs the PML asks for a fence: it is told of all of
- * them together, for it looks at each peer. */
+/* The first message about the port covers all its rails; later ones name the peer. For rails without queue pairs the PML has to ask for a
+ * fence. It looks at each peer then, so ofo_port_tell() reports them all at once. */
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs)
 {
     ofo_module_t *module = ep->module;
@@ -305,7 +306,7 @@ static void revive_endpoint(ofo_endpoint_t *ep)
     OFO_STORE(ep->doubted, false);
     if (ep->dead_port) {
         ep->dead_port = false;
-        ep->gate = NULL == ep->qps ? OFO_GATE_CLOSED : ep->gate; /* service may have opened it before us */
+        ep->gate = NULL == ep->qps ? OFO_GATE_CLOSED : ep->gate; /* service may have opened the gate before this */
     }
 }
 
@@ -387,8 +388,8 @@ static bfo_rail_state_t rail_state_of(ofo_fsm_state_t state, uint16_t gen)
     }
 }
 
-/* The gate speaks first: what refuses posts is down, however service calls it at this moment. The port may have gone down
- * before the PML took the extension, or before it met the peer. */
+/* The gate decides first: a rail that refuses posts is down, whatever state service has published at this moment. The port may have gone
+ * down before the PML took the extension, or before it met the peer. */
 static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rail_info_t *info)
 {
     ofo_endpoint_t *ep = endpoint_of(btl, proc);
@@ -432,7 +433,7 @@ static void ext_name_ports(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_bt
     }
 }
 
-/* Service may write meanwhile: then a figure of the past is shown. */
+/* Service may write at the same time. Then an older figure is shown. */
 static uint32_t ext_penalty(mca_btl_base_module_t *btl, opal_proc_t *proc, bool *is_held)
 {
     const ofo_endpoint_t *ep = endpoint_of(btl, proc);
@@ -453,7 +454,7 @@ void ofo_ext_fill(ofo_module_t *module)
     module->ext.traffic = &module->traffic;
 #if BFO_BTL_FAILOVER
     if (module->is_iwarp) {
-        return; /* its successes do not mean delivered (A1) */
+        return; /* on iWARP a success does not mean delivered (A1) */
     }
     module->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC,
                                   .version = BFO_BTL_EXT_VERSION,
