@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The bound of a fence. A set whose work does not come back although its completion queues were just polled empty
- * is given up after btl_openib_fence_timeout, or at once if its device is gone: service destroys the queue pairs,
- * which ends all transfers, and what is still out comes back with an error. Context: progress, inside the poll
- * lock. See DESIGN.txt 10.3.
+ * The time limit of a fence. If a set's work does not come back although its completion queues were just polled empty,
+ * the set is given up after btl_openib_fence_timeout, or at once if its device is gone. Service destroys the queue
+ * pairs, which ends all transfers, and all work that is still out returns with an error. Context: progress, inside the
+ * poll lock. See DESIGN.txt 10.3.
  */
 #include "btl_openib_fence.h"
 
@@ -47,15 +47,15 @@ void ofo_fence_end(ofo_qpset_t *qps)
     }
 }
 
-/* The adapter may flush late: the fence is young. */
+/* The fence is young, so the adapter may still flush work. */
 static bool may_flush(const ofo_qpset_t *qps, uint64_t now)
 {
     return now + 1000u * OFO.params.fence_timeout < qps->fence_until + OFO_LAST_WQE_UNSEEN_MS;
 }
 
-/* The queue pair has been in error for a while, a shared queue has raised the event of its last receive, and the completion
- * queues are empty: that says what the flush of the marker would have said, also of messages that ask for no completion.
- * Other work that is still out is waited for all the same. */
+/* Takes the place of markers that the adapter refused. The queue pair has been in error for a while, LAST_WQE_REACHED has come if it
+ * uses a shared queue, and the completion queues are empty. Together this proves what the flush of the marker would have proved,
+ * also for messages that asked for no completion. The fence still waits for other work that is out. */
 static void take_refused(ofo_qpset_t *qps, uint64_t now)
 {
     bool any = false;
@@ -77,7 +77,7 @@ void ofo_drain_act_ask_service(ofo_qpset_t *qps, const char *why)
     ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
 }
 
-/* On iWARP nobody waits for a marker, which may be swallowed: no other rail takes over. */
+/* On iWARP the fence does not wait for a marker, which the adapter may swallow, because no other rail takes over. */
 static void watch_bound(const ofo_module_t *module, ofo_qpset_t *qps, uint64_t now)
 {
     if (now >= qps->fence_until) {
@@ -98,15 +98,15 @@ bool ofo_fence_is_due(const ofo_module_t *module)
     return due;
 }
 
-/* The completion queues were just emptied: what is missing now will not come. A process that does not poll is not in a
- * hurry, and its completions are not thrown away. */
+/* The completion queues were just emptied, so work that is missing now will not come. A process that does not poll does not get here,
+ * therefore completions that it has not read yet are not thrown away. */
 void ofo_fence_watch(ofo_module_t *module)
 {
     uint64_t now = ofo_now_ms();
 
     for (ofo_qpset_t *qps = module->fencing, *next; NULL != qps; qps = next) {
         next = qps->fence_next;
-        take_refused(qps, now); /* may end the fence, and then `qps` belongs to service */
+        take_refused(qps, now); /* may end the fence; then service owns `qps` */
     }
     for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
         watch_bound(module, qps, now);
@@ -123,8 +123,8 @@ static bool is_fenced_here(const ofo_module_t *module, const ofo_qpset_t *qps)
     return NULL != each;
 }
 
-/* Every message and operation that verbs owe us for this set comes back now. A callback may make new ones: they are
- * put in front of the list and belong to another set. */
+/* Returns every message and operation of this set that has not completed. A callback may make new ones. These go to the front of the
+ * list and belong to another set. */
 static void return_posted(ofo_module_t *module, ofo_qpset_t *qps)
 {
     for (ofo_frag_t *frag = OFO_LOAD(module->all_frags); NULL != frag; frag = frag->next_of_all) {
@@ -158,7 +158,7 @@ void ofo_drain_act_give_up(ofo_qpset_t *qps, const char *why)
     ofo_drain_act_end_fence(qps, NULL);
 }
 
-/* If the last completions came after all, `qps` may be no set any more. */
+/* If the last completions came in time after all, `qps` may be freed by now. Therefore the list is searched first. */
 void ofo_fence_answered(ofo_module_t *module, ofo_qpset_t *qps, bool is_destroyed)
 {
     if (is_fenced_here(module, qps)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Fragments: taken from the lists of their module, as descriptors of the PML or for the BTL itself. See DESIGN.txt 15.4.
+ * Fragments come from the lists of their module, as descriptors for the PML or for the BTL itself. See DESIGN.txt 15.4.
  */
 #include "btl_openib_frag.h"
 

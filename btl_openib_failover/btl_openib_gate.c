@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The gate of a rail: posts go on, wait for the connection, or are refused. See DESIGN.txt 15.4.
+ * The gate of a rail: posts pass, wait for the connection, or are refused. See DESIGN.txt 15.4.
  */
 #include "btl_openib_gate.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Messages of others than the PML that must survive the loss of a rail: they come in by btl_send, and the PML takes them over. The module
- * has another btl_send from the moment on at which something is guarded; before, nothing asks. DESIGN.txt section 14.11.
+ * Messages that other components than the PML send, and that must survive the loss of a rail. They come in by btl_send, and the PML takes
+ * them over. The module gets another btl_send when a range of tags is guarded, so nothing is checked before. DESIGN.txt section 14.11.
  */
 #include "btl_openib_guard.h"
 
@@ -13,7 +13,7 @@ static struct {
     mca_btl_base_tag_t first, last;
 } guarded; /* written before any module has the guard */
 
-/* As ofo_send(); 1: the descriptor is done. */
+/* Like ofo_send(). Returns 1 if the PML has taken the message: the descriptor is done then. */
 static int guarded_send(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descriptor_t *des, mca_btl_base_tag_t tag)
 {
     const ofo_module_t *module = (const ofo_module_t *) btl;

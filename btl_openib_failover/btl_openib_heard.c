@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The first message of a set of queue pairs, which service is told of. See DESIGN.txt 15.3.
+ * Reports the first message of a set of queue pairs to service. See DESIGN.txt 15.3.
  */
 #include "btl_openib_heard.h"
 

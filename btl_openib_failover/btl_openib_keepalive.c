@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Who only waits for a process posts nothing to it, and no port tells that it was killed. So each connected rail on
- * which nothing came or went since the last round gets a WRITE of one byte: a living process's port answers it, even if
- * the process is stopped; the queue pair of a dead one is gone, and the write ends as any other work of a lost rail.
- * Only towards processes of our own job: others may end properly before we do. Context: progress. See DESIGN.txt 15.5.
+ * A process that only waits for another one posts nothing to it, and no port event says that the other was killed. Therefore
+ * each connected rail that carried nothing since the last round gets a WRITE of one byte. The port of a living process
+ * answers it, even if the process is stopped. The queue pair of a dead process is gone, and the WRITE fails like any other
+ * work of a lost rail. Only peers of our own job are asked, because others may end properly before we do. Context: progress.
+ * See DESIGN.txt 15.5.
  */
 #include "btl_openib_keepalive.h"
 
@@ -14,7 +15,7 @@
 #include "btl_openib_endpoints.h"
 #include "btl_openib_qpset.h"
 
-/* It takes the slot of the proof, which is over once a rail is up. Locks: ep->lock held. */
+/* The WRITE uses the send queue slot of the proof, which is over when a rail is up. Locks: ep->lock held. */
 void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qps->alive}, *wrong;
@@ -30,7 +31,7 @@ void ofo_keepalive_post(ofo_endpoint_t *ep, ofo_qpset_t *qps)
     }
 }
 
-/* Processes that start together do not ask the same peer together. */
+/* Spreads the turns, so that processes that start at the same time do not all ask the same peer at once. */
 static bool is_its_turn(const ofo_endpoint_t *ep)
 {
     return (ep->peer->name.vpid + OFO.self.vpid) % OFO_KEEPALIVE_TURNS == ep->module->keepalive_turn;

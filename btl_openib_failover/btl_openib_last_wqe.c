@@ -20,7 +20,7 @@ bool ofo_device_has_unread(const ofo_device_t *device)
     return 0 < poll(&fd, 1, 0) || OFO_LOAD(device->reading);
 }
 
-/* A device that was never seen to raise it is given less time, once it has nothing unread to say (DESIGN.txt 10.3). */
+/* When the wait ends. It is shorter on a device that was never seen to raise the event and has no unread events (DESIGN.txt 10.3). */
 static uint64_t last_wqe_due(const ofo_device_t *device, uint64_t since)
 {
     enum { LOOK_AGAIN_MS = 10 };
@@ -42,11 +42,11 @@ void ofo_async_await_last_wqe(ofo_endpoint_t *ep)
     ofo_timers_add(ep);
 }
 
-/* The driver does not raise the event, or it was lost: what was received is in the completion queue by now, and the counts
- * of both sides are compared. */
+/* The driver does not raise the event, or it was lost. All received messages are in the completion queue by now, and the loss check
+ * compares the counts of both sides. */
 void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now)
 {
-    ep->last_wqe_at = last_wqe_due(ep->module->device, ep->error_at); /* it may have raised one since */
+    ep->last_wqe_at = last_wqe_due(ep->module->device, ep->error_at); /* the device may have raised its first one since */
     if (now < ep->last_wqe_at) {
         return;
     }

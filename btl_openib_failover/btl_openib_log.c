@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Writes the log's lines. Any thread. See DESIGN.txt 15.1.
+ * Writes the lines of the log. Any thread. See DESIGN.txt 15.1.
  */
 #include "btl_openib_log.h"
 
@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Looks like opal_output(), which without MPI threads takes no lock and frees a string that all threads share; service logs too. */
+/* Its lines look like those of opal_output(). That function is of no use here: without MPI threads it takes no lock and frees a string
+ * that all threads share, and service logs too. */
 void ofo_log(unsigned level, const char *format, ...)
 {
     char text[512];

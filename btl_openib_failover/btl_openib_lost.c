@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A peer that cannot be reached is declared once, and every rail learns it. See DESIGN.txt 11 and 15.2.
+ * Declares a peer that cannot be reached, once, and ends each of its rails. See DESIGN.txt 11 and 15.2.
  */
 #include "btl_openib_lost.h"
 
@@ -18,7 +18,7 @@ bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml)
 {
     const char *expected = NULL;
 
-    /* the text is the flag's other half: who sets it first declares */
+    /* the thread that sets the text first declares the peer */
     if (!__atomic_compare_exchange_n(&peer->why, &expected, why, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         return false;
     }
@@ -33,7 +33,7 @@ bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml)
     return true;
 }
 
-/* Two fabrics may have the default prefix: then equal prefixes do not say that the two ports can reach each other. */
+/* Two fabrics may both have the default prefix. Then equal prefixes do not mean that the two ports can reach each other. */
 void ofo_peer_doubt_pair(const ofo_endpoint_t *ep)
 {
     static const uint8_t fe80[8] = {0xfe, 0x80};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Letters between service and progress: queued, taken, and whoever sleeps over them is woken. What a letter asks for is the
- * reader's business. See DESIGN.txt 15.1.
+ * Letters between service and progress are queued and taken here, and a reader that sleeps is woken. The reader knows what a letter
+ * asks for. See DESIGN.txt 15.1.
  */
 #include "btl_openib_mail.h"
 
@@ -73,7 +73,7 @@ void ofo_service_wake(ofo_module_t *module)
     (void) rc; /* a full counter wakes as well */
 }
 
-/* Pairs with the look for mail in sleep_until_woken() of _sleep.c: either this thread sees the sleeper, or the sleeper sees the letter. */
+/* Its barrier pairs with the one in sleep_until_woken() of _sleep.c: either this thread sees the sleeper, or the sleeper sees the letter. */
 void ofo_sleep_end(void)
 {
     uint64_t one = 1;

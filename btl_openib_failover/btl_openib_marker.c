@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The markers of a fence: the last work request of each queue pair. See DESIGN.txt 10.3.
+ * The markers of a fence: the last work request on each queue pair. See DESIGN.txt 10.3.
  */
 #include "btl_openib_marker.h"
 
@@ -16,9 +16,9 @@ static bool is_in_error(struct ibv_qp *qp)
     return 0 == ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) && IBV_QPS_ERR == attr.qp_state;
 }
 
-/* One more work request behind all others: when it comes back, nothing before it is still to come. Some adapters refuse posts
- * in the error state: then ofo_fence_watch() takes its place. A marker that is refused for another reason says nothing: it
- * stays owed until the fence's bound. */
+/* Posts one more work request after all others. When it comes back, all work before it has come back. Some adapters refuse posts in the
+ * error state; ofo_fence_watch() takes the marker's place then. If a marker is refused for another reason nothing is known, and the
+ * fence waits until its time limit. */
 static void post_marker(ofo_qp_t *qp)
 {
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *wrong;
@@ -26,7 +26,7 @@ static void post_marker(ofo_qp_t *qp)
     qp->marker_state = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp) ? OFO_MARKER_REFUSED : OFO_MARKER_OUT;
 }
 
-/* A queue pair with a shared queue may take a buffer until LAST_WQE_REACHED: its marker waits for that. */
+/* A queue pair with a shared queue may take buffers until LAST_WQE_REACHED, so its marker waits for that event. */
 void ofo_markers_post(ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A module: one port (and lane) as Open MPI sees it. Its set-up and end, processes, dump. The data path is in
- * _frag.c, _send.c, _rdma.c, _recv.c. See DESIGN.txt 15.
+ * A module is one port (and lane) as Open MPI sees it. Here are its set-up and end, its processes and the dump. The data
+ * path is in _frag.c, _send.c, _rdma.c, _recv.c. See DESIGN.txt 15.
  */
 #include "btl_openib_module.h"
 
@@ -63,7 +63,7 @@ static int frag_init(opal_free_list_item_t *item, void *context)
     frag->segment.seg_addr.pval = frag->hdr + 1;
     frag->base.des_segments = &frag->segment;
     frag->base.des_segment_count = 1;
-    frag->work = (ofo_work_t){.kind = OFO_WORK_SEND}; /* on no set: the list does not zero its memory */
+    frag->work = (ofo_work_t){.kind = OFO_WORK_SEND}; /* qps must be NULL, and the list does not zero its memory */
     frag->next_of_all = OFO_LOAD(module->all_frags);
     while (!__atomic_compare_exchange_n(&module->all_frags, &frag->next_of_all, frag, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     }
@@ -91,7 +91,7 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
         ofo_peer_t *peer = ofo_peer_get(&procs[i]->proc_name, procs[i]);
         ofo_endpoint_t *ep = NULL != peer ? ofo_peer_endpoint(peer, (ofo_module_t *) btl) : NULL;
         if (NULL != peer) {
-            OFO_STORE(peer->closing, false); /* it may have been given up, and is met again */
+            OFO_STORE(peer->closing, false); /* del_procs may have been called for it before */
         }
         endpoints[i] = ep;
         if (NULL != ep && NULL != reachable) {
@@ -101,7 +101,7 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
     return OPAL_SUCCESS;
 }
 
-/* What is in flight ends on its own; the endpoint's memory stays until the component ends. */
+/* Work in flight completes by itself. The endpoint's memory stays until the component ends. */
 static int module_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs, ofo_endpoint_t **endpoints)
 {
     for (size_t i = 0; i < nprocs; ++i) {
@@ -139,7 +139,7 @@ static bool rdma_is_out(ofo_module_t *module, ofo_endpoint_t *only)
     return out;
 }
 
-/* Also with nothing out: osc/rdma calls it in the place of opal_progress() while it waits for something else. */
+/* Calls progress even if nothing is in flight, because osc/rdma uses it instead of opal_progress() while it waits for other things. */
 static int module_flush(mca_btl_base_module_t *btl, ofo_endpoint_t *ep)
 {
     do {
@@ -222,7 +222,7 @@ static void module_dump(mca_btl_base_module_t *btl, ofo_endpoint_t *only, int ve
 
 /* ---- beginning and end -------------------------------------------------------------------------- */
 
-/* Letters may hold sets too. Before what the queue pairs use. */
+/* Letters may hold sets too. Call it before the objects that queue pairs use are destroyed. */
 static void free_sets(ofo_module_t *module)
 {
     while (NULL != module->graveyard) {
@@ -234,7 +234,7 @@ static void free_sets(ofo_module_t *module)
     ofo_mailbox_free(&module->service_inbox);
 }
 
-/* Also after an init that stopped half way. */
+/* Also for a module whose init failed half way. */
 void ofo_module_destroy(ofo_module_t *module)
 {
     ofo_service_stop(module);
@@ -272,7 +272,8 @@ void ofo_modules_free(void)
     ofo_sleep_destroy();
 }
 
-/* Modules share peers and write to each other's service: the first to end stops all threads, the last frees. */
+/* Modules share peers and send letters to each other's service. Therefore the first module that ends stops all threads, and the last
+ * one frees everything. */
 static int module_finalize(mca_btl_base_module_t *btl)
 {
     static unsigned ended;
@@ -292,7 +293,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
     return OPAL_SUCCESS;
 }
 
-/* Large fragments in small numbers. */
+/* Large fragments are made in smaller numbers. */
 static int frags_at_once(unsigned wanted, unsigned size)
 {
     const unsigned most = FRAGS_BYTES / size < FRAGS_LEAST ? FRAGS_LEAST : FRAGS_BYTES / size;
@@ -311,7 +312,7 @@ static void add_list(ofo_module_t *module, uint32_t size, unsigned queue)
     module->whole[queue] = list;
 }
 
-/* One size for each queue, and one in between where messages would leave most of a fragment unused. */
+/* One size for each queue, and one in between if most of a fragment would often stay unused. */
 static void make_lists(ofo_module_t *module)
 {
     enum { WIDE = 4, BETWEEN = 3 };
@@ -365,7 +366,7 @@ void ofo_module_set_functions(mca_btl_base_module_t *super)
     super->btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t);
 }
 
-/* Prepares everything but the service thread, which starts when all modules stand. */
+/* Prepares everything but the service thread, which starts when all modules are ready. */
 static int prepare(ofo_module_t *module)
 {
     ofo_mailbox_init(&module->inbox);
@@ -373,7 +374,7 @@ static int prepare(ofo_module_t *module)
     make_lists(module);
     OBJ_CONSTRUCT(&module->rdmas, opal_free_list_t);
     bfo_arrival_init(&module->got.base, &module->got.segment);
-    module->use_eager_rdma = 1 == OFO.params.use_eager_rdma && 0 == OFO.params.blocking_progress /* no event tells of a slot */
+    module->use_eager_rdma = 1 == OFO.params.use_eager_rdma && 0 == OFO.params.blocking_progress /* no event announces a written slot */
                              && !module->is_iwarp; /* a WRITE's last byte says nothing about the others */
     module->ring = calloc(OFO.params.max_eager_rdma + 1, sizeof(*module->ring));
     if (NULL == module->ring) {
@@ -389,7 +390,7 @@ static int prepare(ofo_module_t *module)
     return OFO.cpc->create(module);
 }
 
-/* Each port has its own text: the names of two ports may differ in a digit only. */
+/* The key makes the text appear once for each port. */
 static void say_unusable(const ofo_module_t *module, int error)
 {
     char key[64];

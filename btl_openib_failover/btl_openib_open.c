@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Rails that wait to be opened. Making queue pairs takes long, so service makes the queue pairs of one rail at a time and
- * reads datagrams in between. A rail that waits has no timer. Everything here runs on the service thread of the rail's
- * module. See DESIGN.txt 15.3.
+ * Rails that wait to be opened. It takes long to make queue pairs, so service makes those of one rail at a time and reads
+ * datagrams in between. A rail that waits has no timer. Everything here runs on the service thread of the rail's module.
+ * See DESIGN.txt 15.3.
  */
 #include "btl_openib_open.h"
 
@@ -11,8 +11,8 @@
 #include "btl_openib_rail.h"
 #include "btl_openib_turns.h"
 
-/* First contacts of ours that wait for the peer's answer. Requests of peers have no such bound: two processes whose
- * first contacts fill the bound would wait for each other. */
+/* The most first contacts of ours that wait for the peer's answer. Requests of peers have no such limit. Otherwise two
+ * processes whose own first contacts reach the limit would wait for each other. */
 enum { OPENING_MOST = 16 };
 
 static void post(ofo_endpoint_t *ep)
@@ -23,7 +23,7 @@ static void post(ofo_endpoint_t *ep)
     }
     ofo_rail_event(ep, OFO_EV_POST, NULL);
     if (OFO_LOAD(ep->peer->declared)) {
-        ofo_rail_event(ep, OFO_EV_PEERDEAD, NULL); /* its letter was faster: what was posted comes back */
+        ofo_rail_event(ep, OFO_EV_PEERDEAD, NULL); /* DECLARE came before this letter: the posted messages are returned */
     }
 }
 
@@ -41,13 +41,13 @@ bool ofo_open_due(ofo_module_t *module)
     return NULL != module->asked.first || (NULL != module->wanted.first && OPENING_MOST > module->opening);
 }
 
-/* The peer's request may have opened it meanwhile. */
+/* Does the rail still wait? The peer's request may have opened it meanwhile. */
 static bool waits(const ofo_endpoint_t *ep)
 {
     return OFO_ST_CLOSED == ep->fsm.state || ep->rejoin.is_answered;
 }
 
-/* Requests go first: a peer waits for the answer. */
+/* Requests of peers go first, because a peer waits for the answer. */
 void ofo_open_next(ofo_module_t *module)
 {
     ofo_endpoint_t *ep;

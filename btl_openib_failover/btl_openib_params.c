@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The one table of parameters, and the checks of what the user gave. A parameter that users of other versions
- * know and that has no meaning here is accepted with a notice. See DESIGN.txt 15.
+ * The only table of parameters, and the checks of the user's values. Parameters of other versions of this BTL that have
+ * no meaning here are accepted with a notice. See DESIGN.txt 15.
  */
 #include "btl_openib_params.h"
 
@@ -120,7 +120,7 @@ static const param_t table[] = {
     NUMBER("test_record_version", test_record_version, OFO_RECORD_VERSION, 9, "For tests: the version this process claims in the modex"),
 };
 
-/* Known elsewhere, without a meaning here. */
+/* Parameters of other versions that have no meaning here. */
 static const struct {
     const char *name, *why;
 } ignored[] = {
@@ -233,7 +233,7 @@ static int check_texts(ofo_params_t *p)
         return OPAL_ERR_BAD_PARAM;
     }
     if (0 <= p->free_list_max) {
-        p->completion_interval = 1; /* what was not reported would be what is missing */
+        p->completion_interval = 1; /* otherwise the limited fragments might all be messages that were not reported yet */
     }
     p->ib_max_inline_data = 0 > p->max_inline_data ? 128 : (unsigned) p->max_inline_data;
     return OPAL_SUCCESS;
@@ -282,7 +282,7 @@ static int check_numbers(void)
     return OPAL_SUCCESS;
 }
 
-/* Is there a connection manager of that name in the list? */
+/* Does the list have a connection manager of that name? */
 static bool names_cpc(const char *list, const char *name)
 {
     size_t length;
@@ -296,7 +296,7 @@ static bool names_cpc(const char *list, const char *name)
     return false;
 }
 
-/* The first of the list that is known; NULL if none is. */
+/* The first known connection manager of the list; NULL if there is none. */
 static const ofo_cpc_t *first_cpc(const char *list)
 {
     const ofo_cpc_t *cpc = NULL;

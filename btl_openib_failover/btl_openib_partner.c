@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which port of the peer is at the other end of a rail, where the records leave a choice: ports of one prefix may be on different fabrics. A
- * rail is named after the port of the lower process. The lower process alone sends requests, first to the port that the list gives, then to
- * all choices; the port of the higher process at which one arrives takes the rail's name, once and for all, and answers. The
- * higher process asks for requests. Nothing is sent over a rail before it has its name. See DESIGN.txt 10.1.
+ * Finds the port of the peer at the other end of a rail. The records may leave a choice, because ports of one prefix may be on different
+ * fabrics. A rail is named after the port of the lower process. Only the lower process sends requests, first to the port that the list
+ * gives, then to all choices. The port of the higher process that receives one takes the rail's name, once and for all, and answers. The
+ * higher process can only ask for requests. Nothing else is sent over a rail before it has its name. See DESIGN.txt 10.1.
  */
 #include "btl_openib_partner.h"
 
@@ -18,7 +18,7 @@
 
 enum { FIRST_TRIES = 3 }; /* some 0.7 s */
 
-static bool is_crossed; /* a rail of this process has another partner than the list says; atomic */
+static bool is_crossed; /* a rail of this process has a partner that is not the one of the list; atomic */
 
 static bool is_choice(const ofo_endpoint_t *ep, unsigned port)
 {
@@ -113,7 +113,7 @@ static ofo_endpoint_t *find(const ofo_peer_t *peer, uint8_t name)
     return NULL;
 }
 
-/* May the rail of that name be at `ep`? Locks: peers_lock. */
+/* May `ep` be the rail of that name? Locks: peers_lock held. */
 static bool is_free(const ofo_endpoint_t *ep, uint8_t name)
 {
     const ofo_peer_t *peer = ep->peer;
@@ -122,7 +122,7 @@ static bool is_free(const ofo_endpoint_t *ep, uint8_t name)
            && !(peer->ended >> name & 1) && NULL == find(peer, name);
 }
 
-/* The port takes the name of the rail whose request has arrived, if no other port has it. */
+/* The port takes the name of the rail whose request has arrived, if no other port has taken it. */
 static bool take_name(ofo_endpoint_t *ep, const ofo_ctl_t *req)
 {
     bool taken;
@@ -149,8 +149,8 @@ static bool has_hope(const ofo_endpoint_t *ep)
     return false;
 }
 
-/* The peer gives a rail up that no port of ours was: nothing came over it, and no port will be it. Ports without name may have lost
- * their last choice. */
+/* The peer gives up a rail whose name none of our ports has taken. It carried nothing, and no port may take its name any more. Ports
+ * without a name may have lost their last choice by this. */
 static void end_name(ofo_peer_t *peer, const ofo_ctl_t *down)
 {
     const ofo_ctl_t dack = {.type = OFO_CTL_DACK, .rail = down->rail, .gen = down->gen, .flags = OFO_DACK_VALID};
@@ -178,7 +178,7 @@ ofo_endpoint_t *ofo_partner_endpoint(ofo_peer_t *peer, ofo_module_t *module, con
     }
     here = ofo_peer_endpoint(peer, module);
     if (tells_ports(ctl) && NULL != here && 0 != here->choices && ctl->to != module->port_index) {
-        return NULL; /* another fabric has a port of the same address */
+        return NULL; /* a port of another fabric has the same address */
     }
     if (OFO_CTL_ASK == ctl->type) {
         if (NULL != here && ofo_partner_fits(here, ctl) && OFO_ST_CLOSED == here->fsm.state) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Peers: made on first contact from the modex record, with one endpoint per rail. A process that cannot be
- * reached is remembered too, so that it is said once. See DESIGN.txt 10 and 15.
+ * Peers are made on first contact from the modex record, with one endpoint for each rail. A process without a rail to us
+ * is remembered too, so that the user gets the message once. See DESIGN.txt 10 and 15.
  */
 #include "btl_openib_peer.h"
 
@@ -101,7 +101,7 @@ static void peer_free(ofo_peer_t *peer)
     free(peer);
 }
 
-/* The peer's record from the modex; false if there is none we understand. */
+/* Gets the peer's record from the modex; false if there is none that we understand. */
 static bool fetch_record(const opal_process_name_t *name, ofo_record_t *record)
 {
     opal_process_name_t wanted = *name;
@@ -126,7 +126,7 @@ static bool fetch_record(const opal_process_name_t *name, ofo_record_t *record)
     return OFO_WIRE_OK == result;
 }
 
-/* One notice per process about ports that stay without a partner. */
+/* Prints one notice per process about ports that have no partner. */
 static void say_fewer_rails(const ofo_peer_t *peer, const ofo_record_t *record, const ofo_rails_t *rails)
 {
     static bool said;
@@ -156,7 +156,8 @@ static uint8_t most_alike(const ofo_record_t *record, const ofo_subnet_t *subnet
     return (uint8_t) (own > theirs ? own : theirs);
 }
 
-/* Where the records leave a choice, the higher process gets the rail's name with the request that arrives. Both must see it so. */
+/* If the records leave a choice, the higher process gets the rail's name from the request that arrives. The hash includes these
+ * rails, because both sides must agree on them. */
 static bool leave_choice(ofo_peer_t *peer, ofo_endpoint_t *ep, const ofo_record_t *record, uint16_t choices)
 {
     if (0 == choices) {
@@ -227,8 +228,8 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     }
 }
 
-/* A rail of a port that is down is not used until the port returns, unless the peer has no other. Locks: peers_lock held until
- * the peer can be found, so that the port's next letter meets it. */
+/* A rail of a port that is down is not used until the port returns, unless the peer has no other rail. Locks: peers_lock held until the
+ * peer can be found, so that the port's next letter finds it too. */
 static void leave_out_dead(ofo_peer_t *peer)
 {
     for (unsigned i = 0; i < peer->rail_count; ++i) {
@@ -285,7 +286,7 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
         return NULL; /* BTL self */
     }
     peer = ofo_peer_find(name->jobid, name->vpid);
-    if (NULL == peer) { /* the modex may ask another node: the lock is not held meanwhile */
+    if (NULL == peer) { /* without the lock, because the modex may have to ask another node */
         made = peer_new(name, proc);
     }
     pthread_mutex_lock(&OFO.peers_lock);
@@ -306,7 +307,7 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
     return NULL != peer && 0 < peer->rail_count ? peer : NULL;
 }
 
-/* Service threads are stopped, nothing is in flight. */
+/* The service threads are stopped, and no work is in flight. */
 void ofo_peers_free(void)
 {
     void *entry;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Completions and mail, turned into calls of the room they belong to. One thread at a time polls a module and
- * runs its callbacks; callbacks never nest. A good completion stays here, a bad one goes to _wc_error.c.
+ * Polls completions and letters and calls the functions that handle them. One thread at a time polls a module and
+ * runs its callbacks; callbacks never nest. Good completions are handled here, bad ones in _wc_error.c.
  * See DESIGN.txt 15.
  */
 #include "btl_openib_poll.h"
@@ -46,7 +46,7 @@ static void send_completed(ofo_work_t *work)
     OPAL_THREAD_LOCK(&ep->lock);
     BFO_ASSERT(qps->qp[work->qp].sq_free < qps->qp[work->qp].sq_slots);
     ++qps->qp[work->qp].sq_free;
-    if (OPAL_UNLIKELY(work == qps->ring_out.proof)) { /* the peer has seen what was put before it */
+    if (OPAL_UNLIKELY(work == qps->ring_out.proof)) { /* the data of the puts before it is in the peer's memory */
         qps->ring_out.behind_put = false;
         qps->ring_out.proof = NULL;
     }
@@ -82,7 +82,7 @@ static void return_completed(ofo_work_t *work)
     }
 }
 
-/* Another thread may post the next one, and ask anew, as soon as this one is back: what this one says is taken with it. */
+/* When is_asking is false another thread may post the next WRITE. Therefore alive_place and the answer are taken under the same lock. */
 static void alive_completed(ofo_qpset_t *qps)
 {
     ofo_endpoint_t *ep = qps->ep;
@@ -123,7 +123,7 @@ static void handle_good(ofo_module_t *module, const struct ibv_wc *wc)
     case OFO_WORK_ALIVE:
         alive_completed(work->qps);
         break;
-    case OFO_WORK_MARKER: /* no queue pair in error does that: it still runs, and the fence's bound destroys it */
+    case OFO_WORK_MARKER: /* impossible in the error state: the queue pair still works, and is destroyed at the fence's time limit */
         ofo_silent_all_arrived(work->qps, work->qp);
         break;
     default:
@@ -140,7 +140,7 @@ static void handle(ofo_module_t *module, const struct ibv_wc *wc)
     }
 }
 
-/* What service took from the CQ comes first: it is older. */
+/* Completions that service took from the CQs come first, because they are older. */
 static int handle_stash(ofo_module_t *module)
 {
     int count = (int) module->stash_count;
@@ -173,7 +173,8 @@ static int poll_cqs(ofo_module_t *module)
     return total;
 }
 
-/* A queue held no more than it has room for; what callbacks bring about meanwhile is for the next call. */
+/* Empties the CQs. A CQ held no more completions than it has room for; completions that callbacks cause meanwhile are left for the next
+ * call. */
 static void poll_out(ofo_module_t *module)
 {
     int cqs = OFO_LOAD(module->cq_count);
@@ -206,7 +207,7 @@ static void handle_unknown(ofo_module_t *module, const ofo_ctl_t *ctl)
     }
 }
 
-/* The last completions may have come after all. */
+/* The CQs are emptied first, because the last completions may have come after all. */
 static void answered(ofo_module_t *module, ofo_qpset_t *qps, bool is_destroyed)
 {
     poll_out(module);
@@ -271,7 +272,7 @@ static void handle_mail(ofo_module_t *module)
     ofo_port_tell(module);
 }
 
-/* Where each poll finds something, the queues are emptied once when the time of a fence is over: it would never end else. */
+/* If each poll finds completions, the CQs are emptied when the time of a fence is over. Otherwise the fence would never end. */
 static void watch_fences(ofo_module_t *module, bool found)
 {
     if (found && !ofo_fence_is_due(module)) {
@@ -307,7 +308,7 @@ static int progress_locked(ofo_module_t *module)
     return count;
 }
 
-inline int ofo_module_progress(ofo_module_t *module) /* into the pass over all modules */
+inline int ofo_module_progress(ofo_module_t *module) /* inline in the pass over all modules */
 {
     int count;
 
@@ -319,7 +320,7 @@ inline int ofo_module_progress(ofo_module_t *module) /* into the pass over all m
     return count;
 }
 
-/* Asks all CQs for an event and then looks once more: false if there was something, or if another thread is at it. */
+/* Asks all CQs for an event and then polls once more. False if it found something, or if another thread polls at the moment. */
 static bool arm(ofo_module_t *module)
 {
     bool armed = true, silent;
@@ -341,8 +342,8 @@ int ofo_component_progress(void)
 
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         ofo_module_t *module = OFO.module[i];
-        /* A rail where nothing happened for long is looked at every eighth time. */
-        unsigned idle = __atomic_load_n(&module->idle_polls, __ATOMIC_RELAXED); /* another thread's look may be forgotten */
+        /* A module that has been idle for long is polled every eighth time. */
+        unsigned idle = __atomic_load_n(&module->idle_polls, __ATOMIC_RELAXED); /* a count of another thread may get lost */
         if (IDLE_AFTER < idle && 0 != (++idle & IDLE_SKIP)) {
             __atomic_store_n(&module->idle_polls, idle, __ATOMIC_RELAXED);
             ofo_count(&module->count.polls_skipped);
