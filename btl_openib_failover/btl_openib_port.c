@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which ports are used, and what the modex says about each: link layer, GID, subnet, rate. See DESIGN.txt 15.
+ * Chooses the ports that are used and describes each for the modex: link layer, GID, subnet, rate. See DESIGN.txt 15.
  */
 #include "btl_openib_port.h"
 
@@ -27,16 +27,17 @@
 #include <string.h>
 
 typedef struct {
-    unsigned devices;  /* seen */
-    unsigned usable;   /* opened */
+    unsigned devices;  /* devices seen */
+    unsigned usable;   /* devices opened, or left out by a parameter */
     unsigned matched;  /* ports that passed if_include and if_exclude */
-    unsigned active;   /* of those, active ones */
+    unsigned active;   /* matched ports that are active */
     unsigned unwanted; /* devices and ports that another parameter leaves out */
-    bool is_told;      /* the user knows why there is none */
-    const char *why;   /* the last device was not opened; constant text, or NULL */
+    bool is_told;      /* the user has got a message why there is no port */
+    const char *why;   /* why the last device could not be opened; constant text, or NULL */
 } survey_t;
 
-/* The key of a text about a port. Each port has its own text: the names of two ports may differ in a digit only. Context: set-up. */
+/* Makes the key of a text about a port, so that the text appears once for each port. The result is valid until the next call. Context:
+ * set-up. */
 static const char *key_of(const char *place, const char *port)
 {
     static char key[128];
@@ -60,7 +61,7 @@ static bool is_wanted(const char *device, unsigned port)
     return !is_given(OFO.params.if_exclude) || !ofo_list_names(OFO.params.if_exclude, device, port);
 }
 
-/* May a port of the device pass is_wanted()? What it has is not known before it is opened. */
+/* May a port of the device pass is_wanted()? The device is not open yet, so its ports are not known. */
 static bool device_may_be_wanted(const char *device)
 {
     const char *list = OFO.params.if_include;
@@ -77,7 +78,7 @@ static bool device_may_be_wanted(const char *device)
     return false;
 }
 
-/* By its address; an InfiniBand port has none of the kind, and only a list of wanted networks leaves it out. */
+/* Do the lists of networks want the port? An InfiniBand port has no IP address; a list of wanted networks leaves it out. */
 static bool address_is_wanted(const ofo_port_t *port)
 {
     bool ip = OFO_NET_IB != port->subnet.type;
@@ -93,7 +94,7 @@ static bool type_is_wanted(const struct ibv_device *verbs)
     return 0 == strcmp(OFO.params.device_type, "all") || ofo_is_iwarp(verbs) == (0 == strcmp(OFO.params.device_type, "iwarp"));
 }
 
-/* Index of the partition key the user names, or of the first if the user names none. iWARP knows no partitions. */
+/* Finds the index of the user's partition key, or of the first one if the user names none. iWARP has no partitions. */
 static bool find_pkey(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, uint16_t *index)
 {
     if (device->is_iwarp) {
@@ -139,7 +140,7 @@ static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
     ofo_subnet_set_ip(subnet, gid, 0 == given ? ofo_interface_look(gid).prefix_len : given);
 }
 
-/* Of the network interface whose hardware address the GID is; librdmacm finds the device by it, too. */
+/* Describes an iWARP port by the network interface whose hardware address is the GID. librdmacm finds the device in the same way. */
 static bool describe_iwarp(const ofo_device_t *device, unsigned number, ofo_port_t *port, ofo_module_t *module)
 {
     struct ifaddrs *all = NULL;
@@ -197,7 +198,7 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
     return true;
 }
 
-/* What the user gives; else what the port is configured for. */
+/* The user's traffic class, or else the one that the port is configured for. */
 static uint8_t traffic_class(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr)
 {
     if (0 <= OFO.params.ib_traffic_class) {
@@ -341,7 +342,7 @@ static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t
     }
 }
 
-/* Names of the interface lists that fit no device at all. */
+/* Warns about each name of an interface list that fits no device. */
 static void warn_about_names(struct ibv_device **list, int count, const char *parameter, const char *names)
 {
     while (OFO.params.warn_no_device && NULL != names && '\0' != *names) {
@@ -360,7 +361,7 @@ static void warn_about_names(struct ibv_device **list, int count, const char *pa
     }
 }
 
-/* Did the user ask for this BTL by name? Only then its absence is news. */
+/* Did the user ask for this BTL by name? Only then the user gets a message if there is no device. */
 static bool was_asked_for(void)
 {
     int index = mca_base_var_find("opal", "btl", NULL, NULL);
@@ -391,7 +392,8 @@ static void say_why_none(const survey_t *survey)
     }
 }
 
-/* Small messages go by the ports of the lowest latency: one more for each time the rate doubles up to that of the fastest. */
+/* Small messages go over the ports of the lowest latency. A port's latency rises by one for each time that its rate must double to reach
+ * the fastest port. */
 static void rank_by_rate(void)
 {
     uint32_t fastest = 0;
@@ -408,7 +410,7 @@ static void rank_by_rate(void)
     }
 }
 
-/* Rails of iWARP have no failover, and others would lose it beside them: only for who has no other port. */
+/* Opens iWARP ports, only if there are no others. Rails on iWARP have no failover, and together with them other rails would lose it. */
 static void look_at_iwarp(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     bool any = false;
@@ -423,7 +425,7 @@ static void look_at_iwarp(struct ibv_device **list, int count, const mca_btl_bas
     }
     if (any) {
         OFO.cpc = &ofo_cpc_rdmacm;
-        OFO.params.completion_interval = 1; /* what is not reported yet would look lost when the peer leaves */
+        OFO.params.completion_interval = 1; /* messages that are not reported yet would look lost when the peer leaves */
     }
     for (int i = 0; i < count; ++i) {
         if (ofo_is_iwarp(list[i])) {

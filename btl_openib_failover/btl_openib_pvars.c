@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * MPI_T performance variables btl_openib_port_*: one value for each module, that is a port or a lane of a port, whatever PML is above;
- * btl_openib_port_names tells the ports. See DESIGN.txt 15.
+ * MPI_T performance variables btl_openib_port_*, under any PML. They have one value for each module, that is a port or a lane of a port;
+ * btl_openib_port_names has the names of the ports. See DESIGN.txt 15.
  */
 #include "btl_openib_pvars.h"
 
@@ -14,7 +14,7 @@
 
 typedef struct {
     const char *name, *text;
-    size_t offset; /* in the module; SIZE_MAX: in what the module carries, at `in_traffic` */
+    size_t offset; /* in the module; SIZE_MAX: the value is in the module's traffic, at `in_traffic` */
     size_t in_traffic;
 } variable_t;
 

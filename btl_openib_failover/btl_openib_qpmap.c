@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The map of queue pair numbers: open addressing, at most half full, old tables kept for readers. Places of removed entries are
- * not used again: a table that is full of them is followed by one of the entries that are alive.
+ * The map of queue pair numbers: open addressing, at most half full. Old tables are kept for readers. Places of removed entries
+ * are not used again; when a table is full, a new one takes the live entries.
  */
 #include "btl_openib_qpmap.h"
 
@@ -11,7 +11,7 @@
 
 enum { FIRST_SIZE = 64 };
 
-/* Never the place of a removed entry: a reader may be comparing it. */
+/* Does not use the place of a removed entry, because a reader may be comparing it. */
 static void put(ofo_qpmap_table_t *table, uint32_t number, void *value)
 {
     uint32_t i = ofo_qpmap_place(number, table->mask);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The queue pairs of one generation of one rail: made, connected, proved, put into error, destroyed. A set is
- * never used twice: a rejoin makes a new one. Context: service. See DESIGN.txt 15.
+ * The queue pairs of one generation of one rail are made, connected, proved, put into the error state, and destroyed
+ * here. A set is never used twice: a rejoin makes a new one. Context: service. See DESIGN.txt 15.
  */
 #include "btl_openib_qpset.h"
 
@@ -38,7 +38,7 @@ static uint32_t recv_slots(const ofo_queues_t *queues, unsigned index)
     return 'P' == queue->type ? queue->count : 0;
 }
 
-/* Work requests of a set: each has a place in its CQ. */
+/* The number of work requests of a set. Each has a place in the CQ. */
 static int count_work(const ofo_queues_t *queues)
 {
     int count = 0;
@@ -49,11 +49,11 @@ static int count_work(const ofo_queues_t *queues)
     return count;
 }
 
-/* A CQ with room for every work request of the set, and of the shared queues; a new one, twice as large, when all are
- * full. */
+/* Returns a CQ with room for all work requests of the set, and of the shared queues. When all CQs are full it makes another one, twice
+ * as large. */
 static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
 {
-    int shared = (int) ofo_srqs_buffers_max(module); /* all of them may complete on one */
+    int shared = (int) ofo_srqs_buffers_max(module); /* all buffers of shared queues may complete on one CQ */
     int count = module->cq_count, size = 0 == count ? (int) OFO.params.cq_size : 2 * module->cq_size;
     struct ibv_cq *cq;
 
@@ -84,7 +84,7 @@ static struct ibv_cq *reserve_cq(ofo_module_t *module, int need)
     return cq;
 }
 
-/* A set that is gone has no completions left. */
+/* Gives back the places of a destroyed set, which has no completions left. */
 static void release_cq(ofo_module_t *module, const struct ibv_cq *cq, int need)
 {
     for (int i = 0; i < module->cq_count; ++i) {
@@ -101,7 +101,7 @@ static int allocate_buffers(ofo_qpset_t *qps, const ofo_device_t *device)
         recvs += recv_slots(qps->queues, i);
     }
     at = (size + RETURN_SLOT - 1) / RETURN_SLOT * RETURN_SLOT;
-    size = at + recvs * sizeof(*qps->recvs); /* on the same pages: most sets need few */
+    size = at + recvs * sizeof(*qps->recvs); /* on the same pages, because most sets need few of them */
     qps->memory = ofo_pages_alloc(size);
     if (NULL == qps->memory) {
         return -1;
@@ -138,8 +138,8 @@ static struct ibv_qp *create_qp(ofo_module_t *module, ofo_qpset_t *qps, unsigned
     return qp;
 }
 
-/* The number of a queue pair that was destroyed before its fence ended is still in the map, for its completions: one that
- * the device gives to another queue pair is passed over. */
+/* The number of a queue pair that was destroyed before its fence ended stays in the map, because completions may still name it. If
+ * the device gives this number to a new queue pair, another queue pair is made instead. */
 static struct ibv_qp *create_numbered(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
 {
     struct ibv_qp *qp = create_qp(module, qps, index), *other;
@@ -204,7 +204,7 @@ static int post_all_recvs(ofo_qpset_t *qps)
             ofo_recv_collect(&chain, recv);
         }
         if (0 < chain.count) {
-            qps->qp[i].recv_posted = (int32_t) chain.count; /* before verbs have them: each that comes is counted down */
+            qps->qp[i].recv_posted = (int32_t) chain.count; /* set before the post, because each receive that completes lowers it */
             ofo_recv_post_chain(&chain, qps->qp[i].qp, NULL);
         }
         if (0 < chain.count) {
@@ -276,7 +276,7 @@ uint8_t ofo_reads_answered(const ofo_module_t *module)
     return bounded_reads(module->device->attr.max_qp_rd_atom);
 }
 
-/* One more than the peer answers would be an invalid request to it. */
+/* If we ask for more than the peer answers, it treats the READ as an invalid request. */
 uint8_t ofo_reads_asked(const ofo_module_t *module, uint8_t answered)
 {
     const uint8_t own = bounded_reads(module->device->attr.max_qp_init_rd_atom);
@@ -369,7 +369,8 @@ void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sg
     wr->wr.rdma.rkey = qps->ep->remote.proof_key;
 }
 
-/* A WRITE of one full packet, so that a path that swallows large packets is not used; of who connects on iWARP a message of nothing instead, for the peer is silent until it receives one. */
+/* Posts a WRITE of one full packet, so that a path that drops large packets is not used. On iWARP the side that connected sends an empty
+ * message instead, because the peer must not send before it has received one. */
 static int prove_one(ofo_qpset_t *qps, ofo_qp_t *qp)
 {
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->prove}, *wrong;
@@ -404,7 +405,7 @@ void ofo_qpset_error(ofo_qpset_t *qps)
 
     for (unsigned i = 0; i < qps->nqp; ++i) {
         if (NULL != qps->qp[i].qp) {
-            (void) ibv_modify_qp(qps->qp[i].qp, &attr, IBV_QP_STATE); /* a failure is the fence's to bound */
+            (void) ibv_modify_qp(qps->qp[i].qp, &attr, IBV_QP_STATE); /* on failure the fence's time limit helps */
         }
     }
 }
@@ -430,7 +431,8 @@ bool ofo_qpset_assume_last_wqe(ofo_qpset_t *qps)
     return missed;
 }
 
-/* A device that was taken away took its queue pairs along: the kernel has none to destroy. That a device failed says nothing. */
+/* Was the queue pair removed together with its device? Then the kernel has nothing left to destroy. The failure of a device alone does
+ * not mean that. */
 static bool is_removed(const ofo_device_t *device, int error)
 {
     return EIO == error && OFO_LOAD(device->fatal);
@@ -454,8 +456,8 @@ bool ofo_qpset_stop(ofo_qpset_t *qps)
     return all;
 }
 
-/* Its completions may go with it, and the buffers they name: what came until now is kept, or read by progress; what may come
- * before the end is at most what the peer may have in flight. */
+/* Completions may be lost with a queue pair, and the buffers that they name. Therefore completions that came until now are kept, or
+ * progress reads them. At most as many may still come before the end as the peer may have in flight. */
 bool ofo_qpset_stop_busy(ofo_qpset_t *qps)
 {
     enum { TRIES = 50 };
@@ -469,7 +471,7 @@ bool ofo_qpset_stop_busy(ofo_qpset_t *qps)
     }
     all = ofo_qpset_stop(qps);
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        if (alive[i] && qps->qp[i].shared && NULL == qps->qp[i].qp) { /* an earlier attempt has counted its own */
+        if (alive[i] && qps->qp[i].shared && NULL == qps->qp[i].qp) { /* not those that an earlier attempt destroyed and counted */
             ofo_srq_buffers_missing(qps->module->srq[i], qps->queues->queue[i].window);
         }
     }
@@ -493,11 +495,11 @@ void ofo_qpset_bury(ofo_qpset_t *qps)
     qps->module->graveyard = qps;
 }
 
-/* Also for a set whose creation stopped half way. */
+/* Also for a set whose creation failed half way. */
 bool ofo_qpset_destroy(ofo_qpset_t *qps)
 {
     if (!ofo_qpset_stop(qps)) {
-        return false; /* its receives, its completions and the device know this memory */
+        return false; /* receives, completions and the device still use this memory */
     }
     if (qps->module->is_iwarp && NULL != qps->cq && !ofo_poll_and_forget(qps)) {
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Receive queue specifications: read, compared, published.
+ * Reads, compares and publishes receive queue specifications.
  */
 #include "btl_openib_queues.h"
 
@@ -32,7 +32,7 @@ static uint32_t or_default(int given, unsigned long number, uint32_t most, uint3
     return given && 0 < number && number <= most ? (uint32_t) number : otherwise;
 }
 
-/* Fields that were left out, or make no sense beside the others, get the defaults users know. */
+/* Fields that were left out, or do not fit the others, get the defaults of the stock BTL. */
 static void complete_queue(ofo_queue_t *queue, int count, const unsigned long *number)
 {
     if ('P' == queue->type) {
@@ -110,7 +110,7 @@ void ofo_queues_unshare(const ofo_queues_t *queues, ofo_queues_t *plain)
     }
 }
 
-/* As published: a shared queue that is not to be had is an 's'. */
+/* The published form of a queue. A shared queue that the device does not have is an 's'. */
 static ofo_queue_shape_t shape_of(const ofo_queue_t *queue, bool shares)
 {
     bool shared = 'S' == queue->type;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The owner of a rail's machine: what happens to the rail becomes an event of the machine, timers and the peer's messages
- * among it. Everything here runs on the service thread of the rail's module. See DESIGN.txt 10 and 15.
+ * Drives a rail's machine. All that happens to the rail, also timers and the peer's messages, becomes an event of the
+ * machine. Everything here runs on the service thread of the rail's module. See DESIGN.txt 10 and 15.
  */
 #include "btl_openib_rail.h"
 
@@ -55,14 +55,14 @@ void ofo_rail_init(ofo_endpoint_t *ep)
 
 /* ---- rails that come back --------------------------------------------------------------------------- */
 
-/* Does the PML take rails back, and may this one still come? */
+/* Does the PML take rails back, and may this one still come back? */
 static bool rejoins(const ofo_endpoint_t *ep)
 {
     return NULL != ep->module->ext.rail_restored && UINT16_MAX > ep->fsm.gen && !ep->rejoin.is_refused && !OFO.closing && !OFO_LOAD(ep->peer->closing)
            && !OFO_LOAD(ep->peer->declared) && !ofo_port_is_gone(ep->module);
 }
 
-/* Nothing of the generation before may be open: L13. */
+/* L13: no check of an earlier generation may be open. */
 static bool may_rejoin(const ofo_endpoint_t *ep)
 {
     return OFO_ST_DOWN == ep->fsm.state && rejoins(ep) && OFO_GEN_NONE == ep->fsm.check_gen && !ep->check_open && 0 == ep->unknown_until;
@@ -73,7 +73,7 @@ static uint64_t half_life(void)
     return UINT64_C(1000) * OFO.params.rejoin_half_life;
 }
 
-/* A peer without any other rail waits for this one: no damping then, and no patience. DOWN is repeated as often, too. */
+/* A peer without any other rail waits for this one. Then there is no damping, and questions and DOWN are repeated after at most so many ms. */
 enum { CUT_OFF_MS = 100 };
 
 static uint32_t rejoin_wait(ofo_endpoint_t *ep)
@@ -93,7 +93,7 @@ static void rejoin_later(ofo_endpoint_t *ep, uint32_t ms)
     ofo_timers_add(ep);
 }
 
-/* The state has changed. */
+/* Follows a change of the machine's state. */
 static void rejoin_follow(ofo_endpoint_t *ep, ofo_fsm_state_t before)
 {
     if (OFO_ST_UP == before) {
@@ -109,14 +109,14 @@ static void rejoin_follow(ofo_endpoint_t *ep, ofo_fsm_state_t before)
     }
 }
 
-/* The question is a bring-down of the generation that is down, over the rail itself and no other: the peer's DACK says that the rail
- * carries packets again. Only then a generation is spent on it. */
+/* The question is a DOWN of the generation that is down, sent over this rail only. The peer's DACK shows that the rail carries packets
+ * again. Only then a new generation is used up for it. */
 static void rejoin_ask(ofo_endpoint_t *ep, uint64_t now)
 {
     ofo_ctl_t down = {.type = OFO_CTL_DOWN, .flags = OFO_CTL_ASKS, .rail = ep->rail, .gen = ep->fsm.gen};
 
     if (0 != ep->rejoin.asked_at) {
-        ofo_ud_forget(ep); /* the neighbour may have another address */
+        ofo_ud_forget(ep); /* the neighbour may have another address now */
     }
     rejoin_later(ep, rejoin_wait(ep));
     ep->rejoin.asked_at = now;
@@ -129,7 +129,7 @@ static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
 
     if (OFO_REJOIN_WITH_PORT == ep->rejoin.at) {
         if (OFO_LOAD(ep->module->port_up)) {
-            ep->rejoin.wait = 0; /* what was not answered before says nothing now */
+            ep->rejoin.wait = 0; /* the port is back, so earlier silence means nothing */
             rejoin_later(ep, rejoin_wait(ep));
         }
     } else if (now >= ep->rejoin.at) {
@@ -145,7 +145,7 @@ static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
     }
 }
 
-/* A DACK for a rail that is down. */
+/* The peer answered a question about a rail that is down. */
 static void rejoin_answered(ofo_endpoint_t *ep)
 {
     if (0 != ep->rejoin.asked_at && may_rejoin(ep)) {
@@ -160,7 +160,7 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
     const ofo_fsm_state_t before = ep->fsm.state;
 
     if (OFO_EV_POST == event && OFO_ST_CLOSED != before) {
-        return; /* the peer was faster, or the rail is gone: progress learns it by mail */
+        return; /* the peer was faster, or the rail is gone; progress gets a letter */
     }
     (void) ofo_fsm_step(&ep->fsm, event, ctl);
     if (before != ep->fsm.state) {
@@ -186,7 +186,7 @@ static bool tells_addresses(const ofo_ctl_t *ctl)
     return OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type;
 }
 
-/* The peer's port may have another address than its record says: that of its last request or reply is the one. */
+/* The peer's port may have a newer address than its record. The address of the last request or reply is used. */
 static void learn_address(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     if (tells_addresses(ctl) && OFO_CPC_UD == OFO.cpc->type
@@ -208,14 +208,15 @@ static ofo_fsm_event_t classify(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     return ofo_fsm_classify(&ep->fsm, ctl, &facts);
 }
 
-/* Will this request make queue pairs? */
+/* Will the machine make queue pairs for this request? */
 static bool opens(const ofo_endpoint_t *ep, ofo_fsm_event_t event)
 {
     return (OFO_ST_CLOSED == ep->fsm.state && (OFO_EV_REQ_YIELD == event || OFO_EV_REQ_HOLD == event))
            || (OFO_ST_DOWN == ep->fsm.state && OFO_EV_REQ_NEXT == event);
 }
 
-/* A refusal would end the peer's rail, and ours goes on when the port is back, or the loss check is passed: the peer asks again. */
+/* Is the request dropped because it comes too early? A refusal would end the peer's rail, although ours can go on when the port is back
+ * or the loss check is passed. The peer asks again. */
 static bool comes_too_early(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     return OFO_CTL_REQ == ctl->type && ((!OFO_LOAD(ep->module->port_up) && ofo_rail_is_spared(ep)) || (ep->check_open && ctl->gen > ep->fsm.gen));
@@ -228,13 +229,12 @@ void ofo_rail_asked(ofo_endpoint_t *ep, const ofo_ctl_t *req)
     if (OFO_CTL_ASK == req->type && !OFO_LOAD(ep->peer->closing)) {
         ofo_rail_event(ep, OFO_EV_POST, NULL);
     }
-    if (!comes_too_early(ep, req) && OFO_EV_NONE != event
-        && ofo_fsm_has_row(ep->fsm.state, event)) { /* else the rail has come to life, or to its end */
+    if (!comes_too_early(ep, req) && OFO_EV_NONE != event && ofo_fsm_has_row(ep->fsm.state, event)) { /* otherwise the rail is up or ended by now */
         ofo_rail_event(ep, event, req);
     }
 }
 
-/* The peer is alive and has our request: its backlog is no silence. */
+/* The peer is busy: it lives and has our request, so its time starts again. */
 static void heard(ofo_endpoint_t *ep, const ofo_ctl_t *busy)
 {
     if (OFO_ST_REQUESTED == ep->fsm.state && busy->gen == ep->fsm.gen) {
@@ -263,7 +263,7 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     }
     if (OFO_EV_NONE != event && ofo_fsm_has_row(ep->fsm.state, event)) {
         ofo_partner_learn(ep, ctl);
-        learn_address(ep, ctl); /* an old copy may tell an old one */
+        learn_address(ep, ctl); /* only then, because an old copy may have an old address */
     }
     if (OFO_CTL_REJ == ctl->type) {
         ofo_log(1, "%s: rail %u to %u: gen %u was rejected, reason %u", ep->module->name, ep->rail, ep->peer->name.vpid, ctl->gen,
@@ -272,7 +272,7 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
                                 || (OFO_REJ_DISABLED == ctl->reason && OFO_ST_REQUESTED == ep->fsm.state && ctl->gen == ep->fsm.gen);
     }
     if (tells_addresses(ctl) && ctl->rail_hash != ep->peer->rail_hash) {
-        ep->patience = 0; /* waiting makes no list of rails right */
+        ep->patience = 0; /* waiting does not make the lists of rails equal */
     }
     if (OFO_EV_NONE == event) {
         ++ep->module->count.ctl_dropped;
@@ -291,8 +291,8 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 
 /* ---- timers ------------------------------------------------------------------------------------- */
 
-/* A PML that fails over has other rails, unless this rail is spared although its port is down. Any other PML ends the job,
- * and the peer may just not have been scheduled. */
+/* May the rail have more time? Not under a PML with failover, which has other rails, unless this rail is spared although its port is
+ * down. Any other PML ends the job if the rail fails, although perhaps the peer only was not scheduled. */
 static bool has_patience(ofo_endpoint_t *ep, uint64_t now)
 {
     if ((NULL != ep->module->ext.failed_frag && OFO_LOAD(ep->module->port_up)) || 0 == ep->patience) {
@@ -303,7 +303,7 @@ static bool has_patience(ofo_endpoint_t *ep, uint64_t now)
     return true;
 }
 
-/* DOWN is owed beyond what the state asks for: an older check is due, or the peer's counts are not known. */
+/* Must DOWN be sent although the state does not ask for it? Yes if an older check is due, or if the peer's counts are not known. */
 static bool asks_for_counts(const ofo_endpoint_t *ep)
 {
     return OFO_GEN_NONE != ep->fsm.check_gen || 0 != ep->unknown_until;
@@ -320,7 +320,7 @@ static void retransmit(ofo_endpoint_t *ep)
     }
     backoff = ofo_backoff_next(ep->backoff_ms);
     if (0 != ep->give_up_at && 250 * OFO.params.connect_timeout < backoff) {
-        backoff = 250 * OFO.params.connect_timeout; /* several tries in the time of one silence */
+        backoff = 250 * OFO.params.connect_timeout; /* so that there are several tries within connect_timeout */
     }
     if (CUT_OFF_MS < backoff && rejoins(ep) && ofo_rail_is_last(ep)) {
         backoff = CUT_OFF_MS;
@@ -388,7 +388,7 @@ void ofo_rail_send_peerdead(ofo_endpoint_t *ep)
     ofo_ctl_send(ep, &dead);
 }
 
-/* Each rail says so once; whoever did not hear it is told again when it speaks (L23). */
+/* Each rail sends PEERDEAD once. A peer that did not get it gets it again when it sends a message (L23). */
 void ofo_rail_declared(ofo_endpoint_t *ep)
 {
     if (OFO_LOAD(ep->module->port_up)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the rows of a rail's machine do: messages to the peer, queue pairs, counts and the loss check. Everything here runs on
- * the service thread of the rail's module; progress learns of it by mail. See DESIGN.txt 10 and 15.
+ * The actions of a rail's machine: messages to the peer, queue pairs, counts and the loss check. Everything here runs on the
+ * service thread of the rail's module; progress is notified by letters. See DESIGN.txt 10 and 15.
  */
 #include "btl_openib_rail_actions.h"
 
@@ -59,8 +59,8 @@ static ofo_ctl_t message(const ofo_endpoint_t *ep, ofo_ctl_type_t type, uint16_t
     return (ofo_ctl_t){.type = (uint8_t) type, .rail = ep->rail, .gen = gen};
 }
 
-/* Each copy goes the rail's own way, even if its port is down, and that of another port that is up, chosen at random (DESIGN.txt 6,
- * "path"). */
+/* Each message goes over the rail itself, even if its port is down, and over another rail to the peer whose port is up, chosen at random
+ * (DESIGN.txt 6, "path"). */
 static void send_by_any_way(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
     unsigned count = ep->peer->rail_count, start = next_random(ep->module) % count;
@@ -96,7 +96,7 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
 
 /* ---- counts ------------------------------------------------------------------------------------- */
 
-/* What is known of a generation; one that never came to life here carried nothing, which is known too. */
+/* What is known of a generation, or NULL. A generation that was never up here carried nothing, and that is known too. */
 static const ofo_kept_t *kept_of(const ofo_endpoint_t *ep, uint16_t gen)
 {
     static const ofo_kept_t nothing;
@@ -133,7 +133,7 @@ static void send_dack(ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *down)
     send_by_any_way(ep, &ctl);
 }
 
-/* The fence was given up, and nothing is missing, or nothing matters any more: now the PML may go on. */
+/* The loss check is over, so the PML may go on. */
 void ofo_rail_close_check(ofo_endpoint_t *ep)
 {
     ep->unknown_until = 0;
@@ -157,7 +157,7 @@ static void check(ofo_endpoint_t *ep, uint16_t gen, const ofo_counts_t *sent, bo
         if (0 == ep->unknown_until) {
             ep->unknown_until = ofo_now_ms() + T_LOSS_MS;
         }
-        start_retransmission(ep); /* a DOWN asks for another DACK; the one that just came has ended the timer */
+        start_retransmission(ep); /* DOWN asks for another DACK; the DACK that just came has stopped the timer */
         break;
     default:
         if (lossy) {
@@ -212,7 +212,7 @@ static int ofo_do_send_rej(void *owner, const ofo_ctl_t *ctl)
             bfo_help_say(OFO_HELP_FILE, "rails differ", OFO.self.vpid, ep->peer->name.vpid);
         }
     } else {
-        rej.reason = ofo_rail_is_welcome(ep, ctl->gen) ? OFO_REJ_PORT_DOWN : OFO_REJ_DISABLED; /* the port may be back by now */
+        rej.reason = ofo_rail_is_welcome(ep, ctl->gen) ? OFO_REJ_PORT_DOWN : OFO_REJ_DISABLED; /* the port may be up again by now */
     }
     ofo_ctl_send(ep, &rej);
     return 0;
@@ -238,7 +238,7 @@ static int ofo_do_send_dack(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
 
     if (NULL != ctl && ctl->gen == ep->fsm.gen && ep->kept[0].gen < (int32_t) ctl->gen) {
-        (void) ofo_rail_keep(ep, ctl->gen); /* L11, L12: an attempt that never was one here */
+        (void) ofo_rail_keep(ep, ctl->gen); /* L11, L12: a generation that was never used here */
     }
     send_dack(ep, NULL != ctl ? ctl->gen : ep->fsm.gen, ctl);
     return 0;
@@ -275,7 +275,8 @@ static int join_passive(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     return ofo_do_send_rep(ep, NULL);
 }
 
-/* iWARP: a queue pair that began to connect can accept nothing. What it began is answered while the old set is buried. */
+/* iWARP: a queue pair that began to connect cannot accept a connection, so a new set is made. The connects of the old set are
+ * still answered while it is buried. */
 static int ofo_do_become_passive(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
@@ -330,7 +331,7 @@ static int ofo_do_map_and_tell(void *owner, const ofo_ctl_t *ctl)
     return ofo_do_send_rtu(owner, ctl);
 }
 
-/* The queue pairs stop here and now; progress drains what they leave and reports back. */
+/* Stops the queue pairs. Progress drains the work that they leave and reports back. */
 static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
@@ -347,11 +348,11 @@ static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
     }
     ofo_tell_progress(ep->module, OFO_MAIL_DRAIN, ep, ep->fsm.gen, NULL, ep->building);
     ep->building = NULL;
-    start_retransmission(ep); /* DOWN, as long as there is no DACK, whoever began */
+    start_retransmission(ep); /* repeats DOWN until DACK comes, whichever side began */
     return 0;
 }
 
-/* ms until the next bring-down may go out: the death of a port with many peers is no burst. */
+/* The ms to wait until the next DOWN may be sent, so that the death of a port with many peers causes no burst. */
 static uint64_t wait_for_turn(ofo_module_t *module)
 {
     uint64_t now = 1000 * ofo_now_ms(), turn = module->ctl_turn < now ? now : module->ctl_turn;
@@ -368,7 +369,7 @@ static int ofo_do_fence_and_tell(void *owner, const ofo_ctl_t *ctl)
     ofo_do_fence(owner, ctl);
     if (0 < wait) {
         ofo_log(2, "%s: bring-down of rail %u to %u waits %u ms for its turn", ep->module->name, ep->rail, ep->peer->name.vpid, (unsigned) wait);
-        ep->retransmit_at = ofo_now_ms() + wait; /* the first copy, when its turn comes */
+        ep->retransmit_at = ofo_now_ms() + wait; /* the first copy goes out when its turn comes */
         ep->backoff_ms = 0;
         return 0;
     }

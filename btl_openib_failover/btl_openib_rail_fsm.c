@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The table of btl_openib_rail.def and its engine: one event in, state and variables changed, one action out.
+ * The table of btl_openib_rail.def and its engine. It takes one event, changes state and variables, and returns one action.
  * It sends nothing and touches no queue pair. DESIGN.txt section 10.2. */
 #include "btl_openib_rail_fsm.h"
 
 #include <stddef.h>
 
-/* A pair (state, event) with two rows is an error, whatever the flags of the build. */
+/* Two rows for one pair (state, event) do not compile, whatever the flags of the build. */
 #pragma GCC diagnostic error "-Woverride-init"
 
 typedef struct {
@@ -40,7 +40,7 @@ static const char *const action_names[] = {
 
 static void owe(ofo_rail_machine_t *rail)
 {
-    /* An attempt that was never seen here carried nothing: an older debt is the one that counts. */
+    /* If a check is due already, the current generation was never used here and carried nothing. The older check stays due. */
     if (!rail->owes) {
         rail->owes = true;
         rail->ck = rail->g;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Pairing of ports into rails. Per subnet the ports of each side are sorted by name, then GUID, and paired i-th with
- * i-th: those of one name and one subnet manager first, then those of one subnet manager; the pairs, times lanes, are sorted by (subnet, port of the lower process, of the higher, lane). A rail map
- * replaces the pairing, not the order. See DESIGN.txt 10.
+ * Pairs ports into rails. In each subnet the ports of each side are sorted by name, then by GUID, and paired i-th with
+ * i-th: first those of one name and one subnet manager, then those of one subnet manager, then the rest. The pairs, with
+ * their lanes, are sorted by (subnet, port of the lower process, port of the higher process, lane). A rail map replaces
+ * the pairing, not the order. See DESIGN.txt 10.
  */
 #include "btl_openib_rails.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One pair seen as both sides see it: "low" is the process with the lower name. */
+/* A pair as both sides see it: "low" is the process with the lower name. */
 typedef struct {
     uint8_t low, high, lane;
 } link_t;
@@ -71,7 +72,7 @@ static int port_compare(const ofo_port_t *a, const ofo_port_t *b)
     return 0 != order ? order : memcmp(a->guid, b->guid, sizeof(a->guid));
 }
 
-/* Indices of the record's ports, sorted by (subnet, name, GUID); insertion sort keeps equal ports in their order. */
+/* Sorts the indices of the record's ports by (subnet, name, GUID). Insertion sort keeps equal ports in their order. */
 static void sort_ports(const ofo_record_t *record, uint8_t *index)
 {
     for (unsigned i = 0; i < record->nports; ++i) {
@@ -93,7 +94,7 @@ static int link_compare(const links_t *links, const link_t *a, const link_t *b)
     return 0 != order ? order : (int) a->lane - (int) b->lane;
 }
 
-/* Adds the pair with all its lanes, at its place in the order. */
+/* Adds the pair with all its lanes, each at its place in the order. */
 static void add_links(links_t *links, unsigned low, unsigned high)
 {
     unsigned lanes = links->low->port[low].lanes;
@@ -112,8 +113,8 @@ static void add_links(links_t *links, unsigned low, unsigned high)
     links->low_used[low] = links->high_used[high] = 1;
 }
 
-/* What two ports of one subnet share, too. A manager's LID changes when another takes over, and then one process has the old
- * one, the other the new one: what has one name goes first, lest it look like the other fabric's. */
+/* What two ports share. A subnet manager's LID changes when another manager takes over. Then one process has the old LID and the other
+ * process the new one. Ports of one name are paired first, so that they are less often taken for ports of different fabrics. */
 typedef enum { SHARED_MANAGER_AND_NAME, SHARED_MANAGER, SHARED_SUBNET } shared_t;
 
 static bool do_share(const ofo_port_t *a, const ofo_port_t *b, shared_t what)
@@ -122,7 +123,7 @@ static bool do_share(const ofo_port_t *a, const ofo_port_t *b, shared_t what)
            && (SHARED_MANAGER_AND_NAME != what || 0 == strcmp(a->name, b->name));
 }
 
-/* The i-th with the i-th of those that share it and are not used yet. */
+/* Pairs the i-th port with the i-th among those that share `what` and have no partner yet. */
 static void pair_by_subnet(links_t *links, shared_t what)
 {
     uint8_t low[OFO_MAX_PORTS], high[OFO_MAX_PORTS];
@@ -149,7 +150,7 @@ static int find_port(const ofo_record_t *record, const char *name, size_t length
     return -1;
 }
 
-/* InfiniBand packets leave their subnet by a router, and with a global route header alone. */
+/* InfiniBand packets leave their subnet only by a router, and only with a global route header. */
 static bool is_unroutable(const ofo_port_t *a, const ofo_port_t *b)
 {
     if (OFO_NET_IB != a->subnet.type && OFO_NET_IB != b->subnet.type) {
@@ -158,7 +159,7 @@ static bool is_unroutable(const ofo_port_t *a, const ofo_port_t *b)
     return a->subnet.type != b->subnet.type || (0 != memcmp(a->gid, b->gid, 8) && !a->wants_grh && !b->wants_grh);
 }
 
-/* False: those are no ports of these two. */
+/* Adds the pair of an entry. False if the first name is no port of the lower process or the second none of the higher. */
 static bool map_entry(links_t *links, const char *first, size_t first_len, const char *second, size_t second_len)
 {
     int low = find_port(links->low, first, first_len), high = find_port(links->high, second, second_len);
@@ -187,8 +188,8 @@ static bool map_at(links_t *links, const char *entry, size_t first, size_t lengt
     return map_entry(links, second, length - first - 1, entry, first) || known;
 }
 
-/* Each entry "A-B" joins A of one process with B of the other, whichever has them: no side is "local" here,
- * so that both sides read the same list out of one parameter. A name may hold a '-' itself. */
+/* Each entry "A-B" pairs port A of one process with port B of the other, in both directions. No side is "local" here, so that
+ * both sides get the same list from one parameter. A name may contain a '-' itself. */
 static int pair_by_map(links_t *links, const char *map)
 {
     while ('\0' != *map) {
@@ -249,7 +250,7 @@ void ofo_subnet_add_fabric(ofo_subnet_t *subnet, const char *list, const char *p
     }
 }
 
-/* Of the port that the entry names; 0: it is no "device:port=name". */
+/* Length of the port's name in the entry; 0 if the entry is no "device:port=name". */
 static size_t port_length(const char *entry, size_t length)
 {
     const char *is = memchr(entry, '=', length);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Put and get of any size. Both are posted on the rail's first queue pair, the one that carries small messages:
- * so a FIN that follows a put arrives behind its data (DESIGN.txt 4, A1). An operation larger than the port's
- * largest message goes in parts and calls back once. See DESIGN.txt 15.
+ * Put and get of any size. Both are posted on the rail's first queue pair, which also carries small messages. Therefore
+ * a FIN that follows a put arrives after its data (DESIGN.txt 4, A1). An operation larger than the port's largest
+ * message goes in parts and has one callback. See DESIGN.txt 15.
  */
 #include "btl_openib_rdma.h"
 
@@ -76,7 +76,7 @@ static void finish(ofo_rdma_t *rdma)
     opal_free_list_return(&module->rdmas, &rdma->super);
 }
 
-/* An operation with parts still to post is on the pending list and ends there or in ofo_rdma_abandon(). */
+/* An operation with parts that are not posted yet is on the pending list. It ends after its last part or in ofo_rdma_abandon(). */
 void ofo_rdma_part_done(ofo_rdma_t *rdma, int status)
 {
     ofo_endpoint_t *ep = rdma->ep;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The record a process publishes once in the modex: its ports and the shape of its receive queues. Nothing in
- * it is per pair of processes. Network byte order; the first byte is the version. See DESIGN.txt 15.
+ * The record that a process publishes once in the modex: its ports and the shape of its receive queues. It has nothing
+ * that depends on the reader. Network byte order; the first byte is the version. See DESIGN.txt 15.
  */
 #include "btl_openib_bytes.h"
 #include "btl_openib_wire.h"
@@ -77,7 +77,7 @@ void ofo_port_name(const char *device, unsigned number, char *name)
     snprintf(name, OFO_PORT_NAME_LEN, "%.*s%s", (int) (OFO_PORT_NAME_LEN - 1 - strlen(digits)), device, digits);
 }
 
-/* A peer's name is its own affair: what cannot be printed is not. */
+/* The name comes from the peer, so characters that cannot be printed become '?'. */
 void ofo_port_text(const ofo_port_t *port, char *text, size_t size)
 {
     char name[OFO_PORT_NAME_LEN], address[INET6_ADDRSTRLEN] = "?";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Received messages: credits to the flow control, payload to the PML's callback, buffer back to the queue pair.
- * Nothing in the header is believed before it was checked. Context: progress. See DESIGN.txt 15.
+ * Received messages: credits go to the flow control, the payload to the PML's callback, the buffer back to the queue
+ * pair. No field of the header is used before it was checked. Context: progress. See DESIGN.txt 15.
  */
 #include "btl_openib_recv.h"
 
@@ -31,7 +31,7 @@ static bool gain_slots(ofo_ring_out_t *out, int32_t slots)
     return true;
 }
 
-/* True if the message gave credits or slots. */
+/* Takes the credits and slots of a message. True if there were any. */
 static bool take_credits(ofo_endpoint_t *ep, ofo_qpset_t *qps, const ofo_data_hdr_t *hdr)
 {
     bool valid = true;
@@ -52,7 +52,7 @@ static bool take_credits(ofo_endpoint_t *ep, ofo_qpset_t *qps, const ofo_data_hd
     return valid;
 }
 
-/* Payload to the callback of its tag. */
+/* Hands the payload to the callback of its tag. */
 static void deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t length)
 {
     mca_btl_active_message_callback_t *callback = MCA_BTL_TAG_MAX > tag ? &mca_btl_base_active_message_trigger[tag] : NULL;
@@ -66,7 +66,7 @@ static void deliver(ofo_module_t *module, uint8_t tag, void *bytes, size_t lengt
     bfo_arrival_hand_up(callback, &module->super, module->got.from, &module->got.base, tag);
 }
 
-/* Every part to the callback of its tag. */
+/* Hands every part to the callback of its tag. */
 static __attribute__((noinline)) void deliver_parts(ofo_module_t *module, uint8_t *bytes, size_t length)
 {
     ofo_part_t part;
@@ -117,7 +117,7 @@ void ofo_recv_message(ofo_module_t *module, ofo_qpset_t *qps, ofo_data_hdr_t *hd
     }
 }
 
-/* Its payload was consumed in the callback: the buffer goes back, with others. */
+/* The callback has consumed the payload. Collects the buffer and posts it again together with others. */
 static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qps, ofo_recv_t *recv)
 {
     ofo_qp_t *qp = &qps->qp[recv->work.qp];
@@ -136,7 +136,7 @@ static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qp
     }
     qp->recv_posted += (int32_t) ofo_recv_post_chain(&qp->again, qp->qp, NULL);
     if (OPAL_UNLIKELY(0 != qp->again.count)) {
-        return; /* the queue pair is broken: its error is on the way */
+        return; /* the queue pair is broken, and its error completion will come */
     }
     OPAL_THREAD_LOCK(&ep->lock);
     ofo_credits_owe(&qp->credits);
@@ -147,7 +147,8 @@ static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qp
     }
 }
 
-/* The peer was, or will be, told that it has not come, and sends it again; if it was acknowledged, the loss check knows. */
+/* Drops a message that came after the fence. The peer gets an error for it and sends it again. If the peer got a success, the loss check
+ * finds the loss. */
 static void drop_late(ofo_module_t *module, ofo_qpset_t *qps, ofo_recv_t *recv)
 {
     ++module->count.late_receives;
@@ -190,7 +191,7 @@ void ofo_recv_handle(ofo_module_t *module, ofo_recv_t *recv, uint32_t length, ui
     }
     post_again(module, ep, qps, recv);
     if (OPAL_UNLIKELY(module->use_eager_rdma && qps->n_received >= OFO.params.eager_rdma_threshold && qps == ep->qps)) {
-        ofo_ring_ask(module, qps); /* not before the rail is up: service makes none then */
+        ofo_ring_ask(module, qps); /* only when the rail is up, because service makes no ring before */
     }
     if (OPAL_UNLIKELY(!ofo_drain_is_live(&qps->drain))) {
         ofo_drain_check(qps);

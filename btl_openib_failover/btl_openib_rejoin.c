@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Damping: only a fall from UP adds to a rail's penalty, which decays and is not forgotten when the rail comes back. Questions back
- * off and never end. See DESIGN.txt 10.2.
+ * Damping. Only a fall from UP adds to a rail's penalty. The penalty decays with time, but not because the rail comes back. Questions
+ * back off and never end. See DESIGN.txt 10.2.
  */
 #include "btl_openib_rejoin.h"
 
@@ -10,7 +10,7 @@
 
 enum { PENALTY_MOST = 16 * OFO_REJOIN_FALL };
 
-/* Halved with each half-life, in a straight line between. */
+/* The penalty is halved with each half-life, and falls in a straight line in between. */
 static uint32_t decayed(const ofo_rejoin_t *r, uint64_t now, uint64_t half_life)
 {
     const uint64_t fell_at = __atomic_load_n(&r->fell_at, __ATOMIC_RELAXED), age = now > fell_at ? now - fell_at : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Eager RDMA: small messages written straight into a ring of slots in the receiver's memory, which it polls. A ring
- * belongs to one queue pair, the first of its rail; a slot is taken when a work request is in hand, so what arrived is
- * always a prefix. A message ends at the end of its slot; the last byte tells that it is there and of which turn of the
- * ring. See DESIGN.txt 4 (B4, B9) and 15.
+ * Eager RDMA: small messages are written into a ring of slots in the receiver's memory, which the receiver polls. A ring
+ * belongs to one queue pair, the first of its rail. A slot is taken only together with a work request, so the messages
+ * that arrived are always a prefix. A message ends at the end of its slot; the last byte shows that it is complete and to
+ * which turn of the ring it belongs. See DESIGN.txt 4 (B4, B9) and 15.
  */
 #include "btl_openib_ring.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A message from a peer that sends often: service makes a ring for it. */
+/* The peer sends often, so service makes a ring for it. */
 void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps)
 {
     if (!qps->ring_asked && module->ring_count + module->rings_asked < OFO.params.max_eager_rdma && ofo_drain_is_live(&qps->drain)) {
@@ -25,7 +25,7 @@ void ofo_ring_ask(ofo_module_t *module, ofo_qpset_t *qps)
     }
 }
 
-/* Address and key are used for writes to that peer only, and its adapter checks them. */
+/* The address and the key need no check, because only writes to this peer use them, and its adapter checks them. */
 void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length)
 {
     const ofo_ring_msg_t *msg = bytes;
@@ -45,7 +45,7 @@ void ofo_ring_announced(ofo_qpset_t *qps, const void *bytes, size_t length)
     OPAL_THREAD_UNLOCK(&ep->lock);
 }
 
-/* The footer goes behind the payload in the fragment's buffer. Locks: ep->lock held. */
+/* The footer follows the payload in the fragment's buffer. Locks: ep->lock held. */
 void ofo_ring_prepare(ofo_qpset_t *qps, ofo_frag_t *frag, struct ibv_sge *sge, struct ibv_send_wr *wr)
 {
     ofo_ring_out_t *out = &qps->ring_out;

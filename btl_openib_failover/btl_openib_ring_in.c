@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The receiver's side of the eager rings: rings are opened, polled and, at the end of their rail, emptied. See DESIGN.txt 4 (B4, B9).
+ * The receiver's side of eager rings: opens and polls them, and empties them when their rail ends. See DESIGN.txt 4 (B4, B9).
  */
 #include "btl_openib_ring_in.h"
 
@@ -52,7 +52,7 @@ void ofo_ring_open(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     }
 }
 
-/* The slot is free again: the peer learns it with a message, or when half of the ring is. */
+/* The slot is free again. The next message returns it, or a message of its own when half of the ring is free. */
 static void slot_done(ofo_qpset_t *qps)
 {
     ofo_endpoint_t *ep = qps->ep;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Messages: from a descriptor or a convertor to a work request, or to the rail's pending list when slots or
- * credits are short or the rail is not connected yet. Every accepted descriptor comes back exactly once, by
+ * Messages: a descriptor or a convertor becomes a work request. It goes to the rail's pending list if there are no slots
+ * or credits, or if the rail is not connected yet. Every accepted descriptor comes back exactly once, by
  * ofo_send_complete(). See DESIGN.txt 15, "The life of a work request".
  */
 #include "btl_openib_send.h"
@@ -25,7 +25,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-/* Through the eager ring of the rail's first queue pair? */
+/* May the message go through the eager ring, which belongs to the rail's first queue pair? */
 static bool may_use_ring(const ofo_qpset_t *qps, unsigned index)
 {
     return 0 == index && 0 < qps->ring_out.free && !qps->ring_out.behind_put;
@@ -38,7 +38,7 @@ static bool may_post(const ofo_qpset_t *qps, unsigned index)
     return 0 < qp->sq_free && (qp->shared || ofo_credits_may_send(&qp->credits) || may_use_ring(qps, index));
 }
 
-/* Credits for this queue pair, or for another one that owes some: whatever travels takes them along. */
+/* Puts owed credits into the header: those of this queue pair, or of another one if this one owes none. Owed slots of the ring too. */
 static void piggyback(ofo_qpset_t *qps, unsigned index, ofo_data_hdr_t *hdr)
 {
     hdr->credit_qp = (uint8_t) index;
@@ -50,7 +50,7 @@ static void piggyback(ofo_qpset_t *qps, unsigned index, ofo_data_hdr_t *hdr)
     qps->ring_in.owed = 0;
 }
 
-/* Several endpoints of a module may post at once. */
+/* Several endpoints of a module may post at the same time, so the counters may need atomic additions. */
 static void count_sent(ofo_module_t *module, uint32_t length)
 {
     bfo_traffic_t *traffic = bfo_traffic_of(&module->ext);
@@ -67,7 +67,7 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
     struct ibv_sge sge = {.addr = (uintptr_t) frag->hdr, .length = (uint32_t) (sizeof(ofo_data_hdr_t) + frag->segment.seg_len), .lkey = frag->lkey};
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &frag->work, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
                        *wrong;
-    bool proves; /* that a put is visible */
+    bool proves; /* the completion of this message proves that an earlier put is visible */
 
     BFO_ASSERT(NULL == frag->work.qps && index < qps->nqp);
     BFO_ASSERT(0 < qp->sq_free && qp->sq_free <= qp->sq_slots);
@@ -110,8 +110,8 @@ static int post_message(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
     return OPAL_SUCCESS;
 }
 
-/* A post that verbs refused although slots were free: the queue pair is broken. The fragment stays queued and
- * comes back with the others when the rail is drained. */
+/* Verbs refused a post although slots were free, so the queue pair is broken. The fragment stays queued and comes
+ * back with the others when the rail is drained. */
 static void post_refused(ofo_qpset_t *qps)
 {
     (void) ofo_drain_raise(qps, OFO_DEV_POST_REFUSED, NULL);
@@ -167,8 +167,8 @@ int ofo_send_own(ofo_endpoint_t *ep, ofo_frag_t *frag, uint8_t tag)
     return submit(ep, frag);
 }
 
-/* A sender that never looks for completions must not fill memory with messages that wait: beyond so many it is told
- * to wait with a request. */
+/* A sender that never polls must not fill memory with waiting messages. If so many wait, sendi is refused, and the
+ * PML uses a request that waits. */
 enum { SENDI_WAITING_MAX = 128 };
 
 int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, void *header, size_t header_size,
@@ -190,7 +190,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
     memcpy(frag->segment.seg_addr.pval, header, header_size);
     if (0 < payload_size && !opal_convertor_need_buffers(convertor)) {
         void *from;
-        opal_convertor_get_current_pointer(convertor, &from); /* flat memory of this machine's format */
+        opal_convertor_get_current_pointer(convertor, &from); /* contiguous memory in this machine's format */
         memcpy((uint8_t *) frag->segment.seg_addr.pval + header_size, from, payload_size);
     } else if (0 < payload_size) {
         struct iovec iov = {.iov_base = (uint8_t *) frag->segment.seg_addr.pval + header_size, .iov_len = payload_size};

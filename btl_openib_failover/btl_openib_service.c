@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The service thread of a module: sleeps until mail, a control message, a device event or a timer is due. All
- * verbs that can block run here, so a port that does not answer delays only its own rails. See DESIGN.txt 15.
+ * The service thread of a module. It sleeps until a letter, a control message or a device event comes or a timer is due.
+ * All verbs that can block run here, so a port that does not answer delays only its own rails. See DESIGN.txt 15.
  */
 #include "btl_openib_service.h"
 
@@ -50,7 +50,7 @@ void ofo_mailbox_free(ofo_mailbox_t *box)
     while (NULL != mail) {
         ofo_mail_t *next = mail->next;
         if (NULL != mail->qps && (OFO_MAIL_DRAIN == mail->kind || OFO_MAIL_FENCE_DONE == mail->kind)) {
-            (void) ofo_qpset_destroy(mail->qps); /* nobody else knows it any more */
+            (void) ofo_qpset_destroy(mail->qps); /* only this letter points to it */
         }
         free(mail);
         mail = next;
@@ -124,14 +124,14 @@ static void handle_inbox(ofo_module_t *module)
         handle_mail(mail);
         free(mail);
         mail = next;
-        if (NULL != mail && ofo_now_ms() >= read_at) { /* datagrams do not wait for many letters */
+        if (NULL != mail && ofo_now_ms() >= read_at) { /* datagrams must not wait for many letters */
             OFO.cpc->receive(module);
             read_at = ofo_now_ms() + READ_AGAIN_MS;
         }
     }
 }
 
-/* Letters to progress of one kind that nobody has read since `before`. */
+/* Takes the letters to progress of one kind and of generation 0 that are unread since `before` or longer. */
 static ofo_mail_t *take_unread(ofo_mailbox_t *box, ofo_mail_kind_t kind, uint64_t before)
 {
     ofo_mail_t **at, *found = NULL, **tail = &found;
@@ -154,7 +154,7 @@ static ofo_mail_t *take_unread(ofo_mailbox_t *box, ofo_mail_kind_t kind, uint64_
     return found;
 }
 
-/* Letters of that kind to progress that nobody has read, and that service could read in its place. */
+/* Counts the unread letters of that kind that service could read in the place of progress. */
 static unsigned unread(ofo_mailbox_t *box, ofo_mail_kind_t kind)
 {
     unsigned count = 0;
@@ -167,8 +167,8 @@ static unsigned unread(ofo_mailbox_t *box, ofo_mail_kind_t kind)
     return count;
 }
 
-/* A process that computes does not look at its mail: then service itself makes the unknown process a peer, from its record
- * alone. Whichever module progress looks at first, it reads the letters of that module before the peer's messages. */
+/* While the process computes, progress does not read its letters. Then service itself makes the unknown process a peer, from its record
+ * only. OFO_MAIL_MET goes to all modules: whichever one progress polls first, it reads that letter before the peer's messages. */
 static void adopt_unknown(ofo_module_t *module, uint64_t now)
 {
     ofo_mail_t *mail = take_unread(&module->inbox, OFO_MAIL_UNKNOWN, now - UNKNOWN_GRACE_MS);
@@ -187,8 +187,8 @@ static void adopt_unknown(ofo_module_t *module, uint64_t now)
     }
 }
 
-/* Nor does one that waits for its runtime, and a peer may need what it left behind before that wait can end: what
- * was sent while the first connection was made goes out without it. */
+/* Progress does not read letters either while the process waits for its runtime. A peer may need messages of this process before that
+ * wait can end. Therefore service opens the gate, and messages sent while the first connection was made go out. */
 static void adopt_up(ofo_module_t *module, uint64_t now)
 {
     ofo_mail_t *mail;
@@ -214,8 +214,8 @@ static void adopt(ofo_module_t *module, uint64_t now)
     }
 }
 
-/* Runs what is due; an endpoint without timers leaves the list. Time in which we had no time, or did not run, is no silence
- * of a peer. `slept`: milliseconds since the last call in which there was nothing to do. */
+/* Runs the timers that are due; an endpoint without timers leaves the list. Time in which service was busy or did not run does not count
+ * as silence of a peer. `slept`: milliseconds since the last call in which service had nothing to do. */
 static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
 {
     ofo_endpoint_t *list = module->active, *next;
@@ -237,7 +237,7 @@ static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
     }
 }
 
-/* One letter at most waits for a process that does not come by, and does not keep service awake. */
+/* At most one letter waits while the process does not call MPI, and it does not keep service awake. */
 static void run_keepalive(ofo_module_t *module, uint64_t now)
 {
     if (0 == module->keepalive_at || now < module->keepalive_at) {
@@ -277,7 +277,7 @@ static void earlier(uint64_t *due, uint64_t at)
     }
 }
 
-/* Milliseconds to sleep at most; -1: until something happens. */
+/* The most milliseconds to sleep; -1: until an event comes. */
 static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
 {
     uint64_t due = UINT64_MAX;
@@ -347,7 +347,7 @@ static void *service_main(void *argument)
         if (proving) {
             (void) ofo_poll_and_keep(module);
         }
-        handle_inbox(module); /* all letters, those of the proof too, before a timer can say that it is too late */
+        handle_inbox(module); /* all letters, also PROVED, before a timer can decide that it is too late */
         now = ofo_now_ms();
         if (module->owns_async) {
             ofo_async_look_again(module->device, now);
@@ -372,7 +372,7 @@ int ofo_service_start(ofo_module_t *module)
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the application's */
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals go to the application's threads */
     rc = pthread_create(&module->thread, NULL, service_main, module);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     module->has_thread = 0 == rc;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Small messages that nobody waits for and that ask for no completion. A queue pair completes in order: what was posted
- * on it before a message that completes well was a success, too. Not every adapter reports each flushed request, so a bad
- * completion says nothing about them: they were lost or delivered. Each message is kept in its queue pair's list until
- * something posted after it completes. Context: progress, but for the posts.
+ * Silent messages: small ones that ask for no completion, because nobody waits for them. A queue pair completes in order, so
+ * all messages posted before one that completes with success were successes too. Not every adapter reports each flushed
+ * request. Therefore a bad completion says nothing about the silent messages before it: they were lost or delivered. Each
+ * message stays in its queue pair's list until something posted after it completes. Context: progress, except for the posts.
  * See DESIGN.txt 4 (B5) and 15.4.
  */
 #include "btl_openib_silent.h"
@@ -14,7 +14,7 @@
 #include "btl_openib_endpoints.h"
 #include "btl_openib_keepalive.h"
 
-/* Reported together, without a callback: they are sendis and arrived. The list was taken under the lock. */
+/* Frees messages that arrived. They were posted by sendi, so they need no callback. The caller took the list under the lock. */
 static void report(ofo_qpset_t *qps, ofo_frag_t *frag)
 {
     while (NULL != frag) {
@@ -27,7 +27,7 @@ static void report(ofo_qpset_t *qps, ofo_frag_t *frag)
     }
 }
 
-/* The first `count` of the list. Locks: ep->lock held. */
+/* Takes the first `count` messages off the list. Locks: ep->lock held. */
 static ofo_frag_t *take(ofo_qpset_t *qps, ofo_qp_t *qp, uint32_t count)
 {
     ofo_frag_t *first = qp->silent, *last = NULL, *rest = first;
@@ -84,13 +84,13 @@ void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
         *at = frag->next_silent;
         BFO_ASSERT(frag->is_silent);
         if (frag == qp->silent_last) {
-            qp->silent_last = NULL; /* nothing is posted on a failed set any more */
+            qp->silent_last = NULL; /* no message is posted on a failed set any more */
         }
     }
     OPAL_THREAD_UNLOCK(&qps->ep->lock);
 }
 
-/* A write of nothing, behind them all. Locks: ep->lock held. */
+/* Posts a WRITE after all silent messages. Locks: ep->lock held. */
 static void ask(ofo_endpoint_t *ep)
 {
     ofo_qpset_t *qps = ep->qps;

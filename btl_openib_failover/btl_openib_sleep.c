@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Blocking progress (btl_openib_blocking_progress): a process that found nothing in many passes asks all completion
- * queues for an event, looks once more and sleeps until one comes, until service has a letter, or for the time given:
- * other components of Open MPI that have to be polled wait no longer than that. Context: progress. See DESIGN.txt 15.1.
+ * Blocking progress (btl_openib_blocking_progress). A process that found nothing in many passes asks all completion queues
+ * for an event, polls once more and sleeps. It wakes when an event or a letter of service comes, or after the time that the
+ * user gave. Other components of Open MPI that must be polled wait no longer than that. Context: progress. See DESIGN.txt 15.1.
  */
 #include "btl_openib_sleep.h"
 
@@ -17,9 +17,9 @@
 
 enum {
     SLEEP_AFTER = 500, /* passes in a row that found nothing: some 50 us */
-    SLEEP_TIMED = 250, /* from this one on they are timed: short waits do without a clock */
-    SLEEP_AGAIN = 50,  /* so many behind a sleep */
-    TIGHT_MS = 10      /* passes that took longer are not those of a process that does nothing but wait */
+    SLEEP_TIMED = 250, /* time is measured from this pass on, so that short waits need no clock */
+    SLEEP_AGAIN = 50,  /* idle passes between two sleeps */
+    TIGHT_MS = 10      /* if the passes took longer, the process does more than wait */
 };
 
 int ofo_sleep_create(void)
@@ -72,7 +72,7 @@ static bool has_mail(void)
     return false;
 }
 
-/* Events are as many as the queues that were asked; each is acknowledged at once. */
+/* There are at most as many events as CQs that were asked. Each is acknowledged at once. */
 static void read_events(ofo_module_t *module)
 {
     struct ibv_cq *cq;
@@ -109,7 +109,7 @@ static void sleep_until_woken(void)
     }
 }
 
-/* So many idle passes are behind us, as of now. */
+/* Sets the number of idle passes so far, and starts the time. */
 static void restart(unsigned passes)
 {
     __atomic_store_n(&OFO.idle_since, ofo_now_ms(), __ATOMIC_RELAXED);
@@ -126,7 +126,7 @@ static bool arm_all(bool (*arm)(ofo_module_t *module))
     return silent;
 }
 
-/* Who computes or naps between two looks (MPI_Test, and Open MPI itself at its start and end) is not made to sleep. */
+/* A process that computes or sleeps between two passes (with MPI_Test, or Open MPI itself at its start and end) is not put to sleep. */
 void ofo_sleep_if_idle(bool found, bool (*arm)(ofo_module_t *module))
 {
     unsigned passes;

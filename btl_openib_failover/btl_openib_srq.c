@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Shared receive queues of a module (S in btl_openib_receive_queues): buffers for all its peers. A received buffer
- * goes back in batches; at a limit event the number of buffers doubles up to the count that was asked for. A rail that
- * fails leaves the buffers posted: they belong to the module. Which buffers went with a queue pair that had to be
- * destroyed nobody can ask: new ones take the place of all it may have had. See DESIGN.txt 15.
+ * Shared receive queues of a module (S in btl_openib_receive_queues): buffers for all its peers. Received buffers are
+ * posted again in batches. At a limit event the number of buffers doubles, up to the count that the user asked for. When
+ * a rail fails the buffers stay posted, because they belong to the module. It cannot be known which buffers were lost with
+ * a queue pair that had to be destroyed; new ones replace as many as it may have had. See DESIGN.txt 15.
  */
 #include "btl_openib_srq.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Buffers made together. */
+/* Buffers that were made together. */
 struct ofo_chunk {
     ofo_chunk_t *next;
     uint8_t *memory;
@@ -53,7 +53,7 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
     }
     chunk->mr = ibv_reg_mr(module->device->pd, chunk->memory, size, IBV_ACCESS_LOCAL_WRITE);
     if (NULL == chunk->mr) {
-        if (NULL == srq->chunks && (ENOMEM == errno || EAGAIN == errno)) { /* later: the queue stays as it is */
+        if (NULL == srq->chunks && (ENOMEM == errno || EAGAIN == errno)) { /* only at first: a queue that cannot grow stays as it is */
             ofo_device_say_locked_memory(module->device);
         }
         free_chunk(chunk);
@@ -65,7 +65,7 @@ static ofo_chunk_t *make_chunk(const ofo_module_t *module, const ofo_srq_t *srq,
     return chunk;
 }
 
-/* Makes `count` more buffers and posts them. What the queue does not take is spared for the next time. Locks: srq->lock. */
+/* Makes `count` more buffers and posts them. Buffers that the queue does not take are kept for the next call. Locks: srq->lock held. */
 static bool add_buffers(ofo_module_t *module, ofo_srq_t *srq, uint32_t count)
 {
     uint32_t more = count > srq->spare.count ? count - srq->spare.count : 0, posted;
@@ -88,10 +88,10 @@ static void arm_limit(ofo_srq_t *srq)
 {
     struct ibv_srq_attr attr = {.srq_limit = srq->limit};
 
-    (void) ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT); /* without events the queue keeps its size */
+    (void) ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT); /* if it fails the queue keeps its size */
 }
 
-/* Locks: srq->lock. */
+/* Locks: srq->lock held. */
 static void grow(ofo_srq_t *srq)
 {
     uint32_t more = srq->buffers < srq->most - srq->buffers ? srq->buffers : srq->most - srq->buffers;
@@ -99,7 +99,7 @@ static void grow(ofo_srq_t *srq)
     BFO_ASSERT(srq->buffers <= srq->most);
     if (!OFO.params.enable_srq_resize || 0 == more || !add_buffers(srq->module, srq, more)) {
         ofo_log(1, "%s: shared queue %u stays at %u buffers", srq->module->name, srq->index, srq->buffers);
-        return; /* armed again it would ask at once, and for ever */
+        return; /* not armed again, because the event would come at once, again and again */
     }
     ++srq->module->count.srq_growths;
     ofo_log(1, "%s: shared queue %u grows to %u buffers", srq->module->name, srq->index, srq->buffers);
@@ -122,13 +122,13 @@ void ofo_srq_buffers_missing(ofo_srq_t *srq, uint32_t count)
     BFO_ASSERT(count <= srq->buffers);
     OFO_STORE(srq->buffers, srq->buffers - count);
     if (!add_buffers(srq->module, srq, count)) {
-        arm_limit(srq); /* it was not so many, or there is no memory now */
+        arm_limit(srq); /* fewer were lost, or there is no memory now */
     }
     ofo_log(1, "%s: shared queue %u has %u buffers after the loss of at most %u", srq->module->name, srq->index, srq->buffers, count);
     pthread_mutex_unlock(&srq->lock);
 }
 
-/* Buffers that are collected before they are posted: never more than may be missing by the user's `low`. */
+/* How many buffers are collected before they are posted: never more than may be missing by the user's `low`. */
 static uint32_t batch_of(const ofo_srq_t *srq)
 {
     uint32_t buffers = OFO_LOAD(srq->buffers), batch = (uint32_t) ((uint64_t) buffers * srq->slack / srq->most);
@@ -137,7 +137,7 @@ static uint32_t batch_of(const ofo_srq_t *srq)
     return batch < 1 ? 1 : batch < OFO_SRQ_BATCH ? batch : OFO_SRQ_BATCH;
 }
 
-/* What the queue does not take now stays collected. */
+/* Buffers that the queue does not take now stay collected. */
 void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv)
 {
     BFO_ASSERT(NULL == recv->work.qps && srq->index == recv->work.qp);
@@ -180,7 +180,7 @@ static int create(ofo_module_t *module, unsigned index)
     return OPAL_SUCCESS;
 }
 
-/* One process has them on all its ports or on none: a rail's queues do not depend on the port. */
+/* Can there be shared queues? A process has them on all its ports or on none, because a rail's queues do not depend on the port. */
 static bool are_to_be_had(const ofo_module_t *module)
 {
     int wanted = 0;
@@ -223,7 +223,7 @@ void ofo_srqs_destroy(ofo_module_t *module)
     for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {
         ofo_srq_t *srq = module->srq[i];
         if (NULL == srq || (NULL != srq->srq && 0 != ibv_destroy_srq(srq->srq))) {
-            continue; /* a queue pair still uses it: its memory stays */
+            continue; /* a queue pair still uses it, so its memory stays */
         }
         while (NULL != srq->chunks) {
             ofo_chunk_t *chunk = srq->chunks;

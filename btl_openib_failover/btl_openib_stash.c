@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Completions that service takes in the place of progress, which finds them here. See DESIGN.txt 15.1.
+ * Completions that service polls in the place of progress are kept here for progress. See DESIGN.txt 15.1.
  */
 #include "btl_openib_stash.h"
 
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* Room for one more completion, before it is taken. */
+/* Makes room for one more completion before it is polled. */
 static bool stash_has_room(ofo_module_t *module)
 {
     unsigned size = 0 == module->stash_size ? 64 : 2 * module->stash_size;
@@ -34,7 +34,7 @@ bool ofo_poll_and_keep(ofo_module_t *module)
     struct ibv_wc wc;
 
     if (!ofo_poll_try_lock(module)) {
-        return false; /* progress is at it */
+        return false; /* progress polls */
     }
     ofo_qpmap_trim(&module->qpmap);
     for (int c = 0; c < module->cq_count; ++c) {

@@ -17,7 +17,7 @@ ofo_wc_class_t ofo_status_class(enum ibv_wc_status status, bool is_first, bool i
     case IBV_WC_FATAL_ERR:
     case IBV_WC_GENERAL_ERR:
         return OFO_WC_RAIL;
-    case IBV_WC_LOC_QP_OP_ERR: /* some drivers say so of all that a dead port or a broken queue pair cannot send */
+    case IBV_WC_LOC_QP_OP_ERR: /* some drivers report it for all work that a dead port or a broken queue pair cannot send */
         return is_sound && is_first ? OFO_WC_POISON : OFO_WC_RAIL;
     case IBV_WC_LOC_LEN_ERR:
     case IBV_WC_LOC_PROT_ERR:

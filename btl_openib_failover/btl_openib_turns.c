@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Rails that wait for their turn. A rail stands in each queue once. See DESIGN.txt 15.3.
+ * Rails that wait for their turn. A rail is in each queue at most once. See DESIGN.txt 15.3.
  */
 #include "btl_openib_turns.h"
 
@@ -31,7 +31,7 @@ void ofo_turn_ask(ofo_endpoint_t *ep, const ofo_ctl_t *req)
         ep->is_asked = true;
         append(&ep->module->asked, ep, true);
     }
-    if (others) { /* the peer must not take our backlog for silence */
+    if (others) { /* so that the peer does not take our backlog for silence */
         ofo_ctl_t busy = {.type = OFO_CTL_REJ, .rail = ep->rail, .gen = req->gen, .reason = OFO_REJ_BUSY};
         ofo_ctl_send(ep, &busy);
     }

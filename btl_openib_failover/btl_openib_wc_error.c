@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Bad completions: what the status means, and every descriptor back to its owner with it. Only wr_id, status,
+ * Bad completions: finds out what the status means, and returns every descriptor to its owner with it. Only wr_id, status,
  * qp_num and vendor_err of a bad completion are read. Context: progress. See DESIGN.txt 4 (B5, B10).
  */
 #include "btl_openib_wc_error.h"
@@ -24,15 +24,16 @@ static ofo_qp_t *qp_of(ofo_module_t *module, ofo_work_t *work, uint32_t qpn)
                                        : &work->qps->qp[work->qp];
 }
 
-/* In the order in which a link that goes down shows: its interface, the port's event, the port. Asked the other way round, each
- * could still be well when it is asked, and the rail's end would pass for a bad work request. A port that is up again was down. */
+/* Asks in the order in which a link that goes down shows: its interface, the port's event, the port. In the reverse order each could
+ * still be up when it is asked, and the end of the rail would look like a bad work request. If `downs` has changed, the port went down
+ * and came back. */
 static bool is_sound(ofo_module_t *module, const ofo_qp_t *qp)
 {
     return !ofo_port_lost_interface(module) && ofo_async_settled(module->device) && !OFO_LOAD(qp->is_fatal) && ofo_async_port_is_up(module, false)
            && OFO_LOAD(module->downs) == qp->returns.qps->downs;
 }
 
-/* iWARP: a connection that is closed returns what was posted on it, and that somebody waits for none of these. */
+/* iWARP: has the peer closed the connection? Then posted receives and credit messages come back, for which nobody waits. */
 static bool is_close(const ofo_module_t *module, const ofo_work_t *work, enum ibv_wc_status status)
 {
     return module->is_iwarp && IBV_WC_WR_FLUSH_ERR == status && (OFO_WORK_RECV == work->kind || OFO_WORK_RETURN == work->kind);
@@ -45,7 +46,7 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
     bool poison = false;
     ofo_qpset_t *qps;
 
-    if (OPAL_UNLIKELY(NULL == qp)) { /* a shared receive of nobody we know */
+    if (OPAL_UNLIKELY(NULL == qp)) { /* a shared receive of a queue pair that we do not know */
         ++module->count.bad_messages;
         ofo_srq_return(module->srq[work->qp], (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)));
         return;
@@ -75,7 +76,7 @@ void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)
                 ibv_wc_status_str(wc->status));
     }
     ofo_rail_failed(qps, IBV_WC_WR_FLUSH_ERR == wc->status ? "the other side gave it up" : ibv_wc_status_str(wc->status));
-    if (OFO_WORK_SEND == work->kind) { /* B5: no good completion speaks for what was posted before it and has not come back */
+    if (OFO_WORK_SEND == work->kind) { /* B5: no good completion covers the silent messages posted before it */
         ofo_silent_lost(qps, work->qp, ((ofo_frag_t *) ((uint8_t *) work - offsetof(ofo_frag_t, work)))->place);
     } else if (OFO_WORK_MARKER == work->kind) {
         ofo_silent_lost(qps, work->qp, qps->qp[work->qp].place + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Control messages between two BTLs: pack, unpack, validate. Layouts as in DESIGN.txt 6, network byte order.
- * Nothing from the wire is used as a length or an index before its range was checked here.
+ * Packs, unpacks and validates the control messages between two BTLs. The layouts are those of DESIGN.txt 6, in network
+ * byte order. No value from the wire is used as a length or an index before its range was checked here.
  */
 #include "btl_openib_wire.h"
 
@@ -109,7 +109,7 @@ size_t ofo_ctl_pack(const ofo_ctl_t *ctl, uint8_t *buffer, size_t size)
     return need;
 }
 
-/* The fixed part behind CH; the queue pair list is read once nqp is known to be in range. */
+/* Reads the fixed part after CH. The list of queue pairs is read when nqp is known to be in range. */
 static void unpack_body(const uint8_t *at, ofo_ctl_t *ctl)
 {
     if (OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type) {
