@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Connections of librdmacm between processes of the fabric. Each identifier has one local socket to its peer; an
- * event channel is an epoll descriptor over the sockets of its identifiers, so no thread is needed, and the kernel
- * tells of a peer that died. DESIGN.txt 16.
+ * Connections of librdmacm between processes of the fabric. Each identifier has one local socket to its peer. An event
+ * channel is an epoll descriptor over the sockets of its identifiers, so no thread is needed, and the kernel reports when
+ * a peer dies. DESIGN.txt 16.
  */
 #ifndef SR_CM_H
 #define SR_CM_H
@@ -30,7 +30,7 @@ enum sr_cm_state {
 };
 enum sr_cm_kind { SR_CM_REQUEST = 1, SR_CM_REPLY, SR_CM_READY, SR_CM_REJECT, SR_CM_GOODBYE };
 
-/* One letter between two identifiers: one packet of the socket. */
+/* A letter between two identifiers, which is one packet on the socket. */
 struct sr_cm_letter {
     uint32_t kind; /* enum sr_cm_kind */
     uint32_t slot; /* of the sender */
@@ -57,10 +57,10 @@ struct sr_cm_channel {
     pthread_mutex_t mutex;
     struct sr_cm_event *first, **last; /* mutex */
     struct sr_cm_id *ids;              /* mutex; all identifiers of the channel */
-    bool is_read, by_others;           /* mutex; events were asked for; by more threads than reader */
-    pthread_t reader;                  /* mutex; if is_read: who asked first */
+    bool is_read, by_others;           /* mutex; a thread asked for events; other threads than `reader` did too */
+    pthread_t reader;                  /* mutex; valid if is_read: the thread that asked first */
     bool closed;                       /* mutex */
-    struct sr_cm_channel *next_closed; /* of those that are kept because a reader may still be inside */
+    struct sr_cm_channel *next_closed; /* list of channels that are kept because a reader may still use them */
 };
 
 struct sr_cm_id {
@@ -68,21 +68,21 @@ struct sr_cm_id {
     enum sr_cm_state state;        /* channel's mutex, as all below */
     struct sr_cm_id *next, **link; /* of the channel's list */
     int fd;                        /* socket; -1: none */
-    int rail;                      /* -1: not bound to any */
-    bool sync;                     /* the channel is the identifier's own: calls wait by themselves */
+    int rail;                      /* -1: not bound to a rail */
+    bool sync;                     /* the channel belongs to the identifier alone: calls wait for their result */
     bool passive;                  /* a listener made it */
     bool held;                     /* a letter waits in the socket for the rail to carry it */
-    bool removed;                  /* DEVICE_REMOVAL was told */
-    unsigned knocks;               /* KNOCKING: how often nobody was there */
+    bool removed;                  /* DEVICE_REMOVAL was reported */
+    unsigned knocks;               /* KNOCKING: how many attempts found no listener */
     uint64_t deadline;             /* ns; 0: no answer is awaited */
-    uint64_t lost_since;           /* ns; an answer is awaited, and the rail has not carried anything since; 0: it does */
+    uint64_t lost_since;           /* ns; while an answer is awaited: since when the rail carries nothing; 0: it carries */
     enum rdma_cm_event_type asked; /* RESOLVING: ADDR_RESOLVED or ROUTE_RESOLVED */
     char name[32];                 /* of the listening socket; empty: none */
     struct sr_cm_id *listener;     /* INCOMING only */
-    struct sr_cm_id *incoming;     /* of a listener: the first that has not asked yet; of such: the next */
+    struct sr_cm_id *incoming;     /* in a listener: the first identifier that has not asked yet; in such an identifier: the next one */
     struct sr_cm_letter peer;      /* the last request or reply that came */
     struct rdma_conn_param mine;
-    struct ibv_qp_init_attr *accept_with; /* rdma_create_ep of a listener: for the queue pairs of requests */
+    struct ibv_qp_init_attr *accept_with; /* given to rdma_create_ep of a listener, for the queue pairs of requests */
     struct sr_acks acks;
 };
 
@@ -96,19 +96,19 @@ static inline struct sr_cm_channel *sr_cm_channel(struct rdma_event_channel *c)
 }
 
 /* ---- sr_cm_address.c ---------------------------------------------------------------------------- */
-/* The rail of a local address, or -1 for wildcards and loopback; EADDRNOTAVAIL if it is not of this machine. */
+/* Finds the rail of a local address; -1 for wildcards and loopback. EADDRNOTAVAIL if the address is not of this machine. */
 int sr_cm_rail_of(const struct sockaddr *address, int *rail);
 socklen_t sr_cm_address_length(const struct sockaddr *address);
 in_port_t *sr_cm_port(struct sockaddr *address);
 /* Ties the identifier to the device of a rail. */
 int sr_cm_take_rail(struct sr_cm_id *id, int rail);
 bool sr_cm_rail_is_up(unsigned rail, unsigned slot);
-/* Do letters between this process and another get through? */
+/* Do letters between this process and the one of `slot` get through? */
 bool sr_cm_rail_carries(unsigned rail, unsigned slot);
 /* The device that identifiers of this rail share, and its protection domain; NULL with errno. */
 struct ibv_context *sr_cm_device(int rail, struct ibv_pd **pd);
 int sr_cm_listen(struct sr_cm_id *id, int backlog);
-/* Connects to whoever listens there. Returns the socket, or -1 with errno. */
+/* Connects to the process that listens there. Returns the socket, which the caller owns, or -1 with errno. */
 int sr_cm_call(enum rdma_port_space ps, in_port_t port, unsigned rail);
 
 /* ---- sr_cm_event.c ------------------------------------------------------------------------------ */
@@ -117,7 +117,7 @@ void sr_cm_event_add(struct sr_cm_id *id, enum rdma_cm_event_type type, int stat
 void sr_cm_watch(struct sr_cm_id *id);
 void sr_cm_unwatch(struct sr_cm_id *id);
 void sr_cm_watch_device(struct sr_cm_id *id);
-/* The channel wakes up every 10 ms, from now on or no longer. */
+/* Makes the channel wake up every 10 ms, or stops that. */
 void sr_cm_tick(struct sr_cm_channel *channel, bool on);
 void sr_cm_list_add(struct sr_cm_id *id);
 void sr_cm_list_remove(struct sr_cm_id *id);
@@ -134,24 +134,25 @@ void sr_cm_incoming_remove(struct sr_cm_id *id);
 int sr_cm_send(struct sr_cm_id *id, enum sr_cm_kind kind, const struct rdma_conn_param *param);
 /* Locks: the channel's mutex is held by the caller of these. */
 void sr_cm_end(struct sr_cm_id *id, enum rdma_cm_event_type type, int status);
-/* Asks the network until it answers, or the time is over (ms): `asked` is told, or the error that belongs to it. */
+/* Asks the network until it answers or the time (ms) is over. Adds the event `asked`, or the error event that belongs to it. */
 void sr_cm_resolve(struct sr_cm_id *id, enum rdma_cm_event_type asked, int timeout);
-/* The identifier's socket has something to say. */
+/* The identifier's socket is readable. */
 void sr_cm_readable(struct sr_cm_id *id);
-/* Time has passed. Returns whether the identifier wants to hear of that again. May free it. */
+/* 10 ms have passed. Returns whether the identifier needs the next tick too. May free the identifier. */
 bool sr_cm_on_tick(struct sr_cm_id *id);
 
 /* ---- sr_cm_qp.c --------------------------------------------------------------------------------- */
 int sr_cm_qp_to(struct sr_cm_id *id, enum ibv_qp_state state);
-/* Address of the peer of the last letter. */
+/* Fills in the address of the peer that sent the last letter. */
 void sr_cm_address_peer(const struct sr_cm_id *id, struct ibv_ah_attr *attr);
 
 /* ---- sr_cm_sync.c ------------------------------------------------------------------------------- */
-/* What the public calls return: 0 or errno value in, 0 or -1 out. */
+/* Turns 0 or an errno value into what the public calls return: 0, or -1 with errno. */
 int sr_cm_result(int rc);
-/* As sr_cm_result; an identifier without a channel of the caller waits for what the call leads to. Locks: none held. */
+/* Like sr_cm_result. If the caller gave no channel for the identifier, it waits first for the event that the call leads to. Locks: none
+ * held. */
 int sr_cm_finish(struct sr_cm_id *id, int rc);
-/* A request to a listener without a channel of the caller gets one of its own, too. */
+/* Gives the identifier a channel of its own; false on failure. A request to a listener whose caller gave no channel needs one too. */
 bool sr_cm_make_sync(struct sr_cm_id *id);
 
 #endif /* SR_CM_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The command `softrail`: what its subcommands share. Each subcommand returns the exit status of the program.
+ * What the subcommands of `softrail` share. Each subcommand returns the exit status of the program.
  * DESIGN.txt 16.
  */
 #ifndef SR_COMMAND_H
@@ -22,13 +22,13 @@ int sr_cmd_fault(int argc, char **argv);
 extern const struct argp sr_habits_argp; /* options of run; its input is struct sr_fabric_options */
 int sr_cmd_rail(int argc, char **argv);  /* down, up, port-error, gone, gid, set */
 
-/* Add the rules of a line or a file to the plan; `where` names the line in messages. Returns 0 or errno after
- * saying what is wrong. Locks: the fabric lock, or nobody else knows the fabric yet. */
+/* Add the rules of a line or a file to the plan; `where` names the line in messages. Return 0, or errno after a
+ * message that says what is wrong. Locks: the fabric lock, unless no other process knows the fabric yet. */
 int sr_plan_add_line(struct sr_fabric *fabric, const char *line, const char *where);
 int sr_plan_add_file(struct sr_fabric *fabric, const char *path);
 
 /* Open the fabric of that name, or the one of the environment, or the only one that runs. Returns 0, or an exit
- * status after saying what is wrong. */
+ * status after a message that says what is wrong. The caller closes the fabric. */
 int sr_find_fabric(struct sr_fabric *fabric, const char *name);
 
 /* Everything `status` shows, as JSON. Owned by the caller. */

@@ -9,7 +9,7 @@
 
 #include "sr_objects.h"
 
-/* A send work request has ended. Locks: sq_lock is held. */
+/* Adds the completion of a send work request that has ended, if it gets one. Locks: sq_lock is held. */
 void sr_complete_send(struct sr_qp *qp, const struct sr_wqe *wqe, enum ibv_wc_status status);
 
 #endif /* SR_COMPLETER_H */

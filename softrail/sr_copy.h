@@ -9,8 +9,8 @@
 
 #include "sr_objects.h"
 
-/* Copy between local memory and a peer's. Returns 0; ESRCH: the peer is gone; EFAULT: memory is gone (ask
- * sr_copy_is_local_fault whose); EINTR never. */
+/* Copy between local memory and a peer's. Return 0; ESRCH: the peer is gone; EFAULT: memory is gone, and
+ * sr_copy_is_local_fault says whether it is ours; never EINTR. */
 int sr_copy_to(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote, unsigned remotes);
 int sr_copy_from(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote, unsigned remotes);
 bool sr_copy_is_local_fault(const struct iovec *local, unsigned locals);

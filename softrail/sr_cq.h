@@ -13,7 +13,7 @@ struct ibv_cq *sr_cq_create(struct ibv_context *context, int entries, void *cq_c
 int sr_cq_destroy(struct ibv_cq *cq);
 int sr_cq_resize(struct ibv_cq *cq, int entries);
 int sr_cq_arm(struct ibv_cq *cq, int solicited_only);
-/* Add a receive completion to a CQ of `peer`. False if it is full. Wakes whoever armed it. */
+/* Add a receive completion to a CQ of `peer` and wake the process that armed it. False if the CQ is full. */
 bool sr_cq_push(struct sr_peer *peer, uint64_t offset, const struct sr_cqe *cqe, bool solicited);
 bool sr_cq_has_room(struct sr_peer *peer, uint64_t offset);
 void sr_cq_wake(struct sr_peer *peer, struct sr_cq_shm *shm, bool solicited);

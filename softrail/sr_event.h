@@ -9,11 +9,11 @@
 
 #include "sr_objects.h"
 
-/* Handles: small numbers for objects, so that no pointer ever travels through shared memory. */
+/* Handles: small numbers for objects, so that no pointer goes through shared memory. */
 uint32_t sr_handle_add(void *object);
 void *sr_handle_get(uint32_t id);
 void sr_handle_remove(uint32_t id);
-/* A FIFO of this process. Returns its number and descriptor, or 0 (errno set). */
+/* Makes a FIFO of this process. Returns its number, and its descriptor in *fd; 0 on failure (errno set). */
 uint32_t sr_fifo_open(int *fd);
 void sr_fifo_close(uint32_t number, int fd);
 /* Write an event to a peer's FIFO, over a cached descriptor. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Fault plans: rules that say which messages fail and how. The text form is parsed here and nowhere else; the
- * table of rules is shared by all processes of a fabric, so that "the third match" is counted once. The format
- * is softrail-plan(5). DESIGN.txt 16.
+ * Fault plans: rules that say which messages fail and how. Only this file parses the text form. All processes of a
+ * fabric share the table of rules, so that "the third match" is counted once. The format is softrail-plan(5).
+ * DESIGN.txt 16.
  */
 #ifndef SR_FAULTPLAN_H
 #define SR_FAULTPLAN_H
@@ -18,7 +18,7 @@
 #define SR_MAX_PATTERN 16
 #define SR_ANY UINT32_MAX
 
-/* Calls that can be refused with ENOMEM or be slow, as bits beside those of the opcodes. */
+/* Calls that a rule can refuse with ENOMEM or make slow. Their bits follow those of the opcodes. */
 #define SR_CALL_FIRST 26u
 #define SR_CALL_CREATE_AH 26u
 #define SR_CALL_DESTROY_QP 27u
@@ -38,9 +38,9 @@ enum sr_fate {
     SR_FATE_ERROR,     /* the sender gets `status`; the peer sees nothing */
     SR_FATE_ENOMEM,    /* posting returns ENOMEM */
     SR_FATE_RNR,       /* the peer answers: receiver not ready */
-    SR_FATE_LATE,      /* the sender ends in RETRY_EXC_ERR; the message arrives `time` later all the same */
+    SR_FATE_LATE,      /* the sender ends in RETRY_EXC_ERR; the message still arrives `time` later */
     SR_FATE_FATAL,     /* the queue pair breaks: QP_FATAL, LOC_QP_OP_ERR, flush */
-    SR_FATE_DOWN,      /* the rail goes down before the message, for everybody or one process */
+    SR_FATE_DOWN,      /* the rail goes down before the message, for all processes or for one */
     SR_FATE_MIGRATED,  /* it arrives; the sender's queue pair reports PATH_MIG */
     SR_FATE_SWALLOW,   /* the sender gets a success; the peer never sees it (its HCA died between acknowledgement and completion) */
     SR_FATE_SLOW,      /* a call takes `time` longer */
@@ -49,15 +49,15 @@ enum sr_fate {
     SR_FATES
 };
 
-/* Which queue pair a LOSE, UNACKED or SILENT breaks. "At once" is the end of its time for what SILENT does to the sender. */
+/* Which queue pair a LOSE, UNACKED or SILENT breaks. For the sender of a SILENT "at once" means when `time` is over. */
 enum sr_breaks {
-    SR_BREAKS_DEFAULT = 0, /* the sender's, by the retry clock; none for SILENT, none of an unreliable sender */
+    SR_BREAKS_DEFAULT = 0, /* the sender's, when its retry time is over; none for SILENT or for an unreliable sender */
     SR_BREAKS_SENDER,      /* the sender's, at once */
-    SR_BREAKS_RECEIVER,    /* the receiver's, at once; the sender hears nothing */
+    SR_BREAKS_RECEIVER,    /* the receiver's, at once; the sender gets no error from it */
     SR_BREAKS_BOTH,        /* both, at once */
 };
 
-/* All but `hits` and `seen` is constant while the plan is in force. */
+/* All members except `hits` and `seen` are constant while the plan is in force. */
 struct sr_rule {
     uint32_t fate;    /* enum sr_fate */
     uint32_t rails;   /* bit per rail, 0 = every one */
@@ -67,13 +67,13 @@ struct sr_rule {
     uint32_t pattern_offset, pattern_length; /* length 0 = no pattern */
     uint8_t pattern_value[SR_MAX_PATTERN], pattern_mask[SR_MAX_PATTERN];
     uint32_t first;        /* from this match on, counted from 1 */
-    uint32_t count;        /* this many of them; SR_ANY = all */
-    uint32_t permille;     /* of those; 1000 = always */
+    uint32_t count;        /* this many matches; SR_ANY = all */
+    uint32_t permille;     /* chance for each of those; 1000 = always */
     uint32_t status;       /* enum ibv_wc_status, for ERROR */
     uint32_t at;           /* byte to corrupt */
-    uint32_t local;        /* DOWN: only the port of the sender; `time` then up again, 0 = stays down */
+    uint32_t local;        /* DOWN: only the port of the sender. Otherwise the rail is up again after `time`; 0 = it stays down */
     uint32_t breaks;       /* enum sr_breaks */
-    uint32_t after;        /* what is posted before that rule (1 = the first) has done a fault is no match; 0 = none */
+    uint32_t after;        /* matches count only after that rule (1 = the first) has done a fault; 0 = always */
     uint64_t time;         /* ns */
     _Atomic uint32_t seen; /* messages that matched */
     _Atomic uint32_t hits; /* faults done */
@@ -90,17 +90,17 @@ struct sr_plan {
  * -1 for a mistake: `why` then says which word and what was expected. */
 int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, char *why, size_t size);
 
-/* A message, as the rules see it. */
+/* What the rules know of a message. */
 struct sr_message {
     uint32_t rail, process, qpn, opcode;
     const uint8_t *head; /* first bytes of the payload */
     uint32_t head_length;
 };
 
-/* Does the rule speak of this message at all (without counting it)? */
+/* Does the rule match this message? Does not count the match. */
 bool sr_rule_matches(const struct sr_rule *rule, const struct sr_message *message);
 
-/* Count a match; true if the fault is to happen now. Same seed, same order of matches: same answers. */
+/* Count a match. True if the fault must happen now. The same seed and the same order of matches give the same answers. */
 bool sr_rule_fires(struct sr_rule *rule, uint64_t seed, unsigned index);
 
 const char *sr_fate_name(enum sr_fate fate);

@@ -11,8 +11,8 @@
 
 /* Put the queue pair in error and flush it. Locks: sq_lock is held. */
 void sr_qp_fail(struct sr_qp *qp);
-/* Flush the receives that are posted; what finds no room in the CQ goes on when the CQ is polled. _locked: the lock of the
- * receive queue is held. */
+/* Flush the posted receives. Those that find no room in the CQ are flushed when the CQ is polled. Locks: sr_qp_flush_receives takes the
+ * lock of the receive queue; for _locked it is held. */
 void sr_qp_flush_receives(struct sr_qp *qp);
 void sr_qp_flush_receives_locked(struct sr_qp *qp);
 

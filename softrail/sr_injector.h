@@ -16,7 +16,7 @@ static inline bool sr_faults_planned(void)
 }
 /* Decide what the plan does to this request; local memory is resolved. Returns 0, or ENOMEM for the post. */
 int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe);
-/* Does the plan refuse this call (SR_CALL_*)? One that it makes slow comes back late. Locks: none may be held. */
+/* Does the plan refuse this call (SR_CALL_*)? If the plan makes the call slow, this function sleeps. Locks: none may be held. */
 bool sr_faults_refuse(unsigned rail, uint32_t call);
 
 #endif /* SR_INJECTOR_H */

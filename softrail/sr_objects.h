@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The verbs objects as this process holds them. Each begins with the structure of libibverbs that the program
- * sees; what peers need of it lives in the arena (sr_shm.h). Lock order: pending list, sq_lock, rq lock, locks
- * between processes (queue pair, receive queue, CQ), cq lock. DESIGN.txt 16.
+ * The verbs objects of this process. Each begins with the structure of libibverbs that the program sees; the part that
+ * peers need is in the arena (sr_shm.h). Lock order: pending list, sq_lock, rq lock, locks between processes (queue
+ * pair, receive queue, CQ), cq lock. DESIGN.txt 16.
  */
 #ifndef SR_OBJECTS_H
 #define SR_OBJECTS_H
@@ -39,7 +39,7 @@ struct sr_channel {
     uint32_t fifo;
 };
 
-/* Counts events of one object that were handed out and not acknowledged; destroying waits for them. */
+/* Counts the events of one object that were handed out and acknowledged. Destroying the object waits until all are acknowledged. */
 struct sr_acks {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -52,7 +52,7 @@ struct sr_local_wc {
     uint32_t qpn;
     uint32_t byte_len;
     uint32_t sq_position; /* the send queue is free up to here once this is polled */
-    uint32_t behind;      /* an error: polled only after that many entries of the ring, as they are older */
+    uint32_t behind;      /* for an error: it is polled after that many entries of the ring, because they are older */
     uint16_t epoch;
     uint8_t status;
     uint8_t opcode;
@@ -70,8 +70,8 @@ struct sr_cq {
     struct sr_local_wc *local; /* lock; ring of local_room entries */
     uint32_t local_room, local_head;
     _Atomic uint32_t local_tail;
-    bool local_first; /* lock; takes turns */
-    bool is_dead;     /* atomic; CQ_ERR: nothing comes out any more */
+    bool local_first; /* lock; which ring is polled first; alternates */
+    bool is_dead;     /* atomic; after CQ_ERR: no completion comes out any more */
     uint32_t idle;    /* lock; polls in a row that found nothing */
     uint32_t id;
     _Atomic int uses;
@@ -119,7 +119,7 @@ struct sr_mr {
     uint32_t index;
 };
 
-/* A send work request on its way. */
+/* A send work request that has not ended. */
 struct sr_wqe {
     uint64_t wr_id;
     uint64_t remote_addr;
@@ -141,7 +141,7 @@ struct sr_wqe {
     uint8_t fate;          /* enum sr_fate */
     uint8_t forced_status; /* ERROR */
     uint8_t delivered;     /* UNACKED, SILENT: the peer has it already */
-    uint8_t breaks;        /* enum sr_breaks; DEFAULT once it is done */
+    uint8_t breaks;        /* enum sr_breaks; DEFAULT after that was done */
     uint32_t corrupt_at;   /* CORRUPT: payload offset */
     uint64_t fate_time;    /* ns; what it means depends on the fate */
     struct sr_address address;
@@ -162,7 +162,7 @@ struct sr_qp {
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
     struct sr_address address;
-    uint64_t retry_ns; /* how long a message may stay unanswered; 0 = for ever */
+    uint64_t retry_ns; /* how long a message may stay unanswered; 0 = without limit */
     /* send side: sq_lock */
     pthread_mutex_t sq_lock;
     uint32_t sq_posted;
@@ -175,7 +175,7 @@ struct sr_qp {
     struct sr_peer *peer; /* of the connection, with a reference */
     struct sr_qp_shm *remote;
     /* error state */
-    bool in_error;       /* sq_lock; this process has flushed and flushes what comes */
+    bool in_error;       /* sq_lock; this process has flushed the queue pair and flushes later posts */
     bool flush_receives; /* rq lock; receives wait for room in the CQ */
     bool last_wqe_sent;
     struct sr_acks acks;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What is to be known of each opcode.
+ * The properties of each opcode.
  * Unless said otherwise functions return 0 or an errno value and may be called from any thread. DESIGN.txt 16.
  */
 #ifndef SR_OPCODE_H
@@ -15,7 +15,7 @@ struct sr_opcode {
     uint8_t types;         /* bit per enum ibv_qp_type */
     uint8_t traits;        /* SR_OP_* */
     uint8_t wc;            /* enum ibv_wc_opcode of the requester's completion */
-    unsigned local_access; /* access the local memory needs */
+    unsigned local_access; /* access that the local memory needs */
 };
 const struct sr_opcode *sr_opcode(unsigned opcode);
 

@@ -9,7 +9,7 @@
 
 #include "sr_objects.h"
 
-/* How many completions were written to `wc`. */
+/* Returns how many completions were written to `wc`. */
 int sr_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 
 #endif /* SR_POLL_H */

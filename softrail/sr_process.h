@@ -42,7 +42,7 @@ struct sr_state {
 };
 extern struct sr_state sr;
 
-/* Map the fabric named by the environment. Returns 0, or errno after saying once what to do. */
+/* Map the fabric that the environment names. Returns 0, or errno; the first failure prints what to do. */
 int sr_attach(void);
 
 /* Become a member. Returns 0 or errno. */
@@ -50,11 +50,11 @@ int sr_join(void);
 
 /* ---- peers -------------------------------------------------------------------------------------- */
 
-/* The member behind a lock word, with a reference; NULL if it is not alive. */
+/* The member that a lock word names, with a reference that sr_peer_put returns; NULL if it is not alive. */
 struct sr_peer *sr_peer_get(uint32_t word);
 void sr_peer_put(struct sr_peer *peer);
 
-/* Is the peer a live member? Asks the kernel when it was last seen alive more than 10 ms ago. */
+/* Is the peer a live member? Asks the kernel only if the peer was last seen alive more than 10 ms ago. */
 bool sr_peer_is_alive(struct sr_peer *peer);
 
 /* Object of `size` bytes at `offset` of a peer's arena, or NULL if that is outside of it. */
@@ -65,12 +65,12 @@ static inline void *sr_peer_at(const struct sr_peer *peer, uint64_t offset, size
 
 /* ---- arena of this process ---------------------------------------------------------------------- */
 
-/* Zeroed memory in this process's arena. Returns the offset, or 0 (errno set; said once if /dev/shm is full). */
+/* Allocates zeroed memory in this process's arena. Returns the offset, or 0 (errno set; one message if /dev/shm is full). */
 uint64_t sr_arena_alloc(size_t size);
 void sr_arena_free(uint64_t offset, size_t size);
 
-/* Memory that is only ever used for the same kind of object again: a late peer that still holds a pointer
- * finds a valid lock and a number that does not match. Not zeroed when used again. */
+/* Memory that is used again only for the same kind of object. Therefore a late peer that still holds a pointer finds a
+ * valid lock and a number that does not match. It is not zeroed when it is used again. */
 enum sr_stable_kind { SR_STABLE_QP, SR_STABLE_CQ, SR_STABLE_RQ, SR_STABLE_KINDS };
 /* A forked child starts with an arena of its own. */
 void sr_arena_reset(void);
@@ -86,7 +86,7 @@ static inline void *sr_at(uint64_t offset)
 /* ---- time --------------------------------------------------------------------------------------- */
 
 uint64_t sr_now(void);        /* ns, CLOCK_MONOTONIC */
-uint64_t sr_now_coarse(void); /* the same, only as fine as the kernel's tick, and cheap */
+uint64_t sr_now_coarse(void); /* the same with the resolution of the kernel's tick, but cheap */
 
 /* ---- locks between processes -------------------------------------------------------------------- */
 
@@ -101,13 +101,13 @@ static inline void sr_lock(struct sr_lock *lock)
     }
 }
 
-/* Full barrier: what follows (armed, hazards) is read after what was written under the lock. */
+/* Full barrier: later reads (of `armed`) come after the writes under the lock. */
 static inline void sr_unlock(struct sr_lock *lock)
 {
     atomic_exchange(&lock->word, 0);
 }
 
-/* Wait until whoever holds the lock now has let go of it (or is found dead). */
+/* Wait until the current holder of the lock has released it or is found dead. */
 void sr_lock_wait(struct sr_lock *lock);
 
 /* One line on stderr, at most once per `flag`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The sending side of a queue pair: from the post to the answer.
+ * The sending side of a queue pair, from the post to the answer.
  * Unless said otherwise functions return 0 or an errno value and may be called from any thread. DESIGN.txt 16.
  */
 #ifndef SR_REQUESTER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Everything that processes share: the fabric file (rails, process slots, queue pair table) and the objects in
- * each process's arena. Offsets, never pointers; every offset a peer reads is checked against the arena size.
+ * All data that processes share: the fabric file (rails, process slots, queue pair table) and the objects in each
+ * process's arena. It has offsets, never pointers; every offset that a peer reads is checked against the arena size.
  * DESIGN.txt 16.
  */
 #ifndef SR_SHM_H
@@ -31,7 +31,7 @@
 #define SR_CQE_INLINE 20u      /* payload bytes that travel in the completion entry itself */
 #define SR_PAYLOAD_RING 32768u /* payload ring of a queue pair, bytes; a power of two */
 
-/* A lock between processes: 0, or slot+1 and incarnation of the holder, who may be dead (sr_lock.h). */
+/* A lock between processes: 0, or slot+1 and incarnation of the holder, which may be dead (sr_process.c). */
 struct sr_lock {
     _Atomic uint32_t word;
 };
@@ -49,8 +49,8 @@ struct sr_rail {
     _Atomic uint32_t gone;                  /* device gone */
     _Atomic uint32_t gid_serial;            /* raised by each GID change */
     _Atomic uint32_t lid_serial;            /* raised by each LID change */
-    _Atomic uint32_t silent;                /* the path swallows everything, the ports stay active */
-    _Atomic uint64_t up_at;                 /* ns: the plan plugs the cable in again; 0 = it does not */
+    _Atomic uint32_t silent;                /* the path drops everything, but the ports stay active */
+    _Atomic uint64_t up_at;                 /* ns: when the plan plugs the cable in again; 0 = it does not */
     uint64_t guid;                          /* host order */
     uint64_t gid_prefix;                    /* host order */
     _Atomic uint64_t rate;                  /* bit/s, 0 = unlimited */
@@ -70,7 +70,7 @@ struct sr_proc {
     _Atomic uint32_t down_rails; /* bit per rail: cable pulled for this process only */
     char command[48];
     struct sr_context_entry contexts[SR_MAX_CONTEXTS];
-    struct sr_counters done[SR_MAX_RAILS]; /* of queue pairs destroyed, and of work done outside any */
+    struct sr_counters done[SR_MAX_RAILS]; /* counters of destroyed queue pairs, and of work that belongs to no queue pair */
 };
 
 struct sr_qp_entry {
@@ -81,11 +81,11 @@ struct sr_qp_entry {
     uint32_t reserved;
 };
 
-/* What adapters do differently from each other, besides the bits of SR_FABRIC_*. Constant while the fabric lives. */
+/* What differs between adapters, in addition to the bits of SR_FABRIC_*. Constant while the fabric lives. */
 #define SR_MAX_PKEYS 8
 struct sr_habits {
     uint32_t max_inline;    /* creating a queue pair that asks for more fails */
-    uint32_t mtu_blackhole; /* a packet with more payload is swallowed; 0 = none is */
+    uint32_t mtu_blackhole; /* a packet with more payload is dropped; 0 = none is */
     uint32_t traffic_class; /* sysfs shows it for the ports; 0 = none is set */
     uint32_t pkey_count;    /* at least 1 */
     uint16_t pkeys[SR_MAX_PKEYS];
@@ -113,11 +113,11 @@ enum {
     SR_FABRIC_SPLIT_TAIL = 1,        /* the last 8 bytes of a remote write are written as a piece of their own */
     SR_FABRIC_NO_CMA = 4,            /* process_vm_* is refused here: copy services */
     SR_FABRIC_MEMLOCK = 2,           /* registered memory counts against RLIMIT_MEMLOCK */
-    SR_FABRIC_RESIDENT = 8,          /* the pages of registered memory are made when it is registered */
+    SR_FABRIC_RESIDENT = 8,          /* the pages of memory are allocated when it is registered */
     SR_FABRIC_GRH = 16,              /* ports want a global route header on InfiniBand */
     SR_FABRIC_NO_POST_IN_ERROR = 32, /* a queue pair in ERR refuses posts */
     SR_FABRIC_NO_RC = 64,            /* there are no RC queue pairs */
-    SR_FABRIC_FLUSH_HEAD = 128,      /* unsignalled requests behind the first failed one get no completion */
+    SR_FABRIC_FLUSH_HEAD = 128,      /* unsignalled requests after the first failed one get no completion */
     SR_FABRIC_NO_EMPTY_WRITE = 256,  /* a write of nothing needs a key */
     SR_FABRIC_FOREIGN_GID = 512,     /* Ethernet: GID 0 belongs to another network namespace, GID 1 is the port's */
     SR_FABRIC_CROSSED = 1024,        /* GUIDs of every second process are in the opposite order of the names */
@@ -163,7 +163,7 @@ struct sr_wqe_shm { /* one posted receive */
     uint64_t wr_id;
     uint32_t num_sge;
     uint32_t length;
-    _Atomic uint32_t taker; /* SRQ: lock word of who consumes it, 0 = nobody or published */
+    _Atomic uint32_t taker; /* SRQ: lock word of the process that consumes it; 0 = none, or its completion was added */
     uint32_t reserved;
     struct {
         uint64_t addr;
@@ -172,20 +172,20 @@ struct sr_wqe_shm { /* one posted receive */
     } sge[];
 };
 
-/* Receive queue: the owner posts at head, whoever delivers consumes at tail. */
+/* Receive queue: the owner posts at head, a process that delivers a message consumes at tail. */
 struct sr_rq_shm {
     struct sr_lock lock; /* SRQ only: several queue pairs consume */
     _Atomic uint32_t tail;
     alignas(64) _Atomic uint32_t head;
     _Atomic uint32_t limit;    /* SRQ: raise SRQ_LIMIT_REACHED below it, then 0 */
     alignas(64) uint64_t wqes; /* offset of the entries */
-    uint64_t order;            /* SRQ: offset of uint32_t[mask + 1], which entry comes when; 0 = in order */
+    uint64_t order;            /* SRQ: offset of uint32_t[mask + 1], the order of the entries; 0 = ring order */
     uint32_t mask;             /* number of entries - 1 */
     uint32_t stride;
     uint32_t pd;
     uint32_t id;              /* owner's handle, for events */
     uint32_t fifo;            /* event FIFO of the owner's context */
-    _Atomic uint32_t is_dead; /* SRQ_ERR: nobody gets a receive any more */
+    _Atomic uint32_t is_dead; /* after SRQ_ERR: no message gets a receive any more */
 };
 
 enum { SR_CQE_DEAD = 0, SR_CQE_EMPTY, SR_CQE_INLINE_DATA, SR_CQE_RING_DATA, SR_CQE_PLACED };
@@ -197,7 +197,7 @@ struct sr_cqe {           /* one receive completion, 64 bytes */
     uint32_t imm; /* network order */
     uint32_t wqe; /* index of the receive entry */
     uint32_t src_qp;
-    uint32_t pay_start; /* ring data: position and the position behind it */
+    uint32_t pay_start; /* ring data: its position, and the position after it */
     uint32_t pay_end;
     uint16_t slid;
     uint16_t epoch; /* of the queue pair; completions of earlier lives are dropped */
@@ -211,7 +211,7 @@ struct sr_cqe {           /* one receive completion, 64 bytes */
 _Static_assert(64 == sizeof(struct sr_cqe), "a completion entry is one cache line");
 
 struct sr_cq_shm {
-    struct sr_lock lock;    /* of whoever adds an entry */
+    struct sr_lock lock;    /* taken by the process that adds an entry */
     uint32_t produced;      /* lock */
     uint32_t consumed_seen; /* lock; last value read from consumed */
     alignas(64) _Atomic uint32_t consumed;
@@ -225,7 +225,7 @@ struct sr_cq_shm {
 };
 
 struct sr_qp_shm {
-    /* who delivers: lock */
+    /* the process that delivers writes these; lock */
     struct sr_lock lock;
     _Atomic uint32_t pay_produced;
     uint32_t head_seen;
@@ -237,7 +237,7 @@ struct sr_qp_shm {
     _Atomic uint64_t errors, retries;
     /* owner, under lock */
     alignas(64) _Atomic uint32_t qpn;
-    _Atomic uint32_t state; /* enum ibv_qp_state; who delivers may set ERR */
+    _Atomic uint32_t state; /* enum ibv_qp_state; a process that delivers may set ERR */
     uint32_t type;          /* enum ibv_qp_type */
     uint32_t rail;
     uint32_t pd;
@@ -257,7 +257,7 @@ struct sr_qp_shm {
     char peer[8];
 };
 
-/* What is written into an event FIFO or a completion channel: small enough to be atomic. */
+/* One entry of an event FIFO or a completion channel. It is small enough to be written atomically. */
 struct sr_event {
     uint32_t type; /* enum ibv_event_type, or SR_EVENT_COMPLETION */
     uint32_t id;   /* handle of the object, or the port number */

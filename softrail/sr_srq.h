@@ -16,7 +16,7 @@ static inline struct sr_wqe_shm *sr_rq_wqe(const struct sr_rq *rq, uint32_t inde
 {
     return (struct sr_wqe_shm *) (rq->wqes + (size_t) (index & rq->mask) * rq->stride);
 }
-/* The completion of this entry was polled: it may be posted again. */
+/* The completion of this entry was polled, so the entry may be used for another post. */
 void sr_rq_release(struct sr_rq *rq, uint32_t index);
 struct ibv_srq *sr_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
 int sr_srq_destroy(struct ibv_srq *srq);
