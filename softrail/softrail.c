@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The command `softrail`: finds the subcommand, and what the subcommands share. DESIGN.txt 16.
+ * The command `softrail`: starts the subcommand, and has the functions that subcommands share. DESIGN.txt 16.
  */
 #include "sr_command.h"
 

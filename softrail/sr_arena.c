@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Memory of this process that its peers can see: one sparse file, whose pages are allocated (never just touched,
- * so a full /dev/shm is an error code and not SIGBUS) before they are handed out. DESIGN.txt 16.
+ * Memory of this process that its peers can see: one sparse file. Its pages are allocated before they are handed out,
+ * so that a full /dev/shm gives an error code and not SIGBUS. DESIGN.txt 16.
  */
 #include "sr_process.h"
 
@@ -25,8 +25,8 @@ struct free_block {
 
 static struct {
     pthread_mutex_t mutex;
-    uint64_t used;             /* everything below is handed out or on a list */
-    uint64_t allocated;        /* file pages exist below */
+    uint64_t used;             /* all memory below this offset is handed out or on a list */
+    uint64_t allocated;        /* the file has pages below this offset */
     uint64_t small, small_end; /* pages that objects smaller than one share */
     struct free_block *blocks;
     uint64_t *stable[SR_STABLE_KINDS];
@@ -135,7 +135,7 @@ uint64_t sr_arena_alloc(size_t size)
     if (UINT64_MAX == offset) {
         return 0;
     }
-    return first ? SR_PAGE : offset; /* the head is at 0: any other value says that it worked */
+    return first ? SR_PAGE : offset; /* the head is at offset 0, and another value means success */
 }
 
 void sr_arena_free(uint64_t offset, size_t size)
@@ -183,6 +183,6 @@ void sr_stable_free(enum sr_stable_kind kind, uint64_t offset)
 
 void sr_arena_reset(void)
 {
-    memset(&arena, 0, sizeof(arena)); /* what the lists held belongs to the parent's file */
+    memset(&arena, 0, sizeof(arena)); /* the memory on the lists belongs to the parent's file */
     pthread_mutex_init(&arena.mutex, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The letters of a connection: request, reply, ready; reject, goodbye. What a letter does to the identifier, its queue
- * pair and its events. A letter waits while the rail is down or silent, as if the sender repeated it; who waits too long
- * for an answer gives up. DESIGN.txt 16.
+ * The letters of a connection (request, reply, ready; reject, goodbye), and what each does to the identifier, its queue
+ * pair and its events. A letter waits while the rail is down or silent, as if the sender repeated it. An identifier that
+ * waits too long for an answer gives up. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 #include "sr_event.h"
@@ -17,10 +17,10 @@
 
 #define SR_PUBLIC __attribute__((visibility("default")))
 
-enum { SR_CM_BY_CONSUMER = 28, SR_CM_NO_SERVICE = 8 };     /* why a request is rejected, as InfiniBand numbers it */
-enum { SR_CM_NO_DATAGRAMS = 1, SR_CM_NO_DATAGRAM_QP = 2 }; /* the same of RDMA_PS_UDP: nobody listens, rejected */
-enum { SR_CM_KNOCKS = 300 };                               /* so often, a tick apart, before nobody listens */
-#define SR_CM_PATIENCE_NS UINT64_C(60000000000)            /* for an answer; --retry-time is for what the rail does not carry */
+enum { SR_CM_BY_CONSUMER = 28, SR_CM_NO_SERVICE = 8 };     /* why a request is rejected, in the numbers of InfiniBand */
+enum { SR_CM_NO_DATAGRAMS = 1, SR_CM_NO_DATAGRAM_QP = 2 }; /* the same for RDMA_PS_UDP: no listener, rejected */
+enum { SR_CM_KNOCKS = 300 };                               /* attempts, one each tick, before the connect fails */
+#define SR_CM_PATIENCE_NS UINT64_C(60000000000)            /* to wait for an answer; --retry-time is for a rail that carries nothing */
 
 struct sr_cm_id *sr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps)
 {
@@ -64,7 +64,7 @@ void sr_cm_incoming_remove(struct sr_cm_id *id)
     id->incoming = id->listener = NULL;
 }
 
-/* Private data that fits into a letter of InfiniBand; of a request, librdmacm's own head takes its part. */
+/* The private data that fits into a letter of InfiniBand. In a request librdmacm's own header takes a part of it. */
 static unsigned data_limit(enum sr_cm_kind kind, enum rdma_port_space ps)
 {
     if (RDMA_PS_UDP == ps || RDMA_PS_IPOIB == ps) {
@@ -104,7 +104,7 @@ static bool is_datagram(const struct sr_cm_id *id)
     return IBV_QPT_UD == id->rdma.qp_type;
 }
 
-/* From now on an answer is awaited. */
+/* Starts to wait for an answer. */
 static void await(struct sr_cm_id *id, uint64_t ns)
 {
     id->deadline = sr_now() + ns;
@@ -117,7 +117,7 @@ static void await_answer(struct sr_cm_id *id)
     await(id, SR_CM_PATIENCE_NS);
 }
 
-/* A peer that is merely slow has all the time; one that cannot be reached has that of --retry-time. */
+/* Is the time over? A slow peer has the whole time; a peer that cannot be reached has that of --retry-time. */
 static bool is_over(struct sr_cm_id *id)
 {
     uint64_t now = sr_now(), retry = sr.fabric.shm->retry_ns;
@@ -130,7 +130,7 @@ static bool is_over(struct sr_cm_id *id)
     return now >= id->deadline || (0 != retry && 0 != id->lost_since && now - id->lost_since >= retry);
 }
 
-/* Nothing more is said over the socket. */
+/* Closes the socket: no more letters are sent or received. */
 static void hang_up(struct sr_cm_id *id)
 {
     id->state = SR_CM_ENDED;
@@ -190,7 +190,7 @@ static void accept_socket(struct sr_cm_id *listener)
     sr_cm_watch(id);
 }
 
-/* The peer's letter says how many reads at a time each end may ask of the other. */
+/* The peer's letter says how many reads at a time each side may ask of the other. */
 static void agree(struct sr_cm_id *id)
 {
     id->mine.responder_resources = id->peer.initiator_depth;
@@ -242,7 +242,7 @@ static void on_reply(struct sr_cm_id *id)
     sr_cm_event_add(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
 }
 
-/* The other end has closed, or its process has died. Over a rail that carries nothing nobody hears of that. */
+/* The peer has closed the socket, or its process has died. If the rail carries nothing, the identifier must not notice that. */
 static void on_end_of_socket(struct sr_cm_id *id)
 {
     if (SR_CM_INCOMING == id->state) {
@@ -250,7 +250,7 @@ static void on_end_of_socket(struct sr_cm_id *id)
         return;
     }
     if (!sr_cm_rail_carries((unsigned) id->rail, id->peer.slot) || SR_CM_ASKED == id->state) {
-        sr_cm_unwatch(id); /* asked, not answered yet: the answer will fail */
+        sr_cm_unwatch(id); /* ASKED: the program has not answered yet, and its answer will fail */
     } else if (SR_CM_CONNECTING == id->state) {
         end_rejected(id, SR_CM_BY_CONSUMER);
     } else if (SR_CM_ACCEPTED == id->state || SR_CM_ANSWERED == id->state) {
@@ -262,7 +262,7 @@ static void on_end_of_socket(struct sr_cm_id *id)
     }
 }
 
-/* Each kind is heard in one state only; anything else is not from a peer of ours. */
+/* Each kind is accepted in one state only; other letters do not come from a correct peer. */
 static void on_letter(struct sr_cm_id *id, const struct sr_cm_letter *letter)
 {
     if (SR_CM_INCOMING == id->state && SR_CM_REQUEST == letter->kind) {
@@ -283,7 +283,7 @@ static void on_letter(struct sr_cm_id *id, const struct sr_cm_letter *letter)
     }
 }
 
-/* The next letter, which stays in the socket. False: there is none that could be one. */
+/* Looks at the next letter, which stays in the socket. False if there is no valid one. */
 static bool peek(const struct sr_cm_id *id, struct sr_cm_letter *letter)
 {
     return (ssize_t) sizeof(*letter) == recv(id->fd, letter, sizeof(*letter), MSG_DONTWAIT | MSG_PEEK) && SR_CM_DATA >= letter->length
@@ -322,7 +322,8 @@ void sr_cm_readable(struct sr_cm_id *id)
 
 /* ---- knocking ----------------------------------------------------------------------------------- */
 
-/* Whose socket that is; if nobody knows, the caller's own rail decides what is carried. */
+/* The slot of the process at the other end of the socket. If it is not known, our own slot, so that our side alone decides what the rail
+ * carries. */
 static unsigned slot_of(int fd)
 {
     const struct sr_fabric_shm *shm = sr.fabric.shm;
@@ -339,14 +340,14 @@ static unsigned slot_of(int fd)
     return sr.slot;
 }
 
-/* Where nobody listens yet, the caller tries again. Programs that agree over another path to connect now count on the
- * time that a network takes: the other one may be on its way to rdma_listen. */
+/* Tries to reach the listener; if nobody listens yet, the caller tries again. Two programs may agree over another path to connect now,
+ * and count on the time that a network takes: the other one may not have reached rdma_listen yet. */
 static void knock(struct sr_cm_id *id)
 {
     int fd = sr_cm_call(id->rdma.ps, *sr_cm_port(&id->rdma.route.addr.dst_addr), (unsigned) id->rail);
     bool nobody = 0 > fd && (ENOENT == errno || ECONNREFUSED == errno || EAGAIN == errno);
 
-    await_answer(id); /* only the time when the rail carries nothing has counted */
+    await_answer(id); /* until now only the time counted in which the rail carried nothing */
     if (nobody && SR_CM_KNOCKS > ++id->knocks) {
         return;
     }
@@ -396,7 +397,7 @@ static void give_up(struct sr_cm_id *id)
     }
 }
 
-/* A letter that was held goes on when the rail carries it. Returns false if its sender gave up and nobody heard of it. */
+/* Lets a held letter pass if the rail carries it. False if its sender gave up and the program does not know of the request yet. */
 static bool let_go(struct sr_cm_id *id)
 {
     struct pollfd closed = {.fd = id->fd};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which address stands for which rail, and the sockets that listeners leave in the fabric's directory. 127.42.N.x is
- * rail N, any other address of this machine is rail 0; loopback and wildcard addresses are no rail's. DESIGN.txt 16.
+ * Which address belongs to which rail, and the sockets of listeners in the fabric's directory. 127.42.N.x is on rail N,
+ * any other address of this machine on rail 0; loopback and wildcard addresses belong to no rail. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 #include "sr_device.h"
@@ -25,7 +25,7 @@ in_port_t *sr_cm_port(struct sockaddr *address)
     return AF_INET6 == address->sa_family ? &((struct sockaddr_in6 *) address)->sin6_port : &((struct sockaddr_in *) address)->sin_port;
 }
 
-/* The kernel knows its addresses: only those can be bound. */
+/* Is it an address of this machine? The kernel binds only to its own addresses. */
 static bool is_local(const struct sockaddr *address)
 {
     struct sockaddr_storage copy = {0};
@@ -106,7 +106,7 @@ bool sr_cm_rail_carries(unsigned rail, unsigned slot)
     return rail < shm->rails && slot < SR_MAX_PROCS && sr_rail_carries(shm, rail, slot) && sr_rail_carries(shm, rail, sr.slot);
 }
 
-/* The directory's descriptor keeps the path of the socket short enough. */
+/* Binds or connects to the socket of that name. A path by the directory's descriptor is short enough for sun_path. */
 static int at_socket(const char *name, int (*act)(int, const struct sockaddr *, socklen_t), int fd)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -132,7 +132,7 @@ static int new_socket(void)
     return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Locks: the fabric's. A socket whose owner died refuses, and makes room. */
+/* Binds the identifier's socket to the name. A socket whose owner died refuses connections; it is replaced. Locks: the fabric lock held. */
 static int bind_name(struct sr_cm_id *id, const char *name)
 {
     int rc = at_socket(name, bind, id->fd), probe;
@@ -159,7 +159,7 @@ int sr_cm_listen(struct sr_cm_id *id, int backlog)
     if (0 > id->fd) {
         return errno;
     }
-    sr_fabric_lock(&sr.fabric); /* from bind to listen: else somebody takes it for a dead process's */
+    sr_fabric_lock(&sr.fabric); /* held from bind to listen, otherwise another process takes the socket for that of a dead one */
     for (unsigned i = 0; EADDRINUSE == rc && i < (any ? 4096u : 1u); ++i) {
         char name[32];
         if (any) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Event channels of librdmacm: a queue of events, and an epoll descriptor over a semaphore that counts them, the
- * sockets that may bring more, a timer while somebody waits for time to pass, and the devices' own events, which say
- * when to look whether a device has gone. DESIGN.txt 16.
+ * Event channels of librdmacm: a queue of events and an epoll descriptor. The descriptor watches a semaphore that counts
+ * the events, the sockets that may bring more, a timer while an identifier waits for time to pass, and the devices' own
+ * events, which say when to check whether a device is gone. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 
@@ -22,7 +22,7 @@
 
 enum { SR_CM_TICK_NS = 10000000 };
 
-static char ticker_mark, device_mark; /* in the place of an identifier */
+static char ticker_mark, device_mark; /* marks in epoll data, in the place of an identifier */
 
 static bool watch_fd(struct sr_cm_channel *channel, int fd, uint32_t events, void *mark)
 {
@@ -53,7 +53,7 @@ SR_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
     return &channel->rdma;
 }
 
-/* Channels that another thread than the destroyer read: it may still be inside, as rping's is. */
+/* Channels that another thread than the destroying one has read. That thread may still use the channel, as in rping. */
 static struct sr_cm_channel *_Atomic closed_channels;
 
 static void keep_closed(struct sr_cm_channel *channel)
@@ -97,7 +97,7 @@ void sr_cm_watch(struct sr_cm_id *id)
     watch_fd(sr_cm_channel(id->rdma.channel), id->fd, EPOLLIN, id);
 }
 
-/* Edges only: the program reads these events itself. */
+/* Watches only edges, because the program reads these events itself. */
 void sr_cm_watch_device(struct sr_cm_id *id)
 {
     if (NULL != id->rdma.verbs) {
@@ -229,7 +229,7 @@ static struct sr_cm_event *take_all_of(const struct sr_cm_id *id)
     return taken;
 }
 
-/* What a listener has not handed out is closed: its peer sees a reject. */
+/* Requests that a listener has not handed out are closed; their peers see a reject. */
 void sr_cm_purge(struct sr_cm_id *id)
 {
     struct sr_cm_event *event = take_all_of(id), *next;
@@ -307,7 +307,7 @@ static void on_tick(struct sr_cm_channel *channel)
     sr_cm_tick(channel, more);
 }
 
-/* An identifier that nobody has heard of yet ends with its peer's. */
+/* Ends the identifiers whose device is gone. An incoming one that the program does not know yet has no rail; it ends with its peer's. */
 static void on_device(struct sr_cm_channel *channel)
 {
     for (struct sr_cm_id *id = channel->ids; NULL != id; id = id->next) {
@@ -318,7 +318,7 @@ static void on_device(struct sr_cm_channel *channel)
     }
 }
 
-/* One thing that the channel listens to. Locks: the channel's mutex is held. */
+/* Handles one ready descriptor of the channel. Locks: the channel's mutex is held. */
 static void look(struct sr_cm_channel *channel)
 {
     struct epoll_event watch;
@@ -345,8 +345,8 @@ static void note_reader(struct sr_cm_channel *channel)
     }
 }
 
-/* The next event, or NULL: nothing has happened that is worth one. Of a closed channel the caller sleeps for ever, as a
- * thread does that the kernel holds while another closes the file. */
+/* The next event, or NULL if there is none yet. On a closed channel the caller sleeps forever, like a thread that the kernel
+ * blocks while another thread closes the file. */
 static struct sr_cm_event *next_event(struct sr_cm_channel *channel)
 {
     struct sr_cm_event *event;
@@ -362,7 +362,7 @@ static struct sr_cm_event *next_event(struct sr_cm_channel *channel)
     look(channel);
     event = take_first(channel);
     if (NULL != event) {
-        struct rdma_cm_event *rdma_event = &event->rdma; /* a request counts for who listens */
+        struct rdma_cm_event *rdma_event = &event->rdma; /* a request counts for its listener */
         sr_cm_id(NULL != rdma_event->listen_id ? rdma_event->listen_id : rdma_event->id)->acks.handed_out++;
     }
     pthread_mutex_unlock(&channel->mutex);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Identifiers of librdmacm: bound, resolved, listening; names; and what softrail does not have of librdmacm, which is
- * refused here with EOPNOTSUPP and one message. DESIGN.txt 16.
+ * Identifiers of librdmacm are bound, resolved and made to listen here; names are looked up. Functions of librdmacm that
+ * softrail does not have are refused here with EOPNOTSUPP and one message. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 
@@ -15,7 +15,7 @@
 
 #define SR_PUBLIC __attribute__((visibility("default")))
 
-/* What softrail does not have. */
+/* Refuses a function that softrail does not have. */
 static int refuse(const char *what)
 {
     static _Atomic bool said;
@@ -50,8 +50,8 @@ static bool is_multicast(const struct sockaddr *address)
                : AF_INET == address->sa_family && IN_MULTICAST(ntohl(((const struct sockaddr_in *) address)->sin_addr.s_addr));
 }
 
-/* The source is on the destination's rail; where the caller named another, the destination is not there. Loopback is on
- * any rail. */
+/* Finds the rail of the destination, which the source must be on too. If the caller named a source on another rail, the destination is
+ * unreachable. Loopback is on any rail. */
 static int find_rail(struct sr_cm_id *id, struct sockaddr *from, struct sockaddr *to)
 {
     int rail = -1, own = id->rail, rc = sr_cm_rail_of(to, &rail);
@@ -72,7 +72,7 @@ static int find_rail(struct sr_cm_id *id, struct sockaddr *from, struct sockaddr
     return sr_cm_take_rail(id, rail);
 }
 
-/* A caller's own port, so that whom he calls tells him from others of this address. */
+/* Makes a port number for a caller, so that the listener can tell callers of one address apart. */
 static in_port_t own_port(void)
 {
     static _Atomic unsigned used;
@@ -194,7 +194,7 @@ static int set_address(struct sockaddr **address, socklen_t *length, const struc
     return 0;
 }
 
-/* Fills in the address that the names give: where the caller listens, or whom he calls. */
+/* Fills in the address of the names: the source if the caller listens, otherwise the destination. */
 static int look_up(const char *node, const char *service, struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
 {
     bool passive = 0 != (info->ai_flags & RAI_PASSIVE);
@@ -221,7 +221,7 @@ static int default_space(int qp_type)
     return IBV_QPT_UD == qp_type ? RDMA_PS_UDP : RDMA_PS_TCP;
 }
 
-/* What no name gives, the hints give. */
+/* The hints give the addresses that the names do not give. */
 SR_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **answer)
 {
     static const struct rdma_addrinfo none;
@@ -274,7 +274,7 @@ SR_PUBLIC int rdma_leave_multicast(struct rdma_cm_id *rdma, struct sockaddr *add
     return sr_cm_result(EADDRNOTAVAIL);
 }
 
-/* Every rsocket begins here. */
+/* Refusing this call is enough, because every rsocket begins with it. */
 SR_PUBLIC int rsocket(int domain, int type, int protocol);
 SR_PUBLIC int rsocket(int domain, int type, int protocol)
 {
@@ -282,7 +282,7 @@ SR_PUBLIC int rsocket(int domain, int type, int protocol)
     return refuse("rsocket");
 }
 
-/* Only the event COMM_EST could be told, which no queue pair raises here. */
+/* Its only use is to report the event COMM_EST, which no queue pair raises here. */
 SR_PUBLIC int rdma_notify(struct rdma_cm_id *rdma, enum ibv_event_type event)
 {
     (void) rdma, (void) event;

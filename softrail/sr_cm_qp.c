@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What identifiers of librdmacm own of verbs: devices, queue pairs and how they are joined, completion queues and
- * shared receive queues that the caller left to the library. DESIGN.txt 16.
+ * The verbs objects of librdmacm's identifiers: devices, queue pairs and their connection, and the completion queues and
+ * shared receive queues that the library makes for the caller. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 #include "sr_context.h"
@@ -23,7 +23,7 @@
 
 /* ---- devices ------------------------------------------------------------------------------------ */
 
-/* The device of that name, or where the wires are crossed (--crossed-wires) its counterpart. */
+/* Opens the device that is on this rail. With --crossed-wires that may be a device of another number. */
 static struct ibv_context *open_device(unsigned rail)
 {
     struct ibv_device **list = sr_device_list(NULL);
@@ -66,7 +66,7 @@ struct ibv_context *sr_cm_device(int rail, struct ibv_pd **pd)
     return context;
 }
 
-/* They stay open, as in librdmacm. */
+/* The devices stay open, as in librdmacm. */
 SR_PUBLIC struct ibv_context **rdma_get_devices(int *count)
 {
     unsigned rails = 0 == sr_attach() ? sr.fabric.shm->rails : 0;
@@ -125,7 +125,7 @@ static int mask_of(enum ibv_qp_type type, enum ibv_qp_state state)
               : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
-/* RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH stand for what the device can do. */
+/* RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH mean the limit of the device. */
 static uint8_t depth(uint8_t asked)
 {
     return 128 < asked ? 128 : asked;
@@ -190,7 +190,7 @@ static void free_queues(struct rdma_cm_id *rdma)
     free_queue(&rdma->recv_cq, &rdma->recv_cq_channel);
 }
 
-/* The queue that the caller gave, or that of the identifier. NULL with errno. */
+/* The queue that the caller gave, or that of the identifier, which is made if needed. NULL with errno. */
 static struct ibv_cq *queue(struct rdma_cm_id *rdma, struct ibv_cq *given, uint32_t entries, struct ibv_cq **cq, struct ibv_comp_channel **channel)
 {
     if (NULL != given || NULL != *cq) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Identifiers without an event channel of the caller: each has a channel of its own, and its calls wait there for what
- * they lead to. Endpoints (rdma_create_ep) are built of the other calls. DESIGN.txt 16.
+ * Identifiers for which the caller gave no event channel. Each has a channel of its own, and its calls wait there for the
+ * event that they lead to. Endpoints (rdma_create_ep) are built from the other calls. DESIGN.txt 16.
  */
 #include "sr_cm.h"
 #include "sr_event.h"

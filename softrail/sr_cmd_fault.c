@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * softrail fault: fault rules of a running fabric; and reading plan files for softrail run --plan. DESIGN.txt 16.
+ * softrail fault: adds and shows fault rules of a running fabric. Also reads plan files for softrail run --plan. DESIGN.txt 16.
  */
 #include "sr_command.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * softrail run: the options that give the rails habits of real adapters and fabrics, which programs meet one day and
- * should be tried with before. DESIGN.txt 16.
+ * softrail run: the options that give the rails habits of real adapters and fabrics, so that programs can be tried with
+ * them. DESIGN.txt 16.
  */
 #include "sr_command.h"
 

@@ -86,7 +86,7 @@ static int do_down(struct sr_fabric *fabric, unsigned rail, const struct choice 
     return cable(fabric, rail, choice, true);
 }
 
-/* A switch that swallows: nobody is told. */
+/* Like a switch that drops everything: no process gets an event. */
 static int do_silent(struct sr_fabric *fabric, unsigned rail, const struct choice *choice)
 {
     (void) choice;
@@ -101,7 +101,7 @@ static int do_up(struct sr_fabric *fabric, unsigned rail, const struct choice *c
     return cable(fabric, rail, choice, false);
 }
 
-/* The event of a port that carries on: upper layers must not trust it alone. */
+/* Sends PORT_ERR although the port goes on working, because upper layers must not trust the event alone. */
 static int do_error(struct sr_fabric *fabric, unsigned rail, const struct choice *choice)
 {
     sr_fabric_rail_event(fabric, rail, choice->process, IBV_EVENT_PORT_ERR);

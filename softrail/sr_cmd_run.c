@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * softrail run: makes a fabric, starts a program with the library preloaded, waits, writes the report, removes
- * the fabric. The exit status is the program's. DESIGN.txt 16.
+ * softrail run: makes a fabric, starts a program with the library preloaded, waits for it, writes the report and
+ * removes the fabric. The exit status is that of the program. DESIGN.txt 16.
  */
 #include "sr_command.h"
 
@@ -109,7 +109,7 @@ static bool parse_number(const char *text, unsigned long least, unsigned long mo
     return end != text && '\0' == *end && least <= number && number <= most;
 }
 
-/* The options whose argument, if any, is taken as it is. */
+/* Options whose argument, if they have one, needs no check. */
 static bool parse_plain(int key, char *arg, struct run *run)
 {
     switch (key) {
@@ -142,7 +142,7 @@ static bool parse_plain(int key, char *arg, struct run *run)
     }
 }
 
-/* What each rail costs. */
+/* Options that say what time and copies cost. */
 static bool parse_cost(int key, char *arg, struct argp_state *state)
 {
     struct run *run = state->input;
@@ -255,7 +255,7 @@ static void extend(const char *name, const char *first, const char *separator)
     }
 }
 
-/* A program with AddressSanitizer wants its runtime first; a library with it needs the runtime before itself. */
+/* If softrail is built with AddressSanitizer, its runtime must be preloaded before the library. */
 static int set_environment(const struct sr_fabric *fabric)
 {
     char library[PATH_MAX];
@@ -289,14 +289,14 @@ static int wait_for(pid_t child, const sigset_t *signals, struct sr_fabric *fabr
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         }
         signal = sigtimedwait(signals, &info, &soon);
-        if (0 < signal && SIGCHLD != signal && SI_KERNEL != info.si_code) { /* a terminal tells the program itself */
-            kill(child, signal);                                            /* ends cleanly: the program first, then the fabric */
+        if (0 < signal && SIGCHLD != signal && SI_KERNEL != info.si_code) { /* a terminal signals the program itself */
+            kill(child, signal);                                            /* so that the program ends first, then the fabric */
         }
         sr_fabric_plug_in(fabric);
     }
 }
 
-/* May processes of this machine copy to each other? Tried on a child, as the members will do it. */
+/* Does the kernel refuse copies between processes? Tries it on a child, in the way that members do it. */
 static bool cma_is_refused(void)
 {
     char here = 1, there = 0;
@@ -318,7 +318,7 @@ static bool cma_is_refused(void)
         _exit(1 == write(ready[1], &here, 1) && 0 == read(end[0], &here, 1) ? 0 : 1);
     }
     if (0 < child && 1 == read(ready[0], &there, 1)) {
-        /* ENOSYS, EPERM: refused. The direction does not matter to the kernel. */
+        /* It fails with ENOSYS or EPERM if it is refused. The kernel treats both directions alike. */
         refused = 1 != process_vm_readv(child, &local, 1, &remote, 1, 0);
     }
     close(end[1]);
@@ -358,7 +358,7 @@ static int run_program(char **program, struct sr_fabric *fabric)
     return wait_for(child, &signals, fabric);
 }
 
-/* Members that the program left behind get two seconds to end. */
+/* Counts the members that are left after the program's end. They get two seconds to end. */
 static unsigned members_left(struct sr_fabric *fabric)
 {
     const struct timespec pause = {.tv_nsec = 20000000};

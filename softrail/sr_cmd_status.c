@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * softrail status and top: what a running fabric does. Reads counters without locks; what is shown is a moment's
- * view. DESIGN.txt 16.
+ * softrail status and top show what a running fabric does. They read the counters without locks, so the figures need
+ * not belong to exactly the same moment. DESIGN.txt 16.
  */
 #include "sr_command.h"
 
@@ -108,7 +108,7 @@ json_t *sr_status_json(const struct sr_fabric *fabric)
 
 /* ---- table -------------------------------------------------------------------------------------- */
 
-/* MB/s over the time between two samples. */
+/* The rate in MB/s over the time between two samples. */
 static double rate(uint64_t before, uint64_t after, uint64_t ns)
 {
     return 0 == ns ? 0 : (double) (after - before) * 1000.0 / (double) ns;

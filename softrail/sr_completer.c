@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Locks: cq->lock. Doubles the ring of send completions. */
+/* Doubles the ring of send completions. Locks: cq->lock held. */
 static bool local_grow(struct sr_cq *cq)
 {
     uint32_t room = 0 == cq->local_room ? 64 : 2 * cq->local_room;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The list of devices, and contexts: a device that is open. Everything that a process needs once starts here: the service of its
- * peers, and what a forked child forgets. DESIGN.txt 16.
+ * The list of devices, and contexts, that is open devices. Opening a device also starts what a process needs once: the copy service
+ * for its peers, and the handler by which a forked child forgets its parent's objects. DESIGN.txt 16.
  */
 #include "sr_context.h"
 #include "sr_cq.h"
@@ -24,14 +24,14 @@
 
 struct sr_device {
     struct ibv_device ibv;
-    char room[1024]; /* direct-verbs probes of providers read behind struct ibv_device */
+    char room[1024]; /* direct-verbs functions of providers read beyond struct ibv_device */
     unsigned rail;
 };
 
 static pthread_once_t devices_once = PTHREAD_ONCE_INIT;
 static struct sr_device devices[SR_MAX_RAILS];
 
-/* The rail that the device is on; only a member has a place on it. */
+/* The rail that the device is on. It depends on our slot, so it is valid only after the process has joined. */
 static unsigned rail_of(const struct sr_device *device)
 {
     bool crossed = sr_habit(SR_FABRIC_CROSSED_WIRES) && 1 == sr.slot % 2;
@@ -104,7 +104,7 @@ static void forked_child(void)
     sr_pending_reset();
 }
 
-/* Once per process, where process_vm_* is refused. */
+/* Starts the copy service once per process, if process_vm_* is refused. */
 static int start_service(void)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

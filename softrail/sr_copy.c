@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Moves bytes between this process and a peer: process_vm_readv/writev, or, where the kernel refuses those, by
- * asking the peer's copy service (sr_service.c). A peer is only touched after its membership was confirmed, so a
- * process id that was given to somebody else is never written to. DESIGN.txt 16.
+ * Copies bytes between this process and a peer by process_vm_readv/writev. If the kernel refuses these, the peer's copy
+ * service (sr_service.c) does it. A peer's memory is used only after its membership was confirmed, so that nothing is
+ * written into an unrelated process that got the same process id. DESIGN.txt 16.
  */
 #include "sr_copy.h"
 #include "sr_mr.h"
@@ -24,7 +24,7 @@ static size_t total(const struct iovec *iov, unsigned count)
     return sum;
 }
 
-/* Drop the first n bytes. */
+/* Drops the first n bytes. */
 static void advance(struct iovec **iov, unsigned *count, size_t n)
 {
     while (0 < *count && n >= (*iov)->iov_len) {
@@ -38,8 +38,8 @@ static void advance(struct iovec **iov, unsigned *count, size_t n)
     }
 }
 
-/* The last aligned piece of at most 8 bytes becomes an element of its own: programs that poll on the last byte
- * must not see it before the rest. Room for one more element is there. */
+/* Makes the last aligned piece of at most 8 bytes an element of its own, because programs that poll the last byte
+ * must not see it before the rest. `iov` has room for one more element. */
 static unsigned split_tail(struct iovec *iov, unsigned count)
 {
     struct iovec *last = &iov[count - 1];
@@ -54,7 +54,7 @@ static unsigned split_tail(struct iovec *iov, unsigned count)
     return count + 1;
 }
 
-/* One step: as much as goes in one call. Returns the number of bytes, or -1 (errno). */
+/* Copies as much as one call can. Returns the number of bytes, or -1 (errno). */
 static ssize_t step(struct sr_peer *peer, const struct iovec *local, unsigned locals, const struct iovec *remote, unsigned remotes, bool write)
 {
     size_t n;

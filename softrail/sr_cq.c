@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Completion queues. Receive completions come through a ring in the arena that the senders fill; send
- * completions through a ring of this process. Who adds an entry wakes whoever armed the queue. DESIGN.txt 16.
+ * Completion queues. Receive completions come through a ring in the arena, which the senders fill; send completions
+ * come through a ring of this process. The process that adds an entry wakes the owner if the queue is armed.
+ * DESIGN.txt 16.
  */
 #include "sr_cq.h"
 #include "bfo_assert.h"
@@ -117,7 +118,7 @@ int sr_cq_resize(struct ibv_cq *ibv, int entries)
     if (0 != rc || 0 == (fresh = sr_arena_alloc(n * sizeof(struct sr_cqe)))) {
         return 0 != rc ? rc : ENOMEM;
     }
-    /* sr_cq_push takes the same lock, so nobody writes into the old ring any more once we have it. */
+    /* sr_cq_push takes the same lock, so no process writes into the old ring while we hold it. */
     sr_lock(&cq->shm->lock);
     pthread_mutex_lock(&cq->lock);
     if (cq->shm->produced - cq->consumed > n) {
@@ -146,7 +147,7 @@ int sr_cq_arm(struct ibv_cq *ibv, int solicited_only)
     struct sr_cq *cq = sr_cq(ibv);
     uint32_t wanted = solicited_only ? 2 : 1, before = 0;
 
-    /* Arming for any completion must not be undone by arming for solicited ones. */
+    /* Arming for solicited completions must not undo arming for any completion. */
     do {
         before = atomic_load(&cq->shm->armed);
     } while (1 != before && !atomic_compare_exchange_weak(&cq->shm->armed, &before, wanted));

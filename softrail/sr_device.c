@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Addresses and attributes of devices: one single-port HCA per rail. Every process is a host of its own on each rail, with
- * its own LID or GID there; what the attributes promise is what the other rooms keep. DESIGN.txt 16.
+ * Addresses and attributes of devices: one single-port HCA for each rail. Every process is a host of its own on each rail,
+ * with its own LID or GID. The other files keep what the attributes promise. DESIGN.txt 16.
  */
 #include "sr_device.h"
 
@@ -19,7 +19,7 @@ static bool is_ethernet(void)
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
 
-/* All LIDs of a rail move together: an address from before a change names nobody. */
+/* All LIDs of a rail change together. An address from before the change belongs to no process. */
 uint16_t sr_lid_shift(unsigned rail)
 {
     return (uint16_t) (atomic_load(&sr.fabric.shm->rail[rail].lid_serial) % 32 * SR_MAX_PROCS);
@@ -35,7 +35,7 @@ bool sr_habit(unsigned flag)
     return 0 != (sr.fabric.shm->flags & flag);
 }
 
-/* Two hosts may have got their adapters in different order. */
+/* The GUID of a port. With SR_FABRIC_CROSSED every second host has its adapters in the opposite order. */
 static uint64_t port_guid(unsigned rail, unsigned slot)
 {
     bool crossed = sr_habit(SR_FABRIC_CROSSED) != sr_habit(SR_FABRIC_CROSSED_WIRES) && 1 == slot % 2;
@@ -140,7 +140,7 @@ int sr_device_query(struct ibv_context *context, struct ibv_device_attr *attr)
     return 0;
 }
 
-/* The slowest link that carries the rate of the rail. */
+/* Sets the slowest link that carries the rate of the rail. */
 static void set_speed(uint64_t rate, struct ibv_port_attr *attr)
 {
     static const struct {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Completion channels and asynchronous events. Each is a FIFO in the fabric's directory: it works with poll()
- * and O_NONBLOCK, and its name holds the incarnation, so nobody can write into another process's by mistake.
- * What travels is a type and a handle, looked up here. DESIGN.txt 16.
+ * Completion channels and asynchronous events. Each is a FIFO in the fabric's directory. A FIFO works with poll() and
+ * O_NONBLOCK. Its name has the incarnation, so a late event cannot reach a new process of the same slot. An event has a
+ * type and a handle, which is looked up here. DESIGN.txt 16.
  */
 #include "sr_event.h"
 
@@ -102,7 +102,7 @@ void sr_fifo_close(uint32_t number, int fd)
     close(fd);
 }
 
-/* Descriptors of FIFOs this process writes to. */
+/* Descriptors of the FIFOs that this process writes to. */
 #define SR_CACHED_FIFOS 64
 static struct {
     pthread_mutex_t mutex;
@@ -113,7 +113,7 @@ static struct {
     unsigned next;
 } cache = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* Locks: cache.mutex */
+/* Locks: cache.mutex held. */
 static int cached_fd(uint32_t word, uint32_t fifo)
 {
     char path[SR_PATH_MAX];
@@ -197,7 +197,8 @@ void sr_acks_wait(struct sr_acks *acks)
     pthread_mutex_unlock(&acks->mutex);
 }
 
-/* The counter and the object an event belongs to. Returns NULL for port events. */
+/* Returns the counter of the object that an event belongs to; NULL for port events, or if the object is gone. `fill`: look the object up
+ * by its handle. */
 static struct sr_acks *event_owner(struct ibv_async_event *event, uint32_t id, bool fill)
 {
     switch (event->event_type) {

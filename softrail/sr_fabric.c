@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The fabric's directory and shared file: create, open, remove; who is alive; what a dead member leaves.
- * Does not know verbs objects beyond their counters. DESIGN.txt 16.
+ * Creates, opens and removes the fabric's directory and shared file, knows which members are alive, and cleans up after
+ * dead ones. Of the verbs objects it knows only the counters. DESIGN.txt 16.
  */
 #include "sr_fabric.h"
 
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Bytes of the lock file: one per slot, then these. */
+/* Bytes of the lock file: one for each slot, and these. */
 enum { SR_BYTE_FABRIC = 1000, SR_BYTE_OWNER = 1001 };
 
 static pthread_mutex_t fabric_mutex = PTHREAD_MUTEX_INITIALIZER; /* fcntl locks do not exclude threads */
@@ -230,7 +230,7 @@ void sr_fabric_sweep(void)
                 sr_fabric_remove(path);
             }
         } else if (0 == stat(path, &st) && time(NULL) - st.st_mtime > 60) {
-            sr_fabric_remove(path); /* died while it was being made */
+            sr_fabric_remove(path); /* its owner died while it made the fabric */
         }
     }
     closedir(dir);
@@ -290,7 +290,7 @@ static void add_counters(struct sr_totals *totals, const struct sr_counters *cou
     totals->registrations += counters->registrations;
 }
 
-/* The queue pair behind a table entry in a mapped arena, or NULL. */
+/* The queue pair of a table entry in a mapped arena, or NULL. */
 static const struct sr_qp_shm *qp_in_arena(const char *arena, size_t size, const struct sr_qp_entry *entry)
 {
     uint64_t offset = atomic_load(&entry->offset);
@@ -439,7 +439,7 @@ void sr_fabric_send_event(const struct sr_fabric *fabric, uint32_t word, uint32_
     fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (0 <= fd) {
         ssize_t n = write(fd, &event, sizeof(event));
-        (void) n; /* a full FIFO holds thousands of events nobody reads */
+        (void) n; /* a full FIFO holds thousands of events that nobody reads */
         close(fd);
     }
 }

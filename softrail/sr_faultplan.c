@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Parses fault plans and decides which messages they hit. Knows neither verbs objects nor shared memory: what
- * comes in is a line or a description of a message. The format is softrail-plan(5). DESIGN.txt 16.
+ * Parses fault plans and decides which messages they hit. It works on lines and on descriptions of messages, and uses
+ * neither verbs objects nor shared memory. The format is softrail-plan(5). DESIGN.txt 16.
  */
 #include "sr_faultplan.h"
 
@@ -101,7 +101,7 @@ static bool parse_time(const char *text, uint64_t *ns)
     return false;
 }
 
-/* "N", "N-M" or "N-": which of the matches. */
+/* "N", "N-M" or "N-": which matches get the fault. */
 static bool parse_range(const char *text, struct sr_rule *rule)
 {
     char *end;
@@ -204,7 +204,7 @@ static bool parse_percent(const char *text, uint32_t *permille)
     return end != text && '%' == *end && '\0' == end[1] && 0 < percent && 100 >= percent;
 }
 
-/* One "key=value". Returns what was expected, or NULL if all is well. */
+/* Parses one "key=value". Returns NULL, or a text that says what was expected. */
 static const char *parse_pair(const char *key, const char *value, struct sr_rule *rule)
 {
     if (0 == strcmp(key, "rail")) {
@@ -357,7 +357,7 @@ bool sr_rule_matches(const struct sr_rule *rule, const struct sr_message *m)
     return true;
 }
 
-/* splitmix64: a good hash of (seed, rule, match), so that the answer does not depend on who asks. */
+/* splitmix64, a good hash of (seed, rule, match), so that the answer does not depend on the process that asks. */
 static uint64_t mix(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The error state of a queue pair, and its flush. Putting a queue pair in error under its lock is the fence: no peer changes
- * memory through it afterwards. DESIGN.txt 16.
+ * The error state of a queue pair, and its flush. The queue pair is put into the error state under its lock. This is the fence:
+ * afterwards no peer changes memory through it. DESIGN.txt 16.
  */
 #include "sr_completer.h"
 #include "sr_cq.h"
@@ -48,7 +48,7 @@ static void flush_sends(struct sr_qp *qp)
     }
 }
 
-/* Some drivers never raise the event of the last receive, and one may get lost. */
+/* Must the event be raised? Some drivers never raise it, and it may get lost; SR_ENV_LAST_WQE imitates that. */
 static bool raises_last_wqe(void)
 {
     static atomic_uint raised;

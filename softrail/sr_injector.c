@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Applies the fault plan: describes a send request to the rules and writes into the request what is to become of
- * it. The requester carries it out. DESIGN.txt 16.
+ * Applies the fault plan: describes a send request to the rules and writes into the request what must happen to it. The
+ * requester carries that out. DESIGN.txt 16.
  */
 #include "sr_event.h"
 #include "sr_injector.h"
@@ -35,7 +35,7 @@ static uint32_t head_of(const struct sr_wqe *wqe, uint8_t head[SR_HEAD_BYTES])
     return n;
 }
 
-/* The request sends from a copy whose bytes may be changed, or which must outlive it. */
+/* Makes the request send from a copy, because bytes will be changed or the copy must outlive the request. */
 static bool take_copy(struct sr_wqe *wqe)
 {
     char *to = malloc(0 == wqe->length ? 1 : wqe->length);
@@ -181,7 +181,7 @@ int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe)
     return 0;
 }
 
-/* The caller holds no lock: a slow call sleeps here. */
+/* The caller must not hold a lock, because a slow call sleeps here. */
 bool sr_faults_refuse(unsigned rail, uint32_t call)
 {
     struct sr_plan *plan = &sr.fabric.shm->plan;

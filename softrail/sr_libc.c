@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Some programs (UCX) ask with stat() and access() whether /dev/infiniband/uverbsN is there before they use a
- * device. For the devices of the fabric the answer is yes; everything else goes to the C library. Others (libfabric)
- * look for the network interfaces of the devices: getifaddrs() lists one per rail, with its address for librdmacm.
+ * Some programs (UCX) ask by stat() and access() whether /dev/infiniband/uverbsN is there before they use a device. For
+ * the devices of the fabric the answer is yes; all other paths go to the C library. Other programs (libfabric) look for
+ * the network interfaces of the devices. Therefore getifaddrs() lists one for each rail, with its address for librdmacm.
  * DESIGN.txt 16.
  */
 #include "sr_device.h"
@@ -23,7 +23,7 @@
 #define SR_PUBLIC __attribute__((visibility("default")))
 static const char uverbs[] = "/dev/infiniband/uverbs";
 
-/* glibc declares the path as never NULL; callers may err all the same, and get EFAULT from the kernel. */
+/* glibc declares the path as never NULL. A caller that passes NULL gets EFAULT from the kernel. */
 __attribute__((noinline)) static bool sr_is_path(const char *path)
 {
     return NULL != path && '/' == path[0];
@@ -66,7 +66,7 @@ struct sr_interface {
     char name[IFNAMSIZ];
 };
 
-/* The rails come first; ifa_data of the first one is this: what freeifaddrs() knows our lists by. */
+/* The rails come first in the list. ifa_data of the first one points here, so that freeifaddrs() recognizes our lists. */
 static char our_list;
 
 static void describe(struct sr_interface *interface, unsigned rail)

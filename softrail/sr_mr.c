@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Memory regions: a table in the arena that every peer can read. A key is index << 8 | generation; a peer looks
- * the key up under the lock of the queue pair it delivers to, so deregistering first takes the key away and then
- * waits for those locks. DESIGN.txt 16.
+ * Memory regions: a table in the arena that every peer can read. A key is index << 8 | generation. A peer looks the key
+ * up under the lock of the queue pair that it delivers to. Therefore deregistration first removes the key and then waits
+ * for those locks. DESIGN.txt 16.
  */
 #include "sr_device.h"
 #include "sr_injector.h"
@@ -55,7 +55,7 @@ bool sr_mr_resolve(struct sr_peer *peer, uint32_t pd, uint32_t key, uint64_t add
     return true;
 }
 
-/* Locks: table.mutex. Returns the index or UINT32_MAX. */
+/* Returns a free index, or UINT32_MAX. Locks: table.mutex held. */
 static uint32_t take_index(void)
 {
     uint32_t index;
@@ -84,7 +84,7 @@ static void give_index(uint32_t index)
         uint32_t room = 2 * table.free_room + 64;
         uint32_t *grown = realloc(table.free_list, room * sizeof(*grown));
         if (NULL == grown) {
-            return; /* the index is lost, nothing else */
+            return; /* only the index is lost */
         }
         table.free_list = grown;
         table.free_room = room;
@@ -111,12 +111,12 @@ static int check_request(struct ibv_pd *pd, void *addr, size_t length, unsigned 
     if (0 != (sr.fabric.shm->flags & SR_FABRIC_MEMLOCK) && 0 == getrlimit(RLIMIT_MEMLOCK, &limit) && table.bytes + length > limit.rlim_cur) {
         return ENOMEM;
     }
-    /* memory that is not there cannot be registered */
+    /* memory that is not mapped cannot be registered */
     return sr_mr_is_mapped(addr, length) ? sr_device_check(pd->context) : EFAULT;
 }
 
-/* A real HCA's registered memory is there; so a process' size can be compared. A kernel that does not know the advice
- * leaves the pages as they are. */
+/* Makes the pages resident, as registered memory is with a real HCA, so that the sizes of processes can be compared. A
+ * kernel that does not know the advice leaves the pages as they are. */
 static void make_resident(void *addr, size_t length)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -208,7 +208,7 @@ void sr_mr_reset(void)
     table.bytes = 0;
 }
 
-/* msync says ENOMEM for pages that are not mapped, and needs no permission. */
+/* msync fails with ENOMEM for pages that are not mapped, and needs no permission on the pages. */
 bool sr_mr_is_mapped(const void *addr, size_t length)
 {
     uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE), begin = (uintptr_t) addr & ~(page - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The send opcodes as data: which transports carry them, what they ask of either side. DESIGN.txt 16.
+ * The send opcodes as data: which transports carry them, and what they need on both sides. DESIGN.txt 16.
  */
 #include "sr_opcode.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Queue pairs whose send queue has to wait. Polling tries them; a thread that exists only once something waited
- * tries them too while the program does something else, and sleeps otherwise. DESIGN.txt 16.
+ * Queue pairs whose send queue has to wait. Polling tries them again. A thread tries them too, while the program does
+ * something else. It is started when a request waits for the first time, and sleeps if none waits. DESIGN.txt 16.
  */
 #include "sr_pending.h"
 
 #include <signal.h>
 #include <time.h>
 
-#define SR_RETRY_NS UINT64_C(1000000) /* how often the thread looks at what waits for the other side */
+#define SR_RETRY_NS UINT64_C(1000000) /* how often the thread tries requests that wait for the peer */
 #define SR_SHORTEST_NS UINT64_C(50000)
 
 _Atomic uint32_t sr_pending_count;
@@ -37,7 +37,7 @@ static void unlink_qp(struct sr_qp *qp)
     atomic_fetch_sub(&sr_pending_count, 1);
 }
 
-/* Locks: pending.mutex. Returns when to look again, ns; 0 = nothing waits. */
+/* Tries all. Returns when to try again, ns; 0 = none waits. Locks: pending.mutex held. */
 static uint64_t try_all(void)
 {
     uint64_t soonest = 0, now = sr_now();
@@ -105,7 +105,7 @@ static void start_thread(void)
     pthread_attr_destroy(&attr);
 }
 
-/* Called with sq_lock held; try_all only tries that lock, so the two orders do not block each other. */
+/* The caller holds sq_lock. try_all only tries to take that lock, so the two lock orders cannot deadlock. */
 void sr_pending_add(struct sr_qp *qp)
 {
     if (__atomic_load_n(&qp->on_pending_list, __ATOMIC_ACQUIRE)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Polling. Receive completions are taken from the ring that the peers fill (and small payloads are copied to their place here),
- * send completions from this process's own ring. Space in the queues comes back when a completion is polled, as it does on
- * hardware. DESIGN.txt 16.
+ * Polling. Receive completions are taken from the ring that the peers fill, and small payloads are copied to the posted buffers.
+ * Send completions are taken from this process's own ring. As on hardware, a place in a queue is free again when its completion
+ * is polled. DESIGN.txt 16.
  */
 #include "sr_device.h"
 #include "sr_event.h"
@@ -22,15 +22,16 @@
 
 /* ---- send side ---------------------------------------------------------------------------------- */
 
-/* Whoever drains a queue pair by a marker counts on the order of the queue: the flush of the marker comes behind what was
- * received before it. A program cannot tell the order of its own successes and of receives. Locks: cq->lock. */
+/* Must this completion wait for older receives? A program that drains a queue pair by a marker relies on the order of the CQ: the flush
+ * of the marker comes after all messages that were received before it. For successes it does not matter, because a program cannot tell
+ * their order from that of receives. Locks: cq->lock held. */
 static bool waits_for_older(const struct sr_cq *cq, const struct sr_local_wc *wc)
 {
     return IBV_WC_SUCCESS != wc->status && 0 < (int32_t) (wc->behind - cq->consumed)
            && cq->consumed + 1 == atomic_load_explicit(&cq->ring[cq->consumed & cq->mask].seq, memory_order_acquire);
 }
 
-/* Locks: cq->lock. False: this completion belongs to an earlier life of its queue pair. */
+/* False if the completion belongs to the time before the queue pair's last RESET. Locks: cq->lock held. */
 static bool local_to_wc(const struct sr_local_wc *from, struct ibv_wc *wc)
 {
     struct sr_qp *qp = sr_qp_find(from->qpn);
@@ -74,7 +75,7 @@ static int poll_local(struct sr_cq *cq, int count, struct ibv_wc *wc)
 
 /* ---- receive side ------------------------------------------------------------------------------- */
 
-/* The header a datagram would have arrived with, in the first 40 bytes of its buffer. */
+/* Makes the header that a datagram has in the first 40 bytes of its buffer. */
 static void make_grh(const struct sr_qp *qp, const struct sr_cqe *cqe, struct ibv_grh *grh)
 {
     memset(grh, 0, sizeof(*grh));
@@ -86,7 +87,7 @@ static void make_grh(const struct sr_qp *qp, const struct sr_cqe *cqe, struct ib
     sr_gid(qp->rail, sr.slot, &grh->dgid);
 }
 
-/* Copy to the posted buffers, `skip` bytes in. False: a region has gone meanwhile. */
+/* Copies to the posted buffers, from offset `skip` on. False if a region was deregistered meanwhile. */
 static bool scatter(const struct sr_qp *qp, const struct sr_wqe_shm *wqe, uint32_t skip, const char *from, uint32_t length)
 {
     for (uint32_t i = 0; i < wqe->num_sge && 0 < length; ++i) {
@@ -139,7 +140,7 @@ static void drop(const struct sr_cqe *cqe)
     }
 }
 
-/* Locks: cq->lock. False: of an earlier life. */
+/* False if the completion belongs to the time before the queue pair's last RESET. Locks: cq->lock held. */
 static bool ring_to_wc(const struct sr_cqe *cqe, struct ibv_wc *wc)
 {
     struct sr_qp *qp = sr_qp_find(cqe->qpn);
@@ -196,7 +197,7 @@ static int poll_ring(struct sr_cq *cq, int count, struct ibv_wc *wc)
 
 /* ---- polling ------------------------------------------------------------------------------------ */
 
-/* A peer put a queue pair of this CQ in error, or receives wait to be flushed. */
+/* Fails a queue pair of this CQ that a peer put into the error state, and flushes receives that wait for it. */
 static void look_after(struct sr_qp *qp, void *arg)
 {
     struct sr_cq *cq = arg;

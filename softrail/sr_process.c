@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Joins and leaves the fabric; maps peers; knows who is alive. A process joins when it opens its first device, so
- * launchers that merely load the library are no members. A forked child is none either. DESIGN.txt 16.
+ * Joins and leaves the fabric, maps peers, and knows which are alive. A process joins when it opens its first device, so
+ * launchers that only load the library are no members. A forked child is none either. DESIGN.txt 16.
  */
 #include "sr_process.h"
 
@@ -100,7 +100,7 @@ static int map_arena(uint32_t word, int flags, char **base, size_t *size)
     return rc;
 }
 
-/* Peers that still hold a pointer find that nobody answers: success is only told for what arrived. */
+/* Peers that still hold a pointer get no answer any more, so that they report success only for messages that arrived. */
 static void close_queue_pairs(void)
 {
     for (unsigned i = 0; i < SR_MAX_QPS; ++i) {
@@ -206,7 +206,7 @@ int sr_join(void)
         }
         sr_fabric_unlock(&sr.fabric);
         if (0 == rc && !registered) {
-            /* Yama lets only ancestors in unless the target says otherwise. */
+            /* Yama lets only ancestors access a process unless the process allows more. */
             prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
             registered = 0 == pthread_atfork(NULL, NULL, forked_child);
         }
@@ -310,7 +310,7 @@ bool sr_peer_is_alive(struct sr_peer *peer)
 
 /* ---- locks between processes -------------------------------------------------------------------- */
 
-/* What a holder wrote becomes visible by a last store only, so a lock may simply be taken from the dead. */
+/* A holder's changes become visible only by its last store. Therefore a lock may be taken from a dead holder. */
 static bool take_from_dead(struct sr_lock *lock, uint32_t holder, uint32_t value)
 {
     return holder != sr.word && !sr_fabric_word_is_alive(&sr.fabric, holder) && atomic_compare_exchange_strong(&lock->word, &holder, value);

@@ -58,7 +58,7 @@ void sr_qp_table_remove(struct sr_qp *qp)
     }
     pthread_mutex_unlock(&qps.mutex);
     atomic_store(&qps.by_index[SR_QPN_INDEX(qp->ibv.qp_num)], NULL);
-    /* whoever polls looks the queue pair up under these */
+    /* threads that poll look the queue pair up under these locks */
     pthread_mutex_lock(&qp->send_cq->lock);
     pthread_mutex_unlock(&qp->send_cq->lock);
     pthread_mutex_lock(&qp->recv_cq->lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The requester: takes send work requests, checks them, carries each to the responder of the peer, and keeps in
- * order what has to wait (receiver not ready, link or peer silent, rate). What the answers mean for the program
- * is decided here: retry, complete, fail. DESIGN.txt 16.
+ * The requester takes send work requests, checks them, and hands each to the responder of the peer. Requests that have to
+ * wait (receiver not ready, link or peer silent, rate) are kept in order. It decides from the answer whether to retry,
+ * complete or fail. DESIGN.txt 16.
  */
 #include "sr_completer.h"
 #include "sr_device.h"
@@ -36,7 +36,7 @@ void sr_requester_forget(struct sr_qp *qp)
     }
 }
 
-/* The queue pair with this number at that address. Returns a referenced peer, or NULL. */
+/* Finds the queue pair with this number at that address. Returns its peer with a reference, or NULL. */
 static struct sr_peer *find_remote(const struct sr_address *address, uint32_t qpn, struct sr_qp_shm **remote)
 {
     struct sr_qp_entry *entry = &sr.fabric.shm->qp[SR_QPN_INDEX(qpn)];
@@ -78,7 +78,7 @@ static bool connection_is_found(struct sr_qp *qp)
 
 /* ---- one attempt -------------------------------------------------------------------------------- */
 
-/* Local memory of the request. False: a key, a range or the access does not fit. */
+/* Resolves the local memory of the request. False if a key, a range or the access does not fit. */
 static bool resolve_local(struct sr_qp *qp, struct sr_wqe *wqe)
 {
     unsigned access = sr_opcode(wqe->opcode)->local_access;
@@ -98,7 +98,7 @@ static bool resolve_local(struct sr_qp *qp, struct sr_wqe *wqe)
     return true;
 }
 
-/* A hop of the path lets no packet of this size through, and nobody is told. */
+/* Is the packet too large for a hop of the path? The hop drops it without an error. */
 static bool is_too_large(const struct sr_qp *qp, const struct sr_wqe *wqe)
 {
     uint32_t mtu = IBV_QPT_UD == qp->init.qp_type ? SR_MTU : 128u << qp->attr.path_mtu;
@@ -151,7 +151,7 @@ static void fail_send_queue(struct sr_qp *qp, const struct sr_wqe *wqe, enum ibv
 {
     sr_count(&qp->shm->errors, 1);
     sr_complete_send(qp, wqe, status);
-    if (IBV_QPT_RC == qp->init.qp_type || IBV_WC_LOC_QP_OP_ERR == status) { /* the latter: the queue pair itself, QP_FATAL */
+    if (IBV_QPT_RC == qp->init.qp_type || IBV_WC_LOC_QP_OP_ERR == status) { /* LOC_QP_OP_ERR: the queue pair itself broke (QP_FATAL) */
         sr_qp_fail(qp);
     } else {
         uint32_t rts = IBV_QPS_RTS;
@@ -201,7 +201,7 @@ static void count_sent(struct sr_qp *qp, const struct sr_wqe *wqe)
     sr_count(&qp->shm->tx_bytes, wqe->length);
 }
 
-/* A read that is to be corrupted has its data already. */
+/* Corrupts the data of a read, which have arrived by now. */
 static void corrupt_local(struct sr_wqe *wqe)
 {
     uint32_t at = wqe->corrupt_at;
@@ -232,8 +232,8 @@ static void break_remote(struct sr_qp *qp, struct sr_wqe *wqe)
     }
 }
 
-/* The part of a fault that breaks queue pairs, once its message was dealt with. Returns the answer to the sender: SILENT
- * breaks its own queue pair when the time is over, the others at once. */
+/* Breaks the queue pairs that the fault names, after its message was dealt with. Returns the answer for the sender. SILENT breaks the
+ * sender's queue pair when its time is over, the other faults at once. */
 static int broken(struct sr_qp *qp, struct sr_wqe *wqe, int answer)
 {
     bool later = SR_FATE_SILENT == wqe->fate && sr_now() < wqe->fate_time;
@@ -251,7 +251,7 @@ static int broken(struct sr_qp *qp, struct sr_wqe *wqe, int answer)
     return answer;
 }
 
-/* What the fault plan wants of this request. Sets *answer, or returns true with the outcome in *progress. */
+/* Does what the fault plan wants for this request. Sets *answer, or returns true with the outcome in *progress. */
 static bool injected(struct sr_qp *qp, struct sr_wqe *wqe, int *answer, enum progress *progress)
 {
     bool before = 0 == wqe->fate_time || sr_now() < wqe->fate_time;
@@ -313,7 +313,7 @@ static enum progress attempt(struct sr_qp *qp, struct sr_wqe *wqe)
         answer = deliver(qp, wqe);
     }
     if (sr_unlikely(IBV_QPT_RC != qp->init.qp_type && 0 > answer)) {
-        answer = SR_ANSWER_OK; /* nobody tells an unreliable sender */
+        answer = SR_ANSWER_OK; /* an unreliable sender gets no error */
     }
     switch (answer) {
     case SR_ANSWER_OK:
@@ -333,7 +333,7 @@ static enum progress attempt(struct sr_qp *qp, struct sr_wqe *wqe)
     }
 }
 
-/* Rate and latency of the rail: when may this message arrive? */
+/* Computes from rate and latency of the rail when this message may arrive. */
 static void admit(struct sr_qp *qp, struct sr_wqe *wqe)
 {
     struct sr_rail *rail = &sr.fabric.shm->rail[qp->rail];
@@ -394,7 +394,7 @@ static bool may_send(const struct sr_qp *qp)
     return IBV_QPS_RTS == atomic_load_explicit(&qp->shm->state, memory_order_relaxed);
 }
 
-/* Messages whose request failed long ago arrive now, if the other end still listens. */
+/* Delivers messages whose requests failed long ago, if the peer still accepts them. */
 static void run_ghosts(struct sr_qp *qp)
 {
     struct sr_wqe **at = &qp->ghosts;
@@ -412,7 +412,8 @@ static void run_ghosts(struct sr_qp *qp)
     }
 }
 
-/* Acknowledgements that get lost do not keep later messages from arriving. */
+/* Delivers a message although an earlier one still waits for its acknowledgement, because a lost acknowledgement does not keep later
+ * messages from arriving. */
 static void deliver_behind(struct sr_qp *qp, struct sr_wqe *wqe)
 {
     if (SR_FATE_UNACKED == wqe->fate && !wqe->delivered && resolve_local(qp, wqe) && SR_ANSWER_OK == deliver(qp, wqe)) {
@@ -434,7 +435,7 @@ void sr_requester_run(struct sr_qp *qp)
         if (0 != wqe->ready && may_send(qp) && sr_now() < wqe->ready) {
             return;
         }
-        qp->wait_first = wqe->next; /* off the list: if it fails, the rest is flushed */
+        qp->wait_first = wqe->next; /* off the list, because if it fails the rest of the list is flushed */
         if (!may_send(qp)) {
             sr_complete_send(qp, wqe, IBV_WC_WR_FLUSH_ERR);
         } else if (WAIT == attempt(qp, wqe)) {
@@ -516,7 +517,7 @@ static int post_one(struct sr_qp *qp, const struct ibv_send_wr *wr)
             return EINVAL;
         }
         if (IBV_QPS_ERR == state) {
-            sr_qp_fail(qp); /* a peer may have put it there */
+            sr_qp_fail(qp); /* a peer may have set the state */
             if (sr_habit(SR_FABRIC_NO_POST_IN_ERROR)) {
                 return EINVAL;
             }

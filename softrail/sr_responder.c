@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The responder: what the target's HCA would do with a message. It runs in the initiator, under the lock of the
- * target's queue pair: checks state, keys and access, consumes a receive, places the payload, adds the
- * completion. Nothing here trusts an offset or a length of the peer unchecked. DESIGN.txt 16.
+ * The responder does what the target's HCA would do with a message. It runs in the initiator, under the lock of the
+ * target's queue pair. It checks state, keys and access, consumes a receive, places the payload and adds the completion.
+ * It checks every offset and length of the peer before it uses it. DESIGN.txt 16.
  */
 #include "sr_copy.h"
 #include "sr_cq.h"
@@ -31,13 +31,13 @@ struct receive {
 
 /* ---- admission ---------------------------------------------------------------------------------- */
 
-/* Two members of a partition talk unless both are limited ones (the highest bit is not set). */
+/* Two members of a partition can talk unless both are limited members (highest bit not set). */
 static bool shares_partition(uint32_t a, uint32_t b)
 {
     return (a & 0x7fff) == (b & 0x7fff) && 0 != ((a | b) & 0x8000);
 }
 
-/* Would the target's HCA look at this message at all? */
+/* Would the target's HCA accept this message at all? */
 static bool is_for(const struct sr_qp_shm *remote, const struct sr_qp *qp, const struct sr_wqe *wqe)
 {
     uint32_t state = atomic_load_explicit(&remote->state, memory_order_relaxed);
@@ -61,7 +61,7 @@ static bool rq_is_sane(const struct target *t, const struct sr_rq_shm *rq)
            && (0 == rq->order || NULL != sr_peer_at(t->peer, rq->order, ((size_t) rq->mask + 1) * 4));
 }
 
-/* Look at the next receive; a shared queue gives it away at once. Returns an answer. */
+/* Finds the next receive; takes it off the queue if that is a shared one. Returns an answer. */
 static int receive_take(const struct target *t, struct receive *r)
 {
     struct sr_rq_shm *rq = sr_peer_at(t->peer, t->qp->rq, sizeof(*rq));
@@ -94,7 +94,7 @@ static int receive_take(const struct target *t, struct receive *r)
     return answer;
 }
 
-/* The message did not go through after all: a shared queue gets its entry back, in front. */
+/* The message failed after all. Puts the entry back at the front of a shared queue. */
 static void receive_return(const struct target *t, struct receive *r)
 {
     struct sr_rq_shm *rq = r->rq;
@@ -110,7 +110,7 @@ static void receive_return(const struct target *t, struct receive *r)
     }
 }
 
-/* The completion has been added: the entry is the owner's again when that is polled. */
+/* The completion has been added. The entry belongs to the owner again when that completion is polled. */
 static void receive_done(const struct target *t, struct receive *r)
 {
     struct sr_rq_shm *rq = r->rq;
@@ -138,8 +138,8 @@ static void gather(char *to, const struct sr_wqe *wqe)
     }
 }
 
-/* Memory of the posted receive from `skip` bytes on, `length` bytes of it. Returns the number of elements, or
- * -1 if a key does not fit. */
+/* Lists `length` bytes of the posted receive's memory, from offset `skip` on. Returns the number of elements, or -1 if
+ * a key does not fit. */
 static int scatter_list(const struct target *t, const struct receive *r, uint32_t skip, uint32_t length, struct iovec iov[SR_MAX_SGE])
 {
     int count = 0;
@@ -162,7 +162,7 @@ static int scatter_list(const struct target *t, const struct receive *r, uint32_
     return count;
 }
 
-/* Room for a contiguous payload in the ring of the target? Sets the positions. */
+/* Is there room for a contiguous payload in the ring of the target? Sets the positions. */
 static bool ring_room(struct sr_qp_shm *remote, uint32_t length, uint32_t *start, uint32_t *end)
 {
     uint32_t at = atomic_load_explicit(&remote->pay_produced, memory_order_relaxed);
@@ -182,7 +182,7 @@ static bool ring_room(struct sr_qp_shm *remote, uint32_t length, uint32_t *start
     return true;
 }
 
-/* Returns an answer; SR_ANSWER_OK: cqe says where the payload is. */
+/* Places the payload. Returns an answer; with SR_ANSWER_OK, cqe says where the payload is. */
 static int place(const struct target *t, const struct receive *r, struct sr_wqe *wqe, uint32_t skip, struct sr_cqe *cqe)
 {
     struct iovec iov[SR_MAX_SGE];
@@ -223,7 +223,7 @@ static void kick(const struct target *t, uint64_t offset)
     }
 }
 
-/* The target's queue pair goes to the error state; its owner flushes when it next looks. */
+/* Puts the target's queue pair into the error state; its owner flushes when it polls next. */
 static void target_fails(const struct target *t, uint32_t event)
 {
     atomic_store(&t->qp->state, IBV_QPS_ERR);
@@ -241,7 +241,7 @@ static uint32_t srq_id(const struct target *t, const struct receive *r)
     return t->qp->has_srq ? r->rq->id : 0;
 }
 
-/* The receive itself ends in an error: the owner gets a completion with it. */
+/* Ends the receive with an error completion for its owner. */
 static void receive_fails(const struct target *t, struct receive *r, enum ibv_wc_status status)
 {
     struct sr_cqe cqe = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The copy service, for machines where process_vm_readv/writev are refused (seccomp, Yama): a thread per process
- * that sleeps until a peer asks it to copy between registered memory and a buffer in the arena. DESIGN.txt 16.
+ * The copy service, for machines that refuse process_vm_readv/writev (seccomp, Yama). One thread in each process sleeps
+ * until a peer asks it to copy between registered memory and a buffer in the arena. DESIGN.txt 16.
  */
 #include "sr_mr.h"
 #include "sr_service.h"
@@ -30,7 +30,7 @@ static void futex_wake(_Atomic uint32_t *word)
 
 /* ---- serving ------------------------------------------------------------------------------------ */
 
-/* Peers are not trusted with addresses: only registered memory is copied. */
+/* Copies only registered memory, because the address comes from a peer. */
 static int serve_one(struct sr_service *service, char *data)
 {
     char *memory = (char *) (uintptr_t) service->addr;
@@ -90,7 +90,7 @@ int sr_service_start(void)
 
 /* ---- asking ------------------------------------------------------------------------------------- */
 
-/* Wait while the service is at work. ESRCH if its process dies. */
+/* Waits while the service works. ESRCH if its process dies. */
 static int await(struct sr_peer *peer, struct sr_service *service)
 {
     while (SR_SERVICE_ASKED == atomic_load_explicit(&service->state, memory_order_acquire)) {
@@ -119,7 +119,7 @@ int sr_service_ask(struct sr_peer *peer, void *local, uint64_t remote, size_t le
         return EPERM;
     }
     sr_lock(&service->lock);
-    rc = await(peer, service); /* of an asker that died meanwhile */
+    rc = await(peer, service); /* for the request of a process that died meanwhile */
     if (0 == rc) {
         if (write) {
             memcpy(data, local, length);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Receive queues: entries in the arena that whoever delivers reads and consumes. An own queue is consumed in
- * ring order; a shared one gives its entries back in any order, so a list says which entry comes next.
+ * Receive queues: entries in the arena, which a process that delivers reads and consumes. A queue of one queue pair is
+ * consumed in ring order. Entries of a shared queue come back in any order, so a list says which entry comes next.
  * DESIGN.txt 16.
  */
 #include "bfo_assert.h"
@@ -91,7 +91,7 @@ static void fill_wqe(struct sr_wqe_shm *wqe, const struct ibv_recv_wr *wr)
     atomic_store_explicit(&wqe->taker, 0, memory_order_relaxed);
 }
 
-/* Entries whose consumer died before its message was complete. Locks: rq->lock. */
+/* Takes back entries whose consumer died before its message was complete. Locks: rq->lock held. */
 static void reclaim(struct sr_rq *rq)
 {
     for (uint32_t i = 0; i <= rq->mask; ++i) {

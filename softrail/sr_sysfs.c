@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The sysfs tree of a fabric: programs (Open MPI first of all) look there before they use any verb. Plain files
- * below FABRIC/sysfs, made once with the fabric. DESIGN.txt 16.
+ * The sysfs tree of a fabric. Programs such as Open MPI look there before they use verbs. It consists of plain files
+ * below FABRIC/sysfs, which are made with the fabric. DESIGN.txt 16.
  */
 #include "sr_fabric.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Legal state changes of a queue pair, as data: which attributes each needs and which it may have, per transport
+ * The legal state changes of a queue pair as data: which attributes each requires and which it allows, for each transport
  * (InfiniBand specification, "QP state transition properties"). Any state may go to RESET or ERR. DESIGN.txt 16.
  */
 #include "sr_transition.h"

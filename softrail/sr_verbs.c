@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The face of the library: the public functions of libibverbs, under their own names. Each hands over to its
- * room; what softrail does not have is refused here with EOPNOTSUPP. Unversioned symbols of a preloaded library
- * satisfy versioned references. DESIGN.txt 16, table of verbs.
+ * The interface of the library: the public functions of libibverbs, under their own names. Each calls the file that does
+ * the work. Functions that softrail does not have are refused here with EOPNOTSUPP. Unversioned symbols of a preloaded
+ * library satisfy versioned references. DESIGN.txt 16, table of verbs.
  */
 #include "sr_ah.h"
 #include "sr_context.h"
@@ -96,7 +96,7 @@ SR_PUBLIC const char *ibv_get_sysfs_path(void)
 
 static int fork_is_prepared; /* atomic */
 
-/* Nothing is pinned, so a fork copies nothing that matters; that it was asked for is remembered. */
+/* A fork does no harm, because no memory is pinned. The call is only remembered. */
 SR_PUBLIC int ibv_fork_init(void)
 {
     __atomic_store_n(&fork_is_prepared, 1, __ATOMIC_RELAXED);
@@ -108,7 +108,7 @@ SR_PUBLIC enum ibv_fork_status ibv_is_fork_initialized(void)
     return __atomic_load_n(&fork_is_prepared, __ATOMIC_RELAXED) ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }
 
-/* libefa reads its own context in front of ours before it asks whose device it is: libfabric must not get there. */
+/* libefa reads its own context in front of ours before it checks whose device it is. Therefore libfabric must not reach libefa's function. */
 SR_PUBLIC int efadv_query_device(struct ibv_context *context, void *attr, uint32_t size);
 SR_PUBLIC int efadv_query_device(struct ibv_context *context, void *attr, uint32_t size)
 {
@@ -127,7 +127,7 @@ static int query_gid_entry(struct ibv_context *context, uint32_t port, uint32_t 
     sr_gid(sr_context(context)->rail, sr.slot, &entry->gid);
     entry->gid_index = index;
     entry->port_num = 1;
-    if (sr_gid_count() - 1 > index) { /* of an interface that this network namespace does not have */
+    if (sr_gid_count() - 1 > index) { /* a GID of an interface that this network namespace does not have */
         memset(entry->gid.raw, 0, 10);
         memcpy(entry->gid.raw + 10, "\xff\xff\xc6\x33\x64", 5);
         entry->gid.raw[15] = (uint8_t) (sr.slot + 1);
@@ -177,7 +177,7 @@ SR_PUBLIC ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_g
     return sr_gid_count();
 }
 
-/* Not in the public headers, yet used by the tools: 0 = InfiniBand or RoCE v1, 1 = RoCE v2. */
+/* It is not in the public headers, but tools use it: 0 = InfiniBand or RoCE v1, 1 = RoCE v2. */
 SR_PUBLIC int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type);
 SR_PUBLIC int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
 {
