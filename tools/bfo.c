@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The command `bfo`: finds the subcommand. Called mpirun or mpiexec, it is that. DESIGN.txt section 19.
+ * The command `bfo`: runs the subcommand. Under the name mpirun or mpiexec it acts as that program. DESIGN.txt section 19.
  */
 #include "bt.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The command `bfo`: what its subcommands share. Each subcommand returns the exit status of the program. DESIGN.txt section 19.
+ * What the subcommands of `bfo` share. Each subcommand returns the exit status of the program. DESIGN.txt section 19.
  */
 #ifndef BT_H
 #define BT_H
@@ -32,12 +32,12 @@ int bt_cmd_ftb(int argc, char **argv);
 
 /* ---- bt_read.c: the files of figures ------------------------------------------------------------------ */
 
-/* One process, checked: numbers are in their ranges, texts are printable and end. */
+/* The checked figures of one process: numbers are in their ranges, texts are printable and end. */
 typedef struct {
     bfo_figures_t f;
     uid_t uid;
     bool alive;
-    bool torn; /* it was read while it was being written, as of a process that died then */
+    bool torn; /* the file was inconsistent, as if its process died while it wrote it */
 } bt_process_t;
 
 enum { BT_MOST_PROCESSES = 16384, BT_MOST_REFUSED = 16 };
@@ -45,59 +45,61 @@ enum { BT_MOST_PROCESSES = 16384, BT_MOST_REFUSED = 16 };
 typedef struct {
     bt_process_t **process; /* by user, job and rank */
     size_t n;
-    char refused[BT_MOST_REFUSED][256]; /* what is not trusted or not understood, and why */
-    size_t n_refused;                   /* also of those without room */
+    char refused[BT_MOST_REFUSED][256]; /* files that are not trusted or not understood, and why */
+    size_t n_refused;                   /* how many, also those without room in `refused` */
     bool has_failed;                    /* a host could not be asked */
 } bt_all_t;
 
-/* Where the figures are read. */
+/* Where the figures come from. */
 typedef struct {
     const char *root;  /* NULL: BFO_STATUS_DIR, or the default */
     const char *hosts; /* names with commas between; NULL: this node */
     const char *rsh;   /* the command that runs a command on a host; NULL: BFO_RSH, or ssh */
 } bt_source_t;
-/* --dir, --hosts and --rsh, as the child of a command's parser; its input is a bt_source_t. */
+/* The options --dir, --hosts and --rsh, as a child of a command's parser; its input is a bt_source_t. */
 extern const struct argp bt_source_argp;
 
-/* Reads what ROOT holds: of this user, of root of all users. `root` NULL: BFO_STATUS_DIR, or the default.
- * `job` NULL: all jobs. False: no memory. */
+/* Reads the figures in ROOT: those of this user, or of all users if we are root. `root` NULL: BFO_STATUS_DIR, or the
+ * default. `job` NULL: all jobs. False: no memory. The caller calls bt_free(). */
 bool bt_read(bt_all_t *all, const char *root, const char *job);
-/* The same of any source; without `job` of all jobs. */
+/* The same from any source. */
 bool bt_read_from(bt_all_t *all, const bt_source_t *source, const char *job);
-/* Takes a process that bt_check() has found good. False: no memory, or too many. */
+/* Adds a process that bt_check() has found good. False: no memory, or too many processes. */
 bool bt_add(bt_all_t *all, bt_process_t *process);
 /* Says on stderr what was refused. */
 void bt_print_refused(const bt_all_t *all);
 void bt_free(bt_all_t *all);
-/* Checks a file's bytes in place. NULL, or what is wrong with them. `name`: of the file. */
+/* Checks a file's bytes in place. Returns NULL, or what is wrong with them. `name` is that of the file. */
 const char *bt_check(bfo_figures_t *f, const char *name);
-/* Makes a text of a file printable, and end. */
+/* Makes a text from a file printable, and terminates it. */
 void bt_clean_text(char *text, size_t size);
-/* Is the job called so: "54321.1", "54321", or the batch system's word? NULL calls all of them. */
+/* Is this the job's name: "54321.1", "54321", or the batch system's word? NULL fits all jobs. */
 bool bt_is_job(const bfo_figures_t *f, const char *job);
-/* How many processes from `at` on are of one job on one node; or of one job. */
+/* How many processes from `at` on belong to one job on one node; or to one job on all nodes. */
 size_t bt_job_size(const bt_all_t *all, size_t at);
 size_t bt_job_size_all_nodes(const bt_all_t *all, size_t at);
-/* What --dir, BFO_STATUS_DIR and the default make of it. */
+/* The directory to use: `root` (of --dir), or else BFO_STATUS_DIR, or else the default. */
 const char *bt_root_of(const char *root);
-/* Calls `what` for this user, or if we are root for each user who has a directory, until it returns false. */
+/* Calls `what` for this user, or for each user who has a directory if we are root, until it returns false. */
 bool bt_for_users(const char *root, bool (*what)(void *context, const char *root, uid_t uid), void *context);
-/* Removes what dead jobs left of this user (of root: of all users); returns how many files. */
+/* Removes the files that dead jobs of this user left, or of all users if we are root. Returns how many. */
 unsigned bt_clean(const char *root);
 
 /* ---- bt_steer.c: what a user asks of his jobs, and the wait for them ------------------------------------------ */
 
-/* Opens the list of a user, locked, and copies it. `make`: his directory is made if there is none. `tries`: to take the lock, 50 ms between two of them. Returns a descriptor, whose end unlocks
- * it; -ENOENT: no job of the user has run here; another negative number: stderr says why. */
+/* Opens and locks the list of a user, and copies it. `make`: makes the user's directory if there is none. `tries`: how often to try the
+ * lock, every 50 ms. Returns a descriptor; the caller closes it, which unlocks the list. -ENOENT: no job of the user has run here;
+ * another negative number: stderr says why. */
 int bt_steer_open(const char *root, uid_t uid, bool make, unsigned tries, bfo_steer_t *list);
-/* Writes the list without the wishes of dead jobs, and with one more, unless it is NULL, which gets its number. NULL, or why not. */
+/* Writes the list without the wishes of dead jobs, and with `wish`, which gets its number, unless that is NULL. Returns NULL, or why it
+ * failed. */
 const char *bt_steer_write(int file, const char *root, uid_t uid, bfo_steer_t *list, bfo_steer_wish_t *wish);
-/* Says on stderr what is wrong with that list. */
+/* Says on stderr what is wrong with a user's list. */
 void bt_steer_say(const char *root, uid_t uid, const char *why);
-/* What it said last. */
+/* What bt_steer_say() said last. */
 const char *bt_steer_said(void);
 enum { BT_STEER_TRIES = 100 };
-/* The argument of --wait, in seconds. */
+/* Parses the argument of --wait, in seconds. */
 double bt_take_wait(struct argp_state *state, const char *arg);
 
 /* ---- bt_ports.c: a job's ports on this node ------------------------------------------------------------- */
@@ -106,16 +108,16 @@ typedef struct {
     const bfo_figures_port_t *port; /* of the process in which it changed last */
     uint32_t state, rails, rails_lost, rails_kept, rails_draining, rails_drained;
     bool is_out;
-    bool counts; /* what it carries */
+    bool counts; /* the port's traffic is counted */
     uint64_t losses, returns, downs, resent;
-    uint64_t sent_bytes, received_bytes;       /* messages and RDMA of either side */
+    uint64_t sent_bytes, received_bytes;       /* messages, and RDMA of both sides */
     uint64_t sent_messages, received_messages; /* without RDMA */
-    uint64_t lost_wall, down_ns;               /* the last loss; the longest sum of a process, until now */
+    uint64_t lost_wall, down_ns;               /* time of the last loss; time lost until now, in the process that lost most */
     uint32_t penalty, rails_held;
 } bt_port_t;
 
 typedef struct {
-    const bt_process_t *first; /* says what all have alike */
+    const bt_process_t *first; /* has what is the same in all processes */
     size_t n, n_dead;
     uint32_t ranks;
     uint32_t verdict;
@@ -126,17 +128,17 @@ typedef struct {
     size_t n_ports_lost; /* not up, and not taken out of service */
 } bt_job_t;
 
-/* How long the port was lost in sum, until now. */
+/* How long the port was lost in total, until now, in ns. */
 uint64_t bt_down_ns(const bfo_figures_port_t *port);
 void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n);
-/* Nothing is lost, and a lost rail would be survived. */
+/* Is nothing lost, and would the job survive the loss of a rail? */
 bool bt_job_is_well(const bt_job_t *job);
 
 /* ---- bt_clock.c ----------------------------------------------------------------------------------------- */
 
-/* Seconds of a clock that nobody sets. */
+/* Seconds of the monotonic clock. */
 double bt_now(void);
-/* ns of the wall clock. */
+/* Nanoseconds of the wall clock. */
 uint64_t bt_wall_ns(void);
 /* A pause between two looks. */
 void bt_sleep_a_while(void);
@@ -157,36 +159,36 @@ const char *bt_port_of(char room[64], const char *here);
 const char *bt_state_name(uint32_t state);
 const char *bt_verdict_name(uint32_t verdict);
 const char *bt_what_name(uint32_t what);
-/* Then the terminal is mpirun's, and others write to it as well. */
+/* Does this process run under mpirun? Then the terminal is mpirun's, and other processes write to it too. */
 bool bt_is_under_mpirun(void);
-/* Ways to write in colours on a terminal; "" elsewhere. */
+/* Escape sequences for colours on a terminal; "" if it is none. */
 const char *bt_colour_of(uint32_t state);
 const char *bt_no_colour(void);
-/* Takes the word that a subcommand accepts beside its options; a second word is an error of usage. */
+/* Takes the word that a subcommand accepts in addition to its options. A second word is a usage error. */
 void bt_take_word(struct argp_state *state, const char **word, const char *arg);
 /* "bfo-WHAT-HOST-TIME.ENDING": a file of the current directory. */
 void bt_file_name(char *name, size_t size, const char *what, const char *ending);
-/* Prints and frees; nothing else goes to stdout. */
+/* Prints and frees the value. A caller prints nothing else to stdout. */
 void bt_print_json(json_t *json, bool is_line);
 
-/* ---- bt_out.c: the ports that jobs leave out, in the list of each user ---------------------------------------------------- */
+/* ---- bt_out.c: the ports that are out of service, in the list of each user ------------------------------------------------ */
 
-/* What is to be done with the list of each user, and what came of it. */
+/* What to do with the list of each user, and the result. */
 typedef struct {
     const char *port; /* bt_is_port_name() holds; NULL: the list is only read */
     bool out;
-    unsigned tries;   /* to take the lock of a list, 50 ms between two of them */
-    json_t *ports;    /* that stand out for some user */
-    unsigned lists;   /* that were read */
-    unsigned changed; /* of those */
-    unsigned done;    /* that are as they are to be now */
-    bool has_failed;  /* for some user: stderr has it */
+    unsigned tries;   /* how often to try the lock of a list, every 50 ms */
+    json_t *ports;    /* the ports that are out of service for some user */
+    unsigned lists;   /* lists that were read */
+    unsigned changed; /* lists that were changed */
+    unsigned done;    /* lists that are now as wished */
+    bool has_failed;  /* it failed for some user; stderr says why */
     char why[512];    /* the first reason */
 } bt_wish_t;
 
-/* A port whose name fits into the list. */
+/* Is it a port's name that fits into the list? */
 bool bt_is_port_name(const char *port);
-/* Changes the list of this user, of root those of all users who have a directory. */
+/* Changes the list of this user, or those of all users who have a directory if we are root. */
 void bt_out(bt_wish_t *wish, const char *root);
 
 /* ---- bt_prometheus.c ----------------------------------------------------------------------------------- */
@@ -196,19 +198,19 @@ void bt_print_prometheus(const bt_all_t *all);
 /* Starts a job that uses bfo with the next `name` (mpirun, mpiexec) of PATH and the arguments after argv[0]. Returns only if that fails,
  * with the exit status; `who` begins messages. */
 int bt_run(const char *name, int argc, char **argv, const char *who);
-/* The same for any job, as it is. */
+/* The same without parameters of bfo, for any job. */
 int bt_mpirun_next(const char *name, char **argv, const char *who);
-/* This program under the name of mpirun or mpiexec. */
+/* The main function of this program under the name mpirun or mpiexec. */
 int bt_as_mpirun(const char *name, int argc, char **argv);
-/* Do mpirun's arguments, or else the environment, ask for the PML bfo? */
+/* Do mpirun's arguments ask for the PML bfo? If they name no PML, does the environment? */
 bool bt_mpirun_asks(int argc, char **argv);
-/* Does a file of theirs for --tune assign to the parameter? */
+/* Does a file that these arguments name with --tune set the parameter? */
 bool bt_mpirun_tunes(int argc, char **argv, const char *parameter);
 /* The executable `name` of PATH, after the last one that is this program; the caller frees it. NULL: there is none. */
 char *bt_next_in_path(const char *name);
 
 /* ---- bt_plot.c ------------------------------------------------------------------------------------------ */
-/* An event that has not been handed in before; then each process that was read, every time. */
+/* Hand in each event once, and then, every time, each process that was read. */
 void bt_plot_event(const bt_process_t *process, const bfo_figures_event_t *event);
 void bt_plot_process(const bt_process_t *process);
 /* Draws what was handed in, from `since` to `now` (ns of the wall clock), into an SVG file. Returns the exit status. */
