@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo check: a verified stream runs while the ports of this node are taken away one by one and given back. In come the user's words for mpirun
- * and the command that cuts a port; out goes a report. A port is cut only while another one works, and is given back whatever happens.
+ * bfo check: a verified stream runs while the ports of this node are cut and given back one by one. The user gives the words for mpirun and
+ * the command that cuts a port, and gets a report. A port is cut only while another one works, and is given back whatever happens.
  * DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
@@ -20,7 +20,7 @@ enum { MOST_SECONDS = 86400 };
 
 /* ---- waiting ------------------------------------------------------------------------------------------------------ */
 
-/* From now on bt_goes_on() counts. */
+/* Makes bt_goes_on() count from now on. */
 static void mark(bt_check_t *check)
 {
     check->lines_before = check->stream.lines;
@@ -39,7 +39,7 @@ static void stream_has_ended(bt_check_t *check)
     }
 }
 
-/* A signal or the end of the stream, if that is the outcome, is said. */
+/* Says it if the outcome is a signal or the end of the stream. */
 static bt_wait_t say_outcome(bt_check_t *check, bt_wait_t outcome)
 {
     if (BT_STOPPED == outcome) {
@@ -50,7 +50,7 @@ static bt_wait_t say_outcome(bt_check_t *check, bt_wait_t outcome)
     return outcome;
 }
 
-/* Waits, and says what did not come. `words`: what was waited for; NULL if only time had to pass. */
+/* Waits, and says what did not happen. `words` name what it waits for; NULL if only time has to pass. */
 static bt_wait_t wait_for(bt_check_t *check, double seconds, bool (*is_so)(bt_check_t *), const char *words)
 {
     const bt_wait_t outcome = say_outcome(check, bt_wait(check, seconds, is_so));
@@ -66,7 +66,7 @@ static bool is_so_or_danger(bt_check_t *check)
     return (NULL != check->question && check->question(check)) || NULL != bt_other_lost(check);
 }
 
-/* Waits while a port is away. If another port is lost, the last rail may be next: then the wait is over as after a signal. */
+/* Waits while a port is cut. If another port is lost, the last rail may be next; therefore the wait ends then as after a signal. */
 static bt_wait_t watch(bt_check_t *check, double seconds, bool (*is_so)(bt_check_t *), const char *words)
 {
     bt_wait_t outcome;
@@ -80,7 +80,7 @@ static bt_wait_t watch(bt_check_t *check, double seconds, bool (*is_so)(bt_check
     return outcome;
 }
 
-/* What a port becomes when a wait did not end as it should. */
+/* The verdict on a port after a wait that did not end as it should. */
 static bt_port_verdict_t verdict_of(bt_wait_t outcome, bt_port_verdict_t timeout)
 {
     return BT_TIMEOUT == outcome ? timeout : BT_ENDED == outcome ? BT_NOT_SURVIVED : BT_INTERRUPTED;
@@ -88,7 +88,7 @@ static bt_port_verdict_t verdict_of(bt_wait_t outcome, bt_port_verdict_t timeout
 
 /* ---- one port ----------------------------------------------------------------------------------------------------- */
 
-/* Nothing is lost, the stream moves, and the job would survive. */
+/* May the port be cut? Nothing must be lost, the stream must move, and the job must be able to survive. */
 static bool may_be_cut(bt_check_t *check)
 {
     const char *name = check->now->name, *why;
@@ -114,7 +114,7 @@ static bool cut(bt_check_t *check)
 {
     const double begin = bt_now();
 
-    check->now->verdict = BT_INTERRUPTED; /* until more is known */
+    check->now->verdict = BT_INTERRUPTED; /* until there is a result */
     if (NULL == check->choice.cut) {
         bt_say(check, "take %s away now: pull its cable, or disable its switch port; the check waits %g s for the loss", check->now->name,
                check->choice.wait);
@@ -128,12 +128,12 @@ static bool cut(bt_check_t *check)
     return true;
 }
 
-/* The port stays away, and what becomes of the stream is seen. `begin`: when it was cut. */
+/* Watches the stream while the port is cut. `begin`: when it was cut. */
 static void watch_loss(bt_check_t *check, double begin)
 {
     const bt_check_choice_t *choice = &check->choice;
     bt_tried_t *now = check->now;
-    double away = bt_now(); /* since when, at the latest */
+    double away = bt_now(); /* since when the port is away, at the latest */
     bt_wait_t outcome = watch(check, choice->wait, bt_is_seen_lost, "was not seen lost");
 
     if (BT_MET != outcome) {
@@ -168,7 +168,7 @@ static void watch_return(bt_check_t *check, double begin)
     }
 }
 
-/* Whatever happened, a port that the command cut is given back. */
+/* Gives back a port that the command cut, whatever happened. */
 static void give_back(bt_check_t *check)
 {
     const double begin = bt_now();
@@ -189,7 +189,7 @@ static void give_back(bt_check_t *check)
     }
 }
 
-/* What the stream and the figures say of the time since the port was cut. */
+/* Notes what the stream and the figures show for the time since the port was cut. */
 static void sum_up(bt_check_t *check)
 {
     bt_stream_t *stream = &check->stream;
@@ -333,7 +333,7 @@ static bool is_allowed(bt_check_t *check)
     return true;
 }
 
-/* Would the job survive at all? A rail of a job that has just begun may be late. */
+/* Would the job survive the loss of a port at all? In a job that has just begun a rail may be late. */
 static bool would_survive(bt_check_t *check)
 {
     bt_wait_t outcome;
@@ -359,7 +359,7 @@ static void run(bt_check_t *check)
     if (!begin_job(check) || !would_survive(check)) {
         return;
     }
-    check->stream.longest = 0; /* what the begin of the job cost is no gap */
+    check->stream.longest = 0; /* the time that the job needed to start is no gap */
     if (choose_ports(check) && 0 == check->n_tried) {
         bt_fail(check, BT_USAGE, "--ports names no port");
     } else if (0 != check->n_tried && BT_WELL == check->status && is_allowed(check)) {
@@ -374,7 +374,7 @@ static bool open_log(bt_check_t *check)
     int file = -1;
 
     for (int i = 0; 0 > file && (0 == i || (1 == i && !is_named && EEXIST == errno)); ++i) {
-        bt_pause(check, i); /* the name tells the second */
+        bt_pause(check, i); /* the name has the time in seconds */
         if (is_named) {
             snprintf(check->log_name, sizeof(check->log_name), "%s", check->choice.log_name);
         } else {
@@ -410,7 +410,7 @@ static void finish(bt_check_t *check)
     }
     fclose(check->log);
     bt_free(&check->all);
-    if (0 != bt_signal()) { /* so that a shell knows what ended it */
+    if (0 != bt_signal()) { /* so that a shell knows which signal ended it */
         fflush(stdout);
         signal(bt_signal(), SIG_DFL);
         raise(bt_signal());

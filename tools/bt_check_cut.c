@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo check: runs the command that cuts a port and gives it back. No shell sees a word of it. A signal does not end a command in the middle, and
- * the stream is read meanwhile. DESIGN.txt section 19.10.
+ * bfo check: runs the command that cuts a port and gives it back, without a shell. A signal to the check does not end a command in the middle.
+ * The stream is read meanwhile. DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 
@@ -51,7 +51,7 @@ bool bt_cut_takes(const char *port)
     return is_word;
 }
 
-/* It has a group of its own, so that ^C on the terminal does not end it in the middle. */
+/* The command has a process group of its own, so that ^C on the terminal does not end it in the middle. */
 static void become_command(bt_check_t *check)
 {
     const int null = open("/dev/null", O_RDONLY);
@@ -66,7 +66,7 @@ static void become_command(bt_check_t *check)
     _exit(127);
 }
 
-/* NULL: it has succeeded. Else what came of it. */
+/* Runs the command. Returns NULL if it succeeded, or what went wrong. */
 static const char *run(bt_check_t *check, const char *word)
 {
     static char why[64];
@@ -104,7 +104,7 @@ bool bt_cut_down(bt_check_t *check)
 {
     const char *why;
 
-    check->is_down = true; /* from here on it may be */
+    check->is_down = true; /* from here on it may be down */
     why = run(check, "down");
     if (NULL != why) {
         bt_fail(check, BT_TROUBLE, "the command '%s down %s' %s", check->choice.cut, check->now->name, why);

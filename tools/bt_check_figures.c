@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo check: what the figures say of the stream's job. Its processes on this node are those below the mpirun that the check has started.
- * DESIGN.txt section 19.10.
+ * bfo check: what the figures show of the stream's job. Its processes on this node are the descendants of the mpirun that the check has
+ * started. DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 
@@ -13,7 +13,7 @@ enum { MOST_PARENTS = 64, STATUS = 1024 };
 
 /* ---- the job --------------------------------------------------------------------------------------------------- */
 
-/* 0: there is no such process. Its name, which stands before the numbers, may hold anything. */
+/* The parent of a process; 0 if there is no such process. Its name, which comes before the numbers, may have any characters. */
 static pid_t parent_of(pid_t pid)
 {
     char path[32], text[STATUS];
@@ -112,7 +112,7 @@ double bt_since(const bt_check_t *check, const char *name, uint32_t state, doubl
     return 0 == last ? fallback : (double) last / 1e9;
 }
 
-/* Each process that a process here reaches over this port must be reached over another port, too. */
+/* Is the port the last one to some peer? Each peer that the process reaches over this port must be reachable over another port too. */
 static bool is_last_of(const bfo_figures_t *f, const char *name)
 {
     uint64_t here = 0, others = 0;
@@ -127,7 +127,7 @@ static bool is_last_of(const bfo_figures_t *f, const char *name)
     return others < here;
 }
 
-/* What does not pass by itself. NULL: nothing. */
+/* A reason against cutting that does not pass by itself; NULL if there is none. */
 static const char *why_never(const bt_job_t *job, char *room, size_t size)
 {
     if (BFO_FIGURES_IN_FORCE != job->verdict) {
@@ -189,7 +189,7 @@ const char *bt_other_lost(const bt_check_t *check)
 
 /* ---- questions ------------------------------------------------------------------------------------------------- */
 
-/* All ranks have received something, and those here have met the processes that they talk to. */
+/* Have all ranks received something, and have those here met the processes that they talk to? */
 bool bt_has_begun(bt_check_t *check)
 {
     return 2 <= check->stream.lines && 0 != check->n && BFO_FIGURES_NOT_KNOWN != check->job.verdict;
@@ -203,7 +203,7 @@ bool bt_is_calm(bt_check_t *check)
            || (NULL == bt_why_not_cut(check, NULL, room, sizeof(room)) && bt_goes_on(check));
 }
 
-/* All rails that there were are lost by now, or have been. */
+/* Are all rails over the port lost by now, or have they been lost? */
 bool bt_is_seen_lost(bt_check_t *check)
 {
     const bt_port_t *port = bt_figures_of(check, check->now->name);
@@ -211,7 +211,7 @@ bool bt_is_seen_lost(bt_check_t *check)
     return NULL != port && port->losses - check->before.losses >= check->before.rails;
 }
 
-/* All its rails are in use, and it carries something again, if that is counted. */
+/* Are all its rails in use, and does it carry traffic again, if that is counted? */
 bool bt_is_back(bt_check_t *check)
 {
     const bt_port_t *port = bt_figures_of(check, check->now->name);

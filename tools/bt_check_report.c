@@ -105,7 +105,7 @@ static void print_text(const bt_check_t *check, const char *host)
     }
 }
 
-/* Why there is trouble often stands in what mpirun or the command said last. */
+/* Prints the end of the log, because the last words of mpirun or of the command often explain the trouble. */
 static void print_tail(const char *name)
 {
     char line[TAIL][LINE] = {""};
@@ -113,12 +113,12 @@ static void print_tail(const char *name)
     size_t n = 0;
 
     while (NULL != in && NULL != fgets(line[n % TAIL], LINE, in)) {
-        if ('{' != line[n % TAIL][sizeof("stream: ") - 1]) { /* progress tells nothing */
+        if ('{' != line[n % TAIL][sizeof("stream: ") - 1]) { /* progress lines explain nothing */
             ++n;
         }
     }
     fprintf(stderr, "the last lines of %s:\n", name);
-    for (size_t i = n < TAIL - 1 ? 0 : n - (TAIL - 1); i < n; ++i) { /* the place after them may hold another one */
+    for (size_t i = n < TAIL - 1 ? 0 : n - (TAIL - 1); i < n; ++i) { /* the place after them may have a progress line */
         line[i % TAIL][strcspn(line[i % TAIL], "\n")] = '\0';
         bt_clean_text(line[i % TAIL], LINE);
         fprintf(stderr, "  %s\n", line[i % TAIL]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo check: bfo_stream under `bfo run`, in a child. In come its progress lines, a JSON object each; what else the job says goes to the log.
+ * bfo check: bfo_stream under `bfo run`, in a child. Its progress lines, one JSON object each, are read; other output of the job goes to the log.
  * DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Messages to this size: 32 buffers of it for each rank, and long messages as well as short ones. The stream ends after a day at the latest. */
+/* The largest message: each rank has 32 buffers of this size, and both short and long messages are sent. The stream ends after one day. */
 static char option_json[] = "--json", option_max[] = "--max=1048576", option_seconds[] = "--seconds=86400";
-/* If the user says nothing: one rank on each node of the allocation. */
+/* The default, if the user gives no words: one rank on each node of the allocation. */
 static char option_map[] = "--map-by", one_a_node[] = "ppr:1:node";
 static char option_mca[] = "--mca", status_dir[] = "pml_bfo_status_dir";
 
@@ -26,7 +26,7 @@ enum { KILL_SECONDS = 10, POLL_MS = 20, MORE_ARGUMENTS = 12 };
 
 /* ---- the child ---------------------------------------------------------------------------------------------- */
 
-/* Beside this program, or in PATH. */
+/* Finds bfo_stream in the directory of this program, or in PATH. */
 static bool find_stream(char *room, size_t size)
 {
     static const char name[] = "/bfo_stream";
@@ -44,7 +44,7 @@ static bool find_stream(char *room, size_t size)
     return bt_find_program(name + 1, room, size);
 }
 
-/* It has a group of its own, so that ^C reaches the check alone; and it ends if the check is killed. */
+/* The job has a process group of its own, so that ^C reaches only the check. It ends if the check is killed. */
 static void become_job(bt_check_t *check, int out, char *stream, pid_t parent)
 {
     const bt_check_choice_t *choice = &check->choice;
@@ -59,7 +59,7 @@ static void become_job(bt_check_t *check, int out, char *stream, pid_t parent)
         || 0 > dup2(fileno(check->log), STDERR_FILENO)) {
         _exit(BT_TROUBLE);
     }
-    argv[argc++] = stream; /* in place of the word "run" */
+    argv[argc++] = stream; /* in the place of the word "run" */
     if (0 != strcmp(BFO_FIGURES_ROOT, bt_root_of(choice->root))) {
         argv[argc++] = option_mca;
         argv[argc++] = status_dir;
@@ -136,7 +136,7 @@ static void take_line(bt_check_t *check, char *line)
     json_decref(json);
 }
 
-/* False: nothing is there now. */
+/* Reads some output. False if there is none now. */
 static bool read_some(bt_check_t *check)
 {
     bt_stream_t *stream = &check->stream;
@@ -150,7 +150,7 @@ static bool read_some(bt_check_t *check)
     if (0 >= n) {
         return false;
     }
-    for (ssize_t i = 0; i < n; ++i) { /* some launchers end a line with a zero byte more */
+    for (ssize_t i = 0; i < n; ++i) { /* some launchers add a zero byte to a line */
         if ('\0' == stream->line[stream->used + (size_t) i]) {
             stream->line[stream->used + (size_t) i] = ' ';
         }
@@ -166,7 +166,7 @@ static bool read_some(bt_check_t *check)
         memmove(stream->line, end + 1, stream->used + 1);
     }
     if (sizeof(stream->line) - 1 == stream->used) {
-        stream->used = 0; /* no line of ours is as long */
+        stream->used = 0; /* bfo_stream writes no line of this length */
     }
     return true;
 }
@@ -174,7 +174,7 @@ static bool read_some(bt_check_t *check)
 void bt_stream_pump(bt_check_t *check, int ms)
 {
     bt_stream_t *stream = &check->stream;
-    struct pollfd from = {.fd = stream->out, .events = POLLIN}; /* -1: only time passes */
+    struct pollfd from = {.fd = stream->out, .events = POLLIN}; /* with -1 poll() only waits */
 
     if (0 < poll(&from, 1, ms)) {
         while (read_some(check)) {

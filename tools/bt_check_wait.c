@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo check: time, signals, and words to the user. Every wait of the check is here, so that each reads the stream, looks at the figures, and
- * hears a signal. DESIGN.txt section 19.10.
+ * bfo check: time, signals, and messages to the user. All waits of the check are here, so that each one reads the stream and the figures and
+ * notices a signal. DESIGN.txt section 19.10.
  */
 #include "bt_check.h"
 
@@ -15,7 +15,7 @@
 
 enum { POLL_MS = 50 };
 
-/* A reader of the report that has gone, ^Z, and a terminal that wants no output must not leave a port down. */
+/* Ignored, because a closed pipe, ^Z, or a terminal that stops background output must not leave a port down. */
 static const int ignored[] = {SIGPIPE, SIGTSTP, SIGTTOU};
 static volatile sig_atomic_t caught;
 

@@ -62,7 +62,7 @@ static bool next_directory(const char **list, char directory[PATH_MAX])
     return true;
 }
 
-/* mpirun and the job find no component at all if one directory is missing; ompi_info does not mind. */
+/* If one directory is missing, mpirun and the job find no component at all, but ompi_info does. */
 static void look_at_directories(bt_doctor_t *doctor)
 {
     const char *list = bt_info_directories();
@@ -77,7 +77,7 @@ static void look_at_directories(bt_doctor_t *doctor)
     }
 }
 
-/* The first directory of the component path that has the file; false: none has. */
+/* Finds the file in the component path; false if no directory has it. */
 static bool find_file(const char *file, char path[2 * PATH_MAX])
 {
     const char *list = bt_info_directories();
@@ -175,7 +175,7 @@ static void look_at_installation(bt_doctor_t *doctor)
 
 #define TIMES "times"
 
-/* A parameter of the BTL; what the BTL would refuse is a problem, and counts as the default. */
+/* The value of a parameter of the BTL. A value that the BTL would refuse is a problem, and counts as the default. */
 static long number_of(bt_doctor_t *doctor, const char *name, long least, long most, long otherwise)
 {
     const long number = bt_info_btl_number(&doctor->info, name, otherwise);
@@ -290,7 +290,7 @@ static void print_table(const bt_doctor_t *doctor, const char *host, const char 
            0 != doctor->problems ? ": bfo or its failover cannot work here" : "");
 }
 
-/* Nobody asked this node. */
+/* Is the command about other hosts, and not about this node? */
 static bool is_of_hosts(const bt_doctor_t *doctor)
 {
     return NULL == doctor->info.text;
@@ -360,7 +360,7 @@ int bt_cmd_doctor(int argc, char **argv)
     argv[0] = (char *) "bfo doctor";
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
     if (bt_is_under_mpirun()) {
-        setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* what one node says stands together */
+        setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* so that the output of one node stays together */
     }
     if (!(NULL == choice.source.hosts ? look(&doctor) : bt_doctor_hosts(&doctor, &choice.source))) {
         fputs("bfo: no memory\n", stderr);

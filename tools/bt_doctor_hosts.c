@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo doctor --hosts: in come the findings of each node, as it says them itself; out goes what only all of them together show: releases, and which
- * ports of two nodes have a subnet in common, so that rails can join them. DESIGN.txt section 19.5.
+ * bfo doctor --hosts: takes the findings that each node reports, and finds out what only all of them together show: whether the releases are the
+ * same, and which ports of two nodes have a subnet in common, so that rails can join them. DESIGN.txt section 19.5.
  */
 #include "bt_doctor.h"
 #include "bt_hosts.h"
@@ -13,10 +13,10 @@
 enum { SECONDS = 120, MOST_PORTS = 64 };
 #define BETWEEN "between the nodes"
 
-/* What matters of a node: the subnets of the ports that the BTL uses. */
+/* What is compared of a node: the subnets and settings of the ports that the BTL uses. */
 typedef struct {
     const char *host;
-    const json_t *said; /* NULL: nothing that can be read */
+    const json_t *said; /* its answer; NULL if it cannot be read */
     struct {
         const char *port, *subnet;
         json_int_t mtu, class;
@@ -60,7 +60,7 @@ static size_t ports_in(const node_t *node, const char *subnet, size_t until)
     return n;
 }
 
-/* Rails pair the ports of a subnet one by one. `alone`: a port of `a` without a partner, or NULL. */
+/* Counts the rails between two nodes; they pair the ports of a subnet one by one. *alone: a port of `a` without a partner, or NULL. */
 static size_t rails_between(const node_t *a, const node_t *b, const char **alone)
 {
     size_t rails = 0;
@@ -76,7 +76,7 @@ static size_t rails_between(const node_t *a, const node_t *b, const char **alone
     return rails;
 }
 
-/* True: as it has to be. */
+/* True if the pair is as it has to be. */
 static bool look_at_pair(bt_doctor_t *doctor, const node_t *a, const node_t *b)
 {
     const char *alone_a, *alone_b;
@@ -108,7 +108,7 @@ static bool are_alike(const node_t *a, const node_t *b)
     return alike;
 }
 
-/* Of nodes that are alike one speaks for all; two of a kind are looked at as a pair, too. */
+/* Looks at pairs of nodes. One node stands for all that are alike; two alike nodes are also looked at as a pair. */
 static void look_at_pairs(bt_doctor_t *doctor, const node_t *node, size_t n)
 {
     const size_t before = doctor->problems + doctor->warnings;
@@ -162,7 +162,7 @@ static void look_at_releases(bt_doctor_t *doctor, const node_t *node, size_t n)
 
 static bool are_alike_here(bt_doctor_t *doctor, const node_t *a, size_t p, const node_t *b, size_t q)
 {
-    if (a->port[p].mtu != b->port[q].mtu) { /* both sides send the smaller one, but a switch may have been forgotten, too */
+    if (a->port[p].mtu != b->port[q].mtu) { /* both sides use the smaller MTU, but perhaps a switch was forgotten too */
         bt_doctor_find(doctor, BT_WARNING, BETWEEN, "set one MTU on all ports of a subnet, and on its switches",
                        "MTU %lld of %s on %s, and %lld of %s on %s, in one subnet", (long long) a->port[p].mtu, a->port[p].port, a->host,
                        (long long) b->port[q].mtu, b->port[q].port, b->host);
@@ -177,7 +177,7 @@ static bool are_alike_here(bt_doctor_t *doctor, const node_t *a, size_t p, const
     return true;
 }
 
-/* Ports that can be joined have one MTU and one traffic class; the first that differ are enough. */
+/* Ports that can be joined must have the same MTU and the same traffic class. Reports only the first pair that differs. */
 static void look_at_settings(bt_doctor_t *doctor, const node_t *node, size_t n)
 {
     for (size_t i = 1; i < n; ++i) {
@@ -202,7 +202,7 @@ static json_t *said_by(const bt_host_t *host)
     return NULL;
 }
 
-/* Each node's own findings become findings here, under its name; of those that are well only the number. */
+/* A node's findings become findings here, under its name. The good ones are only counted. */
 static void take_findings(bt_doctor_t *doctor, const char *host, const json_t *said)
 {
     const json_t *findings = json_object_get(said, "findings");
@@ -231,7 +231,7 @@ bool bt_doctor_hosts(bt_doctor_t *doctor, const bt_source_t *source)
     const char *const words[] = {"doctor", "--json", NULL};
     const char *wrong = bt_hosts_check(source, words);
     bt_hosts_t hosts = {.host = NULL};
-    json_t *all = json_array(); /* keeps what was said */
+    json_t *all = json_array(); /* keeps the nodes' answers */
     node_t *node;
     size_t n = 0;
 

@@ -46,7 +46,7 @@ static bool is_used(const json_t *port)
     return json_is_true(json_object_get(port, "used"));
 }
 
-/* Does the parameter, a list, say something? */
+/* Is this parameter, a list, set and not empty? */
 static bool has_list(const scan_t *scan, const char *name, char room[BT_VALUE])
 {
     return '\0' != *bt_info_btl(&scan->doctor->info, name, room);
@@ -119,7 +119,7 @@ static bool find_pkey(const scan_t *scan, unsigned number, const struct ibv_port
     return true;
 }
 
-/* NULL: the BTL uses the port. Adds to `port` what was found out. */
+/* Why the BTL does not use the port; NULL if it does. Adds the facts to `port`. */
 static const objection_t *objection_to(scan_t *scan, unsigned number, const struct ibv_port_attr *attr, json_t *port)
 {
     static const objection_t left_out = {"btl_openib_if_include or btl_openib_if_exclude leaves it out", NULL, true},
@@ -166,7 +166,7 @@ static const objection_t *objection_to(scan_t *scan, unsigned number, const stru
     return scan->used >= scan->most ? &too_many : NULL;
 }
 
-/* What stands for the adapter: two functions of one PCI device are one. */
+/* A text that identifies the adapter. Two functions of one PCI device are one adapter. */
 static json_t *card_of(const struct ibv_device *verbs)
 {
     char path[IBV_SYSFS_PATH_MAX + 8], *real, *dot;
@@ -183,7 +183,7 @@ static json_t *card_of(const struct ibv_device *verbs)
     return card;
 }
 
-/* Of RoCE packets: the parameter's, or the one that the port is configured for. */
+/* The traffic class of RoCE packets: that of the parameter, or the one that the port is configured for. */
 static unsigned traffic_class(const scan_t *scan, unsigned number)
 {
     const long given = bt_info_btl_number(&scan->doctor->info, "ib_traffic_class", -1);
@@ -191,7 +191,7 @@ static unsigned traffic_class(const scan_t *scan, unsigned number)
     return 0 <= given && given <= 255 ? (unsigned) given : ofo_sysfs_traffic_class(scan->verbs->ibdev_path, number);
 }
 
-/* The subnet as the BTL tells it from others; ports with the same text can be joined. */
+/* A text for the subnet as the BTL compares it. Ports with the same text can be joined. */
 static json_t *subnet_of(const scan_t *scan, const struct ibv_port_attr *attr, const char *name, const json_t *port)
 {
     const struct ifaddrs *interface;
@@ -281,7 +281,7 @@ static const char *limit_text(char room[32])
     return room;
 }
 
-/* What the BTL tries on each device before it uses it: may 256 KiB be registered, and are there reliable connections? */
+/* Tries what the BTL tries on each device before it uses it: can 256 KiB be registered, and are there reliable connections? */
 static bool device_can_work(scan_t *scan, const char *name)
 {
     enum { PROBE = 256 * 1024, PAGE = 4096 };
@@ -345,7 +345,7 @@ static void look_at_device(scan_t *scan)
 
 /* ---- all ports together ---------------------------------------------------------------------------------------- */
 
-/* The used ports but one, as "a, b". */
+/* The used ports except one, as "a, b". */
 static const char *others(const bt_doctor_t *doctor, const json_t *but, char *room, size_t size)
 {
     json_t *port;

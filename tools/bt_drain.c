@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo drain and bfo release: a port is taken out of service of the jobs of this node, and given back. The wish goes into the lists that
- * the jobs read (bt_out.c); their files of figures tell how far they are. DESIGN.txt sections 10.5 and 19.
+ * bfo drain and bfo release: take a port out of service for the jobs of this node, and give it back. The wish goes into the lists that
+ * the jobs read (bt_out.c); their files of figures show how far they are. DESIGN.txt sections 10.5 and 19.
  */
 #include "bt_hosts.h"
 
@@ -60,7 +60,7 @@ static void say_process(const bt_process_t *process, const bfo_figures_port_t *p
     }
 }
 
-/* Counts the processes that use the port, and those that are not done. */
+/* Counts the processes that use the port, and those that have not done the wish yet. */
 static void count(const bt_all_t *all, const choice_t *choice, bool out, size_t *users, size_t *late)
 {
     *users = *late = 0;
@@ -166,7 +166,7 @@ static int print_names(bt_wish_t *wish, bool json)
     return wish->has_failed ? BT_TROUBLE : BT_WELL;
 }
 
-/* The same on each of the hosts. */
+/* Runs the same command on each of the hosts. */
 static int run_there(const choice_t *choice, bool out)
 {
     const char *words[BT_MOST_WORDS] = {NULL};
@@ -197,7 +197,7 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
         verdict = print_names(&wish, choice.json);
     } else if (wish.has_failed) {
         verdict = BT_TROUBLE;
-    } else if (0 == wish.lists) { /* root makes no directory of others */
+    } else if (0 == wish.lists) { /* root makes no directories for other users */
         fputs("bfo: no user has run a job under the PML bfo on this node yet: there is no list of ports to write\n", stderr);
         verdict = BT_NO_JOB;
     } else if (!out && 0 == wish.changed) {

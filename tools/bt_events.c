@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo events: what happened to rails and peers, one line for what many processes noticed alike. DESIGN.txt section 19.
+ * bfo events: what happened to rails and peers. An event that many processes noticed alike is one line. DESIGN.txt section 19.
  */
 #include "bt.h"
 
@@ -24,14 +24,14 @@ typedef struct {
     unsigned others;
 } line_t;
 
-/* How far a process has been shown, for --follow. */
+/* How many events of a process were shown, for --follow. */
 typedef struct {
     uid_t uid;
     uint32_t job, rank, pid;
     uint64_t shown;
 } shown_t;
 
-static volatile sig_atomic_t is_over; /* the user ends --follow, and is to see the picture */
+static volatile sig_atomic_t is_over; /* the user ended --follow, and must still get the picture */
 
 static shown_t *shown;
 static size_t n_shown;
@@ -60,7 +60,7 @@ static shown_t *shown_of(const bt_process_t *p)
 
 /* ---- collecting -------------------------------------------------------------------------------------------- */
 
-/* What differs only in who noticed it, and when. */
+/* Equal events differ only in the process that noticed them, and when. */
 static int by_content(const line_t *x, const line_t *y)
 {
     const bfo_figures_event_t *a = x->event, *b = y->event;
@@ -94,7 +94,7 @@ static int by_time(const void *x, const void *y)
     return a->event->wall < b->event->wall ? -1 : a->event->wall > b->event->wall;
 }
 
-/* Many processes notice the same: the first one of them stays. */
+/* Many processes notice the same event. Keeps the first one and counts the others. */
 static size_t merge(line_t *line, size_t n)
 {
     size_t kept = 0;
@@ -111,7 +111,7 @@ static size_t merge(line_t *line, size_t n)
     return kept;
 }
 
-/* The events that were not shown yet. The caller frees them; NULL without memory or without events. */
+/* The events that were not shown yet. The caller frees them; NULL if there is no memory or no event. */
 static line_t *collect(const bt_all_t *all, const choice_t *choice, size_t *n)
 {
     line_t *line = 0 == all->n ? NULL : malloc(all->n * BFO_FIGURES_EVENTS * sizeof(*line));
@@ -187,7 +187,7 @@ static void print_json(const line_t *line)
                   true);
 }
 
-/* To the hooks. False: one of them cannot be served. */
+/* Hands the event to the hooks. False if a hook cannot be run. */
 static bool hand_on(const choice_t *choice, const line_t *line)
 {
     bt_hook_t hook = {.process = line->process, .event = line->event, .others = line->others};
@@ -214,7 +214,7 @@ static bool hand_on(const choice_t *choice, const line_t *line)
 
 /* ---- command ------------------------------------------------------------------------------------------------ */
 
-/* "10m": so long ago; or a time as 2026-11-24T11:12:13 or 2026-11-24. */
+/* Parses "10m" (so long ago), or a time such as 2026-11-24T11:12:13 or 2026-11-24. */
 static bool parse_since(const char *text, uint64_t *since)
 {
     static const struct {
@@ -299,7 +299,7 @@ static bool some_live(const bt_all_t *all)
     return false;
 }
 
-/* Shows what is new. Returns the exit status. `goes_on`: there is a process that may write more. */
+/* Shows new events. Returns the exit status. *goes_on: a process may still write more. */
 static int show(const choice_t *choice, bool *goes_on)
 {
     bt_all_t all;
@@ -363,7 +363,7 @@ int bt_cmd_events(int argc, char **argv)
     argv[0] = (char *) "bfo events";
     argp_parse(&argp, argc, argv, 0, NULL, &choice);
     if (NULL != choice.source.hosts) {
-        pause = (struct timespec){.tv_sec = HOSTS_SECONDS}; /* each time logs in to each of them */
+        pause = (struct timespec){.tv_sec = HOSTS_SECONDS}; /* each look logs in to each host */
     }
     if (choice.follow && NULL != choice.plot) {
         follow_until_interrupted();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo ftb: serve, publish, subscribe. In come the arguments, out goes what the server says. DESIGN.txt section 19.11.
+ * bfo ftb: serve, publish and subscribe. Sends the arguments to the server and prints its answers. DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -15,7 +15,7 @@ typedef struct {
     const char *root, *space, *severity;
     const char **word; /* EVENT and PAYLOAD, or EVENT... */
     int n_words;
-    unsigned long count; /* 0: for ever */
+    unsigned long count; /* 0: without limit */
     uid_t uid;
     bool json;
 } choice_t;
@@ -79,7 +79,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- lines of the server -------------------------------------------------------------------------------------- */
 
-/* NULL: there is no connection, and stderr says why. */
+/* Connects to the server; NULL after a message on stderr. */
 static FILE *connect_to(const choice_t *choice)
 {
     const int connection = bt_ftb_connect(choice->root, choice->uid);
@@ -92,13 +92,13 @@ static FILE *connect_to(const choice_t *choice)
     return server;
 }
 
-/* A server that refuses the connection says why, and hears nothing: what it says is read in any case. */
+/* An error is ignored: a server that refuses the connection writes the reason and reads nothing, and its answer is read in any case. */
 static void send_line(FILE *server, const char *line)
 {
     (void) send(fileno(server), line, strlen(line), MSG_NOSIGNAL);
 }
 
-/* The next line of the server, without its end. False: it says nothing more. */
+/* Reads the server's next line, without its end. False if there are no more. */
 static bool next_line(FILE *server, char room[BT_TIME + BT_FTB_LINE])
 {
     errno = 0;
@@ -109,7 +109,7 @@ static bool next_line(FILE *server, char room[BT_TIME + BT_FTB_LINE])
     return true;
 }
 
-/* Says on stderr what the server says instead of "ok". */
+/* Writes to stderr what the server answered instead of "ok". */
 static int refused(const char *line)
 {
     fprintf(stderr, "bfo ftb: the server refuses: %s\n", 0 == strncmp("no ", line, 3) ? line + 3 : line);

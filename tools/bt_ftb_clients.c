@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The clients of the server of fault events: in come connections and lines of text, out go events that were published, and lines for
- * subscribers. No client makes the server wait: every buffer has a bound, and who reads too slowly loses events. DESIGN.txt section 19.11.
+ * The clients of the server of fault events: takes connections and lines of text, hands on published events, and sends lines to
+ * subscribers. No client makes the server wait: every buffer has a limit, and a client that reads too slowly loses events. DESIGN.txt
+ * section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -18,10 +19,10 @@ enum { QUEUE = 1 << 16, NAMES = 32, IDLE_SECONDS = 10, REPLY = 768 };
 typedef struct {
     int fd;
     bool is_used, is_subscriber;
-    bool is_over;   /* nothing more is read; it is closed when its queue is empty */
+    bool is_over;   /* no more is read from it; it is closed when its queue is empty */
     bool has_shut;  /* the client sends nothing more */
     double heard;   /* when it sent or took something */
-    uint64_t lost;  /* events that had no room since it was told so */
+    uint64_t lost;  /* events without room that it was not informed of yet */
     size_t n_names; /* 0: of a subscriber: all */
     size_t n_in, n_out;
     char name[NAMES][BT_FTB_NAME];
@@ -53,7 +54,7 @@ static bool put(client_t *c, const char *word, const char *text)
     return true;
 }
 
-/* There is room: no line is read without it. */
+/* Queues a reply. There is room, because a line is read only if there is room for its reply. */
 static void reply(client_t *c, const char *why)
 {
     (void) put(c, NULL == why ? "ok" : "no ", NULL == why ? "" : why);
@@ -98,7 +99,7 @@ void bt_ftb_clients_tell(const bt_ftb_event_t *e)
 
 /* ---- in ------------------------------------------------------------------------------------------------------- */
 
-/* NULL, or why not. */
+/* Subscribes to the names. Returns NULL, or why it failed. */
 static const char *subscribe(client_t *c, char *names)
 {
     char *rest = NULL;
@@ -134,7 +135,7 @@ static void obey(client_t *c, char *line, size_t n, bt_ftb_taker_t take)
     }
 }
 
-/* Lines that are whole, as long as there is room for replies. */
+/* Obeys the complete lines while there is room for replies. */
 static void obey_lines(client_t *c, bt_ftb_taker_t take)
 {
     char *end;
@@ -159,7 +160,7 @@ static void drop(client_t *c)
     c->is_used = false;
 }
 
-/* False: the connection is broken. */
+/* Reads from the client. False if the connection is broken. */
 static bool take_in(client_t *c)
 {
     ssize_t n;
@@ -192,7 +193,7 @@ static bool give_out(client_t *c)
     return true;
 }
 
-/* Has it nothing more to say and to hear? Who is silent and subscribes to nothing takes the place of others. */
+/* Is the client done? A client that is silent and subscribes to nothing is, because it takes the place of others. */
 static bool is_done(const client_t *c)
 {
     return (0 == c->n_out && (c->is_over || (c->has_shut && !c->is_subscriber)))
@@ -258,7 +259,7 @@ void bt_ftb_clients_accept(int socket)
 
         if (0 > fd) {
             if (EAGAIN != errno && EINTR != errno && ECONNABORTED != errno) {
-                bt_sleep_a_while(); /* no descriptor is free: the connection waits, and so do we */
+                bt_sleep_a_while(); /* no descriptor is free, so the connection has to wait */
             }
             return;
         }

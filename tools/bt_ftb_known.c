@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the server of fault events knows of processes, ports and ranks: in comes a key, out goes the entry that was made for it before. A
- * tree with a bound, because every entry comes out of files that their users write. DESIGN.txt section 19.11.
+ * What the server of fault events knows of processes, ports and ranks: finds the entry that was made for a key. The tree has a limit,
+ * because every entry comes from files that users write. DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -13,7 +13,7 @@
 enum { MOST_KNOWN = 1 << 18 };
 
 static void *tree;
-static bt_ftb_known_t *list; /* all that the tree holds */
+static bt_ftb_known_t *list; /* all entries of the tree */
 static size_t n_known;
 static uint64_t look = 1;
 
@@ -60,7 +60,7 @@ bt_ftb_known_t *bt_ftb_know(const bt_ftb_known_t *key, bool *is_new)
     return known;
 }
 
-/* A rank is known as long as its job has a process here: it is given up once, and never found again. */
+/* A rank stays known while its job has a process here, because it is given up once and not found again. */
 static bool is_of_living_job(const bt_ftb_known_t *known)
 {
     const bt_ftb_known_t key = {.kind = BT_FTB_JOB, .uid = known->uid, .job = known->job};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Fault events that the server obeys: in come events that others published, out go changed lists of ports (bt_out.c), and answers from
- * the figures of the next look. The server answers for this node only, and never more than the figures tell. DESIGN.txt section 19.11.
+ * Fault events that the server obeys. For events that others published it changes lists of ports (bt_out.c), or answers from the figures
+ * of the next look. It answers for this node only, and never more than the figures show. DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -18,7 +18,7 @@ static size_t n_questions;
 
 /* ---- this node ------------------------------------------------------------------------------------------------ */
 
-/* The same name, with or without its domain; two domains have to be the same. */
+/* Are the names the same, with or without a domain? If both have a domain, the domains must be the same. */
 static bool is_same_node(const char *a, const char *b)
 {
     while ('\0' != *a && '.' != *a && tolower((unsigned char) *a) == tolower((unsigned char) *b)) {
@@ -38,7 +38,7 @@ static const char *this_node(void)
     return name;
 }
 
-/* Is this node among those that the event names? `without`: what an event says that names none. */
+/* Is this node among those that the event names? `without` is the answer for an event that names none. */
 static bool is_for_us(const bt_ftb_event_t *e, const char *key, bool without)
 {
     size_t n;
@@ -63,7 +63,7 @@ static const char *steer(const bt_ftb_event_t *e, const char *root, bool out)
     for (size_t i = 0; i < n; ++i) {
         wish = (bt_wish_t){.port = ports[i], .out = out, .tries = LOCK_TRIES};
         bt_out(&wish, root);
-        if (wish.has_failed && 0 == wish.done) { /* one user's broken list does not keep root from the others */
+        if (wish.has_failed && 0 == wish.done) { /* a broken list of one user does not keep root from changing the others */
             return wish.why;
         }
         bt_ftb_throw_port_again(ports[i], out);
@@ -90,7 +90,7 @@ static void answer_interface(const bt_ftb_event_t *asked, const bt_job_t *job, b
 
 /* ---- ranks and jobs ----------------------------------------------------------------------------------------------- */
 
-/* Is the job among those that the event names? Without names all are. */
+/* Is the job among those that the event names? If it names none, all are. */
 static bool is_asked(const bt_ftb_event_t *asked, const bt_process_t *p)
 {
     size_t n;
@@ -104,7 +104,7 @@ static bool is_asked(const bt_ftb_event_t *asked, const bt_process_t *p)
     return NULL == jobs;
 }
 
-/* Says of the ranks of a job on this node which are alive, or which are dead; of those that are asked for, or of all. */
+/* Answers which ranks of a job on this node are alive, or which are dead; looks at those that were asked for, or at all. */
 static void answer_ranks(const bt_ftb_event_t *asked, const bt_all_t *all, size_t at, size_t size, bool alive, const char *name, bt_ftb_sink_t sink)
 {
     size_t n;
@@ -134,7 +134,7 @@ static void answer_ranks(const bt_ftb_event_t *asked, const bt_all_t *all, size_
     }
 }
 
-/* A job is dead if all its ranks were on this node and all are dead. Of others the server knows the ranks that are here. */
+/* A job is dead if all its ranks were on this node and all are dead. For other jobs the server knows only the ranks on this node. */
 static void answer_job(const bt_ftb_event_t *asked, const bt_job_t *job, const bt_all_t *all, size_t at, bt_ftb_sink_t sink)
 {
     const bool is_dead = job->n == job->n_dead;
@@ -198,10 +198,10 @@ static void answer(const bt_ftb_event_t *asked, const bt_all_t *all, bt_ftb_sink
 
 /* ---- all ------------------------------------------------------------------------------------------------------------ */
 
-/* Events that are obeyed, what they have to say, and where they say for which node they are. */
+/* The events that are obeyed, the words that they need, and the key that names their nodes. */
 static const struct {
     const char *name, *needs, *node;
-    bool without_node; /* all nodes are asked if none is named */
+    bool without_node; /* all nodes are meant if none is named */
 } obeyed[] = {
     {"IFACE_DEAD", "iface", "node", false},        {"IFACE_RESTORED", "iface", "node", false}, {"CHECK_INTERFACE", "iface", "node", false},
     {"CHECK_NODES_DEAD", "nodes", "nodes", false}, {"CHECK_JOBS_DEAD", "jobs", "nodes", true}, {"CHECK_RANKS_DEAD", "ranks", "nodes", true},

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Fault events out of what the processes have written: in come the last events of each process, out goes one fault event for what
- * several processes noticed alike, with the sets of their ranks and peers. DESIGN.txt section 19.11.
+ * Makes fault events from the last events that the processes have written. What several processes noticed alike becomes one fault
+ * event, with the sets of their ranks and peers. DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NEWS = 4096 }; /* of a user in one look: nobody drowns the others */
+enum { MOST_NEWS = 4096 }; /* most events of one user in one look, so that a user cannot crowd out the others */
 
 typedef struct {
     const bt_process_t *p;
@@ -51,7 +51,7 @@ static int by_content_then_rank(const void *a, const void *b)
     return order;
 }
 
-/* Appends what a process has written since the last look; returns how many of its events nobody will see. */
+/* Appends the events that a process has written since the last look. Returns how many of its events are lost. */
 static uint64_t add_process(const bt_process_t *p, uint64_t since, news_t *news, size_t *n, size_t most)
 {
     const bt_ftb_known_t key = {.kind = BT_FTB_PROCESS, .uid = p->uid, .job = p->f.job, .rank = p->f.rank, .pid = p->f.pid};
@@ -63,7 +63,7 @@ static uint64_t add_process(const bt_process_t *p, uint64_t since, news_t *news,
         return 0;
     }
     if (!is_new && p->f.n_events > known->shown && BFO_FIGURES_EVENTS < p->f.n_events - known->shown) {
-        lost = p->f.n_events - known->shown - BFO_FIGURES_EVENTS; /* later ones took their places */
+        lost = p->f.n_events - known->shown - BFO_FIGURES_EVENTS; /* later events took their places */
     }
     for (size_t i = 0; i < BFO_FIGURES_EVENTS; ++i) {
         const bfo_figures_event_t *e = &p->f.event[i];
@@ -95,7 +95,7 @@ static void add_texts(bt_ftb_event_t *e, const bfo_figures_event_t *written)
     }
 }
 
-/* One event of news that are alike, BT_FTB_SET of them at most. */
+/* Throws one event for news that are alike, at most BT_FTB_SET of them. */
 static void throw_alike(const char *name, const news_t *news, size_t n, bt_ftb_sink_t sink)
 {
     char room[64];
@@ -119,7 +119,7 @@ static void throw_alike(const char *name, const news_t *news, size_t n, bt_ftb_s
     sink(&e);
 }
 
-/* Ranks that were given up, each once, however many processes gave them up. */
+/* Throws the ranks that were given up, each once, however many processes gave them up. */
 static void throw_given_up(const news_t *news, size_t n, bt_ftb_sink_t sink)
 {
     bt_ftb_event_t e;
@@ -142,7 +142,7 @@ static void throw_given_up(const news_t *news, size_t n, bt_ftb_sink_t sink)
     }
 }
 
-/* Ranks that are reached again. */
+/* Throws the ranks that are reached again. */
 static void throw_back(const news_t *news, size_t n, bt_ftb_sink_t sink)
 {
     bt_ftb_event_t e;
@@ -179,7 +179,7 @@ static void throw_news(const news_t *news, size_t n, bt_ftb_sink_t sink)
         throw_back(news, n, sink);
         break;
     default:
-        break; /* the state of the port tells it */
+        break; /* the state of the port shows it */
     }
 }
 
@@ -194,7 +194,7 @@ static void throw_lost(uid_t uid, uint64_t lost, bt_ftb_sink_t sink)
     sink(&e);
 }
 
-/* Of one user: the processes from `at` on. Returns the place behind them. */
+/* Handles the processes of one user, from `at` on. Returns the place after them. */
 static size_t throw_of_user(const bt_all_t *all, size_t at, uint64_t since, news_t *news, bt_ftb_sink_t sink)
 {
     const uid_t uid = all->process[at]->uid;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo ftb serve: one loop over the clients and the files of figures. In come events that clients publish and figures that changed, out
- * go events to all subscribers. DESIGN.txt section 19.11.
+ * bfo ftb serve: one loop over the clients and the files of figures. Events that clients publish and changes of the figures become
+ * events for all subscribers. DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 200 }; /* as bfo events --follow */
+enum { LOOK_MS = 200 }; /* as in bfo events --follow */
 
 static volatile sig_atomic_t is_over;
 static const char *its_root;
@@ -109,7 +109,7 @@ int bt_ftb_serve(const char *root, bool json)
     say_ready(json);
     status = serve(listener);
     bt_ftb_clients_close();
-    (void) unlinkat(dir, BT_FTB_SOCKET, 0); /* the lock on the directory says that it is ours */
+    (void) unlinkat(dir, BT_FTB_SOCKET, 0); /* it is ours, because we hold the lock on the directory */
     close(listener);
     close(dir);
     return status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The socket of the server of fault events, in the private directory of a user's figures: out goes a listening socket, or a connection.
- * The directory is opened under its own rules first, and the socket is named relative to it, so no link leads elsewhere. DESIGN.txt
- * section 19.11.
+ * The socket of the server of fault events, in the private directory of a user's figures: makes a listening socket, or a connection.
+ * The directory is opened with its own checks first, and the socket's path is relative to it, so that no link can lead elsewhere.
+ * DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -19,7 +19,7 @@
 
 enum { BACKLOG = 64, SECONDS = 10 };
 
-/* Says why there is none. Always -1. */
+/* Says why there is no socket. Returns -1. */
 static int fail(const char *root, uid_t uid, const char *why)
 {
     fprintf(stderr, "bfo ftb: %s/bfo-%u/" BT_FTB_SOCKET ": %s\n", root, (unsigned) uid, why);
@@ -48,7 +48,8 @@ static struct sockaddr_un address_in(int dir)
     return address;
 }
 
-/* NULL, or why the name is not free. A dead server leaves its socket, and its lock on the directory ended with it. */
+/* Frees the name of the socket. Returns NULL, or why it is in use. A dead server leaves its socket, but its lock on the directory has
+ * ended with it. */
 static const char *free_name(int dir)
 {
     struct stat st;

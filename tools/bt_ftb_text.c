@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A fault event and its line: reads the text of strangers, writes the same text in one way only. Every word is copied into the event,
- * whose room is fixed; what does not fit or is not printable is refused. docs/ftb.md has the format. DESIGN.txt section 19.11.
+ * A fault event and its line: reads untrusted text, and writes the same text in one way only. Every word is copied into the event, whose
+ * room is fixed. Text that does not fit or is not printable is refused. docs/ftb.md has the format. DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -12,7 +12,7 @@
 
 static const char *const severities[BT_FTB_SEVERITIES] = {"info", "warning", "error", "fatal"};
 
-/* Those that are not `info`. */
+/* The events whose severity is not `info`. */
 static const struct {
     const char *name;
     bt_ftb_severity_t severity;
@@ -60,7 +60,7 @@ static bool is_made_of(const char *word, const char *first, const char *others, 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
-#define BARE LOWER UPPER DIGITS "._:/@+*-" /* a word of these needs no quotes */
+#define BARE LOWER UPPER DIGITS "._:/@+*-" /* a word of these characters needs no quotes */
 
 bool bt_ftb_is_name(const char *word)
 {
@@ -74,7 +74,7 @@ bool bt_ftb_is_space(const char *word)
 
 /* ---- building ------------------------------------------------------------------------------------------------ */
 
-/* NULL: no room. */
+/* Copies a word into the event; NULL if there is no room. */
 static const char *keep(bt_ftb_event_t *e, const char *text, size_t n)
 {
     char *place = e->text + e->used;
@@ -130,7 +130,7 @@ void bt_ftb_begin(bt_ftb_event_t *e, const char *name)
 void bt_ftb_add(bt_ftb_event_t *e, const char *key, const char *word)
 {
     if (add_pair(e, key, strlen(key), false) && !add_word(e, word, strlen(word))) {
-        --e->n_pairs; /* no pair is without its word */
+        --e->n_pairs; /* a pair needs a word */
     }
 }
 
@@ -187,7 +187,7 @@ bool bt_ftb_has(const bt_ftb_event_t *e, const char *key, const char *word)
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* What is wrong, and with what: the text from `at` on. Always false. */
+/* Notes what is wrong, and where: the text from `at` on. Returns false. */
 static bool refuse(bt_ftb_event_t *e, const char *why, const char *at)
 {
     snprintf(e->why, sizeof(e->why), "%s%s%.32s%s", why, '\0' == *at ? " at the end" : ", not '", at, '\0' == *at ? "" : "'");
@@ -200,7 +200,7 @@ static const char *behind_blanks(const char *at)
     return at + strspn(at, " ");
 }
 
-/* "quoted", with \" and \\ in it. Leaves `at` behind it. */
+/* Reads "quoted", which may have \" and \\ in it. Moves *at to the text after it. */
 static bool read_quoted(bt_ftb_event_t *e, const char **at)
 {
     char word[BT_FTB_TEXT];
@@ -240,11 +240,11 @@ static bool read_word(bt_ftb_event_t *e, const char **at)
     return true;
 }
 
-/* "{a, b}" */
+/* Reads "{a, b}". */
 static bool read_set(bt_ftb_event_t *e, const char **at)
 {
     do {
-        *at = behind_blanks(*at + 1); /* behind { or , */
+        *at = behind_blanks(*at + 1); /* after { or , */
         if (BT_FTB_SET == e->pair[e->n_pairs - 1].n) {
             return refuse(e, "a set has at most 64 words", *at);
         }
@@ -312,7 +312,7 @@ bool bt_ftb_read_payload(bt_ftb_event_t *e, const char *text)
     }
 }
 
-/* The next word of the head; `text` goes on behind it. NULL: it is too long. */
+/* The next word of the head; moves *text to the text after it. NULL if it is too long. */
 static const char *next_word(bt_ftb_event_t *e, const char **text)
 {
     const size_t n = strcspn(*text, " ");
@@ -348,7 +348,7 @@ bool bt_ftb_read(bt_ftb_event_t *e, const char *text)
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
-/* Appends what has room. */
+/* Appends as much of the text as there is room for. */
 static void put(char room[BT_FTB_LINE], size_t *n, const char *text)
 {
     for (; '\0' != *text && BT_FTB_LINE - 1 > *n; ++text) {

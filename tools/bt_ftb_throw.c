@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Fault events out of figures: in come the figures of all processes of this node, again and again; out go events for what is not as it was
- * said before: ports of a job that are lost, drained or back, and ranks that are dead. DESIGN.txt section 19.11.
+ * Makes fault events from figures. At each look it compares the figures of all processes of this node with the states that it reported
+ * before, and throws events for changes: ports of a job that are lost, drained or back, and ranks that are dead. DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static uint64_t began; /* ns of the wall clock: what happened before is not thrown */
+static uint64_t began; /* ns of the wall clock: earlier events are not thrown */
 
-enum { MOST_SAID = 1024 }; /* states of one user's jobs in one look; the rest is said in later looks */
+enum { MOST_SAID = 1024 }; /* most states of one user's jobs in one look; later looks report the rest */
 static unsigned n_said;
 
-/* The server of root sees the jobs of all users, whose numbers may be the same. */
+/* Adds the user, because the server of root sees the jobs of all users, and two jobs may have the same number. */
 static void add_user(bt_ftb_event_t *e, const bt_process_t *p)
 {
     if (0 == geteuid()) {
@@ -70,7 +70,7 @@ static void throw_dead_ranks(const bt_ftb_event_t *e, bt_ftb_sink_t sink)
     ++n_said;
 }
 
-/* Was the death of this process not said, and is it news? What an old crash left is none. */
+/* Is the death of this process news, and not reported yet? The remains of an old crash are no news. */
 static bool is_news(const bt_job_t *job, const bt_process_t *p)
 {
     const bt_ftb_known_t key = {.kind = BT_FTB_PROCESS, .uid = p->uid, .job = p->f.job, .rank = p->f.rank, .pid = p->f.pid};
@@ -122,7 +122,7 @@ static void look_at_ranks(const bt_job_t *job, const bt_all_t *all, size_t at, b
 
 /* ---- ports --------------------------------------------------------------------------------------------------- */
 
-/* What is said when a port of a job goes from one state to another; NULL: nothing. */
+/* The event to throw when a port of a job goes from one state to another; NULL if there is none. */
 static const char *event_between(uint32_t before, uint32_t now)
 {
     if (before == now) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Hooks of bfo events --follow: in comes an event, out goes a program that is run with the event in its environment, or a line for
- * syslog(3). No shell sees what an event holds. DESIGN.txt section 19.12.
+ * Hooks of bfo events --follow: for each event a program is run with the event in its environment, or a line is written to syslog(3). No
+ * shell sees the contents of an event. DESIGN.txt section 19.12.
  */
 #include "bt.h"
 
@@ -28,7 +28,7 @@ static void set_number(const char *name, long long number)
     setenv(name, text, 1);
 }
 
-/* Every variable is set for every event, so none stays of the event before. */
+/* Sets every variable for every event, so that none is left from the event before. */
 static void set_environment(const bt_hook_t *hook)
 {
     const bfo_figures_event_t *e = hook->event;
@@ -55,7 +55,7 @@ static void set_environment(const bt_hook_t *hook)
 
 /* ---- program ------------------------------------------------------------------------------------------------- */
 
-/* Waits for the end of the program, and ends it if it takes too long: later events wait. */
+/* Waits for the end of the program, and ends it if it takes too long, because later events wait for it. */
 static void wait_for(pid_t pid, const char *command)
 {
     const double end = bt_now() + MOST_SECONDS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Other nodes: in comes a list of hosts and the words of a command, out goes what the command said on each. Nothing listens anywhere:
- * who may log in may ask. DESIGN.txt section 19.9.
+ * Other nodes: runs a command on each host of a list and returns its output. No server is needed: a user who may log in on a host may
+ * ask it. DESIGN.txt section 19.9.
  */
 #include "bt_hosts.h"
 
@@ -30,7 +30,7 @@ static const char *rsh_of(const bt_source_t *source)
     return NULL != source->rsh ? source->rsh : NULL != env && '\0' != env[0] ? env : "ssh -o BatchMode=yes";
 }
 
-/* No shell gives these characters a meaning. */
+/* Does the word have only characters that no shell interprets? */
 static bool is_plain(const char *word)
 {
     return '\0' != word[0] && strlen(word) == strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@%+=,-");
@@ -94,13 +94,13 @@ typedef struct {
 } child_t;
 
 typedef struct {
-    char self[4096], rsh[1024]; /* what the arguments point into */
+    char self[4096], rsh[1024]; /* the arguments point into these */
     char *argument[2 * BT_MOST_WORDS + 4];
-    size_t host_at; /* which of them is the host */
+    size_t host_at; /* index of the host among the arguments */
     size_t most;
 } call_t;
 
-/* RSH HOST /this/very/bfo WORDS. */
+/* Makes the call RSH HOST /path/of/this/bfo WORDS. */
 static bool make_call(call_t *call, const bt_source_t *source, const char *const *words)
 {
     const ssize_t length = readlink("/proc/self/exe", call->self, sizeof(call->self) - 1);
@@ -163,7 +163,7 @@ static void finish(child_t *child, bool is_whole)
     child->host = NULL;
 }
 
-/* True: more may come. */
+/* Takes output of the child. True if more may come. */
 static bool take_output(child_t *child, size_t most)
 {
     bt_host_t *host = child->host;
@@ -266,7 +266,7 @@ static int status_of(const bt_host_t *host)
     return -1 != host->status && WIFEXITED(host->status) && 128 > WEXITSTATUS(host->status) ? WEXITSTATUS(host->status) : BT_TROUBLE;
 }
 
-/* No job is the least: a command may mean several hosts, and some have none. */
+/* The worse of two exit statuses. "No job" is the least bad one, because some of several hosts may have no job. */
 static int worse(int a, int b)
 {
     static const int order[] = {[BT_NO_JOB] = 0, [BT_WELL] = 1, [BT_NOT_WELL] = 2, [BT_USAGE] = 3, [BT_TROUBLE] = 4};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the installed Open MPI says of itself, of our components and of its parameters: the output of ompi_info, which loads the
- * components as a job would. DESIGN.txt section 19.5.
+ * Facts about the installed Open MPI, our components and its parameters, from the output of ompi_info, which loads the components as
+ * a job would. DESIGN.txt section 19.5.
  */
 #include "bt_doctor.h"
 
@@ -27,7 +27,7 @@ const char *bt_info_directories(void)
     return NULL != given ? given : BT_COMPONENTDIR ":SYS_DEFAULT:USER_DEFAULT";
 }
 
-/* The child. An ompi_info that hangs is ended by the alarm, one that writes without end by the limit. */
+/* Runs in the child. The alarm ends an ompi_info that hangs; the limit ends one that writes without end. */
 static void run(int out, int err)
 {
     const struct rlimit limit = {MOST_BYTES, MOST_BYTES};
@@ -47,7 +47,7 @@ static void run(int out, int err)
     _exit(127);
 }
 
-/* All bytes of the file as a text. NULL: no memory. */
+/* Reads the whole file as a text, which the caller frees. NULL: no memory. */
 static char *text_of(int fd)
 {
     struct stat about;
@@ -62,7 +62,7 @@ static char *text_of(int fd)
     return text;
 }
 
-/* Of what ompi_info writes to stderr, only the words are kept: one line, without rules. */
+/* Shortens what ompi_info wrote to stderr to its words: one line, without ruled lines. */
 static void shorten(char *text)
 {
     size_t n = 0;

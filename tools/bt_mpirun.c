@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo under the name mpirun or mpiexec, as the module file puts it in front of PATH: a job that asks for the PML bfo starts as with bfo run,
- * any other is handed to the next mpirun of PATH. In comes mpirun's command line, out goes mpirun in place of this process. The options of
- * mpirun are read only as far as it takes to find parameters, and where the program begins. DESIGN.txt 19.8.
+ * bfo under the name mpirun or mpiexec, as the module file puts it in front of PATH. A job that asks for the PML bfo starts as with bfo run;
+ * any other job goes to the next mpirun in PATH. In both cases mpirun takes the place of this process. The options of mpirun are read only as
+ * far as it takes to find parameters, and where the program begins. DESIGN.txt 19.8.
  */
 #include "bt.h"
 
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Options that one more word belongs to, without their hyphens: of Open MPI 4.1 and 5.0, then of 5.0 alone. */
+/* Options with one more word, without their hyphens: those of Open MPI 4.1 and 5.0, then those of 5.0 alone. */
 static const char with_value[] =
     " am amca app bind-to c cartofile cf cpu-list cpu-set cpus-per-proc cpus-per-rank debugger default-hostfile H h help hnp host hostfile "
     "launch-agent machinefile map-by max-restarts max-vm-size N n np npernode npersocket ompi-server output-filename path personality ppr "
@@ -35,7 +35,7 @@ static bool is_among(const char *names, const char *name)
     return false;
 }
 
-/* How many words make this option: none if it is no option. A value after '=' is no word of its own. */
+/* The number of words of this option; 0 if it is no option. A value after '=' is no word of its own. */
 static int words_of(const char *word)
 {
     const char *name = word + strspn(word, "-");
@@ -52,14 +52,15 @@ static int words_of(const char *word)
     return is_among(with_value, name) || ('4' != BT_OMPI_VERSION[0] && is_among(with_value_since_5, name)) ? 2 : 1;
 }
 
-/* Where a walk over the options of a command line is: the option begins at argv[at] and has so many words. Begin with {argc, argv, 1, 0}. */
+/* Position of a walk over the options of a command line: the option begins at argv[at] and has so many words. Begin with
+ * {argc, argv, 1, 0}. */
 typedef struct {
     int argc;
     char **argv;
     int at, words;
 } option_t;
 
-/* Goes on to the next option, past programs and their arguments: the next program's options follow a ':'. False: there is none. */
+/* Moves to the next option, past programs and their arguments; the options of another program follow a ':'. False if there is none. */
 static bool next_option(option_t *o)
 {
     o->at += o->words;
@@ -81,7 +82,7 @@ static bool option_is(const option_t *o, int words, const char *names)
     return words == o->words && is_among(names, o->argv[o->at] + strspn(o->argv[o->at], "-"));
 }
 
-/* Of "bfo,ob1" Open MPI takes the first. */
+/* Does the value select bfo? From "bfo,ob1" Open MPI takes the first. */
 static bool is_bfo(const char *value)
 {
     return 0 == strncmp("bfo", value, 3) && ('\0' == value[3] || ',' == value[3]);
@@ -103,7 +104,7 @@ bool bt_mpirun_asks(int argc, char **argv)
     return !is_named && NULL != environment && is_bfo(environment);
 }
 
-/* Does a line of the file assign to the parameter, as "NAME = VALUE" or "--mca NAME VALUE"? */
+/* Does a line of the file set the parameter, as "NAME = VALUE" or "--mca NAME VALUE"? */
 static bool file_names(const char *file, const char *parameter)
 {
     FILE *in = fopen(file, "r");
@@ -147,7 +148,7 @@ bool bt_mpirun_tunes(int argc, char **argv, const char *parameter)
     return false;
 }
 
-/* Is the file there, and is it this program? Outputs: it can be executed. */
+/* Is this file the running program? *is_executable: it is there and can be executed. */
 static bool is_this_program(const char *path, bool *is_executable)
 {
     struct stat ours, its;
@@ -156,8 +157,8 @@ static bool is_this_program(const char *path, bool *is_executable)
     return *is_executable && 0 == stat("/proc/self/exe", &ours) && ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
 }
 
-/* Only directories after the last that leads back to this program count. So two such programs of different installations, or one that
- * stands in PATH twice, never hand a job to each other for ever. */
+/* Only directories after the last one that leads to this program count. Therefore two such programs of different installations, or one that
+ * is in PATH twice, do not hand a job to each other without end. */
 char *bt_next_in_path(const char *name)
 {
     const char *path = getenv("PATH");
@@ -191,7 +192,7 @@ int bt_mpirun_next(const char *name, char **argv, const char *who)
 
     errno = ENOENT;
     if (NULL != next) {
-        /* mpirun takes a path in front of its name for the place where Open MPI is installed on all nodes: ours is not. */
+        /* If its name has a path, mpirun takes that for the place of Open MPI on all nodes. Our path is not that place. */
         argv[0] = (char *) name;
         execv(next, argv);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The ports that a user's jobs on this node leave out: in comes a port that is to stand out or to be given back, out go the changed list
- * of each user, and what stands out. How far the jobs are is told elsewhere (bt_drain.c). DESIGN.txt sections 10.5 and 19.6.
+ * The ports that are out of service for a user's jobs on this node. Takes a port out of service or gives it back: changes the list of each
+ * user, and returns which ports are out of service. bt_drain.c says how far the jobs are. DESIGN.txt sections 10.5 and 19.6.
  */
 #include "bt.h"
 
@@ -20,7 +20,7 @@ static uint32_t place_of(const bfo_steer_t *list, const char *port)
     return i;
 }
 
-/* NULL, or why the list stays as it is. */
+/* Changes a list. Returns NULL, or why the list stays as it is. */
 static const char *change(int file, const char *root, uid_t uid, bfo_steer_t *list, bt_wish_t *wish)
 {
     const uint32_t at = place_of(list, wish->port);
@@ -54,14 +54,14 @@ static void add_names(bt_wish_t *wish, const bfo_steer_t *list)
         while (k < json_array_size(wish->ports) && 0 != strcmp(json_string_value(json_array_get(wish->ports, k)), list->out[i])) {
             ++k;
         }
-        name = k == json_array_size(wish->ports) ? json_string(list->out[i]) : NULL; /* NULL: it is there, or no text */
+        name = k == json_array_size(wish->ports) ? json_string(list->out[i]) : NULL; /* NULL: it is there already, or no text */
         if (NULL != name) {
             json_array_append_new(wish->ports, name);
         }
     }
 }
 
-/* Keeps the first reason. */
+/* Notes a failure; keeps the first reason. */
 static void fail(bt_wish_t *wish)
 {
     if (!wish->has_failed) {

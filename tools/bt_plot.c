@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo events --plot: the ports of jobs over time. In come the events, one by one, and what is known of the ports at the end; out goes a
- * picture that gnuplot draws. A lane is a port of a job on this node. DESIGN.txt section 19.
+ * bfo events --plot: a picture of the ports of jobs over time. It takes the events, one by one, and the state of the ports at the end, and
+ * has gnuplot draw the picture. A lane is a port of a job on this node. DESIGN.txt section 19.
  */
 #include "bt.h"
 
@@ -15,7 +15,7 @@
 
 enum { MOST_NOTES = 1 << 20, MOST_LANES = 256, WORD = 64 };
 
-/* What counts for the picture of an event, or that a process uses a port. */
+/* What the picture needs of an event; or that a process uses a port. */
 typedef struct {
     uint64_t wall;
     uint32_t what; /* bfo_figures_what_t; 0: the port is in use from now on */
@@ -25,10 +25,10 @@ typedef struct {
     char port[WORD];
 } note_t;
 
-/* A process on a lane. */
+/* The state of a process on a lane. */
 typedef struct {
     uint32_t rank, pid;
-    uint32_t lost; /* rails whose loss is an event of its own */
+    uint32_t lost; /* rails that were lost by events of their own */
     bool is_down;  /* the port went down, and no rail is back since */
 } member_t;
 
@@ -74,7 +74,7 @@ static bool is_of(const note_t *note, const bt_process_t *p)
     return note->uid == p->uid && note->job == p->f.job && note->rank == p->f.rank && note->pid == p->f.pid;
 }
 
-/* A port that went down and is up, without a rail that came back: its rails were kept. */
+/* If a port went down and is up again although no rail came back, its rails were kept. */
 void bt_plot_process(const bt_process_t *p)
 {
     for (uint32_t i = 0; i < p->f.n_ports; ++i) {
@@ -200,7 +200,7 @@ static void take(lane_t *lane, const note_t *note)
 
 /* ---- gnuplot -------------------------------------------------------------------------------------------------- */
 
-/* In single quotes gnuplot replaces nothing. */
+/* Writes the text in single quotes, in which gnuplot replaces nothing. */
 static void quote(FILE *out, const char *text)
 {
     putc('\'', out);
@@ -216,7 +216,7 @@ static void bar(FILE *out, const lane_t *lane, size_t place, double until)
             colours[lane->colour].colour);
 }
 
-/* Seconds of the wall clock of here. */
+/* Seconds of the local wall clock. */
 static double local(uint64_t wall)
 {
     const time_t seconds = (time_t) (wall / UINT64_C(1000000000));
@@ -248,7 +248,7 @@ static void head(FILE *out, const char *file, const lane_t *lane, size_t n, doub
     putc('\n', out);
 }
 
-/* The bars of all lanes: a change of a lane's colour ends a bar. */
+/* Writes the bars of all lanes. A bar ends when the lane's colour changes. */
 static void bars(FILE *out, lane_t *lane, size_t n_lanes, double end)
 {
     for (size_t i = 0; i < n_lanes; ++i) {
@@ -296,7 +296,7 @@ int bt_plot_draw(const char *file, uint64_t since, uint64_t now)
     qsort(lane, n, sizeof(*lane), by_name);
     begin = local(notes[0].wall > since ? notes[0].wall : since);
     end = local(now) > begin ? local(now) : begin + 1;
-    (void) signal(SIGPIPE, SIG_IGN); /* gnuplot's status says what became of it */
+    (void) signal(SIGPIPE, SIG_IGN); /* gnuplot's exit status shows a failure */
     out = popen("gnuplot", "w");
     if (NULL != out) {
         head(out, file, lane, n, begin, end);

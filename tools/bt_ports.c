@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A job on this node: the sum over its processes. Only living ones are asked what is now, unless all are dead. DESIGN.txt section 19.
+ * A job on this node: the sum over its processes. The present state comes from the living ones only, unless all are dead. DESIGN.txt
+ * section 19.
  */
 #include "bt.h"
 
@@ -26,7 +27,7 @@ static bool stands_out(uint32_t state)
     return BFO_FIGURES_DRAINED == state || BFO_FIGURES_DRAINING == state;
 }
 
-/* What two processes together make of a port. */
+/* The state of a port that two processes see together. */
 static uint32_t both(uint32_t a, uint32_t b)
 {
     return a == b ? a : stands_out(a) || stands_out(b) ? BFO_FIGURES_DRAINING : BFO_FIGURES_PART;
@@ -49,7 +50,7 @@ static void add_traffic(bt_port_t *sum, const bfo_figures_t *f, uint32_t port)
 
 uint64_t bt_down_ns(const bfo_figures_port_t *port)
 {
-    const uint64_t now = bt_wall_ns(); /* the wall clock, because the port may be another node's */
+    const uint64_t now = bt_wall_ns(); /* the wall clock, because the port may belong to another node */
 
     return port->down_ns + (BFO_FIGURES_LOST == port->state && now > port->since_wall ? now - port->since_wall : 0);
 }
@@ -105,7 +106,7 @@ void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n)
         if (!all->process[i]->alive && job->n_dead < n) {
             continue;
         }
-        if (f->verdict > job->verdict) { /* what is worse counts more */
+        if (f->verdict > job->verdict) { /* the worst verdict counts */
             job->verdict = f->verdict;
             job->reason = f->reason;
         }

@@ -10,7 +10,7 @@
 
 typedef struct {
     const char *name, *type, *help;
-    double (*value)(const bt_job_t *job, const bt_port_t *port); /* port NULL: of the job */
+    double (*value)(const bt_job_t *job, const bt_port_t *port); /* port NULL: the job's value */
 } metric_t;
 
 static double port_up(const bt_job_t *job, const bt_port_t *port)
@@ -125,7 +125,7 @@ static const metric_t of_jobs[] = {
     {"bfo_job_messages_resent_total", "counter", "Messages sent again.", resent},
 };
 
-/* Texts were cleaned when they were read; a quotation mark and a backslash are left. */
+/* Texts were cleaned when they were read; only quotation marks and backslashes need care here. */
 static void print_label(const char *name, const char *value, size_t length, const char *before)
 {
     printf("%s%s=\"", before, name);

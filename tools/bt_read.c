@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Reads the files of figures. A file is copied, never mapped, so that nobody who shortens it harms the reader; then every field is
- * checked. DESIGN.txt section 19.
+ * Reads the files of figures. A file is copied and never mapped, so that a user who shortens it does not harm the reader. Then every
+ * field is checked. DESIGN.txt section 19.
  */
 #include "bt_hosts.h"
 
@@ -20,7 +20,7 @@ enum { LOOKS = 50 };
 
 /* ---- checks --------------------------------------------------------------------------------------------- */
 
-/* Ends a text and makes it harmless for terminals, JSON and Prometheus. */
+/* Terminates a text and makes it harmless for terminals, JSON and Prometheus. */
 void bt_clean_text(char *text, size_t size)
 {
     bool is_over = false;
@@ -37,7 +37,7 @@ void bt_clean_text(char *text, size_t size)
 }
 #define CLEAN(text) bt_clean_text(text, sizeof(text))
 
-/* The end of the year 9999; later ones have no name. */
+/* Cuts a time at the end of the year 9999, because later times cannot be printed. */
 static void clean_time(uint64_t *wall)
 {
     if (*wall / UINT64_C(1000000000) > UINT64_C(253402300799)) {
@@ -60,7 +60,7 @@ static void check_port(bfo_figures_port_t *port)
     }
 }
 
-/* An event whose number is not that of its place was never written, or is being written. */
+/* An event whose number does not fit its place was never written, or is being written now. */
 static void check_event(bfo_figures_event_t *event, uint64_t place, uint64_t n_events)
 {
     const uint64_t first = n_events > BFO_FIGURES_EVENTS ? n_events - BFO_FIGURES_EVENTS + 1 : 1;
@@ -125,7 +125,8 @@ static void refuse(bt_all_t *all, const char *root, unsigned uid, const char *na
     ++all->n_refused;
 }
 
-/* True: whole. The sequence is read before and after, and must be the same even number. */
+/* Copies the file; false if it is too short. The sequence is read with the file and once more after it. If these are not the same even
+ * number, the file is being written: the copy is tried again, and *is_torn if it does not get better. */
 static bool copy(int file, bfo_figures_t *f, bool *is_torn)
 {
     const struct timespec a_while = {.tv_nsec = 1000000};
@@ -170,7 +171,7 @@ bool bt_add(bt_all_t *all, bt_process_t *process)
     return true;
 }
 
-/* NULL, or what is wrong with the file. */
+/* Reads a process. Returns NULL, or what is wrong with the file. */
 static const char *read_process(int file, const char *name, bt_process_t *process)
 {
     struct stat st;
@@ -184,7 +185,7 @@ static const char *read_process(int file, const char *name, bt_process_t *proces
     return why;
 }
 
-/* False: no memory. */
+/* Reads a file. False: no memory. */
 static bool read_file(bt_all_t *all, int dir, const char *root, uid_t uid, const char *name, const char *job)
 {
     const int file = bfo_figures_open_file(dir, name, uid);
@@ -192,7 +193,7 @@ static bool read_file(bt_all_t *all, int dir, const char *root, uid_t uid, const
     const char *why;
 
     if (0 > file) {
-        if (ENOENT != errno) { /* else its process has ended since */
+        if (ENOENT != errno) { /* otherwise its process has ended meanwhile */
             refuse(all, root, uid, name, "it is no plain file of its user");
         }
         return true;

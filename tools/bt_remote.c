@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Figures from other nodes: bfo figures writes what it has read as bytes, and the bfo that asked checks them as if they were files, because
- * the other host is trusted as little. DESIGN.txt section 19.9.
+ * Figures from other nodes: bfo figures writes the figures that it has read as bytes. The bfo that asked checks them like files, because it
+ * does not trust the other host either. DESIGN.txt section 19.9.
  */
 #include "bt_hosts.h"
 
@@ -10,10 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Before each process; all zero but for the magic: no more. Numbers are in the byte order of the machine: other machines are refused. */
+/* The header of each process. If all members except the magic are zero, no more follow. Numbers are in the byte order of the machine;
+ * machines with another order are refused. */
 typedef struct {
     uint64_t magic; /* BFO_FIGURES_MAGIC */
-    uint32_t size;  /* of what follows */
+    uint32_t size;  /* bytes that follow */
     uint32_t uid;
     uint8_t alive, torn, reserved[6];
 } head_t;
@@ -77,7 +78,7 @@ int bt_cmd_figures(int argc, char **argv)
     return 0 == fflush(stdout) && !ferror(stdout) ? BT_WELL : BT_TROUBLE;
 }
 
-/* NULL, or what is wrong with the bytes. */
+/* Takes a process. Returns NULL, or what is wrong with the bytes. */
 static const char *take_process(bt_all_t *all, const unsigned char *bytes, const head_t *head)
 {
     bt_process_t *process = calloc(1, sizeof(*process));

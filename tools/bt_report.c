@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo report: what a bug report needs, in one file: releases, the machine, parameters, and what the other subcommands show. Of the
- * environment only variables that say how MPI runs. DESIGN.txt section 19.7.
+ * bfo report: what a bug report needs, in one file: releases, the machine, parameters, and the output of the other subcommands. From the
+ * environment it takes only variables that say how MPI runs. DESIGN.txt section 19.7.
  */
 #include "bt_doctor.h"
 
@@ -34,7 +34,7 @@ static void begin(FILE *out, const char *title)
     fprintf(out, "\n== %s\n", title);
 }
 
-/* Lines of a file of the kernel that begin with one of the words, or all; none if it cannot be read. */
+/* Adds the lines of a file of the kernel that begin with one of the words, or all lines; none if it cannot be read. */
 static void add_lines(FILE *out, const char *path, const char *const *words)
 {
     FILE *in = fopen(path, "re");
@@ -75,7 +75,7 @@ static void add_machine(FILE *out)
     add_lines(out, "/proc/modules", modules);
 }
 
-/* A value may be anything; what has no such name may be a secret. */
+/* Adds only variables with known prefixes, because others may have secret values. */
 static void add_environment(FILE *out)
 {
     static const char *const names[] = {"OMPI_MCA_", "PMIX_MCA_",     "PRTE_MCA_",       "BFO_",       "SOFTRAIL", "LD_PRELOAD=", "LD_LIBRARY_PATH=",
@@ -106,7 +106,7 @@ static int run_program(int argc, char **argv)
     return 127;
 }
 
-/* A child, so that whatever it does, it ends, and the report goes on. */
+/* Adds the output of a subcommand. It runs in a child, so that the report goes on whatever the subcommand does. */
 static void add_output(FILE *out, int (*run)(int argc, char **argv), char **argv)
 {
     const struct rlimit limit = {MOST_BYTES, MOST_BYTES};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo run: mpirun, with the parameters of bfo.conf in its environment, unless the user names them himself. Both releases of Open MPI hand such
- * variables to the job, let the command line count more, and files for --tune less. DESIGN.txt 19.8.
+ * bfo run: starts mpirun with the parameters of bfo.conf in its environment, except those that the user sets. Both releases of Open MPI pass such
+ * variables to the job; the command line overrides them, and they override files for --tune. DESIGN.txt 19.8.
  */
 #include "bt.h"
 
@@ -21,7 +21,7 @@ static void help(void)
          "Exit status: mpirun's; 3 it could not be started.");
 }
 
-/* Splits a line "NAME = VALUE" or "--mca NAME VALUE" in place; false if it is none. */
+/* Splits a line "NAME = VALUE" or "--mca NAME VALUE" in place; false if it is no such line. */
 static bool parameter_of(char *line, char **name, char **value)
 {
     char *rest = line;
@@ -48,7 +48,7 @@ static bool set_parameter(const char *name, const char *value)
     return is;
 }
 
-/* Else mpirun would say that there is no PML bfo, and not why. */
+/* Is the directory there? If not, it says so, because mpirun would only say that there is no PML bfo, and not why. */
 static bool is_there(const char *path, const char *conf, const char *who)
 {
     char *first = strndup(path, strcspn(path, ":"));
@@ -62,7 +62,8 @@ static bool is_there(const char *path, const char *conf, const char *who)
     return is;
 }
 
-/* A path of the user's stays, after ours. mpirun of Open MPI 5.0 hands it to PMIx, too, which complains of each component that it finds there. */
+/* Puts our path in front of the user's. PMIx gets a path of its own, because mpirun of Open MPI 5.0 passes ours to PMIx too, which complains
+ * about each component that it finds there. */
 static bool set_path(const char *path)
 {
     static const char ours[] = "OMPI_MCA_mca_base_component_path";
@@ -78,7 +79,7 @@ static bool set_path(const char *path)
     return is;
 }
 
-/* Puts what the file says into the environment, for mpirun with these arguments. False: it was said why not. */
+/* Puts the parameters of the file into the environment, for mpirun with these arguments. False after a message. */
 static bool set_parameters(const char *conf, int argc, char **argv, const char *who)
 {
     FILE *in = fopen(conf, "r");

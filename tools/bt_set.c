@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo set: another value of a parameter for the processes of a job on this node. The wish is written into the file that the jobs map;
- * their files of figures tell what came of it. DESIGN.txt section 19.6.
+ * bfo set: changes the value of a parameter in the processes of a job on this node. The wish is written into the file that the jobs map;
+ * their files of figures show the result. DESIGN.txt section 19.6.
  */
 #include "bt_hosts.h"
 
@@ -15,7 +15,7 @@
 
 typedef struct {
     bt_source_t source;
-    const char *job, *name, *text, *wait_text; /* words of the command line, NULL: not there */
+    const char *job, *name, *text, *wait_text; /* words of the command line; NULL: not given */
     uint32_t parameter;
     int64_t value;
     double wait; /* seconds */
@@ -80,7 +80,7 @@ static json_t *values_json(const bt_process_t *process, const choice_t *choice)
                      (json_int_t) process->f.pid, "parameters", values);
 }
 
-/* A line for each value, with the number of processes that have it. */
+/* Prints a line for each value, with the number of processes that have it. */
 static void print_values(const bt_all_t *all, size_t at, size_t n, uint32_t parameter)
 {
     char job[16];
@@ -159,7 +159,7 @@ static bool write_wish(const choice_t *choice, target_t *target)
     return NULL == why;
 }
 
-/* Returns how many jobs there are, and writes a wish for each; 0: one of them failed, and stderr says why. */
+/* Writes a wish for each job. Returns the number of jobs; 0 if one of them failed, after a message. */
 static size_t write_wishes(const bt_all_t *all, const choice_t *choice, target_t *targets)
 {
     size_t n = 0;
@@ -186,7 +186,7 @@ typedef struct {
     size_t n, late, refused;
 } count_t;
 
-/* The process has looked at the wish. */
+/* Has the process looked at the wish? */
 static bool has_noticed(const bt_process_t *process, const target_t *target)
 {
     return process->f.steer_number >= target->number;
@@ -211,7 +211,7 @@ static count_t count(const bt_all_t *all, const choice_t *choice, target_t *targ
     return c;
 }
 
-/* What a process wrote down last of a parameter. */
+/* What the last event that a process wrote about a parameter says. */
 static const char *last_word(const bt_process_t *process)
 {
     const bfo_figures_event_t *last = NULL;
@@ -355,7 +355,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* A negative number is a value and no option: with a blank in front argp takes it for a word. */
+/* A negative number is a value and no option. With a blank in front argp takes it for a word. */
 static void shield_numbers(int argc, char **argv)
 {
     for (int i = 1; i < argc; ++i) {
@@ -375,7 +375,7 @@ static int set(const bt_all_t *all, const choice_t *choice)
     return 0 == n ? BT_TROUBLE : wait_for_job(choice, targets, n);
 }
 
-/* The same on each of the hosts. */
+/* Runs the same command on each of the hosts. */
 static int set_there(const choice_t *choice)
 {
     const char *words[BT_MOST_WORDS] = {NULL};

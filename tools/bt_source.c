@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Where the command bfo reads figures: the options that its subcommands share. DESIGN.txt section 19.
+ * The options of subcommands that say where to read figures. DESIGN.txt section 19.
  */
 #include "bt.h"
 

@@ -120,7 +120,7 @@ static void print_json(const bt_all_t *all)
 
 /* ---- for people --------------------------------------------------------------------------------------------- */
 
-/* Of a job on all nodes that were asked. */
+/* Prints the head of a job, for all nodes that were asked. */
 static void print_head(const bt_job_t *job, size_t nodes)
 {
     const struct passwd *user = getpwuid(job->first->uid);

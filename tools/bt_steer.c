@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The file of what a user asks of his jobs on this node: locked, read, checked and written here, for bfo drain, bfo release and bfo set.
- * DESIGN.txt section 19.6.
+ * The file with a user's wishes for his jobs on this node. It is locked, read, checked and written here, for bfo drain, bfo release and
+ * bfo set. DESIGN.txt section 19.6.
  */
 #include "bt.h"
 
@@ -33,7 +33,7 @@ double bt_take_wait(struct argp_state *state, const char *arg)
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
 
-/* A user may hold the lock of his own file for ever: nobody waits for him for ever. Returns 0 or errno. */
+/* Locks the file. The number of tries is limited, because a user may hold the lock of his own file forever. Returns 0 or errno. */
 static int lock(int file, unsigned tries)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -83,7 +83,7 @@ int bt_steer_open(const char *root, uid_t uid, bool make, unsigned tries, bfo_st
     }
     if (0 == rc) {
         clean_list(list);
-    } else if (-ENOENT != dir) { /* else no job of this user has run here */
+    } else if (-ENOENT != dir) { /* otherwise no job of this user has run here */
         bt_steer_say(root, uid,
                      EPERM == rc    ? "it is not a private file of its user"
                      : EBUSY == rc  ? "another process holds its lock"
@@ -109,13 +109,13 @@ static bool is_living_job(const bt_all_t *all, uid_t uid, uint32_t job)
     return false;
 }
 
-/* Another job may get the number of a dead one, and is not to obey. */
+/* Removes the wishes of dead jobs, because another job may get the number of a dead one and must not obey its wishes. */
 static void forget_dead_jobs(const char *root, uid_t uid, bfo_steer_t *list)
 {
     bt_all_t all;
 
     if (0 == list->n_wishes || !bt_read(&all, root, NULL)) {
-        return; /* without memory they stay: processes obey no wish that is older than they are */
+        return; /* without memory they stay; that is safe, because processes obey no wish that is older than they are */
     }
     for (uint32_t i = 0; i < list->n_wishes;) {
         if (is_living_job(&all, uid, list->wish[i].job)) {
@@ -128,7 +128,7 @@ static void forget_dead_jobs(const char *root, uid_t uid, bfo_steer_t *list)
     bt_free(&all);
 }
 
-/* NULL, or why there is no room. Its number is given when the list is written. */
+/* Adds a wish, which gets its number when the list is written. Returns NULL, or why there is no room. */
 static const char *add_wish(bfo_steer_t *list, const bfo_steer_wish_t *wish)
 {
     uint32_t i = 0;
@@ -144,7 +144,7 @@ static const char *add_wish(bfo_steer_t *list, const bfo_steer_wish_t *wish)
     return NULL;
 }
 
-/* Written, not mapped: its user may cut the file short at any moment. */
+/* Writes the file and does not map it, because its user may shorten it at any moment. */
 const char *bt_steer_write(int file, const char *root, uid_t uid, bfo_steer_t *list, bfo_steer_wish_t *wish)
 {
     const uint64_t odd = list->sequence | 1, even = odd + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo top: what each port of the jobs carries now. In come the sums that the processes keep, twice; out goes what they grew by, per second.
+ * bfo top: what each port of the jobs carries now. It reads the sums of the processes twice and shows their growth per second.
  * DESIGN.txt section 19.4.
  */
 #include "bt.h"
@@ -22,7 +22,7 @@ typedef struct {
     bool json;
 } choice_t;
 
-/* A port of a job, as it was seen last. */
+/* The sums of a job's port at the last look. */
 typedef struct {
     char host[64], name[64];
     uid_t uid;
@@ -43,7 +43,7 @@ static void on_signal(int number)
     is_over = 1;
 }
 
-/* NULL: the port is new. */
+/* Finds the port in the look before; NULL if it is new. */
 static const seen_t *find(const sight_t *before, const seen_t *port)
 {
     for (size_t i = 0; i < before->n; ++i) {
@@ -56,7 +56,7 @@ static const seen_t *find(const sight_t *before, const seen_t *port)
     return NULL;
 }
 
-/* A process that has ended takes its sums along. */
+/* The growth per second. A sum may shrink, because those of a process that has ended are gone. */
 static double rate_of(uint64_t now, uint64_t before, double seconds)
 {
     return now > before && 0 < seconds ? (double) (now - before) / seconds : 0;
@@ -90,7 +90,7 @@ static flow_t flow_of(const bt_job_t *job, const bt_port_t *sum, sight_t *now, c
                     .messages = rate_of(port->messages, old->messages, seconds)};
 }
 
-/* What the busier direction makes of the port's rate. */
+/* The part of the port's rate that the busier direction uses. */
 static double use_of(const flow_t *flow, const bt_port_t *sum)
 {
     const double most = flow->sent > flow->received ? flow->sent : flow->received;
@@ -160,7 +160,7 @@ static void show_job(const bt_job_t *job, json_t *jobs, sight_t *now, const sigh
     json_decref(ports);
 }
 
-/* False: no memory. */
+/* Shows the ports. False: no memory. */
 static bool show(const choice_t *choice, const bt_all_t *all, sight_t *now, const sight_t *before)
 {
     json_t *jobs = choice->json ? json_array() : NULL;
