@@ -3,7 +3,7 @@
  *
  * The machine of one rail to one peer: bring-down, asynchronous fence, rejoin. It takes events, changes its state and
  * variables, and returns the action that its owner performs. No verbs, no Open MPI header.
- * DESIGN.txt section 10.2; the table is btl_openib_rail.def. Locks: the peer's rail mutex, for every function. */
+ * DESIGN.txt section 10.2; the table is btl_openib_rail.def. Locks: none of its own; a rail has one caller at a time. */
 #ifndef BTL_OPENIB_RAIL_FSM_H
 #define BTL_OPENIB_RAIL_FSM_H
 
