@@ -320,16 +320,16 @@ static inline int read_try(bfo_work_t *work)
 {
     bfo_frag_t *frag = bfo_container(work, bfo_frag_t, work);
     bfo_recv_t *req = frag->recv;
-    int rc;
+    uint8_t rail = BFO_MAX_RAILS; /* the attempt may be over: then no rail is to blame */
+    int rc = OMPI_ERR_UNREACH;
 
-    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) != bfo_se_load(&req->m)) { /* the attempt is over, and no rail is to blame */
-        read_failed(frag, BFO_MAX_RAILS, OPAL_ERROR, true);
-        return OMPI_SUCCESS;
+    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m)) {
+        rail = frag->rail;
+        rc = bfo_post_rdma(frag, frag->peer->rails[rail].btl->btl_get, req->base + frag->offset, req->regs->handle[rail], req->rget->handle,
+                           read_completed);
     }
-    rc = bfo_post_rdma(frag, frag->peer->rails[frag->rail].btl->btl_get, req->base + frag->offset, req->regs->handle[frag->rail], req->rget->handle,
-                       read_completed);
     if (bfo_unlikely(OMPI_ERR_UNREACH == rc)) {
-        read_failed(frag, frag->rail, OPAL_ERROR, true);
+        read_failed(frag, rail, OPAL_ERROR, true);
         rc = OMPI_SUCCESS;
     }
     return rc;

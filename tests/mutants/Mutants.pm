@@ -90,7 +90,7 @@ our @all = (
     { name => 'rejoin-failure-of-before', what => 'a failure of the generation before takes the new one along', file => $failover,
       from => 'if (r >= BFO_MAX_RAILS || gen < peer->rails[r].gen) {', to => 'if (r >= BFO_MAX_RAILS) {', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'void-read-costs-rail', what => 'a READ whose attempt is over takes its rail down', file => 'pml_bfo/pml_bfo_recv_place.c',
-      from => 'read_failed(frag, BFO_MAX_RAILS, OPAL_ERROR, true)', to => 'read_failed(frag, frag->rail, OPAL_ERROR, true)', test => 'tests/fuzz/test_world_rejoin.sh' },
+      from => 'uint8_t rail = BFO_MAX_RAILS; /* the attempt', to => 'uint8_t rail = frag->rail; /* the attempt', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'rejoin-write-of-before', what => 'a WRITE that waited while its rail was lost is written by the new generation', file => $schedule,
       from => '    if (frag->gen == rail->gen) { /* else', to => '    { /* else', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'rejoin-fin-of-before', what => 'a FIN names the generation that was looked at before the WRITE was posted', file => $schedule,
