@@ -129,9 +129,10 @@ static inline void bfo_bulk_end(bfo_peer_t *peer, uint8_t rail, uint8_t mask, si
 
 static inline bfo_lane_t *bfo_lane(bfo_comm_t *bc, uint32_t rank)
 {
-    bfo_lane_t *lane = __atomic_load_n(&bc->lanes[rank], __ATOMIC_ACQUIRE);
+    bfo_lane_t *lane;
 
     BFO_ASSERT(rank < bc->size);
+    lane = __atomic_load_n(&bc->lanes[rank], __ATOMIC_ACQUIRE);
     return bfo_likely(NULL != lane) ? lane : bfo_lane_create(bc, rank);
 }
 

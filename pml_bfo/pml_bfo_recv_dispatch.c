@@ -527,9 +527,9 @@ int bfo_dispatch_register(void)
         uint8_t type;
         mca_btl_base_module_recv_cb_fn_t handler;
     } table[] = {
-        {BFO_MSG_MATCH, PML_BFO && bfo_threads ? on_match_inside : on_match},
-        {BFO_MSG_RNDV, PML_BFO && bfo_threads ? on_rndv_inside : on_rndv},
-        {BFO_MSG_RGET, PML_BFO && bfo_threads ? on_rget_inside : on_rget},
+        {BFO_MSG_MATCH, bfo_threads ? on_match_inside : on_match},
+        {BFO_MSG_RNDV, bfo_threads ? on_rndv_inside : on_rndv},
+        {BFO_MSG_RGET, bfo_threads ? on_rget_inside : on_rget},
         {BFO_MSG_ACK, on_other},
         {BFO_MSG_FRAG, on_frag},
         {BFO_MSG_PUT, on_other},
