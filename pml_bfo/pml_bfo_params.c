@@ -49,7 +49,7 @@ static const struct {
     mca_base_var_info_lvl_t level;
     bool may_change;
 } table[] = {
-    {"priority", "Priority told to Open MPI 4.1, which takes the first PML of its list whatever the priorities", MCA_BASE_VAR_TYPE_INT,
+    {"priority", "Priority reported to Open MPI 4.1, which takes the first PML of its list whatever the priorities", MCA_BASE_VAR_TYPE_INT,
      &bfo_params.priority, OPAL_INFO_LVL_9},
     {"verbose",
      "What bfo writes to stderr: 0 lost rails and peers, once per node; 1 also each process's rails; 2 also every step of "
