@@ -55,7 +55,7 @@ goes_on() { local before; before=$(rounds); wait_for 30 eval '[ "$(rounds)" -gt 
 # tmux_shows PATTERN: a line of "bfo top" in a terminal of 200 columns.
 tmux_shows() { tmux capture-pane -p -t top | tee "$out" | grep -Eq -- "$1"; }
 
-timeout 500 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_ib_timeout 19 --mca btl_openib_rejoin_after 200 \
+timeout 800 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_ib_timeout 19 --mca btl_openib_rejoin_after 200 \
     --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000000 >"$log" 2>&1 </dev/null &
 mpirun=$!
 wait_for 60 grep -q ^round "$log" || { fail "no round: $(tail -n 3 "$log")"; finish; }
@@ -109,7 +109,7 @@ server=$!
 check "the server of fault events is there" wait_for 30 grep -q . "$BFO_VM_OUT/ftb"
 PATH=/run/bin:$PATH STATE_FILE=/run/state sh "$BFO_VM_OUT/watch-port" rxe1 1 >"$BFO_VM_OUT/watch.log" 2>&1 &
 monitor=$!
-timeout 120 "$BFO" ftb subscribe MPI_IFACE_DEAD MPI_IFACE_RESTORED >"$BFO_VM_OUT/events" 2>&1 &
+timeout 400 "$BFO" ftb subscribe MPI_IFACE_DEAD MPI_IFACE_RESTORED >"$BFO_VM_OUT/events" 2>&1 &
 subscriber=$!
 check "a subscriber hears" wait_for 30 grep -q subscribed "$BFO_VM_OUT/events"
 echo "1: DOWN" >/run/state
