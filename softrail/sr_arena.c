@@ -166,6 +166,9 @@ uint64_t sr_stable_alloc(enum sr_stable_kind kind)
 
 void sr_stable_free(enum sr_stable_kind kind, uint64_t offset)
 {
+    if (0 == offset) {
+        return;
+    }
     pthread_mutex_lock(&arena.mutex);
     if (arena.stable_count[kind] == arena.stable_room[kind]) {
         unsigned room = 2 * arena.stable_room[kind] + 16;

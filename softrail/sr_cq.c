@@ -65,9 +65,7 @@ struct ibv_cq *sr_cq_create(struct ibv_context *context, int entries, void *cq_c
     cq = calloc(1, sizeof(*cq));
     ring = sr_arena_alloc(ring_entries(entries) * sizeof(struct sr_cqe));
     if (NULL == cq || 0 == ring || 0 == (cq->offset = sr_stable_alloc(SR_STABLE_CQ)) || 0 == (cq->id = sr_handle_add(cq))) {
-        if (NULL != cq && 0 != cq->offset) {
-            sr_stable_free(SR_STABLE_CQ, cq->offset);
-        }
+        sr_stable_free(SR_STABLE_CQ, NULL == cq ? 0 : cq->offset);
         sr_arena_free(ring, ring_entries(entries) * sizeof(struct sr_cqe));
         free(cq);
         errno = ENOMEM;

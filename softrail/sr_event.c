@@ -66,6 +66,9 @@ void *sr_handle_get(uint32_t id)
 
 void sr_handle_remove(uint32_t id)
 {
+    if (0 == id) {
+        return;
+    }
     pthread_mutex_lock(&handles.mutex);
     handles.objects[id] = NULL;
     pthread_mutex_unlock(&handles.mutex);

@@ -9,7 +9,7 @@
 
 #include "sr_objects.h"
 
-/* Handles: small numbers for objects, so that no pointer goes through shared memory. */
+/* Handles: small numbers for objects, so that no pointer goes through shared memory. 0: none. */
 uint32_t sr_handle_add(void *object);
 void *sr_handle_get(uint32_t id);
 void sr_handle_remove(uint32_t id);

@@ -75,6 +75,7 @@ enum sr_stable_kind { SR_STABLE_QP, SR_STABLE_CQ, SR_STABLE_RQ, SR_STABLE_KINDS 
 /* A forked child starts with an arena of its own. */
 void sr_arena_reset(void);
 
+/* 0: no memory. Given back, 0 is nothing. */
 uint64_t sr_stable_alloc(enum sr_stable_kind kind);
 void sr_stable_free(enum sr_stable_kind kind, uint64_t offset);
 

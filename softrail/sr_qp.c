@@ -145,12 +145,8 @@ static int qp_allocate(struct sr_qp *qp, uint64_t *payload)
     *payload = sr_arena_alloc(SR_PAYLOAD_RING);
     qp->id = sr_handle_add(qp);
     if (0 == qp->offset || 0 == *payload || 0 == qp->id) {
-        if (0 != qp->id) {
-            sr_handle_remove(qp->id);
-        }
-        if (0 != qp->offset) {
-            sr_stable_free(SR_STABLE_QP, qp->offset);
-        }
+        sr_handle_remove(qp->id);
+        sr_stable_free(SR_STABLE_QP, qp->offset);
         sr_arena_free(*payload, SR_PAYLOAD_RING);
         if (NULL == qp->srq) {
             sr_rq_fini(&qp->own_rq);

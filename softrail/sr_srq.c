@@ -41,9 +41,7 @@ int sr_rq_init(struct sr_rq *rq, uint32_t max_wr, uint32_t max_sge, uint32_t pd,
         rq->free_list = calloc(n, sizeof(*rq->free_list));
     }
     if (0 == rq->offset || 0 == wqes || (shared && (0 == order || NULL == rq->free_list))) {
-        if (0 != rq->offset) {
-            sr_stable_free(SR_STABLE_RQ, rq->offset);
-        }
+        sr_stable_free(SR_STABLE_RQ, rq->offset);
         sr_arena_free(wqes, (size_t) n * rq->stride);
         sr_arena_free(order, order_bytes(rq));
         free(rq->free_list);
