@@ -333,6 +333,34 @@ void world_receive(world_btl_t *btl, uint8_t tag, const void *bytes, size_t leng
     free(segments[1].seg_addr.pval);
 }
 
+void world_put_comes(world_btl_t *btl, const bfo_send_t *req, size_t from, size_t size)
+{
+    struct {
+        bfo_put_hdr_t h;
+        char handle[WORLD_HANDLE];
+    } put = {.h = {.type = BFO_MSG_PUT,
+                   .epoch = bfo_se_epoch(req->m.se),
+                   .src_id = bfo_name_id(&req->name),
+                   .frag_id = 0xa00000001u,
+                   .dst_id = 0x700000001u,
+                   .rdma_offset = from,
+                   .dst_ptr = 0x20000,
+                   .dst_size = size}};
+
+    world_receive(btl, BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
+}
+
+void world_rget_comes(world_btl_t *btl, size_t length, uint32_t seq)
+{
+    struct {
+        bfo_rget_hdr_t h;
+        char handle[WORLD_HANDLE];
+    } rget = {.h = {.rndv = {.msg_length = length, .src_id = 0x800000001u}, .frag_id = 0x900000001u, .src_ptr = 0x10000}};
+
+    bfo_hdr_pack_match(&rget.h.rndv.match, BFO_MSG_RGET, BFO_FLAG_CONTIG, 0, 1, 4, seq);
+    world_receive(btl, BFO_TAG(BFO_MSG_RGET), &rget, sizeof(rget), sizeof(rget));
+}
+
 void world_complete(unsigned n, int status)
 {
     posted_t *p = take(n);

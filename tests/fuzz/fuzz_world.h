@@ -69,6 +69,10 @@ bool world_comm_is_there(void);
 
 /* Hands a fragment up as the BTL does, from exactly as many bytes as there are. */
 void world_receive(world_btl_t *btl, uint8_t tag, const void *bytes, size_t length, size_t split);
+/* The peer answers the send: a PUT of these bytes, over that rail. */
+void world_put_comes(world_btl_t *btl, const bfo_send_t *req, size_t from, size_t size);
+/* The first fragment of a message of rank 1 with tag 4 that can be read: an RGET, over that rail. */
+void world_rget_comes(world_btl_t *btl, size_t length, uint32_t seq);
 /* Descriptors and RDMA operations that are posted and not complete. */
 unsigned world_posted(void);
 /* Header and payload of the n-th of them, which is a message. */

@@ -203,22 +203,12 @@ static void what_is_under_way_ends_where_it_began(void)
 {
     bfo_peer_t *peer = life_begins();
     const bfo_send_t *req = send_start(LONG);
-    struct {
-        bfo_put_hdr_t h;
-        char handle[WORLD_HANDLE];
-    } put = {.h = {.type = BFO_MSG_PUT,
-                   .src_id = bfo_name_id(&req->name),
-                   .frag_id = 0x900000001u,
-                   .dst_id = 0x700000001u,
-                   .rdma_offset = req->rts_length,
-                   .dst_ptr = 4096,
-                   .dst_size = 1000}};
 
     world_complete(0, OPAL_SUCCESS);
     out("a:1");
     rails_go(&world_btl[1], 1, 0);
     must(2 == peer->send_mask, "new work may begin");
-    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
+    world_put_comes(&world_btl[0], req, req->rts_length, 1000);
     must(1 == world_posted() && 0 == world_find(WORLD_PUT) && &world_btl[0] == world_btl_of(0), "the peer's PUT is not done");
     fuzz_progress();
     fuzz_progress();

@@ -49,20 +49,9 @@ static bfo_send_t *send_long(void)
     return (bfo_send_t *) request;
 }
 
-static void put_comes(int btl, const bfo_send_t *req)
+static void put_comes(const bfo_send_t *req)
 {
-    struct {
-        bfo_put_hdr_t h;
-        char handle[WORLD_HANDLE];
-    } put = {.h = {.type = BFO_MSG_PUT,
-                   .src_id = bfo_name_id(&req->name),
-                   .frag_id = 0x900000001u,
-                   .dst_id = 0x700000001u,
-                   .rdma_offset = req->rts_length,
-                   .dst_ptr = 4096,
-                   .dst_size = 1000}};
-
-    world_receive(&world_btl[btl], BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
+    world_put_comes(&world_btl[0], req, req->rts_length, 1000);
 }
 
 static const bfo_fin_hdr_t *posted_fin(void)
@@ -217,7 +206,7 @@ static void put_by_a_rail_that_returned_is_restarted(void)
 
     must(NULL != req->regs && 2 == req->regs->mask, "the message offers no PUT");
     world_rail_returns(&world_btl[0]);
-    put_comes(0, req);
+    put_comes(req);
     must(0 > world_find(WORLD_PUT) && BFO_SEND_STREAM != bfo_se_state(req->m.se), "what is not registered is written");
     must(!peer->foreign_puts && 3 == peer->pin_mask && !peer->declared, "PUTs of later messages are refused, too");
 }
@@ -230,7 +219,7 @@ static void write_of_before_is_not_written(void)
 
     must(NULL != req->regs && 3 == req->regs->mask, "the message offers no PUT");
     world_refuse_busy = 1;
-    put_comes(0, req);
+    put_comes(req);
     must(0 > world_find(WORLD_PUT) && 1 == bfo.n_pending, "a WRITE without room does not wait");
     world_rail_fails(&world_btl[0]);
     world_fence_done(0, false);
@@ -249,7 +238,7 @@ static void fin_names_the_generation_that_carried_the_write(void)
     bfo_send_t *req = send_long();
     const bfo_fin_hdr_t *fin;
 
-    put_comes(0, req);
+    put_comes(req);
     must(0 <= world_find(WORLD_PUT), "nothing is written");
     must(bfo_rail_take_down(peer, 0) && bfo_rail_bring_up(peer, 0, 1), "a rail that returned is not used");
     world_complete((unsigned) world_find(WORLD_PUT), OPAL_SUCCESS);
@@ -299,7 +288,7 @@ static void fin_of_before_says_so(void)
     bfo_send_t *req = send_long();
     const bfo_fin_hdr_t *fin;
 
-    put_comes(0, req);
+    put_comes(req);
     must(0 <= world_find(WORLD_PUT), "nothing is written");
     world_refuse_memory = 2;
     world_complete((unsigned) world_find(WORLD_PUT), OPAL_SUCCESS);
@@ -338,10 +327,6 @@ static void read_of_before_costs_no_rail(void)
     bfo_peer_t *peer;
     ompi_request_t *request = NULL;
     const bfo_recv_t *req;
-    struct {
-        bfo_rget_hdr_t h;
-        char handle[WORLD_HANDLE];
-    } rget = {.h = {.rndv = {.msg_length = SHORT, .src_id = 0x800000001u}, .frag_id = 0x900000001u, .src_ptr = 0x10000}};
     bfo_dance_hdr_t notify = {.match = {.type = BFO_MSG_NOTIFY}, .src_id = 0x800000001u, .epoch = 1, .nrails = 2};
 
     bfo_params.use_put = false;
@@ -349,8 +334,7 @@ static void read_of_before_costs_no_rail(void)
     must(OMPI_SUCCESS == bfo_irecv(into, SHORT, &ompi_mpi_byte.dt, 1, 4, world_comm[0], &request), "a receive does not start");
     req = (const bfo_recv_t *) request;
     world_refuse_busy = 1;
-    bfo_hdr_pack_match(&rget.h.rndv.match, BFO_MSG_RGET, BFO_FLAG_CONTIG, 0, 1, 4, 0);
-    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RGET), &rget, sizeof(rget), sizeof(rget));
+    world_rget_comes(&world_btl[0], SHORT, 0);
     must(0 > world_find(WORLD_GET) && 1 == bfo.n_pending, "a READ without room does not wait");
     notify.match.seq = req->match_seq;
     notify.dst_id = bfo_name_id(&req->name);

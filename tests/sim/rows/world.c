@@ -181,13 +181,8 @@ bfo_recv_t *recv_written(void)
 bfo_recv_t *recv_read(size_t length, world_btl_t *btl)
 {
     bfo_recv_t *req = recv_posted();
-    struct {
-        bfo_rget_hdr_t h;
-        char handle[WORLD_HANDLE];
-    } rget = {.h = {.rndv = {.msg_length = length, .src_id = 0x800000001u}, .frag_id = 0x900000001u, .src_ptr = 0x10000}};
 
-    bfo_hdr_pack_match(&rget.h.rndv.match, BFO_MSG_RGET, BFO_FLAG_CONTIG, 0, 1, 4, next_number());
-    world_receive(btl, BFO_TAG(BFO_MSG_RGET), &rget, sizeof(rget), sizeof(rget));
+    world_rget_comes(btl, length, next_number());
     return req;
 }
 
@@ -271,23 +266,6 @@ void got_ack(const bfo_send_t *req, uint16_t epoch, size_t from, size_t size)
 
     bfo_hdr_pack_ack(&h, epoch, bfo_name_id(&req->name), 0x700000001u, from, size);
     got(&world_btl[1], BFO_MSG_ACK, &h, sizeof(h));
-}
-
-void got_put(const bfo_send_t *req, world_btl_t *btl, size_t from, size_t size)
-{
-    struct {
-        bfo_put_hdr_t h;
-        char handle[WORLD_HANDLE];
-    } put = {.h = {.type = BFO_MSG_PUT,
-                   .epoch = bfo_se_epoch(req->m.se),
-                   .src_id = bfo_name_id(&req->name),
-                   .frag_id = 0xa00000001u,
-                   .dst_id = 0x700000001u,
-                   .rdma_offset = from,
-                   .dst_ptr = 0x20000,
-                   .dst_size = size}};
-
-    got(btl, BFO_MSG_PUT, &put, sizeof(put));
 }
 
 void got_fin_of_read(const bfo_send_t *req, size_t size)

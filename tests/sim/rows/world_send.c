@@ -100,8 +100,8 @@ static void streams(void)
     life_begins(0);
     req = send_written();
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-    got_put(req, &world_btl[0], 0, 1000);    /* RTS */
-    got_put(req, &world_btl[1], 1000, 1000); /* STREAM */
+    world_put_comes(&world_btl[0], req, 0, 1000);    /* RTS */
+    world_put_comes(&world_btl[1], req, 1000, 1000); /* STREAM */
     comes_back(WORLD_PUT, OPAL_SUCCESS);
     comes_back(WORLD_PUT, OPAL_SUCCESS);
     got_ack(req, 0, 2000, 1000); /* the rest is to be copied */
@@ -111,9 +111,9 @@ static void streams(void)
     must(is_over(req));
     req = send_written();
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-    got_put(req, &world_btl[1], 0, 1000);
+    world_put_comes(&world_btl[1], req, 0, 1000);
     world_rail_fails(&world_btl[0]);
-    got_put(req, &world_btl[0], 1000, 1000); /* S6b in STREAM */
+    world_put_comes(&world_btl[0], req, 1000, 1000); /* S6b in STREAM */
     must(BFO_SEND_ERRD == state_of(req));
     comes_back(WORLD_PUT, OPAL_SUCCESS); /* S9 */
     must(BFO_SEND_NOTIFIED == state_of(req));
@@ -123,7 +123,7 @@ static void streams(void)
     req = send_written();
     world_rail_fails(&world_btl[0]);
     must(is_posted(BFO_MSG_RNDV));
-    got_put(req, &world_btl[0], 0, 1000); /* S6b in RTS */
+    world_put_comes(&world_btl[0], req, 0, 1000); /* S6b in RTS */
     must(BFO_SEND_ERRD == state_of(req));
     life_ends();
 
@@ -132,9 +132,9 @@ static void streams(void)
     world_rail_fails(&world_btl[0]);
     req = send_written();
     must(0 == (req->regs->mask & 1));
-    got_put(req, &world_btl[0], 0, 1000); /* S6b: the receiver does not know of the loss */
+    world_put_comes(&world_btl[0], req, 0, 1000); /* S6b: the receiver does not know of the loss */
     must(BFO_SEND_ERRD == state_of(req));
-    got_put(req, &world_btl[1], 0, 1000); /* D1 */
+    world_put_comes(&world_btl[1], req, 0, 1000); /* D1 */
     life_ends();
 }
 
@@ -156,7 +156,7 @@ static void rails_are_unlike(void)
         peer = req->lane->peer;
         must(2 == peer->n_rails && 0 == peer->rails[0].name && 1 == peer->rails[1].name);
         comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-        got_put(req, &world_btl[WORLD_BTLS], 0, 1000); /* S6b in RTS */
+        world_put_comes(&world_btl[WORLD_BTLS], req, 0, 1000); /* S6b in RTS */
         must(BFO_SEND_NOTIFIED == state_of(req));
         comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
         got_dance(BFO_MSG_RACK, req, 0);
@@ -237,9 +237,9 @@ static void dances(void)
     life_begins(0); /* WRITEs */
     req = send_written();
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-    got_put(req, &world_btl[0], 0, 1000);
-    got_put(req, &world_btl[1], 1000, 1000);
-    got_put(req, &world_btl[1], 2000, 1000);
+    world_put_comes(&world_btl[0], req, 0, 1000);
+    world_put_comes(&world_btl[1], req, 1000, 1000);
+    world_put_comes(&world_btl[1], req, 2000, 1000);
     comes_back(WORLD_PUT, OPAL_ERROR);
     comes_back(WORLD_PUT, OPAL_SUCCESS);
     comes_back(WORLD_PUT, OPAL_ERROR);
@@ -335,9 +335,9 @@ static void poison_and_lists(void)
         life_begins(0);
         req = send_written();
         comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-        got_put(req, &world_btl[0], 0, 1000);
+        world_put_comes(&world_btl[0], req, 0, 1000);
         world_refuse_busy = 1;
-        got_put(req, &world_btl[1], 1000, 1000);
+        world_put_comes(&world_btl[1], req, 1000, 1000);
         must(1 == bfo.n_pending);
         if (answered) {
             comes_back(WORLD_PUT, OPAL_ERROR);
@@ -412,7 +412,7 @@ static void deaths(void)
         life_begins(0);
         req = send_written();
         comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-        got_put(req, &world_btl[0], 0, 1000);
+        world_put_comes(&world_btl[0], req, 0, 1000);
         declare();
         comes_back(WORLD_PUT, ends[i]);
         fences_end();
@@ -505,7 +505,7 @@ static void dumped(void)
     req = send_written();
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
     world_refuse_busy = 1;
-    got_put(req, &world_btl[1], 0, 1000);
+    world_put_comes(&world_btl[1], req, 0, 1000);
     must(dump_says("bfo: 1 pieces of work wait for resources", "0 messages for their communicator"));
     life_ends();
 }
