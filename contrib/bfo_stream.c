@@ -86,14 +86,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp argp = {argp_options,
-                                 parse_option,
-                                 NULL,
-                                 "A verified stream of mixed message sizes between pairs of MPI ranks, on different nodes "
-                                 "where that can be. Ends with status 1 if any byte was wrong.",
-                                 NULL,
-                                 NULL,
-                                 NULL};
+static const struct argp argp = {.options = argp_options,
+                                 .parser = parse_option,
+                                 .doc = "A verified stream of mixed message sizes between pairs of MPI ranks, on different nodes "
+                                        "where that can be. Ends with status 1 if any byte was wrong."};
 
 /* Bijective mixing of 64 bits (the finaliser of splitmix64). */
 static uint64_t mix(uint64_t x)
