@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # check_long.sh [PART...]: the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, whole jobs under
-# sanitizers, the throughput around a failover, all models, kernel rails; or those named, here or in PARTS, because all take some two hours. What is skipped
+# sanitizers, the throughput around a failover, all models, kernel rails; or those named, here or in PARTS, because all take some three hours. What is skipped
 # has not passed (CI=true). Each part goes on although another failed. The models, which only compute, take what the first parts leave of the
 # processors; the throughput, of a build of its own without assertions, and the virtual machines come when they have ended, and alone. When a part has ended its row takes the place of its last one in
 # tests/RESULTS.md and in docs/verification.md, unless the sources differ from the commit that the row names. The rows of this run are in check-long.md in the build directory, beside the logs.
