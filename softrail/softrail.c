@@ -38,7 +38,7 @@ static void usage(FILE *out)
     for (int i = 0; i < COMMANDS; ++i) {
         fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].help);
     }
-    fputs("\n'softrail COMMAND --help' tells more; see also softrail(1).\n", out);
+    fputs("\n'softrail COMMAND --help' says more; see also softrail(1).\n", out);
 }
 
 int sr_find_fabric(struct sr_fabric *fabric, const char *name)

@@ -14,16 +14,16 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
-    {"run", bt_cmd_run, "start a job that uses bfo: mpirun with what it takes"},
+    {"run", bt_cmd_run, "start a job that uses bfo: mpirun with bfo's parameters"},
     {"status", bt_cmd_status, "show the jobs of this node, their ports, and what is lost"},
-    {"top", bt_cmd_top, "the same, every second, with what each port carries"},
+    {"top", bt_cmd_top, "the same, every second, with the traffic of each port"},
     {"events", bt_cmd_events, "show what happened to rails and peers"},
-    {"doctor", bt_cmd_doctor, "look at this machine before a job does: installation, ports, times"},
-    {"check", bt_cmd_check, "try whether a job survives the loss of each port"},
+    {"doctor", bt_cmd_doctor, "check this machine before a job starts: installation, ports, times"},
+    {"check", bt_cmd_check, "test whether a job survives the loss of each port"},
     {"drain", bt_cmd_drain, "take a port out of service, without a lost message"},
     {"release", bt_cmd_release, "give a drained port back"},
-    {"set", bt_cmd_set, "change a parameter of jobs that run"},
-    {"ftb", bt_cmd_ftb, "fault events for other programs, and from them"},
+    {"set", bt_cmd_set, "change a parameter of running jobs"},
+    {"ftb", bt_cmd_ftb, "exchange fault events with other programs"},
     {"report", bt_cmd_report, "write what a bug report needs into one file"},
     {"clean", bt_cmd_clean, "remove the files that dead jobs left"},
     {"figures", bt_cmd_figures, NULL}, /* for bfo --hosts */
@@ -32,13 +32,13 @@ enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static void usage(FILE *out)
 {
-    fputs("Usage: bfo COMMAND [OPTIONS]\n\nSee what the rails of MPI jobs under the PML bfo do.\n\n", out);
+    fputs("Usage: bfo COMMAND [OPTIONS]\n\nWatch and steer the rails of MPI jobs under the PML bfo.\n\n", out);
     for (int i = 0; i < COMMANDS; ++i) {
         if (NULL != commands[i].help) {
             fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
         }
     }
-    fputs("\n'bfo COMMAND --help' tells more; see also bfo(1).\n", out);
+    fputs("\n'bfo COMMAND --help' says more; see also bfo(1).\n", out);
 }
 
 int main(int argc, char **argv)

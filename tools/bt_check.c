@@ -477,14 +477,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option options[] = {
     {"cut", KEY_CUT, "COMMAND", 0,
-     "'COMMAND down PORT' cuts a port, 'COMMAND up PORT' gives it back. COMMAND is split at blanks, and no shell sees it", 0},
-    {"ports", KEY_PORTS, "LIST", 0, "the ports to try, as mlx5_0:1,mlx5_1:1 (all of this node)", 0},
+     "'COMMAND down PORT' cuts a port, 'COMMAND up PORT' gives it back. COMMAND is split at blanks, and no shell reads it", 0},
+    {"ports", KEY_PORTS, "LIST", 0, "the ports to cut, such as mlx5_0:1,mlx5_1:1 (default: all of this node)", 0},
     {"down", KEY_DOWN, "SECONDS", 0, "how long a port stays away at least (5)", 0},
-    {"up", KEY_UP, "SECONDS", 0, "how long all are there before the next port is cut (5)", 0},
-    {"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for a loss, a return, the stream (120; without --cut 600)", 0},
+    {"up", KEY_UP, "SECONDS", 0, "how long all ports are up before the next one is cut (5)", 0},
+    {"wait", KEY_WAIT, "SECONDS", 0, "how long to wait for a loss, a return or the stream (120; without --cut 600)", 0},
     {"yes", KEY_YES, NULL, 0, "cut without a question", 0},
     {"json", KEY_JSON, NULL, 0, "for programs", 0},
-    {"log", KEY_LOG, "FILE", 0, "keep the log of the run (bfo-check-HOST-TIME.log, kept if something failed)", 0},
+    {"log", KEY_LOG, "FILE", 0, "keep the log of the run in FILE (default: bfo-check-HOST-TIME.log, kept only if something failed)", 0},
     {"dir", KEY_DIR, "DIR", 0, "the job's pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0},
     {0}};
 
@@ -494,11 +494,11 @@ int bt_cmd_check(int argc, char **argv)
         .options = options,
         .parser = parse,
         .args_doc = "[-- MPIRUN-ARGUMENTS...]",
-        .doc = "Try whether a job survives the loss of each port of this node: bfo_stream runs under 'bfo run' with MPIRUN-ARGUMENTS (default: "
-               "--map-by ppr:1:node), while the ports are taken away one by one and given back. Without --cut the command says which port is to "
-               "be taken away by hand, and when. Call it on a node of the job.\vExit status: 0 each port was lost and came back, and the stream went "
-               "on; 1 not so, or the job would not survive, so that nothing was cut; 2 wrong usage; 3 trouble: the stream did not begin, or COMMAND "
-               "failed; 4 no rank runs on this node."};
+        .doc = "Test whether a job survives the loss of each port of this node: bfo_stream runs under 'bfo run' with MPIRUN-ARGUMENTS (default: "
+               "--map-by ppr:1:node), while the ports are taken away one by one and given back. Without --cut the command says which port you "
+               "have to unplug, and when. Call it on a node of the job.\vExit status: 0 each port was lost and came back, and the stream went "
+               "on; 1 a port did not, or nothing was cut because the job would not survive; 2 wrong usage; 3 trouble: the stream did not begin, or "
+               "COMMAND failed; 4 no rank runs on this node."};
     static bt_check_t check; /* too large for a stack */
     const char *why;
 

@@ -350,8 +350,8 @@ int bt_cmd_doctor(int argc, char **argv)
         .parser = parse,
         .children = children,
         .doc =
-            "Look at this machine before a job does: the installation, ports, locked memory, times, and what the loss of each port would mean; with "
-            "--hosts at each of them, and at what joins them.\v"
+            "Check this machine before a job starts: the installation, ports, locked memory, times, and what the loss of each port would mean; with "
+            "--hosts check each of these nodes, and the rails between them.\v"
             "Exit status: 0 no problem, 1 a problem that stops bfo or its failover, 2 wrong usage, 3 trouble."};
     bt_doctor_t doctor = {.findings = json_array(), .ports = json_array()};
     char host[256] = "", now[BT_TIME];

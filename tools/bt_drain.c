@@ -184,7 +184,7 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
 
     argp_parse(argp, argc, argv, 0, NULL, &choice);
     if (!out && NULL == choice.port) {
-        fputs("bfo release: which port? 'bfo drain' without a port lists those that stand out\n", stderr);
+        fputs("bfo release: which port? 'bfo drain' without a port lists the ports that stand out\n", stderr);
         return BT_USAGE;
     }
     if (NULL != choice.source.hosts) {
@@ -219,10 +219,10 @@ int bt_cmd_drain(int argc, char **argv)
         .args_doc = "[PORT]",
         .doc =
             "Take a port out of service: the jobs of this user on this node (of root: of all users who have run a job here) begin nothing "
-            "new on its rails, at either end. The command waits until nothing is under way on them. Then the port can be unplugged, "
-            "and no message is lost or sent again. It stands out, for later jobs too, until 'bfo release PORT'. Without PORT: list the "
-            "ports that stand out.\vExit status: 0 drained, 1 not yet (the processes that are waited for are named), 2 wrong usage, 3 trouble, 4 no job "
-            "uses the port."};
+            "new on its rails, at either end. The command waits until nothing is in flight on these rails. Then you can unplug the port, "
+            "and no message is lost or sent again. Later jobs leave the port out, too, until 'bfo release PORT'. Without PORT: list the "
+            "ports that are out of service.\vExit status: 0 drained, 1 not yet (the command names the processes that it waits for), 2 wrong usage, "
+            "3 trouble, 4 no job uses the port."};
 
     argv[0] = (char *) "bfo drain";
     return run(argc, argv, &argp, true);
@@ -236,8 +236,8 @@ int bt_cmd_release(int argc, char **argv)
         .children = children,
         .args_doc = "PORT",
         .doc =
-            "Give back a port that 'bfo drain' took out of service.\vExit status: 0 the jobs use it again, 1 it did not stand out, or a process has "
-            "not noticed yet, 2 wrong usage, 3 trouble, 4 no job uses the port."};
+            "Give back a port that 'bfo drain' took out of service.\vExit status: 0 the jobs use the port again, 1 the port was not out of service, "
+            "or a process has not noticed yet, 2 wrong usage, 3 trouble, 4 no job uses the port."};
 
     argv[0] = (char *) "bfo release";
     return run(argc, argv, &argp, false);

@@ -341,7 +341,7 @@ int bt_cmd_events(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"json", KEY_JSON, NULL, 0, "for programs: one object a line", 0},
-        {"follow", KEY_FOLLOW, NULL, 0, "go on showing what happens; with JOB until the job has ended", 0},
+        {"follow", KEY_FOLLOW, NULL, 0, "keep showing events; with JOB until the job has ended", 0},
         {"since", KEY_SINCE, "TIME", 0, "only later events: 30s, 10m, 2h, 1d (ago), or 2026-11-24T11:12:13", 0},
         {"plot", KEY_PLOT, "FILE", 0, "draw the ports over time into FILE, an SVG picture (needs gnuplot); with --follow when it ends", 0},
         {"exec", KEY_EXEC, "PROGRAM", 0, "with --follow: run PROGRAM for each event, with BFO_EVENT, BFO_JOB, BFO_PORT... in its environment", 0},
@@ -353,7 +353,7 @@ int bt_cmd_events(int argc, char **argv)
         .parser = parse,
         .args_doc = "[JOB]",
         .children = children,
-        .doc = "Show what happened to the rails and peers of the jobs of this node. Each process keeps its last 64 events.\v"
+        .doc = "Show the events of the rails and peers of the jobs of this node. Each process keeps its last 64 events.\v"
                "Exit status: 0 done, 2 wrong usage, 3 trouble, 4 no job."};
     struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
     choice_t choice = {.job = NULL};

@@ -242,8 +242,8 @@ static int subscribe(const choice_t *choice)
 
 static const struct argp_option serve_options[] = {OPTION_JSON, OPTION_DIR, {0}};
 static const struct argp_option publish_options[] = {
-    {"space", KEY_SPACE, "NAME", 0, "the space of the event (" BT_FTB_SPACE_OF_OTHERS ")", 0},
-    {"severity", KEY_SEVERITY, "WORD", 0, "info, warning, error or fatal (that of bfo(1), or info)", 0},
+    {"space", KEY_SPACE, "NAME", 0, "the space of the event (default: " BT_FTB_SPACE_OF_OTHERS ")", 0},
+    {"severity", KEY_SEVERITY, "WORD", 0, "info, warning, error or fatal (default: the severity in bfo(1), or info)", 0},
     OPTION_USER,
     OPTION_JSON,
     OPTION_DIR,
@@ -254,28 +254,28 @@ static const struct argp_option subscribe_options[] = {
 static const struct argp serve_argp = {
     .options = serve_options,
     .parser = parse,
-    .doc = "Pass fault events on between programs of this node, and throw those of this user's MPI jobs (of root: of all users). Goes on until a "
-           "signal ends it, and says on stdout when it is ready.\vExit status: 0 it was ended by a signal, 2 wrong usage, 3 another server "
-           "runs, or trouble."};
+    .doc = "Pass fault events on between programs of this node, and publish those of this user's MPI jobs (for root: of all users). The server runs "
+           "until a signal ends it, and says on stdout when it is ready.\vExit status: 0 a signal ended the server, 2 wrong usage, 3 another "
+           "server runs, or trouble."};
 static const struct argp publish_argp = {
     .options = publish_options,
     .parser = parse,
     .args_doc = "EVENT [PAYLOAD]",
-    .doc = "Publish one fault event, as: bfo ftb publish IFACE_DEAD 'iface: mlx5_0:1, node: n1'. bfo(1) has the table of events.\vExit status: 0 "
-           "the server took it, 1 it did not, 2 wrong usage, 3 no server runs, or trouble."};
+    .doc = "Publish one fault event, for example: bfo ftb publish IFACE_DEAD 'iface: mlx5_0:1, node: n1'. bfo(1) has the table of events.\vExit "
+           "status: 0 the server took the event, 1 the server refused it, 2 wrong usage, 3 no server runs, or trouble."};
 static const struct argp subscribe_argp = {
     .options = subscribe_options,
     .parser = parse,
     .args_doc = "[EVENT...]",
-    .doc = "Print fault events, one a line, those of the names given or all.\vExit status: 0 as many as --count says were printed, 2 wrong "
-           "usage, 3 no server runs, or it has ended."};
+    .doc = "Print fault events, one a line: those with the given names, or all.\vExit status: 0 the number of --count was printed, 2 wrong "
+           "usage, 3 no server runs, or the server has ended."};
 
 static int usage(const char *word)
 {
     if (NULL != word && '\0' != word[0]) {
         fprintf(stderr, "bfo ftb: there is no command '%s'\n", word);
     }
-    fputs("Usage: bfo ftb serve | publish EVENT [PAYLOAD] | subscribe [EVENT...]\n'bfo ftb COMMAND --help' tells more; see also bfo(1).\n",
+    fputs("Usage: bfo ftb serve | publish EVENT [PAYLOAD] | subscribe [EVENT...]\n'bfo ftb COMMAND --help' says more; see also bfo(1).\n",
           NULL == word ? stdout : stderr);
     return NULL == word ? BT_WELL : BT_USAGE;
 }
@@ -291,7 +291,7 @@ static int run(int argc, char **argv, const struct argp *argp, int least, int mo
     }
     argp_parse(argp, argc, argv, 0, NULL, &choice);
     if (least > choice.n_words || most < choice.n_words) {
-        fprintf(stderr, "%s: %s%s; '%s --help' tells more\n", argv[0],
+        fprintf(stderr, "%s: %s%s; '%s --help' says more\n", argv[0],
                 least > choice.n_words ? "an EVENT is missing" : "one word too many: ", least > choice.n_words ? "" : choice.word[most], argv[0]);
         status = BT_USAGE;
     } else {

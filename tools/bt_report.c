@@ -177,14 +177,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int bt_cmd_report(int argc, char **argv)
 {
-    static const struct argp_option options[] = {{"output", 'o', "FILE", 0, "default: bfo-report-HOST-TIME.txt; a file that is there is kept", 0},
-                                                 {0}};
+    static const struct argp_option options[] = {
+        {"output", 'o', "FILE", 0, "the file to write (default: bfo-report-HOST-TIME.txt); an existing file is kept", 0}, {0}};
     static const struct argp argp = {
         .options = options,
         .parser = parse,
         .args_doc = "[JOB]",
-        .doc = "Write what a bug report needs into one file: releases, the machine, parameters of MPI in the environment, and what bfo doctor, "
-               "status and events say.\vExit status: 0 it is written, 2 wrong usage, 3 it cannot be written."};
+        .doc = "Write what a bug report needs into one file: releases, the machine, parameters of MPI in the environment, and the output of "
+               "bfo doctor, status and events.\vExit status: 0 the file is written, 2 wrong usage, 3 the file cannot be written."};
     choice_t choice = {.job = NULL};
     char name[256];
     bool is_written;

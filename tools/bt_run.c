@@ -16,9 +16,9 @@ static const char path_name[] = "mca_base_component_path";
 static void help(void)
 {
     puts("Usage: bfo run [OPTIONS OF MPIRUN] PROGRAM [ARGUMENTS]\n\n"
-         "Start a job that uses bfo: mpirun of PATH, with the parameters of FILE and the options that follow. FILE is BFO_CONF, or\n" BT_CONF
-         ". What the options, files of theirs for --tune, or the environment name counts more than FILE.\n\n"
-         "Exit status: mpirun's; 3 it could not be started.");
+         "Start a job that uses bfo: run mpirun of PATH with the options that follow and with the parameters of FILE. FILE is BFO_CONF, or\n" BT_CONF
+         ". A parameter from the options, from a file that --tune names, or from the environment overrides FILE.\n\n"
+         "Exit status: that of mpirun, or 3: mpirun could not be started.");
 }
 
 /* Splits a line "NAME = VALUE" or "--mca NAME VALUE" in place; false if it is no such line. */

@@ -408,10 +408,11 @@ int bt_cmd_set(int argc, char **argv)
         .parser = parse,
         .children = children,
         .args_doc = "[JOB [PARAMETER [VALUE]]]",
-        .doc = "Change a parameter of the PML bfo in the processes of a job on this node while they run. The command waits until each process "
-               "has taken the value up. Without VALUE: show what the processes have now. Without words: list the parameters that can change, "
-               "with their values.\vExit status: 0 the processes have the value, 1 not yet, or a process refuses it (these processes are named), "
-               "2 wrong usage, 3 trouble, 4 no such job."};
+        .doc =
+            "Change a parameter of the PML bfo in the processes of a job on this node while they run. The command waits until each process "
+            "has taken the value. Without VALUE: show the present values. Without arguments: list the parameters that can change, "
+            "with their possible values.\vExit status: 0 the processes have the value, 1 not yet, or a process refuses it (these processes are named), "
+            "2 wrong usage, 3 trouble, 4 no such job."};
     choice_t choice = {.wait = 30};
     bt_all_t all;
     int verdict;

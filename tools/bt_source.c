@@ -9,8 +9,8 @@ enum { KEY_DIR = 400, KEY_HOSTS, KEY_RSH };
 
 static const struct argp_option options[] = {
     {"dir", KEY_DIR, "DIR", 0, "the jobs' pml_bfo_status_dir (default: BFO_STATUS_DIR, or " BFO_FIGURES_ROOT ")", 0},
-    {"hosts", KEY_HOSTS, "LIST", 0, "ask these nodes instead of this one: names with commas between", 0},
-    {"rsh", KEY_RSH, "COMMAND", 0, "what runs a command on a node, followed by its name (default: BFO_RSH, or 'ssh -o BatchMode=yes')", 0},
+    {"hosts", KEY_HOSTS, "LIST", 0, "ask these nodes instead of this one: names separated by commas", 0},
+    {"rsh", KEY_RSH, "COMMAND", 0, "the program that runs a command on a node (default: BFO_RSH, or 'ssh -o BatchMode=yes')", 0},
     {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -278,7 +278,7 @@ int bt_cmd_status(int argc, char **argv)
         .parser = parse,
         .args_doc = "[JOB]",
         .children = children,
-        .doc = "Show the jobs of this node, their ports, and what is lost. JOB is a number of Open MPI (54321 or 54321.1) or of the batch "
+        .doc = "Show the jobs of this node, their ports, and what is lost. JOB is the number of Open MPI (54321 or 54321.1) or of the batch "
                "system.\vExit status: 0 all is well, 1 something is lost or not protected, 2 wrong usage, 3 trouble, 4 no job."};
     choice_t choice = {.job = NULL};
     bt_all_t all;
@@ -311,10 +311,11 @@ int bt_cmd_clean(int argc, char **argv)
 {
     static const struct argp_option options[] = {{"json", KEY_JSON, NULL, 0, "for programs", 0}, {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {.options = options,
-                                     .parser = parse,
-                                     .children = children,
-                                     .doc = "Remove the files of jobs of which no process of this node lives. The next job of the user does it too."};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .children = children,
+        .doc = "Remove the files of jobs that have no living process on this node. The next job of the user removes them, too."};
     choice_t choice = {.job = NULL};
     unsigned removed;
 

@@ -265,7 +265,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int bt_cmd_top(int argc, char **argv)
 {
     static const struct argp_option options[] = {{"interval", KEY_INTERVAL, "SECONDS", 0, "how often (1)", 0},
-                                                 {"count", KEY_COUNT, "N", 0, "end after N pictures (default: go on until it is interrupted)", 0},
+                                                 {"count", KEY_COUNT, "N", 0, "end after N pictures (default: a signal ends it)", 0},
                                                  {"json", KEY_JSON, NULL, 0, "for programs: one object a line", 0},
                                                  {0}};
     static const struct argp_child children[] = {{&bt_source_argp, 0, NULL, 0}, {0}};
@@ -274,7 +274,7 @@ int bt_cmd_top(int argc, char **argv)
         .parser = parse,
         .args_doc = "[JOB]",
         .children = children,
-        .doc = "Show what each port of the jobs carries, every second: bytes and messages per second, and what is lost.\v"
+        .doc = "Show the traffic of each port of the jobs, every second: bytes and messages per second, and what is lost.\v"
                "Exit status: 0 done, 2 wrong usage, 3 trouble, 4 no job at the end."};
     const struct sigaction action = {.sa_handler = on_signal};
     choice_t choice = {.interval = 1};
