@@ -55,7 +55,7 @@ static void say_process(const bt_process_t *process, const bfo_figures_port_t *p
         printf("%u rail%s on, because no other rail reaches the process at the other end, or failover is not in force\n", port->rails_kept,
                1 == port->rails_kept ? " goes" : "s go");
     } else {
-        printf("on %u rail%s something is under way, or the process at the other end has not answered\n", port->rails_draining,
+        printf("on %u rail%s messages are in flight, or the process at the other end has not answered\n", port->rails_draining,
                1 == port->rails_draining ? "" : "s");
     }
 }
@@ -184,7 +184,7 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
 
     argp_parse(argp, argc, argv, 0, NULL, &choice);
     if (!out && NULL == choice.port) {
-        fputs("bfo release: which port? 'bfo drain' without a port lists the ports that stand out\n", stderr);
+        fputs("bfo release: which port? 'bfo drain' without a port lists the ports that are out of service\n", stderr);
         return BT_USAGE;
     }
     if (NULL != choice.source.hosts) {
@@ -201,7 +201,7 @@ static int run(int argc, char **argv, const struct argp *argp, bool out)
         fputs("bfo: no user has run a job under the PML bfo on this node yet: there is no list of ports to write\n", stderr);
         verdict = BT_NO_JOB;
     } else if (!out && 0 == wish.changed) {
-        fprintf(stderr, "bfo: the port '%s' does not stand out; 'bfo drain' without a port lists those that do\n", choice.port);
+        fprintf(stderr, "bfo: the port '%s' is not out of service; 'bfo drain' without a port lists the ports that are\n", choice.port);
         verdict = BT_NOT_WELL;
     } else {
         verdict = wait_for_jobs(&choice, out);

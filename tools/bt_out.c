@@ -30,7 +30,7 @@ static const char *change(int file, const char *root, uid_t uid, bfo_steer_t *li
         return NULL;
     }
     if (wish->out && BFO_STEER_PORTS == list->n_out) {
-        return "16 ports stand out already; give one of them back first (bfo release)";
+        return "16 ports are out of service already; give one of them back first (bfo release)";
     }
     if (wish->out) {
         memset(list->out[at], 0, sizeof(list->out[at]));

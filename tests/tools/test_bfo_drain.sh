@@ -46,7 +46,7 @@ for what in 'port-out sr0:1 .*: up -> draining' 'port-drained sr0:1 .*: draining
 note "drained, cut, back and released"
 
 ends_with 1 "$BFO" release sr0:1
-says "the port 'sr0:1' does not stand out"
+says "the port 'sr0:1' is not out of service"
 ends_with 2 "$BFO" release
 ends_with 2 "$BFO" drain "$(printf 'x%.0s' $(seq 64))"
 says 'is no name of a port'
@@ -71,7 +71,7 @@ rank_0_waits() {
         [ $i = 0 ] || { retry "rank 1 stood still within a lock of softrail"; "$BFO" release sr0:1 --wait 60 >/dev/null 2>&1; moves 0; }
         kill -STOP "$stopped" || fail "rank 1 cannot be stopped"
         for ((j = 0; j < 15; ++j)); do
-            refuses sr0:1 'rank 0 .*: on 1 rail something is under way, or the process at the other end has not answered' && return
+            refuses sr0:1 'rank 0 .*: on 1 rail messages are in flight, or the process at the other end has not answered' && return
         done
         kill -CONT "$stopped"
     done
@@ -110,7 +110,7 @@ if [ "$(id -u)" = 0 ]; then # root writes the lists of all users, and makes none
 fi
 for i in $(seq 16); do "$BFO" drain "p$i:1" --wait 0 >/dev/null 2>&1; done # sr0:1 stands out, too
 ends_with 3 "$BFO" drain p17:1
-says '16 ports stand out already'
+says '16 ports are out of service already'
 for i in $(seq 15); do "$BFO" release "p$i:1" --wait 0 >/dev/null 2>&1; done
 ends_with 0 "$BFO" drain
 [ "$(cat "$TEST_TMP/out")" = sr0:1 ] || { cat "$TEST_TMP/out"; fail "not only sr0:1 stands out"; }
