@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A request for the tests of the machines: the machine, its facts, actions that count themselves, and the two verbs
- * s(request, sender event, data) and v(request, receiver event, data). Included by the test programs only. */
+ * A request for the tests of the machines: the machine, its facts, actions that count how often they ran, and two functions that raise an
+ * event: s(request, sender event, data) and v(request, receiver event, data). Only the test programs include this file. */
 #ifndef FSM_REQUEST_H
 #define FSM_REQUEST_H
 
@@ -18,7 +18,7 @@
 enum { ACTIONS_MAX = 64 };
 _Static_assert((int) BFO_SEND_ACTIONS <= ACTIONS_MAX && (int) BFO_RECV_ACTIONS <= ACTIONS_MAX, "room for counters");
 
-/* A request as the PML would have one: the machine, its facts, and what was done to it. */
+/* Stands in for a request of the PML: the machine, its facts, and what the machine did with the request. */
 typedef struct {
     bfo_machine_t m;
     bfo_send_facts_t send;
@@ -27,8 +27,8 @@ typedef struct {
     unsigned last;
     int rejected;
     const char *row;
-    bool posting; /* actions raise events as real ones would: those that post a control message by one */
-    int data;     /* and take_ack, take_put, accept by this */
+    bool posting; /* actions raise events as those of the PML do: an action that posts a control message raises them by 1 */
+    int data;     /* take_ack, take_put and accept raise events by this number */
 } request_t;
 
 static void ran(void *request, unsigned action)
@@ -52,7 +52,7 @@ static const char *const control_posts[] = {"post_match", "resend_match", "post_
                                             "restart",    "post_rerr",    "fail_post_rerr", "resend_rerr", "grant_restart", "resend_rack"};
 static const char *const data_posts[] = {"take_ack", "take_put", "accept"};
 
-/* What an action of this name would post: the counting half of the real ones. */
+/* Raises as many events as the PML's action of this name posts descriptors. */
 static void post_for(void *request, const char *name)
 {
     for (size_t i = 0; i < sizeof(control_posts) / sizeof(control_posts[0]); i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Expected to fail: a letter for which there is no memory is lost, and with it the end of a fence. Each letter that says so belongs
- * in what it is about. DESIGN.txt section 15.1.
+ * Expected to fail: a letter for which there is no memory is lost, and with it the report that a fence has ended. The memory of such a
+ * letter belongs in the object that the letter is about. DESIGN.txt section 15.1.
  */
 #include "bfo_config.h"
 
@@ -16,7 +16,7 @@
 
 ofo_component_t mca_btl_openib_component;
 
-static bool is_short; /* of memory */
+static bool is_short; /* there is no memory */
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);

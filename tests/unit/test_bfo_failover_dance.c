@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The request machines led through whole stories, written by hand from DESIGN.txt section 7: flows, errors of each
- * fragment, the restart dance, declaration, every epoch there is, and threads that fight for one claim. */
+ * Leads the request machines through whole stories, written by hand from DESIGN.txt section 7: flows, errors of each
+ * fragment, the restart handshake ("dance"), declaration, every epoch, and threads that compete for one claim. */
 #include "fsm_request.h"
 
 #include <pthread.h>
@@ -121,7 +121,7 @@ static void rts_unanswered_is_resent_and_answered_is_not(void **unused)
     send_is(&r, BFO_SEND_NOTIFIED, 0, BFO_SACT_post_notify);
 }
 
-/* A sender that has streamed n FRAGs of which one is lost, up to NOTIFIED. */
+/* Leads a sender to NOTIFIED: it sends n FRAGs, and every second of them is lost. */
 static void sender_to_notified(request_t *r, int n)
 {
     s(r, BFO_SEV_START, 0);
@@ -131,7 +131,7 @@ static void sender_to_notified(request_t *r, int n)
     s(r, BFO_SEV_DATA_ERR, 0);
     for (int i = 1; i < n; i++) {
         send_is(r, BFO_SEND_ERRD, 0, BFO_SACT_none);
-        s(r, 0 == i % 2 ? BFO_SEV_DATA_ERR : BFO_SEV_FRAG_OK, 0); /* the last to drain posts NOTIFY */
+        s(r, 0 == i % 2 ? BFO_SEV_DATA_ERR : BFO_SEV_FRAG_OK, 0); /* the last completion posts NOTIFY */
     }
     send_is(r, BFO_SEND_NOTIFIED, 0, BFO_SACT_post_notify);
 }
@@ -148,7 +148,7 @@ static void frag_lost_drains_then_notifies_then_restarts(void **unused)
     r.send.got_ack = true;
     s(&r, BFO_SEV_RACK, 0);
     send_is(&r, BFO_SEND_NOTIFIED, 0, BFO_SACT_note_rack); /* NOTIFY itself is still outstanding */
-    s(&r, BFO_SEV_NOTIFY_OK, 0);                           /* restart posts the RTS; so the guard stops there */
+    s(&r, BFO_SEV_NOTIFY_OK, 0);                           /* restart posts the RTS, therefore the guard stops there */
     assert_int_equal(1, r.ran[BFO_SACT_restart]);
     assert_int_equal(BFO_SE(BFO_SEND_RTS, 1), r.m.se);
     assert_int_equal(1, r.ran[BFO_SACT_post_notify]);
@@ -196,7 +196,7 @@ static void recv_response_lost_sends_rerr_and_still_counts_data(void **unused)
     v(&r, BFO_REV_RESPONSE_ERR, 0);
     recv_is(&r, BFO_RECV_ERRL, 0, BFO_RACT_post_rerr);
     assert_int_equal(1, r.m.events);
-    v(&r, BFO_REV_FRAG, 0); /* the ACK was delivered after all: the sender may already be done */
+    v(&r, BFO_REV_FRAG, 0); /* the ACK did arrive; the sender may be done already */
     recv_is(&r, BFO_RECV_ERRL, 0, BFO_RACT_take_frag);
     v(&r, BFO_REV_RERR_ERR, 0);
     recv_is(&r, BFO_RECV_ERRL, 0, BFO_RACT_resend_rerr);
@@ -232,7 +232,7 @@ static void recv_restart_waits_for_fences_then_grants_once(void **unused)
     v(&r, BFO_REV_RTS_RESTART, 1);
     recv_is(&r, BFO_RECV_ACTIVE, 1, BFO_RACT_accept);
     v(&r, BFO_REV_RACK_ERR, 0);
-    recv_is(&r, BFO_RECV_ACTIVE, 1, BFO_RACT_none); /* the RTS proves the RACK */
+    recv_is(&r, BFO_RECV_ACTIVE, 1, BFO_RACT_none); /* the RTS proves that the RACK arrived */
     assert_int_equal(1, r.ran[BFO_RACT_grant_restart]);
 }
 
@@ -246,7 +246,7 @@ static void recv_complete_message_answers_notify_with_nack(void **unused)
     v(&r, BFO_REV_NOTIFY, 0);
     v(&r, BFO_REV_RESPONSE_OK, 0);
     recv_is(&r, BFO_RECV_DONE, 0, BFO_RACT_post_nack_complete);
-    v(&r, BFO_REV_NOTIFY, 0); /* lost the race against its own completion */
+    v(&r, BFO_REV_NOTIFY, 0); /* the NOTIFY lost the race against the completion of the message */
     recv_is(&r, BFO_RECV_DONE, 0, BFO_RACT_answer_gone);
     memset(&r, 0, sizeof(r));
     r.last = ACTIONS_MAX;
@@ -316,13 +316,13 @@ static void restarts_use_every_epoch_then_declare_the_peer(void **unused)
     for (unsigned epoch = 0; epoch < 65535; epoch++) {
         assert_int_equal(BFO_SE(BFO_SEND_RTS, epoch), tx.m.se);
         assert_int_equal(BFO_SE(BFO_RECV_ACTIVE, epoch), rx.m.se);
-        s(&tx, BFO_SEV_RERR, 0); /* the RTS is still out: ERRD */
+        s(&tx, BFO_SEV_RERR, 0); /* the RTS is still outstanding: ERRD */
         assert_int_equal(BFO_SE(BFO_SEND_ERRD, epoch), tx.m.se);
-        s(&tx, BFO_SEV_RTS_OK, 0); /* drained: NOTIFY goes out */
+        s(&tx, BFO_SEV_RTS_OK, 0); /* drained: the sender posts NOTIFY */
         assert_int_equal(BFO_SE(BFO_SEND_NOTIFIED, epoch), tx.m.se);
         assert_true(bfo_se_is_next_epoch(rx.m.se, (uint16_t) (bfo_se_epoch(tx.m.se) + 1)));
         v(&rx, BFO_REV_NOTIFY, 0);
-        v(&rx, BFO_REV_RESPONSE_OK, 0); /* drained: RACK goes out */
+        v(&rx, BFO_REV_RESPONSE_OK, 0); /* drained: the receiver posts RACK */
         assert_int_equal(BFO_SE(BFO_RECV_WAITRTS, epoch + 1), rx.m.se);
         s(&tx, BFO_SEV_RACK, 0);
         s(&tx, BFO_SEV_NOTIFY_OK, 0);
@@ -383,7 +383,7 @@ static void *complete_one_in_error(void *arg)
 
     for (int i = 0; i < ROUNDS; i++) {
         (void) pthread_barrier_wait(&sh->gate);
-        bfo_events_up(&sh->m, true); /* a late message handler on top */
+        bfo_events_up(&sh->m, true); /* the event of a late message, in addition */
         (void) bfo_send_step(&sh->m, BFO_SEV_DATA_ERR, &shared_ops, sh, NULL);
         if (0 == bfo_events_down(&sh->m, true)) {
             bfo_send_settle(&sh->m, &shared_ops, sh);
@@ -420,8 +420,8 @@ static void threads_that_drain_together_notify_exactly_once(void **unused)
     (void) pthread_barrier_destroy(&sh.gate);
 }
 
-/* Another thread looked at the request, was delayed, and wants to claim; meanwhile the request was completed and taken again,
- * and is in the same state and epoch. */
+/* Another thread looks at the request, is delayed, and then claims it. Meanwhile the request was completed and used again, and has
+ * reached the same state and epoch. */
 static void request_taken_again_is_not_claimed_by_an_older_look(void **state)
 {
     bfo_machine_t m = {.se = BFO_SE(BFO_SEND_STREAM, 0)};
@@ -435,7 +435,7 @@ static void request_taken_again_is_not_claimed_by_an_older_look(void **state)
     assert_int_equal(BFO_SE(BFO_SEND_STREAM, 0), m.se);
 }
 
-/* A completion saw no events; then somebody raised them to look at the request: it must not be completed under his eyes. */
+/* A completion sees no events; then another thread raises them in order to look at the request. The completion must not complete it now. */
 static void completion_fails_once_somebody_looks(void **state)
 {
     bfo_machine_t m = {.se = BFO_SE(BFO_SEND_STREAM, 7)};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The request machines: every cell of both tables is walked with actions of our own, scripted messages are led through
- * whole dances, the hot rows are compared with the table, and threads fight for the claim. DESIGN.txt section 7. */
+ * The request machines: this program walks every cell of both tables with its own actions, compares the guards with rules written by
+ * hand, and compares the hot rows with the table. DESIGN.txt section 7. */
 #include "pml_bfo_failover_fsm.h"
 
 #include <pthread.h>
@@ -17,11 +17,11 @@
 #include "fsm_request.h"
 
 /* ---- every cell -------------------------------------------------------------------------------------- */
-/* The rows as the file states them, walked as a list: what the tables must hold, and nothing else. */
+/* The rows of the .def files as a list. The tables must hold these rows and no others. */
 typedef struct {
     const char *id;
     unsigned state, event, next, action;
-    int epoch; /* of a machine that was at 7 */
+    int epoch; /* afterwards; the machine was at 7 */
 } expected_t;
 
 #define ROW(id, state, event, next, act) {#id, BFO_SEND_##state, BFO_SEV_##event, BFO_SEND_##next, BFO_SACT_##act, 7},
@@ -100,7 +100,7 @@ static void machine_every_cell_does_its_row_or_is_rejected(void **unused)
                 walk_cell(&sides[i], state, event, &hit);
             }
         }
-        assert_int_equal(sides[i].rows, hit); /* every row was hit, and none twice */
+        assert_int_equal(sides[i].rows, hit); /* every row was hit once */
         print_message("%s: %u cells, %zu rows hit\n", sides[i].sender ? "sender" : "receiver", sides[i].states * sides[i].events, hit);
     }
 }
@@ -151,7 +151,7 @@ static void machine_tables_keep_their_promises(void **unused)
             assert_true(open == (NULL != e));
             assert_true(NULL == e || dead == e->next);
         }
-        for (unsigned event = 1; event < side->events; event++) { /* in DEAD every completion drains */
+        for (unsigned event = 1; event < side->events; event++) { /* DEAD has a row for every completion */
             assert_true(BFO_KIND_COMPLETION != kind_of(side->sender, event) || NULL != find(side, dead, event));
         }
     }
@@ -163,7 +163,7 @@ static void machine_tables_keep_their_promises(void **unused)
                 && bfo_recv_state_is_err(BFO_RECV_WAITRTS) && bfo_recv_state_is_err(BFO_RECV_DEAD));
 }
 
-/* ---- guards: written out anew, over every combination of facts ---------------------------------------- */
+/* ---- guards: written a second time, by hand, over every combination of facts --------------------------- */
 static unsigned send_guard_by_hand(unsigned state, unsigned epoch, int events, const bfo_send_facts_t *f)
 {
     if (0 != events) {
@@ -258,7 +258,7 @@ static void hot_rows_equal_the_table(void **unused)
 
                 assert_true(taken == ack.listed && taken == put.listed);
                 assert_false(bfo_send_takes_response(m.se, (uint16_t) (epochs[i] + 1)));
-                bfo_send_take_response(&m, 1 == t); /* not admissible: another event came between test and taking */
+                bfo_send_take_response(&m, 1 == t); /* not admissible, because another event came between the test and this call */
                 assert_int_equal(taken ? ack.next : BFO_SE(state, epochs[i]), m.se);
                 assert_true(!taken || ack.next == put.next);
             }
@@ -282,7 +282,7 @@ static void hot_rows_equal_the_table(void **unused)
         for (int eager = 0; eager < 2; eager++) {
             bfo_cell_t match = bfo_recv_cell(BFO_SE(state, 0), eager ? BFO_REV_MATCHED_EAGER : BFO_REV_MATCHED);
 
-            assert_int_equal(BFO_RECV_UNMATCHED == state, match.listed); /* the only state bfo_recv_match() is for */
+            assert_int_equal(BFO_RECV_UNMATCHED == state, match.listed); /* bfo_recv_match() is for this state only */
             if (match.listed) {
                 m.own.se = BFO_SE(state, 0);
                 bfo_recv_match(&m, 1 == eager);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The wire room: offsets on the wire, and what of a damaged header is refused. DESIGN.txt section 6.
+ * Headers: the offsets on the wire, and which damage the check refuses. DESIGN.txt section 6.
  */
 #include "bfo_config.h"
 
@@ -18,7 +18,7 @@ static uint64_t at(const void *p, size_t offset, size_t bytes)
 {
     uint64_t v = 0;
 
-    memcpy(&v, (const char *) p + offset, bytes); /* little-endian hosts only, as the wire of such a job */
+    memcpy(&v, (const char *) p + offset, bytes); /* only on a little-endian host, where the wire is little-endian too */
     return v;
 }
 
@@ -88,7 +88,7 @@ static void restart_part_of_rget_is_aligned(void **state)
     assert_int_equal(0, bfo_hdr_size(255, 0, 13));
 }
 
-/* Every type: valid as packed, refused when shorter, of another type, or in network byte order. */
+/* A header of each type is valid as packed, and refused when it is shorter, of another type, or in network byte order. */
 static void header_too_short_or_of_another_type_is_refused(void **state)
 {
     static const uint8_t types[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
@@ -161,17 +161,17 @@ static void lengths_that_contradict_are_refused(void **state)
     assert_false(bfo_hdr_is_valid(BFO_MSG_FRAG, &h, 33, 33, 0));
     h.life = (bfo_life_hdr_t){.type = BFO_MSG_LIFE, .answer = BFO_PROCESS_DEAD, .number = 1};
     assert_true(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 40, 0));
-    assert_false(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 41, 0)); /* it has no payload */
+    assert_false(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 41, 0)); /* LIFE has no payload */
     h.life.answer = BFO_PROCESS_ANSWERS;
     assert_false(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 40, 0)); /* no such answer */
     h.life = (bfo_life_hdr_t){.type = BFO_MSG_LIFE};
-    assert_false(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 40, 0)); /* of no wait */
+    assert_false(bfo_hdr_is_valid(BFO_MSG_LIFE, &h, 40, 40, 0)); /* the number of no wait */
     bfo_hdr_pack_match(&h.match, BFO_MSG_MATCH, 0, 1, -1, 3, 4); /* no such rank */
     assert_false(bfo_hdr_is_valid(BFO_MSG_MATCH, &h, 16, 16, 0));
     assert_false(bfo_hdr_match_is_valid(&h.match, 16));
 }
 
-/* Random bytes never make the check read outside, and the sanitizers watch. */
+/* Random bytes never make the check read outside the header; the sanitizers would report it. */
 static void random_bytes_are_survived(void **state)
 {
     unsigned seed = NULL != getenv("BFO_SEED") ? (unsigned) atoi(getenv("BFO_SEED")) : 20231;
@@ -179,7 +179,7 @@ static void random_bytes_are_survived(void **state)
     print_message("BFO_SEED=%u\n", seed);
     for (int round = 0; round < 200000; ++round) {
         const size_t length = (size_t) rand_r(&seed) % 128;
-        unsigned char *p = malloc(length + 1); /* exact: an overrun is seen by the address sanitizer */
+        unsigned char *p = malloc(length + 1); /* the exact size, so that AddressSanitizer sees an overrun */
 
         for (size_t i = 0; i < length; ++i) {
             p[i] = (unsigned char) (rand_r(&seed) >> 7);

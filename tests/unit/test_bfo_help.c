@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Help texts: the right lines with their arguments, whatever the file has, and from many threads at once: the service threads of two
- * rails speak while the application does. A component is played by this program under a name in a directory with help/ in it.
+ * Help texts: the right lines with their arguments, whatever else the file holds, and from many threads at once, because the service
+ * threads of two rails and the application may write at the same time. This program stands in for a component: it runs from a
+ * directory with help/ in it.
  */
 #include "bfo_help.h"
 
@@ -38,7 +39,7 @@ static void text_has_its_arguments_and_no_comment(void **state)
     expect(RULE "the last one" RULE, text_of(TEXTS, "last", true));
 }
 
-/* A topic is no other that begins alike, and no line of another's text. */
+/* A topic is not found under a part of its name, nor in a line of another topic's text. */
 static void topic_is_the_whole_name(void **state)
 {
     char *text = text_of(TEXTS, "two", false);
@@ -88,7 +89,7 @@ static void threads_speak_at_once(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* Become a program of a directory with help texts. */
+/* Runs this program again from a directory with help texts. */
 static int with_texts(void)
 {
     char dir[] = "/tmp/bfo-help-XXXXXX", path[64], self[PATH_MAX] = "", command[80];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Identifier tables and kept counters. DESIGN.txt sections 5 and 8.
+ * Identifier tables, and the counters of communicators that are kept. DESIGN.txt sections 5 and 8.
  */
 #include "bfo_config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Does a process of this machine live? Children that run, are stopped, end, are reaped. DESIGN.txt section 11.
+ * Is a process of this node alive? Tested on children that run, are stopped, end, and are reaped. DESIGN.txt section 11.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -27,7 +27,7 @@ enum { NODE = 7 };
 
 static bfo_life_t own;
 
-/* A child that waits until it is killed, as it says itself. */
+/* Starts a child that waits until it is killed; returns the child's own record. */
 static bfo_life_t child_begins(void)
 {
     bfo_life_t child;
@@ -54,7 +54,7 @@ static bfo_life_t child_begins(void)
     return child;
 }
 
-/* Until the kernel says that it is so; an end is looked at only. */
+/* Waits until the kernel reports this state; does not reap a child that has ended. */
 static void child_is(const bfo_life_t *child, int what)
 {
     siginfo_t info;
@@ -74,7 +74,7 @@ static void own_process_lives(void **state)
     assert_int_equal(getpid(), own.pid);
     assert_int_equal(BFO_PROCESS_ALIVE, bfo_life_of(&own, &own));
     assert_int_equal(own.started, bfo_life_started(own.pid));
-    assert_int_equal(24, sizeof(own)); /* it travels */
+    assert_int_equal(24, sizeof(own)); /* its size on the wire */
 }
 
 static void stopped_process_lives(void **state)
@@ -104,14 +104,14 @@ static void process_that_took_the_number_is_another(void **state)
 {
     bfo_life_t child = child_begins();
 
-    --child.started; /* as the process before that had the number */
+    --child.started; /* an earlier process that had this number */
     assert_int_equal(BFO_PROCESS_DEAD, bfo_life_of(&own, &child));
     child_ends(&child);
 }
 
 static int main_thread_way[2];
 
-/* The main thread shows as a zombie from some moment on. */
+/* Waits until /proc shows the main thread as a zombie, then tells the parent. */
 static void *outlives_main_thread(void *arg)
 {
     char text[1024] = "", state = 'R';
@@ -151,7 +151,7 @@ static void process_whose_main_thread_has_ended_lives(void **state)
         }
         pthread_exit(NULL);
     }
-    close(main_thread_way[1]); /* a child that fails ends the wait */
+    close(main_thread_way[1]); /* a child that fails ends the read below */
     assert_int_equal(1, read(main_thread_way[0], &got, 1));
     close(main_thread_way[0]);
     child.pid = (uint32_t) pid;
@@ -172,17 +172,17 @@ static void who_is_elsewhere_is_not_known(void **state)
     assert_int_not_equal(own.node, elsewhere.node);
     assert_int_equal(BFO_PROCESS_UNKNOWN, bfo_life_of(&elsewhere, &its));
     assert_int_equal(BFO_PROCESS_UNKNOWN, bfo_life_of(&own, &nobody));
-    assert_int_equal(BFO_PROCESS_UNKNOWN, bfo_life_of(&nobody, &nobody)); /* the same node, which nobody knows */
+    assert_int_equal(BFO_PROCESS_UNKNOWN, bfo_life_of(&nobody, &nobody)); /* the node is the same, but unknown */
     its.started = 0;
     assert_int_equal(BFO_PROCESS_UNKNOWN, bfo_life_of(&own, &its));
     its = child;
-    for (uint32_t i = 0; i < 2; ++i) { /* numbers that kill() takes for groups of processes */
+    for (uint32_t i = 0; i < 2; ++i) { /* numbers that kill() takes as groups of processes */
         its.pid = 0 - i;
         assert_int_equal(BFO_PROCESS_UNKNOWN, bfo_life_of(&own, &its));
     }
 }
 
-/* A container with the /proc of its host: nothing that it shows is to be believed. */
+/* In a container with the /proc of its host, /proc shows other processes under these numbers. */
 static void proc_of_another_name_space_is_not_believed(void **state)
 {
     int status = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the PML itself is synchronised with, under threads: its lock, who is inside while a communicator goes, who
- * recycles a request, the counters of threads. What they protect is plain memory, so that ThreadSanitizer
- * (thread_sanitizer.sh) sees whether they order it. DESIGN.txt sections 14.3 and 14.7.
+ * How the PML synchronises its threads: its lock, which threads are inside while a communicator is freed, which thread
+ * recycles a request, the counters of threads. The protected data is plain memory, so that ThreadSanitizer
+ * (thread_sanitizer.sh) sees whether accesses to it are ordered. DESIGN.txt sections 14.3 and 14.7.
  */
 #include "bfo_config.h"
 
@@ -22,7 +22,7 @@
 
 enum { THREADS = 4, ROUNDS = 5000, OBJECTS = 3000 };
 
-bfo_t bfo; /* the lists that spares come from are not asked here */
+bfo_t bfo; /* this program takes nothing from its free lists */
 bfo_params_t bfo_params;
 
 static void run_threads(int n, void *(*work)(void *) )
@@ -58,33 +58,33 @@ static void lock_admits_one_at_a_time(void **state)
     assert_int_equal(THREADS * ROUNDS, guarded);
 }
 
-/* ---- who is inside ----------------------------------------------------------------------------------- */
+/* ---- threads inside the PML -------------------------------------------------------------------------- */
 
 typedef struct {
     unsigned alive;
 } object_t;
-static object_t *shared; /* as a communicator in the table */
+static object_t *shared; /* stands in for a communicator in the table */
 static bool over;
 static unsigned dead_seen, looks;
 
-/* Thread 0 puts another object in its place, again and again, and ends the old one when all have left. */
+/* Thread 0 replaces the object again and again, and frees the old one when all threads have left. The other threads look at it. */
 static void *look_or_replace(void *arg)
 {
     if (0 != (intptr_t) arg) {
         for (unsigned i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); ++i) {
-            bfo_local_t *me = bfo_enter(), *again = bfo_enter(); /* a BTL may call from within */
+            bfo_local_t *me = bfo_enter(), *again = bfo_enter(); /* as when a BTL calls the PML from within a call of the PML */
             const object_t *o = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
 
             __atomic_fetch_add(&dead_seen, 1 != o->alive, __ATOMIC_RELAXED);
             __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
             bfo_leave(again);
             if (0 == i % 4) {
-                sched_yield(); /* the other one looks while this one is inside */
+                sched_yield(); /* let others run while this thread is inside */
             }
             __atomic_fetch_add(&dead_seen, 1 != o->alive, __ATOMIC_RELAXED);
             bfo_leave(me);
             if (1 == i % 4) {
-                sched_yield(); /* and while it is not */
+                sched_yield(); /* and while it is outside */
             }
         }
         return NULL;
@@ -94,7 +94,7 @@ static void *look_or_replace(void *arg)
         const unsigned before = __atomic_load_n(&looks, __ATOMIC_RELAXED);
 
         while (__atomic_load_n(&looks, __ATOMIC_RELAXED) - before < 5) {
-            sched_yield(); /* the old one is looked at */
+            sched_yield(); /* until others have looked at the old object */
         }
         fresh->alive = 1;
         __atomic_store_n(&shared, fresh, __ATOMIC_RELEASE);
@@ -126,12 +126,12 @@ static void who_is_inside_has_not_left(void **state)
     assert_true(bfo_local_all_left());
 }
 
-/* ---- who recycles a request ---------------------------------------------------------------------------- */
+/* ---- which thread recycles a request -------------------------------------------------------------------- */
 
 static struct {
     ompi_request_t request;
     uint8_t life;
-    unsigned data; /* written by the PML before it completes the request, by who recycles it afterwards */
+    unsigned data; /* the PML writes it before it completes the request; the thread that recycles the request writes it afterwards */
     unsigned recycled;
 } uses[ROUNDS];
 static pthread_barrier_t begin;
@@ -144,14 +144,14 @@ static void recycle(int i, unsigned data)
     ++uses[i].recycled;
 }
 
-/* Thread 0 completes them, thread 1 frees them: at once, or when it has seen that they are complete. */
+/* Thread 0 completes the requests. Thread 1 frees them, some at once, others after it has seen that they are complete. */
 static void *complete_or_free(void *arg)
 {
     for (int i = 0; i < ROUNDS; ++i) {
         ompi_request_t *r = &uses[i].request;
 
         if (0 == i % 64) {
-            pthread_barrier_wait(&begin); /* side by side */
+            pthread_barrier_wait(&begin); /* both threads start together */
         }
         if (0 == (intptr_t) arg) {
             uses[i].data = 7;
@@ -184,7 +184,7 @@ static void request_is_recycled_by_one_of_two(void **state)
     pthread_barrier_destroy(&begin);
 }
 
-/* A buffered send: MPI is done with it and the PML is, in any order. */
+/* A buffered send: the user frees it and the PML ends it, in any order. */
 static void *set_one_of_two(void *arg)
 {
     const uint8_t mine = 0 == (intptr_t) arg ? BFO_LIFE_PML_DONE : BFO_LIFE_FREED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Which events go out to other processes, how many of them in a minute, and that none goes farther than the node or reaches default handlers.
- * PMIx is played here. DESIGN.txt section 19.13.
+ * Which events the PML sends to other processes, how many of them in a minute, and that no event leaves the node or reaches default
+ * handlers. This program stands in for PMIx. DESIGN.txt section 19.13.
  */
 #include "bfo_config.h"
 
@@ -21,7 +21,7 @@
 bfo_params_t bfo_params;
 
 static const uint64_t second = UINT64_C(1000000000);
-static uint64_t now = UINT64_C(77000000000); /* each test begins a minute of its own */
+static uint64_t now = UINT64_C(77000000000); /* each test begins a new minute */
 
 static void happens(uint32_t what, uint32_t generation)
 {
@@ -81,7 +81,7 @@ static void flood_of_a_minute_is_counted(void **state)
         assert_int_equal(event.generation, i);
     }
     assert_false(bfo_notify_next(&event));
-    happens(BFO_FIGURES_RAIL_LOST, 0); /* that they were told makes no room */
+    happens(BFO_FIGURES_RAIL_LOST, 0); /* events that were fetched still count in their minute */
     assert_false(bfo_notify_next(&event));
     assert_int_equal(bfo_notify_held_back(now + 60 * second - 1), 0);
     assert_int_equal(bfo_notify_held_back(now + 60 * second), 6);
@@ -92,7 +92,7 @@ static void flood_of_a_minute_is_counted(void **state)
     assert_int_equal(event.generation, 99);
 }
 
-/* Nobody calls MPI for an hour. */
+/* The application does not call MPI for an hour. */
 static void events_that_nobody_fetches_are_counted_beyond_the_room(void **state)
 {
     bfo_figures_event_t event;
@@ -117,7 +117,7 @@ static void events_that_nobody_fetches_are_counted_beyond_the_room(void **state)
 
 static int answer;
 static unsigned asked, freed;
-static opal_list_t *taken; /* PMIx calls back for it later */
+static opal_list_t *taken; /* PMIx calls back for this list later */
 
 static int take_event(int status, const opal_process_name_t *source, opal_pmix_data_range_t range, opal_list_t *info, opal_pmix_op_cbfunc_t done,
                       void *cbdata)

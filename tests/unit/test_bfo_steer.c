@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What is asked of a process while it runs, by a list that nobody has checked and by variables of MPI_T: values in their range are taken up,
- * once; nothing else changes anything. Open MPI's registration and the file of figures are played here. DESIGN.txt section 19.6.
+ * Changes that a process is asked for while it runs, by a list that nobody has checked and by variables of MPI_T. The process takes up each
+ * value that is in its range, once; nothing else changes anything. This program stands in for Open MPI's registration and for the file of
+ * figures. DESIGN.txt section 19.6.
  */
 #include "bfo_config.h"
 
@@ -29,9 +30,9 @@ mca_pml_base_component_t mca_pml_bfo_component;
 
 enum { JOB = 0x12340001, SEEN_WITH = 100 };
 
-/* ---- what is around -------------------------------------------------------------------------------- */
+/* ---- stand-ins ------------------------------------------------------------------------------------- */
 
-static bfo_steer_t file; /* as the command bfo has it */
+static bfo_steer_t file; /* as the command bfo writes it */
 
 const bfo_steer_t *bfo_figures_steer(uint64_t *number)
 {
@@ -39,7 +40,7 @@ const bfo_steer_t *bfo_figures_steer(uint64_t *number)
     return &file;
 }
 
-static unsigned told; /* how often something came of a wish */
+static unsigned told; /* how often a value was reported */
 static uint64_t obeyed;
 static char last_words[200];
 
@@ -55,10 +56,10 @@ void bfo_figures_obeyed(uint64_t number)
     obeyed = number;
 }
 
-/* What level 1 says. */
+/* Messages of level 1. */
 void opal_output(int stream, const char *format, ...) {}
 
-static uint32_t mask; /* of the program */
+static uint32_t mask; /* of the ports that the program takes out of service */
 
 uint32_t bfo_drain_cvar_ports(void)
 {
@@ -73,7 +74,7 @@ const char *bfo_drain_cvar_port(uint32_t bit)
     return name;
 }
 
-/* Where MPI_T writes a variable. */
+/* The variables, and where MPI_T writes each. */
 static struct {
     const char *name;
     void *at;
@@ -113,7 +114,7 @@ static void gone(const char *port)
     ++n_gone;
 }
 
-/* A new list is there, of this number; the process looks. */
+/* A new list with this number has been written; the process looks at it. */
 static bool look(uint64_t number)
 {
     bool is_read;
@@ -205,13 +206,13 @@ static void wish_is_obeyed_once(void **state)
     assert_string_equal(last_words, "pml_bfo_resend_burst = 5 (bfo set)");
     assert_int_equal(told, 1);
     assert_int_equal(obeyed, 102);
-    *(unsigned *) variable("resend_burst") = 9; /* the program wants something else afterwards */
+    *(unsigned *) variable("resend_burst") = 9; /* the program asks for another value afterwards */
     file.n_out = 1;
     assert_true(look(104));
     assert_int_equal(bfo_params.resend_burst, 9);
     assert_string_equal(last_words, "pml_bfo_resend_burst = 9 (MPI_T)");
     assert_int_equal(obeyed, 104);
-    wish(0, JOB, BFO_PARAMETER_RESEND_BURST, 5, 106); /* the user once more */
+    wish(0, JOB, BFO_PARAMETER_RESEND_BURST, 5, 106); /* the user asks again */
     assert_true(look(106));
     assert_int_equal(bfo_params.resend_burst, 5);
     assert_int_equal(told, 3);
@@ -221,8 +222,8 @@ static void wish_that_is_not_meant_is_not_obeyed(void **state)
 {
     wish(0, JOB + 1, BFO_PARAMETER_RESEND_BURST, 5, 102);   /* another job */
     wish(1, JOB, BFO_PARAMETER_RESEND_BURST, 6, SEEN_WITH); /* older than the process */
-    wish(2, JOB, BFO_PARAMETER_RESEND_BURST, 7, 104);       /* of the future */
-    wish(3, JOB, BFO_PARAMETERS_LIVE, 8, 102);              /* may not change */
+    wish(2, JOB, BFO_PARAMETER_RESEND_BURST, 7, 104);       /* newer than the list */
+    wish(3, JOB, BFO_PARAMETERS_LIVE, 8, 102);              /* a parameter that may not change */
     wish(4, JOB, BFO_PARAMETERS, 8, 102);                   /* unknown */
     wish(5, JOB, UINT32_MAX, 8, 102);
     assert_true(look(102));
@@ -269,7 +270,7 @@ static void length_out_of_range_is_an_empty_list(void **state)
     }
     file.n_out = 0;
     assert_true(look(106));
-    assert_int_equal(told, BFO_STEER_WISHES); /* as many as there is room for are obeyed */
+    assert_int_equal(told, BFO_STEER_WISHES); /* as many as the list has room for */
 }
 
 static void list_that_is_being_written_is_left(void **state)
@@ -277,7 +278,7 @@ static void list_that_is_being_written_is_left(void **state)
     wish(0, JOB, BFO_PARAMETER_RESEND_BURST, 5, 102);
     assert_false(look(101));
     assert_int_equal(told, 0);
-    mask = 1; /* what the program asks does not wait for it */
+    mask = 1; /* a change by the program does not wait for the list */
     assert_true(look(101));
     assert_int_equal(bfo_steer_place("p0:1"), 0);
     assert_true(look(102));
@@ -298,7 +299,7 @@ static void nothing_gets_through_a_list_of_any_bytes(void **state)
         number += 2;
         file.n_out %= BFO_STEER_PORTS + 2;
         file.n_wishes %= BFO_STEER_WISHES + 2;
-        for (unsigned i = 0; i < BFO_STEER_WISHES && 0 != n % 4; ++i) { /* three of four lists come close to right ones */
+        for (unsigned i = 0; i < BFO_STEER_WISHES && 0 != n % 4; ++i) { /* three of four lists are nearly valid */
             file.wish[i].job = JOB;
             file.wish[i].parameter %= BFO_PARAMETERS_LIVE + 1;
             file.wish[i].number = number - file.wish[i].number % 3;
@@ -319,7 +320,7 @@ static void nothing_gets_through_a_list_of_any_bytes(void **state)
 static void ports_of_user_and_program_stand_out_together(void **state)
 {
     strcpy(file.out[0], "p1:1");
-    memset(file.out[1], 'x', sizeof(file.out[1])); /* has no end */
+    memset(file.out[1], 'x', sizeof(file.out[1])); /* no NUL at its end */
     file.n_out = 2;
     mask = 1u << 1 | 1u << 3;
     assert_true(look(102));
@@ -330,7 +331,7 @@ static void ports_of_user_and_program_stand_out_together(void **state)
     mask = 0;
     assert_true(bfo_steer_is_news());
     assert_true(look(102));
-    assert_int_equal(n_gone, 1); /* the user keeps the other one out */
+    assert_int_equal(n_gone, 1); /* the user keeps port 1 out */
     assert_int_equal(bfo_steer_ports(), 2);
     assert_false(bfo_steer_is_news());
     file.n_out = 0;

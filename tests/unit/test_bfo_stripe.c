@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* Rails of these bandwidths; 0 ends them. */
+/* Rails of these bandwidths; 0 ends the list. */
 static bfo_stripe_t rails_of(const uint32_t *bandwidth)
 {
     bfo_stripe_t s = {.slow = 0};
@@ -101,7 +101,7 @@ static void piece_is_neither_too_short_nor_too_long(void **state)
     for (unsigned r = 0; r < 3; ++r) {
         whole += bfo_stripe_piece(&alike, 7, r, 1000001, 128 * KIB, MIB);
     }
-    assert_true(1000001 <= whole); /* one piece for each rail, not a fourth */
+    assert_true(1000001 <= whole); /* one piece for each of the three rails, and no fourth piece */
 }
 
 static void rail_that_joins_is_as_far_as_the_others(void **state)
@@ -110,14 +110,14 @@ static void rail_that_joins_is_as_far_as_the_others(void **state)
 
     bfo_stripe_join(&s, 1, 5);
     assert_int_equal(900, s.load[1]);
-    bfo_stripe_join(&s, 3, 5); /* it does not get what it has carried already */
+    bfo_stripe_join(&s, 3, 5); /* a rail that has carried more already keeps its load */
     assert_int_equal(2000, s.load[3]);
     bfo_stripe_join(&s, 0, 0);
     assert_int_equal(700, s.load[0]);
 }
 
-/* Rails of one nominal speed and of these real ones carry long messages of so many pieces, for so many bytes: a simulation in virtual time.
- * Each rail has two pieces in line at most, as a pipeline has. Returns the time that all took. */
+/* Simulates, in virtual time, rails of one nominal speed and of these actual speeds. They carry messages of `message` bytes, `bytes` in
+ * all. Each rail has at most two pieces in its pipeline. Returns the virtual time that this took. */
 static double carry(bfo_stripe_t *s, unsigned mask, const double *speed, size_t message, size_t bytes)
 {
     size_t piece[BFO_STRIPE_MAX][16], begun = 0;
@@ -165,13 +165,13 @@ static void a_rail_of_a_tenth_costs_a_tenth(void **state)
         for (unsigned r = 0; r < BFO_STRIPE_MAX; ++r) {
             assert_int_equal(s.nominal[r], s.weight[r]);
         }
-        (void) carry(&s, mask, ill, 16 * MIB, 64 * MIB); /* it becomes slow: that is learnt */
+        (void) carry(&s, mask, ill, 16 * MIB, 64 * MIB); /* a rail becomes slow, and the weights follow */
         assert_int_equal(2, s.slow);
         after = carry(&s, mask, ill, 16 * MIB, 1024 * (size_t) MIB);
         assert_true(s.weight[1] * 5 < s.weight[0] && s.weight[1] * 20 > s.weight[0]);
-        /* two rails deliver 1.1 of 2, four 3.1 of 4; a quarter more is for the ends of messages */
+        /* two rails deliver 1.1 of 2, four deliver 3.1 of 4; the ends of messages may take a quarter more */
         assert_true(after < before * (3 == mask ? 2 / 1.1 : 4 / 3.1) * 1.25);
-        (void) carry(&s, mask, well, 16 * MIB, 512 * MIB); /* and it is well again */
+        (void) carry(&s, mask, well, 16 * MIB, 512 * MIB); /* the rail has its speed again */
         assert_int_equal(0, s.slow);
         assert_int_equal(s.nominal[1], s.weight[1]);
     }
@@ -191,14 +191,14 @@ static void a_silent_rail_is_slow(void **state)
     }
     assert_true(changed);
     assert_int_equal(2, s.slow);
-    bfo_stripe_join(&s, 1, 1); /* lost, and back */
+    bfo_stripe_join(&s, 1, 1); /* the rail was lost and has come back */
     assert_int_equal(0, s.slow);
     assert_int_equal(s.nominal[1], s.weight[1]);
-    assert_false(bfo_stripe_end(&s, 1, 3, MIB, false)); /* the end of what was lost with it */
+    assert_false(bfo_stripe_end(&s, 1, 3, MIB, false)); /* a piece that was lost with the rail ends */
     assert_int_equal(0, s.under_way[1]);
 }
 
-/* A rail alone, or whose neighbours have nothing to do, tells nothing. */
+/* Nothing is learnt from a rail that works alone, because other rails are missing or idle. */
 static void who_works_alone_is_not_judged(void **state)
 {
     const uint32_t bandwidth[BFO_STRIPE_MAX] = {10000, 10000};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What is said of a port that goes down again and again: one line per loss and node, whoever notices it first. The BTL and the texts
- * are played here; processes are forked. DESIGN.txt section 14.9.
+ * Lines about a port that goes down again and again: one line for each loss and node, whichever process notices the loss first. This
+ * program stands in for the BTL and the texts, and forks the processes. DESIGN.txt section 14.9.
  */
 #include "bfo_config.h"
 
@@ -35,7 +35,7 @@ bfo_params_t bfo_params = {.warnings_per_minute = 100};
 
 static unsigned lines;
 
-/* The program has no help texts: what is written names the topic. */
+/* The program has no help texts, therefore the text that is written names the topic. */
 ssize_t write(int fd, const void *bytes, size_t size)
 {
     lines += STDERR_FILENO == fd && NULL != memmem(bytes, size, "(rail-lost)", sizeof("(rail-lost)") - 1);
@@ -51,9 +51,9 @@ const char *bfo_stat_name(bfo_stat_t index)
 static struct {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext;
-} btls[8], *btl = btls; /* a test begins with a port of which nothing was said */
-static uint32_t downs;  /* events that were read */
-static bool is_up;      /* as they told */
+} btls[8], *btl = btls; /* each test takes a port about which there was no line yet */
+static uint32_t downs;  /* of the port, in events that the BTL has read */
+static bool is_up;      /* according to these events */
 
 static void name_ports(mca_btl_base_module_t *module, opal_proc_t *proc, bfo_btl_ports_t *ports)
 {
@@ -99,7 +99,7 @@ static void end(void)
     free(peer);
 }
 
-/* The port goes down, or returns with its rail; the BTL tells. */
+/* The port goes down; the BTL reports it. */
 static void down(void)
 {
     ++downs;
@@ -122,14 +122,14 @@ static void every_loss_of_a_port_is_said_once(void **state)
     for (unsigned i = 1; i <= 3; ++i) {
         down();
         assert_int_equal(lines, i);
-        bfo_tell_port_lost(&btl->super, "the port is down", true); /* of another rail of it */
+        bfo_tell_port_lost(&btl->super, "the port is down", true); /* reported for another rail of the port */
         assert_int_equal(lines, i);
         up();
     }
     end();
 }
 
-/* A completion comes before the event that explains it. */
+/* An error completion comes before the port event that explains it. */
 static void loss_that_is_known_before_its_event_is_said_once(void **state)
 {
     begin();
@@ -155,7 +155,7 @@ static void later_loss_that_takes_no_rail_is_not_said(void **state)
     end();
 }
 
-/* Number of lines of a process that loses a rail at each bit of `losses` that is set, the port going down at all of them. */
+/* The port goes down once for each bit of `losses`; the process loses a rail where the bit is set. Returns its number of lines. */
 static unsigned lines_of_a_process(unsigned losses)
 {
     pid_t pid = fork();
@@ -177,7 +177,7 @@ static unsigned lines_of_a_process(unsigned losses)
     return (unsigned) WEXITSTATUS(status);
 }
 
-/* The second process lost nothing at the first loss, which the first process has said. */
+/* The first process writes the line of the first loss, at which the second process loses no rail. */
 static void processes_of_a_node_number_losses_alike(void **state)
 {
     char dir[] = "/tmp/bfo-tell-XXXXXX", job[64], command[64];
@@ -187,13 +187,13 @@ static void processes_of_a_node_number_losses_alike(void **state)
     opal_process_info.job_session_dir = job;
     assert_int_equal(lines_of_a_process(1), 1);
     assert_int_equal(lines_of_a_process(2), 1);
-    assert_int_equal(lines_of_a_process(7), 1); /* the third: the others were said */
+    assert_int_equal(lines_of_a_process(7), 1); /* of the third loss, because other processes wrote the first two */
     opal_process_info.job_session_dir = NULL;
     snprintf(command, sizeof(command), "rm -r %s", dir);
     assert_int_equal(system(command), 0);
 }
 
-/* Where does a mark lie, if the parent of the job's directory has this mode? */
+/* Does a mark lie in the job's directory if the parent of that directory has this mode? */
 static bool lies_in_job_directory(mode_t mode)
 {
     char dir[] = "/tmp/bfo-tell-XXXXXX", job[64], path[PATH_MAX], command[64];
@@ -215,7 +215,7 @@ static bool lies_in_job_directory(mode_t mode)
     return is_inside;
 }
 
-/* Beside the job's directory nobody would remove them. */
+/* Nobody would remove marks that lie outside the job's directory. */
 static void marks_do_not_stay_in_tmp(void **state)
 {
     assert_false(lies_in_job_directory(0700));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Identifier tables and matching under threads: objects are added while others are found and retired; messages and
- * receives meet under the communicator's lock, each once. Runs under ThreadSanitizer too (thread_sanitizer.sh).
+ * Identifier tables and matching under threads: some threads add objects while others find and retire them; each message
+ * meets its receive once, under the communicator's lock. Runs under ThreadSanitizer too (thread_sanitizer.sh).
  */
 #include "bfo_config.h"
 
@@ -38,7 +38,7 @@ static void *add_find_retire(void *arg)
         __atomic_fetch_add(&wrong, bfo_ids_find(&ids, id) != &mine[i], __ATOMIC_RELAXED);
         bfo_name_retire(&mine[i]);
         __atomic_fetch_add(&wrong, NULL != bfo_ids_find(&ids, id), __ATOMIC_RELAXED);
-        /* what others have added may be retired at any moment: looking is safe, whatever is found */
+        /* another thread may retire its objects at any moment; the search must be safe, whatever it finds */
         (void) bfo_ids_find(&ids, (bfo_id_t) 1 << 32 | (i * 7 % (__atomic_load_n(&ids.size, __ATOMIC_ACQUIRE))));
     }
     return NULL;
@@ -67,7 +67,7 @@ static void names_are_found_while_others_are_added(void **state)
 static bfo_name_t shared = {.gen = 1};
 static unsigned first[OBJECTS];
 
-/* All of them find every use of the one object; each use is one thread's. */
+/* All threads find every use of the one object; one thread claims each use. */
 static void *claim(void *arg)
 {
     for (uint32_t gen = 1; gen <= OBJECTS; ++gen) {
@@ -100,7 +100,7 @@ static bfo_want_t wants[2][MESSAGES];
 static bfo_got_t gots[2][MESSAGES];
 static unsigned matched;
 
-/* Threads 0 and 1 receive from rank 0 and 1, threads 2 and 3 are what arrives from them, numbers out of order. */
+/* Threads 0 and 1 post receives from ranks 0 and 1. Threads 2 and 3 deliver the messages of these ranks, out of order. */
 static void *meet(void *arg)
 {
     const int side = (int) (intptr_t) arg % 2;
@@ -120,7 +120,7 @@ static void *meet(void *arg)
                 bfo_match_post(&match, &lanes[side], w);
             }
         } else {
-            const unsigned seq = i ^ 1; /* pairs change places */
+            const unsigned seq = i ^ 1; /* each pair of messages changes places */
             bfo_got_t *got = &gots[side][seq];
 
             *got = (bfo_got_t){.by_key = {.src = side, .tag = 1}, .seq = seq};

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The threaded unit tests of the PML (identifiers, matching, request machines; its lock, who is inside, who recycles a request) under
-# ThreadSanitizer.
+# The unit tests of the PML with threads (identifiers, matching, request machines; its lock, threads inside it, threads that recycle a
+# request) under ThreadSanitizer.
 . "$BFO_SRCDIR/tests/lib.sh"
 pml=$BFO_SRCDIR/pml_bfo unit=$BFO_SRCDIR/tests/unit
 echo 'int main(void) { return 0; }' >"$TEST_TMP/empty.c"
