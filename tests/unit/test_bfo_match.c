@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Matching against a model that is too simple to be wrong: one list of receives and one of messages, both
- * searched from the front. Random schedules over two communicators and several rails (reordering, duplicates), with
- * probes, matched probes whose receive comes later, and cancels, every other one with tags that meet in one bin; the
- * seed of one that fails is printed, and taken from BFO_SEED. Then cost against depth, in time and in instructions.
- * DESIGN.txt section 14.2.
+ * Compares matching with a model that is too simple to be wrong: one list of receives and one list of messages, each searched from the
+ * front. Random schedules run over two communicators and several rails (reordering, duplicates), with probes, matched probes whose
+ * receive comes later, and cancels; in every other schedule the tags meet in one bin. The program prints the seed of a schedule that
+ * fails, and takes a seed from BFO_SEED. Then it measures cost against depth, in time and in instructions. DESIGN.txt section 14.2.
  */
 #include "bfo_config.h"
 
@@ -35,7 +34,7 @@ typedef struct {
     item_t wants[MAX], gots[MAX];
     int n_wants, n_gots;
 } model_t;
-static model_t models[COMMS], *model = models; /* of the communicator at work */
+static model_t models[COMMS], *model = models; /* model: of the current communicator */
 
 static int fits(const item_t *want, int src, int tag)
 {
@@ -51,7 +50,7 @@ static int list_take(item_t *list, int *n, int i)
     return id;
 }
 
-/* The message of (src, tag) arrives: id of its receive, or -1 and it waits. */
+/* A message of (src, tag) arrives. Returns the id of its receive; -1: the message waits. */
 static int model_arrive(int src, int tag, int id)
 {
     for (int i = 0; i < model->n_wants; ++i) {
@@ -86,7 +85,7 @@ static int model_post(int src, int tag, int id)
     return -1;
 }
 
-/* ---- ours, driven as the dispatch drives it -------------------------------------------------------- */
+/* ---- the product, called as the dispatch calls it -------------------------------------------------- */
 
 typedef struct {
     bfo_want_t want;
@@ -101,9 +100,9 @@ typedef struct {
     bfo_match_t m;
     bfo_lane_match_t lanes[SOURCES];
 } mine_t;
-static mine_t comms[COMMS], *here = comms; /* of the communicator at work */
+static mine_t comms[COMMS], *here = comms; /* here: the current communicator */
 
-/* What follows is about this communicator. */
+/* Makes this the current communicator. */
 static void use(int comm)
 {
     here = &comms[comm];
@@ -120,7 +119,7 @@ static my_want_t *want_new(int src, int tag, int id)
     return w;
 }
 
-/* Delivers the message if it is its turn; compares with the model at the moment of matching. */
+/* Delivers a message that is next in sequence; compares the match with the model at once. */
 static void deliver_one(bfo_got_t *got)
 {
     my_got_t *g = bfo_container(got, my_got_t, got);
@@ -199,8 +198,8 @@ static void setup_lanes(uint32_t first)
     }
 }
 
-static const int plain_tags[TAGS] = {0, 1, 2, 3, 4, 5, 6, -2, -3}; /* of the user; two of Open MPI */
-static int crowded_tags[TAGS];                                     /* meet in one bin */
+static const int plain_tags[TAGS] = {0, 1, 2, 3, 4, 5, 6, -2, -3}; /* seven of the user, two of Open MPI */
+static int crowded_tags[TAGS];                                     /* their keys meet in one bin */
 static const int *tags = plain_tags;
 
 static void end_wants_of(int src, int tag)
@@ -228,7 +227,7 @@ static void teardown_lanes(void)
         assert_int_equal(0, waiting[s]);
     }
     assert_int_equal(0, here->m.n_gots);
-    for (int s = 0; s < SOURCES; ++s) { /* what is still posted is found by messages that fit it */
+    for (int s = 0; s < SOURCES; ++s) { /* send messages that fit the receives that are still posted */
         for (int tag = -3; tag < 8; ++tag) {
             end_wants_of(s, tag);
         }
@@ -242,7 +241,7 @@ static void teardown_lanes(void)
 
 /* ---- keys that meet --------------------------------------------------------------------------------- */
 
-/* The bin of this key, with as many bins as there are now. */
+/* The bin of this key at the present number of bins. */
 static size_t bin_of_key(bfo_match_t *m, bfo_lane_match_t *lane, int src, int tag)
 {
     bfo_got_t got = {.by_key = {.src = src, .tag = tag}};
@@ -256,7 +255,7 @@ static size_t bin_of_key(bfo_match_t *m, bfo_lane_match_t *lane, int src, int ta
     return (size_t) (l - heads);
 }
 
-/* `n` tags whose keys meet in one bin with each of these sources, of so many bins; from `tag` on by `step`. */
+/* Finds `n` tags whose keys meet in one of `bins` bins with each of these sources; tries `tag`, `tag` + `step` and so on. */
 static void find_tags(uint32_t bins, const int *sources, int n_sources, int tag, int step, int *found, int n)
 {
     bfo_got_t *fill = calloc(4 * (size_t) bins, sizeof(*fill));
@@ -292,7 +291,7 @@ static int pick_tag(unsigned *seed)
     return tags[t < 7 ? t : 7 + t % 2];
 }
 
-/* One random schedule: what was sent on each communicator by each source, and what matched probes took out. */
+/* One random schedule: the messages that each source sent on each communicator, and those that matched probes took out. */
 static struct {
     unsigned seed;
     uint32_t first; /* number of the first message of each source */
@@ -305,7 +304,7 @@ static struct {
     struct {
         my_got_t *got;
         my_got_t copy;
-    } taken[HELD]; /* by matched probes */
+    } taken[HELD]; /* messages that matched probes took out */
     int n_taken;
 } run;
 
@@ -314,7 +313,7 @@ static int roll(int n)
     return (int) (rand_r(&run.seed) % (unsigned) n);
 }
 
-/* Message i of the source comes in, or comes again. */
+/* Message i of the source arrives, possibly a second time. */
 static void hand_over(int comm, int src, uint32_t i)
 {
     arrive(src, run.out[comm][src][i].tag, run.first + i, run.out[comm][src][i].id);
@@ -324,7 +323,7 @@ static void op_send(int comm, int src)
 {
     const uint32_t n = run.n_out[comm][src];
 
-    if (n < 250) { /* it travels by one of several rails */
+    if (n < 250) { /* the message travels over one of several rails */
         run.out[comm][src][n].tag = pick_tag(&run.seed);
         run.out[comm][src][n].id = run.next_id++;
         ++run.n_out[comm][src];
@@ -349,7 +348,7 @@ static void op_cancel(int comm)
     }
 }
 
-/* A probe sees what the model sees; a matched one takes it out for a receive to come. */
+/* A probe sees the message that the model sees; a matched probe takes it out for a later receive. */
 static void op_probe(int src, bool take)
 {
     const int any = roll(2), tag = roll(2) ? BFO_ANY_TAG : pick_tag(&run.seed);
@@ -366,7 +365,7 @@ static void op_probe(int src, bool take)
     }
 }
 
-/* The receive of a message that a matched probe took out, in any order: it is as it was. */
+/* Receives, in any order, a message that a matched probe took out; the message has not changed. */
 static void op_receive_taken(void)
 {
     if (run.n_taken > 0) {
@@ -382,7 +381,7 @@ static void op_receive_taken(void)
     }
 }
 
-/* A receive that is under way begins, or ends, to hold back what comes behind its message. */
+/* A receive in progress begins, or ceases, to hold back the messages after its own. */
 static void op_hold_back(int src)
 {
     bfo_lane_match_t *lane = &here->lanes[src];
@@ -412,7 +411,7 @@ static void one_step(void)
     } else {
         op_hold_back(src);
     }
-    for (int k = 0; k < 2; ++k) { /* something of the last eight messages of some source */
+    for (int k = 0; k < 2; ++k) { /* one of the last eight messages of some source */
         const int c = roll(COMMS), s = roll(SOURCES);
         const uint32_t n = run.n_out[c][s], back = (uint32_t) roll(8);
 
@@ -439,7 +438,7 @@ static void one_schedule(unsigned seed, uint32_t first)
     while (run.n_taken > 0) {
         op_receive_taken();
     }
-    for (int c = 0; c < COMMS; ++c) { /* and all the rest, backwards */
+    for (int c = 0; c < COMMS; ++c) { /* all messages that are left, backwards */
         use(c);
         for (int s = 0; s < SOURCES; ++s) {
             if (0 != here->lanes[s].n_open) {
@@ -457,7 +456,7 @@ static void one_schedule(unsigned seed, uint32_t first)
     use(0);
 }
 
-static unsigned under_way; /* seed of the schedule that has begun; 0: it has ended well */
+static unsigned under_way; /* seed of the schedule that runs; 0: none, the last one passed */
 
 static void random_schedules_match_like_the_model(void **state)
 {
@@ -470,12 +469,12 @@ static void random_schedules_match_like_the_model(void **state)
     for (unsigned i = seed; i < seed + n; ++i) {
         under_way = i;
         tags = i % 2 ? crowded_tags : plain_tags;
-        one_schedule(i, i % 3 ? 0 : UINT32_MAX - 20); /* numbers wrap */
+        one_schedule(i, i % 3 ? 0 : UINT32_MAX - 20); /* the sequence wraps */
     }
     under_way = 0;
 }
 
-/* Runs too when the test has failed. */
+/* Runs also after a test that failed. */
 static int tell_seed(void **state)
 {
     if (0 != under_way) {
@@ -487,7 +486,7 @@ static int tell_seed(void **state)
 
 /* ---- single situations ----------------------------------------------------------------------------- */
 
-/* The mark of a revoked communicator sends messages the long way, and holds nothing back. */
+/* In a revoked communicator the lane's mark makes messages take the long way, and holds no message back. */
 static void lane_of_a_revoked_communicator_goes_on(void **state)
 {
     my_got_t g = {.got = {.by_key = {.src = 0, .tag = 1}, .seq = 5}};
@@ -501,7 +500,7 @@ static void lane_of_a_revoked_communicator_goes_on(void **state)
     assert_null(bfo_lane_next_held(&here->lanes[0]));
     assert_int_equal(BFO_SEQ_NEXT_REVOKED, bfo_lane_admit_among(&here->lanes[0], 4));
     assert_ptr_equal(&g.got, bfo_lane_next_held(&here->lanes[0]));
-    ++here->lanes[0].n_open; /* a receive holds back what comes after it: the mark changes nothing of that */
+    ++here->lanes[0].n_open; /* a receive still holds back later messages, with the mark too */
     assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit_among(&here->lanes[0], 6));
     bfo_match_free(&here->m);
 }
@@ -541,7 +540,7 @@ static void duplicate_of_a_held_message_is_seen(void **state)
     assert_null(bfo_lane_next_held(&here->lanes[0]));
     assert_int_equal(BFO_SEQ_NEXT, bfo_lane_admit_among(&here->lanes[0], 3));
     assert_int_equal(BFO_SEQ_NEXT, bfo_lane_admit_among(&here->lanes[0], 4));
-    assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit_among(&here->lanes[0], 5)); /* its turn, but it is held */
+    assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit_among(&here->lanes[0], 5)); /* next in sequence, but held back */
     assert_true(bfo_lane_is_held(&here->lanes[0], 5));
     assert_ptr_equal(&g.got, bfo_lane_next_held(&here->lanes[0]));
     assert_int_equal(BFO_SEQ_DUPLICATE, bfo_lane_admit(&here->lanes[0], 5));
@@ -582,7 +581,7 @@ static void withdrawn_receive_is_not_matched(void **state)
     teardown_lanes();
 }
 
-/* Bins of tags begin with the first receive from any source that looks among messages. */
+/* Messages get bins by tag when the first receive from any source searches them. */
 static void any_source_takes_the_earliest_of_its_tag(void **state)
 {
     uint32_t seq[SOURCES] = {0};
@@ -593,7 +592,7 @@ static void any_source_takes_the_earliest_of_its_tag(void **state)
 
         arrive(src, 0 == i % 5 ? -2 : i % 3, seq[src]++, i + 1);
     }
-    for (int i = 0; i < 200; ++i) { /* some by their source too, from within the tag */
+    for (int i = 0; i < 200; ++i) { /* some receives name the source, whose message is in the midst of its tag */
         const int tag = i % 4 < 3 ? i % 4 : -2;
 
         if (model_find(i % 3 ? BFO_ANY_SOURCE : i % SOURCES, tag) >= 0) {
@@ -615,7 +614,7 @@ static double now(void)
     return (double) t.tv_sec * 1e9 + (double) t.tv_nsec;
 }
 
-/* Nanoseconds per match with `depth` other receives posted that do not fit. */
+/* Nanoseconds for a match while `depth` receives are posted that do not fit. */
 static double cost_posted(int depth)
 {
     bfo_want_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.key = {.src = 0, .tag = 1 << 20}};
@@ -674,11 +673,11 @@ static void cost_does_not_grow_with_depth(void **state)
     const double u10 = cost_unexpected(10), u10k = cost_unexpected(10000);
 
     print_message("ns per match: posted %.0f (10 deep) %.0f (10000), unexpected %.0f, %.0f\n", p10, p10k, u10, u10k);
-    assert_true(p10k < 8 * p10 + 200); /* a walk would cost ten thousands */
+    assert_true(p10k < 8 * p10 + 200); /* a search of the whole list would cost ten thousands */
     assert_true(u10k < 8 * u10 + 200);
 }
 
-/* Instructions that `work` takes, counted one by one; 0: it found the wrong one; -1: counting is not allowed here. */
+/* Counts the instructions of `work`, one by one. 0: it found the wrong entry; -1: the system forbids counting. */
 static long instructions(void (*work)(void))
 {
     const pid_t child = fork();
@@ -712,14 +711,14 @@ static long instructions(void (*work)(void))
 enum { SHALLOW = 10, DEEP = 10000, EACH = 50 };
 typedef struct {
     const char *name;
-    int (*src_of)(int i), (*tag_of)(int i); /* of what waits */
+    int (*src_of)(int i), (*tag_of)(int i); /* of the receives or messages that wait */
     void (*work)(void);
     bool posted;
 } cost_t;
 
 static bfo_want_t *waiting_wants;
 static bfo_got_t *waiting_gots;
-static int waiting, one_tag, other_tag; /* of one bin, with source 0 and with any */
+static int waiting, one_tag, other_tag; /* the two tags meet in one bin, with source 0 and with any source */
 
 static int source_0(int i)
 {
@@ -863,8 +862,8 @@ static long cost_of(const cost_t *c, int depth)
             bfo_match_store(&here->m, &here->lanes[0], &waiting_gots[i]);
         }
     }
-    (void) bfo_match_peek(&here->m, NULL, BFO_ANY_SOURCE, -99); /* bins of tags begin */
-    post_and_arrive(0, other_tag);                              /* and what has to grow grows */
+    (void) bfo_match_peek(&here->m, NULL, BFO_ANY_SOURCE, -99); /* creates the bins by tag */
+    post_and_arrive(0, other_tag);                              /* tables that have to grow do so now */
     post_and_arrive(BFO_ANY_SOURCE, other_tag);
     store_and_take(0, other_tag);
     n = instructions(c->work);

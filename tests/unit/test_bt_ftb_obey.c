@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Questions to the server of fault events: what it answers from the figures of this node, and of what it says nothing. DESIGN.txt section
- * 19.11.
+ * Questions to the server of fault events: its answers from the figures of this node, and the questions that it leaves without an answer.
+ * DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -29,7 +29,7 @@ static void sink(const bt_ftb_event_t *e)
     strcat(strcat(answers, line), "\n");
 }
 
-/* NULL, or why the question is refused. The answers are in `answers`. */
+/* Returns NULL, or why the server refuses the question. Its answers are in `answers`. */
 static const char *ask(const char *event, const char *payload)
 {
     static bt_ftb_event_t e;
@@ -51,7 +51,7 @@ static void must_answer(const char *what)
     }
 }
 
-/* Job 1.1 of `ranks`, of which ranks 0 to n - 1 are here. */
+/* Job 1.1 with `ranks` ranks; ranks 0 to n - 1 run on this node. */
 static void set_job(size_t n, uint32_t ranks, bool alive)
 {
     for (size_t i = 0; i < n; ++i) {
@@ -75,7 +75,7 @@ static void job_is_dead_only_if_all_of_it_was_here(void **state)
     must_answer("error MPI_RANKS_DEAD ");
     must_answer("ranks: {0, 1}\n");
     assert_null(strstr(answers, "CONFIRM"));
-    set_job(2, 0, false); /* how many ranks it has is not known */
+    set_job(2, 0, false); /* the number of ranks is unknown */
     assert_null(ask("CHECK_JOBS_DEAD", "jobs: 1.1"));
     assert_null(strstr(answers, "CONFIRM"));
     set_job(4, 4, false);
@@ -117,12 +117,12 @@ static void port_is_dead_when_all_its_rails_are_lost(void **state)
     process[0].f.port[0].rails_lost = process[1].f.port[0].rails_lost = 2;
     assert_null(ask("CHECK_INTERFACE", payload));
     must_answer("error CONFIRM_INTERFACE_DEAD iface: sr0:1, node: n1, job: 1.1, ");
-    process[0].alive = process[1].alive = false; /* nobody uses it */
+    process[0].alive = process[1].alive = false; /* no live process uses the port */
     assert_null(ask("CHECK_INTERFACE", payload));
     assert_string_equal("", answers);
 }
 
-/* Is the question for this node, under that name? */
+/* Does a question for a node of this name concern this node? */
 static bool is_ours(const char *name)
 {
     char payload[512];
@@ -146,7 +146,7 @@ static void node_is_known_by_its_name(void **state)
     }
     assert_true(is_ours(name));
     strcat(name, ".another.domain");
-    assert_int_equal(!has_domain, is_ours(name)); /* who knows no domain of his own takes any */
+    assert_int_equal(!has_domain, is_ours(name)); /* a node that knows no domain of its own accepts any domain */
     snprintf(name, sizeof(name), "%s0", here);
     assert_false(is_ours(name));
     snprintf(name, sizeof(name), "%.1s", here);

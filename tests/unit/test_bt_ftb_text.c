@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Lines of fault events: what is read and written, and what is refused, with the reason; then damaged lines by the ten thousand
- * (BFO_FTB_INPUTS, BFO_FTB_SEED), of which each that is read has to be the same when it is written and read again. DESIGN.txt section 19.11.
+ * Lines of fault events: which lines are read and written, which are refused, and with which reason. Then tens of thousands of damaged
+ * lines (BFO_FTB_INPUTS, BFO_FTB_SEED): a line that is read must be the same after it is written and read again. DESIGN.txt section 19.11.
  */
 #include "bt_ftb.h"
 
@@ -113,7 +113,7 @@ static void limits_are_kept(void **state)
     assert_false(bt_ftb_read(&e, text));
 }
 
-/* What does not fit is left out, and no pair stays without its word. */
+/* A pair that does not fit is left out as a whole. */
 static void building_stays_inside(void **state)
 {
     char word[BT_FTB_TEXT / 3];
@@ -137,7 +137,7 @@ static void building_stays_inside(void **state)
     for (int i = 0; i < BT_FTB_SET; ++i) {
         assert_true(bt_ftb_add_to_set(&e, (snprintf(word, sizeof(word), "%d", i), word)));
     }
-    assert_true(bt_ftb_add_to_set(&e, "7")); /* it is there */
+    assert_true(bt_ftb_add_to_set(&e, "7")); /* the set holds it already */
     assert_false(bt_ftb_add_to_set(&e, "one more"));
     json = bt_ftb_json(&e, "now");
     assert_int_equal(BT_FTB_SET, json_array_size(json_object_get(json_object_get(json, "payload"), "s")));
@@ -161,7 +161,7 @@ static void append(char *text, size_t size, const char *part)
     }
 }
 
-/* A good line, or pieces of lines in any order; then some characters are changed. */
+/* Makes a good line, or pieces of lines in any order; then changes some characters. */
 static void make_input(char *text, size_t size)
 {
     static const char *const parts[] = {"ftb.mpi.bfo ",
@@ -209,7 +209,7 @@ static void damaged_lines_break_nothing(void **state)
 
     seed = (NULL == begin ? 1 : strtoull(begin, NULL, 10)) | 1;
     for (unsigned long i = 0; i < most; ++i) {
-        char *text = malloc(BT_FTB_REQUEST), *exact; /* of its own size, so that a sanitizer sees each byte behind it */
+        char *text = malloc(BT_FTB_REQUEST), *exact; /* exact: a copy of the exact size, so that a sanitizer sees an access after its end */
 
         make_input(text, BT_FTB_REQUEST);
         exact = strdup(text);

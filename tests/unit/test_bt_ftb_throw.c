@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Fault events out of figures: a world of figures is changed step by step, and each look throws what is new, once. DESIGN.txt section 19.11.
+ * Fault events from figures: the tests change the figures step by step; each look throws the events that are new, once. DESIGN.txt 19.11.
  */
 #include "bt_ftb.h"
 
@@ -48,7 +48,7 @@ static void must_throw(const char *what)
     }
 }
 
-/* Another job of n ranks, each with one port. Nothing is known of earlier ones. */
+/* Begins another job of n ranks, each with one port. The server has forgotten earlier jobs. */
 static void new_job(size_t n)
 {
     static uint32_t job = 1 << 16;
@@ -117,10 +117,10 @@ static void port_is_told_when_its_state_changes(void **state)
     assert_int_equal(1, look());
     must_throw("MPI_IFACE_DEAD iface: sr0:1, ");
     must_throw("state: drained");
-    bt_ftb_throw_port_again("sr0:1", true); /* asked for again: answered again */
+    bt_ftb_throw_port_again("sr0:1", true); /* asked for again, therefore thrown again */
     assert_int_equal(1, look());
     must_throw("MPI_IFACE_DEAD ");
-    bt_ftb_throw_port_again("sr0:1", false); /* not so yet */
+    bt_ftb_throw_port_again("sr0:1", false); /* the port is not up yet */
     bt_ftb_throw_port_again("sr1:1", true);
     assert_int_equal(0, look());
     set_ports(2, BFO_FIGURES_UP, 0);
@@ -152,7 +152,7 @@ static void what_many_noticed_alike_is_one_event(void **state)
     must_throw("ranks: {0, 1, 2}, peers: {200, 201, 202}, peer_node: n2, peer_iface: sr7:1, cause: \"retries \\\"exceeded\\\"\"\n");
     must_throw("ranks: {4}, peers: {204}, peer_node: n2, peer_iface: sr8:1");
     assert_int_equal(0, look());
-    for (size_t i = 0; i < RANKS; ++i) { /* more than a set has room for */
+    for (size_t i = 0; i < RANKS; ++i) { /* more ranks than a set has room for */
         write_event(i, BFO_FIGURES_BEGUN, -1, "");
     }
     assert_int_equal(2, look());
@@ -172,7 +172,7 @@ static void rank_is_given_up_once_and_dead_once(void **state)
     must_throw("ranks: {0}, peers: {2}, state: \"given up\", peer_node: n2, ");
     must_throw("ftb.mpi.bfo error MPI_RANKS_DEAD ");
     must_throw("ranks: {2}, state: \"given up\"\n");
-    write_event(1, BFO_FIGURES_PEER_LOST, 2, ""); /* a second one gives it up */
+    write_event(1, BFO_FIGURES_PEER_LOST, 2, ""); /* a second process gives the peer up */
     assert_int_equal(2, look());
     assert_null(strstr(thrown, "MPI_RANKS_DEAD"));
     process[2].alive = false;
@@ -199,7 +199,7 @@ static void rank_is_waited_for_and_reached_again(void **state)
     must_throw("ranks: {2}, state: reached\n");
 }
 
-/* Two containers of one node: neither port is taken for the other. */
+/* Two containers of one node have ports of one name: the server tells them apart. */
 static void hosts_of_one_node_are_kept_apart(void **state)
 {
     new_job(2);
@@ -248,14 +248,14 @@ static void hostile_figures_are_bounded(void **state)
         }
     }
     assert_true(look() <= 1 + 4096 / BT_FTB_SET);
-    must_throw(" lost: 2304\n"); /* 100 times 64 events, of which 4096 are taken */
+    must_throw(" lost: 2304\n"); /* of 100 times 64 events the server takes 4096 */
     process[0].f.n_events = UINT64_MAX;
     (void) look();
     process[0].f.n_events = 0;
     (void) look();
 }
 
-/* Jobs by the hundred whose ports are all lost at once: what has no room in one look is said in the next. */
+/* Hundreds of jobs lose all their ports at once. The next look throws the events that had no room in this look. */
 static void states_of_many_jobs_are_told_in_several_looks(void **state)
 {
     new_job(RANKS);
@@ -278,7 +278,7 @@ static void count_port(bt_ftb_known_t *port, void *context)
     ++*(size_t *) context;
 }
 
-/* Else the server would grow with every job, and take a later job of the same number for the old one. */
+/* Otherwise the server would grow with every job, and would mistake a later job of the same number for the old job. */
 static void job_that_is_gone_is_forgotten(void **state)
 {
     size_t n_ports = 0;
@@ -294,7 +294,7 @@ static void job_that_is_gone_is_forgotten(void **state)
     n_ports = 0;
     bt_ftb_known_ports(count_port, &n_ports);
     assert_int_equal(0, n_ports);
-    all.n = 2; /* with its old events, which are new again */
+    all.n = 2; /* the job's old events are new again */
     assert_int_equal(3, look());
     must_throw("MPI_RANKS_DEAD ");
 }

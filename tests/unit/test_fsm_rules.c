@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The tables of the five machines against the rules of DESIGN.txt 7.1, 7.2, 10.2, 10.3 and 15.3, stated here by hand: this file
- * includes no .def. A rule says in which states a machine takes an event, and what the machine does then; a pair (state, event)
- * that no rule names has to be refused. The promises behind the rules are asked for one by one. */
+ * includes no .def. A rule says in which states a machine takes an event, and what the machine does then. A machine must refuse a pair
+ * (state, event) that no rule names. The last tests check, one by one, the promises that the rules are there for. */
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_drain_fsm.h"
 #include "btl_openib_rail_fsm.h"
@@ -16,17 +16,17 @@
 
 #include <cmocka.h>
 
-/* ---- rules, and who keeps them ------------------------------------------------------------------------- */
-enum { SAME = 99, NOW = 7, NEXT = 8, TOLD = 9 }; /* epoch or generation: as it was, the next one, that of the message */
+/* ---- rules, and the machines that keep them ------------------------------------------------------------ */
+enum { SAME = 99, NOW = 7, NEXT = 8, TOLD = 9 }; /* epoch or generation: unchanged, the present, the next, that of the message */
 
 typedef struct {
     unsigned event, states; /* a bit for each state */
     unsigned to;            /* or SAME */
-    unsigned number;        /* epoch or generation afterwards, of a machine that was at NOW; 0 begins again. Of a set: its gate */
+    unsigned number;        /* epoch or generation afterwards (before: NOW; 0: begins again); of a set: its gate */
     unsigned action;
 } rule_t;
 
-/* What a machine in this state does with an event. */
+/* What a machine did with an event. */
 typedef struct {
     bool taken;
     unsigned to, number, action;
@@ -80,9 +80,9 @@ static void keeps_its_rules(const machine_t *m)
 #define S(state) (1u << BFO_SEND_##state)
 enum {
     S_OPEN = S(EAGER) | S(RTS) | S(STREAM) | S(ERRD) | S(NOTIFIED) | S(DEAD),
-    S_RENDEZVOUS = S(RTS) | S(STREAM) | S(ERRD) | S(NOTIFIED), /* a copy of the first fragment may be out */
-    S_ANSWERABLE = S(RTS) | S(STREAM),                         /* the attempt goes on: answers and data count */
-    S_DRAINING = S(ERRD) | S(NOTIFIED)                         /* what is out of the attempt comes back for nothing */
+    S_RENDEZVOUS = S(RTS) | S(STREAM) | S(ERRD) | S(NOTIFIED), /* a copy of the first fragment may be in flight */
+    S_ANSWERABLE = S(RTS) | S(STREAM),                         /* the attempt goes on, therefore answers and data count */
+    S_DRAINING = S(ERRD) | S(NOTIFIED)                         /* fragments in flight come back, and do not count */
 };
 
 /* clang-format off */
@@ -95,7 +95,7 @@ static const rule_t send_rules[] = {
     RULE(MATCH_OK, S(EAGER), SAME, NOW, count_match),
     RULE(MATCH_ERR, S(EAGER), SAME, NOW, resend_match),
     RULE(RTS_OK, S_RENDEZVOUS, SAME, NOW, count_rts),
-    /* without an answer it may not have arrived; in a later state there was an answer */
+    /* without an answer the RTS may not have arrived; in a later state there was an answer */
     RULE(RTS_ERR_UNANSWERED, S(RTS), SAME, NOW, resend_rts),
     RULE(RTS_ERR_UNANSWERED, S_RENDEZVOUS & ~S(RTS), SAME, NOW, count_rts),
     RULE(RTS_ERR_ANSWERED, S_RENDEZVOUS, SAME, NOW, count_rts),
@@ -160,8 +160,8 @@ enum {
     R_IDLE = R(NONE) | R(DONE),
     R_OPEN = R(UNMATCHED) | R(ACTIVE) | R(ERRL) | R(QUIESCE) | R(SEALED) | R(WAITRTS) | R(DEAD),
     R_DATA = R(ACTIVE) | R(ERRL) | R(QUIESCE), /* data still counts, and ACKs, PUTs and READs may be out */
-    R_FENCED = R(QUIESCE) | R(SEALED),         /* waits for fences and for what is out */
-    R_RACK = R_DATA | R(WAITRTS),              /* a RACK may be out: its restart comes sooner than its completion */
+    R_FENCED = R(QUIESCE) | R(SEALED),         /* waits for fences and for what is in flight */
+    R_RACK = R_DATA | R(WAITRTS),              /* a RACK may be in flight, because the restart can overtake its completion */
     R_LISTED = R_RACK | R(DEAD)                /* something may be listed */
 };
 
@@ -181,7 +181,7 @@ static const rule_t recv_rules[] = {
     RULE(RTS_RESTART, R(WAITRTS), BFO_RECV_ACTIVE, NOW, accept),
     RULE(FRAG, R_DATA, SAME, NOW, take_frag),
     RULE(FIN, R(ACTIVE), SAME, NOW, take_fin_more),
-    RULE(FIN, R_DATA & ~R(ACTIVE), SAME, NOW, take_fin), /* no more is asked for once there was an error */
+    RULE(FIN, R_DATA & ~R(ACTIVE), SAME, NOW, take_fin), /* after an error the receiver asks for no more */
     RULE(FIN_UNFENCED, R_IDLE | R_OPEN, SAME, NOW, hold_fin),
     RULE(NOTIFY, R(ACTIVE) | R(ERRL), BFO_RECV_QUIESCE, NOW, enter_quiesce),
     RULE(NOTIFY, R_FENCED, SAME, NOW, repeat_down),
@@ -199,10 +199,10 @@ static const rule_t recv_rules[] = {
     RULE(RESPONSE_POISON, R_DATA & ~R(ACTIVE), SAME, NOW, set_fail),
     RULE(RERR_OK, R(ERRL) | R(QUIESCE), SAME, NOW, none),
     RULE(RERR_ERR, R(ERRL), SAME, NOW, resend_rerr),
-    RULE(RERR_ERR, R(QUIESCE), SAME, NOW, none), /* the sender's NOTIFY came without it */
+    RULE(RERR_ERR, R(QUIESCE), SAME, NOW, none), /* the sender's NOTIFY came without the RERR */
     RULE(RACK_OK, R_RACK, SAME, NOW, none),
     RULE(RACK_ERR, R(WAITRTS), SAME, NOW, resend_rack),
-    RULE(RACK_ERR, R_RACK & ~R(WAITRTS), SAME, NOW, none), /* the restart came: it has arrived */
+    RULE(RACK_ERR, R_RACK & ~R(WAITRTS), SAME, NOW, none), /* the restart proves that the RACK arrived */
     RULE(CONTROL_POISON, R_RACK, BFO_RECV_DEAD, NOW, declare_peer),
     RULE(DISCARDED, R_LISTED, SAME, NOW, none),
     /* in DEAD every completion drains */
@@ -238,7 +238,7 @@ static seen_t ask_recv(unsigned state, unsigned event)
 #define C(state) (1u << OFO_ST_##state)
 enum {
     C_ALL = (1u << OFO_ST_COUNT) - 1,
-    C_LIVE = C(REQUESTED) | C(PROVING) | C(READY) | C(CHECKING) | C(UP), /* queue pairs, and no fence runs */
+    C_LIVE = C(REQUESTED) | C(PROVING) | C(READY) | C(CHECKING) | C(UP), /* the rail has queue pairs, and no fence runs */
     C_FENCING = C(DRAINING) | C(DRAINING_ACKED),                         /* the own fence runs */
     C_FENCED = C(ASKING) | C(DOWN),                                      /* the own fence is done */
     C_AGREED = C(CHECKING) | C(UP)                                       /* copies of handshake messages come here */
@@ -273,7 +273,7 @@ static const rule_t connect_rules[] = {
     RULE(LOCAL_ERROR, C_LIVE, OFO_ST_DRAINING, NOW, fence_and_tell),
     RULE(LOCAL_ERROR, C_ALL & ~C_LIVE, SAME, NOW, nothing),
     RULE(DOWN_SAME, C(CLOSED) | C_LIVE, OFO_ST_DRAINING, NOW, fence),
-    RULE(DOWN_SAME, C_FENCING, SAME, NOW, nothing), /* the end of the fence answers */
+    RULE(DOWN_SAME, C_FENCING, SAME, NOW, nothing), /* the DACK follows at the end of the fence */
     RULE(DOWN_SAME, C_FENCED, SAME, NOW, send_dack),
     RULE(DOWN_OLDER, C_ALL, SAME, NOW, send_dack),
     RULE(DOWN_NEWER, C_FENCED, OFO_ST_ASKING, TOLD, send_dack),
@@ -340,9 +340,9 @@ static const char *connect_event_name(unsigned event)
 /* ---- drain of a set of queue pairs ----------------------------------------------------------------------- */
 #define D(state) (1u << OFO_DRAIN_##state)
 enum {
-    D_UNTOLD = D(LIVE) | D(BROKEN) | D(CLOSED),        /* nobody told the PML that the rail is lost */
+    D_UNTOLD = D(LIVE) | D(BROKEN) | D(CLOSED),        /* nobody has told the PML yet that the rail is lost */
     D_RUNNING = D(DRAINING) | D(OBSTINATE) | D(STUCK), /* the fence runs */
-    D_OVER = D(FENCED) | D(LOSSY),                     /* the set is service's */
+    D_OVER = D(FENCED) | D(LOSSY),                     /* the set belongs to service */
     D_KNOWN = D(FAILED) | D_RUNNING | D_OVER
 };
 
@@ -353,7 +353,7 @@ static const rule_t drain_rules[] = {
     RULE(POST_REFUSED, D(LIVE), OFO_DRAIN_BROKEN, KEEP, tell_service),
     RULE(UP, D(LIVE), SAME, KEEP, open_gate),
     RULE(UP_LATE, D(LIVE), OFO_DRAIN_BROKEN, KEEP, tell_service),
-    RULE(UP, D(BROKEN), SAME, KEEP, tell_service), /* nobody did */
+    RULE(UP, D(BROKEN), SAME, KEEP, tell_service), /* after CLOSE_EARLY nobody has told service yet */
     RULE(UP_LATE, D(BROKEN), SAME, KEEP, tell_service),
     RULE(UP, D(FAILED), SAME, KEEP, nothing),
     RULE(UP_LATE, D(FAILED), SAME, KEEP, nothing),
@@ -379,7 +379,7 @@ static const rule_t drain_rules[] = {
 };
 #undef RULE
 
-/* A set gets into a state by the shortest way that the rules name: nothing but the machine writes it. */
+/* Leads a set into a state on the shortest way that the rules name, because only the machine may write the state. */
 static ofo_drain_t set_in(unsigned state)
 {
     static const struct {
@@ -453,7 +453,7 @@ static unsigned completions(const unsigned *list, size_t n, unsigned events, boo
     return found;
 }
 
-/* A completion gives an event back; whatever else gave one back would let a request end while a descriptor is out. */
+/* Only a completion gives an event back; otherwise a request could end while a descriptor is in flight. */
 static void events_are_given_back_by_completions_alone(void **unused)
 {
     static const unsigned send[] = {BFO_SEV_MATCH_OK,
@@ -479,7 +479,7 @@ static void events_are_given_back_by_completions_alone(void **unused)
     assert_int_equal(11, completions(recv, sizeof(recv) / sizeof(recv[0]), BFO_RECV_EVENTS, false));
 }
 
-/* Only a restart raises the epoch, and only after the receiver has said so: RACK for the sender, its own for the receiver. */
+/* Only a restart raises the epoch: the receiver's when it posts RACK, the sender's when it has received RACK. */
 static void epochs_rise_by_a_restart_alone(void **unused)
 {
     (void) unused;
@@ -506,7 +506,7 @@ static void epochs_rise_by_a_restart_alone(void **unused)
     }
 }
 
-/* A request that is DONE belongs to the user: nothing but its next use leads out of it, and DEAD leads nowhere else. */
+/* A request that is DONE belongs to the user, and only its next use leads out of DONE. DEAD leads to DONE only. */
 static void ends_are_ends(void **unused)
 {
     (void) unused;
@@ -526,8 +526,8 @@ static void ends_are_ends(void **unused)
     }
 }
 
-/* I10: a rail is UP after a proof, DOWN after the own fence and the peer's word, and has new queue pairs only where no old one
- * lives. A fence that runs is not left before its end. */
+/* I10: a rail is UP after a proof, and DOWN after its own fence and the peer's DACK. It gets new queue pairs only when no old queue pair
+ * lives. A fence that has begun runs to its end. */
 static void rails_keep_i10(void **unused)
 {
     (void) unused;
@@ -546,13 +546,13 @@ static void rails_keep_i10(void **unused)
             assert_true(!opens || OFO_ST_CLOSED == state || OFO_ST_DOWN == state);
             assert_true(0 == (C_FENCING >> state & 1) || 0 != (C_FENCING >> seen.to & 1) || OFO_EV_FENCE_DONE == event);
             assert_int_equal(fences, 0 == (C_FENCING >> state & 1) && 0 != (C_FENCING >> seen.to & 1));
-            assert_true(NOW == seen.number || 0 != (C_FENCED >> state & 1)); /* queue pairs of NOW may live */
+            assert_true(NOW == seen.number || 0 != (C_FENCED >> state & 1)); /* otherwise queue pairs of NOW may live */
         }
     }
 }
 
-/* A set takes posts in LIVE alone and never again once it has left it. The gate refuses before the PML is told, and before a buffer
- * can come back. The fence begins once, ends once, and gives back what is still out only where no queue pair is left. */
+/* A set takes posts only in LIVE, and never returns to LIVE. The gate refuses before the PML is told, and before a buffer can come back.
+ * The fence begins once and ends once. It gives back what is still posted only when no queue pair is left. */
 static void sets_end_once(void **unused)
 {
     (void) unused;
@@ -577,7 +577,7 @@ static void sets_end_once(void **unused)
             assert_true(0 == (D_OVER >> state & 1) || seen.to == state);
             assert_int_equal(OFO_DRAIN_LOSSY == seen.to && OFO_DRAIN_LOSSY != state, OFO_DACT_give_up == seen.action);
             assert_true(OFO_DACT_give_up != seen.action || (OFO_DRAIN_STUCK == state && OFO_DEV_DESTROYED == event));
-            assert_true(OFO_DACT_post_markers != seen.action || OFO_DRAIN_STUCK != seen.to); /* the queue pairs are service's */
+            assert_true(OFO_DACT_post_markers != seen.action || OFO_DRAIN_STUCK != seen.to); /* service owns the queue pairs */
         }
     }
 }
@@ -594,7 +594,7 @@ static void questions_about_sets_go_by_the_states(void **unused)
     }
 }
 
-/* The same for the table of the model: with fz (own fence runs), da (DACK received) and what is owed. */
+/* The same for the table of the model, which has fz (the own fence runs), da (DACK received) and the check that it owes. */
 static void rails_of_the_model_keep_i10(void **unused)
 {
     (void) unused;
@@ -622,7 +622,7 @@ static void rails_of_the_model_keep_i10(void **unused)
                                        && (!is_down || (before.fz && OFO_REV_FENCE_DONE != event && OFO_REV_FENCE_DONE_ACKED != event)));
             assert_true(NOW == r.g || (is_down && !before.fz)); /* no queue pair of NOW lives */
             assert_true(NOW != r.g || before.da == r.da || OFO_RAIL_DOWNL == r.state || OFO_RAIL_DOWNB == r.state);
-            assert_int_equal(r.owes, OFO_RAIL_DOWNL == state && TOLD == r.g); /* who skips a generation owes its check */
+            assert_int_equal(r.owes, OFO_RAIL_DOWNL == state && TOLD == r.g); /* a rail that skips a generation owes its check */
             assert_true(!r.owes || NOW == r.ck);
             assert_true(NEXT != r.g || OFO_RAIL_CREQ == r.state || OFO_RAIL_RDY == r.state);
         }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Events of a device: who tells of its end first is heard, once, and its ports do not come back; an event of one of two
- * ports leaves the other alone; how long a fence waits for LAST_WQE_REACHED. Verbs and the rest of the BTL are played here. DESIGN.txt sections 10.3 and 15.5.
+ * Events of a device: its end is reported once, by the first thread that learns of it, and its ports do not come back; an event of one of
+ * two ports leaves the other port alone; how long a fence waits for LAST_WQE_REACHED. This program stands in for verbs and the rest of the
+ * BTL. DESIGN.txt sections 10.3 and 15.5.
  */
 #include "bfo_config.h"
 
@@ -32,12 +33,12 @@ ofo_component_t mca_btl_openib_component;
 /* ---- verbs -------------------------------------------------------------------------------------- */
 
 enum { PORTS = 2 };
-static enum ibv_event_type waiting = IBV_EVENT_COMM_EST; /* that: nothing waits */
+static enum ibv_event_type waiting = IBV_EVENT_COMM_EST; /* COMM_EST: no event waits */
 static int waiting_port;
 static struct ibv_qp verbs_qp;
 static struct ibv_srq failed_srq;
 static struct ibv_cq failed_cq;
-static uint16_t lid[1 + PORTS]; /* what a look at the port finds now */
+static uint16_t lid[1 + PORTS]; /* as a query of the port finds it */
 static bool has_gid[1 + PORTS];
 static enum ibv_port_state state;
 
@@ -72,10 +73,10 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     return 0;
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
-static unsigned looks; /* of progress that waits */
-static bool is_deaf;   /* service */
+static unsigned looks; /* how often progress looked while it waited */
+static bool is_deaf;   /* service reads no events */
 
 int usleep(useconds_t us)
 {
@@ -90,7 +91,7 @@ void ofo_service_wake(ofo_module_t *module)
 }
 
 static ofo_device_t device;
-static unsigned downs[1 + PORTS], ups[1 + PORTS], last_wqes; /* letters, of ports by number; atomic */
+static unsigned downs[1 + PORTS], ups[1 + PORTS], last_wqes; /* letters; those of ports by the port's number; atomic */
 static uint64_t now;
 static bool is_second_due, overtook;
 static int32_t second_is_through; /* atomic */
@@ -103,7 +104,7 @@ static void *tell_of_the_end(void *unused)
     return NULL;
 }
 
-/* Another thread comes at the worst moment, and has 50 ms to get past. */
+/* Starts another thread at the worst moment, and gives it 50 ms to overtake. */
 static void let_second_in(void)
 {
     is_second_due = false;
@@ -188,7 +189,7 @@ static void assert_letters(int port, unsigned down, unsigned up)
     assert_int_equal(module[port - 1].port_up, down == up);
 }
 
-/* DEVICE_FATAL and rdmacm's removal, in two threads: neither looks at the port before the other has told of it. */
+/* Two threads learn of DEVICE_FATAL and of rdmacm's removal: neither looks at a port before the other has reported it. */
 static void end_of_a_device_is_told_by_one(void **state)
 {
     begin();
@@ -206,11 +207,11 @@ static void port_of_a_device_that_is_gone_does_not_come_back(void **state)
     raise_event(IBV_EVENT_PORT_ACTIVE, 1);
     assert_letters(1, 1, 1);
     ofo_async_device_gone(&device);
-    raise_event(IBV_EVENT_PORT_ACTIVE, 1); /* it was on its way */
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1); /* an event that was on its way */
     assert_letters(1, 2, 1);
 }
 
-/* Rails that were spared or in doubt when the port went down end now; whoever tells of it second is not heard. */
+/* Rails that were spared or in doubt when the port went down end now. A second report changes nothing. */
 static void end_of_a_port_that_is_down_is_told_once(void **state)
 {
     begin_with(2);
@@ -236,11 +237,11 @@ static void end_of_a_port_that_is_down_is_told_once(void **state)
     raise_event(IBV_EVENT_PORT_ACTIVE, 1);
     assert_letters(1, 2, 0);
     assert_letters(2, 2, 0);
-    assert_int_equal(module[0].downs, 1); /* all processes count alike, in whatever order they hear */
+    assert_int_equal(module[0].downs, 1); /* all processes count the same, in whatever order the reports come */
     assert_int_equal(module[1].downs, 1);
 }
 
-/* Of what happened to both ports the event of one has come: the other's is on its way. */
+/* Both ports went down, and the event of one port has come. The event of the other port is on its way. */
 static void event_of_a_port_leaves_the_other_alone(void **state)
 {
     begin_with(2);
@@ -268,7 +269,7 @@ static void event_of_a_port_leaves_the_other_alone(void **state)
     assert_letters(2, 3, 2);
 }
 
-/* The rails that were spared or in doubt have the old one: they end once the port is up. */
+/* Rails that were spared or in doubt have the old address, and therefore end once the port is up. */
 static void port_returns_with_another_address(void **state)
 {
     begin();
@@ -305,7 +306,7 @@ static void address_missing_for_a_moment_ends_nothing(void **state)
     assert_letters(1, 0, 0);
     assert_int_equal(device.look_at, 0);
 
-    has_gid[1] = false; /* the patience begins again with the next loss, and ends */
+    has_gid[1] = false; /* the next loss starts the time limit again, and now it passes */
     now = 9000;
     raise_event(IBV_EVENT_GID_CHANGE, 1);
     assert_letters(1, 0, 0);
@@ -365,7 +366,7 @@ static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
     assert_int_equal(ep.last_wqe_at, 5100);
     assert_int_equal(pipe(fds), 0);
     context.async_fd = fds[0];
-    assert_int_equal(write(fds[1], "", 1), 1); /* something was raised and is not read yet */
+    assert_int_equal(write(fds[1], "", 1), 1); /* the device has an event that is not read yet */
     now = 5100;
     ofo_async_last_wqe_late(&ep, now);
     assert_int_equal(ep.last_wqe_at, 5110);
@@ -387,7 +388,7 @@ static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
     now = ep.error_at = 7000;
     ofo_async_await_last_wqe(&ep);
     now = 7100;
-    ofo_async_last_wqe_late(&ep, now); /* never one, and nothing unread */
+    ofo_async_last_wqe_late(&ep, now); /* no event of this queue pair came, and none is unread */
     assert_int_equal(ep.last_wqe_at, 0);
     assert_int_equal(last_wqes, 3);
     close(fds[0]);
@@ -395,7 +396,7 @@ static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
     free(qps);
 }
 
-/* Many queue pairs fail together, and service is busy elsewhere. */
+/* Many queue pairs fail together while service is busy. */
 static void progress_waits_once_for_a_service_that_is_deaf(void **unused)
 {
     int fds[2];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The GID of a port by type and kind of address, in every order of its table; its partition key, rate and lists; nearness by two sets of cores. The port
- * is played here. DESIGN.txt section 15.2.
+ * The choice of a port's GID by type and kind of address, in every order of its table; the port's partition key, rate and lists; nearness
+ * by two sets of cores. This program stands in for the port. DESIGN.txt section 15.2.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ enum { V1 = IBV_GID_TYPE_ROCE_V1, V2 = IBV_GID_TYPE_ROCE_V2, PORT = 2 };
 typedef struct {
     uint32_t type;
     union ibv_gid gid;
-    bool unreadable; /* what the kernel says of an empty row */
+    bool unreadable; /* the kernel refuses to read it, as it does an empty row */
     uint32_t ifindex;
 } row_t;
 
@@ -65,7 +65,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __b
     return 0xdead == pkeys[index] ? -1 : 0;
 }
 
-/* Index of the GID that is chosen, -1 if none is. */
+/* Index of the GID that is chosen; -1: none. */
 static int chosen(const row_t *rows, int length)
 {
     struct ibv_gid_entry best;
@@ -78,7 +78,7 @@ static int chosen(const row_t *rows, int length)
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
-/* The best of the first `length` in every order of them (Heap's algorithm): where it comes in the table decides nothing. */
+/* Puts the first `length` rows into every order (Heap's algorithm): the best row is chosen wherever it stands. */
 static void walk_orders(row_t *rows, int length, int free, const row_t *best)
 {
     if (1 >= free) {
@@ -122,8 +122,8 @@ static void gid_of_equals_is_the_first(void **state)
     assert_int_equal(CHOSEN({V2, LINK_LOCAL}, {V2, LINK_LOCAL}), 0);
 }
 
-/* In a container the table holds the addresses of other network namespaces too: an address that this one has is first, whatever
- * it is; an interface that this one does not have is last; another's index tells nothing. */
+/* In a container the table holds addresses of other network namespaces too. An address of this namespace comes first, whatever its kind;
+ * an address of an interface that this namespace lacks comes last. An interface index of another namespace means nothing here. */
 static void gid_of_this_namespace_is_chosen(void **state)
 {
     enum { FOREIGN = 0x7ffffff0 };
@@ -140,7 +140,7 @@ static void gid_of_this_namespace_is_chosen(void **state)
     assert_int_equal(CHOSEN({V2, V4_MAPPED}, {V2, IPV6}), 0);
 }
 
-/* The kernel's files: none, without a value, and each kind of value. */
+/* The kernel's files: missing, without a value, and with each kind of value. */
 static void files_of_the_kernel_tell_rate_and_class(void **state)
 {
     char root[] = "/tmp/ofo-choice-XXXXXX", device[64], command[1024];
@@ -167,7 +167,7 @@ static void files_of_the_kernel_tell_rate_and_class(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* An address is in the table of a RoCE port once for each type; on InfiniBand there is one type. */
+/* The table of a RoCE port has an address once for each type; InfiniBand has one type. */
 static void gid_is_found_again_by_value_and_type(void **state)
 {
     static const row_t rows[] = {{V1, IPV6}, {V2, V4_MAPPED, .unreadable = true}, {V1, V4_MAPPED}, {V2, IPV6}, {V2, V4_MAPPED}};
@@ -183,11 +183,11 @@ static void gid_is_found_again_by_value_and_type(void **state)
     assert_true(ofo_gid_find(NULL, PORT, 5, v6.raw, true, &index));
     assert_int_equal(index, 3);
     assert_false(ofo_gid_find(NULL, PORT, 5, other.raw, false, &index));
-    assert_false(ofo_gid_find(NULL, PORT, 4, v4.raw, true, &index)); /* its v2 row is gone */
+    assert_false(ofo_gid_find(NULL, PORT, 4, v4.raw, true, &index)); /* the v2 row of the address is gone */
     assert_int_equal(index, 3);
 }
 
-/* A full member is taken before a limited one, an empty or unreadable entry never. */
+/* A key with full membership is taken before a key with limited membership; an empty or unreadable entry is never taken. */
 static void pkey_of_a_full_member_is_found_first(void **state)
 {
     static const uint16_t keys[] = {0, 0xdead, 0x7fff, 0x0005, 0xffff, 0x8005};
@@ -215,7 +215,7 @@ static void list_names_devices_and_ports(void **state)
     assert_false(ofo_list_names("", "mlx5_0", 1));
 }
 
-/* 4X of each speed, and what has more than 8 bits hold. */
+/* Width 4X at each speed, and speeds that need more than 8 bits. */
 static void rate_is_that_of_the_attributes_or_of_sysfs(void **state)
 {
     struct ibv_port_attr attr = {.active_speed = 32, .active_width = 2};
@@ -248,7 +248,7 @@ static void gid_beyond_what_verbs_can_name_is_not_taken(void **state)
     assert_int_equal(index, 255);
 }
 
-/* An iWARP port has the address of an interface with its hardware address, in every order of what the host tells. */
+/* An iWARP port gets the address of the interface with its hardware address, whatever the order in which the host lists them. */
 static void iwarp_port_has_its_interfaces_address(void **state)
 {
     static const uint8_t mac[OFO_MAC_LEN] = {2, 0, 0, 0, 0, 1}, mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 1};
@@ -286,7 +286,7 @@ static void iwarp_port_has_its_interfaces_address(void **state)
     assert_false(ofo_iwarp_address(NULL, mac, gid));
 }
 
-/* Of the interfaces that a host tells of, the one with the address; some have no address at all. */
+/* Finds the interface that has the address, among interfaces of which some have no address. */
 static void interface_has_the_address(void **state)
 {
     static const uint8_t v4_gid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 1};
@@ -326,7 +326,7 @@ static void device_is_near_if_a_core_is_shared(void **state)
     } row[] = {
         {"0-7", "0-7", true},      {"4-11", "8-15", true}, {"7", "0-7", true},
         {"0,64", "64-127", true},  {"0-7", "8-15", false}, {"8", "0-7,9-15", false},
-        {"0-63", "64-127", false}, {"0-", "8-15", true},   {"0-", "0-", true}, /* all there are, and more: not bound, or no cores of its own */
+        {"0-63", "64-127", false}, {"0-", "8-15", true},   {"0-", "0-", true}, /* "0-": all cores; process not bound, device without own cores */
         {"", "0-7", true},         {"", "", true},                             /* not known */
     };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The beginning of the component with two ports, of which a step fails: nothing that was begun is left, no thread above
- * all, for the component may be unloaded then. And whether fork() is prepared for. What it begins is played here.
- * DESIGN.txt section 15.
+ * The component starts with two ports, and a step of the start fails: nothing that was started remains. Above all no thread remains,
+ * because Open MPI may unload the component then. Also whether the component prepares for fork(). This program stands in for the parts
+ * that the component starts. DESIGN.txt section 15.
  */
 #include "bfo_config.h"
 
@@ -28,11 +28,11 @@
 
 enum { PORTS = 2 };
 
-static unsigned startable; /* so many threads, then no more */
+static unsigned startable; /* number of threads that can start */
 static unsigned threads, ports;
 static bool is_published;
 
-/* ---- what it begins ----------------------------------------------------------------------------- */
+/* ---- what the component starts ------------------------------------------------------------------ */
 
 int ofo_params_register(mca_base_component_t *component, mca_btl_base_module_t *defaults)
 {
@@ -78,7 +78,7 @@ int ofo_component_progress(void)
     return 0;
 }
 void ofo_module_set_functions(mca_btl_base_module_t *super) {}
-/* The modex of 4.1 is a table of functions, that of 5.0 calls PMIx. */
+/* The modex of Open MPI 4.1 is a table of functions; that of 5.0 calls PMIx. */
 #if BFO_OMPI_IS_4
 static int put(opal_pmix_scope_t scope, opal_value_t *value)
 {
@@ -96,7 +96,7 @@ pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value
 static void play_modex(void) {}
 #endif
 
-static enum ibv_fork_status kernel; /* what libibverbs knows of it */
+static enum ibv_fork_status kernel; /* as libibverbs reports it */
 static int fork_inits, fork_init_status;
 
 enum ibv_fork_status ibv_is_fork_initialized(void)
@@ -154,7 +154,7 @@ static void init_that_succeeds_keeps_them(void **state)
     ofo_modules_free();
 }
 
-/* A kernel that copies registered pages at a fork needs no help, and with it the child would not have them. */
+/* A kernel that copies registered pages at a fork needs no preparation; with preparation the child would lack these pages. */
 static void fork_is_prepared_for_where_it_is_wanted_and_needed(void **state)
 {
     static const struct {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The machine of btl_openib_connect.def: every cell walked; classification of messages; two machines over a
- * network that loses, repeats and reorders always connect, also when both begin; and agreement with the rail
- * table that the model checks.
+ * The machine of btl_openib_connect.def: walks every cell and checks how messages are classified. Two machines always connect over a
+ * network that loses, repeats and reorders, also when both begin. The machine agrees with the rail table that the model checks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,7 +146,7 @@ static void classify_requests(void **state)
     assert_int_equal(ofo_fsm_classify(&fsm, &req, &good), OFO_EV_NONE);
     fsm.gen = 65535;
     req.gen = 0;
-    assert_int_equal(ofo_fsm_classify(&fsm, &req, &good), OFO_EV_NONE); /* no wrap: it never rejoins */
+    assert_int_equal(ofo_fsm_classify(&fsm, &req, &good), OFO_EV_NONE); /* the generation does not wrap: the rail never rejoins */
 }
 
 static void backoff_doubles_to_two_seconds(void **state)
@@ -244,7 +243,7 @@ static void run_side(side_t *s)
     } else if (ofo_fsm_state_retransmits(s->fsm.state)) {
         ofo_fsm_step(&s->fsm, OFO_EV_RETRANSMIT, NULL);
     }
-    /* A side that is up sends data; the first of it proves the peer (L20). */
+    /* A side that is up sends data; the first message proves it to the peer (L20). */
     if (OFO_ST_UP == s->fsm.state && OFO_ST_READY == s->other->fsm.state && 0 == rand() % 8) {
         ofo_fsm_step(&s->other->fsm, OFO_EV_PEER_PROVED, NULL);
     }
@@ -265,13 +264,13 @@ static void two_sides_always_connect(void **state)
         ofo_fsm_init(&b.fsm, net_actions, NULL, &b);
         ofo_fsm_step(0 == round % 3 ? &b.fsm : &a.fsm, OFO_EV_POST, NULL);
         if (2 == round % 3) {
-            ofo_fsm_step(&b.fsm, OFO_EV_POST, NULL); /* both at once */
+            ofo_fsm_step(&b.fsm, OFO_EV_POST, NULL); /* both sides begin at once */
         }
         while (OFO_ST_UP != a.fsm.state || OFO_ST_UP != b.fsm.state) {
             run_side(rand() & 1 ? &a : &b);
             assert_true(++steps < 2000);
         }
-        assert_int_equal(a.proofs, 1); /* queue pairs are connected once */
+        assert_int_equal(a.proofs, 1); /* the queue pairs are connected only once */
         assert_int_equal(b.proofs, 1);
         assert_int_equal(a.fsm.refused, 0);
         assert_int_equal(b.fsm.refused, 0);
@@ -280,7 +279,7 @@ static void two_sides_always_connect(void **state)
 
 /* ---- agreement with btl_openib_rail.def --------------------------------------------------------- */
 
-/* What the rail table calls the states of this machine, once a rail was up: fz and da are states here. */
+/* The rail table's names for the states of this machine, after a rail was up. Its fz and da are states of this machine. */
 static void assert_same(const ofo_fsm_t *fsm, const ofo_rail_machine_t *rail)
 {
     static const uint8_t same[OFO_ST_COUNT] = {
@@ -322,7 +321,7 @@ static unsigned rail_event(const ofo_rail_machine_t *rail, const ofo_fsm_t *fsm,
     }
 }
 
-/* check_older belongs to the owner here and to an effect there. */
+/* check_older is an action of this machine's owner, and an effect in the rail table. */
 static void settle(ofo_fsm_t *fsm, const recorder_t *r, const ofo_ctl_t *m)
 {
     if (OFO_DO_check_older == r->last && fsm->check_gen == (int32_t) m->gen) {
@@ -353,7 +352,7 @@ static void machine_agrees_with_the_rail_table(void **state)
                     continue; /* the rail table has no refusal of the current generation */
                 }
                 if (OFO_CTL_REJ == m.type && OFO_ST_PROVING == fsm.state) {
-                    continue; /* a copy: the peer sent REP */
+                    continue; /* a late copy, because the peer has sent REP */
                 }
                 if (OFO_CTL_REQ == m.type && OFO_ST_PROVING == fsm.state && m.gen == fsm.gen && facts.own_is_higher) {
                     continue; /* a peer that sent REP never sent REQ, unless its name is the higher */

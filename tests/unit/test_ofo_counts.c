@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The loss check of a rail: every count that can tell a loss, on every queue pair, around the wrap of 16 bits, and
- * what follows from counts that are not known.
+ * The loss check of a rail: every count that can show a loss, on every queue pair, around the wrap of 16 bits, and
+ * the result if counts are unknown.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void counts_equal_or_ahead_of_the_sender_are_no_loss(void **state)
     static const uint16_t bases[] = {0, 1, 32767, 32768, 65535};
 
     for (size_t b = 0; b < sizeof(bases) / sizeof(bases[0]); ++b) {
-        for (unsigned more = 0; more < 32768; more += 4681) { /* received although the sender got an error */
+        for (unsigned more = 0; more < 32768; more += 4681) { /* messages that arrived although the sender got an error */
             ofo_counts_t sent = counts(100, bases[b], bases[b]);
             ofo_counts_t received = counts(100 + more, (uint16_t) (bases[b] + more), (uint16_t) (bases[b] + more));
             assert_false(ofo_counts_show_loss(&sent, &received));
@@ -45,7 +45,7 @@ static void counts_one_message_short_is_a_loss_on_any_queue_pair(void **state)
             ofo_counts_t sent = received;
             ++sent.n_send[i];
             assert_true(ofo_counts_show_loss(&sent, &received));
-            /* another queue pair received more than is known to be delivered: the sum says nothing */
+            /* another queue pair received more messages than the sender counted: the sum alone shows no loss */
             ofo_counts_t other = received;
             ++other.n_send[(i + 1) % OFO_MAX_QPS];
             assert_true(ofo_counts_show_loss(&sent, &other));

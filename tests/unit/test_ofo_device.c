@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the registration cache is told when memory cannot be registered: "no resources" only where giving up what is idle would
- * help, for at these words it gives up all of it and asks again. Verbs are played here. DESIGN.txt section 15.4.
+ * The answer to the registration cache when memory cannot be registered: "no resources" only where giving up idle registrations would
+ * help, because after this answer the cache gives all of them up and asks again. This program stands in for verbs. DESIGN.txt section 15.4.
  */
 #include "bfo_config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a port event makes of the port's rails: those that end at once, those in doubt until another rail to the peer has answered,
- * and what the PML is told. Verbs and the rest of the BTL are played here. DESIGN.txt section 10.2.
+ * What a port event does to the port's rails: some end at once, others are in doubt until another rail to the peer has answered; and what
+ * the BTL reports to the PML. This program stands in for verbs and the rest of the BTL. DESIGN.txt section 10.2.
  */
 #include "bfo_config.h"
 
@@ -41,7 +41,7 @@ static ofo_peer_t peer[PEERS];
 static ofo_endpoint_t ep[PEERS][RAILS];
 static bool has_moved;
 
-/* ---- what the rooms call ------------------------------------------------------------------------ */
+/* ---- functions that the rooms call -------------------------------------------------------------- */
 
 #undef ibv_query_qp
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
@@ -49,11 +49,11 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct i
     return -1;
 }
 
-static unsigned errors; /* letters to service: a rail ends */
+static unsigned errors; /* letters that tell service to end a rail */
 static unsigned probes;
 static unsigned answers, answered_downs;
 static bool has_left[PEERS];
-static bool returns_then; /* the port is back when the first of its rails has ended */
+static bool returns_then; /* the port returns as soon as its first rail has ended */
 
 void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
@@ -118,7 +118,7 @@ void ofo_silent_ask(ofo_endpoint_t *of) {}
 
 static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_base_tag_t tag, const void *data, size_t length, int status) {}
 
-static unsigned news; /* of the port */
+static unsigned news; /* reports of the port to the PML */
 
 static void error_cb(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *text)
 {
@@ -193,7 +193,7 @@ static void rails_are_in_doubt_until_another_answers(void **state)
     assert_int_equal(errors, PEERS);
 }
 
-/* The port returned and went down again, and its letters are still to be read. */
+/* The port returned and went down again; its letters are still unread. */
 static void answer_is_about_the_loss_that_was_asked_about(void **state)
 {
     port_goes_down();
@@ -210,7 +210,7 @@ static void answer_is_about_the_loss_that_was_asked_about(void **state)
     assert_int_equal(errors, 1);
 }
 
-/* The PML looks at each peer when it is told of the port. */
+/* The PML itself looks at every peer when it gets a report of the port. */
 static void pml_is_told_once_of_rails_that_do_not_connect(void **state)
 {
     port_goes_down();
@@ -225,7 +225,7 @@ static void pml_is_told_once_of_rails_that_do_not_connect(void **state)
     assert_int_equal(news, 1);
 }
 
-/* The rail that was asked has died, and another one comes up. */
+/* The rail that was to answer has died, and another rail comes up. */
 static void rail_that_comes_up_is_asked(void **state)
 {
     ofo_qpset_t *fresh = ep[0][1].qps;
@@ -242,7 +242,7 @@ static void rail_that_comes_up_is_asked(void **state)
     assert_int_equal(answers, 1);
 }
 
-/* A probe that nobody answers would cost the rail that is well. */
+/* A probe to a peer that has left gets no answer, and would therefore end a rail that works. */
 static void who_may_have_left_is_not_asked(void **state)
 {
     has_left[1] = true;
@@ -254,14 +254,14 @@ static void who_may_have_left_is_not_asked(void **state)
     assert_int_equal(probes, PEERS - 1);
     ep[2][1].qps->is_asking = false;
     ep[2][1].answer = OFO_ANSWER_NONE;
-    has_left[2] = true; /* while its rail is in doubt */
+    has_left[2] = true; /* the peer leaves while its rail is in doubt */
     ofo_doubt_ask(&module[0]);
     assert_int_equal(ep[0][1].answer, OFO_ANSWER_WANTED);
     assert_int_equal(ep[2][1].answer, OFO_ANSWER_NONE);
     assert_int_equal(probes, PEERS - 1);
 }
 
-/* It is down for a moment, or up again, when its letter is read. */
+/* The port is down for a moment, or up again, when its letter is read. */
 static void rails_of_a_moved_port_end_without_an_answer(void **state)
 {
     has_moved = true;
@@ -274,7 +274,7 @@ static void rails_of_a_moved_port_end_without_an_answer(void **state)
     }
 }
 
-/* No other rail could answer. */
+/* There is no other rail that could answer. */
 static void port_that_returns_meanwhile_ends_no_more_rails(void **state)
 {
     for (int p = 0; p < PEERS; ++p) {
@@ -285,7 +285,7 @@ static void port_that_returns_meanwhile_ends_no_more_rails(void **state)
     assert_int_equal(errors, 1);
 }
 
-/* The PML waits for such a rail when it loses its last one. */
+/* The PML waits for a returning rail when it loses its last rail. */
 static void rail_returns_from_its_request_until_the_pml_is_told(void **state)
 {
     static const struct {

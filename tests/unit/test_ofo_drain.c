@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The end of a set of queue pairs, from the first error to the last letter: who is told, when, and how often; what is given back, and
- * when. Verbs and the rest of the BTL are played here; the rooms of the table's actions are the product's. DESIGN.txt section 10.3.
+ * The end of a set of queue pairs, from the first error to the last letter: which letters and reports go out, when, and how often; which
+ * work is given back, and when. This program stands in for verbs and the rest of the BTL; the actions of the table are the product's.
+ * DESIGN.txt section 10.3.
  */
 #include "bfo_config.h"
 
@@ -45,7 +46,7 @@ static ofo_peer_t peer;
 static ofo_endpoint_t ep;
 static ofo_qpset_t *qps;
 
-/* ---- verbs, and what the rooms call -------------------------------------------------------------- */
+/* ---- verbs, and functions that the rooms call ---------------------------------------------------- */
 
 static unsigned markers, letters[OFO_MAIL_PORT_UP + 1];
 static uint64_t now;
@@ -57,7 +58,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
     return takes_no_marker ? -1 : 0;
 }
 #undef ibv_query_qp
-static bool in_error; /* the queue pair, if it can be asked */
+static bool in_error; /* the queue pair; false: a query of it fails */
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
     attr->qp_state = IBV_QPS_ERR;
@@ -73,7 +74,7 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
     ++letters[kind];
 }
 void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set) {}
-/* What is out comes back to the set that it was posted on. */
+/* Work in flight comes back to the set on which it was posted. */
 void ofo_work_failed(ofo_qpset_t *set, ofo_work_t *work, int status)
 {
     assert_ptr_equal(set, work->qps);
@@ -135,7 +136,7 @@ void ofo_doubt_ask(const ofo_module_t *of) {}
 void ofo_doubt_ask_over(ofo_endpoint_t *of) {}
 void ofo_credits_post(ofo_endpoint_t *of, ofo_qpset_t *set) {}
 void ofo_log(unsigned level, const char *format, ...) {}
-/* A post that waited is refused. */
+/* The queue pair refuses a post that waited. */
 static bool refuses;
 void ofo_pending_post(ofo_endpoint_t *of, ofo_qpset_t *set)
 {
@@ -155,7 +156,7 @@ static unsigned told, fences_done;
 
 static void error_cb(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *text)
 {
-    assert_int_equal(ep.gate, OFO_GATE_REFUSING); /* what the PML sends now goes by another rail */
+    assert_int_equal(ep.gate, OFO_GATE_REFUSING); /* the PML sends over another rail from now on */
     assert_int_equal(opal_mutex_trylock(&ep.lock), 0);
     opal_mutex_unlock(&ep.lock);
     ++told;
@@ -204,7 +205,7 @@ static int begin(void **state)
     markers = told = fences_done = 0;
     memset(letters, 0, sizeof(letters));
     refuses = false;
-    opal_uses_threads = true; /* the locks are taken */
+    opal_uses_threads = true; /* so that the product takes its locks */
     return 0;
 }
 
@@ -221,7 +222,7 @@ static void is_in(ofo_drain_state_t state)
     assert_int_equal(module.count.drain_refused, 0);
 }
 
-/* All that is posted comes back, the marker at last. */
+/* All posted work comes back, the marker last. */
 static void all_returns(void)
 {
     qps->qp[0].sq_free = qps->qp[0].sq_slots;
@@ -231,12 +232,12 @@ static void all_returns(void)
     ofo_drain_check(qps);
 }
 
-/* From NONE to OUT or REFUSED, and from there to BACK: no way leads out of BACK. */
+/* A marker goes from NONE to OUT or REFUSED, then to BACK, and stays there. */
 static void marker_goes_one_way(void **state)
 {
     ofo_qp_t *qp = &qps->qp[0];
 
-    qp->shared = true; /* it may not be posted yet */
+    qp->shared = true; /* the marker may not be posted yet */
     ofo_markers_post(qps);
     assert_int_equal(qp->marker_state, OFO_MARKER_NONE);
     assert_false(ofo_marker_take_refused(qp));
@@ -246,7 +247,7 @@ static void marker_goes_one_way(void **state)
     assert_int_equal(qp->marker_state, OFO_MARKER_OUT);
     assert_false(ofo_marker_take_refused(qp));
     assert_false(ofo_set_is_drained(qps));
-    ofo_markers_post(qps); /* once */
+    ofo_markers_post(qps); /* does not post it again */
     assert_int_equal(markers, 1);
     ofo_marker_returned(qp);
     assert_int_equal(qp->marker_state, OFO_MARKER_BACK);
@@ -256,7 +257,7 @@ static void marker_goes_one_way(void **state)
 
     qp->marker_state = OFO_MARKER_NONE;
     takes_no_marker = true;
-    ofo_markers_post(qps); /* nobody knows why */
+    ofo_markers_post(qps); /* refused for an unknown reason */
     assert_int_equal(qp->marker_state, OFO_MARKER_OUT);
     ofo_marker_give_up(qp);
     assert_int_equal(qp->marker_state, OFO_MARKER_BACK);
@@ -272,7 +273,7 @@ static void marker_goes_one_way(void **state)
     assert_int_equal(qp->marker_state, OFO_MARKER_BACK);
 
     qp->marker_state = OFO_MARKER_NONE;
-    ofo_marker_give_up(qp); /* the bound came before LAST_WQE_REACHED */
+    ofo_marker_give_up(qp); /* the time limit came before LAST_WQE_REACHED */
     assert_true(ofo_set_is_drained(qps));
 }
 
@@ -313,13 +314,13 @@ static void set_that_fails_is_told_once_and_fenced_once(void **state)
     assert_null(module.fencing);
     ofo_drain_check(qps);
     ofo_rail_failed(qps, "");               /* a buffer of a shared queue comes back */
-    ofo_fence_answered(&module, qps, true); /* service was slower */
+    ofo_fence_answered(&module, qps, true); /* the answer of service comes late */
     is_in(OFO_DRAIN_FENCED);
     assert_int_equal(fences_done, 1);
     assert_int_equal(letters[OFO_MAIL_FENCE_DONE], 1);
 }
 
-/* The peer brought the rail down, or a post was refused: then DRAIN is what tells the PML. */
+/* If the peer brought the rail down, or a post was refused, DRAIN tells the PML. */
 static void pml_is_told_by_drain_if_nobody_did(void **state)
 {
     refuses = true;
@@ -334,7 +335,7 @@ static void pml_is_told_by_drain_if_nobody_did(void **state)
     assert_int_equal(told, 1);
 }
 
-/* Its port died, or it broke, while the letter was under way: the gate stays shut, and service is told. */
+/* The port died, or the set broke, while the letter was under way: the gate stays shut, and service gets a letter. */
 static void set_that_comes_too_late_opens_no_gate(void **state)
 {
     ep.gate = OFO_GATE_REFUSING;
@@ -345,7 +346,7 @@ static void set_that_comes_too_late_opens_no_gate(void **state)
     assert_int_equal(letters[OFO_MAIL_ERROR], 1);
     end(NULL);
     begin(NULL);
-    ofo_rail_closed(qps); /* iWARP */
+    ofo_rail_closed(qps); /* as on iWARP */
     is_in(OFO_DRAIN_BROKEN);
     assert_int_equal(letters[OFO_MAIL_ERROR], 0);
     ofo_rail_up(&ep, qps);
@@ -377,7 +378,7 @@ static void closed_connection_is_a_loss_only_if_somebody_waits(void **state)
     assert_int_equal(letters[OFO_MAIL_ERROR], 1);
 }
 
-/* Nothing is given back before no queue pair is left; then all of it, once, and the PML waits for the loss check. */
+/* Work in flight is given back when no queue pair is left: all of it, once. The PML then waits for the loss check. */
 static void what_is_out_comes_back_when_no_queue_pair_is_left(void **state)
 {
     ofo_frag_t out = {.work = {.kind = OFO_WORK_SEND, .qps = qps}}, other = {.next_of_all = &out};
@@ -394,7 +395,7 @@ static void what_is_out_comes_back_when_no_queue_pair_is_left(void **state)
     letters[OFO_MAIL_STUCK] = 0;
     device.fatal = true;
     ofo_fence_watch(&module);
-    is_in(OFO_DRAIN_OBSTINATE); /* service is not asked without end */
+    is_in(OFO_DRAIN_OBSTINATE); /* service is not asked again and again */
     gets_stuck();
     ofo_fence_answered(&module, qps, true);
     is_in(OFO_DRAIN_LOSSY);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The keepalive of a process with many idle peers: each is asked once in a round, few of them at a time, and two processes
- * that keep step ask different ones. DESIGN.txt section 15.5.
+ * The keepalive of a process with many idle peers: it asks each peer once in a round, few of them at a time, and two processes
+ * that keep step ask different peers. DESIGN.txt section 15.5.
  */
 #include "bfo_config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Incoming connects of rdmacm that wait for their set: complete sets, copies, other rails, and the clock. librdmacm is
- * played by this file, which notes what is rejected and destroyed.
+ * Incoming connects of rdmacm that wait for their set: complete sets, copies, other rails, and the clock. This program stands in for
+ * librdmacm, and notes which connects are rejected and destroyed.
  */
 #include "btl_openib_connect_parked.h"
 
@@ -42,7 +42,7 @@ static int fresh(void **state)
     return 0;
 }
 
-/* A connect of a set of two queue pairs. */
+/* Adds a connect of a set of two queue pairs. */
 static bool add(unsigned which, uint8_t rail, uint8_t index, uint64_t now)
 {
     const ofo_ctl_t ctl = {.type = OFO_CTL_REQ, .jobid = 7, .vpid = 3, .src_inc = 99, .rail = rail, .nqp = 2, .qp_index = index};
@@ -61,14 +61,14 @@ static void set_is_complete_with_its_last_connect(void **state)
     unsigned index;
 
     assert_false(add(0, 1, 1, 10));
-    assert_false(add(1, 2, 0, 11)); /* another rail's */
+    assert_false(add(1, 2, 0, 11)); /* of another rail */
     assert_true(add(2, 1, 0, 12));
     assert_ptr_equal(&id[2], ofo_parked_take(&ep, 0, &index));
     assert_int_equal(0, index);
     assert_ptr_equal(&id[0], ofo_parked_take(&ep, 0, &index));
     assert_int_equal(1, index);
     assert_null(ofo_parked_take(&ep, 0, &index));
-    assert_ended(0, 0); /* it is the taker's now */
+    assert_ended(0, 0); /* the caller owns the connects now */
     ofo_parked_free(&module);
     assert_ended(1, 1);
 }
@@ -76,7 +76,7 @@ static void set_is_complete_with_its_last_connect(void **state)
 static void newer_connect_takes_the_place_of_an_older_one(void **state)
 {
     assert_false(add(0, 1, 1, 10));
-    assert_false(add(1, 1, 1, 11)); /* the same queue pair once more: still one is missing */
+    assert_false(add(1, 1, 1, 11)); /* the same queue pair again, therefore the other one is still missing */
     assert_ended(0, 1);
     assert_ended(1, 0);
     assert_true(add(2, 1, 0, 12));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The other end of a rail where the records leave a choice: which ports are asked, who takes a rail's name, and that neither a copy nor a stranger
- * changes it. The test is the peer. DESIGN.txt section 10.1.
+ * The other end of a rail where the records leave a choice: which ports are asked, which port takes a rail's name, and that neither a copy
+ * nor a stranger changes the name. This program stands in for the peer. DESIGN.txt section 10.1.
  */
 #include "bfo_config.h"
 
@@ -19,7 +19,7 @@
 
 ofo_component_t mca_btl_openib_component;
 
-enum { PORTS = 3 }; /* the first two have the same evidence */
+enum { PORTS = 3 }; /* the records do not tell the first two apart */
 
 static ofo_module_t module[PORTS];
 static ofo_endpoint_t ep[PORTS];
@@ -90,7 +90,7 @@ static ofo_endpoint_t *arrives(unsigned at, uint8_t type, uint8_t rail, uint8_t 
     return NULL != found && ofo_partner_fits(found, &ctl) ? found : NULL;
 }
 
-/* What goes out the nth time. */
+/* Sends one request; the messages are in `sent`. */
 static void send_once(ofo_endpoint_t *from)
 {
     ofo_ctl_t ctl = message(OFO_CTL_REQ, from->rail, 0, 0);
@@ -114,7 +114,7 @@ static void request_goes_to_the_list_first_then_to_all(void **state)
     assert_int_equal(sent[0].contact, 100);
     assert_int_equal(sent[1].to, 1);
     assert_int_equal(sent[1].contact, 101);
-    for (unsigned i = 0; i < 5; ++i) { /* the records tell of this one */
+    for (unsigned i = 0; i < 5; ++i) { /* the records name the other end of this port */
         send_once(&ep[2]);
         assert_int_equal(sent_count, 1);
         assert_int_equal(sent[0].contact, 102);
@@ -138,15 +138,15 @@ static void port_takes_the_name_of_the_request_that_arrives(void **state)
     assert_ptr_equal(arrives(1, OFO_CTL_REQ, 0, 0, 1), &ep[1]);
     assert_int_equal(ep[1].rail, 0);
     assert_int_equal(ep[1].remote_contact, 100);
-    assert_ptr_equal(arrives(1, OFO_CTL_REQ, 0, 0, 1), &ep[1]); /* a copy */
-    assert_null(arrives(0, OFO_CTL_REQ, 0, 0, 0));              /* no other port takes it */
+    assert_ptr_equal(arrives(1, OFO_CTL_REQ, 0, 0, 1), &ep[1]); /* a copy of the request */
+    assert_null(arrives(0, OFO_CTL_REQ, 0, 0, 0));              /* no other port takes this rail */
     assert_int_equal(ep[0].rail, OFO_RAIL_NONE);
-    assert_null(arrives(1, OFO_CTL_REQ, 1, 1, 1)); /* nor does this one take another */
+    assert_null(arrives(1, OFO_CTL_REQ, 1, 1, 1)); /* this port takes no other rail */
     assert_int_equal(ep[1].rail, 0);
     assert_ptr_equal(arrives(0, OFO_CTL_REQ, 1, 1, 0), &ep[0]);
     assert_int_equal(ep[0].rail, 1);
     assert_ptr_equal(arrives(0, OFO_CTL_DOWN, 1, 0, 0), &ep[0]);
-    assert_ptr_equal(arrives(2, OFO_CTL_DOWN, 0, 0, 0), &ep[1]); /* by another way */
+    assert_ptr_equal(arrives(2, OFO_CTL_DOWN, 0, 0, 0), &ep[1]); /* arrives over another port */
     send_once(&ep[1]);
     assert_int_equal(sent_count, 1);
     assert_int_equal(sent[0].type, OFO_CTL_REQ);
@@ -157,15 +157,15 @@ static void stranger_gives_no_name(void **state)
 {
     begin(true);
     assert_null(arrives(1, OFO_CTL_REQ, 0, 0, 0)); /* meant for the port of that address on another fabric */
-    assert_null(arrives(1, OFO_CTL_REQ, 0, 1, 1)); /* no port of that rail */
-    assert_null(arrives(1, OFO_CTL_REQ, 7, 0, 1)); /* no rail */
+    assert_null(arrives(1, OFO_CTL_REQ, 0, 1, 1)); /* from no port of that rail */
+    assert_null(arrives(1, OFO_CTL_REQ, 7, 0, 1)); /* there is no rail 7 */
     assert_null(arrives(1, OFO_CTL_REP, 0, 0, 1));
     assert_null(arrives(1, OFO_CTL_ASK, OFO_RAIL_NONE, 0, 1)); /* the lower process does not ask */
     assert_null(arrives(1, OFO_CTL_RTU, 0, 0, 0));
-    assert_null(arrives(2, OFO_CTL_ASK, OFO_RAIL_NONE, 2, 2)); /* there is no choice */
+    assert_null(arrives(2, OFO_CTL_ASK, OFO_RAIL_NONE, 2, 2)); /* port 2 has no choice */
     assert_int_equal(ep[0].rail, OFO_RAIL_NONE);
     assert_int_equal(ep[1].rail, OFO_RAIL_NONE);
-    assert_ptr_equal(arrives(2, OFO_CTL_REQ, 2, 9, 9), &ep[2]); /* as before */
+    assert_ptr_equal(arrives(2, OFO_CTL_REQ, 2, 9, 9), &ep[2]); /* a port without a choice accepts any sender */
 }
 
 static void reply_settles_the_other_end(void **state)
@@ -177,7 +177,7 @@ static void reply_settles_the_other_end(void **state)
     assert_null(arrives(1, OFO_CTL_REP, 1, 2, 1)); /* the port of another fabric */
     assert_null(arrives(1, OFO_CTL_REP, 1, 0, 0));
     assert_ptr_equal(arrives(1, OFO_CTL_REP, 1, 0, 1), &ep[1]);
-    assert_false(ep[1].is_settled); /* the machine may refuse it */
+    assert_false(ep[1].is_settled); /* the machine may still refuse the REP */
     ofo_partner_learn(&ep[1], &rep);
     assert_true(ep[1].is_settled);
     assert_int_equal(ep[1].remote_contact, 100);
@@ -194,7 +194,7 @@ static void request_goes_to_the_port_that_asks(void **state)
     assert_int_equal(sent[sent_count - 1].to, 0);
     ep[0].fsm.state = OFO_ST_REQUESTED;
     assert_ptr_equal(arrives(0, OFO_CTL_ASK, OFO_RAIL_NONE, 1, 0), &ep[0]);
-    assert_int_equal(ep[0].partner, 0); /* one is out already */
+    assert_int_equal(ep[0].partner, 0); /* a request is out already, therefore ASK changes nothing */
 }
 
 static void rail_that_no_port_was_is_ended_for_good(void **state)
@@ -206,10 +206,10 @@ static void rail_that_no_port_was_is_ended_for_good(void **state)
     assert_int_equal(letter.type, OFO_CTL_DACK);
     assert_int_equal(letter.rail, 0);
     assert_int_equal(letter.flags, OFO_DACK_VALID);
-    assert_null(arrives(1, OFO_CTL_REQ, 0, 0, 1)); /* a late copy */
+    assert_null(arrives(1, OFO_CTL_REQ, 0, 0, 1)); /* a late copy of the request */
     assert_int_equal(letters[0][OFO_MAIL_ERROR] + letters[1][OFO_MAIL_ERROR], 0);
     assert_ptr_equal(arrives(1, OFO_CTL_REQ, 1, 1, 1), &ep[1]);
-    assert_null(arrives(0, OFO_CTL_DOWN, 0, 0, 0)); /* told again: now the other port has no rail left */
+    assert_null(arrives(0, OFO_CTL_DOWN, 0, 0, 0)); /* DOWN again: now the other port has no rail left */
     assert_int_equal(letters[0][OFO_MAIL_ERROR], 1);
     assert_int_equal(letters[1][OFO_MAIL_ERROR], 0);
 }
@@ -224,7 +224,7 @@ static void busy_peer_is_heard_before_there_is_a_name(void **state)
     assert_null(ofo_partner_endpoint(&peer, &module[0], &busy));
 }
 
-/* Last: from then on this process tries all ports at once. */
+/* Runs last, because from then on this process tries all ports at once. */
 static void who_has_met_crossed_wires_loses_no_time(void **state)
 {
     begin(true);

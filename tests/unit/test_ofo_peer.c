@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * How a peer is made: from its record alone where service makes it, with Open MPI's entry later; no letter of a port can come
- * between the look at the port and the peer's place in the table. DESIGN.txt sections 15.1 and 15.2.
+ * How a peer is made: service makes it from its record alone, and Open MPI's entry is added later. No letter of a port can come
+ * between the look at the port and the entry of the peer in the table. DESIGN.txt sections 15.1 and 15.2.
  */
 #include "bfo_config.h"
 
@@ -37,7 +37,7 @@ ofo_component_t mca_btl_openib_component;
 
 /* ---- Open MPI ----------------------------------------------------------------------------------- */
 
-static unsigned asked; /* for Open MPI's entry */
+static unsigned asked; /* how often Open MPI's entry was asked for */
 
 static opal_proc_t *look_up(const opal_process_name_t name)
 {
@@ -60,7 +60,7 @@ static size_t their_record(void *bytes)
     return ofo_record_pack(&record, bytes, RECORD_ROOM);
 }
 
-/* The modex of 4.1 is a table of functions, that of 5.0 calls PMIx. */
+/* The modex of Open MPI 4.1 is a table of functions; that of 5.0 calls PMIx. */
 #if BFO_OMPI_IS_4
 static int modex(const opal_process_name_t *proc, const char *key, opal_list_t *info, opal_value_t **value)
 {
@@ -85,24 +85,24 @@ pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_inf
 }
 static void play_modex(void)
 {
-    opal_pmix_setup_nspace_tracker(); /* Open MPI turns its number of the job into PMIx's name */
+    opal_pmix_setup_nspace_tracker(); /* Open MPI maps its job number to PMIx's name */
 }
 #endif
 
-/* The texts. */
+/* Texts about doubtful pairs that were written. */
 static unsigned doubts;
 
-/* The program has no help texts: what is written names the topic. */
+/* The program has no help texts, therefore the text that is written names the topic. */
 ssize_t write(int fd, const void *bytes, size_t size)
 {
     doubts += STDERR_FILENO == fd && NULL != memmem(bytes, size, "(doubtful pair)", sizeof("(doubtful pair)") - 1);
     return syscall(SYS_write, fd, bytes, size);
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
 static unsigned looks;
-static bool is_unguarded; /* a port's letter could have been handled during a look at the port */
+static bool is_unguarded; /* true: a port's letter could have been handled during a look at the port */
 
 bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
 {
@@ -178,7 +178,7 @@ static void peer_of_service_comes_from_its_record_alone(void **state)
     OFO_STORE(peer->closing, true);
     assert_ptr_equal(ofo_peer_get(&name, &process), peer); /* progress has read the letter */
     assert_ptr_equal(peer->proc, &process);
-    assert_true(OFO_LOAD(peer->closing)); /* a late letter brings nobody back */
+    assert_true(OFO_LOAD(peer->closing)); /* a late letter brings no peer back */
 }
 
 static void port_is_looked_at_where_its_letter_waits(void **state)
@@ -225,7 +225,7 @@ static void pair_is_doubtful_where_either_host_has_two_ports(void **state)
     }
 }
 
-/* The port's name alone is no key: another text about the port would hide this one. */
+/* The key is more than the port's name; otherwise another text about the port would suppress this text. */
 static void doubt_is_said_once_whatever_else_was_said(void **state)
 {
     char dir[] = "/tmp/ofo-peer-XXXXXX", job[64], command[64];

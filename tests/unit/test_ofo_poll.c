@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The bound of a fence beside completions that never stop, and beside a device that failed and whose queue pairs cannot be
- * destroyed; the memory of the map of queue pair numbers. Verbs and the rest of the BTL are played here. DESIGN.txt sections 10.3 and 15.4.
+ * The time limit of a fence while completions never stop, and with a failed device whose queue pairs cannot be destroyed; the memory of
+ * the map of queue pair numbers. This program stands in for verbs and the rest of the BTL. DESIGN.txt sections 10.3 and 15.4.
  */
 #include "bfo_config.h"
 
@@ -44,10 +44,10 @@ ofo_component_t mca_btl_openib_component;
 
 /* ---- verbs -------------------------------------------------------------------------------------- */
 
-static ofo_qpset_t *other; /* its proofs complete, as many as are asked for */
+static ofo_qpset_t *other; /* another set: each poll finds as many proofs of it as the caller asks for */
 static bool is_saturated;
 static unsigned found;
-static ofo_work_t *came_back; /* alone, once */
+static ofo_work_t *came_back; /* the only completion of the next poll */
 
 static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 {
@@ -63,7 +63,7 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
     return is_saturated ? most : 0;
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
 static uint64_t now;
 static unsigned stuck, drain_checks;
@@ -127,7 +127,7 @@ void ofo_port_tell(ofo_module_t *module) {}
 static unsigned answered;
 void ofo_doubt_answered(ofo_endpoint_t *ep)
 {
-    assert_int_not_equal(opal_mutex_trylock(&ep->lock), 0); /* it is locked */
+    assert_int_not_equal(opal_mutex_trylock(&ep->lock), 0); /* the caller holds the lock */
     ep->answer = OFO_ANSWER_NONE;
     ++answered;
 }
@@ -142,7 +142,7 @@ int ofo_rings_poll(ofo_module_t *module)
 }
 void ofo_send_complete(ofo_frag_t *frag, int status) {}
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index) {}
-/* Another thread reads of a port's event meanwhile, and posts the next WRITE. */
+/* Meanwhile another thread reads a port's event, and posts the next WRITE. */
 void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place)
 {
     assert_false(qps->is_asking);
@@ -216,7 +216,7 @@ static void fence_of_a_busy_process_has_a_bound(void **state)
     ++now;
     (void) ofo_module_progress(&module);
     assert_int_equal(stuck, 1);
-    assert_true(ROOM <= found); /* what was in the queue has been read first */
+    assert_true(ROOM <= found); /* first progress read all that was in the queue */
     (void) ofo_module_progress(&module);
     assert_int_equal(stuck, 1);
 }
@@ -224,7 +224,7 @@ static void fence_of_a_busy_process_has_a_bound(void **state)
 static void service_that_cannot_end_a_fence_is_not_asked_without_end(void **state)
 {
     is_saturated = false;
-    device.fatal = true; /* no reason to wait */
+    device.fatal = true; /* progress need not wait */
     (void) ofo_module_progress(&module);
     assert_int_equal(stuck, 1);
     ofo_fence_answered(&module, qps, false);
@@ -237,8 +237,8 @@ static void service_that_cannot_end_a_fence_is_not_asked_without_end(void **stat
     assert_int_equal(stuck, 2);
 }
 
-/* An adapter that takes no posts in the error state: empty completion queues say what the marker's flush would have said, and
- * of all messages that asked for no completion; but not at once, for it may flush late. */
+/* An adapter takes no posts in the error state. Empty completion queues then stand for the flush of the marker, and of all messages that
+ * asked for no completion; but not at once, because the adapter may flush late. */
 static void refused_marker_ends_the_wait(void **state)
 {
     qps->qp[0].marker_state = OFO_MARKER_REFUSED;
@@ -251,7 +251,7 @@ static void refused_marker_ends_the_wait(void **state)
     (void) ofo_module_progress(&module);
     assert_int_equal(qps->qp[0].marker_state, OFO_MARKER_REFUSED);
     assert_int_equal(silent_lost_to, 0);
-    ofo_fence_extend(qps); /* its marker was posted, and refused, now */
+    ofo_fence_extend(qps); /* its marker was posted and refused just now */
     now += OFO_LAST_WQE_UNSEEN_MS - 1;
     (void) ofo_module_progress(&module);
     assert_int_equal(qps->qp[0].marker_state, OFO_MARKER_REFUSED);
@@ -268,7 +268,7 @@ static void refused_marker_ends_the_wait(void **state)
     assert_int_equal(drain_checks, 1);
 }
 
-/* A WRITE that was posted before the question is no answer to it. */
+/* A WRITE that was posted before the question does not answer it. */
 static void write_answers_what_was_asked_before_it(void **state)
 {
     ofo_endpoint_t *ep = qps->ep;
@@ -289,7 +289,7 @@ static void write_answers_what_was_asked_before_it(void **state)
     opal_uses_threads = false;
 }
 
-/* Rails that fail and come back for ever make queue pairs with shared queues for ever, each with a number of its own. */
+/* Rails that fail and come back again and again create ever more queue pairs with shared queues, each with a new number. */
 static void map_of_numbers_stays_small(void **state)
 {
     uint32_t number = 1;

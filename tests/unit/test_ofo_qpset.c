@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The end of queue pairs, with verbs of our own behind them: shared receives that are complete are kept before a stuck set's
- * queue pairs go, their numbers stay known, what may be missing is replaced once, and what cannot be destroyed keeps
- * its memory. DESIGN.txt sections 10.3 and 15.5.
+ * The end of queue pairs, with verbs of this program: complete shared receives are kept before a stuck set's queue pairs are destroyed;
+ * their numbers stay known; buffers that may be missing are replaced once; a queue pair that cannot be destroyed keeps its memory.
+ * DESIGN.txt sections 10.3 and 15.5.
  */
 #include "bfo_config.h"
 
@@ -35,7 +35,7 @@ static uint32_t next_number, pairs;
 static struct ibv_qp *obstinate; /* cannot be destroyed, */
 static int obstinate_with;       /* for this reason */
 static unsigned registrations;
-static bool is_kept; /* the completions that are there were taken out of the queue */
+static bool is_kept; /* the completions were taken out of the queue and kept */
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
 {
@@ -61,7 +61,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     free(qp);
     return 0;
 }
-static struct ibv_qp_attr ready, sending; /* the last of each state */
+static struct ibv_qp_attr ready, sending; /* the last attributes for each state */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     *(IBV_QPS_RTR == attr->qp_state ? &ready : &sending) = *attr;
@@ -88,9 +88,9 @@ int ibv_dereg_mr(struct ibv_mr *mr)
     return 0;
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
-static unsigned busy; /* so often progress is found at the completion queues */
+static unsigned busy; /* how many more calls find progress at the completion queues */
 static unsigned missing_told, missing;
 
 bool ofo_poll_and_keep(ofo_module_t *module)
@@ -180,10 +180,10 @@ static void shared_receives_are_kept_before_a_stuck_set_ends(void **state)
     ofo_qpset_t *qps = begin();
     const uint32_t number = qps->qp[SHARED].qp->qp_num;
 
-    busy = 3; /* progress polls: it is waited for */
+    busy = 3; /* progress polls, therefore the caller waits */
     assert_true(ofo_qpset_stop_busy(qps));
     assert_int_equal(pairs, 0);
-    assert_ptr_equal(ofo_qpmap_find(&module.qpmap, number), &qps->qp[SHARED]); /* for what was kept */
+    assert_ptr_equal(ofo_qpmap_find(&module.qpmap, number), &qps->qp[SHARED]); /* for the completions that were kept */
     assert_int_equal(missing_told, 1);
     assert_int_equal(missing, WINDOW);
     end(qps);
@@ -218,7 +218,7 @@ static void set_that_cannot_be_destroyed_keeps_its_memory(void **state)
     end(qps);
 }
 
-/* A device that failed may still write to memory; one that was taken away does not, and has no queue pairs to destroy. */
+/* A failed device may still write to memory. A removed device does not, and has no queue pairs to destroy. */
 static void failed_device_keeps_queue_pairs_and_a_removed_one_has_none(void **state)
 {
     ofo_qpset_t *qps = begin();
@@ -229,7 +229,7 @@ static void failed_device_keeps_queue_pairs_and_a_removed_one_has_none(void **st
     assert_false(ofo_qpset_stop_busy(qps));
     assert_ptr_equal(qps->qp[0].qp, lost);
     obstinate_with = EIO;
-    module.device->fatal = false; /* a failure of something else */
+    module.device->fatal = false; /* the device works, something else failed */
     assert_false(ofo_qpset_stop_busy(qps));
     module.device->fatal = true;
     assert_true(ofo_qpset_stop_busy(qps));
@@ -239,7 +239,7 @@ static void failed_device_keeps_queue_pairs_and_a_removed_one_has_none(void **st
     end(qps);
 }
 
-/* The device may give a number anew whose completions are not all read yet. */
+/* The device may use a number again whose completions are not all read yet. */
 static void number_that_is_still_known_is_passed_over(void **state)
 {
     ofo_qpset_t *qps = begin(), *next;
@@ -255,7 +255,7 @@ static void number_that_is_still_known_is_passed_over(void **state)
     end(qps);
 }
 
-/* One READ more than the other device answers is an invalid request to it, and no fault of the rail. */
+/* For the other device, one READ more than it answers is an invalid request and no fault of the rail. */
 static void no_more_reads_are_asked_than_the_peer_answers(void **state)
 {
     ofo_qpset_t *qps = begin();
@@ -267,7 +267,7 @@ static void no_more_reads_are_asked_than_the_peer_answers(void **state)
     assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
     assert_int_equal(ready.max_dest_rd_atomic, 8);
     assert_int_equal(sending.max_rd_atomic, 4);
-    remote.reads = 0; /* it does not say */
+    remote.reads = 0; /* the peer does not report its number */
     assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
     assert_int_equal(sending.max_rd_atomic, 12);
     remote.reads = 128;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The machine of a rail: every cell is walked, the guards are checked against their rules written out by hand, and two
- * machines bring a rail down and up over paths that lose, double and reorder, and take every row but those of
- * not_taken_because(). DESIGN.txt section 10.2.
+ * The machine of a rail: this program walks every cell and checks the guards against rules written by hand. Two machines bring a rail
+ * down and up over paths that lose, duplicate and reorder messages; they take every row except those of not_taken_because(). DESIGN.txt
+ * section 10.2.
  * BFO_TEST_SEED replays a run of the last test. */
 #include "btl_openib_rail_fsm.h"
 
@@ -38,7 +38,7 @@ static const expected_t *find(unsigned state, unsigned event)
     return NULL;
 }
 
-/* What each effect does, by hand: from g=7, fz=0, da=1, no debt, a message about 9. */
+/* The machine after each effect, written by hand. Before: g=7, fz=0, da=1, no check owed, a message about generation 9. */
 static ofo_rail_machine_t after(const expected_t *e)
 {
     ofo_rail_machine_t r = {.state = (uint8_t) e->next, .g = 7, .da = true};
@@ -201,7 +201,7 @@ static void rail_is_fenced_only_behind_its_own_fence(void **unused)
     assert_false(ofo_rail_is_fenced(&r, 3));
 }
 
-/* The check of a generation that carried data survives attempts the peer gave up before we saw them. */
+/* The rail still owes the check of a generation that carried data after attempts that the peer gave up unseen. */
 static void rail_debt_of_a_check_is_not_overwritten(void **unused)
 {
     ofo_rail_machine_t r = {.state = OFO_RAIL_UP, .g = 4};
@@ -464,11 +464,11 @@ static int run_world(unsigned seed)
     return w.ups;
 }
 
-/* Why the two ends never take a row, or NULL. In brackets: the run of tests/model/rail.pml that does. */
+/* Why the two ends never take a row, or NULL. In brackets: the run of tests/model/rail.pml that takes it. */
 static const char *not_taken_because(const expected_t *e)
 {
     if (OFO_RACT_report_impossible == e->action) {
-        return "it cannot happen";
+        return "the row reports an impossible message";
     }
     if (OFO_RAIL_CLOSED == e->state || OFO_RAIL_CONNECTING == e->state) {
         return "the ends begin in UP (LAZY)";
@@ -476,16 +476,16 @@ static const char *not_taken_because(const expected_t *e)
     switch (e->event) {
     case OFO_REV_PEERDEAD:
     case OFO_REV_CTL_OF_DECLARED:
-        return "nobody is declared (DEADPEER)";
+        return "no peer is declared (DEADPEER)";
     case OFO_REV_REQ_NEXT_REFUSED:
     case OFO_REV_REJ_NOW:
-        return "nobody refuses (REFUSE)";
+        return "no end refuses (REFUSE)";
     case OFO_REV_PORT_RETURNED:
-        return "ports stay";
+        return "ports do not go down";
     case OFO_REV_DACK_OLD_DUE:
-        return OFO_RAIL_DOWNL == e->state || OFO_RAIL_DOWNB == e->state ? NULL : "who owes a check does not rejoin";
+        return OFO_RAIL_DOWNL == e->state || OFO_RAIL_DOWNB == e->state ? NULL : "a rail that owes a check does not rejoin";
     case OFO_REV_REP_NOW:
-        return OFO_RAIL_UP == e->state ? "who is up saw the first REP before" : NULL;
+        return OFO_RAIL_UP == e->state ? "a rail that is up has seen the first REP" : NULL;
     default:
         return NULL;
     }
@@ -520,7 +520,7 @@ static void rail_two_ends_over_a_bad_network_keep_i10_and_come_back(void **unuse
     for (unsigned seed = 1; seed <= RUNS; seed++) {
         ups += run_world(seed);
     }
-    assert_true(ups > RUNS); /* rails did go down and come back */
+    assert_true(ups > RUNS); /* rails have gone down and come back */
     print_message("%d runs, %d rejoins\n", RUNS, ups);
     rows_were_taken();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Pairing of ports into rails (DESIGN.txt 10): both sides compute the same list, whatever the order of ports,
- * missing ports, subnets and maps. Receive queue texts and credits too.
+ * Pairing of ports into rails (DESIGN.txt 10): both sides compute the same list, whatever the order of ports, and whatever ports are
+ * missing, with all kinds of subnets and maps. Also the texts of receive queues, and credits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,7 +159,7 @@ static void rails_map_across_subnets_needs_a_router(void **state)
 
 static void rails_names_are_in_natural_order(void **state)
 {
-    static const unsigned own[] = {10, 2, 1}, theirs[] = {10, 2}; /* of different drivers */
+    static const unsigned own[] = {10, 2, 1}, theirs[] = {10, 2}; /* the hosts have different drivers */
     ofo_record_t a = {.nports = 0}, b = {.nports = 0};
     ofo_rails_t rails;
 
@@ -179,7 +179,7 @@ static void rails_names_are_in_natural_order(void **state)
     assert_string_equal(b.port[rails.pair[1].remote].name, "mlx4_10:1");
 }
 
-/* Hosts that are wired differently: ports whose subnet managers have one LID are paired first, and no port stays alone for it. */
+/* The hosts are wired differently. Ports whose subnet managers have the same LID are paired first, and no port stays alone because of it. */
 static void rails_of_one_subnet_manager_are_paired_first(void **state)
 {
     ofo_record_t a = {.nports = 0}, b = {.nports = 0};
@@ -198,7 +198,7 @@ static void rails_of_one_subnet_manager_are_paired_first(void **state)
     assert_int_equal(rails.pair[2].remote, 2);
 }
 
-/* Two fabrics of one prefix, whose managers had LID 1. That of the first moves to LID 7, and one process has the old record. */
+/* Two fabrics have one prefix, and their managers had LID 1. The first manager moves to LID 7; one process has the old record. */
 static void rails_are_not_crossed_by_a_manager_that_moves(void **state)
 {
     ofo_record_t a = {.nports = 0}, b = {.nports = 0};
@@ -209,7 +209,7 @@ static void rails_are_not_crossed_by_a_manager_that_moves(void **state)
         a.port[i - 1].sm_lid = b.port[i - 1].sm_lid = 1;
     }
     b.port[0].sm_lid = 7;
-    for (unsigned turn = 0; turn < 2; ++turn) { /* the old record is the lower's, then the higher's */
+    for (unsigned turn = 0; turn < 2; ++turn) { /* the lower process has the old record, then the higher process */
         ofo_rails_t rails = 0 == turn ? pair(&a, &b, NULL) : pair(&b, &a, NULL);
         assert_int_equal(rails.count, 2);
         assert_int_equal(rails.pair[0].local, rails.pair[0].remote);
@@ -217,7 +217,7 @@ static void rails_are_not_crossed_by_a_manager_that_moves(void **state)
     }
 }
 
-/* The other ends that the records allow, as the lower process sees them; the higher process sees the same rails in doubt. */
+/* The other ends that the records allow for a rail, as the lower process sees them. The higher process sees the same rails in doubt. */
 static uint16_t choices(const ofo_record_t *low, const ofo_record_t *high, unsigned rail)
 {
     const ofo_rails_t a = pair(low, high, NULL);
@@ -249,7 +249,7 @@ static void rails_of_one_evidence_leave_a_choice(void **state)
     a.port[1].sm_lid = b.port[2].sm_lid = 9; /* two managers tell the fabrics apart */
     assert_int_equal(choices(&a, &b, 0), 0);
     assert_int_equal(choices(&a, &b, 1), 0);
-    b.port[2].sm_lid = 0; /* one side has not seen a new manager: what it shows is not the same evidence */
+    b.port[2].sm_lid = 0; /* one side has not seen a new manager, and its evidence differs */
     assert_int_equal(choices(&a, &b, 1), 0);
 }
 
@@ -265,7 +265,7 @@ static void rails_of_ethernet_leave_no_choice(void **state)
     assert_int_equal(choices(&a, &b, 0), 0);
 }
 
-/* Each lane has queue pairs for datagrams of its own: it meets its like. */
+/* Each lane has its own queue pairs for datagrams, therefore only ends of the same lane can meet. */
 static void choices_stay_within_lane_and_fabric(void **state)
 {
     ofo_record_t a = {.nports = 0}, b = {.nports = 0};
@@ -389,11 +389,11 @@ static void queues_are_read(void **state)
     peer.queue[1].count = 9;
     assert_false(ofo_queues_match(&q, &peer));
     ofo_queues_publish(&q, true, &peer);
-    peer.queue[1].sends = 5; /* it would be the number of buffers without shared queues */
+    peer.queue[1].sends = 5; /* without shared queues this would be the number of buffers */
     assert_false(ofo_queues_match(&q, &peer));
 }
 
-/* Either side without shared queues: both use the same ones per peer, and both know it. */
+/* If either side has no shared queues, both sides know it, and use the same queues for each peer. */
 static void queues_of_a_device_without_shared_ones_are_agreed_on(void **state)
 {
     ofo_record_t with = {.nports = 0}, without = {.nports = 0};
@@ -448,7 +448,7 @@ static void queues_bad_texts_are_refused(void **state)
 
 typedef struct {
     ofo_credits_t credits[2];
-    unsigned flying[2]; /* messages towards side i */
+    unsigned flying[2]; /* messages in flight towards side i */
     unsigned carried[2][512], first[2];
 } link_t;
 
@@ -475,8 +475,8 @@ static void deliver(link_t *l, int at)
     }
 }
 
-/* Both sides send as fast as credits allow, messages in random interleaving: neither ever starves, no receive
- * buffer is overrun, and when the data ends the credit messages end too. */
+/* Both sides send as fast as credits allow, in random interleaving. Neither side starves, no receive buffer is overrun, and
+ * the credit messages end when the data ends. */
 static void credits_never_starve_and_never_chatter(void **state)
 {
     srand(7);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Queue pairs joined by librdmacm get what the user gave for the path, and what the connection manager found for the rest.
- * librdmacm and verbs are played here. DESIGN.txt section 15.3.
+ * Queue pairs that librdmacm joins get the path attributes that the user gave; the connection manager finds the others. This program
+ * stands in for librdmacm and verbs. DESIGN.txt section 15.3.
  */
 #include "bfo_config.h"
 
@@ -29,7 +29,7 @@ ofo_component_t mca_btl_openib_component;
 
 /* ---- verbs and librdmacm ------------------------------------------------------------------------ */
 
-static struct ibv_qp_attr ready, sending; /* the last of each kind */
+static struct ibv_qp_attr ready, sending; /* the last attributes of each kind */
 static unsigned moves, established;
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
@@ -115,7 +115,7 @@ int rdma_resolve_route(struct rdma_cm_id *id, int ms)
     return 0;
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
 static unsigned logged;
 
@@ -190,7 +190,7 @@ static void join(unsigned mtu, unsigned level, int class, bool is_iwarp)
     moves = established = logged = 0;
     module.is_iwarp = is_iwarp;
     assert_int_equal(ofo_cpc_rdmacm.join(qps, &reply), 0);
-    assert_int_equal(moves, is_iwarp ? 0 : 2 * QPS); /* such a device moves them itself */
+    assert_int_equal(moves, is_iwarp ? 0 : 2 * QPS); /* an iWARP device moves its queue pairs itself */
     assert_int_equal(established, is_iwarp ? 0 : QPS);
     assert_int_equal(logged, QPS);
     free(qps);
@@ -199,7 +199,7 @@ static void join(unsigned mtu, unsigned level, int class, bool is_iwarp)
 static void join_takes_the_path_as_it_is_found(void **state)
 {
     join(0, 0, -1, false);
-    assert_int_equal(ready.path_mtu, THEIR_MTU); /* less than the path has */
+    assert_int_equal(ready.path_mtu, THEIR_MTU); /* less than the path allows */
     assert_int_equal(ready.ah_attr.sl, FOUND_SL);
     assert_int_equal(ready.ah_attr.grh.traffic_class, FOUND_CLASS);
 }
@@ -217,7 +217,7 @@ static void join_takes_what_the_user_gave(void **state)
     assert_int_equal(sending.max_rd_atomic, OWN_READS);
     assert_int_equal(sending.timeout, 12);
     assert_int_equal(sending.retry_cnt, 3);
-    assert_int_equal(sending.rnr_retry, 7); /* the last queue is a shared one */
+    assert_int_equal(sending.rnr_retry, 7); /* the last queue is a shared queue */
 }
 
 static void join_leaves_iwarp_to_its_device(void **state)
@@ -225,7 +225,7 @@ static void join_leaves_iwarp_to_its_device(void **state)
     join(0, 0, 0, true);
 }
 
-/* There is no connect without a queue pair. */
+/* On iWARP there is no connect without a queue pair. */
 static void iwarp_sends_no_messages(void **state)
 {
     static ofo_module_t module = {.is_iwarp = true};

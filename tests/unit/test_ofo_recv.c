@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A received message is handed up until the fence of its queue pair is done, and never after it; its buffer goes back
- * either way. What the room calls is played here. DESIGN.txt sections 10.3 and 15.5.
+ * The BTL hands a received message up until the fence of its queue pair is done, and never afterwards. The buffer goes back in both
+ * cases. This program stands in for the functions that the room calls. DESIGN.txt sections 10.3 and 15.5.
  */
 #include "bfo_config.h"
 
@@ -27,7 +27,7 @@ enum { TAG = 0x41, NUMBER = 0x111 };
 
 ofo_component_t mca_btl_openib_component;
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
 static unsigned handed_up, returned, drain_checks;
 
@@ -80,16 +80,16 @@ static void message_after_the_fence_is_not_handed_up(void **state)
     buffer.hdr.tag = TAG;
     ofo_recv_init(&recv, NULL, 0, &buffer, sizeof(buffer), 0);
 
-    ofo_recv_handle(&module, &recv, sizeof(buffer), NUMBER); /* in service */
+    ofo_recv_handle(&module, &recv, sizeof(buffer), NUMBER); /* while the set is in use */
     (void) ofo_drain_step(&qps->drain, OFO_DEV_DRAIN);
-    ofo_recv_handle(&module, &recv, sizeof(buffer), NUMBER); /* while it is drained */
+    ofo_recv_handle(&module, &recv, sizeof(buffer), NUMBER); /* while the set is drained */
     assert_int_equal(handed_up, 2);
     assert_int_equal(qps->n_received, 2);
     assert_int_equal(drain_checks, 1);
     (void) ofo_drain_step(&qps->drain, OFO_DEV_DRAINED);
     ofo_recv_handle(&module, &recv, sizeof(buffer), NUMBER);
     assert_int_equal(handed_up, 2);
-    assert_int_equal(qps->n_received, 2); /* the counts that DACK carried stay */
+    assert_int_equal(qps->n_received, 2); /* the counts that DACK carried do not change */
     assert_int_equal(module.count.late_receives, 1);
     assert_int_equal(returned, 3);
     ofo_qpmap_free(&module.qpmap);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * When a rail that is down is asked whether it works again: falls are held against it, and decay; questions back off.
+ * When a rail that is down is asked whether it works again: each fall counts against the rail, and decays; questions back off.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static void many_falls_keep_it_out_until_they_are_forgotten(void **state)
     assert_true(ofo_rejoin_is_held(&r, 5000, HALF_LIFE));
     assert_true(ofo_rejoin_is_held(&r, 5000 + 2 * HALF_LIFE, HALF_LIFE)); /* 1000 is left */
     assert_false(ofo_rejoin_is_held(&r, 5000 + 5 * HALF_LIFE / 2, HALF_LIFE));
-    assert_false(ofo_rejoin_is_held(&r, 5000, HALF_LIFE)); /* once free it is free */
+    assert_false(ofo_rejoin_is_held(&r, 5000, HALF_LIFE)); /* without another fall the rail is not held again */
 }
 
 static void no_rail_is_out_for_more_than_the_bound(void **state)

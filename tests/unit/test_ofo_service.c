@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The service threads themselves, with the rest of the BTL played here: what they do in the place of a process that computes,
- * which fences they report as over, and how they end. DESIGN.txt sections 10.3 and 15.1.
+ * The service threads: their work while the process computes, the fences that they report as over, and their end. This program stands in
+ * for the rest of the BTL. DESIGN.txt sections 10.3 and 15.1.
  */
 #include "bfo_config.h"
 
@@ -39,9 +39,9 @@ ofo_component_t mca_btl_openib_component;
 static ofo_module_t module[MODULES];
 static ofo_device_t device;
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
-static int32_t adopted, dispatched; /* atomic; how many letters of its own each module had then */
+static int32_t adopted, dispatched; /* atomic; adopted: number of modules with a letter in their inbox when the peer was made */
 static bool has_proc;
 static ofo_peer_t peer;
 
@@ -103,7 +103,7 @@ static int fd(const ofo_module_t *module)
 {
     return -1;
 }
-static int32_t rounds[MODULES]; /* of each service; atomic */
+static int32_t rounds[MODULES]; /* of each service thread; atomic */
 static void receive(ofo_module_t *of)
 {
     OFO_STORE(rounds[of - module], OFO_LOAD(rounds[of - module]) + 1);
@@ -143,7 +143,7 @@ static int end(void **state)
     return 0;
 }
 
-/* The first letter of that kind to progress. */
+/* Waits for the first letter of that kind to progress. */
 static ofo_mail_t *await_letter(ofo_module_t *of, ofo_mail_kind_t kind)
 {
     for (int ms = 0; ms < PATIENCE_MS; ++ms) {
@@ -179,7 +179,7 @@ static void stranger_is_answered_while_the_process_computes(void **state)
     }
 }
 
-/* A device that failed is not yet one that writes no memory. */
+/* A failed device may still write to memory. */
 static void fence_is_not_over_before_its_queue_pairs_are_gone(void **state)
 {
     ofo_qpset_t qps = {.module = &module[0]};
@@ -194,7 +194,7 @@ static void fence_is_not_over_before_its_queue_pairs_are_gone(void **state)
     free(await_letter(&module[0], OFO_MAIL_ABANDON));
 }
 
-/* Its letters were under way while the rail was lost and came back. */
+/* The letters were under way while the rail was lost and came back. */
 static void letter_of_a_generation_before_is_no_event(void **state)
 {
     const ofo_mail_kind_t kinds[] = {OFO_MAIL_ERROR, OFO_MAIL_PROVED, OFO_MAIL_FIRST_RECV};
@@ -211,7 +211,7 @@ static void letter_of_a_generation_before_is_no_event(void **state)
     assert_int_equal(OFO_LOAD(events), 1);
 }
 
-/* A rail that came back is taken into use by progress alone: service cannot help, and does not look again and again. */
+/* Only progress takes a rail into use that came back. Service cannot help, and therefore does not look again and again. */
 static void letter_that_only_progress_can_read_keeps_no_service_awake(void **state)
 {
     ofo_tell_progress(&module[0], OFO_MAIL_UP, NULL, 1, NULL, NULL);
@@ -219,12 +219,12 @@ static void letter_that_only_progress_can_read_keeps_no_service_awake(void **sta
     for (int ms = 0; ms < PATIENCE_MS && 0 == OFO_LOAD(rounds[0]); ++ms) {
         (void) poll(NULL, 0, 1);
     }
-    (void) poll(NULL, 0, 100); /* nothing wakes it, however long it is */
+    (void) poll(NULL, 0, 100); /* nothing wakes service, however long this takes */
     assert_int_equal(OFO_LOAD(rounds[0]), 1);
     free(await_letter(&module[0], OFO_MAIL_UP));
 }
 
-/* Who ends first still hears the others, on a descriptor that is its own until nobody runs. */
+/* The descriptor of a thread that ends first stays open until no thread runs, because the others still write to it. */
 static void descriptor_stays_until_all_services_have_ended(void **state)
 {
     uint64_t counter = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The buffers of a shared receive queue, with verbs of our own behind it: a queue that remembers what was posted, calls
- * the limit event, and swallows buffers as a queue pair does that is destroyed. DESIGN.txt section 15.4.
+ * The buffers of a shared receive queue, with verbs of this program: a queue that remembers which buffers were posted, raises
+ * the limit event, and swallows buffers as a queue pair does when it is destroyed. DESIGN.txt section 15.4.
  */
 #include "bfo_config.h"
 
@@ -58,7 +58,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
     return 0;
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
 void *ofo_pages_alloc(size_t size)
 {
@@ -144,7 +144,7 @@ static void queue_grows_when_it_runs_low(void **state)
     ofo_srq_t *srq = begin(true);
 
     traffic(srq, 4);
-    assert_int_equal(srq->buffers, START); /* enough for them */
+    assert_int_equal(srq->buffers, START); /* enough for four messages */
     traffic(srq, 40);
     assert_int_equal(srq->buffers, MOST);
     assert_true(posted_count + srq->again.count == MOST);
@@ -170,7 +170,7 @@ static void buffers_that_went_with_a_queue_pair_are_replaced(void **state)
     }
 }
 
-/* Told of more than are missing, the queue takes what it has room for and goes on. */
+/* If more buffers are reported missing than are missing, the queue takes as many as it has room for, and works on. */
 static void buffers_that_were_not_missing_do_no_harm(void **state)
 {
     ofo_srq_t *srq = begin(true);
@@ -199,7 +199,7 @@ static void device_without_shared_queues_is_noted(void **state)
     assert_null(ofo_queues_parse("P,512,64:P,4096,64", &OFO.queues));
     OFO.no_srq = false;
     assert_int_equal(ofo_srqs_create(&module), OPAL_SUCCESS);
-    assert_false(OFO.no_srq); /* none was asked for */
+    assert_false(OFO.no_srq); /* the user asked for no shared queue */
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Every completion status, first or not, with the port up and down: which are the rail's fault and which are poison.
+ * Every completion status, first or later, with the port up and down: is it the rail's fault, or poison?
  */
 #include <setjmp.h>
 #include <stdarg.h>

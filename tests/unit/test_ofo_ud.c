@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Control messages to neighbours that are gone, whose addresses take seconds each to be not found: what one round of service
- * spends on them. Verbs and the clock are played here. DESIGN.txt section 15.3.
+ * Control messages to neighbours that are gone: the search for each address fails only after seconds. How much time does one round of
+ * service spend on them? This program stands in for verbs and the clock. DESIGN.txt section 15.3.
  */
 #include "bfo_config.h"
 
@@ -104,7 +104,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
     return 0;
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
 uint64_t ofo_now_ms(void)
 {
@@ -171,14 +171,14 @@ static void neighbours_that_are_gone_cost_a_round_one_of_them(void **state)
     for (int i = 0; i < DEAD; ++i) {
         tell(&dead[i]);
     }
-    assert_int_equal(failures, 2); /* another: the first has had its tenth */
+    assert_int_equal(failures, 2); /* a second neighbour, because the first used a tenth of its time */
     assert_true(dead[0].ah_failed && dead[1].ah_failed);
 }
 
 static void neighbour_of_later_is_found_in_the_next_round(void **state)
 {
     tell(&dead[0]);
-    tell(&alive); /* may take as long */
+    tell(&alive); /* its search may take as long */
     assert_int_equal(module.count.ctl_out, 0);
     round_ends();
     tell(&alive);

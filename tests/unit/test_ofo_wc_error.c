@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Who is at fault for a "local operation error": the request only if the port, its address and the queue pair are known to be
- * well, after the device's events were read. Verbs and the rest of the BTL are played here. DESIGN.txt section 15.5.
+ * What causes a "local operation error"? The request, but only if the port, its address and the queue pair are known to be in order after
+ * the device's events were read. This program stands in for verbs and the rest of the BTL. DESIGN.txt section 15.5.
  */
 #include "bfo_config.h"
 
@@ -31,14 +31,14 @@ ofo_component_t mca_btl_openib_component;
 /* ---- verbs -------------------------------------------------------------------------------------- */
 
 static enum ibv_port_state port_state;
-static int query_fails; /* errno of a device that is gone */
+static int query_fails; /* errno of a query; EIO if the device is gone */
 
 const char *ibv_wc_status_str(enum ibv_wc_status status)
 {
     return "";
 }
 
-/* ---- what the room calls ------------------------------------------------------------------------ */
+/* ---- functions that the room calls -------------------------------------------------------------- */
 
 static ofo_module_t module;
 static bool is_settled, is_interface_lost, event_waits, port_follows;
@@ -52,14 +52,14 @@ bool ofo_async_port_is_up(ofo_module_t *module, bool unanswered)
 bool ofo_async_settled(ofo_device_t *device)
 {
     if (event_waits) {
-        module.port_up = false; /* that is what it said */
+        module.port_up = false; /* according to the event */
     }
     return is_settled;
 }
 bool ofo_port_lost_interface(const ofo_module_t *module)
 {
     if (port_follows) {
-        port_state = IBV_PORT_DOWN; /* the kernel answers when it has done with the link */
+        port_state = IBV_PORT_DOWN; /* the kernel answers after it has handled the link */
     }
     return is_interface_lost;
 }
@@ -105,7 +105,7 @@ static int begin(void **state)
     qps->ep = &ep;
     qps->nqp = 1;
     qps->qp[0].returns.qps = qps;
-    qps->qp[0].sq_slots = 64; /* none is free: what comes back was posted */
+    qps->qp[0].sq_slots = 64; /* no slot is free, because all work was posted */
     port_state = IBV_PORT_ACTIVE;
     query_fails = 0;
     is_settled = true;
@@ -119,7 +119,7 @@ static int end(void **state)
     return 0;
 }
 
-/* A send comes back with that status; what its owner is told. */
+/* A send comes back with that status; returns the status that its owner gets. */
 static int told(enum ibv_wc_status status)
 {
     ofo_frag_t frag = {.work = {.kind = OFO_WORK_SEND, .qp = 0, .qps = qps}};
@@ -183,7 +183,7 @@ static void port_that_is_up_again_is_at_fault(void **state)
 {
     ++module.downs;
     assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERROR);
-    qps->downs = module.downs; /* queue pairs of afterwards */
+    qps->downs = module.downs; /* as if the queue pairs were made after the port event */
     qps->drain = (ofo_drain_t){0};
     qps->qp[0].is_failed = false;
     assert_int_equal(told(IBV_WC_LOC_QP_OP_ERR), OPAL_ERR_FATAL);
@@ -209,7 +209,7 @@ static void protection_error_is_the_requests_own_on_a_dead_port_too(void **state
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
-/* Who leaves closes its connections: no rail has failed, unless somebody waits for what comes back. */
+/* A process that leaves closes its connections. No rail has failed, unless somebody waits for work that comes back. */
 static void iwarp_connection_that_is_closed_is_no_failure(void **state)
 {
     ofo_recv_t recv[2] = {{.work = {.kind = OFO_WORK_RECV, .qp = 0, .qps = qps}}, {.work = {.kind = OFO_WORK_RECV, .qp = 0, .qps = qps}}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Control messages and modex record: layout as in DESIGN.txt 6, round trips, and every malformed byte refused.
+ * Control messages and the modex record: the layout of DESIGN.txt 6, round trips, and the refusal of every malformed byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,8 +124,8 @@ static void ctl_bad_fields_are_refused(void **state)
     refuse_byte(OFO_CTL_REP, 31, 16, OFO_WIRE_FIELD);
     refuse_byte(OFO_CTL_ASK, 24, 16, OFO_WIRE_FIELD);
     refuse_byte(OFO_CTL_ASK, 25, 255, OFO_WIRE_FIELD);
-    refuse_byte(OFO_CTL_ASK, 2, 0, OFO_WIRE_FIELD); /* a rail */
-    refuse_byte(OFO_CTL_ASK, 5, 1, OFO_WIRE_FIELD); /* a generation */
+    refuse_byte(OFO_CTL_ASK, 2, 0, OFO_WIRE_FIELD); /* ASK names no rail */
+    refuse_byte(OFO_CTL_ASK, 5, 1, OFO_WIRE_FIELD); /* ASK has no generation */
 }
 
 /* Whatever the bytes, the result is an answer and no access outside the buffer (run it with sanitizers). */
@@ -228,7 +228,7 @@ static void record_bad_fields_are_refused(void **state)
     assert_int_equal(ofo_record_pack(&in, buffer, sizeof(buffer)), 0);
 }
 
-/* The longest names that rdma-core gives are rocex and 16 digits; of what is longer the number stays. */
+/* The longest names that rdma-core gives are rocex and 16 digits. A longer name is cut, but its number stays. */
 static void ports_of_long_names_have_them_whole(void **state)
 {
     char name[OFO_PORT_NAME_LEN];

@@ -194,7 +194,7 @@ static void rule_matches_what_it_names(void **state)
             fail_msg("'%s' is wrong about the message", cases[i].line);
         }
     }
-    m.opcode = SR_CALL_REG_MR; /* a call is only meant if it is named */
+    m.opcode = SR_CALL_REG_MR; /* a rule applies to a call only if it names the call */
     {
         struct sr_rule any = parse("enomem"), named = parse("enomem op=reg_mr");
         assert_false(sr_rule_matches(&any, &m));

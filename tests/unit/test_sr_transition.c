@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The table of legal state changes of a queue pair: every (type, from, to), with the least attributes, with one
- * of them missing, and with one too many.
+ * The table of legal state changes of a queue pair: every (type, from, to), with the least attributes, with one of these
+ * attributes missing, and with one too many.
  */
 #include "sr_opcode.h"
 #include "sr_transition.h"
@@ -16,7 +16,7 @@ static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
 #define A(name) IBV_QP_##name
 
-/* What the specification requires, written down a second time and in another way. */
+/* The attributes that the specification requires, written a second time and in another way. */
 static int required(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
 {
     if (IBV_QPS_RESET == from && IBV_QPS_INIT == to) {
