@@ -3,9 +3,9 @@
 # Copyright (c) 2026 The bfo authors
 #
 # fuzz.sh TARGET SECONDS [keep]: builds the libFuzzer target fuzz_TARGET.c with clang, AddressSanitizer and
-# UndefinedBehaviorSanitizer, runs all of corpus/TARGET through it, then fuzzes for so many seconds from there. `keep`
-# adds what reached something new to the corpus. BFO_FUZZ_SEED: another seed than 1.
-# An input that fails stays in the build directory; its name as only argument of the program runs it again.
+# UndefinedBehaviorSanitizer, runs all inputs of corpus/TARGET, then fuzzes from these inputs for SECONDS. `keep`
+# adds inputs that reached new code to the corpus. BFO_FUZZ_SEED: another seed than 1.
+# An input that fails stays in the build directory; to run it again, give its name to the program as the only argument.
 . "$BFO_SRCDIR/tests/lib.sh"
 target=$1 seconds=$2 keep=${3:-}
 need clang clang
@@ -14,7 +14,7 @@ echo 'int main(void) { return 0; }' >"$TEST_TMP/empty.c"
 clang -fsanitize=address "$TEST_TMP/empty.c" -o "$TEST_TMP/empty" 2>/dev/null ||
     skip_missing "clang's run-time library of sanitizers and libFuzzer" "libclang-rt-14-dev"
 
-# What is fuzzed; of the BTL only what reads messages is linked.
+# The sources of each target; of the BTL only files that read messages.
 btl=$BFO_SRCDIR/btl_openib_failover/btl_openib
 pml=$BFO_SRCDIR/pml_bfo
 case $target in
@@ -55,7 +55,7 @@ run() { # arguments of libFuzzer
         { grep -vE '^#[0-9]+' "$TEST_TMP/log" | tail -n 60; fail "fuzz_$target failed; its input is named above"; }
 }
 run -runs=0 "$kept"
-# Inputs that a change of the format has made nonsense reach less: random bytes instead of them 2330 and 70 edges, not 2710 and 230.
+# Inputs that no longer fit a changed format reach less code: random bytes reach 2330 (dispatch) and 70 edges (btl), kept inputs 2710 and 230.
 cov=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$TEST_TMP/log" | tail -n 1)
 [ "${cov:-0}" -ge "$floor" ] || fail "the kept inputs of $target reach ${cov:-no} edges, fewer than $floor: their format has changed"
 note "$target: $(find "$kept" -type f | wc -l) kept inputs pass, $cov edges"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * libFuzzer target: what our BTL reads from others. By the first byte: a control message (UD datagram) through unpack,
- * classification and the connection machine; a modex record through unpack, pairing of rails and queues; data messages
- * with their header, coalesced parts and credits; slots of the eager ring. DESIGN.txt section 18.
+ * libFuzzer target: everything that our BTL reads from other processes. The first byte of the input selects the reader: a control message
+ * (UD datagram) through unpack, classification and the connection machine; a modex record through unpack, pairing of rails and queues;
+ * data messages with their header, coalesced parts and credits; slots of the eager ring. DESIGN.txt section 18.
  */
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_counts.h"
@@ -46,7 +46,7 @@ static const ofo_fsm_action_fn_t actions[OFO_DO_COUNT] = {
 #include "btl_openib_connect.def"
 };
 
-/* size:1 bytes, again and again; the state of the machine goes on. */
+/* Messages, each after a byte with its size. The machine keeps its state from message to message. */
 static void fuzz_control(const uint8_t *data, size_t size)
 {
     int patience = size > 0 ? 1 + data[0] % 16 : 1; /* then one action fails */
@@ -65,15 +65,15 @@ static void fuzz_control(const uint8_t *data, size_t size)
             const size_t packed = ofo_ctl_pack(&ctl, again, sizeof(again));
             const ofo_fsm_event_t event = ofo_fsm_classify(&fsm, &ctl, &facts);
 
-            must(packed > 0 && packed <= length, "what was unpacked cannot be packed");
+            must(packed > 0 && packed <= length, "a message that was unpacked cannot be packed");
             must(OFO_WIRE_OK == ofo_ctl_unpack(again, packed, &same) && 0 == memcmp(&ctl, &same, sizeof(ctl)),
                  "a message changes when it is packed again");
-            must(event <= OFO_EV_NONE, "a message became no event");
+            must(event <= OFO_EV_NONE, "a message is classified as an unknown event");
             (void) ofo_counts_check(&ctl.counts, ctl.flags & OFO_DACK_VALID, &received, facts.hash_ok);
             if (OFO_EV_NONE != event) {
                 (void) ofo_fsm_step(&fsm, event, &ctl);
             }
-            must(fsm.state < OFO_ST_COUNT, "no such state");
+            must(fsm.state < OFO_ST_COUNT, "the machine is in an unknown state");
         }
         free(exact);
         at += 1 + length;
@@ -117,12 +117,12 @@ static void fuzz_record(const uint8_t *data, size_t size)
         must(OFO_WIRE_OK == ofo_record_unpack(again, packed, &same), "a packed record cannot be unpacked");
         (void) (ofo_queues_match(&OFO.queues, &record) && ofo_queues_are_shared(&record));
         for (int lower = 0; lower < 2; ++lower) {
-            must(0 == ofo_rails_pair(&own, &record, lower, NULL, &rails), "no map was given, and it cannot be read");
-            must(rails.count <= OFO_MAX_RAILS, "more rails than there can be");
+            must(0 == ofo_rails_pair(&own, &record, lower, NULL, &rails), "pairing without a map fails");
+            must(rails.count <= OFO_MAX_RAILS, "more rails than OFO_MAX_RAILS");
             for (unsigned r = 0; r < rails.count; ++r) {
                 must(rails.pair[r].local < own.nports && rails.pair[r].remote < record.nports && rails.pair[r].lane < OFO_MAX_LANES,
                      "a rail without a port");
-                must(0 == ofo_rails_choices(&own, &record, &rails, r) >> record.nports, "a choice that is no port");
+                must(0 == ofo_rails_choices(&own, &record, &rails, r) >> record.nports, "a choice names no port of the record");
             }
         }
     }
@@ -131,7 +131,7 @@ static void fuzz_record(const uint8_t *data, size_t size)
 
 /* ---- data messages ----------------------------------------------------------------------------------- */
 
-/* What recv, coalesce and ring call of other rooms when messages come in; the rest of the BTL is not linked. */
+/* Functions of other rooms that recv, coalesce and ring call when messages arrive. The rest of the BTL is not linked. */
 ofo_component_t mca_btl_openib_component;
 static unsigned delivered;
 
@@ -148,7 +148,7 @@ static void on_message(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_b
     static volatile uint8_t sink;
 
     ++delivered;
-    for (size_t i = 0; i < s->seg_len; ++i) { /* all of it can be read */
+    for (size_t i = 0; i < s->seg_len; ++i) { /* every byte can be read */
         sink = sink ^ ((const uint8_t *) s->seg_addr.pval)[i];
     }
 }
@@ -208,7 +208,7 @@ static void fuzz_data(const uint8_t *data, size_t size)
     line_free(l);
 }
 
-/* The peer writes whatever it likes into the ring, between two polls. */
+/* Between two polls the peer writes arbitrary bytes into the ring. */
 static void fuzz_ring(const uint8_t *data, size_t size)
 {
     const uint32_t slots = 4, bytes = slots * ofo_ring_slot_size();
@@ -225,7 +225,7 @@ static void fuzz_ring(const uint8_t *data, size_t size)
     l->module.ring[l->module.ring_count++] = l->qps;
     for (size_t at = 0; at + 4 < size;) {
         const uint32_t place = ((uint32_t) data[at] << 8 | data[at + 1]) % bytes;
-        /* the footer of the slot whose turn it is is the interesting place */
+        /* the interesting place is the footer of the next slot */
         const uint32_t where = data[at + 2] & 1 ? place : (in->head + 1) * ofo_ring_slot_size() - 1 - place % 32;
         const size_t length = data[at + 3] % 24;
 
@@ -243,7 +243,7 @@ static void fuzz_ring(const uint8_t *data, size_t size)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    must(NULL == ofo_queues_parse("P,256,16:P,4096,16", &OFO.queues), "the queues are wrong");
+    must(NULL == ofo_queues_parse("P,256,16:P,4096,16", &OFO.queues), "the text of the queues is refused");
     for (int tag = MCA_BTL_TAG_PML; tag < MCA_BTL_TAG_PML + 16; ++tag) {
         mca_btl_base_active_message_trigger[tag].cbfunc = on_message;
     }

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The bfo authors
  *
  * libFuzzer target: the input is a program of calls, arriving messages (raw bytes, or headers made of living
- * identifiers and then damaged), completions, refusals, lost rails. Checked at every step: no access outside what a
- * message or a buffer holds (AddressSanitizer), no request completes that the step does not concern, a receive gets what
- * it asked for; at the end, with all peers lost, every request completes. DESIGN.txt section 18.
+ * identifiers and then damaged), completions, refusals, lost rails. Checks at every step: no access goes outside a message
+ * or a buffer (AddressSanitizer), a step completes only requests that it concerns, a receive gets a message that it
+ * asked for. At the end all peers are lost, and every request completes. DESIGN.txt section 18.
  */
 #include "fuzz_world.h"
 
@@ -48,7 +48,7 @@ typedef struct {
     bool is_send, cancelled;
     int rank, tag, comm;
     size_t capacity;
-    char *buffer; /* exactly as long as MPI was told */
+    char *buffer; /* of exactly the size that MPI was given */
     bfo_id_t id;  /* before the step */
     bool open;    /* before the step */
 } mine_t;
@@ -133,7 +133,7 @@ static void op_receive(void)
         free(m->buffer);
         m->request = NULL;
     } else if (shape & 2) {
-        m->request->req_complete_cb = NULL; /* as MPI leaves it */
+        m->request->req_complete_cb = NULL; /* as MPI leaves it at the start of a request */
     }
 }
 
@@ -177,7 +177,7 @@ static void check_done(const mine_t *m)
     }
 }
 
-/* Gives back what is complete. */
+/* Gives back the requests that are complete. */
 static void reap(void)
 {
     for (mine_t *m = mine; m < mine + MAX_REQUESTS; ++m) {
@@ -362,7 +362,7 @@ static bool concerns(const message_t *m, const mine_t *r, bfo_frag_t *frag, bool
     if (NULL != frag && (r->is_send ? frag->send == send_of(r) : frag->recv == recv_of(r))) {
         return true;
     }
-    /* a first fragment, or one that was early and whose turn has come */
+    /* a first fragment; or it let a first fragment take its turn that was early */
     return !r->is_send && m->type <= BFO_MSG_RGET;
 }
 
@@ -473,7 +473,7 @@ static void op_raw(void)
     receive(btl, &m, m.length);
 }
 
-/* ---- everything else --------------------------------------------------------------------------------- */
+/* ---- other steps -------------------------------------------------------------------------------------- */
 
 static void op_complete(void)
 {
@@ -555,7 +555,7 @@ static void op_comm(void)
     }
 }
 
-/* Reads all there is, and checks nothing but that it may be read. */
+/* Dumps the communicator; only the sanitizer checks the accesses. */
 static void op_dump(void)
 {
     (void) bfo_dump(world_comm[pick_comm()], 1);
@@ -569,7 +569,7 @@ static void step(void)
 
     const unsigned op = byte(), n_ops = sizeof(ops) / sizeof(ops[0]);
 
-    if (op >= 256 / n_ops * n_ops) { /* beside the table, so that the kept inputs stay what they are */
+    if (op >= 256 / n_ops * n_ops) { /* not in the table, so that the kept inputs keep their meaning */
         op_dump();
     } else {
         ops[op % n_ops]();
@@ -577,7 +577,7 @@ static void step(void)
     reap();
 }
 
-/* All peers are lost: what is still open is a receive that anybody could satisfy, and that can be cancelled. */
+/* All peers are lost. Only receives from any source may still be open, and they can be cancelled. */
 static void finish(void)
 {
     world_drain();

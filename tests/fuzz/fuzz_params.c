@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a parameter of the PML changes and no rail shows: how much of one message is posted at a time, in what pieces,
- * by which protocol, where what comes early is kept. Run at the start of fuzz_dispatch. DESIGN.txt section 14.8.
+ * Effects of the PML's parameters that no test over rails can see: how much of a message is posted at a time, in which
+ * pieces, by which protocol, and where early messages are kept. fuzz_dispatch runs this at its start. DESIGN.txt section 14.8.
  */
 #include "fuzz_world.h"
 
@@ -91,7 +91,7 @@ static void fragments_at_a_time(unsigned depth)
     bfo_params.send_pipeline_depth = 3;
 }
 
-/* PUTs of one receive: as many as recv_pipeline_depth says, none longer than frag_size. */
+/* A receive posts as many PUTs as recv_pipeline_depth allows, and none longer than frag_size. */
 static void puts_at_a_time(unsigned depth, unsigned longest)
 {
     bfo_rndv_hdr_t rndv = {.msg_length = sizeof(room), .src_id = 0x800000001u};
@@ -114,7 +114,7 @@ static void puts_at_a_time(unsigned depth, unsigned longest)
     bfo_params.recv_pipeline_depth = 4;
 }
 
-/* Messages that one rail took along: so many go out again at once, and as many with each call of progress. */
+/* A rail is lost with its messages: `burst` of them are sent again at once, and `burst` more in each call of progress. */
 static void resends_at_a_time(unsigned burst)
 {
     enum { N = 20 };
@@ -127,15 +127,15 @@ static void resends_at_a_time(unsigned burst)
         request[n] = send_start(100);
     }
     must(N == world_posted(), "a message is not posted");
-    for (n = 0; n < N; ++n) { /* those that come back are behind the others */
+    for (n = 0; n < N; ++n) { /* messages that are sent again are posted after the others */
         const bool fails = world_btl_of(0) == &world_btl[0];
 
         lost += fails;
         world_complete(0, fails ? OPAL_ERROR : OPAL_SUCCESS);
     }
-    must(lost > 2 * burst && burst == world_posted(), "resend_burst is not what goes out at once");
+    must(lost > 2 * burst && burst == world_posted(), "resend_burst is not the number of messages sent again at once");
     fuzz_progress();
-    must(2 * burst == world_posted(), "resend_burst is not what goes out with a call of progress");
+    must(2 * burst == world_posted(), "resend_burst is not the number of messages sent again in a call of progress");
     for (n = 0; n < 2 * N; ++n) {
         fuzz_progress();
     }
@@ -177,16 +177,16 @@ static bool is_pinned(size_t length)
 
 static void protocol_by_length(void)
 {
-    must(BFO_MSG_MATCH == type_of_first(496) && BFO_MSG_RNDV == type_of_first(497), "the BTLs' eager limit is another");
+    must(BFO_MSG_MATCH == type_of_first(496) && BFO_MSG_RNDV == type_of_first(497), "the PML does not use the BTLs' eager limit");
     bfo_params.eager_limit = 128;
     must(BFO_MSG_MATCH == type_of_first(112) && BFO_MSG_RNDV == type_of_first(113), "eager_limit has no effect");
     bfo_params.eager_limit = 0;
     bfo_params.rdma_min = 2000;
     must(!is_pinned(1999) && is_pinned(2000), "rdma_min has no effect");
     bfo_params.rdma_min = 0;
-    must(is_pinned(1999), "rdma_min of 0 is not the BTLs' choice");
+    must(is_pinned(1999), "rdma_min of 0 does not leave the choice to the BTLs");
     bfo_params.use_put = false;
-    must(BFO_MSG_RGET == type_of_first(2000), "no READ where nothing can be written, over two rails");
+    must(BFO_MSG_RGET == type_of_first(2000), "no READ over two rails although WRITE is off");
     bfo_params.use_get = false;
     must(BFO_MSG_RNDV == type_of_first(2000) && !is_pinned(2000), "use_put and use_get have no effect");
     bfo_params.use_put = bfo_params.use_get = true;
@@ -194,7 +194,7 @@ static void protocol_by_length(void)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-/* A message of so many bytes with its header, which waits for its communicator, is kept in an element of the list. */
+/* Is a message of this length (with its header) kept in an element of the list while it waits for its communicator? */
 static bool is_kept_in_element(size_t length)
 {
     const bfo_got_frag_t *g;

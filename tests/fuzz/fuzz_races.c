@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Orders of events that threads can bring about, forced one after the other in the world of fuzz_world.h: a rail that
- * refuses before its error is told, an answer to a first fragment that waits to be sent again, work that is listed
- * twice, a last event that goes while another is held, a number that another thread has gone past; and what comes late, of a
- * peer or an attempt that was given up. Run at the start of fuzz_dispatch. DESIGN.txt sections 7.3, 11, 14.4.
+ * Orders of events that threads can bring about; this file forces them one after the other in the world of fuzz_world.h. A rail refuses
+ * before it reports its error. An answer comes to a first fragment that waits to be sent again. Work is listed twice. The last event
+ * returns while another event is held. Another thread has used a later sequence number. Messages of a peer or an attempt that was given
+ * up come late. fuzz_dispatch runs this at its start. DESIGN.txt sections 7.3, 11, 14.4.
  */
 #include "fuzz_world.h"
 
@@ -102,7 +102,7 @@ static void data_for(const bfo_recv_t *req)
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_FRAG), &frag, sizeof(frag), sizeof(frag));
 }
 
-/* A post meets a rail that refuses and is still in the masks: it goes to the other one. */
+/* A rail that is still in the masks refuses a post: the fragment goes to the other rail. */
 static void refused_post_goes_to_the_next_rail(void)
 {
     bfo_send_t *send;
@@ -129,7 +129,7 @@ static void refused_post_goes_to_the_next_rail(void)
     world_end();
 }
 
-/* The first fragment came back with an error although it was delivered; its copy waits; the answer comes. */
+/* The first fragment was delivered, but came back with an error. While its copy waits, the answer comes. */
 static void answered_first_fragment_counts_as_delivered(void)
 {
     bfo_send_t *send;
@@ -146,7 +146,7 @@ static void answered_first_fragment_counts_as_delivered(void)
     world_end();
 }
 
-/* Neither the BTL nor the list of control messages has memory for an ACK: it goes out when there is some again. */
+/* Neither the BTL nor the list of control messages has memory for an ACK. The PML sends it when there is memory again. */
 static void ack_without_memory_is_sent_later(void)
 {
     const size_t most = bfo.ctl_list.fl_max_to_alloc;
@@ -161,10 +161,10 @@ static void ack_without_memory_is_sent_later(void)
         ++n;
     }
     must(n < 64, "the list of control messages does not end");
-    world_refuse_memory = 4; /* twice by each of the two rails */
+    world_refuse_memory = 4; /* each of the two rails refuses twice */
     recv = receive_started(4);
     must(!is_complete(recv) && 0 == world_posted() && 1 == bfo.n_pending, "an ACK without memory does not wait");
-    (void) bfo_progress(); /* still none */
+    (void) bfo_progress(); /* still no memory */
     must(0 == world_posted() && 1 == bfo.n_pending, "an ACK without memory does not go on waiting");
     (void) bfo_progress();
     must(0 <= world_find(BFO_MSG_ACK) && 0 == bfo.n_pending, "an ACK is not sent when there is memory again");
@@ -209,7 +209,7 @@ static void work_is_listed_once(void)
     world_end();
 }
 
-/* Everything is there, but somebody still holds the request: he ends it, when he lets go. */
+/* All bytes are counted, but a thread still holds the request. This thread ends the request when it lets go. */
 static void held_request_does_not_end(void)
 {
     bfo_send_t *send;
@@ -223,7 +223,7 @@ static void held_request_does_not_end(void)
     all_succeed();
     must(send->bytes == bfo_send_length(send) && 1 == send->m.events, "not all of a send was counted");
     bfo_send_check(send);
-    must(!is_complete(send), "a send ended under somebody who holds it");
+    must(!is_complete(send), "a send ended while a thread holds it");
     bfo_send_put(send);
     give_back(send, "a send does not end when it is let go");
 
@@ -233,7 +233,7 @@ static void held_request_does_not_end(void)
     all_succeed();
     must(recv->bytes == recv->length && 1 == recv->m.events, "not all of a receive was counted");
     bfo_recv_check(recv);
-    must(!is_complete(recv), "a receive ended under somebody who holds it");
+    must(!is_complete(recv), "a receive ended while a thread holds it");
     bfo_recv_put(recv);
     give_back(recv, "a receive does not end when it is let go");
     world_drain();
@@ -254,7 +254,7 @@ static void refuse_one(void)
     world_refuse_busy = 1;
 }
 
-/* Another thread takes the next number and is served; then the first one is refused. */
+/* Another thread takes the next number and its message goes out; then the BTL refuses the first message. */
 static void pass_by_and_refuse_one(void)
 {
     must(&ompi_request_empty == start_short(MCA_PML_BASE_SEND_STANDARD), "the other thread's message was not taken at once");
@@ -266,8 +266,8 @@ static uint32_t number_of_posted(unsigned n)
     return ((const bfo_match_hdr_t *) world_posted_message(n))->seq;
 }
 
-/* btl_sendi takes nothing, but another thread has the next number: the message goes out with its own all the same, in
- * spite of a limit on requests, or of an attached buffer without room. */
+/* btl_sendi refuses the message, but another thread has the next number. Therefore the message must keep its number and go
+ * out, in spite of a limit on requests, or of an attached buffer without room. */
 static void number_that_was_passed_is_used(mca_pml_base_send_mode_t mode, bool no_requests)
 {
     const int most = bfo_params.free_list_max;
@@ -282,10 +282,11 @@ static void number_that_was_passed_is_used(mca_pml_base_send_mode_t mode, bool n
     must(!no_requests || NULL == spare[7], "there are more requests than allowed");
     world_in_sendi = pass_by_and_refuse_one;
     request = start_short(mode);
-    must(2 == world_posted() && 1 == number_of_posted(0) && 0 == number_of_posted(1), "a message whose number was passed did not go out with it");
+    must(2 == world_posted() && 1 == number_of_posted(0) && 0 == number_of_posted(1),
+         "a message did not go out with its number after a later number was used");
     must(2 == bfo_comm_of(world_comm[0])->lanes[1]->next_send, "a number was given out twice, or lost");
     all_succeed();
-    give_back(request, "a message whose number was passed does not end well");
+    give_back(request, "a message does not end well after a later number was used");
     for (unsigned i = 0; i < 8 && NULL != spare[i]; ++i) {
         bfo_spare_give(BFO_SPARE_SEND, spare[i]);
     }
@@ -294,7 +295,7 @@ static void number_that_was_passed_is_used(mca_pml_base_send_mode_t mode, bool n
     bfo_params.free_list_max = most;
 }
 
-/* Nobody came between: the number goes back, and to the next message. */
+/* No other thread took a number: the PML takes the refused number back, and gives it to the next message. */
 static void refused_number_is_given_back(void)
 {
     ompi_request_t *request;
@@ -303,14 +304,14 @@ static void refused_number_is_given_back(void)
     world_in_sendi = refuse_one;
     request = start_short(MCA_PML_BASE_SEND_STANDARD);
     must(1 == world_posted() && 0 == number_of_posted(0), "a refused message did not go out as the first one");
-    must(&ompi_request_empty == start_short(MCA_PML_BASE_SEND_STANDARD) && 1 == number_of_posted(1), "a number was left out");
+    must(&ompi_request_empty == start_short(MCA_PML_BASE_SEND_STANDARD) && 1 == number_of_posted(1), "the PML skipped a number");
     all_succeed();
     give_back(request, "a message that was refused first does not end well");
     world_drain();
     world_end();
 }
 
-/* ---- what is lost ------------------------------------------------------------------------------------- */
+/* ---- lost peers and receives -------------------------------------------------------------------------- */
 
 static bfo_recv_t *receive_by_put(int tag)
 {
@@ -323,7 +324,7 @@ static bfo_recv_t *receive_by_put(int tag)
     return (bfo_recv_t *) request;
 }
 
-/* A receive that ends with an error has asked for data that nobody will write: a late FIN must not find what it asked for. */
+/* A receive that ends with an error has asked for data by PUT that nobody will write. A late FIN must not find these PUTs. */
 static void puts_of_a_lost_receive_come_back(void)
 {
     bfo_dance_hdr_t notify = {
@@ -345,7 +346,7 @@ static void puts_of_a_lost_receive_come_back(void)
     notify.dst_id = bfo_name_id(&recv->name);
     world_receive(&world_btl[1], BFO_TAG(BFO_MSG_NOTIFY), &notify, sizeof(notify), sizeof(notify));
     give_back_lost(recv, "a receive whose sender gave the message up does not end with an error");
-    must(0 == world_open_puts(), "a PUT of a message that was given up is still open");
+    must(0 == world_open_puts(), "a PUT of a message that the sender gave up is still open");
     world_drain();
     world_end();
 }
@@ -369,7 +370,7 @@ static void message_late(uint16_t ctx, uint32_t seq)
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_MATCH), &match, sizeof(match), sizeof(match));
 }
 
-/* The receive it was meant for has ended with an error: the message must not be taken for the next one. */
+/* The receive of the message has ended with an error. The next receive must not match this message. */
 static void late_message_of_a_lost_peer_is_dropped(void)
 {
     ompi_request_t *first, *any, *other;
@@ -388,9 +389,9 @@ static void late_message_of_a_lost_peer_is_dropped(void)
     world_comm_add();
     other = receive_from(MPI_ANY_SOURCE, world_comm[1]);
     dropped = bfo_local_stat(BFO_STAT_STALE);
-    message_late(0, 1);                                     /* to the receive that has ended */
-    message_late(0, 2);                                     /* ahead of its turn */
-    message_late((uint16_t) world_comm[1]->c_contextid, 0); /* where the peer was never heard of */
+    message_late(0, 1);                                     /* for the receive that has ended */
+    message_late(0, 2);                                     /* ahead of its sequence */
+    message_late((uint16_t) world_comm[1]->c_contextid, 0); /* in a communicator where the peer has sent nothing yet */
     must(!is_complete(any) && !is_complete(other), "a late message of a lost peer was received");
     must(dropped + 3 == bfo_local_stat(BFO_STAT_STALE), "late messages of a lost peer were kept");
     any->req_cancel(any, 1);
@@ -429,7 +430,7 @@ static double seconds(void)
 static double takes_it_at;
 static const bfo_send_t *taken;
 
-/* The peer takes what it was sent after a time longer than the one after which we say that we wait. */
+/* The peer takes the message later than the PML writes its line about the wait. */
 static void peer_that_takes_its_time(void)
 {
     if (seconds() > takes_it_at) {
@@ -448,7 +449,7 @@ static void flush_waits_for_a_slow_peer(void)
     opal_pmix.fence = runtime_fence;
     opal_pmix.fence_nb = runtime_fence_nb;
     runtime_fences = 0;
-    (void) bfo_hooks_open(); /* the world has no attributes: of the three hooks only that of the fence is set */
+    (void) bfo_hooks_open(); /* sets only the hook of the fence, because this world has no attributes */
     world_begin();
     send = send_strided(4);
     must(1 == world_posted(), "a send was not posted");

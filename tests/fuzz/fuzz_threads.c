@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a second thread does between two steps of the first, forced at the places where the PML calls out: it takes a lock,
- * waits for one, or asks a BTL for memory. And what comes before its communicator, or behind it. Ends the process if a byte,
- * a request or a fence goes wrong. Run at the start of fuzz_dispatch. DESIGN.txt sections 7.3, 14.2
- * and 14.7.
+ * Steps of a second thread between two steps of the first, forced at places where the PML calls other code: it takes a lock,
+ * waits for a lock, or asks a BTL for memory. Also messages that come before their communicator exists, or after it was freed.
+ * Ends the process if a byte, a request or a fence goes wrong. fuzz_dispatch runs this at its start. DESIGN.txt sections 7.3,
+ * 14.2 and 14.7.
  */
 #include "fuzz_world.h"
 
@@ -34,7 +34,7 @@ static void must_be(bool what, int line, const char *text)
     }
 }
 
-/* ---- the place in front of bfo.lock ------------------------------------------------------------------- */
+/* ---- the place before bfo.lock is taken ---------------------------------------------------------------- */
 
 static void (*in_front_of_lock)(void); /* called once */
 static unsigned locks_to_skip;
@@ -57,7 +57,7 @@ int fuzz_mutex_lock(pthread_mutex_t *mutex)
 
 static bfo_comm_t *lock_of;
 
-/* The holder goes on. */
+/* Lets the thread that holds the lock go on. */
 int fuzz_nanosleep(const struct timespec *time, struct timespec *left);
 int fuzz_nanosleep(const struct timespec *time, struct timespec *left)
 {
@@ -108,7 +108,7 @@ static bool is_over(const void *request)
 
 /* ---- a fence ends meanwhile ---------------------------------------------------------------------------- */
 
-/* A receive that asks for its bytes by PUT, and the rail and the first of what it asks for. Everything posted is delivered. */
+/* Starts a receive that asks for its bytes by PUT; all PUTs are delivered. Returns the receive, its first PUT and the rail of this PUT. */
 static bfo_recv_t *receive_by_put(bfo_put_hdr_t *put, world_btl_t **rail)
 {
     bfo_rndv_hdr_t rndv = {.msg_length = 1400, .src_id = 0x800000001u};
@@ -126,7 +126,7 @@ static bfo_recv_t *receive_by_put(bfo_put_hdr_t *put, world_btl_t **rail)
     return (bfo_recv_t *) request;
 }
 
-/* ... after a FIN was found to need it, and before the FIN is in the list that its end empties. */
+/* ... after the PML has found that a FIN needs the fence, and before the FIN is in the list that the end of the fence empties. */
 static void fin_is_held_no_longer_than_its_fence(bool between)
 {
     bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN, .fflags = BFO_FIN_WRITE | BFO_FIN_RESENT};
@@ -159,7 +159,7 @@ static void fence_that_has_ended_does_not_run(void)
 
     life_begins();
     peer = bfo_peer_get(world_proc[1]);
-    (void) peer->rails[0].ext->fence(peer->rails[0].btl, &peer->proc->super, 0, 0); /* the BTL was first */
+    (void) peer->rails[0].ext->fence(peer->rails[0].btl, &peer->proc->super, 0, 0); /* the BTL began the fence first */
     in_front_of_lock = fence_ends;
     locks_to_skip = 1;
     bfo_failover_rail_failed(peer, 0, 0, "a post is refused");
@@ -167,19 +167,19 @@ static void fence_that_has_ended_does_not_run(void)
     life_ends();
 }
 
-/* ... and the PML was not ready to hear of it. */
+/* ... while the PML is not ready to hear of it. */
 static void fence_that_was_not_heard_of_is_told_again(void)
 {
     bfo_peer_t *peer;
 
     life_begins();
     peer = bfo_peer_get(world_proc[1]);
-    peer->ready = false; /* as within bfo_peer_connect(), behind the question for the state of the rail */
+    peer->ready = false; /* as within bfo_peer_connect(), after it has asked for the state of the rail */
     world_rail_fails(&world_btl[0]);
     fence_ends();
     peer->ready = true;
     bfo_failover_rail_failed(peer, 0, 0, "a post is refused");
-    must(1 == peer->fencing, "the fence of a rail that was lost is not waited for");
+    must(1 == peer->fencing, "the PML does not wait for the fence of a lost rail");
     fence_ends();
     must(0 == peer->fencing, "a fence does not end");
     life_ends();
@@ -199,7 +199,7 @@ static void *first_fragment_fails(void *unused)
     return NULL;
 }
 
-/* T1, about to pack the first fragment for a copy, waits for T2. */
+/* T1 is about to pack the first fragment again for a copy, and waits for T2. */
 static mca_btl_base_descriptor_t *alloc_of_t1(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, uint8_t order, size_t size,
                                               uint32_t flags)
 {
@@ -210,7 +210,7 @@ static mca_btl_base_descriptor_t *alloc_of_t1(struct mca_btl_base_module_t *btl,
     return btl_alloc(btl, endpoint, order, size, flags);
 }
 
-/* T2, about to pack the second FRAG, waits for T1. */
+/* T2 is about to pack the second FRAG, and waits for T1. */
 static mca_btl_base_descriptor_t *prepare_of_t2(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                                                 struct opal_convertor_t *convertor, uint8_t order, size_t reserve, size_t *size, uint32_t flags)
 {
@@ -248,11 +248,11 @@ static void check_posted(const char *want, size_t length, size_t rts_length)
         const size_t size = !is_frag ? rts_length : length - from < most ? length - from : most;
 
         must(0 == memcmp((const char *) h + (is_frag ? sizeof(h->frag) : sizeof(h->rndv)), want + from, size),
-             "a fragment has the bytes of another place");
+             "a fragment has bytes from another place of the message");
     }
 }
 
-/* T1 finds that the first fragment came back with an error, and is about to pack it again; the receiver has it all the same
+/* The first fragment comes back to T1 with an error, and T1 is about to pack it again. But the receiver has the fragment
  * and answers; T2 takes the answer and packs FRAGs. */
 static void copy_of_first_fragment_has_its_own_convertor(void)
 {
@@ -291,8 +291,8 @@ static void copy_of_first_fragment_has_its_own_convertor(void)
 
 /* ---- fragments that are used again ---------------------------------------------------------------------- */
 
-/* Two copies of a FIN, by two rails: the second finds the fragment, then the first is taken, and the fragment is in use on
- * the other side of the PML. */
+/* Two copies of a FIN arrive over two rails. The second copy finds the fragment; then the first copy is taken, and the fragment is used
+ * again, possibly on the other side of the PML. */
 static void second_fin_finds_nobody(void)
 {
     const bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN};
@@ -306,12 +306,12 @@ static void second_fin_finds_nobody(void)
     frag->recv = NULL;
     bfo_send_on_fin(frag, &fin);
     bfo_recv_on_fin(frag, &fin);
-    must(dropped + 2 == bfo_local_stat(BFO_STAT_STALE), "a FIN of a fragment that is nobody's was not dropped");
+    must(dropped + 2 == bfo_local_stat(BFO_STAT_STALE), "a FIN of a fragment without a request was not dropped");
     bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     life_ends();
 }
 
-/* A FIN of an attempt that is being given up counts for nothing (row S10). */
+/* The PML drops a FIN of an attempt that is being given up (row S10). */
 static void fin_in_error_state_is_stale(void)
 {
     bfo_match_hdr_t message = {.seq = 0};
@@ -337,7 +337,7 @@ static void fin_in_error_state_is_stale(void)
     bfo_params.use_put = true;
 }
 
-/* A fragment that was a PUT of one request and is taken by another is nobody's in between. */
+/* A fragment belongs to no request between its use as a PUT of one request and its use by the next request. */
 static void ended_put_is_of_no_request(void)
 {
     bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN, .fflags = BFO_FIN_WRITE};
@@ -382,7 +382,7 @@ static void failed_start_leaves_the_request_inactive(void)
 
 static unsigned called;
 
-/* Gives back the request, then the user's reference: without any other one the communicator goes. */
+/* Frees the request, then gives back the user's reference; without another reference this frees the communicator. */
 static int frees_everything(ompi_request_t *request)
 {
     ++called;
@@ -410,8 +410,8 @@ static void match(uint32_t seq)
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_MATCH), &h, sizeof(h), sizeof(h));
 }
 
-/* The receive of a rendezvous holds back what comes behind it, and looks for that when its callback has freed all; then the
- * receive of what was held back does. */
+/* The receive of a rendezvous holds back later messages. It looks for them after its callback has freed everything; so does the
+ * receive of the message that was held back. */
 static void callback_may_free_the_communicator(bool with_held)
 {
     bfo_rndv_hdr_t rndv = {.msg_length = 600, .src_id = 0x800000001u};
@@ -441,14 +441,14 @@ static void callback_may_free_the_communicator(bool with_held)
     bfo_hdr_pack_frag(&frag.h, 0, req->src_id, bfo_name_id(&req->name), 0);
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_FRAG), &frag, sizeof(frag), sizeof(frag));
     must((with_held ? 2 : 1) == called, "a receive with a callback did not end");
-    must(world_comm_is_there(), "nobody held a communicator that was in use");
+    must(world_comm_is_there(), "a communicator that was in use was freed");
     life_ends();
 }
 
 /* ---- a communicator is freed by another thread ------------------------------------------------------------- */
 
-/* A copy of a message has found its communicator, and waits for its lock, or to make a lane in it; meanwhile another thread
- * frees it. `seq`: number of the message, of those that begin with 0. Only a new one is kept, for the next communicator. */
+/* A message has found its communicator, and waits for the lock, or is about to make a lane in it; meanwhile another thread frees the
+ * communicator. `seq` is the message's number, and numbers begin at 0. The PML keeps only a new message, for the next communicator. */
 static void late_message_meets_a_freed_communicator(uint32_t seq, bool with_lane)
 {
     char text[16] = "";
@@ -478,7 +478,7 @@ static void late_message_meets_a_freed_communicator(uint32_t seq, bool with_lane
     if (with_lane && 0 == seq) {
         must(dropped + 1 == bfo_local_stat(BFO_STAT_DUPLICATE), "a copy was not dropped");
     } else {
-        must(orphans + 1 == bfo_local_stat(BFO_STAT_ORPHAN), "a message was lost with a communicator that it was not for");
+        must(orphans + 1 == bfo_local_stat(BFO_STAT_ORPHAN), "a message was lost with the communicator before its own");
     }
     world_comm_add();
     must(NULL == bfo.gone, "a communicator that nobody uses any more was kept");
@@ -543,8 +543,8 @@ static void rest_of_rndv(uint32_t seq, const bfo_recv_t *req, size_t here, size_
     world_receive(&world_btl[1], BFO_TAG(BFO_MSG_FRAG), &m, sizeof(m.h) + length - here, sizeof(m.h) + length - here);
 }
 
-/* Short ones, one too long for an element of the list, a rendezvous, each by the other rail than the one before, in the order
- * given; one of them twice. The receives that are posted afterwards get them by their numbers, with all bytes. */
+/* Short messages, a message too long for an element of the list, and a rendezvous come in the order given, each over another rail than
+ * the message before; one message comes twice. Receives that are posted afterwards get them in sequence, with all bytes. */
 static void early_messages_wait_for_their_communicator(const uint32_t order[5])
 {
     enum { N = 5, RNDV = 2, HERE = 300, LENGTH = 1000 };
@@ -564,7 +564,7 @@ static void early_messages_wait_for_their_communicator(const uint32_t order[5])
     early_for_comm(4, lengths[4]);
     must(orphans + N + 1 == bfo_local_stat(BFO_STAT_ORPHAN), "a message does not wait for its communicator");
     world_comm_add();
-    must(bfo_link_is_empty(&bfo.orphans), "a message still waits for a communicator that is there");
+    must(bfo_link_is_empty(&bfo.orphans), "a message still waits although its communicator exists");
     must(twice + 1 == bfo_local_stat(BFO_STAT_DUPLICATE), "a copy was not dropped");
     for (int i = 0; i < N; ++i) {
         memset(in[i], 0x5a, sizeof(in[i]));
@@ -585,7 +585,7 @@ static void early_messages_wait_for_their_communicator(const uint32_t order[5])
     life_ends();
 }
 
-/* ---- a copy of a message comes while its turn is about to come ---------------------------------------------- */
+/* ---- a copy of a message comes just before the message is delivered ----------------------------------------- */
 
 static int copy_of_1_comes(ompi_request_t *request)
 {
@@ -593,7 +593,7 @@ static int copy_of_1_comes(ompi_request_t *request)
     return 0;
 }
 
-/* The thread that delivers early messages has given back the lock to deliver number 0; another one meets number 1 on another rail. */
+/* The thread that delivers early messages has released the lock to deliver number 0. Another thread gets number 1 over another rail. */
 static void copy_does_not_pass_its_held_message(void)
 {
     enum { N = 4 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The world of fuzz_world.h: what the BTLs would be to the PML. DESIGN.txt section 18.
+ * The world of fuzz_world.h: it stands in for the PML's BTLs. DESIGN.txt section 18.
  */
 #include "fuzz_world.h"
 
@@ -14,7 +14,7 @@ world_btl_t world_btl[WORLD_ALL_BTLS];
 unsigned world_refuse_busy, world_refuse_dead, world_refuse_memory;
 void (*world_in_sendi)(void);
 
-/* ---- what was posted --------------------------------------------------------------------------------- */
+/* ---- posted work -------------------------------------------------------------------------------------- */
 
 typedef struct posted_t {
     struct posted_t *next;
@@ -310,7 +310,7 @@ static void ext_name_ports(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_bt
     *ports = (bfo_btl_ports_t){.here = "w0:1 (GUID 0x0)", .there = "w1:1 (GUID 0x1)", .downs = 1};
 }
 
-/* ---- what the fuzzer does ---------------------------------------------------------------------------- */
+/* ---- steps of the tests ------------------------------------------------------------------------------- */
 
 static mca_btl_base_module_recv_cb_fn_t handlers[256];
 
@@ -323,7 +323,7 @@ void world_receive(world_btl_t *btl, uint8_t tag, const void *bytes, size_t leng
     if (NULL == handlers[tag]) {
         return;
     }
-    for (int i = 0; i < 2; ++i) { /* exactly as long as it is */
+    for (int i = 0; i < 2; ++i) { /* of the exact size */
         segments[i].seg_addr.pval = malloc(segments[i].seg_len > 0 ? segments[i].seg_len : 1);
     }
     memcpy(segments[0].seg_addr.pval, bytes, first);
@@ -381,7 +381,7 @@ void world_complete(unsigned n, int status)
         break;
     case GET:
         if (OPAL_SUCCESS == status) {
-            memset(p->local, 0x5a, p->size); /* the posted buffer, or the sanitizer says what else */
+            memset(p->local, 0x5a, p->size); /* if this is not the posted buffer, the sanitizer reports it */
         }
         p->done(btl, NULL, p->local, NULL, p->context, p->data, status);
         break;
@@ -437,7 +437,7 @@ unsigned world_fences(void)
     return n_fences;
 }
 
-/* B8: what was posted on the rail has come back before its fence is done. */
+/* B8: all work posted on the rail comes back before the fence of the rail is done. */
 void world_fence_done(unsigned n, bool lossy)
 {
     const fence_t fence = fences[n];

@@ -15,21 +15,21 @@
 #include "pml_bfo_rails.h"
 
 enum {
-    WORLD_RANKS = 3, /* we are 0; 1 is reached by two rails with failover, 2 by one without */
+    WORLD_RANKS = 3, /* this process is 0; two rails with failover reach 1, a rail without failover reaches 2 */
     WORLD_BTLS = 3,
-    WORLD_ALL_BTLS = 4, /* with the third rail to 1 */
+    WORLD_ALL_BTLS = 4, /* including the third rail to 1 */
     WORLD_HANDLE = 16,  /* bytes of a registration handle of the rails with failover */
     WORLD_COMMS = 2
 };
 
-/* A BTL module; the extension lies directly behind it, as in ours. */
+/* A BTL module. The extension directly follows the module, as in our BTL. */
 typedef struct {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext;
     bfo_traffic_t traffic;
-    int peer;     /* rank reached by it */
+    int peer;     /* the rank that it reaches */
     uint16_t gen; /* of the rail */
-    bool returns; /* its next generation is in its proof */
+    bool returns; /* the rail proves its next generation */
 } world_btl_t;
 
 extern world_btl_t world_btl[WORLD_ALL_BTLS];
@@ -37,28 +37,28 @@ extern ompi_communicator_t *world_comm[WORLD_COMMS];
 extern ompi_proc_t *world_proc[WORLD_RANKS];
 extern ompi_datatype_t *world_strided;
 
-/* How the BTLs answer the next posts; counted down by each. */
+/* So many next posts the BTLs refuse, for this reason; each refusal counts down. */
 extern unsigned world_refuse_busy, world_refuse_dead, world_refuse_memory;
-/* Called once, within the next btl_sendi and before it answers: what another thread does meanwhile. */
+/* The next btl_sendi calls it once, before it answers; stands for the steps of another thread meanwhile. */
 extern void (*world_in_sendi)(void);
 
 /* Set before world_init(): rank 1 has a third rail, world_btl[3]. */
 extern bool world_third_rail;
-/* Set before world_init(): the rail to rank 2 has failover, too. */
+/* Set before world_init(): the rail to rank 2 has failover too. */
 extern bool world_second_is_safe;
-/* How each process is found on its machine. */
+/* The life record of each process. */
 extern bfo_life_t world_life[WORLD_RANKS];
-/* If set: called with each line the PML tells, also as another thread that runs at that moment. */
+/* NULL, or called with each line that the PML writes; may also stand for another thread that runs at that moment. */
 extern void (*world_on_output)(const char *line);
 
 void world_init(void);
-/* Called with every call of progress, or NULL. */
+/* NULL, or called in every call of progress. */
 extern void (*world_on_progress)(void);
 /* Does the PML look at ports that stand out with each call of progress? */
 bool world_looks_at_ports(void);
 /* A fresh PML, as after MPI_Init. */
 void world_begin(void);
-/* Ends every peer; whatever was posted comes back. */
+/* Ends every peer; all posted work comes back. */
 void world_drain(void);
 void world_end(void);
 
@@ -67,36 +67,36 @@ void world_comm_add(void);
 void world_comm_remove(void);
 bool world_comm_is_there(void);
 
-/* Hands a fragment up as the BTL does, from exactly as many bytes as there are. */
+/* Hands a fragment up as the BTL does, in memory of its exact size. */
 void world_receive(world_btl_t *btl, uint8_t tag, const void *bytes, size_t length, size_t split);
-/* The peer answers the send: a PUT of these bytes, over that rail. */
+/* The peer answers the send with a PUT for these bytes, over this rail. */
 void world_put_comes(world_btl_t *btl, const bfo_send_t *req, size_t from, size_t size);
-/* The first fragment of a message of rank 1 with tag 4 that can be read: an RGET, over that rail. */
+/* The first fragment of a message of rank 1 with tag 4 comes over this rail; it offers a READ (RGET). */
 void world_rget_comes(world_btl_t *btl, size_t length, uint32_t seq);
-/* Descriptors and RDMA operations that are posted and not complete. */
+/* Number of operations (messages, RDMA) that are posted and not complete; n below is the place of an operation in this list. */
 unsigned world_posted(void);
-/* Header and payload of the n-th of them, which is a message. */
+/* Header and payload of operation n, which is a message. */
 const void *world_posted_message(unsigned n);
-/* The n-th of them completes. */
+/* Operation n completes. */
 void world_complete(unsigned n, int status);
-/* Fences the PML asked for, or the BTL began with an error: the n-th is done. */
+/* Number of fences that the PML asked for, or that the BTL began after an error. world_fence_done() ends fence n. */
 unsigned world_fences(void);
 void world_fence_done(unsigned n, bool lossy);
 /* The BTL reports an error of its rail; every post is refused afterwards. */
 void world_rail_fails(world_btl_t *btl);
-/* The rail, whose fence is done, comes back with its next generation. */
+/* The fence of the rail is done; the rail comes back with its next generation. */
 void world_rail_returns(world_btl_t *btl);
-/* The BTL has its next generation and has not told of it yet. */
+/* The BTL has the rail's next generation, and has not reported it yet. */
 void world_rail_returns_unheard(world_btl_t *btl);
-/* PUTs that receives have asked for and that did not end. */
+/* Number of PUTs that receives have asked for and that have not ended. */
 unsigned world_open_puts(void);
-/* A message of btl_sendi comes back. */
+/* Operation n, a message of btl_sendi, comes back. */
 void world_sendi_fails(unsigned n, int status);
 
-/* The first of them that is a send of a message of that type (also by btl_sendi), or one of these; -1: there is none. */
+/* The first operation that sends a message of this type (also by btl_sendi), or that is of one of these kinds; -1: none. */
 enum { WORLD_PUT = 256, WORLD_GET };
 int world_find(unsigned type);
-/* The module the n-th of them was posted to. */
+/* The module on which operation n was posted. */
 world_btl_t *world_btl_of(unsigned n);
 
 /* ---- between the two halves of the world ------------------------------------------------------------ */
@@ -105,15 +105,15 @@ void world_btl_handler(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t 
 void world_btl_begin(void);
 
 /* ---- fuzz_races.c -------------------------------------------------------------------------------- */
-/* Orders of events that threads bring about, one by one; ends the process if one goes wrong. */
+/* Runs orders of events that threads can bring about, one by one; ends the process if one of them goes wrong. */
 void fuzz_races(void);
 
 /* ---- fuzz_threads.c ------------------------------------------------------------------------------ */
-/* As fuzz_races(): what a second thread does between two steps of the first. */
+/* As fuzz_races(), for steps of a second thread between two steps of the first. */
 void fuzz_threads(void);
 
 /* ---- fuzz_params.c ------------------------------------------------------------------------------- */
-/* As fuzz_races(): what parameters change. */
+/* As fuzz_races(), for the effects of parameters. */
 void fuzz_params(void);
 
 #endif /* FUZZ_WORLD_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The world of fuzz_world.h: what Open MPI would be to the PML: processes, communicators, the modex, one life after the
- * other. DESIGN.txt section 18.
+ * The world of fuzz_world.h: it stands in for Open MPI: processes, communicators, the modex. One life of the PML follows
+ * another. DESIGN.txt section 18.
  */
 #include "fuzz_world.h"
 
@@ -43,7 +43,7 @@ void fuzz_output(int stream, const char *format, ...)
     va_list values;
 
     va_start(values, format);
-    vsnprintf(line, sizeof(line), format, values); /* also if nobody listens: it reads what it tells of */
+    vsnprintf(line, sizeof(line), format, values); /* also without a listener, because formatting reads the values of the line */
     va_end(values);
     if (NULL != world_on_output) {
         world_on_output(line);
@@ -63,7 +63,7 @@ void fuzz_progress(void)
     if (NULL != looks_at_waits) {
         (void) looks_at_waits();
     }
-    bfo_drain_check(); /* there is no timer here */
+    bfo_drain_check(); /* stands for the timer, which this world lacks */
     if (NULL != looks_at_ports) {
         (void) looks_at_ports();
     }
@@ -167,7 +167,7 @@ void world_init(void)
     int argc = 0;
 
     setenv("OMPI_MCA_mca_base_component_path", "/nonexistent", 1);
-    setenv("OMPI_MCA_opal_signal", "", 1); /* a crash is the fuzzer's to report */
+    setenv("OMPI_MCA_opal_signal", "", 1); /* so that the fuzzer reports a crash */
     if (OPAL_SUCCESS != opal_init_util(&argc, NULL) || OMPI_SUCCESS != ompi_datatype_init()) {
         abort();
     }

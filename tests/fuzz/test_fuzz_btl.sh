@@ -2,5 +2,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What the BTL reads from others: kept inputs, then fresh ones.
+# Everything that the BTL reads from other processes: kept inputs, then new inputs.
 exec bash "$BFO_SRCDIR/tests/fuzz/fuzz.sh" btl 10

@@ -2,5 +2,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What the PML does with a peer to which no rail is left.
+# The PML with a peer to which no rail is left.
 exec bash "$BFO_SRCDIR/tests/fuzz/world.sh" world_wait

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# world.sh PROGRAM [CASE]: builds PROGRAM.c with the whole PML into the world of fuzz_world.h, with AddressSanitizer, and runs
-# all of its cases or the one named. BFO_PML: another source of the PML than ours, to see a case fail with it.
+# world.sh PROGRAM [CASE]: builds PROGRAM.c with the whole PML and the world of fuzz_world.h, with AddressSanitizer, and runs
+# all of its cases, or CASE only. BFO_PML: another source folder of the PML, to see a case fail with it.
 . "$BFO_SRCDIR/tests/lib.sh"
 from=$BFO_SRCDIR/tests/fuzz pml=${BFO_PML:-$BFO_SRCDIR/pml_bfo} program=$BFO_BUILDDIR/tests/fuzz/$1
 flags=(-std=gnu11 -mcx16 -g -O1 -fno-strict-aliasing -fsanitize=address -fno-omit-frame-pointer -DPML_BFO=1 -DBFO_FLUSH_SECONDS=1
@@ -23,7 +23,7 @@ memory=(-Dcalloc=world_calloc -Dmalloc=world_malloc -Dposix_memalign=world_memal
                 -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS && mv "$program.new" "$program"
     fi
 ) 9>"$program.lock" >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "$1 does not build"; }
-unset LD_PRELOAD # its run-time library wants to be the first
+unset LD_PRELOAD # AddressSanitizer's run-time library must be the first library
 cases=${2:-$("$program")}
 [ -n "$cases" ] || fail "$1 has no cases"
 bad=0

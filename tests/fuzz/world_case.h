@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Programs of cases in the world of fuzz_world.h: what they share. Included once by each. Run by world.sh.
+ * Shared by the programs of cases in the world of fuzz_world.h; each includes this file once. world.sh runs the programs.
  */
 #ifndef WORLD_CASE_H
 #define WORLD_CASE_H
@@ -19,7 +19,7 @@
 #undef calloc
 #undef malloc
 #undef posix_memalign
-void *calloc(size_t n, size_t size); /* the C library's, whose headers were read under the other names */
+void *calloc(size_t n, size_t size); /* of the C library; its headers were read with these names replaced */
 void *malloc(size_t size);
 int posix_memalign(void **room, size_t align, size_t size);
 #undef opal_convertor_prepare_for_send
@@ -34,7 +34,7 @@ static inline void must_be(bool what, int line, const char *text)
     }
 }
 
-/* So many allocations of the PML fail, after so many that do not. */
+/* `no_memory` allocations of the PML fail, after `no_memory_after` that succeed. */
 static unsigned no_memory_after, no_memory;
 
 static bool memory_ends(void)
@@ -68,7 +68,7 @@ int world_memalign(void **room, size_t align, size_t size)
     return memory_ends() ? ENOMEM : posix_memalign(room, align, size);
 }
 
-/* Called once, by a thread that waits for the lock of a communicator. */
+/* A thread that waits for the lock of a communicator calls it once. */
 static void (*while_waiting)(void);
 
 int fuzz_nanosleep(const struct timespec *time, struct timespec *left);
@@ -83,7 +83,7 @@ int fuzz_nanosleep(const struct timespec *time, struct timespec *left)
     return 0;
 }
 
-/* Memory that only the convertor can reach: whoever else touches it ends with a signal. */
+/* Memory that only the convertor can reach; any other access ends the program with a signal. */
 static char *device, *device_inside;
 enum { DEVICE_SIZE = 1 << 20 };
 
@@ -139,7 +139,7 @@ typedef struct {
     void (*run)(void);
 } world_case_t;
 
-/* Without arguments the names of the cases, with the name of one that case. */
+/* Without arguments prints the names of the cases; with a name runs that case. */
 static int run_cases(const world_case_t *cases, size_t n, int argc, char **argv)
 {
     for (size_t i = 0; i < n; ++i) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Stands in for include/bfo_help.h in the fuzzed build: millions of lost peers are nothing to tell the user.
+ * Stands in for include/bfo_help.h in the fuzzed build, where texts about millions of lost peers would help nobody.
  */
 #ifndef BFO_HELP_H
 #define BFO_HELP_H
