@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A port is taken out of service while its rails work, and given back: what goes by its rails, what both sides tell each other, and
- * what the user is shown. Rank 1 is reached by two rails with failover. DESIGN.txt section 10.5.
+ * The user takes a port out of service while its rails work, and gives it back: which messages go over its rails, what both sides report
+ * to each other, and what the user is shown. Two rails with failover reach rank 1. DESIGN.txt section 10.5.
  */
 #define _GNU_SOURCE
 #include "world_case.h"
@@ -26,7 +26,7 @@ void fuzz_progress(void);
 enum { SHORT = 100, LONG = 8000 };
 
 static char room[9000];
-static bfo_steer_t *steer;           /* as the command bfo has it */
+static bfo_steer_t *steer;           /* as the command bfo writes it */
 static const bfo_figures_t *figures; /* as the command bfo sees it */
 
 static void *map(int dir, const char *name, size_t size)
@@ -84,7 +84,7 @@ static void life_ends(void)
     must(0 == system(command), "the directory stays");
 }
 
-/* The user's wish; NULL: no port. */
+/* The user takes this port out of service; NULL: no port. */
 static void out(const char *port)
 {
     steer->sequence += 1;
@@ -104,16 +104,16 @@ static uint32_t state_of(const char *port)
     return BFO_FIGURES_NONE;
 }
 
-/* The RAILS message that is under way: it goes by that rail (NULL: by any) and says this; it arrives. */
+/* Checks the RAILS message that is posted: its rail (NULL: any) and its two masks; then it arrives. */
 static void rails_go(const world_btl_t *by, unsigned names_out, unsigned names_quiet)
 {
     const int n = world_find(BFO_MSG_RAILS);
     const bfo_rails_hdr_t *h;
 
-    must(0 <= n, "the peer is told nothing");
+    must(0 <= n, "no RAILS message is posted");
     h = world_posted_message((unsigned) n);
-    must(NULL == by || by == world_btl_of((unsigned) n), "the peer is told by another rail");
-    must(names_out == h->out && names_quiet == h->quiet && 0 != h->number, "the peer is told something else");
+    must(NULL == by || by == world_btl_of((unsigned) n), "the RAILS message goes over another rail");
+    must(names_out == h->out && names_quiet == h->quiet && 0 != h->number, "the RAILS message has other contents");
     world_complete((unsigned) n, OPAL_SUCCESS);
 }
 
@@ -135,7 +135,7 @@ static bfo_send_t *send_start(size_t size)
     return (bfo_send_t *) request;
 }
 
-/* The rail has nothing under way: the peer is told so, and says the same. */
+/* The rail has nothing in flight. This process reports that to the peer, and the peer reports the same. */
 static void drain(const char *port)
 {
     out(port);
@@ -143,9 +143,9 @@ static void drain(const char *port)
     fuzz_progress();
     fuzz_progress();
     rails_go(&world_btl[1], 1, 1);
-    must(BFO_FIGURES_DRAINING == state_of(port), "a port is drained although the other side has not spoken");
+    must(BFO_FIGURES_DRAINING == state_of(port), "a port is drained although the other side has not reported");
     peer_says(1, 0, 1);
-    must(BFO_FIGURES_DRAINED == state_of(port), "a port is not drained although nothing is under way");
+    must(BFO_FIGURES_DRAINED == state_of(port), "a port is not drained although nothing is in flight");
 }
 
 static void port_that_is_out_carries_nothing_new(void)
@@ -160,45 +160,45 @@ static void port_that_is_out_carries_nothing_new(void)
     for (unsigned i = 0; i < world_posted(); ++i) {
         must(&world_btl[1] == world_btl_of(i), "its rail carries a message");
     }
-    must(0 == bfo_local_stat(BFO_STAT_RAILS_LOST) && 0 == world_fences(), "it counts as lost");
+    must(0 == bfo_local_stat(BFO_STAT_RAILS_LOST) && 0 == world_fences(), "its rail counts as lost");
     out(NULL);
-    must(3 == peer->send_mask && 3 == peer->eager_mask, "it is not used after its return");
-    must(BFO_FIGURES_UP == state_of("a:1"), "it is not shown as given back");
+    must(3 == peer->send_mask && 3 == peer->eager_mask, "its rail is not used after its return");
+    must(BFO_FIGURES_UP == state_of("a:1"), "the port is not shown as given back");
     rails_go(NULL, 0, 0);
     fuzz_progress();
-    must(0 > world_find(BFO_MSG_RAILS), "the peer is told twice");
+    must(0 > world_find(BFO_MSG_RAILS), "the peer gets a second RAILS message");
     life_ends();
 }
 
-/* What has come to rest costs nothing on the way of a message, and is looked at all the same. */
+/* A drained port costs nothing when messages are sent, but the timer still looks at it. */
 static void what_is_drained_costs_nothing(void)
 {
     bfo_peer_t *peer = life_begins();
 
     out("a:1");
-    must(world_looks_at_ports(), "nobody looks at a port that stands out");
+    must(world_looks_at_ports(), "progress does not look at a port that stands out");
     rails_go(&world_btl[1], 1, 0);
     fuzz_progress();
     fuzz_progress();
     rails_go(&world_btl[1], 1, 1);
     fuzz_progress();
-    must(!world_looks_at_ports(), "we look with each message although nothing is under way here");
-    world_rail_fails(&world_btl[1]); /* a rail that stands out serves now: nothing is to end on it */
+    must(!world_looks_at_ports(), "progress looks in each call although nothing is in flight here");
+    world_rail_fails(&world_btl[1]); /* the rail that stands out serves again, therefore nothing has to end on it */
     world_fence_done(0, false);
     fuzz_progress();
     fuzz_progress();
-    must(BFO_FIGURES_DRAINING == state_of("a:1") && !world_looks_at_ports(), "we look with each message although the rail is kept");
+    must(BFO_FIGURES_DRAINING == state_of("a:1") && !world_looks_at_ports(), "progress looks in each call although the rail is kept");
     (void) send_start(SHORT);
     must(&world_btl[0] == world_btl_of(0), "the last rail carries nothing");
     world_rail_returns(&world_btl[1]);
-    must(2 == peer->send_mask, "its rail is in use although another one is back");
+    must(2 == peer->send_mask, "its rail is in use although another rail is back");
     fuzz_progress();
     fuzz_progress();
-    must(world_looks_at_ports(), "nobody looks at what is under way on a rail that stands out again");
+    must(world_looks_at_ports(), "progress does not look at messages in flight on a rail that stands out again");
     life_ends();
 }
 
-/* The WRITE that the peer asked for by that rail, and the FIN behind it. */
+/* The WRITE that the peer asked for over the drained rail, and the FIN after it. */
 static void what_is_under_way_ends_where_it_began(void)
 {
     bfo_peer_t *peer = life_begins();
@@ -212,7 +212,7 @@ static void what_is_under_way_ends_where_it_began(void)
     must(1 == world_posted() && 0 == world_find(WORLD_PUT) && &world_btl[0] == world_btl_of(0), "the peer's PUT is not done");
     fuzz_progress();
     fuzz_progress();
-    must(0 > world_find(BFO_MSG_RAILS), "a rail with a WRITE under way counts as quiet");
+    must(0 > world_find(BFO_MSG_RAILS), "a rail with a WRITE in flight counts as quiet");
     world_complete(0, OPAL_SUCCESS);
     must(0 == world_find(BFO_MSG_FIN) && &world_btl[0] == world_btl_of(0), "the FIN leaves the rail of its WRITE");
     must(0 == (((const bfo_fin_hdr_t *) world_posted_message(0))->fflags & BFO_FIN_RESENT), "the FIN counts as sent again");
@@ -223,7 +223,7 @@ static void what_is_under_way_ends_where_it_began(void)
     life_ends();
 }
 
-/* We have asked the peer for data by that rail. */
+/* This process has asked the peer for data over the drained rail. */
 static void data_that_was_asked_for_is_under_way(void)
 {
     bfo_peer_t *peer = life_begins();
@@ -237,12 +237,12 @@ static void data_that_was_asked_for_is_under_way(void)
     ompi_request_t *recv = NULL;
     int put;
 
-    out("b:1"); /* so that it is asked for by rail 0 */
+    out("b:1"); /* so that the receive asks over rail 0 */
     rails_go(&world_btl[0], 2, 0);
     must(OMPI_SUCCESS == bfo_irecv(room, LONG, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &recv), "a receive does not start");
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
     put = world_find(BFO_MSG_PUT);
-    must(0 <= put && &world_btl[0] == world_btl_of((unsigned) put), "nothing is asked for by the rail that is left");
+    must(0 <= put && &world_btl[0] == world_btl_of((unsigned) put), "no PUT goes over the remaining rail");
     out("a:1");
     while (0 <= (put = world_find(BFO_MSG_PUT)) || 0 <= (put = world_find(BFO_MSG_RAILS))) {
         world_complete((unsigned) put, OPAL_SUCCESS);
@@ -250,7 +250,7 @@ static void data_that_was_asked_for_is_under_way(void)
     must(0 != world_open_puts() && 2 == peer->send_mask, "the PUT is forgotten");
     fuzz_progress();
     fuzz_progress();
-    must(0 > world_find(BFO_MSG_RAILS), "a rail by which data is to come counts as quiet");
+    must(0 > world_find(BFO_MSG_RAILS), "a rail over which data is to come counts as quiet");
     life_ends();
 }
 
@@ -262,9 +262,9 @@ static void last_rail_is_kept(void)
     world_fence_done(0, false);
     out("a:1");
     must(1 == peer->send_mask && !peer->declared, "the last rail is taken out of use");
-    must(BFO_FIGURES_DRAINING == state_of("a:1"), "a port whose rail goes on is not shown as such");
+    must(BFO_FIGURES_DRAINING == state_of("a:1"), "a port whose rail is still used is not shown as draining");
     (void) send_start(SHORT);
-    must(0 <= world_find(BFO_MSG_RNDV) || 0 <= world_find(BFO_MSG_MATCH), "nothing goes by the last rail");
+    must(0 <= world_find(BFO_MSG_RNDV) || 0 <= world_find(BFO_MSG_MATCH), "no message goes over the last rail");
     while (0 != world_posted()) {
         world_complete(0, OPAL_SUCCESS);
     }
@@ -273,7 +273,7 @@ static void last_rail_is_kept(void)
     life_ends();
 }
 
-/* Rank 2 is reached without failover. */
+/* The rail to rank 2 has no failover. */
 static void rail_without_failover_is_kept(void)
 {
     const bfo_peer_t *peer;
@@ -284,8 +284,8 @@ static void rail_without_failover_is_kept(void)
     out("other");
     fuzz_progress();
     fuzz_progress();
-    must(1 == peer->send_mask && 0 > world_find(BFO_MSG_RAILS), "a rail without failover is taken out of use, or its peer told");
-    must(BFO_FIGURES_DRAINING == state_of("other"), "a port is drained although its rail carries on");
+    must(1 == peer->send_mask && 0 > world_find(BFO_MSG_RAILS), "a rail without failover is taken out of use, or reported to its peer");
+    must(BFO_FIGURES_DRAINING == state_of("other"), "a port is drained although its rail is still used");
     life_ends();
 }
 
@@ -312,7 +312,7 @@ static void loss_while_drained_leaves_it_drained(void)
     world_rail_returns(&world_btl[0]);
     must(3 == peer->up_mask && 2 == peer->send_mask, "a drained rail is used because it was lost");
     out(NULL);
-    must(3 == peer->send_mask, "it is not used after its return");
+    must(3 == peer->send_mask, "a drained rail is not used after its return");
     life_ends();
 }
 
@@ -328,10 +328,10 @@ static void peers_port_stands_out(void)
     fuzz_progress();
     rails_go(&world_btl[0], 0, 2);
     peer_says(4, 0, 0);
-    must(1 == peer->send_mask, "an older word counts");
+    must(1 == peer->send_mask, "an older report counts");
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RAILS), &odd, sizeof(odd), sizeof(odd));
     fuzz_progress();
-    must(1 == peer->send_mask, "the word of another job counts");
+    must(1 == peer->send_mask, "the report of another job counts");
     peer_says(6, 0, 0);
     must(3 == peer->send_mask, "a port that the peer gave back is not used");
     rails_go(NULL, 0, 0);
@@ -342,19 +342,19 @@ static void word_that_is_lost_is_said_again(void)
 {
     bfo_peer_t *peer = life_begins();
 
-    world_rail_fails(&world_btl[0]); /* so that the word goes by rail 1 */
+    world_rail_fails(&world_btl[0]); /* so that the report goes over rail 1 */
     world_fence_done(0, false);
     world_rail_returns(&world_btl[0]);
     out("a:1");
-    must(0 <= world_find(BFO_MSG_RAILS) && &world_btl[1] == world_btl_of((unsigned) world_find(BFO_MSG_RAILS)), "the peer is told by another rail");
+    must(0 <= world_find(BFO_MSG_RAILS) && &world_btl[1] == world_btl_of((unsigned) world_find(BFO_MSG_RAILS)), "the report goes over another rail");
     world_complete((unsigned) world_find(BFO_MSG_RAILS), OPAL_ERROR);
-    must(!peer->declared && 1 == peer->up_mask, "the rail that lost the word is not lost, or the peer is");
+    must(!peer->declared && 1 == peer->up_mask, "the rail that lost the report is not lost, or the peer is declared");
     fuzz_progress();
     rails_go(&world_btl[0], 1, 1);
     life_ends();
 }
 
-/* The user's file is nobody's but his; it may hold anything all the same. */
+/* Only the user can write the file; nevertheless it may hold anything. */
 static void nonsense_is_no_list(void)
 {
     bfo_peer_t *peer = life_begins();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Cases at the edges of the PML: RDMA that a BTL without failover refuses, callbacks that tell of no loss, rails of which only
- * some need registrations, communicators freed with messages left, memory that ends. DESIGN.txt sections 8, 9, 14.
+ * Cases at the edges of the PML: RDMA that a BTL without failover refuses, callbacks that report no loss, rails of which only
+ * some need registrations, communicators freed with messages left, no more memory. DESIGN.txt sections 8, 9, 14.
  */
 #define _GNU_SOURCE
 #include "world_case.h"
@@ -51,7 +51,7 @@ static const bfo_ack_hdr_t *posted_ack(void)
 {
     const int n = world_find(BFO_MSG_ACK);
 
-    must(n >= 0, "the bytes that could not be read or written are not asked for by ACK");
+    must(n >= 0, "no ACK asks for the bytes that could not be read or written");
     return world_posted_message((unsigned) n);
 }
 
@@ -100,7 +100,7 @@ static void refused_read_is_copied(void)
     rest_is_copied(rget_comes(3000), 0, 3000);
 }
 
-/* Three READs, of which the second comes back with an error, and the third only after that. */
+/* Of three READs the second comes back with an error, before the third is complete. */
 static void failed_read_is_copied(void)
 {
     static const mca_btl_base_component_t vader = {.btl_version.mca_component_name = "vader"};
@@ -113,7 +113,7 @@ static void failed_read_is_copied(void)
     must(3 == world_posted(), "not three READs");
     world_complete(0, OPAL_SUCCESS);
     world_complete(0, OPAL_ERROR);
-    must(world_find(BFO_MSG_ACK) < 0, "the rest is asked for while a READ is under way");
+    must(world_find(BFO_MSG_ACK) < 0, "an ACK asks for the rest while a READ is in flight");
     world_complete(0, OPAL_SUCCESS);
     rest_is_copied(request, 4000, 9000);
 }
@@ -143,7 +143,7 @@ static void put_is_asked_for(const bfo_send_t *req, uint64_t offset, uint64_t si
     world_receive(&world_btl[2], BFO_TAG(BFO_MSG_PUT), &put, sizeof(put), sizeof(put));
 }
 
-/* The second of three WRITEs is refused: its FIN says so, and the ACK that follows is obeyed. */
+/* The BTL refuses the second of three WRITEs. Its FIN says so, and the sender sends the bytes that the next ACK asks for. */
 static void refused_write_is_copied(void)
 {
     ompi_request_t *request = send_begins();
@@ -174,7 +174,7 @@ static void refused_write_is_copied(void)
     must(is_well(request), "a send does not end well after its WRITE was refused");
 }
 
-/* The receiver's half: of four PUTs the second was refused. */
+/* The same for the receiver: the sender could not serve the second of four PUTs. */
 static void refused_put_is_asked_for_by_ack(void)
 {
     bfo_rndv_hdr_t rndv = {.msg_length = 6000, .src_id = 0x800000001u};
@@ -194,7 +194,7 @@ static void refused_put_is_asked_for_by_ack(void)
     }
     bfo_hdr_pack_match(&message, 0, 0, 0, 2, 6, 0);
     for (int i = 3; i >= 0; --i) {
-        must(world_find(BFO_MSG_ACK) < 0, "the rest is asked for while a PUT is under way");
+        must(world_find(BFO_MSG_ACK) < 0, "an ACK asks for the rest while a PUT is open");
         bfo_hdr_pack_fin(&fin, 0, 1 == i ? BFO_FIN_WRITE | 4 : BFO_FIN_WRITE, put[i].frag_id, put[i].dst_size, &message);
         world_receive(&world_btl[2], BFO_TAG(BFO_MSG_FIN), &fin, sizeof(fin), sizeof(fin));
     }
@@ -203,7 +203,7 @@ static void refused_put_is_asked_for_by_ack(void)
     must(0 == world_open_puts(), "a PUT stays open");
 }
 
-/* ---- callbacks that tell of no loss ------------------------------------------------------------------- */
+/* ---- callbacks that report no loss --------------------------------------------------------------------- */
 
 static void notice_is_no_loss(void)
 {
@@ -234,7 +234,7 @@ static void rail_without_registrations_writes_nothing(void)
     bfo_irecv(room, sizeof(room), &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request);
     bfo_hdr_pack_match(&h.match, BFO_MSG_RNDV, BFO_FLAG_PIN | BFO_FLAG_CONTIG, 0, 1, 7, 0);
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &h, sizeof(h), sizeof(h));
-    must(3 == peer_of_rank(1)->n_rails && world_posted() > 2, "no PUTs over three rails");
+    must(3 == peer_of_rank(1)->n_rails && world_posted() > 2, "the receive does not post PUTs over three rails");
     for (unsigned n = 0; n < world_posted(); ++n) {
         const mca_btl_base_module_t *btl = &world_btl_of(n)->super;
         const size_t size = sizeof(bfo_put_hdr_t) + peer_of_rank(1)->handle_size;
@@ -259,8 +259,8 @@ static void early_message_ends_with_its_communicator(void)
 
     world_begin();
     world_comm_add();
-    match_comes(1, 1, 5, 7, 1); /* it overtakes number 0 */
-    must(1 == lane(1)->match.n_early, "a message does not wait for the one in front of it");
+    match_comes(1, 1, 5, 7, 1); /* this message overtakes number 0 */
+    must(1 == lane(1)->match.n_early, "a message does not wait for the message before it");
     world_comm_remove();
     match_comes(0, 1, 5, 7, 0);
     world_comm_add();
@@ -271,7 +271,7 @@ static void early_message_ends_with_its_communicator(void)
     request->req_free(&request);
 }
 
-/* There is no memory when a communicator ends: its numbers go on in the next one nevertheless. */
+/* There is no memory when a communicator is freed. Its numbers must go on in the next communicator nevertheless. */
 static void numbers_outlive_their_communicator(void)
 {
     ompi_request_t *request = NULL;
@@ -286,7 +286,7 @@ static void numbers_outlive_their_communicator(void)
     world_comm_add();
     must(OMPI_SUCCESS == bfo_irecv(got, 8, &ompi_mpi_byte.dt, 1, 9, world_comm[1], &request), "no receive");
     match_comes(0, 1, 5, 9, 1);
-    must(is_well(request), "the first message of the new communicator is taken for a later one");
+    must(is_well(request), "the first message of the new communicator is taken for a later message");
     request->req_free(&request);
 }
 
@@ -300,7 +300,7 @@ static void matched_and_posted_again(void)
     bfo_recv_t *req = (bfo_recv_t *) taken;
     bfo_match_hdr_t h;
 
-    bfo_match_withdraw(&locked->match, &req->want); /* the thread has found the receive, and goes on with it */
+    bfo_match_withdraw(&locked->match, &req->want); /* the other thread has found the receive, and goes on with it */
     bfo_unlock(&locked->lock);
     bfo_hdr_pack_match(&h, BFO_MSG_MATCH, 0, 0, 1, 7, 0);
     bfo_recv_begin_match(req, locked->lanes[1], &h, sizeof(h));
@@ -318,7 +318,7 @@ static void first_communicator_is_busy(void)
     while_waiting = matched_and_posted_again;
 }
 
-/* While a peer is declared a receive from it ends in another thread, and its request becomes that of a receive from a healthy
+/* While a peer is declared, a receive from it ends in another thread, and its request is used again for a receive from a healthy
  * process. */
 static void declaration_leaves_other_receives_alone(void)
 {
@@ -336,7 +336,7 @@ static void declaration_leaves_other_receives_alone(void)
     if (NULL == healthy) {
         must(is_complete(taken) && MPI_ERR_OTHER == taken->req_status.MPI_ERROR, "a receive from a declared peer does not end");
     } else {
-        must(!is_complete(healthy), "a receive from a healthy process ends with the error of another");
+        must(!is_complete(healthy), "a receive from a healthy process ends with the error of another process");
     }
 }
 
@@ -352,11 +352,11 @@ static void posted_receives_of_a_declared_peer_end(void)
     (void) bfo_peer_connect(bfo_peer_get(world_proc[1]));
     bfo_failover_declare(peer_of_rank(1), "a test");
     for (int i = 0; i < 5; ++i) {
-        must((i < 3) == is_complete(request[i]), "declared: other receives end than those that name the peer");
+        must((i < 3) == is_complete(request[i]), "not exactly the receives that name the declared peer end");
     }
 }
 
-/* Its rails are still being closed: a send that never went out need not wait for that. */
+/* The peer's rails are still being closed. A send that was never posted need not wait for that. */
 static void send_to_a_declared_peer_fails_at_once(void)
 {
     ompi_request_t *request = NULL;
@@ -370,9 +370,9 @@ static void send_to_a_declared_peer_fails_at_once(void)
     must(is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, "a send to a declared peer waits");
 }
 
-/* ---- numbers that nobody sends, messages that nobody keeps --------------------------------------------------- */
+/* ---- numbers that are never sent, messages that cannot be kept ------------------------------------------------ */
 
-/* A peer that cannot be reached yet costs no number. */
+/* A send to a peer that cannot be reached yet uses no number. */
 static void unreachable_peer_costs_no_number(void)
 {
     void **place = &world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML], *const endpoint = *place;
@@ -388,33 +388,33 @@ static void unreachable_peer_costs_no_number(void)
     must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "a send does not start");
     must(1 == world_posted(), "a message is not posted");
     h = world_posted_message(0);
-    must(0 == h->seq, "the receiver waits for a number that nobody sends");
+    must(0 == h->seq, "the receiver waits for a number that is never sent");
 }
 
-/* A message of a source that its BTL cannot name comes before its communicator, and there is no memory for it. */
+/* A message comes before its communicator, there is no memory for it, and the BTL cannot name its source. */
 static void lost_orphan_declares_its_source(void)
 {
     ompi_request_t *request = NULL;
 
-    bfo_params.unexpected_limit = 1; /* each is kept in memory of its own */
+    bfo_params.unexpected_limit = 1; /* so that each message needs its own memory */
     world_begin();
     no_memory = 1;
     match_comes(2, 2, 5, 7, 0);
-    must(0 == no_memory, "there was memory");
+    must(0 == no_memory, "no allocation failed");
     world_comm_add();
     must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[1], &request), "no receive");
     match_comes(2, 2, 5, 7, 1);
     must(is_complete(request), "a receive waits for ever for a message that was lost");
-    must(MPI_ERR_OTHER == request->req_status.MPI_ERROR && peer_of_rank(2)->declared, "a message was lost, and nobody is told");
+    must(MPI_ERR_OTHER == request->req_status.MPI_ERROR && peer_of_rank(2)->declared, "a message was lost without an error");
 }
 
-/* Neither for a lane. */
+/* There is no memory for a lane. */
 static void lost_lane_declares_its_source(void)
 {
     ompi_request_t *request = NULL;
 
     world_begin();
-    no_memory_after = 1; /* the peer's own */
+    no_memory_after = 1; /* the first allocation, the peer itself, succeeds */
     no_memory = 1;
     match_comes(2, 2, 0, 7, 0);
     must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[0], &request), "no receive");
@@ -422,7 +422,7 @@ static void lost_lane_declares_its_source(void)
     must(is_complete(request), "a receive waits for ever for a message that was lost");
 }
 
-/* No memory for identifiers: requests are refused, and made once there is some again. */
+/* Without memory for identifiers the PML refuses requests; it makes them when there is memory again. */
 static void request_without_identifier_is_refused(void)
 {
     ompi_request_t *request = NULL;
@@ -442,7 +442,7 @@ static void request_without_identifier_is_refused(void)
     must(0 != ((bfo_send_t *) request)->name.gen, "a send has no identifier");
 }
 
-/* A strided receive has no memory for a part that came ahead of its turn. */
+/* A strided receive has no memory for a part that comes too early. */
 static void receive_without_memory_says_so(void)
 {
     bfo_rndv_hdr_t rndv = {.msg_length = 128, .src_id = 0x800000001u};
@@ -456,7 +456,7 @@ static void receive_without_memory_says_so(void)
     answer_leaves(BFO_MSG_ACK);
     no_memory = 1;
     frags_come((bfo_recv_t *) request, 64, 32);
-    must(is_complete(request) && MPI_ERR_NO_MEM == request->req_status.MPI_ERROR, "a receive without memory tells something else");
+    must(is_complete(request) && MPI_ERR_NO_MEM == request->req_status.MPI_ERROR, "a receive without memory ends with another error");
 }
 
 /* ---- rails that their BTL does not know ---------------------------------------------------------------------- */
@@ -476,7 +476,7 @@ static void unnamed_rail_has_no_failover(void)
     world_btl[1].ext.rail_state = unknown_state;
     world_begin();
     must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
-    must(!peer_of_rank(1)->failover, "failover over a rail without a name");
+    must(!peer_of_rank(1)->failover, "the PML uses failover over a rail without a name");
 }
 
 static void refused_fence_is_not_awaited(void)
@@ -513,7 +513,7 @@ static int never_called(ompi_request_t *request)
     return 0;
 }
 
-/* Is a second rendezvous answered while the first, whose receive has a callback, is under way? */
+/* Does the PML answer a second rendezvous while the first is in progress, whose receive has a callback? */
 static bool second_is_answered(int tag)
 {
     ompi_request_t *request[2] = {NULL};
@@ -539,12 +539,12 @@ static bool second_is_answered(int tag)
 
 static void segments_of_a_collective_overlap(void)
 {
-    must(second_is_answered(-30), "a segment of a collective waits for the one before it");
+    must(second_is_answered(-30), "a segment of a collective waits for the segment before it");
 }
 
 static void answer_of_a_window_is_held_back(void)
 {
-    must(!second_is_answered(0x10000), "osc/pt2pt sees a message before the one that it follows has ended");
+    must(!second_is_answered(0x10000), "osc/pt2pt sees a message before the previous message has ended");
 }
 
 /* Another thread sends while btl_sendi is about to refuse. */
@@ -556,7 +556,7 @@ static void pass_by(void)
     world_refuse_busy = 1;
 }
 
-/* The other message has the next number, so this one must go out, in spite of the limit. */
+/* The other message has the next number. Therefore this message must go out, in spite of the limit. */
 static void request_beyond_the_limit_is_the_lists(void)
 {
     ompi_request_t *request;
@@ -571,7 +571,7 @@ static void request_beyond_the_limit_is_the_lists(void)
     must(4 == n && 4 == mca_pml_base_send_requests.fl_num_allocated, "the limit is not kept");
     world_in_sendi = pass_by;
     must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "no send");
-    must(2 == world_posted(), "a message whose number was passed does not go out");
+    must(2 == world_posted(), "a message does not go out although a later number was used");
     must(5 == mca_pml_base_send_requests.fl_num_allocated, "nobody will free a request beyond the limit");
 }
 
@@ -638,7 +638,7 @@ static bfo_peer_t *peer_of_generation(uint16_t gen)
     return peer;
 }
 
-/* The fence of an older generation is done, again, while that of a newer one runs. */
+/* The BTL reports the end of an older generation's fence again, while the fence of a newer generation runs. */
 static void old_fence_ends_no_newer(void)
 {
     bfo_peer_t *peer = peer_of_generation(3);
@@ -650,7 +650,7 @@ static void old_fence_ends_no_newer(void)
     must(0 == peer->fencing, "a fence does not end");
 }
 
-/* A thread that was refused before the rail came back speaks of a rail that is gone. */
+/* A thread reports a refused post after the rail has come back; its report is about the old generation. */
 static void old_failure_ends_no_newer_rail(void)
 {
     bfo_peer_t *peer = peer_of_generation(3);
@@ -661,7 +661,7 @@ static void old_failure_ends_no_newer_rail(void)
     must(2 == peer->send_mask && 1 == world_fences(), "a rail that failed stays in use");
 }
 
-/* The peer has seen our rail come back and fail again; we saw neither. */
+/* The peer has seen our rail come back and fail again; this process has seen neither. */
 static void newer_failure_is_fenced_too(void)
 {
     bfo_peer_t *peer = peer_of_generation(3);
@@ -675,7 +675,7 @@ static void newer_failure_is_fenced_too(void)
     must(0 == peer->fencing && 4 == peer->rails[0].fenced, "a fence does not end");
 }
 
-/* ---- what waits for rails ------------------------------------------------------------------------------------ */
+/* ---- messages that wait for rails ----------------------------------------------------------------------------- */
 
 static unsigned refusals;
 
@@ -694,7 +694,7 @@ static void send_to(int rank)
          "a send does not start");
 }
 
-/* The rails of one peer have no room for many messages, those of another one refused once. */
+/* The rails of a peer have no room for many messages. The rail of another peer refuses one message, once. */
 static void sick_peer_holds_up_no_other(void)
 {
     enum { N = 40 };
@@ -711,7 +711,7 @@ static void sick_peer_holds_up_no_other(void)
     refusals = 0;
     (void) bfo_progress();
     must(1 == world_posted(), "a peer whose rails have no room holds up the messages of another");
-    must(0 < refusals && refusals < N, "progress does not try what waits, or tries without a bound");
+    must(0 < refusals && refusals < N, "progress does not try the messages that wait, or tries without a bound");
     world_btl[0].super.btl_send = world_btl[1].super.btl_send = btl_send;
     (void) bfo_progress();
     must(N + 1 == world_posted() && 0 == bfo.n_pending, "a message waits although its rails have room again");
@@ -725,7 +725,7 @@ static void is_posted_by_the_other_rail(unsigned type, const char *what)
     must(no_room != world_btl_of((unsigned) n)->super.btl_send, "a rail without room takes a message");
 }
 
-/* One rail has no room, the other one has: for a first fragment, an ACK, the FRAGs. */
+/* One rail has no room, the other rail has: it takes a first fragment, an ACK, the FRAGs. */
 static void rail_with_room_is_taken(void)
 {
     bfo_rndv_hdr_t rndv = {.msg_length = 600, .src_id = 0x800000001u};

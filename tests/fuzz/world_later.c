@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the PML does not do yet: each case fails today, and is named in XFAIL_TESTS by its script. DESIGN.txt sections 9, 11, 14.
+ * What the PML does not do yet. Each case fails today; XFAIL_TESTS holds the script of each. DESIGN.txt sections 9, 11, 14.
  */
 #define _GNU_SOURCE
 #include "world_case.h"
@@ -28,7 +28,7 @@ static ompi_request_t *send_start(size_t size)
     return request;
 }
 
-/* There was no descriptor of either rail for the first of two messages. */
+/* Neither rail had a descriptor for the first of two messages. */
 static void older_message_goes_first(void)
 {
     const bfo_rndv_hdr_t *h;
@@ -42,10 +42,10 @@ static void older_message_goes_first(void)
     (void) bfo_progress();
     must(2 == world_posted(), "a message waits although there are descriptors again");
     h = world_posted_message(0);
-    must(0 == h->match.seq, "a later message takes the descriptor for which an earlier one waits");
+    must(0 == h->match.seq, "a later message takes the descriptor for which an earlier message waits");
 }
 
-/* A fence is done; a request that was never of that peer lies in memory that nobody may read. */
+/* A fence ends, while a request of another peer lies in memory that cannot be read. */
 static void fence_looks_at_requests_of_its_peer_only(void)
 {
     bfo_send_t *stranger = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A rail that was lost comes back as a new generation: what is taken up with it, and what belongs to the old one and is not.
- * Rank 1 is reached by two rails with failover. DESIGN.txt sections 10 and 14.6.
+ * A lost rail comes back as a new generation: which work the new generation carries, and which work of the old generation it does not.
+ * Two rails with failover reach rank 1. DESIGN.txt sections 10 and 14.6.
  */
 #define _GNU_SOURCE
 #include "world_case.h"
@@ -17,7 +17,7 @@ enum { LONG = 8000, SHORT = 3000 };
 
 static char room[9000];
 
-/* In some cases rail 0 is lost and its fence done. */
+/* Begins a case; is_lost: rail 0 is lost and its fence is done. */
 static bfo_peer_t *life_begins(bool is_lost)
 {
     bfo_peer_t *peer;
@@ -99,7 +99,7 @@ static void lost_rail_stays_lost_if_that_is_asked_for(void)
     must(2 == peer->send_mask && 0 == peer->rails[0].gen, "a rail that returned is used");
 }
 
-/* The peer's NOTIFY told of the end of generation 1 before the BTL told of its begin. */
+/* The peer's NOTIFY reported the end of generation 1 before the BTL reported its beginning. */
 static void return_of_a_dead_generation_is_no_return(void)
 {
     bfo_peer_t *peer = life_begins(true);
@@ -111,10 +111,10 @@ static void return_of_a_dead_generation_is_no_return(void)
     world_fence_done(0, false);
     must(0 == peer->fencing && 1 == peer->rails[0].fenced, "its fence does not end");
     world_rail_returns(&world_btl[0]);
-    must(3 == peer->send_mask && 2 == peer->rails[0].gen, "the next one is not used");
+    must(3 == peer->send_mask && 2 == peer->rails[0].gen, "the next generation is not used");
 }
 
-/* The BTL tells of each end of queue pairs, also of those that never came to life. */
+/* The BTL reports each end of queue pairs, also of queue pairs that were never connected. */
 static void attempt_that_fails_is_no_error(void)
 {
     bfo_peer_t *peer = life_begins(true);
@@ -136,17 +136,17 @@ static void declared_peer_gets_no_rail_back(void)
     must(0 == peer->send_mask, "a rail to a declared peer is used");
 }
 
-/* Symptoms of the generation before may be told late. */
+/* Symptoms of the previous generation may be reported late. */
 static void failure_of_before_is_none(void)
 {
     bfo_peer_t *peer = life_begins(true);
 
     world_rail_returns(&world_btl[0]);
     bfo_failover_rail_failed(peer, 0, 0, "a message was refused");
-    must(3 == peer->send_mask && 0 == peer->fencing, "a rail that returned is lost by what befell it before");
+    must(3 == peer->send_mask && 0 == peer->fencing, "a rail that returned is lost by an error of its previous generation");
 }
 
-/* It was asked for once more before the rail came back. */
+/* The PML asks for the fence again before the rail comes back. */
 static void fence_of_before_ends_after_the_return(void)
 {
     bfo_peer_t *peer = life_begins(true);
@@ -156,7 +156,7 @@ static void fence_of_before_ends_after_the_return(void)
     must(1 == peer->fencing, "a fence does not begin");
     world_rail_returns(&world_btl[0]);
     fence_ends(&world_btl[0], 0, false);
-    must(0 == peer->fencing && 3 == peer->send_mask, "the end of the fence of the generation before is waited for for ever");
+    must(0 == peer->fencing && 3 == peer->send_mask, "the PML waits without end for the fence of the previous generation");
 }
 
 static void dead_set_names_the_generation_before(void)
@@ -175,15 +175,15 @@ static void dead_set_names_the_generation_before(void)
     must(1 == notify.dead_mask && 1 == notify.rail_gen[0], "the last dead generation of a rail in use is not named");
 }
 
-/* Attempts to come back that failed are the BTL's alone. */
+/* Only the BTL knows generations of failed attempts to come back. */
 static void generation_that_the_btl_knows_is_possible(void)
 {
     bfo_peer_t *peer = life_begins(true);
     const uint16_t gen[BFO_MAX_RAILS] = {5};
 
-    must(!bfo_failover_rails_are_possible(peer, 1, gen), "a generation that nobody has made is believed");
+    must(!bfo_failover_rails_are_possible(peer, 1, gen), "a generation that does not exist is believed");
     world_btl[0].gen = 5;
-    must(bfo_failover_rails_are_possible(peer, 1, gen), "a generation of the peer's is not believed");
+    must(bfo_failover_rails_are_possible(peer, 1, gen), "a generation that the peer knows is not believed");
 }
 
 static void returned_rail_is_as_far_as_the_others(void)
@@ -198,7 +198,7 @@ static void returned_rail_is_as_far_as_the_others(void)
 
 /* ---- messages that have seen the old generation ---------------------------------------------------------- */
 
-/* The message began while the rail was away: nothing of it is registered with the rail. */
+/* The message began while the rail was lost, therefore its memory is not registered with the rail. */
 static void put_by_a_rail_that_returned_is_restarted(void)
 {
     bfo_peer_t *peer = life_begins(true);
@@ -207,11 +207,11 @@ static void put_by_a_rail_that_returned_is_restarted(void)
     must(NULL != req->regs && 2 == req->regs->mask, "the message offers no PUT");
     world_rail_returns(&world_btl[0]);
     put_comes(req);
-    must(0 > world_find(WORLD_PUT) && BFO_SEND_STREAM != bfo_se_state(req->m.se), "what is not registered is written");
-    must(!peer->foreign_puts && 3 == peer->pin_mask && !peer->declared, "PUTs of later messages are refused, too");
+    must(0 > world_find(WORLD_PUT) && BFO_SEND_STREAM != bfo_se_state(req->m.se), "memory that is not registered is written");
+    must(!peer->foreign_puts && 3 == peer->pin_mask && !peer->declared, "PUTs of later messages are refused too");
 }
 
-/* The rail had no room for a WRITE, was lost and came back. */
+/* The rail had no room for a WRITE; then the rail was lost and came back. */
 static void write_of_before_is_not_written(void)
 {
     bfo_peer_t *peer = life_begins(false);
@@ -226,12 +226,12 @@ static void write_of_before_is_not_written(void)
     world_rail_returns(&world_btl[0]);
     must(3 == peer->send_mask, "a rail that returned is not used");
     (void) bfo_progress();
-    must(0 > world_find(WORLD_PUT) && 0 == bfo.n_pending, "a WRITE of the generation before is written by the new one");
+    must(0 > world_find(WORLD_PUT) && 0 == bfo.n_pending, "the new generation carries a WRITE of the previous generation");
     must(BFO_SEND_STREAM != bfo_se_state(req->m.se), "the message is not restarted");
-    must(3 == peer->send_mask && 1 == peer->rails[0].gen, "the new generation pays for a WRITE of the one before");
+    must(3 == peer->send_mask && 1 == peer->rails[0].gen, "the new generation fails because of a WRITE of the previous generation");
 }
 
-/* Between the look at the rail and the post the rail was lost and came back: the new generation carries the WRITE. */
+/* The rail is lost and comes back between the look at it and the post. The new generation carries the WRITE. */
 static void fin_names_the_generation_that_carried_the_write(void)
 {
     bfo_peer_t *peer = life_begins(false);
@@ -246,7 +246,7 @@ static void fin_names_the_generation_that_carried_the_write(void)
     must(1 == fin->wgen && 0 == (fin->fflags & BFO_FIN_RESENT), "the FIN names another generation than that of the WRITE");
 }
 
-/* The message began while rail 0 was away; then rail 0 came back, and rail 1 was lost before the message was out. */
+/* The message begins while rail 0 is lost. Then rail 0 comes back, and rail 1 is lost before the message is complete. */
 static void rget_goes_over_a_rail_that_returned(bool is_refused)
 {
     bfo_peer_t *peer = life_begins(true);
@@ -255,7 +255,7 @@ static void rget_goes_over_a_rail_that_returned(bool is_refused)
 
     must(BFO_MSG_RGET == req->rts_type && 2 == req->regs->mask, "the message offers no READ");
     world_rail_returns(&world_btl[0]);
-    if (is_refused) { /* its second copy finds that rail 1 is lost */
+    if (is_refused) { /* the post of its second copy finds that rail 1 is lost */
         world_refuse_dead = 1;
         (void) bfo_send_post_first_again(req);
     } else {
@@ -266,8 +266,8 @@ static void rget_goes_over_a_rail_that_returned(bool is_refused)
     }
     for (n = 0; n < (int) world_posted() && world_btl_of((unsigned) n) != &world_btl[0]; ++n) {
     }
-    must(n < (int) world_posted() && !peer->declared, "a message is lost although a rail is there");
-    must(BFO_MSG_RGET == ((const bfo_hdr_t *) world_posted_message((unsigned) n))->common.type, "the message goes another way");
+    must(n < (int) world_posted() && !peer->declared, "a message is lost although a rail is up");
+    must(BFO_MSG_RGET == ((const bfo_hdr_t *) world_posted_message((unsigned) n))->common.type, "the message is not sent as an RGET");
     must(3 == req->regs->mask && NULL != req->regs->handle[0], "its memory is not registered with the rail");
     must(0 == memcmp((const char *) world_posted_message((unsigned) n) + sizeof(bfo_rget_hdr_t), req->regs->handle[0], WORLD_HANDLE),
          "it does not name its memory");
@@ -281,7 +281,7 @@ static void rget_that_is_refused_goes_over_a_rail_that_returned(void)
     rget_goes_over_a_rail_that_returned(true);
 }
 
-/* The WRITE was delivered, its FIN had no room, and the rail was lost and came back. */
+/* The WRITE was delivered and its FIN had no room; then the rail was lost and came back. */
 static void fin_of_before_says_so(void)
 {
     bfo_peer_t *peer = life_begins(false);
@@ -300,10 +300,10 @@ static void fin_of_before_says_so(void)
     must(3 == peer->send_mask, "a rail that returned is not used");
     (void) bfo_progress();
     fin = posted_fin();
-    must(0 == fin->wgen && 0 != (fin->fflags & BFO_FIN_RESENT), "the FIN of a generation before counts as come behind its data");
+    must(0 == fin->wgen && 0 != (fin->fflags & BFO_FIN_RESENT), "the FIN of the previous generation does not say that it was sent again");
 }
 
-/* Two fences were given up; the FIN names the first. */
+/* Two fences were given up; the FIN names the generation of the first fence. */
 static void data_of_each_lossy_fence_is_in_doubt(void)
 {
     bfo_peer_t *peer = life_begins(false);
@@ -315,12 +315,12 @@ static void data_of_each_lossy_fence_is_in_doubt(void)
         world_rail_returns(&world_btl[0]);
     }
     fin.wgen = 0;
-    must(bfo_failover_fin_is_visible(peer, &fin) && !peer->declared, "data that is there is in doubt");
+    must(bfo_failover_fin_is_visible(peer, &fin) && !peer->declared, "data that has arrived is in doubt");
     fin.wgen = 1;
     must(!bfo_failover_fin_is_visible(peer, &fin) && peer->declared, "data that may be lost is taken");
 }
 
-/* A READ had no room, and before its turn the sender restarted the message. */
+/* A READ had no room, and the sender restarts the message before the READ is posted. */
 static void read_of_before_costs_no_rail(void)
 {
     static char into[SHORT];
@@ -343,9 +343,9 @@ static void read_of_before_costs_no_rail(void)
     world_receive(&world_btl[1], BFO_TAG(BFO_MSG_NOTIFY), &notify, sizeof(notify), sizeof(notify));
     must(BFO_RECV_QUIESCE == bfo_se_state(req->m.se), "the message is not restarted");
     (void) bfo_progress();
-    must(0 > world_find(WORLD_GET), "a READ of the attempt before is posted");
+    must(0 > world_find(WORLD_GET), "a READ of the previous attempt is posted");
     must(BFO_RECV_WAITRTS == bfo_se_state(req->m.se), "the restart waits for a READ that was never posted");
-    must(3 == peer->send_mask && 0 == peer->fencing, "a rail that is well is lost with it");
+    must(3 == peer->send_mask && 0 == peer->fencing, "a rail that works is lost");
     bfo_params.use_put = true;
 }
 

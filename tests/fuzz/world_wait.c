@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * No rail to a peer is left: its requests wait for one, pml_bfo_last_rail_timeout. Rank 1 is reached by two rails with failover.
+ * No rail to a peer is left: its requests wait for a rail, for pml_bfo_last_rail_timeout. Two rails with failover reach rank 1.
  * DESIGN.txt section 11.
  */
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@ static void all_rails_fail(void)
     world_rail_fails(&world_btl[1]);
 }
 
-/* Everything that was posted comes back with an error. */
+/* All posted work comes back with an error. */
 static void fences_end(void)
 {
     while (0 != world_fences()) {
@@ -60,10 +60,10 @@ static ompi_request_t *recv_start(size_t size)
     return request;
 }
 
-/* As if so many seconds had passed. */
+/* Sets the wait back, as if so many seconds had passed. */
 static void time_passes(bfo_peer_t *peer, unsigned seconds)
 {
-    must(0 != peer->waits_since, "the peer is not waited for");
+    must(0 != peer->waits_since, "the PML does not wait for a rail to the peer");
     peer->waits_since -= 1000u * seconds;
     peer->asked_at -= 0 == peer->asked_at ? 0 : 1000u * seconds;
     fuzz_progress();
@@ -80,7 +80,7 @@ static void last_rail_is_waited_for(void)
     world_rail_returns(&world_btl[1]);
     must(0 == peer->waits_since && 0 == bfo.n_waits && 2 == peer->send_mask, "the wait does not end");
     world_rail_fails(&world_btl[1]);
-    must(!peer->declared && 1 == bfo.n_waits, "the next time it is not waited for");
+    must(!peer->declared && 1 == bfo.n_waits, "the PML does not wait the second time");
 }
 
 static void nobody_waits_unless_that_is_asked_for(void)
@@ -91,7 +91,7 @@ static void nobody_waits_unless_that_is_asked_for(void)
     must(peer->declared && 0 == bfo.n_waits, "a peer without a rail is not declared");
 }
 
-/* The peer may have ended the last rail in favour of a rail that is still in its proof here. DESIGN.txt 10.2. */
+/* The peer may have ended the last rail in favour of another rail that still proves itself here. DESIGN.txt 10.2. */
 static void rail_in_its_proof_is_waited_for(void)
 {
     bfo_peer_t *peer = life_begins(0);
@@ -128,7 +128,7 @@ static void proof_that_fails_ends_the_wait(void)
     must(peer->declared && 0 == bfo.n_waits, "the wait goes on after the proof has failed");
 }
 
-/* Short and long, started in the meantime. */
+/* Short and long sends start during the wait. */
 static void sends_of_the_meantime_go_afterwards(void)
 {
     bfo_peer_t *peer = life_begins(PATIENCE);
@@ -144,11 +144,11 @@ static void sends_of_the_meantime_go_afterwards(void)
     fuzz_progress();
     must(3 == world_posted() && 0 == bfo.n_pending, "three sends do not go when a rail is back");
     for (unsigned i = 0; i < 3; ++i) {
-        must(&world_btl[0] == world_btl_of(i) && i == ((const bfo_match_hdr_t *) world_posted_message(i))->seq, "they go in another order");
+        must(&world_btl[0] == world_btl_of(i) && i == ((const bfo_match_hdr_t *) world_posted_message(i))->seq, "the sends go out in another order");
     }
 }
 
-/* On both rails, of all kinds that are sent again without a dance. */
+/* Messages in flight on both rails, of all kinds that are sent again without a restart. */
 static void what_was_under_way_goes_again(void)
 {
     bfo_peer_t *peer = life_begins(PATIENCE);
@@ -157,7 +157,7 @@ static void what_was_under_way_goes_again(void)
     (void) send_start(SHORT, MCA_PML_BASE_SEND_STANDARD);
     sync = send_start(SHORT, MCA_PML_BASE_SEND_SYNCHRONOUS);
     (void) send_start(LONG, MCA_PML_BASE_SEND_STANDARD);
-    must(3 == world_posted(), "three sends are not under way");
+    must(3 == world_posted(), "three sends are not in flight");
     all_rails_fail();
     fences_end();
     fuzz_progress();
@@ -168,7 +168,7 @@ static void what_was_under_way_goes_again(void)
     must(3 == world_posted() && 0 == bfo.n_pending, "three messages do not go again");
 }
 
-/* The fence still hands up what had arrived. */
+/* Before the fence ends, the BTL hands up a message that has arrived. */
 static void answers_wait_too(void)
 {
     bfo_peer_t *peer = life_begins(PATIENCE);
@@ -185,7 +185,7 @@ static void answers_wait_too(void)
     fuzz_progress();
     world_rail_returns(&world_btl[0]);
     fuzz_progress();
-    must(1 == world_posted() && !peer->declared, "the answer, or the begin of a restart, does not go when a rail is back");
+    must(1 == world_posted() && !peer->declared, "the answer, or the start of a restart, does not go out when a rail is back");
 }
 
 static void wait_ends_in_time(void)
@@ -222,7 +222,7 @@ static void wait_without_end_has_one_at_finalize(void)
     must(peer->declared && 0 == bfo.n_pending, "MPI_Finalize does not give up");
 }
 
-/* Nothing is owed to the peer: it may have gone long ago. */
+/* No message to the peer is open; the peer may have left long ago. */
 static void finalize_does_not_wait_for_a_rail_that_nobody_needs(void)
 {
     bfo_peer_t *peer = life_begins(-1);
@@ -231,10 +231,10 @@ static void finalize_does_not_wait_for_a_rail_that_nobody_needs(void)
     all_rails_fail();
     fences_end();
     bfo_failover_flush();
-    must(!peer->declared && 1 == bfo.n_waits, "the end of the program is no end of the wait");
+    must(!peer->declared && 1 == bfo.n_waits, "MPI_Finalize declares the peer, or ends the wait");
 }
 
-/* The message was offered for reading while one of two rails was lost; then the other one is lost, and the first comes back. */
+/* A message offers a READ while one of two rails is lost. Then the other rail is lost, and the first rail comes back. */
 static void message_is_offered_by_a_rail_that_was_away(void)
 {
     bfo_peer_t *peer;
@@ -253,15 +253,15 @@ static void message_is_offered_by_a_rail_that_was_away(void)
     fences_end();
     world_rail_returns(&world_btl[0]);
     fuzz_progress();
-    must(!peer->declared && 1 == world_posted() && 0 <= world_find(BFO_MSG_RGET), "it is not offered again");
-    must(&world_btl[0] == world_btl_of(0), "it goes by a rail that is lost");
+    must(!peer->declared && 1 == world_posted() && 0 <= world_find(BFO_MSG_RGET), "the message is not offered again");
+    must(&world_btl[0] == world_btl_of(0), "the message goes over a lost rail");
 }
 
-/* ---- a dead process is no dead rail ------------------------------------------------------------------- */
+/* ---- a dead process, not a dead rail ------------------------------------------------------------------- */
 
 enum { PID = 4, ELSEWHERE = 77 };
 
-/* A process of this machine that has ended. */
+/* The record of a process of this node that has ended. */
 static bfo_life_t life_that_ended(void)
 {
     bfo_life_t life;
@@ -274,11 +274,11 @@ static bfo_life_t life_that_ended(void)
         life = bfo_life_own(0);
         _exit((ssize_t) sizeof(life) == write(way[1], &life, sizeof(life)) ? 0 : 1);
     }
-    must((ssize_t) sizeof(life) == read(way[0], &life, sizeof(life)) && pid == waitpid(pid, NULL, 0), "no process that ends");
+    must((ssize_t) sizeof(life) == read(way[0], &life, sizeof(life)) && pid == waitpid(pid, NULL, 0), "the process does not end");
     return life;
 }
 
-/* Ranks 1 and 2 are on another machine; a rail to rank 2 is up. No rail to rank 1 is left, and the second is over after which questions begin. */
+/* Ranks 1 and 2 are on another node. A rail to rank 2 is up, no rail to rank 1 is left, and the second before the first question is over. */
 static bfo_peer_t *wait_begins_beside_a_witness(void)
 {
     bfo_peer_t *peer;
@@ -291,22 +291,22 @@ static bfo_peer_t *wait_begins_beside_a_witness(void)
     all_rails_fail();
     fences_end();
     fuzz_progress();
-    must(0 == world_posted(), "somebody is asked at once");
+    must(0 == world_posted(), "a question goes out at once");
     time_passes(peer, 1);
     return peer;
 }
 
-/* Of the question that is under way; it arrives. */
+/* The question that is posted arrives. Returns its number. */
 static uint32_t question_goes(void)
 {
     const int n = world_find(BFO_MSG_LIFE);
     const bfo_life_hdr_t *h;
     uint32_t number;
 
-    must(0 <= n && 1 == world_posted() && &world_btl[2] == world_btl_of((unsigned) n), "not one witness is asked");
+    must(0 <= n && 1 == world_posted() && &world_btl[2] == world_btl_of((unsigned) n), "the question does not go to the one witness");
     h = world_posted_message((unsigned) n);
     must(BFO_PROCESS_ASKED == h->answer && 0 != h->number && ELSEWHERE == h->about.node && 1000 == h->about.started && PID == h->about.pid,
-         "something else is asked");
+         "the question has other contents");
     number = h->number;
     world_complete((unsigned) n, OPAL_SUCCESS);
     return number;
@@ -330,11 +330,11 @@ static void witness_says(bfo_life_answer_t answer, uint32_t number)
     hear(&world_btl[2], &h, sizeof(h));
 }
 
-/* As if the next question were due. */
+/* Sets the wait back, so that the next question is due. */
 static void question_is_due(bfo_peer_t *peer)
 {
     time_passes(peer, 1);
-    while (0 > world_find(BFO_MSG_LIFE)) { /* one in a millisecond */
+    while (0 > world_find(BFO_MSG_LIFE)) { /* at most one question in a millisecond */
         fuzz_progress();
     }
 }
@@ -351,7 +351,7 @@ static void dead_process_of_this_machine_ends_the_wait(void)
     fences_end();
     send = send_start(SHORT, MCA_PML_BASE_SEND_SYNCHRONOUS);
     fuzz_progress();
-    must(!peer->declared, "it is looked at at once");
+    must(!peer->declared, "the PML looks at the process at once");
     time_passes(peer, 1);
     must(peer->declared && 0 == bfo.n_waits, "a dead process is waited for");
     fuzz_progress();
@@ -367,7 +367,7 @@ static void living_process_of_this_machine_is_waited_for(void)
     all_rails_fail();
     fences_end();
     time_passes(peer, 1);
-    must(!peer->declared && 0 == world_posted(), "a process that lives is declared, or somebody is asked");
+    must(!peer->declared && 0 == world_posted(), "a living process is declared, or a question goes out");
 }
 
 static void dead_process_is_found_by_a_witness(void)
@@ -376,7 +376,7 @@ static void dead_process_is_found_by_a_witness(void)
     ompi_request_t *recv = recv_start(SHORT);
     const uint32_t number = question_goes();
 
-    must(!peer->declared && !is_complete(recv), "the question ends the wait");
+    must(!peer->declared && !is_complete(recv), "the wait ends with the question");
     witness_says(BFO_PROCESS_DEAD, number);
     must(peer->declared && !peer_of_rank(2)->declared && 0 == bfo.n_waits, "a dead process is waited for");
     must(is_complete(recv) && MPI_ERR_OTHER == recv->req_status.MPI_ERROR, "a receive from a dead process does not end");
@@ -395,7 +395,7 @@ static void witness_is_met_if_none_is_known(void)
     fences_end();
     time_passes(peer, 1);
     witness_says(BFO_PROCESS_DEAD, question_goes());
-    must(peer->declared && !peer_of_rank(2)->declared, "the witness that was met is not believed");
+    must(peer->declared && !peer_of_rank(2)->declared, "the answer of a known witness is not believed");
 }
 
 static void nobody_is_met_who_runs_elsewhere(void)
@@ -410,7 +410,7 @@ static void nobody_is_met_who_runs_elsewhere(void)
     all_rails_fail();
     fences_end();
     time_passes(peer, 1);
-    must(0 == world_posted() && NULL == peer_of_rank(2), "a process of another machine is contacted");
+    must(0 == world_posted() && NULL == peer_of_rank(2), "a process of another node is contacted");
 }
 
 static void living_process_is_waited_for(void)
@@ -420,11 +420,11 @@ static void living_process_is_waited_for(void)
 
     witness_says(BFO_PROCESS_ALIVE, number);
     witness_says(BFO_PROCESS_UNKNOWN, number);
-    must(!peer->declared && 0 == world_posted(), "a process that lives is declared, or asked about all the time");
+    must(!peer->declared && 0 == world_posted(), "a living process is declared, or questions about it go out all the time");
     question_is_due(peer);
-    must(number == question_goes(), "the number changes within a wait: an answer that takes longer than a second is lost");
+    must(number == question_goes(), "the number changes within a wait, so that an answer that takes longer than a second is lost");
     witness_says(BFO_PROCESS_DEAD, number);
-    must(peer->declared, "what was true at first stays true for ever");
+    must(peer->declared, "only the first answer counts");
 }
 
 static void witness_that_does_not_answer_says_nothing(void)
@@ -471,7 +471,7 @@ static void word_of_others_does_not_count(void)
     must(!peer->declared, "half a message declares a process");
     peer_of_rank(2)->life.node += 1;
     hear(&world_btl[2], &good, sizeof(good));
-    must(!peer->declared, "a process of another machine is believed");
+    must(!peer->declared, "the answer of a process of another node is believed");
     peer_of_rank(2)->life.node -= 1;
     hear(&world_btl[2], &good, sizeof(good));
     must(peer->declared, "the answer is not believed");
@@ -487,7 +487,7 @@ static void process_of_another_machine_is_not_asked(void)
     for (unsigned i = 0; i < 1000; ++i) {
         fuzz_progress();
     }
-    must(0 == world_posted() && !peer->declared, "a process of another machine is asked");
+    must(0 == world_posted() && !peer->declared, "a process of another node is asked");
 }
 
 static void question_that_is_lost_declares_nobody(void)
@@ -533,7 +533,7 @@ static void answer_after_the_wait_does_not_count(void)
     world_rail_fails(&world_btl[0]);
     fences_end();
     fuzz_progress();
-    must(!peer->declared, "an answer of before declares a process to which a rail was back");
+    must(!peer->declared, "an answer from before the rail came back declares a process");
     witness_says(BFO_PROCESS_DEAD, number);
     must(!peer->declared, "an answer to the question of another wait counts");
     question_is_due(peer);
@@ -553,15 +553,16 @@ static void questions_are_answered_from_this_machine(void)
         h.about = 1 == i ? life_that_ended() : world_life[0];
         h.about.node += 2 == i;
         hear(&world_btl[1], &h, sizeof(h));
-        hear(&world_btl[1], &h, sizeof(h)); /* again, before the answer has left */
+        hear(&world_btl[1], &h, sizeof(h)); /* the same question again, before the answer has left */
         must(1 == world_posted() && 0 == world_find(BFO_MSG_LIFE), "there is not one answer");
         answer = world_posted_message(0);
-        must(answers[i] == answer->answer && 5 == answer->number && 0 == memcmp(&h.about, &answer->about, sizeof(h.about)), "it is another answer");
+        must(answers[i] == answer->answer && 5 == answer->number && 0 == memcmp(&h.about, &answer->about, sizeof(h.about)),
+             "the answer has other contents");
         world_complete(0, OPAL_SUCCESS);
     }
     h.vpid = 2;
     hear(&world_btl[1], &h, sizeof(h));
-    must(0 == world_posted(), "a question is answered that came from another process than it says");
+    must(0 == world_posted(), "a question is answered whose sender is not the process that it names");
 }
 
 static const world_case_t cases[] = {
