@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# make check-rows: builds the components with row counters, runs all cells of the fault matrix and a soak on them, and
-# checks which rows of the state machines were taken by these jobs and by the simulated world. The product's build has no
+# make check-rows: builds the components with row counters, runs all cells of the fault matrix and a soak with them, and
+# checks which rows of the state machines these jobs and the simulated world took. The product's build has no
 # counters.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The machine of btl_openib_connect.def, twice, over a network that loses, doubles, delays and reorders: two sides that
- * connect, lose the rail, fence, check, rejoin with new generations, refuse each other, and are declared. Each story ends in
- * peace: both UP with one generation, or both at rest if the peer is declared or refuses. rail_rows met: built with
- * -DBFO_COUNT_ROWS=1 the machine writes the rows taken. rail_rows raised: every row once, alone. DESIGN.txt 10.2, 13.
+ * Two machines of btl_openib_connect.def over a network that loses, duplicates, delays and reorders messages. The two sides
+ * connect, lose the rail, fence, check, rejoin with new generations, refuse each other, and are declared. At the end of each story
+ * both are UP with one generation, or both rest because the peer is declared or refuses. rail_rows met: built with
+ * -DBFO_COUNT_ROWS=1 the machine writes the rows that it took. rail_rows raised: takes every row once. DESIGN.txt 10.2, 13.
  */
 #include "btl_openib_connect_fsm.h"
 
@@ -114,7 +114,7 @@ static bool is(const side_t *s, ofo_fsm_state_t state)
     return state == s->fsm.state;
 }
 
-/* One message, chosen at random, so that some are very old when they arrive. */
+/* Delivers one message, chosen at random, so that some messages are very old when they arrive. */
 static void deliver(side_t *s)
 {
     const unsigned pick = draw(s->count);
@@ -135,7 +135,7 @@ static void deliver(side_t *s)
     }
 }
 
-/* What time brings about. */
+/* An event that time brings about. */
 static void tick(side_t *s)
 {
     switch (draw(6)) {
@@ -159,7 +159,7 @@ static void tick(side_t *s)
             put(s->other, OFO_CTL_DOWN, (uint16_t) s->fsm.check_gen);
         }
         break;
-    case 3: /* the first data of a side that is up proves it to the other (L20) */
+    case 3: /* the first data of a side that is up proves this side to the other (L20) */
         if (is(s, OFO_ST_UP) && s->fsm.gen == s->other->fsm.gen && (is(s->other, OFO_ST_READY) || 0 == draw(20))) {
             if (is(s->other, OFO_ST_READY) || is(s->other, OFO_ST_CHECKING) || is(s->other, OFO_ST_UP)) {
                 (void) ofo_fsm_step(&s->other->fsm, OFO_EV_PEER_PROVED, NULL);
@@ -182,7 +182,7 @@ static void tick(side_t *s)
     }
 }
 
-/* What goes wrong. */
+/* A fault. */
 static void trouble(side_t *s)
 {
     switch (draw(12)) {
@@ -257,7 +257,7 @@ static void story(uint64_t seed)
     }
 }
 
-/* Each row of the table, from a machine put into the row's state. */
+/* Takes each row of the table with a machine that is put into the row's state. */
 static void raise_all(void)
 {
     for (int s = 0; s < OFO_ST_COUNT; ++s) {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# simulate.sh DIR: builds world_rows (the PML whole, in the world of tests/fuzz) and rail_rows (the connection machine,
-# twice, over a bad network) with row counters, and leaves the rows they take in DIR/met and DIR/raised.
+# simulate.sh DIR: builds world_rows (the whole PML in the world of tests/fuzz) and rail_rows (two connection machines
+# over a bad network) with row counters, and writes the rows that they take to DIR/met and DIR/raised.
 . "$BFO_SRCDIR/tests/lib.sh"
 dir=$1
 from=$BFO_SRCDIR/tests/sim/rows fuzz=$BFO_SRCDIR/tests/fuzz pml=$BFO_SRCDIR/pml_bfo btl=$BFO_SRCDIR/btl_openib_failover
@@ -12,7 +12,7 @@ mkdir -p "$dir/met" "$dir/raised" "$dir/objects" || fail "cannot write to $dir"
 flags=(-std=gnu11 -g -O1 -fno-strict-aliasing -mcx16 -DPML_BFO=1 -DBFO_COUNT_ROWS=1 -I"$fuzz/shadow" -I"$BFO_SRCDIR/include" -I"$BFO_BUILDDIR/include"
     -I"$BFO_SRCDIR/include/compat" -I"$pml" -I"$btl" -Dopal_output=fuzz_output -Dopal_progress=fuzz_progress
     -Dopal_progress_register=fuzz_progress_register -Dopal_progress_register_lp=fuzz_progress_register_lp -Dopal_progress_unregister=fuzz_progress_register)
-compile() { # compile SOURCE...: one object each, two at a time
+compile() { # compile SOURCE...: an object for each source, two at a time
     local source
     for source in "$@"; do printf '%s\0' "$source"; done |
         # shellcheck disable=SC2086

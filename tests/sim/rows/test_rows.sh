@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Every row of the state machines is taken by a simulation. "make check-rows" adds what jobs over software rails take.
+# A simulation takes every row of the state machines. "make check-rows" adds the rows that jobs over software rails take.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 rows=$BFO_SRCDIR/tests/sim/rows

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Requests, completions and a peer's messages for the scenarios of world_rows. world_rows met|raised: runs the scenarios;
- * built with -DBFO_COUNT_ROWS=1 the PML writes the rows they took. Ends with abort() if a request does not end.
+ * Requests, completions and a peer's messages for the scenarios of world_rows. world_rows met|raised runs the scenarios;
+ * built with -DBFO_COUNT_ROWS=1 the PML writes the rows that they took. Ends with abort() if a request does not end.
  * DESIGN.txt section 13.
  */
 #include "world.h"
@@ -150,7 +150,7 @@ bfo_recv_t *recv_posted(void)
 
     request = next(&buffer);
     must(OMPI_SUCCESS == bfo_irecv(buffer, 12000, &ompi_mpi_byte.dt, 1, 4, world_comm[0], request));
-    (*request)->req_complete_cb = NULL; /* as MPI leaves it */
+    (*request)->req_complete_cb = NULL; /* as MPI leaves it at the start of a request */
     return (bfo_recv_t *) *request;
 }
 
@@ -199,7 +199,7 @@ world_btl_t *rail_of(unsigned type)
     return world_btl_of((unsigned) world_find(type));
 }
 
-/* Every request of ours has come back from another rail before, which named it as the one at fault (DESIGN.txt 7.5). */
+/* As if each request of this process had come back before from another rail, which named the request as the cause (DESIGN.txt 7.5). */
 static void blame(void)
 {
     enum { ELSEWHERE = BFO_MAX_RAILS };
@@ -216,7 +216,7 @@ static void blame(void)
 void (*world_before_event)(bfo_send_t *req);
 unsigned world_event;
 
-/* The linker brings each call of bfo_send_step() here (-Wl,--wrap). */
+/* The linker directs each call of bfo_send_step() to this function (-Wl,--wrap). */
 bfo_step_t __real_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
 bfo_step_t __wrap_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
 bfo_step_t __wrap_bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg)

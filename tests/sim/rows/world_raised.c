@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * world_rows raised: every row of both request machines, but guards and states without request, on a real request with its
- * real action: the request is brought into the state, the event is raised, and the request has to end. For rows that no
+ * world_rows raised: takes every row of both request machines, except guards and states without a request, on a real request with
+ * its real action. This file puts the request into the state and raises the event, and the request must end. This covers rows that no
  * message or completion can bring about (unreached.list tells why). DESIGN.txt section 13.
  */
 #include "world.h"
@@ -79,7 +79,7 @@ static bfo_recv_t *recv_in(unsigned state)
     return req;
 }
 
-/* Who raises a completion's event holds it; whoever brings a message holds the request over it. */
+/* The caller that raises the event of a completion holds this event; a caller that brings a message holds the request meanwhile. */
 static void raise_send(const row_t *row)
 {
     bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_RACK}, .dst_id = 0x700000001u};
@@ -114,7 +114,7 @@ static void raise_recv(const row_t *row)
     life_ends();
 }
 
-/* A rendezvous without a receive, on a revoked communicator: its sender hears so. */
+/* A rendezvous without a receive, on a revoked communicator: the PML refuses it, and its sender gets an answer. */
 static void raise_refused(void)
 {
     bfo_ack_hdr_t ack;
@@ -128,7 +128,7 @@ static void raise_refused(void)
     life_ends();
 }
 
-/* The rows that end a request in place, before the machine is asked, would leave it behind here. */
+/* Is this a row of a receive that the PML ends before it asks the machine? Raised alone, such a row would leave the request open. */
 static bool is_done_in_place(const row_t *row)
 {
     const unsigned to = bfo_se_state(bfo_recv_cell(BFO_SE(row->state, 0), row->event).next);
@@ -136,7 +136,7 @@ static bool is_done_in_place(const row_t *row)
     return BFO_RECV_UNMATCHED == row->state && BFO_REV_STALE != row->event && BFO_REV_FIN_UNFENCED != row->event && BFO_RECV_UNMATCHED != to;
 }
 
-/* The actions that take what a BTL brought: without it there is nothing to take. */
+/* Does the action of this row take data that only a BTL can bring? */
 static bool send_needs_data(const row_t *row)
 {
     const unsigned action = bfo_send_cell(BFO_SE(row->state, 0), row->event).action;

@@ -13,16 +13,16 @@ static unsigned state_of(const bfo_recv_t *req)
     return bfo_se_state(req->m.se);
 }
 
-/* R0 to R5, R10, C1, R15, and D1 where no dance is needed. */
+/* R0 to R5, R10, C1, R15, and D1 where no restart is needed. */
 static void plain(void)
 {
     bfo_recv_t *req;
     bfo_id_t gone;
 
     life_begins(0);
-    for (int i = 0; i < 8; ++i) { /* fresh, then used before */
+    for (int i = 0; i < 8; ++i) { /* a new request, then requests that were used before */
         req = recv_posted();
-        got_frag(req, 0, 0, 10); /* D1: a name that was told to nobody */
+        got_frag(req, 0, 0, 10); /* D1: no message has carried this name */
         got_match(4);
         give_back(req);
     }
@@ -58,7 +58,7 @@ static void plain(void)
     life_ends();
 }
 
-/* R6, R7, R8, R8b: errors of our own, and what still comes in ERRL. */
+/* R6, R7, R8, R8b: errors of the receiver itself, and messages that still come in ERRL. */
 static void own_errors(void)
 {
     static const int ends[] = {OPAL_ERROR, OPAL_ERR_FATAL};
@@ -66,7 +66,7 @@ static void own_errors(void)
 
     for (int i = 0; i < 2; ++i) {
         life_begins(0);
-        req = recv_written(); /* four PUTs, two of them by one rail */
+        req = recv_written(); /* four PUTs, two of them over one rail */
         for (int k = 0; k < 2; ++k) {
             comes_back(BFO_MSG_PUT, ends[i]);
         }
@@ -109,7 +109,7 @@ static void own_errors(void)
     world_rail_fails(&world_btl[0]);
     life_ends();
     life_begins(0);
-    (void) recv_copied(); /* the peer is known, then a rail of it fails */
+    (void) recv_copied(); /* makes the peer known before its rail fails */
     world_rail_fails(&world_btl[0]);
     req = recv_read(3000, &world_btl[0]); /* R6: RGET names a rail that is not UP */
     must(BFO_RECV_ERRL == state_of(req));
@@ -117,7 +117,7 @@ static void own_errors(void)
     life_ends();
 }
 
-/* R9, R9b, R11, R12, R12f, R13, R14: a NOTIFY that names rail 0, whose fence is done when we say so. */
+/* R9, R9b, R11, R12, R12f, R13, R14: a NOTIFY names rail 0, whose fence ends when the scenario says so. */
 static void notified(void)
 {
     static const int ends[] = {OPAL_SUCCESS, OPAL_ERROR, OPAL_ERR_FATAL};
@@ -136,7 +136,7 @@ static void notified(void)
         must(i < 2 ? BFO_SE(BFO_RECV_WAITRTS, 1) == req->m.se && is_posted(BFO_MSG_RACK) : is_over(req)); /* R12, R12f */
         life_ends();
 
-        life_begins(0); /* all is there: NACK */
+        life_begins(0); /* all bytes have arrived: NACK */
         req = recv_copied();
         got_notify(req, 1, 0, 1);
         got_frag(req, 0, 0, 1200);
@@ -144,7 +144,7 @@ static void notified(void)
         must(is_over(req) && is_posted(BFO_MSG_NACK));
         life_ends();
 
-        life_begins(0); /* RACK comes back in each way, and is sent again */
+        life_begins(0); /* RACK comes back with each status, and is sent again */
         req = recv_copied();
         comes_back(BFO_MSG_ACK, OPAL_SUCCESS);
         got_notify(req, 1, 0, 1);
@@ -155,7 +155,7 @@ static void notified(void)
         must(0 == i ? BFO_RECV_WAITRTS == state_of(req) : 1 == i ? is_posted(BFO_MSG_RACK) : BFO_RECV_DEAD == state_of(req));
         life_ends(); /* R16 in WAITRTS */
 
-        for (int where = 0; where < 3; ++where) { /* RACK still under way when the next attempt is in ACTIVE, ERRL, QUIESCE */
+        for (int where = 0; where < 3; ++where) { /* RACK is still in flight when the next attempt is in ACTIVE, ERRL, QUIESCE */
             life_begins(0);
             req = recv_copied();
             comes_back(BFO_MSG_ACK, OPAL_SUCCESS);
@@ -172,7 +172,7 @@ static void notified(void)
             comes_back(BFO_MSG_RACK, ends[i]);
             life_ends();
 
-            life_begins(0); /* RERR under way */
+            life_begins(0); /* RERR is in flight */
             req = recv_copied();
             comes_back(BFO_MSG_ACK, OPAL_ERROR);
             got_notify(req, 1, 0, 1); /* R9 in ERRL */
@@ -199,15 +199,15 @@ static void notified(void)
     comes_back(WORLD_GET, OPAL_SUCCESS);
     must(is_over(req));
     life_ends();
-    life_begins(0); /* a FIN that came by another way than its data, in ACTIVE; and of a request that is gone */
+    life_begins(0); /* a FIN over another rail than its data, in ACTIVE; then a FIN of a request that is gone */
     req = recv_written();
     got_fin_of_write(req, BFO_FIN_RESENT, 2);
     fences_end();
-    got_fin_again(0); /* R4b in NONE: it was taken when the fence was done */
+    got_fin_again(0); /* R4b in NONE: the first FIN was taken when the fence ended */
     life_ends();
 }
 
-/* The second of three READs is lost. The new attempt reads all three again, however much the old one had. */
+/* The second of three READs is lost. The new attempt reads all three again, however much the old attempt had. */
 static void read_again(void)
 {
     bfo_recv_t *req;
@@ -237,7 +237,7 @@ static void read_again(void)
 
 static bfo_recv_t *sealed;
 
-/* Runs inside the step from QUIESCE to SEALED, as a handler that came in before it. */
+/* Runs inside the step from QUIESCE to SEALED, and stands for a handler that began before it. */
 static void other_thread_holds(const char *line)
 {
     if (NULL != sealed && BFO_RECV_SEALED == state_of(sealed)) {
@@ -273,7 +273,7 @@ static void threads(void)
         req = to_sealed(3 == how);
         got_frag(req, 0, 0, 10);  /* D1: no longer admissible */
         got_notify(req, 1, 0, 0); /* R9b */
-        if (1 == how) {           /* what the other thread counted before */
+        if (1 == how) {           /* bytes that the other thread counted before */
             (void) bfo_add_size(&req->bytes, req->length);
         } else if (2 == how) {
             req->error = MPI_ERR_OTHER;
@@ -289,7 +289,7 @@ static void threads(void)
     }
 }
 
-/* R16 and R18: the peer is declared with each kind of thing under way, which then comes back. */
+/* R16 and R18: the peer is declared while an operation of each kind is in flight, which then comes back. */
 static void deaths(void)
 {
     static const int ends[] = {OPAL_SUCCESS, OPAL_ERROR, OPAL_ERR_FATAL};
@@ -321,7 +321,7 @@ static void deaths(void)
         }
         fences_end();
         must(is_over(req));
-        got_fin_again(0); /* of a request that is gone, from a peer that is */
+        got_fin_again(0); /* of a request that is gone, from a declared peer */
         life_ends();
 
         life_begins(0);
@@ -355,7 +355,7 @@ static void deaths(void)
     }
 }
 
-/* What pml_dump says of a receive in each state, and of what it waits for. */
+/* pml_dump shows a receive in each state, and the event that it waits for. */
 static void dumped(void)
 {
     bfo_recv_t *req;

@@ -11,7 +11,7 @@ static unsigned state_of(const bfo_send_t *req)
     return bfo_se_state(req->m.se);
 }
 
-/* To ERRD without a lost rail: the receiver says that it failed. The first fragment is delivered. */
+/* Leads the send to ERRD without a lost rail: the receiver reports an error. The first fragment is delivered. */
 static void to_errd(bfo_send_t *req)
 {
     comes_back(req->rts_type, OPAL_SUCCESS);
@@ -35,9 +35,9 @@ static void eager(void)
     bfo_send_t *req;
 
     life_begins(0);
-    for (int again = 0; again < 8; ++again) { /* fresh, then used before */
+    for (int again = 0; again < 8; ++again) { /* a new request, then requests that were used before */
         req = send_match();
-        got_ack(req, 0, 0, 1); /* D1: nobody was told the name */
+        got_ack(req, 0, 0, 1); /* D1: no message has carried this name */
         comes_back(BFO_MSG_MATCH, OPAL_SUCCESS);
         give_back(req);
     }
@@ -78,20 +78,20 @@ static void streams(void)
         }
         give_back(req);
     }
-    req = send_copied(); /* answered before its own completion, which is an error: delivered */
+    req = send_copied(); /* answered before it completes with an error, therefore delivered */
     got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
     comes_back(BFO_MSG_RNDV, OPAL_ERROR);
     while (is_posted(BFO_MSG_FRAG)) {
         comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
     }
     must(is_over(req));
-    req = send_copied(); /* answered first, then delivered */
+    req = send_copied(); /* answered before it completes */
     got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
     life_ends();
 
     life_begins(0);
-    req = send_copied(); /* lost: goes out again, by another rail */
+    req = send_copied(); /* lost, therefore sent again over another rail */
     comes_back(BFO_MSG_RNDV, OPAL_ERROR);
     must(is_posted(BFO_MSG_RNDV));
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
@@ -104,7 +104,7 @@ static void streams(void)
     world_put_comes(&world_btl[1], req, 1000, 1000); /* STREAM */
     comes_back(WORLD_PUT, OPAL_SUCCESS);
     comes_back(WORLD_PUT, OPAL_SUCCESS);
-    got_ack(req, 0, 2000, 1000); /* the rest is to be copied */
+    got_ack(req, 0, 2000, 1000); /* the receiver asks for copies of the rest */
     while (is_posted(BFO_MSG_FRAG)) {
         comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
     }
@@ -127,7 +127,7 @@ static void streams(void)
     must(BFO_SEND_ERRD == state_of(req));
     life_ends();
 
-    life_begins(0); /* the rail was lost before the message began: nothing is registered with it */
+    life_begins(0); /* the rail is lost before the message begins, therefore no memory is registered with it */
     req = send_copied();
     world_rail_fails(&world_btl[0]);
     req = send_written();
@@ -138,7 +138,7 @@ static void streams(void)
     life_ends();
 }
 
-/* Of three rails two are used, by name; the peer has the third one too, and asks for a PUT by it. */
+/* This process uses two of three rails, in the order of their names. The peer uses the third rail too, and asks for a PUT over it. */
 static void rails_are_unlike(void)
 {
     mca_bml_base_endpoint_t *endpoint = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
@@ -160,7 +160,7 @@ static void rails_are_unlike(void)
         must(BFO_SEND_NOTIFIED == state_of(req));
         comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
         got_dance(BFO_MSG_RACK, req, 0);
-        must(BFO_SE(BFO_SEND_RTS, 1) == req->m.se && NULL == req->regs); /* copied from now on: it cannot happen again */
+        must(BFO_SE(BFO_SEND_RTS, 1) == req->m.se && NULL == req->regs); /* copied from now on, therefore no PUT can follow */
         comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
         got_ack(req, 1, req->rts_length, bfo_send_length(req) - req->rts_length);
         while (is_posted(BFO_MSG_FRAG)) {
@@ -194,11 +194,11 @@ static void reads(void)
     must(is_over(req));
     req = send_read();
     got_fin_of_read(req, 3000);
-    comes_back(BFO_MSG_RGET, OPAL_ERROR); /* answered: delivered */
+    comes_back(BFO_MSG_RGET, OPAL_ERROR); /* answered, therefore delivered */
     must(is_over(req));
     life_ends();
 
-    life_begins(NO_PUT); /* a rail refuses to register: no RGET, which only the others could carry again */
+    life_begins(NO_PUT); /* a rail refuses to register: no RGET, because only the other rails could carry it again */
     comes_back(send_copied()->rts_type, OPAL_SUCCESS);
     world_refuse_memory = 1;
     req = send_read();
@@ -209,13 +209,13 @@ static void reads(void)
     life_ends();
 }
 
-/* S7b, S9, S11, S13 to S17 and what completes on the way. */
+/* S7b, S9, S11, S13 to S17, and completions in between. */
 static void dances(void)
 {
     static const int ends[] = {OPAL_ERROR, OPAL_ERR_FATAL};
     bfo_send_t *req;
 
-    for (int i = 0; i < 2; ++i) { /* FRAGs: one fails, the next ones come back well and in error */
+    for (int i = 0; i < 2; ++i) { /* FRAGs: the first fails, the next come back with and without an error */
         life_begins(0);
         req = send_copied();
         comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
@@ -246,7 +246,7 @@ static void dances(void)
     must(BFO_SEND_NOTIFIED == state_of(req));
     life_ends();
 
-    for (int i = 0; i < 4; ++i) { /* RERR while the first fragment is under way, which then comes back in each way */
+    for (int i = 0; i < 4; ++i) { /* RERR comes while the first fragment is in flight, which then comes back with each status */
         life_begins(0);
         req = send_copied();
         got_dance(BFO_MSG_RERR, req, 0 == i ? BFO_FLAG_FAILED : 0);
@@ -258,7 +258,7 @@ static void dances(void)
         life_ends(); /* S18 in NOTIFIED and in ERRD */
     }
 
-    for (int i = 0; i < 4; ++i) { /* RERR to STREAM; NOTIFY comes back in each way */
+    for (int i = 0; i < 4; ++i) { /* RERR in STREAM; NOTIFY comes back with each status */
         life_begins(0);
         req = send_copied();
         to_errd(req);
@@ -293,8 +293,8 @@ static void is_refused(bfo_send_t *req)
     must(BFO_SEND_ERRD == state_of(req));
 }
 
-/* S4: the first fragment comes back in error and nobody has answered it; before the machine takes that, another thread takes the
- * answer, or the answer and an error. The fragment has arrived, so it is not sent again. */
+/* S4: the first fragment comes back with an error, unanswered. Before the machine takes this event, another thread takes the answer, or
+ * the answer and an error. The fragment has arrived, and therefore is not sent again. */
 static void answers_in_between(void)
 {
     static void (*const meanwhile[])(bfo_send_t * req) = {is_answered, is_refused};
@@ -350,7 +350,7 @@ static void poison_and_lists(void)
     }
 }
 
-/* The first rail that names a message takes the blame; the second one is believed. */
+/* The first rail that names a message as the cause is lost; the second rail is believed. */
 static void suspicions(void)
 {
     bfo_send_t *req;
@@ -369,12 +369,12 @@ static void suspicions(void)
     got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
     comes_back_suspect(BFO_MSG_FRAG);
     must(BFO_SEND_ERRD == state_of(req) && MPI_SUCCESS == req->error);
-    comes_back_suspect(BFO_MSG_FRAG); /* by another rail */
+    comes_back_suspect(BFO_MSG_FRAG); /* over another rail */
     must(MPI_SUCCESS != req->error && !req->lane->peer->declared);
     life_ends();
 }
 
-/* S18 and S19: the peer is declared with each kind of thing under way, which then comes back. */
+/* S18 and S19: the peer is declared while an operation of each kind is in flight, which then comes back. */
 static void deaths(void)
 {
     static const int ends[] = {OPAL_SUCCESS, OPAL_ERROR, OPAL_ERR_FATAL};
@@ -421,8 +421,8 @@ static void deaths(void)
     }
 }
 
-/* The NOTIFY of a restart names the rail that took the message along: the peer fences it on the word of this message alone, also
- * if nothing else has told it of the loss yet (DESIGN.txt 6.1, dead set). */
+/* The NOTIFY of a restart names the rail with which the message was lost. The peer fences this rail because of the NOTIFY alone, even if
+ * nothing else has reported the loss yet (DESIGN.txt 6.1, dead set). */
 static void dead_sets(void)
 {
     bfo_send_t *req;
@@ -444,7 +444,7 @@ static void dead_sets(void)
     life_ends();
 }
 
-/* Every epoch, then the declaration: S13e. */
+/* S13e: a send restarts in every epoch, then the peer is declared. */
 static void epochs(void)
 {
     bfo_send_t *req;
@@ -467,7 +467,7 @@ static void epochs(void)
     life_ends();
 }
 
-/* What pml_dump says of a send in each state, and of what it waits for. */
+/* pml_dump shows a send in each state, and the event that it waits for. */
 static void dumped(void)
 {
     bfo_send_t *req;
