@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# make check-faults: every cell of the fault matrix. Results in all.tsv, the table in all.txt; started again it runs
-# only what has no result yet, or failed. SEED=N gives other values to the axes beside kind, fault, place and side.
+# make check-faults: every cell of the fault matrix. The results are in all.tsv, the table in all.txt. A second start runs
+# only cells that failed or have no result yet. SEED=N gives other values to the axes other than kind, fault, place and side.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 need perl perl

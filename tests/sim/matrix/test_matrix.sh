@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The part of the fault matrix that runs with every change: each kind of fragment x fault x side that sees the error,
+# The part of the fault matrix that "make check" runs: each kind of fragment x fault x side that sees the error,
 # a second fault in each state of a restart, and ports. "make check-faults" runs all cells.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl

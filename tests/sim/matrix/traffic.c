@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The traffic of a cell of the fault matrix: a few messages between all pairs of ranks, sent in the manner that the
- * options ask for. Every byte is a function of (seed, sender, receiver, thread, sequence), lengths too, so the receiver
- * checks length, order, content, and that nothing behind or between the data was touched. DESIGN.txt section 13.
+ * options ask for. Every byte and every length is a function of (seed, sender, receiver, thread, sequence). Therefore the receiver
+ * can check length, order and content, and that no byte after or between the data has changed. DESIGN.txt section 13.
  */
 #include <argp.h>
 #include <inttypes.h>
@@ -39,13 +39,13 @@ static const struct argp_option options[] = {
     {"rounds", 'n', "N", 0, "rounds of messages", 0},
     {"window", 'w', "N", 0, "messages to each peer in one round, 1 to 64", 0},
     {"mode", 'm', "MODE", 0, "standard, sync, buffered, ready, persistent or blocking", 0},
-    {"threads", 't', "N", 0, "threads that do so, 1 to 4", 0},
+    {"threads", 't', "N", 0, "threads of each rank that send and receive, 1 to 4", 0},
     {"strided", 's', NULL, 0, "blocks of 48 bytes with gaps of 16", 0},
     {"late", 'l', NULL, 0, "receives are posted after the sends", 0},
     {"oneway", 'o', NULL, 0, "only lower ranks send to higher ones", 0},
-    {"pause", 'p', "MS", 0, "every rank sleeps that long between two rounds", 0},
-    {"recheck", 'c', "MS", 0, "receive buffers given back, which have to stay as they are, are looked at again that long after the last round", 0},
-    {"linger", 'i', "FILE", 0, "every rank stays in MPI after its last message until FILE is there, and sends nothing", 0},
+    {"pause", 'p', "MS", 0, "every rank sleeps MS between two rounds", 0},
+    {"recheck", 'c', "MS", 0, "check MS after the last round that no receive buffer has changed since its message was verified", 0},
+    {"linger", 'i', "FILE", 0, "every rank stays in MPI after its last message until FILE exists, and sends nothing", 0},
     {0},
 };
 
@@ -152,7 +152,7 @@ typedef struct {
     lane_t *lanes;
     MPI_Request *requests;
     MPI_Status *statuses;
-    int count; /* of requests */
+    int count; /* number of requests */
     uint64_t checked, wrong;
 } worker_t;
 
@@ -177,7 +177,7 @@ static void complain(worker_t *w, const lane_t *lane, const char *what, uint64_t
 
 /* ---- buffers after their message --------------------------------------------------------------------- */
 
-/* A buffer whose message was verified is the program's again: nothing may write to it until the round after the next. */
+/* A buffer whose message was verified belongs to the program again: no write may reach it until the round after the next. */
 static void give_back(worker_t *w)
 {
     for (int n = 0; n < size * opt.window; ++n) {
@@ -199,12 +199,12 @@ static void look_at_given_back(worker_t *w, int set)
         for (; NULL != buffer && at < room() && GIVEN_BACK == buffer[at]; ++at) {
         }
         if (NULL != buffer && at < room()) {
-            complain(w, lane, "byte written behind the completion", at, room());
+            complain(w, lane, "byte written after the completion", at, room());
         }
     }
 }
 
-/* After the last round. How many were found. */
+/* Checks the buffers once more after the last round. Returns the number of wrong buffers. */
 static uint64_t late_writes(worker_t *w)
 {
     const uint64_t before = w->wrong;
@@ -278,7 +278,7 @@ static void post_sends(worker_t *w)
     }
 }
 
-/* Message by message in the order of their receives, which is that of their sends. */
+/* Verifies one message; messages are verified in the order of their receives, which is the order of their sends. */
 static void verify(worker_t *w, lane_t *lane, int i, const MPI_Status *status)
 {
     uint64_t key = key_of(lane->peer, rank, w->thread, lane->received);
@@ -334,7 +334,7 @@ static void run_round(worker_t *w)
         MPI_Abort(MPI_COMM_WORLD, 3);
     }
     for (int p = 0, n = opt.late ? w->count : 0; p < size; ++p) {
-        if (opt.late && 0 == p) { /* receives are behind all sends */
+        if (opt.late && 0 == p) { /* the receives follow all sends in the list */
             for (int q = 0; q < size; ++q) {
                 n -= sends_to(q, rank) ? opt.window : 0;
             }
@@ -391,7 +391,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* A queue pair may break when all messages are there: whoever waits for that makes the file. If nobody does any more, it ends. */
+/* A queue pair may break after all messages have arrived. The program that waits for that creates the file. Ends after 200 s without the file. */
 static void linger(void)
 {
     const struct timespec pause = {.tv_nsec = 1000000L};
@@ -403,7 +403,7 @@ static void linger(void)
     }
 }
 
-/* Says whether a message is left that nobody asked for: a second copy. */
+/* Reports a message that is left over, that is, a second copy. */
 static bool is_left(void)
 {
     MPI_Status status;
@@ -413,7 +413,7 @@ static bool is_left(void)
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status);
     }
     if (0 != flag) {
-        fprintf(stderr, "WRONG rank %d: a message of rank %d is left that nobody asked for\n", rank, status.MPI_SOURCE);
+        fprintf(stderr, "WRONG rank %d: a message of rank %d is left over\n", rank, status.MPI_SOURCE);
     }
     return 0 != flag;
 }
