@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Faults: every kind of rule as either end sees it (sr_faults), plan files, their mistakes, and the report.
+# Faults: every kind of rule as either end sees it (sr_faults), plan files, mistakes in plan files, and the report.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ibv_rc_pingpong ibverbs-utils
@@ -14,7 +14,7 @@ for layer in ib eth; do
     note "$layer: $(grep -c ' OK ' "$TEST_TMP/out") cases"
 done
 
-# The same seed gives the same faults, another one others.
+# The same seed gives the same faults, another seed gives other faults.
 plan() {
     printf 'seed %s\n# every tenth message is late\ndelay chance=10%% time=1ms process=0 op=send\n' "$1" > "$TEST_TMP/plan"
     rails -n 1 --plan "$TEST_TMP/plan" -- bash "$TEST_TMP/pair.sh" "$TEST_TMP/pp" ibv_rc_pingpong -n 300 -s 100 -e ||
@@ -27,7 +27,7 @@ first=$(plan 1) again=$(plan 1)
 [ "$(rail_counter "$REPORT" 0 faults)" = "$again" ] || fail "the rail does not count the faults"
 grep -q '"rule": "delay chance=10%' "$REPORT" || fail "the report does not name the rule"
 
-# A silent path: the port stays active, a message that was sent into it arrives when the path carries again.
+# A silent path: the port stays active. A message that is sent meanwhile arrives when the path works again.
 cat > "$TEST_TMP/silent.sh" <<'END'
 "$SOFTRAIL" silent sr0 && "$SOFTRAIL" status | grep -q silent && ibv_devinfo -d sr0 | grep -q PORT_ACTIVE || exit 1
 bash "$1" "$2" ibv_rc_pingpong -n 10 &
@@ -41,7 +41,7 @@ rails -n 1 --retry-time 120s -- bash "$TEST_TMP/silent.sh" "$TEST_TMP/pair.sh" "
     fail "pingpong over a path that was silent: $(cat "$TEST_TMP"/pp.*)"
 [ "$(rail_counter "$REPORT" 0 retries)" -gt 0 ] || fail "the silent path carried everything"
 
-# Mistakes name the line and the remedy.
+# The error text of a mistake names the line and the remedy.
 mistake() {
     printf 'lose\n%s\n' "$1" > "$TEST_TMP/plan"
     if "$SOFTRAIL" run --name "mistake-$$" --plan "$TEST_TMP/plan" -- true 2> "$TEST_TMP/err"; then fail "'$1' was accepted"; fi

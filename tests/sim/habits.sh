@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Habits of adapters: each switch of softrail run shows in its case of sr_habits, and the case fails without it.
+# Habits of adapters: each case of sr_habits passes with its switch of softrail run, and fails without the switch.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 
@@ -34,7 +34,7 @@ habit eth traffic_class_is_shown --traffic-class 106
 habit eth first_gid_is_of_another_namespace --foreign-gid
 habit eth gids_are_ip_addresses --ipv4-gids
 
-# mistake WORD SWITCH VALUE: the message names the switch and what it wants.
+# mistake WORD SWITCH VALUE: the error text names the switch and the kind of value that it wants.
 mistake() {
     "$SOFTRAIL" run "$2" "$3" -- true 2> "$TEST_TMP/err" && fail "$2 $3 was accepted"
     grep -q -e "$2 wants $1.* not '$3'" "$TEST_TMP/err" || fail "$2 $3: $(cat "$TEST_TMP/err")"

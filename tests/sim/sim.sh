@@ -8,11 +8,11 @@ REPORT=$TEST_TMP/report.json
 # rails ARGUMENTS... -- PROGRAM...: softrail run with a time limit and a report.
 rails() { timeout -k 5 "${SIM_TIMEOUT:-240}" "$SOFTRAIL" run --report "$REPORT" "$@"; }
 
-# in_fabric: body of a pair, run below softrail run. Server first; the client retries until it listens.
+# pair.sh: the body of pair(), run under softrail run. It starts the server, and the client when the server listens.
 cat > "$TEST_TMP/pair.sh" <<'PAIR'
 log=$1; shift
 is_listening() { grep -qE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6; }
-port=$((20000 + $$ % 12000)) # below those that the kernel hands out
+port=$((20000 + $$ % 12000)) # below the ports that the kernel hands out
 while is_listening $port; do
     port=$((20000 + (port - 19999) % 12000))
 done
@@ -26,7 +26,7 @@ wait $server; server=$?
 [ $client = 0 ] && [ $server = 0 ]
 PAIR
 
-# pair RAIL TOOL ARGUMENTS...: server and client of a verbs tool on one rail; the rail must have carried it.
+# pair RAIL TOOL ARGUMENTS...: server and client of a verbs tool on one rail; only this rail must have carried messages.
 pair() {
     local rail=$1 log=$TEST_TMP/pair
     shift
@@ -35,6 +35,6 @@ pair() {
         fail "$* on sr$rail ended with an error"
     }
     [ "$(rail_counter "$REPORT" "$rail" tx_messages)" -gt 0 ] || fail "$*: sr$rail carried nothing"
-    [ "$(rail_counter "$REPORT" $((1 - rail)) tx_messages)" = 0 ] || fail "$*: the other rail moved"
+    [ "$(rail_counter "$REPORT" $((1 - rail)) tx_messages)" = 0 ] || fail "$*: the other rail carried messages"
     note "$* ${SIM_OPTIONS:-}: $(rail_counter "$REPORT" "$rail" tx_messages) messages on sr$rail"
 }

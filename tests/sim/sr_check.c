@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What tools do not show of the verbs: error and flush semantics, keys and access, limits; events, the
- * link and time are in sr_check_events.c. Run below softrail run with two rails and --retry-time 60ms.
+ * Behaviour of the verbs that no tool shows: error and flush semantics, keys and access, limits. Events, the link and
+ * time are in sr_check_events.c. Run this program under softrail run with two rails and --retry-time 60ms.
  */
 #include "sr_check.h"
 #include "sr_pair.h"
@@ -163,7 +163,7 @@ static void datagram_carries_header_and_qkey(void **state)
     wr.send_flags = IBV_SEND_SIGNALED;
     wr.wr.ud.ah = ah;
     wr.wr.ud.remote_qpn = p.b.qp->qp_num;
-    wr.wr.ud.remote_qkey = 0x9999; /* wrong: dropped, and nobody is told */
+    wr.wr.ud.remote_qkey = 0x9999; /* wrong: the datagram is dropped without an error */
     assert_int_equal(0, post_recv(&p.b, 2, 0, 5000));
     assert_int_equal(0, post_wr(&p.a, &wr));
     expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
@@ -309,7 +309,7 @@ static void receiver_not_ready_waits_or_ends(void **state)
     struct pair p;
     uint64_t begin;
 
-    pair_open(&p, rc); /* for ever */
+    pair_open(&p, rc); /* retries without end */
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 2, 0, 10, 0, NULL, 0));
     expect_nothing(p.a.send_cq);
@@ -362,7 +362,7 @@ static void reset_queue_pair_can_be_connected_again(void **state)
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 3, 0, 100, 0, NULL, 0));
     assert_int_equal(0, ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE));
     assert_int_equal(0, ibv_modify_qp(p.b.qp, &attr, IBV_QP_STATE));
-    expect_nothing(p.a.send_cq); /* completions of the old life are gone */
+    expect_nothing(p.a.send_cq); /* the reset has removed the completions */
     expect_nothing(p.b.recv_cq);
     side_to_init(&p, &p.a);
     side_to_init(&p, &p.b);
@@ -394,7 +394,7 @@ static void full_queues_refuse_and_polling_makes_room(void **state)
     for (int i = 0; i < PAIR_DEPTH; ++i) {
         assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, (uint64_t) i, 0, 64, 0, NULL, 0));
     }
-    assert_int_equal(ENOMEM, post_send(&p.a, IBV_WR_SEND, 99, 0, 64, 0, NULL, 0)); /* not polled yet */
+    assert_int_equal(ENOMEM, post_send(&p.a, IBV_WR_SEND, 99, 0, 64, 0, NULL, 0)); /* the completions are not polled yet */
     expect_wc(p.a.send_cq, 0, IBV_WC_SUCCESS);
     assert_int_equal(ENOMEM, post_recv(&p.b, 99, 0, 64));
     expect_wc(p.b.recv_cq, 0, IBV_WC_SUCCESS);
@@ -450,7 +450,7 @@ static void unsignalled_sends_complete_silently(void **state)
             wr.send_flags = PAIR_DEPTH - 1 == i ? IBV_SEND_SIGNALED : 0;
             assert_int_equal(0, post_wr(&p.a, &wr));
         }
-        expect_wc(p.a.send_cq, PAIR_DEPTH - 1, IBV_WC_SUCCESS); /* gives all of the queue back */
+        expect_wc(p.a.send_cq, PAIR_DEPTH - 1, IBV_WC_SUCCESS); /* this completion frees the whole queue */
         expect_nothing(p.a.send_cq);
         for (uint64_t i = 0; i < PAIR_DEPTH; ++i) {
             expect_wc(p.b.recv_cq, i, IBV_WC_SUCCESS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The cases of sr_check that are about time: events, the link, processes, threads. Their file: sr_check_events.c
+ * The cases of sr_check about time: events, the link, processes, threads. They are in sr_check_events.c.
  */
 #ifndef SR_CHECK_H
 #define SR_CHECK_H

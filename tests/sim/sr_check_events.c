@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The half of sr_check that is about time: shared queues and their events, the link going down and up, a process that
- * dies, threads, retry times. Run below softrail run with two rails and --retry-time 60ms.
+ * The half of sr_check about time: shared queues and their events, the link that goes down and up, a process that
+ * dies, threads, retry times. Run sr_check under softrail run with two rails and --retry-time 60ms.
  */
 #include "sr_check.h"
 
@@ -64,7 +64,7 @@ void channel_wakes_for_what_was_asked(void **state)
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 0, 0, 10, 0, NULL, 0));
     expect_wc(p.b.recv_cq, 0, IBV_WC_SUCCESS);
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, IBV_SEND_SOLICITED, NULL, 0));
-    assert_int_equal(0, ibv_get_cq_event(p.channel, &cq, &context)); /* exactly one, of the solicited send */
+    assert_int_equal(0, ibv_get_cq_event(p.channel, &cq, &context)); /* exactly one event, of the solicited send */
     assert_ptr_equal(p.b.recv_cq, cq);
     ibv_ack_cq_events(cq, 1);
     expect_wc(p.b.recv_cq, 1, IBV_WC_SUCCESS);
@@ -153,7 +153,7 @@ void sleeping_program_is_woken_when_retries_end(void **state)
     softrail("down sr0");
     assert_int_equal(0, ibv_req_notify_cq(p.a.send_cq, 0));
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
-    assert_int_equal(0, ibv_get_cq_event(p.channel, &cq, &context)); /* nobody polls meanwhile */
+    assert_int_equal(0, ibv_get_cq_event(p.channel, &cq, &context)); /* no thread polls meanwhile */
     ibv_ack_cq_events(cq, 1);
     expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
     softrail("up sr0");
@@ -163,7 +163,7 @@ void sleeping_program_is_woken_when_retries_end(void **state)
 
 /* ---- processes ---------------------------------------------------------------------------------- */
 
-/* A child that connects to us, then dies without a word: a dead remote end, after the retry time. */
+/* A child connects to this process, then dies. After the retry time its queue pair is a dead remote end. */
 void killed_peer_is_a_dead_remote_end(void **state)
 {
     struct pair p;
@@ -218,7 +218,7 @@ struct sender {
     uint64_t base;
 };
 
-/* Posts to a queue pair that others post to as well. */
+/* Posts to a queue pair to which other threads post too. */
 static void *send_many(void *arg)
 {
     struct sender *s = arg;
@@ -253,7 +253,7 @@ void threads_may_share_a_queue_pair(void **state)
     while ((sent < 3 * PER_THREAD || received < 3 * PER_THREAD) && now_ms() < end) {
         struct ibv_wc wc[8];
         int n = ibv_poll_cq(p.a.send_cq, 8, wc);
-        for (int i = 0; i < n; ++i) { /* each once, and those of one thread in order */
+        for (int i = 0; i < n; ++i) { /* each completion comes once; those of a thread come in order */
             assert_int_equal(IBV_WC_SUCCESS, wc[i].status);
             assert_int_equal(next[wc[i].wr_id >> 32]++, wc[i].wr_id & 0xffffffff);
         }
@@ -334,7 +334,7 @@ static uint64_t time_to_the_error(void)
     return took;
 }
 
-/* Without --retry-time: 4.096 us x 2^14 x 8 = 0.537 s. A busy machine may add to it, but not each time. */
+/* Without --retry-time the retry time is 4.096 us x 2^14 x 8 = 0.537 s. A busy machine may add to it, but not in each try. */
 void retry_time_is_that_of_the_attributes(void **state)
 {
     uint64_t took = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Connections of librdmacm within one process: what rping and perftest do not show. Run it below softrail run -n 2,
- * with the argument "impatient" below softrail run -n 2 --retry-time 500ms.
+ * Connections of librdmacm within one process: behaviour that rping and perftest do not show. Run this program under softrail run -n 2;
+ * with the argument "impatient" under softrail run -n 2 --retry-time 500ms.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -100,7 +100,7 @@ static struct rdma_cm_id *caller_new(struct rdma_event_channel *channel)
     return id;
 }
 
-/* As a request of InfiniBand: 56 bytes are the caller's, one more is refused. */
+/* As in a request of InfiniBand, the caller has 56 bytes; one byte more is refused. */
 static void private_data(void **state)
 {
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
@@ -132,7 +132,7 @@ static void private_data(void **state)
     rdma_destroy_event_channel(ears);
 }
 
-/* The listener comes after the call; and nobody comes at all. */
+/* The listener begins after the call; then a call finds no listener at all. */
 static void late_listener(void **state)
 {
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
@@ -165,7 +165,7 @@ static void late_listener(void **state)
     rdma_destroy_event_channel(ears);
 }
 
-/* A socket to the listener that says nothing. */
+/* Connects a socket to the listener and sends nothing over it. */
 static int silent_peer(void)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -183,7 +183,7 @@ static int silent_peer(void)
     return fd;
 }
 
-/* A listener that ends closes what it has accepted and not yet handed out. */
+/* A listener that ends closes sockets that it has accepted and not yet handed out. */
 static void listener_ends(void **state)
 {
     struct rdma_event_channel *ears = channel_new();
@@ -202,7 +202,7 @@ static void listener_ends(void **state)
     rdma_destroy_event_channel(ears);
 }
 
-/* Events that nobody has fetched yet, and requests to come, move with the identifier. */
+/* Events that are not fetched yet, and later requests, move with the identifier to its new channel. */
 static void migrate(void **state)
 {
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new(), *other = channel_new();
@@ -246,7 +246,7 @@ static struct ibv_qp_init_attr one_each(void)
     return (struct ibv_qp_init_attr){.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}, .sq_sig_all = 1};
 }
 
-/* Connects and gets a message; or sees that it is refused. */
+/* Connects and gets a message, or sees that the listener refuses it. */
 static void *visit(void *arg)
 {
     struct visitor *v = arg;
@@ -286,7 +286,7 @@ static void visitor_ends(struct visitor *v)
     rdma_freeaddrinfo(v->where);
 }
 
-/* Both ends without a channel; queues, memory and events are the identifier's own. */
+/* Neither end has a channel; each identifier has its own queues, memory and events. */
 static void endpoints(void **state)
 {
     struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP}, *here;
@@ -329,7 +329,7 @@ static void endpoints(void **state)
 
 /* ---- datagrams ---------------------------------------------------------------------------------- */
 
-/* Who calls learns where to send to; who says no is told apart from nobody. */
+/* The caller learns where to send datagrams. A refusal and a missing listener give different errors. */
 static void datagrams(void **state)
 {
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
@@ -373,7 +373,7 @@ static void datagrams(void **state)
     rdma_destroy_event_channel(ears);
 }
 
-/* What is not there fails at once. */
+/* Calls that are not offered fail at once. */
 static void refused(void **state)
 {
     struct sockaddr_in group = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xefffff01)};
@@ -403,7 +403,7 @@ static void rail(const char *command)
     assert_int_equal(0, system(line));
 }
 
-/* What was sent into the silence arrives after it, each letter of the connection. */
+/* Each letter of a connection that is sent while the path is silent arrives after the silence. */
 static void silence_that_ends(void **state)
 {
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
@@ -415,7 +415,7 @@ static void silence_that_ends(void **state)
     assert_int_equal(0, rdma_connect(caller, NULL));
     assert_silent(ears);
     rail("up");
-    while (0 != rdma_get_cm_event(ears, &event)) { /* the caller's own channel does its part of the work */
+    while (0 != rdma_get_cm_event(ears, &event)) { /* polls the caller's channel too, because this channel does the caller's part of the work */
         assert_int_equal(EAGAIN, errno);
         assert_silent(mouth);
     }
@@ -442,7 +442,7 @@ static void silence_that_ends(void **state)
     rdma_destroy_event_channel(ears);
 }
 
-/* Nobody waits for ever for the network. */
+/* No call waits without end for a silent network. */
 static void silence_that_stays(void **state)
 {
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
@@ -469,7 +469,7 @@ static void silence_that_stays(void **state)
     expect(mouth, RDMA_CM_EVENT_ROUTE_ERROR);
     rdma_destroy_id(caller);
     rail("up");
-    assert_silent(ears); /* of the call that was given up */
+    assert_silent(ears); /* no letter of the call that was given up arrives */
     rdma_destroy_id(other);
 
     rdma_destroy_id(listener);
@@ -477,7 +477,7 @@ static void silence_that_stays(void **state)
     rdma_destroy_event_channel(ears);
 }
 
-/* The last case of a fabric: each identifier of the device hears of its end, once. */
+/* The last case of a fabric: each identifier of the device gets one event about the end of the device. */
 static void device_removal(void **state)
 {
     struct rdma_event_channel *ears = channel_new(), *mouth = channel_new();
@@ -502,12 +502,12 @@ static void device_removal(void **state)
     rdma_destroy_event_channel(ears);
 }
 
-/* ---- a channel that is closed under its reader ---------------------------------------------------- */
+/* ---- a channel that is closed while a thread reads it --------------------------------------------- */
 
 struct reader {
     struct rdma_event_channel *channel;
     sem_t has_read, may_read;
-    _Atomic pid_t tid; /* 0: not yet on its way into the closed channel */
+    _Atomic pid_t tid; /* 0: the thread has not yet asked the closed channel */
     atomic_bool returned;
 };
 
@@ -538,7 +538,7 @@ static bool sleeps(pid_t tid)
     return 'S' == state;
 }
 
-/* A thread that asks a channel for events while another closes it sleeps, as in the kernel: rping's does so at its end. */
+/* A thread asks a channel for events that another thread has closed. The thread sleeps, as with the kernel; rping does this at its end. */
 static void closed_under_reader(void **state)
 {
     static struct reader reader; /* the thread stays until the process ends */

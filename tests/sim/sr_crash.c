@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Processes that die in the middle of everything: children hammer one shared receive queue of the survivor
- * and are killed at random moments; it goes on receiving all the time, and a last child that is not
- * killed is served in full. SR_CHILDREN: how many. The seed is printed; SR_SEED replays it.
+ * Processes that die at any moment: children send to one shared receive queue of this process without pause, and are killed at
+ * random moments. This process receives all the time, and at the end gets all messages of a child that is not killed.
+ * SR_CHILDREN: number of children. The program prints its seed; SR_SEED replays it.
  */
 #include "sr_pair.h"
 
@@ -32,7 +32,7 @@ static void exchange(int out, int in, const struct hello *mine, struct hello *th
     }
 }
 
-/* Sends for ever, or LAST messages that all have to arrive. */
+/* Sends without end, or sends LAST messages, which must all arrive. */
 static void child_main(int out, int in, bool last)
 {
     struct pair c = {.type = IBV_QPT_RC};
@@ -52,7 +52,7 @@ static void child_main(int out, int in, bool last)
     _exit(0);
 }
 
-/* A queue pair of ours for the child, on the shared queue. */
+/* Makes a queue pair for the child, on the shared queue. */
 static struct ibv_qp *serve(struct pair *p, struct side *side, const struct hello *theirs, int out)
 {
     struct ibv_qp_init_attr init = {

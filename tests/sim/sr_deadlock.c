@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A process dies while it holds a lock that it shares with others: the lock is taken from the dead, and from the
- * dead only. Compiled with the library's own sources; run below softrail run.
+ * A process dies while it holds a lock that it shares with others. The others take the lock from the dead process, but never from
+ * a living process. Linked with the library's core; run this program under softrail run.
  */
 #include "sr_objects.h"
 
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child that takes the lock and then dies or stays. */
+/* Starts a child that takes the lock, and then dies or stays. */
 static pid_t holder(uint64_t offset, bool dies, int *ready)
 {
     uint32_t owner = sr.word;
@@ -70,7 +70,7 @@ static void *unlock_later(void *arg)
     pid_t child = *(pid_t *) arg;
 
     usleep(100000);
-    kill(child, SIGKILL); /* only now is the lock free to be taken */
+    kill(child, SIGKILL); /* from now on others may take the lock */
     return NULL;
 }
 
@@ -114,7 +114,7 @@ static void slot_of_the_dead_is_a_new_incarnation(void **state)
     close(ready);
     word = lock->word;
     atomic_store(&lock->word, 0);
-    child = holder(offset, false, &ready); /* gets the same slot */
+    child = holder(offset, false, &ready); /* the child gets the same slot */
     assert_int_equal(1, read(ready, &byte, 1));
     assert_int_equal(sr_word_slot(word), sr_word_slot(lock->word));
     assert_int_not_equal(word, lock->word);

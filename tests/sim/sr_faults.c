@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Every fault of softrail-plan(5): what either end of a connection sees of it. Run below softrail run with two
+ * Every fault of softrail-plan(5), as either end of a connection sees it. Run this program under softrail run with two
  * rails and --retry-time 60ms.
  */
 #include "sr_pair.h"
@@ -18,7 +18,7 @@ static int no_rules(void **state)
     return 0;
 }
 
-/* One send of 100 bytes with a receive for it. */
+/* Posts a send of 100 bytes, and a receive for it. */
 static void send_one(struct pair *p, uint64_t id)
 {
     fill(p->a.memory, 100, (unsigned) id);
@@ -96,7 +96,7 @@ static void swallowed_message_is_a_success_for_its_sender_only(void **state)
         expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
     }
     expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
-    expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS); /* by the third message */
+    expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS); /* the third message takes this receive */
     expect_nothing(p.b.recv_cq);
     pair_close(&p);
 }
@@ -112,7 +112,7 @@ static void silent_and_delayed_messages_take_their_time(void **state)
     begin = now_ms();
     send_one(&p, 1);
     expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
-    expect_nothing(p.a.send_cq); /* its answer takes a second */
+    expect_nothing(p.a.send_cq); /* the answer takes a second */
     expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
     assert_true(now_ms() - begin >= 999);
     memset(p.b.memory, 0, 100);
@@ -140,7 +140,7 @@ static void one_payload_byte_is_inverted(void **state)
         assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, i, 0, sizes[i], 0, NULL, 0));
         expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
         expect_wc(p.b.recv_cq, i, IBV_WC_SUCCESS);
-        verify(p.a.memory, sizes[i], i); /* not in the sender's memory */
+        verify(p.a.memory, sizes[i], i); /* the sender's memory is not corrupted */
         p.b.memory[7] ^= 0xff;
         verify(p.b.memory, sizes[i], i);
     }
@@ -196,7 +196,7 @@ static void completion_queue_dies_with_an_event(void **state)
     send_one(&p, 2);
     assert_ptr_equal(p.a.send_cq, expect_event(p.context, IBV_EVENT_CQ_ERR).element.cq);
     expect_wc(p.b.recv_cq, 1001, IBV_WC_SUCCESS);
-    expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS); /* so the completion of the send was due */
+    expect_wc(p.b.recv_cq, 1002, IBV_WC_SUCCESS); /* therefore the completion of the send was due */
     expect_nothing(p.a.send_cq);
     pair_close(&p);
 }
@@ -217,17 +217,17 @@ static void shared_receive_queue_dies_with_an_event(void **state)
     pair_close(&p);
 }
 
-/* What is due at once may be late on a busy machine, but not each time; what waits for a clock is never early. */
+/* A result that is due at once may be late on a busy machine, but not in each try. A result that waits for a clock is never early. */
 enum { TRIES = 10 };
 
 struct receiver_breaks {
     const char *rule;
     bool arrives;
     enum ibv_wc_status first;
-    bool at_once; /* without the 60 ms of a retry or of the rule */
+    bool at_once; /* before the 60 ms of a retry or of the rule */
 };
 
-/* How long the sender waited, in ms. */
+/* Returns how long the sender waited, in ms. */
 static uint64_t receiver_breaks(const struct receiver_breaks *c)
 {
     struct pair p;
@@ -256,7 +256,7 @@ static uint64_t receiver_breaks(const struct receiver_breaks *c)
     return took;
 }
 
-/* The receiver's queue pair breaks at a message that was lost, or delivered; the sender hears silence, or an error too. */
+/* The receiver's queue pair breaks at a message that is lost, or delivered. The sender gets no answer, or an error too. */
 static void queue_pair_of_the_receiver_breaks(void **state)
 {
     static const struct receiver_breaks cases[] = {{"fault lose breaks=receiver op=send nth=2", false, IBV_WC_RETRY_EXC_ERR, false},
@@ -285,7 +285,7 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
     return attr.qp_state;
 }
 
-/* How long the sender waited for its error, in ms. */
+/* Returns how long the sender waited for its error, in ms. */
 static uint64_t sender_breaks(const char *rule, bool arrives)
 {
     struct pair p;
@@ -307,7 +307,7 @@ static uint64_t sender_breaks(const char *rule, bool arrives)
     return took;
 }
 
-/* No retry clock: the sender's queue pair breaks with the message, the receiver's goes on. */
+/* The sender's queue pair breaks with the message, without a retry clock. The receiver's queue pair works on. */
 static void queue_pair_of_the_sender_breaks(void **state)
 {
     static const struct {
@@ -327,7 +327,7 @@ static void queue_pair_of_the_sender_breaks(void **state)
     }
 }
 
-/* With breaks= a datagram has its error, too: the sender's send queue stops (SQE), the receiver's queue pair breaks. */
+/* With breaks= a datagram ends with an error too: the sender's send queue stops (SQE), or the receiver's queue pair breaks. */
 static void datagram_breaks_queue_pairs_if_asked_to(void **state)
 {
     static const struct {
@@ -400,7 +400,7 @@ static void payload_pattern_names_one_kind_of_message(void **state)
     pair_open(&p, rc);
     softrail("fault error payload=2:41b0/fff0");
     p.a.memory[2] = 0x41;
-    p.a.memory[3] = 0xc7; /* masked value differs */
+    p.a.memory[3] = 0xc7; /* the masked value differs */
     assert_int_equal(0, post_recv(&p.b, 1, 0, 100));
     assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 50, 0, NULL, 0));
     expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
@@ -432,11 +432,11 @@ static void exhaustion_is_reported_as_such(void **state)
     init.qp_type = IBV_QPT_RC;
     assert_null(ibv_create_qp(p.pd, &init));
     assert_int_equal(ENOMEM, errno);
-    assert_int_equal(ENOMEM, ibv_modify_qp(p.b.qp, &broken, IBV_QP_STATE)); /* it stays as it was */
+    assert_int_equal(ENOMEM, ibv_modify_qp(p.b.qp, &broken, IBV_QP_STATE)); /* the queue pair does not change */
     assert_int_equal(0, post_recv(&p.b, 1, 0, 100));
     assert_int_equal(ENOMEM, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
     assert_int_equal(ENOMEM, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0));
-    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0)); /* meets receiver not ready */
+    assert_int_equal(0, post_send(&p.a, IBV_WR_SEND, 1, 0, 10, 0, NULL, 0)); /* the receiver is not ready at first */
     expect_nothing(p.a.send_cq);
     expect_wc(p.a.send_cq, 1, IBV_WC_SUCCESS);
     expect_wc(p.b.recv_cq, 1, IBV_WC_SUCCESS);
@@ -454,7 +454,7 @@ static void slow_call_comes_back_late(void **state)
     begin = now_ms();
     assert_int_equal(0, ibv_modify_qp(p.a.qp, &broken, IBV_QP_STATE));
     assert_true(now_ms() - begin >= 999);
-    assert_int_equal(0, post_recv(&p.b, 1, 0, 100)); /* the others are as fast as ever */
+    assert_int_equal(0, post_recv(&p.b, 1, 0, 100)); /* other calls are not slower */
     begin = now_ms();
     assert_int_equal(0, ibv_modify_qp(p.b.qp, &broken, IBV_QP_STATE));
     assert_true(now_ms() - begin < 999);
@@ -472,7 +472,7 @@ static void late_write_lands_after_its_error(void **state)
     assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, 1, 0, 5000, 0, &p.b, 0));
     expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
     assert_int_equal(0, p.b.memory[3]);
-    memset(p.a.memory, 0, 5000); /* what arrives is what was posted */
+    memset(p.a.memory, 0, 5000); /* the WRITE carries the bytes as they were when it was posted */
     for (end = now_ms() + 2000; 0 == *(volatile unsigned char *) &p.b.memory[4999] && now_ms() < end;) {
         usleep(1000);
     }
@@ -526,7 +526,7 @@ static void device_that_is_gone_refuses_everything(void **state)
     assert_int_equal(EIO, ibv_query_port(p.context, 1, &port));
     assert_null(ibv_alloc_pd(p.context));
     assert_int_equal(EIO, errno);
-    pair_close(&p); /* what is left can be destroyed */
+    pair_close(&p); /* the objects that are left can be destroyed */
 }
 
 static void gid_changes_with_an_event(void **state)
@@ -543,7 +543,7 @@ static void gid_changes_with_an_event(void **state)
     pair_close(&p);
 }
 
-/* How long 20 WRITEs of that size take, posted together, in ms. */
+/* Returns how long 20 WRITEs of that size take that are posted together, in ms. */
 static uint64_t twenty_writes(struct pair *p, uint32_t bytes)
 {
     const uint64_t begin = now_ms();
@@ -557,7 +557,7 @@ static uint64_t twenty_writes(struct pair *p, uint32_t bytes)
     return now_ms() - begin;
 }
 
-/* The time is at least `least`; on a machine with time for it at most `most`. */
+/* They take at least `least`, and at most `most` in one of several tries, because a busy machine may be late. */
 static void twenty_writes_take(struct pair *p, uint32_t bytes, uint64_t least, uint64_t most)
 {
     uint64_t took = 0;
@@ -577,7 +577,7 @@ static void limited_rail_carries_what_it_may(void **state)
     softrail("set sr0 --rate 800M"); /* 100 MB/s: 20 x 1 MiB take 0.21 s */
     twenty_writes_take(&p, PAIR_BYTES, 207, 400);
     softrail("set sr0 --rate 0 --latency 30ms");
-    twenty_writes_take(&p, 10, 29, 200); /* latency is not added up */
+    twenty_writes_take(&p, 10, 29, 200); /* the latencies overlap */
     softrail("set sr0 --latency 0us");
     pair_close(&p);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Habits of adapters that switches of softrail run give to the rails: one case for each switch, named as argument.
- * habits.sh runs every case with its switch, and without it, where the case must fail.
+ * Habits of adapters that switches of softrail run give to the rails: one case for each switch; the argument names the case.
+ * habits.sh runs every case with its switch, and again without it; then the case must fail.
  */
 #include "sr_pair.h"
 
@@ -198,8 +198,8 @@ static void guids_of_two_processes_are_crossed(void **state)
     assert_true(WIFEXITED(status) && 0 == WEXITSTATUS(status));
 }
 
-/* Two devices of one process are on two rails in either order: the second process has the GUIDs as without the switch, and its
- * addresses on the first device are those of the second rail. */
+/* The switch changes the order in which the two devices of a process are on the two rails. The second process has the GUIDs as without
+ * the switch, but its first device has the addresses of the second rail. */
 static void wires_of_two_processes_are_crossed(void **state)
 {
     int begin[2], status;

@@ -50,7 +50,7 @@ void own_address(struct pair *pair, struct ibv_ah_attr *attr)
     attr->dlid = port.lid;
     if (IBV_LINK_LAYER_ETHERNET == port.link_layer) {
         attr->is_global = 1;
-        attr->grh.sgid_index = (uint8_t) (port.gid_tbl_len - 1); /* the last one is the port's own */
+        attr->grh.sgid_index = (uint8_t) (port.gid_tbl_len - 1); /* the last GID is the port's own */
         assert_int_equal(0, ibv_query_gid(pair->context, 1, port.gid_tbl_len - 1, &attr->grh.dgid));
     }
 }
@@ -293,7 +293,7 @@ void softrail(const char *format, ...)
     va_start(args, format);
     vsnprintf(arguments, sizeof(arguments), format, args);
     va_end(args);
-    /* the command must not be preloaded itself: it is no verbs program */
+    /* without preload, because the command is no verbs program */
     snprintf(command, sizeof(command), "LD_PRELOAD= %s %s", getenv("SOFTRAIL"), arguments);
     assert_int_equal(0, system(command));
 }

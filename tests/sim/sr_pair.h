@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Two queue pairs that talk to each other, for tests: everything a case needs, and short names for what it does.
+ * Two queue pairs that talk to each other, for tests: the objects that a case needs, and short names for its steps.
  */
 #ifndef SR_PAIR_H
 #define SR_PAIR_H
@@ -22,7 +22,7 @@ struct side {
     struct ibv_cq *send_cq, *recv_cq;
     struct ibv_srq *srq;
     struct ibv_mr *mr;
-    unsigned char *memory; /* PAIR_BYTES, registered for everything */
+    unsigned char *memory; /* PAIR_BYTES, registered with every access right */
 };
 
 struct pair {
@@ -37,7 +37,7 @@ struct pair {
 struct pair_options {
     enum ibv_qp_type type;
     bool srq;
-    int rnr_retry; /* -1 = 7 */
+    int rnr_retry; /* -1 stands for 7 (without end) */
     int min_rnr_timer;
     unsigned rail;
 };
@@ -49,10 +49,10 @@ struct ibv_context *open_rail(unsigned rail);
 void side_open(struct pair *pair, struct side *side, bool srq);
 void side_close(struct side *side);
 void side_to_init(struct pair *pair, struct side *side);
-/* RTR and RTS towards (lid or gid, qpn). */
+/* Moves the queue pair to RTR and RTS towards (lid or gid, qpn). */
 void side_connect(struct pair *pair, struct side *side, const struct ibv_ah_attr *where, uint32_t qpn, struct pair_options options);
 void own_address(struct pair *pair, struct ibv_ah_attr *attr);
-/* Rail 0 with the side a alone, in INIT, for a process whose other side is in another one. Returns its number. */
+/* Opens rail 0 with side a only, in INIT; the other side is in another process. Returns the queue pair's number. */
 uint32_t half_open(struct pair *pair, struct ibv_ah_attr *own);
 
 int post_recv(struct side *side, uint64_t wr_id, uint32_t offset, uint32_t length);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs sr_check, which walks the verbs that tools do not show, in either link layer and with either way to copy.
+# Runs sr_check, which tests behaviour of the verbs that no tool shows, in either link layer. safety.sh runs it without process_vm_*.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# ibv_asyncwatch sees every event that the softrail command causes, each exactly once and only on its rail.
+# ibv_asyncwatch sees every event that the softrail command causes, each event exactly once and only on its rail.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ibv_asyncwatch ibverbs-utils

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# ibv_devinfo and ibv_devices see the rails, in either link layer, and see a rail that is down.
+# ibv_devinfo and ibv_devices see the rails in either link layer, also a rail that is down.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ibv_devinfo ibverbs-utils

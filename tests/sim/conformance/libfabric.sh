@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# libfabric: fi_info lists the rails with the other providers' devices, and fi_pingpong runs over the verbs provider, by
-# connections of librdmacm, on the rail that -d names (the address says where the two meet by TCP).
+# libfabric: fi_info lists the rails together with the devices of other providers. fi_pingpong runs over the verbs provider, with
+# connections of librdmacm, on the rail that -d names (the two ends find each other over TCP at the given address).
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need fi_info libfabric-bin
@@ -14,7 +14,7 @@ log=$1 port=$2 address=$3
 shift 3
 fi_pingpong -p verbs -e msg -d sr1 -I 20 -c "$@" -B $port > "$log.server" 2>&1 & server=$!
 deadline=$((SECONDS + 60))
-until grep -q ":$(printf %04X $port) 0*:0000 0A" /proc/net/tcp /proc/net/tcp6; do # it listens
+until grep -q ":$(printf %04X $port) 0*:0000 0A" /proc/net/tcp /proc/net/tcp6; do # until the server listens
     [ $SECONDS -lt $deadline ] && kill -0 $server || break
     sleep 0.05
 done
@@ -34,7 +34,7 @@ for layer in ib eth; do
         rails -n 2 --link-layer $layer -- bash "$TEST_TMP/pingpong" "$TEST_TMP/fi" $((20000 + $$ % 12000)) 127.42.1.1 -S $size ||
             fail "fi_pingpong of $size bytes over $layer: $(cat "$TEST_TMP"/fi.*)"
         [ "$(rail_counter "$REPORT" 1 tx_bytes)" -ge $((40 * size)) ] || fail "fi_pingpong over $layer: rail 1 carried $(rail_counter "$REPORT" 1 tx_bytes) bytes: $(cat "$TEST_TMP"/fi.*)"
-        [ "$(rail_counter "$REPORT" 0 tx_messages)" = 0 ] || fail "fi_pingpong over $layer: rail 0 moved"
+        [ "$(rail_counter "$REPORT" 0 tx_messages)" = 0 ] || fail "fi_pingpong over $layer: rail 0 carried messages"
         note "fi_pingpong of $size bytes over $layer: $(rail_counter "$REPORT" 1 tx_bytes) bytes on rail 1"
     done
 done

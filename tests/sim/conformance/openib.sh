@@ -3,14 +3,14 @@
 # Copyright (c) 2026 The bfo authors
 #
 # The stock openib BTL of the distribution under ob1, over two rails at once: a verified ring of mixed sizes and
-# NetPIPE in integrity mode. Both rails must have carried payload, and nothing else can have.
+# NetPIPE in integrity mode. Both rails must have carried payload; the job has no other way to send.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 use_components none
 [ -e "$BFO_OMPI_COMPONENTDIR/mca_btl_openib.so" ] || skip_missing "the stock openib BTL" openmpi-bin
 
 stock="--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1 --mca btl_openib_warn_no_device_params_found 0"
-# Open MPI patches munmap for its registration cache; AddressSanitizer has replaced it already.
+# Open MPI patches munmap for its registration cache, but AddressSanitizer has already replaced munmap.
 has_asan && stock="$stock --mca memory ^patcher"
 for ranks in 2 4; do
     # shellcheck disable=SC2086

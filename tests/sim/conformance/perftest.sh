@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# perftest, latency and bandwidth of every operation, with the usual options. Short runs: they prove that the
-# tools run to their end, tests/perf measures.
+# perftest, latency and bandwidth of every operation, with the usual options. These short runs show only that the
+# tools run to their end; tests/perf measures.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ib_send_lat perftest

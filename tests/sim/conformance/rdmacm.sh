@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # librdmacm over software rails: rping, perftest -R, calls that wait by themselves (rdma_client) and datagrams (udaddy),
-# both ends, over the rail that the address names; a call to nobody; what is not there, which says so at once; and
-# sr_connect, for what no tool shows.
+# both ends, over the rail that the address names; a call without a listener; calls that are not offered, which fail at
+# once; and sr_connect, for behaviour that no tool shows.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ib_send_lat perftest
@@ -13,7 +13,7 @@ need rping rdmacm-utils
 fabric=rdmacm-$$
 export SOFTRAIL FABRIC_PATH=${SOFTRAIL_DIR:-/dev/shm}/softrail-$(id -u)/$fabric
 
-# ends LOG SERVER... -- CLIENT...: the client starts when the server listens; each end's own exit status counts.
+# ends LOG SERVER... -- CLIENT...: the client starts when the server listens; the exit status of each end counts.
 cat > "$TEST_TMP/ends" <<'ENDS'
 log=$1 server=()
 shift
@@ -32,14 +32,14 @@ echo "server $?" >> "$log.status"
 [ "$(tr '\n' ' ' < "$log.status")" = "client 0 server 0 " ]
 ENDS
 
-# both LAYER SERVER... -- CLIENT...: over 127.42.1.1, that is rail 1; rail 0 must not move.
+# both LAYER SERVER... -- CLIENT...: over 127.42.1.1, that is rail 1; rail 0 must not carry messages.
 both() {
     local layer=$1 log=$TEST_TMP/both
     shift
     rails --name "$fabric" -n 2 --link-layer "$layer" -- bash "$TEST_TMP/ends" "$log" "$@" ||
         fail "$* over $layer: $(cat "$log".*)"
     [ "$(rail_counter "$REPORT" 1 tx_bytes)" -gt 0 ] || fail "$*: rail 1 carried nothing"
-    [ "$(rail_counter "$REPORT" 0 tx_messages)" = 0 ] || fail "$*: rail 0 moved"
+    [ "$(rail_counter "$REPORT" 0 tx_messages)" = 0 ] || fail "$*: rail 0 carried messages"
     note "$1 over $layer: $(rail_counter "$REPORT" 1 tx_bytes) bytes on rail 1"
 }
 for layer in ib eth; do
@@ -50,8 +50,8 @@ for layer in ib eth; do
     both $layer ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 127.42.1.1
 done
 
-rails -n 2 -- rping -c -a 127.42.1.1 -C 1 > "$TEST_TMP/nobody" 2>&1 && fail "rping reached nobody"
-grep -q 'RDMA_CM_EVENT_REJECTED, error 8' "$TEST_TMP/nobody" || fail "a call to nobody: $(cat "$TEST_TMP/nobody")"
+rails -n 2 -- rping -c -a 127.42.1.1 -C 1 > "$TEST_TMP/nobody" 2>&1 && fail "rping connected without a listener"
+grep -q 'RDMA_CM_EVENT_REJECTED, error 8' "$TEST_TMP/nobody" || fail "a call without a listener: $(cat "$TEST_TMP/nobody")"
 
 for refused in "mckey -m 239.1.1.1" "rstream -s 127.42.1.1"; do
     # shellcheck disable=SC2086

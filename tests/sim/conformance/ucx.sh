@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# UCX: its own benchmark over rc_verbs and ud_verbs, connections by librdmacm (io_demo), and Open MPI's pml ucx with nothing
-# but verbs.
+# UCX: its own benchmark over rc_verbs and ud_verbs, connections of librdmacm (io_demo), and Open MPI's pml ucx with verbs
+# only.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ucx_perftest ucx-utils
@@ -15,7 +15,7 @@ ucx() {
     shift
     pair "$rail" ucx_perftest_on "$rail" "$@"
 }
-# pair() appends -d, -p and the host the way ibverbs-utils take them.
+# pair() appends -d, -p and the host in the form of ibverbs-utils; this wrapper translates them.
 mkdir "$TEST_TMP/bin"
 cat > "$TEST_TMP/bin/ucx_perftest_on" <<'TOOL'
 #!/bin/bash
