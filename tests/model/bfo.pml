@@ -3,24 +3,24 @@
  *
  * Recovery of rendezvous messages, DESIGN.txt section 7: one sender, one receiver, NR rails, NMSG messages one after the
  * other in the same request slots. States, rows and guards are those of pml_bfo_failover_{send,recv}.def, which the
- * run script puts beside this file; only the actions, the rails and the properties are written here.
+ * run script copies next to this file. This file adds only the actions, the rails and the properties.
  *
- * Protocol, one of: -DP_FRAG -DP_PUT -DP_GET.  -DNR=n rails; the last never fails by itself, the others may at any moment.
- *  -DQUEUE     one WRITE or FRAG of the sender may wait on a software list (counted, looked at again when popped)
+ * Protocol, one of: -DP_FRAG -DP_PUT -DP_GET.  -DNR=n rails; the last rail never fails by itself, the others may at any moment.
+ *  -DQUEUE     one WRITE or FRAG of the sender may wait on a software list (counted, checked again when popped)
  *  -DTWOQP     several QPs per rail: successes may follow errors on the same rail
  *  -DDOWNMSG   DOWN at any time: the side without an error maps the rail out too
  *  -DPOISON    one data descriptor may complete with poison: the FAILED rows
- *  -DDECLARE   either side may declare the other at any moment: the DEAD rows, no list survives
+ *  -DDECLARE   either side may declare the other at any moment: the DEAD rows; no list survives
  *  -DALLFLAKY  the last rail may fail too: posts are suspended until a declaration (needs DECLARE) or a rejoin
- *  -DREJOIN=n  a rail fenced on both sides comes back, with a new generation, n times in all
- *  -DHWLOSS    once, a success is a lie: the receiver's HCA died between acknowledgement and completion
- * A WRITE is visible at the receiver behind the FIN that follows it on its QP, or behind the fence of its rail.
- * Mutants (each must fail): NO_EPOCH NO_FRAGGEN NO_COUNT NO_COUNT_R NO_FENCE EARLY_RACK NO_OWNFENCE RGET_NEWFRAG
+ *  -DREJOIN=n  a rail fenced on both sides comes back with a new generation, n times in all
+ *  -DHWLOSS    once, a success is false, because the receiver's HCA died between acknowledgement and completion
+ * A WRITE is visible at the receiver after the FIN that follows it on its QP, or after the fence of its rail.
+ * Mutants (each run must end with an error): NO_EPOCH NO_FRAGGEN NO_COUNT NO_COUNT_R NO_FENCE EARLY_RACK NO_OWNFENCE RGET_NEWFRAG
  *  RAIL_ABORT RTS_NORESEND NO_QCOUNT NO_HELD FIN_ANYRAIL NO_DRAIN NO_CHECK NO_DEADFENCE NO_DISCARD; others edit the tables.
  *
- * BTL contract: one completion per posted descriptor; OK => delivered; ERR => lost or delivered; per QP the delivered ones
- * are a prefix. Delivered messages wait per rail; rails are polled in any order. A WRITE that failed may linger in the
- * fabric and execute at any later time until the QP it aims at is fenced. */
+ * BTL contract: one completion per posted descriptor; OK => delivered; ERR => lost or delivered; on each QP the delivered
+ * descriptors are a prefix. Delivered messages wait per rail; rails are polled in any order. A WRITE that failed may linger in the
+ * fabric and execute at any later time until the fence of its target QP. */
 #ifndef NR
 #define NR 2
 #endif
@@ -31,8 +31,8 @@
 #define CAP 7
 #endif
 #define NX 2              /* ranges per message */
-#ifndef REJOIN                          /* a generation of a rail can cost two restarts, one for the error of each side */
-#define EPOCHS 6                        /* more than that: endless */
+#ifndef REJOIN                          /* a generation of a rail can cause two restarts, one for the error of each side */
+#define EPOCHS 6                        /* more epochs: the run has no end */
 #else
 #define EPOCHS (6 + 2*REJOIN)
 #endif
@@ -40,7 +40,7 @@
 #define R 1
 #define Q(s,r) ((s)*NR+(r))
 
-#ifdef SWEEP                                                  /* rows.sh takes rows away, by table and line */
+#ifdef SWEEP                                                  /* rows.sh removes rows, by table and line */
 c_decl { \#include <stdlib.h>
   static int gone;                                          /* 1000 * table + line */
   __attribute__((constructor)) static void set_gone(void) { char *s = getenv("SWEEP"); gone = s ? atoi(s) : 0; } }
@@ -70,10 +70,10 @@ chan rx[2*NR] = [CAP] of { mtype, byte, byte, byte, byte, byte, byte };
 chan cq[2*NR] = [CAP] of { mtype, byte, byte, byte, byte, byte, byte, byte };   /* + 0 error, 1 success, 2 poison */
 bit up[2*NR] = 1;         /* mapped in */
 bit fen[2*NR];            /* own fence done: queue pairs silent */
-bit fz[NR];               /* receiver: own fence runs */
+bit fz[NR];               /* receiver: its own fence runs */
 bit bad[2*NR], lost[2*NR];
 byte gen[NR];             /* generation of the rail */
-bit lgv[NR]; byte lgm[NR];            /* a WRITE lingering in the fabric, its message */
+bit lgv[NR]; byte lgm[NR];            /* a WRITE lingers in the fabric; its message */
 byte wv[NX], wvr[NX];                 /* WRITE accepted, not yet visible: message+1, rail */
 bit pd[2], decl[2];                   /* declaration due, made */
 #ifdef DECLARE
@@ -150,7 +150,7 @@ inline POSTR(ps, pl, pt, pm, pg, ph, pe, px, py) {
   :: flaky(pl) || silent(Q(1-(ps),pl),Q(ps,pl)) ->
        cq[Q(ps,pl)]!pt,pm,pg,ph,pe,px,py,0; SETBAD(Q(ps,pl)); SETLOST(Q(ps,pl))
 #ifdef POISON
-  :: flaky(pl) && !poisoned && (pt==FRAG || pt==ACK || pt==PUT) -> poisoned=1;      /* its QP is in error, it was not sent */
+  :: flaky(pl) && !poisoned && (pt==FRAG || pt==ACK || pt==PUT) -> poisoned=1;      /* its QP is in error; it was not sent */
        cq[Q(ps,pl)]!pt,pm,pg,ph,pe,px,py,2; SETBAD(Q(ps,pl)); SETLOST(Q(ps,pl))
 #endif
 #ifdef HWLOSS
@@ -261,7 +261,7 @@ inline S_LOOKUP() {
 #define ROW_ZERO(id, state, event, next, act) :: ss==S_##state && ev==SE_##event KEPT(0) -> ss=S_##next; sep=0; ac=SA_##act
 #define ROW_NEXT(id, state, event, next, act) :: ss==S_##state && ev==SE_##event KEPT(0) -> ss=S_##next; sep++; ac=SA_##act
 #include "pml_bfo_failover_send.def"
-  :: else -> ac=0; assert(!done && !gd && ev!=SE_START)       /* a message is dropped; completions and guards have rows */
+  :: else -> ac=0; assert(!done && !gd && ev!=SE_START)       /* drops a message; completions and guards have rows */
   fi }
 }
 #define events sev
@@ -300,7 +300,7 @@ inline S_FINISH() { sg++; sfg++; nm++; S_RESET() }
 #define NCOUNT sev++
 #endif
 
-/* ---- sender: actions; t m g h e x y ok are those of the message or completion, rr its rail ------------------------- */
+/* ---- sender: actions; t m g h e x y ok belong to the message or completion, rr is its rail -------------------------- */
 inline S_ACT() {
   if
   :: ac==SA_post_rts -> POST(S,RTS,nm,0,sg,sep,0,sfg); sev++
@@ -380,7 +380,7 @@ inline QPUT(a, b, c, d) {
 #endif
 }
 inline QCLEAR() { qv=0; qt=0; qe=0; qx=0; qy=0; qr=0; qn=0; qm=0; qd=0; qg=0 }
-/* DESIGN.txt section 9 rule 2: posted only in STREAM of the item's epoch, a WRITE only on the rail as it was */
+/* DESIGN.txt section 9 rule 2: an item is posted only in STREAM of its epoch, a WRITE only on its rail of its generation */
 inline QPOP() {
 #ifdef NO_QCOUNT
   if
@@ -402,10 +402,10 @@ inline QPOP() {
 }
 #endif
 
-/* ---- sender: what comes in, as events ------------------------------------------------------------------------------- */
+/* ---- sender: messages and completions, as events ------------------------------------------------------------------- */
 inline S_MESSAGE() {
   if
-  :: decl[S] -> ev=0                                          /* nothing of a declared peer is used */
+  :: decl[S] -> ev=0                                          /* messages of a declared peer are dropped */
   :: else ->
   if
 #ifdef NO_EPOCH
@@ -426,10 +426,10 @@ inline S_MESSAGE() {
   fi
 }
 inline S_COMPLETION() {
-  if :: ok!=1 && up[Q(S,rr)] -> MAPOUT(S,rr) :: else fi;      /* error_cb: mapped out before the callback */
+  if :: ok!=1 && up[Q(S,rr)] -> MAPOUT(S,rr) :: else fi;      /* error_cb: the rail is mapped out before the callback */
   done=1;
   if
-  :: t==FIN -> done=0; ev=0;                                  /* self-contained */
+  :: t==FIN -> done=0; ev=0;                                  /* belongs to no request */
      if :: !ok && !decl[S] -> POST(S,FIN,m,g,h,e,RESENTX(x),y) :: else fi
   :: t==NOTIFY -> assert(h==sg && e==sep+1 && (ss==S_NOTIFIED || ss==S_DEAD));              /* I4 */
 #ifdef NO_COUNT
@@ -461,7 +461,7 @@ inline CLEAR() { t=0; m=0; g=0; h=0; e=0; x=0; y=0; ok=0; rr=0; ev=0; ac=0; done
     :: nempty(cq[Q(S,r)]) -> cq[Q(S,r)]?t,m,g,h,e,x,y,ok; rr=r; S_COMPLETION()
 
 active proctype Sender() {
-  mtype t, ev, ac; byte m, g, h, e, x, y, ok, rr; bit done, gd;    /* completion; raised by a guard */
+  mtype t, ev, ac; byte m, g, h, e, x, y, ok, rr; bit done, gd;    /* done: the event is a completion; gd: a guard raised it */
   do
   :: atomic {
     if
@@ -475,7 +475,7 @@ active proctype Sender() {
     :: qv -> QPOP()
 #endif
 #ifdef SUSPEND
-    :: nempty(su[S]) && ANYUP(S) -> su[S]?t,m,g,h,e,x,y;      /* popped: looked at again */
+    :: nempty(su[S]) && ANYUP(S) -> su[S]?t,m,g,h,e,x,y;      /* popped: checked again */
        if
        :: t==FIN -> POST(S,FIN,m,g,h,e,x,y)
        :: t==RTS && ss==S_RTS && e==sep -> POST(S,RTS,m,g,h,e,x,y)
@@ -601,7 +601,7 @@ inline R_ACT() {
      assert(m==nr && FRANGE(x)==rgot);
 #endif
      if
-     :: wv[FRANGE(x)]!=0 && rr==wvr[FRANGE(x)] && !FRESENT(x) -> buf[FRANGE(x)]=wv[FRANGE(x)]   /* behind its WRITE */
+     :: wv[FRANGE(x)]!=0 && rr==wvr[FRANGE(x)] && !FRESENT(x) -> buf[FRANGE(x)]=wv[FRANGE(x)]   /* after its WRITE */
      :: else
      fi;
      rgot++; R_FREEFRAG();
@@ -636,7 +636,7 @@ inline R_ACT() {
   fi
 }
 
-/* ---- receiver: what comes in, as events ------------------------------------------------------------------------------------ */
+/* ---- receiver: messages and completions, as events ------------------------------------------------------------------------- */
 #define R_OPEN (rs!=R_NONE && rs!=R_DONE)
 inline R_FIN() {
   if
@@ -672,7 +672,7 @@ inline R_MESSAGE() {
 #endif
   :: t==FIN -> R_FIN()
   :: t==NOTIFY && g==rg -> if :: e==rep+1 -> ev=RE_NOTIFY :: e==rep -> ev=RE_NOTIFY_COPY :: else -> ev=RE_STALE fi
-  :: t==NOTIFY && g!=rg -> ev=0; assert(m<nr); POST(R,RNACK,m,h,g,e,0,0)   /* R15, whose request is gone */
+  :: t==NOTIFY && g!=rg -> ev=0; assert(m<nr); POST(R,RNACK,m,h,g,e,0,0)   /* R15: its request is gone */
   :: else -> ev=0
   fi
   fi
@@ -719,7 +719,7 @@ inline R_COMPLETION() {
     :: fz[r] -> fz[r]=0; fen[Q(R,r)]=1; LOSE(r); VISIBLE(0,r); VISIBLE(1,r); R_GUARDS()      /* fence_done */
 
 #ifdef STRICT_FAIL
-#define KNOWN(i) (!sok[i] || good[i] || decl[R])               /* success at the sender: success at the receiver */
+#define KNOWN(i) (!sok[i] || good[i] || decl[R])               /* success at the sender implies success at the receiver */
 #else
 #define KNOWN(i) (!sok[i] || nr>i || decl[R])                  /* I3 */
 #endif
@@ -759,7 +759,7 @@ active proctype Receiver() {
     :: up[Q(S,0)] && !up[Q(R,0)] -> MAPOUT(S,0)
 #endif
 #ifdef HWLOSS
-    :: hwlost && !(alldone) && up[Q(R,hwrail)] -> MAPOUT(R,hwrail)           /* its own port event */
+    :: hwlost && !(alldone) && up[Q(R,hwrail)] -> MAPOUT(R,hwrail)           /* the receiver's own port event */
 #ifndef NO_CHECK
     :: hwlost && !(alldone) && fen[Q(R,hwrail)] && !pd[R] && !pd[S] -> pd[R]=1     /* counts compared: a loss */
 #endif
@@ -780,7 +780,7 @@ active proctype Receiver() {
   od
 }
 
-/* ---- the fabric: a lingering WRITE executes late, unless its target is fenced ------------------------------------------------ */
+/* ---- the fabric: a lingering WRITE executes late, unless its target QP is fenced --------------------------------------------- */
 #define LINGER(r) :: atomic { lgv[r] -> lgv[r]=0; if :: !fen[Q(R,r)] -> assert(nr==lgm[r]) :: else fi; lgm[r]=0 }   /* I6 */
 active proctype Fabric() {
 end:

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Reuse of a context id, DESIGN.txt section 8: kept counters per (context id, peer process) and
+ * Reuse of a context id, DESIGN.txt section 8: counters kept per (context id, peer process), and
  * the process check. No flush, no agreement, no poll pass.
- * Old communicator (context id c): process P sends NO messages to R. Rail 0 may fail, a copy may stay
+ * Old communicator (context id c): process P sends NO messages to R. Rail 0 may fail, and a copy may stay
  * unpolled on it for any time. Then the communicator is freed and c is used again.
  *  -DPQ=0   new communicator: P again (same rank)                       (default)
- *  -DPQ=1   new communicator: process Q at the rank of P; P not a member
- *  Creation of the new communicator is late at R: it may become active at R after its first fragments came.
- * Communicator life: the sender may free the old one as soon as its messages are posted (eager), R when
- * it has matched them; the creation needs both to have freed it (the id is unused at every member).
- *  -DLEFT  R may free the old communicator with messages left: once the last one has come, early or in its turn
- * mutants: -DKEEPNEXT  with LEFT: the counter stays at the first message that is missing
+ *  -DPQ=1   new communicator: process Q at the rank of P; P is no member
+ *  R may create the new communicator late, after its first fragments have come.
+ * The sender may free the old communicator as soon as its messages are posted (eager), R when
+ * it has matched them. The new communicator is created after both have freed the old one (the id is unused at every member).
+ *  -DLEFT  R may free the old communicator with messages left, after the last message has come, early or in sequence
+ * Mutants: -DKEEPNEXT  with LEFT: the counter stays at the first message that is missing
  *          -DRESET  counters start at 0 in the new communicator
- *          -DNOPROC no process check, counters found by rank (bites with PQ=1)
+ *          -DNOPROC no process check, counters found by rank (has an effect with PQ=1)
  *          -DFLUSHPOLL with RESET: sender flush, agreement, one poll pass until empty at R */
 #ifndef NO
 #define NO 2
@@ -48,7 +48,7 @@ bit cm[M]; byte cmi[M];
 inline deliver(q,id,p) {         /* communicator active */
   if
 #ifndef NOPROC
-  :: p!=MEMBER -> assert(id<NO)                      /* not the process of rank src: dropped; never a new one */
+  :: p!=MEMBER -> assert(id<NO)                      /* not the process of rank src: dropped, and never a new message */
   :: p==MEMBER && q==exp[p] ->
 #define XP p
 #else

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The tables of DESIGN.txt 7.1, 7.2, 10.2 and 10.3 and the .def files name the same rows in the same order.
+# The tables of DESIGN.txt 7.1, 7.2, 10.2 and 10.3 name the same rows as the .def files, in the same order.
 # Rows that DESIGN.txt marks (ULFM) are not built, and no table has them.
 set -u
 top=$(cd "${BFO_MODEL_SRCDIR:-$(dirname "$0")}/../.." && pwd)
 bad=0
 
-# of_def FILE: names of its rows, each once; of_design FROM TO: those of the lines between two headings
+# of_def FILE: prints the names of the file's rows, each once; of_design FROM TO: the names in the lines between two headings
 of_def() { sed -nE 's/^ROW(_ZERO|_NEXT)?\(([A-Za-z0-9]+),.*/\2/p' "$top/$1" | awk '!seen[$1]++'; }
 of_design() {
     awk -v from="$1" -v to="$2" 'index($0, from) == 1 {on = 1} index($0, to) == 1 {on = 0} on' "$top/DESIGN.txt" | grep -v '(ULFM)' |

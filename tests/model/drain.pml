@@ -2,19 +2,19 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The end of one set of queue pairs, DESIGN.txt section 10.3. States, events, actions and rows are those of btl_openib_drain.def, which
- * the run script puts beside this file. A thread posts, progress polls, service reads and writes letters, the device flushes when it
- * likes; the clock of the fence may run out whenever the completion queue is empty.
+ * the run script copies next to this file. A thread posts, progress polls, service reads and writes letters, and the device flushes at
+ * any time. The time limit of the fence may pass whenever the completion queue is empty.
  *  -DNM=n     messages (default 2)
  *  -DND=n     destroying the queue pairs fails up to n times (default 1)
  *  -DSHARED   a shared receive queue: the marker waits for LAST_WQE_REACHED, a buffer may come back after the fence
  *  -DDEADCARD setting the error state fails, and the device may be gone
  *  -DPORT     the port may end the rail
  *  -DIWARP    the peer may close the connection
- * Properties: no post but in LIVE; the PML is told once, and the gate refuses by then; the fence ends once and is told once; each
- * message that was accepted comes back once; none is given back while the device may still touch its buffer; nobody touches a set that
+ * Properties: the set takes posts only in LIVE; the PML is told once, and the gate refuses by then; the fence ends once and is reported
+ * once; each accepted message comes back once, and never while the device may still touch its buffer; no part touches a set that
  * was freed; no event meets an empty cell; when all is quiet a set that failed is fenced.
- * Mutants: NOGUARD (progress believes every answer of service), NOMARKER (the fence does not wait for the marker, and takes what was
- *  posted without asking for a completion as returned). */
+ * Mutants: NOGUARD (progress believes every answer of service), NOMARKER (the fence does not wait for the marker, and treats messages
+ *  that were posted without a completion as returned). */
 #ifndef NM
 #define NM 2
 #endif
@@ -22,7 +22,7 @@
 #define ND 1
 #endif
 
-#ifdef SWEEP                                                  /* rows.sh takes rows away, by line */
+#ifdef SWEEP                                                  /* rows.sh removes rows, by line */
 c_decl { \#include <stdlib.h>
   static int gone;
   __attribute__((constructor)) static void set_gone(void) { char *s = getenv("SWEEP"); gone = s ? atoi(s) : 0; } }
@@ -41,7 +41,7 @@ mtype = {
   DG_KEEP, DG_REFUSE,
   WAITING, OPEN, REFUSING,                                    /* gate */
   RTS, ERR, GONE,                                             /* queue pairs */
-  FREE, LISTED, POSTED, GOOD, BAD, BACK,                      /* a message; the marker: FREE, POSTED, BAD, BACK */
+  FREE, LISTED, POSTED, GOOD, BAD, BACK,                      /* states of a message; of the marker: FREE, POSTED, BAD, BACK */
   UP, ERROR, DRAIN, LAST_WQE, STUCK, ABANDON, OBSTINATE, FENCE_DONE };
 
 mtype st = D_LIVE, gate = WAITING, qp = RTS, marker = FREE;
@@ -95,7 +95,7 @@ inline END() {
   assert(!ended && gate==REFUSING); ended=1;
   j=0; do
   :: j<NM && d[j]==LISTED -> RETURN(j); j++
-  :: j<NM && OUT(j) -> assert(qp==GONE); RETURN(j); j++       /* the device might still write or read it */
+  :: j<NM && OUT(j) -> assert(qp==GONE); RETURN(j); j++       /* otherwise the device might still write or read its buffer */
   :: j<NM && !OUT(j) && d[j]!=LISTED -> j++
   :: j==NM -> break
   od; j=0;
@@ -103,7 +103,7 @@ inline END() {
   if :: st!=D_LOSSY -> assert(!done); done=1 :: else fi;
   svc!FENCE_DONE
 }
-/* A post, with the lock held and the state LIVE. */
+/* A post; the lock is held and the state is LIVE. */
 inline POST(k) {
   assert(st==D_LIVE);
   if
@@ -138,7 +138,7 @@ end:
   do
   :: atomic { posted<NM ->
        if
-       :: gate==REFUSING -> skip                              /* another rail */
+       :: gate==REFUSING -> skip                              /* the PML takes another rail */
        :: gate==OPEN && st==D_LIVE -> POST(posted); act=0
        :: else -> d[posted]=LISTED
        fi;
@@ -150,7 +150,7 @@ active proctype Device() {
 end:
   do
   :: atomic { d[0]==POSTED && qp==RTS -> d[0]=GOOD }
-  :: atomic { d[0]==POSTED && qp!=GONE -> d[0]=BAD }          /* it breaks, or is flushed */
+  :: atomic { d[0]==POSTED && qp!=GONE -> d[0]=BAD }          /* the queue pair breaks, or flushes the message */
 #if NM > 1
   :: atomic { d[1]==POSTED && qp==RTS && d[0]!=POSTED -> d[1]=GOOD }
   :: atomic { d[1]==POSTED && qp!=GONE && d[0]!=POSTED -> d[1]=BAD }
@@ -166,7 +166,7 @@ inline REAP(k) {
   :: else
   fi
 }
-/* What is in the completion queue is read before an answer of service is believed. */
+/* Progress reads all of the completion queue before it believes an answer of service. */
 inline ANSWERED(e) {
   i=0; do :: i<NM -> REAP(i); i++ :: i==NM -> break od; i=0;
   if :: marker==BAD -> marker=BACK :: else fi;

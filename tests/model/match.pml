@@ -2,16 +2,16 @@
  * Copyright (c) 2026 The bfo authors
  *
  * MATCH numbering, wrap, order over 2 rails, late communicator: DESIGN.txt section 8.
- * The sender issues NM eager messages (complete at MPI level at once); rail 0 may fail.
- * A completion may be arbitrarily late (RC retry timeout), i.e. the ERR of message k is seen
- * after any number of later messages went over rail 1.
+ * The sender posts NM eager messages (complete for MPI at once); rail 0 may fail.
+ * A completion may be arbitrarily late (RC retry timeout): the sender may see the ERR of message k
+ * after any number of later messages has gone over rail 1.
  *  Wire sequence = k % MOD, duplicate window MOD/2.
  *  -DMOD=4          16-bit style wire sequence (wraps during the run)
  *  -DMOD=16         wide sequence (spec: 32 bit), never wraps within a stall
  *  -DTHROTTLE       16-bit alternative: sender keeps (next - oldest uncompleted) <= MOD/2-1
- *  -DPROMPT         delivered fragments are polled before the next message is sent (no poll skew)
- *  -DLATECOMM       communicator is created at the receiver after the first fragments arrived
- *  -DNODUP_ADDCOMM  historical add_comm: no duplicate check when draining the pending list
+ *  -DPROMPT         the receiver polls delivered fragments before the next message is sent (no poll skew)
+ *  -DLATECOMM       the receiver creates the communicator after the first fragments have arrived
+ *  -DNODUP_ADDCOMM  add_comm without a duplicate check when it drains the pending list
  *  Reuse of a context id: cid.pml. Mutants: default MOD=4, PROMPT, THROTTLE, LATECOMM+NODUP_ADDCOMM. */
 #ifndef NM
 #define NM 6
@@ -32,7 +32,7 @@ chan pc = [2*NM] of { byte, byte };     /* non_existing_communicator_pending */
 bit comm = 1; byte npend; byte base;
 byte k;
 #define D(a,b) (((a)+MOD-(b))%MOD)
-inline deliver(q, id) {                 /* one MATCH reaches the matching engine */
+inline deliver(q, id) {                 /* a MATCH reaches the matching engine */
   if
   :: q==exp && !cm[q] ->
        assert(id==got); got++; exp=(exp+1)%MOD;
@@ -43,7 +43,7 @@ inline deliver(q, id) {                 /* one MATCH reaches the matching engine
   :: q==exp && cm[q] -> assert(false)
   fi
 }
-inline deliver_nodup(q, id) {           /* historical add_comm drain */
+inline deliver_nodup(q, id) {           /* the drain of NODUP_ADDCOMM */
   if :: q==exp -> assert(id==got); got++; exp=(exp+1)%MOD
      :: else -> if :: !cm[q] -> cm[q]=1; cmi[q]=id :: else fi
   fi;
@@ -58,7 +58,7 @@ inline deliver_nodup(q, id) {           /* historical add_comm drain */
 #endif
 #define CGUARD (1)
 #ifdef PROMPT
-#define PGUARD (len(rx0)==0 && len(rx1)==0)   /* delivered frags are polled before the next send */
+#define PGUARD (len(rx0)==0 && len(rx1)==0)   /* see PROMPT above */
 #else
 #define PGUARD (1)
 #endif

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The engine of pml_bfo_failover_fsm.c under threads, DESIGN.txt section 7.3: every load, store and decrement is a step
- * of its own; sequential consistency is assumed. One of
- *  -DDRAIN     the last completions of ERRD come on two threads: NOTIFY is posted exactly once
- *  -DRESTART   the last event and a late handler's go in NOTIFIED; one thread restarts and resets the bits: the request must not be
- *              completed with the bits of the attempt before
- *  -DFINISH    the last WRITE completes while another thread tests the guards: complete exactly once, and behind the FIN
- *  -DHANDLER   receiver: FRAG handlers count while the restart is claimed; nothing is counted into the next attempt
- *  -DREUSE     a request is completed and taken for the next message, same state and epoch, while one thread is about to claim by an
- *              older look and a message of the dance that names the first use is handled: neither touches the second
- * Mutants: LOADFIRST (state loaded before the decrement), NOCAS, NOACTHOLD (no event held over the action of a claim),
+ * The engine of pml_bfo_failover_fsm.c under threads, DESIGN.txt section 7.3: every load, store and decrement is a separate
+ * step; sequential consistency is assumed. One of
+ *  -DDRAIN     the last completions of ERRD come in two threads: NOTIFY is posted exactly once
+ *  -DRESTART   the last event and the event of a late handler return in NOTIFIED; one thread restarts and resets the bits: the request
+ *              must not be completed with the bits of the previous attempt
+ *  -DFINISH    the last WRITE completes while another thread tests the guards: the request completes exactly once, and after the FIN
+ *  -DHANDLER   receiver: FRAG handlers count while the restart is claimed; no handler counts bytes into the next attempt
+ *  -DREUSE     a request is completed and used for the next message, in the same state and epoch, while one thread is about to claim with
+ *              an older look, and another handles a restart message that names the first use: neither touches the second use
+ * Mutants: LOADFIRST (state loaded before the decrement), NOCAS, NOACTHOLD (no event held during the action of a claim),
  *  NOLOSTTEST (the loser of a claim does not test again), ONEREAD (events read only before the facts), LATEREAD (only
- *  behind them), NOHOLD and NOSEAL (HANDLER: no event over test and count, no SEALED), OLDLOOK and NOLOOK (REUSE: a claim
- *  compares the state only; who merely looks does not say so). */
+ *  after the facts), NOHOLD and NOSEAL (HANDLER: no event held during test and count, no SEALED), OLDLOOK and NOLOOK (REUSE: a claim
+ *  compares the state only; a thread that only looks does not count its look). */
 mtype = { STREAM, ERRD, NOTIFIED, RTS1, QUIESCE, SEALED, WAITRTS, DONE };
 /* se and looks are one word: read and swapped in one step */
 mtype se; byte looks, ev, gen=1; bit resp, all, fin; byte notified, granted, completed, over; bit posted;
 
 inline UP() { ev++ }
-/* v: the value the decrement returned */
+/* v: the value after the decrement */
 inline DOWN() { atomic { ev--; v=ev } }
 inline CAS(from, to, same) {
 #ifdef NOCAS
@@ -34,15 +34,15 @@ inline CAS(from, to, same) {
 #else
 #define SAME looks==lk
 #endif
-/* one claim: target state, then its action; again=1: test the guards once more */
+/* a claim: target state, then its action; again=1: test the guards again */
 inline CLAIM(from, to) {
 #ifndef NOACTHOLD
   if :: to!=DONE -> UP() :: else fi;
 #endif
   CAS(from,to,SAME);
   if
-  :: won && to==NOTIFIED -> notified++; UP(); posted=1                       /* NOTIFY is out */
-  :: won && to==RTS1 -> resp=0; all=0; UP(); posted=1                        /* bits of the attempt; RTS is out */
+  :: won && to==NOTIFIED -> notified++; UP(); posted=1                       /* NOTIFY is posted */
+  :: won && to==RTS1 -> resp=0; all=0; UP(); posted=1                        /* resets the bits of the attempt; RTS is posted */
   :: won && to==WAITRTS -> granted++
   :: won && to==DONE -> assert(fin); gen++; completed++
   :: else
@@ -91,7 +91,7 @@ inline SETTLE() {
 
 #ifdef DRAIN
 #define NT 2
-/* a completion in error: ERRD is claimed or found, the event let go, the guards tested */
+/* a completion with an error: claims or finds ERRD, gives its event back, tests the guards */
 proctype Completion() { LOCALS;
 #ifdef LOADFIRST
   mtype old = se; CAS(STREAM,ERRD,true); DOWN();
@@ -112,7 +112,7 @@ init { atomic { se=NOTIFIED; ev=1; granted=1; resp=1; all=1; run Release(); run 
 #endif
 #ifdef FINISH
 #define NT 3
-/* a PUT handler posts the last WRITE and lets its own event go; the WRITE completes: bytes, FIN, then the event */
+/* a PUT handler posts the last WRITE and gives its own event back; the WRITE completes: bytes, FIN, then the event */
 proctype Handler() { LOCALS; UP(); UP(); posted=1; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
 proctype WriteCompletes() { LOCALS; posted; all=1; fin=1; DOWN(); SETTLE(); over++ }
 proctype Late() { LOCALS; UP(); DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
@@ -128,7 +128,7 @@ proctype Frag() { LOCALS; bit ok;
   UP();
 #endif
   ok=(se==QUIESCE);
-  if :: ok -> assert(se==QUIESCE || se==SEALED) :: else fi;                   /* counted into the attempt that was tested */
+  if :: ok -> assert(se==QUIESCE || se==SEALED) :: else fi;                   /* counts into the attempt that it has tested */
 #ifndef NOHOLD
   DOWN(); if :: v==0 -> SETTLE() :: else fi;
 #endif
@@ -138,9 +138,9 @@ init { atomic { se=QUIESCE; ev=1; fin=1; run Frag(); run Frag(); run Last() } ov
 #endif
 #ifdef REUSE
 #define NT 3
-/* the last event of the first use goes: it may complete */
+/* gives the last event of the first use back; may complete the request */
 proctype Last() { LOCALS; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
-/* a message of the dance that names the first use: raise, look, verify, act, release */
+/* a restart message that names the first use: raise, look, verify, act, release */
 proctype Dance() { LOCALS; bit mine;
   UP();
 #ifndef NOLOOK
@@ -149,7 +149,7 @@ proctype Dance() { LOCALS; bit mine;
   s=se; mine=(gen==1 && s==STREAM);
   if :: mine -> assert(gen==1 && se==STREAM) :: else fi;                      /* acts on the use it has verified */
   mine=0; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
-/* the user is told of the completion and sends the next message with the same request; its answer has come, its data not */
+/* after the completion the user sends the next message with the same request; its answer has come, its data has not */
 proctype User() { LOCALS; completed==1; resp=0; all=0; fin=0; UP(); se=STREAM; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
 init { atomic { se=STREAM; ev=1; resp=1; all=1; fin=1; run Last(); run Dance(); run User() }
   over==NT; assert(completed==1 && se==STREAM && ev==0 && gen==2) }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Who is at the other end of a rail, DESIGN.txt section 10.1 (btl_openib_partner.c). The lower process L has ports 0..N-1, which are the names
- * of the rails; the higher process H has as many, and the records tell none apart. Port i of L and port j of H are on one fabric if
- * FL(i)==FH(j). What was ever sent may arrive, at any time, any number of times, or never. Either side may begin with any rail.
+ * The port at the other end of a rail, DESIGN.txt section 10.1 (btl_openib_partner.c). The lower process L has ports 0..N-1, whose numbers
+ * name the rails; the higher process H has as many, and the records do not tell ports apart. Port i of L and port j of H are on one fabric
+ * if FL(i)==FH(j). A message that was sent may arrive at any time, any number of times, or never. Either side may begin with any rail.
  *  -DN=2 -DONE  one fabric     -DN=2  two fabrics, wired crosswise     -DN=3  two fabrics: L has A, A, B and H has B, A, A
- *  -DERRORS     at any time a port of either side gives up, with or without a name, and says so under its name
- *  else, at the end: every rail is up
- * asserted: a rail that is up joins the same two ports on both sides, of one fabric; no two ports have one name; what H says of one
- * port ends no rail of another; no port takes the name of a rail that both sides have ended
- * mutants: -DSHARE a port takes a name that another has; -DRENAME a port with a name takes another one; -DLIST L takes any reply for one of the port
- * that the list gives; -DSTRAY a request that arrives on another fabric, at a port of the same address, counts; -DGUESS a port without
- * name says that it gives up, under the name of the list; -DLATE the name of an ended rail may be taken */
+ *  -DERRORS     at any time a port of either side gives up, with or without a name, and reports this under its name
+ *  without ERRORS every rail is up at the end
+ * Properties: a rail that is up joins the same two ports on both sides, on one fabric; no two ports have one name; a report of H about one
+ * port ends no rail of another port; no port takes the name of a rail that both sides have ended
+ * Mutants: -DSHARE a port takes a name that another port has; -DRENAME a port with a name takes another name; -DLIST L takes any reply for a
+ * reply of the port in its list; -DSTRAY a request counts that arrives on another fabric at a port of the same address; -DGUESS a port
+ * without a name reports that it gives up, under the name in the list; -DLATE a port may take the name of an ended rail */
 #ifndef N
 #define N 2
 #endif
@@ -58,8 +58,8 @@
 #define FROM(i,j) (j)
 #endif
 mtype = {CLOSED, REQUESTED, READY, UP, GONE};
-mtype l[N]=CLOSED, h[N]=CLOSED;         /* of each port */
-byte name[N]=NONE, other[N]=NONE;       /* of H's ports; the partner of each of L's */
+mtype l[N]=CLOSED, h[N]=CLOSED;         /* state of each port */
+byte name[N]=NONE, other[N]=NONE;       /* name: of each port of H; other: the partner of each port of L */
 bit req[N*N], rep[N*N], rtu[N*N], ldown[N], hdown[N*N], ended[N];
 
 #define JOINED(i,j) (other[i]==(j) && name[j]==(i) && FL(i)==FH(j))
@@ -72,7 +72,7 @@ bit req[N*N], rep[N*N], rtu[N*N], ldown[N], hdown[N*N], ended[N];
   :: atomic { rtu[A(i,j)] && name[j]==(i) && h[j]==READY -> assert(JOINED(i,j)); h[j]=UP } \
   FAIL(i,j)
 #define PORT(i) \
-  :: atomic { l[i]==CLOSED -> l[i]=REQUESTED }      /* a post, or H asks */ \
+  :: atomic { l[i]==CLOSED -> l[i]=REQUESTED }      /* L posts, or H asks */ \
   :: atomic { h[i]==CLOSED -> h[i]=REQUESTED } \
   DIE(i)
 #ifdef ERRORS

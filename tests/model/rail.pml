@@ -2,20 +2,20 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Bring-down and rejoin of one rail between two peers, DESIGN.txt section 10.2. States, events, effects and actions are
- * those of btl_openib_rail.def, which the run script puts beside this file. Fences are asynchronous. Control messages
- * use two FIFO paths per direction: reordered, doubled, delayed for any time.
+ * those of btl_openib_rail.def, which the run script copies next to this file. Fences are asynchronous. Control messages
+ * use two FIFO paths per direction, and are reordered, duplicated, and delayed for any time.
  *  -DNF=n      local failures (default 1), in any state, on either side
- *  -DLOSS=n    up to n control messages are lost; the timers send again what is still due
+ *  -DLOSS=n    up to n control messages are lost; the timers send messages again that are still due
  *  -DREFUSE=n  up to n requests are refused (REJ)
- *  -DDEADPEER  either side may declare the other once: PEERDEAD, nothing comes back
+ *  -DDEADPEER  either side may declare the other once: PEERDEAD; the rail never comes back
  *  -DLAZY      both ends begin in CLOSED
- *  -DNODUP     no doubled messages
- *  -DGIVER     from the second failure on only one side fails, in CREQ: it gives attempts up (T_conn)
- *  -DLIVE      all timers that are due fire at once when nothing else can happen: for the search of endless executions
+ *  -DNODUP     no duplicated messages
+ *  -DGIVER     from the second failure on only side B fails, in CREQ: it gives attempts up (T_conn)
+ *  -DLIVE      all timers that are due fire at once when no other step is possible: for the search of infinite executions
  * Properties: I10; the check of each generation that carried data takes place before the rail is used again; when all is
  * quiet the rail is UP on both sides with one generation.
  * Mutants: SPEC (DACK and DOWNB before the fence has ended), NOACK (DOWNB without waiting for the peer), LASTG (no
- *  generation check on REQ), CKLAST (an older due check is overwritten). */
+ *  generation check on REQ), CKLAST (a newer check replaces an older check that is still due). */
 #ifndef NF
 #define NF 1
 #endif
@@ -23,7 +23,7 @@
 #define B 1
 #define NOCK 255
 
-#ifdef SWEEP                                                  /* rows.sh takes rows away, by line */
+#ifdef SWEEP                                                  /* rows.sh removes rows, by line */
 c_decl { \#include <stdlib.h>
   static int gone;
   __attribute__((constructor)) static void set_gone(void) { char *s = getenv("SWEEP"); gone = s ? atoi(s) : 0; } }
@@ -46,19 +46,19 @@ mtype = {
 #ifdef LAZY
 #define USED0 0
 mtype st[2] = L_CLOSED;
-byte qp[2];                       /* generation (+1) of the queue pairs able to receive; 0: none */
+byte qp[2];                       /* generation (+1) of the queue pairs that can receive; 0: none */
 #else
 #define USED0 1
 mtype st[2] = L_UP;
 byte qp[2] = 1;
 #endif
 byte g[2], nf; bit fz[2], da[2]; byte ck[2] = NOCK;
-byte fg[2];                       /* generation the running fence is of */
+byte fg[2];                       /* generation of the fence that runs */
 bit first[2];                     /* REP or RTU of this generation taken */
 byte wr[2];                       /* a zero-byte WRITE of this generation (+1) has arrived */
-bit val[2];                       /* zero-byte WRITEs are out */
+bit val[2];                       /* zero-byte WRITEs are in flight */
 byte used[2] = USED0;             /* last generation that was UP here (+1): it may have carried data */
-byte checked[2];                  /* the generation of used[], once its counts were compared here */
+byte checked[2];                  /* the generation of used[], after its counts were compared here */
 bit decl[2];
 chan c[4] = [8] of { mtype, byte };   /* c[2*to+path] */
 #ifdef LOSS
@@ -96,7 +96,7 @@ inline LOOKUP() {
   d_step { eff=0; act=0; if
 #define ROW(id, state, event, next, effect, action) :: st[me]==L_##state && ev==LE_##event KEPT -> st[me]=L_##next; eff=LF_##effect; act=LA_##action
 #include "btl_openib_rail.def"
-  :: else -> assert(ev==0 || t!=0)                            /* a message is dropped; what happens here has rows */
+  :: else -> assert(ev==0 || t!=0)                            /* drops a message; local events have rows */
   fi;
   if
   :: eff==LF_FENCE -> fz[me]=1; da[me]=0
@@ -155,7 +155,7 @@ inline ACT() {
   fi;
   act=0; eff=0; ev=0; t=0; x=0; INV(A); INV(B)
 }
-/* The guards of messages, as ofo_rail_*_event() decides them. */
+/* The guards of messages, as ofo_rail_*_event() decide them. */
 inline EVENT_OF() {
   d_step { ev=0; if
   :: t==DOWN && x<g[me] -> ev=LE_DOWN_OLD
@@ -188,7 +188,7 @@ inline EVENT_OF() {
 }
 inline TAKE() {
   if
-  :: decl[me] -> skip                                  /* answered by PEERDEAD: decl[] of the other side, below */
+  :: decl[me] -> skip                                  /* the answer is PEERDEAD, see decl[1-me] in Side() */
   :: else ->
      EVENT_OF();
 #ifdef REFUSE
@@ -204,7 +204,7 @@ inline TAKE() {
 #else
 #define MAYFAIL (true)
 #endif
-/* A timer fires when no message is on its way and no fence runs: the channel would only hold copies. */
+/* A timer fires only when no message is on its way and no fence runs; otherwise the channel would only get copies. */
 #ifdef LIVE
 #define TICK(s) (false)
 #else
@@ -221,7 +221,7 @@ end:
        nf++; ev=LE_LOCAL_ERROR
     :: fz[me] -> if :: da[me] -> ev=LE_FENCE_DONE_ACKED :: else -> ev=LE_FENCE_DONE fi
     :: st[me]==L_DOWNB && ck[me]==NOCK && (me==A || nf>0) && !decl[me] -> ev=LE_RESTORED
-    /* zero-byte WRITEs arrive if the peer's queue pairs of this generation receive; else the attempt ends in error */
+    /* zero-byte WRITEs arrive if the peer's queue pairs of this generation can receive; otherwise the attempt ends with an error */
     :: val[me] && qp[1-me]==g[me]+1 -> val[me]=0; wr[1-me]=g[me]+1; ev=LE_VALIDATED
     :: val[me] && qp[1-me]!=g[me]+1 -> val[me]=0; ev=LE_LOCAL_ERROR
     :: wr[me]==g[me]+1 && st[me]==L_RDY && !first[me] -> ev=LE_PEER_READY        /* before RTU */
@@ -231,13 +231,13 @@ end:
 #endif
     /* T_conn: the peer has given the attempt up */
     :: (st[me]==L_CREQ || st[me]==L_RDY) && !val[me] && GIVENUP(me) -> ev=LE_LOCAL_ERROR
-    /* timers: what is due is sent again, when nothing is on its way */
+    /* timers: messages that are due are sent again when no message is on its way */
     :: st[me]==L_DOWNL && !da[me] && TICK(me) -> SEND(DOWN,g[me])
     :: ck[me]!=NOCK && TICK(me) -> SEND(DOWN,ck[me])
     :: st[me]==L_CREQ && !first[me] && TICK(me) -> SEND(REQ,g[me])
     :: st[me]==L_RDY && !first[me] && TICK(me) -> SEND(REP,g[me])
 #ifdef DEADPEER
-    :: !once && !decl[me] -> once=1; ev=LE_PEERDEAD                               /* an own declaration acts alike */
+    :: !once && !decl[me] -> once=1; ev=LE_PEERDEAD                               /* a declaration by this side acts in the same way */
     :: decl[1-me] && !decl[me] -> ev=LE_PEERDEAD
 #endif
     :: nempty(c[2*me]) -> c[2*me]?t,x; TAKE()
@@ -248,7 +248,7 @@ end:
 }
 init { atomic { run Side(A); run Side(B) } }
 
-/* nothing is due: no timer would fire, no rejoin would start */
+/* nothing is due: no timer would fire, and no rejoin would start */
 #define ATREST(s) (decl[s] || !((st[s]==L_DOWNL && !da[s]) || ck[s]!=NOCK || (st[s]==L_CREQ && !first[s]) || (st[s]==L_RDY && !first[s]) || st[s]==L_DOWNB || st[s]==L_CLOSED || st[s]==L_CONNECTING))
 #define REST (ATREST(A) && ATREST(B))
 active proctype Monitor() {     /* when all is quiet both ends are UP with the same generation, or both have declared */

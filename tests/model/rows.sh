@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# rows.sh   takes every row and guard of the four tables away, one at a time, and looks which run of the models notices.
+# rows.sh   removes every row and guard of the four tables, one at a time, and shows which run of the models notices.
 # Prints one line per row: the first run that ends with an error, or "not noticed". rows.new keeps the lines.
-# The models are compiled once per run (flag SWEEP); the line that is gone comes from the environment.
-# Rows of what no model covers (MATCH, cancel, ports) are left out; DESIGN.txt section 13 names them.
+# The models are compiled once per run (flag SWEEP); the environment names the line to remove.
+# Rows of parts that no model covers (MATCH, cancel, ports) are left out; DESIGN.txt section 13 names them.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
@@ -33,8 +33,8 @@ rail_runs='-DNF=1
 drain_runs='-DSHARED -DPORT
 -DDEADCARD -DPORT
 -DIWARP'
-# NOTIFIED is entered with nothing outstanding, so those rows are for a BTL that breaks its contract; RTS_ERR_UNANSWERED outside RTS
-# needs two threads.
+# A send enters NOTIFIED with nothing outstanding, therefore its rows there are for a BTL that breaks its contract. RTS_ERR_UNANSWERED
+# outside RTS needs two threads.
 left_out='NOTIFIED, *(RTS|FRAG|WRITE|DATA)|(STREAM|ERRD|NOTIFIED), *RTS_ERR_UNANSWERED|\((M[1-4]|S13e|S18p|R1|R2m|R15|R16p|C1|L1b|L1c|L23|D1|LX),|CONTROL_POISON|DONE, *(START|POST)'
 
 mkdir -p run/rows
@@ -43,7 +43,7 @@ cp "$here"/*.pml "$top"/pml_bfo/*.def "$top"/btl_openib_failover/*.def .
 out=../../rows.new
 : > $out
 
-# build MODEL N FLAGS: pan of this run, in pan-MODEL-N
+# build MODEL N FLAGS: builds the verifier of this run, pan-MODEL-N
 build() {
     local cc=-DSAFETY
     case $3 in *-DLIVE*) cc=-DNP ;; esac
@@ -51,7 +51,7 @@ build() {
     timeout 60 spin -DSWEEP $3 -a "$1.pml" > spin.log 2>&1 && ! grep -q Error spin.log || { cat spin.log; exit 1; }
     timeout 300 gcc -O0 -w "-DMEMLIM=$MEM" -DCOLLAPSE -DVECTORSZ=4096 $cc -o "pan-$1-$2" pan.c || exit 1
 }
-# sweep MODEL TABLE FILE RUNS
+# sweep MODEL TABLE FILE RUNS: removes each row of FILE, and runs the verifiers until a run notices
 sweep() {
     local number row n flags by pan
     grep -nE '^(ROW|ROW_ZERO|ROW_NEXT|GUARD)\(' "$3.def" | grep -vE "$left_out" | while IFS=: read -r number row; do

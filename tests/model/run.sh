@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# run.sh smoke|quick|full|mutants|all|only TAG...   runs the models of runs.list and says which outcome is not the expected one.
-# One run at a time (JOBS=n for more), each bounded in memory (MEM, MB) and time (TMO, seconds).
-# Files of a run: run/TAG/ below the current directory; after an error trail.txt (full) and messages.txt (messages only).
+# run.sh smoke|quick|full|mutants|all|only TAG...   runs the models of runs.list and reports unexpected outcomes.
+# One run at a time (JOBS=n for more), each with a limit of memory (MEM, MB) and time (TMO, seconds).
+# Files of a run: run/TAG/ in the current directory; after an error trail.txt (full) and messages.txt (messages only).
 # results.new holds one line per run. Exit: 0 all as expected, 1 otherwise, 77 spin is missing.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +18,7 @@ if ! command -v spin >/dev/null; then
     exit 77
 fi
 
-# one LINE-of-runs.list: a verification run; prints one line, fails if the outcome is not the expected one
+# one LINE: does the verification run of this line of runs.list; prints one line, fails if the outcome is unexpected
 one() {
     IFS='|' read -r set want tag model search flags edit <<< "$1"
     local d=run/$tag opt=-O1 cc=-DSAFETY pan=-n rc line found msg
@@ -49,7 +49,7 @@ one() {
     case "$want:$found" in
     "err:errors: 1") echo "[as expected] $line" ;;
     "ok:errors: 0")
-        # a depth or memory limit, or the clock, would make "no error" worth nothing
+        # "no error" means nothing if the run reached a limit of depth, memory or time
         if [ $rc -ne 0 ] || grep -qE 'max search depth too small|Search not completed|out of memory' pan.log; then
             echo "[NOT EXHAUSTED] $line"
             return 1
