@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # The tables of DESIGN.txt 7.1, 7.2, 10.2 and 10.3 name the same rows as the .def files, in the same order.
-# Rows that DESIGN.txt marks (ULFM) are not built, and no table has them.
+# Lines that DESIGN.txt marks (ULFM) are not read as rows.
 set -u
 top=$(cd "${BFO_MODEL_SRCDIR:-$(dirname "$0")}/../.." && pwd)
 bad=0
