@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The soak: a random mix of operations, verified. soak SEED STEPS. Ends with "VERIFIED n checks" and "DONE name n, ...",
- * each operation with its number, or with status 3 and one line that begins with WRONG. DESIGN.txt section 13.
+ * The soak: a random mix of operations, verified. soak SEED STEPS. Prints "VERIFIED n checks" and "DONE name n, ...", which counts
+ * each operation, or one line that begins with WRONG, and then ends with status 3. DESIGN.txt section 13.
  */
 #include "soak.h"
 
@@ -97,7 +97,7 @@ void *soak_room(size_t bytes)
     return room;
 }
 
-/* Room given back, the last KEPT of it: full of POISON. */
+/* The last KEPT buffers that were given back, full of POISON. */
 enum { KEPT = 16, POISON = 0x5a };
 static struct {
     unsigned char *room;
@@ -111,7 +111,7 @@ static void unkeep(const soak_t *s, int which)
 
     for (; i < kept[which].bytes && POISON == room[i]; ++i) {
     }
-    soak_check_equal(s, i, kept[which].bytes, "first byte written behind a receive");
+    soak_check_equal(s, i, kept[which].bytes, "first byte written after a receive");
     free(kept[which].room);
     kept[which].room = NULL;
     kept[which].bytes = 0;
@@ -136,14 +136,14 @@ void soak_operate(soak_t *s, const soak_table_t *table)
     row->run(s, row->variant);
 }
 
-/* When a rank has got all that it asked for, nothing is left for it: no second copy of a message. */
+/* After a rank has received all messages that it asked for, no message is left for it, that is, no second copy. */
 static void nothing_is_left(const soak_t *s)
 {
     int is_left = 0;
 
     for (int i = 0; i < 20; ++i) {
         SOAK_MPI(s, MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, s->comm, &is_left, MPI_STATUS_IGNORE));
-        soak_check_equal(s, (uint64_t) is_left, 0, "a message that nobody asked for");
+        soak_check_equal(s, (uint64_t) is_left, 0, "number of messages left over");
     }
 }
 
@@ -154,7 +154,7 @@ static void one_of_all(soak_t *s)
     soak_operate(s, what < 4 ? &soak_point_to_point : what < 8 ? &soak_collective : &soak_one_sided);
 }
 
-/* An operation, sometimes on a communicator of its own: a copy, or one of two parts of the ranks. */
+/* Runs an operation, sometimes on a new communicator: a copy of the world, or one of two parts of the ranks. */
 static void operate(soak_t *world)
 {
     uint64_t how = soak_draw(world, 12);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the parts of the soak share. The sequence of operations is drawn from the seed alone, so all ranks draw the same
- * one; every payload is a function of (seed, sender, receiver, sequence). DESIGN.txt section 13.
+ * Shared by the parts of the soak. The sequence of operations is drawn from the seed alone, therefore all ranks draw the same
+ * sequence. Every payload is a function of (seed, sender, receiver, sequence). DESIGN.txt section 13.
  */
 #ifndef SOAK_H
 #define SOAK_H
@@ -14,7 +14,7 @@
 
 enum { SOAK_MAX_RANKS = 16, SOAK_MAX_BYTES = 400000 };
 
-/* The communicator of an operation, and the common random numbers: equal at all its ranks. */
+/* The communicator of an operation, and the common random numbers, which are equal at all its ranks. */
 typedef struct {
     MPI_Comm comm;
     int rank, size;
@@ -26,20 +26,20 @@ extern uint64_t soak_seed, soak_checked;
 
 /* The next common draw, below n. */
 uint64_t soak_draw(soak_t *s, uint64_t n);
-/* A length: empty, short, around the eager limits, or long. */
+/* Draws a length: empty, short, around the eager limits, or long. */
 size_t soak_draw_length(soak_t *s);
 
 /* Key of a payload; sender and receiver are ranks of s->comm. */
 uint64_t soak_key(const soak_t *s, int sender, int receiver, uint64_t sequence);
 void soak_fill(void *to, size_t length, uint64_t key);
-/* Ends the job if a byte is not what it must be. */
+/* Ends the job if a byte is wrong. */
 void soak_check(const soak_t *s, const void *from, size_t length, uint64_t key, const char *what);
 void soak_check_equal(const soak_t *s, uint64_t is, uint64_t expected, const char *what);
 void *soak_room(size_t bytes);
-/* Frees room that was received into, later: until then nothing may write to it. */
+/* Frees a receive buffer later. Until then no write may reach it. */
 void soak_give_back(const soak_t *s, void *room, size_t bytes);
 
-/* MPI calls that fail end the job. */
+/* Ends the job if the MPI call fails. */
 #define SOAK_MPI(s, call) soak_check_equal(s, (uint64_t) (call), MPI_SUCCESS, #call)
 
 /* An operation, and how often this rank took part in it. */
@@ -57,7 +57,7 @@ typedef struct {
 
 extern const soak_table_t soak_point_to_point, soak_collective, soak_one_sided;
 
-/* One operation of a table, chosen by a common draw. */
+/* Runs one operation of a table, chosen by a common draw. */
 void soak_operate(soak_t *s, const soak_table_t *table);
 
 #endif /* SOAK_H */

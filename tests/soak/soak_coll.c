@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Collective operations of the soak, blocking and not. All parameters are common draws.
+ * Collective operations of the soak, blocking and non-blocking. All parameters are common draws.
  */
 #include "soak.h"
 
@@ -99,7 +99,7 @@ static void sums(soak_t *s, int which)
     free(out);
 }
 
-/* A length per pair, or one for all. Alltoallw: bytes for one half of the pairs, numbers of 8 bytes for the other. */
+/* Each pair has its own length, or all pairs have the same. Alltoallw: half of the pairs send bytes, the others numbers of 8 bytes. */
 enum { ALLTOALL, IALLTOALL, ALLTOALLV, ALLTOALLW };
 
 static void all_to_all(soak_t *s, int which)
@@ -153,7 +153,7 @@ static void all_to_all(soak_t *s, int which)
     free(in);
 }
 
-/* A block of each rank, all of one length or each of its own; these lie the other way round, with gaps between them. */
+/* A block of each rank. All blocks have one length, or each has its own; then they lie in reverse order, with gaps between them. */
 enum { GATHER, IGATHER, SCATTER, ALLGATHER, GATHERV, SCATTERV, ALLGATHERV };
 
 static void blocks(soak_t *s, int which)
@@ -212,8 +212,8 @@ static void blocks(soak_t *s, int which)
     free(all);
 }
 
-/* Neighbours on a torus. Where a dimension has no more than two ranks both neighbours are one, and get the same: which of
- * two equal neighbours a block comes from is told differently by versions of MPI. */
+/* Neighbours on a torus. Where a dimension has no more than two ranks, both neighbours are the same rank and get the same bytes, because
+ * MPI libraries differ in the order of the blocks of two equal neighbours. */
 static uint64_t direction(const int dims[2], int block)
 {
     return (uint64_t) (2 < dims[block / 2] ? block : block / 2 * 2);
@@ -236,7 +236,7 @@ static void neighbours(soak_t *s, int variant)
         soak_fill(out + (size_t) b * length, length, soak_key(s, s->rank, near[b], direction(dims, b)));
     }
     SOAK_MPI(s, MPI_Neighbor_alltoall(out, (int) length, MPI_BYTE, in, (int) length, MPI_BYTE, torus));
-    for (int b = 0; b < 4; ++b) { /* what comes from one side was sent to the other */
+    for (int b = 0; b < 4; ++b) { /* the block from a neighbour was sent in the opposite direction */
         soak_check(s, in + (size_t) b * length, length, soak_key(s, near[b], s->rank, direction(dims, b ^ 1)), "first wrong byte of a neighbour");
     }
     SOAK_MPI(s, MPI_Comm_free(&torus));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Point-to-point operations of the soak. All parameters are common draws; each rank then plays its part.
+ * Point-to-point operations of the soak. All parameters are common draws; each rank then does its part.
  */
 #include "soak.h"
 
@@ -25,7 +25,7 @@ typedef struct {
     bool strided; /* blocks of 24 bytes with gaps of 8; lengths are multiples of 24 then */
 } plan_t;
 
-/* Who sends what to whom: a common draw. */
+/* Draws the messages of an operation: sender, receiver and length of each. A common draw. */
 static plan_t draw_plan(soak_t *s, int mode, int finish)
 {
     plan_t plan = {.list = soak_room(sizeof(message_t) * (size_t) (s->size * s->size * MOST)), .mode = mode, .finish = finish};
@@ -66,7 +66,7 @@ static int units(const plan_t *plan, size_t length)
     return (int) (plan->strided ? length / 24 : length);
 }
 
-/* Data of a message with its gaps squeezed out, and back. */
+/* Fill a send buffer, with gaps if the message is strided; and close the gaps after the receive. */
 static void spread(const plan_t *plan, unsigned char *to, size_t length, uint64_t key)
 {
     soak_fill(to, length, key);
@@ -100,7 +100,7 @@ static void send_one(const soak_t *s, const plan_t *plan, const message_t *m, MP
     }
 }
 
-/* The received message must be the next of its sender. `seen` counts them. */
+/* The received message must be the next message of its sender. `seen` counts the messages of each sender. */
 static void take(const soak_t *s, const plan_t *plan, unsigned char *data, const MPI_Status *status, int seen[])
 {
     int nth = seen[status->MPI_SOURCE]++, bytes = -1;
@@ -115,7 +115,7 @@ static void take(const soak_t *s, const plan_t *plan, unsigned char *data, const
             return;
         }
     }
-    soak_check_equal(s, 1, 0, "message that nobody sent");
+    soak_check_equal(s, 1, 0, "number of messages without a sender");
 }
 
 /* Finishes all requests, each once, with its status. */
@@ -166,7 +166,7 @@ static void buffer_detach(const soak_t *s)
     free(buffer);
 }
 
-/* Messages between random pairs; receives by name or from anybody, before or behind the sends. */
+/* Messages between random pairs; receives name their sender or take any, and are posted before or after the sends. */
 static void burst(soak_t *s, int mode, int finish)
 {
     plan_t plan = draw_plan(s, mode, finish);
@@ -212,7 +212,7 @@ static void burst(soak_t *s, int mode, int finish)
         buffer_detach(s);
     }
     if (any) {
-        SOAK_MPI(s, MPI_Barrier(s->comm)); /* a receive from anybody must not take messages of the next operation */
+        SOAK_MPI(s, MPI_Barrier(s->comm)); /* a receive from any source must not take messages of the next operation */
     }
     for (int i = 0; i < rooms; ++i) {
         soak_give_back(s, room[i], most);
@@ -240,7 +240,7 @@ static void burst_finished_by(soak_t *s, int finish)
     burst(s, (int) soak_draw(s, MODES), finish);
 }
 
-/* Everybody to its right neighbour, several times. */
+/* Each rank sends to its right neighbour, several times. */
 typedef struct {
     int right, left, rounds;
     unsigned char *out, *in;
@@ -319,7 +319,7 @@ static void blocking(soak_t *s, int mode)
     ring_end(s, &ring);
 }
 
-/* Persistent requests, started again and again. */
+/* Persistent requests that are started again and again. */
 static void persistent(soak_t *s, int mode)
 {
     ring_t ring = ring_begin(s);
@@ -361,7 +361,7 @@ static void persistent(soak_t *s, int mode)
     ring_end(s, &ring);
 }
 
-/* All send to one, which looks before it receives. */
+/* All ranks send to one rank, which probes before it receives. */
 enum { PROBE, IPROBE, MPROBE, IMPROBE };
 
 static void look(const soak_t *s, int how, MPI_Message *message, MPI_Status *status)
@@ -412,7 +412,7 @@ static void probed(soak_t *s, int how)
     soak_give_back(s, room, SOAK_MAX_BYTES);
 }
 
-/* A receive nobody sends to is cancelled beside real traffic. */
+/* A receive that no message matches is cancelled during other traffic. */
 static void cancelled(soak_t *s, int variant)
 {
     MPI_Request request;

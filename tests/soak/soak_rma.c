@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * One-sided operations of the soak: a window with one slot per origin and two counters, and all ways to open an epoch.
- * They travel as messages of the PML (osc/pt2pt).
+ * One-sided operations of the soak: a window with a slot for each origin and two counters, and all ways to open an epoch.
+ * The operations travel as messages of the PML (osc/pt2pt).
  */
 #include "soak.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FENCE, POST_START, LOCK, LOCK_ALL }; /* ways to synchronise; the last two do without the target */
+enum { FENCE, POST_START, LOCK, LOCK_ALL }; /* ways to synchronise; in the last two the target makes no call */
 
 typedef struct {
     MPI_Win win;
     size_t slot;                    /* bytes that each origin may write at each target; a multiple of 8 */
-    MPI_Aint mine, counter, ticket; /* where this rank's slot is at each target, and what all share */
+    MPI_Aint mine, counter, ticket; /* offsets in each target: this rank's slot, two shared counters */
     unsigned char *memory;
     MPI_Group everybody;
 } window_t;
@@ -42,7 +42,7 @@ static void close_window(soak_t *s, window_t *w)
     free(w->memory);
 }
 
-/* ---- epochs: of all targets, and within it of one ----------------------------------------------------------- */
+/* ---- epochs: of all targets, and of one target within them -------------------------------------------------- */
 
 static void epoch_begin(soak_t *s, const window_t *w, int how)
 {
@@ -75,7 +75,7 @@ static void target_begin(soak_t *s, const window_t *w, int how, int target)
     }
 }
 
-/* What was done at the target is complete behind it, with LOCK and LOCK_ALL. */
+/* With LOCK and LOCK_ALL the operations at the target are complete afterwards. */
 static void target_end(soak_t *s, const window_t *w, int how, int target)
 {
     if (LOCK == how) {
@@ -85,7 +85,7 @@ static void target_end(soak_t *s, const window_t *w, int how, int target)
     }
 }
 
-/* All have ended their epochs: what is in the window of this rank. */
+/* After all ranks have ended their epochs: opens the window of this rank for its own reads. */
 static void own_begin(soak_t *s, const window_t *w)
 {
     SOAK_MPI(s, MPI_Barrier(s->comm));
@@ -104,7 +104,7 @@ static uint64_t word_at(const window_t *w, MPI_Aint at)
 
 /* ---- operations --------------------------------------------------------------------------------------------- */
 
-/* Put a slot at every target, add to every counter; what this rank wrote at its neighbour comes back by a get. */
+/* Puts a slot at every target and adds to every counter; a get brings back the slot that this rank wrote at its neighbour. */
 static void put_and_get(soak_t *s, int how)
 {
     window_t w = open_window(s);
@@ -140,7 +140,7 @@ static void put_and_get(soak_t *s, int how)
     free(back);
 }
 
-/* Rput, and Rget of the same as soon as that is there. */
+/* Rput, and then Rget of the same bytes. */
 static void requests(soak_t *s, int how)
 {
     window_t w = open_window(s);
@@ -153,7 +153,7 @@ static void requests(soak_t *s, int how)
         MPI_Request request;
         soak_fill(data, w.slot, soak_key(s, s->rank, target, 8));
         SOAK_MPI(s, MPI_Rput(data, n, MPI_BYTE, target, w.mine, n, MPI_BYTE, w.win, &request));
-        SOAK_MPI(s, MPI_Wait(&request, MPI_STATUS_IGNORE)); /* the buffer is free, the data need not be there */
+        SOAK_MPI(s, MPI_Wait(&request, MPI_STATUS_IGNORE)); /* the buffer is free, but the data may not have arrived */
         memset(data, 0, w.slot);
         target_end(s, &w, how, target);
         SOAK_MPI(s, MPI_Rget(back, n, MPI_BYTE, target, w.mine, n, MPI_BYTE, w.win, &request));
@@ -171,7 +171,7 @@ static void requests(soak_t *s, int how)
     free(back);
 }
 
-/* The own slot at each target is replaced, then added to; each time what was there before comes back. */
+/* Replaces this rank's slot at each target, then adds to it; each call returns the old contents. */
 static void get_accumulate(soak_t *s, int how)
 {
     window_t w = open_window(s);
@@ -187,7 +187,7 @@ static void get_accumulate(soak_t *s, int how)
         SOAK_MPI(s, MPI_Get_accumulate(first, n, MPI_UINT64_T, before, n, MPI_UINT64_T, target, w.mine, n, MPI_UINT64_T, MPI_REPLACE, w.win));
         target_end(s, &w, how, target);
         for (int k = 0; k < n; ++k) {
-            soak_check_equal(s, before[k], 0, "what was in a slot before the first Get_accumulate");
+            soak_check_equal(s, before[k], 0, "number in a slot before the first Get_accumulate");
         }
         target_begin(s, &w, how, target);
         SOAK_MPI(s, MPI_Get_accumulate(second, n, MPI_UINT64_T, before, n, MPI_UINT64_T, target, w.mine, n, MPI_UINT64_T, MPI_SUM, w.win));
@@ -210,7 +210,7 @@ static void get_accumulate(soak_t *s, int how)
     free(before);
 }
 
-/* Each rank draws a ticket at each target: every number goes to one rank. */
+/* Each rank draws a ticket at each target; every number goes to exactly one rank. */
 static void tickets(soak_t *s, int how)
 {
     window_t w = open_window(s);
@@ -223,7 +223,7 @@ static void tickets(soak_t *s, int how)
         target_begin(s, &w, how, target);
         SOAK_MPI(s, MPI_Fetch_and_op(&one, &ticket, MPI_UINT64_T, target, w.ticket, MPI_SUM, w.win));
         target_end(s, &w, how, target);
-        soak_check_equal(s, ticket < (uint64_t) s->size, 1, "number of a ticket below that of the ranks");
+        soak_check_equal(s, ticket < (uint64_t) s->size, 1, "ticket below the number of ranks (1: yes)");
         drawn[target] = UINT64_C(1) << ticket;
     }
     epoch_end(s, &w, how);
@@ -237,7 +237,7 @@ static void tickets(soak_t *s, int how)
     close_window(s, &w);
 }
 
-/* Compare_and_swap at one place; returns what was there. */
+/* Compare_and_swap at one place; returns the old value. */
 static uint64_t swap(soak_t *s, const window_t *w, int how, int target, MPI_Aint at, uint64_t expected, uint64_t value)
 {
     uint64_t before = UINT64_MAX;
@@ -248,7 +248,7 @@ static uint64_t swap(soak_t *s, const window_t *w, int how, int target, MPI_Aint
     return before;
 }
 
-/* In the own slot the first and the third swap succeed; for the counter of each target all compete, and one wins. */
+/* In this rank's slot the first and the third swap succeed. All ranks compete for the counter of each target, and one rank wins. */
 static void swaps(soak_t *s, int how)
 {
     window_t w = open_window(s);
@@ -261,16 +261,16 @@ static void swaps(soak_t *s, int how)
         uint64_t winner = swap(s, &w, how, target, w.counter, 0, 1 + (uint64_t) s->rank);
         soak_check_equal(s, winner <= (uint64_t) s->size && winner != 1 + (uint64_t) s->rank, 1, "a winner before this rank");
         won[target] = 0 == winner ? 1 + (uint64_t) s->rank : 0;
-        soak_check_equal(s, swap(s, &w, how, target, w.mine, 0, first), 0, "what the first swap found");
-        soak_check_equal(s, swap(s, &w, how, target, w.mine, 0, last), first, "what a swap that fails found");
-        soak_check_equal(s, swap(s, &w, how, target, w.mine, first, last), first, "what the last swap found");
+        soak_check_equal(s, swap(s, &w, how, target, w.mine, 0, first), 0, "value that the first swap found");
+        soak_check_equal(s, swap(s, &w, how, target, w.mine, 0, last), first, "value that a failing swap found");
+        soak_check_equal(s, swap(s, &w, how, target, w.mine, first, last), first, "value that the last swap found");
     }
     epoch_end(s, &w, how);
     SOAK_MPI(s, MPI_Allreduce(won, of_all, s->size, MPI_UINT64_T, MPI_SUM, s->comm));
     own_begin(s, &w);
     soak_check_equal(s, word_at(&w, w.counter), of_all[s->rank], "the one who won here");
     for (int p = 0; p < s->size; ++p) {
-        soak_check_equal(s, word_at(&w, (MPI_Aint) ((size_t) p * w.slot)), soak_key(s, p, s->rank, 12), "what was swapped into a slot");
+        soak_check_equal(s, word_at(&w, (MPI_Aint) ((size_t) p * w.slot)), soak_key(s, p, s->rank, 12), "value swapped into a slot");
     }
     own_end(s, &w);
     close_window(s, &w);

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The programs that verify messages notice a wrong byte, a lost message, a doubled one and one that another overtook, and the soak
-# one that writes to memory that the program has back. softrail inverts a byte of a payload, which nothing below MPI notices; a preloaded
-# wrong_mpi.c does the rest, as a wrong PML would. Each program has to say what is wrong and to end with an error, or not to end.
-# Without the fault each passes.
+# The programs that verify messages notice a wrong byte, a lost message, a message that comes twice and a message that another overtook;
+# the soak also notices a late write to a buffer that the program has back. softrail inverts a byte of a payload, and no layer below MPI
+# notices it. A preloaded wrong_mpi.c makes the other faults, as a wrong PML would. Each program must report the fault and end with an
+# error, or not end. Without the fault each program passes.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 LOG=$TEST_TMP/log
 T=$BFO_BUILDDIR/tests
 REPORT=$TEST_TMP/report
 
-# job RULE RANKS PROGRAM...: over one path for all bytes, eager messages and copies.
+# job RULE RANKS PROGRAM...: runs PROGRAM with one path for all bytes: eager messages and copies.
 job() {
     local rule=$1 n=$2
     shift 2
@@ -23,7 +23,7 @@ job() {
         --mca pml_bfo_use_get 0 "$@" >"$LOG" 2>&1 </dev/null
 }
 
-# notices NAME TEXT RULE RANKS PROGRAM...: the program says TEXT and fails because of the rule; without it the program passes.
+# notices NAME TEXT RULE RANKS PROGRAM...: the program prints TEXT and fails because of the rule; without the rule it passes.
 notices() {
     local name=$1 text=$2 rule=$3 status
     shift 3
@@ -36,11 +36,11 @@ notices() {
     grep -qE "$text" "$LOG" || { tail -n 20 "$LOG"; fail "$name does not say that bytes were wrong"; }
     note "$name: $(grep -E -m 1 "$text" "$LOG")"
 }
-# A byte of the payload: of an eager message of the program (a tag of 0 or more; shorter ones would lose a byte of their header), or
-# of a copied fragment (type 6).
+# The rule inverts a byte of the payload of an eager message of the program (tag 0 or more; in a shorter message it would be a byte of the
+# header), or of a copied fragment (type 6).
 EAGER='corrupt at=600 op=send payload=8:010000000000000000000000/ff00000000000000fcffffff'
 COPY='corrupt at=200 op=send payload=0:46'
-# The make that runs this test hands on which logs it wants.
+# Without MAKEFLAGS, because the make that runs this test passes on the list of logs that it wants.
 for folder in sim/matrix vm mpi; do
     MAKEFLAGS= make -s -C "$T/$folder" check TESTS= >"$LOG" 2>&1 || { tail -n 20 "$LOG"; fail "$folder does not build"; }
 done
@@ -52,7 +52,7 @@ notices 'mpi_sizes' 'byte [0-9]+ of [0-9]+ is 0x| is false' "$COPY" 2 "$T/mpi/mp
 notices 'mpi_types' 'byte [0-9]+ of [0-9]+ is 0x| is false' "$COPY" 2 "$T/mpi/mpi_types"
 notices 'soak' '^WRONG' "$COPY" 2 "$T/soak/soak" 7 40
 
-# launch WAY PROGRAM...: two ranks over vader in the background ($job); a message goes that WAY.
+# launch WAY PROGRAM...: starts two ranks over shared memory in the background ($job); WAY is the fault of a message (BFO_WRONG).
 launch() {
     local way=$1
     shift
@@ -61,7 +61,7 @@ launch() {
     job=$!
 }
 
-# ended SECONDS: the job ends within them ($status). until_said SECONDS TEXT: it says so within them, or ends.
+# ended SECONDS: does the job end within SECONDS ($status)? until_said SECONDS TEXT: does it print TEXT within SECONDS, or before its end?
 ended() {
     for _ in $(seq $(($1 * 10))); do
         kill -0 $job 2>/dev/null || { wait $job; status=$?; return; }
@@ -83,39 +83,39 @@ end_job() {
     ended 20 || { kill -KILL $job; wait $job; }
 } 2>/dev/null
 
-# sound NAME TEXT PROGRAM...: nothing happens to its messages, it passes, and does not say TEXT. $took: the seconds. vm_traffic goes on
-# until it is asked to end.
+# sound NAME TEXT PROGRAM...: without a fault the program passes and does not print TEXT. $took: its time in seconds. vm_traffic runs
+# until this function asks it to end.
 sound() {
     local name=$1 text=$2 begin=$SECONDS
     shift 2
     launch 'none 1' "$@"
     [ "$name" != vm_traffic ] || { until_said "$MPI_TIMEOUT" '^round' && kill -USR2 $job; }
-    ended "$MPI_TIMEOUT" || { end_job; tail -n 20 "$LOG"; fail "$name does not end, with nothing wrong"; }
-    [ $status = 0 ] || { tail -n 20 "$LOG"; fail "$name ends with $status, with nothing wrong"; }
-    ! grep -qE "$text" "$LOG" || { tail -n 20 "$LOG"; fail "$name says '$text', with nothing wrong"; }
+    ended "$MPI_TIMEOUT" || { end_job; tail -n 20 "$LOG"; fail "$name does not end, although nothing is wrong"; }
+    [ $status = 0 ] || { tail -n 20 "$LOG"; fail "$name ends with status $status, although nothing is wrong"; }
+    ! grep -qE "$text" "$LOG" || { tail -n 20 "$LOG"; fail "$name says '$text', although nothing is wrong"; }
     took=$((SECONDS - begin))
 }
 
-# misled WAY NAME TEXT PROGRAM...: it says TEXT and, but for vm_traffic and what waits for a lost message, ends with an error. A TEXT
-# of "hangs": it waits for ever.
+# misled WAY NAME TEXT PROGRAM...: the program prints TEXT and ends with an error; vm_traffic, and a program that waits for a lost message,
+# need not end. TEXT "hangs": the program waits without end.
 misled() {
     local way=$1 name=$2 text=$3
     shift 3
     launch "$way" "$@"
     until_said "$MPI_TIMEOUT" '^wrong_mpi: message' || { end_job; tail -n 20 "$LOG"; fail "$name: no message is $way"; }
     if [ "$text" = hangs ]; then
-        ! ended $((3 * took + 3)) || { tail -n 20 "$LOG"; fail "$name ends, though a message was $way"; }
+        ! ended $((3 * took + 3)) || { tail -n 20 "$LOG"; fail "$name ends, although a message was $way"; }
         end_job
     else
         until_said "$MPI_TIMEOUT" "$text" || { end_job; tail -n 20 "$LOG"; fail "$name does not say that a message was $way"; }
         [[ $way != lost* && $name != vm_traffic ]] || end_job
-        ended "$MPI_TIMEOUT" || { end_job; fail "$name does not end, though a message was $way"; }
-        [ $status != 0 ] || { tail -n 20 "$LOG"; fail "$name ends well, though a message was $way"; }
+        ended "$MPI_TIMEOUT" || { end_job; fail "$name does not end, although a message was $way"; }
+        [ $status != 0 ] || { tail -n 20 "$LOG"; fail "$name ends without an error, although a message was $way"; }
     fi
     note "$name, $way: $([ "$text" = hangs ] && echo hangs || grep -E -m 1 "$text" "$LOG")"
 }
 
-# noticed NAME TEXT WAYS PROGRAM...: each of the WAYS, "lost 5:doubled 5"; "lost 5=" if the program then waits for ever.
+# noticed NAME TEXT WAYS PROGRAM...: tries each of the WAYS, as in "lost 5:doubled 5"; "lost 5=": the program then waits without end.
 noticed() {
     local name=$1 text=$2 way took=0
     local -a ways

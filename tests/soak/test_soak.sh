@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Random faults under random operations for SOAK_SECONDS. "make soak SECONDS=600 SEED=7" for more, or to replay a seed.
+# Random faults during random operations for SOAK_SECONDS. "make soak SECONDS=600 SEED=7" runs longer, or replays a seed.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 need perl perl

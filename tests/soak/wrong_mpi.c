@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Preloaded into one job it does to one message what a wrong PML would do, without a word to the program: BFO_WRONG is
- * "lost N", "doubled N" or "swapped N" and speaks of the N-th MPI_Send or MPI_Isend of rank 0. A swapped message goes
- * behind the next one with the same communicator, receiver and tag. "late N": the buffer of the N-th MPI_Irecv of rank 0 is
- * written to again, eight of them later. test_oracles.sh asks who notices. An error that MPI finds in MPI_COMM_WORLD, or in a
- * communicator made of it, is said on stderr and ends the job: mpirun loses the text of MPI_ERRORS_ARE_FATAL now and then.
+ * Preloaded into a job, this library does to one message what a wrong PML would do; the program gets no error. BFO_WRONG is
+ * "lost N", "doubled N" or "swapped N" for the N-th MPI_Send or MPI_Isend of rank 0. A swapped message is sent
+ * after the next message with the same communicator, receiver and tag. "late N": the library writes to the buffer of the N-th MPI_Irecv of
+ * rank 0 again, eight receives later. test_oracles.sh checks which programs notice. The library writes an error that MPI finds in
+ * MPI_COMM_WORLD, or in a communicator made of it, to stderr and ends the job, because mpirun sometimes loses the text of
+ * MPI_ERRORS_ARE_FATAL.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -22,7 +23,7 @@ typedef struct {
     MPI_Comm comm;
 } message_t;
 
-static message_t held; /* the swapped one, until the next goes the same way */
+static message_t held; /* the swapped message, until the next message to the same receiver */
 
 /* Is it the turn of the n-th message? */
 static bool is_now(const char *way, unsigned long n)
@@ -40,7 +41,7 @@ static bool is_now(const char *way, unsigned long n)
     return true;
 }
 
-/* What becomes of this message. */
+/* Returns what happens to this message. */
 static int fate(void)
 {
     static unsigned long sent;
@@ -49,7 +50,7 @@ static int fate(void)
     return is_now("lost", sent) ? LOST : is_now("doubled", sent) ? DOUBLED : is_now("swapped", sent) ? SWAPPED : PLAIN;
 }
 
-/* The same message from memory of its own, which stays. */
+/* A copy of the message in new memory that is never freed. */
 static message_t copy_of(message_t m)
 {
     int room = 0, length = 0;
@@ -58,7 +59,7 @@ static message_t copy_of(message_t m)
     PMPI_Pack_size(m.count, m.type, m.comm, &room);
     packed = malloc((size_t) room + 1);
     if (NULL == packed || MPI_SUCCESS != PMPI_Pack(m.data, m.count, m.type, packed, room, &length, m.comm)) {
-        fprintf(stderr, "wrong_mpi: no copy of a message\n");
+        fprintf(stderr, "wrong_mpi: a message cannot be copied\n");
         abort();
     }
     return (message_t){packed, length, m.to, m.tag, MPI_PACKED, m.comm};
