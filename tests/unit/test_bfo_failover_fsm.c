@@ -139,7 +139,7 @@ static void machine_tables_keep_their_promises(void **unused)
 
             /* a request is not complete while the completion that runs still holds an event */
             assert_false(BFO_KIND_COMPLETION == kind && done == e->next);
-            /* a guard that changed nothing would be raised for ever */
+            /* a guard that changed nothing would be raised without end */
             assert_false(BFO_KIND_GUARD == kind && e->next == e->state && 7 == e->epoch);
             /* DEAD is left by completion only */
             assert_false(dead == e->state && dead != e->next && done != e->next);

@@ -876,15 +876,15 @@ static long cost_of(const cost_t *c, int depth)
 static void instructions_do_not_grow_with_depth(void **state)
 {
     static const cost_t costs[] = {
-        {"receive beside equal ones", source_0, tag_one, other_receive, true},
-        {"receive beside equal ones, any source", source_any, tag_one, other_receive_from_any, true},
+        {"receive among equal receives", source_0, tag_one, other_receive, true},
+        {"receive among equal receives, any source", source_any, tag_one, other_receive_from_any, true},
         {"equal receives", source_0, tag_one, equal_receive, true},
         {"equal receives, any source", source_any, tag_one, equal_receive, true},
-        {"message beside equal ones", source_0, tag_one, other_message, false},
-        {"message beside equal ones, any source", source_0, tag_one, other_message_for_any, false},
+        {"message among equal messages", source_0, tag_one, other_message, false},
+        {"message among equal messages, any source", source_0, tag_one, other_message_for_any, false},
         {"equal messages", source_0, tag_one, equal_message, false},
         {"equal messages of several sources", source_each, tag_one, equal_message, false},
-        {"probe beside equal messages", source_0, tag_one, no_message, false},
+        {"probe among equal messages", source_0, tag_one, no_message, false},
         {"receives, tags in a row", source_0, tag_i, each_receive, true},
         {"receives, tags i * 16384", source_0, tag_shifted, each_receive, true},
         {"receives, tags i * 32769", source_0, tag_doubled, each_receive, true},
@@ -907,7 +907,7 @@ static void instructions_do_not_grow_with_depth(void **state)
             print_message("skipped: a child may not be traced here (ptrace)\n");
             skip();
         }
-        print_message("%-40s %6ld instructions, %6ld beside %d\n", costs[i].name, few, many, DEEP);
+        print_message("%-40s %6ld instructions, %6ld among %d\n", costs[i].name, few, many, DEEP);
         bad |= 0 == few || 0 == many || many > few + few / 4;
     }
     assert_int_equal(0, bad);
