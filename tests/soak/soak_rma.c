@@ -268,7 +268,7 @@ static void swaps(soak_t *s, int how)
     epoch_end(s, &w, how);
     SOAK_MPI(s, MPI_Allreduce(won, of_all, s->size, MPI_UINT64_T, MPI_SUM, s->comm));
     own_begin(s, &w);
-    soak_check_equal(s, word_at(&w, w.counter), of_all[s->rank], "the one who won here");
+    soak_check_equal(s, word_at(&w, w.counter), of_all[s->rank], "rank that won here, from 1");
     for (int p = 0; p < s->size; ++p) {
         soak_check_equal(s, word_at(&w, (MPI_Aint) ((size_t) p * w.slot)), soak_key(s, p, s->rank, 12), "value swapped into a slot");
     }
