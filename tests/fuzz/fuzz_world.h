@@ -37,7 +37,7 @@ extern ompi_communicator_t *world_comm[WORLD_COMMS];
 extern ompi_proc_t *world_proc[WORLD_RANKS];
 extern ompi_datatype_t *world_strided;
 
-/* So many next posts the BTLs refuse, for this reason; each refusal counts down. */
+/* The BTLs refuse so many of the next posts, each for its reason; every refusal counts down. */
 extern unsigned world_refuse_busy, world_refuse_dead, world_refuse_memory;
 /* The next btl_sendi calls it once, before it answers; stands for the steps of another thread meanwhile. */
 extern void (*world_in_sendi)(void);
