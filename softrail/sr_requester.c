@@ -333,7 +333,8 @@ static enum progress attempt(struct sr_qp *qp, struct sr_wqe *wqe)
     }
 }
 
-/* Computes from rate and latency of the rail when this message may arrive. */
+/* Computes from rate and latency of the rail when this message may arrive. An adapter takes packets from its queue pairs in turn, so a
+ * datagram does not wait for the long messages that were posted before it. */
 static void admit(struct sr_qp *qp, struct sr_wqe *wqe)
 {
     struct sr_rail *rail = &sr.fabric.shm->rail[qp->rail];
@@ -349,6 +350,7 @@ static void admit(struct sr_qp *qp, struct sr_wqe *wqe)
                 begin = next > now ? next : now;
                 end = begin + wire;
             } while (!atomic_compare_exchange_weak(&rail->next_free, &next, end));
+            end = IBV_QPT_UD == qp->init.qp_type ? now + wire : end;
         }
         wqe->ready = end + latency;
     }
