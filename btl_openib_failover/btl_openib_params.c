@@ -103,6 +103,9 @@ static const param_t table[] = {
     NUMBER("ctl_rate", ctl_rate, 2000, 7, "Bring-down messages per second and process, when a port with many peers dies"),
     NUMBER("fence_timeout", fence_timeout, 10, 7, "Seconds until queue pairs of a lost rail that do not return their work are destroyed"),
     NUMBER("keepalive", keepalive, 10, 5, "Seconds without traffic after which a rail is asked whether its peer still lives (0: never)"),
+    NUMBER("deadline", deadline, 250, 5,
+           "Milliseconds after which a rail that delivers nothing counts as lost, if another rail to the same process delivers (0: when the "
+           "adapter gives up, after btl_openib_ib_timeout and btl_openib_ib_retry_count); only under a PML with failover"),
     NUMBER("rejoin_after", rejoin_after, 1000, 5,
            "Milliseconds until a rail that was lost is asked whether it works again, counted from its port's return if the port was "
            "down; used again by the same job if pml_bfo_rejoin is 1"),
@@ -234,6 +237,9 @@ static int check_texts(ofo_params_t *p)
     }
     if (0 <= p->free_list_max) {
         p->completion_interval = 1; /* otherwise the limited fragments might all be messages that were not reported yet */
+    }
+    if (0 != p->deadline && OPAL_SUCCESS != check_range("deadline", p->deadline, 40, 60000)) {
+        return OPAL_ERR_BAD_PARAM; /* shorter rounds would measure the scheduler */
     }
     p->ib_max_inline_data = 0 > p->max_inline_data ? 128 : (unsigned) p->max_inline_data;
     return OPAL_SUCCESS;

@@ -11,6 +11,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_complete.h"
 #include "btl_openib_credits.h"
+#include "btl_openib_deadline.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"
@@ -64,6 +65,7 @@ static void rdma_completed(ofo_work_t *work)
     OPAL_THREAD_LOCK(&ep->lock);
     BFO_ASSERT(work->qps->qp[work->qp].sq_free < work->qps->qp[work->qp].sq_slots);
     ++work->qps->qp[work->qp].sq_free;
+    ++work->qps->n_rdma;
     OPAL_THREAD_UNLOCK(&ep->lock);
     ofo_rdma_part_done(rdma, OPAL_SUCCESS);
     ofo_pending_flush(ep);
@@ -214,6 +216,13 @@ static void answered(ofo_module_t *module, ofo_qpset_t *qps, bool is_destroyed)
     ofo_fence_answered(module, qps, is_destroyed);
 }
 
+/* The same: a rail whose last completions are there is not silent. */
+static void found_silent(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
+{
+    poll_out(module);
+    ofo_deadline_over(ep, gen);
+}
+
 static void handle_mail(ofo_module_t *module)
 {
     ofo_mail_t *mail = ofo_mailbox_take(&module->inbox);
@@ -256,6 +265,9 @@ static void handle_mail(ofo_module_t *module)
             break;
         case OFO_MAIL_ANSWERED:
             ofo_port_ends(mail->ep, mail->gen);
+            break;
+        case OFO_MAIL_SILENT:
+            found_silent(module, mail->ep, mail->gen);
             break;
         case OFO_MAIL_PORT_DOWN:
             ofo_port_down(module);
@@ -340,6 +352,9 @@ int ofo_component_progress(void)
 {
     int count = 0;
 
+    if (OPAL_UNLIKELY(0 == ++OFO.passes % OFO_DEADLINE_PASSES)) {
+        ofo_deadline_tick();
+    }
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         ofo_module_t *module = OFO.module[i];
         /* A module that has been idle for long is polled every eighth time. */

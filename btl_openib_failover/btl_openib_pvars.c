@@ -40,6 +40,8 @@ static const variable_t variables[] = {
     COUNT(ctl_in, "control messages that have come"),
     COUNT(ctl_out, "control messages that were sent"),
     COUNT(keepalives, "questions to silent peers"),
+    COUNT(inquiries, "inquiries whether a rail is silent, because work did not end"),
+    COUNT(silent_rails, "rails that were silent while another rail to the same process was not"),
 };
 
 static int read_values(const mca_base_pvar_t *pvar, void *value, void *object)

@@ -15,6 +15,7 @@
 #include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_partner.h"
+#include "btl_openib_probe.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_rail_actions.h"
 #include "btl_openib_spared.h"
@@ -247,6 +248,10 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     ofo_fsm_event_t event = classify(ep, ctl);
 
+    if (OFO_CTL_PROBE == ctl->type || OFO_CTL_ANSWER == ctl->type) {
+        ofo_probe_message(ep, ctl);
+        return;
+    }
     if (comes_too_early(ep, ctl) || !ofo_partner_fits(ep, ctl)) {
         ++ep->module->count.ctl_dropped;
         return;
@@ -332,6 +337,19 @@ static void retransmit(ofo_endpoint_t *ep)
     if (by_state) {
         ofo_rail_event(ep, OFO_EV_RETRANSMIT, NULL);
     }
+    if (ofo_fsm_state_is_connecting(ep->fsm.state)) {
+        ofo_probe_begin(ep, ep->fsm.gen);
+    }
+}
+
+/* Progress decides for a rail that is up, because completions may have come in the meantime. */
+static void end_silent(ofo_endpoint_t *ep)
+{
+    if (OFO_ST_UP == ep->fsm.state) {
+        ofo_tell_progress(ep->module, OFO_MAIL_SILENT, ep, ep->fsm.gen, NULL, NULL);
+    } else {
+        ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, NULL);
+    }
 }
 
 void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
@@ -341,6 +359,7 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
     }
     if (OFO_LOAD(ep->peer->declared)) {
         ep->retransmit_at = ep->give_up_at = ep->unknown_until = ep->rejoin.at = 0;
+        (void) ofo_probe_timer(ep, UINT64_MAX); /* ends an inquiry */
         return;
     }
     if (0 != ep->unknown_until && now >= ep->unknown_until) {
@@ -363,6 +382,9 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
     }
     if (0 != ep->rejoin.at) {
         rejoin_timer(ep, now);
+    }
+    if (ofo_probe_timer(ep, now)) {
+        end_silent(ep);
     }
 }
 

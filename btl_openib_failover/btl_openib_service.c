@@ -18,6 +18,7 @@
 #include "btl_openib_mail.h"
 #include "btl_openib_open.h"
 #include "btl_openib_peer.h"
+#include "btl_openib_probe.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_rail.h"
 #include "btl_openib_ring_memory.h"
@@ -105,6 +106,9 @@ static void handle_mail(ofo_mail_t *mail)
             (void) ofo_ring_create(ep->building);
         }
         ofo_tell_progress(ep->module, OFO_MAIL_RING, ep, mail->gen, NULL, NULL);
+        break;
+    case OFO_MAIL_STALLED:
+        ofo_probe_begin(ep, mail->gen);
         break;
     case OFO_MAIL_SEND:
         ofo_ctl_send(ep, &mail->ctl);
@@ -214,6 +218,27 @@ static void adopt(ofo_module_t *module, uint64_t now)
     }
 }
 
+static void earlier(uint64_t *due, uint64_t at)
+{
+    if (0 != at && at < *due) {
+        *due = at;
+    }
+}
+
+/* When the endpoint's next timer is due; UINT64_MAX: none runs. */
+static uint64_t next_timer(const ofo_endpoint_t *ep)
+{
+    uint64_t due = UINT64_MAX;
+
+    earlier(&due, ep->retransmit_at);
+    earlier(&due, ep->give_up_at);
+    earlier(&due, ep->last_wqe_at);
+    earlier(&due, ep->unknown_until);
+    earlier(&due, ep->rejoin.at);
+    earlier(&due, ep->inquiry.until);
+    return due;
+}
+
 /* Runs the timers that are due; an endpoint without timers leaves the list. Time in which service was busy or did not run does not count
  * as silence of a peer. `slept`: milliseconds since the last call in which service had nothing to do. */
 static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
@@ -231,7 +256,7 @@ static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
             list->give_up_at += late;
         }
         ofo_rail_timers(list, now);
-        if (0 != list->retransmit_at || 0 != list->give_up_at || 0 != list->last_wqe_at || 0 != list->unknown_until || 0 != list->rejoin.at) {
+        if (UINT64_MAX != next_timer(list)) {
             ofo_timers_add(list);
         }
     }
@@ -270,13 +295,6 @@ static void empty_graveyard(ofo_module_t *module, uint64_t now)
     }
 }
 
-static void earlier(uint64_t *due, uint64_t at)
-{
-    if (0 != at && at < *due) {
-        *due = at;
-    }
-}
-
 /* The most milliseconds to sleep; -1: until an event comes. */
 static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
 {
@@ -285,11 +303,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
     *proving = false;
     for (ofo_endpoint_t *ep = module->active; NULL != ep; ep = ep->next_active) {
         BFO_ASSERT(ep->is_active);
-        earlier(&due, ep->retransmit_at);
-        earlier(&due, ep->give_up_at);
-        earlier(&due, ep->last_wqe_at);
-        earlier(&due, ep->unknown_until);
-        earlier(&due, ep->rejoin.at);
+        earlier(&due, next_timer(ep));
         *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state || (module->is_iwarp && OFO_ST_READY == ep->fsm.state);
     }
     for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {

@@ -90,8 +90,8 @@ void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag)
     OPAL_THREAD_UNLOCK(&qps->ep->lock);
 }
 
-/* Posts a WRITE after all silent messages. Locks: ep->lock held. */
-static void ask(ofo_endpoint_t *ep)
+/* Posts a WRITE after all silent messages. */
+void ofo_silent_ask_locked(ofo_endpoint_t *ep)
 {
     ofo_qpset_t *qps = ep->qps;
 
@@ -103,12 +103,12 @@ static void ask(ofo_endpoint_t *ep)
 void ofo_silent_ask(ofo_endpoint_t *ep)
 {
     OPAL_THREAD_LOCK(&ep->lock);
-    ask(ep);
+    ofo_silent_ask_locked(ep);
     OPAL_THREAD_UNLOCK(&ep->lock);
 }
 
 void ofo_silent_ask_all(ofo_module_t *module)
 {
     OFO_STORE(module->wants_reports, false);
-    ofo_for_each_endpoint(module, ask);
+    ofo_for_each_endpoint(module, ofo_silent_ask_locked);
 }

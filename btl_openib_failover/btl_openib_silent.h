@@ -44,6 +44,8 @@ void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag);
 /* Posts a WRITE whose completion reports the silent messages that have arrived, for one endpoint or for all of a module. Locks: takes
  * ep->lock. */
 void ofo_silent_ask(ofo_endpoint_t *ep);
+/* The same. Locks: ep->lock held. */
+void ofo_silent_ask_locked(ofo_endpoint_t *ep);
 void ofo_silent_ask_all(ofo_module_t *module);
 
 #endif /* BTL_OPENIB_SILENT_H */

@@ -14,6 +14,7 @@
 #include "btl_openib_counts.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_drain_fsm.h"
+#include "btl_openib_inquiry.h"
 #include "btl_openib_qpmap.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rails.h"
@@ -241,6 +242,7 @@ struct ofo_qpset {
     ofo_qpset_t *fence_next; /* module->fencing */
     uint64_t n_ok;           /* completed SENDs and eager WRITEs */
     uint64_t n_received;
+    uint64_t n_rdma;                /* completed parts of puts and gets */
     uint16_t n_eager, n_eager_recv; /* completed eager WRITEs, slots consumed */
     bool ring_asked;
     ofo_ring_in_t ring_in;
@@ -290,6 +292,7 @@ typedef enum {
     OFO_MAIL_AGAIN,      /* control message that came to this endpoint's module before its sender was known */
     OFO_MAIL_RING,       /* make an eager ring; the same kind goes back to progress when it is made or cannot be made */
     OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module */
+    OFO_MAIL_STALLED,    /* work of `gen` is out and none of it has ended for some time */
     /* to progress */
     OFO_MAIL_UP,        /* `qps` carries data */
     OFO_MAIL_FENCED,    /* `gen` is fenced: call the PML's fence_done (again) */
@@ -302,6 +305,7 @@ typedef enum {
     OFO_MAIL_UNKNOWN,   /* `ctl` came from a process that is no peer yet */
     OFO_MAIL_MET,       /* service has made the sender of `ctl` a peer: look up Open MPI's entry for it */
     OFO_MAIL_ANSWERED,  /* another rail to the endpoint's peer answered; `gen`: module->downs when the question was sent */
+    OFO_MAIL_SILENT,    /* generation `gen` carries nothing, although another rail to its peer does */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
 } ofo_mail_kind_t;
@@ -350,6 +354,15 @@ typedef struct {
     ofo_counts_t sent, received;
 } ofo_kept_t;
 
+/* Work of a rail that is out while none of it ends. Context: progress; lock: that of the endpoint. Times in ms. */
+typedef struct {
+    uint64_t since;  /* since when; 0: nothing is out, or this was not looked at yet */
+    uint64_t seen;   /* completions until then */
+    uint64_t ask_at; /* when service is asked for an inquiry next */
+    unsigned wait;   /* the time until the one after that */
+    uint16_t gen;
+} ofo_stall_t;
+
 /* One rail to one peer. */
 struct mca_btl_base_endpoint_t {
     ofo_module_t *module;
@@ -377,6 +390,7 @@ struct mca_btl_base_endpoint_t {
     opal_list_t pending_rdma;
     uint32_t sends_out; /* accepted, callback not run */
     uint32_t rdma_out;
+    ofo_stall_t stall;
 
     /* service */
     uint8_t partner; /* index of `remote` among the peer's ports */
@@ -402,6 +416,7 @@ struct mca_btl_base_endpoint_t {
     uint64_t last_wqe_at;    /* ms, 0: no timer; when the wait for LAST_WQE_REACHED ends */
     ofo_qpset_t *fenced_set; /* the set that `last_wqe_at` belongs to */
     ofo_rejoin_t rejoin;     /* used while the rail is down */
+    ofo_inquiry_t inquiry;   /* used while the rail connects or is up */
     bool is_active;          /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
     bool is_wanted, is_asked; /* in the module's queues of rails to open */
@@ -509,6 +524,7 @@ typedef struct {
     uint64_t ring_sends, ring_receives;
     uint64_t silent; /* messages that asked for no completion */
     uint64_t keepalives;
+    uint64_t inquiries, silent_rails; /* whether a rail is silent, and rails that were */
     uint64_t polls_skipped;
     uint64_t sleeps; /* of the process; atomic, counted on its first module */
 } ofo_counters_t;
@@ -576,6 +592,8 @@ struct ofo_module {
     ofo_qpset_t *fencing; /* sets whose fence runs */
     uint32_t max_message; /* bytes of one RDMA part */
     unsigned idle_polls;
+    uint64_t looked_at;      /* ms; when rails were last looked at whose work does not end; lock of the two: poll_lock */
+    bool looked_late;        /* the time since the look before says nothing */
     unsigned keepalive_turn; /* the current turn of the keepalive's round */
     bool wants_reports;      /* no fragment was left, but some may be silent messages that have arrived; atomic */
     ofo_mailbox_t inbox;
@@ -597,6 +615,7 @@ struct ofo_module {
     ofo_ud_t ud;
     ofo_endpoint_t *active;
     ofo_open_queue_t wanted, asked; /* rails to open, for our posts and for requests of peers */
+    unsigned inquiries;             /* that run */
     unsigned opening;               /* rails whose request waits for the answer, or that prove themselves after it */
     uint64_t timers_at;             /* ms; when the timers were last run */
     uint64_t resolve_at;            /* ms; addresses that could not be resolved are not tried again before this time */
@@ -630,6 +649,7 @@ typedef struct {
     unsigned time_wait;         /* s */
     unsigned fence_timeout;     /* s */
     unsigned keepalive;         /* s, 0: none */
+    unsigned deadline;          /* ms, 0: none */
     unsigned blocking_progress; /* ms, 0: progress never sleeps */
     unsigned rejoin_after;      /* ms */
     unsigned rejoin_half_life;  /* s, 0: no damping */
@@ -665,6 +685,8 @@ typedef struct {
     int32_t asleep;       /* threads that sleep, or are about to; atomic */
     unsigned idle_passes; /* progress calls in a row that found nothing; atomic */
     uint64_t idle_since;  /* ms; when the time of these calls began to be measured; atomic */
+    unsigned passes;      /* calls of progress; a count of another thread may get lost */
+    uint64_t look_at;     /* ms; when rails are looked at next; atomic */
     bool closing;         /* finalize has begun, so late errors of peers that left earlier do not matter */
     opal_process_name_t self;
 } ofo_component_t;

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-enum { CH_SIZE = 24, DACK_SIZE = 56, REQ_SIZE = 56, REJ_SIZE = 32, ASK_SIZE = 32, MTU_MIN = 1, MTU_MAX = 5 };
+enum { CH_SIZE = 24, DACK_SIZE = 56, REQ_SIZE = 56, REJ_SIZE = 32, ASK_SIZE = 32, PROBE_SIZE = 32, MTU_MIN = 1, MTU_MAX = 5 };
 
-static const char *const ctl_names[] = {"DOWN", "DACK", "REQ", "REP", "RTU", "REJ", "PEERDEAD", "ASK"};
+static const char *const ctl_names[] = {"DOWN", "DACK", "REQ", "REP", "RTU", "REJ", "PEERDEAD", "ASK", "PROBE", "ANSWER"};
 
 static size_t ctl_size(const ofo_ctl_t *ctl)
 {
@@ -30,6 +30,9 @@ static size_t ctl_size(const ofo_ctl_t *ctl)
         return REJ_SIZE;
     case OFO_CTL_ASK:
         return ASK_SIZE;
+    case OFO_CTL_PROBE:
+    case OFO_CTL_ANSWER:
+        return PROBE_SIZE;
     default:
         return 0;
     }
@@ -49,6 +52,9 @@ static int ctl_fields_are_valid(const ofo_ctl_t *ctl)
     }
     if (OFO_CTL_REJ == ctl->type) {
         return OFO_REJ_PORT_DOWN <= ctl->reason && OFO_REJ_DISABLED >= ctl->reason;
+    }
+    if (OFO_CTL_PROBE == ctl->type || OFO_CTL_ANSWER == ctl->type) {
+        return OFO_MAX_RAILS > ctl->about;
     }
     return 1;
 }
@@ -105,6 +111,9 @@ size_t ofo_ctl_pack(const ofo_ctl_t *ctl, uint8_t *buffer, size_t size)
     } else if (OFO_CTL_ASK == ctl->type) {
         buffer[24] = ctl->from;
         buffer[25] = ctl->to;
+    } else if (OFO_CTL_PROBE == ctl->type || OFO_CTL_ANSWER == ctl->type) {
+        buffer[24] = ctl->about;
+        ofo_put16(buffer + 26, ctl->number);
     }
     return need;
 }
@@ -133,6 +142,9 @@ static void unpack_body(const uint8_t *at, ofo_ctl_t *ctl)
     } else if (OFO_CTL_ASK == ctl->type) {
         ctl->from = at[24];
         ctl->to = at[25];
+    } else if (OFO_CTL_PROBE == ctl->type || OFO_CTL_ANSWER == ctl->type) {
+        ctl->about = at[24];
+        ctl->number = ofo_get16(at + 26);
     }
 }
 
@@ -186,5 +198,5 @@ ofo_wire_result_t ofo_ctl_unpack(const uint8_t *buffer, size_t length, ofo_ctl_t
 
 const char *ofo_ctl_name(uint8_t type)
 {
-    return OFO_CTL_DOWN <= type && OFO_CTL_ASK >= type ? ctl_names[type - OFO_CTL_DOWN] : "unknown";
+    return OFO_CTL_DOWN <= type && OFO_CTL_ANSWER >= type ? ctl_names[type - OFO_CTL_DOWN] : "unknown";
 }

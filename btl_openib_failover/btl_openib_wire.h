@@ -25,7 +25,9 @@ typedef enum {
     OFO_CTL_RTU = 0x34,
     OFO_CTL_REJ = 0x35,
     OFO_CTL_PEERDEAD = 0x36,
-    OFO_CTL_ASK = 0x37 /* asks for a REQ of whichever rail belongs to this port: see btl_openib_partner.c */
+    OFO_CTL_ASK = 0x37,   /* asks for a REQ of whichever rail belongs to this port: see btl_openib_partner.c */
+    OFO_CTL_PROBE = 0x38, /* asks whether datagrams pass over this rail */
+    OFO_CTL_ANSWER = 0x39 /* says that they do, over the same rail */
 } ofo_ctl_type_t;
 
 typedef enum {
@@ -74,6 +76,9 @@ typedef struct {
     ofo_counts_t counts;
     /* REJ */
     uint8_t reason;
+    /* PROBE, ANSWER */
+    uint8_t about;   /* the rail that seems silent */
+    uint16_t number; /* the round of its inquiry */
 } ofo_ctl_t;
 
 #define OFO_CTL_MAX_SIZE (56 + 8 * OFO_MAX_QPS)

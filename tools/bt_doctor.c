@@ -192,6 +192,7 @@ static void tell_retry_time(bt_doctor_t *doctor)
 {
     enum { LONG = 120, FOR_EVER = 7 };
     const long timeout = number_of(doctor, "ib_timeout", 1, 31, 20), retries = number_of(doctor, "ib_retry_count", 1, 7, 6);
+    const long deadline = 0 == bt_info_btl_number(&doctor->info, "deadline", 250) ? 0 : number_of(doctor, "deadline", 40, 60000, 250);
     const double seconds = 4.096e-6 * (double) (UINT64_C(1) << timeout) * (double) (retries + 1);
 
     bt_doctor_find(doctor, LONG < seconds || FOR_EVER == retries ? BT_WARNING : BT_OK, TIMES,
@@ -200,6 +201,12 @@ static void tell_retry_time(bt_doctor_t *doctor)
                                          : NULL,
                    "a path that is silent, with its ports up, is lost after %.2f s (4.096 us * 2^%ld * (%ld + 1))%s", seconds, timeout, retries,
                    FOR_EVER == retries ? "; 7 retries mean without limit on soft-RoCE" : "");
+    if (0 == deadline) {
+        bt_doctor_find(doctor, BT_WARNING, TIMES, "btl_openib_deadline 250",
+                       "the adapter alone finds a silent path, although another rail could tell sooner");
+    } else {
+        bt_doctor_find(doctor, BT_OK, TIMES, NULL, "if another rail to the same process answers, a silent path is lost after %ld ms", deadline);
+    }
 }
 
 static void tell_keepalive(bt_doctor_t *doctor)

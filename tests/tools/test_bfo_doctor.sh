@@ -168,27 +168,33 @@ fi
 setting btl_openib_ib_timeout 17
 doctor "-n 2"
 says 0 ok 'lost after 3\.76 s'
+says 0 ok 'if another rail to the same process answers, a silent path is lost after 250 ms'
 setting btl_openib_ib_timeout 25
 setting btl_openib_keepalive 0
+setting btl_openib_deadline 0
 setting pml_bfo_last_rail_timeout 300
 setting pml_bfo_rejoin false
 doctor "-n 2"
 says 1 warning 'lost after 962\.07 s'
 says 1 warning 'never asked whether its peer lives'
+says 1 warning 'the adapter alone finds a silent path'
 says 1 ok 'used again by the next job'
 says 1 problem 'the PML refuses pml_bfo_last_rail_timeout 300 without pml_bfo_rejoin'
 setting btl_openib_ib_timeout 99
 setting btl_openib_ib_retry_count 7
 setting btl_openib_keepalive 20
+setting btl_openib_deadline 20
 setting pml_bfo_rejoin true
 doctor "-n 2"
 says 1 problem 'btl_openib_ib_timeout is 99, and may be 1 to 31'
 says 1 warning 'without limit on soft-RoCE'
 says 1 ok 'asked after 20 s'
+says 1 problem 'btl_openib_deadline is 20, and may be 40 to 60000'
 says 1 ok 'used again by its job some 1\.00 s after'
 says 1 ok 'wait for a rail for 300 s'
 setting btl_openib_ib_timeout 20
 setting btl_openib_ib_retry_count 6
+setting btl_openib_deadline 250
 note "times: right, too long, wrong"
 
 # The installation.

@@ -8,6 +8,7 @@
 
 #include "btl_openib_clock.h"
 #include "btl_openib_complete.h"
+#include "btl_openib_deadline.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
@@ -122,6 +123,8 @@ void ofo_peer_lost(ofo_peer_t *peer) {}
 void ofo_pending_flush(ofo_endpoint_t *ep) {}
 void ofo_port_down(ofo_module_t *module) {}
 void ofo_port_returned(ofo_module_t *module) {}
+void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen) {}
+void ofo_deadline_tick(void) {}
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs) {}
 void ofo_port_tell(ofo_module_t *module) {}
 static unsigned answered;

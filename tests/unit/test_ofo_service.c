@@ -15,6 +15,7 @@
 #include "btl_openib_mail.h"
 #include "btl_openib_open.h"
 #include "btl_openib_peer.h"
+#include "btl_openib_probe.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_rail.h"
 #include "btl_openib_ring_memory.h"
@@ -87,6 +88,7 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
 {
     OFO_STORE(events, OFO_LOAD(events) + 1);
 }
+void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail) {}
 void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps) {}
 void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl) {}

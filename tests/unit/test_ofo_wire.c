@@ -42,6 +42,9 @@ static ofo_ctl_t example(uint8_t type)
         ctl.counts = (ofo_counts_t){.n_ok = UINT64_C(0x0123456789abcdef), .n_send = {1, 2, 3, 4, 5, 6, 7, 0xffff}, .n_eager = 9};
     } else if (OFO_CTL_REJ == type) {
         ctl.reason = OFO_REJ_RAIL_HASH;
+    } else if (OFO_CTL_PROBE == type || OFO_CTL_ANSWER == type) {
+        ctl.about = 7;
+        ctl.number = 0xfedc;
     }
     if (OFO_CTL_REQ == type || OFO_CTL_REP == type || OFO_CTL_ASK == type) {
         ctl.from = 1;
@@ -50,13 +53,13 @@ static ofo_ctl_t example(uint8_t type)
     return ctl;
 }
 
-static const size_t sizes[] = {24, 56, 72, 72, 24, 32, 24, 32};
+static const size_t sizes[] = {24, 56, 72, 72, 24, 32, 24, 32, 32, 32};
 
 static void ctl_every_type_round_trips(void **state)
 {
     uint8_t buffer[OFO_CTL_MAX_SIZE];
 
-    for (uint8_t type = OFO_CTL_DOWN; type <= OFO_CTL_ASK; ++type) {
+    for (uint8_t type = OFO_CTL_DOWN; type <= OFO_CTL_ANSWER; ++type) {
         ofo_ctl_t in = example(type), out;
         assert_int_equal(ofo_ctl_pack(&in, buffer, sizeof(buffer)), sizes[type - OFO_CTL_DOWN]);
         assert_int_equal(ofo_ctl_unpack(buffer, sizes[type - OFO_CTL_DOWN], &out), OFO_WIRE_OK);
@@ -83,7 +86,7 @@ static void ctl_short_message_is_refused(void **state)
     uint8_t buffer[OFO_CTL_MAX_SIZE];
     ofo_ctl_t out;
 
-    for (uint8_t type = OFO_CTL_DOWN; type <= OFO_CTL_ASK; ++type) {
+    for (uint8_t type = OFO_CTL_DOWN; type <= OFO_CTL_ANSWER; ++type) {
         ofo_ctl_t in = example(type);
         size_t length = ofo_ctl_pack(&in, buffer, sizeof(buffer));
         for (size_t shorter = 0; shorter < length; ++shorter) {
@@ -105,7 +108,7 @@ static void refuse_byte(uint8_t type, unsigned at, uint8_t value, ofo_wire_resul
 static void ctl_bad_fields_are_refused(void **state)
 {
     refuse_byte(OFO_CTL_DOWN, 0, 0x2f, OFO_WIRE_TYPE);
-    refuse_byte(OFO_CTL_DOWN, 0, 0x38, OFO_WIRE_TYPE);
+    refuse_byte(OFO_CTL_DOWN, 0, 0x3a, OFO_WIRE_TYPE);
     refuse_byte(OFO_CTL_DOWN, 3, 1, OFO_WIRE_VERSION);
     refuse_byte(OFO_CTL_DOWN, 3, 3, OFO_WIRE_VERSION);
     refuse_byte(OFO_CTL_DOWN, 2, 8, OFO_WIRE_FIELD);
@@ -126,6 +129,8 @@ static void ctl_bad_fields_are_refused(void **state)
     refuse_byte(OFO_CTL_ASK, 25, 255, OFO_WIRE_FIELD);
     refuse_byte(OFO_CTL_ASK, 2, 0, OFO_WIRE_FIELD); /* ASK names no rail */
     refuse_byte(OFO_CTL_ASK, 5, 1, OFO_WIRE_FIELD); /* ASK has no generation */
+    refuse_byte(OFO_CTL_PROBE, 2, OFO_MAX_RAILS, OFO_WIRE_FIELD);
+    refuse_byte(OFO_CTL_ANSWER, 24, OFO_MAX_RAILS, OFO_WIRE_FIELD);
 }
 
 /* Whatever the bytes, the result is an answer and no access outside the buffer (run it with sanitizers). */

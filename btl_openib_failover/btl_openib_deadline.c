@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Looks now and then whether work of a rail is out and none of it has ended since. If so, service is asked for an inquiry (_probe.c).
+ * A rail that the inquiry finds silent ends here like one with a bad completion, long before the adapter gives up. Only a process that
+ * waits in MPI looks, so a process that computes costs the network nothing. See DESIGN.txt 10.2, "Silence".
+ */
+#include "btl_openib_deadline.h"
+
+#include "btl_openib_atomic.h"
+#include "btl_openib_clock.h"
+#include "btl_openib_drain.h"
+#include "btl_openib_endpoints.h"
+#include "btl_openib_lock.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_silent.h"
+
+enum { MOST_WAIT_MS = 1000 }; /* between two inquiries into one rail */
+
+/* Completions of the sends and of RDMA. Receives do not count: a path may be silent in one direction only. */
+static uint64_t ended(const ofo_qpset_t *qps)
+{
+    return qps->n_ok + qps->n_rdma;
+}
+
+static bool waits(const ofo_endpoint_t *ep)
+{
+    return OFO_GATE_UP == ep->gate && NULL != ep->qps && ofo_drain_is_live(&ep->qps->drain)
+           && (0 != ep->sends_out || 0 != ep->rdma_out || ep->qps->is_asking) && !ep->doubted && !OFO.closing && !OFO_LOAD(ep->peer->closing)
+           && !OFO_LOAD(ep->peer->declared);
+}
+
+/* Locks: ep->lock held. */
+static void look(ofo_endpoint_t *ep)
+{
+    ofo_stall_t *stall = &ep->stall;
+    uint64_t now;
+
+    if (!waits(ep)) {
+        stall->since = 0;
+        return;
+    }
+    now = ep->module->looked_at;
+    if (0 == stall->since || stall->seen != ended(ep->qps) || stall->gen != ep->qps->gen || ep->module->looked_late) {
+        *stall = (ofo_stall_t){.since = now, .seen = ended(ep->qps), .gen = ep->qps->gen, .wait = OFO.params.deadline};
+        stall->ask_at = now + OFO.params.deadline / 4;
+        return;
+    }
+    if (now >= stall->since + OFO.params.deadline / 8) {
+        ofo_silent_ask_locked(ep); /* messages that asked for no completion may have arrived long ago */
+    }
+    if (now >= stall->ask_at) {
+        ofo_tell_service(ep, OFO_MAIL_STALLED, stall->gen, NULL, NULL);
+        stall->ask_at = now + stall->wait;
+        stall->wait = 2 * stall->wait < MOST_WAIT_MS ? 2 * stall->wait : MOST_WAIT_MS;
+    }
+}
+
+/* After a gap nothing is known: this process was stopped or computed, and completions may wait to be read. */
+static void look_at_module(ofo_module_t *module, uint64_t now)
+{
+    if (NULL == module->ext.failed_frag || !OFO_LOAD(module->port_up) || !ofo_poll_try_lock(module)) {
+        return;
+    }
+    module->looked_late = now - module->looked_at > OFO.params.deadline / 2;
+    module->looked_at = now;
+    ofo_for_each_endpoint(module, look);
+    ofo_poll_unlock(module);
+}
+
+void ofo_deadline_tick(void)
+{
+    const uint64_t now = ofo_now_ms();
+
+    if (0 == OFO.params.deadline || now < __atomic_load_n(&OFO.look_at, __ATOMIC_RELAXED)) {
+        return;
+    }
+    __atomic_store_n(&OFO.look_at, now + OFO.params.deadline / 8, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        look_at_module(OFO.module[i], now);
+    }
+}
+
+void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen)
+{
+    ofo_qpset_t *qps = ep->qps;
+
+    if (NULL != qps && gen == qps->gen && 0 != ep->stall.since && gen == ep->stall.gen && ep->stall.seen == ended(qps)) {
+        ++ep->module->count.silent_rails;
+        ofo_rail_failed(qps, "the path is silent, while another rail to the peer answers");
+    }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Decides whether a rail whose work does not end is silent: rounds of questions over this rail and over the other rails to the same
+ * peer. Only arithmetic, no Open MPI header. See DESIGN.txt 10.2, "Silence".
+ */
+#ifndef BTL_OPENIB_INQUIRY_H
+#define BTL_OPENIB_INQUIRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    OFO_INQUIRY_ROUNDS = 4, /* so many rounds in a row must speak against the rail */
+    OFO_INQUIRY_VAIN = 8    /* after so many rounds in a row without any answer the inquiry ends without a result */
+};
+
+/* All zero: no inquiry. Times in ms. */
+typedef struct {
+    uint64_t until;         /* end of the round; 0: no inquiry */
+    uint16_t first, number; /* of its first round, and of this one */
+    uint8_t missed;         /* rounds in a row in which another rail answered and this one did not */
+    uint8_t vain;           /* rounds in a row in which no rail answered */
+    bool witness_answered;  /* in this round */
+} ofo_inquiry_t;
+
+typedef enum {
+    OFO_INQUIRY_GOES_ON, /* ask again, with the number of the new round */
+    OFO_INQUIRY_ENDS,    /* no rail answers, so nothing is known of this one */
+    OFO_INQUIRY_SILENT   /* the rail carries nothing although another one does */
+} ofo_inquiry_result_t;
+
+/* Begins an inquiry: ask, with in->number. */
+void ofo_inquiry_begin(ofo_inquiry_t *in, uint64_t now, unsigned round_ms);
+/* An answer with that number came over the rail itself, which ends the inquiry, or over another rail. Numbers of other inquiries count
+ * for nothing. */
+void ofo_inquiry_answer(ofo_inquiry_t *in, uint16_t number, bool over_itself);
+/* The round is over: now >= in->until. A round that ended late by its own length says nothing, because the caller had no processor and
+ * may not have seen the answers. */
+ofo_inquiry_result_t ofo_inquiry_turn(ofo_inquiry_t *in, uint64_t now, unsigned round_ms);
+
+#endif /* BTL_OPENIB_INQUIRY_H */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Questions over a rail that seems silent and over the other rails to its peer, and the answers. Context: service of the rail's module.
+ * See DESIGN.txt 10.2, "Silence".
+ */
+#ifndef BTL_OPENIB_PROBE_H
+#define BTL_OPENIB_PROBE_H
+
+#include "btl_openib_types.h"
+
+/* Work of generation `gen` does not end, or its handshake is not answered. Begins an inquiry, unless the rail is not that far any more,
+ * has no other rail beside it that could answer, or too many inquiries run. */
+void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen);
+/* PROBE came over this rail: sends the answer. ANSWER came over it: tells the rail that is asked about, which may be another module's. */
+void ofo_probe_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl);
+/* Ends the round if it is over. Returns true if the rail is silent although another rail to the peer answers. */
+bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now);
+
+#endif /* BTL_OPENIB_PROBE_H */

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# A path that swallows everything while its ports stay up, and an adapter that would repeat for ten minutes: the deadline ends the rail
+# under a verified stream, and the rail comes back when the path does. Then nobody is judged: while all paths swallow everything at once,
+# and while the peer is stopped. A rail that is silent before the first contact costs the job no wait for btl_openib_connect_timeout. With
+# btl_openib_deadline 0 the adapter decides, as before.
+. "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
+use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_verbose 1)
+BACK=(--mca btl_openib_rejoin_after 50 --mca btl_openib_rejoin_half_life 0)
+log=$TEST_TMP/log
+STREAM_LIMIT=400
+
+give_up() { tail -n 60 "$log"; fail "$1"; }
+both() { await "$log" "rail $1 generation [0-9]* (.*) $2" $((2 * $3)) || give_up "rail $1: not $3 times $2 at both sides"; }
+act() { "$SOFTRAIL" "$1" --fabric "$FABRIC" "$2" || give_up "softrail $1 $2"; }
+verdicts() { grep -c 'is silent: ' "$log"; }
+goes_on() {
+    local shown
+    shown=$(grep -c 'messages verified' "$log")
+    await "$log" 'messages verified' $((shown + 2)) || give_up "$1: the stream stands still"
+}
+
+# ranks: the pids of the job
+ranks() { "$SOFTRAIL" status --json --fabric "$FABRIC" | sed -n 's/^ *"pid": \([0-9]*\).*/\1/p'; }
+# at_once COMMAND RAIL...: for all rails, while the ranks do not run
+at_once() {
+    local rail pids
+    pids=$(ranks)
+    # shellcheck disable=SC2086
+    kill -STOP $pids
+    for rail in "${@:2}"; do
+        act "$1" "$rail"
+    done
+    # shellcheck disable=SC2086
+    kill -CONT $pids
+}
+
+begin_stream "-n 2 --retry-time=600s" 2 "${BACK[@]}" "$STREAM" -m 300000 -s $STREAM_LIMIT
+await "$log" 'messages verified' || give_up 'no stream'
+for rail in 1 0; do
+    act silent $rail
+    both $rail lost 1
+    grep -q "rail $rail generation 0 (.*) lost: the path is silent" "$log" || give_up "rail $rail was not lost by its silence"
+    goes_on "without rail $rail"
+    act up $rail
+    both $rail 'is back' 1
+    goes_on "rail $rail is back"
+done
+
+before=$(verdicts)
+at_once silent 0 1
+sleep 2 # eight times the deadline
+at_once up 0 1
+goes_on 'all rails were silent'
+[ "$(verdicts)" = "$before" ] || give_up 'a rail was judged although no other one answered'
+
+pid=$(ranks | tail -n 1)
+kill -STOP "$pid"
+sleep 2
+kill -CONT "$pid"
+goes_on 'a rank was stopped'
+[ "$(verdicts)" = "$before" ] || give_up 'a rail was judged while its peer was stopped'
+[ "$(grep -c 'generation [0-9]* (.*) lost: ' "$log")" = 4 ] || give_up 'a rail was lost without need'
+end_stream
+verified 'two silent rails, both of them at once, a rank that is stopped'
+
+cat >"$TEST_TMP/later.sh" <<EOF
+"$SOFTRAIL" silent --fabric "$FABRIC" 1
+exec "\$@"
+EOF
+begin_stream "-n 2 --retry-time=600s" 2 "${BACK[@]}" --mca btl_openib_connect_timeout 300 bash "$TEST_TMP/later.sh" "$STREAM" -m 300000 -s $STREAM_LIMIT
+await "$log" 'messages verified' || give_up 'silent from the start: no stream'
+await "$log" 'rail 1 to [01] is silent: ' || give_up 'silent from the start: the rail was not judged'
+act up 1
+both 1 'is back' 1
+goes_on 'the rail connects later'
+end_stream
+verified 'a rail that is silent from the start'
+
+begin_stream "-n 2 --retry-time=3s" 2 --mca btl_openib_deadline 0 "$STREAM" -m 300000 -s $STREAM_LIMIT
+await "$log" 'messages verified' || give_up 'deadline 0: no stream'
+act silent 1
+both 1 lost 1
+! grep -q silent: "$log" || give_up 'deadline 0: the rail was judged'
+goes_on 'deadline 0'
+end_stream
+verified 'the adapter decides'
+exit 0

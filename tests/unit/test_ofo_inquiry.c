@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * When a rail counts as silent: the rounds of an inquiry, and what speaks for and against the rail. DESIGN.txt 10.2, "Silence".
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "btl_openib_inquiry.h"
+
+enum { ROUND = 47, BEGIN = 1000 };
+
+/* The witness answers, the rail does not, and the round ends in time. */
+static ofo_inquiry_result_t round_against(ofo_inquiry_t *in)
+{
+    ofo_inquiry_answer(in, in->number, false);
+    return ofo_inquiry_turn(in, in->until, ROUND);
+}
+
+static void rail_is_silent_after_four_rounds_against_it(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    assert_int_equal(in.until, BEGIN + ROUND);
+    for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
+        assert_int_equal(round_against(&in), OFO_INQUIRY_GOES_ON);
+    }
+    assert_int_equal(round_against(&in), OFO_INQUIRY_SILENT);
+    assert_int_equal(in.until, 0);
+}
+
+static void one_answer_over_the_rail_ends_the_inquiry(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+    uint16_t first;
+
+    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    first = in.number;
+    (void) round_against(&in);
+    (void) round_against(&in);
+    ofo_inquiry_answer(&in, first, true); /* it took two rounds, but it came */
+    assert_int_equal(in.until, 0);
+}
+
+static void nobody_is_judged_if_no_rail_answers(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    for (int i = 1; i < OFO_INQUIRY_VAIN; ++i) {
+        assert_int_equal(ofo_inquiry_turn(&in, in.until, ROUND), OFO_INQUIRY_GOES_ON);
+    }
+    assert_int_equal(ofo_inquiry_turn(&in, in.until, ROUND), OFO_INQUIRY_ENDS);
+}
+
+static void rounds_against_the_rail_must_follow_each_other(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
+        (void) round_against(&in);
+    }
+    assert_int_equal(ofo_inquiry_turn(&in, in.until, ROUND), OFO_INQUIRY_GOES_ON); /* the witness did not answer either */
+    for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
+        assert_int_equal(round_against(&in), OFO_INQUIRY_GOES_ON);
+    }
+    assert_int_equal(round_against(&in), OFO_INQUIRY_SILENT);
+}
+
+static void round_that_ended_late_says_nothing(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    for (int i = 0; i < 3 * OFO_INQUIRY_VAIN; ++i) {
+        ofo_inquiry_answer(&in, in.number, false);
+        assert_int_equal(ofo_inquiry_turn(&in, in.until + ROUND, ROUND), OFO_INQUIRY_GOES_ON);
+    }
+}
+
+static void answers_of_other_inquiries_and_rounds_count_for_nothing(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+    uint16_t old;
+
+    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    old = in.number;
+    ofo_inquiry_answer(&in, old, true);
+    ofo_inquiry_answer(&in, old, true); /* a copy, while no inquiry runs */
+    assert_int_equal(in.until, 0);
+    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    ofo_inquiry_answer(&in, old, true);
+    ofo_inquiry_answer(&in, (uint16_t) (in.number + 1), true); /* was never asked */
+    assert_int_not_equal(in.until, 0);
+    (void) round_against(&in);
+    ofo_inquiry_answer(&in, in.first, false); /* the witness's answer to the round before */
+    assert_false(in.witness_answered);
+}
+
+static void numbers_may_wrap(void **state)
+{
+    ofo_inquiry_t in = {.number = UINT16_MAX - 1};
+
+    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    assert_int_equal(round_against(&in), OFO_INQUIRY_GOES_ON);
+    assert_int_equal(in.number, 0);
+    ofo_inquiry_answer(&in, UINT16_MAX, true);
+    assert_int_equal(in.until, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rail_is_silent_after_four_rounds_against_it),
+        cmocka_unit_test(one_answer_over_the_rail_ends_the_inquiry),
+        cmocka_unit_test(nobody_is_judged_if_no_rail_answers),
+        cmocka_unit_test(rounds_against_the_rail_must_follow_each_other),
+        cmocka_unit_test(round_that_ended_late_says_nothing),
+        cmocka_unit_test(answers_of_other_inquiries_and_rounds_count_for_nothing),
+        cmocka_unit_test(numbers_may_wrap),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

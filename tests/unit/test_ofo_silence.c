@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * How progress sees that work of a rail does not end, how service asks over the rails of the peer, and when the rail ends. Clock, wire
+ * and the rest of the BTL are played here. DESIGN.txt 10.2, "Silence".
+ */
+#include "bfo_config.h"
+
+#include "btl_openib_clock.h"
+#include "btl_openib_ctl.h"
+#include "btl_openib_deadline.h"
+#include "btl_openib_drain.h"
+#include "btl_openib_endpoints.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_probe.h"
+#include "btl_openib_silent.h"
+#include "btl_openib_timers.h"
+#include "btl_openib_wire.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RAILS = 3, DEADLINE = 400, LOOK = DEADLINE / 8, ROUND = 75 };
+
+ofo_component_t mca_btl_openib_component;
+
+static ofo_module_t module[RAILS];
+static ofo_peer_t peer;
+static ofo_endpoint_t ep[RAILS];
+static ofo_qpset_t *qps[RAILS];
+static uint64_t now;
+
+/* ---- what the rooms call ------------------------------------------------------------------------ */
+
+static unsigned stalled; /* letters to service */
+static unsigned reports; /* questions for messages without a completion */
+static unsigned failed;
+static ofo_ctl_t sent[64];             /* by service of rail 0 */
+static unsigned sends, sent_by[RAILS]; /* the second: letters that make others send */
+static const ofo_ctl_t *forwarded;
+static ofo_endpoint_t *forwarded_to;
+
+uint64_t ofo_now_ms(void)
+{
+    return now;
+}
+void ofo_for_each_endpoint(ofo_module_t *of, void (*visit)(ofo_endpoint_t *))
+{
+    visit(&ep[of - module]);
+}
+void ofo_silent_ask_locked(ofo_endpoint_t *of)
+{
+    ++reports;
+}
+void ofo_rail_failed(ofo_qpset_t *of, const char *why)
+{
+    ++failed;
+}
+void ofo_timers_add(ofo_endpoint_t *of) {}
+void ofo_log(unsigned level, const char *format, ...) {}
+void ofo_ctl_send(ofo_endpoint_t *of, ofo_ctl_t *ctl)
+{
+    assert_true(sends < sizeof(sent) / sizeof(sent[0]));
+    sent[sends++] = *ctl;
+}
+void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
+{
+    stalled += OFO_MAIL_STALLED == kind;
+    if (OFO_MAIL_SEND == kind) {
+        assert_int_equal(ctl->type, OFO_CTL_PROBE);
+        assert_int_equal(ctl->rail, of->rail);
+        ++sent_by[of - ep];
+    }
+    if (OFO_MAIL_CTL == kind) {
+        forwarded = ctl;
+        forwarded_to = of;
+    }
+}
+
+/* ---- set-up ------------------------------------------------------------------------------------- */
+
+static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_base_tag_t tag, const void *data, size_t length, int status) {}
+
+static void publish(int rail, ofo_fsm_state_t state)
+{
+    ep[rail].fsm.state = state;
+    ep[rail].published = (int32_t) ((unsigned) state << 16);
+}
+
+static int begin(void **state)
+{
+    memset(module, 0, sizeof(module));
+    memset(ep, 0, sizeof(ep));
+    memset(sent_by, 0, sizeof(sent_by));
+    peer = (ofo_peer_t){.rail_count = RAILS};
+    OFO.params.deadline = DEADLINE;
+    OFO.module_count = RAILS;
+    OFO.look_at = 0;
+    OFO.closing = false;
+    now = 10000;
+    stalled = reports = failed = sends = 0;
+    forwarded_to = NULL;
+    for (int r = 0; r < RAILS; ++r) {
+        OFO.module[r] = &module[r];
+        module[r].port_up = true;
+        module[r].ext.failed_frag = failed_frag;
+        qps[r] = calloc(1, sizeof(*qps[r]) + sizeof(qps[r]->qp[0]));
+        peer.rail[r] = &ep[r];
+        ep[r].module = &module[r];
+        ep[r].peer = &peer;
+        ep[r].rail = (uint8_t) r;
+        ep[r].gate = OFO_GATE_UP;
+        ep[r].qps = qps[r];
+        OBJ_CONSTRUCT(&ep[r].lock, opal_mutex_t);
+        publish(r, OFO_ST_UP);
+    }
+    return 0;
+}
+
+static int end(void **state)
+{
+    for (int r = 0; r < RAILS; ++r) {
+        OBJ_DESTRUCT(&ep[r].lock);
+        free(qps[r]);
+    }
+    return 0;
+}
+
+static void looks(unsigned times)
+{
+    for (unsigned i = 0; i < times; ++i) {
+        now += LOOK;
+        ofo_deadline_tick();
+    }
+}
+
+/* The witness answers the current round of the inquiry into rail 0. */
+static void answer_over(uint8_t rail)
+{
+    const ofo_ctl_t answer = {.type = OFO_CTL_ANSWER, .rail = rail, .about = 0, .number = ep[0].inquiry.number};
+
+    ofo_probe_message(&ep[0], &answer);
+}
+
+static bool end_of_round(void)
+{
+    now = ep[0].inquiry.until;
+    return ofo_probe_timer(&ep[0], now);
+}
+
+/* ---- progress ----------------------------------------------------------------------------------- */
+
+static void work_that_does_not_end_is_reported_after_a_quarter(void **state)
+{
+    ep[0].sends_out = 1;
+    looks(2); /* the first one only begins to count */
+    assert_int_equal(stalled, 0);
+    assert_int_equal(reports, 1);
+    looks(1);
+    assert_int_equal(stalled, 1);
+    looks(7);
+    assert_int_equal(stalled, 1); /* the next inquiry begins a deadline later, */
+    looks(1);
+    assert_int_equal(stalled, 2);
+    looks(15);
+    assert_int_equal(stalled, 2); /* and the one after it two */
+    looks(1);
+    assert_int_equal(stalled, 3);
+}
+
+static void work_that_ends_is_not_reported(void **state)
+{
+    ep[0].sends_out = ep[1].rdma_out = 1;
+    for (int i = 0; i < 20; ++i) {
+        looks(2);
+        ++qps[0]->n_ok;
+        ++qps[1]->n_rdma;
+    }
+    assert_int_equal(stalled, 0);
+}
+
+static void nothing_out_and_receives_alone_are_no_stall(void **state)
+{
+    looks(20);
+    ep[0].sends_out = 1;
+    looks(1);
+    qps[0]->n_received += 1000; /* they say nothing of our own direction */
+    looks(2);
+    assert_int_equal(stalled, 1);
+}
+
+static void gap_of_our_own_begins_the_count_anew(void **state)
+{
+    ep[0].sends_out = 1;
+    looks(2);
+    now += 30000;
+    ofo_deadline_tick();
+    looks(1);
+    assert_int_equal(stalled, 0);
+    looks(1);
+    assert_int_equal(stalled, 1);
+}
+
+static void ports_that_are_down_and_rails_without_failover_are_left_alone(void **state)
+{
+    ep[0].sends_out = ep[1].sends_out = ep[2].sends_out = 1;
+    module[0].port_up = false;
+    module[1].ext.failed_frag = NULL;
+    ep[2].doubted = true;
+    looks(20);
+    assert_int_equal(stalled, 0);
+}
+
+static void deadline_zero_looks_at_nothing(void **state)
+{
+    OFO.params.deadline = 0;
+    ep[0].sends_out = 1;
+    looks(50);
+    assert_int_equal(stalled + reports, 0);
+}
+
+static void silent_rail_ends_unless_work_has_ended(void **state)
+{
+    ep[0].sends_out = ep[1].sends_out = 1;
+    looks(3);
+    ++qps[1]->n_ok;
+    ofo_deadline_over(&ep[1], 0);
+    assert_int_equal(failed, 0);
+    ofo_deadline_over(&ep[0], 1); /* another generation */
+    assert_int_equal(failed, 0);
+    ofo_deadline_over(&ep[0], 0);
+    assert_int_equal(failed, 1);
+    ep[2].qps = NULL;
+    ofo_deadline_over(&ep[2], 0);
+    assert_int_equal(failed, 1);
+}
+
+/* ---- service ------------------------------------------------------------------------------------ */
+
+static void questions_go_over_all_rails_that_are_up(void **state)
+{
+    publish(2, OFO_ST_DOWN);
+    ofo_probe_begin(&ep[0], 0);
+    assert_int_equal(sends, 1);
+    assert_int_equal(sent[0].type, OFO_CTL_PROBE);
+    assert_int_equal(sent[0].rail, 0);
+    assert_int_equal(sent_by[1], 1);
+    assert_int_equal(sent_by[2], 0);
+    ofo_probe_begin(&ep[0], 0); /* one inquiry at a time */
+    assert_int_equal(sends, 1);
+    assert_int_equal(module[0].inquiries, 1);
+}
+
+static void rail_without_another_one_is_not_judged(void **state)
+{
+    publish(1, OFO_ST_DOWN);
+    module[2].port_up = false;
+    ofo_probe_begin(&ep[0], 0);
+    assert_int_equal(sends, 0);
+}
+
+static void unanswered_rail_is_silent_while_another_answers(void **state)
+{
+    ofo_probe_begin(&ep[0], 0);
+    for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
+        answer_over(1);
+        assert_false(end_of_round());
+    }
+    answer_over(2);
+    assert_true(end_of_round());
+    assert_int_equal(now, 10000 + OFO_INQUIRY_ROUNDS * ROUND);
+    assert_int_equal(module[0].inquiries, 0);
+    assert_false(ofo_probe_timer(&ep[0], now + 1000));
+}
+
+static void stopped_peer_answers_over_no_rail_and_loses_none(void **state)
+{
+    ofo_probe_begin(&ep[0], 0);
+    for (int i = 0; i < OFO_INQUIRY_VAIN; ++i) {
+        assert_false(end_of_round());
+    }
+    assert_int_equal(ep[0].inquiry.until, 0);
+    assert_int_equal(module[0].inquiries, 0);
+}
+
+static void answer_over_the_rail_acquits_it(void **state)
+{
+    ofo_probe_begin(&ep[0], 0);
+    answer_over(1);
+    answer_over(0);
+    assert_int_equal(ep[0].inquiry.until, 0);
+    assert_int_equal(module[0].inquiries, 0);
+}
+
+static void last_other_rail_that_is_lost_ends_the_inquiry(void **state)
+{
+    ofo_probe_begin(&ep[0], 0);
+    for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
+        answer_over(1);
+        (void) end_of_round();
+    }
+    answer_over(1);
+    publish(1, OFO_ST_DRAINING);
+    publish(2, OFO_ST_DOWN);
+    assert_false(end_of_round());
+    assert_int_equal(module[0].inquiries, 0);
+}
+
+static void rail_that_connects_is_judged_too_but_not_before_its_partner_is_known(void **state)
+{
+    publish(0, OFO_ST_REQUESTED);
+    ep[0].choices = 3;
+    ofo_probe_begin(&ep[0], 0);
+    assert_int_equal(sends, 0);
+    ep[0].is_settled = true;
+    ofo_probe_begin(&ep[0], 0);
+    assert_int_equal(sends, 1);
+}
+
+static void few_inquiries_run_at_a_time(void **state)
+{
+    module[0].inquiries = 16;
+    ofo_probe_begin(&ep[0], 0);
+    assert_int_equal(sends, 0);
+}
+
+static void probe_is_answered_over_the_rail_that_it_came_over(void **state)
+{
+    const ofo_ctl_t probe = {.type = OFO_CTL_PROBE, .rail = 0, .gen = 3, .about = 2, .number = 77};
+
+    ofo_probe_message(&ep[0], &probe);
+    assert_int_equal(sends, 1);
+    assert_int_equal(sent[0].type, OFO_CTL_ANSWER);
+    assert_int_equal(sent[0].rail, 0);
+    assert_int_equal(sent[0].about, 2);
+    assert_int_equal(sent[0].number, 77);
+}
+
+static void answer_goes_to_the_rail_that_it_is_about(void **state)
+{
+    const ofo_ctl_t answer = {.type = OFO_CTL_ANSWER, .rail = 1, .about = 0, .number = 1}, stray = {.type = OFO_CTL_ANSWER, .rail = 1, .about = 7};
+
+    ofo_probe_message(&ep[1], &answer);
+    assert_ptr_equal(forwarded_to, &ep[0]);
+    assert_int_equal(sends, 0);
+    forwarded_to = NULL;
+    ofo_probe_message(&ep[1], &stray); /* no such rail */
+    assert_null(forwarded_to);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(work_that_does_not_end_is_reported_after_a_quarter),
+        TEST(work_that_ends_is_not_reported),
+        TEST(nothing_out_and_receives_alone_are_no_stall),
+        TEST(gap_of_our_own_begins_the_count_anew),
+        TEST(ports_that_are_down_and_rails_without_failover_are_left_alone),
+        TEST(deadline_zero_looks_at_nothing),
+        TEST(silent_rail_ends_unless_work_has_ended),
+        TEST(questions_go_over_all_rails_that_are_up),
+        TEST(rail_without_another_one_is_not_judged),
+        TEST(unanswered_rail_is_silent_while_another_answers),
+        TEST(stopped_peer_answers_over_no_rail_and_loses_none),
+        TEST(answer_over_the_rail_acquits_it),
+        TEST(last_other_rail_that_is_lost_ends_the_inquiry),
+        TEST(rail_that_connects_is_judged_too_but_not_before_its_partner_is_known),
+        TEST(few_inquiries_run_at_a_time),
+        TEST(probe_is_answered_over_the_rail_that_it_came_over),
+        TEST(answer_goes_to_the_rail_that_it_is_about),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
