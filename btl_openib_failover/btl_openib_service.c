@@ -225,7 +225,12 @@ static void earlier(uint64_t *due, uint64_t at)
     }
 }
 
-/* When the endpoint's next timer is due; UINT64_MAX: none runs. */
+static bool has_timer(const ofo_endpoint_t *ep)
+{
+    return 0 != (ep->retransmit_at | ep->give_up_at | ep->last_wqe_at | ep->unknown_until | ep->rejoin.at | ep->inquiry.until);
+}
+
+/* When the endpoint's next timer is due; UINT64_MAX: never, or with its port (OFO_REJOIN_WITH_PORT). */
 static uint64_t next_timer(const ofo_endpoint_t *ep)
 {
     uint64_t due = UINT64_MAX;
@@ -256,7 +261,7 @@ static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
             list->give_up_at += late;
         }
         ofo_rail_timers(list, now);
-        if (UINT64_MAX != next_timer(list)) {
+        if (has_timer(list)) {
             ofo_timers_add(list);
         }
     }
