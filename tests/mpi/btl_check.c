@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * MPI programs for what the stream does not show, by name: "late" (a peer that computes while others connect),
- * "leaves FILE" (a sender that computes after its first message, until the receiver has made FILE),
- * "threads" (MPI_THREAD_MULTIPLE), "everybody" (first contact of all pairs at once), "crowd" (that, again and again), "onesided" (windows),
- * "fork" (a child in mid-traffic), "single" (one long message, whose parts the counters tell), "steady" and "cache" (the same memory again and again; memory that is given back and comes
- * anew at the same place). Every byte is checked; exit 0 only if all is right.
+ * MPI programs, by name, for what the stream does not show: "late" (one rank computes while the others connect), "leaves FILE" (the sender
+ * computes after its first message, until the receiver has made FILE), "threads" (MPI_THREAD_MULTIPLE), "everybody" (all pairs have their
+ * first contact at once), "crowd" ("everybody", repeated), "onesided" (windows), "fork" (a child is born during traffic), "single" (one long
+ * message; the counters show its parts), "steady" (the same memory again and again), "cache" (memory is unmapped and mapped again at the same
+ * address). Every byte is checked; the exit code is 0 only if all is right.
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -24,7 +24,7 @@ enum { THREADS = 4, ROUNDS = 60, LARGEST = 300000, COMPUTE_SECONDS = 4, CACHE_RO
 
 static int rank, size;
 static int wrong;
-static const char *file = "/"; /* there always */
+static const char *file = "/"; /* a file that always exists */
 
 static double now(void)
 {
@@ -61,7 +61,7 @@ static void exchange(int peer, int tag, size_t length, unsigned seed, uint8_t *o
     check(in, length, seed + (unsigned) peer);
 }
 
-/* Outside MPI; leaves the core to the other rank. */
+/* Waits outside MPI, and leaves the core to the other rank. */
 static void compute(double seconds)
 {
     double end = now() + seconds;
@@ -72,8 +72,8 @@ static void compute(double seconds)
     }
 }
 
-/* The message that opened the connection arrives although its sender does not call MPI any more: the sender comes back when the
- * receiver has got it, and not before. */
+/* The message that opened the connection arrives although its sender no longer calls MPI: the sender calls MPI again only after the
+ * receiver has the message. */
 static void leaves(void)
 {
     uint8_t byte = 42;
@@ -130,7 +130,7 @@ static void threads(void)
     }
 }
 
-/* All pairs at once: both sides of every connection begin it. */
+/* All pairs at once: both sides of every connection start it. */
 static void everybody(void)
 {
     enum { LENGTH = 20000 };
@@ -202,7 +202,7 @@ static void fork_in_traffic(void)
         exchange(rank ^ 1, 0, LARGEST, (unsigned) round, out, in);
         child = fork();
         if (0 == child) {
-            memset(in, 0xff, LARGEST); /* the child's copy, never the parent's */
+            memset(in, 0xff, LARGEST); /* changes the child's copy, never the parent's */
             _exit(0);
         }
         exchange(rank ^ 1, 1, LARGEST, (unsigned) (100 + round), out, in);
@@ -210,7 +210,7 @@ static void fork_in_traffic(void)
     }
 }
 
-/* Pages at `where`, or anywhere. */
+/* Maps pages at `where`; NULL: anywhere. */
 static uint8_t *map(void *where)
 {
     void *at = mmap(where, CACHED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (NULL == where ? 0 : MAP_FIXED), -1, 0);
@@ -230,7 +230,8 @@ static void steady(void)
     }
 }
 
-/* The address stays, the pages do not: whole, in the middle, and moved away (what was moved is still good). */
+/* Puts other pages at the same address: for the whole buffer, for a part in its middle, or after moving the old pages away (which stay
+ * usable at their new address). */
 static void renew(uint8_t *at, unsigned how)
 {
     enum { PART = CACHED / 4 };
@@ -263,7 +264,7 @@ static void cache(void)
 {
     uint8_t *out = map(NULL), *in = map(NULL);
 
-    mallopt(M_MMAP_THRESHOLD, CACHED / 2); /* free() gives such memory back to the system */
+    mallopt(M_MMAP_THRESHOLD, CACHED / 2); /* free() returns buffers of this size to the system */
     for (unsigned round = 0; round < CACHE_ROUNDS; ++round) {
         uint8_t *heap_out = malloc(CACHED), *heap_in = malloc(CACHED);
         exchange(rank ^ 1, 0, CACHED, round, out, in);

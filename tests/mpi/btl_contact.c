@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * First contact: rank 0 sends to all other ranks at once, then all ranks to all others ("all"). Each send that fails is
- * counted; exit 0 only if none did.
+ * First contact: rank 0 sends to all other ranks at once; with "all", all ranks then send to all others. Failed sends are
+ * counted; the exit code is 0 only if none failed.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
     }
     if (0 < failed) {
         printf("rank %d: %d of %d requests failed\n", me, failed, count);
-        MPI_Abort(MPI_COMM_WORLD, 1); /* peers that were declared would be waited for */
+        MPI_Abort(MPI_COMM_WORLD, 1); /* MPI_Finalize would wait for the declared peers */
     }
     rc = MPI_Allreduce(&failed, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (0 == me) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Two ranks exchange messages until one is lost for good: then every call ends at once with MPI_ERR_OTHER on both
- * sides, and goes on doing so. See DESIGN.txt 10.4 and 11.
+ * Two ranks exchange messages until the peer is declared. From then on every call on either side ends at once with
+ * MPI_ERR_OTHER. See DESIGN.txt 10.4 and 11.
  */
 #include "mpi_check.h"
 
@@ -18,8 +18,8 @@ static int class_of(int code)
     return class;
 }
 
-/* One message each way. The code of the first call that failed; every byte of a message that came is checked, until one was
- * lost: what arrives behind that may be the message of a receive that has failed. */
+/* Sends one message each way; returns the code of the first call that failed. With `whole`, checks every byte of the message received.
+ * After a loss a receive may get the message of an earlier receive that has failed, therefore its bytes are not checked. */
 static int exchange(int peer, unsigned round, bool whole)
 {
     static uint8_t out[MOST], in[MOST];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * btl_flush, called at the BTL's own module as osc/rdma would: the BTL announces it, every put and get that was begun has called
- * back when it returns, for one endpoint and for all, and who waits in it for something else gets on. And what would take
- * locks out of libmlx5, where service and progress need them, is gone from the environment.
+ * Calls btl_flush of the BTL's own module, as osc/rdma would. The BTL announces btl_flush; when it returns, every put and get that was
+ * started has called back, for one endpoint and for all; a process that waits in it for something else makes progress. MLX5_SINGLE_THREADED,
+ * which removes the locks of libmlx5 that service and progress need, is gone from the environment.
  */
 #include "mpi_check.h"
 
@@ -42,7 +42,7 @@ static void done(mca_btl_base_module_t *module, struct mca_btl_base_endpoint_t *
     ++called;
 }
 
-/* The other rank's memory, and its handle for it. */
+/* Returns the address of the other rank's memory, and puts its registration handle into `handle`. */
 static uint64_t learn(void *own, const void *own_handle, uint8_t *handle)
 {
     uint64_t address = (uintptr_t) own, theirs;
@@ -55,7 +55,7 @@ static uint64_t learn(void *own, const void *own_handle, uint8_t *handle)
     return theirs;
 }
 
-/* Rank 0 moves all parts and flushes once: callbacks run in progress only, so before it there was none. */
+/* Rank 0 moves all parts and flushes once. Callbacks run only in progress, therefore none has run before the flush. */
 static void move_and_flush(mca_btl_base_module_put_fn_t move, struct mca_btl_base_endpoint_t *of, uint8_t *memory,
                            mca_btl_base_registration_handle_t *own, uint64_t address, uint8_t *handle)
 {
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
     CHECK(NULL == getenv("MLX5_SINGLE_THREADED"));
     find_module();
     CHECK(0 != (btl->btl_flags & MCA_BTL_FLAGS_RDMA_FLUSH));
-    CHECK(OPAL_SUCCESS == btl->btl_flush(btl, ep)); /* nothing is out */
+    CHECK(OPAL_SUCCESS == btl->btl_flush(btl, ep)); /* nothing is in flight */
     puts_and_gets_are_done_after_flush(ep);
     puts_and_gets_are_done_after_flush(NULL);
     who_waits_in_flush_gets_on();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What waiting costs and what ends it. btl_idle wait SECONDS [multiple]: rank 0 waits in MPI_Recv while rank 1 is outside
- * MPI; the processor time of rank 0 meanwhile, and how late the message came. btl_idle sleep SECONDS FILE [multiple]: the same, but
- * rank 1 sends when rank 0 has fallen asleep, and nothing but an event ends a sleep of rank 0 in MPI_Recv: the job ends only if
- * messages wake. btl_idle quiet PINGS: so many small messages after a long one that went by every rail. DESIGN.txt 15.1.
+ * What waiting costs and what ends it. btl_idle wait SECONDS [multiple]: rank 0 waits in MPI_Recv while rank 1 is outside MPI; prints
+ * the processor time that rank 0 used, and the delay of the message. btl_idle sleep SECONDS FILE [multiple]: the same, but rank 1 sends
+ * after rank 0 has fallen asleep, and only an event ends a sleep of rank 0 in MPI_Recv, therefore the job ends only if messages wake
+ * rank 0. btl_idle quiet PINGS: PINGS small messages after a long message that used every rail. DESIGN.txt 15.1.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,10 +21,10 @@
 enum { ROUNDS = 3, LONG = 4 << 20 };
 
 static int rank;
-static unsigned *sleeps; /* of rank 0 in MPI_Recv, in a file that both ranks have mapped; NULL: not counted */
+static unsigned *sleeps; /* how often rank 0 slept in MPI_Recv, in a file that both ranks have mapped; NULL: not counted */
 static __thread int only_events;
 
-/* The BTL sleeps in poll() for a time. The program's symbol comes before the library's: link with -export-dynamic. */
+/* The BTL sleeps in poll() with a timeout. This function replaces the library's, because the program is linked with -export-dynamic. */
 __attribute__((visibility("default"))) int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
     static int (*real)(struct pollfd *, nfds_t, int);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A collective component by the name of Mellanox's hcoll that does nothing: the tests show with it that the PML tells of the
- * real one, which is not free to have. With HCOLL_CANNOT_RUN in the environment it says that it cannot run here.
+ * A collective component that has the name of Mellanox's hcoll and does nothing. The tests show with it that the PML warns of the
+ * real hcoll, which is not freely available. With HCOLL_CANNOT_RUN in the environment it says that it cannot run here.
  */
 #include "ompi_config.h"
 

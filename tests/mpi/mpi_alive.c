@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Waiting for a process that says nothing: mpi_alive HOW FILE. Rank 0 waits for a message, for the match of a delivered
- * synchronous one and for the answer to a delivered rendezvous; rank 1 leaves MPI until FILE exists. Then it dies (HOW =
- * kill: all of rank 0's calls end with MPI_ERR_OTHER), or it does its part (HOW = stop: the script stopped it meanwhile,
- * and everything arrives). DESIGN.txt sections 11, 15.5 and 18.
+ * Waiting for a silent process: mpi_alive HOW FILE. Rank 0 waits for a message, for the match of a delivered synchronous
+ * message and for the answer to a delivered rendezvous; rank 1 stays outside MPI until FILE exists. With HOW = kill rank 1
+ * then dies, and all calls of rank 0 end with MPI_ERR_OTHER. With HOW = stop, where the script stopped rank 1 meanwhile,
+ * rank 1 receives and answers, and everything arrives. DESIGN.txt sections 11, 15.5 and 18.
  */
 #include "mpi_check.h"
 
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     CHECK(NULL != out && NULL != in);
     fill(out, LONG, 5);
     MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    /* all rails carry something */
+    /* every rail carries a part of this message */
     MPI(MPI_Sendrecv(out, LONG, MPI_BYTE, 1 - rank, 0, in, LONG, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     CHECK(is_filled(in, LONG, 5));
     if (0 == rank) {

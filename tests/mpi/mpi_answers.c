@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Windows freed while their owner's answers are on their way: rank 0 gets from rank 1, both free the window, and rank 1's
- * answers are said to be sent only later (the rails see to that). What it takes from the heap meanwhile, where the window
- * was, must stay as it is.
+ * Windows are freed while the owner's answers are in flight: rank 0 gets from rank 1, both ranks free the window, and the
+ * rails report the completions of rank 1's answers only later. Blocks that rank 1 meanwhile takes from the heap, where the
+ * window was, must not change.
  */
 #include "mpi_check.h"
 
@@ -14,7 +14,7 @@ static size_t size_of(int i)
     return 16 + (size_t) (i % 100) * STEP;
 }
 
-/* Makes progress for 0.6 s, longer than a completion is late. */
+/* Makes progress for 0.6 s, which is longer than the delay of a completion. */
 static void wait_for_completions(void)
 {
     const double end = MPI_Wtime() + 0.6;

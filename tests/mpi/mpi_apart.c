@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Two nodes of two ranks each, whose last rail is cut: what has to do with the other node ends with MPI_ERR_OTHER, and the
- * two ranks of a node go on talking. Each rank says that it passed when MPI_Finalize has returned. DESIGN.txt section 11.
+ * Two nodes of two ranks each; their last rail is cut. Calls that concern the other node end with MPI_ERR_OTHER, and the
+ * two ranks of a node continue to exchange messages. Each rank prints PASSED after MPI_Finalize has returned. DESIGN.txt section 11.
  */
 #include "mpi_check.h"
 
@@ -10,7 +10,7 @@ enum { LONG = 300000, ROUNDS = 200 };
 
 static uint8_t *out, *in;
 
-/* The class of the error it ends with; every byte is checked if there is none. */
+/* Returns the class of the error that ended the exchange; without an error, every byte was checked. */
 static int exchange(int peer, unsigned round)
 {
     static const int sizes[] = {8, 3000, LONG, 100, 40000};
@@ -21,7 +21,7 @@ static int exchange(int peer, unsigned round)
     fill(out, (size_t) n, round);
     MPI(MPI_Irecv(in, LONG, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &r[0]));
     MPI(MPI_Isend(out, n, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &r[1]));
-    for (int i = 0; i < 2; ++i) { /* MPI_Waitall would leave the second one pending when the first one fails */
+    for (int i = 0; i < 2; ++i) { /* MPI_Waitall would leave the second request pending when the first fails */
         const int rc = MPI_Wait(&r[i], MPI_STATUS_IGNORE);
         int class;
 
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
     for (unsigned round = 0; round < 5; ++round) {
         MPI(exchange(near, round));
         MPI(exchange(far, round));
-        MPI(exchange(3 - rank, round)); /* the other one there */
+        MPI(exchange(3 - rank, round)); /* the other rank of the other node */
     }
     MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (0 == rank) {

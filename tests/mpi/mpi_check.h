@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What every MPI test program of ours needs: a pattern whose every byte is checked, and a failure that ends
- * the job with the place where it happened. DESIGN.txt section 18.
+ * What our MPI test programs share: a pattern of which every byte is checked, and a failure that ends the job and
+ * prints its place in the source. DESIGN.txt section 18.
  */
 #ifndef MPI_CHECK_H
 #define MPI_CHECK_H
@@ -19,7 +19,7 @@ static unsigned long checks;
 
 #define CHECK(what) \
     do { \
-        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED); /* threads check, too */ \
+        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED); /* threads check as well */ \
         if (!(what)) { \
             fprintf(stderr, "%s:%d: rank %d: %s is false\n", __FILE__, __LINE__, rank, #what); \
             MPI_Abort(MPI_COMM_WORLD, 3); \
@@ -28,7 +28,7 @@ static unsigned long checks;
     } while (0)
 #define MPI(call) CHECK(MPI_SUCCESS == (call))
 
-/* Byte i of the message named by seed. */
+/* Byte i of the message that `seed` names. */
 static inline uint8_t pattern(uint32_t seed, size_t i)
 {
     return (uint8_t) ((i * 31 + (i >> 8) * 7 + (i >> 16) * 13 + seed * 101) ^ (seed >> 3));
@@ -59,7 +59,7 @@ static inline bool is_only(const void *buf, size_t n, uint8_t value)
     return true;
 }
 
-/* Nothing is left that nobody asked for, such as a second copy of a message. */
+/* No message is left that nobody received, such as a second copy. */
 static inline void nothing_is_left(MPI_Comm comm)
 {
     int is_left = 0;
@@ -70,7 +70,7 @@ static inline void nothing_is_left(MPI_Comm comm)
     }
 }
 
-/* Ends the program; rank 0 says how much was checked, so that an empty run cannot pass unnoticed. */
+/* Ends the program; rank 0 prints the number of checks, so that a run without checks is noticed. */
 static inline int finish(void)
 {
     unsigned long all = 0;
@@ -84,7 +84,7 @@ static inline int finish(void)
     MPI_Finalize();
     return 0;
 }
-/* The other one of this rank's pair; oneself if the number of ranks is odd and nobody is left. */
+/* The other rank of this rank's pair; the rank itself if the number of ranks is odd and no other rank is left. */
 static inline int neighbour(void)
 {
     return (rank ^ 1) < ranks ? rank ^ 1 : rank;

@@ -3,7 +3,7 @@
  *
  * Communicators under traffic: dup and free storms that reuse context ids, splits, messages that arrive
  * before the communicator exists at the receiver, messages left over, inter-communicators of equal and of unequal sides,
- * and finalize with traffic behind it.
+ * and MPI_Finalize with messages still in flight.
  */
 #include "mpi_check.h"
 
@@ -30,7 +30,7 @@ static void test_storm(int rounds)
         exchange(a, (uint32_t) i, 0 == i % 10 ? 100000 : 100);
         MPI(MPI_Comm_split(a, rank % 2, -rank, &b));
         exchange(b, (uint32_t) i, 300);
-        MPI(MPI_Comm_free(&a)); /* its id is taken again by the next one */
+        MPI(MPI_Comm_free(&a)); /* the next communicator takes its id again */
         MPI(MPI_Comm_dup(b, &c));
         exchange(c, (uint32_t) i, 50);
         MPI(MPI_Comm_free(&b));
@@ -39,8 +39,8 @@ static void test_storm(int rounds)
     }
 }
 
-/* Rank 0 is done with MPI_Comm_dup first and sends at once. The others have the communicator all the same: Open MPI adds it
- * in every process before one of them leaves the call (what the PML does if not is in tests/fuzz/fuzz_threads.c). */
+/* Rank 0 leaves MPI_Comm_dup first and sends at once. The other ranks have the communicator all the same, because Open MPI adds it
+ * in every process before any process leaves the call (tests/fuzz/fuzz_threads.c shows what the PML does otherwise). */
 static void test_early_messages(int rounds)
 {
     for (int i = 0; i < rounds; ++i) {
@@ -101,8 +101,8 @@ static void test_intercomm(void)
     free(in);
 }
 
-/* Rank 0, or the lower quarter, on one side, all others on the other side: each of them talks to the first one there, which
- * takes what comes by receives, probes and matched probes. */
+/* The lower quarter of the ranks, at least rank 0, forms one side, all other ranks the other side. Each of the others sends to the first
+ * rank of the small side, which takes the messages by receives, probes and matched probes. */
 static void test_uneven_intercomm(void)
 {
     const int color = rank >= (ranks + 3) / 4, big = 200000;
@@ -147,7 +147,7 @@ static void test_uneven_intercomm(void)
     free(buf);
 }
 
-/* What nobody received when its communicator was freed is gone: the next communicator of that context id does not see it. */
+/* A message that nobody received before its communicator was freed is gone: the next communicator with that context id does not see it. */
 static void test_left_over(int rounds)
 {
     for (int i = 0; i < rounds; ++i) {
@@ -159,7 +159,7 @@ static void test_left_over(int rounds)
         MPI(MPI_Send(&x, 1, MPI_INT, rank ^ 1, 12, a));
         MPI(MPI_Recv(&y, 1, MPI_INT, rank ^ 1, 12, a, MPI_STATUS_IGNORE));
         MPI(MPI_Iprobe(rank ^ 1, MPI_ANY_TAG, a, &found, MPI_STATUS_IGNORE));
-        CHECK(i == y && found); /* that of tag 11 */
+        CHECK(i == y && found); /* the message with tag 11 is still there */
         MPI(MPI_Comm_free(&a));
         MPI(MPI_Comm_dup(MPI_COMM_WORLD, &a));
         MPI(MPI_Iprobe(MPI_ANY_SOURCE, 11, a, &found, MPI_STATUS_IGNORE));
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
     test_intercomm();
     test_uneven_intercomm();
     test_collectives();
-    /* traffic that nobody waits for when MPI_Finalize is called */
+    /* a message that nobody has waited for when MPI_Finalize is called */
     MPI_Request r;
     MPI(MPI_Irecv(&last_in, 1, MPI_INT, rank ^ 1, 1, MPI_COMM_WORLD, &r));
     MPI(MPI_Send(&last_out, 1, MPI_INT, rank ^ 1, 1, MPI_COMM_WORLD));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the user sees of a loss: traffic between all pairs of ranks for a second and a half, and with an argument until that
- * file exists, every byte checked, then each rank prints the PML's performance variables as MPI_T has them. DESIGN.txt section 14.9.
+ * What the user sees of a loss: all pairs of ranks exchange messages for 1.5 seconds, and, with the name of a file, until that file
+ * exists; every byte is checked. Then each rank prints the PML's performance variables as MPI_T returns them. DESIGN.txt section 14.9.
  */
 #include "mpi_check.h"
 
@@ -35,7 +35,7 @@ static void exchange(uint8_t *const *out, uint8_t *const *in, unsigned round)
     }
 }
 
-/* Open MPI counts from the moment a handle is made. */
+/* Open MPI counts from the moment at which a handle is made. */
 static MPI_T_pvar_session session;
 static struct {
     char name[128];
@@ -43,7 +43,7 @@ static struct {
 } variables[64];
 static int n_variables;
 
-/* Such a variable may go back to 0. */
+/* Such a variable may return to 0. */
 static int is_time(const char *name)
 {
     return 0 == strcmp(name, "pml_bfo_error_at") || 0 == strcmp(name, "pml_bfo_resumed_at");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * mpi_cvars DIR PORT: two ranks exchange verified messages and steer themselves by control variables of MPI_T meanwhile. Each step ends
- * when DIR has a file with its number: the script looks at the rails in between. DESIGN.txt section 10.5.
+ * mpi_cvars DIR PORT: two ranks exchange verified messages and meanwhile steer themselves through control variables of MPI_T. A step ends
+ * when DIR has a file with the step's number; before that the script looks at the rails. DESIGN.txt section 10.5.
  */
 #include "mpi_check.h"
 
@@ -24,7 +24,7 @@ static void exchange(void)
     ++message;
 }
 
-/* Messages go on until the script has seen what it wants to see. */
+/* Exchanges messages until the script makes the file of this step. */
 static void step(const char *dir, int number)
 {
     char file[512];
@@ -72,7 +72,7 @@ static void set(MPI_T_cvar_handle handle, int value)
     CHECK(value == value_of(handle));
 }
 
-/* The bit that the enumeration gives to a port; it has each once. */
+/* The bit that the enumeration gives to a port; each port has a bit of its own. */
 static int bit_of(MPI_T_enum names, const char *port)
 {
     int n, size = 0, bit = 0, all = 0;
@@ -92,11 +92,11 @@ static int bit_of(MPI_T_enum names, const char *port)
     return bit;
 }
 
-/* A value that no parameter may have is taken back by the PML: the job goes on with the one before. */
+/* The PML takes back a value that the parameter may not have: the job continues with the value before. */
 static void is_taken_back(MPI_T_cvar_handle handle, int wrong)
 {
     const int before = value_of(handle);
-    int waits = 1; /* of either rank: both exchange equally often */
+    int waits = 1; /* the same on both ranks, because both must exchange equally often */
 
     set(handle, wrong);
     while (waits) {
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     step(argv[1], 1);
     set(writer.drain, writer.bit);
     step(argv[1], 2);
-    if (1 == rank) { /* the rail of rank 0 stands out still */
+    if (1 == rank) { /* rank 0 still holds its rail out */
         set(writer.drain, 0);
     }
     step(argv[1], 3);

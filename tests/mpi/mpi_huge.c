@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * One message of more than 2 GiB, or of as many MiB as named, from rank 0 to rank 1, every word checked; and the
- * status that MPI_Get_elements_x makes of it. Then one of a derived type, one MiB longer than its buffer: everything in front
- * is right, and nothing of the rest is written. Needs twice that memory.
+ * Rank 0 sends one message of more than 2 GiB, or of the number of MiB in the argument, to rank 1, which checks every word and what
+ * MPI_Get_elements_x makes of the status. Then a message of a derived type that is one MiB longer than its receive: all that fits is
+ * right, and nothing of the rest is written. Needs twice that memory.
  */
 #include "mpi_check.h"
 
 enum { UNIT = 1 << 20 };
 
-/* A word tells its place. */
+/* A word shows its place in the message. */
 static uint64_t word(size_t i)
 {
     return (uint64_t) i * UINT64_C(0x9e3779b97f4a7c15) + 12345;
 }
 
-/* The same MiB, in two parts with a hole between them, again and again: the sender needs no more memory than that. */
+/* Sends the same MiB again and again, in two parts with a hole between them: the sender needs no memory for more than that. */
 static void test_derived(int mebibytes, uint64_t *buf, MPI_Datatype mebibyte)
 {
     enum { HALF = UNIT / 2, HOLE = 64 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * One of four processes is dead: mpi_killed WHOM FILE. Before, all have talked with each other (WHOM = all), or the others with the last
- * one alone (WHOM = it). The last rank kills itself when FILE exists. What the others ask of it ends with
- * MPI_ERR_OTHER, and they go on among themselves. Each says that it passed when MPI_Finalize has returned. DESIGN.txt section 11.
+ * One of four processes dies: mpi_killed WHOM FILE. Before that, all ranks have exchanged messages with each other (WHOM = all), or only
+ * with the last rank (WHOM = it). The last rank kills itself when FILE exists. Calls of the others that concern it end with MPI_ERR_OTHER,
+ * and the others continue among themselves. Each prints PASSED after MPI_Finalize has returned. DESIGN.txt section 11.
  */
 #include "mpi_check.h"
 
@@ -22,7 +22,7 @@ static void exchange(int peer, uint32_t seed)
     CHECK(is_filled(in, LONG, seed));
 }
 
-/* Everybody with everybody: in a round each process has one partner, which may be itself. */
+/* Every rank exchanges with every rank: in each round a rank has one partner, which may be the rank itself. */
 static void all_exchange(int n, uint32_t seed)
 {
     for (int round = 0; round < n; ++round) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Processes that first talk to each other after a rail was lost: they make progress until the file that is named
- * exists, then exchange verified messages. With a second argument they have exchanged one small message before, by the
- * first rail: the others were never used. With a third one, the name of a second file, only rank 1 sends that message,
- * when the first file exists, and both go on when the second does. DESIGN.txt section 18.
+ * Processes whose first contact comes after a rail was lost: they make progress until the file in the first argument
+ * exists, then rank 0 sends verified messages. With a second argument they have exchanged one small message before, over the
+ * first rail, and have never used the others. With a third argument, the name of a second file, only rank 1 sends the small
+ * message, when the first file exists, and both continue when the second file exists. DESIGN.txt section 18.
  */
 #include "mpi_check.h"
 
@@ -12,7 +12,7 @@
 
 enum { MESSAGES = 6 };
 
-/* A while inside MPI without a word to anybody else. */
+/* Makes progress without sending anything to another rank. */
 static void progress(unsigned milliseconds)
 {
     for (unsigned i = 0; i < milliseconds; ++i) {
@@ -31,7 +31,7 @@ static void wait_for(const char *file)
     progress(200);
 }
 
-/* Rank 1 knows its rails to rank 0 by the end of this. */
+/* When this returns, rank 1 knows its rails to rank 0. */
 static void meet(char **argv)
 {
     MPI_Request req;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Processes between calls and at the end: fork() and system() in the middle of transfers; MPI_Finalize while messages
- * of every protocol are still under way, to receivers that come late. Any even number of ranks.
+ * of every protocol are still in flight to receivers that post late. Any even number of ranks.
  */
 #include "mpi_check.h"
 
@@ -11,7 +11,7 @@
 
 enum { MOST = 2000000 };
 
-/* A child is born while transfers in both directions are open; it writes to its copy of the buffers. */
+/* Forks while transfers in both directions are open; the child writes to its copy of the buffers. */
 static void test_fork(int peer)
 {
     uint8_t *out = malloc(MOST), *in = malloc(MOST);
@@ -45,7 +45,7 @@ static void test_fork(int peer)
     free(in);
 }
 
-/* The last messages: the sender has let go of its requests and is in MPI_Finalize when the receiver posts. */
+/* The last messages: when the receiver posts, the sender has freed its requests and is in MPI_Finalize. */
 static void last_messages(int peer, bool first)
 {
     static const int sizes[] = {0, 4, 3000, 40000, 700000, MOST};
@@ -59,7 +59,7 @@ static void last_messages(int peer, bool first)
             MPI(MPI_Isend(out, sizes[i], MPI_BYTE, peer, i, MPI_COMM_WORLD, &r));
             MPI(MPI_Request_free(&r));
         }
-        MPI(MPI_Bsend(out, 50000, MPI_BYTE, peer, N, MPI_COMM_WORLD)); /* detached nowhere: MPI_Finalize has to */
+        MPI(MPI_Bsend(out, 50000, MPI_BYTE, peer, N, MPI_COMM_WORLD)); /* nobody detaches the buffer: MPI_Finalize must */
         return;
     }
     usleep(300000);
@@ -70,7 +70,7 @@ static void last_messages(int peer, bool first)
     }
     MPI(MPI_Recv(in, MOST, MPI_BYTE, peer, N, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     CHECK(is_filled(in, 50000, 9));
-    MPI(MPI_Irecv(in, MOST, MPI_BYTE, peer, 77, MPI_COMM_WORLD, &r)); /* never sent, freed: nobody waits for it */
+    MPI(MPI_Irecv(in, MOST, MPI_BYTE, peer, 77, MPI_COMM_WORLD, &r)); /* the message is never sent; the request is freed, and nobody waits for it */
     MPI(MPI_Cancel(&r));
     MPI(MPI_Request_free(&r));
 }
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     test_fork(rank ^ 1);
     MPI(MPI_Barrier(MPI_COMM_WORLD));
     last_messages(rank ^ 1, 0 == rank % 2);
-    if (1 == rank) { /* the senders are on their way out: no more collective calls */
+    if (1 == rank) { /* the senders are in MPI_Finalize: no collective call is possible any more */
         printf("PASSED %lu checks on %d ranks\n", checks, ranks);
         fflush(stdout);
     }

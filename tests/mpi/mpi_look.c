@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Looks into Open MPI's own structures, as a debugger and as user-level fault tolerance do: the fields of every kind
- * of request before, in and after its life, and what pml_dump says of requests that are stuck. Two ranks; the caller
- * reads the dump of rank 0 between two marks. DESIGN.txt section 14.9.
+ * Looks into Open MPI's own structures, as a debugger and user-level fault tolerance do: the fields of every kind of
+ * request before, during and after its life, and what pml_dump prints about requests that are stuck. Two ranks; the
+ * script finds the dump of rank 0 between two marks. DESIGN.txt section 14.9.
  */
 #include "ompi_config.h"
 
@@ -58,7 +58,7 @@ static void check_life(MPI_Request r, MPI_Comm comm, mca_pml_base_request_type_t
     }
 }
 
-/* Rank 1 mirrors rank 0 with blocking calls. */
+/* Rank 1 answers each call of rank 0 by a blocking call. */
 static void test_sends(MPI_Comm comm)
 {
     static const int sizes[] = {8, 20000, MOST};
@@ -72,7 +72,7 @@ static void test_sends(MPI_Comm comm)
             MPI_Request r;
 
             if (0 == rank) {
-                for (int i = 0; k % 4 == 3 && i < rounds; ++i) { /* ready mode: the receives are there */
+                for (int i = 0; k % 4 == 3 && i < rounds; ++i) { /* ready mode: the receives are posted */
                     MPI(MPI_Recv(in, 0, MPI_BYTE, 1, 99, comm, MPI_STATUS_IGNORE));
                 }
                 MPI(starters[k](out, sizes[s], MPI_BYTE, 1, 100 + k, comm, &r));
@@ -143,7 +143,7 @@ static void test_buffered_status(MPI_Comm comm)
     }
 }
 
-/* The next request is the one that was cancelled: nothing is left of that. */
+/* The next receive reuses the request that was cancelled: no trace of the cancel is left in it. */
 static void test_cancelled(MPI_Comm comm)
 {
     MPI_Request r;
@@ -163,7 +163,7 @@ static void test_cancelled(MPI_Comm comm)
     MPI(MPI_Request_free(&r));
 }
 
-/* ---- what is stuck where ----------------------------------------------------------------------------- */
+/* ---- stuck requests in the dump ---------------------------------------------------------------------- */
 
 static void progress(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A process that cannot be reached any more: every call that completes something with it must end, with MPI_ERR_OTHER and
- * through the user's error handler. mpi_lost HOW FILE: two ranks get ready, and when FILE exists either all rails
- * are cut (HOW = cut: both ranks check) or rank 1 dies (HOW = kill: rank 0 checks). DESIGN.txt sections 11 and 18.
+ * A process can no longer be reached: every call that completes a request with it must end with MPI_ERR_OTHER, and calls
+ * the user's error handler. mpi_lost HOW FILE: two ranks get ready; when FILE exists, either all rails have been cut
+ * (HOW = cut: both ranks check) or rank 1 dies (HOW = kill: rank 0 checks). DESIGN.txt sections 11 and 18.
  */
 #include "mpi_check.h"
 
@@ -43,7 +43,7 @@ static int class_of(int code)
             fprintf(stderr, "rank %d: ends with class %d\n", rank, c); \
         } \
     } while (0)
-/* The call ends with MPI_ERR_OTHER, and the handler was told. */
+/* The call ends with MPI_ERR_OTHER, and the handler was called. */
 #define LOST(call) \
     do { \
         const unsigned before = handled; \
@@ -67,7 +67,7 @@ static int class_of(int code)
         (void) (call); \
     } while (0)
 
-/* ---- what was under way when the peer was lost ------------------------------------------------------ */
+/* ---- requests that were pending when the peer was lost ---------------------------------------------- */
 
 typedef struct {
     MPI_Request recv[PENDING], send, synchronous, freed, persistent_send, persistent_recv;
@@ -95,7 +95,7 @@ static void all_errors(const MPI_Status *statuses, int n)
     }
 }
 
-/* Test, Testany and the like say nothing until the loss is known: as often as it takes. */
+/* MPI_Test and its relatives report nothing until the loss is known; therefore they are called until they do. */
 static void check_tests(pending_t *p)
 {
     MPI_Status statuses[PENDING];
@@ -123,7 +123,7 @@ static void check_tests(pending_t *p)
 
 static void check_pending(pending_t *p)
 {
-    MPI_Status statuses[PENDING] = {{0}}; /* a single completion leaves MPI_ERROR alone */
+    MPI_Status statuses[PENDING] = {{0}}; /* a call that completes one request does not set MPI_ERROR */
     int index, n, indices[2];
 
     LOST(MPI_Wait(&p->recv[0], &statuses[0]));
@@ -140,12 +140,12 @@ static void check_pending(pending_t *p)
     LOST(MPI_Wait(&p->synchronous, MPI_STATUS_IGNORE));
     LOST(MPI_Wait(&p->persistent_send, MPI_STATUS_IGNORE));
     LOST(MPI_Wait(&p->persistent_recv, MPI_STATUS_IGNORE));
-    ENDS(MPI_Cancel(&p->recv[14])); /* it is complete: no effect */
+    ENDS(MPI_Cancel(&p->recv[14])); /* the request is complete: no effect */
     LOST(MPI_Wait(&p->recv[14], MPI_STATUS_IGNORE));
     ENDS(MPI_Request_free(&p->recv[15]));
 }
 
-/* ---- what is begun afterwards ------------------------------------------------------------------------ */
+/* ---- calls after the loss ---------------------------------------------------------------------------- */
 
 static void check_sends(pending_t *p)
 {
@@ -158,12 +158,12 @@ static void check_sends(pending_t *p)
     LOST(MPI_Send(out, LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD));
     LOST(MPI_Ssend(out, SHORT, MPI_BYTE, peer, TAG, MPI_COMM_WORLD));
     LOST(MPI_Rsend(out, SHORT, MPI_BYTE, peer, TAG, MPI_COMM_WORLD));
-    ENDS(MPI_Bsend(out, SHORT, MPI_BYTE, peer, TAG, MPI_COMM_WORLD)); /* complete at once; the buffer comes back: */
+    ENDS(MPI_Bsend(out, SHORT, MPI_BYTE, peer, TAG, MPI_COMM_WORLD)); /* complete at once; MPI_Buffer_detach gets the buffer back */
     ENDS(MPI_Bsend(out, LONG / 2, MPI_BYTE, peer, TAG, MPI_COMM_WORLD));
     MPI(MPI_Buffer_detach(&buffer, &size));
     LOST(MPI_Isend(out, SHORT, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &r) ?: MPI_Wait(&r, MPI_STATUS_IGNORE));
     LOST(MPI_Issend(out, LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &r) ?: MPI_Wait(&r, MPI_STATUS_IGNORE));
-    /* Open MPI frees a request that ends with an error, also a persistent one */
+    /* Open MPI frees a request that ends with an error, even a persistent request */
     CHECK(MPI_REQUEST_NULL == p->persistent_send);
     MPI(MPI_Send_init(out, LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &p->persistent_send));
     LOST(MPI_Start(&p->persistent_send) ?: MPI_Wait(&p->persistent_send, MPI_STATUS_IGNORE));
@@ -187,23 +187,23 @@ static void check_recvs(pending_t *p)
     LOST(MPI_Improbe(peer, UNSENT, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE));
     MPI(MPI_Recv_init(in[0], LONG, MPI_BYTE, peer, UNSENT, MPI_COMM_WORLD, &p->persistent_recv));
     LOST(MPI_Start(&p->persistent_recv) ?: MPI_Wait(&p->persistent_recv, MPI_STATUS_IGNORE));
-    /* whom a receive from anybody waits for is not known: it stays, and can be cancelled */
+    /* a receive from any source may still get a message: it stays, and can be cancelled */
     MPI(MPI_Irecv(in[0], LONG, MPI_BYTE, MPI_ANY_SOURCE, UNSENT, MPI_COMM_WORLD, &r));
     MPI(MPI_Test(&r, &flag, MPI_STATUS_IGNORE));
     CHECK(!flag);
     MPI(MPI_Cancel(&r));
     MPI(MPI_Wait(&r, MPI_STATUS_IGNORE));
-    /* and ourselves we still reach */
+    /* a rank still reaches itself */
     rc = MPI_Sendrecv(out, SHORT, MPI_BYTE, rank, TAG, in[0], SHORT, MPI_BYTE, rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(MPI_SUCCESS == rc && 0 == memcmp(out, in[0], SHORT));
 }
 
-/* A long message that came before the loss (its first part, that is) and is received after it. */
+/* The first part of a long message came before the loss; its receive is posted after the loss. */
 static void check_unexpected(MPI_Message message)
 {
     LOST(MPI_Recv(in[0], LONG, MPI_BYTE, peer, TAG + 10, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     LOST(MPI_Mrecv(in[0], LONG, MPI_BYTE, &message, MPI_STATUS_IGNORE));
-    MPI(MPI_Recv(in[0], LONG, MPI_BYTE, peer, TAG + 12, MPI_COMM_WORLD, MPI_STATUS_IGNORE)); /* it is here as a whole */
+    MPI(MPI_Recv(in[0], LONG, MPI_BYTE, peer, TAG + 12, MPI_COMM_WORLD, MPI_STATUS_IGNORE)); /* this short message came whole */
     CHECK(is_filled(in[0], SHORT, 3));
 }
 
@@ -222,7 +222,7 @@ static void check_collectives(void)
     LOST(MPI_Gather(out, LONG / 2, MPI_BYTE, in[0], LONG / 2, MPI_BYTE, 0, comm));
     LOST(MPI_Reduce(out, in[0], LONG, MPI_BYTE, MPI_BOR, 0, comm));
     LOST(MPI_Scan(a, b, 1000, MPI_DOUBLE, MPI_SUM, comm) ?: MPI_Exscan(a, b, 1000, MPI_DOUBLE, MPI_SUM, comm)
-             ?: MPI_Barrier(comm)); /* the first rank of a scan only sends, and a short message leaves at once */
+             ?: MPI_Barrier(comm)); /* the first rank of a scan only sends, and a short send may complete at once */
     LOST(MPI_Ibarrier(comm, &r) ?: MPI_Wait(&r, MPI_STATUS_IGNORE));
     LOST(MPI_Iallreduce(a, b, 1000, MPI_DOUBLE, MPI_SUM, comm, &r) ?: MPI_Wait(&r, MPI_STATUS_IGNORE));
 }
@@ -295,7 +295,7 @@ int main(int argc, char **argv)
     if (kills && 1 == rank) {
         kill(getpid(), SIGKILL);
     }
-    for (int i = 0; kills && i < 300; ++i) { /* a process that is dead answers nothing; one that dies may */
+    for (int i = 0; kills && i < 300; ++i) { /* waits until rank 1 is dead, because a dying process may still answer */
         int found;
 
         (void) MPI_Iprobe(MPI_ANY_SOURCE, UNSENT, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);

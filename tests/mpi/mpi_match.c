@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Who gets which message: order per source, wildcards, Open MPI's own tags, probes and matched probes,
- * cancel, MPI_PROC_NULL, messages to oneself, many small messages.
+ * Which receive gets which message: order per source, wildcards, Open MPI's own tags, probes and matched probes,
+ * cancel, MPI_PROC_NULL, messages of a rank to itself, many small messages.
  */
 #include "mpi_check.h"
 
@@ -10,7 +10,7 @@ static void test_order(void)
 {
     const int n = 2000;
 
-    /* everybody sends n numbered messages of mixed size to rank 0, which receives by source in order */
+    /* every rank sends n numbered messages of mixed size to rank 0, which receives them in order from each source */
     if (0 != rank) {
         int *buf = malloc(20000 * sizeof(int));
 
@@ -52,7 +52,7 @@ static void test_wildcard_order(int peer)
     MPI(MPI_Irecv(&got[3], 1, MPI_INT, peer, MPI_ANY_TAG, MPI_COMM_WORLD, &r[3]));           /* 12 */
     MPI(MPI_Irecv(&got[4], 1, MPI_INT, peer, 1, MPI_COMM_WORLD, &r[4]));                     /* 15 */
     MPI(MPI_Irecv(&got[5], 1, MPI_INT, peer, 3, MPI_COMM_WORLD, &r[5]));                     /* 14 */
-    MPI(MPI_Barrier(MPI_COMM_WORLD));                                                        /* negative tags pass the wildcards by */
+    MPI(MPI_Barrier(MPI_COMM_WORLD));                                                        /* wildcards do not match negative tags */
     for (int i = 0; i < 6; ++i) {
         MPI(MPI_Send(&mine[i], 1, MPI_INT, peer, tags[i], MPI_COMM_WORLD));
     }
@@ -88,7 +88,7 @@ static void test_probe(int peer)
             }
         }
         CHECK((int) i == st.MPI_TAG);
-        MPI(MPI_Iprobe(peer, (int) i, MPI_COMM_WORLD, &flag, &st)); /* it is ours now, nobody else sees it */
+        MPI(MPI_Iprobe(peer, (int) i, MPI_COMM_WORLD, &flag, &st)); /* the matched probe took it: no other probe sees it */
         CHECK(!flag);
         memset(in, 0, (size_t) sizes[i]);
         if (i % 2) {
@@ -127,7 +127,7 @@ static void test_cancel(int peer)
     MPI(MPI_Barrier(MPI_COMM_WORLD));
     MPI(MPI_Send(&x, 1, MPI_INT, peer, 51, MPI_COMM_WORLD));
     MPI(MPI_Barrier(MPI_COMM_WORLD));
-    MPI(MPI_Cancel(&r)); /* the message may have come: then the receive counts */
+    MPI(MPI_Cancel(&r)); /* if the message has come, the receive completes instead */
     MPI(MPI_Wait(&r, &st));
     MPI(MPI_Test_cancelled(&st, &cancelled));
     if (cancelled) {
@@ -193,7 +193,7 @@ static void test_storm(int peer)
     MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* A request is freed while its message is still under way. */
+/* A request is freed while its message is in flight. */
 static void test_early_free(int peer)
 {
     const int n = 500000;

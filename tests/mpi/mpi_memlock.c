@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Registrations that are refused in mid-job: messages then go by copy, and by RDMA again when memory may be locked
- * again. The process lowers its own RLIMIT_MEMLOCK; the rails must count against it. MEMLOCK_COUNTS in
- * the environment says what RDMA is, "put" or "get"; without it (under another PML) nothing is counted. DESIGN.txt section 14.3.
+ * Registrations are refused in the middle of the job: messages are then copied, and use RDMA again when memory may be locked
+ * again. The process lowers its own RLIMIT_MEMLOCK; the rails must obey it. MEMLOCK_COUNTS in the environment says
+ * which RDMA is counted, "put" or "get"; without it (under another PML) nothing is counted. DESIGN.txt section 14.3.
  */
 #include "mpi_check.h"
 
@@ -11,7 +11,7 @@
 
 enum { SIZE = 1 << 20, ROUNDS = 8 };
 
-/* Counters of the PML, through MPI_T; they count from the moment the handle is made. */
+/* Counters of the PML, through MPI_T; they count from the moment at which the handle is made. */
 static MPI_T_pvar_session session;
 
 static MPI_T_pvar_handle counter(const char *name)
@@ -35,7 +35,7 @@ static unsigned long long value(MPI_T_pvar_handle handle)
     return v;
 }
 
-/* Both ways at once, each message from and to memory that was never registered before. */
+/* Sends both ways at once, each message from and to memory that was never registered before. */
 static void exchange(uint32_t seed)
 {
     for (uint32_t i = 0; i < ROUNDS; ++i) {
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     CHECK(moved >= all);
 
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
-    for (int who = 0; who < 3; ++who) { /* at one end, at the other, at both: nothing can be registered */
+    for (int who = 0; who < 3; ++who) { /* nothing can be registered: on rank 0, on rank 1, on both */
         const bool here = 2 == who || who == rank;
 
         CHECK(!here || 0 == setrlimit(RLIMIT_MEMLOCK, &none));

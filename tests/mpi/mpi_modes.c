@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * What mpi_sizes and mpi_match leave out: ready mode, MPI_PROC_NULL in every call, truncation as every completing call
- * reports it and against a guard page, buffered sends without a buffer, persistent requests that are cancelled, probes
- * that are posted first, Waitsome and Testany. Any number of ranks.
+ * reports it and into a buffer before a guard page, buffered sends without a buffer, persistent requests that are cancelled, probes
+ * that wait for their message, Waitsome and Testany. Any number of ranks.
  */
 #include "mpi_check.h"
 
@@ -14,7 +14,7 @@ enum { MOST = 600000, N_SIZES = 7 };
 static const int sizes[N_SIZES] = {1, 100, 1500, 5000, 66000, 300001, MOST};
 static uint8_t *out;
 
-/* ---- a buffer whose last byte lies in front of a page that nobody may touch ------------------------- */
+/* ---- a buffer whose last byte lies right before a page that nobody may touch ------------------------ */
 
 static uint8_t *guarded_begin, *guarded_end;
 
@@ -46,7 +46,7 @@ static int class_of(int rc)
 
 enum { BY_RECV, BY_WAIT, BY_TEST, BY_WAITALL, BY_WAITSOME, BY_SENDRECV, BY_PERSISTENT, BY_MRECV, BY_IMRECV, BY_ANY, WAYS };
 
-/* Receives a message of tag 5 that does not fit into n bytes at `in`; the error it is reported with. */
+/* Receives a message of tag 5 that does not fit into n bytes at `in`; returns the error that the call reports. */
 static int receive_by(int way, uint8_t *in, int n, int peer)
 {
     MPI_Status st[2];
@@ -99,7 +99,7 @@ static int receive_by(int way, uint8_t *in, int n, int peer)
     }
 }
 
-/* Both neighbours send to each other; the receives are posted before (even rounds) or after the message is here. */
+/* Both neighbours send to each other; the receives are posted before (even rounds) or after the message arrives. */
 static void test_truncated(int peer)
 {
     MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -114,7 +114,7 @@ static void test_truncated(int peer)
             CHECK(MPI_ERR_TRUNCATE == class_of(receive_by(way, in, room, peer)));
             CHECK(is_filled(in, (size_t) room, (uint32_t) (way * 10 + s)));
             CHECK(is_only(guarded_begin, (size_t) (in - guarded_begin), 0xc3));
-            MPI(MPI_Wait(&r, MPI_STATUS_IGNORE)); /* the sender never hears of it */
+            MPI(MPI_Wait(&r, MPI_STATUS_IGNORE)); /* the sender does not learn of the truncation */
             MPI(MPI_Barrier(MPI_COMM_WORLD));
         }
     }
@@ -159,8 +159,8 @@ static void test_handler(int peer)
 #define HANDLER_OF_START(comm) (comm)
 #endif
 
-/* Buffered sends without an attached buffer, or with one that is full: MPI_ERR_BUFFER to the handler, once each. Nothing
- * is left behind: traffic goes on, a request that was not started can be started or freed. */
+/* Buffered sends without an attached buffer, or with a full buffer: the handler gets MPI_ERR_BUFFER once for each. Nothing else
+ * changes: later messages arrive, and a request that was not started can be started or freed. */
 static void test_no_buffer(int peer)
 {
     enum { N = 100000 };
@@ -181,7 +181,7 @@ static void test_no_buffer(int peer)
         MPI_Request ibsend, both[2];
 
         if (attached) {
-            MPI(MPI_Buffer_attach(room, 100)); /* too small for any of them */
+            MPI(MPI_Buffer_attach(room, 100)); /* too small for any of these messages */
         }
         handled = 0;
         CHECK(MPI_ERR_BUFFER == class_of(MPI_Bsend(out, N, MPI_BYTE, peer, 1, comm)));
@@ -193,7 +193,7 @@ static void test_no_buffer(int peer)
         fill(out, N, 10);
         both[0] = r;
         MPI(MPI_Recv_init(in, N, MPI_BYTE, peer, 2, comm, &both[1]));
-        (void) MPI_Startall(2, both); /* Open MPI's returns success whatever the PML says; the second is to start all the same */
+        (void) MPI_Startall(2, both); /* Open MPI returns success whatever the PML says; the second request must start all the same */
         CHECK(4 == handled && MPI_ERR_BUFFER == handled_class && comm == handled_by);
         MPI(MPI_Send(out, N, MPI_BYTE, peer, 2, comm));
         MPI(MPI_Wait(&both[1], MPI_STATUS_IGNORE));
@@ -335,7 +335,7 @@ static void test_persistent_cancel(int peer)
         MPI(MPI_Test_cancelled(&st, &cancelled));
         CHECK(!cancelled && peer == y && peer == st.MPI_SOURCE && 60 == st.MPI_TAG);
         y = -1;
-        MPI(MPI_Wait(&idle, &st)); /* inactive: done at once, empty status */
+        MPI(MPI_Wait(&idle, &st)); /* inactive: complete at once, with an empty status */
         CHECK(MPI_ANY_SOURCE == st.MPI_SOURCE && MPI_SUCCESS == st.MPI_ERROR);
         MPI(MPI_Barrier(MPI_COMM_WORLD));
     }

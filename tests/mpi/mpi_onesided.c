@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Windows: fence, post-start-complete-wait, lock with flush, accumulate, get_accumulate, compare-and-swap, request
- * based calls, strided types. Every value is checked, also those nobody may have touched. mpi_onesided [FILE [KIND]]
- * repeats all of it until FILE exists, twice at least, and says so each time, so that rails can be cut under it; KIND of the window:
- * create (of the program's memory), allocate, or shared, where each rank also reads and writes its neighbour's by itself.
+ * Windows: fence, post-start-complete-wait, lock with flush, accumulate, get_accumulate, compare-and-swap, request based calls,
+ * strided types. Every value is checked, also the values that nobody may have touched. mpi_onesided [FILE [KIND]] repeats everything,
+ * at least twice and until FILE exists, and prints a line for each round, so that rails can be cut meanwhile. KIND of the window:
+ * create (of the program's memory), allocate, or shared (each rank also loads from and stores into its neighbour's window).
  */
 #include "mpi_check.h"
 
@@ -105,7 +105,7 @@ static void test_pscw(int round)
 
 static void test_lock(int round)
 {
-    const int slot = N / (2 * ranks); /* everybody writes a slot of its own at rank 0 */
+    const int slot = N / (2 * ranks); /* every rank writes a slot of its own at rank 0 */
     MPI_Request r[2];
 
     if (0 == rank) {
@@ -149,7 +149,7 @@ static void test_lock(int round)
     MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* ---- updates: each is done once, or the sums tell ---------------------------------------------------- */
+/* ---- updates: the sums are right only if each was done exactly once ---------------------------------- */
 
 static void test_accumulate(int round)
 {
@@ -182,7 +182,7 @@ static void test_accumulate(int round)
     }
 }
 
-/* Everybody draws numbers from one counter, three ways: each number is drawn once. */
+/* All ranks draw numbers from one counter, in three ways: each number is drawn once. */
 static void test_atomics(void)
 {
     enum { DRAWS = 30 };
@@ -210,7 +210,7 @@ static void test_atomics(void)
             MPI(MPI_Win_flush(0, win));
             break;
         default:
-            do { /* compare-and-swap until nobody was quicker */
+            do { /* compare-and-swap until no other rank was quicker */
                 MPI(MPI_Fetch_and_op(NULL, &was, MPI_INT, 0, 0, MPI_NO_OP, win));
                 MPI(MPI_Win_flush(0, win));
                 wanted = was + 1;
@@ -276,7 +276,7 @@ static void window_make(const char *kind)
     }
 }
 
-/* Which file backs the window, so that it is seen who made it. */
+/* Prints the file that backs the window, which shows what made the window. */
 static void say_file(void)
 {
     char line[512], file[256] = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * mpi_pmix DIR [LISTENER]: ranks exchange verified messages until DIR has a file "end". Rank LISTENER (all, if none is named) has a handler of
- * PMIx for the code of bfo's events meanwhile, and prints a line for each event. DESIGN.txt section 19.13.
+ * mpi_pmix DIR [LISTENER]: ranks exchange verified messages until DIR has a file "end". Meanwhile rank LISTENER (all ranks if none is named)
+ * has a PMIx handler for the code of bfo's events, and prints a line for each event. DESIGN.txt section 19.13.
  */
 #include "mpi_check.h"
 

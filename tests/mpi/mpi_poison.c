@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A message that no rail carries: mpi_poison HOW, for two ranks. The plan refuses whatever rank 0 sends with tag TAG (HOW = match: a
- * short message, which takes the peer along) or with bytes of 0xee (HOW = write: a long one, which fails alone).
+ * A message that no rail carries: mpi_poison HOW, for two ranks. The fault plan refuses what rank 0 sends with tag TAG (HOW = match: a
+ * short message; the PML declares the peer) or with bytes of 0xee (HOW = write: a long message, which fails alone).
  * DESIGN.txt 7.5.
  */
 #include "mpi_check.h"
@@ -26,7 +26,7 @@ static void exchange(unsigned round)
     CHECK(is_filled(in, SHORT, round * 2 + (unsigned) (1 - rank)));
 }
 
-/* Rank 0 sends what is refused; both sides hear of it. A short send may have returned before. */
+/* Rank 0 sends the message that is refused; both sides get an error. A short send may have returned before that. */
 static void send_poison(uint8_t *buffer, int size)
 {
     int code;
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < ROUNDS; ++i) {
         exchange(i);
     }
-    if (0 == rank) { /* rank 1 has all that was sent to it before */
+    if (0 == rank) { /* rank 1 has received everything before this */
         MPI(MPI_Recv(buffer, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     } else {
         MPI(MPI_Send(buffer, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * mpi_ports MODULES [PORTS]: what MPI_T says of each port while ranks 0 and 1 exchange so much by each way that messages take: eager messages,
- * fragments and RDMA. The variables btl_openib_port_* are there under any PML; with PORTS those of the PML bfo say the same. DESIGN.txt section 14.9.
+ * mpi_ports MODULES [PORTS]: what MPI_T says of each port after ranks 0 and 1 have exchanged a known number of bytes as eager messages,
+ * fragments and RDMA. The variables btl_openib_port_* exist under any PML; with PORTS, the variables of the PML bfo must agree with them.
+ * DESIGN.txt section 14.9.
  */
 #include "mpi_check.h"
 
@@ -57,7 +58,7 @@ static unsigned long long sum_of(const char *name, variable_t *variable)
     return sum;
 }
 
-/* Names with commas between. */
+/* Names, separated by commas. */
 static void check_names(const char *name, int ports)
 {
     MPI_T_pvar_handle handle;
@@ -106,7 +107,7 @@ static unsigned long long payload(void)
     return sum;
 }
 
-/* All of it, and a few percent of headers and control messages. */
+/* All bytes of the messages, and a few percent of headers and control messages. */
 static bool fits(unsigned long long bytes)
 {
     return payload() <= bytes && bytes <= payload() + payload() / 20;
@@ -127,7 +128,7 @@ int main(int argc, char **argv)
     start(&argc, &argv);
     MPI(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
     MPI(MPI_T_pvar_session_create(&session));
-    exchange(); /* the first contact is no part of it */
+    exchange(); /* the first contact is not measured */
     MPI(MPI_Barrier(MPI_COMM_WORLD));
     for (int i = 0; i < N; ++i) {
         before[i] = has_pml || i < PML_SENT ? sum_of(names[i], &variable[i]) : 0;
@@ -140,7 +141,7 @@ int main(int argc, char **argv)
             printf("%s grew by %llu\n", names[i], grown[i]);
         }
     }
-    if (rank < 2) { /* one side's PUT or GET is the other side's bytes, too */
+    if (rank < 2) { /* a PUT or GET of one side counts as bytes of the other side as well */
         unsigned long long mine[2] = {grown[SENT] + grown[WRITTEN], grown[RECEIVED] + grown[READ]}, theirs[2];
 
         MPI(MPI_Sendrecv(&grown[WRITTEN], 2, MPI_UNSIGNED_LONG_LONG, 1 - rank, 7, theirs, 2, MPI_UNSIGNED_LONG_LONG, 1 - rank, 7, MPI_COMM_WORLD,

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * What MPI_T says of a communicator's queues: how many receives are posted for each rank, and how many messages of each
- * rank no receive has taken. The variables of the PML in use are read, so that the same holds for ob1. DESIGN.txt section 14.9.
+ * rank no receive has taken. The program reads the variables of the PML in use, therefore it also runs under ob1. DESIGN.txt section 14.9.
  */
 #include "mpi_check.h"
 
@@ -10,7 +10,7 @@ enum { TAG = 5, OTHER_TAG = 6 };
 
 static MPI_T_pvar_session session;
 
-/* The variable pml_*_`end`, bound to `comm`: one value per rank. */
+/* The variable whose name ends with `end`, bound to `comm`: one value per rank. */
 static MPI_T_pvar_handle bind_to(const char *end, MPI_Comm comm)
 {
     int n;
@@ -40,7 +40,7 @@ static MPI_T_pvar_handle bind_to(const char *end, MPI_Comm comm)
     return NULL;
 }
 
-/* Each rank has `want` in the queue, but `mine` for this rank itself. */
+/* The queue has `want` entries for each other rank, and `mine` entries for this rank itself. */
 static void expect(MPI_T_pvar_handle queue, unsigned want, unsigned mine)
 {
     unsigned length[64];
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
     elsewhere = bind_to("_unexpected_msgq_length", other);
     expect(posted, 0, 0);
 
-    for (int from = 0; from < ranks; ++from) { /* two for each rank, a third for this rank itself, one for any */
+    for (int from = 0; from < ranks; ++from) { /* two receives for each rank, a third for this rank itself, then one from any rank */
         for (int i = 0; i < (from == rank ? 3 : 2); ++i) {
             MPI(MPI_Irecv(&in[n], 1, MPI_INT, from, TAG, comm, &r[n]));
             ++n;
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     MPI(MPI_Wait(&r[n], MPI_STATUS_IGNORE));
 
     MPI(MPI_Barrier(MPI_COMM_WORLD));
-    for (int to = 0; to < ranks; ++to) { /* one more than were posted, so that one of each rank stays; it comes last */
+    for (int to = 0; to < ranks; ++to) { /* one more message than receives, so that one of each rank stays; the message with OTHER_TAG comes last */
         for (int i = 0; i < (to == rank ? 4 : 3); ++i) {
             MPI(MPI_Send(&out, 1, MPI_INT, to, TAG, comm));
         }
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     }
     MPI(MPI_Waitall(n, r, MPI_STATUSES_IGNORE));
     expect(posted, 0, 0);
-    for (int from = 0; from < ranks; ++from) { /* what came before the last message is here, too */
+    for (int from = 0; from < ranks; ++from) { /* when the last message is here, all messages before it are here */
         MPI(MPI_Probe(from, OTHER_TAG, comm, MPI_STATUS_IGNORE));
     }
     expect(unexpected, 2, 2);

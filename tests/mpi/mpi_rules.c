@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The rules of MPI that a recovery could break, between two ranks, for the seconds given, while rails are lost: buffered
- * sends whose buffer is used again at once, synchronous sends that must not end early, cancelled and matched receives,
- * probes, communicators freed and requests given back with messages under way, many short messages at a time. In the end
- * nothing may be left over, and MPI_Finalize comes with messages still on their way. DESIGN.txt section 9.
+ * The rules of MPI that a recovery could break: two ranks check them for the given number of seconds, while rails are lost.
+ * Buffered sends whose buffer is used again at once, synchronous sends that must not end early, cancelled and matched receives,
+ * probes, communicators and requests that are freed with messages in flight, many short messages at a time. In the end no
+ * message may be left over, and MPI_Finalize is called with messages still in flight. DESIGN.txt section 9.
  */
 #include "mpi_check.h"
 
@@ -33,7 +33,7 @@ static void receive(MPI_Comm comm, int tag, int n, uint32_t seed)
     CHECK(n == got && is_filled(b, (size_t) n, seed));
 }
 
-/* What MPI_Bsend has taken is the attached buffer's, whatever becomes of the user's. */
+/* MPI_Bsend has copied the message into the attached buffer: later changes of the user's buffer do not matter. */
 static void check_buffered(unsigned round)
 {
     const int n = size_of(round);
@@ -47,7 +47,7 @@ static void check_buffered(unsigned round)
     memset(a, 0xee, (size_t) n);
     receive(MPI_COMM_WORLD, TAG, n, round);
     receive(MPI_COMM_WORLD, TAG, n, ~round);
-    MPI(MPI_Buffer_detach(&buffer, &size)); /* waits until it is out of use */
+    MPI(MPI_Buffer_detach(&buffer, &size)); /* waits until no message uses the buffer */
     memset(buffer, 0, (size_t) size);
     MPI(MPI_Buffer_attach(buffer, size));
 }
@@ -100,7 +100,7 @@ static void check_cancel(unsigned round)
     MPI(MPI_Wait(&s, MPI_STATUS_IGNORE));
 }
 
-/* A probe sees each message once; a matched one is received through its handle however long that takes. */
+/* A probe sees each message once; a matched message is received through its handle, however late. */
 static void check_probe(unsigned round)
 {
     const int n = size_of(round), m = size_of(round + 3);
@@ -119,13 +119,13 @@ static void check_probe(unsigned round)
     MPI(MPI_Probe(peer, MPI_ANY_TAG, MPI_COMM_WORLD, &status));
     MPI(MPI_Get_count(&status, MPI_BYTE, &got));
     CHECK(m == got);
-    receive(MPI_COMM_WORLD, TAG, m, round + 1); /* the second one first */
+    receive(MPI_COMM_WORLD, TAG, m, round + 1); /* the second message first */
     MPI(MPI_Mrecv(b, LONG, MPI_BYTE, &message, &status));
     CHECK(is_filled(b, (size_t) n, round));
     MPI(MPI_Waitall(2, s, MPI_STATUSES_IGNORE));
 }
 
-/* A communicator is freed, and a request given back, while their messages are under way. */
+/* A communicator and a request are freed while their messages are in flight. */
 static void check_teardown(unsigned round)
 {
     const int n = size_of(round);
@@ -144,10 +144,10 @@ static void check_teardown(unsigned round)
     CHECK(is_filled(b, (size_t) n, round));
     MPI(MPI_Wait(&s, MPI_STATUS_IGNORE));
     receive(MPI_COMM_WORLD, TAG, n, round);
-    MPI(MPI_Barrier(MPI_COMM_WORLD)); /* what was given back is out: `a` may be used again */
+    MPI(MPI_Barrier(MPI_COMM_WORLD)); /* the message of the freed request is sent: `a` may be used again */
 }
 
-/* More short messages than one burst of resends. */
+/* More short messages than one burst sends again. */
 static void check_many(unsigned round)
 {
     static MPI_Request r[2 * MANY];
@@ -176,7 +176,7 @@ static void nothing_comes_late(void)
     }
 }
 
-/* The last word is out, and its sender is gone from here, before anybody knows whether it arrived. */
+/* The last message is sent, and its sender is in MPI_Finalize before it knows whether the message arrived. */
 static void finalize(void)
 {
     static const uint8_t last[8] = {0xde, 0xad, 0xbe, 0xef, 0x1a, 0x57, 0x1a, 0x57};

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Every size class in every send mode between neighbours, expected and unexpected, blocking, non-blocking
- * and persistent; truncation; every byte checked, and the bytes behind the buffer too.
+ * and persistent; truncation. Every byte is checked, and the bytes after the buffer as well.
  */
 #include "mpi_check.h"
 
@@ -27,7 +27,7 @@ static void receive(size_t n, int from, uint32_t seed, bool late)
     if (late) {
         int flag = 0;
 
-        while (!flag) { /* lets it become an unexpected message */
+        while (!flag) { /* waits until the message is unexpected */
             MPI(MPI_Iprobe(from, (int) seed, MPI_COMM_WORLD, &flag, &status));
         }
         MPI(MPI_Get_count(&status, MPI_BYTE, &count));
@@ -63,7 +63,7 @@ static void test_blocking(int peer, bool first)
     }
 }
 
-/* A message longer than the buffer: MPI_ERR_TRUNCATE, and nothing behind the buffer is written. */
+/* A message longer than the buffer: MPI_ERR_TRUNCATE, and nothing after the buffer is written. */
 static void test_truncation(int peer, bool first)
 {
     MPI_Status status;
@@ -109,7 +109,7 @@ static void test_nonblocking(int peer)
         from[s][sizes[s]] = 0x77;
         fill(to[s], sizes[s], (uint32_t) (1000 + s));
     }
-    for (size_t s = 0; s < N_SIZES; ++s) { /* receives in the opposite order of the sends */
+    for (size_t s = 0; s < N_SIZES; ++s) { /* receives in the reverse order of the sends */
         const size_t r = N_SIZES - 1 - s;
 
         MPI(MPI_Irecv(from[r], (int) sizes[r], MPI_BYTE, peer, (int) r, MPI_COMM_WORLD, &requests[N_SIZES + r]));

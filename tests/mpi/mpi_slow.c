@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * mpi_slow ROUNDS PINGS: both ranks exchange four messages of 1 MiB per round, every byte of which is checked, then 8 bytes to and fro.
+ * mpi_slow ROUNDS PINGS: in each round both ranks exchange four messages of 1 MiB, and every byte is checked; then 8 bytes go back and forth
+ * PINGS times.
  */
 #include "mpi_check.h"
 

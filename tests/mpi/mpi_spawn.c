@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Peers that come late: MPI_Comm_spawn twice; traffic between parents and children; the two broods, which share no
- * communicator, connect by the name of a port that the parents hand on, and talk; so do the halves of the parents, who
- * know each other; disconnect; the last message goes out right before that. With the name of a file, all this begins
- * when the file exists, and with a word behind the name the parents have talked over all rails by then.
+ * Peers that come late. The parents call MPI_Comm_spawn twice, and exchange messages with the children. The two broods share no communicator:
+ * they connect by the name of a port that the parents pass on, and exchange messages. The two halves of the parents, which know each other,
+ * do the same. All disconnect; the last message is sent right before that. With the name of a file, all this begins when the file exists;
+ * with a second argument the parents have exchanged messages over all rails before.
  */
 #include "mpi_check.h"
 
 #include <unistd.h>
 
-/* Test scripts find the last message by these bytes. */
+/* Fault plans of the scripts recognise the last message by these bytes. */
 static const uint8_t last[8] = {0xde, 0xad, 0xbe, 0xef, 0x1a, 0x57, 0x1a, 0x57};
 
 static void exchange(MPI_Comm comm, int peer, int n, uint32_t seed)
@@ -36,7 +36,7 @@ static void all_sizes(MPI_Comm inter)
     CHECK(me < remote);
 }
 
-/* The first brood opens a port and accepts, the second connects: processes of two jobs that none of the other knew. */
+/* The first brood opens a port and accepts, the second brood connects: no process of one brood knew a process of the other. */
 static void meet_other_brood(MPI_Comm parent, int brood)
 {
     char name[MPI_MAX_PORT_NAME] = "";
@@ -58,7 +58,7 @@ static void meet_other_brood(MPI_Comm parent, int brood)
         MPI(MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other));
     }
     all_sizes(other);
-    for (int round = 0; round < ranks; ++round) { /* everybody with everybody */
+    for (int round = 0; round < ranks; ++round) { /* every rank with every rank */
         exchange(other, (round + ranks - rank) % ranks, 70000, (uint32_t) round);
     }
     MPI(MPI_Intercomm_merge(other, brood, &merged));
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
     }
     for (int b = 0; b < 2; ++b) {
         MPI(MPI_Recv(NULL, 0, MPI_BYTE, rank, 8, brood[b], MPI_STATUS_IGNORE));
-        usleep(20000); /* the child is on its way out, and nobody here looks */
+        usleep(20000); /* the child is about to end, and this rank is outside MPI */
         MPI(MPI_Recv(got, sizeof(got), MPI_BYTE, rank, 9, brood[b], MPI_STATUS_IGNORE));
         CHECK(0 == memcmp(got, last, sizeof(got)));
         MPI(MPI_Comm_disconnect(&brood[b]));

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * MPI_THREAD_MULTIPLE: threads that send and receive at the same time on common and separate communicators,
- * with wildcards, probes and long messages, while each makes and frees communicators of its own; every byte checked.
+ * with wildcards, probes and long messages, while each thread makes and frees communicators of its own. Every byte is checked.
  */
 #include "mpi_check.h"
 
@@ -19,8 +19,8 @@ static int size_of(int round)
     return sizes[round % 7];
 }
 
-/* A communicator of this thread and its like on the other ranks, used at once, and freed while messages of others come: its context id
- * is soon another one's. */
+/* Makes a communicator for the threads with this number on all ranks, uses it at once, and frees it while other threads get messages:
+ * another communicator soon has its context id. */
 static void use_own_communicator(int t, int i)
 {
     const int peer = rank ^ 1, n = size_of(i + t);
@@ -32,7 +32,7 @@ static void use_own_communicator(int t, int i)
     fill(out, (size_t) n, (uint32_t) (7777 * t + i));
     MPI(MPI_Isend(out, n, MPI_BYTE, peer, i, own, &r[0]));
     MPI(MPI_Irecv(in, n, MPI_BYTE, i % 2 ? MPI_ANY_SOURCE : peer, i, own, &r[1]));
-    MPI(MPI_Comm_free(&own)); /* goes when its requests are complete */
+    MPI(MPI_Comm_free(&own)); /* Open MPI frees it when its requests are complete */
     MPI(MPI_Waitall(2, r, MPI_STATUSES_IGNORE));
     pthread_mutex_lock(&check_lock);
     CHECK(is_filled(in, (size_t) n, (uint32_t) (7777 * t + i)));
@@ -41,7 +41,7 @@ static void use_own_communicator(int t, int i)
     free(in);
 }
 
-/* Thread t of this rank with thread t of the neighbour, by tag on one communicator and on one of their own. */
+/* Thread t of this rank exchanges with thread t of the neighbour: by tag on a common communicator, and on a communicator of their own. */
 static void *pair(void *arg)
 {
     const int t = (int) (intptr_t) arg, peer = rank ^ 1;
@@ -81,7 +81,7 @@ static void *pair(void *arg)
     return NULL;
 }
 
-/* All threads of rank A flood one receiver that takes whatever comes: order per thread must hold. */
+/* All threads of a rank flood one receiver that takes messages of any tag: the order per thread must hold. */
 static void *flood(void *arg)
 {
     const int t = (int) (intptr_t) arg;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Datatypes: contiguous, strided, indexed, struct and resized on either side, in every size class, against a
- * reference that packs by hand; truncation in mid-element; MPI_BOTTOM; a zero-size type; types that begin in front of or
- * behind the address given.
+ * Datatypes: contiguous, strided, indexed, struct and resized types on either side, in every size class, compared with a
+ * reference that is packed by hand; truncation within an element; MPI_BOTTOM; a type of size zero; types whose data begin before or
+ * after the address given.
  */
 #include "mpi_check.h"
 
 enum { MOST = 200000 };
 
-/* One type and the byte offsets of its data in packed order, found by MPI_Pack of an index buffer. */
+/* A type, and the byte offsets of its data in packed order, which MPI_Pack of a buffer of indices shows. */
 typedef struct {
     const char *name;
     MPI_Datatype type;
@@ -95,7 +95,7 @@ static void test_pair(const shape_t *a, const shape_t *b, size_t bytes, int peer
 
     MPI(MPI_Irecv(in, cb, b->type, peer, 1, MPI_COMM_WORLD, &r));
     if (seed % 2) {
-        MPI(MPI_Barrier(MPI_COMM_WORLD)); /* posted before; else mixed */
+        MPI(MPI_Barrier(MPI_COMM_WORLD)); /* receives are posted before the sends; otherwise in any order */
     }
     MPI(MPI_Send(out, ca, a->type, peer, 1, MPI_COMM_WORLD));
     MPI(MPI_Wait(&r, &st));
@@ -161,7 +161,7 @@ static void test_bottom(int peer)
     MPI(MPI_Type_free(&t));
 }
 
-/* n bytes at `displacement` of the address that MPI is given. */
+/* n bytes at `displacement` from the address that MPI gets. */
 static MPI_Datatype displaced(int n, MPI_Aint displacement)
 {
     MPI_Datatype t;
@@ -171,7 +171,7 @@ static MPI_Datatype displaced(int n, MPI_Aint displacement)
     return t;
 }
 
-/* One block is memory as it is wherever it begins: behind the address, in front of it, or at an absolute one. */
+/* A block is contiguous memory wherever it begins: after the address, before it, or at an absolute address. */
 static void test_displaced(int peer)
 {
     static const int sizes[] = {8, 3000, MOST};

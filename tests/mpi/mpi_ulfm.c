@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Processes die, and the others go on (ULFM): one check for each function and error class. mpi_ulfm DYING [FILE]: the last DYING ranks
- * kill themselves. With FILE the ranks first exchange messages until FILE exists: meanwhile a rail may be cut. DESIGN.txt section 14.11.
+ * Processes die, and the others continue (ULFM): one check for each function and error class. mpi_ulfm DYING [FILE]: the last DYING ranks
+ * kill themselves. With FILE the ranks first exchange messages until FILE exists; a rail may be cut meanwhile. DESIGN.txt section 14.11.
  */
 #include "mpi_check.h"
 
@@ -91,8 +91,8 @@ static void exchange_until(const char *file)
     }
 }
 
-/* What waits on a communicator ends with MPI_ERR_REVOKED when any rank revokes it: the unexpected rendezvous as well, which its receiver
- * refuses, whatever kind it is. A message that was matched before is whole. */
+/* Calls that wait on a communicator end with MPI_ERR_REVOKED when any rank revokes it. So do sends whose rendezvous is unexpected, because
+ * the receiver refuses a rendezvous of every kind. A message that was matched before arrives whole. */
 static void check_revoke(void)
 {
     MPI_Request requests[4], whole[2];
@@ -126,7 +126,7 @@ static void check_revoke(void)
     ENDS(MPI_ERR_REVOKED, MPI_Probe(MPI_ANY_SOURCE, TAG, comm, MPI_STATUS_IGNORE));
     ENDS(MPI_ERR_REVOKED, MPI_Barrier(comm));
     flag = ~(1 << rank);
-    MPI(MPIX_Comm_agree(comm, &flag)); /* goes on a revoked communicator */
+    MPI(MPIX_Comm_agree(comm, &flag)); /* works on a revoked communicator */
     CHECK(0 == (flag & ((1 << ranks) - 1)));
     MPI(MPIX_Comm_shrink(comm, &shrunk));
     MPI(MPI_Comm_size(shrunk, &n));
@@ -135,7 +135,7 @@ static void check_revoke(void)
     ring(shrunk, 5);
     MPI(MPI_Comm_free(&shrunk));
     MPI(MPI_Comm_free(&comm));
-    sum(MPI_COMM_WORLD); /* another communicator is not touched */
+    sum(MPI_COMM_WORLD); /* the revoke does not affect another communicator */
 }
 
 static void kill_myself(int signal)
@@ -143,9 +143,9 @@ static void kill_myself(int signal)
     raise(SIGKILL);
 }
 
-/* ---- some die ------------------------------------------------------------------------------------------ */
+/* ---- some ranks die ------------------------------------------------------------------------------------ */
 
-/* Acknowledges until all that die are known here. */
+/* Acknowledges failures until this rank knows all ranks that die. */
 static void acknowledge_all(MPI_Comm comm)
 {
     MPI_Group group, world;
@@ -158,7 +158,7 @@ static void acknowledge_all(MPI_Comm comm)
         MPI(MPI_Group_size(group, &n));
         for (first = 0; first < n; ++first) {
             MPI(MPI_Group_translate_ranks(group, 1, &first, world, &theirs));
-            CHECK(alive <= theirs && theirs < ranks); /* nobody else counts as dead */
+            CHECK(alive <= theirs && theirs < ranks); /* no other rank counts as dead */
         }
         MPI(MPI_Group_free(&group));
         MPI(MPI_Iprobe(MPI_PROC_NULL, TAG, MPI_COMM_SELF, &first, MPI_STATUS_IGNORE));
@@ -168,7 +168,7 @@ static void acknowledge_all(MPI_Comm comm)
     MPI(MPI_Group_free(&world));
 }
 
-/* Is killed while long messages from and to all who live are under way. */
+/* Kills itself while long messages from and to all survivors are in flight. */
 static void die_at_work(void)
 {
     const struct itimerval soon = {.it_value = {.tv_usec = 30000}};
@@ -186,7 +186,7 @@ static void die_at_work(void)
     }
 }
 
-/* Messages that came whole are right; the first error is that of a failed process, and both requests end. */
+/* Messages that came whole are right; the first error names a failed process, and both requests end. */
 static void talk_until_it_is_dead(int dead)
 {
     MPI_Request requests[2];
@@ -221,7 +221,7 @@ static void die_or_survive(void)
     MPI(MPI_Irecv(&word[0], 1, MPI_BYTE, MPI_ANY_SOURCE, UNSENT + 1, MPI_COMM_WORLD, &any));
     MPI(MPI_Isend(out, LONG, MPI_BYTE, dead, UNSENT + 2, MPI_COMM_WORLD, &send));
     MPI(MPI_Issend(out, SHORT, MPI_BYTE, dead, UNSENT + 2, MPI_COMM_WORLD, &synchronous));
-    rc = MPI_Barrier(MPI_COMM_WORLD); /* whoever is in it yet when the first rank dies may be told so */
+    rc = MPI_Barrier(MPI_COMM_WORLD); /* a rank that is still in the barrier when the first rank dies may get the error */
     CHECK(MPI_SUCCESS == rc || is_class(rc, MPI_ERR_PROC_FAILED, "MPI_Barrier"));
     if (rank >= alive && rank < dead) {
         raise(SIGKILL);
@@ -239,19 +239,19 @@ static void die_or_survive(void)
     ENDS(MPI_ERR_PROC_FAILED, MPI_Send(out, SHORT, MPI_BYTE, dead, TAG, MPI_COMM_WORLD));
     ENDS(MPI_ERR_PROC_FAILED, MPI_Probe(dead, TAG, MPI_COMM_WORLD, &status));
     ENDS(MPI_ERR_PROC_FAILED_PENDING, MPI_Wait(&any, &status));
-    CHECK(MPI_REQUEST_NULL != any); /* it may still match */
+    CHECK(MPI_REQUEST_NULL != any); /* the receive may still match */
     ENDS(MPI_ERR_PROC_FAILED, MPI_Recv(in, SHORT, MPI_BYTE, MPI_ANY_SOURCE, UNSENT, MPI_COMM_WORLD, &status));
     rc = MPI_Barrier(MPI_COMM_WORLD);
     CHECK(is_class(rc, MPI_ERR_PROC_FAILED, "MPI_Barrier"));
     flag = 0;
-    ENDS(MPI_ERR_PROC_FAILED, MPIX_Comm_agree(MPI_COMM_WORLD, &flag)); /* nobody has acknowledged; and nobody goes on before all are here */
+    ENDS(MPI_ERR_PROC_FAILED, MPIX_Comm_agree(MPI_COMM_WORLD, &flag)); /* no rank has acknowledged; and none continues before all are here */
     acknowledge_all(MPI_COMM_WORLD);
     word[1] = (uint8_t) (rank + 1);
-    MPI(MPI_Send(&word[1], 1, MPI_BYTE, (rank + 1) % alive, UNSENT + 1, MPI_COMM_WORLD)); /* those who live still talk */
+    MPI(MPI_Send(&word[1], 1, MPI_BYTE, (rank + 1) % alive, UNSENT + 1, MPI_COMM_WORLD)); /* survivors still exchange messages */
     MPI(MPI_Wait(&any, &status));
     CHECK(word[0] == (rank + alive - 1) % alive + 1 && status.MPI_SOURCE == (rank + alive - 1) % alive);
     flag = ~(1 << rank);
-    MPI(MPIX_Comm_agree(MPI_COMM_WORLD, &flag)); /* all failures are acknowledged by all */
+    MPI(MPIX_Comm_agree(MPI_COMM_WORLD, &flag)); /* all survivors have acknowledged all failures */
     CHECK(0 == (flag & ((1 << alive) - 1)));
 }
 
@@ -260,7 +260,7 @@ static void go_on(void)
     MPI_Comm shrunk;
     int me, n, flag = 1;
 
-    MPI(MPIX_Comm_agree(MPI_COMM_WORLD, &flag)); /* nobody is in an operation any more that the revoke would end */
+    MPI(MPIX_Comm_agree(MPI_COMM_WORLD, &flag)); /* no rank is still in an operation that the revoke would end */
     if (0 == rank) {
         MPI(MPIX_Comm_revoke(MPI_COMM_WORLD));
     }

@@ -2,11 +2,12 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Included before each file of a build with ThreadSanitizer (thread_sanitized.sh), which sees neither into Open MPI's libraries nor into
- * verbs and the peer: it is told here what stands before what.
- *   - The atomics of Open MPI's headers ask for less order than x86-64 gives them, with fences that ThreadSanitizer does not know: here
- *     they have the order that they have on this machine.
- *   - Who takes an element of a lock-free list comes after who gave it; who has waited in Open MPI's library comes after what it waited for.
- *   - A completion comes after all that was posted before, by whatever thread: the peer answers what it was sent. */
+ * verbs and the peer. This header tells it which events are ordered.
+ *   - The atomics of Open MPI's headers ask for a weaker order than x86-64 gives them, and use fences that ThreadSanitizer does not know.
+ *     Here they have the order that x86-64 gives them.
+ *   - A thread that takes an element of a lock-free list comes after the thread that put it there; a thread that has waited in Open MPI's
+ *     library comes after the event that it waited for.
+ *   - A completion comes after everything that any thread posted before, because the peer answers only what was posted. */
 #ifndef THREAD_SANITIZER_H
 #define THREAD_SANITIZER_H
 
