@@ -19,7 +19,7 @@ on_rails() {
 
 show_log() { tail -n 30 "$TEST_TMP/log"; }
 
-# Every one of the first N rails moved at least that many bytes: nothing else carried them.
+# rails_carried BYTES RAILS: each of the first RAILS rails sent at least BYTES bytes; other ways did not carry them.
 rails_carried() {
     local least=$1 rails=$2 rail bytes
     for ((rail = 0; rail < rails; ++rail)); do
@@ -28,10 +28,10 @@ rails_carried() {
     done
 }
 
-# has_said PATTERN [COUNT]: at least COUNT (1) lines of the job have it.
+# has_said PATTERN [COUNT]: at least COUNT (1) lines of the job match PATTERN.
 has_said() { [ "$(grep -cE -- "$1" "$TEST_TMP/log")" -ge "${2:-1}" ]; }
 
-# have_moved BYTES RAILS: every one of the first RAILS rails of the running job moved at least that many bytes.
+# have_moved BYTES RAILS: each of the first RAILS rails of the running job sent at least BYTES bytes.
 have_moved() {
     local rail bytes
     "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/status" 2>/dev/null || return
@@ -41,7 +41,7 @@ have_moved() {
     done
 }
 
-# wait_until COMMAND: until it holds, or the job is over, or 90 s are: what it asks for is checked afterwards.
+# wait_until COMMAND: waits until COMMAND succeeds, the job has ended, or 90 s have passed; the caller checks the result afterwards.
 wait_until() {
     local end=$((SECONDS + 90))
     while [ $SECONDS -lt $end ] && kill -0 $job 2>/dev/null; do
@@ -51,7 +51,7 @@ wait_until() {
 }
 
 # begin_stream "softrail options" RANKS mpirun-arguments... [STREAM-OPTIONS]: the verified stream runs in the background as $job on
-# the fabric $FABRIC, until end_stream, which sets rc. A fixed time would be too short on a machine that does something else.
+# the fabric $FABRIC, until end_stream, which sets rc. A fixed duration would be too short on a busy machine.
 begin_stream() {
     local options=$1 n=$2
     shift 2
@@ -76,13 +76,13 @@ stream_until() {
     end_stream
 }
 
-# The stream ended in order, and every byte was right.
+# verified WHAT: the stream ended without an error, and every byte was right.
 verified() {
     [ $rc = 0 ] && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: exit $rc"; }
     note "$1: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
 }
 
-# run_stream RAILS "more softrail options" RANKS mpirun-arguments...: the verified stream, until all rails carried some of it.
+# run_stream RAILS "more softrail options" RANKS mpirun-arguments...: runs the verified stream until all rails have carried a part of it.
 run_stream() {
     local rails=$1 options="-n $1 $2" n=$3
     shift 3
@@ -92,7 +92,7 @@ run_stream() {
 }
 
 # cut_stream "RAILS TO CUT" RAILS RANKS MAX mpirun-arguments...: under pml bfo a verified stream outlives rails that are
-# cut while it runs, and goes on.
+# cut while it runs, and continues.
 cut_stream() {
     local cut=$1 rails=$2 n=$3 max=$4 rail job shown BTL_ARGS=(--mca pml bfo --mca btl openib,self)
     shift 4
@@ -126,8 +126,8 @@ fault_stream() {
     has_said 'A rail was lost:' || { show_log; fail "$rule: no rail was lost, so nothing was tested"; }
 }
 
-# counted "PATTERN": a counter line of the BTL (btl_openib_verbose 1) has it, in some rank on some rail.
+# counted "PATTERN": a counter line of the BTL (btl_openib_verbose 1) matches PATTERN, in some rank on some rail.
 counted() { grep -qE "bfo: sr[0-9]+:1: .*$1" "$TEST_TMP/log" || { show_log; fail "no rank counted '$1'"; }; }
 
-# The receives that each queue pair has (btl_openib_verbose 2), each number once: 0 is that of a shared queue.
+# Prints the numbers of receives that queue pairs have (btl_openib_verbose 2), each number once; 0 means a shared queue.
 receives() { grep -aoE 'queue pair 0x[0-9a-f]+: .*receives [0-9]+' "$TEST_TMP/log" | grep -oE '[0-9]+$' | sort -un | tr '\n' ' '; }

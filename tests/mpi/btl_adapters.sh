@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Habits of real adapters and fabrics: the BTL takes each as it is, or leaves the adapter to others.
+# Habits of real adapters and fabrics: the BTL works with each of them, or does not use the adapter.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components btl
 export OMPI_MCA_btl_openib_verbose=2
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
 
-# works "softrail options" "what the log says" mpirun-arguments...: two ranks talk to each other
+# works "softrail options" "what the log says" mpirun-arguments...: two ranks exchange messages
 works() {
     local options=$1 expected=$2
     shift 2
@@ -39,7 +39,7 @@ works "-n 1 --no-rc" 'sr0: no reliable connections'
 
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
 works "-n 1 --no-empty-write" 'rail 0: sr0:1 - sr0:1' --mca btl_openib_keepalive 1
-# A path that swallows large packets carries those of a handshake: such a rail is not used until its MTU is set.
+# A path that drops large packets carries the small packets of the handshake: the BTL does not use such a rail until its MTU is set.
 works "-n 1 --mtu-blackhole 1024" 'mtu 3' --mca btl_openib_ib_mtu 3
 on_rails "-n 1 --retry-time=200ms --mtu-blackhole 1024" 2 --mca btl_openib_connect_timeout 1 "${TRY[@]}" &&
     fail "a job went over a path that swallows full packets"
@@ -47,9 +47,9 @@ grep -q -- '-> proving on' "$TEST_TMP/log" || { show_log; fail "no rail was to b
 grep -q -- '-> up on' "$TEST_TMP/log" && { show_log; fail "a path that swallows full packets was used"; }
 note "a path that swallows full packets is not used"
 
-# Two fabrics with one prefix, and hosts that are wired differently: the subnet managers' LIDs tell, or the user does, or the port at which a
-# request arrives.
-# both_rails "options" SAYS: the last job's ports were paired crosswise, and both rails carried its messages.
+# Two fabrics have the same prefix, and the hosts are wired differently. The LIDs of the subnet managers show which ports belong together, or
+# the user says so, or the port at which a request arrives shows it.
+# both_rails "options" SAYS: ports of different numbers are paired, and both rails carry messages.
 both_rails() {
     works "-n 2 --default-prefix --crossed-wires $1" "rail 0: sr0:1 - sr1:1$2"
     grep -q "rail 1: sr1:1 - sr0:1$2" "$TEST_TMP/log" || { show_log; fail "there is no second rail: $1"; }
@@ -63,7 +63,7 @@ both_rails --one-sm-lid ', proved'
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 both_rails --one-sm-lid ', proved'
-# A rail is lost: both sides call it by one name, whatever port of theirs it is.
+# A rail is lost: both sides give it the same name, although they reach it through ports of different names.
 begin_stream "-n 2 --default-prefix --crossed-wires --one-sm-lid --retry-time=200ms" 2 --mca pml_bfo_verbose 1 "$STREAM" -s 600 -m 100000
 wait_until "have_moved 100000 2 && has_said 'messages verified'"
 "$SOFTRAIL" down --fabric "$FABRIC" 0 || { show_log; fail "rail 0 could not be cut"; }
@@ -79,7 +79,7 @@ verified "a rail of crossed wires is lost"
 on_rails "-n 3 --default-prefix --crossed-wires --one-sm-lid" 4 "${TRY[@]}" || { show_log; fail "four processes on three fabrics"; }
 grep -q 'did not connect' "$TEST_TMP/log" && { show_log; fail "a rail of three fabrics did not connect"; }
 rails_carried 100 3
-# A host with one port and a host with two: which of the two is the rail was said by the list.
+# A host with one port and a host with two: the list of ports alone says which of the two belongs to the rail.
 # shellcheck disable=SC2016
 on_rails "-n 2 --default-prefix --crossed-wires --one-sm-lid" 2 --mca btl_openib_connect_timeout 1 \
     bash -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || export OMPI_MCA_btl_openib_if_include=sr0; exec "$0" everybody' "$BFO_BUILDDIR/tests/mpi/btl_check" &&

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What the user can get wrong: one message that names the culprit, then fewer rails or a clean end; never a
-# crash, never a hang.
+# What the user can get wrong: one message names the mistake, then the job uses fewer rails or ends cleanly. It never
+# crashes and never hangs.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components btl
 
-# 124 and 137: it hung. ob1 ends a job with 255 when it loses its transport.
+# Statuses 124 and 137 mean that the job hung. ob1 ends a job with 255 when it loses its transport.
 in_time() { [ "$1" != 124 ] && [ "$1" != 137 ]; }
 crashed() { grep -E 'signal 1?1|Segmentation|Aborted|core dumped' "$TEST_TMP/log"; }
 
@@ -49,7 +49,7 @@ rank_1_with() {
     crashed && fail "rank 1 with $1: crashed"
 }
 
-# told TEXT: the last job said it.
+# told TEXT: the last job printed TEXT.
 told() {
     tr '\n' ' ' <"$TEST_TMP/log" | grep -q "$1" || { show_log; fail "'$1' was not said"; }
     note "$1 (exit $rc)"
@@ -68,13 +68,13 @@ rank_1_with btl_openib_receive_queues=P,65792,16 "-n 2"
 [ $rc != 0 ] || fail "different receive queues were used"
 told 'have different receive queues'
 
-# The rails' names would differ: refused by the hash of the list. Under ob1 a rail that does not connect ends the job after 12 times
-# the connect timeout.
+# The names of the rails would differ: the processes refuse each other, because the hashes of their lists differ. Under ob1 a rail that does
+# not connect ends the job after 12 times the connect timeout.
 OMPI_MCA_btl_openib_connect_timeout=1 rank_1_with btl_openib_rail_map=sr0:1-sr1:1 "-n 2 --default-prefix"
 [ $rc != 0 ] || fail "different rail maps were used"
 told 'computed different lists of rails'
 
-# The status of mpirun when a job ends in MPI_Init, and in its first message.
+# The status of mpirun when a job ends in MPI_Init, and when it ends in its first message.
 case $OMPI_VERSION in
 4.*) in_init=1 in_job=255 ;;
 *) in_init=14 in_job=14 ;;

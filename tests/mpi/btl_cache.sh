@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The registration cache under both PMLs, with leave_pinned and without: memory that is given back (munmap, a part of it,
-# mremap, free) and comes anew at the same place carries right bytes and is registered anew each time; memory that stays
-# is registered once with leave_pinned. The rails count registrations: new pages behind an old registration look right
-# on them.
+# The registration cache under both PMLs, with leave_pinned and without. Memory that is unmapped (munmap of all or a part, mremap,
+# free) and mapped again at the same address carries right bytes and is registered again each time; memory that stays
+# is registered once with leave_pinned. The test compares the number of registrations, because on software rails the bytes
+# are right even if new pages have an old registration.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 ROUNDS=24 # of btl_check
 RANKS=2
 
-# registrations PROGRAM mpirun-arguments...: of all rails and ranks
+# registrations PROGRAM mpirun-arguments...: their number on all rails and ranks
 registrations() {
     local name=$1
     shift
@@ -24,7 +24,7 @@ registrations() {
 for pml in ob1 bfo; do
     if [ $pml = bfo ]; then use_components pml btl; else use_components btl; fi
     BTL_ARGS=(--mca pml $pml --mca btl openib,self --mca pml_bfo_warn_no_failover 0 --mca pml_bfo_rdma_min 50000)
-    none=$(registrations everybody --mca mpi_leave_pinned 1) || { echo "$none"; exit 1; } # what a job needs without long messages
+    none=$(registrations everybody --mca mpi_leave_pinned 1) || { echo "$none"; exit 1; } # the registrations of a job without long messages
     for pinned in 1 0; do
         steady=$(registrations steady --mca mpi_leave_pinned $pinned) || { echo "$steady"; exit 1; }
         changing=$(registrations cache --mca mpi_leave_pinned $pinned) || { echo "$changing"; exit 1; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Our BTL under stock ob1: a peer that computes while others connect, threads, first contact of all pairs at once,
+# Our BTL under stock ob1: a rank computes while others connect, threads, first contact of all pairs at once,
 # windows, fork, flush.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
@@ -19,7 +19,7 @@ check() {
     note "$options $*: $(grep 'all right' "$TEST_TMP/log")"
 }
 
-# The peer answers although its program is not inside MPI: twice the time-out goes by.
+# The peer answers although its program is not inside MPI, even for twice the timeout.
 check late "-n 2" 2 --mca btl_openib_connect_timeout 2
 check leaves "-n 2" 2
 check threads "-n 2" 2
@@ -33,12 +33,12 @@ esac
 check onesided "-n 2" 2 --mca osc $windows
 check fork "-n 2" 2
 
-# Puts and gets at the module itself: flush waits for them.
+# The program calls puts and gets of the BTL's module itself: btl_flush waits for them.
 MLX5_SINGLE_THREADED=1 on_rails "-n 1" 2 -x MLX5_SINGLE_THREADED "$BFO_BUILDDIR/tests/mpi/btl_flush" || { show_log; fail "flush ended with an error"; }
 grep -q '^PASSED' "$TEST_TMP/log" || { show_log; fail "flush was not checked"; }
 note "flush: $(grep '^PASSED' "$TEST_TMP/log")"
 
-# Processes that come later, whose start waits for messages sent before the sender left MPI.
+# Spawned processes: their start waits for messages whose sender has left MPI since.
 on_rails "-n 2" 2 "$BFO_BUILDDIR/tests/mpi/mpi_spawn" || { show_log; fail "spawn ended with an error"; }
 grep -q '^PASSED [1-9]' "$TEST_TMP/log" || { show_log; fail "spawn was not checked"; }
 note "spawn: $(tail -n 1 "$TEST_TMP/log")"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# First contact with many peers while queue pairs take long to make: the work of a process lasts longer than
-# btl_openib_connect_timeout, and no healthy peer is taken for silent. CONTACT_FULL=N: the long runs alone, N times each.
+# First contact with many peers while queue pairs take long to make: a process works longer than
+# btl_openib_connect_timeout, and no healthy peer is taken for silent. CONTACT_FULL=N: only the long runs, N times each.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Two processes lose different ports at the same moment, each the port of the rail on which the other one counts. Neither rail may
-# end on the word of one side alone: when the ports return, the verified stream goes on. The processes are stopped while
-# the ports go down, so that neither can tell the other of its loss before the other has its own.
+# Two processes lose different ports at the same moment; each loses the port of the rail that the other process still uses. Neither rail
+# may be given up because one side alone says so: when the ports return, the verified stream continues. The script stops the processes
+# while the ports go down, so that neither can report its loss before the other process has lost its own port.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 
-# processes FABRIC: "NUMBER PID" of each process of the job
+# processes FABRIC: prints "NUMBER PID" of each process of the job
 processes() { "$SOFTRAIL" status --fabric "$1" | sed -n 's/^process \([0-9]*\): pid \([0-9]*\).*/\1 \2/p'; }
 
-# crossed RAILS SECONDS: of the first process rail 0 goes down, of the second rail 1
+# crossed RAILS SECONDS: rail 0 goes down at the first process, rail 1 at the second
 crossed() {
     local rails=$1 seconds=$2 fabric=bfo-crossed-$$-$1 log=$TEST_TMP/log job shown first second pids
     : >"$log"
@@ -44,7 +44,7 @@ crossed() {
     note "$rails rails, $seconds s: $(grep ' 0 wrong$' "$log" | tail -n 1)"
 }
 
-# Three processes: the third one is reached by both others over one rail each, and each says truly to whom its rail is lost.
+# Three processes: each of the first two reaches the third over one rail, and says correctly to which peers its other rail is lost.
 three() {
     local fabric=bfo-crossed-$$-three log=$TEST_TMP/log job pids numbers
     : >"$log"

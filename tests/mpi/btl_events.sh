@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Events and errors under a verified stream on two rails: each one costs what it names and nothing else. Events of a port,
-# of a device, of a queue pair; completions that speak of the rail and those that speak of the request.
+# Events and errors under a verified stream on two rails: each takes away what it names and nothing else. Events of a port,
+# of a device, of a queue pair; error completions that blame the rail, and error completions that blame the request.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1)
 
-# BYTES: of the longest message. strike LAYER RANKS "COMMANDS" UNTIL: the stream runs; then these commands of softrail, "/" between them; then it goes on until the
-# job has said UNTIL, and for a while. Sets rc
+# strike LAYER RANKS "COMMANDS" UNTIL: starts the stream; runs these commands of softrail, separated by "/"; continues the stream until the
+# job has printed UNTIL, and for a while longer. Sets rc. BYTES: length of the longest message.
 strike() {
     local layer=$1 n=$2 until=$4 command commands job shown
     begin_stream "-n 2 --link-layer=$layer --retry-time=200ms" "$n" "$STREAM" -s 600 -m "${BYTES:-100000}"
@@ -27,7 +27,7 @@ strike() {
     end_stream
 }
 logged() { has_said "$1" || { show_log; fail "not said: $1"; }; }
-# lost_rail RAIL CAUSE: that one and no other
+# lost_rail RAIL CAUSE: this rail was lost, and no other
 lost_rail() {
     logged "^A rail was lost: .* rail $1 from .*; cause: .*$2"
     grep '^A rail was lost: ' "$TEST_TMP/log" | grep -vq " rail $1 from " && { show_log; fail "another rail was lost"; }
@@ -55,8 +55,9 @@ logged 'sr1: GID table change'
 strike ib 2 "lid sr1" "$LOST"
 verified "LID_CHANGE"
 lost_rail 1 'the port has another address'
-# A device that is gone under long messages by WRITE, as every user has them: one that was acknowledged may be missing in memory, and
-# nobody knows. The job goes on, every byte right, or the peer is declared and named; it never goes on with wrong bytes, and ends.
+# A device goes away under long messages by WRITE, the default of every user. The data of an acknowledged WRITE may be missing in memory, and
+# no process can know. Either the job continues with every byte right, or a process declares the peer and names it; the job never delivers
+# wrong bytes, and never hangs.
 BYTES=3000000 strike ib 2 "gone sr1" "A rail was lost: |cannot reach a process any more"
 grep -qE 'wrong at byte| bytes, not |[1-9][0-9]* wrong$|Signal:' "$TEST_TMP/log" && { show_log; fail "DEVICE_FATAL under WRITEs: wrong data or a crash"; }
 logged 'sr1: local catastrophic error|sr1: .*fatal'
@@ -66,13 +67,13 @@ if grep -q 'The PML bfo cannot reach a process any more' "$TEST_TMP/log"; then
 else
     verified "DEVICE_FATAL under WRITEs"
 fi
-# Without WRITEs the job goes on.
+# Without WRITEs the job continues.
 BTL_ARGS+=(--mca pml_bfo_use_put 0)
 strike ib 2 "gone sr1" "$LOST"
 verified "DEVICE_FATAL"
 lost_rail 1 'the device failed'
 
-# on_fault RULE UNTIL [STREAM-OPTIONS]: the fault happens within the stream, which goes on until the job has said UNTIL
+# on_fault RULE UNTIL [STREAM-OPTIONS]: the fault happens under the stream, which continues until the job has printed UNTIL
 on_fault() {
     printf '%b\n' "$1" >"$TEST_TMP/plan"
     stream_until "has_said 'messages verified' && has_said '$2'" "-n 2 --plan $TEST_TMP/plan --retry-time=200ms" 2 "$STREAM" -s 600 "${@:3}"
@@ -81,7 +82,7 @@ on_fault "fatal rail=sr1 op=send op=write nth=300" "$LOST"
 verified "QP_FATAL"
 logged 'sr1: local work queue catastrophic error'
 lost_rail 1 ''
-# The queue pair of control messages fails with the first request to connect: it is brought back, the request repeated.
+# The queue pair of control messages fails with the first request to connect: the BTL makes it usable again and repeats the request.
 # A failed send leaves its send queue in error (5, SQE), QP_FATAL the queue pair (6, ERR).
 for fate in "error status=retry 5" "fatal 6"; do
     on_fault "${fate% *} rail=sr1 op=send payload=0:32 nth=1" "sr1:1: the queue pair of control messages was in state ${fate##* }"
@@ -96,8 +97,8 @@ verified "PATH_MIG"
 logged 'sr1: .*[Mm]igra'
 lost_nothing
 
-# "Local operation error" of a dead port is the rail's fault; of a living one, and any protection error, the request's own, unless
-# another rail carries it. (Each way to be at fault, one by one: tests/unit/test_ofo_wc_error.c.)
+# A "local operation error" at a dead port is the fault of the rail. At a living port it is the fault of the request, as a protection error
+# always is, unless another rail carries the request. (tests/unit/test_ofo_wc_error.c tests every case.)
 for try in 1 2 3 4 5; do # the event may be faster than the next message
     on_fault "down rail=sr1 op=send op=write payload=0:41 nth=300\nerror rail=sr1 op=send op=write payload=0:41 status=local nth=300-" "$LOST" -m 1500
     verified "LOC_QP_OP_ERR, port down, try $try"

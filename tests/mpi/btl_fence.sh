@@ -3,24 +3,24 @@
 # Copyright (c) 2026 The bfo authors
 #
 # The bring-down of a rail: control messages that get lost, fences that do not end, devices that go away, messages that
-# were reported as delivered and never arrived, and a peer that was declared for it.
+# were reported as delivered and never arrived, and the peer that is declared because of them.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 2)
 
 # under PLAN UNTIL COUNT mpirun-arguments... [STREAM-OPTIONS]: a stream between two ranks on two rails with these faults, until the job has
-# said UNTIL so often; a rail silent for $retry_time is given up; sets rc
+# printed UNTIL COUNT times; a rail that is silent for $retry_time is given up; sets rc
 retry_time=100ms
 under() {
     printf '%b\n' "$1" >"$TEST_TMP/plan"
     stream_until "has_said '$2' $3" "-n 2 --plan $TEST_TMP/plan --retry-time=$retry_time" 2 "${@:4}"
 }
-# logged N TEXT: at least N lines have it
+# logged N TEXT: at least N lines contain TEXT
 logged() { has_said "$2" "$1" || { show_log; fail "expected $1 times: $2"; }; }
 
-# Each kind of bring-down message lost three times: timers repeat it, both ends come to rest. First byte: 0x30 DOWN, 0x31 DACK.
-# (A rail's way and another one are used for each copy.)
+# Each kind of bring-down message is lost four times: timers repeat it, and both ends come to rest. First byte: 0x30 DOWN, 0x31 DACK.
+# (The BTL sends each copy over the rail itself and over another rail.)
 cut='lose rail=sr1 op=send op=write payload=0:41 nth=300'
 DOWN='rail 1 .*-> down on' GIVEN_UP='the fence did not end, its queue pairs were destroyed'
 under "lose op=send payload=0:30 nth=1-4\n$cut" "$DOWN" 2 "$STREAM" -s 600 -m 1500
@@ -30,15 +30,16 @@ under "lose op=send payload=0:31 nth=1-4\n$cut" "$DOWN" 2 "$STREAM" -s 600 -m 15
 verified "DACK lost four times"
 logged 2 "$DOWN"
 
-# Queue pairs that cannot be put into the error state return nothing: destroyed after the time-out, counts compared. (With
-# WRITEs the peer would be declared if a FIN had to be sent again: their data may be missing.)
+# Queue pairs that cannot be put into the error state return nothing: the BTL destroys them after the timeout, and compares the counts. (With
+# WRITEs the peer would be declared if a FIN had to be sent again, because their data may be missing.)
 under "enomem op=qp_error rail=sr1\n$cut" "$DOWN" 2 --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
     "$STREAM" -s 600 -m 300000
 verified "a fence that does not end"
 logged 1 "$GIVEN_UP"
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
-# With shared queues alone a queue pair that still runs never says that its last receive is gone: neither side's fence ends. The
-# side whose time-out comes second has it before its queue pairs find those of the other gone: not after 100 ms.
+# With shared queues alone, a queue pair that still runs never reports its last receive: the fence of neither side ends. retry_time is so long
+# that the timeout of the second side comes before its queue pairs find the other side's queue pairs gone; otherwise its fence would end after
+# 100 ms.
 retry_time=1s
 under "enomem op=qp_error rail=sr1\n$cut" "$DOWN" 2 --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
     --mca btl_openib_receive_queues S,256,256,240,12,64:S,12544,256,240,12,64:S,65792,64,60,4,16 "$STREAM" -s 600 -m 300000
@@ -46,9 +47,9 @@ verified "a fence of shared queues that does not end"
 logged 2 "$GIVEN_UP"
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
 
-# The last receive's event of queue pairs with shared queues: last_wqe OPTION MISSED FROM TO: so many fences at least went on without
-# it (none for 0), and the longest of all took FROM to TO ms.
-# A machine that stands still makes a fence longer: the bounds are tried three times.
+# The event of the last receive of queue pairs with shared queues. last_wqe OPTION MISSED FROM TO: at least MISSED fences ended without
+# the event (none for 0), and the longest fence took FROM to TO ms.
+# A machine that stalls makes a fence longer: the bounds are tried three times.
 last_wqe() {
     local longest missed try
     printf '%b\n' "$cut" >"$TEST_TMP/plan"
@@ -70,11 +71,11 @@ last_wqe() {
     fail "${1:-raised}: fences of $3 to $4 ms were expected, at least $2 without the event"
 }
 last_wqe "" 0 0 900
-last_wqe --last-wqe=0 2 100 900    # as soft-RoCE: never raised, so not waited for for long
-last_wqe --last-wqe=1 2 1000 9000  # one of two queue pairs: the device does raise it, so the other's may be on its way
-last_wqe --no-post-in-error 0 100 900 # no marker can be posted: the state, 100 ms and empty completion queues end the fence
+last_wqe --last-wqe=0 2 100 900    # as soft-RoCE: the event is never raised, therefore the fence does not wait long
+last_wqe --last-wqe=1 2 1000 9000  # for one of two queue pairs: the device does raise the event, therefore the other may still come
+last_wqe --no-post-in-error 0 100 900 # no marker can be posted: the queue pair's state, 100 ms and empty completion queues end the fence
 
-# A device goes: no verb works on it but those that destroy. (No WRITEs, as above.)
+# A device goes away: only the verbs that destroy still work on it. (No WRITEs, as above.)
 begin_stream "-n 2 --retry-time=100ms" 2 --mca pml_bfo_use_put 0 "$STREAM" -s 600 -m 100000
 wait_until "has_said 'messages verified'"
 "$SOFTRAIL" gone --fabric "$FABRIC" sr1 || fail "the device did not go"
@@ -83,8 +84,8 @@ end_stream
 verified "a device is gone"
 logged 2 'sr1: local catastrophic error|sr1: .*fatal'
 
-# The peer's HCA acknowledged a message and died before it was seen: once the rail's end is noticed nobody may wait for it.
-# Declared, told, not contacted again.
+# The peer's HCA acknowledged a message and died before the peer saw it: after the loss of the rail nobody may wait for this message.
+# The process declares the peer, tells it so, and does not contact it again.
 fabric=bfo-swallow-$$
 (
     for _ in $(seq 600); do
@@ -101,7 +102,7 @@ wait
 [ $rc = 0 ] && [ "$(grep -c '^rank . declared\|^rank .: declared' "$TEST_TMP/log")" = 2 ] || { show_log; fail "a lost message: exit $rc"; }
 logged 1 'declared unreachable: messages that were reported as delivered are lost'
 logged 1 'declared unreachable: the process declared us unreachable'
-# after that line of a process, it sends nothing but PEERDEAD
+# after a process has printed this line, it sends only PEERDEAD
 awk '{ pid = $1 } / declared unreachable: / { gone[pid] = 1 }
     gone[pid] && / [A-Z]+\([0-9]+\) of rail [0-9]+ to / && !/PEERDEAD/ { print; bad = 1 } END { exit bad }' "$TEST_TMP/log" ||
     fail "a declared peer was contacted"

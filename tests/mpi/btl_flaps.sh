@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Ports that go down for a moment and return, each rail in its turn, under a verified stream: no job ends of it, with one rail or
-# two, under ob1 or bfo. BFO_FLAP_RUNS: runs of each cell (1). Paths that swallow everything for 6 s, all at once
-# and without an event, end no job either. Arguments: cells PML:RAILS:SECONDS:FAULT instead of all.
+# Ports go down for a moment and return, one rail after the other, under a verified stream: no job ends because of it, with one rail or
+# two, under ob1 or bfo. Nor does a job end when all paths drop everything for 6 s at once, without an event.
+# BFO_FLAP_RUNS: runs of each cell (1). Arguments: cells PML:RAILS:SECONDS:FAULT instead of all.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Eager RDMA rings, coalesced messages and those that ask for no completion: that they are used, and that every message
-# arrives once when it or one before or behind it is lost, delivered without an acknowledgement or late, and when rails are cut.
+# Eager RDMA rings, coalesced messages and messages that ask for no completion: the BTL uses them, and every message arrives exactly once
+# when it, its predecessor or its successor is lost, delivered without an acknowledgement or late, and when rails are cut.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -12,7 +12,7 @@ RING=("${COUNT[@]}" --mca btl_openib_use_eager_rdma 1)
 FEW=("${COUNT[@]}" --mca btl_openib_receive_queues P,2048,8:P,65792,4) # small messages wait for credits
 FEW_SHARED=("${COUNT[@]}" --mca btl_openib_receive_queues S,2048,64,32,4:S,65792,8,4,4) # and for slots
 
-# rings_say PATTERN NEVER: a ring that was made is such a one, and none is the other.
+# rings_say PATTERN NEVER: the line of at least one ring matches PATTERN, and no line matches NEVER.
 rings_say() {
     grep -qE "$1" "$TEST_TMP/log" || { show_log; fail "no ring: $1"; }
     grep -E "$2" "$TEST_TMP/log" && fail "a ring: $2"
@@ -24,7 +24,7 @@ counted 'ring [1-9][0-9]* out [1-9]'
 run_stream 2 "--link-layer=eth" 4 "${RING[@]}" --mca btl_openib_eager_rdma_num 3 --mca btl_openib_eager_rdma_threshold 1
 counted 'ring [1-9][0-9]* out [1-9]'
 rings_say 'eager ring of 3 slots' 'eager ring of ([^3]|.[0-9])'
-# Three peers, and as many rings as a port may have.
+# Three peers, and a limit on the rings of a port.
 for most in 16 1; do
     on_rails "-n 1" 4 "${RING[@]}" --mca btl_openib_max_eager_rdma $most "$BFO_BUILDDIR/tests/mpi/mpi_match" || { show_log; fail "max_eager_rdma=$most"; }
     counted 'ring [1-9][0-9]* out [1-9]'
@@ -49,7 +49,7 @@ counted 'coalesced [1-9]'
 cut_stream 1 2 2 300000 "${RING[@]}" --mca btl_openib_receive_queues S,2048,64,32,8:S,65792,8,4,4
 counted 'ring [1-9][0-9]* out [1-9]'
 
-# Runs of silent messages, as long as the queue allows, are out when the rail goes: each place of a run is hit.
+# Runs of messages without a completion, as long as the queue allows, are in flight when the rail is lost: each place of a run is hit.
 SILENT=("${COUNT[@]}" --mca btl_openib_receive_queues P,256,64:P,65792,4 --mca btl_openib_completion_interval 1024)
 for nth in 300 301 302 303 317 331; do
     for fault in lose unacked; do

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Adapters whose queue pairs end otherwise than the friendliest do: a rail dies under a verified stream of small messages,
-# which goes on over the other rail; nobody is declared, nothing is lost.
+# Adapters whose queue pairs return their work in unusual ways: a rail dies under a verified stream of small messages,
+# which continues over the other rail; no peer is declared, and no message is lost.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1)
 
-# habit SWITCH...: four times, so that messages without a completion are on their way when the rail dies
+# habit SWITCH...: runs four times, so that messages without a completion are in flight when the rail dies
 habit() {
     local job turn
     for turn in 1 2 3 4; do

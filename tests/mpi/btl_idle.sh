@@ -2,22 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What progress costs. A rail where nothing happens is polled rarely, a busy one always. With btl_openib_blocking_progress a
+# What progress costs. The BTL polls a rail without traffic rarely, and a busy rail always. With btl_openib_blocking_progress a
 # process that waits sleeps, a message wakes it at once, and a verified stream outlives lost rails.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 IDLE=$BFO_BUILDDIR/tests/mpi/btl_idle
 
-# Small messages keep away from the far rail sr1; the counters are those of all ranks. A pass that takes a message takes it from the
-# busy rail, and leaves the idle one out seven times of eight: however slow the machine is, each ping counts for both ranks.
+# Small messages do not use the far rail sr1; the counters are sums over all ranks. A pass that takes a message takes it from the
+# busy rail, and leaves the idle rail out seven times of eight: however slow the machine is, each ping counts for both ranks.
 PINGS=20000
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1)
 on_rails "-n 2" 2 --mca btl_openib_test_far_devices sr1 "$IDLE" quiet $PINGS || { show_log; fail "the quiet rail"; }
 rails_carried 1000000 2
 skipped() { sed -n "s/.*bfo: $1:1: .* polls skipped \([0-9]*\),.*/\1/p" "$TEST_TMP/log" | awk '{ n += $1 } END { print n + 0 }'; }
 busy=$(skipped sr0) idle=$(skipped sr1)
-# (on a loaded machine the busy one is idle too, whenever the peer does not run)
+# (On a loaded machine the busy rail is idle as well, whenever the peer does not run.)
 [ $((idle - busy)) -gt $PINGS ] || { show_log; fail "the busy rail was left out $busy times, the idle one $idle"; }
 note "polls left out: busy rail $busy, idle rail $idle"
 
@@ -27,13 +27,13 @@ waits() {
     read -r _ used _ _ _ late <<<"$(grep '^processor_ms' "$TEST_TMP/log")"
     [ -n "${late:-}" ] || { show_log; fail "no figures: $*"; }
 }
-# is_asleep WHAT: it has used less than 100 ms of processor time. A process that sleeps takes 0.3 to 1 ms, a process that polls some 600
-# to 900 where nothing else runs. (It is no measure for the other: it gives way to programs that compute.)
+# is_asleep WHAT: the process has used less than 100 ms of processor time. A process that sleeps uses 0.3 to 1 ms, a process that polls
+# about 600 to 900 ms where nothing else runs. (No test compares with a process that polls, because it yields to programs that compute.)
 is_asleep() { awk "BEGIN { exit !(${used:-1e9} < 100) }" || { show_log; fail "$1 costs $used ms of processor time"; }; }
 level=
 for pml in ob1 bfo; do
     BTL_ARGS=(--mca pml $pml --mca btl openib,self --mca btl_openib_verbose 1)
-    # the message comes in the middle of a sleep that nothing but its completion can end: without that the job hangs
+    # the message comes during a sleep that only its completion can end: without the completion the job hangs
     waits --mca btl_openib_blocking_progress 1000 "$IDLE" sleep 0.3 "$TEST_TMP/sleeps-$pml" $level
     is_asleep "$pml: waiting with blocking progress"
     counted 'sleeps [1-9]'
@@ -41,8 +41,8 @@ for pml in ob1 bfo; do
     level=multiple # bfo with threads
 done
 
-# The queue pair of control messages fails with the first request and cannot be brought back: a rail is lost, and service does not spin
-# on receives that are flushed as soon as they are posted.
+# The queue pair of control messages fails with the first request and cannot be made usable again: a rail is lost, and service does not
+# spin on receives that are flushed as soon as they are posted.
 printf 'fatal rail=sr1 op=send payload=0:32\nenomem rail=sr1 op=qp_rtr nth=3-\n' >"$TEST_TMP/plan"
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca btl_openib_blocking_progress 1000)
 on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 --mca btl_openib_connect_timeout 1 "$IDLE" wait 0.3 || { show_log; fail "no control messages"; }

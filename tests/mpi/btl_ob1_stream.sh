@@ -15,7 +15,7 @@ run_stream 2 "--link-layer=eth" 4
 run_stream 1 "" 2
 run_stream 4 "" 2
 run_stream 2 "" 2 --mca btl_openib_receive_queues P,65792,4
-# ob1 stripes what it writes and reads each message by one rail; the user chooses.
+# ob1 stripes the messages that it writes, and reads each message over one rail; the user chooses between the two.
 run_stream 2 "" 2 --mca btl_openib_verbose 1
 counted ' gets [1-9]'
 run_stream 2 "" 2 --mca btl_openib_verbose 1 --mca btl_openib_flags send,put

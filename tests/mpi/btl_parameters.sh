@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Every parameter of the BTL: its effect, as the provider or the rails show it, or the notice that it is not used. A
-# parameter that no test of the BTL sets is a failure.
+# Every parameter of the BTL: its effect, as the provider or the rails show it, or the notice that it is not used. The test
+# fails if no test of the BTL sets a parameter.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components btl
 export OMPI_MCA_btl_openib_verbose=2
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
 
-# run "softrail options" MPIRUN-ARGUMENTS...: two ranks that talk to each other; sets rc
+# run "softrail options" MPIRUN-ARGUMENTS...: two ranks exchange messages; sets rc
 run() {
     local options=$1
     shift
@@ -22,7 +22,7 @@ run_until() { stream_until "$1" "$2" 2 "${@:3}" "$STREAM" -s 600 -m "$MOST"; }
 says() { grep -qE -- "$1" "$TEST_TMP/log"; }
 bytes() { rail_counter "$REPORT" "$1" tx_bytes; }
 
-# NAME VALUE (and what else is given), softrail's options, what the log must show (a minus in front: must not), exit status 0 or any other
+# Columns: NAME VALUE (and further parameters), options of softrail, what the log must show (after a minus: must not show), exit status 0 or any other
 while IFS='|' read -r name value options expected status; do
     [ -n "$name" ] || continue
     # shellcheck disable=SC2086
@@ -90,24 +90,24 @@ free_list_num|1000|-n 1|fragments of 256 bytes: 1[0-9][0-9][0-9] to begin with|0
 free_list_inc|3|-n 1|fragments of 256 bytes: .* with, 3 at a time|0
 TABLE
 
-# A device without queue pairs is not used, nor is a port that gets none; the reason is given.
+# The BTL does not use a device that cannot make queue pairs, nor a port that gets none; it prints the reason.
 echo "enomem op=create_qp" >"$TEST_TMP/plan"
 run "-n 1 --plan=$TEST_TMP/plan"
 { [ $rc != 0 ] && says 'devices seen: 1; reason: no reliable connections'; } || { show_log; fail "no queue pairs: exit $rc"; }
-echo "enomem op=create_qp nth=2-" >"$TEST_TMP/plan" # the first one shows that the device has such queue pairs
+echo "enomem op=create_qp nth=2-" >"$TEST_TMP/plan" # the first queue pair shows that the device has such queue pairs
 on_rails "-n 1 --plan=$TEST_TMP/plan" 1 "${TRY[@]}"
 { says 'sr0:1 could not be prepared' && says 'cause: Cannot allocate memory'; } || { show_log; fail "no queue pairs for the port"; }
 note "no queue pairs: the reason is given"
 
-# The path MTU of a rail is one, though one side alone bounds it.
+# Both sides of a rail use the same path MTU, even if only one side limits it.
 # shellcheck disable=SC2016
 TRY=(bash -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && export OMPI_MCA_btl_openib_ib_mtu=3; exec "$0" everybody' "$BFO_BUILDDIR/tests/mpi/btl_check")
 run "-n 1"
 { [ $rc = 0 ] && [ "$(grep -c 'queue pair .* mtu 3,' "$TEST_TMP/log")" = 6 ]; } || { show_log; fail "ib_mtu=3 of rank 1 alone: exit $rc"; }
 note "ib_mtu=3 of rank 1 alone: on both sides"
 
-# Far ports carry no small messages, unless locality is ignored; long ones go everywhere. (With the PML bfo: ob1 reads a long
-# message by one rail.)
+# Far ports carry no small messages, unless locality is ignored; long messages use every port. (With the PML bfo, because ob1 reads a
+# long message over one rail.)
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 MOVED="has_said 'messages verified' && [ \$(all_bytes) -ge \$((MOST * 5 + 2000000)) ]"
@@ -125,7 +125,7 @@ near=$(bytes 0) far=$(bytes 1)
 [ "$far" -gt $((near / 4)) ] || fail "a far rail carried $far bytes of long messages, the near one $near"
 note "locality: small messages go near, long ones everywhere ($near and $far bytes)"
 
-# So does a slow port: one more of latency for each doubling of the rate up to the fastest. Either order.
+# A slow port counts as a far port: its latency grows by one for each doubling of the rate up to the fastest. In either order.
 for slow in 1 0; do
     MOST=1000
     run_until "$MOVED" "-n 2 --rate sr$slow=2500M --rate sr$((1 - slow))=10G"
@@ -143,9 +143,10 @@ note "rails of 10000 and 2500 Mbit/s: small messages go by the fast one, long on
 use_components btl
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
 
-# Those of the BTL base, by one message of 3,000,000 bytes under ob1: NAME VALUE, what else is given, what the log must show,
-# and must not without the parameter. Three have no row: atomic_flags (there are no atomics), get_alignment and put_alignment
-# (memory may begin anywhere, and ob1 does not ask). ob1's header has another length in each release, and with it what is left to put.
+# Parameters of the BTL base, tested with one message of 3,000,000 bytes under ob1. Columns: NAME VALUE, further parameters, what the log
+# must show with the parameter and must not show without it. Three parameters have no row: atomic_flags (the BTL has no atomics),
+# get_alignment and put_alignment (memory may begin anywhere, and ob1 does not ask). The length of ob1's header differs between releases,
+# and therefore the number of bytes that are left to put.
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" single)
 BTL_ARGS=(--mca pml ob1)
 export OMPI_MCA_btl=openib,self
@@ -179,7 +180,7 @@ TABLE
 unset OMPI_MCA_btl
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
 
-# A put longer than a part is cut: more messages for as many bytes.
+# A put longer than a part is split: more messages for the same bytes.
 TRY=("$STREAM" -s 1 -m 4000000)
 run "-n 1" --mca btl_openib_max_hw_msg_size 8192
 [ $rc = 0 ] || { show_log; fail "max_hw_msg_size=8192: exit $rc"; }
@@ -192,14 +193,14 @@ run "-n 1" --mca btl_openib_receive_queues S,65792,64,60,16,4,2 --mca btl_openib
 says 'shared queue 0 grows to' && { show_log; fail "a shared queue grew with enable_srq_resize=0"; }
 note "enable_srq_resize=0: no growth"
 
-# Small messages that wait do not travel together.
+# Small messages that wait are not coalesced.
 TRY=("$STREAM" -s 1 -m 1000)
 run "-n 1" --mca btl_openib_use_message_coalescing 0
 says 'coalesced [1-9]' && { show_log; fail "messages travelled together with use_message_coalescing=0"; }
 note "use_message_coalescing=0: none travel together"
 
-# No more fragments than that of one size: 12 of the smallest fill a page, and of the other four sizes there are two each. The
-# same stream takes more where it may. (Open MPI adds whole pages.)
+# The limit on fragments of one size: 12 of the smallest size fill a page, and each of the other four sizes has two. Without the limit the
+# same stream takes more. (Open MPI adds whole pages.)
 FEW=(--mca btl_openib_free_list_num 2 --mca btl_openib_free_list_inc 2)
 TRY=("$STREAM" -s 1 -m 200)
 run "-n 1" "${FEW[@]}"
@@ -209,7 +210,7 @@ run "-n 1" "${FEW[@]}" --mca btl_openib_free_list_max 12
 note "free_list_max=12: not more than 20 fragments"
 TRY=("$STREAM" -s 1 -m 1000)
 
-# Each message asks for a completion, or one of some; with a bound on fragments each.
+# Each message asks for a completion, or one message of several does; with a limit on fragments every message does.
 run "-n 1" --mca btl_openib_completion_interval 1
 says 'silent [1-9]' && { show_log; fail "silent messages with completion_interval=1"; }
 run "-n 1" --mca btl_openib_free_list_max 1000
@@ -227,34 +228,35 @@ run_until "has_said 'did not connect in 1 s'" "-n 2 --plan $TEST_TMP/plan" --mca
 says 'did not connect in 1 s' || { show_log; fail "connect_timeout=1: not given up"; }
 note "connect_timeout=1: given up"
 
-# Where that would end the job it has more patience: requests lost for three seconds.
+# Where giving up would end the job, the BTL waits longer: requests are lost for three seconds.
 echo "lose op=send payload=0:32 nth=1-10" >"$TEST_TMP/plan"
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
 TRY=("$STREAM" -s 1 -m 1000)
 run "-n 1 --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
 [ $rc = 0 ] || { show_log; fail "connect_timeout=1 under ob1: exit $rc"; }
 note "connect_timeout=1 under ob1: connected late"
-# So it has when the requests are through and the rail's proof is slow, that of the first side or of the second, which RTU tells to begin.
+# It also waits longer when the requests arrive and the proof of the rail is slow, either the proof of the first side or of the second side,
+# which begins its proof when RTU arrives.
 echo "delay op=write time=2s nth=1-6" >"$TEST_TMP/plan"
 run "-n 1 --retry-time=30s --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
 [ $rc = 0 ] || { show_log; fail "connect_timeout=1 under ob1, a slow proof: exit $rc"; }
 note "connect_timeout=1 under ob1: proved late"
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
-# Queue pairs of a dead rail go after the time-wait; many bring-downs at once take turns.
+# The BTL destroys the queue pairs of a dead rail after the time-wait; many bring-downs at once take turns.
 echo "lose rail=sr1 op=send op=write nth=300" >"$TEST_TMP/plan"
 run_until "has_said 'destroyed after 1 s'" "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
 says 'destroyed after 1 s' || { show_log; fail "time_wait=1: not destroyed"; }
 note "time_wait=1: destroyed"
-# A queue pair that cannot be destroyed keeps what belongs to it, and is tried again.
-# (The first of each rank tried whether the device has reliable connections.)
+# A queue pair that cannot be destroyed keeps its resources, and the BTL tries again.
+# (The first queue pair of each rank only tried whether the device has reliable connections.)
 printf 'lose rail=sr1 op=send op=write nth=300\nenomem op=destroy_qp rail=sr1 nth=3-4\n' >"$TEST_TMP/plan"
 run_until "has_said 'cannot be destroyed' && has_said 'destroyed after 1 s' 2" "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" \
     --mca btl_openib_time_wait 1
 says 'a queue pair of gen 0 cannot be destroyed' || { show_log; fail "a queue pair that cannot be destroyed was forgotten"; }
 says 'destroyed after 1 s' || { show_log; fail "a queue pair that could not be destroyed was not tried again"; }
 note "a queue pair that cannot be destroyed: tried again"
-# All pairs are connected when the port goes down: the first process to hear of it has three to tell.
+# All pairs are connected when the port goes down: the first process that notices must inform three peers.
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" crowd)
 echo "down rail=sr1 op=send op=write nth=500" >"$TEST_TMP/plan"
 on_rails "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" 4 --mca btl_openib_ctl_rate 1 "${TRY[@]}"
@@ -262,7 +264,7 @@ says 'bring-down of rail 1 to . waits [0-9]+ ms for its turn' || { show_log; fai
 note "ctl_rate=1: bring-downs take turns"
 use_components btl
 
-# What other versions know and this one does not use is accepted, each with a notice.
+# Parameters that other versions of the BTL have and this one does not use are accepted, each with a notice.
 all=$("$OMPI_INFO" --param btl openib --level 9 --parsable)
 ignored=$(sed -n 's/.*param:btl_openib_\([a-z_0-9]*\):help:Accepted and not used.*/\1/p' <<<"$all")
 [ "$(wc -w <<<"$ignored")" -gt 20 ] || fail "only these parameters are known and not used: $ignored"
@@ -279,7 +281,7 @@ for name in $ignored; do
 done
 note "$(wc -w <<<"$ignored") parameters accepted with a notice"
 
-# Each is set by a row above or by a test. (accelerator_... of Open MPI 5.0 are for memory of devices, of which there is none here.)
+# A row above or a test sets each parameter. (accelerator_... of Open MPI 5.0 concern memory of devices, which does not exist here.)
 for name in $(sed -n 's/.*param:btl_openib_\([a-z_0-9]*\):value:.*/\1/p' <<<"$all"); do
     case " $(tr '\n' ' ' <<<"$ignored") atomic_flags get_alignment put_alignment " in
     *[[:space:]]"$name"[[:space:]]*) continue ;;

@@ -22,11 +22,11 @@ cut_stream 1 2 4 1000000 $QUEUES P,512,32:S,2048,64,32,16:S,65792,16,8,4
 cut_stream 0 2 2 100000 $QUEUES P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2
 }
 
-# What the user asked for, or the default, goes on without shared queues, and every peer gets its own.
+# Without shared queues the job runs with what the user asked for, or with the default, and every peer gets queues of its own.
 run_stream 2 --no-srq 3 --mca btl_openib_verbose 2
 [ "$(receives)" = "4 12 " ] || { show_log; fail "without shared queues the queue pairs have $(receives)receives"; }
 SOFTRAIL_NO_SRQ=1 cut_stream 1 2 3 100000
-# One side has them, the other has not: both know it, and use none between them; the other ranks share.
+# One side has shared queues, the other has not: both know this, and use none between them; the other ranks use shared queues.
 STREAM_ON=$STREAM
 cat >"$TEST_TMP/rank1" <<EOT
 #!/bin/bash

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The connection manager rdmacm over software rails: every queue pair is joined by librdmacm, a rail that is cut is
-# survived, and a rail that is silent or down while the others connect is done without.
+# The connection manager rdmacm over software rails: librdmacm connects every queue pair, the job survives a rail that is cut,
+# and does without a rail that is silent or down while the others connect.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -15,7 +15,7 @@ for rail in 0 1; do
     grep -q "sr$rail:1: REQ(0) of rail $rail from [0-9] by rdmacm" "$TEST_TMP/log" || { show_log; fail "rail $rail did not connect by rdmacm"; }
 done
 
-# lost COMMAND RAILS-LEFT: COMMAND befalls sr1 before the job begins; under pml bfo the job goes by sr0.
+# lost COMMAND RAILS-LEFT: COMMAND happens to sr1 before the job begins; under pml bfo the job uses sr0.
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_connect_timeout 3)
 lost() {
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 $rails --retry-time=300ms --report "$REPORT" -- \
@@ -29,7 +29,7 @@ lost() {
 lost silent
 lost down
 
-# A cable pulled in mid-job, whose work is always the same.
+# A cable is pulled in the middle of a job that always does the same work.
 echo "down rail=sr1 nth=40" >"$TEST_TMP/plan"
 on_rails "-n 2 $rails --retry-time=300ms --plan $TEST_TMP/plan" 2 "$BFO_BUILDDIR/tests/mpi/mpi_sizes" || { show_log; fail "the job did not survive the cut of sr1"; }
 grep -q "^A rail was lost: .* rail 1 from sr1:1" "$TEST_TMP/log" || { show_log; fail "sr1 was not lost"; }

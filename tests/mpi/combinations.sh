@@ -3,9 +3,9 @@
 # Copyright (c) 2026 The bfo authors
 #
 # combinations.sh PLAIN: every combination of our PML, stock ob1, our BTL and stock BTLs runs, with failover compiled in
-# and out on either side (PLAIN is a build directory configured with --disable-pml-failover
-# --disable-btl-openib-failover). Where failover is not in force the PML bfo says so once, with the reason. Two builds
-# are needed, so test.sh runs it and make check does not.
+# and left out on either side (PLAIN is a build directory configured with --disable-pml-failover
+# --disable-btl-openib-failover). Where failover is not in force the PML bfo says so once, with the reason. The script
+# needs two builds, therefore test.sh runs it and make check does not.
 . "$BFO_SRCDIR/tests/lib.sh"
 plain=${1:?usage: combinations.sh BUILD-DIRECTORY-WITHOUT-FAILOVER}
 

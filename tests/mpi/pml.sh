@@ -7,11 +7,11 @@ PML_DIR=$BFO_BUILDDIR/tests/mpi
 PML_PREFIX=()
 PML_ARGS=()
 
-# run_program PROGRAM RANKS MPIRUN-ARGUMENTS...: it must end with success and say that it checked something.
+# run_program PROGRAM RANKS MPIRUN-ARGUMENTS...: the program must end with success and print that it checked something.
 run_program() {
     local program=$1 n=$2 log=$TEST_TMP/$1.log limit=$MPI_TIMEOUT
     shift 2
-    [ "$program" != mpi_huge ] || limit=$((4 * MPI_TIMEOUT)) # some seconds, but where others have the cores minutes
+    [ "$program" != mpi_huge ] || limit=$((4 * MPI_TIMEOUT)) # it takes some seconds, but minutes where other programs use the cores
     timeout -k 5 "$limit" ${PML_PREFIX[@]+"${PML_PREFIX[@]}"} \
         "$MPIRUN" --oversubscribe --bind-to none -np "$n" "$@" "$PML_DIR/$program" ${PML_ARGS[@]+"${PML_ARGS[@]}"} >"$log" 2>&1 </dev/null ||
         { tail -n 30 "$log"; fail "$program, $n ranks, $*"; }
@@ -19,7 +19,7 @@ run_program() {
     note "$program, $n ranks: $(grep '^PASSED' "$log")"
 }
 
-# All of point-to-point on 1 to 8 ranks, with the BTL's limits and with small and odd ones.
+# All of point-to-point on 1 to 8 ranks, with the BTL's limits and with small and odd limits.
 run_point_to_point() {
     local program
     run_program mpi_match 1 "$@"
@@ -36,10 +36,10 @@ run_point_to_point() {
     # copies only, with a short eager limit
     run_program mpi_sizes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0 --mca pml_bfo_eager_limit 256
     run_program mpi_types 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0 --mca pml_bfo_eager_limit 1000
-    # RDMA write in small pieces; many transfers of one message at a time
+    # RDMA writes in small pieces, with many transfers of one message at a time
     run_program mpi_sizes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_frag_size 5000 \
         --mca pml_bfo_recv_pipeline_depth 7
-    # what no longer fits is cut off in every protocol
+    # truncated messages in every protocol
     run_program mpi_modes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0
     run_program mpi_modes 2 "$@" --mca pml_bfo_use_get 0 --mca pml_bfo_frag_size 5000
 }
@@ -52,13 +52,13 @@ run_wide() {
     done
 }
 
-# two_nodes: sets TWO_NODES, arguments of mpirun for two nodes of two ranks each. Both are this machine: mpirun starts its two daemons by
-# an agent that goes nowhere, and takes ranks of different daemons for ranks of different nodes. From 5.0 on it asks each daemon for the
-# name of its machine, and waits for ever if both have the same: there each daemon has its own (unshare, hostname).
+# two_nodes: sets TWO_NODES, arguments of mpirun for two nodes of two ranks each. Both nodes are this machine: mpirun starts its two daemons
+# through an agent that stays here, and takes ranks of different daemons for ranks of different nodes. From 5.0 on mpirun asks each daemon for
+# the name of its machine, and waits without limit if both names are the same; therefore each daemon gets a name of its own (unshare, hostname).
 two_nodes() {
     cat >"$TEST_TMP/agent" <<'AGENT'
 #!/bin/bash
-# agent NODE COMMAND: each node has its own directories; the files of both in one would have the same names
+# agent NODE COMMAND: each node has its own directories, because the files of both nodes have the same names
 export TMPDIR=$(dirname "$0")/$1
 export OMPI_MCA_btl_${SHARED_MEMORY}_backing_directory=$TMPDIR
 mkdir -p "$TMPDIR"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Programs nobody here wrote, run to their end and checked by their own verification. Source after lib.sh.
+# Runs programs of other authors to their end and checks their own verification. Source after lib.sh.
 # Each function takes the number of ranks and the mpirun arguments; a prefix command (softrail run ... --) goes into
 # the array REAL_PREFIX. They work in $TEST_TMP.
 
@@ -30,7 +30,7 @@ run_netpipe() {
     note "NetPIPE $*: integrity of $passed sizes"
 }
 
-# HPC Challenge: HPL, PTRANS, RandomAccess, FFT, STREAM, latency and bandwidth, at a size of seconds.
+# HPC Challenge: HPL, PTRANS, RandomAccess, FFT, STREAM, latency and bandwidth, at a size that takes seconds.
 run_hpcc() {
     need hpcc hpcc
     local n=$1 p=1 log=$TEST_TMP/hpcc.log out=$TEST_TMP/hpccoutf.txt

@@ -4,16 +4,16 @@
 #
 # sanitized.sh DIR: builds both components, the software rails and the programs with AddressSanitizer and
 # UndefinedBehaviorSanitizer in DIR, and runs MPI programs and jobs that lose rails on them. softrail loads the run-time library first.
-# What they find ends a rank. A call that copies nothing from or to NULL is not asked about: compilers that make use of that are gone,
-# and C allows it from its next version on. Nor is the value of a bool: with that check gcc 12 may read a volatile bool once for a whole loop, so
-# that WAIT_SYNC_RELEASE, inlined from Open MPI's header, never sees that another thread is done.
+# A finding ends a rank. Two checks are off. A call that copies zero bytes from or to NULL is harmless: the next version of C allows it. The
+# check of the value of a bool makes gcc 12 read a volatile bool only once for a whole loop; then WAIT_SYNC_RELEASE, inlined from Open MPI's
+# header, never sees that another thread has finished.
 build=${1:?usage: sanitized.sh DIR}
 mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 1
 (cd "$build" && { [ -f Makefile ] || "$BFO_SRCDIR/configure" -q --enable-sanitizers CFLAGS='-g -O1 -fno-sanitize=nonnull-attribute,bool'; } &&
     for part in include softrail pml_bfo btl_openib_failover contrib; do make -s -j2 -C $part || exit 1; done &&
     make -s -j2 -C tests/mpi check TESTS=) >"$build/build.log" 2>&1 ||
     { tail -n 20 "$build/build.log"; echo "the sanitized build failed, see $build/build.log"; exit 1; }
-unset LD_PRELOAD # that of check_long.sh, whose build is another: the run-time library comes first
+unset LD_PRELOAD # check_long.sh preloads a library of another build, and the run-time library must come first
 . "$build/tests/env.sh"
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A rank that only waits for another one, with nothing posted towards it. The other one is killed under mpirun
-# --enable-recovery: the keepalive finds it, every call ends with MPI_ERR_OTHER; without a keepalive the job hangs, which
-# shows that nothing else finds it. The other one is stopped for 4 s: its rails answer, nothing is lost, no rail given up.
+# Rank 0 only waits for rank 1, and sends nothing to it. Rank 1 is killed under mpirun --enable-recovery: the keepalive
+# finds the dead process, and every call ends with MPI_ERR_OTHER; without a keepalive the job hangs, which shows that
+# nothing else finds it. When rank 1 is only stopped for 4 s, its rails answer, nothing is lost and no rail is given up.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
@@ -20,7 +20,7 @@ begin() {
     job=$!
     await "$log" '^ready ' || { tail -n 40 "$log"; fail "$name: rank 1 did not get ready"; }
     pid=$(sed -n 's/^ready //p' "$log")
-    sleep 0.5 # acknowledgements and completions
+    sleep 0.5 # for acknowledgements and completions
 }
 
 # ended NAME STATUS
@@ -31,12 +31,12 @@ ended() {
     [ $status = "$2" ] || { tail -n 40 "$log"; fail "$1: ended with status $status, not $2"; }
 }
 
-# keepalives: of all rails of rank 0 and 1
+# keepalives: their number on all rails of ranks 0 and 1
 keepalives() { grep -o 'keepalives [0-9]*' "$log" | awk '{ n += $2 } END { print n + 0 }'; }
 
-# without the runtime's fence at the end, which may wait for the dead process: see test_pml_lost.sh
+# async_mpi_finalize leaves out the runtime's fence at the end, which may wait for the dead process: see test_pml_lost.sh
 begin dies kill --enable-recovery --mca async_mpi_finalize 1 --mca btl_openib_keepalive 1
-sleep 2.5 # a round that finds other counts than the one before, and one that does not
+sleep 2.5 # a round of the keepalive that finds changed counts, and a round that does not
 touch "$go"
 from=$SECONDS
 await "$log" PASSED

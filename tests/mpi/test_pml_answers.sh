@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A window is not freed before its owner's last answers are done: completions come later than the message they are of, as
-# behind a rail that has to give up first, and nothing of the heap may change where the window was.
+# A window is not freed before its owner's last answers have completed: completions come later than their messages, as on a
+# rail that has to give up first, and no byte of the heap may change where the window was.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 report=$TEST_TMP/report.json log=$TEST_TMP/log
 
-# late CHANCE: so many sends are reported 300 ms after they arrived.
+# late CHANCE: the completions of CHANCE of the sends come 300 ms after the messages have arrived.
 late() {
     echo "silent op=send chance=$1 time=300ms" >"$TEST_TMP/plan"
     timeout -k 5 240 "$SOFTRAIL" run -n 2 --plan "$TEST_TMP/plan" --report "$report" -- "$MPIRUN" --oversubscribe --bind-to none \

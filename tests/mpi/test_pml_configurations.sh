@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The MPI programs over our BTL on software rails in eight configurations: of rails, link layer, receive queues, eager
-# rings and PML every pair of values occurs. Every rail must carry data, queues and rings must be what was asked for.
-# Connections are made by datagrams: rdmacm wants a kernel's rails (tests/vm/jobs/openib_programs.sh).
+# The MPI programs over our BTL on software rails in eight configurations: every pair of values of rails, link layer,
+# receive queues, eager rings and PML occurs. Every rail must carry data, and queues and rings must be as configured.
+# Connections are made by datagrams, because rdmacm needs the rails of a kernel (tests/vm/jobs/openib_programs.sh).
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
@@ -20,8 +20,8 @@ CONFIGURATIONS="1 ib peer 0 bfo
 4 eth peer 0 ob1"
 peer=P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2
 shared=S,2048,64,32,16:S,12544,32,16,8:S,65792,16,8,4
-# ob1 itself fails, over vader and tcp too, at mpi_sizes and mpi_modes (writes behind a receive that is too short) and at
-# mpi_types (crashes on strided types).
+# ob1 itself fails, over vader and tcp as well, at mpi_sizes and mpi_modes (it writes past the end of a receive that is too short)
+# and at mpi_types (it crashes on strided types).
 ob1="mpi_match mpi_comms mpi_threads mpi_life"
 bfo="$ob1 mpi_sizes mpi_modes mpi_types"
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A program takes a port out of service from inside, and gives it back, by the control variable pml_bfo_drain of MPI_T: the rail carries nothing
-# meanwhile, by softrail's own counters. Other parameters change by MPI_T as well; a value that cannot be used is taken back, with one message.
-# A thread that writes while others send harms nothing. pml_bfo_drain at start keeps a port out from the beginning.
+# A program takes a port out of service, and gives it back, through the control variable pml_bfo_drain of MPI_T: softrail's counters show that the
+# rail carries nothing meanwhile. Other parameters change through MPI_T as well; the PML takes back a value that cannot be used, with one message.
+# A thread that writes variables while others send harms nothing. pml_bfo_drain at the start keeps a port out from the beginning.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
@@ -13,7 +13,7 @@ BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1)
 steps=$TEST_TMP/steps
 mkdir "$steps"
 
-# at_step NUMBER: both ranks have come to it
+# at_step NUMBER: waits until both ranks have begun this step
 at_step() { await "$LOG" "^rank [01] step $1\$" 2 || { cat "$LOG"; fail "step $1 does not begin"; }; }
 events_have() { "$BFO" events >"$TEST_TMP/out" 2>&1 && grep -Eq -- "$1" "$TEST_TMP/out"; }
 

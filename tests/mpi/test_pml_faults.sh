@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Single faults at the rail under a verified stream: a message lost, one delivered although its sender gets an error,
-# one that arrives late; for sends, writes and reads, with each protocol. Faults are softrail's, at the n-th message.
+# Single faults at the rail under a verified stream: a message is lost, is delivered although its sender gets an error,
+# or arrives late; for sends, writes and reads, with each protocol. softrail makes the fault at the n-th message.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl

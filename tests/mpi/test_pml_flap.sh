@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The receiver's port goes down and returns before its rail is connected, and the sender's never does: what one side has
-# given up the other must not go on using, or a long message that arrives by it is torn and restarted for ever. The first generation of
-# the rail is given up at both sides; what comes back is a second one.
+# The receiver's port goes down and returns before its rail is connected; the sender's port stays up. After one side has given
+# the rail up, the other side must not continue to use it: otherwise a long message that arrives over it is torn and restarted
+# without end. Both sides give up the first generation of the rail; the second generation comes back.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
-# wait_for PATTERN COUNT: until the job has said it
+# wait_for PATTERN COUNT: waits until COUNT lines of the job match PATTERN
 wait_for() { await "$log" "$1" "$2" || { cat "$log"; fail "$1 was not said"; }; }
 
 # flap WHEN RAILS: rail 1 of the receiver goes down and returns; WHEN is "first", before the two meet, or "met", after
@@ -25,7 +25,7 @@ flap() {
     process=$("$SOFTRAIL" status --fabric "$fabric" | sed -n "s/^process \([0-9]*\): pid $pid.*/\1/p")
     "$SOFTRAIL" down --fabric "$fabric" 1 --process "$process" || { cat "$log"; fail "rail 1 could not be cut"; }
     wait_for 'sr1:1: the port is down' 1
-    if [ "$when" = met ]; then # the rail is in doubt until another one has answered
+    if [ "$when" = met ]; then # the rail is in doubt until another rail has answered
         wait_for 'rail 1 .* -> down on' 2
     fi
     if [ "$when" = first ]; then

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The receiver's port of a rail that nobody has used yet goes down. That rail was never connected, so it has no fence
-# anybody could wait for: a message that is torn on another rail is restarted all the same.
+# The receiver's port of a rail that no message has used yet goes down. That rail was never connected, therefore it has no
+# fence to wait for: a message that is torn on another rail is restarted all the same.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
-# torn RULE MPIRUN-ARGUMENTS...: four rails, number 3 is the idle one, RULE tears a message on rail 1
+# torn RULE MPIRUN-ARGUMENTS...: of four rails rail 3 is idle, and RULE tears a message on rail 1
 torn() {
     local rule=$1 fabric=bfo-idle-$$ go=$TEST_TMP/go log=$TEST_TMP/log job pid process
     shift
@@ -31,6 +31,6 @@ torn() {
     [ "$(grep -c '^A rail was lost:' "$log")" -ge 2 ] || { cat "$log"; fail "$rule $*: not two rails were lost"; }
     note "$rule $*"
 }
-torn "lose rail=sr1 op=write nth=7" # behind the six that prove the rail
+torn "lose rail=sr1 op=write nth=7" # after the six writes that prove the rail
 torn "lose rail=sr1 op=send payload=0:46 nth=3" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 exit 0

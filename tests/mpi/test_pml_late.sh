@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A rail is lost after MPI_Init and before two processes talk for the first time: long messages go by the other one. A rail is lost while
-# processes meet in the runtime.
+# A rail is lost after MPI_Init and before the first contact of two processes: long messages use the other rail. A rail is lost while
+# processes wait for each other in the runtime.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
-# late PROGRAM RAIL: the rail is cut when all ranks are ready; then the program goes on
+# late PROGRAM RAIL: the rail is cut when all ranks are ready; then the program continues
 late() {
     local program=$1 rail=$2 fabric=bfo-late-$$ go=$TEST_TMP/go log=$TEST_TMP/log job
     rm -f "$go"
@@ -35,7 +35,7 @@ case $OMPI_VERSION in
 4.*) ;;
 *) note "not tested on $OMPI_VERSION: the last message before MPI_Comm_disconnect is lost"; exit 0 ;;
 esac
-# The last message before MPI_Comm_disconnect is lost once; then it arrives and its sender hears of an error.
+# The last message before MPI_Comm_disconnect is lost (lose); in the second run it arrives, and its sender gets an error (unacked).
 for fault in lose unacked; do
     echo "$fault payload=24:deadbeef1a57 nth=1" >"$TEST_TMP/plan"
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --retry-time=100ms --plan "$TEST_TMP/plan" --report "$TEST_TMP/report" -- "$MPIRUN" \
@@ -45,8 +45,8 @@ for fault in lose unacked; do
         { cat "$TEST_TMP/log"; fail "$fault of the last message before MPI_Comm_disconnect: not tested"; }
     note "$fault of the last message before MPI_Comm_disconnect"
 done
-# A rail is silent from the begin of MPI_Comm_spawn on. Of the two messages that rank 0 sends to rank 1 before it waits for all others in the
-# runtime, one goes over that rail, and has to be sent again meanwhile.
+# A rail is silent from the beginning of MPI_Comm_spawn. Rank 0 sends two messages to rank 1 before it waits for all others in the runtime;
+# one of them goes over that rail, and must be sent again meanwhile.
 for rail in 0 1; do
     rm -f "$TEST_TMP/go"
     : >"$TEST_TMP/log"

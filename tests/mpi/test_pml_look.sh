@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The fields of every kind of request; pml_dump says what is stuck where; nothing in the PML ends the job.
+# The fields of every kind of request; pml_dump shows which requests are stuck, and why; nothing in the PML ends the job.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
 LOG=$TEST_TMP/mpi_look.log
 
-# dumped TEXT: a line of the dump of rank 0
+# dumped TEXT: a line of the dump of rank 0 matches TEXT
 dumped() {
     sed -n '/^dump begins/,/^dump ends/p' "$LOG" | grep -qE -- "$1" || { cat "$LOG"; fail "the dump does not say: $1"; }
 }
@@ -31,7 +31,7 @@ PML_PREFIX=("$SOFTRAIL" run -n 2 --)
 look --mca btl openib,self
 dumped 'rail 1 \(openib\) generation 0 up'
 
-# No way out of the process but by returning (DESIGN.txt section 14.6), and named fields in what Open MPI calls.
+# The PML never ends the process (DESIGN.txt section 14.6), and the module that Open MPI calls names each of its fields.
 cd "$BFO_SRCDIR/pml_bfo" || fail "no sources"
 if grep -nE '\b(abort|_?exit|_Exit|raise|assert|ompi_mpi_abort|MPI_Abort|ompi_rte_abort|orte_errmgr[a-z_.]*)[[:space:]]*\(' ./*.c ./*.h |
     grep -v '_Static_assert'; then

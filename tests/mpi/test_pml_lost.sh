@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A process that nothing reaches any more: all rails cut, all messages lost without a word from the ports (no rail is waited for), and
-# killed under mpirun --enable-recovery (a rail would be waited for, a dead process is not). Every call that completes something with it ends with MPI_ERR_OTHER through the user's error
-# handler, collectives too; nobody aborts, nobody hangs, MPI_Finalize returns, the job ends. After a kill the runtime's fence at the end
-# of MPI_Finalize may wait for the dead process (3 of 11 runs), under stock ob1 too: async_mpi_finalize leaves it out, and nothing else.
+# A process can no longer be reached: all rails are cut, or all messages are lost without an event of a port (nobody waits for a rail), or
+# the process is killed under mpirun --enable-recovery (the job would wait for a rail, but not for a dead process). Every call that completes
+# a request with the process ends with MPI_ERR_OTHER and calls the user's error handler, collectives as well. No process aborts or hangs,
+# MPI_Finalize returns, the job ends. After a kill the runtime's fence at the end of MPI_Finalize may wait for the dead process (in about a
+# quarter of the runs), under stock ob1 as well: async_mpi_finalize leaves out this fence, and nothing else.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 

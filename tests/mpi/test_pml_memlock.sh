@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Registrations refused in mid-job over two software rails that count locked memory: messages go by copy, and by RDMA
-# again when it is granted again. With PUT and with GET, at the sender, at the receiver, at both.
+# Registrations are refused in the middle of a job over two software rails that count locked memory: messages are copied, and
+# use RDMA again when registrations succeed again. With PUT and with GET, at the sender, at the receiver, at both.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
 REPORT=$TEST_TMP/rails.json
 
-# memlock RAILS WHAT MPIRUN-ARGUMENTS... Small shared queues that do not grow: where 8 MiB may be locked for two rails those of
-# the default leave too little for the registrations to come back.
+# memlock RAILS WHAT MPIRUN-ARGUMENTS... Uses small shared queues that do not grow: where 8 MiB may be locked for two rails, the
+# default queues leave too little for new registrations.
 memlock() {
     local rails=$1 what=$2
     shift 2
@@ -24,7 +24,7 @@ memlock 2 put
 memlock 1 put --mca pml_bfo_use_get 0
 memlock 1 get
 
-# Our BTL under ob1, which has its own ways around a refusal.
+# Our BTL under ob1, which handles a refusal in its own way.
 for pinned in 0 1; do
     PML_PREFIX=("$SOFTRAIL" run -n 2 --memlock --report "$REPORT" --)
     run_program mpi_memlock 2 --mca pml ob1 --mca btl openib,self --mca mpi_leave_pinned $pinned

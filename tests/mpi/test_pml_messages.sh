@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What the user sees of lost rails: one line per rail and node however many ranks there are, with time, host, both ports with
-# GUIDs, cause and what is left; its explanation once per job; lines by pml_bfo_verbose; the counters at the end; MPI_T
+# What the user sees of lost rails: one line per rail and node, whatever the number of ranks, with time, host, both ports with
+# GUIDs, cause and the rails that are left; an explanation once per job; lines of pml_bfo_verbose; the counters at the end; MPI_T
 # variables that count what was recovered.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 LOG=$TEST_TMP/log
 
-# job RANKS RAILS "CUT" "FAULTS" MPIRUN-ARGUMENTS...: CUT = rails pulled in mid-job, FAULTS = rules added then
+# job RANKS RAILS "CUT" "FAULTS" MPIRUN-ARGUMENTS...: CUT = rails that are cut in the middle of the job, FAULTS = rules added then
 job() {
     local n=$1 rails=$2 cut=$3 faults=$4 fabric=bfo-say-$$ job rail
     shift 4
@@ -33,7 +33,7 @@ job() {
     wait $job || { tail -n 40 "$LOG"; fail "the job ended with status $?: $n ranks, cut $cut, faults $faults, $*"; }
     grep -q '^PASSED' "$LOG" || { tail -n 40 "$LOG"; fail "no result: $n ranks, cut $cut, faults $faults, $*"; }
 }
-warnings() { # NUMBER: that many warnings of a lost rail
+warnings() { # NUMBER: of warnings of a lost rail
     [ "$(grep -c '^A rail was lost:' "$LOG")" = "$1" ] || { cat "$LOG"; fail "$(grep -c '^A rail' "$LOG") warnings, not $1"; }
 }
 says() { grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "nobody says: $1"; }; }
@@ -41,7 +41,7 @@ says_not() { ! grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "somebody says: $1"
 explained() {
     [ "$(grep -c '^A rail of this job has failed' "$LOG")" = 1 ] || { cat "$LOG"; fail "a lost rail is not explained once"; }
 }
-# sum NAME: of a performance variable over all ranks
+# sum NAME: sum of a performance variable over all ranks
 sum() { awk -v name="pml_bfo_$1" '$1 == "pvar" && $3 == name { n += $4; found = 1 } END { print found ? n : "no" }' "$LOG"; }
 counted() { [ "$(sum "$1")" -gt 0 ] || { cat "$LOG"; fail "pml_bfo_$1 is $(sum "$1")"; }; }
 
@@ -78,8 +78,8 @@ done
 says_not ' -> '
 note "two of three rails lost: two warnings, each rank's lines and counters"
 
-# A MATCH and a FIN arrive and are reported as failed, so their copies must be recognised; a write is lost. The first byte
-# of a message is the tag of its type.
+# A MATCH and a FIN arrive and are reported as failed, therefore the receiver must recognise their copies; a write is lost. The first
+# byte of a message is the tag of its type.
 job 2 4 "" "unacked rail=sr1 op=send payload=0:41
 unacked rail=sr2 op=send payload=0:49
 lose rail=sr3 op=write" --mca pml_bfo_verbose 3
@@ -94,7 +94,7 @@ says 'bfo: [01] message dropped: duplicate$'
 [ "$(grep -c ' sent again$' "$LOG")" = "$(sum resends)" ] || { cat "$LOG"; fail "not every message sent again is counted"; }
 note "counted by MPI_T: $(for name in resends restarts duplicate stale; do echo "$name $(sum $name)"; done | tr '\n' ' ')"
 
-# Three rails of one job within a second: in two minutes at most, so with one warning a minute something is held back.
+# A job loses three rails within a second, or within two minutes at most: with one warning per minute at least one warning is held back.
 job 2 4 "0 1 2" "" --mca pml_bfo_warnings_per_minute 1
 said=$(grep -c '^A rail was lost:' "$LOG")
 held=$(sed -n 's/^bfo: the processes on .* have held back \([0-9]*\) more warnings.*/\1/p' "$LOG" | awk '{ n += $1 } END { print n + 0 }')

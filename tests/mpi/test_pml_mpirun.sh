@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# bfo under the name mpirun, in front of PATH: a job that asks for the PML bfo gets the parameters of bfo.conf, and runs over our openib; any
-# other reaches the next mpirun with the same arguments and the same environment. What the user names counts more than bfo.conf.
+# bfo under the name mpirun, first in PATH: a job that asks for the PML bfo gets the parameters of bfo.conf, and runs over our openib; any
+# other job reaches the next mpirun with the same arguments and environment. The user's own parameters override bfo.conf.
 . "$BFO_SRCDIR/tests/lib.sh" || exit 1
 unset OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 REAL=${MPIRUN%/*}
@@ -15,7 +15,7 @@ ours=$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs
 sed "s,[^ ]*:SYS_DEFAULT,$ours:SYS_DEFAULT," "$BFO_BUILDDIR/bfo.conf" >"$BFO_CONF"
 grep -q "$ours" "$BFO_CONF" || { cat "$BFO_CONF"; fail "bfo.conf names no directory"; }
 
-# A stand-in for the next mpirun: what it was called with.
+# A stand-in for the next mpirun: writes its arguments and its environment.
 for name in mpirun mpiexec; do
     cat >"$other/$name" <<'END'
 #!/bin/bash
@@ -26,7 +26,7 @@ END
     chmod +x "$other/$name"
 done
 export SEEN=$TEST_TMP/seen
-# start PROGRAM ARGUMENTS...: by the wrapper, with the stand-in after it.
+# start PROGRAM ARGUMENTS...: runs the wrapper, with the stand-in next in PATH.
 start() {
     rm -f "$SEEN".*
     PATH=$front:$other:$PATH timeout 60 "$@" >"$TEST_TMP/log" 2>&1 </dev/null || { cat "$TEST_TMP/log"; fail "status $? of $*"; }
@@ -37,7 +37,7 @@ start() {
 }
 has() { grep -qx -- "$1" "$TEST_TMP/environment" || { grep MCA "$TEST_TMP/environment"; fail "without $1: $2"; }; }
 asks() { start "$@" && has OMPI_MCA_pml=bfo "$*" && has "OMPI_MCA_mca_base_component_path=$ours:SYS_DEFAULT:USER_DEFAULT" "$*"; }
-# As it is: the environment is that without the wrapper.
+# A job that does not ask for bfo: the environment is the same as without the wrapper.
 untouched() {
     start "$@"
     cp "$TEST_TMP/environment" "$TEST_TMP/through"
@@ -68,7 +68,7 @@ untouched "$front/mpirun" -np 1 true
 OMPI_MCA_pml=ob1 untouched mpirun true
 OMPI_MCA_pml=bfo untouched mpirun --mca pml ob1 true
 
-# What the user names counts more: in the environment, in a file of his, on the command line (which mpirun itself puts first).
+# The user's own values override bfo.conf: in the environment, in a file, on the command line (which mpirun itself puts first).
 OMPI_MCA_btl=self,tcp OMPI_MCA_mca_base_component_path=/the/users start mpirun --mca pml bfo true
 has OMPI_MCA_btl=self,tcp "the environment names btl"
 has 'OMPI_MCA_osc=^ucx,rdma' "nobody else names osc"
@@ -81,7 +81,7 @@ has 'OMPI_MCA_osc=^ucx,rdma' "a comment of the user's file names osc"
 start mpirun -np 1 --mca pml bfo true : --tune "$TEST_TMP/gone,$TEST_TMP/tune5" true
 ! grep -q '^OMPI_MCA_osc=' "$TEST_TMP/environment" || fail "osc is not left to the second program's file"
 
-# The options of the installed mpirun, as it lists them: the walk goes over each and its values, and ends at the program.
+# The options of the installed mpirun, as it lists them: the wrapper skips each option with its values, and stops at the program.
 if [[ $OMPI_VERSION = 4.* ]]; then
     options=0
     while read -r names values; do
@@ -97,7 +97,7 @@ if [[ $OMPI_VERSION = 4.* ]]; then
     [ "$options" -gt 100 ] || fail "mpirun lists only $options options"
 fi
 
-# says PATTERN COMMAND...: ends with 3, and says it.
+# says PATTERN COMMAND...: COMMAND ends with status 3, and prints PATTERN.
 says() {
     local pattern=$1
     shift
@@ -107,7 +107,7 @@ says() {
 says "^mpirun: mpirun: No such file.* mpirun of Open MPI $OMPI_VERSION, after the directory" env PATH="$front:$TEST_TMP/empty" "$front/mpirun" true
 says "^mpiexec: mpiexec: No such file" env PATH="$front:$TEST_TMP/empty" "$front/mpiexec" --mca pml bfo true
 says "^mpirun: $TEST_TMP/none: No such file.* Install bfo" env PATH="$front:$other" BFO_CONF="$TEST_TMP/none" "$front/mpirun" --mca pml bfo true
-# Found through another link, twice in PATH, beside another bfo of the same kind: the job ends up at the real one.
+# The wrapper is found through another link, stands twice in PATH, or next to another bfo of the same kind: the job reaches the real mpirun.
 mkdir "$TEST_TMP/second" "$TEST_TMP/links"
 cp "$BFO_BUILDDIR/tools/bfo" "$TEST_TMP/second/mpirun"
 ln -s "$front/mpirun" "$TEST_TMP/links/mpirun"
@@ -120,7 +120,8 @@ rm -f "$SEEN".*
 PATH=$front:$other:$PATH "$BFO_BUILDDIR/tools/bfo" run true && [ "$(tr '\0' ' ' <"$SEEN.arguments")" = "mpirun true " ] ||
     fail "bfo run does not go to the mpirun after bfo's own"
 
-# The real mpirun, which must not take the place of the link for that of Open MPI on the nodes. Nobody names a BTL, and two nodes, which are this machine, talk over both rails.
+# The real mpirun, which must not take the directory of the link for Open MPI's directory on the nodes. No parameter names a BTL, and two
+# nodes, which are this machine, exchange messages over both rails.
 export PATH=$front:$REAL:$PATH
 cat >"$TEST_TMP/agent" <<'AGENT'
 #!/bin/bash
@@ -138,7 +139,7 @@ job "$SOFTRAIL" run -n 2 --report "$TEST_TMP/report" -- "$front/mpirun" "${two[@
     { cat "$TEST_TMP/log"; fail "mpirun --mca pml bfo over software rails"; }
 grep -q ' 0 wrong$' "$TEST_TMP/log" && grep -q 'bfo: 0->1 rails 2: sr0:1 sr1:1' "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "the job did not use both rails"; }
 rails_moved "$TEST_TMP/report" 0 1
-# info ARGUMENTS...: what a process of such a job finds.
+# info ARGUMENTS...: the parameters that a process of such a job finds.
 info() {
     job mpirun "$@" -np 1 "$OMPI_INFO" --parsable --all || { cat "$TEST_TMP/log"; fail "ompi_info under mpirun $*"; }
     sed -nE 's/^mca:(pml|btl|osc):base:param:(pml|btl|osc):value:/\2 /p; s/^mca:btl:openib:version:"?component:([^"]*)"?/openib \1/p; s/^mca:pml:bfo:version:"?component:([^"]*)"?/bfo \1/p' \

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# --mca btl openib,vader,self on two nodes of two ranks: rails with failover between the nodes, vader, which has none, within
-# each. A rail is lost, or all of them.
+# --mca btl openib,vader,self on two nodes of two ranks: rails with failover between the nodes, vader without failover within
+# each node. One rail is lost, or all rails.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
@@ -11,7 +11,7 @@ REPORT=$TEST_TMP/rails.json
 two_nodes
 ARGS=("${TWO_NODES[@]}" --mca pml bfo --mca btl "openib,$SHARED_MEMORY,self" --mca pml_bfo_verbose 1)
 
-# both LOG: ranks 0 and 1 (or those named) of one node talk by shared memory, those of different nodes by both rails
+# both LOG: ranks 0 and 1 (or the ranks named) of one node use shared memory, ranks of different nodes use both rails
 both() {
     local log=$1 near=${2:-1} far=${3:-2}
     grep -q "bfo: 0->$near rails 1: $SHARED_MEMORY, no failover\$" "$log" || { cat "$log"; fail "ranks 0 and $near do not talk by $SHARED_MEMORY"; }
@@ -29,7 +29,7 @@ both "$TEST_TMP/mpi_sizes.log" 2 1
 run_program mpi_modes 4 "${ARGS[@]}"
 both "$TEST_TMP/mpi_modes.log"
 
-# cut PROGRAM "RAILS": in mid-job
+# cut PROGRAM "RAILS": cuts these rails in the middle of the job
 LOG=$TEST_TMP/cut.log
 cut() {
     local program=$1 fabric=bfo-nodes-$$ job rail

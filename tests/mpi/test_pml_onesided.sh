@@ -3,16 +3,15 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Windows run over the PML: with the osc line of the installed bfo.conf, over vader, tcp and our rails, and with a
-# rail cut under them. Windows whose memory Open MPI allocates are osc/sm's where all ranks share a machine: it needs the PML
-# to be made, not to be used. What would go past the PML is
-# named once, collectives too.
+# rail cut meanwhile. Where all ranks share a machine, osc/sm handles windows whose memory Open MPI allocates: it needs the PML
+# to make the window, not to use it. The PML names once the components that would bypass it, collectives included.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 REPORT=$TEST_TMP/rails.json
 FILE=$TEST_TMP/bfo.conf
 ARGS=(--mca pml bfo --mca btl openib,self)
 
-# in_shared_memory: how many ranks have their window in osc/sm's memory
+# in_shared_memory: prints how many ranks have their window in osc/sm's memory
 in_shared_memory() { grep -c '^rank [0-9]*: window in /dev/shm/osc_sm\.' "$TEST_TMP/mpi_onesided.log"; }
 # Windows whose memory Open MPI allocates.
 allocated() {
@@ -26,7 +25,7 @@ allocated() {
     done
     PML_ARGS=()
 }
-# named COMPONENTS MPIRUN-ARGUMENTS...: says once that these go past the PML
+# named COMPONENTS MPIRUN-ARGUMENTS...: the job says once that these components bypass the PML
 named() {
     local list=$1 said
     shift
@@ -34,19 +33,19 @@ named() {
     said=$(grep -c "components:  $list\$" "$TEST_TMP/mpi_sizes.log")
     [ "$said" = 1 ] || { grep -v PASSED "$TEST_TMP/mpi_sizes.log"; fail "$list was named $said times, not once: $*"; }
 }
-# unnamed WHY MPIRUN-ARGUMENTS...
+# unnamed WHY MPIRUN-ARGUMENTS...: the job names no component
 unnamed() {
     local why=$1
     shift
     run_program mpi_sizes 2 "${ARGS[@]}" "$@"
     ! grep -q 'go past it' "$TEST_TMP/mpi_sizes.log" || fail "a component was named: $why"
 }
-# Collectives of hcoll, as a component of that name stands for it.
+# Collectives of hcoll: a component of that name stands for the real hcoll.
 use_hcoll() {
     export OMPI_MCA_mca_base_component_path=$PML_DIR/.libs:$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
 }
 
-# Open MPI 5.0 has no osc/pt2pt, so a window of the program's memory is refused under the PML, and osc/rdma, which goes past it, is named.
+# Open MPI 5.0 has no osc/pt2pt. Therefore a window of the program's memory is refused under the PML, and osc/rdma, which bypasses it, is named.
 case $OMPI_VERSION in
 4.*) ;;
 *)
@@ -69,7 +68,7 @@ case $OMPI_VERSION in
     ;;
 esac
 
-# The file for --tune as it is installed, with the components of this build.
+# The installed file for --tune, with the components of this build.
 sed "s,^mca_base_component_path = [^:]*,mca_base_component_path = $BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs," \
     "$BFO_BUILDDIR/bfo.conf" >"$FILE"
 grep -q '^osc = ^ucx,rdma$' "$FILE" || fail "the installed file for --tune does not set osc: $(cat "$FILE")"
@@ -94,7 +93,7 @@ for n in 2 4 8; do
     ! grep -q 'go past it' "$TEST_TMP/mpi_onesided.log" || fail "something goes past the PML with the parameter file"
 done
 
-# cut_under_windows RAIL RANKS MPIRUN-ARGUMENTS...: the job goes on until the rail is lost, and some rounds longer
+# cut_under_windows RAIL RANKS MPIRUN-ARGUMENTS...: the job continues until the rail is lost, and for some more rounds
 cut_under_windows() {
     local rail=$1 n=$2 fabric=bfo-windows-$$ log=$TEST_TMP/cut.log end=$TEST_TMP/end job
     shift 2

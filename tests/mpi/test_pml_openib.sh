@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Our PML over our BTL on two software rails: both must carry data. Then rails are cut under load: every message is
-# delivered, once, in order and byte for byte, by what is left, with each of the protocols.
+# Our PML over our BTL on two software rails: both must carry data. Then rails are cut under load: the remaining rails deliver
+# every message exactly once, in order and byte for byte, with each of the protocols.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 . "$BFO_SRCDIR/tests/mpi/real.sh"
@@ -46,8 +46,8 @@ for rail in 0 1; do
     cut_stream $rail 2 2 1000000 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0 # FRAG
 done
 cut_stream "0 2 3" 4 2 4000000
-# The same programs while four of five rails are lost: their own verification decides. The first message that matches is number
-# NTH of its rail: a port that goes down at either end, acknowledgements that never come, and a direction that loses everything.
+# The same programs while four of five rails are lost: their own verification decides. NTH sets the message of a rail at which its fault
+# begins: a port goes down at either end, acknowledgements do not come, and one direction loses everything.
 run_verified_stream() {
     real_mpi "$TEST_TMP/stream.log" 2 "$@" "$STREAM" -s 6 -m 200000 && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/stream.log" ||
         { tail -n 20 "$TEST_TMP/stream.log"; fail "the stream did not verify"; }

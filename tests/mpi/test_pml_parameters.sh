@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Every parameter of the PML is named by a test that shows its effect (a refusal is none): here, in other tests of this
+# For each parameter of the PML there must be a test that shows its effect (a refusal is no effect): here, in another test of this
 # folder, in tests/tools, or in tests/fuzz/fuzz_params.c.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
@@ -18,11 +18,11 @@ grep -q 'bfo: rank 0 counters' "$LOG" || { cat "$LOG"; fail "bfo is not used alt
 names=$("$OMPI_INFO" --param pml bfo --level 9 --parsable | sed -n 's/.*param:pml_bfo_\([a-z_0-9]*\):value:.*/\1/p')
 [ "$(wc -w <<<"$names")" -ge 20 ] || fail "ompi_info lists only: $names"
 for name in $names; do
-    [ "$name" != protocol_version ] || continue # it is there to be refused
+    [ "$name" != protocol_version ] || continue # tests use it only to be refused
     grep -lE "(pml_bfo_|bfo_params\.)$name\b" "$BFO_SRCDIR"/tests/mpi/test_pml_*.sh "$BFO_SRCDIR"/tests/tools/*.sh "$BFO_SRCDIR"/tests/fuzz/fuzz_params.c |
         grep -qv refusals || fail "no test shows what the parameter $name does"
 done
-# Rails that do not come back are not waited for, unless the user says so; that is refused then (test_pml_refusals.sh).
+# Without rejoin the default is not to wait for a rail; the PML refuses a wait without rejoin (test_pml_refusals.sh).
 for rejoin in "1 300" "0 0"; do
     OMPI_MCA_pml_bfo_rejoin=${rejoin% *} "$OMPI_INFO" --param pml bfo --level 9 --parsable | grep -q "param:pml_bfo_last_rail_timeout:value:${rejoin#* }\$" ||
         fail "with pml_bfo_rejoin ${rejoin% *} the default of pml_bfo_last_rail_timeout is not ${rejoin#* }"

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# With pml_bfo_pmix_events the processes of a node that have a handler of PMIx hear when a rail is lost and when it is back, from each process that
-# notices, with the words of bfo events. A process without handler hears nothing and runs on; without the parameter nobody hears anything. A job that
-# drains a port hears so. A release of Open MPI with which that was not tried refuses the parameter. BFO_PMIX_JOBS: jobs with handlers (1).
+# With pml_bfo_pmix_events the processes of a node that have a PMIx handler get an event when a rail is lost and when it is back, from each process
+# that notices, with the words of `bfo events`. A process without a handler gets no event and continues; without the parameter no process gets an
+# event. A job that drains a port gets an event as well. A release of Open MPI with which this was not tried refuses the parameter.
+# BFO_PMIX_JOBS: number of jobs with handlers (1).
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
@@ -41,21 +42,21 @@ ends_well() {
     wait "$job" || { tail -n 40 "$LOG"; fail "the job ended with $?"; }
     grep -q '^PASSED [1-9]' "$LOG" || { tail -n 40 "$LOG"; fail "the job verified nothing"; }
 }
-# both WHAT TIMES: both processes have noticed that of rail 1, so often
+# both WHAT TIMES: both processes have noticed TIMES times that rail 1 is WHAT
 both() { await "$LOG" "rail 1 generation [0-9]* (sr1:1) $1" $((2 * $2)) || { tail -n 40 "$LOG"; fail "rail 1: not $1 at both sides"; }; }
-# flap COMMAND TIMES: the path of rail 1 swallows everything (silent), or its port is down; then it works again
+# flap COMMAND TIMES: the path of rail 1 drops everything (silent), or its port is down; then it works again
 flap() {
     "$SOFTRAIL" "$1" --fabric "$FABRIC" 1 || fail "rail 1 could not be cut"
     both lost "$2"
     "$SOFTRAIL" up --fabric "$FABRIC" 1 || fail "rail 1 did not return"
     both 'is back' "$2"
 }
-# hears RANK SOURCE WORDS: such a line comes
+# hears RANK SOURCE WORDS: waits until RANK has printed an event of SOURCE with these words
 hears() {
     await "$LOG" "^rank $1 heard -6056 of rank $2: bfo.event=$3" || { cat "$LOG"; fail "rank $1 does not hear of rank $2: $3"; }
 }
 
-# hear_all LISTENERS WORDS: each of them hears so of both
+# hear_all LISTENERS WORDS: each listener gets this event from both processes
 hear_all() {
     local rank
     for rank in $1; do

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A work request that comes back with a status that speaks of a fault of its own. A broken adapter says the same: the rail is lost,
-# the message goes over another one, and all is well. What a second rail refuses in the same way goes no further: a short
-# message takes its peer along, a long one fails alone, and the third rail lives.
+# A work request comes back with a status that blames the request itself. A broken adapter gives the same status: the rail is lost, and
+# the message arrives over another rail. A message that a second rail refuses in the same way is not sent again: with a short message
+# the PML declares the peer, a long message fails alone, and the third rail stays up.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -18,7 +18,7 @@ fault_stream "error rail=sr1 op=send payload=0:49 status=local nth=20" 300000
 fault_stream "error rail=sr1 op=write status=access nth=20" 300000 --mca pml_bfo_use_get 0
 fault_stream "error rail=sr1 op=read status=remote nth=20" 300000 --mca pml_bfo_use_put 0
 
-# poison HOW MATCH: two rails of three refuse the message of mpi_poison, no third one is asked
+# poison HOW MATCH: two of three rails refuse the message of mpi_poison; the third rail is not tried
 poison() {
     local how=$1 log=$TEST_TMP/log done
     echo "error $2 status=request" >"$TEST_TMP/plan"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What MPI_T says of each port grows by what is sent and received, whatever way messages take: over two rails under bfo, with RDMA and
-# without, without a file of figures, with two modules a port, and under ob1, where the BTL alone counts.
+# The variables of MPI_T for each port grow by the bytes sent and received, with every protocol: over two rails under bfo, with RDMA and
+# without, without a file of figures, with two modules per port, and under ob1, where only the BTL counts.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 LOG=$TEST_TMP/log

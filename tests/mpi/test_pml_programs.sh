@@ -23,12 +23,12 @@ under() {
     note "$program: $rule"
 }
 
-# Eager messages, which somebody waits for.
+# Eager messages that a receive waits for.
 for program in mpi_types mpi_comms mpi_match mpi_modes mpi_sizes; do
     under "lose rail=sr1 op=send payload=0:41 nth=4" $program 2
     under "unacked rail=sr1 op=send payload=0:41 nth=45" $program 2
 done
-# mpi_life has few messages, and may be over before a retry clock is: the error comes at once, to the first on a rail.
+# mpi_life sends few messages, and may end before the retry time does: the error comes at once, for the first message on a rail.
 for rail in sr1 sr2; do
     under "error status=retry rail=$rail op=send payload=0:41 nth=1" mpi_life 2
 done

@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# pml_bfo_max_rails: fewer rails than there are, and another number of them on the other side. What a receiver asks for by a
-# rail that the sender does not use is copied instead; every message arrives. pml_bfo_max_rdma_per_request and
-# pml_bfo_max_send_per_range: of three rails one carries all long messages. Rails of 1 and 0.25 Gbit/s carry 4 : 1, but that a rail
-# with nothing under way takes the next piece of a short message. Long messages follow what rails
-# deliver, so where shares are asserted the rates are so low that rails decide, not cores.
+# pml_bfo_max_rails: fewer rails than exist, and another number of rails on the other side. When a receiver asks for data over a
+# rail that the sender does not use, the data are copied instead; every message arrives. pml_bfo_max_rdma_per_request and
+# pml_bfo_max_send_per_range: one of three rails carries all long messages. Rails of 1 and 0.25 Gbit/s carry 4 : 1, except that a
+# rail with nothing in flight takes the next piece of a short message. Long messages follow the rates that rails deliver; therefore the
+# tests of shares use rates so low that the rails decide, not the cores.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
 LOG=$TEST_TMP/log
 REPORT=$TEST_TMP/rails.json
 
-# job MOST0 MOST1: of three rails rank 0 uses so many, rank 1 so many
+# job MOST0 MOST1: of three rails rank 0 uses at most MOST0, rank 1 at most MOST1
 job() {
     # shellcheck disable=SC2016
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 3 -- "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca pml bfo \
@@ -39,14 +39,14 @@ says_not 'rank 1 counters: .*restarts'
 note "two rails with three: what was asked for by the third is copied"
 
 bytes() { rail_counter "$REPORT" "$1" tx_bytes; }
-# on_rails "SOFTRAIL-OPTIONS" MPIRUN-ARGUMENTS...: sizes of all classes over them
+# on_rails "SOFTRAIL-OPTIONS" MPIRUN-ARGUMENTS...: sends messages of all size classes over these rails
 on_rails() {
     # shellcheck disable=SC2206
     PML_PREFIX=("$SOFTRAIL" run $1 --report "$REPORT" --)
     shift
     run_program mpi_sizes 2 --mca pml bfo --mca btl openib,self "$@"
 }
-# evenly: each of three rails carries about a third; one: sr0 carries ten times as much as each other one; small messages go by all
+# evenly: each of three rails carries about a third; one: sr0 carries ten times as much as each other rail; small messages use all rails
 evenly() {
     local all rail
     all=$(($(bytes 0) + $(bytes 1) + $(bytes 2)))
@@ -74,7 +74,7 @@ evenly "copied"
 on_rails "-n 3" "${COPY[@]}" --mca pml_bfo_max_send_per_range 1
 one "copied, max_send_per_range 1"
 
-# share RAIL LOW HIGH: per cent of all bytes that this one of two rails carried
+# share RAIL LOW HIGH: this one of two rails carried LOW to HIGH per cent of all bytes
 share() {
     local part all
     all=$(($(bytes 0) + $(bytes 1)))

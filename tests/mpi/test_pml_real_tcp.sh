@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Programs nobody here wrote, over bfo with tcp,self.
+# Programs of other authors, over bfo with tcp,self.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/real.sh"
 use_components pml

@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What cannot work is refused with one message that names the remedy, and never by a hang.
+# The PML refuses what cannot work with one message that names the remedy; it never hangs.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml
 LOG=$TEST_TMP/log
 PROGRAM=$PML_DIR/mpi_match
 
-# refused TEXT COUNT MPIRUN-ARGUMENTS...: ends with an error and says TEXT, COUNT times. mpirun itself now and then
-# crashes or hangs while it ends a job that failed in MPI_Init, with any PML: such a run is done again. A run that hangs
-# before it was refused is a failure.
+# refused TEXT COUNT MPIRUN-ARGUMENTS...: the job ends with an error and prints TEXT, COUNT times. mpirun itself sometimes
+# crashes or hangs while it ends a job that failed in MPI_Init, with any PML: such a run is repeated. A run that hangs before
+# it was refused is a failure.
 refused() {
     local text=$1 count=$2 rc said try
     shift 2
@@ -39,9 +39,9 @@ refused 'pml_bfo_eager_limit cannot be 3' 1 -np 2 "${BFO[@]}" --mca pml_bfo_eage
 refused 'pml_bfo_last_rail_timeout cannot be 60' 1 -np 2 "${BFO[@]}" --mca pml_bfo_rejoin 0 --mca pml_bfo_last_rail_timeout 60 "$PROGRAM"
 refused 'pml_bfo_free_list_max cannot be 1' 1 -np 2 "${BFO[@]}" --mca pml_bfo_free_list_max 1 "$PROGRAM"
 refused 'pml_bfo_status_dir cannot be figures' 1 -np 2 "${BFO[@]}" --mca pml_bfo_status_dir figures "$PROGRAM"
-# nobody takes its place
+# no other PML takes its place
 refused 'pml_bfo_max_rails cannot be 9' 1 -np 2 --mca pml bfo,ob1 --mca btl "$SHARED_MEMORY,self" --mca pml_bfo_max_rails 9 "$PROGRAM"
-# rank 0 runs another protocol, or another PML, than rank 1
+# rank 0 uses another protocol, or another PML, than rank 1
 odd() { printf %s "[ \$OMPI_COMM_WORLD_RANK = 0 ] && export $1; exec $PROGRAM"; }
 refused "do not$" 1 -np 2 "${BFO[@]}" bash -c "$(odd OMPI_MCA_pml_bfo_protocol_version=1)"
 grep -q "Install the same version of bfo" "$LOG" || fail "no remedy for another protocol version"
@@ -51,8 +51,8 @@ use_components pml btl
 other_release=$BFO_BUILDDIR/tests/mpi/.libs/other_release.so
 [ -e "$other_release" ] || fail "$other_release is missing"
 preload=$other_release${LD_PRELOAD:+:$LD_PRELOAD}
-# The first process of a node says it, if another one that is refused does not end the job before: here it is alone. What a process
-# writes before it ends in MPI_Init mpirun may lose, so it writes into a file.
+# The first process of a node prints the message, unless another refused process ends the job before: therefore the job has one process.
+# mpirun may lose output of a process that ends in MPI_Init, therefore the process writes into a file.
 PROGRAM_OWN=(bash -c "exec $PROGRAM 2>>$TEST_TMP/own")
 refused 'The PML bfo was built for Open MPI' 1 -np 1 "${BFO[@]}" -x LD_PRELOAD="$preload" "${PROGRAM_OWN[@]}"
 grep -q 'this is Open MPI 0.0.1' "$LOG" || fail "the release that runs is not named"

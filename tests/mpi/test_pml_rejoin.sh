@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A rail that was lost comes back into the running job: its cable is pulled and plugged in again, then that of the other rail, under
-# a verified stream. After each return the rail carries bytes again, so no job ends although each rail was lost many times. Many flaps
-# leave as many queue pairs as none. A rail that swallows everything is asked again and again, and spends one generation. BFO_FLAPS: flaps (4); with
-# more than twenty of them both ranks have as many descriptors as after the first ten, and no more memory, but for buffers that the peak of
-# traffic has left in free lists.
+# A lost rail comes back into the running job: its cable is pulled and plugged in again, then the cable of the other rail, under a verified
+# stream. After each return the rail carries bytes again, therefore the job survives although each rail is lost many times. After many flaps
+# the number of queue pairs is the same as before. The BTL asks a rail that drops everything again and again, and opens no new generation
+# until the rail answers. BFO_FLAPS: number of flaps (4). After more than twenty flaps both ranks have no more descriptors and memory than
+# after the first ten, except buffers that the peak of traffic has left in free lists.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -18,16 +18,16 @@ STREAM_LIMIT=$((300 + 5 * flaps))
 
 give_up() { tail -n 40 "$log"; fail "$1"; }
 
-# both RAIL WHAT TIMES: both sides have said so often of the rail that it is lost, or is back
+# both RAIL WHAT TIMES: both sides have printed TIMES times that the rail is WHAT (lost, or back)
 both() { await "$log" "rail $1 generation [0-9]* (.*) $2" $((2 * $3)) || give_up "rail $1: not $3 times $2 at both sides"; }
 
-# shows RAIL KEY: of the running job
+# shows RAIL KEY: prints a counter of the running job
 shows() {
     "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/status" 2>/dev/null || give_up "the job is over"
     rail_counter "$TEST_TMP/status" "$1" "$2"
 }
 
-# until_it_is TEXT COMMAND: 90 s
+# until_it_is TEXT COMMAND: waits up to 90 s until COMMAND succeeds
 until_it_is() {
     local end=$((SECONDS + 90))
     until eval "$2"; do
@@ -36,14 +36,14 @@ until_it_is() {
     done
 }
 
-# carries RAIL: it moves more from now on
+# carries RAIL: waits until the rail has sent more bytes than at this moment
 carries() {
     local before
     before=$(shows "$1" tx_bytes)
     until_it_is "rail $1 does not carry anything after its return" "[ \$(shows $1 tx_bytes) -gt $((before + 1000000)) ]"
 }
 
-# flap RAIL TIMES: the rail is lost for the so-manieth time, and comes back
+# flap RAIL TIMES: the rail is lost for the TIMES-th time, and comes back
 flap() {
     "$SOFTRAIL" down --fabric "$FABRIC" "$1" || give_up "rail $1 could not be cut"
     both "$1" lost "$2"
@@ -52,7 +52,7 @@ flap() {
     carries "$1"
 }
 
-# open_files: descriptors of both ranks; resident: their memory without what is shared, in KiB.
+# open_files: descriptors of both ranks; resident: their memory in KiB, without shared memory.
 ranks() { shows 0 queue_pairs >/dev/null; sed -n 's/^ *"pid": \([0-9]*\).*/\1/p' "$TEST_TMP/status"; }
 open_files() {
     local n=0 pid
@@ -74,18 +74,18 @@ pairs=$(shows 0 queue_pairs)
 for ((i = 0; i < flaps; ++i)); do
     flap $(((i + 1) % 2)) $((i / 2 + 1))
     if [ $i = 9 ] && [ $flaps -gt 20 ]; then
-        sleep 3 # queue pairs of the last second wait for late packets
+        sleep 3 # queue pairs of the last second still wait for late packets
         files=$(open_files) resident=$(resident)
     fi
 done
 # opened: generations that were opened on rail 1
 opened() { grep -c 'rail 1 .* -> requested on restored' "$log"; }
 
-last=$(((i + 1) / 2 + 1)) # loss of rail 1
+last=$(((i + 1) / 2 + 1)) # how often rail 1 will have been lost
 spent=$(opened)
 "$SOFTRAIL" silent --fabric "$FABRIC" 1 || give_up 'rail 1 could not be silenced'
 both 1 lost $last
-sleep 1 # the longer the more questions
+sleep 1 # a longer sleep only gives more requests
 [ "$(opened)" = "$spent" ] || give_up 'a rail that answers nothing spends generations'
 "$SOFTRAIL" up --fabric "$FABRIC" 1 || give_up 'rail 1 did not return'
 both 1 'is back' $last

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The rules of MPI while rails are lost: buffered, synchronous, cancelled, probed, given back, torn down, many at a time,
-# and MPI_Finalize with the last message lost. With each protocol; messages lost, and delivered though reported as lost.
+# The rules of MPI while rails are lost: buffered, synchronous, cancelled and probed messages, requests and communicators that are
+# freed, many messages at a time, and MPI_Finalize with the last message lost. With each protocol; messages are lost, or delivered
+# though reported as lost.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 LOG=$TEST_TMP/log
 PROGRAM=mpi_rules
 
-# rules "RULE;RULE..." MPIRUN-ARGUMENTS...: faults from the start; for longer if the machine was too slow to reach them
+# rules "RULE;RULE..." MPIRUN-ARGUMENTS...: faults from the start; runs again for longer if the machine was too slow to reach the faults
 rules() {
     local plan=$1 seconds
     shift
@@ -38,7 +39,7 @@ for fault in lose unacked; do
         rules "$fault rail=sr2 nth=$n" "${COPY[@]}"
         rules "$fault rail=sr0 nth=$n" "${GET[@]}"
     done
-    rules "$fault payload=24:deadbeef1a57 nth=1" # the last word, on its way when MPI_Finalize begins
+    rules "$fault payload=24:deadbeef1a57 nth=1" # the last message, in flight when MPI_Finalize begins
     # by type of message, once each: MATCH, RNDV, ACK, FRAG, PUT, FIN
     for type in 41 42 44 46; do
         rules "$fault rail=sr1 payload=0:$type nth=5" "${COPY[@]}"
@@ -47,14 +48,14 @@ for fault in lose unacked; do
         rules "$fault rail=sr1 payload=0:$type nth=5"
     done
 done
-# a torn message, and then the first message of its dance is lost on another rail: NOTIFY, RACK, NACK, RERR
-# (the first FRAG of all is the only one of its message: the receiver has everything, and answers NACK)
+# a message is torn, and then the first message of its restart handshake is lost on another rail: NOTIFY, RACK, NACK, RERR
+# (the first FRAG of the job is the only FRAG of its message: the receiver has everything, and answers NACK)
 for pair in "lose 46 5 4b" "lose 46 5 4c" "unacked 46 1 4d" "unacked 44 5 4e"; do
     read -r fault torn n dance <<<"$pair"
     rules "$fault rail=sr1 payload=0:$torn nth=$n;lose payload=0:$dance nth=1" "${COPY[@]}"
     [ "$(grep -c '^A rail was lost:' "$LOG")" = 2 ] || { tail -n 40 "$LOG"; fail "$pair: two rails were to be lost"; }
 done
-# everything on one rail fails at once, four resends to a call of progress
+# all messages on one rail fail at once; each call of progress sends four of them again
 rules "lose rail=sr1 nth=2500-" --mca pml_bfo_resend_burst 4
 PROGRAM=mpi_threads # MPI_THREAD_MULTIPLE
 rules "lose rail=sr1 nth=900-"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# bfo run starts a job that uses bfo, whatever Open MPI it is: bfo.conf as it was built, with the directories of this build put in. What
-# follows counts more than the file. What is missing is said by name.
+# `bfo run` starts a job that uses bfo, with any release of Open MPI: with bfo.conf as built, and the directories of this build. Parameters on
+# the command line override the file. An error names the thing that is missing.
 . "$BFO_SRCDIR/tests/lib.sh"
 unset OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 BFO=$BFO_BUILDDIR/tools/bfo
@@ -11,7 +11,7 @@ export BFO_CONF=$TEST_TMP/bfo.conf PATH=${MPIRUN%/*}:$PATH
 sed "s,[^ ]*:SYS_DEFAULT,$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:SYS_DEFAULT," "$BFO_BUILDDIR/bfo.conf" >"$BFO_CONF"
 grep -q "$BFO_BUILDDIR/pml_bfo" "$BFO_CONF" || { cat "$BFO_CONF"; fail "bfo.conf names no directory"; }
 
-# job ARGUMENTS...: a stream of two ranks that bfo run starts; its status.
+# job ARGUMENTS...: runs a stream of two ranks; returns its status.
 job() { timeout -k 5 "$MPI_TIMEOUT" "$@" >"$TEST_TMP/log" 2>&1 </dev/null; }
 run=("$BFO" run --oversubscribe --bind-to none -np 2 --mca pml_bfo_verbose 1)
 job "$SOFTRAIL" run -n 2 --report "$TEST_TMP/report" -- "${run[@]}" --mca btl openib,self "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 ||
@@ -24,7 +24,7 @@ job "${run[@]}" --mca btl "$SHARED_MEMORY,self" "$BFO_BUILDDIR/contrib/bfo_strea
 job "${run[@]}" sh -c 'exit 7'
 [ $? = 7 ] || { cat "$TEST_TMP/log"; fail "the status is not mpirun's"; }
 
-# says PATTERN COMMAND...: ends with 3, and says it.
+# says PATTERN COMMAND...: COMMAND ends with status 3, and prints PATTERN.
 says() {
     local pattern=$1
     shift

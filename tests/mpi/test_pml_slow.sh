@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Two rails that the BTL takes for alike, of which one delivers a tenth of the other: it carries about a tenth of the bulk, and short
-# messages avoid it. Rates are so low that rails decide, not cores. Two rails that are alike: neither is slow.
+# Two rails that the BTL takes for equal, but one delivers a tenth of what the other delivers: the slow rail carries about a tenth of the
+# bulk, and short messages avoid it. Of two rails that are equal neither counts as slow. The rates are so low that the rails decide, not the
+# cores.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
@@ -19,7 +20,7 @@ job() {
     run_program mpi_slow 2 --mca pml bfo --mca btl openib,self --mca btl_openib_bandwidth 10000 --mca pml_bfo_verbose 1 "$@"
     rails_moved "$REPORT" 0 1
 }
-# part: per cent of all bytes that rail 1 carried
+# part: prints the per cent of all bytes that rail 1 carried
 part() { awk -v a="$(rail_counter "$REPORT" 0 tx_bytes)" -v b="$(rail_counter "$REPORT" 1 tx_bytes)" 'BEGIN { printf "%d", 100 * b / (a + b) }'; }
 says() { grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "nobody says: $1"; }; }
 
@@ -30,7 +31,7 @@ for way in "written --mca pml_bfo_use_get 0" "copied --mca pml_bfo_use_get 0 --m
     says 'bfo: 0->1 slow rails .*sr1'
     says 'bfo: 1->0 slow rails .*sr1'
     bulk=$(rail_counter "$REPORT" 1 tx_messages)
-    # the first pieces go over both alike, for nothing is known; 9 % are its share after that
+    # the first pieces use both rails equally, because no rate is known yet; after that the share of the slow rail is 9 %
     [ "$(part)" -le 30 ] || fail "$name: the slow rail carried $(part) % of the bytes"
     note "$name: the slow rail carried $(part) % of the bytes"
     # shellcheck disable=SC2086

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # The PML over the distribution's own openib BTL on two software rails: both must carry data. (The stock PML ob1
-# is not run beside it: on two rails it crashes on strided types and writes behind truncated receives.)
+# is not run for comparison: on two rails it crashes on strided types and writes past the end of truncated receives.)
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 . "$BFO_SRCDIR/tests/mpi/real.sh"
@@ -20,8 +20,8 @@ for program in mpi_sizes mpi_match mpi_types mpi_comms mpi_threads; do
 done
 run_program mpi_match 4 "${ARGS[@]}"
 run_program mpi_comms 4 "${ARGS[@]}"
-# The distribution's openib sometimes (1 job of 100) leaves a message for ever in the queue of a connection that both sides began at
-# once: the PML has given it away, and no rail has seen it.
+# The distribution's openib sometimes (1 job of 100) never sends a message that waits in the queue of a connection that both sides started
+# at once: the PML has handed the message over, and no rail has carried it.
 for try in 1 2 3; do
     (MPI_TIMEOUT=60 && run_program mpi_spawn 2 "${ARGS[@]}") && break
     [ $try -lt 3 ] || fail "mpi_spawn in three tries"
@@ -32,7 +32,7 @@ rails_moved "$REPORT" 0 1
 # a long message is shared evenly
 share=$(($(rail_counter "$REPORT" 0 tx_bytes) * 100 / ($(rail_counter "$REPORT" 0 tx_bytes) + $(rail_counter "$REPORT" 1 tx_bytes))))
 [ "$share" -ge 40 ] && [ "$share" -le 60 ] || fail "rail 0 carried $share % of the bytes"
-# what the PML says when a lost rail would not be survived, once
+# the PML says once that the job would not survive a lost rail
 PML_PREFIX=("$SOFTRAIL" run -n 2 --)
 OMPI_MCA_pml_bfo_warn_no_failover=1 run_program mpi_match 2 "${ARGS[@]}"
 said=$(grep -c 'will not be survived' "$TEST_TMP/mpi_match.log")

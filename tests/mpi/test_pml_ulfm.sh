@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Processes die, and the others go on (ULFM, Open MPI 5.0): revoke, shrink, agree, failure_ack and get_acked, and each error class, over
-# shared memory, tcp and two software rails, of which one is cut, or swallows everything from some moment on, ULFM's own messages as well.
-# BFO_ULFM: which of "sm tcp rails down silent" (all). BFO_ULFM_RANKS, BFO_ULFM_DYING: of the large job (8, 2).
-# Open MPI 5.0.7 itself may hang in the fence of MPI_Finalize once a process has died, with ob1 as well: it goes without that fence here.
+# Processes die, and the others continue (ULFM, Open MPI 5.0): revoke, shrink, agree, failure_ack and get_acked, and each error class, over
+# shared memory, tcp and two software rails. One rail is cut, or drops everything from some moment on, ULFM's own messages as well.
+# BFO_ULFM: which of "sm tcp rails down silent" (all). BFO_ULFM_RANKS, BFO_ULFM_DYING: size of the large job, and its dying ranks (8, 2).
+# Open MPI 5.0.7 itself may hang in the fence of MPI_Finalize after a process has died, with ob1 as well: these jobs leave out that fence.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -17,7 +17,7 @@ many=${BFO_ULFM_RANKS:-8} dying=${BFO_ULFM_DYING:-2}
 
 give_up() { tail -n 40 "$log"; fail "$1"; }
 
-# ends WHAT: the survivors of the job have checked something. mpirun itself ends with an error if a process was killed.
+# ends WHAT: the survivors of the job have checked something. (mpirun itself ends with an error if a process was killed.)
 ends() {
     grep -q '^PASSED [1-9][0-9]* checks' "$log" || give_up "$1: no result"
     note "$1: $(grep '^PASSED' "$log")"
@@ -35,7 +35,7 @@ by_rails() {
     ends "two rails, $1 ranks, $2 die"
 }
 
-# struck VERB RAIL RANKS DYING: that happens to the rail while all ranks talk. Whoever counts as dead has died: mpi_ulfm checks it.
+# struck VERB RAIL RANKS DYING: VERB happens to the rail while all ranks exchange messages. mpi_ulfm checks that only ranks that died count as dead.
 struck() {
     rm -f "$TEST_TMP/go"
     begin_stream "-n 2 --retry-time=300ms" "$3" "$ulfm" "$4" "$TEST_TMP/go"

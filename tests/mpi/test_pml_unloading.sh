@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Without the preload of all other tests (stock_stays.c), as users run their jobs: pml bfo over software rails, and ob1 over
-# vader for comparison, end in order although Open MPI unloads its components. Its own threads may crash one job in some
-# hundred then, behind all its work, with any PML: such a job runs again, two of UNLOADING_JOBS (8) at most. A crash of code of ours, or
-# before the program has passed, is never excused.
+# Jobs without the preload of all other tests (stock_stays.c), as users run them: pml bfo over software rails, and ob1 over
+# vader for comparison, end without an error although Open MPI unloads its components. With any PML, Open MPI's own threads then crash about
+# one job in some hundred, after all its work: such a job runs again, at most two of UNLOADING_JOBS (8). A crash in our code, or before the
+# program has passed, is never excused.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
@@ -13,7 +13,7 @@ export LD_PRELOAD=${LD_PRELOAD/"$BFO_BUILDDIR/tests/.libs/stock_stays.so"/}
 LOG=$TEST_TMP/log
 jobs=${UNLOADING_JOBS:-8} crashed=0
 
-# ends PROGRAM MPIRUN-ARGUMENTS...: in order, or it crashes behind its work for the first or second time.
+# ends PROGRAM MPIRUN-ARGUMENTS...: the job ends without an error, or crashes after its work for the first or second time.
 ends() {
     local program=$1 status
     timeout -k 5 "$MPI_TIMEOUT" ${PML_PREFIX[@]+"${PML_PREFIX[@]}"} "$MPIRUN" --oversubscribe --bind-to none -np 2 "${@:2}" "$PML_DIR/$program" >"$LOG" 2>&1 </dev/null

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# All rails between two processes are lost while a verified stream runs: the job waits, and goes on when a rail is back, one rail or two,
-# with PUT, by copying and by reading. If none comes back in time, the requests fail. A process that was killed is not waited for: on another
-# node a process beside it says that it is dead, on its own node /proc does.
+# All rails between two processes are lost while a verified stream runs: the job waits, and continues when a rail is back, with one rail or
+# two, with PUT, RGET and copies. If no rail comes back in time, the requests fail. Nobody waits for a killed process: its own node finds out
+# through /proc, and a process of that node tells the other nodes.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
@@ -13,7 +13,7 @@ BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca
 log=$TEST_TMP/log
 
 give_up() { tail -n 40 "$log"; fail "$1"; }
-# every VERB RAILS: of the fabric
+# every VERB RAILS: VERB for each of the first RAILS rails of the fabric
 every() {
     local rail
     for ((rail = 0; rail < $2; ++rail)); do
@@ -21,8 +21,8 @@ every() {
     done
 }
 
-# away RAILS mpirun-arguments...: twice all rails are silent until a side waits; the other one may have nothing to send, and learns of
-# it when a rail is back
+# away RAILS mpirun-arguments...: twice all rails are silent until a side waits; the other side may have nothing to send, and then notices
+# only when a rail is back
 away() {
     local rails=$1 time waits
     shift
@@ -55,8 +55,8 @@ await "$log" 'no rail is left: waits' || give_up 'nobody waits'
 wait $job && give_up 'the job ended well without rails'
 grep -q 'cause: no rail came back in time' "$log" || give_up 'the wait did not end'
 
-# Ranks 2 and 3 are on the other node; rank 3 is killed. Rank 2 tells the others, whether they have talked with it before or not. Without the
-# runtime's fence at the end: see test_pml_lost.sh. await gives up before the wait for a rail would end.
+# Ranks 2 and 3 are on the other node; rank 3 is killed. Rank 2 tells the others, whether they have exchanged messages with it before or not.
+# The jobs leave out the runtime's fence at the end: see test_pml_lost.sh. await gives up before the wait for a rail would end.
 killed() {
     local node
     : >"$log"
@@ -67,7 +67,7 @@ killed() {
     await "$log" '^ready' || give_up "mpi_killed $1 did not begin"
     touch "$TEST_TMP/go"
     await "$log" '^PASSED [1-9]' 3 || give_up "$1: not all three survivors passed"
-    kill $job # mpirun waits for ever for a process of another daemon that died
+    kill $job # mpirun waits without limit for a process of another daemon that died
     wait $job
     for node in 1 2; do
         await "$log" 'cannot reach .* to rank 3 .*; cause: the process is dead, as its machine says' $node || give_up "$1: a node does not say that the process is dead"

@@ -3,9 +3,10 @@
 # Copyright (c) 2026 The bfo authors
 #
 # thread_sanitized.sh DIR: builds both components and the programs with ThreadSanitizer in DIR, and runs MPI programs and jobs that
-# lose rails on them: the application's threads, and the service threads of the BTL. What it finds is printed and fails the test. Open MPI, verbs and the
-# software rails, those of this build, are not instrumented (thread_sanitizer.h says what stands before what, thread_sanitizer.supp what is not to be
-# reported). Open MPI's memory hooks stay out: they call mutexes in threads that have ended for ThreadSanitizer.
+# lose rails on them: the application's threads, and the service threads of the BTL. Its findings are printed and fail the test. Open MPI,
+# verbs and the software rails (of the calling build) are not instrumented: thread_sanitizer.h tells which events are ordered,
+# thread_sanitizer.supp which reports are dropped. Open MPI's memory hooks are off, because they use mutexes in threads that, for
+# ThreadSanitizer, have already ended.
 build=${1:?usage: thread_sanitized.sh DIR}
 [[ $OMPI_VERSION == 4.1.* ]] || { echo "only with Open MPI 4.1, whose headers thread_sanitizer.h knows"; exit 77; }
 rails=$BFO_BUILDDIR/softrail
@@ -18,7 +19,7 @@ mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 1
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
-unset LD_PRELOAD # the programs bring ThreadSanitizer's library, and it comes first
+unset LD_PRELOAD # the programs load ThreadSanitizer's library themselves, and it must come first
 for part in pml_bfo/.libs/mca_pml_bfo btl_openib_failover/.libs/mca_btl_openib; do
     grep -q __tsan_init "$build/$part.so" || fail "$part.so is not sanitized"
 done
