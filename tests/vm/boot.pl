@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# boot.pl FOLDER NODES LINK...: starts the machines. The words of FOLDER/command.NODE are one per line; "@LINK@"
-# in them becomes the number of an open socket, node1's end or that of the other machine (LINK is NET.NODE).
-# Socket pairs, because a socket that QEMU 7.2 has accepted itself blocks the whole QEMU when the peer does not
-# read. Writes FOLDER/pid.NODE, ends when all machines have. DESIGN.txt 17.
+# boot.pl FOLDER NODES LINK...: starts the machines. FOLDER/command.NODE has one word of the command per line; boot.pl
+# replaces "@LINK@" by the number of an open socket, the end of node1 or of the other machine (LINK is NET.NODE).
+# It uses socket pairs, because a socket that QEMU 7.2 itself has accepted blocks the whole QEMU when the peer does not
+# read. Writes FOLDER/pid.NODE, and ends when all machines have ended. DESIGN.txt 17.
 use strict;
 use warnings;
 use Fcntl;
@@ -18,7 +18,7 @@ for my $link (@links) {
     socketpair($near{$link}, $far{$link}, AF_UNIX, SOCK_STREAM, PF_UNSPEC) or die "boot.pl: socketpair: $!\n";
 }
 
-# The end of a link that is this node's, if it has one.
+# Returns this node's end of a link, if the node has one.
 sub own_end {
     my ($node, $link) = @_;
     return $near{$link} if 1 == $node;

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What stock transports do when the rail they use is lost and another is well: survived, aborted or hung, after how
-# many seconds, and what they say. Not part of CI (an hour and a half). Run it after "make check" has built vm_traffic:
+# What stock transports do when they lose the rail that they use while another rail works: survived, aborted or hung, after how
+# many seconds, and their messages. Not part of CI (an hour and a half). Run it after "make check" has built vm_traffic:
 #   . BUILD/tests/env.sh && tests/vm/compare.sh > tests/vm/results/compare-$(date +%F).txt
-# compare.sh FAULT...: these rows alone, without the heading; VM_STACKS=STACK:STACK...: of these stacks alone. VM_TURN=COMMAND: it
-# starts each set of machines (some minutes), for instance one that holds a lock of the machine meanwhile. DESIGN.txt 17.
+# compare.sh FAULT...: only these rows, without the heading; VM_STACKS=STACK:STACK...: only these stacks. VM_TURN=COMMAND: COMMAND starts
+# each set of machines (some minutes), for instance a command that holds a lock of the host meanwhile. DESIGN.txt 17.
 here=$(cd "$(dirname "$0")" && pwd -P)
 export VM_TRAFFIC=${BFO_BUILDDIR:?source tests/env.sh of the build directory first}/tests/vm/vm_traffic
 [ -x "$VM_TRAFFIC" ] || { echo "compare.sh: no $VM_TRAFFIC; remedy: make -C $BFO_BUILDDIR/tests/vm check" >&2; exit 1; }
@@ -28,7 +28,7 @@ END
     printf '%-26s| %-22s| %-9s| %6s | %s\n' stack fault outcome s 'what it says'
 }
 
-# The faults; the stacks, in two lots: new machines for each lot, as what would not heal is to spoil little.
+# The faults; the stacks, in two lots. Each lot gets new machines, so that a fault that does not heal spoils few rows.
 [ $# -gt 0 ] || { heading; set -- 'link down, peer' 'carrier pulled' 'loss 100 %, one way' 'loss 100 %, both ways' 'lost acknowledgements' \
     'link down, own' 'loss 1 %' 'address gone for 2 s' 'link flap 0.4 s' 'link flap 3 s' 'path flap 0.4 s' 'path flap 3 s' 'machine paused 3 s'; }
 status=0 lots=('ob1, btl tcp:cm, mtl ofi tcp;ofi_rxm:cm, mtl ofi verbs;ofi_rxm' 'pml ucx:pml ucx, retry count 6')

@@ -2,10 +2,10 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Verbs that break the rails between the machines. Source it in a job script (. "$BFO_VM_FAULTS") or, while the
-# machines run, on the host (run.sh --host-script). Each verifies its effect before it returns, and returns 1
-# with one line on stderr if there was none. NODE is node1..node3, RAIL 0..2. DESIGN.txt 17.
+# machines run, on the host (run.sh --host-script). Each verb verifies its effect before it returns; without an effect it
+# returns 1 and prints one line on stderr. NODE is node1..node3, RAIL 0..2. DESIGN.txt 17.
 
-# The lines with "#:" are what run.sh --list prints.
+# run.sh --list prints the lines with "#:".
 #: rail_down NODE RAIL                 the link goes down (ip link set down): PORT_ERR at NODE, nothing at its peers
 #: rail_up NODE RAIL                   and up again: PORT_ACTIVE
 #: carrier_pull NODE RAIL              the cable is pulled out
@@ -23,8 +23,8 @@
 #: heal                                ends every fault of every machine and rail
 
 # ---- how a command reaches a machine --------------------------------------------------------------------
-# node_run NODE COMMAND: runs a short bash command there. From the host over the machine's console port, from
-# a machine over ssh.
+# node_run NODE COMMAND: runs a short bash command on NODE: from the host over the machine's console port, from a machine
+# over ssh.
 node_run() {
     if [ -n "${VM_DIR:-}" ]; then
         vm_node_run "$1" "$2"
@@ -35,7 +35,7 @@ node_run() {
     fi
 }
 
-# host_request WORDS...: asks the host; prints what it says, returns 1 unless it says ok.
+# host_request WORDS...: sends a request to the host; prints the answer, returns 1 unless the answer is ok.
 host_request() {
     local answer path
     if [ -n "${VM_DIR:-}" ]; then
@@ -58,7 +58,7 @@ host_request() {
 
 fault_failed() { echo "${FUNCNAME[1]}: $*" >&2; return 1; }
 
-# node_wait NODE SECONDS CONDITION: until the condition holds there.
+# node_wait NODE SECONDS CONDITION: waits until CONDITION holds on NODE.
 node_wait() {
     node_run "$1" "for ((i = 0; i < $2 * 10; i++)); do { $3; } >/dev/null 2>&1 && exit 0; sleep 0.1; done; exit 1"
 }
@@ -96,12 +96,12 @@ carrier_push() {
         fault_failed "$1 does not see the carrier of rail $2"
 }
 
-# A rule that drops packets jumps to this chain; it counts what programs sent, not the datagrams that look whether it drops.
+# A rule that drops packets jumps to this chain, which counts packets of programs, but not the datagrams that test whether the rule drops.
 nft_sink='chain sink { meta l4proto { tcp, udp } th dport != 9 counter drop comment "swallowed"; drop; }'
 nft_swallowed='nft list ruleset | sed -n "s/.*counter packets \\([0-9]*\\).*swallowed.*/\\1/p"'
 
-# Cut, wait, look that it was cut, heal: one command, for a short flap would be over before a second one arrives. A path is
-# cut by an element of a set that the kernel itself lets expire, so that a slow machine does not make it last longer.
+# One command cuts, waits, checks that the link was cut, and heals, because a short flap would be over before a second command arrives. An
+# element of a set that the kernel itself lets expire cuts a path; therefore a slow machine does not make the flap longer.
 flap() {
     local cut whole="$(port_is "$2" ACTIVE)"
     fault_args "$@" || return 1
@@ -128,7 +128,7 @@ END
 }
 
 # ---- packets ---------------------------------------------------------------------------------------------
-# What leaves: one netem queue per rail holds loss and rate; /run/bfo-egress-RAIL remembers "LOSS RATE".
+# Outgoing packets: one netem queue per rail implements loss and rate; /run/bfo-egress-RAIL stores "LOSS RATE".
 egress() {
     local set=
     [ "$3" = - ] || set="loss=$3;"
@@ -142,7 +142,7 @@ egress() {
 
 loss_in() {
     local share="numgen random mod 100 < $3"
-    [ "$3" = 100 ] && share= # nft wants less than the whole here
+    [ "$3" = 100 ] && share= # nft accepts only less than 100 here
     node_run "$1" "nft delete table inet bfo_in_$2 2>/dev/null; [ $3 = 0 ] && exit 0
         nft -f - <<END
 table inet bfo_in_$2 {
@@ -167,7 +167,7 @@ loss() {
     loss_verify "$1" "$2" "$3" "$4" || fault_failed "rail $2 of $1 does not lose $4 % $3"
 }
 
-# All or nothing is tried with datagrams that are counted where they arrive; a share in between is read back.
+# A loss of 0 or 100 is tested with datagrams that the receiver counts; for a share in between the rule is read back.
 loss_verify() {
     local peer=node1 dir
     [ "$1" = node1 ] && peer=node2
@@ -186,8 +186,8 @@ loss_verify() {
     done
 }
 
-# datagrams_arrive FROM TO RAIL LOSS: at a closed UDP port, counted by the receiver's kernel. Nothing may come
-# with a loss of 100; with 0 something must, unless the link itself is broken by another fault.
+# datagrams_arrive FROM TO RAIL LOSS: sends datagrams to a closed UDP port, where the receiver's kernel counts them. With a loss of
+# 100 none may arrive; with 0 some must, unless another fault has broken the link itself.
 datagrams_arrive() {
     local before after count="nstat -asz UdpNoPorts 2>/dev/null | awk '/UdpNoPorts/ {print \$2}'"
     node_run "$1" "[ \$(cat /sys/class/net/eth$3/carrier 2>/dev/null || echo 0) = 1 ]" || return 0
@@ -212,7 +212,7 @@ table inet bfo_ack_$2 {
     }
 }
 END" || return 1
-    # An acknowledgement of no queue pair at all (opcode 0x11), which the rules must have seen.
+    # A forged acknowledgement that belongs to no queue pair (opcode 0x11): the rules must have counted it.
     for count in 1 2 3 4 5; do
         node_run "$peer" "printf '\\x11\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >/dev/udp/10.77.$2.${1#node}/4791"
         node_wait "$1" 1 "nft list table inet bfo_ack_$2 | grep -q 'packets [1-9].*forged'" && return 0
@@ -264,7 +264,7 @@ address_add() {
 pause() {
     fault_args "$1" 0 || return 1
     [[ $2 =~ ^[0-9]+$ && $2 -ge 1 && $2 -le 300 ]] || { fault_failed "$2 is no number of seconds from 1 to 300"; return 1; }
-    [ -z "${BFO_VM_OUT:-}" ] || echo "$2" >>"$BFO_VM_OUT/.paused" # no excuse: the witness takes it off
+    [ -z "${BFO_VM_OUT:-}" ] || echo "$2" >>"$BFO_VM_OUT/.paused" # the witness subtracts this time, therefore it is no excuse
     host_request pause "$1" "$2"
 }
 

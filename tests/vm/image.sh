@@ -2,14 +2,14 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Kernel and first file system of the machines. The distribution's kernel package is downloaded and unpacked
-# into a cache folder, never installed; needs no root. Sets VM_KERNEL, VM_INITRD, VM_ACCEL. Sourced by run.sh.
+# into a cache folder, and not installed; needs no root. Sets VM_KERNEL, VM_INITRD, VM_ACCEL. Sourced by run.sh.
 # DESIGN.txt 17.
 
 VM_CACHE=${BFO_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bfo-vm}
 VM_MODULES="virtio_pci virtio_net virtio_console 9pnet_virtio 9p overlay crc32_generic crc32c_generic
     ib_uverbs rdma_ucm ib_umad rdma_rxe macvlan sch_netem nf_tables nft_numgen"
 
-# vm_need: every command the machines want, each with the package that brings it; one line for all that lack.
+# vm_need: checks every command that the machines need; prints one line with the packages of all commands that are missing.
 vm_need() {
     local lack= pair
     for pair in qemu-system-x86_64=qemu-system-x86 busybox=busybox-static depmod=kmod cpio=cpio nft=nftables \
@@ -25,14 +25,14 @@ vm_need() {
 # The machine's tools may be in sbin, which an ordinary user's PATH lacks.
 vm_find() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
 
-# vm_skip REASON: in one line; a failure in CI.
+# vm_skip REASON: prints one line and skips; in CI this is a failure.
 vm_skip() {
     echo "tests/vm: $*" >&2
     [ "${CI:-}" = true ] && exit 1
     exit 77
 }
 
-# vm_unpack_kernel PACKAGE: what the machines use of it, about 60 MB.
+# vm_unpack_kernel PACKAGE: unpacks what the machines use of the package, about 60 MB.
 vm_unpack_kernel() (
     local work=$VM_CACHE/$VM_RELEASE keep= folder
     rm -rf "$work"
@@ -59,7 +59,7 @@ vm_fetch_kernel() {
     vm_unpack_kernel "$package" || vm_skip "cannot fetch and unpack $package (see $VM_CACHE/$VM_RELEASE/apt.log); remedy: apt-get update"
 }
 
-# vm_build_siw: software iWARP, which Debian's kernel leaves out, from that kernel's own source, into the cache. Once.
+# vm_build_siw: builds software iWARP, which Debian's kernel leaves out, from that kernel's own source into the cache. Once.
 vm_build_siw() (
     local module=$VM_CACHE/$VM_RELEASE/lib/modules/$VM_RELEASE/kernel/drivers/infiniband/sw/siw/siw.ko
     local work=$VM_CACHE/$VM_RELEASE/siw series headers folder package
@@ -69,7 +69,7 @@ vm_build_siw() (
     headers=$(apt-cache depends "linux-headers-$VM_RELEASE" | sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p')
     rm -rf "$work"
     mkdir -p "$work/root" "${module%/*}" && cd "$work" || exit 1
-    # shellcheck disable=SC2086 # the names are words
+    # shellcheck disable=SC2086 # split into words on purpose
     apt-get -q download "linux-headers-$VM_RELEASE" $headers "linux-source-$series" >build.log 2>&1 || exit 1
     for package in linux-headers-*.deb linux-kbuild-*.deb; do
         dpkg-deb -x "$package" root || exit 1
@@ -78,13 +78,13 @@ vm_build_siw() (
     dpkg --fsys-tarfile linux-source-*.deb | tar -xO "./usr/src/linux-source-$series.tar.xz" |
         tar -xJ --wildcards "*/drivers/infiniband/sw/siw/*" 2>>build.log || exit 1
     folder=$work/root/usr/src/linux-headers-$VM_RELEASE
-    sed -i "s|/usr/src/|$work/root/usr/src/|" "$folder/Makefile" # it names the folder it would be installed in
+    sed -i "s|/usr/src/|$work/root/usr/src/|" "$folder/Makefile" # it names the folder of an installed package
     make -C "$folder" M="$work/linux-source-$series/drivers/infiniband/sw/siw" CONFIG_RDMA_SIW=m modules >>build.log 2>&1 &&
         strip -g -o siw.ko "linux-source-$series/drivers/infiniband/sw/siw/siw.ko" && mv siw.ko "$module" &&
         "$(vm_find depmod)" -b "$VM_CACHE/$VM_RELEASE" "$VM_RELEASE" 2>>build.log && rm -rf root linux-* || exit 1
 )
 
-# vm_module_files: the wanted modules and what they need, in the order of loading.
+# vm_module_files: the modules that the machines need and their dependencies, in the order of loading.
 vm_module_files() {
     local module
     for module in $VM_MODULES; do
@@ -113,8 +113,8 @@ vm_build_initrd() {
     mv "$VM_INITRD.new" "$VM_INITRD"
 }
 
-# vm_choose_accel: KVM when a machine really boots with it, else plain emulation. BFO_VM_ACCEL=tcg|kvm overrides.
-# The answer is remembered until the host boots again.
+# vm_choose_accel: KVM if a machine really boots with it, otherwise plain emulation. BFO_VM_ACCEL=tcg|kvm overrides.
+# The cache keeps the answer until the host boots again.
 vm_choose_accel() {
     local memory boot
     boot=$(cat /proc/sys/kernel/random/boot_id)
@@ -137,7 +137,7 @@ vm_choose_accel() {
     echo "$VM_ACCEL" >"$memory"
 }
 
-# vm_image HERE: all of the above, one run.sh at a time.
+# vm_image HERE: does all of the above, for one run.sh at a time.
 vm_image() {
     vm_need
     [ "$(uname -m)" = x86_64 ] || vm_skip "the machines are made for x86_64 hosts, this is $(uname -m)"

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What the tests here share, on top of tests/lib.sh. Sourced by test_*.sh.
+# Helpers that the tests here share, in addition to tests/lib.sh. Sourced by test_*.sh.
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh" || exit 1
 : "${TEST_TMP:?tests/lib.sh did not make a scratch directory}"
 RUN=$BFO_SRCDIR/tests/vm/run.sh
-# A loaded machine takes long and is no failure; what hangs still ends.
+# The limits are long, because a slow test on a loaded machine is no failure; a test that hangs still ends.
 export BFO_VM_TIMEOUT=${BFO_VM_TIMEOUT:-900} BFO_VM_BOOT_TIMEOUT=${BFO_VM_BOOT_TIMEOUT:-180}
 export VM_STREAM=$BFO_BUILDDIR/tests/vm/vm_stream VM_RING=$BFO_BUILDDIR/tests/vm/vm_ring VM_MEET=$BFO_BUILDDIR/tests/vm/vm_meet
 export VM_TRAFFIC=$BFO_BUILDDIR/tests/vm/vm_traffic
 
-# What no machine that stands still brings about: a job that says so never comes once more. A hang is such a thing.
+# Failures that a machine that stands still cannot cause, a hang among them: a job whose output shows one is never repeated.
 export VM_GRAVE='WRONG|[1-9][0-9]* wrong|Signal: |Segmentation|Assertion|hung|hangs|\(124\)'
 
-# vm_job JOB [OPTION...] [-- ARGUMENT...]: the job script in two machines; its status is the test's, its logs are shown if it
-# fails. Timers of a rail are real time: a job that fails while the machines stood still (guest.sh, witness) says nothing, and
-# comes once more, three times at most, and not after 400 s.
+# vm_job JOB [OPTION...] [-- ARGUMENT...]: runs the job script in two machines; its status is the test's, and its logs are printed if it
+# fails. Timers of a rail run in real time, therefore a job that fails while the machines stood still (guest.sh, witness) proves nothing:
+# it runs again, three times at most, and not after 400 s.
 vm_job() {
     local job=$BFO_SRCDIR/tests/vm/$1 begin=$SECONDS status log still try options=()
     shift
@@ -40,7 +40,7 @@ vm_job() {
     exit $status
 }
 
-# vm_components: where the jobs find our components.
+# vm_components: sets where the jobs find our components.
 vm_components() {
     local part
     for part in pml_bfo/.libs/mca_pml_bfo.so btl_openib_failover/.libs/mca_btl_openib.so; do

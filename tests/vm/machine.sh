@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The machines as seen from the host: their command lines, the pipes that lead to them, and what they ask for.
+# The machines as seen from the host: their command lines, the pipes to them, and their requests to the host.
 # VM_DIR is the folder of this run. Sourced by run.sh. DESIGN.txt 17.
 
-# Networks: two machines are tied directly; of three, node1's QEMU is the hub. "@NET.NODE@": see boot.pl.
+# Networks: two machines are connected directly; of three machines, node1's QEMU is the hub. "@NET.NODE@": see boot.pl.
 vm_net() {
     local node=$1 net=$2 mac=$3 peer
     if [ "$BFO_VM_NODES" = 3 ] && [ "$node" = 1 ]; then
@@ -21,7 +21,7 @@ vm_net() {
     echo "-device virtio-net-pci,id=nic-$net,netdev=$net,mac=$mac,romfile="
 }
 
-# maxcpus: a second processor that never comes; emulated without, the guest has no memory barriers, and loses rails. DESIGN.txt 17.
+# maxcpus promises a second processor that never comes: without it an emulated guest has no memory barriers, and loses rails. DESIGN.txt 17.
 vm_command() {
     local node=$1 rail name
     local cpu=max
@@ -52,7 +52,7 @@ vm_command() {
     done
 }
 
-# vm_start: all machines, their pids in VM_PID. They die with this script, however that ends.
+# vm_start: starts all machines; their pids are in VM_PID. They die with this script, however it ends.
 vm_start() {
     local node rail port links=
     for ((node = 1; node <= BFO_VM_NODES; node++)); do
@@ -73,7 +73,7 @@ vm_start() {
         links="$links n9.$node"
     done
     rm -f "$VM_DIR"/pid.*
-    # shellcheck disable=SC2086 # the names of the links are words
+    # shellcheck disable=SC2086 # the names of the links are split into words on purpose
     setpriv --pdeathsig KILL perl "$here/boot.pl" "$VM_DIR" "$BFO_VM_NODES" $links <&"$VM_STDIN" 2>>"$VM_DIR/qemu.log" &
     helpers+=($!)
     for ((node = 1; node <= BFO_VM_NODES; node++)); do
@@ -82,7 +82,7 @@ vm_start() {
     done
 }
 
-# vm_qmp NODE JSON: one command of the machine monitor; prints the answer, returns 1 if it is an error.
+# vm_qmp NODE JSON: sends a command to the machine monitor; prints the answer, returns 1 if it is an error.
 vm_qmp() (
     exec 6>>"$VM_DIR/qmp.$1.lock" 4<>"$VM_DIR/qmp.$1.in" 5<>"$VM_DIR/qmp.$1.out"
     flock -w 20 6 || exit 1
@@ -107,7 +107,7 @@ vm_qmp_answer() {
     return 1
 }
 
-# vm_node_run NODE COMMAND: runs it there over the console port; its output and status are the machine's.
+# vm_node_run NODE COMMAND: runs COMMAND on NODE over the console port; returns its output and status.
 vm_node_run() (
     local status text n=${1#node}
     exec 6>>"$VM_DIR/cmd.$n.lock" 4<>"$VM_DIR/cmd.$n.in" 5<>"$VM_DIR/cmd.$n.out"
@@ -119,7 +119,7 @@ vm_node_run() (
     exit "$status"
 )
 
-# vm_request WORDS: what a machine, or the host itself, may ask for; prints ok or the reason why not.
+# vm_request WORDS: a request of a machine, or of the host itself; prints ok or the reason of a refusal.
 vm_request() {
     case $1 in
     link) vm_request_link "${2#node}" "$3" "$4" ;;
@@ -136,7 +136,7 @@ vm_request_link() {
         echo ok || echo "${answer:-no answer}"
 }
 
-# The machine is seen to be stopped, and later seen to run again.
+# Checks that the machine stops, and later that it runs again.
 vm_request_pause() {
     [[ $1 =~ ^[1-3]$ && $2 =~ ^[0-9]+$ ]] || { echo "no such machine"; return; }
     vm_qmp "$1" '{"execute":"stop"}' >/dev/null

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Boots two or three virtual machines tied by soft-RoCE rails and a management network, runs a command on node1,
-# ends them. --help tells the options. Needs no root. DESIGN.txt 17.
+# Boots two or three virtual machines that soft-RoCE rails and a management network connect, runs a command on node1,
+# and ends the machines. --help lists the options. Needs no root. DESIGN.txt 17.
 set -u
 here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/image.sh"
@@ -17,24 +17,24 @@ usage() {
     cat <<END
 Usage: run.sh [OPTION...] -- COMMAND [ARGUMENT...]
 Runs COMMAND on node1 of a few virtual machines with soft-RoCE rails and ends with its exit status. The root of the
-machines is the host's, under a cover that is thrown away; COMMAND runs as root, in the folder run.sh was started in.
+machines is the host's, under an overlay that is thrown away; COMMAND runs as root, in the folder where run.sh was started.
 
   --nodes 2|3         how many machines (2): node1, node2, node3
   --rails 1..3        how many rails (2): rxe0 on eth0 is 10.77.0.NODE, rxe1 on eth1 is 10.77.1.NODE, ...
-  --timeout SECONDS   the longest COMMAND may take (300)
-  --out DIR           where the files go that COMMAND leaves in \$BFO_VM_OUT
-  --host-script FILE  a bash script run on the host, beside COMMAND, with the verbs of --list
+  --timeout SECONDS   the longest time that COMMAND may take (300)
+  --out DIR           the folder for the files that COMMAND leaves in \$BFO_VM_OUT
+  --host-script FILE  a bash script that runs on the host at the same time as COMMAND, with the verbs of --list
   --keep              keep the folder with consoles, logs and results, and name it
-  --siw               with the module of software iWARP, which is built from the kernel's source for it
+  --siw               with the module of software iWARP, which run.sh builds from the kernel's source
   --shell             an interactive shell on node1 instead of COMMAND
   --list              name the faults that a script can inject, then end
   --help              this text
 
 COMMAND may be one of the verbs of --list; a script gets them by: . "\$BFO_VM_FAULTS". "ssh node2 ..." needs no
 password; Open MPI: mpirun -H node1,node2 --mca oob_tcp_if_include mgmt ...
-Environment: BFO_VM_ACCEL=tcg|kvm forces the kind of emulation, BFO_VM_CACHE the folder of the kernel,
-BFO_VM_MEMORY the MiB per machine, BFO_VM_BOOT_TIMEOUT the seconds a boot may take (tried twice).
-Exit status: COMMAND's; 124 out of time, 125 the machines do not come up or died, 77 something is missing (1 if CI=true).
+Environment: BFO_VM_ACCEL=tcg|kvm forces the kind of emulation; BFO_VM_CACHE names the folder of the kernel;
+BFO_VM_MEMORY: MiB per machine; BFO_VM_BOOT_TIMEOUT: seconds that a boot may take (tried twice).
+Exit status: COMMAND's; 124: out of time; 125: the machines did not come up, or died; 77: something is missing (1 if CI=true).
 END
 }
 
@@ -74,7 +74,7 @@ options() {
     command=("$@")
 }
 
-# Folders whose run.sh was killed in mid-run are swept by the next one.
+# run.sh removes folders of earlier runs that were killed.
 sweep() {
     local dir
     for dir in "${TMPDIR:-/tmp}"/bfo-vm.*; do
@@ -100,7 +100,7 @@ make_folder() {
     make_job
 }
 
-# The job: this environment, less what belongs to the host's session, this folder, the command.
+# The job: this environment without the variables of the host's session, this folder, the command.
 make_job() {
     {
         export -p | grep -Ev '^declare -x (HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|DISPLAY|XDG_[A-Z_]*|SSH_[A-Z_]*|DBUS_[A-Z_]*|MAKEFLAGS|MFLAGS|MAKELEVEL|OLDPWD|PWD|SHLVL)(=|$)'
@@ -126,8 +126,8 @@ alive() {
     done
 }
 
-# next_event DEADLINE: the next line of the brokers in $event; 1 if the time is over or a machine has died ($dead).
-# A read that times out may hold the beginning of a line: it is kept.
+# next_event DEADLINE: puts the next line of the brokers into $event; returns 1 after the deadline or when a machine has died ($dead).
+# A read that times out may have read the beginning of a line, which is kept.
 next_event() {
     local part= begun=
     dead=
@@ -245,7 +245,7 @@ run_job() {
     return 124
 }
 
-# What the job wrote is still on its way through the pipes; QEMU's end closes them.
+# Output of the job may still be in the pipes; the end of QEMU closes them.
 drain() {
     local pid
     [ "$VM_SHELL" = no ] || return 0

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# pml bfo over two kernel rails, through every fault: a verified stream and programs nobody here wrote, each with its longest
-# stall, warnings, what shows that the fault hit it, and counters. "make check-vm-faults" (20 minutes); 1 if a row fails.
-# survive.sh FAULT...: these rows alone, with the programs of VM_PROGRAMS. VM_TURN=COMMAND: it starts each set of machines
-# (some minutes), for instance one that holds a lock of the machine meanwhile. Kept as tests/vm/results/faults-DATE.txt.
+# pml bfo over two kernel rails, through every fault: a verified stream and programs of other authors, each with its longest
+# stall, warnings, evidence that the fault hit it, and counters. "make check-vm-faults" (20 minutes); the status is 1 if a row fails.
+# survive.sh FAULT...: only these rows, with the programs of VM_PROGRAMS. VM_TURN=COMMAND: COMMAND starts each set of machines
+# (some minutes), for instance a command that holds a lock of the host meanwhile. Results are kept as tests/vm/results/faults-DATE.txt.
 # DESIGN.txt 17.
 here=$(cd "$(dirname "$0")" && pwd -P)
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh" || exit 1
@@ -42,7 +42,7 @@ while [ $# -gt 0 ]; do # new machines every few rows
     shift $(($# < chunk ? $# : chunk))
 done
 
-# The summary, with that of the tests if "make check-vm" ran here before.
+# Prints the summary, with that of the tests if "make check-vm" ran here before.
 results() { grep -lx ":test-result: $1" "$BFO_BUILDDIR"/tests/vm/*.trs 2>/dev/null | wc -l; }
 failed=$(awk '/^[0-9]+ failed$/ { n += $1 } END { print n + 0 }' "$TEST_TMP/rows")
 repeated=$(grep -c '^retried: ' "$TEST_TMP/rows")

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# run.sh itself: always ends, passes the status on, boots once more if a boot fails, leaves nothing behind, says
-# in one line what is missing.
+# run.sh itself: it always ends, returns the command's status, boots again if a boot fails, leaves no files or processes, and
+# prints in one line what is missing.
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/vm/lib.sh" || exit 1
 export TMPDIR=$TEST_TMP/tmp
 mkdir "$TMPDIR" "$TEST_TMP/few" "$TEST_TMP/fake"
 
-# run WANTED-STATUS ARGUMENTS...: output in $TEST_TMP/{out,err}; nothing may be left afterwards.
+# run WANTED-STATUS ARGUMENTS...: output in $TEST_TMP/{out,err}; no file and no process may be left afterwards.
 run() {
     local want=$1 status begin=$SECONDS
     shift
@@ -39,7 +39,7 @@ bad_usage() {
     BFO_VM_ACCEL=warp run 2 -- true
 }
 
-# A PATH with everything but QEMU.
+# A PATH with everything except QEMU.
 missing_package() {
     local dir tool
     for dir in /usr/local/bin /usr/bin /bin; do
@@ -54,7 +54,7 @@ missing_package() {
     CI=true PATH=$TEST_TMP/few run 1 -- true
 }
 
-# run.sh needs no root: who is root is somebody else for the next run, with a cache of his own.
+# run.sh needs no root: if this user is root, the next run is another user's, with a cache of its own.
 as=()
 as_another_user() {
     local cache=${BFO_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bfo-vm}
@@ -69,7 +69,8 @@ as_another_user() {
     as=()
 }
 
-# Three machines, three rails: streams kept apart, files brought back, all reach all, the host's faults work.
+# Three machines, three rails: stdout and stderr stay apart, files are brought back, every machine reaches every other over each rail,
+# faults of the host work.
 job_and_status() {
     cat >"$TEST_TMP/host" <<'END'
 carrier_pull node3 2 || echo "carrier_pull failed on the host" >&2
@@ -102,7 +103,7 @@ END
     [ ! -e /usr/written-in-the-machine ] || fail "a machine wrote to the host"
 }
 
-# A QEMU that dies at first, then does not; and one that never gets its machine up.
+# A QEMU that dies only the first time; and a QEMU whose machine never comes up.
 boots_again() {
     local real
     real=$(PATH=$PATH:/usr/sbin command -v qemu-system-x86_64)
@@ -129,7 +130,7 @@ wait_gone() {
     return 1
 }
 
-# One run: killed outright in mid-job. The next sweeps its folder and runs out of time.
+# A run that is killed in the middle of its job. The next run removes its folder, and runs out of time.
 ends_anyhow() {
     local pid
     "$RUN" -- bash -c 'echo up; sleep 1000' >"$TEST_TMP/out" 2>&1 </dev/null &
@@ -150,7 +151,7 @@ machine_dies() {
 
 shell() {
     command -v script >/dev/null || skip_missing script bsdutils
-    # What is typed before the shell is there is lost: type until it ends.
+    # The shell does not get what is typed before it starts: type until it ends.
     (for ((i = 0; i < 300; i++)); do sleep 2; echo 'hostname; exit 9'; done) |
         timeout 620 script -qec "$RUN --shell" "$TEST_TMP/typescript" >"$TEST_TMP/out" 2>&1
     [ $? = 9 ] || fail "run.sh --shell did not end with the shell's status: $(cat "$TEST_TMP/out")"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * vm_meet: every pair of ranks meets for the first time, and both begin at once: behind a barrier each sends to the
- * other. Every byte is verified. The number of ranks is a power of two. Rank 0 says "ok" at the end. DESIGN.txt 17. */
+ * vm_meet: every pair of ranks has its first contact, and both ranks start at once: after a barrier each sends to the
+ * other. Every byte is verified. The number of ranks is a power of two. Rank 0 prints "ok" at the end. DESIGN.txt 17. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: mpirun -np 2|4|8|... vm_meet\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    for (int step = ranks - 1; step > 0; step--) { /* the furthest first: the barrier itself meets the others */
+    for (int step = ranks - 1; step > 0; step--) { /* the furthest rank first, because the barrier itself contacts the others */
         int peer = rank ^ step;
         memset(out, 1 + rank + 16 * step, SIZE);
         memset(expected, 1 + peer + 16 * step, SIZE);

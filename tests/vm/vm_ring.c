@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * vm_ring ROUNDS BYTES...: a message goes around all ranks, again and again, of each size, and its length and every byte of it
- * are verified by every rank, which ends the job if one is wrong ("WRONG DATA"). Rank 0 says "round N" at most four times a second
- * and at the end "ok". SIGUSR2 to rank 0 ends all ranks in order, after a last round. Uses MPI alone. DESIGN.txt 17. */
+ * vm_ring ROUNDS BYTES...: a message of each size goes around all ranks again and again. Every rank verifies its length and every byte,
+ * and ends the job if anything is wrong ("WRONG DATA"). Rank 0 prints "round N" at most four times a second, and "ok" at the end.
+ * SIGUSR2 to rank 0 ends all ranks without an error after a last round. Uses only MPI. DESIGN.txt 17. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TAG = 1 }; /* the same for all: a message that comes twice is the next one */
+enum { TAG = 1 }; /* one tag for all messages: a message that comes twice is taken for the next message */
 
 static volatile sig_atomic_t stop;
 
@@ -35,7 +35,7 @@ static int count_wrong(const unsigned char *at, int size, int round)
     return wrong;
 }
 
-/* One message around; wrong bytes end the job. */
+/* Passes one message around; wrong bytes end the job. */
 static void go_around(unsigned char *buffer, int size, int round, int rank, int ranks)
 {
     int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks, wrong, got = -1;
@@ -58,7 +58,7 @@ static void go_around(unsigned char *buffer, int size, int round, int rank, int 
     }
 }
 
-/* Rank 0 has been told to stop: a word goes around, too. Every 16 rounds. */
+/* Did rank 0 get the signal to stop? Every 16 rounds a word that says so goes around. */
 static int must_stop(int round)
 {
     int all = stop;

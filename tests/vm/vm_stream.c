@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The bfo authors
  *
  * A numbered stream of sends over one RC queue pair, with a retry count of the caller's choice. The client ends
- * at the first error completion (or after --count messages) and prints its status, how many messages it posted,
- * how many were acknowledged, and how many the server holds completions for. The exchange of addresses and of
- * that number goes over TCP, which should be another network. DESIGN.txt 17. */
+ * at the first error completion (or after --count messages). It prints the status of that completion, and how many
+ * messages it posted, how many were acknowledged, and for how many the server got completions. Addresses and this
+ * number are exchanged over TCP, which should use another network. DESIGN.txt 17. */
 #include <argp.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -19,7 +19,7 @@
 enum { MSG_SIZE = 1024, WINDOW = 16, RECVS = 128, IDLE_US = 300 };
 
 struct options {
-    const char *device, *port, *host; /* host: of the server; NULL: be the server */
+    const char *device, *port, *host; /* host: the server's name; NULL: this process is the server */
     long count, timeout, retry, seconds;
 };
 
@@ -52,7 +52,7 @@ static double now(void)
     return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
-/* The RoCE v2 GID made of an IPv4 address, at whatever index it sits. */
+/* Finds the RoCE v2 GID that is made of an IPv4 address, whatever its index. */
 static int find_gid(struct ibv_context *context, union ibv_gid *gid)
 {
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -185,7 +185,7 @@ static void post_recv(struct rail *r, uint64_t slot)
     }
 }
 
-/* Message n: its number, then bytes that follow from it. */
+/* Message n: its number, then bytes that are computed from the number. */
 static void fill(unsigned char *at, uint64_t n)
 {
     memcpy(at, &n, sizeof(n));
@@ -199,7 +199,7 @@ static int is_message(const unsigned char *at, uint64_t n)
     return 0 == memcmp(at, want, MSG_SIZE);
 }
 
-/* Counts the messages received; ends 0.3 s after the client has said that it is through. */
+/* Counts the messages received; ends 0.3 s after the client has said that it has finished. */
 static int serve(struct rail *r, int sock, double end)
 {
     uint64_t received = 0, wrong = 0;

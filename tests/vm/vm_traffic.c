@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * vm_traffic [MAX-BYTES]: ranks 2n and 2n+1 send each other windows of messages of mixed sizes; length, order and every
- * byte are verified. SIGUSR1 at an even rank: count the longest stall from now. SIGUSR2: this pair ends. At the end
- * the verdict, the stall and bfo's counters. An MPI error ends the pair: it is named with its class. DESIGN.txt 17. */
+ * byte are verified. SIGUSR1 to an even rank starts the measurement of the longest stall again; SIGUSR2 ends its pair. At the
+ * end each rank prints the verdict, the stall and bfo's counters. An MPI error ends the pair, and is printed. DESIGN.txt 17. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ static uint64_t key_of(int sender, int receiver, uint64_t n)
     return mix(mix((uint64_t) sender * 1009 + (uint64_t) receiver) + n);
 }
 
-/* Mostly short, a few up to the longest; the first of a window is its head. */
+/* Most messages are short, a few have up to the largest size; the first message of a window is its head. */
 static int size_of(uint64_t key, uint64_t n, int max)
 {
     int top = 16 << (key % 20);
@@ -73,7 +73,7 @@ static int is_right(const unsigned char *at, int size, uint64_t key)
     return 1;
 }
 
-/* The head's second half carries the wish to end; only the even rank's counts. */
+/* The second half of the head carries the wish to end; only the even rank decides. */
 static void make_window(struct traffic *t, MPI_Request *requests, uint64_t end)
 {
     for (int i = 0; i < WINDOW; i++) {
@@ -117,7 +117,7 @@ static void tell(struct traffic *t)
     }
 }
 
-/* Names the error that a window ended with; which one is in the statuses. */
+/* Prints the error that ended a window; the error code is in the statuses. */
 static void tell_error(const struct traffic *t, int error, const MPI_Status *statuses)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -160,7 +160,7 @@ static int run(struct traffic *t)
     return MPI_SUCCESS;
 }
 
-/* bfo's counters: Open MPI counts them from the moment on in which the handle is made. */
+/* bfo's counters: Open MPI counts from the moment at which the handle is made. */
 static const char *counter_names[] = {"errors", "resends", "restarts", "duplicate", "stale", "rails_lost", "peers_lost"};
 enum { COUNTERS = sizeof(counter_names) / sizeof(*counter_names) };
 static MPI_T_pvar_session session;
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
                (unsigned long long) t.wrong, t.stall);
         fflush(stdout);
     }
-    alarm(60); /* a peer that was killed may be waited for in MPI_Finalize */
+    alarm(60); /* MPI_Finalize may wait for a peer that was killed */
     MPI_Finalize();
     return 0 == t.wrong && MPI_SUCCESS == error ? 0 : 1;
 }

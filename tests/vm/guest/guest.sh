@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# First process of a machine once its root is there: networks, rxe rails, ssh between the machines; then serves
-# the host's commands, one line each, for ever. Does not start the job by itself. DESIGN.txt 17.
+# First process of a machine after its root is mounted: sets up networks, rxe rails and ssh between the machines, and then
+# serves the host's commands, one line each, until the machine ends. Starts the job only on request. DESIGN.txt 17.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=linux
 share=/run/bfo-vm
 . $share/config # BFO_VM_NODES BFO_VM_RAILS
@@ -20,7 +20,7 @@ file_systems() {
     mkdir -p /run/lock /var/run
 }
 
-# link_of MAC NAME: the network interface with this address gets this name.
+# link_of MAC NAME: gives the network interface with this address this name.
 link_of() {
     local path address
     for path in /sys/class/net/*; do
@@ -48,8 +48,8 @@ networks() {
     ip addr add "10.77.100.$node/24" dev mgmt
     ip link set mgmt up
     for ((rail = 0; rail < BFO_VM_RAILS; rail++)); do
-        # The rail is a layer above the card: the card goes on taking packets in when the rail is set down (else
-        # QEMU would hold them back, and with them the sender's queue pairs).
+        # The rail is a layer above the card: the card continues to take packets when the rail is set down. (Otherwise QEMU
+        # would hold the packets back, and with them the sender's queue pairs.)
         link_of "52:54:00:77:0$rail:0$node" "card$rail" || say "no interface for rail $rail"
         echo 1 >"/proc/sys/net/ipv6/conf/card$rail/disable_ipv6" # the rail has the same address
         ip link set "card$rail" up
@@ -87,9 +87,9 @@ port() {
     return 1
 }
 
-# witness: a line of ms for each time that another machine took half a second or more to refuse a connection by the management
-# network, over the second between two such questions. A fault of a rail does not reach it; a machine that gets no processor does.
-# What a test itself has asked for (.paused, in seconds) is taken off the first late answer behind it.
+# witness: about once a second tries a connection to each other machine over the management network, and writes a line of ms for each
+# time that the refusal is half a second or more late. A fault of a rail does not delay it; a machine that gets no processor does.
+# A pause that the test itself has made (.paused, in seconds) is subtracted from the first late answer after it.
 witness() {
     local n begin late paused known=0
     exec 3>&- 7<> <(:)
@@ -110,7 +110,7 @@ witness() {
 start_job() {
     local status
     local n
-    for ((n = 1; n <= BFO_VM_NODES; n++)); do # one connection per machine, before anybody wants it
+    for ((n = 1; n <= BFO_VM_NODES; n++)); do # one connection per machine, before the job needs it
         [ "$n" = "$node" ] || ssh -fNT "node$n" &
     done
     wait

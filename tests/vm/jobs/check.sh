@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: bfo check cuts both RoCE v2 rails of this machine, one after the other, with contrib/cut_link.pl, as an administrator would on
-# a cluster. The kernel's own counters tell that each rail carried its part, its event that the port went down; both are up at the end.
+# Runs on node1: `bfo check` cuts both RoCE v2 rails of this machine, one after the other, with contrib/cut_link.pl, as an administrator of a
+# cluster would. The kernel's counters show that each rail carried its part, the kernel's event that the port went down; both ports are up at
+# the end.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 export BFO_CONF=$BFO_VM_OUT/bfo.conf PATH=${MPIRUN%/*}:$BFO_BUILDDIR/contrib:$PATH

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: programs nobody here wrote, on every rail, against node2. The servers are all started at once.
+# Runs on node1: programs of other authors, on every rail, with node2 as the server. All servers are started at once.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 
@@ -53,7 +53,7 @@ servers() {
             echo "timeout 600 $words >$BFO_VM_OUT/server-$rail-$name.log 2>&1 </dev/null &"
         done
     done
-    # The ones of librdmacm do not show in the list of TCP listeners.
+    # Servers that listen through librdmacm are not in the list of TCP listeners.
     echo "for i in \$(seq 300); do [ \$(ss -Hltn 'sport >= 18600 and sport <= 18999' | wc -l) -ge $((11 * BFO_VM_RAILS)) ] && exit 0; sleep 0.1; done; exit 1"
 }
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1, for people: small messages between node1 and node2 over one soft-RoCE rail by eager RDMA rings and by sends, in
-# turns. The device default of btl_openib_use_eager_rdma follows it (DESIGN.txt 15.6). With the environment of a build, and
-# VM_COMPONENTS naming the folder of the BTL (lib.sh): run.sh -- tests/vm/jobs/eager_ring.sh [TURNS]
+# Runs on node1, by hand: small messages between node1 and node2 over one soft-RoCE rail, in turns through eager RDMA rings and by sends.
+# The device default of btl_openib_use_eager_rdma follows from the result (DESIGN.txt 15.6). Needs the environment of a build, and
+# VM_COMPONENTS with the folder of the BTL (lib.sh): run.sh -- tests/vm/jobs/eager_ring.sh [TURNS]
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 turns=${1:-5}

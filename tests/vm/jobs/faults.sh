@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: each fault under a stream of sends (vm_stream, retry count 3: 7 means for ever on rxe), what the
-# sender gets to see, that the other rail does not notice, and that all is well afterwards.
+# Runs on node1: each fault under a stream of sends (vm_stream; its retry count is 3, because 7 means without limit on rxe).
+# The sender gets the expected status, the other rail is not affected, and all rails work afterwards.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 port=18700
 
-# start_traffic RAIL: a stream from node1 to node2, seen to flow before this returns; its log is $log.
+# start_traffic RAIL: starts a stream from node1 to node2, and returns when it flows; its log is $log.
 start_traffic() {
     port=$((port + 1))
     log=$BFO_VM_OUT/traffic-$port.log
@@ -35,15 +35,15 @@ breaks() {
     note=$(grep ^sent "$log")
 }
 
-# works RAIL: a verified exchange over it.
+# works RAIL: a verified stream passes over the rail.
 works() {
     port=$((port + 1))
     start_on node2 /dev/null "timeout 40 $VM_STREAM -d rxe$1 -p $port -s 30"
     check "rail $1 works" quiet timeout 30 "$VM_STREAM" -d "rxe$1" -p $port -n 200 -r 6 -s 20 node2
 }
 
-# speed RAIL MESSAGES: MiB/s ($speed) of an ib_write_bw that short, its start included, by this shell's clock: perftest says 0.00 where it
-# cannot measure the processor's. Its words are in $log.
+# speed RAIL MESSAGES: sets $speed to the MiB/s of ib_write_bw with this number of messages, its start included. This shell's clock measures
+# it, because perftest prints 0.00 where it cannot measure the processor's clock. Its output is in $log.
 speed() {
     port=$((port + 1))
     log=$BFO_VM_OUT/speed-$port.log

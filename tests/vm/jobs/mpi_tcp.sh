@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: stock Open MPI over tcp on the rails, ranks on all machines; then a rank is killed and a machine
-# stands still, and what mpirun says is what it should say.
+# Runs on node1: stock Open MPI over tcp on the rails, with ranks on all machines. Then a machine pauses and the ring
+# continues afterwards; a rank is killed and mpirun names it.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 hosts=node1,node2

@@ -3,15 +3,15 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Runs on node1: our openib BTL over RoCE v2 rails between all machines, first under stock ob1, then under pml bfo; then a rail
-# is lost, also with two ranks on each of two machines, who talk by vader. The packet counters of both rails must move:
-# otherwise something else carried the data, or one rail all of it.
+# is lost, also with two ranks on each of two machines, where the ranks of a machine use vader. The packet counters of both rails
+# must grow: otherwise another transport carried the data, or one rail carried all of it.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/openib.log
 hosts=node1,node2
 [ "$BFO_VM_NODES" = 3 ] && hosts=$hosts,node3
 
-# job PML ROUNDS BYTES: a verified ring between the machines. Timers that outlive a starved machine.
+# job PML ROUNDS BYTES: a verified ring between the machines, with timers that are longer than a stall of a machine.
 job() {
     local pml=$1
     log=$BFO_VM_OUT/openib-$1-$3.log
@@ -20,7 +20,7 @@ job() {
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" "$@" >"$log" 2>&1 </dev/null
 }
 
-# rails_carry PML: small and large messages; at least so many packets as the bytes need, on each rail its part.
+# rails_carry PML: small and large messages; each rail sends its part of the packets that the bytes need.
 rails_carry() {
     local before0 before1
     before0=$(packets node1 0) before1=$(packets node1 1)
@@ -32,8 +32,8 @@ rails_carry() {
     check "$1: rail 1 carried it ($note1 packets)" [ $note1 -gt 500 ]
 }
 
-# rail_lost RANKS HOSTS BTLS: messages in pieces go on when the peer's port of one rail goes down in mid-job, and the rail is
-# named.
+# rail_lost RANKS HOSTS BTLS: messages in fragments continue when the peer's port of one rail goes down in the middle of the job, and a
+# message names the rail.
 rail_lost() {
     local rounds mpirun
     log=$BFO_VM_OUT/openib-lost-$1.log

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Runs on node1: our openib BTL over the kernel's software iWARP (siw) instead of soft-RoCE, on the same two networks: under ob1 and
-# bfo, by send, put and get, over one rail and two, whose counters must move. What refuses it, and how a rail ends.
+# bfo, by send, put and get, over one rail and two, whose counters must grow. Which settings refuse iWARP, and what happens when a rail is lost.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/openib_iwarp.log
@@ -17,10 +17,10 @@ job() {
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$@" "$VM_RING" 3 $sizes >"$log" 2>&1 </dev/null
 }
 
-# bytes RAIL: what node1 has sent on that network so far.
+# bytes RAIL: how many bytes node1 has sent on that network so far.
 bytes() { cat "/sys/class/net/eth$1/statistics/tx_bytes"; }
 
-# carries RAILS PML [MPIRUN-ARGUMENT...]: three rounds of 3.1 MB; each rail carries its part of them, and the network that is no rail nothing.
+# carries RAILS PML [MPIRUN-ARGUMENT...]: three rounds of 3.1 MB; each rail carries its part, and a network that is no rail carries nothing.
 carries() {
     local rails=$1 r before=()
     shift
@@ -36,11 +36,11 @@ carries() {
     [ "$bad" = 0 ] || tail -n 40 "$log"
 }
 
-# counted WHAT: did both sides do so at least three times?
+# counted WHAT: do the counters of this name add up to three or more?
 counted() { [ "$(sed -n "s/.*bfo: siw.*[ ,]$1 \([0-9]*\).*/\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }')" -ge 3 ]; }
 
-# meet: both sides of a connection begin at once, on a slow network, and between ranks of one machine too. What the higher one
-# began is spent, and it takes new queue pairs.
+# meet: both sides of a connection start at once, on a slow network, and between ranks of one machine as well. The higher rank discards the
+# connection that it started, and takes new queue pairs.
 meet() {
     local n
     for n in 1 2; do
@@ -55,7 +55,7 @@ meet() {
     for n in 1 2; do node_run node$n "for r in 0 1; do tc qdisc del dev eth\$r root; done"; done
 }
 
-# rail_lost: there is no failover, and the job ends, with an error that names the peer; it does not hang.
+# rail_lost: without failover the job ends with an error that names the peer; it does not hang.
 rail_lost() {
     local mpirun status
     timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
@@ -70,7 +70,7 @@ rail_lost() {
     [ "$bad" = 0 ] || grep -v ^round "$log" | tail -n 40
 }
 
-# peer_dies: it is stopped first, so that we only wait for it when its connections are closed: the keepalive tells.
+# peer_dies: the peer is stopped first, therefore rank 0 only waits when the peer's connections are closed: the keepalive notices.
 peer_dies() {
     timeout 240 "$MPIRUN" --enable-recovery --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_keepalive 3 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
@@ -84,7 +84,7 @@ peer_dies() {
     [ "$bad" = 0 ] || grep -v ^round "$log" | tail -n 40
 }
 
-# What ssh starts may lock little memory, and siw does not except root as others do.
+# A process that ssh starts may lock little memory, and siw, unlike other drivers, makes no exception for root.
 for n in 1 2; do
     node_run node$n "for p in \$(pidof dropbear); do prlimit --pid \$p --memlock=unlimited; done; for r in 0 1; do rdma link del rxe\$r && rdma link add siw\$r type siw netdev eth\$r || exit 1; done" ||
         fail "node$n has no siw"

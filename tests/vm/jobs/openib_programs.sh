@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: the MPI programs of tests/mpi that move least, over two RoCE v2 rails to node2, under bfo and ob1, with both
+# Runs on node1: the MPI programs of tests/mpi that move least data, over two RoCE v2 rails to node2, under bfo and ob1, with both
 # connection managers, both kinds of receive queues, with eager rings and without: every pair of these three occurs. Both rails
-# must carry data; connection manager, queues and rings must be what was asked for.
+# must carry data; connection manager, queues and rings must be as configured.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 peer=P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2
 shared=S,2048,64,32,16:S,12544,32,16,8:S,65792,16,8,4
 
-# program NAME PML MPIRUN-ARGUMENT...: added to the log of its configuration
+# program NAME PML MPIRUN-ARGUMENT...: runs the program; appends its output to the log of its configuration
 program() {
     local name=$1 pml=$2 status
     shift 2

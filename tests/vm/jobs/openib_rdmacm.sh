@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: our openib BTL with connections made by rdmacm, over two RoCE v2 rails to node2, under ob1 and bfo. Both
-# rails must carry data, with another MTU and traffic class too; both sides of a connection begin at once; then connections are made while the network loses packets, and a rail is lost.
+# Runs on node1: our openib BTL with connections made by rdmacm, over two RoCE v2 rails to node2, under ob1 and bfo. Both rails must carry
+# data, also with another MTU and traffic class. Both sides of a connection start at once; connections are made while the network loses
+# packets; a rail is lost.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/openib_rdmacm.log
@@ -17,7 +18,7 @@ job() {
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" "$rounds" "$bytes" >"$log" 2>&1 </dev/null
 }
 
-# rails_carry PML: at least so many packets as the bytes need, on each rail its part; and rdmacm made the connections.
+# rails_carry PML: each rail sends its part of the packets that the bytes need, and rdmacm made the connections.
 rails_carry() {
     local before0 before1
     before0=$(packets node1 0) before1=$(packets node1 1)
@@ -30,7 +31,7 @@ rails_carry() {
     [ "$bad" = 0 ] || tail -n 25 "$log"
 }
 
-# path_as_given: MTU and traffic class go before what the connection manager found, on both sides.
+# path_as_given: the user's MTU and traffic class override those of the connection manager, on both sides.
 path_as_given() {
     check "a verified ring with another path" job ob1 3 100000 --mca btl_openib_ib_mtu 2 --mca btl_openib_ib_traffic_class 32
     check "all queue pairs have its MTU and class" [ "$(grep -c 'queue pair .* class 32, mtu 2,' "$log")" = "$(grep -c 'queue pair 0x' "$log")" ]
@@ -38,7 +39,7 @@ path_as_given() {
     [ "$bad" = 0 ] || tail -n 25 "$log"
 }
 
-# lossy: the kernel's connection manager repeats what is lost.
+# lossy: the kernel's connection manager repeats lost messages.
 lossy() {
     check "a tenth of all packets lost" loss node2 0 in 10
     check "a verified ring of 8 bytes all the same" job ob1 3 8 --mca btl_openib_connect_timeout 60
@@ -46,8 +47,8 @@ lossy() {
     check "no more loss" loss node2 0 in 0
 }
 
-# meet: both sides of a connection begin at once: what they send crosses on a slow network. The lower one holds, the other
-# yields; nothing fails. With blocking progress: four ranks that wait leave the cores to those that work.
+# meet: both sides of a connection start at once, and their requests cross on a slow network. The lower rank's request holds, the other
+# rank yields; nothing fails. With blocking progress ranks that wait leave the cores to ranks that work.
 meet() {
     local n crossed=0 found args=(--bind-to none -np 4 -H node1:2,node2:2 --mca pml ob1 --mca btl openib,self
         --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 1 --mca btl_openib_blocking_progress 5
@@ -66,7 +67,7 @@ meet() {
     for n in 1 2; do node_run node$n "for r in 0 1; do tc qdisc del dev eth\$r root; done"; done
 }
 
-# rail_lost: bring-down messages go by rdmacm too.
+# rail_lost: rdmacm carries the bring-down messages as well.
 rail_lost() {
     local rounds mpirun
     timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \

@@ -9,11 +9,11 @@ fail() { echo "  FAIL: $*"; bad=$((bad + 1)); }
 check() { local what=$1; shift; if "$@"; then pass "$what"; else fail "$what ($*)"; fi; }
 finish() { [ "$bad" = 0 ] || echo "$bad failed"; [ "$bad" = 0 ]; exit; }
 
-# How often the witness (guest.sh) saw the machines stand still, and the longest time in ms since it had seen so many.
+# stand_stills: how often the witness (guest.sh) saw a machine stand still. stood_still N: the longest of these times in ms after the first N.
 stand_stills() { cat "$BFO_VM_OUT/.stood_still" 2>/dev/null | wc -l; }
 stood_still() { tail -n +$(($1 + 1)) "$BFO_VM_OUT/.stood_still" 2>/dev/null | sort -n | tail -n 1 | grep . || echo 0; }
 
-# rail_counters: what the kernel has counted of each rail on every machine, but what is 0.
+# rail_counters: prints the kernel's counters of each rail on every machine, except counters that are 0.
 rail_counters() {
     local node
     for node in $(seq -f node%g "$BFO_VM_NODES"); do
@@ -23,16 +23,16 @@ rail_counters() {
     done
 }
 
-# gid_index NODE RAIL: where the GID made of the rail's IPv4 address sits at present.
+# gid_index NODE RAIL: the present index of the GID that is made of the rail's IPv4 address.
 gid_index() {
     node_run "$1" "cd /sys/class/infiniband/rxe$2/ports/1/gids && for g in *; do
         read -r v <\$g; case \$v in *:ffff:0a4d:*) [ \"\$(cat ../gid_attrs/types/\$g)\" = 'RoCE v2' ] && echo \$g && exit 0;; esac; done; exit 1"
 }
 
-# packets NODE RAIL: how many the rail has sent so far.
+# packets NODE RAIL: how many packets the rail has sent so far.
 packets() { node_run "$1" "cat /sys/class/infiniband/rxe$2/ports/1/hw_counters/sent_pkts"; }
 
-# wait_for SECONDS COMMAND...: until it succeeds.
+# wait_for SECONDS COMMAND...: waits until COMMAND succeeds.
 wait_for() {
     local end=$((SECONDS + $1))
     shift
@@ -42,5 +42,5 @@ wait_for() {
     done
 }
 
-# start_on NODE LOG COMMAND: leaves the command running there and returns; its output goes to LOG, best in $BFO_VM_OUT.
+# start_on NODE LOG COMMAND: starts COMMAND on NODE and returns; its output goes to LOG, which is best in $BFO_VM_OUT.
 start_on() { node_run "$1" "ulimit -l unlimited; nohup $3 >$2 2>&1 </dev/null & exit 0"; }

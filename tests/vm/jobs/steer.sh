@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs on node1: one job over two machines; what the command bfo shows of it on both, asked for by ssh, at each step: up, a rail cut, back, a port
-# drained, released. Tables, JSON, Prometheus and a terminal, beside what the kernel has counted.
+# Runs on node1: one job over two machines. The script compares the output of the command bfo for both machines (through ssh) with the kernel's
+# counters at each step: rails up, a rail cut, back, a port drained, released. As tables, JSON, Prometheus text and on a terminal.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 log=$BFO_VM_OUT/steer.log
 out=$BFO_VM_OUT/steer.out
 export BFO=$BFO_BUILDDIR/tools/bfo
 
-# bfo_shows PATTERN ARGUMENTS...: a line of what it prints; the status stays in STATUS.
+# bfo_shows PATTERN ARGUMENTS...: a line of the output of bfo matches PATTERN; its status is in STATUS.
 bfo_shows() {
     local pattern=$1
     shift
@@ -18,7 +18,7 @@ bfo_shows() {
     STATUS=$?
     grep -Eq -- "$pattern" "$out"
 }
-# rails_are "NODE PORT STATE"...: of both machines, as status --json says; a space in a state is written _.
+# rails_are "NODE PORT STATE"...: status --json shows these states, on both machines; "_" stands for a space in a state.
 rails_are() {
     "$BFO" status --hosts node1,node2 --json >"$out" 2>&1
     STATUS=$?
@@ -26,13 +26,13 @@ rails_are() {
         my %is = map { my $job = $_; map { ("$job->{host} $_->{port}", $_->{state} =~ s/ /_/gr) } @{$job->{ports}} } @{$j->{jobs}};
         for (@ARGV) { my ($node, $port, $state) = split; exit 1 if ($is{"$node $port"} // "-") ne $state } exit(0 == keys %is)' "$out" "$@"
 }
-# carried NODE PORT: bytes sent, as bfo says; sent NODE RAIL: as the kernel's interface says, with the headers of the network.
+# carried NODE PORT: bytes sent, according to bfo; sent NODE RAIL: according to the kernel's interface, with the network headers.
 carried() {
     "$BFO" status --hosts node1,node2 --json 2>/dev/null | perl -MJSON::PP -e 'local $/; my $j = decode_json(<STDIN>);
         print map { $_->{sent_bytes} } grep { $_->{port} eq $ARGV[1] } map { @{$_->{ports}} } grep { $_->{host} eq $ARGV[0] } @{$j->{jobs}}' "$1" "$2"
 }
 sent() { node_run "$1" "cat /sys/class/net/eth$2/statistics/tx_bytes"; }
-# look: what both say of each rail while the ranks stand still and nothing is under way any more, as words NODE:RAIL:BFO:KERNEL.
+# look: while the ranks are stopped and nothing is in flight, prints both counts of each rail as words NODE:RAIL:BFO:KERNEL.
 quiet() { local before; before=$(sent node1 0)$(sent node1 1)$(sent node2 0)$(sent node2 1); sleep 0.5; [ "$before" = "$(sent node1 0)$(sent node1 1)$(sent node2 0)$(sent node2 1)" ]; }
 look() {
     local node rail
@@ -43,7 +43,7 @@ look() {
     done
     for node in node1 node2; do node_run $node "pkill -CONT -x vm_ring"; done
 }
-# The kernel counts the same bytes, with the headers of the network and acknowledgements: a fifth more at most.
+# The kernel counts the same bytes, and headers and acknowledgements: at most a fifth more.
 counts_agree() {
     awk -F : -v bfo0="$3" -v kernel0="$4" -v bfo1="$5" -v kernel1="$6" -v name="$1 rxe$2" 'BEGIN {
         bfo = bfo1 - bfo0; kernel = kernel1 - kernel0; printf "  %s: bfo %d bytes, kernel %d\n", name, bfo, kernel
@@ -52,7 +52,7 @@ counts_agree() {
 grown() { [ "$(carried "$1" "rxe$2:1")" -gt "$3" ]; }
 rounds() { grep -c ^round "$log"; }
 goes_on() { local before; before=$(rounds); wait_for 30 eval '[ "$(rounds)" -gt '$((before + 4))' ]'; }
-# tmux_shows PATTERN: a line of "bfo top" in a terminal of 200 columns.
+# tmux_shows PATTERN: a line of "bfo top" in a terminal of 200 columns matches PATTERN.
 tmux_shows() { tmux capture-pane -p -t top | tee "$out" | grep -Eq -- "$1"; }
 
 timeout 800 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_ib_timeout 19 --mca btl_openib_rejoin_after 200 \
@@ -99,7 +99,7 @@ check "node1's port is given back" bfo_shows '^rxe1:1 is given back' release rxe
 check "and carries again" wait_for 60 grown node2 1 $((after2 + 5000000))
 check "doctor: two rails join the machines" bfo_shows '2 rails join any two of the 2 nodes' doctor --hosts node1,node2
 
-# A monitor that watches what it likes takes the port out by an event, and gives it back.
+# A monitor of the site takes the port out of service by an event, and gives it back.
 sed -n '/^# watch-port DEVICE PORT/,/^```/{/^```/!p}' "$BFO_SRCDIR/docs/ftb.md" >"$BFO_VM_OUT/watch-port"
 check "the monitor has 20 lines at most" eval '[ "$(wc -l <"$BFO_VM_OUT/watch-port")" -le 20 ] && [ -s "$BFO_VM_OUT/watch-port" ]'
 mkdir -p /run/bin && ln -sf "$BFO" /run/bin/bfo

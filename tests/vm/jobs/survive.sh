@@ -3,20 +3,20 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Runs on node1: survive.sh FAULT...: pml bfo over our openib BTL on two kernel rails: a verified stream through each fault,
-# and with VM_REAL=yes programs nobody here wrote too (VM_REAL=only: those alone): those of VM_PROGRAMS, else NetPIPE in
-# integrity mode, and for a rail that is lost for good hpcc and ScaLAPACK's LU test. A row per fault and program. 1 if one
-# is not survived, a rail was given up by a fault that is none of a rail, or a fault hit nothing.
+# and with VM_REAL=yes programs of other authors as well (VM_REAL=only: only these programs): those of VM_PROGRAMS, otherwise
+# NetPIPE in integrity mode, and hpcc and ScaLAPACK's LU test for a rail that is lost for good. A row per fault and program. The
+# status is 1 if a program does not survive, if a rail was given up for a fault that is not a rail's, or if a fault hit nothing.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 . "$here/traffic.sh"
 
-# must_keep FAULT: no rail may be given up by it.
+# must_keep FAULT: no rail may be given up because of it.
 must_keep() { case $1 in 'machine paused 3 s' | 'loss 1 %' | 'path flap 0.4 s' | *', 7.5 s' | *', one rail'* | 'no fault') ;; *) false ;; esac; }
 
-# must_lose FAULT: a rail is lost by it, or it hit nothing.
+# must_lose FAULT: a rail must be lost; otherwise the fault hit nothing.
 must_lose() { case $1 in 'link '* | carrier* | 'loss 100'* | 'lost ack'* | address* | *', 1.9 s') ;; *) false ;; esac; }
 
-# counters: the sums of all ranks, as vm_traffic or else bfo tells them; those that are 0 are left out.
+# counters: the sums over all ranks, as vm_traffic or else bfo prints them, without sums of 0.
 counters() {
     local by='.*bfo: rank [0-9]* counters:'
     grep -q '^counters of rank' "$log" && by='^counters of rank [0-9]*:'
@@ -27,7 +27,7 @@ counters() {
 }
 lost_rails() { grep -c 'A rail was lost:' "$log"; }
 
-# evidence FAULT: what shows that it hit the program, in $felt; 1 if nothing does. $dropped, $stall and $killed are known.
+# evidence FAULT: sets $felt to what shows that the fault hit the program; returns 1 if nothing does. $dropped, $stall and $killed are set.
 evidence() {
     felt=
     [ "$warned" = 0 ] || felt='rail lost'
@@ -39,7 +39,7 @@ evidence() {
     [ -n "$felt" ]
 }
 
-# row FAULT PROGRAM GOOD: judges and prints $outcome, which ought to be GOOD; shows the end of the log and the rails' counters where it is not.
+# row FAULT PROGRAM GOOD: judges and prints $outcome; if it is not GOOD, prints the end of the log and the rails' counters.
 row() {
     warned=$(lost_rails) counted=${counted:-$(counters)}
     evidence "$1" || { felt=nothing; [ "$outcome" = "$3" ] && outcome='hit nothing'; }
@@ -58,8 +58,8 @@ stream_row() {
     row "$1" stream survived
 }
 
-# program NAME [FAULT]: prepares it in the present folder: $command, its $process; begun, enough and verified ask its output.
-# hpcc is ended where it only measures: on emulated machines its rings of 2 MB take longer than all the rest.
+# program NAME [FAULT]: prepares the program in the present folder: sets $command and $process, and defines begun, enough and verified, which
+# look at its output. hpcc is ended where it only measures, because on emulated machines its rings of 2 MB take longer than everything else.
 LU=$(echo /usr/lib/*/scalapack/openmpi-tests/xdlu)
 program() {
     enough() { false; }
@@ -89,7 +89,7 @@ program() {
     esac
 }
 
-# programs_through FAULT: unless the caller says which
+# programs_through FAULT: the programs for this fault, unless VM_PROGRAMS names them
 programs_through() {
     case $1 in
     'link down'* | carrier* | 'loss 100'* | 'lost ack'*) echo NetPIPE hpcc ScaLAPACK ;;
@@ -97,7 +97,7 @@ programs_through() {
     esac
 }
 
-# arrivals: notes in /run/stall the longest time in us in which no message came to node1 by any rail, until it is killed.
+# arrivals: until it is killed, writes into /run/stall the longest time in us in which no message came to node1 over any rail.
 arrivals() {
     local file sum x now at=${EPOCHREALTIME/./} last=-1 longest=0
     echo 0 >/run/stall
@@ -116,7 +116,7 @@ arrivals() {
     done
 }
 
-# start_program FAULT NAME MPIRUN-ARGUMENTS...: in the background, until it moves data ($job, $log).
+# start_program FAULT NAME MPIRUN-ARGUMENTS...: starts the program in the background; returns when it moves data ($job, $log).
 start_program() {
     log=$BFO_VM_OUT/$(echo "$2-$1" | tr -c 'A-Za-z0-9\n' _).log
     mkdir -p "$BFO_VM_OUT/$2" && cd "$BFO_VM_OUT/$2" && program "$2" || return 1
@@ -125,7 +125,7 @@ start_program() {
     wait_for 100 eval 'begun || ! running'
 }
 
-# end_program: what is left of it, everywhere. Sets $status, and $stopped if it ran, on both nodes, until it was ended here.
+# end_program: ends all processes of the program. Sets $status, and $stopped if the program was still running on both nodes.
 end_program() {
     local node alive="pgrep -r R,S,D -x $process >/dev/null"
     status=0 stopped=
@@ -139,7 +139,7 @@ end_program() {
     done
 }
 
-# real_row FAULT PROGRAM: the fault comes while it runs, and its own verification has to pass.
+# real_row FAULT PROGRAM: the fault comes while the program runs, and the program's own verification must pass.
 real_row() {
     local rail sampler
     outcome='bad start' stall=- dropped=0
@@ -151,7 +151,7 @@ real_row() {
             outcome='ended too early'
         elif ! inject "$1" "$rail"; then
             outcome='no fault'
-        else # the timers take seconds to say that a rail is lost
+        else # the timers take seconds to find out that a rail is lost
             outcome=
             wait_for 300 eval '{ enough && { ! must_lose "$fault" || [ "$(lost_rails)" != 0 ]; }; } || ! running'
         fi
@@ -176,7 +176,7 @@ kill_peer() {
 }
 
 # A rank of the other machine is killed under mpirun --enable-recovery: its partner's requests end with MPI_ERR_OTHER,
-# and another pair of ranks, between the same machines, does not notice.
+# and another pair of ranks between the same machines is not affected.
 killed_row() {
     local before
     outcome='bad start' stall=- dropped=0 killed=
@@ -197,12 +197,13 @@ killed_row() {
     row "$1" stream 'rest ran on'
 }
 
-# A program that handles no errors cannot go on without its peer: it has to end, and the peer to be named. (Open MPI 4.1.4's
-# own text about MPI_ERR_OTHER is lost on the way, "Out of resource in show_help.c", when a rank of the job was killed before.)
+# A program that handles no errors cannot continue without its peer: it must end, and bfo must name the peer. (Open MPI 4.1.4 loses its
+# own text about MPI_ERR_OTHER, "Out of resource in show_help.c", when a rank of the job was killed before.) The job does not wait for a
+# rail, because no other process of the peer's node could say that the peer is dead.
 killed_program() {
     local begin
     outcome='bad start' stall=- dropped=0 killed=
-    if start_program "$1" NetPIPE --enable-recovery --mca pml_bfo_last_rail_timeout 0 -np 2 -H node1,node2; then # nobody else is there to be asked
+    if start_program "$1" NetPIPE --enable-recovery --mca pml_bfo_last_rail_timeout 0 -np 2 -H node1,node2; then
         begin=${EPOCHREALTIME/./}
         kill_peer 1
         outcome=hangs
@@ -217,7 +218,7 @@ killed_program() {
     row "$1" NetPIPE 'ends, named'
 }
 
-# Ranks that have no need of the killed one: LU on a grid of ranks 0 and 1 while rank 3, which waits outside it, is killed.
+# Ranks that do not need the killed rank: LU runs on a grid of ranks 0 and 1 while rank 3, which waits outside the grid, is killed.
 killed_bystander() {
     outcome='bad start' stall=- dropped=0 killed=
     if start_program "$1" ScaLAPACK --enable-recovery -np 4 --map-by node -H node1:2,node2:2; then
@@ -236,8 +237,8 @@ killed_bystander() {
     row "$1" ScaLAPACK verified
 }
 
-# judged ROW ARGUMENT...: timers of a rail are real time: a row that fails while the machines stood still is none, and comes once
-# more, four times at most. A job that hangs is none of these.
+# judged ROW ARGUMENT...: runs a row again, up to four times in all, if it fails while the machines stood still, because timers of a rail
+# run in real time. A row that shows wrong data, a crash or a hang is not repeated.
 judged() {
     local try before=$bad seen still
     for try in 1 2 3 4; do
@@ -263,8 +264,8 @@ for fault in "$@"; do
     case $fault in
     *', 1.9 s') args+=(--mca btl_openib_ib_timeout 16) ;;
     *', 7.5 s') args+=(--mca btl_openib_ib_timeout 18) ;;
-    *', one rail'*) args+=(--mca btl_openib_if_include rxe0) ;; # as every user has it: some 30 s
-    *) args+=(--mca btl_openib_ib_timeout 17) ;; # 3.8 s: loss in silence is found by it
+    *', one rail'*) args+=(--mca btl_openib_if_include rxe0) ;; # the default timeout: some 30 s
+    *) args+=(--mca btl_openib_ib_timeout 17) ;; # 3.8 s: a rail that is silent for so long is lost
     esac
     if [ "$fault" = 'peer killed' ]; then
         [ "${VM_REAL:-no}" = only ] || judged killed_row "$fault"

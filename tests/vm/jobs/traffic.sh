@@ -3,15 +3,15 @@
 #
 # What the job scripts about a lost rail share: the stacks, the faults, and one job of vm_traffic through one fault.
 # Sourced inside a machine, after rails.sh. DESIGN.txt 17.
-seconds=${VM_TRAFFIC_SECONDS:-40} # without progress for so long: hung
+seconds=${VM_TRAFFIC_SECONDS:-40} # a job without progress for so long hangs
 ours=(--mca btl openib,self --mca mca_base_component_path "${VM_COMPONENTS:-/none}:$BFO_OMPI_COMPONENTDIR")
-# UCX: its UD wire-up reads the destination of a RoCE v2 datagram over IPv4 at the wrong place when the provider is not
-# mlx5, and drops it; GID 0, of the link-local IPv6 address, does. libfabric: the completion queue is made for 256 peers
-# and rxe has not so many entries; the provider is bound to one network, or it listens on another than it connects to.
+# UCX: when the provider is not mlx5, its UD wire-up reads the destination of a RoCE v2 datagram over IPv4 at the wrong place, and drops
+# the datagram; GID 0, of the link-local IPv6 address, works. libfabric makes its completion queue for 256 peers by default, and rxe has
+# fewer entries; the provider is bound to one network, because otherwise it may listen on one network and connect over another.
 ucx=(--mca pml ucx -x UCX_TLS=rc_verbs,ud_verbs:aux,self -x UCX_NET_DEVICES=rxe0:1,rxe1:1 -x UCX_IB_GID_INDEX=0)
 ofi=(--mca pml cm --mca mtl ofi -x FI_UNIVERSE_SIZE=8)
 
-# stack NAME: its arguments of mpirun in $args.
+# stack NAME: sets $args to the stack's arguments of mpirun.
 stack() {
     case $1 in
     'pml bfo, our btl openib') args=(--mca pml bfo "${ours[@]}") ;;
@@ -24,7 +24,7 @@ stack() {
     esac
 }
 
-# inject FAULT RAIL: on the rail, at node2 (the peer) unless it says otherwise.
+# inject FAULT RAIL: injects the fault on the rail, at node2 (the peer) unless the fault says otherwise.
 inject() {
     case $1 in
     'link down, peer') rail_down node2 "$2" ;;
@@ -45,11 +45,11 @@ inject() {
     esac
 }
 
-# filtered FAULT: it drops packets, and counts them; none dropped: it hit nothing.
+# filtered FAULT: does the fault drop packets and count them? If it then drops none, it hit nothing.
 filtered() { case $1 in loss* | lost* | path*) ;; *) false ;; esac; }
 swallowed_all() { echo $(($(swallowed node1) + $(swallowed node2))); }
 
-# carried RAIL FAULT: what it did so far: bytes, or, where acknowledgements are to be lost, sends (reads are answered with data).
+# carried RAIL FAULT: bytes that the rail has sent so far, or, where acknowledgements will be lost, its sends (data answer a read).
 carried() {
     case $2 in
     lost*) cat /sys/class/infiniband/rxe"$1"/ports/1/hw_counters/rdma_sends ;;
@@ -57,7 +57,7 @@ carried() {
     esac
 }
 
-# busy_rail FAULT: the rail that carries more now, so that the fault hits one that the job uses.
+# busy_rail FAULT: the rail that carries more at this moment, so that the fault hits a rail that the job uses.
 busy_rail() {
     local a b
     a=$(carried 0 "$1") b=$(carried 1 "$1")
@@ -69,7 +69,7 @@ busy_rail() {
 running() { kill -0 $job 2>/dev/null; }
 rounds() { grep -c '^round.*of rank 0' "$log"; }
 
-# start_job LOG COMMAND...: mpirun in the background ($job, $log); 1 unless traffic flows.
+# start_job LOG COMMAND...: starts mpirun in the background ($job, $log); returns 1 unless traffic flows.
 start_job() {
     log=$1
     shift
@@ -79,7 +79,7 @@ start_job() {
     grep -q ^round "$log" && sleep 2
 }
 
-# watch: until the job ends, or goes on for 6 s together, or does neither for $seconds. Sets $outcome, $took.
+# watch: waits until the job ends, makes progress for 6 s without a break, or makes no progress for $seconds. Sets $outcome, $took.
 watch() {
     local last now resumed= moved=$SECONDS
     last=$(rounds)
@@ -93,14 +93,14 @@ watch() {
                 return
             fi
         elif [ $((SECONDS - moved)) -ge 2 ]; then
-            resumed= # it only emptied its queues
+            resumed= # the job only emptied its queues
         fi
         [ $((SECONDS - moved)) -lt "$seconds" ] || { outcome=hung took=-; return; }
     done
     outcome=aborted took=$((SECONDS - begun))
 }
 
-# end_job: a job that goes on is asked to end and has to do so well; what does not is killed, everywhere.
+# end_job: asks a job that survived to end, which it must do without an error; kills any other job on all nodes.
 end_job() {
     local node status
     if [ "$outcome" = survived ]; then
@@ -120,8 +120,8 @@ end_job() {
     done
 }
 
-# through FAULT LOG MPIRUN-ARGUMENTS...: a job of vm_traffic through the fault. Sets $outcome and $took (s), $log, and
-# $dropped, the packets that the fault has taken.
+# through FAULT LOG MPIRUN-ARGUMENTS...: runs a job of vm_traffic through the fault. Sets $outcome and $took (s), $log, and
+# $dropped, the number of packets that the fault has dropped.
 through() {
     local fault=$1 rail begun
     shift
