@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# check_long.sh [PART...]: the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, whole jobs under
-# sanitizers, the throughput around a failover, all models, kernel rails; or those named, here or in PARTS, because all take some three hours. What is skipped
-# has not passed (CI=true). Each part goes on although another failed. The models, which only compute, take what the first parts leave of the
-# processors; the throughput, of a build of its own without assertions, and the virtual machines come when they have ended, and alone. When a part has ended its row takes the place of its last one in
-# tests/RESULTS.md and in docs/verification.md, unless the sources differ from the commit that the row names. The rows of this run are in check-long.md in the build directory, beside the logs.
+# check_long.sh [PART...]: the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, whole
+# jobs under sanitizers, the throughput around a failover, all models, kernel rails; or only the parts named, here or in PARTS, because all parts
+# take some three hours. A skipped test counts as failed (CI=true). A part runs even if another part has failed. The models, which only compute,
+# run beside the first parts at low priority. The throughput (in a build of its own without assertions) and the virtual machines run alone, after
+# the models have ended. When a part has ended, its row replaces its last row in tests/RESULTS.md and in docs/verification.md, unless the sources
+# differ from the commit that the row names. The rows of this run are in check-long.md in the build directory, with the logs.
 . "$BFO_SRCDIR/tests/lib.sh"
 need flock util-linux
 export CI=true
@@ -21,7 +22,7 @@ if [ -n "${SHORT:-}" ]; then
 fi
 rm -f "$BFO_BUILDDIR"/tests/check-long-*.md
 
-# version: the commit of the sources, and whether they differ from it. The table does not count.
+# version: the commit of the sources, and whether they differ from it. Changes of the tables of results do not count.
 version() {
     local commit
     commit=$(git -C "$BFO_SRCDIR" log -1 --format=%h 2>/dev/null) || commit="unknown, changed"
@@ -39,10 +40,10 @@ heading() {
     echo "|---|---|---|---|---|---|---|"
 }
 
-# add_row NAME TEXT: the row of a part of this run. Parts may end at the same time.
+# add_row NAME TEXT: writes the row of a part of this run. Parts may end at the same time.
 add_row() {
     local name now=$built
-    [ "$(version)" = "$built" ] || now="${built%, changed}, changed" # while the part ran
+    [ "$(version)" = "$built" ] || now="${built%, changed}, changed" # the sources changed while the part ran
     echo "| $1 | $2 | $now, $(date -u +%Y-%m-%d) |" >"$BFO_BUILDDIR/tests/check-long-$1.md"
     [ -z "${SHORT:-}" ] && [[ $now != *changed ]] || return
     (
@@ -61,7 +62,8 @@ add_row() {
     ) 9>"$BFO_BUILDDIR/tests/check-long.lock"
 }
 
-# numbers LOG STATUS: "passed | failed | retried" of a part: what the matrix, the soak, or automake counted; else the part itself.
+# numbers LOG STATUS: prints "passed | failed | retried" of a part, as the matrix, the soak, the models or automake counted; otherwise the part
+# counts as one.
 numbers() {
     awk -v status="$2" '
         /^[0-9]+ cells, .* passed, / { split($0, word, " passed, "); n = split(word[1], left, " "); good += left[n]; bad += word[2] + 0; counted = 1 }
@@ -73,10 +75,10 @@ numbers() {
         END { if (!counted) { good = status == "passed"; bad = !good } printf "%d | %d | %d\n", good, bad, retried }' "$1"
 }
 
-# retries_of FOLDER STAMP: what tests of automake, whose words are in logs of their own, have said of retries since then.
+# retries_of FOLDER STAMP: prints the lines about retries that tests of automake have written into their own logs since STAMP.
 retries_of() { find "$BFO_BUILDDIR/tests/$1" -maxdepth 1 -name '*.log' ! -name test-suite.log -newer "$2" -exec grep -h '^ *retried: ' {} +; }
 
-# part NAME LINES MAKE-ARGUMENTS...: run it, keep its row of the table and its last lines.
+# part NAME LINES MAKE-ARGUMENTS...: runs the part, writes its row of the table, and prints its last LINES lines.
 part() {
     local name=$1 lines=$2 start=$SECONDS log=$BFO_BUILDDIR/tests/check-long-$1.log status=passed stamp=$TEST_TMP/stamp-$1
     shift 2

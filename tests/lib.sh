@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Helpers of the test scripts. Source it first:  . "$BFO_SRCDIR/tests/lib.sh"
-# A test ends with 0 (passed), 77 (skipped: says what is missing; a failure when CI=true) or anything else.
+# A test ends with status 0 (passed), 77 (skipped: it prints what is missing; a failure when CI=true) or any other (failed).
 
 set -u
 : "${BFO_BUILDDIR:?run this under make check, or source tests/env.sh of the build directory first}"
@@ -15,7 +15,7 @@ trap 'rm -rf "$TEST_TMP"' EXIT
 fail() { echo "FAIL $TEST_NAME: $*"; exit 1; }
 note() { echo "  $TEST_NAME: $*"; }
 
-# retry WHY: this test tries something again. test.sh adds these lines up and shows their number with each run.
+# retry WHY: this test repeats a step. test.sh adds these lines up and shows their number with each run.
 retry() { echo "retried: 1 ($TEST_NAME: $*)"; }
 
 # skip_missing WHAT PACKAGE: this test cannot run here. In CI that is a failure.
@@ -30,11 +30,11 @@ need() { command -v "$1" >/dev/null 2>&1 || skip_missing "$1" "$2"; }
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-MPI_TIMEOUT=${MPI_TIMEOUT:-240} # a job that takes as long hangs: loaded machines are slow
+MPI_TIMEOUT=${MPI_TIMEOUT:-240} # a job that takes longer hangs; the limit is long because loaded machines are slow
 
-# The BTL for processes of one node. From 5.0 on mpirun hands our component path to PMIx as well, which complains of every component in it:
-# PMIx gets its own. btl tcp finds no way from a machine's address to the same address: it has the loopback interface instead. And mpirun
-# ends its texts with a zero byte, for which grep takes a log for a binary file.
+# The BTL for processes of one node. From 5.0 on mpirun passes our component path to PMIx as well, which complains of every component in it;
+# therefore PMIx gets a path of its own. btl tcp does not connect a machine's address with itself; therefore it uses the loopback interface.
+# And mpirun ends its texts with a zero byte, which makes grep take a log for a binary file.
 case $OMPI_VERSION in
 4.*) export SHARED_MEMORY=vader ;;
 *)
@@ -47,17 +47,17 @@ esac
 # Is this a build with AddressSanitizer?
 has_asan() { grep -q __asan_init "$BFO_BUILDDIR/softrail/.libs/libsoftrail.so"; }
 
-# Installed components stay mapped until a rank has ended: see stock_stays.c. (AddressSanitizer wants to come first.)
+# Installed components stay mapped until a rank has ended: see stock_stays.c. (Not with AddressSanitizer, whose library must come first.)
 has_asan ||
     export LD_PRELOAD="$BFO_BUILDDIR/tests/.libs/stock_stays.so${LD_PRELOAD:+:$LD_PRELOAD}"
 
-# What is counted or timed is what users run.
+# without_assertions [BUILD]: fails unless the build is as users run it, because the test counts or measures time.
 without_assertions() {
     ! grep -q '^#define BFO_ASSERTIONS 1' "${1:-$BFO_BUILDDIR}/include/bfo_config.h" ||
         fail "${1:-$BFO_BUILDDIR} has assertions: measure a build that was configured with --disable-assertions"
 }
 
-# Component path of this build, in front of the stock one. use_components pml btl | pml | btl | none
+# use_components pml btl | pml | btl | none: puts the directories of these components of this build before the stock directory.
 use_components() {
     local path= part
     for part in "$@"; do
@@ -78,7 +78,7 @@ mpi() {
     timeout -k 5 "$MPI_TIMEOUT" "$MPIRUN" --oversubscribe --bind-to none -np "$n" "$@"
 }
 
-# await FILE PATTERN [COUNT]: until a job has written COUNT (1) lines with it, 60 s at most; then it returns 1.
+# await FILE PATTERN [COUNT]: waits until FILE has COUNT (1) lines that match PATTERN; returns 1 after 60 s.
 await() {
     local lines
     for _ in $(seq 600); do
@@ -91,7 +91,7 @@ await() {
 
 SOFTRAIL=$BFO_BUILDDIR/softrail/softrail
 
-# rail_counter FILE RAIL KEY: a number out of "softrail run --report FILE" (or status --json), such as
+# rail_counter FILE RAIL KEY: prints a number of the report of "softrail run --report FILE" (or status --json), such as
 # rail_counter "$TEST_TMP/report" 0 tx_bytes
 rail_counter() {
     awk -v rail="$2" -v key="\"$3\":" '

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# limit.sh TEST [ARGUMENT...]: runs a test under a time limit that ends what hangs, and no more: BFO_TEST_LIMIT seconds, or 900.
-# The test and what it started get SIGTERM, ten seconds later SIGKILL; the log then names the limit. The log's last line says how long the test took.
+# limit.sh TEST [ARGUMENT...]: runs a test under a time limit so long that only a test that hangs reaches it: BFO_TEST_LIMIT seconds, or 900.
+# The test and its processes get SIGTERM, and ten seconds later SIGKILL; the log then names the limit. The log's last line says how long the
+# test took.
 set -u
 limit=${BFO_TEST_LIMIT:-900}
 timeout -v -k 10 "$limit" "$@"

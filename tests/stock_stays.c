@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Open MPI 4.1.4 unloads its components in MPI_Finalize while its progress threads may still run in them (oob/tcp was
- * seen): about one job in 500 on a loaded machine ends in a segmentation fault behind all its work. Preloaded into the
- * jobs of the tests (lib.sh), this keeps the installed components mapped; ours are unloaded as ever. test_pml_unloading.sh
- * goes without it.
+ * Open MPI 4.1.4 unloads its components in MPI_Finalize while its progress threads may still run in them (for example in
+ * oob/tcp): on a loaded machine about one job in 500 ends in a segmentation fault after all its work. Preloaded into the
+ * jobs of the tests (lib.sh), this library keeps the installed components mapped; our components are unloaded as usual.
+ * test_pml_unloading.sh runs without it.
  *
- * Likewise PMIx_Finalize frees its event base while Open MPI's progress thread may still answer an event of it
- * (mca_pmix_ext3x; stock ob1 over vader damages its heap alike): event bases are kept as well.
+ * PMIx_Finalize also frees its event base while Open MPI's progress thread may still handle an event of that base
+ * (mca_pmix_ext3x; stock ob1 over vader damages its heap in the same way). Therefore no event base is freed.
  */
 #include <dlfcn.h>
 #include <link.h>

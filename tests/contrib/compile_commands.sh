@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# make compile_commands.json: each source of the product and each program of the unit tests has an entry; the entries compile where they say; no
-# object and no dependency of the build is touched. What is no build of bfo is refused.
+# make compile_commands.json: each source of the product and each program of the unit tests has an entry; the commands of the entries compile in
+# their directories, and touch no object and no dependency file of the build. A folder that is no build of bfo is refused.
 . "$BFO_SRCDIR/tests/lib.sh" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
 json=$BFO_BUILDDIR/compile_commands.json
@@ -25,11 +25,11 @@ for my $entry (@$entries) {
     -d $entry->{directory} && -f $entry->{file} or print("no such place: $entry->{directory}, $entry->{file}\n"), $bad = 1;
     push @{$of{$entry->{file}}}, $entry;
 }
-# Sources that no build compiles as they are have none.
+# Sources that no build compiles by themselves have no entry.
 my @sources = (glob("$top/{pml_bfo,btl_openib_failover,softrail,tools}/*.c"), "$top/contrib/bfo_stream.c", glob("$top/tests/unit/test_*.c"));
 die "found only " . @sources . " sources\n" if @sources < 150;
 for (@sources) { $of{$_} or print("no entry of $_\n"), $bad = 1 }
-# One of ten compiles.
+# One entry of ten is compiled.
 my $n = 0;
 for my $source (grep { $of{$_} && 0 == $n++ % 10 } @sources) {
     my $entry = $of{$source}[0];

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# contrib/bfo.gdb in a running job: a rank under gdb stops while it streams a message; requests, peers, rails and queue pairs are shown with the
-# names of their states. Then the second rail's cable is pulled, and the same commands show it. The job ends well, so the commands have changed nothing.
+# contrib/bfo.gdb in a running job: a rank under gdb stops while it streams a message; the commands show requests, peers, rails and queue pairs
+# with the names of their states. Then the second rail's cable is pulled, and the same commands show the loss. The job passes, therefore the
+# commands have changed nothing.
 . "$BFO_SRCDIR/tests/lib.sh" || exit 1
 need gdb gdb
 use_components pml btl
@@ -40,7 +41,7 @@ timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=1
     { tail -n 40 "$TEST_TMP/log"; fail "the job under gdb"; }
 grep -q ' 0 wrong$' "$TEST_TMP/log" || { tail -n 40 "$TEST_TMP/log"; fail "the job verified nothing"; }
 
-# part NAME: what was shown under that heading; shows NAME PATTERN: a line of it
+# part NAME: prints the output under this heading; shows NAME PATTERN: a line of it matches PATTERN
 part() { sed -n "/^== $1\$/,/^== /p" "$TEST_TMP/log"; }
 shows() { part "$1" | grep -Eq -- "$2" || { part "$1"; fail "not shown under $1: $2"; }; }
 shows streaming '^send 0x[0-9a-f]+, 0x[0-9a-f]+\.[0-9a-f]+: BFO_SEND_STREAM, epoch 0, [0-9]+ events$'

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Bad input to the two scripts about ob1: one message that names it, exit 2, and nothing is written.
+# Bad input to the two scripts about ob1: one message names the input, the status is 2, and nothing is written.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/contrib/small.sh"
 ends 0 revision --tree "$BASE" --accept
 cp "$MAP" "$MAP.good"
 sum() { find "$TEST_TMP" -type f ! -path "$TEST_TMP/out" ! -path "$TEST_TMP/err" -print0 | sort -z | xargs -0 sha1sum; }
 
-# refused NAME WORD COMMAND...: exit 2, one line that has the word, nothing on stdout, nothing written.
+# refused NAME WORD COMMAND...: status 2, one line that contains WORD, nothing on stdout, nothing written.
 refused() {
     local name=$1 word=$2 before
     shift 2
@@ -21,7 +21,7 @@ refused() {
     [ "$(sum)" = "$before" ] || fail "$name: something was written"
     note "$name: refused"
 }
-# Every bad tree, to both scripts and with what writes.
+# Every bad tree goes to both scripts, with the options that write.
 each() {
     refused "$@"
     local name=$1 word=$2
@@ -52,7 +52,7 @@ fi
 refused "a missing --from" v8 revision --git "$TEST_TMP/repository" --to v1.0.1 --from v8
 refused "a tag that looks like an option" --output=x revision --git "$TEST_TMP/repository" --to=--output=x
 
-# What is there and cannot be read is not gone.
+# A file that exists but cannot be read does not count as gone.
 for path in ompi/mca/pml/ob1/pml_ob1_match.c opal/mca/btl/btl.h opal/class/list.h opal/class opal/mca/btl; do
     rm -rf "$TEST_TMP/broken"
     cp -r "$BASE" "$TEST_TMP/broken"
@@ -61,7 +61,7 @@ for path in ompi/mca/pml/ob1/pml_ob1_match.c opal/mca/btl/btl.h opal/class/list.
     each "$path, a symlink to nothing" "cannot read $TEST_TMP/broken/$path" revision --tree "$TEST_TMP/broken"
 done
 
-# line NAME WORD LINE: a map with this line more.
+# line NAME WORD LINE: a map with LINE added is refused.
 line() {
     cp "$MAP.good" "$MAP"
     printf '%s\n' "$3" >>"$MAP"
@@ -103,7 +103,7 @@ refused "an unknown concept" "concepts: matching" diffs --tree "$BASE" dancing
 refused "a page nowhere" "$TEST_TMP/no/page.html" diffs --tree "$BASE" --html "$TEST_TMP/no/page.html"
 
 
-# What stands at the path and is no file stays as it is.
+# If the path is not a regular file, it stays as it is.
 mkfifo "$TEST_TMP/pipe"
 refused "a page into a pipe" "no regular file" diffs --tree "$BASE" --html "$TEST_TMP/pipe"
 [ -p "$TEST_TMP/pipe" ] || fail "--html replaced a pipe"
@@ -141,7 +141,7 @@ if [ "$(id -u)" != 0 ]; then
     chmod u+w "$TEST_TMP/locked"
 fi
 
-# A signal leaves no temporary files. This ctags waits, so that the script is in the middle of its work.
+# A signal leaves no temporary files. This ctags waits, so that the signal comes in the middle of the script's work.
 mkdir "$TEST_TMP/slow" "$TEST_TMP/temporary"
 mkfifo "$TEST_TMP/started" "$TEST_TMP/go"
 printf '#!/bin/sh\necho >"%s"\nread line <"%s"\nexit 1\n' "$TEST_TMP/started" "$TEST_TMP/go" >"$TEST_TMP/slow/ctags"

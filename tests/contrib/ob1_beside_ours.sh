@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# check-ob1-pml-diffs.pl on a made-up tree: what is explained, and each thing that is not; text, JSON and HTML.
+# check-ob1-pml-diffs.pl on a made-up tree: explained differences, and each kind of unexplained difference; text, JSON and HTML.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/contrib/small.sh"
 ends 0 revision --tree "$BASE" --accept
@@ -23,7 +23,7 @@ silent_about '== parameters'
 ends 0 diffs
 says '0 unexplained'
 
-# unexplained NAME TEXT: one thing, exit 1; then map and sources are as they were.
+# unexplained NAME TEXT: one unexplained difference, status 1; then restores map and sources.
 unexplained() {
     ends 1 diffs --tree "$BASE"
     says '1 unexplained'
@@ -63,7 +63,7 @@ unexplained "a topic whose piece is gone" '! topic     accelerator  ('
 sed -i '/^typedef/s/long bytes; //' "$OURS/pml_bfo/pml_bfo_types.h"
 unexplained "a field of ours that is gone" 'its piece of ours is gone: our_send_t.bytes'
 
-# JSON and HTML; the sources are text, whatever they hold, and so are reasons.
+# JSON and HTML: sources and reasons appear as text, whatever they contain.
 ends 0 diffs --tree "$BASE" --json
 perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); my ($m) = grep { $_->{name} eq "matching" } @{$all->{concepts}};
     exit !($all->{unexplained} == 0 && grep { $_->{name} eq "ob1_match" && $_->{ours}[0]{line} == 2 } @{$m->{rows}})' <"$TEST_TMP/out" ||

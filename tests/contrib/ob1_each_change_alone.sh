@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# check-ob1-revision.pl on a made-up tree: each kind of change alone is found, named by its kind, with the piece of ours;
-# what is no change in substance is not. --accept, --json, --git.
+# check-ob1-revision.pl on a made-up tree: the script finds each kind of change alone, and names its kind and our piece of code;
+# it does not report changes without substance. --accept, --json, --git.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/contrib/small.sh"
 
-# Never compared: everything is new. Then a person has compared.
+# Before the first comparison everything is new; after --accept nothing is.
 ends 1 revision --tree "$BASE"
 ends 0 revision --tree "$BASE" --accept
 ends 0 revision --tree "$BASE"
@@ -19,14 +19,14 @@ grep -q '^# a small map$' "$MAP" || fail "--accept lost a comment"
 grep -q '^function | list_is_empty | class/list.h | interface | = | 1\.0\.1 ' "$MAP" || fail "--accept added no line for what we use of a header"
 ! grep -q list_never_used "$MAP" || fail "the map has what we do not use of a header"
 
-# change NAME COMMAND...: a copy of the tree, changed by a command that runs in it.
+# change NAME COMMAND...: makes a copy of the tree, and changes it by a command that runs in the copy.
 change() {
     rm -rf "$TEST_TMP/new"
     cp -r "$BASE" "$TEST_TMP/new"
     (cd "$TEST_TMP/new" && eval "$2") || fail "$1: the change failed"
     if diff -rq "$BASE" "$TEST_TMP/new" >/dev/null; then fail "$1: nothing changed"; fi
 }
-# found N NAME COMMAND TEXT...: N changes, exit 1, and the output has the texts.
+# found N NAME COMMAND TEXT...: N changes, status 1, and the output contains the texts.
 found() {
     local n=$1 name=$2 text
     change "$2" "$3"
@@ -102,7 +102,7 @@ found 2 "the worst comes first" "sed -i 's/return l == l->next/return !l->next/'
 [ "$(grep -n list_is_empty "$TEST_TMP/out" | head -n 1 | cut -d: -f1)" -lt "$(grep -n ob1_twice "$TEST_TMP/out" | head -n 1 | cut -d: -f1)" ] ||
     { show; fail "what our sources name does not come first"; }
 
-# For programs.
+# JSON, for programs.
 change "a default" "sed -i 's/\"eager\", 4/\"eager\", 64/' $ob1/pml_ob1_component.c"
 ends 1 revision --tree "$TEST_TMP/new" --json
 perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); my ($c) = grep { $_->{kind} eq "param" } @{$all->{changes}};
@@ -133,10 +133,10 @@ says 'was 0x1, is 0x2'
 ends 0 revision --git "$repository" --from v1.0.2 --to v1.0.2
 GIT_DIR=$TEST_TMP/nowhere ends 0 revision --git "$repository" --to v1.0.1 # the environment does not name the repository
 
-# --accept takes out what is gone and adds what is new; then there is nothing to look at, but somebody has to say which piece of ours does it.
+# --accept removes lines of things that are gone and adds new things; then nothing is left to look at, but a person must name our piece for each.
 change "much" "sed -i /ob1_twice/d $match; echo 'static int ob1_more(void) { return 1; }' >>$match; sed -i 's/release=1/release=2/' VERSION"
 cp "$MAP" "$TEST_TMP/copy"
-ln "$MAP" "$TEST_TMP/linked" # what is written goes into a new file, which then takes the name
+ln "$MAP" "$TEST_TMP/linked" # --accept writes a new file, and then renames it
 ends 0 revision --tree "$TEST_TMP/new" --accept
 cmp -s "$TEST_TMP/linked" "$TEST_TMP/copy" || fail "--accept writes into the map itself"
 ends 0 revision --tree "$TEST_TMP/new"
@@ -161,12 +161,12 @@ says 'was 2, is 3'
 cp "$MAP.good" "$MAP"
 rm "$OURS/pml_bfo/pml_bfo_same.c"
 
-# Folders whose names are none: no line, so the map can be read again.
+# Folders with names that a map cannot hold get no line, therefore the map can be read again.
 change "folders of odd names" "mkdir 'opal/mca/btl/a | b' opal/mca/btl/a\|b opal/mca/btl/\$'a\nb'; sed -i 's/65535/1/' $ob1/pml_ob1_component.c"
 ends 0 revision --tree "$TEST_TMP/new" --accept
 ends 0 revision --tree "$TEST_TMP/new"
 
-# A symlink to the map stays one.
+# A symlink to the map stays a symlink.
 cp "$MAP.good" "$MAP"
 ln -s map.txt "$TEST_TMP/link"
 perl "$BFO_SRCDIR/contrib/check-ob1-revision.pl" --map "$TEST_TMP/link" --ours "$OURS" --tree "$TEST_TMP/new" --accept >"$TEST_TMP/out" || { show; fail "--accept through a symlink"; }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The two scripts on real Open MPI: 4.1.4 is explained without remainder; 5.0.7 gives the work list of a port; a changed line of
-# ob1's match function is found; ob1 written in another way is not. BFO_OMPI_SOURCES may hold openmpi-6.0*: then that too.
+# The two scripts on real Open MPI: every difference to 4.1.4 is explained; 5.0.7 gives the work list of a port; a changed line of
+# ob1's match function is reported; ob1 in another layout is not. If BFO_OMPI_SOURCES has openmpi-6.0*, that is tested as well.
 . "$BFO_SRCDIR/tests/lib.sh"
 unset LD_PRELOAD
 need ctags universal-ctags
@@ -23,7 +23,7 @@ ends() {
     [ "$status" = "$wanted" ] || { head -n 60 "$TEST_TMP/out"; fail "'$*' ended with $status, not $wanted"; }
 }
 says() { grep -qF -- "$1" "$TEST_TMP/out" || { head -n 60 "$TEST_TMP/out"; fail "the output does not say: $1"; }; }
-# names THING FILE: the paragraph of a change names the file of ours.
+# names THING FILE: the paragraph of a change names our file.
 names() {
     awk -v thing="$1" -v file="$2" '/^[a-z]/ { here = index($0, thing) } here && index($0, file) { found = 1 } END { exit !found }' \
         "$TEST_TMP/out" || { grep -F -A3 -- "$1" "$TEST_TMP/out"; fail "the list has no '$1' with $2"; }
@@ -46,7 +46,7 @@ ends 1 check-ob1-revision.pl --tree "$TEST_TMP/copy"
 says 'changes to look at: 1.'
 names 'function  match_one' pml_bfo/pml_bfo_recv_match.c
 
-# ob1 in another layout: clang-format where there is one; else, and with it, comments, indentation and a local.
+# ob1 in another layout: clang-format, where it is installed; and in any case other comments, indentation and the name of a local variable.
 cp "$old"/ompi/mca/pml/ob1/*.[ch] "$ob1"
 if command -v clang-format >/dev/null; then
     clang-format -i --style='{BasedOnStyle: Google, ColumnLimit: 70, SortIncludes: false}' "$ob1"/*.[ch]

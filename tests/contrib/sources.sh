@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# sources.sh VERSION SUITE FOLDER   unpacks what the scripts about ob1 read of Debian's source package openmpi VERSION of that suite,
-# and prints where. What is there already is not fetched again: FOLDER/VERSION, or the unpacked tree
-# $BFO_OMPI_SOURCES/openmpi-VERSION. The mirror is the one this machine installs from; its own apt is not touched.
+# sources.sh VERSION SUITE FOLDER   unpacks the files that the scripts about ob1 read from Debian's source package openmpi VERSION of SUITE,
+# and prints their folder. It fetches nothing if FOLDER/VERSION or the unpacked tree $BFO_OMPI_SOURCES/openmpi-VERSION exists.
+# It uses the mirror from which this machine installs, and does not change this machine's apt.
 set -u
 version=$1 suite=$2 upstream=${1%-*}
 for tree in "${BFO_OMPI_SOURCES:-/nowhere}/openmpi-$upstream" "$3/$version"; do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The mutants: wrong versions of the code, each one replacement of text that must fit exactly once. `cells` names the
-# cells of the fault matrix that should notice first, `unit` a unit test, `test` a script; `says` the assertion that has to notice.
+# The mutants: wrong versions of the code. Each mutant replaces a text that must be in the code exactly once. `cells` names the
+# cells of the fault matrix that should notice first, `unit` a unit test, `test` a script; `says` the assertion that must notice.
 # DESIGN.txt section 13.
 package Mutants;
 use strict;
@@ -282,7 +282,7 @@ our @all = (
       unit => 'test_bfo_failover_fsm' },
     { name => 'window-not-awaited', what => 'MPI_Comm_free does not wait for sends with callbacks', file => 'pml_bfo/pml_bfo_hooks.c',
       from => 'while (bfo.enabled && NULL != bc', to => 'while (!bfo.enabled && NULL != bc', test => 'tests/mpi/test_pml_answers.sh' },
-    # What an assertion notices first: `says` is its condition, and must stand in the output. Nothing but the tests named is run.
+    # Mutants that an assertion notices first: `says` is its condition, and must be in the output. Only the tests named are run.
     { name => 'assert-keys-counted', what => 'a key that leaves the bins stays counted', file => $match, says => '(0 == m->gots_key.n_keys) == (0 == m->n_gots)',
       from => "        --b->n_keys;\n", to => '', unit => 'test_bfo_match' },
     { name => 'assert-gots-counted', what => 'a message that is taken stays counted', file => $match, says => '(bfo_link_is_empty(&m->gots) && bfo_link_is_empty(&m->own_gots)) == (0 == m->n_gots)',

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# make check-mutants: every mutant must be caught. Results in mutants.tsv; started again it runs what has no result yet.
+# make check-mutants: the tests must catch every mutant. Results are in mutants.tsv; a second start runs the mutants that have no result yet.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 export BFO_OMPI_COMPONENTDIR

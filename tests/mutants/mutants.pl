@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Proves that the tests can fail: builds one mutant after the other in a copy of the sources and runs what should notice,
-# the fast and likely first: unit tests, a script, cells of the fault matrix, the rows of the simulated world, the whole fast
-# set, a soak. What noticed is run once more without the mutant; if it fails there too it proves nothing, and the mutant is
-# called unsound. Prints who caught whom. Started again it goes on where it was, as long as sources, tests and the mutant are
-# the same. DESIGN.txt section 13.
+# Proves that the tests can fail: builds one mutant after the other in a copy of the sources and runs the tests that should
+# notice, fast and likely tests first: unit tests, a script, cells of the fault matrix, the rows of the simulated world, the
+# whole fast set, a soak. The test that noticed runs again without the mutant; if it fails there as well it proves nothing, and
+# the mutant is called unsound. Prints which test caught which mutant. A second start continues where the first ended, as long
+# as sources, tests and the mutant are the same. DESIGN.txt section 13.
 #   mutants.pl [--only REGEX] [--work DIR] [--results FILE] [--limit SECONDS]
 use strict;
 use warnings;
@@ -33,7 +33,7 @@ my @mutants = grep { $_->{name} =~ /$opt{only}/ } @Mutants::all;
 
 sub sh { my ($command, $log) = @_; return system("($command) >'$log' 2>&1 </dev/null") == 0 }
 
-# What a result is good for: the product, and the tests that may notice.
+# A result is valid for this state of the product and of the tests that may notice.
 sub stamp {
     my $md5 = Digest::MD5->new;
     my @files;
@@ -48,7 +48,7 @@ sub stamp {
     return '# ' . $md5->hexdigest . "\n";
 }
 
-# A result is good for this definition of the mutant.
+# A result is valid for this definition of the mutant.
 sub print_of { my ($m) = @_; return substr Digest::MD5::md5_hex(join "\0", map { "$_=$m->{$_}" } sort keys %$m), 0, 8 }
 
 # A copy of the sources and a build of its own, made once for a state of the sources.
@@ -91,7 +91,7 @@ sub inside { return "unset BFO_SRCDIR BFO_BUILDDIR; . '$build/tests/env.sh'; cd 
 
 sub matrix { my ($set, $only) = @_; return inside("perl '$src/tests/sim/matrix/matrix.pl' --fresh --stop --cell-limit 25 --results '$work/cells.tsv' --set $set --only '$only'") }
 
-# The tests, in order: [name, the command, or that for the one cell or seed in which it failed].
+# The tests, in order: [name, command]; the command may become the command of the one cell or seed that failed.
 sub tests_of {
     my ($m) = @_;
     return (map({ my $unit = $_; ["unit: $unit", sub { "VERBOSE=1 make -s -C '$build/tests/unit' check TESTS=$unit" }] } split ' ', $m->{unit} // ''),
@@ -106,7 +106,7 @@ sub others_of {
             ['soak', sub { inside("perl '$src/tests/soak/soak.pl' " . (@_ ? "--seconds 0 --seed $_[0]" : '--seconds 60')) }]);
 }
 
-# Runs the tests; returns who noticed, and the command that has to succeed without the mutant; or nothing.
+# Runs the tests; returns the test that noticed, and the command that must succeed without the mutant; or nothing.
 sub caught_by {
     my ($m) = @_;
     for my $test (tests_of($m)) {

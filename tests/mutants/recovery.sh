@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# recovery.sh [NAME...]: the tests of the recovery can fail. Each patch of recovery/ breaks one thing in a copy of the sources
-# and names, in its line "Must fail:", the test that has to notice; it is run as it is and must pass first, once for all.
+# recovery.sh [NAME...]: proves that the tests of the recovery can fail. Each patch of recovery/ breaks one thing in a copy of the
+# sources and names, in its line "Must fail:", the test that must notice. Before its first patch each test must pass without a mutant.
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
 need patch patch
 src=$TEST_TMP/src build=$TEST_TMP/build bad=0
@@ -13,7 +13,8 @@ arguments=$("$BFO_BUILDDIR/config.status" --config)
 make_all() { make -s -C "$build" && make -s -C "$build/tests/unit" check TESTS= && make -s -C "$build/tests/mpi" check TESTS=; }
 (cd "$build" && eval "'$src/configure' $arguments") >"$TEST_TMP/log" 2>&1 && make_all >>"$TEST_TMP/log" 2>&1 ||
     { tail -n 20 "$TEST_TMP/log"; fail "the copy does not build"; }
-# try TEST: status of the test in the copy. It runs in a session of its own, and ends with all its processes: a mutant that hangs leaves no job.
+# try TEST: runs the test in the copy and returns its status. The test has a session of its own, and all its processes are ended with it:
+# a mutant that hangs leaves no job.
 try() {
     local status leader
     setsid bash -c '
@@ -34,7 +35,7 @@ for patch in "$BFO_SRCDIR"/tests/mutants/recovery/*.patch; do
     [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
     test=$(sed -n 's/^Must fail: //p' "$patch")
     if [[ " $sound " != *" $test "* ]]; then
-        make_all >"$TEST_TMP/log" 2>&1 || fail "the copy does not build without the last mutant" # which is still built
+        make_all >"$TEST_TMP/log" 2>&1 || fail "the copy does not build without the last mutant" # the copy still has the last mutant built in
         try "$test" || { tail -n 20 "$TEST_TMP/test.log"; fail "$test fails without any mutant"; }
         sound="$sound $test"
     fi
@@ -43,7 +44,7 @@ for patch in "$BFO_SRCDIR"/tests/mutants/recovery/*.patch; do
     if try "$test"; then
         echo "SURVIVED $name: $test passes"
         bad=$((bad + 1))
-    elif try "$test"; then # a mutant is caught if its test fails each time, not if it failed for once
+    elif try "$test"; then # a mutant is caught if its test fails every time, not if it fails once
         echo "SURVIVED $name: $test failed, then passed"
         bad=$((bad + 1))
     else

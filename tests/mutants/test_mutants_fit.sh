@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Every mutant still fits: its text is in the code exactly once, and the patches of recovery/ apply. So check-mutants does not
-# quietly lose one when code moves.
+# Every mutant still fits: its text is in the code exactly once, and the patches of recovery/ apply. Therefore check-mutants does not
+# lose a mutant unnoticed when code moves.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 need patch patch

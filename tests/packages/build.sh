@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# build.sh DIR   builds the Debian packages from a clean copy of the source tree into DIR, which is emptied first. lintian finds nothing,
-# openmpi-bfo depends on the release of Open MPI that it was built for and on no other, and each package holds what it is named after.
-# The recipes for RPM and Spack can be read, and are of this release.
+# build.sh DIR   empties DIR and builds the Debian packages into it, from a clean copy of the source tree. lintian must find nothing,
+# openmpi-bfo must depend on the release of Open MPI that it was built for and on no other, and each package must hold its part of bfo.
+# The recipes for RPM and Spack must parse, and name this release.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# = 1 ] || { echo "usage: build.sh DIR" >&2; exit 2; }
@@ -12,7 +12,7 @@ fail() { echo "FAIL packages: $*"; exit 1; }
 rm -rf "$1"
 mkdir -p "$1/bfo" && dir=$(cd "$1" && pwd) || exit 1
 (cd "$top" && git ls-files -z | tar --null -cf - -T -) | tar xf - -C "$dir/bfo" || fail "no copy of the source tree"
-# Flags of the build around us, and its make, are none of the packages'.
+# The packages must not get the flags and the make variables of the build that runs this test.
 (cd "$dir/bfo" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u CFLAGS -u LD_PRELOAD dpkg-buildpackage -us -uc -b) >"$dir/log" 2>&1 </dev/null ||
     { tail -n 30 "$dir/log"; fail "dpkg-buildpackage"; }
 lintian --allow-root --fail-on error,warning "$dir"/*.changes >"$dir/lintian" 2>&1 || { cat "$dir/lintian"; fail "lintian has something to say"; }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# install.sh DIR   on a machine, or in a tree of contrib/tree.sh --bare, that has nothing of bfo: installs the packages in DIR with what they
-# ask for, runs debian/tests/survives, and removes them: nothing is left. Needs root.
+# install.sh DIR   on a machine, or in a tree of contrib/tree.sh --bare, that has no bfo: installs the packages in DIR with their dependencies,
+# runs debian/tests/survives, and removes the packages, after which nothing may be left. Needs root.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# = 1 ] && dir=$(cd "$1" && pwd) || { echo "usage: install.sh DIR" >&2; exit 2; }
