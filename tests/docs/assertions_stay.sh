@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The code states its invariants: each folder has at least so many assertions (the floors only rise), no condition changes
-# anything, and a build for users has not an instruction of them: rooms of plain C are compiled as they are and with the assertions
-# cut out, to the same assembler text.
+# The code states its invariants: each folder has a least number of assertions (these numbers only rise), no condition of an
+# assertion changes anything, and a build for users has no instruction of an assertion: files of plain C give the same assembler
+# text with the assertions off and with the assertions removed.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 cd "$BFO_SRCDIR" || exit 1
@@ -20,7 +20,7 @@ END
 changing=$(grep -nE 'BFO_ASSERT\(.*(\+\+|--|[^=!<>]=[^=]|_add_|_sub_|exchange)' pml_bfo/*.[ch] btl_openib_failover/*.[ch] softrail/*.[ch])
 [ -z "$changing" ] || fail "an assertion changes something: $changing"
 
-# text FOLDER FILE ASSERTIONS: what the compiler makes of it
+# text FOLDER FILE ASSERTIONS: prints the assembler text
 text() {
     gcc -std=gnu11 -O2 -S -o - -DBFO_ASSERTIONS="$3" -I"$1" -Iinclude -I"$BFO_BUILDDIR/include" "$1/$2" |
         grep -v '^[[:space:]]*\.file' || fail "$1/$2 does not compile"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# tests/check_long.sh in a made-up repository, with a make that runs nothing: a part that ran takes the place of its row in RESULTS.md, all other
-# rows stay with the commit they are of, and no row names a commit whose sources were not those that ran.
+# tests/check_long.sh in a made-up repository, with a make that runs nothing: the row of a part that ran replaces its row in RESULTS.md, all other
+# rows keep their commit, and no row names a commit whose sources did not run.
 . "$BFO_SRCDIR/tests/lib.sh"
 need git git
 need flock util-linux
@@ -15,7 +15,7 @@ ln -s "$BFO_BUILDDIR/tests/.libs" "$TEST_TMP/build/tests/.libs"
 printf '%s\n' '# table' '| part | verdict | seconds | passed | failed | retried | commit, date |' '' '## Figures' '' '| Of | hand |' >"$results"
 cat >"$TEST_TMP/bin/make" <<'MAKE'
 #!/bin/bash
-# Each target takes, and does, what the test says: BREAKS, CHANGES.
+# Each target does what the test asks for in BREAKS and CHANGES.
 for target in "$@"; do :; done
 [ "$target" = "${CHANGES:-}" ] && echo >>"$BFO_SRCDIR/source"
 [ "$target" = "${BREAKS:-}" ] && exit 2
@@ -24,13 +24,13 @@ MAKE
 chmod +x "$TEST_TMP/bin/make"
 export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@localhost GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@localhost
 
-# commit TEXT: all that there is
+# commit TEXT: commits all files
 commit() {
     echo "$1" >>"$repository/source"
     git -C "$repository" add -A && git -C "$repository" commit -q -m "$1" || fail "no commit: $1"
     at=$(git -C "$repository" log -1 --format=%h)
 }
-# run STATUS PART...: the script ends with it
+# run STATUS PART...: the script ends with STATUS
 run() {
     local expected=$1 status
     shift
@@ -38,7 +38,7 @@ run() {
     status=$?
     [ $status = "$expected" ] || { cat "$TEST_TMP/log"; fail "check_long.sh $*: status $status, not $expected"; }
 }
-# has PART "VERDICT" COMMIT: its only row
+# has PART "VERDICT" COMMIT: the only row of PART has this verdict and commit
 has() {
     [ "$(grep -c "^| $1 |" "$results")" = 1 ] && grep -qE "^\| $1 \| $2 \| [0-9]+ \| [0-9] \| [0-9] \| [0-9]+ \| $3, [0-9-]{10} \|$" "$results" ||
         { cat "$results" "$TEST_TMP/log"; fail "no row of $1: $2, $3"; }
@@ -52,7 +52,7 @@ PARTS='rows model faults' run 0
 has faults passed "$first"
 has rows passed "$first"
 has model passed "$first"
-run 0 soak # the table alone differs from the commit now
+run 0 soak # now only the table differs from the commit
 has soak passed "$first"
 [ "$(parts)" = 'faults soak rows model' ] || { cat "$results"; fail "the rows are: $(parts)"; }
 grep -q '^| faults | passed | [0-9]* | 3 | 0 | 1 |' "$results" || { cat "$results"; fail "what make counted is not in the row"; }
@@ -64,11 +64,11 @@ cp "$results" "$TEST_TMP/before"
 SHORT=1 run 0 faults
 CHANGES=check-faults run 0 faults # the sources change while it runs
 grep -q "^| faults | passed .* $at, changed, " "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "not said that the sources changed"; }
-run 0 faults # and are changed from then on
+run 0 faults # and stay changed
 run 1 faults nonsense
 grep -q "there is no part 'nonsense'" "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "an unknown part is not named"; }
 cmp "$TEST_TMP/before" "$results" || { cat "$results"; fail "a row is not of the commit that it names"; }
-# docs/verification.md follows, and does not count as a change either.
+# docs/verification.md gets the same rows, and does not count as a change either.
 mkdir "$repository/docs" "$repository/contrib"
 mkdir -p "$repository/contrib/lib/Bfo"
 cp "$BFO_SRCDIR/contrib/results-page.pl" "$repository/contrib"

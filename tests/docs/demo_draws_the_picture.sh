@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The README's first command, in this build: a cable is pulled and plugged in, the other rail falls silent, the job goes on, and the
-# pictures show both rails. A build that is not there is told.
+# The README's first command, in this build: a cable is pulled and plugged in, the other rail falls silent, the job continues, and the
+# pictures show both rails. If the build does not exist, the demo says so.
 . "$BFO_SRCDIR/tests/lib.sh"
 need gnuplot gnuplot-nox
 BFO_DEMO_BUILD=$BFO_BUILDDIR timeout -k 5 300 "$BFO_SRCDIR/demo.sh" 8 >"$TEST_TMP/out" 2>&1 </dev/null ||

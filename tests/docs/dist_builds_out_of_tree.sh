@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# make dist holds all that is needed: its tarball configures and builds outside its own, read-only source tree.
+# The tarball of make dist is complete: it configures and builds outside its own, read-only source tree.
 . "$BFO_SRCDIR/tests/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 

@@ -3,10 +3,10 @@
 # Copyright (c) 2026 The bfo authors
 #
 # include_graph.pl DIR: looks for circles in the include graph of each component folder in DIR; with INCLUDE_GRAPH_SHOW=1 it prints
-# the graph as well. A unit is X.c with X.h; X knows Y if X.c or X.h includes Y.h (an X.def includes nothing). Units that reach each other form a circle: none of them can be
-# read without all others.
+# the graph as well. A unit is X.c with X.h; X knows Y if X.c or X.h includes Y.h (an X.def includes nothing). Units that reach each
+# other form a circle: a reader of one of them must read all.
 # Where a folder has rooms, no unit includes a unit of a room further down.
-# The bounds only tighten. A circle larger than its bound is an error; a smaller one is an error, too, until its number stands here.
+# The bounds only tighten. A circle larger than its bound is an error; a smaller circle is an error as well, until its size is the bound.
 use strict;
 use warnings;
 
@@ -16,10 +16,10 @@ my %bound = (    # folder => [units of the largest circle, units in circles]
     softrail            => [0, 0],
 );
 
-# Rooms: the table in the folder's README.md names the units of each room; a unit includes its own room and the rooms above it.
+# Rooms: the table in the folder's README.md names the units of each room; a unit may include units of its own room and of rooms above it.
 my %has_rooms = (btl_openib_failover => 'btl_openib_');
 
-# Leaves, where there are no rooms: units that know nothing but leaves.
+# Leaves, in folders without rooms: units that know only leaves.
 my %leaves = (
     pml_bfo             => [map { "pml_bfo_$_" } qw(failover_fire failover_fsm failover_se hdr ids life recv_match seqmap stats stripe sync types)],
     softrail            => [qw(sr_faultplan sr_shm)],
@@ -60,7 +60,7 @@ sub read_graph
     return \%knows;
 }
 
-# The units that can be reached from one, each with the unit before it on a shortest way.
+# The units that a unit reaches, each with the unit before it on a shortest path.
 sub reached
 {
     my ($knows, $from) = @_;
@@ -93,7 +93,7 @@ sub circles
     return sort { @$b <=> @$a } @circles;
 }
 
-# The shortest ways from each unit of a circle back to itself, the shortest first.
+# The shortest paths from each unit of a circle back to itself, the shortest first.
 sub shortest_chains
 {
     my ($knows, $circle) = @_;
@@ -110,15 +110,15 @@ sub shortest_chains
     return map { join ' -> ', @$_ } sort { @$a <=> @$b || "@$a" cmp "@$b" } @chains;
 }
 
-# A header offers what the .c file of its own unit defines: else one header that all include would hide who knows whom.
+# A header declares only what the .c file of its own unit defines: otherwise one header that all units include would hide which unit knows which.
 my %elsewhere = (
     btl_openib_wire          => ['btl_openib_record'],
-    pml_bfo                  => ['pml_bfo_device'],          # bfo_buffer_is_on_device(), which an inline asks
+    pml_bfo                  => ['pml_bfo_device'],          # bfo_buffer_is_on_device(), which an inline function calls
     pml_bfo_failover         => ['pml_bfo_failover_out'],    # when failover is compiled out
     pml_bfo_failover_actions => ['pml_bfo_failover_out'],
-    pml_bfo_local            => ['pml_bfo_tell'],            # bfo_stat_drop() counts and tells
+    pml_bfo_local            => ['pml_bfo_tell'],            # bfo_stat_drop() counts and reports
     pml_bfo_sync             => ['pml_bfo_local'],           # bfo_lock_wait(): _sync.h has no .c file
-    sr_cm                    => [map { "sr_cm_$_" } qw(address event face qp sync)],    # the rooms of librdmacm's calls, and those
+    sr_cm                    => [map { "sr_cm_$_" } qw(address event face qp sync)],    # the rooms of librdmacm's calls, and the rooms
     sr_command               => ['softrail', map { "sr_cmd_$_" } qw(run habits status rail fault)],    # of the command
     sr_fabric                => ['sr_sysfs'],
     sr_process               => ['sr_arena'],

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The include graph of the component folders has no larger circles than those that include_graph.pl names, leaves know leaves
-# alone, and rooms know no room further down. What is planted into a copy of the sources is found.
+# The include graph of the component folders has no larger circles than include_graph.pl allows, leaves know only leaves, and
+# rooms know no room further down. A fault that is planted into a copy of the sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 graph="$BFO_SRCDIR"/tests/docs/include_graph.pl
 perl "$graph" "$BFO_SRCDIR" || fail "the include graph is not what tests/docs/include_graph.pl says"
 
 btl=btl_openib_failover/btl_openib
-# planted WHAT WORDS: the copy with WHAT run in it fails, and says WORDS.
+# planted COMMAND WORDS: after COMMAND has changed the copy, the check fails and prints WORDS.
 planted() {
     rm -rf "$TEST_TMP/copy"
     mkdir "$TEST_TMP/copy"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A program with MPI_THREAD_MULTIPLE and a window that does not ask for bfo says the same before installation, after it and after
-# uninstallation, and in a shell that has loaded the module. The file for --tune, and in that shell --mca pml bfo, makes one job use bfo;
-# without its directory, Open MPI says what docs/FAQ.md quotes.
+# A program with MPI_THREAD_MULTIPLE and a window that does not ask for bfo prints the same before installation, after it and after
+# uninstallation, and in a shell that has loaded the module. The file for --tune, or --mca pml bfo in that shell, makes one job use bfo;
+# without the directory of bfo, Open MPI prints what docs/FAQ.md quotes.
 . "$BFO_SRCDIR/tests/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 exec </dev/null
@@ -12,7 +12,7 @@ stage=$TEST_TMP/stage
 export HOME=$TEST_TMP/home
 mkdir -p "$HOME"
 
-# stock WHEN: the job as its user starts it who has never heard of bfo
+# stock WHEN: the job of a user who does not know bfo
 stock() {
     mpi 2 "$BFO_BUILDDIR/tests/docs/threads_window" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
     echo "status $?" >>"$TEST_TMP/out"
@@ -26,7 +26,7 @@ says_faq() {
 }
 
 stock before
-# Open MPI 4.1 can lose its own text on the way to mpirun: one of some jobs says it.
+# Open MPI 4.1 can lose its own text on the way to mpirun: several jobs are tried, until one prints it.
 for _ in $(seq 20); do
     mpi 1 --mca pml bfo "$BFO_BUILDDIR/tests/docs/threads_window" >"$TEST_TMP/log" 2>&1 && fail "pml bfo without bfo runs"
     ! grep -q 'requested component was not found' "$TEST_TMP/log" || break
@@ -34,12 +34,12 @@ done
 says_faq "A requested component was not found"
 make -s -C "$BFO_BUILDDIR" install DESTDIR="$stage" >"$TEST_TMP/install.log" 2>&1 </dev/null ||
     { tail -n 20 "$TEST_TMP/install.log"; fail "make install DESTDIR"; }
-# Whoever follows what is printed writes into no file that other jobs read.
+# The printed instructions change no file that other jobs read.
 ! grep -q 'mca-params.conf' "$TEST_TMP/install.log" || fail "make install names a global parameter file"
 stock after
 cmp "$TEST_TMP/before" "$TEST_TMP/after" || fail "installation changed a job that does not ask for bfo"
 
-# A staged tree is not where the file says: try it with the staged directory put in.
+# The staged tree is not at the path in the file: the test puts in the staged directory.
 conf=$(find "$stage" -name bfo.conf)
 components=$(dirname "$(find "$stage" -name mca_pml_bfo.so)")
 sed "s,^mca_base_component_path = [^:]*,mca_base_component_path = $components," "$conf" >"$TEST_TMP/bfo.conf"
@@ -76,7 +76,7 @@ END
     grep -qx "setenv BFO_CONF $conf" "$TEST_TMP/log" && grep -qx loaded "$TEST_TMP/log" ||
         { cat "$TEST_TMP/log"; fail "the module file does not name $conf"; }
     ! grep -q OMPI_MCA "$TEST_TMP/log" || fail "the module file sets a parameter of Open MPI"
-    # In the shell that has loaded it: mpirun of PATH.
+    # In a shell that has loaded the module: mpirun from PATH.
     loaded=$PATH
     while read -r directory; do loaded=$directory:$loaded; done < <(sed -n 's/^path PATH //p' "$TEST_TMP/log")
     [ "$loaded" != "$PATH" ] || fail "the module leaves PATH as it is"
@@ -99,7 +99,7 @@ says_faq "mpirun: Error: unknown option"
 OMPI_MCA_mca_base_component_path=$components:SYS_DEFAULT "$BFO_BUILDDIR/tests/docs/threads_window" >"$TEST_TMP/log" 2>&1 &&
     fail "a missing directory is fine now"
 says_faq "opal_shmem_base_select failed"
-mpi 2 --tune "$conf" "$BFO_BUILDDIR/tests/docs/threads_window" >"$TEST_TMP/log" 2>&1 </dev/null # it runs on, without bfo
+mpi 2 --tune "$conf" "$BFO_BUILDDIR/tests/docs/threads_window" >"$TEST_TMP/log" 2>&1 </dev/null # the job runs without bfo
 says_faq "Unable to locate the variable file"
 if command -v tclsh >/dev/null; then
     tclsh "$TEST_TMP/load" >"$TEST_TMP/log" 2>&1

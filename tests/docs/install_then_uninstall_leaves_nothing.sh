@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# make install puts everything under the prefix, ompi_info finds our components there with our version, the
-# file for --tune alone makes mpirun find them, and make uninstall takes everything away again.
+# make install puts everything under the prefix, ompi_info finds our components there with our version, mpirun finds
+# them with nothing but the file for --tune, and make uninstall removes everything again.
 . "$BFO_SRCDIR/tests/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
@@ -20,7 +20,7 @@ for so in mca_pml_bfo.so mca_osc_bfo.so mca_btl_openib.so; do
 done
 [ "$components" != "$stage$BFO_OMPI_COMPONENTDIR" ] || fail "the components went into Open MPI's own directory"
 
-# A staged tree is not where that file says: try the file with the staged directory put in.
+# The staged tree is not at the path in that file: the test puts in the staged directory.
 sed "s,^mca_base_component_path = .*,mca_base_component_path = $components:SYS_DEFAULT:USER_DEFAULT," "$params" \
     >"$TEST_TMP/params.conf"
 info=$(OMPI_MCA_mca_base_component_path=$components:$BFO_OMPI_COMPONENTDIR "$OMPI_INFO" --parsable)

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # groff formats every man page without a warning; the parameters that man pages and bfo(7) name are registered (docs/parameters.md),
-# and the pages of ours that they name exist.
+# and our pages that they refer to exist.
 . "$BFO_SRCDIR/tests/lib.sh"
 need groff groff-base
 cd "$BFO_SRCDIR" || exit 1
@@ -22,7 +22,7 @@ for page in "${pages[@]}"; do
     done < <(sed -nE 's/.*\b((bfo|softrail)[a-z_-]*) ?\(([1-8])\).*/\1 \3/p' "$TEST_TMP/plain" | sort -u)
 done
 
-# Each command has a section of bfo(1), and a page of its name that shows it.
+# Each command has a section in bfo(1), and a man page of its name that shows bfo(1).
 commands=$("$BFO_BUILDDIR/tools/bfo" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
 [ "$(wc -w <<<"$commands")" -gt 8 ] || fail "bfo --help names hardly any command"
 for command in $commands; do

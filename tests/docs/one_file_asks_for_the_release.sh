@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Only include/bfo_ompi.h asks for Open MPI's release or uses a name that one of its releases lacks; every other source uses what that
-# header gives. What is planted into a copy of the sources is found.
+# Only include/bfo_ompi.h asks for Open MPI's release or uses a name that one of its releases lacks; every other source uses the names of
+# that header. A fault that is planted into a copy of the sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 
 asks='\b(O(MPI|PAL|RTE)_(MAJOR|MINOR|RELEASE|IDENT)_|O(MPI|PAL)_VERSION|opal_version_string|BFO_OMPI_IS_4)'
@@ -12,7 +12,7 @@ gone="$gone|\bMCA_(PML|BTL)_BASE_VERSION_|\bmca_(pml|btl)_base_(component|module
 gone="$gone|\b(CONVERTOR_(CUDA|ACCELERATOR)|OPAL_CUDA_SUPPORT|opal_accelerator)"
 gone="$gone|[\"<](opal/threads/|opal/mca/(threads|pmix)/|orte/)"
 
-# look DIR: the lines of DIR's product that should use the header.
+# look DIR: prints the lines of DIR's product that should use the header.
 look() {
     (cd "$1" && find include pml_bfo btl_openib_failover -name '*.[ch]' -not -path 'include/compat/*' -not -name bfo_ompi.h -print0 |
         xargs -0 grep -nE "$asks|$gone")
@@ -21,7 +21,7 @@ look() {
 found=$(look "$BFO_SRCDIR")
 [ -z "$found" ] || { echo "$found"; fail "these lines belong into include/bfo_ompi.h"; }
 
-# planted FILE LINE: a copy with it is refused.
+# planted FILE LINE: the check refuses a copy with LINE.
 planted() {
     rm -rf "$TEST_TMP/copy"
     mkdir "$TEST_TMP/copy"

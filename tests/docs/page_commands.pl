@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# page_commands.pl LIST PAGE... -- PAGE...: the commands that pages show exist. Each `bfo ...` and `softrail ...`, in backticks or in a block, names a
-# subcommand that the command's --help lists, with options that the subcommand's --help lists. Each command of a block of the first pages
-# stands in LIST, and each line of LIST on one of them. LIST: "HOW | COMMAND", where HOW is
-#   run [WORDS]  printed for the caller, to be run (behind WORDS, which give it what it needs here)
-#   test SCRIPT  the script does it: it exists, and names the words in "..." behind it
-#   nodes, hardware, batch   cannot be run here
-# Prints one line for each command to be run. Ends with 1 after any complaint.
+# page_commands.pl LIST PAGE... -- PAGE...: checks that the commands on pages exist. Each `bfo ...` and `softrail ...`, in backticks or in a block,
+# names a subcommand that the command's --help lists, with options that the subcommand's --help lists. Each command in a block of the pages before
+# -- is in LIST, and each line of LIST is on one of these pages. LIST: "HOW | COMMAND", where HOW is
+#   run [WORDS]  the caller runs the command, after WORDS, which give the command what it needs here
+#   test SCRIPT  the script runs the command: it exists, and contains the words in "..." after its name
+#   nodes, hardware, batch   the command cannot be run here
+# Prints one line for each command to be run. The status is 1 after any complaint.
 use strict;
 use warnings;
 
@@ -36,7 +36,7 @@ while (<$in>) {
 }
 close $in;
 
-# Options and subcommand of one of our commands.
+# Checks the options and the subcommand of one of our commands.
 sub check_words {
     my ($where, $text) = @_;
     $text =~ s/'[^']*'|"[^"]*"/QUOTED/g;

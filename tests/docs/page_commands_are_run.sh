@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The commands that README and the guides show exist, with the options that they are shown with, and are run: here, or by the test that
-# page_commands.list names. A command that does not exist, an option of none, and a command that nobody runs are found.
+# The commands and options that README and the guides show exist, and are run: here, or by the test that page_commands.list names. A command
+# or an option that does not exist, and a command that no test runs, are found.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 export PATH=$BFO_BUILDDIR/tools:$BFO_BUILDDIR/softrail:$PATH BFO_STATUS_DIR=$TEST_TMP OMPI_MCA_rmaps_base_oversubscribe=1
@@ -15,7 +15,7 @@ while read -r command; do
     n=$((n + 1))
     timeout -k 5 120 bash -c "$command" >"$TEST_TMP/out" 2>&1 </dev/null
     rc=$?
-    # bfo status: 4, no job runs here; bfo doctor: 1, a remedy of something on this machine
+    # bfo status: 4, because no job runs here; bfo doctor: 1, because it may find a problem of this machine
     { [ $rc = 0 ] || { [[ $command == *"bfo status" ]] && [ $rc = 4 ]; } || { [[ $command == *doctor ]] && [ $rc = 1 ]; }; } ||
         { cat "$TEST_TMP/out"; fail "'$command' ended with $rc"; }
     [ -s "$TEST_TMP/out" ] || fail "'$command' says nothing"

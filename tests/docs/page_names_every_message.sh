@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The table in docs/messages.md: each topic of the help texts has one row, whose first cell is words of that text. bfo(7) has the same rows.
+# The table in docs/messages.md: each topic of the help texts has one row; its first cell quotes words of that text. bfo(7) has the same rows.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 perl - "$BFO_SRCDIR"/docs/messages.md "$BFO_SRCDIR"/*/help-*.txt <<'PERL' || fail "docs/messages.md and the help texts disagree"
@@ -49,7 +49,7 @@ PERL
 cd "$BFO_SRCDIR" || exit 1
 perl contrib/messages-page.pl docs/messages.md docs/bfo.7 ||
     fail "docs/bfo.7 differs from docs/messages.md: perl contrib/messages-page.pl --update docs/messages.md docs/bfo.7"
-# Each row is in what a reader sees.
+# Each row is in the formatted page.
 need groff groff-base
 groff -man -Tutf8 -P-cbou -rLL=1000n docs/bfo.7 | sed -n '/^DIAGNOSTICS/,/^FILES/p' | tr -s ' \n' ' ' | sed 's/‐/-/g' >"$TEST_TMP/seen"
 while IFS='|' read -r _ words _; do

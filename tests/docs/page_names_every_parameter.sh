@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The parameters of docs/parameters.md and docs/bfo-params.7 are what the components register: names, defaults, meanings.
+# docs/parameters.md and docs/bfo-params.7 list the parameters that the components register: names, defaults, meanings.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 use_components pml btl

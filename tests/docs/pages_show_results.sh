@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The tables of results in docs/verification.md and docs/comparison.md are what tests/RESULTS.md and tests/vm/results say; each part has a row,
-# and the newest comparison is the one that is shown. contrib/results-page.pl sees a row that differs, and a part without a row.
+# The tables of results in docs/verification.md and docs/comparison.md agree with tests/RESULTS.md and tests/vm/results; each part has a row, and
+# the page shows the newest comparison. contrib/results-page.pl finds a row that differs, and a part without a row.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 page() { perl "$BFO_SRCDIR/contrib/results-page.pl" "$@"; }
@@ -18,7 +18,7 @@ cp "$BFO_SRCDIR/contrib/lib/Bfo/Page.pm" "$tree/contrib/lib/Bfo"
 cp "$BFO_SRCDIR"/docs/{verification,comparison}.md "$tree/docs"
 cp "$BFO_SRCDIR"/tests/vm/results/compare-*.txt "$tree/tests/vm/results"
 sed 's/^\(| soak | \)passed/\1FAILED/' "$BFO_SRCDIR/tests/RESULTS.md" >"$tree/tests/RESULTS.md"
-# differs PAGE PATTERN: the page of the made-up tree does, and it is said
+# differs PAGE PATTERN: the page of the made-up tree differs, and the script prints PATTERN
 differs() {
     perl "$tree/contrib/results-page.pl" "$tree/docs/$1" >"$TEST_TMP/out" 2>&1 && fail "results-page.pl finds nothing in $1: $2"
     grep -q -- "$2" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "not said: $2"; }

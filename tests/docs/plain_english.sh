@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Words that readers stumbled over do not come back: in what users read none, in DESIGN.txt and in the comments of the product no more than there
-# are today.
+# Expressions that readers stumbled over do not come back: texts for users have none, DESIGN.txt and the comments of the product no more than the
+# table below says.
 . "$BFO_SRCDIR/tests/lib.sh"
 cd "$BFO_SRCDIR" || exit 1
 users="README.md NEWS docs/*.md docs/*.7 tools/*.1 contrib/*.1 softrail/*.1 softrail/*.5 pml_bfo/help-*.txt btl_openib_failover/help-*.txt pml_bfo/pml_bfo_params.c pml_bfo/pml_bfo_drain_cvar.c
@@ -20,7 +20,7 @@ patterns='
 1 hears_or_says \b(is|are) told\b
 0 iWARP \bof iWARP\b'
 bad=0
-# count FILES PATTERN: how often. Of the .c files that users read, only lines with a text in quotes count.
+# count FILES PATTERN: prints how often PATTERN is in FILES. In the .c files that users read, only lines with a text in quotes count.
 count() { grep -oiE -- "$2" $1 2>/dev/null | wc -l; }
 while read -r most better pattern; do
     [ -n "$pattern" ] || continue

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The README.md of a folder of the product names every source in it, and no other.
+# The README.md of a folder of the product names every source in it, and no other file.
 . "$BFO_SRCDIR/tests/lib.sh"
 cd "$BFO_SRCDIR" || exit 1
 
-# tables_name_files README PLACE...: each file that a table of the page names, in backquotes, is there: PLACE before its name. May be a pattern.
+# tables_name_files README PLACE...: each file that a table of the page names in backquotes exists, with a PLACE before its name (or pattern).
 tables_name_files() {
     local page=$1 name place found
     shift
@@ -16,7 +16,7 @@ tables_name_files() {
         [ -n "$found" ] || fail "$page names $name, which is not there"
     done
 }
-# check FOLDER PREFIX: names in backquotes are files, with or without the prefix; the header of a .c file needs no name of its own.
+# check FOLDER PREFIX: names in backquotes are files, with or without the prefix; the header of a .c file need not be named.
 check() {
     local file missing=
     for file in $(cd "$1" && ls -- *.c *.h *.def *.pl *.sh 2>/dev/null); do
@@ -34,7 +34,7 @@ check contrib ''
 check railfail rf_
 check include ''
 
-# Each folder of tests, and that of the pages, has a README whose table names files that exist.
+# Each folder of tests, and the folder of the pages, has a README whose table names files that exist.
 for folder in docs tests/*/; do
     folder=${folder%/}
     [ -n "$(find "$folder" -maxdepth 1 -name '*.am' -o -maxdepth 1 -name '*.md')" ] || continue

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Every source has its licence line; no unfinished business is left in the code; every script
-# parses; no source of the product has more than 600 lines, none of its functions more than 60. Tabs and ends are as .editorconfig says.
+# Every source has its licence line; no unfinished business is left in the code; every script parses; no source of the product has more
+# than 600 lines, and no function of it more than 60. Tabs and line ends are as .editorconfig says.
 . "$BFO_SRCDIR/tests/lib.sh"
 cd "$BFO_SRCDIR" || exit 1
 bad=0
@@ -35,7 +35,7 @@ for file in $product; do
     long=$(awk '/^{$/ { from = NR } /^}/ && from { if (NR - from + 1 > 60) print from; from = 0 }' "$file")
     [ -z "$long" ] || say "$file: the function at line $long has more than 60 lines"
 done
-# DESIGN.txt N or N.M in a source names a heading that DESIGN.txt has.
+# A reference to section N or N.M of DESIGN.txt in a source names a heading that exists.
 headings=$(sed -nE 's/^([0-9]+(\.[0-9]+)?)\.? .*/\1/p' DESIGN.txt | sort -u)
 [ "$(wc -w <<<"$headings")" -gt 15 ] || fail "found no headings in DESIGN.txt"
 sections=$(grep -oE 'DESIGN\.txt (section )?[0-9]+(\.[0-9]+)?' $files | sort -u)

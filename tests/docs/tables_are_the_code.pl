@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# tables_are_the_code.pl DIR: every action that pml_bfo_failover_send.def and _recv.def name is a C function of its name
-# (bfo_send_act_NAME, bfo_recv_act_NAME), every event is raised by name, and the state word has one writer. What still is not so stands
-# below. The lists only tighten: an entry that is not needed any more is an error, too. DESIGN.txt section 7.6.
-# The same for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions. DESIGN.txt section 10.3.
+# tables_are_the_code.pl DIR: every action that pml_bfo_failover_send.def and _recv.def name is a C function of that name
+# (bfo_send_act_NAME, bfo_recv_act_NAME), the code raises every event by name, and the state word has one writer. The lists of
+# exceptions below only tighten: an entry that is no longer needed is an error as well. DESIGN.txt section 7.6.
+# The same holds for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions. DESIGN.txt section 10.3.
 use strict;
 use warnings;
 
@@ -14,7 +14,7 @@ my %no_function = (
     recv => [qw(reset match_first take_eager accept take_frag take_fin_more take_fin hold_fin count_read count_read_post_fin
         answer_gone die complete_cancelled)],
 );
-my %not_raised = (    # a GUARD is raised by the code that GUARD() generates
+my %not_raised = (    # code that GUARD() generates raises a GUARD
     send => [qw(START_EAGER START ACK PUT)],
     recv => [qw(POST CANCEL PEER_DECLARED RTS_FIRST MATCHED_EAGER MATCHED RTS_RESTART FRAG FIN FIN_UNFENCED
         NOTIFY_GONE READ_OK READ_ALL_OK RESPONSE_OK DISCARDED)],
@@ -33,7 +33,7 @@ sub slurp
     return scalar <$in>;
 }
 
-# same MACHINE WHAT LIST MISSING: those that are missing are those of the list.
+# same MACHINE WHAT LIST MISSING: complains unless MISSING has the same names as LIST.
 sub same
 {
     my ($machine, $what, $list, $missing) = @_;

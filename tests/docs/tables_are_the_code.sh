@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What the tables of the request machines and of the drain name is in the code, as tables_are_the_code.pl says. What is planted into a copy of the
-# sources is found.
+# The actions and events that the tables of the request machines and of the drain name are in the code, as tables_are_the_code.pl says. A fault that
+# is planted into a copy of the sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 script="$BFO_SRCDIR"/tests/docs/tables_are_the_code.pl
 perl "$script" "$BFO_SRCDIR" || fail "the tables are not the code"
 
-# planted WHAT WORDS: the copy with WHAT run in it fails, and says WORDS.
+# planted COMMAND WORDS: after COMMAND has changed the copy, the check fails and prints WORDS.
 planted() {
     rm -rf "$TEST_TMP/copy"
     for folder in pml_bfo btl_openib_failover; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A program of a user who has never heard of bfo: MPI_THREAD_MULTIPLE, a window, a put to the other rank.
+ * A program of a user who does not know bfo: MPI_THREAD_MULTIPLE, a window, a put to the other rank.
  * With an argument it asks for MPI_THREAD_SERIALIZED.
  */
 #include <mpi.h>

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# codespell knows no word in documents, sources and tests as misspelt, and each file that a document names in `backticks` exists.
+# codespell finds no misspelt word in documents, sources and tests, and each file that a document names in `backticks` exists.
 . "$BFO_SRCDIR/tests/lib.sh"
 need codespell codespell
 cd "$BFO_SRCDIR" || exit 1
-# Words that are none: OFO (the BTL's prefix), ND (a macro of a model), MPI_Improbe, inflight (a counter), "to and fro", "\tthe".
+# Words that codespell takes for misspelt: OFO (the BTL's prefix), ND (a macro of a model), MPI_Improbe, inflight (a counter), "to and fro", "\tthe".
 words=ofo,nd,improbe,inflight,fro,tthe
 mapfile -t files < <(find README.md CONTRIBUTING.md NEWS DESIGN.txt docs include softrail pml_bfo btl_openib_failover tools railfail contrib tests m4 debian demo.sh test.sh \
     -type f \( -name '*.[ch1-8]' -o -name '*.def' -o -name '*.sh' -o -name '*.p[lm]' -o -name '*.pml' -o -name '*.md' -o -name '*.txt' -o -name NEWS -o -name control \) \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * broken_figures FILE N SEED: damages the figures of a process in N ways, and of each reads all that `bfo status` and `bfo events` read.
- * A field out of range that got through ends it. One in 16 inputs is random from its first byte. DESIGN.txt section 19.
+ * broken_figures FILE N SEED: damages the figures of a process in N ways, and reads each result as `bfo status` and `bfo events` do.
+ * The program fails if a field out of range is accepted. One in 16 inputs is random from its first byte. DESIGN.txt section 19.
  */
 #include "bt.h"
 
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
             for (size_t i = 0; i < sizeof(f) / 8; ++i) {
                 ((uint64_t *) &f)[i] = next_random();
             }
-            if (0 == n % 32) { /* else the first check ends it */
+            if (0 == n % 32) { /* otherwise the first check refuses it */
                 memcpy(&f, &good, offsetof(bfo_figures_t, started));
             }
         } else {
@@ -132,5 +132,5 @@ int main(int argc, char **argv)
         }
     }
     fprintf(stderr, "%lu inputs, %lu of them accepted\n", most, accepted);
-    return 0 == accepted; /* then nothing was tested */
+    return 0 == accepted; /* if none was accepted, nothing was tested */
 }

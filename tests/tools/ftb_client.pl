@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# ftb_client.pl SOCKET KIND ...: clients of the server of fault events as they should not be.
-#   slow GO OUT       subscribes to FLOOD, reads nothing until the file GO is there, then writes what it reads to OUT
-#   flood N OUT       publishes N events FLOOD, reads the answers, and writes how many were "ok" to OUT
-#   deaf OUT          publishes without reading an answer until the server takes nothing more, and stays; then OUT is there
-#   silent N OUT      makes N connections and says nothing; what the server says, or "closed", goes to OUT, a line for each
-#   send OUT          sends what stdin holds, and writes the answer to OUT
+# ftb_client.pl SOCKET KIND ...: badly behaved clients of the server of fault events.
+#   slow GO OUT       subscribes to FLOOD, reads nothing until the file GO exists, then writes what it reads to OUT
+#   flood N OUT       publishes N events FLOOD, reads the answers, and writes to OUT how many were "ok"
+#   deaf OUT          publishes without reading an answer until the server takes nothing more, makes OUT, and stays
+#   silent N OUT      makes N connections and sends nothing; writes to OUT a line for each: the server's answer, or "closed"
+#   send OUT          sends its stdin, and writes the answer to OUT
 use strict;
 use warnings;
 use IO::Select;

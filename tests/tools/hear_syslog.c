@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Preloaded into bfo: what the command hands to syslog(3) goes into the file that HEAR_SYSLOG names, after its priority. A machine for
- * tests has no log daemon.
+ * Preloaded into bfo: writes the messages that the command passes to syslog(3) into the file that HEAR_SYSLOG names, each after its
+ * priority. A machine for tests has no log daemon.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ __attribute__((visibility("default"), format(printf, 2, 3))) void syslog(int pri
     va_end(arguments);
 }
 
-/* What a compiler that fortifies calls instead. */
+/* A compiler with _FORTIFY_SOURCE calls this function instead. */
 void __syslog_chk(int priority, int flag, const char *format, ...);
 __attribute__((visibility("default"))) void __syslog_chk(int priority, int flag, const char *format, ...)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * mpi_computes DIR: two ranks meet; then rank 1 computes, outside MPI, until DIR/computed exists, while rank 0 waits inside MPI for its word.
- * After that both exchange verified messages until DIR/end exists. What is asked of a process that computes is taken up later.
+ * mpi_computes DIR: two ranks exchange a message; then rank 1 computes outside MPI until DIR/computed exists, while rank 0 waits in MPI for
+ * its result. After that both exchange verified messages until DIR/end exists. A process that computes obeys requests later.
  */
 #include "mpi_check.h"
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What is no file of figures, or not its user's, is refused by name, and harms neither the command nor the job beside it. Damaged files
-# (BFO_FIGURES_INPUTS of them) break nothing.
+# The command refuses, by name, a file that is no file of figures or belongs to another user; such a file harms neither the command nor a
+# running job. Damaged files (BFO_FIGURES_INPUTS of them) break nothing.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
@@ -20,8 +20,8 @@ ln "$good" "$FIGURES/1.1.0.13"
 head -c "$size" /dev/urandom >"$FIGURES/1.1.0.15"
 head -c "$size" /dev/zero >"$FIGURES/1.1.0.16"
 mkdir "$FIGURES/1.1.0.17"
-rm "$FIGURES/1.1.0.13" # a second name hides the good file, too
-cp "$good" "$FIGURES/1.1.0.18" # not the name that it says
+rm "$FIGURES/1.1.0.13" # a second link makes the good file itself untrusted
+cp "$good" "$FIGURES/1.1.0.18" # its name differs from the name in the file
 truncate -s $((size - 1)) "$FIGURES/1.1.0.18"
 cp "$good" "$FIGURES/1.1.0.19"
 printf '\033[2J' >"$FIGURES/$(printf '\033[2J')"
@@ -46,9 +46,9 @@ cp "$good" "$TEST_TMP/${good##*/}"
 "$BFO_BUILDDIR/tests/tools/broken_figures" "$TEST_TMP/${good##*/}" "${BFO_FIGURES_INPUTS:-20000}" "${BFO_FIGURES_SEED:-1}" >"$TEST_TMP/out" 2>"$TEST_TMP/err" ||
     { tail -n 5 "$TEST_TMP/err"; fail "a damaged file breaks something"; }
 note "$(cat "$TEST_TMP/err")"
-finish_job # its ranks' own files were not touched
+finish_job # nobody has changed the files of its ranks
 
-# A directory that others could write to, or that is a link, is none: no figures, and the command says why.
+# A directory that others may write to, or that is a link, is not used: the job writes no figures, and the command says why.
 rm -rf "$FIGURES"
 for bad in open link; do
     case $bad in
@@ -66,7 +66,7 @@ if [ "$(id -u)" = 0 ]; then
     status_has "not read: $BFO_STATUS_DIR/bfo-12345: it is no private directory of its user" || { cat "$TEST_TMP/out"; fail "a directory of another user is trusted"; }
 fi
 
-# A full file system takes no figures, and the job runs.
+# The file system is full: the job runs without figures.
 if unshare -m true 2>/dev/null; then
     mkdir "$TEST_TMP/small"
     unshare -m sh -c 'mount -t tmpfs -o size=8k tmpfs "$1" && shift && exec "$@"' sh "$TEST_TMP/small" env OMPI_MCA_pml_bfo_status_dir="$TEST_TMP/small" \

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# bfo check on software rails: each port of a job is cut by a command and given back, and the report says so, as softrail's own counters do. It
-# cuts nothing where the job would not survive, gives a port back whatever happens (a signal, a command that fails, a rank that dies), and
-# tells a port that is not seen lost, or that does not come back, from one that is survived. Without a command it tells a person what to do.
+# `bfo check` on software rails: a command cuts each port of a job and gives it back, and the report agrees with softrail's own counters. It
+# cuts nothing where the job would not survive, and gives a port back whatever happens (a signal, a command that fails, a rank that dies). It
+# distinguishes a port that was not seen lost, or did not come back, from a loss that the job survived. Without a command it asks a person.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 need perl perl
@@ -17,7 +17,7 @@ FABRIC=bfo-check-$$
 REPORT=$TEST_TMP/fabric
 export CUTS=$TEST_TMP/cuts CUT_HOW=
 
-# The command that cuts. It writes down what it was asked for, and the bytes that both rails have carried: of the cut rail when it is down.
+# The command that cuts. It records its arguments and the bytes that both rails have carried, after a cut and before a return.
 cat >cut <<'END'
 #!/bin/bash
 carried() { softrail status --json | awk -F'[:,]' '/"tx_bytes"/ { printf " %.0f", $2 }'; }
@@ -38,7 +38,7 @@ END
 chmod +x cut
 export FIGURES
 
-# check STATUS RAILS OPTIONS... [-- MORE-MPIRUN-ARGUMENTS]: what it reports is in out, what it says meanwhile in said
+# check STATUS RAILS OPTIONS... [-- MORE-MPIRUN-ARGUMENTS]: the report is in `out`, the messages before it in `said`
 check() {
     local expected=$1 rails=$2 status options=()
     shift 2
@@ -55,10 +55,10 @@ has_said() { grep -Eq -- "$1" said || give_up "it has not said: $1"; }
 # was_asked WORDS: the command was called with these words, in this order
 was_asked() { [ "$(cut -d' ' -f1,2 "$CUTS" 2>/dev/null | tr '\n' ' ')" = "$1" ] || give_up "the command was not called for: $1"; }
 no_cut() { [ ! -e "$CUTS" ] || give_up "a port was cut"; }
-# verdicts_are LIST: of the ports, in the JSON report
+# verdicts_are LIST: the verdicts of the ports in the JSON report
 verdicts_are() { [ "$(json out 'join ",", map { "$_->{port} $_->{verdict}" } @{$j->{ports}}')" = "$1" ] || give_up "the verdicts are not: $1"; }
 
-# All is well, and the fabric agrees.
+# All is well, and the counters of the fabric agree.
 check 0 2 --cut "$TEST_TMP/cut" --yes --json
 verdicts_are 'sr0:1 survived,sr1:1 survived'
 was_asked 'down sr0:1 up sr0:1 down sr1:1 up sr1:1 '
@@ -78,7 +78,7 @@ carried=$(($(rail_counter "$REPORT" 0 tx_bytes) + $(rail_counter "$REPORT" 1 tx_
 [ -z "$(ls bfo-check-*.log 2>/dev/null)" ] || give_up "a log is left although all was well"
 note "two ports are cut and come back: $verified bytes verified, $carried carried"
 
-# softrail itself is a command that cuts; one port; for people; a path that is silent.
+# softrail itself as the command that cuts; a single port; the report for people; a path that is silent.
 check 0 2 --cut softrail --yes --ports sr1:1 --log kept
 says '^  sr1:1 +survived +[0-9.]+ s +[0-9.]+ s +[0-9.]+ s +[0-9]+ +[0-9.]+ s  up$'
 says '^  [0-9]+ messages, [0-9.]+ MiB verified, 0 wrong; longest gap [0-9.]+ s$'
@@ -139,7 +139,7 @@ no_cut
 has_said 'no-such-option'
 note "a command that fails, a job that does not begin"
 
-# A signal while a port is down. bash lets what it starts in the background ignore INT; a check does not.
+# A signal while a port is down. bash makes a background process ignore INT; the check must not ignore it.
 for signal in INT TERM HUP QUIT; do
     rm -f "$CUTS" bfo-check-*.log said pid
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$FABRIC" --retry-time=200ms -- \
@@ -173,7 +173,7 @@ verdicts_are 'sr0:1 survived,sr1:1 survived'
 [ "$(json out '2 == grep { !defined $_->{noticed_s} && !defined $_->{used_again_s} } @{$j->{ports}}')" = 1 ] || give_up "nobody knows when a hand pulled the cable"
 note "by hand"
 
-# Asked on a terminal; refused without one.
+# The check asks on a terminal, and refuses without a terminal.
 rm -f "$CUTS"
 echo n | script -qec "$SOFTRAIL run -n 2 --name $FABRIC -- $BFO check --cut $TEST_TMP/cut -- ${JOB_ARGS[*]}" /dev/null >out 2>&1
 [ $? = 1 ] || give_up "the answer no"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# bfo doctor on software rails: well with two ports; and each check is seen to fail: a port down, one port only, memory that cannot be
-# locked, no reliable connections, no device, no component, another Open MPI, no help text, times that are too long or wrong, and odd
-# things in place of ompi_info.
+# `bfo doctor` on software rails: no problem with two ports; and each check fails when it should: a port down, only one port, memory that
+# cannot be locked, no reliable connections, no device, no component, another Open MPI, no help text, times that are too long or wrong, and
+# odd programs in place of ompi_info.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
@@ -12,19 +12,19 @@ need perl perl
 unset BFO_STATUS_DIR OMPI_MCA_pml_bfo_status_dir
 ulimit -l unlimited 2>/dev/null
 
-# doctor RAILS-ARGUMENTS [-- ARGUMENTS...]: runs it over the rails; output in out, exit status in STATUS.
+# doctor RAILS-ARGUMENTS [-- ARGUMENTS...]: runs bfo doctor over the rails; its output is in `out`, its status in STATUS.
 doctor() {
     local rails=$1
     shift
     timeout -k 5 120 "$SOFTRAIL" run $rails -- "$BFO" doctor "$@" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
     STATUS=$?
 }
-# says STATUS VERDICT TEXT: the last doctor ended with this status, and a finding of this verdict has the text (a pattern).
+# says STATUS VERDICT TEXT: the last doctor ended with this status, and a finding of this verdict matches TEXT.
 says() {
     [ "$STATUS" = "$1" ] && grep -Eq "^  $2 +.*$3" "$TEST_TMP/out" || { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "status $STATUS, not $1, or no '$2 $3'"; }
 }
 
-# Two ports: well. What Open MPI says of itself stays in a file: the other cases are quick with it.
+# Two ports: no problem. The output of ompi_info is kept in a file, which makes the other cases quick.
 "$OMPI_INFO" --parsable --all >"$TEST_TMP/info" 2>/dev/null
 doctor "-n 2"
 if [ "$PML_BFO$BFO_BTL_FAILOVER" != 11 ]; then
@@ -91,12 +91,12 @@ hosts two,one --json
 [ "$STATUS" = 1 ] && [ "$(json "$TEST_TMP/out" 'join ",", map { scalar @{$_->{ports}} } @{$j->{nodes}}')" = 2,1 ] || { cat "$TEST_TMP/out"; fail "nodes in JSON"; }
 note "several nodes: what joins them"
 
-# Under mpirun: what a node says stands together, without colours on mpirun's terminal, and a problem is mpirun's status.
+# Under mpirun: the lines of a node stay together, without colours on mpirun's terminal, and a problem becomes mpirun's status.
 timeout -k 5 120 "$SOFTRAIL" run -n 1 -- "$MPIRUN" --oversubscribe -np 2 env TERM=xterm "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
 [ $? = 1 ] && [ "$(grep -c '^bfo .* on ' "$TEST_TMP/out")" = 2 ] && [ "$(grep -c '^1 problem' "$TEST_TMP/out")" -ge 1 ] && ! grep -q "$(printf '\033')" "$TEST_TMP/out" ||
     { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "under mpirun"; }
 
-# The same for programs.
+# The same as JSON.
 doctor "-n 2 --link-layer=eth --ipv4-gids" --json
 [ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "--json ended with $STATUS"; }
 [ "$(json "$TEST_TMP/out" 'join ",", map { "$_->{port} $_->{state} $_->{kind} $_->{gid} " . ($_->{used} ? "used" : "idle") } @{$j->{ports}}')" = \
@@ -108,12 +108,12 @@ doctor "-n 2 --link-layer=eth --ipv4-gids" --json
 [ $? = 2 ] || fail "a word too many is no wrong usage"
 note "JSON: the same"
 
-# Ports. An ompi_info that only shows the file makes each case quick; FAKE_SAYS is what its stderr says.
+# Ports. An ompi_info that only prints the file makes each case quick; it prints FAKE_SAYS on stderr.
 mkdir "$TEST_TMP/bin"
 printf '#!/bin/sh\n%s\n' "cat '$TEST_TMP/info'" >"$TEST_TMP/bin/ompi_info"
 chmod +x "$TEST_TMP/bin/ompi_info"
 PATH=$TEST_TMP/bin:$PATH
-# setting NAME VALUE: as if the parameter of the BTL or of the PML had this value.
+# setting NAME VALUE: lets ompi_info report this value of a parameter of the BTL or of the PML.
 setting() { sed -i "s/\(:param:$1:value:\).*/\1$2/" "$TEST_TMP/info"; grep -q ":param:$1:value:$2\$" "$TEST_TMP/info" || fail "there is no $1"; }
 
 timeout -k 5 120 "$SOFTRAIL" run -n 2 -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
@@ -150,7 +150,7 @@ for wrong in "btl_openib_pkey 5 partition.key" "btl_openib_ib_pkey_index 200 par
 done
 note "ports: down, one only, without memory, without connections, left out, without a key or a GID"
 
-# Without rails at all. (A machine with adapters has devices.)
+# Without any rail. (A machine with adapters has devices.)
 if [ ! -d /sys/class/infiniband ]; then
     "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err"
     STATUS=$?
@@ -215,7 +215,7 @@ OMPI_MCA_mca_base_component_path=$TEST_TMP/bare doctor "-n 2"
 says 0 warning "texts of messages: $TEST_TMP/bare/help/help-pml-bfo.txt cannot be read"
 note "installation: missing, refused, of other releases, without texts"
 
-# Odd things in place of ompi_info: one clear line, and no crash.
+# Odd programs in place of ompi_info: the doctor prints one clear line, and does not crash.
 odd() { printf '#!/bin/sh\n%s\n' "$1" >"$TEST_TMP/bin/ompi_info"; doctor "-n 2" --json; [ "$STATUS" = 1 ] || { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "'$1': status $STATUS"; }; }
 complaint() { json "$TEST_TMP/out" 'map { $_->{text} } grep { $_->{group} eq "installation" } @{$j->{findings}}'; }
 odd 'exit 3'

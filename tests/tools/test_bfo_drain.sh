@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# bfo drain takes a port out of a running job: its rail carries nothing more at either end, by softrail's own counters; its cable is
-# pulled, and nothing is lost or sent again. bfo release gives it back, and it carries as before. A port that stands out stays out of later
-# jobs. The last rail is kept. A process that is stopped is waited for, and named.
+# `bfo drain` takes a port out of a running job: softrail's counters show that its rail carries nothing more at either end; its cable is
+# pulled, and nothing is lost or sent again. `bfo release` gives the port back, and it carries as before. A port that is out stays out of
+# later jobs. The last rail is kept. The command waits for a stopped process, and names it.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
@@ -13,7 +13,7 @@ need perl perl
 LOG=$TEST_TMP/log
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
 
-# refuses PORT PATTERN: it is not drained, and the command says why; processes may notice late
+# refuses PORT PATTERN: the port is not drained, and the command says why; processes may notice late
 refuses() {
     "$BFO" drain "$1" --wait 0.2 >"$TEST_TMP/out" 2>&1
     [ $? = 1 ] && grep -Eq -- "$2" "$TEST_TMP/out"
@@ -63,8 +63,8 @@ ends_with 0 "$BFO" release sr0:1 --wait 60
 note "the last rail is kept"
 
 stopped=$(sed -n 's/^[0-9.]*\.1\.\([0-9]*\)$/\1/p' < <(ls "$FIGURES"))
-# rank_0_waits: rank 1 stands still, and rank 0 waits for it. A rank that is stopped within a lock of softrail, which is memory of both, stops the
-# other one as well, which then notices nothing: rank 1 is stopped at another moment.
+# rank_0_waits: rank 1 is stopped, and rank 0 waits for it. If rank 1 is stopped while it holds a lock of softrail in shared memory, rank 0 stops as
+# well and notices nothing; then rank 1 is stopped again at another moment.
 rank_0_waits() {
     local i j
     for ((i = 0; i < 20; ++i)); do
@@ -87,7 +87,7 @@ end_stream
 [ "$rc" = 0 ] || { tail -n 40 "$LOG"; fail "the job ended with $rc"; }
 grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$LOG" || { tail -n 40 "$LOG"; fail 'the stream did not verify'; }
 
-# Lists that are not trusted, or not there.
+# Lists that are not trusted, or missing.
 other=$TEST_TMP/other
 mkdir -p "$other/bfo-$(id -u)"
 chmod 700 "$other/bfo-$(id -u)"
@@ -98,7 +98,7 @@ ln -sf "$TEST_TMP/out" "$other/bfo-$(id -u)/.steer"
 ends_with 3 "$BFO" drain sr0:1 --dir "$other"
 says 'it is not a private file of its user'
 rm -r "$other/bfo-$(id -u)"
-if [ "$(id -u)" = 0 ]; then # root writes the lists of all users, and makes none
+if [ "$(id -u)" = 0 ]; then # root writes the lists of all users, and makes no directory
     ends_with 4 "$BFO" drain sr0:1 --dir "$other"
     says 'no user has run a job'
     mkdir -m 700 "$other/bfo-12345"
@@ -108,7 +108,7 @@ if [ "$(id -u)" = 0 ]; then # root writes the lists of all users, and makes none
     ends_with 0 "$BFO" drain --dir "$other"
     says '^sr0:1$'
 fi
-for i in $(seq 16); do "$BFO" drain "p$i:1" --wait 0 >/dev/null 2>&1; done # sr0:1 stands out, too
+for i in $(seq 16); do "$BFO" drain "p$i:1" --wait 0 >/dev/null 2>&1; done # sr0:1 is out as well
 ends_with 3 "$BFO" drain p17:1
 says '16 ports are out of service already'
 for i in $(seq 15); do "$BFO" release "p$i:1" --wait 0 >/dev/null 2>&1; done

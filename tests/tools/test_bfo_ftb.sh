@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Fault events: a rail of a running job is cut and comes back, and a subscriber hears it; the monitor of docs/ftb.md takes a port out of the
-# job by an event and gives it back, by the rails' own counters; questions get the answers that the figures give, and no others; the
-# death of the job is told.
+# Fault events: a rail of a running job is cut and comes back, and a subscriber gets the events; the monitor of docs/ftb.md takes a port out
+# of the job by an event and gives it back, as the rails' own counters show; questions get the answers that the figures give, and no others;
+# the death of the job is an event.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
@@ -17,7 +17,7 @@ HERE=$(uname -n)
 PATH=$BFO_BUILDDIR/tools:$PATH
 
 hears() { until_so "nobody hears: $1" grep -Eq -- "$1" "$HEARD"; }
-# forget: what comes later is heard again. The subscriber appends, so the file may be cut.
+# forget: empties the file of received events. The subscriber appends, therefore the file may be truncated.
 forget() { : >"$HEARD"; }
 publish() { "$BFO" ftb publish "$@" >"$TEST_TMP/out" 2>&1 || { cat "$TEST_TMP/out"; fail "the server does not take: $*"; }; }
 refuses() {
@@ -47,7 +47,7 @@ begin_stream "-n 2 --retry-time=500ms" 2 --mca pml_bfo_last_rail_timeout 0 "$STR
 await "$LOG" 'messages verified' || { cat "$LOG"; fail 'no stream'; }
 hears "^20[0-9-]+T[0-9:.]+[+-][0-9]{4} ftb\.mpi\.bfo info MPI_INIT node: $HERE, job: [0-9]+\.1.*, ranks: \{[01]"
 job_name=$(sed -n 's/.* MPI_INIT .*, job: \([0-9.]*\),* .*/\1/p' "$HEARD" | head -n 1)
-# Its path is silent: the processes notice. Then its cable is pulled: the device says so.
+# Its path is silent: the processes notice. Then its cable is pulled: the device reports it.
 "$SOFTRAIL" silent --fabric "$FABRIC" 1 || fail "rail 1 could not be silenced"
 hears " ftb\.mpi\.bfo error COMM_FAILURE iface: sr1:1, node: $HERE, job: $job_name.*, ranks: \{[01].*, peers: \{[01].*, peer_node: $HERE, peer_iface: sr1:1, cause: "
 hears " ftb\.mpi\.bfo error MPI_IFACE_DEAD iface: sr1:1, node: $HERE, job: $job_name.*, state: lost, rails: 2, rails_lost: 2, cause: \""
@@ -67,7 +67,7 @@ hears " ftb\.mpi\.bfo info MPI_IFACE_RESTORED iface: sr1:1, node: $HERE, job: $j
 moves 1
 note "a rail that is cut is heard, and its return"
 
-# The monitor of the document, of at most 20 lines, with a file for the kernel's.
+# The monitor of the document, of at most 20 lines, with a file in place of the kernel's file.
 awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$BFO_SRCDIR/docs/ftb.md" >"$TEST_TMP/watch-port"
 lines=$(wc -l <"$TEST_TMP/watch-port")
 [ "$lines" -gt 5 ] && [ "$lines" -le 20 ] || fail "the monitor of docs/ftb.md has $lines lines"
@@ -84,7 +84,7 @@ hears " ftb\.mpi\.bfo error MPI_IFACE_DEAD iface: sr0:1, node: $HERE, job: $job_
 stands_out sr0:1 || fail "the port does not stand out"
 rests 0 1
 forget
-publish IFACE_DEAD "iface: sr0:1, node: $HERE" # so already: it is answered all the same
+publish IFACE_DEAD "iface: sr0:1, node: $HERE" # the port is out already: the event is answered all the same
 hears ' MPI_IFACE_DEAD iface: sr0:1, .* state: drained'
 # The port recovers while no monitor runs. The next monitor gives it back (tests/vm/jobs/steer.sh: the same monitor does).
 kill $monitor
@@ -100,7 +100,7 @@ moves 1
 kill $monitor
 note "a monitor of $lines lines takes a port out, and gives it back"
 
-# Questions. An answer to the last one says that the earlier ones had none.
+# Questions. When the last question is answered, the earlier questions have had no answer.
 forget
 publish IFACE_DEAD "iface: sr0:1, node: another-node"
 stands_out '' || fail "an event for another node is obeyed"
@@ -127,7 +127,7 @@ refuses 2 "one word too many: b" publish X 'a: 1' b
 refuses 2 "'iface_dead' is no name of an event" subscribe iface_dead
 note "questions are answered from the figures, and only from them"
 
-# JSON, and the words of a set.
+# JSON, and the words of a set in a payload.
 timeout 60 "$BFO" ftb subscribe --json --count 1 HELLO >"$TEST_TMP/json" 2>"$TEST_TMP/subscribed" &
 one=$!
 await "$TEST_TMP/subscribed" 'subscribed' || fail "no subscriber"
@@ -138,7 +138,7 @@ wait $one || fail "subscribe --count ended with $?"
 [ "$(json "$TEST_TMP/json" 'join "|", @$j{qw(space severity event)}, @{$j->{payload}{who}}, $j->{payload}{why}')" = 'ftb.test|fatal|HELLO|a|b c|a "b"' ] ||
     { cat "$TEST_TMP/json"; fail "subscribe --json"; }
 
-# Both rails are lost: the job gives its peers up and dies, all of it on this node.
+# Both rails are lost: the job declares its peers and ends; all its processes are on this node.
 forget
 for rail in 0 1; do "$SOFTRAIL" down --fabric "$FABRIC" $rail || fail "rail $rail could not be cut"; done
 hears " error UNREACHABLE node: $HERE, job: $job_name.*, ranks: \{[01].*, peers: \{[01].*\}, state: \"given up\", peer_node: $HERE, cause: "

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The server of fault events and its clients: one that is slow loses events, is told how many, and delays nobody; floods, garbage, silence and
-# deafness harm nobody; another user is refused, even with the right to pass the directory; a dead server's socket is replaced.
+# The server of fault events and its clients: a slow client loses events, learns how many, and delays no other client; floods, garbage, silent
+# clients and clients that do not read harm nobody; another user is refused, even with access to the directory; a dead server's socket is replaced.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 need perl perl
@@ -26,7 +26,7 @@ end_server() {
 }
 takes() { "$BFO" ftb publish "${1:-HELLO}" >"$OUT" 2>&1; }
 goes_on() { takes || { cat "$OUT" "$TEST_TMP/serve"; fail "after $1 the server takes nothing"; }; }
-# says PATTERN: the server's answer to what is on stdin
+# says PATTERN: the server's answer to the lines on stdin matches PATTERN
 says() {
     rm -f "$TEST_TMP/answer"
     timeout 60 perl "$CLIENT" "$SOCKET" send "$TEST_TMP/answer" || fail "no connection"
@@ -34,7 +34,7 @@ says() {
 }
 
 begin_server
-# Text that is none.
+# Bytes that are no text.
 says '^no a line begins with publish or subscribe' < <(printf 'reboot now\n')
 says '^no ' < <(printf 'publish a.b info X\0Y\n')
 says '^no an event is printable ASCII, not .\?\[2J.$' < <(printf 'publish a.b info X c: \033[2J\n')
@@ -74,7 +74,7 @@ takes FLOOD || fail "no event after the loss"
 until_so "the slow subscriber hears no more" grep -q '^event .* FLOOD$' "$TEST_TMP/slow"
 note "of 5000 events a slow subscriber read $got and was told that it lost $lost"
 
-# One that publishes without reading the answers: the server stops reading.
+# A client that publishes without reading the answers: the server stops reading from it.
 perl "$CLIENT" "$SOCKET" deaf "$TEST_TMP/deaf" &
 deaf=$!
 others+=($deaf)
@@ -82,7 +82,7 @@ await "$TEST_TMP/deaf" full || fail "the server reads on and on from a client th
 goes_on "a deaf client"
 kill $deaf
 
-# Silent ones take all places; the next is told so, and they are closed after a while, though they live on.
+# Silent clients take all places; the next client is told so. The server closes the silent connections after a while, though their process lives.
 perl "$CLIENT" "$SOCKET" silent 70 "$TEST_TMP/silent" &
 others+=($!)
 await "$TEST_TMP/silent.all" 70 || fail "no silent clients"
@@ -106,7 +106,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     await "$TEST_TMP/ready2" 'ready at' || { cat "$TEST_TMP/ready2"; fail "no server of another user"; }
     "$BFO" ftb publish X --user 12345 || fail "root is not served"
     setpriv --reuid=12345 --regid=12345 --clear-groups "$TEST_TMP/bfo" ftb publish X || fail "its own user is not served"
-    # A list of ports that is broken is its user's affair: the others are written.
+    # A broken list of ports concerns only its user: the lists of other users are written.
     printf short >"$BFO_STATUS_DIR/bfo-12345/.steer"
     chown 12345 "$BFO_STATUS_DIR/bfo-12345/.steer"
     "$BFO" ftb publish IFACE_DEAD "iface: sr0:1, node: $(uname -n)" || fail "another user's broken list keeps a port in service"
@@ -118,14 +118,14 @@ else
     note "not root: other users are not tried"
 fi
 
-# A server that is stopped: nobody waits for it for ever.
+# A server that is stopped: no client waits for it without limit.
 kill -STOP "$server"
 for command in "publish X" subscribe; do
     timeout 60 "$BFO" ftb $command >"$OUT" 2>&1
     [ $? = 3 ] && grep -q 'the server does not answer' "$OUT" || { cat "$OUT"; fail "$command: a server that is stopped"; }
 done
 kill -CONT "$server"
-# What stands in the way.
+# A server finds another server, the socket of a dead server, a broken list of ports, or a file or a link in place of its socket.
 goes_on "all that"
 timeout 60 "$BFO" ftb serve >"$OUT" 2>&1
 [ $? = 3 ] && grep -q 'another server runs already' "$OUT" || { cat "$OUT"; fail "two servers"; }

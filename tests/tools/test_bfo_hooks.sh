@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# bfo events --follow runs a program for each event, one after the other, with the event in its environment and no shell in between; it
-# ends a program that hangs; and it writes each event to the system log.
+# `bfo events --follow` runs a program for each event, one after the other, with the event in its environment and without a shell; it ends
+# a program that hangs; and it writes each event to the system log.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
@@ -18,7 +18,7 @@ hook() { # NAME: a program of what stdin holds
 hook record <<'E'
 mkdir "$T/busy" || echo overlap >>"$T/overlap"
 env | grep '^BFO_[A-Z_]*=' | sort >"$T/one"
-cat >>"$T/one" # nothing is typed into it
+cat >>"$T/one" # its stdin is empty
 sleep 0.05
 { cat "$T/one"; echo; } >>"$T/recorded"
 rmdir "$T/busy"
@@ -36,7 +36,7 @@ for wrong in "--exec $TEST_TMP/record" --syslog; do
     [ $? = 2 ] && grep -q 'they go with --follow' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "$wrong without --follow"; }
 done
 
-# Whatever a batch system, or who stands in for it, calls a job.
+# Any name that a batch system, or a user in its place, gives to a job.
 SLURM_JOB_ID='$(touch $T/pwned);`touch $T/pwned`' start_job 2 2
 echo nothing | "$BFO" events --follow --exec "$TEST_TMP/record" >"$TEST_TMP/shown" 2>"$TEST_TMP/said" &
 LD_PRELOAD=$HEAR${LD_PRELOAD:+:$LD_PRELOAD} "$BFO" events --follow --syslog >/dev/null 2>&1 &
@@ -58,7 +58,7 @@ grep -qx 'BFO_CAUSE=' "$TEST_TMP/begun" && grep -qx 'BFO_PEER=-1' "$TEST_TMP/beg
 [ ! -e "$TEST_TMP/overlap" ] || fail "two programs ran at once"
 ! grep -q nothing "$TEST_TMP/recorded" || fail "the program reads the input of the command"
 until_so "nobody says how the program ended" grep -q "^bfo events: $TEST_TMP/record ended with status 7$" "$TEST_TMP/said"
-# As many programs as lines, when both have come to rest: the last line is shown before its program is run.
+# In the end there are as many programs as lines. (The last line is shown before its program runs.)
 until_so "not every line ran a program" eval '[ "$(grep -c ^BFO_EVENT= "$TEST_TMP/recorded")" = "$(wc -l <"$TEST_TMP/shown")" ]'
 ! grep -q ' begun' "$TEST_TMP/new" || fail "--since 0s shows what was before"
 note "$(grep -c ^BFO_EVENT= "$TEST_TMP/recorded") events ran a program each, one at a time"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# bfo report beside a job that has lost a rail: the file has what the other subcommands say and MPI's parameters, no other variable of the
-# environment, and is nobody else's to read. A file that is there is kept; a place that cannot be written is named.
+# `bfo report` while a job runs that has lost a rail: the file has the output of the other subcommands and MPI's parameters, no other variable
+# of the environment, and only its user may read it. An existing file is kept; a path that cannot be written is named.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
@@ -28,7 +28,7 @@ has '"port": "sr1:1"'
 has ' port-down sr1:1 '
 has '^== ibv_devinfo -v$'
 ! grep -q open-sesame "$report" || fail "a variable that is no business of MPI is in the report"
-# In the order of the sections: what a child writes does not come before its title.
+# The sections are in order: output of a child does not come before its title.
 [ "$(grep -n '^== ' "$report" | cut -d: -f2 | tr '\n' ' ')" = "$(printf '%s ' '== machine' '== kernel modules' '== environment (only variables that say how MPI runs)' \
     '== ompi_info --version' '== bfo doctor' '== bfo status --json' '== bfo events --since 1d' '== ibv_devinfo -v')" ] || { grep '^== ' "$report"; fail "the sections"; }
 

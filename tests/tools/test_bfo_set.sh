@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# bfo set changes a parameter of the processes of one job while they run: they say more from then on, and another job is untouched. A process
-# that computes takes the value up later. What cannot be is refused, by the command or by the process, and the value stays. Wishes of dead jobs
-# go. A list that somebody has damaged changes nothing.
+# `bfo set` changes a parameter of the processes of one job while they run: they print more from then on, and another job is not affected. A
+# process that computes takes the value up later. The command or the process refuses a value that the parameter may not have, and the old value
+# stays. Wishes of dead jobs are removed. Of a damaged list only valid wishes are obeyed.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
@@ -12,7 +12,7 @@ need perl perl
 RAILS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
 declare -A jobs
 
-# begin NAME PROGRAM [MPIRUN-ARGUMENTS...]: a job of two ranks on two rails of its own, known by NAME as a batch number
+# begin NAME PROGRAM [MPIRUN-ARGUMENTS...]: starts a job of two ranks on two rails of its own; NAME is its batch number
 begin() {
     local name=$1 program=$2
     shift 2
@@ -22,7 +22,7 @@ begin() {
         --bind-to none -np 2 "${RAILS[@]}" "$@" "$BFO_BUILDDIR/tests/tools/$program" "$TEST_TMP/$name" >"$TEST_TMP/$name/log" 2>&1 </dev/null &
     jobs[$name]=$!
 }
-# end NAME: it has verified what it was sent
+# end NAME: ends the job, which must have verified its messages
 end() {
     touch "$TEST_TMP/$1/end"
     wait "${jobs[$1]}" || { tail -n 40 "$TEST_TMP/$1/log"; fail "the job $1 ended with status $?"; }
@@ -42,7 +42,7 @@ job_says 4711 '^computes'
 job_says 4712 '^computes'
 number=$("$BFO" status 4711 --json | sed -n 's/^ *"job": "\(.*\)",*$/\1/p')
 
-# A process that computes: the other one does not wait for it.
+# A process computes: the other process does not wait for it.
 ends_with 1 "$BFO" set 4711 pml_bfo_verbose 1 --wait 1
 says '^pml_bfo_verbose is not 1 yet in [12] of 2 processes:$'
 says 'rank 1 \(pid [0-9]+\): it has not noticed yet; it will in its next MPI call that waits$'
@@ -53,7 +53,7 @@ job_says 4711 'bfo: rank 1: pml_bfo_verbose = 1 (bfo set)'
 until_so "rank 1 does not take the value up" has_in_all 4711 verbose 1
 note "a process that computes takes it up later"
 
-# What level 1 says is said now; by the number, and by its family.
+# The messages of level 1 appear now. The job is named by its number, and by the first part of its number.
 "$SOFTRAIL" down --fabric "bfo-set-4711-$$" 0 || fail "rail 0 could not be cut"
 job_says 4711 'rail 0 generation [0-9]* (sr0:1) lost' 2
 "$SOFTRAIL" up --fabric "bfo-set-4711-$$" 0 || fail "rail 0 did not return"
@@ -67,7 +67,7 @@ ends_with 0 "$BFO" set "${number%.*}" counters true --wait 60 --json
 ends_with 0 "$BFO" set "$number" last_rail_timeout -1 --wait 60
 "$SOFTRAIL" down --fabric "bfo-set-4711-$$" 0 || fail "rail 0 could not be cut"
 until_so "the loss is not noticed" status_has '^  [^ ]+ +sr0:1 .* lost .* 0/2 ' 4711
-# With the last rail lost it waits, because it was told to while it ran.
+# After the loss of the last rail the job waits, because bfo set has changed last_rail_timeout.
 "$SOFTRAIL" down --fabric "bfo-set-4711-$$" 1 || fail "rail 1 could not be cut"
 job_says 4711 'No rail is left to a process; the job waits'
 "$SOFTRAIL" up --fabric "bfo-set-4711-$$" 1 || fail "rail 1 did not return"
@@ -110,7 +110,7 @@ ends_with 3 "$BFO" set --hosts good,gone --rsh "$TEST_TMP/rsh" 4712
 says '^good: job [0-9.]+: pml_bfo_verbose -1 in 2 processes$'
 note "on another node"
 
-# Wishes of the dead job go with the next one, and what is not trusted changes nothing.
+# The next wish removes the wishes of the dead job, and of a damaged list only valid wishes are obeyed.
 end 4711
 [ "$(grep -c 'generation' "$TEST_TMP/4711/log")" = "$said" ] || { cat "$TEST_TMP/4711/log"; fail "it says more although verbose is 0 again"; }
 grep -q 'bfo: rank 1 counters: ' "$TEST_TMP/4711/log" || { cat "$TEST_TMP/4711/log"; fail "the counters are not printed"; }

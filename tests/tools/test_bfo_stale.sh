@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A stopped rank can be read, and lives; a killed one is dead, and its file stays while its job lives here. The files of a dead job are
-# shown as dead, and removed by bfo clean or by the next job.
+# The command can read a stopped rank and shows it alive; it shows a killed rank as dead, and the rank's file stays while its job lives here.
+# The files of a dead job are shown as dead; `bfo clean` or the next job removes them.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
@@ -17,7 +17,7 @@ counts() { # ALIVE DEAD FILES
     dead=$(json "$TEST_TMP/json" 'scalar grep { !$_->{alive} } map { @{$_->{processes}} } @{$j->{jobs}}')
     [ "$alive $dead $(find "$FIGURES" -type f ! -name ".*" | wc -l)" = "$1 $2 $3" ]
 }
-# kill_job: as a crash would; mpirun stays stopped meanwhile, so that it cannot end the other rank.
+# kill_job: kills the job as a crash would; mpirun is stopped meanwhile, so that it cannot end the other rank.
 kill_job() {
     local zero one mpirun
     until_so "two ranks do not live" counts 2 0 2
@@ -44,7 +44,7 @@ note "bfo clean removes what a dead job left"
 
 start_job 2 2
 kill_job
-: >"$FIGURES/.new.99999999" # its maker died at once, long ago
+: >"$FIGURES/.new.99999999" # a process made this file long ago, and died before it renamed it
 touch -d '1 hour ago' "$FIGURES/.new.99999999"
 start_job 3 2
 until_so "the next job does not remove what a dead one left" counts 3 0 3

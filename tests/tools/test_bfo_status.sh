@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A job on two rails, one of them cut: bfo status shows the port lost, with cause and since when; bfo events shows the line; JSON and
-# Prometheus say the same as softrail does. A job that ends takes its files away; one without a directory of figures has none.
+# A job on two rails, one of them cut: `bfo status` shows the port lost, with cause and time; `bfo events` shows the line; JSON and
+# Prometheus agree with softrail. A job that ends removes its files; a job without a directory of figures has none.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
@@ -22,7 +22,7 @@ grep -Eq '^job [0-9]+\.1 \(batch 4711\)   mpi_counters of .*   3 of 3 ranks on '
     { cat "$TEST_TMP/out"; fail "the head of the job"; }
 [ "$(stat -c %a "$FIGURES")" = 700 ] && [ "$(find "$FIGURES" -type f -perm 600 | wc -l)" = 4 ] || { ls -la "$FIGURES"; fail "the files are not private"; }
 
-# What a port carries, while the processes stand still: as much as softrail has seen. A few fragments are under way, and softrail counts
+# The bytes of a port, while the processes are stopped, agree with softrail's count. A few fragments are in flight, and softrail counts
 # headers and control messages as well.
 carried() { json "$TEST_TMP/json" "map { \$_->{$2} } grep { \$_->{port} eq 'sr$1:1' } @{\$j->{jobs}[0]{ports}}"; }
 has_carried() { "$BFO" status --json >"$TEST_TMP/json" && [ "$(carried 0 sent_bytes)" -gt 300000000 ] && [ "$(carried 1 received_bytes)" -gt 300000000 ]; }
@@ -57,7 +57,7 @@ grep -Eq '^  [^ ]+ +sr0:1 +[0-9]+[GM] +up .* 6/6 +0' "$TEST_TMP/out" || { cat "$
 grep -Eq '^  [^ ]+ +sr1:1 .* 0/6 +6  ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "not all six rails are lost"; }
 grep -q '^  1 port not up, 0 peers given up, 0 waited for, 6 on the last rail; ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the last line"; }
 
-# The same for programs, and softrail's own view beside it.
+# The same as JSON, compared with softrail's own view.
 "$BFO" status 4711 --json >"$TEST_TMP/json" || [ $? = 1 ] || fail "status --json"
 "$SOFTRAIL" status --fabric "$FABRIC" --json >"$TEST_TMP/rails"
 for rail in 0 1; do
@@ -77,7 +77,7 @@ cause=$(json "$TEST_TMP/json" 'map { $_->{cause} } grep { $_->{port} eq "sr1:1" 
 penalty() { "$BFO" status --json >"$TEST_TMP/json"; [ "$(carried 1 penalty)" -gt 800 ] && [ "$(carried 0 penalty)" = 0 ]; }
 until_so "the fall is not held against the port" penalty
 
-# Events: the loss, as people and as programs read it.
+# Events: the loss, as text and as JSON.
 event() { "$BFO" events --since 1h >"$TEST_TMP/out" 2>&1; grep -Eq -- "$1" "$TEST_TMP/out"; }
 until_so "the device's word is no event" event ' port-down sr1:1 \(GUID 0x[0-9a-f]{16}\): up -> lost after [0-9]+\.[0-9]{3} s; cause: the port is down'
 grep -Eq '^20[0-9-]+T[0-9:.]+[+-][0-9]{4} job [0-9]+\.1 host [^ ]+ rank [0-2] begun \(and 2 more processes\)$' "$TEST_TMP/out" ||
@@ -106,7 +106,7 @@ wait $follower || fail "bfo events --follow ended with $?"
 [ "$(ls -A "$FIGURES")" = .steer ] || { ls -la "$FIGURES"; fail "a job that ended well left something"; }
 note "cut: status, events, JSON and Prometheus say what softrail says"
 
-# Other nodes, by a command that stands for ssh: one that answers, one that does not, one that talks nonsense.
+# Other nodes, through a command that stands for ssh: one answers, one does not, one prints nonsense.
 cat >"$TEST_TMP/rsh" <<'X'
 #!/bin/sh
 host=$1
@@ -140,7 +140,7 @@ finish_job
 unset BFO_RSH
 note "other nodes: asked, steered, and not trusted"
 
-# A rail that comes back is up again, and what was lost stays counted.
+# A rail that comes back is up again, and its losses stay counted.
 start_job 2 2 --mca pml_bfo_rejoin 1 --mca btl_openib_rejoin_after 50 --mca btl_openib_time_wait 1
 "$SOFTRAIL" down --fabric "$FABRIC" 1 || fail "rail 1 could not be cut"
 until_so "the port is not lost" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +lost '
@@ -148,7 +148,7 @@ until_so "the port is not lost" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +lost '
 until_so "the port is not up again" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +up .* 2/2 +2  '
 [ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "all rails are back, and the status is $STATUS"; }
 grep -q ', 0 on the last rail; ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "a peer is still on its last rail"; }
-# The picture: both ports, one of them lost for a while. Without gnuplot the command says so.
+# The picture shows both ports, one of them lost for a while. Without gnuplot the command says so.
 "$BFO" events --plot "$TEST_TMP/rails.svg" >"$TEST_TMP/out" 2>&1 || { cat "$TEST_TMP/out"; fail "bfo events --plot"; }
 grep -q '<svg' "$TEST_TMP/rails.svg" && grep -q 'sr1:1 of [0-9]*\.1' "$TEST_TMP/rails.svg" && [ "$(grep -ci 'd62728\|rgb(214, *39, *40)' "$TEST_TMP/rails.svg")" -ge 2 ] ||
     { head -c 3000 "$TEST_TMP/rails.svg"; fail "the picture does not show the lost port"; }
@@ -159,7 +159,7 @@ event ' rail-back sr1:1 \(GUID 0x[0-9a-f]{16}\) to sr1:1 \(GUID 0x[0-9a-f]{16}\)
 finish_job
 note "back: the port is up again"
 
-# Without any rail a peer is waited for, and said to be; then it is reached again.
+# Without any rail the job waits for a peer, and the command says so; then the peer is reachable again.
 start_job 2 2 --mca pml_bfo_last_rail_timeout -1 --mca btl_openib_rejoin_after 50 --mca btl_openib_time_wait 1
 "$SOFTRAIL" down --fabric "$FABRIC" 0 && "$SOFTRAIL" down --fabric "$FABRIC" 1 || fail "the rails could not be cut"
 until_so "nobody is waited for" status_has '^  2 ports not up, 0 peers given up, 2 waited for, '
@@ -171,7 +171,7 @@ event ' rank [01] peer-back .*rank [01] on .*: waited for -> reached after [0-9]
 finish_job
 note "no rail: waited for"
 
-# Nothing to write to, or not wanted: the job runs as ever.
+# No directory can be written, or the user wants no figures: the job runs as usual.
 for dir in none /proc "$TEST_TMP/full"; do
     [ $dir != "$TEST_TMP/full" ] || { mkdir "$dir" && ln -s /dev/full "$dir/bfo-$(id -u)"; }
     OMPI_MCA_pml_bfo_status_dir=$dir start_job 2 2 --mca pml_bfo_verbose 1

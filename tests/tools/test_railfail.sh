@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# railfail on software rails: under bfo, cells of several operations, faults and times are survived, and the results are written and shown, as in docs/railfail.md.
-# What ob1 does is only recorded. The program that railfail builds by itself is the one that it runs.
+# railfail on software rails: bfo survives cells of several operations, faults and times, and railfail writes and shows the results, as in
+# docs/railfail.md. The outcomes of ob1 are only recorded. railfail runs the program that it has built itself.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 use_components pml btl

@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What railfail judges by is judged: each operation notices a flipped byte, and messages that are lost, doubled or swapped; jobs that hang, abort,
-# report errors or end too early (made up: no MPI) get that verdict; commands that fail or hang are told of, and what was cut is mended, also
-# after a signal. Wrong arguments get one error.
+# Tests of railfail's own judgement: each operation notices a flipped byte, and messages that are lost, doubled or swapped; made-up jobs (without
+# MPI) that hang, abort, report errors or end too early get the right verdict; railfail reports commands that fail or hang, and mends what it has
+# cut, also after a signal. Wrong arguments get one error.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 use_components none
 cd "$TEST_TMP" || exit 1
 RAILFAIL=$BFO_SRCDIR/railfail/railfail
 
-# The real program over shared memory; spawn needs a transport that reaches new processes. They run beside what follows, because a job that is ended waits for mpirun.
+# The real program over shared memory; spawn needs a transport that reaches new processes. These jobs run at the same time as the tests below,
+# because a job that railfail ends waits for mpirun.
 self_test() {
     local log=$1 btl=$2
     shift 2
@@ -54,7 +55,7 @@ run() {
     rm -f cut asked
     timeout -k 30 "$MPI_TIMEOUT" perl "$RAILFAIL" --program ./job --mpirun "./job $kind" --rails a,b --cut "$CUT" --restore "$RESTORE" --settle 0.1 --only eager/cut "$@" >out 2>&1 </dev/null
 }
-# verdict KIND WORDS [OPTIONS...]: a made-up job of this kind gets it, and what was cut is mended
+# verdict KIND WORDS [OPTIONS...]: a made-up job of this kind gets the verdict WORDS, and the cut rail is mended
 verdict() {
     local kind=$1 words=$2
     shift 2
@@ -82,7 +83,7 @@ run well --repeat 3 --output results --resume || { cat out; fail "--resume"; }
 [ "$(grep -c '^eager .* messages' out)" = 1 ] && grep -q 'survived 0.1 s (3 of 3)' out || { cat out; fail "--resume does not go on where the file ends"; }
 note "made-up jobs get the verdicts that they should"
 
-# A signal: the job ends, and the rail is mended.
+# After a signal the job ends, and the rail is mended.
 rm -f cut asked
 perl "$RAILFAIL" --program ./job --mpirun "./job hung" --rails a,b --cut "$CUT" --restore "$RESTORE" --only eager/cut >out 2>&1 </dev/null &
 pid=$!

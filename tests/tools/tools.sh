@@ -9,7 +9,7 @@ FIGURES=$BFO_STATUS_DIR/bfo-$(id -u)
 LOG=$TEST_TMP/log
 JOB=
 
-# start_job RANKS RAILS MPIRUN-ARGUMENTS...: a verified job that exchanges messages until finish_job; it has met its peers.
+# start_job RANKS RAILS MPIRUN-ARGUMENTS...: starts a verified job that exchanges messages until finish_job; returns after the first contacts.
 start_job() {
     local n=$1 rails=$2
     shift 2
@@ -28,7 +28,7 @@ finish_job() {
     grep -q '^PASSED' "$LOG" || { tail -n 40 "$LOG"; fail "the job verified nothing"; }
 }
 
-# until_so WORDS COMMAND...: repeats it until it succeeds, 60 s at most.
+# until_so WORDS COMMAND...: repeats COMMAND until it succeeds, for 60 s at most; WORDS say what failed.
 until_so() {
     local words=$1
     shift
@@ -41,7 +41,7 @@ until_so() {
     fail "$words"
 }
 
-# status_has PATTERN ARGUMENTS...: a line of "bfo status" matches. The output stays in out, the exit status in STATUS.
+# status_has PATTERN ARGUMENTS...: a line of "bfo status" matches PATTERN. The output is in `out`, the exit status in STATUS.
 status_has() {
     local pattern=$1
     shift
@@ -50,10 +50,10 @@ status_has() {
     grep -Eq -- "$pattern" "$TEST_TMP/out"
 }
 
-# json FILE EXPRESSION: prints what Perl finds in the JSON document $j of the file.
+# json FILE EXPRESSION: prints the value of a Perl expression over the JSON document $j of the file.
 json() { perl -MJSON::PP -e 'local $/; open my $in, "<", $ARGV[0] or die; my $j = decode_json(<$in>); print eval $ARGV[1], "\n"; die $@ if $@' "$1" "$2"; }
 
-# ends_with STATUS COMMAND...: what it says is in out
+# ends_with STATUS COMMAND...: COMMAND ends with STATUS; its output is in `out`
 ends_with() {
     local expected=$1 status
     shift
@@ -61,19 +61,19 @@ ends_with() {
     status=$?
     [ $status = "$expected" ] || { cat "$TEST_TMP/out"; "$BFO" status; fail "$*: status $status, not $expected"; }
 }
-# says PATTERN: that command did
+# says PATTERN: a line of the last output matches PATTERN
 says() { grep -Eq -- "$1" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "it does not say: $1"; }; }
 
-# bytes RAIL: so far, of both ends
+# bytes RAIL: prints the bytes that both ends have sent so far
 bytes() { "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/rails" && rail_counter "$TEST_TMP/rails" "$1" tx_bytes; }
 
-# moves RAIL: it carries a megabyte more
+# moves RAIL: waits until the rail has carried another megabyte
 moves() {
     local before
     before=$(bytes "$1") || fail "the job is over"
     until_so "rail $1 carries nothing" eval "[ \$(bytes $1) -gt $((before + 1000000)) ]"
 }
-# rests RAIL WHILE: it carries next to nothing while the other one moves; questions whether the peer lives are no messages
+# rests RAIL WHILE: the rail carries almost nothing while rail WHILE carries data (keepalives are few bytes)
 rests() {
     local before after
     before=$(bytes "$1")
