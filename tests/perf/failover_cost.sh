@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# failover_cost.sh [-t] PLAIN: what failover costs while nothing fails: this build against PLAIN, a build directory configured
-# with --disable-pml-failover.
-# instructions: per eager message, sent and received, counted by callgrind, so load does not matter; bound: 20 more.
-#   over self: everything from MPI down. over openib, on software rails: the PML, and what it asks of the BTL for failover;
-#   the BTL itself polls now more, now less often. A message that comes before its receive is posted costs more, so the least of up
-#   to three counts is taken; counts after the first are retries.
-# -t: time too, per message of 8 bytes, on a quiet machine; the two builds in turns; bound: 1 % or 5 ns more, within the spread
+# failover_cost.sh [-t] PLAIN: what failover costs while nothing fails: compares this build with PLAIN, a build directory
+# configured with --disable-pml-failover.
+# instructions: per eager message, sent and received. callgrind counts them, therefore load does not matter; bound: 20 more.
+#   over self: everything from MPI down. over openib, on software rails: the PML, and its calls of the BTL for failover. The rest of the
+#   BTL does not count, because the number of its polls varies. A message that comes before its receive is posted costs more, therefore the
+#   least of up to three counts is taken; counts after the first are retries.
+# -t: also time, per message of 8 bytes, on a quiet machine; the two builds in turns; bound: 1 % or 5 ns more, within the spread
 #   that this build shows against itself (A/A).
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
 without_assertions
@@ -26,14 +26,14 @@ program=$BFO_BUILDDIR/tests/perf/perf_failover
 callgrind="valgrind --tool=callgrind --compress-strings=no --compress-pos=no"
 bad=0
 
-# use BUILD: its PML, our BTL
+# use BUILD: the PML of BUILD, the BTL of this build
 use() { export OMPI_MCA_mca_base_component_path=$1/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR; }
 rails() {
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 -- "$MPIRUN" --oversubscribe -np 2 --mca pml bfo --mca btl openib,self \
         --mca pml_bfo_warn_no_failover 0 "$@"
 }
 
-# self ROUNDS BYTES: instructions of the loop; openib ROUNDS BYTES: those in the PML
+# self ROUNDS BYTES: prints the instructions of the loop; openib ROUNDS BYTES: prints the instructions in the PML
 self() {
     # shellcheck disable=SC2086
     mpi 1 --mca pml bfo --mca btl self $callgrind --toggle-collect=perf_ping_loop --callgrind-out-file="$file.0" \
@@ -44,7 +44,7 @@ openib() {
     # shellcheck disable=SC2086
     rails --bind-to none $callgrind --toggle-collect=perf_failover_loop --callgrind-out-file="$file.%q{OMPI_COMM_WORLD_RANK}" \
         "$program" "$2" 0 "$1" >"$TEST_TMP/log" 2>&1 </dev/null || return 1
-    # What a timer of the PML does is done so many times a second, not once a message: its functions do not count, but for those that others call.
+    # A timer of the PML runs a fixed number of times a second, not once per message: functions that only the timer calls do not count.
     awk '/^ob=/ { pml = /mca_pml_bfo\.so/ } /^fn=/ { fn = substr($0, 4); asked = /des_peer/ }
          /^cfn=/ { call[fn, substr($0, 5)] } /^calls=/ { getline; next }
          (pml || asked) && /^[0-9+*-]/ { n[fn] += $2 }
@@ -114,7 +114,7 @@ while read -r over rounds; do
         [ -n "$a" ] && [ -n "$b" ] && [ -n "$c" ] || { cat "$TEST_TMP/log"; fail "$over"; }
         echo "$a $b $c" >>"$TEST_TMP/times"
     done
-    # in turns: what the machine did meanwhile is taken out by comparing within a turn
+    # in turns: a comparison within a turn removes the effect of other load on the machine
     awk -v over=$over '
         function median(v, n,    i, j, t) {
             for (i = 2; i <= n; i++)

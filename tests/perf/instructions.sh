@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Instructions per message, MPI library, PML and everything below, counted by callgrind: bfo must not need more than
-# ob1, whether the message is eager or a rendezvous (over self 1,024 bytes are one). Time is a coin toss on a busy
-# machine; this is not.
-# over self: everything from the MPI library down; self hands a message over in two segments. over vader, between two ranks:
-# the PML's own, one segment, but for a function that polls, as ob1 has one, and for what is below, because they are called now more, now less often.
+# Instructions per message of the MPI library, the PML and everything below, counted by callgrind: bfo must not need more than
+# ob1, whether the message is eager or a rendezvous (over self a message of 1,024 bytes is a rendezvous). On a busy machine times
+# vary, but these counts do not.
+# over self: everything from the MPI library down; self delivers a message in two segments. over vader, between two ranks: only the PML's
+# own instructions, with one segment, without its function that polls and without everything below, because the number of polls varies.
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
 without_assertions
 need valgrind valgrind
@@ -15,7 +15,7 @@ MPI_TIMEOUT=600
 file=$TEST_TMP/cg
 callgrind="valgrind --tool=callgrind --compress-strings=no --compress-pos=no"
 
-# over_self PML BYTES LATE: the difference of two lengths of the loop, so that its first rounds do not count
+# over_self PML BYTES LATE: the difference between two lengths of the loop, so that its first rounds do not count
 over_self() {
     local n total=()
     for n in 200 1200; do
@@ -28,8 +28,8 @@ over_self() {
     done
     echo $(((total[1] - total[0]) / 1000))
 }
-# over_vader PML BYTES: a loop of 1,200 messages, its barrier with it. A message that comes early takes another way, which costs more, and a busy
-# machine makes such messages; so a count is the least on which two looks agree.
+# over_vader PML BYTES: a loop of 1,200 messages with its barrier. A message that comes before its receive costs more, and a busy machine makes
+# such messages; therefore the result is the least count on which two runs agree.
 over_vader() {
     local here least= next= n=1200
     for _ in 1 2 3 4 5 6 7 8; do

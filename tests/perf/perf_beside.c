@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * perf_beside SECONDS: two ranks exchange 8 bytes for so long. Rank 0 prints the median and the 99th of 100 parts of the time of one way, in ns, and
- * how many exchanges there were. For status: what runs beside it may not slow it down.
+ * perf_beside SECONDS: two ranks exchange 8 bytes for this time. Rank 0 prints the median and the 99th percentile of the time of one way, in ns,
+ * and the number of exchanges. For the script `status`: a command that runs at the same time may not slow the exchange down.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ static void exchange(int rank)
     }
 }
 
-/* Time of one way below which so many of 100 parts are. */
+/* A percentile of the time of one way. */
 static unsigned long part(unsigned long all, unsigned parts)
 {
     unsigned long sum = 0;

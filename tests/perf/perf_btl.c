@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The bfo authors
  *
  * One measurement for tests/perf/btl; rank 0 prints the figure. perf_btl KIND [BYTES [ROUNDS]]:
- *   latency (median half round trip, us), fastest (of its blocks), rate (messages/s), bandwidth (MB/s, windows of 16 one way), ping (messages out and in for
- *   callgrind), first (median time of the first round trip to a new peer, us), contact (the first exchange of
- *   all pairs, ms), memory (KiB of proportional memory per rank: before, and grown by the exchange of all pairs).
+ *   latency (median half round trip, us), fastest (the fastest block), rate (messages/s), bandwidth (MB/s, windows of 16 one way), ping (messages
+ *   out and in for callgrind), first (median time of the first round trip to a new peer, us), contact (the first exchange of
+ *   all pairs, ms), memory (KiB of proportional memory per rank: before the exchange of all pairs, and its growth).
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ static int ascending(const void *a, const void *b)
     return (*(const double *) a > *(const double *) b) - (*(const double *) a < *(const double *) b);
 }
 
-/* Half round trip in us: blocks of 100, the first of which do not count, and of the others the one at `share`. */
+/* Half a round trip in us: sorts blocks of 100 round trips, without the first blocks, and returns the block at `share`. */
 static double latency(int bytes, int rounds, double share)
 {
     enum { BLOCK = 100 };
@@ -54,7 +54,7 @@ static double latency(int bytes, int rounds, double share)
     return found;
 }
 
-/* Seconds for `rounds` windows in one direction, each answered. */
+/* Seconds for `rounds` windows in one direction, with an answer to each. */
 static double windows(int bytes, int rounds, int window)
 {
     MPI_Request request[WINDOW];
@@ -81,7 +81,7 @@ static double windows(int bytes, int rounds, int window)
     return MPI_Wtime() - begin;
 }
 
-/* What callgrind collects: a message out, and one in that is there already. Never inlined. */
+/* callgrind counts these functions: a message out, and a message in that has already arrived. Never inlined. */
 __attribute__((noinline)) static void perf_btl_out(int bytes)
 {
     MPI_Send(out, bytes, MPI_CHAR, 1 - rank, 4, MPI_COMM_WORLD);
@@ -96,7 +96,7 @@ static void ping(int bytes, int rounds)
 {
     const struct timespec answer = {.tv_nsec = 1000000};
 
-    for (int i = 0; i < 20; ++i) { /* the connection is made */
+    for (int i = 0; i < 20; ++i) { /* until the connection is made */
         MPI_Sendrecv(out, bytes, MPI_CHAR, 1 - rank, 4, in, bytes, MPI_CHAR, 1 - rank, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     for (int i = 0; i < rounds; ++i) {
@@ -133,7 +133,7 @@ static double first(void)
     return median;
 }
 
-/* Every pair exchanges `bytes`, all at once; seconds until the last rank has everything. */
+/* Every pair exchanges `bytes`, all at once; returns the seconds until the last rank has everything. */
 static double contact(int bytes)
 {
     char *from = calloc((size_t) size, (size_t) bytes);
@@ -152,7 +152,7 @@ static double contact(int bytes)
     return all;
 }
 
-/* KiB; shared pages count as their part. */
+/* In KiB; a shared page counts in part for each process. */
 static double memory_now(void)
 {
     char line[256];
@@ -170,13 +170,13 @@ static double memory_now(void)
     return kib;
 }
 
-/* The exchange is of messages up to `most` bytes. */
+/* Exchanges messages of up to `most` bytes. */
 static void memory(int most)
 {
     double before, grown, mean[2] = {0}, own[2];
 
     before = memory_now();
-    MPI_Barrier(MPI_COMM_WORLD); /* nobody connects before all have looked, but for the few that the barrier needs */
+    MPI_Barrier(MPI_COMM_WORLD); /* no rank connects before all have measured, except for the few connections that the barrier needs */
     for (int round = 0; round < 20; ++round) {
         contact(64);
     }
@@ -185,7 +185,7 @@ static void memory(int most)
     }
     MPI_Barrier(MPI_COMM_WORLD);
     grown = memory_now() - before;
-    MPI_Barrier(MPI_COMM_WORLD); /* nobody leaves before all have looked */
+    MPI_Barrier(MPI_COMM_WORLD); /* no rank leaves before all have measured */
     own[0] = before;
     own[1] = grown;
     MPI_Reduce(own, mean, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);

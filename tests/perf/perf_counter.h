@@ -9,7 +9,7 @@
 #include <mpi.h>
 #include <stdio.h>
 
-/* A handle counts from when it is made, or reads a time. Aborts the job if the PML has no such counter. */
+/* Makes a handle, which counts from this moment, or reads a time. Aborts the job if the PML has no such counter. */
 static inline MPI_T_pvar_handle perf_counter(MPI_T_pvar_session session, const char *name)
 {
     MPI_T_pvar_handle handle;

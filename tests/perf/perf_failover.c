@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * perf_failover BYTES SECONDS: two ranks exchange messages of one size, both ways at a time, for so long; every message is
- * checked. Each rank prints how long the exchange took that was under way when the rail was lost, the median one, and
- * what the PML says about the time of the failover itself.
- * perf_failover BYTES 0 ROUNDS [BATCHES]: messages to and fro, nothing else, for callgrind; with BATCHES rank 0 prints the
- * time of one message, the median of that many times ROUNDS. DESIGN.txt section 14.10.
+ * perf_failover BYTES SECONDS: two ranks exchange messages of one size, both ways at once, for this time; every message is
+ * checked. Each rank prints the duration of the exchange that the loss of the rail interrupted, the median duration, and
+ * the times of the failover itself according to the PML.
+ * perf_failover BYTES 0 ROUNDS [BATCHES]: only messages back and forth, for callgrind; with BATCHES rank 0 prints the
+ * time of one message, the median of BATCHES times ROUNDS. DESIGN.txt section 14.10.
  */
 #include "perf_counter.h"
 
@@ -55,8 +55,8 @@ static void expect(MPI_Request *r)
     MPI_Irecv(in[0], bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD, r);
 }
 
-/* One message there and one back. Each has its receive posted before it can be sent, so the PML goes the same way with every
- * one of them. */
+/* A message there and a message back. The receive of each is posted before the message can be sent, therefore the PML takes the same
+ * path for every message. */
 __attribute__((noinline)) void perf_failover_loop(int rounds)
 {
     MPI_Request r;
@@ -95,7 +95,7 @@ static uint64_t now_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* How long the exchange took that was under way at `ns`, in seconds. */
+/* Duration in seconds of the exchange that was in progress at `ns`. */
 static double took_at(int rounds, uint64_t ns)
 {
     for (int i = 0; 0 != ns && i < rounds; ++i) {
@@ -122,7 +122,7 @@ static void time_loop(int rounds, int batches)
     }
 }
 
-/* Exchanges for so many seconds. Returns how many. */
+/* Exchanges messages for this time; returns the number of exchanges. */
 static int run(double seconds)
 {
     const double begin = MPI_Wtime();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Ranks 0 and 1 send each other 8 bytes in turn for some seconds. Rank 0 prints "go" when that has begun, and at the end the median
- * exchange (us) and the longest one: "longest FROM TO", in seconds since 1970, so that a script can say what it did meanwhile.
- * perf_gap SECONDS.
+ * perf_gap SECONDS: ranks 0 and 1 send each other 8 bytes in turn for this time. Rank 0 prints "go" when this has begun, and at the
+ * end the median exchange (us) and the longest exchange: "longest FROM TO", in seconds since 1970, so that a script knows what it did
+ * meanwhile.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One message there and one back; number 0 is the last. Returns the number that came. */
+/* A message there and a message back; number 0 is the last. Returns the number that came. */
 static int64_t exchange(int rank, int64_t number)
 {
     int64_t got = -1;

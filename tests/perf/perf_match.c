@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a match costs beside D receives, or messages, that have nothing to do with it. Rank 0 sends to itself, so
- * that nothing polls; rank 1 sleeps. Prints "KIND DEPTH VALUE" lines, nanoseconds per message sent and received.
- * KIND: posted- or unexpected-, then what the D others are: same (source), other (source), wildcard (posted:
- * receives from any source; unexpected: the messages are of another source and ours is received from any).
+ * What a match costs while D other receives, or messages, wait. Rank 0 sends to itself, so that nothing polls; rank 1
+ * sleeps. Prints lines "KIND DEPTH VALUE", nanoseconds per message sent and received. KIND: posted- or unexpected-, then
+ * the kind of the D others: same (source), other (source), wildcard (posted: receives from any source; unexpected: the
+ * messages come from another source, and our message is received from any source).
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void unexpected(const char *kind, int source, int mine, int depth)
     }
     if (0 != source) {
         MPI_Send(&depth, 1, MPI_INT, source, TAG, MPI_COMM_WORLD);
-        MPI_Probe(source, STOP, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* all of them are here */
+        MPI_Probe(source, STOP, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* all messages have arrived */
         MPI_Recv(junk, 0, MPI_CHAR, source, STOP, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     printf("unexpected-%s %d %.1f\n", kind, depth, message(1, mine, rounds_for(depth)));
@@ -83,7 +83,7 @@ static void unexpected(const char *kind, int source, int mine, int depth)
     }
 }
 
-/* Sends what it is asked for; asks for its core no more than that. */
+/* Sends the messages that rank 0 asks for, and sleeps otherwise. */
 static void helper(void)
 {
     int depth = 0, here;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the PML keeps in memory: prints "KIND 1 BYTES" lines of rank 0. Requests: the element sizes of the free
- * lists. A communicator: heap used per MPI_Comm_dup, Open MPI's own part included. A rank of a communicator: heap
- * used at the first contact with it there. A peer: heap used at the first contact with a process at all.
+ * The memory of the PML: rank 0 prints lines "KIND 1 BYTES". Requests: the element sizes of the free lists. A
+ * communicator: heap used per MPI_Comm_dup, with Open MPI's own part. A rank of a communicator: heap used at the first
+ * contact with this rank in the communicator. A peer: heap used at the very first contact with a process.
  */
 #include <mpi.h>
 #include <malloc.h>
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    touch(MPI_COMM_WORLD, rank, 1); /* what is allocated once */
+    touch(MPI_COMM_WORLD, rank, 1); /* lets Open MPI make its single allocations */
     before = heap();
     for (int peer = 2; peer < size; ++peer) {
         touch(MPI_COMM_WORLD, rank, peer);

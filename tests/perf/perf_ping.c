@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A loop for callgrind: a rank receives from itself what it sends itself, so that nothing polls and every
- * instruction counted is one of the PML or below. perf_ping ROUNDS BYTES LATE: LATE=1 sends first (the message
- * is unexpected), LATE=0 posts the receive first.
+ * A loop for callgrind: a rank sends messages to itself, so that nothing polls and every instruction counted belongs to
+ * the MPI library, the PML or a layer below. perf_ping ROUNDS BYTES LATE: LATE=1 sends first (the message is unexpected),
+ * LATE=0 posts the receive first.
  */
 #include <mpi.h>
 #include <stdlib.h>

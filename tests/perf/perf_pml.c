@@ -65,7 +65,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median seconds per round of `measure`, after one batch that does not count. */
+/* Median seconds per round of `measure`, after a first batch that does not count. */
 static double per_round(double (*measure)(int, int), int size, int rounds)
 {
     double t[BATCHES];
@@ -85,8 +85,8 @@ static int scaled(int rounds, int percent)
     return n < 2 ? 2 : (int) n;
 }
 
-/* A buffer in huge pages, if there are any: where the pages of an ordinary one happen to lie makes long messages some per
- * cent faster or slower for a whole run. */
+/* A buffer in huge pages, if the system has any: the places of ordinary pages make long messages some per cent faster or slower for a
+ * whole run. */
 static char *buffer(int filled)
 {
     void *room = NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a message between two connected ranks has to wait for while control verbs are slow. Ranks 0 and 1 exchange 8 bytes
- * all the time; the others are outside MPI. Three phases: nothing else happens; rank 0 meets the other ranks; a rail is
- * lost (by whoever reads "phase failover"). For each: the median and the longest exchange, and the longest call into MPI,
- * which is the largest gap between two progress calls; and how long rank 0 slept in all, that is neither ran nor waited for
- * a core: it polls all the time, so that can only be a verb or a lock. perf_stall SECONDS (of each phase). DESIGN.txt 15.1.
+ * How long a message between two connected ranks waits while control verbs are slow. Ranks 0 and 1 exchange 8 bytes
+ * all the time; the others are outside MPI. Three phases: nothing else happens; rank 0 has its first contact with the other
+ * ranks; a rail is lost (the script cuts it when it reads "phase failover"). Each phase prints the median and the longest
+ * exchange, the longest call into MPI (the largest gap between two progress calls), and how long rank 0 slept in all, which
+ * means that it neither ran nor waited for a core. Rank 0 polls all the time, therefore only a verb or a lock can make it
+ * sleep. perf_stall SECONDS (of each phase). DESIGN.txt 15.1.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static double now(void)
     return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
-/* Time this thread has run and time it has waited for a core, in seconds; the rest it slept. */
+/* Time in seconds in which this thread ran or waited for a core; in the rest of the time it slept. */
 static double awake(void)
 {
     unsigned long long ran = 0, waited = 0;
@@ -47,7 +48,7 @@ static void note_call(double begin)
     longest_call = call > longest_call ? call : longest_call;
 }
 
-/* Every step is one call that never waits, so that each is as long as one look at the rails. */
+/* Each step is a call that never waits, therefore it takes as long as one poll of the rails. */
 static int exchange(int number)
 {
     int theirs = -1, done = 0;
@@ -72,7 +73,7 @@ static int ascending(const void *a, const void *b)
     return (*(const double *) a > *(const double *) b) - (*(const double *) a < *(const double *) b);
 }
 
-/* Rank 0 says when it is over. */
+/* Rank 0 decides when the phase is over. */
 static void phase(const char *name, double seconds)
 {
     double begun = now(), end = begun + seconds, before = awake(), slept;
@@ -128,10 +129,10 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     if (1 < rank) {
-        nanosleep(&away, NULL); /* a process outside MPI is connected all the same */
+        nanosleep(&away, NULL); /* the BTL connects a process outside MPI all the same */
         MPI_Recv(&hello, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
-        phase("warm", seconds / 2); /* every rail is connected before the first one that counts */
+        phase("warm", seconds / 2); /* every rail is connected before the first phase that counts */
         phase("quiet", seconds);
         if (0 == rank) {
             meet_others(seconds);

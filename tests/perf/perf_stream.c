@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Rank 0 streams messages of one size to rank 1 for some seconds; rank 1 looks into every page of each and samples the
- * bytes that have arrived every 10 ms. Between two messages the curve is a straight line. Printed: when the first message came
- * (seconds since 1970), the samples, and when the PML saw an error and went on, in ms since the first message. perf_stream BYTES SECONDS. DESIGN.txt section 14.10.
+ * perf_stream BYTES SECONDS: rank 0 streams messages of one size to rank 1 for this time; rank 1 checks every page of each message and samples
+ * the number of bytes that have arrived every 10 ms. Between two messages the curve is a straight line. Rank 1 prints the time of the first
+ * message (seconds since 1970) and the samples; it also prints when the PML saw an error and when it continued, in ms since the first message.
+ * DESIGN.txt section 14.10.
  */
 #include "perf_counter.h"
 
@@ -34,13 +35,13 @@ static double clock_ms(clockid_t clock)
     return (double) t.tv_sec * 1e3 + (double) t.tv_nsec / 1e6;
 }
 
-/* Of the monotonic clock, which both ranks share: one machine. */
+/* The time of the monotonic clock, which both ranks share because they run on one machine. */
 static double now_ms(void)
 {
     return clock_ms(CLOCK_MONOTONIC);
 }
 
-/* One word per page says which message this is; the last is 0 where the stream ends. */
+/* Writes a word into each page that names the message and the page; in the last message of the stream all words are 0. */
 static void mark(char *buffer, int64_t message)
 {
     for (int at = 0; at + (int) sizeof(message) <= bytes; at += PAGE) {
@@ -83,7 +84,7 @@ static void send_all(double seconds)
     MPI_Waitall(WINDOW, r, MPI_STATUSES_IGNORE);
 }
 
-/* Returns how many messages came; the WINDOW - 1 receives behind the last are cancelled. */
+/* Returns the number of messages that came; cancels the WINDOW - 1 receives after the last message. */
 static int64_t receive_all(void)
 {
     MPI_Request r[WINDOW];
@@ -115,7 +116,7 @@ static int64_t receive_all(void)
     return n;
 }
 
-/* Bytes that had arrived `ms` after the first message, by the straight line between two of them. */
+/* Bytes that had arrived `ms` after the first message, by linear interpolation between two messages. */
 static double curve(int64_t n, double ms, int64_t *from)
 {
     while (*from + 1 < n && arrived[*from + 1] - arrived[0] <= ms) {

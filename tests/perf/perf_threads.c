@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Message rate of one and of two threads of a rank, each thread on a communicator of its own, all messages to
- * the rank itself: locks and shared memory of the PML, and nothing that polls. Prints "KIND BYTES VALUE" lines,
- * messages per second of all threads together. perf_threads [-n PERCENT]
+ * the rank itself: this measures locks and shared memory of the PML, and nothing polls. Prints lines "KIND BYTES
+ * VALUE", messages per second of all threads together. perf_threads [-n PERCENT]
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@ enum { WINDOW = 64, MAX_THREADS = 2, BATCHES = 7 };
 typedef struct {
     MPI_Comm comm;
     int rounds, blocking;
-    char room[128]; /* each thread has its cache lines for itself */
+    char room[128]; /* each thread has cache lines of its own */
 } thread_t;
 
 static pthread_barrier_t barrier;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The bare figures that softrail is measured against, and its memory:
+ * Figures of the bare machine, with which softrail is compared, and the memory of softrail:
  *   sr_bench ring CPU CPU     half round trip of a shared-memory ring ping-pong of 8 bytes, ns (median)
  *   sr_bench cma CPU          process_vm_writev of 1 MiB into another process, MiB/s: peak and average
  *   sr_bench qps PROCS PEERS  memory per RC queue pair, bytes; below softrail run with two rails
@@ -166,7 +166,7 @@ static long private_kib(void)
     return sum;
 }
 
-/* Queue pairs with the depths MPI libraries ask for; both directions and inline data. */
+/* Queue pairs with the depths that MPI libraries ask for; both directions and inline data. */
 static void make_queue_pairs(int peers)
 {
     for (int rail = 0; rail < 2; ++rail) {
@@ -188,7 +188,7 @@ static void make_queue_pairs(int peers)
     }
 }
 
-/* What the fabric takes in /dev/shm, touched or not. */
+/* Bytes of the fabric in /dev/shm, touched or not. */
 static double fabric_bytes(void)
 {
     char path[512];
@@ -231,7 +231,7 @@ static void qps(int procs, int peers)
             if (sizeof(after) != write(up[1], &after, sizeof(after))) {
                 _exit(1);
             }
-            pause(); /* all exist at once */
+            pause(); /* all queue pairs exist at the same time */
         }
         close(up[1]);
         if (sizeof(after) != read(up[0], &after, sizeof(after))) {

@@ -3,8 +3,9 @@
 # Copyright (c) 2026 The bfo authors
 #
 # stalls.sh [-a]: how long a message between connected ranks waits while connections are made and a rail is lost, and every
-# control verb that can block takes 400 ms (address handle, RTR, error state, destruction). They run on the sleeping service
-# thread: a rank that polls may not sleep for half of one of them in a whole phase, however loaded the machine is. -a: ranks bound to cores and unbound, verbs slow and fast.
+# control verb that can block takes 400 ms (address handle, RTR, error state, destruction). The service thread calls these verbs and
+# sleeps in them; in a whole phase a rank that polls may not sleep for half the time of one verb, however loaded the machine is.
+# -a: ranks bound to cores and unbound, verbs slow and fast.
 . "${BFO_SRCDIR:?source tests/env.sh of the build directory first}/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -32,7 +33,7 @@ one() {
         [ "$slept" -lt $((slow_ms * 500)) ] || { echo "  it slept for $slept us"; bad=1; }
     done <<<"$(grep '^phase [qcf]' "$log")"
 }
-slow="slow op=destroy_qp nth=9-12 time=${slow_ms}ms\n" # not those that try the 8 devices, nor those of MPI_Finalize
+slow="slow op=destroy_qp nth=9-12 time=${slow_ms}ms\n" # neither the queue pairs that only try the 8 devices, nor those of MPI_Finalize
 for call in create_ah qp_rtr qp_error; do slow="${slow}slow op=$call time=${slow_ms}ms\n"; done
 
 printf '%-22s %-9s %12s %12s %12s %12s\n' "verbs, ranks" phase "median us" "longest us" "MPI call us" "slept us"
