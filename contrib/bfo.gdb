@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Commands of gdb that show what the objects of bfo hold, with the names of their states:  gdb -x contrib/bfo.gdb PROGRAM CORE
-# They read memory and call nothing, so a core will do. They need the debugging information of mca_pml_bfo.so (bfo-requests, bfo-send,
-# bfo-recv, bfo-peers, bfo-peer) and of mca_btl_openib.so (bfo-rail, bfo-queues). "help user-defined" lists them. DESIGN.txt 14.9.
+# Commands of gdb that show the objects of bfo with the names of their states:  gdb -x contrib/bfo.gdb PROGRAM CORE
+# They read memory and call no function, therefore a core file is enough. They need the debugging information of mca_pml_bfo.so
+# (bfo-requests, bfo-send, bfo-recv, bfo-peers, bfo-peer) and of mca_btl_openib.so (bfo-rail, bfo-queues). "help user-defined" lists them.
+# DESIGN.txt 14.9.
 
 define bfo-word
-  # The text stays in gdb: a string in an expression would be written into the process, by a call of its malloc().
+  # The text stays in gdb: for a string in an expression gdb would call malloc() of the process.
   if $arg0
     printf $arg1
   end
@@ -73,7 +74,7 @@ bfo-recv REQUEST: a receive request of the PML bfo (bfo_recv_t *, or the MPI_Req
 end
 
 define bfo-requests
-  # Identifiers lead to all requests that ever were; those at rest are left out.
+  # The identifiers name all requests that were ever made; idle requests are left out.
   set $bfo_i = 0
   while $bfo_i < bfo.sends.size
     set $bfo_o = (bfo_send_t *) ((char *) bfo.sends.chunks[$bfo_i >> 10][$bfo_i & 1023] - (unsigned long) &((bfo_send_t *) 0)->name)

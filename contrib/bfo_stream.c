@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * bfo_stream: a verified stream of mixed message sizes between pairs of ranks, for the demo and for trying bfo on
- * a cluster. Every byte is a function of (seed, sender, receiver, sequence), sizes too, so the receiver checks
+ * bfo_stream: a verified stream of mixed message sizes between pairs of ranks, for the demo and for trying bfo on a
+ * cluster. Every byte and every size is a function of (seed, sender, receiver, sequence); therefore the receiver checks
  * length, order and content of every message. Rank 0 prints progress lines: what all ranks have received, and the longest
  * pause of any rank between two windows of messages; `bfo check` reads them as JSON. SIGUSR1 to mpirun ends the stream early.
  */
@@ -23,10 +23,10 @@
 enum { WINDOW = 16, TAG = 77 };
 
 typedef struct {
-    double seconds;   /* how long */
+    double seconds;   /* duration */
     uint64_t seed;    /* of sizes and payloads */
     size_t max_bytes; /* largest message */
-    bool json;        /* progress lines are for programs */
+    bool json;        /* progress lines are JSON objects */
 } options_t;
 
 typedef struct {
@@ -36,7 +36,7 @@ typedef struct {
     uint64_t messages; /* received and verified */
     uint64_t bytes;    /* received and verified */
     uint64_t errors;
-    double last_window, longest_pause; /* when a window ended, and the longest time between two since sum_up(); s */
+    double last_window, longest_pause; /* when the last window ended, and the longest time between two windows since sum_up(); s */
 } stream_t;
 
 static volatile sig_atomic_t is_over;
@@ -104,7 +104,7 @@ static uint64_t key_of(uint64_t seed, int sender, int receiver, uint64_t sequenc
     return mix(mix(seed ^ ((uint64_t) (unsigned) sender << 32 | (unsigned) receiver)) + sequence);
 }
 
-/* Sizes spread evenly over the powers of two up to the maximum, one in 32 empty. */
+/* Sizes are spread evenly over the powers of two up to the maximum; one message in 32 is empty. */
 static size_t size_of(uint64_t key, size_t max_bytes)
 {
     unsigned bits = 63 - (unsigned) __builtin_clzll(max_bytes);
@@ -128,7 +128,7 @@ static void fill(unsigned char *buffer, size_t size, uint64_t key)
     memcpy(buffer + i, &last, size - i);
 }
 
-/* Offset of the first wrong byte, or size. */
+/* Returns the offset of the first wrong byte, or `size`. */
 static size_t first_wrong(const unsigned char *buffer, size_t size, uint64_t key)
 {
     size_t i = 0;
@@ -170,7 +170,7 @@ static void verify(stream_t *stream, const options_t *options, int slot, const M
     stream->bytes += size;
 }
 
-/* One window each way: every other one is received before it arrives, the rest after. */
+/* Exchanges one window each way: every other message has its receive posted before it arrives, the rest after. */
 static void exchange_window(stream_t *stream, const options_t *options)
 {
     MPI_Request requests[2 * WINDOW];
@@ -209,8 +209,8 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The ranks in the order of their nodes: the first half is paired with the second. So a pair shares a node only if more than half of the ranks
- * are there. Of an odd number the last rank has no peer: it gets itself. */
+/* Orders the ranks by node, and pairs the first half with the second half. Therefore a pair shares a node only if more than half of the
+ * ranks are on it. If the number of ranks is odd, the last rank has no peer, and exchanges with itself. */
 static int peer_of(int rank, int size)
 {
     uint64_t *keys = malloc((size_t) size * sizeof(*keys)), key;
@@ -241,7 +241,7 @@ static void end_stream(int signal)
     is_over = 1;
 }
 
-/* Totals of all ranks: messages, bytes, errors. Returns the longest pause of a rank since the call before, in seconds. */
+/* Sums over all ranks: messages, bytes, errors. Returns the longest pause of a rank since the last call, in seconds. */
 static double sum_up(stream_t *stream, uint64_t total[3])
 {
     uint64_t mine[3] = {stream->messages, stream->bytes, stream->errors};
@@ -253,7 +253,7 @@ static double sum_up(stream_t *stream, uint64_t total[3])
     return pause;
 }
 
-/* What rank 0 says now and then, and at the end. `longest`: pause since it spoke before; `since`: how long ago that was. */
+/* Prints a line of rank 0, for progress or at the end. `longest`: longest pause since its last line; `since`: time since that line. */
 static void tell(const options_t *options, const uint64_t total[3], uint64_t told_bytes, double elapsed, double since, double longest, bool is_end)
 {
     const double mib = (double) total[1] / 1048576.0;

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# build.sh DIR [CONFIGURE ARGUMENTS...]   configures (when new, or when the arguments changed) and builds in DIR.
-# It is a build for the tests: with assertions, unless the arguments say --disable-assertions.
-# Silent but for one line a step; on failure the end of the log DIR/build.log.
+# build.sh DIR [CONFIGURE ARGUMENTS...]   configures (a new build, or when the arguments have changed) and builds in DIR.
+# The build is for the tests: with assertions, unless the arguments have --disable-assertions.
+# Prints one line for each step; after a failure also the end of the log DIR/build.log.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 [ $# -ge 1 ] || { echo "usage: build.sh DIR [CONFIGURE ARGUMENTS...]" >&2; exit 2; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# ob1's functions with ours, by concept: the differences that are meant, and those that nobody has explained.
+# Compares ob1's functions with ours, by concept: shows intended differences, and differences that nobody has explained.
 # The manual is at the end: --help prints it.
 use strict;
 use warnings;
@@ -42,7 +42,7 @@ sub main {
     return $view->{n_unexplained} ? 1 : 0;
 }
 
-# By concept: rows (a thing of Open MPI, where it is, ours, why), and what is unexplained.
+# For each concept: rows (a thing of Open MPI, its place, our piece, the reason), and unexplained things.
 sub view_of {
     my ($map, $ours, $tree, $facts, $only) = @_;
     my %view = (release => $tree ? $tree->{release} : ($map->releases)[0] // '?', tree => $tree, ours_top => $ours->{top}, concepts => []);
@@ -124,7 +124,7 @@ sub escape {
     return $text;
 }
 
-# The lines FROM to TO of a file, or nothing.
+# Returns the lines FROM to TO of a file, or nothing.
 sub source_of {
     my ($path, $from, $to) = @_;
     my @lines = split /^/, file_text($path);
@@ -176,12 +176,12 @@ B<contrib/check-ob1-pml-diffs.pl> [B<--tree> I<DIR> | B<--git> I<DIR> [B<--to> I
 =head1 DESCRIPTION
 
 For one concept, or for all, this script shows the functions and other things of Open MPI's PML ob1, of BML r2 and of the
-interfaces under them, each with the pieces of bfo that do the same, and where both are. A I<piece> is a function, type,
-field or parameter of bfo; its I<place> is the file and line where it stands. The concepts are those of F<contrib/ob1-map.txt>: startup, matching, send, receive,
-rendezvous, rget, put, frag, fin, pending, progress, probe, cancel, finalize, parameters and some more; an unknown one prints
-them all.
+interfaces under them, each with the pieces of bfo that do the same, and the places of both. A I<piece> is a function, type,
+field or parameter of bfo; its I<place> is its file and line. The concepts are those of F<contrib/ob1-map.txt>: startup,
+matching, send, receive, rendezvous, rget, put, frag, fin, pending, progress, probe, cancel, finalize, parameters and some more;
+an unknown concept prints them all.
 
-After B<meant> comes the reason why bfo does something in another way; after B<no counterpart> the reason why it does not do it
+After B<meant> comes the reason why bfo does something in another way; after B<no counterpart> the reason why bfo does not do it
 at all.
 A line with B<!> is unexplained:
 
@@ -201,8 +201,9 @@ an error code that a function there handles and ours does not, without a reason.
 
 =back
 
-An error path is a function and an error code that it names: a code that it only passes on is none. Without a tree the map alone
-is tested against bfo's sources. The script and this page stay in the source tree of bfo. It needs Universal Ctags.
+An error path is a function and an error code that it names; a code that the function only passes on does not count. Without a
+tree the script only tests the map against bfo's sources. The script and this page are not installed; they stay in the source
+tree of bfo. The script needs Universal Ctags.
 
 =head1 OPTIONS
 
@@ -214,16 +215,16 @@ An unpacked source tree of Open MPI. It need not be configured.
 
 =item B<--git> I<DIR>, B<--to> I<TAG>
 
-A clone of Open MPI, and which tag of it (HEAD if none is given).
+A clone of Open MPI, and its tag (HEAD if no tag is given).
 
 =item B<--html> I<FILE>
 
-Writes both sources side by side into a file instead of the text, all of it or nothing. If the file is a symlink, the file that it
-names is written.
+Writes both sources side by side into a file instead of the text, either completely or not at all. If the file is a symlink, the
+script writes its target.
 
 =item B<--json>
 
-Prints one JSON object: release, unexplained (how many), and concepts: each with name, what, rows and unexplained.
+Prints one JSON object: release, unexplained (a number), and concepts, each with name, what, rows and unexplained.
 
 =item B<--map> I<FILE>, B<--ours> I<DIR>
 
@@ -237,7 +238,7 @@ This text.
 
 =head1 EXIT STATUS
 
-0: everything is explained. 1: something is not. 2: bad input or a signal; one message names it, and nothing was written.
+0: everything is explained. 1: something is unexplained. 2: bad input or a signal; one message names it, and nothing was written.
 
 =head1 EXAMPLES
 

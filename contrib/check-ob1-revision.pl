@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The changes of ob1 and of the interfaces under it since contrib/ob1-map.txt was compared, and the places of ours to look
-# at. The manual is at the end: --help prints it.
+# Shows the changes of ob1 and of the interfaces under it since a person compared contrib/ob1-map.txt, and the places of our code to
+# look at. The manual is at the end: --help prints it.
 use strict;
 use warnings;
 use FindBin '$RealBin';
@@ -103,7 +103,7 @@ sub users_text {
     return @users > 8 ? (@users[0 .. 7], 'and ' . (@users - 8) . ' more files') : @users;
 }
 
-# Old and new value, where both are short; the whole new text of a type.
+# Returns the old and the new value, where both are short; the whole new text of a type.
 sub values_text {
     my ($change) = @_;
     my ($was, $is) = map { defined $_ && /^=(.*)/ && $_ ne '=here' ? $1 : undef } @$change{qw(was is)};
@@ -126,7 +126,7 @@ sub json_text {
         ours => [map { { name => $_->{piece}, file => $_->{file}, line => defined $_->{line} ? $_->{line} + 0 : undef } } @{$_->{pieces}}] } } @changes] });
 }
 
-# A person has compared: records what is there, takes out what is gone, adds what is new with a question mark.
+# After a person has compared: records the present state, removes things that are gone, adds new things with a question mark.
 sub accept_all {
     my ($map, $facts, $release) = @_;
     my ($recorded, $gone, $new, %lines_for, %n) = (0, 0, 0);
@@ -168,16 +168,17 @@ bfo does the job of Open MPI's PML ob1 under the same interfaces, and is no copy
 line for each function, macro, variable, structure, parameter and error path of ob1, BML r2, F<btl.h>, F<pml.h> and
 F<bml.h>, and for each thing of other headers that bfo uses. A line names the pieces of bfo that do the same job, and the
 release of Open MPI that it was compared with. A I<piece> is a function, type, field or parameter of bfo; its I<place> is
-the file and line where it stands.
+its file and line.
 
 This script reads another tree of Open MPI and lists the differences from the records of the map: things that are new, gone,
 moved or changed in substance. Comments, white space, line breaks, and the names of parameters, locals and labels do not
 count. For each change it names the piece of bfo to look at, and its place; the worst change comes first. Topics sum up
 changes that belong together.
 
-Some changes are not seen, or seen without need: DESIGN.txt section 18.1 lists the limits. Without a tree the script only says which release the map was compared with.
+The script misses some changes, and reports others without need: DESIGN.txt section 18.1 lists the limits. Without a tree the script
+only prints the release that the map was compared with.
 
-The script and this page stay in the source tree of bfo. It needs Universal Ctags; B<--git> needs git.
+The script and this page are not installed; they stay in the source tree of bfo. The script needs Universal Ctags; B<--git> needs git.
 
 =head1 OPTIONS
 
@@ -193,12 +194,12 @@ A clone of Open MPI, with or without work tree.
 
 =item B<--to> I<TAG>
 
-The tag (or branch, or commit) of the clone that is compared; HEAD if none is given. Variables of the environment that name
-another repository (C<GIT_DIR>) do not count.
+The tag (or branch, or commit) of the clone to compare; HEAD if none is given. The script ignores variables of the environment
+that name another repository (C<GIT_DIR>).
 
 =item B<--from> I<TAG>
 
-Compares with this tag instead of with the records of the map. The map still says which pieces are concerned.
+Compares with this tag instead of the records of the map. The map still says which pieces are concerned.
 
 =item B<--json>
 
@@ -207,9 +208,9 @@ kind, name, file, line, rank (1 is the worst), concept, topics, why, was, is, wa
 
 =item B<--accept>
 
-A person has compared: writes the release and the records of this tree into the map, in one step. Lines of things that are
-gone are taken out. Things that are new get a line with C<?> for ours, which check-ob1-pml-diffs.pl(1) asks for. If the map is
-a symlink, the file that it names is written. Not with B<--json> or B<--from>.
+Use this after a person has compared: it writes the release and the records of this tree into the map, in one step. It removes
+the lines of things that are gone. New things get a line with C<?> in the place of our piece, and check-ob1-pml-diffs.pl(1)
+complains about such a line. If the map is a symlink, the script writes its target. Not with B<--json> or B<--from>.
 
 =item B<--map> I<FILE>, B<--ours> I<DIR>
 
@@ -223,7 +224,7 @@ This text.
 
 =head1 EXIT STATUS
 
-0: nothing to look at. 1: something. 2: bad input or a signal; one message names it, and nothing was written.
+0: nothing to look at. 1: something to look at. 2: bad input or a signal; one message names it, and nothing was written.
 
 =head1 EXAMPLES
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# compile-commands.pl BUILD   writes BUILD/compile_commands.json, by which clangd and other tools know how each source is compiled
+# compile-commands.pl BUILD   writes BUILD/compile_commands.json, which tells clangd and other tools how each source is compiled
 #
-# Asks make in each folder of a build that is complete what it would do if every source were new, tests included, without doing it, and keeps the
-# compilations. Objects, dependencies and makefiles stay as they are. A source that is compiled more than once has an entry for each time.
+# Asks make in each folder of a complete build which commands it would run if every source were new, tests included, and keeps the compilations;
+# make runs none of them. Objects, dependencies and makefiles do not change. A source that is compiled more than once has an entry for each time.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -25,7 +25,7 @@ sub slurp {
     return scalar <$in>;
 }
 
-# sources(DIR...): as the dependencies of the folders' objects name them, which may lie in the folder of the source.
+# sources(DIR...): the sources that the dependency files of the folders name; such a file may be in the folder of the source.
 sub sources {
     my %source;
     for my $file (map { glob "'$_'/.deps/*.P*o" } @_) {
@@ -34,7 +34,7 @@ sub sources {
     return sort keys %source;
 }
 
-# compilation(DIR, WORDS): an entry of the file, if the words are a compilation.
+# compilation(DIR, WORDS): returns an entry of the file, if the words are a compilation.
 sub compilation {
     my ($dir, @word) = @_;
     if (my ($mode) = grep { $word[$_] eq '--mode=compile' } 0 .. $#word) { splice @word, 0, $mode + 1 }
@@ -52,7 +52,7 @@ sub compilation {
     return { directory => $dir, file => abs_path(File::Spec->rel2abs($source, $dir)), output => $output, arguments => \@keep };
 }
 
-# A makefile that knows the folder's own, and a target for all that is compiled there.
+# A makefile that includes the folder's own makefile, and has a target for everything that is compiled there.
 my $makefile = "$build/compile-commands.mk";
 open my $out, '>', $makefile or die "compile-commands.pl: cannot write $makefile: $!\n";
 print $out "include Makefile\nbfo-compiled: \$(PROGRAMS) \$(LTLIBRARIES) \$(check_PROGRAMS) \$(check_LTLIBRARIES)\n";
@@ -71,7 +71,7 @@ for my $dir (@dirs) {
     $text =~ s/\\\n/ /g;
     for my $line (split /\n/, $text) {
         next unless $line =~ / -c /;
-        # automake asks by `test -f 'x.c' || echo 'FOLDER/'` where a source lies: not in the folder that is built in.
+        # automake finds a source by `test -f 'x.c' || echo 'FOLDER/'`: it is not in the build folder.
         $line =~ s{`test -f '([^']*)' \|\| echo '([^']*)'`}{-f "$dir/$1" ? '' : $2}ge;
         for my $command (split /;|&&/, $line) {
             push @entries, compilation($dir, shellwords($command)) if $command =~ / -c / && $command !~ /`/;

@@ -3,18 +3,18 @@
 # Copyright (c) 2026 The bfo authors
 #
 # cut_link.pl down|up PORT: takes the network interface of an RDMA port (mlx5_0:1; RoCE, also soft-RoCE) down, or up again, for `bfo check --cut`.
-# NEVER CUT A PORT THAT CARRIES STORAGE, or the way by which you reach the node. The interface of a default route is refused.
+# NEVER CUT A PORT THAT CARRIES STORAGE, or the network over which you reach the node. The script refuses the interface of a default route.
 # It needs root:  bfo check --cut 'sudo -n .../cut_link.pl' -- -np 2 -H node1,node2
-# An interface that goes down loses its IPv6 addresses, and routes that were added by hand: sysctl net.ipv6.conf.INTERFACE.keep_addr_on_down=1
-# keeps the addresses. A port of InfiniBand has no such interface: disable its switch port (ibportstate(8)) instead.
+# An interface that goes down loses its IPv6 addresses, and routes that were added by hand; sysctl net.ipv6.conf.INTERFACE.keep_addr_on_down=1
+# keeps the addresses. An InfiniBand port has no such interface: disable its switch port (ibportstate(8)) instead.
 use strict;
 use warnings;
 
-my $root = $ENV{SYSFS_PATH} || '/sys';    # as libibverbs has it
+my $root = $ENV{SYSFS_PATH} || '/sys';    # as in libibverbs
 
 sub give_up { print STDERR "cut_link.pl: @_\n"; exit 1 }
 
-# The first line of a file; undef if it cannot be read.
+# Returns the first line of a file; undef if it cannot be read.
 sub line_of
 {
     my ($path) = @_;
@@ -24,7 +24,7 @@ sub line_of
     return $line;
 }
 
-# Of the first GID of the port that has an interface; else the only one of the device.
+# Returns the interface of the first GID of the port that has an interface; otherwise the only interface of the device.
 sub interface_of
 {
     my ($device, $port) = @_;

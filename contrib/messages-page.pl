@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# messages-page.pl MESSAGES PAGE            says whether the list of messages in a man page (docs/bfo.7) is the table of docs/messages.md
+# messages-page.pl MESSAGES PAGE            tests whether the list of messages in a man page (docs/bfo.7) agrees with the table of docs/messages.md
 #                                           (status 1 and the differing lines if not)
-# messages-page.pl --update MESSAGES PAGE   writes it
+# messages-page.pl --update MESSAGES PAGE   writes the list
 #
-# The list stands between the comments ".\" messages" and ".\" end" of the man page. Each row of the table is words of the message, its meaning,
+# The list is between the comments ".\" messages" and ".\" end" of the man page. Each row of the table has words of the message, its meaning,
 # and what to do.
 use strict;
 use warnings;
@@ -18,7 +18,7 @@ my $update = @ARGV && $ARGV[0] eq '--update' && shift @ARGV;
 die "usage: messages-page.pl [--update] docs/messages.md docs/bfo.7\n" if @ARGV != 2;
 my ($messages, $page) = @ARGV;
 
-# in_roff(TEXT, FONT): text of a cell, in that font; what is in backquotes is bold.
+# in_roff(TEXT, FONT): the text of a cell, in this font; text in backquotes is bold.
 sub in_roff {
     my ($text, $font) = @_;
     $text =~ s/\\/\\e/g;

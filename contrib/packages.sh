@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# packages.sh GROUP...   installs what is missing of the Debian packages of these groups, and says so first.
-# packages.sh --list GROUP...   prints the package names only.
+# packages.sh GROUP...   names the Debian packages of these groups that are missing, and installs them.
+# packages.sh --list GROUP...   only prints the names of the packages.
 # Without root it prints the command and ends with status 3. Groups: see the table below.
 set -u
 

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# parameters-page.pl PAGE            says whether the parameters in docs/parameters.md or docs/bfo-params.7 are what the components
-#                                    register (status 1 and the differing lines if not)
-# parameters-page.pl --update PAGE   writes them
+# parameters-page.pl PAGE            tests whether docs/parameters.md or docs/bfo-params.7 agrees with the parameters that the
+#                                    components register (status 1 and the differing lines if not)
+# parameters-page.pl --update PAGE   writes the parameters
 #
-# The components are asked through ompi_info (environment OMPI_INFO, else PATH), which must find them:
-# OMPI_MCA_mca_base_component_path. A table of a .md stands between the markers "<!-- parameters FRAMEWORK COMPONENT -->" and
+# The script asks the components through ompi_info (environment OMPI_INFO, otherwise PATH), which must find them:
+# OMPI_MCA_mca_base_component_path. A table of a .md is between the markers "<!-- parameters FRAMEWORK COMPONENT -->" and
 # "<!-- end -->", a list of a man page between the comments ".\" parameters FRAMEWORK COMPONENT" and ".\" end".
 use strict;
 use warnings;
@@ -29,7 +29,7 @@ sub in_roff {
     return $text;
 }
 
-# parameters(FRAMEWORK, COMPONENT): their names in order, and a hash each of their defaults and meanings.
+# parameters(FRAMEWORK, COMPONENT): returns the names in order, and two hashes with the defaults and the meanings.
 sub parameters {
     my ($framework, $component) = @_;
     my $info = $ENV{OMPI_INFO} || 'ompi_info';
@@ -68,7 +68,7 @@ sub list {
     return $list;
 }
 
-# Defaults, not what the environment of this moment says.
+# The page shows defaults, not values of the present environment.
 delete @ENV{grep { /^OMPI_MCA_(?:pml_bfo|btl_openib)_/ } keys %ENV};
 
 my $old = read_page($file);

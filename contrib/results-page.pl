@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# results-page.pl PAGE            says whether the tables of results in docs/verification.md or docs/comparison.md are those of the files that
-#                                 tests wrote (status 1 and the differing lines if not)
-# results-page.pl --update PAGE   writes them
+# results-page.pl PAGE            tests whether the tables of results in docs/verification.md or docs/comparison.md agree with the files that
+#                                 tests have written (status 1 and the differing lines if not)
+# results-page.pl --update PAGE   writes the tables
 #
-# A table stands between a marker and "<!-- end -->". "<!-- results FILE -->": rows whose first cell is a part of check-long and whose second is
-# text; the other cells come from FILE (tests/RESULTS.md), and each part of FILE has a row. "<!-- compare FILE -->": what tests/vm/compare.sh
-# wrote, a column for each stack; FILE is the newest. Files are looked for beside this script's folder.
+# A table is between a marker and "<!-- end -->". "<!-- results FILE -->": the first cell of a row is a part of check-long, the second is text;
+# the other cells come from FILE (tests/RESULTS.md), and each part of FILE has a row. "<!-- compare FILE -->": the results of
+# tests/vm/compare.sh, with a column for each stack; FILE must be the newest. Paths of files start at the parent of this script's folder.
 use strict;
 use warnings;
 use FindBin;
@@ -19,10 +19,10 @@ my $update = @ARGV && $ARGV[0] eq '--update' && shift @ARGV;
 my $page = shift @ARGV;
 die "usage: results-page.pl [--update] docs/verification.md|docs/comparison.md\n" if !defined $page || @ARGV;
 
-# cells(LINE): of a row of a table.
+# cells(LINE): returns the cells of a row of a table.
 sub cells { my ($line) = @_; return map { s/^\s+|\s+$//gr } (split /\|/, $line, -1)[1 .. ($line =~ tr/|//) - 1] }
 
-# results(FILE, OLD): the table with its first two columns as they are.
+# results(FILE, OLD): returns the new table; its first two columns are those of OLD.
 sub results {
     my ($file, $old) = @_;
     my (%row, %meaning, @order);
@@ -49,7 +49,7 @@ my %column = (
     'cm, mtl ofi verbs;ofi_rxm' => 'libfabric verbs', 'pml ucx' => 'UCX', 'pml ucx, retry count 6' => 'UCX, retry count 6',
 );
 
-# compare(FILE): outcome of each fault with each stack; seconds only of runs that had the machine for themselves.
+# compare(FILE): the outcome of each fault with each stack; seconds only for runs that had the machine to themselves.
 sub compare {
     my ($file) = @_;
     my ($newest) = reverse sort glob "$FindBin::Bin/../tests/vm/results/compare-*.txt";

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# tree.sh [--bare] SUITE DIR [COMMAND...]   makes a tree of another Debian suite (trixie has Open MPI 5.0) with what a build and the tests
-# need, or with --bare of a system that has nothing of it, and runs the command in it, in this directory. A tree that is there is kept,
-# unless the packages asked for have changed.
-# The tree comes from the mirror that apt uses on this machine. The command sees this source tree at its own path, a /dev/shm of its
-# own (so software rails do not meet those of the machine), and the machine's /proc and /dev. Needs root and debootstrap.
-# Mounts live in a mount namespace of the command and end with it.
+# tree.sh [--bare] SUITE DIR [COMMAND...]   makes a tree of another Debian suite (trixie has Open MPI 5.0) with the packages that a build and
+# the tests need, or with --bare without them, and runs COMMAND in the tree, in this directory. An existing tree is kept, unless the list of
+# packages has changed.
+# The tree comes from the mirror that apt uses on this machine. COMMAND sees this source tree at its own path, a /dev/shm of its own (so
+# that its software rails are apart from those of the machine), and the machine's /proc and /dev. Needs root and debootstrap.
+# The mounts are in a mount namespace of COMMAND and end with it.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 bare=
@@ -27,7 +27,7 @@ case $dir in
 "$top" | "$top"/*) say "$dir lies in the source tree, which is bound into the tree: name a place outside"; exit 2 ;;
 esac
 
-# The archive that apt has indices of; its proxy, if it has one.
+# The archive whose indices apt has; apt's proxy, if it has one.
 mirror() {
     apt-get indextargets --format '$(REPO_URI) $(LABEL) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
         awk '$2 == "Debian" && $3 == "main" { print $1; exit }'
@@ -36,7 +36,7 @@ eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::ht
 [ -z "${http_proxy:-}" ] || export http_proxy
 [ -z "${https_proxy:-}" ] || export https_proxy
 
-# in_tree COMMAND...: in a mount namespace of its own.
+# in_tree COMMAND...: runs COMMAND in the tree, in a mount namespace of its own.
 in_tree() {
     unshare --mount --propagation private -- /bin/bash -c '
         dir=$1 top=$2 here=$3
@@ -69,7 +69,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
     say "installing what is needed in it"
     cp -L /etc/resolv.conf /etc/hosts "$dir/etc/"
     export DEBIAN_FRONTEND=noninteractive LC_ALL=C
-    # A mirror may keep a suite as it was on some day.
+    # A mirror may have a snapshot of the suite of an earlier day.
     printf 'Acquire::Check-Valid-Until "false";\nAPT::Sandbox::User "root";\n' >"$dir/etc/apt/apt.conf.d/90tree"
     run in_tree apt-get update
     run in_tree apt-get install -y --no-install-recommends $packages

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Reads C sources. Universal Ctags finds what is declared and where it begins and ends; this module cuts the text
-# between into tokens and writes the parameters, locals and labels of a function and the parameters of a macro as $1,
-# $2, ... in the order of their first use. So comments, white space, line breaks and the names of locals leave no
-# trace. Nothing is preprocessed: both sides of an #if count, and a tree need not be configured. DESIGN.txt 18.1.
+# Reads C sources. Universal Ctags finds each declaration with its beginning and end; this module cuts the text between
+# into tokens, and replaces the parameters, locals and labels of a function and the parameters of a macro by $1, $2, ...
+# in the order of their first use. Therefore comments, white space, line breaks and the names of locals leave no trace.
+# Nothing is preprocessed: both sides of an #if count, and a tree need not be configured. DESIGN.txt 18.1.
 package Bfo::C;
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ our @EXPORT_OK = qw(read_tags file_text file_tokens forward tokens_of without_pa
 
 my %tokens_of_file;
 
-# What ctags must not take for a part of a declaration.
+# Words that ctags must not take for a part of a declaration.
 my @ignored = qw(OMPI_DECLSPEC OPAL_DECLSPEC ORTE_DECLSPEC OMPI_MODULE_DECLSPEC OPAL_MODULE_DECLSPEC
     BEGIN_C_DECLS END_C_DECLS BFO_COLD BFO_OURS INSIDE+
     __opal_attribute_always_inline__ __opal_attribute_noinline__ __opal_attribute_malloc__ __opal_attribute_destructor__
@@ -49,7 +49,7 @@ sub read_tags {
 
 my $mark = qr/\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||\#\#|[-+*\/%&|^]=|./;
 
-# file_text(PATH): the text; what is no UTF-8 in it becomes the replacement character.
+# file_text(PATH): the text; bytes that are no UTF-8 become the replacement character.
 sub file_text {
     my ($path) = @_;
     open my $in, '<:raw', $path or die "cannot read $path: $!\n";
@@ -58,7 +58,7 @@ sub file_text {
     return $text =~ /[^\x00-\x7f]/ ? decode('UTF-8', $text) : $text;
 }
 
-# file_tokens(PATH): reference to a list of [text, line]; strings that stand side by side are one.
+# file_tokens(PATH): reference to a list of [text, line]; neighbouring strings are joined.
 sub file_tokens {
     my ($path) = @_;
     return $tokens_of_file{$path} if $tokens_of_file{$path};
@@ -89,7 +89,7 @@ sub file_tokens {
     return $tokens_of_file{$path} = \@list;
 }
 
-# First token of the file at or after a line.
+# Returns the place of the first token of the file at or after a line.
 sub first_at {
     my ($tokens, $line) = @_;
     my ($low, $high) = (0, scalar @$tokens);
@@ -112,7 +112,7 @@ sub forward {
     return $#$tokens;
 }
 
-# tokens_of(DIR, TAG): the texts of the tokens of what the tag declares.
+# tokens_of(DIR, TAG): the texts of the tokens of the declaration that the tag names.
 sub tokens_of {
     my ($dir, $tag) = @_;
     my $tokens = file_tokens("$dir/$tag->{path}");
@@ -165,7 +165,7 @@ sub without_parameter_names {
     return @tokens[grep { !$is_name{$_} } 0 .. $#tokens];
 }
 
-# normal_text(TOKENS, LOCALS): one line; the names in LOCALS become $1, $2, ..., but not where they are members.
+# normal_text(TOKENS, LOCALS): one line; the names in LOCALS become $1, $2, ..., except where they are members.
 sub normal_text {
     my ($tokens, $locals) = @_;
     my (%number, @out);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The differences between two states of Open MPI, with the piece of ours that each concerns; and the facts of one state
+# The differences between two states of Open MPI, each with the piece of our code that it concerns; and the facts of one state
 # that the map does not explain. A state is a list of facts (Bfo::Tree) or the records of the map. DESIGN.txt 18.1.
 package Bfo::Compare;
 use strict;
@@ -13,7 +13,7 @@ our @EXPORT_OK = qw(changes unexplained places topics_of);
 my @kinds = qw(component header typedef field struct variable macro constant function param error);
 my %weight = map { $kinds[$_] => $_ } 0 .. $#kinds;
 
-# places(OURS, PIECES): { piece, file, line } each; without file if we have no such thing.
+# places(OURS, PIECES): { piece, file, line } for each piece; without file if we have no such thing.
 sub places {
     my ($ours, @pieces) = @_;
     return map {
@@ -30,7 +30,7 @@ sub changes {
     my @changes;
     for my $triple (@$old) {
         my ($is, $was, $line) = @$triple;
-        next if !$was && !$before && $is->{used}; # needs no line until somebody compares again
+        next if !$was && !$before && $is->{used}; # needs no line until a person compares again
         my $what = what_happened($is, $was) or next;
         my $any = $is // $was;
         push @changes, { what => $what, kind => $any->{kind}, name => $any->{name}, file => $any->{file},
@@ -69,8 +69,8 @@ sub what_happened {
     return short_file($is->{file}) ne short_file($was->{file}) ? 'moved' : '';
 }
 
-# What follows from another change of the list is no change of its own: the error codes of a function that came or
-# went, the fields of such a structure.
+# A consequence of another change in the list is no change of its own: the error codes of a function that is new or gone, the
+# fields of such a structure.
 sub fold {
     my ($changes) = @_;
     my %whole = map { $_->{what} =~ /^(?:added|gone)$/ && $_->{kind} =~ /^(?:function|struct)$/ ? ("$_->{what} $_->{name}" => $_) : () }
@@ -83,8 +83,8 @@ sub fold {
     } @$changes;
 }
 
-# Where to look in our code: the line's pieces; our files that name the thing; the topic's pieces; the pieces of those
-# functions that call a new function; those of the file's other things.
+# Where to look in our code: the line's pieces; our files that name the thing; the topic's pieces; the pieces of the functions
+# that call a new function; the pieces of other things in the same file.
 sub find_pieces {
     my ($change, $map, $ours, $facts) = @_;
     my $entry = $change->{entry};
@@ -120,7 +120,7 @@ sub callers {
     return grep { @{$_->{pieces}} } map { @{$map->{by_name}{"$_->{kind} $_->{name}"} // []} } @callers;
 }
 
-# The line whose piece is the most frequent among those of the file.
+# The line whose piece is the most frequent among the lines of the file.
 sub file_mates {
     my ($change, $map) = @_;
     my (%n, %line);
@@ -133,8 +133,8 @@ sub file_mates {
     return defined $most ? $line{$most} : ();
 }
 
-# 1: our code names it, and it went or changed. 2: a component or header went or came. 3: the piece of ours that does
-# the same has to be compared. 4: new. 5: we have no counterpart. 6: moved only.
+# 1: our code names the thing, and the thing is gone or changed. 2: a component or header is gone or new. 3: a person must compare our
+# piece that does the same. 4: new. 5: we have no counterpart. 6: only moved.
 sub rank {
     my ($change) = @_;
     return 6 if $change->{what} eq 'moved';
@@ -155,8 +155,8 @@ sub lost_topics {
     } @{$map->{topics}};
 }
 
-# unexplained(MAP, OURS, FACTS): list of { problem, kind, name, file, line, concept, entry, pieces }. FACTS may be undef: then
-# the map alone is tested against our code.
+# unexplained(MAP, OURS, FACTS): list of { problem, kind, name, file, line, concept, entry, pieces }. If FACTS is undef, only the
+# map is tested against our code.
 sub unexplained {
     my ($map, $ours, $facts) = @_;
     my @list = lost_topics($map, $ours);

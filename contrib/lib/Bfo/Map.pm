@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# contrib/ob1-map.txt: reads it, refuses a line that means nothing, writes it in one step. DESIGN.txt 18.1 tells the
-# format, and the head of the file itself.
+# Reads contrib/ob1-map.txt, refuses a line that means nothing, writes the file in one step. DESIGN.txt 18.1 and the head of
+# the file itself describe the format.
 package Bfo::Map;
 use strict;
 use warnings;
@@ -15,7 +15,7 @@ our @EXPORT_OK = qw(short_file write_file);
 
 my %is_kind = map { $_ => 1 } qw(function macro constant typedef struct field param error variable header component);
 
-# The last two parts of a path are enough to say where a thing stands, unless two things of one name agree in them.
+# The last two parts of a path are enough to identify a thing, unless two things of one name agree in them.
 sub short_file {
     my ($path) = @_;
     return $path =~ m{([^/]+/[^/]+)$} ? $1 : $path;
@@ -30,7 +30,7 @@ sub read {
     return $class->from_bytes($path, $bytes);
 }
 
-# from_bytes(PATH, BYTES): the map that PATH is with these bytes.
+# from_bytes(PATH, BYTES): the map that PATH has with these bytes.
 sub from_bytes {
     my ($class, $path, $bytes) = @_;
     my ($number, $self) = (0, bless { path => $path, rows => [], by_name => {}, concepts => {}, order => [], topics => [],
@@ -49,7 +49,7 @@ sub from_bytes {
     return $self;
 }
 
-# Returns what is wrong with the row, or nothing.
+# Returns a text that says what is wrong with the row, or nothing.
 sub read_row {
     my ($self, $row, @column) = @_;
     if ($column[0] =~ /^watch (every|folders) (\S+)$/) {
@@ -115,14 +115,14 @@ sub releases {
     return sort { $n{$b} <=> $n{$a} || $a cmp $b } keys %n;
 }
 
-# Is the file of the line (its last two parts, or the whole path) that of the fact?
+# Is the file of the line (its last two parts, or the whole path) the file of the fact?
 sub fits {
     my ($line, $fact) = @_;
     return $line->{file} eq $fact->{file} || $line->{file} eq short_file($fact->{file});
 }
 
-# pair(FACTS): each fact with its line. In one file first, the longest path of the map before shorter ones; then what is
-# left of that name, in order. Returns ([fact or undef, line or undef], ...).
+# pair(FACTS): pairs each fact with its line. First within one file, the longest path of the map before shorter paths; then the rest
+# of that name, in order. Returns ([fact or undef, line or undef], ...).
 sub pair {
     my ($self, @facts) = @_;
     my (%taken, @pairs, @later);
@@ -140,14 +140,14 @@ sub pair {
     return @pairs;
 }
 
-# entry_text(ENTRY): the line as it stands in the file.
+# entry_text(ENTRY): the text of the line in the file.
 sub entry_text {
     my ($entry) = @_;
     my $compared = defined $entry->{release} ? "$entry->{release} $entry->{record}" : '-';
     return join(' | ', @$entry{qw(kind name file concept ours)}, $compared, $entry->{why}) =~ s/ +$//r;
 }
 
-# save(): writes all rows; a row without text is left out. What the next run would refuse is not written.
+# save(): writes all rows, except rows without text. It does not write a map that the next run would refuse.
 sub save {
     my ($self) = @_;
     my $text = join '', map { "$_->{text}\n" } grep { defined $_->{text} } @{$self->{rows}};
@@ -156,7 +156,7 @@ sub save {
     write_file($self->{path}, $text);
 }
 
-# write_file(PATH, TEXT): all or nothing. A symlink stays, and the file that it names is replaced.
+# write_file(PATH, TEXT): writes all or nothing. A symlink stays, and its target is replaced.
 sub write_file {
     my ($name, $text) = @_;
     my $path = -l $name ? abs_path($name) : $name;

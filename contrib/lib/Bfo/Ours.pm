@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The sources of bfo: where each function and type stands, whether its text names an error code, which files name a
-# thing of Open MPI, and which headers of it they include. DESIGN.txt 18.1.
+# The sources of bfo: the place of each function and type, whether its text names an error code, which files name a
+# thing of Open MPI, and which headers of Open MPI they include. DESIGN.txt 18.1.
 package Bfo::Ours;
 use strict;
 use warnings;
@@ -10,7 +10,7 @@ use Bfo::C qw(read_tags file_tokens tokens_of);
 
 my @folders = qw(include pml_bfo btl_openib_failover);
 
-# new(TOP): TOP is the folder that holds pml_bfo/.
+# new(TOP): TOP is the folder that contains pml_bfo/.
 sub new {
     my ($class, $top) = @_;
     my @files;
@@ -55,16 +55,16 @@ sub read_words {
     }
 }
 
-# find(PIECE): the places of a function, type, constant, structure.field or "parameter" of ours; more than one for static
-# functions of one name. Empty: there is none. A parameter is the first word of a row of the table that the PML registers.
+# find(PIECE): the places of a function, type, constant, structure.field or "parameter" of our code; several for static functions
+# of one name, none if there is no such piece. A parameter is the first word of a row of the table that the PML registers.
 sub find {
     my ($self, $piece) = @_;
     return grep { defined } $self->{parameter}{$1} if $piece =~ /^"(.*)"$/;
     return @{$self->{at}{$piece} // []};
 }
 
-# field_users(FIELD, STRUCTURE NAME...): the files that use the field, with the line. Where our own structures have a
-# field of that name too, only files that also name the structure count.
+# field_users(FIELD, STRUCTURE NAME...): the files that use the field, with the line. If our own structures also have a
+# field of that name, only files that name the structure count.
 sub field_users {
     my ($self, $field, @names) = @_;
     my $where = $self->{field}{$field} or return {};
@@ -73,7 +73,7 @@ sub field_users {
     return { map { $names_it{$_} ? ($_ => $where->{$_}) : () } keys %$where };
 }
 
-# users(FACT): "file:line" of the files of ours that name a thing of Open MPI, the first line of each.
+# users(FACT): "file:line" of our files that name a thing of Open MPI, with the first such line of each file.
 sub users {
     my ($self, $fact) = @_;
     my $name = $fact->{name};
@@ -84,7 +84,7 @@ sub users {
     return map { "$_:$where->{$_}" } sort keys %{$where // {}};
 }
 
-# names_code(PIECE, CODE): does a function of ours of that name mention this error code, as OMPI_ or as OPAL_?
+# names_code(PIECE, CODE): does our function of that name mention this error code, as OMPI_ or as OPAL_?
 sub names_code {
     my ($self, $piece, $code) = @_;
     (my $bare = $code) =~ s/^(?:OMPI|OPAL|ORTE)_//;

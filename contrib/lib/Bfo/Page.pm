@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# What the scripts *-page.pl share: a page of documentation has marked places whose text is made.
+# What the scripts *-page.pl share: a page of documentation has marked places whose text a script generates.
 package Bfo::Page;
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ sub read_page {
     return scalar <$in>;
 }
 
-# finish_page(PAGE, OLD, NEW, UPDATE): with UPDATE writes the page; else prints the lines that differ, and ends with status 1 if there are any.
+# finish_page(PAGE, OLD, NEW, UPDATE): with UPDATE writes the page; otherwise prints the lines that differ, and ends with status 1 if there are any.
 sub finish_page {
     my ($page, $old, $new, $update) = @_;
     exit 0 if $new eq $old;

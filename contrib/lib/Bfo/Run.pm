@@ -10,8 +10,8 @@ use File::Basename qw(basename dirname);
 use Bfo::Tree;
 our @EXPORT_OK = qw(run_main check_options read_tree places_text to_json lines_must_name_something);
 
-# run_main(MAIN, ARGUMENTS): ends with what MAIN returns, or with one message and status 2. A signal ends it in the same
-# way, so that temporary files go.
+# run_main(MAIN, ARGUMENTS): ends with the status that MAIN returns, or with one message and status 2. A signal ends the script in
+# the same way, so that temporary files are removed.
 sub run_main {
     my ($main, @arguments) = @_;
     binmode STDOUT, ':encoding(UTF-8)';
@@ -49,7 +49,7 @@ sub read_tree {
                           : Bfo::Tree->from_dir($option->{tree});
 }
 
-# A line that was never compared must name a thing of the tree. What was compared may be gone: a release dropped it.
+# A line that was never compared must name a thing of the tree. A thing that was compared may be gone, because a release dropped it.
 sub lines_must_name_something {
     my ($map, $facts, $tree) = @_;
     for my $place (grep { !$tree->has($_) } @{$map->{watch}{every}}, @{$map->{watch}{folders}}) {
@@ -63,7 +63,7 @@ sub lines_must_name_something {
     }
 }
 
-# Does the line of the map stand for a thing of this file or folder?
+# Does the line of the map belong to a thing of this file or folder?
 sub is_in {
     my ($line, $place) = @_;
     return grep { "/$place" =~ m{/\Q$_\E\z} } $line->{file}, dirname($line->{file});

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The facts of one source tree of Open MPI: what the map watches, each thing with its file, its line and a record.
-# A record is the value itself where that is short (a default, a constant, the type of a field), else a digest of
-# the normal text (Bfo::C). Trees come from a directory or from a tag of a git repository. DESIGN.txt 18.1.
+# The facts of one source tree of Open MPI: the things that the map watches, each with its file, its line and a record.
+# A record is the value itself where the value is short (a default, a constant, the type of a field), otherwise a digest
+# of the normal text (Bfo::C). Trees come from a directory or from a tag of a git repository. DESIGN.txt 18.1.
 package Bfo::Tree;
 use strict;
 use warnings;
@@ -12,9 +12,9 @@ use File::Temp qw(tempdir tempfile);
 use Bfo::C qw(read_tags file_tokens forward tokens_of without_parameter_names normal_text digest);
 
 my $ob1 = 'ompi/mca/pml/ob1';
-my $complaint; # of git, when it failed last
+my $complaint; # git's complaint of its last failure
 
-# from_dir(DIR): a tree that lies unpacked.
+# from_dir(DIR): an unpacked tree.
 sub from_dir {
     my ($class, $dir) = @_;
     -d $dir or die "$dir: no such directory\n";
@@ -23,7 +23,7 @@ sub from_dir {
     return bless { dir => $dir, release => release_of("$dir/VERSION") }, $class;
 }
 
-# from_git(REPOSITORY, TAG, WATCH): what is watched of that commit, in a temporary directory.
+# from_git(REPOSITORY, TAG, WATCH): the watched files of this commit, in a temporary directory.
 sub from_git {
     my ($class, $repository, $tag, $watch) = @_;
     -e $repository or die "$repository: no such directory\n";
@@ -52,7 +52,7 @@ sub from_git {
     return $self;
 }
 
-# Variables of the environment that name another repository do not count, those with settings do.
+# Variables of the environment that name another repository are ignored; variables with settings are not.
 sub git {
     my ($repository, @command) = @_;
     my $said = tempfile();
@@ -72,10 +72,10 @@ sub git {
     return undef;
 }
 
-# has(PATH): is it in the tree?
+# has(PATH): is the path in the tree?
 sub has { return there($_[0]{dir}, $_[1]) }
 
-# Is this path in the folder DIR? One that cannot be read is not taken for one that is missing.
+# Is this path in the folder DIR? A path that cannot be read does not count as missing.
 sub there {
     my ($dir, $path) = @_;
     return 1 if lstat "$dir/$path";
@@ -96,7 +96,7 @@ sub must_be_readable {
     }
 }
 
-# The names in a folder of the tree that fit the pattern, with the folder. Names of other characters are none of Open MPI's.
+# The names in a folder of the tree that match the pattern, with the folder. Names with other characters are not Open MPI's.
 sub names_in {
     my ($dir, $folder, $like) = @_;
     return () if !there($dir, $folder);
@@ -104,7 +104,7 @@ sub names_in {
     return map { "$folder/$_" } sort grep { !/^\./ && /^[\w.+-]+\z/ && /$like/ } readdir $handle;
 }
 
-# "4.1.4" of a file VERSION; "?" without one.
+# Returns "4.1.4" from a file VERSION; "?" without such a file.
 sub release_of {
     my ($file) = @_;
     open my $in, '<', $file or return '?';
@@ -113,7 +113,7 @@ sub release_of {
     return join('.', map { $is{$_} // 0 } qw(major minor release)) . ($is{greek} // '');
 }
 
-# facts(WATCH, NAMED): list of facts. WATCH is of the map; NAMED says which identifiers our code names.
+# facts(WATCH, NAMED): list of facts. WATCH comes from the map; NAMED says which identifiers our code names.
 sub facts {
     my ($self, $watch, $named) = @_;
     my $dir = $self->{dir};
@@ -145,7 +145,7 @@ sub fact {
     return { kind => $kind, name => $name, file => $file, line => $line, record => $record, %more };
 }
 
-# Several facts of one kind, name and file (the sides of an #if) are one.
+# Merges several facts of one kind, name and file (the sides of an #if).
 sub merge {
     my (%at, @out);
     for my $fact (grep { defined } @_) {
@@ -160,7 +160,7 @@ sub merge {
     return @out;
 }
 
-# Locals by function, aliases of structures, and what is defined, not only declared.
+# Locals by function, aliases of structures, and names that are defined, not only declared.
 sub index_tags {
     my (%locals, %alias, %defined);
     for my $tag (@_) {
@@ -182,7 +182,7 @@ sub without_version {
     return $name;
 }
 
-# The name of a structure, also of one that only a typedef names; undef for one inside another.
+# The name of a structure, also if only a typedef names it; undef for a structure inside another.
 sub struct_name {
     my ($name, $index) = @_;
     return without_version($name) if $name !~ /^__anon/;
@@ -259,7 +259,7 @@ sub class_facts {
     } grep { $texts[$_] eq 'OBJ_CLASS_INSTANCE' && $texts[$_ + 1] eq '(' && $texts[$_ - 1] ne 'define' } 1 .. $#texts - 1;
 }
 
-# The value of an enumerator: the last one that is said, at it or before it, and how many come after that.
+# The value of an enumerator: the last explicit value, at it or before it, and the number of enumerators after that.
 sub tokens_of_enumerator {
     my ($dir, $tag) = @_;
     my $tokens = file_tokens("$dir/$tag->{path}");
@@ -278,7 +278,7 @@ sub tokens_of_enumerator {
     return "#$after";
 }
 
-# Fields: of requests all, of the modules of an interface all, else those that our code names.
+# Fields: all fields of requests and of the modules of an interface; of other structures those that our code names.
 sub field_fact {
     my ($dir, $tag, $index, $every, $named) = @_;
     my ($scope) = ($tag->{scope} // '') =~ /(\w+)$/;
@@ -314,8 +314,8 @@ sub function_facts {
     return @facts, param_facts(\@tokens, $path, $line);
 }
 
-# Calls that register a parameter: *_param_register_*("name", default, ...) of ob1, and *_component_[p]var_register,
-# whose default is what was last assigned to its storage.
+# Calls that register a parameter: *_param_register_*("name", default, ...) of ob1, and *_component_[p]var_register; the default of the
+# latter is the value last assigned to its storage.
 sub param_facts {
     my ($tokens, $path, $line) = @_;
     my ($framework, $component) = $path =~ m{mca/(\w+)/(\w+)/} or return;

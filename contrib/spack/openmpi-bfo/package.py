@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# For a repository of recipes of your own ("spack repo create"); only its syntax is tested. The tarball is the one of "make dist":
-# spack install openmpi-bfo, after "spack mirror" or the line below says where it lies. Then: bfo run PROGRAM
+# For a repository of recipes of your own ("spack repo create"); only the syntax of this file is tested. The tarball is that of "make dist".
+# Say where the tarball is ("spack mirror", or the line below), then: spack install openmpi-bfo, and bfo run PROGRAM
 from spack.package import *
 
 
