@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# cut_softrail.pl KIND RAIL: breaks a rail of softrail(1), or mends it, for railfail(1). The fabric is that of SOFTRAIL_FABRIC; the command
-# softrail is that of SOFTRAIL, or of PATH.
-#   down     the cable is pulled, for all processes       peer     only for one process
-#   silent   everything is swallowed, ports stay up       gone     the adapter is taken away for good
+# cut_softrail.pl KIND RAIL: breaks a rail of softrail(1), or mends it, for railfail(1). SOFTRAIL_FABRIC names the fabric; SOFTRAIL names the
+# command softrail, which is otherwise that of PATH.
+#   down     the cable is pulled, for all processes       peer     the cable is pulled, for one process
+#   silent   everything is dropped, ports stay up         gone     the adapter is taken away for good
 #   lossy    every 500th message is lost                  corrupt  every 500th message has a wrong byte
-#   slow     1 ms more for each message                   up       mends all but gone
+#   slow     1 ms more for each message                   up       mends all kinds except gone
 use strict;
 use warnings;
 use JSON::PP;
@@ -26,7 +26,7 @@ sub softrail
     0 == system(@words) or give_up("'@words' has failed");
 }
 
-# One that is not the first; the fabric counts the processes that have opened a device.
+# The number of a process that is not the first; the fabric counts the processes that have opened a device.
 sub a_process
 {
     open my $in, '-|', $softrail, 'status', '--json', '--fabric', $fabric or give_up("$softrail: $!");

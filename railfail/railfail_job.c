@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * railfail_job: the MPI program that railfail(1) starts for each cell. It does one operation again and again, window by window, verifies
- * every byte, and tells rank 0's reader how far it is:
+ * railfail_job: the MPI program that railfail(1) starts for each cell. It repeats one operation, window by window, verifies
+ * every byte, and reports its progress on rank 0's standard output:
  *   RF begin          MPI_Init is over; with --hold contact rank 0 waits for "go" on its standard input before the first message
- *   RF windows N      at most ten times a second
+ *   RF windows N      N windows are done; at most ten times a second
  *   RF closing        with --hold finalize: rank 0 waits for "go" before the last barrier and MPI_Finalize
  *   RF end R ...      rank R has verified all; MPI_Finalize follows
- * The line "end" on standard input, or its end, ends the job.
+ * The line "end" on standard input, or the end of standard input, ends the job.
  */
 #include "rf.h"
 
@@ -29,7 +29,7 @@ double rf_patience = 10;
 static const rf_operation_t *const all_operations[] = {rf_p2p, rf_coll, rf_rma, rf_threads, rf_spawn};
 static MPI_Comm control;
 static const char *hold = "";
-static char heard[256]; /* lines of standard input that were not asked for yet */
+static char heard[256]; /* lines of standard input that were read and not yet used */
 static bool is_input_over;
 
 static double now(void)
@@ -40,7 +40,7 @@ static double now(void)
     return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
 }
 
-/* Has the driver said this word? With wait: until it has. The end of the input says every word. */
+/* Has railfail sent this word? With `wait` waits until it has. The end of the input counts as every word. */
 static bool has_said(const char *word, bool wait)
 {
     while (!is_input_over && NULL == strstr(heard, word)) {
@@ -61,7 +61,7 @@ static bool has_said(const char *word, bool wait)
     return true;
 }
 
-/* Rank 0 tells all others whether there is another window. */
+/* Rank 0 tells all other ranks whether another window follows. */
 static bool goes_on(bool decision)
 {
     int word = decision;
@@ -196,7 +196,7 @@ static const rf_operation_t *read_arguments(int argc, char **argv)
         } else if (0 == strcmp(argv[i], "--wrong")) {
             rf_wrong = wrong_of(value);
         } else if (0 == strcmp(argv[i], "--limit") && 0 < atoi(value)) {
-            alarm((unsigned) atoi(value)); /* whatever happens, no process stays */
+            alarm((unsigned) atoi(value)); /* no process stays, whatever happens */
         } else if (0 == strcmp(argv[i], "--patience") && 0 < atof(value)) {
             rf_patience = atof(value);
         } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Collectives. Each rank knows what each other one contributes, so a wrong result tells what became of a contribution.
+ * Collectives. Each rank knows the contribution of every other rank, therefore a wrong result shows what happened to a contribution.
  */
 #include "rf.h"
 
@@ -13,7 +13,7 @@ enum { ELEMENTS = 4096, BLOCK = 4096, MOST_RANKS = 64 };
 static uint64_t window_number;
 static uint64_t values[ELEMENTS], sums[ELEMENTS];
 
-/* Far below 2^64 / MOST_RANKS, so that no two mistakes look alike. */
+/* Values are far below 2^64 / MOST_RANKS, so that no two mistakes look alike. */
 static uint64_t contribution(int from, uint64_t number, size_t i)
 {
     return ((uint64_t) from + 1) * 1000003 + number * 7919 + i * 31;
@@ -94,7 +94,7 @@ static void begin_alltoall(void)
 static void alltoall(void)
 {
     for (int turn = 0; turn < RF_WINDOW; ++turn) {
-        bool is_lost = rf_is_due(RF_LOSE, out[0].next) || rf_is_due(RF_DROP, out[0].next); /* what was sent before is sent again */
+        bool is_lost = rf_is_due(RF_LOSE, out[0].next) || rf_is_due(RF_DROP, out[0].next); /* then the previous block is sent again */
         bool is_swapped = rf_is_due(RF_SWAP, out[0].next);
 
         for (int r = 0; r < rf_ranks; ++r) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Every byte of a message follows from its head: sender, receiver, flow and number. A receiver therefore tells by name what became of a
+ * The head of a message (sender, receiver, flow and number) determines every byte. Therefore a receiver can name what happened to a
  * message: flipped, lost, doubled, swapped with another, of a wrong length, or written beyond its end.
  */
 #include "rf.h"
@@ -15,7 +15,7 @@
 enum { MAGIC = 0x72616c66, POISON = 0xa5 };
 
 static uint64_t judged;
-/* A message that another overtook, for the watcher: its text is complete when the flag is set. */
+/* For the watcher thread: describes a message that another message overtook; the text is complete when the flag is set. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const rf_flow_t *suspect;
 static char suspicion[200];
@@ -96,7 +96,7 @@ void rf_clear(void *buffer, size_t most)
     memset(buffer, POISON, most + RF_GUARD);
 }
 
-/* The first byte after the head that is not as it should be; SIZE_MAX if there is none. */
+/* Returns the first wrong byte after the head; SIZE_MAX if there is none. */
 static size_t first_wrong(uint64_t seed, const uint8_t *data, size_t bytes)
 {
     for (size_t i = sizeof(rf_head_t); i < bytes; i += 8) {
@@ -112,7 +112,7 @@ static size_t first_wrong(uint64_t seed, const uint8_t *data, size_t bytes)
     return SIZE_MAX;
 }
 
-/* The head of a message all of whose bytes are right. */
+/* Checks every byte of a message, and returns its head. A wrong byte ends the process. */
 static rf_head_t read_head(const rf_flow_t *flow, uint64_t due, const void *buffer, size_t bytes)
 {
     const uint8_t *data = buffer;
@@ -198,7 +198,7 @@ void rf_judge_slot(const rf_flow_t *flow, uint64_t number, const void *buffer, s
     }
 }
 
-/* A receiver that waits for a lost message cannot tell: this thread does, when a later message has been here for long. It calls no
+/* A receiver that waits for a lost message cannot report it. This thread does, when a later message has been here for long. It calls no
  * function of MPI. */
 static void *watch(void *unused)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Operations between two ranks, or from all to rank 0. Each window is RF_WINDOW messages of each flow.
+ * Operations between two ranks, or from all ranks to rank 0. Each window has RF_WINDOW messages of each flow.
  */
 #include "rf_post.h"
 
@@ -16,7 +16,7 @@ static MPI_Request sends[RF_WINDOW], receives[RF_WINDOW];
 static MPI_Datatype strided;
 static uint8_t *spread_out, *spread_in;
 
-/* Ranks 0 and 1 talk, 2 and 3, and so on; a rank without a partner talks to itself. */
+/* Ranks 0 and 1 are partners, 2 and 3, and so on; a rank without a partner sends to itself. */
 static int partner(void)
 {
     return (rf_rank ^ 1) < rf_ranks ? rf_rank ^ 1 : rf_rank;
@@ -45,7 +45,7 @@ static void eager(void)
 {
     for (int turn = 0; turn < 2; ++turn) {
         if (partner() == rf_rank) {
-            return; /* nobody would receive what this rank sends */
+            return; /* no rank would receive what this rank sends */
         }
         for (int i = 0; i < RF_WINDOW; ++i) {
             MPI_Status status;
@@ -116,11 +116,11 @@ static void begin_wildcard(void)
     for (int r = 1; 0 == rf_rank && r < rf_ranks && r < 16; ++r) {
         rf_post_begin(&from_all[r], (uint32_t) r, 0, 0, SMALL_LEAST, MIXED_MOST);
     }
-    /* rank 0 answers each rank with small messages, so that the others receive, too */
+    /* rank 0 answers each rank with small messages, so that the others receive as well */
     rf_post_begin(&in, 0, (uint32_t) rf_rank, 1, SMALL_LEAST, SMALL_MOST);
 }
 
-/* Rank 0 takes what comes from anybody, with any tag, and answers. */
+/* Rank 0 receives from any source with any tag, and answers. */
 static void wildcard(void)
 {
     static rf_post_t answers[16];
@@ -155,7 +155,7 @@ static void wildcard(void)
 
 static void begin_persistent(void)
 {
-    begin(SMALL_MOST, SMALL_MOST); /* sizes of persistent requests are fixed */
+    begin(SMALL_MOST, SMALL_MOST); /* one size, because persistent requests have a fixed size */
     for (int i = 0; i < RF_WINDOW; ++i) {
         RF_MPI(MPI_Send_init, (out.buffer[i], SMALL_MOST, MPI_BYTE, partner(), DATA_TAG, rf_world, &sends[i]));
         RF_MPI(MPI_Recv_init, (in.buffer[i], (int) in.flow.most, MPI_BYTE, partner(), DATA_TAG, rf_world, &receives[i]));
@@ -192,7 +192,7 @@ static void end_persistent(void)
     }
 }
 
-/* Every second block of eight bytes: the other blocks must stay as they are. */
+/* Sends every second block of eight bytes: the blocks between them must not change. */
 enum { BLOCKS = MIXED_MOST / 8 };
 
 static void begin_types(void)
@@ -238,7 +238,7 @@ static void end_types(void)
     RF_MPI(MPI_Type_free, (&strided));
 }
 
-/* No rank calls MPI for a while: a rail that is lost meanwhile is noticed by the next message, or by a thread of the MPI. */
+/* No rank calls MPI for a while: the next message, or a thread of the MPI, notices a rail that is lost meanwhile. */
 static void idle(void)
 {
     static const struct timespec rest = {0, IDLE_NS};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * One-sided: MPI_Put into the memory of the next rank, MPI_Get from that of the rank before, MPI_Accumulate onto counters, between fences.
- * The window of each rank: RF_WINDOW slots to be put into, as many to be got from, and one counter.
+ * One-sided: MPI_Put into the memory of the next rank, MPI_Get from the memory of the rank before, MPI_Accumulate onto counters, between
+ * fences. The window of each rank: RF_WINDOW slots for puts, RF_WINDOW slots for gets, and one counter.
  */
 #include "rf.h"
 
@@ -33,7 +33,7 @@ static void begin_rma(void)
     put_in = (rf_flow_t){(uint32_t) before(), (uint32_t) rf_rank, 0, SLOT, SLOT, 0, 0, RF_NONE};
     get_out = (rf_flow_t){(uint32_t) rf_rank, (uint32_t) after(), 1, SLOT, SLOT, 0, 0, RF_NONE};
     get_in = (rf_flow_t){(uint32_t) before(), (uint32_t) rf_rank, 1, SLOT, SLOT, 0, 0, RF_NONE};
-    /* The first messages are there from the beginning, so that a slot that nobody put into has an old message. */
+    /* The slots have messages from the beginning, so that a slot without a put has an old message. */
     for (int i = 0; i < RF_WINDOW; ++i) {
         rf_fill(&put_in, (uint64_t) i, memory + i * SLOT);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a process says to the driver: lines that begin with "RF ". A process that found something wrong, or got an error from MPI, says
- * so and sleeps before it ends, because mpirun ends all others as soon as one process has failed.
+ * Lines for railfail, which begin with "RF ". A process that has found something wrong, or got an error from MPI, prints a line and
+ * sleeps before it ends, because mpirun ends all other processes as soon as one has failed.
  */
 #include "rf.h"
 
@@ -22,7 +22,7 @@ static void say(const char *what, const char *format, va_list arguments)
     n = n > (int) sizeof line - 2 ? (int) sizeof line - 2 : n;
     line[n] = '\n';
     if (0 > write(STDOUT_FILENO, line, (size_t) n + 1)) {
-        _exit(ERROR_STATUS); /* nobody listens any more */
+        _exit(ERROR_STATUS); /* nobody reads the output any more */
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Each window spawns a process, exchanges messages with it and lets it go. The process is this program with --child.
+ * Each window spawns a process, exchanges messages with it and disconnects. The process is this program with --child.
  */
 #include "rf_post.h"
 
@@ -35,7 +35,7 @@ static void spawn(void)
             rf_post_begin(&out, 0, RF_CHILD, 0, LEAST, MOST);
             rf_post_begin(&in, RF_CHILD, 0, 0, LEAST, MOST);
         }
-        /* Numbers go on over all the spawned processes: the child is told where they stand. */
+        /* Numbers of messages continue over all spawned processes: the child gets the first number. */
         out.flow.next = in.flow.next = (uint64_t) number * 4 * RF_WINDOW;
         talk(&out, &in, child);
     }
