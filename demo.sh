@@ -3,12 +3,12 @@
 # Copyright (c) 2026 The bfo authors
 #
 # ./demo.sh [SECONDS]             builds bfo, runs an MPI job of two ranks over two software rails (default 10 seconds, at
-#                                 least 8), pulls the cable of one rail in mid-job, plugs it in again, and lets the other
-#                                 rail swallow everything. Draws what each rail carried: build/demo.svg, and the state of both over
-#                                 time, as "bfo events --plot" has it: build/demo-rails.svg.
-# ./demo.sh --compare [SECONDS]   then does the same to Open MPI's own ob1 and openib, to see what becomes of them.
+#                                 least 8), pulls the cable of one rail during the job, plugs it in again, and lets the other
+#                                 rail drop everything. Draws the rate of each rail: build/demo.svg, and the states of both rails
+#                                 over time, as "bfo events --plot" draws them: build/demo-rails.svg.
+# ./demo.sh --compare [SECONDS]   then does the same to Open MPI's own ob1 and openib, to show what happens to them.
 #
-# BFO_DEMO_BUILD=DIRECTORY        uses the build that is there, and installs and builds nothing; the pictures go there.
+# BFO_DEMO_BUILD=DIRECTORY        uses the build in DIRECTORY, and installs and builds nothing; the pictures go there.
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
@@ -36,7 +36,7 @@ elif [ ! -f "$build/tests/env.sh" ]; then
 fi
 . "$build/tests/env.sh" || exit 1
 
-# mpirun refuses root unless told otherwise.
+# mpirun refuses root without these variables.
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
@@ -46,21 +46,21 @@ out=$(mktemp -d) || exit 1
 job=
 trap '[ -z "$job" ] || kill "$job" 2>/dev/null; rm -rf "$out"' EXIT
 
-# One line: time in seconds, then the bytes each rail has carried so far.
+# Prints one line: time in seconds, then the bytes that each rail has carried so far.
 sample() {
     $softrail status --json --fabric="demo-$$" 2>/dev/null |
         awk -F'[:,]' '/"tx_bytes"/ { bytes = bytes " " $2 + 0 } /"time_ns"/ { printf "%.3f%s\n", $2 / 1e9, bytes }'
 }
-# Two samples in, "sr0 123.4 MiB/s sr1 ..." out.
+# Reads two samples, prints "sr0 123.4 MiB/s sr1 ...".
 rates() { awk '{ t[NR] = $1; a[NR] = $2; b[NR] = $3 } END { if (NR == 2 && t[1] > 0 && t[2] > t[1]) {
     d = (t[2] - t[1]) * 1048576; printf "   sr0 %7.1f MiB/s   sr1 %7.1f MiB/s", (a[2] - a[1]) / d, (b[2] - b[1]) / d } }'; }
 
-# What happens, and after how many tenths of the time. The rails are limited to 300 Mbit/s, so that a lost rail is seen in the sum.
+# The faults, and their times in tenths of the run. The rails are limited to 300 Mbit/s, so that the sum shows a lost rail.
 faults=(2 4 7)
 label=('sr1 cut' 'sr1 plugged in' 'sr0 silent')
-told=("softrail down sr1: the cable of the second rail is pulled, on both ends, in mid-message"
+told=("softrail down sr1: the cable of the second rail is pulled, at both ends, in the middle of a message"
       "softrail up sr1: the cable is plugged in again; the rail is used again when it has worked for a second"
-      "softrail fault lose rail=sr0 nth=1-: the first rail swallows everything, and no port says so")
+      "softrail fault lose rail=sr0 nth=1-: the first rail drops everything, without a port event")
 make_fault() {
     case $1 in
     0) $softrail down --fabric="demo-$$" sr1 ;;
@@ -69,13 +69,13 @@ make_fault() {
     esac
 }
 
-# longest_pause FROM TO: of the lines of the log after FROM, up to TO.
+# longest_pause FROM TO: prints the longest pause in the lines of the log after FROM, up to TO.
 longest_pause() { sed -n "$(($1 + 1)),$2p" "$out/log" | sed -n 's/.*longest pause *\([0-9]*\) ms.*/\1/p' | sort -n | tail -n 1; }
 
-# The stream has told of itself since the last fault, which therefore has a pause of its own.
+# Has the stream printed a line since the last fault? Then the pause of this fault is known.
 has_told() { sed -n "$(($(tail -n 1 "$out/faults" | cut -d' ' -f2) + 1)),\$p" "$out/log" | grep -q 'longest pause'; }
 
-# Has the fault before had its time? The other rail is silenced only when the first is in use again: else none would be left.
+# Is the effect of the fault before complete? The other rail is silenced only after the first is in use again: otherwise no rail would be left.
 may_go_on() {
     case $next in
     0) ;;
@@ -84,7 +84,7 @@ may_go_on() {
     esac
 }
 
-# The stream ends when mpirun gets SIGUSR1: mpirun is a child, or a child's, of the job.
+# The stream ends when mpirun gets SIGUSR1: mpirun is a child of the job, or a child of its child.
 end_stream() {
     local pid=$job
     while [ -n "$pid" ]; do
@@ -93,9 +93,9 @@ end_stream() {
     done
 }
 
-# run_with_faults MPIRUN-ARGUMENTS...: the stream with its faults. On a busy machine it takes longer than was asked for, until all is seen. The job's output goes to $out/log and, with the rates of the
-# rails, to the screen; samples to $out/samples; a line "TIME LINE" for each fault to $out/faults: when, and how long the log was.
-# Returns mpirun's status.
+# run_with_faults MPIRUN-ARGUMENTS...: runs the stream with its faults. On a busy machine it runs longer than asked for, until each fault has had
+# its effect. The job's output goes to $out/log and, with the rates of the rails, to the screen; samples go to $out/samples; a line "TIME LINE" for
+# each fault goes to $out/faults: its time, and the number of lines of the log at that time. Returns mpirun's status.
 run_with_faults() {
     local shown=0 lines begin= next=0 before= now passed status
     : >"$out/samples"

@@ -2,26 +2,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# ./test.sh [STEP...]   installs what is missing, builds, and runs all tests; or only the steps named:
+# ./test.sh [STEP...]   installs missing packages, builds, and runs all tests; or only the steps named:
 #   build        gcc, warnings are errors          unit   the machines and tables alone
-#   sim          software rails under others' programs    mpi    MPI programs
+#   sim          programs of others on software rails    mpi    MPI programs
 #   faults       a fault at every kind of fragment    soak   random faults under random operations
-#   fuzz         libFuzzer over all that is read from others
+#   fuzz         libFuzzer over everything that is read from other processes
 #   tools        the command bfo
-#   perf         instructions beside ob1           docs   documents, installation, tarball
+#   perf         instructions compared with ob1    docs   documents, installation, tarball
 #   contrib      the two scripts about ob1, on made-up trees and on Debian's 4.1.4 and 5.0.7
 #   clang        builds with clang, warnings are errors
-#   combinations builds with failover off on either side, and what failover costs    sanitizers  unit and softrail tests under ASan and UBSan
+#   combinations builds without failover on either side, and the cost of failover    sanitizers  unit and softrail tests under ASan and UBSan
 #   model        the protocol under Spin           vm     kernel rails in virtual machines
 #   packages     the Debian packages, built from a clean copy
-# And only if it is named:
-#   quick        after a change, in about a minute: the build, unit, the documents but for installations, one job that loses a rail
-#   bare         the packages on a Debian bookworm and a trixie that have nothing else, in trees beside this folder (2 GB; needs root)
-#   ompi5        unit and mpi on Open MPI 5.0, in a tree of Debian trixie beside this folder (FOLDER-trees/trixie, 1 GB; needs root)
+# These steps run only if they are named:
+#   quick        after a change, in about a minute: the build, unit, the documents without installations, one job that loses a rail
+#   bare         the packages on a Debian bookworm and a trixie that have nothing else, in trees next to this folder (2 GB; needs root)
+#   ompi5        unit and mpi on Open MPI 5.0, in a tree of Debian trixie next to this folder (FOLDER-trees/trixie, 1 GB; needs root)
 # With CI=true a skipped test is a failure. A test that is expected to fail (XFAIL_TESTS of its Makefile.am) and fails is counted
-# by itself; one that passes unexpectedly is a failure. A test that tries again writes "retried: N" into its log.
+# separately; if it passes, that is a failure. A test that repeats a step writes "retried: N" into its log.
 # A test that hangs is ended and named (tests/limit.sh).
-# Ends with the tests that took longest, and with "N expected failures", "N retries" and "N passed, N failed, N skipped", each on a line of its own.
+# At its end the script prints the tests that took longest, and "N expected failures", "N retries" and "N passed, N failed, N skipped", each on a
+# line of its own.
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
@@ -40,16 +41,16 @@ for step in $steps; do
 done
 wanted() { [[ " $steps " == *" $1 "* ]]; }
 
-# count NAME STATUS: one thing that is no test of the harness (a build).
+# count NAME STATUS: counts a step that is no test of automake (such as a build).
 count() {
     if [ "$2" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); failures="$failures $1"; fi
 }
 
-# complain LOG: keeps the lines in which a failed test says why, for the end of the run: a log's last lines may not have them.
+# complain LOG: keeps the lines in which a failed test gives the reason, for the end of the run, because the last lines of a log may not have them.
 complain() { complaints="$complaints$(grep -E '^ *(FAIL|WRONG|ERROR|[A-Za-z0-9_./-]+: (line [0-9]+|error|failed))' "$1" | head -n 12 | cut -c1-400 | sed "s|^|  ${1##*/}: |")
 "; }
 
-# add_retries LOG...: adds up what tests said of their retries.
+# add_retries LOG...: adds up the retries that tests have reported.
 add_retries() {
     local n
     n=$(cat "$@" 2>/dev/null | awk '/^ *retried: [0-9]+/ { n += $2 } END { print n + 0 }')
@@ -69,7 +70,7 @@ summary() {
 
 inside=() # a command that runs others in another tree
 
-# suite NAME BUILD FOLDER [TARGET [JOBS [VARIABLE=VALUE...]]]: run the tests of one folder and count their results.
+# suite NAME BUILD FOLDER [TARGET [JOBS [VARIABLE=VALUE...]]]: runs the tests of a folder and counts their results.
 suite() {
     local name=$1 dir=$2/$3 target=${4:-check} jobs=${5:-1} start=$SECONDS result trs
     local variables=("${@:6}")
@@ -95,7 +96,7 @@ suite() {
     echo "== $name: $found tests, $((SECONDS - start)) s"
 }
 
-# target NAME BUILD FOLDER: a make target that is one test.
+# target NAME BUILD FOLDER: runs a make target, which counts as one test.
 target() {
     local name=$1 start=$SECONDS log=$2/$3/$1.log
     make -s -C "$2/$3" "$name" >"$log" 2>&1 </dev/null
@@ -106,7 +107,7 @@ target() {
     echo "== $name: $((SECONDS - start)) s"
 }
 
-# script NAME BUILD SCRIPT ARGUMENTS: a test script that needs more than one build, in the first of them.
+# script NAME BUILD SCRIPT ARGUMENTS: runs a test script that needs more than one build, in the environment of the first.
 script() {
     local name=$1 build=$2 start=$SECONDS
     shift 2
@@ -149,7 +150,7 @@ if wanted mpi; then suite mpi build tests/mpi; fi
 if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; suite mutants build tests/mutants; fi
 if wanted soak; then suite soak build tests/soak; fi
 if wanted tools; then suite tools build tests/tools; fi
-# What a user builds: no assertions. Only there instructions and times are counted.
+# The build of a user, without assertions. Only this build is measured.
 if wanted perf || wanted combinations; then build user build/user --disable-assertions --enable-werror; fi
 if wanted perf; then suite perf build/user tests/perf; fi
 if wanted docs; then suite docs build tests/docs; fi

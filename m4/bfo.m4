@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The checks of configure. Each one that fails adds a line to bfo_missing that names the package which
-# brings what is missing; all of them are reported together, so that one install command repairs it.
+# The checks of configure. Each check that fails adds a line to bfo_missing that names the package of the
+# missing thing; configure reports all lines together, so that one command installs everything.
 
 AC_DEFUN([BFO_INIT_MISSING], [bfo_missing=; bfo_packages=])
 
@@ -13,8 +13,8 @@ AC_DEFUN([BFO_MISSING], [
     AS_CASE([" $bfo_packages "], [*" $2 "*], [], [bfo_packages="$bfo_packages $2"])
 ])
 
-# What only Open MPI 5.0 has: PMIx in its headers, and threads that are a choice of its build. The headers of that choice are not
-# installed, and ours stand in for those of POSIX threads only.
+# Checks for Open MPI 5.0 alone: its headers include PMIx, and the kind of its threads is a choice of its build. The headers of that
+# choice are not installed, and our headers replace only those of POSIX threads.
 AC_DEFUN([BFO_CHECK_OPENMPI_5], [
     OMPI_LIBS="-lmpi -lopen-pal"
     PKG_CHECK_MODULES([PMIX], [pmix],
@@ -30,7 +30,7 @@ AC_DEFUN([BFO_CHECK_OPENMPI_5], [
         [AC_MSG_ERROR([Open MPI $OMPI_VERSION in $ompi_incdir was configured with the threads "$bfo_threads": bfo needs POSIX threads (its configure option --with-threads=pthreads)])])
 ])
 
-# Programs of the tests hear events of PMIx, if its headers are there. The headers of Open MPI 5.0 have asked for them already.
+# Programs of the tests receive events of PMIx, if its headers are installed. For Open MPI 5.0 the check above has required them.
 AC_DEFUN([BFO_CHECK_PMIX], [
     AS_IF([test "x$bfo_ompi_series" = x4], [PKG_CHECK_MODULES([PMIX], [pmix], [], [PMIX_LIBS=])])
     AM_CONDITIONAL([HAVE_PMIX], [test -n "$PMIX_LIBS"])
@@ -115,7 +115,7 @@ AC_DEFUN([BFO_CHECK_COMPILER], [
     for bfo_flag in -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wmissing-prototypes -Wpointer-arith -Wwrite-strings; do
         BFO_CFLAG([BFO_CFLAGS], [$bfo_flag])
     done
-    # Two neighbouring words packed into one vector store: fewer instructions, but what reads one of them next waits for both.
+    # The flag forbids the compiler to pack two neighbouring words into one vector store: that saves instructions, but a later load of one word waits.
     BFO_CFLAG([BFO_CFLAGS], [-fno-tree-slp-vectorize])
     # Open MPI's headers decide by configuration that 16-byte compare-and-swap exists; without this flag
     # a component loads and dies later under MPI_THREAD_MULTIPLE.
@@ -127,8 +127,8 @@ AC_DEFUN([BFO_CHECK_COMPILER], [
         BFO_CFLAGS="$BFO_CFLAGS -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
     ])
     bfo_plugin_ldflags="-module -avoid-version -shared"
-    # An undefined symbol in a plug-in is an error of the link, not of the user's job; a sanitizer's run-time
-    # symbols come with the program that loads it.
+    # An undefined symbol in a plug-in makes the link fail, not the user's job. A sanitizer's run-time symbols come with the
+    # program that loads the plug-in, therefore sanitized builds do without this check.
     AS_IF([test "x$enable_sanitizers" = xyes], [], [bfo_plugin_ldflags="$bfo_plugin_ldflags -Wl,-z,defs"])
     AC_SUBST([BFO_CFLAGS])
     AC_SUBST([OMPI_CFLAGS])
