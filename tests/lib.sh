@@ -26,7 +26,7 @@ skip_missing() {
 }
 need() { command -v "$1" >/dev/null 2>&1 || skip_missing "$1" "$2"; }
 
-# mpirun refuses root unless told otherwise; more ranks than cores are welcome in tests.
+# mpirun refuses root without these variables.
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi

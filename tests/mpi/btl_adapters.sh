@@ -42,10 +42,10 @@ works "-n 1 --no-empty-write" 'rail 0: sr0:1 - sr0:1' --mca btl_openib_keepalive
 # A path that drops large packets carries the small packets of the handshake: the BTL does not use such a rail until its MTU is set.
 works "-n 1 --mtu-blackhole 1024" 'mtu 3' --mca btl_openib_ib_mtu 3
 on_rails "-n 1 --retry-time=200ms --mtu-blackhole 1024" 2 --mca btl_openib_connect_timeout 1 "${TRY[@]}" &&
-    fail "a job went over a path that swallows full packets"
+    fail "a job used a path that drops full packets"
 grep -q -- '-> proving on' "$TEST_TMP/log" || { show_log; fail "no rail was to be proved"; }
-grep -q -- '-> up on' "$TEST_TMP/log" && { show_log; fail "a path that swallows full packets was used"; }
-note "a path that swallows full packets is not used"
+grep -q -- '-> up on' "$TEST_TMP/log" && { show_log; fail "a path that drops full packets was used"; }
+note "a path that drops full packets is not used"
 
 # Two fabrics have the same prefix, and the hosts are wired differently. The LIDs of the subnet managers show which ports belong together, or
 # the user says so, or the port at which a request arrives shows it.

@@ -84,7 +84,7 @@ end_stream
 verified "a device is gone"
 logged 2 'sr1: local catastrophic error|sr1: .*fatal'
 
-# The peer's HCA acknowledged a message and died before the peer saw it: after the loss of the rail nobody may wait for this message.
+# The peer's HCA acknowledged a message and died before the peer saw it: after the loss of the rail no process may wait for this message.
 # The process declares the peer, tells it so, and does not contact it again.
 fabric=bfo-swallow-$$
 (

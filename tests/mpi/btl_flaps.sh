@@ -58,7 +58,7 @@ cell() {
         retries=$((retries + $(rail_counter "$log.report" $rail retries)))
     done
     if [ "$4" = silent ]; then
-        [ $retries -gt 0 ] || fail "$*: nothing had to be sent again" # by one rail: the others may have nothing under way
+        [ $retries -gt 0 ] || fail "$*: nothing had to be sent again" # on at least one rail, because the others may have nothing in flight
         ! grep -q 'A rail was lost' "$log" || fail "$*: a silence of $down s was the end of a rail"
     else
         grep -q 'is spared' "$log" || [ "$pml" = ob1 ] || fail "$*: no rail was the last one"

@@ -48,8 +48,8 @@ BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca b
 on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 --mca btl_openib_connect_timeout 1 "$IDLE" wait 0.3 || { show_log; fail "no control messages"; }
 used=$(sed -n 's/^processor_ms \([0-9.]*\).*/\1/p' "$TEST_TMP/log")
 grep -B2 'fatal rail=sr1' "$REPORT" | grep -q '"done": [1-9]' || { show_log; fail "the queue pair of control messages did not fail"; }
-is_asleep "waiting beside a broken control queue pair"
-note "waiting 900 ms beside a broken control queue pair costs $used ms"
+is_asleep "waiting with a broken control queue pair"
+note "waiting 900 ms with a broken control queue pair costs $used ms"
 
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
 run_stream 2 "" 2 --mca btl_openib_blocking_progress 20 --mca btl_openib_use_eager_rdma 1

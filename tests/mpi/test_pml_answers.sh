@@ -13,8 +13,8 @@ late() {
     echo "silent op=send chance=$1 time=300ms" >"$TEST_TMP/plan"
     timeout -k 5 240 "$SOFTRAIL" run -n 2 --plan "$TEST_TMP/plan" --report "$report" -- "$MPIRUN" --oversubscribe --bind-to none \
         -np 2 --mca osc pt2pt --mca pml bfo --mca btl openib,self "$BFO_BUILDDIR/tests/mpi/mpi_answers" >"$log" 2>&1 </dev/null ||
-        { cat "$log"; fail "windows freed while answers are under way, $1 of them late"; }
-    grep -q '^PASSED [1-9]' "$log" || { cat "$log"; fail "windows freed while answers are under way: no result"; }
+        { cat "$log"; fail "windows freed while answers are in flight, $1 of them late"; }
+    grep -q '^PASSED [1-9]' "$log" || { cat "$log"; fail "windows freed while answers are in flight: no result"; }
     rails_moved "$report" 0 1
     grep -qE '"done": *[1-9][0-9]+' "$report" || fail "not ten sends were late: $(cat "$report")"
     note "$1 of the sends reported late: $(grep '^PASSED' "$log")"

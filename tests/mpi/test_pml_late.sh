@@ -30,7 +30,7 @@ for rail in 0 1; do
 done
 note "first contact without rail 0, without rail 1: add_procs, spawn, connect and accept"
 
-# From 5.0 on MPI_Comm_disconnect waits in the runtime, where nothing of ours can run (DESIGN.txt 18.2): such a job would hang.
+# From 5.0 on MPI_Comm_disconnect waits in the runtime, where no code of bfo can run (DESIGN.txt 18.2): such a job would hang.
 case $OMPI_VERSION in
 4.*) ;;
 *) note "not tested on $OMPI_VERSION: the last message before MPI_Comm_disconnect is lost"; exit 0 ;;

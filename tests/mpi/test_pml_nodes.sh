@@ -55,7 +55,7 @@ for rail in 0 1; do
     [ "$(grep -c "^A rail was lost: .* rail $rail from sr$rail:1 (GUID 0x[0-9a-f]*) to " "$LOG")" = 2 ] || { cat "$LOG"; fail "rail $rail was not lost once on each node"; }
     [ "$(grep -c '^A rail of this job has failed' "$LOG")" = 1 ] || { cat "$LOG"; fail "rail $rail: not explained once per job"; }
     [ "$(awk '$3 == "pml_bfo_errors" { n += $4 } END { print n + 0 }' "$LOG")" -gt 0 ] ||
-        { cat "$LOG"; fail "rail $rail: nothing was under way on it"; }
+        { cat "$LOG"; fail "rail $rail: nothing was in flight on it"; }
     grep -q "bfo: [01]->[23] rail $rail generation 0 (sr$rail:1) lost: .*; left 1: " "$LOG" ||
         { cat "$LOG"; fail "no rank of the left node lost rail $rail"; }
     note "rail $rail cut between nodes: $(grep '^PASSED' "$LOG")"

@@ -11,7 +11,7 @@ LOG=$TEST_TMP/mpi_match.log
 
 ARGS=(--mca btl "$SHARED_MEMORY,self" --mca pml_bfo_warn_no_failover 0 --mca pml_base_verbose 10 --mca pml_bfo_counters 1)
 run_program mpi_match 1 --mca pml bfo "${ARGS[@]}" --mca pml_bfo_priority 7
-grep -q 'selected bfo best priority 7$' "$LOG" || { cat "$LOG"; fail "priority 7 was not told"; }
+grep -q 'selected bfo best priority 7$' "$LOG" || { cat "$LOG"; fail "priority 7 is not in the log"; }
 run_program mpi_match 1 --mca pml bfo,ob1 "${ARGS[@]}" --mca pml_bfo_priority 0
 grep -q 'bfo: rank 0 counters' "$LOG" || { cat "$LOG"; fail "bfo is not used although it is named first"; }
 

@@ -101,6 +101,6 @@ fi
 end_stream
 [ $rc = 0 ] || give_up "the job ended with $rc"
 grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$log" || give_up 'the stream did not verify'
-grep -q 'A rail is back: .* rail 1 from sr1:1' "$log" || give_up 'nobody was told that rail 1 is back'
+grep -q 'A rail is back: .* rail 1 from sr1:1' "$log" || give_up 'no message says that rail 1 is back'
 note "$(grep ' 0 wrong$' "$log" | tail -n 1)"
 exit 0

@@ -21,11 +21,11 @@ ends() {
     grep -q '^PASSED [1-9]' "$LOG" || { tail -n 30 "$LOG"; fail "$program, ${*:2}: status $status, and it did not pass"; }
     [ $status != 0 ] || return 0
     tail -n 30 "$LOG"
-    [ $status != 124 ] && [ $status != 137 ] || fail "$program, ${*:2}: hangs behind its work"
+    [ $status != 124 ] && [ $status != 137 ] || fail "$program, ${*:2}: hangs after its work"
     ! grep -qE 'mca_pml_bfo|mca_btl_openib' <(grep '^\[.*\] \[ *[0-9]*\] ' "$LOG") || fail "$program, ${*:2}: crashes in our code"
     crashed=$((crashed + 1))
-    [ $crashed -le 2 ] || fail "$crashed jobs crashed behind their work"
-    retry "status $status behind its work, ${*:2}"
+    [ $crashed -le 2 ] || fail "$crashed jobs crashed after their work"
+    retry "status $status after its work, ${*:2}"
     ends "$@"
 }
 
@@ -38,5 +38,5 @@ for ((i = 0; i < jobs; i++)); do
     PML_PREFIX=()
     ends $program --mca pml ob1 --mca btl "$SHARED_MEMORY,self" --mca osc '^ucx,rdma'
 done
-note "$jobs jobs of pml bfo without the preload, $crashed crashed behind their work"
+note "$jobs jobs of pml bfo without the preload, $crashed crashed after their work"
 exit 0

@@ -45,7 +45,7 @@ away 1
 away 2
 away 2 --mca pml_bfo_use_put 0
 away 2 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
-grep -q 'No rail is left to a process; the job waits for one: .* it waits 300 s' "$log" || give_up 'nobody was told of the wait'
+grep -q 'No rail is left to a process; the job waits for one: .* it waits 300 s' "$log" || give_up 'no message says that the job waits'
 
 # no rail comes back
 begin_stream "-n 2 --retry-time=300ms" 2 --mca pml_bfo_last_rail_timeout 2 "$STREAM" -m 300000 -s 600
@@ -72,7 +72,7 @@ killed() {
     for node in 1 2; do
         await "$log" 'cannot reach .* to rank 3 .*; cause: the process is dead, as its machine says' $node || give_up "$1: a node does not say that the process is dead"
     done
-    note "killed, $1: $(grep -c 'no rail is left: waits' "$log") of 3 survivors waited, and were told"
+    note "killed, $1: $(grep -c 'no rail is left: waits' "$log") of 3 survivors waited, and learnt that the process is dead"
 }
 two_nodes
 killed all

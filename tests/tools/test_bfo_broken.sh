@@ -32,14 +32,14 @@ if [ "$(id -u)" = 0 ]; then
     refused="$refused 20"
 fi
 timeout 60 "$BFO" status >"$TEST_TMP/out" 2>"$TEST_TMP/err"
-[ $? = 0 ] && grep -q ' 2 of 2 ranks ' "$TEST_TMP/out" || { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "the job beside broken files is not shown"; }
+[ $? = 0 ] && grep -q ' 2 of 2 ranks ' "$TEST_TMP/out" || { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "the job is not shown when there are broken files"; }
 for pid in $refused; do
     grep -q "not read: $FIGURES/1.1.0.$pid: " "$TEST_TMP/err" || { cat "$TEST_TMP/err"; fail "1.1.0.$pid is not refused"; }
 done
 ! grep -q "$(printf '\033')" "$TEST_TMP/err" "$TEST_TMP/out" || fail "a file's name reaches the terminal as it is"
 timeout 60 "$BFO" status --json 2>/dev/null >"$TEST_TMP/json"
 [ "$(json "$TEST_TMP/json" 'scalar @{$j->{refused}}')" -ge 8 ] || fail "JSON does not name what was refused"
-timeout 60 "$BFO" events >/dev/null 2>&1 || fail "bfo events beside broken files"
+timeout 60 "$BFO" events >/dev/null 2>&1 || fail "bfo events fails when there are broken files"
 note "$(wc -l <"$TEST_TMP/err") files refused"
 
 cp "$good" "$TEST_TMP/${good##*/}"
@@ -71,7 +71,7 @@ if unshare -m true 2>/dev/null; then
     mkdir "$TEST_TMP/small"
     unshare -m sh -c 'mount -t tmpfs -o size=8k tmpfs "$1" && shift && exec "$@"' sh "$TEST_TMP/small" env OMPI_MCA_pml_bfo_status_dir="$TEST_TMP/small" \
         timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 -- "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self \
-        --mca pml_bfo_verbose 1 "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 >"$LOG" 2>&1 </dev/null || { cat "$LOG"; fail "a job beside a full file system"; }
+        --mca pml_bfo_verbose 1 "$BFO_BUILDDIR/contrib/bfo_stream" -s 1 >"$LOG" 2>&1 </dev/null || { cat "$LOG"; fail "a job with a full file system"; }
     grep -q 'keeps no figures for the command bfo.*: No space left on device' "$LOG" || { cat "$LOG"; fail "a full file system is not found out"; }
     note "a full file system: the job runs"
 fi

@@ -132,7 +132,7 @@ says "not well: the command '$TEST_TMP/cut down sr0:1' failed with status 1\$"
 CUT_HOW=fails check 3 2 --cut "$TEST_TMP/cut" --yes --json
 was_asked 'down sr0:1 up sr0:1 up sr0:1 up sr0:1 '
 [ "$(json out '$j->{reason} =~ /sr0:1 may still be down: .* failed with status 5, 3 times$/')" = 1 ] ||
-    give_up "a port that stays down is not told of"
+    give_up "a port that stays down is not reported"
 has_said '^the last lines of bfo-check-.*\.log:$'
 check 3 2 --cut "$TEST_TMP/cut" --yes -- --no-such-option
 no_cut

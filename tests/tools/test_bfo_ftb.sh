@@ -150,7 +150,7 @@ forget
 until_so "the job is not called dead" eval 'publish CHECK_JOBS_DEAD "jobs: $job_name"; grep -Eq " error CONFIRM_JOBS_DEAD (user: [0-9]+, )?jobs: \{$job_name\}, node: $HERE" "$HEARD"'
 publish CHECK_RANKS_DEAD "ranks: {0, 1}"
 hears " error CONFIRM_RANKS_DEAD (user: [0-9]+, )?nodes: \{$HERE\}, jobs: \{$job_name\}, ranks: \{0, 1\}$"
-note "the death of the job is told"
+note "the death of the job is an event"
 
 kill $server
 wait $server || fail "the server ended with $?"

@@ -72,7 +72,7 @@ lost=$(sed -n 's/^lost //p' "$TEST_TMP/slow" | awk '{ n += $1 } END { print n }'
 [ "$got" -gt 0 ] && [ $((got + lost)) = 5000 ] || fail "$got events and $lost lost of 5000"
 takes FLOOD || fail "no event after the loss"
 until_so "the slow subscriber hears no more" grep -q '^event .* FLOOD$' "$TEST_TMP/slow"
-note "of 5000 events a slow subscriber read $got and was told that it lost $lost"
+note "of 5000 events a slow subscriber read $got and learnt that it lost $lost"
 
 # A client that publishes without reading the answers: the server stops reading from it.
 perl "$CLIENT" "$SOCKET" deaf "$TEST_TMP/deaf" &
@@ -151,7 +151,7 @@ for command in serve "publish X" subscribe; do
     timeout 60 "$BFO" ftb $command >"$OUT" 2>&1
     [ $? = 3 ] && grep -q 'the directory is no private directory of its user' "$OUT" || { cat "$OUT"; fail "$command: a link in place of the directory"; }
 done
-[ -z "$(ls -A "$TEST_TMP/elsewhere")" ] || fail "something was made behind a link"
+[ -z "$(ls -A "$TEST_TMP/elsewhere")" ] || fail "a file was made in the target of a link"
 timeout 60 "$BFO" ftb serve --dir "$TEST_TMP/none" >"$OUT" 2>&1
 [ $? = 3 ] && grep -q "none/bfo-.*: No such file or directory" "$OUT" || { cat "$OUT"; fail "a directory that is not there"; }
 note "sockets of the dead, files and links"

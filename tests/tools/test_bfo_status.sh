@@ -43,7 +43,7 @@ for rail in 0 1; do
     done
 done
 sed -n 2p "$TEST_TMP/still" >"$TEST_TMP/line"
-[ "$(json "$TEST_TMP/line" 'join ",", map { $_->{sent_bytes_per_second} } @{$j->{jobs}[0]{ports}}')" = 0,0 ] || { cat "$TEST_TMP/still"; fail "what stands still carries something"; }
+[ "$(json "$TEST_TMP/line" 'join ",", map { $_->{sent_bytes_per_second} } @{$j->{jobs}[0]{ports}}')" = 0,0 ] || { cat "$TEST_TMP/still"; fail "stopped processes carry something"; }
 flows() { "$BFO" top 4711 --count 2 --interval 0.2 --json | sed -n 2p >"$TEST_TMP/line" && json "$TEST_TMP/line" 'scalar grep { $_->{sent_bytes_per_second} > 0 && $_->{received_bytes_per_second} > 0 && $_->{messages_per_second} > 0 } @{$j->{jobs}[0]{ports}}' | grep -qx 2; }
 until_so "bfo top shows no flow" flows
 "$BFO" top --count 2 --interval 0.2 >"$TEST_TMP/out" || fail "bfo top"

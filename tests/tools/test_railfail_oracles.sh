@@ -77,7 +77,7 @@ verdict empty 'no verdict .*the job verified nothing'
 CUT='sleep 600' verdict well "no verdict .*the command 'sleep 600' has not ended within 1 s" --command-timeout 1
 CUT='exit 5' verdict well "no verdict .*the command 'exit 5' has failed with status 5"
 RESTORE='exit 6' run well && fail "a rail that stays cut is no error"
-grep -q "^railfail: rail a MAY STILL BE BROKEN: the command 'exit 6' has failed with status 6" out || { cat out; fail "a rail that stays cut is not told of"; }
+grep -q "^railfail: rail a MAY STILL BE BROKEN: the command 'exit 6' has failed with status 6" out || { cat out; fail "a rail that stays cut is not reported"; }
 verdict well 'survived' --repeat 2 --output results
 run well --repeat 3 --output results --resume || { cat out; fail "--resume"; }
 [ "$(grep -c '^eager .* messages' out)" = 1 ] && grep -q 'survived 0.1 s (3 of 3)' out || { cat out; fail "--resume does not go on where the file ends"; }

@@ -18,7 +18,7 @@ start_traffic() {
     wait_for 15 grep -q flowing "$log"
 }
 
-# breaks STATUS FAULT...: the stream on rail 1, which would go on for 30 s, ends with this completion status after the fault.
+# breaks STATUS FAULT...: the stream on rail 1, which would run for 30 s, ends with this completion status after the fault.
 breaks() {
     local want=$1 begin
     shift
