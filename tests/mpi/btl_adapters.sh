@@ -81,7 +81,7 @@ grep -q 'did not connect' "$TEST_TMP/log" && { show_log; fail "a rail of three f
 rails_carried 100 3
 # A host with one port and a host with two: the list of ports alone says which of the two belongs to the rail.
 # shellcheck disable=SC2016
-on_rails "-n 2 --default-prefix --crossed-wires --one-sm-lid" 2 --mca btl_openib_connect_timeout 1 \
+on_rails "-n 2 --default-prefix --crossed-wires --one-sm-lid" 2 --mca btl_openib_connect_timeout 1 --mca pml_bfo_last_rail_timeout 1 \
     bash -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || export OMPI_MCA_btl_openib_if_include=sr0; exec "$0" everybody' "$BFO_BUILDDIR/tests/mpi/btl_check" &&
     fail "ports of different fabrics talk to each other"
 grep -q 'Several ports of a host have that prefix' "$TEST_TMP/log" || { show_log; fail "nobody said why ports do not connect"; }
