@@ -482,7 +482,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(srq_raises_limit_once_and_last_wqe),
         cmocka_unit_test(channel_wakes_for_what_was_asked),
         cmocka_unit_test(cq_keeps_completions_when_resized),
-        cmocka_unit_test(short_outage_is_survived),
         cmocka_unit_test(long_outage_ends_in_retry_exceeded),
         cmocka_unit_test(sleeping_program_is_woken_when_retries_end),
         cmocka_unit_test(threads_may_share_a_queue_pair),
@@ -491,6 +490,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(killed_peer_is_a_dead_remote_end),
     };
 
+    const struct CMUnitTest outage[] = {
+        cmocka_unit_test(short_outage_is_survived), /* the retry time must be longer than any outage of a busy machine */
+    };
+
+    if (1 < argc && 0 == strcmp(argv[1], "outage")) {
+        return cmocka_run_group_tests(outage, NULL, NULL);
+    }
     if (1 < argc && 0 == strcmp(argv[1], "timing")) {
         return cmocka_run_group_tests(timing, NULL, NULL);
     }

@@ -104,7 +104,7 @@ void short_outage_is_survived(void **state)
     struct pair p;
     struct ibv_port_attr port;
 
-    pair_open(&p, (struct pair_options){.type = IBV_QPT_RC, .rnr_retry = -1, .patient = true});
+    pair_open(&p, rc);
     softrail("down sr0");
     expect_event(p.context, IBV_EVENT_PORT_ERR);
     assert_int_equal(0, ibv_query_port(p.context, 1, &port));

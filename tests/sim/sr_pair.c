@@ -120,7 +120,7 @@ void side_connect(struct pair *pair, struct side *side, const struct ibv_ah_attr
     }
     assert_int_equal(0, ibv_modify_qp(side->qp, &attr, mask));
     attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = options.patient ? 20 : 14;
+    attr.timeout = 14;
     attr.retry_cnt = 7;
     attr.rnr_retry = (uint8_t) (0 > options.rnr_retry ? 7 : options.rnr_retry);
     attr.max_rd_atomic = 4;

@@ -40,7 +40,6 @@ struct pair_options {
     int rnr_retry; /* -1 stands for 7 (without end) */
     int min_rnr_timer;
     unsigned rail;
-    bool patient; /* repeats for 34 s instead of 0.5 s: for tests in which an outage must end before the retries do */
 };
 
 void pair_open(struct pair *pair, struct pair_options options);

@@ -12,4 +12,5 @@ for layer in ib eth; do
         fail "sr_check over $layer: $(cat "$TEST_TMP/out")"
     note "$layer: $(grep -c ' OK ' "$TEST_TMP/out") cases"
 done
+rails -n 1 --retry-time 120s -- ./sr_check outage > "$TEST_TMP/out" 2>&1 || fail "sr_check outage: $(cat "$TEST_TMP/out")"
 rails -n 1 -- ./sr_check timing > "$TEST_TMP/out" 2>&1 || fail "sr_check timing: $(cat "$TEST_TMP/out")"
