@@ -30,7 +30,7 @@ need() { command -v "$1" >/dev/null 2>&1 || skip_missing "$1" "$2"; }
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-MPI_TIMEOUT=${MPI_TIMEOUT:-240} # a job that takes longer hangs; the limit is long because loaded machines are slow
+MPI_TIMEOUT=${MPI_TIMEOUT:-480} # a job that takes longer hangs; the limit is long because loaded machines are slow
 
 # The BTL for processes of one node. From 5.0 on mpirun passes our component path to PMIx as well, which complains of every component in it;
 # therefore PMIx gets a path of its own. btl tcp does not connect a machine's address with itself; therefore it uses the loopback interface.
