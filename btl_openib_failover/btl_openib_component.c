@@ -4,6 +4,7 @@
  * The component: Open MPI looks it up, opens it, and asks it for parameters and modules. Its version is that of the
  * project, so that ompi_info shows a difference to the stock component of the same name. See DESIGN.txt 15.
  */
+#include "btl_openib_deadline.h"
 #include "btl_openib_log.h"
 #include "btl_openib_module.h"
 #include "btl_openib_params.h"
@@ -164,6 +165,7 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
     }
     ofo_queues_unshare(&OFO.queues, &OFO.plain);
     clamp_sizes();
+    ofo_deadline_init();
     if (OPAL_SUCCESS != ofo_sleep_create()) {
         return NULL;
     }

@@ -11,7 +11,6 @@
 #include "btl_openib_clock.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
-#include "btl_openib_lock.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_silent.h"
 
@@ -40,8 +39,8 @@ static void look(ofo_endpoint_t *ep)
         stall->since = 0;
         return;
     }
-    now = ep->module->looked_at;
-    if (0 == stall->since || stall->seen != ended(ep->qps) || stall->gen != ep->qps->gen || ep->module->looked_late) {
+    now = ofo_now_ms();
+    if (0 == stall->since || stall->seen != ended(ep->qps) || stall->gen != ep->qps->gen) {
         *stall = (ofo_stall_t){.since = now, .seen = ended(ep->qps), .gen = ep->qps->gen, .wait = OFO.params.deadline};
         stall->ask_at = now + OFO.params.deadline / 4;
         return;
@@ -56,18 +55,20 @@ static void look(ofo_endpoint_t *ep)
     }
 }
 
-/* After a gap nothing is known: this process was stopped or computed, and completions may wait to be read. */
-static void look_at_module(ofo_module_t *module, uint64_t now)
+void ofo_deadline_look(ofo_module_t *module)
 {
-    if (NULL == module->ext.failed_frag || !OFO_LOAD(module->port_up) || !ofo_poll_try_lock(module)) {
-        return;
+    if (NULL != module->ext.failed_frag && OFO_LOAD(module->port_up)) {
+        ofo_for_each_endpoint(module, look);
     }
-    module->looked_late = now - module->looked_at > OFO.params.deadline / 2;
-    module->looked_at = now;
-    ofo_for_each_endpoint(module, look);
-    ofo_poll_unlock(module);
 }
 
+/* A process that sleeps in progress calls it seldom. */
+void ofo_deadline_init(void)
+{
+    OFO.look_mask = 0 < OFO.params.blocking_progress ? 0 : 31;
+}
+
+/* Whichever thread polls a module next looks at its rails: when it has taken the completions, because they may be the ones that are missed. */
 void ofo_deadline_tick(void)
 {
     const uint64_t now = ofo_now_ms();
@@ -77,7 +78,7 @@ void ofo_deadline_tick(void)
     }
     __atomic_store_n(&OFO.look_at, now + OFO.params.deadline / 8, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < OFO.module_count; ++i) {
-        look_at_module(OFO.module[i], now);
+        (void) __atomic_fetch_or(&OFO.module[i]->wants, OFO_WANTS_LOOK, __ATOMIC_RELAXED);
     }
 }
 

@@ -8,10 +8,12 @@
 
 #include "btl_openib_types.h"
 
-#define OFO_DEADLINE_PASSES 32 /* the clock is read once in so many calls of progress */
-
-/* Looks at all rails if it is time to. Called once in OFO_DEADLINE_PASSES calls of progress, no lock held. */
+/* Sets how often progress reads the clock. Context: set-up. */
+void ofo_deadline_init(void);
+/* Has all modules looked at after their next poll, if it is time to. Called in the calls of progress that OFO.look_mask selects, no lock held. */
 void ofo_deadline_tick(void);
+/* Looks at the module's rails. Locks: the poll lock held. */
+void ofo_deadline_look(ofo_module_t *module);
 /* Service found generation `gen` of the rail silent. Ends the rail, unless work of it has ended in the meantime. */
 void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen);
 

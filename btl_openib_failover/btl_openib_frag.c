@@ -18,7 +18,7 @@ static ofo_frag_t *alloc_from(ofo_frag_list_t *list)
         frag->parts = NULL;
         frag->base.des_cbfunc = NULL;
     } else if (0 == list->queue && 1 < OFO.params.completion_interval) {
-        OFO_STORE(list->module->wants_reports, true);
+        (void) __atomic_fetch_or(&list->module->wants, OFO_WANTS_REPORTS, __ATOMIC_RELAXED);
     }
     return frag;
 }

@@ -296,6 +296,18 @@ static void watch_fences(ofo_module_t *module, bool found)
     ofo_fence_watch(module);
 }
 
+static void do_wanted(ofo_module_t *module)
+{
+    const uint32_t wants = __atomic_exchange_n(&module->wants, 0, __ATOMIC_RELAXED);
+
+    if (0 != (wants & OFO_WANTS_REPORTS)) {
+        ofo_silent_ask_all(module);
+    }
+    if (0 != (wants & OFO_WANTS_LOOK)) {
+        ofo_deadline_look(module);
+    }
+}
+
 /* Locks: the poll lock held. */
 static int progress_locked(ofo_module_t *module)
 {
@@ -311,8 +323,8 @@ static int progress_locked(ofo_module_t *module)
         count += ofo_rings_poll(module);
     }
     count += poll_cqs(module);
-    if (OPAL_UNLIKELY(__atomic_load_n(&module->wants_reports, __ATOMIC_RELAXED))) {
-        ofo_silent_ask_all(module);
+    if (OPAL_UNLIKELY(0 != __atomic_load_n(&module->wants, __ATOMIC_RELAXED))) {
+        do_wanted(module);
     }
     if (OPAL_UNLIKELY(NULL != module->fencing)) {
         watch_fences(module, 0 < count);
@@ -352,7 +364,7 @@ int ofo_component_progress(void)
 {
     int count = 0;
 
-    if (OPAL_UNLIKELY(0 == ++OFO.passes % OFO_DEADLINE_PASSES)) {
+    if (OPAL_UNLIKELY(0 == (++OFO.passes & OFO.look_mask))) {
         ofo_deadline_tick();
     }
     for (unsigned i = 0; i < OFO.module_count; ++i) {

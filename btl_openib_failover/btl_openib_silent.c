@@ -109,6 +109,5 @@ void ofo_silent_ask(ofo_endpoint_t *ep)
 
 void ofo_silent_ask_all(ofo_module_t *module)
 {
-    OFO_STORE(module->wants_reports, false);
     ofo_for_each_endpoint(module, ofo_silent_ask_locked);
 }

@@ -539,6 +539,12 @@ typedef struct {
 
 #define OFO_MAX_FRAG_LISTS (2 * OFO_MAX_QPS)
 
+/* What progress does for a module when it has polled it. */
+enum {
+    OFO_WANTS_REPORTS = 1, /* no fragment was left, but some may be silent messages that have arrived */
+    OFO_WANTS_LOOK = 2     /* is there a rail whose work does not end? */
+};
+
 struct ofo_module {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext; /* must follow super directly; all zero without failover */
@@ -592,10 +598,8 @@ struct ofo_module {
     ofo_qpset_t *fencing; /* sets whose fence runs */
     uint32_t max_message; /* bytes of one RDMA part */
     unsigned idle_polls;
-    uint64_t looked_at;      /* ms; when rails were last looked at whose work does not end; lock of the two: poll_lock */
-    bool looked_late;        /* the time since the look before says nothing */
     unsigned keepalive_turn; /* the current turn of the keepalive's round */
-    bool wants_reports;      /* no fragment was left, but some may be silent messages that have arrived; atomic */
+    uint32_t wants;          /* OFO_WANTS_..., done after the next poll; atomic */
     ofo_mailbox_t inbox;
     ofo_counters_t count;
     bfo_traffic_t traffic; /* ext.traffic points here until the PML has a better place */
@@ -686,6 +690,7 @@ typedef struct {
     unsigned idle_passes; /* progress calls in a row that found nothing; atomic */
     uint64_t idle_since;  /* ms; when the time of these calls began to be measured; atomic */
     unsigned passes;      /* calls of progress; a count of another thread may get lost */
+    unsigned look_mask;   /* the clock is read in the calls whose number has none of these bits */
     uint64_t look_at;     /* ms; when rails are looked at next; atomic */
     bool closing;         /* finalize has begun, so late errors of peers that left earlier do not matter */
     opal_process_name_t self;

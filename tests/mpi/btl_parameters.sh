@@ -75,6 +75,7 @@ ib_max_inline_data|64|-n 1|queue pair .* inline 64,|0
 max_inline_data|32|-n 1|queue pair .* inline 32,|0
 ib_max_rdma_dst_ops|4|-n 1|queue pair .* reads 4,|0
 cq_size|6000|-n 1|completion queue of 6000 entries|0
+deadline|20|-n 1|btl_openib_deadline has a value|1
 completion_interval|0|-n 1|btl_openib_completion_interval has a value|1
 rd_num|8|-n 1|queue pair .* sends 23,|0
 want_fork_support|0|-n 1|fork\(\) is not prepared for|0
@@ -287,6 +288,6 @@ for name in $(sed -n 's/.*param:btl_openib_\([a-z_0-9]*\):value:.*/\1/p' <<<"$al
     *[[:space:]]"$name"[[:space:]]*) continue ;;
     esac
     [ "${name#accelerator_}" = "$name" ] || continue
-    grep -qE -- "^$name\||(--mca |OMPI_MCA_|rank_1_with )btl_openib_$name[ =]" "$BFO_SRCDIR"/tests/mpi/{btl_*,test_pml_alive,test_pml_rejoin}.sh || fail "no test sets the parameter $name"
+    grep -qE -- "^$name\||(--mca |OMPI_MCA_|rank_1_with )btl_openib_$name[ =]" "$BFO_SRCDIR"/tests/mpi/{btl_*,test_pml_alive,test_pml_rejoin,test_pml_silence}.sh || fail "no test sets the parameter $name"
 done
 exit 0

@@ -4,8 +4,8 @@
 #
 # A path that swallows everything while its ports stay up, and an adapter that would repeat for ten minutes: the deadline ends the rail
 # under a verified stream, and the rail comes back when the path does. Then nobody is judged: while all paths swallow everything at once,
-# and while the peer is stopped. A rail that is silent before the first contact costs the job no wait for btl_openib_connect_timeout. With
-# btl_openib_deadline 0 the adapter decides, as before.
+# and while the peer is stopped. A rail that is silent before the first contact costs the job no wait for btl_openib_connect_timeout. Ranks that
+# sleep in MPI notice as well. With btl_openib_deadline 0 the adapter decides, as before.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -80,6 +80,14 @@ both 1 'is back' 1
 goes_on 'the rail connects later'
 end_stream
 verified 'a rail that is silent from the start'
+
+begin_stream "-n 2 --retry-time=600s" 2 --mca btl_openib_blocking_progress 50 "$STREAM" -m 300000 -s $STREAM_LIMIT
+await "$log" 'messages verified' || give_up 'blocking progress: no stream'
+act silent 1
+both 1 lost 1
+goes_on 'blocking progress'
+end_stream
+verified 'ranks that sleep in MPI'
 
 begin_stream "-n 2 --retry-time=3s" 2 --mca btl_openib_deadline 0 "$STREAM" -m 300000 -s $STREAM_LIMIT
 await "$log" 'messages verified' || give_up 'deadline 0: no stream'

@@ -7,6 +7,7 @@
  */
 #include "bfo_config.h"
 
+#include "btl_openib_deadline.h"
 #include "btl_openib_module.h"
 #include "btl_openib_params.h"
 #include "btl_openib_poll.h"
@@ -44,6 +45,7 @@ int ofo_params_check(void)
     return OPAL_SUCCESS;
 }
 void ofo_params_compare_fabrics(void) {}
+void ofo_deadline_init(void) {}
 int ofo_sleep_create(void)
 {
     return OPAL_SUCCESS;

@@ -125,6 +125,7 @@ void ofo_port_down(ofo_module_t *module) {}
 void ofo_port_returned(ofo_module_t *module) {}
 void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_deadline_tick(void) {}
+void ofo_deadline_look(ofo_module_t *module) {}
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs) {}
 void ofo_port_tell(ofo_module_t *module) {}
 static unsigned answered;
