@@ -5,10 +5,22 @@
  */
 #include "btl_openib_endpoints.h"
 
+#include "btl_openib_atomic.h"
+
 ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module)
 {
     for (unsigned i = 0; i < peer->rail_count; ++i) {
         if (peer->rail[i]->module == module) {
+            return peer->rail[i];
+        }
+    }
+    return NULL;
+}
+
+ofo_endpoint_t *ofo_peer_rail(const ofo_peer_t *peer, uint8_t name)
+{
+    for (unsigned i = 0; i < peer->rail_count; ++i) {
+        if (name == OFO_LOAD(peer->rail[i]->rail)) {
             return peer->rail[i];
         }
     }

@@ -103,23 +103,13 @@ void ofo_partner_learn(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     }
 }
 
-static ofo_endpoint_t *find(const ofo_peer_t *peer, uint8_t name)
-{
-    for (unsigned i = 0; i < peer->rail_count; ++i) {
-        if (name == OFO_LOAD(peer->rail[i]->rail)) {
-            return peer->rail[i];
-        }
-    }
-    return NULL;
-}
-
 /* May `ep` be the rail of that name? Locks: peers_lock held. */
 static bool is_free(const ofo_endpoint_t *ep, uint8_t name)
 {
     const ofo_peer_t *peer = ep->peer;
 
     return name < peer->rail_count && peer->pair[name].lane == ep->module->lane && is_choice(ep, peer->pair[name].remote)
-           && !(peer->ended >> name & 1) && NULL == find(peer, name);
+           && !(peer->ended >> name & 1) && NULL == ofo_peer_rail(peer, name);
 }
 
 /* The port takes the name of the rail whose request has arrived, if no other port has taken it. */
@@ -156,7 +146,7 @@ static void end_name(ofo_peer_t *peer, const ofo_ctl_t *down)
     const ofo_ctl_t dack = {.type = OFO_CTL_DACK, .rail = down->rail, .gen = down->gen, .flags = OFO_DACK_VALID};
 
     pthread_mutex_lock(&OFO.peers_lock);
-    if (NULL == find(peer, down->rail)) {
+    if (NULL == ofo_peer_rail(peer, down->rail)) {
         peer->ended |= (uint8_t) (1u << down->rail);
     }
     for (unsigned i = 0; i < peer->rail_count; ++i) {
@@ -171,7 +161,7 @@ static void end_name(ofo_peer_t *peer, const ofo_ctl_t *down)
 
 ofo_endpoint_t *ofo_partner_endpoint(ofo_peer_t *peer, ofo_module_t *module, const ofo_ctl_t *ctl)
 {
-    ofo_endpoint_t *named = OFO_RAIL_NONE != ctl->rail ? find(peer, ctl->rail) : NULL, *here;
+    ofo_endpoint_t *named = OFO_RAIL_NONE != ctl->rail ? ofo_peer_rail(peer, ctl->rail) : NULL, *here;
 
     if (NULL == peer->port) {
         return named;

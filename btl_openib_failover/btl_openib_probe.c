@@ -11,6 +11,7 @@
 #include "btl_openib_clock.h"
 #include "btl_openib_connect_fsm.h"
 #include "btl_openib_ctl.h"
+#include "btl_openib_endpoints.h"
 #include "btl_openib_inquiry.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
@@ -47,7 +48,7 @@ static bool has_witness(const ofo_endpoint_t *ep)
     return false;
 }
 
-/* May this rail be judged? A rail without a failover beside it, or whose partner is not known yet, may not. */
+/* May this rail be judged? The PML must have failover, the port at the other end must be known, and another rail must be able to answer. */
 static bool may_judge(const ofo_endpoint_t *ep)
 {
     return 0 != OFO.params.deadline && NULL != ep->module->ext.failed_frag && !OFO.closing && !OFO_LOAD(ep->peer->closing)
@@ -100,23 +101,18 @@ static void answered(ofo_endpoint_t *ep, const ofo_ctl_t *answer)
 
 void ofo_probe_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
+    ofo_endpoint_t *about = ofo_peer_rail(ep->peer, ctl->about);
     ofo_ctl_t answer = *ctl;
 
     if (OFO_CTL_PROBE == ctl->type) {
         answer.type = OFO_CTL_ANSWER;
         ofo_ctl_send(ep, &answer);
-        return;
-    }
-    for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
-        ofo_endpoint_t *about = ep->peer->rail[i];
-        if (ctl->about != OFO_LOAD(about->rail)) {
-            continue;
-        }
-        if (about->module == ep->module) {
-            answered(about, ctl);
-        } else {
-            ofo_tell_service(about, OFO_MAIL_CTL, ctl->gen, ctl, NULL);
-        }
+    } else if (NULL == about) {
+        ++ep->module->count.ctl_dropped;
+    } else if (about->module == ep->module) {
+        answered(about, ctl);
+    } else {
+        ofo_tell_service(about, OFO_MAIL_CTL, ctl->gen, ctl, NULL);
     }
 }
 

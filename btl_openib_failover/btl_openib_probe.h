@@ -9,8 +9,8 @@
 
 #include "btl_openib_types.h"
 
-/* Work of generation `gen` does not end, or its handshake is not answered. Begins an inquiry, unless the rail is not that far any more,
- * has no other rail beside it that could answer, or too many inquiries run. */
+/* Work of generation `gen` does not end, or its handshake is not answered. Begins an inquiry, unless the rail is of another
+ * generation by now, no other rail to the peer could answer, or too many inquiries run. */
 void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen);
 /* PROBE came over this rail: sends the answer. ANSWER came over it: tells the rail that is asked about, which may be another module's. */
 void ofo_probe_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl);

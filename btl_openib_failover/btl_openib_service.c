@@ -225,23 +225,18 @@ static void earlier(uint64_t *due, uint64_t at)
     }
 }
 
-static bool has_timer(const ofo_endpoint_t *ep)
+/* Does a timer of the endpoint run? If one is due before *due, *due becomes that time; a timer may wait for its port
+ * (OFO_REJOIN_WITH_PORT) and then has no time. */
+static bool next_timer(const ofo_endpoint_t *ep, uint64_t *due)
 {
-    return 0 != (ep->retransmit_at | ep->give_up_at | ep->last_wqe_at | ep->unknown_until | ep->rejoin.at | ep->inquiry.until);
-}
+    const uint64_t at[] = {ep->retransmit_at, ep->give_up_at, ep->last_wqe_at, ep->unknown_until, ep->rejoin.at, ep->inquiry.until};
+    bool runs = false;
 
-/* When the endpoint's next timer is due; UINT64_MAX: never, or with its port (OFO_REJOIN_WITH_PORT). */
-static uint64_t next_timer(const ofo_endpoint_t *ep)
-{
-    uint64_t due = UINT64_MAX;
-
-    earlier(&due, ep->retransmit_at);
-    earlier(&due, ep->give_up_at);
-    earlier(&due, ep->last_wqe_at);
-    earlier(&due, ep->unknown_until);
-    earlier(&due, ep->rejoin.at);
-    earlier(&due, ep->inquiry.until);
-    return due;
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); ++i) {
+        runs |= 0 != at[i];
+        earlier(due, at[i]);
+    }
+    return runs;
 }
 
 /* Runs the timers that are due; an endpoint without timers leaves the list. Time in which service was busy or did not run does not count
@@ -249,7 +244,7 @@ static uint64_t next_timer(const ofo_endpoint_t *ep)
 static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
 {
     ofo_endpoint_t *list = module->active, *next;
-    uint64_t late = now - module->timers_at - slept;
+    uint64_t late = now - module->timers_at - slept, due = UINT64_MAX;
 
     module->timers_at = now;
     module->active = NULL; /* an event may add endpoints */
@@ -261,7 +256,7 @@ static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
             list->give_up_at += late;
         }
         ofo_rail_timers(list, now);
-        if (has_timer(list)) {
+        if (next_timer(list, &due)) {
             ofo_timers_add(list);
         }
     }
@@ -308,7 +303,7 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
     *proving = false;
     for (ofo_endpoint_t *ep = module->active; NULL != ep; ep = ep->next_active) {
         BFO_ASSERT(ep->is_active);
-        earlier(&due, next_timer(ep));
+        (void) next_timer(ep, &due);
         *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state || (module->is_iwarp && OFO_ST_READY == ep->fsm.state);
     }
     for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {

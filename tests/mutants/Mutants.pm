@@ -195,7 +195,7 @@ our @all = (
     { name => 'silence-before-partner', what => 'a rail is judged although its questions may go to a wrong port', file => 'btl_openib_failover/btl_openib_probe.c',
       from => ' && (0 == ep->choices || ep->is_settled)', to => '', unit => 'test_ofo_silence' },
     { name => 'name-taken-twice', what => 'two ports take the name of one rail', file => 'btl_openib_failover/btl_openib_partner.c',
-      from => ' && NULL == find(peer, name);', to => ';', unit => 'test_ofo_partner' },
+      from => ' && NULL == ofo_peer_rail(peer, name);', to => ';', unit => 'test_ofo_partner' },
     { name => 'request-of-another-fabric', what => 'a request that was meant for the port of that address on another fabric counts', file => 'btl_openib_failover/btl_openib_partner.c',
       from => ' && ctl->to != module->port_index) {', to => ' && OFO_MAX_PORTS == ctl->to) {', unit => 'test_ofo_partner' },
     { name => 'ended-name-taken', what => 'a port takes the name of a rail that was ended', file => 'btl_openib_failover/btl_openib_partner.c',

@@ -36,6 +36,7 @@ pair() {
     shift
     least=$(sed -n 's/.* -n \([0-9]*\).*/\1/p' <<<"$* ")
     least=${least:-1}
+    rm -f "$log".client "$log".server "$REPORT" # an earlier tool must not speak for this one
     rails -n 2 ${SIM_OPTIONS:-} -- bash "$TEST_TMP/pair.sh" "$log" "$@" -d "sr$rail" || has_no_clock || {
         cat "$log".client "$log".server
         fail "$* on sr$rail ended with an error"

@@ -49,10 +49,6 @@ uint64_t ofo_now_ms(void)
 {
     return now;
 }
-void ofo_for_each_endpoint(ofo_module_t *of, void (*visit)(ofo_endpoint_t *))
-{
-    visit(&ep[of - module]);
-}
 void ofo_silent_ask_locked(ofo_endpoint_t *of)
 {
     ++reports;
@@ -98,6 +94,10 @@ static int begin(void **state)
     memset(ep, 0, sizeof(ep));
     memset(sent_by, 0, sizeof(sent_by));
     peer = (ofo_peer_t){.rail_count = RAILS};
+    OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
+    (void) opal_hash_table_init(&OFO.peers, 1);
+    (void) opal_hash_table_set_value_uint64(&OFO.peers, 0, &peer);
+    pthread_mutex_init(&OFO.peers_lock, NULL);
     OFO.params.deadline = DEADLINE;
     OFO.module_count = RAILS;
     OFO.look_at = 0;
@@ -128,6 +128,8 @@ static int end(void **state)
         OBJ_DESTRUCT(&ep[r].lock);
         free(qps[r]);
     }
+    pthread_mutex_destroy(&OFO.peers_lock);
+    OBJ_DESTRUCT(&OFO.peers);
     return 0;
 }
 
