@@ -91,9 +91,10 @@ hosts two,one --json
 [ "$STATUS" = 1 ] && [ "$(json "$TEST_TMP/out" 'join ",", map { scalar @{$_->{ports}} } @{$j->{nodes}}')" = 2,1 ] || { cat "$TEST_TMP/out"; fail "nodes in JSON"; }
 note "several nodes: what joins them"
 
-# Under mpirun: the lines of a node stay together, without colours on mpirun's terminal, and a problem becomes mpirun's status.
+# Under mpirun: both nodes are heard, without colours on mpirun's terminal, and a problem becomes mpirun's status. mpirun passes a text on in
+# pieces of 4 KiB, so the texts of two nodes may be cut in the middle of a line.
 timeout -k 5 120 "$SOFTRAIL" run -n 1 -- "$MPIRUN" --oversubscribe -np 2 env TERM=xterm "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
-[ $? = 1 ] && [ "$(grep -c '^bfo .* on ' "$TEST_TMP/out")" = 2 ] && [ "$(grep -c '^1 problem' "$TEST_TMP/out")" -ge 1 ] && ! grep -q "$(printf '\033')" "$TEST_TMP/out" ||
+[ $? = 1 ] && [ "$(grep -o "bfo $BFO_VERSION on " "$TEST_TMP/out" | wc -l)" = 2 ] && [ "$(grep -c '1 problem' "$TEST_TMP/out")" -ge 1 ] && ! grep -q "$(printf '\033')" "$TEST_TMP/out" ||
     { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "under mpirun"; }
 
 # The same as JSON.
