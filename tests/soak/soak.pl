@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Random faults under a random mix of operations, job after job until the time is over. Everything of a job follows from
-# its seed; jobs have consecutive seeds. Ends at the first failure and says how to replay it; a minute or more in which no
-# rail died is a failure too. DESIGN.txt section 13.
+# Random faults under a random mix of operations, job after job until the time is over. Operations and faults of a job follow
+# from its seed, and jobs have consecutive seeds. The script ends at the first failure and says how to repeat the job. With
+# --keep-going it goes on after a failure. A minute or more without the loss of a rail is a failure, too. DESIGN.txt section 13.
 #   soak.pl [--seconds N] [--seed N] [--summary FILE] [--keep-going]
 use strict;
 use warnings;
@@ -26,7 +26,7 @@ $SIG{INT} = $SIG{TERM} = sub { remove_tree($dir); exit 130 };
 sub one_of { return $_[int rand @_] }
 sub log_uniform { my ($most) = @_; return 1 + int exp(rand(log($most))) }
 
-# What a rule speaks of: everything, an operation, or one kind of message of the PML or of the BTL.
+# The target of a rule: everything, an operation, or one kind of message of the PML or of the BTL.
 my @targets = ('', '', 'op=send', 'op=write payload=4096:00/00', 'op=read', (map { sprintf 'op=send payload=0:%02x', 0x40 + $_ } 1, 2, 4, 6, 8, 9, 11 .. 14),
                'op=send payload=0:20', map { sprintf 'op=send payload=0:%02x000002/ff0000ff', $_ } 0x30 .. 0x34);
 
@@ -41,7 +41,7 @@ sub rule {
     return join ' ', grep { length } $fate, "rail=sr$rail", $target, $when;
 }
 
-# Faults that break nothing may strike everywhere, also the rail that is spared.
+# Faults that break nothing may hit every rail, also the spared rail.
 sub harmless { return one_of('silent', 'delay') . ' time=' . int(1 + rand 40) . 'ms ' . one_of('op=send', 'op=write', 'op=read') . ' chance=0.5%' }
 
 sub job_of {
@@ -68,10 +68,10 @@ sub job_of {
              program => [Job::mpirun($ranks, @mca), "$build/tests/soak/soak", $seed, 25 + int rand 30], ranks => $ranks, rails => $rails };
 }
 
-# A rail that dies in a job counts once; a pair is two ranks that lost a rail between them.
+# $deaths counts each rail that dies in a job once. $pairs counts each loss once for each pair of ranks that the rail joined.
 my ($begin, $seed, $jobs, $deaths, $pairs, $checks, $failed, $faults) = (time, $opt{seed}, 0, 0, 0, 0, 0, 0);
 my (%ways, %operations, %met);
-my $limit = 300; # seconds until a job, which takes one or two, counts as hung; a machine that does much else takes 20
+my $limit = 300; # seconds until a job counts as hung; a job takes a second or two, or 20 on a busy machine
 do {
     my $what = job_of($seed);
     my $j = Job::run($dir, $limit, $what->{softrail}, $what->{program}, @{ $what->{rules} });
@@ -92,7 +92,7 @@ do {
         ++$failed;
         print "FAILED seed $seed, $what->{ranks} ranks on $what->{rails} rails: $wrong\n  plan: $j->{plan}\n  $j->{command}\n";
         print map { "  | $_\n" } grep { defined } (reverse((reverse split /\n/, $j->{output})[0 .. 29]));
-        print "  once more: make soak SEED=$seed SECONDS=0\n";
+        print "  to repeat the job: make soak SEED=$seed SECONDS=0\n";
     }
     ++$seed;
 } while (time - $begin < $opt{seconds} && (!$failed || $opt{'keep-going'}));
@@ -108,8 +108,8 @@ $summary .= 'patterns that no message matched: ' . join('; ', @unmet) . "\n" if 
 print $summary;
 if ($opt{summary} && open my $out, '>', $opt{summary}) { print $out $summary }
 my $unharmed = !$deaths && $seconds >= 60;
-print "FAILED: no rail died in all that time\n" if $unharmed;
-# After so many jobs each operation has run, unless the soak is wrong.
+print "FAILED: no rail died in this time\n" if $unharmed;
+# After 300 jobs each operation must have run; otherwise the soak is wrong.
 my $hollow = $jobs >= 300 && @never;
-print "FAILED: operations never ran\n" if $hollow;
+print "FAILED: some operations never ran\n" if $hollow;
 exit($failed || !$checks || $unharmed || $hollow ? 1 : 0);

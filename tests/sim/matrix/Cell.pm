@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Runs one cell of the fault matrix: from its description to a fault plan and a job, and from what the job left behind
-# to a verdict. A cell that hit no fragment fails. DESIGN.txt section 13.
+# Runs one cell of the fault matrix. Makes a fault plan and a job from the description of the cell, and a verdict from the output and
+# the report of the job. A cell that hit no fragment fails. DESIGN.txt section 13.
 package Cell;
 use strict;
 use warnings;
@@ -24,8 +24,8 @@ my %mca = (
     get => [qw(pml_bfo_use_put 0 pml_bfo_rdma_min 50000)]);
 my %load = (idle => ['--window=1', '--rounds=8'], deep => ['--window=12', '--rounds=3'], peers => ['--window=3', '--rounds=4']);
 
-# May a queue pair break when the messages are all there? When the sender's clock of 0.1 s, or the silence of as long, is over;
-# or at the last fragment of all, or at one that nobody waits for.
+# May a queue pair break after all messages have arrived? It may when the sender's clock of 0.1 s or a silence of 0.1 s ends that late,
+# when the fault hits the very last fragment, or when nobody waits for the fragment that the fault hits.
 sub ends_late {
     my ($c) = @_;
     return 1 if $c->{losses};
@@ -40,15 +40,15 @@ sub traffic {
     push @args, '--late' if $c->{receive} eq 'late';
     push @args, '--oneway', '--window=48', '--rounds=12' if $c->{proto} =~ /flood|crowd/;
     my ($rounds) = reverse map { /^--rounds=(\d+)/ } @args;
-    push @args, '--pause=' . int(300 / ($rounds - 1)) if $c->{fault} eq 'silent'; # the late completion comes before the end
+    push @args, '--pause=' . int(300 / ($rounds - 1)) if $c->{fault} eq 'silent'; # the late completion comes before the job ends
     push @args, "--linger=$dir/enough" if ends_late($c);
     push @args, "--recheck=$c->{recheck}" if $c->{recheck};
     push @args, "--oneway" if $c->{oneway};
     return @args;
 }
 
-# What a job that lingers waits for: all messages were verified, and the rails are lost and the queue pairs mended that the faults
-# have broken. That is not waited for longer than it takes on a machine that does much else: then the verdict says what is missing.
+# A job that lingers waits until all messages are verified, the rails that the faults have broken are lost, and the queue pairs that the
+# faults have broken are repaired. $patience is enough on a busy machine. After this time the verdict says what is missing.
 our $patience = 30; # s
 sub watch {
     my ($c) = @_;
@@ -58,16 +58,16 @@ sub watch {
         return 0 if $said !~ /^(?:VERIFIED|FAILED) /m;
         $since //= time;
         my $waited = time - $since;
-        return $waited >= 0.3 if $c->{counts}; # the last fault is not done
+        return $waited >= 0.3 if $c->{counts}; # a counting run injects no main fault
         my $now = Job::status($fabric);
-        return $waited >= 1 if misses($c, $now); # nothing is sent any more but what recovery sends
+        return $waited >= 1 if misses($c, $now); # only recovery still sends anything
         my ($least) = expected_rails($c, $now);
         my $j = { output => $said };
         return $waited >= $patience || (Job::lost_rails($j) >= $least && !unmended($c, $j));
     };
 }
 
-# Is there a rule of the cell whose fault was not done? (Without its base fault a fragment may not exist.)
+# How many rules of the cell have injected no fault? (Without its base fault a fragment may not exist.)
 sub misses {
     my ($c, $j) = @_;
     return scalar grep { !$_ || !$_->{done} } map { $j->{faults}[$_] } 0 .. ($c->{plan} ? $#{ $c->{plan} } : 0);
@@ -80,17 +80,18 @@ sub job {
     my @pairs = map { [@mca[2 * $_, 2 * $_ + 1]] } 0 .. @mca / 2 - 1;
     push @pairs, ["btl_openib_fence_timeout", 1] if $c->{recheck};
     push @pairs, ['pml_bfo_counters', 1], ['btl_openib_verbose', 1];
-    # Rails come back within the job (ms); but not where the rules would break them a second time, each time for as long as the clock.
+    # Rails come back within the job, after 50 ms. With a long clock they do not, because the rules could break a rail a second time,
+    # and each break would last as long as the clock.
     push @pairs, 1 > clock($c) ? (['pml_bfo_rejoin', 1], ['btl_openib_rejoin_after', 50]) : ['pml_bfo_rejoin', 0];
-    push @pairs, ['btl_openib_use_eager_rdma', 0] if $c->{proto} ne 'ring'; # it would turn the sends into writes
+    push @pairs, ['btl_openib_use_eager_rdma', 0] if $c->{proto} ne 'ring'; # the ring would turn the sends into writes
     push @pairs, ['btl_openib_receive_queues', $c->{queues} eq 'shared' ? 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4' : 'P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2']
-        if $c->{proto} ne 'crowd'; # which has its own
+        if $c->{proto} ne 'crowd'; # crowd has queues of its own
     local $Job::enough = ends_late($c) ? watch($c) : undef;
     return Job::run($dir, $limit, ['-n', $c->{rails}, "--link-layer=$c->{link}", "--retry-time=$retry"],
                     [Job::mpirun($c->{load} eq 'peers' ? 3 : 2, @pairs), "$build/tests/sim/matrix/traffic", traffic($c, $dir)], @rules);
 }
 
-# The fault of a cell of the complete part, at its n-th fragment. The sender of a connection finds out by its retry clock.
+# The fault of a cell of the complete part, at its n-th fragment. The sender of a connection notices a break through its retry clock.
 sub main_rule {
     my ($c, $nth) = @_;
     my $kind = $Cells::kind{ $c->{kind} };
@@ -99,9 +100,9 @@ sub main_rule {
     return $c->{side} eq 'nobody' || $by_clock ? $rule : "$rule breaks=$c->{side}";
 }
 
-# Where the receiver is to see the error, the sender's retry clock is long, and the job has to end before it. A base fault does not
-# wait for it, but for that of NACK, whose fragments all have to arrive. The rest of such a job takes a second, and on a busy machine
-# several: the clock is long beside them.
+# If the receiver has to see the error, the sender's retry clock is long, and the job must end before this clock does. Base faults do not
+# wait for the clock. The exception is NACK, because all its fragments have to arrive. The rest of such a job takes a second, or several
+# seconds on a busy machine, which is short compared with the clock.
 my %clock = (receiver => 120, NACK => 20); # s
 sub clock { my ($c) = @_; return $c->{side} ne 'receiver' ? 0.1 : $clock{ $c->{kind} } // $clock{receiver} }
 sub base_rules {
@@ -112,8 +113,8 @@ sub base_rules {
     return $Cells::kind{ $c->{kind} }{datagram} ? @rules : map { s/rail=sr0/rail=sr$turn/r } @rules;
 }
 
-# Did the side that was meant mend its queue pair of control messages? It is then in SQE (5) at the sender of a datagram, in ERR (6) at
-# its receiver.
+# Did the side that the cell names repair its queue pair of control messages? Before the repair this queue pair is in SQE (5) at the sender
+# of a datagram, and in ERR (6) at the receiver.
 sub unmended {
     my ($c, $j) = @_;
     my $side = $c->{side} // 'nobody';
@@ -124,15 +125,15 @@ sub unmended {
     return '';
 }
 
-# Did the receiver see the error of a queue pair before the sender's clock would have told?
+# Did the receiver report the error of a queue pair before the sender's clock would have ended?
 sub unseen {
     my ($c, $j) = @_;
     my $clock = clock($c) * ($c->{kind} eq 'NACK' ? 2 : 1);
     return unmended($c, $j) if $c->{plan} || ($c->{side} // '') ne 'receiver' || $Cells::kind{ $c->{kind} }{datagram} || $j->{seconds} < $clock;
-    return "the receiver did not tell within the $clock s of the sender's clock";
+    return "the receiver did not report the error within the $clock s of the sender's clock";
 }
 
-# How many such fragments the traffic has: the same job with a rule that never fires. Kept for cells with equal traffic.
+# How many such fragments does the traffic have? Runs the same job with a rule that never fires.
 sub count {
     my ($c, $dir) = @_;
     my @rules = ("lose $Cells::kind{ $c->{kind} }{match} nth=1000000000", base_rules($c));
@@ -142,8 +143,8 @@ sub count {
     return ($j->{faults}[0]{matched} // 0, '', $j);
 }
 
-# How many rails must be lost, and may be: those that faults have hit. Two may hit one rail: NOTIFY and RACK may overtake the bring-down of
-# the rail that the base fault took, and go by it.
+# The least and the greatest number of rails that the job may lose. Both follow from the rails that faults have hit. Two faults may hit one
+# rail, because NOTIFY and RACK may overtake the bring-down of the rail that the base fault took, and travel over this rail.
 sub expected_rails {
     my ($c, $j) = @_;
     return (1, 1) if $c->{recheck};
@@ -155,7 +156,8 @@ sub expected_rails {
     return (Job::hit_rails($j)) x 2;
 }
 
-# Runs the cell. Returns (verdict, nth, detail, job): passed, failed, or nothing when no such fragment was met.
+# Runs the cell once, with its fault at the nth fragment. Returns (verdict, detail, job). The verdict is passed, failed, or nothing if no
+# such fragment came.
 sub try_at {
     my ($c, $dir, $nth) = @_;
     my @rules = $c->{plan} ? @{ $c->{plan} } : (main_rule($c, $nth), base_rules($c));
@@ -171,11 +173,13 @@ sub try_at {
     return ('passed', '', $j);
 }
 
-# How many such fragments a place needs, and which of n it is. Those of the middle have one before and one behind them.
+# How many such fragments a place needs, and which of n fragments stands at the place. A middle fragment has at least one before it and
+# one after it.
 my %needs = (first => 1, middle => 3, last => 2);
 sub nth { my ($place, $n) = @_; return $place eq 'first' ? 1 : $place eq 'middle' ? int(($n + 1) / 2) : $n }
 
-# The cell, or its like with more traffic, that has enough fragments for its place, and the counting run; or why there is none.
+# Finds enough fragments for the place of the cell, in the cell itself or in a similar cell with more traffic. Returns (cell, number,
+# verdict, reason, counting run). The verdict is empty if there are enough fragments.
 sub enough {
     my ($c, $dir) = @_;
     my ($kind, $most) = ($Cells::kind{ $c->{kind} }, 0);
@@ -192,17 +196,18 @@ sub enough {
     return ($c, 0, 'na', "no traffic has more than $most of them");
 }
 
-# What recovery may have sent again: a fragment for each that came back with an error, all of a message that was restarted.
+# How many fragments recovery may have sent again: one for each fragment that came back with an error, and all fragments of a message
+# that was restarted.
 sub recovery {
     my ($n, $j) = @_;
     my ($messages) = $j->{output} =~ /^VERIFIED (\d+)/m;
     my %sum = (errors => 0, restarts => 0);
     $sum{$1} += $2 while $j->{output} =~ /\b(errors|restarts) (\d+)/g;
-    return $sum{errors} + $sum{restarts} * ($n <= $messages ? 1 : int(2 * $n / $messages)); # lengths differ
+    return $sum{errors} + $sum{restarts} * ($n <= $messages ? 1 : int(2 * $n / $messages)); # twice the mean, because lengths differ
 }
 
-# How many such fragments may be behind the last one because of its fault: what there was more of recovery than in the counting
-# run. None where the pattern names those of a first attempt alone; three datagrams that time repeats.
+# How many such fragments may follow the last one because of its fault: as many as recovery sent more than in the counting run. There are
+# none if the pattern names only fragments of a first attempt. A timer repeats up to three datagrams.
 sub resent {
     my ($c, $n, $j, $counted) = @_;
     my $kind = $Cells::kind{ $c->{kind} };
@@ -210,7 +215,8 @@ sub resent {
     return $more < 0 ? 0 : $more;
 }
 
-# Was it the place that was meant? The number of some kinds differs from run to run: once that was seen, the last third is last.
+# Did the fault hit the place that the cell names? The number of some fragments differs from run to run. After a try has shown that, every
+# fragment of the last third counts as the last.
 sub is_at_place {
     my ($c, $n, $j, $counted, $varies) = @_;
     my $behind = $j->{faults}[0]{matched} - $n;
@@ -219,7 +225,7 @@ sub is_at_place {
     return 1 < $n && $behind <= resent($c, $n, $j, $counted) + ($varies ? int($n / 2) : 0);
 }
 
-# Runs a cell, or its like: (verdict, nth, detail, job). The detail names the axes on which its like differs.
+# Runs a cell, or a similar cell. Returns (verdict, nth, detail, job). The detail names the axes on which the similar cell differs.
 sub run {
     my ($planned, $dir) = @_;
     my ($c, $verdict, $n, $detail, $j) = run_like($planned, $dir);
@@ -228,7 +234,7 @@ sub run {
     return ($verdict, $n, $detail, $j);
 }
 
-# The same with the cell that ran in front.
+# The same, with the cell that ran as the first value returned.
 sub run_like {
     my ($c, $dir) = @_;
     my ($n, $detail, $verdict, $why, $j, $counted, @before) = (1, '');
@@ -245,14 +251,15 @@ sub run_like {
         return ($c, 'passed', $n, "of $matched, rails lost: " . Job::lost_rails($j) . $tries, $j) if $verdict eq 'passed' && is_at_place($c, $n, $j, $counted, $try);
         $detail = $verdict eq 'passed' ? "$n of $matched is not the $c->{place}" : "hit nothing: $matched such fragments";
         push @before, $detail;
-        # rails take turns, fragments of a kind too: in step, one rail may have none of a base fault's for a whole run
+        # Rails take turns, and fragments of a kind take turns. If both keep in step, a rail may carry no fragment of a base fault for a
+        # whole run, so the next try puts the base fault on the next rail.
         $c = { %$c, turn => $try + 1 } if $verdict eq 'nothing' && $matched == 0;
         next if $c->{plan} || $c->{place} eq 'first';
         my $again = $verdict eq 'passed' ? resent($c, $n, $j, $counted) : 0;
-        my $of = $matched - $again > $n ? $matched - $again : $matched; # this run was a count, too
+        my $of = $matched - $again > $n ? $matched - $again : $matched; # this run has counted, too
         $n = nth($c->{place}, $try < 2 ? $of : int($of * 0.9));
         $n = 2 if $n < 2;
     }
-    return ($c, 'failed', $n, 'no try was one: ' . join('; ', @before), $j);
+    return ($c, 'failed', $n, 'no try hit the place: ' . join('; ', @before), $j);
 }
 1;

@@ -1,29 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The cells of the fault matrix: what a fragment of each kind looks like on a rail, which traffic brings it about,
-# which combinations exist, and a seeded covering array over the other axes. Runs nothing. DESIGN.txt section 13.
+# The cells of the fault matrix: the pattern of each kind of fragment on a rail, the traffic that sends such fragments, the
+# combinations that exist, and a seeded covering array over the other axes. This file runs nothing. DESIGN.txt section 13.
 package Cells;
 use strict;
 use warnings;
 
-# A fragment of the PML: the BTL's tag in front of all, 0x40 + type, or the type byte behind the 8 bytes of the BTL; first fragments
-# also by the tag of the program, so that those of collectives are not meant. Control messages of the BTL: type, and version 2 at
-# offset 3. The type byte alone would not do: there a control message has a byte of the job's number, which differs from job to job.
+# Patterns of fragments. pml() matches the BTL's tag, which is the first byte: 0x40 + type. first() matches the type byte after the 8 bytes of
+# the BTL, and the tag of the program, so that it does not match first fragments of collectives. ctl() matches control messages of the BTL by
+# type, and by version 2 at offset 3. At the offset of the PML's type byte a control message has a byte of the job's number, which differs from
+# job to job. Therefore the type byte alone is not enough.
 sub pml   { sprintf 'op=send payload=0:%02x', 0x40 + shift }
 sub first { sprintf 'op=send payload=8:%02x%s/ff%sfcffffff', shift, '00' x 11, '00' x 7 }
-# Of the first attempt only, and not sent again: epoch 0, a FIN without RESENT.
+# Matches only fragments of the first attempt that are not sent again: epoch 0, and for a FIN no flag RESENT.
 sub fresh { my ($type) = @_; return sprintf 'op=send payload=8:%02x000000%s/ff00ffff%s', $type, $type == 9 ? ('0000', '0001') : ('', '') }
 sub ctl   { sprintf 'op=send payload=0:%02x000002/ff0000ff', shift }
-# A fragment of an attempt after a restart: RESTART flag of a first fragment, epoch 1 of the others.
+# Matches a fragment of an attempt after a restart: flag RESTART in a first fragment, epoch 1 in the others.
 sub again { my ($type) = @_; $type < 4 ? sprintf('op=send payload=0:%02x%s40/ff%s40', 0x40 + $type, ('00' x 8) x 2)
                                        : sprintf('op=send payload=8:%02x000100/ff00ffff', $type) }
 
-my $WRITE = 'op=write payload=4096:00/00'; # longer than a packet, which is what a handshake writes
+my $WRITE = 'op=write payload=4096:00/00'; # longer than a packet, because a handshake writes at most one packet
 my $READ = 'op=read';
 my $FRAG = fresh(6);
 
-# proto: which traffic has such fragments. base: faults without which none exists, on a rail of their own; rails: at least.
+# proto: the traffic that has such fragments. base: the faults that must come before such a fragment exists; they hit a rail of their own.
+# rails: the least number of rails.
 my %restart = (
     copy => ["lose rail=sr0 $FRAG nth=2"], put => ["lose rail=sr0 $WRITE nth=2"], get => ["lose rail=sr0 $READ nth=2"]);
 my %answer = (
@@ -58,11 +60,11 @@ our @kinds = (
 );
 our %kind = map { $_->{name} => $_ } @kinds;
 
-# What the fault does to the fragment; "seen by" becomes the queue pair that breaks.
+# What the fault does to the fragment. The side that sees the error becomes "breaks=" in the rule.
 our %fault = (lost => 'lose', unacked => 'unacked', silent => 'silent time=100ms');
 our @faults = qw(lost unacked silent);
 our @places = qw(first middle last);
-our @sides = qw(sender receiver both nobody); # who sees an error
+our @sides = qw(sender receiver both nobody); # the side that sees an error
 
 our %axis = (
     rails => [2, 3, 4],
@@ -78,7 +80,7 @@ our %axis = (
 our @axes = sort keys %axis;
 our $shared_queues = 1;
 
-# Is it a fault at all? An error that nobody sees is none, but for a completion that comes late, and a datagram that is lost.
+# Is this combination a fault? An error that nobody sees is no fault, except a completion that comes late and a datagram that is lost.
 sub is_fault { my ($kind, $fault, $side) = @_; return $side ne 'nobody' || $fault eq 'silent' || ($fault eq 'lost' && $kind->{datagram}) }
 
 # Does this choice of the other axes make sense for the kind?
@@ -87,15 +89,15 @@ sub is_possible {
     return 0 if ($kind->{rails} // 2) > $c->{rails};
     return 0 unless grep { $_ eq $c->{proto} } @{ $kind->{proto} };
     return 0 if $kind->{mode} && !grep { $_ eq $c->{mode} } @{ $kind->{mode} };
-    return 0 if $c->{mode} eq 'sync' && $c->{proto} =~ /eager|ring|flood|crowd/; # RNDV; its ACKs return credits
+    return 0 if $c->{mode} eq 'sync' && $c->{proto} =~ /eager|ring|flood|crowd/; # a synchronous send is a rendezvous, and its ACKs return credits
     return 0 if $c->{layout} eq 'strided' && $c->{proto} =~ /put|get/; # strided memory is copied
     return 0 if $c->{receive} eq 'late' && $c->{mode} =~ /ready|blocking/;
     return 0 if $c->{threads} > 1 && $c->{mode} eq 'ready';
     return 0 if $c->{queues} eq 'shared' && !$shared_queues;
-    return 0 if $c->{queues} eq 'shared' && $c->{proto} =~ /flood|crowd/; # a shared queue knows no credits
+    return 0 if $c->{queues} eq 'shared' && $c->{proto} =~ /flood|crowd/; # a shared queue has no credits
     return 0 if $c->{load} ne 'deep' && $c->{proto} =~ /flood|crowd/;
-    return 0 if $c->{mode} =~ /sync|blocking/ && $c->{proto} eq 'crowd'; # nothing waits
-    my $later = ($c->{place} // q{first}) ne q{first}; # there have to be several of them
+    return 0 if $c->{mode} =~ /sync|blocking/ && $c->{proto} eq 'crowd'; # no message waits for another one
+    my $later = ($c->{place} // q{first}) ne q{first}; # the traffic must have several such fragments
     return 0 if $later && $kind->{base} && ($c->{load} ne "deep" || $c->{mode} eq "blocking") && !$kind->{datagram};
     return 0 if $later && $kind->{name} =~ /^RE[QP]|^RTU/ && $c->{load} ne "peers";
     return 1;
@@ -119,32 +121,32 @@ sub choose {
 }
 
 # ---- pairs ----------------------------------------------------------------------------------------------------
-# Each value of an axis meets each value of each other, the kind, the fault, the place and the side being axes too.
+# Each value of an axis meets each value of every other axis. Kind, fault, place and side are axes, too.
 my @all_axes = (@axes, qw(kind fault place side));
 my %values = (%axis, kind => [map { $_->{name} } @kinds], fault => \@faults, place => \@places, side => \@sides);
 
-# Pairs that cannot be, each with its reason. A row that no missing pair needs, or that a cell covers, is wrong.
+# Pairs that cannot exist, each with its reason. A row is wrong if no missing pair needs it, or if a cell covers it.
 my @no_pairs = (
     ['layout=strided', 'proto=(put|get)', 'strided memory is copied'],
     ['layout=strided', 'kind=(RGET|PUT|WRITE|READ|FIN)', 'strided memory is copied'],
-    ['load=(idle|peers)', 'proto=(flood|crowd)', 'where few messages are under way none waits'],
-    ['load=(idle|peers)', 'kind=(COALESCED|CREDITS)', 'where few messages are under way none waits'],
+    ['load=(idle|peers)', 'proto=(flood|crowd)', 'with few messages in flight no message waits'],
+    ['load=(idle|peers)', 'kind=(COALESCED|CREDITS)', 'with few messages in flight no message waits'],
     ['mode=sync', 'proto=(eager|ring|flood|crowd)', 'a synchronous send is a rendezvous'],
     ['mode=sync', 'kind=(MATCH|SENDI|COALESCED|EAGER_RDMA|CREDITS)', 'a synchronous send is a rendezvous'],
-    ['mode=sync', 'kind=(DOWN|DACK)', 'their base faults count eager messages'],
-    ['mode=persistent', 'kind=SENDI', 'a persistent send is no sendi'],
-    ['mode=(standard|buffered|ready|blocking)', 'kind=MATCH', 'these try sendi first'],
-    ['mode=blocking', 'proto=crowd', 'of one message at a time none waits'],
-    ['mode=blocking', 'kind=COALESCED', 'of one message at a time none waits'],
-    ['mode=ready', 'receive=late', 'a ready send needs its receive'],
+    ['mode=sync', 'kind=(DOWN|DACK)', 'the base faults of DOWN and DACK count eager messages'],
+    ['mode=persistent', 'kind=SENDI', 'a persistent send does not use sendi'],
+    ['mode=(standard|buffered|ready|blocking)', 'kind=MATCH', 'these modes try sendi first'],
+    ['mode=blocking', 'proto=crowd', 'with one message at a time no message waits'],
+    ['mode=blocking', 'kind=COALESCED', 'with one message at a time no message waits'],
+    ['mode=ready', 'receive=late', 'a ready send needs a receive that is already posted'],
     ['mode=blocking', 'receive=late', 'both ranks would wait in their sends'],
     ['mode=ready', 'threads=2', 'the barrier that makes receives ready is for one thread of a rank'],
-    ['proto=(flood|crowd)', 'queues=shared', 'shared queues know no credits'],
-    ['queues=shared', 'kind=(COALESCED|CREDITS)', 'shared queues know no credits'],
-    ['proto=single', 'rails=2', 'its base fault takes one rail, its own another'],
-    ['rails=2', 'kind=(NOTIFY|RACK|NACK|RERR)', 'its base fault takes one rail, its own another'],
-    ['rails=[23]', 'kind=(DOWN|DACK)', 'its base faults take three rails'],
-    ['fault=unacked', 'side=nobody', 'what arrives is no fault if nobody sees an error'],
+    ['proto=(flood|crowd)', 'queues=shared', 'shared queues have no credits'],
+    ['queues=shared', 'kind=(COALESCED|CREDITS)', 'shared queues have no credits'],
+    ['proto=single', 'rails=2', 'the base fault takes one rail, the main fault takes another'],
+    ['rails=2', 'kind=(NOTIFY|RACK|NACK|RERR)', 'the base fault takes one rail, the main fault takes another'],
+    ['rails=[23]', 'kind=(DOWN|DACK)', 'the base faults take three rails'],
+    ['fault=unacked', 'side=nobody', 'a fragment that arrives is no fault if nobody sees an error'],
     (map { my $kind = $_; my $other = join '|', grep { my $p = $_; !grep { $p eq $_ } @{ $kind->{proto} } } @{ $axis{proto} };
            ["proto=($other)", "kind=$kind->{name}", 'such traffic has no such fragment'] } @kinds),
 );
@@ -165,14 +167,14 @@ sub all_pairs {
     return @pairs;
 }
 
-# The table of pairs, printed with the results. Dies if a pair is neither covered nor named above.
+# Makes the table of pairs, which is printed with the results. Dies if a pair is neither covered nor named above.
 our $pair_table;
 sub check_pairs {
     my ($covered) = @_;
     my (%rows, %reasons, @wrong);
     for my $pair (all_pairs()) {
         my @rows = row_of($pair);
-        push @wrong, "$pair is covered, and said not to be" if $covered->{$pair} && @rows;
+        push @wrong, "$pair is covered, although \@no_pairs names it" if $covered->{$pair} && @rows;
         push @wrong, "$pair is covered by no cell" if !$covered->{$pair} && !@rows;
         next if $covered->{$pair} || !@rows;
         $rows{$_}++ for @rows;
@@ -193,7 +195,7 @@ sub base_rails {
 
 sub id { my ($c) = @_; return join '.', map { $c->{$_} } qw(kind fault place side) }
 
-# The complete part, its other axes chosen so that each cell covers what no cell before it has.
+# The complete part: every kind, fault, place and side. The other axes of a cell are chosen so that the cell covers many new pairs.
 sub complete {
     my (%covered, @cells);
     for my $kind (@kinds) {
@@ -226,7 +228,7 @@ sub complete {
     return @cells;
 }
 
-# Cells for the pairs that are still missing, where there can be any.
+# Cells for the pairs that are still missing and can exist.
 sub extra {
     my ($covered) = @_;
     my @cells;
@@ -245,20 +247,20 @@ sub extra {
     return @cells;
 }
 
-# A second rail dies in each state of the dance, at the fragment that belongs to the state: one on a rail other than sr0, which
-# the base fault has taken. The base fault of errd is an error at once, so that the second finds the sender draining.
+# A second rail dies in each state of a restart, at a fragment that belongs to the state. The fragment travels over a rail other than sr0,
+# because the base fault has taken sr0. The base fault of errd is an error at once, so the sender is draining when the second fault comes.
 my @states = (
     ['errd', 'sender drains: second data fragment', { copy => $FRAG, put => $WRITE }],
-    ['notified', 'NOTIFY under way', { map { $_ => pml(11) } qw(copy put get) }],
-    ['errl', 'RERR under way', { map { $_ => pml(14) } qw(copy put get) }],
-    ['waitrts', 'RACK under way', { map { $_ => pml(12) } qw(copy put get) }],
+    ['notified', 'NOTIFY in flight', { map { $_ => pml(11) } qw(copy put get) }],
+    ['errl', 'RERR in flight', { map { $_ => pml(14) } qw(copy put get) }],
+    ['waitrts', 'RACK in flight', { map { $_ => pml(12) } qw(copy put get) }],
     ['rts1', 'restarted first fragment', { copy => again(2), put => again(2), get => again(3) }],
     ['active1', 'answer of the second attempt', { copy => again(4), put => again(8) }],
     ['stream1', 'data of the second attempt', { copy => again(6) }],
     ['fin1', 'FIN of the second attempt', { put => again(9), get => again(9) }],
-    ['nack', 'NACK under way', { single => pml(13) }],
-    ['fence', 'DOWN under way', { map { $_ => ctl(0x30) } qw(copy put get) }],
-    ['fenced', 'DACK under way', { map { $_ => ctl(0x31) } qw(copy put get) }],
+    ['nack', 'NACK in flight', { single => pml(13) }],
+    ['fence', 'DOWN in flight', { map { $_ => ctl(0x30) } qw(copy put get) }],
+    ['fenced', 'DACK in flight', { map { $_ => ctl(0x31) } qw(copy put get) }],
 );
 
 sub doubles {
@@ -287,7 +289,7 @@ sub doubles {
     return @cells;
 }
 
-# Ports: dead for all peers, and dead before the first contact.
+# Ports that die, of all processes or only of the sender, during the first contact or later.
 sub ports {
     my @cells;
     my %when = (contact => ctl(0x32), reply => ctl(0x33), told => ctl(0x34), early => first(1), late => first(1));
@@ -309,8 +311,9 @@ sub ports {
     return @cells;
 }
 
-# A WRITE that failed lands late, and the fence of the receiver takes long: its queue pairs cannot be moved to ERR until they
-# are destroyed. One WRITE for each message, one way, so that no FIN of a good WRITE waits for that fence. Nothing may land in a buffer that was given back.
+# A WRITE that failed lands late, and the fence of the receiver takes long, because its queue pairs cannot be moved to ERR before they are
+# destroyed. Each message is one WRITE, and messages go one way, so that no FIN of a good WRITE waits for this fence. Nothing may land in a
+# buffer that was returned to the program.
 sub fences {
     my @cells;
     for my $rails (2, 3, 4) {
@@ -327,9 +330,9 @@ sub fences {
     return @cells;
 }
 
-# The message of a restart is lost on the very rail that dies: the receiver has given the rail up when it matches messages that came by
-# it, and says of each that it cannot read it; their sender has not heard of the loss (DOWN is lost), and its NOTIFYs go by all rails
-# in turn. One rail is lost.
+# The message of a restart is lost on the very rail that dies. The receiver has given the rail up when it matches messages that came over
+# this rail, and reports for each of them that it cannot read the message. The sender has not noticed the loss, because DOWN is lost, and
+# sends its NOTIFYs over all rails in turn. One rail is lost.
 sub overtaken {
     my @cells;
     for my $rails (2, 3) {
@@ -346,8 +349,9 @@ sub overtaken {
 
 sub all { my ($seed) = @_; seed($seed); return (complete(), doubles(), ports(), fences(), overtaken()) }
 
-# The part that runs with every change: each kind x fault x side that sees an error once, the places in turn; of datagrams each
-# fault seen by one side, and the loss that nobody sees; each double state once; ports; a late WRITE, an overtaken bring-down.
+# The part that runs with every change. It has each kind, fault and side that sees an error once, with the places in turn. For datagrams
+# it has each fault seen by one combination of sides, and the loss that nobody sees. It has each state of a restart with two second faults,
+# some ports, one late WRITE and one overtaken bring-down.
 our $fast_most = 200;
 sub fast {
     my ($seed) = @_;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# One job below softrail: plan in; status, output and what became of the rules out. Shared by the fault matrix, the soak
-# and the mutants. DESIGN.txt section 13.
+# Runs one job under softrail with a fault plan. Returns its status, its output and the results of the rules. The fault matrix, the
+# soak and the mutants share this file. DESIGN.txt section 13.
 package Job;
 use strict;
 use warnings;
@@ -12,20 +12,20 @@ use Time::HiRes qw(time sleep);
 
 sub slurp { my ($file) = @_; local $/; open my $in, '<', $file or return ''; my $text = <$in>; return $text // '' }
 
-# What softrail runs: mpirun with the two components and these parameters [name, value].
+# The command that softrail runs: mpirun with the two components and these parameters, each [name, value].
 sub mpirun {
     my ($ranks, @mca) = @_;
     return ($ENV{MPIRUN}, qw(--oversubscribe --bind-to none -np), $ranks,
             map { ('--mca', @$_) } ['pml', 'bfo'], ['btl', 'openib,self'], ['osc', '^ucx,rdma'], ['pml_bfo_verbose', 1], @mca);
 }
 
-# A job that stays until the file "enough" in its directory is there: this function sees what it has said and how to ask for its
-# faults and rails, until it returns true.
+# A job can stay until the file "enough" exists in its directory. run() calls this function every 50 ms with the output of the job and the
+# name of its fabric, which status() takes. run() makes the file when the function returns true.
 our $enough;
 sub status { my ($fabric) = @_; return eval { decode_json(`$ENV{BFO_BUILDDIR}/softrail/softrail status --json --fabric $fabric 2>/dev/null`) } // {} }
 
 # run($dir, $limit, \@softrail, \@program, @rules): { status, output, faults, rails, command, plan, seconds }. The status is
-# "hung" if it did not end within the limit; then it was ended, the fabric last.
+# "hung" if the job did not end within $limit seconds. run() then ends the job, and the fabric last.
 sub run {
     my ($dir, $limit, $softrail, $program, @rules) = @_;
     my $from = time;
@@ -38,8 +38,8 @@ sub run {
     my $pid = fork // die "fork: $!\n";
     if (!$pid) {
         setpgid(0, 0);
-        # An mpirun that ends removes the directory that all jobs of a user and host share, and another one that is about to make its
-        # own in there fails ("orte_session_dir failed"): jobs side by side have one each.
+        # An mpirun that ends removes the directory that all jobs of a user on a host share. Another mpirun that is about to make its own
+        # directory in there then fails ("orte_session_dir failed"). Therefore each job has a directory of its own.
         $ENV{OMPI_MCA_orte_tmpdir_base} = $dir;
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', "$dir/log";
@@ -67,7 +67,7 @@ sub run {
              plan => join('; ', @rules), seconds => time - $from };
 }
 
-# What a job must be whatever the faults were: ended, verified, no peer given up. Returns the complaint, or ''.
+# Whatever the faults were, a job must end with status 0, find no wrong data, and verify something. Returns the complaint, or ''.
 sub wrong_with {
     my ($j) = @_;
     return 'hung' if $j->{status} eq 'hung';
@@ -78,7 +78,7 @@ sub wrong_with {
     return '';
 }
 
-# Rails that were lost, each between two ranks once: "rank rank rail". Both ends tell.
+# The rails that were lost: "rank rank rail", once for each pair of ranks, although both ends report the loss.
 sub lost {
     my ($j) = @_;
     my %lost;
@@ -88,10 +88,10 @@ sub lost {
     return keys %lost;
 }
 
-# On how many rails faults were done.
+# On how many rails were faults injected?
 sub hit_rails { my ($j) = @_; return scalar grep { $_->{faults} } @{ $j->{rails} // [] } }
 
-# How many rails were lost, each once, however many pairs of ranks it connected.
+# How many rails were lost? A rail counts once, however many pairs of ranks it connects.
 sub lost_rails {
     my ($j) = @_;
     my %lost = map { $_ => 1 } $j->{output} =~ /bfo: \d+->\d+ rail \d+ generation \d+ \((\S+)\) lost/g;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The fault matrix over software rails. Runs the cells of a set, a few at a time, keeps one line per cell in a file, and
-# prints the table. Started again with the same file it goes on where it was. DESIGN.txt section 13.
+# The fault matrix over software rails. Runs the cells of a set, a few at a time, writes one line for each cell into a file, and
+# prints the table. Called again with the same file, it runs only the cells that are missing or failed. DESIGN.txt section 13.
 #   matrix.pl [--set fast|all] [--only REGEX] [--jobs N] [--seed N] [--results FILE] [--limit SECONDS] [--fresh] [--stop] [--cell-limit SECONDS] [--list]
 use strict;
 use warnings;
@@ -18,8 +18,8 @@ use Cell;
 use Cells;
 use Job;
 
-# A cell counts the rails that its own fault takes. The deadline has a test of its own (tests/mpi/test_pml_silence.sh); here it must not judge a
-# rail whose peer had no processor for a quarter of a second.
+# A cell counts the rails that its own fault takes. Therefore the deadline is long here, so that it does not end a rail whose peer had no
+# processor for a quarter of a second. tests/mpi/test_pml_silence.sh tests the deadline.
 $ENV{OMPI_MCA_btl_openib_deadline} //= 10000;
 
 my %opt = (set => 'fast', jobs => 2, seed => 1, only => '.', results => '', limit => 0);
@@ -37,7 +37,7 @@ my $work = ($ENV{TMPDIR} // '/tmp') . "/bfo-matrix.$$";
 my $results = $opt{results} || "$work.tsv";
 my $begin = time;
 
-# What a result is good for: this set of cells, these binaries, and this test.
+# A result is valid only for this seed, these binaries and these files of the test.
 sub stamp {
     my $md5 = Digest::MD5->new;
     for my $file ("$build/pml_bfo/.libs/mca_pml_bfo.so", "$build/btl_openib_failover/.libs/mca_btl_openib.so",
@@ -51,7 +51,7 @@ sub stamp {
 }
 
 # id => [verdict, n, seconds, detail] of an earlier run with the same stamp.
-# A cell that failed runs again, and its line keeps how often it failed before.
+# A cell that failed runs again, and its line says how often it failed before.
 my (%done, %before);
 my $stamp = stamp();
 if (!$opt{fresh} && open my $in, '<', $results) {
@@ -88,7 +88,8 @@ sub keep {
     print map { "  | $_\n" } split /\n/, $job->{output} if $job && 12 >= (() = $job->{output} =~ /\n/g);
 }
 
-# Children send one line each: index, verdict, n, seconds, detail; the rest of a failure lies in their directory.
+# Runs a cell in a child process. The child writes the file "answer" into its directory: a line with verdict, n, seconds and detail, then
+# plan, command and output of the job.
 sub start {
     my ($index, $slot) = @_;
     my $dir = "$work/$slot";
@@ -136,7 +137,8 @@ for my $index (0 .. $#cells) {
 reap() while %running;
 remove_tree($work);
 
-# The cells that passed, as they ran; without those that have a plan of their own and no place among the axes.
+# The cells that passed, with the axes with which they ran. Cells with a plan of their own are left out, because they have no place among
+# the axes.
 sub ran {
     my @ran = map { { %$_ } } grep { !$_->{plan} && ($done{ $_->{id} } // [''])->[0] eq 'passed' } @cells;
     for my $c (@ran) {

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# rows.pl LIST met=DIR raised=DIR [jobs=DIR]: which rows of the state machines simulations took, from the counts that
-# builds with -DBFO_COUNT_ROWS=1 left in the directories, beside the rows of the .def files. Every row has to be taken by the
-# simulated world (met) or by jobs over software rails (jobs). LIST names those that nothing can bring about, each with
-# its reason: these have to be raised one by one; and one that was taken does not belong there. btl_openib_rail.def is the model's table and drives no code of the product: no job takes its rows, and
-# tests/unit/test_ofo_rail_fsm.c counts those that two of its machines take. DESIGN.txt section 13.
+# rows.pl LIST met=DIR raised=DIR [jobs=DIR]: compares the rows of the .def files with the rows that simulations took. Builds with
+# -DBFO_COUNT_ROWS=1 left the counts in the directories. The simulated world (met) or jobs over software rails (jobs) must take
+# every row. LIST names the rows that nothing can bring about, each with its reason. Each of these rows must be raised alone
+# (raised), and LIST must not name a row that was taken. btl_openib_rail.def is the table of the model and drives no code of the
+# product. Therefore no job takes its rows, and tests/unit/test_ofo_rail_fsm.c counts the rows that two machines of this table
+# take. DESIGN.txt section 13.
 use strict;
 use warnings;
 use FindBin;
