@@ -201,7 +201,7 @@ static bool parse_percent(const char *text, uint32_t *permille)
     double percent = strtod(text, &end);
 
     *permille = (uint32_t) (percent * 10 + 0.5);
-    return end != text && '%' == *end && '\0' == end[1] && 0 < percent && 100 >= percent;
+    return end != text && '%' == *end && '\0' == end[1] && 0.1 <= percent && 100 >= percent;
 }
 
 /* Parses one "key=value". Returns NULL, or a text that says what was expected. */
@@ -227,7 +227,7 @@ static const char *parse_pair(const char *key, const char *value, struct sr_rule
         return parse_range(value, rule) ? NULL : "N, N-M or N-, from 1 on";
     }
     if (0 == strcmp(key, "chance")) {
-        return parse_percent(value, &rule->permille) ? NULL : "a percentage such as 5%";
+        return parse_percent(value, &rule->permille) ? NULL : "a percentage from 0.1% to 100%, such as 5%";
     }
     if (0 == strcmp(key, "time")) {
         return parse_time(value, &rule->time) ? NULL : "a time such as 20ms";

@@ -111,6 +111,7 @@ static void mistakes_are_refused_with_a_reason(void **state)
         "lose nth=2x",
         "lose nth=-3",
         "lose chance=0%",
+        "lose chance=0.04%",
         "lose chance=101%",
         "lose chance=5",
         "delay",
