@@ -232,6 +232,12 @@ static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t
     return true;
 }
 
+/* A port that is down may have no size of packets yet; the peer refuses a record with a size that does not exist. */
+static uint8_t known_mtu(enum ibv_mtu mtu)
+{
+    return IBV_MTU_256 <= mtu && IBV_MTU_4096 >= mtu ? (uint8_t) mtu : (uint8_t) IBV_MTU_1024;
+}
+
 static void add_port(ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     ofo_port_t *port = &OFO.record.port[OFO.record.nports];
@@ -255,11 +261,12 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     ofo_subnet_add_fabric(&port->subnet, OFO.params.fabrics, port->name);
     port->lid = attr->lid;
     port->sm_lid = attr->sm_lid;
-    port->mtu = (uint8_t) attr->active_mtu;
+    port->mtu = known_mtu(attr->active_mtu);
     port->rate = ofo_port_rate(device->context->device->ibdev_path, number, attr);
     port->proof_at = (uintptr_t) device->proof;
     port->proof_key = device->proof_mr->rkey;
-    model.port_up = true;
+    model.port_up = IBV_PORT_ACTIVE == attr->state;
+    model.down_why = "the port is down";
     model.wake_fd = -1;
     model.traffic_class = traffic_class(device, number, attr);
     model.port_index = OFO.record.nports;
@@ -339,6 +346,63 @@ static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t
         ofo_device_close(device);
     } else {
         OFO.device[OFO.device_count++] = device;
+    }
+}
+
+static ofo_device_t *opened_device(const char *name)
+{
+    for (unsigned i = 0; i < OFO.device_count; ++i) {
+        if (0 == strcmp(OFO.device[i]->name, name)) {
+            return OFO.device[i];
+        }
+    }
+    return NULL;
+}
+
+/* Does the user name the very port? The name of a device with several ports may stand for ports that have no cable. */
+static bool is_named(const ofo_device_t *device, unsigned number)
+{
+    return is_wanted(device->name, number) && (1 == device->attr.phys_port_cnt || !ofo_list_names(OFO.params.if_include, device->name, 0));
+}
+
+static void look_at_late_port(ofo_device_t *device, unsigned number, const mca_btl_base_module_t *defaults)
+{
+    survey_t survey = {.devices = 0};
+    struct ibv_port_attr attr;
+    const unsigned before = OFO.record.nports;
+
+    if (!there_is_room() || !is_named(device, number) || 0 != ibv_query_port(device->context, (uint8_t) number, &attr)
+        || IBV_PORT_ACTIVE == attr.state || (IBV_LINK_LAYER_ETHERNET != attr.link_layer && !OFO.params.allow_ib)) {
+        return;
+    }
+    add_port(device, number, &attr, defaults, &survey);
+    if (before < OFO.record.nports) {
+        bfo_help_say_once(key_of(__func__, OFO.record.port[before].name), OFO_HELP_FILE, "port is late", OFO.record.port[before].name);
+    }
+}
+
+/* Takes in the ports that the user names and that are down now. Their rails join the job when they come up, as rails join again that were
+ * lost. A port that nobody names may have no cable at all, so it is left out; a job without any active port ends at once. */
+static void look_for_late_ports(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults)
+{
+    const char *why;
+
+    for (int i = 0; is_given(OFO.params.if_include) && 0 < OFO.module_count && i < count; ++i) {
+        ofo_device_t *device = opened_device(ibv_get_device_name(list[i])), *added = NULL;
+        if (ofo_is_iwarp(list[i]) || !type_is_wanted(list[i]) || !device_may_be_wanted(ibv_get_device_name(list[i])) || !there_is_room()) {
+            continue;
+        }
+        if (NULL == device) {
+            device = added = ofo_device_open(list[i], &why);
+        }
+        for (unsigned port = 1; NULL != device && port <= device->attr.phys_port_cnt; ++port) {
+            look_at_late_port(device, port, defaults);
+        }
+        if (NULL != added && 0 == added->users) {
+            ofo_device_close(added);
+        } else if (NULL != added) {
+            OFO.device[OFO.device_count++] = added;
+        }
     }
 }
 
@@ -447,6 +511,9 @@ int ofo_ports_open(mca_btl_base_module_t *defaults)
         if (!ofo_is_iwarp(list[i])) {
             look_at_device(list[i], defaults, &survey);
         }
+    }
+    if (NULL != list) {
+        look_for_late_ports(list, count, defaults);
     }
     if (NULL != list && 0 == OFO.module_count) {
         look_at_iwarp(list, count, defaults, &survey);

@@ -31,6 +31,7 @@ typedef struct {
     struct ibv_device *verbs;
     struct ibv_context *context;
     bool is_iwarp, has_iwarp;
+    unsigned ports; /* of the device */
     long used, most;
 } scan_t;
 
@@ -61,6 +62,15 @@ static bool is_left_out(const scan_t *scan, unsigned number)
         return !ofo_list_names(list, device, number);
     }
     return has_list(scan, "if_exclude", list) && ofo_list_names(list, device, number);
+}
+
+/* Does btl_openib_if_include name the very port? See DESIGN.txt 15.2, "A port that is down". */
+static bool is_named(const scan_t *scan, unsigned number)
+{
+    char list[BT_VALUE];
+
+    return has_list(scan, "if_include", list) && !scan->is_iwarp && ofo_list_names(list, ibv_get_device_name(scan->verbs), number)
+           && (1 == scan->ports || !ofo_list_names(list, ibv_get_device_name(scan->verbs), 0));
 }
 
 static bool is_unwanted(const scan_t *scan, const struct ibv_port_attr *attr)
@@ -127,6 +137,8 @@ static const objection_t *objection_to(scan_t *scan, unsigned number, const stru
                              network = {"btl_openib_ipaddr_include or btl_openib_ipaddr_exclude leaves it out", NULL, true},
                              too_many = {"there are more ports than btl_openib_max_btls, or 16", NULL, true},
                              is_down = {"it is not active", "cable, switch port; on RoCE also: ip link set INTERFACE up", false},
+                             is_late = {"it is down; a job uses it as soon as it is active, because btl_openib_if_include names it",
+                                        "cable, switch port; on RoCE also: ip link set INTERFACE up", false},
                              no_manager = {"it is not active", "the link is there, and no subnet manager has set it up: is opensm running?", false},
                              no_gid = {"it has no GID that can be used",
                                        "give its network interface an IP address; btl_openib_gid_index, if it is set, must name a GID", false},
@@ -146,7 +158,7 @@ static const objection_t *objection_to(scan_t *scan, unsigned number, const stru
         return &unwanted;
     }
     if (IBV_PORT_ACTIVE != attr->state) {
-        return IBV_PORT_INIT == attr->state || IBV_PORT_ARMED == attr->state ? &no_manager : &is_down;
+        return IBV_PORT_INIT == attr->state || IBV_PORT_ARMED == attr->state ? &no_manager : is_named(scan, number) ? &is_late : &is_down;
     }
     if (!find_gid(scan, number, attr, &entry)) {
         return &no_gid;
@@ -336,7 +348,8 @@ static void look_at_device(scan_t *scan)
     if (0 != ibv_query_device(scan->context, &attr)) {
         bt_doctor_find(scan->doctor, BT_WARNING, PORTS, "look into the kernel's log", "%s: the device does not answer; not used", name);
     } else if (device_can_work(scan, name)) {
-        for (unsigned number = 1; number <= attr.phys_port_cnt; ++number) {
+        scan->ports = attr.phys_port_cnt;
+        for (unsigned number = 1; number <= scan->ports; ++number) {
             look_at_port(scan, number);
         }
     }

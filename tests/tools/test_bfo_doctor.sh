@@ -121,6 +121,12 @@ timeout -k 5 120 "$SOFTRAIL" run -n 2 -- sh -c '"$1" down 1 && exec "$2" doctor'
 STATUS=$?
 says 1 warning 'sr1:1: down, InfiniBand; not used, because it is not active'
 says 1 problem 'sr0:1 is the only port'
+cp "$TEST_TMP/info" "$TEST_TMP/kept"
+setting btl_openib_if_include sr0,sr1:1
+timeout -k 5 120 "$SOFTRAIL" run -n 2 -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
+STATUS=$?
+says 1 warning 'sr1:1: down, InfiniBand; not used, because it is down; a job uses it as soon as it is active'
+cp "$TEST_TMP/kept" "$TEST_TMP/info"
 timeout -k 5 120 "$SOFTRAIL" run -n 3 -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
 STATUS=$?
 says 0 ok 'sr0:1: a job goes on over sr2:1$'
