@@ -144,17 +144,17 @@ if wanted quick; then
 elif wanted unit; then
     suite unit build tests/unit check 2
 fi
-if wanted fuzz; then suite fuzz build tests/fuzz; fi
-if wanted sim; then suite sim build tests/sim; fi
-if wanted mpi; then suite mpi build tests/mpi; fi
+if wanted fuzz; then suite fuzz build tests/fuzz check 2; fi
+if wanted sim; then suite sim build tests/sim check 2; fi
+if wanted mpi; then suite mpi build tests/mpi check 2; fi
 if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; suite mutants build tests/mutants; fi
 if wanted soak; then suite soak build tests/soak; fi
-if wanted tools; then suite tools build tests/tools; fi
+if wanted tools; then suite tools build tests/tools check 2; fi
 # The build of a user, without assertions. Only this build is measured.
 if wanted perf || wanted combinations; then build user build/user --disable-assertions --enable-werror; fi
 if wanted perf; then suite perf build/user tests/perf; fi
-if wanted docs; then suite docs build tests/docs; fi
-if wanted contrib; then suite contrib build tests/contrib; fi
+if wanted docs; then suite docs build tests/docs check 2; fi
+if wanted contrib; then suite contrib build tests/contrib check 2; fi
 if wanted clang; then build clang build/clang CC=clang --enable-werror; fi
 if wanted combinations; then
     build without-failover build/plain --disable-btl-openib-failover --disable-pml-failover --disable-assertions --enable-werror &&
@@ -163,7 +163,7 @@ if wanted combinations; then
 fi
 if wanted sanitizers && build sanitizers build/sanitizers --enable-sanitizers --enable-werror; then
     suite unit build/sanitizers tests/unit check 2
-    suite sim build/sanitizers tests/sim
+    suite sim build/sanitizers tests/sim check 2
 fi
 if wanted model; then
     suite model build tests/model
