@@ -110,3 +110,22 @@ rails_moved() {
             fail "rail $rail carried nothing: $(cat "$file")"
     done
 }
+
+# samples_are_real PAGE PATTERN OUTPUT [NAME...]: in the block of PAGE that has a line like PATTERN, each line is one that OUTPUT has too. A word
+# with a digit, or one of the NAMES, stands for any word. Lines of "..." and commands after a prompt are no output.
+samples_are_real() {
+    local page=$1 sample lines=0
+    perl -e 'my ($page, $pattern, @names) = @ARGV;
+        open my $in, "<", $page or die "$page: $!\n";
+        my $text = do { local $/; <$in> };
+        for my $block (grep { /$pattern/m } $text =~ /((?:^ {4}.*\n)+)/mg) {
+            for (grep { !/^\s*(\$ .*|\.\.\.)$/ } split /\n/, $block) {
+                print join("\\s+", map { my $word = $_; /\d/ || grep({ $word eq $_ } @names) ? "\\S+" : quotemeta } split), "\n";
+            }
+        }' "$page" "$2" "${@:4}" >"$TEST_TMP/samples" || fail "samples of $page"
+    while IFS= read -r sample; do
+        lines=$((lines + 1))
+        grep -qP -- "^\s*$sample\s*\$" "$3" || { cat "$3"; fail "${page##*/} shows a line that is not printed: $sample"; }
+    done <"$TEST_TMP/samples"
+    [ $lines -gt 0 ] || fail "${page##*/} has no block with $2"
+}

@@ -12,6 +12,7 @@ for line in 'softrail down sr1' '^A rail was lost: .*sr1:1' '^A rail is back: .*
     "Longest pause of the stream after 'sr1 cut': [0-9]+ ms" "Longest pause of the stream after 'sr0 silent': [0-9]+ ms"; do
     grep -Eq -- "$line" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the demo does not print: $line"; }
 done
+samples_are_real "$BFO_SRCDIR/README.md" 'messages verified' "$TEST_TMP/out" vm
 for word in 'rail sr0' 'rail sr1' 'sr1 cut' 'sr0 silent'; do
     grep -q "$word" "$BFO_BUILDDIR/demo.svg" || fail "the picture does not show: $word"
 done
