@@ -97,7 +97,7 @@ end_stream() {
 # its effect. The job's output goes to $out/log and, with the rates of the rails, to the screen; samples go to $out/samples; a line "TIME LINE" for
 # each fault goes to $out/faults: its time, and the number of lines of the log at that time. Returns mpirun's status.
 run_with_faults() {
-    local shown=0 lines begin= next=0 before= now passed status
+    local shown=0 lines last begin= next=0 before= now passed status
     : >"$out/samples"
     : >"$out/log"
     : >"$out/faults"
@@ -121,10 +121,11 @@ run_with_faults() {
             next=$((next + 1))
         fi
         lines=$(wc -l <"$out/log")
+        last=$(head -n "$lines" "$out/log" | grep -n 'messages verified' | tail -n 1 | cut -d: -f1)
         while [ "$shown" -lt "$lines" ]; do
             shown=$((shown + 1))
-            echo "$(sed -n "${shown}p" "$out/log")$([ "$shown" = "$lines" ] && printf '%s\n%s\n' "$before" "$now" | rates)"
-            before=$now
+            echo "$(sed -n "${shown}p" "$out/log")$([ "$shown" = "${last:-0}" ] && printf '%s\n%s\n' "$before" "$now" | rates)"
+            [ "$shown" != "${last:-0}" ] || before=$now
         done
     done
     wait $job
