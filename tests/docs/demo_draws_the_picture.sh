@@ -16,6 +16,9 @@ samples_are_real "$BFO_SRCDIR/README.md" 'messages verified' "$TEST_TMP/out" vm
 for word in 'rail sr0' 'rail sr1' 'sr1 cut' 'sr0 silent'; do
     grep -q "$word" "$BFO_BUILDDIR/demo.svg" || fail "the picture does not show: $word"
 done
+# words PICTURE: title, axes, legend and marks.
+words() { grep -oE '>[^<]*[A-Za-z][^<]*<' "$1" | grep -v 'GNUPLOT' | sort -u; }
+[ "$(words "$BFO_SRCDIR/docs/demo.svg")" = "$(words "$BFO_BUILDDIR/demo.svg")" ] || fail "docs/demo.svg is not the picture that demo.sh draws"
 grep -q 'sr1:1' "$BFO_BUILDDIR/demo-rails.svg" || fail "the picture of the states does not show sr1"
 BFO_DEMO_BUILD=$TEST_TMP "$BFO_SRCDIR/demo.sh" >"$TEST_TMP/out" 2>&1 && fail "a build that is not there was used"
 grep -q "BFO_DEMO_BUILD names '$TEST_TMP', which is no build of bfo" "$TEST_TMP/out" || fail "not told: $(cat "$TEST_TMP/out")"
