@@ -124,8 +124,12 @@ run_with_faults() {
         last=$(head -n "$lines" "$out/log" | grep -n 'messages verified' | tail -n 1 | cut -d: -f1)
         while [ "$shown" -lt "$lines" ]; do
             shown=$((shown + 1))
-            echo "$(sed -n "${shown}p" "$out/log")$([ "$shown" = "${last:-0}" ] && printf '%s\n%s\n' "$before" "$now" | rates)"
-            [ "$shown" != "${last:-0}" ] || before=$now
+            sed -n "${shown}p" "$out/log" | tr -d '\n'
+            if [ "$shown" = "${last:-0}" ]; then
+                printf '%s\n%s\n' "$before" "$now" | rates
+                before=$now
+            fi
+            echo
         done
     done
     wait $job

@@ -93,6 +93,11 @@ bool ofo_list_names(const char *list, const char *device, unsigned port)
     return false;
 }
 
+bool ofo_list_names_port(const char *list, const char *device, unsigned port, unsigned ports)
+{
+    return ofo_list_names(list, device, port) && (1 == ports || !ofo_list_names(list, device, 0));
+}
+
 bool ofo_pkey_find(struct ibv_context *context, unsigned port, int table_len, unsigned wanted, uint16_t *index)
 {
     bool found = false;

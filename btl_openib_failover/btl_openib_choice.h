@@ -34,6 +34,9 @@ bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, con
 /* Is "device" or "device:port" an entry of the list? */
 bool ofo_list_names(const char *list, const char *device, unsigned port);
 
+/* Is the very port an entry of the list? The name of a device with several ports (`ports`) names none of them: some may have no cable. */
+bool ofo_list_names_port(const char *list, const char *device, unsigned port, unsigned ports);
+
 /* Finds the index of the partition key `wanted`, or of the first key if that is 0; false if there is none. A key of a full member is
  * preferred, because two limited members cannot talk to each other, and index 0 is often limited. */
 bool ofo_pkey_find(struct ibv_context *context, unsigned port, int table_len, unsigned wanted, uint16_t *index);

@@ -46,10 +46,9 @@ typedef struct {
 /* clang-format on */
 
 static const param_t table[] = {
-    TEXT(
-        "if_include", if_include, NULL, 1,
-        "Devices and ports to use, as a comma-separated list of device or device:port; excludes btl_openib_if_exclude. A named port that is down joins a job when it "
-        "comes up"),
+    TEXT("if_include", if_include, NULL, 1,
+         "Devices and ports to use, as a comma-separated list of device or device:port; excludes btl_openib_if_exclude. "
+         "A named port that is down joins a job when it comes up"),
     TEXT("if_exclude", if_exclude, NULL, 1, "Devices and ports not to use; excludes btl_openib_if_include"),
     TEXT("ipaddr_include", ipaddr_include, NULL, 3,
          "IP networks whose RoCE ports are used: address/prefix, separated by commas; excludes btl_openib_ipaddr_exclude"),

@@ -32,6 +32,7 @@ typedef struct {
     unsigned matched;  /* ports that passed if_include and if_exclude */
     unsigned active;   /* matched ports that are active */
     unsigned unwanted; /* devices and ports that another parameter leaves out */
+    bool late;         /* looks for ports that are down */
     bool is_told;      /* the user has got a message why there is no port */
     const char *why;   /* why the last device could not be opened; constant text, or NULL */
 } survey_t;
@@ -301,8 +302,16 @@ static bool there_is_room(void)
     return OFO_MAX_PORTS > OFO.record.nports && (0 == OFO.params.max_btls || OFO.params.max_btls > OFO.record.nports);
 }
 
+/* May the port be taken in now? A late port is one that is down and that the user names. Its rails join the job when the port comes up, as
+ * rails join again that were lost. A port that nobody names may have no cable at all. */
+static bool is_ready(const ofo_device_t *device, unsigned number, bool active, const survey_t *survey)
+{
+    return survey->late ? !active && ofo_list_names_port(OFO.params.if_include, device->name, number, device->attr.phys_port_cnt) : active;
+}
+
 static void look_at_port(ofo_device_t *device, unsigned number, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
+    const unsigned before = OFO.record.nports;
     struct ibv_port_attr attr;
 
     if (!there_is_room() || !is_wanted(device->name, number) || 0 != ibv_query_port(device->context, (uint8_t) number, &attr)
@@ -310,10 +319,23 @@ static void look_at_port(ofo_device_t *device, unsigned number, const mca_btl_ba
         return;
     }
     ++survey->matched;
-    if (IBV_PORT_ACTIVE == attr.state) {
+    if (is_ready(device, number, IBV_PORT_ACTIVE == attr.state, survey)) {
         ++survey->active;
         add_port(device, number, &attr, defaults, survey);
     }
+    if (survey->late && before < OFO.record.nports) {
+        bfo_help_say_once(key_of(__func__, OFO.record.port[before].name), OFO_HELP_FILE, "port is late", OFO.record.port[before].name);
+    }
+}
+
+static ofo_device_t *opened_device(const char *name)
+{
+    for (unsigned i = 0; i < OFO.device_count; ++i) {
+        if (0 == strcmp(OFO.device[i]->name, name)) {
+            return OFO.device[i];
+        }
+    }
+    return NULL;
 }
 
 static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t *defaults, survey_t *survey)
@@ -333,7 +355,10 @@ static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t
     if (!there_is_room()) {
         return;
     }
-    device = ofo_device_open(verbs, &survey->why);
+    device = opened_device(ibv_get_device_name(verbs));
+    if (NULL == device) {
+        device = ofo_device_open(verbs, &survey->why);
+    }
     if (NULL == device) {
         ofo_log(1, "%s: %s", ibv_get_device_name(verbs), survey->why);
         return;
@@ -344,65 +369,8 @@ static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t
     }
     if (0 == device->users) {
         ofo_device_close(device);
-    } else {
+    } else if (NULL == opened_device(device->name)) {
         OFO.device[OFO.device_count++] = device;
-    }
-}
-
-static ofo_device_t *opened_device(const char *name)
-{
-    for (unsigned i = 0; i < OFO.device_count; ++i) {
-        if (0 == strcmp(OFO.device[i]->name, name)) {
-            return OFO.device[i];
-        }
-    }
-    return NULL;
-}
-
-/* Does the user name the very port? The name of a device with several ports may stand for ports that have no cable. */
-static bool is_named(const ofo_device_t *device, unsigned number)
-{
-    return is_wanted(device->name, number) && (1 == device->attr.phys_port_cnt || !ofo_list_names(OFO.params.if_include, device->name, 0));
-}
-
-static void look_at_late_port(ofo_device_t *device, unsigned number, const mca_btl_base_module_t *defaults)
-{
-    survey_t survey = {.devices = 0};
-    struct ibv_port_attr attr;
-    const unsigned before = OFO.record.nports;
-
-    if (!there_is_room() || !is_named(device, number) || 0 != ibv_query_port(device->context, (uint8_t) number, &attr)
-        || IBV_PORT_ACTIVE == attr.state || (IBV_LINK_LAYER_ETHERNET != attr.link_layer && !OFO.params.allow_ib)) {
-        return;
-    }
-    add_port(device, number, &attr, defaults, &survey);
-    if (before < OFO.record.nports) {
-        bfo_help_say_once(key_of(__func__, OFO.record.port[before].name), OFO_HELP_FILE, "port is late", OFO.record.port[before].name);
-    }
-}
-
-/* Takes in the ports that the user names and that are down now. Their rails join the job when they come up, as rails join again that were
- * lost. A port that nobody names may have no cable at all, so it is left out; a job without any active port ends at once. */
-static void look_for_late_ports(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults)
-{
-    const char *why;
-
-    for (int i = 0; is_given(OFO.params.if_include) && 0 < OFO.module_count && i < count; ++i) {
-        ofo_device_t *device = opened_device(ibv_get_device_name(list[i])), *added = NULL;
-        if (ofo_is_iwarp(list[i]) || !type_is_wanted(list[i]) || !device_may_be_wanted(ibv_get_device_name(list[i])) || !there_is_room()) {
-            continue;
-        }
-        if (NULL == device) {
-            device = added = ofo_device_open(list[i], &why);
-        }
-        for (unsigned port = 1; NULL != device && port <= device->attr.phys_port_cnt; ++port) {
-            look_at_late_port(device, port, defaults);
-        }
-        if (NULL != added && 0 == added->users) {
-            ofo_device_close(added);
-        } else if (NULL != added) {
-            OFO.device[OFO.device_count++] = added;
-        }
     }
 }
 
@@ -498,22 +466,27 @@ static void look_at_iwarp(struct ibv_device **list, int count, const mca_btl_bas
     }
 }
 
+static void look_at_devices(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults, survey_t *survey)
+{
+    for (int i = 0; NULL != list && i < count; ++i) {
+        if (!ofo_is_iwarp(list[i])) {
+            look_at_device(list[i], defaults, survey);
+        }
+    }
+}
+
 int ofo_ports_open(mca_btl_base_module_t *defaults)
 {
-    survey_t survey = {.devices = 0};
+    survey_t survey = {.late = false}, late = {.late = true};
     int count = 0;
     struct ibv_device **list;
 
     unsetenv("MLX5_SINGLE_THREADED"); /* libmlx5 would leave out the locks that service and progress need */
     list = ibv_get_device_list(&count);
 
-    for (int i = 0; NULL != list && i < count; ++i) {
-        if (!ofo_is_iwarp(list[i])) {
-            look_at_device(list[i], defaults, &survey);
-        }
-    }
-    if (NULL != list) {
-        look_for_late_ports(list, count, defaults);
+    look_at_devices(list, count, defaults, &survey);
+    if (0 < OFO.module_count && is_given(OFO.params.if_include)) {
+        look_at_devices(list, count, defaults, &late);
     }
     if (NULL != list && 0 == OFO.module_count) {
         look_at_iwarp(list, count, defaults, &survey);

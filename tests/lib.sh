@@ -111,8 +111,8 @@ rails_moved() {
     done
 }
 
-# samples_are_real PAGE PATTERN OUTPUT [NAME...]: in the block of PAGE that has a line like PATTERN, each line is one that OUTPUT has too. A word
-# with a digit, or one of the NAMES, stands for any word. Lines of "..." and commands after a prompt are no output.
+# samples_are_real PAGE PATTERN OUTPUT [NAME...]: looks for the block of PAGE in which a line matches PATTERN. Fails unless the file OUTPUT has
+# each line of this block. A word with a digit stands for any word, and so does each NAME. The function skips "..." and commands after a prompt.
 samples_are_real() {
     local page=$1 sample lines=0
     perl -e 'my ($page, $pattern, @names) = @ARGV;

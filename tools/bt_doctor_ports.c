@@ -69,8 +69,7 @@ static bool is_named(const scan_t *scan, unsigned number)
 {
     char list[BT_VALUE];
 
-    return has_list(scan, "if_include", list) && !scan->is_iwarp && ofo_list_names(list, ibv_get_device_name(scan->verbs), number)
-           && (1 == scan->ports || !ofo_list_names(list, ibv_get_device_name(scan->verbs), 0));
+    return has_list(scan, "if_include", list) && !scan->is_iwarp && ofo_list_names_port(list, ibv_get_device_name(scan->verbs), number, scan->ports);
 }
 
 static bool is_unwanted(const scan_t *scan, const struct ibv_port_attr *attr)

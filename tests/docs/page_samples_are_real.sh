@@ -17,7 +17,7 @@ give_up() { show_log; cat "$TEST_TMP/status.txt"; fail "$1"; }
 begin_stream "-n 2" 2 "$STREAM" -s 600
 wait_until "have_moved 100000 2 && has_said 'messages verified'"
 "$SOFTRAIL" down --fabric "$FABRIC" sr1 || give_up "sr1 cannot be cut"
-is_lost() { "$BFO" status >"$TEST_TMP/status.txt" 2>&1; grep -q 'lost .* the port is down' "$TEST_TMP/status.txt"; }
+is_lost() { "$BFO" status >"$TEST_TMP/status.txt" 2>&1; grep -Eq 'G +lost .* the port is down' "$TEST_TMP/status.txt"; } # of both ranks: not "partly lost"
 wait_until is_lost
 is_lost || give_up "bfo status does not show the loss"
 end_stream

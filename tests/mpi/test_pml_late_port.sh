@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # A port that is down when the job starts: if btl_openib_if_include names the port, the job starts without its rail, says so, and uses the
-# rail after the cable was plugged in. A port that is not named, or only with its device's other ports, is left out. A job without any
-# active port ends with a message, although its ports are named.
+# rail after the cable was plugged in. A port that is not named is left out. A job without any active port ends with a message, although
+# its ports are named.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl

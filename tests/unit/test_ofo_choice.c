@@ -213,6 +213,10 @@ static void list_names_devices_and_ports(void **state)
     assert_false(ofo_list_names("mlx5_1,mlx5_0:2", "mlx5_0", 1));
     assert_false(ofo_list_names("mlx5_01,mlx5,,", "mlx5_0", 1));
     assert_false(ofo_list_names("", "mlx5_0", 1));
+    assert_true(ofo_list_names_port("mlx5_1,mlx5_0:2", "mlx5_0", 2, 2));
+    assert_true(ofo_list_names_port("mlx5_1,mlx5_0:2", "mlx5_1", 1, 1));
+    assert_false(ofo_list_names_port("mlx5_1,mlx5_0:2", "mlx5_1", 1, 2));
+    assert_false(ofo_list_names_port("mlx5_1,mlx5_0:2", "mlx5_0", 1, 2));
 }
 
 /* Width 4X at each speed, and speeds that need more than 8 bits. */
