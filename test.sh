@@ -7,6 +7,7 @@
 #   sim          programs of others on software rails    mpi    MPI programs
 #   faults       a fault at every kind of fragment    soak   random faults under random operations
 #   fuzz         libFuzzer over everything that is read from other processes
+#   world        simulated jobs from seeds
 #   tools        the command bfo
 #   perf         instructions compared with ob1    docs   documents, installation, tarball
 #   contrib      the two scripts about ob1, on made-up trees and on Debian's 4.1.4 and 5.0.7
@@ -26,7 +27,7 @@
 set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
-all_steps="build unit fuzz sim mpi faults soak tools perf docs contrib clang combinations sanitizers model packages vm"
+all_steps="build unit fuzz world sim mpi faults soak tools perf docs contrib clang combinations sanitizers model packages vm"
 named_steps="quick ompi5 bare"
 quick_docs="sources_keep_the_house_rules.sh layout_is_clang_formats.sh help_topics_exist.sh readmes_name_every_file.sh page_names_every_message.sh
     page_names_every_parameter.sh pages_show_results.sh man_pages_are_whole.sh words_and_paths.sh one_file_asks_for_the_release.sh tables_are_the_code.sh"
@@ -145,6 +146,7 @@ elif wanted unit; then
     suite unit build tests/unit check 2
 fi
 if wanted fuzz; then suite fuzz build tests/fuzz check 2; fi
+if wanted world; then suite world build tests/world; fi
 if wanted sim; then suite sim build tests/sim check 2; fi
 if wanted mpi; then suite mpi build tests/mpi check 2; fi
 if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; suite mutants build tests/mutants; fi

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# check_long.sh [PART...]: the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, whole
+# check_long.sh [PART...]: simulated jobs from 100,000 seeds, the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the rows taken, whole
 # jobs under sanitizers, the throughput around a failover, all models, kernel rails; or only the parts named, here or in PARTS, because all parts
 # take some three hours. A skipped test counts as failed (CI=true). A part runs even if another part has failed. The models, which only compute,
 # run beside the first parts at low priority. The throughput (in a build of its own without assertions) and the virtual machines run alone, after
@@ -12,13 +12,13 @@
 need flock util-linux
 export CI=true
 out=$BFO_BUILDDIR/tests/check-long.md results=$BFO_SRCDIR/tests/RESULTS.md page=$BFO_SRCDIR/docs/verification.md
-all_parts="faults contact soak mutants recovery-mutants rows flaps sanitized model model-full model-mutants stream vm vm-faults"
+all_parts="world faults contact soak mutants recovery-mutants rows flaps sanitized model model-full model-mutants stream vm vm-faults"
 parts=${*:-${PARTS:-$all_parts}}
 for name in $parts; do
     [[ " $all_parts " == *" $name "* ]] || fail "there is no part '$name'; the parts are: $all_parts"
 done
 if [ -n "${SHORT:-}" ]; then
-    export FAULTS='^FRAG.lost.first' CONTACT_FULL=1 SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault' FLAP_RUNS=1 FLAPS=4
+    export WORLD_SEEDS=100 FAULTS='^FRAG.lost.first' CONTACT_FULL=1 SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault' FLAP_RUNS=1 FLAPS=4
 fi
 rm -f "$BFO_BUILDDIR"/tests/check-long-*.md
 
@@ -69,6 +69,7 @@ numbers() {
         /^[0-9]+ cells, .* passed, / { split($0, word, " passed, "); n = split(word[1], left, " "); good += left[n]; bad += word[2] + 0; counted = 1 }
         /^[0-9]+ jobs \(seeds .* jobs failed$/ { bad += $(NF - 2); good += $1 - $(NF - 2); counted = 1 }
         /^runs: [0-9]+, not as expected: / { bad += $NF; good += $2 - $NF; counted = 1 }
+        /^[0-9]+ seeds from .* failed; / { bad += $5; good += $1 - $5; counted = 1 }
         /^# (PASS|XFAIL): / { good += $3; counted = 1 }
         /^# (FAIL|XPASS|ERROR): / { bad += $3; counted = 1 }
         /^ *retried: [0-9]+/ { retried += $2 }
@@ -104,6 +105,7 @@ models() {
     part model-mutants 20 check-model-mutants
 }
 models &
+part world 4 -C tests/world world SEEDS="${WORLD_SEEDS:-100000}"
 part faults 60 check-faults
 part contact 20 check-contact
 part soak 5 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"

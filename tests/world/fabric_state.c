@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The state of the fabric: its objects by number, and addresses. Numbers grow and are never used twice, so that nothing which is late
+ * meets a new object. DESIGN.txt section 18.
+ */
+#include "fabric_internal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_NUMBER = 0x40 };
+
+fabric_state_t fabric;
+
+/* ---- objects ------------------------------------------------------------------------------------------ */
+
+static bool add_number(fabric_object_t *object)
+{
+    if (0 == fabric.next_number) {
+        fabric.next_number = FIRST_NUMBER;
+    }
+    if (fabric.next_number >= fabric.room) {
+        uint32_t room = 2 * fabric.next_number + 1024;
+        fabric_object_t **grown = realloc(fabric.numbered, room * sizeof(fabric_object_t *));
+        if (NULL == grown) {
+            return false;
+        }
+        memset(grown + fabric.room, 0, (room - fabric.room) * sizeof(fabric_object_t *));
+        fabric.numbered = grown;
+        fabric.room = room;
+    }
+    object->number = fabric.next_number++;
+    fabric.numbered[object->number] = object;
+    return true;
+}
+
+void *fabric_object_new(fabric_kind_t kind, fabric_context_t *context, size_t size, bool fails)
+{
+    fabric_object_t *object = NULL;
+
+    if (NULL != context) {
+        fabric_object_check(&context->object, "an open device");
+        if (fabric_port_of(context)->is_dead) {
+            errno = EIO;
+            return NULL;
+        }
+    }
+    if (!fails || 0 == fabric.habits.failing_verbs || !world_chance(fabric.habits.failing_verbs)) {
+        object = calloc(1, size);
+    }
+    if (NULL == object || !add_number(object)) {
+        free(object);
+        errno = ENOMEM;
+        return NULL;
+    }
+    object->kind = kind;
+    object->context = context;
+    object->next = fabric.living;
+    if (NULL != object->next) {
+        object->next->previous = object;
+    }
+    fabric.living = object;
+    return object;
+}
+
+void fabric_object_end(fabric_object_t *object)
+{
+    object->is_gone = true;
+    fabric.numbered[object->number] = NULL;
+    if (NULL != object->next) {
+        object->next->previous = object->previous;
+    }
+    if (NULL != object->previous) {
+        object->previous->next = object->next;
+    } else {
+        fabric.living = object->next;
+    }
+    object->previous = NULL;
+    object->next = fabric.graves;
+    fabric.graves = object;
+}
+
+void fabric_object_check(const fabric_object_t *object, const char *verb)
+{
+    static const char *const names[FABRIC_KINDS] = {"device",           "protection domain",    "registration", "completion channel",
+                                                    "completion queue", "shared receive queue", "queue pair",   "address handle"};
+
+    if (object->is_gone) {
+        world_broken("%s: %s %u is used after it was destroyed", verb, names[object->kind], object->number);
+    }
+    if (NULL != world_me && world_me->rank != object->context->rank) {
+        world_broken("%s: process %u uses %s %u of process %u", verb, world_me->rank, names[object->kind], object->number, object->context->rank);
+    }
+}
+
+fabric_object_t *fabric_object_find(uint32_t number, fabric_kind_t kind)
+{
+    fabric_object_t *object = number < fabric.room ? fabric.numbered[number] : NULL;
+
+    return NULL != object && kind == object->kind ? object : NULL;
+}
+
+bool fabric_covers(const fabric_context_t *context, const struct ibv_pd *pd, uint32_t key, uint64_t address, uint64_t length, unsigned access)
+{
+    const fabric_mr_t *mr = (const fabric_mr_t *) fabric_object_find(key, FABRIC_MR);
+    uint64_t from;
+
+    if (0 == length) {
+        return true;
+    }
+    if (NULL == mr || pd != mr->ibv.pd || context != mr->object.context || access != (mr->access & access)) {
+        return false;
+    }
+    from = (uintptr_t) mr->ibv.addr;
+    return address >= from && length <= mr->ibv.length && address - from <= mr->ibv.length - length;
+}
+
+/* ---- addresses ---------------------------------------------------------------------------------------- */
+
+uint16_t fabric_lid(unsigned node)
+{
+    return (uint16_t) (node + 1);
+}
+
+/* Each rail is a subnet. */
+void fabric_gid(unsigned node, unsigned rail, union ibv_gid *gid)
+{
+    gid->global.subnet_prefix = htobe64(UINT64_C(0xfe80000000000000) | (rail + 1));
+    gid->global.interface_id = htobe64(UINT64_C(0x0202c9fffe000000) | rail << 8 | (node + 1));
+}
+
+int fabric_node_of(unsigned rail, const struct ibv_ah_attr *attr)
+{
+    union ibv_gid gid;
+
+    for (unsigned node = 0; node < fabric.habits.nodes; ++node) {
+        fabric_gid(node, rail, &gid);
+        if (attr->is_global ? 0 == memcmp(&gid, &attr->grh.dgid, sizeof(gid)) : fabric_lid(node) == attr->dlid) {
+            return (int) node;
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The faults of a run. Each begins and ends at drawn times; only an adapter stays dead.
+ */
+#include "host.h"
+
+#include "fabric.h"
+
+#include <stdlib.h>
+
+typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DEATH, KINDS } kind_t;
+
+typedef struct {
+    kind_t kind;
+    unsigned node, rail, process, how;
+} fault_t;
+
+static const char *const names[KINDS] = {"port down", "silence", "loss", "queue pair breaks", "stop", "adapter dies"};
+static unsigned dead_adapters[WORLD_MAX_PROCESSES];
+static bool has_death;
+/* How many faults hold a port down or silent; the last one that ends gives the port back. */
+static unsigned downs[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS], silences[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
+static bool is_dead[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
+
+/* Without rejoin a process may lose all rails to another one. A dead adapter may have acknowledged WRITEs that never reached memory, and
+ * then a process gives the other one up. */
+bool faults_are_harmless(void)
+{
+    return PLAN_OF(rejoin) && (!has_death || !PLAN_OF(put));
+}
+
+static kind_t draw_kind(void)
+{
+    const unsigned weights[KINDS] = {PLAN_OF(downs),  PLAN_OF(silences), PLAN_OF(losses),
+                                     PLAN_OF(breaks), PLAN_OF(stops),    PLAN_OF(named) ? PLAN_OF(deaths) : 0};
+    unsigned sum = 0, at;
+
+    for (unsigned k = 0; k < KINDS; ++k) {
+        sum += weights[k];
+    }
+    if (0 == sum) {
+        return DOWN;
+    }
+    at = world_draw(sum);
+    for (unsigned k = 0; k < KINDS; ++k) {
+        if (at < weights[k]) {
+            return (kind_t) k;
+        }
+        at -= weights[k];
+    }
+    return DOWN;
+}
+
+/* From 10 microseconds to some seconds, each power of two as probable as the next. */
+static uint64_t draw_duration(void)
+{
+    return (WORLD_US * 10 << world_draw(19)) + world_draw(10000);
+}
+
+static void begin(void *argument)
+{
+    fault_t *f = argument;
+    const unsigned ranks = PLAN_OF(nodes) * PLAN_OF(per_node);
+
+    world_trace("fault: %s, node %u rail %u process %u how %u", names[f->kind], f->node, f->rail, f->process, f->how);
+    switch (f->kind) {
+    case DOWN:
+        ++downs[f->node][f->rail];
+        fabric_port(f->node, f->rail, false);
+        break;
+    case SILENCE:
+        ++silences[f->node][f->rail];
+        fabric_silence(f->node, f->rail, 0 != (f->how & 1), 0 == (f->how & 1) || 0 != (f->how & 2));
+        break;
+    case LOSS:
+        fabric_loss(f->node, f->rail, 1u << f->how % 9);
+        break;
+    case BREAK:
+        (void) fabric_breaks_a_queue_pair(f->process, f->rail);
+        break;
+    case STOP:
+        if (!world_processes[f->process % ranks].is_stopped) {
+            sched_stop(&world_processes[f->process % ranks], true);
+        }
+        break;
+    default:
+        if (0 == dead_adapters[f->node] && 1 < PLAN_OF(rails)) {
+            is_dead[f->node][f->rail] = true;
+            dead_adapters[f->node] = 1;
+            has_death = true;
+            fabric_adapter_dies(f->node, f->rail, false);
+        }
+        break;
+    }
+}
+
+static void end(void *argument)
+{
+    fault_t *f = argument;
+
+    world_trace("fault ends: %s, node %u rail %u process %u", names[f->kind], f->node, f->rail, f->process);
+    switch (f->kind) {
+    case DOWN:
+        if (0 == --downs[f->node][f->rail] && !is_dead[f->node][f->rail]) {
+            fabric_port(f->node, f->rail, true);
+        }
+        break;
+    case SILENCE:
+        if (0 == --silences[f->node][f->rail]) {
+            fabric_silence(f->node, f->rail, false, false);
+        }
+        break;
+    case LOSS:
+        fabric_loss(f->node, f->rail, 0);
+        break;
+    case STOP:
+        sched_stop(&world_processes[f->process], false);
+        break;
+    default:
+        break;
+    }
+    free(f);
+}
+
+enum { BEGUN_US = 5000 };
+
+/* Adapters of one rail only die, so that each pair of machines keeps a path. A port without a name that is down at the start stays out of
+ * the job; therefore faults wait until the job has begun if ports have no names. */
+void faults_plan(void)
+{
+    const unsigned dying = world_draw(PLAN_OF(rails));
+
+    for (unsigned i = 0; i < PLAN_OF(faults); ++i) {
+        fault_t *f = malloc(sizeof(*f));
+        const uint64_t at = WORLD_US * (world_draw(PLAN_OF(horizon)) + (PLAN_OF(named) ? 0 : BEGUN_US));
+
+        *f = (fault_t){.kind = draw_kind(),
+                       .node = world_draw(PLAN_OF(nodes)),
+                       .rail = world_draw(PLAN_OF(rails)),
+                       .process = world_draw(PLAN_OF(nodes) * PLAN_OF(per_node)),
+                       .how = world_draw(64)};
+        f->rail = DEATH == f->kind ? dying : f->rail;
+        world_at(at, begin, f);
+        world_at(at + draw_duration(), end, f);
+    }
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The host's own parts: the plan of a run, its processes, its faults.
+ */
+#ifndef WORLD_HOST_H
+#define WORLD_HOST_H
+
+#include "schedule.h"
+
+typedef enum {
+#define PLAN(name, simplest, drawn, meaning) PLAN_##name,
+#include "plan.def"
+#undef PLAN
+    PLAN_COUNT
+} plan_index_t;
+
+typedef struct {
+    unsigned value[PLAN_COUNT];
+} plan_t;
+
+extern plan_t plan;
+#define PLAN_OF(name) (plan.value[PLAN_##name])
+
+extern const char *const plan_names[PLAN_COUNT];
+extern const char *const plan_meanings[PLAN_COUNT];
+extern const unsigned plan_simplest[PLAN_COUNT];
+/* The plan of a seed. */
+plan_t plan_draw(uint64_t seed);
+
+extern world_process_t world_processes[WORLD_MAX_PROCESSES];
+extern uint64_t world_seed;
+
+/* Runs the world of the plan to its end; does not return if a promise is broken. */
+void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCESSES]);
+/* Asks for the steps at which the plan's faults begin and end. */
+void faults_plan(void);
+/* Does each process keep its peers, whatever faults happen? */
+bool faults_are_harmless(void);
+
+#endif /* WORLD_HOST_H */

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The application of each process: every process sends to every other one. Both ends know from the seed the length, the bytes and the kind of
+ * each message. Messages of one kind from one sender must come in the order in which they were sent, each once, and whole; memory
+ * around a message, and a message that has come, must not change until the end.
+ */
+#include "image_ompi.h"
+
+#include "pml_bfo_module.h"
+
+#include "ompi/request/request.h"
+
+#include <string.h>
+
+typedef enum { NAMED, ANY, PROBED, KINDS } kind_t; /* how a message is received: by its sender's rank, from any source, by a matched probe */
+
+enum { GUARD = 64, BLOCK = 32, EXTENT = 80, MOST = 16, TAG = 5, HEADER = 16, MOST_THREADS = 2 };
+
+typedef struct message {
+    struct message *next;
+    ompi_request_t *request;
+    uint8_t *memory;
+    size_t size, length; /* bytes of the message, and of its memory */
+    bool is_send, is_strided, is_done;
+    unsigned peer, number, posted; /* number: among the messages from its sender; a receive of kind ANY learns it */
+    kind_t kind;
+} message_t;
+
+typedef struct {
+    unsigned thread;
+    message_t *open, *done;
+    unsigned n_sends, n_receives; /* open */
+    unsigned next_send[MOST], next_named[MOST], next_probed[MOST];
+    unsigned any_posted, any_open, any_all; /* receives from any source */
+    unsigned left;                          /* messages to send and to receive that have not ended */
+} job_t;
+
+static ompi_datatype_t *with_gaps;
+static unsigned messages, biggest, window, threads, wildcards, probes, synchronous, strided, computes;
+static job_t jobs[MOST_THREADS];
+
+/* ---- what both ends know ------------------------------------------------------------------------------------ */
+
+static kind_t kind_of(unsigned from, unsigned to, unsigned number)
+{
+    const unsigned percent = world_hash(100, from, to, number, 1);
+
+    if (percent < wildcards) {
+        return ANY;
+    }
+    return world_hash(100, from, to, number, 2) < probes ? PROBED : NAMED;
+}
+
+static bool is_strided(unsigned rank, unsigned from, unsigned to, unsigned number)
+{
+    return world_hash(100, from, to, number, 10 + rank) < strided;
+}
+
+/* Half of the messages are short; the lengths of the others spread evenly over the powers of two. With gaps: whole blocks. */
+static size_t size_of(unsigned from, unsigned to, unsigned number)
+{
+    unsigned size = world_hash(65, from, to, number, 3);
+
+    if (0 != world_hash(2, from, to, number, 4)) {
+        unsigned most = 64;
+
+        for (unsigned left = world_hash(16, from, to, number, 5); 0 < left && most < biggest; --left) {
+            most *= 2;
+        }
+        size = world_hash(most, from, to, number, 6);
+    }
+    size = size < biggest ? size : biggest;
+    if (is_strided(from, from, to, number) || is_strided(to, from, to, number)) {
+        size = (size + BLOCK - 1) / BLOCK * BLOCK;
+    }
+    return NAMED == kind_of(from, to, number) || HEADER <= size ? size : (size_t) HEADER * 2;
+}
+
+static int tag_of(kind_t kind, unsigned thread)
+{
+    return TAG + (int) kind + 10 * (int) thread;
+}
+
+/* The first bytes name the message. */
+static void bytes_of(unsigned from, unsigned to, unsigned number, uint8_t *bytes, size_t size)
+{
+    uint64_t x = ((uint64_t) world_hash(UINT32_MAX, from, to, number, 7) << 32) | number | 1;
+    const uint32_t header[HEADER / 4] = {0xb0f0b0f0u, from, to, number};
+
+    for (size_t i = 0; i < size; i += 8) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        memcpy(bytes + i, &x, size - i < 8 ? size - i : 8);
+    }
+    memcpy(bytes, header, size < HEADER ? size : HEADER);
+}
+
+/* ---- memory of a message: guards around it, and gaps ------------------------------------------------------------ */
+
+static uint8_t guards[256]; /* what stands where no message may write, over and over */
+
+static uint8_t guard_at(size_t i)
+{
+    return guards[i % sizeof(guards)];
+}
+
+static void memory_make(message_t *m)
+{
+    m->length = m->is_strided ? m->size / BLOCK * EXTENT : m->size;
+    m->memory = malloc(m->length + 2 * GUARD);
+    for (size_t i = 0; i < m->length + 2 * GUARD; i += sizeof(guards)) {
+        memcpy(m->memory + i, guards, m->length + 2 * GUARD - i < sizeof(guards) ? m->length + 2 * GUARD - i : sizeof(guards));
+    }
+}
+
+/* The datatype is four parts of 8 bytes, 24 bytes apart. */
+static void copy(const message_t *m, uint8_t *bytes, bool out)
+{
+    for (size_t done = 0; done < m->size;) {
+        const size_t at = GUARD + (m->is_strided ? done / BLOCK * EXTENT + done % BLOCK / 8 * 24 : done), n = m->is_strided ? 8 : m->size;
+
+        memcpy(out ? bytes + done : m->memory + at, out ? m->memory + at : bytes + done, n);
+        done += n;
+    }
+}
+
+static void memory_fill(message_t *m, unsigned from, unsigned to)
+{
+    uint8_t *bytes = malloc(m->size + 8);
+
+    bytes_of(from, to, m->number, bytes, m->size);
+    copy(m, bytes, false);
+    free(bytes);
+}
+
+static bool is_gap(const message_t *m, size_t i)
+{
+    if (i < GUARD || i >= GUARD + m->length) {
+        return true;
+    }
+    return m->is_strided && 8 <= (i - GUARD) % EXTENT % 24;
+}
+
+static void memory_check(const message_t *m, unsigned from, unsigned to, const char *when)
+{
+    uint8_t *bytes = malloc(2 * m->size + 16), *want = bytes + m->size + 8;
+
+    copy(m, bytes, true);
+    bytes_of(from, to, m->number, want, m->size);
+    for (size_t i = 0; 0 != memcmp(bytes, want, m->size) && i < m->size; ++i) {
+        if (bytes[i] != want[i]) {
+            world_broken("message %u of %zu bytes from %u to %u: byte %zu is wrong %s", m->number, m->size, from, to, i, when);
+        }
+    }
+    free(bytes);
+    for (size_t i = 0; i < m->length + 2 * GUARD; i = !m->is_strided && GUARD == i + 1 ? GUARD + m->length : i + 1) {
+        if (is_gap(m, i) && guard_at(i) != m->memory[i]) {
+            world_broken("message %u of %zu bytes from %u to %u: memory beside it, at %zd, was written %s", m->number, m->size, from, to,
+                         (ssize_t) i - GUARD, when);
+        }
+    }
+}
+
+/* ---- sends and receives --------------------------------------------------------------------------------------------- */
+
+static message_t *message_make(bool is_send, unsigned peer, unsigned number, kind_t kind, size_t size)
+{
+    message_t *m = calloc(1, sizeof(*m));
+    const unsigned me = world_rank();
+
+    m->is_send = is_send;
+    m->peer = peer;
+    m->number = number;
+    m->kind = kind;
+    m->size = size;
+    m->is_strided = ANY != kind && is_strided(me, is_send ? me : peer, is_send ? peer : me, number);
+    memory_make(m);
+    return m;
+}
+
+static ompi_datatype_t *type_of(const message_t *m)
+{
+    return m->is_strided ? with_gaps : &ompi_mpi_byte.dt;
+}
+
+static size_t count_of(const message_t *m)
+{
+    return m->is_strided ? m->size / BLOCK : m->size;
+}
+
+static void opened(job_t *job, message_t *m, int rc)
+{
+    if (OMPI_SUCCESS != rc) {
+        world_saw_error(m->peer, rc);
+        return;
+    }
+    m->next = job->open;
+    job->open = m;
+}
+
+static void send_next(job_t *job, unsigned to)
+{
+    const unsigned me = world_rank(), number = job->next_send[to];
+    const kind_t kind = kind_of(me, to, number);
+    message_t *m = message_make(true, to, number, kind, size_of(me, to, number));
+    const bool is_synchronous = world_chance(10 * synchronous);
+
+    if (ANY == kind) { /* the sender may have gaps where the receiver has none */
+        m->is_strided = false;
+    }
+    memory_fill(m, me, to);
+    job->next_send[to] += threads;
+    ++job->n_sends;
+    opened(job, m,
+           bfo_module.pml_isend(m->memory + GUARD, count_of(m), type_of(m), (int) to, tag_of(kind, job->thread),
+                                is_synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD, image_world, &m->request));
+}
+
+/* The next number of this kind from `from`, beginning with `number`. */
+static unsigned next_of(kind_t kind, unsigned from, unsigned number)
+{
+    while (number < messages && kind != kind_of(from, world_rank(), number)) {
+        number += threads;
+    }
+    return number;
+}
+
+static void receive_named(job_t *job, unsigned from)
+{
+    const unsigned number = job->next_named[from];
+    message_t *m = message_make(false, from, number, NAMED, size_of(from, world_rank(), number));
+
+    job->next_named[from] = next_of(NAMED, from, number + threads);
+    ++job->n_receives;
+    opened(job, m,
+           bfo_module.pml_irecv(m->memory + GUARD, count_of(m), type_of(m), (int) from, tag_of(NAMED, job->thread), image_world, &m->request));
+}
+
+static void receive_any(job_t *job)
+{
+    message_t *m = message_make(false, 0, 0, ANY, biggest < 2 * HEADER ? 2 * HEADER : biggest);
+
+    m->posted = job->any_posted++;
+    ++job->any_open;
+    ++job->n_receives;
+    opened(job, m,
+           bfo_module.pml_irecv(m->memory + GUARD, m->size, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag_of(ANY, job->thread), image_world, &m->request));
+}
+
+static void receive_probed(job_t *job, unsigned from)
+{
+    const unsigned number = job->next_probed[from];
+    ompi_message_t *found = NULL;
+    ompi_status_public_t status;
+    message_t *m;
+    int is_there = 0;
+    const int rc = bfo_module.pml_improbe((int) from, tag_of(PROBED, job->thread), image_world, &is_there, &found, &status);
+
+    if (OMPI_SUCCESS != rc) {
+        world_saw_error(from, rc);
+    }
+    if (OMPI_SUCCESS != rc || !is_there) {
+        return;
+    }
+    m = message_make(false, from, number, PROBED, size_of(from, world_rank(), number));
+    if (status._ucount != m->size) {
+        world_broken("a probe finds %zu bytes of message %u from %u, which has %zu", status._ucount, number, from, m->size);
+    }
+    job->next_probed[from] = next_of(PROBED, from, number + threads);
+    ++job->n_receives;
+    opened(job, m, bfo_module.pml_imrecv(m->memory + GUARD, count_of(m), type_of(m), &found, &m->request));
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------------------------------- */
+
+/* A receive from any source: its bytes say which message it is. */
+static void learn(message_t *m)
+{
+    uint32_t header[HEADER / 4];
+
+    m->peer = (unsigned) m->request->req_status.MPI_SOURCE;
+    memcpy(header, m->memory + GUARD, HEADER);
+    if (0xb0f0b0f0u != header[0] || m->peer != header[1] || header[3] >= messages) {
+        world_broken("a message from any source has a bad header: %x from %u number %u, source %u", header[0], header[1], header[3], m->peer);
+    }
+    m->number = header[3];
+    if (m->request->req_status._ucount != size_of(m->peer, world_rank(), m->number)) {
+        world_broken("message %u from %u has %zu bytes", m->number, m->peer, m->request->req_status._ucount);
+    }
+}
+
+static void ended(job_t *job, message_t *m)
+{
+    const int error = m->request->req_status.MPI_ERROR;
+
+    if (OMPI_SUCCESS != error) {
+        world_saw_error(m->peer, error);
+    } else if (m->is_send) {
+        memory_check(m, world_rank(), m->peer, "when its send has ended");
+        memset(m->memory + GUARD, 0xee, m->length); /* nobody may read it any more */
+    } else {
+        if (ANY == m->kind) {
+            const size_t room = m->size;
+
+            learn(m);
+            --job->any_open;
+            for (size_t i = m->request->req_status._ucount; i < room; ++i) { /* a receive may be longer than its message */
+                if (guard_at(GUARD + i) != m->memory[GUARD + i]) {
+                    world_broken("message %u from %u: the room after it was written", m->number, m->peer);
+                }
+            }
+            m->size = m->length = m->request->req_status._ucount;
+        }
+        memory_check(m, m->peer, world_rank(), "when its receive has ended");
+    }
+    (void) ompi_request_free(&m->request);
+    m->is_done = true;
+    --job->left;
+    m->is_send ? --job->n_sends : --job->n_receives;
+}
+
+static void collect(job_t *job)
+{
+    for (message_t **at = &job->open; NULL != *at;) {
+        message_t *m = *at;
+
+        if (!REQUEST_COMPLETE(m->request)) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        ended(job, m);
+        m->next = job->done;
+        job->done = m;
+    }
+}
+
+/* ---- the loop --------------------------------------------------------------------------------------------------------------- */
+
+/* Each sender's next message always finds a receive, so that windows cannot block each other. */
+static void post_receives(job_t *job)
+{
+    unsigned open_named[MOST] = {0};
+
+    for (const message_t *m = job->open; NULL != m; m = m->next) {
+        open_named[m->peer] += !m->is_send && NAMED == m->kind;
+    }
+    for (unsigned from = 0; from < world_ranks(); ++from) {
+        if (world_rank() == from) {
+            continue;
+        }
+        if (job->next_named[from] < messages && (0 == open_named[from] || (job->n_receives < window && 0 == world_draw(2)))) {
+            receive_named(job, from);
+        }
+        if (job->next_probed[from] < messages) {
+            receive_probed(job, from);
+        }
+    }
+    if (job->any_posted < job->any_all && (0 == job->any_open || (job->n_receives < window && 0 == world_draw(2)))) {
+        receive_any(job);
+    }
+}
+
+static void post_sends(job_t *job)
+{
+    const unsigned to = world_draw(world_ranks());
+
+    if (job->n_sends < window && world_rank() != to && job->next_send[to] < messages) {
+        send_next(job, to);
+    }
+}
+
+static void compute(void)
+{
+    const uint64_t most = (uint64_t) 20000 << world_draw(12);
+
+    world_sleep(most / 2 + world_draw((unsigned) most));
+}
+
+/* Receives from any source were checked as they ended; their order is that in which they were posted. */
+static void check_order(const job_t *job)
+{
+    for (unsigned posted = 0; posted < job->any_posted; ++posted) {
+        static unsigned last[MOST_THREADS][MOST];
+
+        for (const message_t *m = job->done; NULL != m; m = m->next) {
+            if (!m->is_send && ANY == m->kind && posted == m->posted) {
+                if (last[job->thread][m->peer] > m->number) {
+                    world_broken("message %u from %u to any source overtakes message %u", m->number, m->peer, last[job->thread][m->peer] - 1);
+                }
+                last[job->thread][m->peer] = m->number + 1;
+            }
+        }
+    }
+}
+
+static void *job_run(void *argument)
+{
+    job_t *job = argument;
+
+    for (unsigned p = 0; p < world_ranks(); ++p) {
+        job->next_send[p] = job->thread;
+        job->next_named[p] = next_of(NAMED, p, job->thread);
+        job->next_probed[p] = next_of(PROBED, p, job->thread);
+    }
+    for (unsigned k = job->thread; k < messages; k += threads) {
+        job->left += 2 * (world_ranks() - 1);
+        for (unsigned from = 0; from < world_ranks(); ++from) {
+            job->any_all += world_rank() != from && ANY == kind_of(from, world_rank(), k);
+        }
+    }
+    while (0 < job->left) {
+        if (world_chance(10 * computes)) {
+            compute();
+        }
+        post_receives(job);
+        post_sends(job);
+        image_wait();
+        collect(job);
+    }
+    return NULL;
+}
+
+static void recheck(const job_t *job)
+{
+    for (const message_t *m = job->done; NULL != m; m = m->next) {
+        if (!m->is_send && m->is_done) {
+            memory_check(m, m->peer, world_rank(), "at the end of the job");
+        }
+    }
+}
+
+static void job_main(void)
+{
+    pthread_t other;
+
+    messages = world_plan_of("messages");
+    biggest = world_plan_of("biggest");
+    window = world_plan_of("window");
+    wildcards = world_plan_of("wildcards");
+    probes = world_plan_of("probes");
+    synchronous = world_plan_of("synchronous");
+    strided = world_plan_of("strided");
+    computes = world_plan_of("computes");
+    threads = 1 + (0 != world_plan_of("threads"));
+    for (size_t i = 0; i < sizeof(guards); ++i) {
+        guards[i] = (uint8_t) (0xa5 ^ i * 37);
+    }
+    image_begin(1 < threads);
+    if (OMPI_SUCCESS != ompi_datatype_create_vector(4, 8, 24, &ompi_mpi_byte.dt, &with_gaps) || OMPI_SUCCESS != ompi_datatype_commit(&with_gaps)) {
+        world_broken("no datatype with gaps");
+    }
+    jobs[1].thread = 1;
+    if (1 < threads) {
+        (void) world_thread_create(&other, NULL, job_run, &jobs[1]);
+    }
+    (void) job_run(&jobs[0]);
+    if (1 < threads) {
+        (void) world_thread_join(other, NULL);
+    }
+    world_trace("all messages are here");
+    image_end();
+    for (unsigned t = 0; t < threads; ++t) {
+        check_order(&jobs[t]);
+        recheck(&jobs[t]);
+    }
+    world_trace("ends");
+}
+
+/* The first message from this process that has not come. */
+static void report_missing(const job_t *job, unsigned from)
+{
+    for (unsigned k = job->thread; k < messages; k += threads) {
+        const message_t *m = job->done;
+
+        while (NULL != m && (m->is_send || m->peer != from || m->number != k)) {
+            m = m->next;
+        }
+        if (NULL == m) {
+            world_trace("message %u of kind %d from %u has not come", k, kind_of(from, world_rank(), k), from);
+            return;
+        }
+    }
+}
+
+static void job_report(void)
+{
+    for (unsigned t = 0; t < threads; ++t) {
+        for (unsigned from = 0; from < world_ranks(); ++from) {
+            if (world_rank() != from) {
+                report_missing(&jobs[t], from);
+            }
+        }
+        world_trace("thread %u waits for %u messages", t, jobs[t].left);
+        for (const message_t *m = jobs[t].open; NULL != m; m = m->next) {
+            world_trace("%s %u, message %u of %zu bytes, kind %d", m->is_send ? "send to" : "receive from", m->peer, m->number, m->size, m->kind);
+        }
+    }
+}
+
+extern void *bfo_local_mine;
+__attribute__((visibility("default"))) world_image_t world_image = {.main = job_main, .report = job_report, .local = &bfo_local_mine};

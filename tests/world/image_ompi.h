@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What an image has of Open MPI: one process with MPI_COMM_WORLD, and the calls of MPI that the application's part uses.
+ */
+#ifndef IMAGE_OMPI_H
+#define IMAGE_OMPI_H
+
+#include "pml_bfo.h"
+
+/* As MPI_Init_thread and MPI_Finalize do. */
+void image_begin(bool threads);
+void image_end(void);
+/* One call of progress by a thread that waits; time passes. */
+void image_wait(void);
+
+/* A second communicator of all processes; context ids are the caller's choice. */
+ompi_communicator_t *image_comm_make(uint32_t context);
+void image_comm_free(ompi_communicator_t *comm);
+
+extern ompi_communicator_t *image_world;
+
+/* ---- between image_ompi.c and image_bml.c --------------------------------------------------------------- */
+
+/* Progress of the BTL. */
+int image_bml_progress(void);
+
+static inline void must_be(bool is, const char *what)
+{
+    if (!is) {
+        world_broken("the process cannot %s", what);
+    }
+}
+
+#endif /* IMAGE_OMPI_H */

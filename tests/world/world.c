@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * One run: draws the plan, gives the processes their runtime (modex, barrier, parameters), and looks at what is left at the end.
+ */
+#include "host.h"
+
+#include "fabric.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_S = 4000, MOST_ENTRIES = 16 };
+
+plan_t plan;
+uint64_t world_seed;
+world_process_t world_processes[WORLD_MAX_PROCESSES];
+static unsigned n_processes, n_arrived, barriers;
+
+/* What processes have published. */
+static struct {
+    char *key;
+    void *bytes;
+    size_t size;
+} modex[WORLD_MAX_PROCESSES][MOST_ENTRIES];
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+const char *const plan_names[PLAN_COUNT] = {
+#define PLAN(name, simplest, drawn, meaning) [PLAN_##name] = #name,
+#include "plan.def"
+#undef PLAN
+};
+const char *const plan_meanings[PLAN_COUNT] = {
+#define PLAN(name, simplest, drawn, meaning) [PLAN_##name] = meaning,
+#include "plan.def"
+#undef PLAN
+};
+const unsigned plan_simplest[PLAN_COUNT] = {
+#define PLAN(name, simplest, drawn, meaning) [PLAN_##name] = simplest,
+#include "plan.def"
+#undef PLAN
+};
+
+static uint64_t plan_state;
+
+static unsigned draw(unsigned n)
+{
+    plan_state = plan_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned) ((plan_state >> 33) * n >> 31);
+}
+
+plan_t plan_draw(uint64_t seed)
+{
+    plan_t drawn;
+
+    plan_state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    (void) draw(2);
+#define PLAN(name, simplest, drawn_value, meaning) drawn.value[PLAN_##name] = (unsigned) (drawn_value);
+#include "plan.def"
+#undef PLAN
+    return drawn;
+}
+
+unsigned world_plan_of(const char *name)
+{
+    for (unsigned i = 0; i < PLAN_COUNT; ++i) {
+        if (0 == strcmp(name, plan_names[i])) {
+            return plan.value[i];
+        }
+    }
+    world_broken("plan.def has no %s", name);
+}
+
+unsigned world_hash(unsigned n, unsigned a, unsigned b, unsigned c, unsigned d)
+{
+    uint64_t h = world_seed ^ UINT64_C(0x51ed270b35ae2f1d);
+    const unsigned parts[] = {a, b, c, d};
+
+    for (unsigned i = 0; i < 4; ++i) {
+        h = (h ^ parts[i]) * UINT64_C(0xff51afd7ed558ccd);
+        h ^= h >> 32;
+    }
+    return (unsigned) ((h >> 16 & UINT32_MAX) * n >> 32);
+}
+
+/* ---- the runtime ----------------------------------------------------------------------------------------- */
+
+unsigned world_rank(void)
+{
+    return world_me->rank;
+}
+
+unsigned world_node(void)
+{
+    return world_me->node;
+}
+
+unsigned world_ranks(void)
+{
+    return n_processes;
+}
+
+unsigned world_node_of(unsigned rank)
+{
+    return world_processes[rank].node;
+}
+
+bool world_process_is_dead(unsigned rank)
+{
+    return world_processes[rank].is_dead;
+}
+
+void world_put(const char *key, const void *bytes, size_t size)
+{
+    for (unsigned i = 0; i < MOST_ENTRIES; ++i) {
+        if (NULL == modex[world_me->rank][i].key) {
+            modex[world_me->rank][i].key = strdup(key);
+            modex[world_me->rank][i].bytes = memcpy(malloc(size), bytes, size);
+            modex[world_me->rank][i].size = size;
+            return;
+        }
+    }
+    world_broken("a process publishes too many keys");
+}
+
+const void *world_get(unsigned rank, const char *key, size_t *size)
+{
+    for (unsigned i = 0; i < MOST_ENTRIES && NULL != modex[rank][i].key; ++i) {
+        if (0 == strcmp(key, modex[rank][i].key)) {
+            *size = modex[rank][i].size;
+            return modex[rank][i].bytes;
+        }
+    }
+    return NULL;
+}
+
+unsigned world_barrier_join(void)
+{
+    ++n_arrived;
+    return barriers;
+}
+
+bool world_barrier_is_over(unsigned mine)
+{
+    if (mine == barriers && n_arrived == sched_alive()) {
+        n_arrived = 0;
+        ++barriers;
+    }
+    return mine != barriers;
+}
+
+ssize_t world_getrandom(void *buffer, size_t size, unsigned flags)
+{
+    for (size_t i = 0; i < size; ++i) {
+        ((uint8_t *) buffer)[i] = (uint8_t) world_draw(256);
+    }
+    return (ssize_t) size;
+}
+
+void world_says(const char *format, ...)
+{
+    char line[400];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(line, sizeof(line), format, values);
+    va_end(values);
+    world_trace("says: %s", line);
+}
+
+const char *world_parameter(const char *name)
+{
+    static char text[32];
+    const struct {
+        const char *name;
+        unsigned value;
+    } all[] = {
+        {"btl_openib_eager_limit", PLAN_OF(eager)},
+        {"btl_openib_rndv_eager_limit", PLAN_OF(eager)},
+        {"btl_openib_max_send_size", PLAN_OF(fragment)},
+        {"btl_openib_rdma_pipeline_frag_size", 4 * PLAN_OF(fragment)},
+        {"btl_openib_rdma_pipeline_send_length", 2 * PLAN_OF(fragment)},
+        {"btl_openib_min_rdma_pipeline_size", 4 * PLAN_OF(fragment)},
+        {"btl_openib_use_eager_rdma", PLAN_OF(ring)},
+        {"btl_openib_use_message_coalescing", PLAN_OF(coalescing)},
+        {"btl_openib_deadline", PLAN_OF(deadline)},
+        {"btl_openib_blocking_progress", PLAN_OF(blocking)},
+        {"btl_openib_ib_retry_count", PLAN_OF(retries)},
+        {"btl_openib_ib_timeout", PLAN_OF(timeout)},
+        {"btl_openib_allow_ib", 1},
+        {"btl_openib_ignore_locality", 1},
+        {"pml_bfo_use_put", PLAN_OF(put)},
+        {"pml_bfo_use_get", PLAN_OF(get)},
+        {"pml_bfo_rejoin", PLAN_OF(rejoin)},
+        {"pml_bfo_verbose", sched_is_verbose ? 2 : 0},
+        {"btl_openib_verbose", sched_is_verbose ? 100 : 0},
+    };
+
+    if (PLAN_OF(named) && 0 == strcmp(name, "btl_openib_if_include")) {
+        return "w0:1,w1:1,w2:1,w3:1";
+    }
+    if (0 == strcmp(name, "pml_bfo_last_rail_timeout")) {
+        return PLAN_OF(rejoin) ? "-1" : "0";
+    }
+    if (0 == strcmp(name, "pml_bfo_status_dir")) {
+        return "none";
+    }
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i) {
+        if (0 == strcmp(name, all[i].name)) {
+            snprintf(text, sizeof(text), "%u", all[i].value);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+void world_saw_error(unsigned peer, int error)
+{
+    world_trace("error %d about %u", error, peer);
+    if (faults_are_harmless()) {
+        world_broken("process %u got error %d about process %u, and a rail was left or came back", world_me->rank, error, peer);
+    }
+    sched_end(); /* as MPI_ERRORS_ARE_FATAL */
+}
+
+/* A job ends in MPI_Init if all ports of a machine are down. */
+void world_has_no_rail(void)
+{
+    for (unsigned r = 0; r < PLAN_OF(rails); ++r) {
+        if (fabric_port_is_up(world_me->node, r)) {
+            world_broken("process %u has no rail, and port w%u is up", world_me->rank, r);
+        }
+    }
+    sched_end();
+    for (;;) {
+        world_sleep(WORLD_S);
+    }
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------- */
+
+static void look_for_leaks(void)
+{
+    for (unsigned p = 0; p < n_processes; ++p) {
+        const fabric_objects_t left = fabric_objects(p);
+
+        if (world_processes[p].is_dead) {
+            continue;
+        }
+        if (1 != 1 + sched_threads_of(&world_processes[p])) {
+            world_broken("process %u has ended, and %u of its threads have not", p, sched_threads_of(&world_processes[p]));
+        }
+        if (0 != left.contexts + left.pds + left.mrs + left.cqs + left.srqs + left.qps + left.ahs + left.channels) {
+            world_broken("process %u has ended and left %u contexts, %u domains, %u registrations, %u completion queues, %u shared queues, "
+                         "%u queue pairs, %u addresses, %u channels",
+                         p, left.contexts, left.pds, left.mrs, left.cqs, left.srqs, left.qps, left.ahs, left.channels);
+        }
+    }
+}
+
+void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCESSES])
+{
+    const fabric_habits_t habits = {
+        .nodes = PLAN_OF(nodes),
+        .rails = PLAN_OF(rails),
+        .latency = WORLD_US * PLAN_OF(latency),
+        .jitter = WORLD_US * PLAN_OF(jitter),
+        .packet_ns = 100,
+        .mtu = PLAN_OF(mtu),
+        .event_delay = WORLD_US * PLAN_OF(event_delay),
+        .has_srq = PLAN_OF(srq),
+        .raises_last_wqe = PLAN_OF(last_wqe),
+        .flushes_late = PLAN_OF(flushes_late),
+    };
+
+    world_seed = seed;
+    n_processes = PLAN_OF(nodes) * PLAN_OF(per_node);
+    if (n_processes > WORLD_MAX_PROCESSES || PLAN_OF(rails) > WORLD_MAX_RAILS) {
+        world_broken("the plan has too many processes or rails");
+    }
+    sched_begin(seed, PLAN_OF(preempt));
+    fabric_begin(&habits);
+    for (unsigned p = 0; p < n_processes; ++p) {
+        world_processes[p] = (world_process_t){.rank = p, .node = p / PLAN_OF(per_node)};
+        sched_add(&world_processes[p], images[p]);
+    }
+    faults_plan();
+    if (sched_run(MOST_S * WORLD_S)) {
+        look_for_leaks();
+    }
+}

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The bfo authors
+#
+# world.sh [OPTION...] [NAME=VALUE...]: builds the world and runs it with these arguments (--help lists them).
+# BFO_WORLD_PML, BFO_WORLD_BTL: other source folders, to see seeds fail with them. BFO_WORLD_CFLAGS: instead of -O2.
+. "$BFO_SRCDIR/tests/lib.sh"
+from=$BFO_SRCDIR/tests/world pml=${BFO_WORLD_PML:-$BFO_SRCDIR/pml_bfo} btl=${BFO_WORLD_BTL:-$BFO_SRCDIR/btl_openib_failover}
+into=${BFO_WORLD_INTO:-$BFO_BUILDDIR/tests/world/made}
+flags="-std=gnu11 -D_GNU_SOURCE -mcx16 -g ${BFO_WORLD_CFLAGS:--O2} -fno-strict-aliasing -fPIC -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers"
+# The files of an image: the PML and the BTL but for their readers of /proc, and this world's part.
+image_sources() {
+    ls "$pml"/*.c "$btl"/*.c | grep -vE '/(pml_bfo_life|osc_bfo_component|pml_bfo_figures_dir)\.c$'
+    ls "$from"/image_*.c
+}
+build() {
+    local rules=$into/Makefile f
+    mkdir -p "$into"
+    {
+        echo "CFLAGS = $flags -I$from"
+        echo "IMAGE = -D_GNU_SOURCE -include $from/image.h -fvisibility=hidden -DPML_BFO=1 -DBFO_BTL_FAILOVER=1 -DBFO_ASSERTIONS=1 -DBFO_FLUSH_SECONDS=1000000 -I$from/shadow -I$BFO_SRCDIR/include -I$BFO_BUILDDIR/include -I$BFO_SRCDIR/include/compat -I$pml -I$btl"
+        echo "OMPI = $OMPI_CPPFLAGS $OMPI_CFLAGS"
+        echo "all: world image.so"
+        objects=
+        for f in $(image_sources); do
+            o=$(basename "$f" .c).o objects+=" $o"
+            echo "$o: $f"
+            printf '\t$(CC) $(CFLAGS) $(IMAGE) $(OMPI) -MMD -c -o $@ $<\n'
+        done
+        echo "image.so:$objects"
+        printf '\t$(CC) -shared -Wl,-Bsymbolic -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS"
+        objects=
+        for f in "$from"/{main,schedule,world,faults}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c; do
+            o=$(basename "$f" .c).o objects+=" $o"
+            echo "$o: $f"
+            printf '\t$(CC) $(CFLAGS) -I%s $(OMPI) -MMD -c -o $@ $<\n' "$BFO_SRCDIR/include/compat -I$BFO_SRCDIR/softrail"
+        done
+        echo "world:$objects"
+        printf '\t$(CC) -rdynamic -o $@ $^ %s -ldl\n' "$OMPI_LDFLAGS $OMPI_LIBS"
+        echo "-include *.d"
+    } >"$rules.new"
+    cmp -s "$rules.new" "$rules" || mv "$rules.new" "$rules"
+    make -s -k -j2 -C "$into" CC="${CC:-cc}" all
+}
+build >"$TEST_TMP/log" 2>&1 || { tail -n 60 "$TEST_TMP/log"; fail "the world does not build"; }
+unset LD_PRELOAD
+exec "$into/world" --image "$into/image.so" "$@"

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * What the host gives to the images, in the place of the C library, of threads and of the runtime. image.h replaces the names.
+ */
+#ifndef WORLD_CALLS_H
+#define WORLD_CALLS_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* ---- time and threads: schedule.c ----------------------------------------------------------------------- */
+
+int world_clock_gettime(clockid_t clock, struct timespec *now);
+time_t world_time(time_t *now);
+int world_usleep(unsigned us);
+int world_nanosleep(const struct timespec *pause, struct timespec *left);
+int world_sched_yield(void);
+/* The caller does nothing for so many nanoseconds. */
+void world_sleep(uint64_t ns);
+/* Another thread may run here, if the seed says so. image.h puts it at every atomic operation. */
+void world_point(void);
+
+int world_thread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *argument);
+int world_thread_join(pthread_t thread, void **result);
+int world_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
+int world_mutex_destroy(pthread_mutex_t *mutex);
+int world_mutex_lock(pthread_mutex_t *mutex);
+int world_mutex_trylock(pthread_mutex_t *mutex);
+int world_mutex_unlock(pthread_mutex_t *mutex);
+
+int world_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int world_eventfd(unsigned value, int flags);
+ssize_t world_read(int fd, void *buffer, size_t size);
+ssize_t world_write(int fd, const void *buffer, size_t size);
+int world_close(int fd);
+int world_fcntl(int fd, int command, ...);
+
+/* ---- the runtime: world.c ---------------------------------------------------------------------------- */
+
+/* Of the process that calls. */
+unsigned world_rank(void);
+unsigned world_node(void);
+unsigned world_ranks(void);
+unsigned world_node_of(unsigned rank);
+bool world_process_is_dead(unsigned rank);
+
+/* The modex: what a process publishes under a key. NULL: nothing. */
+void world_put(const char *key, const void *bytes, size_t size);
+const void *world_get(unsigned rank, const char *key, size_t *size);
+/* A barrier of all living processes: joins it, and asks whether all are there. */
+unsigned world_barrier_join(void);
+bool world_barrier_is_over(unsigned mine);
+
+/* The value of an MCA parameter that this world sets; NULL: none. */
+const char *world_parameter(const char *name);
+/* A line that the process writes for people. */
+void world_says(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+ssize_t world_getrandom(void *buffer, size_t size, unsigned flags);
+
+/* ---- the application's part: world.c ------------------------------------------------------------------ */
+
+/* What this run asks of the processes (plan.def). */
+unsigned world_plan_of(const char *name);
+/* A number below n that depends on the run's seed and the four numbers alone. */
+unsigned world_hash(unsigned n, unsigned a, unsigned b, unsigned c, unsigned d);
+/* See world.h. */
+unsigned world_draw(unsigned n);
+bool world_chance(unsigned n);
+void world_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void world_broken(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* An MPI call of this process ended with an error about the process `peer`. */
+void world_saw_error(unsigned peer, int error);
+
+/* The BTL of this process has no module. Does not return. */
+void world_has_no_rail(void) __attribute__((noreturn));
+
+/* Every image has one variable of this type, named world_image. */
+typedef struct {
+    void (*main)(void);
+    void (*report)(void); /* writes to the trace what the process waits for */
+    void **local;         /* the PML's variable that each thread has for itself */
+} world_image_t;
+
+#endif /* WORLD_CALLS_H */
