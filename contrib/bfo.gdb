@@ -117,6 +117,8 @@ define bfo-peer
   bfo-mask $bfo_p->out_own
   printf "; out by the other:"
   bfo-mask $bfo_p->out_theirs
+  printf "; by force:"
+  bfo-mask $bfo_p->forced_own|$bfo_p->forced_theirs
   printf "\n"
   set $bfo_n = 0
   while $bfo_n < $bfo_p->n_rails

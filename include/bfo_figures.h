@@ -160,7 +160,7 @@ _Static_assert(0 == offsetof(bfo_figures_t, traffic) % 64 && 64 == sizeof(bfo_tr
 /* The file ".steer" in the directory of the files of figures. The command bfo writes it, under a lock; processes map it and only read it. */
 #define BFO_STEER_NAME ".steer"
 #define BFO_STEER_MAGIC UINT64_C(0x52454554534f4642) /* "BFOSTEER" */
-#define BFO_STEER_LAYOUT 2u
+#define BFO_STEER_LAYOUT 3u
 enum { BFO_STEER_PORTS = BFO_FIGURES_PORTS, BFO_STEER_WISHES = 128 };
 
 /* A wish: the processes of a job on this node are to use another value of a parameter. */
@@ -179,6 +179,8 @@ typedef struct {
     uint32_t n_wishes;
     char out[BFO_STEER_PORTS][64]; /* names of ports that are taken out of service */
     bfo_steer_wish_t wish[BFO_STEER_WISHES];
+    uint32_t forced; /* bit i: out[i] stands out even where it has the last rail to a process */
+    uint32_t reserved;
 } bfo_steer_t;
 
 /* ---- pml_bfo_figures_dir.c: where the files are, for the PML and the command ------------------------------- */

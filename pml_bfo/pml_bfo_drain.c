@@ -10,6 +10,7 @@
 #include "bfo_figures.h"
 #include "pml_bfo_drain.h"
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_peer.h"
 #include "pml_bfo_figures.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_post.h"
@@ -26,7 +27,7 @@
 #ifndef BFO_DRAIN_LOOK_MS
 #define BFO_DRAIN_LOOK_MS 10
 #endif
-enum { UNTOLD = 1 << 16, CHECK_MS = 200, LOOKS_AT_FIGURES = 5 };
+enum { UNTOLD = 1 << 24, CHECK_MS = 200, LOOKS_AT_FIGURES = 5 };
 
 static opal_event_t timer; /* in Open MPI's event loop, which progress runs from time to time */
 static bool is_registered; /* look() is a progress function; changed by the timer and at the end */
@@ -65,11 +66,24 @@ static bool has_asked_by(const bfo_peer_t *peer, uint8_t r)
     return false;
 }
 
+/* Do all UP rails stand out by force? Then new work waits, and only reports and what has begun go over these rails. */
+static bool is_held(const bfo_peer_t *peer)
+{
+    return 0 == peer->send_mask && 0 != peer->up_mask;
+}
+
+/* A report that goes over a rail that stands out does not count, because each report would else be news for the next one. */
+static bool is_telling(const bfo_peer_t *peer)
+{
+    return is_held(peer) && 0 != __atomic_load_n(&peer->telling, __ATOMIC_RELAXED);
+}
+
 static bool is_quiet(const bfo_peer_t *peer, uint8_t r)
 {
     const bfo_rail_t *rail = &peer->rails[r];
+    const uint32_t waiting = is_held(peer) ? peer->n_bound : peer->n_waiting;
 
-    return 0 == (peer->up_mask >> r & 1) || (0 == peer->n_waiting && rail->ext->flush(rail->btl, &peer->proc->super) && !has_asked_by(peer, r));
+    return 0 == (peer->up_mask >> r & 1) || (0 == waiting && rail->ext->flush(rail->btl, &peer->proc->super) && !has_asked_by(peer, r));
 }
 
 /* Of the rails that stand out, those with nothing in flight at this look and at the one before. Two looks are needed because a thread that
@@ -79,11 +93,15 @@ static uint8_t quiet_rails(bfo_peer_t *peer, uint8_t out)
     const uint8_t before = peer->quiet_before;
     uint8_t quiet = 0;
 
+    if (is_telling(peer)) {
+        return peer->quiet & out;
+    }
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         quiet |= (out >> r & 1) && is_quiet(peer, r) ? (uint8_t) (1u << r) : 0;
     }
     peer->quiet_before = quiet;
-    return quiet & before;
+    peer->quiet = quiet & before;
+    return peer->quiet;
 }
 
 static void look_again(void)
@@ -98,6 +116,7 @@ static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 {
     bfo_peer_t *peer = des->des_cbdata;
 
+    (void) bfo_add32(&peer->telling, -1);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         const uint8_t r = bfo_rail_index(peer, btl);
 
@@ -107,19 +126,26 @@ static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     }
 }
 
+/* Without an UP rail the report waits for a look that finds one, because it would be old when it goes. */
 static void tell_peer(bfo_peer_t *peer, uint8_t quiet)
 {
+    const bfo_path_t path = is_held(peer) ? (bfo_path_t){(uint8_t) __builtin_ctz(peer->up_mask), false} : BFO_ANY_PATH;
     bfo_rails_hdr_t h = {.type = BFO_MSG_RAILS,
                          .out = to_names(peer, peer->out_own),
                          .quiet = to_names(peer, quiet),
                          .jobid = OPAL_PROC_MY_NAME.jobid,
-                         .vpid = OPAL_PROC_MY_NAME.vpid};
-    const uint32_t news = (uint32_t) h.out << 8 | h.quiet;
+                         .vpid = OPAL_PROC_MY_NAME.vpid,
+                         .forced = to_names(peer, peer->forced_own)};
+    const uint32_t news = (uint32_t) h.forced << 16 | (uint32_t) h.out << 8 | h.quiet;
 
-    if (news != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
+    if (0 == peer->up_mask) {
+        __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED);
+    } else if (news != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
         h.number = ++peer->rails_number;
         __atomic_store_n(&peer->told, news, __ATOMIC_RELAXED);
-        if (OMPI_SUCCESS != bfo_ctl_send(peer, BFO_ANY_PATH, &h, sizeof(h), rails_sent, peer)) {
+        (void) bfo_add32(&peer->telling, 1);
+        if (OMPI_SUCCESS != bfo_ctl_send(peer, path, &h, sizeof(h), rails_sent, peer)) {
+            (void) bfo_add32(&peer->telling, -1);
             __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED);
         }
     }
@@ -137,6 +163,7 @@ static void rails_heard(bfo_peer_t *from, const bfo_rails_hdr_t *h)
     if ((int32_t) (h->number - from->rails_heard) > 0) { /* otherwise a later report has overtaken it */
         from->rails_heard = h->number;
         from->names_out = h->out;
+        from->names_forced = h->forced;
         from->names_quiet = h->quiet;
     }
     BFO_UNLOCK(&bfo.lock);
@@ -175,25 +202,38 @@ static void add_rails(bfo_drained_t *sums, const bfo_peer_t *peer, uint8_t drain
     }
 }
 
+/* A peer whose rails all stand out by force is waited for like a peer whose rails are lost. */
+static void wait_or_go_on(bfo_peer_t *peer)
+{
+    const bool waits = 0 != __atomic_load_n(&peer->waits_since, __ATOMIC_RELAXED);
+
+    if (is_held(peer) && !waits) {
+        bfo_failover_wait(peer, "its rails are drained by force");
+    } else if (0 != peer->send_mask && waits) {
+        bfo_failover_wait_ends(peer);
+    }
+}
+
 /* Returns true if the peer needs another look. That look must be soon only for rails that still have something in flight at this end; the
  * peer reports on the other end. */
 static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
 {
-    const uint8_t own = bfo_rails_of_ports_out(peer), theirs = bfo_rails_of_names(peer, peer->names_out), out = own | theirs;
-    uint8_t quiet;
+    uint8_t out, quiet;
 
-    if (own != peer->out_own || theirs != peer->out_theirs) {
-        bfo_rails_stand_out(peer, own, theirs);
+    if (bfo_rails_stand_out(peer)) {
         look_again();
     }
+    wait_or_go_on(peer);
+    out = peer->out_own | peer->out_theirs;
     quiet = quiet_rails(peer, out);
     if (0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
         tell_peer(peer, quiet);
     }
-    if (0 != (out & ~peer->send_mask & ~quiet) || UNTOLD == __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
+    if (0 != (out & ~peer->send_mask & ~quiet) || is_telling(peer)
+        || (0 != peer->up_mask && UNTOLD == __atomic_load_n(&peer->told, __ATOMIC_RELAXED))) {
         look_again();
     }
-    add_rails(sums, peer, quiet & bfo_rails_of_names(peer, peer->names_quiet));
+    add_rails(sums, peer, is_telling(peer) ? 0 : quiet & bfo_failover_rails_of_names(peer, peer->names_quiet));
     return 0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED);
 }
 

@@ -245,7 +245,7 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
         bfo_tell_rail_lost(peer, r, cause, told || (BFO_OMPI_ULFM_IS_ON && NULL == peer->rails[r].ext)); /* then the process has failed */
         if (NULL == peer->rails[r].ext) {
             bfo_failover_declare(peer, cause);
-        } else if (0 == peer->up_mask) {
+        } else if (0 == peer->send_mask) {
             bfo_failover_wait(peer, cause);
         }
     }

@@ -22,6 +22,18 @@
 #include <time.h>
 #include <unistd.h>
 
+uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names)
+{
+    uint8_t mask = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const uint8_t name = 0 == names ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
+
+        mask |= name < BFO_MAX_RAILS && (names >> name & 1) ? (uint8_t) (1u << r) : 0;
+    }
+    return mask;
+}
+
 /* ---- every request of a peer ------------------------------------------------------------------------ */
 
 #if PML_BFO
@@ -214,8 +226,9 @@ static int look_at_waits(void)
             bfo_failover_declare(peer, "the process is dead, as its machine says");
             ++done;
         } else if (bfo_unlikely(is_over(peer, now, timeout))) {
-            bfo_failover_declare(peer, 0 == timeout ? "the last rail is lost, and the rail that was coming back did not"
-                                                    : "no rail came back in time (pml_bfo_last_rail_timeout)");
+            bfo_failover_declare(peer, 0 != peer->up_mask ? "the last rail was drained by force and not released in time (pml_bfo_last_rail_timeout)"
+                                       : 0 == timeout     ? "the last rail is lost, and the rail that was coming back did not"
+                                                          : "no rail came back in time (pml_bfo_last_rail_timeout)");
             ++done;
         }
     }
@@ -231,7 +244,7 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
         return;
     }
     BFO_LOCK(&bfo.lock);
-    begins = 0 == peer->up_mask && 0 == peer->waits_since && !peer->declared;
+    begins = 0 == peer->send_mask && 0 == peer->waits_since && !peer->declared;
     if (begins) {
         __atomic_store_n(&peer->waits_since, now_ms(), __ATOMIC_RELAXED);
         (void) bfo_add32(&bfo.n_waits, 1);
@@ -250,13 +263,17 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
 
 void bfo_failover_wait_ends(bfo_peer_t *peer)
 {
+    const bool ends = 0 != peer->send_mask || peer->declared; /* otherwise the rail that is back stands out by force */
+
     BFO_LOCK(&bfo.lock);
-    if (0 != peer->waits_since && (0 != peer->up_mask || peer->declared)) {
+    if (ends && 0 != peer->waits_since) {
         __atomic_store_n(&peer->waits_since, 0, __ATOMIC_RELAXED);
         (void) bfo_add32(&bfo.n_waits, -1);
     }
     BFO_UNLOCK(&bfo.lock);
-    bfo_figures_waits(peer, false);
+    if (ends) {
+        bfo_figures_waits(peer, false);
+    }
 }
 
 void bfo_failover_wait_fini(void)

@@ -9,15 +9,17 @@
 
 #include "pml_bfo.h"
 
+/* Turns a mask of rail names into a mask of rails. Rails without a name yet carry nothing and are left out. */
+uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names) BFO_COLD;
 /* Declares the peer unreachable: all its requests end with an error (bfo_lost_error()). */
 void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
 #if PML_BFO
-/* No rail to the peer is left: waits for one (pml_bfo_last_rail_timeout), or declares the peer because of `cause`. Context: as rail_failed. */
+/* No rail to the peer is left for new work: waits for one (pml_bfo_last_rail_timeout), or declares the peer because of `cause`. Context: as rail_failed. */
 void bfo_failover_wait(bfo_peer_t *peer, const char *cause) BFO_COLD;
 /* From now on each call of progress asks `is_dead` about each peer that this process waits for, and declares a peer whose process has
  * died. `since`, `now`: ms. */
 void bfo_failover_wait_init(bool (*is_dead)(bfo_peer_t *peer, uint64_t since, uint64_t now)) BFO_COLD;
-/* Ends the wait: a rail is back, or the peer is declared. */
+/* Ends the wait if a rail takes new work again, or the peer is declared. */
 void bfo_failover_wait_ends(bfo_peer_t *peer) BFO_COLD;
 /* Ends all waits at the end of the PML. */
 void bfo_failover_wait_fini(void) BFO_COLD;

@@ -449,7 +449,7 @@ void bfo_figures_waits(bfo_peer_t *peer, bool waits)
     peer->figures_waits = waits;
     if (is_news && (waits || !peer->declared)) { /* otherwise PEER_LOST is the event */
         event_write(waits ? BFO_FIGURES_PEER_WAITS : BFO_FIGURES_PEER_BACK, waits ? BFO_FIGURES_REACHED : BFO_FIGURES_WAITED_FOR,
-                    waits ? BFO_FIGURES_WAITED_FOR : BFO_FIGURES_REACHED, "");
+                    waits ? BFO_FIGURES_WAITED_FOR : BFO_FIGURES_REACHED, waits && 0 != peer->up_mask ? "its last rail is drained by force" : "");
         name_host(peer);
         peer->figures_waits_since = waits ? 0 : peer->figures_waits_since; /* nobody recorded since when it was reached */
         lasted_since(&peer->figures_waits_since);

@@ -146,6 +146,8 @@ typedef struct {
     uint32_t number; /* counts from 1; the message with the higher number is the later one */
     uint32_t jobid;  /* of the sender, a cross-check */
     uint32_t vpid;
+    uint8_t forced; /* of `out`, those that stand out even if no other rail is left */
+    uint8_t pad[3];
 } bfo_rails_hdr_t;
 
 typedef struct {
@@ -239,12 +241,13 @@ BFO_AT(bfo_dance_hdr_t, dead_mask, 35);
 BFO_AT(bfo_dance_hdr_t, rail_gen, 40);
 BFO_AT(bfo_dance_hdr_t, jobid, 56);
 BFO_AT(bfo_dance_hdr_t, vpid, 60);
-BFO_SIZE(bfo_rails_hdr_t, 16);
+BFO_SIZE(bfo_rails_hdr_t, 20);
 BFO_AT(bfo_rails_hdr_t, out, 2);
 BFO_AT(bfo_rails_hdr_t, quiet, 3);
 BFO_AT(bfo_rails_hdr_t, number, 4);
 BFO_AT(bfo_rails_hdr_t, jobid, 8);
 BFO_AT(bfo_rails_hdr_t, vpid, 12);
+BFO_AT(bfo_rails_hdr_t, forced, 16);
 BFO_SIZE(bfo_life_t, 24);
 BFO_AT(bfo_life_t, started, 8);
 BFO_AT(bfo_life_t, pid, 16);

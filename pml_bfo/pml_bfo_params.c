@@ -78,8 +78,8 @@ static const struct {
      "keys (Open MPI 4.1 only)",
      MCA_BASE_VAR_TYPE_BOOL, &bfo_params.pmix_events, OPAL_INFO_LVL_4},
     {"last_rail_timeout",
-     "Seconds for which the requests of a peer wait when the last rail to it is lost (0: no longer than a rail is "
-     "coming back; -1: without limit). A process of which its machine says that it is dead is not waited for. With pml_bfo_rejoin 0 it "
+     "Seconds for which the requests of a peer wait when the last rail to it is lost, or drained by force (0: no longer than a rail is "
+     "coming back, and no rail is drained by force; -1: without limit). A process of which its machine says that it is dead is not waited for. With pml_bfo_rejoin 0 it "
      "is 0",
      MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
     {"eager_limit",

@@ -28,10 +28,11 @@ static void work_append(bfo_peer_t *peer, bfo_work_t *work)
     bfo_link_append(&peer->waiting, &work->link);
     work->queued = true;
     ++peer->n_waiting;
+    peer->n_bound += work->is_bound;
     ++bfo.n_pending;
 }
 
-static bool work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work), bool is_resend)
+static bool work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work), bool is_resend, bool is_bound)
 {
     bool is_first;
 
@@ -42,6 +43,7 @@ static bool work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work
     }
     work->retry = retry;
     work->is_resend = is_resend;
+    work->is_bound = is_bound;
     work_append(peer, work);
     is_first = !bfo.progress_registered;
     bfo.progress_registered = true;
@@ -55,12 +57,17 @@ static bool work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work
 
 bool bfo_work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work))
 {
-    return work_queue(peer, work, retry, false);
+    return work_queue(peer, work, retry, false, false);
+}
+
+bool bfo_work_queue_bound(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work))
+{
+    return work_queue(peer, work, retry, false, true);
 }
 
 bool bfo_work_queue_resend(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work))
 {
-    return work_queue(peer, work, retry, true);
+    return work_queue(peer, work, retry, true, false);
 }
 
 void bfo_work_forget(bfo_peer_t *peer)
@@ -90,6 +97,8 @@ static bfo_work_t *work_pop(bfo_peer_t *peer)
         bfo_link_remove(&work->link);
         work->queued = false;
         --peer->n_waiting;
+        BFO_ASSERT(!work->is_bound || 0 != peer->n_bound);
+        peer->n_bound -= work->is_bound;
         --bfo.n_pending;
         if (bfo_link_is_empty(&peer->waiting)) {
             bfo_link_remove(&peer->turn);
@@ -102,12 +111,13 @@ static bfo_work_t *work_pop(bfo_peer_t *peer)
 /* Refused work goes to the end of the queue, so that a rail without room does not hold up the others. */
 static int peer_visit(bfo_peer_t *peer)
 {
+    const bool is_held = 0 == peer->send_mask && bfo_peer_may_wait(peer); /* no rail takes new work */
     unsigned refusals = 0;
     int done = 0;
 
     peer->resends = 0;
-    if (0 == peer->send_mask && bfo_peer_may_wait(peer)) {
-        return 0; /* no rail is left to take anything */
+    if (is_held && (0 == peer->up_mask || 0 == peer->n_bound)) {
+        return 0;
     }
     for (uint32_t n = peer->n_waiting; 0 < n && refusals < MAX_REFUSALS; --n) {
         bfo_work_t *work = work_pop(peer);
@@ -115,7 +125,7 @@ static int peer_visit(bfo_peer_t *peer)
         if (NULL == work) {
             break;
         }
-        if (work->is_resend && !bfo_resend_may_go(peer)) {
+        if ((is_held && !work->is_bound) || (work->is_resend && !bfo_resend_may_go(peer))) {
             work_put_back(peer, work);
         } else if (OMPI_ERR_OUT_OF_RESOURCE == work->retry(work)) {
             work_put_back(peer, work);

@@ -95,9 +95,12 @@ static inline uint8_t ctl_rail(bfo_path_t path, bfo_peer_t *peer)
     return path.bound ? BFO_MAX_RAILS : bfo_rail_for_first(peer);
 }
 
+/* If all rails stand out by force, a message that ends what has begun on a rail takes any UP rail, and all others wait. */
 static BFO_COLD int ctl_elsewhere(bfo_peer_t *peer, uint8_t r, int rc, message_t *m)
 {
-    return m->path.bound ? rc : bfo_post_elsewhere(peer, r, rc, &peer->eager_mask, 0xff, ctl_build, m);
+    const uint8_t *up = BFO_MAX_RAILS > m->path.rail && 0 == peer->eager_mask ? &peer->up_mask : &peer->eager_mask;
+
+    return m->path.bound ? rc : bfo_post_elsewhere(peer, r, rc, up, 0xff, ctl_build, m);
 }
 
 static inline __attribute__((always_inline)) int ctl_post(bfo_peer_t *peer, uint8_t r, const message_t *m)
@@ -148,7 +151,7 @@ static int ctl_retry(bfo_work_t *work)
     return OMPI_SUCCESS;
 }
 
-/* Queues a copy for progress, as a resend if `again`. */
+/* Queues a copy for progress, as a resend if `again`. A message that prefers a rail ends there what has begun on it. */
 static int ctl_queue(bfo_peer_t *peer, const message_t *m, bool again)
 {
     bfo_ctl_t *ctl = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
@@ -169,7 +172,9 @@ static int ctl_queue(bfo_peer_t *peer, const message_t *m, bool again)
     ctl->done = m->done;
     ctl->context = m->context;
     memcpy(ctl->text, m->header, m->length);
-    (void) (again ? bfo_work_queue_resend(peer, &ctl->work, ctl_retry) : bfo_work_queue(peer, &ctl->work, ctl_retry));
+    (void) (again                          ? bfo_work_queue_resend(peer, &ctl->work, ctl_retry)
+            : BFO_MAX_RAILS > m->path.rail ? bfo_work_queue_bound(peer, &ctl->work, ctl_retry)
+                                           : bfo_work_queue(peer, &ctl->work, ctl_retry));
     return OMPI_SUCCESS;
 }
 

@@ -15,7 +15,7 @@
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_steer.h"
+#include "pml_bfo_rails_out.h"
 #include "pml_bfo_tell.h"
 
 #include "opal/runtime/opal_params.h"
@@ -230,10 +230,11 @@ static void set_limits(bfo_peer_t *peer)
 }
 
 /* First fragments go over the rails with the lowest latency, and not over a slow rail if there is another. Rails that stand out are used if
- * there is no other, so that no peer is lost because of them. */
+ * there is no other, so that no peer waits because of them, unless they stand out by force. */
 static void set_masks(bfo_peer_t *peer, uint8_t up)
 {
-    const uint8_t in = (uint8_t) (up & ~(peer->out_own | peer->out_theirs)), use = 0 != in ? in : up;
+    const uint8_t in = (uint8_t) (up & ~(peer->out_own | peer->out_theirs)), spare = (uint8_t) (up & ~(peer->forced_own | peer->forced_theirs));
+    const uint8_t use = 0 != in ? in : spare;
     const uint8_t fast = 0 != (use & ~peer->stripe.slow) ? (uint8_t) (use & ~peer->stripe.slow) : use;
     uint32_t lowest = UINT32_MAX;
     uint8_t eager = 0, put = 0, get = 0;
@@ -251,7 +252,7 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
             get |= (peer->rails[r].flags & MCA_BTL_FLAGS_GET) ? 1u << r : 0;
         }
     }
-    BFO_ASSERT((0 == up) == (0 == eager)); /* while a rail is up, some rail takes first fragments */
+    BFO_ASSERT((0 == use) == (0 == eager)); /* while a rail is in use, some rail takes first fragments */
     BFO_ASSERT(0 == ((eager | put | get) & ~use));
     peer->up_mask = up;
     peer->send_mask = use;
@@ -320,6 +321,27 @@ static void set_no_regs(bfo_peer_t *peer)
     }
 }
 
+static bfo_rails_out_t read_out(bfo_peer_t *peer)
+{
+    return bfo_rails_out_read(peer, bfo_failover_rails_of_names(peer, peer->names_out), bfo_failover_rails_of_names(peer, peer->names_forced));
+}
+
+static bool are_out(const bfo_peer_t *peer, bfo_rails_out_t out)
+{
+    return out.ours == peer->out_own && out.theirs == peer->out_theirs && out.forced_ours == peer->forced_own
+           && out.forced_theirs == peer->forced_theirs;
+}
+
+/* Locks: bfo.lock held. */
+static void set_out(bfo_peer_t *peer, bfo_rails_out_t out)
+{
+    BFO_ASSERT(0 == (out.ours | out.theirs) >> peer->n_rails && 0 == (out.forced_ours & ~out.ours));
+    peer->out_own = out.ours;
+    peer->out_theirs = out.theirs;
+    peer->forced_own = out.forced_ours;
+    peer->forced_theirs = out.forced_theirs;
+}
+
 int bfo_peer_connect(bfo_peer_t *peer)
 {
     mca_bml_base_endpoint_t *endpoint;
@@ -348,10 +370,9 @@ int bfo_peer_connect(bfo_peer_t *peer)
         all = (uint8_t) ((1u << peer->n_rails) - 1);
         down = bfo_failover_name_rails(peer);
         BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);
-        peer->out_own = bfo_rails_of_ports_out(peer);
-        peer->out_theirs = bfo_rails_of_names(peer, peer->names_out);
-        set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* if none is left, the first use finds out */
         peer->may_wait = PML_BFO && peer->failover && bfo_params.rejoin;
+        set_out(peer, read_out(peer));
+        set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* if none is left, the first use finds out */
         bfo_failover_announce(peer);
         bfo_failover_announce_bypass(peer);
         bfo_tell_connected(peer);
@@ -359,6 +380,9 @@ int bfo_peer_connect(bfo_peer_t *peer)
     }
     BFO_UNLOCK(&bfo.lock);
     bfo_failover_fence_down(peer, down);
+    if (bfo_unlikely(0 == peer->send_mask)) {
+        bfo_failover_wait(peer, "its rails are drained by force");
+    }
     return OMPI_SUCCESS;
 }
 
@@ -395,37 +419,17 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
     return is_new;
 }
 
-uint8_t bfo_rails_of_ports_out(const bfo_peer_t *peer)
+bool bfo_rails_stand_out(bfo_peer_t *peer)
 {
-    uint8_t mask = 0;
-
-    for (uint8_t r = 0; PML_BFO && peer->failover && r < peer->n_rails; ++r) {
-        mask |= bfo_steer_place(bfo_btl_port_name(peer->rails[r].btl)) < bfo_steer_ports() ? (uint8_t) (1u << r) : 0;
-    }
-    return mask;
-}
-
-uint8_t bfo_rails_of_names(bfo_peer_t *peer, uint8_t names)
-{
-    uint8_t mask = 0;
-
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        const uint8_t name = 0 == names ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
-
-        mask |= name < BFO_MAX_RAILS && (names >> name & 1) ? (uint8_t) (1u << r) : 0;
-    }
-    return mask;
-}
-
-void bfo_rails_stand_out(bfo_peer_t *peer, uint8_t own, uint8_t theirs)
-{
+    const bfo_rails_out_t out = read_out(peer); /* without the lock, because the BTL may be asked for names */
     uint8_t before;
 
-    BFO_ASSERT(0 == (own | theirs) >> peer->n_rails);
+    if (are_out(peer, out)) {
+        return false;
+    }
     BFO_LOCK(&bfo.lock);
     before = peer->send_mask;
-    peer->out_own = own;
-    peer->out_theirs = theirs;
+    set_out(peer, out);
     set_masks(peer, peer->up_mask);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         if ((peer->send_mask & ~before) >> r & 1) {
@@ -433,6 +437,7 @@ void bfo_rails_stand_out(bfo_peer_t *peer, uint8_t own, uint8_t theirs)
         }
     }
     BFO_UNLOCK(&bfo.lock);
+    return true;
 }
 
 uint8_t bfo_rails_that_put(const bfo_peer_t *peer)

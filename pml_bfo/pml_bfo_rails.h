@@ -59,12 +59,8 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 
 /* Uses a new generation of a lost rail. False: the rail is not used, because that generation is known to be dead, or the peer is declared. */
 bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
-/* Mask of the rails whose local port stands out. Locks: as bfo_steer_place(). */
-uint8_t bfo_rails_of_ports_out(const bfo_peer_t *peer) BFO_COLD;
-/* Turns a mask of rail names into a mask of rails. Rails without a name yet carry nothing and are left out. */
-uint8_t bfo_rails_of_names(bfo_peer_t *peer, uint8_t names) BFO_COLD;
-/* Sets which rails stand out (pml_bfo_drain.c); no new work begins on them. */
-void bfo_rails_stand_out(bfo_peer_t *peer, uint8_t own, uint8_t theirs) BFO_COLD;
+/* Reads which rails stand out; no new work begins on them. Returns true if the answer is new. Locks: none held. */
+bool bfo_rails_stand_out(bfo_peer_t *peer) BFO_COLD;
 /* Mask of the rails that can PUT, including those that stand out. */
 uint8_t bfo_rails_that_put(const bfo_peer_t *peer) BFO_COLD;
 

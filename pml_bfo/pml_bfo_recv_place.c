@@ -349,7 +349,7 @@ static inline void read_begin(bfo_recv_t *req, bfo_peer_t *peer, bfo_frag_t *fra
     req->next += length;
     bfo_recv_get(req);
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {
-        (void) bfo_work_queue(peer, &frag->work, read_try);
+        (void) bfo_work_queue_bound(peer, &frag->work, read_try);
     }
 }
 
@@ -398,7 +398,8 @@ void bfo_recv_schedule(bfo_recv_t *req)
         return;
     }
     do {
-        depth = (int32_t) bfo_params.recv_pipeline_depth * (NULL != req->rget ? 1 : __builtin_popcount(peer->put_mask));
+        depth = (int32_t) bfo_params.recv_pipeline_depth
+                * (NULL != req->rget ? 1 : __builtin_popcount(0 != peer->put_mask ? peer->put_mask : bfo_rails_that_put(peer)));
         while (req->next < req->end && (__atomic_load_n(&req->open, __ATOMIC_RELAXED) < depth || 0 == depth)
                && BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m))) {
             rc = NULL != req->rget ? read_start(req, peer) : put_ask(req, peer);

@@ -385,7 +385,7 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     memcpy(frag->handle, put + 1, peer->handle_size);
     bfo_send_get(req);
     if (OMPI_ERR_OUT_OF_RESOURCE == write_try(&frag->work)) {
-        (void) bfo_work_queue(peer, &frag->work, write_try);
+        (void) bfo_work_queue_bound(peer, &frag->work, write_try);
     }
     return OMPI_SUCCESS;
 }

@@ -17,6 +17,7 @@
 typedef struct {
     uint32_t n;
     char name[BFO_STEER_MOST][sizeof(((bfo_steer_t *) 0)->out[0])];
+    bool is_forced[BFO_STEER_MOST]; /* the port stands out even where it has the last rail to a process */
 } ports_t;
 
 static const bfo_steer_t *steer; /* the mapped list; NULL: none */
@@ -72,17 +73,25 @@ static uint32_t place_in(const ports_t *in, const char *port)
     return i;
 }
 
+bool bfo_steer_is_forced(uint32_t i)
+{
+    return out.is_forced[i];
+}
+
 uint32_t bfo_steer_place(const char *port)
 {
     return place_in(&out, port);
 }
 
-static void add(ports_t *to, const char *port)
+static void add(ports_t *to, const char *port, bool by_force)
 {
+    const uint32_t i = place_in(to, port);
+
     BFO_ASSERT(to->n < BFO_STEER_MOST);
-    if (to->n == place_in(to, port)) {
+    if (to->n == i) {
         strncpy(to->name[to->n++], port, sizeof(to->name[0]));
     }
+    to->is_forced[i] = to->is_forced[i] || by_force;
 }
 
 /* Copies the mapped list. False: another process is writing it, or there is none. */
@@ -116,11 +125,11 @@ bool bfo_steer_read(void (*gone)(const char *port))
         return false;
     }
     for (uint32_t i = 0; i < list.n_out; ++i) {
-        add(&new, list.out[i]);
+        add(&new, list.out[i], list.forced >> i & 1);
     }
     for (uint32_t i = 0; i < BFO_DRAIN_NAMES; ++i) {
         if (named >> i & 1) {
-            add(&new, bfo_drain_cvar_port(i));
+            add(&new, bfo_drain_cvar_port(i), false);
         }
     }
     for (uint32_t i = 0; i < out.n; ++i) {

@@ -26,6 +26,8 @@ void bfo_steer_obey(void (*wish)(uint32_t parameter, int64_t value)) BFO_COLD;
 /* The ports read last: their number, and each name, which may lack its terminating 0. */
 uint32_t bfo_steer_ports(void);
 const char *bfo_steer_port(uint32_t i);
+/* Does the port stand out even where it has the last rail to a process? Locks: as bfo_steer_place(). */
+bool bfo_steer_is_forced(uint32_t i) BFO_COLD;
 /* Index of a port in the list; bfo_steer_ports(): it does not stand out. Locks: bfo.lock held, or the caller is the thread that reads. */
 uint32_t bfo_steer_place(const char *port) BFO_COLD;
 

@@ -65,7 +65,7 @@ typedef struct bfo_peer_t {
     uint8_t n_rails;         /* 0: bfo_peer_connect() was not called, or found no rail */
     uint8_t eager_mask;      /* rails for first fragments: UP and with the lowest latency */
     uint8_t up_mask;         /* rails that are UP: messages in flight go on over them */
-    uint8_t send_mask;       /* rails for new work: UP and not standing out; if there is none, all that are UP */
+    uint8_t send_mask;       /* rails for new work: UP and not standing out; if there is none, all UP rails that do not stand out by force */
     uint8_t put_mask;        /* rails that can PUT, of those */
     uint8_t pin_mask;        /* put_mask, or 0: then no send lets the peer ask for its bytes by PUT */
     uint8_t get_mask;        /* rails that can GET, of those */
@@ -79,29 +79,33 @@ typedef struct bfo_peer_t {
     bool figures_last;
     bool figures_waits; /* counted as waited for; below: since when, in ns. The same lock */
     uint64_t figures_waits_since;
-    uint8_t figures_rail;           /* the rail lost last: resends are counted for its port. The same lock */
-    bool declared;                  /* declared unreachable: never used again (DESIGN.txt section 11) */
-    bool may_wait;                  /* rails can come back: without one this process may wait for the peer (pml_bfo_last_rail_timeout) */
-    uint8_t out_own, out_theirs;    /* rails that stand out because this side's or the peer's port is out of service. Lock: bfo.lock */
-    uint8_t names_out, names_quiet; /* the peer's report, by names of rails: out, and without anything in flight. Lock: bfo.lock */
-    uint8_t quiet_before; /* rails without anything in flight here at the last look of pml_bfo_drain.c, the only user of this and the next two */
-    uint32_t told;        /* what this process last reported to the peer: out << 8 | quiet, or that it must report again; atomic */
+    uint8_t figures_rail;              /* the rail lost last: resends are counted for its port. The same lock */
+    bool declared;                     /* declared unreachable: never used again (DESIGN.txt section 11) */
+    bool may_wait;                     /* rails can come back: without one this process may wait for the peer (pml_bfo_last_rail_timeout) */
+    uint8_t out_own, out_theirs;       /* rails that stand out because this side's or the peer's port is out of service. Lock: bfo.lock */
+    uint8_t forced_own, forced_theirs; /* of those, the rails that stand out even if no other rail is left. Lock: bfo.lock */
+    uint8_t names_out, names_forced, names_quiet; /* the peer's report, by names of rails: out, out by force, nothing in flight. Lock: bfo.lock */
+    uint8_t quiet_before; /* rails without anything in flight here at the last look of pml_bfo_drain.c, the only user of this and the next four */
+    uint8_t quiet;        /* rails without anything in flight here at the last two looks */
+    uint32_t told;        /* what this process last reported to the peer: forced << 16 | out << 8 | quiet, or that it must report again; atomic */
+    int32_t telling;      /* reports in flight to the peer; atomic */
     uint32_t rails_number, rails_heard; /* number of the last such message to the peer, and from it. Lock: bfo.lock */
     uint64_t waits_since;               /* ms; this process waits for the peer since then; 0: it does not. Lock: bfo.lock */
     bfo_life_t life;                    /* how processes of its machine find it; from the modex */
-    uint64_t asked_at;      /* ms; of the last question about its life. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
-    uint32_t witness;       /* whose turn it is to be asked, among the processes of its machine */
-    uint32_t looked;        /* ranks examined so far in the search for a process of its machine */
-    uint32_t question;      /* number of the wait in which others are asked, 0: none was asked. Atomic, like the next two */
-    bool is_dead;           /* its machine reported it dead in this wait */
-    bool life_out;          /* a message LIFE to it is in flight */
-    uint32_t resends;       /* resends since progress last tried waiting work; benign race */
-    bfo_link_t turn;        /* in bfo.pending while work waits. Lock: bfo.pending_lock */
-    bfo_link_t waiting;     /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */
-    uint32_t n_waiting;     /* changed under bfo.pending_lock, read without */
-    bool ready;             /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_is_ready */
-    uint32_t foreign_sent;  /* number of the last FOREIGN to the peer; atomic */
-    uint32_t foreign_heard; /* number of the last one from it that was handed up. Lock: bfo.lock */
+    uint64_t asked_at;  /* ms; of the last question about its life. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
+    uint32_t witness;   /* whose turn it is to be asked, among the processes of its machine */
+    uint32_t looked;    /* ranks examined so far in the search for a process of its machine */
+    uint32_t question;  /* number of the wait in which others are asked, 0: none was asked. Atomic, like the next two */
+    bool is_dead;       /* its machine reported it dead in this wait */
+    bool life_out;      /* a message LIFE to it is in flight */
+    uint32_t resends;   /* resends since progress last tried waiting work; benign race */
+    bfo_link_t turn;    /* in bfo.pending while work waits. Lock: bfo.pending_lock */
+    bfo_link_t waiting; /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */
+    uint32_t n_waiting; /* changed under bfo.pending_lock, read without; below: those of them that end something on a rail */
+    uint32_t n_bound;
+    bool ready;                         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_is_ready */
+    uint32_t foreign_sent;              /* number of the last FOREIGN to the peer; atomic */
+    uint32_t foreign_heard;             /* number of the last one from it that was handed up. Lock: bfo.lock */
     struct bfo_foreign_t *foreign_held; /* FOREIGN messages that came out of order, by number (pml_bfo_ulfm_tags.c). Lock: bfo.lock */
     bool is_handing_up;                 /* a thread hands up FOREIGN messages of this peer. Lock: bfo.lock */
     size_t match_limit;                 /* most payload of a MATCH: from the smallest eager limit of all rails; does not change */
@@ -169,6 +173,7 @@ typedef struct bfo_work_t {
     int (*retry)(struct bfo_work_t *work);
     bool queued;    /* Lock: bfo.pending_lock */
     bool is_resend; /* a copy after an error: progress sends only so many of them to a peer in one call */
+    bool is_bound;  /* ends on its rail what has begun there, even if the rail stands out */
 } bfo_work_t;
 
 /* A control message that could not be sent yet. */

@@ -73,7 +73,7 @@ static void send_life(bfo_peer_t *to, uint8_t answer, uint32_t number, const bfo
 
 static bool is_witness(const bfo_peer_t *peer, const bfo_peer_t *of)
 {
-    return peer != of && __atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && !peer->declared && peer->failover && 0 != peer->up_mask
+    return peer != of && __atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && !peer->declared && peer->failover && 0 != peer->send_mask
            && peer->life.node == of->life.node && !__atomic_load_n(&peer->life_out, __ATOMIC_RELAXED);
 }
 

@@ -177,8 +177,10 @@ void bt_print_json(json_t *json, bool is_line);
 typedef struct {
     const char *port; /* bt_is_port_name() holds; NULL: the list is only read */
     bool out;
-    unsigned tries;   /* how often to try the lock of a list, every 50 ms */
-    json_t *ports;    /* the ports that are out of service for some user */
+    bool force;     /* the port stands out even where it has the last rail to a process */
+    unsigned tries; /* how often to try the lock of a list, every 50 ms */
+    json_t *ports;  /* the ports that are out of service for some user; below: those by force. NULL: nobody asks */
+    json_t *forced;
     unsigned lists;   /* lists that were read */
     unsigned changed; /* lists that were changed */
     unsigned done;    /* lists that are now as wished */
@@ -188,6 +190,8 @@ typedef struct {
 
 /* Is it a port's name that fits into the list? */
 bool bt_is_port_name(const char *port);
+/* Is the port in this array of names? */
+bool bt_is_among(const json_t *names, const char *port);
 /* Changes the list of this user, or those of all users who have a directory if we are root. */
 void bt_out(bt_wish_t *wish, const char *root);
 

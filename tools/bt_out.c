@@ -20,43 +20,76 @@ static uint32_t place_of(const bfo_steer_t *list, const char *port)
     return i;
 }
 
+static bool is_forced(const bfo_steer_t *list, uint32_t i)
+{
+    return list->forced >> i & 1;
+}
+
+static void set_forced(bfo_steer_t *list, uint32_t i, bool by_force)
+{
+    list->forced = (list->forced & ~(1u << i)) | (uint32_t) by_force << i;
+}
+
+static bool is_as_wished(const bfo_steer_t *list, uint32_t at, const bt_wish_t *wish)
+{
+    return wish->out == (at < list->n_out) && (!wish->out || !wish->force || is_forced(list, at));
+}
+
 /* Changes a list. Returns NULL, or why the list stays as it is. */
 static const char *change(int file, const char *root, uid_t uid, bfo_steer_t *list, bt_wish_t *wish)
 {
     const uint32_t at = place_of(list, wish->port);
     const char *why;
 
-    if (wish->out == (at < list->n_out)) {
+    if (is_as_wished(list, at, wish)) {
         return NULL;
     }
-    if (wish->out && BFO_STEER_PORTS == list->n_out) {
+    if (wish->out && BFO_STEER_PORTS == at) {
         return "16 ports are out of service already; give one of them back first (bfo release)";
     }
     if (wish->out) {
         memset(list->out[at], 0, sizeof(list->out[at]));
         strcpy(list->out[at], wish->port); /* it is short enough: bt_is_port_name() */
-        ++list->n_out;
+        set_forced(list, at, wish->force);
+        list->n_out += at == list->n_out;
     } else {
-        memmove(list->out[at], list->out[list->n_out - 1], sizeof(list->out[at]));
-        memset(list->out[--list->n_out], 0, sizeof(list->out[0]));
+        const uint32_t last = --list->n_out;
+
+        memmove(list->out[at], list->out[last], sizeof(list->out[at]));
+        set_forced(list, at, is_forced(list, last));
+        memset(list->out[last], 0, sizeof(list->out[last]));
+        set_forced(list, last, false);
     }
     why = bt_steer_write(file, root, uid, list, NULL);
     wish->changed += NULL == why;
     return why;
 }
 
+bool bt_is_among(const json_t *names, const char *port)
+{
+    size_t k = 0;
+
+    while (k < json_array_size(names) && 0 != strcmp(json_string_value(json_array_get(names, k)), port)) {
+        ++k;
+    }
+    return k < json_array_size(names);
+}
+
+static void add_name(json_t *names, const char *port)
+{
+    json_t *name = NULL == names || bt_is_among(names, port) ? NULL : json_string(port); /* NULL: also if it is no text */
+
+    if (NULL != name) {
+        json_array_append_new(names, name);
+    }
+}
+
 static void add_names(bt_wish_t *wish, const bfo_steer_t *list)
 {
     for (uint32_t i = 0; i < list->n_out; ++i) {
-        json_t *name;
-        size_t k = 0;
-
-        while (k < json_array_size(wish->ports) && 0 != strcmp(json_string_value(json_array_get(wish->ports, k)), list->out[i])) {
-            ++k;
-        }
-        name = k == json_array_size(wish->ports) ? json_string(list->out[i]) : NULL; /* NULL: it is there already, or no text */
-        if (NULL != name) {
-            json_array_append_new(wish->ports, name);
+        add_name(wish->ports, list->out[i]);
+        if (is_forced(list, i)) {
+            add_name(wish->forced, list->out[i]);
         }
     }
 }

@@ -56,6 +56,7 @@ static void clean_list(bfo_steer_t *list)
 {
     list->n_out = list->n_out <= BFO_STEER_PORTS ? list->n_out : 0;
     list->n_wishes = list->n_wishes <= BFO_STEER_WISHES ? list->n_wishes : 0;
+    list->forced &= (1u << list->n_out) - 1;
     for (uint32_t i = 0; i < BFO_STEER_PORTS; ++i) {
         bt_clean_text(list->out[i], sizeof(list->out[i]));
     }

@@ -433,8 +433,13 @@ static void op_message(void)
         make_fin(&m);
         break;
     case BFO_MSG_RAILS:
-        m.u.h.rails = (bfo_rails_hdr_t){
-            .type = BFO_MSG_RAILS, .out = (uint8_t) below(8), .quiet = (uint8_t) below(8), .number = 1 + below(4), .jobid = 77, .vpid = rank};
+        m.u.h.rails = (bfo_rails_hdr_t){.type = BFO_MSG_RAILS,
+                                        .out = (uint8_t) below(8),
+                                        .quiet = (uint8_t) below(8),
+                                        .number = 1 + below(4),
+                                        .jobid = 77,
+                                        .vpid = rank,
+                                        .forced = (uint8_t) below(8)};
         m.length = sizeof(bfo_rails_hdr_t);
         break;
     case BFO_MSG_LIFE:

@@ -84,14 +84,20 @@ static void life_ends(void)
     must(0 == system(command), "the directory stays");
 }
 
-/* The user takes this port out of service; NULL: no port. */
-static void out(const char *port)
+static void take_out(const char *port, bool by_force)
 {
     steer->sequence += 1;
     steer->n_out = NULL == port ? 0 : 1;
+    steer->forced = by_force;
     snprintf(steer->out[0], sizeof(steer->out[0]), "%s", NULL == port ? "" : port);
     steer->sequence += 1;
     fuzz_progress();
+}
+
+/* The user takes this port out of service; NULL: no port. */
+static void out(const char *port)
+{
+    take_out(port, false);
 }
 
 static uint32_t state_of(const char *port)
@@ -117,13 +123,23 @@ static void rails_go(const world_btl_t *by, unsigned names_out, unsigned names_q
     world_complete((unsigned) n, OPAL_SUCCESS);
 }
 
-static void peer_says(uint32_t number, unsigned names_out, unsigned names_quiet)
+static void peer_says_all(uint32_t number, unsigned names_out, unsigned names_quiet, unsigned names_forced)
 {
-    const bfo_rails_hdr_t h = {
-        .type = BFO_MSG_RAILS, .out = (uint8_t) names_out, .quiet = (uint8_t) names_quiet, .number = number, .jobid = 77, .vpid = 1};
+    const bfo_rails_hdr_t h = {.type = BFO_MSG_RAILS,
+                               .out = (uint8_t) names_out,
+                               .quiet = (uint8_t) names_quiet,
+                               .number = number,
+                               .jobid = 77,
+                               .vpid = 1,
+                               .forced = (uint8_t) names_forced};
 
     world_receive(&world_btl[1], BFO_TAG(BFO_MSG_RAILS), &h, sizeof(h), sizeof(h));
     fuzz_progress();
+}
+
+static void peer_says(uint32_t number, unsigned names_out, unsigned names_quiet)
+{
+    peer_says_all(number, names_out, names_quiet, 0);
 }
 
 static bfo_send_t *send_start(size_t size)
@@ -273,6 +289,155 @@ static void last_rail_is_kept(void)
     life_ends();
 }
 
+/* ---- by force ---------------------------------------------------------------------------------------- */
+
+enum { PATIENCE = 60 };
+
+/* Rail 0 is the last one. */
+static bfo_peer_t *life_begins_with_one_rail(int timeout)
+{
+    bfo_peer_t *peer = life_begins();
+
+    bfo_params.last_rail_timeout = timeout;
+    world_rail_fails(&world_btl[1]);
+    world_fence_done(0, false);
+    return peer;
+}
+
+/* The last rail has nothing in flight. This process reports that to the peer over that rail, and the peer reports the same. */
+static void drain_by_force(bfo_peer_t *peer)
+{
+    take_out("a:1", true);
+    must(1 == ((const bfo_rails_hdr_t *) world_posted_message((unsigned) world_find(BFO_MSG_RAILS)))->forced, "the peer does not hear of the force");
+    rails_go(&world_btl[0], 1, 0);
+    must(0 == peer->send_mask && 1 == peer->up_mask && !peer->declared, "the last rail is used, or the peer is given up");
+    must(0 != peer->waits_since && 1 == figures->peers_waited_for, "the peer is not waited for");
+    fuzz_progress();
+    fuzz_progress();
+    peer_says(1, 0, 1);
+    must(BFO_FIGURES_DRAINING == state_of("a:1"), "a port is drained although a report is in flight on its rail");
+    rails_go(&world_btl[0], 1, 1);
+    for (unsigned i = 0; i < 3; ++i) {
+        fuzz_progress();
+    }
+    must(0 == world_posted() && BFO_FIGURES_DRAINED == state_of("a:1"), "the last rail is not drained, or its reports never end");
+}
+
+static void last_rail_is_drained_by_force(void)
+{
+    bfo_peer_t *peer = life_begins_with_one_rail(PATIENCE);
+
+    drain_by_force(peer);
+    (void) send_start(SHORT);
+    (void) send_start(LONG);
+    fuzz_progress();
+    fuzz_progress();
+    must(0 == world_posted() && 2 == bfo.n_pending, "a rail that is drained by force carries a message, or a message is forgotten");
+    must(BFO_FIGURES_DRAINED == state_of("a:1"), "messages that wait for the release count as in flight");
+    out(NULL);
+    must(1 == peer->send_mask && 0 == peer->waits_since && 0 == figures->peers_waited_for, "the wait does not end with the release");
+    rails_go(&world_btl[0], 0, 0);
+    fuzz_progress();
+    must(2 == world_posted() && 0 == bfo.n_pending && 0 == bfo_local_stat(BFO_STAT_RESENDS), "the messages do not go after the release");
+    life_ends();
+}
+
+/* The peer asks for a WRITE before it hears of the force, and the rail has no room at first. */
+static void what_is_under_way_ends_in_spite_of_force(void)
+{
+    bfo_peer_t *peer = life_begins_with_one_rail(PATIENCE);
+    const bfo_send_t *req = send_start(LONG);
+
+    world_complete(0, OPAL_SUCCESS);
+    take_out("a:1", true);
+    rails_go(&world_btl[0], 1, 0);
+    (void) send_start(SHORT);
+    must(1 == bfo.n_pending && 0 == world_posted(), "a new message does not wait");
+    world_refuse_busy = 1;
+    world_put_comes(&world_btl[0], req, req->rts_length, 1000);
+    must(2 == bfo.n_pending && 0 == world_posted(), "the WRITE does not wait for room");
+    fuzz_progress();
+    must(1 == bfo.n_pending && 0 == world_find(WORLD_PUT), "the WRITE that has begun waits for the release, or the new message does not");
+    fuzz_progress();
+    fuzz_progress();
+    must(0 > world_find(BFO_MSG_RAILS), "a rail with a WRITE in flight counts as quiet");
+    world_complete(0, OPAL_SUCCESS);
+    must(0 == world_find(BFO_MSG_FIN) && &world_btl[0] == world_btl_of(0), "the FIN after the WRITE waits");
+    world_complete(0, OPAL_SUCCESS);
+    fuzz_progress();
+    fuzz_progress();
+    rails_go(&world_btl[0], 1, 1);
+    must(!peer->declared && 0 == bfo_local_stat(BFO_STAT_RESENDS), "something is sent again");
+    life_ends();
+}
+
+static void peer_drains_its_last_rail_by_force(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    bfo_params.last_rail_timeout = PATIENCE;
+    peer_says_all(1, 3, 0, 3);
+    must(0 == peer->send_mask && 0 != peer->waits_since && !peer->declared, "rails are used that the peer drains by force");
+    fuzz_progress();
+    fuzz_progress();
+    rails_go(&world_btl[0], 0, 3);
+    (void) send_start(SHORT);
+    must(0 == world_posted(), "a rail carries a message although the peer drains it by force");
+    peer_says_all(2, 3, 0, 1);
+    fuzz_progress();
+    must(2 == peer->send_mask && 0 == peer->waits_since && 0 == bfo.n_pending && 0 != world_posted(),
+         "a rail that stands out without force is not used as the last one");
+    life_ends();
+}
+
+static void force_waits_no_longer_than_for_a_lost_rail(void)
+{
+    bfo_peer_t *peer = life_begins_with_one_rail(PATIENCE);
+
+    drain_by_force(peer);
+    peer->waits_since -= 1000u * (PATIENCE - 10);
+    fuzz_progress();
+    must(!peer->declared, "the wait ends early");
+    peer->waits_since -= 1000u * 10;
+    fuzz_progress();
+    must(peer->declared && 0 == bfo.n_waits, "the wait has no end");
+    life_ends();
+}
+
+/* Without patience the last rail is kept: force must not fail what could go on. */
+static void force_without_patience_keeps_the_last_rail(void)
+{
+    bfo_peer_t *peer = life_begins_with_one_rail(0);
+
+    take_out("a:1", true);
+    must(1 == peer->send_mask && !peer->declared && 0 == bfo.n_waits, "the last rail is taken although nobody waits for rails");
+    must(BFO_FIGURES_DRAINING == state_of("a:1"), "a port whose rail is still used is not shown as draining");
+    life_ends();
+}
+
+/* The cable is pulled and comes back: the rail still stands out, and the wait goes on. The other rail ends the wait. */
+static void loss_while_drained_by_force_leaves_it_drained(void)
+{
+    bfo_peer_t *peer = life_begins_with_one_rail(PATIENCE);
+    uint64_t since;
+
+    drain_by_force(peer);
+    (void) send_start(SHORT);
+    since = peer->waits_since;
+    world_rail_fails(&world_btl[0]);
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    fuzz_progress();
+    must(1 == peer->up_mask && 0 == peer->send_mask && since == peer->waits_since, "a rail is used because it was lost, or the wait begins again");
+    must(0 > world_find(BFO_MSG_MATCH) && 1 == figures->peers_waited_for, "a rail that returned carries a message although it stands out");
+    world_rail_returns(&world_btl[1]);
+    fuzz_progress();
+    must(2 == peer->send_mask && 0 == peer->waits_since && 0 == bfo.n_pending, "another rail that returns does not end the wait");
+    life_ends();
+}
+
+/* ---- without failover, losses, other reports --------------------------------------------------------------- */
+
 /* The rail to rank 2 has no failover. */
 static void rail_without_failover_is_kept(void)
 {
@@ -381,6 +546,12 @@ static const world_case_t cases[] = {
     {"what_is_under_way_ends_where_it_began", what_is_under_way_ends_where_it_began},
     {"data_that_was_asked_for_is_under_way", data_that_was_asked_for_is_under_way},
     {"last_rail_is_kept", last_rail_is_kept},
+    {"last_rail_is_drained_by_force", last_rail_is_drained_by_force},
+    {"what_is_under_way_ends_in_spite_of_force", what_is_under_way_ends_in_spite_of_force},
+    {"peer_drains_its_last_rail_by_force", peer_drains_its_last_rail_by_force},
+    {"force_waits_no_longer_than_for_a_lost_rail", force_waits_no_longer_than_for_a_lost_rail},
+    {"force_without_patience_keeps_the_last_rail", force_without_patience_keeps_the_last_rail},
+    {"loss_while_drained_by_force_leaves_it_drained", loss_while_drained_by_force_leaves_it_drained},
     {"rail_without_failover_is_kept", rail_without_failover_is_kept},
     {"rail_that_is_drained_serves_when_the_other_is_lost", rail_that_is_drained_serves_when_the_other_is_lost},
     {"loss_while_drained_leaves_it_drained", loss_while_drained_leaves_it_drained},

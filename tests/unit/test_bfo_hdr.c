@@ -81,7 +81,7 @@ static void restart_part_of_rget_is_aligned(void **state)
     assert_int_equal(64 + 16, bfo_hdr_size(BFO_MSG_RGET, BFO_FLAG_RESTART, 13));
     assert_int_equal(48, bfo_hdr_size(BFO_MSG_RNDV, BFO_FLAG_RESTART, 13));
     assert_int_equal(64, bfo_hdr_size(BFO_MSG_NACK, 0, 13));
-    assert_int_equal(16, bfo_hdr_size(BFO_MSG_RAILS, 0, 13));
+    assert_int_equal(20, bfo_hdr_size(BFO_MSG_RAILS, 0, 13));
     assert_int_equal(40, bfo_hdr_size(BFO_MSG_LIFE, 0, 13));
     assert_int_equal(16, bfo_hdr_size(BFO_MSG_FOREIGN, 0, 13));
     assert_int_equal(0, bfo_hdr_size(15, 0, 13));

@@ -340,6 +340,23 @@ static void ports_of_user_and_program_stand_out_together(void **state)
     assert_int_equal(bfo_steer_ports(), 0);
 }
 
+static void port_that_the_user_forces_is_forced(void **state)
+{
+    strcpy(file.out[0], "p1:1");
+    strcpy(file.out[1], "p2:1");
+    file.n_out = 2;
+    file.forced = 1u << 1 | 1u << 5; /* the second bit has no port */
+    mask = 1u << 2 | 1u << 3;
+    assert_true(look(102));
+    assert_int_equal(bfo_steer_ports(), 3);
+    assert_false(bfo_steer_is_forced(bfo_steer_place("p1:1")));
+    assert_true(bfo_steer_is_forced(bfo_steer_place("p2:1")));
+    assert_false(bfo_steer_is_forced(bfo_steer_place("p3:1")));
+    file.n_out = 1;
+    assert_true(look(104));
+    assert_false(bfo_steer_is_forced(bfo_steer_place("p2:1"))); /* only the program keeps it out now */
+}
+
 /* ---- the program ------------------------------------------------------------------------------------------ */
 
 static void wrong_value_of_the_program_is_taken_back(void **state)
@@ -381,6 +398,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(list_that_is_being_written_is_left, begin, end),
         cmocka_unit_test_setup_teardown(nothing_gets_through_a_list_of_any_bytes, begin, end),
         cmocka_unit_test_setup_teardown(ports_of_user_and_program_stand_out_together, begin, end),
+        cmocka_unit_test_setup_teardown(port_that_the_user_forces_is_forced, begin, end),
         cmocka_unit_test_setup_teardown(wrong_value_of_the_program_is_taken_back, begin, end),
         cmocka_unit_test_setup_teardown(value_of_before_the_start_is_checked_at_start, begin, end),
     };
