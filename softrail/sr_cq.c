@@ -152,9 +152,7 @@ int sr_cq_arm(struct ibv_cq *ibv, int solicited_only)
     do {
         before = atomic_load(&cq->shm->armed);
     } while (1 != before && !atomic_compare_exchange_weak(&cq->shm->armed, &before, wanted));
-    if (0 != atomic_load(&sr_pending_count)) {
-        sr_pending_progress();
-    }
+    sr_pending_hand_over();
     return 0;
 }
 

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Queue pairs whose send queue has to wait. Polling tries them again. A thread tries them too, while the program does
- * something else. It is started when a request waits for the first time, and sleeps if none waits. DESIGN.txt 16.
+ * something else. The thread is started when a request waits for the first time. It sleeps if none waits, and looks
+ * only now and then while the program polls. DESIGN.txt 16.
  */
 #include "sr_pending.h"
 
@@ -12,13 +13,21 @@
 #define SR_RETRY_NS UINT64_C(1000000) /* how often the thread tries requests that wait for the peer */
 #define SR_SHORTEST_NS UINT64_C(50000)
 
+/* How often the thread looks while the program polls. The time is longer than a time slice of the kernel: if a thread of a busy process woke up
+ * in each slice, Linux 6.18 with a scheduling group for each session would give processes of other sessions no time on that core for many seconds. */
+#define SR_POLLED_NS UINT64_C(5000000)
+#define SR_POLLS 16 /* after this many polls the program is one that polls */
+
 _Atomic uint32_t sr_pending_count;
 
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     struct sr_qp *first;
-    pid_t thread_of; /* process that has the thread; a forked child has none */
+    _Atomic uint32_t polls; /* that found requests waiting; mutex to write; 0 after an arming, and after a look that had no poll before it */
+    uint32_t polls_seen;    /* mutex; their number at the last look */
+    bool is_polled;         /* mutex; the program polls in a loop, and the thread sleeps for SR_POLLED_NS */
+    pid_t thread_of;        /* process that has the thread; a forked child has none */
 } pending = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* Locks: pending.mutex */
@@ -64,6 +73,17 @@ static uint64_t try_all(void)
     return soonest;
 }
 
+/* Does the program poll in a loop? Then its polls try the requests in time. Locks: pending.mutex */
+static bool look_at_polls(void)
+{
+    if (pending.polls_seen == atomic_load(&pending.polls)) {
+        atomic_store(&pending.polls, 0);
+    }
+    pending.polls_seen = atomic_load(&pending.polls);
+    pending.is_polled = SR_POLLS <= pending.polls_seen;
+    return pending.is_polled;
+}
+
 static void *pending_thread(void *arg)
 {
     (void) arg;
@@ -71,6 +91,9 @@ static void *pending_thread(void *arg)
     for (;;) {
         uint64_t when = try_all(), now = sr_now();
         struct timespec until;
+        if (look_at_polls()) {
+            when = now + SR_POLLED_NS;
+        }
         if (0 == when) {
             pthread_cond_wait(&pending.cond, &pending.mutex);
             continue;
@@ -125,7 +148,9 @@ void sr_pending_add(struct sr_qp *qp)
     if (sr.pid != pending.thread_of) {
         start_thread();
     }
-    pthread_cond_signal(&pending.cond);
+    if (!pending.is_polled) {
+        pthread_cond_signal(&pending.cond);
+    }
     pthread_mutex_unlock(&pending.mutex);
 }
 
@@ -141,15 +166,34 @@ void sr_pending_remove(struct sr_qp *qp)
 void sr_pending_progress(void)
 {
     if (0 == pthread_mutex_trylock(&pending.mutex)) {
+        atomic_store_explicit(&pending.polls, atomic_load_explicit(&pending.polls, memory_order_relaxed) + 1, memory_order_relaxed);
         try_all();
         pthread_mutex_unlock(&pending.mutex);
     }
+}
+
+void sr_pending_hand_over(void)
+{
+    if (0 == atomic_load(&sr_pending_count) && 0 == atomic_load(&pending.polls)) {
+        return;
+    }
+    pthread_mutex_lock(&pending.mutex);
+    try_all();
+    atomic_store(&pending.polls, 0);
+    if (pending.is_polled) {
+        pending.is_polled = false;
+        pthread_cond_signal(&pending.cond);
+    }
+    pthread_mutex_unlock(&pending.mutex);
 }
 
 void sr_pending_reset(void)
 {
     pthread_mutex_init(&pending.mutex, NULL);
     pending.first = NULL;
+    atomic_store(&pending.polls, 0);
+    pending.polls_seen = 0;
+    pending.is_polled = false;
     pending.thread_of = 0;
     atomic_store(&sr_pending_count, 0);
 }

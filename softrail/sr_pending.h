@@ -15,6 +15,8 @@ void sr_pending_add(struct sr_qp *qp);
 void sr_pending_remove(struct sr_qp *qp);
 /* Try everything that waits. Locks: none may be held. */
 void sr_pending_progress(void);
+/* The same before the program sleeps until a completion comes: from now on the thread tries in time what waits. Locks: none may be held. */
+void sr_pending_hand_over(void);
 
 /* After fork: the child forgets the objects of its parent. */
 void sr_pending_reset(void);

@@ -484,6 +484,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(cq_keeps_completions_when_resized),
         cmocka_unit_test(long_outage_ends_in_retry_exceeded),
         cmocka_unit_test(sleeping_program_is_woken_when_retries_end),
+        cmocka_unit_test(thread_sleeps_while_the_program_polls),
         cmocka_unit_test(threads_may_share_a_queue_pair),
         cmocka_unit_test(drained_send_queue_keeps_what_is_posted),
         cmocka_unit_test(unreliable_sender_stops_at_its_own_error_only),

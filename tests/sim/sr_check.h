@@ -12,6 +12,7 @@ void cq_keeps_completions_when_resized(void **state);
 void short_outage_is_survived(void **state);
 void long_outage_ends_in_retry_exceeded(void **state);
 void sleeping_program_is_woken_when_retries_end(void **state);
+void thread_sleeps_while_the_program_polls(void **state);
 void killed_peer_is_a_dead_remote_end(void **state);
 void threads_may_share_a_queue_pair(void **state);
 void drained_send_queue_keeps_what_is_posted(void **state);

@@ -8,6 +8,7 @@
 
 #include "sr_pair.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -158,6 +159,55 @@ void sleeping_program_is_woken_when_retries_end(void **state)
     expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
     softrail("up sr0");
     drain_events(p.context);
+    pair_close(&p);
+}
+
+/* How often the threads of this process, without the main thread, went to sleep so far. */
+static unsigned long sleeps_of_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *entry;
+    unsigned long sum = 0, sleeps;
+    char path[300], line[100];
+
+    assert_non_null(tasks);
+    while (NULL != (entry = readdir(tasks))) {
+        FILE *in = NULL;
+        if ('.' != entry->d_name[0] && getpid() != atoi(entry->d_name)) {
+            snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+            in = fopen(path, "r");
+        }
+        while (NULL != in && NULL != fgets(line, sizeof(line), in)) {
+            sum += 1 == sscanf(line, "voluntary_ctxt_switches: %lu", &sleeps) ? sleeps : 0;
+        }
+        if (NULL != in) {
+            fclose(in);
+        }
+    }
+    closedir(tasks);
+    return sum;
+}
+
+/* A program that polls in a loop tries its waiting requests itself. The thread would wake up for each of them, and processes of other sessions
+ * would get no time of the core. */
+void thread_sleeps_while_the_program_polls(void **state)
+{
+    enum { MESSAGES = 2000 };
+    struct pair p;
+    unsigned long sleeps;
+    uint64_t begin;
+
+    pair_open(&p, rc);
+    softrail("set sr0 --latency 100us");
+    begin = now_ms();
+    sleeps = sleeps_of_threads();
+    for (uint64_t i = 0; i < MESSAGES; ++i) {
+        assert_int_equal(0, post_send(&p.a, IBV_WR_RDMA_WRITE, i, 0, 10, 0, &p.b, 0));
+        expect_wc(p.a.send_cq, i, IBV_WC_SUCCESS);
+    }
+    sleeps = sleeps_of_threads() - sleeps;
+    assert_in_range(sleeps, 0, MESSAGES * 3 / 4 + (now_ms() - begin) / 5);
+    softrail("set sr0 --latency 0us");
     pair_close(&p);
 }
 
