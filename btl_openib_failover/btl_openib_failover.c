@@ -146,10 +146,16 @@ static void return_pending(ofo_endpoint_t *ep)
     OBJ_DESTRUCT(&rdma);
 }
 
+/* A dead adapter may have acknowledged a WRITE whose data never reached memory, even if it has returned all work since. */
+static bool may_miss_data(const ofo_endpoint_t *ep, uint16_t gen)
+{
+    return (int32_t) gen == OFO_LOAD(ep->lossy_gen) || OFO_LOAD(ep->module->device->fatal);
+}
+
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
 {
     if (NULL != ep->module->ext.fence_done) {
-        ep->module->ext.fence_done(&ep->module->super, ep->peer->proc, ep->rail, gen, (int32_t) gen == OFO_LOAD(ep->lossy_gen));
+        ep->module->ext.fence_done(&ep->module->super, ep->peer->proc, ep->rail, gen, may_miss_data(ep, gen));
     }
 }
 

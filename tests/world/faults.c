@@ -9,14 +9,14 @@
 
 #include <stdlib.h>
 
-typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DEATH, KINDS } kind_t;
+typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DRAIN, DEATH, KINDS } kind_t;
 
 typedef struct {
     kind_t kind;
     unsigned node, rail, process, how;
 } fault_t;
 
-static const char *const names[KINDS] = {"port down", "silence", "loss", "queue pair breaks", "stop", "adapter dies"};
+static const char *const names[KINDS] = {"port down", "silence", "loss", "queue pair breaks", "stop", "drain", "adapter dies"};
 static unsigned dead_adapters[WORLD_MAX_PROCESSES];
 static bool has_death;
 /* How many faults hold a port down or silent; the last one that ends gives the port back. */
@@ -27,13 +27,29 @@ static bool is_dead[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
  * then a process gives the other one up. */
 bool faults_are_harmless(void)
 {
-    return PLAN_OF(rejoin) && (!has_death || !PLAN_OF(put));
+    return PLAN_OF(rejoin) && (!has_death || (!PLAN_OF(put) && !PLAN_OF(ring)));
 }
+
+/* ---- drained ports --------------------------------------------------------------------------------------- */
+
+static unsigned drains[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
+
+unsigned world_drained(void)
+{
+    unsigned mask = 0;
+
+    for (unsigned r = 0; r < PLAN_OF(rails); ++r) {
+        mask |= 0 < drains[world_me->node][r] ? 1u << r : 0;
+    }
+    return mask;
+}
+
+/* ---- one fault -------------------------------------------------------------------------------------------- */
 
 static kind_t draw_kind(void)
 {
-    const unsigned weights[KINDS] = {PLAN_OF(downs),  PLAN_OF(silences), PLAN_OF(losses),
-                                     PLAN_OF(breaks), PLAN_OF(stops),    PLAN_OF(named) ? PLAN_OF(deaths) : 0};
+    const unsigned weights[KINDS] = {
+        PLAN_OF(downs), PLAN_OF(silences), PLAN_OF(losses), PLAN_OF(breaks), PLAN_OF(stops), PLAN_OF(drains), PLAN_OF(named) ? PLAN_OF(deaths) : 0};
     unsigned sum = 0, at;
 
     for (unsigned k = 0; k < KINDS; ++k) {
@@ -84,12 +100,15 @@ static void begin(void *argument)
             sched_stop(&world_processes[f->process % ranks], true);
         }
         break;
+    case DRAIN:
+        ++drains[f->node][f->rail];
+        break;
     default:
         if (0 == dead_adapters[f->node] && 1 < PLAN_OF(rails)) {
             is_dead[f->node][f->rail] = true;
             dead_adapters[f->node] = 1;
             has_death = true;
-            fabric_adapter_dies(f->node, f->rail, false);
+            fabric_adapter_dies(f->node, f->rail, PLAN_OF(forgets));
         }
         break;
     }
@@ -116,6 +135,9 @@ static void end(void *argument)
         break;
     case STOP:
         sched_stop(&world_processes[f->process], false);
+        break;
+    case DRAIN:
+        --drains[f->node][f->rail];
         break;
     default:
         break;

@@ -59,6 +59,23 @@ int image_progress_unregister(int (*does)(void))
 }
 
 static unsigned found_nothing; /* calls of progress in a row */
+static int *drained;           /* the variable pml_bfo_drain */
+
+enum { TIMER_US = 5000 };
+
+/* Stands for the program that writes the variable, and for Open MPI's timer, which this world lacks. */
+static void look_at_drains(void)
+{
+    static uint64_t next;
+    struct timespec now;
+
+    (void) world_clock_gettime(CLOCK_MONOTONIC, &now);
+    if (NULL != drained && (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000 >= next) {
+        next = (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000 + TIMER_US;
+        __atomic_store_n(drained, (int) world_drained(), __ATOMIC_RELAXED);
+        bfo_drain_check();
+    }
+}
 
 /* A process that waits polls without a pause. A long wait may cost the host less: the pause grows with it. */
 static uint64_t pause_of_wait(void)
@@ -77,6 +94,7 @@ void image_progress(void)
             found += progresses[i]();
         }
     }
+    look_at_drains();
     found_nothing = 0 < found ? 0 : found_nothing + 1;
     world_sleep(pause_of_wait());
 }
@@ -198,6 +216,9 @@ int image_parameter(const mca_base_component_t *component, const char *name, con
     const char *value;
 
     snprintf(whole, sizeof(whole), "%s_%s_%s", component->mca_type_name, component->mca_component_name, name);
+    if (0 == strcmp("pml_bfo_drain", whole)) {
+        drained = storage;
+    }
     value = world_parameter(whole);
     if (NULL != value) {
         set(type, storage, value);
@@ -376,6 +397,7 @@ void image_begin(bool threads)
     must_be(OMPI_SUCCESS == mca_pml_bfo_component.pmlm_version.mca_open_component(), "open the PML");
     must_be(NULL != mca_pml_bfo_component.pmlm_init(&priority, false, threads), "make the PML");
     must_be(OMPI_SUCCESS == bfo_module.pml_enable(true), "enable the PML");
+    must_be(NULL != drained, "drain ports");
     barrier();
     must_be(OMPI_SUCCESS == bfo_module.pml_add_procs(&procs[world_rank()], 1), "add itself");
     comm_begin(&image_comm_world.comm, 0, group_of(procs, world_ranks()), (int) world_rank());

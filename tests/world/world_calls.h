@@ -57,6 +57,9 @@ const void *world_get(unsigned rank, const char *key, size_t *size);
 unsigned world_barrier_join(void);
 bool world_barrier_is_over(unsigned mine);
 
+/* Bit i: port i of this machine stands out of the job, as by MPI_T's variable pml_bfo_drain. */
+unsigned world_drained(void);
+
 /* The value of an MCA parameter that this world sets; NULL: none. */
 const char *world_parameter(const char *name);
 /* A line that the process writes for people. */
