@@ -71,8 +71,8 @@ static int component_close(void)
     return OPAL_SUCCESS;
 }
 
-/* A first fragment, header included, must fit into the largest receive buffer, and into a fragment that the PML allocates to send it
- * again. The fragment size of the RDMA pipeline must not exceed the put limit, because ob1 cuts its writes by the fragment size alone. */
+/* A first fragment, header included, must fit into the largest receive buffer. The fragment size of the RDMA pipeline must not exceed
+ * the put limit, because ob1 cuts its writes by the fragment size alone. */
 static void clamp_sizes(void)
 {
     size_t most = OFO.queues.queue[OFO.queues.count - 1].size - sizeof(ofo_data_hdr_t);
@@ -80,11 +80,11 @@ static void clamp_sizes(void)
     if (defaults.btl_max_send_size > most) {
         defaults.btl_max_send_size = most;
     }
-    if (defaults.btl_eager_limit > defaults.btl_max_send_size) {
-        defaults.btl_eager_limit = defaults.btl_max_send_size;
+    if (defaults.btl_eager_limit > most) {
+        defaults.btl_eager_limit = most;
     }
-    if (defaults.btl_rndv_eager_limit > defaults.btl_max_send_size) {
-        defaults.btl_rndv_eager_limit = defaults.btl_max_send_size;
+    if (defaults.btl_rndv_eager_limit > most) {
+        defaults.btl_rndv_eager_limit = most;
     }
     if (defaults.btl_rdma_pipeline_frag_size > defaults.btl_put_limit) {
         defaults.btl_rdma_pipeline_frag_size = defaults.btl_put_limit;

@@ -44,9 +44,15 @@ ofo_frag_t *ofo_frag_alloc(ofo_module_t *module, size_t payload)
     return frag;
 }
 
+/* The user may allow longer first fragments than others. The PML allocates such a fragment to send a message of btl_sendi again. */
+static inline size_t longest(const mca_btl_base_module_t *btl)
+{
+    return btl->btl_eager_limit > btl->btl_max_send_size ? btl->btl_eager_limit : btl->btl_max_send_size;
+}
+
 mca_btl_base_descriptor_t *ofo_alloc(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, uint8_t order, size_t size, uint32_t flags)
 {
-    ofo_frag_t *frag = size <= btl->btl_max_send_size ? ofo_frag_alloc((ofo_module_t *) btl, size) : NULL;
+    ofo_frag_t *frag = size <= longest(btl) ? ofo_frag_alloc((ofo_module_t *) btl, size) : NULL;
 
     if (OPAL_UNLIKELY(NULL == frag)) {
         return NULL;
@@ -67,7 +73,7 @@ int ofo_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *des)
 mca_btl_base_descriptor_t *ofo_prepare_src(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_convertor_t *convertor, uint8_t order,
                                            size_t reserve, size_t *size, uint32_t flags)
 {
-    size_t most = btl->btl_max_send_size;
+    size_t most = longest(btl);
     struct iovec iov;
     uint32_t iov_count = 1;
     ofo_frag_t *frag;

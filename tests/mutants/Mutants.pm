@@ -18,8 +18,8 @@ my $bdrain = 'btl_openib_failover/btl_openib_drain.def';
 our @all = (
     { name => 'dead-adapter-trusted', what => 'a dead adapter that has returned all work is taken to have written what it acknowledged', file => 'btl_openib_failover/btl_openib_failover.c',
       from => 'OFO_LOAD(ep->lossy_gen) || OFO_LOAD(ep->module->device->fatal);', to => 'OFO_LOAD(ep->lossy_gen);', test => 'tests/world/test_world.sh' },
-    { name => 'eager-beyond-fragments', what => 'a message of btl_sendi may be longer than a fragment that the BTL allocates', file => 'btl_openib_failover/btl_openib_component.c',
-      from => 'if (defaults.btl_eager_limit > defaults.btl_max_send_size) {', to => 'if (defaults.btl_eager_limit > most) {', test => 'tests/world/test_world.sh' },
+    { name => 'eager-beyond-fragments', what => 'a message of btl_sendi may be longer than a fragment that the BTL allocates', file => 'btl_openib_failover/btl_openib_frag.c',
+      from => 'size <= longest(btl) ? ofo_frag_alloc', to => 'size <= btl->btl_max_send_size ? ofo_frag_alloc', test => 'tests/world/test_world.sh' },
     { name => 'stripe-not-judged', what => 'what a rail delivers is not judged', file => 'pml_bfo/pml_bfo_stripe.c',
       from => 'return all >= window / 2 && judge(s, mask, part, all);', to => 'return false;', unit => 'test_bfo_stripe' },
     { name => 'stripe-blind', what => 'bytes in flight on a rail do not count', file => 'pml_bfo/pml_bfo_stripe.c',
