@@ -95,23 +95,6 @@ void fabric_loss(unsigned node, unsigned rail, unsigned per_1000)
     fabric.port[node][rail].loss = per_1000;
 }
 
-void fabric_heal(void)
-{
-    for (unsigned node = 0; node < fabric.habits.nodes; ++node) {
-        for (unsigned rail = 0; rail < fabric.habits.rails; ++rail) {
-            fabric_port_t *port = &fabric.port[node][rail];
-            fabric_port(node, rail, true);
-            port->is_silent_in = port->is_silent_out = false;
-            port->loss = 0;
-        }
-    }
-}
-
-uint64_t fabric_bytes(unsigned node, unsigned rail)
-{
-    return fabric.port[node][rail].bytes;
-}
-
 /* ---- adapters and queue pairs ------------------------------------------------------------------------- */
 
 static bool is_connected(const fabric_qp_t *qp)

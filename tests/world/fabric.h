@@ -43,12 +43,8 @@ void fabric_adapter_dies(unsigned node, unsigned rail, bool forgets);
 bool fabric_breaks_a_queue_pair(unsigned rank, unsigned rail);
 /* The process is dead: the kernel takes all its objects back; what comes for its queue pairs is not answered. */
 void fabric_process_gone(unsigned rank);
-/* Ends every fault but dead adapters. */
-void fabric_heal(void);
 
 /* ---- figures ------------------------------------------------------------------------------------------ */
-/* Bytes of data (RC) that the port has sent so far. */
-uint64_t fabric_bytes(unsigned node, unsigned rail);
 bool fabric_port_is_up(unsigned node, unsigned rail);
 /* Objects of a process that exist: queue pairs, registrations, completion queues and so on. */
 typedef struct {

@@ -172,7 +172,6 @@ typedef struct {
     unsigned loss;
     uint64_t free_at;   /* when the wire has sent all that is queued */
     uint64_t went_down; /* the last time */
-    uint64_t bytes;
 } fabric_port_t;
 
 typedef struct fabric_packet fabric_packet_t;

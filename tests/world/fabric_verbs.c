@@ -131,6 +131,11 @@ int ibv_close_device(struct ibv_context *ibv)
     fabric_context_t *context = FABRIC_OF(fabric_context_t, ibv);
 
     fabric_object_check(&context->object, "ibv_close_device");
+    for (const fabric_object_t *object = fabric.living; NULL != object; object = object->next) {
+        if (context == object->context && FABRIC_CONTEXT != object->kind) {
+            world_broken("a device is closed, and object %u of kind %d is left", object->number, (int) object->kind);
+        }
+    }
     fabric_context_end(context);
     return 0;
 }

@@ -74,9 +74,6 @@ void fabric_wire_send(fabric_qp_t *from, fabric_packet_t *packet, uint64_t leave
 
     packet->made = world_now;
     packet->leave = leave;
-    if (port->is_up && PACKET_DATAGRAM != packet->kind) {
-        port->bytes += packet->length;
-    }
     if (!leaves(port, packet) || fabric.habits.nodes <= packet->to) {
         free(packet);
         return;

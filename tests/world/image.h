@@ -45,6 +45,9 @@
 #define getrandom world_getrandom
 #define getpid() ((pid_t) world_rank() + 1)
 
+/* Texts for people are lines of the trace. */
+#define BFO_HELP_HEARD(text) world_says("%s", text)
+
 /* Files of the machine do not exist. */
 #define fopen(path, mode) ((FILE *) NULL)
 #define getifaddrs image_getifaddrs

@@ -10,6 +10,7 @@
 #include "pml_bfo_module.h"
 
 #include "ompi/request/request.h"
+#include "opal/runtime/opal_progress.h"
 
 #include <string.h>
 
@@ -417,7 +418,7 @@ static void *job_run(void *argument)
         }
         post_receives(job);
         post_sends(job);
-        image_wait();
+        opal_progress();
         collect(job);
     }
     return NULL;

@@ -99,11 +99,6 @@ void image_progress(void)
     world_sleep(pause_of_wait());
 }
 
-void image_wait(void)
-{
-    image_progress();
-}
-
 int image_sync_wait(ompi_wait_sync_t *sync)
 {
     while (0 < sync->count) {
@@ -340,22 +335,6 @@ static ompi_group_t *group_of(ompi_proc_t **first, unsigned n)
     group->grp_proc_count = (int) n;
     group->grp_proc_pointers = memcpy(malloc(n * sizeof(ompi_proc_t *)), first, n * sizeof(ompi_proc_t *));
     return group;
-}
-
-ompi_communicator_t *image_comm_make(uint32_t context)
-{
-    ompi_communicator_t *comm = calloc(1, sizeof(*comm));
-
-    comm_begin(comm, context, group_of(procs, world_ranks()), (int) world_rank());
-    if (OMPI_SUCCESS != bfo_module.pml_add_comm(comm)) {
-        world_broken("the PML refuses a communicator");
-    }
-    return comm;
-}
-
-void image_comm_free(ompi_communicator_t *comm)
-{
-    (void) bfo_module.pml_del_comm(comm);
 }
 
 static void processes_begin(void)

@@ -11,12 +11,6 @@
 /* As MPI_Init_thread and MPI_Finalize do. */
 void image_begin(bool threads);
 void image_end(void);
-/* One call of progress by a thread that waits; time passes. */
-void image_wait(void);
-
-/* A second communicator of all processes; context ids are the caller's choice. */
-ompi_communicator_t *image_comm_make(uint32_t context);
-void image_comm_free(ompi_communicator_t *comm);
 
 extern ompi_communicator_t *image_world;
 

@@ -18,14 +18,14 @@ build() {
     mkdir -p "$into"
     {
         echo "CFLAGS = $flags -I$from"
-        echo "IMAGE = -D_GNU_SOURCE -include $from/image.h -fvisibility=hidden -DPML_BFO=1 -DBFO_BTL_FAILOVER=1 -DBFO_ASSERTIONS=1 -DBFO_FLUSH_SECONDS=1000000 -I$from/shadow -I$BFO_SRCDIR/include -I$BFO_BUILDDIR/include -I$BFO_SRCDIR/include/compat -I$pml -I$btl"
+        echo "IMAGE = -D_GNU_SOURCE -include $from/image.h -fvisibility=hidden -DPML_BFO=1 -DBFO_BTL_FAILOVER=1 -DBFO_ASSERTIONS=1 -DBFO_FLUSH_SECONDS=1000000 -I$BFO_SRCDIR/tests/fuzz/shadow -I$BFO_SRCDIR/include -I$BFO_BUILDDIR/include -I$BFO_SRCDIR/include/compat -I$pml -I$btl"
         echo "OMPI = $OMPI_CPPFLAGS $OMPI_CFLAGS"
         echo "all: world image.so"
         objects=
         for f in $(image_sources); do
             o=$(basename "$f" .c).o objects+=" $o"
             echo "$o: $f"
-            printf '\t$(CC) $(CFLAGS) $(IMAGE) $(OMPI) -MMD -c -o $@ $<\n'
+            printf '\t$(CC) $(CFLAGS) $(IMAGE) $(OMPI) -MMD -MP -c -o $@ $<\n'
         done
         echo "image.so:$objects"
         printf '\t$(CC) -shared -Wl,-Bsymbolic -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS"
@@ -33,7 +33,7 @@ build() {
         for f in "$from"/{main,schedule,world,faults}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c; do
             o=$(basename "$f" .c).o objects+=" $o"
             echo "$o: $f"
-            printf '\t$(CC) $(CFLAGS) -I%s $(OMPI) -MMD -c -o $@ $<\n' "$BFO_SRCDIR/include/compat -I$BFO_SRCDIR/softrail"
+            printf '\t$(CC) $(CFLAGS) -I%s $(OMPI) -MMD -MP -c -o $@ $<\n' "$BFO_SRCDIR/include/compat -I$BFO_SRCDIR/softrail"
         done
         echo "world:$objects"
         printf '\t$(CC) -rdynamic -o $@ $^ %s -ldl\n' "$OMPI_LDFLAGS $OMPI_LIBS"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Stands in for include/bfo_help.h in the fuzzed build, where texts about millions of lost peers would help nobody.
+ * Stands in for include/bfo_help.h in the fuzzed build, where texts about millions of lost peers would help nobody, and in simulated
+ * jobs, which define BFO_HELP_HEARD(text) and hear the topic of each text.
  */
 #ifndef BFO_HELP_H
 #define BFO_HELP_H
@@ -10,6 +11,10 @@
 
 #include "opal_config.h"
 #include "opal/util/proc.h"
+
+#ifndef BFO_HELP_HEARD
+#define BFO_HELP_HEARD(text) ((void) (text))
+#endif
 
 static inline bool bfo_help_node_file(const char *kind, char *path, size_t size)
 {
@@ -32,9 +37,21 @@ static inline bool bfo_help_is_first_rank(void)
 {
     return true;
 }
-static inline void bfo_help_write(const char *text) {}
-static inline void bfo_help_say(const char *file, const char *topic, ...) {}
-static inline void bfo_help_say_once(const char *key, const char *file, const char *topic, ...) {}
-static inline void bfo_help_line(const char *file, const char *topic, ...) {}
+static inline void bfo_help_write(const char *text)
+{
+    BFO_HELP_HEARD(text);
+}
+static inline void bfo_help_say(const char *file, const char *topic, ...)
+{
+    BFO_HELP_HEARD(topic);
+}
+static inline void bfo_help_say_once(const char *key, const char *file, const char *topic, ...)
+{
+    BFO_HELP_HEARD(topic);
+}
+static inline void bfo_help_line(const char *file, const char *topic, ...)
+{
+    BFO_HELP_HEARD(topic);
+}
 
 #endif /* BFO_HELP_H */
