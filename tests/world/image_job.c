@@ -470,7 +470,15 @@ static void job_main(void)
     world_trace("ends");
 }
 
-/* The first message from this process that has not come. */
+/* Does this process know that no message of `from` comes any more? */
+static bool is_lost(unsigned from)
+{
+    const bfo_peer_t *peer = ompi_comm_peer_lookup(image_world, (int) from)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+
+    return NULL != peer && peer->declared;
+}
+
+/* Receives from any source stay posted when a process is given up (DESIGN.txt 11), so a job may wait for ever for its messages. */
 static void report_missing(const job_t *job, unsigned from)
 {
     for (unsigned k = job->thread; k < messages; k += threads) {
@@ -481,6 +489,9 @@ static void report_missing(const job_t *job, unsigned from)
         }
         if (NULL == m) {
             world_trace("message %u of kind %d from %u has not come", k, kind_of(from, world_rank(), k), from);
+            if (ANY == kind_of(from, world_rank(), k) && is_lost(from)) {
+                world_saw_error(from, OMPI_ERR_UNREACH);
+            }
             return;
         }
     }

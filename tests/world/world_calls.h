@@ -87,7 +87,7 @@ void world_has_no_rail(void) __attribute__((noreturn));
 /* Every image has one variable of this type, named world_image. */
 typedef struct {
     void (*main)(void);
-    void (*report)(void); /* writes to the trace what the process waits for */
+    void (*report)(void); /* what the process waits for goes to the trace; what never comes is an error that it saw */
     void **local;         /* the PML's variable that each thread has for itself */
 } world_image_t;
 
