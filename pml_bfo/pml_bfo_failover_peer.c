@@ -287,24 +287,62 @@ void bfo_failover_wait_fini(void)
 
 /* ---- declaration ------------------------------------------------------------------------------------ */
 
+/* Is every other process of the communicator declared? */
+static bool is_deserted(const bfo_comm_t *bc)
+{
+    uint32_t n_declared = 0;
+
+    for (uint32_t rank = 0; rank < bc->size; ++rank) {
+        const ompi_proc_t *proc = ompi_group_peer_lookup_existing(bc->group, (int) rank);
+        const bfo_peer_t *peer = NULL == proc ? NULL : proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+
+        if (NULL != proc && opal_proc_local_get() == &proc->super) {
+            continue;
+        }
+        if (NULL == peer || !peer->declared) {
+            return false;
+        }
+        ++n_declared;
+    }
+    return 0 < n_declared;
+}
+
+/* ULFM leaves receives from any source posted, and ends the waits for them itself (DESIGN.txt section 14.11). */
+static void end_any_source(bfo_comm_t *bc, bfo_link_t *posted)
+{
+    if (BFO_OMPI_ULFM_IS_ON || !is_deserted(bc)) {
+        return;
+    }
+    bfo_lock(&bc->lock);
+    bc->is_deserted = true;
+    bfo_recv_withdraw_all(bc, NULL, BFO_ANY_SOURCE, posted);
+    bfo_unlock(&bc->lock);
+}
+
 /* From now on no message from the peer is matched, because the receive for it has ended with an error instead. Withdraws those receives
  * under the lock under which another thread would match or cancel them; after that only the caller has them. */
+static void lanes_end_of(bfo_comm_t *bc, const bfo_peer_t *peer, bfo_link_t *posted)
+{
+    for (uint32_t rank = 0; rank < bc->size; ++rank) {
+        bfo_lane_t *lane = bc->lanes[rank];
+
+        if (NULL != lane && peer == lane->peer) {
+            bfo_lock(&bc->lock);
+            lane->match.n_open |= BFO_LANE_ENDED;
+            bfo_recv_withdraw_all(bc, &lane->match, (int32_t) rank, posted);
+            bfo_unlock(&bc->lock);
+        }
+    }
+    end_any_source(bc, posted);
+}
+
 static void lanes_end(const bfo_peer_t *peer, bfo_link_t *posted)
 {
     BFO_LOCK(&bfo.lock);
     for (size_t i = 0; i < sizeof(bfo.comms) / sizeof(bfo.comms[0]); ++i) {
         for (unsigned j = 0; NULL != bfo.comms[i] && j < 256; ++j) {
-            bfo_comm_t *bc = bfo.comms[i][j];
-
-            for (uint32_t rank = 0; NULL != bc && rank < bc->size; ++rank) {
-                bfo_lane_t *lane = bc->lanes[rank];
-
-                if (NULL != lane && peer == lane->peer) {
-                    bfo_lock(&bc->lock);
-                    lane->match.n_open |= BFO_LANE_ENDED;
-                    bfo_recv_withdraw_all(bc, lane, (int32_t) rank, posted);
-                    bfo_unlock(&bc->lock);
-                }
+            if (NULL != bfo.comms[i][j]) {
+                lanes_end_of(bfo.comms[i][j], peer, posted);
             }
         }
     }

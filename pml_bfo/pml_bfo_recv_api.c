@@ -115,7 +115,7 @@ static int recv_start(bfo_recv_t *req)
     bfo_unlock(&bc->lock);
     if (NULL != got) {
         recv_begin_got(req, bc, got);
-    } else if (bfo_unlikely(NULL != lane && lane->peer->declared)) {
+    } else if (bfo_unlikely(NULL == lane ? bc->is_deserted : lane->peer->declared)) {
         bfo_recv_fail(req, bfo_lost_error());
     }
     return OMPI_SUCCESS;

@@ -150,12 +150,12 @@ void bfo_recv_check(bfo_recv_t *req)
     }
 }
 
-void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_t *lane, int32_t rank, bfo_link_t *ring)
+void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_match_t *lane, int32_t source, bfo_link_t *ring)
 {
     bfo_want_t *want;
     uint32_t bin = 0;
 
-    while (NULL != (want = bfo_match_want_of(&bc->match, &lane->match, rank, &bin))) {
+    while (NULL != (want = bfo_match_want_of(&bc->match, lane, source, &bin))) {
         bfo_recv_t *req = bfo_container(want, bfo_recv_t, want);
 
         bfo_match_withdraw(&bc->match, want);

@@ -17,9 +17,9 @@ void bfo_recv_complete(bfo_recv_t *req, int error);
 void bfo_recv_drop_extras(bfo_recv_t *req);
 void bfo_recv_recycle(bfo_recv_t *req);
 void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
-/* The peer of a lane is declared: moves the receives that name its rank out of matching into a ring. Locks: the communicator's held.
- * The second function then ends each of them with an error. Locks: none held. */
-void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_t *lane, int32_t rank, bfo_link_t *ring) BFO_COLD;
+/* A peer is declared: moves the receives that name its rank, or those from any source (BFO_ANY_SOURCE, lane NULL), out of matching into a
+ * ring. Locks: the communicator's held. The second function then ends each of them with an error. Locks: none held. */
+void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_match_t *lane, int32_t source, bfo_link_t *ring) BFO_COLD;
 void bfo_recv_fail_withdrawn(bfo_link_t *ring) BFO_COLD;
 
 /* Decides whether a receive matched with a rendezvous must complete before later messages of its sender are delivered. The owner of a

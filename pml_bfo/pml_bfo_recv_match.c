@@ -476,10 +476,12 @@ void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want)
 
 bfo_want_t *bfo_match_want_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin)
 {
-    BFO_ASSERT(0 <= src && *bin <= m->wants.n);
-    if (!bfo_link_is_empty(&lane->any_tag_wants)) {
-        BFO_ASSERT(src == bfo_container(lane->any_tag_wants.next, bfo_want_t, key.link)->key.src);
-        return bfo_container(lane->any_tag_wants.next, bfo_want_t, key.link);
+    bfo_link_t *any_tag = NULL == lane ? &m->any_wants : &lane->any_tag_wants;
+
+    BFO_ASSERT((BFO_ANY_SOURCE == src) == (NULL == lane) && *bin <= m->wants.n);
+    if (!bfo_link_is_empty(any_tag)) {
+        BFO_ASSERT(src == bfo_container(any_tag->next, bfo_want_t, key.link)->key.src);
+        return bfo_container(any_tag->next, bfo_want_t, key.link);
     }
     for (; *bin < m->wants.n; ++*bin) {
         bfo_link_t *head = &m->wants.heads[*bin];

@@ -133,7 +133,8 @@ bfo_got_t *bfo_match_after(const bfo_match_t *m, const bfo_got_t *got);
 void bfo_match_take(bfo_match_t *m, bfo_got_t *got);
 /* Posts a receive for which bfo_match_peek() found nothing. */
 void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want);
-/* A posted receive that names `src`, the source of `lane`; or NULL. For a walk that withdraws each one: *bin is 0 at first. */
+/* A posted receive that names `src`, the source of `lane`; or one from any source (BFO_ANY_SOURCE, lane NULL); or NULL. For a walk that
+ * withdraws each one: *bin is 0 at first. */
 bfo_want_t *bfo_match_want_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin);
 /* Takes back a posted receive. */
 void bfo_match_withdraw(bfo_match_t *m, bfo_want_t *want);

@@ -63,7 +63,7 @@ static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message
         if (NULL != message) {
             *rc = message_make(&bc->match, g, comm, message);
         }
-    } else if (NULL != lane && lane->peer->declared) {
+    } else if (BFO_ANY_SOURCE == src ? bc->is_deserted : NULL != lane && lane->peer->declared) {
         *rc = bfo_lost_error();
     } else {
         *rc = bfo_ulfm_probe_error(comm, src, tag);

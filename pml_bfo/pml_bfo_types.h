@@ -147,6 +147,7 @@ typedef struct bfo_comm_t {
     int32_t n_watched;   /* sends in flight whose callbacks MPI_Comm_free waits for; atomic */
     bool is_watched;     /* there was one, and MPI_Comm_free is set up to wait; atomic */
     bool gone;           /* MPI has freed it, and only its memory remains. Lock: bfo.lock */
+    bool is_deserted;    /* every other process of it is declared: no message comes any more. Lock: lock */
     bool is_marked;      /* it is revoked, for collectives at least: its lanes have BFO_LANE_REVOKED. Lock: bfo.lock */
     struct bfo_comm_t *next_gone;
 } bfo_comm_t;

@@ -189,6 +189,7 @@ void world_init(void)
         world_btl_make(WORLD_BTLS, 1, &openib, true);
     }
     peer_make(0, 0, 0);
+    (void) opal_proc_local_set(&world_proc[0]->super);
     peer_make(1, 0, 2);
     peer_make(2, 2, 1);
     group = OBJ_NEW(ompi_group_t);

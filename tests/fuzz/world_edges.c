@@ -356,6 +356,32 @@ static void posted_receives_of_a_declared_peer_end(void)
     }
 }
 
+/* A receive from any source waits as long as a process is left that could send to it. */
+static void receives_from_any_source_end_with_the_last_peer(void)
+{
+    ompi_request_t *request[3] = {NULL};
+    const int tag[3] = {7, MPI_ANY_TAG, 7};
+    int is_there = 0;
+
+    world_begin();
+    match_comes(2, 2, 0, 9, 0);
+    for (int i = 0; i < 2; ++i) {
+        must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag[i], world_comm[0], &request[i]), "no receive");
+    }
+    must(is_complete(request[1]) && !is_complete(request[0]), "a message is not received from any source");
+    for (int rank = 1; rank < WORLD_RANKS; ++rank) {
+        must(!is_complete(request[0]), "a receive from any source ends although a process is left");
+        must(OMPI_SUCCESS == bfo_iprobe(MPI_ANY_SOURCE, 7, world_comm[0], &is_there, MPI_STATUS_IGNORE), "a probe fails although a process is left");
+        (void) bfo_peer_connect(bfo_peer_get(world_proc[rank]));
+        bfo_failover_declare(peer_of_rank(rank), "a test");
+    }
+    must(is_complete(request[0]) && MPI_ERR_OTHER == request[0]->req_status.MPI_ERROR, "a receive waits for processes that are given up");
+    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag[2], world_comm[0], &request[2]), "no receive");
+    must(is_complete(request[2]) && MPI_ERR_OTHER == request[2]->req_status.MPI_ERROR, "a new receive waits for processes that are given up");
+    must(MPI_ERR_OTHER == bfo_iprobe(MPI_ANY_SOURCE, 7, world_comm[0], &is_there, MPI_STATUS_IGNORE),
+         "a probe waits for processes that are given up");
+}
+
 /* The peer's rails are still being closed. A send that was never posted need not wait for that. */
 static void send_to_a_declared_peer_fails_at_once(void)
 {
@@ -781,6 +807,7 @@ static const world_case_t cases[] = {
     {"progress_of_nothing_writes_nothing", progress_of_nothing_writes_nothing},
     {"declaration_leaves_other_receives_alone", declaration_leaves_other_receives_alone},
     {"posted_receives_of_a_declared_peer_end", posted_receives_of_a_declared_peer_end},
+    {"receives_from_any_source_end_with_the_last_peer", receives_from_any_source_end_with_the_last_peer},
     {"send_to_a_declared_peer_fails_at_once", send_to_a_declared_peer_fails_at_once},
     {"unreachable_peer_costs_no_number", unreachable_peer_costs_no_number},
     {"lost_orphan_declares_its_source", lost_orphan_declares_its_source},
