@@ -11,7 +11,7 @@
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
 #include "btl_openib_complete.h"
-#include "btl_openib_connect_fsm.h"
+#include "btl_openib_rail_fsm.h"
 #include "btl_openib_doubt.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"

@@ -7,7 +7,7 @@
 #include "btl_openib_module.h"
 
 #include "btl_openib_atomic.h"
-#include "btl_openib_connect_fsm.h"
+#include "btl_openib_rail_fsm.h"
 #include "btl_openib_device.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_failover.h"

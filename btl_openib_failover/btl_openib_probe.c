@@ -9,7 +9,7 @@
 
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
-#include "btl_openib_connect_fsm.h"
+#include "btl_openib_rail_fsm.h"
 #include "btl_openib_ctl.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_inquiry.h"

@@ -8,7 +8,7 @@
 
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
-#include "btl_openib_connect_fsm.h"
+#include "btl_openib_rail_fsm.h"
 #include "btl_openib_ctl.h"
 #include "btl_openib_last_wqe.h"
 #include "btl_openib_log.h"

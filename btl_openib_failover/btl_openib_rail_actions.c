@@ -8,7 +8,7 @@
 
 #include "btl_openib_atomic.h"
 #include "btl_openib_clock.h"
-#include "btl_openib_connect_fsm.h"
+#include "btl_openib_rail_fsm.h"
 #include "btl_openib_counts.h"
 #include "btl_openib_ctl.h"
 #include "btl_openib_last_wqe.h"
@@ -428,5 +428,5 @@ static int ofo_do_check_older(void *owner, const ofo_ctl_t *ctl)
 
 #define ACTION(name) [OFO_DO_##name] = ofo_do_##name,
 const ofo_fsm_action_fn_t ofo_rail_actions[OFO_DO_COUNT] = {
-#include "btl_openib_connect.def"
+#include "btl_openib_rail.def"
 };

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The table of btl_openib_rail.def and its engine. It takes one event, changes state and variables, and returns one action.
- * It sends nothing and touches no queue pair. DESIGN.txt section 10.2. */
+ * Executes btl_openib_rail.def. Only ofo_fsm_step() writes a rail's state. It changes the generation too, before the
+ * action runs. See DESIGN.txt 10.
+ */
 #include "btl_openib_rail_fsm.h"
 
-#include <stddef.h>
-
-/* Two rows for one pair (state, event) do not compile, whatever the flags of the build. */
-#pragma GCC diagnostic error "-Woverride-init"
+enum { BACKOFF_FIRST_MS = 100, BACKOFF_LAST_MS = 2000 };
 
 typedef struct {
-    uint8_t listed, next, effect, action;
+    uint8_t defined;
+    uint8_t next;
+    uint8_t action;
 } row_t;
 
-#define ROW(id, state, event, next_, effect_, act) [OFO_RAIL_##state][OFO_REV_##event] = {1, OFO_RAIL_##next_, OFO_REFF_##effect_, OFO_RACT_##act},
-static const row_t rows[OFO_RAIL_STATES][OFO_RAIL_EVENTS] = {
-#include "btl_openib_rail.def"
-};
-
-#define ROW(id, state, event, next_, effect_, act) [OFO_RAIL_##state][OFO_REV_##event] = #id,
-static const char ids[OFO_RAIL_STATES][OFO_RAIL_EVENTS][6] = {
+#define ROW(id, state, event, next, action) [OFO_ST_##state][OFO_EV_##event] = {1, OFO_ST_##next, OFO_DO_##action},
+static const row_t rows[OFO_ST_COUNT][OFO_EV_COUNT] = {
 #include "btl_openib_rail.def"
 };
 
@@ -28,163 +23,185 @@ static const char ids[OFO_RAIL_STATES][OFO_RAIL_EVENTS][6] = {
 static const char *const state_names[] = {
 #include "btl_openib_rail.def"
 };
+
 #define EVENT(name, text) text,
 static const char *const event_names[] = {
-    "nothing",
-#include "btl_openib_rail.def"
-};
-#define ACTION(name) #name,
-static const char *const action_names[] = {
 #include "btl_openib_rail.def"
 };
 
-static void owe(ofo_rail_machine_t *rail)
+/* Built with -DBFO_COUNT_ROWS=1, the process writes the rows it took to a file in BFO_ROWS_DIR when it ends (tests/sim/rows). */
+#ifndef BFO_COUNT_ROWS
+#define BFO_COUNT_ROWS 0
+#endif
+#if BFO_COUNT_ROWS
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static uint32_t rows_taken[OFO_ST_COUNT][OFO_EV_COUNT];
+
+static __attribute__((destructor)) void write_rows(void)
 {
-    /* If a check is due already, the current generation was never used here and carried nothing. The older check stays due. */
-    if (!rail->owes) {
-        rail->owes = true;
-        rail->ck = rail->g;
+    const char *dir = getenv("BFO_ROWS_DIR");
+    char path[4096];
+    FILE *out;
+
+    if (NULL == dir || sizeof(path) <= (size_t) snprintf(path, sizeof(path), "%s/rail.%d", dir, (int) getpid())) {
+        return;
+    }
+    out = fopen(path, "w");
+    for (unsigned i = 0; NULL != out && i < OFO_ST_COUNT * OFO_EV_COUNT; ++i) {
+        uint32_t taken = rows_taken[i / OFO_EV_COUNT][i % OFO_EV_COUNT];
+        if (0 != taken) {
+            fprintf(out, "rail|%s|%s|%u\n", state_names[i / OFO_EV_COUNT], event_names[i % OFO_EV_COUNT], taken);
+        }
+    }
+    if (NULL != out) {
+        fclose(out);
     }
 }
+#define COUNT_ROW(state, event) ((void) ++rows_taken[state][event])
+#else
+#define COUNT_ROW(state, event) ((void) 0)
+#endif
 
-static void apply(ofo_rail_machine_t *rail, unsigned effect, uint16_t x)
+void ofo_fsm_init(ofo_fsm_t *fsm, const ofo_fsm_action_fn_t *actions, ofo_fsm_trace_fn_t trace, void *owner)
 {
-    switch (effect) {
-    case OFO_REFF_FENCE:
-        rail->fz = true;
-        rail->da = false;
-        break;
-    case OFO_REFF_FENCE_ACKED:
-        rail->fz = true;
-        rail->da = true;
-        break;
-    case OFO_REFF_FENCED:
-        rail->fz = false;
-        break;
-    case OFO_REFF_ACKED:
-        rail->da = true;
-        break;
-    case OFO_REFF_NEXT:
-        rail->g++;
-        rail->da = false;
-        break;
-    case OFO_REFF_OWE:
-    case OFO_REFF_OWE_ACKED:
-        owe(rail);
-        rail->g = x;
-        rail->da = OFO_REFF_OWE_ACKED == effect;
-        break;
-    case OFO_REFF_ADOPT:
-    case OFO_REFF_ADOPT_ACKED:
-        rail->g = x;
-        rail->da = OFO_REFF_ADOPT_ACKED == effect;
-        break;
-    case OFO_REFF_CHECKED:
-        rail->owes = false;
-        break;
+    *fsm = (ofo_fsm_t){.state = OFO_ST_CLOSED, .check_gen = OFO_GEN_NONE, .actions = actions, .trace = trace, .owner = owner};
+}
+
+static ofo_fsm_event_t classify_request(const ofo_fsm_t *fsm, const ofo_ctl_t *message, const ofo_fsm_facts_t *facts)
+{
+    bool accepted = facts->usable && facts->hash_ok;
+
+    if (message->gen == fsm->gen) {
+        if (!accepted) {
+            return OFO_EV_REQ_REFUSED;
+        }
+        return facts->own_is_higher ? OFO_EV_REQ_YIELD : OFO_EV_REQ_HOLD;
+    }
+    if (message->gen == fsm->gen + 1) {
+        if (OFO_GEN_NONE != fsm->check_gen) {
+            return OFO_EV_NONE; /* L14c: an older check is due; the peer asks again */
+        }
+        return accepted ? OFO_EV_REQ_NEXT : OFO_EV_REQ_NEXT_REFUSED;
+    }
+    return OFO_EV_NONE;
+}
+
+static ofo_fsm_event_t by_generation(const ofo_fsm_t *fsm, const ofo_ctl_t *message, ofo_fsm_event_t same, ofo_fsm_event_t older,
+                                     ofo_fsm_event_t newer)
+{
+    if (message->gen == fsm->gen) {
+        return same;
+    }
+    return message->gen < fsm->gen ? older : newer;
+}
+
+ofo_fsm_event_t ofo_fsm_classify(const ofo_fsm_t *fsm, const ofo_ctl_t *message, const ofo_fsm_facts_t *facts)
+{
+    bool same = message->gen == fsm->gen;
+
+    switch (message->type) {
+    case OFO_CTL_REQ:
+        return classify_request(fsm, message, facts);
+    case OFO_CTL_REP:
+        if (!same) {
+            return OFO_EV_NONE;
+        }
+        return facts->hash_ok ? OFO_EV_REP : OFO_EV_REP_REFUSED;
+    case OFO_CTL_RTU:
+        return same ? OFO_EV_PEER_PROVED : OFO_EV_NONE;
+    case OFO_CTL_REJ:
+        return same ? OFO_EV_REJ : OFO_EV_NONE;
+    case OFO_CTL_DOWN:
+        return by_generation(fsm, message, OFO_EV_DOWN_SAME, OFO_EV_DOWN_OLDER, OFO_EV_DOWN_NEWER);
+    case OFO_CTL_DACK:
+        return by_generation(fsm, message, OFO_EV_DACK_SAME, OFO_EV_DACK_OLDER, OFO_EV_DACK_NEWER);
+    case OFO_CTL_PEERDEAD:
+        return OFO_EV_PEERDEAD;
     default:
-        break;
+        return OFO_EV_NONE;
     }
 }
 
-ofo_rail_step_t ofo_rail_step(ofo_rail_machine_t *rail, unsigned event, uint16_t x)
+/* L11-L14: the events that change the generation. */
+static void move_generation(ofo_fsm_t *fsm, ofo_fsm_event_t event, const ofo_ctl_t *message)
 {
-    ofo_rail_step_t step = {.listed = false, .action = OFO_RACT_none, .row = "-"};
+    if (OFO_EV_RESTORED == event || OFO_EV_REQ_NEXT == event) {
+        if (OFO_ST_DOWN == fsm->state) {
+            ++fsm->gen;
+        }
+    } else if (OFO_EV_DOWN_NEWER == event || OFO_EV_DACK_NEWER == event) {
+        if (OFO_ST_ASKING == fsm->state && OFO_GEN_NONE == fsm->check_gen) {
+            fsm->check_gen = fsm->gen;
+        }
+        fsm->gen = message->gen;
+    }
+}
+
+bool ofo_fsm_step(ofo_fsm_t *fsm, ofo_fsm_event_t event, const ofo_ctl_t *message)
+{
+    ofo_fsm_state_t from = fsm->state;
     const row_t *row;
 
-    if (rail->state >= OFO_RAIL_STATES || event >= OFO_RAIL_EVENTS) {
-        return step;
+    if (OFO_EV_COUNT <= event) {
+        return false;
     }
-    row = &rows[rail->state][event];
-    if (!row->listed) {
-        return step;
+    row = &rows[from][event];
+    if (!row->defined) {
+        ++fsm->refused;
+        if (NULL != fsm->trace) {
+            fsm->trace(fsm->owner, from, event, from, OFO_DO_COUNT);
+        }
+        return false;
     }
-    step.listed = true;
-    step.action = row->action;
-    step.row = ids[rail->state][event];
-    apply(rail, row->effect, x);
-    rail->state = row->next;
-    return step;
+    COUNT_ROW(from, event);
+    move_generation(fsm, event, message);
+    fsm->state = (ofo_fsm_state_t) row->next;
+    if (NULL != fsm->trace) {
+        fsm->trace(fsm->owner, from, event, fsm->state, (ofo_fsm_action_t) row->action);
+    }
+    if (0 != fsm->actions[row->action](fsm->owner, message)) {
+        ofo_fsm_step(fsm, OFO_EV_LOCAL_ERROR, NULL);
+    }
+    return true;
 }
 
-/* ---- guards ------------------------------------------------------------------------------------------ */
-unsigned ofo_rail_down_event(const ofo_rail_machine_t *rail, uint16_t x)
+bool ofo_fsm_has_row(ofo_fsm_state_t state, ofo_fsm_event_t event)
 {
-    if (x < rail->g) {
-        return OFO_REV_DOWN_OLD;
-    }
-    if (x > rail->g) {
-        return rail->fz ? OFO_REV_DOWN_NEW_FENCING : OFO_REV_DOWN_NEW;
-    }
-    return rail->fz ? OFO_REV_DOWN_NOW_FENCING : OFO_REV_DOWN_NOW;
+    return 0 != rows[state][event].defined;
 }
 
-unsigned ofo_rail_dack_event(const ofo_rail_machine_t *rail, uint16_t x)
+bool ofo_fsm_state_retransmits(ofo_fsm_state_t state)
 {
-    if (x < rail->g) {
-        return rail->owes && x == rail->ck ? OFO_REV_DACK_OLD_DUE : OFO_REV_DACK_OLD;
-    }
-    if (x > rail->g) {
-        return rail->fz ? OFO_REV_DACK_NEW_FENCING : OFO_REV_DACK_NEW;
-    }
-    return rail->fz ? OFO_REV_DACK_NOW_FENCING : OFO_REV_DACK_NOW;
+    return ofo_fsm_has_row(state, OFO_EV_RETRANSMIT);
 }
 
-unsigned ofo_rail_fence_event(const ofo_rail_machine_t *rail)
+bool ofo_fsm_state_is_connecting(ofo_fsm_state_t state)
 {
-    return rail->da ? OFO_REV_FENCE_DONE_ACKED : OFO_REV_FENCE_DONE;
+    return OFO_ST_REQUESTED == state || OFO_ST_PROVING == state || OFO_ST_READY == state || OFO_ST_CHECKING == state;
 }
 
-unsigned ofo_rail_req_event(const ofo_rail_machine_t *rail, uint16_t x, bool acceptable, bool higher)
+const char *ofo_fsm_state_name(ofo_fsm_state_t state)
 {
-    bool down = OFO_RAIL_DOWNL == rail->state || OFO_RAIL_DOWNB == rail->state;
-
-    if (x < rail->g) {
-        return OFO_REV_NOTHING;
-    }
-    if (x == rail->g) {
-        return higher ? OFO_REV_REQ_NOW_HIGHER : OFO_REV_REQ_NOW_LOWER;
-    }
-    if (!down || x != rail->g + 1u) {
-        return OFO_REV_REQ_NEW;
-    }
-    if (rail->owes) {
-        return OFO_REV_REQ_NEXT_BLOCKED;
-    }
-    return acceptable ? OFO_REV_REQ_NEXT : OFO_REV_REQ_NEXT_REFUSED;
+    return OFO_ST_COUNT > state ? state_names[state] : "?";
 }
 
-unsigned ofo_rail_rep_event(const ofo_rail_machine_t *rail, uint16_t x, bool hash_ok, bool first)
+const char *ofo_fsm_event_name(ofo_fsm_event_t event)
 {
-    if (x != rail->g || !hash_ok) {
-        return OFO_REV_NOTHING;
+    return OFO_EV_COUNT > event ? event_names[event] : "?";
+}
+
+unsigned ofo_backoff_next(unsigned previous_ms)
+{
+    if (0 == previous_ms) {
+        return BACKOFF_FIRST_MS;
     }
-    return first ? OFO_REV_REP_NOW : OFO_REV_REP_AGAIN;
+    return previous_ms >= BACKOFF_LAST_MS / 2 ? BACKOFF_LAST_MS : 2 * previous_ms;
 }
 
-unsigned ofo_rail_rtu_event(const ofo_rail_machine_t *rail, uint16_t x, bool first)
+unsigned ofo_backoff_jitter(unsigned delay_ms, uint32_t random)
 {
-    if (x != rail->g) {
-        return OFO_REV_NOTHING;
-    }
-    return first ? OFO_REV_PEER_READY : OFO_REV_PEER_READY_AGAIN;
-}
-
-unsigned ofo_rail_rej_event(const ofo_rail_machine_t *rail, uint16_t x)
-{
-    return x == rail->g ? OFO_REV_REJ_NOW : OFO_REV_NOTHING;
-}
-
-/* ---- names ------------------------------------------------------------------------------------------- */
-const char *ofo_rail_state_name(unsigned state)
-{
-    return state < OFO_RAIL_STATES ? state_names[state] : "?";
-}
-const char *ofo_rail_event_name(unsigned event)
-{
-    return event < OFO_RAIL_EVENTS ? event_names[event] : "?";
-}
-const char *ofo_rail_action_name(unsigned action)
-{
-    return action < OFO_RAIL_ACTIONS ? action_names[action] : "?";
+    return delay_ms - delay_ms / 4 + random % (delay_ms / 2 + 1);
 }

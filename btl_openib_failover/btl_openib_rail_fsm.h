@@ -1,89 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The machine of one rail to one peer: bring-down, asynchronous fence, rejoin. It takes events, changes its state and
- * variables, and returns the action that its owner performs. No verbs, no Open MPI header.
- * DESIGN.txt section 10.2; the table is btl_openib_rail.def. Locks: none of its own; a rail has one caller at a time. */
+ * The machine of btl_openib_rail.def: it takes events and classified messages and runs actions of its owner.
+ * It has no lock and no clock and includes no Open MPI header. See DESIGN.txt 10.
+ */
 #ifndef BTL_OPENIB_RAIL_FSM_H
 #define BTL_OPENIB_RAIL_FSM_H
 
+#include "btl_openib_wire.h"
+
 #include <stdbool.h>
-#include <stdint.h>
 
-#define STATE(name, text) OFO_RAIL_##name,
-enum ofo_rail_state {
+#define STATE(name, text) OFO_ST_##name,
+typedef enum {
 #include "btl_openib_rail.def"
-    OFO_RAIL_STATES
-};
-#define EVENT(name, text) OFO_REV_##name,
-enum ofo_rail_event {
-    OFO_REV_NOTHING,
-#include "btl_openib_rail.def"
-    OFO_RAIL_EVENTS
-};
-#define EFFECT(name) OFO_REFF_##name,
-enum ofo_rail_effect {
-#include "btl_openib_rail.def"
-    OFO_RAIL_EFFECTS
-};
-#define ACTION(name) OFO_RACT_##name,
-enum ofo_rail_action {
-#include "btl_openib_rail.def"
-    OFO_RAIL_ACTIONS
-};
+    OFO_ST_COUNT
+} ofo_fsm_state_t;
 
-#define OFO_GENERATION_LAST 65535u /* a rail of this generation never rejoins */
+#define EVENT(name, text) OFO_EV_##name,
+typedef enum {
+#include "btl_openib_rail.def"
+    OFO_EV_COUNT,
+    OFO_EV_NONE = OFO_EV_COUNT /* a message that is dropped before it is an event */
+} ofo_fsm_event_t;
 
-/* Zero is the state of a rail that was never connected. Written by ofo_rail_step() only. */
-typedef struct {
-    uint8_t state;
-    bool fz;     /* our own fence of g runs */
-    bool da;     /* DACK(g) received */
-    bool owes;   /* the check of generation ck is due */
-    uint16_t g;  /* generation: number of the set of queue pairs */
-    uint16_t ck; /* valid if owes */
-} ofo_rail_machine_t;
+#define ACTION(name) OFO_DO_##name,
+typedef enum {
+#include "btl_openib_rail.def"
+    OFO_DO_COUNT
+} ofo_fsm_action_t;
+
+/* Runs one action. `message` is the control message that caused it, or NULL. If the result is not 0 the rail cannot
+ * go on, and the machine takes LOCAL_ERROR. Context: service thread of the rail. */
+typedef int (*ofo_fsm_action_fn_t)(void *owner, const ofo_ctl_t *message);
+
+/* Called after every accepted transition and for every refused event (next == state, action OFO_DO_COUNT). */
+typedef void (*ofo_fsm_trace_fn_t)(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo_fsm_state_t next, ofo_fsm_action_t action);
+
+#define OFO_GEN_NONE (-1)
 
 typedef struct {
-    bool listed;     /* false: the event was dropped, nothing changed */
-    unsigned action; /* OFO_RACT_* for the caller to perform, after the change of state */
-    const char *row;
-} ofo_rail_step_t;
+    ofo_fsm_state_t state;
+    uint16_t gen;                       /* of the current or last set of queue pairs */
+    int32_t check_gen;                  /* older generation whose loss check is still due, or OFO_GEN_NONE */
+    uint32_t refused;                   /* events that met an empty cell */
+    const ofo_fsm_action_fn_t *actions; /* OFO_DO_COUNT entries */
+    ofo_fsm_trace_fn_t trace;           /* may be NULL */
+    void *owner;
+} ofo_fsm_t;
 
-/* Takes one event; x is the generation that its message names (any value for events without a message). */
-ofo_rail_step_t ofo_rail_step(ofo_rail_machine_t *rail, unsigned event, uint16_t x);
+/* What the classification of a message needs to know in addition to the machine. */
+typedef struct {
+    bool own_is_higher; /* own process name > the peer's */
+    bool hash_ok;       /* the message's rail_hash is ours (REQ, REP) */
+    bool usable;        /* port up, not declared, not disabled */
+} ofo_fsm_facts_t;
 
-/* Which event a message is: the guards of the table are decided here and nowhere else. */
-unsigned ofo_rail_down_event(const ofo_rail_machine_t *rail, uint16_t x);
-unsigned ofo_rail_dack_event(const ofo_rail_machine_t *rail, uint16_t x);
-unsigned ofo_rail_fence_event(const ofo_rail_machine_t *rail);
-/* acceptable: port up, hash ok, resources; higher: own process name is the higher of the two */
-unsigned ofo_rail_req_event(const ofo_rail_machine_t *rail, uint16_t x, bool acceptable, bool higher);
-/* first: no REP or RTU of this generation was taken before. OFO_REV_NOTHING: the message is of another generation, drop it */
-unsigned ofo_rail_rep_event(const ofo_rail_machine_t *rail, uint16_t x, bool hash_ok, bool first);
-unsigned ofo_rail_rtu_event(const ofo_rail_machine_t *rail, uint16_t x, bool first);
-unsigned ofo_rail_rej_event(const ofo_rail_machine_t *rail, uint16_t x);
+void ofo_fsm_init(ofo_fsm_t *fsm, const ofo_fsm_action_fn_t *actions, ofo_fsm_trace_fn_t trace, void *owner);
 
-/* May the rail ask for a rejoin (guard of L13, in addition to port, stable time and the user's will)? */
-static inline bool ofo_rail_may_rejoin(const ofo_rail_machine_t *rail)
-{
-    return OFO_RAIL_DOWNB == rail->state && OFO_GENERATION_LAST != rail->g && !rail->owes;
-}
+/* The event that `message` is for this machine, or OFO_EV_NONE. Changes nothing. */
+ofo_fsm_event_t ofo_fsm_classify(const ofo_fsm_t *fsm, const ofo_ctl_t *message, const ofo_fsm_facts_t *facts);
 
-/* May the PML post? CLOSED and CONNECTING take posts too: the first one starts the connection, and all wait in the BTL. */
-static inline bool ofo_rail_is_up(const ofo_rail_machine_t *rail)
-{
-    return OFO_RAIL_UP == rail->state;
-}
+/* Takes one event. False if the table has no row for it: nothing changes but the counter. */
+bool ofo_fsm_step(ofo_fsm_t *fsm, ofo_fsm_event_t event, const ofo_ctl_t *message);
 
-/* Is our own fence of generation x done? Those of older generations are by definition; that of a generation not yet reached is not. */
-static inline bool ofo_rail_is_fenced(const ofo_rail_machine_t *rail, uint16_t x)
-{
-    return x < rail->g || (x == rail->g && (OFO_RAIL_DOWNL == rail->state || OFO_RAIL_DOWNB == rail->state) && !rail->fz);
-}
+/* Does the table have a row for it? (tests) */
+bool ofo_fsm_has_row(ofo_fsm_state_t state, ofo_fsm_event_t event);
 
-const char *ofo_rail_state_name(unsigned state);
-const char *ofo_rail_event_name(unsigned event);
-const char *ofo_rail_action_name(unsigned action);
+/* Does a retransmission timer run in this state? Does a connection timer? */
+bool ofo_fsm_state_retransmits(ofo_fsm_state_t state);
+bool ofo_fsm_state_is_connecting(ofo_fsm_state_t state);
+
+const char *ofo_fsm_state_name(ofo_fsm_state_t state);
+const char *ofo_fsm_event_name(ofo_fsm_event_t event);
+
+/* The next retransmission delay: it doubles from 100 ms up to 2 s; `previous_ms` 0 starts. The time to wait is the jittered
+ * value, which is within 25 % of the delay; `random` is any 32 random bits. */
+unsigned ofo_backoff_next(unsigned previous_ms);
+unsigned ofo_backoff_jitter(unsigned delay_ms, uint32_t random);
 
 #endif /* BTL_OPENIB_RAIL_FSM_H */

@@ -3,14 +3,14 @@
  *
  * The shared structs of the BTL, nothing else. Two kinds of threads use them. "Progress": the threads of the
  * application inside MPI; they own the data path. "Service": one thread per module, which mostly sleeps; it owns the
- * connection machine, the creation of queue pairs and every verb that can block. They exchange letters. DESIGN.txt 15.
+ * rail machine, the creation of queue pairs and every verb that can block. They exchange letters. DESIGN.txt 15.
  */
 #ifndef BTL_OPENIB_TYPES_H
 #define BTL_OPENIB_TYPES_H
 
 #include "bfo_config.h"
 
-#include "btl_openib_connect_fsm.h"
+#include "btl_openib_rail_fsm.h"
 #include "btl_openib_counts.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_drain_fsm.h"

@@ -26,7 +26,7 @@ dispatch)
     libraries=() floor=2500
     ;;
 btl)
-    sources=("$from"/fuzz_btl.c "$btl"_{recv,buffers,heard,coalesce,ring,ring_in,wire,record,rails,queues,qpmap,connect_fsm,counts}.c)
+    sources=("$from"/fuzz_btl.c "$btl"_{recv,buffers,heard,coalesce,ring,ring_in,wire,record,rails,queues,qpmap,rail_fsm,counts}.c)
     flags=(-I"$BFO_SRCDIR/btl_openib_failover" -fno-pie -no-pie)
     libraries=(-libverbs -Wl,--unresolved-symbols=ignore-in-object-files) floor=200
     ;;

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 The bfo authors
  *
  * libFuzzer target: everything that our BTL reads from other processes. The first byte of the input selects the reader: a control message
- * (UD datagram) through unpack, classification and the connection machine; a modex record through unpack, pairing of rails and queues;
+ * (UD datagram) through unpack, classification and the rail machine; a modex record through unpack, pairing of rails and queues;
  * data messages with their header, coalesced parts and credits; slots of the eager ring. DESIGN.txt section 18.
  */
-#include "btl_openib_connect_fsm.h"
+#include "btl_openib_rail_fsm.h"
 #include "btl_openib_counts.h"
 #include "btl_openib_credits.h"
 #include "btl_openib_mail.h"
@@ -40,10 +40,10 @@ static void must(bool what, const char *text)
     { \
         return 0 == --*(int *) owner ? -1 : 0; \
     }
-#include "btl_openib_connect.def"
+#include "btl_openib_rail.def"
 #define ACTION(name) [OFO_DO_##name] = do_##name,
 static const ofo_fsm_action_fn_t actions[OFO_DO_COUNT] = {
-#include "btl_openib_connect.def"
+#include "btl_openib_rail.def"
 };
 
 /* Messages, each after a byte with its size. The machine keeps its state from message to message. */

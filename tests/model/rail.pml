@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Bring-down and rejoin of one rail between two peers, DESIGN.txt section 10.2. States, events, effects and actions are
- * those of btl_openib_rail.def, which the run script copies next to this file. Fences are asynchronous. Control messages
- * use two FIFO paths per direction, and are reordered, duplicated, and delayed for any time.
+ * First connection, bring-down and rejoin of one rail between two peers, DESIGN.txt section 10.2. States, events, actions and rows
+ * are those of btl_openib_rail.def, on which the BTL runs; the run script copies the table next to this file. What surrounds the table
+ * in the BTL is written again here: the event of a message (ofo_fsm_classify()), the generation (move_generation()), and the actions.
+ * Fences are asynchronous. Control messages use two FIFO paths per direction, and are reordered, duplicated, and delayed for any time.
  *  -DNF=n      local failures (default 1), in any state, on either side
  *  -DLOSS=n    up to n control messages are lost; the timers send messages again that are still due
  *  -DREFUSE=n  up to n requests are refused (REJ)
  *  -DDEADPEER  either side may declare the other once: PEERDEAD; the rail never comes back
  *  -DLAZY      both ends begin in CLOSED
  *  -DNODUP     no duplicated messages
- *  -DGIVER     from the second failure on only side B fails, in CREQ: it gives attempts up (T_conn)
+ *  -DGIVER     from the second failure on only side B fails, while its REQ is under way: it gives attempts up (T_conn)
  *  -DLIVE      all timers that are due fire at once when no other step is possible: for the search of infinite executions
  * Properties: I10; the check of each generation that carried data takes place before the rail is used again; when all is
- * quiet the rail is UP on both sides with one generation.
- * Mutants: SPEC (DACK and DOWNB before the fence has ended), NOACK (DOWNB without waiting for the peer), LASTG (no
+ * quiet the rail is UP on both sides with one generation; no message names a generation that its receiver cannot expect.
+ * Mutants: SPEC (DACK and DOWN before the fence has ended), NOACK (DOWN without waiting for the peer), LASTG (no
  *  generation check on REQ), CKLAST (a newer check replaces an older check that is still due). */
 #ifndef NF
 #define NF 1
@@ -37,8 +38,6 @@ mtype = {
 #include "btl_openib_rail.def"
 #define EVENT(name, text) LE_##name,
 #include "btl_openib_rail.def"
-#define EFFECT(name) LF_##name,
-#include "btl_openib_rail.def"
 #define ACTION(name) LA_##name,
 #include "btl_openib_rail.def"
   DOWN, DACK, REQ, REP, RTU, REJ };
@@ -52,11 +51,10 @@ byte qp[2];                       /* generation (+1) of the queue pairs that can
 mtype st[2] = L_UP;
 byte qp[2] = 1;
 #endif
-byte g[2], nf; bit fz[2], da[2]; byte ck[2] = NOCK;
-byte fg[2];                       /* generation of the fence that runs */
-bit first[2];                     /* REP or RTU of this generation taken */
-byte wr[2];                       /* a zero-byte WRITE of this generation (+1) has arrived */
-bit val[2];                       /* zero-byte WRITEs are in flight */
+byte g[2], nf; byte ck[2] = NOCK; /* ck: older generation whose check is due */
+byte fg[2];                       /* generation of the last fence */
+byte wr[2];                       /* a proof of this generation (+1) has arrived */
+bit val[2];                       /* proofs are in flight */
 byte used[2] = USED0;             /* last generation that was UP here (+1): it may have carried data */
 byte checked[2];                  /* the generation of used[], after its counts were compared here */
 bit decl[2];
@@ -84,105 +82,92 @@ inline SEND(mt, mx) {
   fi
 }
 #define ISUP(s) (st[s]==L_UP)
+#define FENCING(s) (st[s]==L_DRAINING || st[s]==L_DRAINING_ACKED)
+#define CONNECTING(s) (st[s]==L_REQUESTED || st[s]==L_PROVING || st[s]==L_READY || st[s]==L_CHECKING)
 #define INV(s) \
   assert(!(ISUP(s) && g[1-(s)]>g[s])); \
-  assert(!(ISUP(s) && st[1-(s)]==L_DOWNB && g[1-(s)]==g[s])); \
+  assert(!(ISUP(s) && st[1-(s)]==L_DOWN && g[1-(s)]==g[s])); \
   assert(!(ISUP(s) && ISUP(1-(s)) && g[s]!=g[1-(s)])); \
-  assert(!(st[s]==L_DOWNB && qp[1-(s)]==g[s]+1)); \
-  assert(!(fz[s] && fg[s]<g[s])); \
-  assert(!(st[s]==L_DOWNB && (fz[s] || (fz[1-(s)] && fg[1-(s)]<=g[s]))))
+  assert(!(st[s]==L_DOWN && qp[1-(s)]==g[s]+1)); \
+  assert(!(FENCING(s) && fg[s]<g[s])); \
+  assert(!(st[s]==L_DOWN && FENCING(1-(s)) && fg[1-(s)]<=g[s]))
+
+inline NEWQP() { assert(used[me]<=checked[me]); qp[me]=g[me]+1; val[me]=0 }
+inline FENCE() { fg[me]=g[me]; qp[me]=0; val[me]=0 }
+inline CHECK(cn) { if :: used[me]==(cn)+1 -> checked[me]=used[me] :: else fi }
 
 inline LOOKUP() {
-  d_step { eff=0; act=0; if
-#define ROW(id, state, event, next, effect, action) :: st[me]==L_##state && ev==LE_##event KEPT -> st[me]=L_##next; eff=LF_##effect; act=LA_##action
+  d_step { act=0; was=st[me]; if
+#define ROW(id, state, event, next, action) :: st[me]==L_##state && ev==LE_##event KEPT -> st[me]=L_##next; act=LA_##action
 #include "btl_openib_rail.def"
-  :: else -> assert(ev==0 || t!=0)                            /* drops a message; local events have rows */
+  :: else ->                                                  /* drops a message; local events have rows */
+     assert(ev==0 || t!=0);
+     assert(ev!=LE_DOWN_NEWER && ev!=LE_DACK_NEWER)           /* the peer needs our DACK(g) first */
   fi;
   if
-  :: eff==LF_FENCE -> fz[me]=1; da[me]=0
-  :: eff==LF_FENCE_ACKED -> fz[me]=1; da[me]=1
-  :: eff==LF_FENCED -> fz[me]=0
-  :: eff==LF_ACKED -> da[me]=1
-  :: eff==LF_NEXT -> g[me]++; da[me]=0
-  :: eff==LF_ADOPT -> g[me]=x; da[me]=0
-  :: eff==LF_ADOPT_ACKED -> g[me]=x; da[me]=1
-  :: eff==LF_OWE || eff==LF_OWE_ACKED ->
+  :: act!=0 && was==L_DOWN && (ev==LE_RESTORED || ev==LE_REQ_NEXT) -> g[me]++
+  :: act!=0 && (ev==LE_DOWN_NEWER || ev==LE_DACK_NEWER) ->
      if
 #ifdef CKLAST
-     :: true -> ck[me]=g[me]
+     :: was==L_ASKING -> ck[me]=g[me]
 #else
-     :: ck[me]==NOCK -> ck[me]=g[me]
+     :: was==L_ASKING && ck[me]==NOCK -> ck[me]=g[me]
 #endif
      :: else
      fi;
-     g[me]=x; da[me]=(eff==LF_OWE_ACKED)
-  :: eff==LF_CHECKED -> ck[me]=NOCK
+     g[me]=x
+  :: ev==LE_PEERDEAD -> decl[me]=1
   :: else
   fi;
-#ifdef SPEC
-  if :: eff==LF_FENCE || eff==LF_FENCE_ACKED -> st[me]=L_DOWNB :: else fi;
-#endif
-  if :: eff==LF_FENCE || eff==LF_FENCE_ACKED -> fg[me]=g[me]; qp[me]=0; val[me]=0 :: else fi }
+  was=0 }
 }
-inline NEWQP() { qp[me]=g[me]+1; first[me]=0; val[me]=0 }
-inline CHECKED_NOW(cn) { if :: used[me]==(cn)+1 -> checked[me]=used[me] :: else fi }
 inline ACT() {
   if
-  :: act==LA_fence_send_down || act==LA_fence_back_off -> SEND(DOWN,g[me])
-#ifdef SPEC
-  :: act==LA_fence || act==LA_fence_keep_counts -> SEND(DACK,g[me])
-#endif
-#ifdef NOACK
-  ; st[me]=L_DOWNB; fz[me]=0
-#endif
-  :: act==LA_send_dack || act==LA_send_dack_empty -> SEND(DACK,g[me])
-  :: act==LA_send_dack_check -> SEND(DACK,g[me]); CHECKED_NOW(g[me])
-  :: act==LA_keep_counts_check -> CHECKED_NOW(g[me])
-  :: act==LA_send_dack_old -> SEND(DACK,x)
-  :: act==LA_check_old -> CHECKED_NOW(x)
-  :: act==LA_connect -> NEWQP()
-  :: act==LA_request -> assert(used[me]<=checked[me]); NEWQP(); SEND(REQ,g[me])
-  :: act==LA_reply -> assert(used[me]<=checked[me]); NEWQP(); SEND(REP,g[me])
-  :: act==LA_turn_passive || act==LA_send_rep -> SEND(REP,g[me])
-  :: act==LA_reject -> SEND(REJ,x)
-  :: act==LA_ready_validate || act==LA_validate -> first[me]=1; val[me]=1
-  :: act==LA_send_rtu_map -> used[me]=g[me]+1; SEND(RTU,g[me])
-  :: act==LA_send_rtu -> SEND(RTU,g[me])
+  :: act==LA_open_active -> NEWQP(); SEND(REQ,g[me])
+  :: act==LA_open_passive -> NEWQP(); SEND(REP,g[me])
+  :: act==LA_send_req -> SEND(REQ,g[me])
+  :: act==LA_become_passive || act==LA_send_rep -> SEND(REP,g[me])
+  :: act==LA_send_rej -> SEND(REJ,x)
+  :: act==LA_prove_active || act==LA_prove_passive -> val[me]=1
+  :: act==LA_map_and_tell -> used[me]=g[me]+1; SEND(RTU,g[me])
   :: act==LA_map -> used[me]=g[me]+1
-  :: act==LA_report_impossible -> assert(false)
-  :: act==LA_declare || act==LA_declare_fence -> decl[me]=1
+  :: act==LA_send_rtu -> SEND(RTU,g[me])
+  :: act==LA_fence_and_tell -> FENCE(); SEND(DOWN,g[me])
+#ifdef NOACK
+  ; st[me]=L_DOWN
+#endif
+  :: act==LA_fence || act==LA_fence_and_keep -> FENCE()
+#ifdef SPEC
+  ; st[me]=L_DOWN; SEND(DACK,g[me])
+#endif
+  :: act==LA_send_down -> SEND(DOWN,g[me])
+  :: act==LA_send_dack -> if :: t!=0 -> SEND(DACK,x) :: else -> SEND(DACK,g[me]) fi
+  :: act==LA_dack_and_check -> SEND(DACK,g[me]); CHECK(g[me])
+  :: act==LA_keep_and_check -> CHECK(g[me])
+  :: act==LA_check_older -> if :: ck[me]==x -> ck[me]=NOCK; CHECK(x) :: else fi
   :: else
   fi;
-  act=0; eff=0; ev=0; t=0; x=0; INV(A); INV(B)
+  act=0; ev=0; t=0; x=0; INV(A); INV(B)
 }
-/* The guards of messages, as ofo_rail_*_event() decide them. */
+/* The event of a message. B's name is the higher. */
 inline EVENT_OF() {
   d_step { ev=0; if
-  :: t==DOWN && x<g[me] -> ev=LE_DOWN_OLD
-  :: t==DOWN && x==g[me] && !fz[me] -> ev=LE_DOWN_NOW
-  :: t==DOWN && x==g[me] && fz[me] -> ev=LE_DOWN_NOW_FENCING
-  :: t==DOWN && x>g[me] && !fz[me] -> ev=LE_DOWN_NEW
-  :: t==DOWN && x>g[me] && fz[me] -> ev=LE_DOWN_NEW_FENCING
-  :: t==DACK && x<g[me] && x==ck[me] -> ev=LE_DACK_OLD_DUE
-  :: t==DACK && x<g[me] && x!=ck[me] -> ev=LE_DACK_OLD
-  :: t==DACK && x==g[me] && !fz[me] -> ev=LE_DACK_NOW
-  :: t==DACK && x==g[me] && fz[me] -> ev=LE_DACK_NOW_FENCING
-  :: t==DACK && x>g[me] && !fz[me] -> ev=LE_DACK_NEW
-  :: t==DACK && x>g[me] && fz[me] -> ev=LE_DACK_NEW_FENCING
+  :: t==DOWN && x==g[me] -> ev=LE_DOWN_SAME
+  :: t==DOWN && x<g[me] -> ev=LE_DOWN_OLDER
+  :: t==DOWN && x>g[me] -> ev=LE_DOWN_NEWER
+  :: t==DACK && x==g[me] -> ev=LE_DACK_SAME
+  :: t==DACK && x<g[me] -> ev=LE_DACK_OLDER
+  :: t==DACK && x>g[me] -> ev=LE_DACK_NEWER
 #ifdef LASTG
-  :: t==REQ && (st[me]==L_DOWNB || st[me]==L_DOWNL) -> st[me]=L_DOWNB; g[me]=x-1; ev=LE_REQ_NEXT
+  :: t==REQ && (FENCING(me) || st[me]==L_ASKING || st[me]==L_DOWN) -> st[me]=L_DOWN; g[me]=x-1; ev=LE_REQ_NEXT
 #endif
-  :: t==REQ && x<g[me] -> ev=0
-  :: t==REQ && x==g[me] && me==B -> ev=LE_REQ_NOW_HIGHER
-  :: t==REQ && x==g[me] && me==A -> ev=LE_REQ_NOW_LOWER
-  :: t==REQ && x>g[me] && !((st[me]==L_DOWNL || st[me]==L_DOWNB) && x==g[me]+1) -> ev=LE_REQ_NEW
-  :: t==REQ && x==g[me]+1 && (st[me]==L_DOWNL || st[me]==L_DOWNB) && ck[me]!=NOCK -> ev=LE_REQ_NEXT_BLOCKED
-  :: t==REQ && x==g[me]+1 && (st[me]==L_DOWNL || st[me]==L_DOWNB) && ck[me]==NOCK -> ev=LE_REQ_NEXT
-  :: t==REP && x==g[me] && !first[me] -> ev=LE_REP_NOW
-  :: t==REP && x==g[me] && first[me] -> ev=LE_REP_AGAIN
-  :: t==RTU && x==g[me] && !first[me] -> ev=LE_PEER_READY
-  :: t==RTU && x==g[me] && first[me] -> ev=LE_PEER_READY_AGAIN
-  :: t==REJ && x==g[me] -> ev=LE_REJ_NOW
+  :: t==REQ && x==g[me] -> if :: me==B -> ev=LE_REQ_YIELD :: else -> ev=LE_REQ_HOLD fi
+  :: t==REQ && x>g[me] ->
+     assert(FENCING(me) || st[me]==L_ASKING || st[me]==L_DOWN);
+     if :: x==g[me]+1 && ck[me]==NOCK -> ev=LE_REQ_NEXT :: else fi
+  :: t==REP && x==g[me] -> ev=LE_REP
+  :: t==RTU && x==g[me] -> ev=LE_PEER_PROVED
+  :: t==REJ && x==g[me] -> ev=LE_REJ
   :: else
   fi }
 }
@@ -192,15 +177,18 @@ inline TAKE() {
   :: else ->
      EVENT_OF();
 #ifdef REFUSE
-     if :: ev==LE_REQ_NEXT && nrej<REFUSE -> nrej++; ev=LE_REQ_NEXT_REFUSED :: true fi;
+     if
+     :: ev==LE_REQ_NEXT && nrej<REFUSE -> nrej++; ev=LE_REQ_NEXT_REFUSED
+     :: (ev==LE_REQ_YIELD || ev==LE_REQ_HOLD) && nrej<REFUSE -> nrej++; ev=LE_REQ_REFUSED
+     :: true
+     fi;
 #endif
   fi
 }
 #define QUIETC (len(c[0])+len(c[1])+len(c[2])+len(c[3])==0)
-#define EMPTYTO(s) (len(c[2*(s)])+len(c[2*(s)+1])==0)
 
 #ifdef GIVER
-#define MAYFAIL (nf==0 || (me==B && st[B]==L_CREQ))
+#define MAYFAIL (nf==0 || (me==B && (st[B]==L_REQUESTED || st[B]==L_PROVING)))
 #else
 #define MAYFAIL (true)
 #endif
@@ -208,34 +196,31 @@ inline TAKE() {
 #ifdef LIVE
 #define TICK(s) (false)
 #else
-#define TICK(s) (QUIETC && !fz[0] && !fz[1] && !decl[s])
+#define TICK(s) (QUIETC && !FENCING(A) && !FENCING(B) && !decl[s])
 #endif
+#define RETRANSMITS(s) (st[s]==L_REQUESTED || st[s]==L_READY || st[s]==L_ASKING)
 #define GIVENUP(s) (QUIETC && g[1-(s)]>g[s])
 proctype Side(bit me) {
-  mtype t, ev, eff, act; byte x;
+  mtype t, ev, act, was; byte x;
 end:
   do
   :: atomic {
     if
-    :: nf<NF && !decl[me] && MAYFAIL && (st[me]==L_UP || st[me]==L_CREQ || st[me]==L_RDY || st[me]==L_CONNECTING) ->
-       nf++; ev=LE_LOCAL_ERROR
-    :: fz[me] -> if :: da[me] -> ev=LE_FENCE_DONE_ACKED :: else -> ev=LE_FENCE_DONE fi
-    :: st[me]==L_DOWNB && ck[me]==NOCK && (me==A || nf>0) && !decl[me] -> ev=LE_RESTORED
-    /* zero-byte WRITEs arrive if the peer's queue pairs of this generation can receive; otherwise the attempt ends with an error */
-    :: val[me] && qp[1-me]==g[me]+1 -> val[me]=0; wr[1-me]=g[me]+1; ev=LE_VALIDATED
+    :: nf<NF && !decl[me] && MAYFAIL && (ISUP(me) || CONNECTING(me)) -> nf++; ev=LE_LOCAL_ERROR
+    :: FENCING(me) -> ev=LE_FENCE_DONE
+    :: st[me]==L_DOWN && ck[me]==NOCK && (me==A || nf>0) && !decl[me] -> ev=LE_RESTORED
+    /* proofs arrive if the peer's queue pairs of this generation can receive; otherwise the attempt ends with an error */
+    :: val[me] && qp[1-me]==g[me]+1 -> val[me]=0; wr[1-me]=g[me]+1; ev=LE_PROVED
     :: val[me] && qp[1-me]!=g[me]+1 -> val[me]=0; ev=LE_LOCAL_ERROR
-    :: wr[me]==g[me]+1 && st[me]==L_RDY && !first[me] -> ev=LE_PEER_READY        /* before RTU */
+    :: wr[me]==g[me]+1 && st[me]==L_READY -> ev=LE_PEER_PROVED                   /* before RTU */
 #ifdef LAZY
-    :: st[me]==L_CLOSED -> ev=LE_CONNECT
-    :: st[me]==L_CONNECTING && qp[1-me]==1 -> ev=LE_CONNECTED
+    :: st[me]==L_CLOSED && !decl[me] -> ev=LE_POST
 #endif
     /* T_conn: the peer has given the attempt up */
-    :: (st[me]==L_CREQ || st[me]==L_RDY) && !val[me] && GIVENUP(me) -> ev=LE_LOCAL_ERROR
+    :: CONNECTING(me) && !val[me] && GIVENUP(me) -> ev=LE_LOCAL_ERROR
     /* timers: messages that are due are sent again when no message is on its way */
-    :: st[me]==L_DOWNL && !da[me] && TICK(me) -> SEND(DOWN,g[me])
+    :: RETRANSMITS(me) && TICK(me) -> ev=LE_RETRANSMIT
     :: ck[me]!=NOCK && TICK(me) -> SEND(DOWN,ck[me])
-    :: st[me]==L_CREQ && !first[me] && TICK(me) -> SEND(REQ,g[me])
-    :: st[me]==L_RDY && !first[me] && TICK(me) -> SEND(REP,g[me])
 #ifdef DEADPEER
     :: !once && !decl[me] -> once=1; ev=LE_PEERDEAD                               /* a declaration by this side acts in the same way */
     :: decl[1-me] && !decl[me] -> ev=LE_PEERDEAD
@@ -249,19 +234,19 @@ end:
 init { atomic { run Side(A); run Side(B) } }
 
 /* nothing is due: no timer would fire, and no rejoin would start */
-#define ATREST(s) (decl[s] || !((st[s]==L_DOWNL && !da[s]) || ck[s]!=NOCK || (st[s]==L_CREQ && !first[s]) || (st[s]==L_RDY && !first[s]) || st[s]==L_DOWNB || st[s]==L_CLOSED || st[s]==L_CONNECTING))
+#define ATREST(s) (decl[s] || !(RETRANSMITS(s) || FENCING(s) || ck[s]!=NOCK || st[s]==L_DOWN || st[s]==L_CLOSED))
 #define REST (ATREST(A) && ATREST(B))
 active proctype Monitor() {     /* when all is quiet both ends are UP with the same generation, or both have declared */
 end:
-  atomic { QUIETC && !fz[0] && !fz[1] && !val[0] && !val[1] && nf==NF && REST ->
+  atomic { QUIETC && !FENCING(A) && !FENCING(B) && !val[0] && !val[1] && nf==NF && REST ->
     assert(decl[A]==decl[B]); assert(decl[A] || (ISUP(A) && ISUP(B) && g[A]==g[B] && qp[A]==qp[B] && qp[A]==g[A]+1)) }
 }
 #ifdef LIVE
 inline FIRE() {
-  if :: st[me]==L_DOWNL && !da[me] && !decl[me] -> SEND(DOWN,g[me]) :: else fi;
+  if :: st[me]==L_ASKING && !decl[me] -> SEND(DOWN,g[me]) :: else fi;
   if :: ck[me]!=NOCK && !decl[me] -> SEND(DOWN,ck[me]) :: else fi;
-  if :: st[me]==L_CREQ && !first[me] && !decl[me] -> SEND(REQ,g[me]) :: else fi;
-  if :: st[me]==L_RDY && !first[me] && !decl[me] -> SEND(REP,g[me]) :: else fi
+  if :: st[me]==L_REQUESTED && !decl[me] -> SEND(REQ,g[me]) :: else fi;
+  if :: st[me]==L_READY && !decl[me] -> SEND(REP,g[me]) :: else fi
 }
 active proctype Timer() { bit me;
 end:

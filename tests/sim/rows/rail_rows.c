@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Two machines of btl_openib_connect.def over a network that loses, duplicates, delays and reorders messages. The two sides
+ * Two machines of btl_openib_rail.def over a network that loses, duplicates, delays and reorders messages. The two sides
  * connect, lose the rail, fence, check, rejoin with new generations, refuse each other, and are declared. At the end of each story
  * both are UP with one generation, or both rest because the peer is declared or refuses. rail_rows met: built with
  * -DBFO_COUNT_ROWS=1 the machine writes the rows that it took. rail_rows raised: takes every row once. DESIGN.txt 10.2, 13.
  */
-#include "btl_openib_connect_fsm.h"
+#include "btl_openib_rail_fsm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,11 +102,11 @@ static int act(side_t *s, ofo_fsm_action_t action, const ofo_ctl_t *m)
     { \
         return act(owner, OFO_DO_##name, m); \
     }
-#include "btl_openib_connect.def"
+#include "btl_openib_rail.def"
 
 #define ACTION(name) [OFO_DO_##name] = do_##name,
 static const ofo_fsm_action_fn_t actions[OFO_DO_COUNT] = {
-#include "btl_openib_connect.def"
+#include "btl_openib_rail.def"
 };
 
 static bool is(const side_t *s, ofo_fsm_state_t state)

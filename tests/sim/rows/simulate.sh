@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# simulate.sh DIR: builds world_rows (the whole PML in the world of tests/fuzz) and rail_rows (two connection machines
+# simulate.sh DIR: builds world_rows (the whole PML in the world of tests/fuzz) and rail_rows (two rail machines
 # over a bad network) with row counters, and writes the rows that they take to DIR/met and DIR/raised.
 . "$BFO_SRCDIR/tests/lib.sh"
 dir=$1
@@ -23,7 +23,7 @@ rm -f "$dir"/objects/*.o
 compile "$pml"/*.c "$fuzz"/fuzz_world.c "$fuzz"/fuzz_world_mpi.c "$from"/world.c "$from"/world_send.c "$from"/world_recv.c "$from"/world_raised.c
 # shellcheck disable=SC2086
 ${CC:-cc} "$dir"/objects/*.o -Wl,--wrap=bfo_send_step -o "$dir/world_rows" $OMPI_LDFLAGS $OMPI_LIBS || fail "world_rows does not link"
-${CC:-cc} "${flags[@]}" "$from/rail_rows.c" "$btl/btl_openib_connect_fsm.c" "$btl/btl_openib_wire.c" -o "$dir/rail_rows" || fail "rail_rows does not build"
+${CC:-cc} "${flags[@]}" "$from/rail_rows.c" "$btl/btl_openib_rail_fsm.c" "$btl/btl_openib_wire.c" -o "$dir/rail_rows" || fail "rail_rows does not build"
 for program in world_rows rail_rows; do
     for how in met raised; do
         BFO_ROWS_DIR=$dir/$how timeout -k 5 120 "$dir/$program" $how >"$TEST_TMP/log" 2>&1 </dev/null ||
