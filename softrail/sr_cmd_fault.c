@@ -9,6 +9,11 @@
 #include <errno.h>
 #include <string.h>
 
+static bool only_names_earlier_rules(const struct sr_rule *rule, uint32_t before)
+{
+    return rule->after <= before && rule->same <= before && rule->other <= before;
+}
+
 int sr_plan_add_line(struct sr_fabric *fabric, const char *line, const char *where)
 {
     struct sr_plan *plan = &fabric->shm->plan;
@@ -34,8 +39,8 @@ int sr_plan_add_line(struct sr_fabric *fabric, const char *line, const char *whe
                     fabric->shm->rails - 1);
             return EINVAL;
         }
-        if (at < rule.after) {
-            fprintf(stderr, "softrail: %s: after=%u, but %u rules come before it\n", where, rule.after, at);
+        if (!only_names_earlier_rules(&rule, at)) {
+            fprintf(stderr, "softrail: %s: only %u rules come before it, so after=, same= and other= can name only these\n", where, at);
             return EINVAL;
         }
         memcpy(&plan->rule[at], &rule, sizeof(rule));

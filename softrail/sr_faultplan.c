@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const fate_names[SR_FATES] = {[SR_FATE_NONE] = "none",         [SR_FATE_LOSE] = "lose",          [SR_FATE_UNACKED] = "unacked",
-                                                 [SR_FATE_DELAY] = "delay",       [SR_FATE_SILENT] = "silent",      [SR_FATE_CORRUPT] = "corrupt",
-                                                 [SR_FATE_ERROR] = "error",       [SR_FATE_ENOMEM] = "enomem",      [SR_FATE_RNR] = "rnr",
-                                                 [SR_FATE_LATE] = "late",         [SR_FATE_FATAL] = "fatal",        [SR_FATE_DOWN] = "down",
-                                                 [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow",    [SR_FATE_SLOW] = "slow",
-                                                 [SR_FATE_CQ_ERROR] = "cq_error", [SR_FATE_SRQ_ERROR] = "srq_error"};
+static const char *const fate_names[SR_FATES] = {[SR_FATE_NONE] = "none",         [SR_FATE_LOSE] = "lose",           [SR_FATE_UNACKED] = "unacked",
+                                                 [SR_FATE_DELAY] = "delay",       [SR_FATE_SILENT] = "silent",       [SR_FATE_CORRUPT] = "corrupt",
+                                                 [SR_FATE_ERROR] = "error",       [SR_FATE_ENOMEM] = "enomem",       [SR_FATE_RNR] = "rnr",
+                                                 [SR_FATE_LATE] = "late",         [SR_FATE_FATAL] = "fatal",         [SR_FATE_DOWN] = "down",
+                                                 [SR_FATE_MIGRATED] = "migrated", [SR_FATE_SWALLOW] = "swallow",     [SR_FATE_SLOW] = "slow",
+                                                 [SR_FATE_CQ_ERROR] = "cq_error", [SR_FATE_SRQ_ERROR] = "srq_error", [SR_FATE_MARK] = "mark"};
 
 static const struct {
     const char *name;
@@ -238,13 +238,14 @@ static const char *parse_pair(const char *key, const char *value, struct sr_rule
     if (0 == strcmp(key, "breaks")) {
         return parse_breaks(value, &rule->breaks) ? NULL : "sender, receiver or both";
     }
-    if (0 == strcmp(key, "after")) {
-        return parse_u32(value, &rule->after) && 0 < rule->after ? NULL : "the number of an earlier rule, from 1 on";
+    if (0 == strcmp(key, "after") || 0 == strcmp(key, "same") || 0 == strcmp(key, "other")) {
+        uint32_t *number = 'a' == *key ? &rule->after : 's' == *key ? &rule->same : &rule->other;
+        return parse_u32(value, number) && 0 < *number ? NULL : "the number of an earlier rule, from 1 on";
     }
     if (0 == strcmp(key, "at")) {
         return parse_u32(value, &rule->at) ? NULL : "the offset of a byte";
     }
-    return "rail, process, qp, op, payload, nth, after, chance, time, status, breaks or at";
+    return "rail, process, qp, op, payload, nth, after, same, other, chance, time, status, breaks or at";
 }
 
 static int parse_fate(const char *word, struct sr_rule *rule)
@@ -296,7 +297,7 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
     if (0 != parse_fate(word, rule)) {
         snprintf(why, size,
                  "'%.40s' is no fault; there are lose, unacked, delay, silent, corrupt, error, enomem, rnr, "
-                 "late, fatal, down, migrated, swallow, slow, cq_error, srq_error",
+                 "late, fatal, down, migrated, swallow, slow, cq_error, srq_error, mark",
                  word);
         return -1;
     }
@@ -366,7 +367,14 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-bool sr_rule_fires(struct sr_rule *rule, uint64_t seed, unsigned index)
+bool sr_rule_is_due(const struct sr_plan *plan, const struct sr_rule *rule, uint32_t rail)
+{
+    return (0 == rule->after || 0 < atomic_load(&plan->rule[rule->after - 1].hits))
+           && (0 == rule->same || 0 != (atomic_load(&plan->rule[rule->same - 1].hit_rails) >> rail & 1))
+           && (0 == rule->other || 0 == (atomic_load(&plan->rule[rule->other - 1].hit_rails) >> rail & 1));
+}
+
+bool sr_rule_fires(struct sr_rule *rule, uint64_t seed, unsigned index, uint32_t rail)
 {
     uint32_t match = atomic_fetch_add(&rule->seen, 1) + 1;
 
@@ -376,6 +384,7 @@ bool sr_rule_fires(struct sr_rule *rule, uint64_t seed, unsigned index)
     if (1000 > rule->permille && mix(mix(seed + index) + match) % 1000 >= rule->permille) {
         return false;
     }
+    atomic_fetch_or(&rule->hit_rails, 1u << rail);
     atomic_fetch_add(&rule->hits, 1);
     return true;
 }

@@ -46,6 +46,7 @@ enum sr_fate {
     SR_FATE_SLOW,      /* a call takes `time` longer */
     SR_FATE_CQ_ERROR,  /* it arrives; the sender's CQ for sends reports CQ_ERR and is dead */
     SR_FATE_SRQ_ERROR, /* it arrives; the SRQ of the sender's queue pair reports SRQ_ERR and is dead */
+    SR_FATE_MARK,      /* nothing; other rules can wait for it */
     SR_FATES
 };
 
@@ -57,7 +58,7 @@ enum sr_breaks {
     SR_BREAKS_BOTH,        /* both, at once */
 };
 
-/* All members except `hits` and `seen` are constant while the plan is in force. */
+/* All members except `hits`, `seen` and `hit_rails` are constant while the plan is in force. */
 struct sr_rule {
     uint32_t fate;    /* enum sr_fate */
     uint32_t rails;   /* bit per rail, 0 = every one */
@@ -66,17 +67,20 @@ struct sr_rule {
     uint32_t opcodes;                        /* bit per enum ibv_wr_opcode, 0 = all */
     uint32_t pattern_offset, pattern_length; /* length 0 = no pattern */
     uint8_t pattern_value[SR_MAX_PATTERN], pattern_mask[SR_MAX_PATTERN];
-    uint32_t first;        /* from this match on, counted from 1 */
-    uint32_t count;        /* this many matches; SR_ANY = all */
-    uint32_t permille;     /* chance for each of those; 1000 = always */
-    uint32_t status;       /* enum ibv_wc_status, for ERROR */
-    uint32_t at;           /* byte to corrupt */
-    uint32_t local;        /* DOWN: only the port of the sender. Otherwise the rail is up again after `time`; 0 = it stays down */
-    uint32_t breaks;       /* enum sr_breaks */
-    uint32_t after;        /* matches count only after that rule (1 = the first) has done a fault; 0 = always */
-    uint64_t time;         /* ns */
-    _Atomic uint32_t seen; /* messages that matched */
-    _Atomic uint32_t hits; /* faults done */
+    uint32_t first;             /* from this match on, counted from 1 */
+    uint32_t count;             /* this many matches; SR_ANY = all */
+    uint32_t permille;          /* chance for each of those; 1000 = always */
+    uint32_t status;            /* enum ibv_wc_status, for ERROR */
+    uint32_t at;                /* byte to corrupt */
+    uint32_t local;             /* DOWN: only the port of the sender. Otherwise the rail is up again after `time`; 0 = it stays down */
+    uint32_t breaks;            /* enum sr_breaks */
+    uint32_t after;             /* matches count only after that rule (1 = the first) has done a fault; 0 = always */
+    uint32_t same;              /* matches only on rails where that rule has done a fault; 0 = no condition */
+    uint32_t other;             /* matches only on rails where that rule has done no fault; 0 = no condition */
+    uint64_t time;              /* ns */
+    _Atomic uint32_t seen;      /* messages that matched */
+    _Atomic uint32_t hits;      /* faults done */
+    _Atomic uint32_t hit_rails; /* bit per rail where faults were done */
     char text[SR_RULE_TEXT];
 };
 
@@ -100,8 +104,11 @@ struct sr_message {
 /* Does the rule match this message? Does not count the match. */
 bool sr_rule_matches(const struct sr_rule *rule, const struct sr_message *message);
 
-/* Count a match. True if the fault must happen now. The same seed and the same order of matches give the same answers. */
-bool sr_rule_fires(struct sr_rule *rule, uint64_t seed, unsigned index);
+/* Have the rules that this rule names done what it waits for, as far as this rail is concerned? */
+bool sr_rule_is_due(const struct sr_plan *plan, const struct sr_rule *rule, uint32_t rail);
+
+/* Count a match on this rail. True if the fault must happen now. The same seed and the same order of matches give the same answers. */
+bool sr_rule_fires(struct sr_rule *rule, uint64_t seed, unsigned index, uint32_t rail);
 
 const char *sr_fate_name(enum sr_fate fate);
 

@@ -156,11 +156,6 @@ static void wait_for(uint64_t ns)
     }
 }
 
-static bool is_due(const struct sr_plan *plan, const struct sr_rule *rule)
-{
-    return 0 == rule->after || 0 < atomic_load(&plan->rule[rule->after - 1].hits);
-}
-
 int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe)
 {
     struct sr_plan *plan = &sr.fabric.shm->plan;
@@ -173,7 +168,8 @@ int sr_faults_decide(struct sr_qp *qp, struct sr_wqe *wqe)
     }
     for (uint32_t i = 0; i < count; ++i) {
         struct sr_rule *rule = &plan->rule[i];
-        if (is_due(plan, rule) && sr_rule_matches(rule, &message) && sr_rule_fires(rule, atomic_load(&plan->seed), i)) {
+        if (sr_rule_is_due(plan, rule, qp->rail) && sr_rule_matches(rule, &message) && sr_rule_fires(rule, atomic_load(&plan->seed), i, qp->rail)
+            && SR_FATE_MARK != rule->fate) {
             atomic_fetch_add(&sr.proc->done[qp->rail].faults, 1);
             return apply(rule, qp, wqe); /* the first rule that fires decides */
         }
@@ -190,8 +186,8 @@ bool sr_faults_refuse(unsigned rail, uint32_t call)
 
     for (uint32_t i = 0; i < count; ++i) {
         struct sr_rule *rule = &plan->rule[i];
-        if ((SR_FATE_ENOMEM == rule->fate || SR_FATE_SLOW == rule->fate) && is_due(plan, rule) && sr_rule_matches(rule, &message)
-            && sr_rule_fires(rule, atomic_load(&plan->seed), i)) {
+        if ((SR_FATE_ENOMEM == rule->fate || SR_FATE_SLOW == rule->fate) && sr_rule_is_due(plan, rule, rail) && sr_rule_matches(rule, &message)
+            && sr_rule_fires(rule, atomic_load(&plan->seed), i, rail)) {
             atomic_fetch_add(&sr.proc->done[rail].faults, 1);
             if (SR_FATE_ENOMEM == rule->fate) {
                 return true;

@@ -393,6 +393,24 @@ static void rule_counts_only_behind_the_rule_it_names(void **state)
     pair_close(&p);
 }
 
+static void mark_does_nothing_but_starts_a_rule(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, rc);
+    softrail("fault mark nth=2");
+    softrail("fault lose other=1 after=1"); /* no message on another rail */
+    softrail("fault lose nth=2 same=1");    /* the marked message counts */
+    for (uint64_t id = 1; id <= 3; ++id) {
+        send_one(&p, id);
+    }
+    for (uint64_t id = 1; id <= 2; ++id) {
+        expect_wc(p.a.send_cq, id, IBV_WC_SUCCESS);
+    }
+    expect_wc(p.a.send_cq, 3, IBV_WC_RETRY_EXC_ERR);
+    pair_close(&p);
+}
+
 static void payload_pattern_names_one_kind_of_message(void **state)
 {
     struct pair p;
@@ -599,6 +617,7 @@ int main(void)
         cmocka_unit_test_teardown(queue_pair_of_the_sender_breaks, no_rules),
         cmocka_unit_test_teardown(datagram_breaks_queue_pairs_if_asked_to, no_rules),
         cmocka_unit_test_teardown(rule_counts_only_behind_the_rule_it_names, no_rules),
+        cmocka_unit_test_teardown(mark_does_nothing_but_starts_a_rule, no_rules),
         cmocka_unit_test_teardown(payload_pattern_names_one_kind_of_message, no_rules),
         cmocka_unit_test_teardown(exhaustion_is_reported_as_such, no_rules),
         cmocka_unit_test_teardown(slow_call_comes_back_late, no_rules),

@@ -106,6 +106,8 @@ static void mistakes_are_refused_with_a_reason(void **state)
         "lose rail=",
         "lose after=0",
         "lose after=x",
+        "lose same=0",
+        "lose other=x",
         "lose nth=0",
         "lose nth=3-2",
         "lose nth=2x",
@@ -209,11 +211,28 @@ static void rule_fires_at_the_matches_it_names(void **state)
     char fired[8] = "";
 
     for (int i = 0; i < 6; ++i) {
-        fired[i] = sr_rule_fires(&rule, 0, 0) ? 'x' : '.';
+        fired[i] = sr_rule_fires(&rule, 0, 0, 2) ? 'x' : '.';
     }
     assert_string_equal("..xx..", fired);
     assert_int_equal(6, rule.seen);
     assert_int_equal(2, rule.hits);
+}
+
+static void rule_waits_for_what_it_names_of_earlier_rules(void **state)
+{
+    struct sr_plan plan = {.rule = {parse("mark"), parse("lose after=1"), parse("lose same=1"), parse("lose other=1")}};
+
+    for (uint32_t rail = 0; rail < 2; ++rail) {
+        assert_false(sr_rule_is_due(&plan, &plan.rule[1], rail));
+        assert_false(sr_rule_is_due(&plan, &plan.rule[2], rail));
+        assert_true(sr_rule_is_due(&plan, &plan.rule[3], rail));
+    }
+    assert_true(sr_rule_fires(&plan.rule[0], 0, 0, 1));
+    for (uint32_t rail = 0; rail < 2; ++rail) {
+        assert_true(sr_rule_is_due(&plan, &plan.rule[1], rail));
+        assert_int_equal(1 == rail, sr_rule_is_due(&plan, &plan.rule[2], rail));
+        assert_int_equal(0 == rail, sr_rule_is_due(&plan, &plan.rule[3], rail));
+    }
 }
 
 static void chance_depends_on_the_seed_alone(void **state)
@@ -222,10 +241,10 @@ static void chance_depends_on_the_seed_alone(void **state)
     unsigned hits = 0, differ = 0;
 
     for (int i = 0; i < 2000; ++i) {
-        bool fires = sr_rule_fires(&a, 5, 1);
+        bool fires = sr_rule_fires(&a, 5, 1, 0);
         hits += fires;
-        assert_int_equal(fires, sr_rule_fires(&b, 5, 1));
-        differ += fires != sr_rule_fires(&c, 6, 1);
+        assert_int_equal(fires, sr_rule_fires(&b, 5, 1, 0));
+        differ += fires != sr_rule_fires(&c, 6, 1, 0);
     }
     assert_in_range(hits, 320, 480);
     assert_true(differ > 100);
@@ -243,6 +262,7 @@ int main(void)
         cmocka_unit_test(line_that_is_too_long_is_refused),
         cmocka_unit_test(rule_matches_what_it_names),
         cmocka_unit_test(rule_fires_at_the_matches_it_names),
+        cmocka_unit_test(rule_waits_for_what_it_names_of_earlier_rules),
         cmocka_unit_test(chance_depends_on_the_seed_alone),
     };
 
