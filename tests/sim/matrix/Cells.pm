@@ -12,7 +12,11 @@ use warnings;
 # type, and by version 2 at offset 3. At the offset of the PML's type byte a control message has a byte of the job's number, which differs from
 # job to job. Therefore the type byte alone is not enough.
 sub pml   { sprintf 'op=send payload=0:%02x', 0x40 + shift }
-sub first { sprintf 'op=send payload=8:%02x%s/ff%sfcffffff', shift, '00' x 11, '00' x 7 }
+sub first { sprintf 'op=send payload=8:%02x%s/ff%se0ffffff', shift, '00' x 11, '00' x 7 }
+# Matches a first fragment of any type of this phase of the traffic: traffic.c puts the phase into the tags. The header of a message that
+# travels alone begins at byte 8, the header of the first of several coalesced messages at byte 16.
+our %phase = (middle => 1, last => 2, coda => 3, second => 4); # second: the second coda
+sub phase { my ($phase, $at) = @_; return sprintf 'payload=%d:%s%02x000000/fc%sfcffffff', $at // 8, '00' x 8, 4 * $phase{$phase}, '00' x 7 }
 # Matches only fragments of the first attempt that are not sent again: epoch 0, and for a FIN no flag RESENT.
 sub fresh { my ($type) = @_; return sprintf 'op=send payload=8:%02x000000%s/ff00ffff%s', $type, $type == 9 ? ('0000', '0001') : ('', '') }
 sub ctl   { sprintf 'op=send payload=0:%02x000002/ff0000ff', shift }
@@ -24,20 +28,16 @@ my $WRITE = 'op=write payload=4096:00/00'; # longer than a packet, because a han
 my $READ = 'op=read';
 my $FRAG = fresh(6);
 
-# proto: the traffic that has such fragments. base: the faults that must come before such a fragment exists; they hit a rail of their own.
-# rails: the least number of rails.
-my %restart = (
-    copy => ["lose rail=sr0 $FRAG nth=2"], put => ["lose rail=sr0 $WRITE nth=2"], get => ["lose rail=sr0 $READ nth=2"]);
-my %answer = (
-    copy => ['lose rail=sr0 ' . pml(4) . ' nth=2'], put => ['lose rail=sr0 ' . pml(8) . ' nth=2'],
-    get => ["lose rail=sr0 $READ nth=2"]);
-my @downs = map { "lose rail=sr$_ " . pml(1) . " nth=" . (4 + 6 * $_) } 0 .. 2;
+# proto: the traffic that has such fragments. base: the fault that must come before such a fragment exists. rails: the least number of
+# rails. tail: no traffic has exactly one such fragment at its end, so the first such fragment of the last round counts as the last.
+my %restart = (copy => "lose $FRAG", put => "lose $WRITE", get => "lose $READ");
+my %answer = (copy => 'lose ' . pml(4), put => 'lose ' . pml(8), get => "lose $READ");
 
 our @kinds = (
     { name => 'MATCH', match => first(1), proto => ['eager'], mode => ['persistent'] },
     { name => 'SENDI', match => first(1), proto => ['eager'], mode => [qw(standard blocking buffered ready)] },
-    { name => 'COALESCED', match => 'op=send payload=0:22', proto => ['crowd'] },
-    { name => 'EAGER_RDMA', match => first(1) =~ s{op=send}{op=write}r, proto => ['ring'] },
+    { name => 'COALESCED', match => 'op=send payload=0:22', proto => ['crowd'], tail => 1, header => 16 },
+    { name => 'EAGER_RDMA', match => first(1) =~ s{op=send}{op=write}r, proto => ['ring'], tail => 1 },
     { name => 'RNDV', match => first(2), proto => [qw(copy put)] },
     { name => 'RGET', match => first(3), proto => ['get'] },
     { name => 'ACK', match => fresh(4), fresh => 1, proto => ['copy'] },
@@ -49,14 +49,14 @@ our @kinds = (
     { name => 'NOTIFY', match => pml(11), proto => [qw(copy put get)], base => \%restart, rails => 3 },
     { name => 'RACK', match => pml(12), proto => [qw(copy put get)], base => \%restart, rails => 3 },
     { name => 'NACK', match => pml(13), proto => ['single'], rails => 3,
-      base => { single => ["unacked rail=sr0 $FRAG nth=2-9"] } },
+      base => { single => "unacked $FRAG" } },
     { name => 'RERR', match => pml(14), proto => [qw(copy put get)], base => \%answer, rails => 3 },
-    { name => 'DOWN', match => ctl(0x30), proto => ['eager'], base => { eager => \@downs }, rails => 4, datagram => 1 },
-    { name => 'DACK', match => ctl(0x31), proto => ['eager'], base => { eager => \@downs }, rails => 4, datagram => 1 },
-    { name => 'CREDITS', match => 'op=send payload=0:20', proto => ['flood'] },
-    { name => 'REQ', match => ctl(0x32), proto => [qw(eager copy)], datagram => 1 },
-    { name => 'REP', match => ctl(0x33), proto => [qw(eager copy)], datagram => 1 },
-    { name => 'RTU', match => ctl(0x34), proto => [qw(eager copy)], datagram => 1 },
+    { name => 'DOWN', match => ctl(0x30), proto => ['eager'], base => { eager => 'lose ' . pml(1) }, rails => 4, datagram => 1 },
+    { name => 'DACK', match => ctl(0x31), proto => ['eager'], base => { eager => 'lose ' . pml(1) }, rails => 4, datagram => 1 },
+    { name => 'CREDITS', match => 'op=send payload=0:20', proto => ['flood'], tail => 1 },
+    { name => 'REQ', match => ctl(0x32), proto => [qw(eager copy)], datagram => 1, contact => 1 },
+    { name => 'REP', match => ctl(0x33), proto => [qw(eager copy)], datagram => 1, contact => 1 },
+    { name => 'RTU', match => ctl(0x34), proto => [qw(eager copy)], datagram => 1, contact => 1 },
 );
 our %kind = map { $_->{name} => $_ } @kinds;
 
@@ -97,9 +97,11 @@ sub is_possible {
     return 0 if $c->{queues} eq 'shared' && $c->{proto} =~ /flood|crowd/; # a shared queue has no credits
     return 0 if $c->{load} ne 'deep' && $c->{proto} =~ /flood|crowd/;
     return 0 if $c->{mode} =~ /sync|blocking/ && $c->{proto} eq 'crowd'; # no message waits for another one
-    my $later = ($c->{place} // q{first}) ne q{first}; # the traffic must have several such fragments
-    return 0 if $later && $kind->{base} && ($c->{load} ne "deep" || $c->{mode} eq "blocking") && !$kind->{datagram};
-    return 0 if $later && $kind->{name} =~ /^RE[QP]|^RTU/ && $c->{load} ne "peers";
+    return 1 if ($c->{place} // 'first') eq 'first';
+    # The cell needs several such fragments, before and after the place.
+    return 0 if $kind->{base} && ($c->{rails} < 4 || !$kind->{datagram} && ($c->{load} ne 'deep' || $c->{mode} eq 'blocking'));
+    return 0 if $kind->{contact} && ($c->{load} ne 'peers' || $c->{mode} eq 'ready'); # a ready round has a barrier, which connects all ranks
+    return 0 if $kind->{tail} && $c->{load} ne 'deep';
     return 1;
 }
 
@@ -186,13 +188,6 @@ sub check_pairs {
     $pair_table .= "no such pair: $reasons{$_} x $_\n" for sort keys %reasons;
 }
 
-# Rails that the base faults of a cell kill.
-sub base_rails {
-    my ($c) = @_;
-    my $base = $kind{ $c->{kind} }{base} or return 0;
-    return scalar @{ $base->{ $c->{proto} } };
-}
-
 sub id { my ($c) = @_; return join '.', map { $c->{$_} } qw(kind fault place side) }
 
 # The complete part: every kind, fault, place and side. The other axes of a cell are chosen so that the cell covers many new pairs.
@@ -247,8 +242,8 @@ sub extra {
     return @cells;
 }
 
-# A second rail dies in each state of a restart, at a fragment that belongs to the state. The fragment travels over a rail other than sr0,
-# because the base fault has taken sr0. The base fault of errd is an error at once, so the sender is draining when the second fault comes.
+# A second rail dies in each state of a restart, at a fragment that belongs to the state. The fragment travels over a rail other than
+# the rail that the base fault has taken. The base fault of errd is an error at once, so the sender is draining when the second fault comes.
 my @states = (
     ['errd', 'sender drains: second data fragment', { copy => $FRAG, put => $WRITE }],
     ['notified', 'NOTIFY in flight', { map { $_ => pml(11) } qw(copy put get) }],
@@ -268,8 +263,8 @@ sub doubles {
     for my $state (@states) {
         my ($name, $text, $match) = @$state;
         for my $proto (sort keys %$match) {
-            my $base = $name eq 'errl' ? $answer{$proto} : $name eq 'nack' ? $kind{NACK}{base}{single} : $restart{$proto};
-            $base = [map { s/^lose/error/r } @$base] if $name eq 'errd';
+            my $base = ($name eq 'errl' ? \%answer : $name eq 'nack' ? $kind{NACK}{base} : \%restart)->{$proto} . ' nth=2';
+            $base =~ s/^lose/error/ if $name eq 'errd';
             my %by = (cable => 'down', port => 'down local');
             %by = (%by, lost => 'lose', unacked => 'unacked', silent => 'silent time=100ms breaks=both')
                 if $name !~ /^fence/;
@@ -278,8 +273,7 @@ sub doubles {
                                { fault => $how, place => "first", side => "sender", proto => $proto, load => "deep" }) or next;
                 $c->{id} = "double.$name.$proto.$how";
                 $c->{kind} = "double $name";
-                my $others = join ' ', map { "rail=sr$_" } 1 .. $c->{rails} - 1;
-                $c->{plan} = [@$base, "$by{$how} $others $match->{$proto} nth=1 after=" . @$base];
+                $c->{plan} = [$base, "$by{$how} $match->{$proto} nth=1 after=1 other=1"];
                 $c->{losses} = [2, 2];
                 $c->{text} = $text;
                 push @cells, $c;

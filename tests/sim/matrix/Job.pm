@@ -22,7 +22,11 @@ sub mpirun {
 # A job can stay until the file "enough" exists in its directory. run() calls this function every 50 ms with the output of the job and the
 # name of its fabric, which status() takes. run() makes the file when the function returns true.
 our $enough;
-sub status { my ($fabric) = @_; return eval { decode_json(`$ENV{BFO_BUILDDIR}/softrail/softrail status --json --fabric $fabric 2>/dev/null`) } // {} }
+sub status {
+    my ($fabric) = @_;
+    my $text = `$ENV{BFO_BUILDDIR}/softrail/softrail status --json --fabric $fabric 2>/dev/null`;
+    return eval { decode_json($text) } // {};
+}
 
 # run($dir, $limit, \@softrail, \@program, @rules): { status, output, faults, rails, command, plan, seconds }. The status is
 # "hung" if the job did not end within $limit seconds. run() then ends the job, and the fabric last.

@@ -137,16 +137,8 @@ for my $index (0 .. $#cells) {
 reap() while %running;
 remove_tree($work);
 
-# The cells that passed, with the axes with which they ran. Cells with a plan of their own are left out, because they have no place among
-# the axes.
-sub ran {
-    my @ran = map { { %$_ } } grep { !$_->{plan} && ($done{ $_->{id} } // [''])->[0] eq 'passed' } @cells;
-    for my $c (@ran) {
-        my ($other) = $done{ $c->{id} }[3] =~ /ran as: ([^,]*)/;
-        %$c = (%$c, map { split /=/ } split / /, $other // '');
-    }
-    return @ran;
-}
+# The cells that passed. Cells with a plan of their own are left out, because they have no place among the axes.
+sub ran { return grep { !$_->{plan} && ($done{ $_->{id} } // [''])->[0] eq 'passed' } @cells }
 
 # ---- the table -------------------------------------------------------------------------------------
 my (%sum, %reason, %kinds);
@@ -174,19 +166,25 @@ my %n = (passed => 0, failed => 0, na => 0, %{ $sum{all}{all} // {} });
 my $missing = grep { !$done{ $_->{id} } } @cells;
 $table .= $Cells::pair_table . sprintf "pairs of values in what passed: %d\n", scalar keys %{ { map { $_ => 1 } map { Cells::pairs_of($_) } ran() } };
 $table .= "not applicable: $reason{$_} x $_\n" for sort keys %reason;
-my $retries = 0;
+my ($retries, @retried) = (0);
 for my $id (grep { $done{$_} } map { $_->{id} } @cells) {
     my $r = $done{$id};
     my ($tries, $times) = (($r->[3] // '') =~ /tries: (\d+)/ ? $1 - 1 : 0, ($r->[3] // '') =~ /failed before: (\d+)/ ? $1 : 0);
     $retries += $tries + $times;
+    push @retried, $id if $tries;
     $table .= sprintf "%s passed at run %d\n", $id, $times + 1 if $times && $r->[0] eq 'passed';
     $table .= "$id was tried $1\n" if ($r->[3] // '') =~ /tries: (\d+ \([^)]*\))/;
 }
 $table .= "FAILED $_->{id}: $done{$_->{id}}[3]\n" for grep { ($done{ $_->{id} } // [''])->[0] eq 'failed' } @cells;
+# A fault enters at an event that comes in every run. Therefore few cells may need a second try: 0.5 % of the cells that ran, at least one.
+my $most = POSIX::floor(0.005 * ($n{passed} + $n{failed}));
+$most = 1 if $most < 1;
+my $too_many = @retried > $most;
+$table .= sprintf "FAILED: %d cells were tried again, at most %d may be: %s\n", scalar @retried, $most, "@retried" if $too_many;
 $table .= "retried: $retries\n";
 $table .= sprintf "%d cells, seed %d: %d passed, %d failed, %d not applicable, %d not run; %.0f s\n", scalar @cells, $opt{seed},
     $n{passed}, $n{failed}, $n{na}, $missing, time - $begin;
 print $table;
 (my $file = $results) =~ s/(\.tsv)?$/.txt/;
 if ($opt{results} && open my $keep, '>', $file) { print $keep $table }
-exit($n{failed} || $missing || $stopped ? 1 : 0);
+exit($n{failed} || $missing || $stopped || $too_many ? 1 : 0);

@@ -3,7 +3,9 @@
  *
  * The traffic of a cell of the fault matrix: a few messages between all pairs of ranks, sent in the manner that the
  * options ask for. Every byte and every length is a function of (seed, sender, receiver, thread, sequence). Therefore the receiver
- * can check length, order and content, and that no byte after or between the data has changed. DESIGN.txt section 13.
+ * can check length, order and content, and that no byte after or between the data has changed. A tag names the phase of its message,
+ * so that a fault can begin with a phase: the first round, the rounds between, the last round, and the codas. A coda is a few messages
+ * from the first rank to the last one after all rounds. DESIGN.txt section 13.
  */
 #include <argp.h>
 #include <inttypes.h>
@@ -17,16 +19,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_WINDOW = 64, MAX_THREADS = 4, BLOCK = 48, GAP = 16, GUARD = 64, GIVEN_BACK = 0x5a };
+enum { MAX_WINDOW = 64, MAX_THREADS = 4, BLOCK = 48, GAP = 16, GUARD = 64, GIVEN_BACK = 0x5a, MAX_CODAS = 2 };
+enum { PHASE_FIRST, PHASE_MIDDLE, PHASE_LAST, PHASE_CODA }; /* of a round; the second coda is PHASE_CODA + 1 */
+enum { OPT_CONTACT = 256 };
 enum { MODE_STANDARD, MODE_SYNC, MODE_BUFFERED, MODE_READY, MODE_PERSISTENT, MODE_BLOCKING };
 
 static struct {
     uint64_t seed;
     size_t low, high; /* message lengths, bytes */
-    int rounds, window, mode, threads, pause_ms, recheck_ms;
+    size_t coda_low, coda_high;
+    int rounds, window, mode, threads, pause_ms, recheck_ms, codas, coda_window;
     const char *linger;
-    bool strided, late, oneway;
-} opt = {.seed = 1, .low = 1, .high = 4096, .rounds = 4, .window = 4, .threads = 1};
+    bool strided, late, oneway, contact;
+} opt = {.seed = 1, .low = 1, .high = 4096, .rounds = 4, .window = 4, .threads = 1, .coda_window = 1};
 
 static const char *const mode_names[] = {"standard", "sync", "buffered", "ready", "persistent", "blocking"};
 static int rank, size;
@@ -45,22 +50,43 @@ static const struct argp_option options[] = {
     {"oneway", 'o', NULL, 0, "only lower ranks send to higher ones", 0},
     {"pause", 'p', "MS", 0, "every rank sleeps MS between two rounds", 0},
     {"recheck", 'c', "MS", 0, "check MS after the last round that no receive buffer has changed since its message was verified", 0},
+    {"codas", 'd', "N", 0, "codas, 0 to 2", 0},
+    {"coda-window", 'W', "N", 0, "messages of a coda, 1 to 64", 0},
+    {"coda-bytes", 'B', "LOW-HIGH", 0, "lengths of the messages of a coda, within those of --bytes", 0},
+    {"contact", OPT_CONTACT, NULL, 0, "only neighbours send to each other in the rounds, so the first and the last rank meet in the coda", 0},
     {"linger", 'i', "FILE", 0, "every rank stays in MPI after its last message until FILE exists, and sends nothing", 0},
     {0},
 };
 
+static void parse_lengths(const char *arg, size_t *low, size_t *high, struct argp_state *state)
+{
+    if (2 != sscanf(arg, "%zu-%zu", low, high) || *low > *high || *high > 1u << 28) {
+        argp_error(state, "the option takes LOW-HIGH, not '%s'", arg);
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    int n = NULL == arg ? 0 : atoi(arg);
+    int n = NULL == arg ? 0 : atoi(arg), window = n < 1 ? 1 : n > MAX_WINDOW ? MAX_WINDOW : n;
 
     switch (key) {
     case 'r':
         opt.seed = strtoull(arg, NULL, 0);
         return 0;
     case 'b':
-        if (2 != sscanf(arg, "%zu-%zu", &opt.low, &opt.high) || opt.low > opt.high || opt.high > 1u << 28) {
-            argp_error(state, "--bytes takes LOW-HIGH, not '%s'", arg);
-        }
+        parse_lengths(arg, &opt.low, &opt.high, state);
+        return 0;
+    case 'B':
+        parse_lengths(arg, &opt.coda_low, &opt.coda_high, state);
+        return 0;
+    case 'd':
+        opt.codas = n < 0 ? 0 : n > MAX_CODAS ? MAX_CODAS : n;
+        return 0;
+    case 'W':
+        opt.coda_window = window;
+        return 0;
+    case OPT_CONTACT:
+        opt.contact = true;
         return 0;
     case 'm':
         for (opt.mode = 0; opt.mode <= MODE_BLOCKING; ++opt.mode) {
@@ -74,7 +100,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         opt.rounds = n;
         return 0;
     case 'w':
-        opt.window = n < 1 ? 1 : n > MAX_WINDOW ? MAX_WINDOW : n;
+        opt.window = window;
         return 0;
     case 't':
         opt.threads = n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
@@ -116,9 +142,10 @@ static uint64_t key_of(int sender, int receiver, int thread, uint64_t sequence)
     return mix(mix(opt.seed ^ ((uint64_t) (unsigned) sender << 40 | (uint64_t) (unsigned) receiver << 20 | (unsigned) thread)) + sequence);
 }
 
-static size_t length_of(uint64_t key)
+static size_t length_of(int phase, uint64_t key)
 {
-    size_t length = opt.low + (size_t) (mix(key ^ 0x517a) % (opt.high - opt.low + 1));
+    const size_t low = phase < PHASE_CODA ? opt.low : opt.coda_low, high = phase < PHASE_CODA ? opt.high : opt.coda_high;
+    size_t length = low + (size_t) (mix(key ^ 0x517a) % (high - low + 1));
 
     return opt.strided ? (length + BLOCK - 1) / BLOCK * BLOCK : length;
 }
@@ -148,7 +175,8 @@ typedef struct {
 } lane_t;
 
 typedef struct {
-    int thread, round;
+    int thread, round, phase;
+    int window; /* messages to each peer in a round */
     lane_t *lanes;
     MPI_Request *requests;
     MPI_Status *statuses;
@@ -156,9 +184,17 @@ typedef struct {
     uint64_t checked, wrong;
 } worker_t;
 
-static bool sends_to(int from, int to)
+static bool sends_to(int phase, int from, int to)
 {
-    return from != to && (!opt.oneway || from < to);
+    if (PHASE_CODA <= phase) {
+        return 0 == from && size - 1 == to && from != to;
+    }
+    return from != to && (!opt.oneway || from < to) && (!opt.contact || 1 == abs(from - to));
+}
+
+static int tag_of(const worker_t *w)
+{
+    return w->thread + MAX_THREADS * w->phase;
 }
 
 static void shape(size_t length, int *count, MPI_Datatype *type)
@@ -180,8 +216,8 @@ static void complain(worker_t *w, const lane_t *lane, const char *what, uint64_t
 /* A buffer whose message was verified belongs to the program again: no write may reach it until the round after the next. */
 static void give_back(worker_t *w)
 {
-    for (int n = 0; n < size * opt.window; ++n) {
-        unsigned char *buffer = w->lanes[n / opt.window].recv[w->round % 2][n % opt.window];
+    for (int n = 0; n < size * w->window; ++n) {
+        unsigned char *buffer = w->lanes[n / w->window].recv[w->round % 2][n % w->window];
 
         if (NULL != buffer) {
             memset(buffer, GIVEN_BACK, room());
@@ -191,9 +227,9 @@ static void give_back(worker_t *w)
 
 static void look_at_given_back(worker_t *w, int set)
 {
-    for (int n = 0; n < size * opt.window; ++n) {
-        lane_t *lane = &w->lanes[n / opt.window];
-        const unsigned char *buffer = lane->recv[set][n % opt.window];
+    for (int n = 0; n < size * w->window; ++n) {
+        lane_t *lane = &w->lanes[n / w->window];
+        const unsigned char *buffer = lane->recv[set][n % w->window];
         size_t at = 0;
 
         for (; NULL != buffer && at < room() && GIVEN_BACK == buffer[at]; ++at) {
@@ -223,11 +259,11 @@ static void post_receives(worker_t *w)
 
     shape((opt.high + BLOCK - 1) / BLOCK * BLOCK, &count, &type);
     for (int p = 0; p < size; ++p) {
-        for (int i = 0; sends_to(p, rank) && i < opt.window; ++i) {
+        for (int i = 0; sends_to(w->phase, p, rank) && i < w->window; ++i) {
             unsigned char *buffer = w->lanes[p].recv[w->round % 2][i];
 
             memset(buffer, 0xa5, room());
-            MPI_Irecv(buffer, opt.strided ? count : (int) opt.high, type, p, w->thread, MPI_COMM_WORLD, &w->requests[w->count++]);
+            MPI_Irecv(buffer, opt.strided ? count : (int) opt.high, type, p, tag_of(w), MPI_COMM_WORLD, &w->requests[w->count++]);
         }
     }
 }
@@ -235,7 +271,7 @@ static void post_receives(worker_t *w)
 static void post_send(worker_t *w, lane_t *lane, int i)
 {
     uint64_t key = key_of(rank, lane->peer, w->thread, lane->sent++);
-    size_t length = length_of(key);
+    size_t length = length_of(w->phase, key);
     MPI_Request *request = &w->requests[w->count];
     MPI_Datatype type;
     int count;
@@ -246,32 +282,32 @@ static void post_send(worker_t *w, lane_t *lane, int i)
     shape(length, &count, &type);
     switch (opt.mode) {
     case MODE_SYNC:
-        MPI_Issend(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        MPI_Issend(lane->send[i], count, type, lane->peer, tag_of(w), MPI_COMM_WORLD, request);
         break;
     case MODE_BUFFERED:
-        MPI_Ibsend(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        MPI_Ibsend(lane->send[i], count, type, lane->peer, tag_of(w), MPI_COMM_WORLD, request);
         break;
     case MODE_READY:
-        MPI_Irsend(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        MPI_Irsend(lane->send[i], count, type, lane->peer, tag_of(w), MPI_COMM_WORLD, request);
         break;
     case MODE_PERSISTENT:
-        MPI_Send_init(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        MPI_Send_init(lane->send[i], count, type, lane->peer, tag_of(w), MPI_COMM_WORLD, request);
         MPI_Start(request);
         break;
     case MODE_BLOCKING:
-        MPI_Send(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD);
+        MPI_Send(lane->send[i], count, type, lane->peer, tag_of(w), MPI_COMM_WORLD);
         return;
     default:
-        MPI_Isend(lane->send[i], count, type, lane->peer, w->thread, MPI_COMM_WORLD, request);
+        MPI_Isend(lane->send[i], count, type, lane->peer, tag_of(w), MPI_COMM_WORLD, request);
     }
     ++w->count;
 }
 
 static void post_sends(worker_t *w)
 {
-    for (int i = 0; i < opt.window; ++i) {
+    for (int i = 0; i < w->window; ++i) {
         for (int p = 0; p < size; ++p) {
-            if (sends_to(rank, p)) {
+            if (sends_to(w->phase, rank, p)) {
                 post_send(w, &w->lanes[p], i);
             }
         }
@@ -283,7 +319,7 @@ static void verify(worker_t *w, lane_t *lane, int i, const MPI_Status *status)
 {
     uint64_t key = key_of(lane->peer, rank, w->thread, lane->received);
     const unsigned char *buffer = lane->recv[w->round % 2][i];
-    size_t length = length_of(key), at = 0;
+    size_t length = length_of(w->phase, key), at = 0;
     int count = -1;
 
     MPI_Get_count(status, MPI_BYTE, &count);
@@ -329,17 +365,17 @@ static void run_round(worker_t *w)
     }
     if (MPI_SUCCESS != MPI_Waitall(w->count, w->requests, w->statuses)) {
         fprintf(stderr, "WRONG rank %d thread %d: MPI_Waitall of round %" PRIu64 " ended with an error\n", rank, w->thread,
-                w->lanes[0 == rank ? size - 1 : 0].received / (uint64_t) opt.window);
+                w->lanes[0 == rank ? size - 1 : 0].received / (uint64_t) w->window);
         fflush(stderr);
         MPI_Abort(MPI_COMM_WORLD, 3);
     }
     for (int p = 0, n = opt.late ? w->count : 0; p < size; ++p) {
         if (opt.late && 0 == p) { /* the receives follow all sends in the list */
             for (int q = 0; q < size; ++q) {
-                n -= sends_to(q, rank) ? opt.window : 0;
+                n -= sends_to(w->phase, q, rank) ? w->window : 0;
             }
         }
-        for (int i = 0; sends_to(p, rank) && i < opt.window; ++i) {
+        for (int i = 0; sends_to(w->phase, p, rank) && i < w->window; ++i) {
             verify(w, &w->lanes[p], i, &w->statuses[n++]);
         }
     }
@@ -360,9 +396,8 @@ static void pause_ms(int ms)
     }
 }
 
-static void *run(void *arg)
+static void prepare(worker_t *w)
 {
-    worker_t *w = arg;
     size_t most = 2 * (size_t) size * MAX_WINDOW;
 
     w->lanes = calloc((size_t) size, sizeof(*w->lanes));
@@ -370,17 +405,27 @@ static void *run(void *arg)
     w->statuses = calloc(most, sizeof(*w->statuses));
     for (int p = 0; p < size; ++p) {
         w->lanes[p].peer = p;
-        for (int i = 0; i < opt.window; ++i) {
-            w->lanes[p].send[i] = sends_to(rank, p) ? malloc(room()) : NULL;
+        w->lanes[p].sent = w->lanes[p].received = (uint64_t) w->phase << 32; /* a coda repeats no payload */
+        for (int i = 0; i < w->window; ++i) {
+            w->lanes[p].send[i] = sends_to(w->phase, rank, p) ? malloc(room()) : NULL;
             for (int set = 0; set < 2; ++set) {
-                if (sends_to(p, rank)) {
+                if (sends_to(w->phase, p, rank)) {
                     w->lanes[p].recv[set][i] = malloc(room());
                     memset(w->lanes[p].recv[set][i], GIVEN_BACK, room());
                 }
             }
         }
     }
+}
+
+static void *run(void *arg)
+{
+    worker_t *w = arg;
+
+    w->window = opt.window;
+    prepare(w);
     for (w->round = 0; w->round < opt.rounds; ++w->round) {
+        w->phase = 0 == w->round ? PHASE_FIRST : w->round + 1 < opt.rounds ? PHASE_MIDDLE : PHASE_LAST;
         run_round(w);
         if (w->round + 1 < opt.rounds) {
             pause_ms(opt.pause_ms);
@@ -389,6 +434,24 @@ static void *run(void *arg)
     pause_ms(opt.recheck_ms);
     (void) late_writes(w);
     return NULL;
+}
+
+/* Runs a coda. Before the coda all earlier messages have been received. With --contact no barrier may connect the first rank with the last,
+ * so an empty message of the coda's tag to the neighbour announces the coda. */
+static void run_coda(worker_t *w, int number)
+{
+    w->thread = 0;
+    w->phase = PHASE_CODA + number;
+    w->window = opt.coda_window;
+    prepare(w);
+    if (!opt.contact) {
+        MPI_Barrier(MPI_COMM_WORLD);
+    } else if (0 == rank) {
+        MPI_Send(NULL, 0, MPI_BYTE, 1, tag_of(w), MPI_COMM_WORLD);
+    } else if (1 == rank) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, tag_of(w), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    run_round(w);
 }
 
 /* A queue pair may break after all messages have arrived. The program that waits for that creates the file. Ends after 200 s without the file. */
@@ -418,17 +481,42 @@ static bool is_left(void)
     return 0 != flag;
 }
 
+/* Runs the rounds in all threads, then the codas. */
+static void run_all(worker_t *workers)
+{
+    pthread_t threads[MAX_THREADS];
+
+    for (int t = 0; t < opt.threads; ++t) {
+        workers[t].thread = t;
+        if (0 < t) {
+            pthread_create(&threads[t], NULL, run, &workers[t]);
+        }
+    }
+    run(&workers[0]);
+    for (int t = 0; t < opt.threads; ++t) {
+        if (0 < t) {
+            pthread_join(threads[t], NULL);
+        }
+    }
+    for (int i = 0; i < opt.codas; ++i) {
+        run_coda(&workers[opt.threads + i], i);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp argp = {.options = options, .parser = parse, .doc = "The traffic of a cell of the fault matrix."};
-    worker_t workers[MAX_THREADS] = {{0}};
-    pthread_t threads[MAX_THREADS];
+    worker_t workers[MAX_THREADS + MAX_CODAS] = {{0}};
     uint64_t mine[2] = {0}, all[2];
     void *buffer = NULL;
     int provided, bytes;
     MPI_Datatype plain;
 
     argp_parse(&argp, argc, argv, 0, NULL, &opt);
+    if (0 == opt.coda_high) {
+        opt.coda_low = opt.low;
+        opt.coda_high = opt.high;
+    }
     MPI_Init_thread(NULL, NULL, 1 < opt.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -441,21 +529,13 @@ int main(int argc, char **argv)
     MPI_Type_create_resized(plain, 0, BLOCK + GAP, &block);
     MPI_Type_commit(&block);
     if (MODE_BUFFERED == opt.mode) {
-        bytes = (int) ((opt.high + BLOCK + MPI_BSEND_OVERHEAD) * (size_t) (opt.rounds * opt.threads * opt.window * size));
+        bytes = (int) ((opt.high + BLOCK + MPI_BSEND_OVERHEAD)
+                       * (size_t) ((opt.rounds * opt.threads * opt.window + opt.codas * opt.coda_window) * size));
         buffer = malloc((size_t) bytes);
         MPI_Buffer_attach(buffer, bytes);
     }
-    for (int t = 0; t < opt.threads; ++t) {
-        workers[t].thread = t;
-        if (0 < t) {
-            pthread_create(&threads[t], NULL, run, &workers[t]);
-        }
-    }
-    run(&workers[0]);
-    for (int t = 0; t < opt.threads; ++t) {
-        if (0 < t) {
-            pthread_join(threads[t], NULL);
-        }
+    run_all(workers);
+    for (int t = 0; t < opt.threads + opt.codas; ++t) {
         checked += workers[t].checked;
         wrong += workers[t].wrong;
     }
@@ -470,7 +550,7 @@ int main(int argc, char **argv)
         fflush(stdout);
     }
     linger();
-    for (int t = 0; t < opt.threads; ++t) {
+    for (int t = 0; t < opt.threads + opt.codas; ++t) {
         all[1] += late_writes(&workers[t]);
     }
     all[1] += is_left();
