@@ -54,6 +54,8 @@ sub traffic {
     push @args, '--strided' if $c->{layout} eq 'strided';
     push @args, '--late' if $c->{receive} eq 'late';
     push @args, '--oneway', '--window=48', '--rounds=12' if $c->{proto} =~ /flood|crowd/;
+    # Rings are set up beside the traffic, so the traffic goes on for a while.
+    push @args, '--rounds=8', '--pause=30' if $c->{proto} eq 'ring' && !$c->{plan} && $c->{place} ne 'first';
     push @args, coda($c);
     my ($rounds) = reverse map { /^--rounds=(\d+)/ } @args;
     # The late completion comes before the job ends. After the last fragment a pause between rounds would not help.
@@ -160,8 +162,9 @@ sub rules {
     # Three ranks have three connections on each rail.
     return (@rules, main_rule($c, 'nth=' . int((3 * $c->{rails} + 1) / 2))) if $kind->{contact} && $c->{place} eq 'middle';
     push @rules, 'mark ' . Cells::phase($c->{place} eq 'middle' ? 'middle' : $kind->{tail} ? 'last' : 'coda', $kind->{header}) . ' nth=1';
-    # Such traffic may have its first ring, or its first lack of credits, after the mark. Therefore the second fragment counts.
-    return (@rules, main_rule($c, 'nth=' . ($kind->{tail} ? 2 : 1) . ' after=2'));
+    # The first round may have no such fragment: its messages are coalesced while connections are made, there is no ring yet, and credits are
+    # not used up. Therefore the second fragment counts.
+    return (@rules, main_rule($c, 'nth=' . ($c->{place} eq 'middle' || $kind->{tail} ? 2 : 1) . ' after=2'));
 }
 
 # Did the side that the cell names repair its queue pair of control messages? Before the repair this queue pair is in SQE (5) at the sender
