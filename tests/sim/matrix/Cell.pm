@@ -136,7 +136,7 @@ sub base_rule {
 # The rules of a cell whose fragments exist only after a base fault. The first rule counts the fragments. The first base fault hits the
 # rounds. The others hit the codas, where nothing else is in flight:
 #   middle, restarts    some of the 12 messages of the coda restart, and the fault hits the first fragment of their restarts
-#   middle, datagrams   the fault hits the first datagram of the first coda; the base fault of the second coda brings about later datagrams
+#   middle, datagrams   the fault hits the second datagram from the first coda on; the base fault of the second coda brings about later datagrams
 #   last                the fault hits the first fragment that belongs to the only message of the coda
 sub rules_with_base {
     my ($c) = @_;
@@ -149,7 +149,8 @@ sub rules_with_base {
     } elsif ($c->{place} eq 'middle' && $c->{kind} eq 'NACK') {
         push @rules, base_rule($c, 'same=4'); # the receiver gets all messages of the coda that travel over this rail
     }
-    return (@rules, main_rule($c, 'nth=1 after=4'));
+    # A bring-down may go on after its messages have arrived, so the first datagram after rule 4 may be of the first base fault.
+    return (@rules, main_rule($c, 'nth=' . ($c->{place} eq 'middle' && $kind->{datagram} ? 2 : 1) . ' after=4'));
 }
 
 # The rules of a cell of the complete part. The first rule counts the fragments, the last rule is the fault of the cell.
@@ -226,14 +227,15 @@ sub around {
     return ($all - $due + $nth - 1, $due - $nth);
 }
 
-# How many such fragments may follow the last one? A timer repeats up to three datagrams. Recovery sends a fragment again for each error
-# and for each restart, unless the pattern names only fragments of a first attempt. A FIN of a READ does not say that it is sent again.
+# How many such fragments may follow the last one? A timer repeats up to three datagrams, and the first and the last rank may connect their
+# other rails after the coda. Recovery sends a fragment again for each error and for each restart, unless the pattern names only fragments
+# of a first attempt. A FIN of a READ does not say that it is sent again.
 sub resent {
     my ($c, $j) = @_;
     my $kind = $Cells::kind{ $c->{kind} };
     my $sum = 0;
     $sum += $1 while $j->{output} =~ /\b(?:errors|restarts) (\d+)/g;
-    return $kind->{fresh} && $c->{kind} . $c->{proto} ne 'FINget' ? 0 : $kind->{datagram} ? 3 : $sum;
+    return $kind->{fresh} && $c->{kind} . $c->{proto} ne 'FINget' ? 0 : $kind->{contact} ? 3 + $c->{rails} - 1 : $sum;
 }
 
 # Says why the fault did not hit the place that the cell names, or returns nothing.
