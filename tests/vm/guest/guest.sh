@@ -20,44 +20,42 @@ file_systems() {
     mkdir -p /run/lock /var/run
 }
 
-# link_of MAC NAME: gives the network interface with this address this name.
-link_of() {
-    local path address
+# interfaces: renames the network cards by their addresses; prints the commands of ip. The addresses are those of machine.sh.
+interfaces() {
+    local path address name
     for path in /sys/class/net/*; do
         read -r address <"$path/address"
-        [ "$address" = "$1" ] || continue
-        [ "${path##*/}" = "$2" ] || ip link set "${path##*/}" name "$2"
-        return 0
+        case $address in
+        52:54:00:77:63:*) name=mgmt ;;
+        52:54:00:77:0[0-2]:*) name=card${address:13:1} ;;
+        *) continue ;;
+        esac
+        [ $name = mgmt ] || echo 1 >"/proc/sys/net/ipv6/conf/${path##*/}/disable_ipv6" # the rail has the same address
+        echo "link set ${path##*/} name $name"
     done
-    return 1
 }
 
+# Each program that starts costs an emulated machine tens of milliseconds; therefore there is one ip and one rdma.
 networks() {
-    local rail n=0 path
+    local rail n
     echo "127.0.0.1 localhost" >/etc/hosts
     for ((n = 1; n <= BFO_VM_NODES; n++)); do
         echo "10.77.100.$n node$n" >>/etc/hosts
     done
-    hostname "node$node"
-    n=0
-    for path in /sys/class/net/*; do # free the names first
-        [ "${path##*/}" = lo ] || ip link set "${path##*/}" name "tmp$((n++))"
-    done
-    link_of "52:54:00:77:63:0$node" mgmt || say "no management interface"
-    ip link set lo up
-    ip addr add "10.77.100.$node/24" dev mgmt
-    ip link set mgmt up
-    for ((rail = 0; rail < BFO_VM_RAILS; rail++)); do
+    echo "node$node" >/proc/sys/kernel/hostname
+    {
+        interfaces
+        printf '%s\n' "link set lo up" "addr add 10.77.100.$node/24 dev mgmt" "link set mgmt up"
         # The rail is a layer above the card: the card continues to take packets when the rail is set down. (Otherwise QEMU
         # would hold the packets back, and with them the sender's queue pairs.)
-        link_of "52:54:00:77:0$rail:0$node" "card$rail" || say "no interface for rail $rail"
-        echo 1 >"/proc/sys/net/ipv6/conf/card$rail/disable_ipv6" # the rail has the same address
-        ip link set "card$rail" up
-        ip link add link "card$rail" name "eth$rail" type macvlan mode passthru
-        ip addr add "10.77.$rail.$node/24" dev "eth$rail"
-        ip link set "eth$rail" up
-        rdma link add "rxe$rail" type rxe netdev "eth$rail" || say "cannot make rxe$rail"
-    done
+        for ((rail = 0; rail < BFO_VM_RAILS; rail++)); do
+            printf '%s\n' "link set card$rail up" "link add link card$rail name eth$rail type macvlan mode passthru" \
+                "addr add 10.77.$rail.$node/24 dev eth$rail" "link set eth$rail up"
+        done
+    } | ip -batch - || say "cannot set up the networks"
+    for ((rail = 0; rail < BFO_VM_RAILS; rail++)); do
+        echo "link add rxe$rail type rxe netdev eth$rail"
+    done | rdma --batch - || say "cannot make the rails"
 }
 
 secure_shell() {
@@ -156,6 +154,7 @@ serve() {
 file_systems
 networks
 secure_shell
+echo 2 >/proc/sys/kernel/randomize_va_space # The boot goes without (machine.sh), which is faster; programs under test have it.
 export BFO_VM_NODE=$node
 exec 3<>"$(port bfo.cmd)"
 . $share/faults.sh

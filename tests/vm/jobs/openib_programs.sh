@@ -30,7 +30,7 @@ configuration() {
     : >"$log"
     for rail in 0 1; do before+=("$(packets node1 $rail)"); done
     for job in "$@"; do
-        check "$name: ${job#*:} under ${job%:*} ($SECONDS s)" program "${job#*:}" "${job%:*}" --mca btl_openib_cpc_include "$manager" \
+        check "$name: ${job#*:} under ${job%:*}" program "${job#*:}" "${job%:*}" --mca btl_openib_cpc_include "$manager" \
             --mca btl_openib_receive_queues "${!queues}" --mca btl_openib_use_eager_rdma "$ring" --mca btl_openib_eager_rdma_threshold 1
         [ "$bad" = 0 ] || { tail -n 25 "$log.one"; return; }
     done

@@ -4,8 +4,8 @@
 # What the job scripts share: reports, GIDs by value, packet counters, waiting. Sourced inside a machine.
 . "$BFO_VM_FAULTS"
 bad=0
-pass() { echo "  ok: $*"; }
-fail() { echo "  FAIL: $*"; bad=$((bad + 1)); }
+pass() { echo "  ok: $* [$SECONDS s]"; }
+fail() { echo "  FAIL: $* [$SECONDS s]"; bad=$((bad + 1)); }
 check() { local what=$1; shift; if "$@"; then pass "$what"; else fail "$what ($*)"; fi; }
 finish() { [ "$bad" = 0 ] || echo "$bad failed"; [ "$bad" = 0 ]; exit; }
 
