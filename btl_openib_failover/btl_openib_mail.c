@@ -13,12 +13,43 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { SPARES = 32 };
+
+/* Lock: that of the box, once it is in use. */
+static void fill_up(ofo_mailbox_t *box)
+{
+    while (SPARES > box->spares) {
+        ofo_mail_t *mail = calloc(1, sizeof(*mail));
+
+        if (NULL == mail) {
+            break;
+        }
+        mail->next = box->spare;
+        box->spare = mail;
+        ++box->spares;
+    }
+}
+
 void ofo_mailbox_init(ofo_mailbox_t *box)
 {
     pthread_mutex_init(&box->lock, NULL);
     box->first = NULL;
     box->last = &box->first;
     box->count = 0;
+    box->spare = NULL;
+    box->spares = 0;
+    fill_up(box);
+}
+
+void ofo_mailbox_forget_spares(ofo_mailbox_t *box)
+{
+    while (NULL != box->spare) {
+        ofo_mail_t *mail = box->spare;
+
+        box->spare = mail->next;
+        free(mail);
+    }
+    box->spares = 0;
 }
 
 ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box)
@@ -48,12 +79,29 @@ static void mailbox_put(ofo_mailbox_t *box, ofo_mail_t *mail)
     pthread_mutex_unlock(&box->lock);
 }
 
-static ofo_mail_t *mail_new(ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+/* Nobody repeats most letters: a rail whose UP is lost would never be used. Therefore a short time without memory must lose none. */
+static ofo_mail_t *empty_mail(ofo_mailbox_t *box)
 {
     ofo_mail_t *mail = calloc(1, sizeof(*mail));
 
+    pthread_mutex_lock(&box->lock);
+    if (NULL != mail) {
+        fill_up(box);
+    } else if (NULL != box->spare) {
+        mail = box->spare;
+        box->spare = mail->next;
+        --box->spares;
+    }
+    pthread_mutex_unlock(&box->lock);
+    return mail;
+}
+
+static ofo_mail_t *mail_new(ofo_mailbox_t *box, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    ofo_mail_t *mail = empty_mail(box);
+
     if (NULL == mail) {
-        return NULL; /* the timers repeat what matters; a lost DRAIN leaves the rail refusing */
+        return NULL;
     }
     mail->kind = kind;
     mail->ep = ep;
@@ -87,7 +135,7 @@ void ofo_sleep_end(void)
 
 void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
-    ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
+    ofo_mail_t *mail = mail_new(&ep->module->service_inbox, kind, ep, gen, ctl, qps);
 
     BFO_ASSERT(OFO_MAIL_UP > kind);
     if (NULL != mail) {
@@ -98,7 +146,7 @@ void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, co
 
 void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
-    ofo_mail_t *mail = mail_new(kind, ep, gen, ctl, qps);
+    ofo_mail_t *mail = mail_new(&module->inbox, kind, ep, gen, ctl, qps);
 
     BFO_ASSERT(OFO_MAIL_UP <= kind || OFO_MAIL_RING == kind);
     if (NULL != mail) {

@@ -9,7 +9,8 @@
 #include "btl_openib_types.h"
 
 void ofo_mailbox_init(ofo_mailbox_t *box);
-ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box); /* all letters, which the caller frees, or NULL */
+void ofo_mailbox_forget_spares(ofo_mailbox_t *box); /* the box is not used any more */
+ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box);   /* all letters, which the caller frees, or NULL */
 /* Queue a letter and wake the reader; the caller never waits. Pointers may be NULL where the kind of letter allows it. */
 void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps);
 void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps);

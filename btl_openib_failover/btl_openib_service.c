@@ -56,6 +56,7 @@ void ofo_mailbox_free(ofo_mailbox_t *box)
         free(mail);
         mail = next;
     }
+    ofo_mailbox_forget_spares(box);
     pthread_mutex_destroy(&box->lock);
 }
 

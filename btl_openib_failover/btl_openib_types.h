@@ -323,7 +323,9 @@ typedef struct ofo_mail {
 typedef struct {
     pthread_mutex_t lock;
     ofo_mail_t *first, **last;
-    int32_t count; /* atomic; written under the lock */
+    int32_t count;     /* atomic; written under the lock */
+    ofo_mail_t *spare; /* empty letters, used when memory is short */
+    unsigned spares;
 } ofo_mailbox_t;
 
 /* Rails that wait to be opened, in their order. */
