@@ -69,7 +69,7 @@ numbers() {
         /^[0-9]+ cells, .* passed, / { split($0, word, " passed, "); n = split(word[1], left, " "); good += left[n]; bad += word[2] + 0; counted = 1 }
         /^[0-9]+ jobs \(seeds .* jobs failed$/ { bad += $(NF - 2); good += $1 - $(NF - 2); counted = 1 }
         /^runs: [0-9]+, not as expected: / { bad += $NF; good += $2 - $NF; counted = 1 }
-        /^[0-9]+ seeds from .* failed; / { bad += $5; good += $1 - $5; counted = 1 }
+        /^[0-9]+ (seeds|runs) from .* failed; / { bad += $5; good += $1 - $5; counted = 1 }
         /^# (PASS|XFAIL): / { good += $3; counted = 1 }
         /^# (FAIL|XPASS|ERROR): / { bad += $3; counted = 1 }
         /^ *retried: [0-9]+/ { retried += $2 }

@@ -91,6 +91,8 @@ our @all = (
       from => 'bool current = mail->gen == ep->fsm.gen;', to => 'bool current = NULL != ep;', unit => 'test_ofo_service' },
     { name => 'rejoin-before-fence', what => 'a rail comes back while the fence of the previous generation runs', file => 'btl_openib_failover/btl_openib_rail.def',
       from => 'ROW(L14c, DRAINING,       REQ_NEXT,         DRAINING,       nothing) ', to => 'ROW(L14c, DRAINING,       REQ_NEXT,         READY,          open_passive) ', unit => 'test_fsm_rules' },
+    { name => 'letters-without-spares', what => 'a letter is lost when memory is short', file => $mail,
+      from => '} else if (NULL != box->spare) {', to => '} else if (false) {', test => 'tests/world/test_world_sweep.sh' },
     { name => 'rejoin-failure-of-before', what => 'a failure of the previous generation takes the new generation down', file => $failover,
       from => 'if (r >= BFO_MAX_RAILS || gen < peer->rails[r].gen) {', to => 'if (r >= BFO_MAX_RAILS) {', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'void-read-costs-rail', what => 'a READ whose attempt is over takes its rail down', file => 'pml_bfo/pml_bfo_recv_place.c',

@@ -12,16 +12,15 @@
 
 typedef struct {
     unsigned nodes, rails;
-    uint64_t latency;       /* ns of a packet from port to port */
-    uint64_t jitter;        /* up to so many ns more for each packet; packets of one queue pair stay in order */
-    uint64_t packet_ns;     /* time of one packet on the wire; later packets of the port wait */
-    uint32_t mtu;           /* bytes of a packet: 256, 512, 1024, 2048 or 4096 */
-    uint64_t event_delay;   /* up to so many ns from a port's change to its event */
-    bool has_srq;           /* adapters have shared receive queues */
-    bool raises_last_wqe;   /* LAST_WQE_REACHED is raised for queue pairs with a shared queue */
-    bool flushes_late;      /* flushed work comes back one by one, with pauses, instead of at once */
-    bool cleans_cqs;        /* completions of a queue pair that is reset or destroyed leave its completion queues, as with mlx5 */
-    unsigned failing_verbs; /* of 1000 calls of ibv_create_..., ibv_reg_mr, so many fail with ENOMEM */
+    uint64_t latency;     /* ns of a packet from port to port */
+    uint64_t jitter;      /* up to so many ns more for each packet; packets of one queue pair stay in order */
+    uint64_t packet_ns;   /* time of one packet on the wire; later packets of the port wait */
+    uint32_t mtu;         /* bytes of a packet: 256, 512, 1024, 2048 or 4096 */
+    uint64_t event_delay; /* up to so many ns from a port's change to its event */
+    bool has_srq;         /* adapters have shared receive queues */
+    bool raises_last_wqe; /* LAST_WQE_REACHED is raised for queue pairs with a shared queue */
+    bool flushes_late;    /* flushed work comes back one by one, with pauses, instead of at once */
+    bool cleans_cqs;      /* completions of a queue pair that is reset or destroyed leave its completion queues, as with mlx5 */
 } fabric_habits_t;
 
 /* Before the first process runs. Also after an earlier world: steps that the old one asked for by world_at() must not run any more. */

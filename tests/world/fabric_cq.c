@@ -135,6 +135,9 @@ int fabric_poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
     int n = 0;
 
     fabric_object_check(&cq->object, "ibv_poll_cq");
+    if (fabric_fails(CALL_poll_cq, cq->object.context)) {
+        return -1;
+    }
     for (; n < count && 0 < cq->count; ++n) {
         const fabric_cqe_t *cqe = &cq->ring[cq->first];
         wc[n] = cqe->wc;
@@ -150,6 +153,9 @@ int fabric_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
     fabric_cq_t *cq = FABRIC_OF(fabric_cq_t, ibv);
 
     fabric_object_check(&cq->object, "ibv_req_notify_cq");
+    if (fabric_fails(CALL_req_notify_cq, cq->object.context)) {
+        return ENOMEM;
+    }
     cq->is_armed = true;
     return 0;
 }
@@ -162,7 +168,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
         errno = EINVAL;
         return NULL;
     }
-    cq = fabric_object_new(FABRIC_CQ, FABRIC_OF(fabric_context_t, context), sizeof(*cq), true);
+    cq = fabric_object_new(FABRIC_CQ, FABRIC_OF(fabric_context_t, context), sizeof(*cq), CALL_create_cq);
     if (NULL == cq) {
         return NULL;
     }
@@ -206,7 +212,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-    fabric_channel_t *channel = fabric_object_new(FABRIC_CHANNEL, FABRIC_OF(fabric_context_t, context), sizeof(*channel), true);
+    fabric_channel_t *channel = fabric_object_new(FABRIC_CHANNEL, FABRIC_OF(fabric_context_t, context), sizeof(*channel), CALL_create_channel);
 
     if (NULL == channel) {
         return NULL;

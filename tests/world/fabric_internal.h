@@ -10,6 +10,7 @@
 #define FABRIC_INTERNAL_H
 
 #include "fabric.h"
+#include "world_calls.h"
 
 #include <infiniband/verbs.h>
 #include <stddef.h>
@@ -187,8 +188,10 @@ typedef struct {
 
 extern fabric_state_t fabric;
 
-/* Makes an object of so many bytes; NULL with errno ENOMEM. `fails`: it may fail by the habit failing_verbs. */
-void *fabric_object_new(fabric_kind_t kind, fabric_context_t *context, size_t size, bool fails);
+/* Does this call of a verb fail? Then errno is set; it is what the verb returns, or the reason for NULL. */
+bool fabric_fails(world_call_t call, const fabric_context_t *context);
+/* Makes an object of so many bytes; NULL with errno if the call fails. */
+void *fabric_object_new(fabric_kind_t kind, fabric_context_t *context, size_t size, world_call_t call);
 /* The object is destroyed. */
 void fabric_object_end(fabric_object_t *object);
 /* Ends the run if the object is destroyed, or is that of another process. */

@@ -114,7 +114,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
         errno = EINVAL;
         return NULL;
     }
-    qp = fabric_object_new(FABRIC_QP, FABRIC_OF(fabric_context_t, pd->context), sizeof(*qp), true);
+    qp = fabric_object_new(FABRIC_QP, FABRIC_OF(fabric_context_t, pd->context), sizeof(*qp), CALL_create_qp);
     if (NULL == qp) {
         return NULL;
     }
@@ -262,6 +262,9 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
         errno = EIO;
         return EIO;
     }
+    if (fabric_fails(CALL_modify_qp, qp->object.context)) {
+        return ENOMEM;
+    }
     if (0 != sr_transition_check(ibv->qp_type, ibv->state, state, mask) || !values_are_valid(attr, mask)) {
         errno = EINVAL;
         return EINVAL;
@@ -279,6 +282,9 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct 
     if (fabric_port_of(qp->object.context)->is_dead) {
         errno = EIO;
         return EIO;
+    }
+    if (fabric_fails(CALL_query_qp, qp->object.context)) {
+        return ENOMEM;
     }
     *attr = qp->attr;
     attr->qp_state = attr->cur_qp_state = ibv->state;
@@ -379,6 +385,10 @@ int fabric_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
     int rc = 0;
 
     fabric_object_check(&qp->object, "ibv_post_send");
+    if (fabric_fails(CALL_post_send, qp->object.context)) {
+        *bad = wr;
+        return ENOMEM;
+    }
     for (; NULL != wr && 0 == rc; wr = 0 == rc ? wr->next : wr) {
         rc = post_one(qp, wr);
         if (0 != rc) {
@@ -399,6 +409,10 @@ int fabric_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv
     int rc = 0;
 
     fabric_object_check(&qp->object, "ibv_post_recv");
+    if (fabric_fails(CALL_post_recv, qp->object.context)) {
+        *bad = wr;
+        return ENOMEM;
+    }
     for (; NULL != wr; wr = wr->next) {
         rc = IBV_QPS_RESET == ibv->state || NULL != qp->srq ? EINVAL : fabric_rq_post(&qp->rq, qp->init.cap.max_recv_sge, wr);
         if (0 != rc) {

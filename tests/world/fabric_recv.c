@@ -132,6 +132,10 @@ int fabric_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv
     fabric_srq_t *srq = FABRIC_OF(fabric_srq_t, ibv);
 
     fabric_object_check(&srq->object, "ibv_post_srq_recv");
+    if (fabric_fails(CALL_post_srq_recv, srq->object.context)) {
+        *bad = wr;
+        return ENOMEM;
+    }
     for (; NULL != wr; wr = wr->next) {
         int rc = fabric_rq_post(&srq->rq, srq->max_sge, wr);
         if (0 != rc) {
@@ -151,7 +155,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
         errno = fabric.habits.has_srq ? EINVAL : EOPNOTSUPP;
         return NULL;
     }
-    srq = fabric_object_new(FABRIC_SRQ, FABRIC_OF(fabric_context_t, pd->context), sizeof(*srq), true);
+    srq = fabric_object_new(FABRIC_SRQ, FABRIC_OF(fabric_context_t, pd->context), sizeof(*srq), CALL_create_srq);
     if (NULL == srq) {
         return NULL;
     }
@@ -172,6 +176,9 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
     fabric_srq_t *srq = FABRIC_OF(fabric_srq_t, ibv);
 
     fabric_object_check(&srq->object, "ibv_modify_srq");
+    if (fabric_fails(CALL_modify_srq, srq->object.context)) {
+        return ENOMEM;
+    }
     if (IBV_SRQ_LIMIT != mask || srq->rq.size < attr->srq_limit) {
         return EINVAL;
     }

@@ -37,9 +37,18 @@ static bool add_number(fabric_object_t *object)
     return true;
 }
 
-void *fabric_object_new(fabric_kind_t kind, fabric_context_t *context, size_t size, bool fails)
+bool fabric_fails(world_call_t call, const fabric_context_t *context)
 {
-    fabric_object_t *object = NULL;
+    if (fabric_port_of(context)->is_dead || !world_call_fails(call, context->rail)) {
+        return false;
+    }
+    errno = ENOMEM;
+    return true;
+}
+
+void *fabric_object_new(fabric_kind_t kind, fabric_context_t *context, size_t size, world_call_t call)
+{
+    fabric_object_t *object;
 
     if (NULL != context) {
         fabric_object_check(&context->object, "an open device");
@@ -47,14 +56,13 @@ void *fabric_object_new(fabric_kind_t kind, fabric_context_t *context, size_t si
             errno = EIO;
             return NULL;
         }
+        if (fabric_fails(call, context)) {
+            return NULL;
+        }
     }
-    if (!fails || 0 == fabric.habits.failing_verbs || !world_chance(fabric.habits.failing_verbs)) {
-        object = calloc(1, size);
-    }
+    object = calloc(1, size);
     if (NULL == object || !add_number(object)) {
-        free(object);
-        errno = ENOMEM;
-        return NULL;
+        abort();
     }
     object->kind = kind;
     object->context = context;

@@ -26,7 +26,7 @@ static struct {
 
 struct ibv_device **ibv_get_device_list(int *count)
 {
-    struct ibv_device **list = calloc(fabric.habits.rails + 1, sizeof(struct ibv_device *));
+    struct ibv_device **list = world_call_fails(CALL_get_device_list, 0) ? NULL : calloc(fabric.habits.rails + 1, sizeof(struct ibv_device *));
 
     for (unsigned rail = 0; NULL != list && rail < fabric.habits.rails; ++rail) {
         struct ibv_device *device = &devices[rail].ibv;
@@ -67,7 +67,11 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
         errno = EIO;
         return NULL;
     }
-    context = fabric_object_new(FABRIC_CONTEXT, NULL, sizeof(*context), false);
+    if (world_call_fails(CALL_open_device, rail)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    context = fabric_object_new(FABRIC_CONTEXT, NULL, sizeof(*context), CALL_none);
     if (NULL == context) {
         return NULL;
     }
@@ -142,20 +146,20 @@ int ibv_close_device(struct ibv_context *ibv)
 
 /* ---- queries ------------------------------------------------------------------------------------------ */
 
-/* 0, or the error of a query of this port. */
-static int check_port(struct ibv_context *ibv, unsigned port)
+/* 0, or the error of this query of the port. */
+static int check_port(struct ibv_context *ibv, unsigned port, world_call_t call)
 {
     const fabric_context_t *context = FABRIC_OF(fabric_context_t, ibv);
 
     fabric_object_check(&context->object, "a query");
-    return fabric_port_of(context)->is_dead ? EIO : 1 != port ? EINVAL : 0;
+    return fabric_port_of(context)->is_dead ? EIO : 1 != port ? EINVAL : fabric_fails(call, context) ? ENOMEM : 0;
 }
 
 int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
 {
     const fabric_context_t *context = FABRIC_OF(fabric_context_t, ibv);
     union ibv_gid gid;
-    int rc = check_port(ibv, 1);
+    int rc = check_port(ibv, 1, CALL_query_device);
 
     if (0 != rc) {
         return rc;
@@ -200,7 +204,7 @@ int ibv_query_port(struct ibv_context *ibv, uint8_t port, struct _compat_ibv_por
 {
     const fabric_context_t *context = FABRIC_OF(fabric_context_t, ibv);
     const bool is_up = fabric_port_of(context)->is_up;
-    int rc = check_port(ibv, port);
+    int rc = check_port(ibv, port, CALL_query_port);
     struct ibv_port_attr full = {.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
                                  .phys_state = is_up ? 5 : 2,
                                  .max_mtu = mtu_code(fabric.habits.mtu),
@@ -226,7 +230,7 @@ int ibv_query_port(struct ibv_context *ibv, uint8_t port, struct _compat_ibv_por
 int ibv_query_gid(struct ibv_context *ibv, uint8_t port, int index, union ibv_gid *gid)
 {
     const fabric_context_t *context = FABRIC_OF(fabric_context_t, ibv);
-    int rc = check_port(ibv, port);
+    int rc = check_port(ibv, port, CALL_query_gid);
 
     if (0 != rc || 0 != index) {
         errno = 0 != rc ? rc : EINVAL;
@@ -240,7 +244,7 @@ int _ibv_query_gid_ex(struct ibv_context *ibv, uint32_t port, uint32_t index, st
 {
     const fabric_context_t *context = FABRIC_OF(fabric_context_t, ibv);
     struct ibv_gid_entry entry = {.gid_index = index, .port_num = port, .gid_type = IBV_GID_TYPE_IB};
-    int rc = check_port(ibv, port);
+    int rc = check_port(ibv, port, CALL_query_gid);
 
     if (0 != rc || 0 != flags || 0 != index) {
         return 0 != rc ? rc : 0 != flags ? EOPNOTSUPP : ENODATA;
@@ -252,7 +256,7 @@ int _ibv_query_gid_ex(struct ibv_context *ibv, uint32_t port, uint32_t index, st
 
 int ibv_query_pkey(struct ibv_context *ibv, uint8_t port, int index, __be16 *pkey)
 {
-    int rc = check_port(ibv, port);
+    int rc = check_port(ibv, port, CALL_query_pkey);
 
     if (0 != rc || 0 != index) {
         errno = 0 != rc ? rc : EINVAL;
@@ -266,7 +270,7 @@ int ibv_query_pkey(struct ibv_context *ibv, uint8_t port, int index, __be16 *pke
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-    fabric_pd_t *pd = fabric_object_new(FABRIC_PD, FABRIC_OF(fabric_context_t, context), sizeof(*pd), false);
+    fabric_pd_t *pd = fabric_object_new(FABRIC_PD, FABRIC_OF(fabric_context_t, context), sizeof(*pd), CALL_alloc_pd);
 
     if (NULL == pd) {
         return NULL;
@@ -298,7 +302,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *address, size_t length
         errno = EINVAL;
         return NULL;
     }
-    mr = fabric_object_new(FABRIC_MR, FABRIC_OF(fabric_context_t, ibv->context), sizeof(*mr), true);
+    mr = fabric_object_new(FABRIC_MR, FABRIC_OF(fabric_context_t, ibv->context), sizeof(*mr), CALL_reg_mr);
     if (NULL == mr) {
         return NULL;
     }
@@ -338,7 +342,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
         errno = EINVAL;
         return NULL;
     }
-    ah = fabric_object_new(FABRIC_AH, context, sizeof(*ah), true);
+    ah = fabric_object_new(FABRIC_AH, context, sizeof(*ah), CALL_create_ah);
     if (NULL == ah) {
         return NULL;
     }

@@ -24,10 +24,10 @@ static unsigned downs[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS], silences[WORLD_MAX_
 static bool is_dead[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 
 /* Without rejoin a process may lose all rails to another one. A dead adapter may have acknowledged WRITEs that never reached memory, and
- * then a process gives the other one up. */
+ * then a process gives the other one up. A failed call may cost the other rail. */
 bool faults_are_harmless(void)
 {
-    return PLAN_OF(rejoin) && (!has_death || (!PLAN_OF(put) && !PLAN_OF(ring)));
+    return PLAN_OF(rejoin) && failures_are_harmless() && (!has_death || (!PLAN_OF(put) && !PLAN_OF(ring) && !PLAN_OF(fails)));
 }
 
 /* ---- drained ports --------------------------------------------------------------------------------------- */

@@ -38,4 +38,16 @@ void faults_plan(void);
 /* Does each process keep its peers, whatever faults happen? */
 bool faults_are_harmless(void);
 
+/* ---- failures.c ---------------------------------------------------------------------------------------------- */
+
+extern const char *const failures_names[CALLS];
+/* How often processes made each call. */
+const uint64_t *failures_counts(void);
+/* Has a call of the process failed? */
+bool failures_met(unsigned rank);
+/* May the failure have taken the rail from the process? */
+bool failures_cost(unsigned rank, unsigned rail);
+/* Does each process keep its peers, although a call has failed? */
+bool failures_are_harmless(void);
+
 #endif /* WORLD_HOST_H */

@@ -8,6 +8,7 @@
 #define WORLD_IMAGE_H
 
 /* The headers first, because their declarations keep the real names. */
+#include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <time.h>
@@ -29,7 +31,7 @@
 #define usleep world_usleep
 #define nanosleep world_nanosleep
 #define sched_yield world_sched_yield
-#define pthread_create world_thread_create
+#define pthread_create(thread, attr, main, argument) (world_call_fails(CALL_thread, 0) ? EAGAIN : world_thread_create(thread, attr, main, argument))
 #define pthread_join world_thread_join
 #define pthread_mutex_init world_mutex_init
 #define pthread_mutex_destroy world_mutex_destroy
@@ -37,13 +39,20 @@
 #define pthread_mutex_trylock world_mutex_trylock
 #define pthread_mutex_unlock world_mutex_unlock
 #define poll(fds, n, timeout) world_poll(fds, n, timeout)
-#define eventfd(value, flags) world_eventfd(value, flags)
+#define eventfd(value, flags) (world_call_fails(CALL_eventfd, 0) ? -1 : world_eventfd(value, flags))
 #define read world_read
 #define write world_write
 #define close world_close
 #define fcntl world_fcntl
 #define getrandom world_getrandom
 #define getpid() ((pid_t) world_rank() + 1)
+
+/* Memory may be short. */
+#define malloc(size) (world_memory_ends(__FILE__) ? NULL : malloc(size))
+#define calloc(count, size) (world_memory_ends(__FILE__) ? NULL : calloc(count, size))
+#define realloc(old, size) (world_memory_ends(__FILE__) ? NULL : realloc(old, size))
+#define strdup(text) (world_memory_ends(__FILE__) ? NULL : strdup(text))
+#define posix_memalign(place, align, size) (world_memory_ends(__FILE__) ? ENOMEM : posix_memalign(place, align, size))
 
 /* Texts for people are lines of the trace. */
 #define BFO_HELP_HEARD(text) world_says("%s", text)

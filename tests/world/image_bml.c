@@ -82,6 +82,9 @@ static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align
 {
     void *memory;
 
+    if (world_call_fails(CALL_list, 0)) {
+        return NULL;
+    }
     return 0 == posix_memalign(&memory, align < 64 ? 64 : align, size) ? memory : NULL;
 }
 

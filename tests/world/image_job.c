@@ -191,14 +191,22 @@ static size_t count_of(const message_t *m)
     return m->is_strided ? m->size / BLOCK : m->size;
 }
 
-static void opened(job_t *job, message_t *m, int rc)
+/* The call returned rc. False: memory was short, and the job calls again. */
+static bool opened(job_t *job, message_t *m, int rc)
 {
+    if (OMPI_ERR_OUT_OF_RESOURCE == rc && world_has_failed()) {
+        free(m->memory);
+        free(m);
+        return false;
+    }
     if (OMPI_SUCCESS != rc) {
         world_saw_error(m->peer, rc);
-        return;
+        return true;
     }
     m->next = job->open;
     job->open = m;
+    m->is_send ? ++job->n_sends : ++job->n_receives;
+    return true;
 }
 
 static void send_next(job_t *job, unsigned to)
@@ -212,11 +220,11 @@ static void send_next(job_t *job, unsigned to)
         m->is_strided = false;
     }
     memory_fill(m, me, to);
-    job->next_send[to] += threads;
-    ++job->n_sends;
-    opened(job, m,
-           bfo_module.pml_isend(m->memory + GUARD, count_of(m), type_of(m), (int) to, tag_of(kind, job->thread),
-                                is_synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD, image_world, &m->request));
+    if (opened(job, m,
+               bfo_module.pml_isend(m->memory + GUARD, count_of(m), type_of(m), (int) to, tag_of(kind, job->thread),
+                                    is_synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD, image_world, &m->request))) {
+        job->next_send[to] += threads;
+    }
 }
 
 /* The next number of this kind from `from`, beginning with `number`. */
@@ -233,21 +241,23 @@ static void receive_named(job_t *job, unsigned from)
     const unsigned number = job->next_named[from];
     message_t *m = message_make(false, from, number, NAMED, size_of(from, world_rank(), number));
 
-    job->next_named[from] = next_of(NAMED, from, number + threads);
-    ++job->n_receives;
-    opened(job, m,
-           bfo_module.pml_irecv(m->memory + GUARD, count_of(m), type_of(m), (int) from, tag_of(NAMED, job->thread), image_world, &m->request));
+    if (opened(job, m,
+               bfo_module.pml_irecv(m->memory + GUARD, count_of(m), type_of(m), (int) from, tag_of(NAMED, job->thread), image_world, &m->request))) {
+        job->next_named[from] = next_of(NAMED, from, number + threads);
+    }
 }
 
 static void receive_any(job_t *job)
 {
     message_t *m = message_make(false, 0, 0, ANY, biggest < 2 * HEADER ? 2 * HEADER : biggest);
 
-    m->posted = job->any_posted++;
-    ++job->any_open;
-    ++job->n_receives;
-    opened(job, m,
-           bfo_module.pml_irecv(m->memory + GUARD, m->size, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag_of(ANY, job->thread), image_world, &m->request));
+    m->posted = job->any_posted;
+    if (opened(job, m,
+               bfo_module.pml_irecv(m->memory + GUARD, m->size, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag_of(ANY, job->thread), image_world,
+                                    &m->request))) {
+        ++job->any_posted;
+        ++job->any_open;
+    }
 }
 
 static void receive_probed(job_t *job, unsigned from)
@@ -257,9 +267,9 @@ static void receive_probed(job_t *job, unsigned from)
     ompi_status_public_t status;
     message_t *m;
     int is_there = 0;
-    const int rc = bfo_module.pml_improbe((int) from, tag_of(PROBED, job->thread), image_world, &is_there, &found, &status);
+    int rc = bfo_module.pml_improbe((int) from, tag_of(PROBED, job->thread), image_world, &is_there, &found, &status);
 
-    if (OMPI_SUCCESS != rc) {
+    if (OMPI_SUCCESS != rc && (OMPI_ERR_OUT_OF_RESOURCE != rc || !world_has_failed())) {
         world_saw_error(from, rc);
     }
     if (OMPI_SUCCESS != rc || !is_there) {
@@ -270,8 +280,11 @@ static void receive_probed(job_t *job, unsigned from)
         world_broken("a probe finds %zu bytes of message %u from %u, which has %zu", status._ucount, number, from, m->size);
     }
     job->next_probed[from] = next_of(PROBED, from, number + threads);
-    ++job->n_receives;
-    opened(job, m, bfo_module.pml_imrecv(m->memory + GUARD, count_of(m), type_of(m), &found, &m->request));
+    while (OMPI_ERR_OUT_OF_RESOURCE == (rc = bfo_module.pml_imrecv(m->memory + GUARD, count_of(m), type_of(m), &found, &m->request))
+           && world_has_failed()) {
+        opal_progress();
+    }
+    (void) opened(job, m, rc);
 }
 
 /* ---- ends ---------------------------------------------------------------------------------------------------------------- */

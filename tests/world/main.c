@@ -13,6 +13,7 @@
 #include "ompi/proc/proc.h"
 #include "ompi/request/request.h"
 #include "opal/class/opal_list.h"
+#include "opal/mca/mpool/base/base.h"
 #include "opal/runtime/opal.h"
 
 #include <argp.h>
@@ -36,6 +37,7 @@ static struct {
     unsigned jobs;
     const char *image;
     bool shrinks, replays, shows_plan, debugs;
+    uint64_t sweep; /* calls of each kind that a sweep fails at most; 0: no sweep */
     unsigned n_fixed;
     struct {
         unsigned index, value;
@@ -47,6 +49,7 @@ static const world_image_t *images[WORLD_MAX_PROCESSES];
 /* What a child tells its parent. */
 typedef struct {
     uint64_t fingerprint, steps, now;
+    uint64_t calls[CALLS]; /* how often each was made */
 } result_t;
 static result_t *results; /* one per job, shared */
 
@@ -109,9 +112,23 @@ static void images_load(void)
     close(fd);
 }
 
+/* Free lists of images get their memory here, and it may be short. */
+static void *list_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align, uint32_t flags)
+{
+    void *memory;
+
+    return world_call_fails(CALL_list, 0) || 0 != posix_memalign(&memory, align < 64 ? 64 : align, size) ? NULL : memory;
+}
+
+static void list_free(mca_mpool_base_module_t *pool, void *memory)
+{
+    free(memory);
+}
+
 /* What Open MPI has once for all images. */
 static void ompi_begin(void)
 {
+    static mca_mpool_base_module_t pool = {.mpool_alloc = list_alloc, .mpool_free = list_free};
     int argc = 0;
 
     setenv("OMPI_MCA_mca_base_component_path", "/nonexistent", 1);
@@ -129,9 +146,15 @@ static void ompi_begin(void)
         fprintf(stderr, "world: Open MPI's library has no requests\n");
         exit(2);
     }
+    mca_mpool_base_default_module = &pool;
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t seed;
+    plan_t plan;
+} run_t;
 
 static pid_t run_begin(uint64_t seed, plan_t p, unsigned slot, bool is_quiet)
 {
@@ -152,6 +175,7 @@ static pid_t run_begin(uint64_t seed, plan_t p, unsigned slot, bool is_quiet)
     (void) setrlimit(RLIMIT_CPU, &most); /* of the processor's time, whatever else the machine does */
     world_run(seed, images);
     results[slot] = (result_t){.fingerprint = sched_fingerprint(), .steps = sched_steps(), .now = world_now};
+    memcpy(results[slot].calls, failures_counts(), sizeof(results[slot].calls));
     _exit(0);
 }
 
@@ -215,10 +239,8 @@ static void print_command(uint64_t seed, const plan_t *p)
     printf("\n");
 }
 
-static void report(uint64_t seed, int status)
+static void report(uint64_t seed, plan_t p, int status)
 {
-    plan_t p = plan_of(seed);
-
     if (WIFSIGNALED(status)) {
         printf("seed %llu: %s\n", (unsigned long long) seed, SIGXCPU == WTERMSIG(status) ? "the run takes too long" : strsignal(WTERMSIG(status)));
     } else {
@@ -235,23 +257,74 @@ static void report(uint64_t seed, int status)
 }
 
 /* Does the same seed give the same run again? */
-static bool replays(uint64_t seed, unsigned slot)
+static bool replays(const run_t *run, unsigned slot)
 {
     const result_t first = results[slot];
-    const int status = run_whole(seed, plan_of(seed), true);
+    const int status = run_whole(run->seed, run->plan, true);
     const bool is_same = 0 == status && first.fingerprint == results[0].fingerprint && first.steps == results[0].steps;
 
     if (!is_same) {
-        printf("seed %llu: a second run differs from the first\n", (unsigned long long) seed);
+        printf("seed %llu: a second run differs from the first\n", (unsigned long long) run->seed);
     }
     return is_same;
+}
+
+/* ---- which runs --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t most_calls[CALLS]; /* of the run of a sweep without a failure */
+
+/* How many of these calls a sweep fails, each in a run of its own. */
+static uint64_t failed_of(uint64_t calls)
+{
+    return calls < options.sweep ? calls : options.sweep;
+}
+
+/* The run of this place. A sweep fails call after call, evenly spread if there are too many. */
+static run_t run_at(uint64_t place)
+{
+    run_t run = {.seed = options.first + place, .plan = plan_of(options.first + place)};
+
+    if (0 == options.sweep) {
+        return run;
+    }
+    run = (run_t){.seed = options.first, .plan = plan_of(options.first)};
+    for (unsigned call = 1; call < CALLS; ++call) {
+        const uint64_t here = failed_of(most_calls[call]);
+
+        if (place < here) {
+            run.plan.value[PLAN_fails] = call;
+            run.plan.value[PLAN_fails_from] = (unsigned) (1 + place * most_calls[call] / here);
+            break;
+        }
+        place -= here;
+    }
+    return run;
+}
+
+/* Counts the calls of each kind, and how many runs the sweep has. */
+static bool sweep_begin(void)
+{
+    plan_t p = plan_of(options.first);
+
+    p.value[PLAN_fails] = CALL_none;
+    if (0 != run_whole(options.first, p, false)) {
+        return false;
+    }
+    memcpy(most_calls, results[0].calls, sizeof(most_calls));
+    options.count = 0;
+    for (unsigned call = 1; call < CALLS; ++call) {
+        printf("%8llu calls, %6llu of them fail: %s\n", (unsigned long long) most_calls[call], (unsigned long long) failed_of(most_calls[call]),
+               failures_names[call]);
+        options.count += failed_of(most_calls[call]);
+    }
+    return true;
 }
 
 static uint64_t run_all(void)
 {
     struct {
         pid_t child;
-        uint64_t seed;
+        run_t run;
     } running[MOST_JOBS] = {{0}};
     uint64_t begun = 0, ended = 0, failed = 0, steps = 0;
     double seconds = 0;
@@ -262,8 +335,8 @@ static uint64_t run_all(void)
 
         for (unsigned j = 0; j < options.jobs && begun < options.count; ++j) {
             if (0 == running[j].child) {
-                running[j].seed = options.first + begun++;
-                running[j].child = run_begin(running[j].seed, plan_of(running[j].seed), j + 1, false);
+                running[j].run = run_at(begun++);
+                running[j].child = run_begin(running[j].run.seed, running[j].run.plan, j + 1, false);
             }
         }
         child = waitpid(-1, &status, 0);
@@ -273,17 +346,17 @@ static uint64_t run_all(void)
                 ++ended;
                 if (0 != status) {
                     ++failed;
-                    report(running[j].seed, status);
+                    report(running[j].run.seed, running[j].run.plan, status);
                 } else {
                     steps += results[j + 1].steps;
                     seconds += (double) results[j + 1].now / 1e9;
-                    failed += options.replays && !replays(running[j].seed, j + 1);
+                    failed += options.replays && !replays(&running[j].run, j + 1);
                 }
             }
         }
     }
-    printf("%llu seeds from %llu: %llu failed; %.1f million steps, %.0f s of their time\n", (unsigned long long) options.count,
-           (unsigned long long) options.first, (unsigned long long) failed, (double) steps / 1e6, seconds);
+    printf("%llu %s from %llu: %llu failed; %.1f million steps, %.0f s of their time\n", (unsigned long long) options.count,
+           0 < options.sweep ? "runs" : "seeds", (unsigned long long) options.first, (unsigned long long) failed, (double) steps / 1e6, seconds);
     return failed;
 }
 
@@ -297,6 +370,7 @@ static const struct argp_option arguments[] = {
     {"jobs", 'j', "N", 0, "Runs at a time (1)", 0},
     {"shrink", 'S', NULL, 0, "Make each run that failed simpler, while it fails", 0},
     {"replay", 'r', NULL, 0, "Run each seed twice, and compare", 0},
+    {"sweep", 'w', "N", 0, "Fail each call of the first seed's run, in a run for each; at most N calls of a kind", 0},
     {"plan", 'p', NULL, 0, "Print the plan of the first seed", 0},
     {"verbose", 'v', NULL, 0, "Print the trace", 0},
     {"debug", 'd', NULL, 0, "Run the first seed in this process, for a debugger", 0},
@@ -354,6 +428,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'r':
         options.replays = true;
         break;
+    case 'w':
+        options.sweep = number_of(state, text);
+        break;
     case 'p':
         options.shows_plan = true;
         break;
@@ -408,6 +485,10 @@ int main(int argc, char **argv)
         plan = plan_of(options.first);
         world_run(options.first, images);
         return 0;
+    }
+    if (0 < options.sweep && !sweep_begin()) {
+        printf("the run without a failure fails\n");
+        return 1;
     }
     return 0 == run_all() ? 0 : 1;
 }

@@ -203,7 +203,7 @@ const char *world_parameter(const char *name)
         return "w0:1,w1:1,w2:1,w3:1";
     }
     if (0 == strcmp(name, "pml_bfo_last_rail_timeout")) {
-        return PLAN_OF(rejoin) ? "-1" : "0";
+        return !PLAN_OF(rejoin) ? "0" : PLAN_OF(fails) ? "300" : "-1"; /* a rail may be gone for good */
     }
     if (0 == strcmp(name, "pml_bfo_status_dir")) {
         return "none";
@@ -226,11 +226,28 @@ void world_saw_error(unsigned peer, int error)
     sched_end(); /* as MPI_ERRORS_ARE_FATAL */
 }
 
+bool world_has_failed(void)
+{
+    return failures_met(world_me->rank);
+}
+
+void world_gives_up(const char *what)
+{
+    world_trace("the process cannot %s", what);
+    if (!world_has_failed()) {
+        world_broken("the process cannot %s", what);
+    }
+    sched_end();
+    for (;;) {
+        world_sleep(WORLD_S);
+    }
+}
+
 /* A job ends in MPI_Init if all ports of a machine are down. */
 void world_has_no_rail(void)
 {
     for (unsigned r = 0; r < PLAN_OF(rails); ++r) {
-        if (fabric_port_is_up(world_me->node, r)) {
+        if (fabric_port_is_up(world_me->node, r) && !failures_cost(world_me->rank, r)) {
             world_broken("process %u has no rail, and port w%u is up", world_me->rank, r);
         }
     }
@@ -274,6 +291,7 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
         .has_srq = PLAN_OF(srq),
         .raises_last_wqe = PLAN_OF(last_wqe),
         .flushes_late = PLAN_OF(flushes_late),
+        .cleans_cqs = PLAN_OF(cleans_cqs),
     };
 
     world_seed = seed;

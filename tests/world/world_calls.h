@@ -14,6 +14,24 @@
 #include <sys/types.h>
 #include <time.h>
 
+/* ---- calls that fail: failures.c ---------------------------------------------------------------------------- */
+
+typedef enum {
+    CALL_none,
+#define CALL(name, meaning) CALL_##name,
+#include "calls.def"
+#undef CALL
+    CALLS
+} world_call_t;
+
+/* Does this call fail? `rail`: 0 if the call belongs to the whole process. */
+bool world_call_fails(world_call_t call, unsigned rail);
+/* Does an allocation in this source file fail? Never in Open MPI's headers, whose macros use objects without a look at the
+ * result. */
+bool world_memory_ends(const char *file);
+/* Has a call of this process failed? */
+bool world_has_failed(void);
+
 /* ---- time and threads: schedule.c ----------------------------------------------------------------------- */
 
 int world_clock_gettime(clockid_t clock, struct timespec *now);
@@ -81,6 +99,8 @@ void world_broken(const char *format, ...) __attribute__((format(printf, 1, 2), 
 /* An MPI call of this process ended with an error about the process `peer`. */
 void world_saw_error(unsigned peer, int error);
 
+/* This process cannot go on: only after a call has failed. Does not return. */
+void world_gives_up(const char *what) __attribute__((noreturn));
 /* The BTL of this process has no module. Does not return. */
 void world_has_no_rail(void) __attribute__((noreturn));
 
