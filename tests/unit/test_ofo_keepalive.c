@@ -2,13 +2,14 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The keepalive of a process with many idle peers: it asks each peer once in a round, few of them at a time, and two processes
- * that keep step ask different peers. DESIGN.txt section 15.5.
+ * that keep step ask different peers. A rail that was never used is connected when no other rail is left. DESIGN.txt section 15.5.
  */
 #include "bfo_config.h"
 
 #include "btl_openib_drain.h"
 #include "btl_openib_endpoints.h"
 #include "btl_openib_keepalive.h"
+#include "btl_openib_mail.h"
 #include "btl_openib_qpset.h"
 
 #include <setjmp.h>
@@ -26,7 +27,7 @@ static ofo_module_t module;
 static ofo_peer_t peer[PEERS];
 static ofo_endpoint_t ep[PEERS];
 static ofo_qpset_t *qps[PEERS];
-static unsigned posts;
+static unsigned posts, wanted; /* wanted: connections that were asked for */
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **wrong)
 {
@@ -37,6 +38,10 @@ void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sg
 bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
 {
     return ofo_drain_step(&qps->drain, event).listed;
+}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    wanted += OFO_MAIL_POST == kind;
 }
 void ofo_for_each_endpoint(ofo_module_t *module, void (*visit)(ofo_endpoint_t *))
 {
@@ -98,6 +103,39 @@ static void processes_in_step_ask_different_peers(void **state)
     }
 }
 
+/* Only the first peer has an idle rail, which was never connected, beside another rail. */
+static unsigned connections_of_a_round(ofo_gate_t other_gate, int32_t refused_gen)
+{
+    ofo_endpoint_t other = {.module = &module, .peer = &peer[0], .gate = other_gate, .refused_gen = refused_gen};
+
+    peer[0].rail[0] = &other;
+    peer[0].rail[1] = &ep[0];
+    peer[0].rail_count = 2;
+    ep[0].gate = OFO_GATE_CLOSED;
+    ep[0].qps = NULL;
+    ep[0].refused_gen = OFO_GEN_NONE;
+    wanted = 0;
+    for (int turn = 0; turn < 2 * OFO_KEEPALIVE_TURNS; ++turn) {
+        ofo_keepalive(&module);
+    }
+    peer[0].rail_count = 0;
+    return wanted;
+}
+
+static void unused_rail_is_connected_once_when_the_used_rail_is_lost(void **state)
+{
+    assert_int_equal(connections_of_a_round(OFO_GATE_REFUSING, 0), 1);
+    assert_int_equal(ep[0].gate, OFO_GATE_WAITING);
+}
+
+static void unused_rail_stays_closed_while_another_rail_is_in_use_or_none_was(void **state)
+{
+    assert_int_equal(connections_of_a_round(OFO_GATE_UP, OFO_GEN_NONE), 0);
+    assert_int_equal(connections_of_a_round(OFO_GATE_WAITING, OFO_GEN_NONE), 0);
+    assert_int_equal(connections_of_a_round(OFO_GATE_REFUSING, OFO_GEN_NONE), 0);
+    assert_int_equal(ep[0].gate, OFO_GATE_CLOSED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -105,6 +143,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(idle_peers_are_asked_a_few_at_a_time),
         TEST(processes_in_step_ask_different_peers),
+        TEST(unused_rail_is_connected_once_when_the_used_rail_is_lost),
+        TEST(unused_rail_stays_closed_while_another_rail_is_in_use_or_none_was),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
