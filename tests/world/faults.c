@@ -9,14 +9,14 @@
 
 #include <stdlib.h>
 
-typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DRAIN, DEATH, KINDS } kind_t;
+typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DRAIN, DEATH, KILL, KINDS } kind_t;
 
 typedef struct {
     kind_t kind;
     unsigned node, rail, process, how;
 } fault_t;
 
-static const char *const names[KINDS] = {"port down", "silence", "loss", "queue pair breaks", "stop", "drain", "adapter dies"};
+static const char *const names[KINDS] = {"port down", "silence", "loss", "queue pair breaks", "stop", "drain", "adapter dies", "process dies"};
 static unsigned dead_adapters[WORLD_MAX_PROCESSES];
 static bool has_death;
 /* How many faults hold a port down or silent; the last one that ends gives the port back. */
@@ -49,7 +49,8 @@ unsigned world_drained(void)
 static kind_t draw_kind(void)
 {
     const unsigned weights[KINDS] = {
-        PLAN_OF(downs), PLAN_OF(silences), PLAN_OF(losses), PLAN_OF(breaks), PLAN_OF(stops), PLAN_OF(drains), PLAN_OF(named) ? PLAN_OF(deaths) : 0};
+        PLAN_OF(downs), PLAN_OF(silences), PLAN_OF(losses), PLAN_OF(breaks), PLAN_OF(stops), PLAN_OF(drains), PLAN_OF(named) ? PLAN_OF(deaths) : 0,
+        PLAN_OF(kills)};
     unsigned sum = 0, at;
 
     for (unsigned k = 0; k < KINDS; ++k) {
@@ -72,6 +73,21 @@ static kind_t draw_kind(void)
 static uint64_t draw_duration(void)
 {
     return (WORLD_US * 10 << world_draw(19)) + world_draw(10000);
+}
+
+/* One process stays. If one dies in MPI_Init, the runtime ends the job. */
+static void kill_process(world_process_t *process)
+{
+    if (1 == sched_alive() || process->is_dead) {
+        return;
+    }
+    sched_kill(process);
+    process->died = world_now;
+    process->reported = world_now + draw_duration();
+    fabric_process_gone(process->rank);
+    if (!world_has_begun()) {
+        sched_end();
+    }
 }
 
 static void begin(void *argument)
@@ -102,6 +118,9 @@ static void begin(void *argument)
         break;
     case DRAIN:
         ++drains[f->node][f->rail];
+        break;
+    case KILL:
+        kill_process(&world_processes[f->process]);
         break;
     default:
         if (0 == dead_adapters[f->node] && 1 < PLAN_OF(rails)) {

@@ -33,6 +33,8 @@ extern uint64_t world_seed;
 
 /* Runs the world of the plan to its end; does not return if a promise is broken. */
 void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCESSES]);
+/* Are all processes through MPI_Init? */
+bool world_has_begun(void);
 /* Asks for the steps at which the plan's faults begin and end. */
 void faults_plan(void);
 /* Does each process keep its peers, whatever faults happen? */

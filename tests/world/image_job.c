@@ -5,202 +5,50 @@
  * each message. Messages of one kind from one sender must come in the order in which they were sent, each once, and whole; memory
  * around a message, and a message that has come, must not change until the end.
  */
-#include "image_ompi.h"
+#include "image_message.h"
 
 #include "pml_bfo_module.h"
 
-#include "ompi/request/request.h"
 #include "opal/runtime/opal_progress.h"
 
 #include <string.h>
 
-typedef enum { NAMED, ANY, PROBED, KINDS } kind_t; /* how a message is received: by its sender's rank, from any source, by a matched probe */
-
-enum { GUARD = 64, BLOCK = 32, EXTENT = 80, MOST = 16, TAG = 5, HEADER = 16, MOST_THREADS = 2 };
-
-typedef struct message {
-    struct message *next;
-    ompi_request_t *request;
-    uint8_t *memory;
-    size_t size, length; /* bytes of the message, and of its memory */
-    bool is_send, is_strided, is_done;
-    unsigned peer, number, posted; /* number: among the messages from its sender; a receive of kind ANY learns it */
-    kind_t kind;
-} message_t;
+enum { MOST = 16, MOST_THREADS = 2 };
 
 typedef struct {
     unsigned thread;
     message_t *open, *done;
     unsigned n_sends, n_receives; /* open */
     unsigned next_send[MOST], next_named[MOST], next_probed[MOST];
-    unsigned any_posted, any_open, any_all; /* receives from any source */
-    unsigned left;                          /* messages to send and to receive that have not ended */
+    unsigned any_posted, any_open; /* receives from any source */
+    unsigned any_left[MOST];       /* messages that they have not got yet, by sender */
 } job_t;
 
-static ompi_datatype_t *with_gaps;
-static unsigned messages, biggest, window, threads, wildcards, probes, synchronous, strided, computes;
+static unsigned messages, window, threads, synchronous, computes;
 static job_t jobs[MOST_THREADS];
-
-/* ---- what both ends know ------------------------------------------------------------------------------------ */
-
-static kind_t kind_of(unsigned from, unsigned to, unsigned number)
-{
-    const unsigned percent = world_hash(100, from, to, number, 1);
-
-    if (percent < wildcards) {
-        return ANY;
-    }
-    return world_hash(100, from, to, number, 2) < probes ? PROBED : NAMED;
-}
-
-static bool is_strided(unsigned rank, unsigned from, unsigned to, unsigned number)
-{
-    return world_hash(100, from, to, number, 10 + rank) < strided;
-}
-
-/* Half of the messages are short; the lengths of the others spread evenly over the powers of two. With gaps: whole blocks. */
-static size_t size_of(unsigned from, unsigned to, unsigned number)
-{
-    unsigned size = world_hash(65, from, to, number, 3);
-
-    if (0 != world_hash(2, from, to, number, 4)) {
-        unsigned most = 64;
-
-        for (unsigned left = world_hash(16, from, to, number, 5); 0 < left && most < biggest; --left) {
-            most *= 2;
-        }
-        size = world_hash(most, from, to, number, 6);
-    }
-    size = size < biggest ? size : biggest;
-    if (is_strided(from, from, to, number) || is_strided(to, from, to, number)) {
-        size = (size + BLOCK - 1) / BLOCK * BLOCK;
-    }
-    return NAMED == kind_of(from, to, number) || HEADER <= size ? size : (size_t) HEADER * 2;
-}
-
-static int tag_of(kind_t kind, unsigned thread)
-{
-    return TAG + (int) kind + 10 * (int) thread;
-}
-
-/* The first bytes name the message. */
-static void bytes_of(unsigned from, unsigned to, unsigned number, uint8_t *bytes, size_t size)
-{
-    uint64_t x = ((uint64_t) world_hash(UINT32_MAX, from, to, number, 7) << 32) | number | 1;
-    const uint32_t header[HEADER / 4] = {0xb0f0b0f0u, from, to, number};
-
-    for (size_t i = 0; i < size; i += 8) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        memcpy(bytes + i, &x, size - i < 8 ? size - i : 8);
-    }
-    memcpy(bytes, header, size < HEADER ? size : HEADER);
-}
-
-/* ---- memory of a message: guards around it, and gaps ------------------------------------------------------------ */
-
-static uint8_t guards[256]; /* what stands where no message may write, over and over */
-
-static uint8_t guard_at(size_t i)
-{
-    return guards[i % sizeof(guards)];
-}
-
-static void memory_make(message_t *m)
-{
-    m->length = m->is_strided ? m->size / BLOCK * EXTENT : m->size;
-    m->memory = malloc(m->length + 2 * GUARD);
-    for (size_t i = 0; i < m->length + 2 * GUARD; i += sizeof(guards)) {
-        memcpy(m->memory + i, guards, m->length + 2 * GUARD - i < sizeof(guards) ? m->length + 2 * GUARD - i : sizeof(guards));
-    }
-}
-
-/* The datatype is four parts of 8 bytes, 24 bytes apart. */
-static void copy(const message_t *m, uint8_t *bytes, bool out)
-{
-    for (size_t done = 0; done < m->size;) {
-        const size_t at = GUARD + (m->is_strided ? done / BLOCK * EXTENT + done % BLOCK / 8 * 24 : done), n = m->is_strided ? 8 : m->size;
-
-        memcpy(out ? bytes + done : m->memory + at, out ? m->memory + at : bytes + done, n);
-        done += n;
-    }
-}
-
-static void memory_fill(message_t *m, unsigned from, unsigned to)
-{
-    uint8_t *bytes = malloc(m->size + 8);
-
-    bytes_of(from, to, m->number, bytes, m->size);
-    copy(m, bytes, false);
-    free(bytes);
-}
-
-static bool is_gap(const message_t *m, size_t i)
-{
-    if (i < GUARD || i >= GUARD + m->length) {
-        return true;
-    }
-    return m->is_strided && 8 <= (i - GUARD) % EXTENT % 24;
-}
-
-static void memory_check(const message_t *m, unsigned from, unsigned to, const char *when)
-{
-    uint8_t *bytes = malloc(2 * m->size + 16), *want = bytes + m->size + 8;
-
-    copy(m, bytes, true);
-    bytes_of(from, to, m->number, want, m->size);
-    for (size_t i = 0; 0 != memcmp(bytes, want, m->size) && i < m->size; ++i) {
-        if (bytes[i] != want[i]) {
-            world_broken("message %u of %zu bytes from %u to %u: byte %zu is wrong %s", m->number, m->size, from, to, i, when);
-        }
-    }
-    free(bytes);
-    for (size_t i = 0; i < m->length + 2 * GUARD; i = !m->is_strided && GUARD == i + 1 ? GUARD + m->length : i + 1) {
-        if (is_gap(m, i) && guard_at(i) != m->memory[i]) {
-            world_broken("message %u of %zu bytes from %u to %u: memory beside it, at %zd, was written %s", m->number, m->size, from, to,
-                         (ssize_t) i - GUARD, when);
-        }
-    }
-}
+static bool is_given_up[MOST]; /* a call about the process ended with an error, and nothing is asked of it any more */
 
 /* ---- sends and receives --------------------------------------------------------------------------------------------- */
 
-static message_t *message_make(bool is_send, unsigned peer, unsigned number, kind_t kind, size_t size)
+/* A call that names the process ended with an error; a process that is no rank was not known. */
+static void saw_error(unsigned peer, int error)
 {
-    message_t *m = calloc(1, sizeof(*m));
-    const unsigned me = world_rank();
-
-    m->is_send = is_send;
-    m->peer = peer;
-    m->number = number;
-    m->kind = kind;
-    m->size = size;
-    m->is_strided = ANY != kind && is_strided(me, is_send ? me : peer, is_send ? peer : me, number);
-    memory_make(m);
-    return m;
-}
-
-static ompi_datatype_t *type_of(const message_t *m)
-{
-    return m->is_strided ? with_gaps : &ompi_mpi_byte.dt;
-}
-
-static size_t count_of(const message_t *m)
-{
-    return m->is_strided ? m->size / BLOCK : m->size;
+    world_saw_error(peer, error);
+    if (peer < MOST) {
+        is_given_up[peer] = true;
+    }
 }
 
 /* The call returned rc. False: memory was short, and the job calls again. */
 static bool opened(job_t *job, message_t *m, int rc)
 {
     if (OMPI_ERR_OUT_OF_RESOURCE == rc && world_has_failed()) {
-        free(m->memory);
-        free(m);
+        message_free(m);
         return false;
     }
     if (OMPI_SUCCESS != rc) {
-        world_saw_error(m->peer, rc);
+        saw_error(m->peer, rc);
+        message_free(m);
         return true;
     }
     m->next = job->open;
@@ -249,7 +97,7 @@ static void receive_named(job_t *job, unsigned from)
 
 static void receive_any(job_t *job)
 {
-    message_t *m = message_make(false, 0, 0, ANY, biggest < 2 * HEADER ? 2 * HEADER : biggest);
+    message_t *m = message_make(false, 0, 0, ANY, message_longest());
 
     m->posted = job->any_posted;
     if (opened(job, m,
@@ -270,7 +118,7 @@ static void receive_probed(job_t *job, unsigned from)
     int rc = bfo_module.pml_improbe((int) from, tag_of(PROBED, job->thread), image_world, &is_there, &found, &status);
 
     if (OMPI_SUCCESS != rc && (OMPI_ERR_OUT_OF_RESOURCE != rc || !world_has_failed())) {
-        world_saw_error(from, rc);
+        saw_error(from, rc);
     }
     if (OMPI_SUCCESS != rc || !is_there) {
         return;
@@ -309,8 +157,14 @@ static void ended(job_t *job, message_t *m)
 {
     const int error = m->request->req_status.MPI_ERROR;
 
-    if (OMPI_SUCCESS != error) {
-        world_saw_error(m->peer, error);
+    if (m->request->req_status._cancelled) {
+        --job->any_open;
+    } else if (OMPI_SUCCESS != error) {
+        if (ANY == m->kind && !m->is_send) {
+            m->peer = (unsigned) m->request->req_status.MPI_SOURCE;
+            --job->any_open;
+        }
+        saw_error(m->peer, error);
     } else if (m->is_send) {
         memory_check(m, world_rank(), m->peer, "when its send has ended");
         memset(m->memory + GUARD, 0xee, m->length); /* nobody may read it any more */
@@ -320,6 +174,7 @@ static void ended(job_t *job, message_t *m)
 
             learn(m);
             --job->any_open;
+            --job->any_left[m->peer];
             for (size_t i = m->request->req_status._ucount; i < room; ++i) { /* a receive may be longer than its message */
                 if (guard_at(GUARD + i) != m->memory[GUARD + i]) {
                     world_broken("message %u from %u: the room after it was written", m->number, m->peer);
@@ -328,10 +183,9 @@ static void ended(job_t *job, message_t *m)
             m->size = m->length = m->request->req_status._ucount;
         }
         memory_check(m, m->peer, world_rank(), "when its receive has ended");
+        m->is_done = true;
     }
     (void) ompi_request_free(&m->request);
-    m->is_done = true;
-    --job->left;
     m->is_send ? --job->n_sends : --job->n_receives;
 }
 
@@ -346,12 +200,39 @@ static void collect(job_t *job)
         }
         *at = m->next;
         ended(job, m);
+        if (!m->is_done) {
+            message_free(m);
+            continue;
+        }
         m->next = job->done;
         job->done = m;
     }
 }
 
 /* ---- the loop --------------------------------------------------------------------------------------------------------------- */
+
+/* Messages that receives from any source still get: all but those of processes whose death the runtime has reported. */
+static unsigned any_expected(const job_t *job)
+{
+    unsigned n = 0;
+
+    for (unsigned p = 0; p < world_ranks(); ++p) {
+        n += is_given_up[p] || world_is_reported(p) ? 0 : job->any_left[p];
+    }
+    return n;
+}
+
+/* Receives from any source that no living process sends to. */
+static void cancel_surplus(job_t *job)
+{
+    const unsigned expected = any_expected(job);
+
+    for (message_t *m = job->open; job->any_open > expected && NULL != m; m = m->next) {
+        if (!m->is_send && ANY == m->kind && !REQUEST_COMPLETE(m->request)) {
+            (void) ompi_request_cancel(m->request);
+        }
+    }
+}
 
 /* Each sender's next message always finds a receive, so that windows cannot block each other. */
 static void post_receives(job_t *job)
@@ -362,7 +243,7 @@ static void post_receives(job_t *job)
         open_named[m->peer] += !m->is_send && NAMED == m->kind;
     }
     for (unsigned from = 0; from < world_ranks(); ++from) {
-        if (world_rank() == from) {
+        if (world_rank() == from || is_given_up[from]) {
             continue;
         }
         if (job->next_named[from] < messages && (0 == open_named[from] || (job->n_receives < window && 0 == world_draw(2)))) {
@@ -372,16 +253,17 @@ static void post_receives(job_t *job)
             receive_probed(job, from);
         }
     }
-    if (job->any_posted < job->any_all && (0 == job->any_open || (job->n_receives < window && 0 == world_draw(2)))) {
+    if (job->any_open < any_expected(job) && (0 == job->any_open || (job->n_receives < window && 0 == world_draw(2)))) {
         receive_any(job);
     }
+    cancel_surplus(job);
 }
 
 static void post_sends(job_t *job)
 {
     const unsigned to = world_draw(world_ranks());
 
-    if (job->n_sends < window && world_rank() != to && job->next_send[to] < messages) {
+    if (job->n_sends < window && world_rank() != to && !is_given_up[to] && job->next_send[to] < messages) {
         send_next(job, to);
     }
 }
@@ -410,6 +292,18 @@ static void check_order(const job_t *job)
     }
 }
 
+/* Is nothing left to send or to receive? */
+static bool is_over(const job_t *job)
+{
+    for (unsigned p = 0; p < world_ranks(); ++p) {
+        if (world_rank() != p && !is_given_up[p]
+            && (job->next_send[p] < messages || job->next_named[p] < messages || job->next_probed[p] < messages)) {
+            return false;
+        }
+    }
+    return NULL == job->open && 0 == any_expected(job);
+}
+
 static void *job_run(void *argument)
 {
     job_t *job = argument;
@@ -420,12 +314,11 @@ static void *job_run(void *argument)
         job->next_probed[p] = next_of(PROBED, p, job->thread);
     }
     for (unsigned k = job->thread; k < messages; k += threads) {
-        job->left += 2 * (world_ranks() - 1);
         for (unsigned from = 0; from < world_ranks(); ++from) {
-            job->any_all += world_rank() != from && ANY == kind_of(from, world_rank(), k);
+            job->any_left[from] += world_rank() != from && ANY == kind_of(from, world_rank(), k);
         }
     }
-    while (0 < job->left) {
+    while (!is_over(job)) {
         if (world_chance(10 * computes)) {
             compute();
         }
@@ -451,21 +344,12 @@ static void job_main(void)
     pthread_t other;
 
     messages = world_plan_of("messages");
-    biggest = world_plan_of("biggest");
     window = world_plan_of("window");
-    wildcards = world_plan_of("wildcards");
-    probes = world_plan_of("probes");
     synchronous = world_plan_of("synchronous");
-    strided = world_plan_of("strided");
     computes = world_plan_of("computes");
     threads = 1 + (0 != world_plan_of("threads"));
-    for (size_t i = 0; i < sizeof(guards); ++i) {
-        guards[i] = (uint8_t) (0xa5 ^ i * 37);
-    }
     image_begin(1 < threads);
-    if (OMPI_SUCCESS != ompi_datatype_create_vector(4, 8, 24, &ompi_mpi_byte.dt, &with_gaps) || OMPI_SUCCESS != ompi_datatype_commit(&with_gaps)) {
-        world_broken("no datatype with gaps");
-    }
+    message_begin();
     jobs[1].thread = 1;
     if (1 < threads) {
         (void) world_thread_create(&other, NULL, job_run, &jobs[1]);
@@ -518,7 +402,7 @@ static void job_report(void)
                 report_missing(&jobs[t], from);
             }
         }
-        world_trace("thread %u waits for %u messages", t, jobs[t].left);
+        world_trace("thread %u has %u sends and %u receives open", t, jobs[t].n_sends, jobs[t].n_receives);
         for (const message_t *m = jobs[t].open; NULL != m; m = m->next) {
             world_trace("%s %u, message %u of %zu bytes, kind %d", m->is_send ? "send to" : "receive from", m->peer, m->number, m->size, m->kind);
         }

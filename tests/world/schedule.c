@@ -535,7 +535,7 @@ static void report(void)
 {
     for (unsigned t = 0; t < n_threads; ++t) {
         world_me = threads[t]->process;
-        if (threads[t]->is_first && !threads[t]->has_ended) {
+        if (threads[t]->is_first && !threads[t]->has_ended && !threads[t]->process->is_dead) {
             threads[t]->image->report();
         }
     }

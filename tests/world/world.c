@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_S = 4000, MOST_ENTRIES = 16 };
+enum { MOST_S = 4000, MOST_AFTER_DEATH_S = 200, MOST_ENTRIES = 16 };
 
 plan_t plan;
 uint64_t world_seed;
 world_process_t world_processes[WORLD_MAX_PROCESSES];
-static unsigned n_processes, n_arrived, barriers;
+static unsigned n_processes, barriers;
+static bool has_arrived[WORLD_MAX_PROCESSES];
 
 /* What processes have published. */
 static struct {
@@ -137,19 +138,34 @@ const void *world_get(unsigned rank, const char *key, size_t *size)
     return NULL;
 }
 
+bool world_is_reported(unsigned rank)
+{
+    return world_processes[rank].is_dead && world_now >= world_processes[rank].reported;
+}
+
 unsigned world_barrier_join(void)
 {
-    ++n_arrived;
+    has_arrived[world_me->rank] = true;
     return barriers;
 }
 
 bool world_barrier_is_over(unsigned mine)
 {
-    if (mine == barriers && n_arrived == sched_alive()) {
-        n_arrived = 0;
+    bool all = mine == barriers;
+
+    for (unsigned p = 0; all && p < n_processes; ++p) {
+        all = has_arrived[p] || world_processes[p].is_dead;
+    }
+    if (all) {
+        memset(has_arrived, 0, sizeof(has_arrived));
         ++barriers;
     }
     return mine != barriers;
+}
+
+bool world_has_begun(void)
+{
+    return 0 < barriers;
 }
 
 ssize_t world_getrandom(void *buffer, size_t size, unsigned flags)
@@ -203,7 +219,7 @@ const char *world_parameter(const char *name)
         return "w0:1,w1:1,w2:1,w3:1";
     }
     if (0 == strcmp(name, "pml_bfo_last_rail_timeout")) {
-        return !PLAN_OF(rejoin) ? "0" : PLAN_OF(fails) ? "300" : "-1"; /* a rail may be gone for good */
+        return !PLAN_OF(rejoin) ? "0" : PLAN_OF(fails) || PLAN_OF(kills) ? "60" : "-1"; /* a rail may be gone for good */
     }
     if (0 == strcmp(name, "pml_bfo_status_dir")) {
         return "none";
@@ -220,6 +236,14 @@ const char *world_parameter(const char *name)
 void world_saw_error(unsigned peer, int error)
 {
     world_trace("error %d about %u", error, peer);
+    if (peer >= n_processes) {
+        for (unsigned p = 0; p < n_processes; ++p) { /* only if nobody is left */
+            peer = world_processes[p].is_dead || p == world_me->rank ? peer : p;
+        }
+    }
+    if (peer >= n_processes || world_processes[peer].is_dead) {
+        return;
+    }
     if (faults_are_harmless()) {
         world_broken("process %u got error %d about process %u, and a rail was left or came back", world_me->rank, error, peer);
     }
@@ -278,6 +302,17 @@ static void look_for_leaks(void)
     }
 }
 
+/* Whoever names a dead process learns of its death by a request that fails, by the keepalive (10 s) or by a witness, and waits for a rail
+ * at most 60 s. */
+static void look_at_time(void)
+{
+    for (unsigned p = 0; p < n_processes; ++p) {
+        if (world_processes[p].is_dead && world_now > world_processes[p].died + MOST_AFTER_DEATH_S * WORLD_S) {
+            world_broken("the others needed %.0f s to end after process %u had died", (double) (world_now - world_processes[p].died) / 1e9, p);
+        }
+    }
+}
+
 void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCESSES])
 {
     const fabric_habits_t habits = {
@@ -308,5 +343,6 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
     faults_plan();
     if (sched_run(MOST_S * WORLD_S)) {
         look_for_leaks();
+        look_at_time();
     }
 }

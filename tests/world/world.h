@@ -19,8 +19,10 @@ enum { WORLD_MAX_PROCESSES = 16, WORLD_MAX_RAILS = 8 };
 
 typedef struct {
     unsigned rank, node;
-    bool is_dead;    /* its coroutines never run again */
-    bool is_stopped; /* as after SIGSTOP: its coroutines do not run, its adapters work on */
+    bool is_dead;      /* its coroutines never run again */
+    uint64_t died;     /* when */
+    uint64_t reported; /* when the runtime tells the others */
+    bool is_stopped;   /* as after SIGSTOP: its coroutines do not run, its adapters work on */
 } world_process_t;
 
 /* The process whose coroutine runs; NULL while the host runs (timed steps of the fabric, faults). */

@@ -96,7 +96,9 @@ unsigned world_draw(unsigned n);
 bool world_chance(unsigned n);
 void world_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void world_broken(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/* An MPI call of this process ended with an error about the process `peer`. */
+/* Has the runtime reported the death of the process to this one? */
+bool world_is_reported(unsigned rank);
+/* An MPI call of this process ended with an error about the process `peer`; no rank: about nobody. */
 void world_saw_error(unsigned peer, int error);
 
 /* This process cannot go on: only after a call has failed. Does not return. */
