@@ -26,6 +26,7 @@
 #include "btl_openib_ring_in.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
+#include "btl_openib_srq.h"
 #include "btl_openib_sleep.h"
 #include "btl_openib_stash.h"
 #include "btl_openib_wc_error.h"
@@ -305,6 +306,9 @@ static void do_wanted(ofo_module_t *module)
     }
     if (0 != (wants & OFO_WANTS_LOOK)) {
         ofo_deadline_look(module);
+    }
+    if (0 != (wants & OFO_WANTS_BUFFERS)) {
+        ofo_srqs_post_refused(module);
     }
 }
 

@@ -137,13 +137,31 @@ static uint32_t batch_of(const ofo_srq_t *srq)
     return batch < 1 ? 1 : batch < OFO_SRQ_BATCH ? batch : OFO_SRQ_BATCH;
 }
 
-/* Buffers that the queue does not take now stay collected. */
+/* Buffers that the queue does not take now stay collected, and the next progress tries them again: if all buffers are collected, nothing is
+ * received any more that would post them. */
+static void post_collected(ofo_srq_t *srq)
+{
+    (void) ofo_recv_post_chain(&srq->again, NULL, srq->srq);
+    if (OPAL_UNLIKELY(0 != srq->again.count)) {
+        (void) __atomic_fetch_or(&srq->module->wants, OFO_WANTS_BUFFERS, __ATOMIC_RELAXED);
+    }
+}
+
 void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv)
 {
     BFO_ASSERT(NULL == recv->work.qps && srq->index == recv->work.qp);
     ofo_recv_collect(&srq->again, recv);
     if (srq->again.count >= batch_of(srq)) {
-        (void) ofo_recv_post_chain(&srq->again, NULL, srq->srq);
+        post_collected(srq);
+    }
+}
+
+void ofo_srqs_post_refused(ofo_module_t *module)
+{
+    for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {
+        if (NULL != module->srq[i] && 0 != module->srq[i]->again.count) {
+            post_collected(module->srq[i]);
+        }
     }
 }
 

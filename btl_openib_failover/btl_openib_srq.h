@@ -14,6 +14,8 @@ void ofo_srqs_destroy(ofo_module_t *module);
 unsigned ofo_srqs_buffers_max(const ofo_module_t *module);
 /* Gives a received buffer back to its queue. Context: progress. */
 void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv);
+/* Posts the buffers that queues refused. Context: progress. */
+void ofo_srqs_post_refused(ofo_module_t *module);
 /* Adds buffers, up to the number in btl_openib_receive_queues. Context: service of the device's first module. */
 void ofo_srq_limit_reached(ofo_srq_t *srq);
 /* At most `count` buffers were lost with a destroyed queue pair: posts new ones in their place. Context: any service. */

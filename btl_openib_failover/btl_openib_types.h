@@ -544,7 +544,8 @@ typedef struct {
 /* What progress does for a module when it has polled it. */
 enum {
     OFO_WANTS_REPORTS = 1, /* no fragment was left, but some may be silent messages that have arrived */
-    OFO_WANTS_LOOK = 2     /* is there a rail whose work does not end? */
+    OFO_WANTS_LOOK = 2,    /* is there a rail whose work does not end? */
+    OFO_WANTS_BUFFERS = 4  /* a shared queue refused buffers, which are posted again */
 };
 
 struct ofo_module {

@@ -93,6 +93,8 @@ our @all = (
       from => 'ROW(L14c, DRAINING,       REQ_NEXT,         DRAINING,       nothing) ', to => 'ROW(L14c, DRAINING,       REQ_NEXT,         READY,          open_passive) ', unit => 'test_fsm_rules' },
     { name => 'unused-rail-not-asked', what => 'a rail that was never used is not connected when the used rails are lost', file => 'btl_openib_failover/btl_openib_keepalive.c',
       from => 'OFO_GATE_CLOSED == ep->gate && ofo_keepalive_may_ask(peer)', to => 'false && ofo_keepalive_may_ask(peer)', unit => 'test_ofo_keepalive' },
+    { name => 'refused-buffers-forgotten', what => 'buffers that a shared queue refused wait for the next message', file => 'btl_openib_failover/btl_openib_srq.c',
+      from => '(void) __atomic_fetch_or(&srq->module->wants, OFO_WANTS_BUFFERS, __ATOMIC_RELAXED);', to => ';', unit => 'test_ofo_srq' },
     { name => 'letters-without-spares', what => 'a letter is lost when memory is short', file => $mail,
       from => '} else if (NULL != box->spare) {', to => '} else if (false) {', unit => 'test_ofo_mail', test => 'tests/world/test_world_sweep.sh' },
     { name => 'rejoin-failure-of-before', what => 'a failure of the previous generation takes the new generation down', file => $failover,

@@ -28,6 +28,7 @@
 #include "btl_openib_ring_in.h"
 #include "btl_openib_send.h"
 #include "btl_openib_silent.h"
+#include "btl_openib_srq.h"
 #include "btl_openib_sleep.h"
 #include "btl_openib_stash.h"
 #include "btl_openib_wc_error.h"
@@ -126,6 +127,7 @@ void ofo_port_returned(ofo_module_t *module) {}
 void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_deadline_tick(void) {}
 void ofo_deadline_look(ofo_module_t *module) {}
+void ofo_srqs_post_refused(ofo_module_t *module) {}
 void ofo_port_ends(ofo_endpoint_t *ep, uint16_t downs) {}
 void ofo_port_tell(ofo_module_t *module) {}
 static unsigned answered;

@@ -26,7 +26,7 @@ ofo_component_t mca_btl_openib_component;
 
 static ofo_recv_t *posted[MOST];
 static uint32_t posted_count;
-static bool is_armed;
+static bool is_armed, is_refusing;
 static struct ibv_srq verbs_srq;
 
 #undef ibv_reg_mr
@@ -76,7 +76,7 @@ uint32_t ofo_recv_post_chain(ofo_recv_chain_t *chain, struct ibv_qp *qp, struct 
     uint32_t taken = 0;
 
     assert_ptr_equal(srq, &verbs_srq);
-    while (0 < chain->count && MOST > posted_count) {
+    while (0 < chain->count && MOST > posted_count && !is_refusing) {
         struct ibv_recv_wr *next = chain->first->wr.next;
         posted[posted_count++] = chain->first;
         chain->first = NULL == next ? NULL : (ofo_recv_t *) ((uint8_t *) next - offsetof(ofo_recv_t, wr));
@@ -202,6 +202,27 @@ static void device_without_shared_queues_is_noted(void **state)
     assert_false(OFO.no_srq); /* the user asked for no shared queue */
 }
 
+/* All buffers were received, and the queue refuses each: nothing comes any more that would post them. */
+static void refused_buffers_are_posted_without_another_message(void **state)
+{
+    ofo_srq_t *srq = begin(false);
+
+    is_refusing = true;
+    while (0 < posted_count) {
+        ofo_srq_return(srq, arrive(srq));
+    }
+    assert_int_equal(module.wants, OFO_WANTS_BUFFERS);
+    module.wants = 0;
+    ofo_srqs_post_refused(&module);
+    assert_int_equal(module.wants, OFO_WANTS_BUFFERS);
+    is_refusing = false;
+    module.wants = 0;
+    ofo_srqs_post_refused(&module);
+    assert_int_equal(posted_count, START);
+    assert_int_equal(module.wants, 0);
+    ofo_srqs_destroy(&module);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +230,7 @@ int main(void)
         cmocka_unit_test(buffers_that_went_with_a_queue_pair_are_replaced),
         cmocka_unit_test(buffers_that_were_not_missing_do_no_harm),
         cmocka_unit_test(device_without_shared_queues_is_noted),
+        cmocka_unit_test(refused_buffers_are_posted_without_another_message),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
