@@ -18,13 +18,15 @@ enum { MOST = 16, MOST_THREADS = 2 };
 typedef struct {
     unsigned thread;
     message_t *open, *done;
-    unsigned n_sends, n_receives; /* open */
-    unsigned next_send[MOST], next_named[MOST], next_probed[MOST];
-    unsigned any_posted, any_open; /* receives from any source */
-    unsigned any_left[MOST];       /* messages that they have not got yet, by sender */
+    unsigned n_sends, n_receives;                    /* open */
+    unsigned next_send[MOST], next[KINDS][MOST];     /* numbers of messages to send, and to receive by kind */
+    message_t *idle_send[MOST], *idle_receive[MOST]; /* persistent requests that do not run */
+    bool has_send[MOST], has_receive[MOST];          /* there is a persistent request */
+    unsigned any_posted, any_open;                   /* receives from any source */
+    unsigned any_left[MOST];                         /* messages that they have not got yet, by sender */
 } job_t;
 
-static unsigned messages, window, threads, synchronous, computes;
+static unsigned messages, window, threads, synchronous, computes, cancels, tagless;
 static job_t jobs[MOST_THREADS];
 static bool is_given_up[MOST]; /* a call about the process ended with an error, and nothing is asked of it any more */
 
@@ -57,20 +59,72 @@ static bool opened(job_t *job, message_t *m, int rc)
     return true;
 }
 
-static void send_next(job_t *job, unsigned to)
+/* Starts the persistent request for the message `number`; makes the request first. False: memory was short, and the job calls again. */
+static bool start(job_t *job, bool is_send, unsigned peer, unsigned number)
+{
+    message_t **idle = is_send ? &job->idle_send[peer] : &job->idle_receive[peer], *m = *idle;
+    bool *has = is_send ? &job->has_send[peer] : &job->has_receive[peer];
+    const unsigned me = world_rank();
+    const int tag = tag_of(PERSISTENT, job->thread, 0);
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == m) {
+        m = message_make(is_send, peer, number, PERSISTENT, is_send ? size_of(me, peer, number) : size_of(peer, me, number));
+        rc = is_send ? bfo_module.pml_isend_init(m->memory + GUARD, m->size, type_of(m), (int) peer, tag, MCA_PML_BASE_SEND_STANDARD, image_world,
+                                                 &m->request)
+                     : bfo_module.pml_irecv_init(m->memory + GUARD, m->size, type_of(m), (int) peer, tag, image_world, &m->request);
+        if (OMPI_SUCCESS != rc) {
+            return opened(job, m, rc);
+        }
+        *has = true;
+    }
+    *idle = m;
+    m->number = number;
+    memory_clear(m);
+    if (is_send) {
+        memory_fill(m, me, peer);
+    }
+    rc = bfo_module.pml_start(1, &m->request);
+    if (OMPI_ERR_OUT_OF_RESOURCE == rc && world_has_failed()) {
+        return false;
+    }
+    if (OMPI_SUCCESS != rc) {
+        saw_error(peer, rc);
+        return true;
+    }
+    *idle = NULL;
+    m->is_idle = false;
+    return opened(job, m, rc);
+}
+
+static bool send_one(job_t *job, unsigned to, kind_t kind)
 {
     const unsigned me = world_rank(), number = job->next_send[to];
-    const kind_t kind = kind_of(me, to, number);
     message_t *m = message_make(true, to, number, kind, size_of(me, to, number));
     const bool is_synchronous = world_chance(10 * synchronous);
+    bool is_open;
 
     if (ANY == kind) { /* the sender may have gaps where the receiver has none */
         m->is_strided = false;
     }
     memory_fill(m, me, to);
-    if (opened(job, m,
-               bfo_module.pml_isend(m->memory + GUARD, count_of(m), type_of(m), (int) to, tag_of(kind, job->thread),
-                                    is_synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD, image_world, &m->request))) {
+    is_open = opened(job, m,
+                     bfo_module.pml_isend(m->memory + GUARD, count_of(m), type_of(m), (int) to, tag_of(kind, job->thread, number),
+                                          is_synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD, comm_of(kind), &m->request));
+    if (is_open && job->open == m && world_chance(10 * cancels)) { /* it has no effect */
+        (void) ompi_request_cancel(m->request);
+    }
+    return is_open;
+}
+
+static void send_next(job_t *job, unsigned to)
+{
+    const kind_t kind = kind_of(world_rank(), to, job->next_send[to]);
+
+    if (PERSISTENT == kind && job->has_send[to] && NULL == job->idle_send[to]) {
+        return; /* its last message is still sent */
+    }
+    if (PERSISTENT == kind ? start(job, true, to, job->next_send[to]) : send_one(job, to, kind)) {
         job->next_send[to] += threads;
     }
 }
@@ -84,14 +138,17 @@ static unsigned next_of(kind_t kind, unsigned from, unsigned number)
     return number;
 }
 
-static void receive_named(job_t *job, unsigned from)
+/* By the sender's rank; on the second communicator with its tag or with any tag. */
+static void receive_from(job_t *job, kind_t kind, unsigned from)
 {
-    const unsigned number = job->next_named[from];
-    message_t *m = message_make(false, from, number, NAMED, size_of(from, world_rank(), number));
+    const unsigned number = job->next[kind][from];
+    message_t *m = message_make(false, from, number, kind, size_of(from, world_rank(), number));
+    const bool is_tagless = OTHER == kind && 1 == threads && world_chance(10 * tagless);
 
     if (opened(job, m,
-               bfo_module.pml_irecv(m->memory + GUARD, count_of(m), type_of(m), (int) from, tag_of(NAMED, job->thread), image_world, &m->request))) {
-        job->next_named[from] = next_of(NAMED, from, number + threads);
+               bfo_module.pml_irecv(m->memory + GUARD, count_of(m), type_of(m), (int) from,
+                                    is_tagless ? MPI_ANY_TAG : tag_of(kind, job->thread, number), comm_of(kind), &m->request))) {
+        job->next[kind][from] = next_of(kind, from, number + threads);
     }
 }
 
@@ -101,7 +158,7 @@ static void receive_any(job_t *job)
 
     m->posted = job->any_posted;
     if (opened(job, m,
-               bfo_module.pml_irecv(m->memory + GUARD, m->size, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag_of(ANY, job->thread), image_world,
+               bfo_module.pml_irecv(m->memory + GUARD, m->size, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag_of(ANY, job->thread, 0), image_world,
                                     &m->request))) {
         ++job->any_posted;
         ++job->any_open;
@@ -110,12 +167,12 @@ static void receive_any(job_t *job)
 
 static void receive_probed(job_t *job, unsigned from)
 {
-    const unsigned number = job->next_probed[from];
+    const unsigned number = job->next[PROBED][from];
     ompi_message_t *found = NULL;
     ompi_status_public_t status;
     message_t *m;
     int is_there = 0;
-    int rc = bfo_module.pml_improbe((int) from, tag_of(PROBED, job->thread), image_world, &is_there, &found, &status);
+    int rc = bfo_module.pml_improbe((int) from, tag_of(PROBED, job->thread, 0), image_world, &is_there, &found, &status);
 
     if (OMPI_SUCCESS != rc && (OMPI_ERR_OUT_OF_RESOURCE != rc || !world_has_failed())) {
         saw_error(from, rc);
@@ -127,7 +184,7 @@ static void receive_probed(job_t *job, unsigned from)
     if (status._ucount != m->size) {
         world_broken("a probe finds %zu bytes of message %u from %u, which has %zu", status._ucount, number, from, m->size);
     }
-    job->next_probed[from] = next_of(PROBED, from, number + threads);
+    job->next[PROBED][from] = next_of(PROBED, from, number + threads);
     while (OMPI_ERR_OUT_OF_RESOURCE == (rc = bfo_module.pml_imrecv(m->memory + GUARD, count_of(m), type_of(m), &found, &m->request))
            && world_has_failed()) {
         opal_progress();
@@ -158,6 +215,9 @@ static void ended(job_t *job, message_t *m)
     const int error = m->request->req_status.MPI_ERROR;
 
     if (m->request->req_status._cancelled) {
+        if (m->is_send || ANY != m->kind) {
+            world_broken("message %u to or from %u was cancelled", m->number, m->peer);
+        }
         --job->any_open;
     } else if (OMPI_SUCCESS != error) {
         if (ANY == m->kind && !m->is_send) {
@@ -168,6 +228,7 @@ static void ended(job_t *job, message_t *m)
     } else if (m->is_send) {
         memory_check(m, world_rank(), m->peer, "when its send has ended");
         memset(m->memory + GUARD, 0xee, m->length); /* nobody may read it any more */
+        m->is_idle = m->request->req_persistent;
     } else {
         if (ANY == m->kind) {
             const size_t room = m->size;
@@ -183,9 +244,14 @@ static void ended(job_t *job, message_t *m)
             m->size = m->length = m->request->req_status._ucount;
         }
         memory_check(m, m->peer, world_rank(), "when its receive has ended");
-        m->is_done = true;
+        m->is_idle = m->request->req_persistent;
+        m->is_done = !m->is_idle;
     }
-    (void) ompi_request_free(&m->request);
+    if (m->is_idle) {
+        *(m->is_send ? &job->idle_send[m->peer] : &job->idle_receive[m->peer]) = m;
+    } else {
+        (void) ompi_request_free(&m->request);
+    }
     m->is_send ? --job->n_sends : --job->n_receives;
 }
 
@@ -200,6 +266,9 @@ static void collect(job_t *job)
         }
         *at = m->next;
         ended(job, m);
+        if (m->is_idle) {
+            continue;
+        }
         if (!m->is_done) {
             message_free(m);
             continue;
@@ -235,28 +304,71 @@ static void cancel_surplus(job_t *job)
 }
 
 /* Each sender's next message always finds a receive, so that windows cannot block each other. */
+static void post_receives_from(job_t *job, unsigned from, unsigned open_named, unsigned open_other)
+{
+    const bool has_room = job->n_receives < window;
+
+    if (job->next[NAMED][from] < messages && (0 == open_named || (has_room && 0 == world_draw(2)))) {
+        receive_from(job, NAMED, from);
+    }
+    if (job->next[OTHER][from] < messages && (0 == open_other || (has_room && 0 == world_draw(2)))) {
+        receive_from(job, OTHER, from);
+    }
+    if (job->next[PROBED][from] < messages) {
+        receive_probed(job, from);
+    }
+    if (job->next[PERSISTENT][from] < messages && (!job->has_receive[from] || NULL != job->idle_receive[from])) {
+        const unsigned number = job->next[PERSISTENT][from];
+
+        if (start(job, false, from, number)) {
+            job->next[PERSISTENT][from] = next_of(PERSISTENT, from, number + threads);
+        }
+    }
+}
+
 static void post_receives(job_t *job)
 {
-    unsigned open_named[MOST] = {0};
+    unsigned open[KINDS][MOST] = {{0}};
 
     for (const message_t *m = job->open; NULL != m; m = m->next) {
-        open_named[m->peer] += !m->is_send && NAMED == m->kind;
+        open[m->kind][m->peer] += !m->is_send;
     }
     for (unsigned from = 0; from < world_ranks(); ++from) {
-        if (world_rank() == from || is_given_up[from]) {
-            continue;
-        }
-        if (job->next_named[from] < messages && (0 == open_named[from] || (job->n_receives < window && 0 == world_draw(2)))) {
-            receive_named(job, from);
-        }
-        if (job->next_probed[from] < messages) {
-            receive_probed(job, from);
+        if (world_rank() != from && !is_given_up[from]) {
+            post_receives_from(job, from, open[NAMED][from], open[OTHER][from]);
         }
     }
     if (job->any_open < any_expected(job) && (0 == job->any_open || (job->n_receives < window && 0 == world_draw(2)))) {
         receive_any(job);
     }
     cancel_surplus(job);
+}
+
+/* Cancels some receive from any source, which is then posted again, and a receive for which no message ever comes. */
+static void cancel_some(job_t *job)
+{
+    const unsigned from = world_draw(world_ranks());
+    ompi_request_t *request;
+    uint8_t byte = 0x5a;
+
+    for (message_t *m = job->open; NULL != m; m = m->next) {
+        if (!m->is_send && ANY == m->kind && 0 == world_draw(4)) {
+            (void) ompi_request_cancel(m->request);
+            break;
+        }
+    }
+    if (world_rank() == from || is_given_up[from]
+        || OMPI_SUCCESS != bfo_module.pml_irecv(&byte, 1, &ompi_mpi_byte.dt, (int) from, 99, image_world, &request)) {
+        return;
+    }
+    (void) ompi_request_cancel(request);
+    while (!REQUEST_COMPLETE(request)) {
+        opal_progress();
+    }
+    if (0x5a != byte || (!request->req_status._cancelled && OMPI_SUCCESS == request->req_status.MPI_ERROR)) {
+        world_broken("a receive for which no message comes was not cancelled");
+    }
+    (void) ompi_request_free(&request);
 }
 
 static void post_sends(job_t *job)
@@ -292,12 +404,24 @@ static void check_order(const job_t *job)
     }
 }
 
-/* Is nothing left to send or to receive? */
+/* Is nothing left to send to the process, nor to receive from it? */
+static bool is_over_with(const job_t *job, unsigned peer)
+{
+    if (world_rank() == peer || is_given_up[peer]) {
+        return true;
+    }
+    for (unsigned kind = 0; kind < KINDS; ++kind) {
+        if (ANY != kind && job->next[kind][peer] < messages) {
+            return false;
+        }
+    }
+    return job->next_send[peer] >= messages;
+}
+
 static bool is_over(const job_t *job)
 {
     for (unsigned p = 0; p < world_ranks(); ++p) {
-        if (world_rank() != p && !is_given_up[p]
-            && (job->next_send[p] < messages || job->next_named[p] < messages || job->next_probed[p] < messages)) {
+        if (!is_over_with(job, p)) {
             return false;
         }
     }
@@ -310,8 +434,9 @@ static void *job_run(void *argument)
 
     for (unsigned p = 0; p < world_ranks(); ++p) {
         job->next_send[p] = job->thread;
-        job->next_named[p] = next_of(NAMED, p, job->thread);
-        job->next_probed[p] = next_of(PROBED, p, job->thread);
+        for (unsigned kind = 0; kind < KINDS; ++kind) {
+            job->next[kind][p] = next_of((kind_t) kind, p, job->thread);
+        }
     }
     for (unsigned k = job->thread; k < messages; k += threads) {
         for (unsigned from = 0; from < world_ranks(); ++from) {
@@ -324,8 +449,19 @@ static void *job_run(void *argument)
         }
         post_receives(job);
         post_sends(job);
+        if (world_chance(10 * cancels)) {
+            cancel_some(job);
+        }
         opal_progress();
         collect(job);
+    }
+    for (unsigned p = 0; p < world_ranks(); ++p) {
+        if (NULL != job->idle_send[p]) {
+            (void) ompi_request_free(&job->idle_send[p]->request);
+        }
+        if (NULL != job->idle_receive[p]) {
+            (void) ompi_request_free(&job->idle_receive[p]->request);
+        }
     }
     return NULL;
 }
@@ -347,9 +483,15 @@ static void job_main(void)
     window = world_plan_of("window");
     synchronous = world_plan_of("synchronous");
     computes = world_plan_of("computes");
+    cancels = world_plan_of("cancels");
+    tagless = world_plan_of("tagless");
     threads = 1 + (0 != world_plan_of("threads"));
     image_begin(1 < threads);
     message_begin();
+    if (0 < world_plan_of("others")) { /* others may use it earlier */
+        world_sleep(world_draw(1u << world_draw(24)));
+        image_dup();
+    }
     jobs[1].thread = 1;
     if (1 < threads) {
         (void) world_thread_create(&other, NULL, job_run, &jobs[1]);

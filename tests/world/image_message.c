@@ -10,7 +10,7 @@
 enum { TAG = 5 };
 
 static ompi_datatype_t *with_gaps;
-static unsigned biggest, wildcards, probes, strided;
+static unsigned biggest, wildcards, probes, strided, persistent, others;
 
 /* ---- what both ends know ------------------------------------------------------------------------------------ */
 
@@ -21,26 +21,39 @@ kind_t kind_of(unsigned from, unsigned to, unsigned number)
     if (percent < wildcards) {
         return ANY;
     }
-    return world_hash(100, from, to, number, 2) < probes ? PROBED : NAMED;
+    if (world_hash(100, from, to, number, 2) < probes) {
+        return PROBED;
+    }
+    if (world_hash(100, from, to, number, 8) < persistent) {
+        return PERSISTENT;
+    }
+    return world_hash(100, from, to, number, 9) < others ? OTHER : NAMED;
 }
 
 static bool is_strided(unsigned rank, unsigned from, unsigned to, unsigned number)
 {
-    return world_hash(100, from, to, number, 10 + rank) < strided;
+    return PERSISTENT != kind_of(from, to, number) && world_hash(100, from, to, number, 10 + rank) < strided;
+}
+
+/* A persistent request has one length. */
+static unsigned length_key(unsigned from, unsigned to, unsigned number)
+{
+    return PERSISTENT == kind_of(from, to, number) ? UINT32_MAX : number;
 }
 
 /* Half of the messages are short; the lengths of the others spread evenly over the powers of two. With gaps: whole blocks. */
 size_t size_of(unsigned from, unsigned to, unsigned number)
 {
-    unsigned size = world_hash(65, from, to, number, 3);
+    const unsigned key = length_key(from, to, number);
+    unsigned size = world_hash(65, from, to, key, 3);
 
-    if (0 != world_hash(2, from, to, number, 4)) {
+    if (0 != world_hash(2, from, to, key, 4)) {
         unsigned most = 64;
 
-        for (unsigned left = world_hash(16, from, to, number, 5); 0 < left && most < biggest; --left) {
+        for (unsigned left = world_hash(16, from, to, key, 5); 0 < left && most < biggest; --left) {
             most *= 2;
         }
-        size = world_hash(most, from, to, number, 6);
+        size = world_hash(most, from, to, key, 6);
     }
     size = size < biggest ? size : biggest;
     if (is_strided(from, from, to, number) || is_strided(to, from, to, number)) {
@@ -54,8 +67,16 @@ size_t message_longest(void)
     return biggest < 2 * HEADER ? 2 * HEADER : biggest;
 }
 
-int tag_of(kind_t kind, unsigned thread)
+ompi_communicator_t *comm_of(kind_t kind)
 {
+    return OTHER == kind ? image_other : image_world;
+}
+
+int tag_of(kind_t kind, unsigned thread, unsigned number)
+{
+    if (OTHER == kind) {
+        return 100 + (int) (10 * (number % 7) + thread);
+    }
     return TAG + (int) kind + 10 * (int) thread;
 }
 
@@ -83,13 +104,18 @@ uint8_t guard_at(size_t i)
     return guards[i % sizeof(guards)];
 }
 
+void memory_clear(message_t *m)
+{
+    for (size_t i = 0; i < m->length + 2 * GUARD; i += sizeof(guards)) {
+        memcpy(m->memory + i, guards, m->length + 2 * GUARD - i < sizeof(guards) ? m->length + 2 * GUARD - i : sizeof(guards));
+    }
+}
+
 static void memory_make(message_t *m)
 {
     m->length = m->is_strided ? m->size / BLOCK * EXTENT : m->size;
     m->memory = malloc(m->length + 2 * GUARD);
-    for (size_t i = 0; i < m->length + 2 * GUARD; i += sizeof(guards)) {
-        memcpy(m->memory + i, guards, m->length + 2 * GUARD - i < sizeof(guards) ? m->length + 2 * GUARD - i : sizeof(guards));
-    }
+    memory_clear(m);
 }
 
 /* The datatype is four parts of 8 bytes, 24 bytes apart. */
@@ -177,6 +203,8 @@ void message_begin(void)
     wildcards = world_plan_of("wildcards");
     probes = world_plan_of("probes");
     strided = world_plan_of("strided");
+    persistent = world_plan_of("persistent");
+    others = world_plan_of("others");
     for (size_t i = 0; i < sizeof(guards); ++i) {
         guards[i] = (uint8_t) (0xa5 ^ i * 37);
     }

@@ -23,7 +23,7 @@
 enum { JOB = 77, MOST = 16, PROGRESSES = 8 };
 
 ompi_predefined_communicator_t image_comm_self, image_comm_world;
-ompi_communicator_t *image_world = &image_comm_world.comm;
+ompi_communicator_t *image_world = &image_comm_world.comm, *image_other;
 opal_free_list_t image_send_requests, image_recv_requests;
 bool image_uses_threads;
 opal_process_info_t image_process_info;
@@ -385,12 +385,24 @@ void image_begin(bool threads)
     must_be(OMPI_SUCCESS == bfo_module.pml_add_comm(&image_comm_self.comm), "add MPI_COMM_SELF");
 }
 
+void image_dup(void)
+{
+    static ompi_communicator_t other;
+
+    comm_begin(&other, 2, group_of(procs, world_ranks()), (int) world_rank());
+    must_be(OMPI_SUCCESS == bfo_module.pml_add_comm(&other), "add a communicator");
+    image_other = &other;
+}
+
 void image_end(void)
 {
     if (NULL != at_finalize) {
         (void) at_finalize(&image_comm_self.comm, 0, NULL, NULL);
     }
     barrier();
+    if (NULL != image_other) {
+        (void) bfo_module.pml_del_comm(image_other);
+    }
     (void) bfo_module.pml_del_comm(&image_comm_self.comm);
     (void) bfo_module.pml_del_comm(&image_comm_world.comm);
     (void) bfo_module.pml_del_procs(procs, world_ranks());

@@ -18,7 +18,10 @@
 void image_begin(bool threads);
 void image_end(void);
 
-extern ompi_communicator_t *image_world;
+/* Makes image_other, as MPI_Comm_dup does. */
+void image_dup(void);
+
+extern ompi_communicator_t *image_world, *image_other;
 
 /* ---- between image_ompi.c and image_bml.c --------------------------------------------------------------- */
 
