@@ -32,7 +32,7 @@ bool faults_are_harmless(void)
 
 /* ---- drained ports --------------------------------------------------------------------------------------- */
 
-static unsigned drains[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
+static unsigned drains[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS], forced[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 
 unsigned world_drained(void)
 {
@@ -40,8 +40,14 @@ unsigned world_drained(void)
 
     for (unsigned r = 0; r < PLAN_OF(rails); ++r) {
         mask |= 0 < drains[world_me->node][r] ? 1u << r : 0;
+        mask |= 0 < forced[world_me->node][r] ? 1u << (8 + r) : 0;
     }
     return mask;
+}
+
+static unsigned *drains_of(const fault_t *f)
+{
+    return PLAN_OF(forced) && 0 != f->how % 4 ? &forced[f->node][f->rail] : &drains[f->node][f->rail];
 }
 
 /* ---- one fault -------------------------------------------------------------------------------------------- */
@@ -117,7 +123,7 @@ static void begin(void *argument)
         }
         break;
     case DRAIN:
-        ++drains[f->node][f->rail];
+        ++*drains_of(f);
         break;
     case KILL:
         kill_process(&world_processes[f->process]);
@@ -156,7 +162,7 @@ static void end(void *argument)
         sched_stop(&world_processes[f->process], false);
         break;
     case DRAIN:
-        --drains[f->node][f->rail];
+        --*drains_of(f);
         break;
     default:
         break;

@@ -9,6 +9,8 @@
 #include "pml_bfo_life.h"
 #include "pml_bfo_module.h"
 
+#include "bfo_figures.h"
+
 #include "ompi/attribute/attribute.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/base/base.h"
@@ -63,16 +65,48 @@ static int *drained;           /* the variable pml_bfo_drain */
 
 enum { TIMER_US = 5000 };
 
+static bfo_steer_t steered; /* the list of the command bfo */
+
+/* Stands for the function that maps the file of the list; the linker exchanges them. */
+const bfo_steer_t *__wrap_bfo_figures_steer(uint64_t *obeyed);
+const bfo_steer_t *__wrap_bfo_figures_steer(uint64_t *obeyed)
+{
+    *obeyed = 0;
+    return &steered;
+}
+
+/* Stands for the command bfo: these ports are drained by force. */
+static void drain_by_force(unsigned mask)
+{
+    static unsigned before;
+
+    if (mask == before) {
+        return;
+    }
+    before = mask;
+    steered.n_out = 0;
+    steered.forced = 0;
+    for (unsigned r = 0; r < 8; ++r) {
+        if (0 != (mask >> r & 1)) {
+            snprintf(steered.out[steered.n_out], sizeof(steered.out[0]), "w%u:1", r);
+            steered.forced |= 1u << steered.n_out++;
+        }
+    }
+    steered.sequence += 2; /* even: nobody writes */
+}
+
 /* Stands for the program that writes the variable, and for Open MPI's timer, which this world lacks. */
 static void look_at_drains(void)
 {
     static uint64_t next;
+    const unsigned ports = world_drained();
     struct timespec now;
 
     (void) world_clock_gettime(CLOCK_MONOTONIC, &now);
     if (NULL != drained && (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000 >= next) {
         next = (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000 + TIMER_US;
-        __atomic_store_n(drained, (int) world_drained(), __ATOMIC_RELAXED);
+        __atomic_store_n(drained, (int) (ports & 0xff), __ATOMIC_RELAXED);
+        drain_by_force(ports >> 8);
         bfo_drain_check();
     }
 }

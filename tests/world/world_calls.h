@@ -75,7 +75,7 @@ const void *world_get(unsigned rank, const char *key, size_t *size);
 unsigned world_barrier_join(void);
 bool world_barrier_is_over(unsigned mine);
 
-/* Bit i: port i of this machine stands out of the job, as by MPI_T's variable pml_bfo_drain. */
+/* Bit i: port i of this machine stands out of the job, as by MPI_T's variable pml_bfo_drain; bit 8 + i: it does by force. */
 unsigned world_drained(void);
 
 /* The value of an MCA parameter that this world sets; NULL: none. */
