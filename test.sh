@@ -168,7 +168,7 @@ if wanted sanitizers && build sanitizers build/sanitizers --enable-sanitizers --
     suite sim build/sanitizers tests/sim check 2
 fi
 if wanted model; then
-    suite model build tests/model
+    suite model build tests/model check 1 TESTS=design_rows_match_tables.sh # the runs of check_model_smoke.sh are in check-model
     target check-model build tests/model
 fi
 if wanted packages || wanted bare; then script packages build tests/packages/build.sh "$top/build/packages"; fi
