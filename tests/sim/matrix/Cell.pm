@@ -78,18 +78,18 @@ sub watch {
         $since //= time;
         my $waited = time - $since;
         my $now = Job::status($fabric);
-        return $waited >= 1 if misses($c, $now); # only recovery still sends anything
+        return $waited >= 1 if scalar(() = misses($c, $now)); # only recovery still sends anything
         my ($least) = expected_rails($c, $now);
         my $j = { output => $said };
         return $waited >= $patience || (Job::lost_rails($j) >= $least && !unmended($c, $j));
     };
 }
 
-# How many rules of the cell have injected no fault? Only the last rule of a cell of the complete part counts: it waits for what it needs of
+# Which rules of the cell have injected no fault? Only the last rule of a cell of the complete part counts: it waits for what it needs of
 # the rules before it.
 sub misses {
     my ($c, $j) = @_;
-    return scalar grep { !$_ || !$_->{done} } map { $j->{faults}[$_] } $c->{plan} ? 0 .. $#{ $c->{plan} } : -1;
+    return grep { !$j->{faults}[$_ - 1] || !$j->{faults}[$_ - 1]{done} } $c->{plan} ? 1 .. @{ $c->{plan} } : (scalar @{ $j->{faults} // [] } || 1);
 }
 
 # Runs the traffic of a cell under these rules.
@@ -210,7 +210,8 @@ sub try_once {
     my ($least, $most) = expected_rails($c, $j);
     my $lost = Job::lost_rails($j);
     return ('failed', $wrong, $j) if $wrong;
-    return ('nothing', 'hit nothing', $j) if misses($c, $j);
+    my @misses = misses($c, $j);
+    return ('nothing', "rules that hit nothing: @misses", $j) if @misses;
     return ('failed', "$lost rails lost, expected $least to $most", $j) if $lost < $least || $lost > $most;
     $wrong = unseen($c, $j);
     return ('failed', $wrong, $j) if $wrong;

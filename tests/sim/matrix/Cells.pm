@@ -326,7 +326,8 @@ sub fences {
 
 # The message of a restart is lost on the very rail that dies. The receiver has given the rail up when it matches messages that came over
 # this rail, and reports for each of them that it cannot read the message. The sender has not noticed the loss, because DOWN is lost, and
-# sends its NOTIFYs over all rails in turn. One rail is lost.
+# sends its NOTIFYs over all rails in turn. One rail is lost. No event makes a NOTIFY take this rail: on a busy machine few messages may be in
+# flight, and all their NOTIFYs may take the other rails. Then the cell is tried again.
 sub overtaken {
     my @cells;
     for my $rails (2, 3) {
