@@ -14,7 +14,10 @@
 #include "btl_openib_mail.h"
 #include "btl_openib_silent.h"
 
-enum { MOST_WAIT_MS = 1000 }; /* between two inquiries into one rail */
+enum {
+    MOST_WAIT_MS = 1000, /* between two inquiries into one rail */
+    PEERS_PER_MS = 64    /* for so many peers the pause between two looks is a millisecond longer */
+};
 
 /* Completions of the sends and of RDMA. Receives do not count: a path may be silent in one direction only. */
 static uint64_t ended(const ofo_qpset_t *qps)
@@ -29,6 +32,12 @@ static bool waits(const ofo_endpoint_t *ep)
            && !OFO_LOAD(ep->peer->declared);
 }
 
+/* Service begins to ask after a quarter of this time, so that its questions can end before it is over. */
+static unsigned first_verdict(void)
+{
+    return 0 != OFO.params.soft_deadline ? OFO.params.soft_deadline : OFO.params.deadline;
+}
+
 /* Locks: ep->lock held. */
 static void look(ofo_endpoint_t *ep)
 {
@@ -40,12 +49,16 @@ static void look(ofo_endpoint_t *ep)
         return;
     }
     now = ofo_now_ms();
+    if (0 != ep->copies_due && now >= ep->copies_due) {
+        ep->copies_due = now + MOST_WAIT_MS; /* not again while the letter is unread */
+        ofo_tell_progress(ep->module, OFO_MAIL_OVERDUE, ep, ep->qps->gen, NULL, NULL);
+    }
     if (0 == stall->since || stall->seen != ended(ep->qps) || stall->gen != ep->qps->gen) {
         *stall = (ofo_stall_t){.since = now, .seen = ended(ep->qps), .gen = ep->qps->gen, .wait = OFO.params.deadline};
-        stall->ask_at = now + OFO.params.deadline / 4;
+        stall->ask_at = now + first_verdict() / 4;
         return;
     }
-    if (now >= stall->since + OFO.params.deadline / 8) {
+    if (now >= stall->since + first_verdict() / 8) {
         ofo_silent_ask_locked(ep); /* messages that asked for no completion may have arrived long ago */
     }
     if (now >= stall->ask_at) {
@@ -68,6 +81,19 @@ void ofo_deadline_init(void)
     OFO.look_mask = 0 < OFO.params.blocking_progress ? 0 : 31;
 }
 
+/* How long until the next look. Looks at very many peers would cost more than they tell. */
+static unsigned pause_ms(void)
+{
+    unsigned peers = 0;
+
+    if (0 != OFO.params.soft_deadline) {
+        pthread_mutex_lock(&OFO.peers_lock);
+        peers = (unsigned) opal_hash_table_get_size(&OFO.peers);
+        pthread_mutex_unlock(&OFO.peers_lock);
+    }
+    return first_verdict() / 8 + peers / PEERS_PER_MS;
+}
+
 /* Whichever thread polls a module next looks at its rails: when it has taken the completions, because they may be the ones that are missed. */
 void ofo_deadline_tick(void)
 {
@@ -76,18 +102,23 @@ void ofo_deadline_tick(void)
     if (0 == OFO.params.deadline || now < __atomic_load_n(&OFO.look_at, __ATOMIC_RELAXED)) {
         return;
     }
-    __atomic_store_n(&OFO.look_at, now + OFO.params.deadline / 8, __ATOMIC_RELAXED);
+    __atomic_store_n(&OFO.look_at, now + pause_ms(), __ATOMIC_RELAXED);
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         (void) __atomic_fetch_or(&OFO.module[i]->wants, OFO_WANTS_LOOK, __ATOMIC_RELAXED);
     }
 }
 
+bool ofo_deadline_still_waits(const ofo_endpoint_t *ep, uint16_t gen)
+{
+    const ofo_qpset_t *qps = ep->qps;
+
+    return NULL != qps && gen == qps->gen && 0 != ep->stall.since && gen == ep->stall.gen && ep->stall.seen == ended(qps);
+}
+
 void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen)
 {
-    ofo_qpset_t *qps = ep->qps;
-
-    if (NULL != qps && gen == qps->gen && 0 != ep->stall.since && gen == ep->stall.gen && ep->stall.seen == ended(qps)) {
+    if (ofo_deadline_still_waits(ep, gen)) {
         ++ep->module->count.silent_rails;
-        ofo_rail_failed(qps, "the path is silent, while another rail to the peer answers");
+        ofo_rail_failed(ep->qps, "the path is silent, while another rail to the peer answers");
     }
 }

@@ -14,6 +14,8 @@ void ofo_deadline_init(void);
 void ofo_deadline_tick(void);
 /* Looks at the module's rails. Locks: the poll lock held. */
 void ofo_deadline_look(ofo_module_t *module);
+/* Is work of generation `gen` out, and has none of it ended since a look found it so? Context: progress. */
+bool ofo_deadline_still_waits(const ofo_endpoint_t *ep, uint16_t gen);
 /* Service found generation `gen` of the rail silent. Ends the rail, unless work of it has ended in the meantime. */
 void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen);
 

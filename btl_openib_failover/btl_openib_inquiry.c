@@ -5,10 +5,11 @@
  */
 #include "btl_openib_inquiry.h"
 
-static void next_round(ofo_inquiry_t *in, uint64_t now, unsigned round_ms)
+static void next_round(ofo_inquiry_t *in, uint64_t now, uint64_t round_ms)
 {
     ++in->number;
-    in->witness_answered = false;
+    in->witness_answered = in->is_short = false;
+    in->asked = now;
     in->until = now + round_ms;
 }
 
@@ -18,11 +19,16 @@ static void end(ofo_inquiry_t *in)
     in->missed = in->vain = 0;
 }
 
-void ofo_inquiry_begin(ofo_inquiry_t *in, uint64_t now, unsigned round_ms)
+void ofo_inquiry_begin(ofo_inquiry_t *in, uint64_t now, unsigned short_ms, unsigned round_ms)
 {
+    const uint64_t usual = (uint64_t) OFO_INQUIRY_USUAL * in->usual, first = usual > short_ms ? usual : short_ms;
+    const bool is_short = 0 != short_ms && first <= round_ms;
+
     end(in);
-    next_round(in, now, round_ms);
+    next_round(in, now, is_short ? first : round_ms);
+    in->is_short = is_short;
     in->first = in->number;
+    in->began = now;
 }
 
 /* Is the number one of this inquiry's rounds? They may wrap. */
@@ -31,22 +37,49 @@ static bool is_mine(const ofo_inquiry_t *in, uint16_t number)
     return 0 != in->until && (uint16_t) (number - in->first) <= (uint16_t) (in->number - in->first);
 }
 
-void ofo_inquiry_answer(ofo_inquiry_t *in, uint16_t number, bool over_itself)
+/* When the rounds between the first and this one began is not kept. */
+static void learn_usual(ofo_inquiry_t *in, uint64_t now, uint16_t number)
 {
+    if (number == in->first || number == in->number) {
+        in->usual = (uint32_t) ((3 * (uint64_t) in->usual + (now - (number == in->first ? in->began : in->asked)) + 1) / 4);
+    }
+}
+
+/* If the witness is slow too, the peer or this process is, and the rail gets more time to answer. */
+void ofo_inquiry_answer(ofo_inquiry_t *in, uint64_t now, uint16_t number, bool over_itself)
+{
+    uint64_t most;
+
     if (!is_mine(in, number)) {
         return;
     }
     if (over_itself) {
+        learn_usual(in, now, number);
         end(in);
     } else if (number == in->number) { /* an older answer is no proof that the peer runs now */
+        most = in->asked + OFO_INQUIRY_USUAL * (now - in->asked);
+        in->until = in->is_short && !in->witness_answered && most > in->until ? most : in->until;
         in->witness_answered = true;
     }
+}
+
+/* The short round says nothing about the hard verdict. */
+static ofo_inquiry_result_t end_short(ofo_inquiry_t *in, uint64_t now, unsigned round_ms)
+{
+    const bool is_late = now >= in->until + (in->until - in->asked), is_soft = in->witness_answered && !is_late;
+
+    in->vain = in->witness_answered || is_late ? 0 : 1;
+    next_round(in, now, round_ms);
+    return is_soft ? OFO_INQUIRY_SOFT : OFO_INQUIRY_GOES_ON;
 }
 
 ofo_inquiry_result_t ofo_inquiry_turn(ofo_inquiry_t *in, uint64_t now, unsigned round_ms)
 {
     const bool is_late = now >= in->until + round_ms;
 
+    if (in->is_short) {
+        return end_short(in, now, round_ms);
+    }
     in->vain = in->witness_answered || is_late ? 0 : (uint8_t) (in->vain + 1);
     in->missed = in->witness_answered && !is_late ? (uint8_t) (in->missed + 1) : 0;
     if (OFO_INQUIRY_ROUNDS <= in->missed || OFO_INQUIRY_VAIN <= in->vain) {

@@ -107,6 +107,9 @@ static const param_t table[] = {
     NUMBER("deadline", deadline, 250, 5,
            "Milliseconds after which a rail that delivers nothing counts as lost, if another rail to the same process delivers (0: when the "
            "adapter gives up, after btl_openib_ib_timeout and btl_openib_ib_retry_count); only under a PML with failover"),
+    NUMBER("soft_deadline", soft_deadline, 20, 5,
+           "Milliseconds after which a rail that delivers nothing gets no new work, and its short messages are sent a second time over "
+           "another rail to the same process that delivers (0: never; also if it is more than half of btl_openib_deadline)"),
     NUMBER("rejoin_after", rejoin_after, 1000, 5,
            "Milliseconds until a rail that was lost is asked whether it works again, counted from its port's return if the port was "
            "down; used again by the same job if pml_bfo_rejoin is 1"),
@@ -242,6 +245,10 @@ static int check_texts(ofo_params_t *p)
     if (0 != p->deadline && OPAL_SUCCESS != check_range("deadline", p->deadline, 40, 60000)) {
         return OPAL_ERR_BAD_PARAM; /* shorter rounds would measure the scheduler */
     }
+    if (0 != p->soft_deadline && OPAL_SUCCESS != check_range("soft_deadline", p->soft_deadline, 8, 60000)) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    p->soft_deadline = p->deadline >= 2 * p->soft_deadline ? p->soft_deadline : 0;
     p->ib_max_inline_data = 0 > p->max_inline_data ? 128 : (unsigned) p->max_inline_data;
     return OPAL_SUCCESS;
 }

@@ -28,6 +28,7 @@
 #include "btl_openib_silent.h"
 #include "btl_openib_srq.h"
 #include "btl_openib_sleep.h"
+#include "btl_openib_soft.h"
 #include "btl_openib_stash.h"
 #include "btl_openib_wc_error.h"
 
@@ -222,6 +223,33 @@ static void found_silent(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
 {
     poll_out(module);
     ofo_deadline_over(ep, gen);
+    ofo_soft_end(ep, gen);
+}
+
+static void found_soft(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
+{
+    poll_out(module);
+    ofo_soft_begin(ep, gen);
+}
+
+static void was_judged(ofo_module_t *module, const ofo_mail_t *mail)
+{
+    switch (mail->kind) {
+    case OFO_MAIL_SILENT:
+        found_silent(module, mail->ep, mail->gen);
+        break;
+    case OFO_MAIL_SOFT:
+        found_soft(module, mail->ep, mail->gen);
+        break;
+    case OFO_MAIL_CALM:
+        ofo_soft_end(mail->ep, mail->gen);
+        break;
+    case OFO_MAIL_OVERDUE:
+        ofo_soft_overdue(mail->ep, mail->gen);
+        break;
+    default:
+        break;
+    }
 }
 
 static void handle_mail(ofo_module_t *module)
@@ -267,9 +295,6 @@ static void handle_mail(ofo_module_t *module)
         case OFO_MAIL_ANSWERED:
             ofo_port_ends(mail->ep, mail->gen);
             break;
-        case OFO_MAIL_SILENT:
-            found_silent(module, mail->ep, mail->gen);
-            break;
         case OFO_MAIL_PORT_DOWN:
             ofo_port_down(module);
             break;
@@ -277,6 +302,7 @@ static void handle_mail(ofo_module_t *module)
             ofo_port_returned(module);
             break;
         default:
+            was_judged(module, mail);
             break;
         }
         free(mail);

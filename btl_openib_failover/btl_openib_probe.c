@@ -22,6 +22,12 @@
 
 enum { MOST_INQUIRIES = 16 }; /* of a module at a time, because a pause of a whole fabric must not begin a storm of questions */
 
+/* The short round of a rail that carries data; the look before it took the first quarter. 0: none. */
+static unsigned short_ms(const ofo_endpoint_t *ep)
+{
+    return OFO_ST_UP == ep->fsm.state ? 3 * OFO.params.soft_deadline / 4 : 0;
+}
+
 /* The inquiry begins after a quarter of the deadline; its rounds share the rest. */
 static unsigned round_ms(void)
 {
@@ -35,7 +41,8 @@ static ofo_fsm_state_t published_state(const ofo_endpoint_t *ep)
 
 static bool is_witness(const ofo_endpoint_t *ep, const ofo_endpoint_t *other)
 {
-    return other != ep && OFO_ST_UP == published_state(other) && OFO_LOAD(other->module->port_up) && OFO_GATE_REFUSING != OFO_LOAD(other->gate);
+    return other != ep && OFO_ST_UP == published_state(other) && OFO_LOAD(other->module->port_up) && OFO_GATE_REFUSING != OFO_LOAD(other->gate)
+           && !OFO_LOAD(other->is_soft);
 }
 
 static bool has_witness(const ofo_endpoint_t *ep)
@@ -79,7 +86,7 @@ void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen)
     }
     ++ep->module->inquiries;
     ++ep->module->count.inquiries;
-    ofo_inquiry_begin(&ep->inquiry, ofo_now_ms(), round_ms());
+    ofo_inquiry_begin(&ep->inquiry, ofo_now_ms(), short_ms(ep), round_ms());
     ask(ep);
 }
 
@@ -89,13 +96,31 @@ static void count_end(ofo_endpoint_t *ep)
     --ep->module->inquiries;
 }
 
+static void becomes_soft(ofo_endpoint_t *ep)
+{
+    OFO_STORE(ep->is_soft, true);
+    ofo_tell_progress(ep->module, OFO_MAIL_SOFT, ep, ep->fsm.gen, NULL, NULL);
+}
+
+/* After the hard verdict progress ends the rail; otherwise the rail is as good as the others again. */
+static void becomes_normal(ofo_endpoint_t *ep, bool is_silent)
+{
+    if (ep->is_soft) {
+        OFO_STORE(ep->is_soft, false);
+        if (!is_silent) {
+            ofo_tell_progress(ep->module, OFO_MAIL_CALM, ep, ep->fsm.gen, NULL, NULL);
+        }
+    }
+}
+
 static void answered(ofo_endpoint_t *ep, const ofo_ctl_t *answer)
 {
     const bool was_open = 0 != ep->inquiry.until;
 
-    ofo_inquiry_answer(&ep->inquiry, answer->number, answer->rail == ep->rail);
+    ofo_inquiry_answer(&ep->inquiry, ofo_now_ms(), answer->number, answer->rail == ep->rail);
     if (was_open && 0 == ep->inquiry.until) {
         count_end(ep);
+        becomes_normal(ep, false);
     }
 }
 
@@ -124,12 +149,16 @@ bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now)
         return false;
     }
     result = may_judge(ep) ? ofo_inquiry_turn(&ep->inquiry, now, round_ms()) : OFO_INQUIRY_ENDS;
-    if (OFO_INQUIRY_GOES_ON == result) {
+    if (OFO_INQUIRY_SOFT == result) {
+        becomes_soft(ep);
+    }
+    if (OFO_INQUIRY_GOES_ON == result || OFO_INQUIRY_SOFT == result) {
         ask(ep);
         return false;
     }
     ep->inquiry.until = 0;
     count_end(ep);
+    becomes_normal(ep, OFO_INQUIRY_SILENT == result);
     if (OFO_INQUIRY_SILENT == result) {
         ofo_log(1, "%s: rail %u to %u is silent: %u questions were not answered, those over other rails were", ep->module->name, ep->rail,
                 ep->peer->name.vpid, OFO_INQUIRY_ROUNDS);

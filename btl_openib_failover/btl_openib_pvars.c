@@ -42,6 +42,8 @@ static const variable_t variables[] = {
     COUNT(keepalives, "questions to silent peers"),
     COUNT(inquiries, "inquiries whether a rail is silent, because work did not end"),
     COUNT(silent_rails, "rails that were silent while another rail to the same process was not"),
+    COUNT(soft_rails, "rails that got no new work for a while, because they seemed silent"),
+    COUNT(copies, "messages of such rails that were sent a second time over another rail"),
 };
 
 static int read_values(const mca_base_pvar_t *pvar, void *value, void *object)

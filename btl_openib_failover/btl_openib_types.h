@@ -100,6 +100,7 @@ typedef struct ofo_frag {
     struct ofo_frag *parts;       /* in a carrier: the messages it holds; else NULL */
     struct ofo_frag *next_part;   /* in its carrier */
     struct ofo_frag *next_of_all; /* module->all_frags; constant */
+    uint64_t copied_at;           /* ms; only of a message without an owner, because a second copy has it (_soft.c) */
 } ofo_frag_t;
 OBJ_CLASS_DECLARATION(ofo_frag_t);
 
@@ -306,6 +307,9 @@ typedef enum {
     OFO_MAIL_MET,       /* service has made the sender of `ctl` a peer: look up Open MPI's entry for it */
     OFO_MAIL_ANSWERED,  /* another rail to the endpoint's peer answered; `gen`: module->downs when the question was sent */
     OFO_MAIL_SILENT,    /* generation `gen` carries nothing, although another rail to its peer does */
+    OFO_MAIL_SOFT,      /* it seems so */
+    OFO_MAIL_CALM,      /* it does not seem so any more */
+    OFO_MAIL_OVERDUE,   /* a message of `gen` that was sent again over another rail has been out for long */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
 } ofo_mail_kind_t;
@@ -393,6 +397,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t sends_out; /* accepted, callback not run */
     uint32_t rdma_out;
     ofo_stall_t stall;
+    uint64_t copies_due; /* ms; when the oldest first copy that may be out has been out for too long; 0: there is none */
 
     /* service */
     uint8_t partner; /* index of `remote` among the peer's ports */
@@ -419,6 +424,7 @@ struct mca_btl_base_endpoint_t {
     ofo_qpset_t *fenced_set; /* the set that `last_wqe_at` belongs to */
     ofo_rejoin_t rejoin;     /* used while the rail is down */
     ofo_inquiry_t inquiry;   /* used while the rail connects or is up */
+    bool is_soft;            /* it seems silent, and is no witness against others; atomic, other services read it */
     bool is_active;          /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
     bool is_wanted, is_asked; /* in the module's queues of rails to open */
@@ -527,6 +533,7 @@ typedef struct {
     uint64_t silent; /* messages that asked for no completion */
     uint64_t keepalives;
     uint64_t inquiries, silent_rails; /* whether a rail is silent, and rails that were */
+    uint64_t soft_rails, copies;      /* rails that seemed silent, and messages of them that other rails carried as well */
     uint64_t polls_skipped;
     uint64_t sleeps; /* of the process; atomic, counted on its first module */
 } ofo_counters_t;
@@ -657,6 +664,7 @@ typedef struct {
     unsigned fence_timeout;     /* s */
     unsigned keepalive;         /* s, 0: none */
     unsigned deadline;          /* ms, 0: none */
+    unsigned soft_deadline;     /* ms, 0: none */
     unsigned blocking_progress; /* ms, 0: progress never sleeps */
     unsigned rejoin_after;      /* ms */
     unsigned rejoin_half_life;  /* s, 0: no damping */
@@ -688,14 +696,15 @@ typedef struct {
     pthread_mutex_t peers_lock;
     opal_hash_table_t peers; /* process name -> ofo_peer_t; lock: peers_lock */
     bool peers_ready;
-    int wake_fd;          /* ends a sleep of progress; -1 without blocking progress */
-    int32_t asleep;       /* threads that sleep, or are about to; atomic */
-    unsigned idle_passes; /* progress calls in a row that found nothing; atomic */
-    uint64_t idle_since;  /* ms; when the time of these calls began to be measured; atomic */
-    unsigned passes;      /* calls of progress; a count of another thread may get lost */
-    unsigned look_mask;   /* the clock is read in the calls whose number has none of these bits */
-    uint64_t look_at;     /* ms; when rails are looked at next; atomic */
-    bool closing;         /* finalize has begun, so late errors of peers that left earlier do not matter */
+    int wake_fd;           /* ends a sleep of progress; -1 without blocking progress */
+    int32_t asleep;        /* threads that sleep, or are about to; atomic */
+    unsigned idle_passes;  /* progress calls in a row that found nothing; atomic */
+    uint64_t idle_since;   /* ms; when the time of these calls began to be measured; atomic */
+    unsigned passes;       /* calls of progress; a count of another thread may get lost */
+    unsigned look_mask;    /* the clock is read in the calls whose number has none of these bits */
+    uint64_t look_at;      /* ms; when rails are looked at next; atomic */
+    uint64_t copied_bytes; /* of messages that were sent a second time over another rail; atomic */
+    bool closing;          /* finalize has begun, so late errors of peers that left earlier do not matter */
     opal_process_name_t self;
 } ofo_component_t;
 

@@ -22,8 +22,11 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 6u
+#define BFO_BTL_EXT_VERSION 7u
 #define BFO_BTL_EXT_COMPONENT "openib"
+
+/* In des_flags: this is the second copy of a message, which the BTL does not offer again. */
+#define BFO_BTL_DES_COPY 0x40000000u
 
 /* State of one rail to one process, as the BTL sees it (DESIGN.txt, "Rails"). Only a rail that is UP carries data;
  * CLOSED and CONNECTING accept posts, which wait in the BTL until the connection is established. */
@@ -69,6 +72,17 @@ typedef void (*bfo_btl_peer_dead_fn_t)(struct mca_btl_base_module_t *btl, struct
  * descriptor; false: the BTL sends the message itself. Context: btl_send. */
 typedef bool (*bfo_btl_take_frag_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, mca_btl_base_tag_t tag, const void *data,
                                        size_t length);
+
+/* The rail seems silent while another one to `proc` answers (`is_soft`), or does not seem so any more. True: the PML begins no new work on
+ * the rail, and the BTL offers it the rail's messages with send_again. False: the PML has no other rail. Context: progress. */
+typedef bool (*bfo_btl_rail_soft_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation, bool is_soft);
+
+/* Offers the PML a message that is out on such a rail, or waits there. `des`: its descriptor; NULL: it was posted by btl_sendi. True: the PML
+ * sends these bytes over another rail, in a descriptor that takes over the callback of `des`, and the BTL calls neither that callback nor
+ * failed_frag for the old message, which may still arrive at any time before the end of its generation. `data` is valid during the call only,
+ * and is not memory of the user. Context: progress. */
+typedef bool (*bfo_btl_send_again_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, mca_btl_base_tag_t tag, const void *data,
+                                        size_t length, const mca_btl_base_descriptor_t *des);
 
 /* ---- called by the PML, set by the BTL ---------------------------------------------------------- */
 
@@ -122,6 +136,8 @@ typedef struct {
     bfo_btl_rail_restored_fn_t rail_restored;
     bfo_btl_peer_dead_fn_t peer_dead;
     bfo_btl_take_frag_fn_t take_frag;
+    bfo_btl_rail_soft_fn_t rail_soft;
+    bfo_btl_send_again_fn_t send_again;
     /* set by the BTL */
     bfo_btl_flush_fn_t flush;
     bfo_btl_fence_fn_t fence;

@@ -44,6 +44,8 @@ typedef struct {
     /* On a lane with BFO_LANE_REVOKED: is the first fragment dropped because its communicator is revoked? Called under the communicator's lock.
      * If true, it has released the lock, and refused a rendezvous towards the sender (pml_bfo_revoke.c). NULL until a communicator is revoked. */
     bool (*refuses)(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h);
+    bfo_btl_rail_soft_fn_t rail_soft; /* callbacks for the extension of each rail (pml_bfo_soft.c); NULL without failover */
+    bfo_btl_send_again_fn_t send_again;
 
     int32_t n_waits;       /* peers without a rail left that this process waits for; atomic */
     bool waits_registered; /* Lock: lock */

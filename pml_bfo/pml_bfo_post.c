@@ -60,13 +60,14 @@ typedef struct {
     mca_btl_base_completion_fn_t done;
     void *context;
     bfo_path_t path;
+    uint32_t flags; /* besides BFO_DES_FLAGS */
 } message_t;
 
 static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *ctl_build(void *what, bfo_peer_t *peer, uint8_t r)
 {
     const message_t *m = what;
     const bfo_rail_t *rail = &peer->rails[r];
-    mca_btl_base_descriptor_t *des = rail->btl->btl_alloc(rail->btl, rail->endpoint, MCA_BTL_NO_ORDER, m->length, BFO_DES_FLAGS);
+    mca_btl_base_descriptor_t *des = rail->btl->btl_alloc(rail->btl, rail->endpoint, MCA_BTL_NO_ORDER, m->length, BFO_DES_FLAGS | m->flags);
 
     if (bfo_unlikely(NULL == des)) {
         return NULL;
@@ -130,7 +131,7 @@ static void fin_waited(const bfo_ctl_t *ctl)
 static int ctl_retry(bfo_work_t *work)
 {
     bfo_ctl_t *ctl = bfo_container(work, bfo_ctl_t, work);
-    message_t m = {ctl->text, ctl->length, ctl->done, ctl->context, {ctl->rail, ctl->bound}};
+    message_t m = {ctl->text, ctl->length, ctl->done, ctl->context, {ctl->rail, ctl->bound}, ctl->flags};
     const uint8_t r = ctl_rail(m.path, ctl->peer);
     int rc;
 
@@ -171,6 +172,7 @@ static int ctl_queue(bfo_peer_t *peer, const message_t *m, bool again)
     ctl->length = (uint32_t) m->length;
     ctl->done = m->done;
     ctl->context = m->context;
+    ctl->flags = m->flags;
     memcpy(ctl->text, m->header, m->length);
     (void) (again                          ? bfo_work_queue_resend(peer, &ctl->work, ctl_retry)
             : BFO_MAX_RAILS > m->path.rail ? bfo_work_queue_bound(peer, &ctl->work, ctl_retry)
@@ -182,7 +184,7 @@ static int ctl_queue(bfo_peer_t *peer, const message_t *m, bool again)
 static BFO_COLD int ctl_send_elsewhere(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length, mca_btl_base_completion_fn_t done,
                                        void *context, uint8_t r, int rc)
 {
-    message_t m = {header, length, done, context, path};
+    message_t m = {header, length, done, context, path, 0};
 
     rc = ctl_elsewhere(peer, r, rc, &m);
     return OMPI_ERR_OUT_OF_RESOURCE != rc ? rc : ctl_queue(peer, &m, false);
@@ -190,7 +192,7 @@ static BFO_COLD int ctl_send_elsewhere(bfo_peer_t *peer, bfo_path_t path, const 
 
 int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t length, mca_btl_base_completion_fn_t done, void *context)
 {
-    const message_t m = {header, length, done, context, path};
+    const message_t m = {header, length, done, context, path, 0};
     const uint8_t r = ctl_rail(path, peer);
     const int rc = ctl_post(peer, r, &m);
 
@@ -200,9 +202,22 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
 #if PML_BFO
 int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length)
 {
-    const message_t m = {header, length, NULL, NULL, BFO_ANY_PATH};
+    const message_t m = {header, length, NULL, NULL, BFO_ANY_PATH, 0};
 
     return bfo_resend_may_go(peer) ? bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL) : ctl_queue(peer, &m, true);
+}
+
+int bfo_ctl_copy(bfo_peer_t *peer, const void *message, size_t length, mca_btl_base_completion_fn_t done, void *context)
+{
+    message_t m = {message, length, done, context, BFO_ANY_PATH, BFO_BTL_DES_COPY};
+    const uint8_t r = bfo_rail_for_first(peer);
+    int rc = OMPI_ERR_OUT_OF_RESOURCE;
+
+    if (bfo_resend_may_go(peer)) {
+        rc = ctl_post(peer, r, &m);
+        rc = OMPI_SUCCESS == rc ? rc : ctl_elsewhere(peer, r, rc, &m);
+    }
+    return OMPI_ERR_OUT_OF_RESOURCE == rc ? ctl_queue(peer, &m, true) : rc;
 }
 #endif
 

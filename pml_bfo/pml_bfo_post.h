@@ -91,6 +91,9 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
 /* Sends a message without a request again, over any rail: now, or when its turn comes. OMPI_SUCCESS or an error. */
 int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length) BFO_COLD;
 
+/* Sends a second copy of a message, or queues it. As bfo_ctl_send(). */
+int bfo_ctl_copy(bfo_peer_t *peer, const void *message, size_t length, mca_btl_base_completion_fn_t done, void *context) BFO_COLD;
+
 /* Sends a FIN whose order relative to other messages does not matter, by btl_sendi if the BTL has it. As bfo_ctl_send() without `done`. */
 int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin);
 

@@ -159,6 +159,10 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     rail->btl = btl;
     rail->endpoint = bml_btl->btl_endpoint;
     rail->ext = bfo_failover_adopt(btl);
+    if (NULL != rail->ext) {
+        rail->ext->rail_soft = bfo.rail_soft;
+        rail->ext->send_again = bfo.send_again;
+    }
     rail->name = peer->n_rails;
     rail->fenced = -1;
     rail->flags = btl->btl_flags;
@@ -229,15 +233,16 @@ static void set_limits(bfo_peer_t *peer)
     peer->rdma_min = 0 != bfo_params.rdma_min ? bfo_params.rdma_min : rdma;
 }
 
-/* First fragments go over the rails with the lowest latency, and not over a slow rail if there is another. Rails that stand out are used if
- * there is no other, so that no peer waits because of them, unless they stand out by force. */
+/* First fragments go over the rails with the lowest latency, and not over a slow rail if there is another. Soft rails are used if there is no
+ * other, and after them rails that stand out, so that no peer waits because of them, unless they stand out by force. The peer may ask for PUTs
+ * over a soft rail, therefore buffers are registered with it too. */
 static void set_masks(bfo_peer_t *peer, uint8_t up)
 {
     const uint8_t in = (uint8_t) (up & ~(peer->out_own | peer->out_theirs)), spare = (uint8_t) (up & ~(peer->forced_own | peer->forced_theirs));
-    const uint8_t use = 0 != in ? in : spare;
+    const uint8_t calm = (uint8_t) (in & ~peer->soft), use = 0 != calm ? calm : 0 != in ? in : spare, pins = use | (in & peer->soft);
     const uint8_t fast = 0 != (use & ~peer->stripe.slow) ? (uint8_t) (use & ~peer->stripe.slow) : use;
     uint32_t lowest = UINT32_MAX;
-    uint8_t eager = 0, put = 0, get = 0;
+    uint8_t eager = 0, put = 0, pin = 0, get = 0;
 
     BFO_ASSERT(0 == up >> peer->n_rails);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
@@ -246,9 +251,10 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
         }
     }
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        pin |= (pins >> r & 1) && (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? 1u << r : 0;
         if (use >> r & 1) {
             eager |= (fast >> r & 1) && peer->rails[r].btl->btl_latency == lowest ? 1u << r : 0;
-            put |= (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? 1u << r : 0;
+            put |= pin & 1u << r;
             get |= (peer->rails[r].flags & MCA_BTL_FLAGS_GET) ? 1u << r : 0;
         }
     }
@@ -258,7 +264,7 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
     peer->send_mask = use;
     peer->eager_mask = eager;
     peer->put_mask = put;
-    peer->pin_mask = peer->foreign_puts ? 0 : put;
+    peer->pin_mask = peer->foreign_puts ? 0 : pin;
     peer->get_mask = get;
 }
 
@@ -326,22 +332,6 @@ static bfo_rails_out_t read_out(bfo_peer_t *peer)
     return bfo_rails_out_read(peer, bfo_failover_rails_of_names(peer, peer->names_out), bfo_failover_rails_of_names(peer, peer->names_forced));
 }
 
-static bool are_out(const bfo_peer_t *peer, bfo_rails_out_t out)
-{
-    return out.ours == peer->out_own && out.theirs == peer->out_theirs && out.forced_ours == peer->forced_own
-           && out.forced_theirs == peer->forced_theirs;
-}
-
-/* Locks: bfo.lock held. */
-static void set_out(bfo_peer_t *peer, bfo_rails_out_t out)
-{
-    BFO_ASSERT(0 == (out.ours | out.theirs) >> peer->n_rails && 0 == (out.forced_ours & ~out.ours));
-    peer->out_own = out.ours;
-    peer->out_theirs = out.theirs;
-    peer->forced_own = out.forced_ours;
-    peer->forced_theirs = out.forced_theirs;
-}
-
 int bfo_peer_connect(bfo_peer_t *peer)
 {
     mca_bml_base_endpoint_t *endpoint;
@@ -371,7 +361,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         down = bfo_failover_name_rails(peer);
         BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);
         peer->may_wait = PML_BFO && peer->failover && bfo_params.rejoin;
-        set_out(peer, read_out(peer));
+        bfo_rails_out_set(peer, read_out(peer));
         set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* if none is left, the first use finds out */
         bfo_failover_announce(peer);
         bfo_failover_announce_bypass(peer);
@@ -411,6 +401,7 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
     if (is_new) {
         BFO_ASSERT(0 == (peer->up_mask >> r & 1));
         bfo_stripe_join(&peer->stripe, r, peer->send_mask);
+        peer->soft &= (uint8_t) ~(1u << r);
         __atomic_store_n(&rail->gen, gen, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_RELEASE); /* a thread that sees the rail in a mask sees its generation */
         set_masks(peer, (uint8_t) (peer->up_mask | 1u << r));
@@ -419,35 +410,45 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
     return is_new;
 }
 
-bool bfo_rails_stand_out(bfo_peer_t *peer)
+/* Rails stand out or are soft that were not before, or the other way round. Locks: bfo.lock held. */
+static void choose_again(bfo_peer_t *peer)
 {
-    const bfo_rails_out_t out = read_out(peer); /* without the lock, because the BTL may be asked for names */
-    uint8_t before;
+    const uint8_t before = peer->send_mask;
 
-    if (are_out(peer, out)) {
-        return false;
-    }
-    BFO_LOCK(&bfo.lock);
-    before = peer->send_mask;
-    set_out(peer, out);
     set_masks(peer, peer->up_mask);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         if ((peer->send_mask & ~before) >> r & 1) {
             bfo_stripe_join(&peer->stripe, r, before);
         }
     }
+}
+
+bool bfo_rails_stand_out(bfo_peer_t *peer)
+{
+    const bfo_rails_out_t out = read_out(peer); /* without the lock, because the BTL may be asked for names */
+
+    if (bfo_rails_out_are(peer, out)) {
+        return false;
+    }
+    BFO_LOCK(&bfo.lock);
+    bfo_rails_out_set(peer, out);
+    choose_again(peer);
     BFO_UNLOCK(&bfo.lock);
     return true;
 }
 
-uint8_t bfo_rails_that_put(const bfo_peer_t *peer)
+bool bfo_rail_soften(bfo_peer_t *peer, uint8_t rail, bool is_soft)
 {
-    uint8_t mask = 0;
+    const uint8_t bit = (uint8_t) (1u << rail);
+    bool may;
 
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        mask |= (peer->up_mask >> r & 1) && (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? (uint8_t) (1u << r) : 0;
-    }
-    return mask;
+    BFO_ASSERT(rail < peer->n_rails);
+    BFO_LOCK(&bfo.lock);
+    may = 0 != (peer->up_mask & bit) && 0 != (peer->up_mask & ~(peer->out_own | peer->out_theirs | peer->soft | bit));
+    peer->soft = is_soft && may ? peer->soft | bit : is_soft ? peer->soft : (uint8_t) (peer->soft & ~bit);
+    choose_again(peer);
+    BFO_UNLOCK(&bfo.lock);
+    return may;
 }
 
 /* ---- lanes --------------------------------------------------------------------------------------- */

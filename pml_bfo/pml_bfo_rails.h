@@ -61,8 +61,9 @@ bool bfo_rail_take_down(bfo_peer_t *peer, uint8_t rail);
 bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t rail, uint16_t gen) BFO_COLD;
 /* Reads which rails stand out; no new work begins on them. Returns true if the answer is new. Locks: none held. */
 bool bfo_rails_stand_out(bfo_peer_t *peer) BFO_COLD;
-/* Mask of the rails that can PUT, including those that stand out. */
-uint8_t bfo_rails_that_put(const bfo_peer_t *peer) BFO_COLD;
+/* Begins no new work on the rail while it is soft (DESIGN.txt 10.2, "Silence"). False: it is not UP, or no rail would be left that is neither
+ * soft nor stands out; then nothing changes. Locks: none held. */
+bool bfo_rail_soften(bfo_peer_t *peer, uint8_t rail, bool is_soft) BFO_COLD;
 
 /* For rails that need registrations: as bfo_regs_make() and bfo_regs_drop(). */
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs);

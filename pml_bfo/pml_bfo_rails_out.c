@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "bfo_assert.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_rails_out.h"
 #include "pml_bfo_steer.h"
@@ -38,4 +39,29 @@ bfo_rails_out_t bfo_rails_out_read(const bfo_peer_t *peer, uint8_t theirs, uint8
                              .theirs = theirs,
                              .forced_ours = forces ? rails_of_ports_out(peer, true) : 0,
                              .forced_theirs = forces ? (uint8_t) (theirs & forced_theirs) : 0};
+}
+
+bool bfo_rails_out_are(const bfo_peer_t *peer, bfo_rails_out_t out)
+{
+    return out.ours == peer->out_own && out.theirs == peer->out_theirs && out.forced_ours == peer->forced_own
+           && out.forced_theirs == peer->forced_theirs;
+}
+
+void bfo_rails_out_set(bfo_peer_t *peer, bfo_rails_out_t out)
+{
+    BFO_ASSERT(0 == (out.ours | out.theirs) >> peer->n_rails && 0 == (out.forced_ours & ~out.ours));
+    peer->out_own = out.ours;
+    peer->out_theirs = out.theirs;
+    peer->forced_own = out.forced_ours;
+    peer->forced_theirs = out.forced_theirs;
+}
+
+uint8_t bfo_rails_out_put(const bfo_peer_t *peer)
+{
+    uint8_t mask = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        mask |= (peer->up_mask >> r & 1) && (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? (uint8_t) (1u << r) : 0;
+    }
+    return mask;
 }

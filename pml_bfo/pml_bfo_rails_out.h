@@ -15,5 +15,12 @@ typedef struct {
 
 /* `theirs`, `forced_theirs`: the rails that the peer reports. Locks: as bfo_steer_place(). */
 bfo_rails_out_t bfo_rails_out_read(const bfo_peer_t *peer, uint8_t theirs, uint8_t forced_theirs) BFO_COLD;
+/* Is this what stands out already? */
+bool bfo_rails_out_are(const bfo_peer_t *peer, bfo_rails_out_t out) BFO_COLD;
+/* Locks: bfo.lock held. */
+void bfo_rails_out_set(bfo_peer_t *peer, bfo_rails_out_t out);
+
+/* Mask of the rails that can PUT, including those that stand out or are soft. */
+uint8_t bfo_rails_out_put(const bfo_peer_t *peer) BFO_COLD;
 
 #endif /* PML_BFO_RAILS_OUT_H */

@@ -13,6 +13,7 @@
 #include "pml_bfo_pending.h"
 #include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
+#include "pml_bfo_rails_out.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_copy.h"
 #include "pml_bfo_recv_place.h"
@@ -149,7 +150,7 @@ static uint8_t put_rails(const bfo_recv_t *req, const bfo_peer_t *peer)
 {
     const uint8_t mask = req->regs->mask & peer->put_mask;
 
-    return bfo_likely(0 != mask) ? mask : req->regs->mask & bfo_rails_that_put(peer); /* a rail that stands out finishes what it has begun */
+    return bfo_likely(0 != mask) ? mask : req->regs->mask & bfo_rails_out_put(peer); /* a rail that stands out finishes what it has begun */
 }
 
 static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
@@ -399,7 +400,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
     }
     do {
         depth = (int32_t) bfo_params.recv_pipeline_depth
-                * (NULL != req->rget ? 1 : __builtin_popcount(0 != peer->put_mask ? peer->put_mask : bfo_rails_that_put(peer)));
+                * (NULL != req->rget ? 1 : __builtin_popcount(0 != peer->put_mask ? peer->put_mask : bfo_rails_out_put(peer)));
         while (req->next < req->end && (__atomic_load_n(&req->open, __ATOMIC_RELAXED) < depth || 0 == depth)
                && BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m))) {
             rc = NULL != req->rget ? read_start(req, peer) : put_ask(req, peer);

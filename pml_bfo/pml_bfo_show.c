@@ -134,7 +134,9 @@ static void dump_rails(const bfo_peer_t *peer, int verbose)
 
         opal_output(0, "bfo:   rail %u (%s) generation %u %s%s%s", rail->name, rail->btl->btl_component->btl_version.mca_component_name, rail->gen,
                     peer->up_mask >> r & 1 ? "up" : "down", peer->fencing >> r & 1 ? ", being fenced" : "",
-                    (peer->out_own | peer->out_theirs) >> r & 1 ? ", stands out" : "");
+                    (peer->out_own | peer->out_theirs) >> r & 1 ? ", stands out"
+                    : peer->soft >> r & 1                       ? ", seems silent"
+                                                                : "");
         if (verbose > 0 && NULL != rail->btl->btl_dump) {
             rail->btl->btl_dump(rail->btl, rail->endpoint, verbose);
         }

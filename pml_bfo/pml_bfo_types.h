@@ -82,6 +82,7 @@ typedef struct bfo_peer_t {
     uint8_t figures_rail;              /* the rail lost last: resends are counted for its port. The same lock */
     bool declared;                     /* declared unreachable: never used again (DESIGN.txt section 11) */
     bool may_wait;                     /* rails can come back: without one this process may wait for the peer (pml_bfo_last_rail_timeout) */
+    uint8_t soft;                      /* rails that seem silent: no new work begins there. Lock: bfo.lock */
     uint8_t out_own, out_theirs;       /* rails that stand out because this side's or the peer's port is out of service. Lock: bfo.lock */
     uint8_t forced_own, forced_theirs; /* of those, the rails that stand out even if no other rail is left. Lock: bfo.lock */
     uint8_t names_out, names_forced, names_quiet; /* the peer's report, by names of rails: out, out by force, nothing in flight. Lock: bfo.lock */
@@ -185,6 +186,7 @@ typedef struct bfo_ctl_t {
     uint8_t rail; /* preferred; BFO_MAX_RAILS: any */
     bool bound;   /* only the preferred rail will do */
     uint32_t length;
+    uint32_t flags;                    /* of its descriptor, besides those of every message */
     char *text;                        /* the message: room, or malloc */
     mca_btl_base_completion_fn_t done; /* NULL: nobody waits */
     void *context;

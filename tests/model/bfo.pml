@@ -13,10 +13,13 @@
  *  -DDECLARE   either side may declare the other at any moment: the DEAD rows; no list survives
  *  -DALLFLAKY  the last rail may fail too: posts are suspended until a declaration (needs DECLARE) or a rejoin
  *  -DREJOIN=n  a rail fenced on both sides comes back with a new generation, n times in all
+ *  -DSOFT      once per message and side, the RTS, the ACK or the FIN of a READ, posted on a rail whose completion is still to come, is posted
+ *              on another rail too: the new descriptor takes over the request, the completion of the old one concerns nobody
  *  -DHWLOSS    once, a success is false, because the receiver's HCA died between acknowledgement and completion
  * A WRITE is visible at the receiver after the FIN that follows it on its QP, or after the fence of its rail.
  * Mutants (each run must end with an error): NO_EPOCH NO_FRAGGEN NO_COUNT NO_COUNT_R NO_FENCE EARLY_RACK NO_OWNFENCE RGET_NEWFRAG
- *  RAIL_ABORT RTS_NORESEND NO_QCOUNT NO_HELD FIN_ANYRAIL NO_DRAIN NO_CHECK NO_DEADFENCE NO_DISCARD; others edit the tables.
+ *  RAIL_ABORT RTS_NORESEND NO_QCOUNT NO_HELD FIN_ANYRAIL NO_DRAIN NO_CHECK NO_DEADFENCE NO_DISCARD; with SOFT also SOFT_PUT SOFT_FIN
+ *  SOFT_BOTH (the old completion counts as well); others edit the tables.
  *
  * BTL contract: one completion per posted descriptor; OK => delivered; ERR => lost or delivered; on each QP the delivered
  * descriptors are a prefix. Delivered messages wait per rail; rails are polled in any order. A WRITE that failed may linger in the
@@ -62,7 +65,7 @@ mtype = {
 #include "pml_bfo_failover_recv.def"
 #define ACTION(name) RA_##name,
 #include "pml_bfo_failover_recv.def"
-  RTS, ACK, PUT, FRAG, FIN, NOTIFY, RACK, RNACK, RERR, WRITE, READ };
+  RTS, ACK, PUT, FRAG, FIN, NOTIFY, RACK, RNACK, RERR, WRITE, READ, DISOWNED };
 
 /* ---- rails -------------------------------------------------------------------------------------------------- */
 /* type, message (identity, for the properties), target id, originator id, epoch, x, y */
@@ -87,6 +90,9 @@ bit hwlost; byte hwrail;
 #endif
 #ifdef REJOIN
 byte rejoins;
+#endif
+#ifdef SOFT
+bit soft[2];              /* a second copy was made in this message */
 #endif
 #if defined(ALLFLAKY) || defined(DECLARE) || defined(HWLOSS)
 #define SUSPEND                                               /* a side may have no rail at all */
@@ -254,6 +260,23 @@ inline WRITEOP(wr, wx, wy) {
   fi
 }
 
+/* ---- second copies: no work of rail kr ends at side ks, and another rail is UP. Posted there as it was, without a look at the request -- */
+#ifdef SOFT_BOTH
+#define OLD_TYPE(kt) kt                                          /* it keeps its callback */
+#else
+#define OLD_TYPE(kt) DISOWNED
+#endif
+#ifdef SOFT
+#define SOFTEN(ks, kr, kt) \
+    :: !soft[ks] && up[Q(ks,kr)] && cq[Q(ks,kr)]??[kt,_,_,_,_,_,_,_] && OTHERUP(ks,kr) -> soft[ks]=1; \
+       cq[Q(ks,kr)]??kt,m,g,h,e,x,y,ok; cq[Q(ks,kr)]!OLD_TYPE(kt),m,g,h,e,x,y,ok; \
+       if \
+       :: kr!=0 && up[Q(ks,0)] -> POSTR(ks,0,kt,m,g,h,e,x,y) \
+       :: kr!=1 && up[Q(ks,1)] -> POSTR(ks,1,kt,m,g,h,e,x,y) \
+       fi
+#define OTHERUP(s,r) ((r!=0 && up[Q(s,0)]) || (r!=1 && up[Q(s,1)]))
+#endif
+
 /* ==== sender: table ================================================================================================ */
 inline S_LOOKUP() {
   d_step { if
@@ -264,6 +287,11 @@ inline S_LOOKUP() {
   :: else -> ac=0; assert(!done && !gd && ev!=SE_START)       /* drops a message; completions and guards have rows */
   fi }
 }
+#ifdef SOFT
+#define SOFT_RESET(s) soft[s]=0
+#else
+#define SOFT_RESET(s) skip
+#endif
 #define events sev
 #define rts_done srdone
 #define resp sresp
@@ -292,7 +320,7 @@ inline S_GUARDS() {
 #undef epochs_left
 #undef peer_fenced
 
-inline S_RESET() { sep=0; did=0; sbytes=0; sresp=0; sacked=0; srdone=0; sgack=0; sgnack=0; sfail=0 }
+inline S_RESET() { SOFT_RESET(S); sep=0; did=0; sbytes=0; sresp=0; sacked=0; srdone=0; sgack=0; sgnack=0; sfail=0 }
 inline S_FINISH() { sg++; sfg++; nm++; S_RESET() }
 #ifdef NO_COUNT
 #define NCOUNT skip
@@ -429,6 +457,7 @@ inline S_COMPLETION() {
   if :: ok!=1 && up[Q(S,rr)] -> MAPOUT(S,rr) :: else fi;      /* error_cb: the rail is mapped out before the callback */
   done=1;
   if
+  :: t==DISOWNED -> done=0; ev=0
   :: t==FIN -> done=0; ev=0;                                  /* belongs to no request */
      if :: !ok && !decl[S] -> POST(S,FIN,m,g,h,e,RESENTX(x),y) :: else fi
   :: t==NOTIFY -> assert(h==sg && e==sep+1 && (ss==S_NOTIFIED || ss==S_DEAD));              /* I4 */
@@ -466,6 +495,13 @@ active proctype Sender() {
   :: atomic {
     if
     :: (ss==S_IDLE || ss==S_DONE) && nm<NMSG && !decl[S] -> ev=SE_START
+#if defined(SOFT) && !defined(P_GET)
+    SOFTEN(S,0,RTS)
+    SOFTEN(S,1,RTS)
+#endif
+#ifdef SOFT_FIN
+    SOFTEN(S,0,FIN)
+#endif
     S_IN(0)
     S_IN(1)
 #if NR>2
@@ -567,7 +603,7 @@ inline R_READ(r) {
   fi;
   rev++
 }
-inline R_FINISH() { rg++; nr++; rgot=0; rep=0; rsfg=0; rsg=0; fset=0; rfail=0; R_FREEFRAG(); buf[0]=0; buf[1]=0;
+inline R_FINISH() { SOFT_RESET(R); rg++; nr++; rgot=0; rep=0; rsfg=0; rsg=0; fset=0; rfail=0; R_FREEFRAG(); buf[0]=0; buf[1]=0;
   wv[0]=0; wv[1]=0; wvr[0]=0; wvr[1]=0 }
 #ifdef P_GET
 #define R_WHOLE 1
@@ -681,6 +717,7 @@ inline R_COMPLETION() {
   if :: ok!=1 && up[Q(R,rr)] -> MAPOUT(R,rr) :: else fi;
   done=1;
   if
+  :: t==DISOWNED -> done=0; ev=0
   :: t==FIN || t==RNACK -> done=0; ev=0; if :: !ok && !decl[R] -> POST(R,t,m,g,h,e,x,y) :: else fi
   :: t==RACK -> 
 #ifdef NO_COUNT_R
@@ -729,6 +766,17 @@ active proctype Receiver() {
   :: atomic {
     if
     :: (rs==R_NONE || rs==R_DONE) && nr<NMSG && !decl[R] -> ev=RE_POST
+#if defined(SOFT) && defined(P_FRAG)
+    SOFTEN(R,0,ACK)
+    SOFTEN(R,1,ACK)
+#endif
+#if defined(SOFT) && defined(P_GET)
+    SOFTEN(R,0,FIN)
+    SOFTEN(R,1,FIN)
+#endif
+#ifdef SOFT_PUT
+    SOFTEN(R,0,PUT)
+#endif
     :: rs==R_UNMATCHED && uqv -> ev=RE_MATCHED
     R_IN(0)
     R_IN(1)

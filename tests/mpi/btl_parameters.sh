@@ -76,6 +76,7 @@ max_inline_data|32|-n 1|queue pair .* inline 32,|0
 ib_max_rdma_dst_ops|4|-n 1|queue pair .* reads 4,|0
 cq_size|6000|-n 1|completion queue of 6000 entries|0
 deadline|20|-n 1|btl_openib_deadline has a value|1
+soft_deadline|7|-n 1|btl_openib_soft_deadline has a value|1
 completion_interval|0|-n 1|btl_openib_completion_interval has a value|1
 rd_num|8|-n 1|queue pair .* sends 23,|0
 want_fork_support|0|-n 1|fork\(\) is not prepared for|0

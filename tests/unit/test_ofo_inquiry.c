@@ -12,12 +12,12 @@
 
 #include "btl_openib_inquiry.h"
 
-enum { ROUND = 47, BEGIN = 1000 };
+enum { ROUND = 47, SHORT = 15, BEGIN = 1000 };
 
 /* The witness answers, the rail does not, and the round ends in time. */
 static ofo_inquiry_result_t round_against(ofo_inquiry_t *in)
 {
-    ofo_inquiry_answer(in, in->number, false);
+    ofo_inquiry_answer(in, BEGIN, in->number, false);
     return ofo_inquiry_turn(in, in->until, ROUND);
 }
 
@@ -25,7 +25,7 @@ static void rail_is_silent_after_four_rounds_against_it(void **state)
 {
     ofo_inquiry_t in = {.until = 0};
 
-    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
     assert_int_equal(in.until, BEGIN + ROUND);
     for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
         assert_int_equal(round_against(&in), OFO_INQUIRY_GOES_ON);
@@ -39,11 +39,11 @@ static void one_answer_over_the_rail_ends_the_inquiry(void **state)
     ofo_inquiry_t in = {.until = 0};
     uint16_t first;
 
-    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
     first = in.number;
     (void) round_against(&in);
     (void) round_against(&in);
-    ofo_inquiry_answer(&in, first, true); /* it took two rounds, but it came */
+    ofo_inquiry_answer(&in, BEGIN, first, true); /* it took two rounds, but it came */
     assert_int_equal(in.until, 0);
 }
 
@@ -51,7 +51,7 @@ static void nobody_is_judged_if_no_rail_answers(void **state)
 {
     ofo_inquiry_t in = {.until = 0};
 
-    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
     for (int i = 1; i < OFO_INQUIRY_VAIN; ++i) {
         assert_int_equal(ofo_inquiry_turn(&in, in.until, ROUND), OFO_INQUIRY_GOES_ON);
     }
@@ -62,7 +62,7 @@ static void rounds_against_the_rail_must_follow_each_other(void **state)
 {
     ofo_inquiry_t in = {.until = 0};
 
-    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
     for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
         (void) round_against(&in);
     }
@@ -77,9 +77,9 @@ static void round_that_ended_late_says_nothing(void **state)
 {
     ofo_inquiry_t in = {.until = 0};
 
-    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
     for (int i = 0; i < 3 * OFO_INQUIRY_VAIN; ++i) {
-        ofo_inquiry_answer(&in, in.number, false);
+        ofo_inquiry_answer(&in, BEGIN, in.number, false);
         assert_int_equal(ofo_inquiry_turn(&in, in.until + ROUND, ROUND), OFO_INQUIRY_GOES_ON);
     }
 }
@@ -89,17 +89,17 @@ static void answers_of_other_inquiries_and_rounds_count_for_nothing(void **state
     ofo_inquiry_t in = {.until = 0};
     uint16_t old;
 
-    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
     old = in.number;
-    ofo_inquiry_answer(&in, old, true);
-    ofo_inquiry_answer(&in, old, true); /* a copy, while no inquiry runs */
+    ofo_inquiry_answer(&in, BEGIN, old, true);
+    ofo_inquiry_answer(&in, BEGIN, old, true); /* a copy, while no inquiry runs */
     assert_int_equal(in.until, 0);
-    ofo_inquiry_begin(&in, BEGIN, ROUND);
-    ofo_inquiry_answer(&in, old, true);
-    ofo_inquiry_answer(&in, (uint16_t) (in.number + 1), true); /* was never asked */
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
+    ofo_inquiry_answer(&in, BEGIN, old, true);
+    ofo_inquiry_answer(&in, BEGIN, (uint16_t) (in.number + 1), true); /* was never asked */
     assert_int_not_equal(in.until, 0);
     (void) round_against(&in);
-    ofo_inquiry_answer(&in, in.first, false); /* the witness's answer to the round before */
+    ofo_inquiry_answer(&in, BEGIN, in.first, false); /* the witness's answer to the round before */
     assert_false(in.witness_answered);
 }
 
@@ -107,11 +107,68 @@ static void numbers_may_wrap(void **state)
 {
     ofo_inquiry_t in = {.number = UINT16_MAX - 1};
 
-    ofo_inquiry_begin(&in, BEGIN, ROUND);
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
     assert_int_equal(round_against(&in), OFO_INQUIRY_GOES_ON);
     assert_int_equal(in.number, 0);
-    ofo_inquiry_answer(&in, UINT16_MAX, true);
+    ofo_inquiry_answer(&in, BEGIN, UINT16_MAX, true);
     assert_int_equal(in.until, 0);
+}
+
+static void short_round_against_the_rail_makes_it_soft_and_counts_for_nothing_else(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    assert_int_equal(in.until, BEGIN + SHORT);
+    assert_int_equal(round_against(&in), OFO_INQUIRY_SOFT);
+    assert_int_equal(in.until, BEGIN + SHORT + ROUND);
+    for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
+        assert_int_equal(round_against(&in), OFO_INQUIRY_GOES_ON);
+    }
+    assert_int_equal(round_against(&in), OFO_INQUIRY_SILENT);
+}
+
+static void short_round_without_witness_or_that_ended_late_says_nothing(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    assert_int_equal(ofo_inquiry_turn(&in, in.until, ROUND), OFO_INQUIRY_GOES_ON);
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    ofo_inquiry_answer(&in, BEGIN, in.number, false);
+    assert_int_equal(ofo_inquiry_turn(&in, BEGIN + 2 * SHORT, ROUND), OFO_INQUIRY_GOES_ON);
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    ofo_inquiry_answer(&in, BEGIN, in.number, false);
+    assert_int_equal(ofo_inquiry_turn(&in, BEGIN + 2 * SHORT - 1, ROUND), OFO_INQUIRY_SOFT);
+}
+
+static void slow_witness_gives_the_rail_eight_times_its_own_time(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    ofo_inquiry_answer(&in, BEGIN + 10, in.number, false);
+    assert_int_equal(in.until, BEGIN + 80);
+    ofo_inquiry_answer(&in, BEGIN + 40, in.number, false); /* of another witness, or a copy */
+    assert_int_equal(in.until, BEGIN + 80);
+    assert_int_equal(ofo_inquiry_turn(&in, in.until, ROUND), OFO_INQUIRY_SOFT);
+}
+
+static void rail_that_usually_answers_late_gets_eight_times_this_time_or_no_short_round(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    for (int i = 0; i < 20; ++i) {
+        ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+        ofo_inquiry_answer(&in, BEGIN + 4, in.first, true);
+    }
+    assert_in_range(in.usual, 2, 4);
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    assert_int_equal(in.until, BEGIN + 8 * in.usual);
+    ofo_inquiry_answer(&in, BEGIN + 30, in.first, true);
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    assert_false(in.is_short);
+    assert_int_equal(in.until, BEGIN + ROUND);
 }
 
 int main(void)
@@ -124,6 +181,10 @@ int main(void)
         cmocka_unit_test(round_that_ended_late_says_nothing),
         cmocka_unit_test(answers_of_other_inquiries_and_rounds_count_for_nothing),
         cmocka_unit_test(numbers_may_wrap),
+        cmocka_unit_test(short_round_against_the_rail_makes_it_soft_and_counts_for_nothing_else),
+        cmocka_unit_test(short_round_without_witness_or_that_ended_late_says_nothing),
+        cmocka_unit_test(slow_witness_gives_the_rail_eight_times_its_own_time),
+        cmocka_unit_test(rail_that_usually_answers_late_gets_eight_times_this_time_or_no_short_round),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

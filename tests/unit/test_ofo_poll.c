@@ -30,6 +30,7 @@
 #include "btl_openib_silent.h"
 #include "btl_openib_srq.h"
 #include "btl_openib_sleep.h"
+#include "btl_openib_soft.h"
 #include "btl_openib_stash.h"
 #include "btl_openib_wc_error.h"
 
@@ -125,6 +126,9 @@ void ofo_pending_flush(ofo_endpoint_t *ep) {}
 void ofo_port_down(ofo_module_t *module) {}
 void ofo_port_returned(ofo_module_t *module) {}
 void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen) {}
+void ofo_soft_begin(ofo_endpoint_t *ep, uint16_t gen) {}
+void ofo_soft_end(ofo_endpoint_t *ep, uint16_t gen) {}
+void ofo_soft_overdue(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_deadline_tick(void) {}
 void ofo_deadline_look(ofo_module_t *module) {}
 void ofo_srqs_post_refused(ofo_module_t *module) {}

@@ -25,7 +25,7 @@
 
 #include <cmocka.h>
 
-enum { RAILS = 3, DEADLINE = 400, LOOK = DEADLINE / 8, ROUND = 75 };
+enum { RAILS = 3, DEADLINE = 400, LOOK = DEADLINE / 8, ROUND = 75, SOFT = 40, SHORT = 30 };
 
 ofo_component_t mca_btl_openib_component;
 
@@ -44,6 +44,7 @@ static ofo_ctl_t sent[64];             /* by service of rail 0 */
 static unsigned sends, sent_by[RAILS]; /* the second: letters that make others send */
 static const ofo_ctl_t *forwarded;
 static ofo_endpoint_t *forwarded_to;
+static unsigned softs, calms, overdues; /* letters to progress */
 
 uint64_t ofo_now_ms(void)
 {
@@ -78,6 +79,14 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
     }
 }
 
+void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
+{
+    assert_ptr_equal(to, of->module);
+    softs += OFO_MAIL_SOFT == kind;
+    calms += OFO_MAIL_CALM == kind;
+    overdues += OFO_MAIL_OVERDUE == kind;
+}
+
 /* ---- set-up ------------------------------------------------------------------------------------- */
 
 static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_base_tag_t tag, const void *data, size_t length, int status) {}
@@ -99,6 +108,8 @@ static int begin(void **state)
     (void) opal_hash_table_set_value_uint64(&OFO.peers, 0, &peer);
     pthread_mutex_init(&OFO.peers_lock, NULL);
     OFO.params.deadline = DEADLINE;
+    OFO.params.soft_deadline = 0;
+    softs = calms = overdues = 0;
     OFO.module_count = RAILS;
     OFO.look_at = 0;
     OFO.closing = false;
@@ -378,6 +389,102 @@ static void answer_goes_to_the_rail_that_it_is_about(void **state)
     assert_null(forwarded_to);
 }
 
+/* ---- the soft verdict --------------------------------------------------------------------------- */
+
+static void soft_deadline_makes_progress_look_and_ask_sooner(void **state)
+{
+    OFO.params.soft_deadline = SOFT;
+    ep[0].sends_out = 1;
+    for (int ms = 0; ms < 2 * SOFT / 8; ++ms) {
+        assert_int_equal(stalled, 0);
+        ++now;
+        ofo_deadline_tick();
+        poll_all();
+    }
+    assert_int_equal(reports, 1);
+    now += SOFT / 8;
+    ofo_deadline_tick();
+    poll_all();
+    assert_int_equal(stalled, 1);
+}
+
+static void rail_is_soft_after_the_short_round_and_normal_after_its_answer(void **state)
+{
+    OFO.params.soft_deadline = SOFT;
+    ofo_probe_begin(&ep[0], 0);
+    answer_over(1);
+    assert_false(end_of_round());
+    assert_int_equal(now, 10000 + SHORT);
+    assert_true(ep[0].is_soft);
+    assert_int_equal(softs, 1);
+    assert_int_equal(sends, 2); /* the questions go on */
+    answer_over(0);
+    assert_false(ep[0].is_soft);
+    assert_int_equal(calms, 1);
+}
+
+static void soft_rail_becomes_silent_without_a_word_in_between(void **state)
+{
+    OFO.params.soft_deadline = SOFT;
+    ofo_probe_begin(&ep[0], 0);
+    for (int i = 0; i < OFO_INQUIRY_ROUNDS; ++i) {
+        answer_over(1);
+        assert_false(end_of_round());
+    }
+    answer_over(1);
+    assert_true(end_of_round());
+    assert_int_equal(softs, 1);
+    assert_int_equal(calms, 0);
+    assert_false(ep[0].is_soft);
+}
+
+static void soft_rail_is_no_witness(void **state)
+{
+    publish(2, OFO_ST_DOWN);
+    ep[1].is_soft = true;
+    OFO.params.soft_deadline = SOFT;
+    ofo_probe_begin(&ep[0], 0);
+    assert_int_equal(sends, 0);
+}
+
+static void rail_that_connects_has_no_short_round(void **state)
+{
+    OFO.params.soft_deadline = SOFT;
+    publish(0, OFO_ST_REQUESTED);
+    ofo_probe_begin(&ep[0], 0);
+    answer_over(1);
+    assert_false(end_of_round());
+    assert_int_equal(now, 10000 + ROUND);
+    assert_int_equal(softs, 0);
+}
+
+static void inquiry_that_ends_without_result_makes_the_rail_normal(void **state)
+{
+    OFO.params.soft_deadline = SOFT;
+    ofo_probe_begin(&ep[0], 0);
+    answer_over(1);
+    assert_false(end_of_round());
+    publish(1, OFO_ST_DOWN);
+    publish(2, OFO_ST_DOWN);
+    assert_false(end_of_round());
+    assert_int_equal(calms, 1);
+    assert_false(ep[0].is_soft);
+}
+
+static void first_copies_that_are_out_for_long_are_reported_once_a_second(void **state)
+{
+    ep[0].sends_out = 1;
+    ep[0].copies_due = now + 500;
+    looks(9);
+    assert_int_equal(overdues, 0);
+    looks(1);
+    assert_int_equal(overdues, 1);
+    looks(19);
+    assert_int_equal(overdues, 1);
+    looks(1);
+    assert_int_equal(overdues, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -401,6 +508,13 @@ int main(void)
         TEST(few_inquiries_run_at_a_time),
         TEST(probe_is_answered_over_the_rail_that_it_came_over),
         TEST(answer_goes_to_the_rail_that_it_is_about),
+        TEST(soft_deadline_makes_progress_look_and_ask_sooner),
+        TEST(rail_is_soft_after_the_short_round_and_normal_after_its_answer),
+        TEST(soft_rail_becomes_silent_without_a_word_in_between),
+        TEST(soft_rail_is_no_witness),
+        TEST(rail_that_connects_has_no_short_round),
+        TEST(inquiry_that_ends_without_result_makes_the_rail_normal),
+        TEST(first_copies_that_are_out_for_long_are_reported_once_a_second),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
