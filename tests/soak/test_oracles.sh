@@ -36,9 +36,9 @@ notices() {
     grep -qE "$text" "$LOG" || { tail -n 20 "$LOG"; fail "$name does not say that bytes were wrong"; }
     note "$name: $(grep -E -m 1 "$text" "$LOG")"
 }
-# The rule inverts a byte of the payload of an eager message of the program (tag 0 or more; in a shorter message it would be a byte of the
+# The rule inverts a byte of the payload of an eager message of the program (tag 0 to 31; in a shorter message it would be a byte of the
 # header), or of a copied fragment (type 6).
-EAGER='corrupt at=600 op=send payload=8:010000000000000000000000/ff00000000000000fcffffff'
+EAGER='corrupt at=600 op=send payload=8:010000000000000000000000/ff00000000000000e0ffffff'
 COPY='corrupt at=200 op=send payload=0:46'
 # Without MAKEFLAGS, because the make that runs this test passes on the list of logs that it wants.
 for folder in sim/matrix vm mpi; do
