@@ -4,8 +4,8 @@
  * A process that only waits for another one posts nothing to it, and no port event says that the other was killed. Therefore
  * each connected rail that carried nothing since the last round gets a WRITE of one byte. The port of a living process
  * answers it, even if the process is stopped. The queue pair of a dead process is gone, and the WRITE fails like any other
- * work of a lost rail. If no connected rail is left, a rail that was never used is connected, and tells as much. Only peers of our own job are asked, because others may end properly before we do. Context: progress.
- * See DESIGN.txt 15.5.
+ * work of a lost rail. If no connected rail is left, a rail that was never used is connected: a dead process does not answer the
+ * request. Only peers of our own job are asked, because others may end properly before we do. Context: progress. See DESIGN.txt 15.5.
  */
 #include "btl_openib_keepalive.h"
 

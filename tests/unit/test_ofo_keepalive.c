@@ -103,7 +103,7 @@ static void processes_in_step_ask_different_peers(void **state)
     }
 }
 
-/* Only the first peer has an idle rail, which was never connected, beside another rail. */
+/* The first peer has two rails: one was never connected, the state of the other is given. No other peer has an idle rail. */
 static unsigned connections_of_a_round(ofo_gate_t other_gate, int32_t refused_gen)
 {
     ofo_endpoint_t other = {.module = &module, .peer = &peer[0], .gate = other_gate, .refused_gen = refused_gen};
