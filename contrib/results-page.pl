@@ -56,13 +56,14 @@ sub compare {
     die "results-page.pl: $page shows $file, and $newest is newer\n" if $newest !~ m{/\Q@{[$file =~ s{.*/}{}r]}\E$};
     my (@stacks, @faults, %cell);
     for (split /\n/, read_page("$FindBin::Bin/../$file")) {
-        my ($stack, $fault, $outcome, $seconds, $note) = map { s/^\s+|\s+$//gr } split /\|/, $_, -1;
+        my ($stack, $fault, $outcome, $seconds, $rails, $note) = map { s/^\s+|\s+$//gr } split /\|/, $_, -1;
         next unless defined $note && $stack ne 'stack';
         die "results-page.pl: $file: a stack without a column: $stack\n" unless $column{$stack};
         push @stacks, $stack unless grep { $_ eq $stack } @stacks;
         push @faults, $fault unless grep { $_ eq $fault } @faults;
         my $time = $seconds =~ /^[0-9.]+$/ && $note =~ /^f?$/ ? sprintf(' %.1f s', $seconds) : '';
-        $cell{$fault}{$stack} = $outcome . $time;
+        my $in_use = $rails =~ /^\d$/ ? ", $rails " . ($rails == 1 ? 'rail' : 'rails') : '';
+        $cell{$fault}{$stack} = $outcome . $time . $in_use;
     }
     die "results-page.pl: $file has no rows\n" unless @faults;
     return '| fault | ' . join(' | ', map { $column{$_} } @stacks) . " |\n|---|" . '---|' x @stacks . "\n"

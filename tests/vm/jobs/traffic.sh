@@ -39,6 +39,8 @@ inject() {
     'link flap 3 s') flap node2 "$2" 3 link ;;
     'path flap 0.4 s') flap node2 "$2" 0.4 path ;;
     'path flap 3 s'*) flap node2 "$2" 3 path ;;
+    'flap of each rail in turn') flap node2 "$2" 3 link && sleep 5 && flap node2 $((1 - $2)) 3 link ;;
+    'all rails away for 3 s') rail_down node2 0 && rail_down node2 1 && sleep 3 && rail_up node2 0 && rail_up node2 1 ;;
     'machine paused 3 s') pause node2 3 ;;
     'no fault') : ;;
     *) echo "no such fault: $1" >&2; return 1 ;;
@@ -64,6 +66,14 @@ busy_rail() {
     sleep 1
     a=$(($(carried 0 "$1") - a)) b=$(($(carried 1 "$1") - b))
     if [ $b -gt $a ]; then echo 1; else echo 0; fi
+}
+
+# rails_in_use: how many rails carry at least a tenth of what node1 sends in 3 s.
+rails_in_use() {
+    local before=("$(carried 0 x)" "$(carried 1 x)") a b
+    sleep 3
+    a=$(($(carried 0 x) - before[0])) b=$(($(carried 1 x) - before[1]))
+    echo $(((10 * a >= a + b && a > 0) + (10 * b >= a + b && b > 0)))
 }
 
 running() { kill -0 $job 2>/dev/null; }
@@ -120,12 +130,12 @@ end_job() {
     done
 }
 
-# through FAULT LOG MPIRUN-ARGUMENTS...: runs a job of vm_traffic through the fault. Sets $outcome and $took (s), $log, and
-# $dropped, the number of packets that the fault has dropped.
+# through FAULT LOG MPIRUN-ARGUMENTS...: runs a job of vm_traffic through the fault. Sets $outcome and $took (s), $log, $dropped, the number of
+# packets that the fault has dropped, and with $count_rails $in_use, the rails that a job that survived uses afterwards.
 through() {
     local fault=$1 rail begun
     shift
-    outcome='no start' took=- dropped=0
+    outcome='no start' took=- dropped=0 in_use=-
     if start_job "$1" "${MPIRUN:-mpirun}" --bind-to none -np 2 -H node1,node2 "${@:2}" "$VM_TRAFFIC"; then
         rail=$(busy_rail "$fault")
         pkill -USR1 -x vm_traffic
@@ -133,6 +143,7 @@ through() {
         begun=$SECONDS
         inject "$fault" "$rail" || { echo "(the fault '$fault' was not injected)"; outcome='no fault'; }
         [ -n "$outcome" ] || watch
+        [ "$outcome" != survived ] || [ -z "${count_rails:-}" ] || in_use=$(rails_in_use)
         dropped=$(swallowed_all)
         filtered "$fault" && [ "$dropped" = 0 ] && outcome='hit nothing'
     fi
