@@ -11,18 +11,14 @@
 
 /* Puts our callbacks into the BTL's extension and returns it; NULL if the BTL has no extension that may be used. */
 bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl);
-
-/* Reports, once per node, if failover is not in force for a peer reached over the rails found, and why. */
-void bfo_failover_announce(bfo_peer_t *peer);
+/* The same for all modules, before the first contact. */
+void bfo_failover_adopt_all(void);
 
 /* Handles every symptom of a rail's failure: a descriptor with error status, a refused post, a report of the BTL or of the
  * peer. `gen`: the generation that failed; nothing happens if the rail has a later one. For a refused post the caller passes the
  * generation read before the post. For a descriptor bfo_rail_gen() is right, because the descriptor comes back before the fence of its
  * generation is done (B8). `rail` may be BFO_MAX_RAILS: none. Context: progress or post; locks: none held. */
 void bfo_failover_rail_failed(bfo_peer_t *peer, uint8_t rail, uint16_t gen, const char *cause) BFO_COLD;
-
-/* Does the BTL reach processes of this node through memory, which does not fail? */
-bool bfo_failover_cannot_fail(const mca_btl_base_module_t *btl) BFO_COLD;
 
 /* A PUT or READ failed: may its bytes be copied instead, without the loss of a rail? */
 bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused) BFO_COLD;

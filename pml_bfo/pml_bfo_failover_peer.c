@@ -8,6 +8,7 @@
 
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_announce.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_figures.h"
 #include "pml_bfo_local.h"

@@ -107,6 +107,7 @@ static int bfo_enable(bool enable)
     bfo_link_init(&bfo.held_fins);
     bfo_failover_init();
     bfo_soft_init();
+    bfo_failover_adopt_all();
     bfo_link_init(&bfo.pending);
     OBJ_CONSTRUCT(&bfo.frag_list, opal_free_list_t);
     OBJ_CONSTRUCT(&bfo.regs_list, opal_free_list_t);

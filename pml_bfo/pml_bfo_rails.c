@@ -8,6 +8,7 @@
 
 #include "bfo_help.h"
 #include "pml_bfo_failover.h"
+#include "pml_bfo_failover_announce.h"
 #include "pml_bfo_failover_bypass.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_failover_poison.h"
@@ -159,10 +160,6 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     rail->btl = btl;
     rail->endpoint = bml_btl->btl_endpoint;
     rail->ext = bfo_failover_adopt(btl);
-    if (NULL != rail->ext) {
-        rail->ext->rail_soft = bfo.rail_soft;
-        rail->ext->send_again = bfo.send_again;
-    }
     rail->name = peer->n_rails;
     rail->fenced = -1;
     rail->flags = btl->btl_flags;

@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # All rails between two processes are lost while a verified stream runs: the job waits, and continues when a rail is back, with one rail or
-# two, with PUT, RGET and copies. If no rail comes back in time, the requests fail. Nobody waits for a killed process: its own node finds out
-# through /proc, and a process of that node tells the other nodes.
+# two, with PUT, RGET and copies, and also if the very first message was lost. If no rail comes back in time, the requests fail. Nobody waits
+# for a killed process: its own node finds out through /proc, and a process of that node tells the other nodes.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
@@ -46,6 +46,13 @@ away 2
 away 2 --mca pml_bfo_use_put 0
 away 2 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 grep -q 'No rail is left to a process; the job waits for one: .* it waits 300 s' "$log" || give_up 'no message says that the job waits'
+
+# The first message is lost with the only rail, so the receiver has sent and received nothing when the sender asks for the rail's return.
+echo 'error status=retry rail=sr0 op=send payload=0:41 nth=1' >"$TEST_TMP/plan"
+PML_PREFIX=("$SOFTRAIL" run -n 1 --plan "$TEST_TMP/plan" --report "$REPORT" --)
+run_program mpi_sizes 2 "${BTL_ARGS[@]}"
+grep -q '"done": 1' "$REPORT" && grep -q 'no rail is left: waits' "$TEST_TMP/mpi_sizes.log" || fail 'the first message was not lost'
+! grep -q 'cannot reach a process' "$TEST_TMP/mpi_sizes.log" || fail 'a peer was given up after its first message was lost'
 
 # no rail comes back
 begin_stream "-n 2 --retry-time=300ms" 2 --mca pml_bfo_last_rail_timeout 2 "$STREAM" -m 300000 -s 600

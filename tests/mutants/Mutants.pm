@@ -91,6 +91,8 @@ our @all = (
       from => 'bool current = mail->gen == ep->fsm.gen;', to => 'bool current = NULL != ep;', unit => 'test_ofo_service' },
     { name => 'rejoin-before-fence', what => 'a rail comes back while the fence of the previous generation runs', file => 'btl_openib_failover/btl_openib_rail.def',
       from => 'ROW(L14c, DRAINING,       REQ_NEXT,         DRAINING,       nothing) ', to => 'ROW(L14c, DRAINING,       REQ_NEXT,         READY,          open_passive) ', unit => 'test_fsm_rules' },
+    { name => 'failover-from-first-contact', what => 'the BTL has no callbacks before the first contact', file => 'pml_bfo/pml_bfo_module.c',
+      from => 'bfo_failover_adopt_all();', to => ';', test => 'tests/mpi/test_pml_wait.sh' },
     { name => 'unused-rail-not-asked', what => 'a rail that was never used is not connected when the used rails are lost', file => 'btl_openib_failover/btl_openib_keepalive.c',
       from => 'OFO_GATE_CLOSED == ep->gate && ofo_keepalive_may_ask(peer)', to => 'false && ofo_keepalive_may_ask(peer)', unit => 'test_ofo_keepalive' },
     { name => 'refused-buffers-forgotten', what => 'buffers that a shared queue refused wait for the next message', file => 'btl_openib_failover/btl_openib_srq.c',

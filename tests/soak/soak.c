@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The soak: a random mix of operations, verified. soak SEED STEPS. Prints "VERIFIED n checks" and "DONE name n, ...", which counts
- * each operation, or one line that begins with WRONG, and then ends with status 3. DESIGN.txt section 13.
+ * The soak: a random mix of operations, verified. soak SEED STEPS [drains]. With "drains" the ranks take ports out of service meanwhile.
+ * Prints "VERIFIED n checks" and "DONE name n, ...", which counts each operation of rank 0, or one line that begins with WRONG, and then
+ * ends with status 3. DESIGN.txt section 13.
  */
 #include "soak.h"
 
@@ -190,9 +191,11 @@ int main(int argc, char **argv)
 {
     soak_t world = {.comm = MPI_COMM_WORLD};
     uint64_t steps, all = 0;
+    unsigned long drains = 0;
+    const bool drain = 4 == argc && 0 == strcmp("drains", argv[3]);
 
-    if (3 != argc) {
-        fprintf(stderr, "usage: soak SEED STEPS\n");
+    if (3 != argc && !drain) {
+        fprintf(stderr, "usage: soak SEED STEPS [drains]\n");
         return 2;
     }
     soak_seed = strtoull(argv[1], NULL, 0);
@@ -202,8 +205,15 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
     world.random = mix(soak_seed + 1);
+    if (drain) {
+        soak_drain_begin(&world);
+    }
     for (world.step = 0; world.step < steps; ++world.step) {
+        drains += drain && soak_drain_step(&world);
         operate(&world);
+    }
+    if (drain) {
+        soak_drain_end(&world);
     }
     SOAK_MPI(&world, MPI_Allreduce(&soak_checked, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
     nothing_is_left(&world);
@@ -215,7 +225,7 @@ int main(int argc, char **argv)
         tell(&soak_point_to_point, "DONE ");
         tell(&soak_collective, ", ");
         tell(&soak_one_sided, ", ");
-        printf("\n");
+        printf(", drain %lu\n", drains);
         fflush(stdout);
     }
     MPI_Finalize();

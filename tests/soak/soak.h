@@ -57,6 +57,11 @@ typedef struct {
 
 extern const soak_table_t soak_point_to_point, soak_collective, soak_one_sided;
 
+/* Drains: between begin and end each rank takes ports out and gives them back. A step returns whether this rank has changed anything. */
+void soak_drain_begin(const soak_t *s);
+bool soak_drain_step(const soak_t *s);
+void soak_drain_end(const soak_t *s);
+
 /* Runs one operation of a table, chosen by a common draw. */
 void soak_operate(soak_t *s, const soak_table_t *table);
 

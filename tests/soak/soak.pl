@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Random faults under a random mix of operations, job after job until the time is over. Operations and faults of a job follow
-# from its seed, and jobs have consecutive seeds. The script ends at the first failure and says how to repeat the job. With
+# from its seed, and jobs have consecutive seeds. In most jobs rails return; in some of these the last rail goes as well, and its peers
+# wait. In some jobs the ranks drain ports. The script ends at the first failure and says how to repeat the job. With
 # --keep-going it goes on after a failure. A minute or more without the loss of a rail is a failure, too. DESIGN.txt section 13.
 #   soak.pl [--seconds N] [--seed N] [--summary FILE] [--keep-going]
 use strict;
@@ -44,6 +45,12 @@ sub rule {
 # Faults that break nothing may hit every rail, also the spared rail.
 sub harmless { return one_of('silent', 'delay') . ' time=' . int(1 + rand 40) . 'ms ' . one_of('op=send', 'op=write', 'op=read') . ' chance=0.5%' }
 
+# The end of the last rail. It returns, so the peers wait for it.
+sub passing {
+    my ($rail, $most) = @_;
+    return one_of('down time=' . int(1 + rand 400) . 'ms', 'error status=retry op=send', 'lose op=send') . " rail=sr$rail nth=" . log_uniform($most);
+}
+
 sub job_of {
     my ($seed) = @_;
     srand $seed;
@@ -54,6 +61,8 @@ sub job_of {
         push @rules, map { rule($rail, $ranks * 120) } 1 .. 1 + int rand 6;
     }
     push @rules, harmless() if rand() < 0.4;
+    my $returns = rand() < 0.7;
+    push @rules, map { passing($spared, $ranks * 120) } 1 .. 1 + int rand 3 if $returns && rand() < 0.4;
     my @mca;
     push @mca, ['pml_bfo_use_put', 0] if rand() < 0.5;
     push @mca, ['pml_bfo_use_get', 0] if rand() < 0.3;
@@ -63,13 +72,14 @@ sub job_of {
     push @mca, ['btl_openib_eager_rdma_threshold', one_of(1, 16)] if rand() < 0.5;
     push @mca, ['pml_bfo_eager_limit', one_of(256, 1000, 4000)] if rand() < 0.3;
     push @mca, ['btl_openib_receive_queues', one_of('S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4', 'P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2')] if rand() < 0.5;
-    push @mca, ['pml_bfo_rejoin', 1], ['btl_openib_rejoin_after', one_of(20, 200)], ['btl_openib_rejoin_half_life', one_of(0, 300)] if rand() < 0.7;
+    push @mca, ['pml_bfo_rejoin', 1], ['btl_openib_rejoin_after', one_of(20, 200)], ['btl_openib_rejoin_half_life', one_of(0, 300)] if $returns;
+    push @mca, ['pml_bfo_rejoin', 0] if !$returns;
     return { rules => \@rules, softrail => ['-n', $rails, '--link-layer=' . one_of('ib', 'eth'), '--retry-time=' . (50 + int rand 100) . 'ms'],
-             program => [Job::mpirun($ranks, @mca), "$build/tests/soak/soak", $seed, 25 + int rand 30], ranks => $ranks, rails => $rails };
+             program => [Job::mpirun($ranks, @mca), "$build/tests/soak/soak", $seed, 25 + int rand 30, rand() < 0.3 ? 'drains' : ()], ranks => $ranks, rails => $rails };
 }
 
 # $deaths counts each rail that dies in a job once. $pairs counts each loss once for each pair of ranks that the rail joined.
-my ($begin, $seed, $jobs, $deaths, $pairs, $checks, $failed, $faults) = (time, $opt{seed}, 0, 0, 0, 0, 0, 0);
+my ($begin, $seed, $jobs, $deaths, $pairs, $waits, $checks, $failed, $faults) = (time, $opt{seed}, 0, 0, 0, 0, 0, 0, 0);
 my (%ways, %operations, %met);
 my $limit = 300; # seconds until a job counts as hung; a job takes a second or two, or 20 on a busy machine
 do {
@@ -79,6 +89,7 @@ do {
     ++$jobs;
     $deaths += Job::lost_rails($j);
     $pairs += Job::lost($j);
+    $waits += () = $j->{output} =~ /^No rail is left to a process; the job waits/mg;
     $faults += $_->{done} for @{ $j->{faults} };
     $ways{ (split ' ', $_->{rule})[0] } += $_->{done} for @{ $j->{faults} };
     for my $fault (@{ $j->{faults} }) {
@@ -98,8 +109,8 @@ do {
 } while (time - $begin < $opt{seconds} && (!$failed || $opt{'keep-going'}));
 remove_tree($dir);
 my $seconds = time - $begin;
-my $summary = sprintf "%d jobs (seeds %d to %d), %.0f s: %d faults, %d rails died (between %d pairs of ranks), %d checks, %d jobs failed\nfaults done: %s\n",
-    $jobs, $opt{seed}, $seed - 1, $seconds, $faults, $deaths, $pairs, $checks, $failed, join ', ', map { "$_ $ways{$_}" } sort keys %ways;
+my $summary = sprintf "%d jobs (seeds %d to %d), %.0f s: %d faults, %d rails died (between %d pairs of ranks), %d waits for a last rail, %d checks, %d jobs failed\nfaults done: %s\n",
+    $jobs, $opt{seed}, $seed - 1, $seconds, $faults, $deaths, $pairs, $waits, $checks, $failed, join ', ', map { "$_ $ways{$_}" } sort keys %ways;
 my @never = grep { !$operations{$_} } sort keys %operations;
 $summary .= sprintf "%d operations of rank 0, of %d kinds%s\n", List::Util::sum0(values %operations), keys(%operations) - @never,
     @never ? ', never ' . join ', ', @never : '';
