@@ -115,9 +115,10 @@ bool ofo_deadline_still_waits(const ofo_endpoint_t *ep, uint16_t gen)
     return NULL != qps && gen == qps->gen && 0 != ep->stall.since && gen == ep->stall.gen && ep->stall.seen == ended(qps);
 }
 
+/* An inquiry that the peer's verdict began, or whose work has ended, speaks of the path, but not of work that was posted a moment ago. */
 void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen)
 {
-    if (ofo_deadline_still_waits(ep, gen)) {
+    if (ofo_deadline_still_waits(ep, gen) && ofo_now_ms() >= ep->stall.since + OFO.params.deadline / 2) {
         ++ep->module->count.silent_rails;
         ofo_rail_failed(ep->qps, "the path is silent, while another rail to the peer answers");
     }

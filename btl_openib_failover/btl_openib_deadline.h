@@ -16,7 +16,8 @@ void ofo_deadline_tick(void);
 void ofo_deadline_look(ofo_module_t *module);
 /* Is work of generation `gen` out, and has none of it ended since a look found it so? Context: progress. */
 bool ofo_deadline_still_waits(const ofo_endpoint_t *ep, uint16_t gen);
-/* Service found generation `gen` of the rail silent. Ends the rail, unless work of it has ended in the meantime. */
+/* Service found generation `gen` of the rail silent. Ends the rail if its work has been out for half of the deadline, and none of it has ended
+ * in the meantime. */
 void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen);
 
 #endif /* BTL_OPENIB_DEADLINE_H */

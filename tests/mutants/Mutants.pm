@@ -225,6 +225,8 @@ our @all = (
       from => 'const bool is_late = now >= in->until + round_ms;', to => 'const bool is_late = false;', unit => 'test_ofo_inquiry' },
     { name => 'silence-of-work-that-ends', what => 'a rail ends although its work went on after the inquiry', file => 'btl_openib_failover/btl_openib_deadline.c',
       from => ' && gen == ep->stall.gen && ep->stall.seen == ended(qps);', to => ' && gen == ep->stall.gen;', unit => 'test_ofo_silence' },
+    { name => 'silence-of-new-work', what => 'a rail ends because of work that was posted a moment ago', file => 'btl_openib_failover/btl_openib_deadline.c',
+      from => ' && ofo_now_ms() >= ep->stall.since + OFO.params.deadline / 2) {', to => ') {', unit => 'test_ofo_silence' },
     { name => 'soft-late-round', what => 'a rail is soft although service had no processor', file => 'btl_openib_failover/btl_openib_inquiry.c',
       from => 'is_soft = in->witness_answered && !is_late;', to => 'is_soft = in->witness_answered;', unit => 'test_ofo_inquiry' },
     { name => 'soft-without-witness', what => 'a rail is soft although no other one answers', file => 'btl_openib_failover/btl_openib_inquiry.c',
