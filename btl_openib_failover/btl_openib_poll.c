@@ -232,6 +232,12 @@ static void found_soft(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
     ofo_soft_begin(ep, gen);
 }
 
+static void peer_found_soft(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
+{
+    poll_out(module);
+    ofo_soft_adopt(ep, gen);
+}
+
 static void was_judged(ofo_module_t *module, const ofo_mail_t *mail)
 {
     switch (mail->kind) {
@@ -240,6 +246,9 @@ static void was_judged(ofo_module_t *module, const ofo_mail_t *mail)
         break;
     case OFO_MAIL_SOFT:
         found_soft(module, mail->ep, mail->gen);
+        break;
+    case OFO_MAIL_SOFT_TOO:
+        peer_found_soft(module, mail->ep, mail->gen);
         break;
     case OFO_MAIL_CALM:
         ofo_soft_end(mail->ep, mail->gen);

@@ -64,9 +64,9 @@ static bool may_judge(const ofo_endpoint_t *ep)
 }
 
 /* Asks over the rail itself first: an answer over another rail must not belong to an earlier moment. */
-static void ask(ofo_endpoint_t *ep)
+static void ask(ofo_endpoint_t *ep, uint8_t flags)
 {
-    ofo_ctl_t probe = {.type = OFO_CTL_PROBE, .rail = ep->rail, .gen = ep->fsm.gen, .about = ep->rail, .number = ep->inquiry.number};
+    ofo_ctl_t probe = {.type = OFO_CTL_PROBE, .flags = flags, .rail = ep->rail, .gen = ep->fsm.gen, .about = ep->rail, .number = ep->inquiry.number};
 
     ofo_ctl_send(ep, &probe);
     for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
@@ -79,15 +79,23 @@ static void ask(ofo_endpoint_t *ep)
     ofo_timers_add(ep);
 }
 
-void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen)
+static bool begin(ofo_endpoint_t *ep, unsigned first_ms)
 {
-    if (0 != ep->inquiry.until || gen != ep->fsm.gen || !may_judge(ep) || MOST_INQUIRIES <= ep->module->inquiries) {
-        return;
+    if (0 != ep->inquiry.until || MOST_INQUIRIES <= ep->module->inquiries) {
+        return false;
     }
     ++ep->module->inquiries;
     ++ep->module->count.inquiries;
-    ofo_inquiry_begin(&ep->inquiry, ofo_now_ms(), short_ms(ep), round_ms());
-    ask(ep);
+    ofo_inquiry_begin(&ep->inquiry, ofo_now_ms(), first_ms, round_ms());
+    ask(ep, 0);
+    return true;
+}
+
+void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (gen == ep->fsm.gen && may_judge(ep)) {
+        (void) begin(ep, short_ms(ep));
+    }
 }
 
 static void count_end(ofo_endpoint_t *ep)
@@ -96,10 +104,10 @@ static void count_end(ofo_endpoint_t *ep)
     --ep->module->inquiries;
 }
 
-static void becomes_soft(ofo_endpoint_t *ep)
+static void becomes_soft(ofo_endpoint_t *ep, ofo_mail_kind_t letter)
 {
     OFO_STORE(ep->is_soft, true);
-    ofo_tell_progress(ep->module, OFO_MAIL_SOFT, ep, ep->fsm.gen, NULL, NULL);
+    ofo_tell_progress(ep->module, letter, ep, ep->fsm.gen, NULL, NULL);
 }
 
 /* After the hard verdict progress ends the rail; otherwise the rail is as good as the others again. */
@@ -124,14 +132,47 @@ static void answered(ofo_endpoint_t *ep, const ofo_ctl_t *answer)
     }
 }
 
+/* The peer hears of this side's own verdicts only, so two sides do not keep each other soft. */
+void ofo_probe_tell(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (ep->is_soft && gen == ep->fsm.gen && 0 != ep->inquiry.until) {
+        ask(ep, OFO_CTL_SOFT);
+    }
+}
+
+/* Is a rail that the peer has found soft soft here as well? A process that does not read its letters computes, so it has nothing to gain, and
+ * the peer could make it collect letters without end. */
+static bool may_adopt(const ofo_endpoint_t *ep, uint16_t gen)
+{
+    return 0 != OFO.params.soft_deadline && !ep->is_soft && gen == ep->fsm.gen && OFO_ST_UP == ep->fsm.state && may_judge(ep)
+           && 0 == OFO_LOAD(ep->module->inbox.count);
+}
+
+/* The peer has been through the short round. */
+void ofo_probe_told(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (may_adopt(ep, gen) && (0 != ep->inquiry.until || begin(ep, 0))) {
+        becomes_soft(ep, OFO_MAIL_SOFT_TOO);
+    }
+}
+
+static void take_probe(ofo_endpoint_t *ep, const ofo_ctl_t *probe, ofo_endpoint_t *about)
+{
+    ofo_ctl_t answer = *probe;
+
+    answer.type = OFO_CTL_ANSWER;
+    ofo_ctl_send(ep, &answer);
+    if (0 != (probe->flags & OFO_CTL_SOFT) && NULL != about && about != ep) {
+        ofo_tell_service(about, OFO_MAIL_TOLD, probe->gen, NULL, NULL);
+    }
+}
+
 void ofo_probe_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *about = ofo_peer_rail(ep->peer, ctl->about);
-    ofo_ctl_t answer = *ctl;
 
     if (OFO_CTL_PROBE == ctl->type) {
-        answer.type = OFO_CTL_ANSWER;
-        ofo_ctl_send(ep, &answer);
+        take_probe(ep, ctl, about);
     } else if (NULL == about) {
         ++ep->module->count.ctl_dropped;
     } else if (about->module == ep->module) {
@@ -149,11 +190,11 @@ bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now)
         return false;
     }
     result = may_judge(ep) ? ofo_inquiry_turn(&ep->inquiry, now, round_ms()) : OFO_INQUIRY_ENDS;
-    if (OFO_INQUIRY_SOFT == result) {
-        becomes_soft(ep);
+    if (OFO_INQUIRY_SOFT == result && !ep->is_soft) {
+        becomes_soft(ep, OFO_MAIL_SOFT);
     }
     if (OFO_INQUIRY_GOES_ON == result || OFO_INQUIRY_SOFT == result) {
-        ask(ep);
+        ask(ep, 0);
         return false;
     }
     ep->inquiry.until = 0;

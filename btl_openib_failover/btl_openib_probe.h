@@ -12,7 +12,12 @@
 /* Work of generation `gen` does not end, or its handshake is not answered. Begins an inquiry, unless the rail is of another
  * generation by now, no other rail to the peer could answer, or too many inquiries run. */
 void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen);
-/* PROBE came over this rail: sends the answer. ANSWER came over it: tells the rail that is asked about, which may be another module's. */
+/* Progress has given the rail no more work, because its inquiry found it soft: says so over the other rails. */
+void ofo_probe_tell(ofo_endpoint_t *ep, uint16_t gen);
+/* Generation `gen` is soft at the peer, as a message over another rail says. Takes the verdict over, and begins an inquiry that ends it, if
+ * this side may judge the rail. */
+void ofo_probe_told(ofo_endpoint_t *ep, uint16_t gen);
+/* PROBE came over this rail: sends the answer. ANSWER came over it. Either may concern another rail, which may be another module's: tells it. */
 void ofo_probe_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl);
 /* Ends the round if it is over. Returns true if the rail is silent although another rail to the peer answers. */
 bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now);

@@ -40,7 +40,7 @@ static const variable_t variables[] = {
     COUNT(ctl_in, "control messages that have come"),
     COUNT(ctl_out, "control messages that were sent"),
     COUNT(keepalives, "questions to silent peers"),
-    COUNT(inquiries, "inquiries whether a rail is silent, because work did not end"),
+    COUNT(inquiries, "inquiries whether a rail is silent, because work did not end here or at the peer"),
     COUNT(silent_rails, "rails that were silent while another rail to the same process was not"),
     COUNT(soft_rails, "rails that got no new work for a while, because they seemed silent"),
     COUNT(copies, "messages of such rails that were sent a second time over another rail"),

@@ -60,6 +60,23 @@ void ofo_mailbox_free(ofo_mailbox_t *box)
     pthread_mutex_destroy(&box->lock);
 }
 
+static void handle_silence(const ofo_mail_t *mail)
+{
+    switch (mail->kind) {
+    case OFO_MAIL_STALLED:
+        ofo_probe_begin(mail->ep, mail->gen);
+        break;
+    case OFO_MAIL_SOFTENED:
+        ofo_probe_tell(mail->ep, mail->gen);
+        break;
+    case OFO_MAIL_TOLD:
+        ofo_probe_told(mail->ep, mail->gen);
+        break;
+    default:
+        break;
+    }
+}
+
 static void handle_mail(ofo_mail_t *mail)
 {
     ofo_endpoint_t *ep = mail->ep;
@@ -108,13 +125,11 @@ static void handle_mail(ofo_mail_t *mail)
         }
         ofo_tell_progress(ep->module, OFO_MAIL_RING, ep, mail->gen, NULL, NULL);
         break;
-    case OFO_MAIL_STALLED:
-        ofo_probe_begin(ep, mail->gen);
-        break;
     case OFO_MAIL_SEND:
         ofo_ctl_send(ep, &mail->ctl);
         break;
     default:
+        handle_silence(mail);
         break;
     }
 }

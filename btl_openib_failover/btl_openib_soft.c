@@ -14,6 +14,7 @@
 #include "btl_openib_deadline.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_log.h"
+#include "btl_openib_mail.h"
 
 enum {
     COPY_LIVES_MS = 60000,  /* the receiver tells first copies from new messages for much longer, at any rate of messages */
@@ -144,19 +145,37 @@ static void move_waiting(ofo_endpoint_t *ep, unsigned index)
 
 /* ---- the verdict ------------------------------------------------------------------------------------ */
 
-void ofo_soft_begin(ofo_endpoint_t *ep, uint16_t gen)
+static bool pml_agrees(ofo_endpoint_t *ep, uint16_t gen)
 {
     ofo_module_t *module = ep->module;
 
-    if (NULL == module->ext.rail_soft || OFO.closing || OFO_LOAD(ep->peer->closing) || !ofo_deadline_still_waits(ep, gen)
-        || !ofo_drain_is_live(&ep->qps->drain) || !module->ext.rail_soft(&module->super, ep->peer->proc, ep->rail, gen, true)) {
-        return;
-    }
-    ++module->count.soft_rails;
-    ofo_log(1, "%s: rail %u to %u seems silent, and gets no new work", module->name, ep->rail, ep->peer->name.vpid);
+    return NULL != module->ext.rail_soft && !OFO.closing && !OFO_LOAD(ep->peer->closing) && ofo_drain_is_live(&ep->qps->drain)
+           && module->ext.rail_soft(&module->super, ep->peer->proc, ep->rail, gen, true);
+}
+
+static void offer_all(ofo_endpoint_t *ep, const char *to_whom)
+{
+    ++ep->module->count.soft_rails;
+    ofo_log(1, "%s: rail %u to %u seems silent%s, and gets no new work", ep->module->name, ep->rail, ep->peer->name.vpid, to_whom);
     copy_posted(ep, ep->qps);
     for (unsigned i = 0; i < OFO.queues.count; ++i) {
         move_waiting(ep, i);
+    }
+}
+
+/* The peer hears first, because it can act while this side copies. */
+void ofo_soft_begin(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (ofo_deadline_still_waits(ep, gen) && pml_agrees(ep, gen)) {
+        ofo_tell_service(ep, OFO_MAIL_SOFTENED, gen, NULL, NULL);
+        offer_all(ep, "");
+    }
+}
+
+void ofo_soft_adopt(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (NULL != ep->qps && gen == ep->qps->gen && pml_agrees(ep, gen)) {
+        offer_all(ep, " there");
     }
 }
 

@@ -294,6 +294,8 @@ typedef enum {
     OFO_MAIL_RING,       /* make an eager ring; the same kind goes back to progress when it is made or cannot be made */
     OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module */
     OFO_MAIL_STALLED,    /* work of `gen` is out and none of it has ended for some time */
+    OFO_MAIL_SOFTENED,   /* progress acts upon OFO_MAIL_SOFT: tell the peer */
+    OFO_MAIL_TOLD,       /* the peer says that `gen` is soft there */
     /* to progress */
     OFO_MAIL_UP,        /* `qps` carries data */
     OFO_MAIL_FENCED,    /* `gen` is fenced: call the PML's fence_done (again) */
@@ -308,6 +310,7 @@ typedef enum {
     OFO_MAIL_ANSWERED,  /* another rail to the endpoint's peer answered; `gen`: module->downs when the question was sent */
     OFO_MAIL_SILENT,    /* generation `gen` carries nothing, although another rail to its peer does */
     OFO_MAIL_SOFT,      /* it seems so */
+    OFO_MAIL_SOFT_TOO,  /* it seems so to the peer */
     OFO_MAIL_CALM,      /* it does not seem so any more */
     OFO_MAIL_OVERDUE,   /* a message of `gen` that was sent again over another rail has been out for long */
     OFO_MAIL_PORT_DOWN,

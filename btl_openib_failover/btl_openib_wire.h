@@ -39,6 +39,7 @@ typedef enum {
 
 #define OFO_DACK_VALID 0x01 /* flag of DACK: the counts are known */
 #define OFO_CTL_ASKS 0x02   /* flag of DOWN: asks whether the rail carries packets again; flag of DACK: answers such a DOWN */
+#define OFO_CTL_SOFT 0x04   /* flag of PROBE: the rail `about` is soft at the sender, by the sender's own inquiry */
 
 /* A queue pair, as its owner announces it. */
 typedef struct {

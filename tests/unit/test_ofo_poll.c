@@ -109,9 +109,13 @@ void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen) {}
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_keepalive(ofo_module_t *module) {}
 void ofo_log(unsigned level, const char *format, ...) {}
+static ofo_mail_t *letter;
 ofo_mail_t *ofo_mailbox_take(ofo_mailbox_t *box)
 {
-    return NULL;
+    ofo_mail_t *mail = letter;
+
+    letter = NULL;
+    return mail;
 }
 ofo_endpoint_t *ofo_peer_endpoint(ofo_peer_t *peer, const ofo_module_t *module)
 {
@@ -125,9 +129,23 @@ void ofo_peer_lost(ofo_peer_t *peer) {}
 void ofo_pending_flush(ofo_endpoint_t *ep) {}
 void ofo_port_down(ofo_module_t *module) {}
 void ofo_port_returned(ofo_module_t *module) {}
-void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen) {}
-void ofo_soft_begin(ofo_endpoint_t *ep, uint16_t gen) {}
-void ofo_soft_end(ofo_endpoint_t *ep, uint16_t gen) {}
+static unsigned over, soft, adopted, normal; /* what progress did, with `found` completions */
+void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen)
+{
+    over += 0 < found;
+}
+void ofo_soft_begin(ofo_endpoint_t *ep, uint16_t gen)
+{
+    soft += 0 < found;
+}
+void ofo_soft_adopt(ofo_endpoint_t *ep, uint16_t gen)
+{
+    adopted += 0 < found;
+}
+void ofo_soft_end(ofo_endpoint_t *ep, uint16_t gen)
+{
+    ++normal;
+}
 void ofo_soft_overdue(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_deadline_tick(void) {}
 void ofo_deadline_look(ofo_module_t *module) {}
@@ -299,6 +317,31 @@ static void write_answers_what_was_asked_before_it(void **state)
     opal_uses_threads = false;
 }
 
+static void read_letter(ofo_mail_kind_t kind)
+{
+    found = over = soft = adopted = normal = 0;
+    letter = calloc(1, sizeof(*letter));
+    letter->kind = kind;
+    letter->ep = qps->ep;
+    module.inbox.count = 1;
+    (void) ofo_module_progress(&module);
+}
+
+/* The work of a rail may end before the last verdict, or none was out: the verdict was the peer's. */
+static void every_end_of_an_inquiry_makes_the_rail_normal(void **state)
+{
+    read_letter(OFO_MAIL_SOFT);
+    assert_int_equal(soft, 1);
+    read_letter(OFO_MAIL_SOFT_TOO);
+    assert_int_equal(adopted, 1);
+    assert_int_equal(normal, 0);
+    read_letter(OFO_MAIL_CALM);
+    assert_int_equal(normal, 1);
+    read_letter(OFO_MAIL_SILENT);
+    assert_int_equal(over, 1);
+    assert_int_equal(normal, 1);
+}
+
 /* Rails that fail and come back again and again create ever more queue pairs with shared queues, each with a new number. */
 static void map_of_numbers_stays_small(void **state)
 {
@@ -327,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(fence_of_a_busy_process_has_a_bound),
+        TEST(every_end_of_an_inquiry_makes_the_rail_normal),
         TEST(map_of_numbers_stays_small),
         TEST(refused_marker_ends_the_wait),
         TEST(write_answers_what_was_asked_before_it),

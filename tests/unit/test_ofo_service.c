@@ -89,6 +89,8 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
     OFO_STORE(events, OFO_LOAD(events) + 1);
 }
 void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen) {}
+void ofo_probe_tell(ofo_endpoint_t *ep, uint16_t gen) {}
+void ofo_probe_told(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail) {}
 void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps) {}
 void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl) {}

@@ -11,6 +11,7 @@
 #include "btl_openib_deadline.h"
 #include "btl_openib_drain.h"
 #include "btl_openib_log.h"
+#include "btl_openib_mail.h"
 #include "btl_openib_soft.h"
 
 #include <setjmp.h>
@@ -36,6 +37,7 @@ static bool waits, accepts;
 
 /* ---- what the room calls ------------------------------------------------------------------------ */
 
+static unsigned passed_on; /* letters to service, which tells the peer */
 static unsigned told, calmed, offered, called, returned_by_error, failed;
 static const void *offers[16];
 static const mca_btl_base_descriptor_t *owners[16];
@@ -45,6 +47,11 @@ uint64_t ofo_now_ms(void)
     return now;
 }
 void ofo_log(unsigned level, const char *format, ...) {}
+void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
+{
+    assert_int_equal(kind, OFO_MAIL_SOFTENED);
+    ++passed_on;
+}
 bool ofo_deadline_still_waits(const ofo_endpoint_t *of, uint16_t gen)
 {
     return waits;
@@ -132,7 +139,7 @@ static int begin(void **state)
     OBJ_CONSTRUCT(&ep.pending[0], opal_list_t);
     now = 5000;
     waits = accepts = true;
-    told = calmed = offered = called = returned_by_error = failed = 0;
+    passed_on = told = calmed = offered = called = returned_by_error = failed = 0;
     return 0;
 }
 
@@ -258,6 +265,35 @@ static void verdict_is_void_if_work_has_ended_or_the_pml_has_no_other_rail(void 
     ofo_soft_begin(&ep, 0);
     ofo_soft_end(&ep, 0);
     assert_int_equal(told + calmed, 1);
+    assert_int_equal(passed_on, 0);
+}
+
+/* Its own work may have been posted a moment ago. */
+static void verdict_of_the_peer_copies_whatever_is_out_and_goes_no_further(void **state)
+{
+    make(0, TAG_TAKEN, qps);
+    waits = false;
+    ofo_soft_adopt(&ep, 1); /* of another generation */
+    assert_int_equal(told, 0);
+    ofo_soft_adopt(&ep, 0);
+    assert_int_equal(told, 1);
+    assert_int_equal(offered, 1);
+    assert_int_equal(passed_on, 0);
+    accepts = false;
+    ofo_soft_adopt(&ep, 0);
+    ep.qps = NULL;
+    ofo_soft_adopt(&ep, 0);
+    assert_int_equal(told, 2);
+    assert_int_equal(offered, 1);
+}
+
+static void own_verdict_is_passed_on_if_the_pml_agrees(void **state)
+{
+    ofo_soft_begin(&ep, 0);
+    assert_int_equal(passed_on, 1);
+    accepts = false;
+    ofo_soft_begin(&ep, 0);
+    assert_int_equal(passed_on, 1);
 }
 
 /* ---- the end of first copies -------------------------------------------------------------------- */
@@ -305,6 +341,8 @@ int main(void)
         TEST(waiting_messages_move_and_the_others_keep_their_order),
         TEST(copies_are_a_twentieth_of_the_bytes_and_a_fixed_part),
         TEST(verdict_is_void_if_work_has_ended_or_the_pml_has_no_other_rail),
+        TEST(verdict_of_the_peer_copies_whatever_is_out_and_goes_no_further),
+        TEST(own_verdict_is_passed_on_if_the_pml_agrees),
         TEST(rail_ends_when_a_first_copy_is_out_for_a_minute),
         TEST(rail_whose_first_copies_have_come_back_is_left_alone),
     };

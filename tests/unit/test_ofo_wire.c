@@ -43,6 +43,7 @@ static ofo_ctl_t example(uint8_t type)
     } else if (OFO_CTL_REJ == type) {
         ctl.reason = OFO_REJ_RAIL_HASH;
     } else if (OFO_CTL_PROBE == type || OFO_CTL_ANSWER == type) {
+        ctl.flags = OFO_CTL_SOFT;
         ctl.about = 7;
         ctl.number = 0xfedc;
     }
