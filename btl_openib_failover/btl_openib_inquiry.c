@@ -63,13 +63,16 @@ void ofo_inquiry_answer(ofo_inquiry_t *in, uint64_t now, uint16_t number, bool o
     }
 }
 
-/* The short round says nothing about the hard verdict. */
+/* The short round says nothing about the hard verdict. If it ended late there is one more, because the next inquiry is far away. */
 static ofo_inquiry_result_t end_short(ofo_inquiry_t *in, uint64_t now, unsigned round_ms)
 {
-    const bool is_late = now >= in->until + (in->until - in->asked), is_soft = in->witness_answered && !is_late;
+    const uint64_t length = in->until - in->asked;
+    const bool is_late = now >= in->until + length, is_soft = in->witness_answered && !is_late;
+    const bool again = is_late && in->number == in->first && length <= round_ms;
 
     in->vain = in->witness_answered || is_late ? 0 : 1;
-    next_round(in, now, round_ms);
+    next_round(in, now, again ? length : round_ms);
+    in->is_short = again;
     return is_soft ? OFO_INQUIRY_SOFT : OFO_INQUIRY_GOES_ON;
 }
 

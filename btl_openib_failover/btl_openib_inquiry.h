@@ -25,7 +25,7 @@ typedef struct {
     uint8_t missed;         /* rounds in a row in which another rail answered and this one did not */
     uint8_t vain;           /* rounds in a row in which no rail answered */
     bool witness_answered;  /* in this round */
-    bool is_short;          /* this round is the short one, which comes first and counts for the soft verdict alone */
+    bool is_short;          /* this round is a short one, which comes first and counts for the soft verdict alone */
 } ofo_inquiry_t;
 
 typedef enum {

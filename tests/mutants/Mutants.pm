@@ -229,6 +229,8 @@ our @all = (
       from => ' && ofo_now_ms() >= ep->stall.since + OFO.params.deadline / 2) {', to => ') {', unit => 'test_ofo_silence' },
     { name => 'soft-late-round', what => 'a rail is soft although service had no processor', file => 'btl_openib_failover/btl_openib_inquiry.c',
       from => 'is_soft = in->witness_answered && !is_late;', to => 'is_soft = in->witness_answered;', unit => 'test_ofo_inquiry' },
+    { name => 'soft-late-for-ever', what => 'a process that is always late asks short rounds without end', file => 'btl_openib_failover/btl_openib_inquiry.c',
+      from => 'again = is_late && in->number == in->first && length', to => 'again = is_late && length', unit => 'test_ofo_inquiry' },
     { name => 'soft-without-witness', what => 'a rail is soft although no other one answers', file => 'btl_openib_failover/btl_openib_inquiry.c',
       from => 'is_soft = in->witness_answered && !is_late;', to => 'is_soft = !is_late;', unit => 'test_ofo_inquiry' },
     { name => 'soft-witness', what => 'a rail that seems silent speaks against another one', file => 'btl_openib_failover/btl_openib_probe.c',

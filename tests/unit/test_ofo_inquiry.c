@@ -134,12 +134,33 @@ static void short_round_without_witness_or_that_ended_late_says_nothing(void **s
 
     ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
     assert_int_equal(ofo_inquiry_turn(&in, in.until, ROUND), OFO_INQUIRY_GOES_ON);
+    assert_false(in.is_short);
     ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
     ofo_inquiry_answer(&in, BEGIN, in.number, false);
     assert_int_equal(ofo_inquiry_turn(&in, BEGIN + 2 * SHORT, ROUND), OFO_INQUIRY_GOES_ON);
     ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
     ofo_inquiry_answer(&in, BEGIN, in.number, false);
     assert_int_equal(ofo_inquiry_turn(&in, BEGIN + 2 * SHORT - 1, ROUND), OFO_INQUIRY_SOFT);
+}
+
+static void short_round_that_ended_late_is_followed_by_one_more(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    assert_int_equal(ofo_inquiry_turn(&in, BEGIN + 2 * SHORT, ROUND), OFO_INQUIRY_GOES_ON);
+    assert_int_equal(in.until, BEGIN + 3 * SHORT);
+    ofo_inquiry_answer(&in, BEGIN + 2 * SHORT, in.number, false);
+    assert_int_equal(ofo_inquiry_turn(&in, in.until, ROUND), OFO_INQUIRY_SOFT);
+    assert_int_equal(in.until, BEGIN + 3 * SHORT + ROUND);
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    (void) ofo_inquiry_turn(&in, BEGIN + 2 * SHORT, ROUND);
+    assert_int_equal(ofo_inquiry_turn(&in, BEGIN + 4 * SHORT, ROUND), OFO_INQUIRY_GOES_ON);
+    assert_int_equal(in.until, BEGIN + 4 * SHORT + ROUND); /* but not by two */
+    for (int i = 1; i < OFO_INQUIRY_ROUNDS; ++i) {
+        assert_int_equal(round_against(&in), OFO_INQUIRY_GOES_ON);
+    }
+    assert_int_equal(round_against(&in), OFO_INQUIRY_SILENT);
 }
 
 static void slow_witness_gives_the_rail_eight_times_its_own_time(void **state)
@@ -183,6 +204,7 @@ int main(void)
         cmocka_unit_test(numbers_may_wrap),
         cmocka_unit_test(short_round_against_the_rail_makes_it_soft_and_counts_for_nothing_else),
         cmocka_unit_test(short_round_without_witness_or_that_ended_late_says_nothing),
+        cmocka_unit_test(short_round_that_ended_late_is_followed_by_one_more),
         cmocka_unit_test(slow_witness_gives_the_rail_eight_times_its_own_time),
         cmocka_unit_test(rail_that_usually_answers_late_gets_eight_times_this_time_or_no_short_round),
     };
