@@ -119,6 +119,13 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
     }
 }
 
+void ofo_rail_trusted(ofo_endpoint_t *ep, uint16_t gen)
+{
+    if (NULL != ep->module->ext.rail_trusted && !OFO_LOAD(ep->peer->closing)) {
+        ep->module->ext.rail_trusted(&ep->module->super, ep->peer->proc, ep->rail, gen);
+    }
+}
+
 /* ---- draining ----------------------------------------------------------------------------------- */
 
 /* Takes all lists under the lock, then runs the callbacks without it. */

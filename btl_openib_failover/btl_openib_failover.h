@@ -10,6 +10,8 @@
 
 /* Opens the rail's gate for a set that is connected. Locks: the poll lock held, by progress or by service in its place. */
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps);
+/* Service has ended the probation of that generation. */
+void ofo_rail_trusted(ofo_endpoint_t *ep, uint16_t gen);
 /* Begins the fence of a generation whose queue pairs are in the error state; `qps` is NULL if it has none. */
 void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen);
 /* A queue pair of the draining set takes no more buffers from its shared queue, or we assume so. */

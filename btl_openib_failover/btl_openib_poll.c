@@ -256,6 +256,9 @@ static void was_judged(ofo_module_t *module, const ofo_mail_t *mail)
     case OFO_MAIL_OVERDUE:
         ofo_soft_overdue(mail->ep, mail->gen);
         break;
+    case OFO_MAIL_TRUSTED:
+        ofo_rail_trusted(mail->ep, mail->gen);
+        break;
     default:
         break;
     }

@@ -15,6 +15,7 @@
 #include "btl_openib_lost.h"
 #include "btl_openib_mail.h"
 #include "btl_openib_partner.h"
+#include "btl_openib_probation.h"
 #include "btl_openib_probe.h"
 #include "btl_openib_qpset.h"
 #include "btl_openib_rail_actions.h"
@@ -166,6 +167,7 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
     (void) ofo_fsm_step(&ep->fsm, event, ctl);
     if (before != ep->fsm.state) {
         rejoin_follow(ep, before);
+        ofo_probation_follow(ep);
     }
 }
 
@@ -248,6 +250,10 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
     ofo_fsm_event_t event = classify(ep, ctl);
 
+    if (OFO_CTL_ANSWER == ctl->type && 0 != (ctl->flags & OFO_CTL_PROBATION)) {
+        ofo_probation_answer(ep, ctl);
+        return;
+    }
     if (OFO_CTL_PROBE == ctl->type || OFO_CTL_ANSWER == ctl->type) {
         ofo_probe_message(ep, ctl);
         return;
@@ -358,7 +364,7 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
         ofo_async_last_wqe_late(ep, now);
     }
     if (OFO_LOAD(ep->peer->declared)) {
-        ep->retransmit_at = ep->give_up_at = ep->unknown_until = ep->rejoin.at = 0;
+        ep->retransmit_at = ep->give_up_at = ep->unknown_until = ep->rejoin.at = ep->probation.at = 0;
         (void) ofo_probe_timer(ep, UINT64_MAX); /* ends an inquiry */
         return;
     }
@@ -383,6 +389,7 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
     if (0 != ep->rejoin.at) {
         rejoin_timer(ep, now);
     }
+    ofo_probation_timer(ep, now);
     if (ofo_probe_timer(ep, now)) {
         end_silent(ep);
     }

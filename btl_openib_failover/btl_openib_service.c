@@ -245,7 +245,7 @@ static void earlier(uint64_t *due, uint64_t at)
  * (OFO_REJOIN_WITH_PORT) and then has no time. */
 static bool next_timer(const ofo_endpoint_t *ep, uint64_t *due)
 {
-    const uint64_t at[] = {ep->retransmit_at, ep->give_up_at, ep->last_wqe_at, ep->unknown_until, ep->rejoin.at, ep->inquiry.until};
+    const uint64_t at[] = {ep->retransmit_at, ep->give_up_at, ep->last_wqe_at, ep->unknown_until, ep->rejoin.at, ep->inquiry.until, ep->probation.at};
     bool runs = false;
 
     for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); ++i) {

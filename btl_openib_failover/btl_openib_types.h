@@ -312,6 +312,7 @@ typedef enum {
     OFO_MAIL_SOFT,      /* it seems so */
     OFO_MAIL_SOFT_TOO,  /* it seems so to the peer */
     OFO_MAIL_CALM,      /* it does not seem so any more */
+    OFO_MAIL_TRUSTED,   /* the probation of generation `gen` is over */
     OFO_MAIL_OVERDUE,   /* a message of `gen` that was sent again over another rail has been out for long */
     OFO_MAIL_PORT_DOWN,
     OFO_MAIL_PORT_UP
@@ -372,6 +373,17 @@ typedef struct {
     uint16_t gen;
 } ofo_stall_t;
 
+/* The questions that a rail is asked when it has come back (_probation.c). Context: service. Times in ms. */
+typedef struct {
+    uint64_t at;       /* when the next question is due; 0: none is */
+    uint32_t wait;     /* from the next question to the one after that */
+    uint16_t number;   /* of the last question */
+    uint8_t answered;  /* questions in a row that were answered */
+    uint8_t missed;    /* questions that were not answered before the next one was due */
+    bool is_out;       /* the last question has no answer yet */
+    bool was_answered; /* at least one question was */
+} ofo_probation_t;
+
 /* One rail to one peer. */
 struct mca_btl_base_endpoint_t {
     ofo_module_t *module;
@@ -419,16 +431,17 @@ struct mca_btl_base_endpoint_t {
     bool check_open;        /* the fence of lossy_gen is done, but fence_done waits for the loss check */
     uint64_t unknown_until; /* ms; how long to wait for the peer's counts; 0: we do not wait */
     unsigned backoff_ms;
-    uint64_t retransmit_at;  /* ms, 0: no timer */
-    uint64_t give_up_at;     /* ms, 0: no timer */
-    unsigned patience;       /* how often give_up_at may still be put off */
-    uint64_t error_at;       /* ms; when the queue pairs of the last fence were put into the error state */
-    uint64_t last_wqe_at;    /* ms, 0: no timer; when the wait for LAST_WQE_REACHED ends */
-    ofo_qpset_t *fenced_set; /* the set that `last_wqe_at` belongs to */
-    ofo_rejoin_t rejoin;     /* used while the rail is down */
-    ofo_inquiry_t inquiry;   /* used while the rail connects or is up */
-    bool is_soft;            /* it seems silent, and is no witness against others; atomic, other services read it */
-    bool is_active;          /* on the module's list of endpoints with timers */
+    uint64_t retransmit_at;    /* ms, 0: no timer */
+    uint64_t give_up_at;       /* ms, 0: no timer */
+    unsigned patience;         /* how often give_up_at may still be put off */
+    uint64_t error_at;         /* ms; when the queue pairs of the last fence were put into the error state */
+    uint64_t last_wqe_at;      /* ms, 0: no timer; when the wait for LAST_WQE_REACHED ends */
+    ofo_qpset_t *fenced_set;   /* the set that `last_wqe_at` belongs to */
+    ofo_rejoin_t rejoin;       /* used while the rail is down */
+    ofo_probation_t probation; /* used while the rail is up again */
+    ofo_inquiry_t inquiry;     /* used while the rail connects or is up */
+    bool is_soft;              /* it seems silent, and is no witness against others; atomic, other services read it */
+    bool is_active;            /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
     bool is_wanted, is_asked; /* in the module's queues of rails to open */
     ofo_endpoint_t *next_wanted, *next_asked;

@@ -37,9 +37,10 @@ typedef enum {
     OFO_REJ_DISABLED = 4
 } ofo_rej_reason_t;
 
-#define OFO_DACK_VALID 0x01 /* flag of DACK: the counts are known */
-#define OFO_CTL_ASKS 0x02   /* flag of DOWN: asks whether the rail carries packets again; flag of DACK: answers such a DOWN */
-#define OFO_CTL_SOFT 0x04   /* flag of PROBE: the rail `about` is soft at the sender, by the sender's own inquiry */
+#define OFO_DACK_VALID 0x01    /* flag of DACK: the counts are known */
+#define OFO_CTL_ASKS 0x02      /* flag of DOWN: asks whether the rail carries packets again; flag of DACK: answers such a DOWN */
+#define OFO_CTL_SOFT 0x04      /* flag of PROBE: the rail `about` is soft at the sender, by the sender's own inquiry */
+#define OFO_CTL_PROBATION 0x10 /* flag of PROBE and of its ANSWER: a question of the rail's probation, not of an inquiry */
 
 /* A queue pair, as its owner announces it. */
 typedef struct {

@@ -22,7 +22,7 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 7u
+#define BFO_BTL_EXT_VERSION 8u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
 /* In des_flags: this is the second copy of a message, which the BTL does not offer again. */
@@ -63,6 +63,10 @@ typedef void (*bfo_btl_fence_done_fn_t)(struct mca_btl_base_module_t *btl, struc
 
 /* The rail to `proc` is up again with a new generation. Context: progress. */
 typedef void (*bfo_btl_rail_restored_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation);
+
+/* The probation of that generation of the rail is over: the rail has answered the BTL's questions. The PML may end the probation earlier, by
+ * what it sends over the rail. If the PML leaves this NULL, the BTL asks nothing. Context: progress. */
+typedef void (*bfo_btl_rail_trusted_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation);
 
 /* The BTL had to declare `proc` unreachable, because the peer declared us so, or because messages that were reported as delivered were
  * lost with a device. `why`: constant text. The BTL is fencing every rail to the peer. Context: progress. */
@@ -134,6 +138,7 @@ typedef struct {
     bfo_btl_failed_frag_fn_t failed_frag;
     bfo_btl_fence_done_fn_t fence_done;
     bfo_btl_rail_restored_fn_t rail_restored;
+    bfo_btl_rail_trusted_fn_t rail_trusted;
     bfo_btl_peer_dead_fn_t peer_dead;
     bfo_btl_take_frag_fn_t take_frag;
     bfo_btl_rail_soft_fn_t rail_soft;

@@ -46,6 +46,8 @@ typedef struct {
     bool (*refuses)(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h);
     bfo_btl_rail_soft_fn_t rail_soft; /* callbacks for the extension of each rail (pml_bfo_soft.c); NULL without failover */
     bfo_btl_send_again_fn_t send_again;
+    bfo_btl_rail_trusted_fn_t rail_trusted; /* the same (pml_bfo_probation.c), like the next one */
+    void (*carried_on_probation)(bfo_peer_t *peer, uint8_t rail, size_t bytes);
 
     int32_t n_waits;       /* peers without a rail left that this process waits for; atomic */
     bool waits_registered; /* Lock: lock */

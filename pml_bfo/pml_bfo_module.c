@@ -26,6 +26,7 @@
 #include "pml_bfo_send_api.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_show.h"
+#include "pml_bfo_probation.h"
 #include "pml_bfo_soft.h"
 #include "pml_bfo_tell.h"
 #include "pml_bfo_ulfm_tags.h"
@@ -107,6 +108,7 @@ static int bfo_enable(bool enable)
     bfo_link_init(&bfo.held_fins);
     bfo_failover_init();
     bfo_soft_init();
+    bfo_probation_init();
     bfo_failover_adopt_all();
     bfo_link_init(&bfo.pending);
     OBJ_CONSTRUCT(&bfo.frag_list, opal_free_list_t);

@@ -230,14 +230,14 @@ static void set_limits(bfo_peer_t *peer)
     peer->rdma_min = 0 != bfo_params.rdma_min ? bfo_params.rdma_min : rdma;
 }
 
-/* First fragments go over the rails with the lowest latency, and not over a slow rail if there is another. Soft rails are used if there is no
- * other, and after them rails that stand out, so that no peer waits because of them, unless they stand out by force. The peer may ask for PUTs
- * over a soft rail, therefore buffers are registered with it too. */
+/* First fragments go over the rails with the lowest latency, and not over a rail on probation or a slow rail if there is another. Soft rails
+ * are used if there is no other, and after them rails that stand out, so that no peer waits because of them, unless they stand out by force.
+ * The peer may ask for PUTs over a soft rail, therefore buffers are registered with it too. */
 static void set_masks(bfo_peer_t *peer, uint8_t up)
 {
     const uint8_t in = (uint8_t) (up & ~(peer->out_own | peer->out_theirs)), spare = (uint8_t) (up & ~(peer->forced_own | peer->forced_theirs));
     const uint8_t calm = (uint8_t) (in & ~peer->soft), use = 0 != calm ? calm : 0 != in ? in : spare, pins = use | (in & peer->soft);
-    const uint8_t fast = 0 != (use & ~peer->stripe.slow) ? (uint8_t) (use & ~peer->stripe.slow) : use;
+    const uint8_t fast = bfo_rails_but(bfo_rails_but(use, peer->probation), peer->stripe.slow);
     uint32_t lowest = UINT32_MAX;
     uint8_t eager = 0, put = 0, pin = 0, get = 0;
 
@@ -399,6 +399,8 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
         BFO_ASSERT(0 == (peer->up_mask >> r & 1));
         bfo_stripe_join(&peer->stripe, r, peer->send_mask);
         peer->soft &= (uint8_t) ~(1u << r);
+        peer->probation |= (uint8_t) (1u << r); /* its bytes are counted from here on */
+        rail->carried = 0;
         __atomic_store_n(&rail->gen, gen, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_RELEASE); /* a thread that sees the rail in a mask sees its generation */
         set_masks(peer, (uint8_t) (peer->up_mask | 1u << r));
@@ -407,8 +409,7 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
     return is_new;
 }
 
-/* Rails stand out or are soft that were not before, or the other way round. Locks: bfo.lock held. */
-static void choose_again(bfo_peer_t *peer)
+void bfo_rails_choose_again(bfo_peer_t *peer)
 {
     const uint8_t before = peer->send_mask;
 
@@ -429,7 +430,7 @@ bool bfo_rails_stand_out(bfo_peer_t *peer)
     }
     BFO_LOCK(&bfo.lock);
     bfo_rails_out_set(peer, out);
-    choose_again(peer);
+    bfo_rails_choose_again(peer);
     BFO_UNLOCK(&bfo.lock);
     return true;
 }
@@ -443,7 +444,7 @@ bool bfo_rail_soften(bfo_peer_t *peer, uint8_t rail, bool is_soft)
     BFO_LOCK(&bfo.lock);
     may = 0 != (peer->up_mask & bit) && 0 != (peer->up_mask & ~(peer->out_own | peer->out_theirs | peer->soft | bit));
     peer->soft = is_soft && may ? peer->soft | bit : is_soft ? peer->soft : (uint8_t) (peer->soft & ~bit);
-    choose_again(peer);
+    bfo_rails_choose_again(peer);
     BFO_UNLOCK(&bfo.lock);
     return may;
 }

@@ -65,6 +65,14 @@ bool bfo_rails_stand_out(bfo_peer_t *peer) BFO_COLD;
  * soft nor stands out; then nothing changes. Locks: none held. */
 bool bfo_rail_soften(bfo_peer_t *peer, uint8_t rail, bool is_soft) BFO_COLD;
 
+/* Rails stand out, are soft or are on probation that were not before, or the other way round. Locks: bfo.lock held. */
+void bfo_rails_choose_again(bfo_peer_t *peer) BFO_COLD;
+/* The rails of `mask` without those of `avoid`, or all of `mask` if none would be left. */
+static inline uint8_t bfo_rails_but(uint8_t mask, uint8_t avoid)
+{
+    return 0 != (mask & ~avoid) ? (uint8_t) (mask & ~avoid) : mask;
+}
+
 /* For rails that need registrations: as bfo_regs_make() and bfo_regs_drop(). */
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs);
 void bfo_regs_deregister(bfo_regs_t *regs);
@@ -121,6 +129,15 @@ static inline void bfo_bulk_end(bfo_peer_t *peer, uint8_t rail, uint8_t mask, si
 {
     if (1 < peer->n_rails) {
         bfo_rails_bulk_end(peer, rail, mask, bytes, carried);
+    }
+}
+
+/* A FRAG, WRITE or READ of this process has succeeded. Its generation is the one in use, because every callback of an older one has run
+ * before the rail could come back (B8). `rail` may be BFO_MAX_RAILS. */
+static inline void bfo_rail_carried(bfo_peer_t *peer, uint8_t rail, size_t bytes)
+{
+    if (bfo_unlikely(peer->probation >> rail & 1)) {
+        bfo.carried_on_probation(peer, rail, bytes);
     }
 }
 

@@ -119,8 +119,7 @@ static inline void rdma_ended(bfo_recv_t *req, int32_t open)
 
 enum { PUT_LEAST = 128 * 1024 /* a shorter PUT costs more than a second rail gains */ };
 
-/* A READ uses one rail, and goes in one piece if it may; PUTs are spread over the rails so that all of them end at
- * about the same time. */
+/* A READ goes in one piece if it may; PUTs are spread over the rails so that all of them end at about the same time. */
 static size_t put_size(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t mask, uint8_t r)
 {
     const mca_btl_base_module_t *btl = peer->rails[r].btl;
@@ -301,6 +300,7 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
         read_failed(frag, frag->rail, status, false);
         return;
     }
+    bfo_rail_carried(frag->peer, frag->rail, length);
     if (frag != req->rget) {
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     }

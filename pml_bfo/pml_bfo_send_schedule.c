@@ -50,6 +50,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
         bfo_failover_data_failed(req, bfo_rail_index(peer, btl), status);
         return;
     }
+    bfo_rail_carried(peer, bfo_rail_index(peer, btl), length);
     (void) bfo_send_fire(&req->m, BFO_SEV_FRAG_OK, bfo_threads, req, &length);
     bfo_send_put(req);
 }
@@ -332,6 +333,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         return;
     }
     bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
+    bfo_rail_carried(frag->peer, frag->rail, frag->length);
     frag->gen = bfo_rail_gen(frag->peer, frag->rail); /* which carried it (B8), because the rail may have come back right before the post */
     (void) bfo_send_fire(&req->m, BFO_SEV_WRITE_OK, bfo_threads, req, frag);
     bfo_spare_give(BFO_SPARE_FRAG, &frag->super);

@@ -136,6 +136,7 @@ static void dump_rails(const bfo_peer_t *peer, int verbose)
                     peer->up_mask >> r & 1 ? "up" : "down", peer->fencing >> r & 1 ? ", being fenced" : "",
                     (peer->out_own | peer->out_theirs) >> r & 1 ? ", stands out"
                     : peer->soft >> r & 1                       ? ", seems silent"
+                    : peer->probation >> r & 1                  ? ", on probation"
                                                                 : "");
         if (verbose > 0 && NULL != rail->btl->btl_dump) {
             rail->btl->btl_dump(rail->btl, rail->endpoint, verbose);

@@ -342,6 +342,16 @@ void bfo_tell_rails(bfo_peer_t *only)
     }
 }
 
+void bfo_tell_rail_trusted(const bfo_peer_t *peer, uint8_t r, const char *why)
+{
+    const bfo_rail_t *rail = &peer->rails[r];
+
+    if (BFO_TELL_RAILS <= bfo_param(verbose)) {
+        opal_output(0, "bfo: %u->%u rail %u generation %u (%s) carries short messages again: %s", my_rank(), rank_of(peer), rail->name, rail->gen,
+                    bfo_tell_port(rail->btl), why);
+    }
+}
+
 /* One line per port and generation, however many processes and peers use the port again. */
 void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t r)
 {

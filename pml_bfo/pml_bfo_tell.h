@@ -28,6 +28,8 @@ void bfo_tell_rails(bfo_peer_t *peer) BFO_COLD;
 void bfo_tell_port_lost(mca_btl_base_module_t *btl, const char *cause, bool to_all) BFO_COLD;
 /* Reports that a new generation of a lost rail is in use. */
 void bfo_tell_rail_back(bfo_peer_t *peer, uint8_t rail) BFO_COLD;
+/* Reports that its probation is over. */
+void bfo_tell_rail_trusted(const bfo_peer_t *peer, uint8_t rail, const char *why) BFO_COLD;
 /* Reports that the set of slow rails has changed (level 1). */
 void bfo_tell_slow(const bfo_peer_t *peer) BFO_COLD;
 /* Reports that no rail to the peer is left and its requests wait for one. */

@@ -54,6 +54,7 @@ typedef struct {
     uint16_t awaited;   /* generation whose fence ends the rail's bit in `fencing`. Lock: bfo.lock */
     bool is_lossy;      /* the BTL gave up fences; below: the first and the last such generation. Lock: bfo.lock */
     uint16_t lossy_first, lossy_last;
+    size_t carried;         /* bytes of long messages during its probation; atomic */
     uint64_t figures_since; /* ns; lost, or in use, since then. Lock: that of pml_bfo_figures.c */
     char cause[64];         /* why it was lost, for the user */
 } bfo_rail_t;
@@ -83,6 +84,7 @@ typedef struct bfo_peer_t {
     bool declared;                     /* declared unreachable: never used again (DESIGN.txt section 11) */
     bool may_wait;                     /* rails can come back: without one this process may wait for the peer (pml_bfo_last_rail_timeout) */
     uint8_t soft;                      /* rails that seem silent: no new work begins there. Lock: bfo.lock */
+    uint8_t probation;                 /* rails that came back: short messages avoid them. Written under bfo.lock, read without */
     uint8_t out_own, out_theirs;       /* rails that stand out because this side's or the peer's port is out of service. Lock: bfo.lock */
     uint8_t forced_own, forced_theirs; /* of those, the rails that stand out even if no other rail is left. Lock: bfo.lock */
     uint8_t names_out, names_forced, names_quiet; /* the peer's report, by names of rails: out, out by force, nothing in flight. Lock: bfo.lock */

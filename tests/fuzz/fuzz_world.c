@@ -489,6 +489,13 @@ void world_rail_returns(world_btl_t *btl)
     }
 }
 
+void world_rail_is_trusted(world_btl_t *btl, uint16_t gen)
+{
+    if (NULL != btl->ext.rail_trusted) {
+        btl->ext.rail_trusted(&btl->super, &world_proc[btl->peer]->super, (uint8_t) (btl - world_btl), gen);
+    }
+}
+
 /* ---- making a module, and one life of it -------------------------------------------------------------- */
 
 void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, bool failover)

@@ -86,6 +86,8 @@ void world_fence_done(unsigned n, bool lossy);
 void world_rail_fails(world_btl_t *btl);
 /* The fence of the rail is done; the rail comes back with its next generation. */
 void world_rail_returns(world_btl_t *btl);
+/* The BTL reports the end of the probation of that generation of the rail. */
+void world_rail_is_trusted(world_btl_t *btl, uint16_t gen);
 /* The BTL has the rail's next generation, and has not reported it yet. */
 void world_rail_returns_unheard(world_btl_t *btl);
 /* Number of PUTs that receives have asked for and that have not ended. */

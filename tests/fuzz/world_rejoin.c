@@ -70,7 +70,9 @@ static void rail_that_returns_is_used(void)
     bool used[2] = {false, false};
 
     world_rail_returns(&world_btl[0]);
-    must(3 == peer->send_mask && 3 == peer->eager_mask && 3 == peer->put_mask, "a rail that returned is not used");
+    must(3 == peer->send_mask && 3 == peer->put_mask, "a rail that returned is not used");
+    world_rail_is_trusted(&world_btl[0], 1);
+    must(3 == peer->eager_mask, "short messages avoid a rail that the BTL trusts");
     must(1 == peer->rails[0].gen && 0 == peer->rails[0].fenced, "its generation is not the new one");
     for (int i = 0; i < 4; ++i) {
         (void) send_long();
@@ -194,6 +196,120 @@ static void returned_rail_is_as_far_as_the_others(void)
     peer->stripe.load[1] = 1u << 30;
     world_rail_returns(&world_btl[0]);
     must(1u << 30 == peer->stripe.load[0], "a rail that returned carries everything until it has caught up");
+}
+
+/* ---- probation -------------------------------------------------------------------------------------------- */
+
+/* Sends short messages; returns the mask of the rails that carry them. */
+static uint8_t carriers_of_short_messages(void)
+{
+    uint8_t mask = 0;
+
+    for (int i = 0; i < 4; ++i) {
+        const unsigned n = world_posted();
+
+        must(OMPI_SUCCESS == bfo_send(room, 10, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0]), "a send fails");
+        must(n + 1 == world_posted(), "a short message is not posted");
+        mask |= (uint8_t) (1u << (world_btl_of(n) - world_btl));
+        world_complete(n, OPAL_SUCCESS);
+    }
+    return mask;
+}
+
+static void short_messages_avoid_a_rail_on_probation(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    world_rail_returns(&world_btl[0]);
+    must(3 == peer->send_mask && 3 == peer->put_mask && 3 == peer->get_mask, "long messages avoid a rail that returned");
+    must(2 == carriers_of_short_messages(), "short messages use a rail that is on probation");
+    world_rail_is_trusted(&world_btl[0], 1);
+    must(3 == carriers_of_short_messages(), "short messages avoid a rail that the BTL trusts");
+}
+
+/* The peer asks for one WRITE after the other. */
+static void long_messages_end_the_probation(void)
+{
+    static char much[512 * 1024];
+    bfo_peer_t *peer = life_begins(true);
+
+    world_rail_returns(&world_btl[0]);
+    for (int i = 0; i < 2; ++i) {
+        ompi_request_t *request = NULL;
+        const bfo_send_t *req;
+
+        must(2 == peer->eager_mask, "the probation ends too early");
+        must(OMPI_SUCCESS == bfo_isend(much, sizeof(much), &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
+             "a send does not start");
+        req = (const bfo_send_t *) request;
+        world_put_comes(&world_btl[0], req, 0, sizeof(much));
+        must(0 <= world_find(WORLD_PUT), "nothing is written");
+        world_complete((unsigned) world_find(WORLD_PUT), OPAL_SUCCESS);
+    }
+    must(3 == carriers_of_short_messages(), "short messages avoid a rail that has carried long ones");
+}
+
+static void bytes_of_the_last_probation_do_not_count(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    world_rail_returns(&world_btl[0]);
+    bfo_rail_carried(peer, 0, 1024 * 1024 - 1);
+    must(2 == peer->eager_mask, "the probation ends too early");
+    world_rail_fails(&world_btl[0]);
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    bfo_rail_carried(peer, 0, 1024 * 1024 - 1);
+    must(2 == peer->eager_mask, "bytes of the previous generation count");
+    bfo_rail_carried(peer, 0, 1);
+    must(3 == peer->eager_mask, "bytes of this generation do not count");
+}
+
+static void end_of_an_older_probation_is_void(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    world_rail_returns(&world_btl[0]);
+    world_rail_fails(&world_btl[0]);
+    world_rail_is_trusted(&world_btl[0], 1);
+    must(2 == peer->send_mask && 2 == peer->eager_mask, "a rail that is lost is used");
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    world_rail_is_trusted(&world_btl[0], 1);
+    must(2 == carriers_of_short_messages(), "the end of the probation of an older generation counts");
+    world_rail_is_trusted(&world_btl[0], 2);
+    must(3 == carriers_of_short_messages(), "the end of this probation does not count");
+}
+
+/* The other rail is lost, soft, or stands out. */
+static void rail_on_probation_carries_everything_if_it_is_the_only_one(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    world_rail_returns(&world_btl[0]);
+    must(bfo_rail_soften(peer, 1, true), "a rail does not become soft");
+    must(1 == carriers_of_short_messages(), "short messages use a rail that seems silent");
+    must(bfo_rail_soften(peer, 1, false) && 2 == carriers_of_short_messages(), "a rail that answers again does not take the short messages back");
+    world_rail_fails(&world_btl[1]);
+    must(1 == carriers_of_short_messages(), "the last rail does not carry short messages");
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[1]);
+    must(3 == carriers_of_short_messages(), "one of two rails on probation carries all short messages");
+    world_rail_is_trusted(&world_btl[1], 1);
+    must(2 == carriers_of_short_messages(), "short messages use the rail that is still on probation");
+}
+
+/* A slow rail is known to deliver; a rail on probation is not. */
+static void slow_rail_is_better_than_a_rail_on_probation(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+
+    world_rail_returns(&world_btl[0]);
+    peer->stripe.slow = 2;
+    bfo_rails_choose_again(peer);
+    must(2 == carriers_of_short_messages(), "short messages use a rail on probation instead of a slow rail");
+    world_rail_is_trusted(&world_btl[0], 1);
+    must(1 == carriers_of_short_messages(), "short messages use a slow rail");
 }
 
 /* ---- messages that have seen the old generation ---------------------------------------------------------- */
@@ -360,6 +476,12 @@ static const world_case_t cases[] = {
     {"dead_set_names_the_generation_before", dead_set_names_the_generation_before},
     {"generation_that_the_btl_knows_is_possible", generation_that_the_btl_knows_is_possible},
     {"returned_rail_is_as_far_as_the_others", returned_rail_is_as_far_as_the_others},
+    {"short_messages_avoid_a_rail_on_probation", short_messages_avoid_a_rail_on_probation},
+    {"long_messages_end_the_probation", long_messages_end_the_probation},
+    {"bytes_of_the_last_probation_do_not_count", bytes_of_the_last_probation_do_not_count},
+    {"end_of_an_older_probation_is_void", end_of_an_older_probation_is_void},
+    {"rail_on_probation_carries_everything_if_it_is_the_only_one", rail_on_probation_carries_everything_if_it_is_the_only_one},
+    {"slow_rail_is_better_than_a_rail_on_probation", slow_rail_is_better_than_a_rail_on_probation},
     {"read_of_before_costs_no_rail", read_of_before_costs_no_rail},
     {"put_by_a_rail_that_returned_is_restarted", put_by_a_rail_that_returned_is_restarted},
     {"write_of_before_is_not_written", write_of_before_is_not_written},

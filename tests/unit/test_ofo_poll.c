@@ -126,6 +126,7 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
     return NULL;
 }
 void ofo_peer_lost(ofo_peer_t *peer) {}
+void ofo_rail_trusted(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_pending_flush(ofo_endpoint_t *ep) {}
 void ofo_port_down(ofo_module_t *module) {}
 void ofo_port_returned(ofo_module_t *module) {}
