@@ -241,7 +241,7 @@ static void qp_failed(const ofo_device_t *device, const struct ibv_qp *verbs, bo
     }
     qps = qp->returns.qps;
     OFO_STORE(qp->is_fatal, qp->is_fatal || fatal);
-    ofo_tell_service(qps->ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+    ofo_tell_service(qps->ep, OFO_MAIL_ERROR, qps->gen, &(ofo_ctl_t){.cause = OFO_CAUSE_ERROR}, NULL);
 }
 
 static void handle(const ofo_device_t *device, const struct ibv_async_event *event)

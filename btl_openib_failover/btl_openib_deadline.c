@@ -120,6 +120,7 @@ void ofo_deadline_over(ofo_endpoint_t *ep, uint16_t gen)
 {
     if (ofo_deadline_still_waits(ep, gen) && ofo_now_ms() >= ep->stall.since + OFO.params.deadline / 2) {
         ++ep->module->count.silent_rails;
+        ep->qps->is_silent = true;
         ofo_rail_failed(ep->qps, "the path is silent, while another rail to the peer answers");
     }
 }

@@ -59,9 +59,25 @@ static void tell_pml(ofo_module_t *module, ofo_peer_t *peer, const char *why)
     module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_NONFATAL, proc, text);
 }
 
+/* A port that is down is the better answer, although the first symptom may have been a bad completion. */
+static void tell_service_why(ofo_endpoint_t *ep, uint16_t gen, bool is_silent)
+{
+    const ofo_module_t *module = ep->module;
+    ofo_ctl_t ctl = {.cause = OFO_CAUSE_ERROR};
+
+    if (ofo_port_is_gone(module)) {
+        ctl.cause = OFO_CAUSE_DEVICE;
+    } else if (!OFO_LOAD(module->port_up) || ofo_port_has_moved(module)) {
+        ctl.cause = OFO_CAUSE_PORT;
+    } else if (is_silent) {
+        ctl.cause = OFO_CAUSE_SILENT;
+    }
+    ofo_tell_service(ep, OFO_MAIL_ERROR, gen, &ctl, NULL);
+}
+
 void ofo_drain_act_tell_service(ofo_qpset_t *qps, const char *why)
 {
-    ofo_tell_service(qps->ep, OFO_MAIL_ERROR, qps->gen, NULL, NULL);
+    tell_service_why(qps->ep, qps->gen, qps->is_silent);
 }
 
 void ofo_drain_act_tell_all(ofo_qpset_t *qps, const char *why)
@@ -210,16 +226,16 @@ void ofo_drain_act_post_markers(ofo_qpset_t *qps, const char *why)
     ofo_fence_extend(qps);
 }
 
-void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
+void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen, const char *reported)
 {
     OPAL_THREAD_LOCK(&ep->lock);
     ofo_gate_refuse(ep, gen);
     ep->dead_port = false; /* the port may return, the rail does not */
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (NULL != qps) {
-        (void) ofo_drain_raise(qps, OFO_DEV_DRAIN, "the rail was brought down");
+        (void) ofo_drain_raise(qps, OFO_DEV_DRAIN, NULL != reported ? reported : "the rail was brought down");
     } else {
-        tell_pml(ep->module, ep->peer, "the rail does not connect");
+        tell_pml(ep->module, ep->peer, NULL != reported ? reported : "the rail does not connect");
         drain_end(ep, NULL, gen);
     }
 }
@@ -247,7 +263,7 @@ static void end_endpoint(ofo_endpoint_t *ep)
         ep->dead_port = true; /* no queue pairs here; a PML that knows the peer asks for the fence */
         ep->gate = OFO_GATE_REFUSING;
     } else if (OFO_GATE_REFUSING != ep->gate || OFO_ST_UP == state || ofo_fsm_state_is_connecting(state)) { /* one side connects */
-        ofo_tell_service(ep, OFO_MAIL_ERROR, (uint16_t) published, NULL, NULL);
+        tell_service_why(ep, (uint16_t) published, false);
         ofo_gate_refuse(ep, (uint16_t) published);
     }
 }

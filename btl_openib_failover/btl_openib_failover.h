@@ -12,8 +12,9 @@
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* Service has ended the probation of that generation. */
 void ofo_rail_trusted(ofo_endpoint_t *ep, uint16_t gen);
-/* Begins the fence of a generation whose queue pairs are in the error state; `qps` is NULL if it has none. */
-void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen);
+/* Begins the fence of a generation whose queue pairs are in the error state; `qps` is NULL if it has none. `reported`: the cause according to
+ * the peer, constant text, or NULL. */
+void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen, const char *reported);
 /* A queue pair of the draining set takes no more buffers from its shared queue, or we assume so. */
 void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen);
 /* Calls the PML's fence_done for a generation whose fence is done. */

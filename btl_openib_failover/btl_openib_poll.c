@@ -275,7 +275,7 @@ static void handle_mail(ofo_module_t *module)
             ofo_rail_up(mail->ep, mail->qps);
             break;
         case OFO_MAIL_DRAIN:
-            ofo_drain_start(mail->ep, mail->qps, mail->gen);
+            ofo_drain_start(mail->ep, mail->qps, mail->gen, ofo_cause_reported(mail->ctl.cause));
             break;
         case OFO_MAIL_LAST_WQE:
             ofo_drain_last_wqe(mail->ep, mail->gen);

@@ -354,7 +354,7 @@ static void end_silent(ofo_endpoint_t *ep)
     if (OFO_ST_UP == ep->fsm.state) {
         ofo_tell_progress(ep->module, OFO_MAIL_SILENT, ep, ep->fsm.gen, NULL, NULL);
     } else {
-        ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, NULL);
+        ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, &(ofo_ctl_t){.cause = OFO_CAUSE_SILENT});
     }
 }
 
@@ -380,7 +380,7 @@ void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
             if (0 == ep->fsm.gen) {
                 ofo_peer_doubt_pair(ep);
             }
-            ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, NULL);
+            ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, &(ofo_ctl_t){.cause = OFO_CAUSE_CONNECT});
         }
     }
     if (0 != ep->retransmit_at && now >= ep->retransmit_at) {
@@ -402,9 +402,15 @@ static bool is_fenced(const ofo_endpoint_t *ep, uint16_t gen)
     return gen < ep->fsm.gen || OFO_ST_ASKING == ep->fsm.state || OFO_ST_DOWN == ep->fsm.state;
 }
 
+/* The PML asks for it like a DOWN of the peer, but the port here may be the cause, which DACK then tells the peer. */
 void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail)
 {
+    const ofo_fsm_state_t before = ep->fsm.state;
+
     ofo_rail_message(ep, &mail->ctl);
+    if (before != ep->fsm.state && !OFO_LOAD(ep->module->port_up)) {
+        ep->cause = OFO_CAUSE_PORT;
+    }
     if (is_fenced(ep, mail->gen) && !ep->check_open) {
         ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, mail->gen, NULL, NULL);
     }

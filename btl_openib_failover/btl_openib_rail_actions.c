@@ -123,6 +123,7 @@ static void send_dack(ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *down)
     ofo_ctl_t ctl = message(ep, OFO_CTL_DACK, gen);
     const ofo_kept_t *kept = kept_of(ep, gen);
 
+    ctl.cause = gen == ep->fsm.gen ? ep->cause : OFO_CAUSE_UNKNOWN;
     if (NULL != kept) {
         ctl.counts = kept->sent;
         ctl.flags = OFO_DACK_VALID;
@@ -222,6 +223,7 @@ void ofo_rail_send_down(ofo_endpoint_t *ep, uint16_t gen)
 {
     ofo_ctl_t down = message(ep, OFO_CTL_DOWN, gen);
 
+    down.cause = gen == ep->fsm.gen ? ep->cause : OFO_CAUSE_UNKNOWN;
     send_by_any_way(ep, &down);
 }
 
@@ -331,11 +333,28 @@ static int ofo_do_map_and_tell(void *owner, const ofo_ctl_t *ctl)
     return ofo_do_send_rtu(owner, ctl);
 }
 
+/* Has the peer ended the generation? */
+static bool is_end(const ofo_ctl_t *ctl)
+{
+    return OFO_CTL_DOWN == ctl->type || OFO_CTL_DACK == ctl->type;
+}
+
+/* Why this side ends the generation. `ctl`: a message of the peer, or one without a type that has the cause of a local error, or NULL. */
+static uint8_t own_cause(const ofo_ctl_t *ctl)
+{
+    if (NULL == ctl || is_end(ctl)) {
+        return OFO_CAUSE_UNKNOWN; /* the peer knows better */
+    }
+    return OFO_CTL_REJ == ctl->type || OFO_CTL_REP == ctl->type ? OFO_CAUSE_CONNECT : ctl->cause;
+}
+
 /* Stops the queue pairs. Progress drains the work that they leave and reports back. */
 static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
+    const bool is_reported = NULL != ctl && is_end(ctl);
 
+    ep->cause = own_cause(ctl);
     ep->give_up_at = 0;
     ep->dack_known = false;
     if (NULL != ep->building) {
@@ -346,7 +365,7 @@ static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
     if (NULL != ep->fenced_set) {
         ofo_async_await_last_wqe(ep);
     }
-    ofo_tell_progress(ep->module, OFO_MAIL_DRAIN, ep, ep->fsm.gen, NULL, ep->building);
+    ofo_tell_progress(ep->module, OFO_MAIL_DRAIN, ep, ep->fsm.gen, is_reported ? ctl : NULL, ep->building);
     ep->building = NULL;
     start_retransmission(ep); /* repeats DOWN until DACK comes, whichever side began */
     return 0;

@@ -88,7 +88,7 @@ static void handle_mail(ofo_mail_t *mail)
         break;
     case OFO_MAIL_ERROR:
         if (current) {
-            ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, NULL);
+            ofo_rail_event(ep, OFO_EV_LOCAL_ERROR, &mail->ctl);
         }
         break;
     case OFO_MAIL_FENCE:

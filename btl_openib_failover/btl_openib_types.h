@@ -237,6 +237,7 @@ struct ofo_qpset {
     uint32_t alive_place; /* messages below this place were posted before it */
     uint64_t seen;        /* n_ok + n_received at the last turn of the keepalive */
     ofo_drain_t drain;    /* changed by ofo_drain_raise() alone, under ep->lock */
+    bool is_silent;       /* the inquiry said so; context: progress */
     bool told_first_recv;
     uint8_t heard;           /* iWARP: queue pairs that have received something, one bit for each; lock: poll_lock */
     uint64_t fence_until;    /* ms; when the fence is given up. Context of the two: progress */
@@ -282,7 +283,7 @@ typedef struct {
 typedef enum {
     /* to service */
     OFO_MAIL_POST,       /* a post wants the rail connected */
-    OFO_MAIL_ERROR,      /* generation `gen` failed */
+    OFO_MAIL_ERROR,      /* generation `gen` failed; ctl.cause says why */
     OFO_MAIL_PROVED,     /* proofs of `gen` completed */
     OFO_MAIL_FIRST_RECV, /* first message of `gen` */
     OFO_MAIL_FENCE_DONE, /* all work of `qps` has come back, and service owns it again */
@@ -299,7 +300,7 @@ typedef enum {
     /* to progress */
     OFO_MAIL_UP,        /* `qps` carries data */
     OFO_MAIL_FENCED,    /* `gen` is fenced: call the PML's fence_done (again) */
-    OFO_MAIL_DRAIN,     /* queue pairs of `qps` are in ERR (or there are none): drain */
+    OFO_MAIL_DRAIN,     /* queue pairs of `qps` are in ERR (or there are none): drain. `ctl`: the peer's message, if the peer began */
     OFO_MAIL_LAST_WQE,  /* a queue pair of `gen` takes no more buffers from its shared queue */
     OFO_MAIL_ABANDON,   /* queue pairs of `qps` were destroyed */
     OFO_MAIL_OBSTINATE, /* queue pairs of `qps` could not be destroyed */
@@ -427,6 +428,7 @@ struct mca_btl_base_endpoint_t {
     ofo_kept_t kept[2];   /* the last fenced generation, and the last one before it that carried messages */
     ofo_counts_t dack;    /* the peer's counts of fsm.gen, valid if dack_known */
     bool dack_known;
+    uint8_t cause;          /* why this side has ended fsm.gen, for the peer; OFO_CAUSE_UNKNOWN if the peer began */
     int32_t lossy_gen;      /* last generation whose fence was given up, or OFO_GEN_NONE; atomic, progress reads it */
     bool check_open;        /* the fence of lossy_gen is done, but fence_done waits for the loss check */
     uint64_t unknown_until; /* ms; how long to wait for the peer's counts; 0: we do not wait */

@@ -14,6 +14,19 @@ enum { CH_SIZE = 24, DACK_SIZE = 56, REQ_SIZE = 56, REJ_SIZE = 32, ASK_SIZE = 32
 
 static const char *const ctl_names[] = {"DOWN", "DACK", "REQ", "REP", "RTU", "REJ", "PEERDEAD", "ASK", "PROBE", "ANSWER"};
 
+static int tells_cause(uint8_t type)
+{
+    return OFO_CTL_DOWN == type || OFO_CTL_DACK == type;
+}
+
+static const char *const causes[OFO_CAUSES] = {
+    [OFO_CAUSE_PORT] = "the peer reports: the port is down",
+    [OFO_CAUSE_DEVICE] = "the peer reports: the adapter has failed",
+    [OFO_CAUSE_ERROR] = "the peer reports: a message came back with an error",
+    [OFO_CAUSE_SILENT] = "the peer reports: the path is silent",
+    [OFO_CAUSE_CONNECT] = "the peer reports: the rail does not connect",
+};
+
 static size_t ctl_size(const ofo_ctl_t *ctl)
 {
     switch (ctl->type) {
@@ -98,6 +111,7 @@ size_t ofo_ctl_pack(const ofo_ctl_t *ctl, uint8_t *buffer, size_t size)
     buffer[2] = ctl->rail;
     buffer[3] = OFO_CTL_VERSION;
     ofo_put16(buffer + 4, ctl->gen);
+    buffer[6] = tells_cause(ctl->type) ? ctl->cause : 0;
     ofo_put32(buffer + 8, ctl->jobid);
     ofo_put32(buffer + 12, ctl->vpid);
     ofo_put32(buffer + 16, ctl->src_inc);
@@ -175,6 +189,7 @@ ofo_wire_result_t ofo_ctl_unpack(const uint8_t *buffer, size_t length, ofo_ctl_t
     ctl->flags = buffer[1];
     ctl->rail = buffer[2];
     ctl->gen = ofo_get16(buffer + 4);
+    ctl->cause = tells_cause(ctl->type) && OFO_CAUSES > buffer[6] ? buffer[6] : OFO_CAUSE_UNKNOWN;
     ctl->jobid = ofo_get32(buffer + 8);
     ctl->vpid = ofo_get32(buffer + 12);
     ctl->src_inc = ofo_get32(buffer + 16);
@@ -194,6 +209,11 @@ ofo_wire_result_t ofo_ctl_unpack(const uint8_t *buffer, size_t length, ofo_ctl_t
         return OFO_WIRE_SHORT;
     }
     return unpack_queue_pairs(buffer, ctl);
+}
+
+const char *ofo_cause_reported(uint8_t cause)
+{
+    return OFO_CAUSES > cause ? causes[cause] : NULL;
 }
 
 const char *ofo_ctl_name(uint8_t type)

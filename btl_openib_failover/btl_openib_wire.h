@@ -37,6 +37,17 @@ typedef enum {
     OFO_REJ_DISABLED = 4
 } ofo_rej_reason_t;
 
+/* Why the sender of a DOWN or DACK has ended the generation. */
+typedef enum {
+    OFO_CAUSE_UNKNOWN = 0, /* also an older build, or a cause that this build does not know */
+    OFO_CAUSE_PORT = 1,
+    OFO_CAUSE_DEVICE = 2,
+    OFO_CAUSE_ERROR = 3, /* a post was refused, or a completion was bad */
+    OFO_CAUSE_SILENT = 4,
+    OFO_CAUSE_CONNECT = 5,
+    OFO_CAUSES
+} ofo_cause_t;
+
 #define OFO_DACK_VALID 0x01    /* flag of DACK: the counts are known */
 #define OFO_CTL_ASKS 0x02      /* flag of DOWN: asks whether the rail carries packets again; flag of DACK: answers such a DOWN */
 #define OFO_CTL_SOFT 0x04      /* flag of PROBE: the rail `about` is soft at the sender, by the sender's own inquiry */
@@ -60,6 +71,7 @@ typedef struct {
     uint8_t type; /* ofo_ctl_type_t */
     uint8_t flags;
     uint8_t rail;
+    uint8_t cause; /* DOWN, DACK: ofo_cause_t */
     uint16_t gen;
     uint32_t jobid, vpid; /* of the sender */
     uint32_t src_inc, dst_inc;
@@ -99,6 +111,9 @@ size_t ofo_ctl_pack(const ofo_ctl_t *ctl, uint8_t *buffer, size_t size);
 
 /* Reads a message of `length` bytes; *ctl is valid only on OFO_WIRE_OK. Bytes after the message are ignored. */
 ofo_wire_result_t ofo_ctl_unpack(const uint8_t *buffer, size_t length, ofo_ctl_t *ctl);
+
+/* What the user reads if the peer gives this cause; NULL: the cause is unknown. */
+const char *ofo_cause_reported(uint8_t cause);
 
 /* "DOWN", "REQ", ... or "unknown". */
 const char *ofo_ctl_name(uint8_t type);

@@ -17,7 +17,7 @@ flap() {
     rm -f "$go" "$go.2"
     : >"$log"
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=300ms -- "$MPIRUN" \
-        --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_use_put 0 \
+        --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_verbose 1 --mca pml_bfo_use_put 0 \
         "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" "$when" $([ "$when" = first ] && echo "$go.2") >"$log" 2>&1 </dev/null &
     job=$!
     wait_for '^ready\|^receiver' 2
@@ -41,6 +41,8 @@ flap() {
     grep -q 'all right' "$log" || { cat "$log"; fail "$when, $rails rails: no message arrived"; }
     ! grep -q 'rail 1 .* gen 0: .* -> up on' "$log" || { cat "$log"; fail "$when, $rails rails: one side gave rail 1 up, and it was connected"; }
     [ "$(grep -c 'rail 1 .* gen 0: .* -> down on' "$log")" = 2 ] || { cat "$log"; fail "$when, $rails rails: rail 1 is not down at both sides"; }
+    [ "$when" != met ] || [ "$(grep -c 'rail 1 generation 0 (sr1:1) lost: the peer reports: the port is down;' "$log")" = 1 ] ||
+        { cat "$log"; fail "$when, $rails rails: the side whose port was up does not name the cause that its peer reported"; }
     note "$when, $rails rails: both sides gave up rail 1"
 }
 for rails in 2 4; do

@@ -49,6 +49,7 @@ static ofo_qpset_t *qps;
 /* ---- verbs, and functions that the rooms call ---------------------------------------------------- */
 
 static unsigned markers, letters[OFO_MAIL_PORT_UP + 1];
+static uint8_t cause; /* according to the last letter to service */
 static uint64_t now;
 
 static bool takes_no_marker;
@@ -72,6 +73,7 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
 {
     assert_int_equal(gen, GEN);
     ++letters[kind];
+    cause = OFO_MAIL_ERROR == kind ? ctl->cause : OFO_CAUSE_UNKNOWN;
 }
 void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set) {}
 /* Work in flight comes back to the set on which it was posted. */
@@ -94,9 +96,10 @@ bool ofo_port_came_back(const ofo_module_t *of)
 {
     return false;
 }
+static bool is_gone;
 bool ofo_port_is_gone(const ofo_module_t *of)
 {
-    return true;
+    return is_gone;
 }
 bool ofo_rail_is_spared(const ofo_endpoint_t *of)
 {
@@ -153,6 +156,7 @@ void ofo_silent_ask(ofo_endpoint_t *of) {}
 /* ---- the PML ------------------------------------------------------------------------------------- */
 
 static unsigned told, fences_done;
+static char told_why[96];
 
 static void error_cb(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *text)
 {
@@ -160,6 +164,7 @@ static void error_cb(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
     assert_int_equal(opal_mutex_trylock(&ep.lock), 0);
     opal_mutex_unlock(&ep.lock);
     ++told;
+    snprintf(told_why, sizeof(told_why), "%s", text);
 }
 
 static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t rail, uint16_t gen, bool lossy)
@@ -205,6 +210,7 @@ static int begin(void **state)
     markers = told = fences_done = 0;
     memset(letters, 0, sizeof(letters));
     refuses = false;
+    is_gone = true;
     opal_uses_threads = true; /* so that the product takes its locks */
     return 0;
 }
@@ -302,7 +308,7 @@ static void set_that_fails_is_told_once_and_fenced_once(void **state)
     ofo_port_down(&module);
     assert_int_equal(letters[OFO_MAIL_ERROR], 1);
     told = 0;
-    ofo_drain_start(&ep, qps, GEN);
+    ofo_drain_start(&ep, qps, GEN, NULL);
     is_in(OFO_DRAIN_DRAINING);
     assert_int_equal(told, 0);
     assert_int_equal(markers, 1);
@@ -328,11 +334,45 @@ static void pml_is_told_by_drain_if_nobody_did(void **state)
     is_in(OFO_DRAIN_BROKEN);
     assert_int_equal(letters[OFO_MAIL_ERROR], 1);
     assert_int_equal(told, 0);
-    ofo_drain_start(&ep, qps, GEN);
+    ofo_drain_start(&ep, qps, GEN, NULL);
     assert_int_equal(told, 1);
     all_returns();
     is_in(OFO_DRAIN_FENCED);
     assert_int_equal(told, 1);
+}
+
+/* Service tells the peer the cause, and the PML hears the peer's. */
+static void both_sides_hear_the_cause(void **state)
+{
+    ofo_rail_up(&ep, qps);
+    ofo_rail_failed(qps, "");
+    assert_int_equal(cause, OFO_CAUSE_DEVICE);
+    end(state);
+    begin(state);
+    is_gone = false;
+    ofo_rail_up(&ep, qps);
+    ofo_rail_failed(qps, "");
+    assert_int_equal(cause, OFO_CAUSE_ERROR);
+    end(state);
+    begin(state);
+    is_gone = false;
+    ofo_rail_up(&ep, qps);
+    qps->is_silent = true;
+    ofo_rail_failed(qps, "");
+    assert_int_equal(cause, OFO_CAUSE_SILENT);
+    end(state);
+    begin(state);
+    is_gone = false;
+    ofo_rail_up(&ep, qps);
+    module.port_up = false; /* its event comes later */
+    ofo_rail_failed(qps, "");
+    assert_int_equal(cause, OFO_CAUSE_PORT);
+    end(state);
+    begin(state);
+    ofo_rail_up(&ep, qps);
+    ofo_drain_start(&ep, qps, GEN, "the peer reports: the port is down");
+    assert_int_equal(told, 1);
+    assert_non_null(strstr(told_why, "the peer reports: the port is down"));
 }
 
 /* The port died, or the set broke, while the letter was under way: the gate stays shut, and service gets a letter. */
@@ -386,7 +426,7 @@ static void what_is_out_comes_back_when_no_queue_pair_is_left(void **state)
     module.all_frags = &other;
     ofo_rail_up(&ep, qps);
     qps->qp[0].sq_free = 3;
-    ofo_drain_start(&ep, qps, GEN);
+    ofo_drain_start(&ep, qps, GEN, NULL);
     gets_stuck();
     ofo_fence_answered(&module, qps, false);
     is_in(OFO_DRAIN_OBSTINATE);
@@ -411,7 +451,7 @@ static void marker_that_waited_is_posted_when_service_gives_back_the_set(void **
 {
     qps->qp[0].shared = true;
     ofo_rail_up(&ep, qps);
-    ofo_drain_start(&ep, qps, GEN);
+    ofo_drain_start(&ep, qps, GEN, NULL);
     assert_int_equal(markers, 0);
     gets_stuck();
     qps->qp[0].last_wqe_seen = true;
@@ -434,6 +474,7 @@ int main(void)
         TEST(marker_goes_one_way),
         TEST(set_that_fails_is_told_once_and_fenced_once),
         TEST(pml_is_told_by_drain_if_nobody_did),
+        TEST(both_sides_hear_the_cause),
         TEST(set_that_comes_too_late_opens_no_gate),
         TEST(closed_connection_is_a_loss_only_if_somebody_waits),
         TEST(what_is_out_comes_back_when_no_queue_pair_is_left),

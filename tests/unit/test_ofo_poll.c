@@ -105,7 +105,7 @@ void ofo_drain_act_tell_pml_drain(ofo_qpset_t *qps, const char *why)
 }
 void ofo_drain_act_tell_service(ofo_qpset_t *qps, const char *why) {}
 void ofo_drain_last_wqe(ofo_endpoint_t *ep, uint16_t gen) {}
-void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen) {}
+void ofo_drain_start(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen, const char *reported) {}
 void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_keepalive(ofo_module_t *module) {}
 void ofo_log(unsigned level, const char *format, ...) {}

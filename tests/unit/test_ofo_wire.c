@@ -38,8 +38,11 @@ static ofo_ctl_t example(uint8_t type)
         ctl.qp[0] = (ofo_qp_addr_t){0x123456, 0x654321};
         ctl.qp[1] = (ofo_qp_addr_t){0xabcdef, 0xfedcba};
     } else if (OFO_CTL_DACK == type) {
+        ctl.cause = OFO_CAUSE_PORT;
         ctl.flags = OFO_DACK_VALID;
         ctl.counts = (ofo_counts_t){.n_ok = UINT64_C(0x0123456789abcdef), .n_send = {1, 2, 3, 4, 5, 6, 7, 0xffff}, .n_eager = 9};
+    } else if (OFO_CTL_DOWN == type) {
+        ctl.cause = OFO_CAUSE_SILENT;
     } else if (OFO_CTL_REJ == type) {
         ctl.reason = OFO_REJ_RAIL_HASH;
     } else if (OFO_CTL_PROBE == type || OFO_CTL_ANSWER == type) {
@@ -80,6 +83,28 @@ static void ctl_layout_is_network_byte_order(void **state)
     assert_memory_equal(buffer + 24, body, sizeof(body));
     assert_int_equal(buffer[57], 0x12);
     assert_int_equal(buffer[60 + 1], 0x65);
+}
+
+static void cause_of_a_bring_down_is_never_trusted(void **state)
+{
+    uint8_t buffer[OFO_CTL_MAX_SIZE];
+    ofo_ctl_t in = example(OFO_CTL_DOWN), out;
+
+    ofo_ctl_pack(&in, buffer, sizeof(buffer));
+    assert_int_equal(buffer[6], OFO_CAUSE_SILENT);
+    for (unsigned cause = 0; cause <= 255; ++cause) {
+        buffer[6] = (uint8_t) cause;
+        assert_int_equal(ofo_ctl_unpack(buffer, sizeof(buffer), &out), OFO_WIRE_OK);
+        assert_int_equal(out.cause, cause < OFO_CAUSES ? cause : OFO_CAUSE_UNKNOWN);
+        assert_true((NULL == ofo_cause_reported((uint8_t) cause)) == (0 == cause || OFO_CAUSES <= cause));
+    }
+    in = example(OFO_CTL_RTU);
+    in.cause = OFO_CAUSE_PORT;
+    ofo_ctl_pack(&in, buffer, sizeof(buffer));
+    assert_int_equal(buffer[6], 0);
+    buffer[6] = OFO_CAUSE_PORT;
+    assert_int_equal(ofo_ctl_unpack(buffer, sizeof(buffer), &out), OFO_WIRE_OK);
+    assert_int_equal(out.cause, OFO_CAUSE_UNKNOWN);
 }
 
 static void ctl_short_message_is_refused(void **state)
@@ -252,15 +277,11 @@ static void ports_of_long_names_have_them_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ports_of_long_names_have_them_whole),
-        cmocka_unit_test(ctl_every_type_round_trips),
-        cmocka_unit_test(ctl_layout_is_network_byte_order),
-        cmocka_unit_test(ctl_short_message_is_refused),
-        cmocka_unit_test(ctl_bad_fields_are_refused),
-        cmocka_unit_test(ctl_random_bytes_never_hurt),
-        cmocka_unit_test(record_round_trips),
-        cmocka_unit_test(record_of_other_version_is_told),
-        cmocka_unit_test(record_bad_fields_are_refused),
+        cmocka_unit_test(ports_of_long_names_have_them_whole), cmocka_unit_test(ctl_every_type_round_trips),
+        cmocka_unit_test(ctl_layout_is_network_byte_order),    cmocka_unit_test(cause_of_a_bring_down_is_never_trusted),
+        cmocka_unit_test(ctl_short_message_is_refused),        cmocka_unit_test(ctl_bad_fields_are_refused),
+        cmocka_unit_test(ctl_random_bytes_never_hurt),         cmocka_unit_test(record_round_trips),
+        cmocka_unit_test(record_of_other_version_is_told),     cmocka_unit_test(record_bad_fields_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
