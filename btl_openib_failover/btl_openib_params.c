@@ -112,7 +112,7 @@ static const param_t table[] = {
            "another rail to the same process that delivers (0: never; also if it is more than half of btl_openib_deadline)"),
     NUMBER("rejoin_after", rejoin_after, 1000, 5,
            "Milliseconds until a rail that was lost is asked whether it works again, counted from its port's return if the port was "
-           "down; used again by the same job if pml_bfo_rejoin is 1"),
+           "down; used again by the same job if pml_bfo_rejoin is 1; short messages follow after as long again, or once long ones have passed"),
     NUMBER(
         "rejoin_half_life", rejoin_half_life, 300, 6,
         "Seconds in which half of a rail's failures are forgotten; a rail that failed four times in short order stays out for up to 15 minutes (0: never)"),

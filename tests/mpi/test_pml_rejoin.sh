@@ -50,6 +50,7 @@ flap() {
     "$SOFTRAIL" up --fabric "$FABRIC" "$1" || give_up "rail $1 did not return"
     both "$1" 'is back' "$2"
     carries "$1"
+    both "$1" 'carries short messages again' "$2" # its probation is over
 }
 
 # open_files: descriptors of both ranks; resident: their memory in KiB, without shared memory.

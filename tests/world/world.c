@@ -204,6 +204,7 @@ const char *world_parameter(const char *name)
         {"btl_openib_use_message_coalescing", PLAN_OF(coalescing)},
         {"btl_openib_deadline", PLAN_OF(deadline)},
         {"btl_openib_soft_deadline", PLAN_OF(soft)},
+        {"btl_openib_rejoin_after", PLAN_OF(stable)},
         {"btl_openib_blocking_progress", PLAN_OF(blocking)},
         {"btl_openib_ib_retry_count", PLAN_OF(retries)},
         {"btl_openib_ib_timeout", PLAN_OF(timeout)},
