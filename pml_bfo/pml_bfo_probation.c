@@ -23,7 +23,7 @@ static void probation_ends(bfo_peer_t *peer, uint8_t rail, uint16_t gen, const c
     BFO_LOCK(&bfo.lock);
     ends = 0 != (peer->probation & bit) && 0 != (peer->up_mask & bit) && gen == peer->rails[rail].gen;
     if (ends) {
-        peer->probation &= (uint8_t) ~bit;
+        (void) __atomic_fetch_and(&peer->probation, (uint8_t) ~bit, __ATOMIC_RELAXED);
         bfo_rails_choose_again(peer);
     }
     BFO_UNLOCK(&bfo.lock);

@@ -399,7 +399,7 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
         BFO_ASSERT(0 == (peer->up_mask >> r & 1));
         bfo_stripe_join(&peer->stripe, r, peer->send_mask);
         peer->soft &= (uint8_t) ~(1u << r);
-        peer->probation |= (uint8_t) (1u << r); /* its bytes are counted from here on */
+        (void) __atomic_fetch_or(&peer->probation, (uint8_t) (1u << r), __ATOMIC_RELAXED); /* its bytes are counted from here on */
         rail->carried = 0;
         __atomic_store_n(&rail->gen, gen, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_RELEASE); /* a thread that sees the rail in a mask sees its generation */

@@ -136,7 +136,7 @@ static inline void bfo_bulk_end(bfo_peer_t *peer, uint8_t rail, uint8_t mask, si
  * before the rail could come back (B8). `rail` may be BFO_MAX_RAILS. */
 static inline void bfo_rail_carried(bfo_peer_t *peer, uint8_t rail, size_t bytes)
 {
-    if (bfo_unlikely(peer->probation >> rail & 1)) {
+    if (bfo_unlikely(__atomic_load_n(&peer->probation, __ATOMIC_RELAXED) >> rail & 1)) {
         bfo.carried_on_probation(peer, rail, bytes);
     }
 }

@@ -84,7 +84,7 @@ typedef struct bfo_peer_t {
     bool declared;                     /* declared unreachable: never used again (DESIGN.txt section 11) */
     bool may_wait;                     /* rails can come back: without one this process may wait for the peer (pml_bfo_last_rail_timeout) */
     uint8_t soft;                      /* rails that seem silent: no new work begins there. Lock: bfo.lock */
-    uint8_t probation;                 /* rails that came back: short messages avoid them. Written under bfo.lock, read without */
+    uint8_t probation;                 /* rails that came back: short messages avoid them. Atomic; lock to write: bfo.lock */
     uint8_t out_own, out_theirs;       /* rails that stand out because this side's or the peer's port is out of service. Lock: bfo.lock */
     uint8_t forced_own, forced_theirs; /* of those, the rails that stand out even if no other rail is left. Lock: bfo.lock */
     uint8_t names_out, names_forced, names_quiet; /* the peer's report, by names of rails: out, out by force, nothing in flight. Lock: bfo.lock */

@@ -234,7 +234,7 @@ our @all = (
     { name => 'probation-none', what => 'short messages use a rail as soon as it is back', file => 'pml_bfo/pml_bfo_rails.c',
       from => 'bfo_rails_but(bfo_rails_but(use, peer->probation), peer->stripe.slow)', to => 'bfo_rails_but(use, peer->stripe.slow)', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'probation-for-ever', what => 'nothing ends the probation of a rail', file => 'pml_bfo/pml_bfo_probation.c',
-      from => '        peer->probation &= (uint8_t) ~bit;', to => '', test => 'tests/fuzz/test_world_rejoin.sh' },
+      from => '        (void) __atomic_fetch_and(&peer->probation, (uint8_t) ~bit, __ATOMIC_RELAXED);', to => '', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'probation-of-before', what => 'the end of the probation of an older generation counts', file => 'pml_bfo/pml_bfo_probation.c',
       from => ' && gen == peer->rails[rail].gen;', to => ';', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'probation-of-old-bytes', what => 'bytes that an older generation carried count', file => 'pml_bfo/pml_bfo_rails.c',
