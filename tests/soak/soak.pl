@@ -22,7 +22,7 @@ GetOptions(\%opt, 'seconds=f', 'seed=i', 'summary=s', 'keep-going') or exit 2;
 my $build = $ENV{BFO_BUILDDIR} or die "source tests/env.sh of the build directory first\n";
 my $dir = ($ENV{TMPDIR} // '/tmp') . "/bfo-soak.$$";
 make_path($dir);
-$SIG{INT} = $SIG{TERM} = sub { remove_tree($dir); exit 130 };
+$SIG{INT} = $SIG{TERM} = sub { Job::end(); remove_tree($dir); exit 130 };
 
 sub one_of { return $_[int rand @_] }
 sub log_uniform { my ($most) = @_; return 1 + int exp(rand(log($most))) }

@@ -28,6 +28,20 @@ sub status {
     return eval { decode_json($text) } // {};
 }
 
+# Ends the job that runs, if any: softrail ends the program, then the fabric. A script that gets SIGTERM calls it, because the job has a process
+# group of its own.
+my $running;
+sub end {
+    return unless $running;
+    my $pid = $running;
+    undef $running;
+    kill 'TERM', $pid;
+    my $grace = time + 5;
+    sleep 0.05 until waitpid($pid, WNOHANG) == $pid || time > $grace;
+    kill 'KILL', -$pid;
+    waitpid $pid, WNOHANG;
+}
+
 # run($dir, $limit, \@softrail, \@program, @rules): { status, output, faults, rails, command, plan, seconds }. The status is
 # "hung" if the job did not end within $limit seconds. run() then ends the job, and the fabric last.
 sub run {
@@ -50,22 +64,17 @@ sub run {
         open STDERR, '>&', \*STDOUT;
         exec @command or POSIX::_exit(127);
     }
+    $running = $pid;
     my ($status, $look, $looks) = ('hung', $enough, 0);
     while (time < $from + $limit) {
-        if (waitpid($pid, WNOHANG) == $pid) { $status = $?; last }
+        if (waitpid($pid, WNOHANG) == $pid) { $status = $?; undef $running; last }
         sleep 0.01;
         if ($look && ++$looks % 5 == 0 && $look->(slurp("$dir/log"), $fabric)) {
             open my $file, '>', "$dir/enough" or die "$dir/enough: $!\n";
             undef $look;
         }
     }
-    if ($status eq 'hung') {
-        kill 'TERM', $pid; # softrail ends the program, then the fabric
-        my $grace = time + 5;
-        sleep 0.05 until waitpid($pid, WNOHANG) == $pid || time > $grace;
-        kill 'KILL', -$pid;
-        waitpid $pid, WNOHANG;
-    }
+    end();
     my $report = eval { decode_json(slurp("$dir/report")) } // {};
     return { status => $status, output => slurp("$dir/log"), faults => $report->{faults} // [], rails => $report->{rails} // [], command => "@command",
              plan => join('; ', @rules), seconds => time - $from };

@@ -96,6 +96,7 @@ sub start {
     make_path($dir);
     my $pid = fork // die "fork: $!\n";
     return $pid if $pid;
+    $SIG{INT} = $SIG{TERM} = sub { Job::end(); POSIX::_exit(130) };
     my $c = $cells[$index];
     my $from = time;
     my ($verdict, $n, $detail, $job) = Cell::run($c, $dir);
@@ -115,7 +116,12 @@ sub finish {
 
 my (%running, @free);
 @free = 1 .. $opt{jobs};
-$SIG{INT} = $SIG{TERM} = sub { remove_tree($work); exit 130 };
+$SIG{INT} = $SIG{TERM} = sub {
+    kill 'TERM', keys %running;
+    1 while wait > 0;
+    remove_tree($work);
+    exit 130;
+};
 sub reap {
     my $pid = wait;
     return if $pid < 0 || !$running{$pid};
