@@ -517,6 +517,17 @@ static bool is_lost(unsigned from)
     return NULL != peer && peer->declared;
 }
 
+/* Is there a process left that a receive from any source may wait for? */
+static bool somebody_is_left(void)
+{
+    bool is = false;
+
+    for (unsigned r = 0; r < world_ranks(); ++r) {
+        is = is || (world_rank() != r && !is_lost(r));
+    }
+    return is;
+}
+
 /* A receive from any source stays posted when a process is given up and another one is left (DESIGN.txt 11); then a job may wait for ever. */
 static void report_missing(const job_t *job, unsigned from)
 {
@@ -528,7 +539,7 @@ static void report_missing(const job_t *job, unsigned from)
         }
         if (NULL == m) {
             world_trace("message %u of kind %d from %u has not come", k, kind_of(from, world_rank(), k), from);
-            if (ANY == kind_of(from, world_rank(), k) && is_lost(from) && 2 < world_ranks()) {
+            if (ANY == kind_of(from, world_rank(), k) && is_lost(from) && somebody_is_left()) {
                 world_saw_error(from, OMPI_ERR_UNREACH);
             }
             return;
