@@ -54,7 +54,7 @@ shows peers '^  up: 0 1; for new work: 0 1; being fenced: none; out by this side
 shows peers '^  rail 1: name [01], BTL openib, generation 0, up, fenced up to -1, endpoint 0x[0-9a-f]+$'
 shows rail '^rail 0x[0-9a-f]+, name [01]: gate OFO_GATE_(UP|WAITING|CLOSED), connection OFO_ST_[A-Z_]+ of generation [0-9]+'
 shows lost '^  up: 0; for new work: 0;'
-shows lost '^  rail 1: .*, generation 0, down, fenced up to -?[0-9]+, endpoint 0x[0-9a-f]+(, lost: [a-z ]+)?$'
+shows lost '^  rail 1: .*, generation 0, down, fenced up to -?[0-9]+, endpoint 0x[0-9a-f]+(, lost: [a-z: ]+)?$'
 shows lost '^rail 0x[0-9a-f]+, name [01]: gate OFO_GATE_REFUSING'
 shows lost '^queue pairs 0x[0-9a-f]+, generation 0: OFO_DRAIN_[A-Z]+'
 shows lost '^  0: number 0x[0-9a-f]+, IBV_QPS_[A-Z]+, [0-9]+ of [0-9]+ slots free'
