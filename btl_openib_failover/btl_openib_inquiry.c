@@ -25,16 +25,25 @@ void ofo_inquiry_begin(ofo_inquiry_t *in, uint64_t now, unsigned short_ms, unsig
     const bool is_short = 0 != short_ms && first <= round_ms;
 
     end(in);
+    in->follows = false;
     next_round(in, now, is_short ? first : round_ms);
     in->is_short = is_short;
     in->first = in->number;
     in->began = now;
 }
 
+void ofo_inquiry_follow(ofo_inquiry_t *in, uint64_t now, unsigned pause_ms)
+{
+    end(in);
+    in->follows = true;
+    in->began = now;
+    in->until = now + pause_ms;
+}
+
 /* Is the number one of this inquiry's rounds? They may wrap. */
 static bool is_mine(const ofo_inquiry_t *in, uint16_t number)
 {
-    return 0 != in->until && (uint16_t) (number - in->first) <= (uint16_t) (in->number - in->first);
+    return 0 != in->until && !in->follows && (uint16_t) (number - in->first) <= (uint16_t) (in->number - in->first);
 }
 
 /* When the rounds between the first and this one began is not kept. */

@@ -26,6 +26,7 @@ typedef struct {
     uint8_t vain;           /* rounds in a row in which no rail answered */
     bool witness_answered;  /* in this round */
     bool is_short;          /* this round is a short one, which comes first and counts for the soft verdict alone */
+    bool follows;           /* it asks nothing, because other rails of its path do (_path.c); `until`: when it looks at them next */
 } ofo_inquiry_t;
 
 typedef enum {
@@ -38,6 +39,8 @@ typedef enum {
 /* Begins an inquiry: ask, with in->number. `short_ms`: length of the short round, 0: there is none. A rail that usually answers so slowly
  * that this round would be longer than the others has none either. */
 void ofo_inquiry_begin(ofo_inquiry_t *in, uint64_t now, unsigned short_ms, unsigned round_ms);
+/* Begins an inquiry that follows. */
+void ofo_inquiry_follow(ofo_inquiry_t *in, uint64_t now, unsigned pause_ms);
 /* An answer with that number came over the rail itself, which ends the inquiry, or over another rail. Numbers of other inquiries count
  * for nothing. */
 void ofo_inquiry_answer(ofo_inquiry_t *in, uint64_t now, uint16_t number, bool over_itself);

@@ -184,7 +184,7 @@ static void dump_counters(const ofo_module_t *module)
                 "fragments %llu, queued %llu + %llu, credit messages %llu, bad %llu, connects %llu, errors %llu, "
                 "fences %llu (longest %llu ms), given up %llu, without the last receive's event %llu, received late %llu, "
                 "shared queues grew %llu times, coalesced %llu in %llu, ring %llu out %llu in, silent %llu, keepalives %llu, "
-                "inquiries %llu, silent rails %llu, soft rails %llu, copies %llu, polls skipped %llu, sleeps %llu, "
+                "inquiries %llu (questions %llu, followed %llu), silent rails %llu, soft rails %llu, copies %llu, polls skipped %llu, sleeps %llu, "
                 "control in %llu out %llu dropped %llu refused %llu mended %llu, drain events refused %llu",
                 module->name, (unsigned long long) c->sends, (unsigned long long) c->sendis, (unsigned long long) c->puts,
                 (unsigned long long) c->put_bytes, (unsigned long long) c->gets, (unsigned long long) c->get_bytes, (unsigned long long) c->receives,
@@ -194,10 +194,11 @@ static void dump_counters(const ofo_module_t *module)
                 (unsigned long long) c->lossy_fences, (unsigned long long) c->last_wqe_missed, (unsigned long long) c->late_receives,
                 (unsigned long long) c->srq_growths, (unsigned long long) c->coalesced, (unsigned long long) c->carriers,
                 (unsigned long long) c->ring_sends, (unsigned long long) c->ring_receives, (unsigned long long) c->silent,
-                (unsigned long long) c->keepalives, (unsigned long long) c->inquiries, (unsigned long long) c->silent_rails,
-                (unsigned long long) c->soft_rails, (unsigned long long) c->copies, (unsigned long long) c->polls_skipped,
-                (unsigned long long) c->sleeps, (unsigned long long) c->ctl_in, (unsigned long long) c->ctl_out, (unsigned long long) c->ctl_dropped,
-                (unsigned long long) c->ctl_refused, (unsigned long long) c->ctl_mended, (unsigned long long) c->drain_refused);
+                (unsigned long long) c->keepalives, (unsigned long long) c->inquiries, (unsigned long long) c->questions,
+                (unsigned long long) c->followed, (unsigned long long) c->silent_rails, (unsigned long long) c->soft_rails,
+                (unsigned long long) c->copies, (unsigned long long) c->polls_skipped, (unsigned long long) c->sleeps, (unsigned long long) c->ctl_in,
+                (unsigned long long) c->ctl_out, (unsigned long long) c->ctl_dropped, (unsigned long long) c->ctl_refused,
+                (unsigned long long) c->ctl_mended, (unsigned long long) c->drain_refused);
 }
 
 static void module_dump(mca_btl_base_module_t *btl, ofo_endpoint_t *only, int verbose)

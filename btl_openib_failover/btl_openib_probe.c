@@ -15,12 +15,16 @@
 #include "btl_openib_inquiry.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_rails.h"
 #include "btl_openib_timers.h"
 #include "btl_openib_wire.h"
 
 #include "bfo_assert.h"
 
-enum { MOST_INQUIRIES = 16 }; /* of a module at a time, because a pause of a whole fabric must not begin a storm of questions */
+enum {
+    MOST_INQUIRIES = 16, /* of a module that ask at a time, because a pause of a whole fabric must not begin a storm of questions */
+    LOOKS = 4            /* of a rail that follows, in the time of one round */
+};
 
 /* The short round of a rail that carries data; the look before it took the first quarter. 0: none. */
 static unsigned short_ms(const ofo_endpoint_t *ep)
@@ -63,38 +67,88 @@ static bool may_judge(const ofo_endpoint_t *ep)
            && (OFO_ST_UP == ep->fsm.state || ofo_fsm_state_is_connecting(ep->fsm.state)) && has_witness(ep);
 }
 
-/* Asks over the rail itself first: an answer over another rail must not belong to an earlier moment. */
-static void ask(ofo_endpoint_t *ep, uint8_t flags)
+static ofo_ctl_t question(const ofo_endpoint_t *ep, uint8_t flags)
 {
-    ofo_ctl_t probe = {.type = OFO_CTL_PROBE, .flags = flags, .rail = ep->rail, .gen = ep->fsm.gen, .about = ep->rail, .number = ep->inquiry.number};
+    return (ofo_ctl_t){.type = OFO_CTL_PROBE, .flags = flags, .rail = ep->rail, .gen = ep->fsm.gen, .about = ep->rail, .number = ep->inquiry.number};
+}
 
-    ofo_ctl_send(ep, &probe);
+static void ask_others(ofo_endpoint_t *ep, uint8_t flags)
+{
+    ofo_ctl_t probe = question(ep, flags);
+
     for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
         ofo_endpoint_t *other = ep->peer->rail[i];
         if (is_witness(ep, other)) {
             probe.rail = OFO_LOAD(other->rail);
             ofo_tell_service(other, OFO_MAIL_SEND, 0, &probe, NULL);
+            ++ep->module->count.questions;
         }
     }
+}
+
+/* Asks over the rail itself first: an answer over another rail must not belong to an earlier moment. */
+static void ask(ofo_endpoint_t *ep)
+{
+    ofo_ctl_t probe = question(ep, 0);
+
+    ofo_ctl_send(ep, &probe);
+    ++ep->module->count.questions;
+    ask_others(ep, 0);
     ofo_timers_add(ep);
 }
 
-static bool begin(ofo_endpoint_t *ep, unsigned first_ms)
+/* Address and subnet of the port at the other end. */
+static uint64_t path_key(const ofo_endpoint_t *ep)
 {
-    if (0 != ep->inquiry.until || MOST_INQUIRIES <= ep->module->inquiries) {
+    const ofo_port_t *port = &ep->remote;
+    uint64_t key = ofo_fnv1a(OFO_FNV_START, port->gid, sizeof(port->gid));
+
+    key = ofo_fnv1a(key, &port->lid, sizeof(port->lid));
+    return ofo_fnv1a(key, port->subnet.key, sizeof(port->subnet.key));
+}
+
+static void begin_to_ask(ofo_endpoint_t *ep, uint64_t now, uint64_t since)
+{
+    ++ep->module->inquiries;
+    ofo_inquiry_begin(&ep->inquiry, now, short_ms(ep), round_ms());
+    if (NULL != ep->path) {
+        ofo_path_lead(ep->path, ep, since);
+    }
+    ask(ep);
+}
+
+static unsigned pause_ms(const ofo_endpoint_t *ep)
+{
+    const unsigned round = 0 != short_ms(ep) ? short_ms(ep) : round_ms();
+
+    return LOOKS < round ? round / LOOKS : 1;
+}
+
+/* A rail that connects asks itself, because its questions may still go to an old address. A rail for which there is no room among those that
+ * ask follows, and asks when there is. */
+static bool begin(ofo_endpoint_t *ep)
+{
+    const uint64_t now = ofo_now_ms();
+    const bool has_room = MOST_INQUIRIES > ep->module->inquiries;
+
+    ep->path = OFO_ST_UP == ep->fsm.state ? ofo_path_hold(ep->module->path, path_key(ep)) : NULL;
+    if (NULL == ep->path && !has_room) {
         return false;
     }
-    ++ep->module->inquiries;
     ++ep->module->count.inquiries;
-    ofo_inquiry_begin(&ep->inquiry, ofo_now_ms(), first_ms, round_ms());
-    ask(ep, 0);
+    if (has_room && (NULL == ep->path || OFO_PATH_ASK == ofo_path_tells(ep->path, now))) {
+        begin_to_ask(ep, now, now);
+    } else {
+        ofo_inquiry_follow(&ep->inquiry, now, pause_ms(ep));
+        ofo_timers_add(ep);
+    }
     return true;
 }
 
 void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen)
 {
-    if (gen == ep->fsm.gen && may_judge(ep)) {
-        (void) begin(ep, short_ms(ep));
+    if (0 == ep->inquiry.until && gen == ep->fsm.gen && may_judge(ep)) {
+        (void) begin(ep);
     }
 }
 
@@ -104,10 +158,13 @@ static void count_end(ofo_endpoint_t *ep)
     --ep->module->inquiries;
 }
 
+/* A rail that follows, or that the peer has found soft, may be soft already. */
 static void becomes_soft(ofo_endpoint_t *ep, ofo_mail_kind_t letter)
 {
-    OFO_STORE(ep->is_soft, true);
-    ofo_tell_progress(ep->module, letter, ep, ep->fsm.gen, NULL, NULL);
+    if (!ep->is_soft) {
+        OFO_STORE(ep->is_soft, true);
+        ofo_tell_progress(ep->module, letter, ep, ep->fsm.gen, NULL, NULL);
+    }
 }
 
 /* After the hard verdict progress ends the rail; otherwise the rail is as good as the others again. */
@@ -121,14 +178,33 @@ static void becomes_normal(ofo_endpoint_t *ep, bool is_silent)
     }
 }
 
+/* The inquiry has ended; the rail leads no others, unless it was found silent. */
+static void inquiry_over(ofo_endpoint_t *ep, bool is_silent)
+{
+    if (!ep->inquiry.follows) {
+        count_end(ep);
+    }
+    if (NULL != ep->path && !ep->inquiry.follows) {
+        is_silent ? ofo_path_swallowed(ep->path, ep, ep->inquiry.asked) : ofo_path_leave(ep->path, ep);
+    }
+    if (NULL != ep->path) {
+        ofo_path_release(ep->path);
+        ep->path = NULL;
+    }
+    ep->inquiry.until = 0;
+    becomes_normal(ep, is_silent);
+}
+
 static void answered(ofo_endpoint_t *ep, const ofo_ctl_t *answer)
 {
     const bool was_open = 0 != ep->inquiry.until;
 
     ofo_inquiry_answer(&ep->inquiry, ofo_now_ms(), answer->number, answer->rail == ep->rail);
     if (was_open && 0 == ep->inquiry.until) {
-        count_end(ep);
-        becomes_normal(ep, false);
+        if (NULL != ep->path) {
+            ofo_path_answered(ep->path, ofo_now_ms());
+        }
+        inquiry_over(ep, false);
     }
 }
 
@@ -136,7 +212,7 @@ static void answered(ofo_endpoint_t *ep, const ofo_ctl_t *answer)
 void ofo_probe_tell(ofo_endpoint_t *ep, uint16_t gen)
 {
     if (ep->is_soft && gen == ep->fsm.gen && 0 != ep->inquiry.until) {
-        ask(ep, OFO_CTL_SOFT);
+        ask_others(ep, OFO_CTL_SOFT);
     }
 }
 
@@ -151,7 +227,7 @@ static bool may_adopt(const ofo_endpoint_t *ep, uint16_t gen)
 /* The peer has been through the short round. */
 void ofo_probe_told(ofo_endpoint_t *ep, uint16_t gen)
 {
-    if (may_adopt(ep, gen) && (0 != ep->inquiry.until || begin(ep, 0))) {
+    if (may_adopt(ep, gen) && (0 != ep->inquiry.until || begin(ep))) {
         becomes_soft(ep, OFO_MAIL_SOFT_TOO);
     }
 }
@@ -182,6 +258,54 @@ void ofo_probe_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     }
 }
 
+/* Is it too late for evidence, or does the evidence speak of a path that the rail does not take any more? */
+static bool stops_following(const ofo_endpoint_t *ep, uint64_t now)
+{
+    return !may_judge(ep) || OFO_ST_UP != ep->fsm.state || path_key(ep) != ep->path->key
+           || now >= ep->inquiry.began + OFO_INQUIRY_VAIN * (uint64_t) round_ms();
+}
+
+/* Returns true if the rail is silent, because two others of its path are. */
+static bool follow(ofo_endpoint_t *ep, uint64_t now)
+{
+    ofo_path_result_t result;
+
+    if (stops_following(ep, now)) {
+        inquiry_over(ep, false);
+        return false;
+    }
+    result = ofo_path_tells(ep->path, ep->inquiry.began);
+    if (OFO_PATH_SILENT == result) {
+        ++ep->module->count.followed;
+        inquiry_over(ep, true);
+        ofo_log(1, "%s: rail %u to %u is silent: two others to the same port are", ep->module->name, ep->rail, ep->peer->name.vpid);
+        return true;
+    }
+    if (OFO_PATH_ASK == result && MOST_INQUIRIES > ep->module->inquiries) {
+        begin_to_ask(ep, now, ep->inquiry.began);
+        return false;
+    }
+    if (OFO_PATH_SOFT == result) {
+        becomes_soft(ep, OFO_MAIL_SOFT);
+    }
+    ep->inquiry.until = now + pause_ms(ep);
+    return false;
+}
+
+/* A round has ended, and the inquiry goes on. A rail with a round that does not speak against it leads no others. */
+static void next_round(ofo_endpoint_t *ep, ofo_inquiry_result_t result)
+{
+    if (OFO_INQUIRY_SOFT == result) {
+        becomes_soft(ep, OFO_MAIL_SOFT);
+    }
+    if (NULL != ep->path && OFO_INQUIRY_SOFT == result) {
+        ofo_path_soft(ep->path, ep);
+    } else if (NULL != ep->path && 0 == ep->inquiry.missed) {
+        ofo_path_leave(ep->path, ep);
+    }
+    ask(ep);
+}
+
 bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now)
 {
     ofo_inquiry_result_t result;
@@ -189,17 +313,15 @@ bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now)
     if (0 == ep->inquiry.until || now < ep->inquiry.until) {
         return false;
     }
-    result = may_judge(ep) ? ofo_inquiry_turn(&ep->inquiry, now, round_ms()) : OFO_INQUIRY_ENDS;
-    if (OFO_INQUIRY_SOFT == result && !ep->is_soft) {
-        becomes_soft(ep, OFO_MAIL_SOFT);
+    if (ep->inquiry.follows) {
+        return follow(ep, now);
     }
+    result = may_judge(ep) ? ofo_inquiry_turn(&ep->inquiry, now, round_ms()) : OFO_INQUIRY_ENDS;
     if (OFO_INQUIRY_GOES_ON == result || OFO_INQUIRY_SOFT == result) {
-        ask(ep, 0);
+        next_round(ep, result);
         return false;
     }
-    ep->inquiry.until = 0;
-    count_end(ep);
-    becomes_normal(ep, OFO_INQUIRY_SILENT == result);
+    inquiry_over(ep, OFO_INQUIRY_SILENT == result);
     if (OFO_INQUIRY_SILENT == result) {
         ofo_log(1, "%s: rail %u to %u is silent: %u questions were not answered, those over other rails were", ep->module->name, ep->rail,
                 ep->peer->name.vpid, OFO_INQUIRY_ROUNDS);

@@ -41,6 +41,8 @@ static const variable_t variables[] = {
     COUNT(ctl_out, "control messages that were sent"),
     COUNT(keepalives, "questions to silent peers"),
     COUNT(inquiries, "inquiries whether a rail is silent, because work did not end here or at the peer"),
+    COUNT(questions, "questions that were sent for inquiries"),
+    COUNT(followed, "inquiries that found a rail silent by the questions of other rails of the same path"),
     COUNT(silent_rails, "rails that were silent while another rail to the same process was not"),
     COUNT(soft_rails, "rails that got no new work for a while, because they seemed silent"),
     COUNT(copies, "messages of such rails that were sent a second time over another rail"),

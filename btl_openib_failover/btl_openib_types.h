@@ -15,6 +15,7 @@
 #include "btl_openib_credits.h"
 #include "btl_openib_drain_fsm.h"
 #include "btl_openib_inquiry.h"
+#include "btl_openib_path.h"
 #include "btl_openib_qpmap.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rails.h"
@@ -442,6 +443,7 @@ struct mca_btl_base_endpoint_t {
     ofo_rejoin_t rejoin;       /* used while the rail is down */
     ofo_probation_t probation; /* used while the rail is up again */
     ofo_inquiry_t inquiry;     /* used while the rail connects or is up */
+    ofo_path_t *path;          /* of the inquiry that runs; NULL: it knows of no others */
     bool is_soft;              /* it seems silent, and is no witness against others; atomic, other services read it */
     bool is_active;            /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
@@ -551,6 +553,8 @@ typedef struct {
     uint64_t silent; /* messages that asked for no completion */
     uint64_t keepalives;
     uint64_t inquiries, silent_rails; /* whether a rail is silent, and rails that were */
+    uint64_t questions;               /* sent for these inquiries */
+    uint64_t followed;                /* inquiries that ended by what other rails of the path found out */
     uint64_t soft_rails, copies;      /* rails that seemed silent, and messages of them that other rails carried as well */
     uint64_t polls_skipped;
     uint64_t sleeps; /* of the process; atomic, counted on its first module */
@@ -647,7 +651,8 @@ struct ofo_module {
     ofo_ud_t ud;
     ofo_endpoint_t *active;
     ofo_open_queue_t wanted, asked; /* rails to open, for our posts and for requests of peers */
-    unsigned inquiries;             /* that run */
+    unsigned inquiries;             /* that run and ask */
+    ofo_path_t path[OFO_PATHS];     /* what the inquiries of one path know of each other */
     unsigned opening;               /* rails whose request waits for the answer, or that prove themselves after it */
     uint64_t timers_at;             /* ms; when the timers were last run */
     uint64_t resolve_at;            /* ms; addresses that could not be resolved are not tried again before this time */

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Rails of one path: two ask, the others follow. First the arithmetic, then service's questions to many peers; clock and wire are played
+ * here. DESIGN.txt 10.2, "Paths".
+ */
+#include "bfo_config.h"
+
+#include "btl_openib_clock.h"
+#include "btl_openib_ctl.h"
+#include "btl_openib_log.h"
+#include "btl_openib_mail.h"
+#include "btl_openib_probe.h"
+#include "btl_openib_timers.h"
+#include "btl_openib_wire.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* In ms: soft verdicts after SHORT, and a hard one after another HARD. */
+enum { PEERS = 40, DEADLINE = 400, ROUND = 75, SOFT = 40, SHORT = 30, HARD = OFO_INQUIRY_ROUNDS * ROUND, MOST_ASK = 16 };
+
+ofo_component_t mca_btl_openib_component;
+
+static ofo_module_t module[2];
+static ofo_peer_t peer[PEERS];
+static ofo_endpoint_t silent[PEERS], witness[PEERS]; /* of module 0 and 1 */
+static uint64_t now;
+static unsigned asked[PEERS], read_by_now[PEERS], softs[PEERS], calms[PEERS];
+static uint64_t soft_at[PEERS], found_at[PEERS]; /* ms after the start; 0: never */
+static bool answers[PEERS];                      /* over the witness */
+static bool passes[PEERS];                       /* over the silent rail */
+
+/* ---- what the rooms call ------------------------------------------------------------------------ */
+
+enum { START = 10000 };
+
+uint64_t ofo_now_ms(void)
+{
+    return now;
+}
+void ofo_timers_add(ofo_endpoint_t *of) {}
+void ofo_log(unsigned level, const char *format, ...) {}
+void ofo_ctl_send(ofo_endpoint_t *of, ofo_ctl_t *ctl)
+{
+    assert_ptr_equal(of->module, &module[0]);
+    ++asked[of - silent];
+}
+void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
+{
+    assert_int_equal(kind, OFO_MAIL_SEND);
+    assert_ptr_equal(of->module, &module[1]);
+}
+void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
+{
+    const unsigned p = (unsigned) (of - silent);
+
+    softs[p] += OFO_MAIL_SOFT == kind;
+    calms[p] += OFO_MAIL_CALM == kind;
+    if (OFO_MAIL_SOFT == kind) {
+        soft_at[p] = now - START;
+    }
+}
+
+/* ---- set-up ------------------------------------------------------------------------------------- */
+
+static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_base_tag_t tag, const void *data, size_t length, int status) {}
+
+static void make_rail(ofo_endpoint_t *ep, unsigned p, uint8_t rail)
+{
+    *ep = (ofo_endpoint_t){.module = &module[rail], .peer = &peer[p], .rail = rail, .gate = OFO_GATE_UP, .remote.lid = 7};
+    ep->fsm.state = OFO_ST_UP;
+    ep->published = (int32_t) ((unsigned) OFO_ST_UP << 16);
+    peer[p].rail[rail] = ep;
+}
+
+static int begin(void **state)
+{
+    memset(module, 0, sizeof(module));
+    memset(asked, 0, sizeof(asked));
+    memset(read_by_now, 0, sizeof(read_by_now));
+    memset(softs, 0, sizeof(softs));
+    memset(calms, 0, sizeof(calms));
+    memset(soft_at, 0, sizeof(soft_at));
+    memset(found_at, 0, sizeof(found_at));
+    memset(passes, 0, sizeof(passes));
+    memset(answers, 1, sizeof(answers));
+    OFO.params.deadline = DEADLINE;
+    OFO.params.soft_deadline = SOFT;
+    OFO.closing = false;
+    now = START;
+    for (int m = 0; m < 2; ++m) {
+        module[m].port_up = true;
+        module[m].ext.failed_frag = failed_frag;
+    }
+    for (unsigned p = 0; p < PEERS; ++p) {
+        peer[p] = (ofo_peer_t){.rail_count = 2};
+        make_rail(&silent[p], p, 0);
+        make_rail(&witness[p], p, 1);
+    }
+    return 0;
+}
+
+static void begin_inquiries(unsigned from, unsigned to)
+{
+    for (unsigned p = from; p < to; ++p) {
+        ofo_probe_begin(&silent[p], 0);
+    }
+}
+
+static void answer(unsigned p, uint8_t rail)
+{
+    const ofo_ctl_t ctl = {.type = OFO_CTL_ANSWER, .rail = rail, .about = 0, .number = silent[p].inquiry.number};
+
+    ofo_probe_message(&silent[p], &ctl);
+}
+
+/* Service runs each millisecond; answers take less. The last rails come first, as in service's list. */
+static void run(unsigned ms)
+{
+    for (; 0 < ms; --ms) {
+        for (unsigned p = 0; p < PEERS; ++p) {
+            if (read_by_now[p] != asked[p] && answers[p]) {
+                answer(p, 1);
+            }
+            if (read_by_now[p] != asked[p] && passes[p]) {
+                answer(p, 0);
+            }
+            read_by_now[p] = asked[p];
+        }
+        ++now;
+        for (unsigned p = PEERS; 0 < p--;) {
+            if (ofo_probe_timer(&silent[p], now)) {
+                assert_int_equal(found_at[p], 0);
+                found_at[p] = now - START;
+            }
+        }
+    }
+}
+
+static unsigned sum(const unsigned *of, unsigned from, unsigned to)
+{
+    unsigned all = 0;
+
+    for (unsigned p = from; p < to; ++p) {
+        all += of[p];
+    }
+    return all;
+}
+
+static unsigned found(unsigned from, unsigned to)
+{
+    unsigned all = 0;
+
+    for (unsigned p = from; p < to; ++p) {
+        all += 0 != found_at[p];
+    }
+    return all;
+}
+
+static void nothing_is_left(void)
+{
+    assert_int_equal(module[0].inquiries, 0);
+    for (unsigned i = 0; i < OFO_PATHS; ++i) {
+        assert_int_equal(module[0].path[i].users, 0);
+    }
+}
+
+/* ---- arithmetic --------------------------------------------------------------------------------- */
+
+static const int a, b, c;
+
+static void two_silent_rails_speak_for_the_path_and_one_does_not(void **state)
+{
+    ofo_path_t path = {.users = 1};
+
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_ASK);
+    ofo_path_lead(&path, &a, 100);
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_ASK);
+    ofo_path_lead(&path, &b, 100);
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_WAIT);
+    ofo_path_soft(&path, &a);
+    ofo_path_soft(&path, &c); /* does not lead */
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_WAIT);
+    ofo_path_soft(&path, &b);
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_SOFT);
+    ofo_path_swallowed(&path, &a, 150);
+    ofo_path_swallowed(&path, &c, 150);
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_SOFT);
+    ofo_path_swallowed(&path, &b, 160);
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_SILENT);
+}
+
+static void silence_of_before_says_nothing_of_later_work(void **state)
+{
+    ofo_path_t path = {.users = 1};
+
+    ofo_path_lead(&path, &a, 100);
+    ofo_path_lead(&path, &b, 100);
+    ofo_path_swallowed(&path, &a, 150);
+    ofo_path_swallowed(&path, &b, 160);
+    assert_int_equal(ofo_path_tells(&path, 150), OFO_PATH_SILENT);
+    assert_int_equal(ofo_path_tells(&path, 151), OFO_PATH_ASK);
+    ofo_path_lead(&path, &c, 151); /* takes the place of a; b's is still of use */
+    assert_int_equal(ofo_path_tells(&path, 151), OFO_PATH_WAIT);
+    assert_int_equal(ofo_path_tells(&path, 161), OFO_PATH_ASK);
+}
+
+static void one_process_never_has_both_places(void **state)
+{
+    ofo_path_t path = {.users = 1};
+
+    ofo_path_lead(&path, &a, 100);
+    ofo_path_swallowed(&path, &a, 150);
+    ofo_path_lead(&path, &a, 100);
+    ofo_path_swallowed(&path, &a, 160);
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_ASK);
+}
+
+static void answer_over_the_path_speaks_against_all_that_was_found(void **state)
+{
+    ofo_path_t path = {.users = 1};
+
+    ofo_path_lead(&path, &a, 100);
+    ofo_path_lead(&path, &b, 100);
+    ofo_path_swallowed(&path, &a, 150);
+    ofo_path_swallowed(&path, &b, 160);
+    ofo_path_answered(&path, 170);
+    assert_int_equal(ofo_path_tells(&path, 120), OFO_PATH_ASK);
+}
+
+static void table_that_is_full_has_no_path_and_ended_ones_make_room(void **state)
+{
+    ofo_path_t table[OFO_PATHS] = {{.key = 0}}, *first = ofo_path_hold(table, 1000);
+
+    for (unsigned i = 1; i < OFO_PATHS; ++i) {
+        assert_non_null(ofo_path_hold(table, 1000 + i));
+    }
+    assert_null(ofo_path_hold(table, 1));
+    assert_ptr_equal(ofo_path_hold(table, 1000), first);
+    ofo_path_lead(first, &a, 1);
+    ofo_path_release(first);
+    assert_null(ofo_path_hold(table, 1)); /* another inquiry runs there */
+    ofo_path_release(first);
+    assert_ptr_equal(ofo_path_hold(table, 1), first);
+    assert_null(first->leader[0].who);
+}
+
+/* ---- questions ---------------------------------------------------------------------------------- */
+
+static void forty_rails_of_a_silent_path_are_found_in_the_time_of_one(void **state)
+{
+    begin_inquiries(0, PEERS);
+    run(SHORT + HARD + SHORT);
+    assert_int_equal(found(0, PEERS), PEERS);
+    for (unsigned p = 0; p < PEERS; ++p) {
+        assert_int_equal(softs[p], 1);
+        assert_in_range(soft_at[p], SHORT, SHORT + SHORT / 3);
+        assert_in_range(found_at[p], SHORT + HARD, SHORT + HARD + SHORT / 3);
+    }
+    assert_int_equal(sum(asked, 0, 2), 2 * (1 + OFO_INQUIRY_ROUNDS));
+    assert_int_equal(sum(asked, 2, PEERS), 0);
+    assert_int_equal(sum(calms, 0, PEERS), 0);
+    assert_int_equal(module[0].count.followed, PEERS - 2);
+    assert_int_equal(module[0].count.questions, 2 * 2 * (1 + OFO_INQUIRY_ROUNDS));
+    nothing_is_left();
+}
+
+static void one_process_that_is_at_fault_speaks_for_no_other(void **state)
+{
+    memset(passes, 1, sizeof(passes));
+    passes[1] = false; /* its service of this port hangs, that of the other one does not */
+    begin_inquiries(0, PEERS);
+    run(SHORT + HARD + 5 * ROUND);
+    assert_int_equal(found(0, PEERS), 1);
+    assert_int_not_equal(found_at[1], 0);
+    assert_int_equal(sum(asked, 2, PEERS), PEERS - 2); /* each asks itself */
+    nothing_is_left();
+}
+
+static void path_that_passes_is_asked_for_each_rail(void **state)
+{
+    memset(passes, 1, sizeof(passes));
+    begin_inquiries(0, PEERS);
+    run(SHORT);
+    assert_int_equal(sum(asked, 0, PEERS), PEERS);
+    assert_int_equal(found(0, PEERS) + sum(softs, 0, PEERS), 0);
+    nothing_is_left();
+}
+
+static void processes_that_are_stopped_do_not_lead(void **state)
+{
+    answers[0] = answers[1] = answers[2] = false;
+    begin_inquiries(0, PEERS);
+    run(2 * SHORT + HARD + 2 * ROUND);
+    assert_int_equal(found(3, PEERS), PEERS - 3);
+    for (unsigned p = 3; p < PEERS; ++p) {
+        assert_in_range(soft_at[p], SHORT, 4 * SHORT);
+    }
+    run(OFO_INQUIRY_VAIN * ROUND);
+    nothing_is_left();
+}
+
+static void path_that_passes_again_is_not_silent_for_those_that_follow(void **state)
+{
+    begin_inquiries(0, PEERS);
+    run(SHORT + 3 * ROUND);
+    assert_int_equal(sum(softs, 0, PEERS), PEERS);
+    memset(passes, 1, sizeof(passes));
+    run(ROUND + 2 * SHORT);
+    assert_int_equal(found(0, PEERS), 0);
+    assert_int_equal(sum(calms, 0, PEERS), PEERS);
+    nothing_is_left();
+}
+
+static void work_that_stands_still_later_is_judged_by_later_questions(void **state)
+{
+    begin_inquiries(0, 3);
+    run(SHORT + HARD); /* the last question was sent a round ago */
+    assert_int_equal(found(0, 2), 2);
+    begin_inquiries(3, 6);
+    run(HARD);
+    assert_int_equal(found(3, 6), 0);
+    run(2 * SHORT);
+    assert_int_equal(found(3, 6), 3);
+    assert_int_equal(asked[5], 0);
+    nothing_is_left();
+}
+
+static void rails_that_begin_to_follow_late_are_found_with_the_others(void **state)
+{
+    begin_inquiries(0, 2);
+    run(SHORT + 2 * ROUND);
+    begin_inquiries(2, 4);
+    run(2 * ROUND + SHORT);
+    assert_int_equal(found(0, 4), 4);
+    assert_int_equal(asked[2] + asked[3], 0);
+    nothing_is_left();
+}
+
+static void one_of_two_that_ask_is_replaced_when_its_inquiry_ends(void **state)
+{
+    begin_inquiries(0, 4);
+    run(SHORT + ROUND);
+    peer[1].closing = true;
+    run(HARD + SHORT + 2 * ROUND);
+    assert_int_equal(found_at[1], 0);
+    assert_int_not_equal(found_at[2], 0);
+    assert_int_not_equal(found_at[3], 0);
+    assert_int_equal(1, (0 != asked[2]) + (0 != asked[3]));
+    nothing_is_left();
+}
+
+static void rails_of_other_paths_and_rails_that_connect_ask_themselves(void **state)
+{
+    silent[2].remote.gid[15] = 1;
+    silent[3].remote.lid = 9;
+    silent[4].remote.subnet.key[0] = 1;
+    silent[5].fsm.state = OFO_ST_REQUESTED;
+    begin_inquiries(0, 6);
+    assert_int_equal(sum(asked, 0, 6), 6);
+}
+
+static void rail_that_takes_another_path_or_falls_follows_no_longer(void **state)
+{
+    begin_inquiries(0, 4);
+    run(SHORT);
+    silent[2].remote.gid[15] = 1;
+    silent[3].fsm.state = OFO_ST_REQUESTED;
+    run(HARD + SHORT);
+    assert_int_equal(found(0, 4), 2);
+    assert_int_equal(asked[2] + asked[3], 0);
+    nothing_is_left();
+}
+
+static void follower_that_looks_too_late_finds_nothing(void **state)
+{
+    begin_inquiries(0, 3);
+    module[0].path[0].leader[0].swallowed = module[0].path[0].leader[1].swallowed = now; /* the path may pass again by now */
+    now += 30000;
+    assert_false(ofo_probe_timer(&silent[2], now));
+    assert_int_equal(silent[2].inquiry.until, 0);
+}
+
+static void few_rails_ask_at_a_time_and_the_others_wait_for_their_turn(void **state)
+{
+    for (unsigned p = 0; p < PEERS; ++p) {
+        silent[p].remote.lid = (uint16_t) p;
+    }
+    begin_inquiries(0, PEERS);
+    assert_int_equal(sum(asked, 0, PEERS), MOST_ASK);
+    run(SHORT + HARD + SHORT);
+    assert_int_equal(found(0, PEERS), MOST_ASK);
+    assert_int_equal(module[0].inquiries, MOST_ASK);
+    run(SHORT + HARD);
+    assert_int_equal(found(0, PEERS), 2 * MOST_ASK);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_silent_rails_speak_for_the_path_and_one_does_not),
+        cmocka_unit_test(silence_of_before_says_nothing_of_later_work),
+        cmocka_unit_test(one_process_never_has_both_places),
+        cmocka_unit_test(answer_over_the_path_speaks_against_all_that_was_found),
+        cmocka_unit_test(table_that_is_full_has_no_path_and_ended_ones_make_room),
+        TEST(forty_rails_of_a_silent_path_are_found_in_the_time_of_one),
+        TEST(one_process_that_is_at_fault_speaks_for_no_other),
+        TEST(path_that_passes_is_asked_for_each_rail),
+        TEST(processes_that_are_stopped_do_not_lead),
+        TEST(path_that_passes_again_is_not_silent_for_those_that_follow),
+        TEST(work_that_stands_still_later_is_judged_by_later_questions),
+        TEST(rails_that_begin_to_follow_late_are_found_with_the_others),
+        TEST(one_of_two_that_ask_is_replaced_when_its_inquiry_ends),
+        TEST(rails_of_other_paths_and_rails_that_connect_ask_themselves),
+        TEST(rail_that_takes_another_path_or_falls_follows_no_longer),
+        TEST(follower_that_looks_too_late_finds_nothing),
+        TEST(few_rails_ask_at_a_time_and_the_others_wait_for_their_turn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
