@@ -54,9 +54,8 @@ static unsigned *drains_of(const fault_t *f)
 
 static kind_t draw_kind(void)
 {
-    const unsigned weights[KINDS] = {
-        PLAN_OF(downs), PLAN_OF(silences), PLAN_OF(losses), PLAN_OF(breaks), PLAN_OF(stops), PLAN_OF(drains), PLAN_OF(named) ? PLAN_OF(deaths) : 0,
-        PLAN_OF(kills)};
+    const unsigned weights[KINDS] = {PLAN_OF(downs),  PLAN_OF(silences) + PLAN_OF(hush),    PLAN_OF(losses), PLAN_OF(breaks), PLAN_OF(stops),
+                                     PLAN_OF(drains), PLAN_OF(named) ? PLAN_OF(deaths) : 0, PLAN_OF(kills)};
     unsigned sum = 0, at;
 
     for (unsigned k = 0; k < KINDS; ++k) {
@@ -99,7 +98,7 @@ static void kill_process(world_process_t *process)
 static void begin(void *argument)
 {
     fault_t *f = argument;
-    const unsigned ranks = PLAN_OF(nodes) * PLAN_OF(per_node);
+    const unsigned ranks = PLAN_OF(nodes) * PER_NODE;
 
     world_trace("fault: %s, node %u rail %u process %u how %u", names[f->kind], f->node, f->rail, f->process, f->how);
     switch (f->kind) {
@@ -185,7 +184,7 @@ void faults_plan(void)
         *f = (fault_t){.kind = draw_kind(),
                        .node = world_draw(PLAN_OF(nodes)),
                        .rail = world_draw(PLAN_OF(rails)),
-                       .process = world_draw(PLAN_OF(nodes) * PLAN_OF(per_node)),
+                       .process = world_draw(PLAN_OF(nodes) * PER_NODE),
                        .how = world_draw(64)};
         f->rail = DEATH == f->kind ? dying : f->rail;
         world_at(at, begin, f);

@@ -21,6 +21,7 @@ typedef struct {
 
 extern plan_t plan;
 #define PLAN_OF(name) (plan.value[PLAN_##name])
+#define PER_NODE (PLAN_OF(per_node) + PLAN_OF(crowd))
 
 extern const char *const plan_names[PLAN_COUNT];
 extern const char *const plan_meanings[PLAN_COUNT];

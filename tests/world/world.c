@@ -332,14 +332,14 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
     };
 
     world_seed = seed;
-    n_processes = PLAN_OF(nodes) * PLAN_OF(per_node);
+    n_processes = PLAN_OF(nodes) * PER_NODE;
     if (n_processes > WORLD_MAX_PROCESSES || PLAN_OF(rails) > WORLD_MAX_RAILS) {
         world_broken("the plan has too many processes or rails");
     }
     sched_begin(seed, PLAN_OF(preempt));
     fabric_begin(&habits);
     for (unsigned p = 0; p < n_processes; ++p) {
-        world_processes[p] = (world_process_t){.rank = p, .node = p / PLAN_OF(per_node)};
+        world_processes[p] = (world_process_t){.rank = p, .node = p / PER_NODE};
         sched_add(&world_processes[p], images[p]);
     }
     faults_plan();
