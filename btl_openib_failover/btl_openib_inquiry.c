@@ -36,14 +36,22 @@ void ofo_inquiry_follow(ofo_inquiry_t *in, uint64_t now, unsigned pause_ms)
 {
     end(in);
     in->follows = true;
+    in->witness_answered = false;
     in->began = now;
+    in->asked = 0;
     in->until = now + pause_ms;
+}
+
+void ofo_inquiry_ask_witness(ofo_inquiry_t *in, uint64_t now)
+{
+    in->first = ++in->number;
+    in->asked = now;
 }
 
 /* Is the number one of this inquiry's rounds? They may wrap. */
 static bool is_mine(const ofo_inquiry_t *in, uint16_t number)
 {
-    return 0 != in->until && !in->follows && (uint16_t) (number - in->first) <= (uint16_t) (in->number - in->first);
+    return 0 != in->until && 0 != in->asked && (uint16_t) (number - in->first) <= (uint16_t) (in->number - in->first);
 }
 
 /* When the rounds between the first and this one began is not kept. */
@@ -62,7 +70,9 @@ void ofo_inquiry_answer(ofo_inquiry_t *in, uint64_t now, uint16_t number, bool o
     if (!is_mine(in, number)) {
         return;
     }
-    if (over_itself) {
+    if (in->follows) { /* it has asked over no other rail than its witnesses */
+        in->witness_answered |= !over_itself;
+    } else if (over_itself) {
         learn_usual(in, now, number);
         end(in);
     } else if (number == in->number) { /* an older answer is no proof that the peer runs now */

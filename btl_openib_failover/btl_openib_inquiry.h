@@ -26,7 +26,7 @@ typedef struct {
     uint8_t vain;           /* rounds in a row in which no rail answered */
     bool witness_answered;  /* in this round */
     bool is_short;          /* this round is a short one, which comes first and counts for the soft verdict alone */
-    bool follows;           /* it asks nothing, because other rails of its path do (_path.c); `until`: when it looks at them next */
+    bool follows;           /* other rails of its path ask (_path.c). `until`: when it looks at them next; `asked`: when it asked its witness */
 } ofo_inquiry_t;
 
 typedef enum {
@@ -41,6 +41,8 @@ typedef enum {
 void ofo_inquiry_begin(ofo_inquiry_t *in, uint64_t now, unsigned short_ms, unsigned round_ms);
 /* Begins an inquiry that follows. */
 void ofo_inquiry_follow(ofo_inquiry_t *in, uint64_t now, unsigned pause_ms);
+/* One that follows asks its witness: with in->number. */
+void ofo_inquiry_ask_witness(ofo_inquiry_t *in, uint64_t now);
 /* An answer with that number came over the rail itself, which ends the inquiry, or over another rail. Numbers of other inquiries count
  * for nothing. */
 void ofo_inquiry_answer(ofo_inquiry_t *in, uint64_t now, uint16_t number, bool over_itself);

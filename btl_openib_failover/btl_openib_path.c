@@ -62,12 +62,12 @@ void ofo_path_lead(ofo_path_t *path, const void *who, uint64_t since)
     }
 }
 
-void ofo_path_soft(ofo_path_t *path, const void *who)
+void ofo_path_against(ofo_path_t *path, const void *who)
 {
     ofo_leader_t *place = place_of(path, who);
 
     if (NULL != place) {
-        place->is_soft = true;
+        place->is_against = true;
     }
 }
 
@@ -96,19 +96,19 @@ void ofo_path_answered(ofo_path_t *path, uint64_t now)
 
 ofo_path_result_t ofo_path_tells(const ofo_path_t *path, uint64_t since)
 {
-    unsigned useful = 0, soft = 0, silent = 0;
+    unsigned useful = 0, against = 0, silent = 0;
 
     for (unsigned i = 0; i < OFO_PATH_LEADERS; ++i) {
         const ofo_leader_t *leader = &path->leader[i];
 
         if (is_useful(leader, since)) {
             ++useful;
-            soft += leader->is_soft;
+            against += leader->is_against;
             silent += 0 != leader->swallowed;
         }
     }
     if (OFO_PATH_LEADERS != useful || since <= path->answered) {
         return OFO_PATH_ASK;
     }
-    return OFO_PATH_LEADERS == silent ? OFO_PATH_SILENT : OFO_PATH_LEADERS == soft ? OFO_PATH_SOFT : OFO_PATH_WAIT;
+    return OFO_PATH_LEADERS == silent ? OFO_PATH_SILENT : OFO_PATH_LEADERS == against ? OFO_PATH_AGAINST : OFO_PATH_WAIT;
 }

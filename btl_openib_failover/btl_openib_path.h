@@ -18,7 +18,7 @@ enum {
 /* A rail that asks while others follow. Its inquiry goes on, and all its rounds have spoken against the rail, or has found the rail silent. */
 typedef struct {
     const void *who;    /* NULL: the place is empty */
-    bool is_soft;       /* its short round spoke against the rail */
+    bool is_against;    /* a round has spoken against the rail */
     uint64_t swallowed; /* when the inquiry that found the rail silent sent its last question; 0: it goes on */
 } ofo_leader_t;
 
@@ -31,10 +31,10 @@ typedef struct {
 } ofo_path_t;
 
 typedef enum {
-    OFO_PATH_ASK,   /* fewer than two rails lead, or something passes: the rail asks for itself */
-    OFO_PATH_WAIT,  /* two rails ask */
-    OFO_PATH_SOFT,  /* both seem silent */
-    OFO_PATH_SILENT /* both were found silent */
+    OFO_PATH_ASK,     /* fewer than two rails lead, or something passes: the rail asks for itself */
+    OFO_PATH_WAIT,    /* two rails ask */
+    OFO_PATH_AGAINST, /* both seem silent */
+    OFO_PATH_SILENT   /* both were found silent */
 } ofo_path_result_t;
 
 /* The path with that key, for an inquiry that begins. NULL: inquiries run on too many other paths. */
@@ -44,8 +44,8 @@ void ofo_path_release(ofo_path_t *path);
 
 /* `who` begins to ask, and leads if a place is empty, or says nothing of work that stands still since `since`. */
 void ofo_path_lead(ofo_path_t *path, const void *who, uint64_t since);
-/* The short round of `who` spoke against the rail. Like the next two, it does nothing for a rail that does not lead. */
-void ofo_path_soft(ofo_path_t *path, const void *who);
+/* A round of `who` spoke against the rail. Like the next two, it does nothing for a rail that does not lead. */
+void ofo_path_against(ofo_path_t *path, const void *who);
 /* The inquiry of `who` found the rail silent. Its last question was sent at `asked`. */
 void ofo_path_swallowed(ofo_path_t *path, const void *who, uint64_t asked);
 /* A round of `who` did not speak against the rail, or its inquiry ended otherwise. */

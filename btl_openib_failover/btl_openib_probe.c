@@ -184,10 +184,12 @@ static void inquiry_over(ofo_endpoint_t *ep, bool is_silent)
     if (!ep->inquiry.follows) {
         count_end(ep);
     }
-    if (NULL != ep->path && !ep->inquiry.follows) {
-        is_silent ? ofo_path_swallowed(ep->path, ep, ep->inquiry.asked) : ofo_path_leave(ep->path, ep);
-    }
     if (NULL != ep->path) {
+        if (!ep->inquiry.follows && is_silent) {
+            ofo_path_swallowed(ep->path, ep, ep->inquiry.asked);
+        } else if (!ep->inquiry.follows) {
+            ofo_path_leave(ep->path, ep);
+        }
         ofo_path_release(ep->path);
         ep->path = NULL;
     }
@@ -265,7 +267,19 @@ static bool stops_following(const ofo_endpoint_t *ep, uint64_t now)
            || now >= ep->inquiry.began + OFO_INQUIRY_VAIN * (uint64_t) round_ms();
 }
 
-/* Returns true if the rail is silent, because two others of its path are. */
+/* Both leaders seem silent. Asks whether this rail's process lives, and is reached over another rail; again if there is no answer. */
+static void follow_against(ofo_endpoint_t *ep, uint64_t now)
+{
+    if (0 != short_ms(ep)) {
+        becomes_soft(ep, OFO_MAIL_SOFT);
+    }
+    if (!ep->inquiry.witness_answered && now >= ep->inquiry.asked + round_ms()) {
+        ofo_inquiry_ask_witness(&ep->inquiry, now);
+        ask_others(ep, 0);
+    }
+}
+
+/* Returns true if the rail is silent: two others of its path are, and its process answers over another rail. */
 static bool follow(ofo_endpoint_t *ep, uint64_t now)
 {
     ofo_path_result_t result;
@@ -275,7 +289,7 @@ static bool follow(ofo_endpoint_t *ep, uint64_t now)
         return false;
     }
     result = ofo_path_tells(ep->path, ep->inquiry.began);
-    if (OFO_PATH_SILENT == result) {
+    if (OFO_PATH_SILENT == result && ep->inquiry.witness_answered) {
         ++ep->module->count.followed;
         inquiry_over(ep, true);
         ofo_log(1, "%s: rail %u to %u is silent: two others to the same port are", ep->module->name, ep->rail, ep->peer->name.vpid);
@@ -285,8 +299,8 @@ static bool follow(ofo_endpoint_t *ep, uint64_t now)
         begin_to_ask(ep, now, ep->inquiry.began);
         return false;
     }
-    if (OFO_PATH_SOFT == result) {
-        becomes_soft(ep, OFO_MAIL_SOFT);
+    if (OFO_PATH_AGAINST <= result) {
+        follow_against(ep, now);
     }
     ep->inquiry.until = now + pause_ms(ep);
     return false;
@@ -298,9 +312,9 @@ static void next_round(ofo_endpoint_t *ep, ofo_inquiry_result_t result)
     if (OFO_INQUIRY_SOFT == result) {
         becomes_soft(ep, OFO_MAIL_SOFT);
     }
-    if (NULL != ep->path && OFO_INQUIRY_SOFT == result) {
-        ofo_path_soft(ep->path, ep);
-    } else if (NULL != ep->path && 0 == ep->inquiry.missed) {
+    if (NULL != ep->path && (OFO_INQUIRY_SOFT == result || 0 != ep->inquiry.missed)) {
+        ofo_path_against(ep->path, ep);
+    } else if (NULL != ep->path) {
         ofo_path_leave(ep->path, ep);
     }
     ask(ep);

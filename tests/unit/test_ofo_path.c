@@ -29,7 +29,7 @@ static ofo_module_t module[2];
 static ofo_peer_t peer[PEERS];
 static ofo_endpoint_t silent[PEERS], witness[PEERS]; /* of module 0 and 1 */
 static uint64_t now;
-static unsigned asked[PEERS], read_by_now[PEERS], softs[PEERS], calms[PEERS];
+static unsigned asked[PEERS], witness_asked[PEERS], witness_read[PEERS], read_by_now[PEERS], softs[PEERS], calms[PEERS];
 static uint64_t soft_at[PEERS], found_at[PEERS]; /* ms after the start; 0: never */
 static bool answers[PEERS];                      /* over the witness */
 static bool passes[PEERS];                       /* over the silent rail */
@@ -53,6 +53,7 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
 {
     assert_int_equal(kind, OFO_MAIL_SEND);
     assert_ptr_equal(of->module, &module[1]);
+    ++witness_asked[of - witness];
 }
 void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
 {
@@ -82,6 +83,8 @@ static int begin(void **state)
     memset(module, 0, sizeof(module));
     memset(asked, 0, sizeof(asked));
     memset(read_by_now, 0, sizeof(read_by_now));
+    memset(witness_asked, 0, sizeof(witness_asked));
+    memset(witness_read, 0, sizeof(witness_read));
     memset(softs, 0, sizeof(softs));
     memset(calms, 0, sizeof(calms));
     memset(soft_at, 0, sizeof(soft_at));
@@ -123,9 +126,10 @@ static void run(unsigned ms)
 {
     for (; 0 < ms; --ms) {
         for (unsigned p = 0; p < PEERS; ++p) {
-            if (read_by_now[p] != asked[p] && answers[p]) {
+            if (witness_read[p] != witness_asked[p] && answers[p]) {
                 answer(p, 1);
             }
+            witness_read[p] = witness_asked[p];
             if (read_by_now[p] != asked[p] && passes[p]) {
                 answer(p, 0);
             }
@@ -182,14 +186,14 @@ static void two_silent_rails_speak_for_the_path_and_one_does_not(void **state)
     assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_ASK);
     ofo_path_lead(&path, &b, 100);
     assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_WAIT);
-    ofo_path_soft(&path, &a);
-    ofo_path_soft(&path, &c); /* does not lead */
+    ofo_path_against(&path, &a);
+    ofo_path_against(&path, &c); /* does not lead */
     assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_WAIT);
-    ofo_path_soft(&path, &b);
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_SOFT);
+    ofo_path_against(&path, &b);
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_AGAINST);
     ofo_path_swallowed(&path, &a, 150);
     ofo_path_swallowed(&path, &c, 150);
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_SOFT);
+    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_AGAINST);
     ofo_path_swallowed(&path, &b, 160);
     assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_SILENT);
 }
@@ -265,7 +269,8 @@ static void forty_rails_of_a_silent_path_are_found_in_the_time_of_one(void **sta
     assert_int_equal(sum(asked, 2, PEERS), 0);
     assert_int_equal(sum(calms, 0, PEERS), 0);
     assert_int_equal(module[0].count.followed, PEERS - 2);
-    assert_int_equal(module[0].count.questions, 2 * 2 * (1 + OFO_INQUIRY_ROUNDS));
+    assert_int_equal(sum(witness_asked, 2, PEERS), PEERS - 2); /* does its process live? */
+    assert_int_equal(module[0].count.questions, 2 * 2 * (1 + OFO_INQUIRY_ROUNDS) + PEERS - 2);
     nothing_is_left();
 }
 
@@ -301,6 +306,33 @@ static void processes_that_are_stopped_do_not_lead(void **state)
         assert_in_range(soft_at[p], SHORT, 4 * SHORT);
     }
     run(OFO_INQUIRY_VAIN * ROUND);
+    nothing_is_left();
+}
+
+static void process_that_does_not_answer_at_all_is_not_judged_by_others(void **state)
+{
+    answers[5] = answers[6] = false;
+    begin_inquiries(0, 8);
+    run(SHORT + 2 * ROUND);
+    answers[6] = true; /* only the first question was lost */
+    run(HARD);
+    assert_int_equal(found(0, 8), 7);
+    assert_int_equal(found_at[5], 0);
+    assert_true(2 <= witness_asked[6]);
+    run(OFO_INQUIRY_VAIN * ROUND);
+    assert_int_equal(found_at[5], 0);
+    assert_int_equal(calms[5], 1);
+    nothing_is_left();
+}
+
+static void without_short_rounds_followers_are_found_too(void **state)
+{
+    OFO.params.soft_deadline = 0;
+    begin_inquiries(0, PEERS);
+    run(HARD + ROUND);
+    assert_int_equal(found(0, PEERS), PEERS);
+    assert_int_equal(sum(softs, 0, PEERS), 0);
+    assert_int_equal(sum(asked, 2, PEERS), 0);
     nothing_is_left();
 }
 
@@ -413,6 +445,8 @@ int main(void)
         TEST(one_process_that_is_at_fault_speaks_for_no_other),
         TEST(path_that_passes_is_asked_for_each_rail),
         TEST(processes_that_are_stopped_do_not_lead),
+        TEST(process_that_does_not_answer_at_all_is_not_judged_by_others),
+        TEST(without_short_rounds_followers_are_found_too),
         TEST(path_that_passes_again_is_not_silent_for_those_that_follow),
         TEST(work_that_stands_still_later_is_judged_by_later_questions),
         TEST(rails_that_begin_to_follow_late_are_found_with_the_others),
