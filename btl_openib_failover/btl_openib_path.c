@@ -84,7 +84,7 @@ void ofo_path_leave(ofo_path_t *path, const void *who)
 {
     ofo_leader_t *place = place_of(path, who);
 
-    if (NULL != place) {
+    if (NULL != place && 0 == place->swallowed) {
         *place = (ofo_leader_t){.who = NULL};
     }
 }

@@ -15,7 +15,7 @@ enum {
     OFO_PATH_LEADERS = 2 /* more than one, because a process that does not answer over one rail may be at fault itself */
 };
 
-/* A rail that asks while others follow. Its inquiry goes on, and all its rounds have spoken against the rail, or has found the rail silent. */
+/* A rail that asks while others follow. Its inquiry goes on, and its process lives as far as the rounds tell, or it has found the rail silent. */
 typedef struct {
     const void *who;    /* NULL: the place is empty */
     bool is_against;    /* a round has spoken against the rail */
@@ -48,7 +48,7 @@ void ofo_path_lead(ofo_path_t *path, const void *who, uint64_t since);
 void ofo_path_against(ofo_path_t *path, const void *who);
 /* The inquiry of `who` found the rail silent. Its last question was sent at `asked`. */
 void ofo_path_swallowed(ofo_path_t *path, const void *who, uint64_t asked);
-/* A round of `who` did not speak against the rail, or its inquiry ended otherwise. */
+/* In a round of `who` no rail answered, or its inquiry is over. What it has found out stays. */
 void ofo_path_leave(ofo_path_t *path, const void *who);
 /* An answer came over a rail of the path. */
 void ofo_path_answered(ofo_path_t *path, uint64_t now);

@@ -59,12 +59,17 @@ static bool has_witness(const ofo_endpoint_t *ep)
     return false;
 }
 
-/* May this rail be judged? The PML must have failover, the port at the other end must be known, and another rail must be able to answer. */
-static bool may_judge(const ofo_endpoint_t *ep)
+/* May this rail's path be judged? The PML must have failover, the port at the other end must be known, and another rail must be able to
+ * answer. */
+static bool may_ask(const ofo_endpoint_t *ep)
 {
     return 0 != OFO.params.deadline && NULL != ep->module->ext.failed_frag && !OFO.closing && !OFO_LOAD(ep->peer->closing)
-           && !OFO_LOAD(ep->peer->declared) && OFO_LOAD(ep->module->port_up) && (0 == ep->choices || ep->is_settled)
-           && (OFO_ST_UP == ep->fsm.state || ofo_fsm_state_is_connecting(ep->fsm.state)) && has_witness(ep);
+           && !OFO_LOAD(ep->peer->declared) && OFO_LOAD(ep->module->port_up) && (0 == ep->choices || ep->is_settled) && has_witness(ep);
+}
+
+static bool may_judge(const ofo_endpoint_t *ep)
+{
+    return (OFO_ST_UP == ep->fsm.state || ofo_fsm_state_is_connecting(ep->fsm.state)) && may_ask(ep);
 }
 
 static ofo_ctl_t question(const ofo_endpoint_t *ep, uint8_t flags)
@@ -152,13 +157,7 @@ void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen)
     }
 }
 
-static void count_end(ofo_endpoint_t *ep)
-{
-    BFO_ASSERT(0 < ep->module->inquiries);
-    --ep->module->inquiries;
-}
-
-/* A rail that follows, or that the peer has found soft, may be soft already. */
+/* Nothing, if the rail is soft already: this side and the peer find it so, or its path and its own round. */
 static void becomes_soft(ofo_endpoint_t *ep, ofo_mail_kind_t letter)
 {
     if (!ep->is_soft) {
@@ -178,18 +177,14 @@ static void becomes_normal(ofo_endpoint_t *ep, bool is_silent)
     }
 }
 
-/* The inquiry has ended; the rail leads no others, unless it was found silent. */
 static void inquiry_over(ofo_endpoint_t *ep, bool is_silent)
 {
     if (!ep->inquiry.follows) {
-        count_end(ep);
+        BFO_ASSERT(0 < ep->module->inquiries);
+        --ep->module->inquiries;
     }
     if (NULL != ep->path) {
-        if (!ep->inquiry.follows && is_silent) {
-            ofo_path_swallowed(ep->path, ep, ep->inquiry.asked);
-        } else if (!ep->inquiry.follows) {
-            ofo_path_leave(ep->path, ep);
-        }
+        ofo_path_leave(ep->path, ep);
         ofo_path_release(ep->path);
         ep->path = NULL;
     }
@@ -222,7 +217,7 @@ void ofo_probe_tell(ofo_endpoint_t *ep, uint16_t gen)
  * the peer could make it collect letters without end. */
 static bool may_adopt(const ofo_endpoint_t *ep, uint16_t gen)
 {
-    return 0 != OFO.params.soft_deadline && !ep->is_soft && gen == ep->fsm.gen && OFO_ST_UP == ep->fsm.state && may_judge(ep)
+    return 0 != OFO.params.soft_deadline && !ep->is_soft && gen == ep->fsm.gen && OFO_ST_UP == ep->fsm.state && may_ask(ep)
            && 0 == OFO_LOAD(ep->module->inbox.count);
 }
 
@@ -263,14 +258,14 @@ void ofo_probe_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 /* Is it too late for evidence, or does the evidence speak of a path that the rail does not take any more? */
 static bool stops_following(const ofo_endpoint_t *ep, uint64_t now)
 {
-    return !may_judge(ep) || OFO_ST_UP != ep->fsm.state || path_key(ep) != ep->path->key
+    return OFO_ST_UP != ep->fsm.state || !may_ask(ep) || path_key(ep) != ep->path->key
            || now >= ep->inquiry.began + OFO_INQUIRY_VAIN * (uint64_t) round_ms();
 }
 
 /* Both leaders seem silent. Asks whether this rail's process lives, and is reached over another rail; again if there is no answer. */
 static void follow_against(ofo_endpoint_t *ep, uint64_t now)
 {
-    if (0 != short_ms(ep)) {
+    if (0 != OFO.params.soft_deadline) {
         becomes_soft(ep, OFO_MAIL_SOFT);
     }
     if (!ep->inquiry.witness_answered && now >= ep->inquiry.asked + round_ms()) {
@@ -279,17 +274,23 @@ static void follow_against(ofo_endpoint_t *ep, uint64_t now)
     }
 }
 
-/* Returns true if the rail is silent: two others of its path are, and its process answers over another rail. */
+/* Both leaders were found silent. So is this rail if its process answers over another one, but not before its own work has waited for so long
+ * that progress ends it (_deadline.c): progress does not ask again soon. */
+static bool is_silent_too(const ofo_endpoint_t *ep, uint64_t now)
+{
+    return ep->inquiry.witness_answered && now >= ep->inquiry.began + OFO.params.deadline / 2;
+}
+
+/* Returns true if the rail is silent. */
 static bool follow(ofo_endpoint_t *ep, uint64_t now)
 {
-    ofo_path_result_t result;
+    const ofo_path_result_t result = ofo_path_tells(ep->path, ep->inquiry.began);
 
     if (stops_following(ep, now)) {
         inquiry_over(ep, false);
         return false;
     }
-    result = ofo_path_tells(ep->path, ep->inquiry.began);
-    if (OFO_PATH_SILENT == result && ep->inquiry.witness_answered) {
+    if (OFO_PATH_SILENT == result && is_silent_too(ep, now)) {
         ++ep->module->count.followed;
         inquiry_over(ep, true);
         ofo_log(1, "%s: rail %u to %u is silent: two others to the same port are", ep->module->name, ep->rail, ep->peer->name.vpid);
@@ -306,18 +307,29 @@ static bool follow(ofo_endpoint_t *ep, uint64_t now)
     return false;
 }
 
-/* A round has ended, and the inquiry goes on. A rail with a round that does not speak against it leads no others. */
+/* A round has ended, and the inquiry goes on. A rail whose process answered over no rail leads no others. A round that ended late says nothing. */
 static void next_round(ofo_endpoint_t *ep, ofo_inquiry_result_t result)
 {
     if (OFO_INQUIRY_SOFT == result) {
         becomes_soft(ep, OFO_MAIL_SOFT);
     }
-    if (NULL != ep->path && (OFO_INQUIRY_SOFT == result || 0 != ep->inquiry.missed)) {
-        ofo_path_against(ep->path, ep);
-    } else if (NULL != ep->path) {
+    if (NULL != ep->path && 0 != ep->inquiry.vain) {
         ofo_path_leave(ep->path, ep);
+    } else if (NULL != ep->path && (OFO_INQUIRY_SOFT == result || 0 != ep->inquiry.missed)) {
+        ofo_path_against(ep->path, ep);
     }
     ask(ep);
+}
+
+/* The path has swallowed the questions, also if the peer has ended the rail while the last round ran. */
+static ofo_inquiry_result_t end_round(ofo_endpoint_t *ep, uint64_t now)
+{
+    const ofo_inquiry_result_t result = may_ask(ep) ? ofo_inquiry_turn(&ep->inquiry, now, round_ms()) : OFO_INQUIRY_ENDS;
+
+    if (NULL != ep->path && OFO_INQUIRY_SILENT == result) {
+        ofo_path_swallowed(ep->path, ep, ep->inquiry.asked);
+    }
+    return may_judge(ep) ? result : OFO_INQUIRY_ENDS;
 }
 
 bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now)
@@ -330,7 +342,7 @@ bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now)
     if (ep->inquiry.follows) {
         return follow(ep, now);
     }
-    result = may_judge(ep) ? ofo_inquiry_turn(&ep->inquiry, now, round_ms()) : OFO_INQUIRY_ENDS;
+    result = end_round(ep, now);
     if (OFO_INQUIRY_GOES_ON == result || OFO_INQUIRY_SOFT == result) {
         next_round(ep, result);
         return false;

@@ -10,9 +10,9 @@
 #include "btl_openib_types.h"
 
 /* Work of generation `gen` does not end, or its handshake is not answered. Begins an inquiry, unless the rail is of another
- * generation by now, no other rail to the peer could answer, or too many inquiries run. */
+ * generation by now, or no other rail to the peer could answer. It may follow the inquiries of other rails, or wait for its turn. */
 void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen);
-/* Progress has given the rail no more work, because its inquiry found it soft: says so over the other rails. */
+/* Progress has given the rail no more work, because this side found it soft: says so over the other rails. */
 void ofo_probe_tell(ofo_endpoint_t *ep, uint16_t gen);
 /* Generation `gen` is soft at the peer, as a message over another rail says. Takes the verdict over, and begins an inquiry that ends it, if
  * this side may judge the rail. */

@@ -29,10 +29,12 @@ static ofo_module_t module[2];
 static ofo_peer_t peer[PEERS];
 static ofo_endpoint_t silent[PEERS], witness[PEERS]; /* of module 0 and 1 */
 static uint64_t now;
-static unsigned asked[PEERS], witness_asked[PEERS], witness_read[PEERS], read_by_now[PEERS], softs[PEERS], calms[PEERS];
-static uint64_t soft_at[PEERS], found_at[PEERS]; /* ms after the start; 0: never */
-static bool answers[PEERS];                      /* over the witness */
-static bool passes[PEERS];                       /* over the silent rail */
+static unsigned asked[PEERS], witness_asked[PEERS], witness_read[PEERS], read_by_now[PEERS];
+static unsigned tells[PEERS];                                 /* questions over the witness which say that the rail is soft */
+static unsigned softs[PEERS], adoptions[PEERS], calms[PEERS]; /* letters to progress */
+static uint64_t soft_at[PEERS], found_at[PEERS];              /* ms after the start; 0: never */
+static bool answers[PEERS];                                   /* over the witness */
+static bool passes[PEERS];                                    /* over the silent rail */
 
 /* ---- what the rooms call ------------------------------------------------------------------------ */
 
@@ -54,12 +56,14 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
     assert_int_equal(kind, OFO_MAIL_SEND);
     assert_ptr_equal(of->module, &module[1]);
     ++witness_asked[of - witness];
+    tells[of - witness] += 0 != (ctl->flags & OFO_CTL_SOFT);
 }
 void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
 {
     const unsigned p = (unsigned) (of - silent);
 
     softs[p] += OFO_MAIL_SOFT == kind;
+    adoptions[p] += OFO_MAIL_SOFT_TOO == kind;
     calms[p] += OFO_MAIL_CALM == kind;
     if (OFO_MAIL_SOFT == kind) {
         soft_at[p] = now - START;
@@ -85,7 +89,9 @@ static int begin(void **state)
     memset(read_by_now, 0, sizeof(read_by_now));
     memset(witness_asked, 0, sizeof(witness_asked));
     memset(witness_read, 0, sizeof(witness_read));
+    memset(tells, 0, sizeof(tells));
     memset(softs, 0, sizeof(softs));
+    memset(adoptions, 0, sizeof(adoptions));
     memset(calms, 0, sizeof(calms));
     memset(soft_at, 0, sizeof(soft_at));
     memset(found_at, 0, sizeof(found_at));
@@ -111,6 +117,14 @@ static void begin_inquiries(unsigned from, unsigned to)
 {
     for (unsigned p = from; p < to; ++p) {
         ofo_probe_begin(&silent[p], 0);
+    }
+}
+
+/* The peers have found these rails soft. */
+static void tell(unsigned from, unsigned to)
+{
+    for (unsigned p = from; p < to; ++p) {
+        ofo_probe_told(&silent[p], 0);
     }
 }
 
@@ -362,13 +376,17 @@ static void work_that_stands_still_later_is_judged_by_later_questions(void **sta
     nothing_is_left();
 }
 
-static void rails_that_begin_to_follow_late_are_found_with_the_others(void **state)
+/* Progress would not end a rail whose work has waited for a shorter time. */
+static void rails_that_begin_to_follow_late_are_found_when_their_work_is_old_enough(void **state)
 {
+    const unsigned late = SHORT + 2 * ROUND;
+
     begin_inquiries(0, 2);
-    run(SHORT + 2 * ROUND);
+    run(late);
     begin_inquiries(2, 4);
-    run(2 * ROUND + SHORT);
+    run(DEADLINE / 2 + SHORT);
     assert_int_equal(found(0, 4), 4);
+    assert_in_range(found_at[2], late + DEADLINE / 2, late + DEADLINE / 2 + SHORT);
     assert_int_equal(asked[2] + asked[3], 0);
     nothing_is_left();
 }
@@ -383,6 +401,44 @@ static void one_of_two_that_ask_is_replaced_when_its_inquiry_ends(void **state)
     assert_int_not_equal(found_at[2], 0);
     assert_int_not_equal(found_at[3], 0);
     assert_int_equal(1, (0 != asked[2]) + (0 != asked[3]));
+    nothing_is_left();
+}
+
+static void round_that_service_ended_late_replaces_nobody(void **state)
+{
+    begin_inquiries(0, 4);
+    run(2);
+    now += 3 * SHORT;
+    run(2 * SHORT + ROUND + HARD);
+    assert_int_equal(found(0, 4), 4);
+    assert_int_equal(asked[2] + asked[3], 0);
+    nothing_is_left();
+}
+
+/* Their peers have come to the same verdict a moment before. */
+static void rails_that_end_in_their_last_round_still_speak_for_the_others(void **state)
+{
+    begin_inquiries(0, 4);
+    run(SHORT + 3 * ROUND + ROUND / 2);
+    silent[0].fsm.state = silent[1].fsm.state = OFO_ST_DRAINING;
+    run(ROUND / 2 + SHORT);
+    assert_int_equal(found(0, 2), 0);
+    assert_int_equal(calms[0] + calms[1], 2);
+    assert_int_equal(found(2, 4), 2);
+    assert_int_equal(asked[2] + asked[3], 0);
+    nothing_is_left();
+}
+
+static void rails_that_end_earlier_are_replaced(void **state)
+{
+    begin_inquiries(0, 4);
+    run(SHORT + 2 * ROUND + ROUND / 2);
+    silent[0].fsm.state = silent[1].fsm.state = OFO_ST_DRAINING;
+    run(ROUND + 2 * SHORT);
+    assert_int_equal(found(2, 4), 0);
+    run(SHORT + HARD);
+    assert_int_equal(found(2, 4), 2);
+    assert_int_not_equal(asked[2], 0);
     nothing_is_left();
 }
 
@@ -431,6 +487,87 @@ static void few_rails_ask_at_a_time_and_the_others_wait_for_their_turn(void **st
     assert_int_equal(found(0, PEERS), 2 * MOST_ASK);
 }
 
+/* ---- verdicts of the peers ----------------------------------------------------------------------- */
+
+static void follower_tells_its_verdict_over_its_other_rails(void **state)
+{
+    begin_inquiries(0, 3);
+    run(SHORT + SHORT / 2);
+    assert_int_equal(softs[2], 1);
+    ofo_probe_tell(&silent[2], 0);
+    assert_int_equal(tells[2], 1);
+    run(HARD);
+    assert_int_not_equal(found_at[2], 0);
+    assert_int_equal(asked[2], 0);
+    ofo_probe_tell(&silent[2], 0); /* too late */
+    assert_int_equal(tells[2], 1);
+}
+
+static void told_rails_lead_and_speak_for_those_that_follow(void **state)
+{
+    tell(0, 2);
+    begin_inquiries(2, 5);
+    run(SHORT + SHORT / 2);
+    assert_int_equal(sum(adoptions, 0, 5), 2);
+    assert_int_equal(sum(softs, 0, 2), 0);
+    assert_int_equal(sum(softs, 2, 5), 3); /* as soon as if nobody had been told */
+    run(HARD);
+    assert_int_equal(found(0, 5), 5);
+    assert_int_equal(sum(asked, 2, 5) + sum(tells, 0, 5), 0);
+    nothing_is_left();
+}
+
+static void told_rails_follow_and_have_one_soft_state(void **state)
+{
+    begin_inquiries(0, 3);
+    tell(2, 5); /* the first one follows already */
+    assert_int_equal(sum(adoptions, 2, 5), 3);
+    run(SHORT + 2 * ROUND);
+    tell(2, 5);
+    silent[3].fsm.state = OFO_ST_REQUESTED;
+    run(SHORT);
+    assert_int_equal(calms[3], 1);
+    run(HARD);
+    assert_int_equal(found(0, 5), 4);
+    assert_int_equal(sum(adoptions, 2, 5), 3);
+    assert_int_equal(sum(softs, 2, 5) + sum(asked, 2, 5), 0);
+    assert_int_equal(calms[2] + calms[4], 0);
+    for (unsigned p = 0; p < 5; ++p) {
+        assert_false(silent[p].is_soft);
+    }
+    nothing_is_left();
+}
+
+static void told_rails_that_follow_ask_when_the_path_answers(void **state)
+{
+    begin_inquiries(0, 2);
+    tell(2, PEERS);
+    run(SHORT + ROUND / 2);
+    assert_int_equal(sum(asked, 2, PEERS), 0);
+    memset(passes, 1, sizeof(passes));
+    run(ROUND + SHORT);
+    assert_int_equal(sum(asked, 2, PEERS), PEERS - 2);
+    assert_int_equal(sum(calms, 0, PEERS), PEERS);
+    assert_int_equal(found(0, PEERS), 0);
+    nothing_is_left();
+}
+
+static void told_rails_without_room_are_soft_and_wait_for_their_turn(void **state)
+{
+    for (unsigned p = 0; p < PEERS; ++p) {
+        silent[p].remote.lid = (uint16_t) p;
+    }
+    tell(0, PEERS);
+    assert_int_equal(sum(adoptions, 0, PEERS), PEERS);
+    assert_int_equal(sum(asked, 0, PEERS), MOST_ASK);
+    run(OFO_INQUIRY_VAIN * ROUND + SHORT); /* the last ones have waited for too long */
+    assert_int_equal(found(0, PEERS), MOST_ASK);
+    assert_int_equal(sum(calms, 0, PEERS), PEERS - 2 * MOST_ASK);
+    run(HARD);
+    assert_int_equal(found(0, PEERS), 2 * MOST_ASK);
+    nothing_is_left();
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
@@ -449,12 +586,20 @@ int main(void)
         TEST(without_short_rounds_followers_are_found_too),
         TEST(path_that_passes_again_is_not_silent_for_those_that_follow),
         TEST(work_that_stands_still_later_is_judged_by_later_questions),
-        TEST(rails_that_begin_to_follow_late_are_found_with_the_others),
+        TEST(rails_that_begin_to_follow_late_are_found_when_their_work_is_old_enough),
         TEST(one_of_two_that_ask_is_replaced_when_its_inquiry_ends),
+        TEST(round_that_service_ended_late_replaces_nobody),
+        TEST(rails_that_end_in_their_last_round_still_speak_for_the_others),
+        TEST(rails_that_end_earlier_are_replaced),
         TEST(rails_of_other_paths_and_rails_that_connect_ask_themselves),
         TEST(rail_that_takes_another_path_or_falls_follows_no_longer),
         TEST(follower_that_looks_too_late_finds_nothing),
         TEST(few_rails_ask_at_a_time_and_the_others_wait_for_their_turn),
+        TEST(follower_tells_its_verdict_over_its_other_rails),
+        TEST(told_rails_lead_and_speak_for_those_that_follow),
+        TEST(told_rails_follow_and_have_one_soft_state),
+        TEST(told_rails_that_follow_ask_when_the_path_answers),
+        TEST(told_rails_without_room_are_soft_and_wait_for_their_turn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

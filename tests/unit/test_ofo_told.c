@@ -237,6 +237,22 @@ static void told_verdict_counts_for_nothing_where_the_rail_may_not_be_judged(voi
     assert_int_equal(adoptions + sends, 0);
 }
 
+static void told_rail_without_room_is_soft_and_asks_later(void **state)
+{
+    module[0].inquiries = 16;
+    ofo_probe_told(&ep[0], 0);
+    assert_int_equal(adoptions, 1);
+    assert_false(end_of_round());
+    assert_int_equal(sends, 0);
+    --module[0].inquiries;
+    assert_false(end_of_round());
+    assert_int_equal(sends, 1);
+    assert_true(ep[0].is_soft);
+    answer_over(0);
+    assert_int_equal(calms, 1);
+    assert_int_equal(module[0].inquiries, 15);
+}
+
 static void process_that_reads_no_letters_collects_no_verdicts(void **state)
 {
     module[0].inbox.count = 1;
@@ -258,6 +274,7 @@ int main(void)
         TEST(told_rail_is_normal_when_it_answers_and_when_no_rail_does),
         TEST(told_rail_under_inquiry_begins_no_second_one),
         TEST(told_verdict_counts_for_nothing_where_the_rail_may_not_be_judged),
+        TEST(told_rail_without_room_is_soft_and_asks_later),
         TEST(process_that_reads_no_letters_collects_no_verdicts),
     };
 
