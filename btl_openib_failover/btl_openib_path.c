@@ -53,7 +53,6 @@ void ofo_path_lead(ofo_path_t *path, const void *who, uint64_t since)
 {
     ofo_leader_t *place = place_of(path, who);
 
-    place = NULL != place ? place : place_of(path, NULL);
     for (unsigned i = 0; NULL == place && i < OFO_PATH_LEADERS; ++i) {
         place = is_useful(&path->leader[i], since) ? NULL : &path->leader[i];
     }

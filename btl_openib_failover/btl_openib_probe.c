@@ -23,7 +23,8 @@
 
 enum {
     MOST_INQUIRIES = 16, /* of a module that ask at a time, because a pause of a whole fabric must not begin a storm of questions */
-    LOOKS = 4            /* of a rail that follows, in the time of one round */
+    LOOKS = 4,           /* of a rail that follows, in the time of one round */
+    MOST_LETTERS = 64    /* that progress may leave unread when the peer's verdict is taken over */
 };
 
 /* The short round of a rail that carries data; the look before it took the first quarter. 0: none. */
@@ -214,11 +215,11 @@ void ofo_probe_tell(ofo_endpoint_t *ep, uint16_t gen)
 }
 
 /* Is a rail that the peer has found soft soft here as well? A process that does not read its letters computes, so it has nothing to gain, and
- * the peer could make it collect letters without end. */
+ * the peer could make it collect letters without end. But the verdicts of many peers of a silent path come together. */
 static bool may_adopt(const ofo_endpoint_t *ep, uint16_t gen)
 {
     return 0 != OFO.params.soft_deadline && !ep->is_soft && gen == ep->fsm.gen && OFO_ST_UP == ep->fsm.state && may_ask(ep)
-           && 0 == OFO_LOAD(ep->module->inbox.count);
+           && MOST_LETTERS > OFO_LOAD(ep->module->inbox.count);
 }
 
 /* The peer has been through the short round. */

@@ -62,6 +62,7 @@ void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *o
 {
     const unsigned p = (unsigned) (of - silent);
 
+    ++to->inbox.count;
     softs[p] += OFO_MAIL_SOFT == kind;
     adoptions[p] += OFO_MAIL_SOFT_TOO == kind;
     calms[p] += OFO_MAIL_CALM == kind;
@@ -135,10 +136,11 @@ static void answer(unsigned p, uint8_t rail)
     ofo_probe_message(&silent[p], &ctl);
 }
 
-/* Service runs each millisecond; answers take less. The last rails come first, as in service's list. */
+/* Service runs each millisecond; answers take less. The last rails come first, as in service's list. Progress reads its letters. */
 static void run(unsigned ms)
 {
     for (; 0 < ms; --ms) {
+        module[0].inbox.count = 0;
         for (unsigned p = 0; p < PEERS; ++p) {
             if (witness_read[p] != witness_asked[p] && answers[p]) {
                 answer(p, 1);

@@ -255,10 +255,10 @@ static void told_rail_without_room_is_soft_and_asks_later(void **state)
 
 static void process_that_reads_no_letters_collects_no_verdicts(void **state)
 {
-    module[0].inbox.count = 1;
+    module[0].inbox.count = 64;
     ofo_probe_told(&ep[0], 0);
     assert_int_equal(adoptions + sends, 0);
-    module[0].inbox.count = 0;
+    module[0].inbox.count = 63;
     ofo_probe_told(&ep[0], 0);
     assert_int_equal(adoptions, 1);
 }
