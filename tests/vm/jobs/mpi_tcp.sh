@@ -27,7 +27,7 @@ whole_job() {
 start_endless() {
     "${stock[@]}" "$VM_RING" 1000000 1000 >"$log" 2>&1 </dev/null &
     job=$!
-    wait_for 40 grep -q '^round' "$log" || fail "no round: $(tail -n 3 "$log")"
+    wait_for 240 grep -q '^round' "$log" || fail "no round: $(tail -n 3 "$log")"
 }
 
 machine_paused() {
@@ -35,7 +35,7 @@ machine_paused() {
     start_endless
     check "pause node2 2" pause node2 2
     rounds=$(grep -c '^round' "$log")
-    check "the ring goes on afterwards" wait_for 20 more_rounds "$rounds"
+    check "the ring goes on afterwards" wait_for 240 more_rounds "$rounds"
 }
 more_rounds() { [ "$(grep -c '^round' "$log")" -gt "$1" ]; }
 

@@ -37,14 +37,14 @@ rails_carry() {
 rail_lost() {
     local rounds mpirun
     log=$BFO_VM_OUT/openib-lost-$1.log
-    timeout 240 "$MPIRUN" --bind-to none --oversubscribe -np "$1" -H "$2" --mca pml bfo --mca btl "$3" --mca pml_bfo_verbose 2 \
+    timeout 500 "$MPIRUN" --bind-to none --oversubscribe -np "$1" -H "$2" --mca pml bfo --mca btl "$3" --mca pml_bfo_verbose 2 \
         --mca btl_openib_verbose 2 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 100000 >"$log" 2>&1 </dev/null &
     mpirun=$!
-    wait_for 60 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
+    wait_for 240 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
     check "rail_down node2 1" rail_down node2 1
     rounds=$(grep -c ^round "$log")
-    check "pml bfo goes on over the other rail" wait_for 20 eval '[ "$(grep -c ^round "$log")" -gt '$((rounds + 8))' ]'
+    check "pml bfo goes on over the other rail" wait_for 240 eval '[ "$(grep -c ^round "$log")" -gt '$((rounds + 8))' ]'
     check "and says which rail is lost" grep -q 'A rail was lost: .* rail 1 from rxe1:1 ' "$log"
     [ "$bad" = 0 ] || rail_counters
     # rank 0, which decides, runs on this machine; mpirun ends with an error if a byte was wrong

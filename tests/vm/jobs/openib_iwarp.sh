@@ -58,10 +58,10 @@ meet() {
 # rail_lost: without failover the job ends with an error that names the peer; it does not hang.
 rail_lost() {
     local mpirun status
-    timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
+    timeout 500 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 100000 >"$log" 2>&1 </dev/null &
     mpirun=$!
-    wait_for 40 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
+    wait_for 240 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
     node_run node2 "ip link set eth1 down" || fail "eth1 of node2 does not go down"
     wait $mpirun
     status=$?
@@ -72,13 +72,13 @@ rail_lost() {
 
 # peer_dies: the peer is stopped first, therefore rank 0 only waits when the peer's connections are closed: the keepalive notices.
 peer_dies() {
-    timeout 240 "$MPIRUN" --enable-recovery --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_keepalive 3 \
+    timeout 500 "$MPIRUN" --enable-recovery --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_keepalive 3 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
-    wait_for 40 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
+    wait_for 240 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
     check "the peer is stopped" kill_rank 1 STOP
     sleep 1
     check "and killed" kill_rank 1 KILL
-    check "who waits for a process that died is told" wait_for 20 grep -q 'cannot reach a process any more' "$log"
+    check "who waits for a process that died is told" wait_for 240 grep -q 'cannot reach a process any more' "$log"
     wait $!
     check "and it is no hang" [ $? != 124 ]
     [ "$bad" = 0 ] || grep -v ^round "$log" | tail -n 40

@@ -70,16 +70,16 @@ meet() {
 # rail_lost: rdmacm carries the bring-down messages as well.
 rail_lost() {
     local rounds mpirun
-    timeout 240 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
+    timeout 500 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self \
         --mca btl_openib_cpc_include rdmacm --mca btl_openib_verbose 2 --mca btl_openib_ib_timeout 18 \
         --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000 >"$log" 2>&1 </dev/null &
     mpirun=$!
-    wait_for 60 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
+    wait_for 240 grep -q ^round "$log" || fail "no round: $(tail -n 3 "$log")"
     check "rail_down node2 1" rail_down node2 1
     rounds=$(grep -c ^round "$log")
-    check "pml bfo goes on over the other rail" wait_for 20 eval '[ "$(grep -c ^round "$log")" -gt '$((rounds + 8))' ]'
-    check "DOWN came by rdmacm" wait_for 20 grep -q 'DOWN(0) of rail 1 from . by rdmacm' "$log"
-    check "DACK came by rdmacm" wait_for 20 grep -q 'DACK(0) of rail 1 from . by rdmacm' "$log"
+    check "pml bfo goes on over the other rail" wait_for 240 eval '[ "$(grep -c ^round "$log")" -gt '$((rounds + 8))' ]'
+    check "DOWN came by rdmacm" wait_for 240 grep -q 'DOWN(0) of rail 1 from . by rdmacm' "$log"
+    check "DACK came by rdmacm" wait_for 240 grep -q 'DACK(0) of rail 1 from . by rdmacm' "$log"
     [ "$bad" = 0 ] || grep -v ^round "$log" | tail -n 25
     # rank 0, which decides, runs on this machine; mpirun ends with an error if a byte was wrong
     pkill -USR2 -x vm_ring

@@ -37,7 +37,7 @@ quiet() { local before; before=$(sent node1 0)$(sent node1 1)$(sent node2 0)$(se
 look() {
     local node rail
     for node in node1 node2; do node_run $node "pkill -STOP -x vm_ring"; done
-    wait_for 60 quiet || echo "never quiet"
+    wait_for 240 quiet || echo "never quiet"
     for node in node1 node2; do
         for rail in 0 1; do echo "$node:$rail:$(carried $node rxe$rail:1):$(sent $node $rail)"; done
     done
@@ -51,16 +51,16 @@ counts_agree() {
 }
 grown() { [ "$(carried "$1" "rxe$2:1")" -gt "$3" ]; }
 rounds() { grep -c ^round "$log"; }
-goes_on() { local before; before=$(rounds); wait_for 30 eval '[ "$(rounds)" -gt '$((before + 4))' ]'; }
+goes_on() { local before; before=$(rounds); wait_for 240 eval '[ "$(rounds)" -gt '$((before + 4))' ]'; }
 # tmux_shows PATTERN: a line of "bfo top" in a terminal of 200 columns matches PATTERN.
 tmux_shows() { tmux capture-pane -p -t top | tee "$out" | grep -Eq -- "$1"; }
 
 timeout 800 "$MPIRUN" --bind-to none -np 2 -H node1,node2 --mca pml bfo --mca btl openib,self --mca btl_openib_ib_timeout 19 --mca btl_openib_rejoin_after 200 \
     --mca mca_base_component_path "$VM_COMPONENTS:$BFO_OMPI_COMPONENTDIR" "$VM_RING" 100000000 1000000 >"$log" 2>&1 </dev/null &
 mpirun=$!
-wait_for 60 grep -q ^round "$log" || { fail "no round: $(tail -n 3 "$log")"; finish; }
+wait_for 240 grep -q ^round "$log" || { fail "no round: $(tail -n 3 "$log")"; finish; }
 
-check "both machines' ports are up" wait_for 30 rails_are 'node1 rxe0:1 up' 'node1 rxe1:1 up' 'node2 rxe0:1 up' 'node2 rxe1:1 up'
+check "both machines' ports are up" wait_for 240 rails_are 'node1 rxe0:1 up' 'node1 rxe1:1 up' 'node2 rxe0:1 up' 'node2 rxe1:1 up'
 check "and all is well ($STATUS)" [ "$STATUS" = 0 ]
 check "the table has a row for each" bfo_shows '^  node2 +rxe1:1 .* up ' status --hosts node1,node2
 check "one job on 2 nodes" grep -Eq '^job .* 2 of 2 ranks on 2 nodes' "$out"
@@ -72,27 +72,27 @@ while IFS=: read -r node rail bfo0 kernel0 _ _ bfo1 kernel1; do
     check "$node's rail $rail carried what the kernel has counted" counts_agree "$node" "$rail" "$bfo0" "$kernel0" "$bfo1" "$kernel1"
 done < <(paste -d : "$BFO_VM_OUT/before" "$BFO_VM_OUT/after")
 tmux new-session -d -s top -x 200 -y 30 "'$BFO' top --interval 0.5" || fail "no terminal"
-check "top shows a flow in a terminal" wait_for 30 tmux_shows 'rxe0:1 .* up +[0-9.]+[kMG] +[0-9.]+[kMG] '
+check "top shows a flow in a terminal" wait_for 240 tmux_shows 'rxe0:1 .* up +[0-9.]+[kMG] +[0-9.]+[kMG] '
 
 check "rail_down node2 1" rail_down node2 1
-check "the rail is lost at both ends" wait_for 30 rails_are 'node1 rxe0:1 up' 'node1 rxe1:1 lost' 'node2 rxe1:1 lost'
+check "the rail is lost at both ends" wait_for 240 rails_are 'node1 rxe0:1 up' 'node1 rxe1:1 lost' 'node2 rxe1:1 lost'
 check "and not all is well ($STATUS)" [ "$STATUS" = 1 ]
 check "an event of both machines names both ports" bfo_shows ' rail-lost rxe1:1 \(GID .*\) to rxe1:1 ' events --hosts node1,node2
 check "the device's word is an event of node2" grep -Eq 'host node2 .* port-down rxe1:1 ' "$out"
 check "Prometheus on this node" bfo_shows '^bfo_port_up\{.*device="rxe1",port="1"\} 0$' status --prometheus
-check "top shows the loss" wait_for 30 tmux_shows 'rxe1:1 .* lost '
+check "top shows the loss" wait_for 240 tmux_shows 'rxe1:1 .* lost '
 check "the job goes on" goes_on
 check "rail_up node2 1" rail_up node2 1
-check "the rail is back at both ends" wait_for 60 rails_are 'node1 rxe1:1 up' 'node2 rxe1:1 up'
+check "the rail is back at both ends" wait_for 240 rails_are 'node1 rxe1:1 up' 'node2 rxe1:1 up'
 check "which is an event" bfo_shows ' rail-back rxe1:1 ' events --hosts node1,node2
 
 check "node1's port is drained" bfo_shows '^rxe1:1 is drained in 1 process' drain rxe1:1 --wait 60
-check "and node2 knows" wait_for 30 eval '"$BFO" events --hosts node1 | grep -q " port-drained rxe1:1 "'
+check "and node2 knows" wait_for 240 eval '"$BFO" events --hosts node1 | grep -q " port-drained rxe1:1 "'
 before1=$(carried node1 rxe1:1) before2=$(carried node2 rxe1:1)
 check "the job goes on" goes_on
 after1=$(carried node1 rxe1:1) after2=$(carried node2 rxe1:1)
 check "nothing is sent over the drained rail ($before1 $after1, $before2 $after2)" eval '[ $((after1 - before1)) -lt 100000 ] && [ $((after2 - before2)) -lt 100000 ]'
-check "top shows the drained port" wait_for 30 tmux_shows 'rxe1:1 .* drained '
+check "top shows the drained port" wait_for 240 tmux_shows 'rxe1:1 .* drained '
 check "a drained port is no loss" bfo_shows ' drained ' status
 check "($STATUS)" [ "$STATUS" = 0 ]
 check "node1's port is given back" bfo_shows '^rxe1:1 is given back' release rxe1:1 --wait 60
@@ -106,20 +106,20 @@ mkdir -p /run/bin && ln -sf "$BFO" /run/bin/bfo
 echo "4: ACTIVE" >/run/state
 "$BFO" ftb serve >"$BFO_VM_OUT/ftb" 2>&1 &
 server=$!
-check "the server of fault events is there" wait_for 30 grep -q . "$BFO_VM_OUT/ftb"
+check "the server of fault events is there" wait_for 240 grep -q . "$BFO_VM_OUT/ftb"
 PATH=/run/bin:$PATH STATE_FILE=/run/state sh "$BFO_VM_OUT/watch-port" rxe1 1 >"$BFO_VM_OUT/watch.log" 2>&1 &
 monitor=$!
 timeout 400 "$BFO" ftb subscribe MPI_IFACE_DEAD MPI_IFACE_RESTORED >>"$BFO_VM_OUT/events" 2>&1 &
 subscriber=$!
-check "a subscriber hears" wait_for 30 grep -q subscribed "$BFO_VM_OUT/events"
+check "a subscriber hears" wait_for 240 grep -q subscribed "$BFO_VM_OUT/events"
 echo "1: DOWN" >/run/state
-check "the monitor's event takes the port out of the job" wait_for 60 rails_are 'node1 rxe1:1 drained'
-check "and the job's answer is an event" wait_for 30 grep -q 'MPI_IFACE_DEAD .*rxe1:1.* state: drained' "$BFO_VM_OUT/events"
+check "the monitor's event takes the port out of the job" wait_for 240 rails_are 'node1 rxe1:1 drained'
+check "and the job's answer is an event" wait_for 240 grep -q 'MPI_IFACE_DEAD .*rxe1:1.* state: drained' "$BFO_VM_OUT/events"
 check "the job goes on" goes_on
 : >"$BFO_VM_OUT/events" # without the events of the monitor's first look
 echo "4: ACTIVE" >/run/state
-check "the monitor gives it back" wait_for 60 rails_are 'node1 rxe1:1 up'
-check "which is an event" wait_for 30 grep -q 'MPI_IFACE_RESTORED .*rxe1:1' "$BFO_VM_OUT/events"
+check "the monitor gives it back" wait_for 240 rails_are 'node1 rxe1:1 up'
+check "which is an event" wait_for 240 grep -q 'MPI_IFACE_RESTORED .*rxe1:1' "$BFO_VM_OUT/events"
 kill $monitor $subscriber $server
 
 tmux kill-server

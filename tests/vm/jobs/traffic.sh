@@ -83,9 +83,9 @@ rounds() { grep -c '^round.*of rank 0' "$log"; }
 start_job() {
     log=$1
     shift
-    timeout 280 "$@" >"$log" 2>&1 </dev/null &
+    timeout 500 "$@" >"$log" 2>&1 </dev/null &
     job=$!
-    wait_for 60 eval 'grep -q ^round "$log" || ! running'
+    wait_for 240 eval 'grep -q ^round "$log" || ! running'
     grep -q ^round "$log" && sleep 2
 }
 
