@@ -41,7 +41,7 @@ typedef enum {
 void ofo_inquiry_begin(ofo_inquiry_t *in, uint64_t now, unsigned short_ms, unsigned round_ms);
 /* Begins an inquiry that follows. */
 void ofo_inquiry_follow(ofo_inquiry_t *in, uint64_t now, unsigned pause_ms);
-/* One that follows asks its witness: with in->number. */
+/* An inquiry that follows asks its witness, with in->number. */
 void ofo_inquiry_ask_witness(ofo_inquiry_t *in, uint64_t now);
 /* An answer with that number came over the rail itself, which ends the inquiry, or over another rail. Numbers of other inquiries count
  * for nothing. */

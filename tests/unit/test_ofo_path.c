@@ -214,7 +214,8 @@ static void two_silent_rails_speak_for_the_path_and_one_does_not(void **state)
     assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_SILENT);
 }
 
-static void silence_of_before_says_nothing_of_later_work(void **state)
+/* a and b led since 100, and found their rails silent. */
+static ofo_path_t found_silent(void)
 {
     ofo_path_t path = {.users = 1};
 
@@ -222,6 +223,13 @@ static void silence_of_before_says_nothing_of_later_work(void **state)
     ofo_path_lead(&path, &b, 100);
     ofo_path_swallowed(&path, &a, 150);
     ofo_path_swallowed(&path, &b, 160);
+    return path;
+}
+
+static void silence_of_before_says_nothing_of_later_work(void **state)
+{
+    ofo_path_t path = found_silent();
+
     assert_int_equal(ofo_path_tells(&path, 150), OFO_PATH_SILENT);
     assert_int_equal(ofo_path_tells(&path, 151), OFO_PATH_ASK);
     ofo_path_lead(&path, &c, 151); /* takes the place of a; b's is still of use */
@@ -242,12 +250,8 @@ static void one_process_never_has_both_places(void **state)
 
 static void answer_over_the_path_speaks_against_all_that_was_found(void **state)
 {
-    ofo_path_t path = {.users = 1};
+    ofo_path_t path = found_silent();
 
-    ofo_path_lead(&path, &a, 100);
-    ofo_path_lead(&path, &b, 100);
-    ofo_path_swallowed(&path, &a, 150);
-    ofo_path_swallowed(&path, &b, 160);
     ofo_path_answered(&path, 170);
     assert_int_equal(ofo_path_tells(&path, 120), OFO_PATH_ASK);
 }
