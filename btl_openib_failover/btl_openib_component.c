@@ -58,6 +58,9 @@ static int component_register(void)
 
 static int component_open(void)
 {
+    if (0 != ofo_paths_init(&OFO.paths)) {
+        return OPAL_ERROR;
+    }
     pthread_mutex_init(&OFO.peers_lock, NULL);
     OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
     opal_hash_table_init(&OFO.peers, 64);
@@ -68,6 +71,7 @@ static int component_close(void)
 {
     OBJ_DESTRUCT(&OFO.peers);
     pthread_mutex_destroy(&OFO.peers_lock);
+    ofo_paths_fini(&OFO.paths);
     return OPAL_SUCCESS;
 }
 

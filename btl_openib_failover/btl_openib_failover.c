@@ -475,6 +475,15 @@ static uint32_t ext_penalty(mca_btl_base_module_t *btl, opal_proc_t *proc, bool 
     *is_held = __atomic_load_n(&ep->rejoin.is_held, __ATOMIC_RELAXED);
     return ofo_rejoin_penalty(&ep->rejoin, ofo_now_ms(), half_life);
 }
+
+static void ext_share(mca_btl_base_module_t *btl, int directory)
+{
+    const int rc = 0 != OFO.params.deadline && 0 <= directory ? ofo_paths_share(&OFO.paths, directory) : 0;
+
+    if (0 != rc) {
+        ofo_log(1, "this process asks about silent rails alone: the file " OFO_PATHS_NAME ": %s", strerror(rc));
+    }
+}
 #endif
 
 void ofo_ext_fill(ofo_module_t *module)
@@ -496,6 +505,7 @@ void ofo_ext_fill(ofo_module_t *module)
                                   .port_is_up = ext_port_is_up,
                                   .name_ports = ext_name_ports,
                                   .penalty = ext_penalty,
+                                  .share = ext_share,
                                   .port = module->name,
                                   .traffic = &module->traffic};
     module->super.btl_flags |= MCA_BTL_FLAGS_FAILOVER_SUPPORT;

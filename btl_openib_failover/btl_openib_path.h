@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What a module's rails that end at the same port have found out about their path. Two of them ask, each another process, and the others
- * follow: they ask nothing while the two do. Only arithmetic, no Open MPI header. See DESIGN.txt 10.2, "Paths".
+ * What the rails between two ports have found out about their path. Two of them ask, and the others follow: they ask nothing while the two
+ * do. The rails may belong to several processes of this machine, so a path is kept in memory that these processes share
+ * (btl_openib_paths.h). Only arithmetic, no Open MPI header. See DESIGN.txt 10.2, "Paths".
  */
 #ifndef BTL_OPENIB_PATH_H
 #define BTL_OPENIB_PATH_H
@@ -10,22 +11,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    OFO_PATHS = 64,      /* paths of a module on which inquiries run at a time; a rail of another path asks, as if it were alone */
-    OFO_PATH_LEADERS = 2 /* more than one, because a process that does not answer over one rail may be at fault itself */
-};
+enum { OFO_PATH_LEADERS = 2 /* more than one, because a process that does not answer over one rail may be at fault itself */ };
+
+/* A rail, as all processes of this machine name it. */
+typedef struct {
+    uint64_t from, to; /* the processes at both ends */
+    uint32_t rail;
+} ofo_path_rail_t;
 
 /* A rail that asks while others follow. Its inquiry goes on, and its process lives as far as the rounds tell, or it has found the rail silent. */
 typedef struct {
-    const void *who;    /* NULL: the place is empty */
-    bool is_against;    /* a round has spoken against the rail */
-    uint64_t swallowed; /* when the inquiry that found the rail silent sent its last question; 0: it goes on */
+    ofo_path_rail_t rail;
+    uint64_t until;      /* the rail asks until then, unless it says more; 0: the place is empty */
+    uint64_t swallowed;  /* when the inquiry that found the rail silent sent its last question; 0: it goes on */
+    uint64_t is_against; /* a round has spoken against the rail */
 } ofo_leader_t;
 
 /* All zero: nothing is known. Times in ms. */
 typedef struct {
-    uint64_t key;      /* tells the port at the other end */
-    unsigned users;    /* inquiries that run */
+    uint64_t key;      /* tells the job and both ports */
+    uint64_t until;    /* nobody asks for what is known here after that time */
     uint64_t answered; /* when an answer over a rail ended an inquiry */
     ofo_leader_t leader[OFO_PATH_LEADERS];
 } ofo_path_t;
@@ -37,23 +42,23 @@ typedef enum {
     OFO_PATH_SILENT   /* both were found silent */
 } ofo_path_result_t;
 
-/* The path with that key, for an inquiry that begins. NULL: inquiries run on too many other paths. */
-ofo_path_t *ofo_path_hold(ofo_path_t table[OFO_PATHS], uint64_t key);
-/* The inquiry has ended. */
-void ofo_path_release(ofo_path_t *path);
+typedef enum {
+    OFO_PATH_GOES_ON,   /* the rail asks on until `at` */
+    OFO_PATH_COUNTS,    /* a round spoke against the rail */
+    OFO_PATH_SWALLOWED, /* the rail was found silent, and its last question was sent at `at` */
+    OFO_PATH_LEAVES,    /* in a round no rail answered, or the inquiry is over: what it has found out stays */
+    OFO_PATH_ANSWERED   /* an answer came over the rail at `at` */
+} ofo_path_news_t;
 
-/* `who` begins to ask, and leads if a place is empty, or says nothing of work that stands still since `since`. */
-void ofo_path_lead(ofo_path_t *path, const void *who, uint64_t since);
-/* A round of `who` spoke against the rail. Like the next two, it does nothing for a rail that does not lead. */
-void ofo_path_against(ofo_path_t *path, const void *who);
-/* The inquiry of `who` found the rail silent. Its last question was sent at `asked`. */
-void ofo_path_swallowed(ofo_path_t *path, const void *who, uint64_t asked);
-/* In a round of `who` no rail answered, or its inquiry is over. What it has found out stays. */
-void ofo_path_leave(ofo_path_t *path, const void *who);
-/* An answer came over a rail of the path. */
-void ofo_path_answered(ofo_path_t *path, uint64_t now);
+/* `rail` begins to ask, and leads if there is a place for it: a place is empty, or its rail has not asked for too long, or says nothing of
+ * work that stands still since `since`. A rail of a process leads also instead of the second rail of another process. No two leaders ask the
+ * same process. */
+void ofo_path_lead(ofo_path_t *path, const ofo_path_rail_t *rail, uint64_t since, uint64_t now, uint64_t until);
+/* `rail` has news for the others. From a rail that does not lead only an answer counts. */
+void ofo_path_hear(ofo_path_t *path, const ofo_path_rail_t *rail, ofo_path_news_t news, uint64_t at);
 
-/* What the path tells a rail whose work stands still since `since`. */
-ofo_path_result_t ofo_path_tells(const ofo_path_t *path, uint64_t since);
+/* What the path tells a rail of the process `from` whose work stands still since `since`. Two rails of one other process are not enough,
+ * because that process may be at fault itself. */
+ofo_path_result_t ofo_path_tells(const ofo_path_t *path, uint64_t from, uint64_t since, uint64_t now);
 
 #endif /* BTL_OPENIB_PATH_H */

@@ -15,6 +15,7 @@
 #include "btl_openib_inquiry.h"
 #include "btl_openib_log.h"
 #include "btl_openib_mail.h"
+#include "btl_openib_paths.h"
 #include "btl_openib_rails.h"
 #include "btl_openib_timers.h"
 #include "btl_openib_wire.h"
@@ -103,23 +104,101 @@ static void ask(ofo_endpoint_t *ep)
     ofo_timers_add(ep);
 }
 
-/* Address and subnet of the port at the other end. */
-static uint64_t path_key(const ofo_endpoint_t *ep)
-{
-    const ofo_port_t *port = &ep->remote;
-    uint64_t key = ofo_fnv1a(OFO_FNV_START, port->gid, sizeof(port->gid));
+/* ---- the path ------------------------------------------------------------------------------------------ */
 
+static uint64_t add_port(uint64_t key, const ofo_port_t *port)
+{
+    key = ofo_fnv1a(key, port->gid, sizeof(port->gid));
     key = ofo_fnv1a(key, &port->lid, sizeof(port->lid));
     return ofo_fnv1a(key, port->subnet.key, sizeof(port->subnet.key));
 }
+
+/* Job, clock and the addresses of both ports; never 0. */
+static uint64_t path_key(const ofo_endpoint_t *ep)
+{
+    uint64_t key = ofo_fnv1a(OFO_FNV_START, &OFO.self.jobid, sizeof(OFO.self.jobid));
+
+    key = ofo_fnv1a(key, &OFO.paths.clock, sizeof(OFO.paths.clock));
+    key = add_port(add_port(key, &OFO.record.port[ep->module->port_index]), &ep->remote);
+    return 0 != key ? key : 1;
+}
+
+static uint64_t name_of(const opal_process_name_t *name)
+{
+    return (uint64_t) name->jobid << 32 | name->vpid;
+}
+
+static ofo_path_rail_t path_rail(const ofo_endpoint_t *ep)
+{
+    return (ofo_path_rail_t){.from = name_of(&OFO.self), .to = name_of(&ep->peer->name), .rail = ep->rail};
+}
+
+/* The longest time of an inquiry. */
+static uint64_t longest_ms(void)
+{
+    return OFO_INQUIRY_VAIN * (uint64_t) round_ms();
+}
+
+/* Locks the path of the inquiry that runs. False: nothing is known of it. */
+static bool lock_path(const ofo_endpoint_t *ep, uint64_t now, ofo_paths_found_t *found)
+{
+    const bool was_alone = OFO_LOAD(OFO.paths.is_alone);
+    const bool is_known = 0 != ep->path && ofo_paths_lock(&OFO.paths, ep->path, now, now + longest_ms(), found);
+
+    if (!was_alone && OFO_LOAD(OFO.paths.is_alone)) {
+        ofo_log(1, "a lock of the file " OFO_PATHS_NAME " was not free for %d ms: its owner is stopped, or the file is damaged; not used from now on",
+                OFO_PATHS_LOCK_MS);
+    }
+    return is_known;
+}
+
+static ofo_path_result_t path_tells(const ofo_endpoint_t *ep, uint64_t since, uint64_t now)
+{
+    ofo_path_result_t result = OFO_PATH_ASK;
+    ofo_paths_found_t found;
+
+    if (lock_path(ep, now, &found)) {
+        result = ofo_path_tells(found.path, name_of(&OFO.self), since, now);
+        ofo_paths_unlock(&found);
+    }
+    return result;
+}
+
+/* A leader that is late by a round leads no longer. */
+static uint64_t path_until(const ofo_endpoint_t *ep)
+{
+    return ep->inquiry.until + round_ms();
+}
+
+static void path_lead(const ofo_endpoint_t *ep, uint64_t since, uint64_t now)
+{
+    const ofo_path_rail_t rail = path_rail(ep);
+    ofo_paths_found_t found;
+
+    if (lock_path(ep, now, &found)) {
+        ofo_path_lead(found.path, &rail, since, now, path_until(ep));
+        ofo_paths_unlock(&found);
+    }
+}
+
+static void tell_path(const ofo_endpoint_t *ep, uint64_t now, ofo_path_news_t news, uint64_t at)
+{
+    const ofo_path_rail_t rail = path_rail(ep);
+    ofo_paths_found_t found;
+
+    if (lock_path(ep, now, &found)) {
+        ofo_path_hear(found.path, &rail, news, at);
+        ofo_paths_unlock(&found);
+    }
+}
+
+/* ---- inquiries ----------------------------------------------------------------------------------------- */
 
 static void begin_to_ask(ofo_endpoint_t *ep, uint64_t now, uint64_t since)
 {
     ++ep->module->inquiries;
     ofo_inquiry_begin(&ep->inquiry, now, short_ms(ep), round_ms());
-    if (NULL != ep->path) {
-        ofo_path_lead(ep->path, ep, since);
-    }
+    path_lead(ep, since, now);
     ask(ep);
 }
 
@@ -137,12 +216,12 @@ static bool begin(ofo_endpoint_t *ep)
     const uint64_t now = ofo_now_ms();
     const bool has_room = MOST_INQUIRIES > ep->module->inquiries;
 
-    ep->path = OFO_ST_UP == ep->fsm.state ? ofo_path_hold(ep->module->path, path_key(ep)) : NULL;
-    if (NULL == ep->path && !has_room) {
+    ep->path = OFO_ST_UP == ep->fsm.state ? path_key(ep) : 0;
+    if (0 == ep->path && !has_room) {
         return false;
     }
     ++ep->module->count.inquiries;
-    if (has_room && (NULL == ep->path || OFO_PATH_ASK == ofo_path_tells(ep->path, now))) {
+    if (has_room && OFO_PATH_ASK == path_tells(ep, now, now)) {
         begin_to_ask(ep, now, now);
     } else {
         ofo_inquiry_follow(&ep->inquiry, now, pause_ms(ep));
@@ -184,11 +263,8 @@ static void inquiry_over(ofo_endpoint_t *ep, bool is_silent)
         BFO_ASSERT(0 < ep->module->inquiries);
         --ep->module->inquiries;
     }
-    if (NULL != ep->path) {
-        ofo_path_leave(ep->path, ep);
-        ofo_path_release(ep->path);
-        ep->path = NULL;
-    }
+    tell_path(ep, ofo_now_ms(), OFO_PATH_LEAVES, 0);
+    ep->path = 0;
     ep->inquiry.until = 0;
     becomes_normal(ep, is_silent);
 }
@@ -199,9 +275,7 @@ static void answered(ofo_endpoint_t *ep, const ofo_ctl_t *answer)
 
     ofo_inquiry_answer(&ep->inquiry, ofo_now_ms(), answer->number, answer->rail == ep->rail);
     if (was_open && 0 == ep->inquiry.until) {
-        if (NULL != ep->path) {
-            ofo_path_answered(ep->path, ofo_now_ms());
-        }
+        tell_path(ep, ofo_now_ms(), OFO_PATH_ANSWERED, ofo_now_ms());
         inquiry_over(ep, false);
     }
 }
@@ -259,8 +333,7 @@ void ofo_probe_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 /* Is it too late for evidence, or does the evidence speak of a path that the rail does not take any more? */
 static bool stops_following(const ofo_endpoint_t *ep, uint64_t now)
 {
-    return OFO_ST_UP != ep->fsm.state || !may_ask(ep) || path_key(ep) != ep->path->key
-           || now >= ep->inquiry.began + OFO_INQUIRY_VAIN * (uint64_t) round_ms();
+    return OFO_ST_UP != ep->fsm.state || !may_ask(ep) || path_key(ep) != ep->path || now >= ep->inquiry.began + longest_ms();
 }
 
 /* Both leaders seem silent. Asks whether this rail's process lives, and is reached over another rail; again if there is no answer. */
@@ -285,7 +358,7 @@ static bool is_silent_too(const ofo_endpoint_t *ep, uint64_t now)
 /* Returns true if the rail is silent. */
 static bool follow(ofo_endpoint_t *ep, uint64_t now)
 {
-    const ofo_path_result_t result = ofo_path_tells(ep->path, ep->inquiry.began);
+    const ofo_path_result_t result = path_tells(ep, ep->inquiry.began, now);
 
     if (stops_following(ep, now)) {
         inquiry_over(ep, false);
@@ -309,15 +382,16 @@ static bool follow(ofo_endpoint_t *ep, uint64_t now)
 }
 
 /* A round has ended, and the inquiry goes on. A rail whose process answered over no rail leads no others. A round that ended late says nothing. */
-static void next_round(ofo_endpoint_t *ep, ofo_inquiry_result_t result)
+static void next_round(ofo_endpoint_t *ep, ofo_inquiry_result_t result, uint64_t now)
 {
     if (OFO_INQUIRY_SOFT == result) {
         becomes_soft(ep, OFO_MAIL_SOFT);
     }
-    if (NULL != ep->path && 0 != ep->inquiry.vain) {
-        ofo_path_leave(ep->path, ep);
-    } else if (NULL != ep->path && (OFO_INQUIRY_SOFT == result || 0 != ep->inquiry.missed)) {
-        ofo_path_against(ep->path, ep);
+    tell_path(ep, now, OFO_PATH_GOES_ON, path_until(ep));
+    if (0 != ep->inquiry.vain) {
+        tell_path(ep, now, OFO_PATH_LEAVES, 0);
+    } else if (OFO_INQUIRY_SOFT == result || 0 != ep->inquiry.missed) {
+        tell_path(ep, now, OFO_PATH_COUNTS, 0);
     }
     ask(ep);
 }
@@ -327,8 +401,8 @@ static ofo_inquiry_result_t end_round(ofo_endpoint_t *ep, uint64_t now)
 {
     const ofo_inquiry_result_t result = may_ask(ep) ? ofo_inquiry_turn(&ep->inquiry, now, round_ms()) : OFO_INQUIRY_ENDS;
 
-    if (NULL != ep->path && OFO_INQUIRY_SILENT == result) {
-        ofo_path_swallowed(ep->path, ep, ep->inquiry.asked);
+    if (OFO_INQUIRY_SILENT == result) {
+        tell_path(ep, now, OFO_PATH_SWALLOWED, ep->inquiry.asked);
     }
     return may_judge(ep) ? result : OFO_INQUIRY_ENDS;
 }
@@ -345,7 +419,7 @@ bool ofo_probe_timer(ofo_endpoint_t *ep, uint64_t now)
     }
     result = end_round(ep, now);
     if (OFO_INQUIRY_GOES_ON == result || OFO_INQUIRY_SOFT == result) {
-        next_round(ep, result);
+        next_round(ep, result, now);
         return false;
     }
     inquiry_over(ep, OFO_INQUIRY_SILENT == result);

@@ -15,7 +15,7 @@
 #include "btl_openib_credits.h"
 #include "btl_openib_drain_fsm.h"
 #include "btl_openib_inquiry.h"
-#include "btl_openib_path.h"
+#include "btl_openib_paths.h"
 #include "btl_openib_qpmap.h"
 #include "btl_openib_queues.h"
 #include "btl_openib_rails.h"
@@ -443,7 +443,7 @@ struct mca_btl_base_endpoint_t {
     ofo_rejoin_t rejoin;       /* used while the rail is down */
     ofo_probation_t probation; /* used while the rail is up again */
     ofo_inquiry_t inquiry;     /* used while the rail connects or is up */
-    ofo_path_t *path;          /* of the inquiry that runs; NULL: it knows of no others */
+    uint64_t path;             /* key of the path, while an inquiry runs; 0: it knows of no others */
     bool is_soft;              /* it seems silent, and is no witness against others; atomic, other services read it */
     bool is_active;            /* on the module's list of endpoints with timers */
     ofo_endpoint_t *next_active;
@@ -652,7 +652,6 @@ struct ofo_module {
     ofo_endpoint_t *active;
     ofo_open_queue_t wanted, asked; /* rails to open, for our posts and for requests of peers */
     unsigned inquiries;             /* that run and ask */
-    ofo_path_t path[OFO_PATHS];     /* what the inquiries of one path know of each other */
     unsigned opening;               /* rails whose request waits for the answer, or that prove themselves after it */
     uint64_t timers_at;             /* ms; when the timers were last run */
     uint64_t resolve_at;            /* ms; addresses that could not be resolved are not tried again before this time */
@@ -729,6 +728,7 @@ typedef struct {
     uint64_t copied_bytes; /* of messages that were sent a second time over another rail; atomic */
     bool closing;          /* finalize has begun, so late errors of peers that left earlier do not matter */
     opal_process_name_t self;
+    ofo_paths_t paths; /* what inquiries know of each other */
 } ofo_component_t;
 
 extern ofo_component_t mca_btl_openib_component;

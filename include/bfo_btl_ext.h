@@ -22,7 +22,7 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 8u
+#define BFO_BTL_EXT_VERSION 9u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
 /* In des_flags: this is the second copy of a message, which the BTL does not offer again. */
@@ -130,6 +130,10 @@ typedef void (*bfo_btl_name_ports_fn_t)(struct mca_btl_base_module_t *btl, struc
  * `is_held`: the rail failed too often, and stays out until the penalty has decayed. */
 typedef uint32_t (*bfo_btl_penalty_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bool *is_held);
 
+/* `directory`: descriptor of a directory of this machine that only this user can read and write, or -1. The BTL may share what it knows of the
+ * network with other processes there, by files in memory. It keeps no copy of the descriptor. Context: set-up. */
+typedef void (*bfo_btl_share_fn_t)(struct mca_btl_base_module_t *btl, int directory);
+
 typedef struct {
     uint64_t magic;   /* BFO_BTL_EXT_MAGIC */
     uint32_t version; /* BFO_BTL_EXT_VERSION */
@@ -153,6 +157,7 @@ typedef struct {
     bfo_btl_name_ports_fn_t name_ports;
     bfo_btl_penalty_fn_t penalty;
     bfo_btl_guard_fn_t guard;
+    bfo_btl_share_fn_t share;
     const char *port; /* name of the local port, for messages; NULL: none */
     /* What this module has carried. The PML may point it to its own memory, which stays until the process ends. Atomic */
     bfo_traffic_t *traffic;

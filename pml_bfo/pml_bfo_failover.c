@@ -13,6 +13,7 @@
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_failover_poison.h"
 #include "pml_bfo_figures.h"
+#include "pml_bfo_figures_file.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_post.h"
@@ -58,7 +59,11 @@ void bfo_failover_adopt_all(void)
 
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
-        (void) bfo_failover_adopt(selected->btl_module);
+        const bfo_btl_ext_t *ext = bfo_failover_adopt(selected->btl_module);
+
+        if (NULL != ext) {
+            ext->share(selected->btl_module, bfo_figures_directory());
+        }
     }
 }
 

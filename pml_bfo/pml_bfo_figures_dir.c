@@ -8,6 +8,8 @@
 #define _GNU_SOURCE /* renameat2 */
 #endif
 #include "bfo_figures.h"
+
+#include "bfo_file.h"
 #include "pml_bfo_life.h"
 
 #include <dirent.h>
@@ -69,42 +71,22 @@ static bool is_steer(int fd)
            && sizeof(head) == head.size;
 }
 
-/* Makes the file under another name, so that nobody finds half a file. If two processes make it at once, the first one's file stays. */
-static void make_steer(int dir, uid_t uid)
+static int fill_steer(int fd, uid_t uid)
 {
     const bfo_steer_t empty = {.magic = BFO_STEER_MAGIC, .layout = BFO_STEER_LAYOUT, .size = sizeof(empty)};
-    char new[BFO_FIGURES_NAME];
-    int fd;
 
-    snprintf(new, sizeof(new), ".new.%u.steer", (unsigned) getpid());
-    (void) unlinkat(dir, new, 0);
-    fd = openat(dir, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (0 <= fd) {
-        if ((geteuid() == uid || 0 == fchown(fd, uid, (gid_t) -1)) && (ssize_t) sizeof(empty) == write(fd, &empty, sizeof(empty))) {
-            (void) renameat2(dir, new, dir, BFO_STEER_NAME, RENAME_NOREPLACE);
-        }
-        (void) unlinkat(dir, new, 0);
-        close(fd);
+    if (geteuid() != uid && 0 != fchown(fd, uid, (gid_t) -1)) {
+        return errno;
     }
+    errno = ENOSPC;
+    return (ssize_t) sizeof(empty) == write(fd, &empty, sizeof(empty)) ? 0 : errno;
 }
 
 int bfo_figures_open_steer(int dir, uid_t uid)
 {
-    struct stat st;
-    int fd;
+    const int fd = bfo_file_open(dir, BFO_STEER_NAME, fill_steer, uid);
 
-    if (0 != fstatat(dir, BFO_STEER_NAME, &st, AT_SYMLINK_NOFOLLOW)) {
-        make_steer(dir, uid);
-    }
-    fd = openat(dir, BFO_STEER_NAME, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (0 > fd) {
-        return ELOOP == errno ? -EPERM : -errno;
-    }
-    if (0 != fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != uid || 1 < st.st_nlink) {
-        close(fd);
-        return -EPERM;
-    }
-    if (!is_steer(fd)) {
+    if (0 <= fd && !is_steer(fd)) {
         close(fd);
         return -EPROTO;
     }

@@ -162,6 +162,11 @@ const bfo_steer_t *bfo_figures_steer(uint64_t *number)
     return steer;
 }
 
+int bfo_figures_directory(void)
+{
+    return dir;
+}
+
 static bfo_figures_t *keep_to_ourselves(void)
 {
     memset(&without_file, 0, sizeof(without_file));

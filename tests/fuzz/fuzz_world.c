@@ -301,6 +301,8 @@ static bool ext_port_is_up(struct mca_btl_base_module_t *btl)
     return true;
 }
 
+static void ext_share(mca_btl_base_module_t *btl, int directory) {}
+
 static uint32_t ext_penalty(mca_btl_base_module_t *btl, opal_proc_t *proc, bool *is_held)
 {
     *is_held = false;
@@ -555,6 +557,7 @@ void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, 
                                    .port_is_up = ext_port_is_up,
                                    .name_ports = ext_name_ports,
                                    .penalty = ext_penalty,
+                                   .share = ext_share,
                                    .traffic = &btl->traffic};
     }
 }

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * perf_gap SECONDS: ranks 0 and 1 send each other 8 bytes in turn for this time. Rank 0 prints "go" when this has begun, and at the
- * end the median exchange (us) and the longest exchange: "longest FROM TO", in seconds since 1970, so that a script knows what it did
- * meanwhile.
+ * end the median exchange (us), each exchange of at least 1 ms, and the longest one: "pause FROM TO", "longest FROM TO", in seconds since
+ * 1970, so that a script knows what it did meanwhile.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { WARM = 1000, KEPT = 20000000 };
+enum { WARM = 1000, KEPT = 20000000, PAUSES = 10000 };
+
+typedef struct {
+    double from, to;
+} pause_t;
 
 static double now(clockid_t clock)
 {
@@ -46,7 +50,9 @@ static int64_t exchange(int rank, int64_t number)
 static void lead(double seconds)
 {
     float *took = malloc(KEPT * sizeof(*took));
-    double longest = 0, end_of_longest = 0, begin, end = 0;
+    static pause_t pauses[PAUSES];
+    int n_pauses = 0, longest = -1;
+    double begin, end = 0;
     int64_t n = 0;
 
     if (NULL == took) {
@@ -62,9 +68,14 @@ static void lead(double seconds)
         }
         end = now(CLOCK_MONOTONIC);
         took[n] = (float) (end - from);
-        if (n >= WARM && end - from > longest) {
-            longest = end - from;
-            end_of_longest = now(CLOCK_REALTIME);
+        if (n >= WARM && end - from >= 1e-3 && n_pauses < PAUSES) {
+            const double to = now(CLOCK_REALTIME);
+
+            pauses[n_pauses] = (pause_t){.from = to - (end - from), .to = to};
+            if (0 > longest || end - from > pauses[longest].to - pauses[longest].from) {
+                longest = n_pauses;
+            }
+            ++n_pauses;
         }
         if (WARM == n) {
             begin = end;
@@ -74,7 +85,11 @@ static void lead(double seconds)
     }
     exchange(0, 0);
     qsort(took, (size_t) n, sizeof(*took), by_value);
-    printf("median %.2f\nlongest %.6f %.6f\n", 1e6 * (double) took[n / 2], end_of_longest - longest, end_of_longest);
+    printf("median %.2f\n", 1e6 * (double) took[n / 2]);
+    for (int i = 0; i < n_pauses; ++i) {
+        printf("pause %.6f %.6f\n", pauses[i].from, pauses[i].to);
+    }
+    printf("longest %.6f %.6f\n", 0 > longest ? 0 : pauses[longest].from, 0 > longest ? 0 : pauses[longest].to);
     free(took);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Rails of one path: two ask, the others follow. First the arithmetic, then service's questions to many peers; clock and wire are played
- * here. DESIGN.txt 10.2, "Paths".
+ * Rails of one path: two ask, the others follow. Service's questions to many peers; clock and wire are played here, and some of the rails may
+ * belong to another process of this machine. DESIGN.txt 10.2, "Paths".
  */
 #include "bfo_config.h"
 
@@ -35,6 +35,8 @@ static unsigned softs[PEERS], adoptions[PEERS], calms[PEERS]; /* letters to prog
 static uint64_t soft_at[PEERS], found_at[PEERS];              /* ms after the start; 0: never */
 static bool answers[PEERS];                                   /* over the witness */
 static bool passes[PEERS];                                    /* over the silent rail */
+static unsigned split;                                        /* the rails from here on are those of another process of this machine */
+static bool is_stopped;                                       /* the first process */
 
 /* ---- what the rooms call ------------------------------------------------------------------------ */
 
@@ -83,8 +85,18 @@ static void make_rail(ofo_endpoint_t *ep, unsigned p, uint8_t rail)
     peer[p].rail[rail] = ep;
 }
 
+/* The process that has the rail runs. */
+static void run_process_of(unsigned p)
+{
+    OFO.self.vpid = p >= split;
+}
+
 static int begin(void **state)
 {
+    ofo_paths_fini(&OFO.paths);
+    assert_int_equal(ofo_paths_init(&OFO.paths), 0);
+    split = PEERS;
+    is_stopped = false;
     memset(module, 0, sizeof(module));
     memset(asked, 0, sizeof(asked));
     memset(read_by_now, 0, sizeof(read_by_now));
@@ -107,7 +119,7 @@ static int begin(void **state)
         module[m].ext.failed_frag = failed_frag;
     }
     for (unsigned p = 0; p < PEERS; ++p) {
-        peer[p] = (ofo_peer_t){.rail_count = 2};
+        peer[p] = (ofo_peer_t){.rail_count = 2, .name.vpid = 100 + p};
         make_rail(&silent[p], p, 0);
         make_rail(&witness[p], p, 1);
     }
@@ -117,6 +129,7 @@ static int begin(void **state)
 static void begin_inquiries(unsigned from, unsigned to)
 {
     for (unsigned p = from; p < to; ++p) {
+        run_process_of(p);
         ofo_probe_begin(&silent[p], 0);
     }
 }
@@ -125,6 +138,7 @@ static void begin_inquiries(unsigned from, unsigned to)
 static void tell(unsigned from, unsigned to)
 {
     for (unsigned p = from; p < to; ++p) {
+        run_process_of(p);
         ofo_probe_told(&silent[p], 0);
     }
 }
@@ -141,7 +155,8 @@ static void run(unsigned ms)
 {
     for (; 0 < ms; --ms) {
         module[0].inbox.count = 0;
-        for (unsigned p = 0; p < PEERS; ++p) {
+        for (unsigned p = is_stopped ? split : 0; p < PEERS; ++p) {
+            run_process_of(p);
             if (witness_read[p] != witness_asked[p] && answers[p]) {
                 answer(p, 1);
             }
@@ -152,7 +167,8 @@ static void run(unsigned ms)
             read_by_now[p] = asked[p];
         }
         ++now;
-        for (unsigned p = PEERS; 0 < p--;) {
+        for (unsigned p = PEERS; (is_stopped ? split : 0) < p--;) {
+            run_process_of(p);
             if (ofo_probe_timer(&silent[p], now)) {
                 assert_int_equal(found_at[p], 0);
                 found_at[p] = now - START;
@@ -184,93 +200,9 @@ static unsigned found(unsigned from, unsigned to)
 static void nothing_is_left(void)
 {
     assert_int_equal(module[0].inquiries, 0);
-    for (unsigned i = 0; i < OFO_PATHS; ++i) {
-        assert_int_equal(module[0].path[i].users, 0);
+    for (unsigned p = 0; p < PEERS; ++p) {
+        assert_int_equal(silent[p].path, 0);
     }
-}
-
-/* ---- arithmetic --------------------------------------------------------------------------------- */
-
-static const int a, b, c;
-
-static void two_silent_rails_speak_for_the_path_and_one_does_not(void **state)
-{
-    ofo_path_t path = {.users = 1};
-
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_ASK);
-    ofo_path_lead(&path, &a, 100);
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_ASK);
-    ofo_path_lead(&path, &b, 100);
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_WAIT);
-    ofo_path_against(&path, &a);
-    ofo_path_against(&path, &c); /* does not lead */
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_WAIT);
-    ofo_path_against(&path, &b);
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_AGAINST);
-    ofo_path_swallowed(&path, &a, 150);
-    ofo_path_swallowed(&path, &c, 150);
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_AGAINST);
-    ofo_path_swallowed(&path, &b, 160);
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_SILENT);
-}
-
-/* a and b led since 100, and found their rails silent. */
-static ofo_path_t found_silent(void)
-{
-    ofo_path_t path = {.users = 1};
-
-    ofo_path_lead(&path, &a, 100);
-    ofo_path_lead(&path, &b, 100);
-    ofo_path_swallowed(&path, &a, 150);
-    ofo_path_swallowed(&path, &b, 160);
-    return path;
-}
-
-static void silence_of_before_says_nothing_of_later_work(void **state)
-{
-    ofo_path_t path = found_silent();
-
-    assert_int_equal(ofo_path_tells(&path, 150), OFO_PATH_SILENT);
-    assert_int_equal(ofo_path_tells(&path, 151), OFO_PATH_ASK);
-    ofo_path_lead(&path, &c, 151); /* takes the place of a; b's is still of use */
-    assert_int_equal(ofo_path_tells(&path, 151), OFO_PATH_WAIT);
-    assert_int_equal(ofo_path_tells(&path, 161), OFO_PATH_ASK);
-}
-
-static void one_process_never_has_both_places(void **state)
-{
-    ofo_path_t path = {.users = 1};
-
-    ofo_path_lead(&path, &a, 100);
-    ofo_path_swallowed(&path, &a, 150);
-    ofo_path_lead(&path, &a, 100);
-    ofo_path_swallowed(&path, &a, 160);
-    assert_int_equal(ofo_path_tells(&path, 100), OFO_PATH_ASK);
-}
-
-static void answer_over_the_path_speaks_against_all_that_was_found(void **state)
-{
-    ofo_path_t path = found_silent();
-
-    ofo_path_answered(&path, 170);
-    assert_int_equal(ofo_path_tells(&path, 120), OFO_PATH_ASK);
-}
-
-static void table_that_is_full_has_no_path_and_ended_ones_make_room(void **state)
-{
-    ofo_path_t table[OFO_PATHS] = {{.key = 0}}, *first = ofo_path_hold(table, 1000);
-
-    for (unsigned i = 1; i < OFO_PATHS; ++i) {
-        assert_non_null(ofo_path_hold(table, 1000 + i));
-    }
-    assert_null(ofo_path_hold(table, 1));
-    assert_ptr_equal(ofo_path_hold(table, 1000), first);
-    ofo_path_lead(first, &a, 1);
-    ofo_path_release(first);
-    assert_null(ofo_path_hold(table, 1)); /* another inquiry runs there */
-    ofo_path_release(first);
-    assert_ptr_equal(ofo_path_hold(table, 1), first);
-    assert_null(first->leader[0].who);
 }
 
 /* ---- questions ---------------------------------------------------------------------------------- */
@@ -472,8 +404,12 @@ static void rail_that_takes_another_path_or_falls_follows_no_longer(void **state
 
 static void follower_that_looks_too_late_finds_nothing(void **state)
 {
+    ofo_paths_found_t found;
+
     begin_inquiries(0, 3);
-    module[0].path[0].leader[0].swallowed = module[0].path[0].leader[1].swallowed = now; /* the path may pass again by now */
+    assert_true(ofo_paths_lock(&OFO.paths, silent[2].path, now, now + 60000, &found));
+    found.path->leader[0].swallowed = found.path->leader[1].swallowed = now; /* the path may pass again by now */
+    ofo_paths_unlock(&found);
     now += 30000;
     assert_false(ofo_probe_timer(&silent[2], now));
     assert_int_equal(silent[2].inquiry.until, 0);
@@ -491,6 +427,47 @@ static void few_rails_ask_at_a_time_and_the_others_wait_for_their_turn(void **st
     assert_int_equal(module[0].inquiries, MOST_ASK);
     run(SHORT + HARD);
     assert_int_equal(found(0, PEERS), 2 * MOST_ASK);
+}
+
+/* ---- several processes of this machine ------------------------------------------------------------- */
+
+/* The third one asks because the first two belong to one process, which may be at fault itself. */
+static void three_rails_ask_for_two_processes(void **state)
+{
+    split = PEERS / 2;
+    begin_inquiries(0, PEERS);
+    run(SHORT + HARD + 2 * SHORT);
+    assert_int_equal(found(0, PEERS), PEERS);
+    for (unsigned p = 0; p < PEERS; ++p) {
+        assert_in_range(soft_at[p], SHORT, SHORT + SHORT / 3);
+        assert_in_range(found_at[p], SHORT + HARD, SHORT + HARD + SHORT / 3);
+    }
+    assert_int_equal(sum(asked, 0, PEERS), 3 * (1 + OFO_INQUIRY_ROUNDS));
+    assert_int_equal(0 != asked[split], 1);
+    nothing_is_left();
+}
+
+static void process_that_is_at_fault_does_not_speak_for_others_of_its_machine(void **state)
+{
+    split = PEERS / 2;
+    memset(&passes[split], 1, PEERS - split); /* the first process gets no answer over this port */
+    begin_inquiries(0, PEERS);
+    run(SHORT + HARD + 5 * ROUND);
+    assert_int_equal(found(split, PEERS), 0);
+    assert_int_equal(sum(softs, split, PEERS), 0);
+}
+
+static void rails_of_a_process_that_stops_are_replaced(void **state)
+{
+    split = PEERS / 2;
+    begin_inquiries(0, split);
+    run(SHORT / 2);
+    begin_inquiries(split, PEERS);
+    is_stopped = true;
+    run(2 * ROUND + SHORT + HARD + 2 * SHORT);
+    assert_int_equal(found(0, split), 0);
+    assert_int_equal(found(split, PEERS), PEERS - split);
+    assert_int_equal(sum(asked, split, PEERS), 2 * (1 + OFO_INQUIRY_ROUNDS));
 }
 
 /* ---- verdicts of the peers ----------------------------------------------------------------------- */
@@ -579,11 +556,6 @@ static void told_rails_without_room_are_soft_and_wait_for_their_turn(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_silent_rails_speak_for_the_path_and_one_does_not),
-        cmocka_unit_test(silence_of_before_says_nothing_of_later_work),
-        cmocka_unit_test(one_process_never_has_both_places),
-        cmocka_unit_test(answer_over_the_path_speaks_against_all_that_was_found),
-        cmocka_unit_test(table_that_is_full_has_no_path_and_ended_ones_make_room),
         TEST(forty_rails_of_a_silent_path_are_found_in_the_time_of_one),
         TEST(one_process_that_is_at_fault_speaks_for_no_other),
         TEST(path_that_passes_is_asked_for_each_rail),
@@ -601,6 +573,9 @@ int main(void)
         TEST(rail_that_takes_another_path_or_falls_follows_no_longer),
         TEST(follower_that_looks_too_late_finds_nothing),
         TEST(few_rails_ask_at_a_time_and_the_others_wait_for_their_turn),
+        TEST(three_rails_ask_for_two_processes),
+        TEST(process_that_is_at_fault_does_not_speak_for_others_of_its_machine),
+        TEST(rails_of_a_process_that_stops_are_replaced),
         TEST(follower_tells_its_verdict_over_its_other_rails),
         TEST(told_rails_lead_and_speak_for_those_that_follow),
         TEST(told_rails_follow_and_have_one_soft_state),

@@ -38,6 +38,7 @@
 #define pthread_mutex_lock world_mutex_lock
 #define pthread_mutex_trylock world_mutex_trylock
 #define pthread_mutex_unlock world_mutex_unlock
+#define pthread_mutex_consistent(mutex) 0 /* a lock whose owner is dead is not free here */
 #define poll(fds, n, timeout) world_poll(fds, n, timeout)
 #define eventfd(value, flags) (world_call_fails(CALL_eventfd, 0) ? -1 : world_eventfd(value, flags))
 #define read world_read

@@ -10,6 +10,7 @@
 #include "pml_bfo_module.h"
 
 #include "bfo_figures.h"
+#include "btl_openib_paths_file.h"
 
 #include "ompi/attribute/attribute.h"
 #include "ompi/group/group.h"
@@ -73,6 +74,28 @@ const bfo_steer_t *__wrap_bfo_figures_steer(uint64_t *obeyed)
 {
     *obeyed = 0;
     return &steered;
+}
+
+/* The same for the user's private directory, and for the file of paths in it. */
+int __wrap_bfo_figures_directory(void);
+int __wrap_bfo_figures_directory(void)
+{
+    return 0;
+}
+
+ofo_paths_file_t *__wrap_ofo_paths_map(int dir);
+ofo_paths_file_t *__wrap_ofo_paths_map(int dir)
+{
+    return world_node_memory(sizeof(ofo_paths_file_t));
+}
+
+void __wrap_ofo_paths_unmap(ofo_paths_file_t *file);
+void __wrap_ofo_paths_unmap(ofo_paths_file_t *file) {}
+
+uint64_t __wrap_ofo_paths_clock(void);
+uint64_t __wrap_ofo_paths_clock(void)
+{
+    return 0;
 }
 
 /* Stands for the command bfo: these ports are drained by force. */

@@ -104,6 +104,16 @@ unsigned world_ranks(void)
     return n_processes;
 }
 
+void *world_node_memory(size_t size)
+{
+    static void *memory[WORLD_MAX_PROCESSES];
+
+    if (NULL == memory[world_me->node]) {
+        memory[world_me->node] = calloc(1, size);
+    }
+    return memory[world_me->node];
+}
+
 unsigned world_node_of(unsigned rank)
 {
     return world_processes[rank].node;

@@ -28,7 +28,7 @@ build() {
             printf '\t$(CC) $(CFLAGS) $(IMAGE) $(OMPI) -MMD -MP -c -o $@ $<\n'
         done
         echo "image.so:$objects"
-        printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS"
+        printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS"
         objects=
         for f in "$from"/{main,schedule,world,faults,failures}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c; do
             o=$(basename "$f" .c).o objects+=" $o"

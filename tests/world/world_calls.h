@@ -67,6 +67,8 @@ unsigned world_node(void);
 unsigned world_ranks(void);
 unsigned world_node_of(unsigned rank);
 bool world_process_is_dead(unsigned rank);
+/* Memory that the processes of this machine share, of this size; zero at first. */
+void *world_node_memory(size_t size);
 
 /* The modex: what a process publishes under a key. NULL: nothing. */
 void world_put(const char *key, const void *bytes, size_t size);
