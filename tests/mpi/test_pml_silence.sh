@@ -5,11 +5,12 @@
 # A path that swallows everything while its ports stay up, and an adapter that would repeat for ten minutes: the deadline ends the rail
 # under a verified stream, and the rail comes back when the path does. Then nobody is judged: while all paths swallow everything at once,
 # and while the peer is stopped. A rail that is silent before the first contact costs the job no wait for btl_openib_connect_timeout. Ranks that
-# sleep in MPI notice as well. With btl_openib_deadline 0 the adapter decides, as before.
+# sleep in MPI notice as well, and so do ranks whose file of paths is not to be had. With btl_openib_deadline 0 the adapter decides, as before.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_verbose 1)
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_verbose 1 --mca pml_bfo_status_dir "$TEST_TMP")
+paths=$TEST_TMP/bfo-$(id -u)/.paths
 BACK=(--mca btl_openib_rejoin_after 50 --mca btl_openib_rejoin_half_life 0)
 log=$TEST_TMP/log
 STREAM_LIMIT=400
@@ -68,6 +69,8 @@ goes_on 'a rank was stopped'
 end_stream
 verified 'two silent rails, both of them at once, a rank that is stopped'
 
+[ "$(stat -c %a "$paths")" = 600 ] || fail "no file of paths: $(ls -la "$TEST_TMP/bfo-$(id -u)")"
+
 cat >"$TEST_TMP/later.sh" <<EOF
 "$SOFTRAIL" silent --fabric "$FABRIC" 1
 exec "\$@"
@@ -93,6 +96,9 @@ loses_rail_1() {
 }
 
 loses_rail_1 600s --mca btl_openib_blocking_progress 50
+echo other >"$paths"
+loses_rail_1 600s
+grep -q 'asks about silent rails alone: the file .paths: Protocol error' "$log" || give_up 'nothing is said about the file of paths'
 loses_rail_1 3s --mca btl_openib_deadline 0
 ! grep -q silent: "$log" || give_up 'deadline 0: the rail was judged'
 exit 0

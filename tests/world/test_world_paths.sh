@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Jobs with four processes on a machine, and paths that swallow packets: some rails are found silent by the questions of others.
+# Jobs with several processes on a machine, and paths that swallow packets: some rails are found silent by the questions of others.
 . "$BFO_SRCDIR/tests/lib.sh"
 plan="nodes=2 per_node=1 crowd=3 rails=2 faults=4 silences=60 hush=0 deadline=100 window=24 messages=60 rejoin=1"
 # shellcheck disable=SC2086
