@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The soak: a random mix of operations, verified. soak SEED STEPS [drains]. With "drains" the ranks take ports out of service meanwhile.
- * Prints "VERIFIED n checks" and "DONE name n, ...", which counts each operation of rank 0, or one line that begins with WRONG, and then
+ * The soak: a random mix of operations, verified. soak SEED STEPS [drains] [threads] [until=FILE]. With "drains" the ranks take ports out of
+ * service meanwhile. With "threads" a second thread of each rank exchanges messages, and there are no windows. The job ends before the last step if rank 0 finds the
+ * FILE. Prints "VERIFIED n checks" and "DONE name n, ...", which counts each operation of rank 0, or one line that begins with WRONG, and then
  * ends with status 3. DESIGN.txt section 13.
  */
 #include "soak.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 uint64_t soak_seed, soak_checked;
 
@@ -67,7 +69,7 @@ void soak_fill(void *to, size_t length, uint64_t key)
 
 void soak_check_equal(const soak_t *s, uint64_t is, uint64_t expected, const char *what)
 {
-    ++soak_checked;
+    __atomic_add_fetch(&soak_checked, 1, __ATOMIC_RELAXED);
     if (is != expected) {
         int world;
         MPI_Comm_rank(MPI_COMM_WORLD, &world);
@@ -148,9 +150,16 @@ static void nothing_is_left(const soak_t *s)
     }
 }
 
+static struct {
+    uint64_t steps;
+    bool drain, thread;
+    const char *until; /* NULL: the steps alone end the job */
+} asked;
+
+/* Open MPI 4.1 has no windows over a PML for MPI_THREAD_MULTIPLE. */
 static void one_of_all(soak_t *s)
 {
-    uint64_t what = soak_draw(s, 10);
+    uint64_t what = soak_draw(s, asked.thread ? 8 : 10);
 
     soak_operate(s, what < 4 ? &soak_point_to_point : what < 8 ? &soak_collective : &soak_one_sided);
 }
@@ -187,32 +196,78 @@ static void tell(const soak_table_t *table, const char *separator)
     }
 }
 
+static bool read_arguments(int argc, char **argv)
+{
+    if (3 > argc) {
+        return false;
+    }
+    soak_seed = strtoull(argv[1], NULL, 0);
+    asked.steps = strtoull(argv[2], NULL, 0);
+    for (int i = 3; i < argc; ++i) {
+        if (0 == strcmp("drains", argv[i])) {
+            asked.drain = true;
+        } else if (0 == strcmp("threads", argv[i])) {
+            asked.thread = true;
+        } else if (0 == strncmp("until=", argv[i], 6)) {
+            asked.until = argv[i] + 6;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Rank 0 decides. */
+static bool is_over(const soak_t *world)
+{
+    int over = NULL != asked.until && 0 == world->rank && 0 == access(asked.until, F_OK);
+
+    if (NULL != asked.until) {
+        SOAK_MPI(world, MPI_Bcast(&over, 1, MPI_INT, 0, world->comm));
+    }
+    return 0 != over || world->step == asked.steps;
+}
+
+static void begin_mpi(int *argc, char ***argv)
+{
+    int provided;
+
+    MPI_Init_thread(argc, argv, asked.thread ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    if (asked.thread && MPI_THREAD_MULTIPLE != provided) {
+        fprintf(stderr, "soak: this MPI has no MPI_THREAD_MULTIPLE\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+}
+
 int main(int argc, char **argv)
 {
     soak_t world = {.comm = MPI_COMM_WORLD};
-    uint64_t steps, all = 0;
+    uint64_t all = 0, exchanges = 0;
     unsigned long drains = 0;
-    const bool drain = 4 == argc && 0 == strcmp("drains", argv[3]);
 
-    if (3 != argc && !drain) {
-        fprintf(stderr, "usage: soak SEED STEPS [drains]\n");
+    if (!read_arguments(argc, argv)) {
+        fprintf(stderr, "usage: soak SEED STEPS [drains] [threads] [until=FILE]\n");
         return 2;
     }
-    soak_seed = strtoull(argv[1], NULL, 0);
-    steps = strtoull(argv[2], NULL, 0);
-    MPI_Init(&argc, &argv);
+    begin_mpi(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
     world.random = mix(soak_seed + 1);
-    if (drain) {
+    if (asked.drain) {
         soak_drain_begin(&world);
     }
-    for (world.step = 0; world.step < steps; ++world.step) {
-        drains += drain && soak_drain_step(&world);
+    if (asked.thread) {
+        soak_thread_begin(&world);
+    }
+    for (world.step = 0; !is_over(&world); ++world.step) {
+        drains += asked.drain && soak_drain_step(&world);
         operate(&world);
     }
-    if (drain) {
+    if (asked.thread) {
+        exchanges = soak_thread_end(&world);
+    }
+    if (asked.drain) {
         soak_drain_end(&world);
     }
     SOAK_MPI(&world, MPI_Allreduce(&soak_checked, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
@@ -226,6 +281,9 @@ int main(int argc, char **argv)
         tell(&soak_collective, ", ");
         tell(&soak_one_sided, ", ");
         printf(", drain %lu\n", drains);
+        if (asked.thread) {
+            printf("THREADS %" PRIu64 " exchanges of rank 0\n", exchanges);
+        }
         fflush(stdout);
     }
     MPI_Finalize();

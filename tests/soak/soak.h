@@ -62,6 +62,10 @@ void soak_drain_begin(const soak_t *s);
 bool soak_drain_step(const soak_t *s);
 void soak_drain_end(const soak_t *s);
 
+/* A second thread of each rank, with messages of its own, runs between begin and end. MPI needs MPI_THREAD_MULTIPLE. Returns its exchanges. */
+void soak_thread_begin(const soak_t *s);
+uint64_t soak_thread_end(const soak_t *s);
+
 /* Runs one operation of a table, chosen by a common draw. */
 void soak_operate(soak_t *s, const soak_table_t *table);
 

@@ -91,11 +91,12 @@ static void one_rail_never_has_both_places(void **state)
 {
     ofo_path_t path = {0};
 
-    ofo_path_lead(&path, &a, 100, 100, LONG);
+    ofo_path_lead(&path, &b, 100, 100, LONG);
+    ofo_path_lead(&path, &a, 100, 100, LONG); /* the second place */
+    ofo_path_hear(&path, &b, OFO_PATH_LEAVES, 0);
     ofo_path_hear(&path, &a, OFO_PATH_SWALLOWED, 150);
-    ofo_path_lead(&path, &a, 100, 150, LONG);
-    ofo_path_hear(&path, &a, OFO_PATH_SWALLOWED, 160);
-    assert_int_equal(tells_me(&path, 100), OFO_PATH_ASK);
+    ofo_path_lead(&path, &a, 160, 170, LONG);
+    assert_int_equal(tells_me(&path, 140), OFO_PATH_ASK);
 }
 
 static void two_that_ask_the_same_process_do_not_both_lead(void **state)
@@ -272,8 +273,8 @@ static void lock_of_a_dead_process_is_free_and_its_group_begins_empty(void **sta
     assert_false(knows(&paths, 5, 10, 100, 7));
     assert_false(knows(&paths, 6, 10, 100, 8));
     kill_child(child_that_holds_a_lock());
-    assert_false(knows(&paths, 5, 10, 100, 9));
-    assert_true(knows(&other, 5, 10, 100, 9));
+    assert_false(knows(&paths, 5, 10, 100, 7));
+    assert_true(knows(&other, 5, 10, 100, 7));
     assert_true(knows(&other, 6, 10, 100, 8)); /* in another group */
     assert_false(paths.is_alone);
 }
