@@ -197,3 +197,18 @@ fabric_objects_t fabric_objects(unsigned rank)
                               .ahs = count[FABRIC_AH],
                               .channels = count[FABRIC_CHANNEL]};
 }
+
+uint64_t fabric_bytes(unsigned node, unsigned rail)
+{
+    return fabric.port[node][rail].bytes;
+}
+
+uint64_t fabric_lost(unsigned node, unsigned rail)
+{
+    return fabric.port[node][rail].lost;
+}
+
+uint64_t fabric_memory(void)
+{
+    return fabric.grave_bytes + fabric.packet_bytes + fabric.room * sizeof(fabric_object_t *);
+}

@@ -50,5 +50,10 @@ typedef struct {
     unsigned contexts, pds, mrs, cqs, srqs, qps, ahs, channels;
 } fabric_objects_t;
 fabric_objects_t fabric_objects(unsigned rank);
+/* Bytes of packets that the port has sent, and packets that it has lost (fabric_loss()). */
+uint64_t fabric_bytes(unsigned node, unsigned rail);
+uint64_t fabric_lost(unsigned node, unsigned rail);
+/* Bytes of memory that this fabric needs for destroyed objects, numbers and packets. */
+uint64_t fabric_memory(void);
 
 #endif /* FABRIC_H */

@@ -173,6 +173,7 @@ typedef struct {
     unsigned loss;
     uint64_t free_at;   /* when the wire has sent all that is queued */
     uint64_t went_down; /* the last time */
+    uint64_t bytes, lost;
 } fabric_port_t;
 
 typedef struct fabric_packet fabric_packet_t;
@@ -184,6 +185,7 @@ typedef struct {
     fabric_object_t **numbered; /* by number */
     uint32_t next_number, room;
     fabric_packet_t *in_flight;
+    uint64_t grave_bytes, packet_bytes;
 } fabric_state_t;
 
 extern fabric_state_t fabric;

@@ -8,6 +8,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,7 @@ void fabric_object_end(fabric_object_t *object)
     object->previous = NULL;
     object->next = fabric.graves;
     fabric.graves = object;
+    fabric.grave_bytes += malloc_usable_size(object);
 }
 
 void fabric_object_check(const fabric_object_t *object, const char *verb)

@@ -6,6 +6,7 @@
  */
 #include "fabric_internal.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,10 +49,18 @@ static void unlink_packet(fabric_packet_t *packet)
     }
 }
 
-/* Does the packet get out of its port, and through it onto the switch? */
-static bool leaves(const fabric_port_t *port, const fabric_packet_t *packet)
+static bool gets_lost(fabric_port_t *port)
 {
-    return packet->is_ghost || (port->is_up && !port->is_silent_out && (0 == port->loss || !world_chance(port->loss)));
+    const bool is = 0 != port->loss && world_chance(port->loss);
+
+    port->lost += is;
+    return is;
+}
+
+/* Does the packet get out of its port, and through it onto the switch? */
+static bool leaves(fabric_port_t *port, const fabric_packet_t *packet)
+{
+    return packet->is_ghost || (port->is_up && !port->is_silent_out && !gets_lost(port));
 }
 
 static void arrive(void *argument)
@@ -61,6 +70,7 @@ static void arrive(void *argument)
     bool is_cut = !packet->is_ghost && from->went_down > packet->made && from->went_down <= packet->leave; /* it waited for the wire then */
 
     unlink_packet(packet);
+    fabric.packet_bytes -= malloc_usable_size(packet);
     if (!is_cut && !to->is_silent_in && (to->is_up || to->is_dead)) {
         fabric_packet_arrives(packet); /* a dead adapter drops it, or forgets what it acknowledges */
     }
@@ -88,6 +98,8 @@ void fabric_wire_send(fabric_qp_t *from, fabric_packet_t *packet, uint64_t leave
         packet->next->previous = packet;
     }
     fabric.in_flight = packet;
+    fabric.packet_bytes += malloc_usable_size(packet);
+    port->bytes += packet->length;
     world_at(arrival, arrive, packet);
 }
 

@@ -31,6 +31,7 @@ plan_t plan_draw(uint64_t seed);
 
 extern world_process_t world_processes[WORLD_MAX_PROCESSES];
 extern uint64_t world_seed;
+extern const world_image_t *const *world_images;
 
 /* Runs the world of the plan to its end; does not return if a promise is broken. */
 void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCESSES]);
@@ -40,6 +41,15 @@ bool world_has_begun(void);
 void faults_plan(void);
 /* Does each process keep its peers, whatever faults happen? */
 bool faults_are_harmless(void);
+
+/* ---- day.c, day_figures.c -------------------------------------------------------------------------------------- */
+
+/* Asks for the steps of a day, and returns the time at which its job must have ended. */
+uint64_t day_plan(void);
+/* world_parameter() of a day. */
+const char *day_parameter(const char *name);
+/* Prints the figures. Ends the run as failed if a bound is not kept. */
+void day_end(void);
 
 /* ---- failures.c ---------------------------------------------------------------------------------------------- */
 

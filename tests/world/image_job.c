@@ -5,6 +5,7 @@
  * each message. Messages of one kind from one sender must come in the order in which they were sent, each once, and whole; memory
  * around a message, and a message that has come, must not change until the end.
  */
+#include "image_day.h"
 #include "image_message.h"
 
 #include "pml_bfo_module.h"
@@ -479,6 +480,10 @@ static void job_main(void)
 {
     pthread_t other;
 
+    if (0 != world_plan_of("day")) {
+        image_day();
+        return;
+    }
     messages = world_plan_of("messages");
     window = world_plan_of("window");
     synchronous = world_plan_of("synchronous");
@@ -563,4 +568,5 @@ static void job_report(void)
 }
 
 extern void *bfo_local_mine;
-__attribute__((visibility("default"))) world_image_t world_image = {.main = job_main, .report = job_report, .local = &bfo_local_mine};
+__attribute__((visibility("default")))
+world_image_t world_image = {.main = job_main, .report = job_report, .lists = image_day_lists, .local = &bfo_local_mine};

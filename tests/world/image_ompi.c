@@ -3,7 +3,7 @@
  *
  * Stands in for the parts of Open MPI around the PML and the BTL of one process. See image_ompi.h.
  */
-#include "image_ompi.h"
+#include "image_day.h"
 
 #include "pml_bfo_drain.h"
 #include "pml_bfo_life.h"
@@ -64,7 +64,9 @@ int image_progress_unregister(int (*does)(void))
 static unsigned found_nothing; /* calls of progress in a row */
 static int *drained;           /* the variable pml_bfo_drain */
 
-enum { TIMER_US = 5000 };
+static unsigned polls; /* until the pause of a process that waits doubles */
+
+enum { TIMER_US = 5000, EVERY_POLL = 128 };
 
 static bfo_steer_t steered; /* the list of the command bfo */
 
@@ -137,15 +139,20 @@ static void look_at_drains(void)
 /* A process that waits polls without a pause. A long wait may cost the host less: the pause grows with it. */
 static uint64_t pause_of_wait(void)
 {
-    const unsigned doubled = found_nothing / 128;
+    const unsigned doubled = found_nothing / polls;
 
     return (UINT64_C(300) << (doubled < 16 ? doubled : 16)) + world_draw(300);
 }
 
+/* Progress reads its clock in some of its calls only, and a step of a long wait stands for many calls. */
 void image_progress(void)
 {
-    int found = image_bml_progress();
+    int found;
 
+    if (EVERY_POLL != polls && 2 * polls <= found_nothing) {
+        image_day_look();
+    }
+    found = image_bml_progress();
     for (int i = 0; i < PROGRESSES; ++i) {
         if (NULL != progresses[i]) {
             found += progresses[i]();
@@ -423,6 +430,7 @@ void image_begin(bool threads)
     int priority = 0;
 
     image_uses_threads = threads;
+    polls = world_plan_of("polls");
     processes_begin();
     image_pmix.get = pmix_get;
     image_pmix.put = pmix_put;

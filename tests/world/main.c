@@ -30,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_JOBS = 64, FAILED = 3, TOO_LONG_S = 60 };
+enum { MOST_JOBS = 64, FAILED = 3, TOO_LONG_S = 60, DAY_TOO_LONG_S = 3600 };
 
 static struct {
     uint64_t first, count;
@@ -158,7 +158,8 @@ typedef struct {
 
 static pid_t run_begin(uint64_t seed, plan_t p, unsigned slot, bool is_quiet)
 {
-    const struct rlimit most = {TOO_LONG_S, TOO_LONG_S + 5};
+    const rlim_t seconds = 0 != p.value[PLAN_day] ? DAY_TOO_LONG_S : TOO_LONG_S;
+    const struct rlimit most = {seconds, seconds + 5};
     pid_t child;
 
     fflush(stdout);
@@ -170,6 +171,7 @@ static pid_t run_begin(uint64_t seed, plan_t p, unsigned slot, bool is_quiet)
     if (is_quiet) {
         sched_is_verbose = false;
         (void) !freopen("/dev/null", "w", stderr);
+        (void) !freopen("/dev/null", "w", stdout);
     }
     plan = p;
     (void) setrlimit(RLIMIT_CPU, &most); /* of the processor's time, whatever else the machine does */

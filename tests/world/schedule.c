@@ -49,6 +49,7 @@ static size_t n_steps, room_for_steps;
 static uint64_t order, done, fingerprint, random_state;
 static thread_t *threads[MOST_THREADS], *me;
 static unsigned n_threads, preempt_mean, points_left;
+static uint64_t most_late;
 static bool is_over;
 static jmp_buf host;
 static struct {
@@ -391,13 +392,19 @@ void world_fd_free(int fd)
     fds[fd - FIRST_FD].is_used = false;
 }
 
+/* Short delays are as frequent as long ones. */
+static uint64_t late(void)
+{
+    return 0 == most_late || 0 != world_draw(50) ? 0 : world_draw((unsigned) (most_late >> world_draw(8)) + 1);
+}
+
 void world_fd_ready(int fd, bool is_ready)
 {
     fds[fd - FIRST_FD].is_ready = is_ready;
     for (unsigned t = 0; is_ready && t < n_threads; ++t) {
         for (nfds_t i = 0; i < threads[t]->n_polled; ++i) {
             if (fd == threads[t]->polled[i].fd) {
-                wake_at(threads[t], world_now + 1000 + world_draw(20000));
+                wake_at(threads[t], world_now + 1000 + world_draw(20000) + late());
                 break;
             }
         }
@@ -428,7 +435,7 @@ int world_poll(struct pollfd *list, nfds_t n, int timeout_ms)
         self->polled = list;
         self->n_polled = n;
         if (0 < timeout_ms) {
-            wake_at(self, world_now + WORLD_MS * (unsigned) timeout_ms + world_draw(60000));
+            wake_at(self, world_now + WORLD_MS * (unsigned) timeout_ms + world_draw(60000) + late());
         }
         switch_out();
         self->n_polled = 0;
@@ -489,6 +496,11 @@ void sched_begin(uint64_t seed, unsigned preempt)
     draw_points();
 }
 
+void sched_late(uint64_t most)
+{
+    most_late = most;
+}
+
 unsigned sched_alive(void)
 {
     unsigned n = 0;
@@ -512,6 +524,11 @@ unsigned sched_threads_of(const world_process_t *process)
 uint64_t sched_steps(void)
 {
     return done;
+}
+
+size_t sched_memory(void)
+{
+    return room_for_steps * sizeof(*steps);
 }
 
 static void run_thread(thread_t *thread, uint32_t wait)

@@ -15,6 +15,8 @@
 void sched_begin(uint64_t seed, unsigned preempt);
 /* Makes the first thread of a process. */
 void sched_add(world_process_t *process, const world_image_t *image);
+/* From now on a thread that wakes up in poll() is late in one of 50 cases, by at most so many ns. */
+void sched_late(uint64_t most);
 /* Runs steps until every process has ended or is dead: true. Breaks the run when the world is older than `most` (ns). */
 bool sched_run(uint64_t most);
 /* sched_run() returns false after this step. */
@@ -28,6 +30,8 @@ unsigned sched_alive(void);
 unsigned sched_threads_of(const world_process_t *process);
 /* Steps so far. */
 uint64_t sched_steps(void);
+/* Bytes that the list of steps takes. */
+size_t sched_memory(void);
 /* Of all that world_trace() wrote. */
 uint64_t sched_fingerprint(void);
 

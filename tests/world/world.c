@@ -16,6 +16,7 @@ enum { MOST_S = 4000, MOST_AFTER_DEATH_S = 200, MOST_ENTRIES = 16 };
 
 plan_t plan;
 uint64_t world_seed;
+const world_image_t *const *world_images;
 world_process_t world_processes[WORLD_MAX_PROCESSES];
 static unsigned n_processes, barriers;
 static bool has_arrived[WORLD_MAX_PROCESSES];
@@ -197,7 +198,7 @@ void world_says(const char *format, ...)
     world_trace("says: %s", line);
 }
 
-const char *world_parameter(const char *name)
+static const char *drawn_parameter(const char *name)
 {
     static char text[32];
     const struct {
@@ -243,6 +244,11 @@ const char *world_parameter(const char *name)
         }
     }
     return NULL;
+}
+
+const char *world_parameter(const char *name)
+{
+    return 0 != PLAN_OF(day) ? day_parameter(name) : drawn_parameter(name);
 }
 
 void world_saw_error(unsigned peer, int error)
@@ -341,7 +347,10 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
         .cleans_cqs = PLAN_OF(cleans_cqs),
     };
 
+    uint64_t most = MOST_S * WORLD_S;
+
     world_seed = seed;
+    world_images = images;
     n_processes = PLAN_OF(nodes) * PER_NODE;
     if (n_processes > WORLD_MAX_PROCESSES || PLAN_OF(rails) > WORLD_MAX_RAILS) {
         world_broken("the plan has too many processes or rails");
@@ -352,9 +361,16 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
         world_processes[p] = (world_process_t){.rank = p, .node = p / PER_NODE};
         sched_add(&world_processes[p], images[p]);
     }
-    faults_plan();
-    if (sched_run(MOST_S * WORLD_S)) {
+    if (0 != PLAN_OF(day)) {
+        most = day_plan();
+    } else {
+        faults_plan();
+    }
+    if (sched_run(most)) {
         look_for_leaks();
         look_at_time();
+        if (0 != PLAN_OF(day)) {
+            day_end();
+        }
     }
 }

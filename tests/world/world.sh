@@ -30,7 +30,7 @@ build() {
         echo "image.so:$objects"
         printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS"
         objects=
-        for f in "$from"/{main,schedule,world,faults,failures}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c; do
+        for f in "$from"/{main,schedule,world,faults,failures,day,day_figures}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c; do
             o=$(basename "$f" .c).o objects+=" $o"
             echo "$o: $f"
             printf '\t$(CC) $(CFLAGS) -I%s $(OMPI) -MMD -MP -c -o $@ $<\n' "$BFO_SRCDIR/include/compat -I$BFO_SRCDIR/softrail"

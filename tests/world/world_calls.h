@@ -103,6 +103,33 @@ bool world_is_reported(unsigned rank);
 /* An MPI call of this process ended with an error about the process `peer`; no rank: about nobody. */
 void world_saw_error(unsigned peer, int error);
 
+/* ---- the application of a day: day.c ------------------------------------------------------------------ */
+
+enum { WORLD_DAY_BULK_BYTES = 1024 * 1024 };
+/* What comes after a burst. */
+enum { WORLD_DAY_BURST, WORLD_DAY_PING, WORLD_DAY_BULK, WORLD_DAY_ENDS };
+/* Rank 0 asks: what comes after the burst that begins now? */
+unsigned world_day_next(void);
+/* In a series of exchanges rank 0 says that one has ended, and asks whether another one follows. */
+void world_day_exchanged(void);
+bool world_day_goes_on(void);
+/* What a process has counted at its end: numbers of 64 bits only, which are summed up. */
+typedef struct {
+    uint64_t messages, bursts;
+    uint64_t rails; /* in use, over all peers */
+    uint64_t rails_lost, rails_back, peers_lost;
+    uint64_t inquiries, soft, hard, copies;
+} world_day_counts_t;
+void world_day_counts(const world_day_counts_t *counts);
+/* The lists of a process from which requests and fragments come. A list grows with the most of them that are out at a time. */
+typedef struct {
+    uint64_t bytes;
+    uint64_t registered; /* registrations of lists */
+    uint64_t out;        /* fragments of the BTL that are out */
+} world_day_lists_t;
+
+/* ---- the end of a process ------------------------------------------------------------------------------- */
+
 /* This process cannot go on: only after a call has failed. Does not return. */
 void world_gives_up(const char *what) __attribute__((noreturn));
 /* The BTL of this process has no module. Does not return. */
@@ -111,8 +138,9 @@ void world_has_no_rail(void) __attribute__((noreturn));
 /* Every image has one variable of this type, named world_image. */
 typedef struct {
     void (*main)(void);
-    void (*report)(void); /* what the process waits for goes to the trace; what never comes is an error that it saw */
-    void **local;         /* the PML's variable that each thread has for itself */
+    void (*report)(void);                  /* what the process waits for goes to the trace; what never comes is an error that it saw */
+    void (*lists)(world_day_lists_t *sum); /* adds those of the process */
+    void **local;                          /* the PML's variable that each thread has for itself */
 } world_image_t;
 
 #endif /* WORLD_CALLS_H */
