@@ -219,6 +219,8 @@ our @all = (
       test => 'tests/mpi/test_pml_late_port.sh' },
     { name => 'silence-without-witness', what => 'a rail is silent although no other one answers', file => 'btl_openib_failover/btl_openib_inquiry.c',
       from => 'in->missed = in->witness_answered && !is_late', to => 'in->missed = !is_late', unit => 'test_ofo_inquiry', test => 'tests/mpi/test_pml_silence.sh' },
+    { name => 'false-verdicts-in-a-day', what => 'the same, and the day of healthy rails has to notice', file => 'btl_openib_failover/btl_openib_inquiry.c',
+      from => 'in->missed = in->witness_answered && !is_late', to => 'in->missed = !is_late', test => 'tests/world/test_world_day.sh' },
     { name => 'silence-never-found', what => 'no rail is silent', file => 'btl_openib_failover/btl_openib_inquiry.c',
       from => 'const bool is_silent = OFO_INQUIRY_ROUNDS <= in->missed;', to => 'const bool is_silent = OFO_INQUIRY_ROUNDS < in->missed;', unit => 'test_ofo_inquiry', test => 'tests/mpi/test_pml_silence.sh' },
     { name => 'silence-late-round', what => 'a round counts although service had no processor', file => 'btl_openib_failover/btl_openib_inquiry.c',

@@ -90,7 +90,7 @@ void fabric_object_end(fabric_object_t *object)
     object->previous = NULL;
     object->next = fabric.graves;
     fabric.graves = object;
-    fabric.grave_bytes += malloc_usable_size(object);
+    fabric.grave_bytes += malloc_usable_size(object) + sizeof(size_t); /* as the heap counts them */
 }
 
 void fabric_object_check(const fabric_object_t *object, const char *verb)

@@ -70,7 +70,7 @@ static void arrive(void *argument)
     bool is_cut = !packet->is_ghost && from->went_down > packet->made && from->went_down <= packet->leave; /* it waited for the wire then */
 
     unlink_packet(packet);
-    fabric.packet_bytes -= malloc_usable_size(packet);
+    fabric.packet_bytes -= malloc_usable_size(packet) + sizeof(size_t);
     if (!is_cut && !to->is_silent_in && (to->is_up || to->is_dead)) {
         fabric_packet_arrives(packet); /* a dead adapter drops it, or forgets what it acknowledges */
     }
@@ -98,7 +98,7 @@ void fabric_wire_send(fabric_qp_t *from, fabric_packet_t *packet, uint64_t leave
         packet->next->previous = packet;
     }
     fabric.in_flight = packet;
-    fabric.packet_bytes += malloc_usable_size(packet);
+    fabric.packet_bytes += malloc_usable_size(packet) + sizeof(size_t);
     port->bytes += packet->length;
     world_at(arrival, arrive, packet);
 }

@@ -18,7 +18,9 @@
 
 enum {
     MOST = 16,
-    PER_PEER = 3, /* messages of one process to another in a burst */
+    PER_PEER = 3, /* messages of one process to another in a burst, */
+    FLOOD = 40,   /* or now and then so many short ones: more than the other process has buffers for if it computes or is stopped */
+    FLOODS = 24,
     TAG = 7,
     AFTER = 64, /* bytes after a message that nobody may write */
     SHORT = 64,
@@ -41,8 +43,8 @@ typedef struct {
     bool is_open;
 } slot_t;
 
-static slot_t out[MOST][PER_PEER], in[MOST][PER_PEER];
-static slot_t *open_slots[2 * MOST * PER_PEER]; /* of a burst */
+static slot_t out[MOST][FLOOD], in[MOST][FLOOD];
+static slot_t *open_slots[2 * MOST * FLOOD]; /* of a burst */
 static unsigned n_open;
 static uint8_t pattern[WORLD_DAY_BULK_BYTES + SLICES];
 static uint32_t round_now;
@@ -150,13 +152,16 @@ static void wait_for(slot_t *s)
 
 static unsigned messages_of(unsigned from, unsigned to)
 {
+    if (0 == world_hash(FLOODS, round_now, from, to, 27)) {
+        return FLOOD;
+    }
     return 1 + world_hash(PER_PEER, round_now, from, to, 22);
 }
 
 static uint32_t size_of_burst(unsigned from, unsigned to, unsigned number)
 {
     const unsigned kind = world_hash(10, round_now, from * MOST + to, number, 23);
-    const unsigned most = 6 > kind ? SHORT : 9 > kind ? LONG : LONGEST;
+    const unsigned most = 6 > kind || PER_PEER <= number ? SHORT : 9 > kind ? LONG : LONGEST;
 
     return (uint32_t) sizeof(head_t) + world_hash(most - (unsigned) sizeof(head_t), round_now, from * MOST + to, number, 24);
 }
@@ -222,7 +227,7 @@ static void exchanges(bool is_bulk)
     const unsigned other = world_plan_of("per_node"), me = world_rank();
     uint32_t goes_on = 1;
 
-    for (uint32_t number = PER_PEER; 0 != goes_on && (0 == me || other == me); ++number) {
+    for (uint32_t number = FLOOD; 0 != goes_on && (0 == me || other == me); ++number) {
         goes_on = 0 == me && !world_day_goes_on() ? 0 : goes_on;
         pass(0, other, number, is_bulk ? WORLD_DAY_BULK_BYTES : (uint32_t) sizeof(head_t), &goes_on);
         pass(other, 0, number, (uint32_t) sizeof(head_t), &goes_on);
