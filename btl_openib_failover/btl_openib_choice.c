@@ -34,6 +34,12 @@ static int gid_place(const struct ibv_gid_entry *entry, const struct ifaddrs *al
     return 0 == entry->ndev_ifindex || NULL != if_indextoname(entry->ndev_ifindex, name);
 }
 
+/* Each interface has a link-local address, whatever network it is on, if any. */
+static bool is_link_local(const uint8_t *gid)
+{
+    return 0xfe == gid[0];
+}
+
 /* The higher the better; 0 is unusable. */
 static int gid_rank(const struct ibv_gid_entry *entry, const struct ifaddrs *all)
 {
@@ -44,7 +50,7 @@ static int gid_rank(const struct ibv_gid_entry *entry, const struct ifaddrs *all
     }
     if (0 == memcmp(entry->gid.raw, ofo_v4_mapped, sizeof(ofo_v4_mapped))) {
         kind = 3;
-    } else if (0xfe == entry->gid.raw[0]) {
+    } else if (is_link_local(entry->gid.raw)) {
         kind = 1; /* link-local last */
     }
     return 4 * gid_place(entry, all) + kind;
@@ -75,6 +81,22 @@ bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, con
         }
     }
     return false;
+}
+
+/* 0xffff and 0 are what ports have that no subnet manager has set up. */
+static bool is_lid(uint16_t lid)
+{
+    enum { LAST = 0xbfff };
+
+    return 0 < lid && LAST >= lid;
+}
+
+bool ofo_port_has_address(const struct ibv_port_attr *attr, const uint8_t *gid)
+{
+    if (IBV_LINK_LAYER_ETHERNET == attr->link_layer) {
+        return !ofo_gid_is_empty(gid) && !is_link_local(gid);
+    }
+    return is_lid(attr->lid) && is_lid(attr->sm_lid);
 }
 
 bool ofo_list_names(const char *list, const char *device, unsigned port)

@@ -31,6 +31,10 @@ bool ofo_gid_choose(struct ibv_context *context, unsigned port, int table_len, c
  * `v2_only` leaves RoCE v1 out. */
 bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, const uint8_t *gid, bool v2_only, uint8_t *index);
 
+/* Does a port that is down belong to a fabric? On RoCE `gid`, the GID that it would use, must be that of an IP address that is not
+ * link-local. On InfiniBand, where `gid` does not matter, a subnet manager must have given it a LID: a port keeps its LID without a link. */
+bool ofo_port_has_address(const struct ibv_port_attr *attr, const uint8_t *gid);
+
 /* Is "device" or "device:port" an entry of the list? */
 bool ofo_list_names(const char *list, const char *device, unsigned port);
 

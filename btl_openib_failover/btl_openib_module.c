@@ -85,6 +85,28 @@ static int rdma_init(opal_free_list_item_t *item, void *context)
 
 /* ---- processes ---------------------------------------------------------------------------------- */
 
+static bool is_late(const ofo_endpoint_t *ep)
+{
+    return OFO.record.port[ep->module->port_index].is_late || ep->remote.is_late;
+}
+
+/* Only a PML that takes rails back can begin without some of them. Any other PML would wait for what it sends over a port that is down. */
+static bool is_for_the_pml(ofo_endpoint_t *ep)
+{
+    ofo_module_t *module = ep->module;
+    char key[64];
+
+    if (is_late(ep) && NULL == module->ext.rail_restored) {
+        return false;
+    }
+    if (module->tells_late) {
+        module->tells_late = false;
+        snprintf(key, sizeof(key), "late %s", module->name);
+        bfo_help_say_once(key, OFO_HELP_FILE, "port is late", module->name);
+    }
+    return true;
+}
+
 static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs, ofo_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
     for (size_t i = 0; i < nprocs; ++i) {
@@ -93,8 +115,8 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
         if (NULL != peer) {
             OFO_STORE(peer->closing, false); /* del_procs may have been called for it before */
         }
-        endpoints[i] = ep;
-        if (NULL != ep && NULL != reachable) {
+        endpoints[i] = NULL != ep && is_for_the_pml(ep) ? ep : NULL;
+        if (NULL != endpoints[i] && NULL != reachable) {
             opal_bitmap_set_bit(reachable, (int) i);
         }
     }

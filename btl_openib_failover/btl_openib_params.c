@@ -48,7 +48,7 @@ typedef struct {
 static const param_t table[] = {
     TEXT("if_include", if_include, NULL, 1,
          "Devices and ports to use, as a comma-separated list of device or device:port; excludes btl_openib_if_exclude. "
-         "A named port that is down joins a job when it comes up"),
+         "A port that is down joins a job when it comes up if this list names it, or if it has an IP address (RoCE) or a LID (InfiniBand)"),
     TEXT("if_exclude", if_exclude, NULL, 1, "Devices and ports not to use; excludes btl_openib_if_include"),
     TEXT("ipaddr_include", ipaddr_include, NULL, 3,
          "IP networks whose RoCE ports are used: address/prefix, separated by commas; excludes btl_openib_ipaddr_exclude"),

@@ -228,13 +228,14 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
     }
 }
 
-/* A rail of a port that is down is not used until the port returns, unless the peer has no other rail. Locks: peers_lock held until the
- * peer can be found, so that the port's next letter finds it too. */
+/* A rail of a port that is down is not used until the port returns, unless the peer has no other rail. The same is done for a port that was
+ * down when the peer started: otherwise messages to a peer that sends nothing would wait for a connection. The peer brings the rail back.
+ * Locks: peers_lock held until the peer can be found, so that the port's next letter finds it too. */
 static void leave_out_dead(ofo_peer_t *peer)
 {
     for (unsigned i = 0; i < peer->rail_count; ++i) {
         ofo_endpoint_t *ep = peer->rail[i];
-        if (!OFO_LOAD(ep->module->port_up) && !ofo_rail_is_spared(ep)) {
+        if ((!OFO_LOAD(ep->module->port_up) || ep->remote.is_late) && !ofo_rail_is_spared(ep)) {
             ep->gate = OFO_GATE_REFUSING;
             ep->dead_port = true;
         }

@@ -32,7 +32,8 @@ typedef struct {
     unsigned matched;  /* ports that passed if_include and if_exclude */
     unsigned active;   /* matched ports that are active */
     unsigned unwanted; /* devices and ports that another parameter leaves out */
-    bool late;         /* looks for ports that are down */
+    unsigned waiting;  /* matched ports that are down and are to join the job later */
+    bool late;         /* looks for these ports */
     bool is_told;      /* the user has got a message why there is no port */
     const char *why;   /* why the last device could not be opened; constant text, or NULL */
 } survey_t;
@@ -106,6 +107,38 @@ static bool find_pkey(const ofo_device_t *device, unsigned number, const struct 
         return OFO.params.ib_pkey_index < attr->pkey_tbl_len;
     }
     return ofo_pkey_find(device->context, number, attr->pkey_tbl_len, OFO.params.pkey, index) || (0 == OFO.params.pkey && 0 < attr->pkey_tbl_len);
+}
+
+/* ---- ports that are down ------------------------------------------------------------------------ */
+
+/* Does if_include name the very port? */
+static bool is_named(const ofo_device_t *device, unsigned number)
+{
+    return is_given(OFO.params.if_include) && ofo_list_names_port(OFO.params.if_include, device->name, number, device->attr.phys_port_cnt);
+}
+
+/* Is a port that is down to join the job when it comes up? Its rails then join as rails join again that were lost. Something must tell that
+ * the port has a cable: the user, who names it, or the address that it has on a fabric. */
+static bool may_be_late(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr)
+{
+    const bool is_ethernet = IBV_LINK_LAYER_ETHERNET == attr->link_layer;
+    struct ibv_gid_entry entry = {.gid_index = 0};
+
+    if (is_named(device, number)) {
+        return true;
+    }
+    return (!is_ethernet || ofo_port_choose_gid(device->context, number, attr->gid_tbl_len, &entry)) && ofo_port_has_address(attr, entry.gid.raw);
+}
+
+/* The rate of the fastest port of those that are known so far. */
+static uint32_t fastest_rate(void)
+{
+    uint32_t fastest = 0;
+
+    for (unsigned i = 0; i < OFO.record.nports; ++i) {
+        fastest = OFO.record.port[i].rate > fastest ? OFO.record.port[i].rate : fastest;
+    }
+    return fastest;
 }
 
 /* ---- locality ----------------------------------------------------------------------------------- */
@@ -239,6 +272,23 @@ static uint8_t known_mtu(enum ibv_mtu mtu)
     return IBV_MTU_256 <= mtu && IBV_MTU_4096 >= mtu ? (uint8_t) mtu : (uint8_t) IBV_MTU_1024;
 }
 
+/* Writes what peers need to know of the port, except its address. A port without a link shows some low rate. */
+static void describe_port(const ofo_module_t *model, bool late, ofo_port_t *port)
+{
+    const ofo_device_t *device = model->device;
+    const struct ibv_port_attr *attr = &model->port_attr;
+
+    memcpy(port->name, model->name, sizeof(port->name));
+    ofo_subnet_add_fabric(&port->subnet, OFO.params.fabrics, port->name);
+    port->lid = attr->lid;
+    port->sm_lid = attr->sm_lid;
+    port->mtu = known_mtu(attr->active_mtu);
+    port->is_late = late;
+    port->rate = model->port_up ? ofo_port_rate(device->context->device->ibdev_path, model->port_num, attr) : fastest_rate();
+    port->proof_at = (uintptr_t) device->proof;
+    port->proof_key = device->proof_mr->rkey;
+}
+
 static void add_port(ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     ofo_port_t *port = &OFO.record.port[OFO.record.nports];
@@ -246,6 +296,7 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     bool near;
 
     memset(port, 0, sizeof(*port));
+    model.port_up = IBV_PORT_ACTIVE == attr->state;
     ofo_port_name(device->name, number, model.name);
     if (!describe_address(device, number, attr, port, &model)) {
         return;
@@ -255,18 +306,13 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
         return;
     }
     if (!find_pkey(device, number, attr, &model.pkey_index)) {
-        bfo_help_say_once(key_of(__func__, model.name), OFO_HELP_FILE, "no pkey", model.name, OFO.params.pkey, OFO.params.ib_pkey_index);
+        if (!survey->late || is_named(device, number)) {
+            bfo_help_say_once(key_of(__func__, model.name), OFO_HELP_FILE, "no pkey", model.name, OFO.params.pkey, OFO.params.ib_pkey_index);
+        }
         return;
     }
-    memcpy(port->name, model.name, sizeof(port->name));
-    ofo_subnet_add_fabric(&port->subnet, OFO.params.fabrics, port->name);
-    port->lid = attr->lid;
-    port->sm_lid = attr->sm_lid;
-    port->mtu = known_mtu(attr->active_mtu);
-    port->rate = ofo_port_rate(device->context->device->ibdev_path, number, attr);
-    port->proof_at = (uintptr_t) device->proof;
-    port->proof_key = device->proof_mr->rkey;
-    model.port_up = IBV_PORT_ACTIVE == attr->state;
+    describe_port(&model, survey->late, port);
+    model.tells_late = !model.port_up && is_named(device, number);
     model.down_why = "the port is down";
     model.wake_fd = -1;
     model.traffic_class = traffic_class(device, number, attr);
@@ -282,11 +328,11 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     if (0 == model.super.btl_bandwidth) {
         model.super.btl_bandwidth = port->rate / OFO.params.lanes;
     }
-    ofo_log(1, "%s: %s, gid index %u, prefix %u, pkey index %u, %s", model.name,
+    ofo_log(1, "%s: %s, gid index %u, prefix %u, pkey index %u, %s%s", model.name,
             device->is_iwarp                              ? "iwarp"
             : IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet"
                                                           : "infiniband",
-            model.gid_index, port->subnet.prefix_len, model.pkey_index, near ? "near" : "far");
+            model.gid_index, port->subnet.prefix_len, model.pkey_index, near ? "near" : "far", model.port_up ? "" : ", down");
     for (unsigned lane = 0; lane < OFO.params.lanes; ++lane) {
         if (!add_lane(device, &model, port, lane)) {
             break;
@@ -302,16 +348,31 @@ static bool there_is_room(void)
     return OFO_MAX_PORTS > OFO.record.nports && (0 == OFO.params.max_btls || OFO.params.max_btls > OFO.record.nports);
 }
 
-/* May the port be taken in now? A late port is one that is down and that the user names. Its rails join the job when the port comes up, as
- * rails join again that were lost. A port that nobody names may have no cable at all. */
-static bool is_ready(const ofo_device_t *device, unsigned number, bool active, const survey_t *survey)
+static bool is_taken(const ofo_device_t *device, unsigned number)
 {
-    return survey->late ? !active && ofo_list_names_port(OFO.params.if_include, device->name, number, device->attr.phys_port_cnt) : active;
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        if (device == OFO.module[i]->device && number == OFO.module[i]->port_num) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* May the port be taken in now? The second look takes a port too that came up after the first look. */
+static bool is_ready(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, survey_t *survey)
+{
+    const bool is_active = IBV_PORT_ACTIVE == attr->state;
+
+    if (survey->late) {
+        return !is_taken(device, number) && may_be_late(device, number, attr);
+    }
+    survey->active += is_active;
+    survey->waiting += !is_active && may_be_late(device, number, attr);
+    return is_active;
 }
 
 static void look_at_port(ofo_device_t *device, unsigned number, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
-    const unsigned before = OFO.record.nports;
     struct ibv_port_attr attr;
 
     if (!there_is_room() || !is_wanted(device->name, number) || 0 != ibv_query_port(device->context, (uint8_t) number, &attr)
@@ -319,12 +380,8 @@ static void look_at_port(ofo_device_t *device, unsigned number, const mca_btl_ba
         return;
     }
     ++survey->matched;
-    if (is_ready(device, number, IBV_PORT_ACTIVE == attr.state, survey)) {
-        ++survey->active;
+    if (is_ready(device, number, &attr, survey)) {
         add_port(device, number, &attr, defaults, survey);
-    }
-    if (survey->late && before < OFO.record.nports) {
-        bfo_help_say_once(key_of(__func__, OFO.record.port[before].name), OFO_HELP_FILE, "port is late", OFO.record.port[before].name);
     }
 }
 
@@ -428,11 +485,8 @@ static void say_why_none(const survey_t *survey)
  * the fastest port. */
 static void rank_by_rate(void)
 {
-    uint32_t fastest = 0;
+    const uint32_t fastest = fastest_rate();
 
-    for (unsigned i = 0; i < OFO.record.nports; ++i) {
-        fastest = OFO.record.port[i].rate > fastest ? OFO.record.port[i].rate : fastest;
-    }
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         ofo_module_t *module = OFO.module[i];
         for (uint32_t rate = OFO.record.port[module->port_index].rate; rate <= fastest / 2; rate *= 2) {
@@ -485,7 +539,7 @@ int ofo_ports_open(mca_btl_base_module_t *defaults)
     list = ibv_get_device_list(&count);
 
     look_at_devices(list, count, defaults, &survey);
-    if (0 < OFO.module_count && is_given(OFO.params.if_include)) {
+    if (0 < OFO.module_count && 0 < survey.waiting) {
         look_at_devices(list, count, defaults, &late);
     }
     if (NULL != list && 0 == OFO.module_count) {

@@ -3,8 +3,9 @@
  *
  * Pairs ports into rails. In each subnet the ports of each side are sorted by name, then by GUID, and paired i-th with
  * i-th: first those of one name and one subnet manager, then those of one subnet manager, then the rest. The pairs, with
- * their lanes, are sorted by (subnet, port of the lower process, port of the higher process, lane). A rail map replaces
- * the pairing, not the order. See DESIGN.txt 10.
+ * their lanes, are sorted by (subnet, port of the lower process, port of the higher process, lane). Ports that were down at
+ * the start come after all others, in both steps, so they change no rail of the others. A rail map replaces the pairing, not
+ * the order. See DESIGN.txt 10.
  */
 #include "btl_openib_rails.h"
 
@@ -84,10 +85,23 @@ static void sort_ports(const ofo_record_t *record, uint8_t *index)
     }
 }
 
+static bool is_late(const ofo_port_t *a, const ofo_port_t *b)
+{
+    return 0 != a->is_late || 0 != b->is_late;
+}
+
+static int link_is_late(const links_t *links, const link_t *link)
+{
+    return is_late(&links->low->port[link->low], &links->high->port[link->high]);
+}
+
 static int link_compare(const links_t *links, const link_t *a, const link_t *b)
 {
-    int order = port_compare(&links->low->port[a->low], &links->low->port[b->low]);
+    int order = link_is_late(links, a) - link_is_late(links, b);
 
+    if (0 == order) {
+        order = port_compare(&links->low->port[a->low], &links->low->port[b->low]);
+    }
     if (0 == order) {
         order = port_compare(&links->high->port[a->high], &links->high->port[b->high]);
     }
@@ -123,8 +137,8 @@ static bool do_share(const ofo_port_t *a, const ofo_port_t *b, shared_t what)
            && (SHARED_MANAGER_AND_NAME != what || 0 == strcmp(a->name, b->name));
 }
 
-/* Pairs the i-th port with the i-th among those that share `what` and have no partner yet. */
-static void pair_by_subnet(links_t *links, shared_t what)
+/* Pairs the i-th port with the i-th among those that share `what` and have no partner yet; without `late` only ports that were up. */
+static void pair_by_subnet(links_t *links, shared_t what, bool late)
 {
     uint8_t low[OFO_MAX_PORTS], high[OFO_MAX_PORTS];
 
@@ -133,7 +147,8 @@ static void pair_by_subnet(links_t *links, shared_t what)
     for (unsigned l = 0; l < links->low->nports; ++l) {
         const ofo_port_t *port = &links->low->port[low[l]];
         for (unsigned h = 0; h < links->high->nports && !links->low_used[low[l]]; ++h) {
-            if (!links->high_used[high[h]] && do_share(port, &links->high->port[high[h]], what)) {
+            const ofo_port_t *other = &links->high->port[high[h]];
+            if (!links->high_used[high[h]] && (late || !is_late(port, other)) && do_share(port, other, what)) {
                 add_links(links, low[l], high[h]);
             }
         }
@@ -224,12 +239,13 @@ static uint64_t hash_links(const links_t *links, unsigned count)
     return hash;
 }
 
-static unsigned count_unused(const uint8_t *used, unsigned count)
+/* A late port without a partner is missed by nobody. */
+static unsigned count_unused(const uint8_t *used, const ofo_record_t *record)
 {
     unsigned unused = 0;
 
-    for (unsigned i = 0; i < count; ++i) {
-        unused += !used[i];
+    for (unsigned i = 0; i < record->nports; ++i) {
+        unused += !used[i] && !record->port[i].is_late;
     }
     return unused;
 }
@@ -285,14 +301,19 @@ static bool are_alike(const ofo_port_t *a, const ofo_port_t *b)
     return OFO_NET_IB == a->subnet.type && do_share(a, b, SHARED_MANAGER);
 }
 
+static bool pair_is_late(const ofo_record_t *own, const ofo_record_t *peer, const ofo_pair_t *pair)
+{
+    return is_late(&own->port[pair->local], &peer->port[pair->remote]);
+}
+
 uint16_t ofo_rails_choices(const ofo_record_t *own, const ofo_record_t *peer, const ofo_rails_t *rails, unsigned rail)
 {
     const ofo_pair_t *pair = &rails->pair[rail];
     uint16_t choices = 0;
 
-    for (unsigned i = 0; i < rails->count; ++i) {
+    for (unsigned i = 0; i < rails->count && !pair_is_late(own, peer, pair); ++i) {
         const ofo_pair_t *other = &rails->pair[i];
-        if (other->lane == pair->lane && are_alike(&own->port[other->local], &own->port[pair->local])
+        if (!pair_is_late(own, peer, other) && other->lane == pair->lane && are_alike(&own->port[other->local], &own->port[pair->local])
             && are_alike(&peer->port[other->remote], &peer->port[pair->remote])) {
             choices |= (uint16_t) (1u << other->remote);
         }
@@ -306,9 +327,11 @@ int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_i
 
     memset(rails, 0, sizeof(*rails));
     if (NULL == map || '\0' == *map) {
-        pair_by_subnet(&links, SHARED_MANAGER_AND_NAME);
-        pair_by_subnet(&links, SHARED_MANAGER);
-        pair_by_subnet(&links, SHARED_SUBNET);
+        for (int late = 0; late <= 1; ++late) {
+            pair_by_subnet(&links, SHARED_MANAGER_AND_NAME, late);
+            pair_by_subnet(&links, SHARED_MANAGER, late);
+            pair_by_subnet(&links, SHARED_SUBNET, late);
+        }
     } else if (0 != pair_by_map(&links, map)) {
         return -1;
     }
@@ -320,7 +343,7 @@ int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_i
     }
     rails->unroutable = links.unroutable;
     rails->hash = hash_links(&links, rails->count);
-    rails->unused_local = count_unused(own_is_lower ? links.low_used : links.high_used, own->nports);
-    rails->unused_remote = count_unused(own_is_lower ? links.high_used : links.low_used, peer->nports);
+    rails->unused_local = count_unused(own_is_lower ? links.low_used : links.high_used, own);
+    rails->unused_remote = count_unused(own_is_lower ? links.high_used : links.low_used, peer);
     return 0;
 }

@@ -21,8 +21,8 @@ typedef struct {
     unsigned count; /* the rail's name is its index */
     ofo_pair_t pair[OFO_MAX_RAILS];
     uint64_t hash;          /* FNV-1a over the list, equal on both sides */
-    unsigned unused_local;  /* our ports without a partner */
-    unsigned unused_remote; /* ports of the peer without a partner */
+    unsigned unused_local;  /* our ports without a partner, except those that were down at the start */
+    unsigned unused_remote; /* the same of the peer */
     unsigned unroutable;    /* pairs of the map that were left out: see btl_openib_rails.c */
 } ofo_rails_t;
 
@@ -32,7 +32,8 @@ typedef struct {
 int ofo_rails_pair(const ofo_record_t *own, const ofo_record_t *peer, bool own_is_lower, const char *map, ofo_rails_t *rails);
 
 /* The ports of the peer that may be at the other end of this rail, one bit for each: those of all rails whose ports have the same
- * InfiniBand prefix and the same LIDs of subnet managers. 0 if there is only one. Both sides get the same result. */
+ * InfiniBand prefix and the same LIDs of subnet managers. 0 if there is only one, or if the rail is one of a port that was down at the
+ * start: such a rail is as in the list. Both sides get the same result. */
 uint16_t ofo_rails_choices(const ofo_record_t *own, const ofo_record_t *peer, const ofo_rails_t *rails, unsigned rail);
 
 /* Sets the network of the IP address in a GID. A `prefix_len` of 0, or one that is too long, means /24 for IPv4 and /64 for IPv6. */

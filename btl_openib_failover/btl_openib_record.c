@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* version0:1 nqp1:1 nports2:1 pad3:1 incarnation4:4, then nqp x {type0:1 pad1:1 sends2:2 size4:4 count8:4}, then ports:
- * name0:24 net24:1 prefix25:1 key26:16 guid42:16 gid58:16 lid74:2 mtu76:1 lanes77:1 cpc78:1 flags79:1 (1: wants_grh) contact80:4x4 qkey96:4
- * rate100:4 proof_at104:8 proof_key112:4 sm_lid116:2 pad118:2 */
+ * name0:24 net24:1 prefix25:1 key26:16 guid42:16 gid58:16 lid74:2 mtu76:1 lanes77:1 cpc78:1 flags79:1 (1: wants_grh, 2: is_late) contact80:4x4
+ * qkey96:4 rate100:4 proof_at104:8 proof_key112:4 sm_lid116:2 pad118:2 */
 enum { HEAD_SIZE = 8, QUEUE_SIZE = 12, PORT_SIZE = 120 };
 
 static void pack_port(const ofo_port_t *port, uint8_t *at)
@@ -31,7 +31,7 @@ static void pack_port(const ofo_port_t *port, uint8_t *at)
     at[76] = port->mtu;
     at[77] = port->lanes;
     at[78] = port->cpc;
-    at[79] = port->wants_grh;
+    at[79] = (uint8_t) ((port->wants_grh ? 1 : 0) | (port->is_late ? 2 : 0));
     for (unsigned i = 0; i < OFO_MAX_LANES; ++i) {
         ofo_put32(at + 80 + 4 * i, port->contact[i]);
     }
@@ -55,6 +55,7 @@ static ofo_wire_result_t unpack_port(const uint8_t *at, ofo_port_t *port)
     port->lanes = at[77];
     port->cpc = at[78];
     port->wants_grh = 0 != (at[79] & 1);
+    port->is_late = 0 != (at[79] & 2);
     for (unsigned i = 0; i < OFO_MAX_LANES; ++i) {
         port->contact[i] = ofo_get32(at + 80 + 4 * i);
     }

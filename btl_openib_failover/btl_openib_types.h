@@ -404,7 +404,7 @@ struct mca_btl_base_endpoint_t {
     ofo_qpset_t *draining; /* set whose fence runs, whether it was UP before or not; context: progress */
     uint16_t up_gen;
     int32_t refused_gen;                 /* the gate refuses because of this generation, or OFO_GEN_NONE */
-    bool dead_port;                      /* the gate refuses because of the port alone */
+    bool dead_port;                      /* the gate refuses because of a port alone, ours or the peer's */
     bool doubted;                        /* in doubt: its port is down; it ends if another rail to the peer answers. Atomic; lock to write */
     ofo_answer_t answer;                 /* state of the WRITE that asks for the sake of rails in doubt */
     uint16_t asked_downs[OFO_MAX_RAILS]; /* `downs` of the modules of the peer's rails, read before that WRITE was posted */
@@ -591,12 +591,13 @@ struct ofo_module {
     struct ibv_port_attr port_attr;
     bool is_iwarp; /* as the device: no failover, connections by rdmacm alone (DESIGN.txt 15.7); constant */
     bool use_grh;
-    bool on_interface;              /* when the port was opened, an interface of this host that was up had its IP address */
-    bool port_up;                   /* atomic; written under the lock of _async.c */
+    bool on_interface; /* when the port was opened, an interface of this host that was up had its IP address; false if the port was down */
+    bool port_up;      /* atomic; written under the lock of _async.c */
     uint32_t port_asked, port_told; /* how many questions about the port progress has asked, and how many of them are answered; atomic */
     bool port_answer;               /* the last answer: is the port up? release: port_told */
     uint32_t downs;                 /* how often the port went down; atomic, written before port_up under the same lock */
     const char *down_why;           /* constant text. release: port_up */
+    bool tells_late;                /* the user named the port, which was down at the start, and is to be told; context: add_procs */
     bool gone_told;                 /* progress got a letter that the port is down for good; lock: that of _async.c */
     char no_calls[96];              /* why the connection manager cannot start on this port; empty if it can. Context: set-up */
     bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define OFO_CTL_VERSION 2    /* version byte of every control message */
-#define OFO_RECORD_VERSION 8 /* version byte of the modex record; raised when its layout or meaning changes */
+#define OFO_RECORD_VERSION 9 /* version byte of the modex record; raised when its layout or meaning changes */
 #define OFO_MAX_RAILS 8      /* rails to one peer */
 #define OFO_MAX_QPS 8        /* queue pairs of one rail */
 #define OFO_MAX_PORTS 16     /* ports that one process publishes */
@@ -148,6 +148,7 @@ typedef struct {
     uint8_t lanes;       /* rails this port offers to one peer */
     uint8_t cpc;         /* ofo_cpc_type_t: how connections are made */
     uint8_t wants_grh;   /* packets to it need a global route header */
+    uint8_t is_late;     /* it was down when its process started */
     uint32_t contact[4]; /* for each lane: number of the UD queue pair, or IP port that rdmacm listens on */
     uint32_t qkey;
     uint32_t rate;     /* Mbit/s */

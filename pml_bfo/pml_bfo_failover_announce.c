@@ -63,13 +63,33 @@ static const char *what_is_missing(const bfo_peer_t *peer, const char **remedy, 
     return reason;
 }
 
+/* Rails over ports of this host that have been down since the job started. */
+static unsigned late_rails(const bfo_peer_t *peer)
+{
+    bfo_btl_ports_t ports;
+    unsigned late = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (NULL != peer->rails[r].ext) {
+            peer->rails[r].ext->name_ports(peer->rails[r].btl, NULL, &ports);
+            late += !ports.is_up && 0 == ports.downs;
+        }
+    }
+    return late;
+}
+
 void bfo_failover_announce(bfo_peer_t *peer)
 {
     static bool said;
     char room[160];
     const char *remedy, *reason = what_is_missing(peer, &remedy, room, sizeof(room));
+    const bool in_memory = bfo_failover_cannot_fail(peer->rails[0].btl);
 
-    bfo_figures_connected(peer, reason, bfo_failover_cannot_fail(peer->rails[0].btl));
+    bfo_figures_connected(peer, reason, in_memory);
+    if (NULL == reason && !in_memory && !said && peer->n_rails < 2 + late_rails(peer)) { /* failover is in force, and has nowhere to go yet */
+        reason = "at most one rail to at least one other process works, because a port of this host is down";
+        remedy = "The job uses the port as soon as it is active.";
+    }
     if (NULL == reason || said || !bfo_params.warn_no_failover) {
         return;
     }

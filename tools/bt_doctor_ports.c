@@ -64,12 +64,12 @@ static bool is_left_out(const scan_t *scan, unsigned number)
     return has_list(scan, "if_exclude", list) && ofo_list_names(list, device, number);
 }
 
-/* Does btl_openib_if_include name the very port? See DESIGN.txt 15.2, "A port that is down". */
+/* Does btl_openib_if_include name the very port? */
 static bool is_named(const scan_t *scan, unsigned number)
 {
     char list[BT_VALUE];
 
-    return has_list(scan, "if_include", list) && !scan->is_iwarp && ofo_list_names_port(list, ibv_get_device_name(scan->verbs), number, scan->ports);
+    return has_list(scan, "if_include", list) && ofo_list_names_port(list, ibv_get_device_name(scan->verbs), number, scan->ports);
 }
 
 static bool is_unwanted(const scan_t *scan, const struct ibv_port_attr *attr)
@@ -128,6 +128,19 @@ static bool find_pkey(const scan_t *scan, unsigned number, const struct ibv_port
     return true;
 }
 
+/* Does a job take in a port that is down when the port comes up? See DESIGN.txt 15.2, "A port that is down". */
+static bool may_be_late(const scan_t *scan, unsigned number, const struct ibv_port_attr *attr)
+{
+    const bool is_ethernet = IBV_LINK_LAYER_ETHERNET == attr->link_layer;
+    struct ibv_gid_entry entry = {.gid_index = 0};
+    char rejoin[BT_VALUE];
+
+    if (scan->is_iwarp || 0 == strcmp("false", bt_info_value(&scan->doctor->info, "pml", "bfo", "rejoin", rejoin))) {
+        return false;
+    }
+    return is_named(scan, number) || ((!is_ethernet || find_gid(scan, number, attr, &entry)) && ofo_port_has_address(attr, entry.gid.raw));
+}
+
 /* Why the BTL does not use the port; NULL if it does. Adds the facts to `port`. */
 static const objection_t *objection_to(scan_t *scan, unsigned number, const struct ibv_port_attr *attr, json_t *port)
 {
@@ -136,7 +149,7 @@ static const objection_t *objection_to(scan_t *scan, unsigned number, const stru
                              network = {"btl_openib_ipaddr_include or btl_openib_ipaddr_exclude leaves it out", NULL, true},
                              too_many = {"there are more ports than btl_openib_max_btls, or 16", NULL, true},
                              is_down = {"it is not active", "cable, switch port; on RoCE also: ip link set INTERFACE up", false},
-                             is_late = {"it is down; a job uses it as soon as it is active, because btl_openib_if_include names it",
+                             is_late = {"it is down; a job uses it as soon as it is active",
                                         "cable, switch port; on RoCE also: ip link set INTERFACE up", false},
                              no_manager = {"it is not active", "the link is there, and no subnet manager has set it up: is opensm running?", false},
                              no_gid = {"it has no GID that can be used",
@@ -157,7 +170,7 @@ static const objection_t *objection_to(scan_t *scan, unsigned number, const stru
         return &unwanted;
     }
     if (IBV_PORT_ACTIVE != attr->state) {
-        return IBV_PORT_INIT == attr->state || IBV_PORT_ARMED == attr->state ? &no_manager : is_named(scan, number) ? &is_late : &is_down;
+        return IBV_PORT_INIT == attr->state || IBV_PORT_ARMED == attr->state ? &no_manager : may_be_late(scan, number, attr) ? &is_late : &is_down;
     }
     if (!find_gid(scan, number, attr, &entry)) {
         return &no_gid;

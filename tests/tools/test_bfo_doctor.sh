@@ -117,18 +117,29 @@ PATH=$TEST_TMP/bin:$PATH
 # setting NAME VALUE: lets ompi_info report this value of a parameter of the BTL or of the PML.
 setting() { sed -i "s/\(:param:$1:value:\).*/\1$2/" "$TEST_TMP/info"; grep -q ":param:$1:value:$2\$" "$TEST_TMP/info" || fail "there is no $1"; }
 
-timeout -k 5 120 "$SOFTRAIL" run -n 2 -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
-STATUS=$?
-says 1 warning 'sr1:1: down, InfiniBand; not used, because it is not active'
+# doctor_without_sr1 RAILS-ARGUMENTS: the cable of sr1 is pulled.
+doctor_without_sr1() {
+    timeout -k 5 120 "$SOFTRAIL" run "$@" -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
+    STATUS=$?
+}
+doctor_without_sr1 -n 2 --link-layer=eth
+says 1 warning 'sr1:1: down, RoCE v2; not used, because it is not active'
 says 1 problem 'sr0:1 is the only port'
+doctor_without_sr1 -n 2
+says 1 warning 'sr1:1: down, InfiniBand; not used, because it is down; a job uses it as soon as it is active'
+says 1 problem 'sr0:1 is the only port'
+doctor_without_sr1 -n 2 --link-layer=eth --ipv4-gids
+says 1 warning 'sr1:1: down, RoCE v2; not used, because it is down; a job uses it as soon as it is active'
 cp "$TEST_TMP/info" "$TEST_TMP/kept"
 setting btl_openib_if_include sr0,sr1:1
-timeout -k 5 120 "$SOFTRAIL" run -n 2 -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
-STATUS=$?
-says 1 warning 'sr1:1: down, InfiniBand; not used, because it is down; a job uses it as soon as it is active'
+doctor_without_sr1 -n 2 --link-layer=eth
+says 1 warning 'sr1:1: down, RoCE v2; not used, because it is down; a job uses it as soon as it is active'
 cp "$TEST_TMP/kept" "$TEST_TMP/info"
-timeout -k 5 120 "$SOFTRAIL" run -n 3 -- sh -c '"$1" down 1 && exec "$2" doctor' sh "$SOFTRAIL" "$BFO" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
-STATUS=$?
+setting pml_bfo_rejoin false
+doctor_without_sr1 -n 2
+says 1 warning 'sr1:1: down, InfiniBand; not used, because it is not active'
+cp "$TEST_TMP/kept" "$TEST_TMP/info"
+doctor_without_sr1 -n 3
 says 0 ok 'sr0:1: a job goes on over sr2:1$'
 doctor "-n 1"
 says 1 problem 'sr0:1 is the only port: if it is lost, no rail is left'

@@ -140,6 +140,31 @@ static void gid_of_this_namespace_is_chosen(void **state)
     assert_int_equal(CHOSEN({V2, V4_MAPPED}, {V2, IPV6}), 0);
 }
 
+/* Only a port with the address of a fabric can have had a cable. A RoCE port has link-local addresses without any configuration, and an
+ * InfiniBand port has the LIDs 0 or 0xffff until a subnet manager sets it up. */
+static void port_that_is_down_belongs_to_a_fabric_by_its_address(void **state)
+{
+    static const union ibv_gid v4 = V4_MAPPED, v6 = IPV6, local = LINK_LOCAL, none = {{0}};
+    static const struct {
+        uint16_t lid, sm_lid;
+        bool has;
+    } row[] = {{868, 334, true}, {1, 1, true},    {0xbfff, 0xbfff, true}, {0, 0, false},      {0xffff, 0, false},
+               {868, 0, false},  {0, 334, false}, {0xc000, 1, false},     {1, 0xc000, false}, {0xffff, 0xffff, false}};
+    struct ibv_port_attr attr = {.state = IBV_PORT_DOWN, .link_layer = IBV_LINK_LAYER_ETHERNET};
+
+    assert_true(ofo_port_has_address(&attr, v4.raw));
+    assert_true(ofo_port_has_address(&attr, v6.raw));
+    attr.lid = attr.sm_lid = 1;
+    assert_false(ofo_port_has_address(&attr, local.raw));
+    assert_false(ofo_port_has_address(&attr, none.raw));
+    attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); ++i) {
+        attr.lid = row[i].lid;
+        attr.sm_lid = row[i].sm_lid;
+        assert_int_equal(ofo_port_has_address(&attr, local.raw), row[i].has);
+    }
+}
+
 /* The kernel's files: missing, without a value, and with each kind of value. */
 static void files_of_the_kernel_tell_rate_and_class(void **state)
 {
@@ -346,6 +371,7 @@ int main(void)
         cmocka_unit_test(gid_is_chosen_by_type_and_kind_in_every_order),
         cmocka_unit_test(gid_of_equals_is_the_first),
         cmocka_unit_test(gid_of_this_namespace_is_chosen),
+        cmocka_unit_test(port_that_is_down_belongs_to_a_fabric_by_its_address),
         cmocka_unit_test(files_of_the_kernel_tell_rate_and_class),
         cmocka_unit_test(gid_is_found_again_by_value_and_type),
         cmocka_unit_test(pkey_of_a_full_member_is_found_first),

@@ -46,6 +46,7 @@ static opal_proc_t *look_up(const opal_process_name_t name)
 }
 
 static uint8_t their_ports;
+static bool is_late; /* their first port was down when they started */
 
 enum { RECORD_ROOM = 4096 };
 
@@ -57,6 +58,7 @@ static size_t their_record(void *bytes)
     record.nports = their_ports;
     record.port[1] = record.port[0];
     record.port[1].name[0] = 'O';
+    record.port[0].is_late = is_late;
     return ofo_record_pack(&record, bytes, RECORD_ROOM);
 }
 
@@ -153,7 +155,7 @@ static int begin(void **state)
     OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
     asked = looks = 0;
     their_ports = 1;
-    is_unguarded = false;
+    is_unguarded = is_late = false;
     return opal_hash_table_init(&OFO.peers, 16);
 }
 
@@ -192,6 +194,22 @@ static void port_is_looked_at_where_its_letter_waits(void **state)
     assert_false(is_unguarded);
     assert_true(peer->rail[0]->dead_port);
     assert_int_equal(peer->rail[0]->gate, OFO_GATE_REFUSING);
+}
+
+/* A rail of a port that was down when the peer started does not begin with messages that wait for the port. */
+static void port_that_was_down_at_the_peer_is_not_used_at_first(void **state)
+{
+    ofo_peer_t *peer = ofo_peer_get(&name, NULL);
+    const opal_process_name_t other = {.jobid = 1, .vpid = PEER + 1};
+
+    assert_int_equal(peer->rail[0]->gate, OFO_GATE_CLOSED);
+    assert_int_equal(looks, 0);
+    is_late = true;
+    peer = ofo_peer_get(&other, NULL);
+    assert_int_equal(peer->rail[0]->gate, OFO_GATE_REFUSING);
+    assert_true(peer->rail[0]->dead_port);
+    assert_int_equal(looks, 1);
+    assert_false(is_unguarded);
 }
 
 static void give_default_prefix(void)
@@ -251,9 +269,8 @@ static void doubt_is_said_once_whatever_else_was_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(peer_of_service_comes_from_its_record_alone),
-        TEST(port_is_looked_at_where_its_letter_waits),
-        TEST(pair_is_doubtful_where_either_host_has_two_ports),
+        TEST(peer_of_service_comes_from_its_record_alone),         TEST(port_is_looked_at_where_its_letter_waits),
+        TEST(port_that_was_down_at_the_peer_is_not_used_at_first), TEST(pair_is_doubtful_where_either_host_has_two_ports),
         TEST(doubt_is_said_once_whatever_else_was_said),
     };
     int rc;

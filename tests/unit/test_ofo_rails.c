@@ -282,6 +282,58 @@ static void choices_stay_within_lane_and_fabric(void **state)
     }
 }
 
+/* Two hosts on one fabric have lost different ports before they start. The ports that are up are a rail, as if there were no others. */
+static void rails_of_late_ports_come_last(void **state)
+{
+    ofo_record_t a = {.nports = 0}, b = {.nports = 0};
+    ofo_rails_t rails;
+
+    for (unsigned i = 1; i <= 2; ++i) {
+        add(&a, 1, i, 1);
+        add(&b, 1, i, 1);
+    }
+    a.port[0].is_late = b.port[1].is_late = 1;
+    rails = pair(&a, &b, NULL);
+    assert_int_equal(rails.count, 2);
+    assert_int_equal(rails.pair[0].local, 1);
+    assert_int_equal(rails.pair[0].remote, 0);
+    assert_int_equal(choices(&a, &b, 0), 0); /* a late rail leaves no choice, also not to others */
+    assert_int_equal(choices(&a, &b, 1), 0);
+    b.nports = 1;
+    rails = pair(&a, &b, NULL);
+    assert_int_equal(rails.pair[0].local, 1);
+    assert_int_equal(rails.unused_local, 0); /* nobody misses a late port */
+    a.port[0].is_late = 0;
+    assert_int_equal(pair(&a, &b, NULL).unused_local, 1);
+}
+
+/* The rails of the other ports are those of records without the late ports, under the same names. */
+static void rails_of_late_ports_change_no_others(void **state)
+{
+    srand(7);
+    for (int round = 0; round < 5000; ++round) {
+        ofo_record_t record[2] = {{.nports = 0}, {.nports = 0}}, up[2] = {{.nports = 0}, {.nports = 0}};
+        ofo_rails_t all, rest;
+        for (unsigned i = 0; i < 18; ++i) {
+            ofo_port_t *port = &record[i % 2].port[record[i % 2].nports];
+            add(&record[i % 2], (unsigned) rand() % 3, i, 1);
+            port->sm_lid = (uint16_t) (rand() % 2);
+            port->is_late = 0 == rand() % 4;
+            if (!port->is_late) {
+                up[i % 2].port[up[i % 2].nports++] = *port;
+            }
+        }
+        all = pair(&record[0], &record[1], NULL);
+        rest = pair(&up[0], &up[1], NULL);
+        assert_true(rest.count <= all.count && all.unused_local <= rest.unused_local);
+        for (unsigned i = 0; i < rest.count; ++i) {
+            assert_memory_equal(&record[0].port[all.pair[i].local], &up[0].port[rest.pair[i].local], sizeof(ofo_port_t));
+            assert_memory_equal(&record[1].port[all.pair[i].remote], &up[1].port[rest.pair[i].remote], sizeof(ofo_port_t));
+            assert_int_equal(__builtin_popcount(choices(&record[0], &record[1], i)), __builtin_popcount(choices(&up[0], &up[1], i)));
+        }
+    }
+}
+
 static void rails_of_named_fabrics_do_not_mix(void **state)
 {
     ofo_record_t a = {.nports = 0}, b = {.nports = 0};
@@ -531,6 +583,8 @@ int main(void)
         cmocka_unit_test(rails_of_one_evidence_leave_a_choice),
         cmocka_unit_test(rails_of_ethernet_leave_no_choice),
         cmocka_unit_test(choices_stay_within_lane_and_fabric),
+        cmocka_unit_test(rails_of_late_ports_come_last),
+        cmocka_unit_test(rails_of_late_ports_change_no_others),
         cmocka_unit_test(rails_of_named_fabrics_do_not_mix),
         cmocka_unit_test(lists_of_fabrics_are_read),
         cmocka_unit_test(rails_hash_is_fnv1a),

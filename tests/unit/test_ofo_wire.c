@@ -208,6 +208,7 @@ static ofo_record_t record_example(void)
         port->qkey = 0x7fffffff;
         port->rate = 100000;
         port->wants_grh = (uint8_t) i;
+        port->is_late = (uint8_t) !i;
         port->proof_at = UINT64_C(0x123456789abcd000);
         port->proof_key = 0x87654321;
         port->sm_lid = (uint16_t) (0xbffe - i);

@@ -20,6 +20,7 @@ typedef struct {
     bool has_srq;         /* adapters have shared receive queues */
     bool raises_last_wqe; /* LAST_WQE_REACHED is raised for queue pairs with a shared queue */
     bool flushes_late;    /* flushed work comes back one by one, with pauses, instead of at once */
+    bool keeps_lids;      /* ports keep their LID and that of their subnet manager while they are down */
     bool cleans_cqs;      /* completions of a queue pair that is reset or destroyed leave its completion queues, as with mlx5 */
 } fabric_habits_t;
 

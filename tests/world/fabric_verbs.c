@@ -203,7 +203,7 @@ static enum ibv_mtu mtu_code(uint32_t bytes)
 int ibv_query_port(struct ibv_context *ibv, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
     const fabric_context_t *context = FABRIC_OF(fabric_context_t, ibv);
-    const bool is_up = fabric_port_of(context)->is_up;
+    const bool is_up = fabric_port_of(context)->is_up, has_lid = is_up || fabric.habits.keeps_lids;
     int rc = check_port(ibv, port, CALL_query_port);
     struct ibv_port_attr full = {.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
                                  .phys_state = is_up ? 5 : 2,
@@ -213,8 +213,8 @@ int ibv_query_port(struct ibv_context *ibv, uint8_t port, struct _compat_ibv_por
                                  .port_cap_flags = IBV_PORT_CM_SUP,
                                  .max_msg_sz = UINT32_C(1) << 30,
                                  .pkey_tbl_len = 1,
-                                 .lid = fabric_lid(context->node),
-                                 .sm_lid = (uint16_t) (0xbf00 + context->rail),
+                                 .lid = has_lid ? fabric_lid(context->node) : 0,
+                                 .sm_lid = has_lid ? (uint16_t) (0xbf00 + context->rail) : 0,
                                  .max_vl_num = 1,
                                  .subnet_timeout = 18,
                                  .active_width = 2,

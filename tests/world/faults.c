@@ -50,12 +50,18 @@ static unsigned *drains_of(const fault_t *f)
     return PLAN_OF(forced) && 0 != f->how % 4 ? &forced[f->node][f->rail] : &drains[f->node][f->rail];
 }
 
+/* Does a port that is down when the job starts join the job later? */
+static bool ports_join_later(void)
+{
+    return PLAN_OF(named) || PLAN_OF(lids);
+}
+
 /* ---- one fault -------------------------------------------------------------------------------------------- */
 
 static kind_t draw_kind(void)
 {
-    const unsigned weights[KINDS] = {PLAN_OF(downs),  PLAN_OF(silences) + PLAN_OF(hush),    PLAN_OF(losses), PLAN_OF(breaks), PLAN_OF(stops),
-                                     PLAN_OF(drains), PLAN_OF(named) ? PLAN_OF(deaths) : 0, PLAN_OF(kills)};
+    const unsigned weights[KINDS] = {PLAN_OF(downs),  PLAN_OF(silences) + PLAN_OF(hush),        PLAN_OF(losses), PLAN_OF(breaks), PLAN_OF(stops),
+                                     PLAN_OF(drains), ports_join_later() ? PLAN_OF(deaths) : 0, PLAN_OF(kills)};
     unsigned sum = 0, at;
 
     for (unsigned k = 0; k < KINDS; ++k) {
@@ -171,15 +177,15 @@ static void end(void *argument)
 
 enum { BEGUN_US = 5000 };
 
-/* Adapters of one rail only die, so that each pair of machines keeps a path. A port without a name that is down at the start stays out of
- * the job; therefore faults wait until the job has begun if ports have no names. */
+/* Adapters of one rail only die, so that each pair of machines keeps a path. A port that nobody names and that has no LID when the job
+ * starts stays out of the job; therefore faults wait until the job has begun if ports are like that. */
 void faults_plan(void)
 {
     const unsigned dying = world_draw(PLAN_OF(rails));
 
     for (unsigned i = 0; i < PLAN_OF(faults); ++i) {
         fault_t *f = malloc(sizeof(*f));
-        const uint64_t at = WORLD_US * (world_draw(PLAN_OF(horizon)) + (PLAN_OF(named) ? 0 : BEGUN_US));
+        const uint64_t at = WORLD_US * (world_draw(PLAN_OF(horizon)) + (ports_join_later() ? 0 : BEGUN_US));
 
         *f = (fault_t){.kind = draw_kind(),
                        .node = world_draw(PLAN_OF(nodes)),

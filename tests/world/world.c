@@ -344,6 +344,7 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
         .has_srq = PLAN_OF(srq),
         .raises_last_wqe = PLAN_OF(last_wqe),
         .flushes_late = PLAN_OF(flushes_late),
+        .keeps_lids = PLAN_OF(named) || PLAN_OF(lids),
         .cleans_cqs = PLAN_OF(cleans_cqs),
     };
 
