@@ -99,8 +99,7 @@ static bool is_for_the_pml(ofo_endpoint_t *ep)
     if (is_late(ep) && NULL == module->ext.rail_restored) {
         return false;
     }
-    if (module->tells_late) {
-        module->tells_late = false;
+    if (__atomic_exchange_n(&module->tells_late, false, __ATOMIC_RELAXED)) {
         snprintf(key, sizeof(key), "late %s", module->name);
         bfo_help_say_once(key, OFO_HELP_FILE, "port is late", module->name);
     }

@@ -597,7 +597,7 @@ struct ofo_module {
     bool port_answer;               /* the last answer: is the port up? release: port_told */
     uint32_t downs;                 /* how often the port went down; atomic, written before port_up under the same lock */
     const char *down_why;           /* constant text. release: port_up */
-    bool tells_late;                /* the user named the port, which was down at the start, and is to be told; context: add_procs */
+    bool tells_late;                /* the user named the port, which was down at the start, and is to be told; atomic */
     bool gone_told;                 /* progress got a letter that the port is down for good; lock: that of _async.c */
     char no_calls[96];              /* why the connection manager cannot start on this port; empty if it can. Context: set-up */
     bool cq_failed;       /* a completion queue overran or a shared receive queue failed: nothing of this module can be trusted any more; atomic */

@@ -63,6 +63,7 @@ for options in "" "--link-layer=eth --ipv4-gids"; do
     ! has_said 'The job starts without it' || give_up "a port that nobody named is a message in each job"
 done
 joins 1 "--default-prefix --one-sm-lid"
+joins 1 "--link-layer=eth --ipv4-gids" --mca btl_openib_cpc_include rdmacm
 
 # stays_out WHY "softrail options" MPIRUN-ARGUMENTS...: the job goes on over sr0 alone, also after sr1 has come up.
 stays_out() {
