@@ -224,7 +224,7 @@ our @all = (
       from => 'return !ofo_gid_is_empty(gid) && !is_link_local(gid);', to => 'return !ofo_gid_is_empty(gid);', unit => 'test_ofo_choice',
       test => 'tests/mpi/test_pml_late_port.sh' },
     { name => 'late-port-under-ob1', what => 'a PML that waits for a port gets the port', file => 'btl_openib_failover/btl_openib_module.c',
-      from => 'if (is_late(ep) && NULL == module->ext.rail_restored) {', to => 'if (false) {', test => 'tests/mpi/test_pml_late_port.sh' },
+      from => 'if (is_late(ep) && NULL == module->ext.rail_restored) {', to => 'if (is_late(ep) && false) {', test => 'tests/mpi/test_pml_late_port.sh' },
     { name => 'late-port-crosses', what => 'a port that is down at the start takes the partner of another', file => 'btl_openib_failover/btl_openib_rails.c',
       from => 'for (int late = 0; late <= 1; ++late) {', to => 'for (int late = 1; late <= 1; ++late) {', unit => 'test_ofo_rails' },
     { name => 'late-port-of-the-peer', what => 'messages wait for a port that was down when the peer started', file => 'btl_openib_failover/btl_openib_peer.c',
