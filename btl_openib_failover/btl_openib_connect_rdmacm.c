@@ -270,7 +270,7 @@ static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu,
         return -1;
     }
     attr.max_rd_atomic = ofo_reads_asked(module, attr.max_rd_atomic);
-    attr.timeout = (uint8_t) OFO.params.ib_timeout;
+    attr.timeout = ofo_qpset_ack_timeout(module);
     attr.retry_cnt = (uint8_t) OFO.params.ib_retry_count;
     attr.rnr_retry = (uint8_t) (qp->shared ? 7 : OFO.params.ib_rnr_retry);
     if (0 != ibv_modify_qp(qp->qp, &attr, mask)) {

@@ -70,7 +70,8 @@ static const param_t table[] = {
     TEXT("receive_queues", receive_queues, DEFAULT_QUEUES, 3,
          "Receive queues of each rail, from small to large buffers, separated by colons; each is P,size,count... (for one peer) or "
          "S,size,count... (shared by all peers of a port); docs/FAQ.md explains every field"),
-    NUMBER("ib_timeout", ib_timeout, 20, 4, "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31)"),
+    NUMBER("ib_timeout", ib_timeout, 0, 4,
+           "Acknowledgement timeout of a queue pair is 4.096 us * 2^ib_timeout (1 to 31; 0: 20, or 17 under a PML that waits for a last rail)"),
     NUMBER("ib_retry_count", ib_retry_count, 6, 4,
            "Repetitions of a packet before the rail is given up (1 to 7; 7 means without limit on soft-RoCE)"),
     NUMBER("ib_rnr_retry", ib_rnr_retry, 7, 6, "Receiver-not-ready retries (0 to 7; 7 means without limit)"),
@@ -261,7 +262,7 @@ static int check_numbers(void)
         unsigned value, low, high;
     } range[] = {
         {"lanes", p->lanes, 1, OFO_MAX_LANES},
-        {"ib_timeout", p->ib_timeout, 1, 31},
+        {"ib_timeout", p->ib_timeout, 0, 31},
         {"ib_retry_count", p->ib_retry_count, 1, 7},
         {"ib_rnr_retry", p->ib_rnr_retry, 0, 7},
         {"ib_min_rnr_timer", p->ib_min_rnr_timer, 0, 31},

@@ -309,11 +309,19 @@ static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remo
                              | IBV_QP_MIN_RNR_TIMER);
 }
 
+/* If nobody waits for the return of a last rail, only the adapter's patience carries a job over an outage of all rails. */
+uint8_t ofo_qpset_ack_timeout(const ofo_module_t *module)
+{
+    enum { PATIENT = 20, SHORT = 17 };
+
+    return (uint8_t) (0 != OFO.params.ib_timeout ? OFO.params.ib_timeout : module->ext.waits ? SHORT : PATIENT);
+}
+
 static int move_to_rts(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remote)
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS,
-        .timeout = (uint8_t) OFO.params.ib_timeout,
+        .timeout = ofo_qpset_ack_timeout(module),
         .retry_cnt = (uint8_t) OFO.params.ib_retry_count,
         .rnr_retry = (uint8_t) (qp->shared ? 7 : OFO.params.ib_rnr_retry),
         .sq_psn = qp->psn,

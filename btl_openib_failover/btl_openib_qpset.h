@@ -19,6 +19,8 @@ uint8_t ofo_reads_answered(const ofo_module_t *module);
 uint8_t ofo_reads_asked(const ofo_module_t *module, uint8_t answered);
 /* Logs what the provider made of the parameters. */
 void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp);
+/* The acknowledgement timeout of a queue pair, as verbs count it. */
+uint8_t ofo_qpset_ack_timeout(const ofo_module_t *module);
 /* Makes *wr a WRITE of `length` bytes to the peer's proof page. */
 void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sge *sge, uint32_t length);
 int ofo_qpset_prove(ofo_qpset_t *qps);

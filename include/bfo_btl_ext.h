@@ -147,6 +147,7 @@ typedef struct {
     bfo_btl_take_frag_fn_t take_frag;
     bfo_btl_rail_soft_fn_t rail_soft;
     bfo_btl_send_again_fn_t send_again;
+    bool waits; /* rails return, and a process without any is waited for: so the adapter need not be patient. Before the first connection */
     /* set by the BTL */
     bfo_btl_flush_fn_t flush;
     bfo_btl_fence_fn_t fence;

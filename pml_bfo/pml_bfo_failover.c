@@ -46,6 +46,7 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
         bfo_btl_ext(btl)->rail_soft = bfo.rail_soft;
         bfo_btl_ext(btl)->send_again = bfo.send_again;
         bfo_btl_ext(btl)->rail_trusted = bfo.rail_trusted;
+        bfo_btl_ext(btl)->waits = bfo_params.rejoin && 0 != bfo_params.last_rail_timeout;
         return bfo_btl_ext(btl);
     }
 #endif

@@ -188,10 +188,21 @@ static long number_of(bt_doctor_t *doctor, const char *name, long least, long mo
     return otherwise;
 }
 
+/* The BTL's default: it is patient unless the PML waits for the return of a last rail. */
+static long ack_timeout(const bt_doctor_t *doctor)
+{
+    char rejoin[BT_VALUE], wait[BT_VALUE];
+    const bool waits = 0 == strcmp("true", bt_info_value(&doctor->info, "pml", "bfo", "rejoin", rejoin))
+                       && 0 != strcmp("0", bt_info_value(&doctor->info, "pml", "bfo", "last_rail_timeout", wait));
+
+    return waits ? 17 : 20;
+}
+
 static void tell_retry_time(bt_doctor_t *doctor)
 {
     enum { LONG = 120, FOR_EVER = 7 };
-    const long timeout = number_of(doctor, "ib_timeout", 1, 31, 20), retries = number_of(doctor, "ib_retry_count", 1, 7, 6);
+    const long asked = number_of(doctor, "ib_timeout", 0, 31, 0), timeout = 0 != asked ? asked : ack_timeout(doctor),
+               retries = number_of(doctor, "ib_retry_count", 1, 7, 6);
     const long deadline = 0 == bt_info_btl_number(&doctor->info, "deadline", 250) ? 0 : number_of(doctor, "deadline", 40, 60000, 250);
     const double seconds = 4.096e-6 * (double) (UINT64_C(1) << timeout) * (double) (retries + 1);
 

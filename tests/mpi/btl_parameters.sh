@@ -60,6 +60,7 @@ cpc_include|pigeon|-n 2|btl_openib_cpc_include has a value|1
 cpc_include|rdmacm|-n 2|cause: it needs an IP address as GID, and a port of Ethernet|1
 cpc_exclude|udcm|-n 2|cannot make connections by rdmacm|1
 ib_timeout|18|-n 1|queue pair .* timeout 18,|0
+ib_timeout|0|-n 1|queue pair .* timeout 20,|0
 ib_retry_count|5|-n 1|queue pair .* retries 5,|0
 ib_rnr_retry|3|-n 1|queue pair .* rnr retries 3,|0
 ib_min_rnr_timer|20|-n 1|queue pair .* rnr timer 20,|0

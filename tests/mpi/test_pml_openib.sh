@@ -28,6 +28,17 @@ for program in mpi_sizes mpi_modes; do # FRAG, RGET
 done
 run_program mpi_spawn 2 "${ARGS[@]}"
 
+# The adapter is patient where only its patience carries a job over an outage of all rails.
+has_timeout() { # TIMEOUT MPIRUN-ARGUMENTS...
+    on_rails "-n 2" 2 --mca btl_openib_verbose 2 "${@:2}" "$BFO_BUILDDIR/tests/mpi/mpi_modes" || { show_log; fail "mpi_modes ${*:2}"; }
+    has_said "queue pair .* timeout $1," || { show_log; fail "${*:2}: the timeout is not $1"; }
+}
+BTL_ARGS=("${ARGS[@]}")
+has_timeout 17
+has_timeout 20 --mca pml_bfo_rejoin 0
+has_timeout 20 --mca pml_bfo_last_rail_timeout 0
+has_timeout 14 --mca btl_openib_ib_timeout 14
+
 REAL_PREFIX=("$SOFTRAIL" run -n 2 --report "$REPORT" --)
 run_netpipe "${ARGS[@]}"
 rails_moved "$REPORT" 0 1

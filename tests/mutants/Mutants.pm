@@ -212,6 +212,8 @@ our @all = (
       to => "        *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN};", cells => '^CREDITS' },
     { name => 'keepalive-silent', what => 'the keepalive asks nobody', file => 'btl_openib_failover/btl_openib_keepalive.c',
       from => 'if (seen == qps->seen && !qps->is_asking) {', to => 'if (seen != qps->seen && !qps->is_asking) {', test => 'tests/mpi/test_pml_alive.sh' },
+    { name => 'impatient-adapter', what => 'the adapter gives a rail up early although nobody waits for its return', file => 'btl_openib_failover/btl_openib_qpset.c',
+      from => 'module->ext.waits ? SHORT : PATIENT', to => 'SHORT', unit => 'test_ofo_qpset' },
     { name => 'late-port-left-out', what => 'a port that is down at the start never joins', file => 'btl_openib_failover/btl_openib_port.c',
       from => '0 < OFO.module_count && 0 < survey.waiting', to => 'false', test => 'tests/mpi/test_pml_late_port.sh' },
     { name => 'late-ports-alone', what => 'a job without any active port waits', file => 'btl_openib_failover/btl_openib_port.c',

@@ -9,7 +9,8 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca pml_bfo_verbose 1 --mca btl_openib_time_wait 1 --mca pml_bfo_last_rail_timeout -1 --mca osc '^ucx,rdma')
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca pml_bfo_verbose 1 --mca btl_openib_time_wait 1 --mca pml_bfo_last_rail_timeout -1 --mca osc '^ucx,rdma'
+    --mca mpi_leave_pinned 0) # otherwise registrations of freed buffers stay in a cache
 log=$TEST_TMP/log flaps=${BFO_FLAPS:-4} damped=${BFO_DAMPED_FLAPS:-2} RANKS=4
 PAIRS=$((RANKS * (RANKS - 1))) # a line of each rank for each peer
 

@@ -277,6 +277,18 @@ static void no_more_reads_are_asked_than_the_peer_answers(void **state)
     end(qps);
 }
 
+static void adapter_is_patient_where_nobody_waits_for_a_last_rail(void **state)
+{
+    static ofo_module_t of;
+
+    OFO.params.ib_timeout = 0;
+    assert_int_equal(ofo_qpset_ack_timeout(&of), 20);
+    of.ext.waits = true;
+    assert_int_equal(ofo_qpset_ack_timeout(&of), 17);
+    OFO.params.ib_timeout = 14; /* the user's word */
+    assert_int_equal(ofo_qpset_ack_timeout(&of), 14);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +298,7 @@ int main(void)
         cmocka_unit_test(failed_device_keeps_queue_pairs_and_a_removed_one_has_none),
         cmocka_unit_test(no_more_reads_are_asked_than_the_peer_answers),
         cmocka_unit_test(number_that_is_still_known_is_passed_over),
+        cmocka_unit_test(adapter_is_patient_where_nobody_waits_for_a_last_rail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

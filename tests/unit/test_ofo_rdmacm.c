@@ -133,6 +133,10 @@ uint8_t ofo_reads_asked(const ofo_module_t *module, uint8_t answered)
 {
     return answered < OWN_READS ? answered : OWN_READS;
 }
+uint8_t ofo_qpset_ack_timeout(const ofo_module_t *of)
+{
+    return (uint8_t) OFO.params.ib_timeout;
+}
 void ofo_qpset_log(const ofo_module_t *module, const ofo_qp_t *qp)
 {
     ++logged;

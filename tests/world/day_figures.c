@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_FELT = 2000, KIB = 1024, MORE_KIB = 256, MORE_OUT = 16, DEFAULT_IB_TIMEOUT = 20, AFTER_ALL_MS = 250 };
+enum { MOST_FELT = 2000, KIB = 1024, MORE_KIB = 256, MORE_OUT = 16, DEFAULT_IB_TIMEOUT = 17, AFTER_ALL_MS = 250 };
 
 day_t day;
 static world_day_counts_t sum;

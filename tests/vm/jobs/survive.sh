@@ -264,7 +264,7 @@ for fault in "$@"; do
     case $fault in
     *', 1.9 s') args+=(--mca btl_openib_ib_timeout 16) ;;
     *', 7.5 s') args+=(--mca btl_openib_ib_timeout 18) ;;
-    *', one rail'*) args+=(--mca btl_openib_if_include rxe0) ;; # the default timeout: some 30 s
+    *', one rail'*) args+=(--mca btl_openib_if_include rxe0 --mca btl_openib_ib_timeout 20) ;; # some 30 s
     *) args+=(--mca btl_openib_ib_timeout 17) ;; # 3.8 s: a rail that is silent for so long is lost
     esac
     if [ "$fault" = 'peer killed' ]; then
