@@ -288,6 +288,7 @@ static void add_counters(struct sr_totals *totals, const struct sr_counters *cou
     totals->retries += counters->retries;
     totals->faults += counters->faults;
     totals->registrations += counters->registrations;
+    totals->regions += counters->regions;
 }
 
 /* The queue pair of a table entry in a mapped arena, or NULL. */

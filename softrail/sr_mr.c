@@ -178,6 +178,7 @@ struct ibv_mr *sr_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
     pthread_mutex_unlock(&table.mutex);
     atomic_fetch_add(&sr_pd(pd)->uses, 1);
     atomic_fetch_add(&sr.proc->done[sr_context(pd->context)->rail].registrations, 1);
+    atomic_fetch_add(&sr.proc->done[sr_context(pd->context)->rail].regions, 1);
     return &mr->ibv;
 }
 
@@ -197,6 +198,7 @@ int sr_mr_dereg(struct ibv_mr *ibv)
     give_index(mr->index);
     pthread_mutex_unlock(&table.mutex);
     atomic_fetch_sub(&sr_pd(ibv->pd)->uses, 1);
+    atomic_fetch_sub(&sr.proc->done[sr_context(ibv->context)->rail].regions, 1);
     free(mr);
     return 0;
 }

@@ -42,6 +42,7 @@ struct sr_counters {
     _Atomic uint64_t retries;       /* work requests that had to wait for the peer or the link */
     _Atomic uint64_t faults;        /* faults injected */
     _Atomic uint64_t registrations; /* of memory regions, so far */
+    _Atomic uint64_t regions;       /* registered now; 0 in `retired` */
 };
 
 struct sr_rail {
