@@ -10,7 +10,8 @@ set -u
 # Scratch directory of this test, removed at its end.
 TEST_NAME=$(basename "$0" .sh)
 TEST_TMP=$(mktemp -d "${TMPDIR:-/tmp}/bfo-$TEST_NAME.XXXXXX")
-trap 'rm -rf "$TEST_TMP"' EXIT
+# What a test that fails has left running ends with it.
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$TEST_TMP"' EXIT
 
 fail() { echo "FAIL $TEST_NAME: $*"; exit 1; }
 note() { echo "  $TEST_NAME: $*"; }
