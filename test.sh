@@ -180,7 +180,7 @@ if wanted bare; then
         script bare-trixie build/ompi5 contrib/tree.sh --bare trixie "$top-trees/bare-trixie" bash tests/packages/install.sh "$top/build/packages-trixie"
     inside=()
 fi
-if wanted vm; then suite vm build tests/vm check-vm; fi
+if wanted vm; then suite vm build tests/vm check-vm-short; fi
 if wanted ompi5; then
     inside=(bash contrib/tree.sh trixie "$top-trees/trixie")
     if build ompi5 build/ompi5 --enable-werror; then
