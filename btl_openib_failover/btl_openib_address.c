@@ -7,6 +7,7 @@
 #include "btl_openib_address.h"
 
 #include "btl_openib_choice.h"
+#include "btl_openib_rails.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -59,6 +60,34 @@ ofo_interface_t ofo_interface_look(const uint8_t *gid)
     }
     freeifaddrs(all);
     return interface;
+}
+
+void ofo_port_set_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
+{
+    const unsigned given = OFO.params.gid_prefix_len;
+
+    ofo_subnet_set_ip(subnet, gid, 0 == given ? ofo_interface_look(gid).prefix_len : given);
+}
+
+/* The rails keep their names and partners, which follow from the GUID and the subnet. */
+bool ofo_port_take_gid(ofo_module_t *module)
+{
+    ofo_port_t *port = &OFO.record.port[module->port_index];
+    ofo_subnet_t subnet = {.type = 0};
+    struct ibv_gid_entry entry;
+
+    if (IBV_LINK_LAYER_ETHERNET != module->port_attr.link_layer || OFO_CPC_UD != OFO.cpc->type
+        || !ofo_port_choose_gid(module->device->context, module->port_num, module->port_attr.gid_tbl_len, &entry)) {
+        return false;
+    }
+    ofo_port_set_subnet(entry.gid.raw, &subnet);
+    ofo_subnet_add_fabric(&subnet, OFO.params.fabrics, port->name);
+    if (0 != memcmp(&subnet, &port->subnet, sizeof(subnet))) {
+        return false;
+    }
+    memcpy(port->gid, entry.gid.raw, sizeof(port->gid));
+    module->gid_index = (uint8_t) entry.gid_index;
+    return true;
 }
 
 bool ofo_port_lost_interface(const ofo_module_t *module)

@@ -106,6 +106,21 @@ static bool look_up(ofo_module_t *module, bool *moved, const char **why)
     return true;
 }
 
+/* Connections of all modules of the port end, because they have the old address. */
+static bool takes_another_address(ofo_module_t *module)
+{
+    if (!ofo_port_take_gid(module)) {
+        return false;
+    }
+    ofo_log(1, "%s: the port has another address now", module->name);
+    for (unsigned i = 0; i < OFO.module_count; ++i) {
+        if (OFO.module[i] != module && OFO.module[i]->port_index == module->port_index) {
+            set_port(OFO.module[i], address_moved);
+        }
+    }
+    return true;
+}
+
 static void port_down(ofo_module_t *module)
 {
     set_port(module, "the port is down");
@@ -118,6 +133,8 @@ static void port_up(ofo_module_t *module)
 
     if (look_up(module, &moved, &why)) {
         port_is_well(module, moved);
+    } else if (address_lost == why && !OFO_LOAD(module->port_up) && takes_another_address(module)) {
+        port_is_well(module, true);
     }
 }
 
@@ -149,6 +166,8 @@ static void address_changed(ofo_module_t *module)
     module->lost_since = 0;
     if (found) {
         port_is_well(module, moved);
+    } else if (address_lost == why && takes_another_address(module)) {
+        port_is_well(module, true);
     } else {
         set_port(module, why);
     }

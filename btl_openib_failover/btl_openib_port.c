@@ -167,13 +167,6 @@ static bool is_near(struct ibv_device *verbs)
 
 /* ---- GIDs and subnets --------------------------------------------------------------------------- */
 
-static void set_ip_subnet(const uint8_t *gid, ofo_subnet_t *subnet)
-{
-    const unsigned given = OFO.params.gid_prefix_len;
-
-    ofo_subnet_set_ip(subnet, gid, 0 == given ? ofo_interface_look(gid).prefix_len : given);
-}
-
 /* Describes an iWARP port by the network interface whose hardware address is the GID. librdmacm finds the device in the same way. */
 static bool describe_iwarp(const ofo_device_t *device, unsigned number, ofo_port_t *port, ofo_module_t *module)
 {
@@ -191,7 +184,7 @@ static bool describe_iwarp(const ofo_device_t *device, unsigned number, ofo_port
                           gid.raw[4], gid.raw[5]);
         return false;
     }
-    set_ip_subnet(port->gid, &port->subnet);
+    ofo_port_set_subnet(port->gid, &port->subnet);
     port->subnet.type += OFO_NET_IWARP;
     module->on_interface = true;
     memcpy(port->guid, port->gid, sizeof(port->guid));
@@ -211,7 +204,7 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
             bfo_help_say_once(key_of(__func__, module->name), OFO_HELP_FILE, "no gid", module->name, OFO.params.gid_index);
             return false;
         }
-        set_ip_subnet(entry.gid.raw, &port->subnet);
+        ofo_port_set_subnet(entry.gid.raw, &port->subnet);
         module->on_interface = ofo_interface_look(entry.gid.raw).is_up;
         memcpy(port->guid, entry.gid.raw, sizeof(port->guid));
     } else {

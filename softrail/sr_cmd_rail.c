@@ -14,10 +14,11 @@ struct choice {
     const char *fabric;
     const char *rail;
     const char *rate, *latency;
+    long mtu; /* -1: not given */
     int process;
 };
 
-enum { KEY_FABRIC = 300, KEY_PROCESS, KEY_RATE, KEY_LATENCY };
+enum { KEY_FABRIC = 300, KEY_PROCESS, KEY_RATE, KEY_LATENCY, KEY_BLACKHOLE };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -33,6 +34,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_LATENCY:
         choice->latency = arg;
+        return 0;
+    case KEY_BLACKHOLE:
+        choice->mtu = strtol(arg, &end, 10);
+        if (end == arg || '\0' != *end || 0 > choice->mtu || 4096 < choice->mtu) {
+            argp_error(state, "--mtu-blackhole wants a number from 0 to 4096, not '%s'", arg);
+        }
         return 0;
     case KEY_PROCESS:
         choice->process = (int) strtol(arg, &end, 10);
@@ -64,10 +71,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option cable_options[] = {FABRIC_OPTION, PROCESS_OPTION, END};
 static const struct argp_option fabric_options[] = {FABRIC_OPTION, END};
-static const struct argp_option set_options[] = {FABRIC_OPTION,
-                                                 {"rate", KEY_RATE, "RATE", 0, "limit to RATE bit/s, such as 10G; 0 = no limit", 0},
-                                                 {"latency", KEY_LATENCY, "TIME", 0, "add TIME to every message, such as 50us", 0},
-                                                 END};
+static const struct argp_option set_options[] = {
+    FABRIC_OPTION,
+    {"rate", KEY_RATE, "RATE", 0, "limit to RATE bit/s, such as 10G; 0 = no limit", 0},
+    {"latency", KEY_LATENCY, "TIME", 0, "add TIME to every message, such as 50us", 0},
+    {"mtu-blackhole", KEY_BLACKHOLE, "BYTES", 0, "packets with more than BYTES of payload are swallowed on their way; 0 = none is", 0},
+    END};
 
 /* ---- what is done ------------------------------------------------------------------------------- */
 
@@ -137,8 +146,8 @@ static int do_set(struct sr_fabric *fabric, unsigned rail, const struct choice *
 {
     uint64_t value;
 
-    if (NULL == choice->rate && NULL == choice->latency) {
-        fputs("softrail set: nothing to set; give --rate or --latency\n", stderr);
+    if (NULL == choice->rate && NULL == choice->latency && 0 > choice->mtu) {
+        fputs("softrail set: nothing to set; give --rate, --latency or --mtu-blackhole\n", stderr);
         return SR_EXIT_USAGE;
     }
     if (NULL != choice->rate) {
@@ -154,6 +163,9 @@ static int do_set(struct sr_fabric *fabric, unsigned rail, const struct choice *
             return SR_EXIT_USAGE;
         }
         atomic_store(&fabric->shm->rail[rail].latency, value);
+    }
+    if (0 <= choice->mtu) {
+        atomic_store(&fabric->shm->rail[rail].mtu_blackhole, (uint32_t) choice->mtu);
     }
     return 0;
 }
@@ -179,12 +191,12 @@ static const struct action {
      "fail with EIO from now on."},
     {"gid", do_gid, fabric_options, "Change the GIDs of a rail. Processes get GID_CHANGE."},
     {"lid", do_lid, fabric_options, "Change the LIDs of an InfiniBand rail. Processes get LID_CHANGE."},
-    {"set", do_set, set_options, "Change rate or latency of a rail."},
+    {"set", do_set, set_options, "Change rate, latency or the longest packet of a rail."},
 };
 
 int sr_cmd_rail(int argc, char **argv)
 {
-    struct choice choice = {.process = -1};
+    struct choice choice = {.mtu = -1, .process = -1};
     const struct action *action = actions;
     struct argp argp = {.parser = parse, .args_doc = "RAIL"};
     struct sr_fabric fabric;

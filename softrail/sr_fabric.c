@@ -95,6 +95,7 @@ static void init_rails(struct sr_fabric_shm *shm, const struct sr_fabric_options
         shm->rail[i].gid_prefix = UINT64_C(0xfe80000000000000) | (0 != (options->flags & SR_FABRIC_DEFAULT_PREFIX) ? 0 : i + 1);
         shm->rail[i].rate = options->rate[i];
         shm->rail[i].latency = options->latency[i];
+        shm->rail[i].mtu_blackhole = options->habits.mtu_blackhole;
     }
 }
 

@@ -102,7 +102,7 @@ static bool resolve_local(struct sr_qp *qp, struct sr_wqe *wqe)
 static bool is_too_large(const struct sr_qp *qp, const struct sr_wqe *wqe)
 {
     uint32_t mtu = IBV_QPT_UD == qp->init.qp_type ? SR_MTU : 128u << qp->attr.path_mtu;
-    uint32_t most = sr.fabric.shm->habits.mtu_blackhole;
+    uint32_t most = atomic_load_explicit(&sr.fabric.shm->rail[qp->rail].mtu_blackhole, memory_order_relaxed);
 
     return 0 != most && most < (wqe->length < mtu ? wqe->length : mtu);
 }

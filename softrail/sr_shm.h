@@ -51,6 +51,7 @@ struct sr_rail {
     _Atomic uint32_t gid_serial;            /* raised by each GID change */
     _Atomic uint32_t lid_serial;            /* raised by each LID change */
     _Atomic uint32_t silent;                /* the path drops everything, but the ports stay active */
+    _Atomic uint32_t mtu_blackhole;         /* a packet with more payload is dropped; 0 = none is */
     _Atomic uint64_t up_at;                 /* ns: when the plan plugs the cable in again; 0 = it does not */
     uint64_t guid;                          /* host order */
     uint64_t gid_prefix;                    /* host order */
@@ -86,7 +87,7 @@ struct sr_qp_entry {
 #define SR_MAX_PKEYS 8
 struct sr_habits {
     uint32_t max_inline;    /* creating a queue pair that asks for more fails */
-    uint32_t mtu_blackhole; /* a packet with more payload is dropped; 0 = none is */
+    uint32_t mtu_blackhole; /* of each rail when the fabric begins */
     uint32_t traffic_class; /* sysfs shows it for the ports; 0 = none is set */
     uint32_t pkey_count;    /* at least 1 */
     uint16_t pkeys[SR_MAX_PKEYS];

@@ -39,7 +39,7 @@ static struct ibv_qp verbs_qp;
 static struct ibv_srq failed_srq;
 static struct ibv_cq failed_cq;
 static uint16_t lid[1 + PORTS]; /* as a query of the port finds it */
-static bool has_gid[1 + PORTS];
+static bool has_gid[1 + PORTS], has_other_gid[1 + PORTS];
 static enum ibv_port_state state;
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
@@ -130,6 +130,10 @@ bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
 {
     return has_gid[module->port_num];
 }
+bool ofo_port_take_gid(ofo_module_t *of)
+{
+    return has_other_gid[of->port_num];
+}
 void ofo_ud_doubt(const ofo_device_t *device, const struct ibv_qp *qp) {}
 void ofo_srq_limit_reached(ofo_srq_t *srq) {}
 void ofo_log(unsigned level, const char *format, ...) {}
@@ -163,6 +167,7 @@ static void begin_with(int ports)
     OFO.module_count = (unsigned) ports;
     memset(lid, 0, sizeof(lid));
     memset(has_gid, true, sizeof(has_gid));
+    memset(has_other_gid, false, sizeof(has_other_gid));
     memset(downs, 0, sizeof(downs));
     memset(ups, 0, sizeof(ups));
     last_wqes = looks = 0;
@@ -318,6 +323,25 @@ static void address_missing_for_a_moment_ends_nothing(void **state)
     assert_letters(1, 1, 1);
 }
 
+static void port_takes_another_address_when_its_own_is_gone(void **state)
+{
+    begin();
+    has_gid[1] = false;
+    has_other_gid[1] = true;
+    now = 1000;
+    raise_event(IBV_EVENT_GID_CHANGE, 1);
+    assert_letters(1, 0, 0); /* its own may come again */
+    now = 1500;
+    ofo_async_look_again(&device, now);
+    assert_letters(1, 1, 1);
+    assert_string_equal(module[0].down_why, "the port has another address");
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    assert_letters(1, 2, 1);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1); /* and when it returns */
+    assert_true(module[0].port_up);
+    assert_string_equal(module[0].down_why, "the port has another address");
+}
+
 static void port_whose_completion_queue_failed_does_not_come_back(void **state)
 {
     begin();
@@ -449,6 +473,7 @@ int main(void)
         cmocka_unit_test(event_of_a_port_leaves_the_other_alone),
         cmocka_unit_test(port_returns_with_another_address),
         cmocka_unit_test(address_missing_for_a_moment_ends_nothing),
+        cmocka_unit_test(port_takes_another_address_when_its_own_is_gone),
         cmocka_unit_test(port_whose_completion_queue_failed_does_not_come_back),
         cmocka_unit_test(failed_shared_queue_ends_its_port_for_good),
         cmocka_unit_test(end_of_a_device_takes_both_ports),
