@@ -210,8 +210,7 @@ static bool has_died(bfo_peer_t *peer, uint64_t now)
     return 0 != since && NULL != knows_dead && knows_dead(peer, since, now);
 }
 
-/* Progress function, registered at the first wait. */
-static int look_at_waits(void)
+int bfo_failover_look_at_waits(void)
 {
     uint64_t now;
     int done = 0, timeout;
@@ -254,7 +253,7 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
     }
     BFO_UNLOCK(&bfo.lock);
     if (is_first) {
-        opal_progress_register(look_at_waits);
+        opal_progress_register(bfo_failover_look_at_waits);
     }
     if (begins) {
         bfo_stat_add(BFO_STAT_PEERS_WAITED, 1);
@@ -281,7 +280,7 @@ void bfo_failover_wait_fini(void)
 {
     if (bfo.waits_registered) {
         bfo.waits_registered = false;
-        opal_progress_unregister(look_at_waits);
+        opal_progress_unregister(bfo_failover_look_at_waits);
     }
 }
 #endif

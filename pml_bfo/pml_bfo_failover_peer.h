@@ -14,6 +14,8 @@ uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names) BFO_COLD;
 /* Declares the peer unreachable: all its requests end with an error (bfo_lost_error()). */
 void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
 #if PML_BFO
+/* Progress function, registered at the first wait: gives up peers for which this process has waited for too long. Returns their number. */
+int bfo_failover_look_at_waits(void);
 /* No rail to the peer is left for new work: waits for one (pml_bfo_last_rail_timeout), or declares the peer because of `cause`. Context: as rail_failed. */
 void bfo_failover_wait(bfo_peer_t *peer, const char *cause) BFO_COLD;
 /* From now on each call of progress asks `is_dead` about each peer that this process waits for, and declares a peer whose process has

@@ -9,10 +9,15 @@
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_hooks.h"
 #include "pml_bfo_local.h"
+#include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send_api.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_send_start.h"
+
+#include "opal/mca/btl/base/base.h"
+
+#include <sched.h>
 
 /* Gives a sequence number back, because btl_sendi did not take the message. False: another thread has the next number
  * already. Then the message must be sent with this number whatever happens, because otherwise the receiver waits for it forever. */
@@ -199,6 +204,31 @@ int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
     return OMPI_SUCCESS;
 }
 
+#if PML_BFO
+/* osc/pt2pt answers some requests by a blocking send, under a lock for which it runs progress. From within progress as a whole it would take the
+ * next request here, and wait for its own lock for ever. Over ob1 such a send leaves at once; here a lost rail may delay it. So the rails make
+ * progress alone, for as long as most rails are away. */
+static BFO_COLD void wait_for_rails(ompi_request_t *request)
+{
+    const uint64_t until = bfo_clock_ns(CLOCK_MONOTONIC) + UINT64_C(5000000000);
+    mca_btl_base_selected_module_t *selected;
+
+    while (!REQUEST_COMPLETE(request) && bfo_clock_ns(CLOCK_MONOTONIC) < until) {
+        int found = bfo_progress() + bfo_failover_look_at_waits();
+
+        OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+        {
+            if (NULL != selected->btl_component->btl_progress) {
+                found += selected->btl_component->btl_progress();
+            }
+        }
+        if (0 == found) {
+            sched_yield();
+        }
+    }
+}
+#endif
+
 int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
     bfo_lane_t *lane = bfo_lane(bfo_comm_of(comm), (uint32_t) dst);
@@ -219,6 +249,11 @@ int bfo_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, 
     }
     rc = send_start_numbered(req, lane, numbered, seq);
     if (bfo_likely(OMPI_SUCCESS == rc)) {
+#if PML_BFO
+        if (lane->peer->failover && BFO_MSG_MATCH == req->rts_type) {
+            wait_for_rails(&req->req_send.req_base.req_ompi);
+        }
+#endif
         ompi_request_wait_completion(&req->req_send.req_base.req_ompi);
         rc = req->req_send.req_base.req_ompi.req_status.MPI_ERROR;
         if (bfo_unlikely(MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)

@@ -216,6 +216,8 @@ our @all = (
       from => ' else if (address_lost == why && !OFO_LOAD(module->port_up) && takes_another_address(module))', to => ' else if (false)', test => 'tests/mpi/test_pml_changed.sh' },
     { name => 'proof-by-short-packets', what => 'a path that drops full packets is used', file => 'btl_openib_failover/btl_openib_qpset.c',
       from => 'ofo_qpset_ask(qps, &wr, &sge, 128u << ofo_mtu_with(qps->module, qps->ep->remote.mtu));', to => 'ofo_qpset_ask(qps, &wr, &sge, 128u);', test => 'tests/mpi/test_pml_changed.sh' },
+    { name => 'send-runs-all-progress', what => 'a window that answers under its own lock takes the next request meanwhile', file => 'pml_bfo/pml_bfo_send_api.c',
+      from => 'if (lane->peer->failover && BFO_MSG_MATCH == req->rts_type) {', to => 'if (false) {', test => 'tests/soak/test_soak.sh' },
     { name => 'impatient-adapter', what => 'the adapter gives a rail up early although nobody waits for its return', file => 'btl_openib_failover/btl_openib_qpset.c',
       from => 'module->ext.waits ? SHORT : PATIENT', to => 'SHORT', unit => 'test_ofo_qpset' },
     { name => 'late-port-left-out', what => 'a port that is down at the start never joins', file => 'btl_openib_failover/btl_openib_port.c',
