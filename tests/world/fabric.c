@@ -71,6 +71,7 @@ void fabric_port(unsigned node, unsigned rail, bool is_up)
     }
     world_trace("node %u rail %u: the port is %s", node, rail, is_up ? "up" : "down");
     port->is_up = is_up;
+    port->was_down |= !is_up;
     if (!is_up) {
         port->went_down = world_now;
     }
@@ -80,6 +81,11 @@ void fabric_port(unsigned node, unsigned rail, bool is_up)
 bool fabric_port_is_up(unsigned node, unsigned rail)
 {
     return fabric.port[node][rail].is_up;
+}
+
+bool fabric_port_was_always_up(unsigned node, unsigned rail)
+{
+    return fabric.port[node][rail].is_up && !fabric.port[node][rail].was_down;
 }
 
 void fabric_silence(unsigned node, unsigned rail, bool out, bool in)

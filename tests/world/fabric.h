@@ -46,6 +46,7 @@ void fabric_process_gone(unsigned rank);
 
 /* ---- figures ------------------------------------------------------------------------------------------ */
 bool fabric_port_is_up(unsigned node, unsigned rail);
+bool fabric_port_was_always_up(unsigned node, unsigned rail);
 /* Objects of a process that exist: queue pairs, registrations, completion queues and so on. */
 typedef struct {
     unsigned contexts, pds, mrs, cqs, srqs, qps, ahs, channels;

@@ -169,7 +169,7 @@ typedef struct fabric_qp {
 /* ---- state -------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    bool is_up, is_dead, is_silent_out, is_silent_in;
+    bool is_up, was_down, is_dead, is_silent_out, is_silent_in;
     unsigned loss;
     uint64_t free_at;   /* when the wire has sent all that is queued */
     uint64_t went_down; /* the last time */

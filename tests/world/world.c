@@ -285,12 +285,12 @@ void world_gives_up(const char *what)
     }
 }
 
-/* A job ends in MPI_Init if all ports of a machine are down. */
+/* A job ends in MPI_Init if all ports of a machine are down when it looks. */
 void world_has_no_rail(void)
 {
     for (unsigned r = 0; r < PLAN_OF(rails); ++r) {
-        if (fabric_port_is_up(world_me->node, r) && !failures_cost(world_me->rank, r)) {
-            world_broken("process %u has no rail, and port w%u is up", world_me->rank, r);
+        if (fabric_port_was_always_up(world_me->node, r) && !failures_cost(world_me->rank, r)) {
+            world_broken("process %u has no rail, and port w%u was never down", world_me->rank, r);
         }
     }
     sched_end();
