@@ -206,7 +206,7 @@ int bfo_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
 
 #if PML_BFO
 /* osc/pt2pt answers some requests by a blocking send, under a lock for which it runs progress. From within progress as a whole it would take the
- * next request here, and wait for its own lock for ever. Over ob1 such a send leaves at once; here a lost rail may delay it. So the rails make
+ * next request here, and wait for its own lock without end. Over ob1 such a send leaves at once; here a lost rail may delay it. So the rails make
  * progress alone, for as long as most rails are away. */
 static BFO_COLD void wait_for_rails(ompi_request_t *request)
 {
