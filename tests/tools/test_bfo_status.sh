@@ -20,7 +20,7 @@ until_so "both ports are not up" status_has '^  [^ ]+ +sr1:1 +[0-9]+[GM] +up '
 [ "$STATUS" = 0 ] || { cat "$TEST_TMP/out"; fail "all is well, and the status is $STATUS"; }
 grep -Eq '^job [0-9]+\.1 \(batch 4711\)   mpi_counters of .*   3 of 3 ranks on ' "$TEST_TMP/out" && grep -q '^  failover: in force$' "$TEST_TMP/out" ||
     { cat "$TEST_TMP/out"; fail "the head of the job"; }
-[ "$(stat -c %a "$FIGURES")" = 700 ] && [ "$(find "$FIGURES" -type f -perm 600 | wc -l)" = 4 ] || { ls -la "$FIGURES"; fail "the files are not private"; }
+[ "$(stat -c %a "$FIGURES")" = 700 ] && [ "$(find "$FIGURES" -type f -perm 600 | wc -l)" = 5 ] || { ls -la "$FIGURES"; fail "the files are not private"; }
 
 # The bytes of a port, while the processes are stopped, agree with softrail's count. A few fragments are in flight, and softrail counts
 # headers and control messages as well.
@@ -103,7 +103,7 @@ follower=$!
 until_so "nothing to follow" grep -q begun "$TEST_TMP/followed"
 finish_job
 wait $follower || fail "bfo events --follow ended with $?"
-[ "$(ls -A "$FIGURES")" = .steer ] || { ls -la "$FIGURES"; fail "a job that ended well left something"; }
+[ "$(ls -A "$FIGURES" | tr "\n" " ")" = ".paths .steer " ] || { ls -la "$FIGURES"; fail "a job that ended well left something"; }
 note "cut: status, events, JSON and Prometheus say what softrail says"
 
 # Other nodes, through a command that stands for ssh: one answers, one does not, one prints nonsense.
@@ -175,7 +175,7 @@ note "no rail: waited for"
 for dir in none /proc "$TEST_TMP/full"; do
     [ $dir != "$TEST_TMP/full" ] || { mkdir "$dir" && ln -s /dev/full "$dir/bfo-$(id -u)"; }
     OMPI_MCA_pml_bfo_status_dir=$dir start_job 2 2 --mca pml_bfo_verbose 1
-    [ "$(ls -A "$FIGURES")" = .steer ] || fail "figures, although the directory is $dir"
+    [ "$(ls -A "$FIGURES" | tr "\n" " ")" = ".paths .steer " ] || fail "figures, although the directory is $dir"
     [ $dir = none ] || grep -q 'keeps no figures for the command bfo' "$LOG" || { cat "$LOG"; fail "$dir: nobody says why there are none"; }
     finish_job
 done
