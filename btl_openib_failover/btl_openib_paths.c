@@ -38,8 +38,8 @@ int ofo_paths_share(ofo_paths_t *paths, int dir)
     if (NULL != OFO_LOAD(paths->file)) {
         return 0;
     }
-    file = ofo_paths_map(dir);
     paths->clock = ofo_paths_clock();
+    file = ofo_paths_map(dir);
     OFO_STORE(paths->file, file);
     return NULL == file ? errno : 0;
 }

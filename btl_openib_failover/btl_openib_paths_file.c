@@ -12,7 +12,6 @@
 #include "bfo_file.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 int ofo_paths_format(ofo_paths_group_t *group, unsigned count)
 {
@@ -38,17 +37,11 @@ static ofo_paths_file_t *map_whole(int fd)
     return MAP_FAILED == map ? NULL : map;
 }
 
-/* A full file system shows here, not as a signal at the first write. */
 static int fill(int fd, uid_t uid)
 {
     ofo_paths_file_t *file;
-    struct rlimit most;
-    int rc;
+    int rc = bfo_file_room(fd, sizeof(*file));
 
-    if (0 == getrlimit(RLIMIT_FSIZE, &most) && RLIM_INFINITY != most.rlim_cur && sizeof(*file) > most.rlim_cur) {
-        return EFBIG; /* otherwise the kernel would send SIGXFSZ */
-    }
-    rc = posix_fallocate(fd, 0, sizeof(*file));
     if (0 != rc) {
         return rc;
     }

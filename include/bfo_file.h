@@ -10,9 +10,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+/* Takes the room of a file before it is mapped, so that a full file system is an error here, not a signal at the first write. The limit of file
+ * sizes is looked at first, because the kernel would send SIGXFSZ. Returns 0 or an error number. */
+static inline int bfo_file_room(int fd, size_t size)
+{
+    struct rlimit most;
+
+    if (0 == getrlimit(RLIMIT_FSIZE, &most) && RLIM_INFINITY != most.rlim_cur && size > most.rlim_cur) {
+        return EFBIG;
+    }
+    return posix_fallocate(fd, 0, (off_t) size);
+}
 
 /* Makes the file complete under another name, so that nobody finds half a file. If two processes make it at once, the first one's file stays.
  * A name that begins with ".new." is removed by later jobs if its maker dies. Returns 0 or an error number. */

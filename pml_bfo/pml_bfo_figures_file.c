@@ -10,6 +10,8 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_figures_file.h"
+
+#include "bfo_file.h"
 #include "pml_bfo_life.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
@@ -22,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,18 +92,14 @@ static int make(const char *new)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
     void *map = MAP_FAILED;
-    struct rlimit most;
     int rc;
 
-    if (0 == getrlimit(RLIMIT_FSIZE, &most) && RLIM_INFINITY != most.rlim_cur && sizeof(*figures) > most.rlim_cur) {
-        return EFBIG; /* otherwise the kernel would send SIGXFSZ */
-    }
     (void) unlinkat(dir, new, 0); /* left by a dead process with this id */
     file = openat(dir, new, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (0 > file) {
         return errno;
     }
-    rc = posix_fallocate(file, 0, sizeof(*figures));
+    rc = bfo_file_room(file, sizeof(*figures));
     if (0 == rc && 0 != fcntl(file, F_SETLK, &whole)) {
         rc = errno;
     }
