@@ -216,8 +216,8 @@ static void cm_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
         ofo_parked_reject(ep, ctl->gen, bytes, length);
         break;
     default:
-        length = ep->module->is_iwarp ? 0 /* no connect is possible without a queue pair; the peer sees the connections end */
-                                      : ofo_ctl_pack(ctl, bytes, sizeof(bytes));
+        length = ep->module->transport->moves_itself ? 0 /* no connect is possible without a queue pair; the peer sees the connections end */
+                                                     : ofo_ctl_pack(ctl, bytes, sizeof(bytes));
         if (0 == length || NULL == call_begin(ep, NULL, 0, bytes, length)) {
             ++ep->module->count.ctl_dropped;
             return;
@@ -249,7 +249,7 @@ static int join_one(const ofo_module_t *module, ofo_qp_t *qp, uint8_t their_mtu,
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
     int mask = 0;
 
-    if (module->is_iwarp) { /* the device moves the queue pair, at connect and accept */
+    if (module->transport->moves_itself) {
         ofo_qpset_log(module, qp);
         return 0;
     }
@@ -426,8 +426,8 @@ static void rejected(ofo_module_t *module, call_t *call, const struct rdma_conn_
         call_end(module, call); /* the message has arrived */
     } else if (0 < param->private_data_len && OFO_CTL_REJ == *(const uint8_t *) param->private_data && read_message(module, param, &ctl)) {
         ofo_rail_message(call->ep, &ctl);
-    } else if (call->qps == call->ep->building && OFO_ST_REQUESTED == call->ep->fsm.state && !module->is_iwarp) {
-        /* not on iWARP: such a queue pair cannot connect again, and the peer's request gets a new one */
+    } else if (call->qps == call->ep->building && OFO_ST_REQUESTED == call->ep->fsm.state && !module->transport->moves_itself) {
+        /* a queue pair that is spent cannot connect again: the peer's request gets a new one */
         call->qps->qp[call->index].cm_id = NULL;
         call->qps->qp[call->index].cm_done = false;
         call_end(module, call);
@@ -494,7 +494,7 @@ static void step_passive(ofo_module_t *module, const struct rdma_cm_event *event
 
     switch (event->event) {
     case RDMA_CM_EVENT_ESTABLISHED:
-        if (NULL != qps && !module->is_iwarp) { /* on iWARP the first messages do this: ofo_recv_tell_first() */
+        if (NULL != qps && !module->transport->acceptor_listens) { /* otherwise the first messages do this: ofo_recv_tell_first() */
             established(qps, event->id);
         }
         break;

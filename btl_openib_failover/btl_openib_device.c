@@ -29,8 +29,8 @@ static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_ba
     if (reg->access_flags & MCA_RCACHE_ACCESS_REMOTE_WRITE) {
         access |= IBV_ACCESS_REMOTE_WRITE;
     }
-    if (device->is_iwarp && (access & IBV_ACCESS_LOCAL_WRITE)) {
-        access |= IBV_ACCESS_REMOTE_WRITE; /* the peer writes the data of our READ (RFC 5040) */
+    if (device->transport->reads_as_writes && (access & IBV_ACCESS_LOCAL_WRITE)) {
+        access |= IBV_ACCESS_REMOTE_WRITE;
     }
     if (reg->access_flags & MCA_RCACHE_ACCESS_REMOTE_READ) {
         access |= IBV_ACCESS_REMOTE_READ;
@@ -162,7 +162,7 @@ ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why)
         return NULL;
     }
     snprintf(device->name, sizeof(device->name), "%s", ibv_get_device_name(verbs));
-    device->is_iwarp = ofo_is_iwarp(verbs);
+    device->transport = ofo_transport_of(verbs);
     *why = "the device cannot be opened";
     device->context = ibv_open_device(verbs);
     if (NULL == device->context) {

@@ -8,11 +8,6 @@
 
 #include "btl_openib_types.h"
 
-static inline bool ofo_is_iwarp(const struct ibv_device *verbs)
-{
-    return IBV_TRANSPORT_IWARP == verbs->transport_type;
-}
-
 /* Opens the device, its PD and its registration cache. The caller closes it. NULL and *why (constant text) on failure. */
 ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why);
 void ofo_device_close(ofo_device_t *device);

@@ -491,8 +491,8 @@ void ofo_ext_fill(ofo_module_t *module)
     memset(&module->ext, 0, sizeof(module->ext));
     module->ext.traffic = &module->traffic;
 #if BFO_BTL_FAILOVER
-    if (module->is_iwarp) {
-        return; /* on iWARP a success does not mean delivered (A1) */
+    if (!module->transport->delivers) {
+        return;
     }
     module->ext = (bfo_btl_ext_t){.magic = BFO_BTL_EXT_MAGIC,
                                   .version = BFO_BTL_EXT_VERSION,

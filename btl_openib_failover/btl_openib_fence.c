@@ -77,12 +77,12 @@ void ofo_drain_act_ask_service(ofo_qpset_t *qps, const char *why)
     ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
 }
 
-/* On iWARP the fence does not wait for a marker, which the adapter may swallow, because no other rail takes over. */
+/* The fence does not wait for a marker that the adapter may swallow. */
 static void watch_bound(const ofo_module_t *module, ofo_qpset_t *qps, uint64_t now)
 {
     if (now >= qps->fence_until) {
         (void) ofo_drain_raise(qps, OFO_DEV_OVERDUE, NULL);
-    } else if (OFO_LOAD(module->device->fatal) || module->is_iwarp) {
+    } else if (OFO_LOAD(module->device->fatal) || !module->transport->returns_markers) {
         (void) ofo_drain_raise(qps, OFO_DEV_HOPELESS, NULL);
     }
 }

@@ -10,7 +10,7 @@
 
 void ofo_recv_tell_first(ofo_qpset_t *qps)
 {
-    for (unsigned i = 0; qps->ep->module->is_iwarp && i < qps->nqp; ++i) {
+    for (unsigned i = 0; qps->ep->module->transport->acceptor_listens && i < qps->nqp; ++i) {
         qps->heard |= (uint8_t) ((0 < qps->qp[i].n_recv) << i);
         if (0 == (qps->heard >> i & 1) || !qps->qp[i].cm_passive) {
             return;

@@ -398,7 +398,7 @@ static int prepare(ofo_module_t *module)
     OBJ_CONSTRUCT(&module->rdmas, opal_free_list_t);
     bfo_arrival_init(&module->got.base, &module->got.segment);
     module->use_eager_rdma = 1 == OFO.params.use_eager_rdma && 0 == OFO.params.blocking_progress /* no event announces a written slot */
-                             && !module->is_iwarp; /* a WRITE's last byte says nothing about the others */
+                             && module->transport->fills_upwards;
     module->ring = calloc(OFO.params.max_eager_rdma + 1, sizeof(*module->ring));
     if (NULL == module->ring) {
         return OPAL_ERR_OUT_OF_RESOURCE;

@@ -93,13 +93,15 @@ static bool address_is_wanted(const ofo_port_t *port)
 
 static bool type_is_wanted(const struct ibv_device *verbs)
 {
-    return 0 == strcmp(OFO.params.device_type, "all") || ofo_is_iwarp(verbs) == (0 == strcmp(OFO.params.device_type, "iwarp"));
+    const bool iwarp = 0 == strcmp(OFO.params.device_type, ofo_transport_iwarp.type); /* the others have two names: infiniband and ib */
+
+    return 0 == strcmp(OFO.params.device_type, "all") || iwarp == (&ofo_transport_iwarp == ofo_transport_of(verbs));
 }
 
-/* Finds the index of the user's partition key, or of the first one if the user names none. iWARP has no partitions. */
+/* Finds the index of the user's partition key, or of the first one if the user names none. */
 static bool find_pkey(const ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, uint16_t *index)
 {
-    if (device->is_iwarp) {
+    if (!device->transport->has_partitions) {
         return true;
     }
     *index = (uint16_t) OFO.params.ib_pkey_index;
@@ -195,7 +197,7 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
 {
     struct ibv_gid_entry entry = {.gid_index = 0};
 
-    if (device->is_iwarp) {
+    if (!device->transport->has_gids) {
         return describe_iwarp(device, number, port, module);
     }
     module->use_grh = true;
@@ -285,7 +287,7 @@ static void describe_port(const ofo_module_t *model, bool late, ofo_port_t *port
 static void add_port(ofo_device_t *device, unsigned number, const struct ibv_port_attr *attr, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     ofo_port_t *port = &OFO.record.port[OFO.record.nports];
-    ofo_module_t model = {.super = *defaults, .device = device, .is_iwarp = device->is_iwarp, .port_num = (uint8_t) number, .port_attr = *attr};
+    ofo_module_t model = {.super = *defaults, .device = device, .transport = device->transport, .port_num = (uint8_t) number, .port_attr = *attr};
     bool near;
 
     memset(port, 0, sizeof(*port));
@@ -322,10 +324,8 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
         model.super.btl_bandwidth = port->rate / OFO.params.lanes;
     }
     ofo_log(1, "%s: %s, gid index %u, prefix %u, pkey index %u, %s%s", model.name,
-            device->is_iwarp                              ? "iwarp"
-            : IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet"
-                                                          : "infiniband",
-            model.gid_index, port->subnet.prefix_len, model.pkey_index, near ? "near" : "far", model.port_up ? "" : ", down");
+            device->transport->delivers && IBV_LINK_LAYER_ETHERNET == attr->link_layer ? "ethernet" : device->transport->type, model.gid_index,
+            port->subnet.prefix_len, model.pkey_index, near ? "near" : "far", model.port_up ? "" : ", down");
     for (unsigned lane = 0; lane < OFO.params.lanes; ++lane) {
         if (!add_lane(device, &model, port, lane)) {
             break;
@@ -489,13 +489,22 @@ static void rank_by_rate(void)
     }
 }
 
-/* Opens iWARP ports, only if there are no others. Rails on iWARP have no failover, and together with them other rails would lose it. */
-static void look_at_iwarp(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults, survey_t *survey)
+static void look_at_devices(struct ibv_device **list, int count, bool delivers, const mca_btl_base_module_t *defaults, survey_t *survey)
+{
+    for (int i = 0; NULL != list && i < count; ++i) {
+        if (delivers == ofo_transport_of(list[i])->delivers) {
+            look_at_device(list[i], defaults, survey);
+        }
+    }
+}
+
+/* Opens ports whose rails have no failover, only if there are no others, because others would lose it together with them. */
+static void look_without_failover(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     bool any = false;
 
     for (int i = 0; i < count; ++i) {
-        any |= ofo_is_iwarp(list[i]) && type_is_wanted(list[i]);
+        any |= !ofo_transport_of(list[i])->delivers && type_is_wanted(list[i]);
     }
     if (any && !ofo_params_allow_rdmacm()) {
         bfo_help_say(OFO_HELP_FILE, "iwarp without rdmacm", text_of(OFO.params.cpc_include), text_of(OFO.params.cpc_exclude));
@@ -506,20 +515,7 @@ static void look_at_iwarp(struct ibv_device **list, int count, const mca_btl_bas
         OFO.cpc = &ofo_cpc_rdmacm;
         OFO.params.completion_interval = 1; /* messages that are not reported yet would look lost when the peer leaves */
     }
-    for (int i = 0; i < count; ++i) {
-        if (ofo_is_iwarp(list[i])) {
-            look_at_device(list[i], defaults, survey);
-        }
-    }
-}
-
-static void look_at_devices(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults, survey_t *survey)
-{
-    for (int i = 0; NULL != list && i < count; ++i) {
-        if (!ofo_is_iwarp(list[i])) {
-            look_at_device(list[i], defaults, survey);
-        }
-    }
+    look_at_devices(list, count, false, defaults, survey);
 }
 
 int ofo_ports_open(mca_btl_base_module_t *defaults)
@@ -531,12 +527,12 @@ int ofo_ports_open(mca_btl_base_module_t *defaults)
     unsetenv("MLX5_SINGLE_THREADED"); /* libmlx5 would leave out the locks that service and progress need */
     list = ibv_get_device_list(&count);
 
-    look_at_devices(list, count, defaults, &survey);
+    look_at_devices(list, count, true, defaults, &survey);
     if (0 < OFO.module_count && 0 < survey.waiting) {
-        look_at_devices(list, count, defaults, &late);
+        look_at_devices(list, count, true, defaults, &late);
     }
     if (NULL != list && 0 == OFO.module_count) {
-        look_at_iwarp(list, count, defaults, &survey);
+        look_without_failover(list, count, defaults, &survey);
     }
     if (NULL != list) {
         warn_about_names(list, count, "btl_openib_if_include", OFO.params.if_include);

@@ -377,15 +377,15 @@ void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sg
     wr->wr.rdma.rkey = qps->ep->remote.proof_key;
 }
 
-/* Posts a WRITE of one full packet, so that a path that drops large packets is not used. On iWARP the side that connected sends an empty
- * message instead, because the peer must not send before it has received one. */
+/* Posts a WRITE of one full packet, so that a path that drops large packets is not used. Where the side that accepted listens first,
+ * the side that connected sends an empty message instead. */
 static int prove_one(ofo_qpset_t *qps, ofo_qp_t *qp)
 {
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->prove}, *wrong;
     struct ibv_sge sge;
 
     ofo_qpset_ask(qps, &wr, &sge, 128u << ofo_mtu_with(qps->module, qps->ep->remote.mtu));
-    if (qps->module->is_iwarp && !qp->cm_passive) {
+    if (qps->module->transport->acceptor_listens && !qp->cm_passive) {
         *qp->returns_hdr = (ofo_data_hdr_t){.tag = OFO_TAG_RETURN};
         sge = (struct ibv_sge){.addr = (uintptr_t) qp->returns_hdr, .length = sizeof(ofo_data_hdr_t), .lkey = qps->mr->lkey};
         wr.opcode = IBV_WR_SEND;
@@ -509,7 +509,7 @@ bool ofo_qpset_destroy(ofo_qpset_t *qps)
     if (!ofo_qpset_stop(qps)) {
         return false; /* receives, completions and the device still use this memory */
     }
-    if (qps->module->is_iwarp && NULL != qps->cq && !ofo_poll_and_forget(qps)) {
+    if (qps->module->transport->keeps_dead && NULL != qps->cq && !ofo_poll_and_forget(qps)) {
         return false;
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {

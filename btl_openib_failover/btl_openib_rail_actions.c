@@ -277,13 +277,12 @@ static int join_passive(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
     return ofo_do_send_rep(ep, NULL);
 }
 
-/* iWARP: a queue pair that began to connect cannot accept a connection, so a new set is made. The connects of the old set are
- * still answered while it is buried. */
+/* Spent queue pairs cannot accept a connection, so a new set is made. The connects of the old set are still answered while it is buried. */
 static int ofo_do_become_passive(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
-    if (ep->module->is_iwarp) {
+    if (ep->module->transport->moves_itself) {
         ofo_qpset_bury(ep->building);
         ep->building = ofo_qpset_create(ep, ep->fsm.gen);
     }

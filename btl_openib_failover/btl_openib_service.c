@@ -320,7 +320,8 @@ static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
     for (ofo_endpoint_t *ep = module->active; NULL != ep; ep = ep->next_active) {
         BFO_ASSERT(ep->is_active);
         (void) next_timer(ep, &due);
-        *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state || (module->is_iwarp && OFO_ST_READY == ep->fsm.state);
+        *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state
+                    || (module->transport->acceptor_listens && OFO_ST_READY == ep->fsm.state);
     }
     for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {
         earlier(&due, qps->destroy_at);

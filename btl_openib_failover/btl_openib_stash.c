@@ -46,7 +46,7 @@ bool ofo_poll_and_keep(ofo_module_t *module)
                 BFO_ASSERT(module->stash_count < module->stash_size);
                 module->stash[module->stash_count++] = wc;
             }
-            if (module->is_iwarp && !OFO.closing && IBV_WC_SUCCESS == wc.status && OFO_WORK_RECV == work->kind) {
+            if (module->transport->acceptor_listens && !OFO.closing && IBV_WC_SUCCESS == wc.status && OFO_WORK_RECV == work->kind) {
                 ofo_recv_kept(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc.qp_num);
             }
         }

@@ -20,6 +20,7 @@
 #include "btl_openib_queues.h"
 #include "btl_openib_rails.h"
 #include "btl_openib_rejoin.h"
+#include "btl_openib_transport.h"
 
 #include "bfo_btl_ext.h"
 #include "bfo_ompi.h"
@@ -478,13 +479,13 @@ typedef struct {
     unsigned users; /* modules */
     uint8_t *proof; /* OFO_PROOF_SIZE bytes, source and target of the writes that prove a path; nobody reads them */
     struct ibv_mr *proof_mr;
-    uint32_t inline_max;  /* bytes that a queue pair takes inline; constant */
-    bool is_iwarp;        /* DESIGN.txt 15.7; constant */
-    bool fatal;           /* DEVICE_FATAL was reported; atomic */
-    bool raises_last_wqe; /* it has raised LAST_WQE_REACHED at least once; atomic */
-    uint64_t deaf_until;  /* ms; service did not answer in time, and progress does not wait for it again until then; atomic */
-    uint64_t look_at;     /* ms; when lost GIDs are looked for again, or 0; context: the service that reads events */
-    bool reading;         /* service takes events out of the device and has not noted the last one yet; atomic */
+    uint32_t inline_max;              /* bytes that a queue pair takes inline; constant */
+    const ofo_transport_t *transport; /* constant */
+    bool fatal;                       /* DEVICE_FATAL was reported; atomic */
+    bool raises_last_wqe;             /* it has raised LAST_WQE_REACHED at least once; atomic */
+    uint64_t deaf_until;              /* ms; service did not answer in time, and progress does not wait for it again until then; atomic */
+    uint64_t look_at;                 /* ms; when lost GIDs are looked for again, or 0; context: the service that reads events */
+    bool reading;                     /* service takes events out of the device and has not noted the last one yet; atomic */
 } ofo_device_t;
 
 #define OFO_UD_RECVS 1024
@@ -589,7 +590,7 @@ struct ofo_module {
     uint16_t pkey_index;
     uint8_t traffic_class;
     struct ibv_port_attr port_attr;
-    bool is_iwarp; /* as the device: no failover, connections by rdmacm alone (DESIGN.txt 15.7); constant */
+    const ofo_transport_t *transport; /* of the device; constant */
     bool use_grh;
     bool on_interface; /* when the port was opened, an interface of this host that was up had its IP address; false if the port was down */
     bool port_up;      /* atomic; written under the lock of _async.c */

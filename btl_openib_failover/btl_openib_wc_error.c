@@ -33,10 +33,10 @@ static bool is_sound(ofo_module_t *module, const ofo_qp_t *qp)
            && OFO_LOAD(module->downs) == qp->returns.qps->downs;
 }
 
-/* iWARP: has the peer closed the connection? Then posted receives and credit messages come back, for which nobody waits. */
+/* Has the peer closed the connection? Then posted receives and credit messages come back, for which nobody waits. */
 static bool is_close(const ofo_module_t *module, const ofo_work_t *work, enum ibv_wc_status status)
 {
-    return module->is_iwarp && IBV_WC_WR_FLUSH_ERR == status && (OFO_WORK_RECV == work->kind || OFO_WORK_RETURN == work->kind);
+    return module->transport->closes && IBV_WC_WR_FLUSH_ERR == status && (OFO_WORK_RECV == work->kind || OFO_WORK_RETURN == work->kind);
 }
 
 void ofo_wc_error(ofo_module_t *module, const struct ibv_wc *wc)

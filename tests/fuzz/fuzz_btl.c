@@ -165,6 +165,7 @@ static void line_make(line_t *l)
     l->qps = calloc(1, sizeof(*l->qps) + OFO.queues.count * sizeof(l->qps->qp[0]));
     OBJ_CONSTRUCT(&l->ep.lock, opal_mutex_t);
     l->ep.module = l->qps->module = &l->module;
+    l->module.transport = &ofo_transport_infiniband;
     l->module.ext.traffic = &l->module.traffic;
     l->module.got.base.des_segments = &l->module.got.segment;
     l->module.got.base.des_segment_count = 1;

@@ -137,6 +137,7 @@ static int begin(void **state)
     for (int r = 0; r < RAILS; ++r) {
         OFO.module[r] = &module[r];
         module[r].device = &device;
+        module[r].transport = &ofo_transport_infiniband;
         module[r].port_up = true;
         module[r].down_why = "";
         module[r].ext.failed_frag = failed_frag;

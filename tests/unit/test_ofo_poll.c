@@ -215,7 +215,7 @@ static int begin(void **state)
     OFO.params.fence_timeout = TIMEOUT_MS / 1000;
     device = (ofo_device_t){.fatal = false};
     OBJ_CONSTRUCT(&ep.lock, opal_mutex_t);
-    module = (ofo_module_t){.device = &device, .cq = {&cq}, .cq_count = 1};
+    module = (ofo_module_t){.device = &device, .transport = &ofo_transport_infiniband, .cq = {&cq}, .cq_count = 1};
     qps = make_set(&ep);
     other = make_set(&ep);
     now = 1000;

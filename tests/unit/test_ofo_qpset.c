@@ -153,7 +153,7 @@ static ofo_qpset_t *begin(void)
     assert_null(ofo_queues_parse("P,256,12:S,4096,64,60,12", &OFO.queues));
     assert_int_equal(OFO.queues.queue[SHARED].window, WINDOW);
     device.attr.max_cqe = 100000;
-    module = (ofo_module_t){.device = &device, .srq = {[SHARED] = &srq}};
+    module = (ofo_module_t){.device = &device, .transport = &ofo_transport_infiniband, .srq = {[SHARED] = &srq}};
     peer.queues = &OFO.queues;
     ep = (ofo_endpoint_t){.module = &module, .peer = &peer};
     next_number = 0x100;

@@ -169,7 +169,7 @@ void ofo_parked_free(ofo_module_t *module) {}
 /* ---- tests -------------------------------------------------------------------------------------- */
 
 /* The peer's reply joins all queue pairs of a set. */
-static void join(unsigned mtu, unsigned level, int class, bool is_iwarp)
+static void join(unsigned mtu, unsigned level, int class, const ofo_transport_t *transport)
 {
     static ofo_module_t module;
     static ofo_endpoint_t ep = {.module = &module};
@@ -192,17 +192,17 @@ static void join(unsigned mtu, unsigned level, int class, bool is_iwarp)
     qps->qp[1].cm_id = &id[1];
     qps->qp[1].shared = true;
     moves = established = logged = 0;
-    module.is_iwarp = is_iwarp;
+    module.transport = transport;
     assert_int_equal(ofo_cpc_rdmacm.join(qps, &reply), 0);
-    assert_int_equal(moves, is_iwarp ? 0 : 2 * QPS); /* an iWARP device moves its queue pairs itself */
-    assert_int_equal(established, is_iwarp ? 0 : QPS);
+    assert_int_equal(moves, transport->moves_itself ? 0 : 2 * QPS);
+    assert_int_equal(established, transport->moves_itself ? 0 : QPS);
     assert_int_equal(logged, QPS);
     free(qps);
 }
 
 static void join_takes_the_path_as_it_is_found(void **state)
 {
-    join(0, 0, -1, false);
+    join(0, 0, -1, &ofo_transport_infiniband);
     assert_int_equal(ready.path_mtu, THEIR_MTU); /* less than the path allows */
     assert_int_equal(ready.ah_attr.sl, FOUND_SL);
     assert_int_equal(ready.ah_attr.grh.traffic_class, FOUND_CLASS);
@@ -210,11 +210,11 @@ static void join_takes_the_path_as_it_is_found(void **state)
 
 static void join_takes_what_the_user_gave(void **state)
 {
-    join(IBV_MTU_512, 4, 32, false);
+    join(IBV_MTU_512, 4, 32, &ofo_transport_infiniband);
     assert_int_equal(ready.path_mtu, IBV_MTU_512);
     assert_int_equal(ready.ah_attr.sl, 4);
     assert_int_equal(ready.ah_attr.grh.traffic_class, 32);
-    join(IBV_MTU_512, 4, 0, false);
+    join(IBV_MTU_512, 4, 0, &ofo_transport_infiniband);
     assert_int_equal(ready.ah_attr.grh.traffic_class, 0);
     assert_int_equal(ready.min_rnr_timer, 11);
     assert_int_equal(ready.max_dest_rd_atomic, OWN_READS); /* librdmacm tells what the peer's device can do */
@@ -226,13 +226,13 @@ static void join_takes_what_the_user_gave(void **state)
 
 static void join_leaves_iwarp_to_its_device(void **state)
 {
-    join(0, 0, 0, true);
+    join(0, 0, 0, &ofo_transport_iwarp);
 }
 
 /* On iWARP there is no connect without a queue pair. */
 static void iwarp_sends_no_messages(void **state)
 {
-    static ofo_module_t module = {.is_iwarp = true};
+    static ofo_module_t module = {.transport = &ofo_transport_iwarp};
     static ofo_endpoint_t ep = {.module = &module};
     ofo_ctl_t down = {.type = OFO_CTL_DOWN};
 
@@ -241,7 +241,7 @@ static void iwarp_sends_no_messages(void **state)
     ofo_cpc_rdmacm.send(&ep, &down);
     assert_int_equal(begun, 0);
     assert_int_equal(module.count.ctl_dropped, 1);
-    module.is_iwarp = false;
+    module.transport = &ofo_transport_infiniband;
     ofo_cpc_rdmacm.send(&ep, &down);
     assert_int_equal(begun, 1);
 }

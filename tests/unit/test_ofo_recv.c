@@ -59,7 +59,7 @@ static void hand_up(BFO_ARRIVAL_ARGS)
 
 static void message_after_the_fence_is_not_handed_up(void **state)
 {
-    static ofo_module_t module;
+    static ofo_module_t module = {.transport = &ofo_transport_infiniband};
     static ofo_endpoint_t ep;
     static ofo_peer_t peer;
     static struct {

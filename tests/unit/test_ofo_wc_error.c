@@ -96,7 +96,7 @@ static int begin(void **state)
     static ofo_peer_t peer;
     static ofo_endpoint_t ep = {.module = &module, .peer = &peer};
 
-    module = (ofo_module_t){.device = &device, .port_num = 1, .port_up = true};
+    module = (ofo_module_t){.device = &device, .transport = &ofo_transport_infiniband, .port_num = 1, .port_up = true};
     qps = calloc(1, sizeof(*qps) + sizeof(qps->qp[0]));
     if (NULL == qps) {
         return -1;
@@ -215,7 +215,7 @@ static void iwarp_connection_that_is_closed_is_no_failure(void **state)
     ofo_recv_t recv[2] = {{.work = {.kind = OFO_WORK_RECV, .qp = 0, .qps = qps}}, {.work = {.kind = OFO_WORK_RECV, .qp = 0, .qps = qps}}};
     struct ibv_wc wc = {.wr_id = (uintptr_t) &recv[0].work, .status = IBV_WC_WR_FLUSH_ERR};
 
-    module.is_iwarp = true;
+    module.transport = &ofo_transport_iwarp;
     qps->qp[0].recv_posted = 3;
     rails_failed = rails_closed = 0;
     ofo_wc_error(&module, &wc);
