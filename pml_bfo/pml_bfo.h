@@ -19,6 +19,28 @@ typedef struct {
     bfo_life_t life;   /* how processes of its machine find this process */
 } bfo_modex_t;
 
+/* What a room calls in a room further down, which sets it at start. All of it is rare: something has failed, or something waited. */
+typedef struct {
+    void (*rail_failed)(bfo_peer_t *peer, uint8_t rail, uint16_t gen, const char *cause);              /* bfo_failover_rail_failed() */
+    void (*ctl_failed)(bfo_peer_t *peer, uint8_t rail, const void *header, size_t length, int status); /* bfo_failover_ctl_failed() */
+    void (*wait)(bfo_peer_t *peer, const char *cause);                                                 /* bfo_failover_wait() */
+    void (*declare)(bfo_peer_t *peer, const char *cause);                                              /* bfo_failover_declare() */
+    void (*settle_all)(void);                          /* bfo_failover_settle_all(); NULL if failover is compiled out */
+    void (*release)(bfo_comm_t *bc, bfo_lane_t *lane); /* pml_bfo_recv_dispatch.c: a receive that held back later messages has completed */
+    void (*fin_is_visible)(const bfo_fin_hdr_t *fin);  /* the same: the data of a FIN that waited for a fence is visible */
+} bfo_upward_t;
+
+/* Callbacks for the extension of each BTL with failover, set at start by the rooms that have them; NULL without failover. */
+typedef struct {
+    bfo_btl_failed_frag_fn_t failed_frag; /* pml_bfo_failover.c */
+    bfo_btl_fence_done_fn_t fence_done;
+    bfo_btl_rail_restored_fn_t rail_restored;
+    bfo_btl_peer_dead_fn_t peer_dead;
+    bfo_btl_rail_soft_fn_t rail_soft; /* pml_bfo_soft.c */
+    bfo_btl_send_again_fn_t send_again;
+    bfo_btl_rail_trusted_fn_t rail_trusted; /* pml_bfo_probation.c */
+} bfo_callbacks_t;
+
 typedef struct {
     bfo_ids_t sends; /* bfo_send_t.name */
     bfo_ids_t recvs; /* bfo_recv_t.name */
@@ -44,10 +66,9 @@ typedef struct {
     /* On a lane with BFO_LANE_REVOKED: is the first fragment dropped because its communicator is revoked? Called under the communicator's lock.
      * If true, it has released the lock, and refused a rendezvous towards the sender (pml_bfo_revoke.c). NULL until a communicator is revoked. */
     bool (*refuses)(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h);
-    bfo_btl_rail_soft_fn_t rail_soft; /* callbacks for the extension of each rail (pml_bfo_soft.c); NULL without failover */
-    bfo_btl_send_again_fn_t send_again;
-    bfo_btl_rail_trusted_fn_t rail_trusted; /* the same (pml_bfo_probation.c), like the next one */
-    void (*carried_on_probation)(bfo_peer_t *peer, uint8_t rail, size_t bytes);
+    void (*carried_on_probation)(bfo_peer_t *peer, uint8_t rail, size_t bytes); /* pml_bfo_probation.c; NULL without failover */
+    bfo_upward_t up;
+    bfo_callbacks_t callbacks;
 
     int32_t n_waits;       /* peers without a rail left that this process waits for; atomic */
     bool waits_registered; /* Lock: lock */

@@ -8,6 +8,7 @@
 #include "pml_bfo.h"
 
 #include "bfo_figures.h"
+#include "pml_bfo_adopt.h"
 #include "pml_bfo_drain.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_peer.h"

@@ -8,65 +8,20 @@
 #include "pml_bfo.h"
 
 #include "bfo_help.h"
+#include "pml_bfo_adopt.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_announce.h"
+#include "pml_bfo_failover_fence.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_failover_poison.h"
-#include "pml_bfo_figures.h"
-#include "pml_bfo_figures_file.h"
 #include "pml_bfo_local.h"
-#include "pml_bfo_params.h"
 #include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_tell.h"
 
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
-
-#if PML_BFO
-static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_tag_t tag, const void *data,
-                         size_t length, int status);
-static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy);
-static void rail_restored(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation);
-#endif
-
-/* ---- is failover in force? ------------------------------------------------------------------------- */
-
-bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
-{
-#if PML_BFO
-    if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl)) {
-        bfo.failover_component = btl->btl_component;
-        bfo_btl_ext(btl)->failed_frag = sendi_failed;
-        bfo_btl_ext(btl)->fence_done = fence_done;
-        bfo_btl_ext(btl)->rail_restored = bfo_params.rejoin ? rail_restored : NULL;
-        bfo_btl_ext(btl)->peer_dead = bfo_failover_peer_dead;
-        bfo_btl_ext(btl)->rail_soft = bfo.rail_soft;
-        bfo_btl_ext(btl)->send_again = bfo.send_again;
-        bfo_btl_ext(btl)->rail_trusted = bfo.rail_trusted;
-        bfo_btl_ext(btl)->waits = bfo_params.rejoin && 0 != bfo_params.last_rail_timeout;
-        return bfo_btl_ext(btl);
-    }
-#endif
-    return NULL;
-}
-
-/* A peer may connect a rail, lose it and want it back before this process has sent or received anything. */
-void bfo_failover_adopt_all(void)
-{
-    mca_btl_base_selected_module_t *selected;
-
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        const bfo_btl_ext_t *ext = bfo_failover_adopt(selected->btl_module);
-
-        if (NULL != ext) {
-            ext->share(selected->btl_module, bfo_figures_directory());
-        }
-    }
-}
 
 /* A transfer that a network began and did not finish may still reach the buffer later. A refused transfer was never begun, and a failed
  * copy in memory is over. A rail with failover restarts the whole message instead. */
@@ -75,101 +30,7 @@ bool bfo_failover_may_copy(const bfo_peer_t *peer, uint8_t rail, bool refused)
     return NULL == peer->rails[rail].ext && !peer->declared && (refused || bfo_failover_cannot_fail(peer->rails[rail].btl));
 }
 
-#if PML_BFO
-uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl)
-{
-    const bfo_btl_ext_t *ext = bfo_failover_adopt(btl);
-    bfo_rail_info_t info;
-
-    return NULL != ext && OPAL_SUCCESS == ext->rail_state(btl, &peer->proc->super, &info) && info.name < BFO_MAX_RAILS ? info.name : BFO_MAX_RAILS;
-}
-
-uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
-{
-    bfo_rail_info_t info;
-    uint8_t down = 0;
-
-    peer->failover = 0 != peer->n_rails;
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        bfo_rail_t *rail = &peer->rails[r];
-
-        if (NULL == rail->ext) {
-            peer->failover = false;
-        } else if (OPAL_SUCCESS != rail->ext->rail_state(rail->btl, &peer->proc->super, &info)) {
-            peer->failover = false;
-            rail->name = BFO_MAX_RAILS; /* its index may be another rail's name */
-        } else {
-            rail->name = info.name < BFO_MAX_RAILS ? info.name : BFO_MAX_RAILS;
-            rail->gen = info.generation;
-            if (BFO_RAIL_DOWN_BOTH == info.state) {
-                rail->fenced = info.generation;
-                down |= (uint8_t) (1u << r);
-            } else if (BFO_RAIL_DOWN_LOCAL == info.state) {
-                rail->awaited = info.generation;
-                peer->fencing |= (uint8_t) (1u << r);
-                down |= (uint8_t) (1u << r);
-            }
-        }
-    }
-    return down;
-}
-
-/* A rail may get its name only when it connects, but always before its first data. */
-uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail)
-{
-    if (NULL != peer->rails[rail].ext) {
-        peer->rails[rail].name = bfo_failover_rail_name(peer, peer->rails[rail].btl);
-    }
-    return peer->rails[rail].name;
-}
-
 /* ---- rails ------------------------------------------------------------------------------------------ */
-
-/* A BTL that does not know the rail has nothing in flight on it, and never reports the fence as done. */
-static BFO_COLD void fence_refused(bfo_peer_t *peer, uint8_t r)
-{
-    BFO_LOCK(&bfo.lock);
-    peer->fencing &= (uint8_t) ~(1u << r);
-    BFO_UNLOCK(&bfo.lock);
-    bfo_failover_declare(peer, "its BTL does not know a rail that is to be closed");
-    bfo_failover_settle_all();
-}
-
-/* Marks the fence as running before the BTL is asked, because its end may come at once. False: the fence is done, or there is none. */
-static bool fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
-{
-    bfo_rail_t *rail = &peer->rails[r];
-    bool to_come = false;
-
-    BFO_LOCK(&bfo.lock);
-    if (NULL != rail->ext && rail->fenced < gen) { /* otherwise the fence is done, and nobody would clear the bit */
-        to_come = true;
-        rail->gen = rail->gen < gen ? gen : rail->gen;
-        rail->awaited = rail->gen;
-        peer->fencing |= (uint8_t) (1u << r);
-    }
-    BFO_UNLOCK(&bfo.lock);
-    return to_come;
-}
-
-void bfo_failover_fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
-{
-    const bfo_rail_t *rail = &peer->rails[r];
-
-    if (fence_begins(peer, r, gen) && OPAL_SUCCESS != rail->ext->fence(rail->btl, &peer->proc->super, bfo_rail_name(peer, r), gen)) {
-        fence_refused(peer, r);
-    }
-}
-
-void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
-{
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        if (down >> r & 1) {
-            bfo_failover_fence(peer, r, peer->rails[r].gen);
-        }
-    }
-}
-#endif
 
 /* `told`: the loss was reported to the user already. `by_btl`: the BTL reported the loss itself, and its fence follows (B3). Then this
  * function does not ask for the fence, because the BTL would assume that the peer brings the rail down, and send no DOWN. Otherwise it
@@ -186,7 +47,7 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
     is_new = bfo_rail_take_down(peer, r);
 #if PML_BFO
     if (by_btl && is_new) {
-        (void) fence_begins(peer, r, gen);
+        (void) bfo_failover_fence_begins(peer, r, gen);
     }
 #endif
     bfo_stat_add(BFO_STAT_ERRORS, by_btl && is_new ? 1 : 0); /* the end of a failed rejoin is no error */
@@ -375,7 +236,7 @@ static void held_fins_release(bfo_peer_t *peer)
 
         bfo_link_remove(&held->work.link);
         if (bfo_failover_fin_is_visible(peer, (const bfo_fin_hdr_t *) held->room)) {
-            bfo_dispatch_fin((const bfo_fin_hdr_t *) held->room);
+            bfo.up.fin_is_visible((const bfo_fin_hdr_t *) held->room);
         }
         opal_free_list_return(&bfo.ctl_list, &held->super);
     }
@@ -552,3 +413,18 @@ static void sendi_failed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
     }
 }
 #endif
+
+void bfo_failover_init(void)
+{
+    bfo.up.rail_failed = bfo_failover_rail_failed;
+    bfo.up.ctl_failed = bfo_failover_ctl_failed;
+    bfo.up.wait = bfo_failover_wait;
+    bfo.up.declare = bfo_failover_declare;
+#if PML_BFO
+    bfo.up.settle_all = bfo_failover_settle_all;
+    bfo.callbacks.failed_frag = sendi_failed;
+    bfo.callbacks.fence_done = fence_done;
+    bfo.callbacks.rail_restored = rail_restored;
+    bfo.callbacks.peer_dead = bfo_failover_peer_dead;
+#endif
+}

@@ -7,12 +7,14 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_adopt.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
 #include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_failover_poison.h"
+#include "pml_bfo_failover_raise.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
@@ -25,19 +27,6 @@
 #include "opal/util/output.h"
 
 #if PML_BFO
-static bfo_send_ops_t send_ops;
-static bfo_recv_ops_t recv_ops;
-
-void bfo_failover_send_raise(bfo_send_t *req, unsigned event, void *arg)
-{
-    (void) bfo_send_step(&req->m, event, &send_ops, req, arg);
-}
-
-void bfo_failover_recv_raise(bfo_recv_t *req, unsigned event, void *arg)
-{
-    (void) bfo_recv_step(&req->m, event, &recv_ops, req, arg);
-}
-
 /* ---- messages of the handshake --------------------------------------------------------------------- */
 
 void bfo_dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id)
@@ -442,69 +431,12 @@ static void reject(void *request, uint32_t se, unsigned event)
     bfo_stat_drop(BFO_STAT_STALE);
 }
 
-void bfo_failover_init(void)
+void bfo_failover_actions_init(void)
 {
-    send_ops = (bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .trace = bfo_tell_send_step, .threads = bfo_threads},
-                                .facts = send_facts};
-    recv_ops = (bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .trace = bfo_tell_recv_step, .threads = bfo_threads},
-                                .facts = recv_facts};
+    bfo_failover_raise_init(&(bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .trace = bfo_tell_send_step, .threads = bfo_threads},
+                                              .facts = send_facts},
+                            &(bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .trace = bfo_tell_recv_step, .threads = bfo_threads},
+                                              .facts = recv_facts});
 }
 
-/* ---- symptoms become events ------------------------------------------------------------------------ */
-
-void bfo_failover_send_settle(bfo_send_t *req)
-{
-    bfo_send_settle(&req->m, &send_ops, req);
-}
-
-void bfo_failover_recv_settle(bfo_recv_t *req)
-{
-    bfo_recv_settle(&req->m, &recv_ops, req);
-}
-
-void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
-{
-    bfo_peer_t *peer = req->lane->peer;
-
-    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a first fragment came back with an error");
-    if (bfo_failover_send_is_poison(req, rail, status)) {
-        bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
-    } else if (BFO_MSG_MATCH == req->rts_type) {
-        bfo_failover_send_raise(req, BFO_SEV_MATCH_ERR, NULL);
-    } else {
-        bfo_failover_send_raise(req, req->resp ? BFO_SEV_RTS_ERR_ANSWERED : BFO_SEV_RTS_ERR_UNANSWERED, NULL);
-    }
-}
-
-void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
-{
-    bfo_peer_t *peer = req->lane->peer;
-
-    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a data fragment came back with an error");
-    if (!peer->failover) {
-        bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
-    }
-    bfo_failover_send_raise(req, bfo_failover_send_is_poison(req, rail, status) ? BFO_SEV_DATA_POISON : BFO_SEV_DATA_ERR, NULL);
-}
-
-void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
-{
-    bfo_peer_t *peer = req->lane->peer;
-
-    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "an answer came back with an error");
-    if (!peer->failover) {
-        bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
-    }
-    bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR, NULL);
-}
-
-void bfo_failover_put_on_dead_rail(bfo_send_t *req, bfo_id_t dst_id)
-{
-    bfo_failover_send_raise(req, BFO_SEV_PUT_RAIL_DOWN, &dst_id);
-}
-
-void bfo_failover_rget_on_dead_rail(bfo_recv_t *req)
-{
-    bfo_failover_recv_raise(req, BFO_REV_RAIL_DOWN, NULL);
-}
 #endif /* PML_BFO */

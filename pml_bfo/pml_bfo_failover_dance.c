@@ -12,6 +12,7 @@
 #include "pml_bfo_failover_dance.h"
 #include "pml_bfo_failover_fsm.h"
 #include "pml_bfo_failover_peer.h"
+#include "pml_bfo_failover_raise.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_complete.h"

@@ -8,15 +8,17 @@
 
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_errors.h"
 #include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_peer.h"
+#include "pml_bfo_failover_raise.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_place.h"
 #include "pml_bfo_send_complete.h"
 
 #if !PML_BFO
-void bfo_failover_init(void) {}
+void bfo_failover_actions_init(void) {}
 
 /* S19 */
 void bfo_failover_send_settle(bfo_send_t *req)

@@ -6,10 +6,10 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover.h"
-#include "pml_bfo_failover_actions.h"
 #include "pml_bfo_failover_announce.h"
+#include "pml_bfo_failover_fence.h"
 #include "pml_bfo_failover_peer.h"
+#include "pml_bfo_failover_raise.h"
 #include "pml_bfo_figures.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
@@ -22,18 +22,6 @@
 
 #include <time.h>
 #include <unistd.h>
-
-uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names)
-{
-    uint8_t mask = 0;
-
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        const uint8_t name = 0 == names ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
-
-        mask |= name < BFO_MAX_RAILS && (names >> name & 1) ? (uint8_t) (1u << r) : 0;
-    }
-    return mask;
-}
 
 /* ---- every request of a peer ------------------------------------------------------------------------ */
 

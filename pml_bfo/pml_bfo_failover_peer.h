@@ -9,8 +9,6 @@
 
 #include "pml_bfo.h"
 
-/* Turns a mask of rail names into a mask of rails. Rails without a name yet carry nothing and are left out. */
-uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names) BFO_COLD;
 /* Declares the peer unreachable: all its requests end with an error (bfo_lost_error()). */
 void bfo_failover_declare(bfo_peer_t *peer, const char *cause) BFO_COLD;
 #if PML_BFO

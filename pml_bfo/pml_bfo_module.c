@@ -6,6 +6,7 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_adopt.h"
 #include "pml_bfo_drain.h"
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_actions.h"
@@ -20,6 +21,7 @@
 #include "pml_bfo_recv_api.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_got.h"
 #include "pml_bfo_recv_orphan.h"
 #include "pml_bfo_recv_probe.h"
 #include "pml_bfo_revoke.h"
@@ -107,6 +109,7 @@ static int bfo_enable(bool enable)
     bfo_link_init(&bfo.orphans);
     bfo_link_init(&bfo.held_fins);
     bfo_failover_init();
+    bfo_failover_actions_init();
     bfo_soft_init();
     bfo_probation_init();
     bfo_failover_adopt_all();
@@ -327,7 +330,7 @@ int bfo_add_comm(ompi_communicator_t *comm)
         bfo_del_comm(comm);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    bfo_orphans_adopt(bc);
+    bfo_orphans_adopt(bc, bfo_dispatch_first);
     comms_free_gone();
     if (comm == &ompi_mpi_comm_self.comm) { /* attributes work from here on, and no user has a communicator yet */
         return bfo_hooks_open();

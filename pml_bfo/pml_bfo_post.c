@@ -6,7 +6,6 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
@@ -22,7 +21,7 @@ int bfo_post_refused(bfo_peer_t *peer, uint8_t r, uint16_t gen, mca_btl_base_des
     if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
         return rc;
     }
-    bfo_failover_rail_failed(peer, r, gen, "a message was refused");
+    bfo.up.rail_failed(peer, r, gen, "a message was refused");
     return OMPI_ERR_UNREACH;
 }
 
@@ -49,7 +48,7 @@ static void ctl_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoi
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_peer_t *peer = des->des_context;
 
-        bfo_failover_ctl_failed(peer, bfo_rail_index(peer, btl), des->des_segments[0].seg_addr.pval, des->des_segments[0].seg_len, status);
+        bfo.up.ctl_failed(peer, bfo_rail_index(peer, btl), des->des_segments[0].seg_addr.pval, des->des_segments[0].seg_len, status);
     }
 }
 

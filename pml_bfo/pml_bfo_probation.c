@@ -53,7 +53,7 @@ static void rail_trusted(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t 
 
 void bfo_probation_init(void)
 {
-    bfo.rail_trusted = rail_trusted;
+    bfo.callbacks.rail_trusted = rail_trusted;
     bfo.carried_on_probation = carried;
 }
 #else

@@ -9,7 +9,7 @@
 
 #include "pml_bfo.h"
 
-/* Sets bfo.rail_trusted and bfo.carried_on_probation, before the first rail is found. */
+/* Sets bfo.callbacks.rail_trusted and bfo.carried_on_probation, before the first rail is found. */
 void bfo_probation_init(void) BFO_COLD;
 
 #endif /* PML_BFO_PROBATION_H */

@@ -7,10 +7,10 @@
 #include "pml_bfo.h"
 
 #include "bfo_help.h"
-#include "pml_bfo_failover.h"
+#include "pml_bfo_adopt.h"
 #include "pml_bfo_failover_announce.h"
 #include "pml_bfo_failover_bypass.h"
-#include "pml_bfo_failover_peer.h"
+#include "pml_bfo_failover_fence.h"
 #include "pml_bfo_failover_poison.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
@@ -368,7 +368,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
     BFO_UNLOCK(&bfo.lock);
     bfo_failover_fence_down(peer, down);
     if (bfo_unlikely(0 == peer->send_mask)) {
-        bfo_failover_wait(peer, "its rails are drained by force");
+        bfo.up.wait(peer, "its rails are drained by force");
     }
     return OMPI_SUCCESS;
 }
@@ -521,7 +521,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
     BFO_UNLOCK(&bfo.lock);
     free(made);
     if (lost) {
-        bfo_failover_declare(peer, BFO_HOLE);
+        bfo.up.declare(peer, BFO_HOLE);
     }
     return lane;
 }

@@ -10,7 +10,7 @@
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_api.h"
 #include "pml_bfo_recv_complete.h"
-#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_got.h"
 #include "pml_bfo_recv_place.h"
 #include "pml_bfo_ulfm.h"
 

@@ -6,11 +6,10 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_raise.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_complete.h"
-#include "pml_bfo_recv_dispatch.h"
 #include "pml_bfo_recv_strided.h"
 #include "pml_bfo_ulfm.h"
 
@@ -126,7 +125,7 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
         bfo_recv_recycle(req);
     }
     if (bfo_unlikely(NULL != held)) {
-        bfo_dispatch_release(bfo_comm_of(comm), held);
+        bfo.up.release(bfo_comm_of(comm), held);
         OBJ_RELEASE(comm);
     }
 }

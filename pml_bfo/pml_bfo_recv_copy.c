@@ -7,8 +7,8 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_local.h"
+#include "pml_bfo_recv_answer.h"
 #include "pml_bfo_recv_copy.h"
-#include "pml_bfo_recv_place.h"
 
 /* A BTL without failover may refuse a PUT or READ at any time (vader: process_vm_readv is forbidden, or cannot reach the
  * buffer). No rail is lost and no transfer was interrupted, so an ACK for the missing bytes is enough. Call before `open` is lowered. */

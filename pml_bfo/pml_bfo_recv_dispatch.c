@@ -10,58 +10,16 @@
 #include "pml_bfo_failover.h"
 #include "pml_bfo_failover_dance.h"
 #include "pml_bfo_local.h"
-#include "pml_bfo_params.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_got.h"
 #include "pml_bfo_recv_orphan.h"
 #include "pml_bfo_recv_place.h"
 #include "pml_bfo_send_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- keeping a fragment ---------------------------------------------------------------------------- */
-
-bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
-{
-    bfo_got_frag_t *g = bfo_spare_take(BFO_SPARE_GOT);
-    const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
-
-    if (NULL == g) {
-        return NULL;
-    }
-    g->data = in->length <= bfo_params.unexpected_limit ? g->room : malloc(in->length);
-    if (NULL == g->data) {
-        bfo_spare_give(BFO_SPARE_GOT, &g->super);
-        return NULL;
-    }
-    if (bfo_likely(1 == in->n_segments)) {
-        memcpy(g->data, h, in->length);
-    } else {
-        char *to = g->data;
-
-        for (size_t i = 0; i < in->n_segments; ++i) {
-            memcpy(to, in->segments[i].seg_addr.pval, in->segments[i].seg_len);
-            to += in->segments[i].seg_len;
-        }
-    }
-    g->length = in->length;
-    g->btl = in->btl;
-    g->peer = peer;
-    g->got.by_key.src = h->src;
-    g->got.by_key.tag = h->tag;
-    g->got.seq = h->seq;
-    return g;
-}
-
-void bfo_got_free(bfo_got_frag_t *g)
-{
-    if (g->data != g->room) {
-        free(g->data);
-    }
-    bfo_spare_give(BFO_SPARE_GOT, &g->super);
-}
 
 /* ---- first fragments ------------------------------------------------------------------------------- */
 
@@ -111,7 +69,8 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
     }
 }
 
-void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
+/* A matched receive that held back later messages has completed: delivers them. */
+static BFO_COLD void release(bfo_comm_t *bc, bfo_lane_t *lane)
 {
     bool more;
 
@@ -120,6 +79,16 @@ void bfo_dispatch_release(bfo_comm_t *bc, bfo_lane_t *lane)
     bfo_unlock(&bc->lock);
     if (more) {
         deliver_held(bc, lane);
+    }
+}
+
+/* Its communicator is not made yet, or is freed. */
+static BFO_COLD void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
+{
+    bfo_comm_t *bc = bfo_orphan_keep(in, from);
+
+    if (NULL != bc) {
+        bfo_dispatch_first(bc, in, from);
     }
 }
 
@@ -132,7 +101,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
 
     if (0 != (lane->match.n_open & BFO_LANE_GONE)) { /* another thread has freed the communicator meanwhile, and empties the lane */
         bfo_unlock(&bc->lock);
-        bfo_orphan_arrived(in, from);
+        orphan_arrived(in, from);
         return;
     }
     is_held = bfo_lane_is_held(&lane->match, seq);
@@ -199,7 +168,7 @@ static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *
     if ((uint32_t) h->src >= bc->size || NULL != bc->lanes[h->src]) {
         bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
     } else if (__atomic_load_n(&bc->gone, __ATOMIC_ACQUIRE)) {
-        bfo_orphan_arrived(in, from);
+        orphan_arrived(in, from);
     } else {
         bfo_got_has_no_memory(from, h);
     }
@@ -312,7 +281,7 @@ static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *b
     bfo_peer_t *from = peer_of(proc);
 
     if (NULL == bc) {
-        bfo_orphan_arrived(&in, from);
+        orphan_arrived(&in, from);
     } else {
         bfo_dispatch_first(bc, &in, from);
     }
@@ -399,7 +368,7 @@ static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const bfo_arri
     }
     bc = bfo_comm_find(h->ctx);
     if (bfo_unlikely(NULL == bc)) {
-        bfo_orphan_arrived(in, from);
+        orphan_arrived(in, from);
         return;
     }
     first_arrived_now(bc, in, from);
@@ -429,7 +398,8 @@ static void on_rget(BFO_ARRIVAL_ARGS)
     rendezvous_arrived(btl, des, &in, &h->rndv.match);
 }
 
-void bfo_dispatch_fin(const bfo_fin_hdr_t *fin)
+/* Handles a FIN whose data is visible. */
+static void fin_arrived(const bfo_fin_hdr_t *fin)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.frags, fin->frag_id);
     bfo_frag_t *frag = NULL == name ? NULL : bfo_container(name, bfo_frag_t, name);
@@ -459,7 +429,7 @@ static void on_frag(BFO_ARRIVAL_ARGS)
 static BFO_COLD void on_fin_resent(mca_btl_base_module_t *btl, const bfo_arrival_t *des, const bfo_fin_hdr_t *h)
 {
     if (bfo_failover_fin_is_visible(source_of(btl, des), h)) {
-        bfo_dispatch_fin(h);
+        fin_arrived(h);
     }
 }
 
@@ -473,7 +443,7 @@ static void on_fin(BFO_ARRIVAL_ARGS)
     } else if (PML_BFO && bfo_unlikely(0 != (h->fflags & BFO_FIN_RESENT))) {
         on_fin_resent(btl, des, h);
     } else {
-        bfo_dispatch_fin(h);
+        fin_arrived(h);
     }
 }
 
@@ -543,6 +513,8 @@ int bfo_dispatch_register(void)
     };
     int rc = OMPI_SUCCESS;
 
+    bfo.up.release = release;
+    bfo.up.fin_is_visible = fin_arrived;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]) && OMPI_SUCCESS == rc; ++i) {
         rc = mca_bml.bml_register(BFO_TAG(table[i].type), table[i].handler, NULL);
     }

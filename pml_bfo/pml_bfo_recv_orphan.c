@@ -9,7 +9,7 @@
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
-#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_got.h"
 #include "pml_bfo_recv_orphan.h"
 
 void bfo_got_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h)
@@ -21,7 +21,7 @@ void bfo_got_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h)
     }
 }
 
-void bfo_orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
+bfo_comm_t *bfo_orphan_keep(const bfo_in_t *in, bfo_peer_t *from)
 {
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
     const bfo_seqs_t *kept;
@@ -30,21 +30,20 @@ void bfo_orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
 
     BFO_LOCK(&bfo.lock);
     bc = bfo_comm_find(h->ctx);
-    if (NULL != bc) { /* another thread has added it meanwhile */
+    if (NULL != bc) {
         BFO_UNLOCK(&bfo.lock);
-        bfo_dispatch_first(bc, in, from);
-        return;
+        return bc;
     }
     kept = NULL == from ? NULL : bfo_seqmap_find(&from->kept, h->ctx);
     if (NULL != from && from->declared) {
         BFO_UNLOCK(&bfo.lock);
         bfo_stat_drop(BFO_STAT_STALE);
-        return;
+        return NULL;
     }
     if (NULL != kept && (int32_t) (h->seq - kept->next_recv) < 0) {
         BFO_UNLOCK(&bfo.lock);
         bfo_stat_drop(BFO_STAT_DUPLICATE);
-        return;
+        return NULL;
     }
     g = bfo_got_keep(in, from);
     if (NULL != g) {
@@ -55,9 +54,10 @@ void bfo_orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
     if (NULL == g) {
         bfo_got_has_no_memory(from, h);
     }
+    return NULL;
 }
 
-void bfo_orphans_adopt(bfo_comm_t *bc)
+void bfo_orphans_adopt(bfo_comm_t *bc, void (*deliver)(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from))
 {
     const uint16_t ctx = (uint16_t) BFO_OMPI_CTX_OF(bc->comm);
     mca_btl_base_segment_t segment;
@@ -80,7 +80,7 @@ void bfo_orphans_adopt(bfo_comm_t *bc)
         g = bfo_container(mine.next, bfo_got_frag_t, link);
         bfo_link_remove(&g->link);
         in = bfo_got_in(g, &segment);
-        bfo_dispatch_first(bc, &in, g->peer);
+        deliver(bc, &in, g->peer);
         bfo_got_free(g);
     }
 }

@@ -8,10 +8,11 @@
 
 #include "pml_bfo.h"
 
-/* Keeps a first fragment whose context id has no communicator yet. */
-void bfo_orphan_arrived(const bfo_in_t *in, bfo_peer_t *from) BFO_COLD;
-/* Matches the kept fragments of a new communicator. */
-void bfo_orphans_adopt(bfo_comm_t *bc);
+/* Keeps a first fragment whose context id has no communicator yet, and returns NULL. If another thread has made the communicator
+ * meanwhile, returns it, and the caller delivers the fragment. */
+bfo_comm_t *bfo_orphan_keep(const bfo_in_t *in, bfo_peer_t *from) BFO_COLD;
+/* Gives the kept fragments of a new communicator to `deliver`. */
+void bfo_orphans_adopt(bfo_comm_t *bc, void (*deliver)(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from));
 /* A first fragment cannot be kept for lack of memory. It leaves a hole in its sequence, therefore the peer is declared. */
 void bfo_got_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h) BFO_COLD;
 

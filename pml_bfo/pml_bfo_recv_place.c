@@ -7,13 +7,14 @@
 #include "pml_bfo.h"
 
 #include "pml_bfo_failover.h"
-#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_errors.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_params.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_rails_out.h"
+#include "pml_bfo_recv_answer.h"
 #include "pml_bfo_recv_complete.h"
 #include "pml_bfo_recv_copy.h"
 #include "pml_bfo_recv_place.h"
@@ -24,8 +25,8 @@
 void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
 {
     if (bfo_unlikely(!req->flat)) {
-        if (0 != req->capacity) {
-            bfo_recv_place_strided(req, offset, in, skip);
+        if (0 != req->capacity && !bfo_recv_place_strided(req, offset, in, skip)) {
+            bfo_recv_fail(req, MPI_ERR_NO_MEM);
         }
         return;
     }
@@ -45,65 +46,7 @@ void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t s
     }
 }
 
-/* ---- answers -------------------------------------------------------------------------------------- */
-
-/* An ACK or PUT has completed, or failed. */
-static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
-{
-    bfo_recv_t *req = des->des_cbdata;
-
-    if (bfo_unlikely(OPAL_SUCCESS != status)) {
-        bfo_failover_answer_failed(req, bfo_rail_index(req->lane->peer, btl), status);
-        return;
-    }
-    BFO_RECV_ROW(req->m.se, RESPONSE_OK);
-    bfo_recv_put(req);
-}
-
-/* Sends an answer of the request; takes an event if it succeeds. */
-static int answer_send(bfo_recv_t *req, bfo_path_t path, const void *header, size_t length)
-{
-    int rc;
-
-    bfo_recv_get(req);
-    rc = bfo_ctl_send(req->lane->peer, path, header, length, answer_completed, req);
-    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
-        (void) bfo_add32(&req->m.events, -1);
-    } else if (bfo_unlikely(OMPI_SUCCESS != rc)) {
-        bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR); /* takes the event */
-    }
-    return rc;
-}
-
-/* Asks the sender for everything from `next` on. */
-static int ack_post(bfo_recv_t *req)
-{
-    bfo_ack_hdr_t ack;
-
-    bfo_hdr_pack_ack(&ack, bfo_se_epoch(req->m.se), req->src_id, bfo_name_id(&req->name), req->next, req->length - req->next);
-    return answer_send(req, BFO_ANY_PATH, &ack, sizeof(ack));
-}
-
-/* There was no memory to queue the ACK itself. Therefore the request's own work is queued, which no PUT or READ needs in this attempt. */
-static int ack_retry(bfo_work_t *work)
-{
-    bfo_recv_t *req = bfo_container(work, bfo_recv_t, work);
-
-    if (BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m)) && OMPI_ERR_OUT_OF_RESOURCE == ack_post(req)) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    bfo_recv_put(req);
-    return OMPI_SUCCESS;
-}
-
-void bfo_recv_ask(bfo_recv_t *req, size_t offset)
-{
-    req->next = req->end = offset;
-    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == ack_post(req))) {
-        bfo_recv_get(req);
-        (void) bfo_work_queue(req->lane->peer, &req->work, ack_retry);
-    }
-}
+/* ---- PUT and READ ----------------------------------------------------------------------------------- */
 
 /* A PUT or READ has ended, and `open` of them are left. */
 static inline void rdma_ended(bfo_recv_t *req, int32_t open)
@@ -196,7 +139,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     bfo_stripe_charge(&peer->stripe, r, frag->length);
     bfo_bulk_begin(peer, r, frag->length);
     req->next += frag->length;
-    rc = answer_send(req, (bfo_path_t){r, true}, &u, sizeof(u.h) + peer->handle_size);
+    rc = bfo_recv_answer(req, (bfo_path_t){r, true}, &u, sizeof(u.h) + peer->handle_size);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         req->next -= frag->length;
         (void) bfo_add32(&req->open, -1);

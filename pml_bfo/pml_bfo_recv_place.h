@@ -25,7 +25,4 @@ void bfo_recv_schedule(bfo_recv_t *req);
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h);
 void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
 
-/* Asks the sender to send everything from `offset` on by FRAG. */
-void bfo_recv_ask(bfo_recv_t *req, size_t offset);
-
 #endif /* PML_BFO_RECV_PLACE_H */

@@ -5,8 +5,7 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_recv_complete.h"
-#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_got.h"
 #include "pml_bfo_recv_strided.h"
 
 #include <string.h>
@@ -58,7 +57,7 @@ static bool strided_keep(bfo_recv_t *req, size_t offset, const bfo_in_t *in, siz
     return true;
 }
 
-void bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
+bool bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
 {
     mca_pml_base_request_t *base = &req->req_recv.req_base;
     opal_mutex_t *lock = &bfo.unpack_lock[req->name.slot % 16];
@@ -87,9 +86,7 @@ void bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, 
         kept = strided_keep(req, offset, in, skip);
     }
     BFO_UNLOCK(lock);
-    if (!kept) {
-        bfo_recv_fail(req, MPI_ERR_NO_MEM);
-    }
+    return kept;
 }
 
 void bfo_recv_forget_ahead(bfo_recv_t *req)

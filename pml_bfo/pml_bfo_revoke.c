@@ -11,7 +11,7 @@
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_post.h"
-#include "pml_bfo_recv_dispatch.h"
+#include "pml_bfo_recv_got.h"
 #include "pml_bfo_revoke.h"
 
 /* There is no receive: `request` is the peer, `arg` the answer. */

@@ -12,6 +12,7 @@
 #include "pml_bfo_pending.h"
 #include "pml_bfo_rails.h"
 #include "pml_bfo_send_api.h"
+#include "pml_bfo_send_buffer.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_send_start.h"
 

@@ -6,10 +6,11 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover_actions.h"
 #include "pml_bfo_failover_fire.h"
+#include "pml_bfo_failover_raise.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_rails.h"
+#include "pml_bfo_send_buffer.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_ulfm.h"
 

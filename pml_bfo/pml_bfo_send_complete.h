@@ -37,12 +37,5 @@ static inline void bfo_send_put(bfo_send_t *req)
         bfo_send_check(req);
     }
 }
-static inline void bfo_send_unprepare(bfo_send_t *req)
-{
-    if (req->prepared) {
-        opal_convertor_cleanup(&req->req_send.req_base.req_convertor);
-        req->prepared = false;
-    }
-}
 
 #endif /* PML_BFO_SEND_COMPLETE_H */

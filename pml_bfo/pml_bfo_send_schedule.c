@@ -6,8 +6,9 @@
  */
 #include "pml_bfo.h"
 
+#include "pml_bfo_adopt.h"
 #include "pml_bfo_failover.h"
-#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_errors.h"
 #include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
@@ -15,9 +16,9 @@
 #include "pml_bfo_pending.h"
 #include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
+#include "pml_bfo_send_buffer.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_send_schedule.h"
-#include "pml_bfo_send_start.h"
 #include "pml_bfo_tell.h"
 
 #include <string.h>

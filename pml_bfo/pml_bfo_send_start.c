@@ -6,14 +6,14 @@
  */
 #include "pml_bfo.h"
 
-#include "pml_bfo_failover.h"
-#include "pml_bfo_failover_actions.h"
+#include "pml_bfo_failover_errors.h"
 #include "pml_bfo_failover_fire.h"
 #include "pml_bfo_failover_peer.h"
 #include "pml_bfo_local.h"
 #include "pml_bfo_pending.h"
 #include "pml_bfo_post.h"
 #include "pml_bfo_rails.h"
+#include "pml_bfo_send_buffer.h"
 #include "pml_bfo_send_complete.h"
 #include "pml_bfo_send_schedule.h"
 #include "pml_bfo_send_start.h"
@@ -172,18 +172,6 @@ static uint8_t rail_for_rget(bfo_send_t *req, const bfo_peer_t *peer)
     return req->rail;
 }
 
-static int prepare(const bfo_send_t *req, opal_convertor_t *convertor, bool packed)
-{
-    const mca_pml_base_request_t *base = &req->req_send.req_base;
-
-    if (packed) { /* in the attached buffer, because the user's buffer may be gone */
-        return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &ompi_mpi_packed.dt.super, bfo_send_length(req),
-                                                        req->base, 0, convertor);
-    }
-    return opal_convertor_copy_and_prepare_for_send(base->req_proc->super.proc_convertor, &base->req_datatype->super, base->req_count, base->req_addr,
-                                                    0, convertor);
-}
-
 /* `own` as in first_alloc(). */
 static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_build_with(bfo_send_t *req, bfo_peer_t *peer, uint8_t r,
                                                                                          opal_convertor_t *own)
@@ -218,7 +206,7 @@ static BFO_COLD mca_btl_base_descriptor_t *first_build_again(void *what, bfo_pee
     opal_convertor_t own;
 
     OBJ_CONSTRUCT(&own, opal_convertor_t);
-    if (OMPI_SUCCESS == prepare(req, &own, MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)) {
+    if (OMPI_SUCCESS == bfo_send_prepare_own(req, &own, MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode)) {
         des = first_build_with(req, peer, r, &own);
     }
     OBJ_DESTRUCT(&own);
@@ -366,12 +354,6 @@ int bfo_send_begin_again(bfo_send_t *req)
     return bfo_send_post_first(req);
 }
 #endif
-
-void bfo_send_prepare(bfo_send_t *req)
-{
-    (void) prepare(req, &req->req_send.req_base.req_convertor, false);
-    req->prepared = true;
-}
 
 /* No rail takes the message, but the receiver waits for its sequence number: declares the peer. */
 static BFO_COLD void number_is_lost(bfo_send_t *req)

@@ -11,21 +11,11 @@
 /* Begins the transfer of a request whose base, lane and match_seq are set. Always returns OMPI_SUCCESS: if no rail takes the message, the
  * peer is declared, and the request is active and ends with an error. */
 int bfo_send_begin(bfo_send_t *req);
-/* Prepares the convertor of the user's buffer. */
-void bfo_send_prepare(bfo_send_t *req) __attribute__((noinline));
 /* Sends the first fragment of the next attempt, in state RTS(e), with bits and bytes reset: RNDV or RGET, never MATCH. */
 int bfo_send_begin_again(bfo_send_t *req) BFO_COLD;
 /* Sends the RTS or MATCH of the request, for the first time or again; takes the event for it. */
 int bfo_send_post_first(bfo_send_t *req);
 /* The same for a copy after an error, now or when its turn comes (pml_bfo_resend_burst). */
 int bfo_send_post_first_again(bfo_send_t *req) BFO_COLD;
-/* The request's convertor, prepared when first needed: to pack, or to send from the buffer piece by piece. */
-static inline opal_convertor_t *bfo_send_convertor(bfo_send_t *req)
-{
-    if (!req->prepared) {
-        bfo_send_prepare(req);
-    }
-    return &req->req_send.req_base.req_convertor;
-}
 
 #endif /* PML_BFO_SEND_START_H */

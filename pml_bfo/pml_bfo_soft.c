@@ -50,8 +50,8 @@ static bool send_again(mca_btl_base_module_t *btl, opal_proc_t *proc, mca_btl_ba
 
 void bfo_soft_init(void)
 {
-    bfo.rail_soft = rail_soft;
-    bfo.send_again = send_again;
+    bfo.callbacks.rail_soft = rail_soft;
+    bfo.callbacks.send_again = send_again;
 }
 #else
 void bfo_soft_init(void) {}

@@ -64,7 +64,7 @@ static int begin(void **state)
     peer->rails[0].gen = 3;
     proc.proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = peer;
     bfo_soft_init();
-    ext = (bfo_btl_ext_t){.rail_soft = bfo.rail_soft, .send_again = bfo.send_again};
+    ext = (bfo_btl_ext_t){.rail_soft = bfo.callbacks.rail_soft, .send_again = bfo.callbacks.send_again};
     copies = 0;
     answer = OMPI_SUCCESS;
     return 0;
