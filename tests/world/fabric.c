@@ -21,13 +21,15 @@ static void free_objects(fabric_object_t *object)
 
 void fabric_end(void)
 {
-    while (NULL != fabric.living) {
-        fabric_context_end(fabric.living->context);
+    while (NULL != fabric.contexts) {
+        fabric_context_end(fabric.contexts->context);
     }
     free_objects(fabric.graves);
     fabric_wire_forget();
     free(fabric.numbered);
-    memset(&fabric, 0, sizeof(fabric));
+    if (0 != fabric.habits.nodes) { /* a new fabric is zero, and large */
+        memset(&fabric, 0, sizeof(fabric));
+    }
 }
 
 static bool are_valid(const fabric_habits_t *habits)
@@ -55,8 +57,8 @@ void fabric_begin(const fabric_habits_t *habits)
 /* Raises the event for each open context of the port. */
 static void on_contexts(unsigned node, unsigned rail, enum ibv_event_type event)
 {
-    for (fabric_object_t *object = fabric.living; NULL != object; object = object->next) {
-        if (FABRIC_CONTEXT == object->kind && node == object->context->node && rail == object->context->rail) {
+    for (fabric_object_t *object = fabric.contexts; NULL != object; object = object->next) {
+        if (node == object->context->node && rail == object->context->rail) {
             fabric_raise(object->context, event, NULL);
         }
     }
@@ -123,9 +125,9 @@ void fabric_adapter_dies(unsigned node, unsigned rail, bool forgets)
     }
     port->is_up = false;
     port->is_dead = true;
-    for (fabric_object_t *object = fabric.living; NULL != object; object = object->next) {
-        fabric_qp_t *qp = (fabric_qp_t *) object;
-        if (FABRIC_QP != object->kind || node != object->context->node || rail != object->context->rail) {
+    for (uint32_t number = fabric.next_number; number-- > 0;) { /* the newest first */
+        fabric_qp_t *qp = (fabric_qp_t *) fabric_object_find(number, FABRIC_QP);
+        if (NULL == qp || node != qp->object.context->node || rail != qp->object.context->rail) {
             continue;
         }
         if (forgets && is_connected(qp) && world_chance(700)) {
@@ -141,11 +143,13 @@ void fabric_adapter_dies(unsigned node, unsigned rail, bool forgets)
 /* The queue pairs of the process on the rail that can break, counted from 0: returns the one with this place, or NULL. */
 static fabric_qp_t *breakable(unsigned rank, unsigned rail, unsigned place)
 {
-    for (fabric_object_t *object = fabric.living; NULL != object; object = object->next) {
-        const fabric_qp_t *qp = (const fabric_qp_t *) object;
-        if (FABRIC_QP == object->kind && rank == object->context->rank && rail == object->context->rail && IBV_QPS_RTR <= qp->ibv.state
-            && IBV_QPS_RTS >= qp->ibv.state && 0 == place--) {
-            return (fabric_qp_t *) object;
+    for (const fabric_object_t *context = fabric.contexts; NULL != context; context = context->next) {
+        for (fabric_object_t *object = context->context->objects; rank == context->context->rank && NULL != object; object = object->next) {
+            const fabric_qp_t *qp = (const fabric_qp_t *) object;
+            if (FABRIC_QP == object->kind && rail == context->context->rail && IBV_QPS_RTR <= qp->ibv.state && IBV_QPS_RTS >= qp->ibv.state
+                && 0 == place--) {
+                return (fabric_qp_t *) object;
+            }
         }
     }
     return NULL;
@@ -172,7 +176,7 @@ bool fabric_breaks_a_queue_pair(unsigned rank, unsigned rail)
 
 static fabric_context_t *context_of(unsigned rank)
 {
-    for (fabric_object_t *object = fabric.living; NULL != object; object = object->next) {
+    for (fabric_object_t *object = fabric.contexts; NULL != object; object = object->next) {
         if (rank == object->context->rank) {
             return object->context;
         }
@@ -191,8 +195,11 @@ fabric_objects_t fabric_objects(unsigned rank)
 {
     unsigned count[FABRIC_KINDS] = {0};
 
-    for (const fabric_object_t *object = fabric.living; NULL != object; object = object->next) {
-        count[object->kind] += rank == object->context->rank;
+    for (const fabric_object_t *context = fabric.contexts; NULL != context; context = context->next) {
+        for (const fabric_object_t *object = context->context->objects; rank == context->context->rank && NULL != object; object = object->next) {
+            ++count[object->kind];
+        }
+        count[FABRIC_CONTEXT] += rank == context->context->rank;
     }
     return (fabric_objects_t){.contexts = count[FABRIC_CONTEXT],
                               .pds = count[FABRIC_PD],
@@ -212,6 +219,11 @@ uint64_t fabric_bytes(unsigned node, unsigned rail)
 uint64_t fabric_lost(unsigned node, unsigned rail)
 {
     return fabric.port[node][rail].lost;
+}
+
+fabric_posts_t fabric_posts(unsigned rank)
+{
+    return fabric.posts[rank];
 }
 
 uint64_t fabric_memory(void)

@@ -55,6 +55,11 @@ fabric_objects_t fabric_objects(unsigned rank);
 /* Bytes of packets that the port has sent, and packets that it has lost (fabric_loss()). */
 uint64_t fabric_bytes(unsigned node, unsigned rail);
 uint64_t fabric_lost(unsigned node, unsigned rail);
+/* What a process has posted so far: datagrams, and other work; and datagrams for which it had no receive. */
+typedef struct {
+    uint64_t datagrams, sends, writes, reads, unheard;
+} fabric_posts_t;
+fabric_posts_t fabric_posts(unsigned rank);
 /* Bytes of memory that this fabric needs for destroyed objects, numbers and packets. */
 uint64_t fabric_memory(void);
 

@@ -31,7 +31,7 @@ typedef enum { FABRIC_CONTEXT, FABRIC_PD, FABRIC_MR, FABRIC_CHANNEL, FABRIC_CQ, 
 
 typedef struct fabric_context fabric_context_t;
 
-/* Each object begins with it. */
+/* Each object begins with it. Lists begin with the newest. */
 typedef struct fabric_object {
     struct fabric_object *next, *previous;
     fabric_context_t *context;
@@ -48,6 +48,7 @@ struct fabric_context {
     fabric_object_t object;
     struct ibv_context ibv;
     unsigned rank, node, rail;
+    fabric_object_t *objects;       /* of this context, but for itself */
     struct ibv_async_event *events; /* not read yet */
     unsigned event_count, event_room;
     uint64_t event_at; /* when the latest event comes; later ones do not overtake it */
@@ -146,7 +147,8 @@ typedef struct fabric_qp {
 
     /* The send queue. freed <= done <= next <= posted. */
     fabric_send_t *sends;
-    uint32_t size, posted, next, done, freed;
+    uint32_t size, room; /* places that it may have, and has */
+    uint32_t posted, next, done, freed;
     uint32_t next_packet; /* of the message `next` */
     uint32_t post_psn;    /* of the next message that is posted */
     uint32_t reads_out;
@@ -181,11 +183,12 @@ typedef struct fabric_packet fabric_packet_t;
 typedef struct {
     fabric_habits_t habits;
     fabric_port_t port[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
-    fabric_object_t *living, *graves;
+    fabric_object_t *contexts, *graves;
     fabric_object_t **numbered; /* by number */
     uint32_t next_number, room;
     fabric_packet_t *in_flight;
     uint64_t grave_bytes, packet_bytes;
+    fabric_posts_t posts[WORLD_MAX_PROCESSES];
 } fabric_state_t;
 
 extern fabric_state_t fabric;
@@ -277,7 +280,7 @@ int fabric_req_notify_cq(struct ibv_cq *ibv, int solicited_only);
 
 static inline fabric_send_t *fabric_send_at(const fabric_qp_t *qp, uint32_t place)
 {
-    return &qp->sends[place % qp->size];
+    return &qp->sends[place % qp->room];
 }
 /* A zeroed array; never NULL. */
 void *fabric_ring_new(uint32_t count, size_t size);

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLUSH_PAUSE = 20000 /* ns at most between two works of a slow flush */ };
+enum {
+    FLUSH_PAUSE = 20000, /* ns at most between two works of a slow flush */
+    FIRST_ROOM = 8       /* places of a send queue, which are doubled when they are not enough */
+};
 
 bool fabric_qp_is_ready(const fabric_qp_t *qp)
 {
@@ -132,7 +135,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     qp->ibv.state = IBV_QPS_RESET;
     qp->ibv.qp_type = init->qp_type;
     qp->size = init->cap.max_send_wr;
-    qp->sends = fabric_ring_new(qp->size, sizeof(*qp->sends));
+    qp->room = qp->size < FIRST_ROOM ? qp->size : FIRST_ROOM;
+    qp->sends = fabric_ring_new(qp->room, sizeof(*qp->sends));
     qp->rq.size = NULL == qp->srq ? init->cap.max_recv_wr : 0;
     qp->rq.ring = fabric_ring_new(qp->rq.size, sizeof(*qp->rq.ring));
     use(qp, 1);
@@ -344,6 +348,29 @@ static int check_send(const fabric_qp_t *qp, const struct ibv_send_wr *wr, uint3
     return qp->posted - qp->freed >= qp->size ? ENOMEM : 0;
 }
 
+static void make_room(fabric_qp_t *qp)
+{
+    const uint32_t room = 2 * qp->room < qp->size ? 2 * qp->room : qp->size;
+    fabric_send_t *sends = fabric_ring_new(room, sizeof(*sends));
+
+    for (uint32_t i = qp->freed; i != qp->posted; ++i) {
+        sends[i % room] = *fabric_send_at(qp, i);
+    }
+    free(qp->sends);
+    qp->sends = sends;
+    qp->room = room;
+}
+
+static void count_post(const fabric_qp_t *qp, enum ibv_wr_opcode opcode)
+{
+    fabric_posts_t *posts = &fabric.posts[qp->object.context->rank];
+
+    ++*(IBV_QPT_UD == qp->ibv.qp_type ? &posts->datagrams
+        : IBV_WR_SEND == opcode       ? &posts->sends
+        : IBV_WR_RDMA_READ == opcode  ? &posts->reads
+                                      : &posts->writes);
+}
+
 static int post_one(fabric_qp_t *qp, const struct ibv_send_wr *wr)
 {
     uint32_t length = 0;
@@ -353,6 +380,10 @@ static int post_one(fabric_qp_t *qp, const struct ibv_send_wr *wr)
     if (0 != rc) {
         return rc;
     }
+    if (qp->posted - qp->freed == qp->room) {
+        make_room(qp);
+    }
+    count_post(qp, wr->opcode);
     send = fabric_send_at(qp, qp->posted);
     *send = (fabric_send_t){.wr_id = wr->wr_id,
                             .opcode = wr->opcode,

@@ -187,7 +187,11 @@ static void take_datagram(fabric_qp_t *qp, const fabric_packet_t *packet)
     fabric_recv_t recv;
 
     _Static_assert(FABRIC_GRH == sizeof(header), "the header of a datagram has 40 bytes");
-    if ((IBV_QPS_RTR != qp->ibv.state && IBV_QPS_RTS != qp->ibv.state) || packet->qkey != qp->attr.qkey || !fabric_recv_take(qp, &recv)) {
+    if ((IBV_QPS_RTR != qp->ibv.state && IBV_QPS_RTS != qp->ibv.state) || packet->qkey != qp->attr.qkey) {
+        return;
+    }
+    if (!fabric_recv_take(qp, &recv)) {
+        ++fabric.posts[qp->object.context->rank].unheard;
         return;
     }
     if (!fits(&recv, FABRIC_GRH + (uint64_t) packet->length)) {

@@ -47,6 +47,12 @@ bool fabric_fails(world_call_t call, const fabric_context_t *context)
     return true;
 }
 
+/* The list that the object stands in. */
+static fabric_object_t **list_of(const fabric_object_t *object)
+{
+    return FABRIC_CONTEXT == object->kind ? &fabric.contexts : &object->context->objects;
+}
+
 void *fabric_object_new(fabric_kind_t kind, fabric_context_t *context, size_t size, world_call_t call)
 {
     fabric_object_t *object;
@@ -67,11 +73,11 @@ void *fabric_object_new(fabric_kind_t kind, fabric_context_t *context, size_t si
     }
     object->kind = kind;
     object->context = context;
-    object->next = fabric.living;
+    object->next = *list_of(object);
     if (NULL != object->next) {
         object->next->previous = object;
     }
-    fabric.living = object;
+    *list_of(object) = object;
     return object;
 }
 
@@ -85,7 +91,7 @@ void fabric_object_end(fabric_object_t *object)
     if (NULL != object->previous) {
         object->previous->next = object->next;
     } else {
-        fabric.living = object->next;
+        *list_of(object) = object->next;
     }
     object->previous = NULL;
     object->next = fabric.graves;
@@ -139,18 +145,18 @@ uint16_t fabric_lid(unsigned node)
 void fabric_gid(unsigned node, unsigned rail, union ibv_gid *gid)
 {
     gid->global.subnet_prefix = htobe64(UINT64_C(0xfe80000000000000) | (rail + 1));
-    gid->global.interface_id = htobe64(UINT64_C(0x0202c9fffe000000) | rail << 8 | (node + 1));
+    gid->global.interface_id = htobe64(UINT64_C(0x0202c9fffe000000) | (node + 1) >> 8 << 16 | rail << 8 | ((node + 1) & 0xff));
 }
 
 int fabric_node_of(unsigned rail, const struct ibv_ah_attr *attr)
 {
+    const uint64_t id = be64toh(attr->grh.dgid.global.interface_id);
+    const unsigned node = attr->is_global ? (unsigned) ((id >> 16 & 0xff) << 8 | (id & 0xff)) - 1 : attr->dlid - 1u;
     union ibv_gid gid;
 
-    for (unsigned node = 0; node < fabric.habits.nodes; ++node) {
-        fabric_gid(node, rail, &gid);
-        if (attr->is_global ? 0 == memcmp(&gid, &attr->grh.dgid, sizeof(gid)) : fabric_lid(node) == attr->dlid) {
-            return (int) node;
-        }
+    if (node >= fabric.habits.nodes) {
+        return -1;
     }
-    return -1;
+    fabric_gid(node, rail, &gid);
+    return !attr->is_global || 0 == memcmp(&gid, &attr->grh.dgid, sizeof(gid)) ? (int) node : -1;
 }

@@ -118,16 +118,17 @@ static void drop(fabric_object_t *object)
 
 void fabric_context_end(fabric_context_t *context)
 {
-    static const fabric_kind_t order[] = {FABRIC_QP, FABRIC_SRQ, FABRIC_CQ, FABRIC_CHANNEL, FABRIC_MR, FABRIC_AH, FABRIC_PD, FABRIC_CONTEXT};
+    static const fabric_kind_t order[] = {FABRIC_QP, FABRIC_SRQ, FABRIC_CQ, FABRIC_CHANNEL, FABRIC_MR, FABRIC_AH, FABRIC_PD};
 
     for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); ++i) {
-        for (fabric_object_t *object = fabric.living, *next; NULL != object; object = next) {
+        for (fabric_object_t *object = context->objects, *next; NULL != object; object = next) {
             next = object->next;
-            if (context == object->context && order[i] == object->kind) {
+            if (order[i] == object->kind) {
                 drop(object);
             }
         }
     }
+    drop(&context->object);
 }
 
 int ibv_close_device(struct ibv_context *ibv)
@@ -135,10 +136,8 @@ int ibv_close_device(struct ibv_context *ibv)
     fabric_context_t *context = FABRIC_OF(fabric_context_t, ibv);
 
     fabric_object_check(&context->object, "ibv_close_device");
-    for (const fabric_object_t *object = fabric.living; NULL != object; object = object->next) {
-        if (context == object->context && FABRIC_CONTEXT != object->kind) {
-            world_broken("a device is closed, and object %u of kind %d is left", object->number, (int) object->kind);
-        }
+    if (NULL != context->objects) {
+        world_broken("a device is closed, and object %u of kind %d is left", context->objects->number, (int) context->objects->kind);
     }
     fabric_context_end(context);
     return 0;

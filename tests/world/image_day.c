@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    MOST = 16,
+    MOST = WORLD_JOB_PROCESSES,
     PER_PEER = 3, /* messages of one process to another in a burst, */
     FLOOD = 40,   /* or now and then so many short ones: more than the other process has buffers for if it computes or is stopped */
     FLOODS = 24,

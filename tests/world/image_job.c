@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { MOST = 16, MOST_THREADS = 2 };
+enum { MOST = WORLD_JOB_PROCESSES, MOST_THREADS = 2 };
 
 typedef struct {
     unsigned thread;

@@ -23,7 +23,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { JOB = 77, MOST = 16, PROGRESSES = 8 };
+enum { JOB = 77, KEYS = 16, PROGRESSES = 8 };
 
 ompi_predefined_communicator_t image_comm_self, image_comm_world;
 ompi_communicator_t *image_world = &image_comm_world.comm, *image_other;
@@ -35,7 +35,7 @@ opal_event_base_t *image_event_base;
 int image_leave_pinned;
 opal_mutex_t image_bml_lock;
 
-static ompi_proc_t *procs[MOST];
+static ompi_proc_t *procs[WORLD_MAX_PROCESSES];
 static int (*progresses[PROGRESSES])(void);
 
 /* ---- progress ------------------------------------------------------------------------------------------- */
@@ -330,7 +330,7 @@ int image_var_synonym(int of, const char *project, const char *framework, const 
 
 /* ---- other calls ------------------------------------------------------------------------------------------------------------ */
 
-static MPI_Comm_delete_attr_function *at_end[MOST];
+static MPI_Comm_delete_attr_function *at_end[KEYS];
 static int keys;
 static MPI_Comm_delete_attr_function *at_finalize;
 
@@ -403,7 +403,7 @@ static ompi_group_t *group_of(ompi_proc_t **first, unsigned n)
 
 static void processes_begin(void)
 {
-    static char hosts[MOST][8];
+    static char hosts[WORLD_MAX_PROCESSES][8];
 
     for (unsigned r = 0; r < world_ranks(); ++r) {
         procs[r] = OBJ_NEW(ompi_proc_t);

@@ -96,7 +96,7 @@ static const world_image_t *image_load(const char *bytes, size_t size)
     return dlsym(library, "world_image");
 }
 
-static void images_load(void)
+static void images_load(unsigned n)
 {
     const int fd = open(options.image, O_RDONLY | O_CLOEXEC);
     const off_t size = 0 > fd ? 0 : lseek(fd, 0, SEEK_END);
@@ -106,7 +106,7 @@ static void images_load(void)
         fprintf(stderr, "world: %s: %s\n", options.image, strerror(errno));
         exit(2);
     }
-    for (unsigned p = 0; p < WORLD_MAX_PROCESSES; ++p) {
+    for (unsigned p = 0; p < n; ++p) {
         images[p] = image_load(bytes, (size_t) size);
     }
     close(fd);
@@ -158,7 +158,7 @@ typedef struct {
 
 static pid_t run_begin(uint64_t seed, plan_t p, unsigned slot, bool is_quiet)
 {
-    const rlim_t seconds = 0 != p.value[PLAN_day] ? DAY_TOO_LONG_S : TOO_LONG_S;
+    const rlim_t seconds = 0 != p.value[PLAN_day] || 0 != p.value[PLAN_scale] ? DAY_TOO_LONG_S : TOO_LONG_S;
     const struct rlimit most = {seconds, seconds + 5};
     pid_t child;
 
@@ -362,6 +362,20 @@ static uint64_t run_all(void)
     return failed;
 }
 
+/* Plans that are drawn have few processes; a job of scale.c has as many as its command says. */
+static unsigned images_needed(void)
+{
+    const plan_t p = plan_of(options.first);
+    const unsigned n = p.value[PLAN_nodes] * (p.value[PLAN_per_node] + p.value[PLAN_crowd]), most = n < WORLD_MAX_PROCESSES ? n : WORLD_MAX_PROCESSES;
+    struct rlimit files;
+
+    if (0 == getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < most + 100) { /* each image is a file */
+        files.rlim_cur = files.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &files);
+    }
+    return most < WORLD_JOB_PROCESSES ? WORLD_JOB_PROCESSES : most;
+}
+
 /* ---- the command ----------------------------------------------------------------------------------------------------- */
 
 static const struct argp_option arguments[] = {
@@ -482,7 +496,7 @@ int main(int argc, char **argv)
         return 2;
     }
     ompi_begin();
-    images_load();
+    images_load(images_needed());
     if (options.debugs) {
         plan = plan_of(options.first);
         world_run(options.first, images);

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-enum { STACK = 256 * 1024, MOST_FDS = 4096, FIRST_FD = 10000, MOST_THREADS = 1024 };
+enum { STACK = 256 * 1024, MOST_FDS = 65536, FIRST_FD = 10000, MOST_THREADS = 16384 };
 
 typedef struct thread {
     ucontext_t context; /* for its first step; later steps jump, because a jump costs no system call */
@@ -48,14 +48,17 @@ static step_t *steps;
 static size_t n_steps, room_for_steps;
 static uint64_t order, done, fingerprint, random_state;
 static thread_t *threads[MOST_THREADS], *me;
-static unsigned n_threads, preempt_mean, points_left;
+static unsigned n_threads, n_alive, preempt_mean, points_left;
 static uint64_t most_late;
 static bool is_over;
 static jmp_buf host;
 static struct {
     bool is_used, is_ready;
+    unsigned pollers; /* how often it stands in the lists of threads that poll */
+    thread_t *poller; /* the last of these threads, or NULL */
     uint64_t counter; /* of an eventfd */
 } fds[MOST_FDS];
+static int first_free; /* no descriptor before it is free */
 
 /* ---- random numbers and the trace -------------------------------------------------------------------- */
 
@@ -206,6 +209,7 @@ static void thread_main(void)
     *self->image->local = NULL;
     self->result = self->main(self->argument);
     self->has_ended = true;
+    n_alive -= self->is_first;
     switch_out();
 }
 
@@ -236,6 +240,7 @@ static void *first_main(void *image)
 void sched_add(world_process_t *process, const world_image_t *image)
 {
     thread_make(process, image, first_main, (void *) (uintptr_t) image)->is_first = true;
+    ++n_alive;
 }
 
 static void sleep_until(uint64_t when)
@@ -373,8 +378,9 @@ int world_mutex_unlock(pthread_mutex_t *mutex)
 
 int world_fd_make(void)
 {
-    for (int i = 0; i < MOST_FDS; ++i) {
+    for (int i = first_free; i < MOST_FDS; ++i) {
         if (!fds[i].is_used) {
+            first_free = i + 1;
             fds[i].is_used = true;
             fds[i].is_ready = false;
             fds[i].counter = 0;
@@ -390,6 +396,7 @@ void world_fd_free(int fd)
         world_broken("the descriptor %d is closed and was not open", fd);
     }
     fds[fd - FIRST_FD].is_used = false;
+    first_free = fd - FIRST_FD < first_free ? fd - FIRST_FD : first_free;
 }
 
 /* Short delays are as frequent as long ones. */
@@ -398,15 +405,38 @@ static uint64_t late(void)
     return 0 == most_late || 0 != world_draw(50) ? 0 : world_draw((unsigned) (most_late >> world_draw(8)) + 1);
 }
 
+static void wake_poller(thread_t *thread)
+{
+    wake_at(thread, world_now + 1000 + world_draw(20000) + late());
+}
+
+/* Mostly one thread polls a descriptor. */
 void world_fd_ready(int fd, bool is_ready)
 {
     fds[fd - FIRST_FD].is_ready = is_ready;
-    for (unsigned t = 0; is_ready && t < n_threads; ++t) {
+    if (is_ready && 1 == fds[fd - FIRST_FD].pollers && NULL != fds[fd - FIRST_FD].poller) {
+        wake_poller(fds[fd - FIRST_FD].poller);
+        return;
+    }
+    for (unsigned t = 0; is_ready && 0 < fds[fd - FIRST_FD].pollers && t < n_threads; ++t) {
         for (nfds_t i = 0; i < threads[t]->n_polled; ++i) {
             if (fd == threads[t]->polled[i].fd) {
-                wake_at(threads[t], world_now + 1000 + world_draw(20000) + late());
+                wake_poller(threads[t]);
                 break;
             }
+        }
+    }
+}
+
+/* This thread begins or ends to poll. */
+static void polls(struct pollfd *list, nfds_t n, bool begins)
+{
+    me->polled = list;
+    me->n_polled = begins ? n : 0;
+    for (nfds_t i = 0; i < n; ++i) {
+        if (FIRST_FD <= list[i].fd) {
+            fds[list[i].fd - FIRST_FD].pollers += begins ? 1 : -1u;
+            fds[list[i].fd - FIRST_FD].poller = begins ? me : fds[list[i].fd - FIRST_FD].poller == me ? NULL : fds[list[i].fd - FIRST_FD].poller;
         }
     }
 }
@@ -430,15 +460,12 @@ int world_poll(struct pollfd *list, nfds_t n, int timeout_ms)
     int count = ready_among(list, n);
 
     if (0 == count && 0 != timeout_ms) {
-        thread_t *self = me;
-
-        self->polled = list;
-        self->n_polled = n;
+        polls(list, n, true);
         if (0 < timeout_ms) {
-            wake_at(self, world_now + WORLD_MS * (unsigned) timeout_ms + world_draw(60000) + late());
+            wake_at(me, world_now + WORLD_MS * (unsigned) timeout_ms + world_draw(60000) + late());
         }
         switch_out();
-        self->n_polled = 0;
+        polls(list, n, false);
         count = ready_among(list, n);
     } else {
         world_sleep(500 + world_draw(1000));
@@ -503,12 +530,7 @@ void sched_late(uint64_t most)
 
 unsigned sched_alive(void)
 {
-    unsigned n = 0;
-
-    for (unsigned t = 0; t < n_threads; ++t) {
-        n += threads[t]->is_first && !threads[t]->has_ended && !threads[t]->process->is_dead;
-    }
-    return n;
+    return n_alive;
 }
 
 unsigned sched_threads_of(const world_process_t *process)
@@ -585,6 +607,9 @@ bool sched_run(uint64_t most)
 
 void sched_kill(world_process_t *process)
 {
+    for (unsigned t = 0; !process->is_dead && t < n_threads; ++t) {
+        n_alive -= process == threads[t]->process && threads[t]->is_first && !threads[t]->has_ended;
+    }
     process->is_dead = true;
 }
 

@@ -248,7 +248,7 @@ static const char *drawn_parameter(const char *name)
 
 const char *world_parameter(const char *name)
 {
-    return 0 != PLAN_OF(day) ? day_parameter(name) : drawn_parameter(name);
+    return 0 != PLAN_OF(day) || 0 != PLAN_OF(scale) ? day_parameter(name) : drawn_parameter(name);
 }
 
 void world_saw_error(unsigned peer, int error)
@@ -353,7 +353,7 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
     world_seed = seed;
     world_images = images;
     n_processes = PLAN_OF(nodes) * PER_NODE;
-    if (n_processes > WORLD_MAX_PROCESSES || PLAN_OF(rails) > WORLD_MAX_RAILS) {
+    if (n_processes > (0 != PLAN_OF(scale) ? WORLD_MAX_PROCESSES : WORLD_JOB_PROCESSES) || PLAN_OF(rails) > WORLD_MAX_RAILS) {
         world_broken("the plan has too many processes or rails");
     }
     sched_begin(seed, PLAN_OF(preempt));

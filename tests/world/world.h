@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WORLD_MAX_PROCESSES = 16, WORLD_MAX_RAILS = 8 };
+#include "world_calls.h"
 
 #define WORLD_US UINT64_C(1000)
 #define WORLD_MS UINT64_C(1000000)

@@ -14,6 +14,9 @@
 #include <sys/types.h>
 #include <time.h>
 
+/* A job whose plan is drawn has at most WORLD_JOB_PROCESSES. */
+enum { WORLD_MAX_PROCESSES = 1024, WORLD_JOB_PROCESSES = 16, WORLD_MAX_RAILS = 8 };
+
 /* ---- calls that fail: failures.c ---------------------------------------------------------------------------- */
 
 typedef enum {
