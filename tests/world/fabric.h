@@ -56,8 +56,10 @@ fabric_objects_t fabric_objects(unsigned rank);
 uint64_t fabric_bytes(unsigned node, unsigned rail);
 uint64_t fabric_lost(unsigned node, unsigned rail);
 /* What a process has posted so far: datagrams, and other work; and datagrams for which it had no receive. */
+enum { FABRIC_TYPES = 16 }; /* of datagrams, by the low bits of their first byte */
 typedef struct {
-    uint64_t datagrams, sends, writes, reads, unheard;
+    uint64_t datagrams[FABRIC_TYPES];
+    uint64_t sends, writes, reads, unheard;
 } fabric_posts_t;
 fabric_posts_t fabric_posts(unsigned rank);
 /* Bytes of memory that this fabric needs for destroyed objects, numbers and packets. */

@@ -361,14 +361,15 @@ static void make_room(fabric_qp_t *qp)
     qp->room = room;
 }
 
-static void count_post(const fabric_qp_t *qp, enum ibv_wr_opcode opcode)
+static void count_post(const fabric_qp_t *qp, const struct ibv_send_wr *wr)
 {
     fabric_posts_t *posts = &fabric.posts[qp->object.context->rank];
 
-    ++*(IBV_QPT_UD == qp->ibv.qp_type ? &posts->datagrams
-        : IBV_WR_SEND == opcode       ? &posts->sends
-        : IBV_WR_RDMA_READ == opcode  ? &posts->reads
-                                      : &posts->writes);
+    if (IBV_QPT_UD == qp->ibv.qp_type) {
+        ++posts->datagrams[0 < wr->num_sge ? *(const uint8_t *) (uintptr_t) wr->sg_list[0].addr % FABRIC_TYPES : 0];
+    } else {
+        ++*(IBV_WR_SEND == wr->opcode ? &posts->sends : IBV_WR_RDMA_READ == wr->opcode ? &posts->reads : &posts->writes);
+    }
 }
 
 static int post_one(fabric_qp_t *qp, const struct ibv_send_wr *wr)
@@ -383,7 +384,7 @@ static int post_one(fabric_qp_t *qp, const struct ibv_send_wr *wr)
     if (qp->posted - qp->freed == qp->room) {
         make_room(qp);
     }
-    count_post(qp, wr->opcode);
+    count_post(qp, wr);
     send = fabric_send_at(qp, qp->posted);
     *send = (fabric_send_t){.wr_id = wr->wr_id,
                             .opcode = wr->opcode,

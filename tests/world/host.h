@@ -51,6 +51,21 @@ const char *day_parameter(const char *name);
 /* Prints the figures. Ends the run as failed if a bound is not kept. */
 void day_end(void);
 
+/* ---- scale.c, scale_figures.c --------------------------------------------------------------------------------- */
+
+/* Asks for the steps of a large job, and returns the time at which it must have ended. */
+uint64_t scale_plan(void);
+/* Prints the figures. */
+void scale_end(void);
+
+/* ---- memory.c ------------------------------------------------------------------------------------------------- */
+
+/* From now on the memory of processes is counted. */
+void memory_count_begin(void);
+int64_t memory_of(unsigned rank);
+/* The host has taken memory for the process that runs, or gives it back. */
+void memory_counts(const void *memory, bool is_taken);
+
 /* ---- failures.c ---------------------------------------------------------------------------------------------- */
 
 extern const char *const failures_names[CALLS];

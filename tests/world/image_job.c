@@ -7,6 +7,7 @@
  */
 #include "image_day.h"
 #include "image_message.h"
+#include "image_scale.h"
 
 #include "pml_bfo_module.h"
 
@@ -480,6 +481,10 @@ static void job_main(void)
 {
     pthread_t other;
 
+    if (0 != world_plan_of("scale")) {
+        image_scale();
+        return;
+    }
     if (0 != world_plan_of("day")) {
         image_day();
         return;
@@ -568,5 +573,5 @@ static void job_report(void)
 }
 
 extern void *bfo_local_mine;
-__attribute__((visibility("default")))
-world_image_t world_image = {.main = job_main, .report = job_report, .lists = image_day_lists, .local = &bfo_local_mine};
+__attribute__((visibility("default"))) world_image_t world_image = {
+    .main = job_main, .report = job_report, .lists = image_day_lists, .counts = image_scale_counts, .local = &bfo_local_mine};

@@ -432,6 +432,7 @@ void image_begin(bool threads)
     image_uses_threads = threads;
     polls = world_plan_of("polls");
     processes_begin();
+    world_memory_begin();
     image_pmix.get = pmix_get;
     image_pmix.put = pmix_put;
     OBJ_CONSTRUCT(&image_bml_lock, opal_mutex_t);

@@ -117,11 +117,16 @@ static void *list_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align
 {
     void *memory;
 
-    return world_call_fails(CALL_list, 0) || 0 != posix_memalign(&memory, align < 64 ? 64 : align, size) ? NULL : memory;
+    if (world_call_fails(CALL_list, 0) || 0 != posix_memalign(&memory, align < 64 ? 64 : align, size)) {
+        return NULL;
+    }
+    memory_counts(memory, true);
+    return memory;
 }
 
 static void list_free(mca_mpool_base_module_t *pool, void *memory)
 {
+    memory_counts(memory, false);
     free(memory);
 }
 

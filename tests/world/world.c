@@ -362,7 +362,9 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
         world_processes[p] = (world_process_t){.rank = p, .node = p / PER_NODE};
         sched_add(&world_processes[p], images[p]);
     }
-    if (0 != PLAN_OF(day)) {
+    if (0 != PLAN_OF(scale)) {
+        most = scale_plan();
+    } else if (0 != PLAN_OF(day)) {
         most = day_plan();
     } else {
         faults_plan();
@@ -370,7 +372,9 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
     if (sched_run(most)) {
         look_for_leaks();
         look_at_time();
-        if (0 != PLAN_OF(day)) {
+        if (0 != PLAN_OF(scale)) {
+            scale_end();
+        } else if (0 != PLAN_OF(day)) {
             day_end();
         }
     }

@@ -20,7 +20,7 @@ build() {
         echo "CFLAGS = $flags -I$from"
         echo "IMAGE = -D_GNU_SOURCE -include $from/image.h -fvisibility=hidden -DPML_BFO=1 -DBFO_BTL_FAILOVER=1 -DBFO_ASSERTIONS=1 -DBFO_FLUSH_SECONDS=1000000 -I$BFO_SRCDIR/tests/fuzz/shadow -I$BFO_SRCDIR/include -I$BFO_BUILDDIR/include -I$BFO_SRCDIR/include/compat -I$pml -I$btl"
         echo "OMPI = $OMPI_CPPFLAGS $OMPI_CFLAGS"
-        echo "all: world image.so"
+        echo "all: world image.so lean.so"
         objects=
         for f in $(image_sources); do
             o=$(basename "$f" .c).o objects+=" $o"
@@ -29,11 +29,12 @@ build() {
         done
         echo "image.so:$objects"
         printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS"
+        printf 'lean.so: image.so\n\tstrip -g -o $@ $<\n'
         objects=
-        for f in "$from"/{main,schedule,world,faults,failures,day,day_figures}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c; do
+        for f in "$from"/{main,schedule,world,memory,faults,failures,day,day_figures,scale,scale_figures}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c; do
             o=$(basename "$f" .c).o objects+=" $o"
             echo "$o: $f"
-            printf '\t$(CC) $(CFLAGS) -I%s $(OMPI) -MMD -MP -c -o $@ $<\n' "$BFO_SRCDIR/include/compat -I$BFO_SRCDIR/softrail"
+            printf '\t$(CC) $(CFLAGS) -I%s $(OMPI) -fno-optimize-sibling-calls -MMD -MP -c -o $@ $<\n' "$BFO_SRCDIR/include/compat -I$BFO_SRCDIR/softrail"
         done
         echo "world:$objects"
         printf '\t$(CC) -rdynamic -o $@ $^ %s -ldl\n' "$OMPI_LDFLAGS $OMPI_LIBS"

@@ -131,6 +131,24 @@ typedef struct {
     uint64_t out;        /* fragments of the BTL that are out */
 } world_day_lists_t;
 
+/* ---- the application of a large job: scale.c ------------------------------------------------------------ */
+
+/* What comes after a round. */
+enum { WORLD_SCALE_GOES_ON, WORLD_SCALE_IDLES, WORLD_SCALE_ENDS, WORLD_SCALE_IDLE_MS = 25000 };
+/* Rank 0 asks: what comes after the round that begins now? */
+unsigned world_scale_next(void);
+/* This process is through MPI_Init; it has ended a round, in which it has sent so many messages, short and long. */
+void world_scale_ready(void);
+void world_scale_ended(unsigned shorts, unsigned longs);
+/* What a process has counted: numbers of 64 bits only. */
+typedef struct {
+    uint64_t rails; /* in use, over all peers */
+    uint64_t rails_lost, rails_back, peers_lost, resends, restarts;
+    uint64_t inquiries, questions, keepalives, soft, hard, copies;
+} world_scale_counts_t;
+/* What this process has so far is not counted as its memory: memory.c. */
+void world_memory_begin(void);
+
 /* ---- the end of a process ------------------------------------------------------------------------------- */
 
 /* This process cannot go on: only after a call has failed. Does not return. */
@@ -141,9 +159,10 @@ void world_has_no_rail(void) __attribute__((noreturn));
 /* Every image has one variable of this type, named world_image. */
 typedef struct {
     void (*main)(void);
-    void (*report)(void);                  /* what the process waits for goes to the trace; what never comes is an error that it saw */
-    void (*lists)(world_day_lists_t *sum); /* adds those of the process */
-    void **local;                          /* the PML's variable that each thread has for itself */
+    void (*report)(void);                      /* what the process waits for goes to the trace; what never comes is an error that it saw */
+    void (*lists)(world_day_lists_t *sum);     /* adds those of the process */
+    void (*counts)(world_scale_counts_t *sum); /* adds those of the process */
+    void **local;                              /* the PML's variable that each thread has for itself */
 } world_image_t;
 
 #endif /* WORLD_CALLS_H */
