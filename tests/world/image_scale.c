@@ -68,7 +68,7 @@ static void make(slot_t *s, unsigned from, unsigned to, uint32_t next)
 {
     s->head = (head_t){.round = round_now, .from = from, .to = to, .next = next};
     s->size = size_of(from, to);
-    s->memory = malloc(s->size + AFTER);
+    s->memory = world_room(s->size + AFTER);
     memset(s->memory, 0xa5, s->size + AFTER);
 }
 
@@ -123,7 +123,7 @@ static bool has_ended(slot_t *s)
         }
     }
     (void) ompi_request_free(&s->request);
-    free(s->memory);
+    world_room_ends(s->memory);
     return true;
 }
 
@@ -188,6 +188,7 @@ void image_scale_counts(world_scale_counts_t *c)
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         const ofo_counters_t *btl = &OFO.module[i]->count;
 
+        c->credits += btl->credit_messages;
         c->inquiries += btl->inquiries;
         c->questions += btl->questions;
         c->keepalives += btl->keepalives;

@@ -37,6 +37,16 @@ void memory_counts(const void *memory, bool is_taken)
     }
 }
 
+void *world_room(size_t size)
+{
+    return malloc(size);
+}
+
+void world_room_ends(void *room)
+{
+    free(room);
+}
+
 #ifndef __SANITIZE_ADDRESS__
 
 extern const char __executable_start[], etext[];

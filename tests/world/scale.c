@@ -256,12 +256,20 @@ static bool is_over(void)
     }
 }
 
+static void count_objects(void)
+{
+    for (unsigned p = 0; p < n; ++p) {
+        scale_sizes.qps += fabric_objects(p).qps;
+    }
+    scale_sizes.at_end = memory_of_all();
+}
+
 /* The round of the idle phase is followed by the idle time, and then by the last round. */
 unsigned world_scale_next(void)
 {
     round_began = world_now;
     if (SCALE_IDLE == now_phase) {
-        scale_sizes.at_end = memory_of_all();
+        count_objects();
         return WORLD_SCALE_ENDS;
     }
     if (is_over()) {
@@ -275,14 +283,6 @@ void world_scale_ready(void)
     if (++n_ready == n) {
         scale_sizes.init = memory_of_all();
     }
-}
-
-static void count_objects(void)
-{
-    for (unsigned p = 0; p < n; ++p) {
-        scale_sizes.qps += fabric_objects(p).qps;
-    }
-    scale_sizes.contact = memory_of_all();
 }
 
 void world_scale_ended(unsigned its_shorts, unsigned its_longs)
@@ -304,7 +304,7 @@ void world_scale_ended(unsigned its_shorts, unsigned its_longs)
         phase->flows = world_now - phase->event;
     }
     if (SCALE_CONTACT == now_phase) {
-        count_objects();
+        scale_sizes.contact = memory_of_all();
     }
     if (SCALE_IDLE == now_phase) { /* the last of these moments is that of the last round */
         phase->ended = world_now;

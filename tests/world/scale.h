@@ -41,7 +41,7 @@ typedef struct {
 extern scale_phase_t scale_phases[SCALE_PHASES];
 
 typedef struct {
-    uint64_t qps;                  /* queue pairs of all processes after the first contact */
+    uint64_t qps;                  /* queue pairs of all processes before the last round */
     int64_t init, contact, at_end; /* bytes of all processes after MPI_Init, after the first contact, before the last round */
 } scale_sizes_t;
 extern scale_sizes_t scale_sizes;

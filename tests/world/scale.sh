@@ -18,7 +18,7 @@ done
 shift $((OPTIND - 1))
 # Nothing but the job is drawn from the seed. The image without what a debugger needs is a seventh as large.
 job="scale=1 per_node=$per_node crowd=0 threads=0 preempt=0 latency=2 jitter=5 mtu=4096 event_delay=20000 srq=1 last_wqe=1 flushes_late=0 cleans_cqs=0
-     fails=0 kills=0 rejoin=1 lids=1 polls=32 pause=200"
+     fails=0 kills=0 rejoin=1 lids=1 polls=256 pause=200"
 image=${BFO_WORLD_INTO:-$BFO_BUILDDIR/tests/world/made}/lean.so
 bad=0
 for size in "${@:-8:2}"; do

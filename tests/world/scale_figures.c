@@ -30,10 +30,10 @@ static uint64_t datagrams(const fabric_posts_t *posts)
     return sum;
 }
 
-/* A short message of the application is a SEND, a long one two SENDs and a READ. */
+/* A short message of the application is a SEND; of a long one its sender sends two, and its receiver one. */
 static double beyond(const scale_phase_t *phase)
 {
-    const uint64_t own = phase->last.shorts - phase->first.shorts + 2 * (phase->last.longs - phase->first.longs);
+    const uint64_t own = phase->last.shorts - phase->first.shorts + 3 * (phase->last.longs - phase->first.longs);
 
     return ((double) (phase->last.posts.sends - phase->first.posts.sends) - (double) own) / n;
 }
@@ -72,6 +72,7 @@ static void phase_lines(scale_phase_kind_t kind)
     }
     control_lines(name, phase);
     line(name, "sends_beyond", beyond(phase));
+    line(name, "credits", per_process(first->credits, last->credits));
     line(name, "writes", per_process(phase->first.posts.writes, phase->last.posts.writes));
     line(name, "reads", per_process(phase->first.posts.reads, phase->last.posts.reads));
     line(name, "resends", per_process(first->resends, last->resends));

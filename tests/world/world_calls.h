@@ -144,10 +144,13 @@ void world_scale_ended(unsigned shorts, unsigned longs);
 typedef struct {
     uint64_t rails; /* in use, over all peers */
     uint64_t rails_lost, rails_back, peers_lost, resends, restarts;
+    uint64_t credits; /* messages for the sake of credits */
     uint64_t inquiries, questions, keepalives, soft, hard, copies;
 } world_scale_counts_t;
-/* What this process has so far is not counted as its memory: memory.c. */
+/* What this process has so far is not counted as its memory: memory.c. Nor is what the application takes here. */
 void world_memory_begin(void);
+void *world_room(size_t size);
+void world_room_ends(void *room);
 
 /* ---- the end of a process ------------------------------------------------------------------------------- */
 
