@@ -189,6 +189,7 @@ void image_scale_counts(world_scale_counts_t *c)
         const ofo_counters_t *btl = &OFO.module[i]->count;
 
         c->credits += btl->credit_messages;
+        c->saved += btl->coalesced - btl->carriers;
         c->inquiries += btl->inquiries;
         c->questions += btl->questions;
         c->keepalives += btl->keepalives;

@@ -37,6 +37,7 @@ scale_sizes_t scale_sizes;
 static scale_phase_kind_t now_phase;
 static unsigned n, n_ended, n_ready, flaps_left, rounds_after;
 static uint64_t round_began, all_rails, shorts, longs;
+static scale_sums_t after_round; /* at the end of the last round, when no process has begun the next one */
 static bool is_whole; /* no port that may return is away */
 
 /* ---- sums ------------------------------------------------------------------------------------------------ */
@@ -228,8 +229,7 @@ static void phase_begin(scale_phase_kind_t kind)
     scale_phase_t *before = &scale_phases[now_phase], *phase = &scale_phases[kind];
 
     before->ended = phase->began = world_now;
-    sum_up(&before->last);
-    phase->first = before->last;
+    before->last = phase->first = after_round;
     now_phase = kind;
     forget_history();
     world_trace("scale: phase %u begins", kind);
@@ -296,6 +296,7 @@ void world_scale_ended(unsigned its_shorts, unsigned its_longs)
         return;
     }
     n_ended = 0;
+    sum_up(&after_round);
     ++phase->rounds;
     ++rounds_after;
     if (!has_event && world_now - round_began > phase->flows) {
@@ -308,7 +309,7 @@ void world_scale_ended(unsigned its_shorts, unsigned its_longs)
     }
     if (SCALE_IDLE == now_phase) { /* the last of these moments is that of the last round */
         phase->ended = world_now;
-        sum_up(&phase->last);
+        phase->last = after_round;
     }
 }
 

@@ -30,12 +30,15 @@ static uint64_t datagrams(const fabric_posts_t *posts)
     return sum;
 }
 
-/* A short message of the application is a SEND; of a long one its sender sends two, and its receiver one. */
+/* SENDs that the application did not ask for. A short message of the application is a SEND, or travels in that of another one; of a long one
+ * its sender sends two, and its receiver one. */
 static double beyond(const scale_phase_t *phase)
 {
-    const uint64_t own = phase->last.shorts - phase->first.shorts + 3 * (phase->last.longs - phase->first.longs);
+    const scale_sums_t *first = &phase->first, *last = &phase->last;
+    const uint64_t own = last->shorts - first->shorts + 3 * (last->longs - first->longs);
+    const uint64_t sent = last->posts.sends - first->posts.sends + last->counts.saved - first->counts.saved;
 
-    return ((double) (phase->last.posts.sends - phase->first.posts.sends) - (double) own) / n;
+    return ((double) sent - (double) own) / n;
 }
 
 static void control_lines(const char *name, const scale_phase_t *phase)

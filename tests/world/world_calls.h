@@ -145,6 +145,7 @@ typedef struct {
     uint64_t rails; /* in use, over all peers */
     uint64_t rails_lost, rails_back, peers_lost, resends, restarts;
     uint64_t credits; /* messages for the sake of credits */
+    uint64_t saved;   /* messages that travelled in another one */
     uint64_t inquiries, questions, keepalives, soft, hard, copies;
 } world_scale_counts_t;
 /* What this process has so far is not counted as its memory: memory.c. Nor is what the application takes here. */
