@@ -18,7 +18,7 @@
 
 enum {
     HEALTHY_ROUNDS = 3,
-    AFTER_ROUNDS = 2, /* when all rails are back */
+    AFTER_ROUNDS = 7, /* when all rails are back, so that their probation ends */
     INTO_US = 20,     /* from the beginning of a round to the event */
     LEAF_MS = 2000,
     FLAPS = 3,
