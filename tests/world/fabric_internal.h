@@ -30,6 +30,7 @@ enum {
 typedef enum { FABRIC_CONTEXT, FABRIC_PD, FABRIC_MR, FABRIC_CHANNEL, FABRIC_CQ, FABRIC_SRQ, FABRIC_QP, FABRIC_AH, FABRIC_KINDS } fabric_kind_t;
 
 typedef struct fabric_context fabric_context_t;
+typedef struct fabric_packet fabric_packet_t;
 
 /* Each object begins with it. Lists begin with the newest. */
 typedef struct fabric_object {
@@ -142,7 +143,8 @@ typedef struct fabric_qp {
     uint64_t last_arrival; /* of its latest packet: later ones do not overtake it */
     bool is_flushing;      /* the next step of a slow flush is asked for */
     bool last_wqe_raised;
-    bool forgets; /* its adapter died, but still acknowledges WRITEs until forgets_until */
+    void (*hears)(struct fabric_qp *qp, const struct fabric_packet *packet); /* takes each message instead of a receive; mostly NULL */
+    bool forgets;                                                            /* its adapter died, but still acknowledges WRITEs until forgets_until */
     uint64_t forgets_until;
 
     /* The send queue. freed <= done <= next <= posted. */
@@ -177,8 +179,6 @@ typedef struct {
     uint64_t went_down; /* the last time */
     uint64_t bytes, lost;
 } fabric_port_t;
-
-typedef struct fabric_packet fabric_packet_t;
 
 typedef struct {
     fabric_habits_t habits;

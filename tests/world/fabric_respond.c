@@ -64,6 +64,11 @@ static bool fits(const fabric_recv_t *recv, uint64_t length)
 
 static void take_send(fabric_qp_t *qp, const fabric_packet_t *packet)
 {
+    if (NULL != qp->hears) {
+        qp->hears(qp, packet);
+        taken(qp, packet);
+        return;
+    }
     if (0 == packet->index && !qp->is_receiving) {
         if (!fabric_recv_take(qp, &qp->current)) {
             qp->nak_sent = true;
@@ -188,6 +193,10 @@ static void take_datagram(fabric_qp_t *qp, const fabric_packet_t *packet)
 
     _Static_assert(FABRIC_GRH == sizeof(header), "the header of a datagram has 40 bytes");
     if ((IBV_QPS_RTR != qp->ibv.state && IBV_QPS_RTS != qp->ibv.state) || packet->qkey != qp->attr.qkey) {
+        return;
+    }
+    if (NULL != qp->hears) {
+        qp->hears(qp, packet);
         return;
     }
     if (!fabric_recv_take(qp, &recv)) {

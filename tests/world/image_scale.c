@@ -41,6 +41,7 @@ static slot_t *open_slots[2 * WORLD_MAX_PROCESSES];
 static unsigned n_open;
 static uint8_t pattern[LONG + SLICES];
 static uint32_t round_now;
+static bool has_mute_peers;
 
 /* ---- a message --------------------------------------------------------------------------------------------- */
 
@@ -49,9 +50,10 @@ static const uint8_t *bytes_of(const head_t *h)
     return pattern + world_hash(SLICES, h->round, h->from, h->to, 31);
 }
 
+/* Peers without an image answer no rendezvous and give no credits of queues for one peer. */
 static size_t size_of(unsigned from, unsigned to)
 {
-    const unsigned kind = world_hash(16, round_now, from, to, 32);
+    const unsigned kind = has_mute_peers ? 1 : world_hash(16, round_now, from, to, 32);
 
     return 0 == kind ? LONG : 3 > kind ? MIDDLE : SHORT;
 }
@@ -137,7 +139,7 @@ static uint32_t round_of_all(void)
     unsigned longs = 0;
 
     ++round_now;
-    for (unsigned i = 1; i < n; ++i) {
+    for (unsigned i = 1; i < n && !has_mute_peers; ++i) {
         receive_from((me + n - i) % n);
     }
     for (unsigned i = 1; i < n; ++i) {
@@ -206,12 +208,16 @@ void image_scale(void)
     for (size_t i = 0; i < sizeof(pattern); ++i) {
         pattern[i] = (uint8_t) world_hash(256, (unsigned) i, 0, 0, 33);
     }
+    has_mute_peers = 0 != world_plan_of("peers");
     image_begin(false);
     world_scale_ready();
     do {
         next = round_of_all();
         wait_ms(WORLD_SCALE_IDLES == next ? WORLD_SCALE_IDLE_MS : world_plan_of("pause"));
     } while (WORLD_SCALE_ENDS != next);
+    if (has_mute_peers) {
+        world_scale_leaves();
+    }
     image_end();
     world_trace("ends");
 }

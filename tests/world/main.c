@@ -371,7 +371,8 @@ static uint64_t run_all(void)
 static unsigned images_needed(void)
 {
     const plan_t p = plan_of(options.first);
-    const unsigned n = p.value[PLAN_nodes] * (p.value[PLAN_per_node] + p.value[PLAN_crowd]), most = n < WORLD_MAX_PROCESSES ? n : WORLD_MAX_PROCESSES;
+    const unsigned n = 0 != p.value[PLAN_peers] ? 1 : p.value[PLAN_nodes] * (p.value[PLAN_per_node] + p.value[PLAN_crowd]),
+                   most = n < WORLD_MAX_PROCESSES ? n : WORLD_MAX_PROCESSES;
     struct rlimit files;
 
     if (0 == getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < most + 100) { /* each image is a file */

@@ -38,13 +38,13 @@ static scale_phase_kind_t now_phase;
 static unsigned n, n_ended, n_ready, flaps_left, rounds_after;
 static uint64_t round_began, all_rails, shorts, longs;
 static scale_sums_t after_round; /* at the end of the last round, when no process has begun the next one */
-static bool is_whole; /* no port that may return is away */
+static bool is_whole;            /* no port that may return is away */
 
 /* ---- sums ------------------------------------------------------------------------------------------------ */
 
 uint64_t scale_all_rails(void)
 {
-    return (uint64_t) n * (n - 1) * PLAN_OF(rails);
+    return (uint64_t) n * (world_ranks() - 1) * PLAN_OF(rails);
 }
 
 static void sum_up(scale_sums_t *sums)
@@ -153,11 +153,6 @@ static void ports(unsigned nodes, unsigned rail, bool is_up)
     is_whole = is_up;
 }
 
-static void leaf_is_back(void *nothing)
-{
-    ports(PLAN_OF(nodes) / 2, second_rail(), true);
-}
-
 static void flap_begins(void *nothing);
 
 static void flap_ends(void *nothing)
@@ -188,13 +183,24 @@ static void silence_ends(void *nothing)
     silence(false);
 }
 
+/* A process with peers that have no image is a machine by itself. */
+static unsigned half_the_nodes(void)
+{
+    return 0 != PLAN_OF(peers) ? 1 : PLAN_OF(nodes) / 2;
+}
+
+static void leaf_is_back(void *nothing)
+{
+    ports(half_the_nodes(), second_rail(), true);
+}
+
 /* Pairs of processes of which one, or both, is on the first machine lose a rail. */
 static void adapter_dies(void)
 {
-    const uint64_t here = PER_NODE;
+    const uint64_t here = 0 != PLAN_OF(peers) ? 1 : PER_NODE;
 
     fabric_adapter_dies(0, second_rail(), false);
-    all_rails -= 2 * here * (n - here) + here * (here - 1);
+    all_rails -= 0 != PLAN_OF(peers) ? PLAN_OF(peers) : 2 * here * (n - here) + here * (here - 1);
 }
 
 static void event(void *nothing)
@@ -205,7 +211,7 @@ static void event(void *nothing)
     phase->least_rails = all_rails;
     switch (now_phase) {
     case SCALE_LEAF:
-        ports(PLAN_OF(nodes) / 2, second_rail(), false);
+        ports(half_the_nodes(), second_rail(), false);
         world_at(world_now + WORLD_MS * LEAF_MS, leaf_is_back, NULL);
         break;
     case SCALE_SPINE:
@@ -315,10 +321,18 @@ void world_scale_ended(unsigned its_shorts, unsigned its_longs)
 
 uint64_t scale_plan(void)
 {
-    n = PLAN_OF(nodes) * PER_NODE;
+    n = world_ranks() - PLAN_OF(peers);
     all_rails = scale_all_rails();
     is_whole = true;
     memory_count_begin();
     world_at(WORLD_MS * LOOK_MS, look, NULL);
     return MOST_S * WORLD_S;
+}
+
+void world_scale_leaves(void)
+{
+    sched_end();
+    for (;;) {
+        world_sleep(WORLD_S);
+    }
 }

@@ -12,7 +12,7 @@ static unsigned n;
 
 static void line(const char *phase, const char *what, double value)
 {
-    printf("scale %u %u %s %s %.6g\n", n, PLAN_OF(rails), phase, what, value);
+    printf("scale %u %u %s %s %.6g\n", world_ranks(), PLAN_OF(rails), phase, what, value);
 }
 
 static double per_process(uint64_t first, uint64_t last)
@@ -89,7 +89,7 @@ static void phase_lines(scale_phase_kind_t kind)
 
 void scale_end(void)
 {
-    n = PLAN_OF(nodes) * PER_NODE;
+    n = world_ranks() - PLAN_OF(peers);
     line("sizes", "queue_pairs", (double) scale_sizes.qps / n);
     line("sizes", "init_KiB", (double) scale_sizes.init / n / 1024);
     line("sizes", "contact_KiB", (double) (scale_sizes.contact - scale_sizes.init) / n / 1024);

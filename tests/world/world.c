@@ -6,6 +6,7 @@
 #include "host.h"
 
 #include "fabric.h"
+#include "peers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ unsigned world_node(void)
 
 unsigned world_ranks(void)
 {
-    return n_processes;
+    return n_processes + PLAN_OF(peers);
 }
 
 void *world_node_memory(size_t size)
@@ -140,6 +141,9 @@ void world_put(const char *key, const void *bytes, size_t size)
 
 const void *world_get(unsigned rank, const char *key, size_t *size)
 {
+    if (rank >= n_processes) {
+        return peers_published(rank, key, size);
+    }
     for (unsigned i = 0; i < MOST_ENTRIES && NULL != modex[rank][i].key; ++i) {
         if (0 == strcmp(key, modex[rank][i].key)) {
             *size = modex[rank][i].size;
@@ -352,8 +356,9 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
 
     world_seed = seed;
     world_images = images;
-    n_processes = PLAN_OF(nodes) * PER_NODE;
-    if (n_processes > (0 != PLAN_OF(scale) ? WORLD_MAX_PROCESSES : WORLD_JOB_PROCESSES) || PLAN_OF(rails) > WORLD_MAX_RAILS) {
+    n_processes = 0 != PLAN_OF(peers) ? 1 : PLAN_OF(nodes) * PER_NODE;
+    if (n_processes > (0 != PLAN_OF(scale) ? WORLD_MAX_PROCESSES : WORLD_JOB_PROCESSES) || PLAN_OF(rails) > WORLD_MAX_RAILS
+        || PLAN_OF(peers) >= WORLD_MAX_PROCESSES || (0 != PLAN_OF(peers) && PLAN_OF(peers) > PEERS_PER_NODE * (PLAN_OF(nodes) - 1))) {
         world_broken("the plan has too many processes or rails");
     }
     sched_begin(seed, PLAN_OF(preempt));
@@ -362,6 +367,9 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
         world_processes[p] = (world_process_t){.rank = p, .node = p / PER_NODE};
         sched_add(&world_processes[p], images[p]);
     }
+    for (unsigned p = 1; p <= PLAN_OF(peers); ++p) {
+        world_processes[p] = (world_process_t){.rank = p, .node = 1 + (p - 1) / PEERS_PER_NODE};
+    }
     if (0 != PLAN_OF(scale)) {
         most = scale_plan();
     } else if (0 != PLAN_OF(day)) {
@@ -369,7 +377,11 @@ void world_run(uint64_t seed, const world_image_t *const images[WORLD_MAX_PROCES
     } else {
         faults_plan();
     }
-    if (sched_run(most)) {
+    if (!sched_run(most)) {
+        if (0 != PLAN_OF(peers)) {
+            scale_end();
+        }
+    } else {
         look_for_leaks();
         look_at_time();
         if (0 != PLAN_OF(scale)) {

@@ -15,7 +15,7 @@
 #include <time.h>
 
 /* A job whose plan is drawn has at most WORLD_JOB_PROCESSES. */
-enum { WORLD_MAX_PROCESSES = 1024, WORLD_JOB_PROCESSES = 16, WORLD_MAX_RAILS = 8 };
+enum { WORLD_MAX_PROCESSES = 16384, WORLD_JOB_PROCESSES = 16, WORLD_MAX_RAILS = 8 };
 
 /* ---- calls that fail: failures.c ---------------------------------------------------------------------------- */
 
@@ -140,6 +140,8 @@ unsigned world_scale_next(void);
 /* This process is through MPI_Init; it has ended a round, in which it has sent so many messages, short and long. */
 void world_scale_ready(void);
 void world_scale_ended(unsigned shorts, unsigned longs);
+/* A process whose peers have no image ends the run. Does not return. */
+void world_scale_leaves(void) __attribute__((noreturn));
 /* What a process has counted: numbers of 64 bits only. */
 typedef struct {
     uint64_t rails; /* in use, over all peers */
