@@ -317,6 +317,15 @@ static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     ++module->count.ctl_out;
 }
 
+/* A queue pair that needs repair keeps nobody waiting: what it does not send is lost. */
+static bool ud_has_room(ofo_module_t *module)
+{
+    ofo_ud_t *ud = &module->ud;
+
+    reap_sends(ud);
+    return SENDS > ud->sent - ud->reaped || OFO_LOAD(ud->is_doubtful) || OFO_LOAD(module->device->fatal);
+}
+
 /* ---- in ----------------------------------------------------------------------------------------- */
 
 static void read_datagram(ofo_module_t *module, const uint8_t *bytes, size_t length)
@@ -398,6 +407,7 @@ const ofo_cpc_t ofo_cpc_ud = {
     .fd = ud_fd,
     .receive = ud_receive,
     .send = ud_send,
+    .has_room = ud_has_room,
     .join = ofo_qpset_connect,
     .expire = ud_expire,
 };

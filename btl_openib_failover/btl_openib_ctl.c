@@ -25,6 +25,11 @@ void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     OFO.cpc->send(ep, ctl);
 }
 
+bool ofo_ctl_has_room(ofo_module_t *module)
+{
+    return NULL == OFO.cpc->has_room || OFO.cpc->has_room(module);
+}
+
 void ofo_ud_forget(ofo_endpoint_t *ep)
 {
     if (NULL != ep->ah) {

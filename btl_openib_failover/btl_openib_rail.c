@@ -127,7 +127,7 @@ static void rejoin_ask(ofo_endpoint_t *ep, uint64_t now)
 
 static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
 {
-    enum { LOOK_AGAIN_MS = 1000 };
+    enum { LOOK_AGAIN_MS = 1000, ROOM_MS = 1 };
 
     if (OFO_REJOIN_WITH_PORT == ep->rejoin.at) {
         if (OFO_LOAD(ep->module->port_up)) {
@@ -141,6 +141,8 @@ static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
         }
         if (!OFO_LOAD(ep->module->port_up) || !may_rejoin(ep) || (ofo_rejoin_is_held(&ep->rejoin, now, half_life()) && !ofo_rail_is_last(ep))) {
             rejoin_later(ep, LOOK_AGAIN_MS);
+        } else if (!ofo_ctl_has_room(ep->module)) {
+            ep->rejoin.at = now + ROOM_MS;
         } else {
             rejoin_ask(ep, now);
         }
@@ -327,6 +329,10 @@ static void retransmit(ofo_endpoint_t *ep)
 
     ep->retransmit_at = 0;
     if (!by_state && !asks_for_counts(ep)) {
+        return;
+    }
+    if (!ofo_ctl_has_room(ep->module)) {
+        ep->retransmit_at = ofo_now_ms() + 1;
         return;
     }
     backoff = ofo_backoff_next(ep->backoff_ms);

@@ -529,6 +529,8 @@ typedef struct {
     void (*receive)(ofo_module_t *module);
     /* Sends a message whose common header is filled in. A message that cannot be sent is lost. */
     void (*send)(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
+    /* Is there room for one more message? NULL: always. */
+    bool (*has_room)(ofo_module_t *module);
     /* Moves the queue pairs to RTS, after the peer's REQ or REP. */
     int (*join)(ofo_qpset_t *qps, const ofo_ctl_t *remote);
     void (*leave)(ofo_qpset_t *qps);                        /* before queue pairs are destroyed; may be NULL */

@@ -52,6 +52,12 @@ void ofo_ctl_send(ofo_endpoint_t *of, ofo_ctl_t *ctl)
     sent = *ctl;
     ++sends;
 }
+static bool has_room;
+bool ofo_ctl_has_room(ofo_module_t *of)
+{
+    assert_ptr_equal(of, &module);
+    return has_room;
+}
 void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *set)
 {
     assert_ptr_equal(to, &module);
@@ -85,6 +91,7 @@ static int begin(void **state)
     OFO.closing = false;
     now = 10000;
     sends = trusts = 0;
+    has_room = true;
     return 0;
 }
 
@@ -248,6 +255,30 @@ static void rail_that_answers_too_seldom_is_not_asked_for_ever(void **state)
     nothing_follows();
 }
 
+/* Many rails have come back at once, and their questions fill the queue. A question that waits for room counts neither as asked nor as missed. */
+static void question_waits_for_room(void **state)
+{
+    comes_up(1);
+    question_after(PAUSE);
+    answer_comes();
+    has_room = false;
+    now += PAUSE;
+    for (unsigned i = 0; i < 5 * PAUSE; ++i, ++now) {
+        ofo_probation_timer(&ep, now);
+        assert_int_equal(ep.probation.at, now + 1);
+    }
+    assert_int_equal(sends, 1);
+    has_room = true;
+    ofo_probation_timer(&ep, now);
+    for (int i = 0; i < QUESTIONS - 2; ++i) {
+        answer_comes();
+        question_after(PAUSE);
+    }
+    answer_comes();
+    assert_int_equal(trusts, 1);
+    assert_int_equal(sends, QUESTIONS);
+}
+
 /* The peer was stopped for a while. */
 static void answer_after_a_silence_sets_the_pauses_back(void **state)
 {
@@ -286,7 +317,7 @@ int main(void)
         TEST(unanswered_question_begins_the_count_again),         TEST(answer_of_another_question_or_generation_does_not_count),
         TEST(fall_ends_it_and_the_next_return_begins_again),      TEST(peer_that_knows_no_questions_is_trusted_after_another_stable_time),
         TEST(rail_that_answers_too_seldom_is_not_asked_for_ever), TEST(answer_after_a_silence_sets_the_pauses_back),
-        TEST(process_that_leaves_and_declared_peers_ask_nothing),
+        TEST(process_that_leaves_and_declared_peers_ask_nothing), TEST(question_waits_for_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
