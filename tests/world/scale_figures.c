@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The figures of a large job (scale.c), a line for each: processes, rails, phase, figure, value. Breaks the run if a bound is not kept.
+ * The figures of a large job (scale.c), a line for each: "scale", or "star" if one process has peers without an image; processes, rails, phase, figure,
+ * value, which is that of a process, but for the peak of all. Breaks the run if traffic or rails are not back.
  */
 #include "scale.h"
 
@@ -12,7 +13,7 @@ static unsigned n;
 
 static void line(const char *phase, const char *what, double value)
 {
-    printf("scale %u %u %s %s %.6g\n", world_ranks(), PLAN_OF(rails), phase, what, value);
+    printf("%s %u %u %s %s %.6g\n", 0 != PLAN_OF(peers) ? "star" : "scale", world_ranks(), PLAN_OF(rails), phase, what, value);
 }
 
 static double per_process(uint64_t first, uint64_t last)

@@ -9,7 +9,7 @@ set -u
 prefix=${1:?scale_table.sh PREFIX}
 data=$(mktemp -d) figures=$data/all
 trap 'rm -rf "$data"' EXIT
-grep '^scale ' >"$figures"
+grep -E '^(scale|star) ' >"$figures"
 {
     echo "Large simulated jobs: tests/world/scale.sh, all times are virtual. Figures of a process, but \"in all\"; exponents over the number of its peers."
     for rails in $(awk '{ print $3 }' "$figures" | sort -nu); do
