@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# check_long.sh [PART...]: simulated jobs from 100,000 seeds, days of simulated jobs, the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the
+# check_long.sh [PART...]: simulated jobs from 100,000 seeds, days of simulated jobs, large simulated jobs, the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the
 # rows taken, rails that flap a thousand times, whole jobs under sanitizers, the throughput around a failover, all models, kernel rails; or only the parts named, here or in PARTS, because all parts
 # take some three hours. A skipped test counts as failed (CI=true). A part runs even if another part has failed. The models, which only compute,
 # run beside the first parts at low priority. The throughput (in a build of its own without assertions) and the virtual machines run alone, after
@@ -12,13 +12,13 @@
 need flock util-linux
 export CI=true
 out=$BFO_BUILDDIR/tests/check-long.md results=$BFO_SRCDIR/tests/RESULTS.md page=$BFO_SRCDIR/docs/verification.md
-all_parts="world day faults contact soak mutants recovery-mutants rows flaps soak-flaps sanitized model model-full model-mutants stream vm vm-faults"
+all_parts="world day scale faults contact soak mutants recovery-mutants rows flaps soak-flaps sanitized model model-full model-mutants stream vm vm-faults"
 parts=${*:-${PARTS:-$all_parts}}
 for name in $parts; do
     [[ " $all_parts " == *" $name "* ]] || fail "there is no part '$name'; the parts are: $all_parts"
 done
 if [ -n "${SHORT:-}" ]; then
-    export WORLD_SEEDS=100 DAY="-m 90" FAULTS='^FRAG.lost.first' CONTACT_FULL=1 SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault' FLAP_RUNS=1 FLAPS=4 DAMPED_FLAPS=2
+    export WORLD_SEEDS=100 DAY="-m 90" SCALE="8:2 16:2 1+100:2" FAULTS='^FRAG.lost.first' CONTACT_FULL=1 SOAK_SECONDS=10 MUTANTS='^epochs-wrap' ROWS_SECONDS=5 MODEL_RUNS=smoke STREAM='-r 1' VM_TESTS=test_faults.sh VM_FAULT='no fault' FLAP_RUNS=1 FLAPS=4 DAMPED_FLAPS=2
 fi
 rm -f "$BFO_BUILDDIR"/tests/check-long-*.md
 
@@ -107,6 +107,7 @@ models() {
 models &
 part world 4 -C tests/world world SEEDS="${WORLD_SEEDS:-100000}"
 part day 90 -C tests/world day
+part scale 120 -C tests/world scale ${SCALE:+SCALE="$SCALE"}
 part faults 60 check-faults
 part contact 20 check-contact
 part soak 5 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"

@@ -387,5 +387,5 @@ const char *day_parameter(const char *name)
         snprintf(text, sizeof(text), "%u", PLAN_OF(repeat));
         return text;
     }
-    return !sched_is_verbose ? NULL : 0 == strcmp(name, "btl_openib_verbose") ? "100" : 0 == strcmp(name, "pml_bfo_verbose") ? "2" : NULL;
+    return !trace_is_verbose ? NULL : 0 == strcmp(name, "btl_openib_verbose") ? "100" : 0 == strcmp(name, "pml_bfo_verbose") ? "2" : NULL;
 }

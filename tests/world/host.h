@@ -7,6 +7,7 @@
 #define WORLD_HOST_H
 
 #include "schedule.h"
+#include "trace.h"
 
 typedef enum {
 #define PLAN(name, simplest, drawn, meaning) PLAN_##name,

@@ -174,14 +174,14 @@ static pid_t run_begin(uint64_t seed, plan_t p, unsigned slot, bool is_quiet)
         return child;
     }
     if (is_quiet) {
-        sched_is_verbose = false;
+        trace_is_verbose = false;
         (void) !freopen("/dev/null", "w", stderr);
         (void) !freopen("/dev/null", "w", stdout);
     }
     plan = p;
     (void) setrlimit(RLIMIT_CPU, &most); /* of the processor's time, whatever else the machine does */
     world_run(seed, images);
-    results[slot] = (result_t){.fingerprint = sched_fingerprint(), .steps = sched_steps(), .now = world_now};
+    results[slot] = (result_t){.fingerprint = trace_fingerprint(), .steps = sched_steps(), .now = world_now};
     memcpy(results[slot].calls, failures_counts(), sizeof(results[slot].calls));
     _exit(0);
 }
@@ -460,7 +460,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         options.debugs = true;
         break;
     case 'v':
-        sched_is_verbose = true;
+        trace_is_verbose = true;
         break;
     case ARGP_KEY_ARG:
         fix(state, text);

@@ -12,12 +12,12 @@ trap 'rm -rf "$data"' EXIT
 grep -E '^(scale|star) ' >"$figures"
 {
     echo "Large simulated jobs: tests/world/scale.sh, all times are virtual. Figures of a process, but \"in all\"; exponents over the number of its peers."
-    for rails in $(awk '{ print $3 }' "$figures" | sort -nu); do
-        awk -v rails="$rails" '
-            NR == FNR { if ($3 == rails) { v[$4, $5, $2] = $6; if (!($2 in seen)) { seen[$2] = 1; size[++n] = $2 } } next }
+    awk '{ print $1, $3 }' "$figures" | sort -u | while read -r kind rails; do
+        awk -v kind="$kind" -v rails="$rails" '
+            NR == FNR { if ($1 == kind && $3 == rails) { v[$4, $5, $2] = $6; if (!($2 in seen)) { seen[$2] = 1; size[++n] = $2 } } next }
             FNR == 1 {
                 for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (size[j] < size[i]) { t = size[i]; size[i] = size[j]; size[j] = t }
-                printf "\n%-46s", rails " rails, processes:"
+                printf "\n%-46s", (kind == "star" ? "one process and its peers, " : "") rails " rails, processes:"
                 for (i = 1; i <= n; i++) printf "%10s", size[i]
                 printf "%10s\n", "exponent"
             }
@@ -87,12 +87,15 @@ ROWS
 } >"$prefix.txt"
 echo "written: $prefix.txt"
 command -v gnuplot >/dev/null 2>&1 || { echo "no plot: gnuplot is missing (Debian package: gnuplot-nox)"; exit 0; }
-awk -v dir="$data" '$6 > 0 { print $2, $6 >(dir "/" $3 "-" $4 "-" $5) }' "$figures"
-# lines PHASE FIGURE NAME: one line for each number of rails
+awk -v dir="$data" '$6 > 0 { print $2, $6 >(dir "/" $3 "-" $1 "-" $4 "-" $5) }' "$figures"
+# lines PHASE FIGURE NAME: a line for each number of rails, dashed for one process and its peers
 lines() {
     local file
     for file in $(ls "$data" | grep -e "-$1-$2\$" | sort -n); do
-        echo "'< sort -n $data/$file' with linespoints title '$3, ${file%%-*} rails', \\"
+        case $file in
+        *-star-*) echo "'< sort -n $data/$file' with linespoints dashtype 2 title '$3, one process', \\" ;;
+        *) echo "'< sort -n $data/$file' with linespoints title '$3, ${file%%-*} rails', \\" ;;
+        esac
     done
 }
 gnuplot <<PLOT && echo "written: $prefix.svg"

@@ -5,10 +5,10 @@
  */
 #include "schedule.h"
 
+#include "trace.h"
+
 #include <errno.h>
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,11 +42,10 @@ typedef struct {
 
 world_process_t *world_me;
 uint64_t world_now;
-bool sched_is_verbose;
 
 static step_t *steps;
 static size_t n_steps, room_for_steps;
-static uint64_t order, done, fingerprint, random_state;
+static uint64_t order, done;
 static thread_t *threads[MOST_THREADS], *me;
 static unsigned n_threads, n_alive, preempt_mean, points_left;
 static uint64_t most_late;
@@ -59,57 +58,6 @@ static struct {
     uint64_t counter; /* of an eventfd */
 } fds[MOST_FDS];
 static int first_free; /* no descriptor before it is free */
-
-/* ---- random numbers and the trace -------------------------------------------------------------------- */
-
-static uint64_t next_random(void)
-{
-    uint64_t z = (random_state += UINT64_C(0x9e3779b97f4a7c15)); /* splitmix64 */
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-unsigned world_draw(unsigned n)
-{
-    return (unsigned) ((next_random() >> 32) * n >> 32);
-}
-
-bool world_chance(unsigned n)
-{
-    return world_draw(1000) < n;
-}
-
-static void mix(const void *data, size_t size)
-{
-    const uint8_t *byte = data;
-
-    for (size_t i = 0; i < size; ++i) {
-        fingerprint = (fingerprint ^ byte[i]) * UINT64_C(0x100000001b3);
-    }
-}
-
-void world_trace(const char *format, ...)
-{
-    char line[500];
-    va_list values;
-    int n = snprintf(line, sizeof(line), "%12.6f %c%u ", (double) world_now / 1e9, NULL != world_me ? 'r' : 'h',
-                     NULL != world_me ? world_me->rank : 0);
-
-    va_start(values, format);
-    vsnprintf(line + n, sizeof(line) - (size_t) n, format, values);
-    va_end(values);
-    mix(line, strlen(line));
-    if (sched_is_verbose) {
-        fprintf(stderr, "%s\n", line);
-    }
-}
-
-uint64_t sched_fingerprint(void)
-{
-    return fingerprint;
-}
 
 /* ---- steps: a heap, the earliest first ------------------------------------------------------------------ */
 
@@ -517,8 +465,7 @@ int world_fcntl(int fd, int command, ...)
 
 void sched_begin(uint64_t seed, unsigned preempt)
 {
-    random_state = seed;
-    fingerprint = UINT64_C(0xcbf29ce484222325);
+    trace_begin(seed);
     preempt_mean = preempt;
     draw_points();
 }
@@ -595,7 +542,7 @@ bool sched_run(uint64_t most)
         }
         world_now = step.when;
         ++done;
-        mix(&step.when, sizeof(step.when));
+        trace_mix(&step.when, sizeof(step.when));
         if (NULL != step.does) {
             step.does(step.argument);
         } else {

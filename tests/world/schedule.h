@@ -32,9 +32,5 @@ unsigned sched_threads_of(const world_process_t *process);
 uint64_t sched_steps(void);
 /* Bytes that the list of steps takes. */
 size_t sched_memory(void);
-/* Of all that world_trace() wrote. */
-uint64_t sched_fingerprint(void);
-
-extern bool sched_is_verbose;
 
 #endif /* SCHED_H */

@@ -228,8 +228,8 @@ static const char *drawn_parameter(const char *name)
         {"pml_bfo_use_put", PLAN_OF(put)},
         {"pml_bfo_use_get", PLAN_OF(get)},
         {"pml_bfo_rejoin", PLAN_OF(rejoin)},
-        {"pml_bfo_verbose", sched_is_verbose ? 2 : 0},
-        {"btl_openib_verbose", sched_is_verbose ? 100 : 0},
+        {"pml_bfo_verbose", trace_is_verbose ? 2 : 0},
+        {"btl_openib_verbose", trace_is_verbose ? 100 : 0},
     };
 
     if (PLAN_OF(named) && 0 == strcmp(name, "btl_openib_if_include")) {

@@ -31,7 +31,7 @@ build() {
         printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS"
         printf 'lean.so: image.so\n\tstrip -g -o $@ $<\n'
         objects=
-        for f in "$from"/{main,schedule,world,memory,faults,failures,day,day_figures,scale,scale_figures,peers}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c "$btl"/btl_openib_{wire,record}.c; do
+        for f in "$from"/{main,schedule,trace,world,memory,faults,failures,day,day_figures,scale,scale_figures,peers}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c "$btl"/btl_openib_{wire,record}.c; do
             o=host-$(basename "$f" .c).o objects+=" $o"
             echo "$o: $f"
             printf '\t$(CC) $(CFLAGS) -I%s $(OMPI) -fno-optimize-sibling-calls -MMD -MP -c -o $@ $<\n' "$BFO_SRCDIR/include/compat -I$BFO_SRCDIR/softrail -I$btl"
