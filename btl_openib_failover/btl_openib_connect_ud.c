@@ -322,7 +322,9 @@ static bool ud_has_room(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
 
-    reap_sends(ud);
+    if (SENDS == ud->sent - ud->reaped) {
+        reap_sends(ud);
+    }
     return SENDS > ud->sent - ud->reaped || OFO_LOAD(ud->is_doubtful) || OFO_LOAD(module->device->fatal);
 }
 
