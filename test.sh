@@ -149,7 +149,7 @@ if wanted fuzz; then suite fuzz build tests/fuzz check 2; fi
 if wanted world; then suite world build tests/world; fi
 if wanted sim; then suite sim build tests/sim check 2; fi
 if wanted mpi; then suite mpi build tests/mpi check 2; fi
-if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; suite mutants build tests/mutants; fi
+if wanted faults; then suite faults build tests/sim/matrix; suite rows build tests/sim/rows; suite coverage build tests/coverage; suite mutants build tests/mutants; fi
 if wanted soak; then suite soak build tests/soak; fi
 if wanted tools; then suite tools build tests/tools check 2; fi
 # The build of a user, without assertions. Only this build is measured.

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # check_long.sh [PART...]: simulated jobs from 100,000 seeds, days of simulated jobs, large simulated jobs, the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the
-# rows taken, rails that flap a thousand times, whole jobs under sanitizers, the throughput around a failover, all models, kernel rails; or only the parts named, here or in PARTS, because all parts
+# rows taken, the branches of the recovery that tests take, rails that flap a thousand times, whole jobs under sanitizers, the throughput around a failover, all models, kernel rails; or only the parts named, here or in PARTS, because all parts
 # take some three hours. A skipped test counts as failed (CI=true). A part runs even if another part has failed. The models, which only compute,
 # run beside the first parts at low priority. The throughput (in a build of its own without assertions) and the virtual machines run alone, after
 # the models have ended. When a part has ended, its row replaces its last row in tests/RESULTS.md and in docs/verification.md, unless the sources
@@ -12,7 +12,7 @@
 need flock util-linux
 export CI=true
 out=$BFO_BUILDDIR/tests/check-long.md results=$BFO_SRCDIR/tests/RESULTS.md page=$BFO_SRCDIR/docs/verification.md
-all_parts="world day scale faults contact soak mutants recovery-mutants rows flaps soak-flaps sanitized model model-full model-mutants stream vm vm-faults"
+all_parts="world day scale faults contact soak mutants recovery-mutants rows coverage flaps soak-flaps sanitized model model-full model-mutants stream vm vm-faults"
 parts=${*:-${PARTS:-$all_parts}}
 for name in $parts; do
     [[ " $all_parts " == *" $name "* ]] || fail "there is no part '$name'; the parts are: $all_parts"
@@ -114,6 +114,7 @@ part soak 5 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"
 part mutants 45 check-mutants
 part recovery-mutants 12 check-recovery-mutants
 part rows 4 check-rows
+part coverage 60 -C tests/coverage coverage ${SHORT:+LEVELS=cheap CHECK=-f}
 BFO_FLAP_RUNS=${FLAP_RUNS:-10} BFO_FLAPS=${FLAPS:-1000} part flaps 130 -C tests/mpi check TESTS="btl_flaps.sh test_pml_rejoin.sh" VERBOSE=1
 BFO_FLAPS=${FLAPS:-1000} BFO_DAMPED_FLAPS=${DAMPED_FLAPS:-100} part soak-flaps 20 -C tests/soak check TESTS=test_flaps.sh VERBOSE=1
 part sanitized 24 -C tests/mpi check-sanitized

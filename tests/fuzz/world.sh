@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # world.sh PROGRAM [CASE]: builds PROGRAM.c with the whole PML and the world of fuzz_world.h, with AddressSanitizer, and runs
-# all of its cases, or CASE only. BFO_PML: another source folder of the PML, to see a case fail with it.
+# all of its cases, or CASE only. BFO_PML: another source folder of the PML, to see a case fail with it. BFO_WORLD_CFLAGS: more flags.
 . "$BFO_SRCDIR/tests/lib.sh"
 from=$BFO_SRCDIR/tests/fuzz pml=${BFO_PML:-$BFO_SRCDIR/pml_bfo} program=$BFO_BUILDDIR/tests/fuzz/$1
 flags=(-std=gnu11 -mcx16 -g -O1 -fno-strict-aliasing -fsanitize=address -fno-omit-frame-pointer -DPML_BFO=1 -DBFO_FLUSH_SECONDS=1
@@ -11,7 +11,7 @@ flags=(-std=gnu11 -mcx16 -g -O1 -fno-strict-aliasing -fsanitize=address -fno-omi
     -Dnanosleep=fuzz_nanosleep -Dopal_output=fuzz_output
     -Dopal_progress=fuzz_progress -Dopal_progress_register=fuzz_progress_register -Dopal_progress_register_lp=fuzz_progress_register_lp
     -Dopal_progress_unregister=fuzz_progress_unregister -Dopal_convertor_prepare_for_send=world_prepare_for_send
-    -Dopal_convertor_prepare_for_recv=world_prepare_for_recv)
+    -Dopal_convertor_prepare_for_recv=world_prepare_for_recv ${BFO_WORLD_CFLAGS:-})
 memory=(-Dcalloc=world_calloc -Dmalloc=world_malloc -Dposix_memalign=world_memalign) # of the PML, not of the world
 (
     flock 9

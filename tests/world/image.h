@@ -26,21 +26,63 @@
 
 #include "world_calls.h"
 
+/* The calls that can fail are functions, so that a line of the sources has here the branches that it has elsewhere (tests/coverage). */
+static inline int image_thread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *argument)
+{
+    return world_call_fails(CALL_thread, 0) ? EAGAIN : world_thread_create(thread, attr, main, argument);
+}
+
+/* A lock whose owner is dead is not free here. */
+static inline int image_mutex_consistent(pthread_mutex_t *mutex)
+{
+    return 0;
+}
+
+static inline int image_eventfd(unsigned value, int flags)
+{
+    return world_call_fails(CALL_eventfd, 0) ? -1 : world_eventfd(value, flags);
+}
+
+static inline void *image_malloc(const char *file, size_t size)
+{
+    return world_memory_ends(file) ? NULL : malloc(size);
+}
+
+static inline void *image_calloc(const char *file, size_t count, size_t size)
+{
+    return world_memory_ends(file) ? NULL : calloc(count, size);
+}
+
+static inline void *image_realloc(const char *file, void *old, size_t size)
+{
+    return world_memory_ends(file) ? NULL : realloc(old, size);
+}
+
+static inline char *image_strdup(const char *file, const char *text)
+{
+    return world_memory_ends(file) ? NULL : strdup(text);
+}
+
+static inline int image_memalign(const char *file, void **place, size_t align, size_t size)
+{
+    return world_memory_ends(file) ? ENOMEM : posix_memalign(place, align, size);
+}
+
 #define clock_gettime world_clock_gettime
 #define time(t) world_time(t)
 #define usleep world_usleep
 #define nanosleep world_nanosleep
 #define sched_yield world_sched_yield
-#define pthread_create(thread, attr, main, argument) (world_call_fails(CALL_thread, 0) ? EAGAIN : world_thread_create(thread, attr, main, argument))
+#define pthread_create image_thread_create
 #define pthread_join world_thread_join
 #define pthread_mutex_init world_mutex_init
 #define pthread_mutex_destroy world_mutex_destroy
 #define pthread_mutex_lock world_mutex_lock
 #define pthread_mutex_trylock world_mutex_trylock
 #define pthread_mutex_unlock world_mutex_unlock
-#define pthread_mutex_consistent(mutex) 0 /* a lock whose owner is dead is not free here */
+#define pthread_mutex_consistent image_mutex_consistent
 #define poll(fds, n, timeout) world_poll(fds, n, timeout)
-#define eventfd(value, flags) (world_call_fails(CALL_eventfd, 0) ? -1 : world_eventfd(value, flags))
+#define eventfd image_eventfd
 #define read world_read
 #define write world_write
 #define close world_close
@@ -49,11 +91,11 @@
 #define getpid() ((pid_t) world_rank() + 1)
 
 /* Memory may be short. */
-#define malloc(size) (world_memory_ends(__FILE__) ? NULL : malloc(size))
-#define calloc(count, size) (world_memory_ends(__FILE__) ? NULL : calloc(count, size))
-#define realloc(old, size) (world_memory_ends(__FILE__) ? NULL : realloc(old, size))
-#define strdup(text) (world_memory_ends(__FILE__) ? NULL : strdup(text))
-#define posix_memalign(place, align, size) (world_memory_ends(__FILE__) ? ENOMEM : posix_memalign(place, align, size))
+#define malloc(size) image_malloc(__FILE__, size)
+#define calloc(count, size) image_calloc(__FILE__, count, size)
+#define realloc(old, size) image_realloc(__FILE__, old, size)
+#define strdup(text) image_strdup(__FILE__, text)
+#define posix_memalign(place, align, size) image_memalign(__FILE__, place, align, size)
 
 /* Texts for people are lines of the trace. */
 #define BFO_HELP_HEARD(text) world_says("%s", text)

@@ -572,6 +572,13 @@ static void job_report(void)
     }
 }
 
+#if WORLD_COVERAGE
+#include <gcov.h>
+#define COVERED __gcov_dump
+#else
+#define COVERED NULL
+#endif
+
 extern void *bfo_local_mine;
 __attribute__((visibility("default"))) world_image_t world_image = {
-    .main = job_main, .report = job_report, .lists = image_day_lists, .counts = image_scale_counts, .local = &bfo_local_mine};
+    .main = job_main, .report = job_report, .lists = image_day_lists, .counts = image_scale_counts, .covered = COVERED, .local = &bfo_local_mine};

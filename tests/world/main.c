@@ -183,6 +183,9 @@ static pid_t run_begin(uint64_t seed, plan_t p, unsigned slot, bool is_quiet)
     world_run(seed, images);
     results[slot] = (result_t){.fingerprint = trace_fingerprint(), .steps = sched_steps(), .now = world_now};
     memcpy(results[slot].calls, failures_counts(), sizeof(results[slot].calls));
+    for (unsigned p = 0; p < world_ranks() && NULL != images[p]->covered; ++p) {
+        images[p]->covered();
+    }
     _exit(0);
 }
 

@@ -4,8 +4,10 @@
 #
 # world.sh [OPTION...] [NAME=VALUE...]: builds the world and runs it with these arguments (--help lists them).
 # BFO_WORLD_PML, BFO_WORLD_BTL: other source folders, to see seeds fail with them. BFO_WORLD_CFLAGS: instead of -O2.
+# BFO_WORLD_COVERS: source files of which gcov counts the branches.
 . "$BFO_SRCDIR/tests/lib.sh"
 from=$BFO_SRCDIR/tests/world pml=${BFO_WORLD_PML:-$BFO_SRCDIR/pml_bfo} btl=${BFO_WORLD_BTL:-$BFO_SRCDIR/btl_openib_failover}
+covers=${BFO_WORLD_COVERS:-}
 into=${BFO_WORLD_INTO:-$BFO_BUILDDIR/tests/world/made}
 flags="-std=gnu11 -D_GNU_SOURCE -mcx16 -g ${BFO_WORLD_CFLAGS:--O2} -fno-strict-aliasing -fPIC -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers"
 # The files of an image: the PML and the BTL but for their readers of /proc, and this world's part.
@@ -19,6 +21,10 @@ build() {
     {
         echo "CFLAGS = $flags -I$from"
         echo "IMAGE = -D_GNU_SOURCE -include $from/image.h -fvisibility=hidden -DPML_BFO=1 -DBFO_BTL_FAILOVER=1 -DBFO_ASSERTIONS=1 -DBFO_FLUSH_SECONDS=1000000 -I$BFO_SRCDIR/tests/fuzz/shadow -I$BFO_SRCDIR/include -I$BFO_BUILDDIR/include -I$BFO_SRCDIR/include/compat -I$pml -I$btl"
+        [ -z "$covers" ] || echo "IMAGE += -DWORLD_COVERAGE=1"
+        for f in $covers; do
+            echo "$(basename "$f" .c).o: CFLAGS += --coverage"
+        done
         echo "OMPI = $OMPI_CPPFLAGS $OMPI_CFLAGS"
         echo "all: world image.so lean.so"
         objects=
@@ -28,7 +34,7 @@ build() {
             printf '\t$(CC) $(CFLAGS) $(IMAGE) $(OMPI) -MMD -MP -c -o $@ $<\n'
         done
         echo "image.so:$objects"
-        printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS"
+        printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS ${covers:+-lgcov}"
         printf 'lean.so: image.so\n\tstrip -g -o $@ $<\n'
         objects=
         for f in "$from"/{main,schedule,trace,world,memory,faults,failures,day,day_figures,scale,scale_figures,peers}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c "$btl"/btl_openib_{wire,record}.c; do

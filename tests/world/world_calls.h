@@ -168,6 +168,7 @@ typedef struct {
     void (*report)(void);                      /* what the process waits for goes to the trace; what never comes is an error that it saw */
     void (*lists)(world_day_lists_t *sum);     /* adds those of the process */
     void (*counts)(world_scale_counts_t *sum); /* adds those of the process */
+    void (*covered)(void);                     /* adds the branches that this run has taken to those of other runs; NULL: nobody counts them */
     void **local;                              /* the PML's variable that each thread has for itself */
 } world_image_t;
 
