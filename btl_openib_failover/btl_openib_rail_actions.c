@@ -144,8 +144,8 @@ void ofo_rail_close_check(ofo_endpoint_t *ep)
     }
 }
 
-/* CHECK of DESIGN.txt 10.4. */
-static void check(ofo_endpoint_t *ep, uint16_t gen, const ofo_counts_t *sent, bool known)
+/* CHECK of DESIGN.txt 10.4. False if the result is not known yet. */
+static bool check(ofo_endpoint_t *ep, uint16_t gen, const ofo_counts_t *sent, bool known)
 {
     const ofo_kept_t *kept = kept_of(ep, gen);
     bool lossy = ep->check_open && (int32_t) gen == ep->lossy_gen;
@@ -153,17 +153,18 @@ static void check(ofo_endpoint_t *ep, uint16_t gen, const ofo_counts_t *sent, bo
     switch (NULL == kept ? OFO_CHECK_NONE : ofo_counts_check(sent, known, &kept->received, lossy)) {
     case OFO_CHECK_LOSS:
         (void) ofo_peer_declare(ep->peer, "messages that were reported as delivered are lost with a device", true);
-        break;
+        return true;
     case OFO_CHECK_UNKNOWN:
         if (0 == ep->unknown_until) {
             ep->unknown_until = ofo_now_ms() + T_LOSS_MS;
         }
         start_retransmission(ep); /* DOWN asks for another DACK; the DACK that just came has stopped the timer */
-        break;
+        return false;
     default:
         if (lossy) {
             ofo_rail_close_check(ep);
         }
+        return true;
     }
 }
 
@@ -243,6 +244,9 @@ static int ofo_do_send_dack(void *owner, const ofo_ctl_t *ctl)
         (void) ofo_rail_keep(ep, ctl->gen); /* L11, L12: a generation that was never used here */
     }
     send_dack(ep, NULL != ctl ? ctl->gen : ep->fsm.gen, ctl);
+    if (0 == ep->retransmit_at && ofo_fsm_state_retransmits(ep->fsm.state)) {
+        start_retransmission(ep); /* L11: a rail that was down repeated nothing */
+    }
     return 0;
 }
 
@@ -400,7 +404,9 @@ static int ofo_do_keep_counts(void *owner, const ofo_ctl_t *ctl)
 
     ep->dack = ctl->counts;
     ep->dack_known = 0 != (ctl->flags & OFO_DACK_VALID);
-    ep->retransmit_at = 0;
+    if (OFO_GEN_NONE == ep->fsm.check_gen) {
+        ep->retransmit_at = 0; /* otherwise DOWN still asks for the older counts */
+    }
     return 0;
 }
 
@@ -415,7 +421,7 @@ static int ofo_do_keep_and_check(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
 
     ofo_do_keep_counts(owner, ctl);
-    check(ep, ctl->gen, &ep->dack, ep->dack_known);
+    (void) check(ep, ctl->gen, &ep->dack, ep->dack_known);
     return 0;
 }
 
@@ -429,7 +435,7 @@ static int ofo_do_dack_and_check(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
 
     send_dack(ep, ep->fsm.gen, ctl);
-    check(ep, ep->fsm.gen, &ep->dack, ep->dack_known);
+    (void) check(ep, ep->fsm.gen, &ep->dack, ep->dack_known);
     return 0;
 }
 
@@ -437,9 +443,8 @@ static int ofo_do_check_older(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
-    if (ep->fsm.check_gen == (int32_t) ctl->gen) {
+    if (ep->fsm.check_gen == (int32_t) ctl->gen && check(ep, ctl->gen, &ctl->counts, 0 != (ctl->flags & OFO_DACK_VALID))) {
         ep->fsm.check_gen = OFO_GEN_NONE;
-        check(ep, ctl->gen, &ctl->counts, 0 != (ctl->flags & OFO_DACK_VALID));
     }
     return 0;
 }
