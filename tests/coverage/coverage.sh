@@ -4,8 +4,8 @@
 #
 # coverage.sh [-l] [-f | -u | -a] LEVEL...: which branches of the recovery files (files.txt) do tests take? Builds the sources with gcc's counters of
 # branches in $BFO_BUILDDIR/coverage, runs the levels, and prints the share of each file. README.md says what is not counted.
-#   unit   the unit programs             fuzz   the PML in one process, step by step        rows   the simulations of tests/sim/rows
-#   world  simulated jobs: COVERAGE_SEEDS seeds (default 600), short sweeps, jobs whose paths fall silent
+#   unit   the unit programs             fuzz   the PML in one process, step by step, and the kept inputs of the fuzzers        rows   the simulations of tests/sim/rows
+#   world  simulated jobs: COVERAGE_SEEDS seeds (default 1500), the sweep, jobs whose paths fall silent
 #   cheap  these four                    mpi    MPI jobs on software rails: COVERAGE_TESTS, scripts of tests/ (default: see below)
 #   -l     prints each branch that no level took
 #   -f     fails if a file is under its floor in files.txt; -u raises the floors to what was reached, and lowers none
@@ -29,9 +29,10 @@ done
 apart='^\s*(BFO_ASSERT|BFO_(UN)?LOCK|OBJ_[A-Z]+|OPAL_THREAD_(UN)?LOCK|OPAL_MODEX_RECV[A-Z_]*)\(.*'
 files=$(sed -n '/^#/!s/ .*//p' "$here/files.txt")
 
-# The branches of -O0 are those of the source.
+# The branches of -O0 are those of the source. Threads count together.
+flags="-O0 --coverage -fprofile-update=atomic"
 mkdir -p "$dir" && cd "$dir" || fail "cannot write to $dir"
-{ [ -f Makefile ] || "$BFO_SRCDIR/configure" -q --enable-assertions CFLAGS="-O0 -g --coverage"; } >configure.log 2>&1 || { tail configure.log; fail "configure fails"; }
+{ [ -f Makefile ] || "$BFO_SRCDIR/configure" -q --enable-assertions CFLAGS="-g $flags"; } >configure.log 2>&1 || { tail configure.log; fail "configure fails"; }
 make -s -C include || fail "no bfo_config.h"
 . "$dir/tests/env.sh"
 unset MAKEFLAGS
@@ -43,16 +44,18 @@ unit() {
 fuzz() {
     local name bad=0
     for name in edges rejoin wait drain; do
-        BFO_WORLD_CFLAGS="-O0 --coverage" bash "$BFO_SRCDIR/tests/fuzz/world.sh" world_$name || bad=1
+        BFO_WORLD_CFLAGS=$flags bash "$BFO_SRCDIR/tests/fuzz/world.sh" world_$name || bad=1
+    done
+    for name in dispatch btl; do
+        BFO_WORLD_CFLAGS=$flags bash "$BFO_SRCDIR/tests/fuzz/fuzz.sh" $name once || bad=1
     done
     return $bad
 }
-rows() { BFO_WORLD_CFLAGS="-O0 --coverage -UBFO_COUNT_ROWS" bash "$BFO_SRCDIR/tests/sim/rows/simulate.sh" "$dir/tests/sim/rows/simulated"; }
+rows() { BFO_WORLD_CFLAGS="$flags -UBFO_COUNT_ROWS" bash "$BFO_SRCDIR/tests/sim/rows/simulate.sh" "$dir/tests/sim/rows/simulated"; }
 world() {
     local from=$BFO_SRCDIR/tests/world
     export BFO_WORLD_CFLAGS=-O0 BFO_WORLD_COVERS=$files
-    bash "$from/world.sh" --seeds "${COVERAGE_SEEDS:-600}" --jobs 2 && BFO_WORLD_SWEEP=${COVERAGE_SWEEP:-6} bash "$from/test_world_sweep.sh" &&
-        bash "$from/test_world_paths.sh"
+    BFO_WORLD_SEEDS=${COVERAGE_SEEDS:-1500} bash "$from/test_world.sh" && bash "$from/test_world_sweep.sh" && bash "$from/test_world_paths.sh"
 }
 mpi() {
     local script bad=0

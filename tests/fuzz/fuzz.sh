@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
+# fuzz.sh TARGET once: builds the target with the compiler CC and the flags BFO_WORLD_CFLAGS, and runs all inputs of corpus/TARGET.
 # fuzz.sh TARGET SECONDS [keep]: builds the libFuzzer target fuzz_TARGET.c with clang, AddressSanitizer and
 # UndefinedBehaviorSanitizer, runs all inputs of corpus/TARGET, then fuzzes from these inputs for SECONDS. `keep`
 # adds inputs that reached new code to the corpus. BFO_FUZZ_SEED: another seed than 1.
 # An input that fails stays in the build directory; to run it again, give its name to the program as the only argument.
 . "$BFO_SRCDIR/tests/lib.sh"
 target=$1 seconds=$2 keep=${3:-}
-need clang clang
 from=$BFO_SRCDIR/tests/fuzz program=$BFO_BUILDDIR/tests/fuzz/fuzz_$target
-echo 'int main(void) { return 0; }' >"$TEST_TMP/empty.c"
-clang -fsanitize=address "$TEST_TMP/empty.c" -o "$TEST_TMP/empty" 2>/dev/null ||
-    skip_missing "clang's run-time library of sanitizers and libFuzzer" "libclang-rt-14-dev"
+kept=$from/corpus/$target
+[ "$(find "$kept" -type f | wc -l)" -ge 30 ] || fail "the corpus $kept is not there"
 
 # The sources of each target; of the BTL only files that read messages.
 btl=$BFO_SRCDIR/btl_openib_failover/btl_openib
@@ -32,22 +31,33 @@ btl)
     ;;
 *) fail "no target $target" ;;
 esac
+includes=(-I"$from"/shadow -I"$BFO_SRCDIR"/include -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat)
+if [ "$seconds" = once ]; then
+    # shellcheck disable=SC2086
+    ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -g -fno-strict-aliasing -DBFO_ASSERTIONS=1 ${BFO_WORLD_CFLAGS:-} "${includes[@]}" "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS \
+        "$from"/once.c "${sources[@]}" -o "$program-once" $OMPI_LDFLAGS $OMPI_LIBS "${libraries[@]}" || fail "fuzz_$target does not build"
+    unset LD_PRELOAD
+    timeout -k 5 120 "$program-once" "$kept"/* || fail "a kept input of $target fails"
+    exit 0
+fi
+
+need clang clang
+echo 'int main(void) { return 0; }' >"$TEST_TMP/empty.c"
+clang -fsanitize=address "$TEST_TMP/empty.c" -o "$TEST_TMP/empty" 2>/dev/null ||
+    skip_missing "clang's run-time library of sanitizers and libFuzzer" "libclang-rt-14-dev"
 
 if [ ! -x "$program" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/btl_openib_failover "$BFO_SRCDIR"/include \
     -name '*.[chd]*' -newer "$program" -print -quit)" ]; then
     # shellcheck disable=SC2086
     clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fno-strict-aliasing -fsanitize=fuzzer,address,undefined -fno-sanitize=alignment \
         -fno-sanitize-recover=undefined -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror -DBFO_ASSERTIONS=1 \
-        -I"$from"/shadow -I"$BFO_SRCDIR"/include -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat \
-        "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS "${sources[@]}" -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS \
+        "${includes[@]}" "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS "${sources[@]}" -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS \
         "${libraries[@]}" || fail "fuzz_$target does not build"
     mv "$program.new" "$program"
 fi
 
 export ASAN_OPTIONS=detect_leaks=1:${ASAN_OPTIONS:-} UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS=suppressions=$from/leaks.txt:print_suppressions=0
-kept=$from/corpus/$target
-[ "$(find "$kept" -type f | wc -l)" -ge 30 ] || fail "the corpus $kept is not there"
 mkdir "$TEST_TMP/new"
 run() { # arguments of libFuzzer
     timeout -k 5 $((seconds + 120)) "$program" -artifact_prefix="$program-" -rss_limit_mb=2500 -timeout=20 "$@" \

@@ -27,16 +27,18 @@ static ofo_module_t module;
 static ofo_peer_t peer[PEERS];
 static ofo_endpoint_t ep[PEERS];
 static ofo_qpset_t *qps[PEERS];
-static unsigned posts, wanted; /* wanted: connections that were asked for */
+static unsigned posts, wanted, turns; /* wanted: connections that were asked for; turns: events of queue pairs */
+static bool refuses;
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **wrong)
 {
     ++posts;
-    return 0;
+    return refuses ? -1 : 0;
 }
 void ofo_qpset_ask(const ofo_qpset_t *qps, struct ibv_send_wr *wr, struct ibv_sge *sge, uint32_t length) {}
 bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
 {
+    turns += OFO_DEV_TURN == event;
     return ofo_drain_step(&qps->drain, event).listed;
 }
 void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
@@ -56,6 +58,8 @@ static int begin(void **state)
     static struct ibv_qp qp = {.context = &context};
 
     module = (ofo_module_t){.keepalive_turn = 0};
+    refuses = OFO.closing = false;
+    posts = wanted = turns = 0;
     OFO.self.vpid = 0;
     for (int i = 0; i < PEERS; ++i) {
         qps[i] = calloc(1, sizeof(*qps[i]) + sizeof(qps[i]->qp[0]));
@@ -136,6 +140,79 @@ static void unused_rail_stays_closed_while_another_rail_is_in_use_or_none_was(vo
     assert_int_equal(ep[0].gate, OFO_GATE_CLOSED);
 }
 
+/* Runs the keepalive until each peer has had its turn. */
+static void round_passes(void)
+{
+    for (int turn = 0; turn < OFO_KEEPALIVE_TURNS; ++turn) {
+        ofo_keepalive(&module);
+    }
+}
+
+static void refused_post_brings_the_rail_down(void **state)
+{
+    refuses = true;
+    round_passes();
+    assert_int_equal(posts, PEERS);
+    for (int i = 0; i < PEERS; ++i) {
+        assert_false(qps[i]->is_asking);
+        assert_false(ofo_drain_is_live(&qps[i]->drain));
+    }
+    round_passes(); /* no more on a rail that has failed */
+    assert_int_equal(posts, PEERS);
+}
+
+static void rail_with_traffic_is_not_asked(void **state)
+{
+    round_passes();
+    for (int i = 0; i < PEERS; ++i) {
+        qps[i]->is_asking = false;
+        ++qps[i]->n_received;
+    }
+    round_passes();
+    assert_int_equal(posts, PEERS);
+    round_passes(); /* idle again */
+    assert_int_equal(posts, 2 * PEERS);
+    round_passes(); /* asked already */
+    assert_int_equal(posts, 2 * PEERS);
+}
+
+static void nobody_asks_a_peer_that_leaves_or_belongs_to_another_job(void **state)
+{
+    for (int i = 0; i < PEERS; ++i) {
+        peer[i].closing = 0 == i % 3;
+        peer[i].declared = 1 == i % 3;
+        peer[i].name.jobid = 2 == i % 3;
+        assert_false(ofo_keepalive_may_ask(&peer[i]));
+    }
+    round_passes();
+    assert_int_equal(posts, 0);
+    (void) end(NULL);
+    (void) begin(NULL);
+    assert_true(ofo_keepalive_may_ask(&peer[0]));
+    OFO.closing = true;
+    assert_false(ofo_keepalive_may_ask(&peer[0]));
+    ep[1].gate = OFO_GATE_REFUSING;
+    ep[2].qps = NULL;
+    round_passes();
+    assert_int_equal(posts, 0);
+}
+
+/* Queue pairs that the peer has closed take their turn, unless this process or the peer ends. */
+static void closed_queue_pairs_take_their_turn(void **state)
+{
+    for (int i = 0; i < PEERS; ++i) {
+        qps[i]->drain.own = OFO_DRAIN_CLOSED;
+        peer[i].closing = 0 != i;
+    }
+    round_passes();
+    assert_int_equal(turns, 1);
+    peer[1].closing = false;
+    OFO.closing = true;
+    round_passes();
+    assert_int_equal(turns, 1);
+    assert_int_equal(posts, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -145,6 +222,10 @@ int main(void)
         TEST(processes_in_step_ask_different_peers),
         TEST(unused_rail_is_connected_once_when_the_used_rail_is_lost),
         TEST(unused_rail_stays_closed_while_another_rail_is_in_use_or_none_was),
+        TEST(refused_post_brings_the_rail_down),
+        TEST(rail_with_traffic_is_not_asked),
+        TEST(nobody_asks_a_peer_that_leaves_or_belongs_to_another_job),
+        TEST(closed_queue_pairs_take_their_turn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
