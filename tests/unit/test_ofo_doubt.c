@@ -50,6 +50,8 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct i
 }
 
 static unsigned errors; /* letters that tell service to end a rail */
+static uint8_t cause;   /* in the last of them */
+static unsigned fences; /* letters that ask service for a fence */
 static unsigned probes;
 static unsigned answers, answered_downs;
 static bool has_left[PEERS];
@@ -58,6 +60,8 @@ static bool returns_then; /* the port returns as soon as its first rail has ende
 void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {
     errors += OFO_MAIL_ERROR == kind;
+    cause = OFO_MAIL_ERROR == kind ? ctl->cause : cause;
+    fences += OFO_MAIL_FENCE == kind;
     if (returns_then) {
         OFO_STORE(of->module->port_up, true);
     }
@@ -94,10 +98,12 @@ bool ofo_async_port_is_up(ofo_module_t *of, bool unanswered)
 }
 ofo_peer_t *ofo_peer_find(uint32_t jobid, uint32_t vpid)
 {
-    return &peer[vpid];
+    return vpid < PEERS ? &peer[vpid] : NULL;
 }
+static unsigned declared;
 bool ofo_peer_declare(ofo_peer_t *of, const char *why, bool by_peer)
 {
+    ++declared;
     return true;
 }
 void ofo_credits_post(ofo_endpoint_t *of, ofo_qpset_t *qps) {}
@@ -112,7 +118,11 @@ void ofo_port_text(const ofo_port_t *port, char *text, size_t size) {}
 void ofo_rdma_abandon(ofo_rdma_t *rdma) {}
 void ofo_ring_drain(ofo_qpset_t *qps) {}
 void ofo_send_complete(ofo_frag_t *frag, int status) {}
-void ofo_silent_ask(ofo_endpoint_t *of) {}
+static unsigned silent_asks;
+void ofo_silent_ask(ofo_endpoint_t *of)
+{
+    ++silent_asks;
+}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
@@ -158,7 +168,7 @@ static int begin(void **state)
         }
     }
     OFO.closing = has_moved = returns_then = false;
-    errors = probes = answers = news = 0;
+    errors = probes = answers = news = silent_asks = declared = fences = 0;
     memset(has_left, false, sizeof(has_left));
     return 0;
 }
@@ -315,6 +325,152 @@ static void rail_returns_from_its_request_until_the_pml_is_told(void **state)
     assert_true(BFO_RAIL_UP == info.state && 1 == info.generation && !info.returns);
 }
 
+/* The PML may ask about a process that the BTL does not know. */
+static void extension_knows_nothing_of_a_stranger(void **state)
+{
+    opal_proc_t stranger = {.proc_name = {.vpid = PEERS}};
+    bfo_btl_ext_t *ext = &module[0].ext;
+    bfo_btl_ports_t ports;
+    bfo_rail_info_t info;
+    bool is_held = true;
+
+    ofo_ext_fill(&module[0]);
+    assert_true(ext->flush(&module[0].super, &stranger));
+    assert_int_equal(ext->fence(&module[0].super, &stranger, 0, 0), OPAL_ERR_BAD_PARAM);
+    ext->declare(&module[0].super, &stranger);
+    assert_int_equal(declared, 0);
+    assert_int_equal(ext->rail_state(&module[0].super, &stranger, &info), OPAL_ERR_NOT_FOUND);
+    assert_int_equal(ext->penalty(&module[0].super, &stranger, &is_held), 0);
+    assert_false(is_held);
+    ext->name_ports(&module[0].super, &stranger, &ports);
+    assert_string_equal(ports.there, "");
+    ext->name_ports(&module[0].super, NULL, &ports);
+    assert_string_equal(ports.there, "");
+}
+
+static void extension_acts_on_the_rail_of_the_peer(void **state)
+{
+    opal_proc_t proc = {.proc_name = peer[1].name};
+    bfo_btl_ext_t *ext = &module[0].ext;
+    ofo_endpoint_t *of = &ep[1][0];
+    bool is_held;
+
+    ofo_ext_fill(&module[0]);
+    assert_true(ext->flush(&module[0].super, &proc));
+    assert_int_equal(silent_asks, 0);
+    of->sends_out = 1;
+    assert_false(ext->flush(&module[0].super, &proc));
+    assert_int_equal(silent_asks, 1);
+    of->sends_out = 0;
+    of->rdma_out = 1;
+    assert_false(ext->flush(&module[0].super, &proc));
+    of->rdma_out = 0;
+    of->pending_count = 1;
+    assert_false(ext->flush(&module[0].super, &proc));
+    of->pending_count = 0;
+    of->rail = 3;
+    assert_int_equal(ext->fence(&module[0].super, &proc, 2, 0), OPAL_ERR_BAD_PARAM);
+    assert_int_equal(fences, 0);
+    assert_int_equal(ext->fence(&module[0].super, &proc, 3, 0), OPAL_SUCCESS);
+    of->rail = OFO_RAIL_NONE; /* it has no name yet */
+    assert_int_equal(ext->fence(&module[0].super, &proc, 2, 0), OPAL_SUCCESS);
+    assert_int_equal(fences, 2);
+    ext->declare(&module[0].super, &proc);
+    assert_int_equal(declared, 1);
+    of->rejoin.is_held = true;
+    of->rejoin.penalty = 500;
+    of->rejoin.fell_at = UINT64_MAX;
+    OFO.params.rejoin_half_life = 1;
+    assert_int_equal(ext->penalty(&module[0].super, &proc, &is_held), 500);
+    assert_true(is_held);
+    ext->share(&module[0].super, -1); /* without a directory each process is alone */
+}
+
+/* On iWARP a completion does not mean that a message was delivered. */
+static void iwarp_has_no_extension(void **state)
+{
+    module[0].is_iwarp = true;
+    ofo_ext_fill(&module[0]);
+    assert_true(BFO_BTL_EXT_MAGIC != module[0].ext.magic);
+    assert_null(module[0].ext.fence);
+}
+
+static unsigned deaths, trusts, ends, lossy_ends;
+
+static void peer_dead(mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why)
+{
+    ++deaths;
+}
+
+static void rail_trusted(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t rail, uint16_t gen)
+{
+    ++trusts;
+}
+
+static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t rail, uint16_t gen, bool lossy)
+{
+    ++ends;
+    lossy_ends += lossy;
+}
+
+static void pml_hears_nothing_of_a_peer_that_leaves(void **state)
+{
+    deaths = trusts = ends = lossy_ends = 0;
+    ofo_peer_lost(&peer[0]); /* a PML without failover */
+    ofo_rail_trusted(&ep[0][0], 1);
+    ofo_fence_done_again(&ep[0][0], 1);
+    module[0].ext.peer_dead = peer_dead;
+    module[0].ext.rail_trusted = rail_trusted;
+    module[0].ext.fence_done = fence_done;
+    ep[0][0].lossy_gen = OFO_GEN_NONE;
+    ofo_peer_lost(&peer[0]);
+    ofo_rail_trusted(&ep[0][0], 1);
+    ofo_fence_done_again(&ep[0][0], 1);
+    assert_true(1 == deaths && 1 == trusts && 1 == ends && 0 == lossy_ends);
+    ep[0][0].lossy_gen = 1;
+    ofo_fence_done_again(&ep[0][0], 1);
+    ep[0][0].lossy_gen = OFO_GEN_NONE;
+    device.fatal = true;
+    ofo_fence_done_again(&ep[0][0], 1);
+    assert_true(3 == ends && 2 == lossy_ends);
+    peer[0].closing = true;
+    ofo_peer_lost(&peer[0]);
+    ofo_rail_trusted(&ep[0][0], 2);
+    peer[0].closing = false;
+    OFO.closing = true;
+    ofo_peer_lost(&peer[0]);
+    assert_true(1 == deaths && 1 == trusts);
+}
+
+/* The peer's loss comes before that of its rails, and both only once the PML listens. */
+static void loss_of_a_rail_is_told_with_its_cause(void **state)
+{
+    ofo_qpset_t *qps = ep[0][0].qps;
+
+    deaths = 0;
+    module[0].ext.peer_dead = peer_dead;
+    peer[0].declared = true;
+    ofo_drain_act_tell_all(qps, "test");
+    assert_int_equal(deaths, 1);
+    assert_int_equal(cause, OFO_CAUSE_ERROR);
+    qps->is_silent = true;
+    module[0].error_cb = NULL;
+    ofo_drain_act_tell_all(qps, "test");
+    assert_int_equal(cause, OFO_CAUSE_SILENT);
+    module[0].error_cb = error_cb;
+    peer[0].closing = true;
+    has_moved = true;
+    ofo_drain_act_tell_all(qps, "test");
+    assert_int_equal(cause, OFO_CAUSE_PORT);
+    peer[0].closing = false;
+    OFO.closing = true;
+    device.fatal = true;
+    ofo_drain_act_tell_all(qps, "test");
+    assert_int_equal(cause, OFO_CAUSE_DEVICE);
+    assert_int_equal(deaths, 1);
+    assert_int_equal(errors, 4);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -328,6 +484,11 @@ int main(void)
         TEST(rails_of_a_moved_port_end_without_an_answer),
         TEST(port_that_returns_meanwhile_ends_no_more_rails),
         TEST(rail_returns_from_its_request_until_the_pml_is_told),
+        TEST(extension_knows_nothing_of_a_stranger),
+        TEST(extension_acts_on_the_rail_of_the_peer),
+        TEST(iwarp_has_no_extension),
+        TEST(pml_hears_nothing_of_a_peer_that_leaves),
+        TEST(loss_of_a_rail_is_told_with_its_cause),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
