@@ -252,6 +252,39 @@ static void ports_that_are_down_and_rails_without_failover_are_left_alone(void *
     assert_int_equal(stalled, 0);
 }
 
+/* Each of these alone: nothing is reported, although work is out. */
+static void rails_that_cannot_be_judged_are_left_alone(void **state)
+{
+    for (int why = 0; why < 7; ++why) {
+        (void) end(NULL);
+        (void) begin(NULL);
+        ep[0].sends_out = 1;
+        OFO.closing = 0 == why;
+        peer.closing = 1 == why;
+        peer.declared = 2 == why;
+        ep[0].doubted = 3 == why;
+        ep[0].gate = 4 == why ? OFO_GATE_REFUSING : OFO_GATE_UP;
+        ep[0].qps = 5 == why ? NULL : qps[0];
+        qps[0]->drain.own = 6 == why ? OFO_DRAIN_DRAINING : OFO_DRAIN_LIVE;
+        looks(10);
+        assert_int_equal(stalled, 0);
+        assert_int_equal(ep[0].stall.since, 0);
+    }
+    (void) end(NULL);
+    (void) begin(NULL);
+    ep[0].rdma_out = 1;
+    looks(10);
+    assert_int_not_equal(stalled, 0);
+    assert_true(ofo_deadline_still_waits(&ep[0], 0));
+    assert_false(ofo_deadline_still_waits(&ep[0], 1));
+    qps[0]->gen = 1; /* the rail has returned meanwhile */
+    assert_false(ofo_deadline_still_waits(&ep[0], 1));
+    looks(1);
+    assert_int_equal(ep[0].stall.since, now);
+    ep[0].qps = NULL;
+    assert_false(ofo_deadline_still_waits(&ep[0], 1));
+}
+
 static void deadline_zero_looks_at_nothing(void **state)
 {
     OFO.params.deadline = 0;
@@ -499,6 +532,7 @@ int main(void)
         TEST(work_that_ended_while_we_were_away_is_no_stall),
         TEST(sleeping_process_reads_the_clock_in_each_call),
         TEST(ports_that_are_down_and_rails_without_failover_are_left_alone),
+        TEST(rails_that_cannot_be_judged_are_left_alone),
         TEST(deadline_zero_looks_at_nothing),
         TEST(silent_rail_ends_unless_work_has_ended),
         TEST(questions_go_over_all_rails_that_are_up),
