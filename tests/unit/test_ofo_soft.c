@@ -329,6 +329,72 @@ static void rail_whose_first_copies_have_come_back_is_left_alone(void **state)
     assert_int_equal(ep.copies_due, 0);
 }
 
+/* Nobody copies for a process or a peer that ends, or for a rail that is ended already. */
+static void verdict_is_void_at_the_end(void **state)
+{
+    make(0, TAG_TAKEN, qps);
+    OFO.closing = true;
+    ofo_soft_begin(&ep, 0);
+    OFO.closing = false;
+    peer.closing = true;
+    ofo_soft_begin(&ep, 0);
+    ofo_soft_end(&ep, 0);
+    peer.closing = false;
+    qps->drain.own = OFO_DRAIN_FAILED;
+    ofo_soft_begin(&ep, 0);
+    qps->drain.own = OFO_DRAIN_LIVE;
+    assert_int_equal(told + calmed + offered + passed_on, 0);
+    ofo_soft_end(&ep, 0);
+    assert_int_equal(calmed, 1);
+}
+
+/* A waiting carrier, or one with a copy, stays: it was offered part by part, or before. */
+static void waiting_carrier_does_not_move(void **state)
+{
+    make(0, OFO_TAG_MANY, NULL);
+    make(1, TAG_TAKEN, NULL);
+    frag[0]->parts = frag[1];
+    frag[1]->next_part = NULL;
+    --ep.sends_out;
+    add_waiting(0);
+    ofo_soft_begin(&ep, 0);
+    assert_int_equal(ep.pending_count, 1);
+    assert_ptr_equal(opal_list_remove_first(&ep.pending[0]), frag[0]);
+}
+
+/* The oldest of several first copies counts, also if it is part of a carrier. */
+static void rail_ends_by_the_oldest_part_of_a_carrier(void **state)
+{
+    make(0, OFO_TAG_MANY, qps);
+    make(1, TAG_TAKEN, NULL);
+    make(2, TAG_TAKEN, NULL);
+    frag[0]->parts = frag[1];
+    frag[1]->next_part = frag[2];
+    frag[2]->next_part = NULL;
+    --ep.sends_out;
+    ofo_soft_begin(&ep, 0);
+    assert_int_equal(offered, 2);
+    frag[1]->copied_at = 9000;
+    frag[2]->copied_at = 8000;
+    now = 10000;
+    ofo_soft_overdue(&ep, 0);
+    assert_int_equal(ep.copies_due, 68000);
+    frag[2]->copied_at = 9500;
+    ofo_soft_overdue(&ep, 0);
+    assert_int_equal(ep.copies_due, 69000);
+    now = 69000;
+    qps->drain.own = OFO_DRAIN_FAILED; /* it has ended already */
+    ofo_soft_overdue(&ep, 0);
+    assert_int_equal(failed, 0);
+    qps->drain.own = OFO_DRAIN_LIVE;
+    ofo_soft_overdue(&ep, 0);
+    assert_int_equal(failed, 1);
+    ep.qps = NULL;
+    ofo_soft_overdue(&ep, 0);
+    assert_int_equal(failed, 1);
+    assert_int_equal(ep.copies_due, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -345,6 +411,9 @@ int main(void)
         TEST(own_verdict_is_passed_on_if_the_pml_agrees),
         TEST(rail_ends_when_a_first_copy_is_out_for_a_minute),
         TEST(rail_whose_first_copies_have_come_back_is_left_alone),
+        TEST(verdict_is_void_at_the_end),
+        TEST(waiting_carrier_does_not_move),
+        TEST(rail_ends_by_the_oldest_part_of_a_carrier),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
