@@ -335,7 +335,7 @@ static void test_persistent_cancel(int peer)
         MPI(MPI_Test_cancelled(&st, &cancelled));
         CHECK(!cancelled && peer == y && peer == st.MPI_SOURCE && 60 == st.MPI_TAG);
         y = -1;
-        MPI(MPI_Wait(&idle, &st)); /* inactive: complete at once, with an empty status */
+        MPI(MPI_Wait(&idle, &st));                                           /* inactive: complete at once, with an empty status */
         CHECK(MPI_ANY_SOURCE == st.MPI_SOURCE && MPI_ANY_TAG == st.MPI_TAG); /* MPI_Wait leaves MPI_ERROR alone */
         MPI(MPI_Barrier(MPI_COMM_WORLD));
     }

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # sample.pl [--count K] [--seed N] [--worlds N] [--floor PERCENT] [--list] [FILE...]: makes mutants of the recovery files by simple rules, and asks
-# the unit programs that are linked with the file, then N simulated jobs, whether they notice. K mutants are drawn by the seed from those of all
+# the unit programs that are linked with the file, then N simulated jobs, then tests/fuzz, whether they notice. K mutants are drawn by the seed from those of all
 # FILEs (default: tests/coverage/files.txt). Prints the mutants that survive: some mean the same as the code, each other one shows a hole in the
 # tests. Fails if fewer than PERCENT of the mutants are caught. --list prints all mutants. Works in a copy below the current directory.
 use strict;
@@ -73,6 +73,8 @@ sub shell { return run("$work/log", 'bash', '-c', ". '$work/build/tests/env.sh' 
 # The unit programs; a make of them rebuilds those that the file is linked with.
 my @programs = map { s/.*\///r =~ s/\.c$//r } glob "$top/tests/unit/test_{bfo,ofo,fsm}_*.c";
 sub make { return shell("make -s -k -C $work/build/btl_openib_failover libofo_pure.la && make -s -k -j2 -C $work/build/tests/unit @programs") }
+# The PML in one process, step by step.
+sub step { return shell("for n in edges rejoin wait drain; do BFO_WORLD_CFLAGS=-w bash '$work/src/tests/fuzz/world.sh' world_\$n || exit 1; done") }
 sub simulate { return shell("BFO_WORLD_CFLAGS='-O1 -w' timeout -k 5 300 bash '$work/src/tests/world/world.sh' --seeds $worlds --jobs 2") }
 
 # By whom the mutant is caught, or nothing.
@@ -95,7 +97,8 @@ sub caught_by {
             $caught = $program;
             last;
         }
-        $caught //= 'the simulated jobs' if simulate();
+        $caught = 'the simulated jobs' if !defined $caught && simulate();
+        $caught = 'a case of tests/fuzz' if !defined $caught && $mutant->{file} =~ /^pml_bfo/ && step();
     }
     $lines[$mutant->{line}] = "$mutant->{is}\n";
     open $out, '>', $path or die "$path: $!\n";
