@@ -8,7 +8,7 @@ use strict;
 use warnings;
 use JSON::PP;
 
-use constant ROOM => 2; # branches of a file that a run may miss, although the run that set the floor took them: threads of unit programs
+use constant ROOM => 4; # branches of a file that a run may miss, although the run that set the floor took them: threads of unit programs
 my %option;
 $option{$1} = shift while @ARGV && $ARGV[0] =~ /^-(\w)$/;
 my ($folder, $trace) = @ARGV;

@@ -73,8 +73,8 @@ sub shell { return run("$work/log", 'bash', '-c', ". '$work/build/tests/env.sh' 
 # The unit programs; a make of them rebuilds those that the file is linked with.
 my @programs = map { s/.*\///r =~ s/\.c$//r } glob "$top/tests/unit/test_{bfo,ofo,fsm}_*.c";
 sub make { return shell("make -s -k -C $work/build/btl_openib_failover libofo_pure.la && make -s -k -j2 -C $work/build/tests/unit @programs") }
-# The PML in one process, step by step.
-sub step { return shell("for n in edges rejoin wait drain; do BFO_WORLD_CFLAGS=-w bash '$work/src/tests/fuzz/world.sh' world_\$n || exit 1; done") }
+# The PML in one process: kept inputs of the fuzzer, then step by step.
+sub step { return shell("BFO_WORLD_CFLAGS=-w bash '$work/src/tests/fuzz/fuzz.sh' dispatch once || exit 1; for n in edges rejoin wait drain; do BFO_WORLD_CFLAGS=-w bash '$work/src/tests/fuzz/world.sh' world_\$n || exit 1; done") }
 sub simulate { return shell("BFO_WORLD_CFLAGS='-O1 -w' timeout -k 5 300 bash '$work/src/tests/world/world.sh' --seeds $worlds --jobs 2") }
 
 # By whom the mutant is caught, or nothing.
