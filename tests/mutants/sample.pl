@@ -37,13 +37,15 @@ my @rules = (
 sub mutants_of {
     my ($file) = @_;
     my @lines = lines_of("$top/$file");
-    my ($inside, @found) = (0);
+    my ($inside, $counts, @found) = (0, 0);
     for my $i (0 .. $#lines) {
+        $counts = 1 if $lines[$i] =~ /^#if BFO_COUNT_ROWS/; # compiled for tests/sim/rows alone
+        $counts = 0 if $lines[$i] =~ /^#(else|endif)/;
         $inside = 1 if $lines[$i] =~ /^\{/;
         $inside = 0 if $lines[$i] =~ /^\}/;
         chomp(my $line = $lines[$i]);
         $line =~ s/\s*\/\*.*//;
-        next if !$inside || $line =~ /BFO_ASSERT|LOCK\(|_lock\(|_unlock\(|ofo_log\(|bfo_help_say|OBJ_|^#|^\s*for /;
+        next if !$inside || $counts || $line =~ /BFO_ASSERT|LOCK\(|_lock\(|_unlock\(|ofo_log\(|bfo_help_say|OBJ_|^#|^\s*for /;
         for my $rule (@rules) {
             my $other = $rule->[1]->($line);
             push @found, {file => $file, line => $i, rule => $rule->[0], is => $line, other => $other} if $other ne $line;

@@ -192,6 +192,31 @@ static void rail_that_usually_answers_late_gets_eight_times_this_time_or_no_shor
     assert_int_equal(in.until, BEGIN + ROUND);
 }
 
+/* The first round begins with the inquiry, a later one when it was asked for; how long a round between them took is not known. */
+static void usual_time_is_that_of_the_round_that_is_answered(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+    uint16_t first;
+
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
+    first = in.number;
+    (void) round_against(&in);
+    ofo_inquiry_answer(&in, BEGIN + 400, first, true);
+    assert_int_equal(in.usual, 100); /* a quarter of 400 */
+    in = (ofo_inquiry_t){.until = 0};
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
+    (void) round_against(&in);
+    ofo_inquiry_answer(&in, BEGIN + 400, in.number, true);
+    assert_int_equal(in.usual, (400 - ROUND + 1) / 4);
+    in = (ofo_inquiry_t){.until = 0};
+    ofo_inquiry_begin(&in, BEGIN, 0, ROUND);
+    first = in.number;
+    (void) round_against(&in);
+    (void) round_against(&in);
+    ofo_inquiry_answer(&in, BEGIN + 400, (uint16_t) (first + 1), true);
+    assert_int_equal(in.usual, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +231,7 @@ int main(void)
         cmocka_unit_test(short_round_without_witness_or_that_ended_late_says_nothing),
         cmocka_unit_test(short_round_that_ended_late_is_followed_by_one_more),
         cmocka_unit_test(slow_witness_gives_the_rail_eight_times_its_own_time),
+        cmocka_unit_test(usual_time_is_that_of_the_round_that_is_answered),
         cmocka_unit_test(rail_that_usually_answers_late_gets_eight_times_this_time_or_no_short_round),
     };
 

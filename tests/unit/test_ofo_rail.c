@@ -225,9 +225,13 @@ static void spared_rail_gets_more_time_while_its_port_is_down(void **state)
 static void lists_that_differ_end_the_patience(void **state)
 {
     ofo_ctl_t rep = message_of(OFO_CTL_REP, 5); /* of no generation of ours */
+    ofo_ctl_t rtu = message_of(OFO_CTL_RTU, 5); /* carries no list */
 
     module[0].ext.failed_frag = NULL;
     ofo_rail_event(rail, OFO_EV_POST, NULL);
+    rtu.rail_hash = 0;
+    ofo_rail_message(rail, &rtu);
+    assert_int_equal(rail->patience, OFO_CONNECT_PATIENCE);
     rep.rail_hash = HASH + 1;
     ofo_rail_message(rail, &rep);
     assert_int_equal(rail->patience, 0);
