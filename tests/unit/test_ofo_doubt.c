@@ -389,7 +389,7 @@ static void extension_acts_on_the_rail_of_the_peer(void **state)
 /* On iWARP a completion does not mean that a message was delivered. */
 static void iwarp_has_no_extension(void **state)
 {
-    module[0].is_iwarp = true;
+    module[0].transport = &ofo_transport_iwarp;
     ofo_ext_fill(&module[0]);
     assert_true(BFO_BTL_EXT_MAGIC != module[0].ext.magic);
     assert_null(module[0].ext.fence);

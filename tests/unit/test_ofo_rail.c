@@ -94,14 +94,14 @@ static void both_begin_and_the_higher_yields(void **state)
 
 static void iwarp_needs_a_new_set_to_yield(void **state)
 {
-    module[0].is_iwarp = true;
+    module[0].transport = &ofo_transport_iwarp;
     ofo_rail_event(rail, OFO_EV_POST, NULL);
     request_comes(0);
     is_in(OFO_ST_READY, 0);
     assert_int_equal(buried, 1);
     (void) end(NULL);
     (void) begin(NULL);
-    module[0].is_iwarp = true;
+    module[0].transport = &ofo_transport_iwarp;
     ofo_rail_event(rail, OFO_EV_POST, NULL);
     no_set = true;
     request_comes(0);

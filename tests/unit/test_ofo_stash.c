@@ -64,6 +64,7 @@ static int begin(void **state)
     set[0].module = set[1].module = &module;
     module.cq[0] = &cq;
     module.cq_count = 1;
+    module.transport = &ofo_transport_infiniband;
     n_waiting = next = proved = kept = 0;
     has_no_memory = OFO.closing = false;
     return 0;
@@ -148,7 +149,7 @@ static void receives_of_iwarp_are_noted(void **state)
     completes(&recv.work, IBV_WC_SUCCESS);
     assert_true(ofo_poll_and_keep(&module));
     assert_int_equal(kept, 0); /* no iWARP */
-    module.is_iwarp = true;
+    module.transport = &ofo_transport_iwarp;
     completes(&recv.work, IBV_WC_SUCCESS);
     completes(&recv.work, IBV_WC_WR_FLUSH_ERR);
     completes(&alive, IBV_WC_SUCCESS);
