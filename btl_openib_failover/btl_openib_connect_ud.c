@@ -22,7 +22,7 @@
 #include <string.h>
 #include <stdlib.h>
 
-enum { RECVS = OFO_UD_RECVS, SENDS = 64, GRH = 40, SLOT = 192, BATCH = 16, MEND_MS = 100, MEND_FAILED_MS = 2000, SLOW_MS = 50 };
+enum { RECVS = OFO_UD_RECVS, SENDS = 64, GRH = 40, SLOT = 192, BATCH = 16, MEND_MS = 100, MEND_FAILED_MS = 2000, SLOW_MS = 50, FULL_MS = 100 };
 
 _Static_assert(OFO_CTL_MAX_SIZE + GRH <= SLOT, "a slot holds the largest message");
 
@@ -317,7 +317,8 @@ static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     ++module->count.ctl_out;
 }
 
-/* A queue pair that needs repair keeps nobody waiting: what it does not send is lost. */
+/* A queue pair that needs repair, or whose messages stay (its port may be down), keeps nobody waiting: what it does not send is lost, but a
+ * message may have another way. */
 static bool ud_has_room(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
@@ -325,7 +326,12 @@ static bool ud_has_room(ofo_module_t *module)
     if (SENDS == ud->sent - ud->reaped) {
         reap_sends(ud);
     }
-    return SENDS > ud->sent - ud->reaped || OFO_LOAD(ud->is_doubtful) || OFO_LOAD(module->device->fatal);
+    if (SENDS > ud->sent - ud->reaped) {
+        ud->full_since = 0;
+        return true;
+    }
+    ud->full_since = 0 == ud->full_since ? ofo_now_ms() : ud->full_since;
+    return OFO_LOAD(ud->is_doubtful) || OFO_LOAD(module->device->fatal) || FULL_MS <= ofo_now_ms() - ud->full_since;
 }
 
 /* ---- in ----------------------------------------------------------------------------------------- */

@@ -499,6 +499,7 @@ typedef struct {
     uint8_t *memory;
     struct ibv_mr *mr;
     unsigned sent, reaped;     /* counts of messages sent and completed; the send slots are a ring */
+    uint64_t full_since;       /* ms; when the ring was found full, or 0 */
     bool posted[OFO_UD_RECVS]; /* which receive slots are posted */
     bool is_doubtful;          /* a completion or a post of it went wrong; atomic, the service that reads events sets it too */
     uint64_t mend_at;          /* ms; it is not repaired before this time */

@@ -49,9 +49,15 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 {
     return 0;
 }
+static int completions; /* that the queue has */
 static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 {
-    return 0;
+    if (0 == completions) {
+        return 0;
+    }
+    --completions;
+    *wc = (struct ibv_wc){.status = IBV_WC_SUCCESS};
+    return 1;
 }
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -143,6 +149,7 @@ static int begin(void **state)
     }
     now = 1000;
     failures = 0;
+    completions = 0;
     return 0;
 }
 
@@ -185,6 +192,29 @@ static void neighbour_of_later_is_found_in_the_next_round(void **state)
     assert_int_equal(module.count.ctl_out, 1);
 }
 
+/* Its port may be down, and another port may reach the peer. */
+static void queue_that_stays_full_keeps_nobody_waiting(void **state)
+{
+    for (int i = 0; i < 64; ++i) {
+        assert_true(ofo_cpc_ud.has_room(&module));
+        tell(&alive);
+    }
+    assert_false(ofo_cpc_ud.has_room(&module));
+    now += 99;
+    assert_false(ofo_cpc_ud.has_room(&module));
+    completions = 1;
+    assert_true(ofo_cpc_ud.has_room(&module));
+    tell(&alive);
+    assert_false(ofo_cpc_ud.has_room(&module)); /* full again, not still */
+    now += 99;
+    assert_false(ofo_cpc_ud.has_room(&module));
+    now += 1;
+    assert_true(ofo_cpc_ud.has_room(&module));
+    tell(&alive);
+    assert_int_equal(module.count.ctl_out, 65);
+    assert_int_equal(module.count.ctl_dropped, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
@@ -192,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(neighbours_that_are_gone_cost_a_round_one_of_them),
         TEST(neighbour_of_later_is_found_in_the_next_round),
+        TEST(queue_that_stays_full_keeps_nobody_waiting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
