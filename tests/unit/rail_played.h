@@ -54,7 +54,7 @@ static unsigned sent[TYPES], letters[LETTERS]; /* counted by type and kind */
 static ofo_ctl_t last[TYPES];                  /* the last message of each type */
 static uint16_t letter_gen[LETTERS];
 static unsigned buried, declared, doubted, probes, forgotten, wants, asks, refusals, late;
-static bool no_set, no_join, is_spared, is_last, is_gone, is_silent, no_fit;
+static bool no_set, no_join, is_spared, is_last, is_gone, is_silent, no_fit, is_full;
 static ofo_counts_t carried[2]; /* what the set that ends has sent and received */
 
 uint64_t ofo_now_ms(void)
@@ -68,7 +68,7 @@ void ofo_ctl_send(ofo_endpoint_t *of, ofo_ctl_t *ctl)
 }
 bool ofo_ctl_has_room(ofo_module_t *of)
 {
-    return true;
+    return !is_full;
 }
 void ofo_partner_send(ofo_endpoint_t *of, ofo_ctl_t *ctl)
 {
@@ -240,7 +240,7 @@ static int begin(void **state)
         ofo_rail_init(&ep[r]);
     }
     buried = declared = doubted = probes = forgotten = wants = asks = refusals = late = 0;
-    no_set = no_join = is_spared = is_last = is_gone = is_silent = no_fit = false;
+    no_set = no_join = is_spared = is_last = is_gone = is_silent = no_fit = is_full = false;
     now = 100000;
     return 0;
 }

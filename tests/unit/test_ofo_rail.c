@@ -92,6 +92,36 @@ static void both_begin_and_the_higher_yields(void **state)
     assert_int_equal(sent[OFO_CTL_REP], 1);
 }
 
+/* A message that finds no room is lost, and would count as not answered. */
+static void timers_wait_for_room(void **state)
+{
+    unsigned wait, asked;
+
+    ofo_rail_event(rail, OFO_EV_POST, NULL);
+    wait = rail->backoff_ms;
+    is_full = true;
+    for (int i = 0; i < 1000; ++i) {
+        time_passes(1);
+    }
+    assert_int_equal(sent[OFO_CTL_REQ], 1);
+    assert_int_equal(rail->backoff_ms, wait);
+    is_full = false;
+    time_passes(1);
+    assert_int_equal(sent[OFO_CTL_REQ], 2);
+    comes(OFO_CTL_REP, 0);
+    ofo_rail_event(rail, OFO_EV_PROVED, NULL);
+    goes_down();
+    asked = sent[OFO_CTL_DOWN];
+    is_full = true;
+    for (int i = 0; i < 5000; ++i) {
+        time_passes(1);
+    }
+    assert_int_equal(sent[OFO_CTL_DOWN], asked);
+    is_full = false;
+    time_passes(1);
+    assert_int_equal(sent[OFO_CTL_DOWN], asked + 1); /* the question whether the rail carries packets again */
+}
+
 static void iwarp_needs_a_new_set_to_yield(void **state)
 {
     module[0].transport = &ofo_transport_iwarp;
@@ -470,6 +500,7 @@ int main(void)
         CASE(no_queue_pairs_can_be_made),
         CASE(port_is_down_when_the_first_message_is_posted),
         CASE(both_begin_and_the_higher_yields),
+        CASE(timers_wait_for_room),
         CASE(iwarp_needs_a_new_set_to_yield),
         CASE(requests_are_refused_with_the_reason),
         CASE(no_second_generation_without_rail_restored),
