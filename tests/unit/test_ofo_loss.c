@@ -224,7 +224,6 @@ static void dack_of_older_generations(void **state)
     ofo_rail_rejoin(rail);
     comes(OFO_CTL_REP, 1);
     ofo_rail_event(rail, OFO_EV_PROVED, NULL);
-    rail->building = NULL;
     carried[0].n_ok = 4;
     goes_down();
     ofo_rail_rejoin(rail);
