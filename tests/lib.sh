@@ -19,6 +19,22 @@ note() { echo "  $TEST_NAME: $*"; }
 # retry WHY: this test repeats a step. test.sh adds these lines up and shows their number with each run.
 retry() { echo "retried: 1 ($TEST_NAME: $*)"; }
 
+# ends_refused TEXT LOG COMMAND...: runs COMMAND, whose job is refused and says TEXT in LOG, and returns its status. The mpirun of Open MPI 4.1 itself
+# sometimes hangs, or crashes in PMIx_server_finalize(), while it ends a job that failed in MPI_Init, with any PML: such a run is repeated, twice at
+# most. A run that ends so before the job has said TEXT is a failure, and so is the crash of another process.
+ends_refused() {
+    local text=$1 log=$2 rc try
+    shift 2
+    for try in 1 2 3; do
+        rc=0
+        "$@" || rc=$?
+        [ $rc = 124 ] || [ $rc = 137 ] || { grep -q 'PMIx_server_finalize+' "$log" && [ "$(grep -c '\] Signal: ' "$log")" = 1 ]; } || break
+        grep -qE -- "$text" "$log" || tr '\n' ' ' <"$log" | grep -qE -- "$text" || { tail -n 20 "$log"; fail "ended with $rc before it said '$text': $*"; }
+        [ $try = 3 ] || retry "try $try was refused, and mpirun itself ended with $rc: $*"
+    done
+    return $rc
+}
+
 # skip_missing WHAT PACKAGE: this test cannot run here. In CI that is a failure.
 skip_missing() {
     echo "SKIP $TEST_NAME: $1 is missing (Debian package: $2)"

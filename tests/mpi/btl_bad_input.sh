@@ -16,7 +16,7 @@ crashed() { grep -E 'signal 1?1|Segmentation|Aborted|core dumped' "$TEST_TMP/log
 says() {
     local text=$1 options=$2 rc count
     shift 2
-    on_rails "$options" 2 "$@" "$STREAM" -s 1
+    ends_refused "$text" "$TEST_TMP/log" on_rails "$options" 2 "$@" "$STREAM" -s 1
     rc=$?
     in_time $rc || { show_log; fail "'$text': ended with $rc"; }
     crashed && fail "'$text': crashed"
@@ -40,13 +40,15 @@ says 'The port sr0:1 has no such partition key' "-n 2" --mca btl_openib_pkey 0x1
 tr '\n' ' ' <"$TEST_TMP/log" | grep -q 'The port sr1:1 has no such partition key' || { show_log; fail "the second port's text is hidden by the first's"; }
 says 'btl_openib_mtu is accepted and not used' "-n 2" --mca btl_openib_mtu 3 || fail "an old parameter ended the job"
 
-# rank_1_with NAME=VALUE "softrail options": the second of two ranks has this parameter; sets rc.
+# rank_1_with NAME=VALUE "softrail options" TEXT: the second of two ranks has this parameter, and the job prints TEXT; sets rc.
 rank_1_with() {
     # shellcheck disable=SC2016
-    on_rails "$2" 2 bash -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && export "OMPI_MCA_$1"; shift; exec "$@"' one "$1" "$STREAM" -s 1
+    ends_refused "$3" "$TEST_TMP/log" \
+        on_rails "$2" 2 bash -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && export "OMPI_MCA_$1"; shift; exec "$@"' one "$1" "$STREAM" -s 1
     rc=$?
     in_time $rc || { show_log; fail "rank 1 with $1: ended with $rc"; }
     crashed && fail "rank 1 with $1: crashed"
+    told "$3"
 }
 
 # told TEXT: the last job printed TEXT.
@@ -55,24 +57,20 @@ told() {
     note "$1 (exit $rc)"
 }
 
-rank_1_with btl_openib_max_btls=1 "-n 2"
+rank_1_with btl_openib_max_btls=1 "-n 2" 'the other ports stay idle'
 [ $rc = 0 ] || { show_log; fail "ranks with different numbers of rails ended with $rc"; }
-told 'the other ports stay idle'
 rails_carried 1000000 1
 
-rank_1_with btl_openib_test_record_version=2 "-n 2"
+rank_1_with btl_openib_test_record_version=2 "-n 2" 'do not understand each other'
 [ $rc != 0 ] || fail "a peer of another version was used"
-told 'do not understand each other'
 
-rank_1_with btl_openib_receive_queues=P,65792,16 "-n 2"
+rank_1_with btl_openib_receive_queues=P,65792,16 "-n 2" 'have different receive queues'
 [ $rc != 0 ] || fail "different receive queues were used"
-told 'have different receive queues'
 
 # The names of the rails would differ: the processes refuse each other, because the hashes of their lists differ. Under ob1 a rail that does
 # not connect ends the job after 12 times the connect timeout.
-OMPI_MCA_btl_openib_connect_timeout=1 rank_1_with btl_openib_rail_map=sr0:1-sr1:1 "-n 2 --default-prefix"
+OMPI_MCA_btl_openib_connect_timeout=1 rank_1_with btl_openib_rail_map=sr0:1-sr1:1 "-n 2 --default-prefix" 'computed different lists of rails'
 [ $rc != 0 ] || fail "different rail maps were used"
-told 'computed different lists of rails'
 
 # The status of mpirun when a job ends in MPI_Init, and when it ends in its first message.
 case $OMPI_VERSION in

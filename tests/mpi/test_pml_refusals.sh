@@ -9,21 +9,20 @@ use_components pml
 LOG=$TEST_TMP/log
 PROGRAM=$PML_DIR/mpi_match
 
-# refused TEXT COUNT MPIRUN-ARGUMENTS...: the job ends with an error and prints TEXT, COUNT times. mpirun itself sometimes
-# crashes or hangs while it ends a job that failed in MPI_Init, with any PML: such a run is repeated. A run that hangs before
-# it was refused is a failure.
+# run MPIRUN-ARGUMENTS...: a job, with its output in $LOG.
+run() {
+    local rc=0
+    : >"$TEST_TMP/own"
+    timeout -k 5 60 "$MPIRUN" --oversubscribe --bind-to none "$@" >"$LOG" 2>&1 </dev/null || rc=$?
+    cat "$TEST_TMP/own" >>"$LOG"
+    return $rc
+}
+
+# refused TEXT COUNT MPIRUN-ARGUMENTS...: the job ends with an error and prints TEXT, COUNT times.
 refused() {
-    local text=$1 count=$2 rc said try
+    local text=$1 count=$2 rc=0 said
     shift 2
-    for try in 1 2 3; do
-        rc=0
-        : >"$TEST_TMP/own"
-        timeout -k 5 60 "$MPIRUN" --oversubscribe --bind-to none "$@" >"$LOG" 2>&1 </dev/null || rc=$?
-        cat "$TEST_TMP/own" >>"$LOG"
-        [ $rc = 124 ] || [ $rc = 137 ] || break
-        grep -q -- "$text" "$LOG" || { tail -n 20 "$LOG"; fail "hung before it said '$text': $*"; }
-        [ "$try" = 3 ] || retry "try $try was refused and did not end: $*"
-    done
+    ends_refused "$text" "$LOG" run "$@" || rc=$?
     [ $rc != 0 ] || { tail -n 20 "$LOG"; fail "not refused: $*"; }
     [ $rc != 124 ] && [ $rc != 137 ] || { tail -n 20 "$LOG"; fail "hung: $*"; }
     said=$(grep -c -- "$text" "$LOG")
