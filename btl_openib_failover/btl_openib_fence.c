@@ -77,7 +77,7 @@ void ofo_drain_act_ask_service(ofo_qpset_t *qps, const char *why)
     ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
 }
 
-/* The fence does not wait for a marker that the adapter may swallow. */
+/* A fence does not wait for its marker if the adapter may swallow the marker, because then no other rail takes over. */
 static void watch_bound(const ofo_module_t *module, ofo_qpset_t *qps, uint64_t now)
 {
     if (now >= qps->fence_until) {

@@ -10,14 +10,14 @@
 #include <stdbool.h>
 
 typedef struct {
-    const char *type;    /* the value of btl_openib_device_type that chooses this transport */
-    bool delivers;       /* a success says that the peer's adapter has the data (A1), so a lost rail can be repaired */
-    bool has_partitions; /* ports have partition keys */
-    bool has_gids;       /* a GID says which network the port belongs to; otherwise the IP address of the port's interface says so */
-    bool moves_itself;   /* the device moves a queue pair at connect and accept. No connect goes without a queue pair, and one that began is spent */
+    const char *type;      /* the value of btl_openib_device_type that chooses this transport */
+    bool delivers;         /* a success says that the peer's adapter has the data (A1), so a lost rail can be repaired */
+    bool has_partitions;   /* ports have partition keys */
+    bool has_gids;         /* a GID says which network the port belongs to; otherwise the IP address of the port's interface says so */
+    bool moves_itself;     /* the device moves a queue pair at connect and accept. A connect needs a queue pair, which cannot connect again */
     bool acceptor_listens; /* the side that accepted sends nothing on a queue pair until it has received something (RFC 5044, 7.1) */
     bool closes;           /* a process that leaves closes its connections, and receives come back at the peer */
-    bool returns_markers;  /* what is posted on a queue pair in the error state comes back */
+    bool returns_markers;  /* a queue pair in the error state gives back what is posted on it */
     bool keeps_dead;       /* completions of a queue pair stay in their queue when the queue pair is destroyed */
     bool fills_upwards;    /* the last byte of a WRITE arrives last, so an eager ring can watch this byte */
     bool reads_as_writes;  /* the peer writes the data of our READ (RFC 5040), so the memory must be open to writes of the peer */

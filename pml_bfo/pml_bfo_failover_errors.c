@@ -27,25 +27,24 @@ void bfo_failover_rts_failed(bfo_send_t *req, uint8_t rail, int status)
     }
 }
 
-void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
+/* A part of a transfer came back with an error: its rail is lost. A BTL that cannot say what arrived costs the peer. */
+static void transfer_is_torn(bfo_peer_t *peer, uint8_t rail, const char *cause)
 {
-    bfo_peer_t *peer = req->lane->peer;
-
-    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a data fragment came back with an error");
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), cause);
     if (!peer->failover) {
         bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
     }
+}
+
+void bfo_failover_data_failed(bfo_send_t *req, uint8_t rail, int status)
+{
+    transfer_is_torn(req->lane->peer, rail, "a data fragment came back with an error");
     bfo_failover_send_raise(req, bfo_failover_send_is_poison(req, rail, status) ? BFO_SEV_DATA_POISON : BFO_SEV_DATA_ERR, NULL);
 }
 
 void bfo_failover_answer_failed(bfo_recv_t *req, uint8_t rail, int status)
 {
-    bfo_peer_t *peer = req->lane->peer;
-
-    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "an answer came back with an error");
-    if (!peer->failover) {
-        bfo_failover_declare(peer, "a message was torn, and this BTL cannot say what arrived of it");
-    }
+    transfer_is_torn(req->lane->peer, rail, "an answer came back with an error");
     bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_RESPONSE_POISON : BFO_REV_RESPONSE_ERR, NULL);
 }
 

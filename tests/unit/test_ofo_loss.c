@@ -140,7 +140,7 @@ static void check_of_an_older_generation_is_made_up_for(void **state)
     assert_int_equal(sent[OFO_CTL_DOWN], 2); /* one asks for the older counts, the other for these */
     dack_comes(7, true, 99);                 /* moves on, and is no older one */
     is_in(OFO_ST_DOWN, 7);
-    dack_comes(2, true, 99); /* an older one that is not due */
+    dack_comes(2, true, 99); /* an older generation, whose check is not due */
     assert_int_equal(declared, 0);
     dack_comes(0, true, 5);
     assert_int_equal(rail->fsm.check_gen, OFO_GEN_NONE);
@@ -215,7 +215,7 @@ static void unknown_counts_of_an_older_generation_are_asked_for_again(void **sta
     assert_int_equal(letters[OFO_MAIL_FENCED], 1);
 }
 
-/* DACK says what is known of a generation, and that nothing is known of one that is too old. */
+/* DACK has the counts of a generation, or says that they are unknown because the generation is too old. */
 static void dack_of_older_generations(void **state)
 {
     connects();
