@@ -250,6 +250,16 @@ static int ofo_do_send_dack(void *owner, const ofo_ctl_t *ctl)
     return 0;
 }
 
+/* The peer may not have the DACK that went when the fence was done, because the port was down. With this DACK the peer need not ask for it. */
+static int ofo_do_down_and_dack(void *owner, const ofo_ctl_t *ctl)
+{
+    ofo_endpoint_t *ep = owner;
+
+    ofo_rail_send_down(ep, ep->fsm.gen);
+    send_dack(ep, ep->fsm.gen, NULL);
+    return 0;
+}
+
 static int open_set(ofo_endpoint_t *ep)
 {
     ep->building = ofo_qpset_create(ep, ep->fsm.gen);

@@ -141,6 +141,7 @@ inline ACT() {
   ; st[me]=L_DOWN; SEND(DACK,g[me])
 #endif
   :: act==LA_send_down -> SEND(DOWN,g[me])
+  :: act==LA_down_and_dack -> SEND(DOWN,g[me]); SEND(DACK,g[me])
   :: act==LA_send_dack -> if :: t!=0 -> SEND(DACK,x) :: else -> SEND(DACK,g[me]) fi
   :: act==LA_dack_and_check -> SEND(DACK,g[me]); CHECK(g[me])
   :: act==LA_keep_and_check -> CHECK(g[me])

@@ -202,7 +202,7 @@ our @all = (
       from => "    hand_up(module, qps, hdr, length - sizeof(*hdr));",
       to => "    if (ofo_drain_is_live(&qps->drain)) {\n        hand_up(module, qps, hdr, length - sizeof(*hdr));\n    }", cells => '^(MATCH|SENDI|FRAG|ACK).unacked' },
     { name => 'down-once', what => 'DOWN is not sent again', file => 'btl_openib_failover/btl_openib_rail.def',
-      from => 'ROW(L25,  ASKING,         RETRANSMIT,       ASKING,         send_down)', to => 'ROW(L25,  ASKING,         RETRANSMIT,       ASKING,         nothing)', test => 'tests/sim/rows/test_rows.sh', cells => '^DOWN.lost' },
+      from => 'ROW(L25,  ASKING,         RETRANSMIT,       ASKING,         down_and_dack)', to => 'ROW(L25,  ASKING,         RETRANSMIT,       ASKING,         nothing)', test => 'tests/sim/rows/test_rows.sh', cells => '^DOWN.lost' },
     { name => 'request-once', what => 'a connection request is not sent again', file => 'btl_openib_failover/btl_openib_rail.def',
       from => 'ROW(L25,  REQUESTED,      RETRANSMIT,       REQUESTED,      send_req)', to => 'ROW(L25,  REQUESTED,      RETRANSMIT,       REQUESTED,      nothing)', unit => 'test_ofo_rail_fsm', cells => '^REQ.lost' },
     { name => 'dack-before-fence', what => 'DACK is sent while the process\'s own fence runs', file => 'btl_openib_failover/btl_openib_rail.def',

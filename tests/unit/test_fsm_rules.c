@@ -290,7 +290,8 @@ static const rule_t connect_rules[] = {
     RULE(PEERDEAD, C_ALL & ~C_LIVE, SAME, NOW, nothing),
     RULE(RETRANSMIT, C(REQUESTED), SAME, NOW, send_req),
     RULE(RETRANSMIT, C(READY), SAME, NOW, send_rep),
-    RULE(RETRANSMIT, C(DRAINING) | C(ASKING), SAME, NOW, send_down),
+    RULE(RETRANSMIT, C(DRAINING), SAME, NOW, send_down),
+    RULE(RETRANSMIT, C(ASKING), SAME, NOW, down_and_dack),
 };
 #undef RULE
 

@@ -432,12 +432,13 @@ static void last_rail_is_asked_often(void **state)
         time_passes(100);
     }
     assert_int_equal(sent[OFO_CTL_DOWN], 10);
-    comes(OFO_CTL_DOWN, 1); /* DOWN is repeated as often */
-    sent[OFO_CTL_DOWN] = 0;
+    comes(OFO_CTL_DOWN, 1); /* DOWN is repeated as often, and DACK with it */
+    sent[OFO_CTL_DOWN] = sent[OFO_CTL_DACK] = 0;
     for (unsigned i = 0; i < 100; ++i) {
         time_passes(10);
     }
     assert_in_range(sent[OFO_CTL_DOWN], 7, 13);
+    assert_int_equal(sent[OFO_CTL_DACK], sent[OFO_CTL_DOWN]);
     OFO.params.rejoin_after = 10;
     dack_comes(1, true, 0);
     assert_int_equal(rail->rejoin.at, now + 10);

@@ -82,6 +82,10 @@ static int act(side_t *s, ofo_fsm_action_t action, const ofo_ctl_t *m)
     case OFO_DO_send_down:
         put(s->other, OFO_CTL_DOWN, s->fsm.gen);
         break;
+    case OFO_DO_down_and_dack:
+        put(s->other, OFO_CTL_DOWN, s->fsm.gen);
+        put(s->other, OFO_CTL_DACK, s->fsm.gen);
+        break;
     case OFO_DO_send_dack:
     case OFO_DO_dack_and_check:
         put(s->other, OFO_CTL_DACK, NULL != m && OFO_DO_send_dack == action ? m->gen : s->fsm.gen);
