@@ -28,7 +28,7 @@ sub slurp {
 # sources(DIR...): the sources that the dependency files of the folders name; such a file may be in the folder of the source.
 sub sources {
     my %source;
-    for my $file (map { glob "'$_'/.deps/*.P*o" } @_) {
+    for my $file (map { glob("'$_'/.deps/*.P*o '$_'/*/.deps/*.P*o") } @_) {
         $source{$_} = 1 for slurp($file) =~ /(\S+\.c)\b/g;
     }
     return sort keys %source;

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "btl_openib_choice.h"
-#include "btl_openib_rails.h"
-#include "btl_openib_wire.h"
+#include "formats/btl_openib_choice.h"
+#include "formats/btl_openib_rails.h"
+#include "formats/btl_openib_wire.h"
 
 #define PORTS "ports"
 

@@ -12,7 +12,7 @@ match=$BASE/ompi/mca/pml/ob1/pml_ob1_match.c
 
 ends 0 diffs --tree "$BASE"
 says '0 unexplained'
-says 'bfo: pml_bfo/pml_bfo_match.c:2 our_match'
+says 'bfo: pml_bfo/types/pml_bfo_match.c:2 our_match'
 says 'meant: ours is twice as long'
 says 'no counterpart: ours never does it twice'
 says '== matching'
@@ -41,26 +41,26 @@ sed -i '/^field | ob1_send_request_t.bytes/d' "$MAP"
 unexplained "a request field without a line" '! field     ob1_send_request_t.bytes'
 sed -i '/^error | /d' "$MAP"
 unexplained "an error path without a line" '! error     ob1_match OMPI_ERR_OUT_OF_RESOURCE'
-sed -i 's/OPAL_ERR_OUT_OF_RESOURCE/0/' "$OURS/pml_bfo/pml_bfo_match.c"
+sed -i 's/OPAL_ERR_OUT_OF_RESOURCE/0/' "$OURS/pml_bfo/types/pml_bfo_match.c"
 unexplained "an error code handled there and not here" 'OMPI_ERR_OUT_OF_RESOURCE is handled there and not here'
 sed -i 's/^\(error .*\)|$/\1| ours has room/' "$MAP"
-sed -i 's/OPAL_ERR_OUT_OF_RESOURCE/0/' "$OURS/pml_bfo/pml_bfo_match.c"
+sed -i 's/OPAL_ERR_OUT_OF_RESOURCE/0/' "$OURS/pml_bfo/types/pml_bfo_match.c"
 ends 0 diffs --tree "$BASE"
 says 'meant: ours has room'
 cp "$MAP.good" "$MAP"
-cp "$OURS.good/pml_bfo/pml_bfo_match.c" "$OURS/pml_bfo/"
+cp "$OURS.good/pml_bfo/types/pml_bfo_match.c" "$OURS/pml_bfo/types/"
 sed -i 's/^function | ob1_register \(.*\)our_parameters/function | ob1_register \1our_lost/' "$MAP"
 unexplained "a function of ours that is gone" 'its piece of ours is gone: our_lost'
 sed -i 's/\(struct | ob1_match_hdr_t .*\)our_send_t/\1?/' "$MAP"
 unexplained "a line nobody has filled in" 'its line does not say yet which piece of ours does this'
-sed -i 's/"depth"/"deep"/' "$OURS/pml_bfo/pml_bfo_match.c"
+sed -i 's/"depth"/"deep"/' "$OURS/pml_bfo/types/pml_bfo_match.c"
 unexplained "a parameter of ours that is gone" 'its piece of ours is gone: "depth"'
-sed -i 's/"depth"/"deep"/' "$OURS/pml_bfo/pml_bfo_match.c"
-printf 'static const char *our_words[][1] = {{"depth"}};\n' >>"$OURS/pml_bfo/pml_bfo_types.h"
+sed -i 's/"depth"/"deep"/' "$OURS/pml_bfo/types/pml_bfo_match.c"
+printf 'static const char *our_words[][1] = {{"depth"}};\n' >>"$OURS/pml_bfo/types/pml_bfo_types.h"
 unexplained "a parameter of ours that is only a word elsewhere" 'its piece of ours is gone: "depth"'
-sed -i 's/our_device/our_machine/' "$OURS/pml_bfo/pml_bfo_types.h"
+sed -i 's/our_device/our_machine/' "$OURS/pml_bfo/types/pml_bfo_types.h"
 unexplained "a topic whose piece is gone" '! topic     accelerator  ('
-sed -i '/^typedef/s/long bytes; //' "$OURS/pml_bfo/pml_bfo_types.h"
+sed -i '/^typedef/s/long bytes; //' "$OURS/pml_bfo/types/pml_bfo_types.h"
 unexplained "a field of ours that is gone" 'its piece of ours is gone: our_send_t.bytes'
 
 # JSON and HTML: sources and reasons appear as text, whatever they contain.

@@ -58,7 +58,7 @@ nothing "a label renamed" "sed -i 's/\bleave\b/out/' $match"
 nothing "what we do not use of a header" "sed -i 's/list_never_used_by_us(list_t \*l) { return 0; }/list_other(void) { return 1; }/' opal/class/list.h"
 
 found 1 "one line of a function" "sed -i 's/req->state == tag/req->state != tag/' $match" \
-    'changed function  ob1_match' 'pml_bfo/pml_bfo_match.c:2 our_match'
+    'changed function  ob1_match' 'pml_bfo/types/pml_bfo_match.c:2 our_match'
 found 1 "another member" "sed -i 's/req->tag/req->found/' $match" 'changed function  ob1_match'
 found 1 "a function is new" "echo 'static int ob1_more(void) { return 1; }' >>$match" 'added   function  ob1_more' 'our_match'
 found 1 "a function is gone" "sed -i /ob1_twice/d $match" 'gone    function  ob1_twice' 'ours never does it twice'
@@ -69,32 +69,32 @@ found 2 "an error path is new" "sed -i 's/ob1_match(0, 1);/if (ob1_match(0, 1)) 
 found 2 "an error path is gone" "sed -i 's/OMPI_ERR_OUT_OF_RESOURCE/1/' $match" \
     'gone    error     ob1_match OMPI_ERR_OUT_OF_RESOURCE' 'changed function  ob1_match' 'our_match'
 found 2 "a default" "sed -i 's/\"eager\", 4/\"eager\", 64/' $ob1/pml_ob1_component.c" \
-    'changed param     pml_ob1_eager' 'was 4, is 64' 'pml_bfo/pml_bfo_match.c:6 "eager"' 'changed function  ob1_register'
+    'changed param     pml_ob1_eager' 'was 4, is 64' 'pml_bfo/types/pml_bfo_match.c:6 "eager"' 'changed function  ob1_register'
 found 2 "a default that is assigned" "sed -i 's/ob1.depth = 3/ob1.depth = 5/' $ob1/pml_ob1_component.c" 'changed param     pml_ob1_depth' 'was 3, is 5'
 found 2 "a parameter is gone" "sed -i /eager/d $ob1/pml_ob1_component.c" 'gone    param     pml_ob1_eager' '"eager"'
 found 2 "a parameter is new" "sed -i 's/    ob1.depth = 3;/    ob1_param_register_int(\"width\", 8, \&ob1.width);\n&/' $ob1/pml_ob1_component.c" \
     'added   param     pml_ob1_width' 'is 8'
 found 1 "a constant" "sed -i 's/OB1_HDR_MATCH 65/OB1_HDR_MATCH 66/' $ob1/pml_ob1.h" 'changed macro     OB1_HDR_MATCH' 'was 65, is 66'
 found 1 "a constant by the one before it" "sed -i 's/LIST_FIRST = 1/LIST_FIRST = 7/' opal/class/list.h" \
-    'changed constant  LIST_SECOND' 'was 1+1, is 7+1' 'pml_bfo/pml_bfo_types.h:4'
+    'changed constant  LIST_SECOND' 'was 1+1, is 7+1' 'pml_bfo/types/pml_bfo_types.h:4'
 found 2 "constants that are counted from one" "sed -i 's/OB1_NONE = 1/OB1_NONE = 3/' $ob1/pml_ob1.h" \
     'changed constant  OB1_NONE' 'was 1, is 3' 'changed constant  OB1_SOME' 'was 1+1, is 3+1' 'our_send_t'
-found 1 "a value in a table" "sed -i 's/65535/1/' $ob1/pml_ob1_component.c" 'changed variable  ob1_table' 'pml_bfo/pml_bfo_match.c:6 our_parameters'
+found 1 "a value in a table" "sed -i 's/65535/1/' $ob1/pml_ob1_component.c" 'changed variable  ob1_table' 'pml_bfo/types/pml_bfo_match.c:6 our_parameters'
 found 1 "a constructor" "sed -i 's/ob1_frag_make/ob1_frag_other/' $ob1/pml_ob1_component.c" 'changed variable  ob1_frag_t_class' \
     'was item_t,ob1_frag_make,NULL, is item_t,ob1_frag_other,NULL'
 found 1 "a variable is new" "echo 'static int ob1_count = 3;' >>$match" 'added   variable  ob1_count' 'is int ob1_count=3'
 found 1 "a callback of a structure" "sed -i 's/int how, void/long how, void/' $ob1/pml_ob1.h" 'changed struct    ob1_table_t'
 found 1 "a header structure" "sed -i 's/unsigned short ctx/unsigned int ctx/' $ob1/pml_ob1.h" 'changed struct    ob1_match_hdr_t' 'our_send_t'
 found 2 "a request field of another type" "sed -i 's/long bytes/int bytes/' $ob1/pml_ob1.h" \
-    'changed field     ob1_send_request_t.bytes' 'was long, is int' 'pml_bfo/pml_bfo_types.h:1 our_send_t.bytes'
+    'changed field     ob1_send_request_t.bytes' 'was long, is int' 'pml_bfo/types/pml_bfo_types.h:1 our_send_t.bytes'
 found 2 "a request field is new" "sed -i 's/long bytes;/long bytes; int more;/' $ob1/pml_ob1.h" 'added   field     ob1_send_request_t.more'
 found 1 "a callback with other arguments" "sed -i 's/int tag, void \*cbdata/struct btl_des_t *des/' opal/mca/btl/btl.h" \
-    'our sources name it' 'changed typedef   btl_recv_fn_t' 'pml_bfo/pml_bfo_types.h:3'
-found 1 "a structure of the interface" "sed -i 's/int length;/long length;/' opal/mca/btl/btl.h" 'changed struct    btl_des_t' 'pml_bfo/pml_bfo_types.h'
-found 1 "what we use of another header" "sed -i 's/return l == l->next/return !l->next/' opal/class/list.h" 'changed function  list_is_empty' 'pml_bfo/pml_bfo_match.c:4'
-found 5 "a header is gone" "rm opal/class/list.h" 'gone    header    opal/class/list.h' 'gone    function  list_is_empty' 'pml_bfo/pml_bfo_match.c:1'
+    'our sources name it' 'changed typedef   btl_recv_fn_t' 'pml_bfo/types/pml_bfo_types.h:3'
+found 1 "a structure of the interface" "sed -i 's/int length;/long length;/' opal/mca/btl/btl.h" 'changed struct    btl_des_t' 'pml_bfo/types/pml_bfo_types.h'
+found 1 "what we use of another header" "sed -i 's/return l == l->next/return !l->next/' opal/class/list.h" 'changed function  list_is_empty' 'pml_bfo/types/pml_bfo_match.c:4'
+found 5 "a header is gone" "rm opal/class/list.h" 'gone    header    opal/class/list.h' 'gone    function  list_is_empty' 'pml_bfo/types/pml_bfo_match.c:1'
 found 1 "a variable of another header" "sed -i 's/extern int list_count/extern long list_count/' opal/class/list.h" \
-    'changed variable  list_count' 'was int, is long' 'pml_bfo/pml_bfo_types.h:4'
+    'changed variable  list_count' 'was int, is long' 'pml_bfo/types/pml_bfo_types.h:4'
 found 3 "a header that is watched is gone" "rm opal/mca/btl/btl.h" 'gone    macro     BTL_FLAG_SEND' 'gone    struct    btl_des_t'
 found 1 "a component is gone" "rmdir opal/mca/btl/openib" 'gone    component opal/mca/btl/openib' 'our_match'
 found 1 "a topic" "mkdir opal/mca/btl/accelerator" '* accelerator: memory of accelerators' 'added   component opal/mca/btl/accelerator' 'our_device'
@@ -106,7 +106,7 @@ found 2 "the worst comes first" "sed -i 's/return l == l->next/return !l->next/'
 change "a default" "sed -i 's/\"eager\", 4/\"eager\", 64/' $ob1/pml_ob1_component.c"
 ends 1 revision --tree "$TEST_TMP/new" --json
 perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); my ($c) = grep { $_->{kind} eq "param" } @{$all->{changes}};
-    exit !($c->{what} eq "changed" && $c->{was} eq "=4" && $c->{is} eq "=64" && $c->{ours}[0]{file} eq "pml_bfo/pml_bfo_match.c"
+    exit !($c->{what} eq "changed" && $c->{was} eq "=4" && $c->{is} eq "=64" && $c->{ours}[0]{file} eq "pml_bfo/types/pml_bfo_match.c"
            && $all->{compared_with} eq "1.0.1")' <"$TEST_TMP/out" || { show; fail "--json"; }
 
 ends 0 revision --json
@@ -150,7 +150,7 @@ says '! function  ob1_more'
 # One name in two headers whose paths end alike: the map can tell them apart.
 cp "$MAP" "$MAP.good"
 change "two headers" "mkdir -p opal/x/base opal/y/base; echo '#define SAME 1' >opal/x/base/base.h; echo '#define SAME 2' >opal/y/base/base.h"
-printf '#include "opal/x/base/base.h"\n#include "opal/y/base/base.h"\nstatic int our_same = SAME;\n' >"$OURS/pml_bfo/pml_bfo_same.c"
+printf '#include "opal/x/base/base.h"\n#include "opal/y/base/base.h"\nstatic int our_same = SAME;\n' >"$OURS/pml_bfo/types/pml_bfo_same.c"
 ends 0 revision --tree "$TEST_TMP/new" --accept
 ends 0 revision --tree "$TEST_TMP/new"
 ends 0 revision --tree "$TEST_TMP/new" --accept
@@ -159,7 +159,7 @@ ends 1 revision --tree "$TEST_TMP/new"
 says 'changes to look at: 1.'
 says 'was 2, is 3'
 cp "$MAP.good" "$MAP"
-rm "$OURS/pml_bfo/pml_bfo_same.c"
+rm "$OURS/pml_bfo/types/pml_bfo_same.c"
 
 # Folders with names that a map cannot hold get no line, therefore the map can be read again.
 change "folders of odd names" "mkdir 'opal/mca/btl/a | b' opal/mca/btl/a\|b opal/mca/btl/\$'a\nb'; sed -i 's/65535/1/' $ob1/pml_ob1_component.c"

@@ -44,7 +44,7 @@ sed -i '/^match_one(/,/^}/s/return match;/return NULL;/' "$ob1/pml_ob1_recvfrag.
 cmp -s "$old/ompi/mca/pml/ob1/pml_ob1_recvfrag.c" "$ob1/pml_ob1_recvfrag.c" && fail "the match function did not change"
 ends 1 check-ob1-revision.pl --tree "$TEST_TMP/copy"
 says 'changes to look at: 1.'
-names 'function  match_one' pml_bfo/pml_bfo_recv_match.c
+names 'function  match_one' pml_bfo/formats/pml_bfo_recv_match.c
 
 # ob1 in another layout: clang-format, where it is installed; and in any case other comments, indentation and the name of a local variable.
 cp "$old"/ompi/mca/pml/ob1/*.[ch] "$ob1"
@@ -62,11 +62,11 @@ source_tree 5.0.7-1 trixie
 start=$(date +%s)
 ends 1 check-ob1-revision.pl --tree "$tree"
 note "5.0.7: $(sed -n 2p "$TEST_TMP/out") ($(($(date +%s) - start)) s)"
-names 'typedef   mca_btl_base_module_recv_cb_fn_t' pml_bfo/pml_bfo_recv_dispatch.c
-names 'struct    mca_btl_base_receive_descriptor_t' pml_bfo/pml_bfo_recv_dispatch.c
+names 'typedef   mca_btl_base_module_recv_cb_fn_t' pml_bfo/arrivals/pml_bfo_recv_dispatch.c
+names 'struct    mca_btl_base_receive_descriptor_t' pml_bfo/arrivals/pml_bfo_recv_dispatch.c
 names 'field     ompi_communicator_t.c_contextid' include/bfo_ompi.h
-names 'component opal/mca/accelerator' pml_bfo/pml_bfo_device.c
-names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/pml_bfo_revoke.c
+names 'component opal/mca/accelerator' pml_bfo/types/pml_bfo_device.c
+names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/ulfm/pml_bfo_revoke.c
 names 'component opal/mca/btl/openib' btl_openib_failover/
 for topic in 'receive callback' '128-bit context id' 'accelerator framework' revoke 'lost openib'; do says "* $topic: "; done
 ends 1 check-ob1-pml-diffs.pl --tree "$tree" matching
@@ -75,5 +75,5 @@ says '! '
 for tree in "${BFO_OMPI_SOURCES:-/nowhere}"/openmpi-6.*; do
     [ -d "$tree" ] || continue
     ends 1 check-ob1-revision.pl --tree "$tree"
-    names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/pml_bfo_revoke.c
+    names 'field     mca_pml_base_module_t.pml_revoke_comm' pml_bfo/ulfm/pml_bfo_revoke.c
 done

@@ -9,7 +9,7 @@ need git git
 BASE=$TEST_TMP/base OURS=$TEST_TMP/ours MAP=$TEST_TMP/map.txt
 
 mkdir -p "$BASE"/ompi/mca/pml/ob1 "$BASE"/ompi/mca/pml/cm "$BASE"/opal/mca/btl/openib "$BASE"/opal/class \
-    "$OURS"/pml_bfo "$OURS"/btl_openib_failover "$OURS"/include
+    "$OURS"/pml_bfo/types "$OURS"/btl_openib_failover "$OURS"/include
 printf 'major=1\nminor=0\nrelease=1\ngreek=\n' >"$BASE/VERSION"
 cat >"$BASE/opal/mca/btl/btl.h" <<'END'
 #define BTL_FLAG_SEND 0x1
@@ -74,7 +74,7 @@ static int ob1_register(void)
 struct ob1_table_t ob1_table = { ob1_register, 65535 };
 OBJ_CLASS_INSTANCE(ob1_frag_t, item_t, ob1_frag_make, NULL);
 END
-cat >"$OURS/pml_bfo/pml_bfo_match.c" <<'END'
+cat >"$OURS/pml_bfo/types/pml_bfo_match.c" <<'END'
 #include "opal/class/list.h"
 static int our_match(list_t *l)
 {
@@ -83,7 +83,7 @@ static int our_match(list_t *l)
 static const char *our_parameters[][1] = {{"eager"}, {"depth"}};
 static void our_register(void) { mca_base_component_var_register(our_parameters); }
 END
-cat >"$OURS/pml_bfo/pml_bfo_types.h" <<'END'
+cat >"$OURS/pml_bfo/types/pml_bfo_types.h" <<'END'
 typedef struct { int state; long bytes; } our_send_t;
 static void our_receive(struct btl_des_t *des);
 static void our_receive_body(void) { btl_recv_fn_t f = our_receive; }

@@ -9,7 +9,7 @@
 need perl perl
 cd "$BFO_SRCDIR" || exit 1
 while read -r folder floor; do
-    count=$(cat "$folder"/*.[ch] | grep -c 'BFO_ASSERT(')
+    count=$(find "$folder" -name '*.[ch]' -exec cat {} + | grep -c 'BFO_ASSERT(')
     [ "$count" -ge "$floor" ] || fail "$folder has $count assertions, fewer than $floor"
     note "$folder: $count assertions"
 done <<'END'
@@ -17,7 +17,7 @@ pml_bfo 109
 btl_openib_failover 94
 softrail 5
 END
-changing=$(grep -nE 'BFO_ASSERT\(.*(\+\+|--|[^=!<>]=[^=]|_add_|_sub_|exchange)' pml_bfo/*.[ch] btl_openib_failover/*.[ch] softrail/*.[ch])
+changing=$(grep -nE 'BFO_ASSERT\(.*(\+\+|--|[^=!<>]=[^=]|_add_|_sub_|exchange)' pml_bfo/*/*.[ch] btl_openib_failover/*/*.[ch] softrail/*.[ch])
 [ -z "$changing" ] || fail "an assertion changes something: $changing"
 
 # text FOLDER FILE ASSERTIONS: prints the assembler text
@@ -25,15 +25,14 @@ text() {
     gcc -std=gnu11 -O2 -S -o - -DBFO_ASSERTIONS="$3" -I"$1" -Iinclude -I"$BFO_BUILDDIR/include" "$1/$2" |
         grep -v '^[[:space:]]*\.file' || fail "$1/$2 does not compile"
 }
-for file in pml_bfo/pml_bfo_{recv_match,seqmap,ids,stripe}.c btl_openib_failover/btl_openib_{qpmap,counts}.c; do
-    folder=${file%/*} name=${file##*/}
-    mkdir -p "$TEST_TMP/$folder"
-    [ -f "$TEST_TMP/$folder/$name" ] || cp "$folder"/*.[ch] "$TEST_TMP/$folder"
+for file in pml_bfo/formats/pml_bfo_{recv_match,seqmap,ids,stripe}.c btl_openib_failover/formats/btl_openib_{qpmap,counts}.c; do
+    folder=${file%%/*} name=${file#*/}
+    [ -d "$TEST_TMP/$folder" ] || cp -r "$folder" "$TEST_TMP"
     chmod -R u+w "$TEST_TMP/$folder"
-    perl -ni -e 'print unless /^\s*BFO_ASSERT\(/' "$TEST_TMP/$folder"/*.[ch]
+    perl -ni -e 'print unless /^\s*BFO_ASSERT\(/' "$TEST_TMP/$folder"/*/*.[ch]
     text "$folder" "$name" 0 >"$TEST_TMP/off"
     text "$TEST_TMP/$folder" "$name" 0 >"$TEST_TMP/without"
     [ -s "$TEST_TMP/off" ] && cmp -s "$TEST_TMP/off" "$TEST_TMP/without" || fail "$file: assertions leave something in a build for users"
 done
-text pml_bfo pml_bfo_recv_match.c 1 | grep -q bfo_assert_failed || fail "--enable-assertions compiles none in"
+text pml_bfo formats/pml_bfo_recv_match.c 1 | grep -q bfo_assert_failed || fail "--enable-assertions compiles none in"
 exit 0

@@ -5,13 +5,13 @@
 # include_graph.pl DIR: looks for circles in the include graph of each component folder in DIR, which is an error; with INCLUDE_GRAPH_SHOW=1 it
 # prints the graph as well. A unit is X.c with X.h; X knows Y if X.c or X.h includes Y.h (an X.def includes nothing). Units that reach each
 # other form a circle: a reader of one of them must read all.
-# Where a folder has rooms, no unit includes a unit of a room further down.
+# Where a component has rooms, each room is a folder, and no unit includes a unit of a room further down.
 use strict;
 use warnings;
 
 my @folders = qw(btl_openib_failover pml_bfo softrail);
 
-# Rooms: the table in the folder's README.md names the units of each room; a unit may include units of its own room and of rooms above it.
+# Rooms: the table in the component's README.md names the units of each room; a unit may include units of its own room and of rooms above it.
 my %has_rooms = (btl_openib_failover => 'btl_openib_', pml_bfo => 'pml_bfo_');
 
 # Leaves, in folders without rooms: units that know only leaves.
@@ -29,13 +29,24 @@ sub slurp
     return scalar <$in>;
 }
 
-# The units of a folder, each with the units that it knows.
+# The sources of a component, and the path of each of its files.
+my %path_of;
+sub sources
+{
+    my ($folder) = @_;
+    my @paths = glob "$dir/$folder/" . ($has_rooms{$folder} ? '*/' : '') . '*.[ch]';
+
+    $path_of{$folder} = { map { m{([^/]+)$} => $_ } @paths };
+    return @paths;
+}
+
+# The units of a component, each with the units that it knows.
 sub read_graph
 {
     my ($folder) = @_;
     my (%knows, %text);
 
-    for my $path (glob "$dir/$folder/*.[ch]") {
+    for my $path (sources($folder)) {
         my ($file) = $path =~ m{([^/]+)$};
         $text{$file} = slurp($path);
         $knows{$file =~ s/\.[ch]$//r} ||= {};
@@ -43,7 +54,7 @@ sub read_graph
     for my $file (sort keys %text) {
         my $unit = $file =~ s/\.[ch]$//r;
         my %times;
-        for my $included ($text{$file} =~ /^[ \t]*#[ \t]*include[ \t]+["<]([^">]+)[">]/mg) {
+        for my $included ($text{$file} =~ /^[ \t]*#[ \t]*include[ \t]+["<](?:[a-z]+\/)?([^">\/]+)[">]/mg) {
             complain("$folder/$file includes $included twice") if 2 == ++$times{$included} && $included !~ /\.def$/;
             next if !exists $text{$included} || $included eq "$unit.h";
             $knows{$unit}{$included =~ s/\.h$//r} ||= $file;
@@ -117,9 +128,9 @@ sub check_offers
 {
     my ($folder) = @_;
 
-    for my $path (glob "$dir/$folder/*.h") {
+    for my $path (grep { /\.h$/ } sources($folder)) {
         my ($unit) = $path =~ m{([^/]+)\.h$};
-        my $code = join '', map { -e "$dir/$folder/$_.c" ? slurp("$dir/$folder/$_.c") : '' } $unit, @{ $elsewhere{$unit} || [] };
+        my $code = join '', map { slurp($_) } grep { defined } @{ $path_of{$folder} }{ map { "$_.c" } $unit, @{ $elsewhere{$unit} || [] } };
         my $text = slurp($path) =~ s{/\*.*?\*/}{}gsr;
         while ($text =~ /^(?!static|typedef|extern)[a-z][^;{}#]*?\b(\w+)\([^;{}]*\)[^;{}]*;/mg) {
             my $function = $1;
@@ -137,7 +148,7 @@ sub read_rooms
     for (split /\n/, slurp("$dir/$folder/README.md")) {
         my ($name, $files) = /^\| ([a-z ]+) \| (`[^|]*) \|/ or next;
         ++$row;
-        for my $unit (map { (-e "$dir/$folder/$_" ? '' : $prefix) . s/\.\w+$//r } $files =~ /`([^`]+\.[ch])`/g) {
+        for my $unit (map { (-e "$dir/$folder/$name/$_" ? '' : $prefix) . s/\.\w+$//r } $files =~ /`([^`]+\.[ch])`/g) {
             complain("$folder: $unit is in two rooms, $room{$unit} and $name") if exists $room{$unit} && $room{$unit} ne $name;
             ($place{$unit}, $room{$unit}) = ($row, $name);
         }
@@ -151,7 +162,9 @@ sub check_rooms
     my ($place, $room) = read_rooms($folder, $has_rooms{$folder});
 
     for my $unit (sort keys %$knows) {
+        my ($in) = map { m{([^/]+)/[^/]+$} } grep { defined } @{ $path_of{$folder} }{"$unit.c", "$unit.h"};
         complain("$folder: $unit is in no room of README.md") if !exists $place->{$unit};
+        complain("$folder/$in: README.md says that $unit is in $room->{$unit}") if exists $place->{$unit} && $in ne $room->{$unit};
         for my $known (sort keys %{ $knows->{$unit} }) {
             next if ($place->{$known} || 0) <= ($place->{$unit} || 0);
             complain("$folder/$knows->{$unit}{$known}, room $room->{$unit}, includes $known.h of the room $room->{$known}, further down");

@@ -30,7 +30,7 @@ planted() {
     echo "$2" >>"$TEST_TMP/copy/$1"
     [ "$(look "$TEST_TMP/copy" | wc -l)" = 1 ] || fail "not found in $1: $2"
 }
-planted pml_bfo/pml_bfo_tell.c '#if 5 <= OMPI_MAJOR_VERSION'
-planted pml_bfo/pml_bfo.h '#include "opal/threads/mutex.h"'
-planted btl_openib_failover/btl_openib_port.c 'MCA_BTL_BASE_VERSION_3_3_0,'
+planted pml_bfo/show/pml_bfo_tell.c '#if 5 <= OMPI_MAJOR_VERSION'
+planted pml_bfo/types/pml_bfo.h '#include "opal/threads/mutex.h"'
+planted btl_openib_failover/door/btl_openib_port.c 'MCA_BTL_BASE_VERSION_3_3_0,'
 planted include/bfo_help.h 'return comm->c_contextid;'

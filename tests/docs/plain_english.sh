@@ -6,9 +6,9 @@
 # table below says.
 . "$BFO_SRCDIR/tests/lib.sh"
 cd "$BFO_SRCDIR" || exit 1
-users="README.md NEWS docs/*.md docs/*.7 tools/*.1 contrib/*.1 softrail/*.1 softrail/*.5 pml_bfo/help-*.txt btl_openib_failover/help-*.txt pml_bfo/pml_bfo_params.c pml_bfo/pml_bfo_drain_cvar.c
-    btl_openib_failover/btl_openib_params.c tools/*.c railfail/railfail railfail/README.md softrail/sr_cmd_*.c softrail/softrail.c demo.sh"
-others="DESIGN.txt pml_bfo/*.[ch] btl_openib_failover/*.[ch] include/*.h softrail/*.[ch]"
+users="README.md NEWS docs/*.md docs/*.7 tools/*.1 contrib/*.1 softrail/*.1 softrail/*.5 pml_bfo/help-*.txt btl_openib_failover/help-*.txt pml_bfo/types/pml_bfo_params.c pml_bfo/show/pml_bfo_drain_cvar.c
+    btl_openib_failover/door/btl_openib_params.c tools/*.c railfail/railfail railfail/README.md softrail/sr_cmd_*.c softrail/softrail.c demo.sh"
+others="DESIGN.txt pml_bfo/*/*.[ch] btl_openib_failover/*/*.[ch] include/*.h softrail/*.[ch]"
 
 # pattern MOST-IN-THE-OTHERS BETTER PATTERN
 patterns='

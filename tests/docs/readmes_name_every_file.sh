@@ -16,18 +16,21 @@ tables_name_files() {
         [ -n "$found" ] || fail "$page names $name, which is not there"
     done
 }
-# check FOLDER PREFIX: names in backquotes are files, with or without the prefix; the header of a .c file need not be named.
+# check FOLDER PREFIX [ROOMS]: names in backquotes are files, with or without the prefix; the header of a .c file need not be named. ROOMS: the
+# files are in the folders of this folder (*/).
 check() {
-    local file missing=
-    for file in $(cd "$1" && ls -- *.c *.h *.def *.pl *.sh 2>/dev/null); do
+    local file missing='' rooms=${3:-}
+    # shellcheck disable=SC2086
+    for file in $(cd "$1" && ls -- $rooms*.c $rooms*.h $rooms*.def *.pl *.sh 2>/dev/null); do
         [ "${file%.h}" = "$file" ] || [ ! -e "$1/${file%.h}.c" ] || continue
+        file=${file##*/}
         grep -qF "\`${file#"$2"}\`" "$1/README.md" || grep -qF "\`$file\`" "$1/README.md" || missing="$missing $file"
     done
     [ -z "$missing" ] || fail "$1/README.md does not name$missing"
-    tables_name_files "$1/README.md" "$1/" "$1/$2"
+    tables_name_files "$1/README.md" "$1/$rooms" "$1/$rooms$2"
 }
-check pml_bfo pml_bfo_
-check btl_openib_failover btl_openib_
+check pml_bfo pml_bfo_ '*/'
+check btl_openib_failover btl_openib_ '*/'
 check softrail sr_
 check tools bt_
 check contrib ''

@@ -45,14 +45,14 @@ sub same
 }
 
 my $text = '';
-for my $path (sort glob "$dir/pml_bfo/*.[ch]") {
+for my $path (sort glob "$dir/pml_bfo/*/*.[ch]") {
     my $code = slurp($path) =~ s{/\*.*?\*/}{}gsr;
     complain("$path: only pml_bfo_failover_se.h names the state word that can be written")
         if $path !~ m{/pml_bfo_failover_se\.h$} && $code =~ /(?:\.|->)own\b/;
     $text .= $code if $path !~ m{/pml_bfo_failover_(?:se\.h|fire\.h|fsm\.[ch])$};
 }
 for my $machine (qw(send recv)) {
-    my $def = slurp("$dir/pml_bfo/pml_bfo_failover_$machine.def");
+    my $def = slurp("$dir/pml_bfo/tables/pml_bfo_failover_$machine.def");
     my @actions = grep { 'none' ne $_ } $def =~ /^ACTION\((\w+)\)/mg;
     my %kind = $def =~ /^EVENT\((\w+),\s*(\w+),/mg;
 
@@ -63,12 +63,12 @@ for my $machine (qw(send recv)) {
         [grep { 'GUARD' ne $kind{$_} && $text !~ /\b$prefix{$machine}$_\b/ } sort keys %kind]);
 }
 
-my $def = slurp("$dir/btl_openib_failover/btl_openib_drain.def");
+my $def = slurp("$dir/btl_openib_failover/tables/btl_openib_drain.def");
 my @actions = $def =~ /^ACTION\((\w+)\)/mg;
 my @events = $def =~ /^EVENT\((\w+),/mg;
 die "drain: few actions or events\n" if 8 > @actions || 8 > @events;
 $text = '';
-for my $path (sort glob "$dir/btl_openib_failover/*.[ch]") {
+for my $path (sort glob "$dir/btl_openib_failover/*/*.[ch]") {
     my $code = slurp($path) =~ s{/\*.*?\*/}{}gsr;
     next if $path =~ m{/btl_openib_drain_fsm\.[ch]$};
     complain("$path: only btl_openib_drain_fsm.[ch] name the state of a set of queue pairs") if $code =~ /(?:\.|->)own\b/;

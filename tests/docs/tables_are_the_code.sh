@@ -12,10 +12,8 @@ perl "$script" "$BFO_SRCDIR" || fail "the tables are not the code"
 # planted COMMAND WORDS: after COMMAND has changed the copy, the check fails and prints WORDS.
 planted() {
     rm -rf "$TEST_TMP/copy"
-    for folder in pml_bfo btl_openib_failover; do
-        mkdir -p "$TEST_TMP/copy/$folder"
-        cp "$BFO_SRCDIR/$folder"/*.[ch] "$BFO_SRCDIR/$folder"/*.def "$TEST_TMP/copy/$folder"
-    done
+    mkdir "$TEST_TMP/copy"
+    cp -r "$BFO_SRCDIR"/{pml_bfo,btl_openib_failover} "$TEST_TMP/copy"
     chmod -R u+w "$TEST_TMP/copy"
     (cd "$TEST_TMP/copy/pml_bfo" && eval "$1") || fail "cannot plant: $1"
     if perl "$script" "$TEST_TMP/copy" >"$TEST_TMP/out" 2>&1; then
@@ -23,14 +21,14 @@ planted() {
     fi
     grep -qF -- "$2" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "$1: not \"$2\""; }
 }
-planted "sed -i 's/bfo_send_act_restart(/bfo_send_act_other(/' *.[ch]" "send: restart is an action without a function"
-planted "sed -i 's/BFO_REV_NOTIFY_COPY/BFO_REV_NOTIFY/' *.c" "recv: NOTIFY_COPY is an event that nothing raises"
-planted "echo 'ACTION(invented)' >>pml_bfo_failover_recv.def" "recv: invented is an action without a function"
-planted "echo 'void x(bfo_send_t *r) { r->m.own.se = 0; }' >>pml_bfo_send_api.c" "pml_bfo_send_api.c: only pml_bfo_failover_se.h"
-planted "echo '/* BFO_SEV_NOTIFY_OK */' >>pml_bfo_tell.c; sed -i 's/BFO_SEV_NOTIFY_OK,/0,/' pml_bfo_failover_actions.c" \
+planted "sed -i 's/bfo_send_act_restart(/bfo_send_act_other(/' */*.[ch]" "send: restart is an action without a function"
+planted "sed -i 's/BFO_REV_NOTIFY_COPY/BFO_REV_NOTIFY/' */*.c" "recv: NOTIFY_COPY is an event that nothing raises"
+planted "echo 'ACTION(invented)' >>tables/pml_bfo_failover_recv.def" "recv: invented is an action without a function"
+planted "echo 'void x(bfo_send_t *r) { r->m.own.se = 0; }' >>door/pml_bfo_send_api.c" "pml_bfo_send_api.c: only pml_bfo_failover_se.h"
+planted "echo '/* BFO_SEV_NOTIFY_OK */' >>show/pml_bfo_tell.c; sed -i 's/BFO_SEV_NOTIFY_OK,/0,/' handshake/pml_bfo_failover_actions.c" \
     "send: NOTIFY_OK is an event that nothing raises"
 cd_btl='cd ../btl_openib_failover'
-planted "$cd_btl && sed -i 's/OFO_DEV_TURN/0/' btl_openib_keepalive.c" "drain: TURN is an event that nothing raises"
-planted "$cd_btl && sed -i 's/^void ofo_drain_act_give_up(/void ofo_give_up(/' btl_openib_fence.c" "drain: give_up is an action without a function"
-planted "$cd_btl && echo 'void x(ofo_qp_t *qp) { qp->marker_state = 0; }' >>btl_openib_fence.c" "btl_openib_fence.c: only btl_openib_marker"
-planted "$cd_btl && echo 'void x(ofo_qpset_t *qps) { qps->drain.own = 0; }' >>btl_openib_rail.c" "btl_openib_rail.c: only btl_openib_drain_fsm"
+planted "$cd_btl && sed -i 's/OFO_DEV_TURN/0/' out/btl_openib_keepalive.c" "drain: TURN is an event that nothing raises"
+planted "$cd_btl && sed -i 's/^void ofo_drain_act_give_up(/void ofo_give_up(/' fault/btl_openib_fence.c" "drain: give_up is an action without a function"
+planted "$cd_btl && echo 'void x(ofo_qp_t *qp) { qp->marker_state = 0; }' >>fault/btl_openib_fence.c" "btl_openib_fence.c: only btl_openib_marker"
+planted "$cd_btl && echo 'void x(ofo_qpset_t *qps) { qps->drain.own = 0; }' >>rail/btl_openib_rail.c" "btl_openib_rail.c: only btl_openib_drain_fsm"

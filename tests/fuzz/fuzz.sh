@@ -14,19 +14,19 @@ kept=$from/corpus/$target
 [ "$(find "$kept" -type f | wc -l)" -ge 30 ] || fail "the corpus $kept is not there"
 
 # The sources of each target; of the BTL only files that read messages.
-btl=$BFO_SRCDIR/btl_openib_failover/btl_openib
+btl=$BFO_SRCDIR/btl_openib_failover
 pml=$BFO_SRCDIR/pml_bfo
 case $target in
 dispatch)
     sources=("$from"/fuzz_dispatch.c "$from"/fuzz_world.c "$from"/fuzz_world_mpi.c "$from"/fuzz_races.c
-        "$from"/fuzz_threads.c "$from"/fuzz_params.c "$pml"/*.c)
+        "$from"/fuzz_threads.c "$from"/fuzz_params.c "$pml"/*/*.c)
     flags=(-I"$pml" -DPML_BFO=1 -DBFO_FLUSH_SECONDS=1 -DBFO_DRAIN_LOOK_MS=0 -Dpthread_mutex_lock=fuzz_mutex_lock -Dnanosleep=fuzz_nanosleep -Dopal_output=fuzz_output -Dopal_progress=fuzz_progress
         -Dopal_progress_register=fuzz_progress_register -Dopal_progress_register_lp=fuzz_progress_register_lp -Dopal_progress_unregister=fuzz_progress_unregister)
     libraries=() floor=2500
     ;;
 btl)
-    sources=("$from"/fuzz_btl.c "$btl"_{recv,buffers,heard,coalesce,ring,ring_in,wire,record,rails,queues,qpmap,rail_fsm,counts}.c)
-    flags=(-I"$BFO_SRCDIR/btl_openib_failover" -fno-pie -no-pie)
+    sources=("$from"/fuzz_btl.c "$btl"/*/btl_openib_{recv,buffers,heard,coalesce,ring,ring_in,wire,record,rails,queues,qpmap,rail_fsm,counts}.c)
+    flags=(-I"$btl" -fno-pie -no-pie)
     libraries=(-libverbs -Wl,--unresolved-symbols=ignore-in-object-files) floor=200
     ;;
 *) fail "no target $target" ;;
@@ -46,7 +46,7 @@ echo 'int main(void) { return 0; }' >"$TEST_TMP/empty.c"
 clang -fsanitize=address "$TEST_TMP/empty.c" -o "$TEST_TMP/empty" 2>/dev/null ||
     skip_missing "clang's run-time library of sanitizers and libFuzzer" "libclang-rt-14-dev"
 
-if [ ! -x "$program" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/btl_openib_failover "$BFO_SRCDIR"/include \
+if [ ! -x "$program" ] || [ -n "$(find "$from" "$pml" "$btl" "$BFO_SRCDIR"/include \
     -name '*.[chd]*' -newer "$program" -print -quit)" ]; then
     # shellcheck disable=SC2086
     clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fno-strict-aliasing -fsanitize=fuzzer,address,undefined -fno-sanitize=alignment \

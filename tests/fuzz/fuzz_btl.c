@@ -5,18 +5,18 @@
  * (UD datagram) through unpack, classification and the rail machine; a modex record through unpack, pairing of rails and queues;
  * data messages with their header, coalesced parts and credits; slots of the eager ring. DESIGN.txt section 18.
  */
-#include "btl_openib_rail_fsm.h"
-#include "btl_openib_counts.h"
-#include "btl_openib_credits.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_queues.h"
-#include "btl_openib_rails.h"
-#include "btl_openib_recv.h"
-#include "btl_openib_ring.h"
-#include "btl_openib_ring_in.h"
-#include "btl_openib_ring_memory.h"
-#include "btl_openib_send.h"
-#include "btl_openib_wire.h"
+#include "tables/btl_openib_rail_fsm.h"
+#include "formats/btl_openib_counts.h"
+#include "formats/btl_openib_credits.h"
+#include "types/btl_openib_mail.h"
+#include "formats/btl_openib_queues.h"
+#include "formats/btl_openib_rails.h"
+#include "in/btl_openib_recv.h"
+#include "out/btl_openib_ring.h"
+#include "in/btl_openib_ring_in.h"
+#include "device/btl_openib_ring_memory.h"
+#include "out/btl_openib_send.h"
+#include "formats/btl_openib_wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,10 +40,10 @@ static void must(bool what, const char *text)
     { \
         return 0 == --*(int *) owner ? -1 : 0; \
     }
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 #define ACTION(name) [OFO_DO_##name] = do_##name,
 static const ofo_fsm_action_fn_t actions[OFO_DO_COUNT] = {
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 };
 
 /* Messages, each after a byte with its size. The machine keeps its state from message to message. */

@@ -8,10 +8,10 @@
  */
 #include "fuzz_world.h"
 
-#include "pml_bfo_recv_api.h"
-#include "pml_bfo_recv_probe.h"
-#include "pml_bfo_send_api.h"
-#include "pml_bfo_show.h"
+#include "door/pml_bfo_recv_api.h"
+#include "door/pml_bfo_recv_probe.h"
+#include "door/pml_bfo_send_api.h"
+#include "show/pml_bfo_show.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  */
 #include "fuzz_world.h"
 
-#include "pml_bfo_recv_api.h"
-#include "pml_bfo_send_api.h"
+#include "door/pml_bfo_recv_api.h"
+#include "door/pml_bfo_send_api.h"
 
 #include <stdio.h>
 #include <stdlib.h>

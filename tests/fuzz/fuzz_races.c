@@ -8,12 +8,12 @@
  */
 #include "fuzz_world.h"
 
-#include "pml_bfo_hooks.h"
-#include "pml_bfo_local.h"
-#include "pml_bfo_recv_api.h"
-#include "pml_bfo_recv_complete.h"
-#include "pml_bfo_send_api.h"
-#include "pml_bfo_send_complete.h"
+#include "door/pml_bfo_hooks.h"
+#include "types/pml_bfo_local.h"
+#include "door/pml_bfo_recv_api.h"
+#include "ends/pml_bfo_recv_complete.h"
+#include "door/pml_bfo_send_api.h"
+#include "ends/pml_bfo_send_complete.h"
 
 #include "opal/mca/pmix/pmix.h"
 

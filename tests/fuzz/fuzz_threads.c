@@ -8,13 +8,13 @@
  */
 #include "fuzz_world.h"
 
-#include "pml_bfo_failover.h"
-#include "pml_bfo_failover_fsm.h"
-#include "pml_bfo_local.h"
-#include "pml_bfo_recv_api.h"
-#include "pml_bfo_recv_place.h"
-#include "pml_bfo_send_api.h"
-#include "pml_bfo_send_schedule.h"
+#include "failover/pml_bfo_failover.h"
+#include "tables/pml_bfo_failover_fsm.h"
+#include "types/pml_bfo_local.h"
+#include "door/pml_bfo_recv_api.h"
+#include "recv/pml_bfo_recv_place.h"
+#include "door/pml_bfo_send_api.h"
+#include "send/pml_bfo_send_schedule.h"
 
 #include <pthread.h>
 #include <semaphore.h>

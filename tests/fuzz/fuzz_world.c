@@ -5,7 +5,7 @@
  */
 #include "fuzz_world.h"
 
-#include "pml_bfo_failover.h"
+#include "failover/pml_bfo_failover.h"
 
 #include "opal/mca/btl/base/base.h"
 

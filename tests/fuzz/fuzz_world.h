@@ -7,12 +7,12 @@
 #ifndef FUZZ_WORLD_H
 #define FUZZ_WORLD_H
 
-#include "pml_bfo.h"
+#include "types/pml_bfo.h"
 
-#include "pml_bfo_module.h"
-#include "pml_bfo_params.h"
-#include "pml_bfo_pending.h"
-#include "pml_bfo_rails.h"
+#include "door/pml_bfo_module.h"
+#include "types/pml_bfo_params.h"
+#include "rails/pml_bfo_pending.h"
+#include "rails/pml_bfo_rails.h"
 
 enum {
     WORLD_RANKS = 3, /* this process is 0; two rails with failover reach 1, a rail without failover reaches 2 */

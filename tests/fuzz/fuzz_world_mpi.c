@@ -6,10 +6,10 @@
  */
 #include "fuzz_world.h"
 
-#include "pml_bfo_drain.h"
-#include "pml_bfo_failover_peer.h"
-#include "pml_bfo_recv_dispatch.h"
-#include "pml_bfo_witness.h"
+#include "failover/pml_bfo_drain.h"
+#include "failover/pml_bfo_failover_peer.h"
+#include "arrivals/pml_bfo_recv_dispatch.h"
+#include "failover/pml_bfo_witness.h"
 
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/base/base.h"

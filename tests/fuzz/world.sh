@@ -19,7 +19,7 @@ memory=(-Dcalloc=world_calloc -Dmalloc=world_malloc -Dposix_memalign=world_memal
     if [ ! -x "$program" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/include -name '*.[chd]*' -newer "$program" -print -quit)" ]; then
         # shellcheck disable=SC2086
         cd "$TEST_TMP" && ${CC:-cc} "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS -c "$from"/fuzz_world.c "$from"/fuzz_world_mpi.c &&
-            ${CC:-cc} "${flags[@]}" "${memory[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS "$from/$1.c" "$pml"/*.c fuzz_world.o fuzz_world_mpi.o \
+            ${CC:-cc} "${flags[@]}" "${memory[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS "$from/$1.c" "$pml"/*/*.c fuzz_world.o fuzz_world_mpi.o \
                 -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS && mv "$program.new" "$program"
     fi
 ) 9>"$program.lock" >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "$1 does not build"; }

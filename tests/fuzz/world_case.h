@@ -8,7 +8,7 @@
 
 #include "fuzz_world.h"
 
-#include "pml_bfo_local.h"
+#include "types/pml_bfo_local.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,11 +8,11 @@
 #include "world_case.h"
 
 #include "bfo_figures.h"
-#include "pml_bfo_failover.h"
-#include "pml_bfo_figures.h"
-#include "pml_bfo_recv_api.h"
-#include "pml_bfo_send_api.h"
-#include "pml_bfo_send_start.h"
+#include "failover/pml_bfo_failover.h"
+#include "show/pml_bfo_figures.h"
+#include "door/pml_bfo_recv_api.h"
+#include "door/pml_bfo_send_api.h"
+#include "send/pml_bfo_send_start.h"
 
 #include "ompi/communicator/communicator.h"
 

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "world_case.h"
 
-#include "pml_bfo_send_api.h"
+#include "door/pml_bfo_send_api.h"
 
 #include <sys/mman.h>
 

@@ -7,11 +7,11 @@
 #define _GNU_SOURCE
 #include "world_case.h"
 
-#include "pml_bfo_failover.h"
-#include "pml_bfo_failover_peer.h"
-#include "pml_bfo_recv_api.h"
-#include "pml_bfo_send_api.h"
-#include "pml_bfo_send_start.h"
+#include "failover/pml_bfo_failover.h"
+#include "failover/pml_bfo_failover_peer.h"
+#include "door/pml_bfo_recv_api.h"
+#include "door/pml_bfo_send_api.h"
+#include "send/pml_bfo_send_start.h"
 
 enum { LONG = 8000, SHORT = 3000 };
 

@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include "world_case.h"
 
-#include "pml_bfo_failover_peer.h"
-#include "pml_bfo_recv_api.h"
-#include "pml_bfo_send_api.h"
+#include "failover/pml_bfo_failover_peer.h"
+#include "door/pml_bfo_recv_api.h"
+#include "door/pml_bfo_send_api.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

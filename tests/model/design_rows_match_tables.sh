@@ -23,8 +23,8 @@ compare() {
         bad=1
     fi
 }
-compare pml_bfo/pml_bfo_failover_send.def "7.1 Sender" "7.2 Receiver"
-compare pml_bfo/pml_bfo_failover_recv.def "7.2 Receiver" "7.3 Engine"
-compare btl_openib_failover/btl_openib_rail.def "10.2 States" "10.3 Fence"
-compare btl_openib_failover/btl_openib_drain.def "10.3 Fence" "10.4 Loss"
+compare pml_bfo/tables/pml_bfo_failover_send.def "7.1 Sender" "7.2 Receiver"
+compare pml_bfo/tables/pml_bfo_failover_recv.def "7.2 Receiver" "7.3 Engine"
+compare btl_openib_failover/tables/btl_openib_rail.def "10.2 States" "10.3 Fence"
+compare btl_openib_failover/tables/btl_openib_drain.def "10.3 Fence" "10.4 Loss"
 exit $bad

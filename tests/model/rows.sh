@@ -39,7 +39,7 @@ left_out='NOTIFIED, *(RTS|FRAG|WRITE|DATA)|(STREAM|ERRD|NOTIFIED), *RTS_ERR_UNAN
 
 mkdir -p run/rows
 cd run/rows || exit 1
-cp "$here"/*.pml "$top"/pml_bfo/*.def "$top"/btl_openib_failover/*.def .
+cp "$here"/*.pml "$top"/pml_bfo/tables/*.def "$top"/btl_openib_failover/tables/*.def .
 out=../../rows.new
 : > $out
 

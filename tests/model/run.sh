@@ -25,7 +25,7 @@ one() {
     [ "$set" = f ] || opt=-O0
     [ "$search" = live ] && cc=-DNP pan="-n -l"
     rm -rf "$d" && mkdir -p "$d" && cd "$d" || return 1
-    cp "$here/$model.pml" "$top"/pml_bfo/*.def "$top"/btl_openib_failover/*.def . || return 1
+    cp "$here/$model.pml" "$top"/pml_bfo/tables/*.def "$top"/btl_openib_failover/tables/*.def . || return 1
     if [ -n "$edit" ]; then
         cat ./*.def | cksum > before
         sed -i "$edit" ./*.def

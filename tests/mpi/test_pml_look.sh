@@ -33,10 +33,10 @@ dumped 'rail 1 \(openib\) generation 0 up'
 
 # The PML never ends the process (DESIGN.txt section 14.6), and the module that Open MPI calls names each of its fields.
 cd "$BFO_SRCDIR/pml_bfo" || fail "no sources"
-if grep -nE '\b(abort|_?exit|_Exit|raise|assert|ompi_mpi_abort|MPI_Abort|ompi_rte_abort|orte_errmgr[a-z_.]*)[[:space:]]*\(' ./*.c ./*.h |
+if grep -nE '\b(abort|_?exit|_Exit|raise|assert|ompi_mpi_abort|MPI_Abort|ompi_rte_abort|orte_errmgr[a-z_.]*)[[:space:]]*\(' ./*/*.[ch] |
     grep -v '_Static_assert'; then
     fail "the PML can end the process (above)"
 fi
-grep -A30 '^mca_pml_base_module_t bfo_module' pml_bfo_module.c | sed '1d;/^};/,$d' | grep -vE '^( *\.pml_|#(if|endif))' &&
+grep -A30 '^mca_pml_base_module_t bfo_module' door/pml_bfo_module.c | sed '1d;/^};/,$d' | grep -vE '^( *\.pml_|#(if|endif))' &&
     fail "a field of the module is not named"
 exit 0

@@ -6,7 +6,7 @@
 #ifndef FSM_REQUEST_H
 #define FSM_REQUEST_H
 
-#include "pml_bfo_failover_fsm.h"
+#include "tables/pml_bfo_failover_fsm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void post_for(void *request, const char *name)
         ran(request, BFO_SACT_##name); \
         post_for(request, #name); \
     }
-#include "pml_bfo_failover_send.def"
+#include "tables/pml_bfo_failover_send.def"
 #define ACTION(name) \
     static void recv_##name(void *request, void *arg) \
     { \
@@ -78,15 +78,15 @@ static void post_for(void *request, const char *name)
         ran(request, BFO_RACT_##name); \
         post_for(request, #name); \
     }
-#include "pml_bfo_failover_recv.def"
+#include "tables/pml_bfo_failover_recv.def"
 
 #define ACTION(name) [BFO_SACT_##name] = send_##name,
 static const bfo_action_fn_t send_actions[] = {
-#include "pml_bfo_failover_send.def"
+#include "tables/pml_bfo_failover_send.def"
 };
 #define ACTION(name) [BFO_RACT_##name] = recv_##name,
 static const bfo_action_fn_t recv_actions[] = {
-#include "pml_bfo_failover_recv.def"
+#include "tables/pml_bfo_failover_recv.def"
 };
 
 static void reject(void *request, uint32_t se, unsigned event)

@@ -4,9 +4,9 @@
  * The parameter pml_bfo_drain: names become bits, at start and when the ports are known, and a mask becomes names. This program stands in for
  * Open MPI's registration. DESIGN.txt section 10.5.
  */
-#include "pml_bfo.h"
+#include "types/pml_bfo.h"
 
-#include "pml_bfo_drain_cvar.h"
+#include "show/pml_bfo_drain_cvar.h"
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/btl/base/base.h"

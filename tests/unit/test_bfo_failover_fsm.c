@@ -3,7 +3,7 @@
  *
  * The request machines: this program walks every cell of both tables with its own actions, compares the guards with rules written by
  * hand, and compares the hot rows with the table. DESIGN.txt section 7. */
-#include "pml_bfo_failover_fsm.h"
+#include "tables/pml_bfo_failover_fsm.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -28,13 +28,13 @@ typedef struct {
 #define ROW_ZERO(id, state, event, next, act) {#id, BFO_SEND_##state, BFO_SEV_##event, BFO_SEND_##next, BFO_SACT_##act, 0},
 #define ROW_NEXT(id, state, event, next, act) {#id, BFO_SEND_##state, BFO_SEV_##event, BFO_SEND_##next, BFO_SACT_##act, 8},
 static const expected_t send_list[] = {
-#include "pml_bfo_failover_send.def"
+#include "tables/pml_bfo_failover_send.def"
 };
 #define ROW(id, state, event, next, act) {#id, BFO_RECV_##state, BFO_REV_##event, BFO_RECV_##next, BFO_RACT_##act, 7},
 #define ROW_ZERO(id, state, event, next, act) {#id, BFO_RECV_##state, BFO_REV_##event, BFO_RECV_##next, BFO_RACT_##act, 0},
 #define ROW_NEXT(id, state, event, next, act) {#id, BFO_RECV_##state, BFO_REV_##event, BFO_RECV_##next, BFO_RACT_##act, 8},
 static const expected_t recv_list[] = {
-#include "pml_bfo_failover_recv.def"
+#include "tables/pml_bfo_failover_recv.def"
 };
 
 typedef struct {

@@ -5,7 +5,7 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo_hdr.h"
+#include "formats/pml_bfo_hdr.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,8 +5,8 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo_ids.h"
-#include "pml_bfo_seqmap.h"
+#include "formats/pml_bfo_ids.h"
+#include "formats/pml_bfo_seqmap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 #endif
 #include "bfo_config.h"
 
-#include "pml_bfo_life.h"
+#include "formats/pml_bfo_life.h"
 
 #include <pthread.h>
 #include <sched.h>

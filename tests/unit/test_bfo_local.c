@@ -7,10 +7,10 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo.h"
+#include "types/pml_bfo.h"
 
-#include "pml_bfo_local.h"
-#include "pml_bfo_params.h"
+#include "types/pml_bfo_local.h"
+#include "types/pml_bfo_params.h"
 
 #include <pthread.h>
 #include <sched.h>

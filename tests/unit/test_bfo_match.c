@@ -8,7 +8,7 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo_recv_match.h"
+#include "formats/pml_bfo_recv_match.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

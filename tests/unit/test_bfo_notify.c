@@ -6,10 +6,10 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo.h"
+#include "types/pml_bfo.h"
 
-#include "pml_bfo_notify.h"
-#include "pml_bfo_params.h"
+#include "show/pml_bfo_notify.h"
+#include "types/pml_bfo_params.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,11 +6,11 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo.h"
+#include "types/pml_bfo.h"
 
-#include "pml_bfo_post.h"
-#include "pml_bfo_rails.h"
-#include "pml_bfo_soft.h"
+#include "rails/pml_bfo_post.h"
+#include "rails/pml_bfo_rails.h"
+#include "rails/pml_bfo_soft.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,13 +7,13 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo.h"
+#include "types/pml_bfo.h"
 
-#include "pml_bfo_figures.h"
-#include "pml_bfo_figures_file.h"
-#include "pml_bfo_params.h"
-#include "pml_bfo_settings.h"
-#include "pml_bfo_steer.h"
+#include "show/pml_bfo_figures.h"
+#include "show/pml_bfo_figures_file.h"
+#include "types/pml_bfo_params.h"
+#include "show/pml_bfo_settings.h"
+#include "show/pml_bfo_steer.h"
 
 #include "opal/mca/base/mca_base_var.h"
 

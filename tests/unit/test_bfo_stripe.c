@@ -5,7 +5,7 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo_stripe.h"
+#include "formats/pml_bfo_stripe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,12 +6,12 @@
  */
 #include "bfo_config.h"
 
-#include "pml_bfo.h"
+#include "types/pml_bfo.h"
 
-#include "pml_bfo_local.h"
-#include "pml_bfo_params.h"
-#include "pml_bfo_stats.h"
-#include "pml_bfo_tell.h"
+#include "types/pml_bfo_local.h"
+#include "types/pml_bfo_params.h"
+#include "formats/pml_bfo_stats.h"
+#include "show/pml_bfo_tell.h"
 
 #include "bfo_help.h"
 

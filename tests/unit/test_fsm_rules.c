@@ -4,9 +4,9 @@
  * The tables of the four machines against the rules of DESIGN.txt 7.1, 7.2, 10.2, 10.3 and 15.3, stated here by hand: this file
  * includes no .def. A rule says in which states a machine takes an event, and what the machine does then. A machine must refuse a pair
  * (state, event) that no rule names. The last tests check, one by one, the promises that the rules are there for. */
-#include "btl_openib_drain_fsm.h"
-#include "btl_openib_rail_fsm.h"
-#include "pml_bfo_failover_fsm.h"
+#include "tables/btl_openib_drain_fsm.h"
+#include "tables/btl_openib_rail_fsm.h"
+#include "tables/pml_bfo_failover_fsm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,17 +7,17 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_address.h"
-#include "btl_openib_async.h"
-#include "btl_openib_atomic.h"
-#include "btl_openib_clock.h"
-#include "btl_openib_connect_ud.h"
-#include "btl_openib_last_wqe.h"
-#include "btl_openib_log.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_qpset.h"
-#include "btl_openib_srq.h"
-#include "btl_openib_timers.h"
+#include "device/btl_openib_address.h"
+#include "connect/btl_openib_async.h"
+#include "types/btl_openib_atomic.h"
+#include "types/btl_openib_clock.h"
+#include "connect/btl_openib_connect_ud.h"
+#include "rail/btl_openib_last_wqe.h"
+#include "types/btl_openib_log.h"
+#include "types/btl_openib_mail.h"
+#include "qp/btl_openib_qpset.h"
+#include "device/btl_openib_srq.h"
+#include "types/btl_openib_timers.h"
 
 #include <poll.h>
 #include <pthread.h>

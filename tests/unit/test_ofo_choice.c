@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "btl_openib_choice.h"
+#include "formats/btl_openib_choice.h"
 
 /* ---- the port ----------------------------------------------------------------------------------- */
 

@@ -7,15 +7,15 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_deadline.h"
-#include "btl_openib_module.h"
-#include "btl_openib_params.h"
-#include "btl_openib_poll.h"
-#include "btl_openib_port.h"
-#include "btl_openib_pvars.h"
-#include "btl_openib_queues.h"
-#include "btl_openib_service.h"
-#include "btl_openib_sleep.h"
+#include "fault/btl_openib_deadline.h"
+#include "door/btl_openib_module.h"
+#include "door/btl_openib_params.h"
+#include "threads/btl_openib_poll.h"
+#include "door/btl_openib_port.h"
+#include "door/btl_openib_pvars.h"
+#include "formats/btl_openib_queues.h"
+#include "threads/btl_openib_service.h"
+#include "threads/btl_openib_sleep.h"
 
 #include "bfo_ompi.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "btl_openib_counts.h"
+#include "formats/btl_openib_counts.h"
 
 static ofo_counts_t counts(uint64_t all, uint16_t each, uint16_t eager)
 {

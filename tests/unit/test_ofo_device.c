@@ -6,8 +6,8 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_device.h"
-#include "btl_openib_log.h"
+#include "device/btl_openib_device.h"
+#include "types/btl_openib_log.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "btl_openib_inquiry.h"
+#include "formats/btl_openib_inquiry.h"
 
 enum { ROUND = 47, SHORT = 15, BEGIN = 1000 };
 

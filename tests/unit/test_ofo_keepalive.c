@@ -6,11 +6,11 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_drain.h"
-#include "btl_openib_endpoints.h"
-#include "btl_openib_keepalive.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_qpset.h"
+#include "qp/btl_openib_drain.h"
+#include "types/btl_openib_endpoints.h"
+#include "out/btl_openib_keepalive.h"
+#include "types/btl_openib_mail.h"
+#include "qp/btl_openib_qpset.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

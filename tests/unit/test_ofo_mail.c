@@ -5,7 +5,7 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_mail.h"
+#include "types/btl_openib_mail.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * Incoming connects of rdmacm that wait for their set: complete sets, copies, other rails, and the clock. This program stands in for
  * librdmacm, and notes which connects are rejected and destroyed.
  */
-#include "btl_openib_connect_parked.h"
+#include "connect/btl_openib_connect_parked.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

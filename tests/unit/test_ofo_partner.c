@@ -6,10 +6,10 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_ctl.h"
-#include "btl_openib_log.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_partner.h"
+#include "types/btl_openib_ctl.h"
+#include "types/btl_openib_log.h"
+#include "types/btl_openib_mail.h"
+#include "rail/btl_openib_partner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

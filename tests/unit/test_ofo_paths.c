@@ -4,8 +4,8 @@
  * What rails know of their path: the arithmetic, the table with its locks, and the file that processes share, which may die or be stopped
  * at any time. Time is played here, but for the wait for a lock. DESIGN.txt 10.2, "Paths".
  */
-#include "btl_openib_clock.h"
-#include "btl_openib_paths.h"
+#include "types/btl_openib_clock.h"
+#include "types/btl_openib_paths.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,13 +6,13 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_clock.h"
-#include "btl_openib_ctl.h"
-#include "btl_openib_log.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_probation.h"
-#include "btl_openib_timers.h"
-#include "btl_openib_wire.h"
+#include "types/btl_openib_clock.h"
+#include "types/btl_openib_ctl.h"
+#include "types/btl_openib_log.h"
+#include "types/btl_openib_mail.h"
+#include "rail/btl_openib_probation.h"
+#include "types/btl_openib_timers.h"
+#include "formats/btl_openib_wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,16 +7,16 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_buffers.h"
-#include "btl_openib_clock.h"
-#include "btl_openib_device.h"
-#include "btl_openib_log.h"
-#include "btl_openib_qpmap.h"
-#include "btl_openib_qpset.h"
-#include "btl_openib_queues.h"
-#include "btl_openib_ring_memory.h"
-#include "btl_openib_srq.h"
-#include "btl_openib_stash.h"
+#include "device/btl_openib_buffers.h"
+#include "types/btl_openib_clock.h"
+#include "device/btl_openib_device.h"
+#include "types/btl_openib_log.h"
+#include "formats/btl_openib_qpmap.h"
+#include "qp/btl_openib_qpset.h"
+#include "formats/btl_openib_queues.h"
+#include "device/btl_openib_ring_memory.h"
+#include "device/btl_openib_srq.h"
+#include "qp/btl_openib_stash.h"
 
 #include <errno.h>
 #include <setjmp.h>

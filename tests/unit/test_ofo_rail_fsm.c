@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "btl_openib_rail_fsm.h"
+#include "tables/btl_openib_rail_fsm.h"
 
 /* ---- an owner that records and can fail --------------------------------------------------------- */
 
@@ -31,11 +31,11 @@ typedef struct {
         ++r->actions; \
         return r->fail ? (r->fail = false, -1) : 0; \
     }
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 
 #define ACTION(name) [OFO_DO_##name] = record_##name,
 static const ofo_fsm_action_fn_t recorders[OFO_DO_COUNT] = {
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 };
 
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
 
 #define ROW(id, state, event, next, action) {OFO_ST_##state, OFO_ST_##next, OFO_EV_##event, OFO_DO_##action},
 static const listed_t listed[] = {
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 };
 enum { LISTED = sizeof(listed) / sizeof(listed[0]) };
 
@@ -217,11 +217,11 @@ static int act(side_t *s, ofo_fsm_action_t action)
     { \
         return act(owner, OFO_DO_##name); \
     }
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 
 #define ACTION(name) [OFO_DO_##name] = net_##name,
 static const ofo_fsm_action_fn_t net_actions[OFO_DO_COUNT] = {
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 };
 
 static void run_side(side_t *s)

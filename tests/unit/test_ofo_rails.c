@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "btl_openib_credits.h"
-#include "btl_openib_queues.h"
-#include "btl_openib_rails.h"
+#include "formats/btl_openib_credits.h"
+#include "formats/btl_openib_queues.h"
+#include "formats/btl_openib_rails.h"
 
 static void add(ofo_record_t *record, unsigned net, unsigned guid, unsigned lanes)
 {

@@ -6,14 +6,14 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_async.h"
-#include "btl_openib_clock.h"
-#include "btl_openib_connect.h"
-#include "btl_openib_connect_parked.h"
-#include "btl_openib_connect_rdmacm.h"
-#include "btl_openib_log.h"
-#include "btl_openib_qpset.h"
-#include "btl_openib_rail.h"
+#include "connect/btl_openib_async.h"
+#include "types/btl_openib_clock.h"
+#include "connect/btl_openib_connect.h"
+#include "connect/btl_openib_connect_parked.h"
+#include "connect/btl_openib_connect_rdmacm.h"
+#include "types/btl_openib_log.h"
+#include "qp/btl_openib_qpset.h"
+#include "rail/btl_openib_rail.h"
 
 #include <rdma/rdma_cma.h>
 #include <setjmp.h>

@@ -6,16 +6,16 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_buffers.h"
-#include "btl_openib_coalesce.h"
-#include "btl_openib_log.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_marker.h"
-#include "btl_openib_qpmap.h"
-#include "btl_openib_recv.h"
-#include "btl_openib_ring.h"
-#include "btl_openib_send.h"
-#include "btl_openib_srq.h"
+#include "device/btl_openib_buffers.h"
+#include "out/btl_openib_coalesce.h"
+#include "types/btl_openib_log.h"
+#include "types/btl_openib_mail.h"
+#include "qp/btl_openib_marker.h"
+#include "formats/btl_openib_qpmap.h"
+#include "in/btl_openib_recv.h"
+#include "out/btl_openib_ring.h"
+#include "out/btl_openib_send.h"
+#include "device/btl_openib_srq.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

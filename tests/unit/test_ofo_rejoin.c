@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "btl_openib_rejoin.h"
+#include "formats/btl_openib_rejoin.h"
 
 enum { HALF_LIFE = 300000, FIRST = 1000 };
 

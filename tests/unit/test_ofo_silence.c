@@ -6,17 +6,17 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_clock.h"
-#include "btl_openib_ctl.h"
-#include "btl_openib_deadline.h"
-#include "btl_openib_drain.h"
-#include "btl_openib_endpoints.h"
-#include "btl_openib_log.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_probe.h"
-#include "btl_openib_silent.h"
-#include "btl_openib_timers.h"
-#include "btl_openib_wire.h"
+#include "types/btl_openib_clock.h"
+#include "types/btl_openib_ctl.h"
+#include "fault/btl_openib_deadline.h"
+#include "qp/btl_openib_drain.h"
+#include "types/btl_openib_endpoints.h"
+#include "types/btl_openib_log.h"
+#include "types/btl_openib_mail.h"
+#include "rail/btl_openib_probe.h"
+#include "out/btl_openib_silent.h"
+#include "types/btl_openib_timers.h"
+#include "formats/btl_openib_wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

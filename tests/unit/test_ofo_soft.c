@@ -6,13 +6,13 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_clock.h"
-#include "btl_openib_complete.h"
-#include "btl_openib_deadline.h"
-#include "btl_openib_drain.h"
-#include "btl_openib_log.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_soft.h"
+#include "types/btl_openib_clock.h"
+#include "out/btl_openib_complete.h"
+#include "fault/btl_openib_deadline.h"
+#include "qp/btl_openib_drain.h"
+#include "types/btl_openib_log.h"
+#include "types/btl_openib_mail.h"
+#include "fault/btl_openib_soft.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,11 +6,11 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_buffers.h"
-#include "btl_openib_device.h"
-#include "btl_openib_log.h"
-#include "btl_openib_queues.h"
-#include "btl_openib_srq.h"
+#include "device/btl_openib_buffers.h"
+#include "device/btl_openib_device.h"
+#include "types/btl_openib_log.h"
+#include "formats/btl_openib_queues.h"
+#include "device/btl_openib_srq.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

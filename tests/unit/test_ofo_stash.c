@@ -6,11 +6,11 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_lock.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_qpmap.h"
-#include "btl_openib_heard.h"
-#include "btl_openib_stash.h"
+#include "types/btl_openib_lock.h"
+#include "types/btl_openib_mail.h"
+#include "formats/btl_openib_qpmap.h"
+#include "qp/btl_openib_heard.h"
+#include "qp/btl_openib_stash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

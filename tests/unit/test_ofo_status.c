@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "btl_openib_status.h"
+#include "formats/btl_openib_status.h"
 
 enum { STATUSES = IBV_WC_GENERAL_ERR + 1 };
 

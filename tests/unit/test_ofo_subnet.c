@@ -4,9 +4,9 @@
  * Subnets of ports with IP addresses, and the order in which both sides pair subnets; and numbers that no machine of the BTL knows.
  * DESIGN.txt 10.1 and 10.3.
  */
-#include "btl_openib_drain_fsm.h"
-#include "btl_openib_rail_fsm.h"
-#include "btl_openib_rails.h"
+#include "tables/btl_openib_drain_fsm.h"
+#include "tables/btl_openib_rail_fsm.h"
+#include "formats/btl_openib_rails.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,13 +6,13 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_clock.h"
-#include "btl_openib_connect.h"
-#include "btl_openib_connect_ud.h"
-#include "btl_openib_device.h"
-#include "btl_openib_log.h"
-#include "btl_openib_mail.h"
-#include "btl_openib_qpset.h"
+#include "types/btl_openib_clock.h"
+#include "connect/btl_openib_connect.h"
+#include "connect/btl_openib_connect_ud.h"
+#include "device/btl_openib_device.h"
+#include "types/btl_openib_log.h"
+#include "types/btl_openib_mail.h"
+#include "qp/btl_openib_qpset.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,17 +6,17 @@
  */
 #include "bfo_config.h"
 
-#include "btl_openib_address.h"
-#include "btl_openib_async.h"
-#include "btl_openib_complete.h"
-#include "btl_openib_drain.h"
-#include "btl_openib_failed_work.h"
-#include "btl_openib_log.h"
-#include "btl_openib_marker.h"
-#include "btl_openib_rdma.h"
-#include "btl_openib_silent.h"
-#include "btl_openib_srq.h"
-#include "btl_openib_wc_error.h"
+#include "device/btl_openib_address.h"
+#include "connect/btl_openib_async.h"
+#include "out/btl_openib_complete.h"
+#include "qp/btl_openib_drain.h"
+#include "fault/btl_openib_failed_work.h"
+#include "types/btl_openib_log.h"
+#include "qp/btl_openib_marker.h"
+#include "out/btl_openib_rdma.h"
+#include "out/btl_openib_silent.h"
+#include "device/btl_openib_srq.h"
+#include "fault/btl_openib_wc_error.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "btl_openib_wire.h"
+#include "formats/btl_openib_wire.h"
 
 static ofo_ctl_t example(uint8_t type)
 {

@@ -23,7 +23,7 @@ under_tsan() {
     [ $status = 0 ] && grep -q '\[  PASSED  \]' "$TEST_TMP/log" || { tail -n 40 "$TEST_TMP/log"; fail "$test under ThreadSanitizer: $status"; }
     note "$test: $(grep 'PASSED' "$TEST_TMP/log" | tail -n 1)"
 }
-under_tsan test_bfo_threads "$pml"/pml_bfo_ids.c "$pml"/pml_bfo_recv_match.c
-under_tsan test_bfo_local "$pml"/pml_bfo_local.c "$pml"/pml_bfo_ids.c -Wno-tsan
-under_tsan test_bfo_failover_dance "$pml"/pml_bfo_failover_fsm.c
+under_tsan test_bfo_threads "$pml"/formats/pml_bfo_ids.c "$pml"/formats/pml_bfo_recv_match.c
+under_tsan test_bfo_local "$pml"/types/pml_bfo_local.c "$pml"/formats/pml_bfo_ids.c -Wno-tsan
+under_tsan test_bfo_failover_dance "$pml"/tables/pml_bfo_failover_fsm.c
 exit 0

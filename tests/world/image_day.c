@@ -7,9 +7,9 @@
  */
 #include "image_day.h"
 
-#include "btl_openib_types.h"
-#include "pml_bfo_local.h"
-#include "pml_bfo_module.h"
+#include "types/btl_openib_types.h"
+#include "types/pml_bfo_local.h"
+#include "door/pml_bfo_module.h"
 
 #include "ompi/request/request.h"
 #include "opal/runtime/opal_progress.h"

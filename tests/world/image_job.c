@@ -9,7 +9,7 @@
 #include "image_message.h"
 #include "image_scale.h"
 
-#include "pml_bfo_module.h"
+#include "door/pml_bfo_module.h"
 
 #include "opal/runtime/opal_progress.h"
 

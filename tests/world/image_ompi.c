@@ -5,12 +5,12 @@
  */
 #include "image_day.h"
 
-#include "pml_bfo_drain.h"
-#include "pml_bfo_life.h"
-#include "pml_bfo_module.h"
+#include "failover/pml_bfo_drain.h"
+#include "formats/pml_bfo_life.h"
+#include "door/pml_bfo_module.h"
 
 #include "bfo_figures.h"
-#include "btl_openib_paths_file.h"
+#include "formats/btl_openib_paths_file.h"
 
 #include "ompi/attribute/attribute.h"
 #include "ompi/group/group.h"

@@ -6,7 +6,7 @@
 #ifndef IMAGE_OMPI_H
 #define IMAGE_OMPI_H
 
-#include "pml_bfo.h"
+#include "types/pml_bfo.h"
 
 /* What stands in for Open MPI has memory. */
 #undef malloc

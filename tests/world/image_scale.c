@@ -6,10 +6,10 @@
  */
 #include "image_scale.h"
 
-#include "btl_openib_types.h"
+#include "types/btl_openib_types.h"
 #include "image_day.h"
-#include "pml_bfo_local.h"
-#include "pml_bfo_module.h"
+#include "types/pml_bfo_local.h"
+#include "door/pml_bfo_module.h"
 
 #include "ompi/request/request.h"
 #include "opal/runtime/opal_progress.h"

@@ -9,7 +9,7 @@
 
 #include "host.h"
 
-#include "btl_openib_wire.h"
+#include "formats/btl_openib_wire.h"
 #include "fabric_internal.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@ into=${BFO_WORLD_INTO:-$BFO_BUILDDIR/tests/world/made}
 flags="-std=gnu11 -D_GNU_SOURCE -mcx16 -g ${BFO_WORLD_CFLAGS:--O2} -fno-strict-aliasing -fPIC -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers"
 # The files of an image: the PML and the BTL but for their readers of /proc, and this world's part.
 image_sources() {
-    ls "$pml"/*.c "$btl"/*.c | grep -vE '/(pml_bfo_life|osc_bfo_component|pml_bfo_figures_dir)\.c$'
+    ls "$pml"/*/*.c "$btl"/*/*.c | grep -vE '/(pml_bfo_life|osc_bfo_component|pml_bfo_figures_dir)\.c$'
     ls "$from"/image_*.c
 }
 build() {
@@ -37,7 +37,7 @@ build() {
         printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS ${covers:+-lgcov}"
         printf 'lean.so: image.so\n\tstrip -g -o $@ $<\n'
         objects=
-        for f in "$from"/{main,schedule,trace,world,memory,faults,failures,day,day_figures,scale,scale_figures,peers}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c "$btl"/btl_openib_{wire,record}.c; do
+        for f in "$from"/{main,schedule,trace,world,memory,faults,failures,day,day_figures,scale,scale_figures,peers}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c "$btl"/formats/btl_openib_{wire,record}.c; do
             o=host-$(basename "$f" .c).o objects+=" $o"
             echo "$o: $f"
             printf '\t$(CC) $(CFLAGS) -I%s $(OMPI) -fno-optimize-sibling-calls -MMD -MP -c -o $@ $<\n' "$BFO_SRCDIR/include/compat -I$BFO_SRCDIR/softrail -I$btl"

@@ -15,8 +15,8 @@ sub new {
     my ($class, $top) = @_;
     my @files;
     for my $folder (@folders) {
-        opendir my $handle, "$top/$folder" or die "$top: this is no source tree of bfo: $folder is missing\n";
-        push @files, map { "$folder/$_" } sort grep { /\.(?:[ch]|def|h\.in)$/ } readdir $handle;
+        -d "$top/$folder" or die "$top: this is no source tree of bfo: $folder is missing\n";
+        push @files, sort grep { /\.(?:[ch]|def|h\.in)$/ } map { substr $_, 1 + length $top } glob("\Q$top/$folder\E/*" . ($folder eq 'include' ? '' : '/*'));
     }
     my $self = bless { top => $top, files => \@files, at => {}, word => {}, field => {}, own_field => {}, parameter => {},
                        headers => {} }, $class;

@@ -6,7 +6,7 @@
  * both are UP with one generation, or both rest because the peer is declared or refuses. rail_rows met: built with
  * -DBFO_COUNT_ROWS=1 the machine writes the rows that it took. rail_rows raised: takes every row once. DESIGN.txt 10.2, 13.
  */
-#include "btl_openib_rail_fsm.h"
+#include "tables/btl_openib_rail_fsm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,11 +106,11 @@ static int act(side_t *s, ofo_fsm_action_t action, const ofo_ctl_t *m)
     { \
         return act(owner, OFO_DO_##name, m); \
     }
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 
 #define ACTION(name) [OFO_DO_##name] = do_##name,
 static const ofo_fsm_action_fn_t actions[OFO_DO_COUNT] = {
-#include "btl_openib_rail.def"
+#include "tables/btl_openib_rail.def"
 };
 
 static bool is(const side_t *s, ofo_fsm_state_t state)

@@ -15,8 +15,8 @@ use Job;
 my $list = shift;
 my %dir = map { split /=/, $_, 2 } @ARGV;
 my $top = $ENV{BFO_SRCDIR} or die "source tests/env.sh of the build directory first\n";
-my %file = (send => 'pml_bfo/pml_bfo_failover_send.def', recv => 'pml_bfo/pml_bfo_failover_recv.def',
-            rail => 'btl_openib_failover/btl_openib_rail.def');
+my %file = (send => 'pml_bfo/tables/pml_bfo_failover_send.def', recv => 'pml_bfo/tables/pml_bfo_failover_recv.def',
+            rail => 'btl_openib_failover/tables/btl_openib_rail.def');
 my (%taken, %excused, $bad);
 for my $how (sort keys %dir) {
     my @counts = glob "$dir{$how}/pml.* $dir{$how}/rail.*" or die "no counts in $dir{$how}\n";

@@ -20,10 +20,10 @@ compile() { # compile SOURCE...: an object for each source, two at a time
             "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS || fail "the simulated world does not build"
 }
 rm -f "$dir"/objects/*.o
-compile "$pml"/*.c "$fuzz"/fuzz_world.c "$fuzz"/fuzz_world_mpi.c "$from"/world.c "$from"/world_send.c "$from"/world_recv.c "$from"/world_raised.c
+compile "$pml"/*/*.c "$fuzz"/fuzz_world.c "$fuzz"/fuzz_world_mpi.c "$from"/world.c "$from"/world_send.c "$from"/world_recv.c "$from"/world_raised.c
 # shellcheck disable=SC2086
 ${CC:-cc} ${BFO_WORLD_CFLAGS:-} "$dir"/objects/*.o -Wl,--wrap=bfo_send_step -o "$dir/world_rows" $OMPI_LDFLAGS $OMPI_LIBS || fail "world_rows does not link"
-${CC:-cc} "${flags[@]}" "$from/rail_rows.c" "$btl/btl_openib_rail_fsm.c" "$btl/btl_openib_wire.c" -o "$dir/rail_rows" || fail "rail_rows does not build"
+${CC:-cc} "${flags[@]}" "$from/rail_rows.c" "$btl/tables/btl_openib_rail_fsm.c" "$btl/formats/btl_openib_wire.c" -o "$dir/rail_rows" || fail "rail_rows does not build"
 for program in world_rows rail_rows; do
     for how in met raised; do
         BFO_ROWS_DIR=$dir/$how timeout -k 5 120 "$dir/$program" $how >"$TEST_TMP/log" 2>&1 </dev/null ||

@@ -7,11 +7,11 @@
  */
 #include "world.h"
 
-#include "pml_bfo_failover_peer.h"
-#include "pml_bfo_failover_poison.h"
-#include "pml_bfo_recv_api.h"
-#include "pml_bfo_send_api.h"
-#include "pml_bfo_show.h"
+#include "failover/pml_bfo_failover_peer.h"
+#include "rails/pml_bfo_failover_poison.h"
+#include "door/pml_bfo_recv_api.h"
+#include "door/pml_bfo_send_api.h"
+#include "show/pml_bfo_show.h"
 
 #include <stdio.h>
 #include <stdlib.h>

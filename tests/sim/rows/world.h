@@ -9,7 +9,7 @@
 
 #include "../../fuzz/fuzz_world.h"
 
-#include "pml_bfo_failover_fsm.h"
+#include "tables/pml_bfo_failover_fsm.h"
 
 #define must(what) world_must((what), __func__, __LINE__, #what)
 void world_must(bool what, const char *function, int line, const char *text);

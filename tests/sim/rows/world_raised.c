@@ -7,10 +7,10 @@
  */
 #include "world.h"
 
-#include "pml_bfo_failover_actions.h"
-#include "pml_bfo_failover_fire.h"
-#include "pml_bfo_recv_complete.h"
-#include "pml_bfo_send_complete.h"
+#include "handshake/pml_bfo_failover_actions.h"
+#include "tables/pml_bfo_failover_fire.h"
+#include "ends/pml_bfo_recv_complete.h"
+#include "ends/pml_bfo_send_complete.h"
 
 typedef struct {
     unsigned state, event;
@@ -18,11 +18,11 @@ typedef struct {
 
 #define ROW(id, state, event, next, act) {BFO_SEND_##state, BFO_SEV_##event},
 static const row_t send_rows[] = {
-#include "pml_bfo_failover_send.def"
+#include "tables/pml_bfo_failover_send.def"
 };
 #define ROW(id, state, event, next, act) {BFO_RECV_##state, BFO_REV_##event},
 static const row_t recv_rows[] = {
-#include "pml_bfo_failover_recv.def"
+#include "tables/pml_bfo_failover_recv.def"
 };
 
 static bfo_send_t *send_in(unsigned state)

@@ -6,7 +6,7 @@
  */
 #include "world.h"
 
-#include "pml_bfo_recv_complete.h"
+#include "ends/pml_bfo_recv_complete.h"
 
 static unsigned state_of(const bfo_recv_t *req)
 {

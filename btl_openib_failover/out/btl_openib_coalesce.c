@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Small messages that wait for a slot or a credit travel together. They are copied one after the other into a carrier, a
+ * fragment of our own. Each part gets the carrier's completion, good or bad; the parts are returned one by one, exactly
+ * once. See DESIGN.txt 4 (B1) and 15.
+ */
+#include "out/btl_openib_coalesce.h"
+#include "types/btl_openib_atomic.h"
+
+#include "out/btl_openib_frag.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+/* The header of each part. The next part begins at the next multiple of 8. */
+typedef struct {
+    uint8_t tag;
+    uint8_t pad[3];
+    uint32_t length; /* network byte order */
+} part_hdr_t;
+
+static size_t part_size(size_t length)
+{
+    return sizeof(part_hdr_t) + (length + 7) / 8 * 8;
+}
+
+/* Counts the messages at the head of the list that fit into one carrier. */
+static unsigned count_parts(ofo_endpoint_t *ep, unsigned index)
+{
+    size_t room = OFO.queues.queue[index].size - sizeof(ofo_data_hdr_t), used = 0;
+    unsigned count = 0;
+    ofo_frag_t *frag;
+
+    OPAL_LIST_FOREACH(frag, &ep->pending[index], ofo_frag_t)
+    {
+        used += part_size(frag->segment.seg_len);
+        if (used > room || NULL != frag->parts || OFO_TAG_RING == frag->hdr->tag) { /* OFO_TAG_RING is no message of the PML */
+            break;
+        }
+        ++count;
+    }
+    return count;
+}
+
+static void add_part(ofo_frag_t *carrier, ofo_frag_t *frag)
+{
+    uint8_t *at = (uint8_t *) carrier->segment.seg_addr.pval + carrier->segment.seg_len;
+
+    *(part_hdr_t *) at = (part_hdr_t){.tag = frag->hdr->tag, .length = htonl((uint32_t) frag->segment.seg_len)};
+    memcpy(at + sizeof(part_hdr_t), frag->segment.seg_addr.pval, frag->segment.seg_len);
+    carrier->segment.seg_len += part_size(frag->segment.seg_len);
+}
+
+/* Service may post waiting messages, but must not use a free list, because without MPI threads these lists have no lock. */
+static bool is_service(const ofo_module_t *module)
+{
+    return module->has_thread && pthread_equal(module->thread, pthread_self());
+}
+
+void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
+{
+    unsigned count;
+    ofo_frag_t *carrier, **tail;
+
+    if (!OFO.params.use_message_coalescing || (OFO_GATE_UP != ep->gate && is_service(ep->module))) {
+        return;
+    }
+    count = count_parts(ep, index);
+    if (2 > count) {
+        return;
+    }
+    carrier = ofo_frag_alloc_whole(ep->module, index);
+    if (NULL == carrier) {
+        return; /* out of memory: the messages go one by one */
+    }
+    carrier->ep = ep;
+    carrier->hdr->tag = OFO_TAG_MANY;
+    carrier->base.order = (uint8_t) index;
+    carrier->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    carrier->segment.seg_len = 0;
+    tail = &carrier->parts;
+    for (unsigned i = 0; i < count; ++i) {
+        ofo_frag_t *frag = (ofo_frag_t *) opal_list_remove_first(&ep->pending[index]);
+        add_part(carrier, frag);
+        frag->next_part = NULL;
+        *tail = frag;
+        tail = &frag->next_part;
+    }
+    opal_list_prepend(&ep->pending[index], &carrier->base.super.super);
+    OFO_ADD(ep->pending_count, 1 - count);
+    ep->module->count.coalesced += count;
+    ++ep->module->count.carriers;
+}
+
+/* The lengths come from the wire. A part that does not fit ends the message. */
+bool ofo_parts_next(const uint8_t *bytes, size_t length, size_t *at, ofo_part_t *part)
+{
+    const part_hdr_t *hdr = (const part_hdr_t *) (bytes + *at);
+    const size_t left = length - *at;
+
+    if (left < sizeof(*hdr) || left - sizeof(*hdr) < ntohl(hdr->length)) {
+        return false;
+    }
+    *part = (ofo_part_t){.tag = hdr->tag, .at = *at + sizeof(*hdr), .length = ntohl(hdr->length)};
+    *at += part_size(part->length);
+    return true;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Small messages that travel together. See DESIGN.txt 15.4.
+ */
+#ifndef BTL_OPENIB_COALESCE_H
+#define BTL_OPENIB_COALESCE_H
+
+#include "types/btl_openib_types.h"
+
+/* Packs the messages that wait at the head of the pending list into one carrier, if two or more fit. The carrier takes their place in
+ * the list. Locks: ep->lock held. */
+void ofo_coalesce(ofo_endpoint_t *ep, unsigned index);
+
+/* One message inside a carrier: where its payload begins, how long it is, and its tag. */
+typedef struct {
+    uint8_t tag;
+    size_t at, length;
+} ofo_part_t;
+
+/* Reads the part at `*at`, which is below `length`, and moves `*at` to the next part; after the last part it is `length` or more. False
+ * if the bytes there are no valid part. */
+bool ofo_parts_next(const uint8_t *bytes, size_t length, size_t *at, ofo_part_t *part);
+
+#endif /* BTL_OPENIB_COALESCE_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The gate of a rail: posts pass, wait for the connection, or are refused. See DESIGN.txt 15.4.
+ */
+#include "qp/btl_openib_gate.h"
+
+#include "types/btl_openib_atomic.h"
+
+void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen)
+{
+    ep->gate = OFO_GATE_REFUSING;
+    ep->refused_gen = gen;
+}
+
+void ofo_gate_ask(ofo_endpoint_t *ep, bool *start, int *rc)
+{
+    if (OFO_GATE_CLOSED == ep->gate && OFO_LOAD(ep->peer->declared)) {
+        ep->gate = OFO_GATE_REFUSING;
+    }
+    if (OFO_GATE_REFUSING == ep->gate) {
+        *rc = OPAL_ERR_UNREACH;
+    } else if (OFO_GATE_CLOSED == ep->gate) {
+        ep->gate = OFO_GATE_WAITING;
+        *start = true;
+    }
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Control messages to a peer. See DESIGN.txt 15.3.
+ */
+#ifndef BTL_OPENIB_CTL_H
+#define BTL_OPENIB_CTL_H
+
+#include "types/btl_openib_types.h"
+
+/* Fills in the common header and sends the message to the rail's remote port. A declared peer gets nothing but PEERDEAD. Context:
+ * service of the module. */
+void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
+/* Is there room for one more message of the module? A timer that would send a message waits for room: a message that is lost here looks as if
+ * the peer did not answer. Context: service of the module. */
+bool ofo_ctl_has_room(ofo_module_t *module);
+/* Destroys the address handle of the rail's remote port; the next message makes another. Context: service of the module. */
+void ofo_ud_forget(ofo_endpoint_t *ep);
+
+#endif /* BTL_OPENIB_CTL_H */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The table of the transports: InfiniBand with RoCE, and iWARP.
+ */
+#include "types/btl_openib_transport.h"
+
+const ofo_transport_t ofo_transport_infiniband = {
+    .type = "infiniband",
+    .delivers = true,
+    .has_partitions = true,
+    .has_gids = true,
+    .returns_markers = true,
+    .fills_upwards = true,
+};
+
+const ofo_transport_t ofo_transport_iwarp = {
+    .type = "iwarp",
+    .moves_itself = true,
+    .acceptor_listens = true,
+    .closes = true,
+    .keeps_dead = true,
+    .reads_as_writes = true,
+};
+
+const ofo_transport_t *ofo_transport_of(const struct ibv_device *verbs)
+{
+    return IBV_TRANSPORT_IWARP == verbs->transport_type ? &ofo_transport_iwarp : &ofo_transport_infiniband;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * First fragments that find no communicator of their context id. DESIGN.txt section 8.
+ */
+#ifndef PML_BFO_RECV_ORPHAN_H
+#define PML_BFO_RECV_ORPHAN_H
+
+#include "types/pml_bfo.h"
+
+/* Keeps a first fragment whose context id has no communicator yet, and returns NULL. If another thread has made the communicator
+ * meanwhile, returns it, and the caller delivers the fragment. */
+bfo_comm_t *bfo_orphan_keep(const bfo_in_t *in, bfo_peer_t *from) BFO_COLD;
+/* Gives the kept fragments of a new communicator to `deliver`. */
+void bfo_orphans_adopt(bfo_comm_t *bc, void (*deliver)(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from));
+/* A first fragment cannot be kept for lack of memory. It leaves a hole in its sequence, therefore the peer is declared. */
+void bfo_got_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h) BFO_COLD;
+
+#endif /* PML_BFO_RECV_ORPHAN_H */

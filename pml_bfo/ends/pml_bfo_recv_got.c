@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A fragment that waits is copied, because the BTL takes its memory back when the callback returns. DESIGN.txt section 14.2.
+ */
+#include "types/pml_bfo.h"
+
+#include "types/pml_bfo_local.h"
+#include "types/pml_bfo_params.h"
+#include "ends/pml_bfo_recv_got.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
+{
+    bfo_got_frag_t *g = bfo_spare_take(BFO_SPARE_GOT);
+    const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
+
+    if (NULL == g) {
+        return NULL;
+    }
+    g->data = in->length <= bfo_params.unexpected_limit ? g->room : malloc(in->length);
+    if (NULL == g->data) {
+        bfo_spare_give(BFO_SPARE_GOT, &g->super);
+        return NULL;
+    }
+    if (bfo_likely(1 == in->n_segments)) {
+        memcpy(g->data, h, in->length);
+    } else {
+        char *to = g->data;
+
+        for (size_t i = 0; i < in->n_segments; ++i) {
+            memcpy(to, in->segments[i].seg_addr.pval, in->segments[i].seg_len);
+            to += in->segments[i].seg_len;
+        }
+    }
+    g->length = in->length;
+    g->btl = in->btl;
+    g->peer = peer;
+    g->got.by_key.src = h->src;
+    g->got.by_key.tag = h->tag;
+    g->got.seq = h->seq;
+    return g;
+}
+
+void bfo_got_free(bfo_got_frag_t *g)
+{
+    if (g->data != g->room) {
+        free(g->data);
+    }
+    bfo_spare_give(BFO_SPARE_GOT, &g->super);
+}

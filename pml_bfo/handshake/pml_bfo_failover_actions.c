@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The restart handshake ("dance"): the actions of the rows of the two request machines, and the sending of the four messages of the
+ * handshake. The machines themselves are tables (pml_bfo_failover_*.def); nothing here decides a state.
+ * DESIGN.txt sections 7 and 14.6.
+ */
+#include "types/pml_bfo.h"
+
+#include "rails/pml_bfo_adopt.h"
+#include "failover/pml_bfo_failover.h"
+#include "handshake/pml_bfo_failover_actions.h"
+#include "tables/pml_bfo_failover_fire.h"
+#include "tables/pml_bfo_failover_fsm.h"
+#include "failover/pml_bfo_failover_peer.h"
+#include "rails/pml_bfo_failover_poison.h"
+#include "ends/pml_bfo_failover_raise.h"
+#include "types/pml_bfo_local.h"
+#include "rails/pml_bfo_post.h"
+#include "rails/pml_bfo_rails.h"
+#include "ends/pml_bfo_recv_complete.h"
+#include "recv/pml_bfo_recv_place.h"
+#include "ends/pml_bfo_send_complete.h"
+#include "send/pml_bfo_send_start.h"
+#include "show/pml_bfo_tell.h"
+
+#include "opal/util/output.h"
+
+#if PML_BFO
+/* ---- messages of the handshake --------------------------------------------------------------------- */
+
+void bfo_dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id)
+{
+    const opal_process_name_t me = OPAL_PROC_MY_NAME;
+
+    *h = (bfo_dance_hdr_t){.match = {.type = type, .flags = failed ? BFO_FLAG_FAILED : 0},
+                           .src_id = src_id,
+                           .dst_id = dst_id,
+                           .epoch = epoch,
+                           .jobid = me.jobid,
+                           .vpid = me.vpid};
+}
+
+bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_completion_fn_t done, void *req)
+{
+    return OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, h, sizeof(*h), done, req);
+}
+
+/* ---- actions of the sender ------------------------------------------------------------------------- */
+
+/* Ends a message that no rail can carry. Its peer may have been declared before this request reached its present state. */
+static void send_give_up(bfo_send_t *req, const char *why)
+{
+    bfo_failover_declare(req->lane->peer, why);
+    bfo_send_fail(req, bfo_lost_error());
+}
+
+static void notify_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
+{
+    bfo_send_t *req = des->des_cbdata;
+    bfo_peer_t *peer = req->lane->peer;
+    const uint8_t rail = bfo_rail_index(peer, btl);
+
+    if (OPAL_SUCCESS == status) {
+        bfo_failover_send_raise(req, BFO_SEV_NOTIFY_OK, NULL);
+        return;
+    }
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a restart message came back with an error");
+    if (bfo_failover_send_is_poison(req, rail, status)) {
+        bfo_failover_send_raise(req, BFO_SEV_CONTROL_POISON, NULL);
+    } else {
+        bfo_failover_send_raise(req, req->got_ack || req->got_nack ? BFO_SEV_NOTIFY_ERR_ANSWERED : BFO_SEV_NOTIFY_ERR_UNANSWERED, NULL);
+    }
+}
+
+static void send_notify(bfo_send_t *req)
+{
+    const mca_pml_base_request_t *base = &req->req_send.req_base;
+    bfo_peer_t *peer = req->lane->peer;
+    bfo_dance_hdr_t h;
+
+    bfo_dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error, bfo_name_id(&req->name), req->dst_id);
+    h.match.ctx = (uint16_t) BFO_OMPI_CTX_OF(base->req_comm);
+    h.match.src = base->req_comm->c_my_rank;
+    h.match.tag = base->req_tag;
+    h.match.seq = req->match_seq;
+    bfo_failover_dead_set(peer, &h);
+    bfo_send_get(req);
+    if (!bfo_dance_send(peer, &h, notify_completed, req)) {
+        (void) bfo_add32(&req->m.events, -1);
+        send_give_up(req, "no rail is left for a restart");
+    }
+}
+
+void bfo_send_act_post_notify(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    req->got_ack = req->got_nack = false;
+    send_notify(req);
+}
+
+void bfo_send_act_resend_notify(void *request, void *arg)
+{
+    bfo_stat_add(BFO_STAT_RESENDS, 1);
+    bfo_tell_resent(((bfo_send_t *) request)->lane->peer, "NOTIFY");
+    send_notify(request);
+}
+
+/* MATCH, RNDV or RGET */
+static void resend_first(bfo_send_t *req)
+{
+    bfo_stat_add(BFO_STAT_RESENDS, 1);
+    bfo_tell_resent(req->lane->peer, bfo_hdr_name(req->rts_type));
+    if (OMPI_SUCCESS != bfo_send_post_first_again(req)) {
+        send_give_up(req, "a first fragment could not be sent again");
+        return;
+    }
+    bfo_stat_mark_resumed();
+}
+
+void bfo_send_act_resend_match(void *request, void *arg)
+{
+    resend_first(request);
+}
+
+void bfo_send_act_resend_rts(void *request, void *arg)
+{
+    resend_first(request);
+}
+
+void bfo_send_act_set_fail(void *request, void *arg)
+{
+    ((bfo_send_t *) request)->error = MPI_ERR_OTHER;
+}
+
+void bfo_send_act_take_dst(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    req->dst_id = *(const bfo_id_t *) arg;
+    req->resp = true;
+}
+
+void bfo_send_act_take_rerr(void *request, void *arg)
+{
+    const bfo_dance_hdr_t *h = arg;
+    bfo_send_t *req = request;
+
+    req->dst_id = h->dst_id;
+    req->resp = true;
+    if (h->match.flags & BFO_FLAG_FAILED) {
+        req->error = MPI_ERR_OTHER;
+    }
+}
+
+void bfo_send_act_note_rack(void *request, void *arg)
+{
+    ((bfo_send_t *) request)->got_ack = true;
+}
+
+void bfo_send_act_note_nack(void *request, void *arg)
+{
+    const bfo_dance_hdr_t *h = arg;
+    bfo_send_t *req = request;
+
+    req->got_nack = true;
+    if (h->match.flags & BFO_FLAG_FAILED) {
+        req->error = MPI_ERR_OTHER;
+    }
+}
+
+void bfo_send_act_restart(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    if (NULL != req->rget) {
+        bfo_name_retire(&req->rget->name);
+        req->rget->kind = BFO_FRAG_NONE;
+        bfo_spare_give(BFO_SPARE_FRAG, &req->rget->super);
+        req->rget = NULL;
+    }
+    if (NULL != req->regs) {
+        bfo_regs_drop(req->regs);
+        req->regs = NULL;
+    }
+    req->resp = req->acked = req->rts_done = false;
+    req->bytes = req->next = req->end = 0;
+    bfo_stat_add(BFO_STAT_RESTARTS, 1);
+    if (OMPI_SUCCESS != bfo_send_begin_again(req)) {
+        send_give_up(req, "a message could not be started again");
+        return;
+    }
+    bfo_stat_mark_resumed();
+}
+
+void bfo_send_act_declare_peer(void *request, void *arg)
+{
+    bfo_failover_declare(((bfo_send_t *) request)->lane->peer, "a message can never be delivered");
+}
+
+static const bfo_action_fn_t send_actions[BFO_SEND_ACTIONS] = {
+    [BFO_SACT_count_frag] = bfo_send_act_count_frag,       [BFO_SACT_count_write_post_fin] = bfo_send_act_count_write_post_fin,
+    [BFO_SACT_take_fin] = bfo_send_act_take_fin,           [BFO_SACT_die] = bfo_send_act_die,
+    [BFO_SACT_count_match] = bfo_send_act_count_match,     [BFO_SACT_count_rts] = bfo_send_act_count_rts,
+    [BFO_SACT_post_notify] = bfo_send_act_post_notify,     [BFO_SACT_resend_notify] = bfo_send_act_resend_notify,
+    [BFO_SACT_resend_match] = bfo_send_act_resend_match,   [BFO_SACT_resend_rts] = bfo_send_act_resend_rts,
+    [BFO_SACT_set_fail] = bfo_send_act_set_fail,           [BFO_SACT_take_dst] = bfo_send_act_take_dst,
+    [BFO_SACT_take_rerr] = bfo_send_act_take_rerr,         [BFO_SACT_note_rack] = bfo_send_act_note_rack,
+    [BFO_SACT_note_nack] = bfo_send_act_note_nack,         [BFO_SACT_restart] = bfo_send_act_restart,
+    [BFO_SACT_declare_peer] = bfo_send_act_declare_peer,   [BFO_SACT_complete] = bfo_send_act_complete,
+    [BFO_SACT_complete_dead] = bfo_send_act_complete_dead, [BFO_SACT_drop_stale] = bfo_send_act_drop_stale,
+    /* the rest is fired in place by the rooms, before the engine is asked */
+};
+
+static void send_facts(void *request, unsigned state, bfo_send_facts_t *facts)
+{
+    const bfo_send_t *req = request;
+
+    facts->rts_done = req->rts_done;
+    facts->resp = req->resp;
+    facts->all_bytes = req->rts_done && req->bytes == bfo_send_length(req);
+    facts->got_ack = req->got_ack;
+    facts->got_nack = req->got_nack;
+    facts->peer_fenced = req->unposted || 0 == req->lane->peer->fencing;
+}
+
+/* ---- actions of the receiver ----------------------------------------------------------------------- */
+
+/* A message of a receive request's handshake completed. */
+static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, int status, unsigned ok, unsigned err)
+{
+    bfo_peer_t *peer = req->lane->peer;
+    const uint8_t rail = bfo_rail_index(peer, btl);
+
+    if (OPAL_SUCCESS == status) {
+        bfo_failover_recv_raise(req, ok, NULL);
+        return;
+    }
+    bfo_failover_rail_failed(peer, rail, bfo_rail_gen(peer, rail), "a restart message came back with an error");
+    bfo_failover_recv_raise(req, bfo_failover_recv_is_poison(req, rail, status) ? BFO_REV_CONTROL_POISON : err, NULL);
+}
+
+static void rerr_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
+{
+    recv_dance_completed(btl, des->des_cbdata, status, BFO_REV_RERR_OK, BFO_REV_RERR_ERR);
+}
+
+static void rack_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
+{
+    recv_dance_completed(btl, des->des_cbdata, status, BFO_REV_RACK_OK, BFO_REV_RACK_ERR);
+}
+
+static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool failed, mca_btl_base_completion_fn_t done)
+{
+    const mca_pml_base_request_t *base = &req->req_recv.req_base;
+    bfo_peer_t *peer = req->lane->peer;
+    bfo_dance_hdr_t h;
+
+    bfo_dance_pack(&h, type, epoch, failed, req->src_id, bfo_name_id(&req->name));
+    h.match.ctx = (uint16_t) BFO_OMPI_CTX_OF(base->req_comm);
+    h.match.src = base->req_ompi.req_status.MPI_SOURCE;
+    h.match.tag = base->req_ompi.req_status.MPI_TAG;
+    h.match.seq = req->match_seq;
+    if (NULL != done) {
+        bfo_recv_get(req);
+    }
+    if (!bfo_dance_send(peer, &h, done, req)) {
+        if (NULL != done) {
+            (void) bfo_add32(&req->m.events, -1);
+        }
+        bfo_failover_declare(peer, "no rail is left for a restart");
+        if (NULL != done) {
+            bfo_recv_fail(req, bfo_lost_error());
+        }
+    }
+}
+
+void bfo_recv_act_post_rerr(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    recv_answer(req, BFO_MSG_RERR, bfo_se_epoch(req->m.se), MPI_SUCCESS != req->error, rerr_completed);
+}
+
+void bfo_recv_act_resend_rerr(void *request, void *arg)
+{
+    bfo_stat_add(BFO_STAT_RESENDS, 1);
+    bfo_tell_resent(((bfo_recv_t *) request)->lane->peer, "RERR");
+    bfo_recv_act_post_rerr(request, arg);
+}
+
+void bfo_recv_act_fail_post_rerr(void *request, void *arg)
+{
+    ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
+    bfo_recv_act_post_rerr(request, arg);
+}
+
+void bfo_recv_act_set_fail(void *request, void *arg)
+{
+    ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
+}
+
+static void take_notify(bfo_recv_t *req, const bfo_dance_hdr_t *h)
+{
+    if (h->match.flags & BFO_FLAG_FAILED) {
+        req->error = MPI_ERR_OTHER;
+    }
+    bfo_failover_rails_down(req->lane->peer, h->dead_mask, h->rail_gen);
+}
+
+void bfo_recv_act_enter_quiesce(void *request, void *arg)
+{
+    take_notify(request, arg);
+}
+
+void bfo_recv_act_repeat_down(void *request, void *arg)
+{
+    take_notify(request, arg);
+}
+
+/* Nothing of the old attempt can reach the buffer any more: forgets all of it. */
+void bfo_recv_act_grant_restart(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    bfo_recv_forget_puts(req);
+    bfo_recv_drop_extras(req);
+    req->open = 0;
+    req->bytes = req->next = req->end = 0;
+    recv_answer(req, BFO_MSG_RACK, bfo_se_epoch(req->m.se), false, rack_completed);
+}
+
+void bfo_recv_act_resend_rack(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    bfo_stat_add(BFO_STAT_RESENDS, 1);
+    bfo_tell_resent(req->lane->peer, "RACK");
+    recv_answer(req, BFO_MSG_RACK, bfo_se_epoch(req->m.se), false, rack_completed);
+}
+
+void bfo_recv_act_post_nack_complete(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    recv_answer(req, BFO_MSG_NACK, (uint16_t) (bfo_se_epoch(req->m.se) + 1), false, NULL);
+    bfo_recv_complete(req, req->error);
+}
+
+void bfo_recv_act_post_nack_failed(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    recv_answer(req, BFO_MSG_NACK, (uint16_t) (bfo_se_epoch(req->m.se) + 1), true, NULL);
+    bfo_recv_forget_puts(req);
+    bfo_recv_complete(req, MPI_ERR_OTHER);
+}
+
+void bfo_recv_act_declare_peer(void *request, void *arg)
+{
+    bfo_failover_declare(((bfo_recv_t *) request)->lane->peer, "a message can never be received");
+}
+
+void bfo_recv_act_complete(void *request, void *arg)
+{
+    bfo_recv_complete(request, ((bfo_recv_t *) request)->error);
+}
+
+void bfo_recv_act_complete_dead(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    bfo_recv_forget_puts(req);
+    bfo_recv_complete(req, MPI_SUCCESS != req->error ? req->error : bfo_lost_error());
+}
+
+void bfo_recv_act_drop_stale(void *request, void *arg)
+{
+    bfo_stat_drop(BFO_STAT_STALE);
+}
+
+static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
+    [BFO_RACT_post_rerr] = bfo_recv_act_post_rerr,
+    [BFO_RACT_resend_rerr] = bfo_recv_act_resend_rerr,
+    [BFO_RACT_fail_post_rerr] = bfo_recv_act_fail_post_rerr,
+    [BFO_RACT_set_fail] = bfo_recv_act_set_fail,
+    [BFO_RACT_enter_quiesce] = bfo_recv_act_enter_quiesce,
+    [BFO_RACT_repeat_down] = bfo_recv_act_repeat_down,
+    [BFO_RACT_grant_restart] = bfo_recv_act_grant_restart,
+    [BFO_RACT_resend_rack] = bfo_recv_act_resend_rack,
+    [BFO_RACT_post_nack_complete] = bfo_recv_act_post_nack_complete,
+    [BFO_RACT_post_nack_failed] = bfo_recv_act_post_nack_failed,
+    [BFO_RACT_declare_peer] = bfo_recv_act_declare_peer,
+    [BFO_RACT_complete] = bfo_recv_act_complete,
+    [BFO_RACT_complete_dead] = bfo_recv_act_complete_dead,
+    [BFO_RACT_drop_stale] = bfo_recv_act_drop_stale,
+    /* the rest is fired in place by the rooms, before the engine is asked */
+};
+
+static bool fences_are_done(const bfo_recv_t *req)
+{
+    bfo_peer_t *peer = req->lane->peer;
+
+    if (0 != peer->fencing) {
+        return false;
+    }
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const bfo_rail_t *rail = &peer->rails[r];
+
+        if ((req->fence_mask >> bfo_rail_name(peer, r) & 1) && rail->fenced < req->fence_gen[rail->name] && rail->gen <= req->fence_gen[rail->name]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void recv_facts(void *request, unsigned state, bfo_recv_facts_t *facts)
+{
+    const bfo_recv_t *req = request;
+
+    facts->all_bytes = req->bytes >= req->length && BFO_RECV_WAITRTS != state;
+    facts->fail = MPI_SUCCESS != req->error;
+    facts->fences_done = fences_are_done(req);
+    facts->peer_fenced = NULL == req->lane || 0 == req->lane->peer->fencing;
+}
+
+/* An event without a row in the table cannot occur by the protocol: counts it and goes on. */
+static void reject(void *request, uint32_t se, unsigned event)
+{
+    bfo_stat_drop(BFO_STAT_STALE);
+}
+
+void bfo_failover_actions_init(void)
+{
+    bfo_failover_raise_init(&(bfo_send_ops_t){.fsm = {.actions = send_actions, .reject = reject, .trace = bfo_tell_send_step, .threads = bfo_threads},
+                                              .facts = send_facts},
+                            &(bfo_recv_ops_t){.fsm = {.actions = recv_actions, .reject = reject, .trace = bfo_tell_recv_step, .threads = bfo_threads},
+                                              .facts = recv_facts});
+}
+
+#endif /* PML_BFO */

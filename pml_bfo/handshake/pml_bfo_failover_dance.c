@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The four messages of the restart handshake ("dance"), and the restarted RTS, as they arrive. Each is matched with its request by
+ * identifier, epoch and state and becomes an event of its machine; if the request is gone, this file answers. The actions of the
+ * machine are in pml_bfo_failover_actions.c. DESIGN.txt sections 7 and 14.6.
+ */
+#include "types/pml_bfo.h"
+
+#include "failover/pml_bfo_failover.h"
+#include "handshake/pml_bfo_failover_actions.h"
+#include "handshake/pml_bfo_failover_dance.h"
+#include "tables/pml_bfo_failover_fsm.h"
+#include "failover/pml_bfo_failover_peer.h"
+#include "ends/pml_bfo_failover_raise.h"
+#include "types/pml_bfo_local.h"
+#include "rails/pml_bfo_rails.h"
+#include "ends/pml_bfo_recv_complete.h"
+#include "recv/pml_bfo_recv_place.h"
+#include "ends/pml_bfo_send_complete.h"
+
+#if PML_BFO
+/* ---- messages of the handshake arrive -------------------------------------------------------------- */
+
+static void to_sender(const bfo_dance_hdr_t *h)
+{
+    bfo_name_t *name = bfo_ids_find(&bfo.sends, h->src_id);
+    bfo_send_t *req = NULL == name ? NULL : bfo_container(name, bfo_send_t, name);
+    unsigned event = BFO_SEV_STALE;
+    uint32_t se;
+
+    if (NULL == req) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    bfo_send_get_by_look(req);
+    se = bfo_se_load(&req->m);
+    if (bfo_name_id(name) == h->src_id && h->match.seq == req->match_seq) {
+        if (BFO_MSG_RERR == h->match.type && bfo_se_is_epoch(se, h->epoch) && bfo_send_is_flowing(se)) {
+            event = BFO_SEV_RERR;
+        } else if (BFO_SEND_NOTIFIED == bfo_se_state(se) && bfo_se_is_next_epoch(se, h->epoch)) {
+            event = BFO_MSG_RACK == h->match.type ? BFO_SEV_RACK : BFO_MSG_NACK == h->match.type ? BFO_SEV_NACK : event;
+        }
+    }
+    bfo_failover_send_raise(req, event, (void *) h);
+    bfo_send_put(req);
+}
+
+/* Answers a NOTIFY for a complete receive with NACK. */
+static void answer_gone(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+{
+    bfo_dance_hdr_t nack;
+
+    if (NULL == from || from->declared) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    bfo_dance_pack(&nack, BFO_MSG_NACK, h->epoch, false, h->src_id, h->dst_id);
+    nack.match.ctx = h->match.ctx;
+    nack.match.src = h->match.src;
+    nack.match.tag = h->match.tag;
+    nack.match.seq = h->match.seq;
+    bfo_failover_rails_down(from, h->dead_mask, h->rail_gen);
+    if (!bfo_dance_send(from, &nack, NULL, NULL)) {
+        bfo_failover_declare(from, "no rail is left for a restart");
+    }
+}
+
+static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+{
+    bfo_name_t *name = bfo_ids_find(&bfo.recvs, h->dst_id);
+    bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
+    unsigned event = BFO_REV_STALE;
+    uint32_t se;
+
+    if (NULL == req) {
+        BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), NOTIFY_GONE);
+        answer_gone(from, h);
+        return;
+    }
+    bfo_recv_get_by_look(req);
+    se = bfo_se_load(&req->m);
+    if (bfo_name_id(name) != h->dst_id || !bfo_recv_state_is_open(bfo_se_state(se))) {
+        BFO_RECV_ROW(se, NOTIFY_GONE);
+        answer_gone(from, h);
+        bfo_recv_put(req);
+        return;
+    }
+    if (bfo_se_is_next_epoch(se, h->epoch)) {
+        event = BFO_REV_NOTIFY;
+        if (BFO_RECV_ACTIVE == bfo_se_state(se) || BFO_RECV_ERRL == bfo_se_state(se)) {
+            req->fence_mask = h->dead_mask;
+            memcpy(req->fence_gen, h->rail_gen, sizeof(req->fence_gen));
+        }
+    } else if (bfo_se_is_epoch(se, h->epoch) && BFO_RECV_WAITRTS == bfo_se_state(se)) {
+        event = BFO_REV_NOTIFY_COPY;
+    }
+    bfo_failover_recv_raise(req, event, (void *) h);
+    bfo_recv_put(req);
+}
+
+void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+{
+    const opal_process_name_t *name = NULL == from ? NULL : &from->proc->super.proc_name;
+
+    if (NULL == name || h->jobid != name->jobid || h->vpid != name->vpid) {
+        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+    } else if (BFO_MSG_NOTIFY != h->match.type) {
+        to_sender(h);
+    } else if (!bfo_failover_rails_are_possible(from, h->dead_mask, h->rail_gen)) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else {
+        to_receiver(from, h);
+    }
+}
+
+/* R14: the sender restarts the message of a request that waits for the restarted RTS. */
+void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
+{
+    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
+    bfo_restart_hdr_t restart;
+    bfo_name_t *name;
+    bfo_recv_t *req;
+
+    memcpy(&restart, (const char *) h + bfo_hdr_size(h->common.type, h->common.flags, handle_size) - sizeof(restart), sizeof(restart));
+    name = bfo_ids_find(&bfo.recvs, restart.dst_id);
+    if (NULL == name) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    req = bfo_container(name, bfo_recv_t, name);
+    bfo_recv_get_by_look(req);
+    if (bfo_name_id(name) != restart.dst_id || req->src_id != h->rndv.src_id || req->match_seq != h->match.seq || req->length != h->rndv.msg_length
+        || BFO_SE(BFO_RECV_WAITRTS, restart.epoch) != bfo_se_load(&req->m)
+        || !bfo_se_move(&req->m, BFO_SE(BFO_RECV_WAITRTS, restart.epoch), BFO_SE(BFO_RECV_ACTIVE, restart.epoch), bfo_threads)) {
+        bfo_stat_drop(BFO_STAT_STALE);
+    } else {
+        BFO_RECV_ROW(BFO_SE(BFO_RECV_WAITRTS, 0), RTS_RESTART);
+        req->extras = true;
+        req->copies = false;
+        if (req->lane->peer->declared) {
+            bfo_recv_fail(req, bfo_lost_error());
+        } else {
+            bfo_recv_begin_again(req, in, h);
+        }
+    }
+    bfo_recv_put(req);
+}
+#endif /* PML_BFO */

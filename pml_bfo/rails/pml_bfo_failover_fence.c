@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * Asks a BTL for the fence of a rail. DESIGN.txt section 10.
+ */
+#include "types/pml_bfo.h"
+
+#include "rails/pml_bfo_adopt.h"
+#include "rails/pml_bfo_failover_fence.h"
+
+#if PML_BFO
+/* A BTL that does not know the rail has nothing in flight on it, and never reports the fence as done. */
+static BFO_COLD void fence_refused(bfo_peer_t *peer, uint8_t r)
+{
+    BFO_LOCK(&bfo.lock);
+    peer->fencing &= (uint8_t) ~(1u << r);
+    BFO_UNLOCK(&bfo.lock);
+    bfo.up.declare(peer, "its BTL does not know a rail that is to be closed");
+    bfo.up.settle_all();
+}
+
+bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+{
+    bfo_rail_t *rail = &peer->rails[r];
+    bool to_come = false;
+
+    BFO_LOCK(&bfo.lock);
+    if (NULL != rail->ext && rail->fenced < gen) { /* otherwise the fence is done, and nobody would clear the bit */
+        to_come = true;
+        rail->gen = rail->gen < gen ? gen : rail->gen;
+        rail->awaited = rail->gen;
+        peer->fencing |= (uint8_t) (1u << r);
+    }
+    BFO_UNLOCK(&bfo.lock);
+    return to_come;
+}
+
+void bfo_failover_fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
+{
+    const bfo_rail_t *rail = &peer->rails[r];
+
+    if (bfo_failover_fence_begins(peer, r, gen) && OPAL_SUCCESS != rail->ext->fence(rail->btl, &peer->proc->super, bfo_rail_name(peer, r), gen)) {
+        fence_refused(peer, r);
+    }
+}
+
+void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        if (down >> r & 1) {
+            bfo_failover_fence(peer, r, peer->rails[r].gen);
+        }
+    }
+}
+#endif

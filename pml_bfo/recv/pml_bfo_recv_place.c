@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * The body of a received message: payload into the buffer, never past its end; the answer to a rendezvous
+ * (ACK, PUTs or READs); FRAG and FIN. DESIGN.txt sections 7 (rows R2-R6) and 14.3.
+ */
+#include "types/pml_bfo.h"
+
+#include "failover/pml_bfo_failover.h"
+#include "failover/pml_bfo_failover_errors.h"
+#include "types/pml_bfo_local.h"
+#include "types/pml_bfo_params.h"
+#include "rails/pml_bfo_pending.h"
+#include "rails/pml_bfo_post.h"
+#include "rails/pml_bfo_rails.h"
+#include "rails/pml_bfo_rails_out.h"
+#include "recv/pml_bfo_recv_answer.h"
+#include "ends/pml_bfo_recv_complete.h"
+#include "recv/pml_bfo_recv_copy.h"
+#include "recv/pml_bfo_recv_place.h"
+#include "ends/pml_bfo_recv_strided.h"
+
+#include <string.h>
+
+void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
+{
+    if (bfo_unlikely(!req->flat)) {
+        if (0 != req->capacity && !bfo_recv_place_strided(req, offset, in, skip)) {
+            bfo_recv_fail(req, MPI_ERR_NO_MEM);
+        }
+        return;
+    }
+    for (size_t i = 0; i < in->n_segments && offset < req->capacity; ++i) {
+        const mca_btl_base_segment_t *s = &in->segments[i];
+        size_t size;
+
+        if (bfo_unlikely(s->seg_len < skip)) {
+            skip -= s->seg_len;
+            continue;
+        }
+        size = s->seg_len - skip;
+        size = size < req->capacity - offset ? size : req->capacity - offset;
+        memcpy(req->base + offset, (char *) s->seg_addr.pval + skip, size);
+        offset += size;
+        skip = 0;
+    }
+}
+
+/* ---- PUT and READ ----------------------------------------------------------------------------------- */
+
+/* A PUT or READ has ended, and `open` of them are left. */
+static inline void rdma_ended(bfo_recv_t *req, int32_t open)
+{
+    if (bfo_likely(!__atomic_load_n(&req->copies, __ATOMIC_RELAXED))) {
+        bfo_recv_schedule(req);
+    } else if (0 == open) {
+        bfo_recv_copy_rest(req);
+    }
+}
+
+/* ---- PUT: ask the sender to write ------------------------------------------------------------------ */
+
+enum { PUT_LEAST = 128 * 1024 /* a shorter PUT costs more than a second rail gains */ };
+
+/* A READ goes in one piece if it may; PUTs are spread over the rails so that all of them end at about the same time. */
+static size_t put_size(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t mask, uint8_t r)
+{
+    const mca_btl_base_module_t *btl = peer->rails[r].btl;
+    const size_t limit = btl->btl_put_limit, left = req->end - req->next;
+    size_t size = 0 != bfo_params.frag_size ? bfo_params.frag_size : btl->btl_rdma_pipeline_frag_size;
+
+    if (0 == size || (0 != limit && size > limit)) {
+        size = 0 != limit ? limit : left;
+    }
+    if (0 != (mask & (mask - 1))) {
+        size = bfo_stripe_piece(&peer->stripe, mask, r, req->length, PUT_LEAST, size);
+    }
+    return size < left ? size : left;
+}
+
+/* Clears `recv`, because other threads walk over all fragments and look for the PUTs of their request: a fragment that is reused for a PUT,
+ * and has no new owner yet, must not be taken for a PUT of its old request. */
+static inline void put_ends(bfo_frag_t *frag, bool carried)
+{
+    bfo_bulk_end(frag->peer, frag->rail, frag->peer->put_mask, frag->length, carried);
+    frag->kind = BFO_FRAG_NONE;
+    __atomic_store_n(&frag->recv, NULL, __ATOMIC_RELAXED);
+}
+
+/* The rails over which the next WRITE may come. */
+static uint8_t put_rails(const bfo_recv_t *req, const bfo_peer_t *peer)
+{
+    const uint8_t mask = req->regs->mask & peer->put_mask;
+
+    return bfo_likely(0 != mask) ? mask : req->regs->mask & bfo_rails_out_put(peer); /* a rail that stands out finishes what it has begun */
+}
+
+static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
+{
+    union {
+        bfo_put_hdr_t h;
+        char room[BFO_HDR_MAX];
+    } u;
+    const uint8_t mask = put_rails(req, peer);
+    bfo_frag_t *frag;
+    uint8_t r;
+    int rc;
+
+    if (bfo_unlikely(0 == mask)) {
+        bfo_recv_get(req);
+        bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
+        return OMPI_ERR_UNREACH;
+    }
+    frag = bfo_spare_take(BFO_SPARE_FRAG);
+    if (NULL == frag) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    (void) bfo_add32(&req->open, 1);
+    if (bfo_unlikely(__atomic_load_n(&req->copies, __ATOMIC_SEQ_CST))) {
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        return bfo_recv_copies_instead(req);
+    }
+    r = (uint8_t) bfo_stripe_least(&peer->stripe, mask);
+    frag->send = NULL;
+    frag->recv = req;
+    __atomic_store_n(&frag->kind, BFO_FRAG_PUT, __ATOMIC_RELEASE); /* acquire: bfo_recv_forget_puts */
+    frag->peer = peer;
+    frag->rail = r;
+    frag->epoch = bfo_se_epoch(req->m.se);
+    frag->offset = req->next;
+    frag->length = put_size(req, peer, mask, r);
+    bfo_hdr_pack_put(&u.h, frag->epoch, req->src_id, bfo_name_id(&frag->name), bfo_name_id(&req->name), frag->offset, req->base + frag->offset,
+                     frag->length);
+    if (NULL != req->regs->handle[r]) {
+        memcpy(&u.h + 1, req->regs->handle[r], peer->handle_size);
+    } else {
+        memset(&u.h + 1, 0, peer->handle_size);
+    }
+    bfo_stripe_charge(&peer->stripe, r, frag->length);
+    bfo_bulk_begin(peer, r, frag->length);
+    req->next += frag->length;
+    rc = bfo_recv_answer(req, (bfo_path_t){r, true}, &u, sizeof(u.h) + peer->handle_size);
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        req->next -= frag->length;
+        (void) bfo_add32(&req->open, -1);
+        bfo_name_retire(&frag->name);
+        put_ends(frag, false);
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    }
+    return rc;
+}
+
+void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
+{
+    bfo_recv_t *req = __atomic_load_n(&frag->recv, __ATOMIC_RELAXED);
+    uint32_t se;
+
+    if (bfo_unlikely(NULL == req)) { /* as in bfo_send_on_fin() */
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    bfo_recv_get(req);
+    se = bfo_se_load(&req->m);
+    if (!bfo_recv_takes_data(se, frag->epoch) || req->match_seq != fin->match.seq || fin->size != frag->length
+        || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
+        bfo_stat_drop(BFO_STAT_STALE);
+    } else {
+        put_ends(frag, 0 == (fin->fflags & BFO_FIN_REFUSED));
+        BFO_RECV_ROW(se, FIN);
+        if (bfo_likely(0 == (fin->fflags & BFO_FIN_REFUSED))) {
+            bfo_rail_count(frag->peer, frag->rail, true, frag->length);
+            (void) bfo_add_size(&req->bytes, frag->length);
+        } else {
+            bfo_recv_copy_from(req, frag->offset);
+        }
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        rdma_ended(req, bfo_add32(&req->open, -1));
+    }
+    bfo_recv_put(req);
+}
+
+void bfo_recv_forget_puts(bfo_recv_t *req)
+{
+    for (uint32_t i = 0; NULL != req->regs && NULL == req->rget && i < bfo_load(&bfo.frags.size); ++i) {
+        bfo_frag_t *frag = bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name);
+
+        if (BFO_FRAG_PUT == __atomic_load_n(&frag->kind, __ATOMIC_ACQUIRE) && frag->recv == req) {
+            bfo_name_retire(&frag->name);
+            put_ends(frag, false);
+            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        }
+    }
+}
+
+/* ---- RGET: read ------------------------------------------------------------------------------------ */
+
+static void read_finish(bfo_recv_t *req)
+{
+    const mca_pml_base_request_t *base = &req->req_recv.req_base;
+    bfo_match_hdr_t message;
+    bfo_fin_hdr_t fin;
+
+    bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_ompi.req_status.MPI_SOURCE,
+                       base->req_ompi.req_status.MPI_TAG, req->match_seq);
+    bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
+    if (bfo_unlikely(OMPI_SUCCESS != bfo_fin_send(req->lane->peer, &fin))) {
+        bfo_failover_ctl_failed(req->lane->peer, BFO_MAX_RAILS, &fin, sizeof(fin), OPAL_ERROR);
+    }
+}
+
+/* `rail`: the rail that failed; BFO_MAX_RAILS: none did. `refused`: btl_get itself said no, nothing was begun. */
+static BFO_COLD void read_failed(bfo_frag_t *frag, uint8_t rail, int status, bool refused)
+{
+    bfo_recv_t *req = frag->recv;
+    const bool copied = bfo_failover_may_copy(frag->peer, frag->rail, refused) && BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m);
+    int32_t open;
+
+    if (copied) {
+        bfo_recv_copy_from(req, frag->offset);
+    }
+    if (frag != req->rget) {
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    }
+    open = bfo_add32(&req->open, -1);
+    if (!copied) {
+        bfo_failover_answer_failed(req, rail, status);
+        return;
+    }
+    if (0 == open) {
+        bfo_recv_copy_rest(req);
+    }
+    bfo_recv_put(req);
+}
+
+static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
+                           struct mca_btl_base_registration_handle_t *handle, void *context, void *cbdata, int status)
+{
+    bfo_frag_t *frag = cbdata;
+    bfo_recv_t *req = frag->recv;
+    const size_t length = frag->length;
+
+    if (bfo_unlikely(OPAL_SUCCESS != status)) {
+        read_failed(frag, frag->rail, status, false);
+        return;
+    }
+    bfo_rail_carried(frag->peer, frag->rail, length);
+    if (frag != req->rget) {
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    }
+    bfo_stat_add(BFO_STAT_GET_BYTES, length);
+    if (bfo_likely(req->length == bfo_add_size(&req->bytes, length))) {
+        BFO_RECV_ROW(req->m.se, READ_ALL_OK);
+        (void) bfo_add32(&req->open, -1);
+        read_finish(req);
+    } else {
+        BFO_RECV_ROW(req->m.se, READ_OK);
+        rdma_ended(req, bfo_add32(&req->open, -1));
+    }
+    bfo_recv_put(req);
+}
+
+/* Owns the event of the READ until the callback. */
+static inline int read_try(bfo_work_t *work)
+{
+    bfo_frag_t *frag = bfo_container(work, bfo_frag_t, work);
+    bfo_recv_t *req = frag->recv;
+    uint8_t rail = BFO_MAX_RAILS; /* the attempt may be over: then no rail is to blame */
+    int rc = OMPI_ERR_UNREACH;
+
+    if (BFO_SE(BFO_RECV_ACTIVE, frag->epoch) == bfo_se_load(&req->m)) {
+        rail = frag->rail;
+        rc = bfo_post_rdma(frag, frag->peer->rails[rail].btl->btl_get, req->base + frag->offset, req->regs->handle[rail], req->rget->handle,
+                           read_completed);
+    }
+    if (bfo_unlikely(OMPI_ERR_UNREACH == rc)) {
+        read_failed(frag, rail, OPAL_ERROR, true);
+        rc = OMPI_SUCCESS;
+    }
+    return rc;
+}
+
+/* Starts the READ of the next `length` bytes; it is counted in `open`. */
+static inline void read_begin(bfo_recv_t *req, bfo_peer_t *peer, bfo_frag_t *frag, size_t length)
+{
+    frag->kind = BFO_FRAG_READ;
+    frag->send = NULL;
+    frag->recv = req;
+    frag->peer = peer;
+    frag->rail = req->rail;
+    frag->epoch = bfo_se_epoch(req->m.se);
+    frag->offset = req->next;
+    frag->length = length;
+    req->next += length;
+    bfo_recv_get(req);
+    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {
+        (void) bfo_work_queue_bound(peer, &frag->work, read_try);
+    }
+}
+
+static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
+{
+    bfo_frag_t *frag = bfo_spare_take(BFO_SPARE_FRAG);
+
+    if (bfo_unlikely(NULL == frag)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    (void) bfo_add32(&req->open, 1);
+    if (bfo_unlikely(__atomic_load_n(&req->copies, __ATOMIC_SEQ_CST))) {
+        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        return bfo_recv_copies_instead(req);
+    }
+    frag->remote = req->rget->remote + req->next;
+    read_begin(req, peer, frag, bfo_smaller(peer->rails[req->rail].get_limit, req->end - req->next));
+    return OMPI_SUCCESS;
+}
+
+/* Reads the whole message with one READ, which uses the fragment that describes the RGET. */
+static inline void read_all(bfo_recv_t *req, bfo_peer_t *peer)
+{
+    req->open = 1;
+    read_begin(req, peer, req->rget, req->length);
+}
+
+/* ---- the pipeline ---------------------------------------------------------------------------------- */
+
+static int schedule_retry(bfo_work_t *work)
+{
+    bfo_recv_t *req = bfo_container(work, bfo_recv_t, work);
+
+    bfo_recv_schedule(req);
+    bfo_recv_put(req);
+    return OMPI_SUCCESS;
+}
+
+void bfo_recv_schedule(bfo_recv_t *req)
+{
+    bfo_peer_t *peer = req->lane->peer;
+    int rc = OMPI_SUCCESS;
+    int32_t depth;
+
+    if (1 != bfo_add32(&req->scheduling, 1)) {
+        return;
+    }
+    do {
+        depth = (int32_t) bfo_params.recv_pipeline_depth
+                * (NULL != req->rget ? 1 : __builtin_popcount(0 != peer->put_mask ? peer->put_mask : bfo_rails_out_put(peer)));
+        while (req->next < req->end && (__atomic_load_n(&req->open, __ATOMIC_RELAXED) < depth || 0 == depth)
+               && BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m))) {
+            rc = NULL != req->rget ? read_start(req, peer) : put_ask(req, peer);
+            if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+                break;
+            }
+        }
+    } while (OMPI_SUCCESS == rc && 0 != bfo_add32(&req->scheduling, -1));
+    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
+        if (OMPI_ERR_OUT_OF_RESOURCE == rc && 0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST)) {
+            bfo_recv_get(req);
+            if (!bfo_work_queue(peer, &req->work, schedule_retry)) {
+                (void) bfo_add32(&req->m.events, -1); /* the caller holds another event */
+            }
+        }
+    }
+}
+
+/* ---- the request has its message ------------------------------------------------------------------- */
+
+/* Registers the receive's buffer with these rails; false: no rail registered it. */
+static bool opens_to_writes(bfo_recv_t *req, bfo_peer_t *peer, uint8_t rails)
+{
+    return 0 != bfo_regs_make(peer, rails, req->base, req->length, MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs);
+}
+
+static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rndv_hdr_t *h)
+{
+    const size_t head = bfo_hdr_size(BFO_MSG_RNDV, h->match.flags, peer->handle_size);
+    const size_t payload = in->length - head;
+    const uint8_t both = BFO_FLAG_PIN | BFO_FLAG_CONTIG;
+
+    bfo_recv_place(req, 0, in, head);
+    req->bytes = payload;
+    if (both == (h->match.flags & both) && req->flat && req->length <= req->capacity && payload < req->length
+        && opens_to_writes(req, peer, bfo_rails_at_most(peer->put_mask, bfo_params.max_rdma_per_request))) {
+        req->next = payload;
+        req->end = req->length;
+        bfo_recv_schedule(req);
+        return;
+    }
+    bfo_recv_ask(req, payload);
+}
+
+static void begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h)
+{
+    const bfo_rail_t *rail;
+
+    req->rail = bfo_rail_index(peer, in->btl);
+    rail = BFO_MAX_RAILS == req->rail ? NULL : &peer->rails[req->rail];
+    if (PML_BFO && NULL != rail && NULL != rail->ext && 0 == (peer->up_mask >> req->rail & 1)) {
+        bfo_failover_rget_on_dead_rail(req);
+        return;
+    }
+    if (NULL != rail && (peer->get_mask >> req->rail & 1) && req->flat && req->length <= req->capacity
+        && 0 == ((h->src_ptr | (uintptr_t) req->base | req->length) & rail->get_align) && opens_to_writes(req, peer, (uint8_t) (1u << req->rail))) {
+        req->rget = bfo_spare_take(BFO_SPARE_FRAG);
+    }
+    if (NULL == req->rget) {
+        if (NULL != req->regs) {
+            bfo_regs_drop(req->regs);
+            req->regs = NULL;
+        }
+        bfo_recv_ask(req, 0); /* copy instead: the sender falls back to FRAG */
+        return;
+    }
+    req->rget->kind = BFO_FRAG_NONE;
+    req->rget->remote = h->src_ptr;
+    req->rget->peer_frag = h->frag_id;
+    if (0 != peer->handle_size) {
+        memcpy(req->rget->handle, h + 1, peer->handle_size);
+    }
+    req->next = 0;
+    req->end = req->length;
+    if (bfo_likely(req->length <= rail->get_limit)) {
+        read_all(req, peer);
+    } else {
+        bfo_recv_schedule(req);
+    }
+}
+
+#if PML_BFO
+void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h)
+{
+    if (BFO_MSG_RNDV == h->common.type) {
+        begin_rndv(req, req->lane->peer, in, &h->rndv);
+    } else {
+        begin_rget(req, req->lane->peer, in, &h->rget);
+    }
+}
+#endif
+
+static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_hdr_t *h)
+{
+    req->src_id = h->rndv.src_id;
+    req->length = h->rndv.msg_length;
+    req->error = MPI_SUCCESS;
+    req->open = 0;
+    req->bytes = req->next = req->end = 0;
+    req->regs = NULL;
+    req->rget = NULL;
+    req->extras = true;
+    req->copies = false;
+    bfo_recv_get(req);
+    BFO_RECV_ROW(req->m.se, MATCHED);
+    bfo_recv_match(&req->m, false);
+    if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {
+        bfo_recv_fail(req, bfo_lost_error()); /* the rest of the message will never come */
+    } else if (BFO_MSG_RNDV == h->common.type) {
+        begin_rndv(req, peer, in, &h->rndv);
+    } else {
+        begin_rget(req, peer, in, &h->rget);
+    }
+    bfo_recv_put(req);
+}
+
+static inline void set_source(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match_hdr_t *h)
+{
+    ompi_status_public_t *status = &req->req_recv.req_base.req_ompi.req_status;
+
+    req->lane = lane;
+    req->match_seq = h->seq;
+    status->MPI_SOURCE = h->src;
+    status->MPI_TAG = h->tag;
+}
+
+static inline void all_is_here(bfo_recv_t *req)
+{
+    BFO_RECV_ROW(req->m.se, MATCHED_EAGER);
+    bfo_recv_match(&req->m, true);
+    bfo_recv_complete(req, MPI_SUCCESS);
+}
+
+void bfo_recv_begin_pieces(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
+{
+    set_source(req, lane, in->segments[0].seg_addr.pval);
+    req->length = in->length - sizeof(bfo_match_hdr_t);
+    req->regs = NULL;
+    req->rget = NULL;
+    req->holds = false;
+    bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
+    all_is_here(req);
+}
+
+void bfo_recv_begin_match(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match_hdr_t *h, size_t length)
+{
+    if (bfo_unlikely(!req->flat)) {
+        const mca_btl_base_segment_t segment = {.seg_addr.pval = (void *) (uintptr_t) h, .seg_len = length};
+
+        bfo_recv_begin_pieces(req, lane, &(bfo_in_t){NULL, &segment, 1, length});
+        return;
+    }
+    set_source(req, lane, h);
+    req->length = length - sizeof(*h);
+    memcpy(req->base, h + 1, bfo_smaller(req->length, req->capacity));
+    all_is_here(req);
+}
+
+void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
+{
+    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
+
+    if (BFO_MSG_MATCH == h->common.type) {
+        bfo_recv_begin_pieces(req, lane, in);
+        return;
+    }
+    set_source(req, lane, &h->match);
+    begin_rendezvous(req, lane->peer, in, h);
+}
+
+void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
+{
+    bfo_name_t *name = bfo_ids_find(&bfo.recvs, h->dst_id);
+    const size_t payload = in->length - sizeof(*h);
+    bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
+    uint32_t se;
+
+    if (NULL == req) {
+        bfo_stat_drop(BFO_STAT_STALE);
+        return;
+    }
+    bfo_recv_get(req);
+    se = bfo_se_load(&req->m);
+    if (bfo_name_id(name) != h->dst_id || !bfo_recv_takes_data(se, h->epoch) || h->src_id != req->src_id) {
+        BFO_RECV_ROW(se, STALE);
+        bfo_stat_drop(BFO_STAT_STALE);
+    } else if (h->frag_offset + payload > req->length || (NULL != req->regs && !req->copies)) { /* or the bytes come by PUT or READ */
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else {
+        BFO_RECV_ROW(se, FRAG);
+        bfo_recv_place(req, h->frag_offset, in, sizeof(*h));
+        (void) bfo_add_size(&req->bytes, payload);
+    }
+    bfo_recv_put(req);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A communicator is revoked: the PML drops unexpected messages, those present and those that still come, and answers the sender of a
+ * rendezvous. Matched messages go on to their end; Open MPI cancels posted receives. Messages of ULFM itself pass. The hot path
+ * has no test for this, because a mark in each lane sends arrivals to the slow path. DESIGN.txt section 14.11.
+ */
+#include "types/pml_bfo.h"
+
+#include "tables/pml_bfo_failover_fire.h"
+#include "failover/pml_bfo_failover_peer.h"
+#include "types/pml_bfo_local.h"
+#include "rails/pml_bfo_post.h"
+#include "ends/pml_bfo_recv_got.h"
+#include "ulfm/pml_bfo_revoke.h"
+
+/* There is no receive: `request` is the peer, `arg` the answer. */
+void bfo_recv_act_refuse(void *request, void *arg)
+{
+    bfo_peer_t *peer = request;
+
+    if (OMPI_SUCCESS != bfo_ctl_send(peer, BFO_ANY_PATH, arg, sizeof(bfo_ack_hdr_t), NULL, NULL)) {
+        bfo_failover_declare(peer, "no rail takes the word that a communicator is revoked");
+    }
+}
+
+#if BFO_OMPI_HAS_ULFM
+#include "ompi/communicator/communicator.h"
+#include "ompi/proc/proc.h"
+
+static bool is_revoked(ompi_communicator_t *comm, int tag)
+{
+    return !ompi_request_tag_is_ft(tag) && (ompi_comm_is_revoked(comm) || (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag)));
+}
+
+/* Answers a rendezvous. A MATCH needs no answer, because it does not wait for its receiver. */
+static void refuse(bfo_peer_t *peer, const bfo_hdr_t *h, bool is_failure)
+{
+    bfo_ack_hdr_t ack;
+
+    bfo_stat_drop(BFO_STAT_STALE);
+    if (BFO_MSG_MATCH != h->common.type && !peer->declared) {
+        bfo_hdr_pack_ack(&ack, 0, h->rndv.src_id, 0, 0, 0);
+        ack.flags = is_failure ? BFO_FLAG_FAILED : 0;
+        (void) bfo_recv_fire_at(NULL, BFO_KNOWN(BFO_RECV_NONE), BFO_REV_RTS_REFUSED, bfo_threads, peer, &ack);
+    }
+}
+
+static bool refuses(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h)
+{
+    const bool is_failure = !ompi_comm_is_revoked(bc->comm);
+
+    if (!is_revoked(bc->comm, h->match.tag)) {
+        return false;
+    }
+    bfo_unlock(&bc->lock);
+    refuse(lane->peer, h, is_failure);
+    return true;
+}
+
+/* Moves the unexpected messages that are revoked into a ring. Locks: the communicator's held. */
+static void take_revoked(bfo_comm_t *bc, bfo_link_t *ring)
+{
+    bfo_got_t *next;
+
+    for (bfo_got_t *got = bfo_match_after(&bc->match, NULL); NULL != got; got = next) {
+        next = bfo_match_after(&bc->match, got);
+        if (is_revoked(bc->comm, got->by_key.tag)) {
+            bfo_match_take(&bc->match, got);
+            bfo_link_append(ring, &bfo_container(got, bfo_got_frag_t, got)->link);
+        }
+    }
+}
+
+static void revoke_one(ompi_communicator_t *comm, bool coll_only)
+{
+    bfo_comm_t *bc = bfo_comm_of(comm);
+    bfo_link_t ring;
+
+    if (NULL == bc) {
+        comm->coll_revoked = true;
+        comm->comm_revoked = comm->comm_revoked || !coll_only;
+        return;
+    }
+    bfo_link_init(&ring);
+    BFO_LOCK(&bfo.lock);
+    bfo.refuses = refuses;
+    bc->is_marked = true;
+    bfo_lock(&bc->lock);
+    comm->coll_revoked = true;
+    comm->comm_revoked = comm->comm_revoked || !coll_only;
+    for (uint32_t rank = 0; rank < bc->size; ++rank) {
+        if (NULL != bc->lanes[rank]) {
+            bc->lanes[rank]->match.n_open |= BFO_LANE_REVOKED;
+        }
+    }
+    take_revoked(bc, &ring);
+    bfo_unlock(&bc->lock);
+    BFO_UNLOCK(&bfo.lock);
+    while (!bfo_link_is_empty(&ring)) {
+        bfo_got_frag_t *g = bfo_container(ring.next, bfo_got_frag_t, link);
+
+        bfo_link_remove(&g->link);
+        refuse(bc->lanes[g->got.by_key.src]->peer, (const bfo_hdr_t *) g->data, !comm->comm_revoked);
+        bfo_got_free(g);
+    }
+}
+
+int bfo_revoke_comm(ompi_communicator_t *comm, bool coll_only)
+{
+    bfo_local_t *me = bfo_enter();
+
+    revoke_one(comm, coll_only);
+    if (OMPI_COMM_IS_INTER(comm) && NULL != comm->c_local_comm) {
+        revoke_one(comm->c_local_comm, coll_only);
+    }
+    bfo_leave(me);
+    BFO_FOREACH_PEER(peer)
+    {
+        if (!peer->declared && !ompi_proc_is_active(peer->proc)) {
+            bfo_failover_declare(peer, "its process has failed");
+        }
+    }
+    return OMPI_SUCCESS;
+}
+#endif /* BFO_OMPI_HAS_ULFM */
