@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * One measurement for tests/perf/btl; rank 0 prints the figure. perf_btl KIND [BYTES [ROUNDS]]:
- *   latency (median half round trip, us), fastest (the fastest block), rate (messages/s), bandwidth (MB/s, windows of 16 one way), ping (messages
+ *   latency (median half round trip, us), fastest (the fastest block), rate (messages/s), bandwidth (MB/s, windows of 16 one way), strided (the same, blocks of
+ *   256 bytes with gaps as long), ping (messages
  *   out and in for callgrind), first (median time of the first round trip to a new peer, us), contact (the first exchange of
  *   all pairs, ms), memory (KiB of proportional memory per rank: before the exchange of all pairs, and its growth).
  */
@@ -54,8 +55,8 @@ static double latency(int bytes, int rounds, double share)
     return found;
 }
 
-/* Seconds for `rounds` windows in one direction, with an answer to each. */
-static double windows(int bytes, int rounds, int window)
+/* Seconds for `rounds` windows of `count` elements in one direction, with an answer to each. */
+static double windows_of(int count, MPI_Datatype type, int rounds, int window)
 {
     MPI_Request request[WINDOW];
     double begin = 0;
@@ -66,9 +67,9 @@ static double windows(int bytes, int rounds, int window)
         }
         for (int w = 0; w < window; ++w) {
             if (0 == rank) {
-                MPI_Isend(out, bytes, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &request[w]);
+                MPI_Isend(out, count, type, 1, 2, MPI_COMM_WORLD, &request[w]);
             } else {
-                MPI_Irecv(in, bytes, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &request[w]);
+                MPI_Irecv(in, count, type, 0, 2, MPI_COMM_WORLD, &request[w]);
             }
         }
         MPI_Waitall(window, request, MPI_STATUSES_IGNORE);
@@ -79,6 +80,24 @@ static double windows(int bytes, int rounds, int window)
         }
     }
     return MPI_Wtime() - begin;
+}
+
+static double windows(int bytes, int rounds, int window)
+{
+    return windows_of(bytes, MPI_CHAR, rounds, window);
+}
+
+static double strided(int bytes, int rounds)
+{
+    enum { BLOCK = 256 };
+    MPI_Datatype blocks;
+    double seconds;
+
+    MPI_Type_vector(bytes / BLOCK, BLOCK, 2 * BLOCK, MPI_CHAR, &blocks);
+    MPI_Type_commit(&blocks);
+    seconds = windows_of(1, blocks, rounds, LARGE_WINDOW);
+    MPI_Type_free(&blocks);
+    return seconds;
 }
 
 /* callgrind counts these functions: a message out, and a message in that has already arrived. Never inlined. */
@@ -218,6 +237,8 @@ int main(int argc, char **argv)
         value = rounds * WINDOW / windows(bytes, rounds, WINDOW);
     } else if (0 == strcmp(kind, "bandwidth")) {
         value = 1e-6 * bytes * rounds * LARGE_WINDOW / windows(bytes, rounds, LARGE_WINDOW);
+    } else if (0 == strcmp(kind, "strided") && MOST / 2 >= bytes) {
+        value = 1e-6 * bytes * rounds * LARGE_WINDOW / strided(bytes, rounds);
     } else if (0 == strcmp(kind, "ping")) {
         ping(bytes, rounds);
     } else if (0 == strcmp(kind, "first")) {
