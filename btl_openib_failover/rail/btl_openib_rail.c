@@ -159,6 +159,20 @@ static void rejoin_answered(ofo_endpoint_t *ep)
     }
 }
 
+/* Does the proof of a rail in this state end by a completion, for which service must poll? */
+static bool needs_poll(const ofo_module_t *module, ofo_fsm_state_t state)
+{
+    return OFO_ST_PROVING == state || OFO_ST_CHECKING == state || (OFO_ST_READY == state && module->transport->acceptor_listens);
+}
+
+static void count_proof(ofo_endpoint_t *ep)
+{
+    const bool proves = needs_poll(ep->module, ep->fsm.state);
+
+    ep->module->proving += (unsigned) proves - (unsigned) ep->proves;
+    ep->proves = proves;
+}
+
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
 {
     const ofo_fsm_state_t before = ep->fsm.state;
@@ -168,6 +182,7 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
     }
     (void) ofo_fsm_step(&ep->fsm, event, ctl);
     if (before != ep->fsm.state) {
+        count_proof(ep);
         rejoin_follow(ep, before);
         ofo_probation_follow(ep);
     }

@@ -255,25 +255,28 @@ static bool next_timer(const ofo_endpoint_t *ep, uint64_t *due)
     return runs;
 }
 
-/* Runs the timers that are due; an endpoint without timers leaves the list. Time in which service was busy or did not run does not count
- * as silence of a peer. `slept`: milliseconds since the last call in which service had nothing to do. */
+/* Runs the timers that are due. Time in which service was busy or did not run does not count as silence of a peer. `slept`: milliseconds since the
+ * last call in which service had nothing to do. */
 static void run_timers(ofo_module_t *module, uint64_t now, uint64_t slept)
 {
-    ofo_endpoint_t *list = module->active, *next;
-    uint64_t late = now - module->timers_at - slept, due = UINT64_MAX;
+    const uint64_t late = now - module->timers_at - slept;
+    const bool is_late = LATE_MS <= late, port_up = OFO_LOAD(module->port_up);
+    ofo_endpoint_t *list = ofo_timers_take(module, now, is_late || port_up != module->port_was_up), *next;
 
     module->timers_at = now;
-    module->active = NULL; /* an event may add endpoints */
+    module->port_was_up = port_up;
     for (; NULL != list; list = next) {
+        uint64_t due = UINT64_MAX;
+
         next = list->next_active;
         BFO_ASSERT(list->is_active && module == list->module);
-        list->is_active = false;
-        if (LATE_MS <= late && 0 != list->give_up_at) {
+        list->is_active = false; /* an event may put it on the list again */
+        if (is_late && 0 != list->give_up_at) {
             list->give_up_at += late;
         }
         ofo_rail_timers(list, now);
-        if (next_timer(list, &due)) {
-            ofo_timers_add(list);
+        if (!list->is_active && next_timer(list, &due)) {
+            ofo_timers_sleep(list, due);
         }
     }
 }
@@ -314,14 +317,12 @@ static void empty_graveyard(ofo_module_t *module, uint64_t now)
 /* The most milliseconds to sleep; -1: until an event comes. */
 static int time_to_sleep(ofo_module_t *module, uint64_t now, bool *proving)
 {
-    uint64_t due = UINT64_MAX;
+    uint64_t due = ofo_timers_due(module);
 
-    *proving = false;
+    *proving = 0 != module->proving;
     for (ofo_endpoint_t *ep = module->active; NULL != ep; ep = ep->next_active) {
         BFO_ASSERT(ep->is_active);
         (void) next_timer(ep, &due);
-        *proving |= OFO_ST_PROVING == ep->fsm.state || OFO_ST_CHECKING == ep->fsm.state
-                    || (module->transport->acceptor_listens && OFO_ST_READY == ep->fsm.state);
     }
     for (ofo_qpset_t *qps = module->graveyard; NULL != qps; qps = qps->next) {
         earlier(&due, qps->destroy_at);
@@ -422,6 +423,7 @@ void ofo_service_stop(ofo_module_t *module)
 
 void ofo_service_free(ofo_module_t *module)
 {
+    ofo_timers_free(module);
     if (0 <= module->wake_fd) {
         close(module->wake_fd);
         module->wake_fd = -1;

@@ -446,8 +446,11 @@ struct mca_btl_base_endpoint_t {
     ofo_inquiry_t inquiry;     /* used while the rail connects or is up */
     uint64_t path;             /* key of the path, while an inquiry runs; 0: it knows of no others */
     bool is_soft;              /* it seems silent, and is no witness against others; atomic, other services read it */
-    bool is_active;            /* on the module's list of endpoints with timers */
+    bool is_active;            /* on the module's list of endpoints that service must look at */
     ofo_endpoint_t *next_active;
+    bool proves;              /* counted in the module's `proving` */
+    uint64_t due;             /* ms; nothing of the endpoint is due before this time; valid in the heap */
+    uint32_t heap_at;         /* place in the module's heap, counted from 1; 0: not there */
     bool is_wanted, is_asked; /* in the module's queues of rails to open */
     ofo_endpoint_t *next_wanted, *next_asked;
     ofo_ctl_t request; /* is_asked: the peer's last REQ */
@@ -581,6 +584,12 @@ enum {
     OFO_WANTS_BUFFERS = 4  /* a shared queue refused buffers, which are posted again */
 };
 
+/* Endpoints with timers of which nothing is due, a heap (_timers.c). */
+typedef struct {
+    ofo_endpoint_t **heap;
+    uint32_t count, room;
+} ofo_timers_t;
+
 struct ofo_module {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext; /* must follow super directly; all zero without failover */
@@ -654,7 +663,10 @@ struct ofo_module {
     ofo_cm_t cm;
     unsigned mail_polls; /* times service has found progress's mail unread */
     ofo_ud_t ud;
-    ofo_endpoint_t *active;
+    ofo_endpoint_t *active; /* endpoints that service must look at */
+    ofo_timers_t timers;
+    bool port_was_up;               /* when the timers were last run */
+    unsigned proving;               /* rails whose proof needs service to poll */
     ofo_open_queue_t wanted, asked; /* rails to open, for our posts and for requests of peers */
     unsigned inquiries;             /* that run and ask */
     unsigned opening;               /* rails whose request waits for the answer, or that prove themselves after it */
