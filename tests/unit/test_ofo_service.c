@@ -21,6 +21,7 @@
 #include "device/btl_openib_ring_memory.h"
 #include "threads/btl_openib_service.h"
 #include "qp/btl_openib_stash.h"
+#include "types/btl_openib_timers.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -94,7 +95,11 @@ void ofo_probe_told(ofo_endpoint_t *ep, uint16_t gen) {}
 void ofo_rail_fence(ofo_endpoint_t *ep, const ofo_mail_t *mail) {}
 void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps) {}
 void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl) {}
-void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now) {}
+static int32_t looks; /* at endpoints; atomic */
+void ofo_rail_timers(ofo_endpoint_t *ep, uint64_t now)
+{
+    OFO_STORE(looks, OFO_LOAD(looks) + 1);
+}
 void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps) {}
 int ofo_ring_create(ofo_qpset_t *qps)
 {
@@ -244,6 +249,25 @@ static void descriptor_stays_until_all_services_have_ended(void **state)
     assert_int_equal(module[0].wake_fd, -1);
 }
 
+/* The rail waits for its port and has no time of its own. */
+static void rail_that_waits_for_its_port_is_looked_at_when_the_port_is_back(void **state)
+{
+    static ofo_endpoint_t ep = {.module = &module[0], .rejoin = {.at = OFO_REJOIN_WITH_PORT}};
+
+    ofo_service_stop(&module[0]);
+    ofo_service_free(&module[0]);
+    module[0].stop = false;
+    OFO_STORE(looks, 0);
+    ofo_timers_sleep(&ep, UINT64_MAX);
+    assert_int_equal(ofo_service_start(&module[0]), OPAL_SUCCESS);
+    OFO_STORE(module[0].port_up, true);
+    ofo_service_wake(&module[0]);
+    for (int ms = 0; ms < PATIENCE_MS && 0 == OFO_LOAD(looks); ++ms) {
+        (void) poll(NULL, 0, 1);
+    }
+    assert_int_not_equal(OFO_LOAD(looks), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -251,7 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(stranger_is_answered_while_the_process_computes), TEST(fence_is_not_over_before_its_queue_pairs_are_gone),
         TEST(letter_of_a_generation_before_is_no_event),       TEST(letter_that_only_progress_can_read_keeps_no_service_awake),
-        TEST(descriptor_stays_until_all_services_have_ended),
+        TEST(descriptor_stays_until_all_services_have_ended),  TEST(rail_that_waits_for_its_port_is_looked_at_when_the_port_is_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
