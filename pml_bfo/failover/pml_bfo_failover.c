@@ -145,21 +145,29 @@ void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h)
 
 /* ---- FINs that came over another rail than their data ------------------------------------------------ */
 
-static bool fin_fence_is_done(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+/* The caller has seen that the rail is there. */
+static const bfo_rail_t *rail_of_write(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
     const uint8_t r = rail_by_name(peer, fin->wrail);
 
-    return BFO_MAX_RAILS == r || peer->rails[r].fenced >= fin->wgen || peer->rails[r].gen > fin->wgen;
+    BFO_ASSERT(BFO_MAX_RAILS > r);
+    return &peer->rails[r];
+}
+
+static bool fin_fence_is_done(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+{
+    const bfo_rail_t *rail = rail_of_write(peer, fin);
+
+    return rail->fenced >= fin->wgen || rail->gen > fin->wgen;
 }
 
 /* Were the queue pairs of the WRITE destroyed before all completions had come back? Then its data may never have reached memory.
  * A FIN that came on the same queue pair after the data is not in doubt. */
 static bool fin_fence_was_lossy(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
-    const uint8_t r = rail_by_name(peer, fin->wrail);
+    const bfo_rail_t *rail = rail_of_write(peer, fin);
 
-    return BFO_MAX_RAILS != r && 0 != (fin->fflags & BFO_FIN_RESENT) && peer->rails[r].is_lossy && peer->rails[r].lossy_first <= fin->wgen
-           && fin->wgen <= peer->rails[r].lossy_last;
+    return 0 != (fin->fflags & BFO_FIN_RESENT) && rail->is_lossy && rail->lossy_first <= fin->wgen && fin->wgen <= rail->lossy_last;
 }
 
 #if BFO_COUNT_ROWS
@@ -180,6 +188,10 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
 
     if (NULL == from || 0 == (fin->fflags & BFO_FIN_WRITE)) {
         return true;
+    }
+    if (BFO_MAX_RAILS <= fin->wrail || BFO_MAX_RAILS == rail_by_name(from, fin->wrail)) { /* a rail that carried data has a name */
+        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+        return false;
     }
     if (fin_fence_was_lossy(from, fin)) {
         bfo_failover_declare(from, "data that was reported as written is lost with a device");

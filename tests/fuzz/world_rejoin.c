@@ -436,6 +436,19 @@ static void data_of_each_lossy_fence_is_in_doubt(void)
     must(!bfo_failover_fin_is_visible(peer, &fin) && peer->declared, "data that may be lost is taken");
 }
 
+/* Rails that carried data have names here as well. Without a name nobody knows which fence to wait for. */
+static void fin_of_a_rail_that_is_not_there_is_bad(void)
+{
+    bfo_peer_t *peer = life_begins(false);
+    bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN, .fflags = BFO_FIN_WRITE | BFO_FIN_RESENT, .wgen = 0};
+
+    for (unsigned name = 2; name <= BFO_MAX_RAILS; ++name) {
+        fin.wrail = (uint8_t) name;
+        must(!bfo_failover_fin_is_visible(peer, &fin), "a FIN counts although its rail is unknown");
+        must(name - 1 == bfo_local_stat(BFO_STAT_BAD_HEADER) && !peer->declared && 3 == peer->send_mask, "a bad FIN is not counted, or costs a rail");
+    }
+}
+
 /* A READ had no room, and the sender restarts the message before the READ is posted. */
 static void read_of_before_costs_no_rail(void)
 {
@@ -490,6 +503,7 @@ static const world_case_t cases[] = {
     {"rget_that_failed_goes_over_a_rail_that_returned", rget_that_failed_goes_over_a_rail_that_returned},
     {"rget_that_is_refused_goes_over_a_rail_that_returned", rget_that_is_refused_goes_over_a_rail_that_returned},
     {"data_of_each_lossy_fence_is_in_doubt", data_of_each_lossy_fence_is_in_doubt},
+    {"fin_of_a_rail_that_is_not_there_is_bad", fin_of_a_rail_that_is_not_there_is_bad},
 };
 
 int main(int argc, char **argv)
