@@ -436,6 +436,28 @@ static void data_of_each_lossy_fence_is_in_doubt(void)
     must(!bfo_failover_fin_is_visible(peer, &fin) && peer->declared, "data that may be lost is taken");
 }
 
+/* The peer has lost the rail that carried the WRITE; this side hears of that by the FIN. */
+static void fin_waits_for_the_fence_of_its_rail(bool is_lossy)
+{
+    bfo_peer_t *peer = life_begins(false);
+    const bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN, .fflags = BFO_FIN_WRITE | BFO_FIN_RESENT, .wrail = 0, .wgen = 0};
+
+    must(!bfo_failover_fin_is_visible(peer, &fin) && 1 == world_fences() && 2 == peer->send_mask, "the FIN does not end its rail");
+    must(!bfo_link_is_empty(&bfo.held_fins) && !peer->declared, "the FIN does not wait");
+    world_fence_done(0, is_lossy);
+    must(bfo_link_is_empty(&bfo.held_fins) && is_lossy == peer->declared, "data that may be lost is taken, or data that is there is not");
+}
+
+static void fin_waits_for_a_fence(void)
+{
+    fin_waits_for_the_fence_of_its_rail(false);
+}
+
+static void fin_waits_for_a_fence_that_is_lossy(void)
+{
+    fin_waits_for_the_fence_of_its_rail(true);
+}
+
 /* Rails that carried data have names here as well. Without a name nobody knows which fence to wait for. */
 static void fin_of_a_rail_that_is_not_there_is_bad(void)
 {
@@ -503,6 +525,8 @@ static const world_case_t cases[] = {
     {"rget_that_failed_goes_over_a_rail_that_returned", rget_that_failed_goes_over_a_rail_that_returned},
     {"rget_that_is_refused_goes_over_a_rail_that_returned", rget_that_is_refused_goes_over_a_rail_that_returned},
     {"data_of_each_lossy_fence_is_in_doubt", data_of_each_lossy_fence_is_in_doubt},
+    {"fin_waits_for_a_fence", fin_waits_for_a_fence},
+    {"fin_waits_for_a_fence_that_is_lossy", fin_waits_for_a_fence_that_is_lossy},
     {"fin_of_a_rail_that_is_not_there_is_bad", fin_of_a_rail_that_is_not_there_is_bad},
 };
 
