@@ -54,6 +54,8 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
         event->element.cq = &failed_cq;
     } else if (IBV_EVENT_SRQ_ERR == waiting) {
         event->element.srq = &failed_srq;
+    } else if (IBV_EVENT_QP_FATAL == waiting || IBV_EVENT_QP_REQ_ERR == waiting || IBV_EVENT_QP_ACCESS_ERR == waiting) {
+        event->element.qp = &verbs_qp;
     } else {
         event->element.port_num = waiting_port;
     }
@@ -77,6 +79,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 
 static unsigned looks; /* how often progress looked while it waited */
 static bool is_deaf;   /* service reads no events */
+static bool falls;     /* the port goes down while progress waits */
 
 int usleep(useconds_t us)
 {
@@ -85,6 +88,9 @@ int usleep(useconds_t us)
 }
 void ofo_service_wake(ofo_module_t *module)
 {
+    if (falls) {
+        OFO_STORE(module->port_up, false);
+    }
     if (!is_deaf) {
         ofo_async_answer(module);
     }
@@ -92,6 +98,7 @@ void ofo_service_wake(ofo_module_t *module)
 
 static ofo_device_t device;
 static unsigned downs[1 + PORTS], ups[1 + PORTS], last_wqes; /* letters; those of ports by the port's number; atomic */
+static unsigned failures;                                    /* letters that a queue pair failed */
 static uint64_t now;
 static bool is_second_due, overtook;
 static int32_t second_is_through; /* atomic */
@@ -125,7 +132,10 @@ void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_
         let_second_in();
     }
 }
-void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps) {}
+void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    failures += OFO_MAIL_ERROR == kind;
+}
 bool ofo_port_find_gid(ofo_module_t *module, const uint8_t *gid)
 {
     return has_gid[module->port_num];
@@ -172,7 +182,7 @@ static void begin_with(int ports)
     memset(ups, 0, sizeof(ups));
     last_wqes = looks = 0;
     state = IBV_PORT_ACTIVE;
-    is_deaf = false;
+    is_deaf = falls = OFO.closing = false;
 }
 
 static void begin(void)
@@ -464,6 +474,91 @@ static void service_asks_for_the_port(void **unused)
     assert_false(ofo_async_port_is_up(&module[0], true));
 }
 
+static void queues_of_others_are_left_alone(void **state)
+{
+    static struct ibv_cq sound_cq;
+    static struct ibv_srq sound_srq;
+    static ofo_srq_t sound = {.srq = &sound_srq}, failed = {.srq = &failed_srq};
+    static ofo_device_t other;
+
+    begin_with(2);
+    module[0].device = &other;
+    module[0].cq[0] = &failed_cq; /* another device; in truth the two have no queue in common */
+    module[0].cq_count = 1;
+    module[0].srq[0] = &failed;
+    module[1].cq[0] = &sound_cq;
+    module[1].cq_count = 1;
+    module[1].srq[0] = &sound;
+    waiting = IBV_EVENT_CQ_ERR;
+    ofo_async_read(&module[1]);
+    waiting = IBV_EVENT_SRQ_ERR;
+    ofo_async_read(&module[1]);
+    assert_letters(1, 0, 0);
+    assert_letters(2, 0, 0);
+}
+
+static void queue_pair_that_is_fatal_once_stays_fatal(void **state)
+{
+    static ofo_endpoint_t ep;
+    ofo_qpset_t *qps = calloc(1, sizeof(*qps) + sizeof(qps->qp[0]));
+
+    begin();
+    failures = 0;
+    ep.module = qps->module = &module[0];
+    qps->ep = &ep;
+    qps->qp[0].returns.qps = qps;
+    verbs_qp.qp_context = &qps->qp[0];
+    raise_event(IBV_EVENT_QP_ACCESS_ERR, 0); /* the peer or a request is at fault */
+    assert_false(qps->qp[0].is_fatal);
+    raise_event(IBV_EVENT_QP_FATAL, 0);
+    assert_true(qps->qp[0].is_fatal);
+    raise_event(IBV_EVENT_QP_REQ_ERR, 0);
+    assert_true(qps->qp[0].is_fatal);
+    assert_int_equal(failures, 3);
+    free(qps);
+}
+
+static void port_without_its_address_stays_as_it_is(void **state)
+{
+    begin();
+    has_gid[1] = false;
+    has_other_gid[1] = true;
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1); /* the port is up: GID_CHANGE will tell, and waits */
+    assert_letters(1, 0, 0);
+    has_other_gid[1] = false;
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1); /* and there is no other address */
+    assert_letters(1, 1, 0);
+    raise_event(IBV_EVENT_GID_CHANGE, 1); /* a port that is down need not wait for its address */
+    assert_letters(1, 1, 0);
+    assert_int_equal(device.look_at, 0);
+}
+
+/* Two modules of one port; here the port's event names one of them only. */
+static void other_lane_of_a_port_that_takes_another_address_ends_its_connections(void **state)
+{
+    begin_with(2); /* both have the port_index 0 */
+    raise_event(IBV_EVENT_PORT_ERR, 1);
+    has_gid[1] = false;
+    has_other_gid[1] = true;
+    raise_event(IBV_EVENT_PORT_ACTIVE, 1);
+    assert_true(module[0].port_up);
+    assert_letters(2, 1, 0);
+    assert_string_equal(module[1].down_why, "the port has another address");
+}
+
+static void nobody_is_asked_at_the_end_and_a_port_that_falls_meanwhile_is_down(void **unused)
+{
+    begin();
+    OFO.closing = true;
+    state = IBV_PORT_DOWN;
+    assert_true(ofo_async_port_is_up(&module[0], false)); /* nobody is asked */
+    OFO.closing = false;
+    is_deaf = falls = true;
+    now += 5000;
+    assert_false(ofo_async_port_is_up(&module[0], true));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +575,11 @@ int main(void)
         cmocka_unit_test(progress_waits_once_for_a_service_that_is_deaf),
         cmocka_unit_test(service_asks_for_the_port),
         cmocka_unit_test(fence_waits_for_the_last_receive_of_who_tells_it),
+        cmocka_unit_test(queues_of_others_are_left_alone),
+        cmocka_unit_test(queue_pair_that_is_fatal_once_stays_fatal),
+        cmocka_unit_test(port_without_its_address_stays_as_it_is),
+        cmocka_unit_test(other_lane_of_a_port_that_takes_another_address_ends_its_connections),
+        cmocka_unit_test(nobody_is_asked_at_the_end_and_a_port_that_falls_meanwhile_is_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -471,6 +471,48 @@ static void loss_of_a_rail_is_told_with_its_cause(void **state)
     assert_int_equal(errors, 4);
 }
 
+/* A post was refused there, and service does not know of this yet. */
+static void rail_that_takes_no_posts_is_not_asked(void **state)
+{
+    ep[0][1].qps->drain.own = OFO_DRAIN_BROKEN;
+    port_goes_down();
+    assert_int_equal(probes, PEERS - 1);
+    assert_int_equal(ep[0][1].answer, OFO_ANSWER_NONE);
+    assert_int_equal(errors, 0);
+}
+
+/* The rail had no queue pairs when its port went down; the peer has connected it since. */
+static void peer_opens_a_rail_that_was_left_out(void **state)
+{
+    ofo_endpoint_t *of = &ep[0][0];
+
+    of->gate = OFO_GATE_REFUSING;
+    of->dead_port = true;
+    ofo_rail_up(of, of->qps);
+    assert_int_equal(of->gate, OFO_GATE_UP);
+    ofo_port_returned(&module[0]); /* the letter comes late */
+    assert_false(of->dead_port);
+    assert_int_equal(of->gate, OFO_GATE_UP);
+    of = &ep[1][0];
+    of->gate = OFO_GATE_REFUSING;
+    of->dead_port = true;
+    module[0].port_up = false;
+    ofo_rail_up(of, of->qps);
+    assert_int_equal(of->gate, OFO_GATE_REFUSING);
+    assert_int_equal(errors, 1);
+    assert_int_equal(cause, OFO_CAUSE_PORT);
+}
+
+static void rails_of_a_failed_completion_queue_end_without_an_answer(void **state)
+{
+    module[0].cq_failed = true;
+    port_goes_down();
+    assert_int_equal(errors, PEERS);
+    assert_int_equal(cause, OFO_CAUSE_DEVICE);
+    assert_int_equal(probes, 0);
+    assert_int_equal(news, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -489,6 +531,9 @@ int main(void)
         TEST(iwarp_has_no_extension),
         TEST(pml_hears_nothing_of_a_peer_that_leaves),
         TEST(loss_of_a_rail_is_told_with_its_cause),
+        TEST(rail_that_takes_no_posts_is_not_asked),
+        TEST(peer_opens_a_rail_that_was_left_out),
+        TEST(rails_of_a_failed_completion_queue_end_without_an_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,7 @@
 #include "out/btl_openib_send.h"
 #include "out/btl_openib_silent.h"
 #include "rail/btl_openib_spared.h"
+#include "types/btl_openib_transport.h"
 #include "formats/btl_openib_wire.h"
 
 #include <setjmp.h>
@@ -422,10 +423,12 @@ static void closed_connection_is_a_loss_only_if_somebody_waits(void **state)
 static void what_is_out_comes_back_when_no_queue_pair_is_left(void **state)
 {
     ofo_frag_t out = {.work = {.kind = OFO_WORK_SEND, .qps = qps}}, other = {.next_of_all = &out};
+    ofo_rdma_t reads = {.work = {.kind = OFO_WORK_RDMA, .qps = qps}, .inflight = 1};
 
     module.all_frags = &other;
+    module.all_rdmas = &reads;
     ofo_rail_up(&ep, qps);
-    qps->qp[0].sq_free = 3;
+    qps->qp[0].sq_free = 2;
     ofo_drain_start(&ep, qps, GEN, NULL);
     gets_stuck();
     ofo_fence_answered(&module, qps, false);
@@ -440,6 +443,7 @@ static void what_is_out_comes_back_when_no_queue_pair_is_left(void **state)
     ofo_fence_answered(&module, qps, true);
     is_in(OFO_DRAIN_LOSSY);
     assert_null(out.work.qps);
+    assert_null(reads.work.qps);
     assert_int_equal(qps->qp[0].sq_free, 4);
     assert_int_equal(module.count.lossy_fences, 1);
     assert_int_equal(fences_done, 0);
@@ -466,6 +470,54 @@ static void marker_that_waited_is_posted_when_service_gives_back_the_set(void **
     assert_int_equal(fences_done, 1);
 }
 
+static void iwarp_set_does_not_wait_for_its_marker(void **state)
+{
+    module.transport = &ofo_transport_iwarp;
+    ofo_rail_up(&ep, qps);
+    ofo_drain_start(&ep, qps, GEN, NULL);
+    ofo_fence_watch(&module);
+    is_in(OFO_DRAIN_STUCK);
+    assert_int_equal(letters[OFO_MAIL_STUCK], 1);
+    ofo_fence_answered(&module, qps, true);
+    is_in(OFO_DRAIN_LOSSY);
+}
+
+static void last_receive_of_another_generation_posts_no_marker(void **state)
+{
+    qps->qp[0].shared = true;
+    ofo_rail_up(&ep, qps);
+    ofo_drain_start(&ep, qps, GEN, NULL);
+    qps->qp[0].last_wqe_seen = true;
+    ofo_drain_last_wqe(&ep, GEN - 1);
+    assert_int_equal(markers, 0);
+    ofo_drain_last_wqe(&ep, GEN);
+    assert_int_equal(markers, 1);
+}
+
+static void refused_marker_does_not_stand_for_work_that_is_out(void **state)
+{
+    ofo_qp_t *qp = &qps->qp[0];
+
+    qp->marker_state = OFO_MARKER_REFUSED;
+    assert_true(ofo_marker_take_refused(qp));
+    qp->is_returning = true;
+    assert_false(ofo_set_is_drained(qps));
+    qp->is_returning = false;
+    qp->sq_free = 3;
+    assert_false(ofo_set_is_drained(qps));
+    qp->sq_free = 4;
+    assert_true(ofo_set_is_drained(qps));
+}
+
+/* Service has destroyed one queue pair, and failed with another. */
+static void queue_pair_that_is_destroyed_gets_no_marker(void **state)
+{
+    qps->qp[0].qp = NULL;
+    ofo_markers_post(qps);
+    assert_int_equal(markers, 0);
+    assert_int_equal(qps->qp[0].marker_state, OFO_MARKER_NONE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -479,6 +531,10 @@ int main(void)
         TEST(closed_connection_is_a_loss_only_if_somebody_waits),
         TEST(what_is_out_comes_back_when_no_queue_pair_is_left),
         TEST(marker_that_waited_is_posted_when_service_gives_back_the_set),
+        TEST(iwarp_set_does_not_wait_for_its_marker),
+        TEST(last_receive_of_another_generation_posts_no_marker),
+        TEST(refused_marker_does_not_stand_for_work_that_is_out),
+        TEST(queue_pair_that_is_destroyed_gets_no_marker),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "qp/btl_openib_drain.h"
 #include "types/btl_openib_endpoints.h"
+#include "qp/btl_openib_gate.h"
 #include "out/btl_openib_keepalive.h"
 #include "types/btl_openib_mail.h"
 #include "qp/btl_openib_qpset.h"
@@ -213,6 +214,19 @@ static void closed_queue_pairs_take_their_turn(void **state)
     assert_int_equal(posts, 0);
 }
 
+static void closed_rail_of_a_declared_peer_refuses(void **state)
+{
+    bool begins = false;
+    int rc = OPAL_SUCCESS;
+
+    ep[0].gate = OFO_GATE_CLOSED;
+    peer[0].declared = true;
+    ofo_gate_ask(&ep[0], &begins, &rc);
+    assert_int_equal(ep[0].gate, OFO_GATE_REFUSING);
+    assert_int_equal(rc, OPAL_ERR_UNREACH);
+    assert_false(begins);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -226,6 +240,7 @@ int main(void)
         TEST(rail_with_traffic_is_not_asked),
         TEST(nobody_asks_a_peer_that_leaves_or_belongs_to_another_job),
         TEST(closed_queue_pairs_take_their_turn),
+        TEST(closed_rail_of_a_declared_peer_refuses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,11 @@ void ofo_rail_closed(ofo_qpset_t *qps)
 void ofo_rdma_part_done(ofo_rdma_t *rdma, int status) {}
 void ofo_drain_check(ofo_qpset_t *qps) {}
 void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag) {}
-void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv) {}
+static unsigned returned;
+void ofo_srq_return(ofo_srq_t *srq, ofo_recv_t *recv)
+{
+    ++returned;
+}
 void ofo_log(unsigned level, const char *format, ...) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
@@ -232,6 +236,32 @@ static void iwarp_connection_that_is_closed_is_no_failure(void **state)
     assert_int_equal(rails_closed, 1);
 }
 
+static void iwarp_credit_message_that_comes_back_is_no_failure(void **state)
+{
+    struct ibv_wc wc = {.wr_id = (uintptr_t) &qps->qp[0].returns, .status = IBV_WC_WR_FLUSH_ERR};
+
+    module.transport = &ofo_transport_iwarp;
+    qps->qp[0].returns.kind = OFO_WORK_RETURN;
+    qps->qp[0].is_returning = true;
+    rails_failed = rails_closed = 0;
+    ofo_wc_error(&module, &wc);
+    assert_int_equal(rails_closed, 1);
+    assert_int_equal(rails_failed, 0);
+    assert_false(qps->qp[0].is_returning);
+}
+
+static void shared_receive_of_an_unknown_queue_pair_goes_back(void **state)
+{
+    ofo_recv_t recv = {.work = {.kind = OFO_WORK_RECV, .qp = 0, .qps = NULL}};
+    struct ibv_wc wc = {.wr_id = (uintptr_t) &recv.work, .status = IBV_WC_WR_FLUSH_ERR, .qp_num = 9};
+
+    returned = rails_failed = 0;
+    ofo_wc_error(&module, &wc);
+    assert_int_equal(returned, 1);
+    assert_int_equal(rails_failed, 0);
+    assert_int_equal(module.count.bad_messages, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +278,8 @@ int main(void)
         TEST(queue_pair_that_failed_is_at_fault),
         TEST(protection_error_is_the_requests_own_on_a_dead_port_too),
         TEST(iwarp_connection_that_is_closed_is_no_failure),
+        TEST(iwarp_credit_message_that_comes_back_is_no_failure),
+        TEST(shared_receive_of_an_unknown_queue_pair_goes_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
