@@ -184,6 +184,9 @@ static void reply_settles_the_other_end(void **state)
     assert_null(arrives(1, OFO_CTL_REP, 1, 1, 1));
     assert_ptr_equal(arrives(1, OFO_CTL_REP, 1, 0, 1), &ep[1]);
     assert_ptr_equal(arrives(1, OFO_CTL_REQ, 1, 0, 1), &ep[1]); /* of a later generation */
+    rep.from = 1;
+    ofo_partner_learn(&ep[1], &rep); /* the other end is settled */
+    assert_int_equal(ep[1].partner, 0);
 }
 
 static void request_goes_to_the_port_that_asks(void **state)
@@ -222,6 +225,30 @@ static void busy_peer_is_heard_before_there_is_a_name(void **state)
     assert_ptr_equal(ofo_partner_endpoint(&peer, &module[0], &busy), &ep[0]);
     busy.reason = OFO_REJ_PORT_DOWN;
     assert_null(ofo_partner_endpoint(&peer, &module[0], &busy));
+    ep[0].rail = 0; /* now the port has another name */
+    busy.reason = OFO_REJ_BUSY;
+    assert_null(ofo_partner_endpoint(&peer, &module[0], &busy));
+}
+
+static void message_that_fits_no_port_is_dropped(void **state)
+{
+    static ofo_module_t stranger = {.port_index = PORTS}; /* the peer has no rail over this port */
+    ofo_ctl_t ask = message(OFO_CTL_ASK, OFO_RAIL_NONE, 0, PORTS), later = message(OFO_CTL_REQ, 0, 0, 1);
+
+    begin(true);
+    assert_null(ofo_partner_endpoint(&peer, &stranger, &ask));
+    ask.type = OFO_CTL_REQ;
+    ask.rail = 0;
+    assert_null(ofo_partner_endpoint(&peer, &stranger, &ask));
+    later.gen = 1; /* no request of the first generation has arrived */
+    assert_null(ofo_partner_endpoint(&peer, &module[1], &later));
+    assert_int_equal(ep[1].rail, OFO_RAIL_NONE);
+    peer.pair[0].lane = 1; /* a rail of the other lane */
+    assert_null(arrives(1, OFO_CTL_REQ, 0, 0, 1));
+    assert_int_equal(ep[1].rail, OFO_RAIL_NONE);
+    begin(false);
+    assert_null(arrives(1, OFO_CTL_DOWN, 7, 0, 0)); /* the lower process has named all its rails */
+    assert_int_equal(letters[1][OFO_MAIL_SEND], 0);
 }
 
 /* Runs last, because from then on this process tries all ports at once. */
@@ -244,6 +271,7 @@ int main(void)
         cmocka_unit_test(reply_settles_the_other_end),
         cmocka_unit_test(request_goes_to_the_port_that_asks),
         cmocka_unit_test(rail_that_no_port_was_is_ended_for_good),
+        cmocka_unit_test(message_that_fits_no_port_is_dropped),
         cmocka_unit_test(who_has_met_crossed_wires_loses_no_time),
     };
 

@@ -47,29 +47,41 @@ static opal_proc_t *look_up(const opal_process_name_t name)
 
 static uint8_t their_ports;
 static bool is_late; /* their first port was down when they started */
+static enum { RIGHT, NO_RECORD, NO_BYTES, OTHER_VERSION, CUT_SHORT, OTHER_QUEUES, OTHER_CPC, UNSHARED } record_is;
 
 enum { RECORD_ROOM = 4096 };
 
 static size_t their_record(void *bytes)
 {
     ofo_record_t record = OFO.record;
+    size_t size;
 
     record.incarnation = INCARNATION;
     record.nports = their_ports;
     record.port[1] = record.port[0];
     record.port[1].name[0] = 'O';
     record.port[0].is_late = is_late;
-    return ofo_record_pack(&record, bytes, RECORD_ROOM);
+    record.queue[0].count += OTHER_QUEUES == record_is;
+    record.port[0].cpc = OTHER_CPC == record_is ? OFO_CPC_RDMACM : record.port[0].cpc;
+    if (UNSHARED == record_is) {
+        ofo_queues_publish(&OFO.queues, false, &record);
+    }
+    size = ofo_record_pack(&record, bytes, RECORD_ROOM);
+    ((uint8_t *) bytes)[0] += OTHER_VERSION == record_is;
+    return CUT_SHORT == record_is ? size - 1 : size;
 }
 
 /* The modex of Open MPI 4.1 is a table of functions; that of 5.0 calls PMIx. */
 #if BFO_OMPI_IS_4
 static int modex(const opal_process_name_t *proc, const char *key, opal_list_t *info, opal_value_t **value)
 {
+    if (NO_RECORD == record_is) {
+        return OPAL_ERR_NOT_FOUND;
+    }
     *value = OBJ_NEW(opal_value_t);
     (*value)->type = OPAL_BYTE_OBJECT;
-    (*value)->data.bo.bytes = malloc(RECORD_ROOM);
-    (*value)->data.bo.size = (int32_t) their_record((*value)->data.bo.bytes);
+    (*value)->data.bo.bytes = NO_BYTES == record_is ? NULL : malloc(RECORD_ROOM);
+    (*value)->data.bo.size = NO_BYTES == record_is ? 0 : (int32_t) their_record((*value)->data.bo.bytes);
     return OPAL_SUCCESS;
 }
 static void play_modex(void)
@@ -79,10 +91,14 @@ static void play_modex(void)
 #else
 pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t ninfo, pmix_value_t **value)
 {
+    *value = NULL;
+    if (NO_RECORD == record_is) {
+        return PMIX_ERR_NOT_FOUND;
+    }
     PMIX_VALUE_CREATE(*value, 1);
     (*value)->type = PMIX_BYTE_OBJECT;
-    (*value)->data.bo.bytes = malloc(RECORD_ROOM);
-    (*value)->data.bo.size = their_record((*value)->data.bo.bytes);
+    (*value)->data.bo.bytes = NO_BYTES == record_is ? NULL : malloc(RECORD_ROOM);
+    (*value)->data.bo.size = NO_BYTES == record_is ? 0 : their_record((*value)->data.bo.bytes);
     return PMIX_SUCCESS;
 }
 static void play_modex(void)
@@ -91,13 +107,13 @@ static void play_modex(void)
 }
 #endif
 
-/* Texts about doubtful pairs that were written. */
-static unsigned doubts;
+static const char *topic = "(doubtful pair)";
+static unsigned texts; /* how often a text of this topic was written */
 
 /* The program has no help texts, therefore the text that is written names the topic. */
 ssize_t write(int fd, const void *bytes, size_t size)
 {
-    doubts += STDERR_FILENO == fd && NULL != memmem(bytes, size, "(doubtful pair)", sizeof("(doubtful pair)") - 1);
+    texts += STDERR_FILENO == fd && NULL != memmem(bytes, size, topic, strlen(topic));
     return syscall(SYS_write, fd, bytes, size);
 }
 
@@ -125,7 +141,11 @@ int ibv_destroy_ah(struct ibv_ah *ah)
     return 0;
 }
 void ofo_tell_service(ofo_endpoint_t *ep, ofo_mail_kind_t kind, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps) {}
-void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps) {}
+static unsigned told;
+void ofo_tell_progress(ofo_module_t *module, ofo_mail_kind_t kind, ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
+{
+    ++told;
+}
 void ofo_log(unsigned level, const char *format, ...) {}
 
 /* ---- tests -------------------------------------------------------------------------------------- */
@@ -153,7 +173,11 @@ static int begin(void **state)
     OFO.module_count = 1;
     pthread_mutex_init(&OFO.peers_lock, NULL);
     OBJ_CONSTRUCT(&OFO.peers, opal_hash_table_t);
-    asked = looks = 0;
+    asked = looks = told = texts = 0;
+    topic = "(doubtful pair)";
+    record_is = RIGHT;
+    OFO.params.rail_map = NULL;
+    OFO.no_srq = false;
     their_ports = 1;
     is_unguarded = is_late = false;
     return opal_hash_table_init(&OFO.peers, 16);
@@ -165,6 +189,15 @@ static int end(void **state)
     OBJ_DESTRUCT(&OFO.peers);
     pthread_mutex_destroy(&OFO.peers_lock);
     return 0;
+}
+
+/* Runs first, because a process tells of ports without a partner once. */
+static void peer_without_ports_has_no_rails(void **state)
+{
+    topic = "(peer without ports)";
+    their_ports = 0;
+    assert_null(ofo_peer_get(&name, NULL));
+    assert_int_equal(texts, 1);
 }
 
 static void peer_of_service_comes_from_its_record_alone(void **state)
@@ -221,26 +254,40 @@ static void give_default_prefix(void)
     memcpy(port->subnet.key, fe80, sizeof(fe80));
 }
 
-static void pair_is_doubtful_where_either_host_has_two_ports(void **state)
+/* Only its name tells the second port from the first one. */
+static void add_port(void)
 {
     static ofo_module_t second = {.port_index = 1, .port_up = true};
 
-    give_default_prefix();
     OFO.record.port[1] = OFO.record.port[0];
     OFO.record.port[1].name[0] = 'O';
+    OFO.record.nports = 2;
     OFO.module[1] = &second;
+    OFO.module_count = 2;
+}
+
+static void pair_is_doubtful_where_either_host_has_two_ports(void **state)
+{
+    ofo_peer_t *peer = NULL;
+
+    give_default_prefix();
+    add_port();
     for (uint8_t own = 1; own <= 2; ++own) {
         OFO.record.nports = own;
         OFO.module_count = own;
         for (their_ports = 1; their_ports <= 2; ++their_ports) {
             opal_process_name_t of = {.jobid = 1, .vpid = (uint32_t) (PEER + 2 * own + their_ports)};
-            ofo_peer_t *peer = ofo_peer_get(&of, NULL);
+            peer = ofo_peer_get(&of, NULL);
             assert_non_null(peer);
-            doubts = 0;
+            texts = 0;
             ofo_peer_doubt_pair(peer->rail[0]);
-            assert_int_equal(doubts, 2 == own || 2 == their_ports);
+            assert_int_equal(texts, 2 == own || 2 == their_ports);
         }
     }
+    OFO.record.port[0].subnet.type = OFO.record.port[1].subnet.type = OFO_NET_IPV6; /* networks with IP addresses have no default prefix */
+    texts = 0;
+    ofo_peer_doubt_pair(peer->rail[0]);
+    assert_int_equal(texts, 0);
 }
 
 /* The key is more than the port's name; otherwise another text about the port would suppress this text. */
@@ -264,14 +311,104 @@ static void doubt_is_said_once_whatever_else_was_said(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* It gets a text, unless it has no record: a process may have no BTL of bfo. */
+static void process_with_an_unfit_record_is_remembered_without_rails(void **state)
+{
+    static const char *const topics[] = {[NO_RECORD] = "(",
+                                         [NO_BYTES] = "(",
+                                         [OTHER_VERSION] = "(other version)",
+                                         [CUT_SHORT] = "(bad record)",
+                                         [OTHER_QUEUES] = "(queues differ)",
+                                         [OTHER_CPC] = "(cpc differs)"};
+
+    for (record_is = NO_RECORD; record_is <= OTHER_CPC; ++record_is) {
+        const opal_process_name_t of = {.jobid = 1, .vpid = (uint32_t) (PEER + 10 + record_is)};
+        topic = topics[record_is];
+        texts = 0;
+        assert_null(ofo_peer_get(&of, NULL));
+        assert_non_null(ofo_peer_find(of.jobid, of.vpid));
+        assert_null(ofo_peer_get(&of, NULL));
+        assert_int_equal(texts, NO_BYTES < record_is);
+    }
+}
+
+static void bad_map_makes_no_rails_and_an_empty_map_is_none(void **state)
+{
+    static char bad[] = "nonsense", empty[] = "";
+    const opal_process_name_t other = {.jobid = 1, .vpid = PEER + 1};
+    ofo_peer_t *peer;
+
+    topic = "(bad parameter)";
+    OFO.params.rail_map = bad;
+    assert_null(ofo_peer_get(&name, NULL));
+    assert_int_equal(texts, 1);
+    OFO.params.rail_map = empty;
+    add_port();
+    their_ports = 2;
+    peer = ofo_peer_get(&other, NULL);
+    assert_non_null(peer);
+    assert_int_equal(texts, 1);
+    assert_int_not_equal(peer->rail[0]->choices, 0); /* a map would leave none */
+}
+
+/* The device of the peer has no shared queues, therefore both use plain ones. */
+static void peer_without_shared_queues_gets_plain_ones(void **state)
+{
+    const opal_process_name_t other = {.jobid = 1, .vpid = PEER + 1};
+    ofo_peer_t *peer;
+
+    OFO.queues.queue[0].type = 'S';
+    ofo_queues_publish(&OFO.queues, true, &OFO.record);
+    peer = ofo_peer_get(&other, NULL);
+    assert_non_null(peer);
+    assert_ptr_equal(peer->queues, &OFO.queues);
+    record_is = UNSHARED;
+    peer = ofo_peer_get(&name, NULL);
+    assert_non_null(peer);
+    assert_ptr_equal(peer->queues, &OFO.plain);
+}
+
+static void pml_hears_nothing_of_a_peer_without_rails(void **state)
+{
+    static ofo_peer_t nobody;
+
+    told = 0;
+    assert_true(ofo_peer_declare(&nobody, "test", true));
+    assert_false(ofo_peer_declare(&nobody, "test", true));
+    assert_int_equal(told, 0);
+}
+
+static void operations_that_wait_are_dropped_at_the_end(void **state)
+{
+    static opal_list_item_t first, second;
+    ofo_peer_t *peer = ofo_peer_get(&name, NULL);
+
+    assert_non_null(peer);
+    OBJ_CONSTRUCT(&first, opal_list_item_t);
+    OBJ_CONSTRUCT(&second, opal_list_item_t);
+    opal_list_append(&peer->rail[0]->pending_rdma, &first);
+    opal_list_append(&peer->rail[0]->pending_rdma, &second);
+    assert_ptr_equal(second.opal_list_prev, &first);
+    ofo_peers_free();
+    assert_ptr_not_equal(second.opal_list_prev, &first); /* the two are in no list any more */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(peer_of_service_comes_from_its_record_alone),         TEST(port_is_looked_at_where_its_letter_waits),
-        TEST(port_that_was_down_at_the_peer_is_not_used_at_first), TEST(pair_is_doubtful_where_either_host_has_two_ports),
+        TEST(peer_without_ports_has_no_rails),
+        TEST(peer_of_service_comes_from_its_record_alone),
+        TEST(port_is_looked_at_where_its_letter_waits),
+        TEST(port_that_was_down_at_the_peer_is_not_used_at_first),
+        TEST(pair_is_doubtful_where_either_host_has_two_ports),
         TEST(doubt_is_said_once_whatever_else_was_said),
+        TEST(process_with_an_unfit_record_is_remembered_without_rails),
+        TEST(bad_map_makes_no_rails_and_an_empty_map_is_none),
+        TEST(peer_without_shared_queues_gets_plain_ones),
+        TEST(pml_hears_nothing_of_a_peer_without_rails),
+        TEST(operations_that_wait_are_dropped_at_the_end),
     };
     int rc;
 
