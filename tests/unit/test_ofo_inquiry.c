@@ -82,6 +82,10 @@ static void round_that_ended_late_says_nothing(void **state)
         ofo_inquiry_answer(&in, BEGIN, in.number, false);
         assert_int_equal(ofo_inquiry_turn(&in, in.until + ROUND, ROUND), OFO_INQUIRY_GOES_ON);
     }
+    for (int i = 0; i < 3 * OFO_INQUIRY_VAIN; ++i) { /* nor does the witness's silence */
+        assert_int_equal(ofo_inquiry_turn(&in, in.until + ROUND, ROUND), OFO_INQUIRY_GOES_ON);
+        assert_int_equal(in.vain, 0);
+    }
 }
 
 static void answers_of_other_inquiries_and_rounds_count_for_nothing(void **state)
@@ -217,6 +221,29 @@ static void usual_time_is_that_of_the_round_that_is_answered(void **state)
     assert_int_equal(in.usual, 0);
 }
 
+static void who_follows_and_has_not_asked_takes_no_answer(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_follow(&in, BEGIN, SHORT);
+    ofo_inquiry_answer(&in, BEGIN + 1, in.number, false);
+    assert_false(in.witness_answered);
+    ofo_inquiry_answer(&in, BEGIN + 1, in.number, true);
+    assert_int_equal(in.until, BEGIN + SHORT);
+}
+
+/* The slow witness has made the short round longer than a usual one. */
+static void late_short_round_that_was_long_is_not_repeated(void **state)
+{
+    ofo_inquiry_t in = {.until = 0};
+
+    ofo_inquiry_begin(&in, BEGIN, SHORT, ROUND);
+    ofo_inquiry_answer(&in, BEGIN + 10, in.number, false); /* until BEGIN + 80 */
+    assert_int_equal(ofo_inquiry_turn(&in, BEGIN + 160, ROUND), OFO_INQUIRY_GOES_ON);
+    assert_false(in.is_short);
+    assert_int_equal(in.until, BEGIN + 160 + ROUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +260,8 @@ int main(void)
         cmocka_unit_test(slow_witness_gives_the_rail_eight_times_its_own_time),
         cmocka_unit_test(usual_time_is_that_of_the_round_that_is_answered),
         cmocka_unit_test(rail_that_usually_answers_late_gets_eight_times_this_time_or_no_short_round),
+        cmocka_unit_test(who_follows_and_has_not_asked_takes_no_answer),
+        cmocka_unit_test(late_short_round_that_was_long_is_not_repeated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

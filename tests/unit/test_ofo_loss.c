@@ -287,6 +287,41 @@ static void declared_peer_hears_it_over_each_live_port(void **state)
     assert_int_equal(rail->rejoin.at, 0);
 }
 
+static void copy_of_the_old_request_is_refused_while_the_check_is_open(void **state)
+{
+    connects();
+    comes(OFO_CTL_DOWN, 0);
+    fence_ends(true);
+    assert_true(rail->check_open);
+    request_comes(0);
+    is_in(OFO_ST_ASKING, 0);
+    assert_int_equal(module[0].count.ctl_dropped, 0); /* the table refuses the request, and no timer waits for another */
+    assert_int_equal(module[0].count.ctl_refused, 1);
+    assert_true(rail->check_open);
+}
+
+static void rail_whose_older_check_is_due_asks_for_counts_and_for_nothing_else(void **state)
+{
+    connects();
+    comes(OFO_CTL_DOWN, 0);
+    fence_ends(false);
+    comes(OFO_CTL_DOWN, 1);
+    dack_comes(1, true, 0);
+    is_in(OFO_ST_DOWN, 1);
+    assert_int_equal(rail->fsm.check_gen, 0);
+    time_passes(1000); /* rejoin_after */
+    assert_int_equal(last[OFO_CTL_DOWN].flags & OFO_CTL_ASKS, 0);
+    assert_int_equal(last[OFO_CTL_DOWN].gen, 0);
+    assert_int_equal(rail->rejoin.at, now + 1000); /* later */
+    dack_comes(0, true, 0);
+    assert_int_equal(rail->fsm.check_gen, OFO_GEN_NONE);
+    sent[OFO_CTL_DOWN] = 0;
+    assert_int_not_equal(rail->retransmit_at, 0); /* the timer still runs once, and sends nothing */
+    time_passes((unsigned) (rail->retransmit_at - now));
+    assert_int_equal(sent[OFO_CTL_DOWN], 0);
+    assert_int_equal(rail->retransmit_at, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +340,8 @@ int main(void)
         CASE(dack_of_older_generations),
         CASE(pml_asks_for_a_fence),
         CASE(declared_peer_hears_it_over_each_live_port),
+        CASE(copy_of_the_old_request_is_refused_while_the_check_is_open),
+        CASE(rail_whose_older_check_is_due_asks_for_counts_and_for_nothing_else),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

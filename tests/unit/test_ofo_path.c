@@ -36,7 +36,7 @@ static uint64_t soft_at[PEERS], found_at[PEERS];              /* ms after the st
 static bool answers[PEERS];                                   /* over the witness */
 static bool passes[PEERS];                                    /* over the silent rail */
 static unsigned split;                                        /* the rails from here on are those of another process of this machine */
-static bool is_stopped;                                       /* the first process */
+static bool is_stopped, is_said;                              /* the first process is stopped; that the file is not used any more is said */
 
 /* ---- what the rooms call ------------------------------------------------------------------------ */
 
@@ -47,7 +47,10 @@ uint64_t ofo_now_ms(void)
     return now;
 }
 void ofo_timers_add(ofo_endpoint_t *of) {}
-void ofo_log(unsigned level, const char *format, ...) {}
+void ofo_log(unsigned level, const char *format, ...)
+{
+    is_said |= NULL != strstr(format, "not used from now on");
+}
 void ofo_ctl_send(ofo_endpoint_t *of, ofo_ctl_t *ctl)
 {
     assert_ptr_equal(of->module, &module[0]);
@@ -96,7 +99,7 @@ static int begin(void **state)
     ofo_paths_fini(&OFO.paths);
     assert_int_equal(ofo_paths_init(&OFO.paths), 0);
     split = PEERS;
-    is_stopped = false;
+    is_stopped = is_said = false;
     memset(module, 0, sizeof(module));
     memset(asked, 0, sizeof(asked));
     memset(read_by_now, 0, sizeof(read_by_now));
@@ -429,6 +432,15 @@ static void few_rails_ask_at_a_time_and_the_others_wait_for_their_turn(void **st
     assert_int_equal(found(0, PEERS), 2 * MOST_ASK);
 }
 
+static void process_without_the_file_judges_its_own_rails(void **state)
+{
+    OFO.paths.is_alone = true;
+    begin_inquiries(0, 4);
+    run(SHORT + HARD + SHORT);
+    assert_int_not_equal(found(0, 4), 0);
+    assert_false(is_said);
+}
+
 /* ---- several processes of this machine ------------------------------------------------------------- */
 
 /* The third one asks because the first two belong to one process, which may be at fault itself. */
@@ -581,6 +593,7 @@ int main(void)
         TEST(told_rails_follow_and_have_one_soft_state),
         TEST(told_rails_that_follow_ask_when_the_path_answers),
         TEST(told_rails_without_room_are_soft_and_wait_for_their_turn),
+        TEST(process_without_the_file_judges_its_own_rails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -147,6 +149,19 @@ static void two_rails_of_one_other_process_are_not_enough(void **state)
     assert_int_equal(ofo_path_tells(&path, 3, 100, 200), OFO_PATH_SILENT);
 }
 
+static void second_lane_to_the_same_process_does_not_lead_too(void **state)
+{
+    static const ofo_path_rail_t a_lane = {1, 101, 1};
+    ofo_path_t path = {0};
+
+    ofo_path_lead(&path, &a, 100, 100, LONG);
+    ofo_path_lead(&path, &a_lane, 100, 100, LONG);
+    assert_int_equal(tells_me(&path, 100), OFO_PATH_ASK);
+    ofo_path_hear(&path, &a_lane, OFO_PATH_LEAVES, 0); /* a still leads */
+    ofo_path_lead(&path, &b, 100, 100, LONG);
+    assert_int_equal(tells_me(&path, 100), OFO_PATH_WAIT);
+}
+
 /* ---- the table ---------------------------------------------------------------------------------- */
 
 static ofo_paths_t paths;
@@ -180,6 +195,19 @@ static void table_keeps_what_it_knows_until_its_time(void **state)
     for (unsigned i = 3; i <= OFO_PATHS_IN_GROUP; ++i) {
         assert_true(knows(&paths, i * OFO_PATHS_OWN, 210, 0, i));
     }
+    ofo_paths_fini(&paths);
+}
+
+static void own_lock_that_is_not_free_is_given_up(void **state)
+{
+    ofo_paths_found_t held, second;
+
+    assert_int_equal(ofo_paths_init(&paths), 0);
+    assert_true(ofo_paths_lock(&paths, 5, 10, 100, &held));
+    assert_false(ofo_paths_lock(&paths, 5, 10, 100, &second)); /* waits OFO_PATHS_LOCK_MS */
+    ofo_paths_unlock(&held);
+    assert_true(ofo_paths_lock(&paths, 5, 10, 100, &second));
+    ofo_paths_unlock(&second);
     ofo_paths_fini(&paths);
 }
 
@@ -321,6 +349,14 @@ static void file_of_another_layout_or_kind_is_not_used(void **state)
     make_file(&file, sizeof(file), 0600);
     assert_int_equal(ofo_paths_share(&paths, dir), EPROTO);
     assert_null(paths.file);
+    unlinkat(dir, OFO_PATHS_NAME, 0);
+    file.head = (ofo_paths_head_t){.magic = OFO_PATHS_MAGIC + 1, .layout = OFO_PATHS_LAYOUT, .size = sizeof(file)};
+    make_file(&file, sizeof(file), 0600);
+    assert_int_equal(ofo_paths_share(&paths, dir), EPROTO);
+    unlinkat(dir, OFO_PATHS_NAME, 0);
+    file.head = (ofo_paths_head_t){.magic = OFO_PATHS_MAGIC, .layout = OFO_PATHS_LAYOUT, .size = sizeof(file) - 1};
+    make_file(&file, sizeof(file), 0600);
+    assert_int_equal(ofo_paths_share(&paths, dir), EPROTO);
     assert_int_equal(linkat(dir, OFO_PATHS_NAME, dir, "second", 0), 0);
     assert_int_equal(ofo_paths_share(&paths, dir), EPERM);
     unlinkat(dir, "second", 0);
@@ -340,6 +376,42 @@ static void file_of_another_layout_or_kind_is_not_used(void **state)
     assert_false(knows(&paths, 5, 10, 100, 7));
 }
 
+static bool no_memory;
+
+void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t from);
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t from);
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t from)
+{
+    if (no_memory) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(at, size, prot, flags, fd, from);
+}
+
+static void file_that_finds_no_room_is_not_used(void **state)
+{
+    struct rlimit most, small;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &most), 0);
+    small = most;
+    small.rlim_cur = 4096;
+    assert_true(SIG_ERR != signal(SIGXFSZ, SIG_IGN));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_int_equal(ofo_paths_share(&paths, dir), EFBIG);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
+    no_memory = true;
+    assert_int_equal(ofo_paths_share(&paths, dir), ENOMEM); /* when it is made */
+    no_memory = false;
+    assert_int_equal(ofo_paths_share(&paths, dir), 0);
+    no_memory = true;
+    assert_int_equal(ofo_paths_share(&other, dir), ENOMEM); /* when it is there */
+    no_memory = false;
+    assert_null(other.file);
+    assert_false(knows(&paths, 5, 10, 100, 7));
+    assert_false(knows(&other, 5, 10, 100, 7)); /* its own */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +429,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(process_that_is_stopped_with_a_lock_leaves_the_others_alone, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(damaged_lock_leaves_a_process_alone, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(file_of_another_layout_or_kind_is_not_used, make_dir, remove_dir),
+        cmocka_unit_test(second_lane_to_the_same_process_does_not_lead_too),
+        cmocka_unit_test(own_lock_that_is_not_free_is_given_up),
+        cmocka_unit_test_setup_teardown(file_that_finds_no_room_is_not_used, make_dir, remove_dir),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -382,6 +382,29 @@ static void rdmacm_decides_at_once(void **state)
     assert_int_equal(refusals, 1);
 }
 
+/* Its turn came after the port went down. */
+static void request_that_waited_for_its_turn_is_dropped_if_the_port_died(void **state)
+{
+    const ofo_ctl_t req = message_of(OFO_CTL_REQ, 0);
+
+    module[0].port_up = false;
+    is_spared = true;
+    ofo_rail_asked(rail, &req);
+    is_in(OFO_ST_CLOSED, 0);
+    assert_int_equal(sent[OFO_CTL_REJ], 0); /* a refusal would end the peer's rail */
+}
+
+static void reply_with_another_list_of_rails_ends_the_rail(void **state)
+{
+    ofo_ctl_t rep = message_of(OFO_CTL_REP, 0);
+
+    rep.rail_hash = HASH + 1;
+    ofo_rail_event(rail, OFO_EV_POST, NULL);
+    ofo_rail_message(rail, &rep);
+    is_in(OFO_ST_DRAINING, 0);
+    assert_int_equal(last[OFO_CTL_DOWN].cause, OFO_CAUSE_CONNECT);
+}
+
 /* ---- return ------------------------------------------------------------------------------------- */
 
 static void question_is_asked_and_the_answer_opens_the_rail(void **state)
@@ -492,6 +515,21 @@ static void nothing_is_asked_without_hope(void **state)
     assert_int_equal(sent[OFO_CTL_DOWN], 0);
 }
 
+static void answer_opens_nothing_when_the_peer_leaves(void **state)
+{
+    ofo_ctl_t dack = message_of(OFO_CTL_DACK, 0);
+
+    dack.flags = OFO_DACK_VALID | OFO_CTL_ASKS;
+    connects();
+    goes_down();
+    time_passes(1000);
+    assert_int_equal(last[OFO_CTL_DOWN].flags, OFO_CTL_ASKS);
+    peer.closing = true;
+    ofo_rail_message(rail, &dack);
+    assert_int_equal(wants, 0);
+    is_in(OFO_ST_DOWN, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +559,9 @@ int main(void)
         CASE(last_rail_is_asked_often),
         CASE(rail_that_flaps_stays_out_unless_it_is_the_last),
         CASE(nothing_is_asked_without_hope),
+        CASE(request_that_waited_for_its_turn_is_dropped_if_the_port_died),
+        CASE(reply_with_another_list_of_rails_ends_the_rail),
+        CASE(answer_opens_nothing_when_the_peer_leaves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,6 +317,8 @@ static void silent_rail_ends_unless_work_has_ended(void **state)
 static void questions_go_over_all_rails_that_are_up(void **state)
 {
     publish(2, OFO_ST_DOWN);
+    ofo_probe_begin(&ep[0], 1); /* the letter is about another generation */
+    assert_int_equal(sends, 0);
     ofo_probe_begin(&ep[0], 0);
     assert_int_equal(sends, 1);
     assert_int_equal(sent[0].type, OFO_CTL_PROBE);
@@ -399,6 +401,11 @@ static void few_inquiries_run_at_a_time(void **state)
     module[0].inquiries = 16;
     ofo_probe_begin(&ep[0], 0);
     assert_int_equal(sends, 0);
+    publish(1, OFO_ST_REQUESTED); /* a rail that connects follows no other */
+    module[1].inquiries = 16;
+    ofo_probe_begin(&ep[1], 0);
+    assert_int_equal(ep[1].inquiry.until, 0);
+    assert_int_equal(module[1].count.inquiries, 0);
 }
 
 static void probe_is_answered_over_the_rail_that_it_came_over(void **state)
