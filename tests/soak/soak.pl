@@ -102,7 +102,7 @@ do {
     if ($wrong) {
         ++$failed;
         print "FAILED seed $seed, $what->{ranks} ranks on $what->{rails} rails: $wrong\n  plan: $j->{plan}\n  $j->{command}\n";
-        print map { "  | $_\n" } grep { defined } (reverse((reverse split /\n/, $j->{output})[0 .. 29]));
+        print map { "  | $_\n" } grep { defined } (reverse((reverse split /\n/, $j->{output})[0 .. 199]));
         print "  to repeat the job: make soak SEED=$seed SECONDS=0\n";
     }
     ++$seed;
