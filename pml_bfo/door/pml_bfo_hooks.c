@@ -52,10 +52,13 @@ static int wait_for_callbacks(MPI_Comm comm, int keyval, void *value, void *extr
     return MPI_SUCCESS;
 }
 
-void bfo_hooks_callback_is_owed(ompi_communicator_t *comm)
+void bfo_hooks_callback_is_owed(ompi_communicator_t *comm, bool is_onesided)
 {
     bfo_comm_t *bc = bfo_comm_of(comm);
 
+    if (is_onesided) {
+        __atomic_store_n(&bc->is_window, true, __ATOMIC_RELAXED);
+    }
     (void) __atomic_add_fetch(&bc->n_watched, 1, __ATOMIC_SEQ_CST);
     if (!OMPI_COMM_IS_INTRINSIC(comm) && !__atomic_exchange_n(&bc->is_watched, true, __ATOMIC_SEQ_CST)) {
         (void) ompi_attr_set_c(COMM_ATTR, comm, &comm->c_keyhash, free_key, NULL, false); /* without memory MPI_Comm_free does not wait */

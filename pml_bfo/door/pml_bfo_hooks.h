@@ -15,7 +15,8 @@ int bfo_hooks_open(void);
 /* Restores the runtime's own functions. The two attributes end with their communicators. */
 void bfo_hooks_close(void);
 
-/* A send with a callback starts on `comm`: MPI_Comm_free waits until bfo_callback_was_made() has been called for it. */
-void bfo_hooks_callback_is_owed(ompi_communicator_t *comm);
+/* A send with a callback starts on `comm`: MPI_Comm_free waits until bfo_callback_was_made() has been called for it. `is_onesided`: the send
+ * is one of osc/pt2pt. */
+void bfo_hooks_callback_is_owed(ompi_communicator_t *comm, bool is_onesided);
 
 #endif /* PML_BFO_HOOKS_H */

@@ -299,7 +299,7 @@ int bfo_send_restart(ompi_request_t **request)
     base->req_ompi.req_status._cancelled = 0;
     if (bfo_unlikely(NULL != base->req_ompi.req_complete_cb) && MCA_PML_BASE_SEND_BUFFERED != req->req_send.req_send_mode) {
         req->life = BFO_LIFE_WATCHED;
-        bfo_hooks_callback_is_owed(base->req_comm);
+        bfo_hooks_callback_is_owed(base->req_comm, bfo_is_onesided(&base->req_ompi));
     }
     rc = send_start_numbered(req, req->lane, false, 0);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {

@@ -7,6 +7,7 @@
 #define PML_BFO_RECV_COMPLETE_H
 
 #include "types/pml_bfo.h"
+#include "types/pml_bfo_local.h"
 
 OBJ_CLASS_DECLARATION(bfo_recv_t);
 
@@ -22,12 +23,11 @@ void bfo_recv_fail(bfo_recv_t *req, int error) BFO_COLD;
 void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_match_t *lane, int32_t source, bfo_link_t *ring) BFO_COLD;
 void bfo_recv_fail_withdrawn(bfo_link_t *ring) BFO_COLD;
 
-/* Decides whether a receive matched with a rendezvous must complete before later messages of its sender are delivered. The owner of a
- * callback (osc/pt2pt) relies on it: it takes a later message as proof that the message before has ended. Collectives (coll/adapt) set
- * callbacks, too, but do not rely on it; their tags are negative. Locks: the communicator's held. */
+/* Decides whether a receive matched with a rendezvous must complete before later messages of its sender are delivered. osc/pt2pt relies
+ * on it: it takes a later message as proof that the message before has ended. Locks: the communicator's held. */
 static inline void bfo_recv_hold_back(bfo_recv_t *req, bfo_lane_t *lane)
 {
-    req->holds = NULL != req->req_recv.req_base.req_ompi.req_complete_cb && BFO_ANY_TAG <= req->want.key.tag;
+    req->holds = bfo_is_onesided(&req->req_recv.req_base.req_ompi);
     lane->match.n_open += req->holds;
 }
 

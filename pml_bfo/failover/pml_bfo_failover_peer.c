@@ -18,6 +18,7 @@
 #include "show/pml_bfo_tell.h"
 #include "types/pml_bfo_ulfm.h"
 
+#include "ompi/errhandler/errhandler.h"
 #include "opal/runtime/opal_progress.h"
 
 #include <time.h>
@@ -337,6 +338,48 @@ static void lanes_end(const bfo_peer_t *peer, bfo_link_t *posted)
     BFO_UNLOCK(&bfo.lock);
 }
 
+static bool has_lane_to(const bfo_comm_t *bc, const bfo_peer_t *peer)
+{
+    for (uint32_t rank = 0; rank < bc->size; ++rank) {
+        const bfo_lane_t *lane = __atomic_load_n(&bc->lanes[rank], __ATOMIC_ACQUIRE);
+
+        if (NULL != lane && peer == lane->peer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No call of MPI returns the errors of the requests of osc/pt2pt. Its window waits for the lost process without end, unless the error
+ * handler of its communicator, by default MPI_ERRORS_ARE_FATAL, ends the job. Locks: none held. */
+static void tell_window(bfo_comm_t *const *at, const bfo_peer_t *peer)
+{
+    ompi_communicator_t *comm = NULL;
+    bfo_comm_t *bc;
+
+    BFO_LOCK(&bfo.lock);
+    bc = *at;
+    if (NULL != bc && __atomic_load_n(&bc->is_window, __ATOMIC_RELAXED) && has_lane_to(bc, peer)) {
+        __atomic_store_n(&bc->is_window, false, __ATOMIC_RELAXED);
+        comm = bc->comm;
+        OBJ_RETAIN(comm);
+    }
+    BFO_UNLOCK(&bfo.lock);
+    if (NULL != comm) {
+        (void) OMPI_ERRHANDLER_INVOKE(comm, bfo_lost_error(), "one-sided communication with a process that cannot be reached");
+        OBJ_RELEASE(comm);
+    }
+}
+
+static void tell_windows(const bfo_peer_t *peer)
+{
+    for (size_t i = 0; i < sizeof(bfo.comms) / sizeof(bfo.comms[0]); ++i) {
+        for (unsigned j = 0; NULL != bfo.comms[i] && j < 256; ++j) {
+            tell_window(&bfo.comms[i][j], peer);
+        }
+    }
+}
+
 static void rails_end(bfo_peer_t *peer)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
@@ -367,6 +410,7 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
 #if BFO_OMPI_HAS_ULFM && PML_BFO
     bfo_failover_abandon(peer);
 #endif
+    tell_windows(peer);
 }
 
 #if PML_BFO

@@ -279,16 +279,27 @@ bool bfo_request_publish(ompi_request_t *request)
     return false;
 }
 
+/* osc/pt2pt does not look at the error. It would take the bytes of an earlier message in the buffer for a new message, and count a failed
+ * MPI_Get as complete. Therefore it does not hear of a receive that failed; the error handler of its communicator does
+ * (bfo_failover_declare()). */
+static bool takes_error_for_data(const ompi_request_t *request)
+{
+    const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) request;
+
+    return MPI_SUCCESS != request->req_status.MPI_ERROR && MCA_PML_REQUEST_RECV == base->req_type && bfo_is_onesided(request);
+}
+
 /* The callback may free the request, or start it again if it is persistent; it then returns a value other than 0, and the PML does not
  * touch the request again. A later free recycles it, because `life` says that the PML is done. */
 bool bfo_request_finish_callback(ompi_request_t *request, uint8_t *life)
 {
     const ompi_request_complete_fn_t callback = request->req_complete_cb;
+    const bool is_silent = takes_error_for_data(request);
 
     BFO_ASSERT(NULL != callback);
     request->req_complete_cb = NULL;
     (void) bfo_set_bits(life, BFO_LIFE_PML_DONE);
-    return 0 == callback(request) && bfo_request_publish(request);
+    return (is_silent || 0 == callback(request)) && bfo_request_publish(request);
 }
 
 bool bfo_request_free_early(ompi_request_t *request, const uint8_t *life)

@@ -11,6 +11,7 @@
 #include "formats/pml_bfo_sync.h"
 
 #include "opal/class/opal_free_list.h"
+#include "ompi/mca/pml/base/pml_base_request.h"
 #include "ompi/request/request.h"
 
 #include <time.h>
@@ -147,6 +148,13 @@ static inline void bfo_callback_was_made(const ompi_communicator_t *comm)
     const int32_t left = __atomic_sub_fetch(&bfo_comm_of(comm)->n_watched, 1, __ATOMIC_SEQ_CST);
 
     BFO_ASSERT(0 <= left);
+}
+
+/* Is the request one of osc/pt2pt? No call of MPI sets a callback. Collectives (coll/adapt) set callbacks, too; their tags are negative, and
+ * not MPI_ANY_TAG. */
+static inline bool bfo_is_onesided(const ompi_request_t *request)
+{
+    return NULL != request->req_complete_cb && MPI_ANY_TAG <= ((const mca_pml_base_request_t *) request)->req_tag;
 }
 
 /* As bfo_request_finish(), for a request with a callback. The owner of the callback must not free the request in another thread while

@@ -149,6 +149,7 @@ typedef struct bfo_comm_t {
     ompi_group_t *group; /* the remote one; holds a reference */
     int32_t n_watched;   /* sends in flight whose callbacks MPI_Comm_free waits for; atomic */
     bool is_watched;     /* there was one, and MPI_Comm_free is set up to wait; atomic */
+    bool is_window;      /* osc/pt2pt has sent since its error handler was last called for a lost process; atomic */
     bool gone;           /* MPI has freed it, and only its memory remains. Lock: bfo.lock */
     bool is_deserted;    /* every other process of it is declared: no message comes any more. Lock: lock */
     bool is_marked;      /* it is revoked, for collectives at least: its lanes have BFO_LANE_REVOKED. Lock: bfo.lock */

@@ -3,22 +3,22 @@
 # Copyright (c) 2026 The bfo authors
 #
 # A process can no longer be reached: all rails are cut, or all messages are lost without an event of a port (nobody waits for a rail), or
-# the process is killed under mpirun --enable-recovery (the job would wait for a rail, but not for a dead process). Every call that completes
-# a request with the process ends with MPI_ERR_OTHER and calls the user's error handler, collectives as well. No process aborts or hangs,
-# MPI_Finalize returns, the job ends. After a kill the runtime's fence at the end of MPI_Finalize may wait for the dead process (in about a
-# quarter of the runs), under stock ob1 as well: async_mpi_finalize leaves out this fence, and nothing else.
+# the process is killed under mpirun --enable-recovery (the job would wait for a rail, but not for a dead process). Every call that
+# completes a request with the process ends with MPI_ERR_OTHER and calls the user's error handler, collectives as well. No process aborts or
+# hangs, MPI_Finalize returns, the job ends. osc/pt2pt returns no error, so a window calls only the error handler of its communicator. After
+# a kill the runtime's fence at the end of MPI_Finalize may wait for the dead process (in about a quarter of the runs), under stock ob1 as
+# well: async_mpi_finalize leaves out this fence, and nothing else.
 . "$BFO_SRCDIR/tests/lib.sh"
 use_components pml btl
 
-# lost HOW RANKS-THAT-CHECK MPIRUN-ARGUMENTS...: HOW = cut, deaf or kill
-lost() {
-    local how=$1 checkers=$2 fabric=bfo-lost-$$ go=$TEST_TMP/go log=$TEST_TMP/log job rail
+# begin FILE HOW MPIRUN-ARGUMENTS... : starts a job of two ranks in the background, cuts its rails when both ranks are ready, and makes FILE.
+begin() {
+    local go=$1 how=$2 fabric=bfo-lost-$$ log=$TEST_TMP/log rail
     shift 2
     rm -f "$go"*
     : >"$log"
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 2 \
-        --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/mpi/mpi_lost" "${how/deaf/cut}" "$go" \
-        >"$log" 2>&1 </dev/null &
+        --mca pml bfo --mca btl openib,self "$@" >"$log" 2>&1 </dev/null &
     job=$!
     await "$log" '^ready' 2
     for rail in 0 1; do
@@ -28,6 +28,13 @@ lost() {
         esac >/dev/null || { cat "$log"; fail "rail $rail could not be cut"; }
     done
     touch "$go"
+}
+
+# lost HOW RANKS-THAT-CHECK MPIRUN-ARGUMENTS...: HOW = cut, deaf or kill
+lost() {
+    local how=$1 checkers=$2 go=$TEST_TMP/go log=$TEST_TMP/log job
+    shift 2
+    begin "$go" "$how" "$@" "$BFO_BUILDDIR/tests/mpi/mpi_lost" "${how/deaf/cut}" "$go"
     wait $job
     job=$?
     [ $job = 0 ] || { tail -n 40 "$log"; fail "$how $*: ended with status $job"; }
@@ -40,10 +47,27 @@ lost() {
     ! grep -q 'MPI_ABORT\|has been aborted' "$log" || { tail -n 40 "$log"; fail "$how $*: somebody aborted"; }
     note "$how $*: $(grep -o 'PASSED [0-9]* checks on rank [01]' "$log" | sort | tr '\n' ' ')"
 }
+
+# window_lost [returns]: a window over osc/pt2pt; sets job to the job's status.
+window_lost() {
+    local go=$TEST_TMP/go log=$TEST_TMP/log
+    begin "$go" cut "${at_once[@]}" --mca osc pt2pt "$BFO_BUILDDIR/tests/mpi/mpi_window_lost" "$go" "$@"
+    wait $job
+    job=$?
+    ! grep -q 'signal [0-9]' "$log" || { tail -n 40 "$log"; fail "a window: a rank crashed"; }
+}
+
 at_once=(--mca pml_bfo_last_rail_timeout 0)
 lost cut 2 "${at_once[@]}"
 lost cut 2 "${at_once[@]}" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 lost cut 2 "${at_once[@]}" --mca pml_bfo_use_put 0
 lost deaf 2 "${at_once[@]}"
 lost kill 1 --enable-recovery --mca async_mpi_finalize 1
+window_lost returns
+[ $job = 0 ] && [ "$(grep -c 'PASSED [1-9]' "$TEST_TMP/log")" = 2 ] ||
+    { tail -n 40 "$TEST_TMP/log"; fail "a window, errors return: status $job, or not all ranks passed"; }
+window_lost
+[ $job != 0 ] && grep -q 'An error occurred in one-sided communication' "$TEST_TMP/log" && ! grep -q 'returned' "$TEST_TMP/log" ||
+    { tail -n 40 "$TEST_TMP/log"; fail "a window: status $job, not from the error handler"; }
+note "windows: the error handler is called, nothing is added twice"
 exit 0
