@@ -16,6 +16,8 @@
 #include "types/btl_openib_mail.h"
 #include "qp/btl_openib_marker.h"
 
+enum { LOOK_MS = 100 }; /* the time limit counts so much of the time between two looks, at most */
+
 static uint64_t deadline(void)
 {
     return ofo_now_ms() + 1000u * OFO.params.fence_timeout;
@@ -26,6 +28,9 @@ void ofo_fence_begin(ofo_qpset_t *qps)
     ofo_module_t *module = qps->ep->module;
 
     qps->fence_until = deadline();
+    if (NULL == module->fencing) {
+        module->fence_seen = ofo_now_ms();
+    }
     qps->fence_next = module->fencing;
     module->fencing = qps;
 }
@@ -87,12 +92,15 @@ static void watch_bound(const ofo_module_t *module, ofo_qpset_t *qps, uint64_t n
     }
 }
 
-bool ofo_fence_is_due(const ofo_module_t *module)
+bool ofo_fence_look(ofo_module_t *module)
 {
     const uint64_t now = ofo_now_ms();
+    const uint64_t unseen = now > module->fence_seen + LOOK_MS ? now - module->fence_seen - LOOK_MS : 0;
     bool due = false;
 
-    for (const ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
+    module->fence_seen = now;
+    for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
+        qps->fence_until += unseen;
         due |= OFO_DRAIN_STUCK != ofo_drain_state(&qps->drain) && now >= qps->fence_until;
     }
     return due;

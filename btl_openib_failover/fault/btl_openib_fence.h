@@ -12,8 +12,9 @@
 void ofo_fence_begin(ofo_qpset_t *qps);
 void ofo_fence_extend(ofo_qpset_t *qps);
 void ofo_fence_end(ofo_qpset_t *qps);
-/* Is the time of one of the module's fences over? */
-bool ofo_fence_is_due(const ofo_module_t *module);
+/* Counts this look at the module's fences: a process without a core, or outside of MPI, sees no completions, and such time is not counted.
+ * Returns true if the time of a fence is over. Context: each progress call while a fence runs. */
+bool ofo_fence_look(ofo_module_t *module);
 /* Asks service to end the fences that are overdue. The caller has just polled all CQs and found nothing, or has emptied them. */
 void ofo_fence_watch(ofo_module_t *module);
 /* Takes service's answer. If service has destroyed the queue pairs, all work that is still out returns with an error; otherwise the set

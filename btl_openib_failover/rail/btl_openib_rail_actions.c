@@ -31,7 +31,7 @@ static uint32_t next_random(ofo_module_t *module)
     return module->random >> 4;
 }
 
-enum { T_LOSS_MS = 2000 };
+enum { T_LOSS_MS = 300000 };
 
 void ofo_rail_repeat_after(ofo_endpoint_t *ep, unsigned backoff_ms)
 {

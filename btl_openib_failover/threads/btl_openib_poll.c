@@ -326,7 +326,9 @@ static void handle_mail(ofo_module_t *module)
 /* If each poll finds completions, the CQs are emptied when the time of a fence is over. Otherwise the fence would never end. */
 static void watch_fences(ofo_module_t *module, bool found)
 {
-    if (found && !ofo_fence_is_due(module)) {
+    const bool due = ofo_fence_look(module);
+
+    if (found && !due) {
         return;
     }
     if (found) {

@@ -642,6 +642,7 @@ struct ofo_module {
     ofo_frag_t *all_frags; /* every one ever made; atomic, only grows */
     ofo_rdma_t *all_rdmas;
     ofo_qpset_t *fencing; /* sets whose fence runs */
+    uint64_t fence_seen;  /* ms; the last look at them. Context: progress */
     uint32_t max_message; /* bytes of one RDMA part */
     unsigned idle_polls;
     unsigned keepalive_turn; /* the current turn of the keepalive's round */

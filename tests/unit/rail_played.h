@@ -35,7 +35,7 @@
 
 #include <cmocka.h>
 
-enum { RAILS = 2, HASH = 77, CONNECT_S = 2, T_LOSS = 2000, TYPES = OFO_CTL_ANSWER + 1, LETTERS = OFO_MAIL_PORT_UP + 1 };
+enum { RAILS = 2, HASH = 77, CONNECT_S = 2, T_LOSS = 300000, TYPES = OFO_CTL_ANSWER + 1, LETTERS = OFO_MAIL_PORT_UP + 1 };
 
 ofo_component_t mca_btl_openib_component;
 

@@ -450,6 +450,26 @@ static void what_is_out_comes_back_when_no_queue_pair_is_left(void **state)
     assert_int_equal(letters[OFO_MAIL_FENCE_DONE], 1);
 }
 
+/* The process has no core, or is outside of MPI. One look counts for 100 ms. */
+static void time_in_which_nobody_looks_does_not_end_a_fence(void **state)
+{
+    module.transport = &ofo_transport_infiniband;
+    ofo_rail_up(&ep, qps);
+    qps->qp[0].sq_free = 2;
+    ofo_drain_start(&ep, qps, GEN, NULL);
+    assert_false(ofo_fence_look(&module));
+    for (unsigned ms = 100; ms < TIMEOUT_MS; ms += 100) {
+        now += 100 == ms % 200 ? 100 : 5000;
+        assert_false(ofo_fence_look(&module));
+        ofo_fence_watch(&module);
+        is_in(OFO_DRAIN_DRAINING);
+    }
+    now += 100;
+    assert_true(ofo_fence_look(&module));
+    ofo_fence_watch(&module);
+    is_in(OFO_DRAIN_STUCK);
+}
+
 /* The event of the last receive comes while service has the queue pairs. */
 static void marker_that_waited_is_posted_when_service_gives_back_the_set(void **state)
 {
@@ -530,6 +550,7 @@ int main(void)
         TEST(set_that_comes_too_late_opens_no_gate),
         TEST(closed_connection_is_a_loss_only_if_somebody_waits),
         TEST(what_is_out_comes_back_when_no_queue_pair_is_left),
+        TEST(time_in_which_nobody_looks_does_not_end_a_fence),
         TEST(marker_that_waited_is_posted_when_service_gives_back_the_set),
         TEST(iwarp_set_does_not_wait_for_its_marker),
         TEST(last_receive_of_another_generation_posts_no_marker),
