@@ -146,9 +146,11 @@ static void end_name(ofo_peer_t *peer, const ofo_ctl_t *down)
     const ofo_ctl_t dack = {.type = OFO_CTL_DACK, .rail = down->rail, .gen = down->gen, .flags = OFO_DACK_VALID};
 
     pthread_mutex_lock(&OFO.peers_lock);
-    if (NULL == ofo_peer_rail(peer, down->rail)) {
-        peer->ended |= (uint8_t) (1u << down->rail);
+    if (NULL != ofo_peer_rail(peer, down->rail)) { /* another thread has just taken the name: the rail answers when DOWN is repeated */
+        pthread_mutex_unlock(&OFO.peers_lock);
+        return;
     }
+    peer->ended |= (uint8_t) (1u << down->rail);
     for (unsigned i = 0; i < peer->rail_count; ++i) {
         ofo_endpoint_t *ep = peer->rail[i];
         ofo_tell_service(ep, OFO_MAIL_SEND, down->gen, &dack, NULL);
