@@ -18,8 +18,8 @@
 
 enum {
     COPY_LIVES_MS = 60000,  /* the receiver tells first copies from new messages for much longer, at any rate of messages */
-    COPIES_PART = 20,       /* copies carry at most this part of the bytes that the process has sent, */
-    COPIES_FREE = 64 * 1024 /* and these */
+    COPIES_PART = 20,       /* copies carry at most a 20th of the bytes that the process has sent, */
+    COPIES_FREE = 64 * 1024 /* and so many bytes more */
 };
 
 static void nobody_waits(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl_base_descriptor_t *des, int status) {}

@@ -83,7 +83,7 @@ bool ofo_gid_find(struct ibv_context *context, unsigned port, int table_len, con
     return false;
 }
 
-/* 0xffff and 0 are what ports have that no subnet manager has set up. */
+/* A port that no subnet manager has set up has the LID 0 or 0xffff. */
 static bool is_lid(uint16_t lid)
 {
     enum { LAST = 0xbfff };

@@ -12,7 +12,7 @@
 /* Levels of pml_bfo_verbose. */
 enum { BFO_TELL_RAILS = 1, BFO_TELL_STEPS = 2, BFO_TELL_MESSAGES = 3 };
 
-/* Takes note of new processes, because only the node of rank 0 explains warnings. */
+/* Looks for rank 0 among new processes, because only processes of its node explain warnings. */
 void bfo_tell_processes(ompi_proc_t **procs, size_t n) BFO_COLD;
 /* Name of the module's local port, or of its BTL. */
 const char *bfo_tell_port(mca_btl_base_module_t *btl);
