@@ -53,12 +53,12 @@ static json_t *rail_json(const struct sr_fabric *fabric, unsigned rail)
 
     snprintf(name, sizeof(name), "sr%u", rail);
     sr_fabric_totals(fabric, rail, &t);
-    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rail", (int) rail, "name", name, "state",
+    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rail", (int) rail, "name", name, "state",
                      rail_state(fabric, rail), "tx_messages", (json_int_t) t.tx_messages, "tx_bytes", (json_int_t) t.tx_bytes, "rx_messages",
                      (json_int_t) t.rx_messages, "rx_bytes", (json_int_t) t.rx_bytes, "errors", (json_int_t) t.errors, "retries",
-                     (json_int_t) t.retries, "faults", (json_int_t) t.faults, "registrations", (json_int_t) t.registrations, "memory_regions",
-                     (json_int_t) t.regions, "queue_pairs", (json_int_t) t.qps, "rate_bits", (json_int_t) atomic_load(&r->rate), "latency_ns",
-                     (json_int_t) atomic_load(&r->latency));
+                     (json_int_t) t.retries, "rnr_waits", (json_int_t) t.rnr_waits, "faults", (json_int_t) t.faults, "registrations",
+                     (json_int_t) t.registrations, "memory_regions", (json_int_t) t.regions, "queue_pairs", (json_int_t) t.qps, "rate_bits",
+                     (json_int_t) atomic_load(&r->rate), "latency_ns", (json_int_t) atomic_load(&r->latency));
 }
 
 static json_t *process_json(const struct sr_proc *proc, unsigned slot)

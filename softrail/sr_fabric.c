@@ -287,6 +287,7 @@ static void add_counters(struct sr_totals *totals, const struct sr_counters *cou
     totals->rx_bytes += counters->rx_bytes;
     totals->errors += counters->errors;
     totals->retries += counters->retries;
+    totals->rnr_waits += counters->rnr_waits;
     totals->faults += counters->faults;
     totals->registrations += counters->registrations;
     totals->regions += counters->regions;
@@ -340,6 +341,7 @@ static void add_member(const struct sr_fabric *fabric, uint32_t word, struct sr_
         totals[qp->rail].rx_bytes += qp->rx_bytes;
         totals[qp->rail].errors += qp->errors;
         totals[qp->rail].retries += qp->retries;
+        totals[qp->rail].rnr_waits += qp->rnr_waits;
         totals[qp->rail].qps++;
     }
     if (NULL != arena) {
@@ -392,6 +394,7 @@ void sr_fabric_reap(struct sr_fabric *fabric, unsigned slot)
         sr_count(&retired->rx_bytes, totals[r].rx_bytes);
         sr_count(&retired->errors, totals[r].errors);
         sr_count(&retired->retries, totals[r].retries);
+        sr_count(&retired->rnr_waits, totals[r].rnr_waits);
         sr_count(&retired->faults, totals[r].faults);
         sr_count(&retired->registrations, totals[r].registrations);
     }

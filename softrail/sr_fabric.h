@@ -123,7 +123,7 @@ int sr_sysfs_create(const char *fabric_path, const struct sr_fabric_shm *shm);
 
 /* Sums over live and finished members, per rail. */
 struct sr_totals {
-    uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, errors, retries, faults, registrations, regions, qps;
+    uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, errors, retries, rnr_waits, faults, registrations, regions, qps;
 };
 void sr_fabric_totals(const struct sr_fabric *fabric, unsigned rail, struct sr_totals *totals);
 

@@ -83,7 +83,7 @@ static void shm_init(struct sr_qp *qp, uint64_t payload)
     shm->pay_produced = shm->pay_seen = shm->head_seen = 0;
     shm->rx_messages = shm->rx_bytes = 0;
     shm->pay_consumed = 0;
-    shm->tx_messages = shm->tx_bytes = shm->errors = shm->retries = 0;
+    shm->tx_messages = shm->tx_bytes = shm->errors = shm->retries = shm->rnr_waits = 0;
     shm->state = IBV_QPS_RESET;
     shm->type = qp->init.qp_type;
     shm->rail = qp->rail;
@@ -233,6 +233,7 @@ static void keep_counters(struct sr_qp *qp)
     atomic_fetch_add(&done->rx_bytes, qp->shm->rx_bytes);
     atomic_fetch_add(&done->errors, qp->shm->errors);
     atomic_fetch_add(&done->retries, qp->shm->retries);
+    atomic_fetch_add(&done->rnr_waits, qp->shm->rnr_waits);
 }
 
 int sr_qp_destroy(struct ibv_qp *ibv)

@@ -167,6 +167,7 @@ static enum progress not_ready(struct sr_qp *qp, struct sr_wqe *wqe)
     if (0 == wqe->rnr_since) {
         wqe->rnr_since = now;
         sr_count(&qp->shm->retries, 1);
+        sr_count(&qp->shm->rnr_waits, 1);
     }
     wqe->lost_since = 0;
     if (7 == qp->attr.rnr_retry) {

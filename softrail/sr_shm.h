@@ -15,7 +15,7 @@
 #include "sr_faultplan.h"
 
 #define SR_MAGIC UINT64_C(0x314c494152544653)
-#define SR_LAYOUT 8u
+#define SR_LAYOUT 9u
 
 #define SR_MAX_RAILS 8
 #define SR_MAX_PROCS 250
@@ -40,6 +40,7 @@ struct sr_counters {
     _Atomic uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes;
     _Atomic uint64_t errors;        /* work requests that ended in an error other than a flush */
     _Atomic uint64_t retries;       /* work requests that had to wait for the peer or the link */
+    _Atomic uint64_t rnr_waits;     /* of these, the ones that found no receive posted (RNR) */
     _Atomic uint64_t faults;        /* faults injected */
     _Atomic uint64_t registrations; /* of memory regions, so far */
     _Atomic uint64_t regions;       /* registered now; 0 in `retired` */
@@ -236,7 +237,7 @@ struct sr_qp_shm {
     /* owner, hot */
     alignas(64) _Atomic uint32_t pay_consumed;
     _Atomic uint64_t tx_messages, tx_bytes;
-    _Atomic uint64_t errors, retries;
+    _Atomic uint64_t errors, retries, rnr_waits;
     /* owner, under lock */
     alignas(64) _Atomic uint32_t qpn;
     _Atomic uint32_t state; /* enum ibv_qp_state; a process that delivers may set ERR */

@@ -14,17 +14,18 @@ for layer in ib eth; do
     note "$layer: $(grep -c ' OK ' "$TEST_TMP/out") cases"
 done
 
-# The same seed gives the same faults, another seed gives other faults.
+# The same seed gives the same faults, another seed gives other faults. Of the waits, those for a receive (RNR) have a counter of their own.
 plan() {
-    printf 'seed %s\n# every tenth message is late\ndelay chance=10%% time=1ms process=0 op=send\n' "$1" > "$TEST_TMP/plan"
+    printf 'seed %s\n# every tenth message is late\ndelay chance=10%% time=1ms process=0 op=send\nrnr nth=7 time=1ms process=1 op=send\n' "$1" > "$TEST_TMP/plan"
     rails -n 1 --plan "$TEST_TMP/plan" -- bash "$TEST_TMP/pair.sh" "$TEST_TMP/pp" ibv_rc_pingpong -n 300 -s 100 -e ||
         fail "pingpong under a plan: $(cat "$TEST_TMP"/pp.*)"
-    sed -n 's/.*"done": \([0-9]*\).*/\1/p' "$REPORT"
+    sed -n 's/.*"done": \([0-9]*\).*/\1/p' "$REPORT" | head -n 1
 }
 first=$(plan 1) again=$(plan 1)
 [ "$first" -gt 10 ] && [ "$first" -lt 60 ] || fail "10 % of 300 messages were $first"
 [ "$first" = "$again" ] || fail "seed 1 gave $first, then $again faults"
-[ "$(rail_counter "$REPORT" 0 faults)" = "$again" ] || fail "the rail does not count the faults"
+[ "$(rail_counter "$REPORT" 0 faults)" = $((again + 1)) ] || fail "the rail does not count the faults"
+[ "$(rail_counter "$REPORT" 0 rnr_waits)" = 1 ] || fail "the rail does not count the message that found no receive posted"
 grep -q '"rule": "delay chance=10%' "$REPORT" || fail "the report does not name the rule"
 
 # A silent path: the port stays active. A message that is sent meanwhile arrives when the path works again.
@@ -39,6 +40,7 @@ done
 END
 rails -n 1 --retry-time 120s -- bash "$TEST_TMP/silent.sh" "$TEST_TMP/pair.sh" "$TEST_TMP/pp" ||
     fail "pingpong over a path that was silent: $(cat "$TEST_TMP"/pp.*)"
+[ "$(rail_counter "$REPORT" 0 rnr_waits)" = 0 ] || fail "a lost message was counted as RNR"
 [ "$(rail_counter "$REPORT" 0 retries)" -gt 0 ] || fail "the silent path carried everything"
 
 # The error text of a mistake names the line and the remedy.
