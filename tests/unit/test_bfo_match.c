@@ -667,12 +667,50 @@ static double cost_unexpected(int depth)
     return best;
 }
 
+static int in_order(int i, int n)
+{
+    return i;
+}
+static int even_then_odd(int i, int n)
+{
+    return i < n / 2 ? 2 * i : 2 * (i - n / 2) + 1;
+}
+
+/* Nanoseconds for an early message, from its arrival to its turn, when `n` (even) arrive before their predecessor, in this order. */
+static double cost_early(int n, int (*order)(int, int))
+{
+    bfo_got_t *gots = calloc((size_t) n, sizeof(*gots)), *got;
+    bfo_lane_match_t *lane = here->lanes;
+    double t;
+
+    bfo_lane_match_init(lane, 0);
+    t = now();
+    for (int i = 0; i < n; ++i) {
+        const uint32_t seq = 1 + (uint32_t) order(i, n);
+
+        gots[i].seq = seq;
+        assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit_among(lane, seq));
+        assert_false(bfo_lane_is_held(lane, seq));
+        bfo_lane_hold(lane, &gots[i]);
+    }
+    assert_int_equal(BFO_SEQ_NEXT, bfo_lane_admit_among(lane, 0));
+    for (uint32_t seq = 1; NULL != (got = bfo_lane_next_held(lane)); ++seq) {
+        assert_int_equal(seq, got->seq);
+    }
+    t = now() - t;
+    assert_int_equal(n + 1, lane->next_recv);
+    free(gots);
+    return t / n;
+}
+
 static void cost_does_not_grow_with_depth(void **state)
 {
     const double p10 = cost_posted(10), p10k = cost_posted(10000);
     const double u10 = cost_unexpected(10), u10k = cost_unexpected(10000);
 
     print_message("ns per match: posted %.0f (10 deep) %.0f (10000), unexpected %.0f, %.0f\n", p10, p10k, u10, u10k);
+    print_message("ns per early message of 10000: in order %.0f, every second one first %.0f\n", cost_early(10000, in_order),
+                  cost_early(10000, even_then_odd));
     assert_true(p10k < 8 * p10 + 200); /* a search of the whole list would cost ten thousands */
     assert_true(u10k < 8 * u10 + 200);
 }
@@ -713,7 +751,7 @@ typedef struct {
     const char *name;
     int (*src_of)(int i), (*tag_of)(int i); /* of the receives or messages that wait */
     void (*work)(void);
-    bool posted;
+    enum { POSTED, UNEXPECTED, EARLY } kind;
 } cost_t;
 
 static bfo_want_t *waiting_wants;
@@ -843,6 +881,44 @@ static void each_message(void)
     }
 }
 
+static void early_messages(void)
+{
+    bfo_lane_match_t *lane = here->lanes;
+    bfo_got_t late[EACH] = {{.seq = 0}};
+
+    for (int i = 0; i < EACH; ++i) {
+        late[i].seq = (uint32_t) (waiting + 1 + i);
+        if (BFO_SEQ_EARLY != bfo_lane_admit_among(lane, late[i].seq) || bfo_lane_is_held(lane, late[i].seq)) {
+            _exit(1);
+        }
+        bfo_lane_hold(lane, &late[i]);
+    }
+    if (BFO_SEQ_NEXT != bfo_lane_admit_among(lane, 0)) {
+        _exit(1);
+    }
+    for (int i = 0; i < EACH; ++i) {
+        if (bfo_lane_next_held(lane) != &waiting_gots[i]) {
+            _exit(1);
+        }
+    }
+}
+
+/* Adds receive or message number `i`. */
+static void wait_as(const cost_t *c, int i)
+{
+    const bfo_keyed_t key = {.src = c->src_of(i), .tag = c->tag_of(i)};
+
+    waiting_wants[i].key = key;
+    waiting_gots[i] = (bfo_got_t){.by_key = key, .seq = (uint32_t) i + 1};
+    if (POSTED == c->kind) {
+        bfo_match_post(&here->m, &here->lanes[0], &waiting_wants[i]);
+    } else if (UNEXPECTED == c->kind) {
+        bfo_match_store(&here->m, &here->lanes[0], &waiting_gots[i]);
+    } else {
+        bfo_lane_hold(&here->lanes[0], &waiting_gots[i]);
+    }
+}
+
 static long cost_of(const cost_t *c, int depth)
 {
     long n;
@@ -852,15 +928,7 @@ static long cost_of(const cost_t *c, int depth)
     waiting_gots = calloc((size_t) depth, sizeof(*waiting_gots));
     setup_lanes(0);
     for (int i = 0; i < depth; ++i) {
-        const int src = c->src_of(i), tag = c->tag_of(i);
-
-        if (c->posted) {
-            waiting_wants[i].key = (bfo_keyed_t){.src = src, .tag = tag};
-            bfo_match_post(&here->m, &here->lanes[0], &waiting_wants[i]);
-        } else {
-            waiting_gots[i].by_key = (bfo_keyed_t){.src = src, .tag = tag};
-            bfo_match_store(&here->m, &here->lanes[0], &waiting_gots[i]);
-        }
+        wait_as(c, i);
     }
     (void) bfo_match_peek(&here->m, NULL, BFO_ANY_SOURCE, -99); /* creates the bins by tag */
     post_and_arrive(0, other_tag);                              /* tables that have to grow do so now */
@@ -876,22 +944,23 @@ static long cost_of(const cost_t *c, int depth)
 static void instructions_do_not_grow_with_depth(void **state)
 {
     static const cost_t costs[] = {
-        {"receive among equal receives", source_0, tag_one, other_receive, true},
-        {"receive among equal receives, any source", source_any, tag_one, other_receive_from_any, true},
-        {"equal receives", source_0, tag_one, equal_receive, true},
-        {"equal receives, any source", source_any, tag_one, equal_receive, true},
-        {"message among equal messages", source_0, tag_one, other_message, false},
-        {"message among equal messages, any source", source_0, tag_one, other_message_for_any, false},
-        {"equal messages", source_0, tag_one, equal_message, false},
-        {"equal messages of several sources", source_each, tag_one, equal_message, false},
-        {"probe among equal messages", source_0, tag_one, no_message, false},
-        {"receives, tags in a row", source_0, tag_i, each_receive, true},
-        {"receives, tags i * 16384", source_0, tag_shifted, each_receive, true},
-        {"receives, tags i * 32769", source_0, tag_doubled, each_receive, true},
-        {"receives, sources in a row", source_i, tag_one, each_receive, true},
-        {"messages, tags i * 16384", source_0, tag_shifted, each_message, false},
-        {"messages, sources in a row", source_i, tag_one, each_message, false},
-        {"messages, sources i * 16", source_16i, tag_one, each_message, false},
+        {"receive among equal receives", source_0, tag_one, other_receive, POSTED},
+        {"receive among equal receives, any source", source_any, tag_one, other_receive_from_any, POSTED},
+        {"equal receives", source_0, tag_one, equal_receive, POSTED},
+        {"equal receives, any source", source_any, tag_one, equal_receive, POSTED},
+        {"message among equal messages", source_0, tag_one, other_message, UNEXPECTED},
+        {"message among equal messages, any source", source_0, tag_one, other_message_for_any, UNEXPECTED},
+        {"equal messages", source_0, tag_one, equal_message, UNEXPECTED},
+        {"equal messages of several sources", source_each, tag_one, equal_message, UNEXPECTED},
+        {"probe among equal messages", source_0, tag_one, no_message, UNEXPECTED},
+        {"receives, tags in a row", source_0, tag_i, each_receive, POSTED},
+        {"receives, tags i * 16384", source_0, tag_shifted, each_receive, POSTED},
+        {"receives, tags i * 32769", source_0, tag_doubled, each_receive, POSTED},
+        {"receives, sources in a row", source_i, tag_one, each_receive, POSTED},
+        {"messages, tags i * 16384", source_0, tag_shifted, each_message, UNEXPECTED},
+        {"messages, sources in a row", source_i, tag_one, each_message, UNEXPECTED},
+        {"messages, sources i * 16", source_16i, tag_one, each_message, UNEXPECTED},
+        {"early messages", source_0, tag_one, early_messages, EARLY},
     };
     static const int sources[] = {0, BFO_ANY_SOURCE};
     int found[2], bad = 0;
@@ -900,7 +969,8 @@ static void instructions_do_not_grow_with_depth(void **state)
     one_tag = found[0];
     other_tag = found[1];
     for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); ++i) {
-        const long few = cost_of(&costs[i], costs[i].work == each_receive || costs[i].work == each_message ? EACH : SHALLOW);
+        const bool each = costs[i].work == each_receive || costs[i].work == each_message || costs[i].work == early_messages;
+        const long few = cost_of(&costs[i], each ? EACH : SHALLOW);
         const long many = cost_of(&costs[i], DEEP);
 
         if (few < 0 || many < 0) {
