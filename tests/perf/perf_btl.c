@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * One measurement for tests/perf/btl; rank 0 prints the figure. perf_btl KIND [BYTES [ROUNDS]]:
- *   latency (median half round trip, us), fastest (the fastest block), rate (messages/s), bandwidth (MB/s, windows of 16 one way), strided (the same, blocks of
- *   256 bytes with gaps as long), ping (messages
- *   out and in for callgrind), first (median time of the first round trip to a new peer, us), contact (the first exchange of
- *   all pairs, ms), memory (KiB of proportional memory per rank: before the exchange of all pairs, and its growth).
+ * One measurement for the scripts btl, pml and queues; rank 0 prints the figure. perf_btl KIND [BYTES [ROUNDS]]:
+ *   latency (median half round trip, us), fastest (the fastest block), rate (messages/s), bandwidth (MB/s, windows of 16 one way),
+ *   strided (the same, blocks of 256 bytes with gaps as long), incast (messages/s that rank 0 receives from all others at once),
+ *   flood (rank 1 sends 1,000 short messages and then BYTES while rank 0 sleeps; median time, us, until rank 0 has received BYTES, before the
+ *   others), ping (messages out and in for callgrind), first (median time of the first round trip to a new peer, us), contact (the first
+ *   exchange of all pairs, ms), memory (KiB of proportional memory per rank: before the exchange of all pairs, and its growth).
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST = 8 << 20, WINDOW = 64, LARGE_WINDOW = 16, WARM = 10 };
+enum { MOST = 8 << 20, WINDOW = 64, LARGE_WINDOW = 16, WARM = 10, FLOOD = 1000, FLOOD_BYTES = 64 };
 
 static char *out, *in;
 static int rank, size;
@@ -98,6 +99,76 @@ static double strided(int bytes, int rounds)
     seconds = windows_of(1, blocks, rounds, LARGE_WINDOW);
     MPI_Type_free(&blocks);
     return seconds;
+}
+
+/* Seconds for `rounds` windows from each other rank to rank 0, which answers each. */
+static double incast(int bytes, int rounds)
+{
+    const int n = 0 == rank ? (size - 1) * WINDOW : WINDOW;
+    MPI_Request *request = malloc((size_t) n * sizeof(*request));
+    double begin = 0;
+
+    for (int i = -1 - rounds / WARM; i < rounds; ++i) {
+        if (0 == i) {
+            begin = MPI_Wtime();
+        }
+        for (int w = 0; w < n; ++w) {
+            if (0 == rank) {
+                MPI_Irecv(in, bytes, MPI_CHAR, 1 + w / WINDOW, 7, MPI_COMM_WORLD, &request[w]);
+            } else {
+                MPI_Isend(out, bytes, MPI_CHAR, 0, 7, MPI_COMM_WORLD, &request[w]);
+            }
+        }
+        MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
+        for (int p = 1; 0 == rank && p < size; ++p) {
+            MPI_Send(out, 0, MPI_CHAR, p, 8, MPI_COMM_WORLD);
+        }
+        if (0 != rank) {
+            MPI_Recv(in, 0, MPI_CHAR, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    }
+    free(request);
+    return MPI_Wtime() - begin;
+}
+
+/* Seconds for a message of `bytes` after the flood; then rank 0 receives the flood. */
+static double after_flood(int bytes)
+{
+    const struct timespec flood = {.tv_nsec = 10000000};
+    MPI_Request request[FLOOD + 1];
+    double took = 0;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (0 == rank) {
+        nanosleep(&flood, NULL);
+        took = -MPI_Wtime();
+        MPI_Recv(in, bytes, MPI_CHAR, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        took += MPI_Wtime();
+        for (int i = 0; i < FLOOD; ++i) {
+            MPI_Recv(in, FLOOD_BYTES, MPI_CHAR, 1, 10, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    } else {
+        for (int i = 0; i < FLOOD; ++i) {
+            MPI_Isend(out, FLOOD_BYTES, MPI_CHAR, 0, 10, MPI_COMM_WORLD, &request[i]);
+        }
+        MPI_Isend(out, bytes, MPI_CHAR, 0, 9, MPI_COMM_WORLD, &request[FLOOD]);
+        MPI_Waitall(FLOOD + 1, request, MPI_STATUSES_IGNORE);
+    }
+    return took;
+}
+
+static double flood(int bytes, int rounds)
+{
+    double *times = calloc((size_t) rounds, sizeof(*times)), median;
+
+    (void) after_flood(bytes);
+    for (int i = 0; i < rounds; ++i) {
+        times[i] = after_flood(bytes);
+    }
+    qsort(times, (size_t) rounds, sizeof(*times), ascending);
+    median = times[rounds / 2];
+    free(times);
+    return median;
 }
 
 /* callgrind counts these functions: a message out, and a message in that has already arrived. Never inlined. */
@@ -239,6 +310,10 @@ int main(int argc, char **argv)
         value = 1e-6 * bytes * rounds * LARGE_WINDOW / windows(bytes, rounds, LARGE_WINDOW);
     } else if (0 == strcmp(kind, "strided") && MOST / 2 >= bytes) {
         value = 1e-6 * bytes * rounds * LARGE_WINDOW / strided(bytes, rounds);
+    } else if (0 == strcmp(kind, "incast")) {
+        value = (size - 1) * rounds * WINDOW / incast(bytes, rounds);
+    } else if (0 == strcmp(kind, "flood")) {
+        value = flood(bytes, rounds) * 1e6;
     } else if (0 == strcmp(kind, "ping")) {
         ping(bytes, rounds);
     } else if (0 == strcmp(kind, "first")) {
