@@ -16,6 +16,17 @@ trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$TEST_TMP"' EXIT
 fail() { echo "FAIL $TEST_NAME: $*"; exit 1; }
 note() { echo "  $TEST_NAME: $*"; }
 
+# What the job or the command under test has printed is in $LOG, or in $SAID if a script sets it. A script may have its own show_said.
+LOG=$TEST_TMP/log SAID=
+show_said() { tail -n 100 "${SAID:-$LOG}"; }
+# times_said PATTERN: prints the number of lines that match PATTERN, an extended regular expression (a text, if SAID_AS is -F).
+times_said() { grep -c "${SAID_AS:--E}" -- "$1" "${SAID:-$LOG}"; }
+# give_up WORDS: prints what was said, and fails.
+give_up() { show_said; fail "$*"; }
+# says PATTERN [COUNT]: at least COUNT (1) lines match PATTERN. says_not PATTERN: no line does.
+says() { [ "$(times_said "$1")" -ge "${2:-1}" ] || give_up "nobody says${2:+ $2 times}: $1"; }
+says_not() { [ "$(times_said "$1")" = 0 ] || give_up "somebody says: $1"; }
+
 # retry WHY: this test repeats a step. test.sh adds these lines up and shows their number with each run.
 retry() { echo "retried: 1 ($TEST_NAME: $*)"; }
 

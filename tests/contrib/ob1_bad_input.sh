@@ -15,9 +15,9 @@ refused() {
     shift 2
     before=$(sum)
     ends 2 "$@"
-    [ "$(wc -l <"$TEST_TMP/err")" = 1 ] || { show; fail "$name: not one message"; }
-    grep -qF -- "$word" "$TEST_TMP/err" || { show; fail "$name: the message does not name $word"; }
-    [ ! -s "$TEST_TMP/out" ] || { show; fail "$name: something was printed"; }
+    [ "$(wc -l <"$TEST_TMP/err")" = 1 ] || { show_said; fail "$name: not one message"; }
+    grep -qF -- "$word" "$TEST_TMP/err" || { show_said; fail "$name: the message does not name $word"; }
+    [ ! -s "$TEST_TMP/out" ] || { show_said; fail "$name: something was printed"; }
     [ "$(sum)" = "$before" ] || fail "$name: something was written"
     note "$name: refused"
 }
@@ -81,7 +81,7 @@ line "no UTF-8" "it is no UTF-8" $'# caf\351'
 line "a place that is nowhere" "has no ompi/mca/nowhere" 'watch every ompi/mca/nowhere'
 line "a folder that is nowhere" "has no opal/mca/nowhere" 'watch folders opal/mca/nowhere'
 line "a bad pattern" "pattern" 'topic x | ( | matching | our_match | y'
-grep -qE ":$(($(wc -l <"$MAP") + 1)): " "$TEST_TMP/err" || { show; fail "the message does not say which line"; }
+grep -qE ":$(($(wc -l <"$MAP") + 1)): " "$TEST_TMP/err" || { show_said; fail "the message does not say which line"; }
 
 refused "no map" "$TEST_TMP/none" revision --map "$TEST_TMP/none" --tree "$BASE"
 refused "no sources of ours" "$TEST_TMP/none" revision --ours "$TEST_TMP/none" --tree "$BASE"
@@ -151,12 +151,12 @@ sed -i "2i [ -e '$TEST_TMP/again' ] || { : >'$TEST_TMP/again'; exec '$(command -
 TMPDIR=$TEST_TMP/temporary PATH=$TEST_TMP/slow:$PATH perl "$BFO_SRCDIR/contrib/check-ob1-revision.pl" --map "$MAP" --ours "$OURS" \
     --git "$TEST_TMP/repository" --to v1.0.1 >"$TEST_TMP/out" 2>"$TEST_TMP/err" &
 script=$!
-read -r -t 200 _ <>"$TEST_TMP/started" || { show; fail "the second ctags never began"; }
+read -r -t 200 _ <>"$TEST_TMP/started" || { show_said; fail "the second ctags never began"; }
 [ -n "$(ls -A "$TEST_TMP/temporary")" ] || fail "no temporary tree to remove"
 kill -TERM $script
 echo >"$TEST_TMP/go"
 status=0
 wait $script || status=$?
-[ "$status" = 2 ] || { show; fail "SIGTERM: it ended with $status, not 2"; }
-grep -q 'ended by SIGTERM' "$TEST_TMP/err" || { show; fail "SIGTERM: no message"; }
+[ "$status" = 2 ] || { show_said; fail "SIGTERM: it ended with $status, not 2"; }
+grep -q 'ended by SIGTERM' "$TEST_TMP/err" || { show_said; fail "SIGTERM: no message"; }
 [ -z "$(ls -A "$TEST_TMP/temporary")" ] || fail "SIGTERM: the temporary tree stayed"

@@ -19,7 +19,7 @@ says '== matching'
 says '== parameters'
 ends 0 diffs --tree "$BASE" Matching
 says '== matching'
-silent_about '== parameters'
+says_not '== parameters'
 ends 0 diffs
 says '0 unexplained'
 
@@ -67,7 +67,7 @@ unexplained "a field of ours that is gone" 'its piece of ours is gone: our_send_
 ends 0 diffs --tree "$BASE" --json
 perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); my ($m) = grep { $_->{name} eq "matching" } @{$all->{concepts}};
     exit !($all->{unexplained} == 0 && grep { $_->{name} eq "ob1_match" && $_->{ours}[0]{line} == 2 } @{$m->{rows}})' <"$TEST_TMP/out" ||
-    { show; fail "--json"; }
+    { show_said; fail "--json"; }
 sed -i 's/return found + /char *evil = "<script>alert(1)<\/script>\&"; return found + /' "$match"
 LC_ALL=C sed -i $'s/return found + /char *name = "caf\303\251, na\357ve"; &/' "$match" # UTF-8 and Latin-1
 sed -i "s/ours is twice as long/<b>bold<\/b> \& 'quoted'/" "$MAP"

@@ -100,18 +100,18 @@ found 1 "a component is gone" "rmdir opal/mca/btl/openib" 'gone    component opa
 found 1 "a topic" "mkdir opal/mca/btl/accelerator" '* accelerator: memory of accelerators' 'added   component opal/mca/btl/accelerator' 'our_device'
 found 2 "the worst comes first" "sed -i 's/return l == l->next/return !l->next/' opal/class/list.h; sed -i /ob1_twice/d $match"
 [ "$(grep -n list_is_empty "$TEST_TMP/out" | head -n 1 | cut -d: -f1)" -lt "$(grep -n ob1_twice "$TEST_TMP/out" | head -n 1 | cut -d: -f1)" ] ||
-    { show; fail "what our sources name does not come first"; }
+    { show_said; fail "what our sources name does not come first"; }
 
 # JSON, for programs.
 change "a default" "sed -i 's/\"eager\", 4/\"eager\", 64/' $ob1/pml_ob1_component.c"
 ends 1 revision --tree "$TEST_TMP/new" --json
 perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); my ($c) = grep { $_->{kind} eq "param" } @{$all->{changes}};
     exit !($c->{what} eq "changed" && $c->{was} eq "=4" && $c->{is} eq "=64" && $c->{ours}[0]{file} eq "pml_bfo/types/pml_bfo_match.c"
-           && $all->{compared_with} eq "1.0.1")' <"$TEST_TMP/out" || { show; fail "--json"; }
+           && $all->{compared_with} eq "1.0.1")' <"$TEST_TMP/out" || { show_said; fail "--json"; }
 
 ends 0 revision --json
 perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>); exit !($all->{compared_with} eq "1.0.1" && !@{$all->{changes}})' <"$TEST_TMP/out" ||
-    { show; fail "--json without a tree"; }
+    { show_said; fail "--json without a tree"; }
 
 # A git repository: from the map's records, and from one tag to another.
 repository=$TEST_TMP/repository
@@ -169,6 +169,6 @@ ends 0 revision --tree "$TEST_TMP/new"
 # A symlink to the map stays a symlink.
 cp "$MAP.good" "$MAP"
 ln -s map.txt "$TEST_TMP/link"
-perl "$BFO_SRCDIR/contrib/check-ob1-revision.pl" --map "$TEST_TMP/link" --ours "$OURS" --tree "$TEST_TMP/new" --accept >"$TEST_TMP/out" || { show; fail "--accept through a symlink"; }
+perl "$BFO_SRCDIR/contrib/check-ob1-revision.pl" --map "$TEST_TMP/link" --ours "$OURS" --tree "$TEST_TMP/new" --accept >"$TEST_TMP/out" || { show_said; fail "--accept through a symlink"; }
 [ -L "$TEST_TMP/link" ] || fail "--accept replaced a symlink"
 ends 0 revision --tree "$TEST_TMP/new"

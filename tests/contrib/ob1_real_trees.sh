@@ -22,7 +22,7 @@ ends() {
     perl "$contrib/$1" "${@:2}" >"$TEST_TMP/out" 2>&1 || status=$?
     [ "$status" = "$wanted" ] || { head -n 60 "$TEST_TMP/out"; fail "'$*' ended with $status, not $wanted"; }
 }
-says() { grep -qF -- "$1" "$TEST_TMP/out" || { head -n 60 "$TEST_TMP/out"; fail "the output does not say: $1"; }; }
+SAID=$TEST_TMP/out SAID_AS=-F
 # names THING FILE: the paragraph of a change names our file.
 names() {
     awk -v thing="$1" -v file="$2" '/^[a-z]/ { here = index($0, thing) } here && index($0, file) { found = 1 } END { exit !found }' \

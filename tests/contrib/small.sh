@@ -129,15 +129,13 @@ cp "$MAP.draft" "$MAP"
 
 revision() { perl "$BFO_SRCDIR/contrib/check-ob1-revision.pl" --map "$MAP" --ours "$OURS" "$@" >"$TEST_TMP/out" 2>"$TEST_TMP/err"; }
 diffs() { perl "$BFO_SRCDIR/contrib/check-ob1-pml-diffs.pl" --map "$MAP" --ours "$OURS" "$@" >"$TEST_TMP/out" 2>"$TEST_TMP/err"; }
-show() { cat "$TEST_TMP/out" "$TEST_TMP/err"; }
+SAID=$TEST_TMP/out SAID_AS=-F
+show_said() { cat "$TEST_TMP/out" "$TEST_TMP/err"; }
 
 # ends STATUS COMMAND...: the command ends with STATUS.
 ends() {
     local wanted=$1 status=0
     shift
     "$@" || status=$?
-    [ "$status" = "$wanted" ] || { show; fail "'$*' ended with $status, not $wanted"; }
+    [ "$status" = "$wanted" ] || { show_said; fail "'$*' ended with $status, not $wanted"; }
 }
-# says TEXT: the last output contains TEXT; silent_about TEXT: it does not.
-says() { grep -qF -- "$1" "$TEST_TMP/out" || { show; fail "the output does not say: $1"; }; }
-silent_about() { ! grep -qF -- "$1" "$TEST_TMP/out" || { show; fail "the output says: $1"; }; }

@@ -8,16 +8,16 @@ REPORT=$TEST_TMP/report.json
 FABRIC=bfo-${TEST_NAME:-btl}-$$
 BTL_ARGS=(--mca pml "${BTL_PML:-ob1}" --mca btl openib,self)
 
-# on_rails "softrail options" RANKS mpirun-arguments...: output in $TEST_TMP/log, counters in $REPORT.
+# on_rails "softrail options" RANKS mpirun-arguments...: output in $LOG, counters in $REPORT.
 on_rails() {
     local options=$1 n=$2
     shift 2
     # shellcheck disable=SC2086
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run $options --report="$REPORT" -- \
-        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$TEST_TMP/log" 2>&1 </dev/null
+        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$LOG" 2>&1 </dev/null
 }
 
-show_log() { tail -n 30 "$TEST_TMP/log"; }
+show_log() { tail -n 30 "$LOG"; }
 
 # rails_carried BYTES RAILS: each of the first RAILS rails sent at least BYTES bytes; other ways did not carry them.
 rails_carried() {
@@ -29,7 +29,7 @@ rails_carried() {
 }
 
 # has_said PATTERN [COUNT]: at least COUNT (1) lines of the job match PATTERN.
-has_said() { [ "$(grep -cE -- "$1" "$TEST_TMP/log")" -ge "${2:-1}" ]; }
+has_said() { [ "$(grep -cE -- "$1" "$LOG")" -ge "${2:-1}" ]; }
 
 # have_moved BYTES RAILS: each of the first RAILS rails of the running job sent at least BYTES bytes.
 have_moved() {
@@ -51,21 +51,29 @@ wait_until() {
 }
 
 # begin_stream "softrail options" RANKS mpirun-arguments... [STREAM-OPTIONS]: the verified stream runs in the background as $job on
-# the fabric $FABRIC, until end_stream, which sets rc. A fixed duration would be too short on a busy machine.
+# the fabric $FABRIC, until end_stream, which sets rc. A fixed duration would be too short on a busy machine. Another program ends by itself.
 begin_stream() {
     local options=$1 n=$2
     shift 2
     rm -f "$TEST_TMP/pid"
-    : >"$TEST_TMP/log"
+    : >"$LOG"
     # shellcheck disable=SC2086
-    timeout -k 5 "${STREAM_LIMIT:-240}" "$SOFTRAIL" run $options --name "$FABRIC" --report="$REPORT" -- \
-        "$MPIRUN" --report-pid "$TEST_TMP/pid" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$TEST_TMP/log" 2>&1 </dev/null &
+    timeout -k 5 "${STREAM_LIMIT:-$MPI_TIMEOUT}" "$SOFTRAIL" run $options --name "$FABRIC" --report="$REPORT" -- \
+        "$MPIRUN" --report-pid "$TEST_TMP/pid" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$LOG" 2>&1 </dev/null &
     job=$!
 }
 end_stream() {
     kill -USR1 "$(cat "$TEST_TMP/pid")" 2>/dev/null
     wait $job
     rc=$?
+}
+
+# passes WHAT [PATTERN]: the job of begin_stream ends without an error, and says PATTERN: its program has checked something.
+passes() {
+    wait $job
+    rc=$?
+    [ $rc = 0 ] || { show_log; fail "$1: the job ended with $rc"; }
+    has_said "${2:-^PASSED [1-9]}" || { show_log; fail "$1: no result"; }
 }
 
 # stream_until COMMAND "softrail options" RANKS mpirun-arguments... [STREAM-OPTIONS]: sets rc
@@ -78,8 +86,8 @@ stream_until() {
 
 # verified WHAT: the stream ended without an error, and every byte was right.
 verified() {
-    [ $rc = 0 ] && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: exit $rc"; }
-    note "$1: $(grep ' 0 wrong$' "$TEST_TMP/log" | tail -n 1)"
+    [ $rc = 0 ] && grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$LOG" || { show_log; fail "$1: exit $rc"; }
+    note "$1: $(grep ' 0 wrong$' "$LOG" | tail -n 1)"
 }
 
 # run_stream RAILS "more softrail options" RANKS mpirun-arguments...: runs the verified stream until all rails have carried a part of it.
@@ -105,7 +113,7 @@ cut_stream() {
     for rail in $cut; do
         wait_until "has_said 'A rail was lost: .* rail $rail from sr$rail:1 '"
     done
-    shown=$(grep -c 'messages verified' "$TEST_TMP/log")
+    shown=$(grep -c 'messages verified' "$LOG")
     wait_until "has_said 'messages verified' $((shown + 1))"
     end_stream
     for rail in $cut; do
@@ -127,7 +135,7 @@ fault_stream() {
 }
 
 # counted "PATTERN": a counter line of the BTL (btl_openib_verbose 1) matches PATTERN, in some rank on some rail.
-counted() { grep -qE "bfo: sr[0-9]+:1: .*$1" "$TEST_TMP/log" || { show_log; fail "no rank counted '$1'"; }; }
+counted() { SAID=$LOG says "bfo: sr[0-9]+:1: .*$1"; }
 
 # Prints the numbers of receives that queue pairs have (btl_openib_verbose 2), each number once; 0 means a shared queue.
-receives() { grep -aoE 'queue pair 0x[0-9a-f]+: .*receives [0-9]+' "$TEST_TMP/log" | grep -oE '[0-9]+$' | sort -un | tr '\n' ' '; }
+receives() { grep -aoE 'queue pair 0x[0-9a-f]+: .*receives [0-9]+' "$LOG" | grep -oE '[0-9]+$' | sort -un | tr '\n' ' '; }

@@ -12,8 +12,8 @@ use_components btl
 in_time() { [ "$1" != 124 ] && [ "$1" != 137 ]; }
 crashed() { grep -E 'signal 1?1|Segmentation|Aborted|core dumped' "$TEST_TMP/log"; }
 
-# says TEXT OPTIONS ARGUMENTS...: the job ends in time, without a crash, and says TEXT once.
-says() {
+# job_says TEXT OPTIONS ARGUMENTS...: the job ends in time, without a crash, and says TEXT once.
+job_says() {
     local text=$1 options=$2 rc count
     shift 2
     ends_refused "$text" "$TEST_TMP/log" on_rails "$options" 2 "$@" "$STREAM" -s 1
@@ -26,19 +26,19 @@ says() {
     return $rc
 }
 
-says 'No port of this machine matches' "-n 2" --mca btl_openib_if_include nosuch && fail "ran without a port"
-says 'names a device that this machine does not have' "-n 2" --mca btl_openib_if_include nosuch,sr1 || fail "one rail was left"
-says 'btl_openib_if_exclude has a value' "-n 2" --mca btl_openib_if_include sr0 --mca btl_openib_if_exclude sr1 && fail "accepted"
-says 'btl_openib_receive_queues has a value' "-n 2" --mca btl_openib_receive_queues P,1 && fail "accepted"
-says 'btl_openib_ib_timeout has a value' "-n 2" --mca btl_openib_ib_timeout 99 && fail "accepted"
-says 'btl_openib_gid_index has a value' "-n 2" --mca btl_openib_gid_index 256 && fail "accepted"
+job_says 'No port of this machine matches' "-n 2" --mca btl_openib_if_include nosuch && fail "ran without a port"
+job_says 'names a device that this machine does not have' "-n 2" --mca btl_openib_if_include nosuch,sr1 || fail "one rail was left"
+job_says 'btl_openib_if_exclude has a value' "-n 2" --mca btl_openib_if_include sr0 --mca btl_openib_if_exclude sr1 && fail "accepted"
+job_says 'btl_openib_receive_queues has a value' "-n 2" --mca btl_openib_receive_queues P,1 && fail "accepted"
+job_says 'btl_openib_ib_timeout has a value' "-n 2" --mca btl_openib_ib_timeout 99 && fail "accepted"
+job_says 'btl_openib_gid_index has a value' "-n 2" --mca btl_openib_gid_index 256 && fail "accepted"
 for list in sr0:1 sr0:1= =east sr0:1=east,,sr1:1=west; do
-    says 'btl_openib_fabrics has a value' "-n 2" --mca btl_openib_fabrics $list && fail "accepted: $list"
+    job_says 'btl_openib_fabrics has a value' "-n 2" --mca btl_openib_fabrics $list && fail "accepted: $list"
 done
-says 'names a port that the BTL openib does not use here: *sr1:2=west ' "-n 2" --mca btl_openib_fabrics sr0:1=east,sr1:2=west,sr7:1=east || fail "a port that is not there ended the job"
-says 'The port sr0:1 has no such partition key' "-n 2" --mca btl_openib_pkey 0x1234 && fail "ran without a port"
+job_says 'names a port that the BTL openib does not use here: *sr1:2=west ' "-n 2" --mca btl_openib_fabrics sr0:1=east,sr1:2=west,sr7:1=east || fail "a port that is not there ended the job"
+job_says 'The port sr0:1 has no such partition key' "-n 2" --mca btl_openib_pkey 0x1234 && fail "ran without a port"
 tr '\n' ' ' <"$TEST_TMP/log" | grep -q 'The port sr1:1 has no such partition key' || { show_log; fail "the second port's text is hidden by the first's"; }
-says 'btl_openib_mtu is accepted and not used' "-n 2" --mca btl_openib_mtu 3 || fail "an old parameter ended the job"
+job_says 'btl_openib_mtu is accepted and not used' "-n 2" --mca btl_openib_mtu 3 || fail "an old parameter ended the job"
 
 # rank_1_with NAME=VALUE "softrail options" TEXT: the second of two ranks has this parameter, and the job prints TEXT; sets rc.
 rank_1_with() {
@@ -78,10 +78,10 @@ case $OMPI_VERSION in
 *) in_init=14 in_job=14 ;;
 esac
 # Too little memory that can be locked.
-(ulimit -l 64 && says 'cannot lock memory' "-n 2 --memlock")
+(ulimit -l 64 && job_says 'cannot lock memory' "-n 2 --memlock")
 [ $? = $in_init ] || fail "no locked memory: not told, or the job ran"
 # Enough for the ports, too little for the queues of a connection.
-(ulimit -l 2000 && says 'cannot lock memory' "-n 2 --memlock" --mca btl_openib_receive_queues P,2048,64,32,16:P,12544,12:P,65792,4)
+(ulimit -l 2000 && job_says 'cannot lock memory' "-n 2 --memlock" --mca btl_openib_receive_queues P,2048,64,32,16:P,12544,12:P,65792,4)
 [ $? = $in_job ] || fail "locked memory for ports only: not told, or the job ran"
 
 # All ports down before the start.

@@ -26,10 +26,9 @@ strike() {
     wait_until "has_said 'messages verified' $((shown + 2))"
     end_stream
 }
-logged() { has_said "$1" || { show_log; fail "not said: $1"; }; }
 # lost_rail RAIL CAUSE: this rail was lost, and no other
 lost_rail() {
-    logged "^A rail was lost: .* rail $1 from .*; cause: .*$2"
+    says "^A rail was lost: .* rail $1 from .*; cause: .*$2"
     grep '^A rail was lost: ' "$TEST_TMP/log" | grep -vq " rail $1 from " && { show_log; fail "another rail was lost"; }
     return 0
 }
@@ -44,14 +43,14 @@ verified "PORT_ERR of a port that goes on working"
 lost_rail 1 'the port is down'
 strike ib 2 "down sr1/up sr1" 'sr1:1: the port is back'
 verified "PORT_ERR, PORT_ACTIVE"
-logged 'sr1:1: the port is back'
+says 'sr1:1: the port is back'
 strike eth 2 "gid sr1" "$LOST"
 verified "GID_CHANGE: the address of the port is gone, the port has another one"
 lost_rail 1 'the port has another address'
 strike ib 2 "gid sr1" 'sr1: GID table change'
 verified "GID_CHANGE on InfiniBand, where LIDs count"
 lost_nothing
-logged 'sr1: GID table change'
+says 'sr1: GID table change'
 strike ib 2 "lid sr1" "$LOST"
 verified "LID_CHANGE"
 lost_rail 1 'the port has another address'
@@ -60,7 +59,7 @@ lost_rail 1 'the port has another address'
 # wrong bytes, and never hangs.
 BYTES=3000000 strike ib 2 "gone sr1" "A rail was lost: |cannot reach a process any more"
 grep -qE 'wrong at byte| bytes, not |[1-9][0-9]* wrong$|Signal:' "$TEST_TMP/log" && { show_log; fail "DEVICE_FATAL under WRITEs: wrong data or a crash"; }
-logged 'sr1: local catastrophic error|sr1: .*fatal'
+says 'sr1: local catastrophic error|sr1: .*fatal'
 if grep -q 'The PML bfo cannot reach a process any more' "$TEST_TMP/log"; then
     [ $rc != 0 ] && [ $rc != 124 ] && [ $rc != 137 ] || { show_log; fail "DEVICE_FATAL under WRITEs: a peer is declared and the job ends with $rc"; }
     note "DEVICE_FATAL under WRITEs: the peer is declared"
@@ -80,7 +79,7 @@ on_fault() {
 }
 on_fault "fatal rail=sr1 op=send op=write nth=300" "$LOST"
 verified "QP_FATAL"
-logged 'sr1: local work queue catastrophic error'
+says 'sr1: local work queue catastrophic error'
 lost_rail 1 ''
 # The queue pair of control messages fails with the first request to connect: the BTL makes it usable again and repeats the request.
 # A failed send leaves its send queue in error (5, SQE), QP_FATAL the queue pair (6, ERR).
@@ -88,13 +87,13 @@ for fate in "error status=retry 5" "fatal 6"; do
     on_fault "${fate% *} rail=sr1 op=send payload=0:32 nth=1" "sr1:1: the queue pair of control messages was in state ${fate##* }"
     verified "${fate% *} of the first REQ"
     lost_nothing
-    logged "sr1:1: the queue pair of control messages was in state ${fate##* }"
-    logged 'sr1:1: .* mended [1-9]'
+    says "sr1:1: the queue pair of control messages was in state ${fate##* }"
+    says 'sr1:1: .* mended [1-9]'
     rails_carried 100000 2
 done
 on_fault "migrated rail=sr1 op=send op=write nth=300" 'sr1: .*[Mm]igra'
 verified "PATH_MIG"
-logged 'sr1: .*[Mm]igra'
+says 'sr1: .*[Mm]igra'
 lost_nothing
 
 # A "local operation error" at a dead port is the fault of the rail. At a living port it is the fault of the request, as a protection error
@@ -110,6 +109,6 @@ grep -B2 "status=local" "$REPORT" | grep -q '"done": [1-9]' || fail "no message 
 for status in local protection; do
     on_fault "error rail=sr1 op=send op=write payload=0:41 status=$status nth=200" "$LOST" -m 1500
     verified "status=$status, port up"
-    logged 'the work request itself may be bad'
+    says 'the work request itself may be bad'
 done
 exit 0

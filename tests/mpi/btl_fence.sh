@@ -16,26 +16,23 @@ under() {
     printf '%b\n' "$1" >"$TEST_TMP/plan"
     stream_until "has_said '$2' $3" "-n 2 --plan $TEST_TMP/plan --retry-time=$retry_time" 2 "${@:4}"
 }
-# logged N TEXT: at least N lines contain TEXT
-logged() { has_said "$2" "$1" || { show_log; fail "expected $1 times: $2"; }; }
-
 # Each kind of bring-down message is lost four times: timers repeat it, and both ends come to rest. First byte: 0x30 DOWN, 0x31 DACK.
 # (The BTL sends each copy over the rail itself and over another rail.)
 cut='lose rail=sr1 op=send op=write payload=0:41 nth=300'
 DOWN='rail 1 .*-> down on' GIVEN_UP='the fence did not end, its queue pairs were destroyed'
 under "lose op=send payload=0:30 nth=1-4\n$cut" "$DOWN" 2 "$STREAM" -s 600 -m 1500
 verified "DOWN lost four times"
-logged 2 "$DOWN"
+says "$DOWN" 2
 under "lose op=send payload=0:31 nth=1-4\n$cut" "$DOWN" 2 "$STREAM" -s 600 -m 1500
 verified "DACK lost four times"
-logged 2 "$DOWN"
+says "$DOWN" 2
 
 # Queue pairs that cannot be put into the error state return nothing: the BTL destroys them after the timeout, and compares the counts. (With
 # WRITEs the peer would be declared if a FIN had to be sent again, because their data may be missing.)
 under "enomem op=qp_error rail=sr1\n$cut" "$DOWN" 2 --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
     "$STREAM" -s 600 -m 300000
 verified "a fence that does not end"
-logged 1 "$GIVEN_UP"
+says "$GIVEN_UP"
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
 # With shared queues alone, a queue pair that still runs never reports its last receive: the fence of neither side ends. retry_time is so long
 # that the timeout of the second side comes before its queue pairs find the other side's queue pairs gone; otherwise its fence would end after
@@ -44,7 +41,7 @@ retry_time=1s
 under "enomem op=qp_error rail=sr1\n$cut" "$DOWN" 2 --mca btl_openib_fence_timeout 1 --mca pml_bfo_use_put 0 \
     --mca btl_openib_receive_queues S,256,256,240,12,64:S,12544,256,240,12,64:S,65792,64,60,4,16 "$STREAM" -s 600 -m 300000
 verified "a fence of shared queues that does not end"
-logged 2 "$GIVEN_UP"
+says "$GIVEN_UP" 2
 grep -q 'declared unreachable' "$TEST_TMP/log" && fail "nothing was lost, and the peer was declared"
 
 # The event of the last receive of queue pairs with shared queues. last_wqe OPTION MISSED FROM TO: at least MISSED fences ended without
@@ -58,7 +55,7 @@ last_wqe() {
         verified "last receive's event: ${1:-raised}"
         longest=$(grep -oE 'fences [1-9][0-9]* \(longest [0-9]+' "$TEST_TMP/log" | awk '{ if ($NF > n) n = $NF } END { print n + 0 }')
         missed=$(grep -oE "without the last receive's event [0-9]+" "$TEST_TMP/log" | awk '{ n += $NF } END { print n + 0 }')
-        logged 2 'fences [1-9]'
+        says 'fences [1-9]' 2
         grep -q 'the fence did not end' "$TEST_TMP/log" && { show_log; fail "a fence was given up"; }
         grep -qE 'received late [1-9]|declared unreachable' "$TEST_TMP/log" && { show_log; fail "a fence ended too early"; }
         note "fences of $longest ms, $missed without the event"
@@ -82,7 +79,7 @@ wait_until "has_said 'messages verified'"
 wait_until "has_said '$DOWN' 2"
 end_stream
 verified "a device is gone"
-logged 2 'sr1: local catastrophic error|sr1: .*fatal'
+says 'sr1: local catastrophic error|sr1: .*fatal' 2
 
 # The peer's HCA acknowledged a message and died before the peer saw it: after the loss of the rail no process may wait for this message.
 # The process declares the peer, tells it so, and does not contact it again.
@@ -100,8 +97,8 @@ on_rails "-n 2 --name $fabric --plan $TEST_TMP/plan --retry-time=100ms" 2 "$BFO_
 rc=$?
 wait
 [ $rc = 0 ] && [ "$(grep -c '^rank . declared\|^rank .: declared' "$TEST_TMP/log")" = 2 ] || { show_log; fail "a lost message: exit $rc"; }
-logged 1 'declared unreachable: messages that were reported as delivered are lost'
-logged 1 'declared unreachable: the process declared us unreachable'
+says 'declared unreachable: messages that were reported as delivered are lost'
+says 'declared unreachable: the process declared us unreachable'
 # after a process has printed this line, it sends only PEERDEAD
 awk '{ pid = $1 } / declared unreachable: / { gone[pid] = 1 }
     gone[pid] && / [A-Z]+\([0-9]+\) of rail [0-9]+ to / && !/PEERDEAD/ { print; bad = 1 } END { exit bad }' "$TEST_TMP/log" ||

@@ -19,7 +19,6 @@ run() {
 }
 # run_until COMMAND "softrail options" mpirun-arguments...: a verified stream of messages up to $MOST bytes
 run_until() { stream_until "$1" "$2" 2 "${@:3}" "$STREAM" -s 600 -m "$MOST"; }
-says() { grep -qE -- "$1" "$TEST_TMP/log"; }
 bytes() { rail_counter "$REPORT" "$1" tx_bytes; }
 
 # Columns: NAME VALUE (and further parameters), options of softrail, what the log must show (after a minus: must not show), exit status 0 or any other
@@ -30,9 +29,9 @@ while IFS='|' read -r name value options expected status; do
     { [ "$status" = 0 ] && [ $rc != 0 ]; } && { show_log; fail "$name=$value: the job ended with $rc"; }
     { [ "$status" != 0 ] && [ $rc = 0 ]; } && { show_log; fail "$name=$value was accepted"; }
     if [ "${expected#-}" = "$expected" ]; then
-        says "$expected" || { show_log; fail "$name=$value: not seen: $expected"; }
+        has_said "$expected" || { show_log; fail "$name=$value: not seen: $expected"; }
     else
-        says "${expected#-}" && { show_log; fail "$name=$value: seen: ${expected#-}"; }
+        has_said "${expected#-}" && { show_log; fail "$name=$value: seen: ${expected#-}"; }
     fi
     note "$name=$value: ${expected}"
 done <<'TABLE'
@@ -96,10 +95,10 @@ TABLE
 # The BTL does not use a device that cannot make queue pairs, nor a port that gets none; it prints the reason.
 echo "enomem op=create_qp" >"$TEST_TMP/plan"
 run "-n 1 --plan=$TEST_TMP/plan"
-{ [ $rc != 0 ] && says 'devices seen: 1; reason: no reliable connections'; } || { show_log; fail "no queue pairs: exit $rc"; }
+{ [ $rc != 0 ] && has_said 'devices seen: 1; reason: no reliable connections'; } || { show_log; fail "no queue pairs: exit $rc"; }
 echo "enomem op=create_qp nth=2-" >"$TEST_TMP/plan" # the first queue pair shows that the device has such queue pairs
 on_rails "-n 1 --plan=$TEST_TMP/plan" 1 "${TRY[@]}"
-{ says 'sr0:1 could not be prepared' && says 'cause: Cannot allocate memory'; } || { show_log; fail "no queue pairs for the port"; }
+{ has_said 'sr0:1 could not be prepared' && has_said 'cause: Cannot allocate memory'; } || { show_log; fail "no queue pairs for the port"; }
 note "no queue pairs: the reason is given"
 
 # Both sides of a rail use the same path MTU, even if only one side limits it.
@@ -132,8 +131,8 @@ note "locality: small messages go near, long ones everywhere ($near and $far byt
 for slow in 1 0; do
     MOST=1000
     run_until "$MOVED" "-n 2 --rate sr$slow=2500M --rate sr$((1 - slow))=10G"
-    says "sr$slow:1: lane 0, 2500 Mbit/s, latency 6" || { show_log; fail "the latency of a port of 2500 Mbit/s beside one of 10000"; }
-    says "sr$((1 - slow)):1: lane 0, 10000 Mbit/s, latency 4" || { show_log; fail "the latency of a port of 10000 Mbit/s"; }
+    has_said "sr$slow:1: lane 0, 2500 Mbit/s, latency 6" || { show_log; fail "the latency of a port of 2500 Mbit/s beside one of 10000"; }
+    has_said "sr$((1 - slow)):1: lane 0, 10000 Mbit/s, latency 4" || { show_log; fail "the latency of a port of 10000 Mbit/s"; }
     near=$(bytes $((1 - slow))) far=$(bytes $slow)
     [ "$far" -lt $((near / 50)) ] || fail "a slow rail carried $far bytes of small messages, the fast one $near"
     MOST=4000000
@@ -164,7 +163,7 @@ while IFS='|' read -r name value others expected; do
     grep -qE -- "$expected" <<<"${without[. $others]}" && fail "$name: seen without it: $expected"
     # shellcheck disable=SC2086
     run "-n 1" $others --mca "btl_openib_$name" "$value"
-    { [ $rc = 0 ] && says "$expected"; } || { show_log; fail "$name=$value $others: exit $rc, expected: $expected"; }
+    { [ $rc = 0 ] && has_said "$expected"; } || { show_log; fail "$name=$value $others: exit $rc, expected: $expected"; }
     note "$name=$value: $expected"
 done <<TABLE
 flags|send||sends 47, .* gets 0 
@@ -193,13 +192,13 @@ note "max_hw_msg_size=8192: messages of $size bytes"
 
 # A shared queue that may not grow.
 run "-n 1" --mca btl_openib_receive_queues S,65792,64,60,16,4,2 --mca btl_openib_enable_srq_resize 0
-says 'shared queue 0 grows to' && { show_log; fail "a shared queue grew with enable_srq_resize=0"; }
+has_said 'shared queue 0 grows to' && { show_log; fail "a shared queue grew with enable_srq_resize=0"; }
 note "enable_srq_resize=0: no growth"
 
 # Small messages that wait are not coalesced.
 TRY=("$STREAM" -s 1 -m 1000)
 run "-n 1" --mca btl_openib_use_message_coalescing 0
-says 'coalesced [1-9]' && { show_log; fail "messages travelled together with use_message_coalescing=0"; }
+has_said 'coalesced [1-9]' && { show_log; fail "messages travelled together with use_message_coalescing=0"; }
 note "use_message_coalescing=0: none travel together"
 
 # The limit on fragments of one size: 12 of the smallest size fill a page, and each of the other four sizes has two. Without the limit the
@@ -207,7 +206,7 @@ note "use_message_coalescing=0: none travel together"
 FEW=(--mca btl_openib_free_list_num 2 --mca btl_openib_free_list_inc 2)
 TRY=("$STREAM" -s 1 -m 200)
 run "-n 1" "${FEW[@]}"
-{ [ $rc = 0 ] && ! says 'fragments 20, '; } || { show_log; fail "free_list_max=-1: exit $rc, no more than 20 fragments"; }
+{ [ $rc = 0 ] && ! has_said 'fragments 20, '; } || { show_log; fail "free_list_max=-1: exit $rc, no more than 20 fragments"; }
 run "-n 1" "${FEW[@]}" --mca btl_openib_free_list_max 12
 { [ $rc = 0 ] && [ "$(grep -c 'fragments 20, ' "$TEST_TMP/log")" = 2 ]; } || { show_log; fail "free_list_max=12: exit $rc"; }
 note "free_list_max=12: not more than 20 fragments"
@@ -215,11 +214,11 @@ TRY=("$STREAM" -s 1 -m 1000)
 
 # Each message asks for a completion, or one message of several does; with a limit on fragments every message does.
 run "-n 1" --mca btl_openib_completion_interval 1
-says 'silent [1-9]' && { show_log; fail "silent messages with completion_interval=1"; }
+has_said 'silent [1-9]' && { show_log; fail "silent messages with completion_interval=1"; }
 run "-n 1" --mca btl_openib_free_list_max 1000
-says 'silent [1-9]' && { show_log; fail "silent messages with free_list_max=1000"; }
+has_said 'silent [1-9]' && { show_log; fail "silent messages with free_list_max=1000"; }
 run "-n 1" --mca btl_openib_completion_interval 4
-says 'silent [1-9]' || { show_log; fail "no silent message with completion_interval=4"; }
+has_said 'silent [1-9]' || { show_log; fail "no silent message with completion_interval=4"; }
 note "completion_interval=4: messages that ask for no completion"
 
 # A rail that never connects is given up in time.
@@ -228,7 +227,7 @@ echo "lose rail=sr1 op=send payload=0:32" >"$TEST_TMP/plan"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 run_until "has_said 'did not connect in 1 s'" "-n 2 --plan $TEST_TMP/plan" --mca btl_openib_connect_timeout 1
-says 'did not connect in 1 s' || { show_log; fail "connect_timeout=1: not given up"; }
+has_said 'did not connect in 1 s' || { show_log; fail "connect_timeout=1: not given up"; }
 note "connect_timeout=1: given up"
 
 # Where giving up would end the job, the BTL waits longer: requests are lost for three seconds.
@@ -249,21 +248,21 @@ BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 # The BTL destroys the queue pairs of a dead rail after the time-wait; many bring-downs at once take turns.
 echo "lose rail=sr1 op=send op=write nth=300" >"$TEST_TMP/plan"
 run_until "has_said 'destroyed after 1 s'" "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
-says 'destroyed after 1 s' || { show_log; fail "time_wait=1: not destroyed"; }
+has_said 'destroyed after 1 s' || { show_log; fail "time_wait=1: not destroyed"; }
 note "time_wait=1: destroyed"
 # A queue pair that cannot be destroyed keeps its resources, and the BTL tries again.
 # (The first queue pair of each rank only tried whether the device has reliable connections.)
 printf 'lose rail=sr1 op=send op=write nth=300\nenomem op=destroy_qp rail=sr1 nth=3-4\n' >"$TEST_TMP/plan"
 run_until "has_said 'cannot be destroyed' && has_said 'destroyed after 1 s' 2" "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" \
     --mca btl_openib_time_wait 1
-says 'a queue pair of gen 0 cannot be destroyed' || { show_log; fail "a queue pair that cannot be destroyed was forgotten"; }
-says 'destroyed after 1 s' || { show_log; fail "a queue pair that could not be destroyed was not tried again"; }
+has_said 'a queue pair of gen 0 cannot be destroyed' || { show_log; fail "a queue pair that cannot be destroyed was forgotten"; }
+has_said 'destroyed after 1 s' || { show_log; fail "a queue pair that could not be destroyed was not tried again"; }
 note "a queue pair that cannot be destroyed: tried again"
 # All pairs are connected when the port goes down: the first process that notices must inform three peers.
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" crowd)
 echo "down rail=sr1 op=send op=write nth=500" >"$TEST_TMP/plan"
 on_rails "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" 4 --mca btl_openib_ctl_rate 1 "${TRY[@]}"
-says 'bring-down of rail 1 to . waits [0-9]+ ms for its turn' || { show_log; fail "ctl_rate=1: no turns"; }
+has_said 'bring-down of rail 1 to . waits [0-9]+ ms for its turn' || { show_log; fail "ctl_rate=1: no turns"; }
 note "ctl_rate=1: bring-downs take turns"
 use_components btl
 
@@ -280,7 +279,7 @@ TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
 run "-n 1" "${arguments[@]}"
 [ $rc = 0 ] || { show_log; fail "parameters that are not used ended the job: $rc"; }
 for name in $ignored; do
-    says "btl_openib_$name is accepted and not used" || fail "no notice about $name"
+    has_said "btl_openib_$name is accepted and not used" || fail "no notice about $name"
 done
 note "$(wc -w <<<"$ignored") parameters accepted with a notice"
 

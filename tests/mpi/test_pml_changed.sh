@@ -11,7 +11,6 @@ BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca p
     --mca btl_openib_rejoin_half_life 0 --mca btl_openib_connect_timeout 1)
 log=$TEST_TMP/log
 
-give_up() { tail -n 40 "$log"; fail "$1"; }
 act() { "$SOFTRAIL" "$1" --fabric "$FABRIC" "${@:2}" >/dev/null || give_up "softrail $*"; }
 both() { await "$log" "rail 1 generation [0-9]* (.*) $1" "$2" || give_up "rail 1: not $2 times $1"; }
 goes_on() {

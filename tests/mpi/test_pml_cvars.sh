@@ -6,7 +6,6 @@
 # rail carries nothing meanwhile. Other parameters change through MPI_T as well; the PML takes back a value that cannot be used, with one message.
 # A thread that writes variables while others send harms nothing. pml_bfo_drain at the start keeps a port out from the beginning.
 . "$BFO_SRCDIR/tests/lib.sh"
-. "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1)

@@ -5,30 +5,25 @@
 # The receiver's port of a rail that no message has used yet goes down. That rail was never connected, therefore it has no
 # fence to wait for: a message that is torn on another rail is restarted all the same.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
 # torn RULE MPIRUN-ARGUMENTS...: of four rails rail 3 is idle, and RULE tears a message on rail 1
 torn() {
-    local rule=$1 fabric=bfo-idle-$$ go=$TEST_TMP/go log=$TEST_TMP/log job pid process
+    local rule=$1 go=$TEST_TMP/go pid process
     shift
     rm -f "$go"
-    : >"$log"
     echo "$rule" >"$TEST_TMP/plan"
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 4 --plan "$TEST_TMP/plan" --name "$fabric" --retry-time=300ms -- "$MPIRUN" \
-        --oversubscribe --bind-to none -np 2 --mca pml bfo --mca btl openib,self "$@" \
-        "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" met >"$log" 2>&1 </dev/null &
-    job=$!
-    await "$log" '^ready\|^receiver' 2
-    pid=$(sed -n 's/^receiver //p' "$log")
-    process=$("$SOFTRAIL" status --fabric "$fabric" | sed -n "s/^process \([0-9]*\): pid $pid.*/\1/p")
-    "$SOFTRAIL" down --fabric "$fabric" 3 --process "$process" || { cat "$log"; fail "rail 3 could not be cut"; }
+    begin_stream "-n 4 --plan $TEST_TMP/plan --retry-time=300ms" 2 "$@" "$BFO_BUILDDIR/tests/mpi/mpi_late" "$go" met
+    await "$LOG" '^ready\|^receiver' 2
+    pid=$(sed -n 's/^receiver //p' "$LOG")
+    process=$("$SOFTRAIL" status --fabric "$FABRIC" | sed -n "s/^process \([0-9]*\): pid $pid.*/\1/p")
+    "$SOFTRAIL" down --fabric "$FABRIC" 3 --process "$process" || { cat "$LOG"; fail "rail 3 could not be cut"; }
     sleep 0.3
     touch "$go"
-    wait $job
-    job=$?
-    [ $job = 0 ] || { cat "$log"; fail "$rule $*: the job ended with $job"; }
-    grep -q 'all right' "$log" || { cat "$log"; fail "$rule $*: no message arrived"; }
-    [ "$(grep -c '^A rail was lost:' "$log")" -ge 2 ] || { cat "$log"; fail "$rule $*: not two rails were lost"; }
+    passes "$rule $*" 'all right'
+    [ "$(grep -c '^A rail was lost:' "$LOG")" -ge 2 ] || { cat "$LOG"; fail "$rule $*: not two rails were lost"; }
     note "$rule $*"
 }
 torn "lose rail=sr1 op=write nth=7" # after the six writes that prove the rail

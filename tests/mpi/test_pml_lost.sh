@@ -9,52 +9,51 @@
 # a kill the runtime's fence at the end of MPI_Finalize may wait for the dead process (in about a quarter of the runs), under stock ob1 as
 # well: async_mpi_finalize leaves out this fence, and nothing else.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
 # begin FILE HOW MPIRUN-ARGUMENTS... : starts a job of two ranks in the background, cuts its rails when both ranks are ready, and makes FILE.
 begin() {
-    local go=$1 how=$2 fabric=bfo-lost-$$ log=$TEST_TMP/log rail
+    local go=$1 how=$2 rail
     shift 2
     rm -f "$go"*
-    : >"$log"
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 2 \
-        --mca pml bfo --mca btl openib,self "$@" >"$log" 2>&1 </dev/null &
-    job=$!
-    await "$log" '^ready' 2
+    begin_stream "-n 2 --retry-time=100ms" 2 "$@"
+    await "$LOG" '^ready' 2
     for rail in 0 1; do
         case $how in
-        cut) "$SOFTRAIL" down --fabric "$fabric" $rail ;;
-        deaf) "$SOFTRAIL" fault --fabric "$fabric" "lose rail=sr$rail" ;;
-        esac >/dev/null || { cat "$log"; fail "rail $rail could not be cut"; }
+        cut) "$SOFTRAIL" down --fabric "$FABRIC" $rail ;;
+        deaf) "$SOFTRAIL" fault --fabric "$FABRIC" "lose rail=sr$rail" ;;
+        esac >/dev/null || { cat "$LOG"; fail "rail $rail could not be cut"; }
     done
     touch "$go"
 }
 
 # lost HOW RANKS-THAT-CHECK MPIRUN-ARGUMENTS...: HOW = cut, deaf or kill
 lost() {
-    local how=$1 checkers=$2 go=$TEST_TMP/go log=$TEST_TMP/log job
+    local how=$1 checkers=$2 go=$TEST_TMP/go job
     shift 2
     begin "$go" "$how" "$@" "$BFO_BUILDDIR/tests/mpi/mpi_lost" "${how/deaf/cut}" "$go"
     wait $job
     job=$?
-    [ $job = 0 ] || { tail -n 40 "$log"; fail "$how $*: ended with status $job"; }
-    [ "$(grep -c 'PASSED [1-9]' "$log")" = "$checkers" ] || { tail -n 40 "$log"; fail "$how $*: not all ranks passed"; }
+    [ $job = 0 ] || { tail -n 40 "$LOG"; fail "$how $*: ended with status $job"; }
+    [ "$(grep -c 'PASSED [1-9]' "$LOG")" = "$checkers" ] || { tail -n 40 "$LOG"; fail "$how $*: not all ranks passed"; }
     [ "$(ls "$go".? 2>/dev/null | wc -l)" = "$checkers" ] ||
-        { tail -n 40 "$log"; fail "$how $*: MPI_Finalize did not return"; }
-    grep -q 'The PML bfo cannot reach a process any more' "$log" || { tail -n 40 "$log"; fail "$how $*: no warning"; }
-    [ "$how" != cut ] || [ "$(grep -c '^No rail is left between two' "$log")" = 1 ] ||
-        { tail -n 40 "$log"; fail "$how $*: it is not said once that no rail is left"; }
-    ! grep -q 'MPI_ABORT\|has been aborted' "$log" || { tail -n 40 "$log"; fail "$how $*: somebody aborted"; }
-    note "$how $*: $(grep -o 'PASSED [0-9]* checks on rank [01]' "$log" | sort | tr '\n' ' ')"
+        { tail -n 40 "$LOG"; fail "$how $*: MPI_Finalize did not return"; }
+    grep -q 'The PML bfo cannot reach a process any more' "$LOG" || { tail -n 40 "$LOG"; fail "$how $*: no warning"; }
+    [ "$how" != cut ] || [ "$(grep -c '^No rail is left between two' "$LOG")" = 1 ] ||
+        { tail -n 40 "$LOG"; fail "$how $*: it is not said once that no rail is left"; }
+    ! grep -q 'MPI_ABORT\|has been aborted' "$LOG" || { tail -n 40 "$LOG"; fail "$how $*: somebody aborted"; }
+    note "$how $*: $(grep -o 'PASSED [0-9]* checks on rank [01]' "$LOG" | sort | tr '\n' ' ')"
 }
 
 # window_lost [returns]: a window over osc/pt2pt; sets job to the job's status.
 window_lost() {
-    local go=$TEST_TMP/go log=$TEST_TMP/log
+    local go=$TEST_TMP/go
     begin "$go" cut "${at_once[@]}" --mca osc pt2pt "$BFO_BUILDDIR/tests/mpi/mpi_window_lost" "$go" "$@"
     wait $job
     job=$?
-    ! grep -q 'signal [0-9]' "$log" || { tail -n 40 "$log"; fail "a window: a rank crashed"; }
+    ! grep -q 'signal [0-9]' "$LOG" || { tail -n 40 "$LOG"; fail "a window: a rank crashed"; }
 }
 
 at_once=(--mca pml_bfo_last_rail_timeout 0)
@@ -64,10 +63,10 @@ lost cut 2 "${at_once[@]}" --mca pml_bfo_use_put 0
 lost deaf 2 "${at_once[@]}"
 lost kill 1 --enable-recovery --mca async_mpi_finalize 1
 window_lost returns
-[ $job = 0 ] && [ "$(grep -c 'PASSED [1-9]' "$TEST_TMP/log")" = 2 ] ||
-    { tail -n 40 "$TEST_TMP/log"; fail "a window, errors return: status $job, or not all ranks passed"; }
+[ $job = 0 ] && [ "$(grep -c 'PASSED [1-9]' "$LOG")" = 2 ] ||
+    { tail -n 40 "$LOG"; fail "a window, errors return: status $job, or not all ranks passed"; }
 window_lost
-[ $job != 0 ] && grep -q 'An error occurred in one-sided communication' "$TEST_TMP/log" && ! grep -q 'returned' "$TEST_TMP/log" ||
-    { tail -n 40 "$TEST_TMP/log"; fail "a window: status $job, not from the error handler"; }
+[ $job != 0 ] && grep -q 'An error occurred in one-sided communication' "$LOG" && ! grep -q 'returned' "$LOG" ||
+    { tail -n 40 "$LOG"; fail "a window: status $job, not from the error handler"; }
 note "windows: the error handler is called, nothing is added twice"
 exit 0

@@ -6,44 +6,37 @@
 # GUIDs, cause and the rails that are left; an explanation once per job; lines of pml_bfo_verbose; the counters at the end; MPI_T
 # variables that count what was recovered.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-LOG=$TEST_TMP/log
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca pml_bfo_rejoin 0)
 
 # job RANKS RAILS "CUT" "FAULTS" MPIRUN-ARGUMENTS...: CUT = rails that are cut in the middle of the job, FAULTS = rules added then
 job() {
-    local n=$1 rails=$2 cut=$3 faults=$4 fabric=bfo-say-$$ job rail
+    local n=$1 rails=$2 cut=$3 faults=$4 rail
     shift 4
-    : >"$LOG"
     rm -f "$TEST_TMP/go"
-    timeout -k 5 240 "$SOFTRAIL" run -n "$rails" --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
-        --bind-to none -np "$n" --mca pml bfo --mca btl openib,self --mca pml_bfo_rejoin 0 "$@" "$BFO_BUILDDIR/tests/mpi/mpi_counters" \
-        "$TEST_TMP/go"         >"$LOG" 2>&1 </dev/null &
-    job=$!
+    begin_stream "-n $rails --retry-time=100ms" "$n" "$@" "$BFO_BUILDDIR/tests/mpi/mpi_counters" "$TEST_TMP/go"
     await "$LOG" '^ready'
     for rail in $cut; do
-        "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
+        "$SOFTRAIL" down --fabric "$FABRIC" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
         sleep 0.3
     done
     if [ -n "$faults" ]; then
         echo "$faults" >"$TEST_TMP/plan"
-        "$SOFTRAIL" fault --fabric "$fabric" --file "$TEST_TMP/plan" >/dev/null || fail "no faults: $faults"
+        "$SOFTRAIL" fault --fabric "$FABRIC" --file "$TEST_TMP/plan" >/dev/null || fail "no faults: $faults"
     fi
     [ -z "$cut$faults" ] || sleep 1
     touch "$TEST_TMP/go"
-    wait $job || { tail -n 40 "$LOG"; fail "the job ended with status $?: $n ranks, cut $cut, faults $faults, $*"; }
-    grep -q '^PASSED' "$LOG" || { tail -n 40 "$LOG"; fail "no result: $n ranks, cut $cut, faults $faults, $*"; }
+    passes "$n ranks, cut $cut, faults $faults, $*"
 }
 warnings() { # NUMBER: of warnings of a lost rail
     [ "$(grep -c '^A rail was lost:' "$LOG")" = "$1" ] || { cat "$LOG"; fail "$(grep -c '^A rail' "$LOG") warnings, not $1"; }
 }
-says() { grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "nobody says: $1"; }; }
-says_not() { ! grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "somebody says: $1"; }; }
 explained() {
     [ "$(grep -c '^A rail of this job has failed' "$LOG")" = 1 ] || { cat "$LOG"; fail "a lost rail is not explained once"; }
 }
 # sum NAME: sum of a performance variable over all ranks
 sum() { awk -v name="pml_bfo_$1" '$1 == "pvar" && $3 == name { n += $4; found = 1 } END { print found ? n : "no" }' "$LOG"; }
-counted() { [ "$(sum "$1")" -gt 0 ] || { cat "$LOG"; fail "pml_bfo_$1 is $(sum "$1")"; }; }
 
 job 4 2 1 ""
 warnings 1
@@ -85,7 +78,7 @@ unacked rail=sr2 op=send payload=0:49
 lose rail=sr3 op=write" --mca pml_bfo_verbose 3
 warnings 3
 for name in rails_lost errors resends restarts duplicate stale dropped; do
-    counted $name
+    [ "$(sum $name)" -gt 0 ] || { cat "$LOG"; fail "pml_bfo_$name is $(sum $name)"; }
 done
 says 'bfo: [01]->[01] send req 0x[0-9a-f.]+ seq [0-9]+ epoch [0-9]+: .* -> notified on '
 says 'bfo: [01]<-[01] recv req 0x[0-9a-f.]+ seq [0-9]+ epoch [0-9]+: .* -> '

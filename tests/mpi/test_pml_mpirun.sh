@@ -97,16 +97,16 @@ if [[ $OMPI_VERSION = 4.* ]]; then
     [ "$options" -gt 100 ] || fail "mpirun lists only $options options"
 fi
 
-# says PATTERN COMMAND...: COMMAND ends with status 3, and prints PATTERN.
-says() {
+# refused PATTERN COMMAND...: COMMAND ends with status 3, and prints PATTERN.
+refused() {
     local pattern=$1
     shift
     "$@" >"$TEST_TMP/log" 2>&1 </dev/null
     [ $? = 3 ] && grep -q -- "$pattern" "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "not said: $pattern"; }
 }
-says "^mpirun: mpirun: No such file.* mpirun of Open MPI $OMPI_VERSION, after the directory" env PATH="$front:$TEST_TMP/empty" "$front/mpirun" true
-says "^mpiexec: mpiexec: No such file" env PATH="$front:$TEST_TMP/empty" "$front/mpiexec" --mca pml bfo true
-says "^mpirun: $TEST_TMP/none: No such file.* Install bfo" env PATH="$front:$other" BFO_CONF="$TEST_TMP/none" "$front/mpirun" --mca pml bfo true
+refused "^mpirun: mpirun: No such file.* mpirun of Open MPI $OMPI_VERSION, after the directory" env PATH="$front:$TEST_TMP/empty" "$front/mpirun" true
+refused "^mpiexec: mpiexec: No such file" env PATH="$front:$TEST_TMP/empty" "$front/mpiexec" --mca pml bfo true
+refused "^mpirun: $TEST_TMP/none: No such file.* Install bfo" env PATH="$front:$other" BFO_CONF="$TEST_TMP/none" "$front/mpirun" --mca pml bfo true
 # The wrapper is found through another link, stands twice in PATH, or next to another bfo of the same kind: the job reaches the real mpirun.
 mkdir "$TEST_TMP/second" "$TEST_TMP/links"
 cp "$BFO_BUILDDIR/tools/bfo" "$TEST_TMP/second/mpirun"

@@ -5,9 +5,9 @@
 # --mca btl openib,vader,self on two nodes of two ranks: rails with failover between the nodes, vader without failover within
 # each node. One rail is lost, or all rails.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
-REPORT=$TEST_TMP/rails.json
 two_nodes
 ARGS=("${TWO_NODES[@]}" --mca pml bfo --mca btl "openib,$SHARED_MEMORY,self" --mca pml_bfo_verbose 1)
 
@@ -30,24 +30,18 @@ run_program mpi_modes 4 "${ARGS[@]}"
 both "$TEST_TMP/mpi_modes.log"
 
 # cut PROGRAM "RAILS": cuts these rails in the middle of the job
-LOG=$TEST_TMP/cut.log
+BTL_ARGS=("${ARGS[@]}")
 cut() {
-    local program=$1 fabric=bfo-nodes-$$ job rail
-    : >"$LOG"
+    local program=$1 rail
     rm -f "$TEST_TMP/go"
-    timeout -k 5 240 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 4 \
-        "${ARGS[@]}" "$PML_DIR/$program" "$TEST_TMP/go" >"$LOG" 2>&1 </dev/null &
-    job=$!
+    begin_stream "-n 2 --retry-time=100ms" 4 "$PML_DIR/$program" "$TEST_TMP/go"
     await "$LOG" '^ready'
     for rail in $2; do
-        "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
+        "$SOFTRAIL" down --fabric "$FABRIC" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
     done
     sleep 1
     touch "$TEST_TMP/go" # mpi_counters ends
-    wait $job
-    job=$?
-    [ $job = 0 ] || { tail -n 40 "$LOG"; fail "$program: the job ended with status $job: rails $2 cut"; }
-    grep -q '^PASSED [1-9]' "$LOG" || { tail -n 40 "$LOG"; fail "$program: no result: rails $2 cut"; }
+    passes "$program: rails $2 cut"
     both "$LOG"
 }
 for rail in 0 1; do
@@ -60,7 +54,7 @@ for rail in 0 1; do
         { cat "$LOG"; fail "no rank of the left node lost rail $rail"; }
     note "rail $rail cut between nodes: $(grep '^PASSED' "$LOG")"
 done
-ARGS+=(--mca pml_bfo_last_rail_timeout 0)
+BTL_ARGS+=(--mca pml_bfo_last_rail_timeout 0)
 cut mpi_apart "0 1"
 [ "$(grep -c '^PASSED [1-9]' "$LOG")" = 4 ] || { tail -n 40 "$LOG"; fail "not all ranks passed without rails"; }
 [ "$(grep -c 'The PML bfo cannot reach a process any more' "$LOG")" -ge 2 ] ||

@@ -6,10 +6,10 @@
 # rail cut meanwhile. Where all ranks share a machine, osc/sm handles windows whose memory Open MPI allocates: it needs the PML
 # to make the window, not to use it. The PML names once the components that would bypass it, collectives included.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
-REPORT=$TEST_TMP/rails.json
 FILE=$TEST_TMP/bfo.conf
-ARGS=(--mca pml bfo --mca btl openib,self)
+ARGS=(--mca pml bfo --mca btl openib,self) BTL_ARGS=("${ARGS[@]}")
 
 # in_shared_memory: prints how many ranks have their window in osc/sm's memory
 in_shared_memory() { grep -c '^rank [0-9]*: window in /dev/shm/osc_sm\.' "$TEST_TMP/mpi_onesided.log"; }
@@ -95,22 +95,18 @@ done
 
 # cut_under_windows RAIL RANKS MPIRUN-ARGUMENTS...: the job continues until the rail is lost, and for some more rounds
 cut_under_windows() {
-    local rail=$1 n=$2 fabric=bfo-windows-$$ log=$TEST_TMP/cut.log end=$TEST_TMP/end job
+    local rail=$1 n=$2 end=$TEST_TMP/end
     shift 2
-    : >"$log"
     rm -f "$end"
-    timeout -k 5 240 "$SOFTRAIL" run -n 2 --name "$fabric" --retry-time=300ms -- "$MPIRUN" --oversubscribe --bind-to none \
-        -np "$n" "${ARGS[@]}" "$@" "$PML_DIR/mpi_onesided" "$end" >"$log" 2>&1 </dev/null &
-    job=$!
-    await "$log" '^round 2$'
-    "$SOFTRAIL" down --fabric "$fabric" "$rail" || { cat "$log"; fail "rail $rail could not be cut"; }
-    await "$log" "^A rail was lost: .* rail $rail from "
-    await "$log" '^round' $(($(grep -c '^round' "$log") + 3))
+    begin_stream "-n 2 --retry-time=300ms" "$n" "$@" "$PML_DIR/mpi_onesided" "$end"
+    await "$LOG" '^round 2$'
+    "$SOFTRAIL" down --fabric "$FABRIC" "$rail" || { cat "$LOG"; fail "rail $rail could not be cut"; }
+    await "$LOG" "^A rail was lost: .* rail $rail from "
+    await "$LOG" '^round' $(($(grep -c '^round' "$LOG") + 3))
     touch "$end"
-    wait $job || { cat "$log"; fail "windows on $n ranks did not survive the loss of rail $rail: $*"; }
-    grep -q "^A rail was lost: .* rail $rail from " "$log" || { cat "$log"; fail "rail $rail was not lost"; }
-    grep -q '^PASSED [1-9]' "$log" || { cat "$log"; fail "windows on $n ranks: no result"; }
-    note "rail $rail cut under windows on $n ranks $*: $(grep '^PASSED' "$log")"
+    passes "windows on $n ranks, rail $rail lost: $*"
+    says "^A rail was lost: .* rail $rail from "
+    note "rail $rail cut under windows on $n ranks $*: $(grep '^PASSED' "$LOG")"
 }
 cut_under_windows 0 2
 cut_under_windows 1 4

@@ -7,7 +7,6 @@
 # event. A job that drains a port gets an event as well. A release of Open MPI with which this was not tried refuses the parameter.
 # BFO_PMIX_JOBS: number of jobs with handlers (1).
 . "$BFO_SRCDIR/tests/lib.sh"
-. "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
 PROGRAM=$BFO_BUILDDIR/tests/mpi/mpi_pmix

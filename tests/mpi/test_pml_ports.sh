@@ -5,20 +5,20 @@
 # The variables of MPI_T for each port grow by the bytes sent and received, with every protocol: over two rails under bfo, with RDMA and
 # without, without a file of figures, with two modules per port, and under ob1, where only the BTL counts.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-LOG=$TEST_TMP/log
+BTL_ARGS=(--mca btl openib,self)
 
 # job RAILS "ARGUMENTS" MPIRUN-ARGUMENTS...
 job() {
     local rails=$1 arguments=$2
     shift 2
     # shellcheck disable=SC2086
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n "$rails" -- "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca btl openib,self "$@" \
-        "$BFO_BUILDDIR/tests/mpi/mpi_ports" $arguments >"$LOG" 2>&1 </dev/null || { tail -n 40 "$LOG"; fail "$*"; }
-    grep -q '^PASSED [1-9][0-9]* checks' "$LOG" || { tail -n 40 "$LOG"; fail "$*: no result"; }
+    on_rails "-n $rails" 2 "$@" "$BFO_BUILDDIR/tests/mpi/mpi_ports" $arguments || { tail -n 40 "$LOG"; fail "$*"; }
+    says '^PASSED [1-9][0-9]* checks'
 }
 
-grew() { grep -Eq "^btl_openib_port_$1_bytes grew by $2\$" "$LOG" || { cat "$LOG"; fail "not $1 by $2 bytes"; }; }
+grew() { says "^btl_openib_port_$1_bytes grew by $2\$"; }
 
 job 2 "2 2" --mca pml bfo
 grew written '[0-9]{8}'

@@ -8,23 +8,20 @@
 # rail with nothing in flight takes the next piece of a short message. Long messages follow the rates that rails deliver; therefore the
 # tests of shares use rates so low that the rails decide, not the cores.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
-LOG=$TEST_TMP/log
-REPORT=$TEST_TMP/rails.json
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
 # job MOST0 MOST1: of three rails rank 0 uses at most MOST0, rank 1 at most MOST1
 job() {
     # shellcheck disable=SC2016
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 3 -- "$MPIRUN" --oversubscribe --bind-to none -np 2 --mca pml bfo \
-        --mca btl openib,self --mca pml_bfo_counters 1 --mca pml_bfo_verbose 1 sh -c 'most=$1
+    on_rails "-n 3" 2 --mca pml_bfo_counters 1 --mca pml_bfo_verbose 1 sh -c 'most=$1
             [ "$OMPI_COMM_WORLD_RANK" = 0 ] || most=$2
-            OMPI_MCA_pml_bfo_max_rails=$most exec "$3"' sh "$1" "$2" "$BFO_BUILDDIR/tests/mpi/mpi_sizes" \
-        >"$LOG" 2>&1 </dev/null || { tail -n 30 "$LOG"; fail "$1 rails with $2"; }
-    grep -q '^PASSED [1-9][0-9]* checks' "$LOG" || { tail -n 30 "$LOG"; fail "$1 rails with $2: no result"; }
+            OMPI_MCA_pml_bfo_max_rails=$most exec "$3"' sh "$1" "$2" "$BFO_BUILDDIR/tests/mpi/mpi_sizes" ||
+        { show_log; fail "$1 rails with $2"; }
+    says '^PASSED [1-9][0-9]* checks'
 }
-says() { grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "nobody says: $1"; }; }
-says_not() { ! grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "somebody says: $1"; }; }
 
 job 2 2
 says 'bfo: 0->1 rails 2: sr0:1 sr1:1$'
@@ -39,8 +36,8 @@ says_not 'rank 1 counters: .*restarts'
 note "two rails with three: what was asked for by the third is copied"
 
 bytes() { rail_counter "$REPORT" "$1" tx_bytes; }
-# on_rails "SOFTRAIL-OPTIONS" MPIRUN-ARGUMENTS...: sends messages of all size classes over these rails
-on_rails() {
+# sizes_over "SOFTRAIL-OPTIONS" MPIRUN-ARGUMENTS...: sends messages of all size classes over these rails
+sizes_over() {
     # shellcheck disable=SC2206
     PML_PREFIX=("$SOFTRAIL" run $1 --report "$REPORT" --)
     shift
@@ -65,13 +62,13 @@ one() {
 }
 WRITE=(--mca pml_bfo_use_get 0)
 COPY=("${WRITE[@]}" --mca pml_bfo_use_put 0)
-on_rails "-n 3 --rate 400M" "${WRITE[@]}"
+sizes_over "-n 3 --rate 400M" "${WRITE[@]}"
 evenly "written"
-on_rails "-n 3" "${WRITE[@]}" --mca pml_bfo_max_rdma_per_request 1
+sizes_over "-n 3" "${WRITE[@]}" --mca pml_bfo_max_rdma_per_request 1
 one "written, max_rdma_per_request 1"
-on_rails "-n 3 --rate 400M" "${COPY[@]}"
+sizes_over "-n 3 --rate 400M" "${COPY[@]}"
 evenly "copied"
-on_rails "-n 3" "${COPY[@]}" --mca pml_bfo_max_send_per_range 1
+sizes_over "-n 3" "${COPY[@]}" --mca pml_bfo_max_send_per_range 1
 one "copied, max_send_per_range 1"
 
 # share RAIL LOW HIGH: this one of two rails carried LOW to HIGH per cent of all bytes
@@ -82,8 +79,8 @@ share() {
     [ $part -ge "$2" ] && [ $part -le "$3" ] || fail "rail $1 carried $part % of $all bytes, not $2 to $3 %"
     note "rail $1 carried $part % of $all bytes"
 }
-on_rails "-n 2 --rate sr0=1G --rate sr1=250M" "${WRITE[@]}"
+sizes_over "-n 2 --rate sr0=1G --rate sr1=250M" "${WRITE[@]}"
 share 0 60 90
-on_rails "-n 2 --rate sr0=250M --rate sr1=1G" "${COPY[@]}"
+sizes_over "-n 2 --rate sr0=250M --rate sr1=1G" "${COPY[@]}"
 share 1 60 90
 exit 0

@@ -6,7 +6,6 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml
-LOG=$TEST_TMP/log
 PROGRAM=$PML_DIR/mpi_match
 
 # run MPIRUN-ARGUMENTS...: a job, with its output in $LOG.

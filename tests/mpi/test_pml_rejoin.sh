@@ -16,8 +16,6 @@ log=$TEST_TMP/log
 flaps=${BFO_FLAPS:-4}
 STREAM_LIMIT=$((300 + 5 * flaps))
 
-give_up() { tail -n 40 "$log"; fail "$1"; }
-
 # both RAIL WHAT TIMES: both sides have printed TIMES times that the rail is WHAT (lost, or back)
 both() { await "$log" "rail $1 generation [0-9]* (.*) $2" $((2 * $3)) || give_up "rail $1: not $3 times $2 at both sides"; }
 

@@ -6,8 +6,9 @@
 # freed, many messages at a time, and MPI_Finalize with the last message lost. With each protocol; messages are lost, or delivered
 # though reported as lost.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-LOG=$TEST_TMP/log
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca pml_bfo_counters 1)
 PROGRAM=mpi_rules
 
 # rules "RULE;RULE..." MPIRUN-ARGUMENTS...: faults from the start; runs again for longer if the machine was too slow to reach the faults
@@ -25,9 +26,8 @@ rules() {
 rules_once() {
     local seconds=$1
     shift
-    timeout -k 5 240 "$SOFTRAIL" run -n 3 --plan "$TEST_TMP/plan" --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none \
-        -np 2 --mca pml bfo --mca btl openib,self --mca pml_bfo_counters 1 "$@" "$BFO_BUILDDIR/tests/mpi/$PROGRAM" "$seconds" \
-        >"$LOG" 2>&1 </dev/null || { tail -n 40 "$LOG"; fail "$PROGRAM, $(cat "$TEST_TMP/plan") $*"; }
+    on_rails "-n 3 --plan $TEST_TMP/plan --retry-time=100ms" 2 "$@" "$BFO_BUILDDIR/tests/mpi/$PROGRAM" "$seconds" ||
+        { tail -n 40 "$LOG"; fail "$PROGRAM, $(cat "$TEST_TMP/plan") $*"; }
     grep -q '^PASSED [1-9]' "$LOG" && { [ $PROGRAM != mpi_rules ] || grep -q '^last word received' "$LOG"; } ||
         { tail -n 40 "$LOG"; fail "$PROGRAM, $(cat "$TEST_TMP/plan") $*: no result"; }
 }

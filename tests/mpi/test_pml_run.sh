@@ -24,19 +24,19 @@ job "${run[@]}" --mca btl "$SHARED_MEMORY,self" "$BFO_BUILDDIR/contrib/bfo_strea
 job "${run[@]}" sh -c 'exit 7'
 [ $? = 7 ] || { cat "$TEST_TMP/log"; fail "the status is not mpirun's"; }
 
-# says PATTERN COMMAND...: COMMAND ends with status 3, and prints PATTERN.
-says() {
+# refused PATTERN COMMAND...: COMMAND ends with status 3, and prints PATTERN.
+refused() {
     local pattern=$1
     shift
     job "$@"
     [ $? = 3 ] && grep -q "$pattern" "$TEST_TMP/log" || { cat "$TEST_TMP/log"; fail "not said: $pattern"; }
 }
-says "bfo run: $TEST_TMP/none: No such file.* Install bfo" env BFO_CONF="$TEST_TMP/none" "$BFO" run true
+refused "bfo run: $TEST_TMP/none: No such file.* Install bfo" env BFO_CONF="$TEST_TMP/none" "$BFO" run true
 echo '# mca_base_component_path = /tmp' >"$TEST_TMP/empty"
-says "$TEST_TMP/empty names no directory of components" env BFO_CONF="$TEST_TMP/empty" "$BFO" run true
+refused "$TEST_TMP/empty names no directory of components" env BFO_CONF="$TEST_TMP/empty" "$BFO" run true
 sed "s,[^ ]*:SYS_DEFAULT,/nowhere/bfo:SYS_DEFAULT," "$BFO_CONF" >"$TEST_TMP/gone"
-says 'not in /nowhere/bfo, which .*: No such file' env BFO_CONF="$TEST_TMP/gone" "$BFO" run true
-says "bfo run: mpirun: No such file.* mpirun of Open MPI $OMPI_VERSION" env PATH="$TEST_TMP" "$BFO" run true
+refused 'not in /nowhere/bfo, which .*: No such file' env BFO_CONF="$TEST_TMP/gone" "$BFO" run true
+refused "bfo run: mpirun: No such file.* mpirun of Open MPI $OMPI_VERSION" env PATH="$TEST_TMP" "$BFO" run true
 job "$BFO" run
 [ $? = 2 ] || fail "bfo run without a program is no wrong usage"
 exit 0

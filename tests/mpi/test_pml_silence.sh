@@ -15,7 +15,6 @@ BACK=(--mca btl_openib_rejoin_after 50 --mca btl_openib_rejoin_half_life 0)
 log=$TEST_TMP/log
 STREAM_LIMIT=400
 
-give_up() { tail -n 60 "$log"; fail "$1"; }
 both() { await "$log" "rail $1 generation [0-9]* (.*) $2" $((2 * $3)) || give_up "rail $1: not $3 times $2 at both sides"; }
 act() { "$SOFTRAIL" "$1" --fabric "$FABRIC" "$2" || give_up "softrail $1 $2"; }
 verdicts() { grep -c 'is silent: ' "$log"; }

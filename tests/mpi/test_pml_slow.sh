@@ -22,7 +22,6 @@ job() {
 }
 # part: prints the per cent of all bytes that rail 1 carried
 part() { awk -v a="$(rail_counter "$REPORT" 0 tx_bytes)" -v b="$(rail_counter "$REPORT" 1 tx_bytes)" 'BEGIN { printf "%d", 100 * b / (a + b) }'; }
-says() { grep -Eq -- "$1" "$LOG" || { cat "$LOG"; fail "nobody says: $1"; }; }
 
 for way in "written --mca pml_bfo_use_get 0" "copied --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0"; do
     read -r name options <<<"$way"

@@ -15,8 +15,6 @@ log=$TEST_TMP/log
 ulfm=$BFO_BUILDDIR/tests/mpi/mpi_ulfm
 many=${BFO_ULFM_RANKS:-8} dying=${BFO_ULFM_DYING:-2}
 
-give_up() { tail -n 40 "$log"; fail "$1"; }
-
 # ends WHAT: the survivors of the job have checked something. (mpirun itself ends with an error if a process was killed.)
 ends() {
     grep -q '^PASSED [1-9][0-9]* checks' "$log" || give_up "$1: no result"

@@ -10,7 +10,6 @@
 . "$BFO_SRCDIR/tests/mpi/pml.sh"
 use_components pml btl
 export LD_PRELOAD=${LD_PRELOAD/"$BFO_BUILDDIR/tests/.libs/stock_stays.so"/}
-LOG=$TEST_TMP/log
 jobs=${UNLOADING_JOBS:-8} crashed=0
 
 # ends PROGRAM MPIRUN-ARGUMENTS...: the job ends without an error, or crashes after its work for the first or second time.

@@ -12,7 +12,6 @@ use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca pml_bfo_rejoin 1 --mca btl_openib_rejoin_after 50 --mca btl_openib_rejoin_half_life 0 --mca pml_bfo_verbose 1 --mca pml_bfo_warn_no_failover 0)
 log=$TEST_TMP/log
 
-give_up() { tail -n 40 "$log"; fail "$1"; }
 # every VERB RAILS: VERB for each of the first RAILS rails of the fabric
 every() {
     local rail
@@ -66,11 +65,9 @@ grep -q 'cause: no rail came back in time' "$log" || give_up 'the wait did not e
 # The jobs leave out the runtime's fence at the end: see test_pml_lost.sh. await gives up before the wait for a rail would end.
 killed() {
     local node
-    : >"$log"
     rm -f "$TEST_TMP/go"
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --retry-time=100ms -- "$MPIRUN" --oversubscribe --bind-to none -np 4 --enable-recovery \
-        "${BTL_ARGS[@]}" "${TWO_NODES[@]}" --mca async_mpi_finalize 1 --mca btl_openib_keepalive 1 "$PML_DIR/mpi_killed" "$1" "$TEST_TMP/go" >"$log" 2>&1 </dev/null &
-    job=$!
+    begin_stream "-n 2 --retry-time=100ms" 4 --enable-recovery "${TWO_NODES[@]}" --mca async_mpi_finalize 1 --mca btl_openib_keepalive 1 \
+        "$PML_DIR/mpi_killed" "$1" "$TEST_TMP/go"
     await "$log" '^ready' || give_up "mpi_killed $1 did not begin"
     touch "$TEST_TMP/go"
     await "$log" '^PASSED [1-9]' 3 || give_up "$1: not all three survivors passed"

@@ -14,7 +14,6 @@ BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca pml_bfo_verbose 1 --mca btl_
 log=$TEST_TMP/log flaps=${BFO_FLAPS:-4} damped=${BFO_DAMPED_FLAPS:-2} RANKS=4
 PAIRS=$((RANKS * (RANKS - 1))) # a line of each rank for each peer
 
-give_up() { tail -n 40 "$log"; fail "$1"; }
 look() { # RAIL KEY: sets value to a counter of the running job
     "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/status" 2>/dev/null || give_up 'the job is over'
     value=$(rail_counter "$TEST_TMP/status" "$1" "$2")

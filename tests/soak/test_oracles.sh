@@ -7,10 +7,10 @@
 # notices it. A preloaded wrong_mpi.c makes the other faults, as a wrong PML would. Each program must report the fault and end with an
 # error, or not end. Without the fault each program passes.
 . "$BFO_SRCDIR/tests/lib.sh"
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-LOG=$TEST_TMP/log
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca osc '^ucx,rdma' --mca btl_openib_use_eager_rdma 0 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0)
 T=$BFO_BUILDDIR/tests
-REPORT=$TEST_TMP/report
 
 # job RULE RANKS PROGRAM...: runs PROGRAM with one path for all bytes: eager messages and copies.
 job() {
@@ -18,9 +18,7 @@ job() {
     shift 2
     echo "$rule" >"$TEST_TMP/plan"
     rm -f "$REPORT"
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --plan "$TEST_TMP/plan" --report "$REPORT" -- "$MPIRUN" --oversubscribe --bind-to none \
-        -np "$n" --mca pml bfo --mca btl openib,self --mca osc '^ucx,rdma' --mca btl_openib_use_eager_rdma 0 --mca pml_bfo_use_put 0 \
-        --mca pml_bfo_use_get 0 "$@" >"$LOG" 2>&1 </dev/null
+    on_rails "-n 2 --plan $TEST_TMP/plan" "$n" "$@"
 }
 
 # notices NAME TEXT RULE RANKS PROGRAM...: the program prints TEXT and fails because of the rule; without the rule it passes.

@@ -49,9 +49,7 @@ check() {
     status=$?
     [ $status = "$expected" ] || give_up "bfo check ${options[*]}: status $status, not $expected"
 }
-give_up() { cat out said "$CUTS" bfo-check-*.log 2>/dev/null | tail -n 80; fail "$*"; }
-says() { grep -Eq -- "$1" out || give_up "the report does not say: $1"; }
-has_said() { grep -Eq -- "$1" said || give_up "it has not said: $1"; }
+show_said() { cat out said "$CUTS" bfo-check-*.log 2>/dev/null | tail -n 80; }
 # was_asked WORDS: the command was called with these words, in this order
 was_asked() { [ "$(cut -d' ' -f1,2 "$CUTS" 2>/dev/null | tr '\n' ' ')" = "$1" ] || give_up "the command was not called for: $1"; }
 no_cut() { [ ! -e "$CUTS" ] || give_up "a port was cut"; }
@@ -133,10 +131,10 @@ CUT_HOW=fails check 3 2 --cut "$TEST_TMP/cut" --yes --json
 was_asked 'down sr0:1 up sr0:1 up sr0:1 up sr0:1 '
 [ "$(json out '$j->{reason} =~ /sr0:1 may still be down: .* failed with status 5, 3 times$/')" = 1 ] ||
     give_up "a port that stays down is not reported"
-has_said '^the last lines of bfo-check-.*\.log:$'
+SAID=said says '^the last lines of bfo-check-.*\.log:$'
 check 3 2 --cut "$TEST_TMP/cut" --yes -- --no-such-option
 no_cut
-has_said 'no-such-option'
+SAID=said says 'no-such-option'
 note "a command that fails, a job that does not begin"
 
 # A signal while a port is down. bash makes a background process ignore INT; the check must not ignore it.

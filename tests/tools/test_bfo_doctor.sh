@@ -19,8 +19,8 @@ doctor() {
     timeout -k 5 120 "$SOFTRAIL" run $rails -- "$BFO" doctor "$@" >"$TEST_TMP/out" 2>"$TEST_TMP/err" </dev/null
     STATUS=$?
 }
-# says STATUS VERDICT TEXT: the last doctor ended with this status, and a finding of this verdict matches TEXT.
-says() {
+# finds STATUS VERDICT TEXT: the last doctor ended with this status, and a finding of this verdict matches TEXT.
+finds() {
     [ "$STATUS" = "$1" ] && grep -Eq "^  $2 +.*$3" "$TEST_TMP/out" || { cat "$TEST_TMP/out" "$TEST_TMP/err"; fail "status $STATUS, not $1, or no '$2 $3'"; }
 }
 
@@ -28,22 +28,22 @@ says() {
 "$OMPI_INFO" --parsable --all >"$TEST_TMP/info" 2>/dev/null
 doctor "-n 2"
 if [ "$PML_BFO$BFO_BTL_FAILOVER" != 11 ]; then
-    says 1 problem 'built without failover'
+    finds 1 problem 'built without failover'
     exit 0
 fi
-says 0 ok 'Open MPI .*: the release that bfo was built for'
-says 0 ok "pml bfo $BFO_VERSION: .*/mca_pml_bfo.so"
-says 0 ok "osc bfo $BFO_VERSION: .*/mca_osc_bfo.so"
-says 0 ok "btl openib $BFO_VERSION: .*/mca_btl_openib.so"
-says 0 ok 'texts of messages: .*/help-pml-bfo.txt'
-says 0 ok 'texts of messages: .*/help-btl-openib-bfo.txt'
-says 0 ok 'sr1:1: active, InfiniBand, [0-9]+G, MTU [0-9]+, GID fe80:.* \(index 0\), P_Key 0xffff'
-says 0 ok 'sr0:1: a job goes on over sr1:1$'
-says 0 ok 'sr1:1: a job goes on over sr0:1$'
-says 0 ok 'librdmacm can start'
-says 0 ok 'used again by its job some 1\.00 s after'
-says 0 ok 'its requests wait for a rail for 300 s'
-says 0 ok 'lost after 3\.76 s \(4\.096 us \* 2\^17 \* \(6 \+ 1\)\)'
+finds 0 ok 'Open MPI .*: the release that bfo was built for'
+finds 0 ok "pml bfo $BFO_VERSION: .*/mca_pml_bfo.so"
+finds 0 ok "osc bfo $BFO_VERSION: .*/mca_osc_bfo.so"
+finds 0 ok "btl openib $BFO_VERSION: .*/mca_btl_openib.so"
+finds 0 ok 'texts of messages: .*/help-pml-bfo.txt'
+finds 0 ok 'texts of messages: .*/help-btl-openib-bfo.txt'
+finds 0 ok 'sr1:1: active, InfiniBand, [0-9]+G, MTU [0-9]+, GID fe80:.* \(index 0\), P_Key 0xffff'
+finds 0 ok 'sr0:1: a job goes on over sr1:1$'
+finds 0 ok 'sr1:1: a job goes on over sr0:1$'
+finds 0 ok 'librdmacm can start'
+finds 0 ok 'used again by its job some 1\.00 s after'
+finds 0 ok 'its requests wait for a rail for 300 s'
+finds 0 ok 'lost after 3\.76 s \(4\.096 us \* 2\^17 \* \(6 \+ 1\)\)'
 grep -q '^0 problems, ' "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the last line"; }
 [ ! -s "$TEST_TMP/err" ] || { cat "$TEST_TMP/err"; fail "something on stderr"; }
 note "two ports: well"
@@ -71,22 +71,22 @@ hosts() {
     STATUS=$?
 }
 hosts two,two-b,two-c
-says 0 ok '2 rails join any two of the 3 nodes'
-says 0 ok "bfo $BFO_VERSION on all 3 nodes"
+finds 0 ok '2 rails join any two of the 3 nodes'
+finds 0 ok "bfo $BFO_VERSION on all 3 nodes"
 hosts two,three
-says 0 warning '2 rails join two and three; sr2:1 of three has no partner'
+finds 0 warning '2 rails join two and three; sr2:1 of three has no partner'
 hosts two,one
-says 1 problem 'one rail alone joins two and one: its loss is not survived'
+finds 1 problem 'one rail alone joins two and one: its loss is not survived'
 hosts eth,two
-says 1 problem 'no rail joins eth and two: their ports have no subnet in common'
+finds 1 problem 'no rail joins eth and two: their ports have no subnet in common'
 hosts two,small
-says 0 warning 'MTU 4096 of sr0:1 on two, and 1024 of sr0:1 on small, in one subnet'
+finds 0 warning 'MTU 4096 of sr0:1 on two, and 1024 of sr0:1 on small, in one subnet'
 hosts eth,class
-says 0 warning 'traffic class 0 of sr0:1 on eth, and 106 of sr0:1 on class: switches may treat one direction as lossy'
+finds 0 warning 'traffic class 0 of sr0:1 on eth, and 106 of sr0:1 on class: switches may treat one direction as lossy'
 hosts two,old
-says 1 problem "bfo $BFO_VERSION on two, and 0.0.9 on old"
+finds 1 problem "bfo $BFO_VERSION on two, and 0.0.9 on old"
 hosts two,mute
-says 1 problem 'bfo doctor says nothing that can be read'
+finds 1 problem 'bfo doctor says nothing that can be read'
 hosts two,one --json
 [ "$STATUS" = 1 ] && [ "$(json "$TEST_TMP/out" 'join ",", map { scalar @{$_->{ports}} } @{$j->{nodes}}')" = 2,1 ] || { cat "$TEST_TMP/out"; fail "nodes in JSON"; }
 note "several nodes: what joins them"
@@ -123,39 +123,39 @@ doctor_without_sr1() {
     STATUS=$?
 }
 doctor_without_sr1 -n 2 --link-layer=eth
-says 1 warning 'sr1:1: down, RoCE v2; not used, because it is not active'
-says 1 problem 'sr0:1 is the only port'
+finds 1 warning 'sr1:1: down, RoCE v2; not used, because it is not active'
+finds 1 problem 'sr0:1 is the only port'
 doctor_without_sr1 -n 2
-says 1 warning 'sr1:1: down, InfiniBand; not used, because it is down; a job uses it as soon as it is active'
-says 1 problem 'sr0:1 is the only port'
+finds 1 warning 'sr1:1: down, InfiniBand; not used, because it is down; a job uses it as soon as it is active'
+finds 1 problem 'sr0:1 is the only port'
 doctor_without_sr1 -n 2 --link-layer=eth --ipv4-gids
-says 1 warning 'sr1:1: down, RoCE v2; not used, because it is down; a job uses it as soon as it is active'
+finds 1 warning 'sr1:1: down, RoCE v2; not used, because it is down; a job uses it as soon as it is active'
 cp "$TEST_TMP/info" "$TEST_TMP/kept"
 setting btl_openib_if_include sr0,sr1:1
 doctor_without_sr1 -n 2 --link-layer=eth
-says 1 warning 'sr1:1: down, RoCE v2; not used, because it is down; a job uses it as soon as it is active'
+finds 1 warning 'sr1:1: down, RoCE v2; not used, because it is down; a job uses it as soon as it is active'
 cp "$TEST_TMP/kept" "$TEST_TMP/info"
 setting pml_bfo_rejoin false
 doctor_without_sr1 -n 2
-says 1 warning 'sr1:1: down, InfiniBand; not used, because it is not active'
+finds 1 warning 'sr1:1: down, InfiniBand; not used, because it is not active'
 cp "$TEST_TMP/kept" "$TEST_TMP/info"
 doctor_without_sr1 -n 3
-says 0 ok 'sr0:1: a job goes on over sr2:1$'
+finds 0 ok 'sr0:1: a job goes on over sr2:1$'
 doctor "-n 1"
-says 1 problem 'sr0:1 is the only port: if it is lost, no rail is left'
+finds 1 problem 'sr0:1 is the only port: if it is lost, no rail is left'
 doctor "-n 2 --no-rc"
-says 1 warning 'sr1: it has no reliable connections; not used'
-says 1 problem 'no port can be used'
+finds 1 warning 'sr1: it has no reliable connections; not used'
+finds 1 problem 'no port can be used'
 doctor "-n 2 --link-layer=eth"
-says 0 ok 'sr1:1: active, RoCE v2, .*GID '
-(ulimit -l 64 && doctor "-n 2 --memlock" && says 1 problem 'sr1: 256 KiB of memory cannot be locked \(limit: 64 KiB\); not used' &&
-    says 1 problem 'no port can be used' && says 1 warning 'limit of a process: 64 KiB') || exit 1
+finds 0 ok 'sr1:1: active, RoCE v2, .*GID '
+(ulimit -l 64 && doctor "-n 2 --memlock" && finds 1 problem 'sr1: 256 KiB of memory cannot be locked \(limit: 64 KiB\); not used' &&
+    finds 1 problem 'no port can be used' && finds 1 warning 'limit of a process: 64 KiB') || exit 1
 for list in "if_exclude sr1" "if_include sr0:1" "max_btls 1"; do
     cp "$TEST_TMP/info" "$TEST_TMP/kept"
     setting "btl_openib_${list% *}" "${list#* }"
     doctor "-n 2"
-    says 1 ok 'sr1:1: active, InfiniBand; not used, because .*(leaves it out|than btl_openib_max_btls)'
-    says 1 problem 'sr0:1 is the only port'
+    finds 1 ok 'sr1:1: active, InfiniBand; not used, because .*(leaves it out|than btl_openib_max_btls)'
+    finds 1 problem 'sr0:1 is the only port'
     cp "$TEST_TMP/kept" "$TEST_TMP/info"
 done
 for wrong in "btl_openib_pkey 5 partition.key" "btl_openib_ib_pkey_index 200 partition.key" "btl_openib_gid_index 200 GID"; do
@@ -163,7 +163,7 @@ for wrong in "btl_openib_pkey 5 partition.key" "btl_openib_ib_pkey_index 200 par
     cp "$TEST_TMP/info" "$TEST_TMP/kept"
     setting "$1" "$2"
     doctor "-n 2 --link-layer=eth"
-    says 1 warning "not used, because it has no .*$3"
+    finds 1 warning "not used, because it has no .*$3"
     cp "$TEST_TMP/kept" "$TEST_TMP/info"
 done
 note "ports: down, one only, without memory, without connections, left out, without a key or a GID"
@@ -172,44 +172,44 @@ note "ports: down, one only, without memory, without connections, left out, with
 if [ ! -d /sys/class/infiniband ]; then
     "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err"
     STATUS=$?
-    says 1 problem 'this machine has no RDMA device'
-    says 1 problem 'no port can be used'
-    [ -e /dev/infiniband/rdma_cm ] || says 1 ok 'librdmacm cannot start'
+    finds 1 problem 'this machine has no RDMA device'
+    finds 1 problem 'no port can be used'
+    [ -e /dev/infiniband/rdma_cm ] || finds 1 ok 'librdmacm cannot start'
     setting btl_openib_cpc_include rdmacm
     "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err"
     STATUS=$?
-    [ -e /dev/infiniband/rdma_cm ] || says 1 problem 'librdmacm cannot start'
+    [ -e /dev/infiniband/rdma_cm ] || finds 1 problem 'librdmacm cannot start'
     setting btl_openib_cpc_include ''
 fi
 
 # Times.
 setting btl_openib_ib_timeout 17
 doctor "-n 2"
-says 0 ok 'lost after 3\.76 s'
-says 0 ok 'if another rail to the same process answers, a silent path is lost after 250 ms'
+finds 0 ok 'lost after 3\.76 s'
+finds 0 ok 'if another rail to the same process answers, a silent path is lost after 250 ms'
 setting btl_openib_ib_timeout 25
 setting btl_openib_keepalive 0
 setting btl_openib_deadline 0
 setting pml_bfo_last_rail_timeout 300
 setting pml_bfo_rejoin false
 doctor "-n 2"
-says 1 warning 'lost after 962\.07 s'
-says 1 warning 'never asked whether its peer lives'
-says 1 warning 'the adapter alone finds a silent path'
-says 1 ok 'used again by the next job'
-says 1 problem 'the PML refuses pml_bfo_last_rail_timeout 300 without pml_bfo_rejoin'
+finds 1 warning 'lost after 962\.07 s'
+finds 1 warning 'never asked whether its peer lives'
+finds 1 warning 'the adapter alone finds a silent path'
+finds 1 ok 'used again by the next job'
+finds 1 problem 'the PML refuses pml_bfo_last_rail_timeout 300 without pml_bfo_rejoin'
 setting btl_openib_ib_timeout 99
 setting btl_openib_ib_retry_count 7
 setting btl_openib_keepalive 20
 setting btl_openib_deadline 20
 setting pml_bfo_rejoin true
 doctor "-n 2"
-says 1 problem 'btl_openib_ib_timeout is 99, and may be 0 to 31'
-says 1 warning 'without limit on soft-RoCE'
-says 1 ok 'asked after 20 s'
-says 1 problem 'btl_openib_deadline is 20, and may be 40 to 60000'
-says 1 ok 'used again by its job some 1\.00 s after'
-says 1 ok 'wait for a rail for 300 s'
+finds 1 problem 'btl_openib_ib_timeout is 99, and may be 0 to 31'
+finds 1 warning 'without limit on soft-RoCE'
+finds 1 ok 'asked after 20 s'
+finds 1 problem 'btl_openib_deadline is 20, and may be 40 to 60000'
+finds 1 ok 'used again by its job some 1\.00 s after'
+finds 1 ok 'wait for a rail for 300 s'
 setting btl_openib_ib_timeout 0
 setting btl_openib_ib_retry_count 6
 setting btl_openib_deadline 250
@@ -217,20 +217,20 @@ note "times: right, too long, wrong"
 
 # The installation.
 OMPI_MCA_mca_base_component_path=$TEST_TMP/nowhere doctor "-n 2"
-says 1 problem "the directory of components $TEST_TMP/nowhere cannot be read: no job starts with it"
-says 1 problem "pml bfo: no mca_pml_bfo.so in $TEST_TMP/nowhere"
-says 1 problem 'btl openib: no mca_btl_openib.so in '
+finds 1 problem "the directory of components $TEST_TMP/nowhere cannot be read: no job starts with it"
+finds 1 problem "pml bfo: no mca_pml_bfo.so in $TEST_TMP/nowhere"
+finds 1 problem 'btl openib: no mca_btl_openib.so in '
 cp "$TEST_TMP/info" "$TEST_TMP/kept"
 sed -i '/^mca:pml:bfo:version:/d; s/^\(mca:btl:openib:version:"component:\).*/\14.1.4"/; s/^\(ompi:version:full:\).*/\14.1.9/' "$TEST_TMP/info"
 doctor "-n 2"
-says 1 problem 'Open MPI 4\.1\.9 in /.*, and bfo was built for '
-says 1 problem 'pml bfo: Open MPI does not take /.*/mca_pml_bfo.so'
-says 1 problem "btl openib: Open MPI takes one of release 4\.1\.4, and this command is of bfo $BFO_VERSION"
+finds 1 problem 'Open MPI 4\.1\.9 in /.*, and bfo was built for '
+finds 1 problem 'pml bfo: Open MPI does not take /.*/mca_pml_bfo.so'
+finds 1 problem "btl openib: Open MPI takes one of release 4\.1\.4, and this command is of bfo $BFO_VERSION"
 cp "$TEST_TMP/kept" "$TEST_TMP/info"
 mkdir "$TEST_TMP/bare"
 ln -s "$BFO_BUILDDIR"/pml_bfo/.libs/mca_*_bfo.so "$BFO_BUILDDIR"/btl_openib_failover/.libs/mca_btl_openib.so "$TEST_TMP/bare"
 OMPI_MCA_mca_base_component_path=$TEST_TMP/bare doctor "-n 2"
-says 0 warning "texts of messages: $TEST_TMP/bare/help/help-pml-bfo.txt cannot be read"
+finds 0 warning "texts of messages: $TEST_TMP/bare/help/help-pml-bfo.txt cannot be read"
 note "installation: missing, refused, of other releases, without texts"
 
 # Odd programs in place of ompi_info: the doctor prints one clear line, and does not crash.
@@ -247,7 +247,7 @@ odd "sed 's/:value:.*/:value:\"\\xff-1e99999999999999999999/' '$TEST_TMP/info'"
 rm "$TEST_TMP/bin/ompi_info"
 PATH=$TEST_TMP/bin "$BFO" doctor >"$TEST_TMP/out" 2>"$TEST_TMP/err"
 STATUS=$?
-says 1 problem 'ompi_info cannot be run, or says nothing: ompi_info: No such file or directory'
+finds 1 problem 'ompi_info cannot be run, or says nothing: ompi_info: No such file or directory'
 "$BFO" doctor >/dev/full 2>/dev/null
 [ $? = 3 ] || fail "a full disk is no trouble"
 note "odd things: said"

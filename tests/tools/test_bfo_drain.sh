@@ -6,11 +6,9 @@
 # pulled, and nothing is lost or sent again. `bfo release` gives the port back, and it carries as before. A port that is out stays out of
 # later jobs. The last rail is kept. The command waits for a stopped process, and names it.
 . "$BFO_SRCDIR/tests/lib.sh"
-. "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
 need perl perl
-LOG=$TEST_TMP/log
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
 
 # refuses PORT PATTERN: the port is not drained, and the command says why; processes may notice late

@@ -6,11 +6,9 @@
 # processes wait. The cables of all rails are pulled and plugged in again, and the job still waits. After `bfo release` it goes on; no message
 # was lost, wrong or sent again. A job that does not wait for rails keeps its last rail.
 . "$BFO_SRCDIR/tests/lib.sh"
-. "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
 need perl perl
-LOG=$TEST_TMP/log
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
 
 # keeps WORDS...: `bfo drain WORDS` does not drain sr1:1, and says that a rail goes on; processes may notice late

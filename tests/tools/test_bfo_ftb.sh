@@ -6,11 +6,9 @@
 # of the job by an event and gives it back, as the rails' own counters show; questions get the answers that the figures give, and no others;
 # the death of the job is an event.
 . "$BFO_SRCDIR/tests/lib.sh"
-. "$BFO_SRCDIR/tests/mpi/btl.sh"
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
 need perl perl
-LOG=$TEST_TMP/log
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
 HEARD=$TEST_TMP/heard
 HERE=$(uname -n)

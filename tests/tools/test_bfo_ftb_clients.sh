@@ -26,8 +26,8 @@ end_server() {
 }
 takes() { "$BFO" ftb publish "${1:-HELLO}" >"$OUT" 2>&1; }
 goes_on() { takes || { cat "$OUT" "$TEST_TMP/serve"; fail "after $1 the server takes nothing"; }; }
-# says PATTERN: the server's answer to the lines on stdin matches PATTERN
-says() {
+# answers PATTERN: the server's answer to the lines on stdin matches PATTERN
+answers() {
     rm -f "$TEST_TMP/answer"
     timeout 60 perl "$CLIENT" "$SOCKET" send "$TEST_TMP/answer" || fail "no connection"
     grep -Eq -- "$1" "$TEST_TMP/answer" || { cat "$TEST_TMP/answer"; fail "the server does not say: $1"; }
@@ -35,16 +35,16 @@ says() {
 
 begin_server
 # Bytes that are no text.
-says '^no a line begins with publish or subscribe' < <(printf 'reboot now\n')
-says '^no ' < <(printf 'publish a.b info X\0Y\n')
-says '^no an event is printable ASCII, not .\?\[2J.$' < <(printf 'publish a.b info X c: \033[2J\n')
-says '^no only the server throws events into the space ftb.mpi.bfo$' < <(printf 'publish ftb.mpi.bfo info MPI_INIT\n')
-says '^no a set goes on' < <(printf 'publish a.b info X c: {a, b\n')
-says '^no the name of an event' < <(printf 'subscribe lower\n')
-says '^no a subscription names at most 32 events$' < <({ printf 'subscribe'; printf ' X%s' $(seq 33); echo; })
-says '^no the name of an event' < <(printf 'publish a.b info X\npublish a.b info\npublish a.b info Y')
+answers '^no a line begins with publish or subscribe' < <(printf 'reboot now\n')
+answers '^no ' < <(printf 'publish a.b info X\0Y\n')
+answers '^no an event is printable ASCII, not .\?\[2J.$' < <(printf 'publish a.b info X c: \033[2J\n')
+answers '^no only the server throws events into the space ftb.mpi.bfo$' < <(printf 'publish ftb.mpi.bfo info MPI_INIT\n')
+answers '^no a set goes on' < <(printf 'publish a.b info X c: {a, b\n')
+answers '^no the name of an event' < <(printf 'subscribe lower\n')
+answers '^no a subscription names at most 32 events$' < <({ printf 'subscribe'; printf ' X%s' $(seq 33); echo; })
+answers '^no the name of an event' < <(printf 'publish a.b info X\npublish a.b info\npublish a.b info Y')
 [ "$(sed 's/ .*//' "$TEST_TMP/answer" | tr '\n' ' ')" = 'ok no ' ] || { cat "$TEST_TMP/answer"; fail "not two answers to two lines and a half"; }
-says '^no a line has at most 2047 characters$' < <(head -c 5000 /dev/zero | tr '\0' x)
+answers '^no a line has at most 2047 characters$' < <(head -c 5000 /dev/zero | tr '\0' x)
 for _ in $(seq 20); do
     head -c 20000 /dev/urandom >"$TEST_TMP/garbage"
     timeout 60 perl "$CLIENT" "$SOCKET" send "$TEST_TMP/answer" <"$TEST_TMP/garbage" || fail "no connection for garbage"

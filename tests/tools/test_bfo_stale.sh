@@ -30,7 +30,7 @@ kill_job() {
     status_has '^  rank 1 \(pid [0-9]* on [^ ]*\) is dead' && [ "$STATUS" = 1 ] || { cat "$TEST_TMP/out"; fail "status of a dead rank is $STATUS"; }
     kill -KILL $zero
     kill -CONT $mpirun
-    wait "$JOB" && fail "the job whose ranks were killed ended well"
+    wait "$job" && fail "the job whose ranks were killed ended well"
     counts 0 2 2 || { cat "$TEST_TMP/json"; ls -la "$FIGURES"; fail "a dead job is not shown as dead"; }
 }
 

@@ -2,30 +2,24 @@
 # Copyright (c) 2026 The bfo authors
 #
 # Helpers of the tests of the command bfo. Source after lib.sh. Each test has a directory of figures of its own.
+. "$BFO_SRCDIR/tests/mpi/btl.sh"
 BFO=$BFO_BUILDDIR/tools/bfo
 export BFO_STATUS_DIR=$TEST_TMP/figures OMPI_MCA_pml_bfo_status_dir=$TEST_TMP/figures
 mkdir -p "$BFO_STATUS_DIR"
 FIGURES=$BFO_STATUS_DIR/bfo-$(id -u)
-LOG=$TEST_TMP/log
-JOB=
+SAID=$TEST_TMP/out
 
 # start_job RANKS RAILS MPIRUN-ARGUMENTS...: starts a verified job that exchanges messages until finish_job; returns after the first contacts.
 start_job() {
-    local n=$1 rails=$2
+    local n=$1 rails=$2 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
     shift 2
-    FABRIC=bfo-tools-$$
     rm -f "$TEST_TMP/go"
-    : >"$LOG"
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n "$rails" --name "$FABRIC" --retry-time=100ms -- "$MPIRUN" --oversubscribe \
-        --bind-to none -np "$n" --mca pml bfo --mca btl openib,self "$@" "$BFO_BUILDDIR/tests/tools/mpi_counters" "$TEST_TMP/go" \
-        >"$LOG" 2>&1 </dev/null &
-    JOB=$!
+    begin_stream "-n $rails --retry-time=100ms" "$n" "$@" "$BFO_BUILDDIR/tests/tools/mpi_counters" "$TEST_TMP/go"
     await "$LOG" '^ready' || { cat "$LOG"; fail "the job does not begin"; }
 }
 finish_job() {
     touch "$TEST_TMP/go"
-    wait "$JOB" || { tail -n 40 "$LOG"; fail "the job ended with status $?"; }
-    grep -q '^PASSED' "$LOG" || { tail -n 40 "$LOG"; fail "the job verified nothing"; }
+    passes "the verified job"
 }
 
 # until_so WORDS COMMAND...: repeats COMMAND until it succeeds, for 60 s at most; WORDS say what failed.
@@ -61,8 +55,6 @@ ends_with() {
     status=$?
     [ $status = "$expected" ] || { cat "$TEST_TMP/out"; "$BFO" status; fail "$*: status $status, not $expected"; }
 }
-# says PATTERN: a line of the last output matches PATTERN
-says() { grep -Eq -- "$1" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "it does not say: $1"; }; }
 
 # bytes RAIL: prints the bytes that both ends have sent so far
 bytes() { "$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/rails" && rail_counter "$TEST_TMP/rails" "$1" tx_bytes; }
