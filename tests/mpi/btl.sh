@@ -8,13 +8,20 @@ REPORT=$TEST_TMP/report.json
 FABRIC=bfo-${TEST_NAME:-btl}-$$
 BTL_ARGS=(--mca pml "${BTL_PML:-ob1}" --mca btl openib,self)
 
+# first VERB PORT...: in the jobs that follow, this happens to the ports before mpirun starts.
+FIRST=()
+first() {
+    # shellcheck disable=SC2016
+    FIRST=(bash -c 'for port in $2; do "$0" "$1" "$port" || exit 99; done; exec "${@:3}"' "$SOFTRAIL" "$1" "${*:2}")
+}
+
 # on_rails "softrail options" RANKS mpirun-arguments...: output in $LOG, counters in $REPORT.
 on_rails() {
     local options=$1 n=$2
     shift 2
     # shellcheck disable=SC2086
     timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run $options --report="$REPORT" -- \
-        "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$LOG" 2>&1 </dev/null
+        "${FIRST[@]}" "$MPIRUN" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$LOG" 2>&1 </dev/null
 }
 
 show_log() { tail -n 30 "$LOG"; }
@@ -59,7 +66,7 @@ begin_stream() {
     : >"$LOG"
     # shellcheck disable=SC2086
     timeout -k 5 "${STREAM_LIMIT:-$MPI_TIMEOUT}" "$SOFTRAIL" run $options --name "$FABRIC" --report="$REPORT" -- \
-        "$MPIRUN" --report-pid "$TEST_TMP/pid" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$LOG" 2>&1 </dev/null &
+        "${FIRST[@]}" "$MPIRUN" --report-pid "$TEST_TMP/pid" --oversubscribe --bind-to none -np "$n" "${BTL_ARGS[@]}" "$@" >"$LOG" 2>&1 </dev/null &
     job=$!
 }
 end_stream() {

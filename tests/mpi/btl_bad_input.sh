@@ -85,8 +85,8 @@ esac
 [ $? = $in_job ] || fail "locked memory for ports only: not told, or the job ran"
 
 # All ports down before the start.
-timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 -- bash -c '"$0" down sr0 && "$0" down sr1 && exec "$@"' "$SOFTRAIL" \
-    "$MPIRUN" --oversubscribe --bind-to none -np 2 "${BTL_ARGS[@]}" "$STREAM" -s 1 >"$TEST_TMP/log" 2>&1 </dev/null
+first down sr0 sr1
+on_rails "-n 2" 2 "$STREAM" -s 1
 rc=$?
 { [ $rc != 0 ] && in_time $rc; } || { show_log; fail "no active port: ended with $rc"; }
 told 'may use is active'

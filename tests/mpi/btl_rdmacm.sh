@@ -7,7 +7,7 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-export SOFTRAIL OMPI_MCA_btl_openib_cpc_include=rdmacm OMPI_MCA_btl_openib_verbose=2
+export OMPI_MCA_btl_openib_cpc_include=rdmacm OMPI_MCA_btl_openib_verbose=2
 rails="--link-layer=eth --ipv4-gids"
 
 run_stream 2 "$rails" 3
@@ -18,9 +18,8 @@ done
 # lost COMMAND RAILS-LEFT: COMMAND happens to sr1 before the job begins; under pml bfo the job uses sr0.
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_connect_timeout 3)
 lost() {
-    timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 $rails --retry-time=300ms --report "$REPORT" -- \
-        bash -c '"$SOFTRAIL" "$0" sr1 && exec "$@"' "$1" "$MPIRUN" --oversubscribe --bind-to none -np 2 "${BTL_ARGS[@]}" \
-        "$STREAM" -s 1 >"$TEST_TMP/log" 2>&1 </dev/null || { show_log; fail "a rail that is $1 at the start"; }
+    first "$1" sr1
+    on_rails "-n 2 $rails --retry-time=300ms" 2 "$STREAM" -s 1 || { show_log; fail "a rail that is $1 at the start"; }
     grep -q '[1-9][0-9]* messages, .* 0 wrong$' "$TEST_TMP/log" || { show_log; fail "$1: the stream did not verify"; }
     rails_carried 100000 1
     [ "$(rail_counter "$REPORT" 1 tx_bytes)" = 0 ] || fail "$1: sr1 carried something"
@@ -28,6 +27,7 @@ lost() {
 }
 lost silent
 lost down
+FIRST=()
 
 # A cable is pulled in the middle of a job that always does the same work.
 echo "down rail=sr1 nth=40" >"$TEST_TMP/plan"

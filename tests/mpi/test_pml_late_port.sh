@@ -13,22 +13,10 @@ BFO_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca b
 BTL_ARGS=("${BFO_ARGS[@]}")
 log=$TEST_TMP/log
 
-# The cables of $CUT are pulled before mpirun starts.
-real=$MPIRUN
-cat >"$TEST_TMP/mpirun" <<END
-#!/bin/bash
-for rail in \$CUT; do
-    "$SOFTRAIL" down --fabric "$FABRIC" \$rail || exit 99
-done
-exec "$real" "\$@"
-END
-chmod +x "$TEST_TMP/mpirun"
-MPIRUN=$TEST_TMP/mpirun
-
 # begin_without RAIL "softrail options" MPIRUN-ARGUMENTS...: the stream begins while the cable of RAIL is pulled, over the other rail.
 begin_without() {
     local up=$((1 - $1)) options=$2
-    export CUT=sr$1
+    first down "sr$1"
     shift 2
     begin_stream "-n 2 $options" 2 "$@" "$STREAM" -s 600 -m 300000
     wait_until "carried_by $up 100000 && has_said 'messages verified'"
@@ -84,7 +72,7 @@ stays_out "ob1" ""
 stays_out "ob1, named" "" --mca btl_openib_if_include sr0,sr1
 BTL_ARGS=("${BFO_ARGS[@]}")
 
-CUT="sr0 sr1"
-! on_rails "-n 2 --name $FABRIC" 2 --mca btl_openib_if_include sr0,sr1 "$STREAM" -s 600 || give_up "a job ran without any port"
+first down sr0 sr1
+! on_rails "-n 2" 2 --mca btl_openib_if_include sr0,sr1 "$STREAM" -s 600 || give_up "a job ran without any port"
 has_said 'None of the 2 port.* that the BTL openib may use is active' || give_up "no message that names the reason"
 exit 0

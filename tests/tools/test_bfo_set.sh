@@ -9,7 +9,7 @@
 . "$BFO_SRCDIR/tests/tools/tools.sh"
 use_components pml btl
 need perl perl
-RAILS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_time_wait 1 --mca btl_openib_rejoin_after 50)
 declare -A jobs
 
 # begin NAME PROGRAM [MPIRUN-ARGUMENTS...]: starts a job of two ranks on two rails of its own; NAME is its batch number
@@ -17,10 +17,9 @@ begin() {
     local name=$1 program=$2
     shift 2
     mkdir "$TEST_TMP/$name"
-    : >"$TEST_TMP/$name/log"
-    SLURM_JOB_ID=$name timeout -k 5 "$MPI_TIMEOUT" "$SOFTRAIL" run -n 2 --name "bfo-set-$name-$$" --retry-time=500ms -- "$MPIRUN" --oversubscribe \
-        --bind-to none -np 2 "${RAILS[@]}" "$@" "$BFO_BUILDDIR/tests/tools/$program" "$TEST_TMP/$name" >"$TEST_TMP/$name/log" 2>&1 </dev/null &
-    jobs[$name]=$!
+    SLURM_JOB_ID=$name FABRIC=bfo-set-$name-$$ LOG=$TEST_TMP/$name/log begin_stream "-n 2 --retry-time=500ms" 2 "$@" \
+        "$BFO_BUILDDIR/tests/tools/$program" "$TEST_TMP/$name"
+    jobs[$name]=$job
 }
 # end NAME: ends the job, which must have verified its messages
 end() {
