@@ -6,10 +6,11 @@
 # prints the graph as well. A unit is X.c with X.h; X knows Y if X.c or X.h includes Y.h (an X.def includes nothing). Units that reach each
 # other form a circle: a reader of one of them must read all.
 # Where a component has rooms, each room is a folder, and no unit includes a unit of a room further down.
+# The list of declarations that stand elsewhere (%elsewhere) only tightens: an entry that is no longer needed is an error as well.
 use strict;
 use warnings;
 
-my @folders = qw(btl_openib_failover pml_bfo softrail);
+my @folders = qw(btl_openib_failover pml_bfo softrail tools);
 
 # Rooms: the table in the component's README.md names the units of each room; a unit may include units of its own room and of rooms above it.
 my %has_rooms = (btl_openib_failover => 'btl_openib_', pml_bfo => 'pml_bfo_');
@@ -119,22 +120,32 @@ my %elsewhere = (
     pml_bfo                  => ['pml_bfo_device'],          # bfo_buffer_is_on_device(), which an inline function calls
     pml_bfo_local            => ['pml_bfo_tell'],            # bfo_stat_drop() counts and reports
     pml_bfo_sync             => ['pml_bfo_local'],           # bfo_lock_wait(): _sync.h has no .c file
-    sr_cm                    => [map { "sr_cm_$_" } qw(address event face qp sync)],    # the rooms of librdmacm's calls, and the rooms
-    sr_command               => ['softrail', map { "sr_cmd_$_" } qw(run habits status rail fault)],    # of the command
+    sr_cm                    => [map { "sr_cm_$_" } qw(address event qp sync)],    # the rooms of librdmacm's calls, and the rooms
+    sr_command               => ['softrail', map { "sr_cmd_$_" } qw(run status rail fault)],    # of the command
     sr_fabric                => ['sr_sysfs'],
     sr_process               => ['sr_arena'],
 );
+# Each header of the command bfo serves several .c files, one for each subcommand or concern, and any .c file of the folder may define what it declares.
+my %serves_all = (tools => 1);
 sub check_offers
 {
     my ($folder) = @_;
+    my %code = map { m{([^/]+)\.c$} => slurp($_) } grep { /\.c$/ } sources($folder);
 
     for my $path (grep { /\.h$/ } sources($folder)) {
         my ($unit) = $path =~ m{([^/]+)\.h$};
-        my $code = join '', map { slurp($_) } grep { defined } @{ $path_of{$folder} }{ map { "$_.c" } $unit, @{ $elsewhere{$unit} || [] } };
+        my @others = $serves_all{$folder} ? sort keys %code : @{ $elsewhere{$unit} || [] };
         my $text = slurp($path) =~ s{/\*.*?\*/}{}gsr;
+        my %needed;
         while ($text =~ /^(?!static|typedef|extern)[a-z][^;{}#]*?\b(\w+)\([^;{}]*\)[^;{}]*;/mg) {
             my $function = $1;
-            complain("$folder/$unit.h declares $function(), which $unit.c does not define") if $code !~ /^[a-z][^\n;]*\b$function\(/m;
+            my ($in) = grep { exists $code{$_} && $code{$_} =~ /^[a-z][^\n;]*\b$function\(/m } $unit, @others;
+            my $which = $serves_all{$folder} ? 'no .c file defines' : "$unit.c does not define";
+            complain("$folder/$unit.h declares $function(), which $which") if !defined $in;
+            ++$needed{$in} if defined $in;
+        }
+        for my $other (@{ $elsewhere{$unit} || [] }) {
+            complain("$folder/$unit.h declares nothing of $other.c: its entry in %elsewhere need not be there") if !$needed{$other};
         }
     }
 }
@@ -172,6 +183,7 @@ sub check_rooms
     }
 }
 
+my %is_seen;
 for my $folder (@folders) {
     my $knows = read_graph($folder);
     my %is_leaf = map { $_ => 1 } @{ $leaves{$folder} };
@@ -183,6 +195,7 @@ for my $folder (@folders) {
         print "    $_\n" for shortest_chains($knows, $circle);
     }
     check_offers($folder);
+    ++$is_seen{$_} for keys %$knows;
     check_rooms($folder, $knows) if $has_rooms{$folder};
     for my $leaf (sort keys %is_leaf) {
         complain("$folder has no unit $leaf") if !exists $knows->{$leaf};
@@ -192,4 +205,5 @@ for my $folder (@folders) {
         print "  $_: @{[sort keys %{ $knows->{$_} }]}\n" for sort keys %$knows;
     }
 }
+complain("no folder has the unit $_ of %elsewhere") for grep { !$is_seen{$_} } sort keys %elsewhere;
 exit($bad ? 1 : 0);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The include graph of the component folders has no circle, leaves know only leaves, and rooms know no room further down. A fault that is planted into a copy of the sources is found.
+# The include graph of the component folders and of the command bfo has no circle, leaves know only leaves, and rooms know no room further down. A fault that is planted into a copy of the sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 graph="$BFO_SRCDIR"/tests/docs/include_graph.pl
@@ -13,7 +13,7 @@ btl=btl_openib_failover
 planted() {
     rm -rf "$TEST_TMP/copy"
     mkdir "$TEST_TMP/copy"
-    cp -r "$BFO_SRCDIR"/{btl_openib_failover,pml_bfo,softrail} "$TEST_TMP/copy"
+    cp -r "$BFO_SRCDIR"/{btl_openib_failover,pml_bfo,softrail,tools} "$TEST_TMP/copy"
     chmod -R u+w "$TEST_TMP/copy"
     (cd "$TEST_TMP/copy" && eval "$1") || fail "cannot plant: $1"
     if perl "$graph" "$TEST_TMP/copy" >"$TEST_TMP/out" 2>&1; then
@@ -33,3 +33,7 @@ planted "echo '#include \"sr_process.h\"' >>softrail/sr_shm.h" "the leaf sr_shm 
 planted "echo '#include \"types/btl_openib_log.h\"' >>$btl/device/btl_openib_srq.c" "btl_openib_srq.c includes btl_openib_log.h twice"
 planted "echo 'void ofo_log_all(void);' >>$btl/types/btl_openib_types.h" "btl_openib_types.h declares ofo_log_all()"
 planted "echo 'void bfo_recv_copy_from(void);' >>pml_bfo/recv/pml_bfo_recv_place.h" "pml_bfo_recv_place.h declares bfo_recv_copy_from()"
+planted "echo '#include \"bt_check.h\"' >>tools/bt.h" "bt -> bt_check -> bt"
+planted "sed -i 's/^bool bt_is_among(/bool bt_among(/' tools/*.c" "tools/bt.h declares bt_is_among(), which no .c file defines"
+planted "sed -i '/bfo_lock_wait(/d' pml_bfo/formats/pml_bfo_sync.h" "pml_bfo_sync.h declares nothing of pml_bfo_local.c"
+planted "mv softrail/sr_fabric.h softrail/sr_web.h; mv softrail/sr_fabric.c softrail/sr_web.c" "no folder has the unit sr_fabric"

@@ -5,7 +5,8 @@
 # tables_are_the_code.pl DIR: every action that pml_bfo_failover_send.def and _recv.def name is a C function of that name
 # (bfo_send_act_NAME, bfo_recv_act_NAME), the code raises every event by name, and the state word has one writer. The lists of
 # exceptions below only tighten: an entry that is no longer needed is an error as well. DESIGN.txt section 7.6.
-# The same holds for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions. DESIGN.txt section 10.3.
+# The same holds for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions, and for the events of btl_openib_rail.def, whose
+# actions are elements of an array that the compiler makes from the table. DESIGN.txt sections 10.2 and 10.3.
 use strict;
 use warnings;
 
@@ -63,10 +64,15 @@ for my $machine (qw(send recv)) {
         [grep { 'GUARD' ne $kind{$_} && $text !~ /\b$prefix{$machine}$_\b/ } sort keys %kind]);
 }
 
-my $def = slurp("$dir/btl_openib_failover/tables/btl_openib_drain.def");
-my @actions = $def =~ /^ACTION\((\w+)\)/mg;
-my @events = $def =~ /^EVENT\((\w+),/mg;
-die "drain: few actions or events\n" if 8 > @actions || 8 > @events;
+# the_names TABLE WHAT: the actions or events of a table of the BTL.
+sub the_names
+{
+    my ($table, $what) = @_;
+    my @names = slurp("$dir/btl_openib_failover/tables/btl_openib_$table.def") =~ /^$what\((\w+)[,)]/mg;
+
+    die "$table: few of $what\n" if 8 > @names;
+    return @names;
+}
 $text = '';
 for my $path (sort glob "$dir/btl_openib_failover/*/*.[ch]") {
     my $code = slurp($path) =~ s{/\*.*?\*/}{}gsr;
@@ -75,6 +81,9 @@ for my $path (sort glob "$dir/btl_openib_failover/*/*.[ch]") {
     complain("$path: only btl_openib_marker.[ch] write the state of a marker") if $path !~ m{/btl_openib_marker\.[ch]$} && $code =~ /\bmarker_state\s*=[^=]/;
     $text .= $code;
 }
-same('drain', 'is an action without a function', [], [grep { $text !~ /^void ofo_drain_act_$_\([^;{]*\)\s*\{/m } @actions]);
-same('drain', 'is an event that nothing raises', [], [grep { $text !~ /\bOFO_DEV_$_\b/ } @events]);
+same('drain', 'is an action without a function', [],
+    [grep { $text !~ /^void ofo_drain_act_$_\([^;{]*\)\s*\{/m } the_names('drain', 'ACTION')]);
+same('drain', 'is an event that nothing raises', [], [grep { $text !~ /\bOFO_DEV_$_\b/ } the_names('drain', 'EVENT')]);
+# The engine itself raises the events that are messages, and compares others.
+same('rail', 'is an event that nothing raises', [], [grep { $text !~ /\bOFO_EV_$_\b(?!\s*[!=]=)/ } the_names('rail', 'EVENT')]);
 exit($bad ? 1 : 0);

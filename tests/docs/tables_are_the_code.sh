@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The actions and events that the tables of the request machines and of the drain name are in the code, as tables_are_the_code.pl says. A fault that
-# is planted into a copy of the sources is found.
+# The actions and events that the tables of the request machines, of the drain and of a rail name are in the code, as tables_are_the_code.pl says. A
+# fault that is planted into a copy of the sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 script="$BFO_SRCDIR"/tests/docs/tables_are_the_code.pl
@@ -32,3 +32,5 @@ planted "$cd_btl && sed -i 's/OFO_DEV_TURN/0/' out/btl_openib_keepalive.c" "drai
 planted "$cd_btl && sed -i 's/^void ofo_drain_act_give_up(/void ofo_give_up(/' fault/btl_openib_fence.c" "drain: give_up is an action without a function"
 planted "$cd_btl && echo 'void x(ofo_qp_t *qp) { qp->marker_state = 0; }' >>fault/btl_openib_fence.c" "btl_openib_fence.c: only btl_openib_marker"
 planted "$cd_btl && echo 'void x(ofo_qpset_t *qps) { qps->drain.own = 0; }' >>rail/btl_openib_rail.c" "btl_openib_rail.c: only btl_openib_drain_fsm"
+planted "$cd_btl && sed -i 's/OFO_EV_REP : OFO_EV_REP_REFUSED/OFO_EV_REP : OFO_EV_NONE/' tables/btl_openib_rail_fsm.c" "rail: REP_REFUSED is an event that nothing raises"
+planted "$cd_btl && sed -i 's/OFO_EV_RESTORED,/0,/' rail/*.c" "rail: RESTORED is an event that nothing raises"
