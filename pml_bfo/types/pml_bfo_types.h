@@ -198,6 +198,10 @@ typedef struct bfo_ctl_t {
 
 /* ---- requests ------------------------------------------------------------------------------------ */
 
+/* A short message uses, behind Open MPI's part of its request, only the members that are asserted to be near: they touch two cache lines
+ * at most beyond the line in which Open MPI's part ends, whatever the size of that part. DESIGN.txt section 14.7. */
+#define BFO_IS_NEAR(type, part, member) \
+    (offsetof(type, member) + sizeof(((type *) NULL)->member) <= offsetof(type, part) + sizeof(((type *) NULL)->part) + 2 * 64)
 
 /* A buffer's registrations with the rails of one peer. */
 typedef struct bfo_regs_t {
@@ -209,7 +213,6 @@ typedef struct bfo_regs_t {
 
 typedef struct bfo_send_t {
     mca_pml_base_send_request_t req_send;
-    bfo_name_t name;
     bfo_machine_t m;  /* state, epoch and events (DESIGN.txt section 7) */
     uint8_t life;     /* BFO_LIFE_* (pml_bfo_local.h); atomic */
     bool got_ack;     /* RACK of the next epoch came */
@@ -236,9 +239,14 @@ typedef struct bfo_send_t {
     size_t end;        /* of the range to be sent by FRAG */
     bfo_regs_t *regs;
     struct bfo_frag_t *rget;
-    bfo_work_t first; /* the RTS or MATCH to be sent; queued only while no copy of it is posted */
+    bfo_work_t first; /* the RTS or MATCH to be sent; queued only while no copy of it is posted. A short message uses nothing from here on */
     bfo_work_t work;  /* FRAGs to be sent */
+    bfo_name_t name;
 } bfo_send_t;
+_Static_assert(BFO_IS_NEAR(bfo_send_t, req_send, m) && BFO_IS_NEAR(bfo_send_t, req_send, rts_type) && BFO_IS_NEAR(bfo_send_t, req_send, lane)
+                   && BFO_IS_NEAR(bfo_send_t, req_send, match_seq) && BFO_IS_NEAR(bfo_send_t, req_send, rts_length)
+                   && BFO_IS_NEAR(bfo_send_t, req_send, base) && BFO_IS_NEAR(bfo_send_t, req_send, resp) && BFO_IS_NEAR(bfo_send_t, req_send, rget),
+               "a short send uses more than two cache lines of its own");
 
 static inline size_t bfo_send_length(const bfo_send_t *req)
 {
@@ -247,37 +255,42 @@ static inline size_t bfo_send_length(const bfo_send_t *req)
 
 typedef struct bfo_recv_t {
     mca_pml_base_recv_request_t req_recv;
-    bfo_name_t name;
     bfo_machine_t m;
     uint8_t life;
-    bool flat;          /* the packed message can be copied to the buffer at `base` without the convertor */
-    bool extras;        /* something must be released at the end: see bfo_recv_drop_extras() */
-    bool copies;        /* a BTL refused a PUT or READ: there are no more of them, and the missing bytes are copied; valid with `extras`; atomic */
-    bool prepared;      /* the convertor and `ahead` are */
-    bool holds;         /* counted in n_open of its lane; valid with `extras` */
-    int32_t error;      /* to complete with */
-    uint8_t fence_mask; /* rails that NOTIFY named dead, by name; like fence_gen written before state QUIESCE */
-    uint16_t fence_gen[BFO_MAX_RAILS];
+    bool flat;     /* the packed message can be copied to the buffer at `base` without the convertor */
+    bool extras;   /* something must be released at the end: see bfo_recv_drop_extras() */
+    bool prepared; /* the convertor and `ahead` are */
+    uint32_t match_seq;
     bfo_want_t want;  /* Lock: the communicator's */
     bfo_lane_t *lane; /* of the source; NULL while that is unknown */
-    bfo_id_t src_id;  /* send request */
-    uint32_t match_seq;
+    size_t capacity;  /* bytes the buffer takes */
+    size_t length;    /* of the message */
+    char *base;
+    bfo_regs_t *regs;
+    struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handle */
+    bool holds;              /* counted in n_open of its lane; valid with `extras` */
+    bool copies;        /* a BTL refused a PUT or READ: there are no more of them, and the missing bytes are copied; valid with `extras`; atomic */
     uint8_t rail;       /* RGET: the rail it arrived on */
+    int32_t error;      /* to complete with. A short message into a flat buffer uses nothing from here on */
+    size_t bytes;       /* received in this attempt; atomic */
+    bfo_id_t src_id;    /* send request */
     int32_t scheduling; /* atomic: as in bfo_send_t */
     int32_t open;       /* PUTs without FIN, or READs without completion; atomic */
-    size_t capacity;    /* bytes the buffer takes */
-    size_t length;      /* of the message */
-    size_t bytes;       /* received in this attempt; atomic */
     size_t next;        /* next byte to be asked for by PUT or READ; Owner: the scheduling thread */
     size_t end;
     size_t copy_from; /* with `copies`: everything before it has been written or read. Lock: bfo.lock */
-    char *base;
-    bfo_regs_t *regs;
-    size_t unpacked;         /* strided buffer: bytes unpacked so far, in order. Lock: unpack_lock */
-    bfo_link_t ahead;        /* strided buffer: bfo_got_frag_t beyond `unpacked`, by offset. Lock: unpack_lock */
-    struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handle */
-    bfo_work_t work;         /* PUTs or READs to be started */
+    size_t unpacked;  /* strided buffer: bytes unpacked so far, in order. Lock: unpack_lock */
+    bfo_link_t ahead; /* strided buffer: bfo_got_frag_t beyond `unpacked`, by offset. Lock: unpack_lock */
+    bfo_work_t work;  /* PUTs or READs to be started */
+    bfo_name_t name;
+    uint8_t fence_mask; /* rails that NOTIFY named dead, by name; like fence_gen written before state QUIESCE */
+    uint16_t fence_gen[BFO_MAX_RAILS];
 } bfo_recv_t;
+_Static_assert(BFO_IS_NEAR(bfo_recv_t, req_recv, m) && BFO_IS_NEAR(bfo_recv_t, req_recv, prepared) && BFO_IS_NEAR(bfo_recv_t, req_recv, match_seq)
+                   && BFO_IS_NEAR(bfo_recv_t, req_recv, want) && BFO_IS_NEAR(bfo_recv_t, req_recv, lane)
+                   && BFO_IS_NEAR(bfo_recv_t, req_recv, capacity) && BFO_IS_NEAR(bfo_recv_t, req_recv, length)
+                   && BFO_IS_NEAR(bfo_recv_t, req_recv, base) && BFO_IS_NEAR(bfo_recv_t, req_recv, rget) && BFO_IS_NEAR(bfo_recv_t, req_recv, holds),
+               "a short receive uses more than two cache lines of its own");
 
 enum { BFO_FRAG_NONE = 0, BFO_FRAG_PUT, BFO_FRAG_WRITE, BFO_FRAG_RGET, BFO_FRAG_READ };
 
