@@ -112,7 +112,7 @@ void ofo_drain_act_open_gate(ofo_qpset_t *qps, const char *why)
 
     ofo_pending_post(ep, qps);
     ofo_credits_post(ep, qps);
-    OFO_STORE(ep->gate, OFO_GATE_UP);
+    ofo_gate_open(ep);
     ofo_doubt_ask_over(ep); /* the rail that was asked before may have died */
 }
 
@@ -260,8 +260,7 @@ static void end_endpoint(ofo_endpoint_t *ep)
     if (NULL != ep->qps) {
         (void) ofo_drain_raise(ep->qps, OFO_DEV_PORT_LOST, NULL); /* one message about the port covers all its rails */
     } else if (OFO_GATE_CLOSED == ep->gate && OFO_ST_CLOSED == state) {
-        ep->dead_port = true; /* no queue pairs here; a PML that knows the peer asks for the fence */
-        ep->gate = OFO_GATE_REFUSING;
+        ofo_gate_refuse_for_port(ep); /* no queue pairs here; a PML that knows the peer asks for the fence */
     } else if (OFO_GATE_REFUSING != ep->gate || OFO_ST_UP == state || ofo_fsm_state_is_connecting(state)) { /* one side connects */
         tell_service_why(ep, (uint16_t) published, false);
         ofo_gate_refuse(ep, (uint16_t) published);
@@ -333,10 +332,7 @@ void ofo_port_tell(ofo_module_t *module)
 static void revive_endpoint(ofo_endpoint_t *ep)
 {
     OFO_STORE(ep->doubted, false);
-    if (ep->dead_port) {
-        ep->dead_port = false;
-        ep->gate = NULL == ep->qps ? OFO_GATE_CLOSED : ep->gate; /* service may have opened the gate before this */
-    }
+    ofo_gate_port_is_back(ep);
 }
 
 void ofo_port_returned(ofo_module_t *module)

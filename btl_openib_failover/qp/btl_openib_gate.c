@@ -7,10 +7,29 @@
 
 #include "types/btl_openib_atomic.h"
 
+void ofo_gate_open(ofo_endpoint_t *ep)
+{
+    OFO_STORE(ep->gate, OFO_GATE_UP);
+}
+
 void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen)
 {
     ep->gate = OFO_GATE_REFUSING;
     ep->refused_gen = gen;
+}
+
+void ofo_gate_refuse_for_port(ofo_endpoint_t *ep)
+{
+    ep->gate = OFO_GATE_REFUSING;
+    ep->dead_port = true;
+}
+
+void ofo_gate_port_is_back(ofo_endpoint_t *ep)
+{
+    if (ep->dead_port) {
+        ep->dead_port = false;
+        ep->gate = NULL == ep->qps ? OFO_GATE_CLOSED : ep->gate; /* service may have opened the gate before this */
+    }
 }
 
 void ofo_gate_ask(ofo_endpoint_t *ep, bool *start, int *rc)

@@ -8,8 +8,15 @@
 
 #include "types/btl_openib_types.h"
 
+/* Only these functions write ep->gate (tests/docs/tables_are_the_code.pl). A new rail's gate is CLOSED.
+ * Lets posts pass from now on. Locks: ep->lock held, and gate_lock if service calls. */
+void ofo_gate_open(ofo_endpoint_t *ep);
 /* Makes the gate refuse posts because of this generation. Locks: ep->lock held. */
 void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen);
+/* Makes the gate refuse posts because a port of the rail is down, ours or the peer's, until the port is back. Locks: ep->lock held, or no
+ * other thread knows the rail yet. */
+void ofo_gate_refuse_for_port(ofo_endpoint_t *ep);
+void ofo_gate_port_is_back(ofo_endpoint_t *ep);
 /* The rail is not up. The caller may queue its message if *rc stays OPAL_SUCCESS; otherwise *rc says why not. *start says whether this
  * post starts the connection. Locks: ep->lock held. */
 void ofo_gate_ask(ofo_endpoint_t *ep, bool *start, int *rc);

@@ -7,6 +7,7 @@
 #include "rail/btl_openib_peer.h"
 
 #include "types/btl_openib_atomic.h"
+#include "qp/btl_openib_gate.h"
 #include "types/btl_openib_log.h"
 #include "qp/btl_openib_qpset.h"
 #include "formats/btl_openib_queues.h"
@@ -57,7 +58,6 @@ static ofo_endpoint_t *endpoint_new(ofo_peer_t *peer, unsigned rail, const ofo_p
     ep->remote = *remote;
     ep->remote_contact = remote->contact[pair->lane];
     ep->partner = pair->remote;
-    ep->gate = OFO_GATE_CLOSED;
     pthread_mutex_init(&ep->gate_lock, NULL);
     OBJ_CONSTRUCT(&ep->lock, opal_mutex_t);
     for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {
@@ -236,8 +236,7 @@ static void leave_out_dead(ofo_peer_t *peer)
     for (unsigned i = 0; i < peer->rail_count; ++i) {
         ofo_endpoint_t *ep = peer->rail[i];
         if ((!OFO_LOAD(ep->module->port_up) || ep->remote.is_late) && !ofo_rail_is_spared(ep)) {
-            ep->gate = OFO_GATE_REFUSING;
-            ep->dead_port = true;
+            ofo_gate_refuse_for_port(ep);
         }
     }
 }

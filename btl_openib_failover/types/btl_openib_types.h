@@ -348,7 +348,7 @@ typedef struct {
 
 /* Whether a rail takes posts. Context: progress; lock: ep->lock. */
 typedef enum {
-    OFO_GATE_CLOSED,  /* the first post starts the connection */
+    OFO_GATE_CLOSED,  /* a new rail: the first post starts the connection */
     OFO_GATE_WAITING, /* posts wait for the connection */
     OFO_GATE_UP,
     OFO_GATE_REFUSING /* OPAL_ERR_UNREACH */
@@ -400,7 +400,7 @@ struct mca_btl_base_endpoint_t {
     /* progress; lock: `lock`, and `gate_lock` before it unless the gate is UP */
     pthread_mutex_t gate_lock; /* always a real lock, because service opens the gate if the process does not call MPI */
     opal_mutex_t lock;
-    ofo_gate_t gate;       /* release: ofo_rail_up; acquire: posts */
+    ofo_gate_t gate;       /* release: ofo_gate_open; acquire: posts. Written by _gate.c alone */
     ofo_qpset_t *qps;      /* current set; NULL unless UP or draining */
     ofo_qpset_t *draining; /* set whose fence runs, whether it was UP before or not; context: progress */
     uint16_t up_gen;

@@ -6,7 +6,8 @@
 # (bfo_send_act_NAME, bfo_recv_act_NAME), the code raises every event by name, and the state word has one writer. The lists of
 # exceptions below only tighten: an entry that is no longer needed is an error as well. DESIGN.txt section 7.6.
 # The same holds for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions, and for the events of btl_openib_rail.def, whose
-# actions are elements of an array that the compiler makes from the table. DESIGN.txt sections 10.2 and 10.3.
+# actions are elements of an array that the compiler makes from the table. The states of a set of queue pairs, of a marker, of a rail and of its
+# gate have one writer each. DESIGN.txt sections 2.4, 10.2 and 10.3.
 use strict;
 use warnings;
 
@@ -32,6 +33,14 @@ sub slurp
     open my $in, '<', $path or die "$path: $!\n";
     local $/;
     return scalar <$in>;
+}
+
+# writes CODE MEMBER: does CODE assign to the member, store into it, or take its address?
+sub writes
+{
+    my ($code, $member) = @_;
+
+    return $code =~ /$member\s*=[^=]/ || $code =~ /\bOFO_STORE\([^,;]*$member\b/ || $code =~ /&[\w.>[\]-]*$member\b/;
 }
 
 # same MACHINE WHAT LIST MISSING: complains unless MISSING has the same names as LIST.
@@ -79,6 +88,8 @@ for my $path (sort glob "$dir/btl_openib_failover/*/*.[ch]") {
     next if $path =~ m{/btl_openib_drain_fsm\.[ch]$};
     complain("$path: only btl_openib_drain_fsm.[ch] name the state of a set of queue pairs") if $code =~ /(?:\.|->)own\b/;
     complain("$path: only btl_openib_marker.[ch] write the state of a marker") if $path !~ m{/btl_openib_marker\.[ch]$} && $code =~ /\bmarker_state\s*=[^=]/;
+    complain("$path: only btl_openib_gate.[ch] write the gate of a rail") if $path !~ m{/btl_openib_gate\.[ch]$} && writes($code, '(?:\.|->)gate');
+    complain("$path: only btl_openib_rail_fsm.c writes the state of a rail") if $path !~ m{/btl_openib_rail_fsm\.c$} && writes($code, '\bfsm(?:\.|->)state');
     $text .= $code;
 }
 same('drain', 'is an action without a function', [],

@@ -34,3 +34,8 @@ planted "$cd_btl && echo 'void x(ofo_qp_t *qp) { qp->marker_state = 0; }' >>faul
 planted "$cd_btl && echo 'void x(ofo_qpset_t *qps) { qps->drain.own = 0; }' >>rail/btl_openib_rail.c" "btl_openib_rail.c: only btl_openib_drain_fsm"
 planted "$cd_btl && sed -i 's/OFO_EV_REP : OFO_EV_REP_REFUSED/OFO_EV_REP : OFO_EV_NONE/' tables/btl_openib_rail_fsm.c" "rail: REP_REFUSED is an event that nothing raises"
 planted "$cd_btl && sed -i 's/OFO_EV_RESTORED,/0,/' rail/*.c" "rail: RESTORED is an event that nothing raises"
+planted "$cd_btl && echo 'void x(ofo_endpoint_t *ep) { ep->gate = OFO_GATE_UP; }' >>rail/btl_openib_peer.c" "btl_openib_peer.c: only btl_openib_gate"
+planted "$cd_btl && echo 'void x(ofo_endpoint_t *ep) { OFO_STORE(ep->gate, OFO_GATE_UP); }' >>rail/btl_openib_peer.c" "btl_openib_peer.c: only btl_openib_gate"
+planted "$cd_btl && echo 'void x(ofo_endpoint_t *ep) { f(&ep->gate); }' >>rail/btl_openib_peer.c" "btl_openib_peer.c: only btl_openib_gate"
+planted "$cd_btl && echo 'void x(ofo_endpoint_t *ep) { ep->fsm.state = OFO_ST_UP; }' >>rail/btl_openib_rail.c" "btl_openib_rail.c: only btl_openib_rail_fsm"
+planted "$cd_btl && echo 'void x(ofo_fsm_t *fsm) { fsm->state = OFO_ST_UP; }' >>rail/btl_openib_rail.c" "btl_openib_rail.c: only btl_openib_rail_fsm"
