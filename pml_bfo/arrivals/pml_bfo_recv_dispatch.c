@@ -7,6 +7,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "types/pml_bfo_extension.h"
 #include "failover/pml_bfo_failover.h"
 #include "handshake/pml_bfo_failover_dance.h"
 #include "types/pml_bfo_local.h"
@@ -237,15 +238,6 @@ void bfo_dispatch_first(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
     first_arrived_now(bc, in, from);
 }
 
-/* The process from which the BTL received the fragment; NULL if the BTL is not the one with failover. */
-static inline ompi_proc_t *source_proc(mca_btl_base_module_t *btl, const bfo_arrival_t *des)
-{
-    if (!PML_BFO || btl->btl_component != bfo.failover_component) {
-        return NULL;
-    }
-    return (ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des);
-}
-
 static inline bfo_peer_t *peer_of(ompi_proc_t *proc)
 {
     bfo_peer_t *peer;
@@ -259,7 +251,7 @@ static inline bfo_peer_t *peer_of(ompi_proc_t *proc)
 
 static inline bfo_peer_t *source_of(mca_btl_base_module_t *btl, const bfo_arrival_t *des)
 {
-    return peer_of(source_proc(btl, des));
+    return peer_of(bfo_ext_source(btl, des));
 }
 
 /* ---- callbacks of the BTLs ------------------------------------------------------------------------- */
@@ -322,7 +314,7 @@ static void on_match(BFO_ARRIVAL_ARGS)
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }
-    from = source_proc(btl, des);
+    from = bfo_ext_source(btl, des);
     bc = bfo_comm_find(h->ctx);
     if (bfo_likely(NULL != bc) && bfo_likely((uint32_t) h->src < bc->size)) {
         lane = __atomic_load_n(&bc->lanes[h->src], __ATOMIC_ACQUIRE);

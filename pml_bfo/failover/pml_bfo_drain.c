@@ -10,6 +10,7 @@
 #include "bfo_figures.h"
 #include "rails/pml_bfo_adopt.h"
 #include "failover/pml_bfo_drain.h"
+#include "types/pml_bfo_extension.h"
 #include "failover/pml_bfo_failover.h"
 #include "failover/pml_bfo_failover_peer.h"
 #include "show/pml_bfo_figures.h"
@@ -84,7 +85,7 @@ static bool is_quiet(const bfo_peer_t *peer, uint8_t r)
     const bfo_rail_t *rail = &peer->rails[r];
     const uint32_t waiting = is_held(peer) ? peer->n_bound : peer->n_waiting;
 
-    return 0 == (peer->up_mask >> r & 1) || (0 == waiting && rail->ext->flush(rail->btl, &peer->proc->super) && !has_asked_by(peer, r));
+    return 0 == (peer->up_mask >> r & 1) || (0 == waiting && bfo_ext_is_flushed(peer, rail) && !has_asked_by(peer, r));
 }
 
 /* Of the rails that stand out, those with nothing in flight at this look and at the one before. Two looks are needed because a thread that
@@ -175,11 +176,12 @@ static void on_rails(BFO_ARRIVAL_ARGS)
 {
     const bfo_rails_hdr_t *h = des->des_segments[0].seg_addr.pval;
     const size_t length = des->des_segments[0].seg_len;
+    ompi_proc_t *from = bfo_ext_source(btl, des);
 
     if (1 != des->des_segment_count || !bfo_hdr_is_valid(BFO_MSG_RAILS, h, length, length, 0)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
-        rails_heard(btl->btl_component == bfo.failover_component ? bfo_peer_get((ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des)) : NULL, h);
+        rails_heard(NULL == from ? NULL : bfo_peer_get(from), h);
     }
 }
 

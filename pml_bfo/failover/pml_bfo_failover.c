@@ -9,6 +9,7 @@
 
 #include "bfo_help.h"
 #include "rails/pml_bfo_adopt.h"
+#include "types/pml_bfo_extension.h"
 #include "failover/pml_bfo_failover.h"
 #include "rails/pml_bfo_failover_announce.h"
 #include "rails/pml_bfo_failover_fence.h"
@@ -87,7 +88,7 @@ static uint16_t last_attempt(const bfo_peer_t *peer, const bfo_rail_t *rail)
 {
     bfo_rail_info_t info;
 
-    return NULL != rail->ext && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info) ? info.generation : 0;
+    return bfo_ext_rail_state(peer, rail, &info) ? info.generation : 0;
 }
 
 /* LX: a generation after ours exists only once ours is fenced, and then it is the next one. A message that names any other generation is
@@ -308,8 +309,7 @@ static bool is_spared(const bfo_peer_t *peer, uint8_t r)
     const bfo_rail_t *rail = &peer->rails[r < BFO_MAX_RAILS ? r : 0];
     bfo_rail_info_t info;
 
-    return BFO_MAX_RAILS != r && NULL != rail->ext && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
-           && BFO_RAIL_DOWN_LOCAL != info.state && BFO_RAIL_DOWN_BOTH != info.state;
+    return BFO_MAX_RAILS != r && bfo_ext_rail_state(peer, rail, &info) && BFO_RAIL_DOWN_LOCAL != info.state && BFO_RAIL_DOWN_BOTH != info.state;
 #else
     return false;
 #endif

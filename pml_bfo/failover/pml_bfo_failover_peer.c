@@ -6,6 +6,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "types/pml_bfo_extension.h"
 #include "rails/pml_bfo_failover_announce.h"
 #include "rails/pml_bfo_failover_fence.h"
 #include "failover/pml_bfo_failover_peer.h"
@@ -164,8 +165,7 @@ static bool a_rail_returns(const bfo_peer_t *peer)
         const bfo_rail_t *rail = &peer->rails[r];
         bfo_rail_info_t info;
 
-        if (NULL != rail->ext && OPAL_SUCCESS == rail->ext->rail_state(rail->btl, &peer->proc->super, &info)
-            && (info.returns || (BFO_RAIL_UP == info.state && info.generation > rail->gen))) {
+        if (bfo_ext_rail_state(peer, rail, &info) && (info.returns || (BFO_RAIL_UP == info.state && info.generation > rail->gen))) {
             return true;
         }
     }
@@ -386,9 +386,7 @@ static void rails_end(bfo_peer_t *peer)
         (void) bfo_rail_take_down(peer, r);
         bfo_failover_fence(peer, r, peer->rails[r].gen); /* also a rail that refused a post before the BTL had begun a fence */
     }
-    if (NULL != peer->rails[0].ext) {
-        peer->rails[0].ext->declare(peer->rails[0].btl, &peer->proc->super); /* notifies the peer, which is never contacted again */
-    }
+    bfo_ext_declare(peer); /* notifies the peer, which is never contacted again */
 }
 
 void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
@@ -482,7 +480,7 @@ static const bfo_peer_t *peer_of_busy_rail(void)
         for (uint8_t r = 0; !peer->declared && r < peer->n_rails; ++r) {
             const bfo_rail_t *rail = &peer->rails[r];
 
-            if (NULL != rail->ext && !rail->ext->flush(rail->btl, &peer->proc->super)) {
+            if (!bfo_ext_is_flushed(peer, rail)) {
                 return peer;
             }
         }

@@ -6,6 +6,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "types/pml_bfo_extension.h"
 #include "failover/pml_bfo_failover.h"
 #include "failover/pml_bfo_failover_peer.h"
 #include "types/pml_bfo_local.h"
@@ -133,7 +134,7 @@ static bool may_meet(const bfo_peer_t *of)
         }
     }
     for (uint8_t r = 0; r < of->n_rails; ++r) {
-        is_port_up = is_port_up || (NULL != of->rails[r].ext && of->rails[r].ext->port_is_up(of->rails[r].btl));
+        is_port_up = is_port_up || bfo_ext_port_is_up(&of->rails[r]);
     }
     return is_port_up;
 }
@@ -253,11 +254,12 @@ static void on_life(BFO_ARRIVAL_ARGS)
 {
     const bfo_life_hdr_t *h = des->des_segments[0].seg_addr.pval;
     const size_t length = des->des_segments[0].seg_len;
+    ompi_proc_t *from = bfo_ext_source(btl, des);
 
     if (1 != des->des_segment_count || !bfo_hdr_is_valid(BFO_MSG_LIFE, h, length, length, 0)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
-        life_heard(btl->btl_component == bfo.failover_component ? bfo_peer_get((ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des)) : NULL, h);
+        life_heard(NULL == from ? NULL : bfo_peer_get(from), h);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "types/pml_bfo.h"
 
 #include "rails/pml_bfo_adopt.h"
+#include "types/pml_bfo_extension.h"
 #include "show/pml_bfo_figures_file.h"
 #include "types/pml_bfo_params.h"
 
@@ -37,10 +38,8 @@ void bfo_failover_adopt_all(void)
 
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
-        const bfo_btl_ext_t *ext = bfo_failover_adopt(selected->btl_module);
-
-        if (NULL != ext) {
-            ext->share(selected->btl_module, bfo_figures_directory());
+        if (NULL != bfo_failover_adopt(selected->btl_module)) {
+            bfo_ext_share(selected->btl_module, bfo_figures_directory());
         }
     }
 }
@@ -48,10 +47,10 @@ void bfo_failover_adopt_all(void)
 #if PML_BFO
 uint8_t bfo_failover_rail_name(const bfo_peer_t *peer, mca_btl_base_module_t *btl)
 {
-    const bfo_btl_ext_t *ext = bfo_failover_adopt(btl);
+    const bfo_rail_t rail = {.btl = btl, .ext = bfo_failover_adopt(btl)};
     bfo_rail_info_t info;
 
-    return NULL != ext && OPAL_SUCCESS == ext->rail_state(btl, &peer->proc->super, &info) && info.name < BFO_MAX_RAILS ? info.name : BFO_MAX_RAILS;
+    return bfo_ext_rail_state(peer, &rail, &info) && info.name < BFO_MAX_RAILS ? info.name : BFO_MAX_RAILS;
 }
 
 uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
@@ -65,7 +64,7 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 
         if (NULL == rail->ext) {
             peer->failover = false;
-        } else if (OPAL_SUCCESS != rail->ext->rail_state(rail->btl, &peer->proc->super, &info)) {
+        } else if (!bfo_ext_rail_state(peer, rail, &info)) {
             peer->failover = false;
             rail->name = BFO_MAX_RAILS; /* its index may be another rail's name */
         } else {

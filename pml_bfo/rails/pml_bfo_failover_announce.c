@@ -6,6 +6,7 @@
 #include "rails/pml_bfo_failover_announce.h"
 
 #include "bfo_help.h"
+#include "types/pml_bfo_extension.h"
 #include "show/pml_bfo_figures.h"
 #include "types/pml_bfo_params.h"
 
@@ -70,8 +71,7 @@ static unsigned late_rails(const bfo_peer_t *peer)
     unsigned late = 0;
 
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        if (NULL != peer->rails[r].ext) {
-            peer->rails[r].ext->name_ports(peer->rails[r].btl, NULL, &ports);
+        if (bfo_ext_name_ports(peer->rails[r].btl, NULL, &ports)) {
             late += !ports.is_up && 0 == ports.downs;
         }
     }

@@ -6,6 +6,7 @@
 #include "types/pml_bfo.h"
 
 #include "rails/pml_bfo_adopt.h"
+#include "types/pml_bfo_extension.h"
 #include "rails/pml_bfo_failover_fence.h"
 
 #if PML_BFO
@@ -39,7 +40,7 @@ void bfo_failover_fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
     const bfo_rail_t *rail = &peer->rails[r];
 
-    if (bfo_failover_fence_begins(peer, r, gen) && OPAL_SUCCESS != rail->ext->fence(rail->btl, &peer->proc->super, bfo_rail_name(peer, r), gen)) {
+    if (bfo_failover_fence_begins(peer, r, gen) && !bfo_ext_fence(peer, rail, bfo_rail_name(peer, r), gen)) {
         fence_refused(peer, r);
     }
 }

@@ -7,6 +7,7 @@
 #include "types/pml_bfo.h"
 
 #include "bfo_figures.h"
+#include "types/pml_bfo_extension.h"
 #include "show/pml_bfo_figures.h"
 #include "show/pml_bfo_figures_file.h"
 #include "types/pml_bfo_local.h"
@@ -113,9 +114,7 @@ static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_b
     snprintf(ports->here, sizeof(ports->here), "%s", bfo_btl_port_name(btl));
     ports->there[0] = '\0';
     ports->downs = 0;
-    if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->name_ports) {
-        bfo_btl_ext(btl)->name_ports(btl, NULL == peer ? NULL : &peer->proc->super, ports);
-    }
+    (void) bfo_ext_name_ports(btl, peer, ports);
 }
 
 /* *since is when the state that the last event ends had begun: stores how long it lasted, and sets *since to the time of the event. */
@@ -485,9 +484,8 @@ static void ask_for_penalties(fall_t *fall)
     {
         for (uint8_t r = 0; __atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && !peer->declared && r < peer->n_rails; ++r) {
             const bfo_rail_t *rail = &peer->rails[r];
-            bool is_held = false;
-            const uint32_t penalty = NULL == rail->ext ? 0 : rail->ext->penalty(rail->btl, &peer->proc->super, &is_held);
-
+            bool is_held;
+            const uint32_t penalty = bfo_ext_penalty(peer, rail, &is_held);
             const bfo_figures_port_t *port = 0 == penalty ? NULL : find_port(bfo_btl_port_name(rail->btl));
 
             if (NULL != port) {

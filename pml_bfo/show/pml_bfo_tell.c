@@ -8,6 +8,7 @@
 #include "types/pml_bfo.h"
 
 #include "bfo_help.h"
+#include "types/pml_bfo_extension.h"
 #include "tables/pml_bfo_failover_fsm.h"
 #include "show/pml_bfo_figures.h"
 #include "types/pml_bfo_local.h"
@@ -226,7 +227,7 @@ static uint8_t working(const bfo_peer_t *peer, uint8_t rails)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const bfo_rail_t *rail = &peer->rails[r];
 
-        if ((rails >> r & 1) && NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
+        if ((rails >> r & 1) && NULL != rail->ext && !bfo_ext_port_is_up(rail)) {
             rails &= (uint8_t) ~(1u << r);
         }
     }
@@ -255,9 +256,7 @@ static void name_ports(mca_btl_base_module_t *btl, const bfo_peer_t *peer, bfo_b
     ports->there[0] = '\0';
     ports->downs = 1;
     ports->is_up = false;
-    if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl) && NULL != bfo_btl_ext(btl)->name_ports) {
-        bfo_btl_ext(btl)->name_ports(btl, NULL == peer ? NULL : &peer->proc->super, ports);
-    }
+    (void) bfo_ext_name_ports(btl, peer, ports);
 }
 
 /* Each loss has a number, the same in all processes of the node: how often the port went down. If only the device reports the port
@@ -308,7 +307,7 @@ static void tell_rail(const bfo_peer_t *peer, uint8_t r)
     bfo_btl_ports_t ports;
     char key[256], to[320], host[BFO_OMPI_HOST_ROOM];
 
-    if (NULL != rail->ext && !rail->ext->port_is_up(rail->btl)) {
+    if (NULL != rail->ext && !bfo_ext_port_is_up(rail)) {
         say_port_lost(rail->btl, "the port is down", false, true); /* its event may be on its way */
         return;
     }

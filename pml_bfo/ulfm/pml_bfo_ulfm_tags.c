@@ -7,6 +7,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "types/pml_bfo_extension.h"
 #include "failover/pml_bfo_failover_peer.h"
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_post.h"
@@ -162,7 +163,8 @@ static void on_foreign(BFO_ARRIVAL_ARGS)
 {
     const bfo_foreign_hdr_t *h = des->des_segments[0].seg_addr.pval;
     const size_t length = des->des_segments[0].seg_len;
-    bfo_peer_t *from = btl->btl_component == bfo.failover_component ? bfo_peer_get((ompi_proc_t *) bfo_btl_ext(btl)->des_peer(btl, des)) : NULL;
+    ompi_proc_t *proc = bfo_ext_source(btl, des);
+    bfo_peer_t *from = NULL == proc ? NULL : bfo_peer_get(proc);
 
     if (1 != des->des_segment_count || !bfo_hdr_is_valid(BFO_MSG_FOREIGN, h, length, length, 0) || !is_ours(h->tag)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
@@ -184,12 +186,7 @@ int bfo_ulfm_tags_register(void)
     }
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
-        mca_btl_base_module_t *btl = selected->btl_module;
-
-        if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl)) {
-            bfo_btl_ext(btl)->take_frag = take;
-            bfo_btl_ext(btl)->guard(btl, MCA_BTL_TAG_FT_RBCAST, MCA_BTL_TAG_FT_AGREE);
-        }
+        bfo_ext_guard(selected->btl_module, take, MCA_BTL_TAG_FT_RBCAST, MCA_BTL_TAG_FT_AGREE);
     }
     return mca_bml.bml_register(BFO_TAG(BFO_MSG_FOREIGN), on_foreign, NULL);
 }

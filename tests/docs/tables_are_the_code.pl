@@ -7,7 +7,7 @@
 # exceptions below only tighten: an entry that is no longer needed is an error as well. DESIGN.txt section 7.6.
 # The same holds for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions, and for the events of btl_openib_rail.def, whose
 # actions are elements of an array that the compiler makes from the table. The states of a set of queue pairs, of a marker, of a rail and of its
-# gate have one writer each. DESIGN.txt sections 2.4, 10.2 and 10.3.
+# gate have one writer each, and one header of the PML calls the BTL's extension. DESIGN.txt sections 2.4, 10.2 and 10.3.
 use strict;
 use warnings;
 
@@ -54,11 +54,18 @@ sub same
     complain("$machine: $_ is listed in tables_are_the_code.pl (\"$what\"), and need not be") for grep { !$missing{$_} } @$list;
 }
 
+# The functions that a BTL with failover sets: behind "set by the BTL" in the structure of its extension.
+my ($set_by_btl) = slurp("$dir/include/bfo_btl_ext.h") =~ m{/\* set by the BTL \*/\n(.*?)^\} bfo_btl_ext_t;}ms;
+my $functions = join '|', my @functions = ($set_by_btl || '') =~ /\bbfo_btl_\w+_fn_t (\w+);/g;
+die "few functions in the extension\n" if 8 > @functions;
+
 my $text = '';
 for my $path (sort glob "$dir/pml_bfo/*/*.[ch]") {
     my $code = slurp($path) =~ s{/\*.*?\*/}{}gsr;
     complain("$path: only pml_bfo_failover_se.h names the state word that can be written")
         if $path !~ m{/pml_bfo_failover_se\.h$} && $code =~ /(?:\.|->)own\b/;
+    complain("$path: only pml_bfo_extension.h calls the BTL's extension")
+        if $path !~ m{/pml_bfo_extension\.h$} && $code =~ /->ext->|->(?:$functions)\(/;
     $text .= $code if $path !~ m{/pml_bfo_failover_(?:se\.h|fire\.h|fsm\.[ch])$};
 }
 for my $machine (qw(send recv)) {

@@ -13,7 +13,7 @@ perl "$script" "$BFO_SRCDIR" || fail "the tables are not the code"
 planted() {
     rm -rf "$TEST_TMP/copy"
     mkdir "$TEST_TMP/copy"
-    cp -r "$BFO_SRCDIR"/{pml_bfo,btl_openib_failover} "$TEST_TMP/copy"
+    cp -r "$BFO_SRCDIR"/{include,pml_bfo,btl_openib_failover} "$TEST_TMP/copy"
     chmod -R u+w "$TEST_TMP/copy"
     (cd "$TEST_TMP/copy/pml_bfo" && eval "$1") || fail "cannot plant: $1"
     if perl "$script" "$TEST_TMP/copy" >"$TEST_TMP/out" 2>&1; then
@@ -27,6 +27,8 @@ planted "echo 'ACTION(invented)' >>tables/pml_bfo_failover_recv.def" "recv: inve
 planted "echo 'void x(bfo_send_t *r) { r->m.own.se = 0; }' >>door/pml_bfo_send_api.c" "pml_bfo_send_api.c: only pml_bfo_failover_se.h"
 planted "echo '/* BFO_SEV_NOTIFY_OK */' >>show/pml_bfo_tell.c; sed -i 's/BFO_SEV_NOTIFY_OK,/0,/' handshake/pml_bfo_failover_actions.c" \
     "send: NOTIFY_OK is an event that nothing raises"
+planted "echo 'bool x(bfo_rail_t *r) { return r->ext->port_is_up(r->btl); }' >>failover/pml_bfo_witness.c" "pml_bfo_witness.c: only pml_bfo_extension.h"
+planted "echo 'void x(bfo_btl_ext_t *e) { e->declare(0, 0); }' >>failover/pml_bfo_witness.c" "pml_bfo_witness.c: only pml_bfo_extension.h"
 cd_btl='cd ../btl_openib_failover'
 planted "$cd_btl && sed -i 's/OFO_DEV_TURN/0/' out/btl_openib_keepalive.c" "drain: TURN is an event that nothing raises"
 planted "$cd_btl && sed -i 's/^void ofo_drain_act_give_up(/void ofo_give_up(/' fault/btl_openib_fence.c" "drain: give_up is an action without a function"
