@@ -43,6 +43,7 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
             bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
             continue;
         }
+        BFO_ASSERT(NULL == got || bfo_container(got, bfo_got_frag_t, got)->peer == lane->peer); /* hold_early() kept it for this lane */
         want = NULL == got ? NULL : bfo_match_arrive(&bc->match, &lane->match, got->by_key.src, got->by_key.tag);
         if (NULL != got && NULL == want) {
             bfo_match_store(&bc->match, &lane->match, got);
@@ -75,7 +76,8 @@ static BFO_COLD void release(bfo_comm_t *bc, bfo_lane_t *lane)
 {
     bool more;
 
-    bfo_lock(&bc->lock); /* bfo_recv_complete() holds a reference to the communicator */
+    bfo_lock(&bc->lock);                                            /* bfo_recv_complete() holds a reference to the communicator */
+    BFO_ASSERT(0 != (lane->match.n_open & (BFO_LANE_REVOKED - 1))); /* bfo_recv_hold_back() counted it */
     more = 0 == (--lane->match.n_open & ~BFO_LANE_REVOKED) && 0 != lane->match.n_early;
     bfo_unlock(&bc->lock);
     if (more) {
@@ -304,6 +306,7 @@ static void on_match(BFO_ARRIVAL_ARGS)
     const bfo_match_hdr_t *h = des->des_segments[0].seg_addr.pval;
     const size_t length = des->des_segments[0].seg_len;
     bfo_lane_t *lane = NULL;
+    bfo_seq_verdict_t verdict;
     ompi_proc_t *from;
     bfo_want_t *want;
     bfo_comm_t *bc;
@@ -329,7 +332,8 @@ static void on_match(BFO_ARRIVAL_ARGS)
         odd_match_arrived(btl, des, bc, from);
         return;
     }
-    (void) bfo_lane_admit(&lane->match, h->seq);
+    verdict = bfo_lane_admit(&lane->match, h->seq);
+    BFO_ASSERT(BFO_SEQ_NEXT == verdict);
     BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
     want = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
     if (bfo_likely(NULL != want)) {

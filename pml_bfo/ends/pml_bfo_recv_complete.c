@@ -106,6 +106,8 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
     bfo_lane_t *held = NULL;
     ompi_communicator_t *comm = NULL;
 
+    BFO_ASSERT(BFO_RECV_DONE == bfo_se_state(bfo_se_load(&req->m)));
+    BFO_ASSERT(bfo_link_is_empty(&req->want.key.link)); /* no message can be matched with it any more */
     if (bfo_unlikely(req->extras)) {
         bfo_name_retire(&req->name); /* without extras nobody knows the name */
         bfo_recv_drop_extras(req);
@@ -157,6 +159,7 @@ void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_match_t *lane, int32_t sourc
     while (NULL != (want = bfo_match_want_of(&bc->match, lane, source, &bin))) {
         bfo_recv_t *req = bfo_container(want, bfo_recv_t, want);
 
+        BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se); /* a receive in matching is nothing else */
         bfo_match_withdraw(&bc->match, want);
         BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), PEER_DECLARED);
         bfo_recv_end_unmatched(&req->m);
@@ -183,6 +186,7 @@ void bfo_recv_fail(bfo_recv_t *req, int error)
         bfo_recv_complete(req, error);
         return;
     }
+    BFO_ASSERT(MPI_SUCCESS != error);
     bfo_recv_get(req);
     for (;;) {
         const uint32_t se = bfo_se_load(&req->m);

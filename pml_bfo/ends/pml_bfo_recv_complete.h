@@ -29,11 +29,14 @@ static inline void bfo_recv_hold_back(bfo_recv_t *req, bfo_lane_t *lane)
 {
     req->holds = bfo_is_onesided(&req->req_recv.req_base.req_ompi);
     lane->match.n_open += req->holds;
+    BFO_ASSERT(!req->holds || 0 != (lane->match.n_open & (BFO_LANE_REVOKED - 1)));
 }
 
 static inline void bfo_recv_get(bfo_recv_t *req)
 {
-    (void) bfo_add32(&req->m.events, 1);
+    const int32_t events = bfo_add32(&req->m.events, 1);
+
+    BFO_ASSERT(0 < events);
 }
 /* For a caller that found the request by address or identifier and owns no event of it (see bfo_look()). */
 static inline void bfo_recv_get_by_look(bfo_recv_t *req)
@@ -43,9 +46,20 @@ static inline void bfo_recv_get_by_look(bfo_recv_t *req)
 }
 static inline void bfo_recv_put(bfo_recv_t *req)
 {
-    if (0 == bfo_add32(&req->m.events, -1)) {
+    const int32_t left = bfo_add32(&req->m.events, -1);
+
+    BFO_ASSERT(0 <= left);
+    if (0 == left) {
         bfo_recv_check(req);
     }
+}
+/* As bfo_send_unget(). */
+static inline void bfo_recv_unget(bfo_recv_t *req)
+{
+    const int32_t left = bfo_add32(&req->m.events, -1);
+
+    BFO_ASSERT(0 <= left);
+    BFO_ASSERT(0 < left || !bfo_threads);
 }
 
 #endif /* PML_BFO_RECV_COMPLETE_H */

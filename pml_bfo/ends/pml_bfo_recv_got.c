@@ -34,6 +34,7 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
             memcpy(to, in->segments[i].seg_addr.pval, in->segments[i].seg_len);
             to += in->segments[i].seg_len;
         }
+        BFO_ASSERT(to == g->data + in->length); /* the length is that of all segments */
     }
     g->length = in->length;
     g->btl = in->btl;
@@ -46,6 +47,7 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
 
 void bfo_got_free(bfo_got_frag_t *g)
 {
+    BFO_ASSERT(NULL != g->data);
     if (g->data != g->room) {
         free(g->data);
     }

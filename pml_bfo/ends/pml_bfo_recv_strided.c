@@ -36,6 +36,7 @@ static void strided_unpack(bfo_recv_t *req, const bfo_in_t *in, size_t skip)
             opal_convertor_unpack(convertor, &iov, &n, &got);
         }
     }
+    BFO_ASSERT(req->unpacked <= req->length); /* each part was found to lie within the message */
 }
 
 /* Keeps a copy of the payload until everything before it has arrived. False: no memory. */
@@ -47,6 +48,7 @@ static bool strided_keep(bfo_recv_t *req, size_t offset, const bfo_in_t *in, siz
     if (NULL == g) {
         return false;
     }
+    BFO_ASSERT(skip <= g->length);
     memmove(g->data, g->data + skip, g->length - skip);
     g->length -= skip;
     g->offset = offset;

@@ -120,6 +120,10 @@ void bfo_send_complete(bfo_send_t *req)
 {
     mca_pml_base_request_t *base = &req->req_send.req_base;
 
+    BFO_ASSERT(BFO_SEND_DONE == bfo_se_state(bfo_se_load(&req->m)));
+    BFO_ASSERT(0 == req->in_flight || 0 != (req->life & BFO_LIFE_ABANDONED));
+    BFO_ASSERT((!req->first.queued && !req->work.queued) || 0 != (req->life & BFO_LIFE_ABANDONED)); /* queued work holds an event */
+    BFO_ASSERT(NULL == req->rget || (BFO_FRAG_RGET == req->rget->kind && req == req->rget->send));
     if (BFO_MSG_MATCH != req->rts_type) {
         bfo_name_retire(&req->name); /* a MATCH does not carry the name */
     }
@@ -143,6 +147,9 @@ void bfo_send_complete(bfo_send_t *req)
 
 inline void bfo_send_act_complete(void *request, void *arg)
 {
+    const bfo_send_t *req = request;
+
+    BFO_ASSERT(BFO_MSG_MATCH != req->rts_type || req->rts_done); /* a MATCH is complete when it was delivered */
     bfo_send_complete(request);
 }
 
@@ -187,7 +194,11 @@ void bfo_send_check(bfo_send_t *req)
 /* Work that is queued for the request is discarded when its turn comes (DESIGN.txt section 9 rule 2). */
 void bfo_send_act_die(void *request, void *arg)
 {
-    ((bfo_send_t *) request)->error = *(const int *) arg;
+    bfo_send_t *req = request;
+
+    BFO_ASSERT(BFO_SEND_DEAD == bfo_se_state(bfo_se_load(&req->m))); /* the caller's event keeps it there */
+    req->error = *(const int *) arg;
+    BFO_ASSERT(MPI_SUCCESS != req->error); /* a request that dies completes with an error */
 }
 
 void bfo_send_fail(bfo_send_t *req, int error)

@@ -23,7 +23,9 @@ void bfo_send_fail(bfo_send_t *req, int error) BFO_COLD;
 
 static inline void bfo_send_get(bfo_send_t *req)
 {
-    (void) bfo_add32(&req->m.events, 1);
+    const int32_t events = bfo_add32(&req->m.events, 1);
+
+    BFO_ASSERT(0 < events);
 }
 /* For a caller that found the request by address or identifier and owns no event of it (see bfo_look()). */
 static inline void bfo_send_get_by_look(bfo_send_t *req)
@@ -33,9 +35,20 @@ static inline void bfo_send_get_by_look(bfo_send_t *req)
 }
 static inline void bfo_send_put(bfo_send_t *req)
 {
-    if (0 == bfo_add32(&req->m.events, -1)) {
+    const int32_t left = bfo_add32(&req->m.events, -1);
+
+    BFO_ASSERT(0 <= left);
+    if (0 == left) {
         bfo_send_check(req);
     }
+}
+/* Takes an event back for which nothing was posted. The caller holds another; or it is a guard's action, where only threads need one. */
+static inline void bfo_send_unget(bfo_send_t *req)
+{
+    const int32_t left = bfo_add32(&req->m.events, -1);
+
+    BFO_ASSERT(0 <= left);
+    BFO_ASSERT(0 < left || !bfo_threads); /* otherwise nobody tests the guards any more */
 }
 
 #endif /* PML_BFO_SEND_COMPLETE_H */

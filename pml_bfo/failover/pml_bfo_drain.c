@@ -95,6 +95,7 @@ static uint8_t quiet_rails(bfo_peer_t *peer, uint8_t out)
     const uint8_t before = peer->quiet_before;
     uint8_t quiet = 0;
 
+    BFO_ASSERT(0 == out >> peer->n_rails);
     if (is_telling(peer)) {
         return peer->quiet & out;
     }
@@ -117,8 +118,9 @@ static void look_again(void)
 static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
     bfo_peer_t *peer = des->des_cbdata;
+    const int32_t telling = bfo_add32(&peer->telling, -1);
 
-    (void) bfo_add32(&peer->telling, -1);
+    BFO_ASSERT(0 <= telling); /* each report returns once */
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         const uint8_t r = bfo_rail_index(peer, btl);
 
@@ -138,8 +140,10 @@ static void tell_peer(bfo_peer_t *peer, uint8_t quiet)
                          .jobid = OPAL_PROC_MY_NAME.jobid,
                          .vpid = OPAL_PROC_MY_NAME.vpid,
                          .forced = to_names(peer, peer->forced_own)};
+    int32_t telling;
     const uint32_t news = (uint32_t) h.forced << 16 | (uint32_t) h.out << 8 | h.quiet;
 
+    BFO_ASSERT(0 == (peer->out_own | quiet) >> peer->n_rails);
     if (0 == peer->up_mask) {
         __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED);
     } else if (news != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
@@ -147,7 +151,8 @@ static void tell_peer(bfo_peer_t *peer, uint8_t quiet)
         __atomic_store_n(&peer->told, news, __ATOMIC_RELAXED);
         (void) bfo_add32(&peer->telling, 1);
         if (OMPI_SUCCESS != bfo_ctl_send(peer, path, &h, sizeof(h), rails_sent, peer)) {
-            (void) bfo_add32(&peer->telling, -1);
+            telling = bfo_add32(&peer->telling, -1);
+            BFO_ASSERT(0 <= telling);
             __atomic_store_n(&peer->told, UNTOLD, __ATOMIC_RELAXED);
         }
     }

@@ -44,6 +44,7 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
     if (r >= BFO_MAX_RAILS || gen < peer->rails[r].gen) {
         return;
     }
+    BFO_ASSERT(r < peer->n_rails);
     (void) bfo_rail_name(peer, r); /* the messages to the user need the name */
     is_new = bfo_rail_take_down(peer, r);
 #if PML_BFO
@@ -55,6 +56,7 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
     if (!by_btl && (is_new || gen > peer->rails[r].gen)) {
         bfo_failover_fence(peer, r, gen);
     }
+    BFO_ASSERT(0 == (peer->send_mask & ~peer->up_mask) || bfo_threads);
     if (is_new) {
         bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
         bfo_stat_mark_error();
@@ -238,6 +240,8 @@ static void held_fins_release(bfo_peer_t *peer)
         const bfo_ctl_t *held = bfo_container(l, bfo_ctl_t, work.link);
 
         next = l->next;
+        BFO_ASSERT(sizeof(bfo_fin_hdr_t) == held->length && held->text == held->room);
+        BFO_ASSERT(((const bfo_fin_hdr_t *) held->room)->wrail < BFO_MAX_RAILS); /* bfo_failover_fin_is_visible() has looked it up */
         if (held->peer == peer && fin_fence_is_done(peer, (const bfo_fin_hdr_t *) held->room)) {
             bfo_link_remove(l);
             bfo_link_append(&ready, l);
@@ -270,8 +274,10 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
         rail->lossy_first = rail->is_lossy ? rail->lossy_first : generation;
         rail->lossy_last = generation;
         rail->is_lossy = true;
+        BFO_ASSERT(rail->lossy_first <= rail->lossy_last); /* generations only grow */
     }
-    if (rail->fenced >= rail->awaited) { /* otherwise the fence of a newer generation runs */
+    BFO_ASSERT(rail->name >= BFO_MAX_RAILS || name == rail->name); /* both sides mean this rail */
+    if (rail->fenced >= rail->awaited) {                           /* otherwise the fence of a newer generation runs */
         peer->fencing &= (uint8_t) ~(1u << r);
     }
     BFO_UNLOCK(&bfo.lock);
@@ -291,6 +297,7 @@ static void rail_restored(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t
     if (BFO_MAX_RAILS == r) {
         return; /* bfo_failover_name_rails() will find the rail up */
     }
+    BFO_ASSERT(peer->rails[r].name >= BFO_MAX_RAILS || name == peer->rails[r].name);
     bfo_tell_rails(peer); /* reports its loss first */
     if (bfo_rail_bring_up(peer, r, generation)) {
         bfo_failover_wait_ends(peer);

@@ -94,9 +94,12 @@ static void abandon(bfo_machine_t *m, uint8_t *life, mca_pml_base_request_t *bas
 {
     bfo_lane_t *mine = keeps_lane ? NULL : bfo_calloc_line(sizeof(*mine));
 
-    (void) bfo_add32(&m->events, NEVER);
-    (void) bfo_set_bits(life, BFO_LIFE_ABANDONED);
-    base->req_type = MCA_PML_REQUEST_NULL; /* it cannot be started again */
+    const int32_t events = bfo_add32(&m->events, NEVER);
+    const uint8_t before = bfo_set_bits(life, BFO_LIFE_ABANDONED);
+
+    BFO_ASSERT(NEVER < events && events < 2 * NEVER);
+    BFO_ASSERT(0 == (before & BFO_LIFE_ABANDONED)); /* a request is abandoned once */
+    base->req_type = MCA_PML_REQUEST_NULL;          /* it cannot be started again */
     if (NULL != mine) {
         mine->peer = (*lane)->peer;
         *lane = mine;
@@ -227,6 +230,7 @@ int bfo_failover_look_at_waits(void)
 void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
 {
     bool begins, is_first = false;
+    int32_t n_waits;
 
     if (!bfo_peer_may_wait(peer) || (0 == bfo_param(last_rail_timeout) && !a_rail_returns(peer))) {
         bfo_failover_declare(peer, cause);
@@ -236,7 +240,8 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
     begins = 0 == peer->send_mask && 0 == peer->waits_since && !peer->declared;
     if (begins) {
         __atomic_store_n(&peer->waits_since, now_ms(), __ATOMIC_RELAXED);
-        (void) bfo_add32(&bfo.n_waits, 1);
+        n_waits = bfo_add32(&bfo.n_waits, 1);
+        BFO_ASSERT(0 < n_waits);
         is_first = !bfo.waits_registered;
         bfo.waits_registered = true;
     }
@@ -252,12 +257,14 @@ void bfo_failover_wait(bfo_peer_t *peer, const char *cause)
 
 void bfo_failover_wait_ends(bfo_peer_t *peer)
 {
+    int32_t n_waits;
     const bool ends = 0 != peer->send_mask || peer->declared; /* otherwise the rail that is back stands out by force */
 
     BFO_LOCK(&bfo.lock);
     if (ends && 0 != peer->waits_since) {
         __atomic_store_n(&peer->waits_since, 0, __ATOMIC_RELAXED);
-        (void) bfo_add32(&bfo.n_waits, -1);
+        n_waits = bfo_add32(&bfo.n_waits, -1);
+        BFO_ASSERT(0 <= n_waits); /* a wait ends once */
     }
     BFO_UNLOCK(&bfo.lock);
     if (ends) {
@@ -386,6 +393,7 @@ static void rails_end(bfo_peer_t *peer)
         (void) bfo_rail_take_down(peer, r);
         bfo_failover_fence(peer, r, peer->rails[r].gen); /* also a rail that refused a post before the BTL had begun a fence */
     }
+    BFO_ASSERT(bfo_threads || NULL == peer->rails[0].ext || 0 == (peer->up_mask | peer->send_mask | peer->eager_mask)); /* nothing is posted to it */
     bfo_ext_declare(peer); /* notifies the peer, which is never contacted again */
 }
 
@@ -397,6 +405,7 @@ void bfo_failover_declare(bfo_peer_t *peer, const char *cause)
         return;
     }
     bfo_failover_wait_ends(peer);
+    BFO_ASSERT(0 == __atomic_load_n(&peer->waits_since, __ATOMIC_RELAXED)); /* and no wait for it begins any more */
     bfo_stat_add(BFO_STAT_PEERS_LOST, 1);
     bfo_tell_peer_lost(peer, cause);
     bfo_ulfm_peer_failed(peer);

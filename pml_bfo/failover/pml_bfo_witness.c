@@ -33,6 +33,7 @@ static void life_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
 {
     bfo_peer_t *to = des->des_context;
 
+    BFO_ASSERT(__atomic_load_n(&to->life_out, __ATOMIC_RELAXED)); /* send_life() has set it, and one message is out at a time */
     __atomic_store_n(&to->life_out, false, __ATOMIC_RELEASE);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         const uint8_t r = bfo_rail_index(to, btl);
@@ -174,6 +175,7 @@ static void ask(bfo_peer_t *peer)
 {
     bfo_peer_t *witness;
 
+    BFO_ASSERT(0 != peer->question && 0 != peer->life.node);
     if (bfo.modex.life.node == peer->life.node) {
         __atomic_store_n(&peer->is_dead, BFO_PROCESS_DEAD == bfo_life_of(&bfo.modex.life, &peer->life), __ATOMIC_RELAXED);
         return;

@@ -46,6 +46,26 @@ bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_com
     return OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, h, sizeof(*h), done, req);
 }
 
+/* ---- the states in which an action runs ---- */
+/* The rows name them: `next` of each row with the action. With threads messages and declarations may have moved the request on since,
+ * but not to DONE and to no other attempt, because the event that the action runs under is still held. */
+#define SEND_STATE(name) (1u << BFO_SEND_##name)
+#define RECV_STATE(name) (1u << BFO_RECV_##name)
+enum {
+    SEND_LATER_RTS = SEND_STATE(RTS) | SEND_STATE(STREAM) | SEND_STATE(ERRD) | SEND_STATE(DEAD),
+    RECV_LATER_WAITRTS = RECV_STATE(WAITRTS) | RECV_STATE(ACTIVE) | RECV_STATE(ERRL) | RECV_STATE(QUIESCE) | RECV_STATE(DEAD)
+};
+
+static inline bool send_is_in(const bfo_send_t *req, unsigned states, unsigned later)
+{
+    return (states | (bfo_threads ? later : 0)) >> bfo_se_state(bfo_se_load(&req->m)) & 1;
+}
+
+static inline bool recv_is_in(const bfo_recv_t *req, unsigned states, unsigned later)
+{
+    return (states | (bfo_threads ? later : 0)) >> bfo_se_state(bfo_se_load(&req->m)) & 1;
+}
+
 /* ---- actions of the sender ------------------------------------------------------------------------- */
 
 /* Ends a message that no rail can carry. Its peer may have been declared before this request reached its present state. */
@@ -79,6 +99,9 @@ static void send_notify(bfo_send_t *req)
     bfo_peer_t *peer = req->lane->peer;
     bfo_dance_hdr_t h;
 
+    BFO_ASSERT(send_is_in(req, SEND_STATE(NOTIFIED), SEND_STATE(DEAD)));
+    BFO_ASSERT(BFO_EPOCH_LAST != bfo_se_epoch(req->m.se)); /* S13e: the last attempt is not restarted */
+    BFO_ASSERT(BFO_MSG_MATCH != req->rts_type);
     bfo_dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error, bfo_name_id(&req->name), req->dst_id);
     h.match.ctx = (uint16_t) BFO_OMPI_CTX_OF(base->req_comm);
     h.match.src = base->req_comm->c_my_rank;
@@ -87,7 +110,7 @@ static void send_notify(bfo_send_t *req)
     bfo_failover_dead_set(peer, &h);
     bfo_send_get(req);
     if (!bfo_dance_send(peer, &h, notify_completed, req)) {
-        (void) bfo_add32(&req->m.events, -1);
+        bfo_send_unget(req);
         send_give_up(req, "no rail is left for a restart");
     }
 }
@@ -96,6 +119,7 @@ void bfo_send_act_post_notify(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
+    BFO_ASSERT(0 == req->in_flight); /* S13: this attempt has drained */
     req->got_ack = req->got_nack = false;
     send_notify(req);
 }
@@ -121,16 +145,21 @@ static void resend_first(bfo_send_t *req)
 
 void bfo_send_act_resend_match(void *request, void *arg)
 {
+    BFO_ASSERT(send_is_in(request, SEND_STATE(EAGER), SEND_STATE(DEAD)));
+    BFO_ASSERT(BFO_MSG_MATCH == ((const bfo_send_t *) request)->rts_type && !((const bfo_send_t *) request)->rts_done);
     resend_first(request);
 }
 
 void bfo_send_act_resend_rts(void *request, void *arg)
 {
+    BFO_ASSERT(send_is_in(request, SEND_STATE(RTS), SEND_LATER_RTS));
+    BFO_ASSERT(BFO_MSG_MATCH != ((const bfo_send_t *) request)->rts_type);
     resend_first(request);
 }
 
 void bfo_send_act_set_fail(void *request, void *arg)
 {
+    BFO_ASSERT(send_is_in(request, SEND_STATE(ERRD) | SEND_STATE(NOTIFIED), SEND_STATE(DEAD)));
     ((bfo_send_t *) request)->error = MPI_ERR_OTHER;
 }
 
@@ -138,6 +167,7 @@ void bfo_send_act_take_dst(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
+    BFO_ASSERT(send_is_in(req, SEND_STATE(ERRD), SEND_STATE(DEAD)));
     req->dst_id = *(const bfo_id_t *) arg;
     req->resp = true;
 }
@@ -147,6 +177,8 @@ void bfo_send_act_take_rerr(void *request, void *arg)
     const bfo_dance_hdr_t *h = arg;
     bfo_send_t *req = request;
 
+    BFO_ASSERT(send_is_in(req, SEND_STATE(ERRD), SEND_STATE(DEAD)));
+    BFO_ASSERT(bfo_se_is_epoch(req->m.se, h->epoch)); /* to_sender() took it for this attempt */
     req->dst_id = h->dst_id;
     req->resp = true;
     if (h->match.flags & BFO_FLAG_FAILED) {
@@ -156,6 +188,7 @@ void bfo_send_act_take_rerr(void *request, void *arg)
 
 void bfo_send_act_note_rack(void *request, void *arg)
 {
+    BFO_ASSERT(send_is_in(request, SEND_STATE(NOTIFIED), SEND_STATE(DEAD)));
     ((bfo_send_t *) request)->got_ack = true;
 }
 
@@ -164,6 +197,8 @@ void bfo_send_act_note_nack(void *request, void *arg)
     const bfo_dance_hdr_t *h = arg;
     bfo_send_t *req = request;
 
+    BFO_ASSERT(send_is_in(req, SEND_STATE(NOTIFIED), SEND_STATE(DEAD)));
+    BFO_ASSERT(bfo_se_is_next_epoch(req->m.se, h->epoch));
     req->got_nack = true;
     if (h->match.flags & BFO_FLAG_FAILED) {
         req->error = MPI_ERR_OTHER;
@@ -174,6 +209,12 @@ void bfo_send_act_restart(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
+    BFO_ASSERT(send_is_in(req, SEND_STATE(RTS), SEND_LATER_RTS));
+    BFO_ASSERT(req->got_ack && !req->got_nack);
+    BFO_ASSERT(0 != bfo_se_epoch(req->m.se));                /* the first attempt is no restart */
+    BFO_ASSERT(0 == req->in_flight && 0 == req->scheduling); /* nothing of the last attempt is out */
+    BFO_ASSERT(!req->first.queued && !req->work.queued);
+    BFO_ASSERT(NULL == req->rget || (BFO_FRAG_RGET == req->rget->kind && req == req->rget->send));
     if (NULL != req->rget) {
         bfo_name_retire(&req->rget->name);
         req->rget->kind = BFO_FRAG_NONE;
@@ -196,6 +237,7 @@ void bfo_send_act_restart(void *request, void *arg)
 
 void bfo_send_act_declare_peer(void *request, void *arg)
 {
+    BFO_ASSERT(send_is_in(request, SEND_STATE(DEAD), 0));
     bfo_failover_declare(((bfo_send_t *) request)->lane->peer, "a message can never be delivered");
 }
 
@@ -267,7 +309,7 @@ static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool fail
     }
     if (!bfo_dance_send(peer, &h, done, req)) {
         if (NULL != done) {
-            (void) bfo_add32(&req->m.events, -1);
+            bfo_recv_unget(req);
         }
         bfo_failover_declare(peer, "no rail is left for a restart");
         if (NULL != done) {
@@ -280,6 +322,7 @@ void bfo_recv_act_post_rerr(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
+    BFO_ASSERT(recv_is_in(req, RECV_STATE(ERRL), RECV_STATE(QUIESCE) | RECV_STATE(DEAD)));
     recv_answer(req, BFO_MSG_RERR, bfo_se_epoch(req->m.se), MPI_SUCCESS != req->error, rerr_completed);
 }
 
@@ -298,6 +341,7 @@ void bfo_recv_act_fail_post_rerr(void *request, void *arg)
 
 void bfo_recv_act_set_fail(void *request, void *arg)
 {
+    BFO_ASSERT(recv_is_in(request, RECV_STATE(ERRL) | RECV_STATE(QUIESCE), RECV_STATE(DEAD)));
     ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
 }
 
@@ -311,6 +355,10 @@ static void take_notify(bfo_recv_t *req, const bfo_dance_hdr_t *h)
 
 void bfo_recv_act_enter_quiesce(void *request, void *arg)
 {
+    const bfo_dance_hdr_t *h = arg;
+
+    BFO_ASSERT(recv_is_in(request, RECV_STATE(QUIESCE), RECV_STATE(DEAD)));
+    BFO_ASSERT(bfo_se_is_next_epoch(((const bfo_recv_t *) request)->m.se, h->epoch));
     take_notify(request, arg);
 }
 
@@ -324,6 +372,11 @@ void bfo_recv_act_grant_restart(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
+    BFO_ASSERT(recv_is_in(req, RECV_STATE(WAITRTS), RECV_LATER_WAITRTS));
+    BFO_ASSERT(0 != bfo_se_epoch(req->m.se));                 /* R12 has raised it */
+    BFO_ASSERT(0 == req->lane->peer->fencing || bfo_threads); /* no late WRITE of the dead set; another thread may begin the next fence */
+    BFO_ASSERT(NULL == req->rget || 0 == req->open);          /* every READ has come back; what is left are PUTs without FIN */
+    BFO_ASSERT(0 == req->scheduling && !req->work.queued);
     bfo_recv_forget_puts(req);
     bfo_recv_drop_extras(req);
     req->open = 0;
@@ -335,6 +388,7 @@ void bfo_recv_act_resend_rack(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
+    BFO_ASSERT(recv_is_in(req, RECV_STATE(WAITRTS), RECV_LATER_WAITRTS));
     bfo_stat_add(BFO_STAT_RESENDS, 1);
     bfo_tell_resent(req->lane->peer, "RACK");
     recv_answer(req, BFO_MSG_RACK, bfo_se_epoch(req->m.se), false, rack_completed);
@@ -344,6 +398,8 @@ void bfo_recv_act_post_nack_complete(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
+    BFO_ASSERT(recv_is_in(req, RECV_STATE(DONE), 0));
+    BFO_ASSERT(req->bytes >= req->length);
     recv_answer(req, BFO_MSG_NACK, (uint16_t) (bfo_se_epoch(req->m.se) + 1), false, NULL);
     bfo_recv_complete(req, req->error);
 }
@@ -352,6 +408,8 @@ void bfo_recv_act_post_nack_failed(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
+    BFO_ASSERT(recv_is_in(req, RECV_STATE(DONE), 0));
+    BFO_ASSERT(MPI_SUCCESS != req->error);
     recv_answer(req, BFO_MSG_NACK, (uint16_t) (bfo_se_epoch(req->m.se) + 1), true, NULL);
     bfo_recv_forget_puts(req);
     bfo_recv_complete(req, MPI_ERR_OTHER);
@@ -359,11 +417,13 @@ void bfo_recv_act_post_nack_failed(void *request, void *arg)
 
 void bfo_recv_act_declare_peer(void *request, void *arg)
 {
+    BFO_ASSERT(recv_is_in(request, RECV_STATE(DEAD), 0));
     bfo_failover_declare(((bfo_recv_t *) request)->lane->peer, "a message can never be received");
 }
 
 void bfo_recv_act_complete(void *request, void *arg)
 {
+    BFO_ASSERT(((const bfo_recv_t *) request)->bytes >= ((const bfo_recv_t *) request)->length);
     bfo_recv_complete(request, ((bfo_recv_t *) request)->error);
 }
 

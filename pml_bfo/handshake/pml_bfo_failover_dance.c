@@ -136,6 +136,8 @@ void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
         BFO_RECV_ROW(BFO_SE(BFO_RECV_WAITRTS, 0), RTS_RESTART);
+        BFO_ASSERT(bfo_threads || (NULL == req->regs && NULL == req->rget)); /* grant_restart has dropped them */
+        BFO_ASSERT(bfo_threads || (0 == req->open && 0 == req->bytes));
         req->extras = true;
         req->copies = false;
         if (req->lane->peer->declared) {

@@ -70,6 +70,7 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
         } else {
             rail->name = info.name < BFO_MAX_RAILS ? info.name : BFO_MAX_RAILS;
             rail->gen = info.generation;
+            BFO_ASSERT(-1 == rail->fenced); /* a rail of a peer that is not ready yet was never fenced */
             if (BFO_RAIL_DOWN_BOTH == info.state) {
                 rail->fenced = info.generation;
                 down |= (uint8_t) (1u << r);
@@ -86,6 +87,7 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 /* A rail may get its name only when it connects, but always before its first data. */
 uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail)
 {
+    BFO_ASSERT(rail < peer->n_rails);
     if (NULL != peer->rails[rail].ext) {
         peer->rails[rail].name = bfo_failover_rail_name(peer, peer->rails[rail].btl);
     }

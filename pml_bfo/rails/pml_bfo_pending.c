@@ -22,6 +22,8 @@ bool bfo_resend_may_go(bfo_peer_t *peer)
 /* Lock: pending_lock */
 static void work_append(bfo_peer_t *peer, bfo_work_t *work)
 {
+    BFO_ASSERT(!work->queued);
+    BFO_ASSERT(bfo_link_is_empty(&peer->waiting) == (0 == peer->n_waiting));
     if (bfo_link_is_empty(&peer->waiting)) {
         bfo_link_append(&bfo.pending, &peer->turn);
     }
@@ -30,6 +32,8 @@ static void work_append(bfo_peer_t *peer, bfo_work_t *work)
     ++peer->n_waiting;
     peer->n_bound += work->is_bound;
     ++bfo.n_pending;
+    BFO_ASSERT(peer->n_bound <= peer->n_waiting);
+    BFO_ASSERT(peer->n_waiting <= bfo.n_pending);
 }
 
 static bool work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work), bool is_resend, bool is_bound)
@@ -75,6 +79,7 @@ void bfo_work_forget(bfo_peer_t *peer)
     BFO_LOCK(&bfo.pending_lock);
     if (!bfo_link_is_empty(&peer->waiting)) {
         bfo_link_remove(&peer->turn);
+        BFO_ASSERT(0 != peer->n_waiting && peer->n_waiting <= bfo.n_pending);
         bfo.n_pending -= peer->n_waiting;
     }
     BFO_UNLOCK(&bfo.pending_lock);
@@ -95,11 +100,15 @@ static bfo_work_t *work_pop(bfo_peer_t *peer)
     if (!bfo_link_is_empty(&peer->waiting)) {
         work = bfo_container(peer->waiting.next, bfo_work_t, link);
         bfo_link_remove(&work->link);
+        BFO_ASSERT(work->queued);
+        BFO_ASSERT(0 != peer->n_waiting && peer->n_waiting <= bfo.n_pending);
         work->queued = false;
         --peer->n_waiting;
         BFO_ASSERT(!work->is_bound || 0 != peer->n_bound);
         peer->n_bound -= work->is_bound;
         --bfo.n_pending;
+        BFO_ASSERT(bfo_link_is_empty(&peer->waiting) == (0 == peer->n_waiting));
+        BFO_ASSERT(peer->n_bound <= peer->n_waiting);
         if (bfo_link_is_empty(&peer->waiting)) {
             bfo_link_remove(&peer->turn);
         }
@@ -157,6 +166,7 @@ static bfo_peer_t *peer_next(void)
     BFO_LOCK(&bfo.pending_lock);
     if (!bfo_link_is_empty(&bfo.pending)) {
         l = bfo.pending.next;
+        BFO_ASSERT(0 != bfo_container(l, bfo_peer_t, turn)->n_waiting); /* a peer without work has left the ring */
         bfo_link_remove(l);
         bfo_link_append(&bfo.pending, l);
     }

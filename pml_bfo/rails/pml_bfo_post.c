@@ -17,6 +17,7 @@ int bfo_post_refused(bfo_peer_t *peer, uint8_t r, uint16_t gen, mca_btl_base_des
 {
     mca_btl_base_module_t *btl = peer->rails[r].btl;
 
+    BFO_ASSERT(0 > rc && OMPI_ERR_RESOURCE_BUSY != rc); /* otherwise the BTL has the descriptor */
     btl->btl_free(btl, des);
     if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
         return rc;
@@ -68,6 +69,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *ctl_buil
     const bfo_rail_t *rail = &peer->rails[r];
     mca_btl_base_descriptor_t *des = rail->btl->btl_alloc(rail->btl, rail->endpoint, MCA_BTL_NO_ORDER, m->length, BFO_DES_FLAGS | m->flags);
 
+    BFO_ASSERT(!m->path.bound || r == m->path.rail);
     if (bfo_unlikely(NULL == des)) {
         return NULL;
     }
@@ -134,6 +136,7 @@ static int ctl_retry(bfo_work_t *work)
     const uint8_t r = ctl_rail(m.path, ctl->peer);
     int rc;
 
+    BFO_ASSERT(!ctl->work.queued && 0 != ctl->length);
     fin_waited(ctl);
     rc = ctl_post(ctl->peer, r, &m);
     rc = OMPI_SUCCESS == rc ? rc : ctl_elsewhere(ctl->peer, r, rc, &m);
@@ -156,6 +159,8 @@ static int ctl_queue(bfo_peer_t *peer, const message_t *m, bool again)
 {
     bfo_ctl_t *ctl = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
 
+    BFO_ASSERT(0 != m->length && m->path.rail <= BFO_MAX_RAILS);
+    BFO_ASSERT(!m->path.bound || BFO_MAX_RAILS != m->path.rail); /* bound to one rail: that rail has a name */
     if (NULL == ctl) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

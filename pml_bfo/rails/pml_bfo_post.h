@@ -29,9 +29,11 @@ static inline __attribute__((always_inline)) int bfo_post_by(bfo_peer_t *peer, u
     mca_btl_base_descriptor_t *des = build(what, peer, r);
     int rc;
 
+    BFO_ASSERT(r < peer->n_rails);
     if (bfo_unlikely(NULL == des)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    BFO_ASSERT(NULL != des->des_cbfunc && 0 != des->des_segment_count);
     des->des_context = peer;
     rc = rail->btl->btl_send(rail->btl, rail->endpoint, des, BFO_TAG(((const bfo_hdr_t *) des->des_segments[0].seg_addr.pval)->common.type));
     return bfo_likely(rc >= 0 || OMPI_ERR_RESOURCE_BUSY == rc) ? OMPI_SUCCESS : bfo_post_refused(peer, r, gen, des, rc);
@@ -58,6 +60,8 @@ static inline __attribute__((always_inline)) int bfo_post_rdma(bfo_frag_t *frag,
     const bfo_rail_t *rail = &frag->peer->rails[frag->rail];
     int rc;
 
+    BFO_ASSERT(frag->rail < frag->peer->n_rails);
+    BFO_ASSERT((NULL == frag->send) != (NULL == frag->recv)); /* it belongs to one request */
     if (bfo_unlikely(0 == (frag->peer->up_mask >> frag->rail & 1))) {
         return OMPI_ERR_UNREACH;
     }

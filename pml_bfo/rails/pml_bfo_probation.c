@@ -20,6 +20,7 @@ static void probation_ends(bfo_peer_t *peer, uint8_t rail, uint16_t gen, const c
     const uint8_t bit = (uint8_t) (1u << rail);
     bool ends;
 
+    BFO_ASSERT(rail < peer->n_rails);
     BFO_LOCK(&bfo.lock);
     ends = 0 != (peer->probation & bit) && 0 != (peer->up_mask & bit) && gen == peer->rails[rail].gen;
     if (ends) {

@@ -257,6 +257,9 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
     }
     BFO_ASSERT((0 == use) == (0 == eager)); /* while a rail is in use, some rail takes first fragments */
     BFO_ASSERT(0 == ((eager | put | get) & ~use));
+    BFO_ASSERT(0 == (use & ~up) && 0 == (pin & ~up)); /* no new work begins on a rail that is not UP */
+    BFO_ASSERT(0 == (use & (peer->forced_own | peer->forced_theirs)));
+    BFO_ASSERT(0 == ((peer->soft | peer->probation | peer->fencing) >> peer->n_rails));
     peer->up_mask = up;
     peer->send_mask = use;
     peer->eager_mask = eager;
@@ -357,6 +360,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         all = (uint8_t) ((1u << peer->n_rails) - 1);
         down = bfo_failover_name_rails(peer);
         BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);
+        BFO_ASSERT(0 == (peer->fencing & ~down)); /* only a rail that is down is being fenced */
         peer->may_wait = PML_BFO && peer->failover && bfo_params.rejoin;
         bfo_rails_out_set(peer, read_out(peer));
         set_masks(peer, all == down ? all : (uint8_t) (all & ~down)); /* if none is left, the first use finds out */
@@ -533,6 +537,7 @@ static bool register_with(bfo_regs_t *regs, uint8_t r, void *base, size_t size, 
 {
     bfo_rail_t *rail = &regs->peer->rails[r];
 
+    BFO_ASSERT(0 == (regs->mask >> r & 1)); /* a rail registers a buffer once */
     if (NULL != rail->btl->btl_register_mem) {
         regs->handle[r] = rail->btl->btl_register_mem(rail->btl, rail->endpoint, base, size, access);
     }
@@ -590,5 +595,6 @@ void bfo_regs_deregister(bfo_regs_t *regs)
             btl->btl_deregister_mem(btl, regs->handle[r]);
         }
     }
+    regs->mask = 0; /* bfo_regs_drop() asserts that it is not dropped again */
     opal_free_list_return(&bfo.regs_list, &regs->super);
 }

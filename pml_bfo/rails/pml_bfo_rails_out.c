@@ -50,6 +50,7 @@ bool bfo_rails_out_are(const bfo_peer_t *peer, bfo_rails_out_t out)
 void bfo_rails_out_set(bfo_peer_t *peer, bfo_rails_out_t out)
 {
     BFO_ASSERT(0 == (out.ours | out.theirs) >> peer->n_rails && 0 == (out.forced_ours & ~out.ours));
+    BFO_ASSERT(0 == (out.forced_theirs & ~out.theirs));
     peer->out_own = out.ours;
     peer->out_theirs = out.theirs;
     peer->forced_own = out.forced_ours;

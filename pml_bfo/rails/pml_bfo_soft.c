@@ -24,6 +24,7 @@ static bool rail_soft(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t nam
     bfo_peer_t *peer = ready_peer(proc);
     const uint8_t r = NULL == peer ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
 
+    BFO_ASSERT(BFO_MAX_RAILS == r || peer->rails[r].name >= BFO_MAX_RAILS || name == peer->rails[r].name);
     return BFO_MAX_RAILS != r && generation == bfo_rail_gen(peer, r) && bfo_rail_soften(peer, r, is_soft);
 }
 

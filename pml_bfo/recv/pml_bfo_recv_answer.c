@@ -16,6 +16,7 @@ static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
 {
     bfo_recv_t *req = des->des_cbdata;
 
+    BFO_ASSERT(0 < bfo_events_load(&req->m)); /* that of the answer */
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_answer_failed(req, bfo_rail_index(req->lane->peer, btl), status);
         return;
@@ -31,7 +32,7 @@ int bfo_recv_answer(bfo_recv_t *req, bfo_path_t path, const void *header, size_t
     bfo_recv_get(req);
     rc = bfo_ctl_send(req->lane->peer, path, header, length, answer_completed, req);
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {
-        (void) bfo_add32(&req->m.events, -1);
+        bfo_recv_unget(req);
     } else if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR); /* takes the event */
     }
@@ -43,6 +44,7 @@ static int ack_post(bfo_recv_t *req)
 {
     bfo_ack_hdr_t ack;
 
+    BFO_ASSERT(req->next <= req->length); /* the sender would refuse another range */
     bfo_hdr_pack_ack(&ack, bfo_se_epoch(req->m.se), req->src_id, bfo_name_id(&req->name), req->next, req->length - req->next);
     return bfo_recv_answer(req, BFO_ANY_PATH, &ack, sizeof(ack));
 }
@@ -61,6 +63,7 @@ static int ack_retry(bfo_work_t *work)
 
 void bfo_recv_ask(bfo_recv_t *req, size_t offset)
 {
+    BFO_ASSERT(bfo_threads || 0 == req->open); /* no PUT or READ brings bytes that come as FRAGs now; another thread may be giving up one more */
     req->next = req->end = offset;
     if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == ack_post(req))) {
         bfo_recv_get(req);

@@ -14,6 +14,8 @@
  * buffer). No rail is lost and no transfer was interrupted, so an ACK for the missing bytes is enough. Call before `open` is lowered. */
 void bfo_recv_copy_from(bfo_recv_t *req, size_t offset)
 {
+    BFO_ASSERT(offset <= req->length);
+    BFO_ASSERT(0 < __atomic_load_n(&req->open, __ATOMIC_RELAXED)); /* that of the caller: nobody copies the rest meanwhile */
     BFO_LOCK(&bfo.lock);
     if (!req->copies || offset < req->copy_from) {
         req->copy_from = offset;
@@ -28,6 +30,7 @@ void bfo_recv_copy_rest(bfo_recv_t *req)
 {
     size_t offset;
 
+    BFO_ASSERT(__atomic_load_n(&req->copies, __ATOMIC_RELAXED));
     BFO_LOCK(&bfo.lock);
     offset = req->copy_from;
     req->copy_from = SIZE_MAX;
@@ -41,7 +44,10 @@ void bfo_recv_copy_rest(bfo_recv_t *req)
 /* For a caller that has raised `open` to start one more. */
 int bfo_recv_copies_instead(bfo_recv_t *req)
 {
-    if (0 == bfo_add32(&req->open, -1)) {
+    const int32_t open = bfo_add32(&req->open, -1);
+
+    BFO_ASSERT(0 <= open);
+    if (0 == open) {
         bfo_recv_copy_rest(req);
     }
     return OMPI_ERR_NOT_AVAILABLE;

@@ -51,6 +51,7 @@ void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t s
 /* A PUT or READ has ended, and `open` of them are left. */
 static inline void rdma_ended(bfo_recv_t *req, int32_t open)
 {
+    BFO_ASSERT(0 <= open);
     if (bfo_likely(!__atomic_load_n(&req->copies, __ATOMIC_RELAXED))) {
         bfo_recv_schedule(req);
     } else if (0 == open) {
@@ -82,6 +83,7 @@ static size_t put_size(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t ma
  * and has no new owner yet, must not be taken for a PUT of its old request. */
 static inline void put_ends(bfo_frag_t *frag, bool carried)
 {
+    BFO_ASSERT(BFO_FRAG_PUT == frag->kind); /* a PUT ends once */
     bfo_bulk_end(frag->peer, frag->rail, frag->peer->put_mask, frag->length, carried);
     frag->kind = BFO_FRAG_NONE;
     __atomic_store_n(&frag->recv, NULL, __ATOMIC_RELAXED);
@@ -103,6 +105,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     } u;
     const uint8_t mask = put_rails(req, peer);
     bfo_frag_t *frag;
+    int32_t open;
     uint8_t r;
     int rc;
 
@@ -121,6 +124,8 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         return bfo_recv_copies_instead(req);
     }
     r = (uint8_t) bfo_stripe_least(&peer->stripe, mask);
+    BFO_ASSERT(r < peer->n_rails);
+    BFO_ASSERT(BFO_FRAG_PUT != frag->kind); /* put_ends() came before the fragment was given back */
     frag->send = NULL;
     frag->recv = req;
     __atomic_store_n(&frag->kind, BFO_FRAG_PUT, __ATOMIC_RELEASE); /* acquire: bfo_recv_forget_puts */
@@ -129,6 +134,8 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     frag->epoch = bfo_se_epoch(req->m.se);
     frag->offset = req->next;
     frag->length = put_size(req, peer, mask, r);
+    BFO_ASSERT(0 < frag->length && frag->offset + frag->length <= req->end);
+    BFO_ASSERT(req->end <= req->capacity); /* the peer writes into the user's buffer */
     bfo_hdr_pack_put(&u.h, frag->epoch, req->src_id, bfo_name_id(&frag->name), bfo_name_id(&req->name), frag->offset, req->base + frag->offset,
                      frag->length);
     if (NULL != req->regs->handle[r]) {
@@ -142,7 +149,8 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     rc = bfo_recv_answer(req, (bfo_path_t){r, true}, &u, sizeof(u.h) + peer->handle_size);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         req->next -= frag->length;
-        (void) bfo_add32(&req->open, -1);
+        open = bfo_add32(&req->open, -1);
+        BFO_ASSERT(0 <= open);
         bfo_name_retire(&frag->name);
         put_ends(frag, false);
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
@@ -153,6 +161,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
 void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 {
     bfo_recv_t *req = __atomic_load_n(&frag->recv, __ATOMIC_RELAXED);
+    size_t bytes;
     uint32_t se;
 
     if (bfo_unlikely(NULL == req)) { /* as in bfo_send_on_fin() */
@@ -169,7 +178,8 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         BFO_RECV_ROW(se, FIN);
         if (bfo_likely(0 == (fin->fflags & BFO_FIN_REFUSED))) {
             bfo_rail_count(frag->peer, frag->rail, true, frag->length);
-            (void) bfo_add_size(&req->bytes, frag->length);
+            bytes = bfo_add_size(&req->bytes, frag->length);
+            BFO_ASSERT(bytes <= req->length || __atomic_load_n(&req->copies, __ATOMIC_RELAXED)); /* each byte was asked for once */
         } else {
             bfo_recv_copy_from(req, frag->offset);
         }
@@ -200,6 +210,7 @@ static void read_finish(bfo_recv_t *req)
     bfo_match_hdr_t message;
     bfo_fin_hdr_t fin;
 
+    BFO_ASSERT(bfo_threads || 0 == req->open); /* the sender may change its buffer now; another thread may have counted its bytes alone */
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_ompi.req_status.MPI_SOURCE,
                        base->req_ompi.req_status.MPI_TAG, req->match_seq);
     bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
@@ -222,6 +233,7 @@ static BFO_COLD void read_failed(bfo_frag_t *frag, uint8_t rail, int status, boo
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     }
     open = bfo_add32(&req->open, -1);
+    BFO_ASSERT(0 <= open);
     if (!copied) {
         bfo_failover_answer_failed(req, rail, status);
         return;
@@ -239,6 +251,8 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     bfo_recv_t *req = frag->recv;
     const size_t length = frag->length;
 
+    BFO_ASSERT(BFO_FRAG_READ == frag->kind);
+    BFO_ASSERT(0 < bfo_events_load(&req->m) && frag->peer == req->lane->peer);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         read_failed(frag, frag->rail, status, false);
         return;
@@ -282,6 +296,10 @@ static inline int read_try(bfo_work_t *work)
 /* Starts the READ of the next `length` bytes; it is counted in `open`. */
 static inline void read_begin(bfo_recv_t *req, bfo_peer_t *peer, bfo_frag_t *frag, size_t length)
 {
+    BFO_ASSERT(BFO_FRAG_PUT != frag->kind); /* as in put_ask() */
+    BFO_ASSERT(0 < __atomic_load_n(&req->open, __ATOMIC_RELAXED));
+    BFO_ASSERT(req->next + length <= req->length && req->length <= req->capacity);
+    BFO_ASSERT(req->regs->mask >> req->rail & 1);
     frag->kind = BFO_FRAG_READ;
     frag->send = NULL;
     frag->recv = req;
@@ -338,6 +356,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
     int rc = OMPI_SUCCESS;
     int32_t depth;
 
+    BFO_ASSERT(0 < bfo_events_load(&req->m)); /* as in bfo_send_schedule() */
     if (1 != bfo_add32(&req->scheduling, 1)) {
         return;
     }
@@ -353,11 +372,12 @@ void bfo_recv_schedule(bfo_recv_t *req)
         }
     } while (OMPI_SUCCESS == rc && 0 != bfo_add32(&req->scheduling, -1));
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        BFO_ASSERT(0 < __atomic_load_n(&req->scheduling, __ATOMIC_RELAXED)); /* only the thread that works here lowers it */
         __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc && 0 == __atomic_load_n(&req->open, __ATOMIC_SEQ_CST)) {
             bfo_recv_get(req);
             if (!bfo_work_queue(peer, &req->work, schedule_retry)) {
-                (void) bfo_add32(&req->m.events, -1); /* the caller holds another event */
+                bfo_recv_unget(req);
             }
         }
     }
@@ -377,6 +397,7 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     const size_t payload = in->length - head;
     const uint8_t both = BFO_FLAG_PIN | BFO_FLAG_CONTIG;
 
+    BFO_ASSERT(payload <= req->length); /* the header was checked, and says how long the message is */
     bfo_recv_place(req, 0, in, head);
     req->bytes = payload;
     if (both == (h->match.flags & both) && req->flat && req->length <= req->capacity && payload < req->length
@@ -439,6 +460,9 @@ void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *
 
 static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_hdr_t *h)
 {
+    BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && bfo_link_is_empty(&req->want.key.link)); /* only the caller knows it */
+    BFO_ASSERT(0 == req->scheduling);
+    BFO_ASSERT(!req->work.queued);
     req->src_id = h->rndv.src_id;
     req->length = h->rndv.msg_length;
     req->error = MPI_SUCCESS;
@@ -473,6 +497,8 @@ static inline void set_source(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match
 
 static inline void all_is_here(bfo_recv_t *req)
 {
+    BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se); /* a receive gets one message */
+    BFO_ASSERT(bfo_link_is_empty(&req->want.key.link));
     BFO_RECV_ROW(req->m.se, MATCHED_EAGER);
     bfo_recv_match(&req->m, true);
     bfo_recv_complete(req, MPI_SUCCESS);

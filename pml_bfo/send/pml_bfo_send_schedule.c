@@ -30,6 +30,7 @@ inline void bfo_send_act_count_frag(void *request, void *arg)
     bfo_send_t *req = request;
     const size_t *length = arg;
 
+    BFO_ASSERT(*length > sizeof(bfo_frag_hdr_t)); /* what frag_post() has counted as begun */
     (void) bfo_add_size(&req->bytes, *length - sizeof(bfo_frag_hdr_t));
     bfo_send_schedule(req);
 }
@@ -39,6 +40,7 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     bfo_send_t *req = des->des_cbdata;
     bfo_peer_t *peer = req->lane->peer;
     size_t length = 0;
+    int32_t in_flight;
 
     for (size_t i = 0; i < des->des_segment_count; ++i) {
         length += des->des_segments[i].seg_len;
@@ -46,7 +48,8 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     if (1 < peer->n_rails) {
         bfo_rails_bulk_end(peer, bfo_rail_index(peer, btl), peer->send_mask, length, OPAL_SUCCESS == status);
     }
-    (void) bfo_add32(&req->in_flight, -1);
+    in_flight = bfo_add32(&req->in_flight, -1);
+    BFO_ASSERT(0 <= in_flight);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         bfo_failover_data_failed(req, bfo_rail_index(peer, btl), status);
         return;
@@ -72,6 +75,8 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *frag_bui
     mca_btl_base_descriptor_t *des;
     size_t position = req->next;
 
+    BFO_ASSERT(req->next < req->end);
+    BFO_ASSERT(req->end <= bfo_send_length(req));
     frag->size = bfo_smaller(rail->frag_limit - sizeof(bfo_frag_hdr_t), req->end - req->next);
     opal_convertor_set_position(convertor, &position);
     des = rail->btl->btl_prepare_src(rail->btl, rail->endpoint, convertor, MCA_BTL_NO_ORDER, sizeof(bfo_frag_hdr_t), &frag->size, BFO_DES_FLAGS);
@@ -104,13 +109,15 @@ static int frag_post(bfo_send_t *req, bfo_peer_t *peer)
     rc = bfo_post(peer, r, &peer->send_mask, 0xff, frag_build, &frag);
     if (bfo_likely(OMPI_SUCCESS == rc)) {
         req->next += frag.size;
+        BFO_ASSERT(req->next <= req->end);
+        BFO_ASSERT(frag.rail < peer->n_rails);
         bfo_bulk_begin(peer, frag.rail, frag.size + sizeof(bfo_frag_hdr_t)); /* the sum of the descriptor's segments at its end */
         bfo_stat_add(BFO_STAT_FRAG_BYTES, frag.size);
         return OMPI_SUCCESS;
     }
     (void) bfo_add32(&req->in_flight, -1);
     if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
-        (void) bfo_add32(&req->m.events, -1); /* the caller holds another */
+        bfo_send_unget(req);
     } else {
         bfo_failover_data_failed(req, BFO_MAX_RAILS, OPAL_ERROR); /* takes the event */
     }
@@ -134,7 +141,7 @@ static void schedule_later(bfo_send_t *req)
     }
     bfo_send_get(req);
     if (!bfo_work_queue(req->lane->peer, &req->work, schedule_retry)) {
-        (void) bfo_add32(&req->m.events, -1); /* the caller holds another */
+        bfo_send_unget(req);
     }
 }
 
@@ -144,6 +151,7 @@ void bfo_send_schedule(bfo_send_t *req)
     int32_t depth;
     int rc = OMPI_SUCCESS;
 
+    BFO_ASSERT(0 < bfo_events_load(&req->m)); /* the caller's: the request does not end meanwhile */
     if (1 != bfo_add32(&req->scheduling, 1)) {
         return; /* another thread, or a caller further up the stack, works here and will look again */
     }
@@ -157,6 +165,7 @@ void bfo_send_schedule(bfo_send_t *req)
         }
     } while (OMPI_SUCCESS == rc && 0 != bfo_add32(&req->scheduling, -1));
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
+        BFO_ASSERT(0 < __atomic_load_n(&req->scheduling, __ATOMIC_RELAXED)); /* only the thread that works here lowers it */
         __atomic_store_n(&req->scheduling, 0, __ATOMIC_SEQ_CST);
         if (OMPI_ERR_OUT_OF_RESOURCE == rc) {
             schedule_later(req);
@@ -240,6 +249,8 @@ inline void bfo_send_act_take_fin(void *request, void *arg)
     bfo_send_t *req = request;
     const bfo_fin_hdr_t *fin = arg;
 
+    BFO_ASSERT(BFO_MSG_RGET == req->rts_type && NULL != req->rget);
+    BFO_ASSERT(fin->size <= bfo_send_length(req));
     req->resp = true;
     if (bfo_unlikely(req->lane->peer->failover)) { /* otherwise there is no counter */
         bfo_rail_count(req->lane->peer, req->rail, false, fin->size);
@@ -284,6 +295,7 @@ static void write_finish(bfo_frag_t *frag, uint8_t flags)
     bfo_match_hdr_t message;
     bfo_fin_hdr_t fin;
 
+    BFO_ASSERT(BFO_FRAG_WRITE == frag->kind && 0 != frag->peer_frag);
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_comm->c_my_rank, base->req_tag, req->match_seq);
     bfo_hdr_pack_fin(&fin, frag->epoch, BFO_FIN_WRITE | flags, frag->peer_frag, frag->length, &message);
     fin.wrail = bfo_rail_name(frag->peer, frag->rail);
@@ -329,6 +341,8 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
     bfo_frag_t *frag = cbdata;
     bfo_send_t *req = frag->send;
 
+    BFO_ASSERT(BFO_FRAG_WRITE == frag->kind);
+    BFO_ASSERT(0 < bfo_events_load(&req->m) && frag->peer == req->lane->peer);
     if (bfo_unlikely(OPAL_SUCCESS != status)) {
         write_failed(frag, status, false);
         return;
@@ -373,6 +387,9 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     if (NULL == frag) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    BFO_ASSERT(BFO_FRAG_PUT != frag->kind); /* as in put_ask() */
+    BFO_ASSERT(put->rdma_offset + put->dst_size <= bfo_send_length(req));
+    BFO_ASSERT(req->regs->mask >> rail & 1);
     frag->kind = BFO_FRAG_WRITE;
     frag->send = req;
     frag->recv = NULL;

@@ -30,6 +30,7 @@ inline void bfo_send_act_count_rts(void *request, void *arg)
 {
     bfo_send_t *req = request;
 
+    BFO_ASSERT(req->rts_length <= bfo_send_length(req));
     if (!req->rts_done) {
         req->rts_done = true;
         (void) bfo_add_size(&req->bytes, req->rts_length);
@@ -107,6 +108,7 @@ static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_al
 /* Adds the part that names the receive request. */
 static BFO_COLD void restart_header(const bfo_send_t *req, uint16_t epoch, bfo_hdr_t *h, size_t at)
 {
+    BFO_ASSERT(BFO_MSG_MATCH != req->rts_type && at + sizeof(bfo_restart_hdr_t) <= BFO_HDR_MAX);
     const bfo_restart_hdr_t restart = {.dst_id = req->dst_id, .epoch = epoch};
 
     memcpy((char *) h + at, &restart, sizeof(restart));
@@ -150,6 +152,7 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
         }
         return;
     }
+    BFO_ASSERT(NULL != req->rget && req->regs->mask >> rail & 1); /* the peer reads by this rail's registration */
     h->rget.frag_id = bfo_name_id(&req->rget->name);
     h->rget.src_ptr = (uint64_t) (uintptr_t) req->base;
     if (0 != peer->handle_size && NULL != req->regs->handle[rail]) {
@@ -235,7 +238,7 @@ static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, bfo_
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         rc = rget && 0 != peer->get_mask && 0 == (peer->get_mask & req->regs->mask) ? rget_by_returned(req, peer, build) : rc;
         if (OMPI_SUCCESS != rc) {
-            (void) bfo_add32(&req->m.events, -1);
+            bfo_send_unget(req);
         }
     }
     return rc;
@@ -247,6 +250,7 @@ static int first_retry(bfo_work_t *work)
     const uint32_t state = bfo_se_state(bfo_se_load(&req->m));
     int rc = OMPI_SUCCESS;
 
+    BFO_ASSERT(bfo_send_state_is_open(state) || 0 != (req->life & BFO_LIFE_ABANDONED)); /* the work holds an event */
     if (BFO_SEND_STREAM == state || (BFO_SEND_RTS == state && __atomic_load_n(&req->resp, __ATOMIC_ACQUIRE))) {
         (void) bfo_send_fire(&req->m, BFO_SEV_RTS_ERR_ANSWERED, bfo_threads, req, NULL);
         bfo_send_schedule(req);
@@ -287,7 +291,7 @@ int bfo_send_post_first_again(bfo_send_t *req)
     }
     bfo_send_get(req);
     if (!bfo_work_queue_resend(req->lane->peer, &req->first, first_retry)) {
-        (void) bfo_add32(&req->m.events, -1); /* it is queued already; the caller holds another event */
+        bfo_send_unget(req); /* it is queued already */
     }
     return OMPI_SUCCESS;
 }
@@ -306,6 +310,7 @@ static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, b
     const size_t size = bfo_send_length(req);
     uint8_t mask = peer->get_mask;
 
+    BFO_ASSERT(NULL == req->regs && NULL == req->rget); /* the last attempt has dropped them */
     if (!req->flat || size < peer->rdma_min) {
         return;
     }
@@ -314,6 +319,7 @@ static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, b
         if (mask == bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
             req->rget = bfo_spare_take(BFO_SPARE_FRAG);
             if (NULL != req->rget) {
+                BFO_ASSERT(BFO_FRAG_PUT != req->rget->kind); /* as in put_ask() */
                 req->rget->kind = BFO_FRAG_RGET;
                 req->rget->send = req;
                 req->rget->recv = NULL;
@@ -346,6 +352,7 @@ int bfo_send_begin_again(bfo_send_t *req)
     bfo_peer_t *peer = req->lane->peer;
     const size_t size = bfo_send_length(req);
 
+    BFO_ASSERT(BFO_MSG_MATCH != req->rts_type); /* a MATCH has no attempts */
     req->rts_type = BFO_MSG_RNDV;
     req->rts_length = size < peer->rndv_limit ? size : peer->rndv_limit;
     if (size > peer->match_limit) {
@@ -373,6 +380,9 @@ int bfo_send_begin(bfo_send_t *req)
     ompi_status_public_t *status = &req->req_send.req_base.req_ompi.req_status;
     int rc;
 
+    BFO_ASSERT(!bfo_send_state_is_open(bfo_se_state(bfo_se_load(&req->m)))); /* rows M1 and S1 */
+    BFO_ASSERT(0 == req->scheduling);
+    BFO_ASSERT(!req->first.queued && !req->work.queued);
     status->MPI_SOURCE = req->req_send.req_base.req_comm->c_my_rank; /* a buffered send completes for MPI below */
     status->MPI_TAG = req->req_send.req_base.req_tag;
     status->_ucount = size;
