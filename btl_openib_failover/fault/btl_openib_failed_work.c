@@ -27,6 +27,8 @@ static void send_failed(ofo_work_t *work, int status)
 
 void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
 {
+    BFO_ASSERT(NULL == work->qps || qps == work->qps); /* the set that it was posted on */
+    BFO_ASSERT(work->qp < (NULL == work->qps ? OFO_MAX_QPS : qps->nqp));
     switch (work->kind) {
     case OFO_WORK_SEND:
         send_failed(work, status);
@@ -49,6 +51,7 @@ void ofo_work_failed(ofo_qpset_t *qps, ofo_work_t *work, int status)
         qps->qp[work->qp].is_returning = false;
         break;
     case OFO_WORK_ALIVE:
+        BFO_ASSERT(qps->is_asking || ofo_drain_is_over(&qps->drain));
         qps->is_asking = false;
         break;
     case OFO_WORK_MARKER:
@@ -64,6 +67,7 @@ void ofo_silent_lost(ofo_qpset_t *qps, unsigned index, uint32_t place)
     ofo_frag_t *frag;
 
     while (NULL != (frag = qps->qp[index].silent) && 0 > (int32_t) (frag->place - place)) {
+        BFO_ASSERT(frag->is_silent && qps == frag->work.qps && index == frag->work.qp);
         ofo_work_failed(qps, &frag->work, OPAL_ERROR); /* takes it off the list */
     }
 }

@@ -110,6 +110,7 @@ void ofo_drain_act_open_gate(ofo_qpset_t *qps, const char *why)
 {
     ofo_endpoint_t *ep = qps->ep;
 
+    BFO_ASSERT(qps == ep->qps && ofo_drain_is_live(&qps->drain));
     ofo_pending_post(ep, qps);
     ofo_credits_post(ep, qps);
     ofo_gate_open(ep);
@@ -122,6 +123,8 @@ void ofo_rail_up(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 
     pthread_mutex_lock(&ep->gate_lock);
     OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(NULL == ep->draining && (NULL == ep->qps || qps == ep->qps)); /* the fence of the last generation is done */
+    BFO_ASSERT(qps->gen >= ep->up_gen);                                      /* generations only grow */
     ep->answer = OFO_ANSWER_NONE;
     ep->qps = qps;
     ep->up_gen = qps->gen;
@@ -189,6 +192,8 @@ static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
     return_pending(ep);
     OPAL_THREAD_LOCK(&ep->lock);
     BFO_ASSERT(0 == ep->pending_count);
+    BFO_ASSERT(NULL == qps || ofo_drain_is_over(&qps->drain));
+    BFO_ASSERT(OFO_GATE_UP != ep->gate); /* no post finds the rail without queue pairs */
     ep->qps = ep->draining = NULL;
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (NULL == qps || OFO_DRAIN_LOSSY != ofo_drain_state(&qps->drain)) {
@@ -208,6 +213,8 @@ void ofo_drain_act_end_fence(ofo_qpset_t *qps, const char *why)
 void ofo_drain_act_drain(ofo_qpset_t *qps, const char *why)
 {
     BFO_ASSERT(NULL == qps->ep->draining);
+    BFO_ASSERT(OFO_DRAIN_DRAINING == ofo_drain_state(&qps->drain));
+    BFO_ASSERT(NULL == qps->ep->qps || qps == qps->ep->qps); /* UP may have come too late for it */
     qps->ep->draining = qps;
     ofo_markers_post(qps);
     ofo_fence_begin(qps);
@@ -222,6 +229,7 @@ void ofo_drain_act_tell_pml_drain(ofo_qpset_t *qps, const char *why)
 /* The letter may have waited while the process computed. Therefore the time limit for the markers starts here. */
 void ofo_drain_act_post_markers(ofo_qpset_t *qps, const char *why)
 {
+    BFO_ASSERT(qps == qps->ep->draining);
     ofo_markers_post(qps);
     ofo_fence_extend(qps);
 }

@@ -16,6 +16,8 @@
 #include "types/btl_openib_mail.h"
 #include "qp/btl_openib_marker.h"
 
+#include "bfo_assert.h"
+
 enum { LOOK_MS = 100 }; /* the time limit counts so much of the time between two looks, at most */
 
 static uint64_t deadline(void)
@@ -23,10 +25,22 @@ static uint64_t deadline(void)
     return ofo_now_ms() + 1000u * OFO.params.fence_timeout;
 }
 
+static bool is_fenced_here(const ofo_module_t *module, const ofo_qpset_t *qps)
+{
+    const ofo_qpset_t *each = module->fencing;
+
+    while (NULL != each && each != qps) {
+        each = each->fence_next;
+    }
+    return NULL != each;
+}
+
 void ofo_fence_begin(ofo_qpset_t *qps)
 {
     ofo_module_t *module = qps->ep->module;
 
+    BFO_ASSERT(ofo_drain_is_running(&qps->drain));
+    BFO_ASSERT(!is_fenced_here(module, qps)); /* a set is fenced once */
     qps->fence_until = deadline();
     if (NULL == module->fencing) {
         module->fence_seen = ofo_now_ms();
@@ -47,6 +61,7 @@ void ofo_fence_end(ofo_qpset_t *qps)
     while (NULL != *at && *at != qps) {
         at = &(*at)->fence_next;
     }
+    BFO_ASSERT(NULL != *at); /* a fence ends only if it was begun */
     if (NULL != *at) {
         *at = qps->fence_next;
     }
@@ -79,6 +94,7 @@ static void take_refused(ofo_qpset_t *qps, uint64_t now)
 
 void ofo_drain_act_ask_service(ofo_qpset_t *qps, const char *why)
 {
+    BFO_ASSERT(OFO_DRAIN_STUCK == ofo_drain_state(&qps->drain));
     ofo_tell_service(qps->ep, OFO_MAIL_STUCK, qps->gen, NULL, qps);
 }
 
@@ -117,18 +133,9 @@ void ofo_fence_watch(ofo_module_t *module)
         take_refused(qps, now); /* may end the fence; then service owns `qps` */
     }
     for (ofo_qpset_t *qps = module->fencing; NULL != qps; qps = qps->fence_next) {
+        BFO_ASSERT(ofo_drain_is_running(&qps->drain) && module == qps->module); /* a set whose fence is done has left the list */
         watch_bound(module, qps, now);
     }
-}
-
-static bool is_fenced_here(const ofo_module_t *module, const ofo_qpset_t *qps)
-{
-    const ofo_qpset_t *each = module->fencing;
-
-    while (NULL != each && each != qps) {
-        each = each->fence_next;
-    }
-    return NULL != each;
 }
 
 /* Returns every message and operation of this set that has not completed. A callback may make new ones. These go to the front of the
@@ -147,6 +154,7 @@ static void return_posted(ofo_module_t *module, ofo_qpset_t *qps)
     }
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
+        BFO_ASSERT(NULL == qp->silent); /* every message of the set was returned */
         ofo_marker_give_up(qp);
         qp->is_returning = false;
         qp->recv_posted = 0;
@@ -159,6 +167,7 @@ void ofo_drain_act_give_up(ofo_qpset_t *qps, const char *why)
 {
     ofo_module_t *module = qps->ep->module;
 
+    BFO_ASSERT(OFO_DRAIN_LOSSY == ofo_drain_state(&qps->drain) && qps == qps->ep->draining);
     ofo_log(1, "%s: rail %u to %u gen %u: the fence did not end, its queue pairs were destroyed", module->name, qps->ep->rail,
             qps->ep->peer->name.vpid, qps->gen);
     ++module->count.lossy_fences;

@@ -40,11 +40,13 @@ bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
     if (!held) {
         OPAL_THREAD_LOCK(&ep->lock);
     }
+    BFO_ASSERT(qps->module == ep->module);
     from = ofo_drain_state(&qps->drain);
     cell = ofo_drain_step(&qps->drain, event);
     if (OFO_DRAIN_REFUSE == cell.gate) {
         ofo_gate_refuse(ep, qps->gen);
     }
+    BFO_ASSERT(qps != ep->qps || OFO_GATE_UP != ep->gate || OFO_DRAIN_BROKEN >= ofo_drain_state(&qps->drain)); /* a set that has failed is refused */
     if (!held) {
         OPAL_THREAD_UNLOCK(&ep->lock);
     }

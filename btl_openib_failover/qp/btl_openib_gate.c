@@ -7,6 +7,8 @@
 
 #include "types/btl_openib_atomic.h"
 
+#include "bfo_assert.h"
+
 void ofo_gate_open(ofo_endpoint_t *ep)
 {
     OFO_STORE(ep->gate, OFO_GATE_UP);
@@ -14,6 +16,7 @@ void ofo_gate_open(ofo_endpoint_t *ep)
 
 void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen)
 {
+    BFO_ASSERT((int32_t) gen >= ep->refused_gen); /* generations only grow */
     ep->gate = OFO_GATE_REFUSING;
     ep->refused_gen = gen;
 }

@@ -23,12 +23,14 @@ static void post_marker(ofo_qp_t *qp)
 {
     struct ibv_send_wr wr = {.wr_id = (uintptr_t) &qp->marker, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *wrong;
 
+    BFO_ASSERT(OFO_WORK_MARKER == qp->marker.kind && NULL != qp->marker.qps);
     qp->marker_state = 0 != ibv_post_send(qp->qp, &wr, &wrong) && is_in_error(qp->qp) ? OFO_MARKER_REFUSED : OFO_MARKER_OUT;
 }
 
 /* A queue pair with a shared queue may take buffers until LAST_WQE_REACHED, so its marker waits for that event. */
 void ofo_markers_post(ofo_qpset_t *qps)
 {
+    BFO_ASSERT(ofo_drain_is_running(&qps->drain)); /* no work is posted behind a marker */
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
         if (OFO_MARKER_NONE == qp->marker_state && NULL != qp->qp && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {
@@ -41,6 +43,8 @@ bool ofo_set_is_drained(const ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
         const ofo_qp_t *qp = &qps->qp[i];
+        BFO_ASSERT(0 <= qp->recv_posted);
+        BFO_ASSERT(0 <= qp->sq_free && qp->sq_free <= qp->sq_slots);
         if (OFO_MARKER_BACK != qp->marker_state || 0 < qp->recv_posted || qp->is_returning || qp->sq_free < qp->sq_slots) {
             return false;
         }

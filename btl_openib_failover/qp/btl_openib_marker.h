@@ -14,7 +14,7 @@ void ofo_markers_post(ofo_qpset_t *qps);
 /* The marker's completion came, with an error as always. */
 static inline void ofo_marker_returned(ofo_qp_t *qp)
 {
-    BFO_ASSERT(OFO_MARKER_NONE != qp->marker_state);
+    BFO_ASSERT(OFO_MARKER_OUT == qp->marker_state); /* it was posted, and comes back once */
     qp->marker_state = OFO_MARKER_BACK;
 }
 /* The completion queues are empty. True if the adapter refused the queue pair's marker; the empty queues take its place then. */

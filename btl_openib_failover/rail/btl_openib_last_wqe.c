@@ -11,6 +11,8 @@
 #include "qp/btl_openib_qpset.h"
 #include "types/btl_openib_timers.h"
 
+#include "bfo_assert.h"
+
 #include <poll.h>
 
 bool ofo_device_has_unread(const ofo_device_t *device)
@@ -38,6 +40,7 @@ static uint64_t last_wqe_due(const ofo_device_t *device, uint64_t since)
 
 void ofo_async_await_last_wqe(ofo_endpoint_t *ep)
 {
+    BFO_ASSERT(NULL != ep->fenced_set && 0 == ep->last_wqe_at);
     ep->last_wqe_at = last_wqe_due(ep->module->device, ep->error_at);
     ofo_timers_add(ep);
 }
@@ -46,6 +49,7 @@ void ofo_async_await_last_wqe(ofo_endpoint_t *ep)
  * compares the counts of both sides. */
 void ofo_async_last_wqe_late(ofo_endpoint_t *ep, uint64_t now)
 {
+    BFO_ASSERT(NULL != ep->fenced_set);                               /* the timer ends with the fence that it belongs to */
     ep->last_wqe_at = last_wqe_due(ep->module->device, ep->error_at); /* the device may have raised its first one since */
     if (now < ep->last_wqe_at) {
         return;

@@ -9,6 +9,7 @@
 #include "types/btl_openib_log.h"
 #include "types/btl_openib_mail.h"
 
+#include "bfo_assert.h"
 #include "bfo_help.h"
 
 #include <stdio.h>
@@ -18,10 +19,12 @@ bool ofo_peer_declare(ofo_peer_t *peer, const char *why, bool tell_pml)
 {
     const char *expected = NULL;
 
+    BFO_ASSERT(NULL != why);
     /* the thread that sets the text first declares the peer */
     if (!__atomic_compare_exchange_n(&peer->why, &expected, why, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         return false;
     }
+    BFO_ASSERT(!OFO_LOAD(peer->declared)); /* whoever sets the text is the only one to come here */
     OFO_STORE(peer->declared, true);
     ofo_log(1, "bfo: %u->%u declared unreachable: %s", OFO.self.vpid, peer->name.vpid, why);
     for (unsigned i = 0; i < peer->rail_count; ++i) {

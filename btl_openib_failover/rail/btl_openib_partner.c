@@ -40,6 +40,8 @@ static void settle(ofo_endpoint_t *ep, unsigned port)
 {
     const ofo_pair_t *pair = &ep->peer->pair[ep->rail];
 
+    BFO_ASSERT(ep->rail < ep->peer->rail_count); /* a rail has its name before its partner is proved */
+    BFO_ASSERT(!ep->is_settled);
     turn_to(ep, port);
     ep->is_settled = true;
     if (pair->remote != port || pair->local != ep->module->port_index) {
@@ -120,6 +122,7 @@ static bool take_name(ofo_endpoint_t *ep, const ofo_ctl_t *req)
     pthread_mutex_lock(&OFO.peers_lock);
     taken = is_free(ep, req->rail) && ep->peer->pair[req->rail].remote == req->from;
     if (taken) {
+        BFO_ASSERT(OFO_RAIL_NONE == ep->rail && !ep->is_settled); /* a port takes a name once */
         OFO_STORE(ep->rail, req->rail);
     }
     pthread_mutex_unlock(&OFO.peers_lock);

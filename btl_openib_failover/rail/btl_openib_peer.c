@@ -16,6 +16,7 @@
 #include "rail/btl_openib_spared.h"
 #include "formats/btl_openib_wire.h"
 
+#include "bfo_assert.h"
 #include "bfo_help.h"
 
 
@@ -53,6 +54,7 @@ static ofo_endpoint_t *endpoint_new(ofo_peer_t *peer, unsigned rail, const ofo_p
         return NULL;
     }
     ep->module = module_of(pair);
+    BFO_ASSERT(NULL != ep->module && rail < OFO_MAX_RAILS); /* the lists were made of our ports */
     ep->peer = peer;
     ep->rail = (uint8_t) rail;
     ep->remote = *remote;
@@ -235,6 +237,7 @@ static void leave_out_dead(ofo_peer_t *peer)
 {
     for (unsigned i = 0; i < peer->rail_count; ++i) {
         ofo_endpoint_t *ep = peer->rail[i];
+        BFO_ASSERT(peer == ep->peer && OFO_GATE_CLOSED == ep->gate); /* nobody knows the peer yet */
         if ((!OFO_LOAD(ep->module->port_up) || ep->remote.is_late) && !ofo_rail_is_spared(ep)) {
             ofo_gate_refuse_for_port(ep);
         }
@@ -291,6 +294,8 @@ ofo_peer_t *ofo_peer_get(const opal_process_name_t *name, opal_proc_t *proc)
     }
     pthread_mutex_lock(&OFO.peers_lock);
     peer = lookup(name->jobid, name->vpid);
+    BFO_ASSERT(NULL == peer || (name->jobid == peer->name.jobid && name->vpid == peer->name.vpid));
+    BFO_ASSERT(NULL == peer || peer->rail_count <= OFO_MAX_RAILS);
     if (NULL != peer && NULL != proc) {
         peer->proc = proc; /* service made the peer without */
     }

@@ -48,6 +48,7 @@ void ofo_probation_follow(ofo_endpoint_t *ep)
 
 static void trust(ofo_endpoint_t *ep, const char *why)
 {
+    BFO_ASSERT(OFO_ST_UP == ep->fsm.state && 0 < ep->fsm.gen); /* the first generation has no probation */
     ep->probation.at = 0;
     ofo_log(1, "%s: rail %u to %u gen %u: its probation ends, because %s", ep->module->name, ep->rail, ep->peer->name.vpid, ep->fsm.gen, why);
     ofo_tell_progress(ep->module, OFO_MAIL_TRUSTED, ep, ep->fsm.gen, NULL, NULL);
@@ -58,6 +59,7 @@ static bool may_miss(ofo_endpoint_t *ep)
 {
     ofo_probation_t *p = &ep->probation;
 
+    BFO_ASSERT(p->is_out && p->missed < MISSES);
     p->answered = 0;
     p->wait *= 2;
     ++p->missed;
@@ -108,6 +110,7 @@ void ofo_probation_answer(ofo_endpoint_t *ep, const ofo_ctl_t *answer)
     if (0 == p->at || !p->is_out || answer->number != p->number || answer->gen != ep->fsm.gen) {
         return;
     }
+    BFO_ASSERT(p->answered < QUESTIONS); /* the last one ended the probation */
     p->is_out = false;
     p->was_answered = true;
     p->wait = pause_ms();

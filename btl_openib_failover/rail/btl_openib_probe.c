@@ -197,6 +197,7 @@ static void tell_path(const ofo_endpoint_t *ep, uint64_t now, ofo_path_news_t ne
 static void begin_to_ask(ofo_endpoint_t *ep, uint64_t now, uint64_t since)
 {
     ++ep->module->inquiries;
+    BFO_ASSERT(ep->module->inquiries <= MOST_INQUIRIES);
     ofo_inquiry_begin(&ep->inquiry, now, short_ms(ep), round_ms());
     path_lead(ep, since, now);
     ask(ep);
@@ -216,6 +217,7 @@ static bool begin(ofo_endpoint_t *ep)
     const uint64_t now = ofo_now_ms();
     const bool has_room = MOST_INQUIRIES > ep->module->inquiries;
 
+    BFO_ASSERT(0 == ep->inquiry.until); /* a rail has one inquiry at a time */
     ep->path = OFO_ST_UP == ep->fsm.state ? path_key(ep) : 0;
     if (0 == ep->path && !has_room) {
         return false;
@@ -360,6 +362,7 @@ static bool follow(ofo_endpoint_t *ep, uint64_t now)
 {
     const ofo_path_result_t result = path_tells(ep, ep->inquiry.began, now);
 
+    BFO_ASSERT(ep->inquiry.follows && 0 != ep->path); /* it follows others of its path, and is not counted among those that ask */
     if (stops_following(ep, now)) {
         inquiry_over(ep, false);
         return false;

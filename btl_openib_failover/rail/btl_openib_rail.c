@@ -24,6 +24,8 @@
 #include "rail/btl_openib_turns.h"
 #include "formats/btl_openib_wire.h"
 
+#include "bfo_assert.h"
+
 #include <string.h>
 
 static bool is_opening(ofo_fsm_state_t state)
@@ -41,6 +43,8 @@ static void trace(void *owner, ofo_fsm_state_t state, ofo_fsm_event_t event, ofo
                 ofo_fsm_event_name(event), ofo_fsm_state_name(state));
         return;
     }
+    BFO_ASSERT((uint16_t) ep->published <= ep->fsm.gen);       /* generations only grow */
+    BFO_ASSERT(!is_opening(state) || 0 < ep->module->opening); /* it was counted when it began to open */
     OFO_STORE(ep->published, (int32_t) ((unsigned) next << 16 | ep->fsm.gen));
     ep->module->opening += (unsigned) is_opening(next) - (unsigned) is_opening(state);
     if (next != state) {
@@ -169,8 +173,27 @@ static void count_proof(ofo_endpoint_t *ep)
 {
     const bool proves = needs_poll(ep->module, ep->fsm.state);
 
+    BFO_ASSERT(!ep->proves || 0 < ep->module->proving);
     ep->module->proving += (unsigned) proves - (unsigned) ep->proves;
     ep->proves = proves;
+}
+
+/* Has the rail the queue pairs that its state says? From the request or reply on until the fence. */
+static inline bool has_its_set(const ofo_endpoint_t *ep)
+{
+    const bool is_wanted = OFO_ST_UP == ep->fsm.state || ofo_fsm_state_is_connecting(ep->fsm.state);
+
+    return is_wanted ? NULL != ep->building && ep->building->gen == ep->fsm.gen : NULL == ep->building;
+}
+
+/* Do only those timers run that the state knows? service ends all timers of a declared peer, whatever the state. */
+static inline bool has_its_timers(const ofo_endpoint_t *ep)
+{
+    const bool connects = ofo_fsm_state_is_connecting(ep->fsm.state);
+
+    return (0 == ep->give_up_at || connects) && (0 != ep->give_up_at || !connects || OFO_LOAD(ep->peer->declared))
+           && (0 == ep->rejoin.at || OFO_ST_DOWN == ep->fsm.state) && (0 == ep->probation.at || OFO_ST_UP == ep->fsm.state)
+           && (0 == ep->last_wqe_at || NULL != ep->fenced_set);
 }
 
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
@@ -185,6 +208,8 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
         count_proof(ep);
         rejoin_follow(ep, before);
         ofo_probation_follow(ep);
+        BFO_ASSERT(has_its_set(ep));
+        BFO_ASSERT(has_its_timers(ep));
     }
 }
 
@@ -467,7 +492,11 @@ void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
 {
     ofo_kept_t *kept = ofo_rail_keep(ep, gen);
 
+    BFO_ASSERT(gen <= ep->fsm.gen);
     if (NULL != qps) {
+        BFO_ASSERT(gen == qps->gen && ofo_drain_is_over(&qps->drain));
+        BFO_ASSERT(NULL == ep->fenced_set || qps == ep->fenced_set);
+        BFO_ASSERT(qps != ep->building); /* the fence took it */
         ep->fenced_set = NULL;
         ep->last_wqe_at = 0;
         count_fence(ep, gen, ofo_now_ms() - ep->error_at);

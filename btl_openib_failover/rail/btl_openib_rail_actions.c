@@ -21,6 +21,7 @@
 #include "qp/btl_openib_stash.h"
 #include "types/btl_openib_timers.h"
 
+#include "bfo_assert.h"
 #include "bfo_help.h"
 
 #include <string.h>
@@ -45,6 +46,12 @@ void ofo_rail_give_time(ofo_endpoint_t *ep)
     ep->give_up_at = ofo_now_ms() + 1000u * OFO.params.connect_timeout;
     ep->patience = OFO_CONNECT_PATIENCE;
     ofo_timers_add(ep);
+}
+
+/* Is the rail in the state of a row that has the action? Only service changes the state, before the action runs. */
+static inline bool is_in(const ofo_endpoint_t *ep, ofo_fsm_state_t state)
+{
+    return state == ep->fsm.state;
 }
 
 static void start_retransmission(ofo_endpoint_t *ep)
@@ -80,6 +87,9 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
     ofo_module_t *module = ep->module;
     ofo_ctl_t ctl = message(ep, type, ep->fsm.gen);
 
+    BFO_ASSERT(is_in(ep, OFO_CTL_REQ == type ? OFO_ST_REQUESTED : OFO_ST_READY));
+    BFO_ASSERT(NULL != ep->building && ep->building->gen == ep->fsm.gen);
+    BFO_ASSERT(0 < ep->building->nqp && ep->building->nqp <= OFO_MAX_QPS);
     ctl.lid = module->port_attr.lid;
     ctl.mtu = ofo_mtu_own(module);
     ctl.reads = ofo_reads_answered(module);
@@ -111,6 +121,8 @@ static const ofo_kept_t *kept_of(const ofo_endpoint_t *ep, uint16_t gen)
 
 ofo_kept_t *ofo_rail_keep(ofo_endpoint_t *ep, uint16_t gen)
 {
+    BFO_ASSERT(ep->kept[0].gen < (int32_t) gen); /* what is known of a generation is known once, in their order */
+    BFO_ASSERT(ep->kept[1].gen <= ep->kept[0].gen);
     if (ep->kept[0].carried) {
         ep->kept[1] = ep->kept[0];
     }
@@ -139,6 +151,7 @@ void ofo_rail_close_check(ofo_endpoint_t *ep)
 {
     ep->unknown_until = 0;
     if (ep->check_open) {
+        BFO_ASSERT(OFO_GEN_NONE != ep->lossy_gen && ep->lossy_gen <= (int32_t) ep->fsm.gen);
         ep->check_open = false;
         ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, (uint16_t) ep->lossy_gen, NULL, NULL);
     }
@@ -192,6 +205,7 @@ static int ofo_do_send_rtu(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
     ofo_ctl_t rtu = message(ep, OFO_CTL_RTU, ep->fsm.gen);
 
+    BFO_ASSERT(is_in(ep, OFO_ST_UP));
     ofo_ctl_send(ep, &rtu);
     return 0;
 }
@@ -224,6 +238,7 @@ void ofo_rail_send_down(ofo_endpoint_t *ep, uint16_t gen)
 {
     ofo_ctl_t down = message(ep, OFO_CTL_DOWN, gen);
 
+    BFO_ASSERT(gen <= ep->fsm.gen); /* nothing that was never begun is brought down */
     down.cause = gen == ep->fsm.gen ? ep->cause : OFO_CAUSE_UNKNOWN;
     send_by_any_way(ep, &down);
 }
@@ -232,6 +247,7 @@ static int ofo_do_send_down(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
+    BFO_ASSERT(is_in(ep, OFO_ST_DRAINING));
     ofo_rail_send_down(ep, ep->fsm.gen);
     return 0;
 }
@@ -255,6 +271,8 @@ static int ofo_do_down_and_dack(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
+    BFO_ASSERT(is_in(ep, OFO_ST_ASKING));
+    BFO_ASSERT(NULL != kept_of(ep, ep->fsm.gen)); /* L25: the peer learns our counts */
     ofo_rail_send_down(ep, ep->fsm.gen);
     send_dack(ep, ep->fsm.gen, NULL);
     return 0;
@@ -262,6 +280,9 @@ static int ofo_do_down_and_dack(void *owner, const ofo_ctl_t *ctl)
 
 static int open_set(ofo_endpoint_t *ep)
 {
+    BFO_ASSERT(NULL == ep->building); /* that of the last generation was fenced */
+    BFO_ASSERT(NULL == ep->fenced_set && 0 == ep->last_wqe_at);
+    BFO_ASSERT(!ep->check_open); /* the loss check of the last generation is closed before the next one begins */
     ep->building = ofo_qpset_create(ep, ep->fsm.gen);
     if (NULL == ep->building) {
         return -1;
@@ -296,6 +317,7 @@ static int ofo_do_become_passive(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
+    BFO_ASSERT(is_in(ep, OFO_ST_READY) && NULL != ep->building);
     if (ep->module->transport->moves_itself) {
         ofo_qpset_bury(ep->building);
         ep->building = ofo_qpset_create(ep, ep->fsm.gen);
@@ -313,6 +335,7 @@ static int ofo_do_prove_passive(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
     int rc = ofo_qpset_prove(ep->building);
 
+    BFO_ASSERT(is_in(ep, OFO_ST_PROVING) || is_in(ep, OFO_ST_CHECKING));
     ep->retransmit_at = 0;
     if (0 == rc) {
         (void) ofo_poll_and_keep(ep->module);
@@ -335,6 +358,9 @@ static int ofo_do_map(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
+    BFO_ASSERT(is_in(ep, OFO_ST_UP));
+    BFO_ASSERT(NULL != ep->building && ep->building->gen == ep->fsm.gen);
+    BFO_ASSERT(0 == OFO_LOAD(ep->building->proving)); /* every queue pair has been proved */
     ep->retransmit_at = ep->give_up_at = 0;
     ofo_tell_progress(ep->module, OFO_MAIL_UP, ep, ep->fsm.gen, NULL, ep->building);
     return 0;
@@ -367,6 +393,9 @@ static int ofo_do_fence(void *owner, const ofo_ctl_t *ctl)
     ofo_endpoint_t *ep = owner;
     const bool is_reported = NULL != ctl && is_end(ctl);
 
+    BFO_ASSERT(is_in(ep, OFO_ST_DRAINING) || is_in(ep, OFO_ST_DRAINING_ACKED));
+    BFO_ASSERT(NULL == ep->building || ep->building->gen == ep->fsm.gen);
+    BFO_ASSERT(NULL == ep->fenced_set && 0 == ep->last_wqe_at); /* one fence of a rail runs at a time */
     ep->cause = own_cause(ctl);
     ep->give_up_at = 0;
     ep->dack_known = false;
@@ -412,6 +441,8 @@ static int ofo_do_keep_counts(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
+    BFO_ASSERT(is_in(ep, OFO_ST_DRAINING_ACKED) || is_in(ep, OFO_ST_DOWN));
+    BFO_ASSERT(OFO_CTL_DACK == ctl->type && ctl->gen == ep->fsm.gen);
     ep->dack = ctl->counts;
     ep->dack_known = 0 != (ctl->flags & OFO_DACK_VALID);
     if (OFO_GEN_NONE == ep->fsm.check_gen) {
@@ -444,6 +475,8 @@ static int ofo_do_dack_and_check(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
+    BFO_ASSERT(is_in(ep, OFO_ST_DOWN));
+    BFO_ASSERT(NULL != kept_of(ep, ep->fsm.gen)); /* L6: the fence is done, so our counts are known */
     send_dack(ep, ep->fsm.gen, ctl);
     (void) check(ep, ep->fsm.gen, &ep->dack, ep->dack_known);
     return 0;
@@ -453,6 +486,8 @@ static int ofo_do_check_older(void *owner, const ofo_ctl_t *ctl)
 {
     ofo_endpoint_t *ep = owner;
 
+    BFO_ASSERT(OFO_CTL_DACK == ctl->type && ctl->gen < ep->fsm.gen);
+    BFO_ASSERT(ep->fsm.check_gen < (int32_t) ep->fsm.gen); /* the older generation whose counts are missing, or none */
     if (ep->fsm.check_gen == (int32_t) ctl->gen && check(ep, ctl->gen, &ctl->counts, 0 != (ctl->flags & OFO_DACK_VALID))) {
         ep->fsm.check_gen = OFO_GEN_NONE;
     }

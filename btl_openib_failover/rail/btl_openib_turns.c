@@ -7,10 +7,13 @@
 
 #include "types/btl_openib_ctl.h"
 
+#include "bfo_assert.h"
+
 static void append(ofo_open_queue_t *queue, ofo_endpoint_t *ep, bool asked)
 {
     ofo_endpoint_t **next = asked ? &ep->next_asked : &ep->next_wanted;
 
+    BFO_ASSERT(NULL == queue->first || ep != queue->last); /* a rail is in the queue once */
     *next = NULL;
     if (NULL == queue->first) {
         queue->first = ep;
@@ -50,6 +53,8 @@ ofo_endpoint_t *ofo_turn_take_asked(ofo_module_t *module)
     ofo_endpoint_t *ep = module->asked.first;
 
     if (NULL != ep) {
+        BFO_ASSERT(ep->is_asked && module == ep->module);
+        BFO_ASSERT((NULL == ep->next_asked) == (ep == module->asked.last));
         module->asked.first = ep->next_asked;
         ep->is_asked = false;
     }
@@ -61,6 +66,8 @@ ofo_endpoint_t *ofo_turn_take_wanted(ofo_module_t *module)
     ofo_endpoint_t *ep = module->wanted.first;
 
     if (NULL != ep) {
+        BFO_ASSERT(ep->is_wanted && module == ep->module);
+        BFO_ASSERT((NULL == ep->next_wanted) == (ep == module->wanted.last));
         module->wanted.first = ep->next_wanted;
         ep->is_wanted = false;
     }

@@ -5,6 +5,8 @@
  */
 #include "tables/btl_openib_drain_fsm.h"
 
+#include "bfo_assert.h"
+
 /* Two rows for one pair (state, event) do not compile, whatever the flags of the build. */
 #pragma GCC diagnostic error "-Woverride-init"
 
@@ -42,6 +44,7 @@ ofo_drain_cell_t ofo_drain_step(ofo_drain_t *drain, ofo_drain_event_t event)
     }
     row = &rows[drain->own][event];
     if (row->listed) {
+        BFO_ASSERT(row->next >= drain->own || OFO_DRAIN_OBSTINATE == row->next); /* no set comes back to life */
         drain->own = row->next;
     }
     return *row;

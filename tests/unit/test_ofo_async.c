@@ -393,6 +393,7 @@ static void fence_waits_for_the_last_receive_of_who_tells_it(void **state)
     begin();
     ep.module = qps->module = &module[0];
     qps->ep = &ep;
+    ep.fenced_set = qps;
     qps->qp[0].returns.qps = qps;
     verbs_qp.qp_context = &qps->qp[0];
     now = ep.error_at = 5000;

@@ -165,6 +165,7 @@ static int begin(void **state)
             of->gate = OFO_GATE_UP;
             of->qps = calloc(1, sizeof(*of->qps));
             of->qps->ep = of;
+            of->qps->module = of->module;
         }
     }
     OFO.closing = has_moved = returns_then = false;

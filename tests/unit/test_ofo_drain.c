@@ -207,6 +207,7 @@ static int begin(void **state)
     qps->nqp = 1;
     qps->qp[0].qp = &qp;
     qps->qp[0].sq_free = qps->qp[0].sq_slots = 4;
+    qps->qp[0].marker = (ofo_work_t){.kind = OFO_WORK_MARKER, .qps = qps};
     now = 1000;
     markers = told = fences_done = 0;
     memset(letters, 0, sizeof(letters));
@@ -244,6 +245,7 @@ static void marker_goes_one_way(void **state)
 {
     ofo_qp_t *qp = &qps->qp[0];
 
+    (void) ofo_drain_step(&qps->drain, OFO_DEV_DRAIN);
     qp->shared = true; /* the marker may not be posted yet */
     ofo_markers_post(qps);
     assert_int_equal(qp->marker_state, OFO_MARKER_NONE);
@@ -532,6 +534,7 @@ static void refused_marker_does_not_stand_for_work_that_is_out(void **state)
 /* Service has destroyed one queue pair, and failed with another. */
 static void queue_pair_that_is_destroyed_gets_no_marker(void **state)
 {
+    (void) ofo_drain_step(&qps->drain, OFO_DEV_DRAIN);
     qps->qp[0].qp = NULL;
     ofo_markers_post(qps);
     assert_int_equal(markers, 0);

@@ -238,7 +238,6 @@ static void dack_of_older_generations(void **state)
     assert_int_equal(last[OFO_CTL_DACK].flags, 0);
     dack_comes(2, true, 0);
     comes(OFO_CTL_DOWN, 5);
-    ofo_rail_fence_done(rail, 5, NULL);
     comes(OFO_CTL_DOWN, 3); /* between the two that are kept: not used here */
     assert_int_equal(last[OFO_CTL_DACK].flags, OFO_DACK_VALID);
     assert_int_equal(last[OFO_CTL_DACK].counts.n_ok, 0);
