@@ -11,10 +11,13 @@
 #include "bfo_assert.h"
 #include "types/btl_openib_atomic.h"
 #include "types/btl_openib_clock.h"
+#include "out/btl_openib_coalesce.h"
 #include "fault/btl_openib_deadline.h"
 #include "qp/btl_openib_drain.h"
 #include "types/btl_openib_log.h"
 #include "types/btl_openib_mail.h"
+
+#include <string.h>
 
 enum {
     COPY_LIVES_MS = 60000,  /* the receiver tells first copies from new messages for much longer, at any rate of messages */
@@ -26,7 +29,7 @@ static void nobody_waits(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, mca_btl
 
 static bool has_copy(const ofo_frag_t *frag)
 {
-    return nobody_waits == frag->base.des_cbfunc;
+    return nobody_waits == frag->base.des_cbfunc || (0 < frag->joined && 0 != frag->copied);
 }
 
 static uint64_t bytes_sent(void)
@@ -39,18 +42,23 @@ static uint64_t bytes_sent(void)
     return sum;
 }
 
-static bool is_affordable(const ofo_frag_t *frag)
+static bool is_affordable(size_t length)
 {
-    return __atomic_load_n(&OFO.copied_bytes, __ATOMIC_RELAXED) + frag->segment.seg_len <= bytes_sent() / COPIES_PART + COPIES_FREE;
+    return __atomic_load_n(&OFO.copied_bytes, __ATOMIC_RELAXED) + length <= bytes_sent() / COPIES_PART + COPIES_FREE;
 }
 
-static bool offer(ofo_endpoint_t *ep, const ofo_frag_t *frag)
+/* `bytes`: the message of the fragment, or the joined message with this tag. */
+static bool offer(ofo_endpoint_t *ep, const ofo_frag_t *frag, uint8_t tag, const void *bytes, size_t length)
 {
     ofo_module_t *module = ep->module;
 
     return 0 == (frag->base.des_flags & BFO_BTL_DES_COPY)
-           && module->ext.send_again(&module->super, ep->peer->proc, frag->hdr->tag, frag->segment.seg_addr.pval, frag->segment.seg_len,
-                                     frag->is_sendi ? NULL : &frag->base);
+           && module->ext.send_again(&module->super, ep->peer->proc, tag, bytes, length, frag->is_sendi ? NULL : &frag->base);
+}
+
+static bool offer_whole(ofo_endpoint_t *ep, const ofo_frag_t *frag)
+{
+    return offer(ep, frag, frag->hdr->tag, frag->segment.seg_addr.pval, frag->segment.seg_len);
 }
 
 /* ---- posted messages ------------------------------------------------------------------------------ */
@@ -69,15 +77,20 @@ static bool is_out(ofo_endpoint_t *ep, const ofo_qpset_t *qps, const ofo_frag_t 
     return is;
 }
 
+static void count_copy(ofo_endpoint_t *ep, size_t length)
+{
+    (void) __atomic_add_fetch(&OFO.copied_bytes, length, __ATOMIC_RELAXED);
+    ++ep->module->count.copies;
+}
+
 static void copy(ofo_endpoint_t *ep, ofo_frag_t *frag)
 {
     const uint64_t now = ofo_now_ms();
 
-    if (has_copy(frag) || !is_affordable(frag) || !offer(ep, frag)) {
+    if (has_copy(frag) || !is_affordable(frag->segment.seg_len) || !offer_whole(ep, frag)) {
         return;
     }
-    (void) __atomic_add_fetch(&OFO.copied_bytes, frag->segment.seg_len, __ATOMIC_RELAXED);
-    ++ep->module->count.copies;
+    count_copy(ep, frag->segment.seg_len);
     OPAL_THREAD_LOCK(&ep->lock);
     frag->is_sendi = false;
     frag->base.des_cbfunc = nobody_waits;
@@ -87,6 +100,26 @@ static void copy(ofo_endpoint_t *ep, ofo_frag_t *frag)
     OPAL_THREAD_UNLOCK(&ep->lock);
 }
 
+static void copy_joined(ofo_endpoint_t *ep, ofo_frag_t *frag)
+{
+    const uint8_t *bytes = frag->segment.seg_addr.pval;
+    const uint64_t now = ofo_now_ms();
+    size_t at = 0;
+    ofo_part_t part;
+
+    for (unsigned i = 0; ofo_parts_next(bytes, frag->segment.seg_len, &at, &part); ++i) {
+        if ((frag->copied >> i & 1) || !is_affordable(part.length) || !offer(ep, frag, part.tag, bytes + part.at, part.length)) {
+            continue;
+        }
+        count_copy(ep, part.length);
+        OPAL_THREAD_LOCK(&ep->lock);
+        frag->copied_at = 0 == frag->copied ? now : frag->copied_at;
+        frag->copied |= UINT64_C(1) << i;
+        ep->copies_due = 0 == ep->copies_due ? now + COPY_LIVES_MS : ep->copies_due;
+        OPAL_THREAD_UNLOCK(&ep->lock);
+    }
+}
+
 /* Copies of other modules make new fragments only in those modules' lists. */
 static void copy_posted(ofo_endpoint_t *ep, const ofo_qpset_t *qps)
 {
@@ -94,7 +127,9 @@ static void copy_posted(ofo_endpoint_t *ep, const ofo_qpset_t *qps)
         if (!is_out(ep, qps, frag)) {
             continue;
         }
-        if (NULL == frag->parts) {
+        if (0 < frag->joined) {
+            copy_joined(ep, frag);
+        } else if (NULL == frag->parts) {
             copy(ep, frag);
         }
         for (ofo_frag_t *part = frag->parts; NULL != part; part = part->next_part) {
@@ -105,18 +140,46 @@ static void copy_posted(ofo_endpoint_t *ep, const ofo_qpset_t *qps)
 
 /* ---- messages that wait ---------------------------------------------------------------------------- */
 
+static void count_moved(ofo_endpoint_t *ep, uint32_t messages, int fragments)
+{
+    OPAL_THREAD_LOCK(&ep->lock);
+    BFO_ASSERT(messages <= ep->sends_out && fragments <= (int) ep->pending_count);
+    ep->sends_out -= messages;
+    OFO_ADD(ep->pending_count, -fragments);
+    OPAL_THREAD_UNLOCK(&ep->lock);
+}
+
+/* Cuts the joined messages that move out of their fragment. Does none stay? */
+static bool move_joined(ofo_endpoint_t *ep, ofo_frag_t *frag)
+{
+    uint8_t *bytes = frag->segment.seg_addr.pval, stay = 0;
+    size_t at = 0, begin = 0, kept = 0;
+    ofo_part_t part;
+
+    for (; ofo_parts_next(bytes, frag->segment.seg_len, &at, &part); begin = at) {
+        if (!offer(ep, frag, part.tag, bytes + part.at, part.length)) {
+            memmove(bytes + kept, bytes + begin, at - begin);
+            kept += at - begin;
+            ++stay;
+        }
+    }
+    count_moved(ep, (uint32_t) (frag->joined - stay), 0 == stay);
+    frag->segment.seg_len = kept;
+    frag->joined = stay;
+    return 0 == stay;
+}
+
 /* The message was never posted, so it moves to another rail. */
 static bool move(ofo_endpoint_t *ep, ofo_frag_t *frag)
 {
-    if (NULL != frag->parts || has_copy(frag) || !offer(ep, frag)) {
+    BFO_ASSERT(!has_copy(frag)); /* only posted messages have a copy */
+    if (0 < frag->joined) {
+        return move_joined(ep, frag);
+    }
+    if (NULL != frag->parts || !offer_whole(ep, frag)) {
         return false;
     }
-    OPAL_THREAD_LOCK(&ep->lock);
-    BFO_ASSERT(0 < ep->sends_out && 0 < ep->pending_count);
-    --ep->sends_out;
-    OFO_ADD(ep->pending_count, -1);
-    OPAL_THREAD_UNLOCK(&ep->lock);
-    opal_free_list_return(frag->list, &frag->base.super);
+    count_moved(ep, 1, 1);
     return true;
 }
 
@@ -132,7 +195,9 @@ static void move_waiting(ofo_endpoint_t *ep, unsigned index)
     opal_list_join(&all, opal_list_get_end(&all), &ep->pending[index]);
     OPAL_THREAD_UNLOCK(&ep->lock);
     while (NULL != (item = opal_list_remove_first(&all))) {
-        if (!move(ep, (ofo_frag_t *) item)) {
+        if (move(ep, (ofo_frag_t *) item)) {
+            opal_free_list_return(((ofo_frag_t *) item)->list, (opal_free_list_item_t *) item);
+        } else {
             opal_list_append(&stay, item);
         }
     }

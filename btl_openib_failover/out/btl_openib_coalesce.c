@@ -3,7 +3,7 @@
  *
  * Small messages that wait for a slot or a credit travel together. They are copied one after the other into a carrier, a
  * fragment of our own. Each part gets the carrier's completion, good or bad; the parts are returned one by one, exactly
- * once. See DESIGN.txt 4 (B1) and 15.
+ * once. A message of sendi joins another one that waits, whose fragment becomes the carrier. See DESIGN.txt 4 (B1) and 15.4.
  */
 #include "out/btl_openib_coalesce.h"
 #include "types/btl_openib_atomic.h"
@@ -35,7 +35,7 @@ static unsigned count_parts(ofo_endpoint_t *ep, unsigned index)
     OPAL_LIST_FOREACH(frag, &ep->pending[index], ofo_frag_t)
     {
         used += part_size(frag->segment.seg_len);
-        if (used > room || NULL != frag->parts || OFO_TAG_RING == frag->hdr->tag) { /* OFO_TAG_RING is no message of the PML */
+        if (used > room || NULL != frag->parts || 0 < frag->joined || OFO_TAG_RING == frag->hdr->tag) { /* OFO_TAG_RING is no message of the PML */
             break;
         }
         ++count;
@@ -63,6 +63,9 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
     unsigned count;
     ofo_frag_t *carrier, **tail;
 
+    if (0 < ((ofo_frag_t *) opal_list_get_first(&ep->pending[index]))->joined) {
+        return;
+    }
     if (!OFO.params.use_message_coalescing || (OFO_GATE_UP != ep->gate && is_service(ep->module))) {
         return;
     }
@@ -91,6 +94,50 @@ void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
     OFO_ADD(ep->pending_count, 1 - count);
     ep->module->count.coalesced += count;
     ++ep->module->count.carriers;
+}
+
+/* Does the last message that waits take parts? Then it is one of sendi, with the same flags, and its buffer is as large as the queue's. */
+static bool takes_parts(const ofo_endpoint_t *ep, const ofo_frag_t *frag, uint32_t flags)
+{
+    return frag->is_sendi && OFO_JOINED_MAX > frag->joined && flags == frag->base.des_flags && &ep->module->whole[0]->free == frag->list;
+}
+
+/* Makes the only message of a fragment its first part. */
+static void begin_parts(ofo_frag_t *frag)
+{
+    uint8_t *at = frag->segment.seg_addr.pval;
+
+    memmove(at + sizeof(part_hdr_t), at, frag->segment.seg_len);
+    *(part_hdr_t *) at = (part_hdr_t){.tag = frag->hdr->tag, .length = htonl((uint32_t) frag->segment.seg_len)};
+    frag->segment.seg_len = part_size(frag->segment.seg_len);
+    frag->hdr->tag = OFO_TAG_MANY;
+    frag->joined = 1;
+    frag->copied = 0;
+}
+
+void *ofo_coalesce_join(ofo_endpoint_t *ep, size_t length, uint8_t tag, uint32_t flags)
+{
+    const size_t room = OFO.queues.queue[0].size - sizeof(ofo_data_hdr_t);
+    ofo_frag_t *last = (ofo_frag_t *) opal_list_get_last(&ep->pending[0]);
+    part_hdr_t *part;
+
+    if (opal_list_is_empty(&ep->pending[0]) || !takes_parts(ep, last, flags) || !OFO.params.use_message_coalescing
+        || (0 == last->joined ? part_size(last->segment.seg_len) : last->segment.seg_len) + part_size(length) > room) {
+        return NULL;
+    }
+    if (0 == last->joined) {
+        begin_parts(last);
+        ++ep->module->count.coalesced;
+        ++ep->module->count.carriers;
+    }
+    part = (part_hdr_t *) ((uint8_t *) last->segment.seg_addr.pval + last->segment.seg_len);
+    *part = (part_hdr_t){.tag = tag, .length = htonl((uint32_t) length)};
+    last->segment.seg_len += part_size(length);
+    ++last->joined;
+    ++ep->sends_out;
+    ++ep->module->count.coalesced;
+    ++ep->module->count.queued_sends;
+    return part + 1;
 }
 
 /* The lengths come from the wire. A part that does not fit ends the message. */

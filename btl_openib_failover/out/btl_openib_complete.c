@@ -6,6 +6,7 @@
 #include "out/btl_openib_complete.h"
 
 #include "bfo_assert.h"
+#include "out/btl_openib_coalesce.h"
 
 /* OPAL_ERR_FATAL goes to one descriptor only. The carrier has no owner, so the first part gets it; the other parts get OPAL_ERROR. */
 static __attribute__((noinline)) void complete_parts(ofo_frag_t *carrier, int status)
@@ -23,6 +24,29 @@ static __attribute__((noinline)) void complete_parts(ofo_frag_t *carrier, int st
     opal_free_list_return(carrier->list, &carrier->base.super);
 }
 
+/* A message of sendi failed, or each that its fragment holds: the PML gets the bytes, except those that a second copy has. */
+static __attribute__((noinline)) void sendi_failed(ofo_frag_t *frag, int status)
+{
+    ofo_module_t *module = frag->ep->module;
+    const uint8_t *bytes = frag->segment.seg_addr.pval;
+    size_t at = 0;
+    ofo_part_t part;
+
+    if (NULL == module->ext.failed_frag) {
+        return;
+    }
+    if (0 == frag->joined) {
+        module->ext.failed_frag(&module->super, frag->ep, frag->hdr->tag, bytes, frag->segment.seg_len, status);
+        return;
+    }
+    for (unsigned i = 0; ofo_parts_next(bytes, frag->segment.seg_len, &at, &part); ++i) {
+        if (0 == (frag->copied >> i & 1)) {
+            module->ext.failed_frag(&module->super, frag->ep, part.tag, bytes + part.at, part.length, status);
+            status = OPAL_ERROR; /* OPAL_ERR_FATAL goes to one message only */
+        }
+    }
+}
+
 void ofo_send_complete(ofo_frag_t *frag, int status)
 {
     ofo_endpoint_t *ep = frag->ep;
@@ -35,12 +59,12 @@ void ofo_send_complete(ofo_frag_t *frag, int status)
         return;
     }
     OPAL_THREAD_LOCK(&ep->lock);
-    BFO_ASSERT(0 < ep->sends_out);
-    --ep->sends_out;
+    BFO_ASSERT(ofo_send_messages(frag) <= ep->sends_out);
+    ep->sends_out -= ofo_send_messages(frag);
     OPAL_THREAD_UNLOCK(&ep->lock);
     if (frag->is_sendi) {
-        if (OPAL_UNLIKELY(OPAL_SUCCESS != status) && NULL != module->ext.failed_frag) {
-            module->ext.failed_frag(&module->super, ep, frag->hdr->tag, frag->segment.seg_addr.pval, frag->segment.seg_len, status);
+        if (OPAL_UNLIKELY(OPAL_SUCCESS != status)) {
+            sendi_failed(frag, status);
         }
     } else if (NULL != frag->base.des_cbfunc) {
         frag->base.order = frag->work.qp;

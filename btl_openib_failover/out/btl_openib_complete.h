@@ -18,6 +18,11 @@ static inline void ofo_send_count(ofo_qpset_t *qps, const ofo_frag_t *frag)
     }
     ++qps->n_ok;
 }
+/* The messages that sendi copied into the fragment, or the only message. */
+static inline uint32_t ofo_send_messages(const ofo_frag_t *frag)
+{
+    return 0 < frag->joined ? frag->joined : 1;
+}
 /* Runs the fragment's callback, or the PML's hook, and returns the fragment; does so for each part of a carrier. Context: progress,
  * ep->lock not held. */
 void ofo_send_complete(ofo_frag_t *frag, int status);

@@ -167,7 +167,37 @@ int ofo_send_own(ofo_endpoint_t *ep, ofo_frag_t *frag, uint8_t tag)
     return submit(ep, frag);
 }
 
-/* A sender that never polls must not fill memory with waiting messages. If so many wait, sendi is refused, and the
+/* Copies a message of sendi. */
+static inline void fill(uint8_t *to, const void *header, size_t header_size, struct opal_convertor_t *convertor, size_t payload_size)
+{
+    memcpy(to, header, header_size);
+    if (0 < payload_size && !opal_convertor_need_buffers(convertor)) {
+        void *from;
+        opal_convertor_get_current_pointer(convertor, &from); /* contiguous memory in this machine's format */
+        memcpy(to + header_size, from, payload_size);
+    } else if (0 < payload_size) {
+        struct iovec iov = {.iov_base = to + header_size, .iov_len = payload_size};
+        uint32_t iov_count = 1;
+        size_t packed = payload_size;
+        (void) opal_convertor_pack(convertor, &iov, &iov_count, &packed);
+    }
+}
+
+/* Messages wait already: this one joins the last of them, if there is room for it. */
+static bool join(ofo_endpoint_t *ep, struct opal_convertor_t *convertor, const void *header, size_t header_size, size_t payload_size, uint32_t flags,
+                 uint8_t tag)
+{
+    const bool gate = ofo_post_lock(ep), takes = OFO_GATE_UP == ep->gate || OFO_GATE_WAITING == ep->gate;
+    void *to = takes ? ofo_coalesce_join(ep, header_size + payload_size, tag, flags) : NULL;
+
+    if (NULL != to) {
+        fill(to, header, header_size, convertor, payload_size);
+    }
+    ofo_post_unlock(ep, gate);
+    return NULL != to;
+}
+
+/* A sender that never polls must not fill memory with waiting messages. If so many fragments wait, sendi is refused, and the
  * PML uses a request that waits. */
 enum { SENDI_WAITING_MAX = 128 };
 
@@ -176,30 +206,27 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
 {
     ofo_module_t *module = ep->module;
     ofo_frag_t *frag = NULL;
+    uint32_t waiting;
     int rc;
 
     if (NULL != descriptor) {
         *descriptor = NULL;
     }
-    if (header_size + payload_size <= module->super.btl_eager_limit && SENDI_WAITING_MAX > __atomic_load_n(&ep->pending_count, __ATOMIC_RELAXED)) {
+    waiting = __atomic_load_n(&ep->pending_count, __ATOMIC_RELAXED);
+    flags |= MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    if (0 < waiting && (MCA_BTL_NO_ORDER == order || 0 == order) && join(ep, convertor, header, header_size, payload_size, flags, tag)) {
+        ofo_count(&module->count.sendis);
+        return OPAL_SUCCESS;
+    }
+    if (header_size + payload_size <= module->super.btl_eager_limit && SENDI_WAITING_MAX > waiting) {
         frag = ofo_frag_alloc(module, header_size + payload_size);
     }
     if (OPAL_UNLIKELY(NULL == frag)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    memcpy(frag->segment.seg_addr.pval, header, header_size);
-    if (0 < payload_size && !opal_convertor_need_buffers(convertor)) {
-        void *from;
-        opal_convertor_get_current_pointer(convertor, &from); /* contiguous memory in this machine's format */
-        memcpy((uint8_t *) frag->segment.seg_addr.pval + header_size, from, payload_size);
-    } else if (0 < payload_size) {
-        struct iovec iov = {.iov_base = (uint8_t *) frag->segment.seg_addr.pval + header_size, .iov_len = payload_size};
-        uint32_t iov_count = 1;
-        size_t packed = payload_size;
-        (void) opal_convertor_pack(convertor, &iov, &iov_count, &packed);
-    }
+    fill(frag->segment.seg_addr.pval, header, header_size, convertor, payload_size);
     frag->segment.seg_len = header_size + payload_size;
-    frag->base.des_flags = flags | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    frag->base.des_flags = flags;
     frag->base.des_cbfunc = NULL;
     frag->base.order = order;
     frag->is_sendi = true;

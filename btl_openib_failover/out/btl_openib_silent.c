@@ -31,10 +31,12 @@ static void report(ofo_qpset_t *qps, ofo_frag_t *frag)
 static ofo_frag_t *take(ofo_qpset_t *qps, ofo_qp_t *qp, uint32_t count)
 {
     ofo_frag_t *first = qp->silent, *last = NULL, *rest = first;
+    uint32_t messages = 0;
 
     for (uint32_t i = 0; i < count; ++i) {
         BFO_ASSERT(NULL != rest);
         last = rest;
+        messages += ofo_send_messages(last);
         rest = rest->next_silent;
     }
     if (NULL == last) {
@@ -43,10 +45,10 @@ static ofo_frag_t *take(ofo_qpset_t *qps, ofo_qp_t *qp, uint32_t count)
     last->next_silent = NULL;
     qp->silent = rest;
     BFO_ASSERT(qp->sq_free + (int32_t) count <= qp->sq_slots);
-    BFO_ASSERT(count <= qps->ep->sends_out);
+    BFO_ASSERT(messages <= qps->ep->sends_out);
     BFO_ASSERT(NULL == rest || 0 > (int32_t) (last->place - rest->place));
     qp->sq_free += (int32_t) count;
-    qps->ep->sends_out -= count;
+    qps->ep->sends_out -= messages;
     return first;
 }
 

@@ -95,6 +95,7 @@ typedef struct ofo_frag {
     uint8_t queue;          /* the first receive queue whose buffers hold it; constant */
     bool is_sendi;          /* the PML has no descriptor; errors go to failed_frag */
     bool in_ring;           /* posted as a write into the eager ring */
+    uint8_t joined;         /* messages of sendi that it holds as parts; 0: it holds one message, not as a part */
     ofo_endpoint_t *ep;
     bool is_silent;               /* posted without asking for a completion */
     uint32_t place;               /* sequence number among the messages posted on its queue pair */
@@ -102,7 +103,8 @@ typedef struct ofo_frag {
     struct ofo_frag *parts;       /* in a carrier: the messages it holds; else NULL */
     struct ofo_frag *next_part;   /* in its carrier */
     struct ofo_frag *next_of_all; /* module->all_frags; constant */
-    uint64_t copied_at;           /* ms; only of a message without an owner, because a second copy has it (_soft.c) */
+    uint64_t copied;              /* joined messages that a second copy has (_soft.c), one bit for each */
+    uint64_t copied_at;           /* ms; only of a message without an owner, because a second copy has it, or of the first of `copied` */
 } ofo_frag_t;
 OBJ_CLASS_DECLARATION(ofo_frag_t);
 

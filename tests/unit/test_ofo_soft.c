@@ -7,9 +7,11 @@
 #include "bfo_config.h"
 
 #include "types/btl_openib_clock.h"
+#include "out/btl_openib_coalesce.h"
 #include "out/btl_openib_complete.h"
 #include "fault/btl_openib_deadline.h"
 #include "qp/btl_openib_drain.h"
+#include "out/btl_openib_frag.h"
 #include "types/btl_openib_log.h"
 #include "types/btl_openib_mail.h"
 #include "fault/btl_openib_soft.h"
@@ -29,7 +31,7 @@ static ofo_module_t module;
 static ofo_peer_t peer;
 static ofo_endpoint_t ep;
 static ofo_qpset_t *qps, *other;
-static opal_free_list_t list;
+static ofo_frag_list_t fragments;
 static ofo_frag_t *frag[FRAGS];
 static bfo_traffic_t traffic;
 static uint64_t now;
@@ -39,6 +41,7 @@ static bool waits, accepts;
 
 static unsigned passed_on; /* letters to service, which tells the peer */
 static unsigned told, calmed, offered, called, returned_by_error, failed;
+static uint8_t last_returned; /* tag of the last message that failed_frag got */
 static const void *offers[16];
 static const mca_btl_base_descriptor_t *owners[16];
 
@@ -55,6 +58,10 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
 bool ofo_deadline_still_waits(const ofo_endpoint_t *of, uint16_t gen)
 {
     return waits;
+}
+ofo_frag_t *ofo_frag_alloc_whole(ofo_module_t *of, unsigned queue)
+{
+    return NULL;
 }
 void ofo_rail_failed(ofo_qpset_t *of, const char *why)
 {
@@ -80,6 +87,7 @@ static bool send_again(mca_btl_base_module_t *btl, opal_proc_t *proc, mca_btl_ba
 
 static void failed_frag(mca_btl_base_module_t *btl, ofo_endpoint_t *of, mca_btl_base_tag_t tag, const void *data, size_t length, int status)
 {
+    last_returned = tag;
     ++returned_by_error;
 }
 
@@ -94,11 +102,12 @@ static void make(int i, uint8_t tag, ofo_qpset_t *posted_on)
 {
     static uint8_t memory[FRAGS][256];
 
-    frag[i] = (ofo_frag_t *) opal_free_list_get(&list);
-    frag[i]->list = &list;
+    frag[i] = (ofo_frag_t *) opal_free_list_get(&fragments.free);
+    frag[i]->list = &fragments.free;
     frag[i]->ep = &ep;
     frag[i]->parts = NULL;
     frag[i]->is_sendi = frag[i]->is_silent = false;
+    frag[i]->joined = 0;
     frag[i]->hdr = (ofo_data_hdr_t *) memory[i];
     frag[i]->hdr->tag = tag;
     frag[i]->segment.seg_addr.pval = memory[i] + sizeof(ofo_data_hdr_t);
@@ -116,9 +125,9 @@ static int begin(void **state)
     memset(&module, 0, sizeof(module));
     memset(&ep, 0, sizeof(ep));
     memset(&traffic, 0, sizeof(traffic));
-    OBJ_CONSTRUCT(&list, opal_free_list_t);
-    assert_int_equal(OPAL_SUCCESS, opal_free_list_init(&list, sizeof(ofo_frag_t), 8, OBJ_CLASS(opal_free_list_item_t), 0, 0, FRAGS, FRAGS, 1, NULL, 0,
-                                                       NULL, NULL, NULL));
+    OBJ_CONSTRUCT(&fragments.free, opal_free_list_t);
+    assert_int_equal(OPAL_SUCCESS, opal_free_list_init(&fragments.free, sizeof(ofo_frag_t), 8, OBJ_CLASS(opal_free_list_item_t), 0, 0, FRAGS, FRAGS,
+                                                       1, NULL, 0, NULL, NULL, NULL));
     qps = calloc(2, sizeof(*qps));
     other = qps + 1;
     qps->module = other->module = &module;
@@ -127,6 +136,9 @@ static int begin(void **state)
     OFO.module[0] = &module;
     OFO.module_count = 1;
     OFO.queues.count = 1;
+    OFO.queues.queue[0].size = 256;
+    OFO.params.use_message_coalescing = true;
+    module.whole[0] = &fragments;
     OFO.copied_bytes = 0;
     module.ext.traffic = &traffic;
     module.ext.rail_soft = rail_soft;
@@ -149,7 +161,7 @@ static int end(void **state)
     }
     OBJ_DESTRUCT(&ep.pending[0]);
     OBJ_DESTRUCT(&ep.lock);
-    OBJ_DESTRUCT(&list);
+    OBJ_DESTRUCT(&fragments.free);
     free(qps);
     return 0;
 }
@@ -348,7 +360,7 @@ static void verdict_is_void_at_the_end(void **state)
     assert_int_equal(calmed, 1);
 }
 
-/* A waiting carrier, or one with a copy, stays: it was offered part by part, or before. */
+/* A carrier of other fragments that waits stays. */
 static void waiting_carrier_does_not_move(void **state)
 {
     make(0, OFO_TAG_MANY, NULL);
@@ -360,6 +372,79 @@ static void waiting_carrier_does_not_move(void **state)
     ofo_soft_begin(&ep, 0);
     assert_int_equal(ep.pending_count, 1);
     assert_ptr_equal(opal_list_remove_first(&ep.pending[0]), frag[0]);
+}
+
+/* A waiting message of sendi and others that have joined it, with these tags. */
+static void make_joined(const uint8_t *tags, unsigned count)
+{
+    make(0, tags[0], NULL);
+    frag[0]->is_sendi = true;
+    frag[0]->base.des_cbfunc = NULL;
+    add_waiting(0);
+    for (unsigned i = 1; i < count; ++i) {
+        void *to = ofo_coalesce_join(&ep, LENGTH, tags[i], MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+        assert_non_null(to);
+        memset(to, (int) i, LENGTH);
+    }
+    assert_int_equal(ep.sends_out, count);
+}
+
+static void joined_messages_are_copied_one_by_one(void **state)
+{
+    make_joined((const uint8_t[]){TAG_TAKEN, TAG_REFUSED, TAG_TAKEN, TAG_REFUSED}, 4);
+    assert_ptr_equal(opal_list_remove_first(&ep.pending[0]), frag[0]);
+    ep.pending_count = 0;
+    frag[0]->work.qps = qps;
+    ofo_soft_begin(&ep, 0);
+    assert_int_equal(offered, 4);
+    assert_int_equal(module.count.copies, 2);
+    assert_null(owners[0]);
+    now += 1000;
+    ofo_soft_begin(&ep, 0); /* those that have a copy are not offered again */
+    assert_int_equal(offered, 6);
+    assert_int_equal(ep.copies_due, 65000);
+    ofo_soft_overdue(&ep, 0);
+    assert_int_equal(ep.copies_due, 65000);
+    assert_int_equal(ep.sends_out, 4);
+    ofo_send_complete(frag[0], OPAL_ERROR);
+    assert_int_equal(returned_by_error, 2);
+    assert_int_equal(last_returned, TAG_REFUSED);
+    assert_int_equal(ep.sends_out, 0);
+}
+
+static void waiting_joined_messages_move_and_the_others_keep_their_order(void **state)
+{
+    const uint8_t *bytes;
+    size_t at = 0, length;
+    ofo_part_t part;
+
+    make_joined((const uint8_t[]){TAG_REFUSED, TAG_TAKEN, TAG_REFUSED, TAG_TAKEN}, 4);
+    ofo_soft_begin(&ep, 0);
+    bytes = frag[0]->segment.seg_addr.pval;
+    length = frag[0]->segment.seg_len;
+    assert_int_equal(offered, 4);
+    assert_int_equal(ep.pending_count, 1);
+    assert_int_equal(ep.sends_out, 2);
+    assert_int_equal(frag[0]->joined, 2);
+    assert_true(ofo_parts_next(bytes, length, &at, &part));
+    assert_true(ofo_parts_next(bytes, length, &at, &part));
+    assert_int_equal(part.tag, TAG_REFUSED);
+    assert_int_equal(part.length, LENGTH);
+    assert_int_equal(bytes[part.at], 2);
+    assert_int_equal(bytes[part.at + LENGTH - 1], 2);
+    assert_false(ofo_parts_next(bytes, length, &at, &part));
+    ofo_send_complete(frag[0], OPAL_ERROR);
+    assert_int_equal(returned_by_error, 2);
+    assert_int_equal(ep.sends_out, 0);
+}
+
+static void fragment_is_free_when_all_its_joined_messages_move(void **state)
+{
+    make_joined((const uint8_t[]){TAG_TAKEN, TAG_TAKEN}, 2);
+    ofo_soft_begin(&ep, 0);
+    assert_int_equal(ep.pending_count + ep.sends_out, 0);
+    assert_true(opal_list_is_empty(&ep.pending[0]));
+    assert_int_equal(returned_by_error, 0);
 }
 
 /* The oldest of several first copies counts, also if it is part of a carrier. */
@@ -413,6 +498,9 @@ int main(void)
         TEST(rail_whose_first_copies_have_come_back_is_left_alone),
         TEST(verdict_is_void_at_the_end),
         TEST(waiting_carrier_does_not_move),
+        TEST(joined_messages_are_copied_one_by_one),
+        TEST(waiting_joined_messages_move_and_the_others_keep_their_order),
+        TEST(fragment_is_free_when_all_its_joined_messages_move),
         TEST(rail_ends_by_the_oldest_part_of_a_carrier),
     };
 
