@@ -50,6 +50,9 @@ extern bool world_second_is_safe;
 extern bfo_life_t world_life[WORLD_RANKS];
 /* NULL, or called with each line that the PML writes; may also stand for another thread that runs at that moment. */
 extern void (*world_on_output)(const char *line);
+/* How often the error handler of a communicator was called, and of which communicator last. */
+extern unsigned world_handled;
+extern const void *world_handled_last;
 
 void world_init(void);
 /* NULL, or called in every call of progress. */

@@ -11,6 +11,7 @@
 #include "arrivals/pml_bfo_recv_dispatch.h"
 #include "failover/pml_bfo_witness.h"
 
+#include "ompi/errhandler/errhandler.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/base/base.h"
 #include "opal/mca/pmix/pmix.h"
@@ -28,6 +29,8 @@ ompi_datatype_t *world_strided;
 bool world_third_rail, world_second_is_safe;
 bfo_life_t world_life[WORLD_RANKS];
 void (*world_on_output)(const char *line);
+unsigned world_handled;
+const void *world_handled_last;
 
 void fuzz_output(int stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fuzz_progress(void);
@@ -48,6 +51,13 @@ void fuzz_output(int stream, const char *format, ...)
     if (NULL != world_on_output) {
         world_on_output(line);
     }
+}
+
+int fuzz_errhandler(ompi_errhandler_t *handler, void *object, int type, int error, const char *message)
+{
+    ++world_handled;
+    world_handled_last = object;
+    return error;
 }
 
 void (*world_on_progress)(void);

@@ -573,6 +573,38 @@ static void answer_of_a_window_is_held_back(void)
     must(!second_is_answered(0x10000), "osc/pt2pt sees a message before the previous message has ended");
 }
 
+static unsigned heard;
+
+static int hears(ompi_request_t *request)
+{
+    ++heard;
+    return 0;
+}
+
+/* Its receive from any source has ended without a callback; a collective's receive from the lost process calls back. */
+static void window_hears_of_a_lost_process_by_its_error_handler(void)
+{
+    ompi_request_t *window = NULL, *named = NULL, *collective = NULL;
+
+    world_begin();
+    world_comm_add();
+    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, 0x10000, world_comm[0], &window)
+             && OMPI_SUCCESS == bfo_irecv(room + 8, 8, &ompi_mpi_byte.dt, 1, 0x10001, world_comm[0], &named)
+             && OMPI_SUCCESS == bfo_irecv(room + 16, 8, &ompi_mpi_byte.dt, 1, -30, world_comm[0], &collective),
+         "no receive");
+    window->req_complete_cb = named->req_complete_cb = hears;
+    collective->req_complete_cb = hears;
+    bfo_comm_of(world_comm[0])->is_window = bfo_comm_of(world_comm[1])->is_window = true; /* the second has no lane */
+    for (int rank = 1; rank < WORLD_RANKS; ++rank) {
+        (void) bfo_peer_connect(bfo_peer_get(world_proc[rank]));
+        bfo_failover_declare(peer_of_rank(rank), "a test");
+        must(1 == world_handled && world_comm[0] == world_handled_last, "an error handler is not called once, or of a wrong window");
+    }
+    must(is_complete(window) && is_complete(named) && MPI_ERR_OTHER == named->req_status.MPI_ERROR, "receives of a window wait");
+    must(1 == heard && is_complete(collective), "a collective does not hear of the error");
+    must(bfo_comm_of(world_comm[1])->is_window, "a window without the process was told");
+}
+
 /* Another thread sends while btl_sendi is about to refuse. */
 static void pass_by(void)
 {
@@ -819,6 +851,7 @@ static const world_case_t cases[] = {
     {"other_architecture_is_refused", other_architecture_is_refused},
     {"segments_of_a_collective_overlap", segments_of_a_collective_overlap},
     {"answer_of_a_window_is_held_back", answer_of_a_window_is_held_back},
+    {"window_hears_of_a_lost_process_by_its_error_handler", window_hears_of_a_lost_process_by_its_error_handler},
     {"request_beyond_the_limit_is_the_lists", request_beyond_the_limit_is_the_lists},
     {"device_memory_is_received_into", device_memory_is_received_into},
     {"device_memory_is_sent_from", device_memory_is_sent_from},
