@@ -389,12 +389,33 @@ static void make_joined(const uint8_t *tags, unsigned count)
     assert_int_equal(ep.sends_out, count);
 }
 
-static void joined_messages_are_copied_one_by_one(void **state)
+/* The joined messages are out. */
+static void post_joined(void)
 {
-    make_joined((const uint8_t[]){TAG_TAKEN, TAG_REFUSED, TAG_TAKEN, TAG_REFUSED}, 4);
     assert_ptr_equal(opal_list_remove_first(&ep.pending[0]), frag[0]);
     ep.pending_count = 0;
     frag[0]->work.qps = qps;
+}
+
+static void joined_messages_beyond_the_share_of_copies_have_none(void **state)
+{
+    make_joined((const uint8_t[]){TAG_TAKEN, TAG_TAKEN}, 2);
+    post_joined();
+    ofo_soft_overdue(&ep, 0);
+    assert_int_equal(ep.copies_due, 0);
+    OFO.copied_bytes = 64 * 1024;
+    traffic.sent_bytes = 20 * LENGTH;
+    ofo_soft_begin(&ep, 0);
+    assert_int_equal(offered, 1);
+    assert_int_equal(ep.copies_due, 65000);
+    ofo_send_complete(frag[0], OPAL_ERROR);
+    assert_int_equal(returned_by_error, 1);
+}
+
+static void joined_messages_are_copied_one_by_one(void **state)
+{
+    make_joined((const uint8_t[]){TAG_TAKEN, TAG_REFUSED, TAG_TAKEN, TAG_REFUSED}, 4);
+    post_joined();
     ofo_soft_begin(&ep, 0);
     assert_int_equal(offered, 4);
     assert_int_equal(module.count.copies, 2);
@@ -499,6 +520,7 @@ int main(void)
         TEST(verdict_is_void_at_the_end),
         TEST(waiting_carrier_does_not_move),
         TEST(joined_messages_are_copied_one_by_one),
+        TEST(joined_messages_beyond_the_share_of_copies_have_none),
         TEST(waiting_joined_messages_move_and_the_others_keep_their_order),
         TEST(fragment_is_free_when_all_its_joined_messages_move),
         TEST(rail_ends_by_the_oldest_part_of_a_carrier),
