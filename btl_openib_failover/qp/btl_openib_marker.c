@@ -30,7 +30,7 @@ static void post_marker(ofo_qp_t *qp)
 /* A queue pair with a shared queue may take buffers until LAST_WQE_REACHED, so its marker waits for that event. */
 void ofo_markers_post(ofo_qpset_t *qps)
 {
-    BFO_ASSERT(ofo_drain_is_running(&qps->drain)); /* no work is posted behind a marker */
+    BFO_ASSERT(ofo_drain_is_running(&qps->drain)); /* no work is posted after a marker */
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ofo_qp_t *qp = &qps->qp[i];
         if (OFO_MARKER_NONE == qp->marker_state && NULL != qp->qp && (!qp->shared || OFO_LOAD(qp->last_wqe_seen))) {

@@ -152,7 +152,7 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
         }
         return;
     }
-    BFO_ASSERT(NULL != req->rget && req->regs->mask >> rail & 1); /* the peer reads by this rail's registration */
+    BFO_ASSERT(NULL != req->rget && req->regs->mask >> rail & 1); /* the peer reads with this rail's registration */
     h->rget.frag_id = bfo_name_id(&req->rget->name);
     h->rget.src_ptr = (uint64_t) (uintptr_t) req->base;
     if (0 != peer->handle_size && NULL != req->regs->handle[rail]) {
