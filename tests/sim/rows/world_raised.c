@@ -88,6 +88,7 @@ static void raise_send(const row_t *row)
 
     life_begins(0);
     req = send_in(row->state);
+    h.epoch = (uint16_t) (bfo_se_epoch(req->m.se) + (BFO_SEV_RERR != row->event)); /* RERR ends this attempt, RACK and NACK speak of the next */
     bfo_send_get(req);
     bfo_failover_send_raise(req, row->event,
                             BFO_SEV_PUT_RAIL_DOWN == row->event   ? (void *) &h.dst_id
@@ -106,6 +107,7 @@ static void raise_recv(const row_t *row)
 
     life_begins(0);
     req = recv_in(row->state);
+    h.epoch = (uint16_t) (bfo_se_epoch(req->m.se) + 1);
     bfo_recv_get(req);
     bfo_failover_recv_raise(req, row->event, &h);
     if (BFO_KIND_COMPLETION != bfo_recv_cell(req->m.se, row->event).kind) {
