@@ -178,22 +178,17 @@ static void count_proof(ofo_endpoint_t *ep)
     ep->proves = proves;
 }
 
-/* Has the rail the queue pairs that its state says? From the request or reply on until the fence. */
-static inline bool has_its_set(const ofo_endpoint_t *ep)
+/* The rail has queue pairs from the request or reply on until the fence, and only those timers run that its state knows; service ends the
+ * timers of a declared peer, whatever the state. */
+static inline void keeps_to_its_state(const ofo_endpoint_t *ep)
 {
-    const bool is_wanted = OFO_ST_UP == ep->fsm.state || ofo_fsm_state_is_connecting(ep->fsm.state);
-
-    return is_wanted ? NULL != ep->building && ep->building->gen == ep->fsm.gen : NULL == ep->building;
-}
-
-/* Do only those timers run that the state knows? service ends all timers of a declared peer, whatever the state. */
-static inline bool has_its_timers(const ofo_endpoint_t *ep)
-{
-    const bool connects = ofo_fsm_state_is_connecting(ep->fsm.state);
-
-    return (0 == ep->give_up_at || connects) && (0 != ep->give_up_at || !connects || OFO_LOAD(ep->peer->declared))
-           && (0 == ep->rejoin.at || OFO_ST_DOWN == ep->fsm.state) && (0 == ep->probation.at || OFO_ST_UP == ep->fsm.state)
-           && (0 == ep->last_wqe_at || NULL != ep->fenced_set);
+    BFO_ASSERT((NULL != ep->building) == (OFO_ST_UP == ep->fsm.state || ofo_fsm_state_is_connecting(ep->fsm.state)));
+    BFO_ASSERT(NULL == ep->building || ep->building->gen == ep->fsm.gen);
+    BFO_ASSERT(0 == ep->give_up_at || ofo_fsm_state_is_connecting(ep->fsm.state));
+    BFO_ASSERT(0 != ep->give_up_at || !ofo_fsm_state_is_connecting(ep->fsm.state) || OFO_LOAD(ep->peer->declared));
+    BFO_ASSERT(0 == ep->rejoin.at || OFO_ST_DOWN == ep->fsm.state);
+    BFO_ASSERT(0 == ep->probation.at || OFO_ST_UP == ep->fsm.state);
+    BFO_ASSERT(0 == ep->last_wqe_at || NULL != ep->fenced_set);
 }
 
 void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *ctl)
@@ -208,8 +203,7 @@ void ofo_rail_event(ofo_endpoint_t *ep, ofo_fsm_event_t event, const ofo_ctl_t *
         count_proof(ep);
         rejoin_follow(ep, before);
         ofo_probation_follow(ep);
-        BFO_ASSERT(has_its_set(ep));
-        BFO_ASSERT(has_its_timers(ep));
+        keeps_to_its_state(ep);
     }
 }
 

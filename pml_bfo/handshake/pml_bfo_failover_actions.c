@@ -58,12 +58,12 @@ enum {
 
 static inline bool send_is_in(const bfo_send_t *req, unsigned states, unsigned later)
 {
-    return (states | (bfo_threads ? later : 0)) >> bfo_se_state(bfo_se_load(&req->m)) & 1;
+    return (states | bfo_threads * later) >> bfo_se_state(bfo_se_load(&req->m)) & 1;
 }
 
 static inline bool recv_is_in(const bfo_recv_t *req, unsigned states, unsigned later)
 {
-    return (states | (bfo_threads ? later : 0)) >> bfo_se_state(bfo_se_load(&req->m)) & 1;
+    return (states | bfo_threads * later) >> bfo_se_state(bfo_se_load(&req->m)) & 1;
 }
 
 /* ---- actions of the sender ------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ btl_openib_failover/device 15
 btl_openib_failover/qp 12
 btl_openib_failover/out 23
 btl_openib_failover/in 9
-btl_openib_failover/rail 62
+btl_openib_failover/rail 67
 btl_openib_failover/fault 27
 btl_openib_failover/threads 6
 softrail 5
