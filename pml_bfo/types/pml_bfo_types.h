@@ -198,7 +198,7 @@ typedef struct bfo_ctl_t {
 
 /* ---- requests ------------------------------------------------------------------------------------ */
 
-/* A short message uses, behind Open MPI's part of its request, only the members that are asserted to be near: they touch two cache lines
+/* A short message uses, after Open MPI's part of its request, only the members that are asserted to be near: they touch two cache lines
  * at most beyond the line in which Open MPI's part ends, whatever the size of that part. DESIGN.txt section 14.7. */
 #define BFO_IS_NEAR(type, part, member) \
     (offsetof(type, member) + sizeof(((type *) NULL)->member) <= offsetof(type, part) + sizeof(((type *) NULL)->part) + 2 * 64)

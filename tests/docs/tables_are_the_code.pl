@@ -54,7 +54,7 @@ sub same
     complain("$machine: $_ is listed in tables_are_the_code.pl (\"$what\"), and need not be") for grep { !$missing{$_} } @$list;
 }
 
-# The functions that a BTL with failover sets: behind "set by the BTL" in the structure of its extension.
+# The functions that a BTL with failover sets: those after "set by the BTL" in the structure of its extension.
 my ($set_by_btl) = slurp("$dir/include/bfo_btl_ext.h") =~ m{/\* set by the BTL \*/\n(.*?)^\} bfo_btl_ext_t;}ms;
 my $functions = join '|', my @functions = ($set_by_btl || '') =~ /\bbfo_btl_\w+_fn_t (\w+);/g;
 die "few functions in the extension\n" if 8 > @functions;
