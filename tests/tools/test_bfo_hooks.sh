@@ -38,7 +38,7 @@ done
 
 # Any name that a batch system, or a user in its place, gives to a job.
 SLURM_JOB_ID='$(touch $T/pwned);`touch $T/pwned`' start_job 2 2
-echo nothing | "$BFO" events --follow --exec "$TEST_TMP/record" >"$TEST_TMP/shown" 2>"$TEST_TMP/said" &
+"$BFO" events --follow --exec "$TEST_TMP/record" >"$TEST_TMP/shown" 2>"$TEST_TMP/said" <<<nothing &
 LD_PRELOAD=$HEAR${LD_PRELOAD:+:$LD_PRELOAD} "$BFO" events --follow --syslog >/dev/null 2>&1 &
 "$BFO" events --follow --exec "$TEST_TMP/hang" >/dev/null 2>"$TEST_TMP/hung" &
 "$BFO" events --follow --since 0s >"$TEST_TMP/new" 2>&1 &
