@@ -13,6 +13,8 @@ my ($start, $schedule, $rails) = ('pml_bfo/send/pml_bfo_send_start.c', 'pml_bfo/
 my ($bfail, $bsend, $bstatus) = ('btl_openib_failover/fault/btl_openib_failover.c', 'btl_openib_failover/out/btl_openib_send.c', 'btl_openib_failover/formats/btl_openib_status.c');
 my ($match, $credits) = ('pml_bfo/formats/pml_bfo_recv_match.c', 'btl_openib_failover/formats/btl_openib_credits.h');
 my ($qpmap, $mail) = ('btl_openib_failover/formats/btl_openib_qpmap.c', 'btl_openib_failover/types/btl_openib_mail.c');
+my ($turns, $marker) = ('btl_openib_failover/rail/btl_openib_turns.c', 'btl_openib_failover/qp/btl_openib_marker.c');
+my $bactions = 'btl_openib_failover/rail/btl_openib_rail_actions.c';
 my $bdrain = 'btl_openib_failover/tables/btl_openib_drain.def';
 
 our @all = (
@@ -48,11 +50,11 @@ our @all = (
     { name => 'rts-not-resent', what => 'an RTS in error is taken as delivered', file => $actions,
       from => '[BFO_SACT_resend_rts] = bfo_send_act_resend_rts', to => '[BFO_SACT_resend_rts] = bfo_send_act_count_rts', cells => '^(RNDV|RGET).lost' },
     { name => 'frag-error-is-success', what => 'one error completion of a FRAG is treated as success', file => $schedule,
-      from => "    (void) bfo_add32(&req->in_flight, -1);\n    if (bfo_unlikely(OPAL_SUCCESS != status)) {",
-      to => "    (void) bfo_add32(&req->in_flight, -1);\n    if (bfo_unlikely(OPAL_SUCCESS != status && 0 == des->des_segment_count)) {", cells => '^FRAG.lost' },
+      from => "    BFO_ASSERT(0 <= in_flight);\n    if (bfo_unlikely(OPAL_SUCCESS != status)) {",
+      to => "    BFO_ASSERT(0 <= in_flight);\n    if (bfo_unlikely(OPAL_SUCCESS != status && 0 == des->des_segment_count)) {", cells => '^FRAG.lost' },
     { name => 'write-error-is-success', what => 'one error completion of a WRITE is treated as success', file => $schedule,
-      from => "    bfo_send_t *req = frag->send;\n\n    if (bfo_unlikely(OPAL_SUCCESS != status)) {",
-      to => "    bfo_send_t *req = frag->send;\n\n    if (bfo_unlikely(OPAL_SUCCESS != status && NULL == req)) {", cells => '^WRITE.lost' },
+      from => "    BFO_ASSERT(0 < bfo_events_load(&req->m) && frag->peer == req->lane->peer);\n    if (bfo_unlikely(OPAL_SUCCESS != status)) {",
+      to => "    BFO_ASSERT(0 < bfo_events_load(&req->m) && frag->peer == req->lane->peer);\n    if (bfo_unlikely(OPAL_SUCCESS != status && NULL == req)) {", cells => '^WRITE.lost' },
     { name => 'read-error-is-success', what => 'one error completion of a READ is treated as success', file => $place,
       from => "    if (bfo_unlikely(OPAL_SUCCESS != status)) {\n        read_failed(frag, frag->rail, status, false);",
       to => "    if (bfo_unlikely(OPAL_SUCCESS != status && NULL == req->lane)) {\n        read_failed(frag, frag->rail, status, false);", cells => '^READ.lost' },
@@ -524,5 +526,19 @@ our @all = (
       from => "    box->last = &mail->next;\n", to => '', unit => 'test_ofo_service' },
     { name => 'assert-mail-put', what => 'a letter is not counted', file => $mail, says => '(NULL == first) == (0 == box->count)',
       from => 'OFO_STORE(box->count, box->count + 1)', to => '(void) box->count', unit => 'test_ofo_service' },
+    { name => 'assert-marker-out', what => 'a marker that was posted counts as not posted', file => $marker, says => 'OFO_MARKER_OUT == qp->marker_state',
+      from => '? OFO_MARKER_REFUSED : OFO_MARKER_OUT;', to => '? OFO_MARKER_REFUSED : OFO_MARKER_NONE;', unit => 'test_ofo_drain' },
+    { name => 'assert-fence-begun', what => 'the time limit of a fence does not begin', file => $bfail, says => 'NULL != *at',
+      from => "    ofo_markers_post(qps);\n    ofo_fence_begin(qps);\n", to => "    ofo_markers_post(qps);\n", unit => 'test_ofo_drain' },
+    { name => 'assert-set-handed-over', what => 'a rail keeps the set that is being fenced', file => $bactions, says => '(NULL != ep->building) == (OFO_ST_UP == ep->fsm.state || ofo_fsm_state_is_connecting(ep->fsm.state))',
+      from => "    ep->building = NULL;\n    start_retransmission(ep); /* repeats DOWN", to => "    start_retransmission(ep); /* repeats DOWN", unit => 'test_ofo_rail test_ofo_loss' },
+    { name => 'assert-counts-in-order', what => 'a copy of DOWN makes the counts of its generation anew', file => $bactions, says => 'ep->kept[0].gen < (int32_t) gen',
+      from => 'ctl->gen == ep->fsm.gen && ep->kept[0].gen < (int32_t) ctl->gen)', to => 'ctl->gen == ep->fsm.gen)', unit => 'test_ofo_loss' },
+    { name => 'assert-turn-last', what => 'the last rail that waits for its turn still names the one after it', file => $turns, says => '(NULL == ep->next_wanted) == (ep == module->wanted.last)',
+      from => "    *next = NULL;\n", to => "    (void) *next;\n", unit => 'test_ofo_turns' },
+    { name => 'assert-put-ended', what => 'a PUT that has ended is still one', file => $place, says => 'BFO_FRAG_PUT != frag->kind',
+      from => "    frag->kind = BFO_FRAG_NONE;\n", to => '', test => 'tests/sim/rows/test_rows.sh' },
+    { name => 'assert-event-left', what => 'a receive gives back the event of an answer that was sent', file => 'pml_bfo/recv/pml_bfo_recv_answer.c', says => '0 < bfo_events_load(&req->m)',
+      from => "    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {\n        bfo_recv_unget(req);", to => "    if (OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_SUCCESS == rc) {\n        bfo_recv_unget(req);", test => 'tests/sim/rows/test_rows.sh' },
 );
 1;
