@@ -539,6 +539,6 @@ our @all = (
     { name => 'assert-put-ended', what => 'a PUT that has ended is still one', file => $place, says => 'BFO_FRAG_PUT != frag->kind',
       from => "    frag->kind = BFO_FRAG_NONE;\n", to => '', test => 'tests/sim/rows/test_rows.sh' },
     { name => 'assert-event-left', what => 'a receive gives back the event of an answer that was sent', file => 'pml_bfo/recv/pml_bfo_recv_answer.c', says => '0 < bfo_events_load(&req->m)',
-      from => "    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {\n        bfo_recv_unget(req);", to => "    if (OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_SUCCESS == rc) {\n        bfo_recv_unget(req);", test => 'tests/sim/rows/test_rows.sh' },
+      from => "    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {\n        bfo_recv_unget(req);", to => "    if (OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_SUCCESS == rc) {\n        bfo_recv_unget(req);", test => 'tests/fuzz/test_fuzz_dispatch.sh' },
 );
 1;
