@@ -399,8 +399,7 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
     BFO_ASSERT(r < peer->n_rails);
     BFO_LOCK(&bfo.lock);
     is_new = !peer->declared && gen > rail->gen && rail->fenced < (int32_t) gen;
-    if (is_new) {
-        BFO_ASSERT(0 == (peer->up_mask >> r & 1));
+    if (is_new) { /* the rail is UP here already if all rails were down at the first contact */
         bfo_stripe_join(&peer->stripe, r, peer->send_mask);
         peer->soft &= (uint8_t) ~(1u << r);
         (void) __atomic_fetch_or(&peer->probation, (uint8_t) (1u << r), __ATOMIC_RELAXED); /* its bytes are counted from here on */

@@ -228,11 +228,10 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
     }
     if (0 == ack->dst_id) {
         refused(req, ack);
-    } else if (req->acked || ack->send_offset + ack->send_size > bfo_send_length(req)) {
-        bfo_stat_drop(BFO_STAT_BAD_HEADER);
+    } else if (ack->send_offset + ack->send_size > bfo_send_length(req) || __atomic_exchange_n(&req->acked, true, __ATOMIC_ACQ_REL)) {
+        bfo_stat_drop(BFO_STAT_BAD_HEADER); /* or a second copy over another rail, perhaps in another thread at the same time */
     } else {
         BFO_SEND_ROW(req->m.se, ACK);
-        req->acked = true;
         if (NULL != req->regs) {
             __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* what was written beyond it is sent again */
         }

@@ -227,8 +227,8 @@ typedef struct bfo_send_t {
     size_t rts_length;  /* payload of the RTS */
     char *base;
     /* The members from here up to `first` are zero when the message begins. */
-    bool resp; /* a response of this epoch was accepted */
-    bool acked;
+    bool resp;  /* a response of this epoch was accepted */
+    bool acked; /* an ACK of this epoch was accepted; atomic */
     bool rts_done;
     bool unposted;     /* no part of the message was ever given to a BTL */
     int32_t error;     /* to complete with: MPI_SUCCESS or an error class */

@@ -16,7 +16,7 @@ done <<'END'
 pml_bfo/formats 82
 pml_bfo/types 17
 pml_bfo/show 7
-pml_bfo/rails 59
+pml_bfo/rails 58
 pml_bfo/ends 24
 pml_bfo/failover 20
 pml_bfo/send 26
