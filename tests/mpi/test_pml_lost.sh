@@ -62,6 +62,10 @@ lost cut 2 "${at_once[@]}" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 lost cut 2 "${at_once[@]}" --mca pml_bfo_use_put 0
 lost deaf 2 "${at_once[@]}"
 lost kill 1 --enable-recovery --mca async_mpi_finalize 1
+case $OMPI_VERSION in
+4.*) ;;
+*) exit 0 ;; # 5.0 has no osc/pt2pt
+esac
 window_lost returns
 [ $job = 0 ] && [ "$(grep -c 'PASSED [1-9]' "$LOG")" = 2 ] ||
     { tail -n 40 "$LOG"; fail "a window, errors return: status $job, or not all ranks passed"; }
