@@ -315,19 +315,30 @@ static void end_any_source(bfo_comm_t *bc, bfo_link_t *posted)
     bfo_unlock(&bc->lock);
 }
 
+/* The first rank from `rank` on that is the peer's and was contacted; bc->size if there is none. */
+static uint32_t next_rank_of(const bfo_comm_t *bc, const bfo_peer_t *peer, uint32_t rank)
+{
+    for (; rank < bc->size; ++rank) {
+        const bfo_lane_t *lane = __atomic_load_n(&bc->lanes[rank], __ATOMIC_ACQUIRE);
+
+        if (NULL != lane && peer == lane->peer) {
+            break;
+        }
+    }
+    return rank;
+}
+
 /* From now on no message from the peer is matched, because the receive for it has ended with an error instead. Withdraws those receives
  * under the lock under which another thread would match or cancel them; after that only the caller has them. */
 static void lanes_end_of(bfo_comm_t *bc, const bfo_peer_t *peer, bfo_link_t *posted)
 {
-    for (uint32_t rank = 0; rank < bc->size; ++rank) {
+    for (uint32_t rank = next_rank_of(bc, peer, 0); rank < bc->size; rank = next_rank_of(bc, peer, rank + 1)) {
         bfo_lane_t *lane = bc->lanes[rank];
 
-        if (NULL != lane && peer == lane->peer) {
-            bfo_lock(&bc->lock);
-            lane->match.n_open |= BFO_LANE_ENDED;
-            bfo_recv_withdraw_all(bc, &lane->match, (int32_t) rank, posted);
-            bfo_unlock(&bc->lock);
-        }
+        bfo_lock(&bc->lock);
+        lane->match.n_open |= BFO_LANE_ENDED;
+        bfo_recv_withdraw_all(bc, &lane->match, (int32_t) rank, posted);
+        bfo_unlock(&bc->lock);
     }
     end_any_source(bc, posted);
 }
@@ -345,18 +356,6 @@ static void lanes_end(const bfo_peer_t *peer, bfo_link_t *posted)
     BFO_UNLOCK(&bfo.lock);
 }
 
-static bool has_lane_to(const bfo_comm_t *bc, const bfo_peer_t *peer)
-{
-    for (uint32_t rank = 0; rank < bc->size; ++rank) {
-        const bfo_lane_t *lane = __atomic_load_n(&bc->lanes[rank], __ATOMIC_ACQUIRE);
-
-        if (NULL != lane && peer == lane->peer) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* No call of MPI returns the errors of the requests of osc/pt2pt. Its window waits for the lost process without end, unless the error
  * handler of its communicator, by default MPI_ERRORS_ARE_FATAL, ends the job. Locks: none held. */
 static void tell_window(bfo_comm_t *const *at, const bfo_peer_t *peer)
@@ -366,7 +365,7 @@ static void tell_window(bfo_comm_t *const *at, const bfo_peer_t *peer)
 
     BFO_LOCK(&bfo.lock);
     bc = *at;
-    if (NULL != bc && __atomic_load_n(&bc->is_window, __ATOMIC_RELAXED) && has_lane_to(bc, peer)) {
+    if (NULL != bc && __atomic_load_n(&bc->is_window, __ATOMIC_RELAXED) && next_rank_of(bc, peer, 0) < bc->size) {
         __atomic_store_n(&bc->is_window, false, __ATOMIC_RELAXED);
         comm = bc->comm;
         OBJ_RETAIN(comm);
