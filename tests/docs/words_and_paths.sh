@@ -11,7 +11,7 @@ cd "$BFO_SRCDIR" || exit 1
 words=ofo,nd,improbe,inflight,fro,tthe
 mapfile -t files < <(find README.md CONTRIBUTING.md NEWS DESIGN.txt docs include softrail pml_bfo btl_openib_failover tools railfail contrib tests m4 debian demo.sh test.sh \
     -type f \( -name '*.[ch1-8]' -o -name '*.def' -o -name '*.sh' -o -name '*.p[lm]' -o -name '*.pml' -o -name '*.md' -o -name '*.txt' -o -name NEWS -o -name control \) \
-    -not -path '*/results/*' -not -path '*/corpus/*' -not -path '*/work/*')
+    -not -path '*/results/*' -not -path '*/corpus/*')
 [ ${#files[@]} -gt 300 ] || fail "found only ${#files[@]} files in $BFO_SRCDIR"
 codespell -L "$words" "${files[@]}" >"$TEST_TMP/words" 2>&1 && [ ! -s "$TEST_TMP/words" ] || fail "misspelt: $(head -n 20 "$TEST_TMP/words")"
 echo "a message" | sed s/ss/s/ >"$TEST_TMP/wrong.txt"
