@@ -348,18 +348,13 @@ static void on_match(BFO_ARRIVAL_ARGS)
     }
 }
 
-static inline size_t handle_size_of(const mca_btl_base_module_t *btl)
-{
-    return NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size;
-}
-
 static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const bfo_arrival_t *des, const bfo_in_t *in, const bfo_match_hdr_t *h)
 {
     bfo_peer_t *from = source_of(btl, des);
     bfo_comm_t *bc;
 
     if (PML_BFO && bfo_unlikely(h->flags & BFO_FLAG_RESTART)) {
-        bfo_failover_on_restart(in, handle_size_of(btl));
+        bfo_failover_on_restart(in);
         return;
     }
     bc = bfo_comm_find(h->ctx);
@@ -387,7 +382,7 @@ static void on_rget(BFO_ARRIVAL_ARGS)
     const bfo_in_t in = in_from(btl, des);
     const bfo_rget_hdr_t *h = des->des_segments[0].seg_addr.pval;
 
-    if (bfo_unlikely(!bfo_hdr_rget_is_valid(h, des->des_segments[0].seg_len, in.length, handle_size_of(btl)))) {
+    if (bfo_unlikely(!bfo_hdr_rget_is_valid(h, des->des_segments[0].seg_len, in.length, bfo_handle_size(btl)))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }
@@ -450,7 +445,7 @@ static void on_other(BFO_ARRIVAL_ARGS)
     const bfo_hdr_t *h = des->des_segments[0].seg_addr.pval;
     const uint8_t type = (uint8_t) (BFO_ARRIVAL_TAG - BFO_TAG_BASE);
 
-    if (bfo_unlikely(!bfo_hdr_is_valid(type, h, des->des_segments[0].seg_len, in.length, handle_size_of(btl)))) {
+    if (bfo_unlikely(!bfo_hdr_is_valid(type, h, des->des_segments[0].seg_len, in.length, bfo_handle_size(btl)))) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return;
     }

@@ -38,20 +38,6 @@ static bool is_moving;     /* the state may change within milliseconds. Atomic *
 static uint8_t is_looking; /* a thread looks: one at a time; atomic */
 static uint64_t last_look; /* ms */
 
-/* ---- names of rails ---------------------------------------------------------------------------------- */
-
-static uint8_t to_names(bfo_peer_t *peer, uint8_t mask)
-{
-    uint8_t names = 0;
-
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        const uint8_t name = 0 == (mask >> r & 1) ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
-
-        names |= name < BFO_MAX_RAILS ? (uint8_t) (1u << name) : 0;
-    }
-    return names;
-}
-
 /* ---- what is in flight ------------------------------------------------------------------------------- */
 
 /* Has a receive asked for data over this rail? Another thread may reuse the fragment meanwhile, and the answer is wrong; the next look
@@ -135,11 +121,11 @@ static void tell_peer(bfo_peer_t *peer, uint8_t quiet)
 {
     const bfo_path_t path = is_held(peer) ? (bfo_path_t){(uint8_t) __builtin_ctz(peer->up_mask), false} : BFO_ANY_PATH;
     bfo_rails_hdr_t h = {.type = BFO_MSG_RAILS,
-                         .out = to_names(peer, peer->out_own),
-                         .quiet = to_names(peer, quiet),
+                         .out = bfo_failover_names_of_rails(peer, peer->out_own),
+                         .quiet = bfo_failover_names_of_rails(peer, quiet),
                          .jobid = OPAL_PROC_MY_NAME.jobid,
                          .vpid = OPAL_PROC_MY_NAME.vpid,
-                         .forced = to_names(peer, peer->forced_own)};
+                         .forced = bfo_failover_names_of_rails(peer, peer->forced_own)};
     int32_t telling;
     const uint32_t news = (uint32_t) h.forced << 16 | (uint32_t) h.out << 8 | h.quiet;
 

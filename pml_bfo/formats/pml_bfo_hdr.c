@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handle_size)
+size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handles)
 {
     const bool restart = 0 != (flags & BFO_FLAG_RESTART);
 
@@ -20,13 +20,13 @@ size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handle_size)
     case BFO_MSG_RNDV:
         return sizeof(bfo_rndv_hdr_t) + (restart ? sizeof(bfo_restart_hdr_t) : 0);
     case BFO_MSG_RGET:
-        return bfo_rget_hdr_size(handle_size, restart);
+        return bfo_rget_hdr_size(handles, restart);
     case BFO_MSG_ACK:
         return sizeof(bfo_ack_hdr_t);
     case BFO_MSG_FRAG:
         return sizeof(bfo_frag_hdr_t);
     case BFO_MSG_PUT:
-        return sizeof(bfo_put_hdr_t) + handle_size;
+        return sizeof(bfo_put_hdr_t) + handles;
     case BFO_MSG_FIN:
         return sizeof(bfo_fin_hdr_t);
     case BFO_MSG_NOTIFY:

@@ -65,7 +65,9 @@ typedef struct {
     bfo_rndv_hdr_t rndv;
     bfo_id_t frag_id; /* RDMA fragment of the sender, named by FIN */
     uint64_t src_ptr; /* sender's address, used by btl_get only */
-    /* then the registration handle, h bytes */
+    uint8_t rails;    /* names of the rails over which the buffer may be read; 0: the rail over which this header comes */
+    uint8_t pad[7];
+    /* then their registration handles, the lowest name first, h bytes each */
 } bfo_rget_hdr_t;
 
 typedef struct {
@@ -122,6 +124,7 @@ typedef struct {
     uint64_t size;
     bfo_id_t frag_id;
     bfo_match_hdr_t match; /* type and flags zero */
+    uint8_t share[8];      /* READ: the part of the bytes that each rail has carried, by name, in 1/255; for the counters alone */
 } bfo_fin_hdr_t;
 
 #define BFO_MAX_RAILS 8
@@ -200,9 +203,10 @@ BFO_AT(bfo_match_hdr_t, seq, 12);
 BFO_SIZE(bfo_rndv_hdr_t, 32);
 BFO_AT(bfo_rndv_hdr_t, msg_length, 16);
 BFO_AT(bfo_rndv_hdr_t, src_id, 24);
-BFO_SIZE(bfo_rget_hdr_t, 48);
+BFO_SIZE(bfo_rget_hdr_t, 56);
 BFO_AT(bfo_rget_hdr_t, frag_id, 32);
 BFO_AT(bfo_rget_hdr_t, src_ptr, 40);
+BFO_AT(bfo_rget_hdr_t, rails, 48);
 BFO_SIZE(bfo_restart_hdr_t, 16);
 BFO_AT(bfo_restart_hdr_t, epoch, 8);
 BFO_SIZE(bfo_ack_hdr_t, 40);
@@ -224,7 +228,7 @@ BFO_AT(bfo_put_hdr_t, dst_id, 24);
 BFO_AT(bfo_put_hdr_t, rdma_offset, 32);
 BFO_AT(bfo_put_hdr_t, dst_ptr, 40);
 BFO_AT(bfo_put_hdr_t, dst_size, 48);
-BFO_SIZE(bfo_fin_hdr_t, 40);
+BFO_SIZE(bfo_fin_hdr_t, 48);
 BFO_AT(bfo_fin_hdr_t, epoch, 2);
 BFO_AT(bfo_fin_hdr_t, wrail, 4);
 BFO_AT(bfo_fin_hdr_t, fflags, 5);
@@ -232,6 +236,7 @@ BFO_AT(bfo_fin_hdr_t, wgen, 6);
 BFO_AT(bfo_fin_hdr_t, size, 8);
 BFO_AT(bfo_fin_hdr_t, frag_id, 16);
 BFO_AT(bfo_fin_hdr_t, match, 24);
+BFO_AT(bfo_fin_hdr_t, share, 40);
 BFO_SIZE(bfo_dance_hdr_t, 64);
 BFO_AT(bfo_dance_hdr_t, src_id, 16);
 BFO_AT(bfo_dance_hdr_t, dst_id, 24);
@@ -263,18 +268,24 @@ BFO_AT(bfo_foreign_hdr_t, number, 4);
 BFO_AT(bfo_foreign_hdr_t, jobid, 8);
 BFO_AT(bfo_foreign_hdr_t, vpid, 12);
 
-/* The largest header: PUT or RGET with a handle and the restart part. */
+/* The largest header: PUT with a handle, or RGET with handles of at most BFO_HANDLE_MAX bytes in all and the restart part. */
 #define BFO_HANDLE_MAX 256
 #define BFO_HDR_MAX (56 + BFO_HANDLE_MAX + 16)
 
-/* Size of an RGET header, with the restart part, which is aligned to 8 bytes, if `restart`. */
-static inline size_t bfo_rget_hdr_size(size_t handle_size, bool restart)
+/* Bytes of the handles in an RGET whose header names `rails`. */
+static inline size_t bfo_rget_handles_size(uint8_t rails, size_t handle_size)
 {
-    return restart ? ((sizeof(bfo_rget_hdr_t) + handle_size + 7) & ~(size_t) 7) + sizeof(bfo_restart_hdr_t) : sizeof(bfo_rget_hdr_t) + handle_size;
+    return handle_size * (0 == rails ? 1 : (size_t) __builtin_popcount(rails));
 }
 
-/* Bytes of header before the payload of a valid message of `type`, for handles of `handle_size` bytes. */
-size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handle_size);
+/* Size of an RGET header with `handles` bytes of handles, and with the restart part, which is aligned to 8 bytes, if `restart`. */
+static inline size_t bfo_rget_hdr_size(size_t handles, bool restart)
+{
+    return restart ? ((sizeof(bfo_rget_hdr_t) + handles + 7) & ~(size_t) 7) + sizeof(bfo_restart_hdr_t) : sizeof(bfo_rget_hdr_t) + handles;
+}
+
+/* Bytes of header before the payload of a valid message of `type` with `handles` bytes of handles. */
+size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handles);
 
 /* True if `length` bytes in the first segment of a message that arrived under the tag of `type` begin with
  * a header of that type whose fields do not contradict each other; `total` is the length of all
@@ -308,9 +319,14 @@ static inline bool bfo_hdr_rndv_is_valid(const bfo_rndv_hdr_t *h, size_t length,
 }
 static inline bool bfo_hdr_rget_is_valid(const bfo_rget_hdr_t *h, size_t length, size_t total, size_t handle_size)
 {
-    return bfo_hdr_common_is_valid(BFO_MSG_RGET, h, length, sizeof(*h) + handle_size) && h->rndv.match.src >= 0
-           && bfo_range_is_sound(0, h->rndv.msg_length) && 0 != h->rndv.src_id && 0 != h->frag_id && total == length
-           && length == bfo_rget_hdr_size(handle_size, 0 != (h->rndv.match.flags & BFO_FLAG_RESTART));
+    size_t handles;
+
+    if (!bfo_hdr_common_is_valid(BFO_MSG_RGET, h, length, sizeof(*h))) {
+        return false;
+    }
+    handles = bfo_rget_handles_size(h->rails, handle_size);
+    return h->rndv.match.src >= 0 && bfo_range_is_sound(0, h->rndv.msg_length) && 0 != h->rndv.src_id && 0 != h->frag_id && total == length
+           && BFO_HANDLE_MAX >= handles && length == bfo_rget_hdr_size(handles, 0 != (h->rndv.match.flags & BFO_FLAG_RESTART));
 }
 static inline bool bfo_hdr_ack_is_valid(const bfo_ack_hdr_t *h, size_t length, size_t total)
 {

@@ -115,14 +115,14 @@ void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h)
 }
 
 /* R14: the sender restarts the message of a request that waits for the restarted RTS. */
-void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size)
+void bfo_failover_on_restart(const bfo_in_t *in)
 {
     const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
     bfo_restart_hdr_t restart;
     bfo_name_t *name;
     bfo_recv_t *req;
 
-    memcpy(&restart, (const char *) h + bfo_hdr_size(h->common.type, h->common.flags, handle_size) - sizeof(restart), sizeof(restart));
+    memcpy(&restart, (const char *) h + (BFO_MSG_RGET == h->common.type ? in->length - sizeof(restart) : sizeof(bfo_rndv_hdr_t)), sizeof(restart));
     name = bfo_ids_find(&bfo.recvs, restart.dst_id);
     if (NULL == name) {
         bfo_stat_drop(BFO_STAT_STALE);

@@ -11,6 +11,6 @@
 /* Handles a message of the NOTIFY family from `from` (NULL: the BTL cannot say, and the message is dropped). */
 void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h) BFO_COLD;
 /* Handles an RNDV or RGET with RESTART. The caller has checked the header. */
-void bfo_failover_on_restart(const bfo_in_t *in, size_t handle_size) BFO_COLD;
+void bfo_failover_on_restart(const bfo_in_t *in) BFO_COLD;
 
 #endif /* PML_BFO_FAILOVER_DANCE_H */

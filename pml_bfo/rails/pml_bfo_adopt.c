@@ -106,3 +106,15 @@ uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names)
     }
     return mask;
 }
+
+uint8_t bfo_failover_names_of_rails(bfo_peer_t *peer, uint8_t mask)
+{
+    uint8_t names = 0;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const uint8_t name = 0 == (mask >> r & 1) ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
+
+        names |= name < BFO_MAX_RAILS ? (uint8_t) (1u << name) : 0;
+    }
+    return names;
+}

@@ -43,7 +43,8 @@ static inline uint8_t bfo_rail_name(bfo_peer_t *peer, uint8_t rail)
 
     return bfo_likely(name < BFO_MAX_RAILS) ? name : bfo_failover_learn_name(peer, rail);
 }
-/* Turns a mask of rail names into a mask of rails. Rails without a name yet carry nothing and are left out. */
-uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names) BFO_COLD;
+/* Turns a mask of rail names into a mask of rails, and the reverse. Rails without a name yet carry nothing and are left out. */
+uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names);
+uint8_t bfo_failover_names_of_rails(bfo_peer_t *peer, uint8_t mask);
 
 #endif /* PML_BFO_ADOPT_H */

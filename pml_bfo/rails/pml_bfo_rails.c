@@ -291,7 +291,7 @@ static void set_handle_size(bfo_peer_t *peer)
 {
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         bfo_rail_t *rail = &peer->rails[r];
-        const size_t h = NULL == rail->btl->btl_register_mem ? 0 : rail->btl->btl_registration_handle_size;
+        const size_t h = bfo_handle_size(rail->btl);
 
         if (0 == (rail->flags & MCA_BTL_FLAGS_RDMA)) {
             continue;
@@ -307,7 +307,7 @@ static void set_handle_size(bfo_peer_t *peer)
         peer->handle_size = h > peer->handle_size ? h : peer->handle_size;
     }
     for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size; ++r) { /* tcp with verbs: a header has room for all or none */
-        if (NULL == peer->rails[r].btl->btl_register_mem || 0 == peer->rails[r].btl->btl_registration_handle_size) {
+        if (0 == bfo_handle_size(peer->rails[r].btl)) {
             peer->rails[r].flags &= ~(uint32_t) MCA_BTL_FLAGS_RDMA;
         }
     }

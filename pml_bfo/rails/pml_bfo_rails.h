@@ -33,6 +33,12 @@ void bfo_lane_has_hole(uint16_t ctx, int32_t src) BFO_COLD;
 /* Index of the rail of `btl`, or BFO_MAX_RAILS if the peer has none. */
 uint8_t bfo_rail_index(const bfo_peer_t *peer, const mca_btl_base_module_t *btl);
 
+/* Bytes of a registration handle in a header; 0: the BTL needs no registration. */
+static inline size_t bfo_handle_size(const mca_btl_base_module_t *btl)
+{
+    return NULL == btl->btl_register_mem ? 0 : btl->btl_registration_handle_size;
+}
+
 /* Generation of a rail: the one in use, or the last one; 0 for BFO_MAX_RAILS. */
 static inline uint16_t bfo_rail_gen(const bfo_peer_t *peer, uint8_t rail)
 {

@@ -243,6 +243,25 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
     bfo_send_put(req);
 }
 
+/* Counts what the peer has read over each rail. The last rail gets what is lost by rounding. */
+static void count_reads(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+{
+    uint64_t left = fin->size;
+    uint8_t last = BFO_MAX_RAILS;
+
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        const uint8_t name = bfo_rail_name(peer, r);
+        const uint64_t part = name < BFO_MAX_RAILS ? (uint64_t) ((double) fin->size * fin->share[name] / UINT8_MAX) : 0;
+
+        if (0 != part) {
+            bfo_rail_count(peer, r, false, bfo_smaller(part, left));
+            left -= bfo_smaller(part, left);
+            last = r;
+        }
+    }
+    bfo_rail_count(peer, last, false, left);
+}
+
 inline void bfo_send_act_take_fin(void *request, void *arg)
 {
     bfo_send_t *req = request;
@@ -252,7 +271,7 @@ inline void bfo_send_act_take_fin(void *request, void *arg)
     BFO_ASSERT(fin->size <= bfo_send_length(req));
     req->resp = true;
     if (bfo_unlikely(req->lane->peer->failover)) { /* otherwise there is no counter */
-        bfo_rail_count(req->lane->peer, req->rail, false, fin->size);
+        count_reads(req->lane->peer, fin);
     }
     (void) bfo_add_size(&req->bytes, fin->size);
 }

@@ -10,6 +10,7 @@
 #include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover_peer.h"
 #include "types/pml_bfo_local.h"
+#include "rails/pml_bfo_adopt.h"
 #include "rails/pml_bfo_pending.h"
 #include "rails/pml_bfo_post.h"
 #include "rails/pml_bfo_rails.h"
@@ -114,7 +115,17 @@ static BFO_COLD void restart_header(const bfo_send_t *req, uint16_t epoch, bfo_h
     memcpy((char *) h + at, &restart, sizeof(restart));
 }
 
-static inline size_t first_header_size(const bfo_send_t *req, const bfo_peer_t *peer)
+/* Names of the rails over which the peer may read the message; 0: the rail over which the RGET goes, because the sides have no names in
+ * common, or not yet. */
+static uint8_t rget_names(const bfo_send_t *req, bfo_peer_t *peer)
+{
+    const uint8_t mask = req->regs->mask & peer->get_mask;
+
+    return peer->failover && BFO_HANDLE_MAX >= bfo_rget_handles_size(mask, peer->handle_size) ? bfo_failover_names_of_rails(peer, mask) : 0;
+}
+
+/* `names` as in rget_names(), for an RGET. */
+static inline size_t first_header_size(const bfo_send_t *req, const bfo_peer_t *peer, uint8_t names)
 {
     const uint8_t flags = !PML_BFO || bfo_likely(0 == bfo_se_epoch(req->m.se)) ? 0 : BFO_FLAG_RESTART;
 
@@ -122,18 +133,33 @@ static inline size_t first_header_size(const bfo_send_t *req, const bfo_peer_t *
         return sizeof(bfo_match_hdr_t);
     }
     if (bfo_likely(0 == flags)) {
-        return BFO_MSG_RNDV == req->rts_type ? sizeof(bfo_rndv_hdr_t) : bfo_rget_hdr_size(peer->handle_size, false);
+        return BFO_MSG_RNDV == req->rts_type ? sizeof(bfo_rndv_hdr_t) : bfo_rget_hdr_size(bfo_rget_handles_size(names, peer->handle_size), false);
     }
-    return bfo_hdr_size(req->rts_type, flags, peer->handle_size);
+    return bfo_hdr_size(req->rts_type, flags, bfo_rget_handles_size(names, peer->handle_size));
+}
+
+/* Packs the handles of the rails named, or of `rail` if none is. Returns their size. */
+static size_t rget_handles(const bfo_send_t *req, const bfo_peer_t *peer, uint8_t names, uint8_t rail, char *out)
+{
+    for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size; ++r) {
+        const uint8_t name = peer->rails[r].name;
+
+        if (NULL != req->regs->handle[r] && (0 == names ? r == rail : name < BFO_MAX_RAILS && (names >> name & 1))) {
+            memcpy(out + (0 == names ? 0 : peer->handle_size * (size_t) __builtin_popcount(names & ((1u << name) - 1))), req->regs->handle[r],
+                   peer->handle_size);
+        }
+    }
+    return bfo_rget_handles_size(names, peer->handle_size);
 }
 
 /* Builds the header in the descriptor, with the length of first_header_size(). */
-static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, uint8_t rail, bfo_hdr_t *h)
+static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, uint8_t rail, uint8_t names, bfo_hdr_t *h)
 {
     const mca_pml_base_request_t *base = &req->req_send.req_base;
     const bfo_peer_t *peer = req->lane->peer;
     const uint16_t epoch = PML_BFO ? bfo_se_epoch(req->m.se) : 0;
     uint8_t flags = 0;
+    size_t handles;
 
     if (BFO_MSG_MATCH != req->rts_type) {
         flags = (req->flat ? BFO_FLAG_CONTIG : 0) | (MCA_PML_BASE_SEND_SYNCHRONOUS == req->req_send.req_send_mode ? BFO_FLAG_ACK : 0)
@@ -152,40 +178,38 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
         }
         return;
     }
-    BFO_ASSERT(NULL != req->rget && req->regs->mask >> rail & 1); /* the peer reads with this rail's registration */
+    BFO_ASSERT(NULL != req->rget && (0 != names || req->regs->mask >> rail & 1)); /* the peer reads with the registrations of these rails */
     h->rget.frag_id = bfo_name_id(&req->rget->name);
     h->rget.src_ptr = (uint64_t) (uintptr_t) req->base;
-    if (0 != peer->handle_size && NULL != req->regs->handle[rail]) {
-        memcpy((char *) h + sizeof(bfo_rget_hdr_t), req->regs->handle[rail], peer->handle_size);
-    }
+    h->rget.rails = names;
+    memset(h->rget.pad, 0, sizeof(h->rget.pad));
+    handles = rget_handles(req, peer, names, rail, (char *) h + sizeof(bfo_rget_hdr_t));
     if (bfo_unlikely(0 != epoch)) {
-        memset((char *) h + sizeof(bfo_rget_hdr_t) + peer->handle_size, 0, 8);
-        restart_header(req, epoch, h, bfo_rget_hdr_size(peer->handle_size, true) - sizeof(bfo_restart_hdr_t));
+        memset((char *) h + sizeof(bfo_rget_hdr_t) + handles, 0, 8);
+        restart_header(req, epoch, h, bfo_rget_hdr_size(handles, true) - sizeof(bfo_restart_hdr_t));
     }
 }
 
-/* Chooses a rail for the RGET with which the buffer is registered: another rail if the first choice is lost. */
-static uint8_t rail_for_rget(bfo_send_t *req, const bfo_peer_t *peer)
+/* A rail for the RGET, with which the buffer is registered. */
+static uint8_t rail_for_rget(const bfo_send_t *req, bfo_peer_t *peer)
 {
-    const uint8_t mask = req->regs->mask & peer->get_mask;
+    const uint8_t mask = req->regs->mask & peer->get_mask, rail = bfo_rail_for_first(peer);
 
-    if (bfo_unlikely(0 == (mask >> req->rail & 1))) {
-        req->rail = 0 == mask ? BFO_MAX_RAILS : (uint8_t) __builtin_ctz(mask);
-    }
-    return req->rail;
+    return mask & 1u << rail ? rail : 0 == mask ? BFO_MAX_RAILS : (uint8_t) __builtin_ctz(mask);
 }
 
 /* `own` as in first_alloc(). */
 static inline __attribute__((always_inline)) mca_btl_base_descriptor_t *first_build_with(bfo_send_t *req, bfo_peer_t *peer, uint8_t r,
                                                                                          opal_convertor_t *own)
 {
-    const size_t head = first_header_size(req, peer);
+    const uint8_t names = BFO_MSG_RGET == req->rts_type ? rget_names(req, peer) : 0;
+    const size_t head = first_header_size(req, peer, names);
     mca_btl_base_descriptor_t *des = first_alloc(req, &peer->rails[r], head, req->rts_length, own);
 
     if (bfo_unlikely(NULL == des)) {
         return NULL;
     }
-    first_header(req, r, des->des_segments[0].seg_addr.pval);
+    first_header(req, r, names, des->des_segments[0].seg_addr.pval);
     if (1 == des->des_segment_count && bfo_unlikely(des->des_segments[0].seg_len - head != req->rts_length)) {
         /* a strided type, before any copy was posted: later copies ask for the packed length, and need not write it */
         req->rts_length = des->des_segments[0].seg_len - head;
@@ -304,6 +328,14 @@ int bfo_send_post_first(bfo_send_t *req)
 
 /* ---- the choice ----------------------------------------------------------------------------------- */
 
+/* Shall the peer read the message? A READ needs one round trip less than a PUT, and no word with the sender for each piece. But if some rails
+ * have no READ, or the sides have no names of rails in common, one rail would carry what PUTs spread over all. */
+static inline bool is_read(const bfo_peer_t *peer)
+{
+    return 0 != peer->get_mask
+           && (0 == peer->put_mask || 0 == (peer->send_mask & (peer->send_mask - 1)) || (peer->failover && 0 == (peer->put_mask & ~peer->get_mask)));
+}
+
 /* RDMA needs a flat buffer, enough bytes, and a registration with every rail that may be used. */
 static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
 {
@@ -314,8 +346,7 @@ static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, b
     if (!req->flat || size < peer->rdma_min) {
         return;
     }
-    if (0 != mask && (0 == (peer->send_mask & (peer->send_mask - 1)) || 0 == peer->put_mask)) {
-        req->rail = bfo_rail_for_data(peer, mask, size);
+    if (is_read(peer)) {
         if (mask == bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
             req->rget = bfo_spare_take(BFO_SPARE_FRAG);
             if (NULL != req->rget) {

@@ -11,7 +11,7 @@
 #include "ompi/runtime/params.h"
 
 /* Version of the wire formats and rules; peers must agree. Travels in the modex. */
-#define BFO_PROTOCOL_VERSION 6u
+#define BFO_PROTOCOL_VERSION 7u
 
 typedef struct {
     uint32_t version;  /* BFO_PROTOCOL_VERSION */

@@ -219,7 +219,6 @@ typedef struct bfo_send_t {
     bool got_nack;    /* NACK of the next epoch came */
     bool prepared;    /* the convertor is; Owner: the thread that posts the first copy of the first fragment, then the scheduling thread */
     bool flat;        /* the packed message is equal to the bytes in memory at `base` */
-    uint8_t rail;     /* RGET: the rail whose registration is offered */
     uint8_t rts_type; /* MATCH, RNDV or RGET; does not change */
     bfo_lane_t *lane;
     uint32_t match_seq;
@@ -267,10 +266,9 @@ typedef struct bfo_recv_t {
     size_t length;    /* of the message */
     char *base;
     bfo_regs_t *regs;
-    struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handle */
+    struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handles */
     bool holds;              /* counted in n_open of its lane; valid with `extras` */
     bool copies;        /* a BTL refused a PUT or READ: there are no more of them, and the missing bytes are copied; valid with `extras`; atomic */
-    uint8_t rail;       /* RGET: the rail it arrived on */
     int32_t error;      /* to complete with. A short message into a flat buffer uses nothing from here on */
     size_t bytes;       /* received in this attempt; atomic */
     bfo_id_t src_id;    /* send request */
@@ -303,6 +301,7 @@ typedef struct bfo_frag_t {
     bfo_peer_t *peer;
     uint8_t kind; /* BFO_FRAG_* */
     uint8_t rail;
+    uint8_t offered; /* READ side of an RGET: rails over which the sender's buffer may be read */
     uint16_t epoch;
     uint16_t gen;    /* WRITE: of the rail, when its PUT arrived */
     uint64_t offset; /* in the packed message */
@@ -311,7 +310,8 @@ typedef struct bfo_frag_t {
     bfo_id_t peer_frag; /* to be named in our FIN */
     mca_btl_base_registration_handle_t *local;
     bfo_work_t work;
-    char handle[BFO_HANDLE_MAX]; /* the peer's */
+    uint64_t carried[BFO_MAX_RAILS]; /* READ side of an RGET: bytes that came by each rail; atomic */
+    char handle[BFO_HANDLE_MAX];     /* the peer's; of `offered` rails, one after the other */
 } bfo_frag_t;
 
 /* A fragment as it arrived, with the header in the first segment. */

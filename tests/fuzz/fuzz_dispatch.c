@@ -226,7 +226,9 @@ static void make_first(message_t *m, unsigned rank, unsigned flags)
     if (BFO_MSG_RGET == m->type) {
         m->u.h.rget.frag_id = 0x200000000u + byte();
         m->u.h.rget.src_ptr = 0x10000;
+        m->u.h.rget.rails = (uint8_t) byte();
         payload = 0;
+        handle = bfo_rget_handles_size(m->u.h.rget.rails, handle);
     }
     m->length = bfo_hdr_size(m->type, m->u.h.common.flags, handle);
     if (BFO_MSG_MATCH != m->type && (flags & BFO_FLAG_RESTART)) {
@@ -310,6 +312,7 @@ static void make_fin(message_t *m)
         m->u.h.fin.wrail = (uint8_t) below(3);
         m->u.h.fin.wgen = (uint16_t) below(2);
     }
+    m->u.h.fin.share[odd % 8] = (uint8_t) odd;
     m->length = sizeof(bfo_fin_hdr_t);
 }
 

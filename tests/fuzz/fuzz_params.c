@@ -177,19 +177,22 @@ static bool is_pinned(size_t length)
 
 static void protocol_by_length(void)
 {
-    must(BFO_MSG_MATCH == type_of_first(496) && BFO_MSG_RNDV == type_of_first(497), "the PML does not use the BTLs' eager limit");
+    must(BFO_MSG_MATCH == type_of_first(496) && BFO_MSG_RGET == type_of_first(497), "the PML does not use the BTLs' eager limit");
     bfo_params.eager_limit = 128;
-    must(BFO_MSG_MATCH == type_of_first(112) && BFO_MSG_RNDV == type_of_first(113), "eager_limit has no effect");
+    must(BFO_MSG_MATCH == type_of_first(112) && BFO_MSG_RGET == type_of_first(113), "eager_limit has no effect");
     bfo_params.eager_limit = 0;
     bfo_params.rdma_min = 2000;
-    must(!is_pinned(1999) && is_pinned(2000), "rdma_min has no effect");
+    must(BFO_MSG_RNDV == type_of_first(1999) && BFO_MSG_RGET == type_of_first(2000), "rdma_min has no effect");
+    bfo_params.use_get = false;
+    must(!is_pinned(1999) && is_pinned(2000), "rdma_min has no effect on PUTs");
     bfo_params.rdma_min = 0;
     must(is_pinned(1999), "rdma_min of 0 does not leave the choice to the BTLs");
+    must(BFO_MSG_RNDV == type_of_first(2000), "a buffer is offered for READs although they are off");
     bfo_params.use_put = false;
-    must(BFO_MSG_RGET == type_of_first(2000), "no READ over two rails although WRITE is off");
-    bfo_params.use_get = false;
-    must(BFO_MSG_RNDV == type_of_first(2000) && !is_pinned(2000), "use_put and use_get have no effect");
-    bfo_params.use_put = bfo_params.use_get = true;
+    must(BFO_MSG_RNDV == type_of_first(2000) && !is_pinned(2000), "use_put has no effect");
+    bfo_params.use_get = true;
+    must(BFO_MSG_RGET == type_of_first(2000), "no READ although WRITE is off");
+    bfo_params.use_put = true;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------ */

@@ -26,7 +26,8 @@ typedef struct posted_t {
     mca_btl_base_rdma_completion_fn_t done;
     void *local, *context, *data;
     size_t size;
-    char *bytes; /* SENDI: the message */
+    uint8_t theirs; /* PUT, GET: the first byte of the peer's handle */
+    char *bytes;    /* SENDI: the message */
 } posted_t;
 
 static posted_t *posted, **posted_end = &posted;
@@ -194,8 +195,8 @@ static int btl_sendi(struct mca_btl_base_module_t *btl, struct mca_btl_base_endp
     return OPAL_SUCCESS;
 }
 
-static int rdma(struct mca_btl_base_module_t *btl, int kind, void *local, size_t size, mca_btl_base_rdma_completion_fn_t done, void *context,
-                void *data)
+static int rdma(struct mca_btl_base_module_t *btl, int kind, void *local, size_t size, const mca_btl_base_registration_handle_t *theirs,
+                mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
 {
     const int rc = refusal((world_btl_t *) btl);
     posted_t *p;
@@ -204,6 +205,7 @@ static int rdma(struct mca_btl_base_module_t *btl, int kind, void *local, size_t
         p = post((world_btl_t *) btl, kind);
         p->local = local;
         p->size = size;
+        p->theirs = NULL == theirs ? 0 : *(const uint8_t *) theirs;
         p->done = done;
         p->context = context;
         p->data = data;
@@ -215,24 +217,30 @@ static int btl_put(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoi
                    struct mca_btl_base_registration_handle_t *local_handle, struct mca_btl_base_registration_handle_t *remote_handle, size_t size,
                    int flags, int order, mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
 {
-    return rdma(btl, PUT, local, size, done, context, data);
+    return rdma(btl, PUT, local, size, remote_handle, done, context, data);
 }
 
 static int btl_get(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
                    struct mca_btl_base_registration_handle_t *local_handle, struct mca_btl_base_registration_handle_t *remote_handle, size_t size,
                    int flags, int order, mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
 {
-    return rdma(btl, GET, local, size, done, context, data);
+    return rdma(btl, GET, local, size, remote_handle, done, context, data);
 }
 
 static mca_btl_base_registration_handle_t *btl_register(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *base,
                                                         size_t size, uint32_t flags)
 {
+    mca_btl_base_registration_handle_t *handle;
+
     if (world_refuse_memory > 0) {
         --world_refuse_memory;
         return NULL;
     }
-    return calloc(1, WORLD_HANDLE);
+    handle = calloc(1, WORLD_HANDLE);
+    if (NULL != handle) {
+        *(uint8_t *) handle = WORLD_HANDLE_OF((world_btl_t *) btl - world_btl);
+    }
+    return handle;
 }
 
 static int btl_deregister(struct mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
@@ -416,14 +424,29 @@ int world_find(unsigned type)
     return -1;
 }
 
-world_btl_t *world_btl_of(unsigned n)
+static const posted_t *nth(unsigned n)
 {
     const posted_t *p = posted;
 
     while (n-- > 0) {
         p = p->next;
     }
-    return p->btl;
+    return p;
+}
+
+world_btl_t *world_btl_of(unsigned n)
+{
+    return nth(n)->btl;
+}
+
+size_t world_size_of(unsigned n)
+{
+    return nth(n)->size;
+}
+
+uint8_t world_handle_of(unsigned n)
+{
+    return nth(n)->theirs;
 }
 
 unsigned world_open_puts(void)

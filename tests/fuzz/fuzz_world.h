@@ -101,6 +101,11 @@ void world_sendi_fails(unsigned n, int status);
 /* The first operation that sends a message of this type (also by btl_sendi), or that is of one of these kinds; -1: none. */
 enum { WORLD_PUT = 256, WORLD_GET };
 int world_find(unsigned type);
+/* Bytes of operation n, which is a READ or a WRITE, and the first byte of the peer's handle that it uses. */
+size_t world_size_of(unsigned n);
+uint8_t world_handle_of(unsigned n);
+/* The first byte of a handle that module b makes. */
+#define WORLD_HANDLE_OF(b) ((uint8_t) (0xa0 + (b)))
 /* The module on which operation n was posted. */
 world_btl_t *world_btl_of(unsigned n);
 

@@ -18,7 +18,7 @@
  *  -DHWLOSS    once, a success is false, because the receiver's HCA died between acknowledgement and completion
  * A WRITE is visible at the receiver after the FIN that follows it on its QP, or after the fence of its rail.
  * Mutants (each run must end with an error): NO_EPOCH NO_FRAGGEN NO_COUNT NO_COUNT_R NO_FENCE EARLY_RACK NO_OWNFENCE RGET_NEWFRAG
- *  RAIL_ABORT RTS_NORESEND NO_QCOUNT NO_HELD FIN_ANYRAIL NO_DRAIN NO_CHECK NO_DEADFENCE NO_DISCARD; with SOFT also SOFT_PUT SOFT_FIN
+ *  NO_COUNT_READ RAIL_ABORT RTS_NORESEND NO_QCOUNT NO_HELD FIN_ANYRAIL NO_DRAIN NO_CHECK NO_DEADFENCE NO_DISCARD; with SOFT also SOFT_PUT SOFT_FIN
  *  SOFT_BOTH (the old completion counts as well); others edit the tables.
  *
  * BTL contract: one completion per posted descriptor; OK => delivered; ERR => lost or delivered; on each QP the delivered
@@ -592,24 +592,25 @@ inline R_PUT() { fout=1; fgen++;
   :: !ANYUP(R) -> su[R]!PUT,nr,rsg,rg,rep,rgot,fgen
 #endif
   fi; rev++ }
-inline R_READ(r) {
+inline R_READ(r, i) {
   if
   :: !lost[Q(R,r)] && !bad[Q(R,r)] && !silent(Q(S,r),Q(R,r)) ->
-       assert(nm==nr && ss!=S_IDLE && ss!=S_DONE); cq[Q(R,r)]!READ,nr,rsg,rg,rep,0,rsfg,1
-  :: flaky(r) || silent(Q(S,r),Q(R,r)) -> cq[Q(R,r)]!READ,nr,rsg,rg,rep,0,rsfg,0; SETBAD(Q(R,r))
+       assert(nm==nr && ss!=S_IDLE && ss!=S_DONE); cq[Q(R,r)]!READ,nr,rsg,rg,rep,i,rsfg,1
+  :: flaky(r) || silent(Q(S,r),Q(R,r)) -> cq[Q(R,r)]!READ,nr,rsg,rg,rep,i,rsfg,0; SETBAD(Q(R,r))
 #ifdef POISON
-  :: flaky(r) && !poisoned -> poisoned=1; cq[Q(R,r)]!READ,nr,rsg,rg,rep,0,rsfg,2; SETBAD(Q(R,r)); SETLOST(Q(R,r))
+  :: flaky(r) && !poisoned -> poisoned=1; cq[Q(R,r)]!READ,nr,rsg,rg,rep,i,rsfg,2; SETBAD(Q(R,r)); SETLOST(Q(R,r))
 #endif
   fi;
+#ifndef NO_COUNT_READ
   rev++
+#endif
 }
+/* The adapter may read the sender's buffer until the READ completes, and the sender may change the buffer when it is done. A sender that has
+ * declared the receiver is done after its fences; no READ is answered from then on. */
+inline R_READ_OK(i) { if :: decl[S] || (nm==nr && ss!=S_IDLE && ss!=S_DONE) -> buf[i]=nr+1 :: else -> buf[i]=0 fi }
 inline R_FINISH() { SOFT_RESET(R); rg++; nr++; rgot=0; rep=0; rsfg=0; rsg=0; fset=0; rfail=0; R_FREEFRAG(); buf[0]=0; buf[1]=0;
   wv[0]=0; wv[1]=0; wvr[0]=0; wvr[1]=0 }
-#ifdef P_GET
-#define R_WHOLE 1
-#else
 #define R_WHOLE (buf[0]==nr+1 && buf[1]==nr+1)                                               /* I1 */
-#endif
 inline R_ACT() {
   if
   :: ac==RA_accept ->
@@ -622,8 +623,8 @@ inline R_ACT() {
 #endif
 #ifdef P_GET
      if
-     :: up[Q(R,rr)] -> R_READ(rr)
-     :: else ->
+     :: ANYUP(R) -> PICK(R); R_READ(pr,0); PICK(R); R_READ(pr,1); pr=0            /* the RGET names all rails: a READ of each range */
+     :: !up[Q(R,rr)] ->                                                           /* it names the rail that it came by */
 #ifdef RAIL_ABORT
         skip
 #else
@@ -644,6 +645,7 @@ inline R_ACT() {
      if :: ac==RA_take_fin_more && rgot<NX -> R_PUT() :: else fi
   :: ac==RA_hold_fin -> if :: gen[FRAIL(x)]==FGEN(x) && up[Q(R,FRAIL(x))] -> MAPOUT(R,FRAIL(x)) :: else fi;
      held[FRAIL(x)]!m,g,h,e,x,y
+  :: ac==RA_count_read -> rgot++
   :: ac==RA_count_read_post_fin -> rgot=NX; POST(R,FIN,m,g,h,e,0,y)
   :: ac==RA_post_rerr || ac==RA_resend_rerr -> POST(R,RERR,nr,rsg,rg,rep,rfail,0); RCOUNT
   :: ac==RA_fail_post_rerr -> rfail=1; POST(R,RERR,nr,rsg,rg,rep,rfail,0); RCOUNT
@@ -718,6 +720,9 @@ inline R_COMPLETION() {
   done=1;
   if
   :: t==DISOWNED -> done=0; ev=0
+#ifdef NO_COUNT_READ
+  :: t==READ && (h!=rg || e!=rep) -> done=0; ev=0; assert(ok!=1)                /* it was written into a buffer that the request has given back */
+#endif
   :: t==FIN || t==RNACK -> done=0; ev=0; if :: !ok && !decl[R] -> POST(R,t,m,g,h,e,x,y) :: else fi
   :: t==RACK -> 
 #ifdef NO_COUNT_R
@@ -733,9 +738,12 @@ inline R_COMPLETION() {
 #else
      assert(h==rg && e==rep); if :: ok -> ev=RE_RERR_OK :: else -> ev=RE_RERR_ERR fi
 #endif
-  :: t==ACK || t==PUT || t==READ -> assert(h==rg && e==rep);
+  :: (t==ACK || t==PUT || t==READ) && h==rg && e==rep ->
+#ifdef NO_COUNT_READ
+     if :: t==READ -> done=0 :: else fi;
+#endif
      if
-     :: ok==1 && t==READ -> ev=RE_READ_ALL_OK
+     :: ok==1 && t==READ -> R_READ_OK(x); if :: rgot+1<NX -> ev=RE_READ_OK :: else -> ev=RE_READ_ALL_OK fi
      :: ok==1 && t!=READ -> ev=RE_RESPONSE_OK
      :: ok==0 -> ev=RE_RESPONSE_ERR
      :: ok==2 -> ev=RE_RESPONSE_POISON

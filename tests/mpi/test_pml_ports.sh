@@ -21,7 +21,11 @@ job() {
 grew() { says "^btl_openib_port_$1_bytes grew by $2\$"; }
 
 job 2 "2 2" --mca pml bfo
+grew written 0
+grew read '[0-9]{8}'
+job 2 "2 2" --mca pml bfo --mca pml_bfo_use_get 0
 grew written '[0-9]{8}'
+grew read 0
 job 1 "1 1" --mca pml bfo --mca pml_bfo_use_put 0
 grew written 0
 grew read '[0-9]{8}'

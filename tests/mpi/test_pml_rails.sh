@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# pml_bfo_max_rails: fewer rails than exist, and another number of rails on the other side. When a receiver asks for data over a
-# rail that the sender does not use, the data are copied instead; every message arrives. pml_bfo_max_rdma_per_request and
+# pml_bfo_max_rails: fewer rails than exist, and another number of rails on the other side. When a receiver asks for data to be
+# written over a rail that the sender does not use, the data are copied instead; every message arrives. pml_bfo_max_rdma_per_request and
 # pml_bfo_max_send_per_range: one of three rails carries all long messages. Rails of 1 and 0.25 Gbit/s carry 4 : 1, except that a
 # rail with nothing in flight takes the next piece of a short message. Long messages follow the rates that rails deliver; therefore the
 # tests of shares use rates so low that the rails decide, not the cores.
@@ -13,10 +13,10 @@
 use_components pml btl
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
-# job MOST0 MOST1: of three rails rank 0 uses at most MOST0, rank 1 at most MOST1
+# job MOST0 MOST1 MPIRUN-ARGUMENTS...: of three rails rank 0 uses at most MOST0, rank 1 at most MOST1
 job() {
     # shellcheck disable=SC2016
-    on_rails "-n 3" 2 --mca pml_bfo_counters 1 --mca pml_bfo_verbose 1 sh -c 'most=$1
+    on_rails "-n 3" 2 --mca pml_bfo_counters 1 --mca pml_bfo_verbose 1 "${@:3}" sh -c 'most=$1
             [ "$OMPI_COMM_WORLD_RANK" = 0 ] || most=$2
             OMPI_MCA_pml_bfo_max_rails=$most exec "$3"' sh "$1" "$2" "$BFO_BUILDDIR/tests/mpi/mpi_sizes" ||
         { show_log; fail "$1 rails with $2"; }
@@ -30,6 +30,12 @@ says_not 'restarts|not used here'
 note "two of three rails, the same on both sides"
 
 job 2 3
+says 'rank 0 counters: .*get_bytes [1-9]'
+says 'rank 1 counters: .*get_bytes [1-9]'
+says_not 'restarts|not used here'
+note "two rails with three: messages are read by the rails of both"
+
+job 2 3 --mca pml_bfo_use_get 0
 says 'bfo: 0<-1 asks for data by a rail that is not used here'
 says 'bfo: rank 0 counters: .*restarts [1-9]'
 says_not 'rank 1 counters: .*restarts'
@@ -62,6 +68,10 @@ one() {
 }
 WRITE=(--mca pml_bfo_use_get 0)
 COPY=("${WRITE[@]}" --mca pml_bfo_use_put 0)
+sizes_over "-n 3 --rate 400M"
+evenly "read"
+sizes_over "-n 3" --mca pml_bfo_max_rdma_per_request 1
+one "read, max_rdma_per_request 1"
 sizes_over "-n 3 --rate 400M" "${WRITE[@]}"
 evenly "written"
 sizes_over "-n 3" "${WRITE[@]}" --mca pml_bfo_max_rdma_per_request 1

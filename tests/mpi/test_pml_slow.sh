@@ -23,7 +23,7 @@ job() {
 # part: prints the per cent of all bytes that rail 1 carried
 part() { awk -v a="$(rail_counter "$REPORT" 0 tx_bytes)" -v b="$(rail_counter "$REPORT" 1 tx_bytes)" 'BEGIN { printf "%d", 100 * b / (a + b) }'; }
 
-for way in "written --mca pml_bfo_use_get 0" "copied --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0"; do
+for way in "read" "written --mca pml_bfo_use_get 0" "copied --mca pml_bfo_use_get 0 --mca pml_bfo_use_put 0"; do
     read -r name options <<<"$way"
     # shellcheck disable=SC2086
     job 40M 0 $options

@@ -61,7 +61,7 @@ static void fin_carries_the_message_without_type_and_flags(void **state)
     bfo_hdr_pack_match(&m, BFO_MSG_RNDV, BFO_FLAG_PIN, 3, 4, 5, 6);
     memset(&h, 0xff, sizeof(h));
     bfo_hdr_pack_fin(&h, 9, BFO_FIN_WRITE, 0x500000001, 4096, &m);
-    assert_int_equal(40, sizeof(h));
+    assert_int_equal(48, sizeof(h));
     assert_int_equal(9, at(&h, 0, 1));
     assert_int_equal(9, at(&h, 2, 2));
     assert_int_equal(0, at(&h, 4, 1));
@@ -77,8 +77,8 @@ static void fin_carries_the_message_without_type_and_flags(void **state)
 
 static void restart_part_of_rget_is_aligned(void **state)
 {
-    assert_int_equal(48 + 13, bfo_hdr_size(BFO_MSG_RGET, 0, 13));
-    assert_int_equal(64 + 16, bfo_hdr_size(BFO_MSG_RGET, BFO_FLAG_RESTART, 13));
+    assert_int_equal(56 + 13, bfo_hdr_size(BFO_MSG_RGET, 0, 13));
+    assert_int_equal(72 + 16, bfo_hdr_size(BFO_MSG_RGET, BFO_FLAG_RESTART, 13));
     assert_int_equal(48, bfo_hdr_size(BFO_MSG_RNDV, BFO_FLAG_RESTART, 13));
     assert_int_equal(64, bfo_hdr_size(BFO_MSG_NACK, 0, 13));
     assert_int_equal(20, bfo_hdr_size(BFO_MSG_RAILS, 0, 13));

@@ -37,7 +37,7 @@ static int n_mine;
 void life_begins(unsigned how)
 {
     opal_uses_threads = 0 != (how & THREADS);
-    bfo_params.use_put = 0 == (how & NO_PUT);
+    bfo_params.use_get = 0 != (how & READS);
     n_mine = 0;
     world_begin();
 }
@@ -72,7 +72,6 @@ void life_ends(void)
     }
     world_end();
     opal_uses_threads = false;
-    bfo_params.use_put = true;
 }
 
 void declare(void)

@@ -15,7 +15,7 @@
 void world_must(bool what, const char *function, int line, const char *text);
 
 /* ---- one life of the PML ----------------------------------------------------------------------------- */
-enum { THREADS = 1, NO_PUT = 2 };
+enum { THREADS = 1, READS = 2 /* otherwise long messages are written */ };
 void life_begins(unsigned how);
 /* Every rail and every peer is lost; each request of this process must end. */
 void life_ends(void);

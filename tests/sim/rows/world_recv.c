@@ -19,7 +19,7 @@ static void plain(void)
     bfo_recv_t *req;
     bfo_id_t gone;
 
-    life_begins(0);
+    life_begins(READS);
     for (int i = 0; i < 8; ++i) { /* a new request, then requests that were used before */
         req = recv_posted();
         got_frag(req, 0, 0, 10); /* D1: no message has carried this name */
@@ -88,7 +88,7 @@ static void own_errors(void)
         }
         life_ends();
 
-        life_begins(0);
+        life_begins(READS);
         req = recv_read(9000, &world_btl[0]);
         comes_back(WORLD_GET, ends[i]);
         must(BFO_RECV_ERRL == state_of(req));
@@ -108,7 +108,7 @@ static void own_errors(void)
     req = recv_posted();
     world_rail_fails(&world_btl[0]);
     life_ends();
-    life_begins(0);
+    life_begins(READS);
     (void) recv_copied(); /* makes the peer known before its rail fails */
     world_rail_fails(&world_btl[0]);
     req = recv_read(3000, &world_btl[0]); /* R6: RGET names a rail that is not UP */
@@ -188,12 +188,12 @@ static void notified(void)
     got_fin_of_write(req, 0, 1);
     got_fin_of_write(req, BFO_FIN_RESENT, 2);
     life_ends();
-    life_begins(0);
+    life_begins(READS);
     req = recv_read(9000, &world_btl[0]);
     got_notify(req, 1, 0, 0);
     comes_back(WORLD_GET, OPAL_SUCCESS);
     life_ends();
-    life_begins(0);
+    life_begins(READS);
     req = recv_read(3000, &world_btl[0]);
     got_notify(req, 1, 0, 0);
     comes_back(WORLD_GET, OPAL_SUCCESS);
@@ -212,7 +212,7 @@ static void read_again(void)
 {
     bfo_recv_t *req;
 
-    life_begins(0);
+    life_begins(READS);
     req = recv_read(9000, &world_btl[0]);
     comes_back(WORLD_GET, OPAL_SUCCESS);
     comes_back(WORLD_GET, OPAL_ERROR);
@@ -306,7 +306,7 @@ static void deaths(void)
         life_ends();
 
         for (int k = 0; k < 2; ++k) {
-            life_begins(0);
+            life_begins(READS);
             req = recv_read(0 == k ? 9000 : 3000, &world_btl[0]);
             declare();
             comes_back(WORLD_GET, ends[i]);

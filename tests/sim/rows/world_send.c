@@ -180,7 +180,7 @@ static void reads(void)
 {
     bfo_send_t *req;
 
-    life_begins(NO_PUT);
+    life_begins(READS);
     req = send_read();
     must(BFO_MSG_RGET == req->rts_type);
     got_fin_of_read(req, 3000);
@@ -198,7 +198,7 @@ static void reads(void)
     must(is_over(req));
     life_ends();
 
-    life_begins(NO_PUT); /* a rail refuses to register: no RGET, because only the other rails could carry it again */
+    life_begins(READS); /* a rail refuses to register: no RGET, because only the other rails could carry it again */
     comes_back(send_copied()->rts_type, OPAL_SUCCESS);
     world_refuse_memory = 1;
     req = send_read();
