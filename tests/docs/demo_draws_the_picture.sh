@@ -9,11 +9,12 @@ need gnuplot gnuplot-nox
 BFO_DEMO_BUILD=$BFO_BUILDDIR timeout -k 5 300 "$BFO_SRCDIR/demo.sh" 8 >"$TEST_TMP/out" 2>&1 </dev/null ||
     { tail -n 40 "$TEST_TMP/out"; fail "demo.sh ended with $?"; }
 for line in 'softrail down sr1' '^A rail was lost: .*sr1:1' '^A rail is back: .*sr1:1' '^A rail was lost: .*sr0:1' ' 0 wrong$' \
-    "Longest pause of the stream after 'sr1 cut': [0-9]+ ms" "Longest pause of the stream after 'sr0 silent': [0-9]+ ms"; do
+    "Longest pause of the stream after 'sr1 cut': [0-9]+ ms" "Longest pause of the stream after 'sr1 plugged in': [0-9]+ ms" \
+    "Longest pause of the stream after 'sr0 silent': [0-9]+ ms"; do
     grep -Eq -- "$line" "$TEST_TMP/out" || { cat "$TEST_TMP/out"; fail "the demo does not print: $line"; }
 done
 samples_are_real "$BFO_SRCDIR/README.md" 'messages verified' "$TEST_TMP/out" vm
-for word in 'rail sr0' 'rail sr1' 'sr1 cut' 'sr0 silent'; do
+for word in 'rail sr0' 'rail sr1' 'sr1 cut' 'sr1 plugged in' 'sr0 silent'; do
     grep -q "$word" "$BFO_BUILDDIR/demo.svg" || fail "the picture does not show: $word"
 done
 # words PICTURE: title, axes, legend and marks.
