@@ -18,7 +18,7 @@
 #: address_add NODE RAIL               and comes back, perhaps at another GID index
 #: pause NODE SECONDS                  the whole machine stands still; returns when it does
 #: kill_rank RANK [SIGNAL]             kills that rank of the MPI job (KILL), wherever it runs
-#: flap NODE RAIL SECONDS link|path    the link goes down, or packets to NODE vanish, for so long (0.4 will do)
+#: flap NODE RAIL|all SECONDS link|path  the link goes down, or packets to NODE vanish, for so long (0.4 will do)
 #: swallowed NODE                      prints how many packets of programs (TCP, UDP) the faults there have dropped since heal
 #: heal                                ends every fault of every machine and rail
 
@@ -103,14 +103,24 @@ nft_swallowed='nft list ruleset | sed -n "s/.*counter packets \\([0-9]*\\).*swal
 # One command cuts, waits, checks that the link was cut, and heals, because a short flap would be over before a second command arrives. An
 # element of a set that the kernel itself lets expire cuts a path; therefore a slow machine does not make the flap longer.
 flap() {
-    local cut whole="$(port_is "$2" ACTIVE)"
-    fault_args "$@" || return 1
+    local cut ms rail rails=${2:--} elements= whole=true
+    [ "$2" != all ] || rails=$(seq -s ' ' 0 $((BFO_VM_RAILS - 1)))
+    ms=$(awk "BEGIN { printf \"%d\", $3 * 1000 }")
+    for rail in $rails; do
+        fault_args "$1" "$rail" || return 1
+        whole="$whole && $(port_is "$rail" ACTIVE)"
+        elements="$elements${elements:+, }\"eth$rail\" timeout ${ms}ms"
+    done
     case $4 in
-    link) cut="ip link set eth$2 down; sleep $3; $(port_is "$2" DOWN); bad=\$?; ip link set eth$2 up; exit \$bad" ;;
+    link)
+        # shellcheck disable=SC2016
+        cut="for r in $rails; do ip link set eth\$r down; done; sleep $3; bad=0
+            for r in $rails; do $(port_is '$r' DOWN) || bad=1; done; for r in $rails; do ip link set eth\$r up; done; exit \$bad"
+        ;;
     path)
         cut="nft -f - <<END || exit 1
 table inet bfo_flap {
-    set cut { type ifname; flags timeout; elements = { \"eth$2\" timeout $(awk "BEGIN { printf \"%d\", $3 * 1000 }")ms }; }
+    set cut { type ifname; flags timeout; elements = { $elements }; }
     $nft_sink
     chain c { type filter hook input priority 0; policy accept; iifname @cut goto sink; }
 }

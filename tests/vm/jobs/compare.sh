@@ -23,10 +23,10 @@ row() {
     [ "$outcome" = 'hit nothing' ] && bad=$((bad + 1))
     what=$(reason)
     [ "$outcome" = aborted ] && grep -q 'signal 6' "$log" && what="SIGABRT: $what"
-    printf '%-26s| %-26s| %-9s| %6s | %5s | %-1s | %s\n' "$1" "$fault" "$outcome" "$took" "$in_use" "${VM_NOTE:-}" "${what:-says nothing}"
+    printf '%-26s| %-47s| %-9s| %6s | %5s | %-1s | %s\n' "$1" "$fault" "$outcome" "$took" "$in_use" "${VM_NOTE:-}" "${what:-says nothing}"
 }
 
-fault=$1 count_rails=yes
+fault=$1 count_rails=1
 for name in "${@:2}"; do
     row "$name"
 done

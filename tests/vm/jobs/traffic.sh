@@ -31,7 +31,7 @@ inject() {
     'link down, own') rail_down node1 "$2" ;;
     'carrier pulled') carrier_pull node2 "$2" ;;
     'loss 100 %, one way') loss node2 "$2" in 100 ;;
-    'loss 100 %, both ways') loss node2 "$2" both 100 ;;
+    'loss 100 %, both ways' | 'silent to the end, one rail of two: longest gap') loss node2 "$2" both 100 ;;
     'lost acknowledgements') drop_acks node1 "$2" ;;
     'loss 1 %') loss node2 "$2" both 1 ;;
     'address gone for 2 s') address_del node2 "$2" && sleep 2 && address_add node2 "$2" ;;
@@ -40,7 +40,7 @@ inject() {
     'path flap 0.4 s') flap node2 "$2" 0.4 path ;;
     'path flap 3 s'*) flap node2 "$2" 3 path ;;
     'flap of each rail in turn') flap node2 "$2" 3 link && sleep 5 && flap node2 $((1 - $2)) 3 link ;;
-    'all rails away for 3 s') rail_down node2 0 && rail_down node2 1 && sleep 3 && rail_up node2 0 && rail_up node2 1 ;;
+    'all rails away for 3 s') flap node2 all 3 link ;;
     'machine paused 3 s') pause node2 3 ;;
     'no fault') : ;;
     *) echo "no such fault: $1" >&2; return 1 ;;
@@ -48,7 +48,7 @@ inject() {
 }
 
 # filtered FAULT: does the fault drop packets and count them? If it then drops none, it hit nothing.
-filtered() { case $1 in loss* | lost* | path*) ;; *) false ;; esac; }
+filtered() { case $1 in loss* | lost* | path* | silent*) ;; *) false ;; esac; }
 swallowed_all() { echo $(($(swallowed node1) + $(swallowed node2))); }
 
 # carried RAIL FAULT: bytes that the rail has sent so far, or, where acknowledgements will be lost, its sends (data answer a read).
@@ -131,9 +131,10 @@ end_job() {
 }
 
 # through FAULT LOG MPIRUN-ARGUMENTS...: runs a job of vm_traffic through the fault. Sets $outcome and $took (s), $log, $dropped, the number of
-# packets that the fault has dropped, and with $count_rails $in_use, the rails that a job that survived uses afterwards.
+# packets that the fault has dropped, and with $count_rails $in_use, the rails that a job that survived uses afterwards. They are counted
+# until there are $count_rails of them, at most 20 times.
 through() {
-    local fault=$1 rail begun
+    local fault=$1 rail begun looks
     shift
     outcome='no start' took=- dropped=0 in_use=-
     if start_job "$1" "${MPIRUN:-mpirun}" --bind-to none -np 2 -H node1,node2 "${@:2}" "$VM_TRAFFIC"; then
@@ -143,7 +144,11 @@ through() {
         begun=$SECONDS
         inject "$fault" "$rail" || { echo "(the fault '$fault' was not injected)"; outcome='no fault'; }
         [ -n "$outcome" ] || watch
-        [ "$outcome" != survived ] || [ -z "${count_rails:-}" ] || in_use=$(rails_in_use)
+        for ((looks = 0; looks < 20; looks++)); do
+            [ "$outcome" = survived ] && [ -n "${count_rails:-}" ] && running || break
+            in_use=$(rails_in_use)
+            [ "$in_use" -lt "$count_rails" ] || break
+        done
         dropped=$(swallowed_all)
         filtered "$fault" && [ "$dropped" = 0 ] && outcome='hit nothing'
     fi
