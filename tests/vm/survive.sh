@@ -25,13 +25,14 @@ bfo $(git -C "$BFO_SRCDIR" describe --always --dirty 2>/dev/null || echo "$BFO_V
 Each fault comes in mid-run and hits, at node2 (the peer) unless it says "own", the rail that carries most at that moment.
 stream: bfo's own, every byte verified by its receiver. NetPIPE -i (1 B to 1 MiB), hpcc, ScaLAPACK's xdlu: verified by themselves.
 stall: the longest time without a message of the stream; with the others, in which none came to node1. A rail gives up after
-7 x 0.54 s of silence; "1.9 s", "7.5 s": after 7 x 0.27 s, 7 x 1.07 s; "one rail": the only one, by default some 30 s. warnings: of both ranks, for one lost rail. A row whose fault hit nothing fails.
+7 x 0.54 s of silence; "1.9 s", "7.5 s", "one rail" (the only one): after 7 x 0.27 s, 7 x 1.07 s, 7 x 4.3 s. warnings: of both ranks,
+for one lost rail. rails: how many the stream uses after a fault that is over; they must be both. A row whose fault hit nothing fails.
 
 END
     set -- 'no fault' 'link down, peer' 'link down, own' 'carrier pulled' 'loss 100 %, one way' 'loss 100 %, both ways' \
         'lost acknowledgements' 'loss 1 %' 'address gone for 2 s' 'link flap 0.4 s' 'link flap 3 s' 'path flap 0.4 s' \
         'path flap 3 s' 'path flap 3 s, 7.5 s' 'path flap 3 s, 1.9 s' 'path flap 3 s, one rail' 'path flap 3 s, one rail, ob1' \
-        'machine paused 3 s' 'peer killed'
+        'all rails away for 3 s' 'machine paused 3 s' 'peer killed'
 fi
 status=0 chunk=${VM_CHUNK:-4}
 while [ $# -gt 0 ]; do # new machines every few rows

@@ -5,7 +5,8 @@
 # Runs on node1: survive.sh FAULT...: pml bfo over our openib BTL on two kernel rails: a verified stream through each fault,
 # and with VM_REAL=yes programs of other authors as well (VM_REAL=only: only these programs): those of VM_PROGRAMS, otherwise
 # NetPIPE in integrity mode, and hpcc and ScaLAPACK's LU test for a rail that is lost for good. A row per fault and program. The
-# status is 1 if a program does not survive, if a rail was given up for a fault that is not a rail's, or if a fault hit nothing.
+# status is 1 if a program does not survive, if a rail was given up for a fault that is not a rail's, if the stream does not use both
+# rails again after a fault that is over, or if a fault hit nothing.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/rails.sh"
 . "$here/traffic.sh"
@@ -15,6 +16,9 @@ must_keep() { case $1 in 'machine paused 3 s' | 'loss 1 %' | 'path flap 0.4 s' |
 
 # must_lose FAULT: a rail must be lost; otherwise the fault hit nothing.
 must_lose() { case $1 in 'link '* | carrier* | 'loss 100'* | 'lost ack'* | address* | *', 1.9 s') ;; *) false ;; esac; }
+
+# must_return FAULT: both rails must be in use again afterwards.
+must_return() { case $1 in *', one rail'*) false ;; *flap* | *'away for 3 s' | address* | 'machine paused'*) ;; *) false ;; esac; }
 
 # counters: the sums over all ranks, as vm_traffic or else bfo prints them, without sums of 0.
 counters() {
@@ -32,7 +36,7 @@ evidence() {
     felt=
     [ "$warned" = 0 ] || felt='rail lost'
     ! filtered "$1" || [ "$dropped" = 0 ] || felt="${felt:+$felt, }$dropped packets dropped"
-    case $1 in 'machine paused'*) awk "BEGIN { exit !($stall >= 2.5) }" 2>/dev/null && felt='stood still' ;; esac
+    case $1 in 'machine paused'* | *'away for 3 s') awk "BEGIN { exit !($stall >= 2.5) }" 2>/dev/null && felt="${felt:+$felt, }stood still" ;; esac
     [ "$1" != 'no fault' ] || felt=-
     case $1 in 'peer killed'*) felt=${killed:+rank killed} ;; esac
     must_lose "$1" && [ "$warned" = 0 ] && felt=
@@ -44,7 +48,8 @@ row() {
     warned=$(lost_rails) counted=${counted:-$(counters)}
     evidence "$1" || { felt=nothing; [ "$outcome" = "$3" ] && outcome='hit nothing'; }
     must_keep "$1" && [ "$warned" != 0 ] && [ "$outcome" = "$3" ] && outcome='rail given up'
-    printf '%-28s| %-10s| %-15s| %6s | %8s | %-31s| %s\n' "$1" "$2" "$outcome" "$stall" "$warned" "$felt" "${counted:-all 0}"
+    [ "$2" = stream ] && must_return "$1" && [ "$in_use" != 2 ] && [ "$outcome" = "$3" ] && outcome='rail not used'
+    printf '%-28s| %-10s| %-15s| %6s | %8s | %5s | %-31s| %s\n' "$1" "$2" "$outcome" "$stall" "$warned" "$in_use" "$felt" "${counted:-all 0}"
     counted=
     [ "$outcome" = "$3" ] && return
     bad=$((bad + 1))
@@ -53,6 +58,8 @@ row() {
 }
 
 stream_row() {
+    local count_rails=
+    must_return "$1" && count_rails=2
     through "$1" "$BFO_VM_OUT/$(echo "stream-$1" | tr -c 'a-z0-9\n' _).log" "${args[@]}"
     stall=$took
     row "$1" stream survived
@@ -142,7 +149,7 @@ end_program() {
 # real_row FAULT PROGRAM: the fault comes while the program runs, and the program's own verification must pass.
 real_row() {
     local rail sampler
-    outcome='bad start' stall=- dropped=0
+    outcome='bad start' stall=- dropped=0 in_use=-
     if start_program "$1" "$2" -np 2 -H node1,node2; then
         rail=$(busy_rail "$1")
         arrivals &
@@ -179,7 +186,7 @@ kill_peer() {
 # and another pair of ranks between the same machines is not affected.
 killed_row() {
     local before
-    outcome='bad start' stall=- dropped=0 killed=
+    outcome='bad start' stall=- dropped=0 in_use=- killed=
     if start_job "$BFO_VM_OUT/killed.log" "$MPIRUN" --enable-recovery --bind-to none -np 4 --map-by node -H node1:2,node2:2 "${args[@]}" "$VM_TRAFFIC" 100000; then
         kill_peer 3
         wait_for 300 grep -q '^rank 2: peer 3: MPI_ERR_OTHER' "$log"
@@ -202,7 +209,7 @@ killed_row() {
 # rail, because no other process of the peer's node could say that the peer is dead.
 killed_program() {
     local begin
-    outcome='bad start' stall=- dropped=0 killed=
+    outcome='bad start' stall=- dropped=0 in_use=- killed=
     if start_program "$1" NetPIPE --enable-recovery --mca pml_bfo_last_rail_timeout 0 -np 2 -H node1,node2; then
         begin=${EPOCHREALTIME/./}
         kill_peer 1
@@ -220,7 +227,7 @@ killed_program() {
 
 # Ranks that do not need the killed rank: LU runs on a grid of ranks 0 and 1 while rank 3, which waits outside the grid, is killed.
 killed_bystander() {
-    outcome='bad start' stall=- dropped=0 killed=
+    outcome='bad start' stall=- dropped=0 in_use=- killed=
     if start_program "$1" ScaLAPACK --enable-recovery -np 4 --map-by node -H node1:2,node2:2; then
         local sampler
         arrivals &
@@ -253,7 +260,7 @@ judged() {
 }
 
 [ "${VM_HEADING:-yes}" = no ] ||
-    printf '%-28s| %-10s| %-15s| %6s | %8s | %-31s| %s\n' fault program outcome ' stall' warnings 'what shows that it hit' 'counters of all ranks'
+    printf '%-28s| %-10s| %-15s| %6s | %8s | %5s | %-31s| %s\n' fault program outcome ' stall' warnings rails 'what shows that it hit' 'counters of all ranks'
 for fault in "$@"; do
     case $fault in
     *', ob1') stack 'ob1, our btl openib' ;;
