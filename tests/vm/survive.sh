@@ -24,8 +24,9 @@ pml bfo over our BTL openib on two soft-RoCE rails between two virtual machines,
 bfo $(git -C "$BFO_SRCDIR" describe --always --dirty 2>/dev/null || echo "$BFO_VERSION"), Open MPI $(version libopenmpi3), QEMU $(version qemu-system-x86) on $(nproc) cores.
 Each fault comes in mid-run and hits, at node2 (the peer) unless it says "own", the rail that carries most at that moment.
 stream: bfo's own, every byte verified by its receiver. NetPIPE -i (1 B to 1 MiB), hpcc, ScaLAPACK's xdlu: verified by themselves.
-stall: the longest time without a message of the stream; with the others, in which none came to node1. A rail gives up after
-7 x 0.54 s of silence; "1.9 s", "7.5 s", "one rail" (the only one): after 7 x 0.27 s, 7 x 1.07 s, 7 x 4.3 s. warnings: of both ranks,
+stall: the longest time without a message of the stream; with the others, in which none came to node1. A silent rail is given up when
+another one has answered for 0.25 s, or by the adapter, after 7 x 0.54 s; "1.9 s", "7.5 s": only by the adapter, after 7 x 0.27 s,
+7 x 1.07 s; "one rail": it is the only one, 7 x 4.3 s. warnings: of both ranks,
 for one lost rail. rails: how many the stream uses after a fault that is over; they must be both. A row whose fault hit nothing fails.
 
 END
