@@ -155,21 +155,41 @@ static fabric_qp_t *breakable(unsigned rank, unsigned rail, unsigned place)
     return NULL;
 }
 
-bool fabric_breaks_a_queue_pair(unsigned rank, unsigned rail)
+/* NULL if there is none. */
+static fabric_qp_t *draw_breakable(unsigned rank, unsigned rail)
 {
     unsigned count = 0;
-    fabric_qp_t *qp;
 
     while (NULL != breakable(rank, rail, count)) {
         ++count;
     }
-    if (0 == count) {
+    return 0 == count ? NULL : breakable(rank, rail, world_draw(count));
+}
+
+bool fabric_breaks_a_queue_pair(unsigned rank, unsigned rail)
+{
+    fabric_qp_t *qp = draw_breakable(rank, rail);
+
+    if (NULL == qp) {
         return false;
     }
-    qp = breakable(rank, rail, world_draw(count));
     world_trace("rank %u rail %u: queue pair %u breaks", rank, rail, qp->ibv.qp_num);
     fabric_qp_fail(qp, IBV_EVENT_QP_FATAL);
     return true;
+}
+
+bool fabric_breaks_a_completion_queue(unsigned rank, unsigned rail)
+{
+    const fabric_qp_t *qp = draw_breakable(rank, rail);
+    fabric_cq_t *cq;
+
+    if (NULL == qp) {
+        return false;
+    }
+    cq = world_chance(500) ? qp->send_cq : qp->recv_cq;
+    world_trace("rank %u rail %u: completion queue %u of queue pair %u fails", rank, rail, cq->object.number, qp->ibv.qp_num);
+    fabric_cq_fail(cq);
+    return IBV_QPT_RC == qp->ibv.qp_type;
 }
 
 /* ---- processes ---------------------------------------------------------------------------------------- */

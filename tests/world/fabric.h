@@ -41,6 +41,8 @@ void fabric_loss(unsigned node, unsigned rail, unsigned per_1000);
 void fabric_adapter_dies(unsigned node, unsigned rail, bool forgets);
 /* One queue pair of this process, chosen by the seed, goes to the error state with IBV_EVENT_QP_FATAL. Returns false if there is none. */
 bool fabric_breaks_a_queue_pair(unsigned rank, unsigned rail);
+/* The completion queue of such a queue pair fails, with IBV_EVENT_CQ_ERR. Returns true if completions of data are lost. */
+bool fabric_breaks_a_completion_queue(unsigned rank, unsigned rail);
 /* The process is dead: the kernel takes all its objects back; what comes for its queue pairs is not answered. */
 void fabric_process_gone(unsigned rank);
 

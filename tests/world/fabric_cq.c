@@ -42,10 +42,46 @@ static void notify(fabric_cq_t *cq)
     world_fd_ready(channel->ibv.fd, true);
 }
 
+/* The queue pairs that use a failed queue fail. */
+static void fail_users(void *argument)
+{
+    fabric_cq_t *cq = argument;
+
+    cq->fails_users = false;
+    for (fabric_object_t *object = cq->object.context->objects; !cq->object.is_gone && NULL != object; object = object->next) {
+        fabric_qp_t *qp = (fabric_qp_t *) object;
+        if (FABRIC_QP == object->kind && (cq == qp->send_cq || cq == qp->recv_cq) && IBV_QPS_RESET != qp->ibv.state) {
+            fabric_qp_fail(qp, IBV_EVENT_QP_FATAL);
+        }
+    }
+}
+
+void fabric_cq_fail(fabric_cq_t *cq)
+{
+    if (!cq->is_dead) {
+        cq->is_dead = true;
+        fabric_raise(cq->object.context, IBV_EVENT_CQ_ERR, &cq->object);
+        fail_users(cq);
+    }
+}
+
+/* A failed queue loses the completion. A queue pair that was brought back meanwhile fails again, but not within the caller's work. */
+static void lose(fabric_cq_t *cq)
+{
+    if (!cq->fails_users) {
+        cq->fails_users = true;
+        world_at(world_now, fail_users, cq);
+    }
+}
+
 void fabric_cq_push(fabric_cq_t *cq, const fabric_cqe_t *cqe)
 {
     const fabric_context_t *context = cq->object.context;
 
+    if (cq->is_dead) {
+        lose(cq);
+        return;
+    }
     if (cq->count == cq->size) {
         world_broken("completion queue overrun: process %u, rail %u, %u entries", context->rank, context->rail, cq->size);
     }
@@ -291,6 +327,8 @@ void fabric_raise(fabric_context_t *context, enum ibv_event_type type, fabric_ob
         raised->event.element.port_num = 1;
     } else if (FABRIC_QP == object->kind) {
         raised->event.element.qp = &((fabric_qp_t *) object)->ibv;
+    } else if (FABRIC_CQ == object->kind) {
+        raised->event.element.cq = &((fabric_cq_t *) object)->ibv;
     } else {
         raised->event.element.srq = &((fabric_srq_t *) object)->ibv;
     }
@@ -301,7 +339,7 @@ void fabric_raise(fabric_context_t *context, enum ibv_event_type type, fabric_ob
     world_at(when, event_comes, raised);
 }
 
-/* What an event or a completion channel names, as a pointer to compare with. */
+/* What an event names, as a pointer to compare with. */
 static const void *named_by(const fabric_object_t *object)
 {
     switch (object->kind) {
@@ -309,6 +347,8 @@ static const void *named_by(const fabric_object_t *object)
         return &((const fabric_qp_t *) object)->ibv;
     case FABRIC_SRQ:
         return &((const fabric_srq_t *) object)->ibv;
+    case FABRIC_CQ:
+        return &((const fabric_cq_t *) object)->ibv;
     default:
         return NULL;
     }
@@ -316,9 +356,18 @@ static const void *named_by(const fabric_object_t *object)
 
 static bool names(const struct ibv_async_event *event, const void *object)
 {
-    return IBV_EVENT_SRQ_LIMIT_REACHED == event->event_type                                                     ? object == event->element.srq
-           : IBV_EVENT_QP_LAST_WQE_REACHED == event->event_type || IBV_EVENT_QP_ACCESS_ERR >= event->event_type ? object == event->element.qp
-                                                                                                                : false;
+    switch (event->event_type) {
+    case IBV_EVENT_CQ_ERR:
+        return object == event->element.cq;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        return object == event->element.srq;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        return object == event->element.qp;
+    default:
+        return false;
+    }
 }
 
 void fabric_unraise(const fabric_object_t *object)

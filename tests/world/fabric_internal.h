@@ -106,6 +106,8 @@ typedef struct fabric_cq {
     fabric_cqe_t *ring;
     uint32_t size, first, count;
     bool is_armed;
+    bool is_dead;     /* it takes no completion any more; those that it has can be polled */
+    bool fails_users; /* the step is asked for */
 } fabric_cq_t;
 
 typedef struct {
@@ -265,6 +267,8 @@ static inline int32_t fabric_psn_ahead(uint32_t a, uint32_t b)
 /* ---- completions and events --------------------------------------------------------------------------- */
 
 void fabric_cq_push(fabric_cq_t *cq, const fabric_cqe_t *cqe);
+/* The queue fails for good, with IBV_EVENT_CQ_ERR, and so do the queue pairs that use it. */
+void fabric_cq_fail(fabric_cq_t *cq);
 /* Takes completions of the queue pair away, as adapters do when it is reset or destroyed. */
 void fabric_cq_clean(fabric_cq_t *cq, const fabric_qp_t *qp);
 void fabric_complete_send(fabric_qp_t *qp, uint32_t place, enum ibv_wc_status status);

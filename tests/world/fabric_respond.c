@@ -69,6 +69,10 @@ static void take_send(fabric_qp_t *qp, const fabric_packet_t *packet)
         taken(qp, packet);
         return;
     }
+    if (qp->recv_cq->is_dead) { /* what cannot be completed is not acknowledged */
+        fabric_qp_fail(qp, IBV_EVENT_QP_FATAL);
+        return;
+    }
     if (0 == packet->index && !qp->is_receiving) {
         if (!fabric_recv_take(qp, &qp->current)) {
             qp->nak_sent = true;

@@ -382,6 +382,8 @@ enum ibv_fork_status ibv_is_fork_initialized(void)
 const char *ibv_event_type_str(enum ibv_event_type event)
 {
     switch (event) {
+    case IBV_EVENT_CQ_ERR:
+        return "CQ error";
     case IBV_EVENT_QP_FATAL:
         return "local work queue catastrophic error";
     case IBV_EVENT_QP_ACCESS_ERR:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The faults of a run. Each begins and ends at drawn times; only an adapter stays dead.
+ * The faults of a run. Each begins and ends at drawn times; only adapters and completion queues stay dead.
  */
 #include "host.h"
 
@@ -9,25 +9,28 @@
 
 #include <stdlib.h>
 
-typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DRAIN, DEATH, KILL, KINDS } kind_t;
+typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DRAIN, DEATH, KILL, CQ, KINDS } kind_t;
 
 typedef struct {
     kind_t kind;
     unsigned node, rail, process, how;
 } fault_t;
 
-static const char *const names[KINDS] = {"port down", "silence", "loss", "queue pair breaks", "stop", "drain", "adapter dies", "process dies"};
+static const char *const names[KINDS] = {"port down", "silence",      "loss",         "queue pair breaks",     "stop",
+                                         "drain",     "adapter dies", "process dies", "completion queue fails"};
 static unsigned dead_adapters[WORLD_MAX_PROCESSES];
-static bool has_death;
+static bool has_death, has_cq_failed;
 /* How many faults hold a port down or silent; the last one that ends gives the port back. */
 static unsigned downs[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS], silences[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 static bool is_dead[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 
 /* Without rejoin a process may lose all rails to another one. A dead adapter may have acknowledged WRITEs that never reached memory, and
- * then a process gives the other one up. A failed call may cost the other rail. */
+ * then a process gives the other one up; a process cannot tell such an adapter from one whose completion queue of data failed. A failed call
+ * may cost the other rail. */
 bool faults_are_harmless(void)
 {
-    return PLAN_OF(rejoin) && failures_are_harmless() && (!has_death || (!PLAN_OF(put) && !PLAN_OF(ring) && !PLAN_OF(fails)));
+    return PLAN_OF(rejoin) && failures_are_harmless() && (!has_death || (!PLAN_OF(put) && !PLAN_OF(ring) && !PLAN_OF(fails)))
+           && (!has_cq_failed || !PLAN_OF(fails));
 }
 
 /* ---- drained ports --------------------------------------------------------------------------------------- */
@@ -60,8 +63,15 @@ static bool ports_join_later(void)
 
 static kind_t draw_kind(void)
 {
-    const unsigned weights[KINDS] = {PLAN_OF(downs),  PLAN_OF(silences) + PLAN_OF(hush),        PLAN_OF(losses), PLAN_OF(breaks), PLAN_OF(stops),
-                                     PLAN_OF(drains), ports_join_later() ? PLAN_OF(deaths) : 0, PLAN_OF(kills)};
+    const unsigned weights[KINDS] = {PLAN_OF(downs),
+                                     PLAN_OF(silences) + PLAN_OF(hush),
+                                     PLAN_OF(losses),
+                                     PLAN_OF(breaks),
+                                     PLAN_OF(stops),
+                                     PLAN_OF(drains),
+                                     ports_join_later() ? PLAN_OF(deaths) : 0,
+                                     PLAN_OF(kills),
+                                     1 < PLAN_OF(rails) ? PLAN_OF(cqs) : 0};
     unsigned sum = 0, at;
 
     for (unsigned k = 0; k < KINDS; ++k) {
@@ -133,6 +143,10 @@ static void begin(void *argument)
     case KILL:
         kill_process(&world_processes[f->process]);
         break;
+    case CQ:
+        has_cq_failed = true;
+        has_death |= fabric_breaks_a_completion_queue(f->process, f->rail);
+        break;
     default:
         if (0 == dead_adapters[f->node] && 1 < PLAN_OF(rails)) {
             is_dead[f->node][f->rail] = true;
@@ -177,22 +191,24 @@ static void end(void *argument)
 
 enum { BEGUN_US = 5000 };
 
-/* Adapters of one rail only die, so that each pair of machines keeps a path. A port that nobody names and that has no LID when the job
- * starts stays out of the job; therefore faults wait until the job has begun if ports are like that. */
+/* Adapters and completion queues of one rail only die, so that each pair of machines keeps a path. A port that nobody names and that has no
+ * LID when the job starts stays out of the job; therefore faults wait until the job has begun if ports are like that. So do completion
+ * queues, which do not exist before. */
 void faults_plan(void)
 {
     const unsigned dying = world_draw(PLAN_OF(rails));
 
     for (unsigned i = 0; i < PLAN_OF(faults); ++i) {
         fault_t *f = malloc(sizeof(*f));
-        const uint64_t at = WORLD_US * (world_draw(PLAN_OF(horizon)) + (ports_join_later() ? 0 : BEGUN_US));
+        uint64_t at = WORLD_US * (world_draw(PLAN_OF(horizon)) + (ports_join_later() ? 0 : BEGUN_US));
 
         *f = (fault_t){.kind = draw_kind(),
                        .node = world_draw(PLAN_OF(nodes)),
                        .rail = world_draw(PLAN_OF(rails)),
                        .process = world_draw(PLAN_OF(nodes) * PER_NODE),
                        .how = world_draw(64)};
-        f->rail = DEATH == f->kind ? dying : f->rail;
+        f->rail = DEATH == f->kind || CQ == f->kind ? dying : f->rail;
+        at += CQ == f->kind && ports_join_later() ? WORLD_US * BEGUN_US : 0;
         world_at(at, begin, f);
         world_at(at + draw_duration(), end, f);
     }

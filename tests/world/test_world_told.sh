@@ -6,7 +6,7 @@
 # verdict. Seeds differ in the path and the moment, and the first seed in which this happens is enough. Time is virtual, so the machine's load
 # changes nothing.
 . "$BFO_SRCDIR/tests/lib.sh"
-plan="nodes=2 per_node=1 rails=2 faults=6 silences=1 downs=0 losses=0 stops=0 deaths=0 kills=0 drains=0 breaks=0 fails=0 soft=20 deadline=250
+plan="nodes=2 per_node=1 rails=2 faults=6 silences=1 downs=0 losses=0 stops=0 deaths=0 kills=0 cqs=0 drains=0 breaks=0 fails=0 soft=20 deadline=250
       messages=300 horizon=6400 computes=0 blocking=0"
 # Which rank tells, and which one is told? Both speak of the same rail.
 told() {
