@@ -210,16 +210,24 @@ void ofo_async_look_again(ofo_device_t *device, uint64_t now)
     }
 }
 
+static bool has_cq(const ofo_module_t *module, const struct ibv_cq *cq)
+{
+    bool has = cq == module->ud.recv_cq || cq == module->ud.send_cq; /* those of control messages */
+
+    for (int c = 0; !has && c < OFO_LOAD(module->cq_count); ++c) {
+        has = cq == module->cq[c];
+    }
+    return has;
+}
+
 /* A completion queue that overran has lost completions, so nothing of its module can be trusted any more. */
 static void cq_failed(const ofo_device_t *device, const struct ibv_cq *cq)
 {
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         ofo_module_t *module = OFO.module[i];
-        for (int c = 0; module->device == device && c < OFO_LOAD(module->cq_count); ++c) {
-            if (cq == module->cq[c]) {
-                OFO_STORE(module->cq_failed, true);
-                set_port(module, "a completion queue failed");
-            }
+        if (module->device == device && has_cq(module, cq)) {
+            OFO_STORE(module->cq_failed, true);
+            set_port(module, "a completion queue failed");
         }
     }
 }

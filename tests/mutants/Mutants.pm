@@ -440,6 +440,8 @@ our @all = (
       from => 'gone = OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);', to => 'gone = OFO_LOAD(module->cq_failed);', unit => 'test_ofo_async' },
     { name => 'failed-queue-revived', what => 'a port whose completion queue failed comes back', file => 'btl_openib_failover/connect/btl_openib_async.c',
       from => 'gone = OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);', to => 'gone = OFO_LOAD(module->device->fatal);', unit => 'test_ofo_async' },
+    { name => 'failed-control-queue-ignored', what => 'a port whose completion queue of control messages failed stays up', file => 'btl_openib_failover/connect/btl_openib_async.c',
+      from => 'bool has = cq == module->ud.recv_cq || cq == module->ud.send_cq;', to => 'bool has = false;', unit => 'test_ofo_async' },
     { name => 'lost-address-ends-at-once', what => 'an address that is missing for a moment ends the rails of its port', file => 'btl_openib_failover/connect/btl_openib_async.c',
       from => 'address_lost == why && is_worth_waiting(module)', to => 'address_lost == why && !is_worth_waiting(module)', unit => 'test_ofo_async' },
     { name => 'event-of-any-port', what => 'an event of one port reaches all ports of its device', file => 'btl_openib_failover/connect/btl_openib_async.c',

@@ -363,6 +363,24 @@ static void port_whose_completion_queue_failed_does_not_come_back(void **state)
     assert_letters(1, 1, 0);
 }
 
+/* Without control messages no rail of the port can be connected again. */
+static void failed_queue_of_control_messages_ends_its_port_for_good(void **state)
+{
+    static struct ibv_cq sound_cq;
+
+    for (int is_send = 0; is_send <= 1; ++is_send) {
+        begin_with(2);
+        module[0].ud.send_cq = module[0].ud.recv_cq = &sound_cq;
+        module[1].ud.send_cq = is_send ? &failed_cq : &sound_cq;
+        module[1].ud.recv_cq = is_send ? &sound_cq : &failed_cq;
+        raise_event(IBV_EVENT_CQ_ERR, 0);
+        assert_letters(1, 0, 0);
+        assert_letters(2, 1, 0);
+        raise_event(IBV_EVENT_PORT_ACTIVE, 2);
+        assert_letters(2, 1, 0);
+    }
+}
+
 static void failed_shared_queue_ends_its_port_for_good(void **state)
 {
     static ofo_srq_t shared = {.srq = &failed_srq};
@@ -571,6 +589,7 @@ int main(void)
         cmocka_unit_test(address_missing_for_a_moment_ends_nothing),
         cmocka_unit_test(port_takes_another_address_when_its_own_is_gone),
         cmocka_unit_test(port_whose_completion_queue_failed_does_not_come_back),
+        cmocka_unit_test(failed_queue_of_control_messages_ends_its_port_for_good),
         cmocka_unit_test(failed_shared_queue_ends_its_port_for_good),
         cmocka_unit_test(end_of_a_device_takes_both_ports),
         cmocka_unit_test(progress_waits_once_for_a_service_that_is_deaf),
