@@ -178,12 +178,16 @@ static void reap_sends(ofo_ud_t *ud)
 
 /* ---- a queue pair that failed ------------------------------------------------------------------- */
 
-static void discard(struct ibv_cq *cq)
+/* False if the queue cannot be polled. */
+static bool discard(struct ibv_cq *cq)
 {
     struct ibv_wc wc[BATCH];
+    int n;
 
-    while (0 < ibv_poll_cq(cq, BATCH, wc)) {
-    }
+    do {
+        n = ibv_poll_cq(cq, BATCH, wc);
+    } while (0 < n);
+    return 0 == n;
 }
 
 static bool move_to(struct ibv_qp *qp, enum ibv_qp_state state)
@@ -193,16 +197,15 @@ static bool move_to(struct ibv_qp *qp, enum ibv_qp_state state)
     return 0 == ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
-/* Takes the queue pair through RESET. Completions that are still in the queues are of no use then, so datagrams may get lost. */
+/* Takes the queue pair through RESET. Completions that are still in the queues are of no use then, so datagrams may get lost. Receives are
+ * not posted again before the queues are empty, because the completions of both would overrun the queue. */
 static bool begin_anew(ofo_module_t *module)
 {
     ofo_ud_t *ud = &module->ud;
 
-    if (!move_to(ud->qp, IBV_QPS_RESET)) {
+    if (!move_to(ud->qp, IBV_QPS_RESET) || !discard(ud->send_cq) || !discard(ud->recv_cq)) {
         return false;
     }
-    discard(ud->send_cq);
-    discard(ud->recv_cq);
     ud->reaped = ud->sent;
     memset(ud->posted, 0, sizeof(ud->posted));
     return 0 == move_to_rts(module, ud->qp, ud->qkey);

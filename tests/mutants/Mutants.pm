@@ -430,6 +430,8 @@ our @all = (
       from => 'i < TRIES && !ofo_poll_and_keep', to => 'i < 1 && !ofo_poll_and_keep', unit => 'test_ofo_qpset' },
     { name => 'control-queue-not-mended', what => 'a queue pair of control messages that failed stays so', file => 'btl_openib_failover/connect/btl_openib_connect_ud.c',
       from => 'if (now >= ud->mend_at) {', to => 'if (now >= ud->mend_at + UINT64_MAX / 2) {', test => 'tests/mpi/btl_events.sh' },
+    { name => 'control-queue-overruns', what => 'receives for control messages are posted again while old completions are in their queue', file => 'btl_openib_failover/connect/btl_openib_connect_ud.c',
+      from => 'return 0 == n;', to => 'return true;', unit => 'test_ofo_ud' },
     { name => 'rtu-ends-patience', what => 'any control message without the hash of the rails ends the patience of a PML that cannot fail over', file => 'btl_openib_failover/rail/btl_openib_rail.c',
       from => 'if (tells_addresses(ctl) && ctl->rail_hash != ep->peer->rail_hash) {', to => 'if (ctl->rail_hash != ep->peer->rail_hash) {', test => 'tests/mpi/btl_parameters.sh' },
     { name => 'running-marker-counts', what => 'a marker that was a success ends the drain of its queue pair', file => 'btl_openib_failover/threads/btl_openib_poll.c',

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Control messages to neighbours that are gone: the search for each address fails only after seconds. How much time does one round of
- * service spend on them? This program stands in for verbs and the clock. DESIGN.txt section 15.3.
+ * service spend on them? When is a queue pair that failed repaired? This program stands in for verbs and the clock. DESIGN.txt sections
+ * 15.3 and 15.5.
  */
 #include "bfo_config.h"
 
@@ -49,9 +50,19 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 {
     return 0;
 }
+static unsigned receives; /* that were posted */
+static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **wrong)
+{
+    ++receives;
+    return 0;
+}
 static int completions; /* that the queue has */
+static struct ibv_cq *unpolled;
 static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 {
+    if (cq == unpolled) {
+        return -1;
+    }
     if (0 == completions) {
         return 0;
     }
@@ -94,7 +105,8 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 }
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-    return 1;
+    attr->qp_state = IBV_QPS_ERR;
+    return 0;
 }
 #undef ibv_reg_mr
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -135,14 +147,14 @@ static ofo_endpoint_t alive, dead[DEAD];
 
 static int begin(void **state)
 {
-    static struct ibv_context context = {.ops = {.post_send = post_send, .poll_cq = poll_cq}};
-    static struct ibv_cq cq = {.context = &context};
+    static struct ibv_context context = {.ops = {.post_send = post_send, .post_recv = post_recv, .poll_cq = poll_cq}};
+    static struct ibv_cq send_cq = {.context = &context}, recv_cq = {.context = &context};
     static struct ibv_qp qp = {.context = &context};
     static struct ibv_mr mr;
     static uint8_t memory[192 * (OFO_UD_RECVS + 64)];
     static ofo_device_t device;
 
-    module = (ofo_module_t){.device = &device, .ud = {.qp = &qp, .send_cq = &cq, .recv_cq = &cq, .mr = &mr, .memory = memory}};
+    module = (ofo_module_t){.device = &device, .ud = {.qp = &qp, .send_cq = &send_cq, .recv_cq = &recv_cq, .mr = &mr, .memory = memory}};
     alive = (ofo_endpoint_t){.module = &module, .remote = {.lid = ALIVE_LID}};
     for (int i = 0; i < DEAD; ++i) {
         dead[i] = (ofo_endpoint_t){.module = &module};
@@ -150,6 +162,8 @@ static int begin(void **state)
     now = 1000;
     failures = 0;
     completions = 0;
+    receives = 0;
+    unpolled = NULL;
     return 0;
 }
 
@@ -215,6 +229,23 @@ static void queue_that_stays_full_keeps_nobody_waiting(void **state)
     assert_int_equal(module.count.ctl_dropped, 1);
 }
 
+/* Completions of before the repair may still be in the queue, and those of the new receives would overrun it. */
+static void queue_that_cannot_be_polled_gets_no_new_receives(void **state)
+{
+    struct ibv_cq *const queues[] = {module.ud.send_cq, module.ud.recv_cq};
+
+    for (int i = 0; i < 2; ++i) {
+        unpolled = queues[i];
+        module.ud.is_doubtful = true;
+        assert_int_equal(ofo_cpc_ud.expire(&module, now), now + 2000);
+        assert_int_equal(receives, 0);
+        now += 2000;
+    }
+    unpolled = NULL;
+    assert_int_equal(ofo_cpc_ud.expire(&module, now), 0);
+    assert_int_equal(receives, OFO_UD_RECVS);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
@@ -223,6 +254,7 @@ int main(void)
         TEST(neighbours_that_are_gone_cost_a_round_one_of_them),
         TEST(neighbour_of_later_is_found_in_the_next_round),
         TEST(queue_that_stays_full_keeps_nobody_waiting),
+        TEST(queue_that_cannot_be_polled_gets_no_new_receives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
