@@ -37,7 +37,8 @@ typedef enum {
     BFO_FIGURES_VERDICTS
 } bfo_figures_verdict_t;
 
-/* Of a port: UP, PART or LOST if all, some or none of its rails are in use; DRAINING or DRAINED if it is out of service.
+/* Of a port: UP, PART or LOST if all, some or none of its rails are in use; DRAINING or DRAINED if it is out of service; NEVER_UP if
+ * it has rails, and none was ever in use; UNUSED if it went down and never had a rail.
  * Of a rail in an event: UP or LOST. Of a process: REACHED, GIVEN_UP or WAITED_FOR. */
 typedef enum {
     BFO_FIGURES_NONE = 0,
@@ -49,6 +50,8 @@ typedef enum {
     BFO_FIGURES_DRAINING, /* of a port that is taken out of service: a rail has messages in flight, or cannot be spared */
     BFO_FIGURES_DRAINED,
     BFO_FIGURES_WAITED_FOR,
+    BFO_FIGURES_NEVER_UP,
+    BFO_FIGURES_UNUSED,
     BFO_FIGURES_STATES
 } bfo_figures_state_t;
 
@@ -70,8 +73,8 @@ typedef enum {
 /* Names for people and programs. The caller has checked the value. */
 static inline const char *bfo_figures_state_name(uint32_t state)
 {
-    static const char *const names[BFO_FIGURES_STATES] = {"-",        "up",       "partly lost", "lost",      "reached",
-                                                          "given up", "draining", "drained",     "waited for"};
+    static const char *const names[BFO_FIGURES_STATES] = {"-",        "up",      "partly lost", "lost",     "reached", "given up",
+                                                          "draining", "drained", "waited for",  "never up", "unused"};
 
     return names[state];
 }

@@ -155,7 +155,7 @@ const char *bt_why_not_cut(const bt_check_t *check, const char *name, char *room
         return why;
     }
     for (size_t i = 0; i < job->n_ports; ++i) {
-        if (BFO_FIGURES_UP != job->port[i].state || 0 != job->port[i].rails_lost) {
+        if ((BFO_FIGURES_UP != job->port[i].state && BFO_FIGURES_UNUSED != job->port[i].state) || 0 != job->port[i].rails_lost) {
             snprintf(room, size, "%s is %s", job->port[i].port->name, bt_state_name(job->port[i].state));
             return room;
         }

@@ -79,7 +79,8 @@ static void answer_interface(const bt_ftb_event_t *asked, const bt_job_t *job, b
         const bt_port_t *port = &job->port[i];
 
         if (bt_ftb_has(asked, "iface", port->port->name)) {
-            const bool is_dead = 0 != port->rails ? port->rails == port->rails_lost : BFO_FIGURES_LOST == port->state;
+            const bool is_dead = 0 != port->rails ? port->rails == port->rails_lost
+                                                  : BFO_FIGURES_LOST == port->state || BFO_FIGURES_UNUSED == port->state;
 
             bt_ftb_begin_of_job(&e, is_dead ? "CONFIRM_INTERFACE_DEAD" : "CONFIRM_INTERFACE_ALIVE", port->port->name, job->first);
             bt_ftb_add_port(&e, port);

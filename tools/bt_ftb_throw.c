@@ -130,6 +130,7 @@ static const char *event_between(uint32_t before, uint32_t now)
     }
     switch (now) {
     case BFO_FIGURES_LOST:
+    case BFO_FIGURES_NEVER_UP:
     case BFO_FIGURES_DRAINED:
         return "MPI_IFACE_DEAD";
     case BFO_FIGURES_UP:

@@ -88,7 +88,7 @@ void bt_plot_process(const bt_process_t *p)
             }
         }
         if (NULL != last) {
-            last->is_no_loss = BFO_FIGURES_UP == p->f.port[i].state;
+            last->is_no_loss = BFO_FIGURES_UP == p->f.port[i].state || BFO_FIGURES_UNUSED == p->f.port[i].state;
         }
         if (!is_known) {
             note_t *first = new_note(p, p->f.began_wall, 0);

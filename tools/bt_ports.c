@@ -27,10 +27,21 @@ static bool stands_out(uint32_t state)
     return BFO_FIGURES_DRAINED == state || BFO_FIGURES_DRAINING == state;
 }
 
-/* The state of a port that two processes see together. */
+static bool is_down(uint32_t state)
+{
+    return BFO_FIGURES_LOST == state || BFO_FIGURES_NEVER_UP == state;
+}
+
+/* The state of a port that two processes see together. A process that does not use the port does not count. */
 static uint32_t both(uint32_t a, uint32_t b)
 {
-    return a == b ? a : stands_out(a) || stands_out(b) ? BFO_FIGURES_DRAINING : BFO_FIGURES_PART;
+    if (a == b || BFO_FIGURES_UNUSED == b) {
+        return a;
+    }
+    if (BFO_FIGURES_UNUSED == a) {
+        return b;
+    }
+    return stands_out(a) || stands_out(b) ? BFO_FIGURES_DRAINING : is_down(a) && is_down(b) ? BFO_FIGURES_LOST : BFO_FIGURES_PART;
 }
 
 static void add_traffic(bt_port_t *sum, const bfo_figures_t *f, uint32_t port)
@@ -118,7 +129,7 @@ void bt_job_sum(bt_job_t *job, const bt_all_t *all, size_t at, size_t n)
         add_ports(job, f);
     }
     for (size_t i = 0; i < job->n_ports; ++i) {
-        job->n_ports_lost += BFO_FIGURES_UP != job->port[i].state && !stands_out(job->port[i].state);
+        job->n_ports_lost += BFO_FIGURES_UP != job->port[i].state && BFO_FIGURES_UNUSED != job->port[i].state && !stands_out(job->port[i].state);
     }
 }
 

@@ -96,7 +96,7 @@ static bool has_colours(void)
 
 const char *bt_colour_of(uint32_t state)
 {
-    if (!has_colours()) {
+    if (!has_colours() || BFO_FIGURES_UNUSED == state) {
         return "";
     }
     return BFO_FIGURES_UP == state                                                                      ? "\033[32m"

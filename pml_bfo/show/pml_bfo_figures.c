@@ -22,6 +22,7 @@
 static const bfo_figures_t no_figures;                             /* before the beginning, and after the end */
 static bfo_figures_t *figures;                                     /* NULL: none. Written at set-up and at the end */
 static const mca_btl_base_module_t *counting[BFO_FIGURES_MODULES]; /* the modules whose counters are in the figures. Lock: `lock` */
+static bool was_up[BFO_FIGURES_PORTS];                             /* a rail of the port was in use at some time. Lock: `lock` */
 static uint64_t n_before;                                          /* number of events before the current change. Lock: `lock` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;           /* protects the file. A leaf: no other lock is taken under it */
 
@@ -29,6 +30,7 @@ void bfo_figures_open(void)
 {
     if (NULL == figures) {
         memset(counting, 0, sizeof(counting));
+        memset(was_up, 0, sizeof(was_up));
         figures = bfo_figures_file_open();
     }
 }
@@ -198,13 +200,18 @@ static void move_traffic(mca_btl_base_module_t *btl, const bfo_figures_port_t *p
     figures->n_modules = n + 1;
 }
 
+static uint32_t state_when_down(const bfo_figures_port_t *port)
+{
+    return was_up[port - figures->port] ? BFO_FIGURES_LOST : BFO_FIGURES_NEVER_UP;
+}
+
 /* A port without rails keeps its state, because nothing is known of it since it lost its last rail. */
 static void set_state(bfo_figures_port_t *port)
 {
     if (port->is_out) {
         enter_state(port, 0 == port->rails_draining + port->rails_kept ? BFO_FIGURES_DRAINED : BFO_FIGURES_DRAINING);
     } else if (0 != port->rails) {
-        enter_state(port, 0 == port->rails_lost ? BFO_FIGURES_UP : port->rails == port->rails_lost ? BFO_FIGURES_LOST : BFO_FIGURES_PART);
+        enter_state(port, 0 == port->rails_lost ? BFO_FIGURES_UP : port->rails == port->rails_lost ? state_when_down(port) : BFO_FIGURES_PART);
     }
 }
 
@@ -221,6 +228,7 @@ static void recount(bfo_peer_t *peer)
         bfo_figures_port_t *port = port_of(bfo_btl_port_name(peer->rails[r].btl));
 
         if (NULL != port) {
+            was_up[port - figures->port] |= peer->up_mask >> r & 1;
             port->rails_lost += (uint32_t) (lost >> r & 1) - (peer->figures_lost >> r & 1);
             BFO_ASSERT(port->rails_lost <= port->rails);
             set_state(port);
@@ -344,7 +352,7 @@ void bfo_figures_port_down(mca_btl_base_module_t *btl, const char *cause)
         since = BFO_FIGURES_UP == port->state ? port->since_mono : 0;
         snprintf(port->cause, sizeof(port->cause), "%s", cause);
         if (0 == port->rails) {
-            enter_state(port, BFO_FIGURES_LOST);
+            enter_state(port, was_up[port - figures->port] ? BFO_FIGURES_LOST : BFO_FIGURES_UNUSED);
         }
     }
     event_write(BFO_FIGURES_PORT_DOWN, BFO_FIGURES_UP, BFO_FIGURES_LOST, cause);

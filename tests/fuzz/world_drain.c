@@ -6,110 +6,18 @@
  */
 #define _GNU_SOURCE
 #include "world_case.h"
+#include "world_figures.h"
 
-#include "bfo_figures.h"
 #include "failover/pml_bfo_failover.h"
-#include "show/pml_bfo_figures.h"
 #include "door/pml_bfo_recv_api.h"
 #include "door/pml_bfo_send_api.h"
 #include "send/pml_bfo_send_start.h"
 
 #include "ompi/communicator/communicator.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-void fuzz_progress(void);
-
 enum { SHORT = 100, LONG = 8000 };
 
 static char room[9000];
-static bfo_steer_t *steer;           /* as the command bfo writes it */
-static const bfo_figures_t *figures; /* as the command bfo sees it */
-
-static void *map(int dir, const char *name, size_t size)
-{
-    const int fd = openat(dir, name, O_RDWR);
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-    must(0 <= fd && MAP_FAILED != at, "a file cannot be mapped");
-    close(fd);
-    return at;
-}
-
-static void map_both(const char *root)
-{
-    const int fd = bfo_figures_dir(root, geteuid(), false);
-    DIR *names = fdopendir(fd);
-    const struct dirent *entry;
-
-    must(NULL != names, "there is no directory");
-    while (NULL != (entry = readdir(names))) {
-        uint32_t job, rank, pid;
-
-        if (bfo_figures_parse_name(entry->d_name, &job, &rank, &pid)) {
-            figures = map(fd, entry->d_name, sizeof(*figures));
-        }
-    }
-    steer = map(fd, BFO_STEER_NAME, sizeof(*steer));
-    closedir(names);
-    must(NULL != figures, "there is no file of figures");
-}
-
-static bfo_peer_t *life_begins(void)
-{
-    static char root[] = "/tmp/world-drain-XXXXXX";
-
-    must(NULL != mkdtemp(root), "no directory");
-    ompi_mpi_comm_world.comm.c_local_group = world_comm[0]->c_local_group;
-    bfo_params.status_dir = root;
-    bfo_params.rejoin = true;
-    world_btl[0].ext.port = "a:1";
-    world_btl[1].ext.port = "b:1";
-    bfo_figures_open();
-    map_both(root);
-    world_begin();
-    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
-    return peer_of_rank(1);
-}
-
-static void life_ends(void)
-{
-    char command[200];
-
-    bfo_figures_close();
-    snprintf(command, sizeof(command), "rm -r %s", bfo_params.status_dir);
-    must(0 == system(command), "the directory stays");
-}
-
-static void take_out(const char *port, bool by_force)
-{
-    steer->sequence += 1;
-    steer->n_out = NULL == port ? 0 : 1;
-    steer->forced = by_force;
-    snprintf(steer->out[0], sizeof(steer->out[0]), "%s", NULL == port ? "" : port);
-    steer->sequence += 1;
-    fuzz_progress();
-}
-
-/* The user takes this port out of service; NULL: no port. */
-static void out(const char *port)
-{
-    take_out(port, false);
-}
-
-static uint32_t state_of(const char *port)
-{
-    for (uint32_t i = 0; i < figures->n_ports; ++i) {
-        if (0 == strcmp(port, figures->port[i].name)) {
-            return figures->port[i].state;
-        }
-    }
-    return BFO_FIGURES_NONE;
-}
-
 /* Checks the RAILS message that is posted: its rail (NULL: any) and its two masks; then it arrives. */
 static void rails_go(const world_btl_t *by, unsigned names_out, unsigned names_quiet)
 {

@@ -139,6 +139,31 @@ static void port_that_was_lost_before_the_server_began_is_told(void **state)
     must_throw("MPI_IFACE_DEAD ");
 }
 
+/* A port that no process uses is no loss; a process that does not use the port says nothing about those that do. */
+static void port_that_nobody_uses_is_no_loss(void **state)
+{
+    bt_job_t job;
+
+    new_job(2);
+    set_ports(2, BFO_FIGURES_UNUSED, 0);
+    assert_int_equal(0, look());
+    bt_job_sum(&job, &all, 0, 2);
+    assert_true(bt_job_is_well(&job));
+    set_ports(1, BFO_FIGURES_NEVER_UP, 2);
+    assert_int_equal(1, look());
+    must_throw("MPI_IFACE_DEAD ");
+    must_throw("state: \"never up\"");
+    bt_job_sum(&job, &all, 0, 2);
+    assert_false(bt_job_is_well(&job));
+    assert_int_equal(1, job.n_ports_lost);
+    process[1].f.port[0].state = BFO_FIGURES_LOST;
+    bt_job_sum(&job, &all, 0, 2);
+    assert_int_equal(BFO_FIGURES_LOST, job.port[0].state);
+    process[1].f.port[0].state = BFO_FIGURES_UP;
+    bt_job_sum(&job, &all, 0, 2);
+    assert_int_equal(BFO_FIGURES_PART, job.port[0].state);
+}
+
 static void what_many_noticed_alike_is_one_event(void **state)
 {
     new_job(RANKS);
@@ -304,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(port_is_told_when_its_state_changes),
         cmocka_unit_test(port_that_was_lost_before_the_server_began_is_told),
+        cmocka_unit_test(port_that_nobody_uses_is_no_loss),
         cmocka_unit_test(what_many_noticed_alike_is_one_event),
         cmocka_unit_test(rank_is_given_up_once_and_dead_once),
         cmocka_unit_test(rank_is_waited_for_and_reached_again),
