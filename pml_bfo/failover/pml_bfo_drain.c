@@ -311,6 +311,14 @@ void bfo_drain_check(void)
     }
 }
 
+/* A process that has computed for long need not wait until the timer rings. */
+static void obey_now(void)
+{
+    if (is_news()) {
+        (void) look();
+    }
+}
+
 static void timer_rings(int fd, short flags, void *arg)
 {
     const struct timeval period = {.tv_usec = CHECK_MS * 1000};
@@ -326,9 +334,8 @@ static void timer_rings(int fd, short flags, void *arg)
 void bfo_drain_open(void)
 {
     (void) bfo_steer_open();
-    if (is_news()) {
-        (void) look(); /* so that even the first peers do not use ports that stand out already */
-    }
+    bfo.up.obey = obey_now;
+    obey_now(); /* so that even the first peers do not use ports that stand out already */
     if (NULL != opal_sync_event_base) {
         opal_event_evtimer_set(opal_sync_event_base, &timer, timer_rings, NULL);
         timer_rings(-1, 0, NULL);

@@ -202,6 +202,21 @@ static bool has_died(bfo_peer_t *peer, uint64_t now)
     return 0 != since && NULL != knows_dead && knows_dead(peer, since, now);
 }
 
+/* The end of the waits, in seconds. If a wait is over, the process may have computed for so long that it has not seen another value yet. */
+static int timeout_now(uint64_t now)
+{
+    const int timeout = bfo_param(last_rail_timeout);
+
+    BFO_FOREACH_PEER(peer)
+    {
+        if (bfo_unlikely(is_over(peer, now, timeout))) {
+            bfo.up.obey();
+            return bfo_param(last_rail_timeout);
+        }
+    }
+    return timeout;
+}
+
 int bfo_failover_look_at_waits(void)
 {
     uint64_t now;
@@ -211,7 +226,7 @@ int bfo_failover_look_at_waits(void)
         return 0;
     }
     now = now_ms();
-    timeout = bfo_param(last_rail_timeout);
+    timeout = timeout_now(now);
     BFO_FOREACH_PEER(peer)
     {
         if (bfo_unlikely(has_died(peer, now))) {

@@ -26,6 +26,7 @@ typedef struct {
     void (*wait)(bfo_peer_t *peer, const char *cause);                                                 /* bfo_failover_wait() */
     void (*declare)(bfo_peer_t *peer, const char *cause);                                              /* bfo_failover_declare() */
     void (*settle_all)(void);                          /* bfo_failover_settle_all(); NULL if failover is compiled out */
+    void (*obey)(void);                                /* pml_bfo_drain.c: obeys what the user and the program have asked for by now */
     void (*release)(bfo_comm_t *bc, bfo_lane_t *lane); /* pml_bfo_recv_dispatch.c: a receive that held back later messages has completed */
     void (*fin_is_visible)(const bfo_fin_hdr_t *fin);  /* the same: the data of a FIN that waited for a fence is visible */
 } bfo_upward_t;

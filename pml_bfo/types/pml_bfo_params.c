@@ -80,7 +80,7 @@ static const struct {
     {"last_rail_timeout",
      "Seconds for which the requests of a peer wait when the last rail to it is lost, or drained by force (0: no longer than a rail is "
      "coming back, and no rail is drained by force; -1: without limit). A process of which its machine says that it is dead is not waited for. With pml_bfo_rejoin 0 it "
-     "is 0",
+     "is 0. A change also counts for waits that have begun",
      MCA_BASE_VAR_TYPE_INT, &asked.last_rail_timeout, OPAL_INFO_LVL_4, true},
     {"eager_limit",
      "Longest message sent without rendezvous, in bytes with header (0: smallest of the BTLs' limits; "

@@ -344,6 +344,21 @@ static void loss_while_drained_by_force_leaves_it_drained(void)
     life_ends();
 }
 
+/* The process has computed since the user gave the port back: it learns of that only when the time for the wait has passed. */
+static void release_while_the_process_computes_ends_the_wait(void)
+{
+    bfo_peer_t *peer = life_begins_with_one_rail(PATIENCE);
+
+    drain_by_force(peer);
+    steer->sequence += 1;
+    steer->n_out = 0;
+    steer->sequence += 1;
+    peer->waits_since -= 1000u * (PATIENCE + 10);
+    fuzz_progress();
+    must(!peer->declared && 0 == bfo.n_waits && 1 == peer->send_mask, "a port that was given back in time costs its peer");
+    life_ends();
+}
+
 /* ---- without failover, losses, other reports --------------------------------------------------------------- */
 
 /* The rail to rank 2 has no failover. */
@@ -460,6 +475,7 @@ static const world_case_t cases[] = {
     {"force_waits_no_longer_than_for_a_lost_rail", force_waits_no_longer_than_for_a_lost_rail},
     {"force_without_patience_keeps_the_last_rail", force_without_patience_keeps_the_last_rail},
     {"loss_while_drained_by_force_leaves_it_drained", loss_while_drained_by_force_leaves_it_drained},
+    {"release_while_the_process_computes_ends_the_wait", release_while_the_process_computes_ends_the_wait},
     {"rail_without_failover_is_kept", rail_without_failover_is_kept},
     {"rail_that_is_drained_serves_when_the_other_is_lost", rail_that_is_drained_serves_when_the_other_is_lost},
     {"loss_while_drained_leaves_it_drained", loss_while_drained_leaves_it_drained},

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What the user sees of ports without a rail in use. DESIGN.txt section 19.
+ * What the user sees of ports without a rail in use, and what a wait for a rail does when the user sets another limit. DESIGN.txt
+ * sections 14.8 and 19.
  */
 #define _GNU_SOURCE
 #include "world_case.h"
 #include "world_figures.h"
 
 #include "failover/pml_bfo_failover.h"
+
+enum { PATIENCE = 60 };
 
 /* Rail 0 is down when the peer is met, because its cable was out when the job started. */
 static void port_that_was_never_up_is_not_lost(void)
@@ -42,9 +45,50 @@ static void port_that_nobody_uses_is_not_lost(void)
     life_ends();
 }
 
+/* No rail is left, and this process waits for a rail. */
+static bfo_peer_t *wait_begins(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    bfo_params.last_rail_timeout = PATIENCE;
+    world_rail_fails(&world_btl[0]);
+    world_rail_fails(&world_btl[1]);
+    must(!peer->declared && 1 == bfo.n_waits, "nobody waits for a rail");
+    return peer;
+}
+
+static void wait_is_made_shorter(void)
+{
+    bfo_peer_t *peer = wait_begins();
+
+    peer->waits_since -= 1000u * (PATIENCE / 2);
+    wish(BFO_PARAMETER_LAST_RAIL_TIMEOUT, PATIENCE / 4);
+    fuzz_progress();
+    fuzz_progress();
+    must(peer->declared && 0 == bfo.n_waits, "a wait that has begun keeps its limit");
+    life_ends();
+}
+
+/* The process has computed all the time: it learns of the new limit only when the old limit has passed. */
+static void wait_is_made_longer_while_the_process_computes(void)
+{
+    bfo_peer_t *peer = wait_begins();
+
+    wish(BFO_PARAMETER_LAST_RAIL_TIMEOUT, 2 * PATIENCE);
+    peer->waits_since -= 1000u * (PATIENCE + 10);
+    fuzz_progress();
+    must(!peer->declared && 1 == bfo.n_waits, "the wait ends by a limit that the user has changed");
+    peer->waits_since -= 1000u * PATIENCE;
+    fuzz_progress();
+    must(peer->declared && 0 == bfo.n_waits, "the wait has no end any more");
+    life_ends();
+}
+
 static const world_case_t cases[] = {
     {"port_that_was_never_up_is_not_lost", port_that_was_never_up_is_not_lost},
     {"port_that_nobody_uses_is_not_lost", port_that_nobody_uses_is_not_lost},
+    {"wait_is_made_shorter", wait_is_made_shorter},
+    {"wait_is_made_longer_while_the_process_computes", wait_is_made_longer_while_the_process_computes},
 };
 
 int main(int argc, char **argv)
