@@ -30,7 +30,9 @@ static void set_port_locked(ofo_module_t *module, bool up, const char *why)
         return;
     }
     module->gone_told = gone;
-    if (!up) {
+    if (up) {
+        OFO_STORE(module->up_since, ofo_now_ms());
+    } else {
         module->down_why = why;
         OFO_STORE(module->downs, module->downs + (OFO_LOAD(module->port_up) ? 1 : 0));
     }

@@ -146,6 +146,8 @@ static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
         if (!OFO_LOAD(ep->module->port_up) || !may_rejoin(ep) || (ofo_rejoin_is_held(&ep->rejoin, now, half_life()) && !ofo_rail_is_last(ep))) {
             rejoin_later(ep, LOOK_AGAIN_MS);
         } else if (!ofo_ctl_has_room(ep->module)) {
+        } else if (now < ofo_rail_stable_at(ep)) {
+            ep->rejoin.at = ofo_rail_stable_at(ep); /* the port has flapped since the wait began */
             ep->rejoin.at = now + ROOM_MS;
         } else {
             rejoin_ask(ep, now);
@@ -255,10 +257,14 @@ static bool opens(const ofo_endpoint_t *ep, ofo_fsm_event_t event)
 }
 
 /* Is the request dropped because it comes too early? A refusal would end the peer's rail, although ours can go on when the port is back
- * or the loss check is passed. The peer asks again. */
+ * and stable, or the loss check is passed. The peer asks again. */
 static bool comes_too_early(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
-    return OFO_CTL_REQ == ctl->type && ((!OFO_LOAD(ep->module->port_up) && ofo_rail_is_spared(ep)) || (ep->check_open && ctl->gen > ep->fsm.gen));
+    const bool is_up = OFO_LOAD(ep->module->port_up);
+
+    return OFO_CTL_REQ == ctl->type
+           && ((!is_up && ofo_rail_is_spared(ep))
+               || (ctl->gen > ep->fsm.gen && (ep->check_open || (is_up && ofo_now_ms() < ofo_rail_stable_at(ep)))));
 }
 
 void ofo_rail_asked(ofo_endpoint_t *ep, const ofo_ctl_t *req)

@@ -136,11 +136,19 @@ static void send_dack(ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *down)
     const ofo_kept_t *kept = kept_of(ep, gen);
 
     ctl.cause = gen == ep->fsm.gen ? ep->cause : OFO_CAUSE_UNKNOWN;
+uint64_t ofo_rail_stable_at(const ofo_endpoint_t *ep)
+{
+    const uint64_t since = OFO_LOAD(ep->module->up_since);
+
+    return 0 == since || ofo_rail_is_last(ep) ? 0 : since + OFO.params.rejoin_after;
+}
+
+/* A port that came up a moment ago may fall again: until it is stable, the question whether the rail carries packets has no answer. */
     if (NULL != kept) {
         ctl.counts = kept->sent;
         ctl.flags = OFO_DACK_VALID;
     }
-    if (NULL != down && OFO_CTL_DOWN == down->type) {
+    if (NULL != down && OFO_CTL_DOWN == down->type && ofo_now_ms() >= ofo_rail_stable_at(ep)) {
         ctl.flags |= down->flags & OFO_CTL_ASKS;
     }
     send_by_any_way(ep, &ctl);

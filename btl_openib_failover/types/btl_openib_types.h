@@ -611,6 +611,7 @@ struct ofo_module {
     uint32_t port_asked, port_told; /* how many questions about the port progress has asked, and how many of them are answered; atomic */
     bool port_answer;               /* the last answer: is the port up? release: port_told */
     uint32_t downs;                 /* how often the port went down; atomic, written before port_up under the same lock */
+    uint64_t up_since;              /* ms; when the port came up; 0: before the start. Atomic, written before port_up under the same lock */
     const char *down_why;           /* constant text. release: port_up */
     bool tells_late;                /* the user named the port, which was down at the start, and is to be told; atomic */
     bool gone_told;                 /* progress got a letter that the port is down for good; lock: that of _async.c */

@@ -219,11 +219,15 @@ static void port_of_a_device_that_is_gone_does_not_come_back(void **state)
 {
     begin();
     raise_event(IBV_EVENT_PORT_ERR, 1);
+    now = 3000;
     raise_event(IBV_EVENT_PORT_ACTIVE, 1);
     assert_letters(1, 1, 1);
+    assert_int_equal(module[0].up_since, 3000);
     ofo_async_device_gone(&device);
+    now = 4000;
     raise_event(IBV_EVENT_PORT_ACTIVE, 1); /* an event that was on its way */
     assert_letters(1, 2, 1);
+    assert_int_equal(module[0].up_since, 3000);
 }
 
 /* Rails that were spared or in doubt when the port went down end now. A second report changes nothing. */
