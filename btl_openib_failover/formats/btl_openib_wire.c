@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { CH_SIZE = 24, DACK_SIZE = 56, REQ_SIZE = 56, REJ_SIZE = 32, ASK_SIZE = 32, PROBE_SIZE = 32, MTU_MIN = 1, MTU_MAX = 5 };
+enum { CH_SIZE = 24, ADDRESS_SIZE = 48, DACK_SIZE = 56, REQ_SIZE = 56, REJ_SIZE = 32, ASK_SIZE = 32, PROBE_SIZE = 32, MTU_MIN = 1, MTU_MAX = 5 };
 
 static const char *const ctl_names[] = {"DOWN", "DACK", "REQ", "REP", "RTU", "REJ", "PEERDEAD", "ASK", "PROBE", "ANSWER"};
 
@@ -31,6 +31,7 @@ static size_t ctl_size(const ofo_ctl_t *ctl)
 {
     switch (ctl->type) {
     case OFO_CTL_DOWN:
+        return ctl->flags & OFO_CTL_ADDRESS ? ADDRESS_SIZE : CH_SIZE;
     case OFO_CTL_RTU:
     case OFO_CTL_PEERDEAD:
         return CH_SIZE;
@@ -118,6 +119,9 @@ size_t ofo_ctl_pack(const ofo_ctl_t *ctl, uint8_t *buffer, size_t size)
     ofo_put32(buffer + 20, ctl->dst_inc);
     if (OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type) {
         pack_connect(ctl, buffer);
+    } else if (ADDRESS_SIZE == need) {
+        ofo_put16(buffer + 24, ctl->lid);
+        memcpy(buffer + 32, ctl->gid, 16);
     } else if (OFO_CTL_DACK == ctl->type) {
         pack_counts(&ctl->counts, buffer);
     } else if (OFO_CTL_REJ == ctl->type) {
@@ -145,6 +149,9 @@ static void unpack_body(const uint8_t *at, ofo_ctl_t *ctl)
         ctl->to = at[31];
         ctl->rail_hash = ofo_get64(at + 32);
         memcpy(ctl->gid, at + 40, 16);
+    } else if (OFO_CTL_DOWN == ctl->type && 0 != (ctl->flags & OFO_CTL_ADDRESS)) {
+        ctl->lid = ofo_get16(at + 24);
+        memcpy(ctl->gid, at + 32, 16);
     } else if (OFO_CTL_DACK == ctl->type) {
         ctl->counts.n_ok = ofo_get64(at + 24);
         for (unsigned i = 0; i < OFO_MAX_QPS; ++i) {

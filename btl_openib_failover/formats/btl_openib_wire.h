@@ -51,6 +51,7 @@ typedef enum {
 #define OFO_DACK_VALID 0x01    /* flag of DACK: the counts are known */
 #define OFO_CTL_ASKS 0x02      /* flag of DOWN: asks whether the rail carries packets again; flag of DACK: answers such a DOWN */
 #define OFO_CTL_SOFT 0x04      /* flag of PROBE: the rail `about` is soft at the sender, by the sender's own inquiry */
+#define OFO_CTL_ADDRESS 0x08   /* flag of DOWN: it has the address of the sender's port */
 #define OFO_CTL_PROBATION 0x10 /* flag of PROBE and of its ANSWER: a question of the rail's probation, not of an inquiry */
 
 /* A queue pair, as its owner announces it. */
@@ -77,14 +78,15 @@ typedef struct {
     uint32_t src_inc, dst_inc;
     /* REQ, REP, ASK */
     uint8_t from, to; /* the sender's and the receiver's port, each an index into its owner's record */
-    /* REQ, REP */
+    /* REQ, REP, DOWN with OFO_CTL_ADDRESS */
     uint16_t lid;
+    uint8_t gid[16];
+    /* REQ, REP */
     uint8_t mtu; /* enum ibv_mtu: largest path MTU the sender takes */
     uint8_t nqp;
     uint8_t qp_index;
     uint8_t reads; /* READs that the sender answers at a time on one queue pair; 0: unknown */
     uint64_t rail_hash;
-    uint8_t gid[16];
     ofo_qp_addr_t qp[OFO_MAX_QPS];
     /* DACK */
     ofo_counts_t counts;

@@ -121,8 +121,9 @@ static void rejoin_ask(ofo_endpoint_t *ep, uint64_t now)
 {
     ofo_ctl_t down = {.type = OFO_CTL_DOWN, .flags = OFO_CTL_ASKS, .rail = ep->rail, .gen = ep->fsm.gen};
 
-    if (0 != ep->rejoin.asked_at) {
-        ofo_ud_forget(ep); /* the neighbour may have another address now */
+    if (0 != ep->rejoin.asked_at) { /* one of the two ports, or both, may have another address now */
+        ofo_ud_forget(ep);
+        ofo_rail_send_down(ep, ep->fsm.gen);
     }
     rejoin_later(ep, rejoin_wait(ep));
     ep->rejoin.asked_at = now;
@@ -145,9 +146,9 @@ static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
         }
         if (!OFO_LOAD(ep->module->port_up) || !may_rejoin(ep) || (ofo_rejoin_is_held(&ep->rejoin, now, half_life()) && !ofo_rail_is_last(ep))) {
             rejoin_later(ep, LOOK_AGAIN_MS);
-        } else if (!ofo_ctl_has_room(ep->module)) {
         } else if (now < ofo_rail_stable_at(ep)) {
             ep->rejoin.at = ofo_rail_stable_at(ep); /* the port has flapped since the wait began */
+        } else if (!ofo_ctl_has_room(ep->module)) {
             ep->rejoin.at = now + ROOM_MS;
         } else {
             rejoin_ask(ep, now);
@@ -227,14 +228,24 @@ static bool tells_addresses(const ofo_ctl_t *ctl)
     return OFO_CTL_REQ == ctl->type || OFO_CTL_REP == ctl->type;
 }
 
-/* The peer's port may have a newer address than its record. The address of the last request or reply is used. */
+static bool has_address(const ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
+{
+    return tells_addresses(ctl) || (OFO_CTL_DOWN == ctl->type && 0 != (ctl->flags & OFO_CTL_ADDRESS) && ctl->gen == ep->fsm.gen);
+}
+
+/* The peer's port may have a newer address than its record. The address of the last request, reply or DOWN is used. A question that went to
+ * the old address says nothing. */
 static void learn_address(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
 {
-    if (tells_addresses(ctl) && OFO_CPC_UD == OFO.cpc->type
+    if (has_address(ep, ctl) && OFO_CPC_UD == OFO.cpc->type
         && (ctl->lid != ep->remote.lid || 0 != memcmp(ctl->gid, ep->remote.gid, sizeof(ctl->gid)))) {
         ep->remote.lid = ctl->lid;
         memcpy(ep->remote.gid, ctl->gid, sizeof(ctl->gid));
         ofo_ud_forget(ep);
+        if (0 != ep->rejoin.asked_at) {
+            ep->rejoin.wait = 0;
+            rejoin_later(ep, rejoin_wait(ep));
+        }
     }
 }
 

@@ -82,6 +82,13 @@ static void send_by_any_way(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     ofo_ctl_send(ep, ctl);
 }
 
+/* Adds the present address of the rail's own port. */
+static void add_address(const ofo_endpoint_t *ep, ofo_ctl_t *ctl)
+{
+    ctl->lid = ep->module->port_attr.lid;
+    memcpy(ctl->gid, OFO.record.port[ep->module->port_index].gid, sizeof(ctl->gid));
+}
+
 static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
 {
     ofo_module_t *module = ep->module;
@@ -90,13 +97,12 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
     BFO_ASSERT(is_in(ep, OFO_CTL_REQ == type ? OFO_ST_REQUESTED : OFO_ST_READY));
     BFO_ASSERT(NULL != ep->building && ep->building->gen == ep->fsm.gen);
     BFO_ASSERT(0 < ep->building->nqp && ep->building->nqp <= OFO_MAX_QPS);
-    ctl.lid = module->port_attr.lid;
+    add_address(ep, &ctl);
     ctl.mtu = ofo_mtu_own(module);
     ctl.reads = ofo_reads_answered(module);
     ctl.nqp = (uint8_t) ep->building->nqp;
     ctl.rail_hash = ep->peer->rail_hash;
     ctl.from = module->port_index;
-    memcpy(ctl.gid, OFO.record.port[module->port_index].gid, sizeof(ctl.gid));
     for (unsigned i = 0; i < ctl.nqp; ++i) {
         ctl.qp[i].qpn = ep->building->qp[i].qp->qp_num;
         ctl.qp[i].psn = ep->building->qp[i].psn;
@@ -130,12 +136,6 @@ ofo_kept_t *ofo_rail_keep(ofo_endpoint_t *ep, uint16_t gen)
     return &ep->kept[0];
 }
 
-static void send_dack(ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *down)
-{
-    ofo_ctl_t ctl = message(ep, OFO_CTL_DACK, gen);
-    const ofo_kept_t *kept = kept_of(ep, gen);
-
-    ctl.cause = gen == ep->fsm.gen ? ep->cause : OFO_CAUSE_UNKNOWN;
 uint64_t ofo_rail_stable_at(const ofo_endpoint_t *ep)
 {
     const uint64_t since = OFO_LOAD(ep->module->up_since);
@@ -144,6 +144,12 @@ uint64_t ofo_rail_stable_at(const ofo_endpoint_t *ep)
 }
 
 /* A port that came up a moment ago may fall again: until it is stable, the question whether the rail carries packets has no answer. */
+static void send_dack(ofo_endpoint_t *ep, uint16_t gen, const ofo_ctl_t *down)
+{
+    ofo_ctl_t ctl = message(ep, OFO_CTL_DACK, gen);
+    const ofo_kept_t *kept = kept_of(ep, gen);
+
+    ctl.cause = gen == ep->fsm.gen ? ep->cause : OFO_CAUSE_UNKNOWN;
     if (NULL != kept) {
         ctl.counts = kept->sent;
         ctl.flags = OFO_DACK_VALID;
@@ -248,6 +254,8 @@ void ofo_rail_send_down(ofo_endpoint_t *ep, uint16_t gen)
 
     BFO_ASSERT(gen <= ep->fsm.gen); /* nothing that was never begun is brought down */
     down.cause = gen == ep->fsm.gen ? ep->cause : OFO_CAUSE_UNKNOWN;
+    down.flags = OFO_CTL_ADDRESS;
+    add_address(ep, &down);
     send_by_any_way(ep, &down);
 }
 

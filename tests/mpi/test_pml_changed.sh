@@ -7,7 +7,7 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
-BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_verbose 1 --mca btl_openib_rejoin_after 50
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 2 --mca pml_bfo_verbose 1 --mca btl_openib_rejoin_after 50
     --mca btl_openib_rejoin_half_life 0 --mca btl_openib_connect_timeout 1)
 log=$TEST_TMP/log
 
@@ -46,6 +46,22 @@ for change in lid gid; do
     carries
     end "another $change"
 done
+
+# Both ports of a silent rail get other addresses. No question about the rail arrives any more, because each port asks the old address of the
+# other; the addresses go over the other rail.
+begin_stream "-n 2 --retry-time=300ms" 2 "$STREAM" -m 300000 -s 400
+await "$log" 'messages verified' || give_up 'no stream'
+act silent 1
+both lost 2
+act lid 1
+for rank in 0 1; do # each side has looked up the old address again
+    asked=$(($(grep -c "DOWN([0-9]*) of rail 1 to $rank" "$log") + 4))
+    await "$log" "DOWN([0-9]*) of rail 1 to $rank" $asked || give_up "nobody asks rank $rank about a silent rail"
+done
+act up 1
+both 'is back' 2
+carries
+end 'other addresses at both ends of a silent rail'
 
 tries() { grep -c 'rail 1 .* -> requested on restored' "$log"; }
 begin ''

@@ -52,6 +52,7 @@ static uint64_t now;
 
 static unsigned sent[TYPES], letters[LETTERS]; /* counted by type and kind */
 static ofo_ctl_t last[TYPES];                  /* the last message of each type */
+static ofo_ctl_t last_letter;                  /* the last message for another rail to send */
 static uint16_t letter_gen[LETTERS];
 static unsigned buried, declared, doubted, probes, forgotten, wants, asks, refusals, late;
 static bool no_set, no_join, is_spared, is_last, is_gone, is_silent, no_fit, is_full;
@@ -78,6 +79,9 @@ void ofo_tell_service(ofo_endpoint_t *of, ofo_mail_kind_t kind, uint16_t gen, co
 {
     assert_ptr_equal(of, &ep[1]);
     ++letters[kind];
+    if (NULL != ctl) {
+        last_letter = *ctl;
+    }
 }
 void ofo_tell_progress(ofo_module_t *to, ofo_mail_kind_t kind, ofo_endpoint_t *of, uint16_t gen, const ofo_ctl_t *ctl, ofo_qpset_t *qps)
 {

@@ -423,8 +423,8 @@ static void question_is_asked_and_the_answer_opens_the_rail(void **state)
     assert_int_equal(sent[OFO_CTL_DOWN], 1);
     assert_int_equal(last[OFO_CTL_DOWN].flags, OFO_CTL_ASKS);
     assert_int_equal(forgotten, 0);
-    time_passes(2000); /* no answer: twice the time, and the address is looked up again */
-    assert_int_equal(sent[OFO_CTL_DOWN], 2);
+    time_passes(2000); /* no answer: twice the time, the address is looked up again, and the peer hears ours */
+    assert_int_equal(sent[OFO_CTL_DOWN], 3);
     assert_int_equal(forgotten, 1);
     ofo_rail_message(rail, &dack);
     assert_int_equal(wants, 1);
@@ -433,7 +433,7 @@ static void question_is_asked_and_the_answer_opens_the_rail(void **state)
     is_in(OFO_ST_DOWN, 0);
     assert_int_equal(rail->rejoin.at, OFO_REJOIN_WITH_PORT);
     time_passes(5000);
-    assert_int_equal(sent[OFO_CTL_DOWN], 2);
+    assert_int_equal(sent[OFO_CTL_DOWN], 3);
     module[0].port_up = true;
     time_passes(1);
     assert_int_equal(rail->rejoin.at, now + 1000);
@@ -454,8 +454,8 @@ static void last_rail_is_asked_often(void **state)
     for (unsigned i = 0; i < 10; ++i) {
         time_passes(100);
     }
-    assert_int_equal(sent[OFO_CTL_DOWN], 10);
-    comes(OFO_CTL_DOWN, 1); /* DOWN is repeated as often, and DACK with it */
+    assert_int_equal(sent[OFO_CTL_DOWN], 19); /* from the second question on with our address */
+    comes(OFO_CTL_DOWN, 1);                   /* DOWN is repeated as often, and DACK with it */
     sent[OFO_CTL_DOWN] = sent[OFO_CTL_DACK] = 0;
     for (unsigned i = 0; i < 100; ++i) {
         time_passes(10);

@@ -71,6 +71,28 @@ static void ctl_every_type_round_trips(void **state)
     }
 }
 
+/* An older build reads the first 24 bytes only. */
+static void bring_down_may_have_an_address(void **state)
+{
+    uint8_t buffer[OFO_CTL_MAX_SIZE];
+    ofo_ctl_t in = example(OFO_CTL_DOWN), out;
+
+    in.flags = OFO_CTL_ADDRESS;
+    in.lid = 0xbeef;
+    in.gid[0] = 0xfe;
+    in.gid[15] = 9;
+    assert_int_equal(ofo_ctl_pack(&in, buffer, sizeof(buffer)), 48);
+    assert_int_equal(buffer[24], 0xbe);
+    assert_int_equal(buffer[32], 0xfe);
+    assert_int_equal(buffer[47], 9);
+    assert_int_equal(ofo_ctl_unpack(buffer, 47, &out), OFO_WIRE_SHORT);
+    assert_int_equal(ofo_ctl_unpack(buffer, 48, &out), OFO_WIRE_OK);
+    assert_memory_equal(&in, &out, sizeof(in));
+    buffer[1] = 0;
+    assert_int_equal(ofo_ctl_unpack(buffer, 24, &out), OFO_WIRE_OK);
+    assert_int_equal(out.lid, 0);
+}
+
 static void ctl_layout_is_network_byte_order(void **state)
 {
     static const uint8_t head[24] = {0x32, 0, 3, 2, 0x12, 0x34, 0, 0, 0xa1, 0xb2, 0xc3, 0xd4, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -278,11 +300,17 @@ static void ports_of_long_names_have_them_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ports_of_long_names_have_them_whole), cmocka_unit_test(ctl_every_type_round_trips),
-        cmocka_unit_test(ctl_layout_is_network_byte_order),    cmocka_unit_test(cause_of_a_bring_down_is_never_trusted),
-        cmocka_unit_test(ctl_short_message_is_refused),        cmocka_unit_test(ctl_bad_fields_are_refused),
-        cmocka_unit_test(ctl_random_bytes_never_hurt),         cmocka_unit_test(record_round_trips),
-        cmocka_unit_test(record_of_other_version_is_told),     cmocka_unit_test(record_bad_fields_are_refused),
+        cmocka_unit_test(ports_of_long_names_have_them_whole),
+        cmocka_unit_test(ctl_every_type_round_trips),
+        cmocka_unit_test(bring_down_may_have_an_address),
+        cmocka_unit_test(ctl_layout_is_network_byte_order),
+        cmocka_unit_test(cause_of_a_bring_down_is_never_trusted),
+        cmocka_unit_test(ctl_short_message_is_refused),
+        cmocka_unit_test(ctl_bad_fields_are_refused),
+        cmocka_unit_test(ctl_random_bytes_never_hurt),
+        cmocka_unit_test(record_round_trips),
+        cmocka_unit_test(record_of_other_version_is_told),
+        cmocka_unit_test(record_bad_fields_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
