@@ -22,7 +22,7 @@
 
 /* "BFOBTLX1", first character in the lowest byte. */
 #define BFO_BTL_EXT_MAGIC UINT64_C(0x31584c54424f4642)
-#define BFO_BTL_EXT_VERSION 9u
+#define BFO_BTL_EXT_VERSION 10u
 #define BFO_BTL_EXT_COMPONENT "openib"
 
 /* In des_flags: this is the second copy of a message, which the BTL does not offer again. */
@@ -46,6 +46,7 @@ typedef struct {
     uint8_t name;        /* rail name, the same on both sides, 0..7; above 7: it has no name yet, and has carried nothing */
     uint16_t generation; /* of the current set of queue pairs, or of the last one */
     bool returns;        /* the rail refuses posts while a new generation is connected or proved, or is UP and rail_restored follows */
+    bool is_asking;      /* own fence done, and the peer's acknowledgement is missing; the peer sends it after a call of MPI */
 } bfo_rail_info_t;
 
 /* ---- called by the BTL, set by the PML (NULL until then) ---------------------------------------- */
@@ -130,6 +131,10 @@ typedef void (*bfo_btl_name_ports_fn_t)(struct mca_btl_base_module_t *btl, struc
  * `is_held`: the rail failed too often, and stays out until the penalty has decayed. */
 typedef uint32_t (*bfo_btl_penalty_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bool *is_held);
 
+/* From now on the rail to `proc` carries no new work even if no other rail is left (`stands_out`), or does again. Such a rail does not replace
+ * another one: it is no witness against others, and a rail beside it is the last. Context: any. */
+typedef void (*bfo_btl_stand_out_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bool stands_out);
+
 /* `directory`: descriptor of a directory of this machine that only this user can read and write, or -1. The BTL may share what it knows of the
  * network with other processes there, by files in memory. It keeps no copy of the descriptor. Context: set-up. */
 typedef void (*bfo_btl_share_fn_t)(struct mca_btl_base_module_t *btl, int directory);
@@ -157,6 +162,7 @@ typedef struct {
     bfo_btl_port_is_up_fn_t port_is_up;
     bfo_btl_name_ports_fn_t name_ports;
     bfo_btl_penalty_fn_t penalty;
+    bfo_btl_stand_out_fn_t stand_out;
     bfo_btl_guard_fn_t guard;
     bfo_btl_share_fn_t share;
     const char *port; /* name of the local port, for messages; NULL: none */

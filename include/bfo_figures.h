@@ -17,7 +17,7 @@
 
 /* "BFOFIGUR", first character in the lowest byte. */
 #define BFO_FIGURES_MAGIC UINT64_C(0x52554749464f4642)
-#define BFO_FIGURES_LAYOUT 3u
+#define BFO_FIGURES_LAYOUT 4u
 #define BFO_FIGURES_ROOT "/dev/shm" /* default of pml_bfo_status_dir */
 #define BFO_FIGURES_OFF "none"
 enum {
@@ -108,7 +108,9 @@ typedef struct {
     uint64_t down_ns;                /* how long `state` was LOST in total, without the time since `since_mono` if it is LOST now */
     uint32_t penalty;                /* the largest penalty of its rails; each failure adds 1000, and it decays. Up to a second old */
     uint32_t rails_held;             /* rails that failed too often, and stay out until their penalties have decayed. As old as `penalty` */
-    char cause[96];                  /* of the last loss */
+    uint32_t rails_asking;           /* rails that cannot return before the processes at their other ends have called MPI. As old as `penalty` */
+    uint32_t reserved;
+    char cause[96]; /* of the last loss */
 } bfo_figures_port_t;
 
 typedef struct {

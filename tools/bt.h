@@ -113,7 +113,7 @@ typedef struct {
     uint64_t sent_bytes, received_bytes;       /* messages, and RDMA of both sides */
     uint64_t sent_messages, received_messages; /* without RDMA */
     uint64_t lost_wall, down_ns;               /* time of the last loss; time lost until now, in the process that lost most */
-    uint32_t penalty, rails_held;
+    uint32_t penalty, rails_held, rails_asking;
 } bt_port_t;
 
 typedef struct {

@@ -78,6 +78,7 @@ static void add_losses(bt_port_t *sum, const bfo_figures_port_t *port)
     sum->down_ns = down_ns > sum->down_ns ? down_ns : sum->down_ns;
     sum->penalty = port->penalty > sum->penalty ? port->penalty : sum->penalty;
     sum->rails_held += port->rails_held;
+    sum->rails_asking += port->rails_asking;
 }
 
 static void add_ports(bt_job_t *job, const bfo_figures_t *f)

@@ -46,8 +46,8 @@ static json_t *sum_json(const bt_port_t *sum)
                              (json_int_t) sum->rails_kept, "rails_draining", (json_int_t) sum->rails_draining, "rails_drained",
                              (json_int_t) sum->rails_drained, "lost", (json_int_t) sum->losses, "returned", (json_int_t) sum->returns, "port_downs",
                              (json_int_t) sum->downs, "cause", sum->port->cause);
-    json_t *life = json_pack("{s:I, s:f, s:I, s:I}", "resent", (json_int_t) sum->resent, "down_seconds", (double) sum->down_ns / 1e9, "penalty",
-                             (json_int_t) sum->penalty, "rails_held", (json_int_t) sum->rails_held);
+    json_t *life = json_pack("{s:I, s:f, s:I, s:I, s:I}", "resent", (json_int_t) sum->resent, "down_seconds", (double) sum->down_ns / 1e9, "penalty",
+                             (json_int_t) sum->penalty, "rails_held", (json_int_t) sum->rails_held, "rails_asking", (json_int_t) sum->rails_asking);
     char at[BT_TIME];
 
     json_object_update(port, life);
@@ -147,7 +147,7 @@ static void print_head(const bt_job_t *job, size_t nodes)
 
 static void print_port(const bt_job_t *job, const bt_port_t *sum)
 {
-    char rate[16], since[BT_TIME], sent[16] = "-", received[16] = "-", down[16] = "-", penalty[16] = "-";
+    char rate[16], since[BT_TIME], sent[16] = "-", received[16] = "-", down[16] = "-", penalty[16] = "-", asking[64] = "";
 
     bt_time(since, sum->port->since_wall);
     if (sum->counts) {
@@ -160,10 +160,13 @@ static void print_port(const bt_job_t *job, const bt_port_t *sum)
     if (0 != sum->penalty) {
         snprintf(penalty, sizeof(penalty), "%u%s", sum->penalty, 0 == sum->rails_held ? "" : "!");
     }
-    printf("  %-12.63s %-12.63s %6s  %s%-11s%s  %-19.19s  %8s %8s  %5llu/%-5llu %5llu %6llu %8s %7s  %s\n", job->first->f.host, sum->port->name,
+    if (0 != sum->rails_asking) {
+        snprintf(asking, sizeof(asking), "; %u rail%s for the peer", sum->rails_asking, 1 == sum->rails_asking ? " waits" : "s wait");
+    }
+    printf("  %-12.63s %-12.63s %6s  %s%-11s%s  %-19.19s  %8s %8s  %5llu/%-5llu %5llu %6llu %8s %7s  %s%s\n", job->first->f.host, sum->port->name,
            bt_rate(rate, sum->port->rate), bt_colour_of(sum->state), bt_state_name(sum->state), bt_no_colour(), since, sent, received,
            (unsigned long long) (sum->rails - sum->rails_lost), (unsigned long long) sum->rails, (unsigned long long) sum->losses,
-           (unsigned long long) sum->resent, down, penalty, sum->port->cause);
+           (unsigned long long) sum->resent, down, penalty, sum->port->cause, asking);
 }
 
 static void print_ports(const bt_all_t *all, size_t at, size_t n)

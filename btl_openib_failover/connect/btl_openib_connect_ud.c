@@ -156,6 +156,7 @@ static struct ibv_ah *address_handle(ofo_endpoint_t *ep)
         attr.grh.sgid_index = module->gid_index;
         attr.grh.hop_limit = 64;
         attr.grh.traffic_class = module->traffic_class;
+        attr.grh.flow_label = ofo_flow_label(ep);
         memcpy(&attr.grh.dgid, ep->remote.gid, sizeof(attr.grh.dgid));
     }
     return ibv_create_ah(module->device->pd, &attr); /* may wait for address resolution */

@@ -440,6 +440,7 @@ static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rai
     info->name = OFO_LOAD(ep->rail);
     info->generation = (uint16_t) published;
     info->state = rail_state_of((ofo_fsm_state_t) (published >> 16), info->generation);
+    info->is_asking = OFO_ST_ASKING == (ofo_fsm_state_t) (published >> 16);
     info->returns = OFO_GATE_REFUSING == ep->gate && info->generation > ep->up_gen
                     && (BFO_RAIL_REQUESTING == info->state || BFO_RAIL_READY == info->state || BFO_RAIL_UP == info->state);
     if (OFO_GATE_REFUSING == ep->gate && BFO_RAIL_DOWN_BOTH != info->state) {
@@ -480,6 +481,15 @@ static uint32_t ext_penalty(mca_btl_base_module_t *btl, opal_proc_t *proc, bool 
     return ofo_rejoin_penalty(&ep->rejoin, ofo_now_ms(), half_life);
 }
 
+static void ext_stand_out(mca_btl_base_module_t *btl, opal_proc_t *proc, bool stands_out)
+{
+    ofo_endpoint_t *ep = endpoint_of(btl, proc);
+
+    if (NULL != ep) {
+        OFO_STORE(ep->stands_out, stands_out);
+    }
+}
+
 static void ext_share(mca_btl_base_module_t *btl, int directory)
 {
     const int rc = 0 != OFO.params.deadline && 0 <= directory ? ofo_paths_share(&OFO.paths, directory) : 0;
@@ -509,6 +519,7 @@ void ofo_ext_fill(ofo_module_t *module)
                                   .port_is_up = ext_port_is_up,
                                   .name_ports = ext_name_ports,
                                   .penalty = ext_penalty,
+                                  .stand_out = ext_stand_out,
                                   .share = ext_share,
                                   .port = module->name,
                                   .traffic = &module->traffic};

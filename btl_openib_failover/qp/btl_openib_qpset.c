@@ -9,6 +9,7 @@
 #include "types/btl_openib_atomic.h"
 #include "device/btl_openib_buffers.h"
 #include "types/btl_openib_clock.h"
+#include "types/btl_openib_ctl.h"
 #include "formats/btl_openib_credits.h"
 #include "device/btl_openib_device.h"
 #include "types/btl_openib_log.h"
@@ -286,7 +287,8 @@ uint8_t ofo_reads_asked(const ofo_module_t *module, uint8_t answered)
 
 static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remote, unsigned index)
 {
-    const bool use_grh = module->use_grh || qp->returns.qps->ep->remote.wants_grh;
+    ofo_endpoint_t *ep = qp->returns.qps->ep;
+    const bool use_grh = module->use_grh || ep->remote.wants_grh;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
         .path_mtu = (enum ibv_mtu) ofo_mtu_with(module, remote->mtu),
@@ -302,6 +304,7 @@ static int move_to_rtr(ofo_module_t *module, ofo_qp_t *qp, const ofo_ctl_t *remo
         attr.ah_attr.grh.sgid_index = module->gid_index;
         attr.ah_attr.grh.hop_limit = 64;
         attr.ah_attr.grh.traffic_class = module->traffic_class;
+        attr.ah_attr.grh.flow_label = ofo_flow_label(ep);
         memcpy(&attr.ah_attr.grh.dgid, remote->gid, sizeof(attr.ah_attr.grh.dgid));
     }
     return ibv_modify_qp(qp->qp, &attr,
@@ -354,6 +357,10 @@ int ofo_qpset_connect(ofo_qpset_t *qps, const ofo_ctl_t *remote)
 {
     ofo_module_t *module = qps->ep->module;
 
+    if (qps->ep->label_is_used) {
+        ofo_flow_label_renew(qps->ep); /* the path of the last generation may have failed */
+    }
+    qps->ep->label_is_used = true;
     for (unsigned i = 0; i < qps->nqp; ++i) {
         if (0 != move_to_rtr(module, &qps->qp[i], remote, i) || 0 != move_to_rts(module, &qps->qp[i], remote)) {
             ofo_log(1, "%s: rail %u to %u does not connect: %s", module->name, qps->ep->rail, qps->ep->peer->name.vpid, strerror(errno));

@@ -48,7 +48,7 @@ static ofo_fsm_state_t published_state(const ofo_endpoint_t *ep)
 static bool is_witness(const ofo_endpoint_t *ep, const ofo_endpoint_t *other)
 {
     return other != ep && OFO_ST_UP == published_state(other) && OFO_LOAD(other->module->port_up) && OFO_GATE_REFUSING != OFO_LOAD(other->gate)
-           && !OFO_LOAD(other->is_soft);
+           && !OFO_LOAD(other->is_soft) && !OFO_LOAD(other->stands_out);
 }
 
 static bool has_witness(const ofo_endpoint_t *ep)

@@ -80,7 +80,7 @@ static uint64_t half_life(void)
 }
 
 /* A peer without any other rail waits for this one. Then there is no damping, and questions and DOWN are repeated after at most so many ms. */
-enum { CUT_OFF_MS = 100 };
+enum { CUT_OFF_MS = 50 };
 
 static uint32_t rejoin_wait(ofo_endpoint_t *ep)
 {
@@ -122,7 +122,7 @@ static void rejoin_ask(ofo_endpoint_t *ep, uint64_t now)
     ofo_ctl_t down = {.type = OFO_CTL_DOWN, .flags = OFO_CTL_ASKS, .rail = ep->rail, .gen = ep->fsm.gen};
 
     if (0 != ep->rejoin.asked_at) { /* one of the two ports, or both, may have another address now */
-        ofo_ud_forget(ep);
+        ofo_flow_label_renew(ep);
         ofo_rail_send_down(ep, ep->fsm.gen);
     }
     rejoin_later(ep, rejoin_wait(ep));
@@ -137,7 +137,7 @@ static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
     if (OFO_REJOIN_WITH_PORT == ep->rejoin.at) {
         if (OFO_LOAD(ep->module->port_up)) {
             ep->rejoin.wait = 0; /* the port is back, so earlier silence means nothing */
-            rejoin_later(ep, rejoin_wait(ep));
+            rejoin_later(ep, ofo_rail_is_last(ep) ? 0 : rejoin_wait(ep));
         }
     } else if (now >= ep->rejoin.at) {
         ep->rejoin.at = 0;
@@ -145,7 +145,7 @@ static void rejoin_timer(ofo_endpoint_t *ep, uint64_t now)
             return;
         }
         if (!OFO_LOAD(ep->module->port_up) || !may_rejoin(ep) || (ofo_rejoin_is_held(&ep->rejoin, now, half_life()) && !ofo_rail_is_last(ep))) {
-            rejoin_later(ep, LOOK_AGAIN_MS);
+            rejoin_later(ep, ofo_rail_is_last(ep) ? CUT_OFF_MS : LOOK_AGAIN_MS);
         } else if (now < ofo_rail_stable_at(ep)) {
             ep->rejoin.at = ofo_rail_stable_at(ep); /* the port has flapped since the wait began */
         } else if (!ofo_ctl_has_room(ep->module)) {

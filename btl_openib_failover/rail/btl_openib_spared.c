@@ -7,15 +7,21 @@
 
 #include "types/btl_openib_atomic.h"
 
-bool ofo_rail_is_last(const ofo_endpoint_t *ep)
+static bool has_live_other(const ofo_endpoint_t *ep, bool takes_work)
 {
     for (unsigned i = 0; i < ep->peer->rail_count; ++i) {
         const ofo_endpoint_t *other = ep->peer->rail[i];
-        if (other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_REFUSING != OFO_LOAD(other->gate)) {
-            return false;
+        if (other != ep && OFO_LOAD(other->module->port_up) && OFO_GATE_REFUSING != OFO_LOAD(other->gate)
+            && (!takes_work || !OFO_LOAD(other->stands_out))) {
+            return true;
         }
     }
-    return true;
+    return false;
+}
+
+bool ofo_rail_is_last(const ofo_endpoint_t *ep)
+{
+    return !has_live_other(ep, true);
 }
 
 bool ofo_port_is_gone(const ofo_module_t *module)
@@ -25,5 +31,5 @@ bool ofo_port_is_gone(const ofo_module_t *module)
 
 bool ofo_rail_is_spared(const ofo_endpoint_t *ep)
 {
-    return !ofo_port_is_gone(ep->module) && (NULL == ep->module->ext.failed_frag || OFO_LOAD(ep->doubted) || ofo_rail_is_last(ep));
+    return !ofo_port_is_gone(ep->module) && (NULL == ep->module->ext.failed_frag || OFO_LOAD(ep->doubted) || !has_live_other(ep, false));
 }

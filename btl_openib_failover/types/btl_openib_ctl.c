@@ -37,3 +37,19 @@ void ofo_ud_forget(ofo_endpoint_t *ep)
         ep->ah = NULL;
     }
 }
+
+uint32_t ofo_flow_label(ofo_endpoint_t *ep)
+{
+    if (0 == ep->flow_label) {
+        ep->module->random = ep->module->random * 1664525u + 1013904223u;
+        ep->flow_label = 1 + (ep->module->random >> 8) % 0xfffff; /* 20 bits; for label 0 the driver would choose */
+    }
+    return ep->flow_label;
+}
+
+void ofo_flow_label_renew(ofo_endpoint_t *ep)
+{
+    ep->flow_label = 0;
+    ep->label_is_used = false;
+    ofo_ud_forget(ep);
+}

@@ -16,5 +16,10 @@ void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
 bool ofo_ctl_has_room(ofo_module_t *module);
 /* Destroys the address handle of the rail's remote port; the next message makes another. Context: service of the module. */
 void ofo_ud_forget(ofo_endpoint_t *ep);
+/* The flow label of the rail's queue pairs and datagrams: random and not 0. Context: service of the module. */
+uint32_t ofo_flow_label(ofo_endpoint_t *ep);
+/* Gives the rail another flow label, so that a network with several paths may choose another path. Its connected queue pairs keep theirs.
+ * Context: service of the module. */
+void ofo_flow_label_renew(ofo_endpoint_t *ep);
 
 #endif /* BTL_OPENIB_CTL_H */

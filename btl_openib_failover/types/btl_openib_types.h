@@ -416,6 +416,7 @@ struct mca_btl_base_endpoint_t {
     opal_list_t pending_rdma;
     uint32_t sends_out; /* accepted, callback not run */
     uint32_t rdma_out;
+    bool stands_out; /* takes no new work, even if no other rail is left, so it replaces no other; atomic, the PML sets it */
     ofo_stall_t stall;
     uint64_t copies_due; /* ms; when the oldest first copy that may be out has been out for too long; 0: there is none */
 
@@ -429,6 +430,8 @@ struct mca_btl_base_endpoint_t {
     struct ibv_ah *ah;
     uint8_t ah_gid_index; /* index of our GID that it was made with */
     bool ah_failed;       /* the last attempt found no address */
+    uint32_t flow_label;  /* of `ah` and of the queue pairs that are connected next; 0: not drawn yet */
+    bool label_is_used;   /* queue pairs of a generation have had it */
     ofo_kept_t kept[2];   /* the last fenced generation, and the last one before it that carried messages */
     ofo_counts_t dack;    /* the peer's counts of fsm.gen, valid if dack_known */
     bool dack_known;

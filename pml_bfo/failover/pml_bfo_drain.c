@@ -17,6 +17,7 @@
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_post.h"
 #include "rails/pml_bfo_rails.h"
+#include "rails/pml_bfo_rails_out.h"
 #include "show/pml_bfo_settings.h"
 #include "show/pml_bfo_steer.h"
 
@@ -215,6 +216,7 @@ static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
     uint8_t out, quiet;
 
     if (bfo_rails_stand_out(peer)) {
+        bfo_rails_out_tell(peer);
         look_again();
     }
     wait_or_go_on(peer);

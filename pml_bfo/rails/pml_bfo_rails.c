@@ -371,6 +371,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
     }
     BFO_UNLOCK(&bfo.lock);
     bfo_failover_fence_down(peer, down);
+    bfo_rails_out_tell(peer);
     if (bfo_unlikely(0 == peer->send_mask)) {
         bfo.up.wait(peer, "its rails are drained by force");
     }

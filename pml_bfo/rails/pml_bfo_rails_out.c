@@ -7,6 +7,7 @@
 #include "types/pml_bfo.h"
 
 #include "bfo_assert.h"
+#include "types/pml_bfo_extension.h"
 #include "types/pml_bfo_params.h"
 #include "rails/pml_bfo_rails_out.h"
 #include "show/pml_bfo_steer.h"
@@ -55,6 +56,13 @@ void bfo_rails_out_set(bfo_peer_t *peer, bfo_rails_out_t out)
     peer->out_theirs = out.theirs;
     peer->forced_own = out.forced_ours;
     peer->forced_theirs = out.forced_theirs;
+}
+
+void bfo_rails_out_tell(const bfo_peer_t *peer)
+{
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
+        bfo_ext_stand_out(peer, &peer->rails[r], (peer->forced_own | peer->forced_theirs) >> r & 1);
+    }
 }
 
 uint8_t bfo_rails_out_put(const bfo_peer_t *peer)

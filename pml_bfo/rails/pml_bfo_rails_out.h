@@ -20,6 +20,9 @@ bool bfo_rails_out_are(const bfo_peer_t *peer, bfo_rails_out_t out) BFO_COLD;
 /* Locks: bfo.lock held. */
 void bfo_rails_out_set(bfo_peer_t *peer, bfo_rails_out_t out);
 
+/* Tells the BTL which rails stand out by force. */
+void bfo_rails_out_tell(const bfo_peer_t *peer) BFO_COLD;
+
 /* Mask of the rails that can PUT, including those that stand out or are soft. */
 uint8_t bfo_rails_out_put(const bfo_peer_t *peer) BFO_COLD;
 

@@ -479,28 +479,31 @@ void bfo_figures_resent(const bfo_peer_t *peer)
     change_ends();
 }
 
-/* ---- penalties --------------------------------------------------------------------------------------------- */
+/* ---- what keeps lost rails out ----------------------------------------------------------------------------- */
 
 typedef struct {
-    uint32_t penalty, held;
+    uint32_t penalty, held, asking;
 } fall_t;
 
 /* Asks the BTL without `lock`, which is a leaf. */
-static void ask_for_penalties(fall_t *fall)
+static void ask_for_falls(fall_t *fall)
 {
     BFO_FOREACH_PEER(peer)
     {
         for (uint8_t r = 0; __atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE) && !peer->declared && r < peer->n_rails; ++r) {
             const bfo_rail_t *rail = &peer->rails[r];
             bool is_held;
+            bfo_rail_info_t info;
             const uint32_t penalty = bfo_ext_penalty(peer, rail, &is_held);
-            const bfo_figures_port_t *port = 0 == penalty ? NULL : find_port(bfo_btl_port_name(rail->btl));
+            const bool is_asking = bfo_ext_rail_state(peer, rail, &info) && info.is_asking;
+            const bfo_figures_port_t *port = 0 == penalty && !is_asking ? NULL : find_port(bfo_btl_port_name(rail->btl));
 
             if (NULL != port) {
                 fall_t *its = &fall[port - figures->port];
 
                 its->penalty = penalty > its->penalty ? penalty : its->penalty;
                 its->held += is_held;
+                its->asking += is_asking;
             }
         }
     }
@@ -517,14 +520,16 @@ void bfo_figures_refresh(void)
     if (!has_fallen) {
         return;
     }
-    ask_for_penalties(fall);
+    ask_for_falls(fall);
     for (uint32_t i = 0; i < figures->n_ports; ++i) {
-        is_news = is_news || fall[i].penalty != figures->port[i].penalty || fall[i].held != figures->port[i].rails_held;
+        is_news = is_news || fall[i].penalty != figures->port[i].penalty || fall[i].held != figures->port[i].rails_held
+                  || fall[i].asking != figures->port[i].rails_asking;
     }
     if (is_news && change_begins()) {
         for (uint32_t i = 0; i < figures->n_ports; ++i) {
             figures->port[i].penalty = fall[i].penalty;
             figures->port[i].rails_held = fall[i].held;
+            figures->port[i].rails_asking = fall[i].asking;
         }
         change_ends();
     }

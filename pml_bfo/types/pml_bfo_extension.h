@@ -42,6 +42,14 @@ static inline uint32_t bfo_ext_penalty(const bfo_peer_t *peer, const bfo_rail_t 
     return NULL == rail->ext ? 0 : rail->ext->penalty(rail->btl, &peer->proc->super, is_held);
 }
 
+/* Tells the BTL that the rail takes no new work even if no other is left, or does again. Does nothing without failover. */
+static inline void bfo_ext_stand_out(const bfo_peer_t *peer, const bfo_rail_t *rail, bool stands_out)
+{
+    if (NULL != rail->ext) {
+        rail->ext->stand_out(rail->btl, &peer->proc->super, stands_out);
+    }
+}
+
 /* Tells the BTL, and through it the peer, that the peer is declared. Does nothing without failover. */
 static inline void bfo_ext_declare(const bfo_peer_t *peer)
 {

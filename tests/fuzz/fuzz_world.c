@@ -299,14 +299,22 @@ static int ext_rail_state(struct mca_btl_base_module_t *btl, struct opal_proc_t 
 {
     const int b = (int) ((world_btl_t *) btl - world_btl);
 
-    *info = (bfo_rail_info_t){
-        .state = dead[b] ? BFO_RAIL_DOWN_LOCAL : BFO_RAIL_UP, .name = (uint8_t) b, .generation = world_btl[b].gen, .returns = world_btl[b].returns};
+    *info = (bfo_rail_info_t){.state = dead[b] ? BFO_RAIL_DOWN_LOCAL : BFO_RAIL_UP,
+                              .name = (uint8_t) b,
+                              .generation = world_btl[b].gen,
+                              .returns = world_btl[b].returns,
+                              .is_asking = world_btl[b].asks};
     return OPAL_SUCCESS;
 }
 
 static bool ext_port_is_up(struct mca_btl_base_module_t *btl)
 {
     return true;
+}
+
+static void ext_stand_out(mca_btl_base_module_t *btl, opal_proc_t *proc, bool stands_out)
+{
+    ((world_btl_t *) btl)->stands_out = stands_out;
 }
 
 static void ext_share(mca_btl_base_module_t *btl, int directory) {}
@@ -580,6 +588,7 @@ void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, 
                                    .port_is_up = ext_port_is_up,
                                    .name_ports = ext_name_ports,
                                    .penalty = ext_penalty,
+                                   .stand_out = ext_stand_out,
                                    .share = ext_share,
                                    .traffic = &btl->traffic};
     }
@@ -596,6 +605,6 @@ void world_btl_begin(void)
     memset(dead, 0, sizeof(dead));
     for (int b = 0; b < WORLD_ALL_BTLS; ++b) {
         world_btl[b].gen = 0;
-        world_btl[b].returns = false;
+        world_btl[b].returns = world_btl[b].asks = false;
     }
 }

@@ -27,9 +27,11 @@ typedef struct {
     mca_btl_base_module_t super;
     bfo_btl_ext_t ext;
     bfo_traffic_t traffic;
-    int peer;     /* the rank that it reaches */
-    uint16_t gen; /* of the rail */
-    bool returns; /* the rail proves its next generation */
+    int peer;        /* the rank that it reaches */
+    uint16_t gen;    /* of the rail */
+    bool returns;    /* the rail proves its next generation */
+    bool stands_out; /* by force, as the PML says */
+    bool asks;       /* the peer's acknowledgement of its end is missing */
 } world_btl_t;
 
 extern world_btl_t world_btl[WORLD_ALL_BTLS];

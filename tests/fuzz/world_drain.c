@@ -242,7 +242,9 @@ static void last_rail_is_drained_by_force(void)
     fuzz_progress();
     must(0 == world_posted() && 2 == bfo.n_pending, "a rail that is drained by force carries a message, or a message is forgotten");
     must(BFO_FIGURES_DRAINED == state_of("a:1"), "messages that wait for the release count as in flight");
+    must(world_btl[0].stands_out && !world_btl[1].stands_out, "the BTL does not hear which rail stands out");
     out(NULL);
+    must(!world_btl[0].stands_out, "the BTL does not hear of the release");
     must(1 == peer->send_mask && 0 == peer->waits_since && 0 == figures->peers_waited_for, "the wait does not end with the release");
     rails_go(&world_btl[0], 0, 0);
     fuzz_progress();
@@ -286,6 +288,7 @@ static void peer_drains_its_last_rail_by_force(void)
     bfo_params.last_rail_timeout = PATIENCE;
     peer_says_all(1, 3, 0, 3);
     must(0 == peer->send_mask && 0 != peer->waits_since && !peer->declared, "rails are used that the peer drains by force");
+    must(world_btl[0].stands_out && world_btl[1].stands_out, "the BTL does not hear what the peer drains");
     fuzz_progress();
     fuzz_progress();
     rails_go(&world_btl[0], 0, 3);
@@ -295,6 +298,7 @@ static void peer_drains_its_last_rail_by_force(void)
     fuzz_progress();
     must(2 == peer->send_mask && 0 == peer->waits_since && 0 == bfo.n_pending && 0 != world_posted(),
          "a rail that stands out without force is not used as the last one");
+    must(world_btl[0].stands_out && !world_btl[1].stands_out, "a rail that may serve as the last one is no rail to the BTL");
     life_ends();
 }
 
@@ -404,6 +408,21 @@ static void loss_while_drained_leaves_it_drained(void)
     life_ends();
 }
 
+/* Not by a drain, but the timer of the drain looks at these rails. */
+static void rails_that_wait_for_the_peer_are_counted(void)
+{
+    (void) life_begins();
+    world_rail_fails(&world_btl[0]);
+    world_btl[0].asks = true;
+    bfo_figures_refresh();
+    must(1 == port_of("a:1").rails_asking, "the figures do not say that a rail waits for the peer");
+    world_btl[0].asks = false;
+    bfo_figures_refresh();
+    must(0 == port_of("a:1").rails_asking, "the figures say that a rail still waits for the peer");
+    world_fence_done(0, false);
+    life_ends();
+}
+
 static void peers_port_stands_out(void)
 {
     bfo_peer_t *peer = life_begins();
@@ -479,6 +498,7 @@ static const world_case_t cases[] = {
     {"rail_without_failover_is_kept", rail_without_failover_is_kept},
     {"rail_that_is_drained_serves_when_the_other_is_lost", rail_that_is_drained_serves_when_the_other_is_lost},
     {"loss_while_drained_leaves_it_drained", loss_while_drained_leaves_it_drained},
+    {"rails_that_wait_for_the_peer_are_counted", rails_that_wait_for_the_peer_are_counted},
     {"peers_port_stands_out", peers_port_stands_out},
     {"word_that_is_lost_is_said_again", word_that_is_lost_is_said_again},
     {"nonsense_is_no_list", nonsense_is_no_list},

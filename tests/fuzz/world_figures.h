@@ -109,14 +109,19 @@ static inline void out(const char *port)
     take_out(port, false);
 }
 
-static inline uint32_t state_of(const char *port)
+static inline bfo_figures_port_t port_of(const char *port)
 {
     for (uint32_t i = 0; i < figures->n_ports; ++i) {
         if (0 == strcmp(port, figures->port[i].name)) {
-            return figures->port[i].state;
+            return figures->port[i];
         }
     }
-    return BFO_FIGURES_NONE;
+    return (bfo_figures_port_t){.state = BFO_FIGURES_NONE};
+}
+
+static inline uint32_t state_of(const char *port)
+{
+    return port_of(port).state;
 }
 
 #endif /* WORLD_FIGURES_H */

@@ -171,6 +171,23 @@ event ' rank [01] peer-back .*rank [01] on .*: waited for -> reached after [0-9]
 finish_job
 note "no rail: waited for"
 
+# Rank 1 computes outside MPI while a rail is lost and its port returns: the rail stays out, because rank 1 has not ended its work there.
+BTL_ARGS=(--mca pml bfo --mca btl openib,self)
+begin_stream "-n 2 --retry-time=100ms" 2 --mca btl_openib_rejoin_after 50 --mca btl_openib_time_wait 1 "$BFO_BUILDDIR/tests/tools/mpi_computes" "$TEST_TMP"
+await "$LOG" '^computes' || { cat "$LOG"; fail "the job does not begin"; }
+used=$("$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/rails"; [ "$(rail_counter "$TEST_TMP/rails" 0 tx_bytes)" -gt "$(rail_counter "$TEST_TMP/rails" 1 tx_bytes)" ] && echo 0 || echo 1)
+"$SOFTRAIL" down --fabric "$FABRIC" "$used" || fail "rail $used could not be cut"
+asks() { "$BFO" status --json >"$TEST_TMP/json"; [ "$(carried "$used" rails_asking)" = "$1" ]; }
+until_so "no rail waits for the process that computes" asks 1
+status_has "^  [^ ]+ +sr$used:1 .*; 1 rail waits for the peer\$" || { cat "$TEST_TMP/out"; fail "the line of the port does not say so"; }
+"$SOFTRAIL" up --fabric "$FABRIC" "$used" || fail "rail $used did not return"
+touch "$TEST_TMP/computed"
+until_so "the rail still waits" asks 0
+until_so "the port is not up again" status_has "^  [^ ]+ +sr$used:1 +[0-9]+[GM] +up "
+touch "$TEST_TMP/end"
+passes "the job with a rank that computed"
+note "asking: the rail waits for the process that computes"
+
 # No directory can be written, or the user wants no figures: the job runs as usual.
 for dir in none /proc "$TEST_TMP/full"; do
     [ $dir != "$TEST_TMP/full" ] || { mkdir "$dir" && ln -s /dev/full "$dir/bfo-$(id -u)"; }

@@ -54,7 +54,7 @@ static unsigned sent[TYPES], letters[LETTERS]; /* counted by type and kind */
 static ofo_ctl_t last[TYPES];                  /* the last message of each type */
 static ofo_ctl_t last_letter;                  /* the last message for another rail to send */
 static uint16_t letter_gen[LETTERS];
-static unsigned buried, declared, doubted, probes, forgotten, wants, asks, refusals, late;
+static unsigned buried, declared, doubted, probes, forgotten, renewed, wants, asks, refusals, late;
 static bool no_set, no_join, is_spared, is_last, is_gone, is_silent, no_fit, is_full;
 static ofo_counts_t carried[2]; /* what the set that ends has sent and received */
 
@@ -180,6 +180,10 @@ void ofo_ud_forget(ofo_endpoint_t *of)
 {
     ++forgotten;
 }
+void ofo_flow_label_renew(ofo_endpoint_t *of)
+{
+    ++renewed;
+}
 void ofo_async_last_wqe_late(ofo_endpoint_t *of, uint64_t at)
 {
     ++late;
@@ -243,7 +247,7 @@ static int begin(void **state)
         peer.rail[r] = &ep[r];
         ofo_rail_init(&ep[r]);
     }
-    buried = declared = doubted = probes = forgotten = wants = asks = refusals = late = 0;
+    buried = declared = doubted = probes = forgotten = renewed = wants = asks = refusals = late = 0;
     no_set = no_join = is_spared = is_last = is_gone = is_silent = no_fit = is_full = false;
     now = 100000;
     return 0;

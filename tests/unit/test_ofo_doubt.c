@@ -18,6 +18,7 @@
 #include "types/btl_openib_mail.h"
 #include "rail/btl_openib_lost.h"
 #include "rail/btl_openib_peer.h"
+#include "rail/btl_openib_spared.h"
 #include "out/btl_openib_rdma.h"
 #include "in/btl_openib_ring_in.h"
 #include "out/btl_openib_send.h"
@@ -303,10 +304,10 @@ static void rail_returns_from_its_request_until_the_pml_is_told(void **state)
     static const struct {
         ofo_fsm_state_t is;
         uint16_t gen;
-        bool returns;
-    } table[] = {{OFO_ST_UP, 0, false},       {OFO_ST_DRAINING, 0, false}, {OFO_ST_DOWN, 0, false},    {OFO_ST_REQUESTED, 1, true},
-                 {OFO_ST_PROVING, 1, true},   {OFO_ST_READY, 1, true},     {OFO_ST_CHECKING, 1, true}, {OFO_ST_UP, 1, true},
-                 {OFO_ST_DRAINING, 1, false}, {OFO_ST_DOWN, 1, false}};
+        bool returns, is_asking;
+    } table[] = {{OFO_ST_UP, 0, false},       {OFO_ST_DRAINING, 0, false},     {OFO_ST_DOWN, 0, false},           {OFO_ST_REQUESTED, 1, true},
+                 {OFO_ST_PROVING, 1, true},   {OFO_ST_READY, 1, true},         {OFO_ST_CHECKING, 1, true},        {OFO_ST_UP, 1, true},
+                 {OFO_ST_DRAINING, 1, false}, {OFO_ST_ASKING, 1, false, true}, {OFO_ST_DRAINING_ACKED, 1, false}, {OFO_ST_DOWN, 1, false}};
     ofo_endpoint_t *of = &ep[0][0];
     opal_proc_t proc = {.proc_name = peer[0].name};
     bfo_rail_info_t info;
@@ -317,6 +318,7 @@ static void rail_returns_from_its_request_until_the_pml_is_told(void **state)
         OFO_STORE(of->published, (int32_t) ((uint32_t) table[i].is << 16 | table[i].gen));
         assert_int_equal(module[0].ext.rail_state(&module[0].super, &proc, &info), OPAL_SUCCESS);
         assert_int_equal(info.returns, table[i].returns);
+        assert_int_equal(info.is_asking, table[i].is_asking);
         assert_true(table[i].gen == info.generation && BFO_RAIL_UP != info.state);
     }
     OFO_STORE(of->published, (int32_t) ((uint32_t) OFO_ST_UP << 16 | 1u));
@@ -385,6 +387,26 @@ static void extension_acts_on_the_rail_of_the_peer(void **state)
     assert_int_equal(ext->penalty(&module[0].super, &proc, &is_held), 500);
     assert_true(is_held);
     ext->share(&module[0].super, -1); /* without a directory each process is alone */
+}
+
+/* A rail beside a rail that stands out by force returns as the last does. A port event ends it all the same, because it may return soon. */
+static void rail_that_stands_out_replaces_no_other(void **state)
+{
+    opal_proc_t proc = {.proc_name = peer[0].name};
+    bfo_btl_ext_t *ext = &module[1].ext;
+
+    ofo_ext_fill(&module[0]);
+    ofo_ext_fill(&module[1]);
+    module[0].ext.failed_frag = failed_frag;
+    assert_false(ofo_rail_is_last(&ep[0][0]));
+    ext->stand_out(&module[1].super, &proc, true);
+    assert_true(ofo_rail_is_last(&ep[0][0]));
+    assert_false(ofo_rail_is_spared(&ep[0][0]));
+    assert_false(ofo_rail_is_last(&ep[0][1]));
+    ext->stand_out(&module[1].super, &proc, false);
+    assert_false(ofo_rail_is_last(&ep[0][0]));
+    ext->stand_out(&module[1].super, &(opal_proc_t){.proc_name = {.vpid = PEERS}}, true); /* a stranger */
+    assert_false(ofo_rail_is_last(&ep[0][0]));
 }
 
 /* On iWARP a completion does not mean that a message was delivered. */
@@ -529,6 +551,7 @@ int main(void)
         TEST(rail_returns_from_its_request_until_the_pml_is_told),
         TEST(extension_knows_nothing_of_a_stranger),
         TEST(extension_acts_on_the_rail_of_the_peer),
+        TEST(rail_that_stands_out_replaces_no_other),
         TEST(iwarp_has_no_extension),
         TEST(pml_hears_nothing_of_a_peer_that_leaves),
         TEST(loss_of_a_rail_is_told_with_its_cause),

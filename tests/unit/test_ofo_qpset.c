@@ -9,6 +9,7 @@
 
 #include "device/btl_openib_buffers.h"
 #include "types/btl_openib_clock.h"
+#include "types/btl_openib_ctl.h"
 #include "device/btl_openib_device.h"
 #include "types/btl_openib_log.h"
 #include "formats/btl_openib_qpmap.h"
@@ -25,7 +26,7 @@
 
 #include <cmocka.h>
 
-enum { SHARED = 1 /* the second queue */, WINDOW = 12 };
+enum { SHARED = 1 /* the second queue */, WINDOW = 12, LABEL = 0x54321 };
 
 ofo_component_t mca_btl_openib_component;
 
@@ -121,6 +122,16 @@ void ofo_log(unsigned level, const char *format, ...) {}
 uint64_t ofo_now_ms(void)
 {
     return 1000;
+}
+uint32_t ofo_flow_label(ofo_endpoint_t *ep)
+{
+    return LABEL;
+}
+static unsigned renewed;
+void ofo_flow_label_renew(ofo_endpoint_t *ep)
+{
+    ++renewed;
+    ep->label_is_used = false;
 }
 void ofo_ring_destroy(ofo_qpset_t *qps) {}
 void ofo_recv_init(ofo_recv_t *recv, ofo_qpset_t *qps, unsigned index, void *buffer, uint32_t size, uint32_t lkey)
@@ -277,6 +288,43 @@ static void no_more_reads_are_asked_than_the_peer_answers(void **state)
     end(qps);
 }
 
+/* A network may choose the path by the label. InfiniBand without a GRH has none. */
+static void packets_with_a_header_carry_the_flow_label_of_the_rail(void **state)
+{
+    ofo_qpset_t *qps = begin();
+    const ofo_ctl_t remote = {.mtu = 3, .nqp = 2};
+
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(ready.ah_attr.is_global, 0);
+    assert_int_equal(ready.ah_attr.grh.flow_label, 0);
+    qps->ep->remote.wants_grh = true;
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(ready.ah_attr.is_global, 1);
+    assert_int_equal(ready.ah_attr.grh.flow_label, LABEL);
+    is_kept = true;
+    end(qps);
+}
+
+/* Perhaps the path of the last generation has failed. A path that no generation has had may be the one that answered a question. */
+static void generation_takes_no_label_that_another_had(void **state)
+{
+    ofo_qpset_t *qps = begin();
+    const ofo_ctl_t remote = {.mtu = 3, .nqp = 2};
+
+    renewed = 0;
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(renewed, 0);
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(renewed, 1);
+    ofo_flow_label_renew(qps->ep); /* for a question */
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(renewed, 2);
+    assert_int_equal(ofo_qpset_connect(qps, &remote), 0);
+    assert_int_equal(renewed, 3);
+    is_kept = true;
+    end(qps);
+}
+
 static void adapter_is_patient_where_nobody_waits_for_a_last_rail(void **state)
 {
     static ofo_module_t of;
@@ -298,6 +346,8 @@ int main(void)
         cmocka_unit_test(failed_device_keeps_queue_pairs_and_a_removed_one_has_none),
         cmocka_unit_test(no_more_reads_are_asked_than_the_peer_answers),
         cmocka_unit_test(number_that_is_still_known_is_passed_over),
+        cmocka_unit_test(packets_with_a_header_carry_the_flow_label_of_the_rail),
+        cmocka_unit_test(generation_takes_no_label_that_another_had),
         cmocka_unit_test(adapter_is_patient_where_nobody_waits_for_a_last_rail),
     };
 

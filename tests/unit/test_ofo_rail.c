@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * A rail with its actions: connection and the time it gets, refusals, messages, the return. DESIGN.txt 10.2.
+ * A rail with its actions: connection and the time it gets, refusals, messages. DESIGN.txt 10.2.
  */
 #include "rail_played.h"
 
@@ -405,131 +405,6 @@ static void reply_with_another_list_of_rails_ends_the_rail(void **state)
     assert_int_equal(last[OFO_CTL_DOWN].cause, OFO_CAUSE_CONNECT);
 }
 
-/* ---- return ------------------------------------------------------------------------------------- */
-
-static void question_is_asked_and_the_answer_opens_the_rail(void **state)
-{
-    ofo_ctl_t dack = message_of(OFO_CTL_DACK, 0);
-
-    dack.flags = OFO_DACK_VALID | OFO_CTL_ASKS;
-    connects();
-    goes_down();
-    ofo_rail_message(rail, &dack); /* nothing was asked */
-    assert_int_equal(wants, 0);
-    sent[OFO_CTL_DOWN] = 0;
-    time_passes(999);
-    assert_int_equal(sent[OFO_CTL_DOWN], 0);
-    time_passes(1);
-    assert_int_equal(sent[OFO_CTL_DOWN], 1);
-    assert_int_equal(last[OFO_CTL_DOWN].flags, OFO_CTL_ASKS);
-    assert_int_equal(forgotten, 0);
-    time_passes(2000); /* no answer: twice the time, the address is looked up again, and the peer hears ours */
-    assert_int_equal(sent[OFO_CTL_DOWN], 3);
-    assert_int_equal(forgotten, 1);
-    ofo_rail_message(rail, &dack);
-    assert_int_equal(wants, 1);
-    module[0].port_up = false; /* meanwhile */
-    ofo_rail_rejoin(rail);
-    is_in(OFO_ST_DOWN, 0);
-    assert_int_equal(rail->rejoin.at, OFO_REJOIN_WITH_PORT);
-    time_passes(5000);
-    assert_int_equal(sent[OFO_CTL_DOWN], 3);
-    module[0].port_up = true;
-    time_passes(1);
-    assert_int_equal(rail->rejoin.at, now + 1000);
-    time_passes(1000);
-    ofo_rail_message(rail, &dack);
-    ofo_rail_rejoin(rail);
-    is_in(OFO_ST_REQUESTED, 1);
-    ofo_rail_rejoin(rail); /* it is open */
-    is_in(OFO_ST_REQUESTED, 1);
-}
-
-static void last_rail_is_asked_often(void **state)
-{
-    is_last = true;
-    connects();
-    goes_down();
-    sent[OFO_CTL_DOWN] = 0;
-    for (unsigned i = 0; i < 10; ++i) {
-        time_passes(100);
-    }
-    assert_int_equal(sent[OFO_CTL_DOWN], 19); /* from the second question on with our address */
-    comes(OFO_CTL_DOWN, 1);                   /* DOWN is repeated as often, and DACK with it */
-    sent[OFO_CTL_DOWN] = sent[OFO_CTL_DACK] = 0;
-    for (unsigned i = 0; i < 100; ++i) {
-        time_passes(10);
-    }
-    assert_in_range(sent[OFO_CTL_DOWN], 7, 13);
-    assert_int_equal(sent[OFO_CTL_DACK], sent[OFO_CTL_DOWN]);
-    OFO.params.rejoin_after = 10;
-    dack_comes(1, true, 0);
-    assert_int_equal(rail->rejoin.at, now + 10);
-}
-
-static void rail_that_flaps_stays_out_unless_it_is_the_last(void **state)
-{
-    OFO.params.rejoin_half_life = 1000;
-    connects();
-    goes_down();
-    rail->rejoin.penalty = 10 * OFO_REJOIN_FALL;
-    rail->rejoin.fell_at = now;
-    rail->rejoin.is_held = true;
-    sent[OFO_CTL_DOWN] = 0;
-    time_passes(1000);
-    assert_int_equal(sent[OFO_CTL_DOWN], 0);
-    assert_int_equal(rail->rejoin.at, now + 1000);
-    is_last = true;
-    time_passes(1000);
-    assert_int_equal(sent[OFO_CTL_DOWN], 1);
-}
-
-static void nothing_is_asked_without_hope(void **state)
-{
-    connects();
-    goes_down();
-    sent[OFO_CTL_DOWN] = 0;
-    module[0].port_up = false;
-    time_passes(1000);
-    assert_int_equal(rail->rejoin.at, OFO_REJOIN_WITH_PORT);
-    module[0].port_up = true;
-    time_passes(1);
-    is_gone = true;
-    time_passes(1000);
-    assert_int_equal(rail->rejoin.at, 0);
-    is_gone = false;
-    rail->rejoin.at = now;
-    peer.closing = true;
-    time_passes(1);
-    assert_int_equal(rail->rejoin.at, 0);
-    peer.closing = false;
-    rail->rejoin.at = now;
-    OFO.closing = true;
-    time_passes(1);
-    assert_int_equal(rail->rejoin.at, 0);
-    OFO.closing = false;
-    rail->rejoin.at = now;
-    rail->fsm.gen = UINT16_MAX; /* no number is left */
-    time_passes(1);
-    assert_int_equal(rail->rejoin.at, 0);
-    assert_int_equal(sent[OFO_CTL_DOWN], 0);
-}
-
-static void answer_opens_nothing_when_the_peer_leaves(void **state)
-{
-    ofo_ctl_t dack = message_of(OFO_CTL_DACK, 0);
-
-    dack.flags = OFO_DACK_VALID | OFO_CTL_ASKS;
-    connects();
-    goes_down();
-    time_passes(1000);
-    assert_int_equal(last[OFO_CTL_DOWN].flags, OFO_CTL_ASKS);
-    peer.closing = true;
-    ofo_rail_message(rail, &dack);
-    assert_int_equal(wants, 0);
-    is_in(OFO_ST_DOWN, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,13 +430,8 @@ int main(void)
         CASE(each_message_goes_to_its_room),
         CASE(process_that_ends_opens_nothing),
         CASE(rdmacm_decides_at_once),
-        CASE(question_is_asked_and_the_answer_opens_the_rail),
-        CASE(last_rail_is_asked_often),
-        CASE(rail_that_flaps_stays_out_unless_it_is_the_last),
-        CASE(nothing_is_asked_without_hope),
         CASE(request_that_waited_for_its_turn_is_dropped_if_the_port_died),
         CASE(reply_with_another_list_of_rails_ends_the_rail),
-        CASE(answer_opens_nothing_when_the_peer_leaves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

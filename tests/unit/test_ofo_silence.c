@@ -490,6 +490,18 @@ static void soft_rail_is_no_witness(void **state)
     assert_int_equal(sends, 0);
 }
 
+/* The PML sends nothing over it, so the verdict would leave the peer without a rail. */
+static void rail_that_stands_out_by_force_is_no_witness(void **state)
+{
+    publish(2, OFO_ST_DOWN);
+    ep[1].stands_out = true;
+    ofo_probe_begin(&ep[0], 0);
+    assert_int_equal(sends, 0);
+    ep[1].stands_out = false;
+    ofo_probe_begin(&ep[0], 0);
+    assert_int_not_equal(sends, 0);
+}
+
 static void rail_that_connects_has_no_short_round(void **state)
 {
     OFO.params.soft_deadline = SOFT;
@@ -556,6 +568,7 @@ int main(void)
         TEST(rail_is_soft_after_the_short_round_and_normal_after_its_answer),
         TEST(soft_rail_becomes_silent_without_a_word_in_between),
         TEST(soft_rail_is_no_witness),
+        TEST(rail_that_stands_out_by_force_is_no_witness),
         TEST(rail_that_connects_has_no_short_round),
         TEST(inquiry_that_ends_without_result_makes_the_rail_normal),
         TEST(first_copies_that_are_out_for_long_are_reported_once_a_second),

@@ -2,12 +2,13 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Control messages to neighbours that are gone: the search for each address fails only after seconds. How much time does one round of
- * service spend on them? When is a queue pair that failed repaired? This program stands in for verbs and the clock. DESIGN.txt sections
- * 15.3 and 15.5.
+ * service spend on them? When is a queue pair that failed repaired? Which flow label do control messages carry? This program stands in for
+ * verbs and the clock. DESIGN.txt sections 10.2, 15.3 and 15.5.
  */
 #include "bfo_config.h"
 
 #include "types/btl_openib_clock.h"
+#include "types/btl_openib_ctl.h"
 #include "connect/btl_openib_connect.h"
 #include "connect/btl_openib_connect_ud.h"
 #include "device/btl_openib_device.h"
@@ -30,11 +31,13 @@ ofo_component_t mca_btl_openib_component;
 
 static uint64_t now;
 static unsigned failures;
+static struct ibv_ah_attr made; /* of the last address handle */
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     static struct ibv_ah ah;
 
+    made = *attr;
     if (ALIVE_LID == attr->dlid) {
         return &ah;
     }
@@ -246,15 +249,42 @@ static void queue_that_cannot_be_polled_gets_no_new_receives(void **state)
     assert_int_equal(receives, OFO_UD_RECVS);
 }
 
+/* Datagrams take the path of the queue pairs, whose label is the same. A rail that comes back takes another path. */
+static void flow_label_stays_until_the_rail_takes_another_path(void **state)
+{
+    uint32_t label;
+
+    tell(&alive);
+    assert_int_equal(made.grh.flow_label, 0); /* there is no GRH */
+    ofo_ud_forget(&alive);
+    module.use_grh = true;
+    tell(&alive);
+    label = made.grh.flow_label;
+    assert_in_range(label, 1, 0xfffff);
+    assert_int_equal(label, ofo_flow_label(&alive));
+    ofo_ud_forget(&alive); /* the neighbour has another address */
+    tell(&alive);
+    assert_int_equal(made.grh.flow_label, label);
+    for (int i = 0; i < 1000; ++i) {
+        alive.label_is_used = true;
+        ofo_flow_label_renew(&alive);
+        tell(&alive);
+        assert_false(alive.label_is_used);
+        assert_in_range(made.grh.flow_label, 1, 0xfffff);
+        assert_int_not_equal(made.grh.flow_label, label);
+        label = made.grh.flow_label;
+    }
+    assert_int_equal(label, ofo_flow_label(&alive));
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(neighbours_that_are_gone_cost_a_round_one_of_them),
-        TEST(neighbour_of_later_is_found_in_the_next_round),
-        TEST(queue_that_stays_full_keeps_nobody_waiting),
-        TEST(queue_that_cannot_be_polled_gets_no_new_receives),
+        TEST(neighbours_that_are_gone_cost_a_round_one_of_them),  TEST(neighbour_of_later_is_found_in_the_next_round),
+        TEST(queue_that_stays_full_keeps_nobody_waiting),         TEST(queue_that_cannot_be_polled_gets_no_new_receives),
+        TEST(flow_label_stays_until_the_rail_takes_another_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
