@@ -118,6 +118,46 @@ static void rail_that_flaps_stays_out_unless_it_is_the_last(void **state)
     assert_int_equal(sent[OFO_CTL_DOWN], 1);
 }
 
+/* Questions without an answer, an attempt that the peer refuses, and an attempt that gets no answer add nothing. */
+static void only_a_fall_from_up_counts_against_a_rail(void **state)
+{
+    ofo_ctl_t dack = message_of(OFO_CTL_DACK, 0), rej = message_of(OFO_CTL_REJ, 1);
+
+    OFO.params.rejoin_half_life = 1000000;
+    connects();
+    goes_down();
+    assert_int_equal(OFO_REJOIN_FALL, rail->rejoin.penalty);
+    sent[OFO_CTL_DOWN] = 0;
+    for (unsigned i = 0; i < 15; ++i) {
+        time_passes(1000);
+    }
+    assert_in_range(sent[OFO_CTL_DOWN], 3, 5);
+    assert_int_equal(OFO_REJOIN_FALL, rail->rejoin.penalty);
+    dack.flags = OFO_DACK_VALID | OFO_CTL_ASKS;
+    ofo_rail_message(rail, &dack);
+    ofo_rail_rejoin(rail);
+    is_in(OFO_ST_REQUESTED, 1);
+    rej.reason = OFO_REJ_PORT_DOWN;
+    ofo_rail_message(rail, &rej);
+    fence_ends(false);
+    dack_comes(1, true, 0);
+    is_in(OFO_ST_DOWN, 1);
+    ofo_rail_rejoin(rail);
+    time_passes(1000 * CONNECT_S);
+    fence_ends(false);
+    dack_comes(2, true, 0);
+    is_in(OFO_ST_DOWN, 2);
+    assert_int_equal(OFO_REJOIN_FALL, rail->rejoin.penalty);
+    ofo_rail_rejoin(rail);
+    comes(OFO_CTL_REP, 3);
+    ofo_rail_event(rail, OFO_EV_PROVED, NULL);
+    is_in(OFO_ST_UP, 3);
+    free(rail->building);
+    rail->building = NULL;
+    goes_down();
+    assert_in_range(rail->rejoin.penalty, 2 * OFO_REJOIN_FALL - 20, 2 * OFO_REJOIN_FALL);
+}
+
 static void nothing_is_asked_without_hope(void **state)
 {
     connects();
@@ -259,11 +299,17 @@ static void address_of_the_peer_starts_the_questions_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(question_is_asked_and_the_answer_opens_the_rail),   CASE(last_rail_is_asked_often),
-        CASE(last_rail_is_asked_at_once_when_its_port_returns),  CASE(last_rail_looks_soon_again_after_a_loss_check),
-        CASE(rail_that_flaps_stays_out_unless_it_is_the_last),   CASE(nothing_is_asked_without_hope),
-        CASE(answer_opens_nothing_when_the_peer_leaves),         CASE(rail_returns_only_after_the_stable_time_of_both_ports),
-        CASE(flap_during_the_wait_starts_the_stable_time_again), CASE(question_without_answer_tells_the_peer_our_address),
+        CASE(question_is_asked_and_the_answer_opens_the_rail),
+        CASE(last_rail_is_asked_often),
+        CASE(last_rail_is_asked_at_once_when_its_port_returns),
+        CASE(last_rail_looks_soon_again_after_a_loss_check),
+        CASE(rail_that_flaps_stays_out_unless_it_is_the_last),
+        CASE(nothing_is_asked_without_hope),
+        CASE(answer_opens_nothing_when_the_peer_leaves),
+        CASE(only_a_fall_from_up_counts_against_a_rail),
+        CASE(rail_returns_only_after_the_stable_time_of_both_ports),
+        CASE(flap_during_the_wait_starts_the_stable_time_again),
+        CASE(question_without_answer_tells_the_peer_our_address),
         CASE(address_of_the_peer_starts_the_questions_again),
     };
 
