@@ -363,6 +363,34 @@ static void release_while_the_process_computes_ends_the_wait(void)
     life_ends();
 }
 
+/* ---- rails that seem silent ---------------------------------------------------------------------------- */
+
+/* The BTL finds that the rail seems silent, or that it answers again; false: the PML does not obey. */
+static bool seems_silent(unsigned rail, bool is_silent)
+{
+    return world_btl[rail].ext.rail_soft(&world_btl[rail].super, &world_proc[1]->super, (uint8_t) rail, 0, is_silent);
+}
+
+/* The other rail is soft too, stands out here or at the peer, or is lost. */
+static void last_rail_that_does_not_seem_silent_is_kept(void)
+{
+    bfo_peer_t *peer = life_begins();
+
+    must(seems_silent(0, true) && 2 == peer->send_mask, "a rail that seems silent gets new work");
+    must(!seems_silent(1, true) && 1 == peer->soft && 2 == peer->send_mask, "all rails are soft");
+    must(seems_silent(0, false) && 3 == peer->send_mask, "a rail that answers again gets no new work");
+    drain("a:1");
+    must(!seems_silent(1, true) && 0 == peer->soft && 2 == peer->send_mask, "a rail is soft although the other one stands out");
+    out(NULL);
+    peer_says(2, 1, 0);
+    must(!seems_silent(1, true) && 0 == peer->soft && 2 == peer->send_mask, "a rail is soft although the other one stands out at the peer");
+    peer_says(3, 0, 0);
+    must(seems_silent(1, true) && 1 == peer->send_mask && seems_silent(1, false), "a rail that seems silent gets new work after the release");
+    world_rail_fails(&world_btl[0]);
+    must(!seems_silent(1, true) && 0 == peer->soft && 2 == peer->send_mask, "the last rail is soft");
+    life_ends();
+}
+
 /* ---- without failover, losses, other reports --------------------------------------------------------------- */
 
 /* The rail to rank 2 has no failover. */
@@ -495,6 +523,7 @@ static const world_case_t cases[] = {
     {"force_without_patience_keeps_the_last_rail", force_without_patience_keeps_the_last_rail},
     {"loss_while_drained_by_force_leaves_it_drained", loss_while_drained_by_force_leaves_it_drained},
     {"release_while_the_process_computes_ends_the_wait", release_while_the_process_computes_ends_the_wait},
+    {"last_rail_that_does_not_seem_silent_is_kept", last_rail_that_does_not_seem_silent_is_kept},
     {"rail_without_failover_is_kept", rail_without_failover_is_kept},
     {"rail_that_is_drained_serves_when_the_other_is_lost", rail_that_is_drained_serves_when_the_other_is_lost},
     {"loss_while_drained_leaves_it_drained", loss_while_drained_leaves_it_drained},

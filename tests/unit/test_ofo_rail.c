@@ -430,13 +430,6 @@ int main(void)
         CASE(each_message_goes_to_its_room),
         CASE(process_that_ends_opens_nothing),
         CASE(rdmacm_decides_at_once),
-<<<<<<< HEAD
-=======
-        CASE(question_is_asked_and_the_answer_opens_the_rail),
-        CASE(last_rail_is_asked_often),
-        CASE(rail_that_flaps_stays_out_unless_it_is_the_last),
-        CASE(nothing_is_asked_without_hope),
->>>>>>> 811a8a5 (Damping: six mutants, a unit case, a job whose rail is held)
         CASE(request_that_waited_for_its_turn_is_dropped_if_the_port_died),
         CASE(reply_with_another_list_of_rails_ends_the_rail),
     };
