@@ -391,6 +391,31 @@ static void last_rail_that_does_not_seem_silent_is_kept(void)
     life_ends();
 }
 
+/* The first message began before the rail seemed silent, the second message after. */
+static void put_over_a_rail_that_seems_silent_is_served_there(void)
+{
+    bfo_peer_t *peer;
+
+    bfo_params.use_get = false;
+    peer = life_begins();
+    for (int i = 0; i < 2; ++i) {
+        const bfo_send_t *req = send_start(LONG);
+
+        must(1 == world_posted() && (0 == i || &world_btl[1] == world_btl_of(0)), "a message begins on a rail that seems silent");
+        world_complete(0, OPAL_SUCCESS);
+        must(0 != i || seems_silent(0, true), "a rail does not become soft");
+        must(2 == peer->send_mask && 3 == peer->up_mask, "another rail is in use");
+        world_put_comes(&world_btl[0], req, req->rts_length, 1000);
+        must(1 == world_posted() && 0 == world_find(WORLD_PUT) && &world_btl[0] == world_btl_of(0), "the PUT is not served on its rail");
+        world_complete(0, OPAL_SUCCESS);
+        must(1 == world_posted() && 0 == world_find(BFO_MSG_FIN) && &world_btl[0] == world_btl_of(0), "the FIN leaves the rail of its WRITE");
+        must(0 == (((const bfo_fin_hdr_t *) world_posted_message(0))->fflags & BFO_FIN_RESENT), "the FIN counts as sent again");
+        world_complete(0, OPAL_SUCCESS);
+    }
+    must(0 == bfo_local_stat(BFO_STAT_RESENDS) && !peer->foreign_puts, "a message is restarted, or later messages offer no PUT");
+    life_ends();
+}
+
 /* ---- without failover, losses, other reports --------------------------------------------------------------- */
 
 /* The rail to rank 2 has no failover. */
@@ -524,6 +549,7 @@ static const world_case_t cases[] = {
     {"loss_while_drained_by_force_leaves_it_drained", loss_while_drained_by_force_leaves_it_drained},
     {"release_while_the_process_computes_ends_the_wait", release_while_the_process_computes_ends_the_wait},
     {"last_rail_that_does_not_seem_silent_is_kept", last_rail_that_does_not_seem_silent_is_kept},
+    {"put_over_a_rail_that_seems_silent_is_served_there", put_over_a_rail_that_seems_silent_is_served_there},
     {"rail_without_failover_is_kept", rail_without_failover_is_kept},
     {"rail_that_is_drained_serves_when_the_other_is_lost", rail_that_is_drained_serves_when_the_other_is_lost},
     {"loss_while_drained_leaves_it_drained", loss_while_drained_leaves_it_drained},
