@@ -476,6 +476,35 @@ static void rails_that_wait_for_the_peer_are_counted(void)
     life_ends();
 }
 
+/* The rail fails before the WRITE that the peer asked for has ended. */
+static void loss_while_draining_leaves_it_drained(void)
+{
+    bfo_peer_t *peer;
+    const bfo_send_t *req;
+
+    bfo_params.use_get = false;
+    peer = life_begins();
+    req = send_start(LONG);
+    world_complete(0, OPAL_SUCCESS);
+    out("a:1");
+    rails_go(&world_btl[1], 1, 0);
+    world_put_comes(&world_btl[0], req, req->rts_length, 1000);
+    must(1 == world_posted() && 0 == world_find(WORLD_PUT), "the peer's PUT is not done");
+    must(BFO_FIGURES_DRAINING == state_of("a:1"), "a port with a WRITE in flight is drained");
+    world_rail_fails(&world_btl[0]);
+    world_complete(0, OPAL_ERROR);
+    must(2 == peer->up_mask && 2 == peer->send_mask && !peer->declared, "a rail is not lost because it drains");
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[0]);
+    must(3 == peer->up_mask && 2 == peer->send_mask, "a rail that was being drained is used because it was lost");
+    for (unsigned i = 0; i < world_posted(); ++i) {
+        must(&world_btl[1] == world_btl_of(i), "the restart goes over a rail that stands out");
+    }
+    out(NULL);
+    must(3 == peer->send_mask, "a drained rail is not used after its return");
+    life_ends();
+}
+
 static void peers_port_stands_out(void)
 {
     bfo_peer_t *peer = life_begins();
@@ -554,6 +583,7 @@ static const world_case_t cases[] = {
     {"rail_that_is_drained_serves_when_the_other_is_lost", rail_that_is_drained_serves_when_the_other_is_lost},
     {"loss_while_drained_leaves_it_drained", loss_while_drained_leaves_it_drained},
     {"rails_that_wait_for_the_peer_are_counted", rails_that_wait_for_the_peer_are_counted},
+    {"loss_while_draining_leaves_it_drained", loss_while_draining_leaves_it_drained},
     {"peers_port_stands_out", peers_port_stands_out},
     {"word_that_is_lost_is_said_again", word_that_is_lost_is_said_again},
     {"nonsense_is_no_list", nonsense_is_no_list},
