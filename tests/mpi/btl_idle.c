@@ -4,7 +4,8 @@
  * What waiting costs and what ends it. btl_idle wait SECONDS [multiple]: rank 0 waits in MPI_Recv while rank 1 is outside MPI; prints
  * the processor time that rank 0 used, and the delay of the message. btl_idle sleep SECONDS FILE [multiple]: the same, but rank 1 sends
  * after rank 0 has fallen asleep, and only an event ends a sleep of rank 0 in MPI_Recv, therefore the job ends only if messages wake
- * rank 0. btl_idle quiet PINGS: PINGS small messages after a long message that used every rail. DESIGN.txt 15.1.
+ * rank 0. btl_idle quiet PINGS: PINGS small messages after a long message that used every rail. btl_idle outside FILE: long messages until
+ * FILE exists, then both ranks stay outside MPI until FILE.2 exists. DESIGN.txt 15.1.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -110,16 +111,42 @@ static void wait_long(double seconds)
     }
 }
 
-static void quiet(int pings)
+static void use_every_rail(void)
 {
     char *out = calloc(1, LONG), *in = calloc(1, LONG);
 
     MPI_Sendrecv(out, LONG, MPI_CHAR, 1 - rank, 3, in, LONG, MPI_CHAR, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    free(out);
+    free(in);
+}
+
+static void quiet(int pings)
+{
+    use_every_rail();
     for (int i = 0; i < pings; ++i) {
         (void) ping();
     }
-    free(out);
-    free(in);
+}
+
+static void outside(const char *file)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    char second[512];
+    int is_there;
+
+    snprintf(second, sizeof(second), "%s.2", file);
+    do {
+        use_every_rail();
+        is_there = 0 == access(file, F_OK);
+        MPI_Bcast(&is_there, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    } while (!is_there);
+    printf("rank %d is outside MPI\n", rank);
+    fflush(stdout);
+    while (0 != access(second, F_OK)) {
+        nanosleep(&moment, NULL);
+    }
+    use_every_rail();
+    printf("rank %d is back\n", rank);
 }
 
 int main(int argc, char **argv)
@@ -130,7 +157,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (3 > argc || 2 != size) {
-        fprintf(stderr, "usage: mpirun -np 2 btl_idle wait SECONDS [multiple] | sleep SECONDS FILE [multiple] | quiet PINGS\n");
+        fprintf(stderr, "usage: mpirun -np 2 btl_idle wait SECONDS [multiple] | sleep SECONDS FILE [multiple] | quiet PINGS | outside FILE\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     if (0 == strcmp(argv[1], "sleep") && 3 < argc) {
@@ -138,6 +165,8 @@ int main(int argc, char **argv)
     }
     if (0 == strcmp(argv[1], "quiet")) {
         quiet(atoi(argv[2]));
+    } else if (0 == strcmp(argv[1], "outside")) {
+        outside(argv[2]);
     } else {
         wait_long(atof(argv[2]));
     }

@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The bfo authors
 #
 # What progress costs. The BTL polls a rail without traffic rarely, and a busy rail always. With btl_openib_blocking_progress a
-# process that waits sleeps, a message wakes it at once, and a verified stream outlives lost rails.
+# process that waits sleeps, a message wakes it at once, and a verified stream outlives lost rails. While both ranks are outside MPI no rail
+# carries a packet, also after a rail was silent and came back.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -40,6 +41,33 @@ for pml in ob1 bfo; do
     note "$pml $level: waiting 900 ms with blocking progress costs $used ms; a message wakes in $late us"
     level=multiple # bfo with threads
 done
+
+# Questions about slow rails and about the silent rail, the proof and the probation of the rail that came back: all of them end.
+counters() { "$SOFTRAIL" status --json --fabric "$FABRIC" | grep -E '"([rt]x_(messages|bytes)|retries)":' | tr -d ' \n'; }
+# rest SECONDS: the counters do not change for so long. Sets seen.
+rest() {
+    seen=$(counters)
+    sleep "$1"
+    [ -n "$seen" ] && [ "$(counters)" = "$seen" ]
+}
+act() { "$SOFTRAIL" "$1" --fabric "$FABRIC" 1 || { show_log; fail "rail 1: $1"; }; }
+both() { await "$LOG" "$1" 2 || { show_log; fail "not said by both ranks: $1"; }; }
+BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca pml_bfo_verbose 1)
+begin_stream "-n 2 --rate=200M --retry-time=600s" 2 --mca btl_openib_rejoin_after 100 "$IDLE" outside "$TEST_TMP/outside"
+wait_until "have_moved 3000000 2"
+act silent
+both 'rail 1 generation 0 (.*) lost: '
+act up
+both 'rail 1 generation [1-9].* carries short messages again'
+touch "$TEST_TMP/outside"
+both '^rank . is outside MPI'
+for try in $(seq 30); do
+    ! rest 1 || break
+done
+rest 3 || { show_log; fail "packets while nobody waits: $seen, then $(counters)"; }
+touch "$TEST_TMP/outside.2"
+passes "outside MPI" '^rank . is back'
+note "no packet while both ranks are outside MPI, after $try s"
 
 # The queue pair of control messages fails with the first request and cannot be made usable again: a rail is lost, and service does not
 # spin on receives that are flushed as soon as they are posted.
