@@ -11,15 +11,17 @@
  *  -DDOWNMSG   DOWN at any time: the side without an error maps the rail out too
  *  -DPOISON    one data descriptor may complete with poison: the FAILED rows
  *  -DDECLARE   either side may declare the other at any moment: the DEAD rows; no list survives
- *  -DALLFLAKY  the last rail may fail too: posts are suspended until a declaration (needs DECLARE) or a rejoin
+ *  -DALLFLAKY  the last rail may fail too: posts are suspended until a declaration (needs DECLARE) or a rejoin. With REJOIN and without
+ *              DECLARE the last generation of rail 0 does not fail, and everything must arrive over it (needs DOWNMSG)
  *  -DREJOIN=n  a rail fenced on both sides comes back with a new generation, n times in all
  *  -DSOFT      once per message and side, the RTS, the ACK or the FIN of a READ, posted on a rail whose completion is still to come, is posted
  *              on another rail too: the new descriptor takes over the request, the completion of the old one concerns nobody
  *  -DHWLOSS    once, a success is false, because the receiver's HCA died between acknowledgement and completion
  * A WRITE is visible at the receiver after the FIN that follows it on its QP, or after the fence of its rail.
  * Mutants (each run must end with an error): NO_EPOCH NO_FRAGGEN NO_COUNT NO_COUNT_R NO_FENCE EARLY_RACK NO_OWNFENCE RGET_NEWFRAG
- *  NO_COUNT_READ RAIL_ABORT RTS_NORESEND NO_QCOUNT NO_HELD FIN_ANYRAIL NO_DRAIN NO_CHECK NO_DEADFENCE NO_DISCARD; with SOFT also SOFT_PUT SOFT_FIN
- *  SOFT_BOTH (the old completion counts as well); others edit the tables.
+ *  NO_COUNT_READ RAIL_ABORT RTS_NORESEND NO_QCOUNT NO_HELD FIN_ANYRAIL NO_DRAIN NO_CHECK NO_DEADFENCE NO_DISCARD; with SOFT also SOFT_PUT
+ *  SOFT_FIN SOFT_BOTH (the old completion counts as well); with REJOIN also NO_DEADGEN (NOTIFY names dead rails, not their generations); with
+ *  ALLFLAKY and REJOIN also SU_LOST (what is suspended is dropped when a rail is back); others edit the tables.
  *
  * BTL contract: one completion per posted descriptor; OK => delivered; ERR => lost or delivered; on each QP the delivered
  * descriptors are a prefix. Delivered messages wait per rail; rails are polled in any order. A WRITE that failed may linger in the
@@ -98,7 +100,9 @@ bit soft[2];              /* a second copy was made in this message */
 #define SUSPEND                                               /* a side may have no rail at all */
 chan su[2] = [4] of { mtype, byte, byte, byte, byte, byte, byte };              /* suspended */
 #endif
-#ifdef ALLFLAKY
+#if defined(ALLFLAKY) && defined(REJOIN) && !defined(DECLARE)
+#define flaky(r) ((r) != 0 || gen[0] < REJOIN)
+#elif defined(ALLFLAKY)
 #define flaky(r) (1)
 #else
 #define flaky(r) ((r) < NR-1)
@@ -143,8 +147,13 @@ byte pr;
 #else
 #define NOHELD (len(held[0])==0 && len(held[1])==0 && len(held[2])==0)
 #endif
+#if defined(ALLFLAKY) && !defined(DECLARE)
+#define NOSU (empty(su[S]) && empty(su[R]))
+#else
+#define NOSU 1
+#endif
 #define OVER(n,s) ((n)==NMSG || decl[s])
-#define alldone (OVER(nm,S) && OVER(nr,R) && (ss==S_IDLE || ss==S_DONE) && (rs==R_NONE || rs==R_DONE) && quiet && NOHELD && pd[S]==decl[S] && pd[R]==decl[R] && decl[S]==decl[R])
+#define alldone (OVER(nm,S) && OVER(nr,R) && (ss==S_IDLE || ss==S_DONE) && (rs==R_NONE || rs==R_DONE) && quiet && NOHELD && NOSU && pd[S]==decl[S] && pd[R]==decl[R] && decl[S]==decl[R])
 
 /* ---- posting ------------------------------------------------------------------------------------------------------ */
 inline POSTR(ps, pl, pt, pm, pg, ph, pe, px, py) {
@@ -200,7 +209,11 @@ inline DECLARED(ds) {
 #endif
 }
 /* NOTIFY: per rail the number of its dead generations, 2 bits each; bit 6 FAILED */
+#ifdef NO_DEADGEN
+#define DEADG(s,r) (1-up[Q(s,r)])
+#else
 #define DEADG(s,r) (gen[r]+(1-up[Q(s,r)]))
+#endif
 #if NR==2
 #define DEADSET(s) (DEADG(s,0) + 4*DEADG(s,1))
 #else
@@ -513,6 +526,9 @@ active proctype Sender() {
 #ifdef SUSPEND
     :: nempty(su[S]) && ANYUP(S) -> su[S]?t,m,g,h,e,x,y;      /* popped: checked again */
        if
+#ifdef SU_LOST
+       :: t!=FIN -> sev--
+#endif
        :: t==FIN -> POST(S,FIN,m,g,h,e,x,y)
        :: t==RTS && ss==S_RTS && e==sep -> POST(S,RTS,m,g,h,e,x,y)
        :: t==NOTIFY && ss==S_NOTIFIED && e==sep+1 -> POST(S,NOTIFY,m,g,h,e,DEADSET(S)+64*sfail,0)
