@@ -3,9 +3,11 @@
 # Copyright (c) 2026 The bfo authors
 #
 # A path that swallows everything while its ports stay up, and an adapter that would repeat for ten minutes: the deadline ends the rail
-# under a verified stream, and the rail comes back when the path does. Then nobody is judged: while all paths swallow everything at once,
+# under a verified stream, and the rail comes back when the path does. So does a rail whose port goes down 0.2 s after the path, while the rail
+# is soft or just after its verdict: it is lost once. Then nobody is judged: while all paths swallow everything at once,
 # and while the peer is stopped. A rail that is silent before the first contact costs the job no wait for btl_openib_connect_timeout. Ranks that
-# sleep in MPI notice as well, and so do ranks whose file of paths is not to be had. With btl_openib_deadline 0 the adapter decides, as before.
+# sleep in MPI notice as well, and so do ranks whose file of paths is not to be had. With btl_openib_deadline 0 the adapter decides, as before. With rejoin and both deadlines off a rail that was
+# cut stays lost, and nothing is asked about it.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -51,6 +53,22 @@ for rail in 1 0; do
     goes_on "rail $rail is back"
 done
 
+# carries RAIL: waits until the rail has sent another megabyte
+carries() {
+    local before
+    before=$("$SOFTRAIL" status --json --fabric "$FABRIC" >"$TEST_TMP/status" && rail_counter "$TEST_TMP/status" "$1" tx_bytes)
+    wait_until "have_moved $((before + 1000000)) $(($1 + 1))"
+    have_moved $((before + 1000000)) $(($1 + 1)) || give_up "rail $1 carries nothing after its return"
+}
+act silent 1
+sleep 0.2
+act down 1
+both 1 lost 2
+goes_on 'rail 1 was silent, and then its port went down'
+act up 1
+both 1 'is back' 2
+carries 1
+
 before=$(verdicts)
 at_once silent 0 1
 sleep 2 # eight times the deadline
@@ -64,9 +82,9 @@ sleep 2
 kill -CONT "$pid"
 goes_on 'a rank was stopped'
 [ "$(verdicts)" = "$before" ] || give_up 'a rail was judged while its peer was stopped'
-[ "$(grep -c 'generation [0-9]* (.*) lost: ' "$log")" = 4 ] || give_up 'a rail was lost without need'
+[ "$(grep -c 'generation [0-9]* (.*) lost: ' "$log")" = 6 ] || give_up 'a rail was lost without need'
 end_stream
-verified 'two silent rails, both of them at once, a rank that is stopped'
+verified 'two silent rails, a late port event, both rails silent at once, a rank that is stopped'
 
 [ "$(stat -c %a "$paths")" = 600 ] || fail "no file of paths: $(ls -la "$TEST_TMP/bfo-$(id -u)")"
 
@@ -100,4 +118,17 @@ loses_rail_1 600s
 grep -q 'asks about silent rails alone: the file .paths: Protocol error' "$log" || give_up 'nothing is said about the file of paths'
 loses_rail_1 3s --mca btl_openib_deadline 0
 ! grep -q silent: "$log" || give_up 'deadline 0: the rail was judged'
+
+begin_stream "-n 2 --retry-time=300ms" 2 --mca pml_bfo_rejoin 0 --mca btl_openib_rejoin_after 10 --mca btl_openib_deadline 0 --mca btl_openib_soft_deadline 0 \
+    "$STREAM" -m 300000 -s $STREAM_LIMIT
+await "$log" 'messages verified' || give_up 'all off: no stream'
+act down 1
+both 1 lost 1
+act up 1
+await "$log" 'sr1:1: the port is back' 2 || give_up 'all off: the port is not back at both sides'
+goes_on 'all off'
+end_stream
+verified 'rejoin and both deadlines off: a rail is cut'
+says_not 'rail 1 (generation .* is back|.* on restored)'
+says 'inquiries 0 \(questions 0, followed 0\), silent rails 0, soft rails 0, ' 4
 exit 0
