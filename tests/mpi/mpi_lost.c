@@ -3,7 +3,9 @@
  *
  * A process can no longer be reached: every call that completes a request with it must end with MPI_ERR_OTHER, and calls
  * the user's error handler. mpi_lost HOW FILE: two ranks get ready; when FILE exists, either all rails have been cut
- * (HOW = cut: both ranks check) or rank 1 dies (HOW = kill: rank 0 checks). DESIGN.txt sections 11 and 18.
+ * (HOW = cut: both ranks check) or rank 1 dies (HOW = kill: rank 0 checks). With HOW = wait all rails have been cut, both ranks wait for them
+ * when FILE-waits exists, and the rails come back when both are in MPI_Comm_disconnect: no call ends with an error. DESIGN.txt sections 11
+ * and 18.
  */
 #include "mpi_check.h"
 
@@ -127,6 +129,7 @@ static void check_pending(pending_t *p)
     MPI_Status statuses[PENDING] = {{0}}; /* a call that completes one request does not set MPI_ERROR */
     int index, n, indices[2];
 
+    LOST(MPI_Probe(peer, UNSENT, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     LOST(MPI_Wait(&p->recv[0], &statuses[0]));
     CHECK(MPI_ERR_OTHER == class_of(statuses[0].MPI_ERROR) || MPI_SUCCESS == statuses[0].MPI_ERROR);
     LOST(MPI_Waitany(2, &p->recv[1], &index, &statuses[0]));
@@ -228,7 +231,19 @@ static void check_collectives(void)
     LOST(MPI_Iallreduce(a, b, 1000, MPI_DOUBLE, MPI_SUM, comm, &r) ?: MPI_Wait(&r, MPI_STATUS_IGNORE));
 }
 
-/* ---- before the loss ---------------------------------------------------------------------------------- */
+static void check_loss(MPI_Message message)
+{
+    pending_t p;
+
+    pend(&p);
+    check_pending(&p);
+    check_unexpected(message);
+    check_sends(&p);
+    check_recvs(&p);
+    check_collectives();
+}
+
+/* ---- while a rail is waited for --------------------------------------------------------------------- */
 
 static void wait_for(const char *file)
 {
@@ -239,6 +254,48 @@ static void wait_for(const char *file)
         usleep(1000);
     }
 }
+
+static void round_trip(MPI_Request *p)
+{
+    MPI(MPI_Waitall(2, p, MPI_STATUSES_IGNORE));
+    CHECK(is_filled(in[PENDING], LONG, 3));
+    memset(in[PENDING], 0, LONG);
+}
+
+/* A receive without a message can be cancelled, a probe finds nothing, and persistent requests and MPI_Comm_disconnect go on with the rails. */
+static void check_wait(const char *file)
+{
+    MPI_Request persistent[2], cancelled;
+    MPI_Status status;
+    char waits[4096];
+    int flag = 0;
+
+    snprintf(waits, sizeof(waits), "%s-waits", file);
+    MPI(MPI_Recv_init(in[PENDING], LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &persistent[0]));
+    MPI(MPI_Send_init(out, LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &persistent[1]));
+    MPI(MPI_Startall(2, persistent));
+    MPI(MPI_Irecv(in[0], SHORT, MPI_BYTE, peer, UNSENT, MPI_COMM_WORLD, &cancelled));
+    wait_for(waits);
+    MPI(MPI_Iprobe(peer, UNSENT, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+    CHECK(!flag);
+    MPI(MPI_Testany(2, persistent, &(int){0}, &flag, MPI_STATUS_IGNORE));
+    CHECK(!flag);
+    MPI(MPI_Cancel(&cancelled));
+    MPI(MPI_Wait(&cancelled, &status));
+    MPI(MPI_Test_cancelled(&status, &flag));
+    CHECK(flag);
+    printf("disconnects\n");
+    fflush(stdout);
+    MPI(MPI_Comm_disconnect(&comm));
+    round_trip(persistent);
+    MPI(MPI_Startall(2, persistent));
+    round_trip(persistent);
+    MPI(MPI_Request_free(&persistent[0]));
+    MPI(MPI_Request_free(&persistent[1]));
+    CHECK(0 == handled);
+}
+
+/* ---- before the loss ---------------------------------------------------------------------------------- */
 
 static MPI_Message before(void)
 {
@@ -282,7 +339,6 @@ int main(int argc, char **argv)
     char mark[4096];
     MPI_Message message;
     bool kills;
-    pending_t p;
 
     start(&argc, &argv);
     CHECK(3 == argc && 2 == ranks);
@@ -302,12 +358,11 @@ int main(int argc, char **argv)
         (void) MPI_Iprobe(MPI_ANY_SOURCE, UNSENT, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
         usleep(1000);
     }
-    pend(&p);
-    check_pending(&p);
-    check_unexpected(message);
-    check_sends(&p);
-    check_recvs(&p);
-    check_collectives();
+    if (0 == strcmp(argv[1], "wait")) {
+        check_wait(argv[2]);
+    } else {
+        check_loss(message);
+    }
     printf("PASSED %lu checks on rank %d\n", checks, rank);
     fflush(stdout);
     MPI_Finalize();

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# A process can no longer be reached: all rails are cut, or all messages are lost without an event of a port (nobody waits for a rail), or
+# A process can no longer be reached: all rails are cut (and nobody waits for a rail, or for 2 s), or all messages are lost without an event of a port (nobody waits for a rail), or
 # the process is killed under mpirun --enable-recovery (the job would wait for a rail, but not for a dead process). Every call that
 # completes a request with the process ends with MPI_ERR_OTHER and calls the user's error handler, collectives as well. No process aborts or
 # hangs, MPI_Finalize returns, the job ends. osc/pt2pt returns no error, so a window calls only the error handler of its communicator. After
 # a kill the runtime's fence at the end of MPI_Finalize may wait for the dead process (in about a quarter of the runs), under stock ob1 as
-# well: async_mpi_finalize leaves out this fence, and nothing else.
+# well: async_mpi_finalize leaves out this fence, and nothing else. While the job waits for a rail, MPI_Cancel, MPI_Iprobe, MPI_Testany,
+# persistent requests and MPI_Comm_disconnect do what they do with a peer that is late.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
@@ -22,7 +23,7 @@ begin() {
     await "$LOG" '^ready' 2
     for rail in 0 1; do
         case $how in
-        cut) "$SOFTRAIL" down --fabric "$FABRIC" $rail ;;
+        cut | wait) "$SOFTRAIL" down --fabric "$FABRIC" $rail ;;
         deaf) "$SOFTRAIL" fault --fabric "$FABRIC" "lose rail=sr$rail" ;;
         esac >/dev/null || { cat "$LOG"; fail "rail $rail could not be cut"; }
     done
@@ -56,11 +57,27 @@ window_lost() {
     ! grep -q 'signal [0-9]' "$LOG" || { tail -n 40 "$LOG"; fail "a window: a rank crashed"; }
 }
 
+# waits: all rails are cut and come back, while both ranks wait for them.
+waits() {
+    local go=$TEST_TMP/go rail
+    begin "$go" wait --mca pml_bfo_verbose 1 "$BFO_BUILDDIR/tests/mpi/mpi_lost" wait "$go"
+    await "$LOG" 'no rail is left: waits' 2 || { tail -n 40 "$LOG"; fail "not both ranks wait for a rail"; }
+    touch "$go-waits"
+    await "$LOG" '^disconnects' 2 || { tail -n 40 "$LOG"; fail "not both ranks could cancel and probe while they wait"; }
+    for rail in 0 1; do
+        "$SOFTRAIL" up --fabric "$FABRIC" $rail || { cat "$LOG"; fail "rail $rail did not return"; }
+    done
+    passes "the rails came back" 'PASSED [1-9][0-9]* checks on rank 1'
+    note "a wait: $(grep -o 'PASSED [0-9]* checks on rank [01]' "$LOG" | sort | tr '\n' ' ')"
+}
+
 at_once=(--mca pml_bfo_last_rail_timeout 0)
 lost cut 2 "${at_once[@]}"
 lost cut 2 "${at_once[@]}" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 lost cut 2 "${at_once[@]}" --mca pml_bfo_use_put 0
 lost deaf 2 "${at_once[@]}"
+lost cut 2 --mca pml_bfo_last_rail_timeout 2
+waits
 lost kill 1 --enable-recovery --mca async_mpi_finalize 1
 case $OMPI_VERSION in
 4.*) ;;
