@@ -363,7 +363,7 @@ our @all = (
     { name => 'probation-asks-for-ever', what => 'service goes on asking over a rail that does not answer', file => 'btl_openib_failover/rail/btl_openib_probation.c',
       from => 'if (MISSES <= p->missed) {', to => 'if (255 <= p->missed) {', unit => 'test_ofo_probation' },
     { name => 'probation-goes-on', what => 'service asks over a rail after its probation', file => 'btl_openib_failover/rail/btl_openib_probation.c',
-      from => "    ep->probation.at = 0;\n    ofo_log", to => "    ep->probation.answered = 0;\n    ofo_log", test => 'tests/mpi/btl_idle.sh' },
+      from => "    ep->probation.at = 0;\n    ofo_log", to => "    ep->probation.answered = ep->probation.missed = 0;\n    ofo_log", test => 'tests/mpi/btl_idle.sh' },
     { name => 'inquiry-repeats-itself', what => 'service asks again over a rail that answered, although no progress asked for that', file => 'btl_openib_failover/rail/btl_openib_probe.c',
       from => "        inquiry_over(ep, false);\n    }\n}\n\n/* The peer hears", to => "        inquiry_over(ep, false);\n        ofo_probe_begin(ep, ep->fsm.gen);\n    }\n}\n\n/* The peer hears", test => 'tests/mpi/btl_idle.sh' },
     { name => 'soft-late-round', what => 'a rail is soft although service had no processor', file => 'btl_openib_failover/formats/btl_openib_inquiry.c',
