@@ -17,6 +17,7 @@
 #include "ends/pml_bfo_recv_got.h"
 #include "arrivals/pml_bfo_recv_orphan.h"
 #include "recv/pml_bfo_recv_place.h"
+#include "recv/pml_bfo_recv_rdma.h"
 #include "send/pml_bfo_send_schedule.h"
 
 #include <stdlib.h>

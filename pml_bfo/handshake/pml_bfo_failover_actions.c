@@ -19,7 +19,7 @@
 #include "rails/pml_bfo_post.h"
 #include "rails/pml_bfo_rails.h"
 #include "ends/pml_bfo_recv_complete.h"
-#include "recv/pml_bfo_recv_place.h"
+#include "recv/pml_bfo_recv_rdma.h"
 #include "ends/pml_bfo_send_complete.h"
 #include "send/pml_bfo_send_start.h"
 #include "show/pml_bfo_tell.h"

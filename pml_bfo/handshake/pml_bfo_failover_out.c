@@ -14,7 +14,7 @@
 #include "ends/pml_bfo_failover_raise.h"
 #include "rails/pml_bfo_rails.h"
 #include "ends/pml_bfo_recv_complete.h"
-#include "recv/pml_bfo_recv_place.h"
+#include "recv/pml_bfo_recv_rdma.h"
 #include "ends/pml_bfo_send_complete.h"
 
 #if !PML_BFO

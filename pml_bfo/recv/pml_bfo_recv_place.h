@@ -18,11 +18,6 @@ void bfo_recv_begin_match(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match_hdr
 void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip);
 /* Takes the RTS of the next attempt, in state ACTIVE(e), with bytes and buffers reset. The caller holds an event. */
 void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h) BFO_COLD;
-/* Nothing more of this attempt can come: frees the fragments of the PUTs it has asked for; an identifier that still names one is stale. */
-void bfo_recv_forget_puts(bfo_recv_t *req) BFO_COLD;
-/* Starts PUTs or READs as the pipeline allows. The caller holds an event. */
-void bfo_recv_schedule(bfo_recv_t *req);
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h);
-void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
 
 #endif /* PML_BFO_RECV_PLACE_H */

@@ -310,7 +310,7 @@ typedef struct bfo_frag_t {
     bfo_id_t peer_frag; /* to be named in our FIN */
     mca_btl_base_registration_handle_t *local;
     bfo_work_t work;
-    uint64_t carried[BFO_MAX_RAILS]; /* READ side of an RGET: bytes that came by each rail; atomic */
+    uint64_t carried[BFO_MAX_RAILS]; /* READ side of an RGET: bytes that each rail has carried; atomic */
     char handle[BFO_HANDLE_MAX];     /* the peer's; of `offered` rails, one after the other */
 } bfo_frag_t;
 

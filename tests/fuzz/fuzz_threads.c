@@ -12,7 +12,7 @@
 #include "tables/pml_bfo_failover_fsm.h"
 #include "types/pml_bfo_local.h"
 #include "door/pml_bfo_recv_api.h"
-#include "recv/pml_bfo_recv_place.h"
+#include "recv/pml_bfo_recv_rdma.h"
 #include "door/pml_bfo_send_api.h"
 #include "send/pml_bfo_send_schedule.h"
 

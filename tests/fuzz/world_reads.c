@@ -96,7 +96,7 @@ static void offer_names_only_rails_in_use(void)
     must(2 == h->rails && WORLD_HANDLE_OF(1) == *(const uint8_t *) (h + 1), "the offer names a lost rail");
 }
 
-/* The FIN says how much came by each rail; the counters of the rails move by that. */
+/* The FIN says how much each rail has carried; the counters of the rails move by that. */
 static void sender_counts_what_was_read(void)
 {
     bfo_peer_t *peer = life_begins();

@@ -8,7 +8,7 @@ package Mutants;
 use strict;
 use warnings;
 
-my ($dispatch, $place, $actions, $failover, $dance) = ('pml_bfo/arrivals/pml_bfo_recv_dispatch.c', 'pml_bfo/recv/pml_bfo_recv_place.c', 'pml_bfo/handshake/pml_bfo_failover_actions.c', 'pml_bfo/failover/pml_bfo_failover.c', 'pml_bfo/handshake/pml_bfo_failover_dance.c');
+my ($dispatch, $rdma, $actions, $failover, $dance) = ('pml_bfo/arrivals/pml_bfo_recv_dispatch.c', 'pml_bfo/recv/pml_bfo_recv_rdma.c', 'pml_bfo/handshake/pml_bfo_failover_actions.c', 'pml_bfo/failover/pml_bfo_failover.c', 'pml_bfo/handshake/pml_bfo_failover_dance.c');
 my ($start, $schedule, $rails) = ('pml_bfo/send/pml_bfo_send_start.c', 'pml_bfo/send/pml_bfo_send_schedule.c', 'pml_bfo/rails/pml_bfo_rails.c');
 my ($bfail, $bsend, $bstatus) = ('btl_openib_failover/fault/btl_openib_failover.c', 'btl_openib_failover/out/btl_openib_send.c', 'btl_openib_failover/formats/btl_openib_status.c');
 my ($match, $credits) = ('pml_bfo/formats/pml_bfo_recv_match.c', 'btl_openib_failover/formats/btl_openib_credits.h');
@@ -55,7 +55,7 @@ our @all = (
     { name => 'write-error-is-success', what => 'one error completion of a WRITE is treated as success', file => $schedule,
       from => "    BFO_ASSERT(0 < bfo_events_load(&req->m) && frag->peer == req->lane->peer);\n    if (bfo_unlikely(OPAL_SUCCESS != status)) {",
       to => "    BFO_ASSERT(0 < bfo_events_load(&req->m) && frag->peer == req->lane->peer);\n    if (bfo_unlikely(OPAL_SUCCESS != status && NULL == req)) {", cells => '^WRITE.lost' },
-    { name => 'read-error-is-success', what => 'one error completion of a READ is treated as success', file => $place,
+    { name => 'read-error-is-success', what => 'one error completion of a READ is treated as success', file => $rdma,
       from => "    if (bfo_unlikely(OPAL_SUCCESS != status)) {\n        read_failed(frag, frag->rail, status, false);",
       to => "    if (bfo_unlikely(OPAL_SUCCESS != status && NULL == req->lane)) {\n        read_failed(frag, frag->rail, status, false);", cells => '^READ.lost' },
     { name => 'sendi-lost', what => 'the error of a btl_sendi fragment is forgotten', file => 'btl_openib_failover/out/btl_openib_complete.c',
@@ -88,7 +88,7 @@ our @all = (
       to => "    req->resp = req->acked = req->rts_done = false;\n    req->next = req->end = 0;", cells => '^(FRAG|WRITE)' },
     { name => 'receiver-keeps-bytes', what => 'the receiver does not start its count again at a restart', file => $actions,
       from => "    req->open = 0;\n    req->bytes = req->next = req->end = 0;", to => "    req->open = 0;\n    req->next = req->end = 0;", test => 'tests/sim/rows/test_rows.sh' },
-    { name => 'put-freed-early', what => 'a restart forgets PUTs without making their names invalid', file => $place,
+    { name => 'put-freed-early', what => 'a restart forgets PUTs without making their names invalid', file => $rdma,
       from => "            bfo_name_retire(&frag->name);\n            put_ends(frag, false);\n            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}",
       to => "            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}", cells => '^(WRITE|FIN|PUT)', test => 'tests/sim/rows/test_rows.sh' },
     { name => 'fence-skipped', what => 'RACK does not wait for the fence', file => $actions,
@@ -159,23 +159,23 @@ our @all = (
       from => '} else if (NULL != box->spare) {', to => '} else if (false) {', unit => 'test_ofo_mail', test => 'tests/world/test_world_sweep.sh' },
     { name => 'rejoin-failure-of-before', what => 'a failure of the previous generation takes the new generation down', file => $failover,
       from => 'if (r >= BFO_MAX_RAILS || gen < peer->rails[r].gen) {', to => 'if (r >= BFO_MAX_RAILS) {', test => 'tests/fuzz/test_world_rejoin.sh' },
-    { name => 'void-read-costs-rail', what => 'a READ whose attempt is over takes its rail down', file => 'pml_bfo/recv/pml_bfo_recv_place.c',
+    { name => 'void-read-costs-rail', what => 'a READ whose attempt is over takes its rail down', file => 'pml_bfo/recv/pml_bfo_recv_rdma.c',
       from => 'uint8_t rail = BFO_MAX_RAILS; /* the attempt', to => 'uint8_t rail = frag->rail; /* the attempt', test => 'tests/fuzz/test_world_rejoin.sh' },
     { name => 'rejoin-write-of-before', what => 'a WRITE that waited while its rail was lost is written by the new generation', file => $schedule,
       from => '    if (frag->gen == rail->gen) { /* else', to => '    { /* else', test => 'tests/fuzz/test_world_rejoin.sh' },
-    { name => 'read-by-the-rail-of-the-offer', what => 'a message is read only over the rail by which it was offered', file => $place,
+    { name => 'read-by-the-rail-of-the-offer', what => 'a message is read only over the rail by which it was offered', file => $rdma,
       from => 'return bfo_failover_rails_of_names(peer, h->rails);', to => 'return (uint8_t) (1u << bfo_rail_index(peer, in->btl));', test => 'tests/fuzz/test_world_reads.sh' },
-    { name => 'read-with-the-first-handle', what => 'each READ uses the handle of the first rail', file => $place,
+    { name => 'read-with-the-first-handle', what => 'each READ uses the handle of the first rail', file => $rdma,
       from => 'req->rget->handle + handle_at(frag->peer, req->rget->offered, rail)', to => 'req->rget->handle', test => 'tests/fuzz/test_world_reads.sh' },
-    { name => 'read-trusts-handle-sizes', what => 'handles of a size that the header was not checked for are read from it', file => $place,
+    { name => 'read-trusts-handle-sizes', what => 'handles of a size that the header was not checked for are read from it', file => $rdma,
       from => 'if (bfo_unlikely(peer->handle_size != bfo_handle_size(in->btl))) {', to => 'if (false) {', test => 'tests/fuzz/test_world_reads.sh' },
-    { name => 'read-by-drained-rail', what => 'a message is read over a rail that stands out', file => $place,
+    { name => 'read-by-drained-rail', what => 'a message is read over a rail that stands out', file => $rdma,
       from => 'uint8_t mask = offered & peer->get_mask;', to => 'uint8_t mask = offered & peer->up_mask;', test => 'tests/fuzz/test_world_reads.sh' },
-    { name => 'read-uncounted', what => 'a restart does not wait for READs over other rails', file => $place,
+    { name => 'read-uncounted', what => 'a restart does not wait for READs over other rails', file => $rdma,
       from => "    bfo_recv_get(req);\n    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {", to => "    if (frag == req->rget) {\n        bfo_recv_get(req);\n    }\n    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {", test => 'tests/fuzz/test_world_reads.sh' },
     { name => 'read-by-no-counter', what => 'bytes that the peer reads are counted for no rail', file => $schedule,
       from => 'bfo_rail_count(peer, r, false, bfo_smaller(part, left));', to => '(void) peer;', test => 'tests/fuzz/test_world_reads.sh' },
-    { name => 'read-is-no-bulk', what => 'READs do not count for what a rail delivers', file => $place,
+    { name => 'read-is-no-bulk', what => 'READs do not count for what a rail delivers', file => $rdma,
       from => 'bfo_bulk_end(frag->peer, frag->rail, frag->peer->get_mask, length, true);', to => 'bfo_bulk_end(frag->peer, frag->rail, frag->peer->get_mask, length, false);', test => 'tests/mpi/test_pml_slow.sh' },
     { name => 'rejoin-fin-of-before', what => 'a FIN names the generation that was read before the WRITE was posted', file => $schedule,
       from => '    frag->gen = bfo_rail_gen(frag->peer, frag->rail); /*', to => '    /*', test => 'tests/fuzz/test_world_rejoin.sh' },
@@ -614,7 +614,7 @@ our @all = (
       from => 'ctl->gen == ep->fsm.gen && ep->kept[0].gen < (int32_t) ctl->gen)', to => 'ctl->gen == ep->fsm.gen)', unit => 'test_ofo_loss' },
     { name => 'assert-turn-last', what => 'the last rail that waits for its turn still names the one after it', file => $turns, says => '(NULL == ep->next_wanted) == (ep == module->wanted.last)',
       from => "    *next = NULL;\n", to => "    (void) *next;\n", unit => 'test_ofo_turns' },
-    { name => 'assert-put-ended', what => 'a PUT that has ended is still one', file => $place, says => 'BFO_FRAG_PUT != frag->kind',
+    { name => 'assert-put-ended', what => 'a PUT that has ended is still one', file => $rdma, says => 'BFO_FRAG_PUT != frag->kind',
       from => "    frag->kind = BFO_FRAG_NONE;\n", to => '', test => 'tests/sim/rows/test_rows.sh' },
     { name => 'assert-event-left', what => 'a receive gives back the event of an answer that was sent', file => 'pml_bfo/recv/pml_bfo_recv_answer.c', says => '0 < bfo_events_load(&req->m)',
       from => "    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {\n        bfo_recv_unget(req);", to => "    if (OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_SUCCESS == rc) {\n        bfo_recv_unget(req);", test => 'tests/fuzz/test_fuzz_dispatch.sh' },

@@ -131,7 +131,7 @@ static void only_a_fall_from_up_counts_against_a_rail(void **state)
     for (unsigned i = 0; i < 15; ++i) {
         time_passes(1000);
     }
-    assert_in_range(sent[OFO_CTL_DOWN], 3, 5);
+    assert_in_range(sent[OFO_CTL_DOWN], 5, 9);
     assert_int_equal(OFO_REJOIN_FALL, rail->rejoin.penalty);
     dack.flags = OFO_DACK_VALID | OFO_CTL_ASKS;
     ofo_rail_message(rail, &dack);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The bfo authors
+ *
+ * A message that comes by RDMA. DESIGN.txt sections 7 and 14.3.
+ */
+#ifndef PML_BFO_RECV_RDMA_H
+#define PML_BFO_RECV_RDMA_H
+
+#include "types/pml_bfo.h"
+
+/* Nothing more of this attempt can come: frees the fragments of the PUTs it has asked for; an identifier that still names one is stale. */
+void bfo_recv_forget_puts(bfo_recv_t *req) BFO_COLD;
+/* Starts PUTs or READs as the pipeline allows. The caller holds an event. */
+void bfo_recv_schedule(bfo_recv_t *req);
+void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin);
+/* Registers the receive's buffer with these rails; false: no rail registered it. */
+bool bfo_recv_opens_to_writes(bfo_recv_t *req, bfo_peer_t *peer, uint8_t rails);
+/* Reads a message that the peer offers, or asks for copies of its bytes. */
+void bfo_recv_begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h);
+
+#endif /* PML_BFO_RECV_RDMA_H */
