@@ -123,7 +123,9 @@ static void rejoin_ask(ofo_endpoint_t *ep, uint64_t now)
 
     if (0 != ep->rejoin.asked_at) { /* one of the two ports, or both, may have another address now */
         ofo_flow_label_renew(ep);
-        ofo_rail_send_down(ep, ep->fsm.gen);
+        if (!ofo_rail_has_told_address(ep)) {
+            ofo_rail_send_down(ep, ep->fsm.gen);
+        }
     }
     rejoin_later(ep, rejoin_wait(ep));
     ep->rejoin.asked_at = now;
@@ -329,6 +331,7 @@ void ofo_rail_message(ofo_endpoint_t *ep, const ofo_ctl_t *ctl)
         ofo_partner_learn(ep, ctl);
         learn_address(ep, ctl); /* only then, because an old copy may have an old address */
     }
+    ep->is_told = ep->is_told || (OFO_CTL_DACK == ctl->type && ctl->gen == ep->fsm.gen);
     if (OFO_CTL_REJ == ctl->type) {
         ofo_log(1, "%s: rail %u to %u: gen %u was rejected, reason %u", ep->module->name, ep->rail, ep->peer->name.vpid, ctl->gen,
                 ctl->reason); /* ofo_rej_reason_t */

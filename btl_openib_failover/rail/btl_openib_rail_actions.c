@@ -89,6 +89,12 @@ static void add_address(const ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     memcpy(ctl->gid, OFO.record.port[ep->module->port_index].gid, sizeof(ctl->gid));
 }
 
+bool ofo_rail_has_told_address(const ofo_endpoint_t *ep)
+{
+    return ep->is_told && ep->told_lid == ep->module->port_attr.lid
+           && 0 == memcmp(ep->told_gid, OFO.record.port[ep->module->port_index].gid, sizeof(ep->told_gid));
+}
+
 static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
 {
     ofo_module_t *module = ep->module;
@@ -256,6 +262,9 @@ void ofo_rail_send_down(ofo_endpoint_t *ep, uint16_t gen)
     down.cause = gen == ep->fsm.gen ? ep->cause : OFO_CAUSE_UNKNOWN;
     down.flags = OFO_CTL_ADDRESS;
     add_address(ep, &down);
+    ep->is_told = ofo_rail_has_told_address(ep);
+    ep->told_lid = down.lid;
+    memcpy(ep->told_gid, down.gid, sizeof(ep->told_gid));
     send_by_any_way(ep, &down);
 }
 

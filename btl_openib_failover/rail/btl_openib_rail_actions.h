@@ -15,6 +15,8 @@ void ofo_rail_repeat_after(ofo_endpoint_t *ep, unsigned backoff_ms);
 void ofo_rail_send_down(ofo_endpoint_t *ep, uint16_t gen);
 /* When the port will have been up for the stable time, after which the rail may come back; a time that is over if the peer has no other rail. */
 uint64_t ofo_rail_stable_at(const ofo_endpoint_t *ep);
+/* Has the peer answered since it was told the present address of our port? Context: service. */
+bool ofo_rail_has_told_address(const ofo_endpoint_t *ep);
 /* Would a request for that generation be answered if the port were up? */
 bool ofo_rail_is_welcome(const ofo_endpoint_t *ep, uint16_t gen);
 /* The place where the counts of this generation, whose fence is done, are kept. */

@@ -430,10 +430,13 @@ struct mca_btl_base_endpoint_t {
     struct ibv_ah *ah;
     uint8_t ah_gid_index; /* index of our GID that it was made with */
     bool ah_failed;       /* the last attempt found no address */
-    uint32_t flow_label;  /* of `ah` and of the queue pairs that are connected next; 0: not drawn yet */
-    bool label_is_used;   /* queue pairs of a generation have had it */
-    ofo_kept_t kept[2];   /* the last fenced generation, and the last one before it that carried messages */
-    ofo_counts_t dack;    /* the peer's counts of fsm.gen, valid if dack_known */
+    bool is_told;         /* the peer has answered since DOWN told it the address of our port; */
+    uint16_t told_lid;    /* that address */
+    uint8_t told_gid[16];
+    uint32_t flow_label; /* of `ah` and of the queue pairs that are connected next; 0: not drawn yet */
+    bool label_is_used;  /* queue pairs of a generation have had it */
+    ofo_kept_t kept[2];  /* the last fenced generation, and the last one before it that carried messages */
+    ofo_counts_t dack;   /* the peer's counts of fsm.gen, valid if dack_known */
     bool dack_known;
     uint8_t cause;          /* why this side has ended fsm.gen, for the peer; OFO_CAUSE_UNKNOWN if the peer began */
     int32_t lossy_gen;      /* last generation whose fence was given up, or OFO_GEN_NONE; atomic, progress reads it */
