@@ -20,7 +20,8 @@ memlock() {
         --mca pml_bfo_rdma_min 65536 "$@" -x "MEMLOCK_COUNTS=$what"
     rails_moved "$REPORT" $(seq 0 $((rails - 1)))
 }
-memlock 2 put
+memlock 2 get
+memlock 2 put --mca pml_bfo_use_get 0
 memlock 1 put --mca pml_bfo_use_get 0
 memlock 1 get
 

@@ -40,12 +40,15 @@ for fault in lose unacked; do
         rules "$fault rail=sr0 nth=$n" "${GET[@]}"
     done
     rules "$fault payload=24:deadbeef1a57 nth=1" # the last message, in flight when MPI_Finalize begins
-    # by type of message, once each: MATCH, RNDV, ACK, FRAG, PUT, FIN
+    # by type of message, once each: MATCH, RNDV, ACK, FRAG; RGET and the FIN of a READ; PUT and the FIN of a WRITE
     for type in 41 42 44 46; do
         rules "$fault rail=sr1 payload=0:$type nth=5" "${COPY[@]}"
     done
-    for type in 48 49; do
+    for type in 43 49; do
         rules "$fault rail=sr1 payload=0:$type nth=5"
+    done
+    for type in 48 49; do
+        rules "$fault rail=sr1 payload=0:$type nth=5" --mca pml_bfo_use_get 0
     done
 done
 # a message is torn, and then the first message of its restart handshake is lost on another rail: NOTIFY, RACK, NACK, RERR

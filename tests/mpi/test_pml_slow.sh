@@ -30,8 +30,9 @@ for way in "read" "written --mca pml_bfo_use_get 0" "copied --mca pml_bfo_use_ge
     says 'bfo: 0->1 slow rails .*sr1'
     says 'bfo: 1->0 slow rails .*sr1'
     bulk=$(rail_counter "$REPORT" 1 tx_messages)
-    # the first pieces use both rails equally, because no rate is known yet; after that the share of the slow rail is 9 %
-    [ "$(part)" -le 30 ] || fail "$name: the slow rail carried $(part) % of the bytes"
+    # The first pieces use both rails equally, because no rate is known yet; after that the share of the slow rail is 9 %, or more if the
+    # processes lack the time to keep the fast rail busy. Equal shares would be 50 %.
+    [ "$(part)" -le 40 ] || fail "$name: the slow rail carried $(part) % of the bytes"
     note "$name: the slow rail carried $(part) % of the bytes"
     # shellcheck disable=SC2086
     job 40M $PINGS $options
