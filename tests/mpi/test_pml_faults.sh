@@ -8,17 +8,19 @@
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 COPY=(--mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0)
-GET=(--mca pml_bfo_use_put 0)
+PUT=(--mca pml_bfo_use_get 0)
 for fault in lose unacked; do
     for n in 7 60 211 450; do
         fault_stream "$fault rail=sr1 op=send nth=$n" 200000
         fault_stream "$fault rail=sr0 op=send nth=$n" 200000 "${COPY[@]}"
     done
-    fault_stream "$fault rail=sr1 op=send nth=300" 200000 "${GET[@]}"
-    fault_stream "$fault rail=sr1 op=write nth=30" 1000000
-    fault_stream "$fault rail=sr0 op=write nth=31" 1000000
-    fault_stream "$fault rail=sr1 op=read nth=20" 1000000 "${GET[@]}"
+    fault_stream "$fault rail=sr1 op=send nth=300" 200000 "${PUT[@]}"
+    fault_stream "$fault rail=sr1 op=write nth=30" 1000000 "${PUT[@]}"
+    fault_stream "$fault rail=sr0 op=write nth=31" 1000000 "${PUT[@]}"
+    fault_stream "$fault rail=sr1 op=read nth=20" 1000000
+    fault_stream "$fault rail=sr0 op=read nth=31" 1000000
 done
-fault_stream "late rail=sr1 op=write nth=30 time=200ms" 1000000
+fault_stream "late rail=sr1 op=write nth=30 time=200ms" 1000000 "${PUT[@]}"
+fault_stream "late rail=sr1 op=read nth=30 time=200ms" 1000000
 fault_stream "late rail=sr1 op=send nth=300 time=200ms" 300000
 exit 0

@@ -26,6 +26,7 @@ torn() {
     [ "$(grep -c '^A rail was lost:' "$LOG")" -ge 2 ] || { cat "$LOG"; fail "$rule $*: not two rails were lost"; }
     note "$rule $*"
 }
-torn "lose rail=sr1 op=write nth=7" # after the six writes that prove the rail
+torn "lose rail=sr1 op=write nth=7" --mca pml_bfo_use_get 0 # after the six writes that prove the rail
+torn "lose rail=sr1 op=read nth=1"
 torn "lose rail=sr1 op=send payload=0:46 nth=3" --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
 exit 0

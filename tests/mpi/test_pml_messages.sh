@@ -71,11 +71,11 @@ done
 says_not ' -> '
 note "two of three rails lost: two warnings, each rank's lines and counters"
 
-# A MATCH and a FIN arrive and are reported as failed, therefore the receiver must recognise their copies; a write is lost. The first
+# A MATCH and a FIN arrive and are reported as failed, therefore the receiver must recognise their copies; a read is lost. The first
 # byte of a message is the tag of its type.
 job 2 4 "" "unacked rail=sr1 op=send payload=0:41
 unacked rail=sr2 op=send payload=0:49
-lose rail=sr3 op=write" --mca pml_bfo_verbose 3
+lose rail=sr3 op=read" --mca pml_bfo_verbose 3
 warnings 3
 for name in rails_lost errors resends restarts duplicate stale dropped; do
     [ "$(sum $name)" -gt 0 ] || { cat "$LOG"; fail "pml_bfo_$name is $(sum $name)"; }

@@ -35,8 +35,8 @@ done
 for fault in lose unacked; do
     fault_stream "$fault rail=sr1 op=send nth=60" 200000
     fault_stream "$fault rail=sr1 op=send nth=60" 200000 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
-    fault_stream "$fault rail=sr1 op=write nth=30" 1000000
-    fault_stream "$fault rail=sr1 op=read nth=20" 1000000 --mca pml_bfo_use_put 0
+    fault_stream "$fault rail=sr1 op=write nth=30" 1000000 --mca pml_bfo_use_get 0
+    fault_stream "$fault rail=sr1 op=read nth=20" 1000000
 done
 cut_stream "1 0" 3 3 100000
 if ls "$TEST_TMP"/tsan.* >/dev/null 2>&1; then
