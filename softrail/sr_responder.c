@@ -402,7 +402,7 @@ static int respond_read(const struct target *t, struct sr_wqe *wqe)
     if (0 != rc) {
         return sr_copy_is_local_fault(wqe->iov, wqe->num_sge) ? (int) IBV_WC_LOC_PROT_ERR : access_error(t);
     }
-    count_received(t->qp, 0);
+    count_received(t->qp, wqe->length); /* at the wrong end of the rail, as the requester counts them as sent; the rail's sums are right */
     return SR_ANSWER_OK;
 }
 
