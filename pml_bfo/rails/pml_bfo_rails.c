@@ -164,11 +164,9 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     rail->fenced = -1;
     rail->flags = btl->btl_flags;
     rail->frag_limit = most > sizeof(bfo_frag_hdr_t) + 64 ? most : btl->btl_eager_limit;
-    rail->get_limit = 0 != btl->btl_get_limit ? btl->btl_get_limit : SIZE_MAX;
-    if (0 != bfo_params.frag_size) {
-        rail->get_limit = bfo_smaller(rail->get_limit, bfo_params.frag_size);
-    }
-    rail->get_align = 0 != btl->btl_get_alignment ? btl->btl_get_alignment - 1 : 0;
+    rail->get_limit = bfo_smaller(0 != btl->btl_get_limit ? btl->btl_get_limit : SIZE_MAX,
+                                  0 != bfo_params.frag_size ? bfo_params.frag_size : SIZE_MAX);
+    peer->get_align |= 0 != btl->btl_get_alignment ? btl->btl_get_alignment - 1 : 0;
     if (NULL == btl->btl_put || !bfo_params.use_put) {
         rail->flags &= ~(uint32_t) MCA_BTL_FLAGS_PUT;
     }
@@ -266,6 +264,7 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
     peer->put_mask = put;
     peer->pin_mask = peer->foreign_puts ? 0 : pin;
     peer->get_mask = get;
+    peer->offers_reads = bfo_rails_offer_reads(peer);
 }
 
 void bfo_rails_bulk_end(bfo_peer_t *peer, uint8_t rail, uint8_t mask, size_t bytes, bool carried)

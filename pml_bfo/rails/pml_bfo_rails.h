@@ -79,6 +79,14 @@ static inline uint8_t bfo_rails_but(uint8_t mask, uint8_t avoid)
     return 0 != (mask & ~avoid) ? (uint8_t) (mask & ~avoid) : mask;
 }
 
+/* Shall a peer read long messages? A READ needs one round trip less than a PUT, and no word with the sender for each piece. But if some rails
+ * have no READ, or the sides have no names of rails in common, one rail would carry what PUTs spread over all. */
+static inline bool bfo_rails_offer_reads(const bfo_peer_t *peer)
+{
+    return 0 != peer->get_mask
+           && (0 == (peer->send_mask & (peer->send_mask - 1)) || 0 == peer->put_mask || (peer->failover && 0 == (peer->put_mask & ~peer->get_mask)));
+}
+
 /* For rails that need registrations: as bfo_regs_make() and bfo_regs_drop(). */
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **regs);
 void bfo_regs_deregister(bfo_regs_t *regs);

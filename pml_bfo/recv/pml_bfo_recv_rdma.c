@@ -199,37 +199,36 @@ void bfo_recv_forget_puts(bfo_recv_t *req)
 
 /* Rails over which the sender's buffer may be read. A sender without names of rails offers the rail over which the RGET came. The header was
  * checked with the size of that rail's handles, so only handles of this size are in it. */
-static inline uint8_t rails_offered(bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h)
+static inline __attribute__((always_inline)) uint8_t rails_offered(bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h)
 {
     uint8_t r;
 
-    if (bfo_unlikely(peer->handle_size != bfo_handle_size(in->btl))) {
-        return 0;
+    if (bfo_unlikely(0 != h->rails)) {
+        return peer->handle_size == bfo_handle_size(in->btl) && BFO_HANDLE_MAX >= bfo_rget_handles_size(h->rails, peer->handle_size)
+                   ? bfo_failover_rails_of_names(peer, h->rails)
+                   : 0;
     }
-    if (0 != h->rails) {
-        return bfo_failover_rails_of_names(peer, h->rails);
-    }
-    r = bfo_rail_index(peer, in->btl);
+    r = bfo_likely(in->btl == peer->rails[0].btl) ? 0 : bfo_rail_index(peer, in->btl); /* a rail with handles of another size reads nothing */
     return BFO_MAX_RAILS != r ? (uint8_t) (1u << r) : 0;
 }
 
 /* The place of a rail's handle among those of `rails`. */
 static inline size_t handle_at(const bfo_peer_t *peer, uint8_t rails, uint8_t below)
 {
-    return peer->handle_size * (size_t) __builtin_popcount(rails & ((1u << below) - 1));
+    const uint8_t before = (uint8_t) (rails & ((1u << below) - 1));
+
+    return bfo_likely(0 == before) ? 0 : peer->handle_size * bfo_rails_in(before);
 }
 
 /* Takes over the sender's address and handles. The header has the handles by name, the fragment has those of the rails that are used here. */
-static void take_offer(bfo_recv_t *req, bfo_peer_t *peer, uint8_t offered, const bfo_rget_hdr_t *h)
+static inline void take_offer(bfo_recv_t *req, bfo_peer_t *peer, uint8_t offered, const bfo_rget_hdr_t *h)
 {
     bfo_frag_t *rget = req->rget;
 
-    rget->kind = BFO_FRAG_NONE;
     rget->offered = offered;
     rget->remote = h->src_ptr;
     rget->peer_frag = h->frag_id;
-    memset(rget->carried, 0, sizeof(rget->carried));
-    for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size; ++r) {
+    for (uint8_t r = 0; 0 != peer->handle_size && r < peer->n_rails; ++r) {
         if (offered >> r & 1) {
             BFO_ASSERT(handle_at(peer, offered, r) + peer->handle_size <= BFO_HANDLE_MAX);
             memcpy(rget->handle + handle_at(peer, offered, r),
@@ -241,8 +240,12 @@ static void take_offer(bfo_recv_t *req, bfo_peer_t *peer, uint8_t offered, const
 /* Tells the sender how much each rail has carried, because its BTL does not know of the READs. */
 static void name_shares(bfo_fin_hdr_t *fin, const bfo_recv_t *req, bfo_peer_t *peer)
 {
+    const bfo_frag_t *rget = req->rget;
+
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        const uint64_t carried = __atomic_load_n(&req->rget->carried[r], __ATOMIC_RELAXED);
+        const uint64_t carried = BFO_FRAG_READ != rget->kind ? __atomic_load_n(&rget->carried[r], __ATOMIC_RELAXED)
+                                 : r == rget->rail           ? req->length
+                                                             : 0;
         const uint8_t name = 0 == carried ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
 
         if (name < BFO_MAX_RAILS) {
@@ -262,7 +265,9 @@ static void read_finish(bfo_recv_t *req)
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_ompi.req_status.MPI_SOURCE,
                        base->req_ompi.req_status.MPI_TAG, req->match_seq);
     bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
-    name_shares(&fin, req, req->lane->peer);
+    if (bfo_unlikely(req->lane->peer->failover)) { /* otherwise there is no counter */
+        name_shares(&fin, req, req->lane->peer);
+    }
     if (bfo_unlikely(OMPI_SUCCESS != bfo_fin_send(req->lane->peer, &fin))) {
         bfo_failover_ctl_failed(req->lane->peer, BFO_MAX_RAILS, &fin, sizeof(fin), OPAL_ERROR);
     }
@@ -309,8 +314,8 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     }
     bfo_rail_carried(frag->peer, frag->rail, length);
     bfo_bulk_end(frag->peer, frag->rail, frag->peer->get_mask, length, true);
-    (void) bfo_add_size(&req->rget->carried[frag->rail], length);
     if (frag != req->rget) {
+        (void) bfo_add_size(&req->rget->carried[frag->rail], length);
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
     }
     bfo_stat_add(BFO_STAT_GET_BYTES, length);
@@ -326,9 +331,8 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 }
 
 /* Owns the event of the READ until the callback. */
-static inline int read_try(bfo_work_t *work)
+static inline __attribute__((always_inline)) int read_try(bfo_frag_t *frag)
 {
-    bfo_frag_t *frag = bfo_container(work, bfo_frag_t, work);
     bfo_recv_t *req = frag->recv;
     uint8_t rail = BFO_MAX_RAILS; /* the attempt may be over: then no rail is to blame */
     int rc = OMPI_ERR_UNREACH;
@@ -345,8 +349,13 @@ static inline int read_try(bfo_work_t *work)
     return rc;
 }
 
+static int read_retry(bfo_work_t *work)
+{
+    return read_try(bfo_container(work, bfo_frag_t, work));
+}
+
 /* Starts the READ of the next `length` bytes over a rail; it is counted in `open`. */
-static inline void read_begin(bfo_recv_t *req, bfo_peer_t *peer, bfo_frag_t *frag, uint8_t rail, size_t length)
+static inline __attribute__((always_inline)) void read_begin(bfo_recv_t *req, bfo_peer_t *peer, bfo_frag_t *frag, uint8_t rail, size_t length)
 {
     BFO_ASSERT(BFO_FRAG_PUT != frag->kind); /* as in put_ask() */
     BFO_ASSERT(0 < __atomic_load_n(&req->open, __ATOMIC_RELAXED));
@@ -363,8 +372,8 @@ static inline void read_begin(bfo_recv_t *req, bfo_peer_t *peer, bfo_frag_t *fra
     req->next += length;
     piece_begins(peer, rail, length);
     bfo_recv_get(req);
-    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(&frag->work))) {
-        (void) bfo_work_queue_bound(peer, &frag->work, read_try);
+    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == read_try(frag))) {
+        (void) bfo_work_queue_bound(peer, &frag->work, read_retry);
     }
 }
 
@@ -450,23 +459,32 @@ void bfo_recv_schedule(bfo_recv_t *req)
 
 /* ---- the rendezvous ------------------------------------------------------------------------------------ */
 
-bool bfo_recv_opens_to_writes(bfo_recv_t *req, bfo_peer_t *peer, uint8_t rails)
-{
-    return 0 != bfo_regs_make(peer, rails, req->base, req->length, MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE, &req->regs);
-}
-
 /* The rails of those offered that shall read the message; 0: it is copied. A message of one piece takes one rail. */
-static uint8_t rails_that_read(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t offered, uint64_t address)
+static inline __attribute__((always_inline)) uint8_t rails_that_read(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t offered, uint64_t address)
 {
-    uint8_t mask = offered & peer->get_mask;
+    const uint8_t mask = offered & peer->get_mask;
 
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        mask &= (uint8_t) (0 == ((address | (uintptr_t) req->base | req->length) & peer->rails[r].get_align) ? 0xff : ~(1u << r));
-    }
-    if (0 == mask || !req->flat || req->length > req->capacity) {
+    if (0 == mask || !req->flat || req->length > req->capacity || 0 != ((address | (uintptr_t) req->base | req->length) & peer->get_align)) {
         return 0;
     }
+    if (bfo_likely(0 == (mask & (mask - 1)))) {
+        return mask;
+    }
     return PIECE_LEAST >= req->length ? (uint8_t) (1u << rail_for_piece(peer, mask)) : bfo_rails_at_most(mask, bfo_params.max_rdma_per_request);
+}
+
+/* No rail reads the message: it is restarted if all rails that were offered are lost, else its sender sends copies. */
+static BFO_COLD void copy_instead(bfo_recv_t *req, const bfo_peer_t *peer, uint8_t offered)
+{
+    if (PML_BFO && 0 != offered && 0 == (offered & peer->up_mask) && NULL != peer->rails[__builtin_ctz(offered)].ext) {
+        bfo_failover_rget_on_dead_rail(req);
+        return;
+    }
+    if (NULL != req->regs) {
+        bfo_regs_drop(req->regs);
+        req->regs = NULL;
+    }
+    bfo_recv_ask(req, 0);
 }
 
 void bfo_recv_begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_rget_hdr_t *h)
@@ -474,19 +492,11 @@ void bfo_recv_begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, 
     const uint8_t offered = rails_offered(peer, in, h), mask = rails_that_read(req, peer, offered, h->src_ptr);
     uint8_t rail;
 
-    if (PML_BFO && 0 != offered && 0 == (offered & peer->up_mask) && NULL != peer->rails[__builtin_ctz(offered)].ext) {
-        bfo_failover_rget_on_dead_rail(req);
-        return;
-    }
-    if (0 != mask && bfo_recv_opens_to_writes(req, peer, mask)) {
+    if (bfo_likely(0 != mask && bfo_recv_opens_to_writes(req, peer, mask))) {
         req->rget = bfo_spare_take(BFO_SPARE_FRAG);
     }
-    if (NULL == req->rget) {
-        if (NULL != req->regs) {
-            bfo_regs_drop(req->regs);
-            req->regs = NULL;
-        }
-        bfo_recv_ask(req, 0); /* copy instead: the sender falls back to FRAG */
+    if (bfo_unlikely(NULL == req->rget)) {
+        copy_instead(req, peer, offered);
         return;
     }
     take_offer(req, peer, offered, h);
@@ -496,6 +506,8 @@ void bfo_recv_begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, 
     if (bfo_likely(0 == (mask & (mask - 1)) && req->length <= peer->rails[rail].get_limit)) {
         read_all(req, peer, rail);
     } else {
+        req->rget->kind = BFO_FRAG_NONE;
+        memset(req->rget->carried, 0, sizeof(req->rget->carried));
         bfo_recv_schedule(req);
     }
 }

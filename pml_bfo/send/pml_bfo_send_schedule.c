@@ -244,7 +244,7 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
 }
 
 /* Counts what the peer has read over each rail. The last rail gets what is lost by rounding. */
-static void count_reads(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+static __attribute__((noinline)) void count_reads(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
     uint64_t left = fin->size;
     uint8_t last = BFO_MAX_RAILS;

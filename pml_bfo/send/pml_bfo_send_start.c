@@ -117,7 +117,7 @@ static BFO_COLD void restart_header(const bfo_send_t *req, uint16_t epoch, bfo_h
 
 /* Names of the rails over which the peer may read the message; 0: the rail over which the RGET goes, because the sides have no names in
  * common, or not yet. */
-static uint8_t rget_names(const bfo_send_t *req, bfo_peer_t *peer)
+static inline __attribute__((always_inline)) uint8_t rget_names(const bfo_send_t *req, bfo_peer_t *peer)
 {
     const uint8_t mask = req->regs->mask & peer->get_mask;
 
@@ -141,11 +141,11 @@ static inline size_t first_header_size(const bfo_send_t *req, const bfo_peer_t *
 /* Packs the handles of the rails named, or of `rail` if none is. Returns their size. */
 static size_t rget_handles(const bfo_send_t *req, const bfo_peer_t *peer, uint8_t names, uint8_t rail, char *out)
 {
-    for (uint8_t r = 0; r < peer->n_rails && 0 != peer->handle_size; ++r) {
+    for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const uint8_t name = peer->rails[r].name;
 
         if (NULL != req->regs->handle[r] && (0 == names ? r == rail : name < BFO_MAX_RAILS && (names >> name & 1))) {
-            memcpy(out + (0 == names ? 0 : peer->handle_size * (size_t) __builtin_popcount(names & ((1u << name) - 1))), req->regs->handle[r],
+            memcpy(out + (0 == names ? 0 : peer->handle_size * bfo_rails_in((uint8_t) (names & ((1u << name) - 1)))), req->regs->handle[r],
                    peer->handle_size);
         }
     }
@@ -183,7 +183,7 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
     h->rget.src_ptr = (uint64_t) (uintptr_t) req->base;
     h->rget.rails = names;
     memset(h->rget.pad, 0, sizeof(h->rget.pad));
-    handles = rget_handles(req, peer, names, rail, (char *) h + sizeof(bfo_rget_hdr_t));
+    handles = 0 == peer->handle_size ? 0 : rget_handles(req, peer, names, rail, (char *) h + sizeof(bfo_rget_hdr_t));
     if (bfo_unlikely(0 != epoch)) {
         memset((char *) h + sizeof(bfo_rget_hdr_t) + handles, 0, 8);
         restart_header(req, epoch, h, bfo_rget_hdr_size(handles, true) - sizeof(bfo_restart_hdr_t));
@@ -191,11 +191,16 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
 }
 
 /* A rail for the RGET, with which the buffer is registered. */
-static uint8_t rail_for_rget(const bfo_send_t *req, bfo_peer_t *peer)
+static inline __attribute__((always_inline)) uint8_t rail_for_rget(const bfo_send_t *req, bfo_peer_t *peer)
 {
-    const uint8_t mask = req->regs->mask & peer->get_mask, rail = bfo_rail_for_first(peer);
+    const uint8_t mask = req->regs->mask & peer->get_mask;
+    uint8_t rail;
 
-    return mask & 1u << rail ? rail : 0 == mask ? BFO_MAX_RAILS : (uint8_t) __builtin_ctz(mask);
+    if (bfo_likely(0 == (mask & (mask - 1)))) {
+        return 0 == mask ? BFO_MAX_RAILS : (uint8_t) __builtin_ctz(mask);
+    }
+    rail = bfo_rail_for_first(peer);
+    return mask & 1u << rail ? rail : (uint8_t) __builtin_ctz(mask);
 }
 
 /* `own` as in first_alloc(). */
@@ -328,14 +333,6 @@ int bfo_send_post_first(bfo_send_t *req)
 
 /* ---- the choice ----------------------------------------------------------------------------------- */
 
-/* Shall the peer read the message? A READ needs one round trip less than a PUT, and no word with the sender for each piece. But if some rails
- * have no READ, or the sides have no names of rails in common, one rail would carry what PUTs spread over all. */
-static inline bool is_read(const bfo_peer_t *peer)
-{
-    return 0 != peer->get_mask
-           && (0 == peer->put_mask || 0 == (peer->send_mask & (peer->send_mask - 1)) || (peer->failover && 0 == (peer->put_mask & ~peer->get_mask)));
-}
-
 /* RDMA needs a flat buffer, enough bytes, and a registration with every rail that may be used. */
 static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, bfo_peer_t *peer)
 {
@@ -346,7 +343,7 @@ static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, b
     if (!req->flat || size < peer->rdma_min) {
         return;
     }
-    if (is_read(peer)) {
+    if (peer->offers_reads) {
         if (mask == bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
             req->rget = bfo_spare_take(BFO_SPARE_FRAG);
             if (NULL != req->rget) {

@@ -50,7 +50,6 @@ typedef struct {
     uint32_t flags;     /* MCA_BTL_FLAGS_* that can be used with this peer */
     size_t frag_limit;  /* most bytes of one FRAG, header included */
     size_t get_limit;   /* most bytes of one READ */
-    size_t get_align;   /* addresses and length of a READ are multiples of get_align + 1, a power of two */
     uint16_t awaited;   /* generation whose fence ends the rail's bit in `fencing`. Lock: bfo.lock */
     bool is_lossy;      /* the BTL gave up fences; below: the first and the last such generation. Lock: bfo.lock */
     uint16_t lossy_first, lossy_last;
@@ -70,6 +69,7 @@ typedef struct bfo_peer_t {
     uint8_t put_mask;        /* rails that can PUT, of those */
     uint8_t pin_mask;        /* put_mask, or 0: then no send lets the peer ask for its bytes by PUT */
     uint8_t get_mask;        /* rails that can GET, of those */
+    bool offers_reads;       /* long messages are offered for READs: see bfo_rails_offer_reads() */
     uint8_t next_eager;      /* round robin; two threads may take the same rail */
     bool foreign_puts;       /* it has asked for a PUT over a rail that this process does not use. Lock: bfo.lock */
     bool failover;           /* every rail has the extension: interrupted transfers are restarted */
@@ -116,6 +116,7 @@ typedef struct bfo_peer_t {
     size_t rdma_min;                    /* RDMA pays from this many bytes on */
     struct bfo_regs_t *no_regs;         /* registrations of the rails that need none, shared by all requests; or NULL */
     size_t handle_size;                 /* of a registration handle, equal on all rails that do RDMA */
+    size_t get_align;                   /* addresses and length of a READ are multiples of get_align + 1, a power of two, on all rails */
     bfo_stripe_t stripe;
     bfo_seqmap_t kept;  /* counters of context ids that are not active now. Lock: bfo.lock */
     bfo_rail_t rails[]; /* room for bfo.modules */
@@ -310,7 +311,7 @@ typedef struct bfo_frag_t {
     bfo_id_t peer_frag; /* to be named in our FIN */
     mca_btl_base_registration_handle_t *local;
     bfo_work_t work;
-    uint64_t carried[BFO_MAX_RAILS]; /* READ side of an RGET: bytes that each rail has carried; atomic */
+    uint64_t carried[BFO_MAX_RAILS]; /* READ side of an RGET that is read in pieces: bytes that each rail has carried; atomic */
     char handle[BFO_HANDLE_MAX];     /* the peer's; of `offered` rails, one after the other */
 } bfo_frag_t;
 
