@@ -55,7 +55,7 @@ static void last_rail_is_asked_often(void **state)
         time_passes(50);
     }
     assert_int_equal(sent[OFO_CTL_DOWN], 10);
-    comes(OFO_CTL_DOWN, 1);                   /* DOWN is repeated as often, and DACK with it */
+    comes(OFO_CTL_DOWN, 1); /* DOWN is repeated as often, and DACK with it */
     sent[OFO_CTL_DOWN] = sent[OFO_CTL_DACK] = 0;
     for (unsigned i = 0; i < 100; ++i) {
         time_passes(10);
