@@ -32,12 +32,12 @@ rules_once() {
         { tail -n 40 "$LOG"; fail "$PROGRAM, $(cat "$TEST_TMP/plan") $*: no result"; }
 }
 COPY=(--mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0)
-GET=(--mca pml_bfo_use_put 0)
+PUT=(--mca pml_bfo_use_get 0)
 for fault in lose unacked; do
     for n in 40 400; do
         rules "$fault rail=sr1 nth=$n"
         rules "$fault rail=sr2 nth=$n" "${COPY[@]}"
-        rules "$fault rail=sr0 nth=$n" "${GET[@]}"
+        rules "$fault rail=sr0 nth=$n" "${PUT[@]}"
     done
     rules "$fault payload=24:deadbeef1a57 nth=1" # the last message, in flight when MPI_Finalize begins
     # by type of message, once each: MATCH, RNDV, ACK, FRAG; RGET and the FIN of a READ; PUT and the FIN of a WRITE
@@ -48,7 +48,7 @@ for fault in lose unacked; do
         rules "$fault rail=sr1 payload=0:$type nth=5"
     done
     for type in 48 49; do
-        rules "$fault rail=sr1 payload=0:$type nth=5" --mca pml_bfo_use_get 0
+        rules "$fault rail=sr1 payload=0:$type nth=5" "${PUT[@]}"
     done
 done
 # a message is torn, and then the first message of its restart handshake is lost on another rail: NOTIFY, RACK, NACK, RERR
