@@ -14,7 +14,7 @@ our $limit = 240; # seconds until a cell counts as hung
 my $build = $ENV{BFO_BUILDDIR};
 
 my %bytes = (eager => '1-4000', ring => '1-1500', flood => '1-600', crowd => '1-300', copy => '70000-260000', single => '30000-60000', put => '70000-260000', put1 => '50000-70000',
-             get => '70000-260000');
+             get => '70000-260000', get1 => '140000-260000');
 my %mca = (
     ring => [qw(btl_openib_use_eager_rdma 1 btl_openib_eager_rdma_threshold 1)],
     flood => ['btl_openib_receive_queues', 'P,2048,16,8,4:P,12544,12,6,4:P,65792,4,2,2', 'btl_openib_use_message_coalescing', 0],
@@ -22,7 +22,8 @@ my %mca = (
     copy => [qw(pml_bfo_use_put 0 pml_bfo_use_get 0)], single => [qw(pml_bfo_use_put 0 pml_bfo_use_get 0)],
     put1 => [qw(pml_bfo_use_get 0 pml_bfo_rdma_min 50000)],
     put => [qw(pml_bfo_use_get 0 pml_bfo_rdma_min 30000 pml_bfo_frag_size 40000)],
-    get => [qw(pml_bfo_use_put 0 pml_bfo_rdma_min 50000)]);
+    get => [qw(pml_bfo_use_put 0 pml_bfo_rdma_min 50000)],
+    get1 => [qw(pml_bfo_use_put 0 pml_bfo_rdma_min 50000 pml_bfo_max_rdma_per_request 1)]); # one rail reads all messages
 my %load = (idle => ['--window=1', '--rounds=8'], deep => ['--window=12', '--rounds=3'], peers => ['--window=3', '--rounds=4']);
 
 # May a queue pair break after all messages have arrived? It may when the sender's clock of 0.1 s or a silence of 0.1 s ends that late,

@@ -335,6 +335,7 @@ sub overtaken {
                        { kind => 'overtaken', fault => 'lost', place => 'first', side => 'sender', rails => $rails, load => 'deep',
                          mode => 'standard', proto => 'get', receive => 'late' }) or next;
         $c->{id} = "overtaken.$rails";
+        $c->{proto} = 'get1'; # many READs fail, so a NOTIFY goes over their rail
         $c->{plan} = ["error rail=sr0 $READ nth=12", 'lose ' . ctl(0x30) . ' nth=1-2', 'lose rail=sr0 ' . pml(11) . ' nth=1 after=1'];
         $c->{losses} = [1, 1];
         push @cells, $c;
