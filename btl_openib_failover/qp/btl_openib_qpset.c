@@ -180,8 +180,7 @@ static int create_one(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
     if (NULL == qp->qp || 0 != move_to_init(module, qp->qp)) {
         return -1;
     }
-    module->random = module->random * 1664525u + 1013904223u;
-    qp->psn = module->random >> 8;
+    qp->psn = ofo_random(module) >> 8;
     qp->sq_free = qp->sq_slots = (int32_t) send_slots(qps->queues, index);
     ofo_credits_init(&qp->credits, (int32_t) queue->count, (int32_t) queue->window);
     if (qp->shared && !ofo_qpmap_add(&module->qpmap, qp->qp->qp_num, qp)) {

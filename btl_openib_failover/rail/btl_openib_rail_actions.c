@@ -26,18 +26,12 @@
 
 #include <string.h>
 
-static uint32_t next_random(ofo_module_t *module)
-{
-    module->random = module->random * 1664525u + 1013904223u;
-    return module->random >> 4;
-}
-
 enum { T_LOSS_MS = 300000 };
 
 void ofo_rail_repeat_after(ofo_endpoint_t *ep, unsigned backoff_ms)
 {
     ep->backoff_ms = backoff_ms;
-    ep->retransmit_at = ofo_now_ms() + ofo_backoff_jitter(backoff_ms, next_random(ep->module));
+    ep->retransmit_at = ofo_now_ms() + ofo_backoff_jitter(backoff_ms, ofo_random(ep->module) >> 4);
     ofo_timers_add(ep);
 }
 
@@ -70,7 +64,7 @@ static ofo_ctl_t message(const ofo_endpoint_t *ep, ofo_ctl_type_t type, uint16_t
  * (DESIGN.txt 6, "path"). */
 static void send_by_any_way(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
 {
-    unsigned count = ep->peer->rail_count, start = next_random(ep->module) % count;
+    unsigned count = ep->peer->rail_count, start = (ofo_random(ep->module) >> 4) % count;
 
     for (unsigned i = 0; i < count; ++i) {
         ofo_endpoint_t *way = ep->peer->rail[(start + i) % count];

@@ -41,8 +41,7 @@ void ofo_ud_forget(ofo_endpoint_t *ep)
 uint32_t ofo_flow_label(ofo_endpoint_t *ep)
 {
     if (0 == ep->flow_label) {
-        ep->module->random = ep->module->random * 1664525u + 1013904223u;
-        ep->flow_label = 1 + (ep->module->random >> 8) % 0xfffff; /* 20 bits; for label 0 the driver would choose */
+        ep->flow_label = 1 + (ofo_random(ep->module) >> 8) % 0xfffff; /* 20 bits; for label 0 the driver would choose */
     }
     return ep->flow_label;
 }

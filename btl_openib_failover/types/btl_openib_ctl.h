@@ -16,6 +16,12 @@ void ofo_ctl_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl);
 bool ofo_ctl_has_room(ofo_module_t *module);
 /* Destroys the address handle of the rail's remote port; the next message makes another. Context: service of the module. */
 void ofo_ud_forget(ofo_endpoint_t *ep);
+/* The next random number of the module; its low bits are poor. Context: service of the module. */
+static inline uint32_t ofo_random(ofo_module_t *module)
+{
+    module->random = module->random * 1664525u + 1013904223u;
+    return module->random;
+}
 /* The flow label of the rail's queue pairs and datagrams: random and not 0. Context: service of the module. */
 uint32_t ofo_flow_label(ofo_endpoint_t *ep);
 /* Gives the rail another flow label, so that a network with several paths may choose another path. Its connected queue pairs keep theirs.
