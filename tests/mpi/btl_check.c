@@ -7,6 +7,8 @@
  * message; the counters show its parts), "steady" (the same memory again and again), "cache" (memory is unmapped and mapped again at the same
  * address). Every byte is checked; the exit code is 0 only if all is right.
  */
+#include "../payload.h"
+
 #include <fcntl.h>
 #include <malloc.h>
 #include <mpi.h>
@@ -36,19 +38,16 @@ static double now(void)
 
 static void fill(uint8_t *bytes, size_t length, unsigned seed)
 {
-    for (size_t i = 0; i < length; ++i) {
-        bytes[i] = (uint8_t) (seed * 131u + i * 7u + (i >> 8));
-    }
+    payload_fill(bytes, length, seed);
 }
 
 static void check(const uint8_t *bytes, size_t length, unsigned seed)
 {
-    for (size_t i = 0; i < length; ++i) {
-        if (bytes[i] != (uint8_t) (seed * 131u + i * 7u + (i >> 8))) {
-            fprintf(stderr, "rank %d: byte %zu of %zu (seed %u) is wrong\n", rank, i, length, seed);
-            __atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
-            return;
-        }
+    const size_t at = payload_first_wrong(bytes, length, seed);
+
+    if (at < length) {
+        fprintf(stderr, "rank %d: byte %zu of %zu (seed %u) is wrong\n", rank, at, length, seed);
+        __atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
     }
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * What our MPI test programs share: a pattern of which every byte is checked, and a failure that ends the job and
- * prints its place in the source. DESIGN.txt section 18.
+ * What our MPI test programs share: payloads (payload.h) of which every byte is checked, and a failure that ends
+ * the job and prints its place in the source. DESIGN.txt section 18.
  */
 #ifndef MPI_CHECK_H
 #define MPI_CHECK_H
+
+#include "../payload.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -28,26 +30,19 @@ static unsigned long checks;
     } while (0)
 #define MPI(call) CHECK(MPI_SUCCESS == (call))
 
-/* Byte i of the message that `seed` names. */
-static inline uint8_t pattern(uint32_t seed, size_t i)
-{
-    return (uint8_t) ((i * 31 + (i >> 8) * 7 + (i >> 16) * 13 + seed * 101) ^ (seed >> 3));
-}
+/* Bytes of the message that `seed` names. */
 static inline void fill(void *buf, size_t n, uint32_t seed)
 {
-    for (size_t i = 0; i < n; ++i) {
-        ((uint8_t *) buf)[i] = pattern(seed, i);
-    }
+    payload_fill(buf, n, seed);
 }
 static inline bool is_filled(const void *buf, size_t n, uint32_t seed)
 {
-    for (size_t i = 0; i < n; ++i) {
-        if (((const uint8_t *) buf)[i] != pattern(seed, i)) {
-            fprintf(stderr, "rank %d: byte %zu of %zu is 0x%02x, not 0x%02x\n", rank, i, n, ((const uint8_t *) buf)[i], pattern(seed, i));
-            return false;
-        }
+    const size_t i = payload_first_wrong(buf, n, seed);
+
+    if (i < n) {
+        fprintf(stderr, "rank %d: byte %zu of %zu is 0x%02x, not 0x%02x\n", rank, i, n, ((const uint8_t *) buf)[i], payload_byte(seed, i));
     }
-    return true;
+    return i == n;
 }
 static inline bool is_only(const void *buf, size_t n, uint8_t value)
 {
@@ -57,6 +52,32 @@ static inline bool is_only(const void *buf, size_t n, uint8_t value)
         }
     }
     return true;
+}
+
+static inline bool is_whole(const char *fault)
+{
+    if (NULL != fault) {
+        fprintf(stderr, "rank %d: %s\n", rank, fault);
+    }
+    return NULL == fault;
+}
+/* A receive buffer of `n` bytes, between guards. */
+static inline void *receive_room(size_t n)
+{
+    void *room = payload_room(n);
+
+    CHECK(NULL != room);
+    return room;
+}
+/* Takes the buffer after the check of its first `n` bytes. The bytes around them may not have been written, and from now on no byte of the
+ * buffer may be; recheck(), which finish() calls, looks at the last buffers once more. */
+static inline void give_back(void *room, size_t n)
+{
+    CHECK(is_whole(payload_give_back(room, n)));
+}
+static inline void recheck(void)
+{
+    CHECK(is_whole(payload_recheck()));
 }
 
 /* No message is left that nobody received, such as a second copy. */
@@ -77,6 +98,7 @@ static inline int finish(void)
 
     MPI_Reduce(&checks, &all, 1, MPI_UNSIGNED_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     nothing_is_left(MPI_COMM_WORLD);
+    recheck();
     if (0 == rank) {
         printf("PASSED %lu checks on %d ranks\n", all, ranks);
         fflush(stdout);

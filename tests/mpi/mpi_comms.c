@@ -9,7 +9,7 @@
 
 static void exchange(MPI_Comm comm, uint32_t seed, int n)
 {
-    uint8_t *out = malloc((size_t) n + 1), *in = malloc((size_t) n + 1);
+    uint8_t *out = malloc((size_t) n + 1), *in = receive_room((size_t) n);
     int me, size;
 
     MPI(MPI_Comm_rank(comm, &me));
@@ -18,7 +18,7 @@ static void exchange(MPI_Comm comm, uint32_t seed, int n)
     MPI(MPI_Sendrecv(out, n, MPI_BYTE, (me + 1) % size, 1, in, n, MPI_BYTE, (me + size - 1) % size, 1, comm, MPI_STATUS_IGNORE));
     CHECK(is_filled(in, (size_t) n, seed + (uint32_t) ((me + size - 1) % size)));
     free(out);
-    free(in);
+    give_back(in, (size_t) n);
 }
 
 static void test_storm(int rounds)
@@ -75,7 +75,7 @@ static void test_intercomm(void)
 {
     MPI_Comm half, inter, merged;
     const int color = rank % 2;
-    uint8_t *out = malloc(300000), *in = malloc(300000);
+    uint8_t *out = malloc(300000), *in = receive_room(300000);
     int me, remote;
 
     MPI(MPI_Comm_split(MPI_COMM_WORLD, color, rank, &half));
@@ -98,7 +98,7 @@ static void test_intercomm(void)
     MPI(MPI_Comm_free(&inter));
     MPI(MPI_Comm_free(&half));
     free(out);
-    free(in);
+    give_back(in, 300000);
 }
 
 /* The lower quarter of the ranks, at least rank 0, forms one side, all other ranks the other side. Each of the others sends to the first
@@ -106,7 +106,7 @@ static void test_intercomm(void)
 static void test_uneven_intercomm(void)
 {
     const int color = rank >= (ranks + 3) / 4, big = 200000;
-    uint8_t *buf = malloc((size_t) big);
+    uint8_t *buf = receive_room((size_t) big);
     MPI_Comm half, inter;
     int me, remote;
 
@@ -144,7 +144,7 @@ static void test_uneven_intercomm(void)
     MPI(MPI_Barrier(inter));
     MPI(MPI_Comm_free(&inter));
     MPI(MPI_Comm_free(&half));
-    free(buf);
+    give_back(buf, (size_t) big);
 }
 
 /* A message that nobody received before its communicator was freed is gone: the next communicator with that context id does not see it. */

@@ -106,7 +106,8 @@ int main(int argc, char **argv)
     file = 1 < argc ? argv[1] : NULL;
     CHECK(2 <= ranks);
     for (int i = 0; i < WINDOW; ++i) {
-        CHECK(NULL != (out[i] = malloc(LONG)) && NULL != (in[i] = malloc(LONG)));
+        CHECK(NULL != (out[i] = malloc(LONG)));
+        in[i] = receive_room(LONG);
     }
     find_variables();
     exchange(out, in, round++);
@@ -121,5 +122,8 @@ int main(int argc, char **argv)
         MPI(MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD));
     }
     print_variables();
+    for (int i = 0; i < WINDOW; ++i) {
+        give_back(in[i], LONG);
+    }
     return finish();
 }

@@ -81,9 +81,7 @@ int main(int argc, char **argv)
         } else {
             memset(buf, 0, sizes[i]);
             MPI(MPI_Recv(buf, (int) sizes[i], MPI_BYTE, 0, (int) i, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-            for (size_t k = 0; k < sizes[i]; ++k) {
-                CHECK(buf[k] == pattern(i, k));
-            }
+            CHECK(is_filled(buf, sizes[i], i));
         }
     }
     if (1 == rank) {

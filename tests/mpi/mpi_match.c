@@ -65,12 +65,13 @@ static void test_wildcard_order(int peer)
 static void test_probe(int peer)
 {
     static const int sizes[] = {0, 1, 100, 5000, 100000, 1000000};
-    uint8_t *out = malloc(1000000), *in = malloc(1000000);
+    uint8_t *out = malloc(1000000);
 
     for (unsigned i = 0; i < 6; ++i) {
         MPI_Message message;
         MPI_Request send, recv;
         MPI_Status st;
+        uint8_t *in = receive_room((size_t) sizes[i]);
         int count, flag = 0;
 
         fill(out, (size_t) sizes[i], i);
@@ -90,7 +91,6 @@ static void test_probe(int peer)
         CHECK((int) i == st.MPI_TAG);
         MPI(MPI_Iprobe(peer, (int) i, MPI_COMM_WORLD, &flag, &st)); /* the matched probe took it: no other probe sees it */
         CHECK(!flag);
-        memset(in, 0, (size_t) sizes[i]);
         if (i % 2) {
             MPI(MPI_Mrecv(in, sizes[i], MPI_BYTE, &message, &st));
         } else {
@@ -100,10 +100,10 @@ static void test_probe(int peer)
         MPI(MPI_Get_count(&st, MPI_BYTE, &count));
         CHECK(MPI_MESSAGE_NULL == message && sizes[i] == count && (int) i == st.MPI_TAG && peer == st.MPI_SOURCE);
         CHECK(is_filled(in, (size_t) sizes[i], i));
+        give_back(in, (size_t) sizes[i]);
         MPI(MPI_Wait(&send, MPI_STATUS_IGNORE));
         MPI(MPI_Barrier(MPI_COMM_WORLD));
     }
-    free(in);
     free(out);
 }
 
@@ -140,7 +140,7 @@ static void test_cancel(int peer)
 static void test_null_and_self(void)
 {
     static const int sizes[] = {0, 1, 1000, 100000, 3000000};
-    uint8_t *out = malloc(3000000), *in = malloc(3000000);
+    uint8_t *out = malloc(3000000), *in = receive_room(3000000);
     MPI_Status st;
     int x = 1, count;
 
@@ -164,7 +164,7 @@ static void test_null_and_self(void)
         CHECK(sizes[i] == count && is_filled(in, (size_t) sizes[i], i));
     }
     free(out);
-    free(in);
+    give_back(in, 3000000);
 }
 
 /* Many short messages, all unexpected at first, received in the opposite order of tags, a few requests at a time. */
@@ -197,10 +197,11 @@ static void test_storm(int peer)
 static void test_early_free(int peer)
 {
     const int n = 500000;
-    uint8_t *out = malloc((size_t) n), *in = malloc((size_t) n);
+    uint8_t *out = malloc((size_t) n);
 
     fill(out, (size_t) n, 3);
     for (int i = 0; i < 20; ++i) {
+        uint8_t *in = receive_room((size_t) n);
         MPI_Request s, r;
 
         MPI(MPI_Irecv(in, n, MPI_BYTE, peer, 7, MPI_COMM_WORLD, &r));
@@ -208,10 +209,10 @@ static void test_early_free(int peer)
         MPI(MPI_Request_free(&s));
         MPI(MPI_Wait(&r, MPI_STATUS_IGNORE));
         CHECK(is_filled(in, (size_t) n, 3));
+        give_back(in, (size_t) n);
         MPI(MPI_Barrier(MPI_COMM_WORLD));
     }
     free(out);
-    free(in);
 }
 
 int main(int argc, char **argv)

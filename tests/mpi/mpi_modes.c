@@ -164,7 +164,7 @@ static void test_handler(int peer)
 static void test_no_buffer(int peer)
 {
     enum { N = 100000 };
-    uint8_t *in = malloc(N), *room = malloc(N + MPI_BSEND_OVERHEAD);
+    uint8_t *in = receive_room(N), *room = malloc(N + MPI_BSEND_OVERHEAD);
     MPI_Errhandler handler;
     MPI_Request r, receive;
     MPI_Comm comm;
@@ -221,7 +221,7 @@ static void test_no_buffer(int peer)
     MPI(MPI_Errhandler_free(&handler));
     MPI(MPI_Comm_free(&comm));
     free(room);
-    free(in);
+    give_back(in, N);
 }
 
 /* ---- ready mode ------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ static void test_ready(int peer)
 {
     for (int s = 0; s < N_SIZES; ++s) {
         const size_t n = (size_t) sizes[s];
-        uint8_t *in[3] = {calloc(1, n), calloc(1, n), calloc(1, n)};
+        uint8_t *in[3] = {receive_room(n), receive_room(n), receive_room(n)};
         MPI_Request r[3], send, persistent;
 
         for (int i = 0; i < 3; ++i) {
@@ -248,7 +248,7 @@ static void test_ready(int peer)
         MPI(MPI_Waitall(3, r, MPI_STATUSES_IGNORE));
         for (int i = 0; i < 3; ++i) {
             CHECK(is_filled(in[i], n, (uint32_t) s));
-            free(in[i]);
+            give_back(in[i], n);
         }
         MPI(MPI_Barrier(MPI_COMM_WORLD));
     }

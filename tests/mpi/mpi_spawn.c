@@ -15,13 +15,13 @@ static const uint8_t last[8] = {0xde, 0xad, 0xbe, 0xef, 0x1a, 0x57, 0x1a, 0x57};
 
 static void exchange(MPI_Comm comm, int peer, int n, uint32_t seed)
 {
-    uint8_t *out = malloc((size_t) n + 1), *in = malloc((size_t) n + 1);
+    uint8_t *out = malloc((size_t) n + 1), *in = receive_room((size_t) n);
 
     fill(out, (size_t) n, seed);
     MPI(MPI_Sendrecv(out, n, MPI_BYTE, peer, 1, in, n, MPI_BYTE, peer, 1, comm, MPI_STATUS_IGNORE));
     CHECK(is_filled(in, (size_t) n, seed));
     free(out);
-    free(in);
+    give_back(in, (size_t) n);
 }
 
 static void all_sizes(MPI_Comm inter)
@@ -88,6 +88,7 @@ static int child(MPI_Comm parent, int brood)
     MPI(MPI_Send(NULL, 0, MPI_BYTE, rank, 8, parent));
     MPI(MPI_Send(last, sizeof(last), MPI_BYTE, rank, 9, parent));
     MPI(MPI_Comm_disconnect(&parent));
+    recheck();
     MPI_Finalize();
     return 0;
 }

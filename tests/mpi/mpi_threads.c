@@ -24,7 +24,7 @@ static int size_of(int round)
 static void use_own_communicator(int t, int i)
 {
     const int peer = rank ^ 1, n = size_of(i + t);
-    uint8_t *out = malloc((size_t) n + 1), *in = calloc(1, (size_t) n + 1);
+    uint8_t *out = malloc((size_t) n + 1), *in = receive_room((size_t) n);
     MPI_Request r[2];
     MPI_Comm own;
 
@@ -38,14 +38,14 @@ static void use_own_communicator(int t, int i)
     CHECK(is_filled(in, (size_t) n, (uint32_t) (7777 * t + i)));
     pthread_mutex_unlock(&check_lock);
     free(out);
-    free(in);
+    give_back(in, (size_t) n);
 }
 
 /* Thread t of this rank exchanges with thread t of the neighbour: by tag on a common communicator, and on a communicator of their own. */
 static void *pair(void *arg)
 {
     const int t = (int) (intptr_t) arg, peer = rank ^ 1;
-    uint8_t *out = malloc(200000), *in = malloc(200000);
+    uint8_t *out = malloc(200000), *in = receive_room(200000);
 
     for (int i = 0; i < ROUNDS; ++i) {
         MPI_Comm comm = i % 2 ? comms[t] : MPI_COMM_WORLD;
@@ -77,7 +77,7 @@ static void *pair(void *arg)
         pthread_mutex_unlock(&check_lock);
     }
     free(out);
-    free(in);
+    give_back(in, 200000);
     return NULL;
 }
 
