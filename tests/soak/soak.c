@@ -8,6 +8,8 @@
  */
 #include "soak.h"
 
+#include "../payload.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,38 +57,36 @@ uint64_t soak_key(const soak_t *s, int sender, int receiver, uint64_t sequence)
     return mix(mix(mix(soak_seed ^ s->step << 20) ^ (uint64_t) (unsigned) sender << 32 ^ (unsigned) receiver) + sequence);
 }
 
-static unsigned char byte_of(uint64_t key, size_t i)
-{
-    return (unsigned char) ((key + i / 8 * UINT64_C(0x9e3779b97f4a7c15)) >> i % 8 * 8);
-}
-
 void soak_fill(void *to, size_t length, uint64_t key)
 {
-    for (size_t i = 0; i < length; ++i) {
-        ((unsigned char *) to)[i] = byte_of(key, i);
-    }
+    payload_fill(to, length, (uint32_t) key);
+}
+
+static void wrong(const soak_t *s, const char *text)
+{
+    int world;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &world);
+    fprintf(stderr, "WRONG rank %d, operation %" PRIu64 ": %s\n", world, s->step, text);
+    fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+    abort();
 }
 
 void soak_check_equal(const soak_t *s, uint64_t is, uint64_t expected, const char *what)
 {
+    char text[256];
+
     __atomic_add_fetch(&soak_checked, 1, __ATOMIC_RELAXED);
     if (is != expected) {
-        int world;
-        MPI_Comm_rank(MPI_COMM_WORLD, &world);
-        fprintf(stderr, "WRONG rank %d, operation %" PRIu64 ": %s is %" PRIu64 ", not %" PRIu64 "\n", world, s->step, what, is, expected);
-        fflush(stderr);
-        MPI_Abort(MPI_COMM_WORLD, 3);
-        abort();
+        snprintf(text, sizeof(text), "%s is %" PRIu64 ", not %" PRIu64, what, is, expected);
+        wrong(s, text);
     }
 }
 
 void soak_check(const soak_t *s, const void *from, size_t length, uint64_t key, const char *what)
 {
-    size_t i = 0;
-
-    for (; i < length && ((const unsigned char *) from)[i] == byte_of(key, i); ++i) {
-    }
-    soak_check_equal(s, i, length, what);
+    soak_check_equal(s, payload_first_wrong(from, length, (uint32_t) key), length, what);
 }
 
 void *soak_room(size_t bytes)
@@ -100,35 +100,37 @@ void *soak_room(size_t bytes)
     return room;
 }
 
-/* The last KEPT buffers that were given back, full of POISON. */
-enum { KEPT = 16, POISON = 0x5a };
-static struct {
-    unsigned char *room;
-    size_t bytes;
-} kept[KEPT];
-
-static void unkeep(const soak_t *s, int which)
+void *soak_receive_room(size_t bytes)
 {
-    const unsigned char *room = kept[which].room;
-    size_t i = 0;
+    void *room = payload_room(bytes);
 
-    for (; i < kept[which].bytes && POISON == room[i]; ++i) {
+    if (NULL == room) {
+        fprintf(stderr, "no memory for %zu bytes\n", bytes);
+        MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    soak_check_equal(s, i, kept[which].bytes, "first byte written after a receive");
-    free(kept[which].room);
-    kept[which].room = NULL;
-    kept[which].bytes = 0;
+    return room;
 }
 
-void soak_give_back(const soak_t *s, void *room, size_t bytes)
+void soak_check_blank(const soak_t *s, const void *room, size_t from, size_t to, const char *what)
 {
-    static int next;
+    const size_t at = (size_t) payload_first_written(room, (ptrdiff_t) from, (ptrdiff_t) to);
 
-    unkeep(s, next);
-    memset(room, POISON, bytes);
-    kept[next].room = room;
-    kept[next].bytes = bytes;
-    next = (next + 1) % KEPT;
+    if (at != to) {
+        soak_check_equal(s, at, to, what);
+    }
+}
+
+static void check_whole(const soak_t *s, const char *fault)
+{
+    __atomic_add_fetch(&soak_checked, 1, __ATOMIC_RELAXED);
+    if (NULL != fault) {
+        wrong(s, fault);
+    }
+}
+
+void soak_give_back(const soak_t *s, void *room, size_t used)
+{
+    check_whole(s, payload_give_back(room, used));
 }
 
 void soak_operate(soak_t *s, const soak_table_t *table)
@@ -272,9 +274,7 @@ int main(int argc, char **argv)
     }
     SOAK_MPI(&world, MPI_Allreduce(&soak_checked, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
     nothing_is_left(&world);
-    for (int i = 0; i < KEPT; ++i) {
-        unkeep(&world, i);
-    }
+    check_whole(&world, payload_recheck());
     if (0 == world.rank) {
         printf("VERIFIED %" PRIu64 " checks\n", all);
         tell(&soak_point_to_point, "DONE ");

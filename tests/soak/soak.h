@@ -36,8 +36,11 @@ void soak_fill(void *to, size_t length, uint64_t key);
 void soak_check(const soak_t *s, const void *from, size_t length, uint64_t key, const char *what);
 void soak_check_equal(const soak_t *s, uint64_t is, uint64_t expected, const char *what);
 void *soak_room(size_t bytes);
-/* Frees a receive buffer later. Until then no write may reach it. */
-void soak_give_back(const soak_t *s, void *room, size_t bytes);
+/* A receive buffer between guards, blank. soak_check_blank: no write has reached its bytes [from, to). */
+void *soak_receive_room(size_t bytes);
+void soak_check_blank(const soak_t *s, const void *room, size_t from, size_t to, const char *what);
+/* Frees a receive buffer later. No write may have reached the bytes around its first `used` ones, and until it is freed none may reach it. */
+void soak_give_back(const soak_t *s, void *room, size_t used);
 
 /* Ends the job if the MPI call fails. */
 #define SOAK_MPI(s, call) soak_check_equal(s, (uint64_t) (call), MPI_SUCCESS, #call)

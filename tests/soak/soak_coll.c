@@ -28,7 +28,7 @@ static void from_one_to_all(soak_t *s, int immediate)
 {
     int root = (int) soak_draw(s, (uint64_t) s->size);
     size_t length = soak_draw_length(s);
-    unsigned char *data = soak_room(length);
+    unsigned char *data = soak_receive_room(length);
     MPI_Request request;
 
     if (s->rank == root) {
@@ -41,7 +41,7 @@ static void from_one_to_all(soak_t *s, int immediate)
         SOAK_MPI(s, MPI_Bcast(data, (int) length, MPI_BYTE, root, s->comm));
     }
     soak_check(s, data, length, soak_key(s, root, -2, 0), "first wrong byte of a broadcast");
-    free(data);
+    soak_give_back(s, data, length);
 }
 
 /* Sums of 64-bit numbers. The last two scatter them: equal shares, or a share for each rank. */
@@ -61,7 +61,7 @@ static void sums(soak_t *s, int which)
     }
     n = shared ? counts[s->rank] : counts[0];
     in = soak_room((size_t) all * 8);
-    out = soak_room((size_t) all * 8);
+    out = soak_receive_room((size_t) all * 8);
     for (int i = 0; i < all; ++i) {
         in[i] = value_of(s, s->rank, (size_t) i);
     }
@@ -96,7 +96,7 @@ static void sums(soak_t *s, int which)
         }
     }
     free(in);
-    free(out);
+    soak_give_back(s, out, (size_t) n * 8);
 }
 
 /* Each pair has its own length, or all pairs have the same. Alltoallw: half of the pairs send bytes, the others numbers of 8 bytes. */
@@ -128,7 +128,7 @@ static void all_to_all(soak_t *s, int which)
         in_bytes += length[p][s->rank];
     }
     out = soak_room(out_bytes);
-    in = soak_room(in_bytes);
+    in = soak_receive_room(in_bytes);
     for (size_t p = 0; p < n; ++p) {
         soak_fill(out + at[p], length[s->rank][p], soak_key(s, s->rank, (int) p, 1));
     }
@@ -150,7 +150,7 @@ static void all_to_all(soak_t *s, int which)
         soak_check(s, in + rat[p], length[p][s->rank], soak_key(s, (int) p, s->rank, 1), "first wrong byte of an exchange");
     }
     free(out);
-    free(in);
+    soak_give_back(s, in, in_bytes);
 }
 
 /* A block of each rank. All blocks have one length, or each has its own; then they lie in reverse order, with gaps between them. */
@@ -169,8 +169,8 @@ static void blocks(soak_t *s, int which)
         bytes += counts[p] + (own ? 5 : 0);
     }
     n = counts[s->rank];
-    one = soak_room((size_t) n);
-    all = soak_room((size_t) bytes);
+    one = soak_receive_room((size_t) n);
+    all = soak_receive_room((size_t) bytes);
     if (scatter) {
         for (int p = 0; p < s->size; ++p) {
             soak_fill(all + at[p], (size_t) counts[p], soak_key(s, root, p, 2));
@@ -206,10 +206,12 @@ static void blocks(soak_t *s, int which)
     } else if (ALLGATHER == which || ALLGATHERV == which || root == s->rank) {
         for (int p = 0; p < s->size; ++p) {
             soak_check(s, all + at[p], (size_t) counts[p], soak_key(s, p, -3, 2), "first wrong byte of a gather");
+            soak_check_blank(s, all, (size_t) (at[p] + counts[p]), (size_t) (at[p] + counts[p] + (own ? 5 : 0)),
+                             "first byte written in a gap of a gather");
         }
     }
-    free(one);
-    free(all);
+    soak_give_back(s, one, (size_t) n);
+    soak_give_back(s, all, (size_t) bytes);
 }
 
 /* Neighbours on a torus. Where a dimension has no more than two ranks, both neighbours are the same rank and get the same bytes, because
@@ -223,7 +225,7 @@ static void neighbours(soak_t *s, int variant)
 {
     int dims[2] = {0, 0}, periods[2] = {1, 1}, near[4];
     size_t length = soak_draw_length(s) / 4;
-    unsigned char *out = soak_room(4 * length), *in = soak_room(4 * length);
+    unsigned char *out = soak_room(4 * length), *in = soak_receive_room(4 * length);
     MPI_Comm torus;
 
     (void) variant;
@@ -241,7 +243,7 @@ static void neighbours(soak_t *s, int variant)
     }
     SOAK_MPI(s, MPI_Comm_free(&torus));
     free(out);
-    free(in);
+    soak_give_back(s, in, 4 * length);
 }
 
 static void barrier(soak_t *s, int variant)
@@ -255,8 +257,8 @@ static void overlapping(soak_t *s, int variant)
 {
     size_t length = soak_draw_length(s), n = 1 + (size_t) soak_draw(s, 2000);
     int root = (int) soak_draw(s, (uint64_t) s->size);
-    unsigned char *data = soak_room(length);
-    uint64_t *in = soak_room(n * 8), *out = soak_room(n * 8);
+    unsigned char *data = soak_receive_room(length);
+    uint64_t *in = soak_room(n * 8), *out = soak_receive_room(n * 8);
     MPI_Request r[3];
 
     (void) variant;
@@ -275,9 +277,9 @@ static void overlapping(soak_t *s, int variant)
     for (size_t i = 0; i < n; ++i) {
         soak_check_equal(s, out[i], sum_of(s, s->size, i), "element of an overlapped sum");
     }
-    free(data);
+    soak_give_back(s, data, length);
     free(in);
-    free(out);
+    soak_give_back(s, out, n * 8);
 }
 
 static soak_row_t rows[] = {

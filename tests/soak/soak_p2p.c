@@ -66,7 +66,7 @@ static int units(const plan_t *plan, size_t length)
     return (int) (plan->strided ? length / 24 : length);
 }
 
-/* Fill a send buffer, with gaps if the message is strided; and close the gaps after the receive. */
+/* Fill a send buffer, with gaps if the message is strided; and check and close the gaps after the receive. */
 static void spread(const plan_t *plan, unsigned char *to, size_t length, uint64_t key)
 {
     soak_fill(to, length, key);
@@ -75,8 +75,11 @@ static void spread(const plan_t *plan, unsigned char *to, size_t length, uint64_
     }
 }
 
-static void squeeze(const plan_t *plan, unsigned char *data, size_t length)
+static void squeeze(const soak_t *s, const plan_t *plan, unsigned char *data, size_t length)
 {
+    for (size_t i = 0; plan->strided && i < length / 24; ++i) {
+        soak_check_blank(s, data, i * 32 + 24, i * 32 + 32, "first byte written in a gap of a message");
+    }
     for (size_t i = 0; plan->strided && i < length / 24; ++i) {
         memmove(data + i * 24, data + i * 32, 24);
     }
@@ -100,7 +103,13 @@ static void send_one(const soak_t *s, const plan_t *plan, const message_t *m, MP
     }
 }
 
-/* The received message must be the next message of its sender. `seen` counts the messages of each sender. */
+/* Where the data of a message end in a buffer. */
+static size_t extent_of(const plan_t *plan, size_t length)
+{
+    return plan->strided ? length / 24 * 32 : length;
+}
+
+/* The received message must be the next message of its sender. `seen` counts the messages of each sender. Gives the buffer back. */
 static void take(const soak_t *s, const plan_t *plan, unsigned char *data, const MPI_Status *status, int seen[])
 {
     int nth = seen[status->MPI_SOURCE]++, bytes = -1;
@@ -110,8 +119,9 @@ static void take(const soak_t *s, const plan_t *plan, unsigned char *data, const
         if (m->sender == status->MPI_SOURCE && m->receiver == s->rank && 0 == nth--) {
             MPI_Get_count(status, MPI_BYTE, &bytes);
             soak_check_equal(s, (uint64_t) bytes, m->length, "length of a message");
-            squeeze(plan, data, m->length);
+            squeeze(s, plan, data, m->length);
             soak_check(s, data, m->length, soak_key(s, m->sender, m->receiver, m->sequence), "first wrong byte of a message");
+            soak_give_back(s, data, extent_of(plan, m->length));
             return;
         }
     }
@@ -172,7 +182,7 @@ static void burst(soak_t *s, int mode, int finish)
     plan_t plan = draw_plan(s, mode, finish);
     bool any = 0 == soak_draw(s, 2), late = 0 == soak_draw(s, 2) && READY != mode;
     MPI_Datatype type = type_of(s, &plan);
-    size_t most = SOAK_MAX_BYTES / 24 * 32 + 64;
+    size_t most = extent_of(&plan, SOAK_MAX_BYTES);
     unsigned char **room = calloc((size_t) plan.count * 2 + 1, sizeof(*room));
     MPI_Request *sends = calloc((size_t) plan.count + 1, sizeof(*sends)), *recvs = calloc((size_t) plan.count + 1, sizeof(*recvs));
     MPI_Status *statuses = calloc((size_t) plan.count + 1, sizeof(*statuses));
@@ -192,7 +202,7 @@ static void burst(soak_t *s, int mode, int finish)
         for (int i = 0; i < plan.count; ++i) {
             const message_t *m = &plan.list[i];
             if (late == (1 == pass) && m->receiver == s->rank) {
-                room[rooms] = soak_room(most);
+                room[rooms] = soak_receive_room(most);
                 SOAK_MPI(s,
                          MPI_Irecv(room[rooms++], units(&plan, SOAK_MAX_BYTES), type, any ? MPI_ANY_SOURCE : m->sender, TAG, s->comm, &recvs[nr++]));
             }
@@ -213,9 +223,6 @@ static void burst(soak_t *s, int mode, int finish)
     }
     if (any) {
         SOAK_MPI(s, MPI_Barrier(s->comm)); /* a receive from any source must not take messages of the next operation */
-    }
-    for (int i = 0; i < rooms; ++i) {
-        soak_give_back(s, room[i], most);
     }
     for (int i = 0; i < ns; ++i) {
         free(room[plan.count + i]);
@@ -244,6 +251,7 @@ static void burst_finished_by(soak_t *s, int finish)
 typedef struct {
     int right, left, rounds;
     unsigned char *out, *in;
+    size_t longest; /* bytes received */
 } ring_t;
 
 static ring_t ring_begin(soak_t *s)
@@ -252,22 +260,23 @@ static ring_t ring_begin(soak_t *s)
                     .left = (s->rank + s->size - 1) % s->size,
                     .rounds = 1 + (int) soak_draw(s, 8),
                     .out = soak_room(SOAK_MAX_BYTES),
-                    .in = soak_room(SOAK_MAX_BYTES)};
+                    .in = soak_receive_room(SOAK_MAX_BYTES)};
 }
 
-static void ring_check(const soak_t *s, const ring_t *ring, const MPI_Status *status, size_t length, int round)
+static void ring_check(const soak_t *s, ring_t *ring, const MPI_Status *status, size_t length, int round)
 {
     int bytes = -1;
 
     MPI_Get_count(status, MPI_BYTE, &bytes);
     soak_check_equal(s, (uint64_t) bytes, length, "length in a ring");
+    ring->longest = length > ring->longest ? length : ring->longest;
     soak_check(s, ring->in, length, soak_key(s, ring->left, s->rank, (uint64_t) round), "first wrong byte in a ring");
 }
 
 static void ring_end(const soak_t *s, const ring_t *ring)
 {
     free(ring->out);
-    soak_give_back(s, ring->in, SOAK_MAX_BYTES);
+    soak_give_back(s, ring->in, ring->longest);
 }
 
 static void exchange(soak_t *s, int variant)
@@ -387,7 +396,7 @@ static void probed(soak_t *s, int how)
 {
     int root = (int) soak_draw(s, (uint64_t) s->size), n = 1 + (int) soak_draw(s, 4), seen[SOAK_MAX_RANKS] = {0};
     size_t length = soak_draw_length(s);
-    unsigned char *room = soak_room(SOAK_MAX_BYTES);
+    unsigned char *room = soak_receive_room(SOAK_MAX_BYTES);
 
     for (int i = 0; s->rank != root && i < n; ++i) {
         soak_fill(room, length, soak_key(s, s->rank, root, (uint64_t) i));
@@ -409,7 +418,7 @@ static void probed(soak_t *s, int how)
                    "first wrong byte of a probed message");
     }
     SOAK_MPI(s, MPI_Barrier(s->comm));
-    soak_give_back(s, room, SOAK_MAX_BYTES);
+    soak_give_back(s, room, length);
 }
 
 /* A receive that no message matches is cancelled during other traffic. */

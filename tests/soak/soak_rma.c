@@ -27,7 +27,7 @@ static window_t open_window(soak_t *s)
     w.mine = (MPI_Aint) ((size_t) s->rank * w.slot);
     w.counter = (MPI_Aint) slots;
     w.ticket = (MPI_Aint) slots + 8;
-    w.memory = soak_room(slots + 16);
+    w.memory = soak_receive_room(slots + 16);
     memset(w.memory, 0, slots + 16);
     SOAK_MPI(s, MPI_Win_create(w.memory, (MPI_Aint) slots + 16, 1, MPI_INFO_NULL, s->comm, &w.win));
     SOAK_MPI(s, MPI_Comm_group(s->comm, &w.everybody));
@@ -39,7 +39,7 @@ static void close_window(soak_t *s, window_t *w)
     SOAK_MPI(s, MPI_Barrier(s->comm));
     SOAK_MPI(s, MPI_Win_free(&w->win));
     SOAK_MPI(s, MPI_Group_free(&w->everybody));
-    free(w->memory);
+    soak_give_back(s, w->memory, w->slot * (size_t) s->size + 16);
 }
 
 /* ---- epochs: of all targets, and of one target within them -------------------------------------------------- */
@@ -108,7 +108,7 @@ static uint64_t word_at(const window_t *w, MPI_Aint at)
 static void put_and_get(soak_t *s, int how)
 {
     window_t w = open_window(s);
-    unsigned char *data = soak_room(w.slot * (size_t) s->size), *back = soak_room(w.slot);
+    unsigned char *data = soak_room(w.slot * (size_t) s->size), *back = soak_receive_room(w.slot);
     int left = (s->rank + s->size - 1) % s->size, n = (int) w.slot;
     uint64_t one = 1 + (uint64_t) s->rank;
 
@@ -137,14 +137,14 @@ static void put_and_get(soak_t *s, int how)
     soak_check(s, back, w.slot, soak_key(s, s->rank, left, 7), "first wrong byte of a get");
     close_window(s, &w);
     free(data);
-    free(back);
+    soak_give_back(s, back, w.slot);
 }
 
 /* Rput, and then Rget of the same bytes. */
 static void requests(soak_t *s, int how)
 {
     window_t w = open_window(s);
-    unsigned char *data = soak_room(w.slot), *back = soak_room(w.slot);
+    unsigned char *data = soak_room(w.slot), *back = soak_receive_room(w.slot);
     int n = (int) w.slot;
 
     epoch_begin(s, &w, how);
@@ -168,7 +168,7 @@ static void requests(soak_t *s, int how)
     own_end(s, &w);
     close_window(s, &w);
     free(data);
-    free(back);
+    soak_give_back(s, back, w.slot);
 }
 
 /* Replaces this rank's slot at each target, then adds to it; each call returns the old contents. */
@@ -176,7 +176,7 @@ static void get_accumulate(soak_t *s, int how)
 {
     window_t w = open_window(s);
     int n = (int) (w.slot / 8);
-    uint64_t *first = soak_room(w.slot), *second = soak_room(w.slot), *before = soak_room(w.slot);
+    uint64_t *first = soak_room(w.slot), *second = soak_room(w.slot), *before = soak_receive_room(w.slot);
 
     epoch_begin(s, &w, how);
     for (int i = 0; i < s->size; ++i) {
@@ -207,7 +207,7 @@ static void get_accumulate(soak_t *s, int how)
     close_window(s, &w);
     free(first);
     free(second);
-    free(before);
+    soak_give_back(s, before, w.slot);
 }
 
 /* Each rank draws a ticket at each target; every number goes to exactly one rank. */

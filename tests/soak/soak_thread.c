@@ -28,7 +28,7 @@ static void send_to_partner(int length, int tag)
 /* Returns the tag. */
 static int receive_from_partner(int length)
 {
-    void *room = soak_room((size_t) length);
+    void *room = soak_receive_room((size_t) length);
     MPI_Status status;
     int count;
 
@@ -36,7 +36,7 @@ static int receive_from_partner(int length)
     SOAK_MPI(&own, MPI_Get_count(&status, MPI_BYTE, &count));
     soak_check_equal(&own, (uint64_t) count, (uint64_t) length, "bytes for a thread");
     soak_check(&own, room, (size_t) length, soak_key(&own, partner, own.rank, 0), "bytes that are right for a thread");
-    free(room);
+    soak_give_back(&own, room, (size_t) length);
     return status.MPI_TAG;
 }
 
