@@ -7,10 +7,13 @@
  * so that a fault can begin with a phase: the first round, the rounds between, the last round, and the codas. A coda is a few messages
  * from the first rank to the last one after all rounds. DESIGN.txt section 13.
  */
+#include "../../payload.h"
+
 #include <argp.h>
 #include <inttypes.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_WINDOW = 64, MAX_THREADS = 4, BLOCK = 48, GAP = 16, GUARD = 64, GIVEN_BACK = 0x5a, MAX_CODAS = 2 };
+enum { MAX_WINDOW = 64, MAX_THREADS = 4, BLOCK = 48, GAP = 16, MAX_CODAS = 2 };
 enum { PHASE_FIRST, PHASE_MIDDLE, PHASE_LAST, PHASE_CODA }; /* of a round; the second coda is PHASE_CODA + 1 */
 enum { OPT_CONTACT = 256 };
 enum { MODE_STANDARD, MODE_SYNC, MODE_BUFFERED, MODE_READY, MODE_PERSISTENT, MODE_BLOCKING };
@@ -150,9 +153,10 @@ static size_t length_of(int phase, uint64_t key)
     return opt.strided ? (length + BLOCK - 1) / BLOCK * BLOCK : length;
 }
 
-static unsigned char byte_of(uint64_t key, size_t i)
+/* Bytes of the data that lie one after another: a block, or all of the message. */
+static size_t piece(size_t length)
 {
-    return (unsigned char) ((key + i / 8 * UINT64_C(0x9e3779b97f4a7c15)) >> i % 8 * 8);
+    return opt.strided ? BLOCK : length;
 }
 
 /* Where byte `i` of the data lies. */
@@ -161,9 +165,10 @@ static size_t place(size_t i)
     return opt.strided ? i / BLOCK * (BLOCK + GAP) + i % BLOCK : i;
 }
 
+/* Bytes of a buffer for the longest message. */
 static size_t room(void)
 {
-    return place(opt.high + BLOCK) + BLOCK + GAP + GUARD;
+    return place(opt.strided ? (opt.high + BLOCK - 1) / BLOCK * BLOCK : opt.high);
 }
 
 /* ---- one thread's messages -------------------------------------------------------------------------- */
@@ -203,11 +208,16 @@ static void shape(size_t length, int *count, MPI_Datatype *type)
     *type = opt.strided ? block : MPI_BYTE;
 }
 
-static void complain(worker_t *w, const lane_t *lane, const char *what, uint64_t is, uint64_t expected)
+__attribute__((format(printf, 3, 4))) static void complain(worker_t *w, const lane_t *lane, const char *format, ...)
 {
+    char text[160];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
     if (10 > w->wrong++) {
-        fprintf(stderr, "WRONG rank %d thread %d: message %" PRIu64 " of rank %d: %s is %" PRIu64 ", not %" PRIu64 "\n", rank, w->thread,
-                lane->received, lane->peer, what, is, expected);
+        fprintf(stderr, "WRONG rank %d thread %d: message %" PRIu64 " of rank %d: %s\n", rank, w->thread, lane->received, lane->peer, text);
     }
 }
 
@@ -220,7 +230,7 @@ static void give_back(worker_t *w)
         unsigned char *buffer = w->lanes[n / w->window].recv[w->round % 2][n % w->window];
 
         if (NULL != buffer) {
-            memset(buffer, GIVEN_BACK, room());
+            payload_blank(buffer);
         }
     }
 }
@@ -230,12 +240,10 @@ static void look_at_given_back(worker_t *w, int set)
     for (int n = 0; n < size * w->window; ++n) {
         lane_t *lane = &w->lanes[n / w->window];
         const unsigned char *buffer = lane->recv[set][n % w->window];
-        size_t at = 0;
+        const char *fault = NULL == buffer ? NULL : payload_fault(buffer, 0, "after its message was complete");
 
-        for (; NULL != buffer && at < room() && GIVEN_BACK == buffer[at]; ++at) {
-        }
-        if (NULL != buffer && at < room()) {
-            complain(w, lane, "byte written after the completion", at, room());
+        if (NULL != fault) {
+            complain(w, lane, "%s", fault);
         }
     }
 }
@@ -260,10 +268,8 @@ static void post_receives(worker_t *w)
     shape((opt.high + BLOCK - 1) / BLOCK * BLOCK, &count, &type);
     for (int p = 0; p < size; ++p) {
         for (int i = 0; sends_to(w->phase, p, rank) && i < w->window; ++i) {
-            unsigned char *buffer = w->lanes[p].recv[w->round % 2][i];
-
-            memset(buffer, 0xa5, room());
-            MPI_Irecv(buffer, opt.strided ? count : (int) opt.high, type, p, tag_of(w), MPI_COMM_WORLD, &w->requests[w->count++]);
+            MPI_Irecv(w->lanes[p].recv[w->round % 2][i], opt.strided ? count : (int) opt.high, type, p, tag_of(w), MPI_COMM_WORLD,
+                      &w->requests[w->count++]);
         }
     }
 }
@@ -276,8 +282,8 @@ static void post_send(worker_t *w, lane_t *lane, int i)
     MPI_Datatype type;
     int count;
 
-    for (size_t at = 0; at < length; ++at) {
-        lane->send[i][place(at)] = byte_of(key, at);
+    for (size_t at = 0; at < length; at += piece(length)) {
+        payload_fill_part(lane->send[i] + place(at), piece(length), (uint32_t) key, at);
     }
     shape(length, &count, &type);
     switch (opt.mode) {
@@ -314,33 +320,45 @@ static void post_sends(worker_t *w)
     }
 }
 
+/* Verifies the bytes of a message, the gaps between them, and the bytes around them. */
+static void verify_bytes(worker_t *w, const lane_t *lane, const unsigned char *buffer, size_t length, uint64_t key)
+{
+    const char *fault = payload_fault(buffer, place(length), "outside its message");
+    const size_t n = piece(length);
+
+    if (NULL != fault) {
+        complain(w, lane, "%s", fault);
+    }
+    for (size_t at = 0; at < length; at += n) {
+        const size_t wrong_at = payload_first_wrong_part(buffer + place(at), n, (uint32_t) key, at);
+        const ptrdiff_t gap = (ptrdiff_t) (place(at) + n), next = (ptrdiff_t) place(at + n);
+
+        if (wrong_at < n) {
+            complain(w, lane, "byte %zu of %zu is wrong", at + wrong_at, length);
+            return;
+        }
+        if (next != payload_first_written(buffer, gap, next)) {
+            complain(w, lane, "the gap after byte %zu of %zu was written", at + n, length);
+            return;
+        }
+    }
+}
+
 /* Verifies one message; messages are verified in the order of their receives, which is the order of their sends. */
 static void verify(worker_t *w, lane_t *lane, int i, const MPI_Status *status)
 {
     uint64_t key = key_of(lane->peer, rank, w->thread, lane->received);
     const unsigned char *buffer = lane->recv[w->round % 2][i];
-    size_t length = length_of(w->phase, key), at = 0;
+    const size_t length = length_of(w->phase, key);
     int count = -1;
 
     MPI_Get_count(status, MPI_BYTE, &count);
     if (MPI_SUCCESS != status->MPI_ERROR) {
-        complain(w, lane, "MPI_ERROR", (uint64_t) status->MPI_ERROR, MPI_SUCCESS);
+        complain(w, lane, "MPI_ERROR is %d", status->MPI_ERROR);
     } else if ((size_t) count != length) {
-        complain(w, lane, "length", (uint64_t) count, length);
+        complain(w, lane, "its length is %d, not %zu", count, length);
     } else {
-        for (; at < length && buffer[place(at)] == byte_of(key, at); ++at) {
-        }
-        if (at < length) {
-            complain(w, lane, "first wrong byte", at, length);
-        }
-        for (size_t p = 0, d = 0; p < room(); ++p) {
-            if (d < length && p == place(d)) {
-                ++d;
-            } else if (0xa5 != buffer[p]) {
-                complain(w, lane, "byte outside the data", p, length);
-                break;
-            }
-        }
+        verify_bytes(w, lane, buffer, length, key);
     }
     ++lane->received;
     ++w->checked;
@@ -407,11 +425,10 @@ static void prepare(worker_t *w)
         w->lanes[p].peer = p;
         w->lanes[p].sent = w->lanes[p].received = (uint64_t) w->phase << 32; /* a coda repeats no payload */
         for (int i = 0; i < w->window; ++i) {
-            w->lanes[p].send[i] = sends_to(w->phase, rank, p) ? malloc(room()) : NULL;
+            w->lanes[p].send[i] = sends_to(w->phase, rank, p) ? malloc(room() + 1) : NULL;
             for (int set = 0; set < 2; ++set) {
                 if (sends_to(w->phase, p, rank)) {
-                    w->lanes[p].recv[set][i] = malloc(room());
-                    memset(w->lanes[p].recv[set][i], GIVEN_BACK, room());
+                    w->lanes[p].recv[set][i] = payload_room(room());
                 }
             }
         }
