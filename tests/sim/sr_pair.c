@@ -5,6 +5,8 @@
  */
 #include "sr_pair.h"
 
+#include "../payload.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -271,17 +273,15 @@ void drain_events(struct ibv_context *context)
 
 void fill(unsigned char *memory, size_t length, unsigned seed)
 {
-    for (size_t i = 0; i < length; ++i) {
-        memory[i] = (unsigned char) (i * 131 + i / 256 + seed);
-    }
+    payload_fill(memory, length, seed);
 }
 
 void verify(const unsigned char *memory, size_t length, unsigned seed)
 {
-    for (size_t i = 0; i < length; ++i) {
-        if (memory[i] != (unsigned char) (i * 131 + i / 256 + seed)) {
-            fail_msg("byte %zu of %zu is wrong", i, length);
-        }
+    const size_t at = payload_first_wrong(memory, length, seed);
+
+    if (at < length) {
+        fail_msg("byte %zu of %zu is wrong", at, length);
     }
 }
 
