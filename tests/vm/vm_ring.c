@@ -4,6 +4,8 @@
  * vm_ring ROUNDS BYTES...: a message of each size goes around all ranks again and again. Every rank verifies its length and every byte,
  * and ends the job if anything is wrong ("WRONG DATA"). Rank 0 prints "round N" at most four times a second, and "ok" at the end.
  * SIGUSR2 to rank 0 ends all ranks without an error after a last round. Uses only MPI. DESIGN.txt 17. */
+#include "../payload.h"
+
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,37 +21,26 @@ static void on_signal(int number)
     stop = 1;
 }
 
-static void fill(unsigned char *at, int size, int round)
-{
-    for (int i = 0; i < size; i++) {
-        at[i] = (unsigned char) (i * 31 + round * 17 + (i >> 8));
-    }
-}
-
-static int count_wrong(const unsigned char *at, int size, int round)
-{
-    int wrong = 0;
-    for (int i = 0; i < size; i++) {
-        wrong += at[i] != (unsigned char) (i * 31 + round * 17 + (i >> 8));
-    }
-    return wrong;
-}
-
 /* Passes one message around; wrong bytes end the job. */
 static void go_around(unsigned char *buffer, int size, int round, int rank, int ranks)
 {
-    int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks, wrong, got = -1;
+    int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks, got = -1;
+    const size_t length = (size_t) size;
+    const char *fault;
     MPI_Status status;
+    size_t at;
     if (0 == rank) {
-        fill(buffer, size, round);
+        payload_fill(buffer, length, (uint32_t) round);
         MPI_Send(buffer, size, MPI_BYTE, next, TAG, MPI_COMM_WORLD);
-        fill(buffer, size, round + 1);
+        payload_fill(buffer, length, (uint32_t) round + 1);
     }
     MPI_Recv(buffer, size, MPI_BYTE, previous, TAG, MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, MPI_BYTE, &got);
-    wrong = count_wrong(buffer, size, round);
-    if (0 != wrong || got != size) {
-        printf("WRONG DATA: %d of %d bytes (%d came) at rank %d in round %d\n", wrong, size, got, rank, round);
+    at = payload_first_wrong(buffer, length, (uint32_t) round);
+    fault = payload_fault(buffer, payload_room_length(buffer), "outside its message");
+    if (at < length || got != size || NULL != fault) {
+        printf("WRONG DATA: the first %zu of %d bytes are right (%d came) at rank %d in round %d; %s\n", at, size, got, rank, round,
+               NULL == fault ? "no byte beside the buffer was written" : fault);
         fflush(stdout);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
@@ -84,7 +75,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < sizes; i++) {
         size = atoi(argv[2 + i]) > size ? atoi(argv[2 + i]) : size;
     }
-    unsigned char *buffer = malloc((size_t) size + 1);
+    unsigned char *buffer = payload_room((size_t) size);
     if (NULL == buffer) {
         fprintf(stderr, "vm_ring: no memory for messages of %d bytes\n", size);
         MPI_Abort(MPI_COMM_WORLD, 2);
@@ -102,7 +93,7 @@ int main(int argc, char **argv)
     if (0 == rank) {
         printf("ok: %d rounds of %d bytes over %d ranks, 0 wrong\n", round, size, ranks);
     }
-    free(buffer);
+    payload_room_free(buffer);
     MPI_Finalize();
     return 0;
 }

@@ -4,6 +4,8 @@
  * vm_traffic [MAX-BYTES]: ranks 2n and 2n+1 send each other windows of messages of mixed sizes; length, order and every
  * byte are verified. SIGUSR1 to an even rank starts the measurement of the longest stall again; SIGUSR2 ends its pair. At the
  * end each rank prints the verdict, the stall and bfo's counters. An MPI error ends the pair, and is printed. DESIGN.txt 17. */
+#include "../payload.h"
+
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -54,32 +56,13 @@ static int size_of(uint64_t key, uint64_t n, int max)
     return (int) ((key >> 8) % (uint64_t) (top < max ? top : max));
 }
 
-static void fill(unsigned char *at, int size, uint64_t key)
-{
-    for (int i = 0; i < size; i += 8) {
-        uint64_t word = key + (uint64_t) i * UINT64_C(0x9e3779b97f4a7c15);
-        memcpy(at + i, &word, (size_t) (size - i < 8 ? size - i : 8));
-    }
-}
-
-static int is_right(const unsigned char *at, int size, uint64_t key)
-{
-    for (int i = 0; i < size; i += 8) {
-        uint64_t word = key + (uint64_t) i * UINT64_C(0x9e3779b97f4a7c15);
-        if (0 != memcmp(at + i, &word, (size_t) (size - i < 8 ? size - i : 8))) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
 /* The second half of the head carries the wish to end; only the even rank decides. */
 static void make_window(struct traffic *t, MPI_Request *requests, uint64_t end)
 {
     for (int i = 0; i < WINDOW; i++) {
         uint64_t n = t->windows * WINDOW + (uint64_t) i, key = key_of(t->rank, t->peer, n);
         int size = size_of(key, n, t->max);
-        fill(t->out[i], size, key);
+        payload_fill(t->out[i], (size_t) size, (uint32_t) key);
         if (0 == i) {
             memcpy(t->out[i] + 8, &end, 8);
         }
@@ -92,10 +75,12 @@ static void verify(struct traffic *t, int i, MPI_Status *status)
 {
     uint64_t n = t->windows * WINDOW + (uint64_t) i, key = key_of(t->peer, t->rank, n);
     int size = size_of(key, n, t->max), got = -1;
+    const size_t length = 0 == i ? 8 : (size_t) size, at = payload_first_wrong(t->in[i], length, (uint32_t) key);
+    const char *fault = payload_fault(t->in[i], (size_t) t->max, "outside its message");
     MPI_Get_count(status, MPI_BYTE, &got);
-    if (got != size || !is_right(t->in[i], 0 == i ? 8 : size, key)) {
-        fprintf(stderr, "vm_traffic: rank %d: message %llu of rank %d is WRONG (%d bytes, %d expected)\n", t->rank, (unsigned long long) n, t->peer,
-                got, size);
+    if (got != size || at < length || NULL != fault) {
+        fprintf(stderr, "vm_traffic: rank %d: message %llu of rank %d is WRONG (%d bytes, %d expected; the first %zu are right; %s)\n", t->rank,
+                (unsigned long long) n, t->peer, got, size, at, NULL == fault ? "no byte beside the buffer was written" : fault);
         t->wrong++;
     }
     t->messages++;
@@ -210,8 +195,8 @@ int main(int argc, char **argv)
     signal(SIGUSR1, on_signal);
     signal(SIGUSR2, on_signal);
     for (int i = 0; i < WINDOW; i++) {
-        t.out[i] = malloc((size_t) t.max + 8);
-        t.in[i] = malloc((size_t) t.max + 8);
+        t.out[i] = malloc((size_t) t.max);
+        t.in[i] = payload_room((size_t) t.max);
         if (NULL == t.out[i] || NULL == t.in[i]) {
             fprintf(stderr, "vm_traffic: no memory for messages of %d bytes\n", t.max);
             MPI_Abort(MPI_COMM_WORLD, 2);
