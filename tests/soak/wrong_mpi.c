@@ -2,9 +2,10 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Preloaded into a job, this library does to one message what a wrong PML would do; the program gets no error. BFO_WRONG is
- * "lost N", "doubled N" or "swapped N" for the N-th MPI_Send or MPI_Isend of rank 0. A swapped message is sent
- * after the next message with the same communicator, receiver and tag. "late N": the library writes to the buffer of the N-th MPI_Irecv of
- * rank 0 again, eight receives later. test_oracles.sh checks which programs notice. The library writes an error that MPI finds in
+ * "flipped N" (a bit of the last byte), "lost N", "doubled N" or "swapped N" for the N-th MPI_Send or MPI_Isend of rank 0. A swapped message is sent
+ * after the next message with the same communicator, receiver and tag. Receives are MPI_Recv and MPI_Irecv of rank 0. "late N": the
+ * library writes to the buffer of the N-th receive again, six receives later. "before N", "after N": it writes the byte before the
+ * buffer of the N-th receive, or the byte after it. test_oracles.sh checks which programs notice. The library writes an error that MPI finds in
  * MPI_COMM_WORLD, or in a communicator made of it, to stderr and ends the job, because mpirun sometimes loses the text of
  * MPI_ERRORS_ARE_FATAL.
  */
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLAIN, LOST, DOUBLED, SWAPPED };
+enum { PLAIN, FLIPPED, LOST, DOUBLED, SWAPPED };
 
 typedef struct {
     const void *data;
@@ -47,7 +48,11 @@ static int fate(void)
     static unsigned long sent;
 
     ++sent;
-    return is_now("lost", sent) ? LOST : is_now("doubled", sent) ? DOUBLED : is_now("swapped", sent) ? SWAPPED : PLAIN;
+    return is_now("flipped", sent)   ? FLIPPED
+           : is_now("lost", sent)    ? LOST
+           : is_now("doubled", sent) ? DOUBLED
+           : is_now("swapped", sent) ? SWAPPED
+                                     : PLAIN;
 }
 
 /* A copy of the message in new memory that is never freed. */
@@ -65,6 +70,14 @@ static message_t copy_of(message_t m)
     return (message_t){packed, length, m.to, m.tag, MPI_PACKED, m.comm};
 }
 
+static message_t flipped(message_t m)
+{
+    message_t wrong = copy_of(m);
+
+    ((char *) wrong.data)[wrong.count - 1] ^= 1;
+    return wrong;
+}
+
 static void send_on_its_own(message_t m)
 {
     MPI_Request request;
@@ -80,6 +93,9 @@ static int send(message_t m, MPI_Request *request)
     if (LOST == what || SWAPPED == what) {
         held = SWAPPED == what ? copy_of(m) : held;
         return PMPI_Isend(m.data, 0, m.type, MPI_PROC_NULL, m.tag, m.comm, request);
+    }
+    if (FLIPPED == what) {
+        m = flipped(m);
     }
     if (DOUBLED == what) {
         send_on_its_own(copy_of(m));
@@ -138,17 +154,36 @@ __attribute__((visibility("default"))) int MPI_Send(const void *data, int count,
     return MPI_SUCCESS != error ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-__attribute__((visibility("default"))) int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+/* Before a receive of rank 0 is posted. */
+static void spoil(unsigned char *buffer, int count, MPI_Datatype type)
 {
     static unsigned long posted, marked;
-    static unsigned char *buffer;
+    static unsigned char *late;
+    MPI_Aint lower, extent;
 
-    if (is_now("late", ++posted)) {
-        buffer = data;
+    ++posted;
+    if (is_now("late", posted)) {
+        late = buffer;
         marked = posted;
+    } else if (is_now("before", posted)) {
+        ++buffer[-1];
+    } else if (is_now("after", posted)) {
+        PMPI_Type_get_extent(type, &lower, &extent);
+        ++buffer[count * extent];
     }
-    if (NULL != buffer && posted == marked + 8) {
-        ++*buffer;
+    if (NULL != late && posted == marked + 6) {
+        ++*late;
     }
+}
+
+__attribute__((visibility("default"))) int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    spoil(data, count, type);
     return PMPI_Irecv(data, count, type, from, tag, comm, request);
+}
+
+__attribute__((visibility("default"))) int MPI_Recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    spoil(data, count, type);
+    return PMPI_Recv(data, count, type, from, tag, comm, status);
 }
