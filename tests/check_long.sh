@@ -12,7 +12,7 @@
 need flock util-linux
 export CI=true
 out=$BFO_BUILDDIR/tests/check-long.md results=$BFO_SRCDIR/tests/RESULTS.md page=$BFO_SRCDIR/docs/verification.md
-all_parts="world day scale faults contact soak mutants recovery-mutants rows coverage flaps soak-flaps sanitized model model-full model-mutants stream vm vm-faults"
+all_parts="world day scale faults contact soak mutants rows coverage flaps soak-flaps sanitized model model-full model-mutants stream vm vm-faults"
 parts=${*:-${PARTS:-$all_parts}}
 for name in $parts; do
     [[ " $all_parts " == *" $name "* ]] || fail "there is no part '$name'; the parts are: $all_parts"
@@ -112,7 +112,6 @@ part faults 60 check-faults
 part contact 20 check-contact
 part soak 5 soak SECONDS="${SOAK_SECONDS:-1800}" SEED="${SEED:-1}"
 part mutants 45 check-mutants
-part recovery-mutants 12 check-recovery-mutants
 part rows 4 check-rows
 part coverage 60 -C tests/coverage coverage ${SHORT:+LEVELS=cheap CHECK=-f}
 BFO_FLAP_RUNS=${FLAP_RUNS:-10} BFO_FLAPS=${FLAPS:-1000} part flaps 130 -C tests/mpi check TESTS="btl_flaps.sh test_pml_rejoin.sh" VERBOSE=1

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The mutants: wrong versions of the code. Each mutant replaces a text that must be in the code exactly once. `cells` names the
-# cells of the fault matrix that should notice first, `unit` a unit test, `test` a script; `says` the assertion that must notice.
-# DESIGN.txt section 13.
+# The mutants: wrong versions of the code. Each mutant replaces the text `from` of `file`, which must be there exactly once; `also`
+# lists further replacements, each [file, from, to]. `cells` names the cells of the fault matrix that should notice first, `unit` a
+# unit test, `test` a script; `says` the assertion that must notice. With `always` only `unit` and `test` count, and the test must
+# fail twice, one time after the other. DESIGN.txt section 13.
 package Mutants;
 use strict;
 use warnings;
@@ -622,5 +623,41 @@ our @all = (
       from => "    frag->kind = BFO_FRAG_NONE;\n", to => '', test => 'tests/sim/rows/test_rows.sh' },
     { name => 'assert-event-left', what => 'a receive gives back the event of an answer that was sent', file => 'pml_bfo/recv/pml_bfo_recv_answer.c', says => '0 < bfo_events_load(&req->m)',
       from => "    if (bfo_unlikely(OMPI_ERR_OUT_OF_RESOURCE == rc)) {\n        bfo_recv_unget(req);", to => "    if (OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_SUCCESS == rc) {\n        bfo_recv_unget(req);", test => 'tests/fuzz/test_fuzz_dispatch.sh' },
+    # Steps of the recovery that one test must notice every time.
+    { name => 'declared-peer-still-answers', what => 'a receive that is matched with a first fragment of a declared peer waits for the rest', file => $actions,
+      from => "        if (NULL != done) {\n            bfo_recv_fail(req, bfo_lost_error());\n        }\n", to => '',
+      also => [['pml_bfo/recv/pml_bfo_recv_place.c', 'if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {', 'if (!bfo_peer_is_ready(peer)) {']],
+      test => 'tests/mpi/test_pml_lost.sh', always => 1 },
+    { name => 'disconnect-without-flush', what => 'MPI_Comm_disconnect waits in the runtime without progress: its last message is never sent again', file => 'pml_bfo/door/pml_bfo_hooks.c',
+      from => "    if (!is_wanted()) {\n        return runtime_fence(", to => "    if (is_wanted()) {\n        return runtime_fence(", test => 'tests/mpi/test_pml_late.sh', always => 1 },
+    { name => 'every-rank-warns', what => 'each process says each warning', file => 'include/bfo_help.h',
+      from => 'return EEXIST != errno;', to => 'return true;', test => 'tests/mpi/test_pml_messages.sh', always => 1 },
+    { name => 'second-rail-hidden', what => 'warnings that differ in digits only count as the same warning', file => 'include/bfo_help.h',
+      from => 'if (digits || !isdigit(', to => 'if (!isdigit(', test => 'tests/mpi/test_pml_messages.sh', always => 1 },
+    { name => 'port-and-peers-both-said', what => 'a port that is down is said once more for each host', file => 'pml_bfo/show/pml_bfo_tell.c',
+      from => 'if (!told) {', to => 'if (true) {',
+      also => [['pml_bfo/show/pml_bfo_tell.c', 'takes |= ((peer->up_mask | __atomic_fetch_and(&peer->untold, (uint8_t) ~(1u << r), __ATOMIC_SEQ_CST)) >> r) & 1;', 'takes = true;'],
+               ['pml_bfo/show/pml_bfo_tell.c', '    if (NULL != rail->ext && !bfo_ext_port_is_up(rail)) {', '    if (false) {']],
+      test => 'tests/mpi/test_pml_messages.sh', always => 1 },
+    { name => 'resends-uncounted', what => 'a first fragment, a NOTIFY or a RACK that is sent again is not counted', file => $actions,
+      from => "    bfo_stat_add(BFO_STAT_RESENDS, 1);\n    bfo_tell_resent(((bfo_send_t *) request)->lane->peer, \"NOTIFY\");", to => "    bfo_tell_resent(((bfo_send_t *) request)->lane->peer, \"NOTIFY\");",
+      also => [[$actions, "    bfo_stat_add(BFO_STAT_RESENDS, 1);\n    bfo_tell_resent(req->lane->peer, bfo_hdr", '    bfo_tell_resent(req->lane->peer, bfo_hdr'],
+               [$actions, "    bfo_stat_add(BFO_STAT_RESENDS, 1);\n    bfo_tell_resent(req->lane->peer, \"RACK\");", '    bfo_tell_resent(req->lane->peer, "RACK");']],
+      test => 'tests/mpi/test_pml_messages.sh', always => 1 },
+    { name => 'synchronous-ends-early', what => 'a short synchronous send goes as a MATCH', file => $start,
+      from => 'if (!is_large && MCA_PML_BASE_SEND_SYNCHRONOUS != req->req_send.req_send_mode) {', to => 'if (!is_large) {', test => 'tests/mpi/test_pml_rules.sh', always => 1 },
+    { name => 'flush-gives-up', what => 'MPI_Finalize goes on while a slow peer has not taken what it was sent', file => 'pml_bfo/failover/pml_bfo_failover_peer.c',
+      from => "            said = true;\n", to => "            break;\n", test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
+    { name => 'late-message-is-matched', what => 'a message of a declared peer that arrives late is taken for the next receive', file => 'pml_bfo/failover/pml_bfo_failover_peer.c',
+      from => "        lane->match.n_open |= BFO_LANE_ENDED;\n", to => '', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
+    { name => 'puts-stay-open', what => 'what a receive had asked for by PUT stays open when its sender gives the message up', file => $actions,
+      from => "    bfo_recv_forget_puts(req);\n    bfo_recv_complete(req, MPI_ERR_OTHER);", to => '    bfo_recv_complete(req, MPI_ERR_OTHER);', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
+    { name => 'look-unseen', what => 'a completion under way does not see that a thread looks at its request', file => 'pml_bfo/tables/pml_bfo_failover_se.h',
+      from => "        next.word = look.word;\n        ++next.looks;\n", to => "        next.word = look.word;\n", unit => 'test_bfo_failover_dance', always => 1 },
+    { name => 'older-look-claims', what => 'a claim compares state and epoch only', file => 'pml_bfo/tables/pml_bfo_failover_se.h',
+      from => "    next.se = to;\n    ++next.looks;\n", to => "    next.se = to;\n", unit => 'test_bfo_failover_dance', always => 1 },
 );
+
+# edits(MUTANT): its replacements, each [file, from, to].
+sub edits { my ($m) = @_; return ([@$m{qw(file from to)}], @{ $m->{also} // [] }) }
 1;

@@ -39,7 +39,7 @@ sub stamp {
     my @files;
     File::Find::find({ wanted => sub { push @files, $_ if -f && !/Makefile\.in$/ }, no_chdir => 1 },
                      map { "$from/$_" } qw(pml_bfo btl_openib_failover softrail include),
-                     map { "tests/$_" } qw(lib.sh env.sh.in stock_stays.c unit mpi sim soak fuzz));
+                     map { "tests/$_" } qw(lib.sh env.sh.in stock_stays.c unit mpi sim soak fuzz world tools));
     for my $file (sort @files) {
         open my $in, '<', $file or next;
         $md5->add(substr($file, length $from), "\0");
@@ -49,7 +49,10 @@ sub stamp {
 }
 
 # A result is valid for this definition of the mutant.
-sub print_of { my ($m) = @_; return substr Digest::MD5::md5_hex(join "\0", map { "$_=$m->{$_}" } sort keys %$m), 0, 8 }
+sub print_of {
+    my ($m) = @_;
+    return substr Digest::MD5::md5_hex(join "\0", map({ @$_ } Mutants::edits($m)), map { "$_=$m->{$_}" } grep { $_ ne 'also' } sort keys %$m), 0, 8;
+}
 
 # A copy of the sources and a build of its own, made once for a state of the sources.
 sub prepare {
@@ -69,11 +72,13 @@ sub prepare {
 
 sub replace {
     my ($m) = @_;
-    my $text = Job::slurp("$src/$m->{file}");
-    my $fits = () = $text =~ /\Q$m->{from}\E/g;
-    return 0 if $fits != 1;
-    $text =~ s/\Q$m->{from}\E/$m->{to}/;
-    put($m->{file}, $text);
+    for (Mutants::edits($m)) {
+        my ($file, $from, $to) = @$_;
+        my $text = Job::slurp("$src/$file");
+        my $fits = () = $text =~ /\Q$from\E/g;
+        return 0 if $fits != 1;
+        put($file, $text =~ s/\Q$from\E/$to/r);
+    }
     return 1;
 }
 
@@ -96,7 +101,7 @@ sub tests_of {
     my ($m) = @_;
     return (map({ my $unit = $_; ["unit: $unit", sub { "VERBOSE=1 make -s -C '$build/tests/unit' check TESTS=$unit" }] } split ' ', $m->{unit} // ''),
             map({ my $script = $_; ["script: $script", sub { inside("timeout -k 5 200 bash '$src/$script'") }] } split ' ', $m->{test} // ''),
-            defined $m->{says} ? () : others_of($m));
+            defined $m->{says} || $m->{always} ? () : others_of($m));
 }
 sub others_of {
     my ($m) = @_;
@@ -113,6 +118,7 @@ sub caught_by {
         my ($name, $command) = @$test;
         next if sh($command->(), "$work/test.log");
         next if defined $m->{says} && Job::slurp("$work/test.log") !~ /^bfo: assertion failed at .*: \Q$m->{says}\E \(process /m;
+        next if $m->{always} && sh($command->(), "$work/test.log");
         my ($line, $part) = Job::slurp("$work/test.log") =~ /^FAILED ((?:seed )?([^\s,]+),.*)/m;
         return defined $line ? ("$name: $line", $command->($part)) : ($name, $command->());
     }
@@ -135,12 +141,12 @@ for my $m (@mutants) {
     next if $done{ $m->{name} };
     last if $opt{limit} && time - $begin > $opt{limit};
     my $start = time;
-    my $original = Job::slurp("$src/$m->{file}");
+    my %original = map { $_->[0] => Job::slurp("$src/$_->[0]") } Mutants::edits($m);
     my ($verdict, $who, $again) = ('survived', '');
     if (!replace($m)) { ($verdict, $who) = ('misfit', 'the replacement does not fit the code any more') }
     elsif (!rebuild()) { ($verdict, $who) = ('misfit', "does not compile, see $work/make.log") }
     else { ($who, $again) = caught_by($m); $verdict = 'caught' if $who }
-    put($m->{file}, $original);
+    put($_, $original{$_}) for keys %original;
     if ($again) {
         rebuild() or die "the copy does not build without $m->{name}, see $work/make.log\n";
         ($verdict, $who) = ('unsound', "fails without the mutant too, see $work/again.log: $who") unless sh($again, "$work/again.log");
