@@ -10,13 +10,12 @@
 #include "failover/pml_bfo_failover.h"
 #include "handshake/pml_bfo_failover_actions.h"
 #include "handshake/pml_bfo_failover_dance.h"
-#include "tables/pml_bfo_failover_fsm.h"
+#include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover_peer.h"
 #include "ends/pml_bfo_failover_raise.h"
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_rails.h"
 #include "ends/pml_bfo_recv_complete.h"
-#include "recv/pml_bfo_recv_place.h"
 #include "ends/pml_bfo_send_complete.h"
 
 #if PML_BFO
@@ -114,11 +113,13 @@ void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h)
     }
 }
 
-/* R14: the sender restarts the message of a request that waits for the restarted RTS. */
+/* R14: the sender restarts the message of a request that waits for the restarted RTS. The event of the look keeps the request in its
+ * epoch, so another look finds the same epoch. */
 void bfo_failover_on_restart(const bfo_in_t *in)
 {
     const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
     bfo_restart_hdr_t restart;
+    bfo_look_t look;
     bfo_name_t *name;
     bfo_recv_t *req;
 
@@ -130,21 +131,10 @@ void bfo_failover_on_restart(const bfo_in_t *in)
     }
     req = bfo_container(name, bfo_recv_t, name);
     bfo_recv_get_by_look(req);
+    look = bfo_look_at(&req->m);
     if (bfo_name_id(name) != restart.dst_id || req->src_id != h->rndv.src_id || req->match_seq != h->match.seq || req->length != h->rndv.msg_length
-        || BFO_SE(BFO_RECV_WAITRTS, restart.epoch) != bfo_se_load(&req->m)
-        || !bfo_se_move(&req->m, BFO_SE(BFO_RECV_WAITRTS, restart.epoch), BFO_SE(BFO_RECV_ACTIVE, restart.epoch), bfo_threads)) {
+        || !bfo_se_is_epoch(look.se, restart.epoch) || !bfo_recv_fire_at(&req->m, look, BFO_REV_RTS_RESTART, bfo_threads, req, (void *) in)) {
         bfo_stat_drop(BFO_STAT_STALE);
-    } else {
-        BFO_RECV_ROW(BFO_SE(BFO_RECV_WAITRTS, 0), RTS_RESTART);
-        BFO_ASSERT(bfo_threads || (NULL == req->regs && NULL == req->rget)); /* grant_restart has dropped them */
-        BFO_ASSERT(bfo_threads || (0 == req->open && 0 == req->bytes));
-        req->extras = true;
-        req->copies = false;
-        if (req->lane->peer->declared) {
-            bfo_recv_fail(req, bfo_lost_error());
-        } else {
-            bfo_recv_begin_again(req, in, h);
-        }
     }
     bfo_recv_put(req);
 }

@@ -6,6 +6,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover.h"
 #include "types/pml_bfo_local.h"
 #include "types/pml_bfo_params.h"
@@ -63,18 +64,28 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     bfo_recv_ask(req, payload);
 }
 
-#if PML_BFO
-void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h)
+/* `arg` is the first fragment. The caller holds an event, and bytes and buffers are reset. */
+inline void bfo_recv_act_accept(void *request, void *arg)
 {
-    if (BFO_MSG_RNDV == h->common.type) {
-        begin_rndv(req, req->lane->peer, in, &h->rndv);
+    bfo_recv_t *req = request;
+    bfo_peer_t *peer = req->lane->peer;
+    const bfo_in_t *in = arg;
+    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
+
+    BFO_ASSERT(bfo_threads || (NULL == req->regs && NULL == req->rget)); /* grant_restart has dropped those of the attempt before */
+    BFO_ASSERT(bfo_threads || (0 == req->open && 0 == req->bytes));
+    req->extras = true;
+    req->copies = false;
+    if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {
+        bfo_recv_fail(req, bfo_lost_error()); /* the rest of the message will never come */
+    } else if (BFO_MSG_RNDV == h->common.type) {
+        begin_rndv(req, peer, in, &h->rndv);
     } else {
-        bfo_recv_begin_rget(req, req->lane->peer, in, &h->rget);
+        bfo_recv_begin_rget(req, peer, in, &h->rget);
     }
 }
-#endif
 
-static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, const bfo_hdr_t *h)
+static void begin_rendezvous(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h)
 {
     BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && bfo_link_is_empty(&req->want.key.link)); /* only the caller knows it */
     BFO_ASSERT(0 == req->scheduling);
@@ -86,18 +97,10 @@ static void begin_rendezvous(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *
     req->bytes = req->next = req->end = 0;
     req->regs = NULL;
     req->rget = NULL;
-    req->extras = true;
-    req->copies = false;
     bfo_recv_get(req);
     BFO_RECV_ROW(req->m.se, MATCHED);
     bfo_recv_match(&req->m, false);
-    if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {
-        bfo_recv_fail(req, bfo_lost_error()); /* the rest of the message will never come */
-    } else if (BFO_MSG_RNDV == h->common.type) {
-        begin_rndv(req, peer, in, &h->rndv);
-    } else {
-        bfo_recv_begin_rget(req, peer, in, &h->rget);
-    }
+    bfo_recv_act_accept(req, (void *) in);
     bfo_recv_put(req);
 }
 
@@ -154,7 +157,7 @@ void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
         return;
     }
     set_source(req, lane, &h->match);
-    begin_rendezvous(req, lane->peer, in, h);
+    begin_rendezvous(req, in, h);
 }
 
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)

@@ -16,8 +16,6 @@ void bfo_recv_begin_pieces(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in
 void bfo_recv_begin_match(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match_hdr_t *h, size_t length);
 /* Copies the payload, which follows `skip` bytes of header, to `offset` of the message. */
 void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip);
-/* Takes the RTS of the next attempt, in state ACTIVE(e), with bytes and buffers reset. The caller holds an event. */
-void bfo_recv_begin_again(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h) BFO_COLD;
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h);
 
 #endif /* PML_BFO_RECV_PLACE_H */
