@@ -355,16 +355,16 @@ static void take_notify(bfo_recv_t *req, const bfo_dance_hdr_t *h)
 
 void bfo_recv_act_enter_quiesce(void *request, void *arg)
 {
-    const bfo_dance_hdr_t *h = arg;
+    const bfo_notify_t *notify = arg;
 
     BFO_ASSERT(recv_is_in(request, RECV_STATE(QUIESCE), RECV_STATE(DEAD)));
-    BFO_ASSERT(bfo_se_is_next_epoch(((const bfo_recv_t *) request)->m.se, h->epoch));
-    take_notify(request, arg);
+    BFO_ASSERT(bfo_se_is_next_epoch(((const bfo_recv_t *) request)->m.se, notify->h->epoch));
+    take_notify(request, notify->h);
 }
 
 void bfo_recv_act_repeat_down(void *request, void *arg)
 {
-    take_notify(request, arg);
+    take_notify(request, ((const bfo_notify_t *) arg)->h);
 }
 
 /* Nothing of the old attempt can reach the buffer any more: forgets all of it. */
@@ -455,6 +455,7 @@ static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
     [BFO_RACT_complete] = bfo_recv_act_complete,
     [BFO_RACT_complete_dead] = bfo_recv_act_complete_dead,
     [BFO_RACT_drop_stale] = bfo_recv_act_drop_stale,
+    [BFO_RACT_answer_gone] = bfo_recv_act_answer_gone,
     /* the rest is fired in place by the rooms, before the engine is asked */
 };
 

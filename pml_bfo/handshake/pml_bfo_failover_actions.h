@@ -9,6 +9,12 @@
 
 #include "types/pml_bfo.h"
 
+/* A NOTIFY: what the actions of its rows get. */
+typedef struct {
+    bfo_peer_t *from; /* or NULL */
+    const bfo_dance_hdr_t *h;
+} bfo_notify_t;
+
 /* Called once, at start. */
 void bfo_failover_actions_init(void);
 

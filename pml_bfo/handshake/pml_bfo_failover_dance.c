@@ -45,9 +45,11 @@ static void to_sender(const bfo_dance_hdr_t *h)
     bfo_send_put(req);
 }
 
-/* Answers a NOTIFY for a complete receive with NACK. */
-static void answer_gone(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+/* Answers a NOTIFY for a complete receive with NACK. There need not be a request. */
+void bfo_recv_act_answer_gone(void *request, void *arg)
 {
+    bfo_peer_t *from = ((const bfo_notify_t *) arg)->from;
+    const bfo_dance_hdr_t *h = ((const bfo_notify_t *) arg)->h;
     bfo_dance_hdr_t nack;
 
     if (NULL == from || from->declared) {
@@ -65,23 +67,29 @@ static void answer_gone(bfo_peer_t *from, const bfo_dance_hdr_t *h)
     }
 }
 
+/* The receive that the NOTIFY names is complete (DONE), or its object has a new message or none (NONE). */
+static void receive_is_gone(uint32_t se, bfo_notify_t *notify)
+{
+    (void) bfo_recv_fire_at(NULL, BFO_RECV_DONE == bfo_se_state(se) ? BFO_KNOWN(BFO_RECV_DONE) : BFO_KNOWN(BFO_RECV_NONE), BFO_REV_NOTIFY_GONE,
+                            bfo_threads, NULL, notify);
+}
+
 static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.recvs, h->dst_id);
     bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
+    bfo_notify_t notify = {from, h};
     unsigned event = BFO_REV_STALE;
     uint32_t se;
 
     if (NULL == req) {
-        BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), NOTIFY_GONE);
-        answer_gone(from, h);
+        receive_is_gone(BFO_SE(BFO_RECV_NONE, 0), &notify);
         return;
     }
     bfo_recv_get_by_look(req);
     se = bfo_se_load(&req->m);
     if (bfo_name_id(name) != h->dst_id || !bfo_recv_state_is_open(bfo_se_state(se))) {
-        BFO_RECV_ROW(se, NOTIFY_GONE);
-        answer_gone(from, h);
+        receive_is_gone(se, &notify);
         bfo_recv_put(req);
         return;
     }
@@ -94,7 +102,7 @@ static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
     } else if (bfo_se_is_epoch(se, h->epoch) && BFO_RECV_WAITRTS == bfo_se_state(se)) {
         event = BFO_REV_NOTIFY_COPY;
     }
-    bfo_failover_recv_raise(req, event, (void *) h);
+    bfo_failover_recv_raise(req, event, &notify);
     bfo_recv_put(req);
 }
 
