@@ -6,6 +6,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "tables/pml_bfo_failover_fire.h"
 #include "ends/pml_bfo_failover_raise.h"
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_rails.h"
@@ -24,7 +25,15 @@ static int recv_free(ompi_request_t **request)
     return OMPI_SUCCESS;
 }
 
-/* Takes a posted receive out of matching; false if its message has come. */
+/* Takes a posted receive, which gets no message, out of matching. From then on only the caller knows it. Locks: the communicator's held. */
+static void withdraw(bfo_comm_t *bc, bfo_recv_t *req)
+{
+    BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se); /* a receive in matching is nothing else */
+    bfo_match_withdraw(&bc->match, &req->want);
+    req->length = 0;
+}
+
+/* False: the receive is not in matching, because its message has come or another caller has withdrawn it. */
 static bool recv_withdraw(bfo_recv_t *req)
 {
     bfo_comm_t *bc = bfo_comm_of(req->req_recv.req_base.req_comm);
@@ -33,11 +42,20 @@ static bool recv_withdraw(bfo_recv_t *req)
     bfo_lock(&bc->lock);
     mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && !bfo_link_is_empty(&req->want.key.link);
     if (mine) {
-        bfo_match_withdraw(&bc->match, &req->want);
-        bfo_recv_end_unmatched(&req->m);
+        withdraw(bc, req);
     }
     bfo_unlock(&bc->lock);
     return mine;
+}
+
+void bfo_recv_act_complete_cancelled(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+    ompi_request_t *ompi = &req->req_recv.req_base.req_ompi;
+
+    BFO_ASSERT(0 == req->length); /* no message came */
+    ompi->req_status._cancelled = true;
+    bfo_recv_complete(req, bfo_ulfm_cancel_error(ompi));
 }
 
 static int recv_cancel(ompi_request_t *request, int complete)
@@ -45,10 +63,7 @@ static int recv_cancel(ompi_request_t *request, int complete)
     bfo_recv_t *req = (bfo_recv_t *) request;
 
     if (recv_withdraw(req)) {
-        request->req_status._cancelled = true;
-        BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), CANCEL);
-        req->length = 0;
-        bfo_recv_complete(req, bfo_ulfm_cancel_error(request));
+        (void) bfo_recv_fire(&req->m, BFO_REV_CANCEL, bfo_threads, req, NULL);
     }
     return OMPI_SUCCESS;
 }
@@ -159,8 +174,7 @@ void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_match_t *lane, int32_t sourc
     while (NULL != (want = bfo_match_want_of(&bc->match, lane, source, &bin))) {
         bfo_recv_t *req = bfo_container(want, bfo_recv_t, want);
 
-        BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se); /* a receive in matching is nothing else */
-        bfo_match_withdraw(&bc->match, want);
+        withdraw(bc, req);
         BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), PEER_DECLARED);
         bfo_recv_end_unmatched(&req->m);
         bfo_link_append(ring, &want->key.link);
@@ -173,7 +187,6 @@ void bfo_recv_fail_withdrawn(bfo_link_t *ring)
         bfo_recv_t *req = bfo_container(ring->next, bfo_recv_t, want.key.link);
 
         bfo_link_remove(&req->want.key.link);
-        req->length = 0;
         bfo_recv_complete(req, bfo_lost_error());
     }
 }
@@ -182,7 +195,7 @@ void bfo_recv_fail(bfo_recv_t *req, int error)
 {
     if (recv_withdraw(req)) {
         BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), PEER_DECLARED);
-        req->length = 0;
+        bfo_recv_end_unmatched(&req->m);
         bfo_recv_complete(req, error);
         return;
     }

@@ -193,7 +193,7 @@ our @all = (
     { name => 'wait-not-for-posts', what => 'a post that finds no rail declares the peer although the process waits for a rail', file => 'pml_bfo/rails/pml_bfo_post.c',
       from => 'return OMPI_ERR_UNREACH == rc && bfo_peer_may_wait(peer) ? OMPI_ERR_OUT_OF_RESOURCE : rc;', to => 'return rc;', test => 'tests/fuzz/test_world_wait.sh' },
     { name => 'wait-cannot-cancel', what => 'no receive can be cancelled while the process waits for a rail', file => 'pml_bfo/ends/pml_bfo_recv_complete.c',
-      from => "    if (recv_withdraw(req)) {\n        request->req_status", to => "    if (0 == bfo.n_waits && recv_withdraw(req)) {\n        request->req_status", test => 'tests/mpi/test_pml_lost.sh' },
+      from => "    if (recv_withdraw(req)) {\n        (void) bfo_recv_fire", to => "    if (0 == bfo.n_waits && recv_withdraw(req)) {\n        (void) bfo_recv_fire", test => 'tests/mpi/test_pml_lost.sh' },
     { name => 'wait-fails-probes', what => 'a probe fails while the process waits for a rail', file => 'pml_bfo/door/pml_bfo_recv_probe.c',
       from => 'NULL != lane && lane->peer->declared)', to => 'NULL != lane && (lane->peer->declared || 0 != bfo.n_waits))', test => 'tests/mpi/test_pml_lost.sh' },
     { name => 'wait-without-end', what => 'the wait for a rail never ends', file => 'pml_bfo/failover/pml_bfo_failover_peer.c',
