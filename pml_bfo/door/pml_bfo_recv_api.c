@@ -97,7 +97,7 @@ static int recv_start(bfo_recv_t *req)
     if (BFO_ANY_SOURCE != base->req_peer) {
         lane = bfo_lane(bc, (uint32_t) base->req_peer);
         if (bfo_unlikely(NULL == lane)) {
-            bfo_recv_end_unmatched(&req->m);
+            bfo_recv_unpost(&req->m);
             return OMPI_ERR_UNREACH;
         }
         req->lane = lane;

@@ -166,8 +166,20 @@ void bfo_recv_check(bfo_recv_t *req)
     }
 }
 
+/* Work that is queued for the request is discarded when its turn comes (DESIGN.txt section 9 rule 2). */
+void bfo_recv_act_die(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    BFO_ASSERT(BFO_RECV_DEAD == bfo_se_state(bfo_se_load(&req->m))); /* the caller's event keeps it there */
+    req->error = *(const int *) arg;
+    BFO_ASSERT(MPI_SUCCESS != req->error); /* a request that dies completes with an error */
+}
+
+/* The event of each request of the ring lasts until bfo_recv_fail_withdrawn(). */
 void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_match_t *lane, int32_t source, bfo_link_t *ring)
 {
+    int error = bfo_lost_error();
     bfo_want_t *want;
     uint32_t bin = 0;
 
@@ -175,8 +187,8 @@ void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_match_t *lane, int32_t sourc
         bfo_recv_t *req = bfo_container(want, bfo_recv_t, want);
 
         withdraw(bc, req);
-        BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), PEER_DECLARED);
-        bfo_recv_end_unmatched(&req->m);
+        bfo_recv_get(req);
+        (void) bfo_recv_fire(&req->m, BFO_REV_PEER_DECLARED, bfo_threads, req, &error);
         bfo_link_append(ring, &want->key.link);
     }
 }
@@ -187,31 +199,20 @@ void bfo_recv_fail_withdrawn(bfo_link_t *ring)
         bfo_recv_t *req = bfo_container(ring->next, bfo_recv_t, want.key.link);
 
         bfo_link_remove(&req->want.key.link);
-        bfo_recv_complete(req, bfo_lost_error());
+        bfo_recv_put(req);
     }
 }
 
+/* A receive that is UNMATCHED, but was not withdrawn here, belongs to a thread that matches or cancels it. */
 void bfo_recv_fail(bfo_recv_t *req, int error)
 {
-    if (recv_withdraw(req)) {
-        BFO_RECV_ROW(BFO_SE(BFO_RECV_UNMATCHED, 0), PEER_DECLARED);
-        bfo_recv_end_unmatched(&req->m);
-        bfo_recv_complete(req, error);
-        return;
-    }
-    BFO_ASSERT(MPI_SUCCESS != error);
-    bfo_recv_get(req);
-    for (;;) {
-        const uint32_t se = bfo_se_load(&req->m);
+    const bool is_mine = recv_withdraw(req);
+    unsigned state;
 
-        if (!bfo_recv_state_is_open(bfo_se_state(se)) || BFO_RECV_UNMATCHED == bfo_se_state(se) || BFO_RECV_DEAD == bfo_se_state(se)) {
-            break;
-        }
-        req->error = error;
-        if (bfo_se_move(&req->m, se, BFO_SE(BFO_RECV_DEAD, bfo_se_epoch(se)), bfo_threads)) {
-            BFO_RECV_ROW(se, PEER_DECLARED);
-            break;
-        }
+    bfo_recv_get(req);
+    state = bfo_se_state(bfo_se_load(&req->m));
+    if (is_mine || (BFO_RECV_UNMATCHED != state && BFO_RECV_DEAD != state)) {
+        (void) bfo_recv_fire(&req->m, BFO_REV_PEER_DECLARED, bfo_threads, req, &error);
     }
     bfo_recv_put(req);
 }

@@ -55,7 +55,8 @@ void bfo_failover_settle_all(void)
 #endif
 
 /* With threads a request may end at any moment, and its communicator with it: therefore its lane is read inside bfo_enter(). lanes_end()
- * has taken posted receives out of matching; a receive that is still UNMATCHED here belongs to a thread that is matching it. */
+ * has taken posted receives out of matching; a receive that is still UNMATCHED here belongs to a thread that is matching it. A receive that is
+ * DEAD may have no lane, and needs nothing. */
 static void fail_all(const bfo_peer_t *peer)
 {
     bfo_local_t *me = bfo_enter();
@@ -76,7 +77,7 @@ static void fail_all(const bfo_peer_t *peer)
 
         bfo_recv_get_by_look(req);
         state = bfo_se_state(bfo_se_load(&req->m));
-        if (bfo_recv_state_is_open(state) && BFO_RECV_UNMATCHED != state && req->lane->peer == peer) {
+        if (bfo_recv_state_is_open(state) && BFO_RECV_UNMATCHED != state && BFO_RECV_DEAD != state && req->lane->peer == peer) {
             bfo_recv_fail(req, bfo_lost_error());
         }
         bfo_recv_put(req);
@@ -141,7 +142,7 @@ void bfo_failover_abandon(const bfo_peer_t *peer)
         bfo_recv_t *req = bfo_container(bfo_ids_at(&bfo.recvs, i), bfo_recv_t, name);
 
         bfo_recv_get_by_look(req);
-        if (BFO_RECV_DEAD == bfo_se_state(bfo_se_load(&req->m)) && req->lane->peer == peer && 1 < bfo_events_load(&req->m)) {
+        if (BFO_RECV_DEAD == bfo_se_state(bfo_se_load(&req->m)) && req->extras && req->lane->peer == peer && 1 < bfo_events_load(&req->m)) {
             abandon(&req->m, &req->life, &req->req_recv.req_base, &req->lane, req->extras && req->holds);
             bfo_failover_recv_raise(req, BFO_REV_ABANDONED, NULL);
         }

@@ -455,6 +455,7 @@ static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
     [BFO_RACT_complete] = bfo_recv_act_complete,
     [BFO_RACT_complete_dead] = bfo_recv_act_complete_dead,
     [BFO_RACT_drop_stale] = bfo_recv_act_drop_stale,
+    [BFO_RACT_die] = bfo_recv_act_die,
     [BFO_RACT_answer_gone] = bfo_recv_act_answer_gone,
     /* the rest is fired in place by the rooms, before the engine is asked */
 };
@@ -482,8 +483,11 @@ static void recv_facts(void *request, unsigned state, bfo_recv_facts_t *facts)
 
     facts->all_bytes = req->bytes >= req->length && BFO_RECV_WAITRTS != state;
     facts->fail = MPI_SUCCESS != req->error;
-    facts->fences_done = fences_are_done(req);
-    facts->peer_fenced = NULL == req->lane || 0 == req->lane->peer->fencing;
+    if (BFO_RECV_DEAD == state) {
+        facts->peer_fenced = !req->extras || 0 == req->lane->peer->fencing; /* nothing was ever posted for a receive without a message */
+    } else {
+        facts->fences_done = fences_are_done(req);
+    }
 }
 
 /* An event without a row in the table cannot occur by the protocol: counts it and goes on. */

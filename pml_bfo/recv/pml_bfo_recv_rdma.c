@@ -184,7 +184,7 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 
 void bfo_recv_forget_puts(bfo_recv_t *req)
 {
-    for (uint32_t i = 0; NULL != req->regs && NULL == req->rget && i < bfo_load(&bfo.frags.size); ++i) {
+    for (uint32_t i = 0; req->extras && NULL != req->regs && NULL == req->rget && i < bfo_load(&bfo.frags.size); ++i) {
         bfo_frag_t *frag = bfo_container(bfo_ids_at(&bfo.frags, i), bfo_frag_t, name);
 
         if (BFO_FRAG_PUT == __atomic_load_n(&frag->kind, __ATOMIC_ACQUIRE) && frag->recv == req) {

@@ -248,8 +248,8 @@ static inline void bfo_recv_post(bfo_machine_t *m)
     __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_UNMATCHED, 0), __ATOMIC_RELAXED);
 }
 
-/* Ends a receive that only the caller knows and that was not matched: C1, or R16 and R18 at once. */
-static inline void bfo_recv_end_unmatched(bfo_machine_t *m)
+/* Undoes R0 of a receive whose start fails before another thread knows it. */
+static inline void bfo_recv_unpost(bfo_machine_t *m)
 {
     __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
 }

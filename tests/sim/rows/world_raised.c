@@ -104,6 +104,7 @@ static void raise_recv(const row_t *row)
 {
     bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY}};
     bfo_notify_t notify = {NULL, &h};
+    int error = MPI_ERR_OTHER;
     bfo_recv_t *req;
 
     life_begins(0);
@@ -111,7 +112,7 @@ static void raise_recv(const row_t *row)
     notify.from = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
     h.epoch = (uint16_t) (bfo_se_epoch(req->m.se) + 1);
     bfo_recv_get(req);
-    bfo_failover_recv_raise(req, row->event, &notify);
+    bfo_failover_recv_raise(req, row->event, BFO_REV_PEER_DECLARED == row->event ? (void *) &error : (void *) &notify);
     if (BFO_KIND_COMPLETION != bfo_recv_cell(req->m.se, row->event).kind) {
         bfo_recv_put(req);
     }
