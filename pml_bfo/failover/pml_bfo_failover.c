@@ -10,6 +10,7 @@
 #include "bfo_help.h"
 #include "rails/pml_bfo_adopt.h"
 #include "types/pml_bfo_extension.h"
+#include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover.h"
 #include "rails/pml_bfo_failover_announce.h"
 #include "rails/pml_bfo_failover_fence.h"
@@ -173,22 +174,19 @@ static bool fin_fence_was_lossy(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
     return 0 != (fin->fflags & BFO_FIN_RESENT) && rail->is_lossy && rail->lossy_first <= fin->wgen && fin->wgen <= rail->lossy_last;
 }
 
-#if BFO_COUNT_ROWS
 /* The state of the receive that the FIN is for; NONE if it is gone. */
-static uint32_t state_of_receive(const bfo_fin_hdr_t *fin)
+static bfo_look_t receive_of(const bfo_fin_hdr_t *fin)
 {
     const bfo_name_t *name = bfo_ids_find(&bfo.frags, fin->frag_id);
     const bfo_frag_t *frag = NULL == name ? NULL : bfo_container(name, bfo_frag_t, name);
+    const bool is_put = NULL != frag && BFO_FRAG_PUT == __atomic_load_n(&frag->kind, __ATOMIC_ACQUIRE);
+    const bfo_recv_t *req = is_put ? __atomic_load_n(&frag->recv, __ATOMIC_RELAXED) : NULL;
 
-    return NULL == frag || BFO_FRAG_PUT != frag->kind ? BFO_SE(BFO_RECV_NONE, 0) : frag->recv->m.se;
+    return NULL == req ? BFO_KNOWN(BFO_RECV_NONE) : bfo_look_at(&req->m);
 }
-#endif
 
 bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
 {
-    bfo_ctl_t *held;
-    bool is_done;
-
     if (NULL == from || 0 == (fin->fflags & BFO_FIN_WRITE)) {
         return true;
     }
@@ -207,26 +205,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return false;
     }
-    if (NULL == (held = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list))) {
-        bfo_failover_declare(from, "no memory");
-        return false;
-    }
-    held->peer = from;
-    held->text = held->room;
-    held->length = sizeof(*fin);
-    memcpy(held->room, fin, sizeof(*fin));
-    BFO_LOCK(&bfo.lock);
-    is_done = fin_fence_is_done(from, fin); /* another thread may have ended the fence and emptied the list meanwhile */
-    if (!is_done) {
-        BFO_RECV_ROW(state_of_receive(fin), FIN_UNFENCED);
-        bfo_link_append(&bfo.held_fins, &held->work.link);
-    }
-    BFO_UNLOCK(&bfo.lock);
-    if (is_done) {
-        opal_free_list_return(&bfo.ctl_list, &held->super);
-        return bfo_failover_fin_is_visible(from, fin);
-    }
-    rail_is_dead(from, fin->wrail, fin->wgen);
+    (void) bfo_recv_fire_at(NULL, receive_of(fin), BFO_REV_FIN_UNFENCED, bfo_threads, from, (void *) fin);
     return false;
 }
 
@@ -257,6 +236,28 @@ static void held_fins_release(bfo_peer_t *peer)
         }
         opal_free_list_return(&bfo.ctl_list, &held->super);
     }
+}
+
+/* `request` is the peer, because the receive need not exist; `arg` is the FIN. */
+void bfo_recv_act_hold_fin(void *request, void *arg)
+{
+    bfo_peer_t *from = request;
+    const bfo_fin_hdr_t *fin = arg;
+    bfo_ctl_t *held = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
+
+    if (NULL == held) {
+        bfo_failover_declare(from, "no memory");
+        return;
+    }
+    held->peer = from;
+    held->text = held->room;
+    held->length = sizeof(*fin);
+    memcpy(held->room, fin, sizeof(*fin));
+    BFO_LOCK(&bfo.lock);
+    bfo_link_append(&bfo.held_fins, &held->work.link);
+    BFO_UNLOCK(&bfo.lock);
+    rail_is_dead(from, fin->wrail, fin->wgen);
+    held_fins_release(from); /* another thread may have ended the fence before the FIN was in the list */
 }
 
 static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t name, uint16_t generation, bool lossy)
