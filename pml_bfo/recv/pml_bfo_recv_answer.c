@@ -5,6 +5,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover_errors.h"
 #include "rails/pml_bfo_pending.h"
 #include "rails/pml_bfo_rails.h"
@@ -21,7 +22,7 @@ static void answer_completed(mca_btl_base_module_t *btl, struct mca_btl_base_end
         bfo_failover_answer_failed(req, bfo_rail_index(req->lane->peer, btl), status);
         return;
     }
-    BFO_RECV_ROW(req->m.se, RESPONSE_OK);
+    (void) bfo_recv_fire_at(NULL, BFO_SEEN(&req->m), BFO_REV_RESPONSE_OK, bfo_threads, req, NULL);
     bfo_recv_put(req);
 }
 

@@ -85,4 +85,7 @@ static inline __attribute__((always_inline)) bool bfo_recv_fire_at(bfo_machine_t
 /* A look at a state that is known: no other thread knows the request, or no row changes the state. */
 #define BFO_KNOWN(state) ((bfo_look_t){.se = BFO_SE(state, 0)})
 
+/* A look for an event of which no row changes the state. It can claim nothing. */
+#define BFO_SEEN(m) ((bfo_look_t){.se = (m)->se})
+
 #endif /* PML_BFO_FAILOVER_FIRE_H */

@@ -17,7 +17,7 @@ my %no_function = (
 );
 my %not_raised = (    # code that GUARD() generates raises a GUARD
     send => [qw(START_EAGER START ACK PUT)],
-    recv => [qw(POST RTS_FIRST MATCHED_EAGER MATCHED FRAG FIN READ_OK READ_ALL_OK RESPONSE_OK DISCARDED)],
+    recv => [qw(POST RTS_FIRST MATCHED_EAGER MATCHED FRAG FIN READ_OK READ_ALL_OK DISCARDED)],
 );
 my %prefix = (send => 'BFO_SEV_', recv => 'BFO_REV_');
 

@@ -8,6 +8,7 @@
 #include "world.h"
 
 #include "handshake/pml_bfo_failover_actions.h"
+#include "ends/pml_bfo_failover_raise.h"
 #include "tables/pml_bfo_failover_fire.h"
 #include "ends/pml_bfo_recv_complete.h"
 #include "ends/pml_bfo_send_complete.h"
