@@ -98,9 +98,8 @@ static void begin_rendezvous(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_
     req->regs = NULL;
     req->rget = NULL;
     bfo_recv_get(req);
-    BFO_RECV_ROW(req->m.se, MATCHED);
-    bfo_recv_match(&req->m, false);
-    bfo_recv_act_accept(req, (void *) in);
+    (void) bfo_recv_fire_at(&req->m, bfo_threads ? bfo_look_at(&req->m) : BFO_KNOWN(BFO_RECV_UNMATCHED), BFO_REV_MATCHED, bfo_threads, req,
+                            (void *) in);
     bfo_recv_put(req);
 }
 
@@ -114,13 +113,16 @@ static inline void set_source(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match
     status->MPI_TAG = h->tag;
 }
 
+inline void bfo_recv_act_take_eager(void *request, void *arg)
+{
+    bfo_recv_complete(request, MPI_SUCCESS);
+}
+
 static inline void all_is_here(bfo_recv_t *req)
 {
     BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se); /* a receive gets one message */
     BFO_ASSERT(bfo_link_is_empty(&req->want.key.link));
-    BFO_RECV_ROW(req->m.se, MATCHED_EAGER);
-    bfo_recv_match(&req->m, true);
-    bfo_recv_complete(req, MPI_SUCCESS);
+    (void) bfo_recv_fire_at(&req->m, BFO_KNOWN(BFO_RECV_UNMATCHED), BFO_REV_MATCHED_EAGER, false, req, NULL);
 }
 
 void bfo_recv_begin_pieces(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)

@@ -254,16 +254,6 @@ static inline void bfo_recv_unpost(bfo_machine_t *m)
     __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
 }
 
-/* R2, R2m. The request is UNMATCHED, and the caller, who took it out of matching under the matching lock, alone knows it. */
-static inline void bfo_recv_match(bfo_machine_t *m, bool eager)
-{
-    if (eager) {
-        __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_DONE, 0), __ATOMIC_RELAXED);
-    } else {
-        __atomic_store_n(&m->own.se, BFO_SE(BFO_RECV_ACTIVE, 0), __ATOMIC_SEQ_CST);
-    }
-}
-
 /* R3, R4, R5: is data of `epoch` admissible? With threads the caller holds an event over test and count. */
 static inline bool bfo_recv_takes_data(uint32_t se, uint16_t epoch)
 {

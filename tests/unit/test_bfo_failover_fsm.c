@@ -279,16 +279,6 @@ static void hot_rows_equal_the_table(void **unused)
         assert_int_equal(frag.listed, bfo_recv_takes_data(m.se, 7));
         assert_false(bfo_recv_takes_data(m.se, 8));
         assert_int_equal(bfo_recv_cell(m.se, BFO_REV_FIN).listed, bfo_recv_takes_data(m.se, 7));
-        for (int eager = 0; eager < 2; eager++) {
-            bfo_cell_t match = bfo_recv_cell(BFO_SE(state, 0), eager ? BFO_REV_MATCHED_EAGER : BFO_REV_MATCHED);
-
-            assert_int_equal(BFO_RECV_UNMATCHED == state, match.listed); /* bfo_recv_match() is for this state only */
-            if (match.listed) {
-                m.own.se = BFO_SE(state, 0);
-                bfo_recv_match(&m, 1 == eager);
-                assert_int_equal(match.next, m.se);
-            }
-        }
     }
     bfo_machine_t start = {.se = BFO_SE(BFO_SEND_DONE, 9)};
     bfo_send_start(&start, false);
