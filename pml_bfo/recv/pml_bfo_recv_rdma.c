@@ -6,6 +6,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover.h"
 #include "ends/pml_bfo_recv_complete.h"
 #include "failover/pml_bfo_failover_errors.h"
@@ -299,6 +300,22 @@ static BFO_COLD void read_failed(bfo_frag_t *frag, uint8_t rail, int status, boo
     bfo_recv_put(req);
 }
 
+inline void bfo_recv_act_count_read(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    rdma_ended(req, bfo_add32(&req->open, -1));
+}
+
+inline void bfo_recv_act_count_read_post_fin(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+
+    (void) bfo_add32(&req->open, -1);
+    read_finish(req);
+}
+
+/* The caller's sum of the bytes tells which of the two events this is. */
 static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local,
                            struct mca_btl_base_registration_handle_t *handle, void *context, void *cbdata, int status)
 {
@@ -320,12 +337,9 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     }
     bfo_stat_add(BFO_STAT_GET_BYTES, length);
     if (bfo_likely(req->length == bfo_add_size(&req->bytes, length))) {
-        BFO_RECV_ROW(req->m.se, READ_ALL_OK);
-        (void) bfo_add32(&req->open, -1);
-        read_finish(req);
+        (void) bfo_recv_fire_at(NULL, BFO_SEEN(&req->m), BFO_REV_READ_ALL_OK, bfo_threads, req, NULL);
     } else {
-        BFO_RECV_ROW(req->m.se, READ_OK);
-        rdma_ended(req, bfo_add32(&req->open, -1));
+        (void) bfo_recv_fire_at(NULL, BFO_SEEN(&req->m), BFO_REV_READ_OK, bfo_threads, req, NULL);
     }
     bfo_recv_put(req);
 }

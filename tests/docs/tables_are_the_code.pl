@@ -13,11 +13,11 @@ use warnings;
 
 my %no_function = (
     send => [qw(post_match post_rts take_ack take_put)],
-    recv => [qw(reset match_first take_frag take_fin_more take_fin count_read count_read_post_fin)],
+    recv => [qw(reset match_first take_frag take_fin_more take_fin)],
 );
 my %not_raised = (    # code that GUARD() generates raises a GUARD
     send => [qw(START_EAGER START ACK PUT)],
-    recv => [qw(POST RTS_FIRST FRAG FIN READ_OK READ_ALL_OK DISCARDED)],
+    recv => [qw(POST RTS_FIRST FRAG FIN DISCARDED)],
 );
 my %prefix = (send => 'BFO_SEV_', recv => 'BFO_REV_');
 
