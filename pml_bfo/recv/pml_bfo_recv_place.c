@@ -65,7 +65,7 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
 }
 
 /* `arg` is the first fragment. The caller holds an event, and bytes and buffers are reset. */
-inline void bfo_recv_act_accept(void *request, void *arg)
+inline __attribute__((always_inline)) void bfo_recv_act_accept(void *request, void *arg)
 {
     bfo_recv_t *req = request;
     bfo_peer_t *peer = req->lane->peer;
