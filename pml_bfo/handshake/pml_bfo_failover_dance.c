@@ -52,6 +52,7 @@ void bfo_recv_act_answer_gone(void *request, void *arg)
     const bfo_dance_hdr_t *h = ((const bfo_notify_t *) arg)->h;
     bfo_dance_hdr_t nack;
 
+    BFO_ASSERT(BFO_MSG_NOTIFY == h->match.type); /* no other message is answered with NACK */
     if (NULL == from || from->declared) {
         bfo_stat_drop(BFO_STAT_STALE);
         return;
@@ -102,6 +103,7 @@ static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
     } else if (bfo_se_is_epoch(se, h->epoch) && BFO_RECV_WAITRTS == bfo_se_state(se)) {
         event = BFO_REV_NOTIFY_COPY;
     }
+    BFO_ASSERT(0 < bfo_events_load(&req->m)); /* that of the look keeps the request in its epoch */
     bfo_failover_recv_raise(req, event, &notify);
     bfo_recv_put(req);
 }
