@@ -4,6 +4,7 @@
  * Effects of the PML's parameters that no test over rails can see: how much of a message is posted at a time, in which
  * pieces, by which protocol, and where early messages are kept. fuzz_dispatch runs this at its start. DESIGN.txt section 14.8.
  */
+#include "fuzz_must.h"
 #include "fuzz_world.h"
 
 #include "door/pml_bfo_recv_api.h"
@@ -14,15 +15,6 @@
 #include <string.h>
 
 static char room[9000];
-
-#define must(what, text) must_be((what), __LINE__, (text))
-static void must_be(bool what, int line, const char *text)
-{
-    if (!what) {
-        fprintf(stderr, "fuzz_params, line %d: %s\n", line, text);
-        abort();
-    }
-}
 
 /* Rank 1 has two rails. */
 static bfo_peer_t *life_begins(void)

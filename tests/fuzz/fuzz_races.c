@@ -6,6 +6,7 @@
  * returns while another event is held. Another thread has used a later sequence number. Messages of a peer or an attempt that was given
  * up come late. fuzz_dispatch runs this at its start. DESIGN.txt sections 7.3, 11, 14.4.
  */
+#include "fuzz_must.h"
 #include "fuzz_world.h"
 
 #include "door/pml_bfo_hooks.h"
@@ -22,14 +23,6 @@
 #include <time.h>
 
 static char room[80 * 40];
-
-static void must(bool what, const char *text)
-{
-    if (!what) {
-        fprintf(stderr, "fuzz_races: %s\n", text);
-        abort();
-    }
-}
 
 static bfo_send_t *send_strided(unsigned count)
 {

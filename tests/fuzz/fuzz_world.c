@@ -533,28 +533,11 @@ void world_rail_is_trusted(world_btl_t *btl, uint16_t gen)
 
 /* ---- making a module, and one life of it -------------------------------------------------------------- */
 
-/* Puts the module into Open MPI's list of modules. */
-static void list_module(int b)
-{
-    static mca_btl_base_selected_module_t selected[WORLD_ALL_BTLS];
-    static bool is_made;
-
-    if (!is_made) {
-        OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
-        is_made = true;
-    }
-    if (NULL == selected[b].btl_module) {
-        OBJ_CONSTRUCT(&selected[b], opal_list_item_t);
-        selected[b].btl_module = &world_btl[b].super;
-        opal_list_append(&mca_btl_base_modules_initialized, &selected[b].super);
-    }
-}
-
 void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, bool failover)
 {
     world_btl_t *btl = &world_btl[b];
 
-    list_module(b);
+    world_list_module(b);
     btl->peer = peer;
     btl->super = (mca_btl_base_module_t){.btl_component = (mca_btl_base_component_t *) component,
                                          .btl_eager_limit = 512,

@@ -112,6 +112,7 @@ uint8_t world_handle_of(unsigned n);
 world_btl_t *world_btl_of(unsigned n);
 
 /* ---- between the two halves of the world ------------------------------------------------------------ */
+void world_list_module(int b);
 void world_btl_make(int b, int peer, const mca_btl_base_component_t *component, bool failover);
 void world_btl_handler(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t handler);
 void world_btl_begin(void);
@@ -123,6 +124,10 @@ void fuzz_races(void);
 /* ---- fuzz_threads.c ------------------------------------------------------------------------------ */
 /* As fuzz_races(), for steps of a second thread between two steps of the first. */
 void fuzz_threads(void);
+
+/* ---- fuzz_early.c -------------------------------------------------------------------------------- */
+/* As fuzz_races(), for messages that come before their communicator or their turn. */
+void fuzz_early(void);
 
 /* ---- fuzz_params.c ------------------------------------------------------------------------------- */
 /* As fuzz_races(), for the effects of parameters. */

@@ -40,6 +40,23 @@ int fuzz_progress_unregister(int (*progress)(void));
 
 /* ---- Open MPI's side --------------------------------------------------------------------------------- */
 
+/* Puts the module into Open MPI's list of modules. */
+void world_list_module(int b)
+{
+    static mca_btl_base_selected_module_t selected[WORLD_ALL_BTLS];
+    static bool is_made;
+
+    if (!is_made) {
+        OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
+        is_made = true;
+    }
+    if (NULL == selected[b].btl_module) {
+        OBJ_CONSTRUCT(&selected[b], opal_list_item_t);
+        selected[b].btl_module = &world_btl[b].super;
+        opal_list_append(&mca_btl_base_modules_initialized, &selected[b].super);
+    }
+}
+
 void fuzz_output(int stream, const char *format, ...)
 {
     char line[1000];

@@ -13,16 +13,23 @@ flags=(-std=gnu11 -mcx16 -g -O1 -fno-strict-aliasing -fsanitize=address -fno-omi
     -Dopal_progress_unregister=fuzz_progress_unregister -Dopal_convertor_prepare_for_send=world_prepare_for_send
     -Dopal_convertor_prepare_for_recv=world_prepare_for_recv ${BFO_WORLD_CFLAGS:-})
 memory=(-Dcalloc=world_calloc -Dmalloc=world_malloc -Dposix_memalign=world_memalign) # of the PML, not of the world
+objects=$BFO_BUILDDIR/tests/fuzz/world_objects # of PML and world, which all programs have in common
+# shellcheck disable=SC2206
+compile=(${CC:-cc} "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS -c)
+is_old() { [ ! -e "$1" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/include -name '*.[chd]*' -newer "$1" -print -quit)" ]; }
+make_objects() {
+    ! is_old "$objects/made" && [ "$(<"$objects/made")" = "$pml ${compile[*]}" ] && return
+    rm -rf "$objects" && mkdir "$objects" && cd "$objects" && "${compile[@]}" "$from"/fuzz_world.c "$from"/fuzz_world_mpi.c &&
+        printf '%s\0' "$pml"/*/*.c | xargs -0 -P 2 -n 8 "${compile[@]}" "${memory[@]}" && echo "$pml ${compile[*]}" >made
+}
 (
     flock 9
-    [ -z "${BFO_PML:-}" ] || rm -f "$program"
-    if [ ! -x "$program" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/include -name '*.[chd]*' -newer "$program" -print -quit)" ]; then
-        # shellcheck disable=SC2086
-        cd "$TEST_TMP" && ${CC:-cc} "${flags[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS -c "$from"/fuzz_world.c "$from"/fuzz_world_mpi.c &&
-            ${CC:-cc} "${flags[@]}" "${memory[@]}" $OMPI_CPPFLAGS $OMPI_CFLAGS "$from/$1.c" "$pml"/*/*.c fuzz_world.o fuzz_world_mpi.o \
-                -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS && mv "$program.new" "$program"
-    fi
-) 9>"$program.lock" >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "$1 does not build"; }
+    make_objects || exit 1
+    [ "$objects/made" -ot "$program" ] && ! is_old "$program" && exit 0
+    # shellcheck disable=SC2086
+    cd "$TEST_TMP" && "${compile[@]}" "${memory[@]}" "$from/$1.c" -o program.o &&
+        ${CC:-cc} "${flags[@]}" program.o "$objects"/*.o -o "$program.new" $OMPI_LDFLAGS $OMPI_LIBS && mv "$program.new" "$program"
+) 9>"$objects.lock" >"$TEST_TMP/log" 2>&1 || { cat "$TEST_TMP/log"; fail "$1 does not build"; }
 unset LD_PRELOAD # AddressSanitizer's run-time library must be the first library
 cases=${2:-$("$program")}
 [ -n "$cases" ] || fail "$1 has no cases"

@@ -153,4 +153,19 @@ static int run_cases(const world_case_t *cases, size_t n, int argc, char **argv)
     return argc < 2 ? 0 : 2;
 }
 
+/* A short message of this rank comes over a BTL, with `text` as its data. */
+static const char text[8] = "payload";
+
+static inline void match_comes(int btl, int rank, uint16_t ctx, int tag, uint32_t seq)
+{
+    struct {
+        bfo_match_hdr_t h;
+        char data[8];
+    } m;
+
+    memcpy(m.data, text, sizeof(text));
+    bfo_hdr_pack_match(&m.h, BFO_MSG_MATCH, 0, ctx, rank, tag, seq);
+    world_receive(&world_btl[btl], BFO_TAG(BFO_MSG_MATCH), &m, sizeof(m), sizeof(m));
+}
+
 #endif /* WORLD_CASE_H */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Cases at the edges of the PML: RDMA that a BTL without failover refuses, callbacks that report no loss, rails of which only
- * some need registrations, communicators freed with messages left, no more memory. DESIGN.txt sections 8, 9, 14.
+ * some need registrations, memory of a device, rails without room. DESIGN.txt sections 9, 14.
  */
 #define _GNU_SOURCE
 #include "world_case.h"
@@ -19,21 +19,8 @@
 #include <unistd.h>
 
 static char room[9000];
-static const char text[8] = "payload";
 
 /* ---- messages of a peer ------------------------------------------------------------------------------ */
-
-static void match_comes(int btl, int rank, uint16_t ctx, int tag, uint32_t seq)
-{
-    struct {
-        bfo_match_hdr_t h;
-        char data[8];
-    } m;
-
-    memcpy(m.data, text, sizeof(text));
-    bfo_hdr_pack_match(&m.h, BFO_MSG_MATCH, 0, ctx, rank, tag, seq);
-    world_receive(&world_btl[btl], BFO_TAG(BFO_MSG_MATCH), &m, sizeof(m), sizeof(m));
-}
 
 static void frags_come(const bfo_recv_t *req, size_t offset, size_t size)
 {
@@ -245,228 +232,7 @@ static void rail_without_registrations_writes_nothing(void)
     }
 }
 
-/* ---- communicators freed with messages left ---------------------------------------------------------------- */
-
-static bfo_lane_t *lane(int rank)
-{
-    return bfo_comm_of(world_comm[1])->lanes[rank];
-}
-
-static void early_message_ends_with_its_communicator(void)
-{
-    ompi_request_t *request = NULL;
-    char got[8] = "";
-
-    world_begin();
-    world_comm_add();
-    match_comes(1, 1, 5, 7, 1); /* this message overtakes number 0 */
-    must(1 == lane(1)->match.n_early, "a message does not wait for the message before it");
-    world_comm_remove();
-    match_comes(0, 1, 5, 7, 0);
-    world_comm_add();
-    must(OMPI_SUCCESS == bfo_irecv(got, 8, &ompi_mpi_byte.dt, 1, 9, world_comm[1], &request), "no receive");
-    match_comes(0, 1, 5, 9, 2);
-    must(0 == bfo_comm_of(world_comm[1])->match.n_gots, "a message of the old communicator is in the new one");
-    must(is_well(request) && 0 == memcmp(got, text, 8), "the new communicator waits for a message of the old one");
-    request->req_free(&request);
-}
-
-/* There is no memory when a communicator is freed. Its numbers must go on in the next communicator nevertheless. */
-static void numbers_outlive_their_communicator(void)
-{
-    ompi_request_t *request = NULL;
-    char got[8];
-
-    world_begin();
-    world_comm_add();
-    match_comes(0, 1, 5, 7, 0);
-    no_memory = 1000;
-    world_comm_remove();
-    no_memory = 0;
-    world_comm_add();
-    must(OMPI_SUCCESS == bfo_irecv(got, 8, &ompi_mpi_byte.dt, 1, 9, world_comm[1], &request), "no receive");
-    match_comes(0, 1, 5, 9, 1);
-    must(is_well(request), "the first message of the new communicator is taken for a later message");
-    request->req_free(&request);
-}
-
-/* ---- a declared peer ------------------------------------------------------------------------------------ */
-
-static ompi_request_t *taken, *healthy;
-static bfo_comm_t *locked;
-
-static void matched_and_posted_again(void)
-{
-    bfo_recv_t *req = (bfo_recv_t *) taken;
-    bfo_match_hdr_t h;
-
-    bfo_match_withdraw(&locked->match, &req->want); /* the other thread has found the receive, and goes on with it */
-    bfo_unlock(&locked->lock);
-    bfo_hdr_pack_match(&h, BFO_MSG_MATCH, 0, 0, 1, 7, 0);
-    bfo_recv_begin_match(req, locked->lanes[1], &h, sizeof(h));
-    must(is_complete(taken), "a matched receive does not end");
-    taken->req_free(&taken);
-    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[0], &healthy), "no receive");
-}
-
-/* Another thread has the first communicator's lock from here on. */
-static void first_communicator_is_busy(void)
-{
-    bfo_unlock(&locked->lock);
-    locked = bfo_comm_of(world_comm[0]);
-    bfo_lock(&locked->lock);
-    while_waiting = matched_and_posted_again;
-}
-
-/* While a peer is declared, a receive from it ends in another thread, and its request is used again for a receive from a healthy
- * process. */
-static void declaration_leaves_other_receives_alone(void)
-{
-    opal_uses_threads = true;
-    bfo_params.free_list_max = 1;
-    world_begin();
-    world_comm_add();
-    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
-    (void) bfo_lane(bfo_comm_of(world_comm[1]), 1);
-    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &taken), "no receive");
-    locked = bfo_comm_of(world_comm[1]);
-    bfo_lock(&locked->lock);
-    while_waiting = first_communicator_is_busy;
-    bfo_failover_declare(peer_of_rank(1), "a test");
-    if (NULL == healthy) {
-        must(is_complete(taken) && MPI_ERR_OTHER == taken->req_status.MPI_ERROR, "a receive from a declared peer does not end");
-    } else {
-        must(!is_complete(healthy), "a receive from a healthy process ends with the error of another process");
-    }
-}
-
-static void posted_receives_of_a_declared_peer_end(void)
-{
-    ompi_request_t *request[5] = {NULL};
-    const int source[5] = {1, 1, 1, 2, MPI_ANY_SOURCE}, tag[5] = {7, 8, MPI_ANY_TAG, 7, 7};
-
-    world_begin();
-    for (int i = 0; i < 5; ++i) {
-        must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, source[i], tag[i], world_comm[0], &request[i]), "no receive");
-    }
-    (void) bfo_peer_connect(bfo_peer_get(world_proc[1]));
-    bfo_failover_declare(peer_of_rank(1), "a test");
-    for (int i = 0; i < 5; ++i) {
-        must((i < 3) == is_complete(request[i]), "not exactly the receives that name the declared peer end");
-    }
-}
-
-/* A receive from any source waits as long as a process is left that could send to it. */
-static void receives_from_any_source_end_with_the_last_peer(void)
-{
-    ompi_request_t *request[3] = {NULL};
-    const int tag[3] = {7, MPI_ANY_TAG, 7};
-    int is_there = 0;
-
-    world_begin();
-    match_comes(2, 2, 0, 9, 0);
-    for (int i = 0; i < 2; ++i) {
-        must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag[i], world_comm[0], &request[i]), "no receive");
-    }
-    must(is_complete(request[1]) && !is_complete(request[0]), "a message is not received from any source");
-    for (int rank = 1; rank < WORLD_RANKS; ++rank) {
-        must(!is_complete(request[0]), "a receive from any source ends although a process is left");
-        must(OMPI_SUCCESS == bfo_iprobe(MPI_ANY_SOURCE, 7, world_comm[0], &is_there, MPI_STATUS_IGNORE), "a probe fails although a process is left");
-        (void) bfo_peer_connect(bfo_peer_get(world_proc[rank]));
-        bfo_failover_declare(peer_of_rank(rank), "a test");
-    }
-    must(is_complete(request[0]) && MPI_ERR_OTHER == request[0]->req_status.MPI_ERROR, "a receive waits for processes that are given up");
-    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, tag[2], world_comm[0], &request[2]), "no receive");
-    must(is_complete(request[2]) && MPI_ERR_OTHER == request[2]->req_status.MPI_ERROR, "a new receive waits for processes that are given up");
-    must(MPI_ERR_OTHER == bfo_iprobe(MPI_ANY_SOURCE, 7, world_comm[0], &is_there, MPI_STATUS_IGNORE),
-         "a probe waits for processes that are given up");
-}
-
-/* The peer's rails are still being closed. A send that was never posted need not wait for that. */
-static void send_to_a_declared_peer_fails_at_once(void)
-{
-    ompi_request_t *request = NULL;
-
-    world_begin();
-    (void) bfo_peer_connect(bfo_peer_get(world_proc[1]));
-    bfo_failover_declare(peer_of_rank(1), "a test");
-    must(world_fences() > 0, "no rail is being closed");
-    must(OMPI_SUCCESS == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
-         "a send does not start");
-    must(is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, "a send to a declared peer waits");
-}
-
-/* ---- numbers that are never sent, messages that cannot be kept ------------------------------------------------ */
-
-/* A send to a peer that cannot be reached yet uses no number. */
-static void unreachable_peer_costs_no_number(void)
-{
-    void **place = &world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML], *const endpoint = *place;
-    ompi_request_t *request = NULL;
-    const bfo_match_hdr_t *h;
-
-    world_begin();
-    *place = NULL;
-    if (OMPI_SUCCESS == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request)) {
-        must(MPI_SUCCESS != request->req_status.MPI_ERROR, "a send without a rail succeeds");
-    }
-    *place = endpoint;
-    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "a send does not start");
-    must(1 == world_posted(), "a message is not posted");
-    h = world_posted_message(0);
-    must(0 == h->seq, "the receiver waits for a number that is never sent");
-}
-
-/* A message comes before its communicator, there is no memory for it, and the BTL cannot name its source. */
-static void lost_orphan_declares_its_source(void)
-{
-    ompi_request_t *request = NULL;
-
-    bfo_params.unexpected_limit = 1; /* so that each message needs its own memory */
-    world_begin();
-    no_memory = 1;
-    match_comes(2, 2, 5, 7, 0);
-    must(0 == no_memory, "no allocation failed");
-    world_comm_add();
-    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[1], &request), "no receive");
-    match_comes(2, 2, 5, 7, 1);
-    must(is_complete(request), "a receive waits without end for a lost message");
-    must(MPI_ERR_OTHER == request->req_status.MPI_ERROR && peer_of_rank(2)->declared, "a message was lost without an error");
-}
-
-/* There is no memory for a lane. */
-static void lost_lane_declares_its_source(void)
-{
-    ompi_request_t *request = NULL;
-
-    world_begin();
-    no_memory_after = 1; /* the first allocation, the peer itself, succeeds */
-    no_memory = 1;
-    match_comes(2, 2, 0, 7, 0);
-    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[0], &request), "no receive");
-    match_comes(2, 2, 0, 7, 1);
-    must(is_complete(request), "a receive waits without end for a lost message");
-}
-
-/* Without memory for identifiers the PML refuses requests; it makes them when there is memory again. */
-static void request_without_identifier_is_refused(void)
-{
-    ompi_request_t *request = NULL;
-
-    bfo_params.free_list_num = 0;
-    world_begin();
-    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
-    (void) bfo_lane(bfo_comm_of(world_comm[0]), 1);
-    no_memory = 1000;
-    must(OMPI_ERR_OUT_OF_RESOURCE == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
-         "a send without identifier is not refused");
-    must(OMPI_ERR_OUT_OF_RESOURCE == bfo_irecv(room, 3000, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request),
-         "a receive without identifier is not refused");
-    no_memory = 0;
-    must(OMPI_SUCCESS == bfo_isend(room, 3000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
-         "a send is refused although there is memory");
-    must(0 != ((bfo_send_t *) request)->name.gen, "a send has no identifier");
-}
+/* ---- no more memory ---------------------------------------------------------------------------------------- */
 
 /* A strided receive has no memory for a part that comes too early. */
 static void receive_without_memory_says_so(void)
@@ -571,38 +337,6 @@ static void segments_of_a_collective_overlap(void)
 static void answer_of_a_window_is_held_back(void)
 {
     must(!second_is_answered(0x10000), "osc/pt2pt sees a message before the previous message has ended");
-}
-
-static unsigned heard;
-
-static int hears(ompi_request_t *request)
-{
-    ++heard;
-    return 0;
-}
-
-/* Its receive from any source has ended without a callback; a collective's receive from the lost process calls back. */
-static void window_hears_of_a_lost_process_by_its_error_handler(void)
-{
-    ompi_request_t *window = NULL, *named = NULL, *collective = NULL;
-
-    world_begin();
-    world_comm_add();
-    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, MPI_ANY_SOURCE, 0x10000, world_comm[0], &window)
-             && OMPI_SUCCESS == bfo_irecv(room + 8, 8, &ompi_mpi_byte.dt, 1, 0x10001, world_comm[0], &named)
-             && OMPI_SUCCESS == bfo_irecv(room + 16, 8, &ompi_mpi_byte.dt, 1, -30, world_comm[0], &collective),
-         "no receive");
-    window->req_complete_cb = named->req_complete_cb = hears;
-    collective->req_complete_cb = hears;
-    bfo_comm_of(world_comm[0])->is_window = bfo_comm_of(world_comm[1])->is_window = true; /* the second has no lane */
-    for (int rank = 1; rank < WORLD_RANKS; ++rank) {
-        (void) bfo_peer_connect(bfo_peer_get(world_proc[rank]));
-        bfo_failover_declare(peer_of_rank(rank), "a test");
-        must(1 == world_handled && world_comm[0] == world_handled_last, "an error handler is not called once, or of a wrong window");
-    }
-    must(is_complete(window) && is_complete(named) && MPI_ERR_OTHER == named->req_status.MPI_ERROR, "receives of a window wait");
-    must(1 == heard && is_complete(collective), "a collective does not hear of the error");
-    must(bfo_comm_of(world_comm[1])->is_window, "a window without the process was told");
 }
 
 /* Another thread sends while btl_sendi is about to refuse. */
@@ -837,21 +571,12 @@ static const world_case_t cases[] = {
     {"sick_peer_holds_up_no_other", sick_peer_holds_up_no_other},
     {"rail_with_room_is_taken", rail_with_room_is_taken},
     {"progress_of_nothing_writes_nothing", progress_of_nothing_writes_nothing},
-    {"declaration_leaves_other_receives_alone", declaration_leaves_other_receives_alone},
-    {"posted_receives_of_a_declared_peer_end", posted_receives_of_a_declared_peer_end},
-    {"receives_from_any_source_end_with_the_last_peer", receives_from_any_source_end_with_the_last_peer},
-    {"send_to_a_declared_peer_fails_at_once", send_to_a_declared_peer_fails_at_once},
-    {"unreachable_peer_costs_no_number", unreachable_peer_costs_no_number},
-    {"lost_orphan_declares_its_source", lost_orphan_declares_its_source},
-    {"lost_lane_declares_its_source", lost_lane_declares_its_source},
-    {"request_without_identifier_is_refused", request_without_identifier_is_refused},
     {"receive_without_memory_says_so", receive_without_memory_says_so},
     {"unnamed_rail_has_no_failover", unnamed_rail_has_no_failover},
     {"refused_fence_is_not_awaited", refused_fence_is_not_awaited},
     {"other_architecture_is_refused", other_architecture_is_refused},
     {"segments_of_a_collective_overlap", segments_of_a_collective_overlap},
     {"answer_of_a_window_is_held_back", answer_of_a_window_is_held_back},
-    {"window_hears_of_a_lost_process_by_its_error_handler", window_hears_of_a_lost_process_by_its_error_handler},
     {"request_beyond_the_limit_is_the_lists", request_beyond_the_limit_is_the_lists},
     {"device_memory_is_received_into", device_memory_is_received_into},
     {"device_memory_is_sent_from", device_memory_is_sent_from},
@@ -861,8 +586,6 @@ static const world_case_t cases[] = {
     {"refused_put_is_asked_for_by_ack", refused_put_is_asked_for_by_ack},
     {"notice_is_no_loss", notice_is_no_loss},
     {"rail_without_registrations_writes_nothing", rail_without_registrations_writes_nothing},
-    {"early_message_ends_with_its_communicator", early_message_ends_with_its_communicator},
-    {"numbers_outlive_their_communicator", numbers_outlive_their_communicator},
 };
 
 int main(int argc, char **argv)

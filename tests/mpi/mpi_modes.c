@@ -159,6 +159,12 @@ static void test_handler(int peer)
 #define HANDLER_OF_START(comm) (comm)
 #endif
 
+/* The call found no room in the buffer, and was the `count`th for which the handler was called. */
+static void is_refused(int error, int count)
+{
+    CHECK(MPI_ERR_BUFFER == class_of(error) && count == handled && MPI_ERR_BUFFER == handled_class);
+}
+
 /* Buffered sends without an attached buffer, or with a full buffer: the handler gets MPI_ERR_BUFFER once for each. Nothing else
  * changes: later messages arrive, and a request that was not started can be started or freed. */
 static void test_no_buffer(int peer)
@@ -184,12 +190,10 @@ static void test_no_buffer(int peer)
             MPI(MPI_Buffer_attach(room, 100)); /* too small for any of these messages */
         }
         handled = 0;
-        CHECK(MPI_ERR_BUFFER == class_of(MPI_Bsend(out, N, MPI_BYTE, peer, 1, comm)));
-        CHECK(1 == handled && MPI_ERR_BUFFER == handled_class);
-        CHECK(MPI_ERR_BUFFER == class_of(MPI_Ibsend(out, N, MPI_BYTE, peer, 1, comm, &ibsend)));
-        CHECK(2 == handled && MPI_ERR_BUFFER == handled_class);
-        CHECK(MPI_ERR_BUFFER == class_of(MPI_Start(&r)));
-        CHECK(3 == handled && MPI_ERR_BUFFER == handled_class && HANDLER_OF_START(comm) == handled_by);
+        is_refused(MPI_Bsend(out, N, MPI_BYTE, peer, 1, comm), 1);
+        is_refused(MPI_Ibsend(out, N, MPI_BYTE, peer, 1, comm, &ibsend), 2);
+        is_refused(MPI_Start(&r), 3);
+        CHECK(HANDLER_OF_START(comm) == handled_by);
         fill(out, N, 10);
         both[0] = r;
         MPI(MPI_Recv_init(in, N, MPI_BYTE, peer, 2, comm, &both[1]));

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Faults: every kind of rule as either end sees it (sr_faults), plan files, mistakes in plan files, and the report.
+# Faults: every kind of rule as either end sees it (sr_faults, sr_breaks), plan files, mistakes in plan files, and the report.
 . "$BFO_SRCDIR/tests/lib.sh"
 . "$BFO_SRCDIR/tests/sim/sim.sh"
 need ibv_rc_pingpong ibverbs-utils
 
 export SOFTRAIL
 for layer in ib eth; do
-    rails -n 2 --retry-time 60ms --link-layer $layer -- ./sr_faults > "$TEST_TMP/out" 2>&1 ||
-        fail "sr_faults over $layer: $(cat "$TEST_TMP/out")"
-    note "$layer: $(grep -c ' OK ' "$TEST_TMP/out") cases"
+    for program in sr_faults sr_breaks; do
+        rails -n 2 --retry-time 60ms --link-layer $layer -- ./$program > "$TEST_TMP/out" 2>&1 ||
+            fail "$program over $layer: $(cat "$TEST_TMP/out")"
+        note "$program over $layer: $(grep -c ' OK ' "$TEST_TMP/out") cases"
+    done
 done
 
 # The same seed gives the same faults, another seed gives other faults. Of the waits, those for a receive (RNR) have a counter of their own.

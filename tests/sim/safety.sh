@@ -73,5 +73,7 @@ grep -q "register MR" "$TEST_TMP/err" || fail "--memlock: $(cat "$TEST_TMP/err")
 export SOFTRAIL_TEST_NO_CMA=1
 rails -n 2 --retry-time 60ms -- ./sr_check > "$TEST_TMP/out" 2>&1 || fail "sr_check without CMA: $(cat "$TEST_TMP/out")"
 [ "$(grep -c 'are refused here' "$TEST_TMP/out")" = 1 ] || fail "not one line about process_vm_*: $(grep refused "$TEST_TMP/out")"
-rails -n 2 --retry-time 60ms -- ./sr_faults > "$TEST_TMP/out" 2>&1 || fail "sr_faults without CMA: $(cat "$TEST_TMP/out")"
+for program in sr_faults sr_breaks; do
+    rails -n 2 --retry-time 60ms -- ./$program > "$TEST_TMP/out" 2>&1 || fail "$program without CMA: $(cat "$TEST_TMP/out")"
+done
 pair 0 ibv_rc_pingpong -n 100 -s 300000 -e

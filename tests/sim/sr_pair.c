@@ -297,3 +297,16 @@ void softrail(const char *format, ...)
     snprintf(command, sizeof(command), "LD_PRELOAD= %s %s", getenv("SOFTRAIL"), arguments);
     assert_int_equal(0, system(command));
 }
+
+int no_rules(void **state)
+{
+    softrail("fault --clear");
+    return 0;
+}
+
+void send_one(struct pair *p, uint64_t id)
+{
+    fill(p->a.memory, 100, (unsigned) id);
+    assert_int_equal(0, post_recv(&p->b, 1000 + id, (uint32_t) id * 200, 200));
+    assert_int_equal(0, post_send(&p->a, IBV_WR_SEND, id, 0, 100, 0, NULL, 0));
+}

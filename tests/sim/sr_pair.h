@@ -74,5 +74,12 @@ void verify(const unsigned char *memory, size_t length, unsigned seed);
 /* Run the softrail command of this build. */
 void softrail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint64_t now_ms(void);
+/* A result that is due at once may be late on a busy machine, but not in each try. A result that waits for a clock is never early. */
+enum { TRIES = 10 };
+
+/* Posts a send of 100 bytes, and a receive for it. */
+void send_one(struct pair *p, uint64_t id);
+/* The end of a test with rules. */
+int no_rules(void **state);
 
 #endif /* SR_PAIR_H */

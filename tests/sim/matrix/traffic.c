@@ -68,6 +68,16 @@ static void parse_lengths(const char *arg, size_t *low, size_t *high, struct arg
     }
 }
 
+static void parse_mode(const char *arg, struct argp_state *state)
+{
+    for (opt.mode = 0; opt.mode <= MODE_BLOCKING; ++opt.mode) {
+        if (0 == strcmp(arg, mode_names[opt.mode])) {
+            return;
+        }
+    }
+    argp_error(state, "no mode '%s'", arg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     int n = NULL == arg ? 0 : atoi(arg), window = n < 1 ? 1 : n > MAX_WINDOW ? MAX_WINDOW : n;
@@ -92,13 +102,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         opt.contact = true;
         return 0;
     case 'm':
-        for (opt.mode = 0; opt.mode <= MODE_BLOCKING; ++opt.mode) {
-            if (0 == strcmp(arg, mode_names[opt.mode])) {
-                return 0;
-            }
-        }
-        argp_error(state, "no mode '%s'", arg);
-        return EINVAL;
+        parse_mode(arg, state);
+        return 0;
     case 'n':
         opt.rounds = n;
         return 0;

@@ -117,71 +117,82 @@ static void own_errors(void)
     life_ends();
 }
 
-/* R9, R9b, R11, R12, R12f, R13, R14: a NOTIFY names rail 0, whose fence ends when the scenario says so. */
-static void notified(void)
+static const int ends[] = {OPAL_SUCCESS, OPAL_ERROR, OPAL_ERR_FATAL}; /* of an operation that comes back */
+
+/* A NOTIFY names rail 0, whose fence ends when the scenario says so; an operation comes back with ends[i]. */
+static void notified_once(int i)
 {
-    static const int ends[] = {OPAL_SUCCESS, OPAL_ERROR, OPAL_ERR_FATAL};
     bfo_recv_t *req;
 
-    for (int i = 0; i < 3; ++i) {
+    life_begins(0);
+    req = recv_copied();
+    got_notify(req, 1, 0, 1);
+    must(BFO_RECV_QUIESCE == state_of(req));
+    got_notify(req, 1, 0, 1);         /* R9b */
+    got_frag(req, 0, 0, 700);         /* R3 */
+    got_frag(req, 9, 0, 10);          /* D1 */
+    comes_back(BFO_MSG_ACK, ends[i]); /* R5b, R7 */
+    fences_end();
+    must(i < 2 ? BFO_SE(BFO_RECV_WAITRTS, 1) == req->m.se && is_posted(BFO_MSG_RACK) : is_over(req)); /* R12, R12f */
+    life_ends();
+
+    life_begins(0); /* all bytes have arrived: NACK */
+    req = recv_copied();
+    got_notify(req, 1, 0, 1);
+    got_frag(req, 0, 0, 1200);
+    comes_back(BFO_MSG_ACK, OPAL_SUCCESS);
+    must(is_over(req) && is_posted(BFO_MSG_NACK));
+    life_ends();
+
+    life_begins(0); /* RACK comes back with each status, and is sent again */
+    req = recv_copied();
+    comes_back(BFO_MSG_ACK, OPAL_SUCCESS);
+    got_notify(req, 1, 0, 1);
+    fences_end();
+    got_notify(req, 1, 0, 1); /* R9b in WAITRTS */
+    got_frag(req, 0, 0, 10);  /* D1 */
+    comes_back(BFO_MSG_RACK, ends[i]);
+    must(0 == i ? BFO_RECV_WAITRTS == state_of(req) : 1 == i ? is_posted(BFO_MSG_RACK) : BFO_RECV_DEAD == state_of(req));
+    life_ends(); /* R16 in WAITRTS */
+}
+
+/* RACK is still in flight when the next attempt is in ACTIVE, ERRL, QUIESCE; then a RERR is in flight. */
+static void notified_again(int i)
+{
+    bfo_recv_t *req;
+
+    for (int where = 0; where < 3; ++where) {
         life_begins(0);
         req = recv_copied();
-        got_notify(req, 1, 0, 1);
-        must(BFO_RECV_QUIESCE == state_of(req));
-        got_notify(req, 1, 0, 1);         /* R9b */
-        got_frag(req, 0, 0, 700);         /* R3 */
-        got_frag(req, 9, 0, 10);          /* D1 */
-        comes_back(BFO_MSG_ACK, ends[i]); /* R5b, R7 */
-        fences_end();
-        must(i < 2 ? BFO_SE(BFO_RECV_WAITRTS, 1) == req->m.se && is_posted(BFO_MSG_RACK) : is_over(req)); /* R12, R12f */
-        life_ends();
-
-        life_begins(0); /* all bytes have arrived: NACK */
-        req = recv_copied();
-        got_notify(req, 1, 0, 1);
-        got_frag(req, 0, 0, 1200);
         comes_back(BFO_MSG_ACK, OPAL_SUCCESS);
-        must(is_over(req) && is_posted(BFO_MSG_NACK));
-        life_ends();
-
-        life_begins(0); /* RACK comes back with each status, and is sent again */
-        req = recv_copied();
-        comes_back(BFO_MSG_ACK, OPAL_SUCCESS);
-        got_notify(req, 1, 0, 1);
-        fences_end();
-        got_notify(req, 1, 0, 1); /* R9b in WAITRTS */
-        got_frag(req, 0, 0, 10);  /* D1 */
-        comes_back(BFO_MSG_RACK, ends[i]);
-        must(0 == i ? BFO_RECV_WAITRTS == state_of(req) : 1 == i ? is_posted(BFO_MSG_RACK) : BFO_RECV_DEAD == state_of(req));
-        life_ends(); /* R16 in WAITRTS */
-
-        for (int where = 0; where < 3; ++where) { /* RACK is still in flight when the next attempt is in ACTIVE, ERRL, QUIESCE */
-            life_begins(0);
-            req = recv_copied();
-            comes_back(BFO_MSG_ACK, OPAL_SUCCESS);
-            got_notify(req, 1, 0, 0);
-            must(is_posted(BFO_MSG_RACK));
-            got_restart(req);
-            must(BFO_SE(BFO_RECV_ACTIVE, 1) == req->m.se);
-            if (1 == where) {
-                comes_back(BFO_MSG_ACK, OPAL_ERROR);
-            }
-            if (2 == where) {
-                got_notify(req, 2, 0, 0);
-            }
-            comes_back(BFO_MSG_RACK, ends[i]);
-            life_ends();
-
-            life_begins(0); /* RERR is in flight */
-            req = recv_copied();
+        got_notify(req, 1, 0, 0);
+        must(is_posted(BFO_MSG_RACK));
+        got_restart(req);
+        must(BFO_SE(BFO_RECV_ACTIVE, 1) == req->m.se);
+        if (1 == where) {
             comes_back(BFO_MSG_ACK, OPAL_ERROR);
-            got_notify(req, 1, 0, 1); /* R9 in ERRL */
-            must(BFO_RECV_QUIESCE == state_of(req));
-            comes_back(BFO_MSG_RERR, ends[i]);
-            life_ends();
         }
+        if (2 == where) {
+            got_notify(req, 2, 0, 0);
+        }
+        comes_back(BFO_MSG_RACK, ends[i]);
+        life_ends();
     }
-    life_begins(0); /* PUTs and READs in QUIESCE */
+    life_begins(0);
+    req = recv_copied();
+    comes_back(BFO_MSG_ACK, OPAL_ERROR);
+    got_notify(req, 1, 0, 1); /* R9 in ERRL */
+    must(BFO_RECV_QUIESCE == state_of(req));
+    comes_back(BFO_MSG_RERR, ends[i]);
+    life_ends();
+}
+
+/* PUTs and READs in QUIESCE. */
+static void notified_with_rdma(void)
+{
+    bfo_recv_t *req;
+
+    life_begins(0);
     req = recv_written();
     got_notify(req, 1, 0, 1);
     comes_back(BFO_MSG_PUT, OPAL_SUCCESS);
@@ -205,6 +216,16 @@ static void notified(void)
     fences_end();
     got_fin_again(0); /* R4b in NONE: the first FIN was taken when the fence ended */
     life_ends();
+}
+
+/* R9, R9b, R11, R12, R12f, R13, R14. */
+static void notified(void)
+{
+    for (int i = 0; i < 3; ++i) {
+        notified_once(i);
+        notified_again(i);
+    }
+    notified_with_rdma();
 }
 
 /* The second of three READs is lost. The new attempt reads all three again, however much the old attempt had. */
@@ -289,10 +310,34 @@ static void threads(void)
     }
 }
 
+/* The peer is declared while a READ, or WRITEs, are in flight. */
+static void dies_with_rdma(int i)
+{
+    bfo_recv_t *req;
+
+    for (int k = 0; k < 2; ++k) {
+        life_begins(READS);
+        req = recv_read(0 == k ? 9000 : 3000, &world_btl[0]);
+        declare();
+        comes_back(WORLD_GET, ends[i]);
+        life_ends();
+    }
+    life_begins(0);
+    req = recv_written();
+    declare();
+    got_fin_of_write(req, BFO_FIN_RESENT, 2); /* R4b */
+    while (is_posted(BFO_MSG_PUT)) {
+        comes_back(BFO_MSG_PUT, ends[i]);
+    }
+    fences_end();
+    must(is_over(req));
+    got_fin_again(0); /* of a request that is gone, from a declared peer */
+    life_ends();
+}
+
 /* R16 and R18: the peer is declared while an operation of each kind is in flight, which then comes back. */
 static void deaths(void)
 {
-    static const int ends[] = {OPAL_SUCCESS, OPAL_ERROR, OPAL_ERR_FATAL};
     bfo_recv_t *req;
 
     for (int i = 0; i < 3; ++i) {
@@ -305,24 +350,7 @@ static void deaths(void)
         must(is_over(req));
         life_ends();
 
-        for (int k = 0; k < 2; ++k) {
-            life_begins(READS);
-            req = recv_read(0 == k ? 9000 : 3000, &world_btl[0]);
-            declare();
-            comes_back(WORLD_GET, ends[i]);
-            life_ends();
-        }
-        life_begins(0);
-        req = recv_written();
-        declare();
-        got_fin_of_write(req, BFO_FIN_RESENT, 2); /* R4b */
-        while (is_posted(BFO_MSG_PUT)) {
-            comes_back(BFO_MSG_PUT, ends[i]);
-        }
-        fences_end();
-        must(is_over(req));
-        got_fin_again(0); /* of a request that is gone, from a declared peer */
-        life_ends();
+        dies_with_rdma(i);
 
         life_begins(0);
         req = recv_copied();

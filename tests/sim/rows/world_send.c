@@ -61,8 +61,7 @@ static void eager(void)
     }
 }
 
-/* S1 to S6b, S10 to S12 and D1 in RTS and STREAM. */
-static void streams(void)
+static void streams_of_copies(void)
 {
     bfo_send_t *req;
 
@@ -96,6 +95,11 @@ static void streams(void)
     must(is_posted(BFO_MSG_RNDV));
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
     life_ends();
+}
+
+static void streams_of_puts(void)
+{
+    bfo_send_t *req;
 
     life_begins(0);
     req = send_written();
@@ -136,6 +140,13 @@ static void streams(void)
     must(BFO_SEND_ERRD == state_of(req));
     world_put_comes(&world_btl[1], req, 0, 1000); /* D1 */
     life_ends();
+}
+
+/* S1 to S6b, S10 to S12 and D1 in RTS and STREAM. */
+static void streams(void)
+{
+    streams_of_copies();
+    streams_of_puts();
 }
 
 /* This process uses two of three rails, in the order of their names. The peer uses the third rail too, and asks for a PUT over it. */
@@ -209,10 +220,10 @@ static void reads(void)
     life_ends();
 }
 
-/* S7b, S9, S11, S13 to S17, and completions in between. */
-static void dances(void)
+static const int errors[] = {OPAL_ERROR, OPAL_ERR_FATAL};
+
+static void dances_after_errors(void)
 {
-    static const int ends[] = {OPAL_ERROR, OPAL_ERR_FATAL};
     bfo_send_t *req;
 
     for (int i = 0; i < 2; ++i) { /* FRAGs: the first fails, the next come back with and without an error */
@@ -220,12 +231,12 @@ static void dances(void)
         req = send_copied();
         comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
         got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
-        comes_back(BFO_MSG_FRAG, ends[i]);
+        comes_back(BFO_MSG_FRAG, errors[i]);
         must(BFO_SEND_ERRD == state_of(req));
         got_ack(req, 0, 0, 1); /* D1 */
         comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
         must(is_posted(BFO_MSG_FRAG));
-        comes_back(BFO_MSG_FRAG, ends[i]);
+        comes_back(BFO_MSG_FRAG, errors[i]);
         must(BFO_SEND_NOTIFIED == state_of(req));
         got_ack(req, 0, 0, 1); /* D1 */
         comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
@@ -245,6 +256,11 @@ static void dances(void)
     comes_back(WORLD_PUT, OPAL_ERROR);
     must(BFO_SEND_NOTIFIED == state_of(req));
     life_ends();
+}
+
+static void dances_after_rerr(void)
+{
+    bfo_send_t *req;
 
     for (int i = 0; i < 4; ++i) { /* RERR comes while the first fragment is in flight, which then comes back with each status */
         life_begins(0);
@@ -252,7 +268,7 @@ static void dances(void)
         got_dance(BFO_MSG_RERR, req, 0 == i ? BFO_FLAG_FAILED : 0);
         must(BFO_SEND_ERRD == state_of(req));
         if (i < 3) {
-            comes_back(BFO_MSG_RNDV, 0 == i ? OPAL_SUCCESS : ends[i - 1]);
+            comes_back(BFO_MSG_RNDV, 0 == i ? OPAL_SUCCESS : errors[i - 1]);
         }
         must((2 == i ? BFO_SEND_DEAD : 3 == i ? BFO_SEND_ERRD : BFO_SEND_NOTIFIED) == state_of(req));
         life_ends(); /* S18 in NOTIFIED and in ERRD */
@@ -278,6 +294,13 @@ static void dances(void)
                       : is_over(req));
         life_ends();
     }
+}
+
+/* S7b, S9, S11, S13 to S17, and completions in between. */
+static void dances(void)
+{
+    dances_after_errors();
+    dances_after_rerr();
 }
 
 static void is_answered(bfo_send_t *req)
