@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Peers that are declared, and what ends with them; communicators freed with messages left; messages and requests for which there is no
- * memory. DESIGN.txt sections 8, 11, 14.
+ * Peers that are declared, and what ends with them; communicators freed with messages left; messages that have no communicator yet, no
+ * memory, or a source that nobody can name. DESIGN.txt sections 8, 11, 14.
  */
 #include "world_case.h"
 
@@ -10,6 +10,7 @@
 #include "door/pml_bfo_send_api.h"
 #include "failover/pml_bfo_failover.h"
 #include "failover/pml_bfo_failover_peer.h"
+#include "rails/pml_bfo_failover_announce.h"
 #include "recv/pml_bfo_recv_place.h"
 
 static char room[9000];
@@ -237,6 +238,94 @@ static void request_without_identifier_is_refused(void)
     must(0 != ((bfo_send_t *) request)->name.gen, "a send has no identifier");
 }
 
+/* ---- messages that nobody can place --------------------------------------------------------------------- */
+
+static void orphan_of_another_communicator_waits_on(void)
+{
+    ompi_request_t *request = NULL;
+
+    world_begin();
+    match_comes(2, 2, 9, 7, 0);
+    match_comes(0, 1, 5, 7, 0);
+    world_comm_add();
+    must(!bfo_link_is_empty(&bfo.orphans), "a communicator takes the message of another communicator");
+    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 1, 7, world_comm[1], &request), "no receive");
+    must(is_well(request) && 0 == memcmp(room, text, 8), "a communicator does not take its own message");
+}
+
+/* There is no memory for a message of `rank` in communicator `ctx`, and its BTL cannot name its source. */
+static void message_is_lost(int rank, uint16_t ctx)
+{
+    no_memory = 1;
+    match_comes(2, rank, ctx, 7, 0);
+    must(0 == no_memory, "no allocation failed");
+}
+
+/* Ranks 1 and 2 each lose a message, but in different communicators. */
+static void hole_is_of_one_source_and_communicator(void)
+{
+    ompi_request_t *request[2] = {NULL};
+
+    bfo_params.unexpected_limit = 1; /* so that each message needs its own memory */
+    world_begin();
+    message_is_lost(2, 6);
+    message_is_lost(1, 5);
+    world_comm_add();
+    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[1], &request[0]), "no receive");
+    match_comes(2, 2, 5, 7, 0);
+    must(is_well(request[0]), "a message that was lost in another communicator declares its source");
+    (void) bfo_irecv(room, 8, &ompi_mpi_byte.dt, 1, 7, world_comm[1], &request[1]);
+    must(peer_of_rank(1)->declared && !peer_of_rank(2)->declared, "not the source of the lost message is declared");
+}
+
+/* More messages are lost than the list of holes has room for. Any source may have lost its message. */
+static void holes_beyond_the_room_are_everywhere(void)
+{
+    ompi_request_t *request = NULL;
+
+    bfo_params.unexpected_limit = 1;
+    world_begin();
+    for (int i = 0; i < 40; ++i) {
+        message_is_lost(2, 6);
+    }
+    world_comm_add();
+    (void) bfo_irecv(room, 8, &ompi_mpi_byte.dt, 1, 7, world_comm[1], &request);
+    must(peer_of_rank(1)->declared, "a message that may be lost is waited for");
+}
+
+/* ---- reports of a BTL ----------------------------------------------------------------------------------- */
+
+/* The PML knows nothing of rank 2 yet; then the PML knows the process, but has no rail to it. */
+static void reports_about_a_stranger_change_nothing(void)
+{
+    world_btl_t *btl = &world_btl[0];
+    opal_proc_t *proc = &world_proc[2]->super;
+
+    world_begin();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
+    for (int i = 0; i < 2; ++i) {
+        btl->ext.fence_done(&btl->super, proc, 0, 1, false);
+        btl->ext.rail_restored(&btl->super, proc, 0, 2);
+        btl->ext.rail_trusted(&btl->super, proc, 0, 2);
+        btl->ext.peer_dead(&btl->super, proc, "a test");
+        must(0 == world_posted(), "a report about a stranger is answered");
+        must(!bfo_peer_get(world_proc[2])->declared && !peer_of_rank(1)->declared, "a report about a stranger declares a process");
+    }
+    must(OMPI_SUCCESS == bfo_peer_connect(peer_of_rank(2)), "a report about a stranger hinders the connection");
+}
+
+static void only_memory_cannot_fail(void)
+{
+    static const char *const names[] = {"self", "vader", "sm", "smcuda", "tcp"};
+    mca_btl_base_component_t component = {.btl_eager = NULL};
+    mca_btl_base_module_t btl = {.btl_component = &component};
+
+    for (int i = 0; i < 5; ++i) {
+        strcpy(component.btl_version.mca_component_name, names[i]);
+        must((i < 4) == bfo_failover_cannot_fail(&btl), names[i]);
+    }
+}
+
 /* ---- windows --------------------------------------------------------------------------------------------- */
 
 static unsigned heard;
@@ -272,6 +361,11 @@ static void window_hears_of_a_lost_process_by_its_error_handler(void)
 }
 
 static const world_case_t cases[] = {
+    {"orphan_of_another_communicator_waits_on", orphan_of_another_communicator_waits_on},
+    {"hole_is_of_one_source_and_communicator", hole_is_of_one_source_and_communicator},
+    {"holes_beyond_the_room_are_everywhere", holes_beyond_the_room_are_everywhere},
+    {"reports_about_a_stranger_change_nothing", reports_about_a_stranger_change_nothing},
+    {"only_memory_cannot_fail", only_memory_cannot_fail},
     {"early_message_ends_with_its_communicator", early_message_ends_with_its_communicator},
     {"numbers_outlive_their_communicator", numbers_outlive_their_communicator},
     {"declaration_leaves_other_receives_alone", declaration_leaves_other_receives_alone},
