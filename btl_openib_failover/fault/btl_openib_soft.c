@@ -120,6 +120,15 @@ static void copy_joined(ofo_endpoint_t *ep, ofo_frag_t *frag)
     }
 }
 
+static void copy_messages(ofo_endpoint_t *ep, ofo_frag_t *frag)
+{
+    if (0 < frag->joined) {
+        copy_joined(ep, frag);
+    } else {
+        copy(ep, frag);
+    }
+}
+
 /* Copies of other modules make new fragments only in those modules' lists. */
 static void copy_posted(ofo_endpoint_t *ep, const ofo_qpset_t *qps)
 {
@@ -127,13 +136,11 @@ static void copy_posted(ofo_endpoint_t *ep, const ofo_qpset_t *qps)
         if (!is_out(ep, qps, frag)) {
             continue;
         }
-        if (0 < frag->joined) {
-            copy_joined(ep, frag);
-        } else if (NULL == frag->parts) {
-            copy(ep, frag);
+        if (NULL == frag->parts) {
+            copy_messages(ep, frag);
         }
         for (ofo_frag_t *part = frag->parts; NULL != part; part = part->next_part) {
-            copy(ep, part);
+            copy_messages(ep, part);
         }
     }
 }

@@ -3,7 +3,8 @@
  *
  * Small messages that wait for a slot or a credit travel together. They are copied one after the other into a carrier, a
  * fragment of our own. Each part gets the carrier's completion, good or bad; the parts are returned one by one, exactly
- * once. A message of sendi joins another one that waits, whose fragment becomes the carrier. See DESIGN.txt 4 (B1) and 15.4.
+ * once. A message of sendi joins another one that waits, whose fragment becomes the carrier. If more of them wait than a carrier of their
+ * queue holds, they leave in a carrier of the next one. See DESIGN.txt 4 (B1) and 15.4.
  */
 #include "out/btl_openib_coalesce.h"
 #include "types/btl_openib_atomic.h"
@@ -25,17 +26,27 @@ static size_t part_size(size_t length)
     return sizeof(part_hdr_t) + (length + 7) / 8 * 8;
 }
 
-/* Counts the messages at the head of the list that fit into one carrier. */
-static unsigned count_parts(ofo_endpoint_t *ep, unsigned index)
+/* May the message be a part of a carrier of queue `index`? OFO_TAG_RING is no message of the PML. A message that its sender has put in
+ * order, or whose sender waits for it, may have to come after a put, so it stays in its queue pair (A1). */
+static bool may_be_part(const ofo_frag_t *frag, unsigned index, unsigned from)
+{
+    if (index != from) {
+        return frag->is_sendi && MCA_BTL_NO_ORDER == frag->base.order;
+    }
+    return NULL == frag->parts && 0 == frag->joined && OFO_TAG_RING != frag->hdr->tag;
+}
+
+/* Counts the fragments at the head of the list that fit into one carrier of queue `index`. */
+static unsigned count_parts(ofo_endpoint_t *ep, unsigned index, unsigned from)
 {
     size_t room = OFO.queues.queue[index].size - sizeof(ofo_data_hdr_t), used = 0;
     unsigned count = 0;
     ofo_frag_t *frag;
 
-    OPAL_LIST_FOREACH(frag, &ep->pending[index], ofo_frag_t)
+    OPAL_LIST_FOREACH(frag, &ep->pending[from], ofo_frag_t)
     {
-        used += part_size(frag->segment.seg_len);
-        if (used > room || NULL != frag->parts || 0 < frag->joined || OFO_TAG_RING == frag->hdr->tag) { /* OFO_TAG_RING is no message of the PML */
+        used += 0 < frag->joined ? frag->segment.seg_len : part_size(frag->segment.seg_len);
+        if (used > room || !may_be_part(frag, index, from)) {
             break;
         }
         ++count;
@@ -47,6 +58,11 @@ static void add_part(ofo_frag_t *carrier, ofo_frag_t *frag)
 {
     uint8_t *at = (uint8_t *) carrier->segment.seg_addr.pval + carrier->segment.seg_len;
 
+    if (0 < frag->joined) { /* it holds parts already */
+        memcpy(at, frag->segment.seg_addr.pval, frag->segment.seg_len);
+        carrier->segment.seg_len += frag->segment.seg_len;
+        return;
+    }
     *(part_hdr_t *) at = (part_hdr_t){.tag = frag->hdr->tag, .length = htonl((uint32_t) frag->segment.seg_len)};
     memcpy(at + sizeof(part_hdr_t), frag->segment.seg_addr.pval, frag->segment.seg_len);
     carrier->segment.seg_len += part_size(frag->segment.seg_len);
@@ -58,48 +74,53 @@ static bool is_service(const ofo_module_t *module)
     return module->has_thread && pthread_equal(module->thread, pthread_self());
 }
 
-void ofo_coalesce(ofo_endpoint_t *ep, unsigned index)
+/* Carriers of a module that are in flight between queues: their large buffers must not grow with the number of peers. */
+enum { OVER_MAX = 16 };
+
+bool ofo_coalesce(ofo_endpoint_t *ep, unsigned index, unsigned from)
 {
     unsigned count;
     ofo_frag_t *carrier, **tail;
 
-    if (0 < ((ofo_frag_t *) opal_list_get_first(&ep->pending[index]))->joined) {
-        return;
-    }
     if (!OFO.params.use_message_coalescing || (OFO_GATE_UP != ep->gate && is_service(ep->module))) {
-        return;
+        return false;
     }
-    count = count_parts(ep, index);
-    if (2 > count) {
-        return;
+    count = count_parts(ep, index, from);
+    if (2 > count || (index != from && (count <= count_parts(ep, from, from) || OVER_MAX <= OFO_LOAD(ep->module->carriers_over)))) {
+        return false;
     }
     carrier = ofo_frag_alloc_whole(ep->module, index);
     if (NULL == carrier) {
-        return; /* out of memory: the messages go one by one */
+        return false; /* out of memory: the messages go one by one */
     }
     carrier->ep = ep;
     carrier->hdr->tag = OFO_TAG_MANY;
     carrier->base.order = (uint8_t) index;
+    carrier->goes_over = index != from;
+    OFO_ADD(ep->module->carriers_over, carrier->goes_over);
     carrier->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
     carrier->segment.seg_len = 0;
     tail = &carrier->parts;
     for (unsigned i = 0; i < count; ++i) {
-        ofo_frag_t *frag = (ofo_frag_t *) opal_list_remove_first(&ep->pending[index]);
+        ofo_frag_t *frag = (ofo_frag_t *) opal_list_remove_first(&ep->pending[from]);
         add_part(carrier, frag);
         frag->next_part = NULL;
         *tail = frag;
         tail = &frag->next_part;
     }
-    opal_list_prepend(&ep->pending[index], &carrier->base.super.super);
+    opal_list_prepend(&ep->pending[from], &carrier->base.super.super);
     OFO_ADD(ep->pending_count, 1 - count);
     ep->module->count.coalesced += count;
     ++ep->module->count.carriers;
+    return true;
 }
 
-/* Does the last message that waits take parts? Then it is one of sendi, with the same flags, and its buffer is as large as the queue's. */
-static bool takes_parts(const ofo_endpoint_t *ep, const ofo_frag_t *frag, uint32_t flags)
+/* Does the last message that waits take parts? Then it is one of sendi, with the same order and flags, and its buffer is as large as the
+ * queue's. */
+static bool takes_parts(const ofo_endpoint_t *ep, const ofo_frag_t *frag, uint8_t order, uint32_t flags)
 {
-    return frag->is_sendi && OFO_JOINED_MAX > frag->joined && flags == frag->base.des_flags && &ep->module->whole[0]->free == frag->list;
+    return frag->is_sendi && OFO_JOINED_MAX > frag->joined && order == frag->base.order && flags == frag->base.des_flags
+           && &ep->module->whole[0]->free == frag->list;
 }
 
 /* Makes the only message of a fragment its first part. */
@@ -115,13 +136,13 @@ static void begin_parts(ofo_frag_t *frag)
     frag->copied = 0;
 }
 
-void *ofo_coalesce_join(ofo_endpoint_t *ep, size_t length, uint8_t tag, uint32_t flags)
+void *ofo_coalesce_join(ofo_endpoint_t *ep, size_t length, uint8_t tag, uint8_t order, uint32_t flags)
 {
     const size_t room = OFO.queues.queue[0].size - sizeof(ofo_data_hdr_t);
     ofo_frag_t *last = (ofo_frag_t *) opal_list_get_last(&ep->pending[0]);
     part_hdr_t *part;
 
-    if (opal_list_is_empty(&ep->pending[0]) || !takes_parts(ep, last, flags) || !OFO.params.use_message_coalescing
+    if (opal_list_is_empty(&ep->pending[0]) || !takes_parts(ep, last, order, flags) || !OFO.params.use_message_coalescing
         || (0 == last->joined ? part_size(last->segment.seg_len) : last->segment.seg_len) + part_size(length) > room) {
         return NULL;
     }

@@ -10,13 +10,14 @@
 
 enum { OFO_JOINED_MAX = 64 }; /* a bit for each in ofo_frag_t.copied */
 
-/* Packs the messages that wait at the head of the pending list into one carrier, if two or more fit. The carrier takes their place in
- * the list. Locks: ep->lock held. */
-void ofo_coalesce(ofo_endpoint_t *ep, unsigned index);
+/* Packs the messages that wait at the head of the pending list of queue pair `from` into one carrier for queue pair `index`, if two or more
+ * fit. The carrier takes their place in the list. If the queue pairs differ, only messages of sendi that their sender has not put in order
+ * are packed, and only if a carrier of `from` would hold fewer of them. False: there is no carrier. Locks: ep->lock held. */
+bool ofo_coalesce(ofo_endpoint_t *ep, unsigned index, unsigned from);
 
 /* Room for one more message of sendi, of `length` bytes, in the last message of sendi that waits for the first queue pair. The caller copies
  * the bytes there. NULL: there is no room. Locks: ep->lock held. */
-void *ofo_coalesce_join(ofo_endpoint_t *ep, size_t length, uint8_t tag, uint32_t flags);
+void *ofo_coalesce_join(ofo_endpoint_t *ep, size_t length, uint8_t tag, uint8_t order, uint32_t flags);
 
 /* One message inside a carrier: where its payload begins, how long it is, and its tag. */
 typedef struct {

@@ -16,6 +16,7 @@ static ofo_frag_t *alloc_from(ofo_frag_list_t *list)
     if (OPAL_LIKELY(NULL != frag)) {
         frag->is_sendi = false;
         frag->joined = 0;
+        frag->goes_over = false;
         frag->parts = NULL;
         frag->base.des_cbfunc = NULL;
     } else if (0 == list->queue && 1 < OFO.params.completion_interval) {

@@ -184,11 +184,11 @@ static inline void fill(uint8_t *to, const void *header, size_t header_size, str
 }
 
 /* Messages wait already: this one joins the last of them, if there is room for it. */
-static bool join(ofo_endpoint_t *ep, struct opal_convertor_t *convertor, const void *header, size_t header_size, size_t payload_size, uint32_t flags,
-                 uint8_t tag)
+static bool join(ofo_endpoint_t *ep, struct opal_convertor_t *convertor, const void *header, size_t header_size, size_t payload_size, uint8_t order,
+                 uint32_t flags, uint8_t tag)
 {
     const bool gate = ofo_post_lock(ep), takes = OFO_GATE_UP == ep->gate || OFO_GATE_WAITING == ep->gate;
-    void *to = takes ? ofo_coalesce_join(ep, header_size + payload_size, tag, flags) : NULL;
+    void *to = takes ? ofo_coalesce_join(ep, header_size + payload_size, tag, order, flags) : NULL;
 
     if (NULL != to) {
         fill(to, header, header_size, convertor, payload_size);
@@ -214,7 +214,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
     }
     waiting = __atomic_load_n(&ep->pending_count, __ATOMIC_RELAXED);
     flags |= MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
-    if (0 < waiting && (MCA_BTL_NO_ORDER == order || 0 == order) && join(ep, convertor, header, header_size, payload_size, flags, tag)) {
+    if (0 < waiting && (MCA_BTL_NO_ORDER == order || 0 == order) && join(ep, convertor, header, header_size, payload_size, order, flags, tag)) {
         ofo_count(&module->count.sendis);
         return OPAL_SUCCESS;
     }
@@ -240,19 +240,41 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
     return OPAL_SUCCESS;
 }
 
+/* Messages that wait for this queue pair may leave in a carrier of the next one, whose buffers are larger. All peers share that queue, so
+ * one peer takes few of its buffers for small messages: at most one message is in flight there. */
+static bool may_go_over(const ofo_qpset_t *qps, unsigned index)
+{
+    const ofo_qp_t *next = &qps->qp[index + 1];
+
+    return index + 1 < qps->nqp && next->shared && next->sq_free + 1 >= next->sq_slots && may_post(qps, index + 1);
+}
+
+/* Posts the first message of a pending list, in a carrier if others wait behind it. False: it has to wait. Locks: ep->lock held. */
+static bool post_first(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
+{
+    const bool over = may_go_over(qps, index) && ofo_coalesce(ep, index + 1, index);
+    ofo_frag_t *frag;
+
+    if (!over && !may_post(qps, index)) {
+        return false;
+    }
+    if (!over) {
+        (void) ofo_coalesce(ep, index, index);
+    }
+    frag = (ofo_frag_t *) opal_list_get_first(&ep->pending[index]);
+    if (OPAL_SUCCESS != post_message(qps, over ? index + 1 : index, frag)) {
+        post_refused(qps);
+        return false;
+    }
+    opal_list_remove_item(&ep->pending[index], &frag->base.super.super);
+    OFO_ADD(ep->pending_count, -1);
+    return true;
+}
+
 static void flush_messages(ofo_endpoint_t *ep, ofo_qpset_t *qps)
 {
     for (unsigned i = 0; i < qps->nqp; ++i) {
-        while (ofo_drain_is_live(&qps->drain) && !opal_list_is_empty(&ep->pending[i]) && may_post(qps, i)) {
-            ofo_frag_t *frag;
-            ofo_coalesce(ep, i);
-            frag = (ofo_frag_t *) opal_list_get_first(&ep->pending[i]);
-            if (OPAL_SUCCESS != post_message(qps, i, frag)) {
-                post_refused(qps);
-                return;
-            }
-            opal_list_remove_item(&ep->pending[i], &frag->base.super.super);
-            OFO_ADD(ep->pending_count, -1);
+        while (ofo_drain_is_live(&qps->drain) && !opal_list_is_empty(&ep->pending[i]) && post_first(ep, qps, i)) {
         }
     }
 }

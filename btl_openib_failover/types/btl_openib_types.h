@@ -96,6 +96,7 @@ typedef struct ofo_frag {
     bool is_sendi;          /* the PML has no descriptor; errors go to failed_frag */
     bool in_ring;           /* posted as a write into the eager ring */
     uint8_t joined;         /* messages of sendi that it holds as parts; 0: it holds one message, not as a part */
+    bool goes_over;         /* a carrier for messages of the queue before; counted in module->carriers_over */
     ofo_endpoint_t *ep;
     bool is_silent;               /* posted without asking for a completion */
     uint32_t place;               /* sequence number among the messages posted on its queue pair */
@@ -641,6 +642,7 @@ struct ofo_module {
     ofo_frag_list_t frags[OFO_MAX_FRAG_LISTS]; /* ascending size */
     unsigned frag_lists;
     ofo_frag_list_t *whole[OFO_MAX_QPS]; /* fragments as large as the buffers of a queue */
+    int32_t carriers_over;               /* carriers that go over to a queue with larger buffers; atomic */
     opal_free_list_t rdmas;
     ofo_got_t got;
     ofo_srq_t *srq[OFO_MAX_QPS]; /* NULL: a queue per peer */

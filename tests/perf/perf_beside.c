@@ -4,7 +4,7 @@
  * perf_beside SECONDS: two ranks exchange 8 bytes for this time. Rank 0 prints the median and the 99th percentile of the time of one way, in ns,
  * and the number of exchanges. For the script `status`: a command that runs at the same time may not slow the exchange down.
  * perf_beside SECONDS BYTES: meanwhile the same two ranks stream messages of BYTES both ways. For the script `pml`: how long a short message waits
- * for long ones. Rank 0 prints lines "KIND SIZE VALUE", and also the bandwidth of the stream in one direction, in MB/s.
+ * for long ones. Rank 0 prints lines "KIND SIZE VALUE", and also the mean and the bandwidth of the stream in one direction, in MB/s.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -124,8 +124,8 @@ int main(int argc, char **argv)
         stream_ends();
     }
     if (0 == rank && 0 < bytes) {
-        printf("median %d %lu\np99 %d %lu\nbandwidth %d %.1f\n", BYTES, part(all, 50), BYTES, part(all, 99), bytes,
-               1e-6 * bytes * STREAM * (streamed - 1) / begin);
+        printf("mean %d %.0f\nmedian %d %lu\np99 %d %lu\nbandwidth %d %.1f\n", BYTES, begin / 2 * 1e9 / (double) all, BYTES, part(all, 50), BYTES,
+               part(all, 99), bytes, 1e-6 * bytes * STREAM * (streamed - 1) / begin);
     } else if (0 == rank) {
         printf("%lu %lu %lu\n", part(all, 50), part(all, 99), all);
     }

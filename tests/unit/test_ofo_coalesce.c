@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Messages of sendi that join a fragment which waits: where they find room, and that each of them ends exactly once, by success, by
- * failure, or unreported. The rest of the BTL is played here. DESIGN.txt 15.4.
+ * Messages of sendi that join a fragment which waits, or leave in a carrier of the second queue: where they find room, and that each of
+ * them ends exactly once, by success, by failure, or unreported. The rest of the BTL is played here. DESIGN.txt 15.4.
  */
 #include "bfo_config.h"
 
@@ -38,9 +38,13 @@ static struct {
 
 /* ---- what the files call ------------------------------------------------------------------------ */
 
+static ofo_frag_t *carrier; /* of the second queue; NULL: no memory */
+static uint8_t carried[SIZE];
+
 ofo_frag_t *ofo_frag_alloc_whole(ofo_module_t *of, unsigned queue)
 {
-    return NULL;
+    assert_true(NULL == carrier || 1 == queue);
+    return carrier;
 }
 void ofo_keepalive_post(ofo_endpoint_t *of, ofo_qpset_t *set) {}
 void ofo_for_each_endpoint(ofo_module_t *of, void (*act)(ofo_endpoint_t *)) {}
@@ -78,6 +82,7 @@ static int begin(void **state)
     OFO.queues.queue[0].size = 256;
     OFO.params.use_message_coalescing = true;
     made = returned = 0;
+    carrier = NULL;
     return 0;
 }
 
@@ -108,6 +113,7 @@ static ofo_frag_t *wait_one(void)
     frag->hdr->tag = TAG;
     frag->segment.seg_addr.pval = at + sizeof(ofo_data_hdr_t);
     frag->segment.seg_len = LENGTH;
+    frag->base.order = MCA_BTL_NO_ORDER;
     frag->base.des_flags = FLAGS;
     frag->base.des_cbfunc = NULL;
     frag->work = (ofo_work_t){.kind = OFO_WORK_SEND};
@@ -121,7 +127,7 @@ static ofo_frag_t *wait_one(void)
 /* A message with these bytes joins; its tag is the next one. */
 static bool joins(uint8_t bytes, size_t length)
 {
-    void *to = ofo_coalesce_join(&ep, length, (uint8_t) (TAG + bytes - 1), FLAGS);
+    void *to = ofo_coalesce_join(&ep, length, (uint8_t) (TAG + bytes - 1), MCA_BTL_NO_ORDER, FLAGS);
 
     if (NULL != to) {
         memset(to, bytes, length);
@@ -236,12 +242,134 @@ static void joined_messages_are_not_packed_again(void **state)
     wait_one();
     wait_one();
     assert_true(joins(2, LENGTH));
-    ofo_coalesce(&ep, 0);
+    assert_false(ofo_coalesce(&ep, 0, 0));
     assert_int_equal(opal_list_get_size(&ep.pending[0]), 2);
     assert_int_equal(post_first(false)->joined, 0);
-    ofo_coalesce(&ep, 0);
+    assert_false(ofo_coalesce(&ep, 0, 0));
     assert_int_equal(post_first(false)->joined, 2);
     assert_int_equal(module.count.carriers, 1);
+}
+
+/* ---- the second queue --------------------------------------------------------------------------- */
+
+/* There is memory for a carrier of the second queue, whose buffers hold `size` bytes. */
+static void second_queue_begins(size_t size)
+{
+    OFO.queues.count = 2;
+    OFO.queues.queue[1].size = size;
+    carrier = (ofo_frag_t *) opal_free_list_get(&small.free);
+    carrier->list = &small.free;
+    carrier->hdr = (ofo_data_hdr_t *) carried;
+    carrier->segment.seg_addr.pval = carried + sizeof(ofo_data_hdr_t);
+    carrier->ep = &ep;
+    carrier->joined = 0;
+    carrier->is_sendi = false;
+}
+
+/* Checks that the carrier holds these messages, one after the other. */
+static void holds(unsigned count)
+{
+    const uint8_t *bytes = carrier->segment.seg_addr.pval;
+    size_t at = 0;
+    ofo_part_t part;
+
+    for (unsigned i = 0; i < count; ++i) {
+        assert_true(ofo_parts_next(bytes, carrier->segment.seg_len, &at, &part));
+        assert_int_equal(part.tag, TAG + (uint8_t) (bytes[part.at] - 1));
+        assert_int_equal(part.length, LENGTH);
+    }
+    assert_int_equal(at, carrier->segment.seg_len);
+}
+
+static void waiting_messages_leave_in_a_carrier_of_the_second_queue(void **state)
+{
+    second_queue_begins(SIZE);
+    wait_one();
+    assert_true(joins(2, LENGTH));
+    assert_true(joins(3, LENGTH));
+    wait_one();
+    assert_true(ofo_coalesce(&ep, 1, 0));
+    assert_int_equal(opal_list_get_size(&ep.pending[0]), 1);
+    assert_int_equal(ep.pending_count, 1);
+    assert_ptr_equal(post_first(false), carrier);
+    assert_int_equal(carrier->base.order, 1);
+    holds(4);
+    assert_int_equal(module.carriers_over, 1);
+    ofo_send_complete(carrier, OPAL_SUCCESS);
+    assert_int_equal(module.carriers_over, 0);
+    assert_int_equal(returned, 0);
+    assert_int_equal(ep.sends_out, 0);
+    assert_int_equal(free_fragments(), FRAGS);
+}
+
+static void failure_of_such_a_carrier_returns_each_message_once(void **state)
+{
+    ofo_frag_t *third;
+
+    second_queue_begins(SIZE);
+    wait_one();
+    assert_true(joins(2, LENGTH));
+    third = wait_one();
+    third->hdr->tag = TAG + 2;
+    memset(third->segment.seg_addr.pval, 3, LENGTH);
+    assert_true(ofo_coalesce(&ep, 1, 0));
+    (void) post_first(false);
+    ofo_send_complete(carrier, OPAL_ERR_FATAL);
+    assert_int_equal(returned, 3);
+    for (unsigned i = 0; i < 3; ++i) {
+        assert_int_equal(got[i].tag, TAG + i);
+        assert_int_equal(got[i].first, i + 1);
+        assert_int_equal(got[i].status, 0 == i ? OPAL_ERR_FATAL : OPAL_ERROR);
+    }
+    assert_int_equal(ep.sends_out, 0);
+    assert_int_equal(free_fragments(), FRAGS);
+}
+
+/* A message that its sender put in order, or that has a descriptor, may have to arrive after a put (A1), so it stays in its queue pair. */
+static void message_in_order_stays_in_its_queue(void **state)
+{
+    for (int is_ordered = 0; is_ordered < 2; ++is_ordered) {
+        ofo_frag_t *last;
+
+        made = 0;
+        second_queue_begins(SIZE);
+        wait_one();
+        last = wait_one();
+        last->base.order = is_ordered ? 0 : MCA_BTL_NO_ORDER;
+        last->is_sendi = is_ordered;
+        assert_false(ofo_coalesce(&ep, 1, 0));
+        assert_int_equal(opal_list_get_size(&ep.pending[0]), 2);
+        assert_null(ofo_coalesce_join(&ep, LENGTH, TAG, MCA_BTL_NO_ORDER, FLAGS));
+        for (int i = 0; i < 2; ++i) {
+            opal_free_list_return(&small.free, (opal_free_list_item_t *) opal_list_remove_first(&ep.pending[0]));
+        }
+        opal_free_list_return(&small.free, &carrier->base.super);
+    }
+}
+
+static void carrier_of_the_second_queue_holds_what_fits(void **state)
+{
+    second_queue_begins(sizeof(ofo_data_hdr_t) + 2 * (8 + LENGTH));
+    wait_one();
+    assert_true(joins(2, LENGTH));
+    wait_one();
+    assert_false(ofo_coalesce(&ep, 1, 0)); /* the second fragment does not fit, and one alone gains nothing */
+    assert_int_equal(opal_list_get_size(&ep.pending[0]), 2);
+}
+
+/* Two messages fit a carrier of their own queue, which is enough; three do not. */
+static void messages_go_over_only_if_more_wait_than_their_queue_carries(void **state)
+{
+    second_queue_begins(SIZE);
+    wait_one();
+    wait_one();
+    OFO.queues.queue[0].size = sizeof(ofo_data_hdr_t) + 2 * (8 + LENGTH);
+    assert_false(ofo_coalesce(&ep, 1, 0));
+    OFO.queues.queue[0].size -= 1;
+    module.carriers_over = 16; /* so many are in flight to others */
+    assert_false(ofo_coalesce(&ep, 1, 0));
+    module.carriers_over = 15;
+    assert_true(ofo_coalesce(&ep, 1, 0));
 }
 
 /* ---- the end ------------------------------------------------------------------------------------ */
@@ -321,6 +449,11 @@ int main(void)
         TEST(no_more_messages_join_than_there_are_bits),
         TEST(message_joins_only_messages_of_its_own_kind),
         TEST(joined_messages_are_not_packed_again),
+        TEST(waiting_messages_leave_in_a_carrier_of_the_second_queue),
+        TEST(failure_of_such_a_carrier_returns_each_message_once),
+        TEST(message_in_order_stays_in_its_queue),
+        TEST(carrier_of_the_second_queue_holds_what_fits),
+        TEST(messages_go_over_only_if_more_wait_than_their_queue_carries),
         TEST(success_ends_all_joined_messages),
         TEST(failure_returns_each_joined_message_once),
         TEST(waiting_joined_messages_fail_without_a_pml_that_hears_of_it),

@@ -108,10 +108,12 @@ static void make(int i, uint8_t tag, ofo_qpset_t *posted_on)
     frag[i]->parts = NULL;
     frag[i]->is_sendi = frag[i]->is_silent = false;
     frag[i]->joined = 0;
+    frag[i]->goes_over = false;
     frag[i]->hdr = (ofo_data_hdr_t *) memory[i];
     frag[i]->hdr->tag = tag;
     frag[i]->segment.seg_addr.pval = memory[i] + sizeof(ofo_data_hdr_t);
     frag[i]->segment.seg_len = LENGTH;
+    frag[i]->base.order = MCA_BTL_NO_ORDER;
     frag[i]->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
     frag[i]->base.des_cbfunc = owner_called;
     frag[i]->work.qps = posted_on;
@@ -382,7 +384,7 @@ static void make_joined(const uint8_t *tags, unsigned count)
     frag[0]->base.des_cbfunc = NULL;
     add_waiting(0);
     for (unsigned i = 1; i < count; ++i) {
-        void *to = ofo_coalesce_join(&ep, LENGTH, tags[i], MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+        void *to = ofo_coalesce_join(&ep, LENGTH, tags[i], MCA_BTL_NO_ORDER, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
         assert_non_null(to);
         memset(to, (int) i, LENGTH);
     }
@@ -429,6 +431,25 @@ static void joined_messages_are_copied_one_by_one(void **state)
     assert_int_equal(ep.sends_out, 4);
     ofo_send_complete(frag[0], OPAL_ERROR);
     assert_int_equal(returned_by_error, 2);
+    assert_int_equal(last_returned, TAG_REFUSED);
+    assert_int_equal(ep.sends_out, 0);
+}
+
+/* A carrier of the next queue may hold fragments that other messages have joined. */
+static void joined_messages_in_a_carrier_are_copied_one_by_one(void **state)
+{
+    make_joined((const uint8_t[]){TAG_TAKEN, TAG_REFUSED, TAG_TAKEN}, 3);
+    post_joined();
+    make(1, OFO_TAG_MANY, qps);
+    --ep.sends_out; /* a carrier is no message */
+    frag[0]->work.qps = NULL;
+    frag[0]->next_part = NULL;
+    frag[1]->parts = frag[0];
+    ofo_soft_begin(&ep, 0);
+    assert_int_equal(offered, 3);
+    assert_int_equal(module.count.copies, 2);
+    ofo_send_complete(frag[1], OPAL_ERROR);
+    assert_int_equal(returned_by_error, 1);
     assert_int_equal(last_returned, TAG_REFUSED);
     assert_int_equal(ep.sends_out, 0);
 }
@@ -520,6 +541,7 @@ int main(void)
         TEST(verdict_is_void_at_the_end),
         TEST(waiting_carrier_does_not_move),
         TEST(joined_messages_are_copied_one_by_one),
+        TEST(joined_messages_in_a_carrier_are_copied_one_by_one),
         TEST(joined_messages_beyond_the_share_of_copies_have_none),
         TEST(waiting_joined_messages_move_and_the_others_keep_their_order),
         TEST(fragment_is_free_when_all_its_joined_messages_move),
