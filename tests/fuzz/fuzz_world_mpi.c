@@ -14,6 +14,7 @@
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/base/base.h"
+#include "opal/mca/btl/base/base.h"
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal.h"
 #include "opal/util/proc.h"

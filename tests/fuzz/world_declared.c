@@ -317,7 +317,7 @@ static void reports_about_a_stranger_change_nothing(void)
 static void only_memory_cannot_fail(void)
 {
     static const char *const names[] = {"self", "vader", "sm", "smcuda", "tcp"};
-    mca_btl_base_component_t component = {.btl_eager = NULL};
+    mca_btl_base_component_t component = {.btl_version = {.mca_type_name = "btl"}};
     mca_btl_base_module_t btl = {.btl_component = &component};
 
     for (int i = 0; i < 5; ++i) {
