@@ -363,7 +363,7 @@ static long cost_of(const cost_t *c, int depth)
         wait_as(c, i);
     }
     (void) bfo_match_peek(&own.m, NULL, BFO_ANY_SOURCE, -99); /* creates the bins by tag */
-    post_and_arrive(0, other_tag);                              /* tables that have to grow do so now */
+    post_and_arrive(0, other_tag);                            /* tables that have to grow do so now */
     post_and_arrive(BFO_ANY_SOURCE, other_tag);
     store_and_take(0, other_tag);
     n = instructions(c->work);
