@@ -457,7 +457,7 @@ static void step(ofo_module_t *module, call_t *call, const struct rdma_cm_event 
         rc = call_connect(call);
         break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-    case RDMA_CM_EVENT_ESTABLISHED: /* iWARP: both in one */
+    case RDMA_CM_EVENT_ESTABLISHED: /* comes without CONNECT_RESPONSE if the device moves the queue pair itself */
         connect_response(module, call, &event->param.conn);
         break;
     case RDMA_CM_EVENT_REJECTED:

@@ -93,9 +93,10 @@ static bool address_is_wanted(const ofo_port_t *port)
 
 static bool type_is_wanted(const struct ibv_device *verbs)
 {
-    const bool iwarp = 0 == strcmp(OFO.params.device_type, ofo_transport_iwarp.type); /* the others have two names: infiniband and ib */
+    const ofo_transport_t *transport = ofo_transport_of(verbs);
+    const char *wanted = OFO.params.device_type;
 
-    return 0 == strcmp(OFO.params.device_type, "all") || iwarp == (&ofo_transport_iwarp == ofo_transport_of(verbs));
+    return 0 == strcmp(wanted, "all") || 0 == strcmp(wanted, transport->type) || 0 == strcmp(wanted, transport->alias);
 }
 
 /* Finds the index of the user's partition key, or of the first one if the user names none. */
@@ -169,8 +170,9 @@ static bool is_near(struct ibv_device *verbs)
 
 /* ---- GIDs and subnets --------------------------------------------------------------------------- */
 
-/* Describes an iWARP port by the network interface whose hardware address is the GID. librdmacm finds the device in the same way. */
-static bool describe_iwarp(const ofo_device_t *device, unsigned number, ofo_port_t *port, ofo_module_t *module)
+/* Describes a port without GIDs by the network interface whose hardware address the port gives in their place. librdmacm finds the device in the
+ * same way. */
+static bool describe_interface(const ofo_device_t *device, unsigned number, ofo_port_t *port, ofo_module_t *module)
 {
     struct ifaddrs *all = NULL;
     union ibv_gid gid;
@@ -198,7 +200,7 @@ static bool describe_address(const ofo_device_t *device, unsigned number, const 
     struct ibv_gid_entry entry = {.gid_index = 0};
 
     if (!device->transport->has_gids) {
-        return describe_iwarp(device, number, port, module);
+        return describe_interface(device, number, port, module);
     }
     module->use_grh = true;
     if (IBV_LINK_LAYER_ETHERNET == attr->link_layer) {
@@ -498,7 +500,7 @@ static void look_at_devices(struct ibv_device **list, int count, bool delivers, 
     }
 }
 
-/* Opens ports whose rails have no failover, only if there are no others, because others would lose it together with them. */
+/* Opens ports without failover, but only if no other port is open: beside them the rails of other ports would lose failover. */
 static void look_without_failover(struct ibv_device **list, int count, const mca_btl_base_module_t *defaults, survey_t *survey)
 {
     bool any = false;

@@ -144,7 +144,7 @@ typedef struct {
     char name[OFO_PORT_NAME_LEN]; /* "device:port", for messages and rail maps */
     ofo_subnet_t subnet;
     uint8_t guid[16]; /* sorts ports of equal names: port GUID (IB) or GID (RoCE) */
-    uint8_t gid[16];  /* iWARP: the IP address, written as a GID of RoCE */
+    uint8_t gid[16];  /* of a port without GIDs (iWARP): its IP address, written as a GID of RoCE */
     uint16_t lid;
     uint8_t mtu;         /* active MTU, enum ibv_mtu */
     uint8_t lanes;       /* rails this port offers to one peer */

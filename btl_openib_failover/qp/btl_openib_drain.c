@@ -63,8 +63,9 @@ void ofo_rail_failed(ofo_qpset_t *qps, const char *why)
     (void) ofo_drain_raise(qps, OFO_DEV_ERROR, why);
 }
 
-/* iWARP: the peer closed the connection, as it does when it leaves, and our posted receives came back. That is no loss if we leave too.
- * Posts are refused from now on; if we are still here at the keepalive's next turn, the rail is reported as failed. */
+/* The peer closed the connection, as it does when it leaves (transport->closes), and our posted receives came back. The end of the connection is
+ * no loss if this process leaves too. Posts are refused from now on. If this process still runs at the keepalive's next turn, the rail is reported
+ * as failed. */
 void ofo_rail_closed(ofo_qpset_t *qps)
 {
     ofo_endpoint_t *ep = qps->ep;

@@ -19,7 +19,7 @@ bool ofo_drain_raise(ofo_qpset_t *qps, ofo_drain_event_t event, const char *why)
 
 /* The set failed: refuses posts and reports to the PML and to service. Context: progress, no lock held. */
 void ofo_rail_failed(ofo_qpset_t *qps, const char *why);
-/* iWARP: the peer closed the connection. Context: progress, no lock held. */
+/* For transport->closes: the peer closed the connection. Context: progress, no lock held. */
 void ofo_rail_closed(ofo_qpset_t *qps);
 
 #endif /* BTL_OPENIB_DRAIN_H */

@@ -20,11 +20,11 @@ static inline void ofo_proof_completed(ofo_qpset_t *qps)
         ofo_tell_service(qps->ep, OFO_MAIL_PROVED, qps->gen, NULL, NULL);
     }
 }
-/* Polls the CQs, because a set proves itself, or because its completions would be lost when it is destroyed. Proofs are counted;
+/* Polls the completion queues, because a set proves itself, or because its completions would be lost when it is destroyed. Proofs are counted;
  * all others are kept for progress, in their order. False if progress polls at the moment. Context: service. */
 bool ofo_poll_and_keep(ofo_module_t *module);
-/* iWARP: receives of a destroyed queue pair still complete. Polls the CQs, throws those of this set away before its memory is freed, and
- * keeps the others. False if progress polls at the moment. Context: service. */
+/* For transport->keeps_dead: receives of a destroyed queue pair still complete. Polls the completion queues, throws completions of this set away
+ * before its memory is freed, and keeps the others. False if progress polls at the moment. Context: service. */
 bool ofo_poll_and_forget(const ofo_qpset_t *qps);
 
 #endif /* BTL_OPENIB_STASH_H */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The table of the transports: InfiniBand with RoCE, and iWARP.
+ * The table of the transports: InfiniBand with RoCE, and iWARP. See DESIGN.txt 15.7.
  */
 #include "types/btl_openib_transport.h"
 
 const ofo_transport_t ofo_transport_infiniband = {
     .type = "infiniband",
+    .alias = "ib",
     .delivers = true,
     .has_partitions = true,
     .has_gids = true,
@@ -16,6 +17,7 @@ const ofo_transport_t ofo_transport_infiniband = {
 
 const ofo_transport_t ofo_transport_iwarp = {
     .type = "iwarp",
+    .alias = "iwarp",
     .moves_itself = true,
     .acceptor_listens = true,
     .closes = true,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * In what the transports of adapters differ. Code asks for the fact on which it depends, not for the transport. DESIGN.txt 15.7.
+ * In what the transports of adapters differ. Code asks for the fact on which it depends, not for the transport. Tests alone name the rows.
+ * See DESIGN.txt 15.7.
  */
 #ifndef BTL_OPENIB_TRANSPORT_H
 #define BTL_OPENIB_TRANSPORT_H
@@ -11,6 +12,7 @@
 
 typedef struct {
     const char *type;      /* the value of btl_openib_device_type that chooses this transport */
+    const char *alias;     /* another such value */
     bool delivers;         /* a success says that the peer's adapter has the data (A1), so a lost rail can be repaired */
     bool has_partitions;   /* ports have partition keys */
     bool has_gids;         /* a GID says which network the port belongs to; otherwise the IP address of the port's interface says so */

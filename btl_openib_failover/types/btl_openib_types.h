@@ -244,7 +244,7 @@ struct ofo_qpset {
     ofo_drain_t drain;    /* changed by ofo_drain_raise() alone, under ep->lock */
     bool is_silent;       /* the inquiry said so; context: progress */
     bool told_first_recv;
-    uint8_t heard;           /* iWARP: queue pairs that have received something, one bit for each; lock: poll_lock */
+    uint8_t heard;           /* queue pairs that have received something, one bit for each; for transport->acceptor_listens; lock: poll_lock */
     uint64_t fence_until;    /* ms; when the fence is given up. Context of the two: progress */
     ofo_qpset_t *fence_next; /* module->fencing */
     uint64_t n_ok;           /* completed SENDs and eager WRITEs */
@@ -315,9 +315,9 @@ typedef enum {
     OFO_MAIL_MET,       /* service has made the sender of `ctl` a peer: look up Open MPI's entry for it */
     OFO_MAIL_ANSWERED,  /* another rail to the endpoint's peer answered; `gen`: module->downs when the question was sent */
     OFO_MAIL_SILENT,    /* generation `gen` carries nothing, although another rail to its peer does */
-    OFO_MAIL_SOFT,      /* it seems so */
-    OFO_MAIL_SOFT_TOO,  /* it seems so to the peer */
-    OFO_MAIL_CALM,      /* it does not seem so any more */
+    OFO_MAIL_SOFT,      /* generation `gen` seems silent */
+    OFO_MAIL_SOFT_TOO,  /* the peer found that `gen` seems silent */
+    OFO_MAIL_CALM,      /* generation `gen` does not seem silent any more */
     OFO_MAIL_TRUSTED,   /* the probation of generation `gen` is over */
     OFO_MAIL_OVERDUE,   /* a message of `gen` that was sent again over another rail has been out for long */
     OFO_MAIL_PORT_DOWN,
@@ -431,13 +431,13 @@ struct mca_btl_base_endpoint_t {
     struct ibv_ah *ah;
     uint8_t ah_gid_index; /* index of our GID that it was made with */
     bool ah_failed;       /* the last attempt found no address */
-    bool is_told;         /* the peer has answered since DOWN told it the address of our port; */
-    uint16_t told_lid;    /* that address */
-    uint8_t told_gid[16];
-    uint32_t flow_label; /* of `ah` and of the queue pairs that are connected next; 0: not drawn yet */
-    bool label_is_used;  /* queue pairs of a generation have had it */
-    ofo_kept_t kept[2];  /* the last fenced generation, and the last one before it that carried messages */
-    ofo_counts_t dack;   /* the peer's counts of fsm.gen, valid if dack_known */
+    bool is_told;         /* the peer has answered since DOWN gave it told_lid and told_gid */
+    uint16_t told_lid;    /* LID of our port in the last DOWN */
+    uint8_t told_gid[16]; /* GID of our port in the last DOWN */
+    uint32_t flow_label;  /* of `ah` and of the queue pairs that are connected next; 0: not drawn yet */
+    bool label_is_used;   /* queue pairs of a generation have had it */
+    ofo_kept_t kept[2];   /* the last fenced generation, and the last one before it that carried messages */
+    ofo_counts_t dack;    /* the peer's counts of fsm.gen, valid if dack_known */
     bool dack_known;
     uint8_t cause;          /* why this side has ended fsm.gen, for the peer; OFO_CAUSE_UNKNOWN if the peer began */
     int32_t lossy_gen;      /* last generation whose fence was given up, or OFO_GEN_NONE; atomic, progress reads it */
@@ -453,8 +453,8 @@ struct mca_btl_base_endpoint_t {
     ofo_rejoin_t rejoin;       /* used while the rail is down */
     ofo_probation_t probation; /* used while the rail is up again */
     ofo_inquiry_t inquiry;     /* used while the rail connects or is up */
-    uint64_t path;             /* key of the path, while an inquiry runs; 0: it knows of no others */
-    bool is_soft;              /* it seems silent, and is no witness against others; atomic, other services read it */
+    uint64_t path;             /* key of the path, while an inquiry runs; 0: the inquiry shares no path */
+    bool is_soft;              /* the rail seems silent, and does not testify against other rails; atomic, other services read it */
     bool is_active;            /* on the module's list of endpoints that service must look at */
     ofo_endpoint_t *next_active;
     bool proves;              /* counted in the module's `proving` */
@@ -586,7 +586,7 @@ typedef struct {
 
 #define OFO_MAX_FRAG_LISTS (2 * OFO_MAX_QPS)
 
-/* What progress does for a module when it has polled it. */
+/* Work that progress does for a module after a poll. */
 enum {
     OFO_WANTS_REPORTS = 1, /* no fragment was left, but some may be silent messages that have arrived */
     OFO_WANTS_LOOK = 2,    /* is there a rail whose work does not end? */
