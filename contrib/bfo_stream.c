@@ -4,7 +4,7 @@
  * bfo_stream: a verified stream of mixed message sizes between pairs of ranks, for the demo and for trying bfo on a
  * cluster. Every byte and every size is a function of (seed, sender, receiver, sequence); therefore the receiver checks
  * length, order and content of every message. Rank 0 prints progress lines: what all ranks have received, and the longest
- * pause of any rank between two windows of messages; `bfo check` reads them as JSON. SIGUSR1 to mpirun ends the stream early.
+ * pause of any rank between two windows of messages; `bfo check` reads them as JSON. SIGUSR1 to mpirun ends the stream early. See DESIGN.txt 19.10.
  */
 #include <argp.h>
 #include <errno.h>

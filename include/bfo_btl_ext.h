@@ -3,7 +3,7 @@
  *
  * The interface between the PML bfo and a failover-capable BTL, beyond BTL 3.1.0. A BTL that offers it puts
  * one bfo_btl_ext_t directly after its mca_btl_base_module_t; the PML finds it by component name and magic.
- * See DESIGN.txt, "BTL contract".
+ * See DESIGN.txt 4.
  */
 #ifndef BFO_BTL_EXT_H
 #define BFO_BTL_EXT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Integers in network byte order at any address. No Open MPI header.
+ * Integers in network byte order at any address, for records and control messages. No Open MPI header. See DESIGN.txt 15.2 and 15.3.
  */
 #ifndef BTL_OPENIB_BYTES_H
 #define BTL_OPENIB_BYTES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Choices about devices and ports; the header lists them.
+ * Choices about devices and ports; the header lists them. See DESIGN.txt 15.2, and 15.7 for ports without GIDs.
  */
 #include "formats/btl_openib_choice.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * The map of queue pair numbers: open addressing, at most half full. Old tables are kept for readers. Places of removed entries
- * are not used again; when a table is full, a new one takes the live entries.
+ * are not used again; when a table is full, a new table takes the live entries. See DESIGN.txt 15.4, "Shared queues".
  */
 #include "formats/btl_openib_qpmap.h"
 

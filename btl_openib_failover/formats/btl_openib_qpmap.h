@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * A table from the number of a queue pair to its object, because a completion of a shared receive queue names its queue
- * pair by the number alone. Service writes, progress reads without a lock. No Open MPI header. See DESIGN.txt 15.
+ * pair by the number alone. Service writes, progress reads without a lock. No Open MPI header. See DESIGN.txt 15.4.
  */
 #ifndef BTL_OPENIB_QPMAP_H
 #define BTL_OPENIB_QPMAP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Reads, compares and publishes receive queue specifications.
+ * Reads, compares and publishes receive queue specifications. See DESIGN.txt 15.4, "Receive queues".
  */
 #include "formats/btl_openib_queues.h"
 

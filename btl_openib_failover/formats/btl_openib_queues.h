@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The receive queues of a rail, as the user writes them in btl_openib_receive_queues. No Open MPI header.
+ * The receive queues of a rail, as the user writes them in btl_openib_receive_queues. No Open MPI header. See DESIGN.txt 15.4.
  */
 #ifndef BTL_OPENIB_QUEUES_H
 #define BTL_OPENIB_QUEUES_H

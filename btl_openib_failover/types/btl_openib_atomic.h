@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Values that two threads share without a lock. A thread whose OFO_LOAD() reads the value of an OFO_STORE() sees all stores before that one.
+ * Values that two threads share without a lock. A thread whose OFO_LOAD() reads the value of an OFO_STORE() sees all stores before that store.
+ * See DESIGN.txt 15.1.
  */
 #ifndef BTL_OPENIB_ATOMIC_H
 #define BTL_OPENIB_ATOMIC_H

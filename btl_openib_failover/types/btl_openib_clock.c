@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Reads the clock.
+ * Reads the clock. See DESIGN.txt 15.1.
  */
 #include "types/btl_openib_clock.h"
 

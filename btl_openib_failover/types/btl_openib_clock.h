@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The clock of all timers of the BTL. Any thread.
+ * The clock of all timers of the BTL. Any thread. See DESIGN.txt 15.1.
  */
 #ifndef BTL_OPENIB_CLOCK_H
 #define BTL_OPENIB_CLOCK_H

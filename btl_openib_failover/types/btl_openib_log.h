@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The log. Any thread.
+ * The log. Any thread. See DESIGN.txt 15.1.
  */
 #ifndef BTL_OPENIB_LOG_H
 #define BTL_OPENIB_LOG_H

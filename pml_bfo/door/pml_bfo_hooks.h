@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * What bfo adds to MPI_Comm_free, MPI_Finalize, MPI_Comm_disconnect, and to MPI_Comm_spawn, _connect and _accept.
+ * DESIGN.txt sections 14.3 and 14.6.
  */
 #ifndef PML_BFO_HOOKS_H
 #define PML_BFO_HOOKS_H

@@ -3,7 +3,7 @@
  *
  * MCA parameters: one table, registered once; contradictory values are refused with a help text. A parameter that may change while the job
  * runs is registered with a separate variable, which MPI_T writes from any thread; the code reads only checked values.
- * docs/parameters.md has the same table for people.
+ * docs/parameters.md has the same table for people. DESIGN.txt section 14.8.
  */
 #include "types/pml_bfo.h"
 

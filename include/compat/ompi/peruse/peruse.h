@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Stand-in for a header that Open MPI's installed request headers include but distributions do not ship.
- * PERUSE itself is not used.
+ * PERUSE itself is not used. DESIGN.txt section 18.2.
  */
 #ifndef BFO_COMPAT_PERUSE_H
 #define BFO_COMPAT_PERUSE_H

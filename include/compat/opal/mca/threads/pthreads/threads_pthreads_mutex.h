@@ -3,6 +3,7 @@
  *
  * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: the mutex inside opal_mutex_t, for an
  * Open MPI built with POSIX threads (configure checks that). The size of opal_mutex_t depends on it.
+ * DESIGN.txt section 18.2.
  */
 #ifndef BFO_COMPAT_THREADS_PTHREADS_MUTEX_H
 #define BFO_COMPAT_THREADS_PTHREADS_MUTEX_H

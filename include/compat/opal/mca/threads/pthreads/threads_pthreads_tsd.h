@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: thread-specific storage of POSIX
- * threads.
+ * threads. DESIGN.txt section 18.2.
  */
 #ifndef BFO_COMPAT_THREADS_PTHREADS_TSD_H
 #define BFO_COMPAT_THREADS_PTHREADS_TSD_H
