@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The only way to post a descriptor or an RDMA transfer, and the control messages, which need nothing more. Only this code knows that a
- * rail may lack room or refuse for good, and that another rail is tried then. A post that no rail takes waits in pml_bfo_pending.c.
- * DESIGN.txt sections 9 and 14.4.
+ * Posts of descriptors and RDMA transfers, and control messages, which need nothing more. This code alone knows what a rail may answer to a
+ * post, and that another rail is tried then. The caller makes the descriptors (build). If no rail has room, the caller queues its own work
+ * (pml_bfo_pending.h); control messages queue themselves. btl_sendi is called without bfo_post(), in pml_bfo_send_api.c and bfo_fin_send(),
+ * and a refused message goes by bfo_post() after all. DESIGN.txt sections 9 and 14.4.
  */
 #ifndef PML_BFO_POST_H
 #define PML_BFO_POST_H
