@@ -17,10 +17,10 @@ pml_bfo/formats 82
 pml_bfo/types 17
 pml_bfo/show 7
 pml_bfo/rails 58
-pml_bfo/ends 24
+pml_bfo/ends 26
 pml_bfo/failover 20
 pml_bfo/send 26
-pml_bfo/recv 31
+pml_bfo/recv 35
 pml_bfo/handshake 40
 pml_bfo/arrivals 3
 btl_openib_failover/formats 25
@@ -31,7 +31,7 @@ btl_openib_failover/qp 12
 btl_openib_failover/out 23
 btl_openib_failover/in 9
 btl_openib_failover/rail 67
-btl_openib_failover/fault 27
+btl_openib_failover/fault 28
 btl_openib_failover/threads 6
 softrail 5
 END

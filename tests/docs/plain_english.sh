@@ -12,7 +12,7 @@ others="DESIGN.txt pml_bfo/*/*.[ch] btl_openib_failover/*/*.[ch] include/*.h sof
 
 # pattern MOST-IN-THE-OTHERS BETTER PATTERN
 patterns='
-3 over_a_rail \bby (a|the|this|that|its|another|one|other|each|which) rails?\b
+1 over_a_rail \bby (a|the|this|that|its|another|one|other|each|which) rails?\b
 9 after \bbehind\b
 0 again \banew\b
 0 without_limit \bfor ever\b
