@@ -86,8 +86,8 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 /* Calls of the runtime can be replaced (opal_pmix.fence, opal_pmix.connect). */
 #define BFO_OMPI_HAS_RUNTIME_HOOKS BFO_OMPI_IS_4
 
-/* One one-sided component uses the PML: osc/pt2pt. Where it exists, osc/rdma uses a BTL only if the BTL has atomic operations. Without
- * osc/pt2pt, osc/rdma builds its atomic operations from messages of any BTL. */
+/* Of Open MPI's one-sided components only osc/pt2pt uses the PML. In releases with osc/pt2pt, osc/rdma uses a BTL only if the BTL has atomic
+ * operations. Without osc/pt2pt, osc/rdma builds its atomic operations from messages of any BTL. */
 #define BFO_OMPI_HAS_OSC_PT2PT BFO_OMPI_IS_4
 
 /* The BTL for processes of one node. */

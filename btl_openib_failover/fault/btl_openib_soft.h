@@ -12,11 +12,12 @@
 /* Service found that generation `gen` of the rail seems silent. Tells the PML and the peer, and offers the PML the rail's messages, unless
  * work of the rail has ended in the meantime. Locks: none but the poll lock. */
 void ofo_soft_begin(ofo_endpoint_t *ep, uint16_t gen);
-/* The peer found so. The same, whatever work is out here; but the peer hears nothing. Locks: none but the poll lock. */
+/* The peer found that generation `gen` seems silent. Does what ofo_soft_begin() does, even if work of the rail has ended here meanwhile, and
+ * tells the peer nothing. Locks: none but the poll lock. */
 void ofo_soft_adopt(ofo_endpoint_t *ep, uint16_t gen);
 /* The rail does not seem silent any more: tells the PML. */
 void ofo_soft_end(ofo_endpoint_t *ep, uint16_t gen);
-/* Ends the rail if a message of `gen` that has a second copy has been out for a minute. Locks: none but the poll lock. */
+/* Ends the rail if a message of `gen` that has a second copy has been in flight for a minute. Locks: none but the poll lock. */
 void ofo_soft_overdue(ofo_endpoint_t *ep, uint16_t gen);
 
 #endif /* BTL_OPENIB_SOFT_H */

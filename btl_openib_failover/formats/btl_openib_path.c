@@ -19,8 +19,8 @@ static ofo_leader_t *place_of(ofo_path_t *path, const ofo_path_rail_t *rail)
     return NULL;
 }
 
-/* A leader that is late may be stopped or dead. What was swallowed before the work stood still says nothing of this work, and what was
- * swallowed later than now is nonsense. */
+/* A leader that is late may be stopped or dead. A question that was swallowed before `since` proves nothing about this work. A time after
+ * `now` is an invalid entry. */
 static bool is_useful(const ofo_leader_t *leader, uint64_t since, uint64_t now)
 {
     return 0 != leader->until && (0 == leader->swallowed ? now <= leader->until : since <= leader->swallowed && leader->swallowed <= now);
@@ -31,7 +31,7 @@ static bool are_of_one(const ofo_path_t *path, uint64_t from)
     return path->leader[0].rail.from == path->leader[1].rail.from && from != path->leader[0].rail.from;
 }
 
-/* Two of one other process take the second place of a process that has none. */
+/* If two rails of one other process hold both places, the second place is free for a process without a place. */
 static ofo_leader_t *place_for(ofo_path_t *path, const ofo_path_rail_t *rail, uint64_t since, uint64_t now)
 {
     ofo_leader_t *place = place_of(path, rail);

@@ -50,15 +50,15 @@ typedef enum {
     OFO_PATH_ANSWERED   /* an answer came over the rail at `at` */
 } ofo_path_news_t;
 
-/* `rail` begins to ask, and leads if there is a place for it: a place is empty, or its rail has not asked for too long, or says nothing of
- * work that stands still since `since`. A rail of a process leads also instead of the second rail of another process. No two leaders ask the
+/* `rail` begins to ask, and leads if there is a place for it: a place is empty, or its rail has not asked for too long, or proves nothing about
+ * work that has stood still since `since`. A rail of a process leads also instead of the second rail of another process. No two leaders ask the
  * same process. */
 void ofo_path_lead(ofo_path_t *path, const ofo_path_rail_t *rail, uint64_t since, uint64_t now, uint64_t until);
 /* `rail` has news for the others. From a rail that does not lead only an answer counts. */
 void ofo_path_hear(ofo_path_t *path, const ofo_path_rail_t *rail, ofo_path_news_t news, uint64_t at);
 
-/* What the path tells a rail of the process `from` whose work stands still since `since`. Two rails of one other process are not enough,
- * because that process may be at fault itself. */
+/* The verdict of the path about a rail of process `from` whose work has stood still since `since`. Two rails of one other process are not
+ * enough, because that process may be at fault itself. */
 ofo_path_result_t ofo_path_tells(const ofo_path_t *path, uint64_t from, uint64_t since, uint64_t now);
 
 #endif /* BTL_OPENIB_PATH_H */

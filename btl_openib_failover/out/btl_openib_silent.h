@@ -41,11 +41,11 @@ void ofo_silent_arrived(ofo_qpset_t *qps, unsigned index, uint32_t place);
 void ofo_silent_all_arrived(ofo_qpset_t *qps, unsigned index);
 /* Takes a silent message off the list, because its own completion came. Locks: takes ep->lock. */
 void ofo_silent_forget(ofo_qpset_t *qps, unsigned index, ofo_frag_t *frag);
-/* Posts a WRITE whose completion reports the silent messages that have arrived, for one endpoint or for all of a module. Locks: takes
- * ep->lock. */
+/* Posts a WRITE whose completion reports the silent messages that have arrived. Locks: takes ep->lock. */
 void ofo_silent_ask(ofo_endpoint_t *ep);
-/* The same. Locks: ep->lock held. */
+/* As ofo_silent_ask(), for a caller that holds ep->lock. */
 void ofo_silent_ask_locked(ofo_endpoint_t *ep);
+/* ofo_silent_ask() for each endpoint of a module. */
 void ofo_silent_ask_all(ofo_module_t *module);
 
 #endif /* BTL_OPENIB_SILENT_H */

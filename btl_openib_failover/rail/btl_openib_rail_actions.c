@@ -112,7 +112,7 @@ static void send_addresses(ofo_endpoint_t *ep, ofo_ctl_type_t type)
 
 /* ---- counts ------------------------------------------------------------------------------------- */
 
-/* What is known of a generation, or NULL. A generation that was never up here carried nothing, and that is known too. */
+/* The counts of a generation, or NULL if they are unknown. A generation that was never up here has counts of 0. */
 static const ofo_kept_t *kept_of(const ofo_endpoint_t *ep, uint16_t gen)
 {
     static const ofo_kept_t nothing;
@@ -127,7 +127,7 @@ static const ofo_kept_t *kept_of(const ofo_endpoint_t *ep, uint16_t gen)
 
 ofo_kept_t *ofo_rail_keep(ofo_endpoint_t *ep, uint16_t gen)
 {
-    BFO_ASSERT(ep->kept[0].gen < (int32_t) gen); /* what is known of a generation is known once, in their order */
+    BFO_ASSERT(ep->kept[0].gen < (int32_t) gen); /* generations are counted once each, and in their order */
     BFO_ASSERT(ep->kept[1].gen <= ep->kept[0].gen);
     if (ep->kept[0].carried) {
         ep->kept[1] = ep->kept[0];
@@ -299,7 +299,7 @@ static int ofo_do_down_and_dack(void *owner, const ofo_ctl_t *ctl)
 
 static int open_set(ofo_endpoint_t *ep)
 {
-    BFO_ASSERT(NULL == ep->building); /* that of the last generation was fenced */
+    BFO_ASSERT(NULL == ep->building); /* the set of the last generation is fenced */
     BFO_ASSERT(NULL == ep->fenced_set && 0 == ep->last_wqe_at);
     BFO_ASSERT(!ep->check_open); /* the loss check of the last generation is closed before the next one begins */
     ep->building = ofo_qpset_create(ep, ep->fsm.gen);

@@ -211,14 +211,14 @@ static void handle_unknown(ofo_module_t *module, const ofo_ctl_t *ctl)
     }
 }
 
-/* The CQs are emptied first, because the last completions may have come after all. */
+/* Empties the completion queues first, because the last completions may have come after all. */
 static void answered(ofo_module_t *module, ofo_qpset_t *qps, bool is_destroyed)
 {
     poll_out(module);
     ofo_fence_answered(module, qps, is_destroyed);
 }
 
-/* The same: a rail whose last completions are there is not silent. */
+/* Polls first, because a rail whose last completions wait in the queue is not silent. */
 static void found_silent(ofo_module_t *module, ofo_endpoint_t *ep, uint16_t gen)
 {
     poll_out(module);

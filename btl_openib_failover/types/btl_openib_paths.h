@@ -23,7 +23,7 @@ enum {
 typedef struct {
     ofo_paths_file_t *file; /* NULL: the process shares nothing; atomic */
     uint64_t clock;         /* of the processes that share the file; not all containers have the same monotonic clock */
-    bool is_alone;          /* a lock of the file was not to be had, and the file is not used any more; atomic */
+    bool is_alone;          /* a lock of the file was not free, and the process does not use the file any more; atomic */
     ofo_paths_group_t mine[OFO_PATHS_OWN];
 } ofo_paths_t;
 
@@ -41,8 +41,8 @@ void ofo_paths_fini(ofo_paths_t *paths);
  * error number: the process keeps its own. */
 int ofo_paths_share(ofo_paths_t *paths, int dir);
 
-/* Locks the path with this key; a path that is not known begins empty. What it knows is kept until `until` at least. The caller calls
- * ofo_paths_unlock soon, and waits for nothing before. False: nothing is known, because there is no room. */
+/* Locks the path with this key; an unknown path begins empty. The path keeps its entries until `until` at least. The caller unlocks soon and
+ * does not block in between. False: there is no room for the path, or its lock was not free. */
 bool ofo_paths_lock(ofo_paths_t *paths, uint64_t key, uint64_t now, uint64_t until, ofo_paths_found_t *found);
 void ofo_paths_unlock(const ofo_paths_found_t *found);
 

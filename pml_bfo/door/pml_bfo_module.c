@@ -69,8 +69,8 @@ static int list_init(opal_free_list_t *list, size_t size, opal_class_t *class, i
                                NULL, NULL);
 }
 
-/* The user's limit applies to requests, because there a call of MPI can fail. It does not apply to what a message in flight needs, because
- * without it the message would be lost, or even the whole peer if a first fragment cannot be kept. */
+/* The user's limit applies to requests, because there a call of MPI can fail. The limit does not apply to memory for messages in flight.
+ * Without this memory the message would be lost, and with a first fragment the whole peer. */
 static int lists_init(void)
 {
     int rc = list_init(&mca_pml_base_send_requests, sizeof(bfo_send_t), OBJ_CLASS(bfo_send_t), bfo_params.free_list_max);
@@ -411,7 +411,8 @@ static BFO_COLD int start_failed(const mca_pml_base_request_t *base, size_t coun
     return OMPI_ERRHANDLER_INVOKE(base->req_comm, rc, 1 == count ? "MPI_Start" : "MPI_Startall");
 }
 
-/* Starts the others even if one cannot start, because MPI_Startall would not report it, and a wait for the others would never end. */
+/* Starts every request although one start has failed, because MPI_Startall does not report the failure, and a wait for the rest would never
+ * end. */
 static int bfo_start(size_t count, ompi_request_t **requests)
 {
     const mca_pml_base_request_t *failed = NULL;

@@ -41,8 +41,8 @@ static uint64_t last_look; /* ms */
 
 /* ---- what is in flight ------------------------------------------------------------------------------- */
 
-/* Has a receive asked for data over this rail? Another thread may reuse the fragment meanwhile, and the answer is wrong; the next look
- * corrects it. */
+/* Has a receive asked for data over this rail? Another thread may reuse the fragment meanwhile. Then the answer is wrong, and the next look
+ * corrects the error. */
 static bool has_asked_by(const bfo_peer_t *peer, uint8_t r)
 {
     for (uint32_t i = 0; i < bfo_load(&bfo.frags.size); ++i) {
@@ -61,7 +61,7 @@ static bool is_held(const bfo_peer_t *peer)
     return 0 == peer->send_mask && 0 != peer->up_mask;
 }
 
-/* A report that goes over a rail that stands out does not count, because each report would else be news for the next one. */
+/* Is a report in flight over a rail that stands out? Such a report does not count as work, because otherwise each report would cause the next. */
 static bool is_telling(const bfo_peer_t *peer)
 {
     return is_held(peer) && 0 != __atomic_load_n(&peer->telling, __ATOMIC_RELAXED);
@@ -117,7 +117,7 @@ static void rails_sent(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
     }
 }
 
-/* Without an UP rail the report waits for a look that finds one, because it would be old when it goes. */
+/* Reports only over an UP rail. Without an UP rail a later look reports, because a queued report would be out of date. */
 static void tell_peer(bfo_peer_t *peer, uint8_t quiet)
 {
     const bfo_path_t path = is_held(peer) ? (bfo_path_t){(uint8_t) __builtin_ctz(peer->up_mask), false} : BFO_ANY_PATH;
@@ -209,8 +209,8 @@ static void wait_or_go_on(bfo_peer_t *peer)
     }
 }
 
-/* Returns true if the peer needs another look. That look must be soon only for rails that still have something in flight at this end; the
- * peer reports on the other end. */
+/* Returns true if the peer needs another look. Rails that stand out and still carry work of this process make this look urgent, and so does a
+ * report that is due; the peer watches its own work. */
 static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
 {
     uint8_t out, quiet;

@@ -18,10 +18,10 @@
  * Locks: none; `under_way` and `carried` are atomic, a lost update of another word only shifts the shares a little. */
 typedef struct {
     uint64_t load[BFO_STRIPE_MAX];     /* virtual time: (bytes << 18) / weight */
-    uint32_t nominal[BFO_STRIPE_MAX];  /* what the BTL says of the rail: its bandwidth << 8 */
-    uint32_t weight[BFO_STRIPE_MAX];   /* what the rail was seen to deliver, in the same unit; not 0 */
+    uint32_t nominal[BFO_STRIPE_MAX];  /* bandwidth that the BTL states, << 8 */
+    uint32_t weight[BFO_STRIPE_MAX];   /* `nominal`, or the bandwidth that was measured if a rail delivers too little, in the same unit; not 0 */
     int64_t under_way[BFO_STRIPE_MAX]; /* bytes of pieces in flight; below 0 while another thread is still counting the begin of a piece */
-    uint32_t seen[BFO_STRIPE_MAX];     /* what the last windows measured, the latest with the most weight, in the same unit */
+    uint32_t seen[BFO_STRIPE_MAX];     /* bandwidth measured in the last windows, the latest with the most weight, in the same unit */
     uint64_t carried[BFO_STRIPE_MAX];  /* bytes that ended while all other rails had bytes in flight, since the last judgement */
     uint8_t slow;                      /* rails that deliver less than half of their share, until they deliver two thirds again */
 } bfo_stripe_t;
@@ -32,12 +32,12 @@ void bfo_stripe_add(bfo_stripe_t *s, unsigned rail, uint32_t bandwidth);
 /* Chooses the rail in `mask` (not 0) to send the next `bytes`, and charges it. */
 unsigned bfo_stripe_next(bfo_stripe_t *s, unsigned mask, size_t bytes);
 
-/* As bfo_stripe_next(), but charges nothing: the caller does that once it knows how many bytes it sends. */
+/* As bfo_stripe_next(), but charges nothing: the caller charges the rail when the number of bytes is known. */
 unsigned bfo_stripe_least(const bfo_stripe_t *s, unsigned mask);
 void bfo_stripe_charge(bfo_stripe_t *s, unsigned rail, size_t bytes);
 
-/* A rail joins those of `mask`: it gets the largest virtual time among them, because otherwise it would carry everything until it had
- * caught up. Forgets what it delivered before. */
+/* Adds a rail to those of `mask`, with the largest virtual time among them. Otherwise the new rail would carry everything until its time had
+ * caught up. Forgets what was measured of the rail. */
 void bfo_stripe_join(bfo_stripe_t *s, unsigned rail, unsigned mask);
 
 /* A piece of `bytes` of a long message begins on a rail, or ends there; `carried`: all of it arrived. `mask`: rails that carry such

@@ -19,7 +19,7 @@ int bfo_peer_connect(bfo_peer_t *peer);
 /* How processes of the same machine find a process, read from the modex; all zero: not known. */
 bfo_life_t bfo_rails_life_of(const ompi_proc_t *proc) BFO_COLD;
 
-/* Frees the peer structure of a process that goes. */
+/* Frees the peer structure of a process that leaves. */
 void bfo_peer_free(ompi_proc_t *proc);
 
 /* Makes the lane to `rank` of `bc`; its sequence numbers go on where the last communicator of this context id stopped.
@@ -79,8 +79,8 @@ static inline uint8_t bfo_rails_but(uint8_t mask, uint8_t avoid)
     return 0 != (mask & ~avoid) ? (uint8_t) (mask & ~avoid) : mask;
 }
 
-/* Shall a peer read long messages? A READ needs one round trip less than a PUT, and no word with the sender for each piece. But if some rails
- * have no READ, or the sides have no names of rails in common, one rail would carry what PUTs spread over all. */
+/* Returns true if the peer reads long messages. A READ needs one round trip less than a PUT, and no message to the sender for each piece. But
+ * if some rails have no READ, or the sides have no names of rails in common, a READ would use one rail where PUTs use all. */
 static inline bool bfo_rails_offer_reads(const bfo_peer_t *peer)
 {
     return 0 != peer->get_mask

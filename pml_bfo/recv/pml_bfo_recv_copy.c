@@ -15,7 +15,7 @@
 void bfo_recv_copy_from(bfo_recv_t *req, size_t offset)
 {
     BFO_ASSERT(offset <= req->length);
-    BFO_ASSERT(0 < __atomic_load_n(&req->open, __ATOMIC_RELAXED)); /* that of the caller: nobody copies the rest meanwhile */
+    BFO_ASSERT(0 < __atomic_load_n(&req->open, __ATOMIC_RELAXED)); /* the caller's PUT or READ: no thread copies the rest meanwhile */
     BFO_LOCK(&bfo.lock);
     if (!req->copies || offset < req->copy_from) {
         req->copy_from = offset;
@@ -24,8 +24,8 @@ void bfo_recv_copy_from(bfo_recv_t *req, size_t offset)
     BFO_UNLOCK(&bfo.lock);
 }
 
-/* The last PUT or READ of a message that is to be copied has ended. Another thread that is about to start one finds `copies` set, gives
- * up, and comes here too; the first of them asks. */
+/* The last PUT or READ of a message that is to be copied has ended. A thread that was about to start a PUT or READ finds `copies` set and
+ * calls this function too. The first caller asks for the copy. */
 void bfo_recv_copy_rest(bfo_recv_t *req)
 {
     size_t offset;
@@ -36,12 +36,12 @@ void bfo_recv_copy_rest(bfo_recv_t *req)
     req->copy_from = SIZE_MAX;
     BFO_UNLOCK(&bfo.lock);
     if (SIZE_MAX != offset && BFO_RECV_ACTIVE == bfo_se_state(bfo_se_load(&req->m))) {
-        __atomic_store_n(&req->bytes, offset, __ATOMIC_SEQ_CST); /* what was written beyond it comes again */
+        __atomic_store_n(&req->bytes, offset, __ATOMIC_SEQ_CST); /* bytes beyond this offset are sent again */
         bfo_recv_ask(req, offset);
     }
 }
 
-/* For a caller that has raised `open` to start one more. */
+/* For a caller that has raised `open` to start another PUT or READ. */
 int bfo_recv_copies_instead(bfo_recv_t *req)
 {
     const int32_t open = bfo_add32(&req->open, -1);

@@ -34,7 +34,7 @@ static inline uint8_t rail_for_piece(const bfo_peer_t *peer, uint8_t mask)
     return (uint8_t) (bfo_likely(0 == (mask & (mask - 1))) ? (unsigned) __builtin_ctz(mask) : bfo_stripe_least(&peer->stripe, mask));
 }
 
-/* What a rail takes in one piece, of at most `limit` bytes, if a message goes in several. */
+/* Largest piece of a message for this rail; at most `limit` bytes. */
 static inline size_t piece_most(const bfo_peer_t *peer, uint8_t rail, size_t limit)
 {
     const size_t wanted = 0 != bfo_params.frag_size ? bfo_params.frag_size : peer->rails[rail].btl->btl_rdma_pipeline_frag_size;
@@ -473,7 +473,7 @@ void bfo_recv_schedule(bfo_recv_t *req)
 
 /* ---- the rendezvous ------------------------------------------------------------------------------------ */
 
-/* The rails of those offered that shall read the message; 0: it is copied. A message of one piece takes one rail. */
+/* Returns the offered rails over which this process reads the message; 0: the message is copied. A message of one piece takes one rail. */
 static inline __attribute__((always_inline)) uint8_t rails_that_read(const bfo_recv_t *req, const bfo_peer_t *peer, uint8_t offered, uint64_t address)
 {
     const uint8_t mask = offered & peer->get_mask;

@@ -10,7 +10,7 @@
 
 #include "rails/pml_bfo_rails.h"
 
-/* Nothing more of this attempt can come: frees the fragments of the PUTs it has asked for; an identifier that still names one is stale. */
+/* Frees the fragments of all PUTs of this attempt. The peer sends nothing more of the attempt. Identifiers of the fragments become stale. */
 void bfo_recv_forget_puts(bfo_recv_t *req) BFO_COLD;
 /* Starts PUTs or READs as the pipeline allows. The caller holds an event. */
 void bfo_recv_schedule(bfo_recv_t *req);

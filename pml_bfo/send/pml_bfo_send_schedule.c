@@ -30,7 +30,7 @@ inline void bfo_send_act_count_frag(void *request, void *arg)
     bfo_send_t *req = request;
     const size_t *length = arg;
 
-    BFO_ASSERT(*length > sizeof(bfo_frag_hdr_t)); /* what frag_post() has counted as begun */
+    BFO_ASSERT(*length > sizeof(bfo_frag_hdr_t)); /* the length that frag_post() counted */
     (void) bfo_add_size(&req->bytes, *length - sizeof(bfo_frag_hdr_t));
     bfo_send_schedule(req);
 }
@@ -233,7 +233,7 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
     } else {
         BFO_SEND_ROW(req->m.se, ACK);
         if (NULL != req->regs) {
-            __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* what was written beyond it is sent again */
+            __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* bytes beyond this offset are sent again */
         }
         req->next = ack->send_offset;
         req->end = ack->send_offset + ack->send_size;
@@ -428,8 +428,8 @@ static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
     return OMPI_SUCCESS;
 }
 
-/* S6b: the rail is lost, or was lost when the message began; the next attempt registers with it again. Or this process does not use the
- * rail, or cannot write over it; the receiver learns that only from the next attempts, which offer no PUT. */
+/* S6b. Case 1: the rail is lost, or was lost when the message began. The next attempt registers with the rails that are UP then. Case 2: this
+ * process does not use the rail, or cannot write over it. The next attempts offer no PUT, and so the receiver asks for none. */
 static BFO_COLD void put_elsewhere(bfo_send_t *req, uint8_t rail, bfo_id_t dst_id)
 {
     bfo_peer_t *peer = req->lane->peer;
@@ -439,7 +439,7 @@ static BFO_COLD void put_elsewhere(bfo_send_t *req, uint8_t rail, bfo_id_t dst_i
         bfo_tell_foreign_put(peer);
     }
     if (!peer->failover) {
-        bfo_failover_declare(peer, "it asks for data by a rail that is not used here");
+        bfo_failover_declare(peer, "it asks for data over a rail that this process does not use");
     } else if (PML_BFO) {
         bfo_failover_put_on_dead_rail(req, dst_id);
     }
@@ -457,7 +457,7 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
     if (NULL == req->regs || 0 == put->dst_id || put->rdma_offset + put->dst_size > bfo_send_length(req)) {
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else if (bfo_unlikely(0 == (req->lane->peer->up_mask & req->regs->mask & 1u << rail))) {
-        put_elsewhere(req, rail, put->dst_id); /* also a rail that was dead before, because nothing is registered with it */
+        put_elsewhere(req, rail, put->dst_id); /* also a rail that was dead before: the buffer has no registration with it */
     } else {
         BFO_SEND_ROW(req->m.se, PUT);
         send_answered(req, put->dst_id);

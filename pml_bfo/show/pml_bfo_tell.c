@@ -123,10 +123,10 @@ void bfo_tell_rail_lost(bfo_peer_t *peer, uint8_t r, const char *cause, bool tol
     }
 }
 
-/* What was reported of a port. */
+/* The last loss of a port that was reported. */
 typedef struct {
     const mca_btl_base_module_t *btl;
-    uint32_t told; /* number of the last loss reported */
+    uint32_t told; /* number of this loss */
 } port_t;
 
 static port_t *port_of(const mca_btl_base_module_t *btl)
@@ -385,7 +385,7 @@ void bfo_tell_peer_waits(bfo_peer_t *peer)
         snprintf(limit, sizeof(limit), "for the rail that is coming back");
     }
     if (BFO_TELL_RAILS <= bfo_param(verbose)) {
-        opal_output(0, "bfo: %u->%u no rail is left: waits for one, %s", my_rank(), rank_of(peer), limit);
+        opal_output(0, "bfo: %u->%u no rail is left: this process waits for a rail, %s", my_rank(), rank_of(peer), limit);
     }
     bfo_figures_waits(peer, true);
     bfo_tell_rails(peer);
@@ -402,7 +402,8 @@ void bfo_tell_peer_waits(bfo_peer_t *peer)
 void bfo_tell_foreign_put(const bfo_peer_t *peer)
 {
     if (BFO_TELL_RAILS <= bfo_param(verbose)) {
-        opal_output(0, "bfo: %u<-%u asks for data by a rail that is not used here: what it is sent is copied from now on", my_rank(), rank_of(peer));
+        opal_output(0, "bfo: %u<-%u asks for data over a rail that this process does not use: messages to it are copied from now on", my_rank(),
+                    rank_of(peer));
     }
 }
 

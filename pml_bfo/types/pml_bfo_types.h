@@ -51,68 +51,68 @@ typedef struct {
     size_t frag_limit;  /* most bytes of one FRAG, header included */
     size_t get_limit;   /* most bytes of one READ */
     uint16_t awaited;   /* generation whose fence ends the rail's bit in `fencing`. Lock: bfo.lock */
-    bool is_lossy;      /* the BTL gave up fences; below: the first and the last such generation. Lock: bfo.lock */
-    uint16_t lossy_first, lossy_last;
-    size_t carried;         /* bytes of long messages during its probation; atomic */
-    uint64_t figures_since; /* ns; lost, or in use, since then. Lock: that of pml_bfo_figures.c */
-    char cause[64];         /* why it was lost, for the user */
+    bool is_lossy;      /* the BTL gave up fences. Lock: bfo.lock */
+    uint16_t lossy_first, lossy_last; /* the first and the last generation whose fence was given up. Lock: bfo.lock */
+    size_t carried;                   /* bytes of long messages during its probation; atomic */
+    uint64_t figures_since;           /* ns; when the rail was lost, or was used first or again. Lock: that of pml_bfo_figures.c */
+    char cause[64];                   /* why the rail was lost, for the user */
 } bfo_rail_t;
 
 /* One process. Lives from the first contact to del_procs. */
 typedef struct bfo_peer_t {
     ompi_proc_t *proc;
-    struct bfo_peer_t *next; /* in bfo.peers */
-    uint8_t n_rails;         /* 0: bfo_peer_connect() was not called, or found no rail */
-    uint8_t eager_mask;      /* rails for first fragments: UP and with the lowest latency */
-    uint8_t up_mask;         /* rails that are UP: messages in flight go on over them */
-    uint8_t send_mask;       /* rails for new work: UP and not standing out; if there is none, all UP rails that do not stand out by force */
-    uint8_t put_mask;        /* rails that can PUT, of those */
-    uint8_t pin_mask;        /* put_mask, or 0: then no send lets the peer ask for its bytes by PUT */
-    uint8_t get_mask;        /* rails that can GET, of those */
-    bool offers_reads;       /* long messages are offered for READs: see bfo_rails_offer_reads() */
-    uint8_t next_eager;      /* round robin; two threads may take the same rail */
-    bool foreign_puts;       /* it has asked for a PUT over a rail that this process does not use. Lock: bfo.lock */
-    bool failover;           /* every rail has the extension: interrupted transfers are restarted */
-    uint8_t closed;          /* rails without the extension whose connection is closed; atomic */
-    uint8_t fencing;         /* rails whose fence on this side is running. Lock: bfo.lock */
-    uint8_t untold;          /* rails whose loss is not reported to the user yet; atomic */
-    uint8_t figures_lost;    /* rails counted as lost in the file of figures; below: on its last rail. Lock: that of pml_bfo_figures.c */
-    bool figures_last;
-    bool figures_waits; /* counted as waited for; below: since when, in ns. The same lock */
-    uint64_t figures_waits_since;
-    uint8_t figures_rail;              /* the rail lost last: resends are counted for its port. The same lock */
-    bool declared;                     /* declared unreachable: never used again (DESIGN.txt section 11) */
-    bool may_wait;                     /* rails can come back: without one this process may wait for the peer (pml_bfo_last_rail_timeout) */
-    uint8_t soft;                      /* rails that seem silent: no new work begins there. Lock: bfo.lock */
-    uint8_t probation;                 /* rails that came back: short messages avoid them. Atomic; lock to write: bfo.lock */
-    uint8_t out_own, out_theirs;       /* rails that stand out because this side's or the peer's port is out of service. Lock: bfo.lock */
-    uint8_t forced_own, forced_theirs; /* of those, the rails that stand out even if no other rail is left. Lock: bfo.lock */
+    struct bfo_peer_t *next;      /* in bfo.peers */
+    uint8_t n_rails;              /* 0: bfo_peer_connect() was not called, or found no rail */
+    uint8_t eager_mask;           /* rails for first fragments: UP and with the lowest latency */
+    uint8_t up_mask;              /* rails that are UP: messages in flight go on over them */
+    uint8_t send_mask;            /* rails for new work: UP and not standing out; if there is none, all UP rails that do not stand out by force */
+    uint8_t put_mask;             /* rails that can PUT, of those */
+    uint8_t pin_mask;             /* put_mask, or 0: then no send lets the peer ask for its bytes by PUT */
+    uint8_t get_mask;             /* rails that can GET, of those */
+    bool offers_reads;            /* long messages are offered for READs: see bfo_rails_offer_reads() */
+    uint8_t next_eager;           /* round robin; two threads may take the same rail */
+    bool foreign_puts;            /* it has asked for a PUT over a rail that this process does not use. Lock: bfo.lock */
+    bool failover;                /* every rail has the extension: interrupted transfers are restarted */
+    uint8_t closed;               /* rails without the extension whose connection is closed; atomic */
+    uint8_t fencing;              /* rails whose fence on this side is running. Lock: bfo.lock */
+    uint8_t untold;               /* rails whose loss is not reported to the user yet; atomic */
+    uint8_t figures_lost;         /* rails counted as lost in the file of figures. Lock: that of pml_bfo_figures.c, as of the next four */
+    bool figures_last;            /* the peer has one rail left, and is counted so */
+    bool figures_waits;           /* this process waits for the peer, and counts it so */
+    uint64_t figures_waits_since; /* ns; when this wait began */
+    uint8_t figures_rail;         /* the rail lost last: resends are counted for its port */
+    bool declared;                /* declared unreachable: never used again (DESIGN.txt section 11) */
+    bool may_wait;                /* rails can come back: without one this process may wait for the peer (pml_bfo_last_rail_timeout) */
+    uint8_t soft;                 /* rails that seem silent: no new work begins there. Lock: bfo.lock */
+    uint8_t probation;            /* rails that came back: short messages avoid them. Atomic; lock to write: bfo.lock */
+    uint8_t out_own, out_theirs;  /* rails that stand out because this side's or the peer's port is out of service. Lock: bfo.lock */
+    uint8_t forced_own, forced_theirs;            /* of those, the rails that stand out even if no other rail is left. Lock: bfo.lock */
     uint8_t names_out, names_forced, names_quiet; /* the peer's report, by names of rails: out, out by force, nothing in flight. Lock: bfo.lock */
     uint8_t quiet_before; /* rails without anything in flight here at the last look of pml_bfo_drain.c, the only user of this and the next four */
     uint8_t quiet;        /* rails without anything in flight here at the last two looks */
-    uint32_t told;        /* what this process last reported to the peer: forced << 16 | out << 8 | quiet, or that it must report again; atomic */
+    uint32_t told;        /* last report to the peer: forced << 16 | out << 8 | quiet, or UNTOLD: a report is due; atomic */
     int32_t telling;      /* reports in flight to the peer; atomic */
-    uint32_t rails_number, rails_heard; /* number of the last such message to the peer, and from it. Lock: bfo.lock */
-    uint64_t waits_since;               /* ms; this process waits for the peer since then; 0: it does not. Lock: bfo.lock */
+    uint32_t rails_number, rails_heard; /* number of the last report to the peer, and from the peer. Lock: bfo.lock */
+    uint64_t waits_since;               /* ms; when the wait for a rail to the peer began; 0: no wait. Lock: bfo.lock */
     bfo_life_t life;                    /* how processes of its machine find it; from the modex */
-    uint64_t asked_at;  /* ms; of the last question about its life. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
-    uint32_t witness;   /* whose turn it is to be asked, among the processes of its machine */
-    uint32_t looked;    /* ranks examined so far in the search for a process of its machine */
-    uint32_t question;  /* number of the wait in which others are asked, 0: none was asked. Atomic, like the next two */
-    bool is_dead;       /* its machine reported it dead in this wait */
-    bool life_out;      /* a message LIFE to it is in flight */
+    uint64_t asked_at;  /* ms; of the last question about the peer's life. This and the next two belong to the thread that asks (pml_bfo_witness.c) */
+    uint32_t witness;   /* questions so far, because the processes of the peer's machine are asked in turn */
+    uint32_t looked;    /* ranks examined so far in the search for a process of the peer's machine */
+    uint32_t question;  /* number of the wait in which other processes are asked; 0: none was asked. Atomic, like the next two */
+    bool is_dead;       /* a process of the peer's machine reported the peer dead in this wait */
+    bool life_out;      /* a message LIFE to the peer is in flight */
     uint32_t resends;   /* resends since progress last tried waiting work; benign race */
     bfo_link_t turn;    /* in bfo.pending while work waits. Lock: bfo.pending_lock */
-    bfo_link_t waiting; /* bfo_work_t that wait for its rails, the oldest first. Lock: bfo.pending_lock */
-    uint32_t n_waiting; /* changed under bfo.pending_lock, read without; below: those of them that end something on a rail */
-    uint32_t n_bound;
-    bool ready;                         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_is_ready */
+    bfo_link_t waiting; /* bfo_work_t that wait for the peer's rails, the oldest first. Lock: bfo.pending_lock */
+    uint32_t n_waiting; /* items in `waiting`; changed under bfo.pending_lock, read without */
+    uint32_t n_bound;   /* those with is_bound; likewise */
+    bool ready;         /* bfo_peer_connect() is done. release: bfo_peer_connect; acquire: bfo_peer_is_ready */
     uint32_t foreign_sent;              /* number of the last FOREIGN to the peer; atomic */
-    uint32_t foreign_heard;             /* number of the last one from it that was handed up. Lock: bfo.lock */
+    uint32_t foreign_heard;             /* number of the last FOREIGN from the peer that was handed up. Lock: bfo.lock */
     struct bfo_foreign_t *foreign_held; /* FOREIGN messages that came out of order, by number (pml_bfo_ulfm_tags.c). Lock: bfo.lock */
     bool is_handing_up;                 /* a thread hands up FOREIGN messages of this peer. Lock: bfo.lock */
     size_t match_limit;                 /* most payload of a MATCH: from the smallest eager limit of all rails; does not change */
-    size_t rndv_limit;                  /* most payload of an RNDV, likewise */
+    size_t rndv_limit;                  /* most payload of an RNDV; likewise */
     size_t rdma_min;                    /* RDMA pays from this many bytes on */
     struct bfo_regs_t *no_regs;         /* registrations of the rails that need none, shared by all requests; or NULL */
     size_t handle_size;                 /* of a registration handle, equal on all rails that do RDMA */
@@ -136,7 +136,7 @@ static inline size_t bfo_smaller(size_t a, size_t b)
 /* The message streams between this process and one rank of one communicator. Created at the first contact. */
 typedef struct bfo_lane_t {
     bfo_lane_match_t match; /* Lock: the communicator's */
-    uint32_t next_send;     /* number of the next message to it; atomic */
+    uint32_t next_send;     /* number of the next message to that rank; atomic */
     bfo_peer_t *peer;
 } bfo_lane_t;
 
@@ -149,11 +149,11 @@ typedef struct bfo_comm_t {
     ompi_communicator_t *comm;
     ompi_group_t *group; /* the remote one; holds a reference */
     int32_t n_watched;   /* sends in flight whose callbacks MPI_Comm_free waits for; atomic */
-    bool is_watched;     /* there was one, and MPI_Comm_free is set up to wait; atomic */
+    bool is_watched;     /* a send was counted in n_watched, and MPI_Comm_free is set up to wait; atomic */
     bool is_window;      /* osc/pt2pt has sent since its error handler was last called for a lost process; atomic */
-    bool gone;           /* MPI has freed it, and only its memory remains. Lock: bfo.lock */
-    bool is_deserted;    /* every other process of it is declared: no message comes any more. Lock: lock */
-    bool is_marked;      /* it is revoked, for collectives at least: its lanes have BFO_LANE_REVOKED. Lock: bfo.lock */
+    bool gone;           /* MPI has freed the communicator, and only this memory remains. Lock: bfo.lock */
+    bool is_deserted;    /* every other process of the communicator is declared: no message comes any more. Lock: lock */
+    bool is_marked;      /* the communicator is revoked, for collectives at least: its lanes have BFO_LANE_REVOKED. Lock: bfo.lock */
     struct bfo_comm_t *next_gone;
 } bfo_comm_t;
 
@@ -162,8 +162,8 @@ typedef struct bfo_got_frag_t {
     opal_free_list_item_t super;
     bfo_got_t got;
     bfo_link_t link;            /* in bfo.orphans */
-    mca_btl_base_module_t *btl; /* the module it arrived on */
-    bfo_peer_t *peer;           /* the process that sent it according to the BTL, or NULL */
+    mca_btl_base_module_t *btl; /* the module over which the fragment arrived */
+    bfo_peer_t *peer;           /* the process that sent the fragment according to the BTL, or NULL */
     size_t length;              /* header and payload */
     size_t offset;              /* in the message, of a part that came out of order (bfo_recv_t.ahead) */
     char *data;                 /* room, or malloc */
@@ -172,14 +172,14 @@ typedef struct bfo_got_frag_t {
 
 /* ---- work that waits for resources --------------------------------------------------------------- */
 
-/* An element of bfo_peer_t.waiting; it counts 1 in the events of the request it belongs to. */
+/* An element of bfo_peer_t.waiting. Each element counts 1 in the events of its request. */
 typedef struct bfo_work_t {
     bfo_link_t link;
     /* Tries again. OMPI_SUCCESS: done or discarded; OMPI_ERR_OUT_OF_RESOURCE: stays. */
     int (*retry)(struct bfo_work_t *work);
     bool queued;    /* Lock: bfo.pending_lock */
-    bool is_resend; /* a copy after an error: progress sends only so many of them to a peer in one call */
-    bool is_bound;  /* ends on its rail what has begun there, even if the rail stands out */
+    bool is_resend; /* a copy after an error: in one call progress sends at most pml_bfo_resend_burst of them to a peer */
+    bool is_bound;  /* ends what has begun on its rail, even if the rail stands out */
 } bfo_work_t;
 
 /* A control message that could not be sent yet. */
@@ -297,7 +297,7 @@ enum { BFO_FRAG_NONE = 0, BFO_FRAG_PUT, BFO_FRAG_WRITE, BFO_FRAG_RGET, BFO_FRAG_
 typedef struct bfo_frag_t {
     opal_free_list_item_t super;
     bfo_name_t name;  /* for PUT and RGET: FIN names it */
-    bfo_send_t *send; /* one of the two is set */
+    bfo_send_t *send; /* send or recv is set, not both */
     bfo_recv_t *recv;
     bfo_peer_t *peer;
     uint8_t kind; /* BFO_FRAG_* */

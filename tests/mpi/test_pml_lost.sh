@@ -61,7 +61,7 @@ window_lost() {
 waits() {
     local go=$TEST_TMP/go rail
     begin "$go" wait --mca pml_bfo_verbose 1 "$BFO_BUILDDIR/tests/mpi/mpi_lost" wait "$go"
-    await "$LOG" 'no rail is left: waits' 2 || { tail -n 40 "$LOG"; fail "not both ranks wait for a rail"; }
+    await "$LOG" 'no rail is left: this process waits' 2 || { tail -n 40 "$LOG"; fail "not both ranks wait for a rail"; }
     touch "$go-waits"
     await "$LOG" '^disconnects' 2 || { tail -n 40 "$LOG"; fail "not both ranks could cancel and probe while they wait"; }
     for rail in 0 1; do

@@ -26,17 +26,17 @@ job() {
 job 2 2
 says 'bfo: 0->1 rails 2: sr0:1 sr1:1$'
 says 'bfo: 1->0 rails 2: sr0:1 sr1:1$'
-says_not 'restarts|not used here'
+says_not 'restarts|this process does not use'
 note "two of three rails, the same on both sides"
 
 job 2 3
 says 'rank 0 counters: .*get_bytes [1-9]'
 says 'rank 1 counters: .*get_bytes [1-9]'
-says_not 'restarts|not used here'
+says_not 'restarts|this process does not use'
 note "two rails with three: messages are read by the rails of both"
 
 job 2 3 --mca pml_bfo_use_get 0
-says 'bfo: 0<-1 asks for data by a rail that is not used here'
+says 'bfo: 0<-1 asks for data over a rail that this process does not use'
 says 'bfo: rank 0 counters: .*restarts [1-9]'
 says_not 'rank 1 counters: .*restarts'
 note "two rails with three: what was asked for by the third is copied"

@@ -28,9 +28,9 @@ away() {
     begin_stream "-n $rails --retry-time=300ms" 2 "$@" "$STREAM" -m 300000 -s 600
     await "$log" 'messages verified' || give_up 'no stream'
     for time in 1 2; do
-        waits=$(grep -c 'no rail is left: waits' "$log")
+        waits=$(grep -c 'no rail is left: this process waits' "$log")
         every silent "$rails"
-        await "$log" 'no rail is left: waits' $((waits + 1)) || give_up "$rails rails, $*: nobody waits, time $time"
+        await "$log" 'no rail is left: this process waits' $((waits + 1)) || give_up "$rails rails, $*: nobody waits, time $time"
         every up "$rails"
         await "$log" 'is back; in use' $((2 * rails * time)) || give_up "$rails rails, $*: not all rails are back, time $time"
     done
@@ -44,20 +44,20 @@ away 1
 away 2
 away 2 --mca pml_bfo_use_put 0
 away 2 --mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0
-grep -q 'No rail is left to a process; the job waits for one: .* it waits 300 s' "$log" || give_up 'no message says that the job waits'
+grep -q 'No rail is left to a process; the job waits for a rail: .* it waits 300 s' "$log" || give_up 'no message says that the job waits'
 
 # The first message is lost with the only rail, so the receiver has sent and received nothing when the sender asks for the rail's return.
 echo 'error status=retry rail=sr0 op=send payload=0:41 nth=1' >"$TEST_TMP/plan"
 PML_PREFIX=("$SOFTRAIL" run -n 1 --plan "$TEST_TMP/plan" --report "$REPORT" --)
 run_program mpi_sizes 2 "${BTL_ARGS[@]}"
-grep -q '"done": 1' "$REPORT" && grep -q 'no rail is left: waits' "$TEST_TMP/mpi_sizes.log" || fail 'the first message was not lost'
+grep -q '"done": 1' "$REPORT" && grep -q 'no rail is left: this process waits' "$TEST_TMP/mpi_sizes.log" || fail 'the first message was not lost'
 ! grep -q 'cannot reach a process' "$TEST_TMP/mpi_sizes.log" || fail 'a peer was given up after its first message was lost'
 
 # no rail comes back
 begin_stream "-n 2 --retry-time=300ms" 2 --mca pml_bfo_last_rail_timeout 2 "$STREAM" -m 300000 -s 600
 await "$log" 'messages verified' || give_up 'no stream'
 every silent 2
-await "$log" 'no rail is left: waits' || give_up 'nobody waits'
+await "$log" 'no rail is left: this process waits' || give_up 'nobody waits'
 wait $job && give_up 'the job ended well without rails'
 grep -q 'cause: no rail came back in time' "$log" || give_up 'the wait did not end'
 
@@ -76,7 +76,7 @@ killed() {
     for node in 1 2; do
         await "$log" 'cannot reach .* to rank 3 .*; cause: the process is dead, as its machine says' $node || give_up "$1: a node does not say that the process is dead"
     done
-    note "killed, $1: $(grep -c 'no rail is left: waits' "$log") of 3 survivors waited, and learnt that the process is dead"
+    note "killed, $1: $(grep -c 'no rail is left: this process waits' "$log") of 3 survivors waited, and learnt that the process is dead"
 }
 two_nodes
 killed all
