@@ -42,6 +42,7 @@ ipaddr_include|fe80::/10|-n 2 --link-layer=eth|sr0:1: ethernet|0
 ipaddr_include|10.0.0.0/8|-n 2 --link-layer=eth|No port of this machine matches|1
 ipaddr_exclude|fe80::/10|-n 2 --link-layer=eth|-sr0:1: ethernet|1
 device_type|infiniband|-n 2|sr0:1: infiniband|0
+device_type|ib|-n 2|sr0:1: infiniband|0
 device_type|iwarp|-n 2|No port of this machine matches|1
 device_type|token-ring|-n 2|btl_openib_device_type has a value|1
 max_btls|1|-n 2|-sr1:1: infiniband|0
