@@ -16,6 +16,7 @@
 #include "rails/pml_bfo_failover_fence.h"
 #include "failover/pml_bfo_failover_peer.h"
 #include "rails/pml_bfo_failover_poison.h"
+#include "rails/pml_bfo_generation.h"
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_post.h"
 #include "rails/pml_bfo_rails.h"
@@ -264,23 +265,13 @@ static void fence_done(mca_btl_base_module_t *btl, opal_proc_t *proc, uint8_t na
 {
     bfo_peer_t *peer = ((ompi_proc_t *) proc)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
     const uint8_t r = NULL == peer || !peer->ready ? BFO_MAX_RAILS : bfo_rail_index(peer, btl);
-    bfo_rail_t *rail = BFO_MAX_RAILS == r ? NULL : &peer->rails[r];
 
-    if (NULL == rail) {
+    if (BFO_MAX_RAILS == r) {
         return;
     }
+    BFO_ASSERT(peer->rails[r].name >= BFO_MAX_RAILS || name == peer->rails[r].name); /* both sides mean this rail */
     BFO_LOCK(&bfo.lock);
-    rail->fenced = rail->fenced < generation ? generation : rail->fenced;
-    if (lossy) {
-        rail->lossy_first = rail->is_lossy ? rail->lossy_first : generation;
-        rail->lossy_last = generation;
-        rail->is_lossy = true;
-        BFO_ASSERT(rail->lossy_first <= rail->lossy_last); /* generations only grow */
-    }
-    BFO_ASSERT(rail->name >= BFO_MAX_RAILS || name == rail->name); /* both sides mean this rail */
-    if (rail->fenced >= rail->awaited) {                           /* otherwise the fence of a newer generation runs */
-        peer->fencing &= (uint8_t) ~(1u << r);
-    }
+    bfo_generation_fence_ends(peer, r, generation, lossy);
     BFO_UNLOCK(&bfo.lock);
     held_fins_release(peer);
     bfo_tell_rails(peer);

@@ -7,6 +7,7 @@
 
 #include "rails/pml_bfo_adopt.h"
 #include "types/pml_bfo_extension.h"
+#include "rails/pml_bfo_generation.h"
 #include "show/pml_bfo_figures_file.h"
 #include "types/pml_bfo_params.h"
 
@@ -69,16 +70,7 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
             rail->name = BFO_MAX_RAILS; /* its index may be another rail's name */
         } else {
             rail->name = info.name < BFO_MAX_RAILS ? info.name : BFO_MAX_RAILS;
-            rail->gen = info.generation;
-            BFO_ASSERT(-1 == rail->fenced); /* a rail of a peer that is not ready yet was never fenced */
-            if (BFO_RAIL_DOWN_BOTH == info.state) {
-                rail->fenced = info.generation;
-                down |= (uint8_t) (1u << r);
-            } else if (BFO_RAIL_DOWN_LOCAL == info.state) {
-                rail->awaited = info.generation;
-                peer->fencing |= (uint8_t) (1u << r);
-                down |= (uint8_t) (1u << r);
-            }
+            down |= bfo_generation_found(peer, r, &info) ? (uint8_t) (1u << r) : 0;
         }
     }
     return down;

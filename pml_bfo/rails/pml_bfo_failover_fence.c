@@ -8,6 +8,7 @@
 #include "rails/pml_bfo_adopt.h"
 #include "types/pml_bfo_extension.h"
 #include "rails/pml_bfo_failover_fence.h"
+#include "rails/pml_bfo_generation.h"
 
 #if PML_BFO
 /* A BTL that does not know the rail has nothing in flight on it, and never reports the fence as done. */
@@ -15,7 +16,7 @@ static BFO_COLD void fence_refused(bfo_peer_t *peer, uint8_t r)
 {
     BFO_LOCK(&bfo.lock);
     BFO_ASSERT(r < peer->n_rails && NULL != peer->rails[r].ext); /* only a rail with failover is asked */
-    peer->fencing &= (uint8_t) ~(1u << r);
+    bfo_generation_fence_refused(peer, r);
     BFO_UNLOCK(&bfo.lock);
     bfo.up.declare(peer, "its BTL does not know a rail that is to be closed");
     bfo.up.settle_all();
@@ -23,18 +24,11 @@ static BFO_COLD void fence_refused(bfo_peer_t *peer, uint8_t r)
 
 bool bfo_failover_fence_begins(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 {
-    bfo_rail_t *rail = &peer->rails[r];
-    bool to_come = false;
+    bool to_come;
 
     BFO_ASSERT(r < peer->n_rails);
     BFO_LOCK(&bfo.lock);
-    if (NULL != rail->ext && rail->fenced < gen) { /* otherwise the fence is done, and nobody would clear the bit */
-        to_come = true;
-        rail->gen = rail->gen < gen ? gen : rail->gen;
-        rail->awaited = rail->gen;
-        peer->fencing |= (uint8_t) (1u << r);
-        BFO_ASSERT(rail->fenced < rail->awaited); /* otherwise fence_done() would never clear the bit */
-    }
+    to_come = bfo_generation_fence_begins(peer, r, gen);
     BFO_UNLOCK(&bfo.lock);
     return to_come;
 }

@@ -12,6 +12,7 @@
 #include "rails/pml_bfo_failover_bypass.h"
 #include "rails/pml_bfo_failover_fence.h"
 #include "rails/pml_bfo_failover_poison.h"
+#include "rails/pml_bfo_generation.h"
 #include "types/pml_bfo_local.h"
 #include "types/pml_bfo_params.h"
 #include "rails/pml_bfo_pending.h"
@@ -161,7 +162,7 @@ static void rail_add(bfo_peer_t *peer, const mca_bml_base_btl_t *bml_btl)
     rail->endpoint = bml_btl->btl_endpoint;
     rail->ext = bfo_failover_adopt(btl);
     rail->name = peer->n_rails;
-    rail->fenced = -1;
+    bfo_generation_init(rail);
     rail->flags = btl->btl_flags;
     rail->frag_limit = most > sizeof(bfo_frag_hdr_t) + 64 ? most : btl->btl_eager_limit;
     rail->get_limit = bfo_smaller(0 != btl->btl_get_limit ? btl->btl_get_limit : SIZE_MAX,
@@ -398,14 +399,13 @@ bool bfo_rail_bring_up(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 
     BFO_ASSERT(r < peer->n_rails);
     BFO_LOCK(&bfo.lock);
-    is_new = !peer->declared && gen > rail->gen && rail->fenced < (int32_t) gen;
+    is_new = !peer->declared && bfo_generation_is_next(rail, gen);
     if (is_new) { /* the rail is UP here already if all rails were down at the first contact */
         bfo_stripe_join(&peer->stripe, r, peer->send_mask);
         peer->soft &= (uint8_t) ~(1u << r);
         (void) __atomic_fetch_or(&peer->probation, (uint8_t) (1u << r), __ATOMIC_RELAXED); /* its bytes are counted from here on */
         rail->carried = 0;
-        __atomic_store_n(&rail->gen, gen, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_RELEASE); /* a thread that sees the rail in a mask sees its generation */
+        bfo_generation_use(rail, gen);
         set_masks(peer, (uint8_t) (peer->up_mask | 1u << r));
     }
     BFO_UNLOCK(&bfo.lock);

@@ -45,7 +45,7 @@ typedef struct {
     struct mca_btl_base_endpoint_t *endpoint;
     bfo_btl_ext_t *ext; /* NULL: this rail has no failover */
     uint8_t name;       /* of the rail, the same on both sides (DESIGN.txt section 10); its index without failover. Read it with bfo_rail_name() */
-    uint16_t gen;       /* generation in use, or the last one */
+    uint16_t gen;       /* generation in use, or the last one. Written by _generation.[ch] alone, like the members about fences */
     int32_t fenced;     /* highest generation that this side has fenced, -1: none. Lock: bfo.lock */
     uint32_t flags;     /* MCA_BTL_FLAGS_* that can be used with this peer */
     size_t frag_limit;  /* most bytes of one FRAG, header included */
@@ -74,7 +74,7 @@ typedef struct bfo_peer_t {
     bool foreign_puts;            /* it has asked for a PUT over a rail that this process does not use. Lock: bfo.lock */
     bool failover;                /* every rail has the extension: interrupted transfers are restarted */
     uint8_t closed;               /* rails without the extension whose connection is closed; atomic */
-    uint8_t fencing;              /* rails whose fence on this side is running. Lock: bfo.lock */
+    uint8_t fencing;              /* rails whose fence on this side is running. Lock: bfo.lock; written by _generation.[ch] alone */
     uint8_t untold;               /* rails whose loss is not reported to the user yet; atomic */
     uint8_t figures_lost;         /* rails counted as lost in the file of figures. Lock: that of pml_bfo_figures.c, as of the next four */
     bool figures_last;            /* the peer has one rail left, and is counted so */

@@ -8,6 +8,7 @@
 # The same holds for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions, and for the events of btl_openib_rail.def, whose
 # actions are elements of an array that the compiler makes from the table. The states of a set of queue pairs, of a marker, of a rail and of its
 # gate have one writer each, and one header of the PML calls the BTL's extension. DESIGN.txt sections 2.4, 10.2 and 10.3.
+# What the PML keeps of a rail has one writer each: the masks of a peer, and the generations and fences. DESIGN.txt section 14.1.
 use strict;
 use warnings;
 
@@ -33,12 +34,20 @@ sub slurp
     return scalar <$in>;
 }
 
+# assigns CODE MEMBER: does CODE assign to the member, or count it up or down?
+sub assigns
+{
+    my ($code, $member) = @_;
+
+    return $code =~ /$member\s*(?:[-+|&^]|<<|>>)?=[^=]/ || $code =~ /$member\s*(?:\+\+|--)/ || $code =~ /(?:\+\+|--)[\w.>[\]-]*$member\b/;
+}
+
 # writes CODE MEMBER: does CODE assign to the member, store into it, or take its address?
 sub writes
 {
     my ($code, $member) = @_;
 
-    return $code =~ /$member\s*=[^=]/ || $code =~ /\bOFO_STORE\([^,;]*$member\b/ || $code =~ /&[\w.>[\]-]*$member\b/;
+    return assigns($code, $member) || $code =~ /\bOFO_STORE\([^,;]*$member\b/ || $code =~ /&[\w.>[\]-]*$member\b/;
 }
 
 # same MACHINE WHAT LIST MISSING: complains unless MISSING has the same names as LIST.
@@ -57,9 +66,14 @@ my ($set_by_btl) = slurp("$dir/include/bfo_btl_ext.h") =~ m{/\* set by the BTL \
 my $functions = join '|', my @functions = ($set_by_btl || '') =~ /\bbfo_btl_\w+_fn_t (\w+);/g;
 die "few functions in the extension\n" if 8 > @functions;
 
+my $of_rails = '(?:\.|->)(?:fencing|fenced|awaited|is_lossy|lossy_first|lossy_last)|(?<!\bfrag)(?<!\bname)(?:\.|->)gen';
+my $masks = '(?:\.|->)(?:(?:up|send|eager|put|pin|get)_mask|offers_reads)';
 my $text = '';
 for my $path (sort glob "$dir/pml_bfo/*/*.[ch]") {
     my $code = slurp($path) =~ s{/\*.*?\*/}{}gsr;
+    complain("$path: only pml_bfo_generation.[ch] write the generations and fences of a rail")
+        if $path !~ m{/pml_bfo_generation\.[ch]$} && writes($code, "(?:$of_rails)");
+    complain("$path: only pml_bfo_rails.c writes the masks of a peer") if $path !~ m{/pml_bfo_rails\.c$} && assigns($code, $masks);
     complain("$path: only pml_bfo_failover_se.h names the state word that can be written")
         if $path !~ m{/pml_bfo_failover_se\.h$} && $code =~ /(?:\.|->)own\b/;
     complain("$path: only pml_bfo_extension.h calls the BTL's extension")

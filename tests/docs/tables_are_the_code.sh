@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# The actions and events that the tables of the request machines, of the drain and of a rail name are in the code, as tables_are_the_code.pl says. A
-# fault that is planted into a copy of the sources is found.
+# The actions and events that the tables of the request machines, of the drain and of a rail name are in the code, and each state has one writer, as
+# tables_are_the_code.pl says. A fault that is planted into a copy of the sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 script="$BFO_SRCDIR"/tests/docs/tables_are_the_code.pl
@@ -29,6 +29,10 @@ planted "echo '/* BFO_SEV_NOTIFY_OK */' >>show/pml_bfo_tell.c; sed -i 's/BFO_SEV
     "send: NOTIFY_OK is an event that nothing raises"
 planted "echo 'bool x(bfo_rail_t *r) { return r->ext->port_is_up(r->btl); }' >>failover/pml_bfo_witness.c" "pml_bfo_witness.c: only pml_bfo_extension.h"
 planted "echo 'void x(bfo_btl_ext_t *e) { e->declare(0, 0); }' >>failover/pml_bfo_witness.c" "pml_bfo_witness.c: only pml_bfo_extension.h"
+planted "echo 'void x(bfo_peer_t *p) { p->fencing |= 1; }' >>failover/pml_bfo_failover.c" "pml_bfo_failover.c: only pml_bfo_generation"
+planted "echo 'void x(bfo_peer_t *p) { ++p->rails[0].gen; }' >>failover/pml_bfo_failover_peer.c" "pml_bfo_failover_peer.c: only pml_bfo_generation"
+planted "echo 'void x(bfo_rail_t *r) { f(&r->fenced); }' >>rails/pml_bfo_adopt.c" "pml_bfo_adopt.c: only pml_bfo_generation"
+planted "echo 'void x(bfo_peer_t *p) { p->send_mask &= 1; }' >>rails/pml_bfo_probation.c" "pml_bfo_probation.c: only pml_bfo_rails.c"
 cd_btl='cd ../btl_openib_failover'
 planted "$cd_btl && sed -i 's/OFO_DEV_TURN/0/' out/btl_openib_keepalive.c" "drain: TURN is an event that nothing raises"
 planted "$cd_btl && sed -i 's/^void ofo_drain_act_give_up(/void ofo_give_up(/' fault/btl_openib_fence.c" "drain: give_up is an action without a function"

@@ -247,7 +247,7 @@ our @all = (
     { name => 'drain-takes-last', what => 'the last rail is taken out of use', file => $rails,
       from => '0 != calm ? calm : 0 != in ? in : spare,', to => '0 != calm ? calm : in,', test => 'tests/fuzz/test_world_drain.sh' },
     { name => 'drain-ends-with-a-loss', what => 'a rail that was lost while it was drained is used when it is back', file => $rails,
-      from => "        rail->carried = 0;\n        __atomic", to => "        rail->carried = 0;\n        peer->out_own &= (uint8_t) ~(1u << r);\n        __atomic", test => 'tests/fuzz/test_world_drain.sh' },
+      from => "        rail->carried = 0;\n        bfo_generation", to => "        rail->carried = 0;\n        peer->out_own &= (uint8_t) ~(1u << r);\n        bfo_generation", test => 'tests/fuzz/test_world_drain.sh' },
     { name => 'force-keeps-last', what => 'the last rail is kept although the user drains it by force', file => $rails,
       from => 'spare = (uint8_t) (up & ~(peer->forced_own | peer->forced_theirs))', to => 'spare = up', test => 'tests/fuzz/test_world_drain.sh tests/tools/test_bfo_force.sh' },
     { name => 'force-not-told', what => 'the peer is not told that a port is drained by force', file => 'pml_bfo/failover/pml_bfo_drain.c',
