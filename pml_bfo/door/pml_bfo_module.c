@@ -140,6 +140,7 @@ int bfo_module_publish(void)
 
 static void comm_free(bfo_comm_t *bc)
 {
+    BFO_ASSERT(bc->gone); /* no thread finds it any more */
     for (uint32_t rank = 0; rank < bc->size; ++rank) {
         free(bc->lanes[rank]);
     }
@@ -295,6 +296,7 @@ static bool comm_is_known(uint32_t ctx, bfo_comm_t *bc)
         }
         __atomic_store_n(chunk, made, __ATOMIC_RELEASE);
     }
+    BFO_ASSERT(NULL == bc || NULL == (*chunk)[ctx & 255]); /* a context id belongs to one communicator at a time */
     __atomic_store_n(&(*chunk)[ctx & 255], bc, __ATOMIC_RELEASE);
     return true;
 }
@@ -342,6 +344,8 @@ int bfo_add_comm(ompi_communicator_t *comm)
  * otherwise the next communicator of this context id would get these messages when they arrive. */
 static void lane_end(bfo_lane_t *lane, uint32_t ctx)
 {
+    int rc;
+
     if (!bfo_link_is_empty(&lane->match.early)) {
         lane->match.next_recv = bfo_container(lane->match.early.prev, bfo_got_t, by_lane)->seq + 1;
     }
@@ -352,7 +356,8 @@ static void lane_end(bfo_lane_t *lane, uint32_t ctx)
         bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
     }
     BFO_LOCK(&bfo.lock);
-    (void) bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv); /* cannot fail: bfo_lane_create() made the entry */
+    rc = bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv);
+    BFO_ASSERT(0 == rc); /* bfo_lane_create() made the entry */
     BFO_UNLOCK(&bfo.lock);
 }
 
@@ -360,6 +365,7 @@ static void lane_end(bfo_lane_t *lane, uint32_t ctx)
 static void comm_end(bfo_comm_t *bc)
 {
     BFO_LOCK(&bfo.lock);
+    BFO_ASSERT(!bc->gone); /* a communicator ends once */
     bc->comm->c_pml_comm = NULL;
     (void) comm_is_known(BFO_OMPI_CTX_OF(bc->comm), NULL);
     bc->gone = true;

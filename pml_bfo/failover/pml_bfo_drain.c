@@ -222,6 +222,7 @@ static bool look_at_peer(bfo_peer_t *peer, bfo_drained_t *sums)
     wait_or_go_on(peer);
     out = peer->out_own | peer->out_theirs;
     quiet = quiet_rails(peer, out);
+    BFO_ASSERT(0 == (quiet & ~out)); /* a rail in use is not reported as drained */
     if (0 != out || 0 != __atomic_load_n(&peer->told, __ATOMIC_RELAXED)) {
         tell_peer(peer, quiet);
     }

@@ -59,6 +59,7 @@ static void rail_failed(bfo_peer_t *peer, uint8_t r, uint16_t gen, const char *c
         bfo_failover_fence(peer, r, gen);
     }
     BFO_ASSERT(0 == (peer->send_mask & ~peer->up_mask) || bfo_threads);
+    BFO_ASSERT(!is_new || NULL == peer->rails[r].ext || (peer->fencing >> r & 1) || peer->rails[r].fenced >= gen || peer->declared || bfo_threads);
     if (is_new) {
         bfo_stat_add(BFO_STAT_RAILS_LOST, 1);
         bfo_stat_mark_error();
@@ -142,6 +143,7 @@ void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h)
         const bool is_up = peer->up_mask >> r & 1;
 
         if (bfo_rail_name(peer, r) < BFO_MAX_RAILS && (!is_up || 0 < rail->gen)) { /* all generations before the one in use are dead */
+            BFO_ASSERT(0 == (h->dead_mask >> rail->name & 1));                     /* no two rails have the same name */
             h->dead_mask |= (uint8_t) (1u << rail->name);
             h->rail_gen[rail->name] = (uint16_t) (rail->gen - is_up);
         }
@@ -246,6 +248,7 @@ void bfo_recv_act_hold_fin(void *request, void *arg)
     const bfo_fin_hdr_t *fin = arg;
     bfo_ctl_t *held = (bfo_ctl_t *) opal_free_list_get(&bfo.ctl_list);
 
+    BFO_ASSERT(0 != (fin->fflags & BFO_FIN_WRITE)); /* a READ has its bytes when it ends */
     if (NULL == held) {
         bfo_failover_declare(from, "no memory");
         return;

@@ -61,6 +61,7 @@ static void fail_all(const bfo_peer_t *peer)
 {
     bfo_local_t *me = bfo_enter();
 
+    BFO_ASSERT(peer->declared); /* no request to the peer begins any more */
     for (uint32_t i = 0; i < bfo_load(&bfo.sends.size); ++i) {
         bfo_send_t *req = bfo_container(bfo_ids_at(&bfo.sends, i), bfo_send_t, name);
 
@@ -226,6 +227,7 @@ int bfo_failover_look_at_waits(void)
     if (bfo_likely(0 == __atomic_load_n(&bfo.n_waits, __ATOMIC_RELAXED))) {
         return 0;
     }
+    BFO_ASSERT(bfo.waits_registered || bfo_threads); /* progress comes here until the last wait ends */
     now = now_ms();
     timeout = timeout_now(now);
     BFO_FOREACH_PEER(peer)

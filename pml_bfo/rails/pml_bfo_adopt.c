@@ -17,6 +17,7 @@ bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl)
 {
 #if PML_BFO
     if (BFO_BTL_EXT_OK == bfo_btl_ext_check(btl)) {
+        BFO_ASSERT(NULL == bfo.failover_component || bfo.failover_component == btl->btl_component); /* the only one with failover */
         bfo.failover_component = btl->btl_component;
         bfo_btl_ext(btl)->failed_frag = bfo.callbacks.failed_frag;
         bfo_btl_ext(btl)->fence_done = bfo.callbacks.fence_done;
@@ -80,6 +81,7 @@ uint8_t bfo_failover_name_rails(bfo_peer_t *peer)
 uint8_t bfo_failover_learn_name(bfo_peer_t *peer, uint8_t rail)
 {
     BFO_ASSERT(rail < peer->n_rails);
+    BFO_ASSERT(peer->rails[rail].name >= BFO_MAX_RAILS || bfo_threads); /* a rail that has a name keeps it */
     if (NULL != peer->rails[rail].ext) {
         peer->rails[rail].name = bfo_failover_rail_name(peer, peer->rails[rail].btl);
     }
@@ -96,6 +98,7 @@ uint8_t bfo_failover_rails_of_names(bfo_peer_t *peer, uint8_t names)
 
         mask |= name < BFO_MAX_RAILS && (names >> name & 1) ? (uint8_t) (1u << r) : 0;
     }
+    BFO_ASSERT(!peer->failover || __builtin_popcount(mask) <= __builtin_popcount(names)); /* no two rails have the same name */
     return mask;
 }
 
@@ -106,6 +109,7 @@ uint8_t bfo_failover_names_of_rails(bfo_peer_t *peer, uint8_t mask)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const uint8_t name = 0 == (mask >> r & 1) ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
 
+        BFO_ASSERT(!peer->failover || name >= BFO_MAX_RAILS || 0 == (names >> name & 1));
         names |= name < BFO_MAX_RAILS ? (uint8_t) (1u << name) : 0;
     }
     return names;

@@ -44,6 +44,7 @@ void bfo_failover_fence(bfo_peer_t *peer, uint8_t r, uint16_t gen)
 
 void bfo_failover_fence_down(bfo_peer_t *peer, uint8_t down)
 {
+    BFO_ASSERT(0 == down >> peer->n_rails);
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         if (down >> r & 1) {
             bfo_failover_fence(peer, r, peer->rails[r].gen);

@@ -29,6 +29,7 @@ static bool is_confirmed(const bfo_peer_t *peer, uint32_t rail, bfo_suspect_t ki
             return rail != suspects[i].rail;
         }
     }
+    BFO_ASSERT(next_suspect < SUSPECTS);
     suspects[next_suspect].peer = peer;
     suspects[next_suspect].kind = kind;
     suspects[next_suspect].message = message;

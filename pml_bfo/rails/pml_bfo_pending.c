@@ -34,6 +34,7 @@ static void work_append(bfo_peer_t *peer, bfo_work_t *work)
     ++bfo.n_pending;
     BFO_ASSERT(peer->n_bound <= peer->n_waiting);
     BFO_ASSERT(peer->n_waiting <= bfo.n_pending);
+    BFO_ASSERT(!bfo_link_is_empty(&bfo.pending)); /* progress finds the peer */
 }
 
 static bool work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work), bool is_resend, bool is_bound)
@@ -81,6 +82,7 @@ void bfo_work_forget(bfo_peer_t *peer)
         bfo_link_remove(&peer->turn);
         BFO_ASSERT(0 != peer->n_waiting && peer->n_waiting <= bfo.n_pending);
         bfo.n_pending -= peer->n_waiting;
+        BFO_ASSERT((0 == bfo.n_pending) == bfo_link_is_empty(&bfo.pending));
     }
     BFO_UNLOCK(&bfo.pending_lock);
 }
@@ -112,6 +114,7 @@ static bfo_work_t *work_pop(bfo_peer_t *peer)
         if (bfo_link_is_empty(&peer->waiting)) {
             bfo_link_remove(&peer->turn);
         }
+        BFO_ASSERT((0 == bfo.n_pending) == bfo_link_is_empty(&bfo.pending)); /* otherwise progress would stop, or visit nobody */
     }
     BFO_UNLOCK(&bfo.pending_lock);
     return work;

@@ -32,6 +32,7 @@ int bfo_post_elsewhere(bfo_peer_t *peer, uint8_t r, int rc, const uint8_t *up, u
 {
     const bool is_ready = bfo_peer_is_ready(peer);
 
+    BFO_ASSERT(OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_ERR_UNREACH == rc); /* a message that a rail has taken is not posted again */
     for (only &= (uint8_t) ~(1u << r); is_ready && OMPI_SUCCESS != rc && 0 != (*up & only); only &= (uint8_t) ~(1u << r)) {
         int next;
 
@@ -204,10 +205,16 @@ int bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, size_t l
 }
 
 #if PML_BFO
+static inline bool is_first_fin_of_write(const bfo_hdr_t *h)
+{
+    return BFO_MSG_FIN == h->common.type && BFO_FIN_WRITE == (h->fin.fflags & (BFO_FIN_WRITE | BFO_FIN_RESENT));
+}
+
 int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length)
 {
     const message_t m = {header, length, NULL, NULL, BFO_ANY_PATH, 0};
 
+    BFO_ASSERT(!is_first_fin_of_write(header)); /* a copy may overtake the data, and says so */
     return bfo_resend_may_go(peer) ? bfo_ctl_send(peer, BFO_ANY_PATH, header, length, NULL, NULL) : ctl_queue(peer, &m, true);
 }
 
@@ -217,6 +224,7 @@ int bfo_ctl_copy(bfo_peer_t *peer, const void *message, size_t length, mca_btl_b
     const uint8_t r = bfo_rail_for_first(peer);
     int rc = OMPI_ERR_OUT_OF_RESOURCE;
 
+    BFO_ASSERT(BFO_MSG_FRAG != ((const bfo_hdr_t *) message)->common.type); /* the receiver would count its bytes twice */
     if (bfo_resend_may_go(peer)) {
         rc = ctl_post(peer, r, &m);
         rc = OMPI_SUCCESS == rc ? rc : ctl_elsewhere(peer, r, rc, &m);
@@ -230,6 +238,7 @@ int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
     const uint8_t r = bfo_rail_for_first(peer);
     opal_convertor_t convertor; /* without data */
 
+    BFO_ASSERT(0 == (fin->fflags & BFO_FIN_WRITE)); /* that of a WRITE follows its data over one rail */
     if (bfo_likely(BFO_MAX_RAILS != r) && NULL != peer->rails[r].btl->btl_sendi) {
         const bfo_rail_t *rail = &peer->rails[r];
 

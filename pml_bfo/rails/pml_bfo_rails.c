@@ -120,10 +120,8 @@ static bool speaks_our_protocol(bfo_peer_t *peer)
 
     rc = modex_of(peer->proc, &theirs, &size);
     if (OPAL_SUCCESS != rc || size < least) {
-        const uint32_t none = 0;
-
-        bfo_help_say("help-pml-bfo.txt", "wrong-protocol", BFO_PROTOCOL_VERSION, OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME, none,
-                     OPAL_NAME_PRINT(peer->proc->super.proc_name));
+        bfo_help_say("help-pml-bfo.txt", "wrong-protocol", BFO_PROTOCOL_VERSION, OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_PROC_MY_HOSTNAME,
+                     (uint32_t) 0, OPAL_NAME_PRINT(peer->proc->super.proc_name));
         free(theirs);
         return false;
     }
@@ -256,7 +254,8 @@ static void set_masks(bfo_peer_t *peer, uint8_t up)
     }
     BFO_ASSERT((0 == use) == (0 == eager)); /* while a rail is in use, some rail takes first fragments */
     BFO_ASSERT(0 == ((eager | put | get) & ~use));
-    BFO_ASSERT(0 == (use & ~up) && 0 == (pin & ~up)); /* no new work begins on a rail that is not UP */
+    BFO_ASSERT(0 == (eager & peer->probation) || 0 == (use & ~peer->probation)); /* first fragments avoid probation while another rail serves */
+    BFO_ASSERT(0 == (use & ~up) && 0 == (pin & ~up));                            /* no new work begins on a rail that is not UP */
     BFO_ASSERT(0 == (use & (peer->forced_own | peer->forced_theirs)));
     BFO_ASSERT(0 == ((peer->soft | peer->probation | peer->fencing) >> peer->n_rails));
     peer->up_mask = up;

@@ -72,5 +72,6 @@ uint8_t bfo_rails_out_put(const bfo_peer_t *peer)
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         mask |= (peer->up_mask >> r & 1) && (peer->rails[r].flags & MCA_BTL_FLAGS_PUT) ? (uint8_t) (1u << r) : 0;
     }
+    BFO_ASSERT(0 == (peer->put_mask & ~mask) || bfo_threads); /* another thread may bring a rail up or down meanwhile */
     return mask;
 }
