@@ -15,6 +15,8 @@
 #include "types/btl_openib_mail.h"
 #include "device/btl_openib_srq.h"
 
+#include "bfo_assert.h"
+
 #include <unistd.h>
 
 /* Needed because not only the service that reads events comes here: rdmacm notifies the service of each module of a removed device. */
@@ -26,6 +28,7 @@ static void set_port_locked(ofo_module_t *module, bool up, const char *why)
 {
     const bool gone = OFO_LOAD(module->device->fatal) || OFO_LOAD(module->cq_failed);
 
+    BFO_ASSERT(gone || !module->gone_told); /* a port that is down for good stays so */
     if (up ? gone || OFO_LOAD(module->port_up) : !OFO_LOAD(module->port_up) && gone == module->gone_told) {
         return;
     }
@@ -253,6 +256,7 @@ static void last_wqe(ofo_qp_t *qp)
 {
     ofo_qpset_t *qps = qp->returns.qps;
 
+    BFO_ASSERT(qp == &qps->qp[qp->returns.qp]); /* the event names a queue pair of a set that lives */
     OFO_STORE(qps->module->device->raises_last_wqe, true);
     OFO_STORE(qp->last_wqe_seen, true);
     ofo_tell_progress(qps->ep->module, OFO_MAIL_LAST_WQE, qps->ep, qps->gen, NULL, NULL);
@@ -269,6 +273,7 @@ static void qp_failed(const ofo_device_t *device, const struct ibv_qp *verbs, bo
         return;
     }
     qps = qp->returns.qps;
+    BFO_ASSERT(qp == &qps->qp[qp->returns.qp]); /* the event names a queue pair of a set that lives */
     OFO_STORE(qp->is_fatal, qp->is_fatal || fatal);
     ofo_tell_service(qps->ep, OFO_MAIL_ERROR, qps->gen, &(ofo_ctl_t){.cause = OFO_CAUSE_ERROR}, NULL);
 }
@@ -367,6 +372,7 @@ void ofo_async_answer(ofo_module_t *module)
     const uint32_t asked = OFO_LOAD(module->port_asked);
     struct ibv_port_attr attr;
 
+    BFO_ASSERT((int32_t) (asked - OFO_LOAD(module->port_told)) >= 0); /* no answer before its question */
     if (asked != OFO_LOAD(module->port_told)) {
         OFO_STORE(module->port_answer, 0 == ibv_query_port(module->device->context, module->port_num, &attr) && IBV_PORT_ACTIVE == attr.state);
         OFO_STORE(module->port_told, asked);

@@ -14,6 +14,8 @@
 #include "rail/btl_openib_peer.h"
 #include "rail/btl_openib_rail.h"
 
+#include "bfo_assert.h"
+
 /* L23: a declared peer gets PEERDEAD as the answer to any message. */
 static void answer_declared(ofo_module_t *module, ofo_peer_t *peer)
 {
@@ -47,6 +49,7 @@ void ofo_ctl_dispatch(ofo_module_t *module, const ofo_ctl_t *ctl)
         return;
     }
     ep = ofo_partner_endpoint(peer, module, ctl);
+    BFO_ASSERT(NULL == ep || peer == ep->peer); /* a message reaches only rails to its sender */
     if (NULL == ep) {
         ++module->count.ctl_dropped;
     } else if (ep->module == module) {

@@ -7,6 +7,8 @@
  */
 #include "connect/btl_openib_connect_parked.h"
 
+#include "bfo_assert.h"
+
 #include <stdlib.h>
 
 /* An incoming connect for one queue pair. */
@@ -58,6 +60,7 @@ bool ofo_parked_add(ofo_module_t *module, struct rdma_cm_id *id, const ofo_ctl_t
             at = &(*at)->next;
         }
     }
+    BFO_ASSERT(NULL == module->cm.parked || module->cm.parked->since <= now); /* the latest is the first */
     *parked = (parked_t){.id = id, .ctl = *ctl, .since = now, .next = module->cm.parked};
     module->cm.parked = parked;
     return count == ctl->nqp;
@@ -118,6 +121,7 @@ uint64_t ofo_parked_expire(ofo_module_t *module, uint64_t now)
             at = &(*at)->next;
         }
     }
+    BFO_ASSERT(0 == next || now < next); /* otherwise service would call again without end */
     return next;
 }
 

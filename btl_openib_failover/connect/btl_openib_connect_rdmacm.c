@@ -16,6 +16,8 @@
 #include "rail/btl_openib_rail.h"
 #include "formats/btl_openib_wire.h"
 
+#include "bfo_assert.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +100,8 @@ static void call_end(ofo_module_t *module, call_t *call)
     while (NULL != *at && *at != call) {
         at = &(*at)->next;
     }
+    BFO_ASSERT(call == *at); /* a connect ends once */
+    BFO_ASSERT(NULL != call->qps || 0 < module->cm.messages);
     if (NULL != *at) {
         *at = call->next;
         module->cm.messages -= NULL == call->qps;
@@ -132,6 +136,7 @@ static call_t *call_begin(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index, 
     call->next = module->cm.calls;
     module->cm.calls = call;
     module->cm.messages += NULL == qps;
+    BFO_ASSERT(module->cm.messages <= MESSAGES_MAX);
     if (0 != rdma_resolve_addr(call->id, (struct sockaddr *) &own, (struct sockaddr *) &peer, RESOLVE_MS)) {
         call_end(module, call);
         return NULL;
@@ -167,6 +172,7 @@ static void send_request(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
     ofo_qpset_t *qps = ep->building;
     uint8_t bytes[OFO_CTL_MAX_SIZE];
 
+    BFO_ASSERT(qps->gen == ctl->gen && qps->nqp == ctl->nqp); /* the request is that of the set whose queue pairs connect */
     for (unsigned i = 0; i < qps->nqp; ++i) {
         ctl->qp_index = (uint8_t) i;
         if (NULL == qps->qp[i].cm_id && 0 < ofo_ctl_pack(ctl, bytes, sizeof(bytes))) {
@@ -403,6 +409,7 @@ static void connect_response(ofo_module_t *module, call_t *call, const struct rd
 {
     ofo_ctl_t ctl;
 
+    BFO_ASSERT(NULL == call->qps || call->qps->qp[call->index].cm_id == call->id); /* the queue pair has no other connect */
     if (NULL != call->qps && read_message(module, param, &ctl) && OFO_CTL_REP == ctl.type && all_done(call->qps, call->id)) {
         ofo_rail_message(call->ep, &ctl);
     }

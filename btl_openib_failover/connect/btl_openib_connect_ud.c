@@ -17,6 +17,8 @@
 #include "qp/btl_openib_qpset.h"
 #include "formats/btl_openib_wire.h"
 
+#include "bfo_assert.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -41,6 +43,7 @@ static bool post_recv(ofo_ud_t *ud, unsigned i)
     struct ibv_sge sge = {.addr = (uintptr_t) recv_slot(ud, i), .length = SLOT, .lkey = ud->mr->lkey};
     struct ibv_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1}, *wrong;
 
+    BFO_ASSERT(i < RECVS && !ud->posted[i]); /* a slot is posted once: two datagrams would share its memory */
     ud->posted[i] = 0 == ibv_post_recv(ud->qp, &wr, &wrong);
     return ud->posted[i];
 }
@@ -168,6 +171,7 @@ static void reap_sends(ofo_ud_t *ud)
     int n = ibv_poll_cq(ud->send_cq, BATCH, wc);
 
     for (; 0 < n; n = ibv_poll_cq(ud->send_cq, BATCH, wc)) {
+        BFO_ASSERT((unsigned) n <= ud->sent - ud->reaped); /* each message completes once */
         ud->reaped += (unsigned) n;
         for (int i = 0; i < n; ++i) {
             if (IBV_WC_SUCCESS != wc[i].status) {
@@ -318,6 +322,7 @@ static void ud_send(ofo_endpoint_t *ep, ofo_ctl_t *ctl)
         return;
     }
     ++ud->sent;
+    BFO_ASSERT(ud->sent - ud->reaped <= SENDS); /* the slot of a message is used again after its completion */
     ++module->count.ctl_out;
 }
 
@@ -363,6 +368,7 @@ static int poll_datagrams(ofo_module_t *module)
 
     for (int i = 0; i < n; ++i) {
         unsigned slot = (unsigned) wc[i].wr_id;
+        BFO_ASSERT(slot < RECVS && ud->posted[slot]); /* each receive completes once */
         ud->posted[slot] = false;
         if (IBV_WC_SUCCESS != wc[i].status) {
             OFO_STORE(ud->is_doubtful, true);
@@ -386,6 +392,7 @@ static void ud_receive(ofo_module_t *module)
     struct ibv_cq *cq;
     void *context;
 
+    BFO_ASSERT(!ud->is_reading); /* no message that is handled reads the next one */
     if (0 == ibv_get_cq_event(ud->channel, &cq, &context)) {
         ibv_ack_cq_events(cq, 1);
         (void) ibv_req_notify_cq(ud->recv_cq, 0);

@@ -16,6 +16,7 @@
 #include "threads/btl_openib_sleep.h"
 #include "formats/btl_openib_wire.h"
 
+#include "bfo_assert.h"
 #include "bfo_help.h"
 
 #include "opal/memoryhooks/memory.h"
@@ -138,6 +139,7 @@ static int publish_record(void)
     if (NULL != bytes) {
         OFO.record.version = (uint8_t) OFO.params.test_record_version;
         length = ofo_record_pack(&OFO.record, bytes, OFO_RECORD_MAX_SIZE);
+        BFO_ASSERT(0 < length && length <= OFO_RECORD_MAX_SIZE); /* there is room for the most ports */
         OPAL_MODEX_SEND_STRING(rc, BFO_MODEX_GLOBAL, (char *) MODEX_KEY, bytes, length);
         free(bytes);
     }
@@ -174,6 +176,7 @@ static mca_btl_base_module_t **component_init(int *count, bool enable_progress_t
         return NULL;
     }
     ofo_ports_open(&defaults);
+    BFO_ASSERT(OFO.record.nports <= OFO.module_count); /* each port has a module */
     ofo_params_compare_fabrics();
     ofo_queues_publish(&OFO.queues, !OFO.no_srq, &OFO.record);
     if (OPAL_SUCCESS != publish_record() || 0 == OFO.module_count || !start_services()) {

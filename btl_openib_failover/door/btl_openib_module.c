@@ -24,6 +24,7 @@
 #include "threads/btl_openib_sleep.h"
 #include "device/btl_openib_srq.h"
 
+#include "bfo_assert.h"
 #include "bfo_help.h"
 
 #include "opal/class/opal_bitmap.h"
@@ -114,6 +115,7 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
         if (NULL != peer) {
             OFO_STORE(peer->closing, false); /* del_procs may have been called for it before */
         }
+        BFO_ASSERT(NULL == ep || (ep->module == (ofo_module_t *) btl && ep->peer == peer));
         endpoints[i] = NULL != ep && is_for_the_pml(ep) ? ep : NULL;
         if (NULL != endpoints[i] && NULL != reachable) {
             opal_bitmap_set_bit(reachable, (int) i);
@@ -262,6 +264,7 @@ void ofo_module_destroy(ofo_module_t *module)
 {
     ofo_service_stop(module);
     ofo_service_free(module);
+    BFO_ASSERT(!module->has_thread); /* no thread uses what is freed here */
     free_sets(module);
     OFO.cpc->destroy(module);
     ofo_srqs_destroy(module);
@@ -301,6 +304,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
 {
     static unsigned ended;
 
+    BFO_ASSERT(ended < OFO.module_count); /* a module ends once */
     OFO.closing = true;
     for (unsigned i = 0; 0 == ended && i < OFO.module_count; ++i) {
         if (0 < OFO.params.verbose) {
@@ -328,6 +332,8 @@ static void add_list(ofo_module_t *module, uint32_t size, unsigned queue)
 {
     ofo_frag_list_t *list = &module->frags[module->frag_lists++];
 
+    BFO_ASSERT(module->frag_lists <= OFO_MAX_FRAG_LISTS && queue < OFO_MAX_QPS);
+    BFO_ASSERT(list == module->frags || (list - 1)->size < size); /* the first list that is large enough is the best */
     OBJ_CONSTRUCT(&list->free, opal_free_list_t);
     list->module = module;
     list->size = size;

@@ -247,6 +247,7 @@ static bool add_lane(ofo_device_t *device, const ofo_module_t *model, ofo_port_t
     if (NULL == module) {
         return false;
     }
+    BFO_ASSERT(OFO.module_count < OFO_MAX_MODULES && lane == port->lanes);
     *module = *model;
     module->lane = (uint8_t) lane;
     module->owns_async = 0 == device->users;
@@ -292,6 +293,7 @@ static void add_port(ofo_device_t *device, unsigned number, const struct ibv_por
     ofo_module_t model = {.super = *defaults, .device = device, .transport = device->transport, .port_num = (uint8_t) number, .port_attr = *attr};
     bool near;
 
+    BFO_ASSERT(OFO.record.nports < OFO_MAX_PORTS); /* there_is_room() was asked */
     memset(port, 0, sizeof(*port));
     model.port_up = IBV_PORT_ACTIVE == attr->state;
     ofo_port_name(device->name, number, model.name);
@@ -422,6 +424,7 @@ static void look_at_device(struct ibv_device *verbs, const mca_btl_base_module_t
     if (0 == device->users) {
         ofo_device_close(device);
     } else if (NULL == opened_device(device->name)) {
+        BFO_ASSERT(OFO.device_count < OFO.record.nports); /* each device has a port, and no two devices share a port */
         OFO.device[OFO.device_count++] = device;
     }
 }
@@ -484,6 +487,7 @@ static void rank_by_rate(void)
 
     for (unsigned i = 0; i < OFO.module_count; ++i) {
         ofo_module_t *module = OFO.module[i];
+        BFO_ASSERT(0 < OFO.record.port[module->port_index].rate); /* a rate of 0 would never reach the fastest */
         for (uint32_t rate = OFO.record.port[module->port_index].rate; rate <= fastest / 2; rate *= 2) {
             ++module->super.btl_latency;
         }

@@ -6,6 +6,8 @@
  */
 #include "door/btl_openib_pvars.h"
 
+#include "bfo_assert.h"
+
 #include "opal/mca/base/mca_base_pvar.h"
 
 #include <stddef.h>
@@ -82,6 +84,7 @@ static int read_names(const mca_base_pvar_t *pvar, void *value, void *object)
     memset(text, 0, NAMES);
     for (unsigned m = 0; m < OFO.module_count && m < OFO_MAX_MODULES; ++m) {
         at += (size_t) snprintf(text + at, NAMES - at, "%s%.*s", 0 == m ? "" : ",", OFO_PORT_NAME_LEN - 1, OFO.module[m]->name);
+        BFO_ASSERT(at < NAMES); /* no name is cut */
     }
     return OPAL_SUCCESS;
 }

@@ -148,6 +148,7 @@ static void end_name(ofo_peer_t *peer, const ofo_ctl_t *down)
 {
     const ofo_ctl_t dack = {.type = OFO_CTL_DACK, .rail = down->rail, .gen = down->gen, .flags = OFO_DACK_VALID};
 
+    BFO_ASSERT(down->rail < OFO_MAX_RAILS); /* ofo_ctl_unpack() refuses others */
     pthread_mutex_lock(&OFO.peers_lock);
     if (NULL != ofo_peer_rail(peer, down->rail)) { /* another thread has just taken the name: the rail answers when DOWN is repeated */
         pthread_mutex_unlock(&OFO.peers_lock);

@@ -165,6 +165,7 @@ static bool leave_choice(ofo_peer_t *peer, ofo_endpoint_t *ep, const ofo_record_
     if (0 == choices) {
         return true;
     }
+    BFO_ASSERT(choices >> ep->partner & 1); /* the port of the list is a choice: the first requests go there */
     if (NULL == peer->port) {
         peer->port = malloc(sizeof(record->port));
         if (NULL == peer->port) {
@@ -200,6 +201,7 @@ static void make_rails(ofo_peer_t *peer, const ofo_record_t *record)
                      "it must be a list of device:port-device:port, separated by commas");
         return;
     }
+    BFO_ASSERT(rails.count <= OFO_MAX_RAILS);
     for (unsigned i = 0; i < rails.count; ++i) {
         if (OFO.cpc->type != record->port[rails.pair[i].remote].cpc) {
             bfo_help_say(OFO_HELP_FILE, "cpc differs", OFO.self.vpid, peer->name.vpid, OFO.cpc->name);

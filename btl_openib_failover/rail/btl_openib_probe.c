@@ -199,6 +199,7 @@ static void begin_to_ask(ofo_endpoint_t *ep, uint64_t now, uint64_t since)
     ++ep->module->inquiries;
     BFO_ASSERT(ep->module->inquiries <= MOST_INQUIRIES);
     ofo_inquiry_begin(&ep->inquiry, now, short_ms(ep), round_ms());
+    BFO_ASSERT(!ep->inquiry.follows && now <= ep->inquiry.until);
     path_lead(ep, since, now);
     ask(ep);
 }
@@ -217,7 +218,8 @@ static bool begin(ofo_endpoint_t *ep)
     const uint64_t now = ofo_now_ms();
     const bool has_room = MOST_INQUIRIES > ep->module->inquiries;
 
-    BFO_ASSERT(0 == ep->inquiry.until); /* a rail has one inquiry at a time */
+    BFO_ASSERT(0 == ep->inquiry.until);        /* a rail has one inquiry at a time */
+    BFO_ASSERT(!ep->is_soft && 0 == ep->path); /* the end of the last inquiry has ended both */
     ep->path = OFO_ST_UP == ep->fsm.state ? path_key(ep) : 0;
     if (0 == ep->path && !has_room) {
         return false;
@@ -242,6 +244,7 @@ void ofo_probe_begin(ofo_endpoint_t *ep, uint16_t gen)
 /* Nothing, if the rail is soft already: this side and the peer find it so, or its path and its own round. */
 static void becomes_soft(ofo_endpoint_t *ep, ofo_mail_kind_t letter)
 {
+    BFO_ASSERT(0 != ep->inquiry.until); /* otherwise nothing would end the state */
     if (!ep->is_soft) {
         OFO_STORE(ep->is_soft, true);
         ofo_tell_progress(ep->module, letter, ep, ep->fsm.gen, NULL, NULL);

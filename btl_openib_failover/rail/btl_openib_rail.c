@@ -192,6 +192,11 @@ static inline void keeps_to_its_state(const ofo_endpoint_t *ep)
     BFO_ASSERT(0 == ep->give_up_at || ofo_fsm_state_is_connecting(ep->fsm.state));
     BFO_ASSERT(0 != ep->give_up_at || !ofo_fsm_state_is_connecting(ep->fsm.state) || OFO_LOAD(ep->peer->declared));
     BFO_ASSERT(0 == ep->rejoin.at || OFO_ST_DOWN == ep->fsm.state);
+    BFO_ASSERT(0 == ep->rejoin.asked_at || OFO_ST_DOWN == ep->fsm.state);
+    BFO_ASSERT(!ep->rejoin.is_answered || OFO_ST_DOWN == ep->fsm.state); /* an answer brings the rail back once */
+    BFO_ASSERT(!ep->check_open || NULL == ep->building);                 /* the loss check of a generation ends before the next generation begins */
+    BFO_ASSERT(ep->fsm.check_gen < (int32_t) ep->fsm.gen);
+    BFO_ASSERT(ep->lossy_gen <= (int32_t) ep->fsm.gen);
     BFO_ASSERT(0 == ep->probation.at || OFO_ST_UP == ep->fsm.state);
     BFO_ASSERT(0 == ep->last_wqe_at || NULL != ep->fenced_set);
 }
