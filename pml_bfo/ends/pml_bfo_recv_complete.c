@@ -77,6 +77,8 @@ static void recv_construct(bfo_recv_t *req)
     bfo_machine_construct(&req->m);
     req->scheduling = 0;
     req->work.queued = false;
+    req->regs = NULL;
+    req->rget = NULL;
     bfo_link_init(&req->want.key.link);
     (void) bfo_ids_add(&bfo.recvs, &req->name);
 }
@@ -150,14 +152,15 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
 /* Reads `events` before and after the facts, as the engine does: a thread that holds an event tests the facts when it releases it. */
 void bfo_recv_check(bfo_recv_t *req)
 {
+    const bool threads = bfo_threads;
     const bfo_look_t look = bfo_look_at(&req->m);
     const uint32_t state = bfo_se_state(look.se);
 
-    if (bfo_is_held(&req->m.events)) {
+    if (bfo_is_held(&req->m.events, threads)) {
         return;
     }
     if (bfo_likely(BFO_RECV_ACTIVE == state)) {
-        if (req->bytes >= req->length && !bfo_is_held(&req->m.events) && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), bfo_threads)) {
+        if (req->bytes >= req->length && !bfo_is_held(&req->m.events, threads) && bfo_se_claim(&req->m, look, BFO_SE(BFO_RECV_DONE, 0), threads)) {
             BFO_RECV_ROW(look.se, ALL_PLACED);
             bfo_recv_complete(req, req->error);
         }

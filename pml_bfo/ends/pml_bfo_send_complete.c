@@ -164,10 +164,11 @@ void bfo_send_act_complete_dead(void *request, void *arg)
 /* Reads `events` before and after the facts, as the engine does: a thread that holds an event tests the facts when it releases it. */
 void bfo_send_check(bfo_send_t *req)
 {
+    const bool threads = bfo_threads;
     const bfo_look_t look = bfo_look_at(&req->m);
     bool may_end;
 
-    if (bfo_is_held(&req->m.events)) {
+    if (bfo_is_held(&req->m.events, threads)) {
         return;
     }
     switch (bfo_se_state(look.se)) {
@@ -186,8 +187,8 @@ void bfo_send_check(bfo_send_t *req)
         bfo_failover_send_settle(req);
         return;
     }
-    if (may_end && !bfo_is_held(&req->m.events)) {
-        (void) bfo_send_fire_at(&req->m, look, BFO_SEV_ALL_DELIVERED, bfo_threads, req, NULL);
+    if (may_end && !bfo_is_held(&req->m.events, threads)) {
+        (void) bfo_send_fire_at(&req->m, look, BFO_SEV_ALL_DELIVERED, threads, req, NULL);
     }
 }
 

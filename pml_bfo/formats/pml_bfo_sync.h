@@ -91,8 +91,8 @@ static inline uint32_t bfo_load(const uint32_t *p)
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);
 }
 /* With threads: has another thread raised the event counter meanwhile? (DESIGN.txt section 7.3 rule 3) */
-static inline bool bfo_is_held(const int32_t *events)
+static inline bool bfo_is_held(const int32_t *events, bool threads)
 {
-    return bfo_unlikely(bfo_threads) && 0 != __atomic_load_n(events, __ATOMIC_SEQ_CST);
+    return bfo_unlikely(threads) && 0 != __atomic_load_n(events, __ATOMIC_SEQ_CST);
 }
 #endif /* PML_BFO_SYNC_H */
